@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Log: one JSON line per event on standard error (logfmt on a terminal). Keys are fixed words,
+// values are typed. error: a person must act. warn: survived, and the text says so. info:
+// life-cycle. debug: the rest. Only services and the bus, db and http layers' state changes log;
+// recipient data only through log_address().
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/base/str.h"
+
+typedef enum LogLevel { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR } LogLevel;
+
+typedef enum LogType {
+    LOG_END = 0,
+    LOG_TYPE_STR,
+    LOG_TYPE_INT,
+    LOG_TYPE_ADDRESS,
+    LOG_TYPE_ERROR
+} LogType;
+
+typedef struct LogField {
+    LogType type;
+    const char
+        *key; // "tenant", "notification", "trace", "count", "stream", "sequence", "error" ...
+    Str text;
+    int64_t number;
+} LogField;
+
+LogField log_str(const char *key, Str value);
+LogField log_text(const char *key, const char *value);
+LogField log_int(const char *key, int64_t value);
+LogField log_address(const char *key, Str address); // masked: first three characters and the domain
+LogField log_error(const Error *err);               // key "error": "<kind>: <text>"
+
+void log_setup(const char *service, LogLevel level, bool json);
+void log_level_set(LogLevel level);
+void log_line(
+    LogLevel level, const char *event, const LogField *fields); // ends with a LOG_END field
+
+// LOG(LOG_WARN, "smtp connection lost", log_text("host", host), log_error(&err));
+#define LOG(level, event, ...)                                                                     \
+    log_line((level), (event), (const LogField[]){__VA_ARGS__, {LOG_END, 0, {0, 0}, 0}})
+#define LOG_PLAIN(level, event)                                                                    \
+    log_line((level), (event), (const LogField[]){{LOG_END, 0, {0, 0}, 0}})
+
+// "ali***@example.com"; the address's first three characters (fewer when the local part is shorter)
+// and the domain.
+void mask_address(Str address, char *out, size_t size);
+// Replaces everything that looks like an e-mail address in `text` by its mask; for vendors' words.
+void mask_addresses(Str text, char *out, size_t size);

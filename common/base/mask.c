@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Masks of addresses, for logs and for vendors' words: the only form in which recipient data leaves
+// the sealed fields.
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/log.h"
+
+// What does not fit is left out at the end.
+typedef struct Out {
+    char *ptr;
+    size_t len;
+    size_t size;
+} Out;
+
+static void put(Out *out, Str s)
+{
+    size_t room = out->size - out->len - 1;
+    size_t length = s.len < room ? s.len : room;
+    if (length > 0) {
+        memcpy(out->ptr + out->len, s.ptr, length);
+    }
+    out->len += length;
+    out->ptr[out->len] = '\0';
+}
+
+static size_t last_at_sign(Str s)
+{
+    size_t at = s.len;
+    while (at > 0 && s.ptr[at - 1] != '@') {
+        at--;
+    }
+    return at == 0 ? s.len : at - 1;
+}
+
+// The first three characters, which may be more bytes.
+static Str first_three(Str local)
+{
+    size_t at = 0;
+    for (int i = 0; i < 3 && at < local.len; i++) {
+        size_t step = str_utf8_step(str_slice(local, at, local.len));
+        at += step > 0 ? step : 1;
+    }
+    return str_slice(local, 0, at);
+}
+
+static void put_mask(Out *out, Str address)
+{
+    size_t at = last_at_sign(address);
+    put(out, first_three(str_slice(address, 0, at)));
+    put(out, STR("***"));
+    put(out, str_slice(address, at, address.len));
+}
+
+static Out start(char *out, size_t size)
+{
+    assert(size > 0);
+    out[0] = '\0';
+    return (Out){out, 0, size};
+}
+
+void mask_address(Str address, char *out, size_t size)
+{
+    Out to = start(out, size);
+    put_mask(&to, address);
+}
+
+static bool is_alnum(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c >= 0x80;
+}
+
+// RFC 5322's atext and the dot. "=" belongs to it: VERP writes one address into another's local
+// part.
+static bool is_local(char c)
+{
+    return c != '\0' && (is_alnum((unsigned char)c) || strchr("!#$%&'*+-/=?^_`{|}~.", c) != NULL);
+}
+
+static bool is_domain(char c)
+{
+    return is_alnum((unsigned char)c) || c == '-' || c == '.' || c == '[' || c == ']' || c == ':';
+}
+
+// Where the local part that ends at `at` begins, not before `from`.
+static size_t local_start(Str text, size_t from, size_t at)
+{
+    size_t start_at = at;
+    if (at > from + 1 && text.ptr[at - 1] == '"') {
+        for (size_t i = at - 1; i > from; i--) {
+            if (text.ptr[i - 1] == '"') {
+                return i - 1;
+            }
+        }
+    }
+    while (start_at > from && is_local(text.ptr[start_at - 1])) {
+        start_at--;
+    }
+    return start_at;
+}
+
+static size_t domain_end(Str text, size_t at)
+{
+    size_t end = at + 1;
+    while (end < text.len && is_domain(text.ptr[end])) {
+        end++;
+    }
+    return end;
+}
+
+void mask_addresses(Str text, char *out, size_t size)
+{
+    Out to = start(out, size);
+    size_t done = 0;
+    for (size_t at = 0; at < text.len; at++) {
+        if (text.ptr[at] != '@') {
+            continue;
+        }
+        size_t begin = local_start(text, done, at);
+        size_t end = domain_end(text, at);
+        if (begin == at || end == at + 1) {
+            continue;
+        }
+        put(&to, str_slice(text, done, begin));
+        put_mask(&to, str_slice(text, begin, end));
+        done = end;
+        at = end - 1;
+    }
+    put(&to, str_slice(text, done, text.len));
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Str: a slice of bytes that somebody else owns. Never NUL-terminated by promise, never freed here.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct Str {
+    const char *ptr;
+    size_t len;
+} Str;
+
+#define STR(literal) ((Str){("" literal), sizeof("" literal) - 1})
+#define STR_EMPTY ((Str){"", 0})
+#define STR_FMT "%.*s"
+#define STR_ARG(s) (int)(s).len, (s).ptr
+
+Str str_from(const char *text); // NULL gives the empty slice
+Str str_of(const void *ptr, size_t len);
+bool str_eq(Str a, Str b);
+bool str_eq_nocase(Str a, Str b); // ASCII only
+int str_cmp(Str a, Str b);        // memcmp order, shorter first
+bool str_starts(Str s, Str prefix);
+bool str_ends(Str s, Str suffix);
+Str str_slice(Str s, size_t from, size_t to); // clamped
+Str str_trim(Str s);                          // ASCII white space
+ptrdiff_t str_find(Str s, char c);            // -1: not there
+// Cuts *rest at the next `sep`: *ret_token is what stood before it. false when *rest was used up.
+bool str_split(Str *rest, char sep, Str *ret_token);
+// Decimal, optional '-', whole slice, no overflow.
+bool str_to_i64(Str s, int64_t *ret_value);
+// Copies into `out` with a NUL; false (and an empty out) when it does not fit.
+bool str_to_c(Str s, char *out, size_t size);
+// true when every byte belongs to well-formed UTF-8 (RFC 3629) and none is NUL.
+bool str_is_utf8(Str s);
+// Length of the well-formed UTF-8 sequence that `s` begins with (a NUL counts as one); 0: there is
+// none.
+size_t str_utf8_step(Str s);
+// true when it has a byte below 0x20 or 0x7f (CR, LF, TAB, NUL ...): not fit for a header or a
+// name.
+bool str_has_control(Str s);
+uint64_t str_hash(Str s); // FNV-1a 64, for tables in memory only

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+
+// What one log call wrote to standard error, which is a pipe meanwhile. One read: a line is written
+// whole.
+typedef struct Capture {
+    int saved;
+    int ends[2];
+} Capture;
+
+static Capture begin(void)
+{
+    Capture capture;
+    assert_int_equal(pipe(capture.ends), 0);
+    capture.saved = dup(STDERR_FILENO);
+    assert_true(capture.saved >= 0);
+    assert_true(dup2(capture.ends[1], STDERR_FILENO) >= 0);
+    return capture;
+}
+
+static size_t end(const Capture *capture, char *out, size_t size)
+{
+    assert_true(dup2(capture->saved, STDERR_FILENO) >= 0);
+    close(capture->saved);
+    close(capture->ends[1]);
+    ssize_t length = read(capture->ends[0], out, size - 1);
+    assert_true(length >= 0);
+    close(capture->ends[0]);
+    out[length] = '\0';
+    return (size_t)length;
+}
+
+static void a_json_line_has_fixed_keys_then_fields(void **state)
+{
+    (void)state;
+    char line[8192];
+    Error err = {0};
+    error_set(&err, ERROR_TRANSIENT, "reset by \"peer\"");
+    log_setup("dispatcher", LOG_INFO, true);
+    Capture capture = begin();
+    LOG(LOG_WARN, "smtp connection lost", log_text("host", "mx1\n"), log_int("count", -3),
+        log_address("to", STR("alice@example.com")), log_error(&err));
+    end(&capture, line, sizeof line);
+    assert_memory_equal(line, "{\"time\":\"20", 11);
+    assert_string_equal(
+        line + strlen("{\"time\":\"2026-11-20T18:25:36.123456Z\""),
+        ",\"level\":\"warn\",\"service\":\"dispatcher\",\"event\":\"smtp connection lost\","
+        "\"host\":\"mx1\\n\",\"count\":-3,\"to\":\"ali***@example.com\","
+        "\"error\":\"transient: reset by \\\"peer\\\"\"}\n");
+}
+
+static void a_terminal_gets_logfmt(void **state)
+{
+    (void)state;
+    char line[8192];
+    log_setup("ingest", LOG_INFO, false);
+    Capture capture = begin();
+    LOG(LOG_INFO, "ready", log_text("tenant", "acme"), log_text("note", "two words"),
+        log_text("none", ""));
+    end(&capture, line, sizeof line);
+    assert_string_equal(
+        line + strlen("time=2026-11-20T18:25:36.123456Z"),
+        " level=info service=ingest event=ready tenant=acme note=\"two words\" none=\"\"\n");
+}
+
+static void what_is_below_the_level_is_not_written(void **state)
+{
+    (void)state;
+    char line[64 * 1024];
+    log_setup("ingest", LOG_WARN, true);
+    Capture capture = begin();
+    LOG_PLAIN(LOG_INFO, "quiet");
+    assert_int_equal(end(&capture, line, sizeof line), 0);
+    log_level_set(LOG_DEBUG);
+    capture = begin();
+    LOG_PLAIN(LOG_DEBUG, "loud");
+    assert_true(end(&capture, line, sizeof line) > 0);
+}
+
+static void a_long_line_stays_whole_and_says_that_it_was_cut(void **state)
+{
+    (void)state;
+    static char text[5000];
+    memset(text, '\x01', sizeof text - 1);
+    char line[64 * 1024];
+    log_setup("ingest", LOG_INFO, true);
+    Capture capture = begin();
+    LOG(LOG_INFO, "large", log_text("before", "kept"), log_text("text", text),
+        log_text("after", "lost"));
+    size_t length = end(&capture, line, sizeof line);
+    assert_true(length < 4096);
+    assert_non_null(strstr(line, "\"event\":\"large\",\"before\":\"kept\",\"cut\":true}\n"));
+    assert_null(strstr(line, "lost"));
+}
+
+static void a_long_value_is_cut_between_characters(void **state)
+{
+    (void)state;
+    static char text[3001];
+    for (size_t i = 0; i + 3 < sizeof text; i += 3) {
+        memcpy(text + i, "\xe2\x82\xac", 3);
+    }
+    char line[8192];
+    log_setup("ingest", LOG_INFO, true);
+    Capture capture = begin();
+    LOG(LOG_INFO, "large", log_text("text", text));
+    end(&capture, line, sizeof line);
+    assert_true(str_is_utf8(str_from(line)));
+    assert_null(strstr(line, "\xef\xbf\xbd"));
+    assert_non_null(strstr(line, "\xe2\x82\xac\"}\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_json_line_has_fixed_keys_then_fields),
+        cmocka_unit_test(a_terminal_gets_logfmt),
+        cmocka_unit_test(what_is_below_the_level_is_not_written),
+        cmocka_unit_test(a_long_line_stays_whole_and_says_that_it_was_cut),
+        cmocka_unit_test(a_long_value_is_cut_between_characters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "common/base/log.h"
+
+static void an_address_shows_three_characters_and_its_domain(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"alice@example.com", "ali***@example.com"},
+        {"al@example.com", "al***@example.com"},
+        {"@example.com", "***@example.com"},
+        {"\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f@example.com", "\xc3\xa4\xc3\xb6\xc3\xbc***@example.com"},
+        {"\"a@b\"@example.com", "\"a@***@example.com"},
+        {"+4915112345678", "+49***"},
+        {"", "***"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char out[64];
+        mask_address(str_from(rows[i][0]), out, sizeof out);
+        assert_string_equal(out, rows[i][1]);
+    }
+}
+
+static void what_does_not_fit_is_left_out(void **state)
+{
+    (void)state;
+    char out[8];
+    mask_address(STR("alice@example.com"), out, sizeof out);
+    assert_string_equal(out, "ali***@");
+    mask_addresses(STR("to alice@example.com"), out, sizeof out);
+    assert_string_equal(out, "to ali*");
+}
+
+static void addresses_in_a_text_are_masked(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"550 5.1.1 <alice.example@example.com>: user unknown",
+         "550 5.1.1 <ali***@example.com>: user unknown"},
+        {"alice@a.org bob.b@b.org", "ali***@a.org bob***@b.org"},
+        {"no address @ here", "no address @ here"},
+        {"bounce+alice=example.com@mx.org", "bou***@mx.org"},
+        {"\"alice smith\"@example.com gone", "\"al***@example.com gone"},
+        {"(alice@[192.0.2.1])", "(ali***@[192.0.2.1])"},
+        {"@@", "@@"},
+        {"a@b@c", "a***@b@c"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char out[128];
+        mask_addresses(str_from(rows[i][0]), out, sizeof out);
+        assert_string_equal(out, rows[i][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_address_shows_three_characters_and_its_domain),
+        cmocka_unit_test(what_does_not_fit_is_left_out),
+        cmocka_unit_test(addresses_in_a_text_are_masked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
