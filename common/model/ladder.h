@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The retry ladder: when a failed attempt is tried again, and what a reply means. Pure: time and
+// chance are arguments.
+#pragma once
+
+#include "common/model/enums.h"
+
+enum { LADDER_MAX = 10, LADDER_WAIT_MAX_S = 604800 };
+
+typedef struct Ladder {
+    int32_t rung_s[LADDER_MAX]; // seconds to wait before retry 1, 2 ...
+    uint32_t count;
+} Ladder;
+
+// 5 min, 15 min, 1 h, 4 h, 12 h.
+Ladder ladder_default(void);
+// "300,900,3600"; each 1..LADDER_WAIT_MAX_S. false: not that.
+bool ladder_parse(Str text, Ladder *ret);
+// When to try again after `rung` retries were used; false: the ladder is used up. Jitter adds 0 to
+// 10 %, chosen by random01 in [0, 1). A retry_after_ms above the rung's wait wins, up to
+// LADDER_WAIT_MAX_S.
+bool ladder_next(
+    const Ladder *ladder, uint32_t rung, int64_t now_us, uint32_t retry_after_ms, double random01,
+    int64_t *ret_due_us);
+
+typedef enum ReplyClass {
+    REPLY_ACCEPTED,    // 2xx
+    REPLY_RETRY,       // transient: uses a rung
+    REPLY_THROTTLED,   // transient and about rate: tried again without using a rung (421, 450,
+                       // 452, 4.2.2 ..., Retry-After)
+    REPLY_TERMINAL,    // can never succeed
+    REPLY_BAD_ADDRESS, // terminal, and the address is the reason
+                       // (5.1.1, 5.1.2, 5.1.3, 5.1.6, 5.1.10): suppressed later
+} ReplyClass;
+
+// enhanced: "4.2.2" or empty. Source: RFC 5321 4.2, RFC 3463.
+ReplyClass reply_classify(int smtp_code, Str enhanced);
