@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contexts belong to the process and are used by its one loop thread only; a fetch or a new
+// context for each hash would cost more than the hash.
+#include "common/codec/hash.h"
+
+#include <assert.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <string.h>
+
+#include "common/codec/evp.h"
+
+enum { HMAC_KEY_MAX = 64 }; // a longer key is not remembered
+
+static EVP_MD_CTX *start_sha256(void)
+{
+    static EVP_MD_CTX *context;
+    if (context == NULL) {
+        EVP_MD *algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
+        context = EVP_MD_CTX_new();
+        evp_must(algorithm != NULL && context != NULL);
+        evp_must(EVP_DigestInit_ex2(context, algorithm, NULL));
+        EVP_MD_free(algorithm); // the context keeps its own reference
+    } else {
+        evp_must(EVP_DigestInit_ex2(context, NULL, NULL));
+    }
+    return context;
+}
+
+void sha256(Str data, uint8_t out[SHA256_LEN])
+{
+    EVP_MD_CTX *context = start_sha256();
+    evp_must(EVP_DigestUpdate(context, data.ptr, data.len));
+    evp_must(EVP_DigestFinal_ex(context, out, NULL));
+}
+
+static EVP_MAC_CTX *new_mac(void)
+{
+    EVP_MAC *algorithm = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    evp_must(algorithm != NULL);
+    EVP_MAC_CTX *context = EVP_MAC_CTX_new(algorithm);
+    evp_must(context != NULL);
+    EVP_MAC_free(algorithm);
+    char digest[] = "SHA256";
+    const OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0), OSSL_PARAM_END};
+    evp_must(EVP_MAC_CTX_set_params(context, params));
+    return context;
+}
+
+// A process hashes with one key nearly always: its expanded state is kept, which halves the time.
+static EVP_MAC_CTX *start_hmac(Str key)
+{
+    static EVP_MAC_CTX *context;
+    static unsigned char last[HMAC_KEY_MAX];
+    static size_t last_len;
+    if (context == NULL) {
+        context = new_mac();
+    }
+    assert(key.len > 0);
+    if (key.len == last_len && CRYPTO_memcmp(key.ptr, last, last_len) == 0) {
+        evp_must(EVP_MAC_init(context, NULL, 0, NULL));
+        return context;
+    }
+    evp_must(EVP_MAC_init(context, (const unsigned char *)key.ptr, key.len, NULL));
+    last_len = key.len <= sizeof last ? key.len : 0;
+    memcpy(last, key.ptr, last_len);
+    return context;
+}
+
+static void add(EVP_MAC_CTX *context, Str part)
+{
+    evp_must(EVP_MAC_update(context, (const unsigned char *)part.ptr, part.len));
+}
+
+static void finish_hmac(EVP_MAC_CTX *context, uint8_t out[SHA256_LEN])
+{
+    size_t length = 0;
+    evp_must(EVP_MAC_final(context, out, &length, SHA256_LEN));
+    evp_must(length == SHA256_LEN);
+}
+
+void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN])
+{
+    EVP_MAC_CTX *context = start_hmac(key);
+    add(context, data);
+    finish_hmac(context, out);
+}
+
+// Each part with its length before it, so that no two triples make the same bytes.
+static void add_part(EVP_MD_CTX *context, Str part)
+{
+    uint8_t head[8];
+    for (size_t i = 0; i < sizeof head; i++) {
+        head[i] = (uint8_t)((uint64_t)part.len >> (56 - 8 * i));
+    }
+    evp_must(EVP_DigestUpdate(context, head, sizeof head));
+    evp_must(EVP_DigestUpdate(context, part.ptr, part.len));
+}
+
+void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE])
+{
+    uint8_t digest[SHA256_LEN];
+    EVP_MD_CTX *context = start_sha256();
+    add_part(context, str_from(stage));
+    add_part(context, cause);
+    add_part(context, discriminator);
+    evp_must(EVP_DigestFinal_ex(context, digest, NULL));
+    base64url_encode(digest, 16, out);
+}
+
+// ASCII only: what other letters' case means depends on the mail system that owns the address.
+static void add_lower(EVP_MAC_CTX *context, Str text)
+{
+    unsigned char chunk[256];
+    while (text.len > 0) {
+        size_t length = text.len < sizeof chunk ? text.len : sizeof chunk;
+        for (size_t i = 0; i < length; i++) {
+            char c = text.ptr[i];
+            chunk[i] = (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+        }
+        evp_must(EVP_MAC_update(context, chunk, length));
+        text = str_slice(text, length, text.len);
+    }
+}
+
+void address_hash(
+    Str hash_key, Str tenant, Channel channel, Str address, uint8_t out[ADDRESS_HASH_LEN])
+{
+    EVP_MAC_CTX *context = start_hmac(hash_key);
+    add(context, tenant);
+    add(context, STR("|"));
+    add(context, str_from(channel_name(channel)));
+    add(context, STR("|"));
+    if (channel == CHANNEL_EMAIL) {
+        add_lower(context, address);
+    } else {
+        add(context, address);
+    }
+    finish_hmac(context, out);
+}
+
+void key_subject(Str hash_key, Str tenant, Str recipient, uint8_t out[KEY_SUBJECT_LEN])
+{
+    uint8_t whole[SHA256_LEN];
+    EVP_MAC_CTX *context = start_hmac(hash_key);
+    add(context, STR("key|"));
+    add(context, tenant);
+    add(context, STR("|"));
+    add(context, recipient);
+    finish_hmac(context, whole);
+    memcpy(out, whole, KEY_SUBJECT_LEN);
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hashes and derived ids, on OpenSSL 3 EVP (fetched once, never implicitly).
+#pragma once
+
+#include "common/base/arena.h"
+#include "common/base/id.h"
+#include "common/model/enums.h"
+
+enum { SHA256_LEN = 32, ADDRESS_HASH_LEN = 32, KEY_SUBJECT_LEN = 16 };
+
+void sha256(Str data, uint8_t out[SHA256_LEN]);
+void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
+
+// An event's id: the first 128 bits of SHA-256 over stage, cause and discriminator
+// (length-prefixed), as 22 characters of base64url. The same cause and stage always give the same
+// id, which is what makes a repeat harmless. Conventions (stage, cause, discriminator), used by
+// every service:
+//   request    "request",  notification id, ""
+//   rendered   "rendered", notification id, attempt in decimal
+//   status     "status",   notification id, "<status>/<attempt in decimal, 0 before any>"
+//              "status",   vendor's event id, "<status>"            for a vendor's callback
+//   deferred   "deferred", notification id, "schedule" or "retry/<attempt that will be made>"
+//   inbound    "inbound",  vendor, hex of SHA-256 of the body
+//   dead       "dead",     stream, sequence in decimal
+void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);
+
+// Keyed hash by which an address is found but not guessed: HMAC-SHA256(hash key,
+// "<tenant>|<channel>|<normalised>"). E-mail is normalised by lower-casing it whole.
+void address_hash(
+    Str hash_key, Str tenant, Channel channel, Str address, uint8_t out[ADDRESS_HASH_LEN]);
+
+// Whose data key seals a recipient's fields: HMAC(hash key, "key|<tenant>|<recipient id, or hex of
+// address hash>") cut to 16.
+void key_subject(Str hash_key, Str tenant, Str recipient, uint8_t out[KEY_SUBJECT_LEN]);

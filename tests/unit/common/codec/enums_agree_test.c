@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/buf.h"
+#include "common/model/enums.h"
+#include "stentor/v1/common.pb-c.h"
+
+// The enumerations stand in three places: the tables of common/model, common.proto and the CHECKs
+// of the SQL.
+
+static const char *channel_at(int value)
+{
+    return channel_name((Channel)value);
+}
+
+static const char *category_at(int value)
+{
+    return category_name((Category)value);
+}
+
+static const char *priority_at(int value)
+{
+    return priority_name((Priority)value);
+}
+
+static const char *status_at(int value)
+{
+    return status_name((Status)value);
+}
+
+static const char *outcome_at(int value)
+{
+    return outcome_name((Outcome)value);
+}
+
+typedef struct Enumeration {
+    const char *prefix;
+    int count;
+    const char *(*name_at)(int value);
+    const ProtobufCEnumDescriptor *proto;
+} Enumeration;
+
+static const Enumeration enumerations[] = {
+    {"CHANNEL_", CHANNEL_COUNT, channel_at, &stentor__v1__channel__descriptor},
+    {"CATEGORY_", CATEGORY_COUNT, category_at, &stentor__v1__category__descriptor},
+    {"PRIORITY_", PRIORITY_COUNT, priority_at, &stentor__v1__priority__descriptor},
+    {"STATUS_", STATUS_COUNT, status_at, &stentor__v1__status__descriptor},
+    {"OUTCOME_", OUTCOME_COUNT, outcome_at, &stentor__v1__outcome__descriptor},
+};
+
+static void the_tables_are_those_of_the_proto(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof enumerations / sizeof enumerations[0]; i++) {
+        const Enumeration *e = &enumerations[i];
+        assert_int_equal(e->proto->n_values, e->count);
+        for (int value = 0; value < e->count; value++) {
+            const ProtobufCEnumValue *row = protobuf_c_enum_descriptor_get_value(e->proto, value);
+            assert_non_null(row);
+            Str name = str_from(row->name);
+            assert_true(str_starts(name, str_from(e->prefix)));
+            Str rest = str_slice(name, strlen(e->prefix), name.len);
+            const char *ours = value == 0 ? "unspecified" : e->name_at(value);
+            assert_true(str_eq_nocase(rest, str_from(ours)));
+        }
+    }
+}
+
+static char *read_source(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *text = calloc(1, 256 * 1024);
+    assert_non_null(text);
+    assert_true(fread(text, 1, 256 * 1024 - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+// "'email','sms'...": the list that a CHECK must have.
+static void put_list(Buf *list, const Enumeration *e)
+{
+    for (int value = 1; value < e->count; value++) {
+        buf_printf(list, "%s'%s'", value == 1 ? "" : ",", e->name_at(value));
+    }
+}
+
+// What stands in the parentheses behind `start`, without white space.
+static void put_check(Buf *found, const char *sql, const char *start)
+{
+    const char *at = strstr(sql, start);
+    assert_non_null(at);
+    for (at += strlen(start); *at != ')'; at++) {
+        assert_true(*at != '\0');
+        if (strchr(" \t\r\n", *at) == NULL) {
+            buf_char(found, *at);
+        }
+    }
+}
+
+static void the_tables_are_those_of_the_sql(void **state)
+{
+    (void)state;
+    const char *starts[] = {
+        "CHECK (channel IN (", "CHECK (category IN (", "CHECK (priority IN (", "CHECK (status IN (",
+        "CHECK (outcome IN ("};
+    char *sql = read_source(STENTOR_SOURCE_DIR "/migrations/history/0001_history.sql");
+    for (size_t i = 0; i < sizeof enumerations / sizeof enumerations[0]; i++) {
+        Buf expected;
+        Buf found;
+        buf_init(&expected, 4096);
+        buf_init(&found, 4096);
+        put_list(&expected, &enumerations[i]);
+        put_check(&found, sql, starts[i]);
+        assert_string_equal(buf_c(&found), buf_c(&expected));
+        buf_done(&expected);
+        buf_done(&found);
+    }
+    free(sql);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tables_are_those_of_the_proto),
+        cmocka_unit_test(the_tables_are_those_of_the_sql),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
