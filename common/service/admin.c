@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What probes and people see of a running service: /healthz (the loop turns), /readyz (it can work;
+// else why not), /metrics.
+#include "common/service/internal.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { REASONS_MAX = 4096, CONNECTIONS_MAX = 64 };
+
+// ---- readiness
+// ---------------------------------------------------------------------------------------------------
+
+static void add_reason(Buf *reasons, const char *text)
+{
+    buf_cstr(reasons, reasons->len > 0 ? "; " : "");
+    buf_cstr(reasons, text);
+}
+
+static void ask_service(Service *service, Buf *reasons)
+{
+    Buf own;
+    buf_init(&own, REASONS_MAX / 2);
+    if (!service->spec->ready(service->state, &own)) {
+        add_reason(reasons, own.len > 0 ? buf_c(&own) : "the service is not ready");
+    }
+    buf_done(&own);
+}
+
+bool admin_ready(Service *service, Buf *reasons)
+{
+    if (service->phase != PHASE_RUNNING || service->drain_wanted) {
+        add_reason(reasons, "the service is stopping");
+        return false;
+    }
+    if (!bus_connected(service->bus)) {
+        add_reason(reasons, "not connected to nats");
+    }
+    const char *denied = bus_permission_error(service->bus);
+    if (denied != NULL) {
+        add_reason(reasons, denied);
+    }
+    if (service->pool != NULL && !db_pool_ready(service->pool)) {
+        add_reason(reasons, "not connected to postgres");
+    }
+    if (service->spec->ready != NULL) {
+        ask_service(service, reasons);
+    }
+    return reasons->len == 0;
+}
+
+// ---- requests
+// ----------------------------------------------------------------------------------------------------
+
+static void answer_ready(Service *service, HttpRequest *request)
+{
+    Buf text;
+    buf_init(&text, REASONS_MAX);
+    bool ready = admin_ready(service, &text);
+    if (ready) {
+        buf_cstr(&text, "ready");
+    }
+    buf_char(&text, '\n');
+    http_respond(request, ready ? 200 : 503, "text/plain; charset=utf-8", buf_view(&text));
+    buf_done(&text);
+}
+
+static void answer_metrics(Service *service, HttpRequest *request)
+{
+    Buf text;
+    buf_init(&text, METRICS_TEXT_MAX);
+    if (metrics_print(service->metrics, &text)) {
+        http_respond(request, 200, "text/plain; version=0.0.4; charset=utf-8", buf_view(&text));
+    } else {
+        http_problem(
+            request, 500, "metrics-too-large", "The metrics are too large", NULL,
+            "they have over %d bytes", METRICS_TEXT_MAX);
+    }
+    buf_done(&text);
+}
+
+static void on_admin_request(void *ctx, HttpRequest *request)
+{
+    Service *service = ctx;
+    if (!str_eq(request->method, STR("GET")) && !str_eq(request->method, STR("HEAD"))) {
+        http_response_header(request, "Allow", STR("GET, HEAD"));
+        http_problem(
+            request, 405, "method-not-allowed", "The method is not allowed", NULL,
+            "expected GET or HEAD");
+    } else if (str_eq(request->path, STR("/healthz"))) {
+        http_respond(request, 200, "text/plain; charset=utf-8", STR("ok\n"));
+    } else if (str_eq(request->path, STR("/readyz"))) {
+        answer_ready(service, request);
+    } else if (str_eq(request->path, STR("/metrics"))) {
+        answer_metrics(service, request);
+    } else {
+        http_problem(
+            request, 404, "not-found", "There is nothing here", NULL,
+            "expected /healthz, /readyz or /metrics");
+    }
+}
+
+bool admin_open(Service *service, Error *err)
+{
+    const CommonOptions *o = service->options.common;
+    HttpServerOptions options = {
+        .bind = o->admin_bind,
+        .port = (int)o->admin_port,
+        .connections_max = CONNECTIONS_MAX,
+        .handler = on_admin_request,
+        .ctx = service,
+    };
+    service->admin = http_server_new(&service->loop, &options, err);
+    if (service->admin == NULL) {
+        return error_wrap(err, "admin endpoint (STENTOR_ADMIN_BIND, STENTOR_ADMIN_PORT)");
+    }
+    service->admin_port = http_server_port(service->admin);
+    return true;
+}
+
+// ---- metrics of the process
+// --------------------------------------------------------------------------------------
+
+static double read_cpu_seconds(void *ctx)
+{
+    (void)ctx;
+    struct timespec used = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
+static double read_resident_bytes(void *ctx)
+{
+    (void)ctx;
+    long long total = 0;
+    long long resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL) {
+        return 0;
+    }
+    int found = fscanf(file, "%lld %lld", &total, &resident);
+    fclose(file);
+    return found == 2 ? (double)resident * (double)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static double read_bus_pending(void *ctx)
+{
+    const Service *service = ctx;
+    return service->bus != NULL ? (double)bus_pending(service->bus) : 0;
+}
+
+static double read_bus_connected(void *ctx)
+{
+    const Service *service = ctx;
+    return service->bus != NULL && bus_connected(service->bus) ? 1 : 0;
+}
+
+static double read_db_pending(void *ctx)
+{
+    const Service *service = ctx;
+    return service->pool != NULL ? db_pool_pending(service->pool) : 0;
+}
+
+static double read_db_ready(void *ctx)
+{
+    const Service *service = ctx;
+    return service->pool != NULL && db_pool_ready(service->pool) ? 1 : 0;
+}
+
+static void register_build_info(Service *service)
+{
+    Buf labels;
+    buf_init(&labels, 512);
+    metrics_label(&labels, "service", str_from(service->spec->name));
+    metrics_label(&labels, "version", STR(STENTOR_VERSION));
+    metrics_label(&labels, "instance_id", str_from(service->instance));
+    Metric *info = metrics_gauge(
+        service->metrics, "stentor_build_info", buf_c(&labels), "What runs here; always 1.");
+    metric_set(info, 1);
+    buf_done(&labels);
+}
+
+void admin_register_metrics(Service *service)
+{
+    static const double bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                    0.1,   0.25,   0.5,   1,    2.5};
+    Metrics *m = service->metrics;
+    register_build_info(service);
+    metrics_counter_fn(
+        m, "process_cpu_seconds_total", "", "User and system CPU time.", read_cpu_seconds, NULL);
+    metrics_gauge_fn(
+        m, "process_resident_memory_bytes", "", "Resident memory.", read_resident_bytes, NULL);
+    metric_set(
+        metrics_gauge(m, "process_start_time_seconds", "", "When the process was started."),
+        (double)service->started_at_us / 1e6);
+    metrics_gauge_fn(
+        m, "stentor_bus_connected", "", "1 while connected to NATS.", read_bus_connected, service);
+    metrics_gauge_fn(
+        m, "stentor_bus_pending", "", "Publishes that wait for their acknowledgement.",
+        read_bus_pending, service);
+    if (service->spec->wants_database) {
+        metrics_gauge_fn(
+            m, "stentor_db_ready", "", "1 while connected to Postgres.", read_db_ready, service);
+        metrics_gauge_fn(
+            m, "stentor_db_pending", "", "Transactions that wait for their answer.",
+            read_db_pending, service);
+    }
+    service->lag = metrics_histogram(
+        m, "stentor_loop_lag_seconds", "", "How late the event loop was, sampled twice a second.",
+        bounds, sizeof bounds / sizeof *bounds);
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that every service has.
+#include "common/service/internal.h"
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/base/arena.h"
+
+// clang-format off
+#define AT(member) offsetof(CommonOptions, member)
+static const Option base_rows[] = {
+    {"STENTOR_NATS_URL", OPTION_TEXT, AT(nats_url), "nats://127.0.0.1:4222", 0, 0, false, "where NATS is; several addresses separated by commas"},
+    {"STENTOR_NATS_USER", OPTION_TEXT, AT(nats_user), "", 0, 0, false, "user name at NATS"},
+    {"STENTOR_NATS_PASSWORD", OPTION_TEXT, AT(nats_password), "", 0, 0, true, "password at NATS"},
+    {"STENTOR_ADMIN_BIND", OPTION_TEXT, AT(admin_bind), "127.0.0.1", 0, 0, false, "address of /healthz, /readyz and /metrics"},
+    {"STENTOR_ADMIN_PORT", OPTION_INT, AT(admin_port), "0", 0, 65535, false, "port of the same; 0: any free one, see the line 'started' in the log"},
+    {"STENTOR_LOG_LEVEL", OPTION_TEXT, AT(log_level), "info", 0, 0, false, "debug, info, warn or error"},
+    {"STENTOR_LOG_FORMAT", OPTION_TEXT, AT(log_format), "auto", 0, 0, false, "json, logfmt, or auto: logfmt on a terminal, else json"},
+    {"STENTOR_DRAIN_MS", OPTION_INT, AT(drain_ms), "20000", 1, 3600000, false, "how long work in progress may take to end after SIGTERM, in milliseconds"},
+};
+static const Option database_rows[] = {
+    {"STENTOR_DATABASE_URL", OPTION_TEXT, AT(database_url), NULL, 0, 0, true, "where Postgres is: postgresql://user:password@host/database"},
+    {"STENTOR_DATABASE_CONNECTIONS", OPTION_INT, AT(database_connections), "2", 1, 32, false, "connections to Postgres that are kept open"},
+};
+static const Option master_key_rows[] = {
+    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, AT(master_key_file), NULL, 0, 0, false, "file with the master key and the hash key, 64 hex digits each on a line of its own"},
+};
+#undef AT
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+// clang-format on
+
+// ---- one table
+// ---------------------------------------------------------------------------------------------------
+
+// The service's values stand behind the common ones, in one block.
+static size_t own_offset(void)
+{
+    size_t align = alignof(max_align_t);
+    return (sizeof(CommonOptions) + align - 1) / align * align;
+}
+
+static void add_rows(ServiceOptions *options, const Option *rows, size_t count, size_t shift)
+{
+    assert(options->count + count <= SERVICE_ROWS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        Option row = rows[i];
+        row.offset += shift;
+        options->rows[options->count++] = row;
+    }
+}
+
+void service_options_init(ServiceOptions *options, const ServiceSpec *spec)
+{
+    *options = (ServiceOptions){.count = 0};
+    add_rows(options, spec->options, spec->option_count, own_offset());
+    add_rows(options, base_rows, COUNT(base_rows), 0);
+    if (spec->wants_database) {
+        add_rows(options, database_rows, COUNT(database_rows), 0);
+    }
+    if (spec->wants_master_key) {
+        add_rows(options, master_key_rows, COUNT(master_key_rows), 0);
+    }
+    char *values = xcalloc(1, own_offset() + spec->options_size);
+    options->values = values;
+    options->common = options->values;
+    options->own = values + own_offset();
+}
+
+// ---- reading
+// -----------------------------------------------------------------------------------------------------
+
+static bool parse_log_level(ServiceOptions *options, Error *err)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        if (str_eq(str_from(options->common->log_level), str_from(names[i]))) {
+            options->log_level = (LogLevel)i;
+            return true;
+        }
+    }
+    return error_set(
+        err, ERROR_CONFIG, "STENTOR_LOG_LEVEL is '%.80s': expected debug, info, warn or error",
+        options->common->log_level);
+}
+
+static bool parse_log_format(ServiceOptions *options, Error *err)
+{
+    Str format = str_from(options->common->log_format);
+    bool is_auto = str_eq(format, STR("auto"));
+    options->log_json = str_eq(format, STR("json")) || (is_auto && !isatty(STDERR_FILENO));
+    return options->log_json || is_auto || str_eq(format, STR("logfmt")) ||
+           error_set(
+               err, ERROR_CONFIG, "STENTOR_LOG_FORMAT is '%.80s': expected auto, json or logfmt",
+               format.ptr);
+}
+
+bool service_options_load(ServiceOptions *options, int argc, char **argv, Error *err)
+{
+    return options_load(options->rows, options->count, options->values, argc, argv, err) &&
+           parse_log_level(options, err) && parse_log_format(options, err);
+}
+
+void service_options_done(ServiceOptions *options)
+{
+    options_free(options->rows, options->count, options->values);
+    free(options->values);
+    options->values = NULL;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What service.c (life cycle), common_options.c and admin.c (what people and probes see) share. Not
+// for other folders.
+#pragma once
+
+#include "common/base/id.h"
+#include "common/base/log.h"
+#include "common/http/server.h"
+#include "common/service/service.h"
+
+#ifndef STENTOR_VERSION // the build gives it
+#define STENTOR_VERSION "unversioned"
+#endif
+
+// ---- options
+// -----------------------------------------------------------------------------------------------------
+
+typedef struct CommonOptions {
+    const char *nats_url, *nats_user, *nats_password;
+    const char *database_url; // NULL unless wanted, and so the next two
+    int64_t database_connections;
+    const char *master_key_file;
+    const char *admin_bind;
+    int64_t admin_port;
+    const char *log_level, *log_format;
+    int64_t drain_ms;
+} CommonOptions;
+
+enum { SERVICE_ROWS_MAX = 96 };
+
+// The service's own rows and the common ones as one table over one block of values.
+typedef struct ServiceOptions {
+    Option rows[SERVICE_ROWS_MAX];
+    size_t count;
+    void *values;
+    const CommonOptions *common; // inside values
+    const void *own;             // inside values
+    LogLevel log_level;
+    bool log_json;
+} ServiceOptions;
+
+void service_options_init(ServiceOptions *options, const ServiceSpec *spec);
+bool service_options_load(ServiceOptions *options, int argc, char **argv, Error *err);
+void service_options_done(ServiceOptions *options);
+
+// ---- the service
+// -------------------------------------------------------------------------------------------------
+
+typedef enum ServicePhase {
+    PHASE_STARTING,
+    PHASE_RUNNING,
+    PHASE_DRAINING, // stop() was called
+    PHASE_CLOSING,  // service_stopped() was called, or start() failed
+} ServicePhase;
+
+struct Service {
+    const ServiceSpec *spec;
+    ServiceOptions options;
+    char instance[ID_SIZE];
+    char bus_name[128];
+    int64_t started_at_us;
+    uv_loop_t loop;
+    // None of these keeps the loop alive: it ends when everything else is closed.
+    uv_signal_t on_term, on_int;
+    uv_timer_t step_timer, drain_timer, lag_timer;
+    Metrics *metrics;
+    MasterKey *master_key;
+    HttpServer *admin;
+    int admin_port;
+    Bus *bus;
+    DbPool *pool;
+    void *state;
+    ServicePhase phase;
+    bool drain_wanted;
+    bool stopped;
+    int exit_code;
+    uint64_t lag_seen_ns;
+    Metric *lag;
+};
+
+// ---- admin endpoint
+// ----------------------------------------------------------------------------------------------
+
+bool admin_open(Service *service, Error *err);
+void admin_register_metrics(Service *service);
+// Appends why the service is not ready; false when it is not.
+bool admin_ready(Service *service, Buf *reasons);

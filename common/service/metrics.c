@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/service/metrics.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/arena.h"
+
+typedef enum MetricKind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM } MetricKind;
+
+struct Metric {
+    MetricKind kind;
+    const char *name;
+    const char *labels;
+    const char *help;
+    double value; // of a histogram: the sum
+    double (*read)(void *ctx);
+    void *ctx;
+    size_t bound_count;
+    double bounds[METRIC_BOUNDS_MAX];
+    uint64_t counts[METRIC_BOUNDS_MAX + 1]; // of each bucket alone; the last is +Inf
+    Metric *sibling; // the next of the same name, which must be printed together
+    bool is_first;   // of its name
+};
+
+struct Metrics {
+    Arena *arena;
+    Metric *metrics[METRICS_MAX];
+    size_t count;
+};
+
+// ---- registering
+// -------------------------------------------------------------------------------------------------
+
+static bool is_metric_name(const char *name)
+{
+    for (const char *c = name; *c != '\0'; c++) {
+        bool letter =
+            (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_' || *c == ':';
+        if (!letter && !(*c >= '0' && *c <= '9' && c > name)) {
+            return false;
+        }
+    }
+    return name[0] != '\0';
+}
+
+Metrics *metrics_new(void)
+{
+    Metrics *metrics = xcalloc(1, sizeof *metrics);
+    metrics->arena = arena_new(0);
+    return metrics;
+}
+
+void metrics_free(Metrics *metrics)
+{
+    if (metrics != NULL) {
+        arena_free(metrics->arena);
+        free(metrics);
+    }
+}
+
+// Puts it behind the last of its name.
+static void join_family(Metrics *metrics, Metric *metric)
+{
+    metric->is_first = true;
+    for (size_t i = 0; i < metrics->count; i++) {
+        Metric *other = metrics->metrics[i];
+        if (strcmp(other->name, metric->name) != 0) {
+            continue;
+        }
+        assert(other->kind == metric->kind);
+        assert(strcmp(other->labels, metric->labels) != 0);
+        metric->is_first = false;
+        if (other->sibling == NULL) {
+            other->sibling = metric;
+            return;
+        }
+    }
+}
+
+static Metric *add(
+    Metrics *metrics, MetricKind kind, const char *name, const char *labels, const char *help)
+{
+    bool is_name = is_metric_name(name);
+    assert(is_name);
+    (void)is_name;
+    assert(metrics->count < METRICS_MAX);
+    Metric *metric = arena_zalloc(metrics->arena, sizeof *metric);
+    metric->kind = kind;
+    metric->name = arena_cstr(metrics->arena, str_from(name));
+    metric->labels = arena_cstr(metrics->arena, str_from(labels));
+    metric->help = arena_cstr(metrics->arena, str_from(help));
+    join_family(metrics, metric);
+    metrics->metrics[metrics->count++] = metric;
+    return metric;
+}
+
+Metric *metrics_counter(Metrics *metrics, const char *name, const char *labels, const char *help)
+{
+    return add(metrics, METRIC_COUNTER, name, labels, help);
+}
+
+Metric *metrics_gauge(Metrics *metrics, const char *name, const char *labels, const char *help)
+{
+    return add(metrics, METRIC_GAUGE, name, labels, help);
+}
+
+void metrics_gauge_fn(
+    Metrics *metrics, const char *name, const char *labels, const char *help,
+    double (*read)(void *ctx), void *ctx)
+{
+    Metric *metric = add(metrics, METRIC_GAUGE, name, labels, help);
+    metric->read = read;
+    metric->ctx = ctx;
+}
+
+void metrics_counter_fn(
+    Metrics *metrics, const char *name, const char *labels, const char *help,
+    double (*read)(void *ctx), void *ctx)
+{
+    Metric *metric = add(metrics, METRIC_COUNTER, name, labels, help);
+    metric->read = read;
+    metric->ctx = ctx;
+}
+
+Metric *metrics_histogram(
+    Metrics *metrics, const char *name, const char *labels, const char *help, const double *bounds,
+    size_t count)
+{
+    assert(count <= METRIC_BOUNDS_MAX);
+    Metric *metric = add(metrics, METRIC_HISTOGRAM, name, labels, help);
+    metric->bound_count = count;
+    for (size_t i = 0; i < count; i++) {
+        assert(i == 0 || bounds[i] > bounds[i - 1]);
+        metric->bounds[i] = bounds[i];
+    }
+    return metric;
+}
+
+// ---- updating
+// ----------------------------------------------------------------------------------------------------
+
+void metric_add(Metric *metric, double delta)
+{
+    assert(metric->kind == METRIC_GAUGE || (metric->kind == METRIC_COUNTER && delta >= 0));
+    metric->value += delta;
+}
+
+void metric_set(Metric *metric, double value)
+{
+    assert(metric->kind == METRIC_GAUGE);
+    metric->value = value;
+}
+
+void metric_observe(Metric *metric, double value)
+{
+    assert(metric->kind == METRIC_HISTOGRAM);
+    size_t bucket = 0;
+    while (bucket < metric->bound_count && value > metric->bounds[bucket]) {
+        bucket++;
+    }
+    metric->counts[bucket]++;
+    metric->value += value;
+}
+
+// ---- printing
+// ----------------------------------------------------------------------------------------------------
+
+static void print_escaped(Buf *out, Str text, bool quotes_too)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (c == '\n') {
+            buf_cstr(out, "\\n");
+            continue;
+        }
+        if (c == '\\' || (quotes_too && c == '"')) {
+            buf_char(out, '\\');
+        }
+        buf_char(out, c);
+    }
+}
+
+bool metrics_label(Buf *out, const char *name, Str value)
+{
+    buf_printf(out, "%s%s=\"", out->len > 0 ? "," : "", name);
+    print_escaped(out, value, true);
+    return buf_char(out, '"');
+}
+
+static void print_number(Buf *out, double value)
+{
+    if (isnan(value)) {
+        buf_cstr(out, "NaN");
+    } else if (isinf(value)) {
+        buf_cstr(out, value > 0 ? "+Inf" : "-Inf");
+    } else {
+        buf_printf(out, "%.15g", value);
+    }
+}
+
+static void print_sample(Buf *out, const Metric *metric, const char *suffix, double value)
+{
+    bool has_labels = metric->labels[0] != '\0';
+    buf_printf(
+        out, "%s%s%s%s%s ", metric->name, suffix, has_labels ? "{" : "", metric->labels,
+        has_labels ? "}" : "");
+    print_number(out, value);
+    buf_char(out, '\n');
+}
+
+static void print_bucket(Buf *out, const Metric *metric, double bound, uint64_t count)
+{
+    buf_printf(
+        out, "%s_bucket{%s%sle=\"", metric->name, metric->labels,
+        metric->labels[0] != '\0' ? "," : "");
+    print_number(out, bound);
+    buf_printf(out, "\"} %" PRIu64 "\n", count);
+}
+
+static void print_histogram(Buf *out, const Metric *metric)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i <= metric->bound_count; i++) {
+        total += metric->counts[i];
+        print_bucket(out, metric, i < metric->bound_count ? metric->bounds[i] : INFINITY, total);
+    }
+    print_sample(out, metric, "_sum", metric->value);
+    print_sample(out, metric, "_count", (double)total);
+}
+
+static void print_family(Buf *out, const Metric *first)
+{
+    static const char *const kinds[] = {"counter", "gauge", "histogram"};
+    buf_printf(out, "# HELP %s ", first->name);
+    print_escaped(out, str_from(first->help), false);
+    buf_printf(out, "\n# TYPE %s %s\n", first->name, kinds[first->kind]);
+    for (const Metric *metric = first; metric != NULL; metric = metric->sibling) {
+        if (metric->kind == METRIC_HISTOGRAM) {
+            print_histogram(out, metric);
+        } else {
+            print_sample(
+                out, metric, "", metric->read != NULL ? metric->read(metric->ctx) : metric->value);
+        }
+    }
+}
+
+bool metrics_print(const Metrics *metrics, Buf *out)
+{
+    for (size_t i = 0; i < metrics->count; i++) {
+        if (metrics->metrics[i]->is_first) {
+            print_family(out, metrics->metrics[i]);
+        }
+    }
+    return !out->full;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics: counters, gauges and histograms in the Prometheus text format. Registered once at start,
+// updated without a lock on the loop thread, printed by /metrics. Not for values that only a
+// message knows (a tenant, an id): a series is made at start or never.
+#pragma once
+
+#include "common/base/buf.h"
+
+enum { METRICS_MAX = 1024, METRIC_BOUNDS_MAX = 20, METRICS_TEXT_MAX = 1024 * 1024 };
+
+typedef struct Metrics Metrics;
+typedef struct Metric Metric;
+
+Metrics *metrics_new(void);
+void metrics_free(Metrics *metrics);
+// name "stentor_sent_total"; labels "lane=\"high\"" or ""; the same name may be registered with
+// several labels. name, labels and help are copied.
+Metric *metrics_counter(Metrics *metrics, const char *name, const char *labels, const char *help);
+Metric *metrics_gauge(Metrics *metrics, const char *name, const char *labels, const char *help);
+// Read at print time.
+void metrics_gauge_fn(
+    Metrics *metrics, const char *name, const char *labels, const char *help,
+    double (*read)(void *ctx), void *ctx);
+// The same for what only grows and is counted elsewhere.
+void metrics_counter_fn(
+    Metrics *metrics, const char *name, const char *labels, const char *help,
+    double (*read)(void *ctx), void *ctx);
+// Upper bounds ascending, at most METRIC_BOUNDS_MAX; +Inf is added.
+Metric *metrics_histogram(
+    Metrics *metrics, const char *name, const char *labels, const char *help, const double *bounds,
+    size_t count);
+void metric_add(Metric *metric, double delta);     // a counter takes nothing negative
+void metric_set(Metric *metric, double value);     // gauges
+void metric_observe(Metric *metric, double value); // histograms
+// false when `out` is full.
+bool metrics_print(const Metrics *metrics, Buf *out);
+// Appends name="value" with the value escaped, and a comma before it when `out` has something: for
+// labels.
+bool metrics_label(Buf *out, const char *name, Str value);

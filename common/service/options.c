@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the sources from the strongest to the weakest; the first that knows an option has the word.
+#include "common/service/options.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/arena.h"
+#include "common/service/options_file.h"
+#include "common/service/read_file.h"
+
+enum { ROWS_MAX = 128, NAME_MAX_BYTES = 96 };
+
+typedef enum Source {
+    SOURCE_NONE,
+    SOURCE_DEFAULT,
+    SOURCE_FILE,
+    SOURCE_ENVIRONMENT,
+    SOURCE_ARGUMENT,
+} Source;
+
+typedef struct Loader {
+    const Option *table;
+    size_t count;
+    char *options;
+    Source set_by[ROWS_MAX];
+    const char *config; // --config; NULL: none
+} Loader;
+
+// ---- one value
+// ---------------------------------------------------------------------------------------------------
+
+static bool is_wrong(const Option *row, Str value, const char *expected, Error *err)
+{
+    Str shown = row->secret ? STR("***") : str_slice(value, 0, 80);
+    return error_set(
+        err, ERROR_CONFIG, "%s is '" STR_FMT "': expected %s", row->name, STR_ARG(shown), expected);
+}
+
+static bool store_text(const Option *row, char *field, Str value, Error *err)
+{
+    if (value.len > OPTION_TEXT_MAX) {
+        return error_set(
+            err, ERROR_CONFIG, "%s has %zu bytes: expected at most %d", row->name, value.len,
+            OPTION_TEXT_MAX);
+    }
+    if (str_has_control(value) || !str_is_utf8(value)) {
+        return error_set(
+            err, ERROR_CONFIG, "%s: expected UTF-8 text without control characters or line breaks",
+            row->name);
+    }
+    char *copy = xmalloc(value.len + 1);
+    str_to_c(value, copy, value.len + 1);
+    memcpy(field, &copy, sizeof copy);
+    return true;
+}
+
+static bool store_int(const Option *row, char *field, Str value, Error *err)
+{
+    int64_t number = 0;
+    if (!str_to_i64(value, &number) || number < row->min || number > row->max) {
+        char expected[96];
+        snprintf(
+            expected, sizeof expected, "a whole number from %" PRId64 " to %" PRId64, row->min,
+            row->max);
+        return is_wrong(row, value, expected, err);
+    }
+    memcpy(field, &number, sizeof number);
+    return true;
+}
+
+static bool parse_bool(Str value, bool *ret_flag)
+{
+    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (str_eq_nocase(value, str_from(words[i]))) {
+            *ret_flag = i % 2 == 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool store_bool(const Option *row, char *field, Str value, Error *err)
+{
+    bool flag = false;
+    if (!parse_bool(value, &flag)) {
+        return is_wrong(row, value, "true or false", err);
+    }
+    memcpy(field, &flag, sizeof flag);
+    return true;
+}
+
+static bool store(Loader *l, const Option *row, Str value, Source source, Error *err)
+{
+    Source *set_by = &l->set_by[row - l->table];
+    if (*set_by > source) {
+        return true;
+    }
+    if (*set_by == source) {
+        return error_set(
+            err, ERROR_CONFIG, "%s is given twice%s", row->name,
+            row->secret ? ", perhaps once as a value and once as a file" : "");
+    }
+    if (value.len == 0 && row->type == OPTION_TEXT && row->def == NULL) {
+        return true; // required: an empty text is as good as none
+    }
+    char *field = l->options + row->offset;
+    bool ok = false;
+    switch (row->type) {
+    case OPTION_TEXT:
+        ok = store_text(row, field, value, err);
+        break;
+    case OPTION_INT:
+        ok = store_int(row, field, value, err);
+        break;
+    case OPTION_BOOL:
+        ok = store_bool(row, field, value, err);
+        break;
+    }
+    *set_by = ok ? source : *set_by;
+    return ok;
+}
+
+static bool store_from_file(
+    Loader *l, const Option *row, const char *path, Source source, Error *err)
+{
+    Buf secret;
+    buf_init(&secret, OPTION_TEXT_MAX + 2);
+    bool ok = read_file(path, &secret, err);
+    if (!ok) {
+        error_wrap(err, "%s_FILE", row->name);
+    }
+    Str value = buf_view(&secret); // one line break at its end belongs to the file
+    value = str_ends(value, STR("\n")) ? str_slice(value, 0, value.len - 1) : value;
+    value = str_ends(value, STR("\r")) ? str_slice(value, 0, value.len - 1) : value;
+    ok = ok && store(l, row, value, source, err);
+    buf_done(&secret);
+    return ok;
+}
+
+// ---- names
+// -------------------------------------------------------------------------------------------------------
+
+// The row of NAME; or, with *ret_from_file, the secret whose value stands in a file (NAME_FILE).
+static const Option *find_row(const Loader *l, Str name, bool *ret_from_file)
+{
+    *ret_from_file = false;
+    for (size_t i = 0; i < l->count; i++) {
+        if (str_eq(name, str_from(l->table[i].name))) {
+            return &l->table[i];
+        }
+    }
+    if (!str_ends(name, STR("_FILE"))) {
+        return NULL;
+    }
+    Str base = str_slice(name, 0, name.len - STR("_FILE").len);
+    for (size_t i = 0; i < l->count; i++) {
+        if (l->table[i].secret && str_eq(base, str_from(l->table[i].name))) {
+            *ret_from_file = true;
+            return &l->table[i];
+        }
+    }
+    return NULL;
+}
+
+static bool store_named(
+    Loader *l, const Option *row, bool from_file, Str value, Source source, Error *err)
+{
+    if (!from_file) {
+        return store(l, row, value, source, err);
+    }
+    char path[OPTION_TEXT_MAX];
+    if (!str_to_c(value, path, sizeof path)) {
+        return error_set(err, ERROR_CONFIG, "%s_FILE: the path is too long", row->name);
+    }
+    return store_from_file(l, row, path, source, err);
+}
+
+// "nats-url" -> "STENTOR_NATS_URL"; false when it is no flag's spelling.
+static bool name_of_flag(Str flag, Buf *out)
+{
+    buf_cstr(out, "STENTOR_");
+    for (size_t i = 0; i < flag.len; i++) {
+        char c = flag.ptr[i];
+        bool letter = c >= 'a' && c <= 'z';
+        if (!letter && c != '-' && !(c >= '0' && c <= '9')) {
+            return false;
+        }
+        buf_char(out, letter ? (char)(c - 'a' + 'A') : c == '-' ? '_' : c);
+    }
+    return !out->full;
+}
+
+static const Option *find_flag(const Loader *l, Str flag, bool *ret_from_file)
+{
+    Buf name;
+    buf_init(&name, NAME_MAX_BYTES);
+    const Option *row =
+        name_of_flag(flag, &name) ? find_row(l, buf_view(&name), ret_from_file) : NULL;
+    buf_done(&name);
+    return row;
+}
+
+// ---- command line
+// ------------------------------------------------------------------------------------------------
+
+typedef struct Arguments {
+    int argc;
+    char **argv;
+    int at;
+    Str flag;
+    Str value; // of "--flag=value"
+    bool has_value;
+} Arguments;
+
+static bool take_value(Arguments *a, Error *err)
+{
+    if (a->has_value) {
+        return true;
+    }
+    if (a->at + 1 >= a->argc) {
+        return error_set(err, ERROR_CONFIG, "--" STR_FMT " needs a value", STR_ARG(a->flag));
+    }
+    a->value = str_from(a->argv[++a->at]);
+    a->has_value = true;
+    return true;
+}
+
+static void take_switch(Arguments *a)
+{
+    bool ignored;
+    Str next = a->at + 1 < a->argc ? str_from(a->argv[a->at + 1]) : STR_EMPTY;
+    if (!a->has_value && parse_bool(next, &ignored)) {
+        a->at++;
+        a->value = next;
+    } else if (!a->has_value) {
+        a->value = STR("true");
+    }
+    a->has_value = true;
+}
+
+static bool take_config(Loader *l, Arguments *a, Error *err)
+{
+    if (l->config != NULL) {
+        return error_set(err, ERROR_CONFIG, "--config is given twice");
+    }
+    if (!take_value(a, err)) {
+        return false;
+    }
+    l->config = a->value.ptr; // the tail of an argument, so it ends with a NUL
+    return true;
+}
+
+static bool read_argument(Loader *l, Arguments *a, Error *err)
+{
+    Str argument = str_from(a->argv[a->at]);
+    ptrdiff_t equals = str_find(argument, '=');
+    a->has_value = equals >= 0;
+    a->value = a->has_value ? str_slice(argument, (size_t)equals + 1, argument.len) : STR_EMPTY;
+    Str word = a->has_value ? str_slice(argument, 0, (size_t)equals) : argument;
+    a->flag = str_slice(word, 2, word.len);
+    if (str_eq(word, STR("--config"))) {
+        return take_config(l, a, err);
+    }
+    bool from_file = false;
+    const Option *row = str_starts(word, STR("--")) ? find_flag(l, a->flag, &from_file) : NULL;
+    if (row == NULL) {
+        return error_set(
+            err, ERROR_CONFIG, "unknown option '" STR_FMT "' (HINT: --help lists them)",
+            STR_ARG(str_slice(word, 0, 80)));
+    }
+    if (row->type == OPTION_BOOL) {
+        take_switch(a);
+    } else if (!take_value(a, err)) {
+        return false;
+    }
+    return store_named(l, row, from_file, a->value, SOURCE_ARGUMENT, err);
+}
+
+static bool read_arguments(Loader *l, int argc, char **argv, int *ret_rest, Error *err)
+{
+    Arguments a = {.argc = argc, .argv = argv, .at = 1};
+    for (; a.at < argc; a.at++) {
+        Str argument = str_from(argv[a.at]);
+        if (str_eq(argument, STR("--"))) {
+            a.at++;
+            break;
+        }
+        if (!str_starts(argument, STR("-")) || argument.len == 1) {
+            break;
+        }
+        if (!read_argument(l, &a, err)) {
+            return false;
+        }
+    }
+    *ret_rest = a.at < argc ? a.at : argc;
+    return true;
+}
+
+// ---- the other sources
+// -------------------------------------------------------------------------------------------
+
+static bool read_environment(Loader *l, Error *err)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const Option *row = &l->table[i];
+        const char *value = getenv(row->name);
+        if (value != NULL && !store(l, row, str_from(value), SOURCE_ENVIRONMENT, err)) {
+            return false;
+        }
+        char file_name[NAME_MAX_BYTES];
+        snprintf(file_name, sizeof file_name, "%s_FILE", row->name);
+        const char *path = row->secret ? getenv(file_name) : NULL;
+        if (path != NULL && path[0] != '\0' &&
+            !store_from_file(l, row, path, SOURCE_ENVIRONMENT, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool take_line(Loader *l, Str name, Str value, Error *err)
+{
+    bool from_file = false;
+    const Option *row = find_row(l, name, &from_file);
+    if (row != NULL) {
+        return store_named(l, row, from_file, value, SOURCE_FILE, err);
+    }
+    if (str_starts(name, STR("STENTOR_"))) {
+        return true; // another program's
+    }
+    return error_set(
+        err, ERROR_CONFIG, "'" STR_FMT "' is no option: names begin with STENTOR_",
+        STR_ARG(str_slice(name, 0, 80)));
+}
+
+static bool read_lines(Loader *l, Str text, Error *err)
+{
+    OptionsFile file;
+    options_file_init(&file, text);
+    Str name, value;
+    bool ok = true;
+    while (ok && options_file_next(&file, &name, &value, err)) {
+        ok = take_line(l, name, value, err);
+        if (!ok) {
+            error_wrap(err, "line %d", file.line);
+        }
+    }
+    options_file_done(&file);
+    return ok && err->kind == ERROR_NONE;
+}
+
+static bool read_config(Loader *l, Error *err)
+{
+    if (l->config == NULL) {
+        return true;
+    }
+    Buf text;
+    buf_init(&text, OPTION_FILE_MAX);
+    bool ok = read_file(l->config, &text, err);
+    if (ok && !read_lines(l, buf_view(&text), err)) {
+        ok = error_wrap(err, "%s", l->config);
+    }
+    buf_done(&text);
+    return ok;
+}
+
+static bool read_defaults(Loader *l, Error *err)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const Option *row = &l->table[i];
+        if (l->set_by[i] != SOURCE_NONE) {
+            continue;
+        }
+        if (row->def == NULL) {
+            return error_set(err, ERROR_CONFIG, "%s is not set: %s", row->name, row->help);
+        }
+        if (!store(l, row, str_from(row->def), SOURCE_DEFAULT, err)) {
+            return error_wrap(err, "default");
+        }
+    }
+    return true;
+}
+
+// ---- all
+// ---------------------------------------------------------------------------------------------------------
+
+bool options_load_args(
+    const Option *table, size_t count, void *options, int argc, char **argv, int *ret_rest,
+    Error *err)
+{
+    assert(count <= ROWS_MAX);
+    Loader l = {.table = table, .count = count, .options = options};
+    for (size_t i = 0; i < count; i++) {
+        assert(str_starts(str_from(table[i].name), STR("STENTOR_")));
+        if (table[i].type == OPTION_TEXT) {
+            const char *none = NULL;
+            memcpy(l.options + table[i].offset, &none, sizeof none);
+        }
+    }
+    Error own = {0};
+    int rest = argc;
+    if (read_arguments(&l, argc, argv, &rest, &own) && read_environment(&l, &own) &&
+        read_config(&l, &own) && read_defaults(&l, &own)) {
+        *ret_rest = rest;
+        return true;
+    }
+    options_free(table, count, options);
+    return error_set(err, own.kind, "%s", own.text);
+}
+
+bool options_load(
+    const Option *table, size_t count, void *options, int argc, char **argv, Error *err)
+{
+    int rest = argc;
+    if (!options_load_args(table, count, options, argc, argv, &rest, err)) {
+        return false;
+    }
+    if (rest == argc) {
+        return true;
+    }
+    options_free(table, count, options);
+    return error_set(
+        err, ERROR_CONFIG, "unexpected argument '%.80s' (HINT: see --help)", argv[rest]);
+}
+
+void options_free(const Option *table, size_t count, void *options)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].type == OPTION_TEXT) {
+            char *field = (char *)options + table[i].offset;
+            char *text = NULL;
+            memcpy(&text, field, sizeof text);
+            free(text);
+            text = NULL;
+            memcpy(field, &text, sizeof text);
+        }
+    }
+}

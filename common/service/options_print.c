@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people see of a table of options: --help, the README's table, the values of the start-up
+// line.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/service/options.h"
+
+enum { PREFIX_LEN = 8 }; // "STENTOR_"
+
+// "STENTOR_NATS_URL" -> "--nats-url"
+static void print_flag(const Option *row, Buf *out)
+{
+    buf_cstr(out, "--");
+    for (const char *c = row->name + PREFIX_LEN; *c != '\0'; c++) {
+        bool letter = *c >= 'A' && *c <= 'Z';
+        buf_char(out, letter ? (char)(*c - 'A' + 'a') : *c == '_' ? '-' : *c);
+    }
+}
+
+// "nats://user:password@host, nats://other" -> "nats://***@host, nats://other". From "://" to the
+// last '@' before a comma: a password may have any other character in it.
+static void print_text(Str rest, Buf *out)
+{
+    Str one;
+    bool first = true;
+    while (str_split(&rest, ',', &one)) {
+        buf_cstr(out, first ? "" : ",");
+        first = false;
+        size_t scheme_end = 0;
+        size_t at = 0;
+        for (size_t i = 0; i < one.len; i++) {
+            if (scheme_end == 0 && str_starts(str_slice(one, i, one.len), STR("://"))) {
+                scheme_end = i + 3;
+            }
+            at = one.ptr[i] == '@' ? i : at;
+        }
+        if (scheme_end > 0 && at > scheme_end) {
+            buf_str(out, str_slice(one, 0, scheme_end));
+            buf_cstr(out, "***");
+            one = str_slice(one, at, one.len);
+        }
+        buf_str(out, one);
+    }
+}
+
+bool options_print(const Option *row, const void *options, Buf *out)
+{
+    const char *field = (const char *)options + row->offset;
+    const char *text = NULL;
+    int64_t number = 0;
+    bool flag = false;
+    switch (row->type) {
+    case OPTION_TEXT:
+        memcpy(&text, field, sizeof text);
+        if (row->secret) {
+            buf_cstr(out, str_from(text).len > 0 ? "***" : "");
+        } else {
+            print_text(str_from(text), out);
+        }
+        break;
+    case OPTION_INT:
+        memcpy(&number, field, sizeof number);
+        buf_printf(out, "%" PRId64, number);
+        break;
+    case OPTION_BOOL:
+        memcpy(&flag, field, sizeof flag);
+        buf_cstr(out, flag ? "true" : "false");
+        break;
+    }
+    return !out->full;
+}
+
+static const char *default_text(const Option *row)
+{
+    if (row->def == NULL) {
+        return "required";
+    }
+    return row->def[0] == '\0' ? "none" : row->def;
+}
+
+bool options_help(
+    const Option *table, size_t count, const char *program, const char *summary, Buf *out)
+{
+    buf_printf(out, "Usage: %s [--config FILE] [--name VALUE ...]\n\n%s\n\n", program, summary);
+    buf_cstr(
+        out, "Each option may come from the command line, the environment (NAME) or the file "
+             "of --config\n(lines NAME=value); the first of these that has it counts. A "
+             "secret may also stand in a file: NAME_FILE.\n\n");
+    for (size_t i = 0; i < count; i++) {
+        const Option *row = &table[i];
+        buf_cstr(out, "  ");
+        print_flag(row, out);
+        buf_printf(
+            out, "  (%s, %s%s)\n      %s\n", row->name, row->def != NULL ? "default " : "",
+            default_text(row), row->help);
+    }
+    buf_cstr(out, "\n  --help --version --options-markdown\n");
+    return !out->full;
+}
+
+bool options_markdown(const Option *table, size_t count, Buf *out)
+{
+    buf_cstr(out, "| name | default | meaning |\n|---|---|---|\n");
+    for (size_t i = 0; i < count; i++) {
+        const Option *row = &table[i];
+        bool literal = row->def != NULL && row->def[0] != '\0';
+        buf_printf(
+            out, "| `%s` | %s%s%s | %s%s |\n", row->name, literal ? "`" : "", default_text(row),
+            literal ? "`" : "", row->help, row->secret ? " (secret; or a file in NAME_FILE)" : "");
+    }
+    return !out->full;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every service's main() is made of: options, loop, signals, connections, health, metrics,
+// drain.
+//   int main(int argc, char **argv) { return service_main(&ingest_service, argc, argv); }
+// Life: options are read; bus and pool (when wanted) start to connect; start() builds the service;
+// the admin endpoint answers /healthz /readyz /metrics. SIGTERM or SIGINT: readyz turns 503, stop()
+// drains and calls service_stopped(); then everything is closed and the process ends with 0. A
+// drain longer than STENTOR_DRAIN_MS, or a second signal, ends it at once with 1; wrong options end
+// it with 2. --help, --version and --options-markdown print and end with 0.
+#pragma once
+
+#include <uv.h>
+
+#include "common/bus/bus.h"
+#include "common/codec/seal.h"
+#include "common/db/db.h"
+#include "common/service/metrics.h"
+#include "common/service/options.h"
+
+typedef struct Service Service;
+
+typedef struct ServiceSpec {
+    const char *name;      // "stentor-ingest"
+    const char *summary;   // one line for --help
+    const Option *options; // the service's own, beside the common ones (service.c)
+    size_t option_count;
+    size_t options_size; // of the struct that the offsets speak of
+    bool wants_database;
+    bool wants_master_key;
+    // After a failure nothing of it is left but handles that are closing. The loop does not turn
+    // yet.
+    bool (*start)(Service *service, const void *options, void **ret_state, Error *err);
+    bool (*ready)(void *state, Buf *reason); // beside the bus and the pool; NULL: always
+    // Begin to drain: close what was opened, then service_stopped(), now or later. NULL: nothing to
+    // drain.
+    void (*stop)(void *state);
+    void (*free)(void *state); // after the loop has ended; bus and pool are gone already
+} ServiceSpec;
+
+int service_main(const ServiceSpec *spec, int argc, char **argv);
+
+// Inside start() and later:
+uv_loop_t *service_loop(Service *service);
+Bus *service_bus(Service *service);
+DbPool *service_pool(Service *service); // NULL unless wanted
+const char *service_database_url(Service *service);
+MasterKey *service_master_key(Service *service);
+Metrics *service_metrics(Service *service);
+const char *service_instance(Service *service); // random per process start, 26 characters
+int service_admin_port(Service *service);
+// Once, in answer to stop(). Bus, pool and admin endpoint are closed from the next turn of the loop
+// on.
+void service_stopped(Service *service);
+// Something that only a person can mend was met while running: logged as error, then drain and exit
+// with 1.
+void service_fail(Service *service, const Error *err);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole process beside a real NATS.
+#include "tests/unit/common/service/probe_service.h"
+
+static void with_nats_it_becomes_ready_and_ends_cleanly(void **state)
+{
+    (void)state;
+    const char *url = getenv("STENTOR_TEST_NATS_URL");
+    assert_non_null(url);
+    Probe probe;
+    probe_launch(&probe, &probe_service, PROBE_ARGS("--nats-url", url, "--log-format", "json"));
+    probe_await_start(&probe);
+    Buf answer;
+    buf_init(&answer, PROBE_TEXT_MAX);
+    for (int i = 0; i < 200; i++) {
+        probe_request(&probe, "GET /readyz", &answer);
+        if (strstr(buf_c(&answer), "\r\n\r\nready\n") != NULL) {
+            break;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 25 * 1000 * 1000}, NULL);
+    }
+    assert_true(str_starts(buf_view(&answer), STR("HTTP/1.1 200 ")));
+    buf_done(&answer);
+    probe_expect_answer(&probe, "GET /metrics", "200", "\nstentor_bus_connected 1\n");
+    kill(probe.pid, SIGTERM);
+    probe_await(&probe, "\"stopped\"");
+    probe_expect_text(&probe, "\"draining\"");
+    int code = probe_exit_code(&probe);
+    if (code != 0) {
+        fail_msg("ended with %d: %s", code, buf_c(&probe.text));
+    }
+    probe_done(&probe);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(with_nats_it_becomes_ready_and_ends_cleanly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
