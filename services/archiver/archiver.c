@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/archiver/archiver.h"
+
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/bus/projector.h"
+#include "common/bus/topology.h"
+#include "services/archiver/fold.h"
+#include "services/archiver/history_sql.h"
+
+enum {
+    AHEAD_MONTHS = 12,
+    AHEAD_PERIOD_MS = 24 * 3600 * 1000,
+    AHEAD_RETRY_MS = 60 * 1000,
+    AHEAD_POOL_MS = 1000, // until the database answers
+    STREAMS_MAX = 8,
+};
+
+static const int64_t month_max_us = INT64_C(31) * 86400 * 1000000;
+
+typedef struct ArchiverOptions {
+    int64_t flush_max;
+    int64_t flush_ms;
+} ArchiverOptions;
+
+typedef struct Archiver {
+    Service *service;
+    Projector *projector;
+    const char *streams[STREAMS_MAX];
+    Fold *fold;
+    HistoryMonths months;
+    uv_timer_t ahead_timer;
+    bool ahead_running;
+    bool stopping;
+    int64_t write_started_us; // monotonic
+    Metric *folded;
+    Metric *unreadable;
+    Metric *rows;
+    Metric *attempts;
+    Metric *flush_seconds;
+} Archiver;
+
+// ---- the projection -----------------------------------------------------------------------------
+
+static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
+{
+    Archiver *archiver = ctx;
+    bool folded = fold_event(archiver->fold, message, arena, err);
+    metric_add(folded ? archiver->folded : archiver->unreadable, 1);
+    return folded;
+}
+
+// Killed before the COMMIT: neither rows nor sequence are there, and the events are folded again.
+// Killed after it: the sequence says so. In between there is nothing.
+// tests/integration/test_kill.py kills the archiver within a flush.
+static void on_projector_write(void *ctx, DbTxn *txn)
+{
+    Archiver *archiver = ctx;
+    archiver->write_started_us = clock_mono_us();
+    db_txn_lazy_commit(txn); // rows and sequence are lost together, and read again from the streams
+    history_months_write(&archiver->months, archiver->fold, txn);
+    history_write(archiver->fold, txn);
+}
+
+static void count_flush(const Archiver *archiver)
+{
+    size_t rows = 0;
+    size_t attempts = 0;
+    fold_rows(archiver->fold, &rows);
+    fold_attempts(archiver->fold, &attempts);
+    metric_add(archiver->rows, (double)rows);
+    metric_add(archiver->attempts, (double)attempts);
+    metric_observe(
+        archiver->flush_seconds, (double)(clock_mono_us() - archiver->write_started_us) / 1e6);
+}
+
+static void on_projector_committed(void *ctx, DbTxn *txn)
+{
+    Archiver *archiver = ctx;
+    if (txn != NULL) {
+        count_flush(archiver);
+        history_months_committed(&archiver->months);
+    } // else it was dropped: forgotten here, and folded again
+    fold_clear(archiver->fold);
+}
+
+// ---- partitions ahead ---------------------------------------------------------------------------
+
+static void on_ahead_timer(uv_timer_t *timer);
+static void finish_stop(Archiver *archiver);
+
+static void on_ahead_done(void *ctx, DbTxn *txn, const Error *err)
+{
+    (void)txn;
+    Archiver *archiver = ctx;
+    archiver->ahead_running = false;
+    if (archiver->stopping) {
+        finish_stop(archiver);
+        return;
+    }
+    if (err != NULL) {
+        LOG(LOG_WARN, "partitions could not be made ahead, trying again", log_error(err));
+    }
+    uint64_t wait_ms = err != NULL ? AHEAD_RETRY_MS : AHEAD_PERIOD_MS;
+    uv_timer_start(&archiver->ahead_timer, on_ahead_timer, wait_ms, 0);
+}
+
+static void make_ahead(Archiver *archiver)
+{
+    if (!db_pool_ready(service_pool(archiver->service))) {
+        uv_timer_start(&archiver->ahead_timer, on_ahead_timer, AHEAD_POOL_MS, 0);
+        return;
+    }
+    int64_t now_us = clock_now_us();
+    DbTxn *txn = db_txn_new(service_pool(archiver->service));
+    history_ensure_months(txn, now_us, now_us + AHEAD_MONTHS * month_max_us);
+    archiver->ahead_running = true;
+    db_txn_submit(txn, on_ahead_done, archiver);
+}
+
+static void on_ahead_timer(uv_timer_t *timer)
+{
+    make_ahead(timer->data);
+}
+
+// ---- metrics ------------------------------------------------------------------------------------
+
+static double read_lag(void *ctx)
+{
+    const Archiver *archiver = ctx;
+    return (double)projector_lag(archiver->projector);
+}
+
+static double read_oldest(void *ctx)
+{
+    const Archiver *archiver = ctx;
+    int64_t oldest_us = fold_oldest_us(archiver->fold);
+    int64_t age_us = oldest_us == 0 ? 0 : clock_now_us() - oldest_us;
+    return age_us > 0 ? (double)age_us / 1e6 : 0;
+}
+
+static double read_active(void *ctx)
+{
+    const Archiver *archiver = ctx;
+    return projector_active(archiver->projector) ? 1 : 0;
+}
+
+static void register_metrics(Archiver *archiver, Metrics *metrics)
+{
+    static const double bounds[] = {0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
+    archiver->folded = metrics_counter(
+        metrics, "stentor_history_events_total", "result=\"folded\"",
+        "Events read from the streams");
+    archiver->unreadable = metrics_counter(
+        metrics, "stentor_history_events_total", "result=\"unreadable\"",
+        "Events read from the streams");
+    archiver->rows = metrics_counter(
+        metrics, "stentor_history_rows_total", "table=\"notifications\"",
+        "Rows inserted or merged");
+    archiver->attempts = metrics_counter(
+        metrics, "stentor_history_rows_total", "table=\"delivery_attempts\"",
+        "Rows inserted or merged");
+    archiver->flush_seconds = metrics_histogram(
+        metrics, "stentor_history_flush_seconds", "",
+        "From the first statement of a flush to its commit", bounds,
+        sizeof(bounds) / sizeof(bounds[0]));
+    metrics_gauge_fn(
+        metrics, "stentor_history_lag", "", "Events that wait in the streams", read_lag, archiver);
+    metrics_gauge_fn(
+        metrics, "stentor_history_oldest_unwritten_seconds", "",
+        "Age of the oldest event folded and not yet committed", read_oldest, archiver);
+    metrics_gauge_fn(
+        metrics, "stentor_history_active", "", "1: this process writes; 0: it stands by",
+        read_active, archiver);
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+static void open_projector(Archiver *archiver, const ArchiverOptions *options)
+{
+    static const ProjectorHandlers handlers = {
+        .fold = on_projector_fold,
+        .write = on_projector_write,
+        .committed = on_projector_committed};
+    size_t count = 0;
+    for (int lane = PRIORITY_CRITICAL; lane < PRIORITY_COUNT; lane++) {
+        archiver->streams[count++] = topology_lane_stream("REQUEST", (Priority)lane);
+    }
+    archiver->streams[count++] = "STATUS";
+    ProjectorOptions projector = {
+        .name = "history",
+        .schema = "history",
+        .streams = archiver->streams,
+        .database_url = service_database_url(archiver->service),
+        .pool = service_pool(archiver->service),
+        .flush_max = (size_t)options->flush_max,
+        .flush_ms = (int)options->flush_ms,
+    };
+    archiver->projector =
+        projector_new(service_bus(archiver->service), &projector, &handlers, archiver);
+}
+
+static bool start_archiver(Service *service, const void *options, void **ret_state, Error *err)
+{
+    (void)err;
+    const ArchiverOptions *own = options;
+    Archiver *archiver = xcalloc(1, sizeof(*archiver));
+    archiver->service = service;
+    archiver->fold = fold_new();
+    register_metrics(archiver, service_metrics(service));
+    open_projector(archiver, own);
+    uv_timer_init(service_loop(service), &archiver->ahead_timer);
+    archiver->ahead_timer.data = archiver;
+    make_ahead(archiver);
+    *ret_state = archiver;
+    return true;
+}
+
+// A stand-by is ready too; a projection that stands still is not.
+static bool check_ready(void *state, Buf *reason)
+{
+    const Archiver *archiver = state;
+    const char *failure = projector_failure(archiver->projector);
+    if (failure != NULL) {
+        buf_printf(reason, "history stands still: %s", failure);
+    }
+    return failure == NULL;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    Archiver *archiver = handle->data;
+    service_stopped(archiver->service);
+}
+
+// Goes on when the projector has stopped and no transaction of ours is under way.
+static void finish_stop(Archiver *archiver)
+{
+    if (!archiver->ahead_running) {
+        uv_close((uv_handle_t *)&archiver->ahead_timer, on_timer_closed);
+    }
+}
+
+static void on_projector_stopped(void *ctx)
+{
+    Archiver *archiver = ctx;
+    archiver->stopping = true;
+    finish_stop(archiver);
+}
+
+static void stop_archiver(void *state)
+{
+    Archiver *archiver = state;
+    uv_timer_stop(&archiver->ahead_timer);
+    projector_stop(archiver->projector, on_projector_stopped, archiver);
+}
+
+static void free_archiver(void *state)
+{
+    Archiver *archiver = state;
+    projector_free(archiver->projector);
+    fold_free(archiver->fold);
+    free(archiver);
+}
+
+// clang-format off
+static const Option options_table[] = {
+    {"STENTOR_HISTORY_FLUSH_MAX", OPTION_INT, offsetof(ArchiverOptions, flush_max), "2000", 1, 8000, false,
+     "events folded into one transaction at most"},
+    {"STENTOR_HISTORY_FLUSH_MS", OPTION_INT, offsetof(ArchiverOptions, flush_ms), "20", 1, 5000, false,
+     "how long a transaction waits for more events, in ms; longer means fewer rows written"},
+};
+// clang-format on
+
+const ServiceSpec archiver_service = {
+    .name = "stentor-archiver",
+    .summary = "folds requests and statuses into the history tables",
+    .options = options_table,
+    .option_count = sizeof(options_table) / sizeof(options_table[0]),
+    .options_size = sizeof(ArchiverOptions),
+    .wants_database = true,
+    .start = start_archiver,
+    .ready = check_ready,
+    .stop = stop_archiver,
+    .free = free_archiver,
+};
