@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/digest-flusher/emit.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "services/digest-flusher/clock_sql.h"
+
+enum {
+    SLEEP_MAX_MS = 1000,
+    SLEEP_EMPTY_MS =
+        5, // at least, when nothing was claimable: the clock here may be ahead of the database's
+};
+
+typedef struct Emission Emission;
+
+struct Emit {
+    Bus *bus;
+    DbPool *pool;
+    int64_t lease_ms;
+    EmitHandlers handlers;
+    void *ctx;
+    uv_timer_t timer;
+    bool running;       // a pass is under way
+    int64_t wake_at_us; // when the next pass begins; during a pass: as far as is known
+    Arena *arena;       // of the pass
+    Emission *emissions;
+    size_t claimed;
+    size_t answered;
+    size_t stored;
+    int64_t late_max_us;
+    void (*on_stopped)(void *ctx);
+    void *stopped_ctx;
+};
+
+struct Emission {
+    Emit *emit;
+    Str work_id;
+    int64_t due_at_us;
+    bool stored;
+};
+
+static void start_pass(Emit *emit);
+
+// ---- sleeping -----------------------------------------------------------------------------------
+
+static void on_wake_timer(uv_timer_t *timer)
+{
+    start_pass(timer->data);
+}
+
+static void sleep_until(Emit *emit, int64_t wake_at_us)
+{
+    int64_t now_us = clock_now_us();
+    int64_t latest_us = now_us + SLEEP_MAX_MS * INT64_C(1000);
+    emit->wake_at_us = wake_at_us < latest_us ? wake_at_us : latest_us;
+    int64_t wait_us = emit->wake_at_us - now_us;
+    // Rounded up: a millisecond early would find nothing and sleep again.
+    uint64_t wait_ms = wait_us > 0 ? ((uint64_t)wait_us + 999) / 1000 : 0;
+    uv_update_time(bus_loop(emit->bus));
+    uv_timer_start(&emit->timer, on_wake_timer, wait_ms, 0);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    Emit *emit = handle->data;
+    emit->on_stopped(emit->stopped_ctx);
+}
+
+static void end_pass(Emit *emit)
+{
+    arena_free(emit->arena);
+    emit->arena = NULL;
+    emit->running = false;
+    if (emit->on_stopped != NULL) {
+        uv_close((uv_handle_t *)&emit->timer, on_timer_closed);
+        return;
+    }
+    int64_t soonest_us = emit->claimed > 0 ? 0 : clock_now_us() + SLEEP_EMPTY_MS * INT64_C(1000);
+    sleep_until(emit, emit->wake_at_us > soonest_us ? emit->wake_at_us : soonest_us);
+}
+
+void emit_wake_at(Emit *emit, int64_t due_us)
+{
+    if (emit->on_stopped != NULL || due_us >= emit->wake_at_us) {
+        return;
+    }
+    if (emit->running) {
+        emit->wake_at_us = due_us;
+    } else {
+        sleep_until(emit, due_us);
+    }
+}
+
+// ---- a pass, in the order in which it happens ---------------------------------------------------
+
+static void on_done_committed(void *ctx, DbTxn *txn, const Error *err)
+{
+    (void)txn;
+    Emit *emit = ctx;
+    if (err != NULL) {
+        LOG(LOG_WARN, "emitted work not deleted, it is emitted again under the same ids",
+            log_int("count", (int64_t)emit->stored), log_error(err));
+    } else {
+        emit->handlers.on_emitted(emit->ctx, emit->stored, emit->late_max_us);
+    }
+    end_pass(emit);
+}
+
+// Killed between the acks and this delete: the lease runs out and the rows go out again under the
+// same ids. Within the duplicate window JetStream drops them; after it the stages do, and the
+// ledger refuses a second send. tests/integration/test_kill.py kills the flusher there.
+static void delete_stored(Emit *emit)
+{
+    DbTxn *txn = db_txn_new(emit->pool);
+    Str *work_ids = arena_array(emit->arena, emit->stored, sizeof(Str));
+    size_t count = 0;
+    for (size_t i = 0; i < emit->claimed; i++) {
+        if (emit->emissions[i].stored) {
+            work_ids[count++] = emit->emissions[i].work_id;
+        }
+    }
+    clock_delete(txn, work_ids, count);
+    db_txn_submit(txn, on_done_committed, emit);
+}
+
+static void finish_publishing(Emit *emit)
+{
+    if (emit->stored < emit->claimed) {
+        LOG(LOG_WARN, "due work not published, it is tried again when its lease ends",
+            log_int("count", (int64_t)(emit->claimed - emit->stored)));
+    }
+    if (emit->stored > 0) {
+        delete_stored(emit);
+    } else {
+        end_pass(emit);
+    }
+}
+
+static void count_answer(Emission *emission, const Error *err)
+{
+    Emit *emit = emission->emit;
+    if (err == NULL) {
+        int64_t late_us = clock_now_us() - emission->due_at_us;
+        emit->late_max_us = late_us > emit->late_max_us ? late_us : emit->late_max_us;
+        emission->stored = true;
+        emit->stored++;
+    }
+    emit->answered++;
+    if (emit->answered == emit->claimed) {
+        finish_publishing(emit);
+    }
+}
+
+static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
+{
+    (void)sequence;
+    (void)duplicate;
+    count_answer(ctx, err);
+}
+
+static void publish_row(Emit *emit, const PGresult *rows, int row)
+{
+    Emission *emission = &emit->emissions[row];
+    emission->emit = emit;
+    emission->work_id = arena_str(emit->arena, db_get_text(rows, row, CLAIM_WORK_ID));
+    emission->due_at_us = db_get_time(rows, row, CLAIM_DUE_AT);
+    BusOut out = {
+        .subject = arena_cstr(emit->arena, db_get_text(rows, row, CLAIM_SUBJECT)),
+        .event_id = db_get_text(rows, row, CLAIM_EVENT_ID),
+        .payload = db_get_text(rows, row, CLAIM_PAYLOAD),
+    };
+    bus_publish(emit->bus, &out, on_bus_acked, emission);
+}
+
+static void publish_claimed(Emit *emit, const PGresult *rows)
+{
+    emit->claimed = (size_t)db_rows(rows);
+    if (emit->claimed == 0) {
+        end_pass(emit);
+        return;
+    }
+    emit->emissions = arena_array(emit->arena, emit->claimed, sizeof(Emission));
+    for (int row = 0; row < db_rows(rows); row++) {
+        publish_row(emit, rows, row);
+    }
+    bus_flush(emit->bus);
+}
+
+// Killed between the claim and the publish: the lease runs out, and another process or the next one
+// claims the rows.
+static void on_claim_done(void *ctx, DbTxn *txn, const Error *err)
+{
+    Emit *emit = ctx;
+    if (err != NULL) {
+        LOG(LOG_WARN, "due work not claimed", log_error(err));
+        end_pass(emit);
+        return;
+    }
+    const PGresult *rows = db_txn_result(txn, 0);
+    int64_t next_us = db_get_time(db_txn_result(txn, 1), 0, 0);
+    if (db_rows(rows) == CLOCK_CLAIM_MAX) {
+        next_us = 1; // more of the same is due
+    }
+    if (next_us > 0 && next_us < emit->wake_at_us) {
+        emit->wake_at_us = next_us;
+    }
+    publish_claimed(emit, rows);
+}
+
+static void start_pass(Emit *emit)
+{
+    // Without a bus a claim would only hold rows back until its lease ends.
+    if (!bus_connected(emit->bus) || !db_pool_ready(emit->pool)) {
+        sleep_until(emit, INT64_MAX);
+        return;
+    }
+    emit->running = true;
+    emit->wake_at_us = INT64_MAX;
+    emit->claimed = emit->answered = emit->stored = 0;
+    emit->late_max_us = 0;
+    emit->arena = arena_new(0);
+    DbTxn *txn = db_txn_new(emit->pool);
+    db_txn_lazy_commit(txn); // a claim that a crash of Postgres forgets is only made again
+    clock_claim(txn, emit->lease_ms);
+    db_txn_submit(txn, on_claim_done, emit);
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+Emit *emit_new(Bus *bus, DbPool *pool, int64_t lease_ms, const EmitHandlers *handlers, void *ctx)
+{
+    Emit *emit = xcalloc(1, sizeof(*emit));
+    emit->bus = bus;
+    emit->pool = pool;
+    emit->lease_ms = lease_ms;
+    emit->handlers = *handlers;
+    emit->ctx = ctx;
+    uv_timer_init(bus_loop(bus), &emit->timer);
+    emit->timer.data = emit;
+    sleep_until(emit, 0);
+    return emit;
+}
+
+void emit_stop(Emit *emit, void (*on_stopped)(void *ctx), void *ctx)
+{
+    assert(emit->on_stopped == NULL);
+    emit->on_stopped = on_stopped;
+    emit->stopped_ctx = ctx;
+    if (!emit->running) {
+        uv_close((uv_handle_t *)&emit->timer, on_timer_closed);
+    }
+}
+
+void emit_free(Emit *emit)
+{
+    free(emit);
+}

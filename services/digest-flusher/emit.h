@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emit: the clock itself. A pass claims up to 500 due rows under a lease, publishes each under its
+// stored id, awaits the acks, and deletes the rows that are stored in their stream. One pass at a
+// time; between passes it sleeps until the next row is due, at most a second. Any number of
+// replicas: the claim skips what another holds.
+#pragma once
+
+#include "common/bus/bus.h"
+#include "common/db/db.h"
+
+typedef struct Emit Emit;
+
+typedef struct EmitHandlers {
+    // Called when a pass ends in which something was due: so many are stored in their streams, the
+    // latest that much after its time.
+    void (*on_emitted)(void *ctx, size_t count, int64_t late_max_us);
+} EmitHandlers;
+
+Emit *emit_new(Bus *bus, DbPool *pool, int64_t lease_ms, const EmitHandlers *handlers, void *ctx);
+// Something is due at due_us: wake then, or at once when that is past.
+void emit_wake_at(Emit *emit, int64_t due_us);
+// A pass under way is finished, then on_stopped; then it may be freed.
+void emit_stop(Emit *emit, void (*on_stopped)(void *ctx), void *ctx);
+void emit_free(Emit *emit);

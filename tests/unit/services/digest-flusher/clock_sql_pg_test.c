@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "common/base/clock.h"
+#include "common/db/migrate.h"
+#include "services/digest-flusher/clock_sql.h"
+
+enum { WORK_MAX = 600, HOUR_S = 3600 };
+
+typedef struct Fixture {
+    uv_loop_t loop;
+    DbPool *pool; // as the service's own role, which cannot bypass row-level security
+    PGconn *super;
+    Arena *arena;
+    const DueWork *work[WORK_MAX];
+    size_t work_count;
+    bool done;
+    ErrorKind kind;
+    char text[240];
+    int rows;
+    Str first_id;
+    Str first_subject;
+    Str first_event_id;
+    Str first_payload;
+    int64_t next_us;
+    int64_t waiting;
+} Fixture;
+
+static const char *test_url(void)
+{
+    const char *url = getenv("STENTOR_TEST_DATABASE_URL");
+    assert_non_null(url);
+    return url;
+}
+
+static int migrate_all(void **state)
+{
+    (void)state;
+    static const char *const schemas[] = {"stentor", "keys",    "ingest", "dispatch",
+                                          "clock",   "history", NULL};
+    MigrateReport report;
+    Error err = {0};
+    if (!db_migrate(
+            test_url(), STENTOR_SOURCE_DIR "/migrations", schemas, &report, NULL, NULL, &err)) {
+        fail_msg("%s", err.text);
+    }
+    return 0;
+}
+
+static void sql(Fixture *f, const char *text)
+{
+    PGresult *res = PQexec(f->super, text);
+    ExecStatusType status = PQresultStatus(res);
+    PQclear(res);
+    if (status != PGRES_COMMAND_OK) {
+        fail_msg("%s: %s", text, PQerrorMessage(f->super));
+    }
+}
+
+static int set_up(void **state)
+{
+    Fixture *f = xcalloc(1, sizeof(*f));
+    uv_loop_init(&f->loop);
+    f->arena = arena_new(0);
+    f->super = PQconnectdb(test_url());
+    assert_int_equal(PQstatus(f->super), CONNECTION_OK);
+    DbPoolOptions options = {
+        .url = arena_printf(f->arena, "%s&user=stentor_digest_flusher", test_url()),
+        .application_name = "clock_sql_pg_test",
+        .connections = 1};
+    f->pool = db_pool_new(&f->loop, &options);
+    sql(f, "TRUNCATE clock.due_work");
+    *state = f;
+    return 0;
+}
+
+static void on_pool_closed(void *ctx)
+{
+    Fixture *f = ctx;
+    f->done = true;
+}
+
+static void run_until_done(Fixture *f)
+{
+    while (!f->done) {
+        assert_true(uv_run(&f->loop, UV_RUN_ONCE) != 0 || f->done);
+    }
+}
+
+static int tear_down(void **state)
+{
+    Fixture *f = *state;
+    f->done = false;
+    db_pool_close(f->pool, on_pool_closed, f);
+    run_until_done(f);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    PQfinish(f->super);
+    arena_free(f->arena);
+    free(f);
+    return 0;
+}
+
+static void on_txn_done(void *ctx, DbTxn *txn, const Error *err)
+{
+    (void)txn;
+    Fixture *f = ctx;
+    f->done = true;
+    f->kind = err == NULL ? ERROR_NONE : err->kind;
+    snprintf(f->text, sizeof(f->text), "%s", err == NULL ? "" : err->text);
+}
+
+static void on_claim_done(void *ctx, DbTxn *txn, const Error *err)
+{
+    Fixture *f = ctx;
+    on_txn_done(ctx, txn, err);
+    if (err != NULL) {
+        return;
+    }
+    const PGresult *rows = db_txn_result(txn, 0);
+    f->rows = db_rows(rows);
+    f->next_us = db_get_time(db_txn_result(txn, 1), 0, 0);
+    if (f->rows > 0) {
+        f->first_id = arena_str(f->arena, db_get_text(rows, 0, CLAIM_WORK_ID));
+        f->first_subject = arena_str(f->arena, db_get_text(rows, 0, CLAIM_SUBJECT));
+        f->first_event_id = arena_str(f->arena, db_get_text(rows, 0, CLAIM_EVENT_ID));
+        f->first_payload = arena_str(f->arena, db_get_text(rows, 0, CLAIM_PAYLOAD));
+    }
+}
+
+static void on_backlog_done(void *ctx, DbTxn *txn, const Error *err)
+{
+    Fixture *f = ctx;
+    on_txn_done(ctx, txn, err);
+    if (err == NULL) {
+        f->waiting = db_get_int(db_txn_result(txn, 0), 0, 0);
+        f->next_us = db_get_time(db_txn_result(txn, 0), 0, 1);
+    }
+}
+
+static void submit(Fixture *f, DbTxn *txn, DbDone on_done)
+{
+    f->done = false;
+    db_txn_submit(txn, on_done, f);
+    run_until_done(f);
+    if (f->kind != ERROR_NONE) {
+        fail_msg("%s", f->text);
+    }
+}
+
+static void add_work(Fixture *f, const char *tenant, int64_t due_in_s)
+{
+    DueWork *work = arena_zalloc(f->arena, sizeof(*work));
+    work->work_id = str_from(arena_printf(f->arena, "work%018zu", f->work_count));
+    work->tenant = str_from(tenant);
+    work->notification_id = STR("ntf_01KAGTQ5M0000000000000000A");
+    work->reason = STR("retry");
+    work->due_at_us = clock_now_us() + due_in_s * 1000000;
+    snprintf(work->subject, sizeof(work->subject), "ntf.rendered.low.%s", tenant);
+    snprintf(work->event_id, sizeof(work->event_id), "event%017zu", f->work_count);
+    work->payload = STR("pay\0load");
+    f->work[f->work_count++] = work;
+}
+
+static void insert(Fixture *f)
+{
+    DbTxn *txn = db_txn_new(f->pool);
+    clock_insert(txn, f->work, f->work_count);
+    submit(f, txn, on_txn_done);
+}
+
+static void claim(Fixture *f, int64_t lease_ms)
+{
+    DbTxn *txn = db_txn_new(f->pool);
+    clock_claim(txn, lease_ms);
+    submit(f, txn, on_claim_done);
+}
+
+static int64_t count_waiting(Fixture *f)
+{
+    DbTxn *txn = db_txn_new(f->pool);
+    clock_backlog(txn);
+    submit(f, txn, on_backlog_done);
+    return f->waiting;
+}
+
+static void what_is_due_is_claimed_as_it_went_in(void **state)
+{
+    Fixture *f = *state;
+    add_work(f, "demo", -1);
+    insert(f);
+    claim(f, 60000);
+    assert_int_equal(f->rows, 1);
+    assert_true(str_eq(f->first_id, f->work[0]->work_id));
+    assert_true(str_eq(f->first_subject, STR("ntf.rendered.low.demo")));
+    assert_true(str_eq(f->first_event_id, STR("event00000000000000000")));
+    assert_true(str_eq(f->first_payload, STR("pay\0load")));
+    assert_int_equal(f->next_us, 0);
+}
+
+static void work_of_several_tenants_is_one_batch_and_one_claim(void **state)
+{
+    Fixture *f = *state;
+    add_work(f, "demo", -1);
+    add_work(f, "other", -1);
+    insert(f);
+    claim(f, 60000);
+    assert_int_equal(f->rows, 2);
+}
+
+static void a_repeated_insert_changes_nothing(void **state)
+{
+    Fixture *f = *state;
+    add_work(f, "demo", -1);
+    f->work[f->work_count++] = f->work[0]; // twice within a batch, too
+    insert(f);
+    claim(f, 60000);
+    insert(f);
+    assert_int_equal(count_waiting(f), 1);
+    claim(f, 60000);
+    assert_int_equal(f->rows, 0); // the claim of before still holds
+}
+
+static void what_is_not_due_stays_and_tells_its_time(void **state)
+{
+    Fixture *f = *state;
+    add_work(f, "demo", -1);
+    add_work(f, "demo", 2 * HOUR_S);
+    add_work(f, "demo", HOUR_S);
+    insert(f);
+    claim(f, 60000);
+    assert_int_equal(f->rows, 1);
+    assert_int_equal(f->next_us, f->work[2]->due_at_us);
+}
+
+static void a_claim_is_free_again_when_its_lease_ends(void **state)
+{
+    Fixture *f = *state;
+    add_work(f, "demo", -1);
+    insert(f);
+    claim(f, 1);
+    assert_int_equal(f->rows, 1);
+    int64_t leased_us = clock_mono_us();
+    while (clock_mono_us() < leased_us + 5000) {
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+    }
+    claim(f, 60000);
+    assert_int_equal(f->rows, 1);
+    claim(f, 60000);
+    assert_int_equal(f->rows, 0);
+}
+
+static void what_is_done_is_gone_and_the_rest_stays(void **state)
+{
+    Fixture *f = *state;
+    add_work(f, "demo", -2);
+    add_work(f, "other", -1);
+    insert(f);
+    claim(f, 60000);
+    DbTxn *txn = db_txn_new(f->pool);
+    clock_delete(txn, &f->work[1]->work_id, 1);
+    submit(f, txn, on_txn_done);
+    assert_int_equal(count_waiting(f), 1);
+    assert_int_equal(f->next_us, f->work[0]->due_at_us);
+}
+
+static void a_claim_takes_at_most_its_maximum_and_the_oldest_first(void **state)
+{
+    Fixture *f = *state;
+    for (int i = 0; i < CLOCK_CLAIM_MAX + 1; i++) {
+        add_work(f, "demo", -1 - i);
+    }
+    insert(f);
+    claim(f, 60000);
+    assert_int_equal(f->rows, CLOCK_CLAIM_MAX);
+    claim(f, 60000);
+    assert_int_equal(f->rows, 1);
+    assert_true(str_eq(f->first_id, f->work[0]->work_id)); // the one that is due last
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_due_is_claimed_as_it_went_in),
+        TEST(work_of_several_tenants_is_one_batch_and_one_claim),
+        TEST(a_repeated_insert_changes_nothing),
+        TEST(what_is_not_due_stays_and_tells_its_time),
+        TEST(a_claim_is_free_again_when_its_lease_ends),
+        TEST(what_is_done_is_gone_and_the_rest_stays),
+        TEST(a_claim_takes_at_most_its_maximum_and_the_oldest_first),
+    };
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
+}
