@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/db/errors.h"
+
+#include <string.h>
+
+typedef struct ClassKind {
+    const char *class;
+    ErrorKind kind;
+} ClassKind;
+
+static const ClassKind KINDS[] = {
+    {"22", ERROR_PERMANENT}, // bad data
+    {"23", ERROR_PERMANENT}, // constraint, also "no partition for this row"
+    {"54", ERROR_PERMANENT}, // a limit of the server: index row too large
+    {"P0", ERROR_PERMANENT}, // RAISE in one of our functions
+    {"28", ERROR_CONFIG},    // role or password
+    {"3D", ERROR_CONFIG},    // no such database
+    {"3F", ERROR_CONFIG},    // no such schema
+    {"42", ERROR_CONFIG},    // no such table or column, missing right, row-level security
+};
+
+ErrorKind db_error_kind(const char *sqlstate)
+{
+    for (size_t i = 0; sqlstate != NULL && i < sizeof KINDS / sizeof KINDS[0]; i++) {
+        if (strncmp(sqlstate, KINDS[i].class, 2) == 0) {
+            return KINDS[i].kind;
+        }
+    }
+    return ERROR_TRANSIENT;
+}
+
+bool db_error_result(const PGresult *res, const char *name, Error *err)
+{
+    const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+    const char *text = PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY);
+    return error_set(
+        err, db_error_kind(state), "'%s': %s (%s)", name, text != NULL ? text : "no answer",
+        state != NULL ? state : "connection lost");
+}
+
+bool db_error_connection(PGconn *pg, const char *what, Error *err)
+{
+    const char *text = pg != NULL ? PQerrorMessage(pg) : "out of memory";
+    int length = (int)strcspn(text, "\n");
+    return error_set(err, ERROR_TRANSIENT, "%s: %.*s", what, length, text);
+}
+
+bool db_error_is_stale(const PGresult *res)
+{
+    const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+    return state != NULL && (strcmp(state, "26000") == 0 || strcmp(state, "0A000") == 0);
+}

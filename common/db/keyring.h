@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keyring: recipients' data keys, from the table keys.data_keys, cached in memory with a short
+// life. Asked for a batch at a time: one statement fetches what is missing, and one more creates
+// what does not exist yet. A destroyed key (erasure) is not found again: its fields stay sealed for
+// ever.
+#pragma once
+
+#include "common/codec/seal.h"
+#include "common/db/db.h"
+
+typedef struct Keyring Keyring;
+
+typedef struct KeyringOptions {
+    size_t cache_max; // keys in memory; 0: 100,000 (about 1 KiB each)
+    int64_t cache_ms; // 0: 60,000; a destroyed key is forgotten after at most this
+} KeyringOptions;
+
+// Borrows the pool and the master key.
+Keyring *keyring_new(DbPool *pool, MasterKey *master, const KeyringOptions *options);
+// What is still under way is answered by the pool, at the latest by its closing.
+void keyring_free(Keyring *ring);
+
+typedef struct KeyWant {
+    Str tenant;
+    uint8_t subject[16];
+    uint32_t generation; // 0: the current one, created when there is none
+    // The answer; NULL: destroyed, or (generation > 0) never existed. Valid until the next loop
+    // turn.
+    DataKey *key;
+} KeyWant;
+
+// Fills wants[i].key for all, then calls done once: before keyring_resolve returns when all were
+// cached, else from the loop. err only when Postgres could not answer (ERROR_TRANSIENT), is
+// closing, or holds a key that another master key has wrapped (ERROR_CONFIG). `wants` is the
+// caller's and must live until then. New keys are committed lazily: the caller's own synchronous
+// commit after it makes them durable.
+typedef void (*KeyringDone)(void *ctx, const Error *err);
+void keyring_resolve(Keyring *ring, KeyWant *wants, size_t count, KeyringDone done, void *ctx);
+
+MasterKey *keyring_master(const Keyring *ring);

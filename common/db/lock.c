@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/db/lock.h"
+
+#include <stdlib.h>
+
+#include "common/base/arena.h"
+#include "common/db/connection.h"
+#include "common/db/txn.h"
+
+// YIELD_MS: who lost it comes back after every stand-by has had its turn: its machine or network
+// may be the sick one.
+enum { CHECK_MS = 1000, TIMEOUT_MS = 2000, YIELD_MS = DB_LOCK_POLL_MS + 250 };
+
+// When the holder's whole machine goes, the server is to notice in seconds, not in hours. A unix
+// socket ignores them.
+static const char KEEPALIVES[] =
+    "-c tcp_keepalives_idle=2 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3";
+
+static const DbStatement TRY_LOCK = {"db_lock_try", "SELECT pg_try_advisory_lock($1::int8)"};
+static const DbStatement CHECK = {"db_lock_check", "SELECT 1"};
+
+struct DbLock {
+    char *url;
+    int64_t key;
+    DbConn *conn;
+    uv_timer_t timer; // next try, or next sign of life
+    bool held;
+    bool yields; // held it and lost it
+    bool closing;
+    int open; // connection and timer
+    void (*on_change)(void *ctx, bool held);
+    void (*on_closed)(void *ctx);
+    void *ctx;
+    void *closed_ctx;
+};
+
+static void change(DbLock *lock, bool held)
+{
+    if (lock->held == held || lock->closing) {
+        return;
+    }
+    lock->held = held;
+    lock->on_change(lock->ctx, held);
+}
+
+// Tries, or, once held, asks for a sign of life: a session that answers is one that still holds it.
+static void ask(DbLock *lock)
+{
+    if (lock->closing || !db_conn_idle(lock->conn)) {
+        return;
+    }
+    DbTxn *txn = db_txn_new(NULL);
+    DbParams *p = db_txn_add(txn, lock->held ? &CHECK : &TRY_LOCK, NULL);
+    if (!lock->held) {
+        db_i64(p, lock->key);
+    }
+    Error err;
+    if (!db_txn_seal(txn) || !db_conn_send(lock->conn, txn, &err)) {
+        db_txn_free(txn); // the connection tells its loss by itself
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    ask(timer->data);
+}
+
+static void start(DbLock *lock)
+{
+    if (!lock->yields) {
+        ask(lock);
+        return;
+    }
+    lock->yields = false;
+    uv_timer_start(&lock->timer, on_timer, YIELD_MS, 0);
+}
+
+static void take_answer(DbLock *lock, DbTxn *txn, const Error *err)
+{
+    db_txn_answer(txn, err);
+    bool got = err == NULL && !lock->held && db_get_int(db_txn_result(txn, 0), 0, 0) == 1;
+    db_txn_free(txn);
+    if (lock->closing) {
+        return;
+    }
+    uv_timer_start(&lock->timer, on_timer, lock->held || got ? CHECK_MS : DB_LOCK_POLL_MS, 0);
+    if (got) {
+        change(lock, true);
+    }
+}
+
+static void on_conn_live(void *ctx, DbConn *conn)
+{
+    (void)conn;
+    start(ctx);
+}
+
+static void on_conn_answered(void *ctx, DbConn *conn, DbTxn *txn, const Error *err)
+{
+    (void)conn;
+    take_answer(ctx, txn, err);
+}
+
+static void lose(DbLock *lock)
+{
+    uv_timer_stop(&lock->timer);
+    lock->yields = lock->yields || lock->held;
+    change(lock, false);
+}
+
+static void on_conn_lost(void *ctx, DbConn *conn, const Error *err)
+{
+    (void)conn;
+    (void)err;
+    lose(ctx);
+}
+
+static void finish_close(DbLock *lock)
+{
+    if (--lock->open > 0) {
+        return;
+    }
+    void (*on_closed)(void *ctx) = lock->on_closed;
+    void *ctx = lock->closed_ctx;
+    free(lock->url);
+    free(lock);
+    if (on_closed != NULL) {
+        on_closed(ctx);
+    }
+}
+
+static void on_conn_closed(void *ctx)
+{
+    finish_close(ctx);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    finish_close(handle->data);
+}
+
+DbLock *db_lock_new(
+    uv_loop_t *loop, const char *url, const char *name, void (*on_change)(void *ctx, bool held),
+    void *ctx)
+{
+    DbLock *lock = xcalloc(1, sizeof *lock);
+    lock->url = xstrdup(url);
+    lock->key = (int64_t)str_hash(str_from(name));
+    lock->on_change = on_change;
+    lock->ctx = ctx;
+    lock->open = 2;
+    uv_timer_init(loop, &lock->timer);
+    lock->timer.data = lock;
+    const DbConnOptions options = {
+        .url = lock->url,
+        .application_name = "stentor-lock",
+        .server_options = KEEPALIVES,
+        .statement_timeout_ms = TIMEOUT_MS,
+        .answer_timeout_ms = TIMEOUT_MS,
+    };
+    const DbConnEvents events = {on_conn_live, on_conn_answered, on_conn_lost, on_conn_closed};
+    lock->conn = db_conn_new(loop, &options, &events, lock);
+    return lock;
+}
+
+bool db_lock_held(const DbLock *lock)
+{
+    return lock->held;
+}
+
+void db_lock_close(DbLock *lock, void (*on_closed)(void *ctx), void *ctx)
+{
+    if (lock->closing) {
+        return;
+    }
+    lock->closing = true;
+    lock->held = false;
+    lock->on_closed = on_closed;
+    lock->closed_ctx = ctx;
+    db_conn_close(lock->conn);
+    uv_close((uv_handle_t *)&lock->timer, on_timer_closed);
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session advisory lock that decides who of several replicas is the active one. Held by one
+// connection of its own: when that connection dies the lock is free and a stand-by has it within
+// DB_LOCK_POLL_MS; who lost it waits longer than that before it tries again. A loss is told at
+// once, or after two to three seconds when the server only falls silent; a transaction under way
+// may still commit: whoever writes under the lock must fence (compare the stored sequence).
+#pragma once
+
+#include <uv.h>
+
+#include "common/base/str.h"
+
+enum { DB_LOCK_POLL_MS = 1000 };
+
+typedef struct DbLock DbLock;
+
+// `name` is hashed to the lock's 64 bit key. on_change(ctx, held) is called from the loop on each
+// change, and no more once db_lock_close was called.
+DbLock *db_lock_new(
+    uv_loop_t *loop, const char *url, const char *name, void (*on_change)(void *ctx, bool held),
+    void *ctx);
+bool db_lock_held(const DbLock *lock);
+void db_lock_close(DbLock *lock, void (*on_closed)(void *ctx), void *ctx); // releases

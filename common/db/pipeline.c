@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/db/pipeline.h"
+
+#include <assert.h>
+
+#include "common/db/errors.h"
+
+void pipeline_init(Pipeline *line)
+{
+    *line = (Pipeline){0};
+    prepared_init(&line->prepared);
+}
+
+void pipeline_done(Pipeline *line)
+{
+    prepared_done(&line->prepared);
+}
+
+// ---- sending ----------------------------------------------------------------------------------
+
+static void expect(Pipeline *line, const DbStatement *statement, unsigned serial, int result_index)
+{
+    assert(line->step_count < STEPS_MAX);
+    line->steps[line->step_count++] = (Step){statement, serial, result_index};
+}
+
+static bool send_statement(
+    Pipeline *line, PGconn *pg, const DbParams *p, int result_index, Error *err)
+{
+    bool fresh = false;
+    Prepared *prepared = prepared_get(&line->prepared, p, &fresh, err);
+    if (prepared == NULL) {
+        return false;
+    }
+    if (fresh) {
+        if (!PQsendPrepare(
+                pg, prepared->name, p->statement->sql, prepared->count, prepared->types)) {
+            return db_error_connection(pg, p->statement->name, err);
+        }
+        expect(line, p->statement, prepared->serial, -1);
+    }
+    const char *values[DB_PARAMS_MAX];
+    int lengths[DB_PARAMS_MAX];
+    int formats[DB_PARAMS_MAX];
+    for (int i = 0; i < p->count; i++) {
+        values[i] = p->items[i].value;
+        lengths[i] = p->items[i].length;
+        formats[i] = 1;
+    }
+    if (!PQsendQueryPrepared(pg, prepared->name, p->count, values, lengths, formats, 1)) {
+        return db_error_connection(pg, p->statement->name, err);
+    }
+    expect(line, p->statement, 0, result_index);
+    return true;
+}
+
+bool pipeline_send(Pipeline *line, PGconn *pg, DbTxn *txn, Error *err)
+{
+    line->txn = txn;
+    line->step_count = 0;
+    line->step_at = 0;
+    line->stale = false;
+    error_clear(&line->error);
+    if (txn->setup != NULL && !send_statement(line, pg, txn->setup, -1, err)) {
+        return false;
+    }
+    for (int i = 0; i < txn->count; i++) {
+        if (!send_statement(line, pg, txn->statements[i], i, err)) {
+            return false;
+        }
+    }
+    if (!PQpipelineSync(pg)) {
+        return db_error_connection(pg, "send", err);
+    }
+    return true;
+}
+
+// ---- answers ----------------------------------------------------------------------------------
+
+static const char *step_name(const Pipeline *line)
+{
+    return line->step_at < line->step_count ? line->steps[line->step_at].statement->name : "commit";
+}
+
+static void confirm(Pipeline *line, const Step *step)
+{
+    Prepared *entry = map_get(line->prepared.by_name, str_from(step->statement->name));
+    if (entry != NULL && entry->serial == step->prepared_serial) {
+        entry->confirmed = true;
+    }
+}
+
+static void keep_result(Pipeline *line, PGresult *res)
+{
+    if (line->step_at >= line->step_count) {
+        PQclear(res);
+        return;
+    }
+    const Step *step = &line->steps[line->step_at];
+    if (step->prepared_serial > 0) {
+        confirm(line, step);
+    }
+    if (step->result_index < 0) {
+        PQclear(res);
+        return;
+    }
+    PQclear(line->txn->results[step->result_index]);
+    line->txn->results[step->result_index] = res;
+}
+
+static void take_result(Pipeline *line, PGresult *res)
+{
+    switch (PQresultStatus(res)) {
+    case PGRES_TUPLES_OK:
+    case PGRES_COMMAND_OK:
+    case PGRES_EMPTY_QUERY:
+        keep_result(line, res);
+        return;
+    case PGRES_PIPELINE_ABORTED: // a consequence of the error before it
+        break;
+    default:
+        if (line->error.kind == ERROR_NONE) {
+            db_error_result(res, step_name(line), &line->error);
+        }
+        line->stale = line->stale || db_error_is_stale(res);
+        break;
+    }
+    PQclear(res);
+}
+
+// In pipeline mode each command gives its result and a NULL; the end gives one PGRES_PIPELINE_SYNC.
+Progress pipeline_read(Pipeline *line, PGconn *pg)
+{
+    bool last_was_null = false;
+    while (!PQisBusy(pg)) {
+        PGresult *res = PQgetResult(pg);
+        if (res == NULL) {
+            if (last_was_null || PQstatus(pg) == CONNECTION_BAD) {
+                return PROGRESS_LOST;
+            }
+            last_was_null = true;
+            line->step_at++;
+            continue;
+        }
+        last_was_null = false;
+        if (PQresultStatus(res) == PGRES_PIPELINE_SYNC) {
+            PQclear(res);
+            return PROGRESS_DONE;
+        }
+        take_result(line, res);
+    }
+    return PROGRESS_WAIT;
+}
+
+// What a failed transaction was to prepare and the server did not confirm is prepared anew next
+// time.
+static void forget_unconfirmed(Pipeline *line)
+{
+    for (int i = 0; i < line->step_count; i++) {
+        const Step *step = &line->steps[i];
+        Prepared *entry = map_get(line->prepared.by_name, str_from(step->statement->name));
+        if (step->prepared_serial > 0 && entry != NULL && !entry->confirmed) {
+            prepared_forget(&line->prepared, step->statement);
+        }
+    }
+}
+
+bool pipeline_finish(Pipeline *line, Error *ret_err)
+{
+    line->txn = NULL;
+    if (line->error.kind == ERROR_NONE) {
+        return true;
+    }
+    forget_unconfirmed(line);
+    *ret_err = line->error;
+    return false;
+}

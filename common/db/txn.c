@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/db/txn.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/id.h"
+
+enum { FIRST_BLOCK_BYTES = 16 * 1024, FIRST_TENANTS = 16 };
+
+// set_config(.., true) is SET LOCAL as a function: it takes parameters and can be prepared.
+static const DbStatement SET_TENANTS = {
+    "db_tenants", "SELECT set_config('app.tenant_id', $1::text, true)"};
+static const DbStatement SET_LAZY = {
+    "db_lazy", "SELECT set_config('synchronous_commit', 'off', true)"};
+static const DbStatement SET_BOTH = {
+    "db_tenants_lazy", "SELECT set_config('app.tenant_id', $1::text, true),"
+                       " set_config('synchronous_commit', 'off', true)"};
+
+DbTxn *db_txn_new(DbPool *pool)
+{
+    Arena *arena = arena_new(FIRST_BLOCK_BYTES);
+    DbTxn *txn = arena_zalloc(arena, sizeof *txn);
+    txn->arena = arena;
+    txn->pool = pool;
+    return txn;
+}
+
+static void clear_results(DbTxn *txn)
+{
+    for (int i = 0; i < txn->count; i++) {
+        PQclear(txn->results[i]);
+        txn->results[i] = NULL;
+    }
+}
+
+void db_txn_free(DbTxn *txn)
+{
+    if (txn != NULL) {
+        clear_results(txn);
+        arena_free(txn->arena);
+    }
+}
+
+void db_txn_abandon(DbTxn *txn)
+{
+    db_txn_free(txn);
+}
+
+Arena *db_txn_arena(DbTxn *txn)
+{
+    return txn->arena;
+}
+
+void db_txn_fail(DbTxn *txn, ErrorKind kind, const char *format, ...)
+{
+    if (txn->error.kind != ERROR_NONE) {
+        return;
+    }
+    char text[sizeof txn->error.text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    error_set(&txn->error, kind, "%s", text);
+}
+
+bool db_txn_spend(DbTxn *txn, size_t bytes)
+{
+    if (bytes > DB_TXN_MAX_BYTES || txn->bytes + bytes > DB_TXN_MAX_BYTES) {
+        db_txn_fail(
+            txn, ERROR_PERMANENT, "the parameters of one transaction pass %d MiB",
+            DB_TXN_MAX_BYTES / (1024 * 1024));
+        return false;
+    }
+    txn->bytes += bytes;
+    return txn->error.kind == ERROR_NONE;
+}
+
+// ---- tenants ----------------------------------------------------------------------------------
+
+// The slot that holds the tenant or where it belongs. The table is never more than half full.
+static Str *find_slot(const DbTenants *t, Str tenant)
+{
+    size_t i = (size_t)str_hash(tenant) & (t->cap - 1);
+    while (t->slots[i].ptr != NULL && !str_eq(t->slots[i], tenant)) {
+        i = (i + 1) & (t->cap - 1);
+    }
+    return &t->slots[i];
+}
+
+static void grow_tenants(DbTxn *txn)
+{
+    DbTenants old = txn->tenants;
+    DbTenants *t = &txn->tenants;
+    t->cap = old.cap > 0 ? old.cap * 2 : FIRST_TENANTS;
+    t->slots = arena_array(txn->arena, t->cap, sizeof *t->slots);
+    for (size_t i = 0; i < old.cap; i++) {
+        if (old.slots[i].ptr != NULL) {
+            *find_slot(t, old.slots[i]) = old.slots[i];
+        }
+    }
+}
+
+static void add_tenant(DbTxn *txn, Str *slot, Str tenant)
+{
+    DbTenants *t = &txn->tenants;
+    // A comma in a name would name another tenant too: the check is what isolation rests on.
+    if (!id_is_tenant(tenant)) {
+        db_txn_fail(
+            txn, ERROR_PERMANENT, "'" STR_FMT "' is not a tenant id",
+            (int)(tenant.len < 40 ? tenant.len : 40), tenant.ptr);
+        return;
+    }
+    if (t->count == DB_TENANTS_MAX) {
+        db_txn_fail(txn, ERROR_PERMANENT, "more than %d tenants", DB_TENANTS_MAX);
+        return;
+    }
+    *slot = arena_str(txn->arena, tenant);
+    t->last = *slot;
+    t->count++;
+    t->bytes += tenant.len + 1;
+}
+
+void db_txn_tenant(DbTxn *txn, Str tenant)
+{
+    DbTenants *t = &txn->tenants;
+    if (t->count > 0 && str_eq(t->last, tenant)) {
+        return;
+    }
+    if (t->count * 2 >= t->cap) {
+        grow_tenants(txn);
+    }
+    Str *slot = find_slot(t, tenant);
+    if (slot->ptr != NULL) {
+        t->last = *slot;
+        return;
+    }
+    add_tenant(txn, slot, tenant);
+}
+
+static Str join_tenants(DbTxn *txn)
+{
+    const DbTenants *t = &txn->tenants;
+    char *text = arena_alloc(txn->arena, t->bytes);
+    size_t len = 0;
+    for (size_t i = 0; i < t->cap; i++) {
+        if (t->slots[i].ptr == NULL) {
+            continue;
+        }
+        if (len > 0) {
+            text[len++] = ',';
+        }
+        memcpy(text + len, t->slots[i].ptr, t->slots[i].len);
+        len += t->slots[i].len;
+    }
+    return str_of(text, len);
+}
+
+// ---- statements -------------------------------------------------------------------------------
+
+void db_txn_lazy_commit(DbTxn *txn)
+{
+    txn->lazy = true;
+}
+
+DbParams *db_txn_add(DbTxn *txn, const DbStatement *statement, int *ret_index)
+{
+    DbParams *p = db_params_new(txn, statement);
+    if (txn->count == DB_STATEMENTS_MAX) {
+        db_txn_fail(txn, ERROR_CONFIG, "more than %d statements", DB_STATEMENTS_MAX);
+        return p;
+    }
+    if (ret_index != NULL) {
+        *ret_index = txn->count;
+    }
+    txn->statements[txn->count++] = p;
+    return p;
+}
+
+static DbParams *make_setup(DbTxn *txn)
+{
+    bool tenants = txn->tenants.count > 0;
+    if (!tenants) {
+        return txn->lazy ? db_params_new(txn, &SET_LAZY) : NULL;
+    }
+    DbParams *p = db_params_new(txn, txn->lazy ? &SET_BOTH : &SET_TENANTS);
+    db_text(p, join_tenants(txn));
+    return p;
+}
+
+bool db_txn_seal(DbTxn *txn)
+{
+    txn->setup = make_setup(txn);
+    for (int i = 0; i < txn->count; i++) {
+        db_params_seal(txn->statements[i]);
+    }
+    if (txn->count == 0) {
+        db_txn_fail(txn, ERROR_CONFIG, "a transaction without statements");
+    }
+    return txn->error.kind == ERROR_NONE;
+}
+
+// ---- the answer -------------------------------------------------------------------------------
+
+void db_txn_answer(DbTxn *txn, const Error *err)
+{
+    if (err != NULL) {
+        txn->error = *err;
+        clear_results(txn);
+        return;
+    }
+    txn->answered = true;
+}
+
+const PGresult *db_txn_result(const DbTxn *txn, int index)
+{
+    if (!txn->answered || index < 0 || index >= txn->count) {
+        return NULL;
+    }
+    return txn->results[index];
+}

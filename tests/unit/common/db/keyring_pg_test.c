@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/base/cleanup.h"
+#include "common/db/keyring.h"
+#include "common/db/migrate.h"
+#include "tests/unit/common/db/pg_fixture.h"
+
+enum { CACHE_MS = 200 };
+
+typedef struct Stage {
+    Fixture *fx;
+    MasterKey *master;
+    Keyring *ring;
+    Keyring *other;
+} Stage;
+
+typedef struct Resolved {
+    bool done;
+    Error err;
+} Resolved;
+
+static int migrate_once(void **state)
+{
+    (void)state;
+    const char *const schemas[] = {"stentor", "keys", NULL};
+    MigrateReport report;
+    Error err;
+    if (!db_migrate(
+            test_url(), STENTOR_SOURCE_DIR "/migrations", schemas, &report, NULL, NULL, &err)) {
+        fail_msg("%s", err.text);
+    }
+    return 0;
+}
+
+static MasterKey *make_master(void)
+{
+    char text[132];
+    master_key_generate(text);
+    MasterKey *master = master_key_parse(str_from(text), NULL);
+    assert_non_null(master);
+    return master;
+}
+
+static int set_up_as(void **state, const char *role)
+{
+    char url[200];
+    Stage *stage = calloc(1, sizeof *stage);
+    stage->fx =
+        fixture_new(&(DbPoolOptions){.url = url_with(role, url, sizeof url), .connections = 2});
+    admin_exec(stage->fx->admin, "TRUNCATE keys.data_keys");
+    stage->master = make_master();
+    const KeyringOptions options = {.cache_max = 100, .cache_ms = CACHE_MS};
+    stage->ring = keyring_new(stage->fx->pool, stage->master, &options);
+    stage->other = keyring_new(stage->fx->pool, stage->master, &options);
+    *state = stage;
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_as(state, "&user=stentor_ingest");
+}
+
+static int set_up_reader(void **state)
+{
+    return set_up_as(state, "&user=stentor_renderer");
+}
+
+static int tear_down(void **state)
+{
+    Stage *stage = *state;
+    keyring_free(stage->ring);
+    keyring_free(stage->other);
+    fixture_free(stage->fx);
+    master_key_free(stage->master);
+    free(stage);
+    return 0;
+}
+
+static KeyWant want(const char *tenant, int person, uint32_t generation)
+{
+    KeyWant result = {.tenant = str_from(tenant), .generation = generation};
+    snprintf((char *)result.subject, sizeof result.subject, "%s-%d", tenant, person);
+    return result;
+}
+
+static void on_resolved(void *ctx, const Error *err)
+{
+    Resolved *resolved = ctx;
+    resolved->done = true;
+    resolved->err = err != NULL ? *err : (Error){0};
+}
+
+static Error resolve(Stage *stage, Keyring *ring, KeyWant *wants, size_t count)
+{
+    Resolved resolved = {0};
+    keyring_resolve(ring, wants, count, on_resolved, &resolved);
+    assert_true(run_for(&stage->fx->loop, &resolved.done, true, WAIT_MS));
+    return resolved.err;
+}
+
+static KeyWant resolve_one(Stage *stage, Keyring *ring, KeyWant one)
+{
+    Error err = resolve(stage, ring, &one, 1);
+    assert_int_equal(err.kind, ERROR_NONE);
+    return one;
+}
+
+// What one key seals, the other opens.
+static bool is_same_key(DataKey *a, DataKey *b)
+{
+    Arena *arena = arena_new(0);
+    Stentor__V1__Sealed *sealed = seal(a, STR("acme"), STR("ntf_1"), "address", STR("x"), arena);
+    Str plain;
+    bool same = unseal(b, STR("acme"), STR("ntf_1"), "address", sealed, arena, &plain, NULL) &&
+                str_eq(plain, STR("x"));
+    arena_free(arena);
+    return same;
+}
+
+static const char *count_rows(Stage *stage)
+{
+    return admin_value(stage->fx->admin, "SELECT count(*) FROM keys.data_keys");
+}
+
+static void a_new_subject_gets_a_key_and_a_row(void **state)
+{
+    Stage *stage = *state;
+    KeyWant one = resolve_one(stage, stage->ring, want("acme", 1, 0));
+    assert_non_null(one.key);
+    assert_int_equal(data_key_generation(one.key), 1);
+    assert_string_equal(
+        admin_value(
+            stage->fx->admin,
+            "SELECT tenant_id || generation || length(wrapped) FROM keys.data_keys"),
+        "acme160");
+}
+
+static void the_key_is_found_again_by_another_ring(void **state)
+{
+    Stage *stage = *state;
+    KeyWant made = resolve_one(stage, stage->ring, want("acme", 1, 0));
+    KeyWant current = resolve_one(stage, stage->other, want("acme", 1, 0));
+    KeyWant first = resolve_one(stage, stage->other, want("acme", 1, 1));
+    assert_true(is_same_key(made.key, current.key));
+    assert_true(is_same_key(made.key, first.key));
+    assert_string_equal(count_rows(stage), "1");
+}
+
+static void a_cached_key_is_given_inside_the_call(void **state)
+{
+    Stage *stage = *state;
+    KeyWant one = resolve_one(stage, stage->ring, want("acme", 1, 0));
+    KeyWant again = want("acme", 1, 0);
+    Resolved resolved = {0};
+    keyring_resolve(stage->ring, &again, 1, on_resolved, &resolved);
+    assert_true(resolved.done);
+    assert_ptr_equal(again.key, one.key);
+}
+
+static void a_batch_with_repeats_and_tenants_is_resolved_at_once(void **state)
+{
+    Stage *stage = *state;
+    enum { COUNT = 300 };
+    KeyWant wants[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        wants[i] = want(i % 2 == 0 ? "acme" : "globex", i % 100, 0);
+    }
+    assert_int_equal(resolve(stage, stage->ring, wants, COUNT).kind, ERROR_NONE);
+    for (int i = 0; i < COUNT; i++) {
+        assert_non_null(wants[i].key);
+        assert_ptr_equal(wants[i].key, wants[i % 100].key);
+    }
+    assert_false(is_same_key(wants[0].key, wants[1].key));
+    assert_string_equal(count_rows(stage), "100");
+}
+
+static void known_and_new_keys_come_together(void **state)
+{
+    Stage *stage = *state;
+    KeyWant known = resolve_one(stage, stage->ring, want("acme", 1, 0));
+    KeyWant wants[] = {want("acme", 2, 0), want("acme", 1, 0), want("acme", 3, 1)};
+    assert_int_equal(resolve(stage, stage->ring, wants, 3).kind, ERROR_NONE);
+    assert_non_null(wants[0].key);
+    assert_ptr_equal(wants[1].key, known.key);
+    assert_null(wants[2].key); // never existed
+}
+
+static void destroy(Stage *stage)
+{
+    admin_exec(stage->fx->admin, "UPDATE keys.data_keys SET wrapped = NULL, destroyed_at = now()");
+    run_ms(&stage->fx->loop, CACHE_MS + 50);
+}
+
+static void a_destroyed_key_is_forgotten_and_the_next_is_another(void **state)
+{
+    Stage *stage = *state;
+    KeyWant before = resolve_one(stage, stage->ring, want("acme", 1, 0));
+    assert_int_equal(data_key_generation(before.key), 1);
+    destroy(stage);
+    KeyWant old = resolve_one(stage, stage->ring, want("acme", 1, 1));
+    assert_null(old.key);
+    KeyWant after = resolve_one(stage, stage->ring, want("acme", 1, 0));
+    assert_int_equal(data_key_generation(after.key), 2);
+    assert_null(resolve_one(stage, stage->ring, want("acme", 1, 1)).key);
+    assert_string_equal(count_rows(stage), "2");
+}
+
+static void two_rings_agree_on_one_key(void **state)
+{
+    Stage *stage = *state;
+    enum { COUNT = 50 };
+    KeyWant mine[COUNT];
+    KeyWant theirs[COUNT];
+    for (int i = 0; i < COUNT; i++) { // in opposite orders, on two connections
+        mine[i] = want("acme", i, 0);
+        theirs[COUNT - 1 - i] = want("acme", i, 0);
+    }
+    Resolved a = {0};
+    Resolved b = {0};
+    keyring_resolve(stage->ring, mine, COUNT, on_resolved, &a);
+    keyring_resolve(stage->other, theirs, COUNT, on_resolved, &b);
+    assert_true(run_for(&stage->fx->loop, &a.done, true, WAIT_MS));
+    assert_true(run_for(&stage->fx->loop, &b.done, true, WAIT_MS));
+    assert_int_equal(a.err.kind, ERROR_NONE);
+    assert_int_equal(b.err.kind, ERROR_NONE);
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(is_same_key(mine[i].key, theirs[COUNT - 1 - i].key));
+    }
+    assert_string_equal(count_rows(stage), "50");
+}
+
+static void a_key_of_another_tenant_is_not_found(void **state)
+{
+    Stage *stage = *state;
+    KeyWant made = resolve_one(stage, stage->ring, want("acme", 1, 0));
+    assert_non_null(made.key);
+    KeyWant stolen = want("globex", 1, 1);
+    memcpy(stolen.subject, made.subject, sizeof stolen.subject);
+    KeyWant wants[] = {stolen, want("acme", 1, 1)}; // also when the right tenant is named beside it
+    assert_int_equal(resolve(stage, stage->other, wants, 2).kind, ERROR_NONE);
+    assert_null(wants[0].key);
+    assert_non_null(wants[1].key);
+}
+
+static void a_want_that_names_no_tenant_has_no_key(void **state)
+{
+    Stage *stage = *state;
+    KeyWant wants[] = {want("ACME,globex", 1, 0), want("", 1, 0), want("acme", 1, UINT32_MAX)};
+    assert_int_equal(resolve(stage, stage->ring, wants, 3).kind, ERROR_NONE);
+    for (int i = 0; i < 3; i++) {
+        assert_null(wants[i].key);
+    }
+}
+
+static void the_cache_keeps_its_maximum(void **state)
+{
+    Stage *stage = *state;
+    KeyWant first = resolve_one(stage, stage->ring, want("acme", 0, 0));
+    for (int i = 1; i <= 150; i += 10) {
+        KeyWant wants[10];
+        for (int j = 0; j < 10; j++) {
+            wants[j] = want("acme", i + j, 0);
+        }
+        assert_int_equal(resolve(stage, stage->ring, wants, 10).kind, ERROR_NONE);
+    }
+    KeyWant again = want("acme", 0, 0);
+    Resolved resolved = {0};
+    keyring_resolve(stage->ring, &again, 1, on_resolved, &resolved);
+    assert_false(resolved.done); // it had to make room
+    assert_true(run_for(&stage->fx->loop, &resolved.done, true, WAIT_MS));
+    assert_int_equal(data_key_generation(again.key), 1);
+    assert_non_null(first.key);
+}
+
+static void another_master_key_is_an_error_of_the_installation(void **state)
+{
+    Stage *stage = *state;
+    assert_non_null(resolve_one(stage, stage->ring, want("acme", 1, 0)).key);
+    MasterKey *wrong = make_master();
+    Keyring *ring = keyring_new(stage->fx->pool, wrong, &(KeyringOptions){0});
+    KeyWant one = want("acme", 1, 1);
+    assert_int_equal(resolve(stage, ring, &one, 1).kind, ERROR_CONFIG);
+    keyring_free(ring);
+    master_key_free(wrong);
+}
+
+static void closing_the_pool_answers_what_is_under_way(void **state)
+{
+    Stage *stage = *state;
+    KeyWant one = want("acme", 1, 0);
+    Resolved resolved = {0};
+    keyring_resolve(stage->ring, &one, 1, on_resolved, &resolved);
+    keyring_free(TAKE(stage->ring));
+    fixture_close_pool(stage->fx);
+    assert_true(resolved.done);
+    assert_int_equal(resolved.err.kind, ERROR_CANCELLED);
+}
+
+static void a_reader_cannot_create_a_key(void **state)
+{
+    Stage *stage = *state;
+    KeyWant one = want("acme", 1, 1);
+    assert_int_equal(resolve(stage, stage->ring, &one, 1).kind, ERROR_NONE);
+    assert_null(one.key);
+    one = want("acme", 1, 0);
+    assert_int_equal(resolve(stage, stage->ring, &one, 1).kind, ERROR_CONFIG);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_new_subject_gets_a_key_and_a_row),
+        TEST(the_key_is_found_again_by_another_ring),
+        TEST(a_cached_key_is_given_inside_the_call),
+        TEST(a_batch_with_repeats_and_tenants_is_resolved_at_once),
+        TEST(known_and_new_keys_come_together),
+        TEST(a_destroyed_key_is_forgotten_and_the_next_is_another),
+        TEST(two_rings_agree_on_one_key),
+        TEST(a_key_of_another_tenant_is_not_found),
+        TEST(a_want_that_names_no_tenant_has_no_key),
+        TEST(the_cache_keeps_its_maximum),
+        TEST(another_master_key_is_an_error_of_the_installation),
+        TEST(closing_the_pool_answers_what_is_under_way),
+        cmocka_unit_test_setup_teardown(a_reader_cannot_create_a_key, set_up_reader, tear_down),
+    };
+    return cmocka_run_group_tests(tests, migrate_once, NULL);
+}
