@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/template/template.h"
+
+#include <stdlib.h>
+
+#include "common/template/lexer.h"
+#include "common/template/program.h"
+
+typedef struct Partial {
+    char *name;
+    Program *program;
+} Partial;
+
+struct TemplateSet {
+    Partial partials[TEMPLATE_PARTIALS_MAX];
+    size_t count;
+};
+
+struct Template {
+    Program *program;
+};
+
+TemplateSet *template_set_new(void)
+{
+    return xcalloc(1, sizeof(TemplateSet));
+}
+
+void template_set_free(TemplateSet *set)
+{
+    if (set == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < set->count; i++) {
+        free(set->partials[i].name);
+        program_free(set->partials[i].program);
+    }
+    free(set);
+}
+
+static const Partial *find_partial(const TemplateSet *set, Str name)
+{
+    for (size_t i = 0; set != NULL && i < set->count; i++) {
+        if (str_eq(str_from(set->partials[i].name), name)) {
+            return &set->partials[i];
+        }
+    }
+    return NULL;
+}
+
+// Gives every call its program, as far as the set has it.
+static void bind_partials(const TemplateSet *set, Program *program)
+{
+    for (uint32_t i = 0; i < program->partial_count; i++) {
+        PartialCall *call = program->partials[i];
+        const Partial *partial = find_partial(set, call->name);
+        call->program = partial == NULL ? NULL : partial->program;
+    }
+}
+
+static bool check_name(const TemplateSet *set, Str name, Error *err)
+{
+    if (name.len == 0 || name.len > TEMPLATE_PARTIAL_NAME_MAX || !str_is_utf8(name)) {
+        return error_set(
+            err, ERROR_PERMANENT, "a partial's name has 1 to %d bytes of UTF-8 text",
+            TEMPLATE_PARTIAL_NAME_MAX);
+    }
+    if (set->count == TEMPLATE_PARTIALS_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "there are more than %d partials", TEMPLATE_PARTIALS_MAX);
+    }
+    if (find_partial(set, name) != NULL) {
+        return error_set(
+            err, ERROR_PERMANENT, "partial '" STR_FMT "' is given twice", STR_ARG(name));
+    }
+    return true;
+}
+
+bool template_set_add(TemplateSet *set, Str name, Str source, TemplateEscape escape, Error *err)
+{
+    if (!check_name(set, name, err)) {
+        return false;
+    }
+    Program *program = program_compile(source, escape, err);
+    if (program == NULL) {
+        return error_wrap(err, "partial '" STR_FMT "'", STR_ARG(name));
+    }
+    char *copy = xcalloc(name.len + 1, 1);
+    (void)str_to_c(name, copy, name.len + 1);
+    set->partials[set->count++] = (Partial){.name = copy, .program = program};
+    for (size_t i = 0; i < set->count; i++) {
+        bind_partials(set, set->partials[i].program);
+    }
+    return true;
+}
+
+static bool check_bound(const Program *program, Error *err)
+{
+    for (uint32_t i = 0; i < program->partial_count; i++) {
+        const PartialCall *call = program->partials[i];
+        if (call->program == NULL) {
+            return syntax_error(
+                program->source, call->at, err,
+                "unknown partial '" STR_FMT "'; add it to the template version",
+                STR_ARG(str_slice(call->name, 0, TEMPLATE_PARTIAL_NAME_MAX)));
+        }
+    }
+    return true;
+}
+
+// Partials may call one another in any order, so what is missing is known only when all are there.
+static bool check_set(const TemplateSet *set, Error *err)
+{
+    for (size_t i = 0; set != NULL && i < set->count; i++) {
+        if (!check_bound(set->partials[i].program, err)) {
+            return error_wrap(err, "partial '%s'", set->partials[i].name);
+        }
+    }
+    return true;
+}
+
+Template *template_compile(Str source, TemplateEscape escape, const TemplateSet *set, Error *err)
+{
+    Program *program = program_compile(source, escape, err);
+    if (program == NULL) {
+        return NULL;
+    }
+    bind_partials(set, program);
+    if (!check_bound(program, err) || !check_set(set, err)) {
+        program_free(program);
+        return NULL;
+    }
+    Template *tpl = xcalloc(1, sizeof *tpl);
+    tpl->program = program;
+    return tpl;
+}
+
+void template_free(Template *tpl)
+{
+    if (tpl != NULL) {
+        program_free(tpl->program);
+        free(tpl);
+    }
+}
+
+bool template_render(const Template *tpl, const json_t *variables, Buf *out, Error *err)
+{
+    return program_render(tpl->program, variables, out, err);
+}
+
+const json_t *template_lookup(const json_t *variables, Str path)
+{
+    const json_t *json = variables;
+    Str name;
+    for (Str rest = path; json != NULL && str_split(&rest, '.', &name);) {
+        Segment segment = segment_of(name);
+        if (json_is_object(json)) {
+            json = json_object_getn(json, name.ptr, name.len);
+        } else if (json_is_array(json) && segment.index >= 0) {
+            json = json_array_get(json, (size_t)segment.index);
+        } else {
+            json = NULL;
+        }
+    }
+    return json;
+}

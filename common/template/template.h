@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Templates, Handlebars-compatible: compiled once into a flat list of operations, rendered against
+// JSON as often as wanted. Pure: no I/O, no clock. Not Handlebars: no custom helpers, no
+// decorators, no inline partials. Language and limits: README.md of this folder.
+#pragma once
+
+#include <jansson.h>
+
+#include "common/base/arena.h"
+#include "common/base/buf.h"
+#include "common/base/error.h"
+
+enum {
+    TEMPLATE_SOURCE_MAX = 256 * 1024,
+    TEMPLATE_OUTPUT_MAX = 512 * 1024,
+    TEMPLATE_DEPTH_MAX = 32,         // blocks and partials inside each other
+    TEMPLATE_ITERATIONS_MAX = 10000, // rounds of all #each, and calls of partials, of one render
+    TEMPLATE_STEPS_MAX = 1000000,    // operations of one render
+    TEMPLATE_PARTIALS_MAX = 128,     // in one set
+    TEMPLATE_PARTIAL_NAME_MAX = 64,
+};
+
+typedef enum TemplateEscape {
+    TEMPLATE_ESCAPE_HTML, // {{x}}: & < > " ' ` = become entities; {{{x}}} and {{&x}} do not
+    TEMPLATE_ESCAPE_NONE, // plain text and subjects
+} TemplateEscape;
+
+typedef struct Template Template;
+typedef struct TemplateSet
+    TemplateSet; // partials by name; compiled with the template that uses them
+
+TemplateSet *template_set_new(void);
+void template_set_free(TemplateSet *set);
+// ERROR_PERMANENT with the partial's name, line and column on a syntax error.
+bool template_set_add(TemplateSet *set, Str name, Str source, TemplateEscape escape, Error *err);
+
+// `set` may be NULL and must outlive the template; the source is copied.
+// ERROR_PERMANENT "line 3, column 7: '{{#if' is never closed" and the like; an unknown partial or
+// helper is named.
+Template *template_compile(Str source, TemplateEscape escape, const TemplateSet *set, Error *err);
+void template_free(Template *tpl);
+
+// Appends to `out`. A variable that is not there renders as nothing (which variables are required
+// is the template version's own list, checked by the renderer with template_lookup).
+// ERROR_PERMANENT when a limit is passed.
+bool template_render(const Template *tpl, const json_t *variables, Buf *out, Error *err);
+
+// The value at a dotted path ("order.items.0.name"); NULL: not there.
+const json_t *template_lookup(const json_t *variables, Str path);
