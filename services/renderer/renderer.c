@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flow, in the order in which it happens: a batch arrives, its keys are fetched in one go, each
+// request is rendered, each is settled. Nothing is stored, so the only crash window is between what
+// was emitted and the ack of its request: killed there, the request is rendered again with the same
+// event ids, and JetStream (within 120 s) or the dispatcher's ledger (later) drops the repeat;
+// killed before, it is simply rendered later. Nothing is lost in either case:
+// tests/integration/test_kill.py.
+#include "services/renderer/renderer.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/bus/config_mirror.h"
+#include "common/bus/worker.h"
+#include "common/codec/event.h"
+#include "common/db/keyring.h"
+#include "services/renderer/render_events.h"
+
+enum {
+    LANES = PRIORITY_COUNT - 1,
+    PATIENCE = 5,      // deliveries of a request before its template counts as unknown
+    PATIENCE_MS = 200, // between them
+};
+
+typedef struct RendererOptions {
+    int64_t batch;
+    int64_t in_flight;
+    int64_t compiled;
+} RendererOptions;
+
+typedef struct Renderer Renderer;
+
+typedef struct Lane {
+    Renderer *renderer;
+    Priority priority;
+    Worker *worker;
+    Metric *rendered;
+} Lane;
+
+struct Renderer {
+    Service *service;
+    Keyring *keyring;
+    ConfigMirror *mirror;
+    TemplateCache *templates;
+    Senders *senders;
+    EmailDraft draft;
+    Lane lanes[LANES];
+    Metric *failed[FAILURE_COUNT];
+    Metric *seconds;
+    Metric *batch_size;
+    int open; // parts that have not stopped, later not been freed
+};
+
+// One delivery that could be read. wants[i] of the batch belongs to items[i].
+typedef struct Item {
+    Delivery *delivery;
+    const Request *request;
+} Item;
+
+typedef struct Batch {
+    Lane *lane;
+    Item *items;
+    KeyWant *wants;
+    size_t count;
+} Batch;
+
+// clang-format off
+static const Option OPTIONS[] = {
+    {"STENTOR_RENDERER_BATCH", OPTION_INT, offsetof(RendererOptions, batch), "256", 1, 4096, false,
+     "requests rendered at once"},
+    {"STENTOR_RENDERER_IN_FLIGHT", OPTION_INT, offsetof(RendererOptions, in_flight), "2048", 1, 65536, false,
+     "requests of one lane that were taken and are not settled yet; pulling pauses there"},
+    {"STENTOR_RENDERER_TEMPLATES", OPTION_INT, offsetof(RendererOptions, compiled), "1024", 1, 100000, false,
+     "template versions kept compiled; the others are compiled when they are used"},
+};
+// clang-format on
+
+// ---- one request --------------------------------------------------------------------------------
+
+typedef enum Result {
+    RESULT_OUT,    // *out is to be emitted: rendered
+    RESULT_FAILED, // *failure says why it never will be
+    RESULT_LATER,  // its template may still be on its way
+    RESULT_BURY,   // *err: unreadable
+} Result;
+
+static Result refuse(RenderFailure *failure, FailureCode code, const char *reason)
+{
+    (void)render_fail(failure, code, "%s", reason);
+    return RESULT_FAILED;
+}
+
+// What needs neither template nor variables; RESULT_OUT: go on.
+static Result check_first(const Job *job, RenderFailure *failure)
+{
+    const Request *request = job->request;
+    if (request->expires_at_us != 0 && request->expires_at_us <= job->now_us) {
+        return refuse(failure, FAILURE_EXPIRED, "the request expired before it was rendered");
+    }
+    if (request->channel != STENTOR__V1__CHANNEL__CHANNEL_EMAIL) {
+        (void)render_fail(
+            failure, FAILURE_UNSUPPORTED_CHANNEL, "channel '%s' cannot be rendered yet",
+            channel_name((Channel)request->channel));
+        return RESULT_FAILED;
+    }
+    if (job->key == NULL) {
+        return refuse(
+            failure, FAILURE_RECIPIENT_ERASED, "the recipient's data was erased before rendering");
+    }
+    return RESULT_OUT;
+}
+
+// The version may come later than the request: CONFIG and REQUEST are two streams.
+static Result find_version(
+    const Lane *lane, const Item *item, const CompiledVersion **ret, RenderFailure *failure)
+{
+    const Request *request = item->request;
+    const CompiledVersion *version = template_cache_get(
+        lane->renderer->templates, str_from(request->meta->tenant), str_from(request->template_),
+        str_from(request->template_version));
+    *ret = version;
+    if (version != NULL && version->broken.kind == ERROR_NONE) {
+        return RESULT_OUT;
+    }
+    if (version != NULL) {
+        return refuse(failure, FAILURE_INVALID_TEMPLATE, version->broken.text);
+    }
+    if (!config_mirror_ready(lane->renderer->mirror) ||
+        item->delivery->message.delivered < PATIENCE) {
+        return RESULT_LATER;
+    }
+    (void)render_fail(
+        failure, FAILURE_UNKNOWN_TEMPLATE, "template '%.64s' version '%.64s' is not known",
+        request->template_, request->template_version);
+    return RESULT_FAILED;
+}
+
+static Result write_mail(
+    const Lane *lane, const Job *job, const CompiledVersion *version, const json_t *variables,
+    BusOut *out, RenderFailure *failure)
+{
+    Renderer *renderer = lane->renderer;
+    const Sender *sender = senders_get(renderer->senders, str_from(job->request->meta->tenant));
+    Str wanted = str_from(job->request->locale);
+    const CompiledLocale *locale =
+        version_locale(version, wanted.len > 0 ? wanted : str_from(sender->locale));
+    Error err = {0};
+    if (!check_variables(version->source, variables, failure) ||
+        !render_email(locale, variables, &renderer->draft, failure)) {
+        return RESULT_FAILED;
+    }
+    if (!rendered_event(job, version, locale, &renderer->draft, sender, out, &err)) {
+        return refuse(failure, FAILURE_RENDER, err.text);
+    }
+    return RESULT_OUT;
+}
+
+static Result render(
+    const Lane *lane, const Item *item, const Job *job, BusOut *out, RenderFailure *failure,
+    Error *err)
+{
+    const CompiledVersion *version = NULL;
+    Result result = check_first(job, failure);
+    if (result == RESULT_OUT) {
+        result = find_version(lane, item, &version, failure);
+    }
+    if (result != RESULT_OUT) {
+        return result;
+    }
+    Str json;
+    json_t *variables = NULL;
+    if (!job_variables(job, &json, err)) {
+        return RESULT_BURY;
+    }
+    if (!parse_variables(json, &variables, failure)) {
+        return RESULT_FAILED;
+    }
+    result = write_mail(lane, job, version, variables, out, failure);
+    json_decref(variables);
+    return result;
+}
+
+static void report_failure(
+    const Lane *lane, const Job *job, Delivery *delivery, const RenderFailure *failure)
+{
+    BusOut out;
+    Error err = {0};
+    metric_add(lane->renderer->failed[failure->code], 1);
+    if (failed_event(job, failure, &out, &err)) {
+        delivery_emit(delivery, &out);
+        delivery_settle(delivery, NULL);
+        return;
+    }
+    delivery_settle(delivery, &err);
+}
+
+static void handle_item(const Lane *lane, const Item *item, DataKey *key, int64_t now_us)
+{
+    Delivery *delivery = item->delivery;
+    BusOut out;
+    RenderFailure failure = {.code = FAILURE_NONE};
+    Error err = {0};
+    Job job = {
+        .request = item->request,
+        .key = key,
+        .lane = lane->priority,
+        .traceparent = delivery->message.traceparent,
+        .now_us = now_us,
+        .arena = delivery->arena,
+    };
+    switch (render(lane, item, &job, &out, &failure, &err)) {
+    case RESULT_OUT:
+        metric_add(lane->rendered, 1);
+        delivery_emit(delivery, &out);
+        delivery_settle(delivery, NULL);
+        break;
+    case RESULT_FAILED:
+        report_failure(lane, &job, delivery, &failure);
+        break;
+    case RESULT_LATER:
+        delivery_again(delivery, PATIENCE_MS);
+        break;
+    case RESULT_BURY:
+        delivery_settle(delivery, &err);
+        break;
+    }
+}
+
+// ---- a batch ------------------------------------------------------------------------------------
+
+// The batch lives in the deliveries' arena, which goes with the last settle: afterwards only locals
+// are touched.
+static void render_batch(const Batch *batch, const Error *err)
+{
+    const Lane *lane = batch->lane;
+    const Item *items = batch->items;
+    const KeyWant *wants = batch->wants;
+    size_t count = batch->count;
+    int64_t started_us = clock_mono_us();
+    int64_t now_us = clock_now_us();
+    for (size_t i = 0; i < count; i++) {
+        if (err != NULL) {
+            delivery_settle(items[i].delivery, err);
+        } else {
+            handle_item(lane, &items[i], wants[i].key, now_us);
+        }
+    }
+    metric_observe(lane->renderer->seconds, (double)(clock_mono_us() - started_us) / 1e6);
+    metric_observe(lane->renderer->batch_size, (double)count);
+}
+
+static void on_keyring_resolved(void *ctx, const Error *err)
+{
+    render_batch(ctx, err);
+}
+
+static void want_key(const Request *request, KeyWant *want)
+{
+    const Stentor__V1__Sealed *sealed = request->address;
+    want->tenant = str_from(request->meta->tenant);
+    want->generation = sealed->key_generation;
+    for (size_t i = 0; i < sizeof want->subject; i++) {
+        want->subject[i] = sealed->key_subject.data[i];
+    }
+}
+
+// NULL: the delivery has been buried.
+static const Request *read_request(Delivery *delivery)
+{
+    Error err = {0};
+    const Request *request = (const Request *)event_unpack(
+        &stentor__v1__notification_request__descriptor, delivery->message.payload, delivery->arena,
+        &err);
+    if (request != NULL && request_check(request, delivery->message.subject, &err)) {
+        return request;
+    }
+    delivery_settle(delivery, &err);
+    return NULL;
+}
+
+static void take_batch(Lane *lane, Delivery **deliveries, size_t count)
+{
+    Arena *arena = deliveries[0]->arena;
+    Batch *batch = arena_zalloc(arena, sizeof *batch);
+    batch->lane = lane;
+    batch->items = arena_array(arena, count, sizeof *batch->items);
+    batch->wants = arena_array(arena, count, sizeof *batch->wants);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        Delivery *delivery = deliveries[i];
+        const Request *request = read_request(delivery);
+        if (request != NULL) {
+            want_key(request, &batch->wants[kept]);
+            batch->items[kept++] = (Item){delivery, request};
+        }
+    }
+    // With nothing kept everything is settled and the batch may be gone.
+    if (kept > 0) {
+        batch->count = kept;
+        keyring_resolve(lane->renderer->keyring, batch->wants, kept, on_keyring_resolved, batch);
+    }
+}
+
+static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
+{
+    take_batch(ctx, deliveries, count);
+}
+
+// ---- configuration and readiness ----------------------------------------------------------------
+
+static bool take_config(Renderer *renderer, Str kind, Str tenant, Str key, Str payload, Error *err)
+{
+    if (str_eq(kind, STR("template"))) {
+        return template_cache_put(renderer->templates, tenant, key, payload, err);
+    }
+    if (str_eq(kind, STR("tenant"))) {
+        return senders_put(renderer->senders, tenant, payload, err);
+    }
+    return true; // other kinds are other services'
+}
+
+static bool on_config_changed(
+    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    return take_config(ctx, kind, tenant, key, message->payload, err);
+}
+
+static bool is_ready(void *state, Buf *reason)
+{
+    const Renderer *renderer = state;
+    return config_mirror_ready(renderer->mirror) ||
+           (buf_cstr(reason, "the configuration has not been read yet") && false);
+}
+
+static double read_templates(void *ctx)
+{
+    const Renderer *renderer = ctx;
+    return (double)template_cache_count(renderer->templates);
+}
+
+static double read_compiled(void *ctx)
+{
+    const Renderer *renderer = ctx;
+    return (double)template_cache_compiled(renderer->templates);
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+static void register_metrics(Renderer *renderer)
+{
+    static const double seconds[] = {0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1};
+    static const double sizes[] = {1, 4, 16, 64, 128, 256, 512, 1024};
+    Metrics *metrics = service_metrics(renderer->service);
+    char labels[64];
+    for (size_t i = 0; i < LANES; i++) {
+        Lane *lane = &renderer->lanes[i];
+        snprintf(labels, sizeof labels, "lane=\"%s\"", priority_name(lane->priority));
+        lane->rendered =
+            metrics_counter(metrics, "stentor_rendered_total", labels, "Notifications rendered");
+    }
+    for (FailureCode code = FAILURE_NONE + 1; code < FAILURE_COUNT; code++) {
+        snprintf(labels, sizeof labels, "reason=\"%s\"", failure_code_name(code));
+        renderer->failed[code] = metrics_counter(
+            metrics, "stentor_render_failed_total", labels,
+            "Notifications that cannot be rendered");
+    }
+    renderer->seconds = metrics_histogram(
+        metrics, "stentor_render_batch_seconds", "", "Time to render one batch", seconds,
+        sizeof seconds / sizeof *seconds);
+    renderer->batch_size = metrics_histogram(
+        metrics, "stentor_render_batch_size", "", "Requests in one batch", sizes,
+        sizeof sizes / sizeof *sizes);
+    metrics_gauge_fn(
+        metrics, "stentor_renderer_templates", "", "Template versions known", read_templates,
+        renderer);
+    metrics_gauge_fn(
+        metrics, "stentor_renderer_templates_compiled", "", "Template versions kept compiled",
+        read_compiled, renderer);
+}
+
+static void open_lane(Renderer *renderer, Lane *lane, const RendererOptions *options)
+{
+    const char *stream = topology_lane_stream("REQUEST", lane->priority);
+    WorkerOptions worker = {
+        .consumer = topology_consumer("stentor-renderer", stream),
+        .batch_max = (size_t)options->batch,
+        .in_flight_max = (size_t)options->in_flight,
+        .stage = "render",
+    };
+    lane->renderer = renderer;
+    lane->worker = worker_new(service_bus(renderer->service), &worker, on_worker_batch, lane);
+    worker_start(lane->worker);
+}
+
+static bool start(Service *service, const void *options, void **ret_state, Error *err)
+{
+    (void)err;
+    const RendererOptions *o = options;
+    Renderer *renderer = xcalloc(1, sizeof *renderer);
+    renderer->service = service;
+    renderer->templates = template_cache_new((size_t)o->compiled);
+    renderer->senders = senders_new();
+    renderer->keyring =
+        keyring_new(service_pool(service), service_master_key(service), &(KeyringOptions){0});
+    email_draft_init(&renderer->draft);
+    for (size_t i = 0; i < LANES; i++) {
+        renderer->lanes[i].priority = (Priority)(PRIORITY_CRITICAL + i);
+    }
+    register_metrics(renderer);
+    renderer->mirror = config_mirror_new(service_bus(service), on_config_changed, renderer);
+    for (size_t i = 0; i < LANES; i++) {
+        open_lane(renderer, &renderer->lanes[i], o);
+    }
+    *ret_state = renderer;
+    return true;
+}
+
+static void part_freed(Renderer *renderer)
+{
+    if (--renderer->open == 0) {
+        service_stopped(renderer->service);
+    }
+}
+
+static void on_part_freed(void *ctx)
+{
+    part_freed(ctx);
+}
+
+static void worker_stopped(Renderer *renderer)
+{
+    if (--renderer->open > 0) {
+        return;
+    }
+    renderer->open = LANES + 1;
+    config_mirror_free(renderer->mirror, on_part_freed, renderer);
+    for (size_t i = 0; i < LANES; i++) {
+        worker_free(renderer->lanes[i].worker, on_part_freed, renderer);
+    }
+}
+
+static void on_worker_stopped(void *ctx)
+{
+    worker_stopped(ctx);
+}
+
+static void begin_stop(void *state)
+{
+    Renderer *renderer = state;
+    renderer->open = LANES;
+    for (size_t i = 0; i < LANES; i++) {
+        worker_stop(renderer->lanes[i].worker, on_worker_stopped, renderer);
+    }
+}
+
+static void free_renderer(void *state)
+{
+    Renderer *renderer = state;
+    keyring_free(renderer->keyring);
+    template_cache_free(renderer->templates);
+    senders_free(renderer->senders);
+    email_draft_done(&renderer->draft);
+    free(renderer);
+}
+
+const ServiceSpec renderer_service = {
+    .name = "stentor-renderer",
+    .summary = "turns accepted requests and templates into mails that are ready to send",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .options_size = sizeof(RendererOptions),
+    .wants_database = true,
+    .wants_master_key = true,
+    .start = start,
+    .ready = is_ready,
+    .stop = begin_stop,
+    .free = free_renderer,
+};

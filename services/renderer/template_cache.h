@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Template cache: every template version that CONFIG holds, as the bytes it came in, and the most
+// recently used of them compiled. A version is compiled at its first use, so a hundred thousand
+// versions cost their bytes and no more. Not a judge of versions: which one a request gets was
+// frozen at accept.
+#pragma once
+
+#include "common/codec/body.h"
+#include "common/template/template.h"
+
+enum { VERSION_LOCALES_MAX = 200, VERSION_VARIABLES_MAX = 500 };
+
+typedef struct CompiledLocale {
+    const char *locale;
+    Template *subject; // not escaped
+    Template *html;    // escaped; NULL: the locale has none
+    Template *text;    // not escaped; NULL: the locale has none
+} CompiledLocale;
+
+typedef struct CompiledVersion {
+    const Stentor__V1__TemplateVersion *source;
+    BodyPrefix *prefix;
+    CompiledLocale *locales; // at least one, unless broken
+    size_t locale_count;
+    Error broken; // kind ERROR_NONE: fine; else why it cannot be used
+    // owned
+    Arena *arena;
+    TemplateSet *html_partials;
+    TemplateSet *text_partials;
+} CompiledVersion;
+
+typedef struct TemplateCache TemplateCache;
+
+TemplateCache *template_cache_new(size_t compiled_max);
+void template_cache_free(TemplateCache *cache);
+
+// cfg.template.<tenant>.<key>: `key` is the template's key and version, dots as underscores. An
+// empty payload removes it. ERROR_PERMANENT when the payload is not a template version, or not the
+// one that the subject speaks of.
+bool template_cache_put(TemplateCache *cache, Str tenant, Str key, Str payload, Error *err);
+
+// The tenant's own version, else the one of the tenant "platform"; NULL: neither is there.
+// Valid until the next call.
+const CompiledVersion *template_cache_get(TemplateCache *cache, Str tenant, Str key, Str version);
+
+size_t template_cache_count(const TemplateCache *cache);
+size_t template_cache_compiled(const TemplateCache *cache);
+
+// The locale as it is, else another of the same language, else the version's first.
+const CompiledLocale *version_locale(const CompiledVersion *version, Str wanted);
