@@ -20,7 +20,7 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //   status     "status",   notification id, "<status>/<attempt in decimal, 0 before any>"
 //              "status",   vendor's event id, "<status>"            for a vendor's callback
 //   deferred   "deferred", notification id, "schedule" or "retry/<attempt that will be made>"
-//   inbound    "inbound",  vendor, hex of SHA-256 of the body
+//   inbound    "inbound",  vendor, "<tenant>/<hex of SHA-256 of the body>"
 //   dead       "dead",     stream, sequence in decimal
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);
 

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/accept.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/map.h"
+#include "services/ingest/accept_group.h"
+
+enum { RETRY_FIRST_MS = 50, RETRY_MAX_MS = 1000, ARENA_BYTES = 64 * 1024 };
+
+struct Accept {
+    AcceptOptions options;
+    uv_timer_t pump_timer;
+    Submission *head; // gathered, oldest first
+    Submission *tail;
+    size_t gathered; // notifications in that list
+    size_t gathered_bytes;
+    size_t waiting; // the same and those in the air
+    size_t waiting_bytes;
+    Group *groups[ACCEPT_GROUPS_MAX]; // NULL: a free place
+    Map *flights;                     // "<tenant>/<scope>/<key>" -> Submission
+    void (*on_freed)(void *ctx);
+    void *freed_ctx;
+};
+
+static void pump(Accept *a);
+
+static size_t groups_in_air(const Accept *a)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < ACCEPT_GROUPS_MAX; i++) {
+        count += a->groups[i] != NULL;
+    }
+    return count;
+}
+
+// ---- answering -------------------------------------------------------------------------------
+
+static void set_waiting(Accept *a, size_t notifications, size_t bytes, bool more)
+{
+    a->waiting = more ? a->waiting + notifications : a->waiting - notifications;
+    a->waiting_bytes = more ? a->waiting_bytes + bytes : a->waiting_bytes - bytes;
+    metric_set(a->options.metrics->waiting, (double)a->waiting);
+}
+
+// A repeat gets the answer of the one it waited for, as if it had come later.
+static void answer_follower(Submission *s, const Submission *first, const AcceptResult *result)
+{
+    AcceptResult own = *result;
+    bool same = memcmp(s->body_hash, first->body_hash, SHA256_LEN) == 0;
+    if (own.verdict == ACCEPT_STORED || own.verdict == ACCEPT_REPLAYED) {
+        own.verdict = same ? ACCEPT_REPLAYED : ACCEPT_OTHER_BODY;
+    }
+    s->done(s->ctx, &own);
+}
+
+// The submission is its owner's again after its `done`.
+static void answer(Accept *a, Submission *s, const AcceptResult *result)
+{
+    if (s->flight.len > 0) {
+        (void)map_remove(a->flights, s->flight);
+    }
+    set_waiting(a, s->count, s->bytes, false);
+    Submission *follower = s->followers;
+    while (follower != NULL) {
+        Submission *next = follower->next;
+        set_waiting(a, follower->count, follower->bytes, false);
+        answer_follower(follower, s, result);
+        follower = next;
+    }
+    s->done(s->ctx, result);
+}
+
+static AcceptResult result_of(const Submission *s, const AcceptRow *row)
+{
+    AcceptResult stored = {.verdict = ACCEPT_STORED, .status = 202, .answer = s->answer};
+    if (row->accept_id != 0 || str_eq(row->stored_answer, s->answer)) {
+        return stored; // the latter: our own first try was committed though its answer was lost
+    }
+    bool same = str_eq(row->stored_hash, str_of(s->body_hash, SHA256_LEN));
+    return (AcceptResult){
+        .verdict = same ? ACCEPT_REPLAYED : ACCEPT_OTHER_BODY,
+        .status = row->stored_status,
+        .answer = row->stored_answer,
+    };
+}
+
+// ---- one group -------------------------------------------------------------------------------
+
+static void free_group(Group *g)
+{
+    for (size_t i = 0; i < ACCEPT_GROUPS_MAX; i++) {
+        if (g->accept->groups[i] == g) {
+            g->accept->groups[i] = NULL;
+        }
+    }
+    arena_free(g->arena); // the group itself lives in it
+}
+
+static void refuse_group(Group *g, const Error *err)
+{
+    Accept *a = g->accept;
+    AcceptResult result = {.verdict = ACCEPT_UNAVAILABLE, .error = *err};
+    Submission *next = NULL;
+    for (Submission *s = g->first; s != NULL; s = next) {
+        next = s->next;
+        answer(a, s, &result);
+    }
+    free_group(g);
+    if (err->kind == ERROR_CONFIG) {
+        a->options.on_broken(a->options.ctx, err);
+    }
+    pump(a);
+}
+
+// Tried again with the same ids and rows, so that a commit whose answer was lost, done twice, is
+// one in effect.
+static void fail_group(Group *g, const Error *err)
+{
+    int64_t now_us = clock_mono_us();
+    if (err->kind != ERROR_TRANSIENT || now_us >= g->give_up_us) {
+        refuse_group(g, err);
+        return;
+    }
+    int64_t wait_ms = RETRY_FIRST_MS << (g->tries < 5 ? g->tries : 5);
+    g->tries++;
+    g->retry_at_us = now_us + (wait_ms > RETRY_MAX_MS ? RETRY_MAX_MS : wait_ms) * 1000;
+}
+
+// Between the commit and the publish the events are in the accept log and in this memory. Killed
+// here: the callers have no answer or a 202, and the sweep publishes the rows
+// (tests/integration/test_kill.py).
+static void finish_group(Group *g)
+{
+    Accept *a = g->accept;
+    IngestMetrics *m = a->options.metrics;
+    metric_observe(m->commit_seconds, (double)(clock_now_us() - g->accepted_at_us) / 1e6);
+    metric_observe(m->batch_size, (double)g->notifications);
+    Submission *next = NULL;
+    for (Submission *s = g->first; s != NULL; s = next) {
+        next = s->next;
+        AcceptResult result = result_of(s, &g->rows[s->row]);
+        metric_add(m->accepted, result.verdict == ACCEPT_STORED ? (double)s->count : 0);
+        answer(a, s, &result);
+    }
+    for (size_t i = 0; i < g->row_count; i++) {
+        const AcceptRow *row = &g->rows[i];
+        if (row->accept_id != 0) {
+            (void)row_publisher_send(
+                a->options.publisher, ROW_PUBLISHER_PENDING_MAX,
+                &(PublishedRow){row->accept_id, row->tenant, row->frames, row->frame_count});
+        }
+    }
+    free_group(g);
+    pump(a);
+}
+
+static void on_db_committed(void *ctx, DbTxn *txn, const Error *err)
+{
+    Group *g = ctx;
+    Error read_err = {0};
+    if (err != NULL) {
+        fail_group(g, err);
+    } else if (!accept_sql_read(txn, g->rows, g->row_count, g->arena, &read_err)) {
+        fail_group(g, &read_err);
+    } else {
+        finish_group(g);
+    }
+}
+
+static void commit_group(Group *g)
+{
+    DbTxn *txn = db_txn_new(g->accept->options.pool);
+    accept_sql_add(txn, g->rows, g->row_count, g->accepted_at_us);
+    db_txn_submit(txn, on_db_committed, g);
+}
+
+static void on_keys_resolved(void *ctx, const Error *err)
+{
+    Group *g = ctx;
+    Error build_err = {0};
+    if (err != NULL) {
+        fail_group(g, err);
+    } else if (!group_build(g, &build_err)) {
+        fail_group(g, &build_err);
+    } else {
+        commit_group(g);
+    }
+}
+
+static void run_group(Group *g)
+{
+    g->retry_at_us = 0;
+    if (g->built) {
+        commit_group(g);
+        return;
+    }
+    AcceptOptions *o = &g->accept->options;
+    keyring_resolve(o->keyring, g->wants, g->notifications, on_keys_resolved, g);
+}
+
+// ---- gathering -------------------------------------------------------------------------------
+
+static Submission *take_head(Accept *a)
+{
+    Submission *s = a->head;
+    a->head = s->next;
+    if (a->head == NULL) {
+        a->tail = NULL;
+    }
+    s->next = NULL;
+    a->gathered -= s->count;
+    a->gathered_bytes -= s->bytes;
+    return s;
+}
+
+static bool is_full(size_t notifications, size_t bytes)
+{
+    return notifications >= ACCEPT_GROUP_MAX || bytes >= ACCEPT_GROUP_BYTES;
+}
+
+static Group *gather_group(Accept *a)
+{
+    Arena *arena = arena_new(ARENA_BYTES);
+    Group *g = arena_zalloc(arena, sizeof *g);
+    g->accept = a;
+    g->arena = arena;
+    g->accepted_at_us = clock_now_us();
+    g->give_up_us = a->head->queued_at_us + ACCEPT_PATIENCE_MS * INT64_C(1000);
+    Submission **end = &g->first;
+    while (a->head != NULL && !is_full(g->notifications, g->bytes)) {
+        *end = take_head(a);
+        g->notifications += (*end)->count;
+        g->bytes += (*end)->bytes;
+        // Rows and frames are published after their submission was answered, when it may be gone.
+        (*end)->tenant = arena_str(arena, (*end)->tenant);
+        (*end)->traceparent = arena_str(arena, (*end)->traceparent);
+        end = &(*end)->next;
+    }
+    return g;
+}
+
+static bool is_due(const Accept *a, size_t in_air)
+{
+    int64_t waited_us = clock_mono_us() - a->head->queued_at_us;
+    return in_air == 0 || waited_us >= ACCEPT_GATHER_MS * 1000 ||
+           is_full(a->gathered, a->gathered_bytes);
+}
+
+static void start_group(Accept *a)
+{
+    Group *g = gather_group(a);
+    for (size_t i = 0; i < ACCEPT_GROUPS_MAX; i++) {
+        if (a->groups[i] == NULL) {
+            a->groups[i] = g;
+            break;
+        }
+    }
+    group_prepare(g, master_hash_key(keyring_master(a->options.keyring)));
+    run_group(g);
+}
+
+static void on_timer_pump(uv_timer_t *timer)
+{
+    Accept *a = timer->data;
+    pump(a);
+}
+
+static void pump(Accept *a)
+{
+    if (a->head == NULL || !db_pool_ready(a->options.pool)) {
+        return; // the tick comes back to it
+    }
+    size_t in_air = groups_in_air(a);
+    if (in_air < ACCEPT_GROUPS_MAX && is_due(a, in_air)) {
+        start_group(a);
+        in_air++;
+    }
+    if (a->head != NULL && in_air < ACCEPT_GROUPS_MAX &&
+        !uv_is_active((uv_handle_t *)&a->pump_timer)) {
+        (void)uv_timer_start(&a->pump_timer, on_timer_pump, ACCEPT_GATHER_MS, 0);
+    }
+}
+
+static void queue(Accept *a, Submission *s)
+{
+    s->next = NULL;
+    if (a->tail == NULL) {
+        a->head = s;
+    } else {
+        a->tail->next = s;
+    }
+    a->tail = s;
+    a->gathered += s->count;
+    a->gathered_bytes += s->bytes;
+    // Never inside the caller's call: a turn of the loop gathers what came in with it.
+    size_t in_air = groups_in_air(a);
+    bool now = in_air == 0 || is_full(a->gathered, a->gathered_bytes);
+    if (in_air < ACCEPT_GROUPS_MAX && (now || !uv_is_active((uv_handle_t *)&a->pump_timer))) {
+        (void)uv_timer_start(&a->pump_timer, on_timer_pump, now ? 0 : ACCEPT_GATHER_MS, 0);
+    }
+}
+
+// A key that is in flight in this process: its repeat waits, because one statement may not meet a
+// key twice.
+static bool follow(Accept *a, Submission *s, Arena *arena)
+{
+    s->flight = STR_EMPTY;
+    if (s->key.len == 0) {
+        return false;
+    }
+    char *name = arena_printf(
+        arena, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(s->tenant), STR_ARG(s->scope),
+        STR_ARG(s->key));
+    Submission *first = map_get(a->flights, str_from(name));
+    if (first == NULL) {
+        s->flight = str_from(name);
+        map_put(a->flights, s->flight, s);
+        return false;
+    }
+    s->next = first->followers;
+    first->followers = s;
+    return true;
+}
+
+bool accept_submit(Accept *a, Submission *s, Arena *arena, Error *err)
+{
+    if (a->waiting + s->count > ACCEPT_WAITING_MAX ||
+        a->waiting_bytes + s->bytes > ACCEPT_WAITING_BYTES_MAX) {
+        return error_set(err, ERROR_TRANSIENT, "%zu notifications wait already", a->waiting);
+    }
+    s->followers = NULL;
+    s->queued_at_us = clock_mono_us();
+    set_waiting(a, s->count, s->bytes, true);
+    if (!follow(a, s, arena)) {
+        queue(a, s);
+    }
+    return true;
+}
+
+// ---- life ------------------------------------------------------------------------------------
+
+static void refuse_overdue(Accept *a)
+{
+    int64_t before_us = clock_mono_us() - ACCEPT_PATIENCE_MS * INT64_C(1000);
+    AcceptResult result = {.verdict = ACCEPT_UNAVAILABLE};
+    (void)error_set(
+        &result.error, ERROR_TRANSIENT, "Postgres did not answer within %d ms",
+        (int)ACCEPT_PATIENCE_MS);
+    while (a->head != NULL && a->head->queued_at_us < before_us) {
+        answer(a, take_head(a), &result);
+    }
+}
+
+static void retry_groups(Accept *a)
+{
+    int64_t now_us = clock_mono_us();
+    bool ready = db_pool_ready(a->options.pool);
+    Error err = {0};
+    (void)error_set(&err, ERROR_TRANSIENT, "Postgres is away");
+    for (size_t i = 0; i < ACCEPT_GROUPS_MAX; i++) {
+        Group *g = a->groups[i];
+        bool due = g != NULL && g->retry_at_us != 0 && g->retry_at_us <= now_us;
+        if (due && ready) {
+            run_group(g);
+        } else if (due && now_us >= g->give_up_us) {
+            refuse_group(g, &err);
+        }
+    }
+}
+
+void accept_tick(Accept *a)
+{
+    retry_groups(a);
+    refuse_overdue(a);
+    pump(a);
+}
+
+bool accept_idle(const Accept *a)
+{
+    return a->head == NULL && groups_in_air(a) == 0;
+}
+
+Accept *accept_new(const AcceptOptions *options)
+{
+    Accept *a = xcalloc(1, sizeof *a);
+    a->options = *options;
+    a->flights = map_new(NULL);
+    (void)uv_timer_init(options->loop, &a->pump_timer);
+    a->pump_timer.data = a;
+    return a;
+}
+
+static void on_uv_closed(uv_handle_t *handle)
+{
+    Accept *a = handle->data;
+    map_free(a->flights);
+    a->on_freed(a->freed_ctx);
+    free(a);
+}
+
+void accept_free(Accept *a, void (*on_freed)(void *ctx), void *ctx)
+{
+    assert(accept_idle(a)); // somebody would wait for ever for an answer
+    a->on_freed = on_freed;
+    a->freed_ctx = ctx;
+    uv_close((uv_handle_t *)&a->pump_timer, on_uv_closed);
+}

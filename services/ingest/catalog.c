@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/catalog.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/id.h"
+#include "common/base/map.h"
+#include "common/codec/event.h"
+#include "services/ingest/semver.h"
+#include "stentor/v1/config.pb-c.h"
+
+enum { VERSIONS_MAX = 4096, PATH_SIZE = 128 };
+
+#define PLATFORM STR("platform")
+
+typedef struct Version {
+    char text[SEMVER_MAX + 1];
+    Stentor__V1__TemplateStatus status;
+    Channel channel;
+    Category category;
+} Version;
+
+typedef struct TemplateEntry {
+    Version *versions;
+    size_t count;
+    size_t cap;
+    const Version *latest; // the highest active one, or NULL
+} TemplateEntry;
+
+struct Catalog {
+    Map *templates; // "<tenant>/<key>" -> TemplateEntry
+    Map *suspended; // tenant -> the catalog itself, as a mark
+};
+
+static void free_entry(void *value)
+{
+    TemplateEntry *entry = value;
+    free(entry->versions);
+    free(entry);
+}
+
+Catalog *catalog_new(void)
+{
+    Catalog *catalog = xcalloc(1, sizeof *catalog);
+    catalog->templates = map_new(free_entry);
+    catalog->suspended = map_new(NULL);
+    return catalog;
+}
+
+void catalog_free(Catalog *catalog)
+{
+    if (catalog == NULL) {
+        return;
+    }
+    map_free(catalog->templates);
+    map_free(catalog->suspended);
+    free(catalog);
+}
+
+static bool check_tenant(Str subject, const char *payload, Error *err)
+{
+    if (!id_is_tenant(subject) || !str_eq(subject, str_from(payload))) {
+        return error_set(
+            err, ERROR_PERMANENT, "the entry's tenant '%.40s' is not the subject's '%.*s'", payload,
+            STR_ARG(str_slice(subject, 0, 40)));
+    }
+    return true;
+}
+
+bool catalog_tenant_changed(Catalog *catalog, Str tenant, Str payload, Error *err)
+{
+    bool suspended = false;
+    Arena *arena = arena_new(0);
+    bool ok = true;
+    if (payload.len > 0) {
+        const Stentor__V1__Tenant *entry = (const Stentor__V1__Tenant *)event_unpack(
+            &stentor__v1__tenant__descriptor, payload, arena, err);
+        ok = entry != NULL && check_tenant(tenant, entry->tenant, err);
+        suspended = ok && entry->suspended;
+    }
+    arena_free(arena);
+    if (ok && suspended) {
+        map_put(catalog->suspended, tenant, catalog);
+    } else if (ok) {
+        (void)map_remove(catalog->suspended, tenant);
+    }
+    return ok;
+}
+
+bool catalog_is_suspended(const Catalog *catalog, Str tenant)
+{
+    return map_get(catalog->suspended, tenant) != NULL;
+}
+
+// ---- templates -------------------------------------------------------------------------------
+
+static Str make_path(char out[PATH_SIZE], Str tenant, Str key)
+{
+    size_t len = tenant.len + 1 + key.len;
+    if (len > PATH_SIZE) {
+        return STR_EMPTY; // longer than any that was stored
+    }
+    memcpy(out, tenant.ptr, tenant.len);
+    out[tenant.len] = '/';
+    memcpy(out + tenant.len + 1, key.ptr, key.len);
+    return str_of(out, len);
+}
+
+static TemplateEntry *find_entry(const Catalog *catalog, Str tenant, Str key)
+{
+    char path[PATH_SIZE];
+    return map_get(catalog->templates, make_path(path, tenant, key));
+}
+
+static void choose_latest(TemplateEntry *entry)
+{
+    entry->latest = NULL;
+    for (size_t i = 0; i < entry->count; i++) {
+        const Version *v = &entry->versions[i];
+        if (v->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE &&
+            (entry->latest == NULL ||
+             semver_compare(str_from(v->text), str_from(entry->latest->text)) > 0)) {
+            entry->latest = v;
+        }
+    }
+}
+
+static Version *find_version(const TemplateEntry *entry, Str text)
+{
+    for (size_t i = 0; i < entry->count; i++) {
+        if (str_eq(str_from(entry->versions[i].text), text)) {
+            return &entry->versions[i];
+        }
+    }
+    return NULL;
+}
+
+static Version *add_version(TemplateEntry *entry, Error *err)
+{
+    if (entry->count == VERSIONS_MAX) {
+        (void)error_set(
+            err, ERROR_PERMANENT, "the template has more than %d versions", VERSIONS_MAX);
+        return NULL;
+    }
+    if (entry->count == entry->cap) {
+        entry->cap = entry->cap == 0 ? 4 : entry->cap * 2;
+        entry->versions = xrealloc(entry->versions, entry->cap * sizeof *entry->versions);
+    }
+    return &entry->versions[entry->count++];
+}
+
+static bool put_version(Catalog *catalog, const Stentor__V1__TemplateVersion *event, Error *err)
+{
+    char path[PATH_SIZE];
+    Str place = make_path(path, str_from(event->tenant), str_from(event->key));
+    TemplateEntry *entry = map_get(catalog->templates, place);
+    if (entry == NULL) {
+        entry = xcalloc(1, sizeof *entry);
+        map_put(catalog->templates, place, entry);
+    }
+    Version *version = find_version(entry, str_from(event->version));
+    if (version == NULL) {
+        version = add_version(entry, err);
+        if (version == NULL) {
+            return false;
+        }
+    }
+    *version = (Version){
+        .status = event->status,
+        .channel = (Channel)event->channel,
+        .category = (Category)event->category,
+    };
+    (void)str_to_c(str_from(event->version), version->text, sizeof version->text);
+    choose_latest(entry);
+    return true;
+}
+
+// The subject's key is "<template key>.<version with underscores>".
+static void remove_version(Catalog *catalog, Str tenant, Str key)
+{
+    Str rest = key;
+    Str name = STR_EMPTY;
+    (void)str_split(&rest, '.', &name);
+    TemplateEntry *entry = find_entry(catalog, tenant, name);
+    for (size_t i = 0; entry != NULL && i < entry->count; i++) {
+        char token[SEMVER_MAX + 1];
+        memcpy(token, entry->versions[i].text, sizeof token);
+        for (char *c = token; *c != '\0'; c++) {
+            *c = *c == '.' ? '_' : *c;
+        }
+        if (str_eq(str_from(token), rest)) {
+            entry->versions[i] = entry->versions[--entry->count];
+            choose_latest(entry);
+            return;
+        }
+    }
+}
+
+bool catalog_template_changed(Catalog *catalog, Str tenant, Str key, Str payload, Error *err)
+{
+    if (payload.len == 0) {
+        remove_version(catalog, tenant, key);
+        return true;
+    }
+    Arena *arena = arena_new(0);
+    const Stentor__V1__TemplateVersion *event = (const Stentor__V1__TemplateVersion *)event_unpack(
+        &stentor__v1__template_version__descriptor, payload, arena, err);
+    bool ok = event != NULL && check_tenant(tenant, event->tenant, err);
+    if (ok && (!id_is_key(str_from(event->key)) || !semver_is(str_from(event->version)))) {
+        ok = error_set(
+            err, ERROR_PERMANENT, "'%.70s' version '%.70s' is not a template's key and version",
+            event->key, event->version);
+    }
+    ok = ok && put_version(catalog, event, err);
+    arena_free(arena);
+    return ok;
+}
+
+static const Version *choose(const TemplateEntry *entry, Str wanted)
+{
+    if (wanted.len == 0) {
+        return entry->latest;
+    }
+    const Version *version = find_version(entry, wanted);
+    bool usable =
+        version != NULL && version->status != STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT;
+    return usable ? version : NULL;
+}
+
+static const Version *look_up(
+    const Catalog *catalog, Str tenant, const Request *request, bool *ret_known)
+{
+    const TemplateEntry *own = find_entry(catalog, tenant, request->template_key);
+    const TemplateEntry *shared = find_entry(catalog, PLATFORM, request->template_key);
+    *ret_known = own != NULL || shared != NULL;
+    const Version *version = own == NULL ? NULL : choose(own, request->template_version);
+    if (version == NULL && shared != NULL) {
+        version = choose(shared, request->template_version);
+    }
+    return version;
+}
+
+bool catalog_freeze(
+    const Catalog *catalog, Str tenant, Request *request, Arena *arena, FieldError *err)
+{
+    bool known = false;
+    const Version *version = look_up(catalog, tenant, request, &known);
+    if (version == NULL && known && request->template_version.len > 0) {
+        return field_error(
+            err, "template_version", "template '%.*s' has no usable version '%.*s'",
+            STR_ARG(request->template_key), STR_ARG(request->template_version));
+    }
+    if (version == NULL) {
+        return field_error(
+            err, "template",
+            known ? "template '%.*s' has no active version" : "unknown template '%.*s'",
+            STR_ARG(request->template_key));
+    }
+    if (version->channel != CHANNEL_NONE && version->channel != request->channel) {
+        return field_error(
+            err, "template", "template '%.*s' is for channel '%s'", STR_ARG(request->template_key),
+            channel_name(version->channel));
+    }
+    request->template_version = arena_str(arena, str_from(version->text));
+    if (request->category == CATEGORY_NONE) {
+        request->category =
+            version->category == CATEGORY_NONE ? CATEGORY_TRANSACTIONAL : version->category;
+    }
+    return true;
+}
+
+size_t catalog_templates(const Catalog *catalog)
+{
+    return map_count(catalog->templates);
+}

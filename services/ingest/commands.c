@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/commands.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/codec/event.h"
+#include "stentor/v1/request.pb-c.h"
+
+enum {
+    BATCH_MAX = 256,
+    TEMPLATE_WAITS = 5, // deliveries granted to a template that was put just before the command
+    TEMPLATE_WAIT_MS = 300,
+    IDENTITY_MAX = 128,
+};
+
+struct Commands {
+    Worker *worker;
+    Accept *accept;
+    const Catalog *catalog;
+    IngestMetrics *metrics;
+    void (*on_freed)(void *ctx);
+    void *freed_ctx;
+};
+
+// One command on its way to the commit; lives in the batch's arena.
+typedef struct Command {
+    Commands *commands;
+    Delivery *delivery;
+    Request request;
+    Submission submission;
+} Command;
+
+// ---- reading ---------------------------------------------------------------------------------
+
+bool command_subject(Str subject, Str *ret_tenant, Str *ret_type)
+{
+    Str rest = subject;
+    Str prefix = STR_EMPTY;
+    return str_split(&rest, '.', &prefix) && str_eq(prefix, STR("evt")) &&
+           str_split(&rest, '.', ret_tenant) && id_is_tenant(*ret_tenant) &&
+           (*ret_type = rest).len > 0;
+}
+
+static bool check_variables(Str json, FieldError *err)
+{
+    if (json.len == 0) {
+        return true;
+    }
+    if (json.len > REQUEST_VARIABLES_MAX) {
+        return field_error(
+            err, "variables", "%zu bytes of JSON; at most %d", json.len,
+            (int)REQUEST_VARIABLES_MAX);
+    }
+    json_error_t where;
+    json_t *root = json_loadb(json.ptr, json.len, JSON_REJECT_DUPLICATES, &where);
+    bool is_json = root != NULL;
+    bool is_object = json_is_object(root);
+    json_decref(root);
+    if (!is_json) {
+        return field_error(
+            err, "variables_json", "line %d, column %d: %.100s", where.line, where.column,
+            where.text);
+    }
+    return is_object || field_error(err, "variables_json", "must be an object");
+}
+
+static Request request_of(const Stentor__V1__NotifyCommand *c)
+{
+    return (Request){
+        .to = str_from(c->to),
+        .to_name = str_from(c->to_name),
+        .channel = (Channel)c->channel,
+        .category = (Category)c->category,
+        .priority = (Priority)c->priority,
+        .template_key = str_from(c->template_),
+        .template_version = str_from(c->template_version),
+        .locale = str_from(c->locale),
+        .variables = str_from(c->variables_json),
+        .correlation_id = str_from(c->correlation_id),
+        .recipient_id = str_from(c->recipient_id),
+        .scheduled_for_us = c->scheduled_for_us,
+        .expires_at_us = c->expires_at_us,
+    };
+}
+
+bool command_read(Str payload, int64_t now_us, Arena *arena, Request *ret, Error *err)
+{
+    const Stentor__V1__NotifyCommand *command = (const Stentor__V1__NotifyCommand *)event_unpack(
+        &stentor__v1__notify_command__descriptor, payload, arena, err);
+    if (command == NULL) {
+        return false;
+    }
+    FieldError wrong = {.field = ""};
+    *ret = request_of(command);
+    if (!check_variables(ret->variables, &wrong) || !request_check(ret, now_us, arena, &wrong)) {
+        return error_set(err, ERROR_PERMANENT, "field '%s': %s", wrong.field, wrong.text);
+    }
+    return true;
+}
+
+// ---- accepting -------------------------------------------------------------------------------
+
+static void settle_result(Command *c, const AcceptResult *result)
+{
+    if (result->verdict == ACCEPT_STORED) {
+        metric_add(c->commands->metrics->commands, 1);
+    } else if (result->verdict == ACCEPT_REPLAYED) {
+        metric_add(c->commands->metrics->replayed, 1);
+    } else if (result->verdict == ACCEPT_OTHER_BODY) {
+        Error err = {0};
+        (void)error_set(
+            &err, ERROR_PERMANENT, "another command with message id '%.*s' was accepted before",
+            STR_ARG(c->submission.key));
+        metric_add(c->commands->metrics->refused[REFUSED_CONFLICT], 1);
+        delivery_settle(c->delivery, &err);
+        return;
+    }
+    delivery_settle(c->delivery, result->verdict == ACCEPT_UNAVAILABLE ? &result->error : NULL);
+}
+
+static void on_accept_done(void *ctx, const AcceptResult *result)
+{
+    settle_result(ctx, result);
+}
+
+// What makes two deliveries the same command. Also the idempotency key, so it is kept short and
+// printable.
+static Str identify(const BusMessage *message, Arena *arena)
+{
+    Str id = message->event_id;
+    bool plain = id.len > 0 && id.len <= IDENTITY_MAX && !str_has_control(id) && str_is_utf8(id);
+    if (plain) {
+        return id;
+    }
+    if (id.len == 0) {
+        return str_from(arena_printf(arena, "%s/%" PRIu64, message->stream, message->sequence));
+    }
+    uint8_t hash[SHA256_LEN];
+    char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
+    sha256(id, hash);
+    hex_encode(hash, SHA256_LEN, hex);
+    return str_from(hex);
+}
+
+static const char *derive_id(const BusMessage *message, Str tenant, Str identity, Arena *arena)
+{
+    char *cause =
+        arena_printf(arena, "notify|" STR_FMT "|" STR_FMT, STR_ARG(tenant), STR_ARG(identity));
+    uint8_t hash[SHA256_LEN];
+    sha256(str_from(cause), hash);
+    char *id = arena_alloc(arena, ID_SIZE);
+    id_derived("ntf_", message->stored_at_us, hash, id);
+    return id;
+}
+
+// Killed after the commit and before the ack: the redelivered command meets its key in
+// ingest.idempotency_keys and is acknowledged without a second notification
+// (tests/integration/test_kill.py).
+static bool submit(Command *c, Str tenant, Error *err)
+{
+    const BusMessage *message = &c->delivery->message;
+    Arena *arena = c->delivery->arena;
+    Str identity = identify(message, arena);
+    c->submission = (Submission){
+        .tenant = tenant,
+        .scope = STR("evt"),
+        .key = identity,
+        .traceparent = message->traceparent,
+        .requests = &c->request,
+        .count = 1,
+        .single = true,
+        .bytes = message->payload.len,
+        .given_id = derive_id(message, tenant, identity, arena),
+        .done = on_accept_done,
+        .ctx = c,
+    };
+    sha256(message->payload, c->submission.body_hash);
+    return accept_submit(c->commands->accept, &c->submission, arena, err);
+}
+
+static void take_command(Commands *commands, Delivery *delivery, Str tenant, int64_t now_us)
+{
+    Command *c = arena_zalloc(delivery->arena, sizeof *c);
+    c->commands = commands;
+    c->delivery = delivery;
+    Error err = {0};
+    FieldError wrong = {.field = ""};
+    Refusal refusal = REFUSED_INVALID;
+    bool ok = command_read(delivery->message.payload, now_us, delivery->arena, &c->request, &err);
+    if (ok && catalog_is_suspended(commands->catalog, tenant)) {
+        refusal = REFUSED_SUSPENDED;
+        ok = error_set(&err, ERROR_PERMANENT, "tenant '%.*s' is suspended", STR_ARG(tenant));
+    }
+    if (ok && !catalog_freeze(commands->catalog, tenant, &c->request, delivery->arena, &wrong)) {
+        if (delivery->message.delivered < TEMPLATE_WAITS) {
+            delivery_again(delivery, TEMPLATE_WAIT_MS);
+            return;
+        }
+        ok = error_set(&err, ERROR_PERMANENT, "field '%s': %s", wrong.field, wrong.text);
+    }
+    if (ok) {
+        refusal = REFUSED_UNAVAILABLE;
+        ok = submit(c, tenant, &err);
+    }
+    if (!ok) {
+        metric_add(commands->metrics->refused[refusal], 1);
+        delivery_settle(delivery, &err);
+    }
+}
+
+static void take_delivery(Commands *commands, Delivery *delivery, int64_t now_us)
+{
+    Str tenant = STR_EMPTY;
+    Str type = STR_EMPTY;
+    bool known = command_subject(delivery->message.subject, &tenant, &type);
+    if (known && str_eq(type, STR("notify"))) {
+        take_command(commands, delivery, tenant, now_us);
+        return;
+    }
+    metric_add(commands->metrics->commands_ignored, 1);
+    delivery_settle(delivery, NULL);
+}
+
+static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
+{
+    int64_t now_us = clock_now_us();
+    for (size_t i = 0; i < count; i++) {
+        take_delivery(ctx, deliveries[i], now_us);
+    }
+}
+
+// ---- life ------------------------------------------------------------------------------------
+
+Commands *commands_new(Bus *bus, Accept *accept, const Catalog *catalog, IngestMetrics *metrics)
+{
+    Commands *commands = xcalloc(1, sizeof *commands);
+    commands->accept = accept;
+    commands->catalog = catalog;
+    commands->metrics = metrics;
+    WorkerOptions options = {
+        .consumer = topology_consumer("stentor-ingest", "EVENTS"),
+        .batch_max = BATCH_MAX,
+        .stage = "ingest",
+    };
+    commands->worker = worker_new(bus, &options, on_worker_batch, commands);
+    return commands;
+}
+
+void commands_start(Commands *commands)
+{
+    worker_start(commands->worker);
+}
+
+void commands_stop(Commands *commands, void (*on_stopped)(void *ctx), void *ctx)
+{
+    worker_stop(commands->worker, on_stopped, ctx);
+}
+
+static void on_worker_freed(void *ctx)
+{
+    Commands *commands = ctx;
+    commands->on_freed(commands->freed_ctx);
+    free(commands);
+}
+
+void commands_free(Commands *commands, void (*on_freed)(void *ctx), void *ctx)
+{
+    commands->on_freed = on_freed;
+    commands->freed_ctx = ctx;
+    worker_free(commands->worker, on_worker_freed, commands);
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands: the way in over NATS. A worker on EVENTS takes evt.<tenant>.notify
+// (stentor.v1.NotifyCommand) through the same checks and the same group commit as HTTP. Other
+// events of EVENTS are counted and passed over. Law: a redelivered or repeated command makes the
+// same notification: its id and its idempotency key are derived from the message's identity
+// (Nats-Msg-Id, else stream and sequence).
+#pragma once
+
+#include "common/bus/worker.h"
+#include "services/ingest/accept.h"
+#include "services/ingest/catalog.h"
+
+typedef struct Commands Commands;
+
+Commands *commands_new(Bus *bus, Accept *accept, const Catalog *catalog, IngestMetrics *metrics);
+void commands_start(Commands *commands); // once the catalog is complete
+void commands_stop(Commands *commands, void (*on_stopped)(void *ctx), void *ctx);
+void commands_free(Commands *commands, void (*on_freed)(void *ctx), void *ctx);
+
+// A command's bytes to a checked request; ERROR_PERMANENT names the field. Pure; for the worker and
+// for tests.
+bool command_read(Str payload, int64_t now_us, Arena *arena, Request *ret, Error *err);
+// Whose message it is and what is asked: "evt.<tenant>.<type>". false: not such a subject.
+bool command_subject(Str subject, Str *ret_tenant, Str *ret_type);

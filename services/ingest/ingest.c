@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/ingest.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/bus/config_mirror.h"
+#include "services/ingest/commands.h"
+#include "services/ingest/http_api.h"
+#include "services/ingest/sweep.h"
+
+enum { TICK_MS = 50 };
+
+typedef struct IngestOptions {
+    const char *bind;
+    int64_t port;
+    int64_t body_max;
+    int64_t sweep_ms;
+    int64_t sweep_age_ms;
+} IngestOptions;
+
+// Stopping goes through these in order; each begins when the one before has ended.
+typedef enum Phase {
+    PHASE_RUNNING,
+    PHASE_CLOSING_DOORS, // no new requests and commands; those taken are committed and answered
+    PHASE_PUBLISHING,    // what is committed is published and marked, while NATS and Postgres are
+                         // there
+    PHASE_FREEING,       // handles close
+    PHASE_STOPPED,
+} Phase;
+
+typedef struct Ingest {
+    Service *service;
+    IngestOptions options;
+    IngestMetrics metrics;
+    Auth *auth;
+    Catalog *catalog;
+    ConfigMirror *mirror;
+    Keyring *keyring;
+    RowPublisher *publisher;
+    Accept *accept;
+    Sweep *sweep;
+    Commands *commands;
+    HttpServer *server;
+    HttpApi api;
+    uv_timer_t tick;
+    int64_t database_seen_us; // when it was last ready
+    bool commands_started;
+    Phase phase;
+    int closing; // doors, then handles, that are not closed yet
+} Ingest;
+
+// clang-format off
+static const Option OPTIONS[] = {
+    {"STENTOR_INGEST_BIND", OPTION_TEXT, offsetof(IngestOptions, bind),
+     "127.0.0.1", 0, 0, false,
+     "address that POST /v1/notifications is served on"},
+    {"STENTOR_INGEST_PORT", OPTION_INT, offsetof(IngestOptions, port),
+     "8080", 0, 65535, false,
+     "its port; 0: any free one, named in the log"},
+    {"STENTOR_INGEST_BODY_MAX", OPTION_INT, offsetof(IngestOptions, body_max),
+     "4194304", 1024, 67108864, false,
+     "largest request body in bytes; beyond it 413"},
+    {"STENTOR_INGEST_SWEEP_MS", OPTION_INT, offsetof(IngestOptions, sweep_ms),
+     "5000", 100, 3600000, false,
+     "how often accept rows that nobody published are looked for"},
+    {"STENTOR_INGEST_SWEEP_AGE_MS", OPTION_INT, offsetof(IngestOptions, sweep_age_ms),
+     "15000", 0, 3600000, false,
+     "how old such a row must be"},
+};
+// clang-format on
+
+// ---- configuration ---------------------------------------------------------------------------
+
+static bool take_config(
+    Ingest *in, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    if (str_eq(kind, STR("tenant"))) {
+        return catalog_tenant_changed(in->catalog, tenant, message->payload, err);
+    }
+    if (str_eq(kind, STR("template"))) {
+        return catalog_template_changed(in->catalog, tenant, key, message->payload, err);
+    }
+    if (str_eq(kind, STR("apikey"))) {
+        return auth_changed(in->auth, tenant, key, message->payload, err);
+    }
+    return true; // other kinds are other services'
+}
+
+static bool on_config_changed(
+    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    return take_config(ctx, kind, tenant, key, message, err);
+}
+
+static double read_templates(void *ctx)
+{
+    const Ingest *in = ctx;
+    return (double)catalog_templates(in->catalog);
+}
+
+// ---- readiness -------------------------------------------------------------------------------
+
+static bool database_is_near(Ingest *in)
+{
+    int64_t now_us = clock_mono_us();
+    if (db_pool_ready(service_pool(in->service))) {
+        in->database_seen_us = now_us;
+    }
+    return now_us - in->database_seen_us <= ACCEPT_PATIENCE_MS * INT64_C(1000);
+}
+
+static const char *unready(void *ctx)
+{
+    Ingest *in = ctx;
+    if (!config_mirror_ready(in->mirror)) {
+        return "the configuration has not been read yet";
+    }
+    return database_is_near(in) ? NULL : "Postgres is away";
+}
+
+static bool is_ready(void *state, Buf *reason)
+{
+    const char *why = unready(state);
+    return why == NULL || (buf_cstr(reason, why) && false);
+}
+
+static void on_bus_changed(void *ctx, bool connected)
+{
+    Ingest *in = ctx;
+    if (connected && in->phase == PHASE_RUNNING) {
+        sweep_now(in->sweep);
+    }
+}
+
+static void on_accept_broken(void *ctx, const Error *err)
+{
+    Ingest *in = ctx;
+    service_fail(in->service, err);
+}
+
+// ---- stopping --------------------------------------------------------------------------------
+
+static void on_part_closed(void *ctx)
+{
+    Ingest *in = ctx;
+    in->closing--;
+}
+
+static void on_uv_closed(uv_handle_t *handle)
+{
+    Ingest *in = handle->data;
+    service_stopped(in->service);
+}
+
+static void free_parts(Ingest *in)
+{
+    in->phase = PHASE_FREEING;
+    in->closing = 5;
+    config_mirror_free(in->mirror, on_part_closed, in);
+    http_server_free(in->server, on_part_closed, in);
+    commands_free(in->commands, on_part_closed, in);
+    accept_free(in->accept, on_part_closed, in);
+    sweep_free(in->sweep, on_part_closed, in);
+}
+
+// What NATS or Postgres cannot take now is left to the next process's sweep: it is in the accept
+// log.
+static bool is_published(const Ingest *in)
+{
+    bool there =
+        bus_connected(service_bus(in->service)) && db_pool_ready(service_pool(in->service));
+    return sweep_idle(in->sweep) && (row_publisher_idle(in->publisher) || !there);
+}
+
+static void advance_stop(Ingest *in)
+{
+    if (in->phase == PHASE_CLOSING_DOORS && in->closing == 0 && accept_idle(in->accept)) {
+        in->phase = PHASE_PUBLISHING;
+    }
+    if (in->phase == PHASE_PUBLISHING && is_published(in)) {
+        free_parts(in);
+    }
+    if (in->phase == PHASE_FREEING && in->closing == 0) {
+        in->phase = PHASE_STOPPED;
+        uv_close((uv_handle_t *)&in->tick, on_uv_closed);
+    }
+}
+
+static void begin_stop(void *state)
+{
+    Ingest *in = state;
+    in->phase = PHASE_CLOSING_DOORS;
+    in->closing = 2;
+    http_server_stop(in->server, on_part_closed, in);
+    commands_stop(in->commands, on_part_closed, in);
+    sweep_stop(in->sweep);
+}
+
+// ---- life ------------------------------------------------------------------------------------
+
+static void turn(Ingest *in)
+{
+    (void)database_is_near(in);
+    if (!in->commands_started && in->phase == PHASE_RUNNING && config_mirror_ready(in->mirror)) {
+        in->commands_started = true;
+        commands_start(in->commands);
+    }
+    if (in->phase < PHASE_FREEING) {
+        accept_tick(in->accept);
+        row_publisher_tick(in->publisher);
+    }
+    if (in->phase == PHASE_RUNNING && row_publisher_take_left(in->publisher)) {
+        sweep_now(in->sweep);
+    }
+    advance_stop(in);
+}
+
+static void on_timer_tick(uv_timer_t *timer)
+{
+    Ingest *in = timer->data;
+    turn(in);
+}
+
+static void build_parts(Ingest *in)
+{
+    Service *service = in->service;
+    Bus *bus = service_bus(service);
+    DbPool *pool = service_pool(service);
+    in->auth = auth_new();
+    in->catalog = catalog_new();
+    in->keyring = keyring_new(pool, service_master_key(service), &(KeyringOptions){0});
+    in->publisher = row_publisher_new(bus, pool, &in->metrics);
+    in->accept = accept_new(&(AcceptOptions){
+        .loop = service_loop(service),
+        .pool = pool,
+        .keyring = in->keyring,
+        .publisher = in->publisher,
+        .metrics = &in->metrics,
+        .on_broken = on_accept_broken,
+        .ctx = in,
+    });
+    in->sweep = sweep_new(&(SweepOptions){
+        .loop = service_loop(service),
+        .pool = pool,
+        .publisher = in->publisher,
+        .metrics = &in->metrics,
+        .every_ms = in->options.sweep_ms,
+        .older_than_ms = in->options.sweep_age_ms,
+    });
+    in->commands = commands_new(bus, in->accept, in->catalog, &in->metrics);
+    in->mirror = config_mirror_new(bus, on_config_changed, in);
+    bus_watch(bus, on_bus_changed, in);
+    in->api = (HttpApi){
+        .accept = in->accept,
+        .auth = in->auth,
+        .catalog = in->catalog,
+        .metrics = &in->metrics,
+        .unready = unready,
+        .unready_ctx = in,
+    };
+}
+
+static bool start(Service *service, const void *options, void **ret_state, Error *err)
+{
+    const IngestOptions *o = options;
+    Ingest *in = xcalloc(1, sizeof *in);
+    in->service = service;
+    in->options = *o;
+    HttpServerOptions http = {
+        .bind = o->bind,
+        .port = (int)o->port,
+        .body_max = (size_t)o->body_max,
+        .handler = http_api_handle,
+        .ctx = &in->api,
+    };
+    // Before anything else, for it is what may fail; nothing is handled before the loop runs.
+    in->server = http_server_new(service_loop(service), &http, err);
+    if (in->server == NULL) {
+        free(in);
+        return false;
+    }
+    ingest_metrics_init(&in->metrics, service_metrics(service));
+    metrics_gauge_fn(
+        service_metrics(service), "stentor_ingest_templates", "", "Templates known", read_templates,
+        in);
+    build_parts(in);
+    in->database_seen_us = clock_mono_us();
+    in->tick.data = in;
+    (void)uv_timer_init(service_loop(service), &in->tick);
+    (void)uv_timer_start(&in->tick, on_timer_tick, TICK_MS, TICK_MS);
+    LOG(LOG_INFO, "taking requests", log_text("bind", o->bind),
+        log_int("port", http_server_port(in->server)));
+    *ret_state = in;
+    return true;
+}
+
+static void free_ingest(void *state)
+{
+    Ingest *in = state;
+    row_publisher_free(in->publisher);
+    keyring_free(in->keyring);
+    catalog_free(in->catalog);
+    auth_free(in->auth);
+    free(in);
+}
+
+const ServiceSpec ingest_service = {
+    .name = "stentor-ingest",
+    .summary = "takes requests to notify, over HTTP and NATS, and commits them",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
+    .options_size = sizeof(IngestOptions),
+    .wants_database = true,
+    .wants_master_key = true,
+    .start = start,
+    .ready = is_ready,
+    .stop = begin_stop,
+    .free = free_ingest,
+};

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/ingest_metrics.h"
+
+static const char *const REFUSAL_LABELS[REFUSED_COUNT] = {
+    [REFUSED_MALFORMED] = "reason=\"malformed\"",
+    [REFUSED_INVALID] = "reason=\"invalid\"",
+    [REFUSED_UNAUTHORIZED] = "reason=\"unauthorized\"",
+    [REFUSED_SUSPENDED] = "reason=\"suspended\"",
+    [REFUSED_CONFLICT] = "reason=\"conflict\"",
+    [REFUSED_UNAVAILABLE] = "reason=\"unavailable\"",
+};
+
+void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
+{
+    static const double SECONDS[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5};
+    static const double SIZES[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000};
+    m->accepted = metrics_counter(
+        metrics, "stentor_ingest_accepted_total", "", "Notifications accepted and committed");
+    for (int i = 0; i < REFUSED_COUNT; i++) {
+        m->refused[i] = metrics_counter(
+            metrics, "stentor_ingest_refused_total", REFUSAL_LABELS[i],
+            "Requests and commands refused");
+    }
+    m->replayed = metrics_counter(
+        metrics, "stentor_ingest_replayed_total", "", "Requests answered from an idempotency key");
+    m->commit_seconds = metrics_histogram(
+        metrics, "stentor_ingest_commit_seconds", "", "From closing a group to its commit", SECONDS,
+        sizeof SECONDS / sizeof SECONDS[0]);
+    m->batch_size = metrics_histogram(
+        metrics, "stentor_ingest_group_size", "", "Notifications in a group commit", SIZES,
+        sizeof SIZES / sizeof SIZES[0]);
+    m->waiting = metrics_gauge(
+        metrics, "stentor_ingest_waiting", "", "Notifications that wait for a commit");
+    m->published = metrics_counter(
+        metrics, "stentor_ingest_published_total", "", "Events acknowledged by JetStream");
+    m->publish_failed = metrics_counter(
+        metrics, "stentor_ingest_publish_failed_total", "", "Events left to the sweep");
+    m->swept = metrics_counter(
+        metrics, "stentor_ingest_swept_total", "", "Accept rows published by the sweep");
+    m->unpublished = metrics_gauge(
+        metrics, "stentor_ingest_unpublished", "", "Committed accept rows not yet published here");
+    m->commands =
+        metrics_counter(metrics, "stentor_ingest_commands_total", "", "Notify commands accepted");
+    m->commands_ignored = metrics_counter(
+        metrics, "stentor_ingest_events_ignored_total", "", "Domain events that nothing handles");
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ingest counts. Registered once at start; every part updates its own.
+#pragma once
+
+#include "common/service/metrics.h"
+
+typedef enum Refusal {
+    REFUSED_MALFORMED,
+    REFUSED_INVALID,
+    REFUSED_UNAUTHORIZED,
+    REFUSED_SUSPENDED,
+    REFUSED_CONFLICT,
+    REFUSED_UNAVAILABLE,
+    REFUSED_COUNT
+} Refusal;
+
+typedef struct IngestMetrics {
+    Metric *accepted;
+    Metric *refused[REFUSED_COUNT];
+    Metric *replayed;
+    Metric *commit_seconds;
+    Metric *batch_size;
+    Metric *waiting;   // notifications that wait for their commit
+    Metric *published; // events acknowledged by JetStream
+    Metric *publish_failed;
+    Metric *swept;       // accept rows taken over by the sweep
+    Metric *unpublished; // accept rows of this process whose events are on their way
+    Metric *commands;
+    Metric *commands_ignored;
+} IngestMetrics;
+
+void ingest_metrics_init(IngestMetrics *m, Metrics *metrics);

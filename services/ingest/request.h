@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Request: one wish to notify, whichever way it came in (JSON over HTTP, protobuf over NATS), and
+// the one set of rules that it must meet. The decoders check types and unknown fields; everything
+// about values is checked here. Pure: no I/O, time is an argument.
+#pragma once
+
+#include "common/base/arena.h"
+#include "common/model/enums.h"
+
+enum {
+    REQUEST_VARIABLES_MAX = 64 * 1024, // bytes of packed JSON
+    REQUEST_NAME_MAX = 256,
+    REQUEST_ID_MAX = 128, // correlation_id, source_event_id
+    REQUEST_LOCALE_MAX = 35,
+    REQUEST_SCHEDULE_MAX_S = 366 * 24 * 3600,
+};
+
+typedef struct Request {
+    Str to; // as given; after request_check normalised (address.h)
+    Str to_name;
+    Channel channel;
+    Category category; // CATEGORY_NONE: the template's
+    Priority priority;
+    Str template_key;
+    Str template_version; // empty: the active one; catalog_freeze fills it
+    Str locale;
+    Str variables; // a packed JSON object, or empty
+    Str correlation_id;
+    Str recipient_id;
+    Str source_event_id;
+    int64_t scheduled_for_us; // 0: now
+    int64_t expires_at_us;    // 0: never
+} Request;
+
+// What is wrong with which field. `field` is static.
+typedef struct FieldError {
+    const char *field;
+    char text[160];
+} FieldError;
+
+// Fills *err and returns false.
+bool field_error(FieldError *err, const char *field, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// Checks all values, normalises the address, fills in the defaults (channel email, priority normal;
+// a scheduled_for that has passed means now). What it makes lives in `arena`.
+bool request_check(Request *request, int64_t now_us, Arena *arena, FieldError *err);

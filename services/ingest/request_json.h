@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The body of POST /v1/notifications: JSON to checked requests, or the problem to answer with.
+// Pure. One object, or an array of 1..1000 that is taken or refused as a whole.
+#pragma once
+
+#include "services/ingest/request.h"
+
+enum { REQUEST_ARRAY_MAX = 1000 };
+
+// What becomes an RFC 9457 problem document.
+typedef struct Problem {
+    int status;       // 400 or 422
+    const char *slug; // "malformed-json", "invalid-field" ...
+    const char *title;
+    char field[64]; // "to", "notifications[3].to", or empty
+    char detail[200];
+} Problem;
+
+typedef struct RequestList {
+    Request *items;
+    size_t count;
+    bool single; // one object: answered with one object, fields named without an index
+} RequestList;
+
+// Everything in *ret lives in `arena`; nothing points into `body`.
+bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret, Problem *problem);
+
+// The problem of a field found wrong after parsing (unknown template): the field gets its index in
+// the list.
+void request_json_problem(
+    const RequestList *list, size_t index, const FieldError *err, Problem *ret);

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/webhook-receiver/callback.h"
+
+#include "common/bus/topology.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "stentor/v1/inbound.pb-c.h"
+
+#define SIGNATURE_HEADER "X-Twilio-Email-Event-Webhook-Signature"
+#define TIMESTAMP_HEADER "X-Twilio-Email-Event-Webhook-Timestamp"
+
+// Lives in the request's arena.
+typedef struct Call {
+    CallbackDoor *door;
+    HttpRequest *http;
+} Call;
+
+// ---- answers ---------------------------------------------------------------------------------
+
+static void answer_unavailable(CallbackDoor *door, HttpRequest *http, const char *why)
+{
+    metric_add(door->refused, 1);
+    http_response_header(http, "Retry-After", STR("5"));
+    http_problem(http, 503, "unavailable", "Not taken just now", NULL, "%s", why);
+}
+
+static void answer_forbidden(CallbackDoor *door, HttpRequest *http, const char *why)
+{
+    metric_add(door->refused, 1);
+    http_problem(http, 403, "bad-signature", "The callback is not signed rightly", NULL, "%s", why);
+}
+
+static void answer_not_found(CallbackDoor *door, HttpRequest *http)
+{
+    metric_add(door->refused, 1);
+    http_problem(
+        http, 404, "not-found", "There is nothing here", NULL,
+        "no such tenant and vendor; the path is /v1/inbound/<tenant>/sendgrid");
+}
+
+// ---- storing ---------------------------------------------------------------------------------
+
+static void finish(Call *call, const Error *err)
+{
+    call->door->waiting--;
+    if (err != NULL) {
+        answer_unavailable(call->door, call->http, "the callback could not be stored");
+        return;
+    }
+    metric_add(call->door->taken, 1);
+    http_respond(call->http, 200, "application/json", STR("{}"));
+}
+
+static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
+{
+    (void)sequence;
+    (void)duplicate; // the vendor's retry of what is stored already is a success
+    finish(ctx, err);
+}
+
+static Stentor__V1__Sealed *seal_body(const CallbackDoor *door, Str tenant, HttpRequest *http)
+{
+    DataKey *key = data_key_for_tenant(door->master, tenant);
+    Stentor__V1__Sealed *sealed = seal(key, tenant, STR_EMPTY, "body", http->body, http->arena);
+    data_key_free(key);
+    return sealed;
+}
+
+// The tenant is part of what is hashed: two tenants that were sent the same bytes are two
+// callbacks.
+static void derive_id(Str tenant, HttpRequest *http, char ret[EVENT_ID_SIZE])
+{
+    uint8_t hash[SHA256_LEN];
+    char hex[2 * SHA256_LEN + 1];
+    sha256(http->body, hash);
+    hex_encode(hash, SHA256_LEN, hex);
+    char *discriminator = arena_printf(http->arena, STR_FMT "/%s", STR_ARG(tenant), hex);
+    event_id_derive("inbound", STR("sendgrid"), str_from(discriminator), ret);
+}
+
+static bool pack_callback(
+    const CallbackDoor *door, Str tenant, HttpRequest *http, char event_id[EVENT_ID_SIZE], Str *ret,
+    Error *err)
+{
+    static char vendor[] = "sendgrid";
+    Stentor__V1__Meta meta;
+    stentor__v1__meta__init(&meta);
+    derive_id(tenant, http, event_id);
+    meta.event_id = event_id;
+    meta.tenant = arena_cstr(http->arena, tenant);
+    meta.occurred_at_us = http->received_at_us;
+    Stentor__V1__InboundCallback callback;
+    stentor__v1__inbound_callback__init(&callback);
+    callback.meta = &meta;
+    callback.vendor = vendor;
+    callback.body = seal_body(door, tenant, http);
+    callback.received_at_us = http->received_at_us;
+    return event_pack(&callback.base, http->arena, ret, err);
+}
+
+// Killed after the publish and before the 200: the vendor sends it again, and its id, derived from
+// the body, is known (tests/integration/test_kill.py).
+static void store(CallbackDoor *door, Str tenant, HttpRequest *http)
+{
+    char event_id[EVENT_ID_SIZE];
+    char subject[SUBJECT_SIZE];
+    Str payload = STR_EMPTY;
+    Error err = {0};
+    if (!pack_callback(door, tenant, http, event_id, &payload, &err)) {
+        metric_add(door->refused, 1);
+        http_problem(http, 413, "too-large", "The callback is too large", NULL, "%s", err.text);
+        return;
+    }
+    Call *call = arena_zalloc(http->arena, sizeof *call);
+    *call = (Call){.door = door, .http = http};
+    door->waiting++;
+    subject_inbound(subject, "sendgrid");
+    BusOut out = {.subject = subject, .event_id = str_from(event_id), .payload = payload};
+    bus_publish(door->bus, &out, on_bus_acked, call);
+}
+
+// ---- checks ----------------------------------------------------------------------------------
+
+bool callback_route(Str path, Str *ret_tenant, Str *ret_vendor)
+{
+    Str prefix = STR("/v1/inbound/");
+    if (!str_starts(path, prefix)) {
+        return false;
+    }
+    Str rest = str_slice(path, prefix.len, path.len);
+    return str_split(&rest, '/', ret_tenant) && id_is_tenant(*ret_tenant) &&
+           (*ret_vendor = rest).len > 0 && str_find(rest, '/') < 0;
+}
+
+static bool check_signature(CallbackDoor *door, HttpRequest *http, const SendgridKey *key)
+{
+    Str timestamp = http_header(http, TIMESTAMP_HEADER);
+    Str signature = http_header(http, SIGNATURE_HEADER);
+    if (timestamp.len == 0 || signature.len == 0) {
+        answer_forbidden(door, http, "the headers " SIGNATURE_HEADER " and -Timestamp are needed");
+        return false;
+    }
+    if (!sendgrid_verify(key, timestamp, signature, http->body)) {
+        answer_forbidden(
+            door, http, "the signature is not that of the tenant's key over this body");
+        return false;
+    }
+    if (!sendgrid_is_fresh(timestamp, http->received_at_us, door->max_age_s)) {
+        answer_forbidden(door, http, "the timestamp is too old or in the future");
+        return false;
+    }
+    return true;
+}
+
+void callback_handle(void *ctx, HttpRequest *request)
+{
+    CallbackDoor *door = ctx;
+    Str tenant = STR_EMPTY;
+    Str vendor = STR_EMPTY;
+    if (!callback_route(request->path, &tenant, &vendor)) {
+        answer_not_found(door, request);
+        return;
+    }
+    if (!str_eq(request->method, STR("POST"))) {
+        http_response_header(request, "Allow", STR("POST"));
+        http_problem(
+            request, 405, "method-not-allowed", "Only POST is taken here", NULL, "use POST");
+        return;
+    }
+    if (!door->ready(door->ready_ctx) || door->waiting >= CALLBACKS_MAX) {
+        answer_unavailable(door, request, "NATS is away or too many callbacks wait");
+        return;
+    }
+    const SendgridKey *key =
+        str_eq(vendor, STR("sendgrid")) ? inbound_keys_sendgrid(door->keys, tenant) : NULL;
+    if (key == NULL) {
+        answer_not_found(door, request);
+    } else if (check_signature(door, request, key)) {
+        store(door, tenant, request);
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// One HTTP callback: route, key, signature, then sealed onto INBOUND; 200 only after JetStream has
+// it. Law: nothing of a body is parsed here, and nothing of it is kept whose signature is not good.
+#pragma once
+
+#include "common/bus/bus.h"
+#include "common/codec/seal.h"
+#include "common/http/server.h"
+#include "common/service/metrics.h"
+#include "services/webhook-receiver/inbound_keys.h"
+
+enum { CALLBACKS_MAX = 256 }; // waiting for JetStream's ack; beyond it 503
+
+typedef struct CallbackDoor {
+    Bus *bus;
+    MasterKey *master;
+    const InboundKeys *keys;
+    int64_t max_age_s; // of the signed timestamp; 0: any
+    bool (*ready)(void *ctx);
+    void *ready_ctx;
+    Metric *taken;
+    Metric *refused;
+    size_t waiting;
+} CallbackDoor;
+
+void callback_handle(void *ctx, HttpRequest *request); // an HttpHandler; ctx is a CallbackDoor
+
+// "/v1/inbound/<tenant>/<vendor>". false: not such a path.
+bool callback_route(Str path, Str *ret_tenant, Str *ret_vendor);

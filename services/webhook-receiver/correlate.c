@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/webhook-receiver/correlate.h"
+
+#include <stdlib.h>
+
+#include "common/base/log.h"
+#include "common/base/map.h"
+#include "common/bus/status_event.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "stentor/v1/inbound.pb-c.h"
+
+enum { BATCH_MAX = 32, IN_FLIGHT_MAX = 64, KEYS_MAX = 10000 };
+
+typedef struct Counters {
+    Metric *status[STATUS_COUNT];
+    Metric *ignored;
+    Metric *unreadable;
+    Metric *unknown; // without a notification id
+} Counters;
+
+struct Correlator {
+    Worker *worker;
+    MasterKey *master;
+    Map *keys; // tenant -> DataKey, derived from the master key
+    Counters counters;
+    void (*on_freed)(void *ctx);
+    void *freed_ctx;
+};
+
+static char *pb_text(Arena *arena, Str s)
+{
+    return arena_cstr(arena, s);
+}
+
+// ---- one event -------------------------------------------------------------------------------
+
+static Stentor__V1__Meta *make_meta(
+    const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
+{
+    // A vendor event without an id of its own is known by its place in the callback, whose id is
+    // derived from its bytes.
+    Str cause = event->id;
+    if (cause.len == 0) {
+        cause =
+            str_from(arena_printf(arena, STR_FMT "/%zu", STR_ARG(origin->event_id), origin->index));
+    }
+    Stentor__V1__Meta *meta = arena_alloc(arena, sizeof *meta);
+    stentor__v1__meta__init(meta);
+    meta->event_id = arena_alloc(arena, EVENT_ID_SIZE);
+    event_id_derive("status", cause, str_from(status_name(event->status)), meta->event_id);
+    meta->tenant = pb_text(arena, origin->tenant);
+    meta->notification_id = pb_text(arena, event->notification_id);
+    meta->causation_id = pb_text(arena, origin->event_id);
+    meta->occurred_at_us = event->at_us > 0 ? event->at_us : origin->received_at_us;
+    return meta;
+}
+
+// Number 0: which attempt it was is not told, and only the notification's status is moved by it.
+static Stentor__V1__Attempt *make_attempt(
+    const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
+{
+    static char vendor[] = "sendgrid";
+    Stentor__V1__Attempt *attempt = arena_alloc(arena, sizeof *attempt);
+    stentor__v1__attempt__init(attempt);
+    attempt->vendor = vendor;
+    attempt->vendor_message_id = pb_text(arena, event->message_id);
+    attempt->outcome = (Stentor__V1__Outcome)event->outcome;
+    attempt->enhanced_code = pb_text(arena, event->enhanced_code);
+    attempt->text = pb_text(arena, event->text);
+    attempt->finished_at_us = event->at_us > 0 ? event->at_us : origin->received_at_us;
+    return attempt;
+}
+
+Stentor__V1__NotificationStatus *correlate_status(
+    const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
+{
+    Stentor__V1__NotificationStatus *status = arena_alloc(arena, sizeof *status);
+    stentor__v1__notification_status__init(status);
+    status->meta = make_meta(event, origin, arena);
+    status->channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
+    status->status = (Stentor__V1__Status)event->status;
+    status->reason_code = pb_text(arena, str_from(event->reason_code));
+    if (event->reason_code[0] != '\0') {
+        status->reason = pb_text(arena, event->text);
+    }
+    status->attempt = make_attempt(event, origin, arena);
+    return status;
+}
+
+// ---- one callback ----------------------------------------------------------------------------
+
+static void free_data_key(void *value)
+{
+    data_key_free(value);
+}
+
+static DataKey *find_key(Correlator *c, Str tenant)
+{
+    DataKey *key = map_get(c->keys, tenant);
+    if (key == NULL) {
+        if (map_count(c->keys) >= KEYS_MAX) { // derived again at need; a bound, not a policy
+            map_free(c->keys);
+            c->keys = map_new(free_data_key);
+        }
+        key = data_key_for_tenant(c->master, tenant);
+        map_put(c->keys, tenant, key);
+    }
+    return key;
+}
+
+static bool open_callback(
+    Correlator *c, Delivery *delivery, CallbackOrigin *ret_origin, SendgridBatch *ret_batch,
+    Error *err)
+{
+    Arena *arena = delivery->arena;
+    const Stentor__V1__InboundCallback *callback =
+        (const Stentor__V1__InboundCallback *)event_unpack(
+            &stentor__v1__inbound_callback__descriptor, delivery->message.payload, arena, err);
+    if (callback == NULL) {
+        return false;
+    }
+    if (callback->meta == NULL || callback->body == NULL ||
+        !id_is_tenant(str_from(callback->meta->tenant))) {
+        return error_set(err, ERROR_PERMANENT, "callback has no tenant or no body");
+    }
+    if (!str_eq(str_from(callback->vendor), STR("sendgrid"))) {
+        return error_set(
+            err, ERROR_PERMANENT, "callback of unknown vendor '%.40s'", callback->vendor);
+    }
+    Str tenant = str_from(callback->meta->tenant);
+    *ret_origin = (CallbackOrigin){
+        .tenant = tenant,
+        .event_id = str_from(callback->meta->event_id),
+        .received_at_us = callback->received_at_us,
+    };
+    Str body = STR_EMPTY;
+    return unseal(
+               find_key(c, tenant), tenant, STR_EMPTY, "body", callback->body, arena, &body, err) &&
+           sendgrid_events_parse(body, arena, ret_batch, err);
+}
+
+static bool emit_event(
+    Correlator *c, Delivery *delivery, const SendgridEvent *event, const CallbackOrigin *origin,
+    Error *err)
+{
+    if (event->notification_id.len == 0) {
+        metric_add(c->counters.unknown, 1);
+        LOG(LOG_INFO, "vendor event of no notification", log_str("tenant", origin->tenant),
+            log_str("sg_event_id", event->id), log_text("status", status_name(event->status)));
+        return true;
+    }
+    BusOut out = {0};
+    const Stentor__V1__NotificationStatus *status =
+        correlate_status(event, origin, delivery->arena);
+    if (!status_event(status, delivery->message.traceparent, delivery->arena, &out, err)) {
+        return false;
+    }
+    delivery_emit(delivery, &out);
+    metric_add(c->counters.status[event->status], 1);
+    return true;
+}
+
+// Killed anywhere before the ack: the callback is read again and makes the same events under the
+// same ids (tests/integration/test_kill.py).
+static bool correlate(Correlator *c, Delivery *delivery, Error *err)
+{
+    CallbackOrigin origin = {0};
+    SendgridBatch batch = {0};
+    if (!open_callback(c, delivery, &origin, &batch, err)) {
+        return false;
+    }
+    metric_add(c->counters.ignored, (double)batch.ignored);
+    metric_add(c->counters.unreadable, (double)batch.unreadable);
+    for (size_t i = 0; i < batch.count; i++) {
+        origin.index = i;
+        if (!emit_event(c, delivery, &batch.events[i], &origin, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        Error err = {0};
+        bool ok = correlate(ctx, deliveries[i], &err);
+        delivery_settle(deliveries[i], ok ? NULL : &err);
+    }
+}
+
+// ---- life ------------------------------------------------------------------------------------
+
+static void register_metrics(Counters *counters, Metrics *metrics)
+{
+    static const char *const LABELS[STATUS_COUNT] = {
+        [STATUS_DELIVERED] = "status=\"delivered\"", [STATUS_OPENED] = "status=\"opened\"",
+        [STATUS_CLICKED] = "status=\"clicked\"",     [STATUS_FAILED] = "status=\"failed\"",
+        [STATUS_BOUNCED] = "status=\"bounced\"",     [STATUS_COMPLAINED] = "status=\"complained\"",
+    };
+    for (int i = 0; i < STATUS_COUNT; i++) {
+        if (LABELS[i] != NULL) {
+            counters->status[i] = metrics_counter(
+                metrics, "stentor_webhook_events_total", LABELS[i],
+                "Vendor events told as a status");
+        }
+    }
+    counters->ignored = metrics_counter(
+        metrics, "stentor_webhook_events_ignored_total", "", "Vendor events that change no status");
+    counters->unreadable = metrics_counter(
+        metrics, "stentor_webhook_events_unreadable_total", "", "Vendor events without a kind");
+    counters->unknown = metrics_counter(
+        metrics, "stentor_webhook_events_unknown_total", "", "Vendor events of no notification");
+}
+
+Correlator *correlator_new(Bus *bus, MasterKey *master, Metrics *metrics)
+{
+    Correlator *c = xcalloc(1, sizeof *c);
+    c->master = master;
+    c->keys = map_new(free_data_key);
+    register_metrics(&c->counters, metrics);
+    WorkerOptions options = {
+        .consumer = topology_consumer("stentor-webhook-receiver", "INBOUND"),
+        .batch_max = BATCH_MAX,
+        .in_flight_max = IN_FLIGHT_MAX,
+        .stage = "webhook-receiver",
+    };
+    c->worker = worker_new(bus, &options, on_worker_batch, c);
+    return c;
+}
+
+void correlator_start(Correlator *c)
+{
+    worker_start(c->worker);
+}
+
+void correlator_stop(Correlator *c, void (*on_stopped)(void *ctx), void *ctx)
+{
+    worker_stop(c->worker, on_stopped, ctx);
+}
+
+static void on_worker_freed(void *ctx)
+{
+    Correlator *c = ctx;
+    map_free(c->keys);
+    c->on_freed(c->freed_ctx);
+    free(c);
+}
+
+void correlator_free(Correlator *c, void (*on_freed)(void *ctx), void *ctx)
+{
+    c->on_freed = on_freed;
+    c->freed_ctx = ctx;
+    worker_free(c->worker, on_worker_freed, c);
+}

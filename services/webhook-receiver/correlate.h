@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Correlation: a worker on INBOUND turns stored callbacks into STATUS events of the notifications
+// they speak of. Law: a status event's id is derived from the vendor's event id, so a callback that
+// comes twice, or is read twice, is one in effect.
+#pragma once
+
+#include "common/bus/worker.h"
+#include "common/codec/seal.h"
+#include "common/service/metrics.h"
+#include "services/webhook-receiver/sendgrid_events.h"
+#include "stentor/v1/status.pb-c.h"
+
+typedef struct Correlator Correlator;
+
+Correlator *correlator_new(Bus *bus, MasterKey *master, Metrics *metrics); // borrows all
+void correlator_start(Correlator *correlator);
+void correlator_stop(Correlator *correlator, void (*on_stopped)(void *ctx), void *ctx);
+void correlator_free(Correlator *correlator, void (*on_freed)(void *ctx), void *ctx);
+
+// Where an event came from: the callback that carried it.
+typedef struct CallbackOrigin {
+    Str tenant;
+    Str event_id; // of the InboundCallback
+    size_t index; // of the event in it
+    int64_t received_at_us;
+} CallbackOrigin;
+
+// The STATUS event of one vendor event that has a notification id. Pure; all of it lives in
+// `arena`.
+Stentor__V1__NotificationStatus *correlate_status(
+    const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena);

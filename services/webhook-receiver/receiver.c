@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/webhook-receiver/receiver.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "common/base/log.h"
+#include "common/bus/config_mirror.h"
+#include "services/webhook-receiver/callback.h"
+#include "services/webhook-receiver/correlate.h"
+
+typedef struct ReceiverOptions {
+    const char *bind;
+    int64_t port;
+    int64_t body_max;
+    int64_t max_age_s;
+} ReceiverOptions;
+
+typedef struct Receiver {
+    Service *service;
+    InboundKeys *keys;
+    ConfigMirror *mirror;
+    Correlator *correlator;
+    HttpServer *server;
+    CallbackDoor door;
+    int open; // parts that are not stopped, then not freed yet
+} Receiver;
+
+// clang-format off
+static const Option OPTIONS[] = {
+    {"STENTOR_WEBHOOK_BIND", OPTION_TEXT, offsetof(ReceiverOptions, bind),
+     "127.0.0.1", 0, 0, false,
+     "address that vendors' callbacks are served on"},
+    {"STENTOR_WEBHOOK_PORT", OPTION_INT, offsetof(ReceiverOptions, port),
+     "8090", 0, 65535, false,
+     "its port; 0: any free one, named in the log"},
+    // A callback is one NATS message, whose maximum is 1 MB. SendGrid posts at most 768 KB.
+    {"STENTOR_WEBHOOK_BODY_MAX", OPTION_INT, offsetof(ReceiverOptions, body_max),
+     "901120", 1024, 901120, false,
+     "largest callback in bytes; beyond it 413"},
+    {"STENTOR_WEBHOOK_MAX_AGE_S", OPTION_INT, offsetof(ReceiverOptions, max_age_s),
+     "0", 0, 86400, false,
+     "refuse callbacks whose signed timestamp is further from now, in seconds; 0: any"},
+};
+// clang-format on
+
+static bool on_config_changed(
+    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    Receiver *r = ctx;
+    return !str_eq(kind, STR("inbound")) ||
+           inbound_keys_changed(r->keys, tenant, key, message->payload, err);
+}
+
+static bool can_take(void *ctx)
+{
+    const Receiver *r = ctx;
+    return config_mirror_ready(r->mirror) && bus_connected(service_bus(r->service));
+}
+
+static bool is_ready(void *state, Buf *reason)
+{
+    const Receiver *r = state;
+    return config_mirror_ready(r->mirror) ||
+           (buf_cstr(reason, "the configuration has not been read yet") && false);
+}
+
+static void build_parts(Receiver *r, const ReceiverOptions *o)
+{
+    Bus *bus = service_bus(r->service);
+    Metrics *metrics = service_metrics(r->service);
+    r->keys = inbound_keys_new();
+    r->door = (CallbackDoor){
+        .bus = bus,
+        .master = service_master_key(r->service),
+        .keys = r->keys,
+        .max_age_s = o->max_age_s,
+        .ready = can_take,
+        .ready_ctx = r,
+        .taken =
+            metrics_counter(metrics, "stentor_webhook_callbacks_total", "", "Callbacks stored"),
+        .refused = metrics_counter(
+            metrics, "stentor_webhook_callbacks_refused_total", "", "Callbacks refused"),
+    };
+    r->correlator = correlator_new(bus, r->door.master, metrics);
+    correlator_start(r->correlator);
+    r->mirror = config_mirror_new(bus, on_config_changed, r);
+}
+
+static bool start(Service *service, const void *options, void **ret_state, Error *err)
+{
+    const ReceiverOptions *o = options;
+    Receiver *r = xcalloc(1, sizeof *r);
+    r->service = service;
+    HttpServerOptions http = {
+        .bind = o->bind,
+        .port = (int)o->port,
+        .body_max = (size_t)o->body_max,
+        .handler = callback_handle,
+        .ctx = &r->door,
+    };
+    r->server = http_server_new(service_loop(service), &http, err);
+    if (r->server == NULL) {
+        free(r);
+        return false;
+    }
+    build_parts(r, o);
+    LOG(LOG_INFO, "taking callbacks", log_text("bind", o->bind),
+        log_int("port", http_server_port(r->server)));
+    *ret_state = r;
+    return true;
+}
+
+static void on_part_freed(void *ctx)
+{
+    Receiver *r = ctx;
+    if (--r->open == 0) {
+        service_stopped(r->service);
+    }
+}
+
+static void free_parts(Receiver *r)
+{
+    r->open = 3;
+    config_mirror_free(r->mirror, on_part_freed, r);
+    http_server_free(r->server, on_part_freed, r);
+    correlator_free(r->correlator, on_part_freed, r);
+}
+
+static void on_part_stopped(void *ctx)
+{
+    Receiver *r = ctx;
+    if (--r->open == 0) {
+        free_parts(r);
+    }
+}
+
+static void begin_stop(void *state)
+{
+    Receiver *r = state;
+    r->open = 2;
+    http_server_stop(r->server, on_part_stopped, r);
+    correlator_stop(r->correlator, on_part_stopped, r);
+}
+
+static void free_receiver(void *state)
+{
+    Receiver *r = state;
+    inbound_keys_free(r->keys);
+    free(r);
+}
+
+const ServiceSpec receiver_service = {
+    .name = "stentor-webhook-receiver",
+    .summary = "takes signed vendor callbacks and turns them into statuses",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
+    .options_size = sizeof(ReceiverOptions),
+    .wants_database = false,
+    .wants_master_key = true,
+    .start = start,
+    .ready = is_ready,
+    .stop = begin_stop,
+    .free = free_receiver,
+};

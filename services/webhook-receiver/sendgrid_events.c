@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/webhook-receiver/sendgrid_events.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/id.h"
+#include "common/base/log.h"
+
+DEFINE_CLEANUP(free_json, json_t *, json_decref)
+
+enum { ID_TEXT_MAX = 200 };
+
+#define YEAR_2100_S INT64_C(4102444800)
+
+typedef struct Kind {
+    const char *event;
+    const char *type; // NULL: any; of bounces
+    Status status;
+    Outcome outcome;
+    const char *reason_code;
+} Kind;
+
+// clang-format off
+static const Kind KINDS[] = {
+    {"delivered",  NULL,      STATUS_DELIVERED,  OUTCOME_DELIVERED, ""},
+    {"open",       NULL,      STATUS_OPENED,     OUTCOME_OPENED,    ""},
+    {"click",      NULL,      STATUS_CLICKED,    OUTCOME_CLICKED,   ""},
+    {"bounce",     "blocked", STATUS_FAILED,     OUTCOME_FAILED,    "blocked"},
+    {"bounce",     NULL,      STATUS_BOUNCED,    OUTCOME_BOUNCE,    "hard_bounce"},
+    {"dropped",    NULL,      STATUS_FAILED,     OUTCOME_FAILED,    "dropped"},
+    {"spamreport", NULL,      STATUS_COMPLAINED, OUTCOME_COMPLAINT, "complaint"},
+};
+// clang-format on
+
+static Str text_of(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_string(value) ? str_of(json_string_value(value), json_string_length(value))
+                                 : STR_EMPTY;
+}
+
+// An id of the vendor's, to be repeated in events: bounded and printable, or none.
+static Str take_id(const json_t *object, const char *name, Arena *arena)
+{
+    Str text = text_of(object, name);
+    return text.len > ID_TEXT_MAX || str_has_control(text) ? STR_EMPTY : arena_str(arena, text);
+}
+
+static const Kind *find_kind(Str event, Str type)
+{
+    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
+        if (str_eq(event, str_from(KINDS[i].event)) &&
+            (KINDS[i].type == NULL || str_eq(type, str_from(KINDS[i].type)))) {
+            return &KINDS[i];
+        }
+    }
+    return NULL;
+}
+
+// "<ntf_ULID@example.com>" is our own Message-ID, which SendGrid returns as smtp-id when the mail
+// came by SMTP.
+static Str id_in_message_id(Str smtp_id)
+{
+    Str text = str_starts(smtp_id, STR("<")) ? str_slice(smtp_id, 1, smtp_id.len) : smtp_id;
+    ptrdiff_t at = str_find(text, '@');
+    return at < 0 ? STR_EMPTY : str_slice(text, 0, (size_t)at);
+}
+
+static Str find_notification(const json_t *object, Arena *arena)
+{
+    Str custom = text_of(object, "notification_id");
+    if (id_parse(custom, "ntf_", NULL)) {
+        return arena_str(arena, custom);
+    }
+    Str ours = id_in_message_id(text_of(object, "smtp-id"));
+    return id_parse(ours, "ntf_", NULL) ? arena_str(arena, ours) : STR_EMPTY;
+}
+
+// Cut where a character begins, so that what is left is UTF-8 still.
+static Str cut_text(Str text, size_t max)
+{
+    if (text.len <= max) {
+        return text;
+    }
+    while (max > 0 && ((unsigned char)text.ptr[max] & 0xc0) == 0x80) {
+        max--;
+    }
+    return str_slice(text, 0, max);
+}
+
+static Str take_words(const json_t *object, Arena *arena)
+{
+    Str words = text_of(object, "reason");
+    if (words.len == 0) {
+        words = text_of(object, "response");
+    }
+    // Masking may lengthen the text: cut before and after.
+    char *masked = arena_alloc(arena, 2 * SENDGRID_TEXT_MAX + 1);
+    mask_addresses(cut_text(words, SENDGRID_TEXT_MAX), masked, 2 * SENDGRID_TEXT_MAX + 1);
+    return cut_text(str_from(masked), SENDGRID_TEXT_MAX);
+}
+
+static int64_t take_time(const json_t *object)
+{
+    json_int_t at_s = json_integer_value(json_object_get(object, "timestamp"));
+    return at_s > 0 && at_s < YEAR_2100_S ? (int64_t)at_s * 1000000 : 0;
+}
+
+static void read_event(const json_t *object, const Kind *kind, Arena *arena, SendgridEvent *ret)
+{
+    *ret = (SendgridEvent){
+        .id = take_id(object, "sg_event_id", arena),
+        .notification_id = find_notification(object, arena),
+        .message_id = take_id(object, "sg_message_id", arena),
+        .status = kind->status,
+        .outcome = kind->outcome,
+        .reason_code = kind->reason_code,
+        .enhanced_code = take_id(object, "status", arena),
+        .text = take_words(object, arena),
+        .at_us = take_time(object),
+    };
+}
+
+static void read_item(const json_t *item, Arena *arena, SendgridBatch *batch)
+{
+    Str event = text_of(item, "event"); // empty when the item is not an object
+    const Kind *kind = find_kind(event, text_of(item, "type"));
+    if (kind != NULL) {
+        read_event(item, kind, arena, &batch->events[batch->count++]);
+    } else if (event.len == 0) {
+        batch->unreadable++;
+    } else {
+        batch->ignored++;
+    }
+}
+
+bool sendgrid_events_parse(Str body, Arena *arena, SendgridBatch *ret, Error *err)
+{
+    json_error_t where;
+    CLEANUP(free_json) json_t *root = json_loadb(body.ptr, body.len, 0, &where);
+    if (root == NULL) {
+        return error_set(
+            err, ERROR_PERMANENT, "callback is not JSON: line %d, column %d", where.line,
+            where.column);
+    }
+    if (!json_is_array(root) || json_array_size(root) > SENDGRID_EVENTS_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "callback is not an array of at most %d events",
+            SENDGRID_EVENTS_MAX);
+    }
+    size_t count = json_array_size(root);
+    *ret = (SendgridBatch){.events = arena_array(arena, count, sizeof *ret->events)};
+    for (size_t i = 0; i < count; i++) {
+        read_item(json_array_get(root, i), arena, ret);
+    }
+    return true;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The body of a SendGrid callback: a JSON array of flat event objects, each told as one of our
+// statuses. Pure. What does not change a notification's status (processed, deferred, unsubscribe
+// ...) is counted and left out.
+#pragma once
+
+#include "common/base/arena.h"
+#include "common/base/error.h"
+#include "common/model/enums.h"
+
+enum { SENDGRID_EVENTS_MAX = 20000, SENDGRID_TEXT_MAX = 512 };
+
+typedef struct SendgridEvent {
+    Str id;              // sg_event_id; empty: none given
+    Str notification_id; // "ntf_...", from smtp-id or the custom argument notification_id; empty:
+                         // not ours or not told
+    Str message_id;      // sg_message_id
+    Status status;
+    Outcome outcome;
+    const char *reason_code; // static; "" unless the status is an end
+    Str enhanced_code;       // "5.1.1"
+    Str text;      // the vendor's words, addresses masked, at most SENDGRID_TEXT_MAX bytes
+    int64_t at_us; // 0: not told
+} SendgridEvent;
+
+typedef struct SendgridBatch {
+    SendgridEvent *events;
+    size_t count;
+    size_t ignored;    // of kinds that change nothing
+    size_t unreadable; // not an object, or without a kind
+} SendgridBatch;
+
+// Everything in *ret lives in `arena`. ERROR_PERMANENT when the body is not a JSON array.
+bool sendgrid_events_parse(Str body, Arena *arena, SendgridBatch *ret, Error *err);

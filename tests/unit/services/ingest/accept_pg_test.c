@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/db/migrate.h"
+#include "services/ingest/accept.h"
+#include "tests/unit/common/db/pg_fixture.h"
+
+enum { TICK_MS = 20, TRIES_MAX = 4 };
+
+// One replica of ingest without its HTTP and without NATS: what is accepted stays in the accept
+// log.
+typedef struct Replica {
+    uv_loop_t *loop;
+    DbPool *pool;
+    Metrics *registry;
+    IngestMetrics metrics;
+    MasterKey *master;
+    Keyring *keyring;
+    Bus *bus;
+    RowPublisher *publisher;
+    Accept *accept;
+    uv_timer_t tick;
+    int open;
+    bool gone;
+} Replica;
+
+// A submission and what became of it.
+typedef struct Try {
+    Submission submission;
+    Request requests[4];
+    bool done;
+    AcceptVerdict verdict;
+    char answer[512];
+    Error error;
+} Try;
+
+static char master_text[132];
+
+static void on_accept_broken(void *ctx, const Error *err)
+{
+    (void)ctx;
+    fail_msg("%s", err->text);
+}
+
+static void on_timer_tick(uv_timer_t *timer)
+{
+    Replica *r = timer->data;
+    accept_tick(r->accept);
+}
+
+static Replica *replica_new(uv_loop_t *loop, const char *url)
+{
+    Replica *r = calloc(1, sizeof *r);
+    r->loop = loop;
+    r->pool = db_pool_new(
+        loop, &(DbPoolOptions){.url = url, .application_name = "ingest-test", .connections = 2});
+    r->registry = metrics_new();
+    ingest_metrics_init(&r->metrics, r->registry);
+    r->master = master_key_parse(str_from(master_text), NULL);
+    r->keyring = keyring_new(r->pool, r->master, &(KeyringOptions){0});
+    BusOptions bus = {.url = "nats://127.0.0.1:1", .name = "test", .service = "stentor-ingest"};
+    r->bus = bus_open(loop, &bus, NULL);
+    r->publisher = row_publisher_new(r->bus, r->pool, &r->metrics);
+    r->accept = accept_new(&(AcceptOptions){
+        .loop = loop,
+        .pool = r->pool,
+        .keyring = r->keyring,
+        .publisher = r->publisher,
+        .metrics = &r->metrics,
+        .on_broken = on_accept_broken,
+    });
+    uv_timer_init(loop, &r->tick);
+    r->tick.data = r;
+    uv_timer_start(&r->tick, on_timer_tick, TICK_MS, TICK_MS);
+    return r;
+}
+
+static void on_part_closed(void *ctx)
+{
+    Replica *r = ctx;
+    r->gone = --r->open == 0;
+}
+
+static void on_tick_closed(uv_handle_t *handle)
+{
+    on_part_closed(handle->data);
+}
+
+static void replica_free(Replica *r)
+{
+    r->open = 3;
+    accept_free(r->accept, on_part_closed, r);
+    uv_close((uv_handle_t *)&r->tick, on_tick_closed);
+    bus_close(r->bus, on_part_closed, r);
+    assert_true(run_for(r->loop, &r->gone, true, WAIT_MS));
+    row_publisher_free(r->publisher);
+    keyring_free(r->keyring);
+    r->gone = false;
+    r->open = 1;
+    db_pool_close(r->pool, on_part_closed, r);
+    assert_true(run_for(r->loop, &r->gone, true, WAIT_MS));
+    master_key_free(r->master);
+    metrics_free(r->registry);
+    free(r);
+}
+
+typedef struct Scene {
+    uv_loop_t loop;
+    PGconn *admin;
+    char url[512];
+    Replica *replica;
+    Arena *arena;
+} Scene;
+
+static int migrate_once(void **state)
+{
+    (void)state;
+    static const char *const SCHEMAS[] = {"stentor", "keys",    "ingest", "dispatch",
+                                          "clock",   "history", NULL};
+    MigrateReport report;
+    Error err = {0};
+    master_key_generate(master_text);
+    if (!db_migrate(
+            test_url(), STENTOR_SOURCE_DIR "/migrations", SCHEMAS, &report, NULL, NULL, &err)) {
+        fail_msg("%s", err.text);
+    }
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    Scene *s = calloc(1, sizeof *s);
+    uv_loop_init(&s->loop);
+    s->admin = admin_connect();
+    admin_exec(s->admin, "TRUNCATE ingest.accept_log, ingest.idempotency_keys, keys.data_keys");
+    url_with("&user=stentor_ingest", s->url, sizeof s->url);
+    s->replica = replica_new(&s->loop, s->url);
+    s->arena = arena_new(0);
+    *state = s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    Scene *s = *state;
+    replica_free(s->replica);
+    PQfinish(s->admin);
+    arena_free(s->arena);
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&s->loop), 0);
+    free(s);
+    return 0;
+}
+
+static void on_accept_done(void *ctx, const AcceptResult *result)
+{
+    Try *t = ctx;
+    assert_false(t->done);
+    t->done = true;
+    t->verdict = result->verdict;
+    t->error = result->error;
+    snprintf(t->answer, sizeof t->answer, "%.*s", STR_ARG(result->answer));
+}
+
+static void submit(
+    Scene *s, Replica *r, Try *t, const char *tenant, const char *key, const char *body)
+{
+    memset(t, 0, sizeof *t);
+    for (size_t i = 0; i < 2; i++) {
+        t->requests[i] = (Request){
+            .to = str_from(arena_printf(s->arena, "%s%zu@example.com", tenant, i)),
+            .channel = CHANNEL_EMAIL,
+            .category = CATEGORY_BILLING,
+            .priority = PRIORITY_NORMAL,
+            .template_key = STR("welcome"),
+            .template_version = STR("1.0.0"),
+        };
+    }
+    t->submission = (Submission){
+        .tenant = str_from(tenant),
+        .scope = STR("test"),
+        .key = str_from(key),
+        .requests = t->requests,
+        .count = 2,
+        .bytes = 100,
+        .done = on_accept_done,
+        .ctx = t,
+    };
+    sha256(str_from(body), t->submission.body_hash);
+    Error err = {0};
+    if (!accept_submit(r->accept, &t->submission, s->arena, &err)) {
+        fail_msg("%s", err.text);
+    }
+    assert_false(t->done); // never inside the call
+}
+
+static void wait_for(Scene *s, const Try *t)
+{
+    if (!run_for(&s->loop, &t->done, true, WAIT_MS)) {
+        fail_msg("no answer");
+    }
+}
+
+static void submissions_of_one_tenant_share_a_row(void **state)
+{
+    Scene *s = *state;
+    Try a;
+    Try b;
+    Try c;
+    submit(s, s->replica, &a, "acme", "", "a");
+    submit(s, s->replica, &b, "other", "", "b");
+    submit(s, s->replica, &c, "acme", "", "c");
+    wait_for(s, &a);
+    wait_for(s, &b);
+    wait_for(s, &c);
+    assert_int_equal(a.verdict, ACCEPT_STORED);
+    assert_int_equal(b.verdict, ACCEPT_STORED);
+    assert_int_equal(c.verdict, ACCEPT_STORED);
+    assert_string_equal(
+        admin_value(
+            s->admin, "SELECT string_agg(tenant_id || cardinality(notification_ids), ',' "
+                      "ORDER BY tenant_id) FROM ingest.accept_log WHERE published_at IS NULL"),
+        "acme4,other2");
+    assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM keys.data_keys"), "4");
+}
+
+static void the_answer_names_what_the_row_holds(void **state)
+{
+    Scene *s = *state;
+    Try t;
+    submit(s, s->replica, &t, "acme", "", "a");
+    wait_for(s, &t);
+    assert_string_equal(
+        admin_value(
+            s->admin, "SELECT '{\"notifications\":[{\"id\":\"' || notification_ids[1] || "
+                      "'\",\"status\":\"queued\"},{\"id\":\"' || notification_ids[2] || "
+                      "'\",\"status\":\"queued\"}]}' FROM ingest.accept_log"),
+        t.answer);
+}
+
+static void the_stored_events_can_be_published_by_a_sweep(void **state)
+{
+    Scene *s = *state;
+    Try t;
+    submit(s, s->replica, &t, "acme", "", "a");
+    wait_for(s, &t);
+    PGresult *res = PQexecParams(
+        s->admin, "SELECT events FROM ingest.claim_unpublished('0', '1 min', 10)", 0, NULL, NULL,
+        NULL, NULL, 1);
+    assert_int_equal(PQntuples(res), 1);
+    Frame *frames = NULL;
+    size_t count = 0;
+    assert_true(frames_unpack(db_get_text(res, 0, 0), s->arena, &frames, &count, NULL));
+    assert_int_equal(count, 4);
+    assert_string_equal(frames[0].out.subject, "ntf.request.normal.acme");
+    assert_string_equal(frames[3].out.subject, "ntf.status.acme.email.queued");
+    PQclear(res);
+}
+
+static void the_same_key_and_body_get_the_same_answer_once_stored(void **state)
+{
+    Scene *s = *state;
+    Try first;
+    Try again;
+    Try other_tenant;
+    submit(s, s->replica, &first, "acme", "k1", "body");
+    wait_for(s, &first);
+    submit(s, s->replica, &again, "acme", "k1", "body");
+    submit(s, s->replica, &other_tenant, "other", "k1", "body");
+    wait_for(s, &again);
+    wait_for(s, &other_tenant);
+    assert_int_equal(first.verdict, ACCEPT_STORED);
+    assert_int_equal(again.verdict, ACCEPT_REPLAYED);
+    assert_string_equal(again.answer, first.answer);
+    assert_int_equal(other_tenant.verdict, ACCEPT_STORED);
+    assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM ingest.accept_log"), "2");
+}
+
+static void the_same_key_with_another_body_is_refused(void **state)
+{
+    Scene *s = *state;
+    Try first;
+    Try other;
+    Try without;
+    submit(s, s->replica, &first, "acme", "k1", "body");
+    wait_for(s, &first);
+    submit(s, s->replica, &other, "acme", "k1", "another body");
+    submit(s, s->replica, &without, "acme", "", "x"); // in the same group, and not held back by it
+    wait_for(s, &other);
+    wait_for(s, &without);
+    assert_int_equal(other.verdict, ACCEPT_OTHER_BODY);
+    assert_int_equal(without.verdict, ACCEPT_STORED);
+    assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM ingest.accept_log"), "2");
+}
+
+static void a_repeat_in_flight_waits_for_the_first(void **state)
+{
+    Scene *s = *state;
+    Try first;
+    Try again;
+    Try other;
+    submit(s, s->replica, &first, "acme", "k1", "body");
+    submit(s, s->replica, &again, "acme", "k1", "body");
+    submit(s, s->replica, &other, "acme", "k1", "another body");
+    wait_for(s, &first);
+    wait_for(s, &again);
+    wait_for(s, &other);
+    assert_int_equal(first.verdict, ACCEPT_STORED);
+    assert_int_equal(again.verdict, ACCEPT_REPLAYED);
+    assert_string_equal(again.answer, first.answer);
+    assert_int_equal(other.verdict, ACCEPT_OTHER_BODY);
+    assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM ingest.accept_log"), "1");
+}
+
+static void two_replicas_that_race_for_a_key_store_it_once(void **state)
+{
+    Scene *s = *state;
+    Replica *twin = replica_new(&s->loop, s->url);
+    Try a[TRIES_MAX];
+    Try b[TRIES_MAX];
+    for (size_t i = 0; i < TRIES_MAX; i++) {
+        char *key = arena_printf(s->arena, "race-%zu", i);
+        submit(s, s->replica, &a[i], "acme", key, "body");
+        submit(s, twin, &b[i], "acme", key, "body");
+        wait_for(s, &a[i]);
+        wait_for(s, &b[i]);
+        assert_int_equal(a[i].verdict + b[i].verdict, ACCEPT_STORED + ACCEPT_REPLAYED);
+        assert_string_equal(a[i].answer, b[i].answer);
+    }
+    assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM ingest.accept_log"), "4");
+    replica_free(twin);
+}
+
+static void a_key_is_free_again_after_a_day(void **state)
+{
+    Scene *s = *state;
+    Try first;
+    Try later;
+    submit(s, s->replica, &first, "acme", "k1", "body");
+    wait_for(s, &first);
+    admin_exec(
+        s->admin, "UPDATE ingest.idempotency_keys SET created_at = now() - interval '25 hours'");
+    submit(s, s->replica, &later, "acme", "k1", "another body");
+    wait_for(s, &later);
+    assert_int_equal(later.verdict, ACCEPT_STORED);
+    assert_string_not_equal(later.answer, first.answer);
+    assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM ingest.accept_log"), "2");
+}
+
+static void a_commit_whose_connection_dies_is_repeated_with_the_same_ids(void **state)
+{
+    Scene *s = *state;
+    Try t;
+    PGconn *holder = admin_connect();
+    admin_exec(holder, "BEGIN");
+    admin_exec(holder, "LOCK TABLE ingest.accept_log IN ACCESS EXCLUSIVE MODE");
+    submit(s, s->replica, &t, "acme", "k1", "body");
+    run_ms(&s->loop, 300);
+    assert_false(t.done);
+    admin_exec(
+        s->admin,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'stentor_ingest'");
+    admin_exec(holder, "ROLLBACK");
+    PQfinish(holder);
+    wait_for(s, &t);
+    assert_int_equal(t.verdict, ACCEPT_STORED);
+    assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM ingest.accept_log"), "1");
+    const char *id = admin_value(s->admin, "SELECT notification_ids[2] FROM ingest.accept_log");
+    assert_non_null(strstr(t.answer, id));
+}
+
+static void too_many_that_wait_are_refused_at_once(void **state)
+{
+    Scene *s = *state;
+    static Request requests[ACCEPT_WAITING_MAX];
+    Submission submission = {
+        .tenant = STR("acme"), .requests = requests, .count = ACCEPT_WAITING_MAX + 1};
+    Error err = {0};
+    assert_false(accept_submit(s->replica->accept, &submission, s->arena, &err));
+    assert_int_equal(err.kind, ERROR_TRANSIENT);
+    assert_true(accept_idle(s->replica->accept));
+}
+
+static void postgres_that_stays_away_is_told_after_five_seconds(void **state)
+{
+    Scene *s = *state;
+    Replica *r = replica_new(&s->loop, "postgresql:///postgres?host=/nonexistent&user=nobody");
+    Try t;
+    submit(s, r, &t, "acme", "k1", "body");
+    run_ms(&s->loop, 3000);
+    assert_false(t.done);
+    wait_for(s, &t);
+    assert_int_equal(t.verdict, ACCEPT_UNAVAILABLE);
+    assert_int_equal(t.error.kind, ERROR_TRANSIENT);
+    assert_true(accept_idle(r->accept));
+    replica_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(submissions_of_one_tenant_share_a_row, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_answer_names_what_the_row_holds, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_stored_events_can_be_published_by_a_sweep, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_same_key_and_body_get_the_same_answer_once_stored, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_same_key_with_another_body_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_repeat_in_flight_waits_for_the_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            two_replicas_that_race_for_a_key_store_it_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_key_is_free_again_after_a_day, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_commit_whose_connection_dies_is_repeated_with_the_same_ids, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_many_that_wait_are_refused_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            postgres_that_stays_away_is_told_after_five_seconds, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, migrate_once, NULL);
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "common/codec/event.h"
+#include "services/ingest/events.h"
+#include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/request.pb-c.h"
+#include "stentor/v1/status.pb-c.h"
+
+#define NTF "ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+typedef struct Fixture {
+    Arena *arena;
+    MasterKey *master;
+    DataKey *key;
+    Request request;
+    Frame frames[EVENTS_PER_NOTIFICATION];
+} Fixture;
+
+static int set_up(void **state)
+{
+    static Fixture f;
+    f = (Fixture){.arena = arena_new(0)};
+    char text[132];
+    master_key_generate(text);
+    f.master = master_key_parse(str_from(text), NULL);
+    uint8_t subject[16] = {1};
+    uint8_t wrapped[WRAPPED_KEY_LEN];
+    f.key = data_key_new(f.master, subject, 1, wrapped);
+    f.request = (Request){
+        .to = STR("alice@example.com"),
+        .to_name = STR("Alice"),
+        .channel = CHANNEL_EMAIL,
+        .category = CATEGORY_BILLING,
+        .priority = PRIORITY_HIGH,
+        .template_key = STR("welcome"),
+        .template_version = STR("1.0.0"),
+        .variables = STR("{\"secret\":\"tulip\"}"),
+        .correlation_id = STR("c-1"),
+    };
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    Fixture *f = *state;
+    data_key_free(f->key);
+    master_key_free(f->master);
+    arena_free(f->arena);
+    return 0;
+}
+
+static void build(Fixture *f)
+{
+    static const uint8_t hash[ADDRESS_HASH_LEN] = {7};
+    Acceptance acceptance = {
+        .tenant = STR("acme"),
+        .id = NTF,
+        .accepted_at_us = 1000000,
+        .address_hash = hash,
+        .key = f->key,
+    };
+    assert_true(events_build(&f->request, &acceptance, f->arena, f->frames, NULL));
+}
+
+static void *read_event(Fixture *f, const ProtobufCMessageDescriptor *type, const Frame *frame)
+{
+    void *message = event_unpack(type, frame->out.payload, f->arena, NULL);
+    assert_non_null(message);
+    return message;
+}
+
+static void a_request_for_now_goes_to_its_lane(void **state)
+{
+    Fixture *f = *state;
+    build(f);
+    assert_int_equal(f->frames[0].kind, FRAME_REQUEST);
+    assert_string_equal(f->frames[0].out.subject, "ntf.request.high.acme");
+    const Stentor__V1__NotificationRequest *event =
+        read_event(f, &stentor__v1__notification_request__descriptor, &f->frames[0]);
+    char id[EVENT_ID_SIZE];
+    event_id_derive("request", STR(NTF), STR_EMPTY, id);
+    assert_string_equal(event->meta->event_id, id);
+    assert_true(str_eq(f->frames[0].out.event_id, str_from(id)));
+    assert_string_equal(event->meta->notification_id, NTF);
+    assert_string_equal(event->template_version, "1.0.0");
+    assert_int_equal(event->accepted_at_us, 1000000);
+    assert_int_equal(event->address_hash.len, ADDRESS_HASH_LEN);
+}
+
+static void personal_data_is_sealed_and_can_be_opened_with_the_key(void **state)
+{
+    Fixture *f = *state;
+    build(f);
+    Str bytes = frames_pack(f->frames, EVENTS_PER_NOTIFICATION, f->arena);
+    static const char *const SECRETS[] = {"alice", "Alice", "tulip"};
+    for (size_t i = 0; i < sizeof SECRETS / sizeof SECRETS[0]; i++) {
+        size_t len = strlen(SECRETS[i]);
+        for (size_t at = 0; at + len <= bytes.len; at++) {
+            assert_true(memcmp(bytes.ptr + at, SECRETS[i], len) != 0);
+        }
+    }
+    const Stentor__V1__NotificationRequest *event =
+        read_event(f, &stentor__v1__notification_request__descriptor, &f->frames[0]);
+    Str plain = STR_EMPTY;
+    assert_true(unseal(
+        f->key, STR("acme"), STR(NTF), "variables", event->variables, f->arena, &plain, NULL));
+    assert_true(str_eq(plain, f->request.variables));
+    assert_true(
+        unseal(f->key, STR("acme"), STR(NTF), "address", event->address, f->arena, &plain, NULL));
+    const Stentor__V1__Address *address = (const Stentor__V1__Address *)event_unpack(
+        &stentor__v1__address__descriptor, plain, f->arena, NULL);
+    assert_string_equal(address->address, "alice@example.com");
+    assert_string_equal(address->name, "Alice");
+}
+
+static void the_status_of_a_request_for_now_is_queued(void **state)
+{
+    Fixture *f = *state;
+    build(f);
+    assert_int_equal(f->frames[1].kind, FRAME_STATUS);
+    assert_string_equal(f->frames[1].out.subject, "ntf.status.acme.email.queued");
+    const Stentor__V1__NotificationStatus *status =
+        read_event(f, &stentor__v1__notification_status__descriptor, &f->frames[1]);
+    char id[EVENT_ID_SIZE];
+    event_id_derive("status", STR(NTF), STR("queued/0"), id);
+    assert_string_equal(status->meta->event_id, id);
+    assert_string_equal(status->meta->correlation_id, "c-1");
+    assert_true(str_eq(f->frames[0].out.event_id, str_from(status->meta->causation_id)));
+}
+
+static void a_request_for_later_waits_on_deferred_with_the_request_inside(void **state)
+{
+    Fixture *f = *state;
+    f->request.scheduled_for_us = 5000000;
+    build(f);
+    assert_int_equal(f->frames[0].kind, FRAME_DEFERRED);
+    assert_string_equal(f->frames[0].out.subject, "ntf.deferred.schedule.acme");
+    const Stentor__V1__Deferred *deferred =
+        read_event(f, &stentor__v1__deferred__descriptor, &f->frames[0]);
+    assert_int_equal(deferred->due_at_us, 5000000);
+    assert_int_equal(deferred->work_case, STENTOR__V1__DEFERRED__WORK_REQUEST);
+    char id[EVENT_ID_SIZE];
+    event_id_derive("request", STR(NTF), STR_EMPTY, id);
+    assert_string_equal(deferred->request->meta->event_id, id);
+    event_id_derive("deferred", STR(NTF), STR("schedule"), id);
+    assert_string_equal(deferred->meta->event_id, id);
+    assert_string_equal(f->frames[1].out.subject, "ntf.status.acme.email.scheduled");
+}
+
+static void frames_come_back_as_they_went_with_their_headers(void **state)
+{
+    Fixture *f = *state;
+    f->frames[0].out.traceparent = STR_EMPTY;
+    build(f);
+    Str bytes = frames_pack(f->frames, EVENTS_PER_NOTIFICATION, f->arena);
+    Frame *back = NULL;
+    size_t count = 0;
+    assert_true(frames_unpack(bytes, f->arena, &back, &count, NULL));
+    assert_int_equal(count, EVENTS_PER_NOTIFICATION);
+    for (size_t i = 0; i < count; i++) {
+        const BusOut *a = &f->frames[i].out;
+        const BusOut *b = &back[i].out;
+        assert_int_equal(back[i].kind, f->frames[i].kind);
+        assert_string_equal(a->subject, b->subject);
+        assert_true(str_eq(a->event_id, b->event_id) && str_eq(a->payload, b->payload));
+        assert_int_equal(a->header_count, b->header_count);
+        for (size_t h = 0; h < a->header_count; h++) {
+            assert_string_equal(a->headers[h].name, b->headers[h].name);
+            assert_true(str_eq(a->headers[h].value, b->headers[h].value));
+        }
+    }
+}
+
+static void frames_cut_anywhere_are_refused(void **state)
+{
+    Fixture *f = *state;
+    build(f);
+    Str bytes = frames_pack(f->frames, EVENTS_PER_NOTIFICATION, f->arena);
+    Frame *back = NULL;
+    size_t count = 0;
+    size_t whole = frames_pack(f->frames, 1, f->arena).len;
+    for (size_t len = 0; len < bytes.len; len++) {
+        Error err = {0};
+        bool ok = frames_unpack(str_slice(bytes, 0, len), f->arena, &back, &count, &err);
+        bool between = len == 1 || len == whole; // a shorter list is a list
+        assert_int_equal(ok, between);
+        assert_true(ok || err.kind == ERROR_PERMANENT);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_request_for_now_goes_to_its_lane, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            personal_data_is_sealed_and_can_be_opened_with_the_key, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_status_of_a_request_for_now_is_queued, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_request_for_later_waits_on_deferred_with_the_request_inside, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            frames_come_back_as_they_went_with_their_headers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(frames_cut_anywhere_are_refused, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

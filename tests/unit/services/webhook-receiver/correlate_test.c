@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "common/codec/hash.h"
+#include "services/webhook-receiver/callback.h"
+#include "services/webhook-receiver/correlate.h"
+
+#define NTF "ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+static const CallbackOrigin ORIGIN = {
+    .tenant = {"acme", 4}, .event_id = {"callback-id", 11}, .index = 3, .received_at_us = 77};
+
+static SendgridEvent bounce(const char *id)
+{
+    return (SendgridEvent){
+        .id = str_from(id),
+        .notification_id = STR(NTF),
+        .message_id = STR("m1"),
+        .status = STATUS_BOUNCED,
+        .outcome = OUTCOME_BOUNCE,
+        .reason_code = "hard_bounce",
+        .enhanced_code = STR("5.1.1"),
+        .text = STR("unknown user"),
+        .at_us = 55,
+    };
+}
+
+static void an_event_becomes_the_status_of_its_notification(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    SendgridEvent event = bounce("e1");
+    const Stentor__V1__NotificationStatus *status = correlate_status(&event, &ORIGIN, arena);
+    assert_string_equal(status->meta->tenant, "acme");
+    assert_string_equal(status->meta->notification_id, NTF);
+    assert_string_equal(status->meta->causation_id, "callback-id");
+    assert_int_equal(status->meta->occurred_at_us, 55);
+    assert_int_equal(status->status, STATUS_BOUNCED);
+    assert_string_equal(status->reason_code, "hard_bounce");
+    assert_string_equal(status->reason, "unknown user");
+    assert_string_equal(status->attempt->vendor, "sendgrid");
+    assert_string_equal(status->attempt->vendor_message_id, "m1");
+    assert_string_equal(status->attempt->enhanced_code, "5.1.1");
+    assert_int_equal(status->attempt->outcome, OUTCOME_BOUNCE);
+    assert_int_equal(status->attempt->number, 0);
+    arena_free(arena);
+}
+
+static void the_id_comes_from_the_vendors_event_so_that_a_repeat_is_one(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    SendgridEvent event = bounce("e1");
+    CallbackOrigin elsewhere = ORIGIN;
+    elsewhere.event_id = STR("another-callback");
+    elsewhere.index = 9;
+    char expected[EVENT_ID_SIZE];
+    event_id_derive("status", STR("e1"), STR("bounced"), expected);
+    assert_string_equal(correlate_status(&event, &ORIGIN, arena)->meta->event_id, expected);
+    assert_string_equal(correlate_status(&event, &elsewhere, arena)->meta->event_id, expected);
+    arena_free(arena);
+}
+
+static void an_event_without_an_id_is_known_by_its_place(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    SendgridEvent event = bounce("");
+    event.at_us = 0;
+    CallbackOrigin next = ORIGIN;
+    next.index++;
+    const Stentor__V1__NotificationStatus *a = correlate_status(&event, &ORIGIN, arena);
+    const Stentor__V1__NotificationStatus *b = correlate_status(&event, &next, arena);
+    const Stentor__V1__NotificationStatus *again = correlate_status(&event, &ORIGIN, arena);
+    assert_string_not_equal(a->meta->event_id, b->meta->event_id);
+    assert_string_equal(a->meta->event_id, again->meta->event_id);
+    assert_int_equal(a->meta->occurred_at_us, 77);
+    arena_free(arena);
+}
+
+static void a_path_names_tenant_and_vendor(void **state)
+{
+    (void)state;
+    Str tenant = STR_EMPTY;
+    Str vendor = STR_EMPTY;
+    assert_true(callback_route(STR("/v1/inbound/acme/sendgrid"), &tenant, &vendor));
+    assert_true(str_eq(tenant, STR("acme")) && str_eq(vendor, STR("sendgrid")));
+    static const char *const BAD[] = {
+        "",
+        "/",
+        "/v1/inbound",
+        "/v1/inbound/",
+        "/v1/inbound/acme",
+        "/v1/inbound/acme/",
+        "/v1/inbound//sendgrid",
+        "/v1/inbound/ACME/sendgrid",
+        "/v1/inbound/acme/sendgrid/",
+        "/v1/inbound/a.b/sendgrid",
+        "/v2/inbound/acme/sendgrid",
+    };
+    for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
+        if (callback_route(str_from(BAD[i]), &tenant, &vendor)) {
+            fail_msg("taken: %s", BAD[i]);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_event_becomes_the_status_of_its_notification),
+        cmocka_unit_test(the_id_comes_from_the_vendors_event_so_that_a_repeat_is_one),
+        cmocka_unit_test(an_event_without_an_id_is_known_by_its_place),
+        cmocka_unit_test(a_path_names_tenant_and_vendor),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
