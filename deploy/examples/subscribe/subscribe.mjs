@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints a tenant's status events, decoded, as another service would consume them: a public NATS client (npm nats),
+// the protocol's own .proto files (npm protobufjs), no code of Stentor.
+//   npm ci && NATS_URL=... NATS_USER=stentor-subscriber NATS_PASSWORD=... TENANT=demo node subscribe.mjs [--count N]
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { connect } from "nats";
+import protobuf from "protobufjs";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const proto = join(here, "..", "..", "..", "proto");
+const root = new protobuf.Root();
+root.resolvePath = (_, target) => join(proto, target);
+await root.load("stentor/v1/status.proto");
+const NotificationStatus = root.lookupType("stentor.v1.NotificationStatus");
+
+const count = process.argv[2] === "--count" ? Number(process.argv[3]) : Infinity;
+const user = process.env.NATS_USER ?? "stentor-subscriber";
+const tenant = process.env.TENANT ?? "demo";
+const nats = await connect({
+  servers: process.env.NATS_URL ?? "nats://127.0.0.1:4222",
+  user,
+  pass: process.env.NATS_PASSWORD,
+  inboxPrefix: `_INBOX.${user}`, // each user may read only its own replies
+});
+
+// The live copy of STATUS: what happens from now on. For what happened before, and for a read that survives
+// disconnections without a gap, create a durable consumer on the stream STATUS instead.
+const subscription = nats.subscribe(`live.status.${tenant}.>`);
+await nats.flush();
+console.error(`listening on live.status.${tenant}.>`);
+
+let seen = 0;
+for await (const message of subscription) {
+  const event = NotificationStatus.decode(message.data);
+  console.log(JSON.stringify(NotificationStatus.toObject(event, { enums: String, longs: Number, bytes: String })));
+  if (++seen >= count) break;
+}
+await nats.close();

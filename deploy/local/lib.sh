@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# What up and down share: the data folder's layout, the processes and their pid files.
+#   $DATA/etc    configuration and passwords (one file per service)      $DATA/bin   the programs
+#   $DATA/run    pid files, Postgres's socket                            $DATA/log   one log per process
+#   $DATA/postgres  $DATA/nats  $DATA/mail   their data
+DATA=${STENTOR_DATA:-/var/lib/stentor}
+USER_NAME=stentor
+SERVICES="ingest renderer dispatcher archiver digest-flusher webhook-receiver"
+
+say() { [ "${QUIET:-0}" = 1 ] || printf '%s\n' "$*"; }
+die() { printf "%s: %s\n" "$(basename "$0")" "$*" >&2; exit 1; }
+
+# Is the process of this pid file the one we started? The command line must still name our program.
+running() { # NAME PROGRAM
+    local pid
+    pid=$(cat "$DATA/run/$1.pid" 2>/dev/null) || return 1
+    [ -n "$pid" ] && [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qF -- "$2"
+}
+
+start() { # NAME COMMAND...
+    local name=$1
+    shift
+    running "$name" "$(basename "$1")" && return 0
+    touch "$DATA/log/$name.log"
+    chown "$USER_NAME" "$DATA/log/$name.log"
+    (cd "$DATA" && exec setsid setpriv --reuid "$USER_NAME" --regid "$USER_NAME" --init-groups "$@" \
+        >>"$DATA/log/$name.log" 2>&1 </dev/null) &
+    echo $! >"$DATA/run/$name.pid"
+}
+
+# SIGTERM, then wait for the drain; SIGKILL only after 30 s.
+stop() { # NAME PROGRAM [SIGNAL]
+    running "$1" "$2" || { rm -f "$DATA/run/$1.pid"; return 0; }
+    local pid tries=0
+    pid=$(cat "$DATA/run/$1.pid")
+    kill -"${3:-TERM}" "$pid" 2>/dev/null
+    while kill -0 "$pid" 2>/dev/null && [ $tries -lt 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    kill -KILL "$pid" 2>/dev/null
+    rm -f "$DATA/run/$1.pid"
+}
+
+port_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# The port that NAME had the last time, else the first free one from START on. Remembered in $DATA/etc/ports.
+choose_port() { # NAME START
+    local port
+    port=$(sed -n "s/^$1=//p" "$DATA/etc/ports" 2>/dev/null)
+    if [ -z "$port" ]; then
+        port=$2
+        while port_taken "$port" || grep -q "=$port\$" "$DATA/etc/ports" 2>/dev/null; do
+            port=$((port + 1))
+        done
+        echo "$1=$port" >>"$DATA/etc/ports"
+    fi
+    echo "$port"
+}
+
+wait_for() { # SECONDS WHAT COMMAND...
+    local until=$((SECONDS + $1)) what=$2
+    shift 2
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $until ] || return 1
+        sleep 0.2
+    done
+}

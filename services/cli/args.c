@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "services/cli/cli.h"
+
+// Is `name` in the command's flag list, and does it take a value?
+static bool find_flag(const Command *command, Str name, bool *ret_takes_value)
+{
+    Str rest = str_from(command->flags);
+    Str token;
+    while (str_split(&rest, ' ', &token)) {
+        bool takes_value = str_ends(token, STR("="));
+        if (str_eq(takes_value ? str_slice(token, 0, token.len - 1) : token, name)) {
+            *ret_takes_value = takes_value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool add_flag(const Command *command, int argc, char **argv, int *at, Args *args, Error *err)
+{
+    const char *name = argv[*at] + 2;
+    const char *equals = strchr(name, '=');
+    Str plain = equals != NULL ? str_of(name, (size_t)(equals - name)) : str_from(name);
+    bool takes_value = false;
+    if (!find_flag(command, plain, &takes_value)) {
+        return error_set(
+            err, ERROR_CONFIG, "unknown option '--" STR_FMT "' (stentor help %s)", STR_ARG(plain),
+            command->name);
+    }
+    const char *value = NULL;
+    if (takes_value) {
+        value = equals != NULL ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;
+        if (value == NULL) {
+            return error_set(err, ERROR_CONFIG, "option '--%s' needs a value", name);
+        }
+    } else if (equals != NULL) {
+        return error_set(
+            err, ERROR_CONFIG, "option '--" STR_FMT "' takes no value", STR_ARG(plain));
+    }
+    if (args->flag_count == ARGS_MAX) {
+        return error_set(err, ERROR_CONFIG, "more than %d options", ARGS_MAX);
+    }
+    args->flags[args->flag_count].name = name;
+    args->flags[args->flag_count++].value = value;
+    return true;
+}
+
+bool args_parse(const Command *command, int argc, char **argv, Args *ret, Error *err)
+{
+    *ret = (Args){0};
+    bool only_words = false;
+    for (int i = 0; i < argc; i++) {
+        if (!only_words && strcmp(argv[i], "--") == 0) {
+            only_words = true;
+        } else if (!only_words && strncmp(argv[i], "--", 2) == 0) {
+            if (!add_flag(command, argc, argv, &i, ret, err)) {
+                return false;
+            }
+        } else if (ret->word_count == ARGS_MAX) {
+            return error_set(err, ERROR_CONFIG, "more than %d arguments", ARGS_MAX);
+        } else {
+            ret->words[ret->word_count++] = argv[i];
+        }
+    }
+    if (ret->word_count < command->min_words || ret->word_count > command->max_words) {
+        return error_set(err, ERROR_CONFIG, "usage: stentor %s %s", command->name, command->usage);
+    }
+    return true;
+}
+
+const char *args_word(const Args *args, int index)
+{
+    return index < args->word_count ? args->words[index] : NULL;
+}
+
+// A flag was stored as it was written, so "name=value" must match up to the '='.
+static bool named(const char *written, const char *name)
+{
+    size_t len = strlen(name);
+    return strncmp(written, name, len) == 0 && (written[len] == '\0' || written[len] == '=');
+}
+
+const char *args_each(const Args *args, const char *name, int *cursor)
+{
+    while (*cursor < args->flag_count) {
+        int at = (*cursor)++;
+        if (named(args->flags[at].name, name)) {
+            return args->flags[at].value != NULL ? args->flags[at].value : "";
+        }
+    }
+    return NULL;
+}
+
+const char *args_flag(const Args *args, const char *name)
+{
+    const char *last = NULL;
+    const char *value = NULL;
+    for (int i = 0; (value = args_each(args, name, &i)) != NULL;) {
+        last = value;
+    }
+    return last;
+}
+
+bool args_has(const Args *args, const char *name)
+{
+    return args_flag(args, name) != NULL;
+}
+
+bool args_int(
+    const Args *args, const char *name, int64_t def, int64_t min, int64_t max, int64_t *ret,
+    Error *err)
+{
+    const char *text = args_flag(args, name);
+    if (text == NULL) {
+        *ret = def;
+        return true;
+    }
+    int64_t value = 0;
+    if (!str_to_i64(str_from(text), &value) || value < min || value > max) {
+        return error_set(
+            err, ERROR_CONFIG, "--%s is '%s': expected a whole number from %lld to %lld", name,
+            text, (long long)min, (long long)max);
+    }
+    *ret = value;
+    return true;
+}

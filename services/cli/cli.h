@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `stentor` command: what its sub-commands share. A sub-command is one function over parsed
+// arguments; it prints its answer on standard output (for people, or JSON with --json) and its
+// errors on standard error. Exit status: 0 done, 1 failed, 2 used wrongly, 3 not found.
+#pragma once
+
+#include <stdio.h>
+
+#include "common/base/arena.h"
+#include "common/base/error.h"
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_FOUND = 3 };
+
+// Where everything is: from the configuration file and the environment (STENTOR_...).
+typedef struct Settings {
+    const char *nats_url;
+    const char *nats_user;
+    const char *nats_password;
+    const char *database_url;
+    const char *api_url;
+    const char *api_key;
+    const char *tenant;
+    const char *home;
+} Settings;
+
+enum { ARGS_MAX = 64 };
+
+// A parsed command line: words, and flags with or without a value. Slices point into argv.
+typedef struct Args {
+    const char *words[ARGS_MAX];
+    int word_count;
+    struct {
+        const char *name;
+        const char *value; // NULL: a switch
+    } flags[ARGS_MAX];
+    int flag_count;
+} Args;
+
+typedef struct Cli {
+    Settings settings;
+    Args args;
+    bool json;
+    Arena *arena; // of the process's one command
+} Cli;
+
+typedef struct Command {
+    const char *name;         // "template put"
+    const char *usage;        // its words: "KEY"
+    int min_words, max_words; // after the name
+    const char *flags;        // space-separated: "to= var= json"; '=' marks one that takes a value
+    const char *help;         // what it does, then a line per flag
+    int (*run)(Cli *cli);
+} Command;
+
+// Cuts argv into words and flags by the command's list. ERROR_CONFIG names what is wrong.
+bool args_parse(const Command *command, int argc, char **argv, Args *ret, Error *err);
+const char *args_word(const Args *args, int index);        // NULL: not given
+const char *args_flag(const Args *args, const char *name); // the last one's value; NULL: not given
+bool args_has(const Args *args, const char *name);
+// Walks repeated flags: for (int i = 0; (value = args_each(args, "var", &i)) != NULL;)
+const char *args_each(const Args *args, const char *name, int *cursor);
+bool args_int(
+    const Args *args, const char *name, int64_t def, int64_t min, int64_t max, int64_t *ret,
+    Error *err);
+
+int cli_fail(const Error *err); // prints "stentor: <text>", returns EXIT_FAILED
+bool cli_need(const char *value, const char *option, Error *err); // the setting must be there
+bool cli_read_file(
+    Cli *cli, const char *path, size_t max, Str *ret, Error *err); // "-": standard input
+
+int cmd_up(Cli *cli);
+int cmd_down(Cli *cli);
+int cmd_migrate(Cli *cli);
+int cmd_nats_config(Cli *cli);
+int cmd_master_key(Cli *cli);
+int cmd_tenant_put(Cli *cli);
+int cmd_apikey_create(Cli *cli);
+int cmd_inbound_put(Cli *cli);
+int cmd_template_put(Cli *cli);
+int cmd_template_render(Cli *cli);
+int cmd_send(Cli *cli);
+int cmd_status(Cli *cli);
+int cmd_tail(Cli *cli);
+int cmd_doctor(Cli *cli);

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenant put, apikey create, inbound put.
+#include <string.h>
+
+#include "common/base/buf.h"
+#include "common/base/clock.h"
+#include "common/bus/topology.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "services/cli/config_put.h"
+#include "stentor/v1/config.pb-c.h"
+
+bool config_put(Session *session, Cli *cli, const ConfigEntry *entry, Error *err)
+{
+    Str payload;
+    if (!event_pack(entry->message, cli->arena, &payload, err)) {
+        return false;
+    }
+    char subject[SUBJECT_SIZE];
+    subject_config(subject, entry->kind, entry->tenant, entry->key);
+    // Every put is a new fact, so its id is its own: the time makes it one.
+    char event_id[EVENT_ID_SIZE];
+    event_id_derive(
+        "config", str_from(subject),
+        str_from(arena_printf(cli->arena, "%lld", (long long)clock_now_us())), event_id);
+    BusOut out = {.subject = subject, .event_id = str_from(event_id), .payload = payload};
+    return session_publish(session, &out, NULL, err);
+}
+
+void print_pairs(const Cli *cli, const char *const *pairs)
+{
+    Buf out;
+    buf_init(&out, 1024 * 1024);
+    for (int i = 0; pairs[i] != NULL; i += 2) {
+        if (cli->json) {
+            buf_cstr(&out, i == 0 ? "{" : ",");
+            buf_json(&out, str_from(pairs[i]));
+            buf_char(&out, ':');
+            buf_json(&out, str_from(pairs[i + 1]));
+        } else {
+            buf_printf(&out, "%-14s %s\n", pairs[i], pairs[i + 1]);
+        }
+    }
+    if (cli->json) {
+        buf_cstr(&out, "}\n");
+    }
+    fputs(buf_c(&out), stdout);
+    buf_done(&out);
+}
+
+static char *flag_or_empty(Cli *cli, const char *name)
+{
+    const char *value = args_flag(&cli->args, name);
+    return arena_cstr(cli->arena, str_from(value != NULL ? value : ""));
+}
+
+static bool put_once(Cli *cli, const ConfigEntry *entry, Error *err)
+{
+    Session session;
+    if (!session_open(&session, cli, err)) {
+        return false;
+    }
+    bool ok = config_put(&session, cli, entry, err);
+    session_close(&session);
+    return ok;
+}
+
+int cmd_tenant_put(Cli *cli)
+{
+    Error err = {0};
+    char *name = arena_cstr(cli->arena, str_from(args_word(&cli->args, 0)));
+    if (!id_is_tenant(str_from(name))) {
+        error_set(
+            &err, ERROR_PERMANENT, "'%s' is not a tenant id: 1 to 32 of a-z 0-9 '_' '-'", name);
+        return cli_fail(&err);
+    }
+    Stentor__V1__Tenant tenant = STENTOR__V1__TENANT__INIT;
+    tenant.tenant = name;
+    tenant.name = flag_or_empty(cli, "name");
+    tenant.suspended = args_has(&cli->args, "suspended");
+    tenant.default_locale = flag_or_empty(cli, "locale");
+    tenant.sender_address = flag_or_empty(cli, "sender");
+    tenant.sender_name = flag_or_empty(cli, "sender-name");
+    tenant.updated_at_us = clock_now_us();
+    ConfigEntry entry = {"tenant", str_from(name), STR("self"), &tenant.base};
+    if (!put_once(cli, &entry, &err)) {
+        return cli_fail(&err);
+    }
+    print_pairs(
+        cli, (const char *const[]){
+                 "tenant", name, "state", tenant.suspended ? "suspended" : "active", NULL});
+    return EXIT_DONE;
+}
+
+int cmd_apikey_create(Cli *cli)
+{
+    Error err = {0};
+    if (!cli_need(cli->settings.tenant, "STENTOR_TENANT", &err)) {
+        return cli_fail(&err);
+    }
+    uint8_t random[40];
+    random_bytes(random, sizeof random);
+    char key_id[17];
+    char secret[65];
+    hex_encode(random, 8, key_id);
+    hex_encode(random + 8, 32, secret);
+    char *key = arena_printf(cli->arena, "stn_%s.%s", key_id, secret);
+    uint8_t hash[SHA256_LEN];
+    sha256(str_from(key), hash);
+
+    Stentor__V1__ApiKey api_key = STENTOR__V1__API_KEY__INIT;
+    api_key.key_id = key_id;
+    api_key.tenant = arena_cstr(cli->arena, str_from(cli->settings.tenant));
+    api_key.secret_hash = pb_data(str_of(hash, sizeof hash));
+    api_key.name = flag_or_empty(cli, "name");
+    api_key.created_at_us = clock_now_us();
+    ConfigEntry entry = {"apikey", str_from(api_key.tenant), str_from(key_id), &api_key.base};
+    if (!put_once(cli, &entry, &err)) {
+        return cli_fail(&err);
+    }
+    print_pairs(cli, (const char *const[]){"tenant", api_key.tenant, "key", key, NULL});
+    return EXIT_DONE;
+}
+
+int cmd_inbound_put(Cli *cli)
+{
+    Error err = {0};
+    char *vendor = arena_cstr(cli->arena, str_from(args_word(&cli->args, 0)));
+    Stentor__V1__InboundKey key = STENTOR__V1__INBOUND_KEY__INIT;
+    key.vendor = vendor;
+    key.public_key = flag_or_empty(cli, "public-key");
+    key.revoked = args_has(&cli->args, "revoke");
+    if (strcmp(vendor, "sendgrid") != 0) {
+        error_set(&err, ERROR_PERMANENT, "unknown vendor '%s' (known: sendgrid)", vendor);
+        return cli_fail(&err);
+    }
+    if (!cli_need(cli->settings.tenant, "STENTOR_TENANT", &err)) {
+        return cli_fail(&err);
+    }
+    if (!key.revoked && key.public_key[0] == '\0') {
+        error_set(
+            &err, ERROR_PERMANENT,
+            "--public-key is required: the verification key of the vendor's console");
+        return cli_fail(&err);
+    }
+    key.tenant = arena_cstr(cli->arena, str_from(cli->settings.tenant));
+    ConfigEntry entry = {"inbound", str_from(key.tenant), str_from(vendor), &key.base};
+    if (!put_once(cli, &entry, &err)) {
+        return cli_fail(&err);
+    }
+    print_pairs(
+        cli, (const char *const[]){
+                 "tenant", key.tenant, "vendor", vendor, "state",
+                 key.revoked ? "revoked" : "active", NULL});
+    return EXIT_DONE;
+}

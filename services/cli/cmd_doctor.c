@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// doctor: is everything there, does it fit together, and how durable is this installation? Each
+// check says the remedy.
+#include <curl/curl.h>
+#include <jansson.h>
+#include <libpq-fe.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/buf.h"
+#include "common/bus/topology.h"
+#include "services/cli/session.h"
+
+typedef enum Verdict { CHECK_OK, CHECK_WARN, CHECK_FAIL } Verdict;
+
+typedef struct Doctor {
+    Cli *cli;
+    json_t *checks;
+    int failed;
+} Doctor;
+
+static void tell(Doctor *doctor, const char *name, Verdict verdict, const char *text)
+{
+    static const char *const names[] = {"ok", "warn", "fail"};
+    doctor->failed += verdict == CHECK_FAIL;
+    if (doctor->cli->json) {
+        json_array_append_new(
+            doctor->checks,
+            json_pack("{s:s, s:s, s:s}", "check", name, "result", names[verdict], "text", text));
+    } else {
+        printf("%-5s %-22s %s\n", names[verdict], name, text);
+    }
+}
+
+// ---- NATS
+// -----------------------------------------------------------------------------------------------------------
+
+static json_t *ask(Doctor *doctor, Session *session, const char *subject, Error *err)
+{
+    Str reply;
+    if (!session_request(session, subject, STR_EMPTY, doctor->cli->arena, &reply, err)) {
+        return NULL;
+    }
+    json_t *json = json_loadb(reply.ptr, reply.len, 0, NULL);
+    const char *refusal =
+        json_string_value(json_object_get(json_object_get(json, "error"), "description"));
+    if (json == NULL || refusal != NULL) {
+        error_set(err, ERROR_PERMANENT, "%s", refusal != NULL ? refusal : "the answer is not JSON");
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
+static void check_stream(Doctor *doctor, Session *session, const StreamSpec *spec, int *replicas)
+{
+    Error err = {0};
+    const char *name = arena_printf(doctor->cli->arena, "stream %s", spec->name);
+    json_t *info =
+        ask(doctor, session, arena_printf(doctor->cli->arena, "$JS.API.STREAM.INFO.%s", spec->name),
+            &err);
+    if (info == NULL) {
+        tell(
+            doctor, name, CHECK_FAIL,
+            arena_printf(doctor->cli->arena, "%s (HINT: stentor migrate)", err.text));
+        return;
+    }
+    const json_t *state = json_object_get(info, "state");
+    const json_t *config = json_object_get(info, "config");
+    *replicas = (int)json_integer_value(json_object_get(config, "num_replicas"));
+    long long bytes = (long long)json_integer_value(json_object_get(state, "bytes"));
+    long long max = (long long)json_integer_value(json_object_get(config, "max_bytes"));
+    bool nearly_full = max > 0 && bytes > max / 10 * 8;
+    tell(
+        doctor, name, nearly_full ? CHECK_WARN : CHECK_OK,
+        arena_printf(
+            doctor->cli->arena, "%lld messages, %lld MB%s",
+            (long long)json_integer_value(json_object_get(state, "messages")), bytes / 1000000,
+            nearly_full ? ", over 80 % of its limit" : ""));
+    json_decref(info);
+}
+
+static void check_consumer(Doctor *doctor, Session *session, const ConsumerSpec *spec)
+{
+    Error err = {0};
+    const char *name = arena_printf(doctor->cli->arena, "%s on %s", spec->name, spec->stream);
+    json_t *info = ask(
+        doctor, session,
+        arena_printf(doctor->cli->arena, "$JS.API.CONSUMER.INFO.%s.%s", spec->stream, spec->name),
+        &err);
+    if (info == NULL) {
+        tell(
+            doctor, name, CHECK_FAIL,
+            arena_printf(doctor->cli->arena, "%s (HINT: stentor migrate)", err.text));
+        return;
+    }
+    long long waiting = (long long)json_integer_value(json_object_get(info, "num_pending"));
+    long long unacked = (long long)json_integer_value(json_object_get(info, "num_ack_pending"));
+    tell(
+        doctor, name, waiting > 100000 ? CHECK_WARN : CHECK_OK,
+        arena_printf(doctor->cli->arena, "%lld waiting, %lld in hand", waiting, unacked));
+    json_decref(info);
+}
+
+static void check_topology(Doctor *doctor, Session *session)
+{
+    int replicas = 0;
+    size_t count = 0;
+    const StreamSpec *streams = topology_streams(&count);
+    for (size_t i = 0; i < count; i++) {
+        check_stream(doctor, session, &streams[i], &replicas);
+    }
+    const ConsumerSpec *consumers = topology_consumers(&count);
+    for (size_t i = 0; i < count; i++) {
+        check_consumer(doctor, session, &consumers[i]);
+    }
+    tell(
+        doctor, "durability", replicas >= 3 ? CHECK_OK : CHECK_WARN,
+        replicas >= 3 ? "replicated: no acknowledged request is lost by the failure of one server "
+                        "(with sync_interval: always)"
+                      : "development: one copy of each stream; after a power cut the log may lack "
+                        "its last minutes, which "
+                        "the accept log still has");
+}
+
+static void check_nats(Doctor *doctor)
+{
+    Error err = {0};
+    Session session;
+    if (!session_open(&session, doctor->cli, &err)) {
+        tell(doctor, "nats", CHECK_FAIL, err.text);
+        return;
+    }
+    tell(doctor, "nats", CHECK_OK, doctor->cli->settings.nats_url);
+    check_topology(doctor, &session);
+    session_close(&session);
+}
+
+// ---- Postgres
+// ---------------------------------------------------------------------------------------------------------
+
+static void check_role(Doctor *doctor, PGconn *conn)
+{
+    PGresult *res = PQexec(
+        conn,
+        "SELECT rolsuper OR rolbypassrls, current_user FROM pg_roles WHERE rolname = current_user");
+    bool bypasses = PQntuples(res) == 1 && PQgetvalue(res, 0, 0)[0] == 't';
+    tell(
+        doctor, "postgres role", bypasses ? CHECK_WARN : CHECK_OK,
+        bypasses ? "this login bypasses row-level security; services must not use it"
+                 : "cannot bypass row-level security");
+    PQclear(res);
+}
+
+static void check_durability(Doctor *doctor, PGconn *conn)
+{
+    PGresult *res =
+        PQexec(conn, "SELECT current_setting('fsync'), current_setting('synchronous_commit')");
+    bool durable = PQntuples(res) == 1 && strcmp(PQgetvalue(res, 0, 0), "on") == 0 &&
+                   strcmp(PQgetvalue(res, 0, 1), "off") != 0;
+    tell(
+        doctor, "postgres durability", durable ? CHECK_OK : CHECK_FAIL,
+        durable ? "fsync and synchronous_commit are on"
+                : "fsync or synchronous_commit is off: an accepted request may be lost");
+    PQclear(res);
+}
+
+static void check_postgres(Doctor *doctor)
+{
+    const Cli *cli = doctor->cli;
+    if (cli->settings.database_url[0] == '\0') {
+        tell(doctor, "postgres", CHECK_FAIL, "STENTOR_DATABASE_URL is not set");
+        return;
+    }
+    PGconn *conn = PQconnectdb(cli->settings.database_url);
+    if (PQstatus(conn) != CONNECTION_OK) {
+        tell(
+            doctor, "postgres", CHECK_FAIL,
+            arena_cstr(cli->arena, str_trim(str_from(PQerrorMessage(conn)))));
+    } else {
+        tell(
+            doctor, "postgres", CHECK_OK,
+            arena_printf(cli->arena, "server %d", PQserverVersion(conn) / 10000));
+        check_role(doctor, conn);
+        check_durability(doctor, conn);
+    }
+    PQfinish(conn);
+}
+
+// ---- the API
+// ----------------------------------------------------------------------------------------------------------
+
+static size_t on_curl_body(char *data, size_t size, size_t count, void *ctx)
+{
+    (void)data;
+    (void)ctx;
+    return size * count;
+}
+
+// An unauthenticated request must be refused with 401: the API is there and guarded.
+static void check_api(Doctor *doctor)
+{
+    const Cli *cli = doctor->cli;
+    CURL *curl = curl_easy_init();
+    long status = 0;
+    curl_easy_setopt(
+        curl, CURLOPT_URL, arena_printf(cli->arena, "%s/v1/notifications", cli->settings.api_url));
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "{}");
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_curl_body);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 5L);
+    CURLcode code = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_cleanup(curl);
+    if (code != CURLE_OK) {
+        tell(
+            doctor, "api", CHECK_FAIL,
+            arena_printf(cli->arena, "%s: %s", cli->settings.api_url, curl_easy_strerror(code)));
+    } else if (status != 401) {
+        tell(
+            doctor, "api", CHECK_FAIL,
+            arena_printf(
+                cli->arena, "%s answered %ld where 401 was expected", cli->settings.api_url,
+                status));
+    } else {
+        tell(doctor, "api", CHECK_OK, cli->settings.api_url);
+    }
+}
+
+int cmd_doctor(Cli *cli)
+{
+    Doctor doctor = {.cli = cli, .checks = json_array()};
+    check_nats(&doctor);
+    check_postgres(&doctor);
+    check_api(&doctor);
+    if (cli->json) {
+        json_t *report = json_pack("{s:b, s:O}", "ok", doctor.failed == 0, "checks", doctor.checks);
+        char *text = json_dumps(report, JSON_COMPACT);
+        printf("%s\n", text);
+        free(text);
+        json_decref(report);
+    }
+    json_decref(doctor.checks);
+    return doctor.failed == 0 ? EXIT_DONE : EXIT_FAILED;
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// status: one notification from the history projection: where it stands, its timeline, its
+// attempts.
+#include <jansson.h>
+#include <libpq-fe.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/model/status.h"
+#include "services/cli/cli.h"
+
+// Text results: this is one row for a person, not a hot path. The timeline is made by Postgres from
+// the columns.
+static const char find_sql[] =
+    "SELECT json_build_object('id', id, 'tenant', tenant_id, 'channel', channel, 'status', status, "
+    "'category', category,"
+    "  'priority', priority, 'template', template, 'template_version', template_version, "
+    "'correlation_id', correlation_id,"
+    "  'reason_code', reason_code, 'reason', reason, 'scheduled_for', scheduled_for,"
+    "  'timeline', (SELECT json_agg(json_build_object('status', s, 'at',"
+    "      to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')) ORDER BY n)"
+    "    FROM (VALUES (1, 'queued', queued_at), (2, 'scheduled', scheduled_at), (3, 'rendered', "
+    "rendered_at), (4, 'sent', sent_at),"
+    "      (5, 'delivered', delivered_at), (6, 'opened', opened_at), (7, 'clicked', clicked_at), "
+    "(8, status, ended_at))"
+    "      AS t (n, s, at) WHERE at IS NOT NULL),"
+    "  'attempts', coalesce((SELECT json_agg(json_build_object('number', attempt_number, 'vendor', "
+    "vendor, 'outcome', outcome,"
+    "      'code', code, 'enhanced_code', enhanced_code, 'reply', reply, 'vendor_message_id', "
+    "vendor_message_id,"
+    "      'was_unknown', was_unknown, 'at', to_char(finished_at AT TIME ZONE 'UTC', "
+    "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'))"
+    "      ORDER BY attempt_number) FROM history.delivery_attempts a"
+    "    WHERE a.created_at = n.created_at AND a.notification_id = n.id), '[]'))::text, status"
+    " FROM history.notifications n WHERE created_at = $1::timestamptz AND id = $2";
+
+static bool set_tenant(PGconn *conn, const char *tenant, Error *err)
+{
+    const char *params[] = {tenant};
+    PGresult *res = PQexecParams(
+        conn, "SELECT set_config('app.tenant_id', $1, false)", 1, NULL, params, NULL, NULL, 0);
+    bool ok = PQresultStatus(res) == PGRES_TUPLES_OK;
+    PQclear(res);
+    return ok || error_set(err, ERROR_TRANSIENT, "postgres: %s", PQerrorMessage(conn));
+}
+
+static PGconn *open_database(const Cli *cli, Error *err)
+{
+    if (!cli_need(cli->settings.database_url, "STENTOR_DATABASE_URL", err) ||
+        !cli_need(cli->settings.tenant, "STENTOR_TENANT", err)) {
+        return NULL;
+    }
+    PGconn *conn = PQconnectdb(cli->settings.database_url);
+    if (PQstatus(conn) != CONNECTION_OK) {
+        error_set(err, ERROR_TRANSIENT, "cannot connect to postgres: %s", PQerrorMessage(conn));
+        PQfinish(conn);
+        return NULL;
+    }
+    if (!set_tenant(conn, cli->settings.tenant, err)) {
+        PQfinish(conn);
+        return NULL;
+    }
+    return conn;
+}
+
+// NULL without an error: not there (yet).
+static PGresult *find(PGconn *conn, const char *id, Error *err)
+{
+    int64_t created_ms = 0;
+    char created[CLOCK_RFC3339_SIZE];
+    id_parse(str_from(id), "ntf_", &created_ms);
+    clock_format(created_ms * 1000, created);
+    const char *params[] = {created, id};
+    PGresult *res = PQexecParams(conn, find_sql, 2, NULL, params, NULL, NULL, 0);
+    if (PQresultStatus(res) != PGRES_TUPLES_OK) {
+        error_set(err, ERROR_TRANSIENT, "postgres: %s", PQerrorMessage(conn));
+        PQclear(res);
+        return NULL;
+    }
+    if (PQntuples(res) == 0) {
+        PQclear(res);
+        return NULL;
+    }
+    return res;
+}
+
+// Is the row as far as `wanted` (NULL: any row will do)?
+static bool is_far_enough(const PGresult *res, const char *wanted)
+{
+    Status now = STATUS_NONE;
+    Status want = STATUS_NONE;
+    return wanted == NULL ||
+           (status_from_name(str_from(PQgetvalue(res, 0, 1)), &now) &&
+            status_from_name(str_from(wanted), &want) && status_rank(now) >= status_rank(want));
+}
+
+static PGresult *wait_for(
+    PGconn *conn, const char *id, const char *wanted, int64_t timeout_s, Error *err)
+{
+    int64_t until_us = clock_mono_us() + timeout_s * 1000000;
+    for (;;) {
+        PGresult *res = find(conn, id, err);
+        bool over = wanted == NULL || clock_mono_us() > until_us;
+        if (err->kind != ERROR_NONE || (res != NULL && (is_far_enough(res, wanted) || over)) ||
+            (res == NULL && over)) {
+            return res;
+        }
+        PQclear(res);
+        nanosleep(&(struct timespec){.tv_nsec = 50 * 1000000}, NULL);
+    }
+}
+
+static void print_text(const json_t *row, const char *key)
+{
+    const char *value = json_string_value(json_object_get(row, key));
+    if (value != NULL && value[0] != '\0') {
+        printf("  %-16s %s\n", key, value);
+    }
+}
+
+static void print_attempt(const json_t *attempt)
+{
+    const char *code = json_string_value(json_object_get(attempt, "code"));
+    const char *reply = json_string_value(json_object_get(attempt, "reply"));
+    printf(
+        "  attempt %lld via %s: %s%s%s%s%s\n",
+        (long long)json_integer_value(json_object_get(attempt, "number")),
+        json_string_value(json_object_get(attempt, "vendor")),
+        json_string_value(json_object_get(attempt, "outcome")), code != NULL ? ", " : "",
+        code != NULL ? code : "", reply != NULL ? " " : "", reply != NULL ? reply : "");
+}
+
+static void print_row(const char *text)
+{
+    static const char *const shown[] = {"template", "template_version", "category",
+                                        "priority", "correlation_id",   "reason_code",
+                                        "reason"};
+    json_t *row = json_loads(text, 0, NULL);
+    printf(
+        "%s  %s\n", json_string_value(json_object_get(row, "id")),
+        json_string_value(json_object_get(row, "status")));
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        print_text(row, shown[i]);
+    }
+    size_t index;
+    json_t *step;
+    json_array_foreach(json_object_get(row, "timeline"), index, step)
+    {
+        printf(
+            "  %s  %s\n", json_string_value(json_object_get(step, "at")),
+            json_string_value(json_object_get(step, "status")));
+    }
+    json_array_foreach(json_object_get(row, "attempts"), index, step)
+    {
+        print_attempt(step);
+    }
+    json_decref(row);
+}
+
+int cmd_status(Cli *cli)
+{
+    Error err = {0};
+    const char *id = args_word(&cli->args, 0);
+    const char *wanted = args_flag(&cli->args, "wait");
+    int64_t timeout_s = 0;
+    Status ignored;
+    if (!id_parse(str_from(id), "ntf_", NULL)) {
+        error_set(
+            &err, ERROR_PERMANENT, "'%s' is not a notification id: 'ntf_' and 26 characters", id);
+        return cli_fail(&err);
+    }
+    if (wanted != NULL && !status_from_name(str_from(wanted), &ignored)) {
+        error_set(&err, ERROR_PERMANENT, "--wait '%s' is not a status", wanted);
+        return cli_fail(&err);
+    }
+    if (!args_int(&cli->args, "timeout", 30, 1, 86400, &timeout_s, &err)) {
+        return cli_fail(&err);
+    }
+    PGconn *conn = open_database(cli, &err);
+    PGresult *res = conn != NULL ? wait_for(conn, id, wanted, timeout_s, &err) : NULL;
+    int result = EXIT_DONE;
+    if (err.kind != ERROR_NONE) {
+        result = cli_fail(&err);
+    } else if (res == NULL) {
+        fprintf(
+            stderr, "stentor: '%s' is not in the history of tenant '%s' (yet)\n", id,
+            cli->settings.tenant);
+        result = EXIT_NOT_FOUND;
+    } else if (cli->json) {
+        printf("%s\n", PQgetvalue(res, 0, 0));
+    } else {
+        print_row(PQgetvalue(res, 0, 0));
+    }
+    if (res != NULL && !is_far_enough(res, wanted)) {
+        fprintf(
+            stderr, "stentor: '%s' is not '%s' after %lld s\n", id, wanted, (long long)timeout_s);
+        result = EXIT_FAILED;
+    }
+    PQclear(res);
+    PQfinish(conn);
+    return result;
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Publishing one entry of CONFIG: the way in which tenants, keys and templates reach every service.
+#pragma once
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "services/cli/session.h"
+
+typedef struct ConfigEntry {
+    const char *kind; // "tenant"
+    Str tenant;
+    Str key;
+    const ProtobufCMessage *message;
+} ConfigEntry;
+
+bool config_put(Session *session, Cli *cli, const ConfigEntry *entry, Error *err);
+// Prints {"key": value, ...} with --json, else "key  value" lines. Pairs end with NULL.
+void print_pairs(const Cli *cli, const char *const *pairs);

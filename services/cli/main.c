@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `stentor` command: finds the sub-command in one table, reads the settings, runs it.
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "common/service/options.h"
+#include "services/cli/cli.h"
+
+// clang-format off
+static const Option settings_table[] = {
+    {"STENTOR_NATS_URL",      OPTION_TEXT, offsetof(Settings, nats_url),      "nats://127.0.0.1:4222", 0, 0, false, "NATS servers, separated by commas"},
+    {"STENTOR_NATS_USER",     OPTION_TEXT, offsetof(Settings, nats_user),     "", 0, 0, false, "NATS user"},
+    {"STENTOR_NATS_PASSWORD", OPTION_TEXT, offsetof(Settings, nats_password), "", 0, 0, true,  "its password"},
+    {"STENTOR_DATABASE_URL",  OPTION_TEXT, offsetof(Settings, database_url),  "", 0, 0, true,  "Postgres connection string"},
+    {"STENTOR_API_URL",       OPTION_TEXT, offsetof(Settings, api_url),       "http://127.0.0.1:8080", 0, 0, false, "where ingest listens"},
+    {"STENTOR_API_KEY",       OPTION_TEXT, offsetof(Settings, api_key),       "", 0, 0, true,  "API key that `send` uses"},
+    {"STENTOR_TENANT",        OPTION_TEXT, offsetof(Settings, tenant),        "", 0, 0, false, "tenant that the commands speak of"},
+    {"STENTOR_HOME",          OPTION_TEXT, offsetof(Settings, home),          ".", 0, 0, false, "folder with deploy/ and migrations/"},
+};
+
+static const Command commands[] = {
+    {"up", "", 0, 0, "json", "build and start everything on this machine (deploy/local/up)", cmd_up},
+    {"down", "", 0, 0, "wipe json", "stop what `up` started\n  --wipe   forget its data too", cmd_down},
+    {"migrate", "", 0, 0, "replicas= bytes-scale-percent= ack-wait-ms= skip-nats skip-database json",
+     "bring Postgres (schemas, roles) and NATS (streams, consumers) to this version; safe to repeat\n"
+     "  --replicas N             copies of each stream, 1 (default) or 3\n"
+     "  --bytes-scale-percent N  each stream's size limit in percent of the built-in one\n"
+     "  --ack-wait-ms N          redeliver what a worker did not settle after this long (default 30000)\n"
+     "  --skip-nats, --skip-database", cmd_migrate},
+    {"send", "", 0, 0, "to= name= template= template-version= locale= var= var-json= data= category= priority= correlation-id= at= idempotency-key= json",
+     "ask for a notification over the HTTP API; prints its id\n"
+     "  --to ADDRESS --template KEY   who and which words (required)\n"
+     "  --name TEXT                   display name\n"
+     "  --var NAME=TEXT               a variable, repeatable; --var-json NAME=JSON for other types; --data FILE for all\n"
+     "  --at TIME                     RFC 3339, for later\n"
+     "  --idempotency-key TEXT        the same key and request within 24 h gives the same answer", cmd_send},
+    {"status", "ID", 1, 1, "wait= timeout= json",
+     "a notification with its timeline and attempts\n"
+     "  --wait STATUS   until it has that status (or one that ends it); --timeout S gives up (default 30)", cmd_status},
+    {"tail", "", 0, 0, "all count= every-tenant json",
+     "status events as they happen\n  --all           from the beginning of the stream\n  --count N       stop after N\n"
+     "  --every-tenant  not only the configured one", cmd_tail},
+    {"template put", "KEY", 1, 1, "subject= html= text= version= category= locale= preheader= require= partial= json",
+     "publish a template version\n"
+     "  --subject TEXT --html FILE --text FILE   the words (subject and one of both bodies are required)\n"
+     "  --version X.Y.Z                          default: one patch above the highest\n"
+     "  --require NAME[:TYPE]                    a variable that must be given, repeatable\n"
+     "  --partial NAME=FILE                      repeatable\n"
+     "  --locale TAG --category NAME --preheader TEXT", cmd_template_put},
+    {"template render", "", 0, 0, "file= data= partial= plain",
+     "render a template without a server\n  --file FILE --data FILE.json   template and variables\n"
+     "  --partial NAME=FILE            repeatable\n  --plain                        no HTML escaping", cmd_template_render},
+    {"tenant put", "TENANT", 1, 1, "name= sender= sender-name= locale= suspended json",
+     "create or change a tenant\n  --sender ADDRESS --sender-name TEXT   From of its e-mails", cmd_tenant_put},
+    {"apikey create", "", 0, 0, "name= json", "a new API key for the tenant; shown once, stored hashed", cmd_apikey_create},
+    {"inbound put", "VENDOR", 1, 1, "public-key= revoke json",
+     "the key that a vendor signs its callbacks with (vendor: sendgrid)\n  --public-key BASE64   as the vendor's console shows it", cmd_inbound_put},
+    {"doctor", "", 0, 0, "json", "check NATS, Postgres, the API and how durable this installation is", cmd_doctor},
+    {"nats-config", "", 0, 0, "passwords=", "print the authorization block for nats-server\n  --passwords FILE   lines of user=password", cmd_nats_config},
+    {"master-key", "", 0, 0, "", "print a new master key file", cmd_master_key},
+};
+// clang-format on
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+static int print_help(const char *topic)
+{
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (topic != NULL && strcmp(topic, commands[i].name) == 0) {
+            printf(
+                "usage: stentor [--config FILE] %s %s\n\n%s\n", topic, commands[i].usage,
+                commands[i].help);
+            return EXIT_DONE;
+        }
+    }
+    printf("usage: stentor [--config FILE] COMMAND ... [--json]\n\n");
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        int first_line = (int)strcspn(commands[i].help, "\n");
+        printf("  %-16s %.*s\n", commands[i].name, first_line, commands[i].help);
+    }
+    printf("\nstentor help COMMAND tells its options. Settings come from the file "
+           "($STENTOR_CONFIG) and the environment:\n");
+    Buf table;
+    buf_init(&table, 64 * 1024);
+    options_markdown(settings_table, sizeof settings_table / sizeof *settings_table, &table);
+    printf("%s", buf_c(&table));
+    buf_done(&table);
+    return topic == NULL ? EXIT_DONE : EXIT_USAGE;
+}
+
+// The longest command name that the words begin with; *ret_used is how many words it took.
+static const Command *find_command(int argc, char **argv, int *ret_used)
+{
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        const char *space = strchr(commands[i].name, ' ');
+        if (space == NULL && strcmp(argv[0], commands[i].name) == 0) {
+            *ret_used = 1;
+            return &commands[i];
+        }
+        if (space != NULL && argc > 1 &&
+            str_eq(
+                str_from(argv[0]), str_of(commands[i].name, (size_t)(space - commands[i].name))) &&
+            strcmp(argv[1], space + 1) == 0) {
+            *ret_used = 2;
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
+
+static bool load_settings(const char *config, char *program, Settings *ret, Error *err)
+{
+    static char flag[] = "--config";
+    char *with_file[] = {program, flag, (char *)(uintptr_t)config, NULL};
+    return options_load(
+        settings_table, sizeof settings_table / sizeof *settings_table, ret, config != NULL ? 3 : 1,
+        with_file, err);
+}
+
+static int run_command(
+    const Command *command, const char *config, char *program, int argc, char **argv)
+{
+    Cli cli = {0};
+    Error err = {0};
+    if (!args_parse(command, argc, argv, &cli.args, &err)) {
+        fprintf(stderr, "stentor: %s\n", err.text);
+        return EXIT_USAGE;
+    }
+    if (!load_settings(config, program, &cli.settings, &err)) {
+        return cli_fail(&err);
+    }
+    cli.json = args_has(&cli.args, "json");
+    cli.arena = arena_new(0);
+    int status = command->run(&cli);
+    arena_free(cli.arena);
+    options_free(settings_table, sizeof settings_table / sizeof *settings_table, &cli.settings);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    log_setup("stentor", LOG_WARN, false);
+    const char *config = getenv("STENTOR_CONFIG");
+    int at = 1;
+    if (argc > 2 && strcmp(argv[1], "--config") == 0) {
+        config = argv[2];
+        at = 3;
+    }
+    if (at >= argc || strcmp(argv[at], "help") == 0 || strcmp(argv[at], "--help") == 0) {
+        char topic[64] = "";
+        for (int i = at + 1; i < argc; i++) {
+            snprintf(
+                topic + strlen(topic), sizeof topic - strlen(topic), "%s%s", i > at + 1 ? " " : "",
+                argv[i]);
+        }
+        return print_help(topic[0] != '\0' ? topic : NULL);
+    }
+    int used = 0;
+    const Command *command = find_command(argc - at, argv + at, &used);
+    if (command == NULL) {
+        fprintf(stderr, "stentor: unknown command '%s' (stentor help lists them)\n", argv[at]);
+        return EXIT_USAGE;
+    }
+    return run_command(command, config, argv[0], argc - at - used, argv + at + used);
+}

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole of Stentor on free ports in a temporary folder: NATS, Postgres, a mailbox, every service, one tenant."""
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.harness.processes import BIN, HOME, SERVICES, Nats, Postgres, Service, free_port, wait_until
+from tests.harness.smtp import Mailbox
+
+TENANT = "acme"
+WELCOME_HTML = "<h1>Welcome, {{name}}!</h1>{{#if plan}}<p>Plan: {{plan}}</p>{{/if}}"
+WELCOME_TEXT = "Welcome, {{name}}!"
+
+
+class Pipeline:
+    def __init__(self, options=None, ack_wait_ms=30000, durable=False):
+        """options: environment for every service, e.g. {"STENTOR_RETRY_LADDER": "1,1"}."""
+        self.folder = Path(tempfile.mkdtemp(prefix="stentor-test-"))
+        os.chmod(self.folder, 0o755)
+        self.extra = options or {}
+        self.ack_wait_ms = ack_wait_ms
+        self.postgres = Postgres(self.folder / "pg", durable)
+        self.nats = Nats(self.folder / "nats")
+        self.mailbox = Mailbox(free_port())
+        self.api_port = free_port()
+        self.webhook_port = free_port()
+        self.services = {}
+        self.key = None
+
+    # ---- life -----------------------------------------------------------------------------------------------------------
+
+    def start(self, services=SERVICES):
+        self.mailbox.start()
+        self.postgres.start()
+        self.nats.start()
+        self.postgres.query("CREATE DATABASE stentor", database="postgres")
+        self.cli("migrate", "--ack-wait-ms", str(self.ack_wait_ms), admin=True)
+        master = self.folder / "master.key"
+        master.write_text(self.cli("master-key"))
+        for name in services:
+            self.services[name] = self.service(name).start(wait=False)
+        for service in self.services.values():
+            service.wait_ready()
+        self.demo()
+        return self
+
+    def service(self, name, instance="", **options):
+        settings = {
+            "STENTOR_NATS_URL": self.nats.url, "STENTOR_NATS_USER": f"stentor-{name}", "STENTOR_NATS_PASSWORD": "pw",
+            "STENTOR_DATABASE_URL": self.postgres.url("stentor_" + name.replace("-", "_")),
+            "STENTOR_MASTER_KEY_FILE": self.folder / "master.key", "STENTOR_INGEST_PORT": self.api_port,
+            "STENTOR_WEBHOOK_PORT": self.webhook_port, "STENTOR_SMTP_URL": f"smtp://127.0.0.1:{self.mailbox.port}",
+            "STENTOR_SMTP_TLS": "off", **self.extra, **options}
+        return Service(self.folder / "services", name, settings, instance)
+
+    def demo(self):
+        """A tenant, an API key and the template 'welcome'."""
+        html, text = self.folder / "welcome.html", self.folder / "welcome.txt"
+        html.write_text(WELCOME_HTML)
+        text.write_text(WELCOME_TEXT)
+        self.cli("tenant", "put", TENANT, "--name", "Acme", "--sender", "hello@acme.test", "--sender-name", "Acme")
+        self.cli("template", "put", "welcome", "--subject", "Welcome, {{name}}!", "--html", html, "--text", text,
+                 "--require", "name:string")
+        self.key = json.loads(self.cli("apikey", "create", "--name", "test", "--json"))["key"]
+        wait_until(lambda: self.post({}, path="/v1/notifications")[0] == 422, 20, "the API key reaching ingest")
+
+    def stop(self):
+        """Drains every service; fails when one did not end with 0 (leaks found by the sanitizer included)."""
+        statuses = {name: service.stop() for name, service in self.services.items()}
+        self.nats.stop()
+        self.postgres.stop()
+        self.mailbox.stop()
+        bad = {name: status for name, status in statuses.items() if status not in (0, None)}
+        logs = "\n".join(f"--- {name}\n{self.services[name].tail()}" for name in bad)
+        if not bad and not os.environ.get("STENTOR_TEST_KEEP"):
+            shutil.rmtree(self.folder, ignore_errors=True)
+        assert not bad, f"services that ended badly: {bad}\n{logs}"
+
+    # ---- using it -------------------------------------------------------------------------------------------------------
+
+    def run_cli(self, *words, admin=False, tenant=TENANT):
+        environment = {
+            "PATH": os.environ["PATH"], "STENTOR_HOME": str(HOME), "STENTOR_NATS_URL": self.nats.url,
+            "STENTOR_NATS_USER": "stentor-admin" if admin else "stentor-cli", "STENTOR_NATS_PASSWORD": "pw",
+            "STENTOR_DATABASE_URL": self.postgres.url("postgres" if admin else "stentor_cli"),
+            "STENTOR_API_URL": f"http://127.0.0.1:{self.api_port}", "STENTOR_API_KEY": self.key or "",
+            "STENTOR_TENANT": tenant}
+        return subprocess.run([BIN / "stentor", *map(str, words)], env=environment, capture_output=True, text=True, timeout=90)
+
+    def cli(self, *words, admin=False, tenant=TENANT):
+        done = self.run_cli(*words, admin=admin, tenant=tenant)
+        assert done.returncode == 0, f"stentor {' '.join(map(str, words))}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def post(self, body, path="/v1/notifications", headers=None, port=None):
+        """(status, headers, parsed body). `body` is JSON-able, or bytes as they are."""
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.api_port, timeout=30)
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}", **(headers or {})}
+        try:
+            connection.request("POST", path, raw, sent)
+            answer = connection.getresponse()
+            text = answer.read()
+            return answer.status, dict(answer.getheaders()), json.loads(text) if text else None
+        finally:
+            connection.close()
+
+    def send(self, to="alice@example.com", template="welcome", variables=None, **fields):
+        status, _, body = self.post({"to": to, "template": template, "variables": variables or {"name": "Alice"}, **fields})
+        assert status == 202, body
+        return body["id"]
+
+    def status(self, notification_id, wait=None, timeout=30):
+        words = ["status", notification_id, "--json"] + (["--wait", wait, "--timeout", str(timeout)] if wait else [])
+        return json.loads(self.cli(*words))
+
+    def history_count(self, where="true"):
+        return self.postgres.query(f"SELECT count(*) FROM history.notifications WHERE {where}")[0][0]

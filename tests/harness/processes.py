@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real servers and the real binaries, as small objects that can also break things: kill(), stop(), pause()."""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[2]
+BIN = Path(os.environ.get("STENTOR_BIN", HOME / "build" / "dev" / "bin"))
+SERVICES = ["ingest", "renderer", "dispatcher", "archiver", "digest-flusher", "webhook-receiver"]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_until(condition, seconds=30, what="the condition"):
+    """Polls until condition() is true and returns its value; fails with `what` otherwise."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not come true within {seconds} s")
+        time.sleep(0.05)
+
+
+class Process:
+    """One program with its log file. Sub-classes give argv(), ready() and perhaps the user."""
+
+    name = "process"
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.log = self.folder / f"{self.name}.log"
+        self.child = None
+
+    def argv(self):
+        raise NotImplementedError
+
+    def environment(self):
+        return None
+
+    def user(self):
+        return None
+
+    def ready(self):
+        return True
+
+    def start(self, wait=True):
+        with open(self.log, "ab") as log:
+            self.child = subprocess.Popen(
+                self.argv(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.environment(), user=self.user(),
+                cwd="/", start_new_session=True)
+        if wait:
+            self.wait_ready()
+        return self
+
+    def wait_ready(self, seconds=40):
+        def check():
+            if self.child.poll() is not None:
+                raise AssertionError(f"{self.name} ended with {self.child.returncode}:\n{self.tail()}")
+            return self.ready()
+        wait_until(check, seconds, f"{self.name} being ready\n{self.tail()}")
+
+    def kill(self):
+        """kill -9, as a crash."""
+        self.child.send_signal(signal.SIGKILL)
+        self.child.wait()
+
+    def stop(self, number=signal.SIGTERM, seconds=30):
+        """Asks it to end and returns its exit status."""
+        if self.child is None or self.child.poll() is not None:
+            return None if self.child is None else self.child.returncode
+        self.child.send_signal(number)
+        try:
+            return self.child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+            raise AssertionError(f"{self.name} did not end within {seconds} s of signal {number}:\n{self.tail()}") from None
+
+    def pause(self, paused=True):
+        self.child.send_signal(signal.SIGSTOP if paused else signal.SIGCONT)
+
+    def alive(self):
+        return self.child is not None and self.child.poll() is None
+
+    def tail(self, lines=25):
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+
+class Postgres(Process):
+    """A throw-away cluster; every role logs in without a password from loopback."""
+
+    name = "postgres"
+
+    def __init__(self, folder, durable=False):
+        super().__init__(folder)
+        self.port = free_port()
+        self.durable = durable
+        self.bin = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: int(p.parent.name))[-1]
+        self.data = self.folder / "data"
+
+    def user(self):
+        return "postgres" if os.getuid() == 0 else None
+
+    def start(self, wait=True):
+        if not self.data.exists():
+            if self.user():
+                shutil.chown(self.folder, self.user())
+            subprocess.run(
+                [self.bin / "initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8",
+                 "--locale=C.UTF-8", "--no-sync"],
+                check=True, user=self.user(), stdout=subprocess.DEVNULL, cwd="/")
+        super().start(wait)
+        return self
+
+    def argv(self):
+        options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "100",
+                   "fsync": "on" if self.durable else "off", "log_min_messages": "warning"}
+        return [self.bin / "postgres", "-D", self.data, "-p", str(self.port)] + [
+            word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+
+    def ready(self):
+        return subprocess.run([self.bin / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]).returncode == 0
+
+    def stop(self, number=signal.SIGINT, seconds=30):
+        return super().stop(number, seconds)
+
+    def url(self, role="postgres", database="stentor"):
+        return f"host=127.0.0.1 port={self.port} dbname={database} user={role}"
+
+    def query(self, sql, *params, role="postgres", database="stentor", tenant=None):
+        import psycopg2
+        connection = psycopg2.connect(self.url(role, database))
+        try:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                if tenant is not None:
+                    cursor.execute("SELECT set_config('app.tenant_id', %s, false)", (tenant,))
+                cursor.execute(sql, params or None)
+                return cursor.fetchall() if cursor.description else []
+        finally:
+            connection.close()
+
+
+class Nats(Process):
+    """nats-server with JetStream and the users of the topology; every password is 'pw'."""
+
+    name = "nats"
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.port = free_port()
+        self.config = self.folder / "nats.conf"
+
+    @property
+    def url(self):
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start(self, wait=True):
+        passwords = self.folder / "passwords"
+        users = ["stentor-admin", "stentor-cli", "stentor-subscriber"] + [f"stentor-{s}" for s in SERVICES]
+        passwords.write_text("".join(f"{user}=pw\n" for user in users))
+        block = subprocess.run([BIN / "stentor", "nats-config", "--passwords", passwords], check=True, capture_output=True,
+                               text=True).stdout
+        self.config.write_text(
+            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.folder}/store" }}\n{block}')
+        super().start(wait)
+        return self
+
+    def argv(self):
+        return ["nats-server", "-c", self.config]
+
+    def ready(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+            return True
+        except OSError:
+            return False
+
+
+class Service(Process):
+    """One of Stentor's services; options as keyword arguments of the environment."""
+
+    def __init__(self, folder, service, options, instance=""):
+        self.service = service
+        self.name = service + instance
+        self.options = dict(options)
+        self.admin_port = free_port()
+        super().__init__(folder)
+
+    def argv(self):
+        return [BIN / f"stentor-{self.service}"]
+
+    def environment(self):
+        fixed = {"PATH": os.environ["PATH"], "STENTOR_ADMIN_PORT": str(self.admin_port), "STENTOR_LOG_FORMAT": "json",
+                 "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
+        return {**fixed, **{name: str(value) for name, value in self.options.items()}}
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def ready(self):
+        return self.get("/readyz")[0] == 200
+
+    def metric(self, name):
+        """Sum of a metric over its labels."""
+        lines = [line for line in self.get("/metrics")[1].splitlines() if line.split("{")[0].split(" ")[0] == name]
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines)

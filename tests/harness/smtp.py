@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real SMTP server (aiosmtpd) that keeps every mail in memory and can be told what to answer."""
+import collections
+import email
+import email.policy
+import threading
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP
+
+
+class _Handler:
+    def __init__(self, mailbox):
+        self.mailbox = mailbox
+
+    async def handle_DATA(self, server, session, envelope):  # noqa: N802 (the library's name)
+        return self.mailbox.deliver(envelope)
+
+
+class Mailbox:
+    """start(), stop(); mails; answer("451 try later", times=3) for the next ones."""
+
+    def __init__(self, port):
+        self.port = port
+        self.lock = threading.Lock()
+        self.raw = []
+        self.answers = collections.deque()
+        self.controller = None
+
+    def start(self):
+        self.controller = Controller(
+            _Handler(self), hostname="127.0.0.1", port=self.port)
+        self.controller.factory = lambda: SMTP(_Handler(self), enable_SMTPUTF8=True, data_size_limit=10_000_000)
+        self.controller.start()
+        return self
+
+    def stop(self):
+        self.controller.stop()
+
+    def answer(self, reply, times=1):
+        with self.lock:
+            self.answers.extend([reply] * times)
+
+    def deliver(self, envelope):
+        with self.lock:
+            if self.answers:
+                reply = self.answers.popleft()
+                if not reply.startswith("2"):
+                    return reply
+            self.raw.append((envelope.mail_from, list(envelope.rcpt_tos), envelope.content))
+        return "250 2.0.0 kept"
+
+    def mails(self):
+        with self.lock:
+            raw = list(self.raw)
+        return [email.message_from_bytes(content, policy=email.policy.default) for _, _, content in raw]
+
+    def for_notification(self, notification_id):
+        return [mail for mail in self.mails() if notification_id in mail["Message-ID"]]
+
+    def count_by_message_id(self):
+        """Message-ID -> how often it was taken. Reads the header only: 10,000 mails are quick."""
+        counts = collections.Counter()
+        with self.lock:
+            raw = list(self.raw)
+        for _, _, content in raw:
+            head = content.split(b"\r\n\r\n", 1)[0]
+            for line in head.split(b"\r\n"):
+                if line.lower().startswith(b"message-id:"):
+                    counts[line.split(b":", 1)[1].strip().decode()] += 1
+        return counts

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input gets a clear error that names the field, or a dead letter with the reason; the pipeline goes on."""
+import json
+
+import pytest
+
+from tests.harness.pipeline import TENANT
+from tests.harness.processes import wait_until
+from tests.harness.protobuf import messages
+
+GOOD = {"to": "alice@example.com", "template": "welcome", "variables": {"name": "A"}}
+
+
+# One row a case: name, body, status, field, words of the detail.
+BAD_REQUESTS = [
+    ("not json", b'{"to": ', 400, None, "line 1"),
+    ("not utf-8", b'{"to": "a\xff@example.com", "template": "welcome"}', 400, None, "utf-8"),
+    ("neither object nor array", b'"hello"', 400, None, ""),
+    ("empty array", [], 422, None, "1"),
+    ("too many", [GOOD] * 1001, 422, None, "1000"),
+    ("no address", {"template": "welcome"}, 422, "to", ""),
+    ("not an address", {**GOOD, "to": "nobody"}, 422, "to", ""),
+    ("line break in the address", {**GOOD, "to": "a@example.com\r\nBcc: b@example.com"}, 422, "to", ""),
+    ("line break in the name", {**GOOD, "to": {"address": "a@example.com", "name": "A\r\nBcc: b@example.com"}}, 422, "to.name", ""),
+    ("long local part", {**GOOD, "to": "x" * 65 + "@example.com"}, 422, "to", "64"),
+    ("no template", {"to": "a@example.com"}, 422, "template", ""),
+    ("unknown template", {**GOOD, "template": "nothing-here"}, 422, "template", "nothing-here"),
+    ("bad template key", {**GOOD, "template": "Wel come"}, 422, "template", ""),
+    ("unknown field", {**GOOD, "tempalte": "x"}, 422, "tempalte", ""),
+    ("unknown priority", {**GOOD, "priority": "soon"}, 422, "priority", ""),
+    ("variables not an object", {**GOOD, "variables": [1]}, 422, "variables", ""),
+    ("over-long correlation id", {**GOOD, "correlation_id": "x" * 129}, 422, "correlation_id", "128"),
+    ("time that is none", {**GOOD, "scheduled_for": "tomorrow"}, 422, "scheduled_for", ""),
+    ("already expired", {**GOOD, "expires_at": "2001-01-01T00:00:00Z"}, 422, "expires_at", ""),
+    ("third of an array", [GOOD, GOOD, {**GOOD, "to": 7}], 422, "notifications[2].to", ""),
+]
+
+
+@pytest.mark.parametrize("body,status,field,words", [case[1:] for case in BAD_REQUESTS], ids=[case[0] for case in BAD_REQUESTS])
+def test_a_bad_request_is_told_what_is_wrong(pipeline, body, status, field, words):
+    answer = pipeline.post(body)
+    assert answer[0] == status, answer
+    assert answer[1]["Content-Type"] == "application/problem+json"
+    assert answer[2]["status"] == status and answer[2]["title"]
+    assert answer[2].get("field") == field
+    assert words.lower() in answer[2]["detail"].lower()
+
+
+def test_a_body_over_the_limit_is_refused(pipeline):
+    try:
+        status = pipeline.post(b'{"to": "' + b"x" * (5 * 1024 * 1024) + b'"}')[0]
+    except (BrokenPipeError, ConnectionResetError):
+        status = 413  # the server answered and closed before all of it was written
+    assert status == 413
+
+
+@pytest.mark.parametrize("key", ["", "stn_0000000000000000.0000", "nonsense", None])
+def test_a_wrong_api_key_is_refused(pipeline, key):
+    headers = {"Authorization": f"Bearer {key}"} if key is not None else {"Authorization": ""}
+    assert pipeline.post(GOOD, headers=headers)[0] == 401
+    right_id_wrong_secret = pipeline.key.split(".")[0] + "." + "0" * 64
+    assert pipeline.post(GOOD, headers={"Authorization": f"Bearer {right_id_wrong_secret}"})[0] == 401
+
+
+def test_unknown_paths_and_methods_are_told(pipeline):
+    assert pipeline.post(GOOD, path="/v1/nothing")[0] == 404
+
+
+def test_a_missing_variable_fails_with_its_name(pipeline):
+    notification = pipeline.send(variables={"plan": "gold"})
+    row = pipeline.status(notification, wait="failed")
+    assert row["reason_code"] == "missing_variable" and "'name'" in row["reason"]
+    assert pipeline.mailbox.for_notification(notification) == []
+
+
+def test_a_variable_cannot_inject_a_header(pipeline):
+    notification = pipeline.send(variables={"name": "X\r\nBcc: victim@example.com"})
+    pipeline.status(notification, wait="sent")
+    mail = pipeline.mailbox.for_notification(notification)[0]
+    assert mail["Bcc"] is None and "victim@example.com" in mail["Subject"]
+
+
+# Every subject that a worker or projector reads. `lane` streams share their code; one of each is enough.
+POISONED = ["ntf.request.normal", "ntf.rendered.normal", "ntf.deferred.retry", "evt", "ntf.inbound"]
+
+
+@pytest.mark.parametrize("payload", [b"\xff\xff\xff\xff", b"", b"\x0a\x03abc", b"x" * 100_000], ids=["garbage", "empty", "torn", "long"])
+@pytest.mark.parametrize("prefix", POISONED)
+def test_poison_becomes_a_dead_letter_and_the_pipeline_goes_on(pipeline, nats, prefix, payload):
+    subject = {"evt": f"evt.{TENANT}.notify", "ntf.inbound": "ntf.inbound.sendgrid"}.get(prefix, f"{prefix}.{TENANT}")
+    before = nats.stream_info("DEAD")["state"]["messages"]
+    ack = nats.publish(subject, payload)
+    letter = wait_until(lambda: _letter_about(pipeline, nats, before, ack), 20, "the dead letter")
+    assert letter.payload == payload and letter.reason
+    notification = pipeline.send()
+    assert pipeline.status(notification, wait="sent")["status"] == "sent"
+
+
+def _letter_about(pipeline, nats, before, ack):
+    state = nats.stream_info("DEAD")["state"]
+    for seq in range(before + 1, state["last_seq"] + 1):
+        found = nats.message("DEAD", seq=seq)
+        if found:
+            letter = messages(pipeline).DeadLetter.FromString(found[1])
+            if letter.stream == ack["stream"] and letter.stream_sequence == ack["seq"]:
+                return letter
+    return None
+
+
+def test_poison_on_status_and_config_is_passed_over(pipeline, nats):
+    nats.publish(f"ntf.status.{TENANT}.email.sent", b"\xff\xff\xff\xff")
+    nats.publish(f"cfg.template.{TENANT}.broken.1_0_0", b"\xff\xff\xff\xff")
+    nats.publish(f"cfg.apikey.{TENANT}.broken", b"\x0a")
+    notification = pipeline.send()
+    assert pipeline.status(notification, wait="sent")["status"] == "sent"
+    for service in pipeline.services.values():
+        assert service.alive() and service.ready(), service.name
+
+
+def test_a_command_with_a_bad_field_is_buried_with_its_name(pipeline, nats):
+    command = messages(pipeline).NotifyCommand(to="nobody", template="welcome")
+    before = nats.stream_info("DEAD")["state"]["messages"]
+    ack = nats.publish(f"evt.{TENANT}.notify", command.SerializeToString(), "bad-command")
+    letter = wait_until(lambda: _letter_about(pipeline, nats, before, ack), 20, "the dead letter")
+    assert letter.stage == "ingest" and "to" in letter.reason
+
+
+@pytest.mark.parametrize("words,message", [
+    (["send", "--to", "a@example.com"], "--template"),
+    (["send", "--to", "a@example.com", "--template", "welcome", "--var", "novalue"], "NAME=VALUE"),
+    (["send", "--to", "nobody", "--template", "welcome"], "field to"),
+    (["status", "ntf_short"], "not a notification id"),
+    (["frobnicate"], "unknown command"),
+    (["tenant", "put", "Not A Tenant"], "not a tenant id"),
+    (["template", "put", "x", "--subject", "{{#if}", "--text", "/dev/null"], ""),
+    (["tail", "--count", "many"], "whole number"),
+])
+def test_the_command_line_says_what_is_wrong(pipeline, words, message):
+    done = pipeline.run_cli(*words)
+    assert done.returncode in (1, 2) and message in done.stderr
+
+
+def test_a_broken_template_is_refused_with_line_and_column(pipeline, tmp_path):
+    source = tmp_path / "broken.html"
+    source.write_text("<p>\n  {{#if name}}never closed")
+    done = pipeline.run_cli("template", "put", "broken", "--subject", "x", "--html", source)
+    assert done.returncode == 1 and "line 2" in done.stderr and "--html" in done.stderr
+
+
+def test_a_status_that_is_not_there_has_its_own_exit_status(pipeline):
+    assert pipeline.run_cli("status", "ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV").returncode == 3
+    assert json.loads(pipeline.cli("doctor", "--json", admin=True))["ok"]

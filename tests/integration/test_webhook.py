@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SendGrid's signed event webhook: what it says becomes status, and only when its signature holds."""
+import base64
+import json
+import subprocess
+import time
+
+import pytest
+
+from tests.harness.pipeline import TENANT
+from tests.harness.processes import wait_until
+
+
+@pytest.fixture(scope="module")
+def signer(pipeline, tmp_path_factory):
+    """A key pair of our own; the public half is configured for the tenant as the vendor's console would show it."""
+    folder = tmp_path_factory.mktemp("sendgrid")
+    key = folder / "key.pem"
+    subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key], check=True)
+    public = subprocess.run(["openssl", "ec", "-in", key, "-pubout", "-outform", "DER"], check=True, capture_output=True).stdout
+    pipeline.cli("inbound", "put", "sendgrid", "--public-key", base64.b64encode(public).decode())
+
+    def sign(body, at=None):
+        timestamp = str(at or int(time.time()))
+        signature = subprocess.run(["openssl", "dgst", "-sha256", "-sign", key], input=timestamp.encode() + body, check=True,
+                                   capture_output=True).stdout
+        return {"X-Twilio-Email-Event-Webhook-Signature": base64.b64encode(signature).decode(),
+                "X-Twilio-Email-Event-Webhook-Timestamp": timestamp}
+
+    wait_until(lambda: post(pipeline, b"[]", sign(b"[]"))[0] == 200, 10, "the key reaching the webhook-receiver")
+    return sign
+
+
+def post(pipeline, body, headers, tenant=TENANT):
+    return pipeline.post(body, path=f"/v1/inbound/{tenant}/sendgrid", headers=headers, port=pipeline.webhook_port)
+
+
+def event(notification, kind, number, **fields):
+    return {"email": "alice@example.com", "event": kind, "sg_event_id": f"{kind}-{number}", "timestamp": int(time.time()),
+            "smtp-id": f"<{notification}@acme.test>", "sg_message_id": f"{number}.filter", **fields}
+
+
+def body_of(*events):
+    """As SendGrid writes it: CR LF between the objects and at the end."""
+    return b"[" + b",\r\n".join(json.dumps(e).encode() for e in events) + b"]\r\n"
+
+
+def test_delivered_and_open_become_status(pipeline, signer):
+    notification = pipeline.send()
+    pipeline.status(notification, wait="sent")
+    body = body_of(event(notification, "processed", 1), event(notification, "delivered", 1), event(notification, "open", 1))
+    assert post(pipeline, body, signer(body))[0] == 200
+    row = pipeline.status(notification, wait="opened")
+    assert [step["status"] for step in row["timeline"]][:3] == ["queued", "rendered", "sent"]
+    assert {step["status"] for step in row["timeline"]} == {"queued", "rendered", "sent", "delivered", "opened"}
+
+
+def test_a_bounce_ends_it_and_the_same_callback_twice_changes_nothing(pipeline, signer, nats):
+    notification = pipeline.send()
+    pipeline.status(notification, wait="sent")
+    body = body_of(event(notification, "bounce", 2, type="bounce", status="5.1.1", reason="550 5.1.1 unknown alice@example.com"))
+    assert post(pipeline, body, signer(body))[0] == 200
+    row = pipeline.status(notification, wait="bounced")
+    assert row["status"] == "bounced" and "alice@example.com" not in json.dumps(row)
+    before = nats.stream_info("STATUS")["state"]["messages"]
+    assert post(pipeline, body, signer(body))[0] == 200
+    time.sleep(1)
+    assert nats.stream_info("STATUS")["state"]["messages"] == before
+
+
+def test_a_wrong_signature_is_refused_and_nothing_is_published(pipeline, signer, nats):
+    notification = pipeline.send()
+    pipeline.status(notification, wait="sent")
+    body = body_of(event(notification, "delivered", 3))
+    headers = signer(body)
+    before = nats.stream_info("INBOUND")["state"]["messages"]
+    assert post(pipeline, body + b" ", headers)[0] == 403
+    assert post(pipeline, body, {**headers, "X-Twilio-Email-Event-Webhook-Timestamp": "1"})[0] == 403
+    assert post(pipeline, body, {})[0] == 403
+    assert post(pipeline, body, headers, tenant="nobody")[0] == 404
+    assert nats.stream_info("INBOUND")["state"]["messages"] == before
+
+
+def test_a_signed_body_that_is_not_json_is_buried(pipeline, signer, nats):
+    body = b"this is signed and not JSON"
+    before = nats.stream_info("DEAD")["state"]["messages"]
+    assert post(pipeline, body, signer(body))[0] == 200
+    wait_until(lambda: nats.stream_info("DEAD")["state"]["messages"] > before, 15, "the dead letter")
+
+
+def test_callbacks_are_taken_while_postgres_is_away(pipeline, signer):
+    notification = pipeline.send()
+    pipeline.status(notification, wait="sent")
+    pipeline.postgres.stop()
+    try:
+        body = body_of(event(notification, "delivered", 4))
+        assert post(pipeline, body, signer(body))[0] == 200
+    finally:
+        pipeline.postgres.start()
+    assert pipeline.status(notification, wait="delivered", timeout=40)["status"] == "delivered"
