@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The authorization block: what AccessSpec says in words, spelled out in NATS subjects. A user gets
+// its own inbox, its subjects, the pulls and acks (both forms: a grant that lacks the second loses
+// acks silently) of its consumers, and for the streams it reads the legacy ephemeral create, which
+// cannot name, and so cannot change, a durable consumer.
+#include "common/bus/topology.h"
+
+typedef struct List {
+    Buf *out;
+    bool first;
+} List;
+
+static void add(List *list, const char *format, Str name, Str second)
+{
+    buf_cstr(list->out, list->first ? "\"" : ", \"");
+    for (const char *p = format; *p != '\0'; p++) {
+        if (*p == '1') {
+            buf_str(list->out, name);
+        } else if (*p == '2') {
+            buf_str(list->out, second);
+        } else {
+            buf_char(list->out, *p);
+        }
+    }
+    buf_char(list->out, '"');
+    list->first = false;
+}
+
+static bool next_word(Str *rest, Str *ret)
+{
+    while (rest->len > 0 && rest->ptr[0] == ' ') {
+        *rest = str_slice(*rest, 1, rest->len);
+    }
+    return rest->len > 0 && str_split(rest, ' ', ret);
+}
+
+static void add_consumes(List *list, const AccessSpec *access)
+{
+    Str rest = str_from(access->consumes), stream;
+    char name[64];
+    while (next_word(&rest, &stream)) {
+        if (!str_to_c(stream, name, sizeof name)) {
+            continue;
+        }
+        const ConsumerSpec *consumer = topology_consumer(access->service, name);
+        if (consumer == NULL) {
+            continue; // a unit test finds such a row
+        }
+        Str durable = str_from(consumer->name);
+        add(list, "$JS.API.CONSUMER.MSG.NEXT.1.2", stream, durable);
+        add(list, "$JS.API.CONSUMER.INFO.1.2", stream, durable);
+        add(list, "$JS.ACK.1.2.>", stream, durable);
+        add(list, "$JS.ACK.*.*.1.2.>", stream, durable);
+    }
+}
+
+static void add_reads(List *list, const AccessSpec *access)
+{
+    Str rest = str_from(access->reads), stream;
+    while (next_word(&rest, &stream)) {
+        add(list, "$JS.API.STREAM.INFO.1", stream, STR_EMPTY);
+        add(list, "$JS.API.CONSUMER.CREATE.1", stream, STR_EMPTY);
+        add(list, "$JS.API.CONSUMER.MSG.NEXT.1.*", stream, STR_EMPTY);
+    }
+}
+
+static void add_publish(List *list, const AccessSpec *access)
+{
+    Str rest = str_from(access->publish), subject;
+    while (next_word(&rest, &subject)) {
+        add(list, "1", subject, STR_EMPTY);
+    }
+    add_consumes(list, access);
+    add_reads(list, access);
+}
+
+static bool is_admin(const AccessSpec *access)
+{
+    return str_eq(str_from(access->publish), STR(">"));
+}
+
+static void add_subscribe(List *list, const AccessSpec *access)
+{
+    add(list, "_INBOX.1.>", str_from(access->service), STR_EMPTY);
+    if (access->publish[0] == '\0') { // the public reader: the live status too
+        add(list, "1", STR("ntf.status.>"), STR_EMPTY);
+        add(list, "1", STR("live.status.>"), STR_EMPTY);
+    }
+}
+
+static void write_user(Buf *out, const AccessSpec *access, const char *password)
+{
+    List publish = {out, true}, subscribe = {out, true};
+    buf_cstr(out, "    { user: \"");
+    buf_cstr(out, access->service);
+    buf_cstr(out, "\", password: ");
+    buf_json(out, str_from(password));
+    if (!is_admin(access)) {
+        buf_cstr(out, "\n      permissions: {\n        publish: [");
+        add_publish(&publish, access);
+        buf_cstr(out, "]\n        subscribe: [");
+        add_subscribe(&subscribe, access);
+        buf_cstr(out, "] }");
+    }
+    buf_cstr(out, " }\n");
+}
+
+bool topology_nats_config(
+    Buf *out, const char *(*password_of)(void *ctx, const char *service), void *ctx)
+{
+    size_t count;
+    const AccessSpec *access = topology_access(&count);
+    buf_cstr(out, "authorization {\n  timeout: 5\n  users = [\n");
+    for (size_t i = 0; i < count; i++) {
+        write_user(out, &access[i], password_of(ctx, access[i].service));
+    }
+    return buf_cstr(out, "  ]\n}\n") && !out->full;
+}

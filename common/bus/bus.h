@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connection to NATS and everything published through it. nats.c's threads make one hop into
+// the loop (a locked vector and uv_async_send); all callbacks run on the loop thread. Our own thin
+// JetStream layer: why, README.md.
+#pragma once
+
+#include <uv.h>
+
+#include "common/base/arena.h"
+#include "common/base/error.h"
+
+typedef struct Bus Bus;
+
+typedef struct BusOptions {
+    const char *url;  // "nats://127.0.0.1:4222", several separated by commas
+    const char *user; // NULL or "": none
+    const char *password;
+    const char
+        *name; // "stentor-ingest/<instance>"; also the private inbox prefix: _INBOX.<service>.>
+    const char *service;     // "stentor-ingest"
+    size_t window;           // publishes waiting for their ack; 0: 4096. Beyond it they queue here
+    int publish_deadline_ms; // a publish not acknowledged by then fails TRANSIENT; 0: 10,000
+} BusOptions;
+
+// Connects in the background and for ever again; never fails for an absent server.
+Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err);
+bool bus_connected(const Bus *bus);
+// Fails what is pending with ERROR_CANCELLED, flushes, closes; then on_closed. Stop workers and
+// readers before.
+void bus_close(Bus *bus, void (*on_closed)(void *ctx), void *ctx);
+uv_loop_t *bus_loop(Bus *bus);
+// Called on every change of connection; at most 8 watchers.
+void bus_watch(Bus *bus, void (*on_change)(void *ctx, bool connected), void *ctx);
+// The first permission error the server reported, or NULL: readiness fails with it.
+const char *bus_permission_error(const Bus *bus);
+
+// ---- publishing
+// --------------------------------------------------------------------------------------------------
+
+typedef struct BusHeader {
+    const char *name;
+    Str value;
+} BusHeader;
+
+typedef struct BusOut {
+    const char *subject;
+    Str event_id; // Nats-Msg-Id: 22 characters
+    Str payload;
+    Str traceparent;          // empty: none
+    const BusHeader *headers; // further ones (CloudEvents on STATUS); NULL: none
+    size_t header_count;
+} BusOut;
+
+// err NULL: stored (acknowledged with a sequence above 0), perhaps earlier (duplicate).
+typedef void (*BusAcked)(void *ctx, const Error *err, uint64_t sequence, bool duplicate);
+
+// Publishes and awaits JetStream's ack. The message is copied before the call returns; on_acked
+// comes from the loop, exactly once. No responders, a full stream, a lost connection are tried
+// again with the same id until the deadline.
+void bus_publish(Bus *bus, const BusOut *out, BusAcked on_acked, void *ctx);
+size_t bus_pending(
+    const Bus *bus); // published or queued, and not yet acknowledged: for back-pressure
+// Core publish without an ack (acks of deliveries, pull requests).
+bool bus_send(Bus *bus, const char *subject, const char *reply, Str payload);
+// Pushes buffered bytes to the socket at the end of a batch; without it a lone write may wait a
+// millisecond.
+void bus_flush(Bus *bus);
+
+// One request, one reply, for JetStream's API. reply is valid during the call; err TRANSIENT on
+// time-out.
+typedef void (*BusReply)(void *ctx, Str reply, const Error *err);
+void bus_request(
+    Bus *bus, const char *subject, Str payload, int timeout_ms, BusReply on_reply, void *ctx);
+
+// ---- what arrives
+// ------------------------------------------------------------------------------------------------
+
+// A message of a stream, as workers and readers hand it on. Slices live in the batch's arena.
+typedef struct BusMessage {
+    Str subject;
+    Str payload;
+    Str event_id; // Nats-Msg-Id
+    Str traceparent;
+    const char *stream; // static, from the topology
+    uint64_t sequence;
+    int64_t stored_at_us;
+    uint32_t delivered; // 1 for the first time
+} BusMessage;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// A service's copy of CONFIG: reads cfg.> from the beginning into the service's own memory and
+// follows it live, so a change reaches every replica within a second. Not stored: the stream keeps
+// the last message of each subject for ever.
+#pragma once
+
+#include "common/bus/reader.h"
+
+typedef struct ConfigMirror ConfigMirror;
+
+// One entry changed. kind, tenant, key are the subject's tokens (key may hold dots when it has
+// several tokens). Return false with PERMANENT for an entry that cannot be read: it is logged and
+// passed over.
+typedef bool (*ConfigChanged)(
+    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err);
+
+ConfigMirror *config_mirror_new(Bus *bus, ConfigChanged on_changed, void *ctx);
+bool config_mirror_ready(const ConfigMirror *mirror); // everything there at the start has been read
+void config_mirror_free(ConfigMirror *mirror, void (*on_freed)(void *ctx), void *ctx);

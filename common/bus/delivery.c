@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verdicts: what becomes of a delivery. An answer is sent once, when the delivery is settled and
+// everything emitted for it is stored or has failed.
+//
+// Killed between the last output's ack and the input's ack: the input comes again, its outputs are
+// published again with the same ids (duplicates); nothing is lost. Killed between a dead letter's
+// ack and the input's: the same, the letter's id is derived from stream and sequence.
+// (worker_nats_test: an_unsettled_delivery_comes_again, buried_once_only)
+#include <assert.h>
+#include <stdio.h>
+
+#include "common/base/log.h"
+#include "common/bus/bury.h"
+#include "common/bus/worker_internal.h"
+
+enum { AGAIN_MIN_MS = 1000, AGAIN_MAX_MS = 60000 };
+
+static DeliveryState *state_of(Delivery *delivery)
+{
+    return (DeliveryState *)delivery;
+}
+
+// ---- the answer
+// --------------------------------------------------------------------------------------------------------
+
+static int again_delay(uint32_t delivered)
+{
+    uint32_t shift = delivered > 0 ? delivered - 1 : 0;
+    return shift >= 6 ? AGAIN_MAX_MS : AGAIN_MIN_MS << shift;
+}
+
+static void send_again(Worker *w, DeliveryState *d, int delay_ms)
+{
+    char text[64];
+    int len = delay_ms <= 0 ? snprintf(text, sizeof text, "-NAK")
+                            : snprintf(text, sizeof text, "-NAK {\"delay\":%d000000}", delay_ms);
+    bus_send(w->bus, natsMsg_GetReply(d->nats), NULL, str_of(text, (size_t)len));
+    w->stats.again++;
+}
+
+static void unlink_batch(Worker *w, Batch *batch)
+{
+    *(batch->previous != NULL ? &batch->previous->next : &w->batches) = batch->next;
+    if (batch->next != NULL) {
+        batch->next->previous = batch->previous;
+    }
+    batch->next = w->done;
+    w->done = batch;
+    bus_again(w->bus);
+}
+
+static void answer(DeliveryState *d)
+{
+    Batch *batch = d->batch;
+    Worker *w = batch->worker;
+    if (d->verdict == VERDICT_AGAIN) {
+        send_again(w, d, d->delay_ms);
+    } else if (d->emit_failed) {
+        send_again(w, d, again_delay(d->public.message.delivered));
+    } else {
+        bus_send(w->bus, natsMsg_GetReply(d->nats), NULL, STR("+ACK"));
+        w->stats.acked++;
+        w->stats.buried += d->verdict == VERDICT_BURY ? 1 : 0;
+    }
+    natsMsg_Destroy(d->nats);
+    d->nats = NULL;
+    w->in_flight--;
+    if (--batch->open == 0) {
+        unlink_batch(w, batch);
+    }
+}
+
+static void answer_if_ready(DeliveryState *d)
+{
+    if (d->verdict != VERDICT_NONE && d->emits == 0) {
+        answer(d);
+    }
+}
+
+// ---- outputs
+// -----------------------------------------------------------------------------------------------------------
+
+static void note_emitted(DeliveryState *d, const Error *err)
+{
+    d->emits--;
+    d->emit_failed = d->emit_failed || err != NULL;
+    if (err != NULL && err->kind == ERROR_PERMANENT) {
+        LOG(LOG_ERROR, "an output cannot be published",
+            log_text("stream", d->public.message.stream),
+            log_int("sequence", (int64_t)d->public.message.sequence), log_error(err));
+    }
+    answer_if_ready(d);
+}
+
+static void on_publish_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
+{
+    (void)sequence;
+    (void)duplicate;
+    note_emitted(ctx, err);
+}
+
+void delivery_emit(Delivery *delivery, const BusOut *out)
+{
+    DeliveryState *d = state_of(delivery);
+    assert(d->verdict == VERDICT_NONE);
+    d->emits++;
+    bus_publish(d->batch->worker->bus, out, on_publish_acked, d);
+}
+
+// ---- dead letters
+// ------------------------------------------------------------------------------------------------------
+
+static void bury(DeliveryState *d, const Error *err)
+{
+    const BusMessage *message = &d->public.message;
+    const char *stage = d->batch->worker->options.stage;
+    BusOut out;
+    LOG(LOG_WARN, "input buried", log_text("stream", message->stream),
+        log_int("sequence", (int64_t)message->sequence), log_text("error", err->text));
+    if (bury_pack(message, stage != NULL ? stage : "unknown", err->text, d->public.arena, &out)) {
+        delivery_emit(&d->public, &out);
+        d->verdict = VERDICT_BURY;
+    } else {
+        d->verdict = VERDICT_AGAIN; // cannot happen by size; losing it would be worse
+        d->delay_ms = AGAIN_MAX_MS;
+    }
+}
+
+// ---- verdicts
+// ----------------------------------------------------------------------------------------------------------
+
+void delivery_settle(Delivery *delivery, const Error *err)
+{
+    DeliveryState *d = state_of(delivery);
+    assert(d->verdict == VERDICT_NONE && "settled twice");
+    switch (err == NULL ? ERROR_NONE : err->kind) {
+    case ERROR_NONE:
+    case ERROR_CONFLICT:
+        d->verdict = VERDICT_ACK;
+        break;
+    case ERROR_PERMANENT:
+        bury(d, err);
+        break;
+    case ERROR_TRANSIENT:
+    case ERROR_CONFIG:
+        d->verdict = VERDICT_AGAIN;
+        d->delay_ms = again_delay(delivery->message.delivered);
+        break;
+    case ERROR_CANCELLED:
+        d->verdict = VERDICT_AGAIN;
+        break;
+    }
+    answer_if_ready(d);
+}
+
+void delivery_again(Delivery *delivery, int delay_ms)
+{
+    DeliveryState *d = state_of(delivery);
+    assert(d->verdict == VERDICT_NONE && "settled twice");
+    d->verdict = VERDICT_AGAIN;
+    d->delay_ms = delay_ms;
+    answer_if_ready(d);
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hop: the one way from nats.c's threads into the loop: a locked vector, and uv_async_send only
+// when it was empty. It outlives the link: each connection and subscription holds a reference until
+// nats.c says that its last callback ran.
+#pragma once
+
+#include <nats/nats.h>
+#include <uv.h>
+
+#include "common/base/str.h"
+
+typedef enum HopKind {
+    HOP_MESSAGE,
+    HOP_DISCONNECTED,
+    HOP_RECONNECTED,
+    HOP_CLOSED,
+    HOP_ERROR
+} HopKind;
+
+typedef struct HopItem {
+    natsMsg *message; // HOP_MESSAGE only
+    HopKind kind;
+    unsigned generation; // of the connections; an event of an earlier one is stale
+} HopItem;
+
+typedef struct Hop Hop;
+
+enum {
+    HOP_ITEMS_MAX = 1 << 20
+}; // beyond it messages are dropped, as on a broken connection; pulls keep it far below
+
+Hop *hop_new(uv_async_t *async);
+Hop *hop_ref(Hop *hop);
+void hop_unref(Hop *hop);
+void hop_push(Hop *hop, HopItem item);                 // any thread; takes the message
+HopItem *hop_take(Hop *hop, size_t *ret_count);        // loop thread; valid until the next hop_take
+void hop_permission_error(Hop *hop, const char *text); // any thread; the first one stays
+bool hop_get_permission_error(Hop *hop, char *out, size_t size);
+void hop_shut(Hop *hop); // nothing arrives any more: the async handle is about to close

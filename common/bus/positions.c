@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/bus/positions.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+// schema is the program's own constant; it is checked because it becomes SQL.
+static void check_schema(const char *schema)
+{
+    assert(schema[0] != '\0' && strlen(schema) <= 40);
+    assert(strspn(schema, "abcdefghijklmnopqrstuvwxyz_") == strlen(schema));
+}
+
+static void name_statement(
+    Positions *p, int slot, DbStatement *ret, const char *schema, const char *verb)
+{
+    snprintf(
+        p->names[slot], sizeof p->names[slot], "positions_%s_%.32s_%.32s", verb, schema,
+        p->projection);
+    *ret = (DbStatement){.name = p->names[slot], .sql = p->sql[slot]};
+}
+
+void positions_init(
+    Positions *out, const char *schema, const char *projection, const char *const *streams)
+{
+    check_schema(schema);
+    *out = (Positions){.projection = projection};
+    for (; *streams != NULL; streams++) {
+        assert(out->count < POSITIONS_MAX);
+        out->at[out->count++].stream = *streams;
+    }
+    snprintf(
+        out->sql[0], sizeof out->sql[0],
+        "SELECT stream, sequence, stream_created_at FROM %s.positions WHERE projection = $1::text",
+        schema);
+    // A twin that inserted first: the primary key refuses.
+    snprintf(
+        out->sql[1], sizeof out->sql[1],
+        "INSERT INTO %s.positions (projection, stream, sequence, stream_created_at) "
+        "SELECT $1::text, m.stream, m.sequence, m.created "
+        "FROM unnest($2::text[], $3::int8[], $4::timestamptz[]) AS m (stream, sequence, created)",
+        schema);
+    // A twin that moved it: CASE without ELSE is NULL, and the column refuses NULL.
+    snprintf(
+        out->sql[2], sizeof out->sql[2],
+        "UPDATE %s.positions AS p SET sequence = CASE WHEN p.sequence = m.expected THEN m.sequence "
+        "END "
+        "FROM unnest($2::text[], $3::int8[], $4::int8[]) AS m (stream, sequence, expected) "
+        "WHERE p.projection = $1::text AND p.stream = m.stream RETURNING p.sequence",
+        schema);
+    name_statement(out, 0, &out->load, schema, "load");
+    name_statement(out, 1, &out->insert, schema, "insert");
+    name_statement(out, 2, &out->update, schema, "update");
+}
+
+void positions_add_load(Positions *p, DbTxn *txn)
+{
+    db_text(db_txn_add(txn, &p->load, NULL), str_from(p->projection));
+}
+
+static int find_row(const PGresult *rows, const char *stream)
+{
+    for (int row = 0; row < db_rows(rows); row++) {
+        if (str_eq(db_get_text(rows, row, 0), str_from(stream))) {
+            return row;
+        }
+    }
+    return -1;
+}
+
+void positions_read(Positions *p, const PGresult *rows)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        int row = find_row(rows, p->at[i].stream);
+        p->at[i].known = row >= 0;
+        p->at[i].stored = row >= 0 ? (uint64_t)db_get_int(rows, row, 1) : 0;
+        p->at[i].created_us = row >= 0 ? db_get_time(rows, row, 2) : 0;
+        p->at[i].folded = p->at[i].stored;
+    }
+}
+
+bool positions_moved(const Positions *p, const PGresult *rows)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        int row = find_row(rows, p->at[i].stream);
+        if ((row >= 0 ? (uint64_t)db_get_int(rows, row, 1) : 0) != p->at[i].stored) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool moves(const Position *at, bool known)
+{
+    return at->known == known && at->folded > at->stored;
+}
+
+static size_t count_moves(const Positions *p, bool known)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        count += moves(&p->at[i], known) ? 1 : 0;
+    }
+    return count;
+}
+
+static void add_statement(Positions *p, DbTxn *txn, bool known)
+{
+    DbParams *params = db_txn_add(txn, known ? &p->update : &p->insert, &p->update_index);
+    db_text(params, str_from(p->projection));
+    DbArray *streams = db_array(params, DB_TEXT);
+    DbArray *sequences = db_array(params, DB_I64);
+    DbArray *last = db_array(params, known ? DB_I64 : DB_TIME);
+    for (size_t i = 0; i < p->count; i++) {
+        const Position *at = &p->at[i];
+        if (!moves(at, known)) {
+            continue;
+        }
+        db_push_text(streams, str_from(at->stream));
+        db_push_int(sequences, (int64_t)at->folded);
+        if (known) {
+            db_push_int(last, (int64_t)at->stored);
+        } else {
+            db_push_time(last, at->created_us);
+        }
+    }
+}
+
+void positions_add_moves(Positions *p, DbTxn *txn)
+{
+    p->updates = count_moves(p, true);
+    if (count_moves(p, false) > 0) {
+        add_statement(p, txn, false);
+    }
+    if (p->updates > 0) {
+        add_statement(p, txn, true);
+    }
+}
+
+bool positions_all_moved(const Positions *p, const DbTxn *txn)
+{
+    return p->updates == 0 || (size_t)db_rows(db_txn_result(txn, p->update_index)) == p->updates;
+}
+
+void positions_commit(Positions *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        Position *at = &p->at[i];
+        at->known = at->known || at->folded > at->stored;
+        at->stored = at->folded;
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far each stream of a projection was folded: the rows of <schema>.positions and the statements
+// that move them. Moving is the fence: a transaction in which somebody else moved a position
+// meanwhile is refused by Postgres.
+#pragma once
+
+#include "common/db/db.h"
+
+enum { POSITIONS_MAX = 16 };
+
+typedef struct Position {
+    const char *stream;
+    uint64_t stored; // committed; 0: nothing yet
+    uint64_t folded;
+    int64_t created_us; // of the stream that the sequence belongs to
+    bool known;         // has a row
+} Position;
+
+typedef struct Positions {
+    const char *projection;
+    Position at[POSITIONS_MAX];
+    size_t count;
+    char names[3][96];
+    char sql[3][512];
+    DbStatement load, insert, update;
+    size_t updates; // rows that the last positions_add_moves must update
+    int update_index;
+} Positions;
+
+// streams is NULL-terminated; all strings must live as long as *out.
+void positions_init(
+    Positions *out, const char *schema, const char *projection, const char *const *streams);
+void positions_add_load(Positions *p, DbTxn *txn);       // the transaction's first statement
+void positions_read(Positions *p, const PGresult *rows); // its result: stored, known, created_us
+bool positions_moved(
+    const Positions *p, const PGresult *rows);      // somebody else did, as its result says
+void positions_add_moves(Positions *p, DbTxn *txn); // stored -> folded where they differ
+bool positions_all_moved(const Positions *p, const DbTxn *txn); // false: a row is gone
+void positions_commit(Positions *p);                            // stored = folded

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Projector: the other way to read. Streams folded into Postgres rows, with the sequences stored in
+// the same transaction. One active per projection by advisory lock; stand-bys take over. The
+// transaction moves the stored sequence from where this process last saw it and fails when somebody
+// else moved it: a late twin cannot write. Needs a table <schema>.positions (projection text,
+// stream text, sequence bigint, stream_created_at timestamptz).
+#pragma once
+
+#include "common/bus/bus.h"
+#include "common/db/db.h"
+
+typedef struct Projector Projector;
+
+typedef struct ProjectorOptions {
+    const char *name;           // "history"; also the lock's name
+    const char *schema;         // where positions is
+    const char *const *streams; // NULL-terminated, at most 16
+    const char *database_url;   // for the lock's own connection
+    DbPool *pool;
+    size_t flush_max; // fold at most this many events into one transaction; 0: 2000
+    int flush_ms;     // and wait at most this long; 0: 20
+} ProjectorOptions;
+
+typedef struct ProjectorHandlers {
+    // Fold one event into memory. The arena lives until the flush is committed. An event that
+    // cannot be read: PERMANENT: it is logged, counted and buried (ntf.dead.<name>.<tenant>), and
+    // the projection goes on.
+    bool (*fold)(void *ctx, const BusMessage *message, Arena *arena, Error *err);
+    // Add statements for everything folded since the last successful flush; called again with a new
+    // transaction when the first could not be committed.
+    void (*write)(void *ctx, DbTxn *txn);
+    // The flush is committed: forget what was folded. txn is NULL when what was folded was dropped
+    // without being written (the lock was lost, another one moved the sequence): forget it just the
+    // same, it is read and folded again.
+    void (*committed)(void *ctx, DbTxn *txn);
+} ProjectorHandlers;
+
+Projector *projector_new(
+    Bus *bus, const ProjectorOptions *options, const ProjectorHandlers *handlers, void *ctx);
+void projector_stop(
+    Projector *projector, void (*on_stopped)(void *ctx), void *ctx); // flushes what is folded first
+void projector_free(Projector *projector);
+bool projector_active(const Projector *projector);
+const char *projector_failure(
+    const Projector *projector); // NULL, or why it stands still (stream made anew ...)
+uint64_t projector_lag(const Projector *projector);

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a read goes: STREAM.INFO (is it still the same stream, is the start still there) ->
+// CONSUMER.CREATE (ephemeral, no acks, in memory) -> pulls. A gap in the consumer's sequence,
+// silence, a lost consumer or a new connection begin again from the last sequence handed over + 1,
+// so nothing is skipped and nothing comes twice. There is no state on the server that matters, and
+// none here: the caller stores the sequence. (reader_nats_test: resumes_after_the_server_restarted)
+#include "common/bus/reader.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/bus/bus_internal.h"
+#include "common/bus/topology.h"
+
+enum { BATCH_DEFAULT = 512, RETRY_MS = 500, INACTIVE_S = 60, CONFIG_MAX = 768 };
+
+typedef enum ReaderState {
+    READER_WAITING,
+    READER_ASKING,
+    READER_CREATING,
+    READER_READING,
+    READER_FAILED
+} ReaderState;
+
+typedef struct Held {
+    natsMsg *message;
+    AckSubject ack;
+} Held;
+
+struct Reader {
+    Bus *bus;
+    ReaderOptions options;
+    const StreamSpec *spec; // NULL: a stream of somebody else
+    char *stream;
+    char *filter;
+    ReaderHandlers handlers;
+    void *ctx;
+    Endpoint endpoint;
+    ReaderState state;
+    int64_t retry_at_ms;
+    uint64_t next;          // the first sequence not handed over yet
+    uint64_t next_consumer; // the consumer sequence that must come next
+    uint64_t end;           // the stream's last sequence at the start
+    int64_t created_us;
+    uint64_t lag;
+    bool caught_up, told;
+    bool paused;
+    bool freeing;
+    size_t asked;
+    int64_t heard_ms;
+    Held *held; // batch_max: pulls never ask for more than is free here
+    BusMessage *messages;
+    size_t held_count;
+    void (*on_freed)(void *ctx);
+    void *freed_ctx;
+};
+
+// ---- beginning again
+// ---------------------------------------------------------------------------------------------------
+
+static void restart(Reader *r, int64_t after_ms)
+{
+    if (r->state == READER_FAILED) {
+        return;
+    }
+    r->state = READER_WAITING;
+    r->retry_at_ms = bus_now_ms(r->bus) + after_ms;
+    r->endpoint.consumer[0] = '\0'; // what it still delivers is nobody's
+    r->asked = 0;
+    bus_forget_requests(r->bus, r);
+    bus_again(r->bus);
+}
+
+static void fail(Reader *r, const Error *err)
+{
+    r->state = READER_FAILED;
+    r->endpoint.consumer[0] = '\0';
+    r->handlers.on_failed(r->ctx, err);
+}
+
+// false: retried or failed already. `root` holds JetStream's answer.
+static bool accept_answer(Reader *r, json_t *root, const char *what)
+{
+    enum { STREAM_NOT_FOUND = 10059 };
+    json_t *error = json_object_get(root, "error");
+    if (root != NULL && error == NULL) {
+        return true;
+    }
+    const char *text = json_string_value(json_object_get(error, "description"));
+    int code = (int)json_integer_value(json_object_get(error, "err_code"));
+    if (code == STREAM_NOT_FOUND) {
+        Error err;
+        error_set(
+            &err, ERROR_PERMANENT, "there is no stream '%s' (HINT: run 'stentor migrate')",
+            r->stream);
+        fail(r, &err);
+        return false;
+    }
+    LOG(LOG_DEBUG, "reader tries again", log_text("stream", r->stream), log_text("step", what),
+        log_text("error", text != NULL ? text : "no answer"));
+    restart(r, RETRY_MS);
+    return false;
+}
+
+static json_t *parse(Str reply, const Error *err)
+{
+    return err == NULL ? json_loadb(reply.ptr, reply.len, 0, NULL) : NULL;
+}
+
+// ---- CONSUMER.CREATE
+// -----------------------------------------------------------------------------------------------------
+
+static void handle_created(Reader *r, Str reply, const Error *err)
+{
+    json_t *root = parse(reply, err);
+    if (accept_answer(r, root, "consumer")) {
+        const char *name = json_string_value(json_object_get(root, "name"));
+        r->lag = (uint64_t)json_integer_value(json_object_get(root, "num_pending"));
+        if (name == NULL ||
+            !str_to_c(str_from(name), r->endpoint.consumer, sizeof r->endpoint.consumer)) {
+            restart(r, RETRY_MS);
+        } else {
+            r->state = READER_READING;
+            r->next_consumer = 1;
+            r->heard_ms = bus_now_ms(r->bus);
+            r->caught_up = r->caught_up || r->lag == 0;
+            bus_again(r->bus);
+        }
+    }
+    json_decref(root);
+}
+
+static void on_consumer_created(void *ctx, Str reply, const Error *err)
+{
+    handle_created(ctx, reply, err);
+}
+
+static json_t *describe_consumer(const Reader *r)
+{
+    json_t *config = json_pack(
+        "{s:s, s:s, s:I, s:b, s:I, s:i}", "ack_policy", "none", "deliver_policy",
+        "by_start_sequence", "opt_start_seq", (json_int_t)(r->next > 0 ? r->next : 1),
+        "mem_storage", 1, "inactive_threshold", (json_int_t)INACTIVE_S * 1000000000, "num_replicas",
+        1);
+    if (r->filter != NULL) {
+        json_object_set_new(config, "filter_subject", json_string(r->filter));
+    }
+    return json_pack("{s:s, s:o}", "stream_name", r->stream, "config", config);
+}
+
+static void create_consumer(Reader *r)
+{
+    char subject[160], body[CONFIG_MAX];
+    json_t *request = describe_consumer(r);
+    size_t len = json_dumpb(request, body, sizeof body, JSON_COMPACT);
+    json_decref(request);
+    if (len == 0 || len > sizeof body) {
+        Error err;
+        error_set(&err, ERROR_CONFIG, "reader of '%s': the filter is too long", r->stream);
+        fail(r, &err);
+        return;
+    }
+    // The legacy form: the server names it, so this right cannot touch another consumer.
+    snprintf(subject, sizeof subject, "$JS.API.CONSUMER.CREATE.%s", r->stream);
+    r->state = READER_CREATING;
+    bus_request(r->bus, subject, str_of(body, len), API_TIMEOUT_MS, on_consumer_created, r);
+}
+
+// ---- STREAM.INFO
+// ---------------------------------------------------------------------------------------------------------
+
+typedef struct StreamState {
+    int64_t created_us;
+    uint64_t first, last;
+    bool last_per_subject;
+} StreamState;
+
+static bool read_stream(const json_t *root, StreamState *ret)
+{
+    const char *created = json_string_value(json_object_get(root, "created"));
+    json_t *state = json_object_get(root, "state");
+    json_t *config = json_object_get(root, "config");
+    if (created == NULL || state == NULL || !clock_parse(str_from(created), &ret->created_us)) {
+        return false;
+    }
+    ret->first = (uint64_t)json_integer_value(json_object_get(state, "first_seq"));
+    ret->last = (uint64_t)json_integer_value(json_object_get(state, "last_seq"));
+    ret->last_per_subject =
+        json_integer_value(json_object_get(config, "max_msgs_per_subject")) == 1;
+    return true;
+}
+
+// Never continue in silence where something is missing.
+static bool check_stream(const Reader *r, const StreamState *s, Error *err)
+{
+    int64_t expected = r->created_us != 0 ? r->created_us : r->options.expect_created_us;
+    if (expected != 0 && expected != s->created_us) {
+        char then[CLOCK_RFC3339_SIZE], now[CLOCK_RFC3339_SIZE];
+        clock_format(expected, then);
+        clock_format(s->created_us, now);
+        return error_set(
+            err, ERROR_CONFIG,
+            "stream '%s' was made anew (%s, the stored sequence is of %s) (HINT: stentor rebuild)",
+            r->stream, now, then);
+    }
+    if (r->next > s->last + 1) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "stream '%s' ends at %llu, before the stored sequence %llu (HINT: its end was lost; "
+            "stentor audit, then stentor rebuild)",
+            r->stream, (unsigned long long)s->last, (unsigned long long)r->next - 1);
+    }
+    if (r->next > 1 && s->first > r->next && !s->last_per_subject) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "stream '%s' begins at %llu, but %llu was not read yet (HINT: it is past its age; "
+            "stentor rebuild from the archive)",
+            r->stream, (unsigned long long)s->first, (unsigned long long)r->next);
+    }
+    return true;
+}
+
+static void handle_info(Reader *r, Str reply, const Error *request_err)
+{
+    StreamState s = {0};
+    Error err;
+    json_t *root = parse(reply, request_err);
+    bool usable = accept_answer(r, root, "stream");
+    if (usable && !read_stream(root, &s)) {
+        restart(r, RETRY_MS);
+        usable = false;
+    }
+    json_decref(root);
+    if (!usable) {
+        return;
+    }
+    if (!check_stream(r, &s, &err)) {
+        fail(r, &err);
+        return;
+    }
+    bool first_time = r->created_us == 0;
+    r->created_us = s.created_us;
+    if (first_time) {
+        r->end = s.last;
+        r->next = r->options.only_new ? s.last + 1 : r->next;
+        r->caught_up = r->next > s.last || s.first > s.last;
+    }
+    create_consumer(r);
+}
+
+static void on_stream_info(void *ctx, Str reply, const Error *err)
+{
+    handle_info(ctx, reply, err);
+}
+
+static void ask_stream(Reader *r)
+{
+    char subject[160];
+    snprintf(subject, sizeof subject, "$JS.API.STREAM.INFO.%s", r->stream);
+    r->state = READER_ASKING;
+    bus_request(r->bus, subject, STR_EMPTY, API_TIMEOUT_MS, on_stream_info, r);
+}
+
+// ---- reading
+// -------------------------------------------------------------------------------------------------------------
+
+static void pull(Reader *r)
+{
+    if (r->state != READER_READING || r->paused || r->freeing || !bus_connected(r->bus)) {
+        return;
+    }
+    size_t used = r->asked + r->held_count;
+    size_t room = used < r->options.batch_max ? r->options.batch_max - used : 0;
+    if (room == 0 || (r->asked > 0 && room < (r->options.batch_max + 1) / 2)) {
+        return;
+    }
+    if (endpoint_pull(r->bus, &r->endpoint, room)) {
+        r->heard_ms = bus_now_ms(r->bus);
+        r->asked += room;
+    }
+}
+
+static void handle_delivery(Reader *r, natsMsg *message, const AckSubject *ack)
+{
+    r->heard_ms = bus_now_ms(r->bus);
+    r->asked -= r->asked > 0 ? 1 : 0;
+    bool in_order = ack->consumer_sequence == r->next_consumer && ack->stream_sequence >= r->next;
+    if (r->state != READER_READING || !in_order || r->held_count >= r->options.batch_max) {
+        natsMsg_Destroy(message);
+        restart(r, 0); // something between was lost
+        return;
+    }
+    r->next_consumer++;
+    r->next = ack->stream_sequence + 1; // what is held is handed over by this reader for certain
+    r->held[r->held_count++] = (Held){message, *ack};
+}
+
+static void on_delivery(void *ctx, natsMsg *message, const AckSubject *ack)
+{
+    handle_delivery(ctx, message, ack);
+}
+
+static void handle_status(Reader *r, int code, int64_t unfilled)
+{
+    r->heard_ms = bus_now_ms(r->bus);
+    if (code == 100) {
+        return;
+    }
+    size_t left = unfilled >= 0 && (size_t)unfilled < r->asked ? (size_t)unfilled : r->asked;
+    r->asked -= left;
+    if (code != 404 && code != 408) {
+        restart(r, RETRY_MS); // the consumer is gone, or nobody answers
+    }
+}
+
+static void on_pull_status(void *ctx, int code, const char *text, int64_t unfilled)
+{
+    (void)text;
+    handle_status(ctx, code, unfilled);
+}
+
+static void hand_over(Reader *r)
+{
+    size_t count = r->held_count;
+    for (size_t i = 0; i < count; i++) {
+        bus_message_fill(&r->messages[i], r->held[i].message, &r->held[i].ack);
+        r->messages[i].stream = r->spec != NULL ? r->spec->name : r->stream;
+    }
+    const AckSubject *last = &r->held[count - 1].ack;
+    r->lag = last->pending;
+    r->caught_up = r->caught_up || last->stream_sequence >= r->end || last->pending == 0;
+    r->held_count = 0;
+    r->handlers.on_messages(r->ctx, r->messages, count);
+    for (size_t i = 0; i < count; i++) {
+        natsMsg_Destroy(r->held[i].message);
+    }
+}
+
+static void on_bus_freed(Reader *r)
+{
+    void (*on_freed)(void *) = r->on_freed;
+    void *ctx = r->freed_ctx;
+    endpoint_remove(r->bus, &r->endpoint);
+    bus_forget_requests(r->bus, r);
+    for (size_t i = 0; i < r->held_count; i++) {
+        natsMsg_Destroy(r->held[i].message);
+    }
+    free(r->held);
+    free(r->messages);
+    free(r->stream);
+    free(r->filter);
+    free(r);
+    on_freed(ctx);
+}
+
+static bool run_turn(Reader *r)
+{
+    if (r->freeing) {
+        on_bus_freed(r);
+        return true;
+    }
+    if (r->state == READER_WAITING && bus_connected(r->bus) &&
+        bus_now_ms(r->bus) >= r->retry_at_ms) {
+        ask_stream(r);
+    }
+    if (r->held_count > 0 && !r->paused) {
+        hand_over(r);
+    }
+    if (r->caught_up && !r->told && !r->freeing && r->held_count == 0) {
+        r->told = true;
+        r->handlers.on_caught_up(r->ctx);
+    }
+    pull(r);
+    return r->freeing;
+}
+
+static bool on_turn(void *ctx)
+{
+    return run_turn(ctx);
+}
+
+static void on_tick(void *ctx, int64_t now_ms)
+{
+    Reader *r = ctx;
+    if (r->state == READER_READING && r->asked > 0 && now_ms - r->heard_ms > PULL_SILENCE_MS) {
+        restart(r, 0);
+    }
+}
+
+static void on_link(void *ctx, bool connected)
+{
+    (void)connected;
+    restart(ctx, 0);
+}
+
+// ---- life
+// ----------------------------------------------------------------------------------------------------------------
+
+Reader *reader_new(
+    Bus *bus, const ReaderOptions *options, const ReaderHandlers *handlers, void *ctx)
+{
+    static const EndpointHandlers endpoint = {
+        on_delivery, on_pull_status, on_turn, on_tick, on_link};
+    Reader *r = xcalloc(1, sizeof *r);
+    r->bus = bus;
+    r->options = *options;
+    r->options.batch_max = options->batch_max > 0 ? options->batch_max : BATCH_DEFAULT;
+    r->handlers = *handlers;
+    r->ctx = ctx;
+    r->stream = xstrdup(options->stream);
+    r->filter = options->filter != NULL ? xstrdup(options->filter) : NULL;
+    r->spec = topology_stream(options->stream);
+    r->next = options->only_new ? 0 : options->start_sequence;
+    r->held = xcalloc(r->options.batch_max, sizeof *r->held);
+    r->messages = xcalloc(r->options.batch_max, sizeof *r->messages);
+    r->endpoint.stream = str_from(r->stream);
+    endpoint_add(bus, &r->endpoint, &endpoint, r);
+    bus_again(bus);
+    return r;
+}
+
+void reader_pause(Reader *reader, bool paused)
+{
+    reader->paused = paused;
+    bus_again(reader->bus);
+}
+
+int64_t reader_stream_created_us(const Reader *reader)
+{
+    return reader->created_us;
+}
+
+uint64_t reader_lag(const Reader *reader)
+{
+    return reader->lag + reader->held_count;
+}
+
+void reader_free(Reader *reader, void (*on_freed)(void *ctx), void *ctx)
+{
+    reader->freeing = true;
+    reader->on_freed = on_freed;
+    reader->freed_ctx = ctx;
+    bus_again(reader->bus);
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reader: the ordered, unacknowledged read under projectors and the copies of CONFIG. An own
+// ephemeral consumer (AckNone, memory) from a sequence on; a gap, a lost consumer or a reconnect
+// makes a new one from the last sequence + 1.
+#pragma once
+
+#include "common/bus/bus.h"
+
+typedef struct Reader Reader;
+
+typedef struct ReaderOptions {
+    const char *stream;
+    const char *filter;        // NULL: the whole stream
+    uint64_t start_sequence;   // the first wanted; 0 or 1: from the beginning
+    bool only_new;             // from now on (tail); start_sequence is ignored
+    int64_t expect_created_us; // the stream's creation time that the stored sequence belongs to; 0:
+                               // not known yet
+    size_t batch_max;          // 0: 512
+} ReaderOptions;
+
+typedef struct ReaderHandlers {
+    // Messages in order of their sequence, in an arena that lives during the call.
+    void (*on_messages)(void *ctx, const BusMessage *messages, size_t count);
+    // Once, when everything that was in the stream at the start has been handed over (at once for
+    // an empty stream).
+    void (*on_caught_up)(void *ctx);
+    // The read cannot go on: CONFIG when the stream was made anew since, or the sequence is past
+    // its age; PERMANENT when there is no such stream. Transient trouble is not told: the reader
+    // tries again.
+    void (*on_failed)(void *ctx, const Error *err);
+} ReaderHandlers;
+
+Reader *reader_new(
+    Bus *bus, const ReaderOptions *options, const ReaderHandlers *handlers, void *ctx);
+void reader_pause(
+    Reader *reader, bool paused); // while paused at most batch_max more messages arrive
+int64_t reader_stream_created_us(
+    const Reader *reader);                 // 0 before the first message or on_caught_up
+uint64_t reader_lag(const Reader *reader); // messages known to wait
+void reader_free(Reader *reader, void (*on_freed)(void *ctx), void *ctx);

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/bus/topology.h"
+
+#include <stdio.h>
+
+enum { DAY_S = 86400 };
+
+#define MIB ((int64_t)1024 * 1024)
+#define GIB ((int64_t)1024 * MIB)
+
+// Retention by age is the rule; max_bytes is the disk's protection and never smaller than a day at
+// the planned size. A full working stream refuses, so that its publisher holds back; STATUS, the
+// public log, drops its oldest instead.
+// clang-format off
+static const StreamSpec streams[] = {
+    {"REQUEST_CRITICAL",  "ntf.request.critical.*",  30 * DAY_S, 2 * GIB, 0, true,  NULL},
+    {"REQUEST_HIGH",      "ntf.request.high.*",      30 * DAY_S, 4 * GIB, 0, true,  NULL},
+    {"REQUEST_NORMAL",    "ntf.request.normal.*",    30 * DAY_S, 8 * GIB, 0, true,  NULL},
+    {"REQUEST_LOW",       "ntf.request.low.*",       30 * DAY_S, 8 * GIB, 0, true,  NULL},
+    {"RENDERED_CRITICAL", "ntf.rendered.critical.*",  3 * DAY_S, 1 * GIB, 0, true,  NULL},
+    {"RENDERED_HIGH",     "ntf.rendered.high.*",      3 * DAY_S, 2 * GIB, 0, true,  NULL},
+    {"RENDERED_NORMAL",   "ntf.rendered.normal.*",    3 * DAY_S, 4 * GIB, 0, true,  NULL},
+    {"RENDERED_LOW",      "ntf.rendered.low.*",       3 * DAY_S, 4 * GIB, 0, true,  NULL},
+    {"STATUS",            "ntf.status.>",            30 * DAY_S, 8 * GIB, 0, false, "live.status.>"},
+    {"DEFERRED",          "ntf.deferred.>",          30 * DAY_S, 4 * GIB, 0, true,  NULL},
+    {"INBOUND",           "ntf.inbound.>",           30 * DAY_S, 4 * GIB, 0, true,  NULL},
+    {"CONFIG",            "cfg.>",                            0, 1 * GIB, 1, true,  NULL},
+    {"DEAD",              "ntf.dead.>",              90 * DAY_S, 2 * GIB, 0, true,  NULL},
+    {"EVENTS",            "evt.>",                    7 * DAY_S, 4 * GIB, 0, true,  NULL},
+};
+
+static const ConsumerSpec consumers[] = {
+    {"REQUEST_CRITICAL",  "renderer",         "stentor-renderer",         30, 8192},
+    {"REQUEST_HIGH",      "renderer",         "stentor-renderer",         30, 8192},
+    {"REQUEST_NORMAL",    "renderer",         "stentor-renderer",         30, 8192},
+    {"REQUEST_LOW",       "renderer",         "stentor-renderer",         30, 8192},
+    {"RENDERED_CRITICAL", "dispatcher",       "stentor-dispatcher",       30, 8192},
+    {"RENDERED_HIGH",     "dispatcher",       "stentor-dispatcher",       30, 8192},
+    {"RENDERED_NORMAL",   "dispatcher",       "stentor-dispatcher",       30, 8192},
+    {"RENDERED_LOW",      "dispatcher",       "stentor-dispatcher",       30, 8192},
+    {"DEFERRED",          "digest-flusher",   "stentor-digest-flusher",   30, 8192},
+    {"INBOUND",           "webhook-receiver", "stentor-webhook-receiver", 30, 8192},
+    {"EVENTS",            "ingest",           "stentor-ingest",           30, 8192},
+};
+
+#define REQUESTS "REQUEST_CRITICAL REQUEST_HIGH REQUEST_NORMAL REQUEST_LOW"
+#define RENDEREDS "RENDERED_CRITICAL RENDERED_HIGH RENDERED_NORMAL RENDERED_LOW"
+
+static const AccessSpec access_table[] = {
+    {"stentor-ingest",           "ntf.request.> ntf.deferred.> ntf.status.> ntf.dead.>",
+     "EVENTS", "CONFIG STATUS"},
+    {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.>",
+     REQUESTS, "CONFIG"},
+    {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.>",
+     RENDEREDS, "CONFIG"},
+    {"stentor-webhook-receiver", "ntf.inbound.> ntf.status.> ntf.dead.>",
+     "INBOUND", "CONFIG"},
+    {"stentor-digest-flusher",   "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.>",
+     "DEFERRED", "CONFIG"},
+    {"stentor-archiver",         "ntf.dead.>",
+     "", "CONFIG STATUS " REQUESTS},
+    {"stentor-cli",              "cfg.> evt.> ntf.dead.> $JS.API.INFO",
+     "", "CONFIG STATUS DEFERRED INBOUND DEAD EVENTS " REQUESTS " " RENDEREDS},
+    {"stentor-subscriber",       "", "", "STATUS"},
+    {"stentor-admin",            ">", "", ""},
+};
+// clang-format on
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+const StreamSpec *topology_streams(size_t *ret_count)
+{
+    *ret_count = COUNT(streams);
+    return streams;
+}
+
+const ConsumerSpec *topology_consumers(size_t *ret_count)
+{
+    *ret_count = COUNT(consumers);
+    return consumers;
+}
+
+const AccessSpec *topology_access(size_t *ret_count)
+{
+    *ret_count = COUNT(access_table);
+    return access_table;
+}
+
+const StreamSpec *topology_stream(const char *name)
+{
+    for (size_t i = 0; i < COUNT(streams); i++) {
+        if (str_eq(str_from(streams[i].name), str_from(name))) {
+            return &streams[i];
+        }
+    }
+    return NULL;
+}
+
+const ConsumerSpec *topology_consumer(const char *service, const char *stream)
+{
+    for (size_t i = 0; i < COUNT(consumers); i++) {
+        bool same_service = str_eq(str_from(consumers[i].service), str_from(service)) ||
+                            str_eq(str_from(consumers[i].name), str_from(service));
+        if (same_service && str_eq(str_from(consumers[i].stream), str_from(stream))) {
+            return &consumers[i];
+        }
+    }
+    return NULL;
+}
+
+const char *topology_lane_stream(const char *stage, Priority lane)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", stage, priority_stream_suffix(lane));
+    const StreamSpec *spec = topology_stream(name);
+    return spec != NULL ? spec->name : "";
+}

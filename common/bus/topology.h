@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one table of the bus: every stream, every durable consumer, and what each service may publish
+// and subscribe. `stentor migrate` makes or checks the streams and consumers; `stentor nats-config`
+// prints the users' permissions.
+#pragma once
+
+#include "common/base/buf.h"
+#include "common/model/enums.h"
+
+typedef struct StreamSpec {
+    const char *name;        // "REQUEST_NORMAL"
+    const char *subjects;    // "ntf.request.normal.*"
+    int64_t max_age_s;       // 0: for ever
+    int64_t max_bytes;       // scaled by the option STENTOR_STREAM_BYTES_SCALE
+    int64_t max_per_subject; // 0: no limit; 1: last per subject
+    bool discard_new;        // a full stream refuses (back-pressure) instead of dropping its oldest
+    const char *republish;   // destination of RePublish or NULL
+} StreamSpec;
+
+typedef struct ConsumerSpec {
+    const char *stream;
+    const char *name;    // durable; one per reading service
+    const char *service; // who reads it
+    int32_t ack_wait_s;  // default; option STENTOR_ACK_WAIT_MS of migrate overrides
+    int32_t max_ack_pending;
+} ConsumerSpec;
+
+typedef struct AccessSpec {
+    const char *service;  // also the NATS user's name: "stentor-ingest"
+    const char *publish;  // space-separated subjects beside acks, pulls and readers' consumer calls
+    const char *consumes; // space-separated streams read by a durable consumer (worker)
+    const char *reads;    // space-separated streams read in order (reader, projector)
+} AccessSpec;
+
+const StreamSpec *topology_streams(size_t *ret_count);
+const ConsumerSpec *topology_consumers(size_t *ret_count);
+const AccessSpec *topology_access(size_t *ret_count);
+const StreamSpec *topology_stream(const char *name);                            // NULL: unknown
+const ConsumerSpec *topology_consumer(const char *service, const char *stream); // NULL: unknown
+
+// Names of the lanes' streams: topology_lane_stream("REQUEST", PRIORITY_LOW) is "REQUEST_LOW".
+// Static strings.
+const char *topology_lane_stream(const char *stage, Priority lane);
+
+// Subjects. Each writes at most 160 bytes with NUL and is the only place that spells the subject.
+// What is no tenant or no word of its set becomes "unknown": foreign text never adds a token.
+enum { SUBJECT_SIZE = 160 };
+void subject_request(char out[SUBJECT_SIZE], Priority lane, Str tenant);
+void subject_rendered(char out[SUBJECT_SIZE], Priority lane, Str tenant);
+void subject_status(char out[SUBJECT_SIZE], Str tenant, Channel channel, Status status);
+void subject_deferred(char out[SUBJECT_SIZE], const char *reason, Str tenant);
+void subject_inbound(char out[SUBJECT_SIZE], const char *vendor);
+// An unreadable tenant becomes "unknown".
+void subject_dead(char out[SUBJECT_SIZE], const char *stage, Str tenant);
+// A dot in the key parts two tokens: "welcome.1_0_0". At most CONFIG_KEY_MAX bytes of the key are
+// used.
+enum { CONFIG_KEY_MAX = 96 };
+void subject_config(char out[SUBJECT_SIZE], const char *kind, Str tenant, Str key);
+
+// The authorization block of a nats-server configuration: one user per AccessSpec with just its
+// subjects. password_of(ctx, service) gives each user's password.
+bool topology_nats_config(
+    Buf *out, const char *(*password_of)(void *ctx, const char *service), void *ctx);

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Worker: one of the two ways to read. A durable pull consumer with explicit acks, any number of
+// replicas. Batch in, batch out: the handler gets up to batch_max deliveries at once, does its work
+// for all of them together, emits what follows from each, and settles each. An input is acked only
+// after everything emitted for it is stored.
+#pragma once
+
+#include "common/bus/bus.h"
+#include "common/bus/topology.h"
+
+typedef struct Worker Worker;
+
+typedef struct Delivery {
+    BusMessage message;
+    Arena *arena; // the batch's: freed when the last delivery of the batch is settled and acked
+    void *user;   // the handler's own
+} Delivery;
+
+typedef struct WorkerOptions {
+    const ConsumerSpec *consumer;
+    size_t batch_max;     // deliveries handed over at once; 0: 256
+    int batch_wait_ms;    // a batch closes after this long even when not full; 0: 2
+    size_t in_flight_max; // deliveries not yet settled; pulling pauses there; 0: 1024
+    const char *stage;    // the token in ntf.dead.<stage>.<tenant>
+} WorkerOptions;
+
+// Called on the loop with 1..batch_max deliveries. The array itself lives in the batch's arena.
+typedef void (*WorkerHandler)(void *ctx, Delivery **deliveries, size_t count);
+
+Worker *worker_new(Bus *bus, const WorkerOptions *options, WorkerHandler handler, void *ctx);
+void worker_start(Worker *worker);
+// No new batches; what was pulled and not handed over goes back at once; on_stopped when all handed
+// over are settled.
+void worker_stop(Worker *worker, void (*on_stopped)(void *ctx), void *ctx);
+void worker_free(Worker *worker, void (*on_freed)(void *ctx), void *ctx);
+void worker_pause(Worker *worker, bool paused); // back-pressure from what the handler feeds
+size_t worker_in_flight(const Worker *worker);
+
+// An output of this input: published now, awaited before the input's ack. May be called until the
+// settle.
+void delivery_emit(Delivery *delivery, const BusOut *out);
+// The verdict, once per delivery, from the error's kind:
+//   NULL or CONFLICT  ack, once all that was emitted is stored (if that fails: redelivery)
+//   TRANSIENT         nak with a delay that grows with the deliveries (1 s .. 60 s)
+//   PERMANENT         bury: a DeadLetter on ntf.dead.<stage>.<tenant>, then ack
+//   CONFIG            as TRANSIENT
+//   CANCELLED         nak at once: another replica or the next process takes it
+void delivery_settle(Delivery *delivery, const Error *err);
+// Give it back and see it again after delay_ms (someone else's claim is still alive, its template
+// is not here yet).
+void delivery_again(Delivery *delivery, int delay_ms);
+
+typedef struct WorkerStats {
+    uint64_t received, acked, again, buried, redelivered;
+} WorkerStats;
+const WorkerStats *worker_stats(const Worker *worker);

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What worker.c (inflow) and delivery.c (verdicts) share.
+#pragma once
+
+#include "common/bus/bus_internal.h"
+#include "common/bus/worker.h"
+
+typedef enum WorkerState {
+    WORKER_NEW,
+    WORKER_RUNNING,
+    WORKER_STOPPING,
+    WORKER_STOPPED
+} WorkerState;
+
+typedef struct Batch Batch;
+
+typedef enum Verdict { VERDICT_NONE, VERDICT_ACK, VERDICT_BURY, VERDICT_AGAIN } Verdict;
+
+typedef struct DeliveryState {
+    Delivery public; // first: the handler's pointer is ours
+    Batch *batch;
+    natsMsg *nats; // NULL once answered
+    int64_t renewed_ms;
+    uint32_t emits; // not yet stored
+    int delay_ms;
+    bool emit_failed;
+    Verdict verdict;
+} DeliveryState;
+
+struct Batch {
+    Worker *worker;
+    Arena *arena;
+    DeliveryState *deliveries;
+    size_t count;
+    size_t open; // not yet answered
+    Batch *next, *previous;
+};
+
+typedef struct Arrived {
+    natsMsg *message;
+    AckSubject ack;
+    int64_t at_ms;
+} Arrived;
+
+typedef struct Waiting {
+    Arrived *at; // a ring
+    size_t first, count, cap;
+} Waiting;
+
+struct Worker {
+    Bus *bus;
+    WorkerOptions options;
+    const ConsumerSpec *spec;
+    WorkerHandler handler;
+    void *handler_ctx;
+    Endpoint endpoint;
+    uv_timer_t timer;
+    WorkerState state;
+    bool paused;
+    bool wait_over;
+    bool complained;
+    bool asking_consumer;
+    bool missing; // the consumer was asked for and not found
+    bool freeing;
+    Waiting waiting;
+    size_t asked; // requested of the server and not delivered yet
+    size_t in_flight;
+    int64_t heard_ms;
+    int64_t pull_after_ms;
+    int64_t ask_after_ms;
+    int64_t ack_wait_ms; // 0: not known yet
+    int64_t renewed_ms;
+    Batch *batches; // with something open
+    Batch *done;    // freed in the next turn: the handler may still be looking at them
+    WorkerStats stats;
+    void (*on_stopped)(void *ctx);
+    void *stopped_ctx;
+    void (*on_freed)(void *ctx);
+    void *freed_ctx;
+};

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server with the generated authorization block: what each user may and may not do.
+#include "bus_tools.h"
+#include "common/bus/config_mirror.h"
+#include "common/bus/worker.h"
+
+static Rig rig;
+static Server server;
+
+static const char *password_of(void *ctx, const char *service)
+{
+    (void)ctx;
+    return str_eq(str_from(service), STR("stentor-admin")) ? "admin-secret" : "secret";
+}
+
+static int open_rig(void **state)
+{
+    (void)state;
+    Buf config;
+    buf_init(&config, 256 * 1024);
+    assert_true(topology_nats_config(&config, password_of, NULL));
+    server_init(&server);
+    snprintf(server.config, sizeof server.config, "%s/nats.conf", server.folder);
+    FILE *file = fopen(server.config, "w");
+    assert_non_null(file);
+    fwrite(config.ptr, 1, config.len, file);
+    fclose(file);
+    buf_done(&config);
+    server_start(&server);
+    rig_open(&rig, NULL);
+    rig.bus = rig_bus(&rig, server.url, "stentor-admin", "admin-secret");
+    rig_apply(&rig, 0);
+    return 0;
+}
+
+static int close_rig(void **state)
+{
+    (void)state;
+    rig_close(&rig);
+    server_done(&server);
+    return 0;
+}
+
+static Acks publish_as(Bus *bus, const char *subject, bool wait)
+{
+    static int number;
+    static Acks acks;
+    char id[24];
+    memset(&acks, 0, sizeof acks);
+    snprintf(id, sizeof id, "id%d", number++);
+    bus_publish(
+        bus, &(BusOut){.subject = subject, .event_id = str_from(id), .payload = STR("x")}, on_acks,
+        &acks);
+    if (wait) {
+        WAIT(&rig, acks.stored == 1);
+    } else {
+        pass_ms(&rig, 200);
+    }
+    return acks;
+}
+
+// The connection is the service's own; a refusal shows as its permission error.
+static void assert_refused(const char *service, const char *subject)
+{
+    Bus *bus = rig_bus(&rig, server.url, service, "secret");
+    assert_int_equal(publish_as(bus, subject, false).stored, 0);
+    const char *text = bus_permission_error(bus);
+    if (text == NULL || strstr(text, subject) == NULL) {
+        fail_msg("%s may publish on %s", service, subject);
+    }
+    rig_close_bus(&rig, bus);
+}
+
+static void assert_allowed(const char *service, const char *subject)
+{
+    Bus *bus = rig_bus(&rig, server.url, service, "secret");
+    assert_int_equal(publish_as(bus, subject, true).stored, 1);
+    assert_null(bus_permission_error(bus));
+    rig_close_bus(&rig, bus);
+}
+
+static void services_publish_what_is_theirs(void **state)
+{
+    (void)state;
+    assert_allowed("stentor-ingest", "ntf.request.normal.acme");
+    assert_allowed("stentor-renderer", "ntf.rendered.low.acme");
+    assert_allowed("stentor-dispatcher", "ntf.status.acme.email.sent");
+    assert_allowed("stentor-dispatcher", "cfg.suppression.acme.x");
+    assert_allowed("stentor-webhook-receiver", "ntf.inbound.sendgrid");
+    assert_allowed("stentor-digest-flusher", "ntf.rendered.low.acme");
+    assert_allowed("stentor-cli", "cfg.template.acme.welcome");
+}
+
+static void services_publish_nothing_else(void **state)
+{
+    (void)state;
+    assert_refused("stentor-ingest", "cfg.template.acme.welcome");
+    assert_refused("stentor-ingest", "ntf.rendered.normal.acme");
+    assert_refused("stentor-renderer", "ntf.request.normal.acme");
+    assert_refused("stentor-dispatcher", "cfg.template.acme.welcome");
+    assert_refused("stentor-archiver", "ntf.status.acme.email.sent");
+    assert_refused("stentor-subscriber", "ntf.status.acme.email.sent");
+    assert_refused("stentor-cli", "ntf.request.normal.acme");
+}
+
+static void services_cannot_administer(void **state)
+{
+    (void)state;
+    assert_refused("stentor-ingest", "$JS.API.STREAM.DELETE.STATUS");
+    assert_refused("stentor-renderer", "$JS.API.CONSUMER.DURABLE.CREATE.REQUEST_LOW.renderer");
+    assert_refused("stentor-archiver", "$JS.API.CONSUMER.DELETE.REQUEST_LOW.renderer");
+    assert_refused("stentor-subscriber", "$JS.API.CONSUMER.MSG.NEXT.REQUEST_LOW.renderer");
+    assert_refused("stentor-subscriber", "$JS.API.STREAM.INFO.CONFIG");
+}
+
+// The grant for readers is the legacy create, which must not be able to name a durable.
+static void a_reader_cannot_change_a_durable_consumer(void **state)
+{
+    (void)state;
+    Bus *bus = rig_bus(&rig, server.url, "stentor-archiver", "secret");
+    rig.done = false;
+    bus_request(
+        bus, "$JS.API.CONSUMER.CREATE.REQUEST_LOW",
+        STR("{\"stream_name\":\"REQUEST_LOW\",\"config\":{\"durable_name\":\"renderer\",\"ack_"
+            "policy\":\"none\"}}"),
+        3000, on_rig_reply, &rig);
+    WAIT_FLAG(&rig, rig.done);
+    assert_non_null(strstr(rig.reply, "\"error\""));
+    rig_close_bus(&rig, bus);
+    assert_non_null(strstr(
+        rig_ask(&rig, "$JS.API.CONSUMER.INFO.REQUEST_LOW.renderer", ""),
+        "\"ack_policy\":\"explicit\""));
+}
+
+static void settle_all(void *ctx, Delivery **deliveries, size_t count)
+{
+    size_t *seen = ctx;
+    *seen += count;
+    for (size_t i = 0; i < count; i++) {
+        delivery_settle(deliveries[i], NULL);
+    }
+}
+
+static void a_worker_pulls_and_acks_with_its_rights(void **state)
+{
+    (void)state;
+    size_t seen = 0;
+    publish_many(&rig, "ntf.request.normal.acme", "m", 20);
+    Bus *bus = rig_bus(&rig, server.url, "stentor-renderer", "secret");
+    WorkerOptions options = {.consumer = topology_consumer("stentor-renderer", "REQUEST_NORMAL")};
+    Worker *worker = worker_new(bus, &options, settle_all, &seen);
+    worker_start(worker);
+    WAIT(&rig, seen >= 20);
+    pass_ms(&rig, 100);
+    assert_non_null(strstr(
+        rig_ask(&rig, "$JS.API.CONSUMER.INFO.REQUEST_NORMAL.renderer", ""),
+        "\"num_ack_pending\":0"));
+    assert_null(bus_permission_error(bus));
+    rig.done = false;
+    worker_free(worker, on_rig_done, &rig);
+    WAIT_FLAG(&rig, rig.done);
+    rig_close_bus(&rig, bus);
+}
+
+static bool note_change(
+    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    (void)kind, (void)tenant, (void)key, (void)message, (void)err;
+    (*(size_t *)ctx)++;
+    return true;
+}
+
+static void every_service_reads_config_with_its_rights(void **state)
+{
+    (void)state;
+    static const char *const services[] = {"stentor-ingest",
+                                           "stentor-renderer",
+                                           "stentor-dispatcher",
+                                           "stentor-webhook-receiver",
+                                           "stentor-digest-flusher",
+                                           "stentor-archiver",
+                                           "stentor-cli"};
+    publish_many(&rig, "cfg.template.acme.r", "cfg-r", 1);
+    for (size_t i = 0; i < sizeof services / sizeof services[0]; i++) {
+        size_t changes = 0;
+        Bus *bus = rig_bus(&rig, server.url, services[i], "secret");
+        ConfigMirror *mirror = config_mirror_new(bus, note_change, &changes);
+        WAIT(&rig, config_mirror_ready(mirror));
+        assert_true(changes > 0);
+        assert_null(bus_permission_error(bus));
+        rig.done = false;
+        config_mirror_free(mirror, on_rig_done, &rig);
+        WAIT_FLAG(&rig, rig.done);
+        rig_close_bus(&rig, bus);
+    }
+}
+
+static void one_users_inbox_is_closed_to_others(void **state)
+{
+    (void)state;
+    Error err;
+    BusOptions options = {
+        .url = server.url,
+        .user = "stentor-subscriber",
+        .password = "secret",
+        .service = "stentor-ingest"};
+    Bus *bus = bus_open(&rig.loop, &options, &err);
+    WAIT(&rig, bus_permission_error(bus) != NULL);
+    assert_non_null(strstr(bus_permission_error(bus), "_INBOX.stentor-ingest."));
+    rig_close_bus(&rig, bus);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(services_publish_what_is_theirs),
+        cmocka_unit_test(services_publish_nothing_else),
+        cmocka_unit_test(services_cannot_administer),
+        cmocka_unit_test(a_reader_cannot_change_a_durable_consumer),
+        cmocka_unit_test(a_worker_pulls_and_acks_with_its_rights),
+        cmocka_unit_test(every_service_reads_config_with_its_rights),
+        cmocka_unit_test(one_users_inbox_is_closed_to_others),
+    };
+    return cmocka_run_group_tests(tests, open_rig, close_rig);
+}

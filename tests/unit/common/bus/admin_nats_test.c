@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bus_tools.h"
+
+typedef struct Steps {
+    size_t created, updated, present, differs;
+    char differs_text[256];
+    bool done;
+    Error error;
+} Steps;
+
+static Rig rig;
+
+static void note_step(void *ctx, const char *what, const char *result)
+{
+    Steps *steps = ctx;
+    steps->created += strcmp(result, "created") == 0 ? 1 : 0;
+    steps->updated += strcmp(result, "updated") == 0 ? 1 : 0;
+    steps->present += strcmp(result, "present") == 0 ? 1 : 0;
+    if (strncmp(result, "differs", 7) == 0) {
+        steps->differs++;
+        snprintf(steps->differs_text, sizeof steps->differs_text, "%s %s", what, result);
+    }
+}
+
+static void note_done(void *ctx, const Error *err)
+{
+    Steps *steps = ctx;
+    steps->done = true;
+    steps->error = err != NULL ? *err : (Error){0};
+}
+
+static Steps apply(TopologyOptions options)
+{
+    static Steps steps;
+    memset(&steps, 0, sizeof steps);
+    topology_apply(rig.bus, &options, note_step, note_done, &steps);
+    WAIT_FLAG(&rig, steps.done);
+    return steps;
+}
+
+static const TopologyOptions usual = {.replicas = 1, .bytes_scale = 0.005};
+
+static size_t total(void)
+{
+    size_t streams, consumers;
+    topology_streams(&streams);
+    topology_consumers(&consumers);
+    return streams + consumers;
+}
+
+static int open_rig(void **state)
+{
+    (void)state;
+    rig_open(&rig, getenv("STENTOR_TEST_NATS_URL"));
+    rig_fresh(&rig, 0);
+    return 0;
+}
+
+static int close_rig(void **state)
+{
+    (void)state;
+    rig_close(&rig);
+    return 0;
+}
+
+static void everything_is_made(void **state)
+{
+    (void)state;
+    rig_ask(&rig, "$JS.API.STREAM.DELETE.STATUS", "");
+    rig_ask(&rig, "$JS.API.STREAM.DELETE.EVENTS", "");
+    Steps steps = apply(usual);
+    assert_int_equal(steps.error.kind, ERROR_NONE);
+    assert_int_equal(steps.created, 3); // and the consumer of EVENTS
+    if (steps.differs > 0) {
+        fail_msg("%s", steps.differs_text);
+    }
+}
+
+static void a_second_time_changes_nothing(void **state)
+{
+    (void)state;
+    Steps steps = apply(usual);
+    if (steps.differs > 0) {
+        fail_msg("%s", steps.differs_text);
+    }
+    assert_int_equal(steps.present, total());
+}
+
+static void a_changed_option_is_updated(void **state)
+{
+    (void)state;
+    TopologyOptions options = usual;
+    options.ack_wait_ms = 5000;
+    options.duplicate_window_s = 60;
+    Steps steps = apply(options);
+    assert_int_equal(steps.error.kind, ERROR_NONE);
+    assert_int_equal(steps.updated, total());
+    assert_non_null(strstr(
+        rig_ask(&rig, "$JS.API.CONSUMER.INFO.EVENTS.ingest", ""), "\"ack_wait\":5000000000"));
+}
+
+static void what_the_server_refuses_is_told_with_its_name(void **state)
+{
+    (void)state;
+    TopologyOptions options = usual;
+    options.replicas = 3; // one server cannot
+    rig_ask(&rig, "$JS.API.STREAM.DELETE.REQUEST_CRITICAL", "");
+    Steps steps = apply(options);
+    assert_int_equal(steps.error.kind, ERROR_CONFIG);
+    assert_non_null(strstr(steps.error.text, "stream REQUEST_CRITICAL: "));
+}
+
+static void config_keeps_the_last_of_each_subject(void **state)
+{
+    (void)state;
+    publish_many(&rig, "cfg.template.acme.a", "c", 5);
+    assert_int_equal(rig_count(&rig, "CONFIG"), 1);
+}
+
+static void status_is_republished_live(void **state)
+{
+    (void)state;
+    rig_ask(&rig, "$JS.API.STREAM.CREATE.LIVE", "{\"name\":\"LIVE\",\"subjects\":[\"live.>\"]}");
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 2);
+    WAIT(&rig, rig_count(&rig, "LIVE") == 2);
+    rig_ask(&rig, "$JS.API.STREAM.DELETE.LIVE", "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(everything_is_made),
+        TEST(a_second_time_changes_nothing),
+        TEST(a_changed_option_is_updated),
+        TEST(what_the_server_refuses_is_told_with_its_name),
+        TEST(config_keeps_the_last_of_each_subject),
+        TEST(status_is_republished_live),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bus_tools.h"
+#include "common/bus/reader.h"
+
+typedef struct Seen {
+    uint64_t sequences[20000];
+    size_t count;
+    size_t caught_up_at;
+    bool caught_up, failed;
+    Error error;
+} Seen;
+
+static Rig rig;
+
+static void note_messages(void *ctx, const BusMessage *messages, size_t count)
+{
+    Seen *seen = ctx;
+    for (size_t i = 0; i < count; i++) {
+        seen->sequences[seen->count++] = messages[i].sequence;
+    }
+}
+
+static void note_caught_up(void *ctx)
+{
+    Seen *seen = ctx;
+    seen->caught_up = true;
+    seen->caught_up_at = seen->count;
+}
+
+static void note_failed(void *ctx, const Error *err)
+{
+    Seen *seen = ctx;
+    seen->failed = true;
+    seen->error = *err;
+}
+
+static const ReaderHandlers handlers = {note_messages, note_caught_up, note_failed};
+
+static Reader *read_from(Rig *on, Seen *seen, uint64_t start, int64_t created_us)
+{
+    memset(seen, 0, sizeof *seen);
+    return reader_new(
+        on->bus,
+        &(ReaderOptions){
+            .stream = "STATUS", .start_sequence = start, .expect_created_us = created_us},
+        &handlers, seen);
+}
+
+static void end(Rig *on, Reader *reader)
+{
+    on->done = false;
+    reader_free(reader, on_rig_done, on);
+    WAIT_FLAG(on, on->done);
+}
+
+static void assert_in_order(const Seen *seen, uint64_t first)
+{
+    for (size_t i = 0; i < seen->count; i++) {
+        assert_int_equal(seen->sequences[i], first + i);
+    }
+}
+
+static int open_rig(void **state)
+{
+    (void)state;
+    rig_open(&rig, getenv("STENTOR_TEST_NATS_URL"));
+    rig_fresh(&rig, 0);
+    return 0;
+}
+
+static int close_rig(void **state)
+{
+    (void)state;
+    rig_close(&rig);
+    return 0;
+}
+
+static void everything_comes_in_order_and_then_what_is_new(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 3000);
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.caught_up);
+    assert_int_equal(seen.caught_up_at, 3000);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 100);
+    WAIT(&rig, seen.count == 3100);
+    assert_in_order(&seen, 1);
+    assert_int_equal(reader_lag(reader), 0);
+    end(&rig, reader);
+}
+
+static void a_read_resumes_from_a_sequence(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 100);
+    Reader *reader = read_from(&rig, &seen, 61, 0);
+    WAIT(&rig, seen.caught_up);
+    assert_int_equal(seen.count, 40);
+    assert_in_order(&seen, 61);
+    end(&rig, reader);
+}
+
+static void an_empty_stream_is_caught_up_at_once(void **state)
+{
+    (void)state;
+    static Seen seen;
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.caught_up);
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 2);
+    WAIT(&rig, seen.count == 2);
+    end(&rig, reader);
+}
+
+static void only_new_passes_over_the_past(void **state)
+{
+    (void)state;
+    static Seen seen;
+    memset(&seen, 0, sizeof seen);
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 50);
+    Reader *reader = reader_new(
+        rig.bus, &(ReaderOptions){.stream = "STATUS", .only_new = true}, &handlers, &seen);
+    WAIT(&rig, seen.caught_up);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 3);
+    WAIT(&rig, seen.count == 3);
+    assert_in_order(&seen, 51);
+    end(&rig, reader);
+}
+
+static void a_filter_takes_only_its_subjects(void **state)
+{
+    (void)state;
+    static Seen seen;
+    memset(&seen, 0, sizeof seen);
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 5);
+    publish_many(&rig, "ntf.status.other.email.sent", "o", 5);
+    Reader *reader = reader_new(
+        rig.bus, &(ReaderOptions){.stream = "STATUS", .filter = "ntf.status.acme.>"}, &handlers,
+        &seen);
+    WAIT(&rig, seen.caught_up);
+    assert_int_equal(seen.count, 5);
+    end(&rig, reader);
+}
+
+static void a_paused_reader_hands_nothing_over_and_loses_nothing(void **state)
+{
+    (void)state;
+    static Seen seen;
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.caught_up);
+    reader_pause(reader, true);
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 2000);
+    pass_ms(&rig, 100);
+    assert_int_equal(seen.count, 0);
+    reader_pause(reader, false);
+    WAIT(&rig, seen.count == 2000);
+    assert_in_order(&seen, 1);
+    end(&rig, reader);
+}
+
+static void a_stream_made_anew_is_refused(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.caught_up);
+    int64_t created = reader_stream_created_us(reader);
+    assert_true(created > 0);
+    end(&rig, reader);
+    rig_fresh(&rig, 0);
+    reader = read_from(&rig, &seen, 11, created);
+    WAIT(&rig, seen.failed);
+    assert_int_equal(seen.error.kind, ERROR_CONFIG);
+    assert_non_null(strstr(seen.error.text, "made anew"));
+    end(&rig, reader);
+}
+
+static void a_stream_made_anew_while_reading_is_refused(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.caught_up);
+    rig_fresh(&rig, 0);
+    WAIT(&rig, seen.failed);
+    assert_int_equal(seen.error.kind, ERROR_CONFIG);
+    end(&rig, reader);
+}
+
+static void a_start_past_the_streams_age_is_refused(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    rig_ask(&rig, "$JS.API.STREAM.PURGE.STATUS", "{\"seq\":8}");
+    Reader *reader = read_from(&rig, &seen, 5, 0);
+    WAIT(&rig, seen.failed);
+    assert_int_equal(seen.error.kind, ERROR_CONFIG);
+    assert_non_null(strstr(seen.error.text, "begins at 8, but 5 was not read yet"));
+    end(&rig, reader);
+}
+
+static void a_stream_shorter_than_what_was_read_is_refused(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    Reader *reader = read_from(&rig, &seen, 15, 0);
+    WAIT(&rig, seen.failed);
+    assert_int_equal(seen.error.kind, ERROR_CONFIG);
+    end(&rig, reader);
+}
+
+static void a_missing_stream_is_permanent(void **state)
+{
+    (void)state;
+    static Seen seen;
+    memset(&seen, 0, sizeof seen);
+    Reader *reader = reader_new(rig.bus, &(ReaderOptions){.stream = "NOTHING"}, &handlers, &seen);
+    WAIT(&rig, seen.failed);
+    assert_int_equal(seen.error.kind, ERROR_PERMANENT);
+    end(&rig, reader);
+}
+
+static void a_lost_consumer_is_made_again(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.caught_up);
+    char name[32] = "", subject[128];
+    const char *at =
+        strstr(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), "\"consumers\":[\"");
+    assert_non_null(at);
+    sscanf(at + strlen("\"consumers\":[\""), "%31[A-Za-z0-9]", name);
+    snprintf(subject, sizeof subject, "$JS.API.CONSUMER.DELETE.STATUS.%s", name);
+    rig_ask(&rig, subject, "");
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 10);
+    WAIT(&rig, seen.count == 20);
+    assert_in_order(&seen, 1);
+    end(&rig, reader);
+}
+
+static void a_read_goes_on_after_the_server_restarted(void **state)
+{
+    (void)state;
+    static Seen seen;
+    Rig own;
+    Server server;
+    server_init(&server);
+    server_start(&server);
+    rig_open(&own, server.url);
+    rig_apply(&own, 0);
+    publish_many(&own, "ntf.status.acme.email.sent", "s", 5000);
+    Reader *reader = read_from(&own, &seen, 0, 0);
+    WAIT(&own, seen.count > 1000);
+    server_kill(&server, SIGKILL);
+    pass_ms(&own, 200);
+    server_start(&server);
+    WAIT(&own, bus_connected(own.bus));
+    publish_many(&own, "ntf.status.acme.email.sent", "t", 1000);
+    WAIT(&own, seen.count == 6000);
+    assert_in_order(&seen, 1);
+    end(&own, reader);
+    rig_close(&own);
+    server_done(&server);
+}
+
+static void a_reader_can_be_freed_at_any_step(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 2000);
+    for (int turns = 0; turns < 12; turns++) {
+        Reader *reader = read_from(&rig, &seen, 0, 0);
+        for (int i = 0; i < turns; i++) {
+            uv_run(&rig.loop, UV_RUN_ONCE);
+        }
+        end(&rig, reader);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(everything_comes_in_order_and_then_what_is_new),
+        TEST(a_read_resumes_from_a_sequence),
+        TEST(an_empty_stream_is_caught_up_at_once),
+        TEST(only_new_passes_over_the_past),
+        TEST(a_filter_takes_only_its_subjects),
+        TEST(a_paused_reader_hands_nothing_over_and_loses_nothing),
+        TEST(a_stream_made_anew_is_refused),
+        TEST(a_stream_made_anew_while_reading_is_refused),
+        TEST(a_start_past_the_streams_age_is_refused),
+        TEST(a_stream_shorter_than_what_was_read_is_refused),
+        TEST(a_missing_stream_is_permanent),
+        TEST(a_lost_consumer_is_made_again),
+        cmocka_unit_test(a_read_goes_on_after_the_server_restarted),
+        TEST(a_reader_can_be_freed_at_any_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
