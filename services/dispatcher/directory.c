@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/directory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/map.h"
+#include "common/codec/event.h"
+
+enum { KEY_MAX = 256 };
+
+typedef struct Sender {
+    char *name;
+    char *address;
+} Sender;
+
+typedef struct Version {
+    char *packed;
+    size_t packed_len;
+    BodyPrefix *prefix; // NULL: not made, or let go
+    uint64_t used_at;   // in calls of directory_prefix()
+} Version;
+
+struct Directory {
+    Map *senders;  // tenant -> Sender
+    Map *versions; // "tenant/template.1_0_0" -> Version
+    size_t prefixes;
+    uint64_t calls;
+    Arena *scratch;
+};
+
+static void free_sender(void *value)
+{
+    Sender *sender = value;
+    free(sender->name);
+    free(sender->address);
+    free(sender);
+}
+
+static void free_version(void *value)
+{
+    Version *version = value;
+    body_prefix_free(version->prefix);
+    free(version->packed);
+    free(version);
+}
+
+Directory *directory_new(void)
+{
+    Directory *directory = xcalloc(1, sizeof *directory);
+    directory->senders = map_new(free_sender);
+    directory->versions = map_new(free_version);
+    directory->scratch = arena_new(0);
+    return directory;
+}
+
+void directory_free(Directory *directory)
+{
+    if (directory != NULL) {
+        map_free(directory->senders);
+        map_free(directory->versions);
+        arena_free(directory->scratch);
+        free(directory);
+    }
+}
+
+static bool put_sender(Directory *directory, Str tenant, Str payload, Error *err)
+{
+    const Stentor__V1__Tenant *entry = (const void *)event_unpack(
+        &stentor__v1__tenant__descriptor, payload, directory->scratch, err);
+    if (entry == NULL) {
+        return false;
+    }
+    Sender *sender = xcalloc(1, sizeof *sender);
+    sender->name = xstrdup(entry->sender_name);
+    sender->address = xstrdup(entry->sender_address);
+    map_put(directory->senders, tenant, sender);
+    return true;
+}
+
+static bool make_key(Str tenant, Str rest, char out[KEY_MAX], Str *ret)
+{
+    if (tenant.len + rest.len + 1 > KEY_MAX) {
+        return false;
+    }
+    memcpy(out, tenant.ptr, tenant.len);
+    out[tenant.len] = '/';
+    memcpy(out + tenant.len + 1, rest.ptr, rest.len);
+    *ret = (Str){out, tenant.len + 1 + rest.len};
+    return true;
+}
+
+static bool put_version(Directory *directory, Str tenant, Str key, Str payload, Error *err)
+{
+    char space[KEY_MAX];
+    Str name;
+    if (!make_key(tenant, key, space, &name)) {
+        return error_set(
+            err, ERROR_PERMANENT, "the template's key is longer than %d bytes", (int)KEY_MAX);
+    }
+    if (event_unpack(
+            &stentor__v1__template_version__descriptor, payload, directory->scratch, err) == NULL) {
+        return false;
+    }
+    const Version *old = map_get(directory->versions, name);
+    directory->prefixes -= old != NULL && old->prefix != NULL ? 1 : 0;
+    Version *version = xcalloc(1, sizeof *version);
+    version->packed = xmalloc(payload.len);
+    memcpy(version->packed, payload.ptr, payload.len);
+    version->packed_len = payload.len;
+    map_put(directory->versions, name, version);
+    return true;
+}
+
+bool directory_changed(
+    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    Directory *directory = ctx;
+    arena_reset(directory->scratch);
+    if (str_eq(kind, STR("tenant"))) {
+        return put_sender(directory, tenant, message->payload, err);
+    }
+    if (str_eq(kind, STR("template"))) {
+        return put_version(directory, tenant, key, message->payload, err);
+    }
+    return true;
+}
+
+bool directory_sender(const Directory *directory, Str tenant, Str *ret_name, Str *ret_address)
+{
+    const Sender *sender = map_get(directory->senders, tenant);
+    if (sender == NULL || sender->address[0] == '\0') {
+        return false;
+    }
+    *ret_name = str_from(sender->name);
+    *ret_address = str_from(sender->address);
+    return true;
+}
+
+static void let_go_oldest(Directory *directory)
+{
+    Version *oldest = NULL;
+    Str key;
+    void *value;
+    for (size_t i = 0; map_next(directory->versions, &i, &key, &value);) {
+        Version *version = value;
+        if (version->prefix != NULL && (oldest == NULL || version->used_at < oldest->used_at)) {
+            oldest = version;
+        }
+    }
+    if (oldest != NULL) {
+        body_prefix_free(oldest->prefix);
+        oldest->prefix = NULL;
+        directory->prefixes--;
+    }
+}
+
+static void make_prefix(Directory *directory, Version *version)
+{
+    arena_reset(directory->scratch);
+    const Stentor__V1__TemplateVersion *entry = (const void *)event_unpack(
+        &stentor__v1__template_version__descriptor, (Str){version->packed, version->packed_len},
+        directory->scratch, NULL);
+    if (entry == NULL) {
+        return;
+    }
+    if (directory->prefixes >= DIRECTORY_PREFIXES_MAX) {
+        let_go_oldest(directory);
+    }
+    version->prefix = body_prefix_new(entry);
+    directory->prefixes += version->prefix != NULL ? 1 : 0;
+}
+
+static const BodyPrefix *prefix_of(Directory *directory, Str tenant, Str key, uint64_t id)
+{
+    char space[KEY_MAX];
+    Str name;
+    Version *version =
+        make_key(tenant, key, space, &name) ? map_get(directory->versions, name) : NULL;
+    if (version == NULL) {
+        return NULL;
+    }
+    version->used_at = directory->calls;
+    if (version->prefix == NULL) {
+        make_prefix(directory, version);
+    }
+    return version->prefix != NULL && body_prefix_id(version->prefix) == id ? version->prefix
+                                                                            : NULL;
+}
+
+const BodyPrefix *directory_prefix(
+    Directory *directory, Str tenant, Str template, Str version, uint64_t id)
+{
+    char key[KEY_MAX];
+    if (template.len + version.len + 1 > KEY_MAX) {
+        return NULL;
+    }
+    memcpy(key, template.ptr, template.len);
+    key[template.len] = '.';
+    for (size_t i = 0; i < version.len;
+         i++) { // as the subject spells it: cfg.template.<tenant>.<key>.1_0_0
+        key[template.len + 1 + i] = version.ptr[i] == '.' ? '_' : version.ptr[i];
+    }
+    Str whole = {key, template.len + 1 + version.len};
+    directory->calls++;
+    const BodyPrefix *own = prefix_of(directory, tenant, whole, id);
+    return own != NULL ? own : prefix_of(directory, STR("platform"), whole, id);
+}

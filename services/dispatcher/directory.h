@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the dispatcher knows of CONFIG: each tenant's sender, and the template versions that bodies
+// are compressed against. A copy in memory that follows the stream; asked by key, never waited for.
+// Law: a version is kept as its packed event; its prefix is made at first use, and the least used
+// ones are let go.
+#pragma once
+
+#include "common/bus/config_mirror.h"
+#include "common/codec/body.h"
+
+enum { DIRECTORY_PREFIXES_MAX = 256 };
+
+typedef struct Directory Directory;
+
+Directory *directory_new(void);
+void directory_free(Directory *directory);
+// A ConfigChanged; ctx is the Directory.
+bool directory_changed(
+    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err);
+
+// Name and address of the tenant's sender; false: it has none of its own. Valid until the next
+// change.
+bool directory_sender(const Directory *directory, Str tenant, Str *ret_name, Str *ret_address);
+
+// The prefix with that id: of the tenant's template version, or of the platform's with the same
+// name. NULL: not here (yet). Valid until the next call.
+const BodyPrefix *directory_prefix(
+    Directory *directory, Str tenant, Str template, Str version, uint64_t id);

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/dispatcher.h"
+
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "services/dispatcher/dispatcher_internal.h"
+
+enum { START_POLL_MS = 20, PARTITIONS_EVERY_H = 12 };
+
+// ---- metrics
+// -----------------------------------------------------------------------------------------------------
+
+static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
+{
+    static const double bounds[] = {0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                    0.5,   1,     2.5,   5,    10,    30,   60};
+    const char *attempts = "stentor_dispatcher_attempts_total";
+    const char *attempts_help = "attempts by what became of them";
+    // clang-format off
+    ours->sent      = metrics_counter(metrics, attempts, "outcome=\"sent\"", attempts_help);
+    ours->deferred  = metrics_counter(metrics, attempts, "outcome=\"deferred\"", attempts_help);
+    ours->rejected  = metrics_counter(metrics, attempts, "outcome=\"rejected\"", attempts_help);
+    ours->exhausted = metrics_counter(metrics, attempts, "outcome=\"retries_exhausted\"", attempts_help);
+    ours->decided   = metrics_counter(metrics, attempts, "outcome=\"not_sent\"", attempts_help);
+    ours->unknown   = metrics_counter(metrics, "stentor_dispatcher_unknown_total", "", "tries whose outcome is unknown");
+    ours->parked    = metrics_counter(metrics, "stentor_dispatcher_parked_total", "", "unknown outcomes left to a person");
+    ours->refused   = metrics_counter(metrics, "stentor_dispatcher_claims_refused_total", "", "deliveries that the ledger had already");
+    ours->again     = metrics_counter(metrics, "stentor_dispatcher_again_total", "", "deliveries given back to come again");
+    ours->released  = metrics_counter(metrics, "stentor_dispatcher_released_total", "", "claims released while draining");
+    ours->lost      = metrics_counter(metrics, "stentor_dispatcher_claims_lost_total", "", "outcomes whose claim another process had taken over");
+    // clang-format on
+    ours->send_seconds = metrics_histogram(
+        metrics, "stentor_dispatcher_send_seconds", "", "from the claim to the vendor's acceptance",
+        bounds, sizeof bounds / sizeof *bounds);
+}
+
+// ---- what runs
+// ---------------------------------------------------------------------------------------------------
+
+static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
+{
+    intake_batch(ctx, deliveries, count);
+}
+
+static void on_partitions_made(void *ctx, DbTxn *txn, const Error *err)
+{
+    (void)txn;
+    Dispatcher *dispatcher = ctx;
+    if (err != NULL && err->kind != ERROR_CANCELLED) {
+        LOG(LOG_WARN, "the ledger's months are not checked; it is tried again", log_error(err));
+        dispatcher->partitions_at_us = 0;
+    }
+}
+
+static void ensure_partitions(Dispatcher *dispatcher)
+{
+    int64_t now = clock_now_us();
+    if (!db_pool_ready(dispatcher->parts.pool) ||
+        now - dispatcher->partitions_at_us < PARTITIONS_EVERY_H * 3600LL * 1000000) {
+        return;
+    }
+    dispatcher->partitions_at_us = now;
+    DbTxn *txn = db_txn_new(dispatcher->parts.pool);
+    ledger_add_partitions(txn);
+    db_txn_submit(txn, on_partitions_made, dispatcher);
+}
+
+static void work(Dispatcher *dispatcher)
+{
+    for (int lane = 0; lane < LANES; lane++) {
+        const char *stream = topology_lane_stream("RENDERED", (Priority)(lane + PRIORITY_CRITICAL));
+        WorkerOptions options = {
+            .consumer = topology_consumer(dispatcher->parts.service, stream),
+            .batch_max = dispatcher->parts.batch_max,
+            .in_flight_max = dispatcher->parts.in_flight_max,
+            .stage = "dispatcher",
+        };
+        dispatcher->workers[lane] =
+            worker_new(dispatcher->parts.bus, &options, on_worker_batch, dispatcher);
+        worker_start(dispatcher->workers[lane]);
+    }
+    dispatcher->working = true;
+    // From now on the timer is for leases and partitions.
+    uv_timer_set_repeat(&dispatcher->tick, (uint64_t)dispatcher->parts.lease_ms / 4);
+    uv_timer_again(&dispatcher->tick);
+}
+
+static void turn(Dispatcher *dispatcher)
+{
+    ensure_partitions(dispatcher);
+    if (dispatcher->working) {
+        outcomes_renew(dispatcher);
+    } else if (!dispatcher->stopping && config_mirror_ready(dispatcher->mirror)) {
+        work(dispatcher);
+    }
+}
+
+static void on_tick_timer(uv_timer_t *timer)
+{
+    turn(timer->data);
+}
+
+// ---- life
+// --------------------------------------------------------------------------------------------------------
+
+Dispatcher *dispatcher_new(const DispatcherParts *parts)
+{
+    Dispatcher *dispatcher = xcalloc(1, sizeof *dispatcher);
+    dispatcher->parts = *parts;
+    dispatcher->owner = str_from(parts->instance);
+    dispatcher->directory = directory_new();
+    dispatcher->keyring = keyring_new(parts->pool, parts->master, &(KeyringOptions){0});
+    dispatcher->jobs = map_new(NULL);
+    dispatcher->scratch = arena_new(64 * 1024);
+    buf_init(&dispatcher->buf, MIME_BYTES_MAX);
+    register_metrics(&dispatcher->metrics, parts->metrics);
+    uv_timer_init(parts->loop, &dispatcher->flush_timer);
+    uv_timer_init(parts->loop, &dispatcher->tick);
+    dispatcher->flush_timer.data = dispatcher;
+    dispatcher->tick.data = dispatcher;
+    dispatcher->mirror = config_mirror_new(parts->bus, directory_changed, dispatcher->directory);
+    uv_timer_start(&dispatcher->tick, on_tick_timer, 0, START_POLL_MS);
+    return dispatcher;
+}
+
+bool dispatcher_ready(const Dispatcher *dispatcher, Buf *reason)
+{
+    if (!dispatcher->working) {
+        buf_cstr(reason, "configuration is still being read");
+    }
+    return dispatcher->working;
+}
+
+static void part_closed(Dispatcher *dispatcher)
+{
+    if (--dispatcher->open == 0) {
+        dispatcher->on_stopped(dispatcher->stopped_ctx);
+    }
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    part_closed(handle->data);
+}
+
+static void on_part_freed(void *ctx)
+{
+    part_closed(ctx);
+}
+
+static void close_rest(Dispatcher *dispatcher)
+{
+    dispatcher->open = 3 + (dispatcher->working ? LANES : 0);
+    for (int lane = 0; dispatcher->working && lane < LANES; lane++) {
+        worker_free(dispatcher->workers[lane], on_part_freed, dispatcher);
+    }
+    config_mirror_free(dispatcher->mirror, on_part_freed, dispatcher);
+    uv_close((uv_handle_t *)&dispatcher->flush_timer, on_handle_closed);
+    uv_close((uv_handle_t *)&dispatcher->tick, on_handle_closed);
+}
+
+static void on_worker_stopped(void *ctx)
+{
+    Dispatcher *dispatcher = ctx;
+    if (--dispatcher->open == 0) {
+        close_rest(dispatcher);
+    }
+}
+
+void dispatcher_stop(Dispatcher *dispatcher, void (*on_stopped)(void *ctx), void *ctx)
+{
+    dispatcher->stopping = true;
+    dispatcher->on_stopped = on_stopped;
+    dispatcher->stopped_ctx = ctx;
+    dispatcher->parts.vendor.drain(dispatcher->parts.vendor.self);
+    if (!dispatcher->working) {
+        close_rest(dispatcher);
+        return;
+    }
+    dispatcher->open = LANES;
+    for (int lane = 0; lane < LANES; lane++) {
+        worker_stop(dispatcher->workers[lane], on_worker_stopped, dispatcher);
+    }
+}
+
+void dispatcher_free(Dispatcher *dispatcher)
+{
+    if (dispatcher != NULL) {
+        keyring_free(dispatcher->keyring);
+        directory_free(dispatcher->directory);
+        map_free(dispatcher->jobs);
+        arena_free(dispatcher->scratch);
+        buf_done(&dispatcher->buf);
+        free(dispatcher);
+    }
+}

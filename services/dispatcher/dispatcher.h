@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispatcher: RENDERED_* in, mail out, STATUS and DEFERRED and the send ledger as the trace of it.
+//   read -> keys -> open -> claim (one statement a batch) -> send -> outcome (one statement a
+//   flush) -> publish -> ack
+// intake.c holds the way up to the vendor, outcomes.c the way back.
+// Law: a mail is sent only under a claim that this process holds in the ledger, and an input is
+// acked only after its outcome is committed and what follows from it is stored.
+//
+// Killed between two durable effects (tests/integration/test_kill.py covers each):
+//   claim committed, not sent          redelivered; the lease has ended: counted as unknown, sent
+//   again or parked sent, outcome not committed        the same: this is the one window in which a
+//   mail may go out twice outcome committed, not published   redelivered; the ledger's row gives
+//   the same events with the same ids published, not acked               the same; JetStream and
+//   readers drop the repeat by its id
+#pragma once
+
+#include "common/bus/bus.h"
+#include "common/db/keyring.h"
+#include "common/service/metrics.h"
+#include "services/dispatcher/job.h"
+
+typedef struct Dispatcher Dispatcher;
+
+typedef enum UnknownPolicy { UNKNOWN_RESEND, UNKNOWN_PARK } UnknownPolicy;
+
+typedef struct DispatcherParts {
+    uv_loop_t *loop;
+    Bus *bus;
+    DbPool *pool;
+    MasterKey *master;
+    Metrics *metrics;
+    const char *instance; // of this process start; the ledger's owner
+    Vendor vendor;
+    JobRules rules; // slices borrowed
+    UnknownPolicy unknown;
+    int64_t lease_ms;
+    size_t batch_max;
+    size_t in_flight_max;
+    const char *service; // "stentor-dispatcher": whose consumers are read
+} DispatcherParts;
+
+Dispatcher *dispatcher_new(const DispatcherParts *parts);
+bool dispatcher_ready(const Dispatcher *dispatcher, Buf *reason);
+// Stops reading, releases what was not begun, lets the rest end; on_stopped when every delivery is
+// settled and all handles are closed.
+void dispatcher_stop(Dispatcher *dispatcher, void (*on_stopped)(void *ctx), void *ctx);
+void dispatcher_free(Dispatcher *dispatcher); // after on_stopped

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What dispatcher.c, intake.c and outcomes.c share.
+#pragma once
+
+#include "common/base/map.h"
+#include "services/dispatcher/dispatcher.h"
+
+enum {
+    FLUSH_MAX = 256,
+    FLUSH_MS = 2,
+    FLUSH_BACKOFF_MIN_MS = 100,
+    FLUSH_BACKOFF_MAX_MS = 5000,
+    AGAIN_TEMPLATE_MS = 200,
+    AGAIN_RACE_MS = 200,
+    AGAIN_SELF_MS = 1000,
+    AGAIN_RELEASED_MS = 1000,
+    AGAIN_MAX_MS = 60000,
+    TEMPLATE_DELIVERIES_MAX = 300, // then the version will not come any more
+    RACE_DELIVERIES_MAX = 20,      // then it is no race
+    LANES = PRIORITY_COUNT - 1,
+};
+
+typedef struct DispatcherMetrics {
+    Metric *sent, *rejected, *exhausted, *decided, *deferred, *unknown, *parked, *refused, *again,
+        *released, *lost;
+    Metric *send_seconds;
+} DispatcherMetrics;
+
+struct Dispatcher {
+    DispatcherParts parts;
+    Str owner;
+    Directory *directory;
+    ConfigMirror *mirror;
+    Keyring *keyring;
+    Worker *workers[LANES];
+    bool working; // the workers were started
+    Map *jobs;    // in flight in this process: name -> Job
+    Arena *scratch;
+    Buf buf;
+    Job *finished_head; // outcomes not yet handed to Postgres, in order
+    Job *finished_tail;
+    size_t finished;
+    unsigned flush_backoff_ms; // 0: Postgres answers
+    bool renewing;
+    uv_timer_t flush_timer;
+    uv_timer_t tick; // start-up, renewals
+    int64_t partitions_at_us;
+    DispatcherMetrics metrics;
+    bool stopping;
+    int open; // workers, mirror and handles not yet closed
+    void (*on_stopped)(void *ctx);
+    void *stopped_ctx;
+};
+
+// intake.c
+void intake_batch(Dispatcher *dispatcher, Delivery **deliveries, size_t count);
+void intake_begin(Job *job); // claimed: sends it, or records what was decided
+
+// outcomes.c
+void outcomes_add(Job *job);     // job->row or job->releasing says what is recorded
+void outcomes_publish(Job *job); // the outcome is in the ledger: emit, settle
+void outcomes_settle(Job *job, const Error *err); // the only ways in which a job ends
+void outcomes_again(Job *job, int64_t delay_ms);
+void outcomes_on_sent(
+    void *ctx, Mail *mail, const SendResult *result); // a MailDone; ctx is the Job
+void outcomes_flush(Dispatcher *dispatcher);
+void outcomes_renew(Dispatcher *dispatcher); // leases of mails that take long

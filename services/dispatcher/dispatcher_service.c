@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/dispatcher_service.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "services/dispatcher/dispatcher.h"
+#include "services/dispatcher/smtp_pool.h"
+
+typedef struct Options {
+    const char *smtp_url, *smtp_password, *smtp_tls, *smtp_ca_file, *smtp_helo;
+    int64_t smtp_connections, smtp_mails, smtp_connect_ms, smtp_command_ms, smtp_data_ms,
+        smtp_idle_ms;
+    const char *mail_from, *mail_domain;
+    const char *unknown, *ladder;
+    int64_t lease_ms, batch, in_flight;
+} Options;
+
+// clang-format off
+static const Option table[] = {
+    {"STENTOR_SMTP_URL",              OPTION_TEXT, offsetof(Options, smtp_url),         "smtp://127.0.0.1:25", 0, 0, true,
+     "smtp://user:pass@host:port, or smtps:// for TLS from the first byte"},
+    {"STENTOR_SMTP_PASSWORD",         OPTION_TEXT, offsetof(Options, smtp_password),    "", 0, 0, true,
+     "the user's password when it does not stand in the URL"},
+    {"STENTOR_SMTP_TLS",              OPTION_TEXT, offsetof(Options, smtp_tls),         "opportunistic", 0, 0, false,
+     "off, opportunistic (STARTTLS when offered, unverified) or required (verified); smtps:// is always required"},
+    {"STENTOR_SMTP_CA_FILE",          OPTION_TEXT, offsetof(Options, smtp_ca_file),     "", 0, 0, false,
+     "certificates to trust instead of the system's"},
+    {"STENTOR_SMTP_HELO",             OPTION_TEXT, offsetof(Options, smtp_helo),        "localhost", 0, 0, false,
+     "this host's name in EHLO"},
+    {"STENTOR_SMTP_CONNECTIONS",      OPTION_INT,  offsetof(Options, smtp_connections), "8", 1, SMTP_CONNECTIONS_MAX, false,
+     "connections at most"},
+    {"STENTOR_SMTP_MAILS",            OPTION_INT,  offsetof(Options, smtp_mails),       "1000", 1, 1000000, false,
+     "mails of one connection, then a new one"},
+    {"STENTOR_SMTP_CONNECT_MS",       OPTION_INT,  offsetof(Options, smtp_connect_ms),  "10000", 10, 300000, false,
+     "wait for a connection"},
+    {"STENTOR_SMTP_COMMAND_MS",       OPTION_INT,  offsetof(Options, smtp_command_ms),  "30000", 10, 300000, false,
+     "wait for the answer to a command"},
+    {"STENTOR_SMTP_DATA_MS",          OPTION_INT,  offsetof(Options, smtp_data_ms),     "60000", 10, 600000, false,
+     "wait for the answer to a whole mail"},
+    {"STENTOR_SMTP_IDLE_MS",          OPTION_INT,  offsetof(Options, smtp_idle_ms),     "30000", 100, 3600000, false,
+     "an idle connection is closed after"},
+    {"STENTOR_MAIL_FROM",             OPTION_TEXT, offsetof(Options, mail_from),        "Stentor <no-reply@localhost>", 0, 0, false,
+     "sender of mails whose tenant has none"},
+    {"STENTOR_MAIL_DOMAIN",           OPTION_TEXT, offsetof(Options, mail_domain),      "localhost", 0, 0, false,
+     "right side of the Message-ID"},
+    {"STENTOR_DISPATCHER_UNKNOWN",    OPTION_TEXT, offsetof(Options, unknown),          "resend", 0, 0, false,
+     "what is done with a mail that may have been sent: resend (same Message-ID) or park"},
+    {"STENTOR_RETRY_LADDER",          OPTION_TEXT, offsetof(Options, ladder),           "300,900,3600,14400,43200", 0, 0, false,
+     "seconds to wait before each retry"},
+    {"STENTOR_DISPATCHER_LEASE_MS",   OPTION_INT,  offsetof(Options, lease_ms),         "60000", 1000, 3600000, false,
+     "a claim without an outcome is taken over after"},
+    {"STENTOR_DISPATCHER_BATCH",      OPTION_INT,  offsetof(Options, batch),            "256", 1, LEDGER_BATCH_MAX, false,
+     "deliveries claimed by one statement at most"},
+    {"STENTOR_DISPATCHER_IN_FLIGHT",  OPTION_INT,  offsetof(Options, in_flight),        "2048", 1, 8192, false,
+     "deliveries of one lane that are not yet settled at most"},
+};
+// clang-format on
+
+typedef struct State {
+    Service *service;
+    SmtpPool *smtp;
+    Dispatcher *dispatcher;
+    char *from; // the sender option, cut into name and address
+} State;
+
+// ---- options
+// -----------------------------------------------------------------------------------------------------
+
+static bool read_smtp(const Options *options, SmtpOptions *smtp, Error *err)
+{
+    *smtp = (SmtpOptions){
+        .ca_file = options->smtp_ca_file,
+        .helo = options->smtp_helo,
+        .connections = (unsigned)options->smtp_connections,
+        .mails_max = (unsigned)options->smtp_mails,
+        .connect_ms = (unsigned)options->smtp_connect_ms,
+        .command_ms = (unsigned)options->smtp_command_ms,
+        .data_ms = (unsigned)options->smtp_data_ms,
+        .idle_ms = (unsigned)options->smtp_idle_ms,
+    };
+    if (!smtp_url_parse(str_from(options->smtp_url), smtp, err) ||
+        !smtp_tls_mode_parse(str_from(options->smtp_tls), smtp, err)) {
+        return false;
+    }
+    Str password = str_from(options->smtp_password);
+    if (password.len > 0 && !str_to_c(password, smtp->password, sizeof smtp->password)) {
+        return error_set(
+            err, ERROR_CONFIG, "STENTOR_SMTP_PASSWORD is longer than %d bytes",
+            (int)SMTP_CREDENTIAL_MAX);
+    }
+    Str helo = str_from(options->smtp_helo);
+    if (helo.len == 0 || helo.len > 255 || str_has_control(helo) || str_find(helo, ' ') >= 0) {
+        return error_set(err, ERROR_CONFIG, "STENTOR_SMTP_HELO is not a host's name");
+    }
+    return true;
+}
+
+// "Name <address>" or "address".
+static bool read_from(Str text, JobRules *rules, Error *err)
+{
+    ptrdiff_t open = str_find(text, '<');
+    rules->from = text;
+    rules->from_name = STR_EMPTY;
+    if (open >= 0 && str_ends(text, STR(">"))) {
+        rules->from = str_slice(text, (size_t)open + 1, text.len - 1);
+        rules->from_name = str_trim(str_slice(text, 0, (size_t)open));
+    }
+    if (str_has_control(text) || !mail_address_check("STENTOR_MAIL_FROM", rules->from, NULL, err)) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "STENTOR_MAIL_FROM is '" STR_FMT "': expected 'Name <name@example.com>'",
+            STR_ARG(text));
+    }
+    return true;
+}
+
+static bool is_domain_option(Str domain)
+{
+    Buf text;
+    buf_init(&text, MAIL_ADDRESS_MAX);
+    buf_str(&text, STR("x@"));
+    buf_str(&text, domain);
+    bool utf8 = false;
+    bool fine = mail_address_check("domain", buf_view(&text), &utf8, NULL) && !utf8;
+    buf_done(&text);
+    return fine;
+}
+
+static bool read_rules(const Options *options, Str from, JobRules *rules, Error *err)
+{
+    rules->vendor = "smtp";
+    rules->mail_domain = str_from(options->mail_domain);
+    if (!ladder_parse(str_from(options->ladder), &rules->ladder)) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "STENTOR_RETRY_LADDER is '%s': expected up to %d whole numbers from 1 to 604800, "
+            "separated by commas",
+            options->ladder, (int)LADDER_MAX);
+    }
+    if (!is_domain_option(rules->mail_domain)) {
+        return error_set(
+            err, ERROR_CONFIG, "STENTOR_MAIL_DOMAIN is '%s': expected a domain like example.com",
+            options->mail_domain);
+    }
+    return read_from(from, rules, err);
+}
+
+static bool read_unknown(const char *text, UnknownPolicy *ret, Error *err)
+{
+    *ret = strcmp(text, "park") == 0 ? UNKNOWN_PARK : UNKNOWN_RESEND;
+    return *ret == UNKNOWN_PARK || strcmp(text, "resend") == 0 ||
+           error_set(
+               err, ERROR_CONFIG, "STENTOR_DISPATCHER_UNKNOWN is '%s': expected resend or park",
+               text);
+}
+
+// ---- metrics of the vendor
+// ---------------------------------------------------------------------------------------
+
+static double read_connections(void *ctx)
+{
+    const State *state = ctx;
+    return state->smtp != NULL ? (double)smtp_pool_stats(state->smtp).connections : 0;
+}
+
+static double read_queued(void *ctx)
+{
+    const State *state = ctx;
+    return state->smtp != NULL ? (double)smtp_pool_stats(state->smtp).queued : 0;
+}
+
+static double read_up(void *ctx)
+{
+    const State *state = ctx;
+    return state->smtp != NULL && smtp_pool_trouble(state->smtp) == NULL ? 1 : 0;
+}
+
+static void register_smtp_metrics(State *state, Metrics *metrics)
+{
+    metrics_gauge_fn(
+        metrics, "stentor_smtp_connections", "", "open connections to the smtp server",
+        read_connections, state);
+    metrics_gauge_fn(
+        metrics, "stentor_smtp_queued", "", "mails that wait for a connection", read_queued, state);
+    metrics_gauge_fn(
+        metrics, "stentor_smtp_up", "", "1: the smtp server could be reached when last tried",
+        read_up, state);
+}
+
+// ---- life
+// --------------------------------------------------------------------------------------------------------
+
+static bool assemble(State *state, const Options *options, Error *err)
+{
+    Service *service = state->service;
+    SmtpOptions smtp;
+    DispatcherParts parts = {
+        .loop = service_loop(service),
+        .bus = service_bus(service),
+        .pool = service_pool(service),
+        .master = service_master_key(service),
+        .metrics = service_metrics(service),
+        .instance = service_instance(service),
+        .lease_ms = options->lease_ms,
+        .batch_max = (size_t)options->batch,
+        .in_flight_max = (size_t)options->in_flight,
+        .service = dispatcher_service.name,
+    };
+    if (!read_smtp(options, &smtp, err) ||
+        !read_rules(options, str_from(state->from), &parts.rules, err) ||
+        !read_unknown(options->unknown, &parts.unknown, err)) {
+        return false;
+    }
+    state->smtp = smtp_pool_new(parts.loop, &smtp, err);
+    if (state->smtp == NULL) {
+        return false;
+    }
+    parts.vendor = smtp_pool_vendor(state->smtp);
+    state->dispatcher = dispatcher_new(&parts);
+    register_smtp_metrics(state, parts.metrics);
+    return true;
+}
+
+static bool start(Service *service, const void *options, void **ret_state, Error *err)
+{
+    State *state = xcalloc(1, sizeof *state);
+    state->service = service;
+    state->from = xstrdup(((const Options *)options)->mail_from);
+    if (!assemble(state, options, err)) {
+        free(state->from);
+        free(state);
+        return false;
+    }
+    *ret_state = state;
+    return true;
+}
+
+static bool ready(void *ctx, Buf *reason)
+{
+    State *state = ctx;
+    return dispatcher_ready(state->dispatcher, reason);
+}
+
+static void on_smtp_closed(void *ctx)
+{
+    State *state = ctx;
+    state->smtp = NULL;
+    service_stopped(state->service);
+}
+
+static void on_dispatcher_stopped(void *ctx)
+{
+    State *state = ctx;
+    smtp_pool_close(state->smtp, on_smtp_closed, state);
+}
+
+static void stop(void *ctx)
+{
+    State *state = ctx;
+    dispatcher_stop(state->dispatcher, on_dispatcher_stopped, state);
+}
+
+static void free_state(void *ctx)
+{
+    State *state = ctx;
+    dispatcher_free(state->dispatcher);
+    free(state->from);
+    free(state);
+}
+
+const ServiceSpec dispatcher_service = {
+    .name = "stentor-dispatcher",
+    .summary = "claims rendered e-mails in the send ledger, sends them over SMTP and publishes "
+               "what became of them",
+    .options = table,
+    .option_count = sizeof table / sizeof *table,
+    .options_size = sizeof(Options),
+    .wants_database = true,
+    .wants_master_key = true,
+    .start = start,
+    .ready = ready,
+    .stop = stop,
+    .free = free_state,
+};

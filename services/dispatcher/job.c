@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "stentor/v1/request.pb-c.h"
+
+static const int64_t DAY_US = 86400LL * 1000000;
+enum { OLDEST_DAYS = 400 };
+
+// ---- reading
+// -----------------------------------------------------------------------------------------------------
+
+static bool check_sealed(const Stentor__V1__Sealed *sealed, const char *field, Error *err)
+{
+    if (sealed == NULL || sealed->key_subject.len != KEY_SUBJECT_LEN ||
+        sealed->key_generation == 0) {
+        return error_set(err, ERROR_PERMANENT, "'%s' is not a sealed field", field);
+    }
+    return true;
+}
+
+static bool check_fields(const Stentor__V1__Rendered *rendered, Error *err)
+{
+    if (rendered->channel != STENTOR__V1__CHANNEL__CHANNEL_EMAIL) {
+        return error_set(
+            err, ERROR_PERMANENT, "channel '%s' has no vendor",
+            channel_name((Channel)rendered->channel));
+    }
+    if ((int)rendered->priority < PRIORITY_CRITICAL || (int)rendered->priority >= PRIORITY_COUNT) {
+        return error_set(err, ERROR_PERMANENT, "'priority' is %d", (int)rendered->priority);
+    }
+    if (rendered->attempt < 1 || rendered->attempt > JOB_ATTEMPTS_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "'attempt' is %u: expected 1 to %d", rendered->attempt,
+            JOB_ATTEMPTS_MAX);
+    }
+    if (rendered->rung > LADDER_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "'rung' is %u: expected at most %d", rendered->rung, LADDER_MAX);
+    }
+    if (rendered->rendered_at_us < 0 || rendered->accepted_at_us < 0 ||
+        rendered->expires_at_us < 0) {
+        return error_set(err, ERROR_PERMANENT, "a time is negative");
+    }
+    if (rendered->content_checksum.len != SHA256_LEN) {
+        return error_set(err, ERROR_PERMANENT, "'content_checksum' is not a SHA-256");
+    }
+    return check_sealed(rendered->address, "address", err) &&
+           check_sealed(rendered->content, "content", err);
+}
+
+static bool read_key(Job *job, int64_t now_us, Error *err)
+{
+    const Stentor__V1__Meta *meta = job->rendered->meta;
+    if (meta == NULL || !id_is_tenant(str_from(meta->tenant))) {
+        return error_set(err, ERROR_PERMANENT, "'meta.tenant' is not a tenant's id");
+    }
+    int64_t created_ms = 0;
+    if (!id_parse(str_from(meta->notification_id), "ntf_", &created_ms)) {
+        return error_set(err, ERROR_PERMANENT, "'meta.notification_id' is not a notification's id");
+    }
+    // The ledger's partitions reach just so far.
+    if (created_ms * 1000 > now_us + DAY_US || created_ms * 1000 < now_us - OLDEST_DAYS * DAY_US) {
+        return error_set(
+            err, ERROR_PERMANENT, "'meta.notification_id' is of a time too far from now");
+    }
+    job->key = (LedgerKey){
+        .created_at_us = created_ms * 1000,
+        .notification_id = str_from(meta->notification_id),
+        .attempt = (int32_t)job->rendered->attempt,
+        .tenant = str_from(meta->tenant),
+    };
+    return true;
+}
+
+Str job_name(Str notification_id, int32_t attempt, char *space, size_t size)
+{
+    int used = snprintf(space, size, STR_FMT "/%d", STR_ARG(notification_id), attempt);
+    return (Str){space, used > 0 && (size_t)used < size ? (size_t)used : 0};
+}
+
+bool job_read(Job *job, Delivery *delivery, int64_t now_us, Error *err)
+{
+    job->delivery = delivery;
+    job->rendered = (Stentor__V1__Rendered *)event_unpack(
+        &stentor__v1__rendered__descriptor, delivery->message.payload, delivery->arena, err);
+    if (job->rendered == NULL || !read_key(job, now_us, err) || !check_fields(job->rendered, err)) {
+        return false;
+    }
+    job->row = (LedgerRow){.rung = -1};
+    char name[JOB_NAME_SIZE];
+    job->name = arena_str(
+        delivery->arena, job_name(job->key.notification_id, job->key.attempt, name, sizeof name));
+    return true;
+}
+
+// ---- opening
+// -----------------------------------------------------------------------------------------------------
+
+static void decide(Job *job, const char *reason_code, Str reason, bool bury, int64_t now_us)
+{
+    job->decided = true;
+    job->row = (LedgerRow){
+        .state = LEDGER_FAILED,
+        .claimed_at_us = now_us,
+        .finished_at_us = now_us,
+        .rung = bury ? (int32_t)job->rendered->rung : -1,
+        .code = str_from(reason_code),
+        .reply = arena_str(job->delivery->arena, reason),
+    };
+}
+
+static bool unseal_field(
+    const Job *job, const JobOpening *opening, const char *field, Str *ret, Error *err)
+{
+    bool is_address = strcmp(field, "address") == 0;
+    DataKey *key = is_address ? opening->address_key : opening->content_key;
+    const Stentor__V1__Sealed *sealed =
+        is_address ? job->rendered->address : job->rendered->content;
+    return unseal(
+               key, job->key.tenant, job->key.notification_id, field, sealed, opening->scratch, ret,
+               err) ||
+           error_wrap(err, "'%s'", field);
+}
+
+static const Stentor__V1__EmailContent *open_content(
+    const Job *job, const JobOpening *opening, const BodyPrefix *prefix, Error *err)
+{
+    Str frame;
+    Str packed;
+    if (!unseal_field(job, opening, "content", &frame, err) ||
+        !body_unpack(prefix, frame, opening->scratch, &packed, err)) {
+        return NULL;
+    }
+    uint8_t checksum[SHA256_LEN];
+    sha256(packed, checksum);
+    if (memcmp(checksum, job->rendered->content_checksum.data, SHA256_LEN) != 0) {
+        error_set(err, ERROR_PERMANENT, "'content' does not match 'content_checksum'");
+        return NULL;
+    }
+    return (const void *)event_unpack(
+        &stentor__v1__email_content__descriptor, packed, opening->scratch, err);
+}
+
+static const Stentor__V1__Address *open_address(
+    const Job *job, const JobOpening *opening, Error *err)
+{
+    Str packed;
+    if (!unseal_field(job, opening, "address", &packed, err)) {
+        return NULL;
+    }
+    return (const void *)event_unpack(
+        &stentor__v1__address__descriptor, packed, opening->scratch, err);
+}
+
+static void choose_sender(
+    const Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content,
+    MimeMail *mime)
+{
+    mime->from = str_from(content->from);
+    mime->from_name = str_from(content->from_name);
+    if (mime->from.len > 0) {
+        return;
+    }
+    if (!directory_sender(opening->directory, job->key.tenant, &mime->from_name, &mime->from)) {
+        mime->from_name = opening->rules->from_name;
+        mime->from = opening->rules->from;
+    }
+}
+
+static bool compose(
+    Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content,
+    const Stentor__V1__Address *address, Error *err)
+{
+    Arena *arena = job->delivery->arena;
+    MimeMail mime = {
+        .to = str_from(address->address),
+        .to_name = str_from(address->name),
+        .reply_to = str_from(content->reply_to),
+        .subject = str_from(content->subject),
+        .html = str_from(content->html),
+        .text = str_from(content->text),
+        .id = job->key.notification_id,
+        .id_domain = opening->rules->mail_domain,
+        .date_us =
+            job->rendered->rendered_at_us, // of the event, so that a resend is equal byte by byte
+    };
+    choose_sender(job, opening, content, &mime);
+    buf_clear(opening->buf);
+    if (!mime_compose(&mime, opening->buf, err)) {
+        return false;
+    }
+    bool from_utf8 = false;
+    if (!mail_address_check("from", mime.from, &from_utf8, err)) {
+        return false;
+    }
+    job->mail.from = arena_str(arena, mime.from);
+    job->mail.to = arena_str(arena, mime.to);
+    job->mail.utf8 = job->mail.utf8 || from_utf8;
+    job->mail.message = arena_str(arena, buf_view(opening->buf));
+    job->mail.lane = (Priority)job->rendered->priority;
+    job->message_id = str_from(arena_printf(
+        arena, STR_FMT "@" STR_FMT, STR_ARG(job->key.notification_id),
+        STR_ARG(opening->rules->mail_domain)));
+    return true;
+}
+
+static void make_mail(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
+{
+    Error err = {0};
+    const Stentor__V1__EmailContent *content = open_content(job, opening, prefix, &err);
+    const Stentor__V1__Address *to = content != NULL ? open_address(job, opening, &err) : NULL;
+    if (to == NULL) {
+        decide(job, "unreadable_content", str_from(err.text), true, opening->now_us);
+    } else if (!mail_address_check("to", str_from(to->address), &job->mail.utf8, &err)) {
+        decide(job, "invalid_address", str_from(err.text), false, opening->now_us);
+    } else if (!compose(job, opening, content, to, &err)) {
+        decide(job, "invalid_content", str_from(err.text), true, opening->now_us);
+    }
+}
+
+bool job_open(Job *job, const JobOpening *opening)
+{
+    const Stentor__V1__Rendered *rendered = job->rendered;
+    if (rendered->expires_at_us > 0 && rendered->expires_at_us <= opening->now_us) {
+        decide(job, "expired", STR("it expired before it could be sent"), false, opening->now_us);
+        return true;
+    }
+    if (opening->address_key == NULL || opening->content_key == NULL) {
+        decide(
+            job, "recipient_erased", STR("the recipient's data was erased"), false,
+            opening->now_us);
+        return true;
+    }
+    const BodyPrefix *prefix = NULL;
+    if (rendered->content_prefix_id != 0) {
+        prefix = directory_prefix(
+            opening->directory, job->key.tenant, str_from(rendered->template_),
+            str_from(rendered->template_version), rendered->content_prefix_id);
+        if (prefix == NULL) {
+            return false;
+        }
+    }
+    make_mail(job, opening, prefix);
+    return true;
+}
+
+// ---- outcome
+// -----------------------------------------------------------------------------------------------------
+
+// [0, 1) from the attempt's name: retries of many mails spread, and the same attempt always gets
+// the same time.
+static double jitter(const Job *job)
+{
+    return (double)(str_hash(job->name) >> 11) / 9007199254740992.0;
+}
+
+static void defer(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us)
+{
+    bool throttled = result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED;
+    uint32_t used = job->rendered->rung;
+    uint32_t rung =
+        throttled && used >= rules->ladder.count && used > 0 ? rules->ladder.count - 1 : used;
+    bool more =
+        job->rendered->attempt < JOB_ATTEMPTS_MAX &&
+        ladder_next(
+            &rules->ladder, rung, now_us, result->retry_after_ms, jitter(job), &job->row.due_at_us);
+    job->row.state = more ? LEDGER_DEFERRED : LEDGER_FAILED;
+    job->row.rung = (int32_t)(more && !throttled ? used + 1 : used);
+}
+
+void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us)
+{
+    Arena *arena = job->delivery->arena;
+    LedgerRow *row = &job->row;
+    row->finished_at_us = now_us;
+    row->due_at_us = 0;
+    row->rung = -1;
+    row->vendor = str_from(rules->vendor);
+    row->vendor_message_id = job->message_id;
+    row->code = arena_str(arena, result->code);
+    row->enhanced = arena_str(arena, result->enhanced);
+    row->reply = arena_str(arena, result->text);
+    if (result->state != SEND_ANSWERED) {
+        defer(job, rules, result, now_us);
+        return;
+    }
+    switch (result->reply) {
+    case REPLY_ACCEPTED:
+        row->state = LEDGER_SENT;
+        break;
+    case REPLY_TERMINAL:
+    case REPLY_BAD_ADDRESS:
+        row->state = LEDGER_FAILED;
+        break;
+    case REPLY_RETRY:
+    case REPLY_THROTTLED:
+        defer(job, rules, result, now_us);
+        break;
+    }
+}

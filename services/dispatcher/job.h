@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Job: one delivery on its way through the dispatcher, and the pure part of what is decided about
+// it: what was read, which mail it makes, what a vendor's answer means. No I/O; time is an
+// argument. Law: a job lives in its batch's arena and ends with the delivery's settle; nothing
+// touches it after that.
+#pragma once
+
+#include "common/bus/worker.h"
+#include "common/codec/seal.h"
+#include "common/model/ladder.h"
+#include "services/dispatcher/directory.h"
+#include "services/dispatcher/ledger.h"
+#include "services/dispatcher/mime.h"
+#include "services/dispatcher/vendor.h"
+#include "stentor/v1/rendered.pb-c.h"
+
+// Throttled attempts use no rung of the ladder, so attempts have a maximum of their own.
+enum { JOB_ATTEMPTS_MAX = 1000, JOB_RESENDS_MAX = 1, JOB_NAME_SIZE = 48 };
+
+typedef struct Job Job;
+struct Job {
+    void *owner; // the Dispatcher
+    Delivery *delivery;
+    Stentor__V1__Rendered *rendered;
+    LedgerKey key;
+    Str name; // "ntf_.../<attempt>": in the table of jobs in flight
+    LedgerRow row;
+    Mail mail;
+    Str message_id; // without <>
+    bool decided;   // row is the outcome already; nothing is sent
+    bool releasing; // surely not sent, and given back
+    bool recorded;
+    bool claimed;
+    uint32_t resends;
+    uint64_t lease_until_ms; // uv_now()'s time; earlier than the ledger's
+    LedgerConflict conflict;
+    bool has_conflict;
+    Job *next;
+};
+
+typedef struct JobRules {
+    Ladder ladder;
+    Str from_name, from; // the installation's default sender
+    Str mail_domain;
+    const char *vendor;
+} JobRules;
+
+// "<notification id>/<attempt>" in `space`.
+Str job_name(Str notification_id, int32_t attempt, char *space, size_t size);
+
+// Reads and checks the event. ERROR_PERMANENT names the field; the delivery is then buried.
+bool job_read(Job *job, Delivery *delivery, int64_t now_us, Error *err);
+
+typedef struct JobOpening {
+    const JobRules *rules;
+    Directory *directory;
+    DataKey *address_key; // NULL: destroyed
+    DataKey *content_key;
+    Arena *scratch; // for the plain text; reset by the caller
+    Buf *buf;       // for composing; cleared here
+    int64_t now_us;
+} JobOpening;
+
+// Unseals, unpacks and composes the mail, or decides the job (expired, erased, unreadable, a bad
+// address). false: its template version is not known here yet.
+bool job_open(Job *job, const JobOpening *opening);
+
+// What the vendor's result makes of the attempt, into job->row.
+void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us);

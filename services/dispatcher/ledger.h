@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The send ledger's statements (dispatch.ledger): claim before, outcome after, a batch at a time.
+// Not a place for decisions: what a conflict means is the dispatcher's.
+// Law: a row moves claimed -> sent | deferred | failed | parked once, and only its owner moves it;
+// every statement finds its rows through the primary key (ON CONFLICT), so no plan can turn into a
+// scan while the table grows.
+//
+// Columns with more than one use:
+//   owner ''             released: its process gave it back before anything was sent; lease_until
+//   is -infinity vendor NULL, failed  decided here, nothing was sent: code is our reason_code,
+//   reply its text rung, failed         not NULL: a person should look at it, so a dead letter goes
+//   with the status
+#pragma once
+
+#include "common/db/db.h"
+
+typedef enum LedgerState {
+    LEDGER_NONE, // not seen: another process was just inserting it
+    LEDGER_CLAIMED,
+    LEDGER_SENT,
+    LEDGER_DEFERRED,
+    LEDGER_FAILED,
+    LEDGER_PARKED,
+} LedgerState;
+
+const char *ledger_state_name(LedgerState state);
+
+typedef struct LedgerKey {
+    int64_t created_at_us; // the time in the notification's ULID
+    Str notification_id;
+    int32_t attempt;
+    Str tenant;
+} LedgerKey;
+
+typedef struct LedgerRow {
+    LedgerState state;
+    int64_t claimed_at_us;
+    int64_t finished_at_us;
+    int64_t due_at_us; // deferred
+    int32_t rung;      // -1: NULL
+    int32_t unknown_count;
+    Str vendor, vendor_message_id, code, enhanced, reply; // empty: NULL
+} LedgerRow;
+
+typedef struct LedgerClaim {
+    Str owner;
+    int64_t lease_ms;
+    int64_t now_us;
+} LedgerClaim;
+
+enum { LEDGER_BATCH_MAX = 1024 };
+
+// Adds the statement to `txn` for count (1..LEDGER_BATCH_MAX) keys; db_txn_tenant() is called for
+// their tenants.
+int ledger_add_claim(
+    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim);
+// A key that is not claimed now: its index, what stands in its row, and who holds it for how long.
+typedef struct LedgerConflict {
+    size_t index;
+    LedgerRow row; // slices point into the result
+    Str owner;
+    int64_t wait_ms; // claimed: until its lease ends; 0: it has ended
+} LedgerConflict;
+size_t ledger_conflicts(const PGresult *res);
+LedgerConflict ledger_conflict(const PGresult *res, size_t n);
+
+// Takes claims over whose lease has ended, or that are the owner's own. What had another owner
+// counts as unknown.
+int ledger_add_take_over(
+    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim);
+// Parks claims whose lease has ended. Results of both: ledger_hit().
+int ledger_add_park(
+    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim);
+
+// Outcomes of claims that are still the owner's.
+int ledger_add_outcomes(
+    DbTxn *txn, const LedgerKey *const *keys, const LedgerRow *const *rows, size_t count,
+    Str owner);
+// Gives claims back that were surely not sent.
+int ledger_add_release(DbTxn *txn, const LedgerKey *const *keys, size_t count, Str owner);
+int ledger_add_renew(
+    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim);
+
+// The n-th row that such a statement did change: which key, and its unknown_count.
+typedef struct LedgerHit {
+    Str notification_id;
+    int32_t attempt;
+    int32_t unknown_count;
+} LedgerHit;
+LedgerHit ledger_hit(const PGresult *res, size_t n);
+
+// Makes the months around now; for start-up and once a day.
+void ledger_add_partitions(DbTxn *txn);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// An e-mail as bytes: headers and a text, an HTML or a multipart/alternative body (RFC 5322,
+// 2045-2047). Not an SMTP matter: no dot-stuffing, no envelope. Pure and deterministic: the same
+// mail gives the same bytes, so a resend after an unknown outcome is equal to the first and keeps
+// its Message-ID. Law: no value from outside can begin a new header or a new part.
+#pragma once
+
+#include "common/base/buf.h"
+#include "common/base/error.h"
+
+enum { MIME_BYTES_MAX = 4 * 1024 * 1024, MAIL_ADDRESS_MAX = 254, MAIL_LOCAL_MAX = 64 };
+
+typedef struct MimeMail {
+    Str from_name, from; // name may be empty
+    Str to_name, to;     // likewise
+    Str reply_to;        // empty: none
+    Str subject;
+    Str html, text;  // one of them may be empty
+    Str id;          // "ntf_..." : the Message-ID's left side and the boundary
+    Str id_domain;   // the Message-ID's right side
+    int64_t date_us; // 0 or later
+} MimeMail;
+
+// Appends the whole message. ERROR_PERMANENT names the header that is wrong; nothing is said of
+// personal data.
+bool mime_compose(const MimeMail *mail, Buf *out, Error *err);
+
+// A mailbox with a dot-string local part (RFC 5321 4.1.2; UTF-8 by RFC 6531): fit for <...> in a
+// header and a command. *ret_utf8 (may be NULL): it is not ASCII. ERROR_PERMANENT "'to' is not an
+// e-mail address: ...".
+bool mail_address_check(const char *field, Str address, bool *ret_utf8, Error *err);

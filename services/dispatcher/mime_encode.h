@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The encodings of e-mail: quoted-printable, base64 (RFC 2045), encoded words (RFC 2047), folding
+// (RFC 5322). Pure bytes to bytes; which header holds what is mime.c's business. Law: output is
+// ASCII, lines end in CRLF and are never longer than 998 bytes.
+#pragma once
+
+#include "common/base/buf.h"
+#include "common/base/error.h"
+
+typedef enum MimeEncoding { MIME_7BIT, MIME_QUOTED_PRINTABLE, MIME_BASE64 } MimeEncoding;
+
+enum { MIME_LINE_MAX = 76 };
+
+// 7bit for plain ASCII in short lines; base64 when more than a sixth is not ASCII (it is then the
+// shorter one).
+MimeEncoding mime_choose(Str text);
+const char *mime_encoding_name(MimeEncoding encoding);
+
+// Appends `text` in that encoding, its line breaks (LF or CRLF) as CRLF. Each ends with a line
+// break or in mid-line, as the text does. false: `out` is full.
+bool mime_encode(MimeEncoding encoding, Str text, Buf *out);
+
+// One run of base64 with padding, without line breaks.
+bool mime_base64(Str data, Buf *out);
+
+// Appends "Name: value" CRLF, folded; encoded words when the value is not ASCII or could be read as
+// one. ERROR_PERMANENT "header 'Subject' has a line break", "... is not UTF-8".
+bool mime_header_text(const char *name, Str value, Buf *out, Error *err);
+// Appends "Name: display <address>" CRLF. The address has been checked; display may be empty.
+bool mime_header_mailbox(const char *name, Str display, Str address, Buf *out, Error *err);
+// "Name: value" CRLF for a value that we made ourselves.
+bool mime_header_plain(const char *name, const char *value, Buf *out);

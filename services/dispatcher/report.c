@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/report.h"
+
+#include "common/bus/status_event.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "services/dispatcher/smtp_reply.h"
+#include "stentor/v1/deferred.pb-c.h"
+
+static int code_number(Str code)
+{
+    int64_t number = 0;
+    return str_to_i64(code, &number) && number >= 200 && number <= 599 ? (int)number : 0;
+}
+
+const char *report_reason_code(const LedgerRow *row)
+{
+    if (row->state == LEDGER_DEFERRED) {
+        return "retry";
+    }
+    if (row->state != LEDGER_FAILED) {
+        return "";
+    }
+    if (row->vendor.len == 0) {
+        return "undeliverable"; // its own code stands in the row
+    }
+    if (row->rung >= 0) {
+        return "retries_exhausted";
+    }
+    ReplyClass class = smtp_classify(code_number(row->code), row->enhanced);
+    return class == REPLY_BAD_ADDRESS ? "invalid_address" : "rejected";
+}
+
+static Outcome attempt_outcome(const LedgerRow *row)
+{
+    if (row->state == LEDGER_SENT) {
+        return OUTCOME_ACCEPTED;
+    }
+    if (row->code.len == 0) {
+        return OUTCOME_TIMEOUT;
+    }
+    bool terminal = row->state == LEDGER_FAILED && row->rung < 0;
+    return terminal ? OUTCOME_REJECTED_TERMINAL : OUTCOME_REJECTED_RETRYABLE;
+}
+
+// Strings of events are char * though nobody writes to them.
+static char *text_of(const char *text)
+{
+    return (char *)(uintptr_t)text;
+}
+
+static Stentor__V1__Meta *make_meta(Job *job, const char *event_id)
+{
+    Arena *arena = job->delivery->arena;
+    const Stentor__V1__Meta *cause = job->rendered->meta;
+    Stentor__V1__Meta *meta = arena_alloc(arena, sizeof *meta);
+    stentor__v1__meta__init(meta);
+    meta->event_id = arena_cstr(arena, str_from(event_id));
+    meta->tenant = cause->tenant;
+    meta->notification_id = cause->notification_id;
+    meta->correlation_id = cause->correlation_id;
+    meta->causation_id = cause->event_id;
+    meta->occurred_at_us = job->row.finished_at_us;
+    return meta;
+}
+
+static Stentor__V1__Attempt *make_attempt(Job *job)
+{
+    Arena *arena = job->delivery->arena;
+    const LedgerRow *row = &job->row;
+    Stentor__V1__Attempt *attempt = arena_alloc(arena, sizeof *attempt);
+    stentor__v1__attempt__init(attempt);
+    uint8_t hash[SHA256_LEN];
+    sha256(job->name, hash);
+    char id[ID_SIZE];
+    id_derived("dat_", job->key.created_at_us, hash, id);
+    attempt->attempt_id = arena_cstr(arena, str_from(id));
+    attempt->number = job->rendered->attempt;
+    attempt->vendor = arena_cstr(arena, row->vendor);
+    attempt->vendor_message_id = arena_cstr(arena, row->vendor_message_id);
+    attempt->outcome = (Stentor__V1__Outcome)attempt_outcome(row);
+    attempt->code = arena_cstr(arena, row->code);
+    attempt->enhanced_code = arena_cstr(arena, row->enhanced);
+    attempt->text = arena_cstr(arena, row->reply);
+    attempt->started_at_us = row->claimed_at_us;
+    attempt->finished_at_us = row->finished_at_us;
+    attempt->was_unknown = row->unknown_count > 0;
+    return attempt;
+}
+
+static bool emit_status(Job *job, Status status, Error *err)
+{
+    Arena *arena = job->delivery->arena;
+    const Stentor__V1__Rendered *rendered = job->rendered;
+    const LedgerRow *row = &job->row;
+    char event_id[EVENT_ID_SIZE];
+    const char *discriminator =
+        arena_printf(arena, "%s/%u", status_name(status), rendered->attempt);
+    event_id_derive("status", job->key.notification_id, str_from(discriminator), event_id);
+    Stentor__V1__NotificationStatus event;
+    stentor__v1__notification_status__init(&event);
+    event.meta = make_meta(job, event_id);
+    event.channel = rendered->channel;
+    event.category = rendered->category;
+    event.priority = rendered->priority;
+    event.status = (Stentor__V1__Status)status;
+    bool own = row->vendor.len == 0;
+    event.reason_code = own ? arena_cstr(arena, row->code) : text_of(report_reason_code(row));
+    event.reason = status == STATUS_SENT ? text_of("") : arena_cstr(arena, row->reply);
+    event.template_ = rendered->template_;
+    event.template_version = rendered->template_version;
+    event.recipient_id = rendered->recipient_id;
+    event.address_hash = rendered->address_hash;
+    event.accepted_at_us = rendered->accepted_at_us;
+    event.rendered_at_us = rendered->rendered_at_us;
+    event.attempt = own ? NULL : make_attempt(job);
+    event.content_checksum = rendered->content_checksum;
+    BusOut out;
+    if (!status_event(&event, job->delivery->message.traceparent, arena, &out, err)) {
+        return false;
+    }
+    delivery_emit(job->delivery, &out);
+    return true;
+}
+
+// The next attempt, whole: digest-flusher only waits and passes it on.
+static bool emit_deferred(Job *job, Error *err)
+{
+    Arena *arena = job->delivery->arena;
+    Stentor__V1__Rendered next = *job->rendered;
+    next.attempt = job->rendered->attempt + 1;
+    next.rung = (uint32_t)(job->row.rung < 0 ? 0 : job->row.rung);
+    char event_id[EVENT_ID_SIZE];
+    const char *number = arena_printf(arena, "%u", next.attempt);
+    event_id_derive("rendered", job->key.notification_id, str_from(number), event_id);
+    next.meta = make_meta(job, event_id);
+    event_id_derive(
+        "deferred", job->key.notification_id, str_from(arena_printf(arena, "retry/%s", number)),
+        event_id);
+    Stentor__V1__Deferred event;
+    stentor__v1__deferred__init(&event);
+    event.meta = make_meta(job, event_id);
+    event.reason = text_of("retry");
+    event.due_at_us = job->row.due_at_us;
+    event.work_case = STENTOR__V1__DEFERRED__WORK_RENDERED;
+    event.rendered = &next;
+    event.last_error = arena_cstr(arena, job->row.reply);
+    Str payload;
+    if (!event_pack(&event.base, arena, &payload, err)) {
+        return false;
+    }
+    char subject[SUBJECT_SIZE];
+    subject_deferred(subject, "retry", job->key.tenant);
+    BusOut out = {
+        .subject = subject,
+        .event_id = str_from(event_id),
+        .payload = payload,
+        .traceparent = job->delivery->message.traceparent,
+    };
+    delivery_emit(job->delivery, &out);
+    return true;
+}
+
+static bool report_failed(Job *job, Error *ret_verdict, Error *err)
+{
+    const LedgerRow *row = &job->row;
+    if (row->rung >= 0) {
+        Str code = row->vendor.len == 0 ? row->code : str_from(report_reason_code(row));
+        error_set(
+            ret_verdict, ERROR_PERMANENT, STR_FMT ": " STR_FMT, STR_ARG(code), STR_ARG(row->reply));
+    }
+    return emit_status(job, STATUS_FAILED, err);
+}
+
+bool report(Job *job, Error *ret_verdict, Error *err)
+{
+    error_clear(ret_verdict);
+    switch (job->row.state) {
+    case LEDGER_SENT:
+        return emit_status(job, STATUS_SENT, err);
+    case LEDGER_FAILED:
+        return report_failed(job, ret_verdict, err);
+    case LEDGER_DEFERRED:
+        // The attempt is told as well ("sending", with its reply): history shows why a mail is
+        // late.
+        return emit_status(job, STATUS_SENDING, err) && emit_deferred(job, err);
+    case LEDGER_PARKED:
+        error_set(
+            ret_verdict, ERROR_PERMANENT,
+            "unknown_outcome: a process ended after it may have sent this mail; parked by "
+            "STENTOR_DISPATCHER_UNKNOWN");
+        return true;
+    case LEDGER_NONE:
+    case LEDGER_CLAIMED:
+        break;
+    }
+    return error_set(
+        err, ERROR_PERMANENT, "a row in state '%s' has no outcome",
+        ledger_state_name(job->row.state));
+}

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/smtp_pool.h"
+
+#include <stdlib.h>
+
+#include "common/base/arena.h"
+#include "common/base/log.h"
+#include "services/dispatcher/smtp_client.h"
+
+enum {
+    TICK_MS = 200,
+    TRIES_MAX = 5,        // of one mail on connections that broke before its final dot
+    BACKOFF_MIN_MS = 100, // doubles
+    BACKOFF_MAX_MS = 10000,
+    CLOSE_MS = 1000,
+    FAIRNESS = 16, // every so many mails the lowest lane goes first, so that it is never starved
+};
+
+typedef struct Queue {
+    Mail *head;
+    Mail *tail;
+} Queue;
+
+struct SmtpPool {
+    uv_loop_t *loop;
+    SmtpOptions options;
+    SmtpTlsContext *tls;
+    Queue lanes[PRIORITY_COUNT];
+    size_t queued;
+    unsigned taken;
+    SmtpClient *clients[SMTP_CONNECTIONS_MAX];
+    unsigned count;
+    uv_timer_t tick;
+    uv_timer_t soon; // pump() in the next turn of the loop
+    uint64_t retry_at_ms;
+    unsigned failures; // connections in a row that were of no use
+    unsigned turn;
+    Error trouble;
+    SmtpPoolStats stats;
+    bool draining, closing;
+    uint64_t close_at_ms;
+    int handles;
+    void (*on_closed)(void *ctx);
+    void *closed_ctx;
+};
+
+static void pump(SmtpPool *pool);
+
+// ---- queue
+// -------------------------------------------------------------------------------------------------------
+
+static void push_back(SmtpPool *pool, Mail *mail)
+{
+    Queue *queue = &pool->lanes[mail->lane];
+    mail->next = NULL;
+    if (queue->tail == NULL) {
+        queue->head = mail;
+    } else {
+        queue->tail->next = mail;
+    }
+    queue->tail = mail;
+    pool->queued++;
+}
+
+static void push_front(SmtpPool *pool, Mail *mail)
+{
+    Queue *queue = &pool->lanes[mail->lane];
+    mail->next = queue->head;
+    queue->head = mail;
+    if (queue->tail == NULL) {
+        queue->tail = mail;
+    }
+    pool->queued++;
+}
+
+static Mail *pop(SmtpPool *pool, Queue *queue)
+{
+    Mail *mail = queue->head;
+    if (mail != NULL) {
+        queue->head = mail->next;
+        if (queue->head == NULL) {
+            queue->tail = NULL;
+        }
+        mail->next = NULL;
+        pool->queued--;
+    }
+    return mail;
+}
+
+static Mail *pop_first(SmtpPool *pool)
+{
+    bool from_below = ++pool->taken % FAIRNESS == 0;
+    for (int i = 0; i < PRIORITY_COUNT; i++) {
+        Mail *mail = pop(pool, &pool->lanes[from_below ? PRIORITY_COUNT - 1 - i : i]);
+        if (mail != NULL) {
+            return mail;
+        }
+    }
+    return NULL;
+}
+
+static void answer(Mail *mail, SendState state, const char *text)
+{
+    SendResult result = {.state = state, .reply = REPLY_RETRY, .text = str_from(text)};
+    mail->on_done(mail->ctx, mail, &result);
+}
+
+static const char *trouble_text(const SmtpPool *pool)
+{
+    return pool->trouble.text[0] != '\0' ? pool->trouble.text
+                                         : "no smtp connection was free in time";
+}
+
+// Mails of a lane end nearly in the order in which they came, so the heads tell.
+static void drop_late(SmtpPool *pool)
+{
+    uint64_t now = uv_now(pool->loop);
+    for (int lane = 0; lane < PRIORITY_COUNT; lane++) {
+        while (pool->lanes[lane].head != NULL && pool->lanes[lane].head->give_up_at_ms <= now) {
+            answer(pop(pool, &pool->lanes[lane]), SEND_UNSENT, trouble_text(pool));
+        }
+    }
+}
+
+static void release_queue(SmtpPool *pool)
+{
+    for (int lane = 0; lane < PRIORITY_COUNT; lane++) {
+        Mail *mail;
+        while ((mail = pop(pool, &pool->lanes[lane])) != NULL) {
+            answer(mail, SEND_RELEASED, "draining");
+        }
+    }
+}
+
+static void pump_soon(SmtpPool *pool);
+
+// ---- what a connection reports
+// -----------------------------------------------------------------------------------
+
+static Mail *on_client_next(void *ctx)
+{
+    SmtpPool *pool = ctx;
+    if (pool->draining) {
+        return NULL;
+    }
+    uint64_t now = uv_now(pool->loop);
+    Mail *mail;
+    while ((mail = pop_first(pool)) != NULL && mail->give_up_at_ms <= now) {
+        answer(mail, SEND_UNSENT, trouble_text(pool));
+    }
+    return mail;
+}
+
+static void on_client_answer(void *ctx, Mail *mail, const SendResult *result)
+{
+    (void)ctx;
+    mail->on_done(mail->ctx, mail, result);
+}
+
+static void on_client_ready(void *ctx)
+{
+    SmtpPool *pool = ctx;
+    if (pool->trouble.text[0] != '\0') {
+        LOG(LOG_INFO, "smtp server is reached again", log_text("host", pool->options.host));
+    }
+    pool->failures = 0;
+    pool->retry_at_ms = 0;
+    error_clear(&pool->trouble);
+    pump_soon(pool);
+}
+
+static void on_client_lost(void *ctx, Mail *mail)
+{
+    (void)ctx;
+    answer(mail, SEND_UNKNOWN, "the connection was lost after the whole mail was sent");
+}
+
+static void on_client_back(void *ctx, Mail *mail)
+{
+    SmtpPool *pool = ctx;
+    mail->tries++;
+    if (pool->draining) {
+        answer(mail, SEND_RELEASED, "draining");
+    } else if (mail->tries >= TRIES_MAX) {
+        answer(mail, SEND_UNSENT, "connections broke again and again before the mail was sent");
+    } else {
+        push_front(pool, mail);
+    }
+}
+
+static void note_failure(SmtpPool *pool, const Error *err)
+{
+    uint64_t wait = BACKOFF_MAX_MS;
+    if (pool->failures < 7) {
+        wait = (uint64_t)BACKOFF_MIN_MS << pool->failures;
+    }
+    if (pool->failures++ == 0) {
+        LOG(LOG_WARN, "smtp server cannot be used; mails wait and it is tried again",
+            log_error(err));
+    }
+    pool->turn++;
+    pool->stats.connect_failures++;
+    pool->trouble = *err;
+    pool->retry_at_ms = uv_now(pool->loop) + (wait < BACKOFF_MAX_MS ? wait : BACKOFF_MAX_MS);
+}
+
+static void end_when_closed(SmtpPool *pool);
+
+static void on_client_closed(void *ctx, SmtpClient *client, bool useful, const Error *err)
+{
+    SmtpPool *pool = ctx;
+    for (unsigned i = 0; i < pool->count; i++) {
+        if (pool->clients[i] == client) {
+            pool->clients[i] = pool->clients[--pool->count];
+            break;
+        }
+    }
+    pool->stats.closed++;
+    if (!useful && err->kind != ERROR_CANCELLED) {
+        note_failure(pool, err);
+    } else if (err->kind != ERROR_CANCELLED) {
+        LOG(LOG_DEBUG, "smtp connection ended", log_error(err));
+    }
+    if (pool->closing) {
+        end_when_closed(pool);
+    } else {
+        pump_soon(pool);
+    }
+}
+
+// ---- pump
+// --------------------------------------------------------------------------------------------------------
+
+static const SmtpClientHooks client_hooks = {
+    .session = {.next = on_client_next, .on_answer = on_client_answer},
+    .on_ready = on_client_ready,
+    .on_lost = on_client_lost,
+    .on_back = on_client_back,
+    .on_closed = on_client_closed,
+};
+
+static void open_connection(SmtpPool *pool)
+{
+    SmtpClientWorld world = {
+        .loop = pool->loop,
+        .options = &pool->options,
+        .tls = pool->tls,
+        .hooks = &client_hooks,
+        .ctx = pool,
+        .turn = pool->turn,
+    };
+    pool->stats.connects++;
+    pool->clients[pool->count++] = smtp_client_new(&world);
+}
+
+static unsigned count_connecting(const SmtpPool *pool)
+{
+    unsigned connecting = 0;
+    for (unsigned i = 0; i < pool->count; i++) {
+        connecting += smtp_client_ready(pool->clients[i]) ? 0 : 1;
+    }
+    return connecting;
+}
+
+// Gives the idle connections work, and opens more of them as long as there is more work than
+// connections on their way.
+static void pump(SmtpPool *pool)
+{
+    for (unsigned i = 0; i < pool->count && pool->queued > 0; i++) {
+        if (smtp_client_idle(pool->clients[i])) {
+            smtp_client_wake(pool->clients[i]);
+        }
+    }
+    if (pool->draining || uv_now(pool->loop) < pool->retry_at_ms) {
+        return;
+    }
+    unsigned connecting = count_connecting(pool);
+    unsigned at_once = pool->failures > 0 ? 1 : pool->options.connections;
+    while (pool->count < pool->options.connections && connecting < at_once &&
+           connecting < pool->queued) {
+        open_connection(pool);
+        connecting++;
+    }
+}
+
+static void on_soon_timer(uv_timer_t *timer)
+{
+    SmtpPool *pool = timer->data;
+    pump(pool);
+}
+
+static void pump_soon(SmtpPool *pool)
+{
+    if (!pool->closing && !uv_is_active((uv_handle_t *)&pool->soon)) {
+        uv_timer_start(&pool->soon, on_soon_timer, 0, 0);
+    }
+}
+
+static void check_times(SmtpPool *pool)
+{
+    uint64_t now = uv_now(pool->loop);
+    if (pool->closing && now >= pool->close_at_ms) {
+        for (unsigned i = 0; i < pool->count; i++) {
+            smtp_client_abort(pool->clients[i]);
+        }
+        return;
+    }
+    for (unsigned i = 0; i < pool->count; i++) {
+        smtp_client_tick(pool->clients[i], now);
+    }
+    drop_late(pool);
+    pump(pool);
+}
+
+static void on_tick_timer(uv_timer_t *timer)
+{
+    SmtpPool *pool = timer->data;
+    check_times(pool);
+}
+
+// ---- life
+// --------------------------------------------------------------------------------------------------------
+
+SmtpPool *smtp_pool_new(uv_loop_t *loop, const SmtpOptions *options, Error *err)
+{
+    SmtpTlsContext *tls = NULL;
+    if (options->tls != SMTP_TLS_OFF) {
+        tls = smtp_tls_context_new(options->ca_file, options->tls == SMTP_TLS_REQUIRED, err);
+        if (tls == NULL) {
+            return NULL;
+        }
+    }
+    SmtpPool *pool = xcalloc(1, sizeof *pool);
+    pool->loop = loop;
+    pool->options = *options;
+    pool->tls = tls;
+    uv_timer_init(loop, &pool->tick);
+    uv_timer_init(loop, &pool->soon);
+    pool->tick.data = pool;
+    pool->soon.data = pool;
+    uv_timer_start(&pool->tick, on_tick_timer, TICK_MS, TICK_MS);
+    return pool;
+}
+
+static void send_through(void *self, Mail *mail)
+{
+    smtp_pool_send(self, mail);
+}
+
+static void drain_through(void *self)
+{
+    smtp_pool_drain(self);
+}
+
+Vendor smtp_pool_vendor(SmtpPool *pool)
+{
+    return (Vendor){.name = "smtp", .self = pool, .send = send_through, .drain = drain_through};
+}
+
+void smtp_pool_send(SmtpPool *pool, Mail *mail)
+{
+    mail->tries = 0;
+    push_back(pool, mail);
+    pump_soon(pool);
+}
+
+static void on_drain_timer(uv_timer_t *timer)
+{
+    SmtpPool *pool = timer->data;
+    release_queue(pool);
+}
+
+void smtp_pool_drain(SmtpPool *pool)
+{
+    if (!pool->draining) {
+        pool->draining = true;
+        // From now on the timer releases, so a mail that is still handed over is answered too.
+        uv_timer_start(&pool->soon, on_drain_timer, 0, TICK_MS);
+    }
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    SmtpPool *pool = handle->data;
+    if (--pool->handles > 0) {
+        return;
+    }
+    void (*on_closed)(void *) = pool->on_closed;
+    void *ctx = pool->closed_ctx;
+    smtp_tls_context_free(pool->tls);
+    free(pool);
+    on_closed(ctx);
+}
+
+static void end_when_closed(SmtpPool *pool)
+{
+    if (pool->count > 0 || pool->handles > 0) {
+        return;
+    }
+    release_queue(pool);
+    pool->handles = 2;
+    uv_close((uv_handle_t *)&pool->tick, on_handle_closed);
+    uv_close((uv_handle_t *)&pool->soon, on_handle_closed);
+}
+
+void smtp_pool_close(SmtpPool *pool, void (*on_closed)(void *ctx), void *ctx)
+{
+    pool->draining = true;
+    pool->closing = true;
+    pool->on_closed = on_closed;
+    pool->closed_ctx = ctx;
+    pool->close_at_ms = uv_now(pool->loop) + CLOSE_MS;
+    for (unsigned i = 0; i < pool->count; i++) {
+        smtp_client_quit(pool->clients[i]);
+    }
+    end_when_closed(pool);
+}
+
+SmtpPoolStats smtp_pool_stats(const SmtpPool *pool)
+{
+    SmtpPoolStats stats = pool->stats;
+    stats.connections = pool->count;
+    stats.queued = pool->queued;
+    return stats;
+}
+
+const char *smtp_pool_trouble(const SmtpPool *pool)
+{
+    return pool->trouble.text[0] != '\0' ? pool->trouble.text : NULL;
+}
