@@ -59,7 +59,7 @@ static const AccessSpec access_table[] = {
      "DEFERRED", "CONFIG"},
     {"stentor-archiver",         "ntf.dead.>",
      "", "CONFIG STATUS " REQUESTS},
-    {"stentor-cli",              "cfg.> evt.> ntf.dead.> $JS.API.INFO",
+    {"stentor-cli",              "cfg.> evt.> ntf.dead.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.*",
      "", "CONFIG STATUS DEFERRED INBOUND DEAD EVENTS " REQUESTS " " RENDEREDS},
     {"stentor-subscriber",       "", "", "STATUS"},
     {"stentor-admin",            ">", "", ""},

@@ -100,8 +100,8 @@ def test_send_and_status_on_the_command_line(pipeline):
 
 
 def test_doctor_finds_nothing_wrong(pipeline):
-    report = json.loads(pipeline.cli("doctor", "--json", admin=True))
-    assert report["ok"] is True
+    report = json.loads(pipeline.cli("doctor", "--json"))
+    assert report["ok"] is True, report
     assert any(check["check"] == "durability" for check in report["checks"])
 
 
