@@ -33,21 +33,26 @@ stop() { # NAME PROGRAM [SIGNAL]
     running "$1" "$2" || { rm -f "$DATA/run/$1.pid"; return 0; }
     local pid tries=0
     pid=$(cat "$DATA/run/$1.pid")
-    kill -"${3:-TERM}" "$pid" 2>/dev/null
+    kill -"${3:-TERM}" "$pid" 2>/dev/null || true
     while kill -0 "$pid" 2>/dev/null && [ $tries -lt 300 ]; do
         sleep 0.1
         tries=$((tries + 1))
     done
-    kill -KILL "$pid" 2>/dev/null
+    ! kill -0 "$pid" 2>/dev/null || kill -KILL "$pid"
     rm -f "$DATA/run/$1.pid"
 }
 
 port_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# The port that NAME had the last time, else the first free one from START on. Remembered in $DATA/etc/ports.
-choose_port() { # NAME START
+# The port that NAME had the last time, unless a stranger listens there now; else the first free one from START on.
+# Remembered in $DATA/etc/ports.
+choose_port() { # NAME START PROCESS PROGRAM
     local port
     port=$(sed -n "s/^$1=//p" "$DATA/etc/ports" 2>/dev/null)
+    if [ -n "$port" ] && ! running "$3" "$4" && port_taken "$port"; then
+        sed -i "/^$1=/d" "$DATA/etc/ports"
+        port=""
+    fi
     if [ -z "$port" ]; then
         port=$2
         while port_taken "$port" || grep -q "=$port\$" "$DATA/etc/ports" 2>/dev/null; do
@@ -56,6 +61,11 @@ choose_port() { # NAME START
         echo "$1=$port" >>"$DATA/etc/ports"
     fi
     echo "$port"
+}
+
+# Our own process is there and its port answers.
+listening() { # PROCESS PROGRAM PORT
+    running "$1" "$2" && port_taken "$3"
 }
 
 wait_for() { # SECONDS WHAT COMMAND...
