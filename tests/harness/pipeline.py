@@ -38,7 +38,8 @@ class Pipeline:
         self.postgres.start()
         self.nats.start()
         self.postgres.query("CREATE DATABASE stentor", database="postgres")
-        self.cli("migrate", "--ack-wait-ms", str(self.ack_wait_ms), admin=True)
+        # One percent of the streams' production sizes: nats-server reserves them on the disk that is there.
+        self.cli("migrate", "--bytes-scale-percent", "1", "--ack-wait-ms", str(self.ack_wait_ms), admin=True)
         master = self.folder / "master.key"
         master.write_text(self.cli("master-key"))
         for name in services:

@@ -176,7 +176,7 @@ class Nats(Process):
         block = subprocess.run([BIN / "stentor", "nats-config", "--passwords", passwords], check=True, capture_output=True,
                                text=True).stdout
         self.config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.folder}/store" }}\n{block}')
+            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.folder}/store", max_file_store: 1TB }}\n{block}')
         super().start(wait)
         return self
 
