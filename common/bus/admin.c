@@ -32,8 +32,7 @@ static json_int_t nanoseconds(int64_t seconds)
     return (json_int_t)seconds * 1000000000;
 }
 
-// ---- what is wanted
-// --------------------------------------------------------------------------------------------------------
+// ---- what is wanted ----
 
 static json_t *want_stream(const Admin *a, const StreamSpec *spec)
 {
@@ -69,8 +68,7 @@ static json_t *want_consumer(const Admin *a, const ConsumerSpec *spec)
         MAX_WAITING);
 }
 
-// ---- the steps
-// ---------------------------------------------------------------------------------------------------------------
+// ---- the steps ----
 
 static const StreamSpec *stream_of(const Admin *a)
 {
@@ -152,8 +150,7 @@ static bool compare(const json_t *wanted, const json_t *there, char *out, size_t
     return out[0] == '\0';
 }
 
-// ---- writing
-// -----------------------------------------------------------------------------------------------------------------
+// ---- writing ----
 
 static void handle_written(Admin *a, Str reply, const Error *err)
 {
@@ -231,8 +228,7 @@ static void write_step(Admin *a, const json_t *there)
     }
 }
 
-// ---- asking
-// ------------------------------------------------------------------------------------------------------------------
+// ---- asking ----
 
 static void handle_info(Admin *a, Str reply, const Error *err)
 {

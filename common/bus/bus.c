@@ -10,8 +10,7 @@
 
 enum { TURN_ROUNDS_MAX = 8, SERVICE_NAME_MAX = 64 };
 
-// ---- what arrives
-// ----------------------------------------------------------------------------------------------------
+// ---- what arrives ----
 
 static int64_t header_number(natsMsg *message, const char *name)
 {
@@ -70,19 +69,57 @@ static Endpoint *find_endpoint(Bus *bus, const AckSubject *ack)
     return NULL;
 }
 
+static bool is_leaver(const Bus *bus, Str stream, Str consumer)
+{
+    for (size_t i = 0; i < bus->leaver_count; i++) {
+        if (str_eq(stream, str_from(bus->leavers[i].stream)) &&
+            str_eq(consumer, str_from(bus->leavers[i].consumer))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_leaver(Bus *bus, const Endpoint *endpoint)
+{
+    Str consumer = str_from(endpoint->consumer);
+    if (is_leaver(bus, endpoint->stream, consumer) || bus->leaver_count == BUS_ENDPOINTS_MAX) {
+        return;
+    }
+    size_t i = bus->leaver_count;
+    if (str_to_c(endpoint->stream, bus->leavers[i].stream, sizeof bus->leavers[i].stream) &&
+        str_to_c(consumer, bus->leavers[i].consumer, sizeof bus->leavers[i].consumer)) {
+        char subject[224];
+        snprintf(
+            subject, sizeof subject, "$JS.API.CONSUMER.INFO.%s.%s", bus->leavers[i].stream,
+            bus->leavers[i].consumer);
+        link_ask_at_close(bus->link, subject);
+        bus->leaver_count++;
+    }
+}
+
+void bus_give_back(Bus *bus, natsMsg *message)
+{
+    link_give_back(bus->link, natsMsg_GetReply(message));
+    natsMsg_Destroy(message);
+}
+
 static void dispatch_delivery(Bus *bus, natsMsg *message)
 {
     AckSubject ack;
     const char *reply = natsMsg_GetReply(message);
     Endpoint *endpoint = NULL;
-    if (reply != NULL && ack_subject_parse(str_from(reply), &ack)) {
+    bool known = reply != NULL && ack_subject_parse(str_from(reply), &ack);
+    if (known) {
         endpoint = find_endpoint(bus, &ack);
     }
-    if (endpoint == NULL) { // nobody's: for a consumer that was given up meanwhile
-        natsMsg_Destroy(message);
-        return;
+    if (endpoint != NULL) {
+        endpoint->handlers->on_delivery(endpoint->ctx, message, &ack);
+    } else if (known && is_leaver(bus, ack.stream, ack.consumer)) {
+        bus_give_back(bus, message); // what the last pull requests of a stopped worker brought
+    } else {
+        natsMsg_Destroy(message); // nobody's: for a reader's consumer that was given up meanwhile
     }
-    endpoint->handlers->on_delivery(endpoint->ctx, message, &ack);
 }
 
 static void handle_message(Bus *bus, natsMsg *message)
@@ -133,8 +170,7 @@ void bus_message_fill(BusMessage *out, natsMsg *message, const AckSubject *ack)
     out->delivered = ack->delivered;
 }
 
-// ---- the turn
-// --------------------------------------------------------------------------------------------------------
+// ---- the turn ----
 
 static bool run_endpoints(Bus *bus)
 {
@@ -200,8 +236,7 @@ int64_t bus_now_ms(const Bus *bus)
     return (int64_t)uv_now(bus->loop);
 }
 
-// ---- endpoints
-// -------------------------------------------------------------------------------------------------------
+// ---- endpoints ----
 
 void endpoint_add(Bus *bus, Endpoint *endpoint, const EndpointHandlers *handlers, void *ctx)
 {
@@ -223,6 +258,9 @@ void endpoint_remove(Bus *bus, Endpoint *endpoint)
 {
     assert(bus->endpoints[endpoint->slot] == endpoint);
     bus->endpoints[endpoint->slot] = NULL;
+    if (endpoint->acks) {
+        add_leaver(bus, endpoint);
+    }
 }
 
 bool endpoint_pull(Bus *bus, const Endpoint *endpoint, size_t batch)
@@ -243,8 +281,7 @@ void bus_forget_requests(Bus *bus, const void *ctx)
     requests_forget(bus->requests, ctx);
 }
 
-// ---- life
-// ------------------------------------------------------------------------------------------------------------
+// ---- life ----
 
 // nats.c writes these into its CONNECT line as they are (3.4.1 .. 3.10.1).
 static bool fits_connect_line(const char *text)

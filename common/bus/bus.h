@@ -22,7 +22,8 @@ typedef struct BusOptions {
     int publish_deadline_ms; // a publish not acknowledged by then fails TRANSIENT; 0: 10,000
 } BusOptions;
 
-// Connects in the background and for ever again; never fails for an absent server.
+// Connects in the background and for ever again; never fails for an absent server. The options'
+// strings are copied. NULL and ERROR_CONFIG for an option that cannot be used.
 Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err);
 bool bus_connected(const Bus *bus);
 // Fails what is pending with ERROR_CANCELLED, flushes, closes; then on_closed. Stop workers and
@@ -34,8 +35,11 @@ void bus_watch(Bus *bus, void (*on_change)(void *ctx, bool connected), void *ctx
 // The first permission error the server reported, or NULL: readiness fails with it.
 const char *bus_permission_error(const Bus *bus);
 
-// ---- publishing
-// --------------------------------------------------------------------------------------------------
+// ---- publishing ----
+
+// Publishes that may wait for their ack at once; beyond it they fail TRANSIENT, and a caller that
+// publishes twice as many more without returning to the loop ends the process.
+enum { BUS_PENDING_MAX = 65536 };
 
 typedef struct BusHeader {
     const char *name;
@@ -60,7 +64,7 @@ typedef void (*BusAcked)(void *ctx, const Error *err, uint64_t sequence, bool du
 void bus_publish(Bus *bus, const BusOut *out, BusAcked on_acked, void *ctx);
 size_t bus_pending(
     const Bus *bus); // published or queued, and not yet acknowledged: for back-pressure
-// Core publish without an ack (acks of deliveries, pull requests).
+// Core publish without an ack (acks of deliveries, pull requests). false: there is no connection.
 bool bus_send(Bus *bus, const char *subject, const char *reply, Str payload);
 // Pushes buffered bytes to the socket at the end of a batch; without it a lone write may wait a
 // millisecond.
@@ -72,8 +76,7 @@ typedef void (*BusReply)(void *ctx, Str reply, const Error *err);
 void bus_request(
     Bus *bus, const char *subject, Str payload, int timeout_ms, BusReply on_reply, void *ctx);
 
-// ---- what arrives
-// ------------------------------------------------------------------------------------------------
+// ---- what arrives ----
 
 // A message of a stream, as workers and readers hand it on. Slices live in the batch's arena.
 typedef struct BusMessage {

@@ -22,8 +22,7 @@ enum {
     API_TIMEOUT_MS = 5000,
 };
 
-// ---- endpoints
-// -----------------------------------------------------------------------------------------------------
+// ---- endpoints ----
 
 typedef struct EndpointHandlers {
     void (*on_delivery)(
@@ -42,20 +41,22 @@ typedef struct Endpoint {
     Str stream;
     char consumer[80]; // "" takes no deliveries
     char inbox[128];   // replies of its pull requests
+    bool acks;         // its consumer awaits acks: what comes after its end is given back
     int slot;
 } Endpoint;
 
 void endpoint_add(Bus *bus, Endpoint *endpoint, const EndpointHandlers *handlers, void *ctx);
 void endpoint_remove(Bus *bus, Endpoint *endpoint);
 bool endpoint_pull(Bus *bus, const Endpoint *endpoint, size_t batch);
+// Takes the message and gives the delivery back when the bus closes (why not now: link.h).
+void bus_give_back(Bus *bus, natsMsg *message);
 // From inside a callback: let the turn run (once more) before the loop sleeps.
 void bus_again(Bus *bus);
 int64_t bus_now_ms(const Bus *bus);
 // Fills everything but `stream` from a delivery; slices point into the natsMsg.
 void bus_message_fill(BusMessage *out, natsMsg *message, const AckSubject *ack);
 
-// ---- publish.c
-// -----------------------------------------------------------------------------------------------------
+// ---- publish.c ----
 
 typedef struct Publisher Publisher;
 Publisher *publisher_new(uv_loop_t *loop, Link *link, size_t window, int deadline_ms);
@@ -70,8 +71,7 @@ void publisher_on_link(Publisher *publisher, bool connected);
 void publisher_cancel(Publisher *publisher); // all of them, ERROR_CANCELLED
 size_t publisher_pending(const Publisher *publisher);
 
-// ---- request.c
-// -----------------------------------------------------------------------------------------------------
+// ---- request.c ----
 
 typedef struct Requests Requests;
 Requests *requests_new(uv_loop_t *loop, Link *link);
@@ -100,6 +100,10 @@ struct Bus {
         void *ctx;
     } watchers[BUS_WATCHERS_MAX];
     size_t watcher_count;
+    struct {
+        char stream[80], consumer[80];
+    } leavers[BUS_ENDPOINTS_MAX]; // consumers that were worked on here and are not any more
+    size_t leaver_count;
     bool again;
     bool closing;
     int open_handles;

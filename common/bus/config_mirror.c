@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/bus/config_mirror.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "common/base/log.h"
@@ -14,6 +15,8 @@ struct ConfigMirror {
     ConfigChanged on_changed;
     void *ctx;
     uv_timer_t retry;
+    void (*on_ready)(void *ctx); // NULL: none, or told
+    void *ready_ctx;
     bool ready;
     bool complained;
     bool freeing;
@@ -42,11 +45,20 @@ static void on_reader_messages(void *ctx, const BusMessage *messages, size_t cou
     }
 }
 
-static void on_reader_caught_up(void *ctx)
+static void note_ready(ConfigMirror *m)
 {
-    ConfigMirror *m = ctx;
+    void (*on_ready)(void *) = m->on_ready;
     m->ready = true;
     m->complained = false;
+    m->on_ready = NULL; // a reader that begins again catches up again
+    if (on_ready != NULL && !m->freeing) {
+        on_ready(m->ready_ctx);
+    }
+}
+
+static void on_reader_caught_up(void *ctx)
+{
+    note_ready(ctx);
 }
 
 static void on_timer_retry(uv_timer_t *timer)
@@ -113,6 +125,13 @@ ConfigMirror *config_mirror_new(Bus *bus, ConfigChanged on_changed, void *ctx)
     m->retry.data = m;
     begin(m);
     return m;
+}
+
+void config_mirror_on_ready(ConfigMirror *mirror, void (*on_ready)(void *ctx), void *ctx)
+{
+    assert(!mirror->ready);
+    mirror->on_ready = on_ready;
+    mirror->ready_ctx = ctx;
 }
 
 bool config_mirror_ready(const ConfigMirror *mirror)

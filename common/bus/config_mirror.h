@@ -14,6 +14,10 @@ typedef struct ConfigMirror ConfigMirror;
 typedef bool (*ConfigChanged)(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err);
 
+// Begins to read at once, and again after a failure.
 ConfigMirror *config_mirror_new(Bus *bus, ConfigChanged on_changed, void *ctx);
+// Calls back once, from the loop, when the mirror is ready. Before the loop first runs.
+void config_mirror_on_ready(ConfigMirror *mirror, void (*on_ready)(void *ctx), void *ctx);
 bool config_mirror_ready(const ConfigMirror *mirror); // everything there at the start has been read
+// on_changed is called no more; on_freed comes from the loop.
 void config_mirror_free(ConfigMirror *mirror, void (*on_freed)(void *ctx), void *ctx);

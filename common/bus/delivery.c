@@ -20,8 +20,7 @@ static DeliveryState *state_of(Delivery *delivery)
     return (DeliveryState *)delivery;
 }
 
-// ---- the answer
-// --------------------------------------------------------------------------------------------------------
+// ---- the answer ----
 
 static int again_delay(uint32_t delivered)
 {
@@ -35,6 +34,14 @@ static void send_again(Worker *w, DeliveryState *d, int delay_ms)
     int len = delay_ms <= 0 ? snprintf(text, sizeof text, "-NAK")
                             : snprintf(text, sizeof text, "-NAK {\"delay\":%d000000}", delay_ms);
     bus_send(w->bus, natsMsg_GetReply(d->nats), NULL, str_of(text, (size_t)len));
+    w->stats.again++;
+}
+
+// At once, but not to this process again when it is the one that stops.
+static void give_back(Worker *w, DeliveryState *d)
+{
+    bus_give_back(w->bus, d->nats);
+    d->nats = NULL;
     w->stats.again++;
 }
 
@@ -53,9 +60,11 @@ static void answer(DeliveryState *d)
 {
     Batch *batch = d->batch;
     Worker *w = batch->worker;
-    if (d->verdict == VERDICT_AGAIN) {
+    if (d->verdict == VERDICT_AGAIN && d->delay_ms <= 0 && w->state != WORKER_RUNNING) {
+        give_back(w, d);
+    } else if (d->verdict == VERDICT_AGAIN) {
         send_again(w, d, d->delay_ms);
-    } else if (d->emit_failed) {
+    } else if (d->emit_failed || d->refused != NULL) {
         send_again(w, d, again_delay(d->public.message.delivered));
     } else {
         bus_send(w->bus, natsMsg_GetReply(d->nats), NULL, STR("+ACK"));
@@ -70,21 +79,37 @@ static void answer(DeliveryState *d)
     }
 }
 
+static void bury(DeliveryState *d, const char *reason);
+
+// An input whose output can never be published can never succeed: it would come again for ever.
+static void bury_refused(DeliveryState *d)
+{
+    const char *reason = d->refused;
+    d->verdict = VERDICT_NONE;
+    d->refused = NULL;
+    bury(d, reason);
+}
+
 static void answer_if_ready(DeliveryState *d)
 {
-    if (d->verdict != VERDICT_NONE && d->emits == 0) {
+    bool ready = d->verdict != VERDICT_NONE && d->emits == 0;
+    if (ready && d->verdict == VERDICT_ACK && d->refused != NULL && !d->emit_failed) {
+        bury_refused(d);
+        ready = d->emits == 0; // else the letter's ack comes back here
+    }
+    if (ready) {
         answer(d);
     }
 }
 
-// ---- outputs
-// -----------------------------------------------------------------------------------------------------------
+// ---- outputs ----
 
 static void note_emitted(DeliveryState *d, const Error *err)
 {
     d->emits--;
-    d->emit_failed = d->emit_failed || err != NULL;
+    d->emit_failed = d->emit_failed || (err != NULL && err->kind != ERROR_PERMANENT);
     if (err != NULL && err->kind == ERROR_PERMANENT) {
+        d->refused = arena_cstr(d->public.arena, str_from(err->text));
         LOG(LOG_ERROR, "an output cannot be published",
             log_text("stream", d->public.message.stream),
             log_int("sequence", (int64_t)d->public.message.sequence), log_error(err));
@@ -107,17 +132,16 @@ void delivery_emit(Delivery *delivery, const BusOut *out)
     bus_publish(d->batch->worker->bus, out, on_publish_acked, d);
 }
 
-// ---- dead letters
-// ------------------------------------------------------------------------------------------------------
+// ---- dead letters ----
 
-static void bury(DeliveryState *d, const Error *err)
+static void bury(DeliveryState *d, const char *reason)
 {
     const BusMessage *message = &d->public.message;
     const char *stage = d->batch->worker->options.stage;
     BusOut out;
     LOG(LOG_WARN, "input buried", log_text("stream", message->stream),
-        log_int("sequence", (int64_t)message->sequence), log_text("error", err->text));
-    if (bury_pack(message, stage != NULL ? stage : "unknown", err->text, d->public.arena, &out)) {
+        log_int("sequence", (int64_t)message->sequence), log_text("error", reason));
+    if (bury_pack(message, stage != NULL ? stage : "unknown", reason, d->public.arena, &out)) {
         delivery_emit(&d->public, &out);
         d->verdict = VERDICT_BURY;
     } else {
@@ -126,8 +150,7 @@ static void bury(DeliveryState *d, const Error *err)
     }
 }
 
-// ---- verdicts
-// ----------------------------------------------------------------------------------------------------------
+// ---- verdicts ----
 
 void delivery_settle(Delivery *delivery, const Error *err)
 {
@@ -139,7 +162,7 @@ void delivery_settle(Delivery *delivery, const Error *err)
         d->verdict = VERDICT_ACK;
         break;
     case ERROR_PERMANENT:
-        bury(d, err);
+        bury(d, err->text);
         break;
     case ERROR_TRANSIENT:
     case ERROR_CONFIG:

@@ -42,6 +42,11 @@ struct Link {
     int retry_ms;
     bool connected; // as last told
     bool closing;
+    char **returns; // ack subjects of what is given back at the end
+    size_t return_count, return_cap;
+    char *asks[LINK_ASKS_MAX];
+    size_t ask_count;
+    bool returning; // the worker thread reads them: nothing is added any more
     int open_handles;
     void (*on_closed)(void *ctx);
     void *closed_ctx;
@@ -57,8 +62,7 @@ typedef struct Wire {
 
 static void start_connect(Link *link);
 
-// ---- nats.c's threads
-// ------------------------------------------------------------------------------------------------
+// ---- nats.c's threads ----
 
 static Wire *make_wire(Link *link)
 {
@@ -123,8 +127,7 @@ static void on_nats_error(
     }
 }
 
-// ---- connecting and closing, on a thread of libuv's pool
-// ---------------------------------------------------------------
+// ---- connecting and closing, on a thread of libuv's pool ----
 
 static natsStatus set_servers(natsOptions *options, const char *urls)
 {
@@ -257,20 +260,58 @@ static void on_work_connect(uv_work_t *work)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static bool lane_is_up(const Link *link, LinkLane lane)
+{
+    return link->nc[lane] != NULL &&
+           natsConnection_Status(link->nc[lane]) == NATS_CONN_STATUS_CONNECTED;
+}
+
+// Afterwards the server knows that nobody listens to our pull requests, and all that it sent
+// before is in the hop.
+static void on_work_quiesce(uv_work_t *work)
+{
+    Link *link = work->data;
+    sigset_t before;
+    block_signals(&before);
+    if (lane_is_up(link, LINK_CALM)) {
+        natsConnection_FlushTimeout(link->nc[LINK_CALM], FLUSH_TIMEOUT_MS);
+    }
+    if (lane_is_up(link, LINK_SWIFT) &&
+        natsSubscription_DrainTimeout(link->subscription, FLUSH_TIMEOUT_MS) == NATS_OK) {
+        natsSubscription_WaitForDrainCompletion(link->subscription, FLUSH_TIMEOUT_MS);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+// Stops at the first that is not answered: the others would not be either.
+static void ask_all(Link *link)
+{
+    natsStatus s = NATS_OK;
+    for (size_t i = 0; i < link->ask_count && s == NATS_OK; i++) {
+        natsMsg *reply = NULL;
+        s = natsConnection_RequestString(
+            &reply, link->nc[LINK_CALM], link->asks[i], "", FLUSH_TIMEOUT_MS);
+        natsMsg_Destroy(reply);
+    }
+}
+
 static void on_work_close(uv_work_t *work)
 {
     Link *link = work->data;
-    for (int lane = 0; lane < LINK_LANES; lane++) {
-        if (link->nc[lane] != NULL &&
-            natsConnection_Status(link->nc[lane]) == NATS_CONN_STATUS_CONNECTED) {
-            natsConnection_FlushTimeout(link->nc[lane], FLUSH_TIMEOUT_MS);
+    sigset_t before;
+    block_signals(&before);
+    if (lane_is_up(link, LINK_CALM)) {
+        ask_all(link);
+        for (size_t i = 0; i < link->return_count; i++) {
+            natsConnection_PublishString(link->nc[LINK_CALM], link->returns[i], "-NAK");
         }
+        natsConnection_FlushTimeout(link->nc[LINK_CALM], FLUSH_TIMEOUT_MS);
     }
     destroy_connections(link);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-// ---- the loop
-// --------------------------------------------------------------------------------------------------------
+// ---- the loop ----
 
 static void tell(Link *link, bool connected)
 {
@@ -279,9 +320,9 @@ static void tell(Link *link, bool connected)
     }
     link->connected = connected;
     if (connected) {
-        LOG(LOG_INFO, "nats connected", log_text("url", link->options.url));
+        LOG(LOG_INFO, "nats connected", log_urls("url", link->options.url));
     } else {
-        LOG(LOG_WARN, "nats connection lost, trying again", log_text("url", link->options.url));
+        LOG(LOG_WARN, "nats connection lost, trying again", log_urls("url", link->options.url));
     }
     link->handlers.on_state(link->ctx, connected);
 }
@@ -311,6 +352,13 @@ static void on_handle_closed(uv_handle_t *handle)
     free((void *)(uintptr_t)link->options.password);
     free((void *)(uintptr_t)link->options.name);
     free((void *)(uintptr_t)link->options.inbox_prefix);
+    for (size_t i = 0; i < link->return_count; i++) {
+        free(link->returns[i]);
+    }
+    free(link->returns);
+    for (size_t i = 0; i < link->ask_count; i++) {
+        free(link->asks[i]);
+    }
     free(link);
     on_closed(ctx);
 }
@@ -321,7 +369,7 @@ static void on_work_closed(uv_work_t *work, int status)
 {
     (void)status;
     Link *link = work->data;
-    drain(link); // frees what came last
+    drain(link); // what came last
     hop_shut(link->hop);
     hop_unref(link->hop);
     link->open_handles = 2;
@@ -338,13 +386,22 @@ static void queue_work(Link *link, uv_work_cb work, uv_after_work_cb after)
     }
 }
 
+static void on_work_quiesced(uv_work_t *work, int status)
+{
+    (void)status;
+    Link *link = work->data;
+    drain(link); // the owner may give back what came last
+    link->returning = true;
+    queue_work(link, on_work_close, on_work_closed);
+}
+
 static void on_work_connected(uv_work_t *work, int status)
 {
     (void)status;
     Link *link = work->data;
     link->working = false;
     if (link->closing) {
-        queue_work(link, on_work_close, on_work_closed);
+        queue_work(link, on_work_quiesce, on_work_quiesced);
         return;
     }
     if (link->work_status == NATS_OK) {
@@ -353,7 +410,7 @@ static void on_work_connected(uv_work_t *work, int status)
         return;
     }
     if (link->retry_ms == RETRY_MIN_MS) {
-        LOG(LOG_WARN, "nats is not reachable, trying again", log_text("url", link->options.url),
+        LOG(LOG_WARN, "nats is not reachable, trying again", log_urls("url", link->options.url),
             log_text("error", link->work_error));
     }
     uv_timer_start(&link->retry, on_timer_retry, (uint64_t)link->retry_ms, 0);
@@ -400,8 +457,6 @@ static void drain(Link *link)
             if (items[i].generation == link->generation && !link->closing) {
                 handle_event(link, items[i].kind);
             }
-        } else if (link->closing) {
-            natsMsg_Destroy(items[i].message);
         } else {
             link->handlers.on_message(link->ctx, items[i].message);
         }
@@ -487,6 +542,25 @@ const char *link_permission_error(const Link *link)
     return mine->permission[0] == '\0' ? NULL : mine->permission;
 }
 
+void link_give_back(Link *link, const char *ack_subject)
+{
+    if (link->return_count == LINK_RETURNS_MAX || link->returning) {
+        return;
+    }
+    if (link->return_count == link->return_cap) {
+        link->return_cap = link->return_cap == 0 ? 64 : 2 * link->return_cap;
+        link->returns = xrealloc(link->returns, link->return_cap * sizeof *link->returns);
+    }
+    link->returns[link->return_count++] = xstrdup(ack_subject);
+}
+
+void link_ask_at_close(Link *link, const char *subject)
+{
+    if (link->ask_count < LINK_ASKS_MAX) {
+        link->asks[link->ask_count++] = xstrdup(subject);
+    }
+}
+
 void link_close(Link *link, void (*on_closed)(void *ctx), void *ctx)
 {
     link->closing = true;
@@ -495,6 +569,6 @@ void link_close(Link *link, void (*on_closed)(void *ctx), void *ctx)
     link->closed_ctx = ctx;
     uv_timer_stop(&link->retry);
     if (!link->working) {
-        queue_work(link, on_work_close, on_work_closed);
+        queue_work(link, on_work_quiesce, on_work_quiesced);
     }
 }

@@ -41,5 +41,17 @@ bool link_connected(const Link *link);
 bool link_publish(Link *link, LinkLane lane, natsMsg *message);
 bool link_send(Link *link, LinkLane lane, const char *subject, const char *reply, Str payload);
 const char *link_permission_error(const Link *link); // the first one; NULL: none
-// Flushes (at most 2 s), closes on a worker thread; on_closed, then the link is gone.
+// Gives a delivery back (-NAK) when the link closes, after its inbox has no subscription any more.
+// Earlier the server would give it to a pull request of ours that is still open, and it would be
+// lost to everybody until its ack_wait is over. Copied; at most LINK_RETURNS_MAX, more come again
+// after ack_wait.
+enum { LINK_RETURNS_MAX = 128 * 1024 };
+void link_give_back(Link *link, const char *ack_subject);
+// A request whose answer is awaited at the end, before anything is given back; at most
+// LINK_ASKS_MAX. Consumer info makes the server forget our pull requests: nats-server 2.9.10 loses
+// the first redelivery that meets one nobody listens to any more (until ack_wait).
+enum { LINK_ASKS_MAX = 64 };
+void link_ask_at_close(Link *link, const char *subject);
+// Flushes, unsubscribes (what came until then is handed on still), gives back, closes; the blocking
+// parts on a worker thread, at most 2 s each. on_closed, then the link is gone.
 void link_close(Link *link, void (*on_closed)(void *ctx), void *ctx);

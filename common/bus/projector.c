@@ -73,8 +73,7 @@ static void start_load(Projector *p);
 static void start_flush(Projector *p);
 static void move_on(Projector *p);
 
-// ---- state
-// ---------------------------------------------------------------------------------------------------------------
+// ---- state ----
 
 static const char *state_name(ProjectorState state)
 {
@@ -125,8 +124,7 @@ static int next_retry(Projector *p)
     return ms;
 }
 
-// ---- dropping
-// ------------------------------------------------------------------------------------------------------------
+// ---- dropping ----
 
 static void forget_folded(Projector *p)
 {
@@ -176,8 +174,7 @@ static void fail(Projector *p, const Error *err)
     drop(p);
 }
 
-// ---- folding
-// -------------------------------------------------------------------------------------------------------------
+// ---- folding ----
 
 static void note_buried(Projector *p, const Error *err)
 {
@@ -287,8 +284,7 @@ static void pause_readers(Projector *p, bool paused)
     }
 }
 
-// ---- positions
-// -----------------------------------------------------------------------------------------------------------
+// ---- positions ----
 
 static void finish_load(Projector *p, DbTxn *txn, const Error *err)
 {
@@ -319,8 +315,7 @@ static void start_load(Projector *p)
     db_txn_submit(txn, on_load_done, p);
 }
 
-// ---- flushing
-// ------------------------------------------------------------------------------------------------------------
+// ---- flushing ----
 
 static void note_committed(Projector *p, DbTxn *txn)
 {
@@ -421,8 +416,7 @@ static void start_flush(Projector *p)
     }
 }
 
-// ---- what comes next
-// -------------------------------------------------------------------------------------------------------
+// ---- what comes next ----
 
 static void on_handle_closed(uv_handle_t *handle)
 {
@@ -520,8 +514,7 @@ static void on_lock_change(void *ctx, bool held)
     handle_lock(ctx, held);
 }
 
-// ---- life
-// ----------------------------------------------------------------------------------------------------------------
+// ---- life ----
 
 Projector *projector_new(
     Bus *bus, const ProjectorOptions *options, const ProjectorHandlers *handlers, void *ctx)

@@ -35,12 +35,15 @@ typedef struct ProjectorHandlers {
     void (*committed)(void *ctx, DbTxn *txn);
 } ProjectorHandlers;
 
+// Borrows bus, pool and the options' strings until projector_free. Begins at once to compete for
+// the lock; never fails for an absent server. All handlers are called on the loop.
 Projector *projector_new(
     Bus *bus, const ProjectorOptions *options, const ProjectorHandlers *handlers, void *ctx);
 void projector_stop(
     Projector *projector, void (*on_stopped)(void *ctx), void *ctx); // flushes what is folded first
-void projector_free(Projector *projector);
-bool projector_active(const Projector *projector);
+void projector_free(Projector *projector);                           // only after on_stopped
+bool projector_active(const Projector *projector); // holds the lock and folds; false: stands by
 const char *projector_failure(
     const Projector *projector); // NULL, or why it stands still (stream made anew ...)
+// Events that are in the streams and not yet in the tables; 0 for a stand-by.
 uint64_t projector_lag(const Projector *projector);

@@ -19,15 +19,15 @@
 enum {
     WINDOW_DEFAULT = 4096,
     DEADLINE_DEFAULT_MS = 10000,
-    PENDING_MAX = 65536,
-    PENDING_BYTES_MAX = 256 * 1024 * 1024,
+    PENDING_BYTES_MAX = 64 * 1024 * 1024,
     AIR_BYTES_MAX =
         8 * 1024 * 1024, // less than socket buffers and server take: a write seldom blocks
     BLOCK = 256,
-    BLOCKS_MAX = 2 * PENDING_MAX / BLOCK, // refusals that wait for their callback need entries too
-    SWIFT_MAX = 4,     // up to so many at once go out at once; more are coalesced
-    RESEND_MS = 2000,  // unanswered so long: lost. Doubles with each try
-    REST_MIN_MS = 250, // after a refusal; doubles up to
+    BLOCKS_MAX =
+        2 * BUS_PENDING_MAX / BLOCK, // refusals that wait for their callback need entries too
+    SWIFT_MAX = 4,                   // up to so many at once go out at once; more are coalesced
+    RESEND_MS = 2000,                // unanswered so long: lost. Doubles with each try
+    REST_MIN_MS = 250,               // after a refusal; doubles up to
     REST_MAX_MS = 2000,
     HEADER_VALUE_MAX = 1024,
     INDEX_BITS = 18,
@@ -80,8 +80,7 @@ struct Publisher {
     char last_error[160]; // the last refusal, for the text of a missed deadline
 };
 
-// ---- entries
-// ---------------------------------------------------------------------------------------------------------
+// ---- entries ----
 
 static bool grow(Publisher *p)
 {
@@ -188,8 +187,7 @@ static void refuse(Publisher *p, Entry *e, ErrorKind kind)
     push(&p->refused, e);
 }
 
-// ---- building
-// --------------------------------------------------------------------------------------------------------
+// ---- building ----
 
 static bool set_header(Publisher *p, natsMsg *message, const char *name, Str value)
 {
@@ -240,7 +238,7 @@ static bool build_message(Publisher *p, Entry *e, const BusOut *out)
 
 void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void *ctx)
 {
-    bool full = p->pending >= PENDING_MAX || p->pending_bytes >= PENDING_BYTES_MAX;
+    bool full = p->pending >= BUS_PENDING_MAX || p->pending_bytes >= PENDING_BYTES_MAX;
     Entry *e = take_entry(p, on_acked, ctx);
     if (full) {
         refuse(p, e, ERROR_TRANSIENT);
@@ -254,8 +252,7 @@ void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void 
     }
 }
 
-// ---- sending
-// ---------------------------------------------------------------------------------------------------------
+// ---- sending ----
 
 static bool send_entry(Publisher *p, Entry *e, LinkLane lane)
 {
@@ -295,7 +292,7 @@ static void tell_refused(Publisher *p)
                 HEADER_VALUE_MAX, EVENT_BYTES_MAX);
         } else {
             error_set(
-                &err, ERROR_TRANSIENT, "publish: more than %d wait for their ack", PENDING_MAX);
+                &err, ERROR_TRANSIENT, "publish: more than %d wait for their ack", BUS_PENDING_MAX);
         }
         finish(p, e, &err, 0, false);
     }
@@ -316,8 +313,7 @@ void publisher_send(Publisher *p)
     }
 }
 
-// ---- answers
-// ---------------------------------------------------------------------------------------------------------
+// ---- answers ----
 
 static Entry *find_entry(Publisher *p, Str token)
 {
@@ -421,8 +417,7 @@ void publisher_cancel(Publisher *p)
     }
 }
 
-// ---- life
-// ------------------------------------------------------------------------------------------------------------
+// ---- life ----
 
 Publisher *publisher_new(uv_loop_t *loop, Link *link, size_t window, int deadline_ms)
 {

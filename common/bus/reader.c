@@ -58,8 +58,7 @@ struct Reader {
     void *freed_ctx;
 };
 
-// ---- beginning again
-// ---------------------------------------------------------------------------------------------------
+// ---- beginning again ----
 
 static void restart(Reader *r, int64_t after_ms)
 {
@@ -110,8 +109,7 @@ static json_t *parse(Str reply, const Error *err)
     return err == NULL ? json_loadb(reply.ptr, reply.len, 0, NULL) : NULL;
 }
 
-// ---- CONSUMER.CREATE
-// -----------------------------------------------------------------------------------------------------
+// ---- CONSUMER.CREATE ----
 
 static void handle_created(Reader *r, Str reply, const Error *err)
 {
@@ -169,8 +167,7 @@ static void create_consumer(Reader *r)
     bus_request(r->bus, subject, str_of(body, len), API_TIMEOUT_MS, on_consumer_created, r);
 }
 
-// ---- STREAM.INFO
-// ---------------------------------------------------------------------------------------------------------
+// ---- STREAM.INFO ----
 
 typedef struct StreamState {
     int64_t created_us;
@@ -264,8 +261,7 @@ static void ask_stream(Reader *r)
     bus_request(r->bus, subject, STR_EMPTY, API_TIMEOUT_MS, on_stream_info, r);
 }
 
-// ---- reading
-// -------------------------------------------------------------------------------------------------------------
+// ---- reading ----
 
 static void pull(Reader *r)
 {
@@ -396,8 +392,7 @@ static void on_link(void *ctx, bool connected)
     restart(ctx, 0);
 }
 
-// ---- life
-// ----------------------------------------------------------------------------------------------------------------
+// ---- life ----
 
 Reader *reader_new(
     Bus *bus, const ReaderOptions *options, const ReaderHandlers *handlers, void *ctx)

@@ -30,6 +30,8 @@ typedef struct ReaderHandlers {
     void (*on_failed)(void *ctx, const Error *err);
 } ReaderHandlers;
 
+// Borrows the bus; stream and filter are copied. Never fails: what cannot be read is told through
+// on_failed.
 Reader *reader_new(
     Bus *bus, const ReaderOptions *options, const ReaderHandlers *handlers, void *ctx);
 void reader_pause(
@@ -37,4 +39,5 @@ void reader_pause(
 int64_t reader_stream_created_us(
     const Reader *reader);                 // 0 before the first message or on_caught_up
 uint64_t reader_lag(const Reader *reader); // messages known to wait
+// No handler is called any more; on_freed comes from the loop.
 void reader_free(Reader *reader, void (*on_freed)(void *ctx), void *ctx);

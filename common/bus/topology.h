@@ -11,7 +11,7 @@ typedef struct StreamSpec {
     const char *name;        // "REQUEST_NORMAL"
     const char *subjects;    // "ntf.request.normal.*"
     int64_t max_age_s;       // 0: for ever
-    int64_t max_bytes;       // scaled by the option STENTOR_STREAM_BYTES_SCALE
+    int64_t max_bytes;       // scaled by migrate --bytes-scale-percent
     int64_t max_per_subject; // 0: no limit; 1: last per subject
     bool discard_new;        // a full stream refuses (back-pressure) instead of dropping its oldest
     const char *republish;   // destination of RePublish or NULL
@@ -21,7 +21,7 @@ typedef struct ConsumerSpec {
     const char *stream;
     const char *name;    // durable; one per reading service
     const char *service; // who reads it
-    int32_t ack_wait_s;  // default; option STENTOR_ACK_WAIT_MS of migrate overrides
+    int32_t ack_wait_s;  // default; migrate --ack-wait-ms overrides
     int32_t max_ack_pending;
 } ConsumerSpec;
 
@@ -32,6 +32,7 @@ typedef struct AccessSpec {
     const char *reads;    // space-separated streams read in order (reader, projector)
 } AccessSpec;
 
+// The rows are static.
 const StreamSpec *topology_streams(size_t *ret_count);
 const ConsumerSpec *topology_consumers(size_t *ret_count);
 const AccessSpec *topology_access(size_t *ret_count);
@@ -58,6 +59,6 @@ enum { CONFIG_KEY_MAX = 96 };
 void subject_config(char out[SUBJECT_SIZE], const char *kind, Str tenant, Str key);
 
 // The authorization block of a nats-server configuration: one user per AccessSpec with just its
-// subjects. password_of(ctx, service) gives each user's password.
+// subjects. password_of(ctx, service) gives each user's password. false when `out` is full.
 bool topology_nats_config(
     Buf *out, const char *(*password_of)(void *ctx, const char *service), void *ctx);

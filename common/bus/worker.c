@@ -23,8 +23,7 @@ enum {
     PULL_MAX = 4096,
 };
 
-// ---- pulling
-// ---------------------------------------------------------------------------------------------------------
+// ---- pulling ----
 
 static size_t held(const Worker *w)
 {
@@ -116,14 +115,7 @@ static void ask_consumer(Worker *w)
     bus_request(w->bus, subject, STR_EMPTY, API_TIMEOUT_MS, on_consumer_info, w);
 }
 
-// ---- arriving
-// --------------------------------------------------------------------------------------------------------
-
-static void give_back(Worker *w, natsMsg *message)
-{
-    bus_send(w->bus, natsMsg_GetReply(message), NULL, STR("-NAK"));
-    natsMsg_Destroy(message);
-}
+// ---- arriving ----
 
 static void push_waiting(Waiting *q, natsMsg *message, const AckSubject *ack, int64_t now_ms)
 {
@@ -151,7 +143,7 @@ static void return_waiting(Worker *w)
 {
     while (w->waiting.count > 0) {
         Arrived arrived = pop_waiting(&w->waiting);
-        give_back(w, arrived.message);
+        bus_give_back(w->bus, arrived.message);
     }
 }
 
@@ -160,8 +152,8 @@ static void handle_delivery(Worker *w, natsMsg *message, const AckSubject *ack)
     w->heard_ms = bus_now_ms(w->bus);
     w->asked -= w->asked > 0 ? 1 : 0;
     w->complained = false;
-    if (w->state == WORKER_STOPPED) {
-        give_back(w, message);
+    if (w->state == WORKER_STOPPING || w->state == WORKER_STOPPED) {
+        bus_give_back(w->bus, message); // what the open requests bring still
         return;
     }
     w->stats.received++;
@@ -174,8 +166,7 @@ static void on_delivery(void *ctx, natsMsg *message, const AckSubject *ack)
     handle_delivery(ctx, message, ack);
 }
 
-// ---- handing over
-// ----------------------------------------------------------------------------------------------------
+// ---- handing over ----
 
 static void fill_delivery(Worker *w, Batch *batch, DeliveryState *d, const Arrived *arrived)
 {
@@ -264,7 +255,6 @@ static void move_on(Worker *w)
 {
     if (w->state == WORKER_STOPPING && w->in_flight == 0) {
         w->state = WORKER_STOPPED;
-        return_waiting(w); // what the open requests brought meanwhile
         w->on_stopped(w->stopped_ctx);
     }
     if (w->freeing && w->in_flight == 0 && w->done == NULL) {
@@ -297,13 +287,12 @@ static bool on_turn(void *ctx)
     return run_turn(ctx);
 }
 
-// ---- time and connection
-// -----------------------------------------------------------------------------------------------
+// ---- time and connection ----
 
 static void renew(Worker *w, natsMsg *message, int64_t *since_ms, int64_t now_ms)
 {
-    if (now_ms - *since_ms >= w->ack_wait_ms / 2) {
-        bus_send(w->bus, natsMsg_GetReply(message), NULL, STR("+WPI"));
+    if (now_ms - *since_ms >= w->ack_wait_ms / 2 &&
+        bus_send(w->bus, natsMsg_GetReply(message), NULL, STR("+WPI"))) {
         *since_ms = now_ms;
     }
 }
@@ -353,8 +342,7 @@ static void on_link(void *ctx, bool connected)
     w->pull_after_ms = 0;
 }
 
-// ---- life
-// ------------------------------------------------------------------------------------------------------------
+// ---- life ----
 
 Worker *worker_new(Bus *bus, const WorkerOptions *options, WorkerHandler handler, void *ctx)
 {
@@ -373,6 +361,7 @@ Worker *worker_new(Bus *bus, const WorkerOptions *options, WorkerHandler handler
     w->handler = handler;
     w->handler_ctx = ctx;
     w->endpoint.stream = str_from(w->spec->stream);
+    w->endpoint.acks = true;
     snprintf(w->endpoint.consumer, sizeof w->endpoint.consumer, "%s", w->spec->name);
     uv_timer_init(bus_loop(bus), &w->timer);
     w->timer.data = w;

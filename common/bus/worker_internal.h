@@ -23,7 +23,8 @@ typedef struct DeliveryState {
     int64_t renewed_ms;
     uint32_t emits; // not yet stored
     int delay_ms;
-    bool emit_failed;
+    bool emit_failed;    // for now
+    const char *refused; // an output can never be published: why; in the batch's arena
     Verdict verdict;
 } DeliveryState;
 

@@ -214,7 +214,7 @@ static void a_frozen_server_fails_publishes_at_their_deadline(void **state)
     own.bus = bus_open(&own.loop, &options, &err);
     WAIT(&own, bus_connected(own.bus));
     rig_apply(&own, 0);
-    kill(server.pid, SIGSTOP);
+    server_freeze(&server);
     publish_id(&own, "ntf.request.high.acme", "frozen", "x", &acks);
     WAIT(&own, acks.failed == 1);
     assert_int_equal(acks.error.kind, ERROR_TRANSIENT);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -121,8 +122,7 @@ static inline void rig_close(Rig *rig)
     assert_int_equal(uv_loop_close(&rig->loop), 0);
 }
 
-// ---- JetStream's API
-// ---------------------------------------------------------------------------------------------------
+// ---- JetStream's API ----
 
 static inline void on_rig_reply(void *ctx, Str reply, const Error *err)
 {
@@ -186,8 +186,7 @@ static inline long rig_count(Rig *rig, const char *stream)
     return at != NULL ? strtol(at + strlen("\"messages\":"), NULL, 10) : -1;
 }
 
-// ---- publishing
-// ----------------------------------------------------------------------------------------------------------
+// ---- publishing ----
 
 typedef struct Acks {
     size_t stored, duplicates, failed;
@@ -233,8 +232,7 @@ static inline void publish_many(Rig *rig, const char *subject, const char *prefi
     assert_int_equal(acks.failed, 0);
 }
 
-// ---- a server of the test's own
-// --------------------------------------------------------------------------------------------
+// ---- a server of the test's own ----
 
 typedef struct Server {
     char folder[64];
@@ -250,6 +248,8 @@ static inline void server_start(Server *server)
     server->pid = fork();
     assert_true(server->pid >= 0);
     if (server->pid == 0) {
+        // A failed test must not leave it behind: ctest would wait for the output that it holds.
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         freopen("/dev/null", "w", stderr);
         if (program == NULL) {
             program = access("/usr/sbin/nats-server", X_OK) == 0 ? "/usr/sbin/nats-server"
@@ -296,6 +296,15 @@ static inline void server_kill(Server *server, int signal_number)
     kill(server->pid, signal_number);
     waitpid(server->pid, NULL, 0);
     server->pid = 0;
+}
+
+// Returns when it has stopped: until its first thread takes the signal, the others go on answering.
+static inline void server_freeze(const Server *server)
+{
+    int status;
+    assert_int_equal(kill(server->pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(server->pid, &status, WUNTRACED), server->pid);
+    assert_true(WIFSTOPPED(status));
 }
 
 static inline void server_done(Server *server)

@@ -98,6 +98,29 @@ static void an_unreadable_entry_is_passed_over(void **state)
     end(mirror);
 }
 
+static void count_ready(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+static void it_tells_once_that_it_is_ready_after_all_that_was_there(void **state)
+{
+    (void)state;
+    Copy copy = {0};
+    int told = 0;
+    put("cfg.template.acme.a", "1");
+    ConfigMirror *mirror = config_mirror_new(rig.bus, note_change, &copy);
+    config_mirror_on_ready(mirror, count_ready, &told);
+    assert_int_equal(told, 0);
+    WAIT(&rig, told == 1);
+    assert_int_equal(copy.changes, 1);
+    assert_true(config_mirror_ready(mirror));
+    put("cfg.template.acme.b", "2");
+    WAIT(&rig, copy.changes == 2);
+    assert_int_equal(told, 1);
+    end(mirror);
+}
+
 static void it_waits_for_the_stream_to_be_made(void **state)
 {
     (void)state;
@@ -128,9 +151,12 @@ static void it_can_be_freed_while_it_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_last_entry_of_each_subject_is_read), TEST(a_change_arrives_within_a_second),
-        TEST(an_unreadable_entry_is_passed_over),     TEST(it_waits_for_the_stream_to_be_made),
+        TEST(the_last_entry_of_each_subject_is_read),
+        TEST(a_change_arrives_within_a_second),
+        TEST(an_unreadable_entry_is_passed_over),
+        TEST(it_waits_for_the_stream_to_be_made),
         TEST(it_can_be_freed_while_it_waits),
+        TEST(it_tells_once_that_it_is_ready_after_all_that_was_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

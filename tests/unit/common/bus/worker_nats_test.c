@@ -4,7 +4,7 @@
 #include "common/codec/event.h"
 #include "stentor/v1/dead.pb-c.h"
 
-enum { ACK_WAIT_MS = 1500 };
+enum { ACK_WAIT_MS = 1500, LONG_ACK_WAIT_MS = 60000 };
 
 static Rig rig;
 
@@ -16,7 +16,8 @@ typedef enum Behaviour {
     FAIL_CANCELLED,
     AGAIN_SOON,
     EMIT,
-    EMIT_NOWHERE
+    EMIT_NOWHERE,
+    EMIT_REFUSED
 } Behaviour;
 
 typedef struct Hand {
@@ -71,6 +72,11 @@ static void behave(Hand *hand, Delivery *d)
         break;
     case EMIT_NOWHERE:
         hand->behaviour = EMIT;
+        emit_rendered(d, "no.stream.takes.this");
+        delivery_settle(d, NULL);
+        break;
+    case EMIT_REFUSED:
+        emit_rendered(d, "ntf.rendered.normal.acme");
         emit_rendered(d, "not a subject");
         delivery_settle(d, NULL);
         break;
@@ -210,12 +216,36 @@ static void an_output_that_failed_brings_the_input_again(void **state)
 {
     (void)state;
     Hand hand = {.behaviour = EMIT_NOWHERE};
+    Rig hasty;
+    Error err;
     publish_many(&rig, "ntf.request.normal.acme", "m", 1);
-    Worker *worker = start(&rig, &hand, 0);
-    WAIT(&rig, worker_stats(worker)->acked == 1);
+    rig_open(&hasty, NULL);
+    hasty.bus = bus_open(
+        &hasty.loop,
+        &(BusOptions){
+            .url = getenv("STENTOR_TEST_NATS_URL"),
+            .service = "stentor-test",
+            .publish_deadline_ms = 300},
+        &err);
+    Worker *worker = start(&hasty, &hand, 0);
+    WAIT(&hasty, worker_stats(worker)->acked == 1);
     assert_int_equal(worker_stats(worker)->again, 1);
     assert_int_equal(hand.delivered_max, 2);
     assert_int_equal(rig_count(&rig, "RENDERED_NORMAL"), 1);
+    end(&hasty, worker);
+    rig_close(&hasty);
+}
+
+static void an_output_that_can_never_be_published_buries_the_input(void **state)
+{
+    (void)state;
+    Hand hand = {.behaviour = EMIT_REFUSED};
+    publish_many(&rig, "ntf.request.normal.acme", "m", 1);
+    Worker *worker = start(&rig, &hand, 0);
+    WAIT(&rig, worker_stats(worker)->buried == 1);
+    assert_int_equal(worker_stats(worker)->again, 0);
+    assert_int_equal(rig_count(&rig, "DEAD"), 1);
+    WAIT(&rig, ack_pending(&rig) == 0);
     end(&rig, worker);
 }
 
@@ -372,8 +402,64 @@ static void a_stop_waits_for_what_is_in_hand(void **state)
     end(&rig, worker);
     Hand other = {.behaviour = SETTLE_OK};
     Worker *heir = start(&rig, &other, 0);
-    WAIT(&rig, other.seen == 5); // within less than ack_wait: they were given back
+    WAIT(&rig, other.seen == 5);
     end(&rig, heir);
+}
+
+// What a heir sees when ack_wait would keep it waiting for longer than the test does.
+static void expect_at_once(size_t count)
+{
+    Hand hand = {.behaviour = SETTLE_OK};
+    Worker *heir = start(&rig, &hand, 0);
+    WAIT(&rig, hand.seen == count);
+    WAIT(&rig, ack_pending(&rig) == 0);
+    end(&rig, heir);
+}
+
+static void what_a_leaving_worker_pulled_goes_to_the_next_at_once(void **state)
+{
+    (void)state;
+    Hand hand = {.behaviour = HOLD};
+    Rig leaving;
+    rig_fresh(&rig, LONG_ACK_WAIT_MS);
+    rig_open(&leaving, getenv("STENTOR_TEST_NATS_URL"));
+    Worker *worker = start(&leaving, &hand, 0);
+    pass_ms(&leaving, 50);
+    worker_pause(worker, true);
+    publish_many(&rig, "ntf.request.normal.acme", "m", 20);
+    WAIT(&leaving, worker_stats(worker)->received == 20);
+    leaving.done = false;
+    worker_stop(worker, on_rig_done, &leaving);
+    publish_many(&rig, "ntf.request.normal.acme", "stopping", 3); // for pulls that are still open
+    WAIT_FLAG(&leaving, leaving.done);
+    end(&leaving, worker);
+    publish_many(&rig, "ntf.request.normal.acme", "stopped", 2);
+    pass_ms(&leaving, 50);
+    rig_close(&leaving);
+    expect_at_once(25);
+}
+
+static void what_a_leaving_worker_cancels_goes_to_the_next_at_once(void **state)
+{
+    (void)state;
+    Hand hand = {.behaviour = HOLD};
+    Rig leaving;
+    Error err;
+    rig_fresh(&rig, LONG_ACK_WAIT_MS);
+    publish_many(&rig, "ntf.request.normal.acme", "m", 10);
+    rig_open(&leaving, getenv("STENTOR_TEST_NATS_URL"));
+    Worker *worker = start(&leaving, &hand, 0);
+    WAIT(&leaving, hand.held_count == 10);
+    leaving.done = false;
+    worker_stop(worker, on_rig_done, &leaving);
+    error_set(&err, ERROR_CANCELLED, "stopping");
+    for (size_t i = 0; i < 10; i++) {
+        delivery_settle(hand.held[i], &err);
+    }
+    WAIT_FLAG(&leaving, leaving.done);
+    end(&leaving, worker);
+    rig_close(&leaving);
+    expect_at_once(10);
 }
 
 static void a_paused_worker_hands_nothing_over(void **state)
@@ -462,6 +548,7 @@ int main(void)
         TEST(in_flight_is_bounded),
         TEST(outputs_are_stored_before_the_input_is_acked),
         TEST(an_output_that_failed_brings_the_input_again),
+        TEST(an_output_that_can_never_be_published_buries_the_input),
         TEST(an_unsettled_delivery_comes_again),
         TEST(a_delivery_in_hand_is_renewed),
         TEST(the_unreadable_is_buried_once_only),
@@ -470,6 +557,8 @@ int main(void)
         TEST(again_waits_as_long_as_asked),
         TEST(what_is_cancelled_goes_back_at_once),
         TEST(a_stop_waits_for_what_is_in_hand),
+        TEST(what_a_leaving_worker_pulled_goes_to_the_next_at_once),
+        TEST(what_a_leaving_worker_cancels_goes_to_the_next_at_once),
         TEST(a_paused_worker_hands_nothing_over),
         TEST(two_workers_share_the_work),
         cmocka_unit_test(the_worker_goes_on_after_the_server_restarted),
