@@ -9,8 +9,7 @@
 
 enum { START_POLL_MS = 20, PARTITIONS_EVERY_H = 12 };
 
-// ---- metrics
-// -----------------------------------------------------------------------------------------------------
+// ---- metrics ----
 
 static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
 {
@@ -36,8 +35,7 @@ static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
         bounds, sizeof bounds / sizeof *bounds);
 }
 
-// ---- what runs
-// ---------------------------------------------------------------------------------------------------
+// ---- what runs ----
 
 static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
 {
@@ -77,9 +75,10 @@ static void work(Dispatcher *dispatcher)
             .in_flight_max = dispatcher->parts.in_flight_max,
             .stage = "dispatcher",
         };
-        dispatcher->workers[lane] =
-            worker_new(dispatcher->parts.bus, &options, on_worker_batch, dispatcher);
-        worker_start(dispatcher->workers[lane]);
+        DispatcherLane *at = &dispatcher->lanes[lane];
+        at->dispatcher = dispatcher;
+        at->worker = worker_new(dispatcher->parts.bus, &options, on_worker_batch, at);
+        worker_start(at->worker);
     }
     dispatcher->working = true;
     // From now on the timer is for leases and partitions.
@@ -102,8 +101,7 @@ static void on_tick_timer(uv_timer_t *timer)
     turn(timer->data);
 }
 
-// ---- life
-// --------------------------------------------------------------------------------------------------------
+// ---- life ----
 
 Dispatcher *dispatcher_new(const DispatcherParts *parts)
 {
@@ -154,7 +152,7 @@ static void close_rest(Dispatcher *dispatcher)
 {
     dispatcher->open = 3 + (dispatcher->working ? LANES : 0);
     for (int lane = 0; dispatcher->working && lane < LANES; lane++) {
-        worker_free(dispatcher->workers[lane], on_part_freed, dispatcher);
+        worker_free(dispatcher->lanes[lane].worker, on_part_freed, dispatcher);
     }
     config_mirror_free(dispatcher->mirror, on_part_freed, dispatcher);
     uv_close((uv_handle_t *)&dispatcher->flush_timer, on_handle_closed);
@@ -181,7 +179,7 @@ void dispatcher_stop(Dispatcher *dispatcher, void (*on_stopped)(void *ctx), void
     }
     dispatcher->open = LANES;
     for (int lane = 0; lane < LANES; lane++) {
-        worker_stop(dispatcher->workers[lane], on_worker_stopped, dispatcher);
+        worker_stop(dispatcher->lanes[lane].worker, on_worker_stopped, dispatcher);
     }
 }
 

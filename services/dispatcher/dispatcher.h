@@ -7,11 +7,12 @@
 // acked only after its outcome is committed and what follows from it is stored.
 //
 // Killed between two durable effects (tests/integration/test_kill.py covers each):
-//   claim committed, not sent          redelivered; the lease has ended: counted as unknown, sent
-//   again or parked sent, outcome not committed        the same: this is the one window in which a
-//   mail may go out twice outcome committed, not published   redelivered; the ledger's row gives
-//   the same events with the same ids published, not acked               the same; JetStream and
-//   readers drop the repeat by its id
+// - claim committed, not sent: redelivered; the lease has ended: counted as unknown, sent again or
+//   parked
+// - sent, outcome not committed: the same. This is the one window in which a mail may go out twice
+// - outcome committed, not published: redelivered; the ledger's row gives the same events with the
+//   same ids
+// - published, not acked: the same; JetStream and readers drop the repeat by its id
 #pragma once
 
 #include "common/bus/bus.h"
@@ -35,11 +36,14 @@ typedef struct DispatcherParts {
     UnknownPolicy unknown;
     int64_t lease_ms;
     size_t batch_max;
+    size_t claims_max; // of one lane, without an outcome; a whole batch may come on top of it
     size_t in_flight_max;
     const char *service; // "stentor-dispatcher": whose consumers are read
 } DispatcherParts;
 
+// Borrows all parts until dispatcher_free; begins to read once CONFIG is there.
 Dispatcher *dispatcher_new(const DispatcherParts *parts);
+// false: `reason` gets the words for /readyz.
 bool dispatcher_ready(const Dispatcher *dispatcher, Buf *reason);
 // Stops reading, releases what was not begun, lets the rest end; on_stopped when every delivery is
 // settled and all handles are closed.

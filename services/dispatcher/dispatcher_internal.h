@@ -26,13 +26,22 @@ typedef struct DispatcherMetrics {
     Metric *send_seconds;
 } DispatcherMetrics;
 
+// What came through one worker. Its claims without an outcome are what a kill leaves unknown, so
+// they are kept few: while there are claims_max of them the worker hands over no more.
+typedef struct DispatcherLane {
+    Dispatcher *dispatcher;
+    Worker *worker;
+    size_t jobs; // admitted and not settled
+    bool full;
+} DispatcherLane;
+
 struct Dispatcher {
     DispatcherParts parts;
     Str owner;
     Directory *directory;
     ConfigMirror *mirror;
     Keyring *keyring;
-    Worker *workers[LANES];
+    DispatcherLane lanes[LANES];
     bool working; // the workers were started
     Map *jobs;    // in flight in this process: name -> Job
     Arena *scratch;
@@ -53,7 +62,8 @@ struct Dispatcher {
 };
 
 // intake.c
-void intake_batch(Dispatcher *dispatcher, Delivery **deliveries, size_t count);
+void intake_batch(DispatcherLane *lane, Delivery **deliveries, size_t count);
+void intake_left(Job *job);  // its claim ended: makes room for others
 void intake_begin(Job *job); // claimed: sends it, or records what was decided
 
 // outcomes.c

@@ -7,6 +7,10 @@
 #include "services/dispatcher/dispatcher.h"
 #include "services/dispatcher/smtp_pool.h"
 
+// Claimed mails that wait for each connection: as many as it sends while the next batch is claimed
+// and the last outcomes are recorded.
+enum { CLAIMS_PER_CONNECTION = 8 };
+
 typedef struct Options {
     const char *smtp_url, *smtp_password, *smtp_tls, *smtp_ca_file, *smtp_helo;
     int64_t smtp_connections, smtp_mails, smtp_connect_ms, smtp_command_ms, smtp_data_ms,
@@ -50,7 +54,7 @@ static const Option table[] = {
      "seconds to wait before each retry"},
     {"STENTOR_DISPATCHER_LEASE_MS",   OPTION_INT,  offsetof(Options, lease_ms),         "60000", 1000, 3600000, false,
      "a claim without an outcome is taken over after"},
-    {"STENTOR_DISPATCHER_BATCH",      OPTION_INT,  offsetof(Options, batch),            "256", 1, LEDGER_BATCH_MAX, false,
+    {"STENTOR_DISPATCHER_BATCH",      OPTION_INT,  offsetof(Options, batch),            "64", 1, LEDGER_BATCH_MAX, false,
      "deliveries claimed by one statement at most"},
     {"STENTOR_DISPATCHER_IN_FLIGHT",  OPTION_INT,  offsetof(Options, in_flight),        "2048", 1, 8192, false,
      "deliveries of one lane that are not yet settled at most"},
@@ -64,8 +68,7 @@ typedef struct State {
     char *from; // the sender option, cut into name and address
 } State;
 
-// ---- options
-// -----------------------------------------------------------------------------------------------------
+// ---- options ----
 
 static bool read_smtp(const Options *options, SmtpOptions *smtp, Error *err)
 {
@@ -155,8 +158,7 @@ static bool read_unknown(const char *text, UnknownPolicy *ret, Error *err)
                text);
 }
 
-// ---- metrics of the vendor
-// ---------------------------------------------------------------------------------------
+// ---- metrics of the vendor ----
 
 static double read_connections(void *ctx)
 {
@@ -188,8 +190,7 @@ static void register_smtp_metrics(State *state, Metrics *metrics)
         read_up, state);
 }
 
-// ---- life
-// --------------------------------------------------------------------------------------------------------
+// ---- life ----
 
 static bool assemble(State *state, const Options *options, Error *err)
 {
@@ -204,6 +205,7 @@ static bool assemble(State *state, const Options *options, Error *err)
         .instance = service_instance(service),
         .lease_ms = options->lease_ms,
         .batch_max = (size_t)options->batch,
+        .claims_max = (size_t)options->smtp_connections * CLAIMS_PER_CONNECTION,
         .in_flight_max = (size_t)options->in_flight,
         .service = dispatcher_service.name,
     };

@@ -18,8 +18,7 @@ typedef struct Batch {
 
 static void claim(Batch *batch);
 
-// ---- keys and content
-// --------------------------------------------------------------------------------------------
+// ---- keys and content ----
 
 static KeyWant want_key(const Job *job, const Stentor__V1__Sealed *sealed)
 {
@@ -85,10 +84,30 @@ static void on_keyring_resolved(void *ctx, const Error *err)
     open_jobs(batch, err);
 }
 
-static bool admit(Dispatcher *dispatcher, Job *job, Delivery *delivery, int64_t now_us)
+static void mark_full(DispatcherLane *lane)
 {
+    bool full = lane->jobs >= lane->dispatcher->parts.claims_max;
+    if (full != lane->full) {
+        lane->full = full;
+        worker_pause(lane->worker, full);
+    }
+}
+
+void intake_left(Job *job)
+{
+    Dispatcher *dispatcher = job->owner;
+    DispatcherLane *lane = job->lane;
+    map_remove(dispatcher->jobs, job->name);
+    lane->jobs--;
+    mark_full(lane);
+}
+
+static bool admit(DispatcherLane *lane, Job *job, Delivery *delivery, int64_t now_us)
+{
+    Dispatcher *dispatcher = lane->dispatcher;
     Error err = {0};
     job->owner = dispatcher;
+    job->lane = lane;
     if (!job_read(job, delivery, now_us, &err)) {
         LOG(LOG_WARN, "unreadable event is buried", log_text("stream", delivery->message.stream),
             log_int("sequence", (int64_t)delivery->message.sequence), log_error(&err));
@@ -102,11 +121,13 @@ static bool admit(Dispatcher *dispatcher, Job *job, Delivery *delivery, int64_t 
         return false;
     }
     map_put(dispatcher->jobs, job->name, job);
+    lane->jobs++;
     return true;
 }
 
-void intake_batch(Dispatcher *dispatcher, Delivery **deliveries, size_t count)
+void intake_batch(DispatcherLane *lane, Delivery **deliveries, size_t count)
 {
+    Dispatcher *dispatcher = lane->dispatcher;
     Arena *arena = deliveries[0]->arena;
     Batch *batch = arena_zalloc(arena, sizeof *batch);
     Job *jobs = arena_array(arena, count, sizeof *jobs);
@@ -117,20 +138,20 @@ void intake_batch(Dispatcher *dispatcher, Delivery **deliveries, size_t count)
     int64_t now_us = batch->now_us;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (admit(dispatcher, &jobs[i], deliveries[i], now_us)) {
+        if (admit(lane, &jobs[i], deliveries[i], now_us)) {
             batch->wants[2 * kept] = want_key(&jobs[i], jobs[i].rendered->address);
             batch->wants[2 * kept + 1] = want_key(&jobs[i], jobs[i].rendered->content);
             batch->jobs[kept++] = &jobs[i];
         }
     }
+    mark_full(lane);
     if (kept > 0) {
         batch->count = kept;
         keyring_resolve(dispatcher->keyring, batch->wants, 2 * kept, on_keyring_resolved, batch);
     }
 }
 
-// ---- claim
-// -------------------------------------------------------------------------------------------------------
+// ---- claim ----
 
 void intake_begin(Job *job)
 {
@@ -147,7 +168,7 @@ void intake_begin(Job *job)
     }
     // Begun only while three quarters of the lease are left to run: the last quarter is for the
     // answer, and outcomes_renew() makes it longer when the vendor is slow.
-    job->mail.give_up_at_ms = job->lease_until_ms - (uint64_t)dispatcher->parts.lease_ms / 4;
+    job->mail.give_up_at_ms = job->mail.held_until_ms - (uint64_t)dispatcher->parts.lease_ms / 4;
     job->mail.on_done = outcomes_on_sent;
     job->mail.ctx = job;
     // Killed from here until the outcome is committed: unknown (dispatcher.h; test_kill.py).
@@ -173,12 +194,11 @@ static void note_lease(Batch *batch, Job *job)
 {
     // From before the statement, so it ends here before it ends in the ledger.
     uint64_t now_ms = uv_now(batch->dispatcher->parts.loop);
-    job->lease_until_ms = now_ms + (uint64_t)batch->dispatcher->parts.lease_ms;
+    job->mail.held_until_ms = now_ms + (uint64_t)batch->dispatcher->parts.lease_ms;
     job->row.claimed_at_us = batch->now_us;
 }
 
-// ---- conflicts
-// ---------------------------------------------------------------------------------------------------
+// ---- conflicts ----
 
 static void parked_now(Job *job, const LedgerHit *hit)
 {

@@ -11,8 +11,7 @@
 static const int64_t DAY_US = 86400LL * 1000000;
 enum { OLDEST_DAYS = 400 };
 
-// ---- reading
-// -----------------------------------------------------------------------------------------------------
+// ---- reading ----
 
 static bool check_sealed(const Stentor__V1__Sealed *sealed, const char *field, Error *err)
 {
@@ -98,8 +97,7 @@ bool job_read(Job *job, Delivery *delivery, int64_t now_us, Error *err)
     return true;
 }
 
-// ---- opening
-// -----------------------------------------------------------------------------------------------------
+// ---- opening ----
 
 static void decide(Job *job, const char *reason_code, Str reason, bool bury, int64_t now_us)
 {
@@ -249,8 +247,7 @@ bool job_open(Job *job, const JobOpening *opening)
     return true;
 }
 
-// ---- outcome
-// -----------------------------------------------------------------------------------------------------
+// ---- outcome ----
 
 // [0, 1) from the attempt's name: retries of many mails spread, and the same attempt always gets
 // the same time.
@@ -259,18 +256,27 @@ static double jitter(const Job *job)
     return (double)(str_hash(job->name) >> 11) / 9007199254740992.0;
 }
 
+// Busy servers and greylisting end within a day; a server that says 4xx for ever must not keep a
+// mail for ever.
+static bool uses_no_rung(const Job *job, const SendResult *result, int64_t now_us)
+{
+    const int64_t free_us = JOB_THROTTLED_FREE_H * 3600LL * 1000000;
+    return result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED &&
+           now_us - job->rendered->rendered_at_us < free_us;
+}
+
 static void defer(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us)
 {
-    bool throttled = result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED;
+    bool free = uses_no_rung(job, result, now_us);
     uint32_t used = job->rendered->rung;
     uint32_t rung =
-        throttled && used >= rules->ladder.count && used > 0 ? rules->ladder.count - 1 : used;
+        free && used >= rules->ladder.count && used > 0 ? rules->ladder.count - 1 : used;
     bool more =
         job->rendered->attempt < JOB_ATTEMPTS_MAX &&
         ladder_next(
             &rules->ladder, rung, now_us, result->retry_after_ms, jitter(job), &job->row.due_at_us);
     job->row.state = more ? LEDGER_DEFERRED : LEDGER_FAILED;
-    job->row.rung = (int32_t)(more && !throttled ? used + 1 : used);
+    job->row.rung = (int32_t)(more && !free ? used + 1 : used);
 }
 
 void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us)

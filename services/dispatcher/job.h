@@ -14,12 +14,15 @@
 #include "services/dispatcher/vendor.h"
 #include "stentor/v1/rendered.pb-c.h"
 
-// Throttled attempts use no rung of the ladder, so attempts have a maximum of their own.
-enum { JOB_ATTEMPTS_MAX = 1000, JOB_RESENDS_MAX = 1, JOB_NAME_SIZE = 48 };
+// Throttled attempts use no rung of the ladder for so long after the mail was rendered, then each
+// uses one; and attempts have a maximum of their own.
+enum { JOB_THROTTLED_FREE_H = 24, JOB_ATTEMPTS_MAX = 1000 };
+enum { JOB_RESENDS_MAX = 1, JOB_NAME_SIZE = 48 };
 
 typedef struct Job Job;
 struct Job {
     void *owner; // the Dispatcher
+    void *lane;  // the DispatcherLane that it came through
     Delivery *delivery;
     Stentor__V1__Rendered *rendered;
     LedgerKey key;
@@ -32,7 +35,6 @@ struct Job {
     bool recorded;
     bool claimed;
     uint32_t resends;
-    uint64_t lease_until_ms; // uv_now()'s time; earlier than the ledger's
     LedgerConflict conflict;
     bool has_conflict;
     Job *next;

@@ -6,10 +6,9 @@
 // scan while the table grows.
 //
 // Columns with more than one use:
-//   owner ''             released: its process gave it back before anything was sent; lease_until
-//   is -infinity vendor NULL, failed  decided here, nothing was sent: code is our reason_code,
-//   reply its text rung, failed         not NULL: a person should look at it, so a dead letter goes
-//   with the status
+// - owner '': released; its process gave it back before anything was sent (lease_until -infinity)
+// - vendor NULL, failed: decided here, nothing was sent; code is our reason_code, reply its text
+// - rung, failed: when not NULL a person should look at it, so a dead letter goes with the status
 #pragma once
 
 #include "common/db/db.h"

@@ -8,8 +8,7 @@
 
 enum { DATE_SIZE = 48, BOUNDARY_SIZE = 64 };
 
-// ---- addresses
-// ---------------------------------------------------------------------------------------------------
+// ---- addresses ----
 
 static bool is_atom_char(uint8_t c)
 {
@@ -67,8 +66,7 @@ bool mail_address_check(const char *field, Str address, bool *ret_utf8, Error *e
     return true;
 }
 
-// ---- message
-// -----------------------------------------------------------------------------------------------------
+// ---- message ----
 
 static void format_date(int64_t at_us, char out[DATE_SIZE])
 {

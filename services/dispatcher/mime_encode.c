@@ -106,8 +106,7 @@ const char *mime_encoding_name(MimeEncoding encoding)
     return "";
 }
 
-// ---- bodies
-// ------------------------------------------------------------------------------------------------------
+// ---- bodies ----
 
 static char *put_crlf(char *out)
 {
@@ -250,8 +249,7 @@ bool mime_encode(MimeEncoding encoding, Str text, Buf *out)
     return false;
 }
 
-// ---- headers
-// -----------------------------------------------------------------------------------------------------
+// ---- headers ----
 
 static bool check_value(const char *name, Str value, Error *err)
 {

@@ -17,13 +17,11 @@ typedef struct Flush {
 static void flush_jobs(Dispatcher *dispatcher, Job **jobs, size_t count);
 static void arm_flush(Dispatcher *dispatcher, uint64_t delay_ms);
 
-// ---- ends
-// --------------------------------------------------------------------------------------------------------
+// ---- ends ----
 
 void outcomes_settle(Job *job, const Error *err)
 {
-    Dispatcher *dispatcher = job->owner;
-    map_remove(dispatcher->jobs, job->name);
+    intake_left(job);
     delivery_settle(job->delivery, err); // the job may be gone with its batch
 }
 
@@ -31,7 +29,7 @@ void outcomes_again(Job *job, int64_t delay_ms)
 {
     Dispatcher *dispatcher = job->owner;
     metric_add(dispatcher->metrics.again, 1);
-    map_remove(dispatcher->jobs, job->name);
+    intake_left(job);
     delivery_again(job->delivery, (int)(delay_ms < AGAIN_MAX_MS ? delay_ms : AGAIN_MAX_MS));
 }
 
@@ -67,8 +65,7 @@ static void count_outcome(const Job *job)
     }
 }
 
-// ---- the vendor's answer
-// -----------------------------------------------------------------------------------------
+// ---- the vendor's answer ----
 
 static bool send_again(Job *job)
 {
@@ -76,11 +73,11 @@ static bool send_again(Job *job)
     uint64_t now = uv_now(dispatcher->parts.loop);
     uint64_t quarter = (uint64_t)dispatcher->parts.lease_ms / 4;
     if (job->resends >= JOB_RESENDS_MAX || dispatcher->stopping ||
-        now + quarter >= job->lease_until_ms) {
+        now + quarter >= job->mail.held_until_ms) {
         return false;
     }
     job->resends++;
-    job->mail.give_up_at_ms = job->lease_until_ms - quarter;
+    job->mail.give_up_at_ms = job->mail.held_until_ms - quarter;
     dispatcher->parts.vendor.send(dispatcher->parts.vendor.self, &job->mail);
     return true;
 }
@@ -123,8 +120,7 @@ void outcomes_on_sent(void *ctx, Mail *mail, const SendResult *result)
     outcomes_add(job);
 }
 
-// ---- recording
-// ---------------------------------------------------------------------------------------------------
+// ---- recording ----
 
 static void append(Dispatcher *dispatcher, Job *job)
 {
@@ -305,12 +301,12 @@ static void arm_flush(Dispatcher *dispatcher, uint64_t delay_ms)
     uv_timer_start(&dispatcher->flush_timer, on_flush_timer, delay_ms, 0);
 }
 
-// ---- leases
-// ------------------------------------------------------------------------------------------------------
+// ---- leases ----
 
 typedef struct Renewal {
     Dispatcher *dispatcher;
     uint64_t until_ms;
+    int count;
 } Renewal;
 
 static void on_renewed(void *ctx, DbTxn *txn, const Error *err)
@@ -329,14 +325,17 @@ static void on_renewed(void *ctx, DbTxn *txn, const Error *err)
             renewal->dispatcher->jobs,
             job_name(hit.notification_id, hit.attempt, name, sizeof name));
         if (job != NULL) {
-            job->lease_until_ms = renewal->until_ms;
+            job->mail.held_until_ms = renewal->until_ms;
         }
+    }
+    if (renewal->count == LEDGER_BATCH_MAX && db_rows(res) == LEDGER_BATCH_MAX) {
+        outcomes_renew(renewal->dispatcher); // more than fit into one statement may be due
     }
 }
 
 static bool is_due(const Job *job, uint64_t now_ms, uint64_t lease_ms)
 {
-    return job->claimed && job->lease_until_ms < now_ms + lease_ms / 2;
+    return job->claimed && job->mail.held_until_ms < now_ms + lease_ms / 2;
 }
 
 void outcomes_renew(Dispatcher *dispatcher)
@@ -359,7 +358,7 @@ void outcomes_renew(Dispatcher *dispatcher)
     dispatcher->renewing = true;
     DbTxn *txn = db_txn_new(dispatcher->parts.pool);
     Renewal *renewal = arena_zalloc(db_txn_arena(txn), sizeof *renewal);
-    *renewal = (Renewal){dispatcher, now_ms + lease_ms};
+    *renewal = (Renewal){dispatcher, now_ms + lease_ms, (int)count};
     LedgerClaim held = {dispatcher->owner, dispatcher->parts.lease_ms, clock_now_us()};
     ledger_add_renew(txn, keys, count, &held);
     db_txn_submit(txn, on_renewed, renewal);

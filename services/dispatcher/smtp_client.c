@@ -39,8 +39,7 @@ struct SmtpClient {
 static void connect_to(SmtpClient *client, const struct addrinfo *found);
 static void flush(SmtpClient *client);
 
-// ---- end
-// ---------------------------------------------------------------------------------------------------------
+// ---- end ----
 
 static void give_back_mails(SmtpClient *client)
 {
@@ -125,8 +124,7 @@ static void lose_with(SmtpClient *client, Error *err)
     close_with(client, err);
 }
 
-// ---- writing
-// -----------------------------------------------------------------------------------------------------
+// ---- writing ----
 
 static void on_stream_written(uv_write_t *request, int status)
 {
@@ -208,8 +206,7 @@ static void flush(SmtpClient *client)
     }
 }
 
-// ---- reading
-// -----------------------------------------------------------------------------------------------------
+// ---- reading ----
 
 static void set_deadline(SmtpClient *client)
 {
@@ -325,8 +322,7 @@ static void on_stream_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *b
     turn(client, (Str){buf->base, (size_t)count});
 }
 
-// ---- beginning
-// ---------------------------------------------------------------------------------------------------
+// ---- beginning ----
 
 static void on_tcp_connected(uv_connect_t *request, int status)
 {
@@ -410,8 +406,7 @@ SmtpClient *smtp_client_new(const SmtpClientWorld *world)
     return client;
 }
 
-// ---- the pool's calls
-// --------------------------------------------------------------------------------------------
+// ---- the pool's calls ----
 
 bool smtp_client_idle(const SmtpClient *client)
 {

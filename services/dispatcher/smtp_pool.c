@@ -46,8 +46,7 @@ struct SmtpPool {
 
 static void pump(SmtpPool *pool);
 
-// ---- queue
-// -------------------------------------------------------------------------------------------------------
+// ---- queue ----
 
 static void push_back(SmtpPool *pool, Mail *mail)
 {
@@ -111,12 +110,24 @@ static const char *trouble_text(const SmtpPool *pool)
                                          : "no smtp connection was free in time";
 }
 
+// Of this moment: uv_now() may be older than the time for which this process was stopped (SIGSTOP,
+// a machine that swaps).
+static uint64_t clock_ms(void)
+{
+    return uv_hrtime() / 1000000;
+}
+
+static bool is_late(const Mail *mail, uint64_t now_ms)
+{
+    return mail->give_up_at_ms <= now_ms || mail->held_until_ms <= now_ms;
+}
+
 // Mails of a lane end nearly in the order in which they came, so the heads tell.
 static void drop_late(SmtpPool *pool)
 {
-    uint64_t now = uv_now(pool->loop);
+    uint64_t now = clock_ms();
     for (int lane = 0; lane < PRIORITY_COUNT; lane++) {
-        while (pool->lanes[lane].head != NULL && pool->lanes[lane].head->give_up_at_ms <= now) {
+        while (pool->lanes[lane].head != NULL && is_late(pool->lanes[lane].head, now)) {
             answer(pop(pool, &pool->lanes[lane]), SEND_UNSENT, trouble_text(pool));
         }
     }
@@ -134,8 +145,7 @@ static void release_queue(SmtpPool *pool)
 
 static void pump_soon(SmtpPool *pool);
 
-// ---- what a connection reports
-// -----------------------------------------------------------------------------------
+// ---- what a connection reports ----
 
 static Mail *on_client_next(void *ctx)
 {
@@ -143,12 +153,18 @@ static Mail *on_client_next(void *ctx)
     if (pool->draining) {
         return NULL;
     }
-    uint64_t now = uv_now(pool->loop);
+    uint64_t now = clock_ms();
     Mail *mail;
-    while ((mail = pop_first(pool)) != NULL && mail->give_up_at_ms <= now) {
+    while ((mail = pop_first(pool)) != NULL && is_late(mail, now)) {
         answer(mail, SEND_UNSENT, trouble_text(pool));
     }
     return mail;
+}
+
+static bool on_client_may_write(void *ctx, const Mail *mail)
+{
+    (void)ctx;
+    return mail->held_until_ms > clock_ms();
 }
 
 static void on_client_answer(void *ctx, Mail *mail, const SendResult *result)
@@ -181,6 +197,8 @@ static void on_client_back(void *ctx, Mail *mail)
     mail->tries++;
     if (pool->draining) {
         answer(mail, SEND_RELEASED, "draining");
+    } else if (mail->held_until_ms <= clock_ms()) {
+        answer(mail, SEND_UNSENT, "its claim ended before it could be written");
     } else if (mail->tries >= TRIES_MAX) {
         answer(mail, SEND_UNSENT, "connections broke again and again before the mail was sent");
     } else {
@@ -228,11 +246,11 @@ static void on_client_closed(void *ctx, SmtpClient *client, bool useful, const E
     }
 }
 
-// ---- pump
-// --------------------------------------------------------------------------------------------------------
+// ---- pump ----
 
 static const SmtpClientHooks client_hooks = {
-    .session = {.next = on_client_next, .on_answer = on_client_answer},
+    .session =
+        {.next = on_client_next, .may_write = on_client_may_write, .on_answer = on_client_answer},
     .on_ready = on_client_ready,
     .on_lost = on_client_lost,
     .on_back = on_client_back,
@@ -318,8 +336,7 @@ static void on_tick_timer(uv_timer_t *timer)
     check_times(pool);
 }
 
-// ---- life
-// --------------------------------------------------------------------------------------------------------
+// ---- life ----
 
 SmtpPool *smtp_pool_new(uv_loop_t *loop, const SmtpOptions *options, Error *err)
 {

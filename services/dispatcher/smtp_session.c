@@ -22,8 +22,7 @@ void smtp_session_done(SmtpSession *session)
     buf_done(&session->out);
 }
 
-// ---- phases
-// ------------------------------------------------------------------------------------------------------
+// ---- phases ----
 
 // The only writer of session->phase.
 static void move(SmtpSession *session, SmtpPhase next)
@@ -89,8 +88,7 @@ static void become_ready(SmtpSession *session)
     smtp_session_pull(session);
 }
 
-// ---- greeting, EHLO, STARTTLS, AUTH
-// ------------------------------------------------------------------------------
+// ---- greeting, EHLO, STARTTLS, AUTH ----
 
 static void say_base64(SmtpSession *session, const char *prefix, Str secret)
 {
@@ -253,8 +251,7 @@ static bool on_setup(SmtpSession *session, const SmtpReply *reply, Error *err)
     return error_set(err, ERROR_CANCELLED, "the connection was closed in good order");
 }
 
-// ---- mails
-// -------------------------------------------------------------------------------------------------------
+// ---- mails ----
 
 static void answer(SmtpSession *session, Mail *mail, int code, const SmtpRefusal *said)
 {
@@ -454,14 +451,25 @@ static void on_rcpt(SmtpSession *session, const SmtpReply *reply)
     }
 }
 
-static void on_data(SmtpSession *session, const SmtpReply *reply)
+// The server waits for the message now, so the only way not to send it is to hang up: this process
+// was stopped, or Postgres away, for so long that somebody else may have taken the mail over.
+static bool withhold(SmtpSession *session, Error *err)
+{
+    move(session, SMTP_FAILED);
+    return error_set(err, ERROR_CANCELLED, "the claim of a mail ended before it was written");
+}
+
+static bool on_data(SmtpSession *session, const SmtpReply *reply, Error *err)
 {
     bool refused = session->refusal.set;
     if (reply->code == CODE_GO_ON) {
         session->mail_open = false;
+        if (!refused && !session->hooks->may_write(session->ctx, session->envelope)) {
+            return withhold(session, err);
+        }
         if (!refused) {
             say_message(session);
-            return;
+            return true;
         }
         // A server may take DATA though it refused every recipient (RFC 2920 3.1): a lone dot ends
         // that.
@@ -471,6 +479,7 @@ static void on_data(SmtpSession *session, const SmtpReply *reply)
         note(&session->refusal, reply);
     }
     end_envelope(session);
+    return true;
 }
 
 static void on_final(SmtpSession *session, const SmtpReply *reply)
@@ -516,7 +525,7 @@ bool smtp_session_reply(SmtpSession *session, const SmtpReply *reply, Error *err
         on_rcpt(session, reply);
         break;
     case EXPECT_DATA:
-        on_data(session, reply);
+        fine = on_data(session, reply, err);
         break;
     case EXPECT_FINAL:
         on_final(session, reply);

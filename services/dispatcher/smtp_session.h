@@ -37,7 +37,8 @@ typedef enum SmtpExpect {
 enum { SMTP_EXPECT_MAX = 8, SMTP_OUT_MAX = 16 * 1024 * 1024 };
 
 typedef struct SmtpHooks {
-    Mail *(*next)(void *ctx); // NULL: there is none now
+    Mail *(*next)(void *ctx);                       // NULL: there is none now
+    bool (*may_write)(void *ctx, const Mail *mail); // asked just before its message is written
     void (*on_answer)(void *ctx, Mail *mail, const SendResult *result);
 } SmtpHooks;
 

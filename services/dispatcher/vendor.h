@@ -11,7 +11,8 @@
 
 typedef enum SendState {
     SEND_ANSWERED, // the vendor took or refused it: code, text and the reply's class say which
-    SEND_UNSENT,   // surely not sent: the vendor could not be reached until give_up_at_ms
+    SEND_UNSENT,   // surely not sent: the vendor could not be reached until give_up_at_ms, or the
+                   // claim ended before the mail was written
     SEND_UNKNOWN,  // handed over whole, and the answer never came
     SEND_RELEASED, // surely not sent: draining
 } SendState;
@@ -33,7 +34,8 @@ struct Mail {
     Str message;  // headers and body, CRLF
     bool utf8;    // an address or a header is not ASCII
     Priority lane;
-    uint64_t give_up_at_ms; // uv_now()'s time: not begun after it
+    uint64_t give_up_at_ms; // uv_hrtime()'s time in ms: not begun after it
+    uint64_t held_until_ms; // the claim's end: not written after it; its owner may make it later
     MailDone on_done;
     void *ctx;
     // The vendor's own while it holds the mail.

@@ -39,7 +39,8 @@ typedef struct Stage {
     Arena *arena;
     bool flag;
     // the vendor
-    bool holding; // mails are kept instead of answered
+    bool holding;      // mails are kept instead of answered
+    size_t claims_max; // of the next dispatcher; 0: 64
     bool draining;
     Mail *held[HELD_MAX];
     size_t held_count;
@@ -50,8 +51,7 @@ typedef struct Stage {
     Seen status, deferred, dead;
 } Stage;
 
-// ---- the vendor
-// --------------------------------------------------------------------------------------------------
+// ---- the vendor ----
 
 static void answer_mail(Stage *stage, Mail *mail, const char *answer)
 {
@@ -114,8 +114,7 @@ static void vendor_drain(void *self)
     stage->draining = true;
 }
 
-// ---- what is published
-// -------------------------------------------------------------------------------------------
+// ---- what is published ----
 
 static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
 {
@@ -171,8 +170,7 @@ static Stentor__V1__DeadLetter *dead_at(Stage *stage, size_t i)
     return (Stentor__V1__DeadLetter *)stage->dead.message[i];
 }
 
-// ---- stage
-// -------------------------------------------------------------------------------------------------------
+// ---- stage ----
 
 static const char *database_url(void)
 {
@@ -221,6 +219,7 @@ static const char *ledger_state(Stage *stage)
 
 static void dispatcher_up(Stage *stage, const char *instance)
 {
+    size_t claims_max = stage->claims_max > 0 ? stage->claims_max : 64;
     metrics_free(stage->metrics);
     stage->metrics = metrics_new();
     stage->parts = (DispatcherParts){
@@ -237,7 +236,8 @@ static void dispatcher_up(Stage *stage, const char *instance)
              .vendor = "smtp"},
         .unknown = stage->parts.unknown,
         .lease_ms = stage->parts.lease_ms,
-        .batch_max = 64,
+        .batch_max = claims_max,
+        .claims_max = claims_max,
         .in_flight_max = 256,
         .service = "stentor-dispatcher",
     };
@@ -328,13 +328,13 @@ static int stage_down(void **state)
     return 0;
 }
 
-// ---- events
-// ------------------------------------------------------------------------------------------------------
+// ---- events ----
 
 typedef struct Event {
     const char *to;
     uint32_t attempt, rung;
     int64_t expires_at_us;
+    int64_t rendered_ago_s;
     const BodyPrefix *prefix;
     bool wrong_checksum;
     char id[ID_SIZE]; // out
@@ -410,7 +410,7 @@ static void make_event(Stage *stage, Event *event)
     rendered.template_version = (char *)(uintptr_t) "1.0.0";
     rendered.attempt = event->attempt == 0 ? 1 : event->attempt;
     rendered.rung = event->rung;
-    rendered.rendered_at_us = clock_now_us();
+    rendered.rendered_at_us = clock_now_us() - event->rendered_ago_s * 1000000;
     rendered.accepted_at_us = rendered.rendered_at_us;
     rendered.expires_at_us = event->expires_at_us;
     rendered.address = seal(
@@ -449,8 +449,7 @@ static void wait_acked(Stage *stage)
     fail_msg("not acked: %s", stage->rig.reply);
 }
 
-// ---- tests
-// -------------------------------------------------------------------------------------------------------
+// ---- tests ----
 
 static void a_mail_is_sent_recorded_published_and_acked(void **state)
 {
@@ -520,6 +519,27 @@ static void a_throttled_mail_uses_no_rung(void **state)
     make_and_publish(stage, &event);
     assert_int_equal(deferred_at(stage, 0)->rendered->attempt, 4);
     assert_int_equal(deferred_at(stage, 0)->rendered->rung, 2);
+}
+
+static void a_mail_throttled_for_a_day_goes_up_the_ladder(void **state)
+{
+    Stage *stage = *state;
+    stage->answers[0] = "421 4.7.0";
+    Event event = {.to = "a@example.org", .attempt = 9, .rung = 1, .rendered_ago_s = 25 * 3600};
+    make_and_publish(stage, &event);
+    const Stentor__V1__Rendered *next = deferred_at(stage, 0)->rendered;
+    assert_int_equal(next->rung, 2);
+    assert_true(next->rendered_at_us <= clock_now_us() - 25 * 3600 * INT64_C(1000000)); // as it was
+}
+
+static void a_mail_throttled_for_ever_fails(void **state)
+{
+    Stage *stage = *state;
+    stage->answers[0] = "450 4.2.1";
+    Event event = {.to = "a@example.org", .attempt = 9, .rung = 2, .rendered_ago_s = 25 * 3600};
+    make_and_publish(stage, &event);
+    assert_string_equal(status_at(stage, 0)->reason_code, "retries_exhausted");
+    assert_int_equal(stage->deferred.count, 0);
 }
 
 static void a_used_up_ladder_fails_and_is_buried(void **state)
@@ -778,6 +798,28 @@ static void a_slow_mail_keeps_its_claim(void **state)
     assert_string_equal(ledger_state(stage), "sent/0/1");
 }
 
+static void no_more_is_claimed_than_the_vendor_can_take(void **state)
+{
+    enum { MAILS = 20, CLAIMS = 4, WITH_A_BATCH = 2 * CLAIMS - 1 };
+    Stage *stage = *state;
+    dispatcher_down(stage);
+    stage->claims_max = CLAIMS;
+    dispatcher_up(stage, "second");
+    stage->holding = true;
+    for (int i = 0; i < MAILS; i++) {
+        make_and_publish(stage, &(Event){.to = "alice@example.org"});
+    }
+    WAIT(&stage->rig, stage->held_count >= CLAIMS);
+    pass_ms(&stage->rig, 300);
+    assert_true(stage->held_count <= WITH_A_BATCH);
+    assert_string_equal(
+        sql_value(stage, "SELECT count(*) BETWEEN 4 AND 7 FROM dispatch.ledger"), "t");
+    stage->holding = false;
+    status_at(stage, MAILS - 1);
+    assert_int_equal(stage->sends, MAILS);
+    wait_acked(stage);
+}
+
 static void a_claim_taken_away_is_not_recorded(void **state)
 {
     Stage *stage = *state;
@@ -819,6 +861,8 @@ int main(void)
         ON_STAGE(a_repeat_is_not_sent_and_publishes_the_same),
         ON_STAGE(a_transient_refusal_is_deferred_up_the_ladder),
         ON_STAGE(a_throttled_mail_uses_no_rung),
+        ON_STAGE(a_mail_throttled_for_a_day_goes_up_the_ladder),
+        ON_STAGE(a_mail_throttled_for_ever_fails),
         ON_STAGE(a_used_up_ladder_fails_and_is_buried),
         ON_STAGE(a_bad_address_fails_at_once),
         ON_STAGE(what_cannot_be_sent_is_told_without_a_try),
@@ -834,6 +878,7 @@ int main(void)
         ON_STAGE(draining_releases_and_the_next_process_sends),
         ON_STAGE(outcomes_survive_a_database_that_goes_away),
         ON_STAGE(a_slow_mail_keeps_its_claim),
+        ON_STAGE(no_more_is_claimed_than_the_vendor_can_take),
         ON_STAGE(a_claim_taken_away_is_not_recorded),
         ON_STAGE(another_tenants_row_is_not_asked_for_for_ever),
     };

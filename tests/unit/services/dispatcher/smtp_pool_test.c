@@ -124,6 +124,7 @@ static Sent *send_mail(Stage *stage, const char *to, const char *message)
         .message = str_from(message),
         .lane = PRIORITY_NORMAL,
         .give_up_at_ms = uv_now(&stage->loop) + 60000,
+        .held_until_ms = uv_now(&stage->loop) + 60000,
         .on_done = on_mail_done,
         .ctx = sent,
     };
@@ -158,8 +159,7 @@ static void expect_answer(
     assert_string_equal(sent->enhanced, enhanced);
 }
 
-// ---- the good way
-// ------------------------------------------------------------------------------------------------
+// ---- the good way ----
 
 static void a_mail_costs_one_group_and_one_message(void **state)
 {
@@ -287,8 +287,7 @@ static void many_mails_use_several_connections(void **state)
     assert_int_equal(stage->script.mail_count, MAILS);
 }
 
-// ---- refusals
-// ----------------------------------------------------------------------------------------------------
+// ---- refusals ----
 
 static void each_stage_may_refuse_and_the_next_mail_goes_on(void **state)
 {
@@ -376,8 +375,7 @@ static void an_address_beyond_ascii_is_sent_with_smtputf8(void **state)
         "MAIL FROM:<shop@example.com> BODY=8BITMIME SMTPUTF8\nRCPT TO:<j\xc3\xb6rg@"));
 }
 
-// ---- broken connections
-// ------------------------------------------------------------------------------------------
+// ---- broken connections ----
 
 static void a_mail_whose_dot_was_not_sent_goes_to_another_connection(void **state)
 {
@@ -426,6 +424,41 @@ static void silence_before_the_dot_is_tried_again(void **state)
     run(stage);
     expect_answer(sent, REPLY_ACCEPTED, "250", "2.0.0");
     assert_int_equal(stage->script.connections, 2);
+}
+
+static void run_until_logged(Stage *stage, const char *text)
+{
+    while (strstr(buf_c(&stage->script.log), text) == NULL && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    assert_false(stage->late);
+}
+
+// As after a SIGSTOP that was longer than the lease.
+static void a_mail_whose_claim_ended_is_not_written(void **state)
+{
+    Stage *stage = *state;
+    open_pool(stage);
+    Sent *sent = send_mail(stage, "a@example.org", "x\r\n");
+    Sent *behind = send_mail(stage, "b@example.org", "y\r\n");
+    run_until_logged(stage, "DATA\n");
+    sent->mail.held_until_ms = uv_hrtime() / 1000000;
+    run(stage);
+    assert_int_equal(sent->state, SEND_UNSENT);
+    expect_answer(behind, REPLY_ACCEPTED, "250", "2.0.0");
+    assert_int_equal(stage->script.mail_count, 1);
+    assert_null(smtp_pool_trouble(stage->pool)); // the server is not to blame
+}
+
+static void a_mail_whose_claim_ended_in_the_queue_is_not_begun(void **state)
+{
+    Stage *stage = *state;
+    open_pool(stage);
+    Sent *sent = send_mail(stage, "a@example.org", "x\r\n");
+    sent->mail.held_until_ms = uv_hrtime() / 1000000;
+    run(stage);
+    assert_int_equal(sent->state, SEND_UNSENT);
+    assert_null(strstr(buf_c(&stage->script.log), "MAIL"));
 }
 
 static void a_mail_that_breaks_every_connection_is_unsent(void **state)
@@ -498,8 +531,7 @@ static void nonsense_from_the_server_ends_the_connection(void **state)
     assert_int_equal(stage->script.connections, 2);
 }
 
-// ---- draining
-// ----------------------------------------------------------------------------------------------------
+// ---- draining ----
 
 static void draining_releases_what_is_not_begun(void **state)
 {
@@ -543,8 +575,7 @@ static void closing_answers_what_hangs(void **state)
     assert_int_equal(hanging->state, SEND_UNKNOWN);
 }
 
-// ---- AUTH and TLS
-// ------------------------------------------------------------------------------------------------
+// ---- AUTH and TLS ----
 
 static void log_in(Stage *stage)
 {
@@ -708,6 +739,8 @@ int main(void)
         ON_STAGE(a_mail_whose_dot_got_no_answer_is_unknown),
         ON_STAGE(silence_after_the_dot_is_unknown_after_the_time_out),
         ON_STAGE(silence_before_the_dot_is_tried_again),
+        ON_STAGE(a_mail_whose_claim_ended_is_not_written),
+        ON_STAGE(a_mail_whose_claim_ended_in_the_queue_is_not_begun),
         ON_STAGE(a_mail_that_breaks_every_connection_is_unsent),
         ON_STAGE(mails_wait_for_a_server_that_greets_with_421),
         ON_STAGE(an_answer_of_421_to_the_mail_is_its_answer),
