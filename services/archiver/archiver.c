@@ -42,7 +42,7 @@ typedef struct Archiver {
     Metric *flush_seconds;
 } Archiver;
 
-// ---- the projection -----------------------------------------------------------------------------
+// ---- the projection ----
 
 static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
 {
@@ -82,11 +82,13 @@ static void on_projector_committed(void *ctx, DbTxn *txn)
     if (txn != NULL) {
         count_flush(archiver);
         history_months_committed(&archiver->months);
-    } // else it was dropped: forgotten here, and folded again
+    } else { // dropped: forgotten here, and folded again
+        history_months_forget(&archiver->months);
+    }
     fold_clear(archiver->fold);
 }
 
-// ---- partitions ahead ---------------------------------------------------------------------------
+// ---- partitions ahead ----
 
 static void on_ahead_timer(uv_timer_t *timer);
 static void finish_stop(Archiver *archiver);
@@ -125,7 +127,7 @@ static void on_ahead_timer(uv_timer_t *timer)
     make_ahead(timer->data);
 }
 
-// ---- metrics ------------------------------------------------------------------------------------
+// ---- metrics ----
 
 static double read_lag(void *ctx)
 {
@@ -176,7 +178,7 @@ static void register_metrics(Archiver *archiver, Metrics *metrics)
         read_active, archiver);
 }
 
-// ---- life ---------------------------------------------------------------------------------------
+// ---- life ----
 
 static void open_projector(Archiver *archiver, const ArchiverOptions *options)
 {

@@ -12,7 +12,7 @@ typedef Stentor__V1__NotificationStatus StatusEvent;
 static const int64_t time_max_us = INT64_C(253402300800000000); // 10000-01-01
 static const int64_t day_us = INT64_C(86400000000);
 
-// ---- fields -------------------------------------------------------------------------------------
+// ---- fields ----
 
 static bool check_text(Str *ret, const char *field, Str value, Error *err)
 {
@@ -117,7 +117,7 @@ static bool read_address(
            check_text(&row->text[FOLD_ADDRESS], "address", packed, err);
 }
 
-// ---- events -------------------------------------------------------------------------------------
+// ---- events ----
 
 static bool read_request(
     const Request *event, int64_t stored_at_us, HistoryRow *row, Arena *arena, Error *err)

@@ -39,7 +39,7 @@ const char *fold_time_column(FoldTime field)
     return names[field];
 }
 
-// ---- merging ------------------------------------------------------------------------------------
+// ---- merging ----
 
 static Str greater(Str a, Str b)
 {
@@ -109,7 +109,7 @@ static int compare_attempts(const AttemptRow *a, const AttemptRow *b)
     return order;
 }
 
-// ---- the rows of a flush ------------------------------------------------------------------------
+// ---- the rows of a flush ----
 
 static void index_row(Fold *fold, size_t position)
 {

@@ -103,7 +103,7 @@ static void push_optional(DbArray *array, Str value)
     }
 }
 
-// ---- notifications ------------------------------------------------------------------------------
+// ---- notifications ----
 
 static void write_head(DbParams *params, HistoryRow *const *rows, size_t count)
 {
@@ -143,7 +143,7 @@ static void write_rows(DbTxn *txn, HistoryRow *const *rows, size_t count)
     }
 }
 
-// ---- attempts -----------------------------------------------------------------------------------
+// ---- attempts ----
 
 static void write_attempt_keys(DbParams *params, AttemptRow *const *attempts, size_t count)
 {
@@ -210,7 +210,7 @@ void history_write(const Fold *fold, DbTxn *txn)
     }
 }
 
-// ---- months -------------------------------------------------------------------------------------
+// ---- months ----
 
 void history_ensure_months(DbTxn *txn, int64_t since_us, int64_t until_us)
 {
@@ -257,4 +257,10 @@ void history_months_write(HistoryMonths *months, const Fold *fold, DbTxn *txn)
 void history_months_committed(HistoryMonths *months)
 {
     months->known = months->asked;
+}
+
+void history_months_forget(HistoryMonths *months)
+{
+    months->known = 0;
+    months->asked = 0;
 }

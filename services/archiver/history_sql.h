@@ -28,3 +28,5 @@ typedef struct HistoryMonths {
 // failed.
 void history_months_write(HistoryMonths *months, const Fold *fold, DbTxn *txn);
 void history_months_committed(HistoryMonths *months);
+// What a lazy commit made may be gone after a crash of Postgres: each month is asked for again.
+void history_months_forget(HistoryMonths *months);

@@ -44,7 +44,7 @@ struct Emission {
 
 static void start_pass(Emit *emit);
 
-// ---- sleeping -----------------------------------------------------------------------------------
+// ---- sleeping ----
 
 static void on_wake_timer(uv_timer_t *timer)
 {
@@ -94,7 +94,7 @@ void emit_wake_at(Emit *emit, int64_t due_us)
     }
 }
 
-// ---- a pass, in the order in which it happens ---------------------------------------------------
+// ---- a pass, in the order in which it happens ----
 
 static void on_done_committed(void *ctx, DbTxn *txn, const Error *err)
 {
@@ -228,7 +228,7 @@ static void start_pass(Emit *emit)
     db_txn_submit(txn, on_claim_done, emit);
 }
 
-// ---- life ---------------------------------------------------------------------------------------
+// ---- life ----
 
 Emit *emit_new(Bus *bus, DbPool *pool, int64_t lease_ms, const EmitHandlers *handlers, void *ctx)
 {

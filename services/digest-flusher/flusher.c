@@ -42,7 +42,7 @@ static void on_emit_emitted(void *ctx, size_t count, int64_t late_max_us)
     metric_observe(flusher->late_seconds, (double)late_max_us / 1e6);
 }
 
-// ---- what waits, for the metrics ----------------------------------------------------------------
+// ---- what waits, for the metrics ----
 
 static void finish_stop(Flusher *flusher);
 
@@ -109,7 +109,7 @@ static void register_metrics(Flusher *flusher, Metrics *metrics)
         "How long the oldest row is past its time; 0: none is", read_overdue, flusher);
 }
 
-// ---- life ---------------------------------------------------------------------------------------
+// ---- life ----
 
 static bool start_flusher(Service *service, const void *options, void **ret_state, Error *err)
 {
@@ -134,7 +134,7 @@ static bool start_flusher(Service *service, const void *options, void **ret_stat
     return true;
 }
 
-// ---- stop: the intake, then the pass under way, then the timer, in this order -------------------
+// ---- stop: the intake, then the pass under way, then the timer, in this order ----
 
 static void on_timer_closed(uv_handle_t *handle)
 {

@@ -37,7 +37,7 @@ static size_t groups_in_air(const Accept *a)
     return count;
 }
 
-// ---- answering -------------------------------------------------------------------------------
+// ---- answering ----
 
 static void set_waiting(Accept *a, size_t notifications, size_t bytes, bool more)
 {
@@ -88,7 +88,7 @@ static AcceptResult result_of(const Submission *s, const AcceptRow *row)
     };
 }
 
-// ---- one group -------------------------------------------------------------------------------
+// ---- one group ----
 
 static void free_group(Group *g)
 {
@@ -202,7 +202,7 @@ static void run_group(Group *g)
     keyring_resolve(o->keyring, g->wants, g->notifications, on_keys_resolved, g);
 }
 
-// ---- gathering -------------------------------------------------------------------------------
+// ---- gathering ----
 
 static Submission *take_head(Accept *a)
 {
@@ -341,7 +341,7 @@ bool accept_submit(Accept *a, Submission *s, Arena *arena, Error *err)
     return true;
 }
 
-// ---- life ------------------------------------------------------------------------------------
+// ---- life ----
 
 static void refuse_overdue(Accept *a)
 {

@@ -13,9 +13,9 @@
 #include "services/ingest/row_publisher.h"
 
 enum {
-    ACCEPT_WAITING_MAX = 20000, // notifications waiting, those in the air included
-    ACCEPT_WAITING_BYTES_MAX = 256 * 1024 * 1024, // of their bodies
-    ACCEPT_GROUP_MAX = 2000,                      // a group closes at this many notifications ...
+    ACCEPT_WAITING_MAX = 20000,                  // notifications waiting, those in the air included
+    ACCEPT_WAITING_BYTES_MAX = 64 * 1024 * 1024, // of their bodies
+    ACCEPT_GROUP_MAX = 2000,                     // a group closes at this many notifications ...
     ACCEPT_GROUP_BYTES = 2 * 1024 * 1024, // ... or bytes; the submission that passes it is the last
     ACCEPT_GROUPS_MAX = 2,
     ACCEPT_GATHER_MS = 2,
@@ -76,10 +76,10 @@ typedef struct AcceptOptions {
     void *ctx;
 } AcceptOptions;
 
-Accept *accept_new(const AcceptOptions *options);
+Accept *accept_new(const AcceptOptions *options); // borrows all parts
 // `done` comes later from the loop, exactly once. false, ERROR_TRANSIENT: too many wait; `done` is
 // not called.
 bool accept_submit(Accept *accept, Submission *submission, Arena *arena, Error *err);
-void accept_tick(Accept *accept); // every 50 ms: retries, and refuses what waited too long
-bool accept_idle(const Accept *accept);
+void accept_tick(Accept *accept);       // every 50 ms: retries, and refuses what waited too long
+bool accept_idle(const Accept *accept); // nothing waits and no commit is in the air
 void accept_free(Accept *accept, void (*on_freed)(void *ctx), void *ctx); // only when idle

@@ -93,7 +93,7 @@ bool catalog_is_suspended(const Catalog *catalog, Str tenant)
     return map_get(catalog->suspended, tenant) != NULL;
 }
 
-// ---- templates -------------------------------------------------------------------------------
+// ---- templates ----
 
 static Str make_path(char out[PATH_SIZE], Str tenant, Str key)
 {

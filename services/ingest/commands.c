@@ -35,7 +35,7 @@ typedef struct Command {
     Submission submission;
 } Command;
 
-// ---- reading ---------------------------------------------------------------------------------
+// ---- reading ----
 
 bool command_subject(Str subject, Str *ret_tenant, Str *ret_type)
 {
@@ -103,7 +103,7 @@ bool command_read(Str payload, int64_t now_us, Arena *arena, Request *ret, Error
     return true;
 }
 
-// ---- accepting -------------------------------------------------------------------------------
+// ---- accepting ----
 
 static void settle_result(Command *c, const AcceptResult *result)
 {
@@ -234,7 +234,7 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
     }
 }
 
-// ---- life ------------------------------------------------------------------------------------
+// ---- life ----
 
 Commands *commands_new(Bus *bus, Accept *accept, const Catalog *catalog, IngestMetrics *metrics)
 {

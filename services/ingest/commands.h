@@ -12,6 +12,7 @@
 
 typedef struct Commands Commands;
 
+// Borrows all. Stop (on_stopped when every delivery is settled), then free.
 Commands *commands_new(Bus *bus, Accept *accept, const Catalog *catalog, IngestMetrics *metrics);
 void commands_start(Commands *commands); // once the catalog is complete
 void commands_stop(Commands *commands, void (*on_stopped)(void *ctx), void *ctx);

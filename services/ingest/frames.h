@@ -17,6 +17,7 @@ typedef struct Frame {
     BusOut out;
 } Frame;
 
+// The bytes live in `arena`.
 Str frames_pack(const Frame *frames, size_t count, Arena *arena);
 // What the frames point to lives in `arena` or in `bytes`. ERROR_PERMANENT when they are not
 // frames.

@@ -19,7 +19,7 @@ typedef struct Call {
     Submission submission;
 } Call;
 
-// ---- answers ---------------------------------------------------------------------------------
+// ---- answers ----
 
 static void refuse(HttpApi *api, Refusal reason)
 {
@@ -94,7 +94,7 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
     }
 }
 
-// ---- checks ----------------------------------------------------------------------------------
+// ---- checks ----
 
 static bool check_route(HttpRequest *http)
 {

@@ -61,7 +61,7 @@ static const Option OPTIONS[] = {
      "8080", 0, 65535, false,
      "its port; 0: any free one, named in the log"},
     {"STENTOR_INGEST_BODY_MAX", OPTION_INT, offsetof(IngestOptions, body_max),
-     "4194304", 1024, 67108864, false,
+     "4194304", 1024, 33554432, false,
      "largest request body in bytes; beyond it 413"},
     {"STENTOR_INGEST_SWEEP_MS", OPTION_INT, offsetof(IngestOptions, sweep_ms),
      "5000", 100, 3600000, false,
@@ -72,7 +72,7 @@ static const Option OPTIONS[] = {
 };
 // clang-format on
 
-// ---- configuration ---------------------------------------------------------------------------
+// ---- configuration ----
 
 static bool take_config(
     Ingest *in, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
@@ -101,7 +101,7 @@ static double read_templates(void *ctx)
     return (double)catalog_templates(in->catalog);
 }
 
-// ---- readiness -------------------------------------------------------------------------------
+// ---- readiness ----
 
 static bool database_is_near(Ingest *in)
 {
@@ -141,7 +141,7 @@ static void on_accept_broken(void *ctx, const Error *err)
     service_fail(in->service, err);
 }
 
-// ---- stopping --------------------------------------------------------------------------------
+// ---- stopping ----
 
 static void on_part_closed(void *ctx)
 {
@@ -199,7 +199,7 @@ static void begin_stop(void *state)
     sweep_stop(in->sweep);
 }
 
-// ---- life ------------------------------------------------------------------------------------
+// ---- life ----
 
 static void turn(Ingest *in)
 {

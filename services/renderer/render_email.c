@@ -58,7 +58,7 @@ void email_draft_done(EmailDraft *draft)
     buf_done(&draft->text);
 }
 
-// ---- variables ----------------------------------------------------------------------------------
+// ---- variables ----
 
 bool parse_variables(Str text, json_t **ret_json, RenderFailure *failure)
 {
@@ -133,7 +133,7 @@ bool check_variables(
     return true;
 }
 
-// ---- words --------------------------------------------------------------------------------------
+// ---- words ----
 
 // A subject is one line: nothing that a variable brings along can begin another header.
 static void flatten(Buf *subject)

@@ -12,7 +12,7 @@
 // already.
 enum { FIRST_ATTEMPT = 1 };
 
-// ---- the request --------------------------------------------------------------------------------
+// ---- the request ----
 
 static bool check_sealed(
     const Stentor__V1__Sealed *sealed, const char *field, bool required, Error *err)
@@ -83,7 +83,7 @@ bool job_variables(const Job *job, Str *ret_json, Error *err)
         job->request->variables, job->arena, ret_json, err);
 }
 
-// ---- what goes out ------------------------------------------------------------------------------
+// ---- what goes out ----
 
 // The event's own id is in `id`, which must live as long as the meta.
 static Stentor__V1__Meta follow(const Job *job, char *id)

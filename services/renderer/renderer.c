@@ -51,6 +51,7 @@ struct Renderer {
     Metric *failed[FAILURE_COUNT];
     Metric *seconds;
     Metric *batch_size;
+    bool stopping;
     int open; // parts that have not stopped, later not been freed
 };
 
@@ -78,7 +79,7 @@ static const Option OPTIONS[] = {
 };
 // clang-format on
 
-// ---- one request --------------------------------------------------------------------------------
+// ---- one request ----
 
 typedef enum Result {
     RESULT_OUT,    // *out is to be emitted: rendered
@@ -128,8 +129,7 @@ static Result find_version(
     if (version != NULL) {
         return refuse(failure, FAILURE_INVALID_TEMPLATE, version->broken.text);
     }
-    if (!config_mirror_ready(lane->renderer->mirror) ||
-        item->delivery->message.delivered < PATIENCE) {
+    if (item->delivery->message.delivered < PATIENCE) {
         return RESULT_LATER;
     }
     (void)render_fail(
@@ -229,7 +229,7 @@ static void handle_item(const Lane *lane, const Item *item, DataKey *key, int64_
     }
 }
 
-// ---- a batch ------------------------------------------------------------------------------------
+// ---- a batch ----
 
 // The batch lives in the deliveries' arena, which goes with the last settle: afterwards only locals
 // are touched.
@@ -309,7 +309,7 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
     take_batch(ctx, deliveries, count);
 }
 
-// ---- configuration and readiness ----------------------------------------------------------------
+// ---- configuration and readiness ----
 
 static bool take_config(Renderer *renderer, Str kind, Str tenant, Str key, Str payload, Error *err)
 {
@@ -347,7 +347,7 @@ static double read_compiled(void *ctx)
     return (double)template_cache_compiled(renderer->templates);
 }
 
-// ---- life ---------------------------------------------------------------------------------------
+// ---- life ----
 
 static void register_metrics(Renderer *renderer)
 {
@@ -392,7 +392,23 @@ static void open_lane(Renderer *renderer, Lane *lane, const RendererOptions *opt
     };
     lane->renderer = renderer;
     lane->worker = worker_new(service_bus(renderer->service), &worker, on_worker_batch, lane);
-    worker_start(lane->worker);
+}
+
+// Not earlier: every request that waits would be given back for want of its template, once more
+// at each restart.
+static void start_lanes(Renderer *renderer)
+{
+    if (renderer->stopping) {
+        return;
+    }
+    for (size_t i = 0; i < LANES; i++) {
+        worker_start(renderer->lanes[i].worker);
+    }
+}
+
+static void on_config_ready(void *ctx)
+{
+    start_lanes(ctx);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
@@ -414,6 +430,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     for (size_t i = 0; i < LANES; i++) {
         open_lane(renderer, &renderer->lanes[i], o);
     }
+    config_mirror_on_ready(renderer->mirror, on_config_ready, renderer);
     *ret_state = renderer;
     return true;
 }
@@ -450,6 +467,7 @@ static void on_worker_stopped(void *ctx)
 static void begin_stop(void *state)
 {
     Renderer *renderer = state;
+    renderer->stopping = true;
     renderer->open = LANES;
     for (size_t i = 0; i < LANES; i++) {
         worker_stop(renderer->lanes[i].worker, on_worker_stopped, renderer);

@@ -31,7 +31,7 @@ struct TemplateCache {
     size_t compiled_max;
 };
 
-// ---- compiling ----------------------------------------------------------------------------------
+// ---- compiling ----
 
 static void free_version(CompiledVersion *version)
 {
@@ -150,7 +150,7 @@ static CompiledVersion *compile_version(Str bytes)
     return version;
 }
 
-// ---- the list of the compiled -------------------------------------------------------------------
+// ---- the list of the compiled ----
 
 static void unlink_entry(Entry *entry)
 {
@@ -198,7 +198,7 @@ static const CompiledVersion *use(Entry *entry)
     return entry->compiled;
 }
 
-// ---- the cache ----------------------------------------------------------------------------------
+// ---- the cache ----
 
 static void free_entry(void *value)
 {
@@ -326,7 +326,7 @@ size_t template_cache_compiled(const TemplateCache *cache)
     return cache->compiled_count;
 }
 
-// ---- locales ------------------------------------------------------------------------------------
+// ---- locales ----
 
 // "en" of "en-US" and of "en_US".
 static Str language(Str locale)

@@ -15,7 +15,7 @@ typedef struct Call {
     HttpRequest *http;
 } Call;
 
-// ---- answers ---------------------------------------------------------------------------------
+// ---- answers ----
 
 static void answer_unavailable(CallbackDoor *door, HttpRequest *http, const char *why)
 {
@@ -38,7 +38,7 @@ static void answer_not_found(CallbackDoor *door, HttpRequest *http)
         "no such tenant and vendor; the path is /v1/inbound/<tenant>/sendgrid");
 }
 
-// ---- storing ---------------------------------------------------------------------------------
+// ---- storing ----
 
 static void finish(Call *call, const Error *err)
 {
@@ -119,7 +119,7 @@ static void store(CallbackDoor *door, Str tenant, HttpRequest *http)
     bus_publish(door->bus, &out, on_bus_acked, call);
 }
 
-// ---- checks ----------------------------------------------------------------------------------
+// ---- checks ----
 
 bool callback_route(Str path, Str *ret_tenant, Str *ret_vendor)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/webhook-receiver/correlate.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "common/base/log.h"
@@ -10,7 +11,10 @@
 #include "common/codec/hash.h"
 #include "stentor/v1/inbound.pb-c.h"
 
-enum { BATCH_MAX = 32, IN_FLIGHT_MAX = 64, KEYS_MAX = 10000 };
+// Few at once, for a callback may hold SENDGRID_EVENTS_MAX events, all published in one turn.
+enum { BATCH_MAX = 3, IN_FLIGHT_MAX = 3, KEYS_MAX = 10000 };
+static_assert(
+    IN_FLIGHT_MAX * SENDGRID_EVENTS_MAX <= BUS_PENDING_MAX, "callbacks at once outgrow the bus");
 
 typedef struct Counters {
     Metric *status[STATUS_COUNT];
@@ -33,7 +37,7 @@ static char *pb_text(Arena *arena, Str s)
     return arena_cstr(arena, s);
 }
 
-// ---- one event -------------------------------------------------------------------------------
+// ---- one event ----
 
 static Stentor__V1__Meta *make_meta(
     const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
@@ -88,7 +92,7 @@ Stentor__V1__NotificationStatus *correlate_status(
     return status;
 }
 
-// ---- one callback ----------------------------------------------------------------------------
+// ---- one callback ----
 
 static void free_data_key(void *value)
 {
@@ -190,7 +194,7 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
     }
 }
 
-// ---- life ------------------------------------------------------------------------------------
+// ---- life ----
 
 static void register_metrics(Counters *counters, Metrics *metrics)
 {

@@ -73,7 +73,7 @@ static const HistoryRow *only_row(const Fixture *f)
     return rows[0];
 }
 
-// ---- what each event becomes --------------------------------------------------------------------
+// ---- what each event becomes ----
 
 static void a_request_becomes_a_queued_row_with_all_it_says(void **state)
 {
@@ -189,7 +189,7 @@ static void a_callback_that_knows_no_attempt_makes_none(void **state)
     assert_int_equal(only_row(f)->status, STATUS_DELIVERED);
 }
 
-// ---- merging ------------------------------------------------------------------------------------
+// ---- merging ----
 
 static void the_reason_belongs_to_the_status_that_won(void **state)
 {
@@ -346,7 +346,7 @@ static void many_notifications_keep_apart(void **state)
     assert_int_equal(fold_oldest_us(f->fold), 0);
 }
 
-// ---- what cannot be stored ----------------------------------------------------------------------
+// ---- what cannot be stored ----
 
 static void bytes_that_are_no_event_are_refused(void **state)
 {

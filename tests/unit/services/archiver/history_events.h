@@ -108,7 +108,7 @@ static inline BusMessage status_message(Arena *arena, const StatusEvent *event)
     return message_of(arena, &event->base, "STATUS");
 }
 
-// ---- a story whose events disagree wherever they can, for the tests of any order ----------------
+// ---- a story whose events disagree wherever they can, for the tests of any order ----
 
 enum { STORY_EVENTS = 5, STORY_ORDERS = 120 };
 

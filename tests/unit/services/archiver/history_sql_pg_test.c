@@ -324,6 +324,26 @@ static void an_event_of_an_unknown_month_brings_its_partitions(void **state)
     assert_string_equal(value(f, "SELECT count(*) FROM history.notifications_y2023m03"), "1");
 }
 
+// A lazy commit is lost in a crash of Postgres, and the partitions with it.
+static void a_month_that_postgres_lost_is_made_again(void **state)
+{
+    Fixture *f = *state;
+    HistoryMonths months = {0};
+    const char *old = "ntf_01GPFVP9M00000000000000000"; // 2023-01
+    for (int i = 0; i < 2; i++) {
+        fold_ok(f, request_message(f->arena, request_new(f->arena, old)));
+        DbTxn *txn = db_txn_new(f->pool);
+        history_months_write(&months, f->fold, txn);
+        history_write(f->fold, txn);
+        submit(f, txn);
+        history_months_committed(&months);
+        fold_clear(f->fold);
+        assert_string_equal(value(f, "SELECT count(*) FROM history.notifications_y2023m01"), "1");
+        sql(f, "DROP TABLE history.notifications_y2023m01, history.delivery_attempts_y2023m01");
+        history_months_forget(&months); // what the archiver does when its flush was dropped
+    }
+}
+
 static void a_month_whose_flush_failed_is_asked_again(void **state)
 {
     Fixture *f = *state;
@@ -350,6 +370,7 @@ int main(void)
         TEST(a_repeated_attempt_writes_nothing),
         TEST(an_id_of_another_tenant_cannot_touch_its_row_or_stop_the_flush),
         TEST(an_event_of_an_unknown_month_brings_its_partitions),
+        TEST(a_month_that_postgres_lost_is_made_again),
         TEST(a_month_whose_flush_failed_is_asked_again),
     };
     return cmocka_run_group_tests(tests, migrate_all, NULL);
