@@ -13,9 +13,9 @@ typedef struct Buf {
     bool full;
 } Buf;
 
-void buf_init(Buf *buf, size_t max_bytes);
-void buf_done(Buf *buf);  // frees; the Buf may be initialised again
-void buf_clear(Buf *buf); // length 0, full false; keeps the memory
+void buf_init(Buf *buf, size_t max_bytes); // allocates nothing yet
+void buf_done(Buf *buf);                   // frees; the Buf may be initialised again
+void buf_clear(Buf *buf);                  // length 0, full false; keeps the memory
 bool buf_append(Buf *buf, const void *data, size_t len);
 bool buf_str(Buf *buf, Str s);
 bool buf_cstr(Buf *buf, const char *text);

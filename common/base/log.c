@@ -42,6 +42,11 @@ LogField log_address(const char *key, Str address)
     return (LogField){.type = LOG_TYPE_ADDRESS, .key = key, .text = address};
 }
 
+LogField log_urls(const char *key, const char *urls)
+{
+    return (LogField){.type = LOG_TYPE_URLS, .key = key, .text = str_from(urls)};
+}
+
 LogField log_error(const Error *err)
 {
     return (LogField){
@@ -118,6 +123,15 @@ static void put_text(Buf *line, const char *key, Str value)
     }
 }
 
+static void put_urls(Buf *line, const char *key, Str urls)
+{
+    Buf masked;
+    buf_init(&masked, LOG_WORK_MAX);
+    mask_urls(urls, &masked);
+    put_text(line, key, buf_view(&masked));
+    buf_done(&masked);
+}
+
 static void put_field(Buf *line, const LogField *field)
 {
     char text[MASK_SIZE];
@@ -134,6 +148,9 @@ static void put_field(Buf *line, const LogField *field)
     case LOG_TYPE_ADDRESS:
         mask_address(field->text, text, sizeof text);
         put_text(line, field->key, str_from(text));
+        return;
+    case LOG_TYPE_URLS:
+        put_urls(line, field->key, field->text);
         return;
     case LOG_TYPE_ERROR:
         snprintf(

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/buf.h"
 #include "common/base/error.h"
 #include "common/base/str.h"
 
@@ -18,6 +19,7 @@ typedef enum LogType {
     LOG_TYPE_STR,
     LOG_TYPE_INT,
     LOG_TYPE_ADDRESS,
+    LOG_TYPE_URLS,
     LOG_TYPE_ERROR
 } LogType;
 
@@ -33,7 +35,8 @@ LogField log_str(const char *key, Str value);
 LogField log_text(const char *key, const char *value);
 LogField log_int(const char *key, int64_t value);
 LogField log_address(const char *key, Str address); // masked: first three characters and the domain
-LogField log_error(const Error *err);               // key "error": "<kind>: <text>"
+LogField log_urls(const char *key, const char *urls); // without the user and the password in them
+LogField log_error(const Error *err);                 // key "error": "<kind>: <text>"
 
 void log_setup(const char *service, LogLevel level, bool json);
 void log_level_set(LogLevel level);
@@ -51,3 +54,6 @@ void log_line(
 void mask_address(Str address, char *out, size_t size);
 // Replaces everything that looks like an e-mail address in `text` by its mask; for vendors' words.
 void mask_addresses(Str text, char *out, size_t size);
+// "nats://user:password@host,nats://other" -> "nats://***@host,nats://other", appended to `out`.
+// Any other text stays as it is.
+void mask_urls(Str urls, Buf *out);

@@ -7,8 +7,8 @@
 typedef struct Map Map;
 typedef void (*MapFreeValue)(void *value);
 
-Map *map_new(MapFreeValue free_value); // NULL: values are not freed
-void map_free(Map *map);
+Map *map_new(MapFreeValue free_value);  // NULL: values are not freed
+void map_free(Map *map);                // and its values; NULL-safe
 void *map_get(const Map *map, Str key); // NULL: not there
 void map_put(
     Map *map, Str key, void *value); // value is not NULL; an earlier one of the key is freed

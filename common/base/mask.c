@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks of addresses, for logs and for vendors' words: the only form in which recipient data leaves
-// the sealed fields.
+// Masks of addresses and of passwords in URLs, for logs and for vendors' words: the only form in
+// which recipient data leaves the sealed fields.
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -128,4 +128,37 @@ void mask_addresses(Str text, char *out, size_t size)
         at = end - 1;
     }
     put(&to, str_slice(text, done, text.len));
+}
+
+// How much of one URL stands before its user: the scheme. A text that is no URL gets its own
+// length.
+static size_t user_start(Str url, size_t at)
+{
+    for (size_t i = 0; i < at; i++) {
+        if (str_starts(str_slice(url, i, url.len), STR("://"))) {
+            return i + 3;
+        }
+    }
+    bool has_password =
+        str_find(str_slice(url, 0, at), ':') > 0; // user:password@host will do for NATS
+    return has_password ? 0 : url.len;
+}
+
+// To the last '@' before a comma: a password may have any other character in it.
+void mask_urls(Str urls, Buf *out)
+{
+    Str one;
+    bool first = true;
+    while (str_split(&urls, ',', &one)) {
+        buf_cstr(out, first ? "" : ",");
+        first = false;
+        size_t at = last_at_sign(one);
+        size_t begin = user_start(one, at);
+        if (at < one.len && begin < at) {
+            buf_str(out, str_slice(one, 0, begin));
+            buf_cstr(out, "***");
+            one = str_slice(one, at, one.len);
+        }
+        buf_str(out, one);
+    }
 }

@@ -49,7 +49,7 @@ struct DbConn {
 static void on_timer(uv_timer_t *timer);
 static void on_poll_event(uv_poll_t *poll, int status, int events);
 
-// ---- handles ----------------------------------------------------------------------------------
+// ---- handles ----
 
 static void handle_closed(DbConn *conn)
 {
@@ -114,7 +114,7 @@ static void start_timer(DbConn *conn, int delay_ms)
     uv_timer_start(&conn->timer, on_timer, (uint64_t)delay_ms, 0);
 }
 
-// ---- life -------------------------------------------------------------------------------------
+// ---- life ----
 
 DbConn *db_conn_new(
     uv_loop_t *loop, const DbConnOptions *options, const DbConnEvents *events, void *ctx)
@@ -201,7 +201,7 @@ void db_conn_close(DbConn *conn)
     }
 }
 
-// ---- connecting -------------------------------------------------------------------------------
+// ---- connecting ----
 
 // The url's own "options" are kept, ours come after them. The words of a parse error are dropped:
 // they may quote a password.
@@ -330,7 +330,7 @@ static void on_timer(uv_timer_t *timer)
     time_out(timer->data);
 }
 
-// ---- sending and receiving ---------------------------------------------------------------------
+// ---- sending and receiving ----
 
 // Writes what it can; waits for the socket to take the rest.
 static bool flush(DbConn *conn, Error *err)

@@ -13,7 +13,7 @@
 #include "common/base/arena.h"
 #include "common/base/error.h"
 
-// ---- pool --------------------------------------------------------------------------------------
+// ---- pool ----
 
 typedef struct DbPool DbPool;
 
@@ -38,7 +38,7 @@ bool db_pool_ready(const DbPool *pool);  // at least one live connection
 int db_pool_pending(const DbPool *pool); // submitted and not yet answered
 uv_loop_t *db_pool_loop(const DbPool *pool);
 
-// ---- transaction -------------------------------------------------------------------------------
+// ---- transaction ----
 
 typedef struct DbTxn DbTxn;
 
@@ -59,6 +59,7 @@ typedef struct DbStatement {
 // 32 statements, 64 parameters or 4,096 tenants) is never sent and gets its error the same way.
 typedef void (*DbDone)(void *ctx, DbTxn *txn, const Error *err);
 
+// Ends with db_txn_submit or db_txn_abandon; nothing is sent before.
 DbTxn *db_txn_new(DbPool *pool);
 Arena *db_txn_arena(DbTxn *txn); // lives as long as the transaction; parameters are built in it
 // Sets app.tenant_id for this transaction: the tenants whose rows it may see and write. Call once
@@ -68,13 +69,14 @@ void db_txn_tenant(DbTxn *txn, Str tenant);
 // synchronous_commit = off for this transaction: only for what is rebuilt from a sequence stored in
 // the same transaction, or what a later synchronous commit covers.
 void db_txn_lazy_commit(DbTxn *txn);
+// Hands the transaction over; on_done comes from the loop, exactly once.
 void db_txn_submit(DbTxn *txn, DbDone on_done, void *ctx);
 void db_txn_abandon(DbTxn *txn); // frees one that was not submitted
 
 // Result of the n-th db_txn_add, in binary format. Valid inside on_done; NULL before success.
 const PGresult *db_txn_result(const DbTxn *txn, int index);
 
-// ---- parameters: binary, in the order of $1, $2 ... --------------------------------------------
+// ---- parameters: binary, in the order of $1, $2 ... ----
 
 typedef struct DbParams DbParams;
 
@@ -98,7 +100,7 @@ void db_push_int(DbArray *a, int64_t value);    // DB_I64, DB_I32, DB_I16, DB_BO
 void db_push_time(DbArray *a, int64_t at_us);   // DB_TIME; 0 is NULL
 void db_push_null(DbArray *a);
 
-// ---- results -----------------------------------------------------------------------------------
+// ---- results ----
 
 int db_rows(const PGresult *res);
 int64_t db_affected(const PGresult *res); // rows inserted, updated or deleted

@@ -118,7 +118,7 @@ MasterKey *keyring_master(const Keyring *ring)
     return ring->master;
 }
 
-// ---- finishing a job --------------------------------------------------------------------------
+// ---- finishing a job ----
 
 static void free_fresh(Missing *m)
 {
@@ -176,7 +176,7 @@ static void finish(Job *job, const Error *err)
     }
 }
 
-// ---- asking Postgres --------------------------------------------------------------------------
+// ---- asking Postgres ----
 
 static void on_found(void *ctx, DbTxn *txn, const Error *err);
 
@@ -337,7 +337,7 @@ static void on_found(void *ctx, DbTxn *txn, const Error *err)
     take_answer(job, txn);
 }
 
-// ---- resolving --------------------------------------------------------------------------------
+// ---- resolving ----
 
 static Job *new_job(Keyring *ring, KeyWant *wants, size_t count)
 {

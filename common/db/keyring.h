@@ -37,4 +37,4 @@ typedef struct KeyWant {
 typedef void (*KeyringDone)(void *ctx, const Error *err);
 void keyring_resolve(Keyring *ring, KeyWant *wants, size_t count, KeyringDone done, void *ctx);
 
-MasterKey *keyring_master(const Keyring *ring);
+MasterKey *keyring_master(const Keyring *ring); // the borrowed one

@@ -63,7 +63,7 @@ static const char FIND_SQL[] = "SELECT checksum, (SELECT max(number) FROM stento
 static const char RECORD_SQL[] = "INSERT INTO stentor.migrations (schema, number, slug, checksum)"
                                  " VALUES ($1, $2::int4, $3, $4)";
 
-// ---- talking to Postgres, blocking ------------------------------------------------------------
+// ---- talking to Postgres, blocking ----
 
 static void ignore_notice(void *ctx, const char *message)
 {
@@ -97,7 +97,7 @@ static PGconn *connect_to(const char *url, Error *err)
     return pg;
 }
 
-// ---- files ------------------------------------------------------------------------------------
+// ---- files ----
 
 static bool parse_name(const char *name, File *ret)
 {
@@ -192,7 +192,7 @@ static bool read_text(const Run *run, const File *file, char **ret_text, Error *
     return true;
 }
 
-// ---- one file ---------------------------------------------------------------------------------
+// ---- one file ----
 
 // Postgres counts characters from 1; lines are what a person looks for. 0: it did not say where.
 static int find_line(const char *text, const PGresult *res)

@@ -49,7 +49,7 @@ static void put_int(char *out, int64_t value, uint32_t width)
     }
 }
 
-// ---- scalars ----------------------------------------------------------------------------------
+// ---- scalars ----
 
 DbParams *db_params_new(DbTxn *txn, const DbStatement *statement)
 {
@@ -129,7 +129,7 @@ void db_null(DbParams *p)
     next_param(p, 0);
 }
 
-// ---- arrays -----------------------------------------------------------------------------------
+// ---- arrays ----
 
 DbArray *db_array(DbParams *p, DbType element)
 {
@@ -266,7 +266,7 @@ void db_push_null(DbArray *a)
     }
 }
 
-// ---- sealing ----------------------------------------------------------------------------------
+// ---- sealing ----
 
 static void seal_array(DbParam *param)
 {

@@ -16,7 +16,7 @@ void pipeline_done(Pipeline *line)
     prepared_done(&line->prepared);
 }
 
-// ---- sending ----------------------------------------------------------------------------------
+// ---- sending ----
 
 static void expect(Pipeline *line, const DbStatement *statement, unsigned serial, int result_index)
 {
@@ -75,7 +75,7 @@ bool pipeline_send(Pipeline *line, PGconn *pg, DbTxn *txn, Error *err)
     return true;
 }
 
-// ---- answers ----------------------------------------------------------------------------------
+// ---- answers ----
 
 static const char *step_name(const Pipeline *line)
 {

@@ -68,7 +68,7 @@ static DbTxn *pop_txn(TxnList *list)
     return txn;
 }
 
-// ---- answering --------------------------------------------------------------------------------
+// ---- answering ----
 
 static void deliver_one(DbPool *pool)
 {
@@ -132,7 +132,7 @@ static void pump(DbPool *pool)
     }
 }
 
-// ---- connections ------------------------------------------------------------------------------
+// ---- connections ----
 
 static void finish_close(DbPool *pool)
 {
@@ -219,7 +219,7 @@ static void on_tick(uv_timer_t *timer)
     expire(timer->data);
 }
 
-// ---- the surface ------------------------------------------------------------------------------
+// ---- the surface ----
 
 static void open_connections(DbPool *pool)
 {

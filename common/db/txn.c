@@ -77,7 +77,7 @@ bool db_txn_spend(DbTxn *txn, size_t bytes)
     return txn->error.kind == ERROR_NONE;
 }
 
-// ---- tenants ----------------------------------------------------------------------------------
+// ---- tenants ----
 
 // The slot that holds the tenant or where it belongs. The table is never more than half full.
 static Str *find_slot(const DbTenants *t, Str tenant)
@@ -157,7 +157,7 @@ static Str join_tenants(DbTxn *txn)
     return str_of(text, len);
 }
 
-// ---- statements -------------------------------------------------------------------------------
+// ---- statements ----
 
 void db_txn_lazy_commit(DbTxn *txn)
 {
@@ -201,7 +201,7 @@ bool db_txn_seal(DbTxn *txn)
     return txn->error.kind == ERROR_NONE;
 }
 
-// ---- the answer -------------------------------------------------------------------------------
+// ---- the answer ----
 
 void db_txn_answer(DbTxn *txn, const Error *err)
 {

@@ -19,8 +19,7 @@ enum {
     PROBLEM_MAX = 16 * 1024,
 };
 
-// ---- begin and finish
-// --------------------------------------------------------------------------------------------
+// ---- begin and finish ----
 
 static void link_request(HttpServer *server, Request *request)
 {
@@ -75,8 +74,7 @@ static void finish(Request *request)
     free_request(request);
 }
 
-// ---- the answer
-// --------------------------------------------------------------------------------------------------
+// ---- the answer ----
 
 // false when memory is out inside libmicrohttpd: the connection is closed then.
 static bool fill_headers(struct MHD_Response *response, const Request *request)
@@ -174,8 +172,7 @@ void http_problem(
     buf_done(&json);
 }
 
-// ---- arriving
-// ----------------------------------------------------------------------------------------------------
+// ---- arriving ----
 
 static enum MHD_Result refuse_too_large(Request *request)
 {
@@ -284,8 +281,7 @@ size_t on_mhd_unescape(void *cls, struct MHD_Connection *connection, char *text)
     return uri_unescape(text);
 }
 
-// ---- what the handler asks
-// ---------------------------------------------------------------------------------------
+// ---- what the handler asks ----
 
 static Str look_up(const HttpRequest *shown, enum MHD_ValueKind kind, const char *name)
 {

@@ -20,8 +20,7 @@ enum {
     TICK_MS = 200,
 };
 
-// ---- the listening socket
-// ----------------------------------------------------------------------------------------
+// ---- the listening socket ----
 
 typedef union Address {
     struct sockaddr any;
@@ -104,8 +103,7 @@ static int open_listener(const HttpServerOptions *options, int *ret_port, Error 
     return fd;
 }
 
-// ---- the loop
-// ----------------------------------------------------------------------------------------------------
+// ---- the loop ----
 
 // Everything that may call back into handlers happens in here, so never inside a call of ours.
 static void run(HttpServer *server)
@@ -165,8 +163,7 @@ static void start_handles(HttpServer *server)
     uv_timer_start(&server->timer, on_timer_tick, TICK_MS, TICK_MS);
 }
 
-// ---- life cycle
-// --------------------------------------------------------------------------------------------------
+// ---- life cycle ----
 
 static struct MHD_Daemon *start_daemon(HttpServer *server, int listen_fd)
 {

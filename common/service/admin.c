@@ -9,8 +9,7 @@
 
 enum { REASONS_MAX = 4096, CONNECTIONS_MAX = 64 };
 
-// ---- readiness
-// ---------------------------------------------------------------------------------------------------
+// ---- readiness ----
 
 static void add_reason(Buf *reasons, const char *text)
 {
@@ -50,8 +49,7 @@ bool admin_ready(Service *service, Buf *reasons)
     return reasons->len == 0;
 }
 
-// ---- requests
-// ----------------------------------------------------------------------------------------------------
+// ---- requests ----
 
 static void answer_ready(Service *service, HttpRequest *request)
 {
@@ -119,8 +117,7 @@ bool admin_open(Service *service, Error *err)
     return true;
 }
 
-// ---- metrics of the process
-// --------------------------------------------------------------------------------------
+// ---- metrics of the process ----
 
 static double read_cpu_seconds(void *ctx)
 {

@@ -32,8 +32,7 @@ static const Option master_key_rows[] = {
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 // clang-format on
 
-// ---- one table
-// ---------------------------------------------------------------------------------------------------
+// ---- one table ----
 
 // The service's values stand behind the common ones, in one block.
 static size_t own_offset(void)
@@ -69,8 +68,7 @@ void service_options_init(ServiceOptions *options, const ServiceSpec *spec)
     options->own = values + own_offset();
 }
 
-// ---- reading
-// -----------------------------------------------------------------------------------------------------
+// ---- reading ----
 
 static bool parse_log_level(ServiceOptions *options, Error *err)
 {

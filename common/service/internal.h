@@ -12,8 +12,7 @@
 #define STENTOR_VERSION "unversioned"
 #endif
 
-// ---- options
-// -----------------------------------------------------------------------------------------------------
+// ---- options ----
 
 typedef struct CommonOptions {
     const char *nats_url, *nats_user, *nats_password;
@@ -43,8 +42,7 @@ void service_options_init(ServiceOptions *options, const ServiceSpec *spec);
 bool service_options_load(ServiceOptions *options, int argc, char **argv, Error *err);
 void service_options_done(ServiceOptions *options);
 
-// ---- the service
-// -------------------------------------------------------------------------------------------------
+// ---- the service ----
 
 typedef enum ServicePhase {
     PHASE_STARTING,
@@ -78,8 +76,7 @@ struct Service {
     Metric *lag;
 };
 
-// ---- admin endpoint
-// ----------------------------------------------------------------------------------------------
+// ---- admin endpoint ----
 
 bool admin_open(Service *service, Error *err);
 void admin_register_metrics(Service *service);

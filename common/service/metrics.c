@@ -32,8 +32,7 @@ struct Metrics {
     size_t count;
 };
 
-// ---- registering
-// -------------------------------------------------------------------------------------------------
+// ---- registering ----
 
 static bool is_metric_name(const char *name)
 {
@@ -140,8 +139,7 @@ Metric *metrics_histogram(
     return metric;
 }
 
-// ---- updating
-// ----------------------------------------------------------------------------------------------------
+// ---- updating ----
 
 void metric_add(Metric *metric, double delta)
 {
@@ -166,8 +164,7 @@ void metric_observe(Metric *metric, double value)
     metric->value += value;
 }
 
-// ---- printing
-// ----------------------------------------------------------------------------------------------------
+// ---- printing ----
 
 static void print_escaped(Buf *out, Str text, bool quotes_too)
 {

@@ -30,8 +30,7 @@ typedef struct Loader {
     const char *config; // --config; NULL: none
 } Loader;
 
-// ---- one value
-// ---------------------------------------------------------------------------------------------------
+// ---- one value ----
 
 static bool is_wrong(const Option *row, Str value, const char *expected, Error *err)
 {
@@ -142,8 +141,7 @@ static bool store_from_file(
     return ok;
 }
 
-// ---- names
-// -------------------------------------------------------------------------------------------------------
+// ---- names ----
 
 // The row of NAME; or, with *ret_from_file, the secret whose value stands in a file (NAME_FILE).
 static const Option *find_row(const Loader *l, Str name, bool *ret_from_file)
@@ -205,8 +203,7 @@ static const Option *find_flag(const Loader *l, Str flag, bool *ret_from_file)
     return row;
 }
 
-// ---- command line
-// ------------------------------------------------------------------------------------------------
+// ---- command line ----
 
 typedef struct Arguments {
     int argc;
@@ -301,8 +298,7 @@ static bool read_arguments(Loader *l, int argc, char **argv, int *ret_rest, Erro
     return true;
 }
 
-// ---- the other sources
-// -------------------------------------------------------------------------------------------
+// ---- the other sources ----
 
 static bool read_environment(Loader *l, Error *err)
 {
@@ -386,8 +382,7 @@ static bool read_defaults(Loader *l, Error *err)
     return true;
 }
 
-// ---- all
-// ---------------------------------------------------------------------------------------------------------
+// ---- all ----
 
 bool options_load_args(
     const Option *table, size_t count, void *options, int argc, char **argv, int *ret_rest,

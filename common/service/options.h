@@ -36,8 +36,10 @@ bool options_load(
 bool options_load_args(
     const Option *table, size_t count, void *options, int argc, char **argv, int *ret_rest,
     Error *err) __attribute__((warn_unused_result));
+// Frees the values (not the struct) of a successful load.
 void options_free(const Option *table, size_t count, void *options);
 
+// These append, and return false when `out` is full.
 // The value as people may see it: a secret is ***, a password inside a URL too.
 bool options_print(const Option *row, const void *options, Buf *out);
 bool options_help(

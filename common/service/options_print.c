@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/log.h"
 #include "common/service/options.h"
 
 enum { PREFIX_LEN = 8 }; // "STENTOR_"
@@ -16,32 +17,6 @@ static void print_flag(const Option *row, Buf *out)
     for (const char *c = row->name + PREFIX_LEN; *c != '\0'; c++) {
         bool letter = *c >= 'A' && *c <= 'Z';
         buf_char(out, letter ? (char)(*c - 'A' + 'a') : *c == '_' ? '-' : *c);
-    }
-}
-
-// "nats://user:password@host, nats://other" -> "nats://***@host, nats://other". From "://" to the
-// last '@' before a comma: a password may have any other character in it.
-static void print_text(Str rest, Buf *out)
-{
-    Str one;
-    bool first = true;
-    while (str_split(&rest, ',', &one)) {
-        buf_cstr(out, first ? "" : ",");
-        first = false;
-        size_t scheme_end = 0;
-        size_t at = 0;
-        for (size_t i = 0; i < one.len; i++) {
-            if (scheme_end == 0 && str_starts(str_slice(one, i, one.len), STR("://"))) {
-                scheme_end = i + 3;
-            }
-            at = one.ptr[i] == '@' ? i : at;
-        }
-        if (scheme_end > 0 && at > scheme_end) {
-            buf_str(out, str_slice(one, 0, scheme_end));
-            buf_cstr(out, "***");
-            one = str_slice(one, at, one.len);
-        }
-        buf_str(out, one);
     }
 }
 
@@ -57,7 +32,7 @@ bool options_print(const Option *row, const void *options, Buf *out)
         if (row->secret) {
             buf_cstr(out, str_from(text).len > 0 ? "***" : "");
         } else {
-            print_text(str_from(text), out);
+            mask_urls(str_from(text), out);
         }
         break;
     case OPTION_INT:

@@ -24,8 +24,7 @@ enum {
     VALUE_MAX = 1024,
 };
 
-// ---- --help and its like
-// -----------------------------------------------------------------------------------------
+// ---- --help and its like ----
 
 static bool print_what(const ServiceSpec *spec, const ServiceOptions *options, Str word, Buf *out)
 {
@@ -58,8 +57,7 @@ static bool print_and_leave(
     return done;
 }
 
-// ---- closing
-// -----------------------------------------------------------------------------------------------------
+// ---- closing ----
 
 static void close_next(Service *service);
 
@@ -127,8 +125,7 @@ static void close_all(Service *service)
     close_next(service);
 }
 
-// ---- draining
-// ----------------------------------------------------------------------------------------------------
+// ---- draining ----
 
 static void drain(Service *service)
 {
@@ -193,8 +190,7 @@ static void on_signal(uv_signal_t *handle, int number)
     take_signal(handle->data, number);
 }
 
-// ---- starting
-// ----------------------------------------------------------------------------------------------------
+// ---- starting ----
 
 static void sample_lag(Service *service)
 {
@@ -331,8 +327,7 @@ static Service *new_service(const ServiceSpec *spec)
     return service;
 }
 
-// ---- running and ending
-// ------------------------------------------------------------------------------------------
+// ---- running and ending ----
 
 // false: a part or the service left a handle open, which is a bug of theirs.
 static bool end_loop(Service *service)
@@ -403,8 +398,7 @@ int service_main(const ServiceSpec *spec, int argc, char **argv)
     return code;
 }
 
-// ---- what the service may ask
-// ------------------------------------------------------------------------------------
+// ---- what the service may ask ----
 
 uv_loop_t *service_loop(Service *service)
 {

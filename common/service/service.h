@@ -22,7 +22,7 @@ typedef struct Service Service;
 typedef struct ServiceSpec {
     const char *name;      // "stentor-ingest"
     const char *summary;   // one line for --help
-    const Option *options; // the service's own, beside the common ones (service.c)
+    const Option *options; // the service's own, beside the common ones (common_options.c)
     size_t option_count;
     size_t options_size; // of the struct that the offsets speak of
     bool wants_database;
@@ -37,6 +37,7 @@ typedef struct ServiceSpec {
     void (*free)(void *state); // after the loop has ended; bus and pool are gone already
 } ServiceSpec;
 
+// The whole life of the process; returns its exit status (above, and README.md).
 int service_main(const ServiceSpec *spec, int argc, char **argv);
 
 // Inside start() and later:

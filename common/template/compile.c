@@ -42,7 +42,7 @@ static void remember_partial(Compiler *compiler, PartialCall *partial)
     program->partials[program->partial_count++] = partial;
 }
 
-// ---- operands -----------------------------------------------------------------------------------
+// ---- operands ----
 
 static DataName data_name(Str name)
 {
@@ -108,7 +108,7 @@ static bool make_named_operand(Compiler *compiler, const Expr *expr, Operand *re
     return true;
 }
 
-// ---- tags ---------------------------------------------------------------------------------------
+// ---- tags ----
 
 static Helper helper_of(const Expr *name)
 {

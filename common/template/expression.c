@@ -28,7 +28,7 @@ static Str unescape(Parser *parser, Str text, char mark)
     return str_of(out, len);
 }
 
-// ---- expressions --------------------------------------------------------------------------------
+// ---- expressions ----
 
 static bool is_name(TokenKind kind)
 {

@@ -65,7 +65,7 @@ static Token make_token(const Lexer *lexer, TokenKind kind, size_t from, size_t 
     return (Token){.kind = kind, .text = str_slice(lexer->source, from, to), .at = from};
 }
 
-// ---- outside of tags ----------------------------------------------------------------------------
+// ---- outside of tags ----
 
 // What stands behind "\{{" is content up to the next tag, escaped or not.
 static Token read_escaped(Lexer *lexer)
@@ -99,7 +99,7 @@ static Token read_content(Lexer *lexer)
     return make_token(lexer, TOKEN_CONTENT, from, one ? to - 1 : to);
 }
 
-// ---- the beginning of a tag ---------------------------------------------------------------------
+// ---- the beginning of a tag ----
 
 static bool read_comment(Lexer *lexer, size_t body, Token *token, Error *err)
 {
@@ -216,7 +216,7 @@ static bool read_open(Lexer *lexer, Token *token, Error *err)
     return true;
 }
 
-// ---- inside a tag -------------------------------------------------------------------------------
+// ---- inside a tag ----
 
 static bool ends_id(char c)
 {

@@ -33,7 +33,7 @@ static Node *append_node(Parser *parser, Body *body, NodeKind kind)
     return node;
 }
 
-// ---- nodes --------------------------------------------------------------------------------------
+// ---- nodes ----
 
 static bool parse_content(Parser *parser, Body *body, Error *err)
 {

@@ -36,7 +36,7 @@ typedef struct Render {
 
 static bool run(Render *render, const Program *program, Error *err);
 
-// ---- values -------------------------------------------------------------------------------------
+// ---- values ----
 
 static Value context_at(const Render *render, uint32_t depth)
 {
@@ -116,7 +116,7 @@ static bool is_true(const Value *value, bool zero_is_true)
     return !value_is_empty(value) && (zero_is_true || !value_is_zero(value));
 }
 
-// ---- frames -------------------------------------------------------------------------------------
+// ---- frames ----
 
 static bool count_round(Render *render, Error *err)
 {
@@ -192,7 +192,7 @@ static bool enter_context(Render *render, Value value, Error *err)
     return true;
 }
 
-// ---- operations ---------------------------------------------------------------------------------
+// ---- operations ----
 
 typedef enum Entry { ENTRY_SKIP, ENTRY_LOOP, ENTRY_CONTEXT, ENTRY_HERE } Entry;
 

@@ -154,7 +154,7 @@ bool value_same(const Value *a, const Value *b)
     return true;
 }
 
-// ---- printing -----------------------------------------------------------------------------------
+// ---- printing ----
 
 // The shortest digits that read back as the same number, as "d.ddde+XX".
 static void shortest_digits(double real, char *out, size_t size)

@@ -10,7 +10,8 @@ static bool find_flag(const Command *command, Str name, bool *ret_takes_value)
     Str token;
     while (str_split(&rest, ' ', &token)) {
         bool takes_value = str_ends(token, STR("="));
-        if (str_eq(takes_value ? str_slice(token, 0, token.len - 1) : token, name)) {
+        Str flag = takes_value ? str_slice(token, 0, token.len - 1) : token;
+        if (flag.len > 0 && str_eq(flag, name)) {
             *ret_takes_value = takes_value;
             return true;
         }

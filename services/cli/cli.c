@@ -6,6 +6,7 @@
 
 int cli_fail(const Error *err)
 {
+    fflush(stdout); // what was done first: in one log file the reason stands last
     fprintf(stderr, "stentor: %s\n", err->text);
     return EXIT_FAILED;
 }

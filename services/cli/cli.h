@@ -52,13 +52,15 @@ typedef struct Command {
     int (*run)(Cli *cli);
 } Command;
 
-// Cuts argv into words and flags by the command's list. ERROR_CONFIG names what is wrong.
+// Cuts argv into words and flags by the command's list; `ret` points into argv. ERROR_CONFIG names
+// what is wrong.
 bool args_parse(const Command *command, int argc, char **argv, Args *ret, Error *err);
 const char *args_word(const Args *args, int index);        // NULL: not given
 const char *args_flag(const Args *args, const char *name); // the last one's value; NULL: not given
 bool args_has(const Args *args, const char *name);
 // Walks repeated flags: for (int i = 0; (value = args_each(args, "var", &i)) != NULL;)
 const char *args_each(const Args *args, const char *name, int *cursor);
+// A flag's whole number, `def` when it was not given. ERROR_CONFIG outside of min..max.
 bool args_int(
     const Args *args, const char *name, int64_t def, int64_t min, int64_t max, int64_t *ret,
     Error *err);
@@ -68,6 +70,7 @@ bool cli_need(const char *value, const char *option, Error *err); // the setting
 bool cli_read_file(
     Cli *cli, const char *path, size_t max, Str *ret, Error *err); // "-": standard input
 
+// The sub-commands: each prints its answer or its error and returns the exit status.
 int cmd_up(Cli *cli);
 int cmd_down(Cli *cli);
 int cmd_migrate(Cli *cli);

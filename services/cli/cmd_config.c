@@ -74,7 +74,8 @@ int cmd_tenant_put(Cli *cli)
             &err, ERROR_PERMANENT, "'%s' is not a tenant id: 1 to 32 of a-z 0-9 '_' '-'", name);
         return cli_fail(&err);
     }
-    Stentor__V1__Tenant tenant = STENTOR__V1__TENANT__INIT;
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
     tenant.tenant = name;
     tenant.name = flag_or_empty(cli, "name");
     tenant.suspended = args_has(&cli->args, "suspended");
@@ -108,7 +109,8 @@ int cmd_apikey_create(Cli *cli)
     uint8_t hash[SHA256_LEN];
     sha256(str_from(key), hash);
 
-    Stentor__V1__ApiKey api_key = STENTOR__V1__API_KEY__INIT;
+    Stentor__V1__ApiKey api_key;
+    stentor__v1__api_key__init(&api_key);
     api_key.key_id = key_id;
     api_key.tenant = arena_cstr(cli->arena, str_from(cli->settings.tenant));
     api_key.secret_hash = pb_data(str_of(hash, sizeof hash));
@@ -126,7 +128,8 @@ int cmd_inbound_put(Cli *cli)
 {
     Error err = {0};
     char *vendor = arena_cstr(cli->arena, str_from(args_word(&cli->args, 0)));
-    Stentor__V1__InboundKey key = STENTOR__V1__INBOUND_KEY__INIT;
+    Stentor__V1__InboundKey key;
+    stentor__v1__inbound_key__init(&key);
     key.vendor = vendor;
     key.public_key = flag_or_empty(cli, "public-key");
     key.revoked = args_has(&cli->args, "revoke");

@@ -32,8 +32,7 @@ static void tell(Doctor *doctor, const char *name, Verdict verdict, const char *
     }
 }
 
-// ---- NATS
-// -----------------------------------------------------------------------------------------------------------
+// ---- NATS ----
 
 static json_t *ask(Doctor *doctor, Session *session, const char *subject, Error *err)
 {
@@ -136,8 +135,7 @@ static void check_nats(Doctor *doctor)
     session_close(&session);
 }
 
-// ---- Postgres
-// ---------------------------------------------------------------------------------------------------------
+// ---- Postgres ----
 
 static void check_role(Doctor *doctor, PGconn *conn)
 {
@@ -187,8 +185,7 @@ static void check_postgres(Doctor *doctor)
     PQfinish(conn);
 }
 
-// ---- the API
-// ----------------------------------------------------------------------------------------------------------
+// ---- the API ----
 
 static size_t on_curl_body(char *data, size_t size, size_t count, void *ctx)
 {

@@ -160,6 +160,16 @@ static void print_row(const char *text)
     json_decref(row);
 }
 
+// Postgres writes blanks around its colons; the other commands' JSON has none, for grep's sake.
+static void print_json(const char *text)
+{
+    json_t *row = json_loads(text, 0, NULL);
+    char *line = row != NULL ? json_dumps(row, JSON_COMPACT) : NULL;
+    printf("%s\n", line != NULL ? line : text);
+    free(line);
+    json_decref(row);
+}
+
 int cmd_status(Cli *cli)
 {
     Error err = {0};
@@ -190,7 +200,7 @@ int cmd_status(Cli *cli)
             cli->settings.tenant);
         result = EXIT_NOT_FOUND;
     } else if (cli->json) {
-        printf("%s\n", PQgetvalue(res, 0, 0));
+        print_json(PQgetvalue(res, 0, 0));
     } else {
         print_row(PQgetvalue(res, 0, 0));
     }

@@ -14,8 +14,7 @@
 
 enum { VARIABLES_MAX = ARGS_MAX, VERSION_PART_MAX = 999999 };
 
-// ---- words from the command line
-// ------------------------------------------------------------------------------------
+// ---- words from the command line ----
 
 static bool read_flag_file(Cli *cli, const char *flag, char **ret, Error *err)
 {
@@ -107,8 +106,7 @@ static bool read_locale(Cli *cli, Stentor__V1__TemplateVersion *version, Error *
     return true;
 }
 
-// ---- checking
-// ---------------------------------------------------------------------------------------------------------
+// ---- checking ----
 
 static bool compiles(
     const char *what, const char *source, TemplateEscape escape, const TemplateSet *set, Error *err)
@@ -151,8 +149,7 @@ static bool check_version(const Stentor__V1__TemplateVersion *version, Error *er
     return ok;
 }
 
-// ---- versions
-// -----------------------------------------------------------------------------------------------------------
+// ---- versions ----
 
 typedef struct Semver {
     int64_t part[3];
@@ -270,8 +267,7 @@ static bool choose_version(
     return true;
 }
 
-// ---- commands
-// -------------------------------------------------------------------------------------------------------------
+// ---- commands ----
 
 static bool read_version(Cli *cli, Stentor__V1__TemplateVersion *version, Error *err)
 {
@@ -305,7 +301,8 @@ static bool read_version(Cli *cli, Stentor__V1__TemplateVersion *version, Error 
 int cmd_template_put(Cli *cli)
 {
     Error err = {0};
-    Stentor__V1__TemplateVersion version = STENTOR__V1__TEMPLATE_VERSION__INIT;
+    Stentor__V1__TemplateVersion version;
+    stentor__v1__template_version__init(&version);
     Session session;
     if (!cli_need(cli->settings.tenant, "STENTOR_TENANT", &err) ||
         !read_version(cli, &version, &err) || !session_open(&session, cli, &err)) {
@@ -346,7 +343,8 @@ static bool render_file(Cli *cli, Buf *out, Error *err)
         (data_path != NULL && !cli_read_file(cli, data_path, 16 * 1024 * 1024, &data, err))) {
         return false;
     }
-    Stentor__V1__TemplateVersion version = STENTOR__V1__TEMPLATE_VERSION__INIT;
+    Stentor__V1__TemplateVersion version;
+    stentor__v1__template_version__init(&version);
     TemplateEscape escape =
         args_has(&cli->args, "plain") ? TEMPLATE_ESCAPE_NONE : TEMPLATE_ESCAPE_HTML;
     TemplateSet *set =

@@ -13,6 +13,8 @@ typedef struct ConfigEntry {
     const ProtobufCMessage *message;
 } ConfigEntry;
 
+// Publishes the entry on cfg.<kind>.<tenant>.<key> and waits until it is stored. An error wraps the
+// publisher's.
 bool config_put(Session *session, Cli *cli, const ConfigEntry *entry, Error *err);
 // Prints {"key": value, ...} with --json, else "key  value" lines. Pairs end with NULL.
 void print_pairs(const Cli *cli, const char *const *pairs);

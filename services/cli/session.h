@@ -21,7 +21,7 @@ bool session_open(Session *session, const Cli *cli, Error *err);
 void session_finish(Session *session, const Error *err);
 // Runs the loop until session_finish or the time-out (0: none). false: failed or timed out.
 bool session_run(Session *session, int timeout_ms, Error *err);
-void session_close(Session *session);
+void session_close(Session *session); // only after a session_open that did not fail
 
 // Publishes one event and waits until it is stored.
 bool session_publish(Session *session, const BusOut *out, uint64_t *ret_sequence, Error *err);

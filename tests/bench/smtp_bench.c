@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // links: svc_dispatcher
-// smtp_bench URL MAILS CONNECTIONS: composes one 4 KB mail over and over (ns), then sends MAILS of
+// bench_smtp URL MAILS CONNECTIONS: composes one 4 KB mail over and over (us), then sends MAILS of
 // them through the SMTP pool and prints mails/s and this process's CPU microseconds a mail. Beside
 // it: smtp-sink -c 127.0.0.1:PORT 1000
 #define _DEFAULT_SOURCE // getrusage
@@ -97,6 +97,7 @@ static void begin_mail(Bench *bench, Mail *mail)
         .message = bench->message,
         .lane = PRIORITY_NORMAL,
         .give_up_at_ms = UINT64_MAX,
+        .held_until_ms = UINT64_MAX,
         .on_done = on_mail_done,
         .ctx = bench,
     };
@@ -110,7 +111,7 @@ static void on_pool_closed(void *ctx)
 
 static int fail(const Error *err)
 {
-    fprintf(stderr, "smtp_bench: %s\n", err->text);
+    fprintf(stderr, "bench_smtp: %s\n", err->text);
     return 1;
 }
 
@@ -131,7 +132,7 @@ int main(int argc, char **argv)
     if (argc != 4 || !str_to_i64(str_from(argv[2]), &wanted) ||
         !str_to_i64(str_from(argv[3]), &connections) || connections < 1 ||
         connections > SMTP_CONNECTIONS_MAX) {
-        fprintf(stderr, "usage: smtp_bench smtp://HOST:PORT MAILS CONNECTIONS\n");
+        fprintf(stderr, "usage: bench_smtp smtp://HOST:PORT MAILS CONNECTIONS\n");
         return 2;
     }
     bench.wanted = (long)wanted;

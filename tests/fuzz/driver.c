@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target over every file of a corpus folder (and over the empty input): each finding is a regression test.
+// Runs a fuzz target over every file of a corpus folder (and over the empty input): each finding is
+// a regression test.
 #include <assert.h>
 #include <dirent.h>
 #include <stddef.h>

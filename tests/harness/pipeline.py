@@ -34,6 +34,13 @@ class Pipeline:
     # ---- life -----------------------------------------------------------------------------------------------------------
 
     def start(self, services=SERVICES):
+        try:
+            return self.bring_up(services)
+        except BaseException:
+            self.kill()
+            raise
+
+    def bring_up(self, services):
         self.mailbox.start()
         self.postgres.start()
         self.nats.start()
@@ -69,28 +76,49 @@ class Pipeline:
         self.key = json.loads(self.cli("apikey", "create", "--name", "test", "--json"))["key"]
         wait_until(lambda: self.post({}, path="/v1/notifications")[0] == 422, 20, "the API key reaching ingest")
 
+    def kill(self):
+        """Ends everything at once, whatever state it is in; the logs stay."""
+        for process in [*self.services.values(), self.nats, self.postgres]:
+            if process.alive():
+                process.kill()
+        self.mailbox.stop()
+
     def stop(self):
         """Drains every service; fails when one did not end with 0 (leaks found by the sanitizer included)."""
-        statuses = {name: service.stop() for name, service in self.services.items()}
-        self.nats.stop()
-        self.postgres.stop()
-        self.mailbox.stop()
+        statuses = {}
+        for name, service in self.services.items():
+            try:
+                statuses[name] = service.stop()
+            except AssertionError:
+                statuses[name] = f"killed: it did not drain; Postgres was doing {self.postgres_activity()}"
+        self.kill()
         bad = {name: status for name, status in statuses.items() if status not in (0, None)}
         logs = "\n".join(f"--- {name}\n{self.services[name].tail()}" for name in bad)
         if not bad and not os.environ.get("STENTOR_TEST_KEEP"):
             shutil.rmtree(self.folder, ignore_errors=True)
         assert not bad, f"services that ended badly: {bad}\n{logs}"
 
+    def postgres_activity(self):
+        """Who waits for what: the question after a drain that did not end."""
+        try:
+            return self.postgres.query("SELECT application_name, state, wait_event, now() - query_start, left(query, 80)"
+                                       " FROM pg_stat_activity WHERE application_name LIKE 'stentor%' AND state <> 'idle'")
+        except Exception as error:  # noqa: BLE001 (it may be gone, which is an answer too)
+            return str(error)
+
     # ---- using it -------------------------------------------------------------------------------------------------------
 
-    def run_cli(self, *words, admin=False, tenant=TENANT):
+    def run_cli(self, *words, admin=False, tenant=TENANT, merged=False):
+        """merged: what it says on standard error goes into stdout, as in a log file."""
         environment = {
             "PATH": os.environ["PATH"], "STENTOR_HOME": str(HOME), "STENTOR_NATS_URL": self.nats.url,
             "STENTOR_NATS_USER": "stentor-admin" if admin else "stentor-cli", "STENTOR_NATS_PASSWORD": "pw",
             "STENTOR_DATABASE_URL": self.postgres.url("postgres" if admin else "stentor_cli"),
             "STENTOR_API_URL": f"http://127.0.0.1:{self.api_port}", "STENTOR_API_KEY": self.key or "",
             "STENTOR_TENANT": tenant}
-        return subprocess.run([BIN / "stentor", *map(str, words)], env=environment, capture_output=True, text=True, timeout=90)
+        return subprocess.run(
+            [BIN / "stentor", *map(str, words)], env=environment, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, timeout=90)
 
     def cli(self, *words, admin=False, tenant=TENANT):
         done = self.run_cli(*words, admin=admin, tenant=tenant)

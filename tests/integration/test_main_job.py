@@ -94,9 +94,17 @@ def _status_count(pipeline):
 
 def test_send_and_status_on_the_command_line(pipeline):
     answer = json.loads(pipeline.cli("send", "--to", "cli@example.com", "--template", "welcome", "--var", "name=Cli", "--json"))
-    row = json.loads(pipeline.cli("status", answer["id"], "--wait", "sent", "--json"))
+    line = pipeline.cli("status", answer["id"], "--wait", "sent", "--json")
+    assert '"status":"sent"' in line and line.count("\n") == 1
+    row = json.loads(line)
     assert row["status"] == "sent" and row["tenant"] == TENANT
     assert answer["id"] in pipeline.cli("status", answer["id"])
+
+
+def test_a_failing_migrate_says_why_in_its_last_line(pipeline):
+    done = pipeline.run_cli("migrate", "--replicas", "9", admin=True, merged=True)
+    first, last = done.stdout.splitlines()
+    assert done.returncode == 1 and first.startswith("database ") and last.startswith("stentor: --replicas "), done.stdout
 
 
 def test_doctor_finds_nothing_wrong(pipeline):

@@ -60,12 +60,35 @@ static void addresses_in_a_text_are_masked(void **state)
     }
 }
 
+static void urls_lose_their_user_and_password(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"nats://me:pa/ss@w@a:1,nats://b,tls://x:y@c", "nats://***@a:1,nats://b,tls://***@c"},
+        {"nats://token@a, nats://me:pw@b", "nats://***@a, nats://***@b"},
+        {"me:pw@a:4222,b", "***@a:4222,b"},
+        {"nats://@a", "nats://@a"},
+        {"Stentor <no-reply@localhost>", "Stentor <no-reply@localhost>"},
+        {"a@b://c", "a@b://c"},
+        {"127.0.0.1:4222", "127.0.0.1:4222"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Buf out;
+        buf_init(&out, 128);
+        mask_urls(str_from(rows[i][0]), &out);
+        assert_string_equal(buf_c(&out), rows[i][1]);
+        buf_done(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_shows_three_characters_and_its_domain),
         cmocka_unit_test(what_does_not_fit_is_left_out),
         cmocka_unit_test(addresses_in_a_text_are_masked),
+        cmocka_unit_test(urls_lose_their_user_and_password),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

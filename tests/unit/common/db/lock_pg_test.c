@@ -126,11 +126,13 @@ static void a_holder_that_gets_no_answer_counts_it_as_lost(void **state)
     Stage *stage = *state;
     open_holder(stage, &stage->first, "history/0");
     assert_true(run_for(&stage->loop, &stage->first.held, true, WAIT_MS));
-    pid_t pid = (pid_t)atol(admin_value(
-        stage->admin, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"));
-    assert_int_equal(kill(pid, SIGSTOP), 0);
+    const char *holder = admin_value(
+        stage->admin, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted");
+    int64_t pid = 0; // never 0: that would stop this process and its group
+    assert_true(str_to_i64(str_from(holder), &pid) && pid > 1);
+    assert_int_equal(kill((pid_t)pid, SIGSTOP), 0);
     bool lost = run_for(&stage->loop, &stage->first.held, false, 3500);
-    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(kill((pid_t)pid, SIGCONT), 0);
     assert_true(lost);
     assert_true(run_for(&stage->loop, &stage->first.held, true, 5000)); // and comes back
 }

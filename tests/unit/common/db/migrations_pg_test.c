@@ -32,7 +32,7 @@ static int disconnect(void **state)
     return 0;
 }
 
-// ---- row-level security, through the pool and as a service ------------------------------------
+// ---- row-level security, through the pool and as a service ----
 
 static const DbStatement INSERT_KEY = {
     "test_insert_key", "INSERT INTO ingest.idempotency_keys SELECT t, 's', 'k', '\\x00', 202, '',"
@@ -197,7 +197,7 @@ static void no_service_can_bypass_it(void **state)
         "t");
 }
 
-// ---- partitions -------------------------------------------------------------------------------
+// ---- partitions ----
 
 static const char *bounds(PGconn *admin, const char *partition)
 {
@@ -256,7 +256,7 @@ static void more_than_ten_years_of_partitions_are_refused(void **state)
     PQclear(res);
 }
 
-// ---- the sweep's and the clock's doors --------------------------------------------------------
+// ---- the sweep's and the clock's doors ----
 
 static void unpublished_rows_are_claimed_once_up_to_the_limit(void **state)
 {

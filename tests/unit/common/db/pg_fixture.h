@@ -76,7 +76,7 @@ static inline void run_ms(uv_loop_t *loop, uint64_t ms)
     run_for(loop, &never, true, ms);
 }
 
-// ---- the administrator ------------------------------------------------------------------------
+// ---- the administrator ----
 
 static inline void admin_exec(PGconn *admin, const char *sql)
 {
@@ -109,7 +109,7 @@ static inline PGconn *admin_connect(void)
     return admin;
 }
 
-// ---- the pool ---------------------------------------------------------------------------------
+// ---- the pool ----
 
 static inline Fixture *fixture_new(const DbPoolOptions *options)
 {
@@ -143,7 +143,7 @@ static inline void fixture_free(Fixture *fx)
     free(fx);
 }
 
-// ---- transactions -----------------------------------------------------------------------------
+// ---- transactions ----
 
 static inline void on_answer(void *ctx, DbTxn *txn, const Error *err)
 {

@@ -27,8 +27,7 @@
 
 enum { PROBE_PATIENCE_MS = 10 * 1000, PROBE_TEXT_MAX = 256 * 1024 };
 
-// ---- the service
-// -------------------------------------------------------------------------------------------------
+// ---- the service ----
 
 typedef struct ProbeOptions {
     const char *behaviour; // "plain", "start-fails", "fails-later", "stops-later", "never-stops",
@@ -123,8 +122,7 @@ static const ServiceSpec probe_service = {
     .free = free,
 };
 
-// ---- its process
-// -------------------------------------------------------------------------------------------------
+// ---- its process ----
 
 typedef struct Probe {
     pid_t pid;

@@ -218,6 +218,8 @@ static void the_start_line_hides_secrets(void **state)
     probe_expect_text(&probe, "\"STENTOR_NATS_URL\":\"nats://***@127.0.0.1:1\"");
     probe_expect_text(&probe, "\"STENTOR_NATS_PASSWORD\":\"***\"");
     probe_expect_text(&probe, "\"STENTOR_PROBE_BEHAVIOUR\":\"plain\"");
+    probe_await(
+        &probe, "\"nats is not reachable, trying again\",\"url\":\"nats://***@127.0.0.1:1\"");
     kill(probe.pid, SIGTERM);
     probe_await(&probe, "\"stopped\"");
     assert_null(strstr(buf_c(&probe.text), "geheim"));

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command of `stentor`, for people and with --json."""
+import json
+import re
+import subprocess
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from tests.harness.pipeline import TENANT
+from tests.harness.processes import BIN, wait_until
+
+
+def _stentor(*words, **environment):
+    """Without a server: nothing is set but what is said."""
+    return subprocess.run([BIN / "stentor", *map(str, words)], env=environment, capture_output=True, text=True, timeout=30)
+
+
+# ---- without a server -----------------------------------------------------------------------------------------------
+
+
+def test_help_lists_the_commands_and_tells_the_options_of_each():
+    done = _stentor("help")
+    assert done.returncode == 0 and done.stderr == ""
+    commands = re.findall(r"^  ([a-z]+(?:-[a-z]+| [a-z]+)?)  +\S", done.stdout, re.M)
+    assert {"up", "down", "migrate", "send", "status", "tail", "template put", "doctor"} <= set(commands)
+    for command in commands:
+        told = _stentor("help", *command.split())
+        assert told.returncode == 0 and told.stdout.startswith("usage: stentor [--config FILE] " + command), command
+    assert "--idempotency-key" in _stentor("help", "send").stdout
+    assert _stentor().stdout == _stentor("--help").stdout == done.stdout
+    assert _stentor("help", "frobnicate").returncode == 2
+
+
+def test_a_setting_comes_from_the_config_file_and_the_environment_overrules_it(tmp_path):
+    config = tmp_path / "stentor.conf"
+    config.write_text(f"STENTOR_HOME={tmp_path}/from-file\n")
+    by_flag = _stentor("--config", config, "down")
+    by_name = _stentor("down", STENTOR_CONFIG=str(config))
+    overruled = _stentor("--config", config, "down", STENTOR_HOME=f"{tmp_path}/from-environment")
+    for done, folder in ((by_flag, "from-file"), (by_name, "from-file"), (overruled, "from-environment")):
+        assert done.returncode == 1 and f"{tmp_path}/{folder}/deploy/local/down" in done.stderr, done.stderr
+    assert _stentor("--config", tmp_path / "none", "down").returncode == 1
+
+
+@pytest.mark.parametrize("words,handed", [
+    (["up"], ["up"]),
+    (["up", "--json"], ["up", "--json"]),
+    (["down", "--wipe", "--json"], ["down", "--json", "--wipe"]),
+])
+def test_up_and_down_run_the_scripts_of_deploy_local_and_end_as_they_do(tmp_path, words, handed):
+    folder = tmp_path / "deploy" / "local"
+    folder.mkdir(parents=True)
+    for name in ("up", "down"):
+        script = folder / name
+        script.write_text('#!/bin/sh\necho "$(basename "$0") $*"\nexit 7\n')
+        script.chmod(0o755)
+    done = _stentor(*words, STENTOR_HOME=str(tmp_path), PATH="/usr/bin:/bin")
+    assert done.returncode == 7 and done.stdout.split() == handed
+
+
+def test_a_master_key_is_two_keys_and_new_each_time():
+    first, second = _stentor("master-key"), _stentor("master-key")
+    lines = first.stdout.splitlines()
+    assert first.returncode == 0 and len(set(lines)) == 2
+    assert all(re.fullmatch(r"[0-9a-f]{64}", line) for line in lines)
+    assert not set(lines) & set(second.stdout.splitlines())
+
+
+def test_nats_config_gives_every_user_its_password_and_names_the_one_without(tmp_path):
+    passwords = tmp_path / "passwords"
+    users = []
+    while True:
+        passwords.write_text("".join(f"{user}=secret-{i}\n" for i, user in enumerate(users)))
+        done = _stentor("nats-config", "--passwords", passwords)
+        if done.returncode == 0:
+            break
+        missing = re.search(r"no password for '([a-z-]+)'", done.stderr).group(1)
+        assert done.returncode == 1 and missing not in users and done.stdout == ""
+        users.append(missing)
+    assert {"stentor-admin", "stentor-cli", "stentor-ingest", "stentor-subscriber"} <= set(users)
+    for i, user in enumerate(users):
+        assert user in done.stdout and f"secret-{i}" in done.stdout
+    assert _stentor("nats-config").returncode == 1
+
+
+def test_template_render_needs_no_server(tmp_path):
+    page, data, footer = tmp_path / "page.html", tmp_path / "data.json", tmp_path / "footer.html"
+    page.write_text("<p>{{name}}</p>{{> footer}}")
+    footer.write_text("<i>{{company}}</i>")
+    data.write_text('{"name": "A & B", "company": "Acme"}')
+    words = ["template", "render", "--file", page, "--data", data, "--partial", f"footer={footer}"]
+    assert _stentor(*words).stdout == "<p>A &amp; B</p><i>Acme</i>"
+    assert _stentor(*words, "--plain").stdout == "<p>A & B</p><i>Acme</i>"
+    data.write_text('{"name": ')
+    broken = _stentor(*words)
+    assert broken.returncode == 1 and "--data: line 1" in broken.stderr and broken.stdout == ""
+    assert "--file" in _stentor("template", "render").stderr
+
+
+# ---- configuration --------------------------------------------------------------------------------------------------
+
+
+def test_migrate_can_be_repeated_and_tells_each_step(pipeline):
+    done = pipeline.cli("migrate", "--ack-wait-ms", pipeline.ack_wait_ms, "--json", admin=True)
+    steps = {step["what"]: step["result"] for step in map(json.loads, done.splitlines())}
+    assert steps["database"].startswith("0 applied")
+    assert any("STATUS" in what for what in steps)
+    only_nats = pipeline.cli("migrate", "--ack-wait-ms", pipeline.ack_wait_ms, "--skip-database", "--json", admin=True)
+    assert "database" not in {json.loads(line)["what"] for line in only_nats.splitlines()}
+    only_database = pipeline.cli("migrate", "--skip-nats", admin=True)
+    assert only_database.startswith("database") and "STATUS" not in only_database
+
+
+def test_a_tenant_can_be_made_suspended_and_taken_back(pipeline):
+    made = json.loads(pipeline.cli("tenant", "put", "cli-tenant", "--name", "T", "--sender", "t@t.test", "--json"))
+    assert made == {"tenant": "cli-tenant", "state": "active"}
+    key = json.loads(pipeline.cli("apikey", "create", "--json", tenant="cli-tenant"))
+    assert key["tenant"] == "cli-tenant" and re.fullmatch(r"stn_[0-9a-f]{16}\.[0-9a-f]{64}", key["key"])
+    sign = {"Authorization": f"Bearer {key['key']}"}
+    wait_until(lambda: pipeline.post({}, headers=sign)[0] == 422, 20, "the key of the new tenant")
+    assert json.loads(pipeline.cli("tenant", "put", "cli-tenant", "--suspended", "--json"))["state"] == "suspended"
+    wait_until(lambda: pipeline.post({}, headers=sign)[0] == 403, 20, "the suspension")
+    assert "active" in pipeline.cli("tenant", "put", "cli-tenant")
+    wait_until(lambda: pipeline.post({}, headers=sign)[0] == 422, 20, "the end of the suspension")
+
+
+def test_a_vendors_key_can_be_put_and_revoked(pipeline):
+    put = pipeline.cli("inbound", "put", "sendgrid", "--public-key", "QUJD", "--json", tenant="cli-vendor")
+    assert json.loads(put) == {"tenant": "cli-vendor", "vendor": "sendgrid", "state": "active"}
+    revoked = pipeline.cli("inbound", "put", "sendgrid", "--revoke", "--json", tenant="cli-vendor")
+    assert json.loads(revoked)["state"] == "revoked"
+    unknown = pipeline.run_cli("inbound", "put", "pigeon", "--public-key", "QUJD")
+    assert unknown.returncode == 1 and "known: sendgrid" in unknown.stderr
+    assert "--public-key" in pipeline.run_cli("inbound", "put", "sendgrid").stderr
+
+
+def test_template_put_counts_versions_up_and_takes_partials(pipeline, tmp_path):
+    page, footer = tmp_path / "page.html", tmp_path / "footer.html"
+    page.write_text("<p>{{name}}</p>{{> footer}}")
+    footer.write_text("<i>from us</i>")
+    words = ["template", "put", "cli-counted", "--subject", "S", "--html", page, "--partial", f"footer={footer}", "--json"]
+    assert json.loads(pipeline.cli(*words)) == {"template": "cli-counted", "version": "1.0.0", "tenant": TENANT}
+    page.write_text("<p>{{name}}!</p>{{> footer}}")
+    assert json.loads(pipeline.cli(*words))["version"] == "1.0.1"
+    assert json.loads(pipeline.cli(*words, "--version", "2.0.0"))["version"] == "2.0.0"
+    incomplete = pipeline.run_cli("template", "put", "cli-counted", "--subject", "S")
+    assert incomplete.returncode == 1 and incomplete.stderr
+
+
+# ---- sending and looking --------------------------------------------------------------------------------------------
+
+
+def test_send_takes_variables_from_a_file_and_overrules_them(pipeline, tmp_path):
+    page, data = tmp_path / "page.txt", tmp_path / "data.json"
+    page.write_text("{{name}} {{plan}} {{#each items}}{{this}};{{/each}}")
+    data.write_text('{"name": "File", "plan": "basic", "items": []}')
+    version = json.loads(pipeline.cli("template", "put", "cli-data", "--subject", "S", "--text", page, "--json"))["version"]
+    words = ["send", "--to", "data@example.com", "--name", "Dora Data", "--template", "cli-data", "--template-version", version,
+             "--data", data, "--var", "name=Flag=1", "--var-json", "items=[1,2]", "--correlation-id", "cli-data", "--json"]
+    wait_until(lambda: pipeline.run_cli(*words, "--idempotency-key", "cli-data-1").returncode == 0, 20, "the template")
+    first = json.loads(pipeline.cli(*words, "--idempotency-key", "cli-data-1"))
+    again = json.loads(pipeline.cli(*words, "--idempotency-key", "cli-data-1"))
+    assert first == again and first["status"] == "queued"
+    row = json.loads(pipeline.cli("status", first["id"], "--wait", "sent", "--json"))
+    assert row["correlation_id"] == "cli-data" and row["template_version"] == version
+    mails = pipeline.mailbox.for_notification(first["id"])
+    assert len(mails) == 1 and mails[0].get_content().strip() == "Flag=1 basic 1;2;"
+    assert mails[0]["To"].addresses[0].display_name == "Dora Data"
+    other = pipeline.run_cli(*words, "--idempotency-key", "cli-data-1", "--var", "name=Other")
+    assert other.returncode == 1 and "409" in other.stderr
+    assert json.loads(other.stdout)["status"] == 409  # --json: the problem document as the API gave it
+
+
+@pytest.mark.parametrize("content,words", [("[1]", "not a JSON object"), ("{", "not a JSON object"), (None, "no-such-file")])
+def test_send_says_what_is_wrong_with_its_file(pipeline, tmp_path, content, words):
+    path = tmp_path / ("data.json" if content is not None else "no-such-file")
+    if content is not None:
+        path.write_text(content)
+    done = pipeline.run_cli("send", "--to", "a@example.com", "--template", "welcome", "--data", path)
+    assert done.returncode == 1 and "--data" in done.stderr and words in done.stderr
+
+
+def test_send_for_later_is_scheduled(pipeline):
+    at = (datetime.now(timezone.utc) + timedelta(seconds=2)).isoformat().replace("+00:00", "Z")
+    answer = pipeline.cli("send", "--to", "later@example.com", "--template", "welcome", "--var", "name=L", "--at", at)
+    notification, status = answer.split()
+    assert status == "scheduled"
+    shown = pipeline.cli("status", notification, "--wait", "sent")
+    assert shown.startswith(f"{notification}  sent\n")
+    assert [line.split()[-1] for line in shown.splitlines() if re.match(r"  \d{4}-", line)] == ["queued", "scheduled", "rendered", "sent"]
+    assert "attempt 1 via smtp: accepted" in shown
+
+
+def test_status_gives_up_waiting_and_says_so(pipeline):
+    notification = pipeline.send()
+    pipeline.status(notification, wait="sent")
+    done = pipeline.run_cli("status", notification, "--wait", "delivered", "--timeout", "1", "--json")
+    assert done.returncode == 1 and "is not 'delivered' after 1 s" in done.stderr
+    assert json.loads(done.stdout)["status"] == "sent"
+    assert "not a status" in pipeline.run_cli("status", notification, "--wait", "arrived").stderr
+    hidden = pipeline.run_cli("status", notification, tenant="somebody-else")
+    assert hidden.returncode == 3 and hidden.stdout == ""
+
+
+def test_tail_shows_what_happens_from_now_on_until_it_is_stopped(pipeline):
+    """Another tenant's status is shown with --every-tenant only."""
+    tails = [subprocess.Popen(
+        [BIN / "stentor", "tail", "--count", "2", "--json", *more], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={"STENTOR_NATS_URL": pipeline.nats.url, "STENTOR_NATS_USER": "stentor-cli", "STENTOR_NATS_PASSWORD": "pw",
+             "STENTOR_TENANT": tenant})
+        for more, tenant in (([], TENANT), (["--every-tenant"], "somebody-else"), ([], "somebody-else"))]
+    mine, everyones, others = tails
+    sent = []
+
+    def both_ended():
+        sent.append(pipeline.send())  # one of these comes after they listen
+        return mine.poll() is not None and everyones.poll() is not None
+
+    try:
+        wait_until(both_ended, 30, "two events on both")
+        for tail in (mine, everyones):
+            out, err = tail.communicate(timeout=10)
+            events = [json.loads(line) for line in out.splitlines()]
+            assert tail.returncode == 0 and len(events) == 2, err
+            assert all(event["tenant"] == TENANT and event["id"] in sent for event in events)
+        assert others.poll() is None
+        others.send_signal(2)
+        out, err = others.communicate(timeout=10)
+        assert others.returncode == 0 and out == "", err
+    finally:
+        for tail in tails:
+            if tail.poll() is None:
+                tail.kill()
+                tail.communicate()
+
+
+def test_doctor_names_what_is_not_there(pipeline):
+    shown = pipeline.cli("doctor", admin=True)
+    assert "durability" in shown and "STATUS" in shown
+    done = _stentor("doctor", "--json", STENTOR_NATS_URL="nats://127.0.0.1:9", STENTOR_API_URL="http://127.0.0.1:9",
+                    STENTOR_DATABASE_URL="postgresql://127.0.0.1:9/none", STENTOR_TENANT=TENANT)
+    report = json.loads(done.stdout)
+    assert done.returncode == 1 and report["ok"] is False
+    assert sum(check["result"] not in ("ok", "note") for check in report["checks"]) >= 3
