@@ -30,7 +30,8 @@ class Mailbox:
     def start(self):
         self.controller = Controller(
             _Handler(self), hostname="127.0.0.1", port=self.port)
-        self.controller.factory = lambda: SMTP(_Handler(self), enable_SMTPUTF8=True, data_size_limit=10_000_000)
+        # A name of its own, or each connection asks the DNS for this machine's, and everything waits for the answer.
+        self.controller.factory = lambda: SMTP(_Handler(self), hostname="mailbox.test", enable_SMTPUTF8=True, data_size_limit=10_000_000)
         self.controller.start()
         return self
 

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job: from a request to a delivered mail, its status events and its history."""
-import email.policy
 import json
+import os
+import re
 import subprocess
 import threading
+import time
 from datetime import datetime, timedelta, timezone
+
+import pytest
 
 from tests.harness.pipeline import TENANT
 from tests.harness.processes import BIN, HOME, wait_until
@@ -170,7 +174,6 @@ def test_an_expired_notification_is_never_sent(pipeline):
     try:
         soon = datetime.now(timezone.utc) + timedelta(seconds=1)
         notification = pipeline.send(expires_at=soon.isoformat().replace("+00:00", "Z"))
-        import time
         time.sleep(1.5)
     finally:
         pipeline.services["dispatcher"].pause(False)
@@ -202,10 +205,13 @@ def test_the_log_and_the_tables_hold_no_readable_address_or_variable(pipeline):
 def test_a_subscriber_in_another_language_prints_decoded_events(pipeline):
     example = HOME / "deploy" / "examples" / "subscribe"
     if not (example / "node_modules").exists():
-        subprocess.run(["npm", "ci", "--silent", "--no-audit", "--no-fund"], cwd=example, check=True, timeout=300)
+        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=example, capture_output=True, text=True, timeout=300)
+        if re.search(r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|CERT_IN_CHAIN", done.stderr):
+            pytest.skip("the npm registry cannot be reached from here")
+        assert done.returncode == 0, done.stderr
     child = subprocess.Popen(
         ["node", "subscribe.mjs", "--count", "1"], cwd=example, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={"PATH": __import__("os").environ["PATH"], "NATS_URL": pipeline.nats.url, "NATS_USER": "stentor-subscriber",
+        env={"PATH": os.environ["PATH"], "NATS_URL": pipeline.nats.url, "NATS_USER": "stentor-subscriber",
              "NATS_PASSWORD": "pw", "TENANT": TENANT})
     wait_until(lambda: child.stderr.readline().startswith("listening"), 30, "the subscriber listening")
     notification = pipeline.send(correlation_id="for-node")
