@@ -34,11 +34,12 @@ stop() { # NAME PROGRAM [SIGNAL]
     local pid tries=0
     pid=$(cat "$DATA/run/$1.pid")
     kill -"${3:-TERM}" "$pid" 2>/dev/null || true
-    while kill -0 "$pid" 2>/dev/null && [ $tries -lt 300 ]; do
+    # Not kill -0: one that ended and that nobody has reaped yet (a container's slow init) still has its number.
+    while running "$1" "$2" && [ $tries -lt 300 ]; do
         sleep 0.1
         tries=$((tries + 1))
     done
-    ! kill -0 "$pid" 2>/dev/null || kill -KILL "$pid"
+    ! running "$1" "$2" || kill -KILL "$pid" 2>/dev/null || true
     rm -f "$DATA/run/$1.pid"
 }
 
