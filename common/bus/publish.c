@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/log.h"
 #include "common/bus/bus_internal.h"
 #include "common/bus/pub_ack.h"
 #include "common/codec/event.h"
@@ -27,7 +28,8 @@ enum {
         2 * BUS_PENDING_MAX / BLOCK, // refusals that wait for their callback need entries too
     SWIFT_MAX = 4,                   // up to so many at once go out at once; more are coalesced
     RESEND_MS = 2000,                // unanswered so long: lost. Doubles with each try
-    REST_MIN_MS = 250,               // after a refusal; doubles up to
+    REFUSAL_LOG_MS = 10000,
+    REST_MIN_MS = 250, // after a refusal; doubles up to
     REST_MAX_MS = 2000,
     HEADER_VALUE_MAX = 1024,
     INDEX_BITS = 18,
@@ -78,6 +80,7 @@ struct Publisher {
     size_t in_air, in_air_bytes;
     Buf scratch;          // header values as C strings
     char last_error[160]; // the last refusal, for the text of a missed deadline
+    uint64_t told_ms;     // when a refusal was last logged; 0: never
 };
 
 // ---- entries ----
@@ -342,6 +345,20 @@ static void rest(Publisher *p, Entry *e)
     e->due_ms = (int64_t)uv_now(p->loop) + (pause < REST_MAX_MS ? pause : REST_MAX_MS);
 }
 
+// A full stream refuses thousands of publishes a second: a person must hear of it, once in a while.
+static void note_refusal(Publisher *p, const Entry *e, const char *text)
+{
+    snprintf(p->last_error, sizeof p->last_error, "%.150s", text);
+    uint64_t now_ms = uv_now(p->loop);
+    if (p->told_ms == 0 || now_ms >= p->told_ms + REFUSAL_LOG_MS) {
+        p->told_ms = now_ms;
+        LOG(LOG_WARN,
+            "publishes are refused and tried again; a stream may be full (stentor doctor)",
+            log_text("subject", natsMsg_GetSubject(e->message)), log_text("error", p->last_error),
+            log_int("waiting", (int64_t)p->pending));
+    }
+}
+
 void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
 {
     Entry *e = find_entry(p, token);
@@ -352,16 +369,14 @@ void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
     }
     Str payload = str_of(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
     if (payload.len == 0 && natsMsg_IsNoResponders(message)) {
-        snprintf(
-            p->last_error, sizeof p->last_error, "no stream takes '%s'",
-            natsMsg_GetSubject(e->message));
+        note_refusal(p, e, "no stream takes it");
         rest(p, e);
     } else if (pub_ack_parse(payload, &ack, &err)) {
         finish(p, e, NULL, ack.sequence, ack.duplicate);
     } else if (err.kind == ERROR_PERMANENT) {
         finish(p, e, &err, 0, false);
     } else {
-        snprintf(p->last_error, sizeof p->last_error, "%.150s", err.text);
+        note_refusal(p, e, err.text);
         rest(p, e);
     }
 }

@@ -17,12 +17,15 @@ WELCOME_TEXT = "Welcome, {{name}}!"
 
 
 class Pipeline:
-    def __init__(self, options=None, ack_wait_ms=30000, durable=False):
-        """options: environment for every service, e.g. {"STENTOR_RETRY_LADDER": "1,1"}."""
+    def __init__(self, options=None, ack_wait_ms=30000, durable=False, bytes_percent=1):
+        """options: environment for every service, e.g. {"STENTOR_RETRY_LADDER": "1,1"}.
+
+        bytes_percent: of the streams' production sizes, which nats-server reserves on the disk that is there."""
         self.folder = Path(tempfile.mkdtemp(prefix="stentor-test-"))
         os.chmod(self.folder, 0o755)
         self.extra = options or {}
         self.ack_wait_ms = ack_wait_ms
+        self.bytes_percent = bytes_percent
         self.postgres = Postgres(self.folder / "pg", durable)
         self.nats = Nats(self.folder / "nats")
         self.mailbox = Mailbox(free_port())
@@ -45,8 +48,7 @@ class Pipeline:
         self.postgres.start()
         self.nats.start()
         self.postgres.query("CREATE DATABASE stentor", database="postgres")
-        # One percent of the streams' production sizes: nats-server reserves them on the disk that is there.
-        self.cli("migrate", "--bytes-scale-percent", "1", "--ack-wait-ms", str(self.ack_wait_ms), admin=True)
+        self.cli("migrate", "--bytes-scale-percent", str(self.bytes_percent), "--ack-wait-ms", str(self.ack_wait_ms), admin=True)
         master = self.folder / "master.key"
         master.write_text(self.cli("master-key"))
         for name in services:
