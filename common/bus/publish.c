@@ -369,7 +369,9 @@ void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
     }
     Str payload = str_of(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
     if (payload.len == 0 && natsMsg_IsNoResponders(message)) {
-        note_refusal(p, e, "no stream takes it");
+        char text[sizeof p->last_error];
+        snprintf(text, sizeof text, "no stream takes '%s'", natsMsg_GetSubject(e->message));
+        note_refusal(p, e, text);
         rest(p, e);
     } else if (pub_ack_parse(payload, &ack, &err)) {
         finish(p, e, NULL, ack.sequence, ack.duplicate);
