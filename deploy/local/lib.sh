@@ -69,6 +69,11 @@ listening() { # PROCESS PROGRAM PORT
     running "$1" "$2" && port_taken "$3"
 }
 
+# Our own service is there and says that it can work.
+ready() { # SERVICE PORT
+    running "$1" "stentor-$1" && curl -fsS "http://127.0.0.1:$2/readyz"
+}
+
 wait_for() { # SECONDS WHAT COMMAND...
     local until=$((SECONDS + $1)) what=$2
     shift 2
