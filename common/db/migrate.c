@@ -15,6 +15,9 @@
 #include "common/codec/hash.h"
 #include "common/db/errors.h"
 
+const char *const migrate_schemas[] = {"stentor", "keys",    "ingest", "dispatch",
+                                       "clock",   "history", NULL};
+
 enum {
     FILE_MAX_BYTES = 4 * 1024 * 1024,
     FILES_MAX = 9999, // of one schema: the number has four digits

@@ -7,6 +7,10 @@
 #include "common/base/error.h"
 #include "common/base/str.h"
 
+// Stentor's schemas in the order in which they must be made (later ones use the functions and roles
+// of earlier ones), NULL at the end.
+extern const char *const migrate_schemas[];
+
 typedef struct MigrateReport {
     int applied;
     int present;

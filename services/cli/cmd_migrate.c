@@ -9,10 +9,6 @@
 #include "common/db/migrate.h"
 #include "services/cli/session.h"
 
-// The order matters: later schemas use the functions and roles of earlier ones.
-static const char *const schemas[] = {"stentor", "keys",    "ingest", "dispatch",
-                                      "clock",   "history", NULL};
-
 static void print_step(const Cli *cli, const char *what, const char *result)
 {
     if (cli->json) {
@@ -44,7 +40,8 @@ static bool migrate_database(Cli *cli, Error *err)
     MigrateReport report = {0};
     const char *folder = arena_printf(cli->arena, "%s/migrations", cli->settings.home);
     if (!db_migrate(
-            cli->settings.database_url, folder, schemas, &report, on_migration_applied, cli, err)) {
+            cli->settings.database_url, folder, migrate_schemas, &report, on_migration_applied, cli,
+            err)) {
         return false;
     }
     print_step(

@@ -34,12 +34,11 @@ static const char *test_url(void)
 static int migrate_all(void **state)
 {
     (void)state;
-    static const char *const schemas[] = {"stentor", "keys",    "ingest", "dispatch",
-                                          "clock",   "history", NULL};
     MigrateReport report;
     Error err = {0};
     if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", schemas, &report, NULL, NULL, &err)) {
+            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
+            &err)) {
         fail_msg("%s", err.text);
     }
     return 0;

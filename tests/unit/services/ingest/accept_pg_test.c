@@ -120,13 +120,12 @@ typedef struct Scene {
 static int migrate_once(void **state)
 {
     (void)state;
-    static const char *const SCHEMAS[] = {"stentor", "keys",    "ingest", "dispatch",
-                                          "clock",   "history", NULL};
     MigrateReport report;
     Error err = {0};
     master_key_generate(master_text);
     if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", SCHEMAS, &report, NULL, NULL, &err)) {
+            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
+            &err)) {
         fail_msg("%s", err.text);
     }
     return 0;
