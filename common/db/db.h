@@ -21,7 +21,7 @@ typedef struct DbPoolOptions {
     const char *url; // libpq connection string; the role in it cannot bypass row-level security
     const char *application_name; // "stentor-ingest"
     int connections;              // kept open; 1..32
-    int statement_timeout_ms;     // 0: 30 s
+    int statement_timeout_ms;     // 0: 10 s
     // Transactions waiting for a connection; 0: 1024. Beyond it a submit fails transient, and so
     // does a transaction that has waited for statement_timeout_ms.
     int queue_max;

@@ -11,8 +11,9 @@
 enum {
     CONNECTIONS_MAX = 32,
     QUEUE_DEFAULT = 1024,
-    STATEMENT_TIMEOUT_DEFAULT_MS = 30000,
-    ANSWER_GRACE_MS = 5000, // the server's own timeout comes first and has better words
+    STATEMENT_TIMEOUT_DEFAULT_MS =
+        10000, // with the grace below STENTOR_DRAIN_MS: a lost answer must not outlast a drain
+    ANSWER_GRACE_MS = 2000, // the server's own timeout comes first and has better words
     TICK_MS = 500,
     STAGGER_MS = 20,
 };
