@@ -402,12 +402,17 @@ static void serve(DbConn *conn)
     }
 }
 
-// libpq finds out by itself what became of the socket: a bad status is told by its next call.
+// libpq finds out by itself what became of the socket: a bad status is told by its next call. But
+// libuv stops a handle that it reports an error on, and when a killed server's last words were
+// still to be read, that call succeeds: without a new start nobody would ever see the end that
+// follows. (poll_error_test)
 static void on_poll_event(uv_poll_t *poll, int status, int events)
 {
-    (void)status;
     (void)events;
     DbConn *conn = poll->data;
+    if (status < 0) {
+        uv_poll_start(poll, conn->poll_events, on_poll_event);
+    }
     if (conn->state == CONN_CONNECTING) {
         continue_connecting(conn);
     } else if (db_conn_live(conn)) {
