@@ -22,6 +22,9 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //   deferred   "deferred", notification id, "schedule" or "retry/<attempt that will be made>"
 //   inbound    "inbound",  vendor, "<tenant>/<hex of SHA-256 of the body>"
 //   dead       "dead",     stream, sequence in decimal
+//   settle     "settle",   vendor's event id, "<status>"
+//   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a
+//   repair)
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);
 
 // Keyed hash by which an address is found but not guessed: HMAC-SHA256(hash key,

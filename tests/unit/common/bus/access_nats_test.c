@@ -100,7 +100,7 @@ static void services_publish_nothing_else(void **state)
     assert_refused("stentor-dispatcher", "cfg.template.acme.welcome");
     assert_refused("stentor-archiver", "ntf.status.acme.email.sent");
     assert_refused("stentor-subscriber", "ntf.status.acme.email.sent");
-    assert_refused("stentor-cli", "ntf.request.normal.acme");
+    assert_refused("stentor-cli", "$JS.API.STREAM.PURGE.DEAD");
 }
 
 static void services_cannot_administer(void **state)

@@ -73,7 +73,7 @@ static void each_stream_has_limits(void **state)
     (void)state;
     size_t count;
     const StreamSpec *streams = topology_streams(&count);
-    assert_int_equal(count, 14);
+    assert_int_equal(count, 15);
     for (size_t i = 0; i < count; i++) {
         assert_true(streams[i].max_bytes > 0);
         assert_true(streams[i].max_age_s > 0 || streams[i].max_per_subject == 1);
