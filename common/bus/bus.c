@@ -375,6 +375,13 @@ size_t bus_pending(const Bus *bus)
     return publisher_pending(bus->publisher);
 }
 
+BusStats bus_stats(const Bus *bus)
+{
+    BusStats stats = bus->stats;
+    publisher_add_stats(bus->publisher, &stats);
+    return stats;
+}
+
 bool bus_send(Bus *bus, const char *subject, const char *reply, Str payload)
 {
     return link_send(bus->link, reply != NULL ? LINK_SWIFT : LINK_CALM, subject, reply, payload);

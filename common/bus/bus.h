@@ -66,6 +66,17 @@ size_t bus_pending(
     const Bus *bus); // published or queued, and not yet acknowledged: for back-pressure
 // Core publish without an ack (acks of deliveries, pull requests). false: there is no connection.
 bool bus_send(Bus *bus, const char *subject, const char *reply, Str payload);
+// Since bus_open, over all workers and publishes: how often things happened more than once.
+typedef struct BusStats {
+    uint64_t published;   // acknowledged by JetStream
+    uint64_t duplicates;  // of these: it had them already
+    uint64_t delivered;   // handed to workers, repeats included
+    uint64_t redelivered; // of these: not for the first time
+    uint64_t acked;       // inputs that are done, the buried included
+    uint64_t again;       // given back
+    uint64_t buried;      // dead letters of workers
+} BusStats;
+BusStats bus_stats(const Bus *bus);
 // Pushes buffered bytes to the socket at the end of a batch; without it a lone write may wait a
 // millisecond.
 void bus_flush(Bus *bus);

@@ -70,6 +70,7 @@ void publisher_tick(Publisher *publisher);
 void publisher_on_link(Publisher *publisher, bool connected);
 void publisher_cancel(Publisher *publisher); // all of them, ERROR_CANCELLED
 size_t publisher_pending(const Publisher *publisher);
+void publisher_add_stats(const Publisher *publisher, BusStats *stats);
 
 // ---- request.c ----
 
@@ -104,6 +105,7 @@ struct Bus {
         char stream[80], consumer[80];
     } leavers[BUS_ENDPOINTS_MAX]; // consumers that were worked on here and are not any more
     size_t leaver_count;
+    BusStats stats; // but for the publisher's part
     bool again;
     bool closing;
     int open_handles;

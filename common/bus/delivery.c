@@ -35,6 +35,7 @@ static void send_again(Worker *w, DeliveryState *d, int delay_ms)
                             : snprintf(text, sizeof text, "-NAK {\"delay\":%d000000}", delay_ms);
     bus_send(w->bus, natsMsg_GetReply(d->nats), NULL, str_of(text, (size_t)len));
     w->stats.again++;
+    w->bus->stats.again++;
 }
 
 // At once, but not to this process again when it is the one that stops.
@@ -43,6 +44,7 @@ static void give_back(Worker *w, DeliveryState *d)
     bus_give_back(w->bus, d->nats);
     d->nats = NULL;
     w->stats.again++;
+    w->bus->stats.again++;
 }
 
 static void unlink_batch(Worker *w, Batch *batch)
@@ -70,6 +72,8 @@ static void answer(DeliveryState *d)
         bus_send(w->bus, natsMsg_GetReply(d->nats), NULL, STR("+ACK"));
         w->stats.acked++;
         w->stats.buried += d->verdict == VERDICT_BURY ? 1 : 0;
+        w->bus->stats.acked++;
+        w->bus->stats.buried += d->verdict == VERDICT_BURY ? 1 : 0;
     }
     natsMsg_Destroy(d->nats);
     d->nats = NULL;

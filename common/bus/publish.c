@@ -78,9 +78,10 @@ struct Publisher {
     EntryQueue refused;     // to be told in the next turn
     size_t pending, pending_bytes;
     size_t in_air, in_air_bytes;
-    Buf scratch;          // header values as C strings
-    char last_error[160]; // the last refusal, for the text of a missed deadline
-    uint64_t told_ms;     // when a refusal was last logged; 0: never
+    uint64_t acked, duplicates; // since the start
+    Buf scratch;                // header values as C strings
+    char last_error[160];       // the last refusal, for the text of a missed deadline
+    uint64_t told_ms;           // when a refusal was last logged; 0: never
 };
 
 // ---- entries ----
@@ -167,6 +168,8 @@ static void finish(Publisher *p, Entry *e, const Error *err, uint64_t sequence, 
 {
     BusAcked on_acked = e->on_acked;
     void *ctx = e->ctx;
+    p->acked += err == NULL ? 1 : 0;
+    p->duplicates += duplicate ? 1 : 0;
     leave_air(p, e);
     if (e->state == ENTRY_QUEUED) {
         unlink_from_queue(&p->queue, e);
@@ -460,4 +463,10 @@ void publisher_free(Publisher *p)
 size_t publisher_pending(const Publisher *p)
 {
     return p->pending;
+}
+
+void publisher_add_stats(const Publisher *publisher, BusStats *stats)
+{
+    stats->published += publisher->acked;
+    stats->duplicates += publisher->duplicates;
 }

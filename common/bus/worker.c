@@ -158,6 +158,8 @@ static void handle_delivery(Worker *w, natsMsg *message, const AckSubject *ack)
     }
     w->stats.received++;
     w->stats.redelivered += ack->delivered > 1 ? 1 : 0;
+    w->bus->stats.delivered++;
+    w->bus->stats.redelivered += ack->delivered > 1 ? 1 : 0;
     push_waiting(&w->waiting, message, ack, w->heard_ms);
 }
 

@@ -159,6 +159,89 @@ static double read_db_pending(void *ctx)
     return service->pool != NULL ? db_pool_pending(service->pool) : 0;
 }
 
+// ---- how often things happened more than once ----
+
+static double read_published(void *ctx)
+{
+    const Service *service = ctx;
+    return (double)bus_stats(service->bus).published;
+}
+
+static double read_duplicates(void *ctx)
+{
+    const Service *service = ctx;
+    return (double)bus_stats(service->bus).duplicates;
+}
+
+static double read_delivered(void *ctx)
+{
+    const Service *service = ctx;
+    return (double)bus_stats(service->bus).delivered;
+}
+
+static double read_redelivered(void *ctx)
+{
+    const Service *service = ctx;
+    return (double)bus_stats(service->bus).redelivered;
+}
+
+static double read_again(void *ctx)
+{
+    const Service *service = ctx;
+    return (double)bus_stats(service->bus).again;
+}
+
+static double read_buried(void *ctx)
+{
+    const Service *service = ctx;
+    return (double)bus_stats(service->bus).buried;
+}
+
+static double read_duplicate_ratio(void *ctx)
+{
+    const Service *service = ctx;
+    BusStats stats = bus_stats(service->bus);
+    return stats.published > 0 ? (double)stats.duplicates / (double)stats.published : 0;
+}
+
+static double read_deliveries_per_event(void *ctx)
+{
+    const Service *service = ctx;
+    BusStats stats = bus_stats(service->bus);
+    uint64_t events = stats.delivered - stats.redelivered;
+    return events > 0 ? (double)stats.delivered / (double)events : 0;
+}
+
+static void register_repeats(Service *service)
+{
+    Metrics *m = service->metrics;
+    metrics_counter_fn(
+        m, "stentor_bus_published_total", "", "Publishes that JetStream acknowledged.",
+        read_published, service);
+    metrics_counter_fn(
+        m, "stentor_bus_duplicates_total", "",
+        "Of these, the ones that it had already and dropped.", read_duplicates, service);
+    metrics_gauge_fn(
+        m, "stentor_bus_duplicate_ratio", "", "Duplicates by publishes, since the start.",
+        read_duplicate_ratio, service);
+    metrics_counter_fn(
+        m, "stentor_bus_deliveries_total", "", "Deliveries to workers, repeats included.",
+        read_delivered, service);
+    metrics_counter_fn(
+        m, "stentor_bus_redeliveries_total", "", "Of these, the ones that were not the first.",
+        read_redelivered, service);
+    metrics_gauge_fn(
+        m, "stentor_bus_deliveries_per_event", "",
+        "Deliveries by events delivered for the first time, since the start.",
+        read_deliveries_per_event, service);
+    metrics_counter_fn(
+        m, "stentor_bus_given_back_total", "", "Deliveries given back, to be seen again.",
+        read_again, service);
+    metrics_counter_fn(
+        m, "stentor_bus_buried_total", "", "Deliveries that ended as a dead letter.", read_buried,
+        service);
+}
+
 static double read_db_ready(void *ctx)
 {
     const Service *service = ctx;
@@ -196,6 +279,7 @@ void admin_register_metrics(Service *service)
     metrics_gauge_fn(
         m, "stentor_bus_pending", "", "Publishes that wait for their acknowledgement.",
         read_bus_pending, service);
+    register_repeats(service);
     if (service->spec->wants_database) {
         metrics_gauge_fn(
             m, "stentor_db_ready", "", "1 while connected to Postgres.", read_db_ready, service);

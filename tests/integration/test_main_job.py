@@ -222,11 +222,15 @@ def test_a_subscriber_in_another_language_prints_decoded_events(pipeline):
 
 
 def test_services_answer_health_ready_and_metrics(pipeline):
+    pipeline.status(pipeline.send(), wait="sent")
     for service in pipeline.services.values():
         assert service.get("/healthz")[0] == 200
         assert service.get("/readyz")[0] == 200
         status, text = service.get("/metrics")
         assert status == 200 and "# TYPE process_cpu_seconds_total counter" in text
+    renderer = pipeline.services["renderer"]
+    assert renderer.metric("stentor_bus_deliveries_total") >= renderer.metric("stentor_bus_published_total") / 2 > 0
+    assert renderer.metric("stentor_bus_deliveries_per_event") >= 1
 
 
 def test_every_service_prints_its_options():

@@ -36,6 +36,7 @@ static void the_same_id_is_stored_once(void **state)
     publish_id(&rig, "ntf.request.normal.acme", "same", "one", &acks);
     WAIT(&rig, acks.stored == 2);
     assert_int_equal(acks.duplicates, 1);
+    assert_int_equal(bus_stats(rig.bus).duplicates, 1);
     assert_int_equal(acks.last_sequence, 1);
     assert_int_equal(rig_count(&rig, "REQUEST_NORMAL"), 1);
 }

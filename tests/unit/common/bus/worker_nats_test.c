@@ -232,6 +232,12 @@ static void an_output_that_failed_brings_the_input_again(void **state)
     assert_int_equal(worker_stats(worker)->again, 1);
     assert_int_equal(hand.delivered_max, 2);
     assert_int_equal(rig_count(&rig, "RENDERED_NORMAL"), 1);
+    BusStats stats = bus_stats(hasty.bus);
+    assert_int_equal(stats.delivered, 2);
+    assert_int_equal(stats.redelivered, 1);
+    assert_int_equal(stats.acked, 1);
+    assert_int_equal(stats.again, 1);
+    assert_int_equal(stats.published, 1); // the one that failed is not counted
     end(&hasty, worker);
     rig_close(&hasty);
 }
