@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from tests.harness.pipeline import TENANT
-from tests.harness.processes import BIN, HOME, wait_until
+from tests.harness.processes import BIN, HOME, free_port, wait_until
 
 
 def test_one_http_request_becomes_one_mail_and_its_timeline(pipeline):
@@ -231,6 +231,20 @@ def test_services_answer_health_ready_and_metrics(pipeline):
     renderer = pipeline.services["renderer"]
     assert renderer.metric("stentor_bus_deliveries_total") >= renderer.metric("stentor_bus_published_total") / 2 > 0
     assert renderer.metric("stentor_bus_deliveries_per_event") >= 1
+
+
+def test_a_change_of_configuration_reaches_every_replica_within_a_second(pipeline):
+    port = free_port()
+    second = pipeline.service("ingest", instance="-2", STENTOR_INGEST_PORT=port).start()
+    try:
+        made = json.loads(pipeline.cli("apikey", "create", "--name", "second", "--json"))["key"]
+        start = time.monotonic()
+        headers = {"Authorization": f"Bearer {made}"}
+        for ingest in (pipeline.api_port, port):
+            wait_until(lambda: pipeline.post({}, headers=headers, port=ingest)[0] == 422, 10, f"the key reaching {ingest}")
+        assert time.monotonic() - start < 1
+    finally:
+        assert second.stop() == 0
 
 
 def test_every_service_prints_its_options():
