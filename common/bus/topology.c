@@ -8,9 +8,9 @@ enum { DAY_S = 86400 };
 #define MIB ((int64_t)1024 * 1024)
 #define GIB ((int64_t)1024 * MIB)
 
-// Retention by age is the rule; max_bytes is the disk's protection and never smaller than a day at
-// the planned size. A full working stream refuses, so that its publisher holds back; STATUS, the
-// public log, drops its oldest instead.
+// Retention by age is the rule; max_bytes is the disk's protection. A working stream that is nearly
+// full loses what everybody has read (trim.h); one that is full of what waits refuses, so that its
+// publisher holds back. STATUS, the public log, drops its oldest instead.
 // clang-format off
 static const StreamSpec streams[] = {
     {"REQUEST_CRITICAL",  "ntf.request.critical.*",  30 * DAY_S, 2 * GIB, 0, true,  NULL},
@@ -57,7 +57,16 @@ static const AccessSpec access_table[] = {
      RENDEREDS " SETTLE", "CONFIG"},
     {"stentor-webhook-receiver", "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.>",
      "INBOUND", "CONFIG"},
-    {"stentor-digest-flusher",   "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.>",
+    // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
+    {"stentor-digest-flusher",
+     "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> $JS.API.STREAM.INFO.* "
+     "$JS.API.CONSUMER.INFO.*.* "
+     "$JS.API.STREAM.PURGE.REQUEST_CRITICAL $JS.API.STREAM.PURGE.REQUEST_HIGH "
+     "$JS.API.STREAM.PURGE.REQUEST_NORMAL $JS.API.STREAM.PURGE.REQUEST_LOW "
+     "$JS.API.STREAM.PURGE.RENDERED_CRITICAL $JS.API.STREAM.PURGE.RENDERED_HIGH "
+     "$JS.API.STREAM.PURGE.RENDERED_NORMAL $JS.API.STREAM.PURGE.RENDERED_LOW "
+     "$JS.API.STREAM.PURGE.DEFERRED $JS.API.STREAM.PURGE.INBOUND $JS.API.STREAM.PURGE.SETTLE "
+     "$JS.API.STREAM.PURGE.EVENTS",
      "DEFERRED", "CONFIG"},
     {"stentor-archiver",         "ntf.dead.>",
      "", "CONFIG STATUS " REQUESTS},

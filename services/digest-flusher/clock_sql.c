@@ -19,6 +19,7 @@ static const DbStatement claim_due = {
 static const DbStatement next_due = {.name = "clock_next", .sql = "SELECT clock.next_due()"};
 static const DbStatement delete_done = {.name = "clock_done", .sql = "SELECT clock.done($1::text[])"};
 static const DbStatement backlog = {.name = "clock_backlog", .sql = "SELECT waiting, next_due_at FROM clock.backlog()"};
+static const DbStatement projected = {.name = "clock_projected", .sql = "SELECT stream, sequence FROM clock.projected()"};
 // clang-format on
 
 void clock_insert(DbTxn *txn, const DueWork *const *work, size_t count)
@@ -64,4 +65,9 @@ void clock_delete(DbTxn *txn, const Str *work_ids, size_t count)
 void clock_backlog(DbTxn *txn)
 {
     db_txn_add(txn, &backlog, NULL);
+}
+
+void clock_projected(DbTxn *txn)
+{
+    db_txn_add(txn, &projected, NULL);
 }

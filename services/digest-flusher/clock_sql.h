@@ -24,3 +24,6 @@ void clock_delete(DbTxn *txn, const Str *work_ids, size_t count);
 // Result 0: one row, how many wait, and when the first of them is due (NULL: none). Counts every
 // row.
 void clock_backlog(DbTxn *txn);
+
+// Result 0: stream, and the sequence up to which every projection has read it.
+void clock_projected(DbTxn *txn);

@@ -7,20 +7,23 @@
 #include "services/digest-flusher/clock_sql.h"
 #include "services/digest-flusher/emit.h"
 #include "services/digest-flusher/intake.h"
+#include "services/digest-flusher/trimmer.h"
 
 enum { BACKLOG_PERIOD_MS = 15 * 1000 };
 
 typedef struct FlusherOptions {
     int64_t lease_ms;
+    int64_t trim_ms;
 } FlusherOptions;
 
 typedef struct Flusher {
     Service *service;
     Intake *intake;
     Emit *emit;
+    Trimmer *trimmer;
     uv_timer_t backlog_timer;
     bool counting;
-    bool emit_stopped;
+    bool passes_stopped;
     int64_t waiting;
     int64_t oldest_due_us; // 0: nothing waits
     Metric *taken;
@@ -55,7 +58,7 @@ static void on_backlog_done(void *ctx, DbTxn *txn, const Error *err)
         flusher->waiting = db_get_int(res, 0, 0);
         flusher->oldest_due_us = db_get_time(res, 0, 1);
     }
-    if (flusher->emit_stopped) {
+    if (flusher->passes_stopped) {
         finish_stop(flusher);
     }
 }
@@ -127,6 +130,8 @@ static bool start_flusher(Service *service, const void *options, void **ret_stat
     register_metrics(flusher, service_metrics(service));
     flusher->emit = emit_new(
         service_bus(service), service_pool(service), own->lease_ms, &emit_handlers, flusher);
+    flusher->trimmer = trimmer_new(
+        service_bus(service), service_pool(service), service_metrics(service), own->trim_ms);
     uv_timer_init(service_loop(service), &flusher->backlog_timer);
     flusher->backlog_timer.data = flusher;
     uv_timer_start(&flusher->backlog_timer, on_backlog_timer, 1000, BACKLOG_PERIOD_MS);
@@ -134,7 +139,7 @@ static bool start_flusher(Service *service, const void *options, void **ret_stat
     return true;
 }
 
-// ---- stop: the intake, then the pass under way, then the timer, in this order ----
+// ---- stop: the intake, then the passes under way, then the timer, in this order ----
 
 static void on_timer_closed(uv_handle_t *handle)
 {
@@ -149,12 +154,18 @@ static void finish_stop(Flusher *flusher)
     }
 }
 
+static void on_trimmer_stopped(void *ctx)
+{
+    Flusher *flusher = ctx;
+    flusher->passes_stopped = true;
+    uv_timer_stop(&flusher->backlog_timer);
+    finish_stop(flusher);
+}
+
 static void on_emit_stopped(void *ctx)
 {
     Flusher *flusher = ctx;
-    flusher->emit_stopped = true;
-    uv_timer_stop(&flusher->backlog_timer);
-    finish_stop(flusher);
+    trimmer_stop(flusher->trimmer, on_trimmer_stopped, flusher);
 }
 
 static void on_intake_stopped(void *ctx)
@@ -172,6 +183,7 @@ static void stop_flusher(void *state)
 static void free_flusher(void *state)
 {
     Flusher *flusher = state;
+    trimmer_free(flusher->trimmer);
     emit_free(flusher->emit);
     intake_free(flusher->intake);
     free(flusher);
@@ -181,6 +193,8 @@ static void free_flusher(void *state)
 static const Option options_table[] = {
     {"STENTOR_CLOCK_LEASE_MS", OPTION_INT, offsetof(FlusherOptions, lease_ms), "30000", 15000, 600000, false,
      "how long claimed work is held before another replica may emit it, in ms"},
+    {"STENTOR_TRIM_MS", OPTION_INT, offsetof(FlusherOptions, trim_ms), "15000", 100, 3600000, false,
+     "how often streams are looked at that may have to be trimmed, in ms"},
 };
 // clang-format on
 

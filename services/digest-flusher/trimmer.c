@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/digest-flusher/trimmer.h"
+
+#include <stdlib.h>
+
+#include "common/base/log.h"
+#include "common/bus/topology.h"
+#include "common/bus/trim.h"
+#include "services/digest-flusher/clock_sql.h"
+
+typedef struct Gauge {
+    const char *stream; // static
+    Metric *fill;
+    Metric *trimmed;
+} Gauge;
+
+struct Trimmer {
+    Bus *bus;
+    DbPool *pool;
+    Gauge gauges[TRIM_STREAMS_MAX];
+    size_t gauge_count;
+    uv_timer_t timer;
+    bool busy;
+    bool stopping;
+    void (*on_stopped)(void *ctx);
+    void *stopped_ctx;
+};
+
+// ---- a pass ----
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    Trimmer *trimmer = handle->data;
+    trimmer->on_stopped(trimmer->stopped_ctx);
+}
+
+static void end_pass(Trimmer *trimmer)
+{
+    trimmer->busy = false;
+    if (trimmer->stopping) {
+        uv_close((uv_handle_t *)&trimmer->timer, on_timer_closed);
+    }
+}
+
+static void note(Trimmer *trimmer, const TrimStream *seen)
+{
+    for (size_t i = 0; i < trimmer->gauge_count; i++) {
+        if (str_eq(str_from(trimmer->gauges[i].stream), str_from(seen->stream))) {
+            metric_set(trimmer->gauges[i].fill, seen->fill);
+            metric_add(trimmer->gauges[i].trimmed, (double)seen->removed);
+        }
+    }
+}
+
+static void on_trimmed(void *ctx, const TrimStream *streams, size_t count, const Error *err)
+{
+    Trimmer *trimmer = ctx;
+    for (size_t i = 0; i < count; i++) {
+        note(trimmer, &streams[i]);
+    }
+    if (err != NULL) {
+        LOG(LOG_WARN, "streams could not be looked at, trying again later", log_error(err));
+    }
+    end_pass(trimmer);
+}
+
+static void on_floors(void *ctx, DbTxn *txn, const Error *err)
+{
+    Trimmer *trimmer = ctx;
+    if (err != NULL || trimmer->stopping) {
+        end_pass(trimmer); // without the floors nothing may go; the pool tells of its troubles
+        return;
+    }
+    TrimFloor floors[TRIM_STREAMS_MAX];
+    size_t count = 0;
+    const PGresult *res = db_txn_result(txn, 0);
+    for (int row = 0; row < db_rows(res) && count < TRIM_STREAMS_MAX; row++) {
+        floors[count++] = (TrimFloor){db_get_text(res, row, 0), (uint64_t)db_get_int(res, row, 1)};
+    }
+    trim_pass(trimmer->bus, floors, count, on_trimmed, trimmer);
+}
+
+static void start_pass(Trimmer *trimmer)
+{
+    if (trimmer->busy || !bus_connected(trimmer->bus) || !db_pool_ready(trimmer->pool)) {
+        return;
+    }
+    trimmer->busy = true;
+    DbTxn *txn = db_txn_new(trimmer->pool);
+    clock_projected(txn);
+    db_txn_submit(txn, on_floors, trimmer);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    start_pass(timer->data);
+}
+
+// ---- life ----
+
+static void add_gauges(Trimmer *trimmer, Metrics *metrics)
+{
+    size_t count;
+    const ConsumerSpec *consumers = topology_consumers(&count);
+    for (size_t i = 0; i < count && trimmer->gauge_count < TRIM_STREAMS_MAX; i++) {
+        Buf labels;
+        buf_init(&labels, 128);
+        metrics_label(&labels, "stream", str_from(consumers[i].stream));
+        trimmer->gauges[trimmer->gauge_count++] = (Gauge){
+            .stream = consumers[i].stream,
+            .fill = metrics_gauge(
+                metrics, "stentor_stream_fill", buf_c(&labels),
+                "Bytes of a working stream by its limit; at 1 it refuses"),
+            .trimmed = metrics_counter(
+                metrics, "stentor_stream_trimmed_total", buf_c(&labels),
+                "Messages removed because everybody had read them and room was short"),
+        };
+        buf_done(&labels);
+    }
+}
+
+Trimmer *trimmer_new(Bus *bus, DbPool *pool, Metrics *metrics, int64_t period_ms)
+{
+    Trimmer *trimmer = xcalloc(1, sizeof *trimmer);
+    trimmer->bus = bus;
+    trimmer->pool = pool;
+    add_gauges(trimmer, metrics);
+    uv_timer_init(bus_loop(bus), &trimmer->timer);
+    trimmer->timer.data = trimmer;
+    uv_timer_start(&trimmer->timer, on_timer, (uint64_t)period_ms, (uint64_t)period_ms);
+    return trimmer;
+}
+
+void trimmer_stop(Trimmer *trimmer, void (*on_stopped)(void *ctx), void *ctx)
+{
+    trimmer->stopping = true;
+    trimmer->on_stopped = on_stopped;
+    trimmer->stopped_ctx = ctx;
+    uv_timer_stop(&trimmer->timer);
+    if (!trimmer->busy) {
+        end_pass(trimmer);
+    }
+}
+
+void trimmer_free(Trimmer *trimmer)
+{
+    free(trimmer);
+}

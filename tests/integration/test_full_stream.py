@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams keep messages by age, and the disk is finite: what everybody has read makes room for what comes; what waits for
+somebody is never removed, however full the stream."""
+import random
+import string
+import time
+
+from tests.harness.nats_client import NatsClient
+from tests.harness.pipeline import Pipeline
+from tests.harness.processes import free_port, wait_until
+from tests.harness.sink import SmtpSink
+
+TOTAL = 1800  # of 50 KB, 38 KB when rendered: 90 and 68 MB, where REQUEST_NORMAL holds 82 MB and RENDERED_NORMAL 41 MB
+PER_REQUEST = 50
+
+
+def noise(chance):
+    return "".join(chance.choices(string.ascii_letters + string.digits, k=50_000))
+
+
+def test_more_than_the_streams_hold_goes_through_and_what_waits_is_kept():
+    pipeline = Pipeline({"STENTOR_TRIM_MS": "300", "STENTOR_INGEST_SWEEP_AGE_MS": "1000"}, ack_wait_ms=5000)
+    pipeline.mailbox = SmtpSink(pipeline.folder / "sink", free_port())
+    pipeline.start()
+    try:
+        html = pipeline.folder / "big.html"
+        html.write_text("<p>{{noise}}</p>")
+        pipeline.cli("template", "put", "big", "--subject", "Big", "--html", html)
+        wait_until(lambda: pipeline.post({"to": "a@example.com", "template": "big"})[0] == 202, 20, "the template")
+        chance = random.Random(1)
+        pipeline.services["dispatcher"].stop()
+        for first in range(0, TOTAL, PER_REQUEST):
+            bodies = [{"to": f"u{first + i}@example.com", "template": "big", "variables": {"noise": noise(chance)}}
+                      for i in range(PER_REQUEST)]
+            while pipeline.post(bodies)[0] != 202:
+                time.sleep(0.1)
+        client = NatsClient(pipeline.nats.port)
+
+        def info():
+            return client.stream_info("RENDERED_NORMAL")
+        wait_until(lambda: info()["state"]["bytes"] > 0.9 * info()["config"]["max_bytes"], 60, "the stream being full")
+        time.sleep(1)  # several passes of the trimmer
+        assert info()["state"]["first_seq"] == 1, "what the dispatcher had not read was removed"
+        pipeline.services["dispatcher"].start()
+        wait_until(lambda: pipeline.history_count("status = 'sent'") >= TOTAL + 1, 120, "every mail being sent")
+        assert info()["state"]["first_seq"] > 1
+        flusher = pipeline.services["digest-flusher"]
+        assert flusher.metric("stentor_stream_trimmed_total") >= info()["state"]["first_seq"] - 1
+        assert pipeline.postgres.query("SELECT count(*) FROM dispatch.ledger WHERE unknown_count > 0 OR attempt > 1")[0][0] == 0
+    finally:
+        pipeline.stop()
