@@ -11,15 +11,13 @@
 #include "common/db/migrate.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
-static const char *const SCHEMAS[] = {"stentor", "keys",  "ingest", "dispatch",
-                                      "history", "clock", NULL};
-
 static int migrate_once(void **state)
 {
     MigrateReport report;
     Error err;
     if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", SCHEMAS, &report, NULL, NULL, &err)) {
+            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
+            &err)) {
         fail_msg("%s", err.text);
     }
     *state = admin_connect();
