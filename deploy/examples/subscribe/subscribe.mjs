@@ -30,9 +30,21 @@ const subscription = nats.subscribe(`live.status.${tenant}.>`);
 await nats.flush();
 console.error(`listening on live.status.${tenant}.>`);
 
+// An event may come twice: after a crash a stage publishes again what it may have published before, with the same id.
+// Here the last ids are remembered; a consumer with a database makes the id a unique key beside what it writes.
+const KNOWN_MAX = 100_000;
+const known = new Set();
+function isRepeat(id) {
+  if (known.has(id)) return true;
+  known.add(id);
+  if (known.size > KNOWN_MAX) known.delete(known.values().next().value); // the oldest: a Set keeps its order
+  return false;
+}
+
 let seen = 0;
 for await (const message of subscription) {
   const event = NotificationStatus.decode(message.data);
+  if (isRepeat(event.meta.eventId)) continue;
   console.log(JSON.stringify(NotificationStatus.toObject(event, { enums: String, longs: Number, bytes: String })));
   if (++seen >= count) break;
 }
