@@ -3,6 +3,7 @@
 
 #include "common/base/id.h"
 #include "common/codec/event.h"
+#include "common/model/status.h"
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
 
@@ -123,6 +124,7 @@ static bool read_request(
     const Request *event, int64_t stored_at_us, HistoryRow *row, Arena *arena, Error *err)
 {
     row->status = STATUS_QUEUED;
+    row->rank = status_rank(STATUS_QUEUED);
     return read_meta(event->meta, stored_at_us, row, err) &&
            read_kind(
                row, (unsigned)event->channel, (unsigned)event->category, (unsigned)event->priority,
@@ -169,6 +171,44 @@ static FoldTime time_of_status(Status status)
     return FOLD_TIME_COUNT;
 }
 
+// A callback does not know which life of the mail it speaks of; `failed` is ours unless it came
+// with an attempt of number 0.
+static bool is_callback(const StatusEvent *event, Status status)
+{
+    switch (status) {
+    case STATUS_DELIVERED:
+    case STATUS_OPENED:
+    case STATUS_CLICKED:
+    case STATUS_BOUNCED:
+    case STATUS_COMPLAINED:
+        return true;
+    case STATUS_FAILED:
+        return event->attempt != NULL && event->attempt->number == 0;
+    case STATUS_NONE:
+    case STATUS_QUEUED:
+    case STATUS_SCHEDULED:
+    case STATUS_RENDERING:
+    case STATUS_SENDING:
+    case STATUS_SENT:
+    case STATUS_SUPPRESSED:
+    case STATUS_SUPERSEDED:
+    case STATUS_COUNT:
+        break;
+    }
+    return false;
+}
+
+static bool read_rank(const StatusEvent *event, HistoryRow *row, Error *err)
+{
+    if (event->resends > FOLD_RESENDS_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "resends %u is above %d", event->resends, FOLD_RESENDS_MAX);
+    }
+    int32_t life = is_callback(event, row->status) ? FOLD_CALLBACK_LIFE : (int32_t)event->resends;
+    row->rank = status_rank(row->status) + FOLD_LIFE_RANKS * life;
+    return true;
+}
+
 static bool read_verdict(const StatusEvent *event, HistoryRow *row, Error *err)
 {
     unsigned status = (unsigned)event->status;
@@ -180,7 +220,8 @@ static bool read_verdict(const StatusEvent *event, HistoryRow *row, Error *err)
     if (reached != FOLD_TIME_COUNT && !set_time(row, reached, event->meta->occurred_at_us, err)) {
         return false;
     }
-    return check_text(&row->reason_code, "reason_code", str_from(event->reason_code), err) &&
+    return read_rank(event, row, err) &&
+           check_text(&row->reason_code, "reason_code", str_from(event->reason_code), err) &&
            check_text(&row->reason, "reason", str_from(event->reason), err);
 }
 

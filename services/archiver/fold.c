@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/model/status.h"
 #include "services/archiver/event_row.h"
 
 enum { CAPACITY_FIRST = 1024 }; // a power of two
@@ -61,7 +60,7 @@ static int compare_i64(int64_t a, int64_t b)
 
 static int compare_status(const HistoryRow *a, const HistoryRow *b)
 {
-    int order = compare_i64(status_rank(a->status), status_rank(b->status));
+    int order = compare_i64(a->rank, b->rank);
     if (order == 0) {
         order = str_cmp(a->reason_code, b->reason_code);
     }
@@ -72,6 +71,7 @@ static void merge_row(HistoryRow *row, const HistoryRow *other)
 {
     if (compare_status(other, row) > 0) {
         row->status = other->status;
+        row->rank = other->rank;
         row->reason_code = other->reason_code;
         row->reason = other->reason;
     }

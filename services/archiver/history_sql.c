@@ -2,7 +2,6 @@
 #include "services/archiver/history_sql.h"
 
 #include "common/base/clock.h"
-#include "common/model/status.h"
 
 // clang-format off
 // Columns in the order of write_head(), FoldText and FoldTime. Each merges by a maximum or a minimum; NULL loses.
@@ -119,7 +118,7 @@ static void write_head(DbParams *params, HistoryRow *const *rows, size_t count)
         db_push_text(id, rows[i]->id);
         db_push_text(tenant, rows[i]->tenant);
         db_push_text(status, str_from(status_name(rows[i]->status)));
-        db_push_int(rank, status_rank(rows[i]->status));
+        db_push_int(rank, rows[i]->rank);
         push_optional(reason_code, rows[i]->reason_code);
         push_optional(reason, rows[i]->reason);
     }

@@ -25,7 +25,8 @@ static const char find_sql[] =
     "    FROM (VALUES (1, 'queued', queued_at), (2, 'scheduled', scheduled_at), (3, 'rendered', "
     "rendered_at), (4, 'sent', sent_at),"
     "      (5, 'delivered', delivered_at), (6, 'opened', opened_at), (7, 'clicked', clicked_at), "
-    "(8, status, ended_at))"
+    "      (CASE WHEN e.last THEN 8 ELSE 3.5 END, CASE WHEN e.last THEN status ELSE 'failed' END, "
+    "ended_at))"
     "      AS t (n, s, at) WHERE at IS NOT NULL),"
     "  'attempts', coalesce((SELECT json_agg(json_build_object('number', attempt_number, 'vendor', "
     "vendor, 'outcome', outcome,"
@@ -35,7 +36,11 @@ static const char find_sql[] =
     "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'))"
     "      ORDER BY attempt_number) FROM history.delivery_attempts a"
     "    WHERE a.created_at = n.created_at AND a.notification_id = n.id), '[]'))::text, status"
-    " FROM history.notifications n WHERE created_at = $1::timestamptz AND id = $2";
+    // After a resend ended_at is the end of an earlier life; only a failed mail can be sent again.
+    " FROM history.notifications n, LATERAL (SELECT n.status IN "
+    "('suppressed', 'superseded', 'failed', 'bounced', 'complained') AND "
+    "(n.sent_at IS NULL OR n.ended_at >= n.sent_at) AS last) e"
+    " WHERE created_at = $1::timestamptz AND id = $2";
 
 static bool set_tenant(PGconn *conn, const char *tenant, Error *err)
 {

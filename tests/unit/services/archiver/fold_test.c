@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "common/model/status.h"
 #include "services/archiver/fold.h"
 #include "tests/unit/services/archiver/history_events.h"
 
@@ -291,33 +292,93 @@ static void assert_attempts_equal(const AttemptRow *a, const AttemptRow *b)
     assert_int_equal(a->finished_at_us, b->finished_at_us);
 }
 
-static const HistoryRow *fold_story(Fixture *f, int n)
+static const HistoryRow *fold_story(Fixture *f, Story story, int n)
 {
     int order[STORY_EVENTS];
     story_order(n, order);
     fold_clear(f->fold);
     for (int i = 0; i < STORY_EVENTS; i++) {
-        fold_ok(f, story_event(f->arena, NTF_ID, order[i]));
+        fold_ok(f, story(f->arena, NTF_ID, order[i]));
         fold_ok(
-            f,
-            story_event(f->arena, NTF_ID, order[n % (i + 1)])); // and one of the earlier ones again
+            f, story(f->arena, NTF_ID, order[n % (i + 1)])); // and one of the earlier ones again
     }
     return only_row(f);
+}
+
+static void assert_any_order(Fixture *f, Story story, const HistoryRow *first)
+{
+    for (int n = 1; n < STORY_ORDERS; n++) {
+        const HistoryRow *row = fold_story(f, story, n);
+        assert_rows_equal(row, first);
+        for (int number = 1; number <= 2; number++) {
+            assert_attempts_equal(attempt_number(row, number), attempt_number(first, number));
+        }
+    }
 }
 
 static void every_order_with_repeats_gives_the_same_rows(void **state)
 {
     Fixture *f = *state;
-    const HistoryRow *first = fold_story(f, 0);
+    const HistoryRow *first = fold_story(f, story_event, 0);
     assert_int_equal(first->status, STATUS_BOUNCED);
     assert_str(first->reason, "the mailbox is full");
     assert_str(first->text[FOLD_TEMPLATE_VERSION], "2.0.0");
-    for (int n = 1; n < STORY_ORDERS; n++) {
-        const HistoryRow *row = fold_story(f, n);
-        assert_rows_equal(row, first);
-        for (int number = 1; number <= 2; number++) {
-            assert_attempts_equal(attempt_number(row, number), attempt_number(first, number));
-        }
+    assert_any_order(f, story_event, first);
+}
+
+static void a_later_life_wins_in_every_order(void **state)
+{
+    Fixture *f = *state;
+    const HistoryRow *first = fold_story(f, resend_event, 0);
+    assert_int_equal(first->status, STATUS_SENT);
+    assert_int_equal(first->rank, 2 * FOLD_LIFE_RANKS + status_rank(STATUS_SENT));
+    assert_str(first->reason_code, "");
+    assert_str(first->reason, "");
+    assert_int_equal(first->at_us[FOLD_ENDED], AT(10));
+    assert_int_equal(first->at_us[FOLD_SENT], AT(40));
+    assert_int_equal(attempt_number(first, 3)->outcome, OUTCOME_REJECTED_RETRYABLE);
+    assert_any_order(f, resend_event, first);
+}
+
+// A callback does not know the life it belongs to, and must not lose to it.
+static void a_vendors_callback_wins_over_every_life(void **state)
+{
+    static const Status heard[] = {STATUS_DELIVERED, STATUS_OPENED,  STATUS_CLICKED,
+                                   STATUS_FAILED,    STATUS_BOUNCED, STATUS_COMPLAINED};
+    Fixture *f = *state;
+    for (size_t i = 0; i < 2 * sizeof heard / sizeof *heard; i++) {
+        fold_clear(f->fold);
+        StatusEvent *callback =
+            status_new(f->arena, NTF_ID, (Stentor__V1__Status)heard[i / 2], AT(5));
+        attempt_new(f->arena, callback, 0, STENTOR__V1__OUTCOME__OUTCOME_FAILED);
+        StatusEvent *sent = status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_SENT, AT(7));
+        sent->resends = FOLD_RESENDS_MAX;
+        const BusMessage first = status_message(f->arena, i % 2 == 0 ? callback : sent);
+        const BusMessage second = status_message(f->arena, i % 2 == 0 ? sent : callback);
+        fold_ok(f, first);
+        fold_ok(f, second);
+        assert_int_equal(only_row(f)->status, heard[i / 2]);
+        assert_int_equal(only_row(f)->at_us[FOLD_SENT], AT(7));
+    }
+}
+
+// Our own `failed` of an earlier life loses.
+static void a_status_of_an_earlier_life_loses_whatever_it_is(void **state)
+{
+    static const Status own[] = {STATUS_QUEUED,     STATUS_SCHEDULED, STATUS_RENDERING,
+                                 STATUS_SENDING,    STATUS_SENT,      STATUS_SUPPRESSED,
+                                 STATUS_SUPERSEDED, STATUS_FAILED};
+    Fixture *f = *state;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        fold_clear(f->fold);
+        StatusEvent *later =
+            status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_SENDING, AT(9));
+        later->resends = 1;
+        fold_ok(f, status_message(f->arena, later));
+        fold_ok(
+            f, status_message(
+                   f->arena, status_new(f->arena, NTF_ID, (Stentor__V1__Status)own[i], AT(3))));
+        assert_int_equal(only_row(f)->status, STATUS_SENDING);
     }
 }
 
@@ -408,6 +469,11 @@ static void a_status_or_outcome_that_we_do_not_know_is_refused(void **state)
     event->attempt->outcome = STENTOR__V1__OUTCOME__OUTCOME_ACCEPTED;
     event->attempt->number = 40000;
     fold_refuses(f, status_message(f->arena, event), "attempt.number 40000");
+    event = status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_SENT, AT(3));
+    event->resends = FOLD_RESENDS_MAX + 1;
+    fold_refuses(f, status_message(f->arena, event), "resends 300 is above 299");
+    event->resends = UINT32_MAX;
+    fold_refuses(f, status_message(f->arena, event), "resends 4294967295");
 }
 
 int main(void)
@@ -424,6 +490,9 @@ int main(void)
         TEST(the_greater_outcome_of_an_attempt_stays_whole),
         TEST(another_tenant_with_the_same_id_has_a_row_of_its_own),
         TEST(every_order_with_repeats_gives_the_same_rows),
+        TEST(a_later_life_wins_in_every_order),
+        TEST(a_vendors_callback_wins_over_every_life),
+        TEST(a_status_of_an_earlier_life_loses_whatever_it_is),
         TEST(many_notifications_keep_apart),
         TEST(bytes_that_are_no_event_are_refused),
         TEST(a_request_with_a_wrong_head_is_refused),

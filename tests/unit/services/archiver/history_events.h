@@ -151,6 +151,33 @@ static inline BusMessage story_event(Arena *arena, const char *id, int number)
     return status_message(arena, event);
 }
 
+// A mail that failed, was sent again, failed again, was sent again and taken.
+static inline BusMessage resend_event(Arena *arena, const char *id, int number)
+{
+    if (number == 0) {
+        return request_message(arena, request_new(arena, id));
+    }
+    static const Stentor__V1__Status statuses[STORY_EVENTS] = {
+        0, STENTOR__V1__STATUS__STATUS_FAILED, STENTOR__V1__STATUS__STATUS_FAILED,
+        STENTOR__V1__STATUS__STATUS_SENDING, STENTOR__V1__STATUS__STATUS_SENT};
+    static const uint32_t lives[STORY_EVENTS] = {0, 0, 1, 2, 2};
+    StatusEvent *event = status_new(arena, id, statuses[number], AT(10 * number));
+    event->resends = lives[number];
+    bool sent = number == 4;
+    disagree(
+        event, "1.0.0", sent ? "" : "retries_exhausted",
+        sent          ? ""
+        : number == 1 ? "zzz"
+                      : "aaa");
+    attempt_new(
+        arena, event, (uint32_t)(number < 3 ? number : 3),
+        sent ? STENTOR__V1__OUTCOME__OUTCOME_ACCEPTED
+             : STENTOR__V1__OUTCOME__OUTCOME_REJECTED_RETRYABLE);
+    return status_message(arena, event);
+}
+
+typedef BusMessage (*Story)(Arena *arena, const char *id, int number);
+
 // The n-th of the 120 orders of five events.
 static inline void story_order(int n, int order[STORY_EVENTS])
 {

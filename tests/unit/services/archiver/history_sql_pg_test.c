@@ -216,20 +216,19 @@ static void updated_at_is_when_the_row_was_written(void **state)
 
 // Notification n of 120 gets the five events of the story in the n-th order, one event a flush;
 // number 120 gets them all in one flush. The columns have to be the same for all.
-static void every_order_of_flushes_gives_the_same_rows(void **state)
+static void flush_in_every_order(Fixture *f, Story story)
 {
-    Fixture *f = *state;
     for (int step = 0; step < STORY_EVENTS; step++) {
         for (int n = 0; n < STORY_ORDERS; n++) {
             int order[STORY_EVENTS];
             story_order(n, order);
             const char *id = arena_printf(f->arena, "ntf_01KAGTQ5M00000000000000%03d", n);
-            fold_ok(f, story_event(f->arena, id, order[step]));
+            fold_ok(f, story(f->arena, id, order[step]));
         }
         flush(f);
     }
     for (int number = 0; number < STORY_EVENTS; number++) {
-        fold_ok(f, story_event(f->arena, "ntf_01KAGTQ5M00000000000000120", number));
+        fold_ok(f, story(f->arena, "ntf_01KAGTQ5M00000000000000120", number));
     }
     flush(f);
     assert_string_equal(
@@ -237,6 +236,12 @@ static void every_order_of_flushes_gives_the_same_rows(void **state)
             f, "SELECT count(*) || '|' || count(DISTINCT to_jsonb(n) - 'id' - 'updated_at')"
                " FROM history.notifications n"),
         "121|1");
+}
+
+static void every_order_of_flushes_gives_the_same_rows(void **state)
+{
+    Fixture *f = *state;
+    flush_in_every_order(f, story_event);
     assert_string_equal(
         value(
             f, "SELECT count(*) || '|' || count(DISTINCT to_jsonb(a) - 'notification_id')"
@@ -247,6 +252,33 @@ static void every_order_of_flushes_gives_the_same_rows(void **state)
             f, "SELECT DISTINCT concat_ws('|', status, reason_code, reason, template_version) FROM "
                "history.notifications"),
         "bounced|mailbox_full|the mailbox is full|2.0.0");
+}
+
+static void a_later_life_wins_in_every_order_of_flushes(void **state)
+{
+    Fixture *f = *state;
+    flush_in_every_order(f, resend_event);
+    assert_string_equal(
+        value(
+            f, "SELECT DISTINCT concat_ws('|', status, status_rank, num_nulls(reason_code, reason),"
+               " extract(epoch FROM sent_at - ended_at)) FROM history.notifications"),
+        "sent|205|2|30.000000");
+}
+
+static void a_callback_is_stored_above_every_life(void **state)
+{
+    Fixture *f = *state;
+    StatusEvent *sent = status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_SENT, AT(3));
+    sent->resends = FOLD_RESENDS_MAX;
+    StatusEvent *delivered =
+        status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_DELIVERED, AT(4));
+    for (int i = 0; i < 3; i++) {
+        fold_ok(f, status_message(f->arena, i == 1 ? delivered : sent));
+        flush(f);
+    }
+    assert_string_equal(
+        value(f, "SELECT status || '|' || status_rank FROM history.notifications"),
+        "delivered|30006");
 }
 
 static void the_order_of_outcomes_in_sql_is_that_of_the_enumeration(void **state)
@@ -365,6 +397,8 @@ int main(void)
         TEST(a_row_holds_what_the_events_said),
         TEST(updated_at_is_when_the_row_was_written),
         TEST(every_order_of_flushes_gives_the_same_rows),
+        TEST(a_later_life_wins_in_every_order_of_flushes),
+        TEST(a_callback_is_stored_above_every_life),
         TEST(the_order_of_outcomes_in_sql_is_that_of_the_enumeration),
         TEST(a_repeated_attempt_writes_nothing),
         TEST(an_id_of_another_tenant_cannot_touch_its_row_or_stop_the_flush),
