@@ -84,4 +84,8 @@ int cmd_template_render(Cli *cli);
 int cmd_send(Cli *cli);
 int cmd_status(Cli *cli);
 int cmd_tail(Cli *cli);
+int cmd_dlq_list(Cli *cli);
+int cmd_dlq_show(Cli *cli);
+int cmd_dlq_resend(Cli *cli);
+int cmd_dlq_drop(Cli *cli);
 int cmd_doctor(Cli *cli);

@@ -56,6 +56,27 @@ static const Command commands[] = {
     {"apikey create", "", 0, 0, "name= json", "a new API key for the tenant; shown once, stored hashed", cmd_apikey_create},
     {"inbound put", "VENDOR", 1, 1, "public-key= revoke json",
      "the key that a vendor signs its callbacks with (vendor: sendgrid)\n  --public-key BASE64   as the vendor's console shows it", cmd_inbound_put},
+    {"dlq list", "", 0, 0, "stage= since= limit= all-tenants json",
+     "dead letters: what a stage gave up, and why\n"
+     "  --stage NAME    of one stage: ingest, render, dispatcher, digest-flusher, webhook-receiver, history\n"
+     "  --since WHEN    30m, 2h, 7d, or a time in RFC 3339\n"
+     "  --limit N       the newest N only\n"
+     "  --all-tenants   not only the configured one", cmd_dlq_list},
+    {"dlq show", "SEQUENCE|EVENT-ID", 1, 1, "all-tenants json",
+     "a dead letter with its reason, attempts and event; sealed fields stay sealed\n"
+     "  --all-tenants   not only the configured one", cmd_dlq_show},
+    {"dlq resend", "SEQUENCE... | --all", 0, ARGS_MAX, "all stage= since= all-tenants dry-run ignore-expiry may-double json",
+     "have dead letters handled again, past the retry limits, and delete them\n"
+     "  --all                  every letter; --stage NAME, --since WHEN narrow it\n"
+     "  --dry-run              only say what would be done\n"
+     "  --ignore-expiry        also mails that have expired\n"
+     "  --may-double           also mails that may have been sent already\n"
+     "  --all-tenants          not only the configured one", cmd_dlq_resend},
+    {"dlq drop", "SEQUENCE... | --all", 0, ARGS_MAX, "all stage= since= all-tenants dry-run yes json",
+     "delete dead letters for good\n"
+     "  --all           every letter (needs --yes); --stage NAME, --since WHEN narrow it\n"
+     "  --dry-run       only say what would be done\n"
+     "  --all-tenants   not only the configured one", cmd_dlq_drop},
     {"doctor", "", 0, 0, "json", "check NATS, Postgres, the API and how durable this installation is", cmd_doctor},
     {"nats-config", "", 0, 0, "passwords=", "print the authorization block for nats-server\n  --passwords FILE   lines of user=password", cmd_nats_config},
     {"master-key", "", 0, 0, "", "print a new master key file", cmd_master_key},
