@@ -7,8 +7,99 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "stentor/v1/dead.pb-c.h"
+#include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/rendered.pb-c.h"
+#include "stentor/v1/request.pb-c.h"
+#include "stentor/v1/status.pb-c.h"
 
 enum { LETTER_ROOM = 4096 };
+
+// ---- what the payload tells ----
+
+typedef struct StreamType {
+    const char *stream; // a prefix
+    const ProtobufCMessageDescriptor *type;
+} StreamType;
+
+static const ProtobufCMessageDescriptor *type_of(const char *stream)
+{
+    static const StreamType types[] = {
+        {"REQUEST_", &stentor__v1__notification_request__descriptor},
+        {"RENDERED_", &stentor__v1__rendered__descriptor},
+        {"STATUS", &stentor__v1__notification_status__descriptor},
+        {"SETTLE", &stentor__v1__notification_status__descriptor},
+        {"DEFERRED", &stentor__v1__deferred__descriptor},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (str_starts(str_from(stream), str_from(types[i].stream))) {
+            return types[i].type;
+        }
+    }
+    return NULL;
+}
+
+// NULL: of a stream without notifications, or unreadable, which may be why it is buried.
+static const ProtobufCMessage *read_payload(const BusMessage *message, Arena *arena)
+{
+    const ProtobufCMessageDescriptor *type = type_of(message->stream);
+    return type == NULL ? NULL : event_unpack(type, message->payload, arena, NULL);
+}
+
+static const Stentor__V1__Meta *meta_of(const ProtobufCMessage *payload)
+{
+    if (payload->descriptor == &stentor__v1__notification_request__descriptor) {
+        return ((const Stentor__V1__NotificationRequest *)payload)->meta;
+    }
+    if (payload->descriptor == &stentor__v1__rendered__descriptor) {
+        return ((const Stentor__V1__Rendered *)payload)->meta;
+    }
+    if (payload->descriptor == &stentor__v1__deferred__descriptor) {
+        return ((const Stentor__V1__Deferred *)payload)->meta;
+    }
+    return ((const Stentor__V1__NotificationStatus *)payload)->meta;
+}
+
+static Str notification_of(const ProtobufCMessage *payload)
+{
+    const Stentor__V1__Meta *meta = payload == NULL ? NULL : meta_of(payload);
+    Str id = meta == NULL ? STR_EMPTY : str_from(meta->notification_id);
+    return id_parse(id, "ntf_", NULL) ? id : STR("unknown");
+}
+
+static void fill_attempts(
+    Stentor__V1__DeadLetter *letter, const ProtobufCMessage *payload, Str last_attempt,
+    Arena *arena)
+{
+    size_t count = 0;
+    Stentor__V1__Attempt **earlier = NULL;
+    if (payload != NULL && payload->descriptor == &stentor__v1__rendered__descriptor) {
+        count = ((const Stentor__V1__Rendered *)payload)->n_attempts;
+        earlier = ((const Stentor__V1__Rendered *)payload)->attempts;
+    }
+    letter->attempts = arena_array(arena, count + 1, sizeof *letter->attempts);
+    for (size_t i = 0; i < count; i++) {
+        letter->attempts[i] = earlier[i];
+    }
+    letter->n_attempts = count;
+    if (last_attempt.len > 0) {
+        letter->attempts[count] = (Stentor__V1__Attempt *)event_unpack(
+            &stentor__v1__attempt__descriptor, last_attempt, arena, NULL);
+        letter->n_attempts += letter->attempts[count] != NULL ? 1 : 0;
+    }
+}
+
+// Beside a payload near the size limit the oldest attempts give way: they stand in it too.
+static bool pack_letter(Stentor__V1__DeadLetter *letter, Arena *arena, Str *ret)
+{
+    while (letter->n_attempts > 0 &&
+           protobuf_c_message_get_packed_size(&letter->base) > EVENT_BYTES_MAX) {
+        letter->attempts++;
+        letter->n_attempts--;
+    }
+    return event_pack(&letter->base, arena, ret, NULL);
+}
+
+// ---- the subject ----
 
 static Str token_at(Str subject, int wanted)
 {
@@ -41,21 +132,25 @@ static Str find_tenant(Str subject)
     return last_token(subject);
 }
 
+// ---- the letter ----
+
 static void fill_meta(
-    Stentor__V1__Meta *meta, const BusMessage *message, Str tenant, char *event_id, Arena *arena)
+    Stentor__V1__Meta *meta, const BusMessage *message, Str tenant, Str notification,
+    char *event_id, Arena *arena)
 {
     char sequence[24];
     int len = snprintf(sequence, sizeof sequence, "%llu", (unsigned long long)message->sequence);
     event_id_derive("dead", str_from(message->stream), str_of(sequence, (size_t)len), event_id);
     meta->event_id = event_id;
     meta->tenant = arena_cstr(arena, id_is_tenant(tenant) ? tenant : STR("unknown"));
-    meta->notification_id = arena_cstr(arena, STR("unknown"));
+    meta->notification_id = arena_cstr(arena, notification);
     meta->causation_id = arena_cstr(arena, message->event_id);
     meta->occurred_at_us = message->stored_at_us;
 }
 
 bool bury_pack(
-    const BusMessage *message, const char *stage, const char *reason, Arena *arena, BusOut *ret)
+    const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
+    Arena *arena, BusOut *ret)
 {
     Stentor__V1__DeadLetter letter;
     Stentor__V1__Meta meta;
@@ -64,7 +159,8 @@ bool bury_pack(
     stentor__v1__meta__init(&meta);
     char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
-    fill_meta(&meta, message, tenant, event_id, arena);
+    const ProtobufCMessage *payload = read_payload(message, arena);
+    fill_meta(&meta, message, tenant, notification_of(payload), event_id, arena);
     subject_dead(subject, stage, tenant);
     letter.meta = &meta;
     letter.stage = arena_cstr(arena, str_from(stage));
@@ -74,7 +170,8 @@ bool bury_pack(
     letter.subject = arena_cstr(arena, message->subject);
     letter.payload = pb_data(str_slice(message->payload, 0, EVENT_BYTES_MAX - LETTER_ROOM));
     letter.deliveries = message->delivered;
+    fill_attempts(&letter, payload, last_attempt, arena);
     *ret = (BusOut){
         .subject = subject, .event_id = str_from(event_id), .traceparent = message->traceparent};
-    return event_pack(&letter.base, arena, &ret->payload, NULL);
+    return pack_letter(&letter, arena, &ret->payload);
 }

@@ -6,8 +6,11 @@
 
 #include "common/bus/bus.h"
 
+// last_attempt: a packed stentor.v1.Attempt, or empty; it stands behind those that a RENDERED_*
+// payload carries. The notification's id is the payload's own, as far as it can be read.
 // Everything *ret points to lives in `arena`. The tenant is the subject's last token, where it can
 // be one. A payload near the size limit loses its end so that the letter fits. false: could not be
 // packed.
 bool bury_pack(
-    const BusMessage *message, const char *stage, const char *reason, Arena *arena, BusOut *ret);
+    const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
+    Arena *arena, BusOut *ret);

@@ -145,7 +145,9 @@ static void bury(DeliveryState *d, const char *reason)
     BusOut out;
     LOG(LOG_WARN, "input buried", log_text("stream", message->stream),
         log_int("sequence", (int64_t)message->sequence), log_text("error", reason));
-    if (bury_pack(message, stage != NULL ? stage : "unknown", reason, d->public.arena, &out)) {
+    if (bury_pack(
+            message, stage != NULL ? stage : "unknown", reason, d->public.last_attempt,
+            d->public.arena, &out)) {
         delivery_emit(&d->public, &out);
         d->verdict = VERDICT_BURY;
     } else {

@@ -197,7 +197,7 @@ static void bury(Projector *p, const BusMessage *message, const Error *reason)
     LOG(LOG_WARN, "event buried", log_text("projection", p->options.name),
         log_text("stream", message->stream), log_int("sequence", (int64_t)message->sequence),
         log_error(reason));
-    if (!bury_pack(message, p->options.name, reason->text, p->arena, &out)) {
+    if (!bury_pack(message, p->options.name, reason->text, STR_EMPTY, p->arena, &out)) {
         p->bury_failed = true; // cannot happen by size
         return;
     }

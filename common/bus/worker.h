@@ -14,6 +14,9 @@ typedef struct Delivery {
     BusMessage message;
     Arena *arena; // the batch's: freed when the last delivery of the batch is settled and acked
     void *user;   // the handler's own
+    // A packed stentor.v1.Attempt in `arena`: what a dead letter says besides the attempts that its
+    // payload carries; empty: nothing.
+    Str last_attempt;
 } Delivery;
 
 typedef struct WorkerOptions {

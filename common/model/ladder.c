@@ -31,6 +31,63 @@ bool ladder_parse(Str text, Ladder *ret)
     return true;
 }
 
+static bool refuse(const char *what, Str text, Error *err)
+{
+    return error_set(
+        err, ERROR_CONFIG,
+        "'%.*s' is %s; expected up to %d whole numbers from 1 to %d, separated by commas, or for "
+        "each channel: email=300,900;sms=60",
+        (int)(text.len < 48 ? text.len : 48), text.ptr, what, (int)LADDER_MAX,
+        (int)LADDER_WAIT_MAX_S);
+}
+
+static bool read_channel(Str entry, bool named[CHANNEL_COUNT], Ladders *ladders, Error *err)
+{
+    ptrdiff_t sign = str_find(entry, '=');
+    if (sign < 0) {
+        return refuse("no <channel>=<waits>", entry, err);
+    }
+    Channel channel = CHANNEL_NONE;
+    Str name = str_trim(str_slice(entry, 0, (size_t)sign));
+    if (!channel_from_name(name, &channel)) {
+        return refuse("no channel", name, err);
+    }
+    if (named[channel]) {
+        return refuse("named twice", name, err);
+    }
+    named[channel] = true;
+    Str waits = str_slice(entry, (size_t)sign + 1, entry.len);
+    return ladder_parse(waits, &ladders->of[channel]) || refuse("no ladder", waits, err);
+}
+
+bool ladders_parse(Str text, Ladders *ret, Error *err)
+{
+    Ladders ladders;
+    bool named[CHANNEL_COUNT] = {false};
+    Ladder all = ladder_default();
+    bool single = str_find(text, '=') < 0;
+    if (single && !ladder_parse(text, &all)) {
+        return refuse("no ladder", text, err);
+    }
+    for (int channel = 0; channel < CHANNEL_COUNT; channel++) {
+        ladders.of[channel] = all;
+    }
+    Str entry;
+    while (!single && str_split(&text, ';', &entry)) {
+        if (!read_channel(entry, named, &ladders, err)) {
+            return false;
+        }
+    }
+    *ret = ladders;
+    return true;
+}
+
+const Ladder *ladders_of(const Ladders *ladders, Channel channel)
+{
+    unsigned value = (unsigned)channel;
+    return &ladders->of[value < CHANNEL_COUNT ? value : CHANNEL_NONE];
+}
+
 bool ladder_next(
     const Ladder *ladder, uint32_t rung, int64_t now_us, uint32_t retry_after_ms, double random01,
     int64_t *ret_due_us)

@@ -3,6 +3,7 @@
 // chance are arguments.
 #pragma once
 
+#include "common/base/error.h"
 #include "common/model/enums.h"
 
 enum { LADDER_MAX = 10, LADDER_WAIT_MAX_S = 604800 };
@@ -16,6 +17,19 @@ typedef struct Ladder {
 Ladder ladder_default(void);
 // "300,900,3600"; each 1..LADDER_WAIT_MAX_S. false: not that.
 bool ladder_parse(Str text, Ladder *ret);
+
+// A ladder for each channel.
+typedef struct Ladders {
+    Ladder of[CHANNEL_COUNT];
+} Ladders;
+
+// "300,900,3600" for every channel, or "email=300,900;sms=60,120"; channels that are not named have
+// the default ladder. ERROR_CONFIG says what is wrong and what is expected, without the option's
+// name.
+bool ladders_parse(Str text, Ladders *ret, Error *err);
+// Never NULL: a value outside the enumeration has that of a channel that is not named.
+const Ladder *ladders_of(const Ladders *ladders, Channel channel);
+
 // When to try again after `rung` retries were used; false: the ladder is used up. Jitter adds 0 to
 // 10 %, chosen by random01 in [0, 1). A retry_after_ms above the rung's wait wins, up to
 // LADDER_WAIT_MAX_S.

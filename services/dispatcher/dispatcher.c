@@ -7,7 +7,7 @@
 #include "common/base/log.h"
 #include "services/dispatcher/dispatcher_internal.h"
 
-enum { START_POLL_MS = 20, PARTITIONS_EVERY_H = 12 };
+enum { START_POLL_MS = 20, PARTITIONS_EVERY_H = 12, TURN_MAX_MS = 5000 };
 
 // ---- metrics ----
 
@@ -29,6 +29,11 @@ static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
     ours->again     = metrics_counter(metrics, "stentor_dispatcher_again_total", "", "deliveries given back to come again");
     ours->released  = metrics_counter(metrics, "stentor_dispatcher_released_total", "", "claims released while draining");
     ours->lost      = metrics_counter(metrics, "stentor_dispatcher_claims_lost_total", "", "outcomes whose claim another process had taken over");
+    const char *open = "stentor_dispatcher_unknown_open";
+    const char *open_help = "unknown outcomes in the ledger that nobody has settled yet, over all tenants";
+    ours->settled     = metrics_counter(metrics, "stentor_dispatcher_settled_total", "", "unknown outcomes settled by a vendor's callback");
+    ours->open_claimed = metrics_gauge(metrics, open, "state=\"claimed\"", open_help);
+    ours->open_parked  = metrics_gauge(metrics, open, "state=\"parked\"", open_help);
     // clang-format on
     ours->send_seconds = metrics_histogram(
         metrics, "stentor_dispatcher_send_seconds", "", "from the claim to the vendor's acceptance",
@@ -40,6 +45,11 @@ static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
 static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
 {
     intake_batch(ctx, deliveries, count);
+}
+
+static void on_settle_batch(void *ctx, Delivery **deliveries, size_t count)
+{
+    settle_batch(ctx, deliveries, count);
 }
 
 static void on_partitions_made(void *ctx, DbTxn *txn, const Error *err)
@@ -80,9 +90,16 @@ static void work(Dispatcher *dispatcher)
         at->worker = worker_new(dispatcher->parts.bus, &options, on_worker_batch, at);
         worker_start(at->worker);
     }
+    WorkerOptions settle = {
+        .consumer = topology_consumer(dispatcher->parts.service, "SETTLE"),
+        .stage = "dispatcher",
+    };
+    dispatcher->settler = worker_new(dispatcher->parts.bus, &settle, on_settle_batch, dispatcher);
+    worker_start(dispatcher->settler);
     dispatcher->working = true;
-    // From now on the timer is for leases and partitions.
-    uv_timer_set_repeat(&dispatcher->tick, (uint64_t)dispatcher->parts.lease_ms / 4);
+    // From now on the timer is for leases, partitions and the count of open unknowns.
+    uint64_t quarter_ms = (uint64_t)dispatcher->parts.lease_ms / 4;
+    uv_timer_set_repeat(&dispatcher->tick, quarter_ms < TURN_MAX_MS ? quarter_ms : TURN_MAX_MS);
     uv_timer_again(&dispatcher->tick);
 }
 
@@ -91,6 +108,7 @@ static void turn(Dispatcher *dispatcher)
     ensure_partitions(dispatcher);
     if (dispatcher->working) {
         outcomes_renew(dispatcher);
+        settle_count_open(dispatcher);
     } else if (!dispatcher->stopping && config_mirror_ready(dispatcher->mirror)) {
         work(dispatcher);
     }
@@ -150,9 +168,12 @@ static void on_part_freed(void *ctx)
 
 static void close_rest(Dispatcher *dispatcher)
 {
-    dispatcher->open = 3 + (dispatcher->working ? LANES : 0);
+    dispatcher->open = 3 + (dispatcher->working ? LANES + 1 : 0);
     for (int lane = 0; dispatcher->working && lane < LANES; lane++) {
         worker_free(dispatcher->lanes[lane].worker, on_part_freed, dispatcher);
+    }
+    if (dispatcher->working) {
+        worker_free(dispatcher->settler, on_part_freed, dispatcher);
     }
     config_mirror_free(dispatcher->mirror, on_part_freed, dispatcher);
     uv_close((uv_handle_t *)&dispatcher->flush_timer, on_handle_closed);
@@ -177,7 +198,8 @@ void dispatcher_stop(Dispatcher *dispatcher, void (*on_stopped)(void *ctx), void
         close_rest(dispatcher);
         return;
     }
-    dispatcher->open = LANES;
+    dispatcher->open = LANES + 1;
+    worker_stop(dispatcher->settler, on_worker_stopped, dispatcher);
     for (int lane = 0; lane < LANES; lane++) {
         worker_stop(dispatcher->lanes[lane].worker, on_worker_stopped, dispatcher);
     }

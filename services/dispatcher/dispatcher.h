@@ -2,7 +2,8 @@
 // Dispatcher: RENDERED_* in, mail out, STATUS and DEFERRED and the send ledger as the trace of it.
 //   read -> keys -> open -> claim (one statement a batch) -> send -> outcome (one statement a
 //   flush) -> publish -> ack
-// intake.c holds the way up to the vendor, outcomes.c the way back.
+// intake.c holds the way up to the vendor, outcomes.c the way back. settle.c reads what vendors'
+// callbacks prove about mails whose outcome is unknown.
 // Law: a mail is sent only under a claim that this process holds in the ledger, and an input is
 // acked only after its outcome is committed and what follows from it is stored.
 //
@@ -13,16 +14,17 @@
 // - outcome committed, not published: redelivered; the ledger's row gives the same events with the
 //   same ids
 // - published, not acked: the same; JetStream and readers drop the repeat by its id
+// - a callback's proof committed, not published: redelivered; the row is known by the event that
+//   settled it and told again (settle_nats_pg_test.c)
 #pragma once
 
 #include "common/bus/bus.h"
 #include "common/db/keyring.h"
 #include "common/service/metrics.h"
 #include "services/dispatcher/job.h"
+#include "services/dispatcher/unknown.h"
 
 typedef struct Dispatcher Dispatcher;
-
-typedef enum UnknownPolicy { UNKNOWN_RESEND, UNKNOWN_PARK } UnknownPolicy;
 
 typedef struct DispatcherParts {
     uv_loop_t *loop;
@@ -33,7 +35,7 @@ typedef struct DispatcherParts {
     const char *instance; // of this process start; the ledger's owner
     Vendor vendor;
     JobRules rules; // slices borrowed
-    UnknownPolicy unknown;
+    UnknownPolicies unknown;
     int64_t lease_ms;
     size_t batch_max;
     size_t claims_max; // of one lane, without an outcome; a whole batch may come on top of it

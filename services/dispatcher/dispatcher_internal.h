@@ -18,11 +18,12 @@ enum {
     TEMPLATE_DELIVERIES_MAX = 300, // then the version will not come any more
     RACE_DELIVERIES_MAX = 20,      // then it is no race
     LANES = PRIORITY_COUNT - 1,
+    OPEN_EVERY_S = 15,
 };
 
 typedef struct DispatcherMetrics {
     Metric *sent, *rejected, *exhausted, *decided, *deferred, *unknown, *parked, *refused, *again,
-        *released, *lost;
+        *released, *lost, *settled, *open_claimed, *open_parked;
     Metric *send_seconds;
 } DispatcherMetrics;
 
@@ -42,6 +43,7 @@ struct Dispatcher {
     ConfigMirror *mirror;
     Keyring *keyring;
     DispatcherLane lanes[LANES];
+    Worker *settler;
     bool working; // the workers were started
     Map *jobs;    // in flight in this process: name -> Job
     Arena *scratch;
@@ -54,6 +56,7 @@ struct Dispatcher {
     uv_timer_t flush_timer;
     uv_timer_t tick; // start-up, renewals
     int64_t partitions_at_us;
+    int64_t open_at_us; // when the open unknowns were last counted
     DispatcherMetrics metrics;
     bool stopping;
     int open; // workers, mirror and handles not yet closed
@@ -66,6 +69,10 @@ void intake_batch(DispatcherLane *lane, Delivery **deliveries, size_t count);
 void intake_left(Job *job);  // its claim ended: makes room for others
 void intake_begin(Job *job); // claimed: sends it, or records what was decided
 
+// settle.c
+void settle_batch(Dispatcher *dispatcher, Delivery **deliveries, size_t count);
+void settle_count_open(Dispatcher *dispatcher); // when it is time: asks for the gauge's values
+
 // outcomes.c
 void outcomes_add(Job *job);     // job->row or job->releasing says what is recorded
 void outcomes_publish(Job *job); // the outcome is in the ledger: emit, settle
@@ -73,5 +80,6 @@ void outcomes_settle(Job *job, const Error *err); // the only ways in which a jo
 void outcomes_again(Job *job, int64_t delay_ms);
 void outcomes_on_sent(
     void *ctx, Mail *mail, const SendResult *result); // a MailDone; ctx is the Job
+UnknownPolicy outcomes_policy(const Job *job);
 void outcomes_flush(Dispatcher *dispatcher);
 void outcomes_renew(Dispatcher *dispatcher); // leases of mails that take long

@@ -2,7 +2,6 @@
 #include "services/dispatcher/dispatcher_service.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "services/dispatcher/dispatcher.h"
 #include "services/dispatcher/smtp_pool.h"
@@ -49,9 +48,9 @@ static const Option table[] = {
     {"STENTOR_MAIL_DOMAIN",           OPTION_TEXT, offsetof(Options, mail_domain),      "localhost", 0, 0, false,
      "right side of the Message-ID"},
     {"STENTOR_DISPATCHER_UNKNOWN",    OPTION_TEXT, offsetof(Options, unknown),          "resend", 0, 0, false,
-     "what is done with a mail that may have been sent: resend (same Message-ID) or park"},
+     "what is done with a mail that may have been sent: resend (same Message-ID) or park; or by channel: email=park,sms=resend"},
     {"STENTOR_RETRY_LADDER",          OPTION_TEXT, offsetof(Options, ladder),           "300,900,3600,14400,43200", 0, 0, false,
-     "seconds to wait before each retry"},
+     "seconds to wait before each retry; or by channel: email=300,900;sms=60"},
     {"STENTOR_DISPATCHER_LEASE_MS",   OPTION_INT,  offsetof(Options, lease_ms),         "60000", 1000, 3600000, false,
      "a claim without an outcome is taken over after"},
     {"STENTOR_DISPATCHER_BATCH",      OPTION_INT,  offsetof(Options, batch),            "64", 1, LEDGER_BATCH_MAX, false,
@@ -134,12 +133,8 @@ static bool read_rules(const Options *options, Str from, JobRules *rules, Error 
 {
     rules->vendor = "smtp";
     rules->mail_domain = str_from(options->mail_domain);
-    if (!ladder_parse(str_from(options->ladder), &rules->ladder)) {
-        return error_set(
-            err, ERROR_CONFIG,
-            "STENTOR_RETRY_LADDER is '%s': expected up to %d whole numbers from 1 to 604800, "
-            "separated by commas",
-            options->ladder, (int)LADDER_MAX);
+    if (!ladders_parse(str_from(options->ladder), &rules->ladders, err)) {
+        return error_wrap(err, "STENTOR_RETRY_LADDER");
     }
     if (!is_domain_option(rules->mail_domain)) {
         return error_set(
@@ -147,15 +142,6 @@ static bool read_rules(const Options *options, Str from, JobRules *rules, Error 
             options->mail_domain);
     }
     return read_from(from, rules, err);
-}
-
-static bool read_unknown(const char *text, UnknownPolicy *ret, Error *err)
-{
-    *ret = strcmp(text, "park") == 0 ? UNKNOWN_PARK : UNKNOWN_RESEND;
-    return *ret == UNKNOWN_PARK || strcmp(text, "resend") == 0 ||
-           error_set(
-               err, ERROR_CONFIG, "STENTOR_DISPATCHER_UNKNOWN is '%s': expected resend or park",
-               text);
 }
 
 // ---- metrics of the vendor ----
@@ -211,7 +197,7 @@ static bool assemble(State *state, const Options *options, Error *err)
     };
     if (!read_smtp(options, &smtp, err) ||
         !read_rules(options, str_from(state->from), &parts.rules, err) ||
-        !read_unknown(options->unknown, &parts.unknown, err)) {
+        !unknown_policies_parse(str_from(options->unknown), &parts.unknown, err)) {
         return false;
     }
     state->smtp = smtp_pool_new(parts.loop, &smtp, err);

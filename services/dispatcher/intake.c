@@ -203,7 +203,12 @@ static void note_lease(Batch *batch, Job *job)
 static void parked_now(Job *job, const LedgerHit *hit)
 {
     Dispatcher *dispatcher = job->owner;
-    job->row = (LedgerRow){.state = LEDGER_PARKED, .rung = -1, .unknown_count = hit->unknown_count};
+    // As the ledger has it now: a redelivery reads the same.
+    int64_t parked_at_us = job->row.claimed_at_us;
+    job->row = job->conflict.row;
+    job->row.state = LEDGER_PARKED;
+    job->row.finished_at_us = parked_at_us;
+    job->row.unknown_count = hit->unknown_count;
     metric_add(dispatcher->metrics.parked, 1);
     LOG(LOG_WARN, "mail with an unknown outcome is parked",
         log_str("notification", job->key.notification_id), log_str("tenant", job->key.tenant),
@@ -218,6 +223,10 @@ static void note_hits(Dispatcher *dispatcher, const PGresult *res, bool parked)
         Job *job = map_get(
             dispatcher->jobs, job_name(hit.notification_id, hit.attempt, name, sizeof name));
         if (job == NULL) {
+            continue;
+        }
+        if (hit.settled) { // it is sent, which its redelivery finds and tells
+            metric_add(dispatcher->metrics.settled, 1);
             continue;
         }
         job->recorded = true;
@@ -249,7 +258,7 @@ static void on_taken_over(void *ctx, DbTxn *txn, const Error *err)
         if (err != NULL) {
             outcomes_settle(job, err);
         } else if (!hit) {
-            outcomes_again(job, AGAIN_RACE_MS); // another process was faster
+            outcomes_again(job, AGAIN_RACE_MS); // another process was faster, or it is settled
         } else if (i < takes) {
             intake_begin(job);
         } else {
@@ -317,6 +326,7 @@ static Course judge(Dispatcher *dispatcher, Job *job)
     if (conflict->row.state != LEDGER_CLAIMED) {
         metric_add(dispatcher->metrics.refused, 1);
         job->row = conflict->row;
+        job->key.attempt = conflict->attempt;
         outcomes_publish(job); // nothing is sent; a crash may have come between the commit and this
         return COURSE_DONE;
     }
@@ -328,7 +338,7 @@ static Course judge(Dispatcher *dispatcher, Job *job)
         outcomes_again(job, conflict->wait_ms + AGAIN_RACE_MS);
         return COURSE_DONE;
     }
-    return dispatcher->parts.unknown == UNKNOWN_PARK && !job->decided ? COURSE_PARK : COURSE_TAKE;
+    return outcomes_policy(job) == UNKNOWN_PARK && !job->decided ? COURSE_PARK : COURSE_TAKE;
 }
 
 static void sort_out(Batch *batch)

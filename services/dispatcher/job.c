@@ -72,6 +72,8 @@ static bool read_key(Job *job, int64_t now_us, Error *err)
         .notification_id = str_from(meta->notification_id),
         .attempt = (int32_t)job->rendered->attempt,
         .tenant = str_from(meta->tenant),
+        // What a person has had sent again is sent, whatever was proved of its earlier life.
+        .retry = job->rendered->attempt > 1 && job->rendered->resends == 0,
     };
     return true;
 }
@@ -269,12 +271,11 @@ static void defer(Job *job, const JobRules *rules, const SendResult *result, int
 {
     bool free = uses_no_rung(job, result, now_us);
     uint32_t used = job->rendered->rung;
-    uint32_t rung =
-        free && used >= rules->ladder.count && used > 0 ? rules->ladder.count - 1 : used;
+    const Ladder *ladder = ladders_of(&rules->ladders, (Channel)job->rendered->channel);
+    uint32_t rung = free && used >= ladder->count && used > 0 ? ladder->count - 1 : used;
     bool more =
         job->rendered->attempt < JOB_ATTEMPTS_MAX &&
-        ladder_next(
-            &rules->ladder, rung, now_us, result->retry_after_ms, jitter(job), &job->row.due_at_us);
+        ladder_next(ladder, rung, now_us, result->retry_after_ms, jitter(job), &job->row.due_at_us);
     job->row.state = more ? LEDGER_DEFERRED : LEDGER_FAILED;
     job->row.rung = (int32_t)(more && !free ? used + 1 : used);
 }

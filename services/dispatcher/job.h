@@ -25,8 +25,8 @@ struct Job {
     void *lane;  // the DispatcherLane that it came through
     Delivery *delivery;
     Stentor__V1__Rendered *rendered;
-    LedgerKey key;
-    Str name; // "ntf_.../<attempt>": in the table of jobs in flight
+    LedgerKey key; // its attempt becomes that of `row` when an earlier one was settled as sent
+    Str name;      // "ntf_.../<attempt>": in the table of jobs in flight
     LedgerRow row;
     Mail mail;
     Str message_id; // without <>
@@ -34,6 +34,7 @@ struct Job {
     bool releasing; // surely not sent, and given back
     bool recorded;
     bool claimed;
+    bool settled; // a callback's proof was noted on the claim: the ledger has it as sent
     uint32_t resends;
     LedgerConflict conflict;
     bool has_conflict;
@@ -41,7 +42,7 @@ struct Job {
 };
 
 typedef struct JobRules {
-    Ladder ladder;
+    Ladders ladders;
     Str from_name, from; // the installation's default sender
     Str mail_domain;
     const char *vendor;

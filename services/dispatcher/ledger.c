@@ -5,18 +5,27 @@
 
 // One statement claims and, for the keys that have a row already, reads it. The main query sees the
 // table as it was before the insert, so a row that another process commits in between is in
-// neither: it is asked for again later. LATERAL ... LIMIT 1 keeps it a look-up by primary key
-// whatever the planner believes about the table's size.
+// neither: it is asked for again later. LATERAL ... LIMIT 1 and the role's enable_seqscan =
+// off (0002_settled.sql) keep it a look-up by primary key whatever the planner believes about the
+// table's size.
+// A retry looks for an earlier attempt that was settled as sent (a first attempt does not: the
+// look-up is gated by w.retry). It is then not inserted, and that attempt's row is what it reads.
 static const DbStatement claim_statement = {
     "dispatch_claim",
     "WITH wanted AS MATERIALIZED ("
-    "  SELECT * FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
-    "  WITH ORDINALITY AS w(created_at, notification_id, attempt, tenant_id, n)),"
+    "  SELECT w.*, s.attempt AS settled"
+    "  FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $8::bool[])"
+    "  WITH ORDINALITY AS w(created_at, notification_id, attempt, tenant_id, retry, n)"
+    "  LEFT JOIN LATERAL (SELECT x.attempt FROM dispatch.ledger x"
+    "   WHERE w.retry AND x.created_at = w.created_at AND x.notification_id = w.notification_id"
+    "     AND x.attempt < w.attempt AND x.settled_at IS NOT NULL AND x.state = 'sent'"
+    "   ORDER BY x.attempt DESC LIMIT 1) s ON true),"
     " claimed AS ("
     "  INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, owner, "
     "lease_until, claimed_at)"
     "  SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"
-    "         now() + $6::int8 * interval '1 millisecond', $7::timestamptz FROM wanted"
+    "         now() + $6::int8 * interval '1 millisecond', $7::timestamptz"
+    "  FROM wanted WHERE settled IS NULL"
     "  ON CONFLICT (created_at, notification_id, attempt) DO NOTHING"
     "  RETURNING notification_id, attempt)"
     " SELECT w.n, l.state, l.owner,"
@@ -24,10 +33,10 @@ static const DbStatement claim_statement = {
     "             THEN least(ceil(extract(epoch FROM l.lease_until - now()) * 1000), "
     "86400000)::int8 ELSE 0 END,"
     "        l.claimed_at, l.finished_at, l.due_at, l.rung, l.unknown_count,"
-    "        l.vendor, l.vendor_message_id, l.code, l.enhanced_code, l.reply"
+    "        l.vendor, l.vendor_message_id, l.code, l.enhanced_code, l.reply, l.attempt"
     " FROM wanted w LEFT JOIN LATERAL (SELECT * FROM dispatch.ledger x"
-    "  WHERE x.created_at = w.created_at AND x.notification_id = w.notification_id AND x.attempt = "
-    "w.attempt LIMIT 1) l ON true"
+    "  WHERE x.created_at = w.created_at AND x.notification_id = w.notification_id"
+    "    AND x.attempt IN (w.attempt, w.settled) ORDER BY x.attempt DESC LIMIT 1) l ON true"
     " WHERE NOT EXISTS (SELECT FROM claimed c WHERE c.notification_id = w.notification_id AND "
     "c.attempt = w.attempt)",
 };
@@ -36,6 +45,10 @@ static const DbStatement claim_statement = {
     "INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, owner, " \
     "lease_until, claimed_at)"
 
+#define LEDGER_RETURNING                                                                           \
+    " RETURNING notification_id, attempt, unknown_count, settled_at IS NOT NULL"
+
+// Of a claim on which a proof was noted (settled_at), only "sent" can become, whoever ends it.
 static const DbStatement take_over_statement = {
     "dispatch_take_over",
     LEDGER_INSERT " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"
@@ -43,13 +56,14 @@ static const DbStatement take_over_statement = {
                   " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
                   "      AS w(created_at, notification_id, attempt, tenant_id)"
                   " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
-                  " SET owner = excluded.owner, lease_until = excluded.lease_until, claimed_at = "
-                  "excluded.claimed_at,"
+                  " SET state = CASE WHEN ledger.settled_at IS NULL THEN 'claimed' ELSE 'sent' END,"
+                  "     owner = excluded.owner, lease_until = excluded.lease_until,"
+                  "     claimed_at = CASE WHEN ledger.settled_at IS NULL THEN excluded.claimed_at "
+                  "ELSE ledger.claimed_at END,"
                   "     unknown_count = ledger.unknown_count + CASE WHEN ledger.owner IN ('', "
                   "excluded.owner) THEN 0 ELSE 1 END"
                   " WHERE ledger.state = 'claimed' AND (ledger.lease_until <= now() OR "
-                  "ledger.owner = excluded.owner)"
-                  " RETURNING notification_id, attempt, unknown_count",
+                  "ledger.owner = excluded.owner)" LEDGER_RETURNING,
 };
 
 static const DbStatement park_statement = {
@@ -59,11 +73,12 @@ static const DbStatement park_statement = {
                   " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
                   "      AS w(created_at, notification_id, attempt, tenant_id)"
                   " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
-                  " SET state = 'parked', finished_at = excluded.claimed_at, unknown_count = "
-                  "ledger.unknown_count + 1"
+                  " SET state = CASE WHEN ledger.settled_at IS NULL THEN 'parked' ELSE 'sent' END,"
+                  "     finished_at = CASE WHEN ledger.settled_at IS NULL THEN excluded.claimed_at "
+                  "ELSE ledger.finished_at END,"
+                  "     unknown_count = ledger.unknown_count + 1"
                   " WHERE ledger.state = 'claimed' AND ledger.lease_until <= now() AND "
-                  "ledger.owner NOT IN ('', excluded.owner)"
-                  " RETURNING notification_id, attempt, unknown_count",
+                  "ledger.owner NOT IN ('', excluded.owner)" LEDGER_RETURNING,
 };
 
 static const DbStatement outcome_statement = {
@@ -82,40 +97,42 @@ static const DbStatement outcome_statement = {
     "  AS o(created_at, notification_id, attempt, tenant_id, state, claimed_at, unknown_count,"
     "       finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at, rung)"
     " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
-    " SET state = excluded.state, unknown_count = excluded.unknown_count, finished_at = "
-    "excluded.finished_at,"
-    "     vendor = excluded.vendor, vendor_message_id = excluded.vendor_message_id, code = "
-    "excluded.code,"
-    "     enhanced_code = excluded.enhanced_code, reply = excluded.reply, due_at = "
-    "excluded.due_at, rung = excluded.rung"
+    " SET state = CASE WHEN ledger.settled_at IS NULL THEN excluded.state ELSE 'sent' END,"
+    "     unknown_count = CASE WHEN ledger.settled_at IS NULL OR excluded.state = 'sent' THEN "
+    "excluded.unknown_count ELSE greatest(excluded.unknown_count, 1::int2) END,"
+    "     finished_at = excluded.finished_at, vendor = coalesce(excluded.vendor, ledger.vendor),"
+    "     vendor_message_id = coalesce(excluded.vendor_message_id, ledger.vendor_message_id),"
+    "     code = excluded.code, enhanced_code = excluded.enhanced_code, reply = excluded.reply,"
+    "     due_at = excluded.due_at, rung = excluded.rung"
     " WHERE ledger.owner = excluded.owner AND (ledger.state = 'claimed'"
     // A repeat of this very statement, whose first COMMIT was not answered:
-    "       OR (ledger.state = excluded.state AND ledger.finished_at = excluded.finished_at))"
-    " RETURNING notification_id, attempt, unknown_count",
+    "       OR (ledger.finished_at = excluded.finished_at"
+    "           AND (ledger.state = excluded.state OR ledger.settled_at IS NOT "
+    "NULL)))" LEDGER_RETURNING,
 };
 
 static const DbStatement release_statement = {
     "dispatch_release",
-    LEDGER_INSERT " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text, "
-                  "'-infinity', now()"
-                  " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
-                  "      AS w(created_at, notification_id, attempt, tenant_id)"
-                  " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
-                  " SET owner = '', lease_until = '-infinity'"
-                  " WHERE ledger.owner = excluded.owner AND ledger.state = 'claimed'"
-                  " RETURNING notification_id, attempt, unknown_count",
+    LEDGER_INSERT
+    " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text, "
+    "'-infinity', now()"
+    " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
+    "      AS w(created_at, notification_id, attempt, tenant_id)"
+    " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
+    " SET owner = '', lease_until = '-infinity'"
+    " WHERE ledger.owner = excluded.owner AND ledger.state = 'claimed'" LEDGER_RETURNING,
 };
 
 static const DbStatement renew_statement = {
     "dispatch_renew",
-    LEDGER_INSERT " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"
-                  "        now() + $6::int8 * interval '1 millisecond', $7::timestamptz"
-                  " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
-                  "      AS w(created_at, notification_id, attempt, tenant_id)"
-                  " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
-                  " SET lease_until = excluded.lease_until"
-                  " WHERE ledger.owner = excluded.owner AND ledger.state = 'claimed'"
-                  " RETURNING notification_id, attempt, unknown_count",
+    LEDGER_INSERT
+    " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"
+    "        now() + $6::int8 * interval '1 millisecond', $7::timestamptz"
+    " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
+    "      AS w(created_at, notification_id, attempt, tenant_id)"
+    " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
+    " SET lease_until = excluded.lease_until"
+    " WHERE ledger.owner = excluded.owner AND ledger.state = 'claimed'" LEDGER_RETURNING,
 };
 
 static const DbStatement partitions_statement = {
@@ -174,22 +191,34 @@ static DbParams *add_keys(
     return p;
 }
 
+// $5 .. $7
+static void add_claim(DbParams *p, const LedgerClaim *claim)
+{
+    db_text(p, claim->owner);
+    db_i64(p, claim->lease_ms);
+    db_time(p, claim->now_us);
+}
+
 static int add_claim_like(
     DbTxn *txn, const DbStatement *statement, const LedgerKey *const *keys, size_t count,
     const LedgerClaim *claim)
 {
     int index = 0;
-    DbParams *p = add_keys(txn, statement, keys, count, &index);
-    db_text(p, claim->owner);
-    db_i64(p, claim->lease_ms);
-    db_time(p, claim->now_us);
+    add_claim(add_keys(txn, statement, keys, count, &index), claim);
     return index;
 }
 
 int ledger_add_claim(
     DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim)
 {
-    return add_claim_like(txn, &claim_statement, keys, count, claim);
+    int index = 0;
+    DbParams *p = add_keys(txn, &claim_statement, keys, count, &index);
+    add_claim(p, claim);
+    DbArray *retries = db_array(p, DB_BOOL);
+    for (size_t i = 0; i < count; i++) {
+        db_push_int(retries, keys[i]->retry ? 1 : 0);
+    }
+    return index;
 }
 
 int ledger_add_take_over(
@@ -282,6 +311,7 @@ LedgerConflict ledger_conflict(const PGresult *res, size_t n)
         .index = (size_t)db_get_int(res, at, 0) - 1,
         .owner = db_get_text(res, at, 2),
         .wait_ms = db_get_int(res, at, 3),
+        .attempt = db_is_null(res, at, 14) ? 0 : (int32_t)db_get_int(res, at, 14),
         .row =
             {
                 .state =
@@ -307,6 +337,7 @@ LedgerHit ledger_hit(const PGresult *res, size_t n)
         .notification_id = db_get_text(res, at, 0),
         .attempt = (int32_t)db_get_int(res, at, 1),
         .unknown_count = (int32_t)db_get_int(res, at, 2),
+        .settled = db_get_int(res, at, 3) != 0,
     };
 }
 

@@ -2,8 +2,9 @@
 // The send ledger's statements (dispatch.ledger): claim before, outcome after, a batch at a time.
 // Not a place for decisions: what a conflict means is the dispatcher's.
 // Law: a row moves claimed -> sent | deferred | failed | parked once, and only its owner moves it;
-// every statement finds its rows through the primary key (ON CONFLICT), so no plan can turn into a
-// scan while the table grows.
+// what then has an unknown outcome may move once more, to sent, when a vendor's callback settles it
+// (ledger_settle.h). Every statement finds its rows through the primary key (ON CONFLICT), so no
+// plan can turn into a scan while the table grows.
 //
 // Columns with more than one use:
 // - owner '': released; its process gave it back before anything was sent (lease_until -infinity)
@@ -29,6 +30,7 @@ typedef struct LedgerKey {
     Str notification_id;
     int32_t attempt;
     Str tenant;
+    bool retry; // its claim asks first whether an earlier attempt was settled as sent
 } LedgerKey;
 
 typedef struct LedgerRow {
@@ -56,7 +58,8 @@ int ledger_add_claim(
 // A key that is not claimed now: its index, what stands in its row, and who holds it for how long.
 typedef struct LedgerConflict {
     size_t index;
-    LedgerRow row; // slices point into the result
+    int32_t attempt; // the key's, or the earlier one that was settled as sent
+    LedgerRow row;   // slices point into the result
     Str owner;
     int64_t wait_ms; // claimed: until its lease ends; 0: it has ended
 } LedgerConflict;
@@ -85,6 +88,7 @@ typedef struct LedgerHit {
     Str notification_id;
     int32_t attempt;
     int32_t unknown_count;
+    bool settled; // a proof had been noted on the claim: it is sent now, whatever was asked for
 } LedgerHit;
 LedgerHit ledger_hit(const PGresult *res, size_t n);
 

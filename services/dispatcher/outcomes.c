@@ -82,6 +82,13 @@ static bool send_again(Job *job)
     return true;
 }
 
+UnknownPolicy outcomes_policy(const Job *job)
+{
+    const Dispatcher *dispatcher = job->owner;
+    unsigned channel = (unsigned)job->rendered->channel; // checked by job_read()
+    return dispatcher->parts.unknown.of[channel < CHANNEL_COUNT ? channel : CHANNEL_NONE];
+}
+
 static void on_unknown(Job *job, const SendResult *result)
 {
     Dispatcher *dispatcher = job->owner;
@@ -90,11 +97,12 @@ static void on_unknown(Job *job, const SendResult *result)
     LOG(LOG_WARN, "mail was sent and its answer never came",
         log_str("notification", job->key.notification_id), log_str("tenant", job->key.tenant),
         log_int("attempt", job->key.attempt));
-    if (dispatcher->parts.unknown == UNKNOWN_RESEND && send_again(job)) {
+    UnknownPolicy policy = outcomes_policy(job);
+    if (policy == UNKNOWN_RESEND && send_again(job)) {
         return; // the same bytes with the same Message-ID
     }
     job_outcome(job, &dispatcher->parts.rules, result, clock_now_us());
-    if (dispatcher->parts.unknown == UNKNOWN_PARK) {
+    if (policy == UNKNOWN_PARK) {
         job->row.state = LEDGER_PARKED;
         metric_add(dispatcher->metrics.parked, 1);
     }
@@ -157,6 +165,7 @@ static void note_recorded(Dispatcher *dispatcher, const PGresult *res)
         Job *job = map_get(dispatcher->jobs, found);
         if (job != NULL) {
             job->recorded = true;
+            job->settled = hit.settled && job->row.state != LEDGER_SENT;
         }
     }
 }
@@ -168,6 +177,11 @@ static void conclude(Job *job)
         // Not at once: our own pull requests are still open, and it would come back to us.
         metric_add(dispatcher->metrics.released, 1);
         outcomes_again(job, AGAIN_RELEASED_MS);
+    } else if (job->settled) {
+        // A callback proved it while it was being tried again; the redelivery tells what the row
+        // says.
+        metric_add(dispatcher->metrics.settled, 1);
+        outcomes_again(job, AGAIN_RACE_MS);
     } else if (job->recorded) {
         count_outcome(job);
         outcomes_publish(job);

@@ -7,6 +7,9 @@
 #include "services/dispatcher/smtp_reply.h"
 #include "stentor/v1/deferred.pb-c.h"
 
+// What a mail carries of its earlier attempts.
+enum { CARRIED_MAX = 20, CARRIED_TEXT_MAX = 160 };
+
 static int code_number(Str code)
 {
     int64_t number = 0;
@@ -64,18 +67,17 @@ static Stentor__V1__Meta *make_meta(Job *job, const char *event_id)
     return meta;
 }
 
-static Stentor__V1__Attempt *make_attempt(Job *job)
+static Stentor__V1__Attempt *make_attempt(const LedgerKey *key, const LedgerRow *row, Arena *arena)
 {
-    Arena *arena = job->delivery->arena;
-    const LedgerRow *row = &job->row;
     Stentor__V1__Attempt *attempt = arena_alloc(arena, sizeof *attempt);
     stentor__v1__attempt__init(attempt);
+    char name[JOB_NAME_SIZE];
     uint8_t hash[SHA256_LEN];
-    sha256(job->name, hash);
+    sha256(job_name(key->notification_id, key->attempt, name, sizeof name), hash);
     char id[ID_SIZE];
-    id_derived("dat_", job->key.created_at_us, hash, id);
+    id_derived("dat_", key->created_at_us, hash, id);
     attempt->attempt_id = arena_cstr(arena, str_from(id));
-    attempt->number = job->rendered->attempt;
+    attempt->number = (uint32_t)key->attempt;
     attempt->vendor = arena_cstr(arena, row->vendor);
     attempt->vendor_message_id = arena_cstr(arena, row->vendor_message_id);
     attempt->outcome = (Stentor__V1__Outcome)attempt_outcome(row);
@@ -88,15 +90,19 @@ static Stentor__V1__Attempt *make_attempt(Job *job)
     return attempt;
 }
 
+static void status_id(const LedgerKey *key, Status status, Arena *arena, char out[EVENT_ID_SIZE])
+{
+    const char *discriminator = arena_printf(arena, "%s/%d", status_name(status), key->attempt);
+    event_id_derive("status", key->notification_id, str_from(discriminator), out);
+}
+
 static bool emit_status(Job *job, Status status, Error *err)
 {
     Arena *arena = job->delivery->arena;
     const Stentor__V1__Rendered *rendered = job->rendered;
     const LedgerRow *row = &job->row;
     char event_id[EVENT_ID_SIZE];
-    const char *discriminator =
-        arena_printf(arena, "%s/%u", status_name(status), rendered->attempt);
-    event_id_derive("status", job->key.notification_id, str_from(discriminator), event_id);
+    status_id(&job->key, status, arena, event_id);
     Stentor__V1__NotificationStatus event;
     stentor__v1__notification_status__init(&event);
     event.meta = make_meta(job, event_id);
@@ -113,14 +119,68 @@ static bool emit_status(Job *job, Status status, Error *err)
     event.address_hash = rendered->address_hash;
     event.accepted_at_us = rendered->accepted_at_us;
     event.rendered_at_us = rendered->rendered_at_us;
-    event.attempt = own ? NULL : make_attempt(job);
+    event.attempt = own ? NULL : make_attempt(&job->key, row, arena);
     event.content_checksum = rendered->content_checksum;
+    event.resends = rendered->resends;
     BusOut out;
     if (!status_event(&event, job->delivery->message.traceparent, arena, &out, err)) {
         return false;
     }
     delivery_emit(job->delivery, &out);
     return true;
+}
+
+// ---- the attempts so far ----
+
+static char *cut_text(const char *text, Arena *arena)
+{
+    size_t end = 0;
+    while (end < CARRIED_TEXT_MAX && text[end] != '\0') {
+        end++;
+    }
+    while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80) {
+        end--; // where a character begins
+    }
+    return arena_cstr(arena, str_of(text, end));
+}
+
+// Those before this one and this one, oldest first; what they say is cut, so that 20 of them stay
+// small.
+static void carry_attempts(Job *job, Stentor__V1__Rendered *next)
+{
+    Arena *arena = job->delivery->arena;
+    const Stentor__V1__Rendered *rendered = job->rendered;
+    size_t kept = rendered->n_attempts < CARRIED_MAX - 1 ? rendered->n_attempts : CARRIED_MAX - 1;
+    Stentor__V1__Attempt **attempts = arena_array(arena, kept + 1, sizeof *attempts);
+    for (size_t i = 0; i < kept; i++) {
+        attempts[i] = rendered->attempts[rendered->n_attempts - kept + i];
+    }
+    attempts[kept] = make_attempt(&job->key, &job->row, arena);
+    for (size_t i = 0; i <= kept; i++) {
+        attempts[i]->text = cut_text(attempts[i]->text, arena);
+    }
+    next->attempts = attempts;
+    next->n_attempts = kept + 1;
+}
+
+// A mail near the size limit goes on without its oldest attempts rather than not at all.
+static bool pack_deferred(
+    Stentor__V1__Deferred *event, Stentor__V1__Rendered *next, Arena *arena, Str *ret, Error *err)
+{
+    while (next->n_attempts > 0 &&
+           protobuf_c_message_get_packed_size(&event->base) > EVENT_BYTES_MAX) {
+        next->attempts++;
+        next->n_attempts--;
+    }
+    return event_pack(&event->base, arena, ret, err);
+}
+
+static Str pack_attempt(Job *job)
+{
+    Arena *arena = job->delivery->arena;
+    Str packed = STR_EMPTY;
+    const Stentor__V1__Attempt *attempt = make_attempt(&job->key, &job->row, arena);
+    return event_pack(&attempt->base, arena, &packed, NULL) ? packed : STR_EMPTY;
 }
 
 // The next attempt, whole: digest-flusher only waits and passes it on.
@@ -130,6 +190,7 @@ static bool emit_deferred(Job *job, Error *err)
     Stentor__V1__Rendered next = *job->rendered;
     next.attempt = job->rendered->attempt + 1;
     next.rung = (uint32_t)(job->row.rung < 0 ? 0 : job->row.rung);
+    carry_attempts(job, &next);
     char event_id[EVENT_ID_SIZE];
     const char *number = arena_printf(arena, "%u", next.attempt);
     event_id_derive("rendered", job->key.notification_id, str_from(number), event_id);
@@ -146,7 +207,7 @@ static bool emit_deferred(Job *job, Error *err)
     event.rendered = &next;
     event.last_error = arena_cstr(arena, job->row.reply);
     Str payload;
-    if (!event_pack(&event.base, arena, &payload, err)) {
+    if (!pack_deferred(&event, &next, arena, &payload, err)) {
         return false;
     }
     char subject[SUBJECT_SIZE];
@@ -168,6 +229,7 @@ static bool report_failed(Job *job, Error *ret_verdict, Error *err)
         Str code = row->vendor.len == 0 ? row->code : str_from(report_reason_code(row));
         error_set(
             ret_verdict, ERROR_PERMANENT, STR_FMT ": " STR_FMT, STR_ARG(code), STR_ARG(row->reply));
+        job->delivery->last_attempt = row->vendor.len == 0 ? STR_EMPTY : pack_attempt(job);
     }
     return emit_status(job, STATUS_FAILED, err);
 }
@@ -185,6 +247,7 @@ bool report(Job *job, Error *ret_verdict, Error *err)
         // late.
         return emit_status(job, STATUS_SENDING, err) && emit_deferred(job, err);
     case LEDGER_PARKED:
+        job->delivery->last_attempt = pack_attempt(job);
         error_set(
             ret_verdict, ERROR_PERMANENT,
             "unknown_outcome: a process ended after it may have sent this mail; parked by "
@@ -197,4 +260,34 @@ bool report(Job *job, Error *ret_verdict, Error *err)
     return error_set(
         err, ERROR_PERMANENT, "a row in state '%s' has no outcome",
         ledger_state_name(job->row.state));
+}
+
+bool report_settled(
+    Delivery *delivery, const Stentor__V1__NotificationStatus *proof, const LedgerKey *key,
+    const LedgerRow *row, Error *err)
+{
+    Arena *arena = delivery->arena;
+    char event_id[EVENT_ID_SIZE];
+    status_id(key, STATUS_SENT, arena, event_id);
+    Stentor__V1__Meta meta;
+    stentor__v1__meta__init(&meta);
+    meta.event_id = event_id;
+    meta.tenant = proof->meta->tenant;
+    meta.notification_id = proof->meta->notification_id;
+    meta.correlation_id = proof->meta->correlation_id;
+    meta.causation_id = proof->meta->event_id;
+    meta.occurred_at_us = row->finished_at_us;
+    Stentor__V1__NotificationStatus event;
+    stentor__v1__notification_status__init(&event);
+    event.meta = &meta;
+    event.channel = proof->channel;
+    event.status = STENTOR__V1__STATUS__STATUS_SENT;
+    event.resends = proof->resends;
+    event.attempt = make_attempt(key, row, arena);
+    BusOut out;
+    if (!status_event(&event, delivery->message.traceparent, arena, &out, err)) {
+        return false;
+    }
+    delivery_emit(delivery, &out);
+    return true;
 }

@@ -5,11 +5,19 @@
 #pragma once
 
 #include "services/dispatcher/job.h"
+#include "stentor/v1/status.pb-c.h"
 
-// Emits what job->row says (sent, failed, deferred) and fills *ret_verdict for delivery_settle():
+// Emits what job->row says (sent, failed, deferred; the deferred mail carries its attempts so far)
+// and fills *ret_verdict for delivery_settle():
 // NONE, or PERMANENT when a dead letter goes with it (retries used up, unreadable content, parked).
 // false: the event cannot be made (err PERMANENT).
 bool report(Job *job, Error *ret_verdict, Error *err);
+
+// Emits "sent" for a row that a callback's status settled: the same event id as report() would
+// give it, with what the callback and the row know of it.
+bool report_settled(
+    Delivery *delivery, const Stentor__V1__NotificationStatus *proof, const LedgerKey *key,
+    const LedgerRow *row, Error *err);
 
 // "sent", "rejected", "retries_exhausted" ...: for metrics and events.
 const char *report_reason_code(const LedgerRow *row);

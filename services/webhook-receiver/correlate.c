@@ -12,9 +12,10 @@
 #include "stentor/v1/inbound.pb-c.h"
 
 // Few at once, for a callback may hold SENDGRID_EVENTS_MAX events, all published in one turn.
-enum { BATCH_MAX = 3, IN_FLIGHT_MAX = 3, KEYS_MAX = 10000 };
+enum { BATCH_MAX = 3, IN_FLIGHT_MAX = 3, OUTPUTS_MAX = 2, KEYS_MAX = 10000 };
 static_assert(
-    IN_FLIGHT_MAX * SENDGRID_EVENTS_MAX <= BUS_PENDING_MAX, "callbacks at once outgrow the bus");
+    IN_FLIGHT_MAX * OUTPUTS_MAX * SENDGRID_EVENTS_MAX <= BUS_PENDING_MAX,
+    "callbacks at once outgrow the bus");
 
 typedef struct Counters {
     Metric *status[STATUS_COUNT];
@@ -39,16 +40,20 @@ static char *pb_text(Arena *arena, Str s)
 
 // ---- one event ----
 
+// A vendor event without an id of its own is known by its place in the callback, whose id is
+// derived from its bytes.
+static Str vendor_cause(const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
+{
+    return event->id.len > 0
+               ? event->id
+               : str_from(
+                     arena_printf(arena, STR_FMT "/%zu", STR_ARG(origin->event_id), origin->index));
+}
+
 static Stentor__V1__Meta *make_meta(
     const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
 {
-    // A vendor event without an id of its own is known by its place in the callback, whose id is
-    // derived from its bytes.
-    Str cause = event->id;
-    if (cause.len == 0) {
-        cause =
-            str_from(arena_printf(arena, STR_FMT "/%zu", STR_ARG(origin->event_id), origin->index));
-    }
+    Str cause = vendor_cause(event, origin, arena);
     Stentor__V1__Meta *meta = arena_alloc(arena, sizeof *meta);
     stentor__v1__meta__init(meta);
     meta->event_id = arena_alloc(arena, EVENT_ID_SIZE);
@@ -90,6 +95,24 @@ Stentor__V1__NotificationStatus *correlate_status(
     }
     status->attempt = make_attempt(event, origin, arena);
     return status;
+}
+
+void correlate_settle(
+    const BusOut *status, const CallbackOrigin *origin, const SendgridEvent *event, Arena *arena,
+    BusOut *ret)
+{
+    char *subject = arena_alloc(arena, SUBJECT_SIZE);
+    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
+    subject_settle(subject, origin->tenant);
+    event_id_derive(
+        "settle", vendor_cause(event, origin, arena), str_from(status_name(event->status)),
+        event_id);
+    *ret = (BusOut){
+        .subject = subject,
+        .event_id = str_from(event_id),
+        .payload = status->payload,
+        .traceparent = status->traceparent,
+    };
 }
 
 // ---- one callback ----
@@ -160,7 +183,10 @@ static bool emit_event(
     if (!status_event(status, delivery->message.traceparent, delivery->arena, &out, err)) {
         return false;
     }
+    BusOut settle = {0};
+    correlate_settle(&out, origin, event, delivery->arena, &settle);
     delivery_emit(delivery, &out);
+    delivery_emit(delivery, &settle);
     metric_add(c->counters.status[event->status], 1);
     return true;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Correlation: a worker on INBOUND turns stored callbacks into STATUS events of the notifications
-// they speak of. Law: a status event's id is derived from the vendor's event id, so a callback that
-// comes twice, or is read twice, is one in effect.
+// they speak of, and tells the dispatcher the same on SETTLE: each event of those that are told
+// proves that the vendor had the mail, which settles a send whose outcome is unknown. Law: a status
+// event's id is derived from the vendor's event id, so a callback that comes twice, or is read
+// twice, is one in effect.
 #pragma once
 
 #include "common/bus/worker.h"
@@ -29,3 +31,9 @@ typedef struct CallbackOrigin {
 // `arena`.
 Stentor__V1__NotificationStatus *correlate_status(
     const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena);
+
+// The same event for the dispatcher: the status's payload on ntf.settle.<tenant>, under an id of
+// its own.
+void correlate_settle(
+    const BusOut *status, const CallbackOrigin *origin, const SendgridEvent *event, Arena *arena,
+    BusOut *ret);

@@ -8,7 +8,8 @@
 #include "common/base/error.h"
 #include "common/model/enums.h"
 
-enum { SENDGRID_EVENTS_MAX = 20000, SENDGRID_TEXT_MAX = 512 };
+// SendGrid posts at most 768 KB, and an event with its ids is above 150 bytes.
+enum { SENDGRID_EVENTS_MAX = 10000, SENDGRID_TEXT_MAX = 512 };
 
 typedef struct SendgridEvent {
     Str id;              // sg_event_id; empty: none given

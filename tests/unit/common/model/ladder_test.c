@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <string.h>
+
 #include "common/model/ladder.h"
 
 enum { SECOND = 1000000 };
@@ -78,6 +80,48 @@ static void a_ladder_is_read_from_text(void **state)
     }
 }
 
+static void each_channel_has_its_own_ladder_and_the_others_the_default(void **state)
+{
+    (void)state;
+    Ladders ladders;
+    assert_true(ladders_parse(STR("email=300, 900 ; sms=60"), &ladders, NULL));
+    assert_int_equal(ladders_of(&ladders, CHANNEL_EMAIL)->count, 2);
+    assert_int_equal(ladders_of(&ladders, CHANNEL_EMAIL)->rung_s[1], 900);
+    assert_int_equal(ladders_of(&ladders, CHANNEL_SMS)->count, 1);
+    assert_int_equal(ladders_of(&ladders, CHANNEL_SMS)->rung_s[0], 60);
+    assert_int_equal(ladders_of(&ladders, CHANNEL_VOICE)->count, ladder_default().count);
+    assert_int_equal(ladders_of(&ladders, CHANNEL_COUNT)->count, ladder_default().count);
+    assert_true(ladders_parse(STR("7,8,9"), &ladders, NULL));
+    assert_int_equal(ladders_of(&ladders, CHANNEL_EMAIL)->count, 3);
+    assert_int_equal(ladders_of(&ladders, CHANNEL_VOICE)->rung_s[0], 7);
+}
+
+static void ladders_that_are_none_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"", "'' is no ladder"},
+        {"5m", "'5m' is no ladder"},
+        {"email=", "'' is no ladder"},
+        {"email=0", "'0' is no ladder"},
+        {"email=60;", "'' is no <channel>=<waits>"},
+        {"email=60;90", "'90' is no <channel>=<waits>"},
+        {"fax=60", "'fax' is no channel"},
+        {"email=60;email=90", "'email' is named twice"},
+        {"email=60,sms=90", "'60,sms=90' is no ladder"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        Ladders ladders;
+        Error err = {0};
+        assert_false(ladders_parse(str_from(bad[i][0]), &ladders, &err));
+        assert_int_equal(err.kind, ERROR_CONFIG);
+        if (strstr(err.text, bad[i][1]) == NULL ||
+            strstr(err.text, "email=300,900;sms=60") == NULL) {
+            fail_msg("'%s': %s", bad[i][0], err.text);
+        }
+    }
+}
+
 static void replies_are_told_apart(void **state)
 {
     (void)state;
@@ -143,6 +187,8 @@ int main(void)
         cmocka_unit_test(jitter_adds_up_to_a_tenth),
         cmocka_unit_test(a_longer_retry_after_wins_up_to_a_week),
         cmocka_unit_test(a_ladder_is_read_from_text),
+        cmocka_unit_test(each_channel_has_its_own_ladder_and_the_others_the_default),
+        cmocka_unit_test(ladders_that_are_none_are_refused_by_name),
         cmocka_unit_test(replies_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,28 @@ static void an_event_without_an_id_is_known_by_its_place(void **state)
     arena_free(arena);
 }
 
+static void the_dispatcher_is_told_the_same_under_an_id_of_its_own(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    SendgridEvent event = bounce("e1");
+    BusOut status = {
+        .subject = "ntf.status.acme.email.bounced",
+        .event_id = STR("the status's id"),
+        .payload = STR("packed"),
+        .traceparent = STR("00-trace")};
+    BusOut settle = {0};
+    correlate_settle(&status, &ORIGIN, &event, arena, &settle);
+    char expected[EVENT_ID_SIZE];
+    event_id_derive("settle", STR("e1"), STR("bounced"), expected);
+    assert_string_equal(settle.subject, "ntf.settle.acme");
+    assert_true(str_eq(settle.event_id, str_from(expected)));
+    assert_true(str_eq(settle.payload, STR("packed")));
+    assert_true(str_eq(settle.traceparent, STR("00-trace")));
+    assert_int_equal(settle.header_count, 0);
+    arena_free(arena);
+}
+
 static void a_path_names_tenant_and_vendor(void **state)
 {
     (void)state;
@@ -118,6 +140,7 @@ int main(void)
         cmocka_unit_test(an_event_becomes_the_status_of_its_notification),
         cmocka_unit_test(the_id_comes_from_the_vendors_event_so_that_a_repeat_is_one),
         cmocka_unit_test(an_event_without_an_id_is_known_by_its_place),
+        cmocka_unit_test(the_dispatcher_is_told_the_same_under_an_id_of_its_own),
         cmocka_unit_test(a_path_names_tenant_and_vendor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

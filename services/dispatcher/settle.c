@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// What vendors' callbacks prove: SETTLE in, the ledger's unknown outcomes settled by one statement
+// a batch, "sent" told for each. A callback about an ordinarily sent mail finds nothing to do.
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/base/log.h"
+#include "common/codec/event.h"
+#include "services/dispatcher/dispatcher_internal.h"
+#include "services/dispatcher/ledger_settle.h"
+#include "services/dispatcher/report.h"
+
+typedef struct Proof {
+    LedgerProof ledger;
+    Delivery *delivery;
+    const Stentor__V1__NotificationStatus *status;
+} Proof;
+
+// Proofs that go on together; in the deliveries' arena.
+typedef struct Settle {
+    Dispatcher *dispatcher;
+    Proof *proofs;
+    size_t count;
+    int statement;
+} Settle;
+
+static void submit(Settle *settle);
+
+// ---- reading ----
+
+// Each says that the vendor had the mail, whatever became of it then. "failed" is the vendor's own
+// (blocked, dropped): what we could not hand over it cannot speak of.
+static bool is_proof(Status status)
+{
+    switch (status) {
+    case STATUS_DELIVERED:
+    case STATUS_OPENED:
+    case STATUS_CLICKED:
+    case STATUS_FAILED:
+    case STATUS_BOUNCED:
+    case STATUS_COMPLAINED:
+        return true;
+    case STATUS_NONE:
+    case STATUS_QUEUED:
+    case STATUS_SCHEDULED:
+    case STATUS_RENDERING:
+    case STATUS_SENDING:
+    case STATUS_SENT:
+    case STATUS_SUPPRESSED:
+    case STATUS_SUPERSEDED:
+    case STATUS_COUNT:
+        break;
+    }
+    return false;
+}
+
+static bool read_proof(Delivery *delivery, Proof *ret, Error *err)
+{
+    const Stentor__V1__NotificationStatus *status =
+        (const Stentor__V1__NotificationStatus *)event_unpack(
+            &stentor__v1__notification_status__descriptor, delivery->message.payload,
+            delivery->arena, err);
+    if (status == NULL) {
+        return false;
+    }
+    const Stentor__V1__Meta *meta = status->meta;
+    if (meta == NULL || !id_is_tenant(str_from(meta->tenant))) {
+        return error_set(err, ERROR_PERMANENT, "'meta.tenant' is not a tenant's id");
+    }
+    int64_t created_ms = 0;
+    if (!id_parse(str_from(meta->notification_id), "ntf_", &created_ms)) {
+        return error_set(err, ERROR_PERMANENT, "'meta.notification_id' is not a notification's id");
+    }
+    if (meta->event_id[0] == '\0' || strlen(meta->event_id) >= EVENT_ID_SIZE) {
+        return error_set(err, ERROR_PERMANENT, "'meta.event_id' is not an event's id");
+    }
+    if (meta->occurred_at_us <= 0) {
+        return error_set(err, ERROR_PERMANENT, "'meta.occurred_at_us' is not a time");
+    }
+    if (!is_proof((Status)status->status)) {
+        return error_set(
+            err, ERROR_PERMANENT, "'status' %d proves nothing about a send", (int)status->status);
+    }
+    *ret = (Proof){
+        .ledger =
+            {
+                .created_at_us = created_ms * 1000,
+                .notification_id = str_from(meta->notification_id),
+                .tenant = str_from(meta->tenant),
+                .event_id = str_from(meta->event_id),
+                .at_us = meta->occurred_at_us,
+            },
+        .delivery = delivery,
+        .status = status,
+    };
+    return true;
+}
+
+// ---- settling ----
+
+static bool tell(Settle *settle, const LedgerSettled *settled, Error *err)
+{
+    const Proof *proof = &settle->proofs[settled->index];
+    const LedgerProof *of = &proof->ledger;
+    LOG(LOG_INFO, "callback about a mail without a known outcome",
+        log_str("notification", of->notification_id), log_str("tenant", of->tenant),
+        log_int("attempt", settled->attempt),
+        log_text("state", ledger_state_name(settled->row.state)));
+    if (settled->row.state != LEDGER_SENT) {
+        return true; // noted on a claim that lives; what ends it tells and counts
+    }
+    metric_add(settle->dispatcher->metrics.settled, settled->again ? 0 : 1);
+    LedgerKey key = {of->created_at_us, of->notification_id, settled->attempt, of->tenant, false};
+    return report_settled(proof->delivery, proof->status, &key, &settled->row, err);
+}
+
+static void settle_one_by_one(Settle *settle)
+{
+    size_t count = settle->count;
+    Proof *proofs = settle->proofs;
+    for (size_t i = 0; i < count; i++) {
+        Settle *one = arena_zalloc(proofs[i].delivery->arena, sizeof *one);
+        *one = (Settle){.dispatcher = settle->dispatcher, .proofs = &proofs[i], .count = 1};
+        submit(one);
+    }
+}
+
+static void settle_failed(Settle *settle, const Error *err)
+{
+    size_t count = settle->count;
+    Proof *proofs = settle->proofs;
+    if (err->kind == ERROR_PERMANENT && count > 1) {
+        settle_one_by_one(settle); // one that Postgres cannot take must not hold up the others
+        return;
+    }
+    if (err->kind != ERROR_CANCELLED) {
+        LOG(LOG_WARN, "callbacks' proofs are not committed; they come again",
+            log_int("count", (int64_t)count), log_error(err));
+    }
+    for (size_t i = 0; i < count; i++) {
+        delivery_settle(proofs[i].delivery, err);
+    }
+}
+
+static void on_settled(void *ctx, DbTxn *txn, const Error *err)
+{
+    Settle *settle = ctx;
+    if (err != NULL) {
+        settle_failed(settle, err);
+        return;
+    }
+    size_t count = settle->count;
+    Proof *proofs = settle->proofs;
+    Error *errors = arena_array(db_txn_arena(txn), count, sizeof *errors);
+    for (size_t i = 0; i < count; i++) {
+        error_clear(&errors[i]);
+    }
+    const PGresult *res = db_txn_result(txn, settle->statement);
+    for (int n = 0; n < db_rows(res); n++) {
+        LedgerSettled settled = ledger_settled(res, (size_t)n);
+        if (settled.index < count) {
+            (void)tell(settle, &settled, &errors[settled.index]);
+        }
+    }
+    // Killed before "sent" is stored: the redelivery finds the row by its settled_by and tells it
+    // again (settle_nats_pg_test.c).
+    for (size_t i = 0; i < count; i++) {
+        delivery_settle(proofs[i].delivery, errors[i].kind == ERROR_NONE ? NULL : &errors[i]);
+    }
+}
+
+static void submit(Settle *settle)
+{
+    const JobRules *rules = &settle->dispatcher->parts.rules;
+    DbTxn *txn = db_txn_new(settle->dispatcher->parts.pool);
+    const LedgerProof **proofs =
+        arena_array(db_txn_arena(txn), settle->count, sizeof(LedgerProof *));
+    for (size_t i = 0; i < settle->count; i++) {
+        proofs[i] = &settle->proofs[i].ledger;
+    }
+    LedgerVendor vendor = {rules->vendor, rules->mail_domain};
+    settle->statement = ledger_add_settle(txn, proofs, settle->count, &vendor);
+    db_txn_submit(txn, on_settled, settle);
+}
+
+void settle_batch(Dispatcher *dispatcher, Delivery **deliveries, size_t count)
+{
+    Arena *arena = deliveries[0]->arena;
+    Settle *settle = arena_zalloc(arena, sizeof *settle);
+    settle->dispatcher = dispatcher;
+    settle->proofs = arena_array(arena, count, sizeof *settle->proofs);
+    for (size_t i = 0; i < count; i++) {
+        Error err = {0};
+        if (read_proof(deliveries[i], &settle->proofs[settle->count], &err)) {
+            settle->count++;
+        } else {
+            delivery_settle(deliveries[i], &err);
+        }
+    }
+    if (settle->count > 0) {
+        submit(settle);
+    }
+}
+
+// ---- how many are open ----
+
+static void on_open_counted(void *ctx, DbTxn *txn, const Error *err)
+{
+    Dispatcher *dispatcher = ctx;
+    if (err == NULL) {
+        LedgerOpen open = ledger_unknown_open(db_txn_result(txn, 0));
+        metric_set(dispatcher->metrics.open_claimed, (double)open.claimed);
+        metric_set(dispatcher->metrics.open_parked, (double)open.parked);
+    } else if (err->kind != ERROR_CANCELLED) {
+        LOG(LOG_WARN, "open unknown outcomes are not counted; it is tried again", log_error(err));
+    }
+}
+
+void settle_count_open(Dispatcher *dispatcher)
+{
+    int64_t now_us = clock_now_us();
+    if (!db_pool_ready(dispatcher->parts.pool) ||
+        now_us - dispatcher->open_at_us < OPEN_EVERY_S * INT64_C(1000000)) {
+        return;
+    }
+    dispatcher->open_at_us = now_us;
+    DbTxn *txn = db_txn_new(dispatcher->parts.pool);
+    ledger_add_unknown_open(txn);
+    db_txn_submit(txn, on_open_counted, dispatcher);
+}
