@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real SMTP server (aiosmtpd) that keeps every mail in memory and can be told what to answer."""
+import asyncio
 import collections
 import email
 import email.policy
@@ -14,17 +15,21 @@ class _Handler:
         self.mailbox = mailbox
 
     async def handle_DATA(self, server, session, envelope):  # noqa: N802 (the library's name)
-        return self.mailbox.deliver(envelope)
+        reply = self.mailbox.deliver(envelope)
+        if self.mailbox.take_silence():
+            await asyncio.Event().wait()  # ended with the connection
+        return reply
 
 
 class Mailbox:
-    """start(), stop(); mails; answer("451 try later", times=3) for the next ones."""
+    """start(), stop(); mails; answer("451 try later", times=3) for the next ones; silence() keeps them and never answers."""
 
     def __init__(self, port):
         self.port = port
         self.lock = threading.Lock()
         self.raw = []
         self.answers = collections.deque()
+        self.silent = 0
         self.controller = None
 
     def start(self):
@@ -42,6 +47,17 @@ class Mailbox:
     def answer(self, reply, times=1):
         with self.lock:
             self.answers.extend([reply] * times)
+
+    def silence(self, times=1):
+        """The next mails are kept, and their final dot has no answer."""
+        with self.lock:
+            self.silent = times
+
+    def take_silence(self):
+        with self.lock:
+            silent = self.silent > 0
+            self.silent -= 1 if silent else 0
+        return silent
 
     def deliver(self, envelope):
         with self.lock:
