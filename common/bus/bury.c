@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/bus/bury.h"
 
-#include <stdio.h>
-
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "stentor/v1/dead.pb-c.h"
 #include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/inbound.pb-c.h"
 #include "stentor/v1/rendered.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
@@ -29,6 +28,7 @@ static const ProtobufCMessageDescriptor *type_of(const char *stream)
         {"STATUS", &stentor__v1__notification_status__descriptor},
         {"SETTLE", &stentor__v1__notification_status__descriptor},
         {"DEFERRED", &stentor__v1__deferred__descriptor},
+        {"INBOUND", &stentor__v1__inbound_callback__descriptor},
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (str_starts(str_from(stream), str_from(types[i].stream))) {
@@ -55,6 +55,9 @@ static const Stentor__V1__Meta *meta_of(const ProtobufCMessage *payload)
     }
     if (payload->descriptor == &stentor__v1__deferred__descriptor) {
         return ((const Stentor__V1__Deferred *)payload)->meta;
+    }
+    if (payload->descriptor == &stentor__v1__inbound_callback__descriptor) {
+        return ((const Stentor__V1__InboundCallback *)payload)->meta;
     }
     return ((const Stentor__V1__NotificationStatus *)payload)->meta;
 }
@@ -121,8 +124,12 @@ static Str last_token(Str subject)
     return token;
 }
 
-static Str find_tenant(Str subject)
+static Str find_tenant(Str subject, const ProtobufCMessage *payload)
 {
+    if (str_starts(subject, STR("ntf.inbound."))) { // its subject names the vendor
+        const Stentor__V1__Meta *meta = payload == NULL ? NULL : meta_of(payload);
+        return meta == NULL ? STR_EMPTY : str_from(meta->tenant);
+    }
     if (str_starts(subject, STR("evt."))) {
         return token_at(subject, 1);
     }
@@ -134,13 +141,20 @@ static Str find_tenant(Str subject)
 
 // ---- the letter ----
 
+// With the stage: an event that two stages read and neither understands has a letter from each.
+static char *derive_id(const BusMessage *message, const char *stage, Arena *arena)
+{
+    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
+    const char *discriminator =
+        arena_printf(arena, "%s/%llu", stage, (unsigned long long)message->sequence);
+    event_id_derive("dead", str_from(message->stream), str_from(discriminator), event_id);
+    return event_id;
+}
+
 static void fill_meta(
     Stentor__V1__Meta *meta, const BusMessage *message, Str tenant, Str notification,
     char *event_id, Arena *arena)
 {
-    char sequence[24];
-    int len = snprintf(sequence, sizeof sequence, "%llu", (unsigned long long)message->sequence);
-    event_id_derive("dead", str_from(message->stream), str_of(sequence, (size_t)len), event_id);
     meta->event_id = event_id;
     meta->tenant = arena_cstr(arena, id_is_tenant(tenant) ? tenant : STR("unknown"));
     meta->notification_id = arena_cstr(arena, notification);
@@ -154,12 +168,12 @@ bool bury_pack(
 {
     Stentor__V1__DeadLetter letter;
     Stentor__V1__Meta meta;
-    Str tenant = find_tenant(message->subject);
+    const ProtobufCMessage *payload = read_payload(message, arena);
+    Str tenant = find_tenant(message->subject, payload);
     stentor__v1__dead_letter__init(&letter);
     stentor__v1__meta__init(&meta);
-    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
+    char *event_id = derive_id(message, stage, arena);
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
-    const ProtobufCMessage *payload = read_payload(message, arena);
     fill_meta(&meta, message, tenant, notification_of(payload), event_id, arena);
     subject_dead(subject, stage, tenant);
     letter.meta = &meta;

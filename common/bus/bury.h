@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dead letters of workers and projectors: one packed stentor.v1.DeadLetter on
-// ntf.dead.<stage>.<tenant>, its id derived from stream and sequence so that burying twice is
-// burying once.
+// ntf.dead.<stage>.<tenant>, its id derived from stage, stream and sequence so that burying twice
+// is burying once, and an event that two stages bury has two letters.
 #pragma once
 
 #include "common/bus/bus.h"

@@ -4,7 +4,7 @@
 //
 // Killed between the last output's ack and the input's ack: the input comes again, its outputs are
 // published again with the same ids (duplicates); nothing is lost. Killed between a dead letter's
-// ack and the input's: the same, the letter's id is derived from stream and sequence.
+// ack and the input's: the same, the letter's id is derived from stage, stream and sequence.
 // (worker_nats_test: an_unsettled_delivery_comes_again, buried_once_only)
 #include <assert.h>
 #include <stdio.h>

@@ -21,7 +21,7 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //              "status",   vendor's event id, "<status>"            for a vendor's callback
 //   deferred   "deferred", notification id, "schedule" or "retry/<attempt that will be made>"
 //   inbound    "inbound",  vendor, "<tenant>/<hex of SHA-256 of the body>"
-//   dead       "dead",     stream, sequence in decimal
+//   dead       "dead",     stream, "<stage>/<sequence in decimal>"
 //   settle     "settle",   vendor's event id, "<status>"
 //   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a
 //   repair)

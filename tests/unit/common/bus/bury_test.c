@@ -12,6 +12,7 @@
 #include "common/codec/event.h"
 #include "stentor/v1/dead.pb-c.h"
 #include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/inbound.pb-c.h"
 #include "stentor/v1/rendered.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
@@ -88,7 +89,7 @@ static void the_notification_is_read_from_every_stream_that_has_one(void **state
     } rows[] = {
         {"REQUEST_LOW", &request.base, NTF}, {"RENDERED_HIGH", &rendered.base, NTF},
         {"STATUS", &status.base, NTF},       {"SETTLE", &status.base, NTF},
-        {"DEFERRED", &deferred.base, NTF},   {"INBOUND", &status.base, "unknown"},
+        {"DEFERRED", &deferred.base, NTF},   {"EVENTS", &status.base, "unknown"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const Stentor__V1__DeadLetter *letter =
@@ -174,9 +175,58 @@ static void beside_a_payload_near_the_limit_the_oldest_attempts_give_way(void **
     arena_free(arena);
 }
 
+static Str id_of(const char *stage, uint64_t sequence, Arena *arena)
+{
+    BusMessage message = {
+        .stream = "REQUEST_NORMAL",
+        .subject = STR("ntf.request.normal.acme"),
+        .sequence = sequence,
+        .delivered = 1,
+    };
+    BusOut out;
+    assert_true(bury_pack(&message, stage, "not readable", STR_EMPTY, arena, &out));
+    return out.event_id;
+}
+
+// Renderer and archiver both read REQUEST_*; with one id JetStream would drop the second letter.
+static void a_letter_is_the_same_for_a_stage_and_another_for_each_stage(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Str first = id_of("renderer", 7, arena);
+    assert_true(str_eq(first, id_of("renderer", 7, arena)));
+    assert_false(str_eq(first, id_of("history", 7, arena)));
+    assert_false(str_eq(first, id_of("renderer", 8, arena)));
+    arena_free(arena);
+}
+
+static void a_callback_s_tenant_is_not_in_its_subject(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Stentor__V1__Meta meta = meta_of("");
+    meta.tenant = text("acme");
+    Stentor__V1__InboundCallback callback;
+    stentor__v1__inbound_callback__init(&callback);
+    callback.meta = &meta;
+    const Str payloads[] = {packed(&callback.base, arena), STR("\xff poison")};
+    const char *const subjects[] = {
+        "ntf.dead.webhook-receiver.acme", "ntf.dead.webhook-receiver.unknown"};
+    for (size_t i = 0; i < 2; i++) {
+        BusMessage message = {
+            .stream = "INBOUND", .subject = STR("ntf.inbound.sendgrid"), .payload = payloads[i]};
+        BusOut out;
+        assert_true(bury_pack(&message, "webhook-receiver", "no array", STR_EMPTY, arena, &out));
+        assert_string_equal(out.subject, subjects[i]);
+    }
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_letter_is_the_same_for_a_stage_and_another_for_each_stage),
+        cmocka_unit_test(a_callback_s_tenant_is_not_in_its_subject),
         cmocka_unit_test(the_notification_is_read_from_every_stream_that_has_one),
         cmocka_unit_test(attempts_are_the_mails_own_and_the_last_one),
         cmocka_unit_test(what_cannot_be_read_is_buried_all_the_same),
