@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/crash.h"
 #include "common/bus/bus_internal.h"
 #include "common/bus/topology.h"
 
@@ -118,6 +119,7 @@ static void fail(Admin *a, ErrorKind kind, const char *text)
 
 static void end_step(Admin *a, const char *result)
 {
+    CRASH_POINT("topology.applied");
     char name[160];
     name_step(a, name, sizeof name);
     a->on_step(a->ctx, name, result);

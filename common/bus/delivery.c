@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/bury.h"
 #include "common/bus/worker_internal.h"
@@ -69,6 +70,7 @@ static void answer(DeliveryState *d)
     } else if (d->emit_failed || d->refused != NULL) {
         send_again(w, d, again_delay(d->public.message.delivered));
     } else {
+        CRASH_POINT("worker.unacked");
         bus_send(w->bus, natsMsg_GetReply(d->nats), NULL, STR("+ACK"));
         w->stats.acked++;
         w->stats.buried += d->verdict == VERDICT_BURY ? 1 : 0;
@@ -111,6 +113,7 @@ static void answer_if_ready(DeliveryState *d)
 static void note_emitted(DeliveryState *d, const Error *err)
 {
     d->emits--;
+    CRASH_POINT_IF("worker.letter_stored", err == NULL && d->verdict == VERDICT_BURY);
     d->emit_failed = d->emit_failed || (err != NULL && err->kind != ERROR_PERMANENT);
     if (err != NULL && err->kind == ERROR_PERMANENT) {
         d->refused = arena_cstr(d->public.arena, str_from(err->text));

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/bury.h"
 #include "common/bus/bus_internal.h"
@@ -179,6 +180,7 @@ static void fail(Projector *p, const Error *err)
 static void note_buried(Projector *p, const Error *err)
 {
     p->burying--;
+    CRASH_POINT_IF("projector.letter_stored", err == NULL);
     p->bury_failed = p->bury_failed || err != NULL;
     move_on(p);
 }
@@ -319,6 +321,7 @@ static void start_load(Projector *p)
 
 static void note_committed(Projector *p, DbTxn *txn)
 {
+    CRASH_POINT("projector.committed");
     positions_commit(&p->positions);
     p->handlers.committed(p->ctx, txn);
     p->folded = 0;

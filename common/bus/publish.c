@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/bus_internal.h"
 #include "common/bus/pub_ack.h"
@@ -262,6 +263,7 @@ void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void 
 
 static bool send_entry(Publisher *p, Entry *e, LinkLane lane)
 {
+    CRASH_POINT("bus.publishing");
     if (!link_publish(p->link, lane, e->message)) {
         return false;
     }
@@ -377,6 +379,7 @@ void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
         note_refusal(p, e, text);
         rest(p, e);
     } else if (pub_ack_parse(payload, &ack, &err)) {
+        CRASH_POINT("bus.stored");
         finish(p, e, NULL, ack.sequence, ack.duplicate);
     } else if (err.kind == ERROR_PERMANENT) {
         finish(p, e, &err, 0, false);

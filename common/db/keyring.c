@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/crash.h"
 #include "common/base/id.h"
 #include "common/base/map.h"
 #include "common/codec/hash.h"
@@ -246,6 +247,7 @@ static DataKey *open_row(Job *job, Missing *m, uint32_t generation, Str wrapped,
 {
     if (m->fresh != NULL && generation == m->next &&
         str_eq(wrapped, str_of(m->wrapped, WRAPPED_KEY_LEN))) {
+        CRASH_POINT("keyring.created");
         return TAKE(m->fresh);
     }
     DataKey *key = data_key_unwrap(job->ring->master, m->subject, generation, wrapped, err);

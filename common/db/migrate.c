@@ -11,6 +11,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/cleanup.h"
+#include "common/base/crash.h"
 #include "common/base/id.h"
 #include "common/codec/hash.h"
 #include "common/db/errors.h"
@@ -259,6 +260,7 @@ static bool apply(Run *run, const File *file, const char *text, const char *chec
     if (!record(run, file, checksum, err) || !execute(run->pg, "COMMIT", "commit", err)) {
         return false;
     }
+    CRASH_POINT("migrate.applied");
     run->report.applied++;
     if (run->on_applied != NULL) {
         run->on_applied(run->ctx, run->schema, file->name);

@@ -13,6 +13,7 @@
 #include "common/base/arena.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/crash.h"
 #include "common/service/read_file.h"
 
 enum {
@@ -28,6 +29,11 @@ enum {
 
 static bool print_what(const ServiceSpec *spec, const ServiceOptions *options, Str word, Buf *out)
 {
+#ifdef STENTOR_CRASH_POINTS
+    if (str_eq(word, STR("--crash-points"))) {
+        return crash_points_print(spec->name + sizeof "stentor-" - 1, out);
+    }
+#endif
     if (str_eq(word, STR("--help")) || str_eq(word, STR("-h"))) {
         return options_help(options->rows, options->count, spec->name, spec->summary, out);
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/projector.h"
 #include "common/bus/topology.h"
@@ -58,6 +59,7 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
 static void on_projector_write(void *ctx, DbTxn *txn)
 {
     Archiver *archiver = ctx;
+    CRASH_POINT("archiver.folded");
     archiver->write_started_us = clock_mono_us();
     db_txn_lazy_commit(txn); // rows and sequence are lost together, and read again from the streams
     history_months_write(&archiver->months, archiver->fold, txn);

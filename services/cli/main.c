@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/service/options.h"
 #include "services/cli/cli.h"
@@ -158,6 +159,18 @@ static int run_command(
     return status;
 }
 
+#ifdef STENTOR_CRASH_POINTS
+static int print_crash_points(void)
+{
+    Buf out;
+    buf_init(&out, 64 * 1024);
+    (void)crash_points_print("cli", &out);
+    fputs(buf_c(&out), stdout);
+    buf_done(&out);
+    return EXIT_DONE;
+}
+#endif
+
 int main(int argc, char **argv)
 {
     log_setup("stentor", LOG_WARN, false);
@@ -176,6 +189,11 @@ int main(int argc, char **argv)
         }
         return print_help(topic[0] != '\0' ? topic : NULL);
     }
+#ifdef STENTOR_CRASH_POINTS
+    if (strcmp(argv[at], "--crash-points") == 0) {
+        return print_crash_points();
+    }
+#endif
     int used = 0;
     const Command *command = find_command(argc - at, argv + at, &used);
     if (command == NULL) {

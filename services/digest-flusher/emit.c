@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "common/base/crash.h"
 #include "common/base/log.h"
 #include "services/digest-flusher/clock_sql.h"
 
@@ -104,6 +105,7 @@ static void on_done_committed(void *ctx, DbTxn *txn, const Error *err)
         LOG(LOG_WARN, "emitted work not deleted, it is emitted again under the same ids",
             log_int("count", (int64_t)emit->stored), log_error(err));
     } else {
+        CRASH_POINT("flusher.deleted");
         emit->handlers.on_emitted(emit->ctx, emit->stored, emit->late_max_us);
     }
     end_pass(emit);
@@ -114,6 +116,7 @@ static void on_done_committed(void *ctx, DbTxn *txn, const Error *err)
 // ledger refuses a second send. tests/integration/test_kill.py kills the flusher there.
 static void delete_stored(Emit *emit)
 {
+    CRASH_POINT("flusher.published");
     DbTxn *txn = db_txn_new(emit->pool);
     Str *work_ids = arena_array(emit->arena, emit->stored, sizeof(Str));
     size_t count = 0;
@@ -163,6 +166,7 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
 
 static void publish_row(Emit *emit, const PGresult *rows, int row)
 {
+    CRASH_POINT("flusher.claimed");
     Emission *emission = &emit->emissions[row];
     emission->emit = emit;
     emission->work_id = arena_str(emit->arena, db_get_text(rows, row, CLAIM_WORK_ID));

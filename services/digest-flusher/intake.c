@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/base/crash.h"
 #include "common/base/log.h"
 #include "services/digest-flusher/clock_sql.h"
 
@@ -64,6 +65,7 @@ static void finish_batch(IntakeBatch *batch, const Error *err)
     Intake *intake = batch->intake;
     size_t count = batch->count;
     int64_t earliest_us = earliest_due(batch);
+    CRASH_POINT_IF("flusher.inserted", err == NULL);
     Delivery **deliveries = batch->deliveries;
     if (err != NULL) {
         LOG(LOG_WARN, "deferred work not stored", log_int("count", (int64_t)count), log_error(err));

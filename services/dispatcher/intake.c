@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a batch of deliveries to mails in the vendor's hands.
 #include "common/base/clock.h"
+#include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "services/dispatcher/dispatcher_internal.h"
@@ -247,6 +248,7 @@ static void on_taken_over(void *ctx, DbTxn *txn, const Error *err)
     size_t count = batch->count;
     size_t takes = batch->takes;
     Job **jobs = batch->jobs;
+    CRASH_POINT_IF("dispatcher.taken_over", err == NULL);
     if (err == NULL) {
         note_hits(dispatcher, takes > 0 ? db_txn_result(txn, 0) : NULL, false);
         note_hits(dispatcher, takes < count ? db_txn_result(txn, takes > 0 ? 1 : 0) : NULL, true);
@@ -432,6 +434,7 @@ static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
         claim_failed(batch, err);
         return;
     }
+    CRASH_POINT("dispatcher.claimed");
     const PGresult *res = db_txn_result(txn, 0);
     for (size_t n = 0; n < ledger_conflicts(res); n++) {
         LedgerConflict conflict = ledger_conflict(res, n);

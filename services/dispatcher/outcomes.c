@@ -2,6 +2,7 @@
 // From the vendor's answer to the ack: outcomes are gathered for a moment, recorded by one
 // statement, published.
 #include "common/base/clock.h"
+#include "common/base/crash.h"
 #include "common/base/log.h"
 #include "services/dispatcher/dispatcher_internal.h"
 #include "services/dispatcher/report.h"
@@ -175,6 +176,7 @@ static void conclude(Job *job)
     Dispatcher *dispatcher = job->owner;
     if (job->releasing) {
         // Not at once: our own pull requests are still open, and it would come back to us.
+        CRASH_POINT("dispatcher.released");
         metric_add(dispatcher->metrics.released, 1);
         outcomes_again(job, AGAIN_RELEASED_MS);
     } else if (job->settled) {
@@ -247,6 +249,7 @@ static void on_outcomes_committed(void *ctx, DbTxn *txn, const Error *err)
         flush_failed(dispatcher, flush->jobs, flush->count, err);
         return;
     }
+    CRASH_POINT_IF("dispatcher.outcome_committed", flush->recording > 0);
     dispatcher->flush_backoff_ms = 0;
     if (flush->recording > 0) {
         note_recorded(dispatcher, db_txn_result(txn, 0));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/base/arena.h"
+#include "common/base/crash.h"
 
 enum {
     READ_CHUNK = 16 * 1024,
@@ -166,6 +167,7 @@ static void send_bytes(SmtpClient *client, Buf *bytes)
         }
     }
     buf_clear(bytes);
+    CRASH_POINT_IF("smtp.dot_written", client->session.sending != NULL && !client->writing);
 }
 
 static void mark_dot(SmtpClient *client)

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/base/crash.h"
 #include "services/dispatcher/mime_encode.h"
 
 enum { CODE_OK_CLASS = 2, CODE_GO_ON = 354, CODE_CLOSING = 421, CODE_BAD_SEQUENCE = 503 };
@@ -368,6 +369,7 @@ void smtp_session_pull(SmtpSession *session)
 
 static void say_message(SmtpSession *session)
 {
+    CRASH_POINT("smtp.enveloped");
     Buf *out = &session->out;
     Str rest = session->envelope->message;
     ptrdiff_t end;
@@ -485,6 +487,7 @@ static bool on_data(SmtpSession *session, const SmtpReply *reply, Error *err)
 static void on_final(SmtpSession *session, const SmtpReply *reply)
 {
     Mail *mail = session->sending;
+    CRASH_POINT("smtp.answered");
     session->sending = NULL;
     SmtpRefusal said;
     note(&said, reply);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/crash.h"
 #include "common/base/map.h"
 #include "services/ingest/accept_group.h"
 
@@ -137,6 +138,7 @@ static void finish_group(Group *g)
 {
     Accept *a = g->accept;
     IngestMetrics *m = a->options.metrics;
+    CRASH_POINT("ingest.committed");
     metric_observe(m->commit_seconds, (double)(clock_now_us() - g->accepted_at_us) / 1e6);
     metric_observe(m->batch_size, (double)g->notifications);
     Submission *next = NULL;
@@ -146,6 +148,7 @@ static void finish_group(Group *g)
         metric_add(m->accepted, result.verdict == ACCEPT_STORED ? (double)s->count : 0);
         answer(a, s, &result);
     }
+    CRASH_POINT("ingest.answered");
     for (size_t i = 0; i < g->row_count; i++) {
         const AcceptRow *row = &g->rows[i];
         if (row->accept_id != 0) {
@@ -175,6 +178,7 @@ static void commit_group(Group *g)
 {
     DbTxn *txn = db_txn_new(g->accept->options.pool);
     accept_sql_add(txn, g->rows, g->row_count, g->accepted_at_us);
+    CRASH_POINT("ingest.building");
     db_txn_submit(txn, on_db_committed, g);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/crash.h"
 #include "services/ingest/auth.h"
 
 // A row counts as published only when every event of it was acknowledged.
@@ -86,6 +87,7 @@ static void add_mark(RowPublisher *p, const Row *row)
 static void finish_row(Row *row)
 {
     RowPublisher *p = row->publisher;
+    CRASH_POINT_IF("ingest.published", !row->failed);
     if (row->failed) {
         p->left = true;
     } else {
@@ -141,6 +143,7 @@ static void on_db_marked(void *ctx, DbTxn *txn, const Error *err)
     (void)txn;
     RowPublisher *p = ctx;
     if (err == NULL) {
+        CRASH_POINT("ingest.marked");
         memmove(p->marks, p->marks + p->marking, (p->mark_count - p->marking) * sizeof *p->marks);
         p->mark_count -= p->marking;
     } // else they stay and are marked with the next tick

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "common/base/crash.h"
 #include "common/base/log.h"
 
 enum {
@@ -80,6 +81,7 @@ static void adapt(Sweep *s, size_t events)
 
 static size_t publish_row(Sweep *s, const PGresult *res, int i, Arena *arena)
 {
+    CRASH_POINT("ingest.sweep_claimed");
     Frame *frames = NULL;
     size_t count = 0;
     Error err = {0};

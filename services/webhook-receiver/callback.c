@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/webhook-receiver/callback.h"
 
+#include "common/base/crash.h"
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
@@ -47,6 +48,7 @@ static void finish(Call *call, const Error *err)
         answer_unavailable(call->door, call->http, "the callback could not be stored");
         return;
     }
+    CRASH_POINT("webhook.stored");
     metric_add(call->door->taken, 1);
     http_respond(call->http, 200, "application/json", STR("{}"));
 }

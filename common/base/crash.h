@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Crash points: every place between two durable effects has a name, and a test build can be killed
+// there. Durable is what outlives the process: a commit, a stored event, an acked input, a mail
+// that the vendor has, an answer that a client has read.
+//
+// Law: outside of test builds (CMake option STENTOR_CRASH_POINTS) a point is nothing, not even its
+// name. In them STENTOR_CRASH_AT=name or name:N kills the process (SIGKILL) when it passes that
+// point for the N-th time. A point stands in the table, in the code at one place (tests/lint), and
+// by that in the matrix: tests/integration/test_crash_points.py kills each service at each of its
+// points.
+//
+// A new one: a row here, CRASH_POINT("...") in the code; and in the matrix what makes it pass, if
+// that is not a plain e-mail.
+#pragma once
+
+// clang-format off
+// X(name, services that pass it, the last durable effect before it, the next one after it)
+#define CRASH_POINTS(X)                                                                                                                    \
+    X("bus.publishing", "ingest renderer dispatcher digest-flusher webhook-receiver",                                                      \
+      "what caused the event: a commit, its caller's 202, an input", "the event is stored")                                                \
+    X("bus.stored", "ingest renderer dispatcher digest-flusher webhook-receiver",                                                          \
+      "an event is stored; of several that belong together only some", "whoever published it hears of it")                                 \
+    X("worker.letter_stored", "ingest renderer dispatcher digest-flusher webhook-receiver",                                                \
+      "a dead letter is stored", "its input's ack")                                                                                        \
+    X("worker.unacked", "ingest renderer dispatcher digest-flusher webhook-receiver",                                                      \
+      "everything that an input leads to is committed and stored", "its ack")                                                              \
+    X("projector.letter_stored", "archiver",                                                                                               \
+      "a dead letter is stored", "the commit of the position behind its event")                                                            \
+    X("projector.committed", "archiver",                                                                                                   \
+      "rows and positions are committed", "the next flush")                                                                                \
+    X("keyring.created", "ingest",                                                                                                         \
+      "a data key's row is committed", "anything that is sealed under it")                                                                 \
+    X("ingest.building", "ingest",                                                                                                         \
+      "nothing", "the commit of the accept log")                                                                                           \
+    X("ingest.committed", "ingest",                                                                                                        \
+      "the accept log is committed", "the callers' answers")                                                                               \
+    X("ingest.answered", "ingest",                                                                                                         \
+      "the accept log is committed", "the answers, made but not written, and the publish")                                                 \
+    X("ingest.published", "ingest",                                                                                                        \
+      "every event of an accept row is stored", "the row's mark")                                                                          \
+    X("ingest.marked", "ingest",                                                                                                           \
+      "the marks of published rows are committed", "nothing: they are done")                                                               \
+    X("ingest.sweep_claimed", "ingest",                                                                                                    \
+      "the sweep's claim of rows that nobody published is committed", "their events are published")                                        \
+    X("dispatcher.claimed", "dispatcher",                                                                                                  \
+      "the claim is committed", "the vendor hears of the mail")                                                                            \
+    X("dispatcher.taken_over", "dispatcher",                                                                                               \
+      "a dead process's claim is taken over, its outcome counted as unknown", "the vendor hears of the mail again")                        \
+    X("dispatcher.outcome_committed", "dispatcher",                                                                                        \
+      "what became of the mail is committed", "it is published")                                                                           \
+    X("dispatcher.released", "dispatcher",                                                                                                 \
+      "the claim of a mail that a drain gave up is released", "its input is given back")                                                   \
+    X("smtp.enveloped", "dispatcher",                                                                                                      \
+      "the server has taken the envelope", "the message is written")                                                                       \
+    X("smtp.dot_written", "dispatcher",                                                                                                    \
+      "the whole message is written, final dot included", "the server's answer")                                                           \
+    X("smtp.answered", "dispatcher",                                                                                                       \
+      "the server has answered for the mail", "the commit of its outcome")                                                                 \
+    X("flusher.inserted", "digest-flusher",                                                                                                \
+      "due work is committed", "its input's ack")                                                                                          \
+    X("flusher.claimed", "digest-flusher",                                                                                                 \
+      "the claim of due work is committed", "it is published")                                                                             \
+    X("flusher.published", "digest-flusher",                                                                                               \
+      "due work is published", "its rows are deleted")                                                                                     \
+    X("flusher.deleted", "digest-flusher",                                                                                                 \
+      "the rows of published work are deleted", "nothing: it is done")                                                                     \
+    X("webhook.stored", "webhook-receiver",                                                                                                \
+      "the callback is stored", "the vendor's 200")                                                                                        \
+    X("archiver.folded", "archiver",                                                                                                       \
+      "nothing: what is folded is in memory", "the commit of rows and positions")                                                          \
+    X("migrate.applied", "cli",                                                                                                            \
+      "a migration and its row are committed", "the next migration")                                                                       \
+    X("topology.applied", "cli",                                                                                                           \
+      "a stream or consumer is made", "the next one")
+// clang-format on
+
+#ifdef STENTOR_CRASH_POINTS
+#include "common/base/buf.h"
+
+#define CRASH_POINT(name) crash_pass("" name)
+#define CRASH_POINT_IF(name, condition) ((condition) ? crash_pass("" name) : (void)0)
+
+// Kills the process when STENTOR_CRASH_AT says so, after a line on stderr; costs a look at two
+// static variables when it is not set. Only from the loop's thread. Ends the process with 2 when
+// STENTOR_CRASH_AT names no point.
+void crash_pass(const char *name);
+// The points that `service` ("dispatcher", "cli") passes, one a line: the name, a tab, what lies
+// before it, a tab, what comes after it. false: `out` is full.
+bool crash_points_print(const char *service, Buf *out);
+#else
+#define CRASH_POINT(name) ((void)0)
+#define CRASH_POINT_IF(name, condition) ((void)0)
+#endif

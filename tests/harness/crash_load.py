@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One small load with every kind of input, and all that it leaves behind, in a form in which two runs can be compared."""
+import base64
+import collections
+import datetime
+import email
+import http.client
+import itertools
+import json
+import subprocess
+import threading
+import time
+
+import psycopg2
+import psycopg2.extras
+
+from tests.harness.nats_client import NatsClient
+from tests.harness.pipeline import TENANT
+from tests.harness.processes import wait_until
+from tests.harness.protobuf import messages
+from tests.harness.smtp import Mailbox
+
+SCHEDULED_IN_S = 1
+GATE_S = 30
+DUPLICATE_WINDOW_NS = 100_000_000
+# What the ids, the time or the address of a run is in: only whether it is there is compared.
+OWN = {"created_at", "id", "tenant_id", "notification_id", "address_hash", "address", "correlation_id", "source_event_id",
+       "vendor_message_id", "updated_at", "owner", "lease_until"}
+POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
+          "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
+          "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
+KINDS = ["single", "batch", "scheduled", "retry", "rejected", "missing", "command", "callback", *POISON]
+
+
+class CrashMailbox(Mailbox):
+    """Answers by what stands before the @: 'rejected' always 550, 'retry' 451 until the ledger has that outcome.
+
+    So the answers depend on what was recorded and not on how often a process died, and runs can be compared."""
+
+    def __init__(self, port, postgres):
+        super().__init__(port)
+        self.postgres = postgres
+        self.gate = threading.Event()  # closed: the server hangs after DATA
+        self.gate.set()
+        self.waiting = False
+
+    def deliver(self, envelope):
+        self.waiting = True
+        self.gate.wait(GATE_S)
+        self.waiting = False
+        local = envelope.rcpt_tos[0].split("@")[0]
+        if local.startswith("rejected"):
+            return "550 5.7.1 not from you"
+        if local.startswith("retry") and not self.was_deferred(envelope):
+            return "451 4.3.0 try again"
+        return super().deliver(envelope)
+
+    def was_deferred(self, envelope):
+        notification = email.message_from_bytes(envelope.content)["Message-ID"].strip("<>").split("@")[0]
+        return self.postgres.query("SELECT 1 FROM dispatch.ledger WHERE notification_id = %s AND state = 'deferred'", notification) != []
+
+
+class Signer:
+    """Signs callbacks as SendGrid does, with a key pair of our own that is configured for the tenant."""
+
+    def __init__(self, pipeline):
+        self.key = pipeline.folder / "sendgrid.pem"
+        self.run("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", self.key)
+        public = self.run("ec", "-in", self.key, "-pubout", "-outform", "DER")
+        pipeline.cli("inbound", "put", "sendgrid", "--public-key", base64.b64encode(public).decode())
+
+    @staticmethod
+    def run(*words, data=None):
+        return subprocess.run(["openssl", *words], input=data, check=True, capture_output=True).stdout
+
+    def headers(self, body):
+        at = str(int(time.time()))
+        signature = self.run("dgst", "-sha256", "-sign", self.key, data=at.encode() + body)
+        return {"X-Twilio-Email-Event-Webhook-Signature": base64.b64encode(signature).decode(),
+                "X-Twilio-Email-Event-Webhook-Timestamp": at}
+
+
+class Bench:
+    """What the runs share: the pipeline, a NATS client, a Postgres connection, the signer."""
+
+    def __init__(self, pipeline):
+        self.pipeline = pipeline
+        self.proto = messages(pipeline)
+        self.nats = NatsClient(pipeline.nats.port)
+        self.signer = Signer(pipeline)
+        self.database = psycopg2.connect(pipeline.postgres.url())
+        self.database.autocommit = True
+        self.numbers = itertools.count()
+        self.streams = json.loads(self.nats.request("$JS.API.STREAM.NAMES"))["streams"]
+
+    def rows(self, sql, *params):
+        with self.database.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as cursor:
+            cursor.execute(sql, params)
+            return cursor.fetchall()
+
+    def last(self, stream):
+        return self.nats.stream_info(stream)["state"]["last_seq"]
+
+    def since(self, stream, sequence, kind):
+        """The events of a stream after `sequence`, each id once."""
+        events = {}
+        for at in range(sequence + 1, self.last(stream) + 1):
+            try:
+                event = kind.FromString(self.nats.message(stream, seq=at)[1])
+                events.setdefault(event.meta.event_id, event)
+            except Exception:  # noqa: BLE001 (poison: each protobuf library has its own)
+                continue
+        return list(events.values())
+
+    def consumers_are_done(self):
+        for stream in self.streams:
+            for consumer in json.loads(self.nats.request(f"$JS.API.CONSUMER.LIST.{stream}"))["consumers"] or []:
+                if consumer["config"].get("durable_name") and consumer["num_pending"] + consumer["num_ack_pending"] > 0:
+                    return False
+        return True
+
+    def tables_are_done(self):
+        waiting = self.rows(
+            "SELECT (SELECT count(*) FROM ingest.accept_log WHERE published_at IS NULL) + (SELECT count(*) FROM clock.due_work)"
+            " + (SELECT count(*) FROM dispatch.ledger WHERE state = 'claimed') AS count")
+        behind = [row for row in self.rows("SELECT stream, sequence FROM history.positions") if row["sequence"] < self.last(row["stream"])]
+        return waiting[0]["count"] == 0 and behind == []
+
+    def is_quiet(self):
+        """Nothing waits anywhere, and nothing came while we looked."""
+        before = [self.last(stream) for stream in self.streams]
+        return self.consumers_are_done() and self.tables_are_done() and before == [self.last(stream) for stream in self.streams]
+
+    def shrink_duplicate_windows(self):
+        """From now on JetStream stores an id again after a moment: what it would hide for 120 s, the readers have to bear."""
+        for stream in self.streams:
+            config = {**self.nats.stream_info(stream)["config"], "duplicate_window": DUPLICATE_WINDOW_NS}
+            answer = json.loads(self.nats.request(f"$JS.API.STREAM.UPDATE.{stream}", json.dumps(config).encode()))
+            assert answer["config"]["duplicate_window"] == DUPLICATE_WINDOW_NS, answer
+
+    def end_leases(self):
+        """Lets the leases of a dead process end now: those of the clock and of the sweep are 15 s at least."""
+        self.rows("UPDATE clock.due_work SET claimed_until = now() RETURNING 1")
+        self.rows("UPDATE ingest.accept_log SET claimed_until = now() WHERE published_at IS NULL RETURNING 1")
+
+    def close(self):
+        self.nats.close()
+        self.database.close()
+
+
+class Run:
+    def __init__(self, bench, tag):
+        self.bench = bench
+        self.tag = tag
+        self.number = next(bench.numbers)
+        self.ids = {}  # kind -> notification ids
+        self.tries = {}  # kind -> how often it was posted until it was taken
+        self.left = list(KINDS)
+        self.start = {stream: bench.last(stream) for stream in ("STATUS", "DEAD")}
+
+    # ---- sending ----
+
+    def send(self, kind):
+        """Gives one kind to the pipeline, again and again until it is taken, as its senders do."""
+        self.left.remove(kind)
+        if kind in POISON:
+            self.bench.nats.publish(POISON[kind], b"\xff\xff\xff\xff", f"{self.tag}-{kind}")
+        elif kind == "command":
+            command = self.bench.proto.NotifyCommand(
+                to=self.address(kind), template="welcome", variables_json='{"name":"A"}', correlation_id=f"{self.tag}/{kind}")
+            self.bench.nats.publish(f"evt.{TENANT}.notify", command.SerializeToString(), f"{self.tag}-{kind}")
+        elif kind == "callback":
+            self.call_back()
+        else:
+            self.request(kind)
+
+    def send_left(self):
+        for kind in list(self.left):
+            self.send(kind)
+
+    def address(self, kind, number=0):
+        return f"{kind}{number}-run{self.number}@example.com"
+
+    def request(self, kind):
+        count = {"batch": 3, "scheduled": 2}.get(kind, 1)
+        fields = {"template": "welcome", "variables": {"plan" if kind == "missing" else "name": "A"}, "correlation_id": f"{self.tag}/{kind}"}
+        if kind == "scheduled":
+            at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=SCHEDULED_IN_S)
+            fields["scheduled_for"] = at.isoformat().replace("+00:00", "Z")
+        body = json.dumps([{"to": self.address(kind, i), **fields} for i in range(count)]).encode()
+        answer = self.until(202, kind, body, headers={"Idempotency-Key": f"{self.tag}-{kind}"})
+        self.ids[kind] = [item["id"] for item in answer["notifications"]]
+
+    def call_back(self):
+        event = {"email": self.address("single"), "timestamp": int(time.time()), "smtp-id": f"<{self.ids['single'][0]}@acme.test>"}
+        body = json.dumps([{**event, "event": kind, "sg_event_id": f"{kind}-{self.tag}"} for kind in ("delivered", "open")]).encode()
+        headers = self.bench.signer.headers(body)
+        self.until(200, "callback", body, path=f"/v1/inbound/{TENANT}/sendgrid", headers=headers, port=self.bench.pipeline.webhook_port)
+
+    def until(self, wanted, kind, body, **request):
+        end = time.monotonic() + 30
+        while True:
+            self.tries[kind] = self.tries.get(kind, 0) + 1
+            try:
+                status, _, answer = self.bench.pipeline.post(body, **request)
+            except (OSError, http.client.HTTPException):
+                status, answer = 0, None  # it died before it answered
+            if status == wanted:
+                return answer
+            assert status in (0, 503), (status, answer)
+            assert time.monotonic() < end, f"no {wanted} within 30 s"
+            time.sleep(0.02)
+
+    # ---- what it left ----
+
+    def wait_end(self):
+        wait_until(self.bench.is_quiet, 45, "nothing waiting anywhere")
+
+    def kind_of(self, notification):
+        return next((kind for kind, ids in self.ids.items() if notification in ids), "command")
+
+    def observe(self):
+        """{"history": {kind: rows}, "attempts", "ledger", "statuses", "letters"}, and in `mails` and `unknown` counts by notification."""
+        rows = self.bench.rows("SELECT * FROM history.notifications WHERE correlation_id LIKE %s", self.tag + "/%")
+        self.ids["command"] = [row["id"] for row in rows if row["correlation_id"] == f"{self.tag}/command"]
+        ids = [row["id"] for row in rows]
+        attempts = self.bench.rows("SELECT * FROM history.delivery_attempts WHERE notification_id = ANY (%s)", ids)
+        ledger = self.bench.rows("SELECT * FROM dispatch.ledger WHERE notification_id = ANY (%s)", ids)
+        counts = self.bench.pipeline.mailbox.count_by_message_id()
+        self.mails = {notification: counts.get(f"<{notification}@localhost>", 0) for notification in ids}
+        counted = {(row["notification_id"], row["attempt"]): row.pop("unknown_count") for row in ledger}
+        self.unknown = {notification: sum(count for (i, _), count in counted.items() if i == notification) for notification in ids}
+        for row in attempts:  # a vendor's callback is an attempt that the ledger does not have
+            known = counted.get((row["notification_id"], row["attempt_number"]), 0)
+            assert row.pop("was_unknown") == (known > 0), f"ledger and history differ: {row}"
+        return {
+            "history": self.by_kind(rows, "id"),
+            "attempts": self.by_kind(attempts, "notification_id"),
+            "ledger": self.by_kind(ledger, "notification_id"),
+            "statuses": self.statuses(ids),
+            "letters": self.letters(),
+        }
+
+    def by_kind(self, rows, key):
+        seen = collections.defaultdict(list)
+        for row in rows:
+            shown = {name: value is not None if name in OWN or isinstance(value, datetime.datetime) else
+                     bytes(value) if isinstance(value, memoryview) else value for name, value in row.items()}
+            seen[self.kind_of(row[key])].append(sorted(shown.items()))
+        return {kind: sorted(shown, key=repr) for kind, shown in seen.items()}
+
+    def statuses(self, ids):
+        proto = self.bench.proto
+        events = self.bench.since("STATUS", self.start["STATUS"], proto.NotificationStatus)
+        return collections.Counter(
+            (self.kind_of(event.meta.notification_id), proto.Status.Name(event.status), event.reason_code, event.attempt.number)
+            for event in events if event.meta.notification_id in ids)
+
+    def letters(self):
+        events = self.bench.since("DEAD", self.start["DEAD"], self.bench.proto.DeadLetter)
+        return collections.Counter((event.stage, event.stream, event.reason) for event in events)
