@@ -47,7 +47,7 @@ static void run_until(Server *server, DbPool *pool, bool (*done)(Server *server,
     uint64_t end = uv_now(&server->loop) + GIVE_UP_MS;
     while (!done(server, pool) && uv_now(&server->loop) < end) {
         uv_run(&server->loop, UV_RUN_NOWAIT);
-        usleep(1000);
+        uv_sleep(1);
         uv_update_time(&server->loop);
     }
     assert_true(done(server, pool));
@@ -57,10 +57,10 @@ static void run_until(Server *server, DbPool *pool, bool (*done)(Server *server,
 static bool client_is_in(Server *server, DbPool *pool)
 {
     if (server->peer < 0) {
-        server->peer = accept4(server->listener, NULL, NULL, SOCK_NONBLOCK);
+        server->peer = accept(server->listener, NULL, NULL);
     }
     char startup[1024];
-    if (server->peer >= 0 && recv(server->peer, startup, sizeof startup, 0) > 0) {
+    if (server->peer >= 0 && recv(server->peer, startup, sizeof startup, MSG_DONTWAIT) > 0) {
         static const char welcome[] = "R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
         assert_int_equal(
             send(server->peer, welcome, sizeof welcome - 1, 0), (ssize_t)sizeof welcome - 1);
@@ -72,7 +72,7 @@ static bool transaction_has_arrived(Server *server, DbPool *pool)
 {
     (void)pool;
     char first;
-    return recv(server->peer, &first, 1, MSG_PEEK) == 1;
+    return recv(server->peer, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
 // What was not read makes the close a reset.
