@@ -124,6 +124,21 @@ static void a_deferred_mail_carries_its_attempts(void **state)
     assert_string_equal(last->attempt_id, status_at(stage, 0)->attempt->attempt_id);
 }
 
+static void a_mail_near_the_size_limit_leaves_its_oldest_attempts_behind(void **state)
+{
+    Stage *stage = *state;
+    stage->answers[0] = "451 4.3.0";
+    Event event = {.to = "alice@example.org", .attempt = 20, .attempts = 19};
+    make_event(stage, &event);
+    event.padding = EVENT_BYTES_MAX - 200 - event.packed.len; // less than a deferral adds
+    make_and_publish(stage, &event);
+    const Stentor__V1__Rendered *next = deferred_at(stage, 0)->rendered;
+    assert_in_range(next->n_attempts, 2, 19);
+    assert_int_equal(next->attempts[next->n_attempts - 1]->number, 20);
+    assert_int_equal(next->address_hash.len, event.padding);
+    wait_acked(stage);
+}
+
 static void the_dead_letter_of_a_used_up_ladder_tells_every_attempt(void **state)
 {
     Stage *stage = *state;
@@ -435,6 +450,7 @@ int main(void)
         ON_STAGE(a_mail_throttled_for_ever_fails),
         ON_STAGE(a_used_up_ladder_fails_and_is_buried),
         ON_STAGE(a_deferred_mail_carries_its_attempts),
+        ON_STAGE(a_mail_near_the_size_limit_leaves_its_oldest_attempts_behind),
         ON_STAGE(the_dead_letter_of_a_used_up_ladder_tells_every_attempt),
         ON_STAGE(a_bad_address_fails_at_once),
         ON_STAGE(what_cannot_be_sent_is_told_without_a_try),

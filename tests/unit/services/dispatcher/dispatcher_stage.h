@@ -341,6 +341,7 @@ typedef struct Event {
     bool wrong_checksum;
     uint32_t attempts; // made before, as the event carries them
     uint32_t resends;
+    size_t padding;   // bytes that nobody reads
     char id[ID_SIZE]; // out
     Str packed;       // out
 } Event;
@@ -435,6 +436,8 @@ static inline void make_event(Stage *stage, Event *event)
         stage->arena);
     seal_content(stage, event, key, &rendered);
     rendered.resends = event->resends;
+    rendered.address_hash =
+        pb_data(str_of(arena_zalloc(stage->arena, event->padding), event->padding));
     rendered.n_attempts = event->attempts;
     rendered.attempts = earlier_attempts(stage, event->attempts);
     assert_true(event_pack(&rendered.base, stage->arena, &event->packed, NULL));
