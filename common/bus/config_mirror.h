@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A service's copy of CONFIG: reads cfg.> from the beginning into the service's own memory and
 // follows it live, so a change reaches every replica within a second. Not stored: the stream keeps
-// the last message of each subject for ever.
+// the last message of each subject for ever. An entry that a restored store does not have any more
+// stays in this memory until the process restarts (README.md says why).
 #pragma once
 
 #include "common/bus/reader.h"

@@ -32,21 +32,25 @@ void positions_init(
     }
     snprintf(
         out->sql[0], sizeof out->sql[0],
-        "SELECT stream, sequence, stream_created_at FROM %s.positions WHERE projection = $1::text",
+        "SELECT stream, sequence, stream_created_at, stored_at FROM %s.positions "
+        "WHERE projection = $1::text",
         schema);
     // A twin that inserted first: the primary key refuses.
     snprintf(
         out->sql[1], sizeof out->sql[1],
-        "INSERT INTO %s.positions (projection, stream, sequence, stream_created_at) "
-        "SELECT $1::text, m.stream, m.sequence, m.created "
-        "FROM unnest($2::text[], $3::int8[], $4::timestamptz[]) AS m (stream, sequence, created)",
+        "INSERT INTO %s.positions (projection, stream, sequence, stored_at, stream_created_at) "
+        "SELECT $1::text, m.stream, m.sequence, m.at, m.created "
+        "FROM unnest($2::text[], $3::int8[], $4::timestamptz[], $5::timestamptz[]) "
+        "AS m (stream, sequence, at, created)",
         schema);
-    // A twin that moved it: CASE without ELSE is NULL, and the column refuses NULL.
+    // A twin that moved it: CASE without ELSE is NULL, and the column refuses NULL. The time
+    // belongs to it: after a lost tail a twin may have come to the same sequence again.
     snprintf(
         out->sql[2], sizeof out->sql[2],
-        "UPDATE %s.positions AS p SET sequence = CASE WHEN p.sequence = m.expected THEN m.sequence "
-        "END "
-        "FROM unnest($2::text[], $3::int8[], $4::int8[]) AS m (stream, sequence, expected) "
+        "UPDATE %s.positions AS p SET stored_at = m.at, sequence = CASE WHEN p.sequence = "
+        "m.expected AND p.stored_at IS NOT DISTINCT FROM m.expected_at THEN m.sequence END "
+        "FROM unnest($2::text[], $3::int8[], $4::timestamptz[], $5::int8[], $6::timestamptz[]) "
+        "AS m (stream, sequence, at, expected, expected_at) "
         "WHERE p.projection = $1::text AND p.stream = m.stream RETURNING p.sequence",
         schema);
     name_statement(out, 0, &out->load, schema, "load");
@@ -76,7 +80,9 @@ void positions_read(Positions *p, const PGresult *rows)
         p->at[i].known = row >= 0;
         p->at[i].stored = row >= 0 ? (uint64_t)db_get_int(rows, row, 1) : 0;
         p->at[i].created_us = row >= 0 ? db_get_time(rows, row, 2) : 0;
+        p->at[i].stored_at_us = row >= 0 ? db_get_time(rows, row, 3) : 0;
         p->at[i].folded = p->at[i].stored;
+        p->at[i].folded_at_us = p->at[i].stored_at_us;
     }
 }
 
@@ -84,16 +90,23 @@ bool positions_moved(const Positions *p, const PGresult *rows)
 {
     for (size_t i = 0; i < p->count; i++) {
         int row = find_row(rows, p->at[i].stream);
-        if ((row >= 0 ? (uint64_t)db_get_int(rows, row, 1) : 0) != p->at[i].stored) {
+        if ((row >= 0 ? (uint64_t)db_get_int(rows, row, 1) : 0) != p->at[i].stored ||
+            (row >= 0 ? db_get_time(rows, row, 3) : 0) != p->at[i].stored_at_us) {
             return true;
         }
     }
     return false;
 }
 
+// Backwards too: after a lost tail the same log has fewer messages.
+static bool has_moved(const Position *at)
+{
+    return at->folded != at->stored || at->folded_at_us != at->stored_at_us;
+}
+
 static bool moves(const Position *at, bool known)
 {
-    return at->known == known && at->folded > at->stored;
+    return at->known == known && has_moved(at);
 }
 
 static size_t count_moves(const Positions *p, bool known)
@@ -111,7 +124,9 @@ static void add_statement(Positions *p, DbTxn *txn, bool known)
     db_text(params, str_from(p->projection));
     DbArray *streams = db_array(params, DB_TEXT);
     DbArray *sequences = db_array(params, DB_I64);
+    DbArray *times = db_array(params, DB_TIME);
     DbArray *last = db_array(params, known ? DB_I64 : DB_TIME);
+    DbArray *last_times = known ? db_array(params, DB_TIME) : NULL;
     for (size_t i = 0; i < p->count; i++) {
         const Position *at = &p->at[i];
         if (!moves(at, known)) {
@@ -119,8 +134,10 @@ static void add_statement(Positions *p, DbTxn *txn, bool known)
         }
         db_push_text(streams, str_from(at->stream));
         db_push_int(sequences, (int64_t)at->folded);
+        db_push_time(times, at->folded_at_us);
         if (known) {
             db_push_int(last, (int64_t)at->stored);
+            db_push_time(last_times, at->stored_at_us);
         } else {
             db_push_time(last, at->created_us);
         }
@@ -147,7 +164,8 @@ void positions_commit(Positions *p)
 {
     for (size_t i = 0; i < p->count; i++) {
         Position *at = &p->at[i];
-        at->known = at->known || at->folded > at->stored;
+        at->known = at->known || has_moved(at);
         at->stored = at->folded;
+        at->stored_at_us = at->folded_at_us;
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far each stream of a projection was folded: the rows of <schema>.positions and the statements
 // that move them. Moving is the fence: a transaction in which somebody else moved a position
-// meanwhile is refused by Postgres.
+// meanwhile is refused by Postgres. A position is a sequence and the time at which its message was
+// stored: a log that lost its tail gives the same sequence to another message.
 #pragma once
 
 #include "common/db/db.h"
@@ -10,8 +11,10 @@ enum { POSITIONS_MAX = 16 };
 
 typedef struct Position {
     const char *stream;
-    uint64_t stored; // committed; 0: nothing yet
+    uint64_t stored;      // committed; 0: nothing yet
+    int64_t stored_at_us; // when that message was stored; 0: not known
     uint64_t folded;
+    int64_t folded_at_us;
     int64_t created_us; // of the stream that the sequence belongs to
     bool known;         // has a row
 } Position;
@@ -21,7 +24,7 @@ typedef struct Positions {
     Position at[POSITIONS_MAX];
     size_t count;
     char names[3][96];
-    char sql[3][512];
+    char sql[3][768];
     DbStatement load, insert, update;
     size_t updates; // rows that the last positions_add_moves must update
     int update_index;
@@ -31,7 +34,7 @@ typedef struct Positions {
 void positions_init(
     Positions *out, const char *schema, const char *projection, const char *const *streams);
 void positions_add_load(Positions *p, DbTxn *txn);       // the transaction's first statement
-void positions_read(Positions *p, const PGresult *rows); // its result: stored, known, created_us
+void positions_read(Positions *p, const PGresult *rows); // its result: stored, known ...
 bool positions_moved(
     const Positions *p, const PGresult *rows);      // somebody else did, as its result says
 void positions_add_moves(Positions *p, DbTxn *txn); // stored -> folded where they differ

@@ -7,7 +7,8 @@
 // Killed before the commit: nothing happened, the same events are folded again. Killed after it:
 // rows and sequences are both there. A twin that lost the lock unknowingly: its UPDATE meets
 // another sequence, sets NULL into a NOT NULL column, and Postgres refuses the whole transaction.
-// (projector_nats_pg_test: a_late_twin_cannot_write, a_drop_folds_again)
+// (projector_nats_pg_test: a_late_twin_cannot_write, a_drop_folds_again,
+// a_lost_tail_is_folded_again)
 #include "common/bus/projector.h"
 
 #include <assert.h>
@@ -45,6 +46,7 @@ typedef struct Source {
     Projector *projector;
     Position *position;
     Reader *reader;
+    bool caught_up;
 } Source;
 
 struct Projector {
@@ -63,6 +65,7 @@ struct Projector {
     bool in_database; // a load or a flush has not been answered
     bool stopping;
     size_t readers_open;
+    uint64_t tails_lost; // of readers that are gone
     int retry_ms;
     uv_timer_t timer;  // closes a flush, or tries again
     char failure[240]; // an Error's text
@@ -158,6 +161,7 @@ static void drop(Projector *p)
     forget_folded(p);
     for (size_t i = 0; i < p->positions.count; i++) {
         if (p->sources[i].reader != NULL) {
+            p->tails_lost += reader_tails_lost(p->sources[i].reader);
             reader_free(p->sources[i].reader, on_reader_freed, &p->sources[i]);
         }
     }
@@ -223,6 +227,7 @@ static void fold_messages(Source *source, const BusMessage *messages, size_t cou
             bury(p, &messages[i], &err);
         }
         source->position->folded = messages[i].sequence;
+        source->position->folded_at_us = messages[i].stored_at_us;
     }
     p->folded += count;
     if (p->folded >= p->options.flush_max) {
@@ -238,6 +243,7 @@ static void on_reader_messages(void *ctx, const BusMessage *messages, size_t cou
 static void on_reader_caught_up(void *ctx)
 {
     Source *source = ctx;
+    source->caught_up = true;
     LOG(LOG_DEBUG, "projection caught up", log_text("projection", source->projector->options.name),
         log_text("stream", source->position->stream));
 }
@@ -271,7 +277,9 @@ static void start_folding(Projector *p)
             .stream = source->position->stream,
             .start_sequence = source->position->stored + 1,
             .expect_created_us = source->position->created_us,
+            .last_stored_at_us = source->position->stored_at_us,
             .batch_max = p->options.flush_max < READ_BATCH ? p->options.flush_max : READ_BATCH};
+        source->caught_up = false;
         source->reader = reader_new(p->bus, &options, &handlers, source);
         p->readers_open++;
     }
@@ -537,7 +545,9 @@ Projector *projector_new(
     }
     uv_timer_init(bus_loop(bus), &p->timer);
     p->timer.data = p;
-    p->lock = db_lock_new(bus_loop(bus), options->database_url, options->name, on_lock_change, p);
+    p->lock = db_lock_new(
+        bus_loop(bus), options->database_url,
+        options->lock_name != NULL ? options->lock_name : options->name, on_lock_change, p);
     return p;
 }
 
@@ -581,4 +591,34 @@ uint64_t projector_lag(const Projector *projector)
         }
     }
     return lag;
+}
+
+bool projector_caught_up(const Projector *projector)
+{
+    for (size_t i = 0; i < projector->positions.count; i++) {
+        if (!projector->sources[i].caught_up) {
+            return false;
+        }
+    }
+    return projector_active(projector);
+}
+
+uint64_t projector_position(const Projector *projector, const char *stream)
+{
+    for (size_t i = 0; i < projector->positions.count; i++) {
+        if (strcmp(projector->positions.at[i].stream, stream) == 0) {
+            return projector->positions.at[i].stored;
+        }
+    }
+    return 0;
+}
+
+uint64_t projector_tails_lost(const Projector *projector)
+{
+    uint64_t count = projector->tails_lost;
+    for (size_t i = 0; i < projector->positions.count; i++) {
+        const Reader *reader = projector->sources[i].reader;
+        count += reader != NULL && projector_active(projector) ? reader_tails_lost(reader) : 0;
+    }
+    return count;
 }

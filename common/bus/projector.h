@@ -2,8 +2,10 @@
 // Projector: the other way to read. Streams folded into Postgres rows, with the sequences stored in
 // the same transaction. One active per projection by advisory lock; stand-bys take over. The
 // transaction moves the stored sequence from where this process last saw it and fails when somebody
-// else moved it: a late twin cannot write. Needs a table <schema>.positions (projection text,
-// stream text, sequence bigint, stream_created_at timestamptz).
+// else moved it: a late twin cannot write. A log that lost its tail is read again from the time of
+// the last message that was folded, so folds must bear repetition (reader.c says why by time).
+// Needs a table <schema>.positions (projection text, stream text, sequence bigint,
+// stream_created_at timestamptz, stored_at timestamptz NULL).
 #pragma once
 
 #include "common/bus/bus.h"
@@ -12,7 +14,8 @@
 typedef struct Projector Projector;
 
 typedef struct ProjectorOptions {
-    const char *name;           // "history"; also the lock's name
+    const char *name;           // "history"
+    const char *lock_name;      // NULL: name
     const char *schema;         // where positions is
     const char *const *streams; // NULL-terminated, at most 16
     const char *database_url;   // for the lock's own connection
@@ -47,3 +50,8 @@ const char *projector_failure(
     const Projector *projector); // NULL, or why it stands still (stream made anew ...)
 // Events that are in the streams and not yet in the tables; 0 for a stand-by.
 uint64_t projector_lag(const Projector *projector);
+// Everything that was in the streams when the readers began has been folded, if not yet written.
+bool projector_caught_up(const Projector *projector);
+uint64_t projector_position(
+    const Projector *projector, const char *stream);       // committed; 0: nothing yet
+uint64_t projector_tails_lost(const Projector *projector); // logs that had lost what was folded

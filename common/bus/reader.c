@@ -4,6 +4,15 @@
 // silence, a lost consumer or a new connection begin again from the last sequence handed over + 1,
 // so nothing is skipped and nothing comes twice. There is no state on the server that matters, and
 // none here: the caller stores the sequence. (reader_nats_test: resumes_after_the_server_restarted)
+//
+// A sequence alone does not name a message: a server that lost its tail (a power cut before its
+// fsync, a store restored from a copy) gives the same sequences to other messages. So the consumer
+// begins AT the last message read, and only when that has the time that it had is it passed over
+// and the read goes on behind it (CHECK). Else the log lost its tail, and the read begins again by
+// time: whatever the log held before the loss was stored before the last message read, and has been
+// read; whatever came after the loss was stored after it, by the server's clock. TAIL_MARGIN is for
+// a clock that was set back; what is read twice for it, readers must bear anyway.
+// (reader_nats_test: a_lost_tail_is_read_again, one_that_has_grown_past_is_noticed)
 #include "common/bus/reader.h"
 
 #include <jansson.h>
@@ -16,6 +25,8 @@
 #include "common/bus/topology.h"
 
 enum { BATCH_DEFAULT = 512, RETRY_MS = 500, INACTIVE_S = 60, CONFIG_MAX = 768 };
+
+static const int64_t TAIL_MARGIN_US = INT64_C(60) * 1000000;
 
 typedef enum ReaderState {
     READER_WAITING,
@@ -41,7 +52,11 @@ struct Reader {
     Endpoint endpoint;
     ReaderState state;
     int64_t retry_at_ms;
-    uint64_t next;          // the first sequence not handed over yet
+    uint64_t next;         // the first sequence not handed over yet
+    int64_t last_at_us;    // when message next - 1 was stored; 0: not known
+    bool checking;         // CHECK: the next delivery must be message next - 1
+    bool last_per_subject; // the stream keeps no more: what was read may be gone rightly
+    uint64_t tails_lost;
     uint64_t next_consumer; // the consumer sequence that must come next
     uint64_t end;           // the stream's last sequence at the start
     int64_t created_us;
@@ -117,6 +132,8 @@ static void handle_created(Reader *r, Str reply, const Error *err)
     if (accept_answer(r, root, "consumer")) {
         const char *name = json_string_value(json_object_get(root, "name"));
         r->lag = (uint64_t)json_integer_value(json_object_get(root, "num_pending"));
+        bool empty = r->lag == 0;
+        r->lag -= r->checking && !empty ? 1 : 0;
         if (name == NULL ||
             !str_to_c(str_from(name), r->endpoint.consumer, sizeof r->endpoint.consumer)) {
             restart(r, RETRY_MS);
@@ -124,7 +141,7 @@ static void handle_created(Reader *r, Str reply, const Error *err)
             r->state = READER_READING;
             r->next_consumer = 1;
             r->heard_ms = bus_now_ms(r->bus);
-            r->caught_up = r->caught_up || r->lag == 0;
+            r->caught_up = r->caught_up || empty;
             bus_again(r->bus);
         }
     }
@@ -136,16 +153,32 @@ static void on_consumer_created(void *ctx, Str reply, const Error *err)
     handle_created(ctx, reply, err);
 }
 
+// Where the consumer begins. Once something was handed over it is the sequence after it.
+static void describe_start(const Reader *r, json_t *config)
+{
+    const char *policy = "by_start_sequence";
+    if (r->next == 0 && r->options.start_time_us > 0) {
+        char time[CLOCK_RFC3339_SIZE];
+        clock_format(r->options.start_time_us, time);
+        policy = "by_start_time";
+        json_object_set_new(config, "opt_start_time", json_string(time));
+    } else {
+        uint64_t first = r->checking ? r->next - 1 : r->next;
+        json_object_set_new(
+            config, "opt_start_seq", json_integer((json_int_t)(first > 0 ? first : 1)));
+    }
+    json_object_set_new(config, "deliver_policy", json_string(policy));
+}
+
 static json_t *describe_consumer(const Reader *r)
 {
     json_t *config = json_pack(
-        "{s:s, s:s, s:I, s:b, s:I, s:i}", "ack_policy", "none", "deliver_policy",
-        "by_start_sequence", "opt_start_seq", (json_int_t)(r->next > 0 ? r->next : 1),
-        "mem_storage", 1, "inactive_threshold", (json_int_t)INACTIVE_S * 1000000000, "num_replicas",
-        1);
+        "{s:s, s:b, s:I, s:i}", "ack_policy", "none", "mem_storage", 1, "inactive_threshold",
+        (json_int_t)INACTIVE_S * 1000000000, "num_replicas", 1);
     if (r->filter != NULL) {
         json_object_set_new(config, "filter_subject", json_string(r->filter));
     }
+    describe_start(r, config);
     return json_pack("{s:s, s:o}", "stream_name", r->stream, "config", config);
 }
 
@@ -203,11 +236,12 @@ static bool check_stream(const Reader *r, const StreamState *s, Error *err)
             "stream '%s' was made anew (%s, the stored sequence is of %s) (HINT: stentor rebuild)",
             r->stream, now, then);
     }
-    if (r->next > s->last + 1) {
+    if (r->next > s->last + 1 && r->last_at_us == 0) {
         return error_set(
             err, ERROR_CONFIG,
-            "stream '%s' ends at %llu, before the stored sequence %llu (HINT: its end was lost; "
-            "stentor audit, then stentor rebuild)",
+            "stream '%s' ends at %llu, before the stored sequence %llu, and when that was stored "
+            "is "
+            "not known (HINT: its end was lost; stentor audit, then stentor rebuild)",
             r->stream, (unsigned long long)s->last, (unsigned long long)r->next - 1);
     }
     if (r->next > 1 && s->first > r->next && !s->last_per_subject) {
@@ -218,6 +252,38 @@ static bool check_stream(const Reader *r, const StreamState *s, Error *err)
             r->stream, (unsigned long long)s->first, (unsigned long long)r->next);
     }
     return true;
+}
+
+// The messages up to next - 1 are not those that were read. By time, or, where only the last of
+// each subject is kept (few messages, and each may be gone rightly), from the beginning.
+static void lose_tail(Reader *r)
+{
+    int64_t from_us = r->last_per_subject ? 0 : r->last_at_us - TAIL_MARGIN_US;
+    char from[CLOCK_RFC3339_SIZE] = "its beginning";
+    if (from_us > 0) {
+        clock_format(from_us, from);
+    }
+    LOG(LOG_WARN, "the log lost its tail, reading again", log_text("stream", r->stream),
+        log_int("read_up_to", (int64_t)r->next - 1), log_text("from", from));
+    r->tails_lost++;
+    r->next = 0;
+    r->last_at_us = 0;
+    r->checking = false;
+    r->options.start_time_us = from_us;
+}
+
+static void plan_start(Reader *r, const StreamState *s)
+{
+    r->last_per_subject = s->last_per_subject;
+    r->checking = false;
+    if (r->last_at_us == 0 || r->next <= 1) {
+        return;
+    }
+    if (r->next > s->last + 1) {
+        lose_tail(r);
+    } else {
+        r->checking = s->first < r->next; // else it is past its age, and cannot be looked at
+    }
 }
 
 static void handle_info(Reader *r, Str reply, const Error *request_err)
@@ -240,10 +306,11 @@ static void handle_info(Reader *r, Str reply, const Error *request_err)
     }
     bool first_time = r->created_us == 0;
     r->created_us = s.created_us;
+    plan_start(r, &s);
     if (first_time) {
         r->end = s.last;
         r->next = r->options.only_new ? s.last + 1 : r->next;
-        r->caught_up = r->next > s.last || s.first > s.last;
+        r->caught_up = !r->checking && (r->next > s.last || s.first > s.last);
     }
     create_consumer(r);
 }
@@ -279,10 +346,33 @@ static void pull(Reader *r)
     }
 }
 
+// The first delivery under CHECK. What the last of each subject replaced is gone rightly, and then
+// cannot be told from a loss: reading those few again costs less than a doubt.
+static void check_last(Reader *r, const AckSubject *ack)
+{
+    bool first = ack->consumer_sequence == 1;
+    if (first && ack->stream_sequence == r->next - 1 && ack->stored_at_us == r->last_at_us) {
+        r->checking = false;
+        r->next_consumer = 2;
+        r->lag = ack->pending;
+        r->caught_up = r->caught_up || ack->pending == 0 || ack->stream_sequence >= r->end;
+        return;
+    }
+    if (first) {
+        lose_tail(r);
+    }
+    restart(r, 0);
+}
+
 static void handle_delivery(Reader *r, natsMsg *message, const AckSubject *ack)
 {
     r->heard_ms = bus_now_ms(r->bus);
     r->asked -= r->asked > 0 ? 1 : 0;
+    if (r->state == READER_READING && r->checking) {
+        check_last(r, ack);
+        natsMsg_Destroy(message);
+        return;
+    }
     bool in_order = ack->consumer_sequence == r->next_consumer && ack->stream_sequence >= r->next;
     if (r->state != READER_READING || !in_order || r->held_count >= r->options.batch_max) {
         natsMsg_Destroy(message);
@@ -291,6 +381,7 @@ static void handle_delivery(Reader *r, natsMsg *message, const AckSubject *ack)
     }
     r->next_consumer++;
     r->next = ack->stream_sequence + 1; // what is held is handed over by this reader for certain
+    r->last_at_us = ack->stored_at_us;
     r->held[r->held_count++] = (Held){message, *ack};
 }
 
@@ -408,7 +499,9 @@ Reader *reader_new(
     r->stream = xstrdup(options->stream);
     r->filter = options->filter != NULL ? xstrdup(options->filter) : NULL;
     r->spec = topology_stream(options->stream);
-    r->next = options->only_new ? 0 : options->start_sequence;
+    bool by_sequence = !options->only_new && options->start_time_us == 0;
+    r->next = by_sequence ? options->start_sequence : 0;
+    r->last_at_us = by_sequence && r->next > 1 ? options->last_stored_at_us : 0;
     r->held = xcalloc(r->options.batch_max, sizeof *r->held);
     r->messages = xcalloc(r->options.batch_max, sizeof *r->messages);
     r->endpoint.stream = str_from(r->stream);
@@ -431,6 +524,11 @@ int64_t reader_stream_created_us(const Reader *reader)
 uint64_t reader_lag(const Reader *reader)
 {
     return reader->lag + reader->held_count;
+}
+
+uint64_t reader_tails_lost(const Reader *reader)
+{
+    return reader->tails_lost;
 }
 
 void reader_free(Reader *reader, void (*on_freed)(void *ctx), void *ctx)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reader: the ordered, unacknowledged read under projectors and the copies of CONFIG. An own
 // ephemeral consumer (AckNone, memory) from a sequence on; a gap, a lost consumer or a reconnect
-// makes a new one from the last sequence + 1.
+// makes a new one from the last sequence + 1. A log that lost its tail (a power cut, a restored
+// copy) is noticed by the time of the last message read, and read again from that time: the
+// sequences may then come once more, with other messages.
 #pragma once
 
 #include "common/bus/bus.h"
@@ -12,6 +14,9 @@ typedef struct ReaderOptions {
     const char *stream;
     const char *filter;        // NULL: the whole stream
     uint64_t start_sequence;   // the first wanted; 0 or 1: from the beginning
+    int64_t start_time_us;     // 0: by sequence
+    int64_t last_stored_at_us; // when message start_sequence - 1 was stored: it must be that one
+                               // still; 0: not known, start_sequence is taken as it is
     bool only_new;             // from now on (tail); start_sequence is ignored
     int64_t expect_created_us; // the stream's creation time that the stored sequence belongs to; 0:
                                // not known yet
@@ -25,8 +30,8 @@ typedef struct ReaderHandlers {
     // an empty stream).
     void (*on_caught_up)(void *ctx);
     // The read cannot go on: CONFIG when the stream was made anew since, or the sequence is past
-    // its age; PERMANENT when there is no such stream. Transient trouble is not told: the reader
-    // tries again.
+    // its age, or the stream ends before it and nobody knows since when; PERMANENT when there is no
+    // such stream. Transient trouble is not told: the reader tries again.
     void (*on_failed)(void *ctx, const Error *err);
 } ReaderHandlers;
 
@@ -39,5 +44,7 @@ void reader_pause(
 int64_t reader_stream_created_us(
     const Reader *reader);                 // 0 before the first message or on_caught_up
 uint64_t reader_lag(const Reader *reader); // messages known to wait
+uint64_t reader_tails_lost(
+    const Reader *reader); // how often the log had lost what was read already
 // No handler is called any more; on_freed comes from the loop.
 void reader_free(Reader *reader, void (*on_freed)(void *ctx), void *ctx);

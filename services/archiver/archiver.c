@@ -151,6 +151,12 @@ static double read_active(void *ctx)
     return projector_active(archiver->projector) ? 1 : 0;
 }
 
+static double read_tails_lost(void *ctx)
+{
+    const Archiver *archiver = ctx;
+    return (double)projector_tails_lost(archiver->projector);
+}
+
 static void register_metrics(Archiver *archiver, Metrics *metrics)
 {
     static const double bounds[] = {0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
@@ -178,6 +184,10 @@ static void register_metrics(Archiver *archiver, Metrics *metrics)
     metrics_gauge_fn(
         metrics, "stentor_history_active", "", "1: this process writes; 0: it stands by",
         read_active, archiver);
+    metrics_counter_fn(
+        metrics, "stentor_projector_tail_lost_total", "",
+        "Streams that had lost what was folded already, and were read again by time",
+        read_tails_lost, archiver);
 }
 
 // ---- life ----

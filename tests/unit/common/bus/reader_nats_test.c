@@ -5,6 +5,7 @@
 typedef struct Seen {
     uint64_t sequences[20000];
     size_t count;
+    int64_t last_at_us;
     size_t caught_up_at;
     bool caught_up, failed;
     Error error;
@@ -17,6 +18,7 @@ static void note_messages(void *ctx, const BusMessage *messages, size_t count)
     Seen *seen = ctx;
     for (size_t i = 0; i < count; i++) {
         seen->sequences[seen->count++] = messages[i].sequence;
+        seen->last_at_us = messages[i].stored_at_us;
     }
 }
 
@@ -270,6 +272,171 @@ static void a_read_goes_on_after_the_server_restarted(void **state)
     server_done(&server);
 }
 
+// ---- a log that lost its tail ----
+
+// A server whose store was copied after the first ten messages.
+typedef struct Loss {
+    Rig rig;
+    Server server;
+    char copy[80];
+} Loss;
+
+static void run_program(const char *program, const char *option, const char *from, const char *to)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp(program, program, option, from, to, (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void loss_open(Loss *loss)
+{
+    server_init(&loss->server);
+    server_start(&loss->server);
+    rig_open(&loss->rig, loss->server.url);
+    rig_apply(&loss->rig, 0);
+    publish_many(&loss->rig, "ntf.status.acme.email.sent", "old", 10);
+    server_kill(&loss->server, SIGTERM);
+    snprintf(loss->copy, sizeof loss->copy, "%s.copy", loss->server.folder);
+    run_program("cp", "-a", loss->server.folder, loss->copy);
+    server_start(&loss->server);
+    pass_ms(&loss->rig, 100);
+    WAIT(&loss->rig, bus_connected(loss->rig.bus));
+    publish_many(&loss->rig, "ntf.status.acme.email.sent", "lost", 10);
+}
+
+static void loss_happens(Loss *loss)
+{
+    server_kill(&loss->server, SIGKILL);
+    run_program("rm", "-rf", loss->server.folder, loss->server.folder);
+    run_program("mv", "-T", loss->copy, loss->server.folder);
+    pass_ms(&loss->rig, 100);
+    server_start(&loss->server);
+    WAIT(&loss->rig, bus_connected(loss->rig.bus));
+}
+
+static void loss_close(Loss *loss)
+{
+    rig_close(&loss->rig);
+    server_done(&loss->server);
+}
+
+static void a_lost_tail_is_read_again(void **state)
+{
+    (void)state;
+    static Seen seen;
+    Loss loss;
+    loss_open(&loss);
+    log_level_set(LOG_ERROR);
+    Reader *reader = read_from(&loss.rig, &seen, 0, 0);
+    WAIT(&loss.rig, seen.count == 20);
+    loss_happens(&loss);
+    WAIT(&loss.rig, reader_tails_lost(reader) == 1);
+    publish_many(&loss.rig, "ntf.status.acme.email.sent", "new", 5);
+    WAIT(&loss.rig, seen.count == 35); // the ten of the last minute again, and the new ones
+    for (size_t i = 20; i < seen.count; i++) {
+        assert_int_equal(seen.sequences[i], i - 19);
+    }
+    assert_int_equal(reader_tails_lost(reader), 1);
+    assert_false(seen.failed);
+    end(&loss.rig, reader);
+    loss_close(&loss);
+}
+
+static void one_that_has_grown_past_is_noticed(void **state)
+{
+    (void)state;
+    static Seen seen;
+    Loss loss;
+    loss_open(&loss);
+    Reader *reader = read_from(&loss.rig, &seen, 0, 0);
+    WAIT(&loss.rig, seen.count == 20);
+    int64_t last_at_us = seen.last_at_us;
+    end(&loss.rig, reader);
+    loss_happens(&loss);
+    publish_many(&loss.rig, "ntf.status.acme.email.sent", "new", 30); // 11..40: past the 20 read
+    memset(&seen, 0, sizeof seen);
+    reader = reader_new(
+        loss.rig.bus,
+        &(ReaderOptions){.stream = "STATUS", .start_sequence = 21, .last_stored_at_us = last_at_us},
+        &handlers, &seen);
+    WAIT(&loss.rig, seen.count == 40 && seen.caught_up);
+    assert_in_order(&seen, 1);
+    assert_int_equal(reader_tails_lost(reader), 1);
+    end(&loss.rig, reader);
+    loss_close(&loss);
+}
+
+static void the_message_read_last_is_not_read_again(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 60);
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.count == 60);
+    int64_t last_at_us = seen.last_at_us;
+    end(&rig, reader);
+    for (int more = 0; more <= 40; more += 40) {
+        publish_many(&rig, "ntf.status.acme.email.sent", "t", more);
+        memset(&seen, 0, sizeof seen);
+        reader = reader_new(
+            rig.bus,
+            &(ReaderOptions){
+                .stream = "STATUS", .start_sequence = 61, .last_stored_at_us = last_at_us},
+            &handlers, &seen);
+        WAIT(&rig, seen.caught_up);
+        assert_int_equal(seen.count, more);
+        assert_in_order(&seen, 61);
+        assert_int_equal(reader_tails_lost(reader), 0);
+        assert_int_equal(reader_lag(reader), 0);
+        end(&rig, reader);
+    }
+}
+
+static void what_the_last_of_each_subject_replaced_is_no_loss_of_entries(void **state)
+{
+    (void)state;
+    static Seen seen;
+    memset(&seen, 0, sizeof seen);
+    Loss loss;
+    loss_open(&loss);
+    publish_many(&loss.rig, "cfg.tenant.acme.a", "a", 1);
+    publish_many(&loss.rig, "cfg.tenant.acme.b", "b", 1);
+    Reader *reader =
+        reader_new(loss.rig.bus, &(ReaderOptions){.stream = "CONFIG"}, &handlers, &seen);
+    WAIT(&loss.rig, seen.count == 2);
+    loss_happens(&loss); // before both
+    publish_many(&loss.rig, "cfg.tenant.acme.c", "c", 1);
+    WAIT(&loss.rig, seen.count == 3);
+    assert_int_equal(seen.sequences[2], 1);
+    end(&loss.rig, reader);
+    loss_close(&loss);
+}
+
+static void a_start_by_time_passes_over_what_is_older(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.count == 10);
+    int64_t last_at_us = seen.last_at_us;
+    end(&rig, reader);
+    pass_ms(&rig, 20);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 5);
+    memset(&seen, 0, sizeof seen);
+    reader = reader_new(
+        rig.bus, &(ReaderOptions){.stream = "STATUS", .start_time_us = last_at_us + 1}, &handlers,
+        &seen);
+    WAIT(&rig, seen.caught_up && seen.count == 5);
+    assert_in_order(&seen, 11);
+    end(&rig, reader);
+}
+
 static void a_reader_can_be_freed_at_any_step(void **state)
 {
     (void)state;
@@ -302,6 +469,11 @@ int main(void)
         TEST(a_missing_stream_is_permanent),
         TEST(a_lost_consumer_is_made_again),
         cmocka_unit_test(a_read_goes_on_after_the_server_restarted),
+        cmocka_unit_test(a_lost_tail_is_read_again),
+        cmocka_unit_test(one_that_has_grown_past_is_noticed),
+        TEST(the_message_read_last_is_not_read_again),
+        cmocka_unit_test(what_the_last_of_each_subject_replaced_is_no_loss_of_entries),
+        TEST(a_start_by_time_passes_over_what_is_older),
         TEST(a_reader_can_be_freed_at_any_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
