@@ -9,7 +9,8 @@
 
 // YIELD_MS: who lost it comes back after every stand-by has had its turn: its machine or network
 // may be the sick one.
-enum { CHECK_MS = 1000, TIMEOUT_MS = 2000, YIELD_MS = DB_LOCK_POLL_MS + 250 };
+// AGAIN_MS: a session that was told to end has ended by then.
+enum { CHECK_MS = 1000, TIMEOUT_MS = 2000, YIELD_MS = DB_LOCK_POLL_MS + 250, AGAIN_MS = 100 };
 
 // When the holder's whole machine goes, the server is to notice in seconds, not in hours. A unix
 // socket ignores them.
@@ -18,6 +19,26 @@ static const char KEEPALIVES[] =
 
 static const DbStatement TRY_LOCK = {"db_lock_try", "SELECT pg_try_advisory_lock($1::int8)"};
 static const DbStatement CHECK = {"db_lock_check", "SELECT 1"};
+
+// The holder's CHECK is its sign of life: its session's state changes with each. What a stopped
+// holder was writing would block its successor just as well, so its half-sent transactions go too;
+// which of the role's sessions are the holder's own Postgres cannot tell, but one that leaves its
+// transaction waiting for so long is sick. A role may end its own role's sessions, and no others.
+static const DbStatement RELIEVE = {
+    "db_lock_relieve",
+    "WITH silent AS ("
+    " SELECT a.pid FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid"
+    " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
+    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " AND l.classid = (($1::int8 >> 32) & 4294967295)::oid AND l.objid = ($1::int8 & "
+    "4294967295)::oid"
+    " AND a.usename = current_user AND a.pid <> pg_backend_pid() AND a.state = 'idle'"
+    " AND a.state_change < clock_timestamp() - $2::int4 * interval '1 ms')"
+    " SELECT count(pg_terminate_backend(a.pid)) FROM pg_stat_activity AS a"
+    " WHERE a.pid IN (SELECT pid FROM silent) OR (EXISTS (SELECT FROM silent)"
+    " AND a.datname = current_database() AND a.usename = current_user"
+    " AND a.pid <> pg_backend_pid() AND a.wait_event = 'ClientRead'"
+    " AND a.xact_start < clock_timestamp() - $2::int4 * interval '1 ms')"};
 
 struct DbLock {
     char *url;
@@ -53,6 +74,9 @@ static void ask(DbLock *lock)
     DbParams *p = db_txn_add(txn, lock->held ? &CHECK : &TRY_LOCK, NULL);
     if (!lock->held) {
         db_i64(p, lock->key);
+        p = db_txn_add(txn, &RELIEVE, NULL);
+        db_i64(p, lock->key);
+        db_i32(p, DB_LOCK_SILENT_MS);
     }
     Error err;
     if (!db_txn_seal(txn) || !db_conn_send(lock->conn, txn, &err)) {
@@ -78,12 +102,15 @@ static void start(DbLock *lock)
 static void take_answer(DbLock *lock, DbTxn *txn, const Error *err)
 {
     db_txn_answer(txn, err);
-    bool got = err == NULL && !lock->held && db_get_int(db_txn_result(txn, 0), 0, 0) == 1;
+    bool tried = err == NULL && !lock->held;
+    bool got = tried && db_get_int(db_txn_result(txn, 0), 0, 0) == 1;
+    bool relieved = tried && !got && db_get_int(db_txn_result(txn, 1), 0, 0) > 0;
     db_txn_free(txn);
     if (lock->closing) {
         return;
     }
-    uv_timer_start(&lock->timer, on_timer, lock->held || got ? CHECK_MS : DB_LOCK_POLL_MS, 0);
+    int wait_ms = lock->held || got ? CHECK_MS : relieved ? AGAIN_MS : DB_LOCK_POLL_MS;
+    uv_timer_start(&lock->timer, on_timer, (uint64_t)wait_ms, 0);
     if (got) {
         change(lock, true);
     }

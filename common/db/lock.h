@@ -4,13 +4,17 @@
 // DB_LOCK_POLL_MS; who lost it waits longer than that before it tries again. A loss is told at
 // once, or after two to three seconds when the server only falls silent; a transaction under way
 // may still commit: whoever writes under the lock must fence (compare the stored sequence).
+// A holder that lives but stands still (SIGSTOP, a frozen machine behind a live connection) gives
+// no sign of life: after DB_LOCK_SILENT_MS a stand-by ends its session, and with it every
+// transaction of the same role that has waited that long for its client's next word. So roles that
+// hold such locks must not keep a transaction open while they think.
 #pragma once
 
 #include <uv.h>
 
 #include "common/base/str.h"
 
-enum { DB_LOCK_POLL_MS = 1000 };
+enum { DB_LOCK_POLL_MS = 1000, DB_LOCK_SILENT_MS = 2500 };
 
 typedef struct DbLock DbLock;
 

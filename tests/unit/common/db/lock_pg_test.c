@@ -137,6 +137,41 @@ static void a_holder_that_gets_no_answer_counts_it_as_lost(void **state)
     assert_true(run_for(&stage->loop, &stage->first.held, true, 5000)); // and comes back
 }
 
+// A stopped process: its sessions live, hold the lock and half a transaction, and say nothing.
+static void a_holder_that_stands_still_is_relieved_within_five_seconds(void **state)
+{
+    Stage *stage = *state;
+    char sql[128];
+    PGconn *holder = admin_connect();
+    PGconn *writer = admin_connect();
+    snprintf(
+        sql, sizeof sql, "SELECT pg_advisory_lock(%lld)",
+        (long long)(int64_t)str_hash(str_from("history/0")));
+    admin_exec(holder, sql);
+    admin_exec(writer, "BEGIN; LOCK TABLE pg_description IN SHARE MODE");
+    open_holder(stage, &stage->second, "history/0");
+    run_ms(&stage->loop, DB_LOCK_SILENT_MS - 500);
+    assert_false(stage->second.held);
+    assert_true(run_for(&stage->loop, &stage->second.held, true, 5000 - DB_LOCK_SILENT_MS + 500));
+    assert_string_equal(
+        admin_value(
+            stage->admin,
+            "SELECT count(*) FROM pg_locks WHERE relation = 'pg_description'::regclass "
+            "AND mode = 'ShareLock'"),
+        "0");
+    PQfinish(holder);
+    PQfinish(writer);
+}
+
+static void a_holder_with_nothing_to_do_keeps_it(void **state)
+{
+    Stage *stage = *state;
+    hold_first_then_queue_second(stage);
+    run_ms(&stage->loop, 2 * DB_LOCK_SILENT_MS);
+    assert_true(db_lock_held(stage->first.lock));
+    assert_int_equal(stage->first.changes, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -147,6 +182,8 @@ int main(void)
         TEST(closing_hands_it_to_the_next),
         TEST(a_holder_whose_backend_dies_is_told_and_the_second_takes_over),
         TEST(a_holder_that_gets_no_answer_counts_it_as_lost),
+        TEST(a_holder_that_stands_still_is_relieved_within_five_seconds),
+        TEST(a_holder_with_nothing_to_do_keeps_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,162 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What `stentor rebuild` and a log without its tail need.
+
+-- When the message at a position was stored. A log that lost its tail (a power cut, a store restored from a copy) gives the
+-- same sequence to another message; its time tells them apart. NULL: folded before this column was there.
+ALTER TABLE history.positions ADD COLUMN stored_at timestamptz;
+
+-- Shadows: an empty schema like a live one, to be filled and swapped in. Functions of schema stentor, because the schemas
+-- themselves are renamed; only the owner (`stentor rebuild` as who ran `stentor migrate`) may call them.
+
+-- Everything that `target` is made of but its rows, its functions (a swap takes those along as they are) and its partitions
+-- (stentor.shadow_partitions makes them): one line each, without the schema's name, so that two schemas can be compared.
+CREATE FUNCTION stentor.describe_schema(target name) RETURNS SETOF text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    AS $$
+    WITH space AS (SELECT oid, nspname, nspowner, nspacl FROM pg_namespace WHERE nspname = target),
+    relation AS (SELECT c.*, t.relname AS of_table FROM pg_class c JOIN space ON c.relnamespace = space.oid
+                 LEFT JOIN pg_index i ON i.indexrelid = c.oid LEFT JOIN pg_class t ON t.oid = i.indrelid
+                 WHERE NOT c.relispartition),
+    line AS (
+        SELECT format('owner %s', nspowner::regrole) FROM space
+        UNION ALL
+        SELECT format('schema grant %s to %s from %s option %s', a.privilege_type, a.grantee::regrole, a.grantor::regrole, a.is_grantable)
+        FROM space, aclexplode(nspacl) a
+        UNION ALL
+        SELECT format('relation %s %s owner %s rls %s force %s persistence %s identity %s options %s access %s partitioned by %s',
+                      relkind, relname, relowner::regrole, relrowsecurity, relforcerowsecurity, relpersistence, relreplident, reloptions,
+                      relam, CASE WHEN relkind = 'p' THEN pg_get_partkeydef(oid) END) FROM relation
+        UNION ALL
+        SELECT format('grant %s on %s to %s from %s option %s', a.privilege_type, relname, a.grantee::regrole, a.grantor::regrole, a.is_grantable)
+        FROM relation, aclexplode(relacl) a
+        UNION ALL
+        SELECT format('column %s.%s %s %s not null %s collation %s default %s generated %s identity %s storage %s statistics %s grants %s',
+                      relname, attnum, attname, format_type(atttypid, atttypmod), attnotnull, attcollation::regcollation,
+                      pg_get_expr(d.adbin, d.adrelid), attgenerated, attidentity, attstorage, coalesce(attstattarget, -1), attacl)
+        FROM relation JOIN pg_attribute a ON attrelid = relation.oid AND attnum > 0 AND NOT attisdropped
+        LEFT JOIN pg_attrdef d ON d.adrelid = attrelid AND d.adnum = attnum
+        WHERE relkind NOT IN ('i', 'I')
+        UNION ALL
+        SELECT format('constraint %s on %s %s', conname, relname, pg_get_constraintdef(c.oid))
+        FROM relation JOIN pg_constraint c ON conrelid = relation.oid
+        UNION ALL
+        SELECT format('index %s', pg_get_indexdef(oid)) FROM relation WHERE relkind IN ('i', 'I')
+        UNION ALL
+        SELECT format('policy %s on %s for %s to %s permissive %s using %s check %s', polname, relname, polcmd,
+                      (SELECT array_agg(r::regrole ORDER BY r) FROM unnest(polroles) r), polpermissive,
+                      pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid))
+        FROM relation JOIN pg_policy ON polrelid = relation.oid
+        UNION ALL
+        SELECT format('trigger %s', pg_get_triggerdef(t.oid)) FROM relation JOIN pg_trigger t ON tgrelid = relation.oid AND NOT tgisinternal
+        UNION ALL
+        SELECT format('rule %s', pg_get_ruledef(r.oid)) FROM relation JOIN pg_rewrite r ON ev_class = relation.oid
+        UNION ALL
+        SELECT format('statistics %s', pg_get_statisticsobjdef(s.oid)) FROM space JOIN pg_statistic_ext s ON stxnamespace = space.oid
+        UNION ALL
+        SELECT format('type %s %s', typtype, typname) FROM space JOIN pg_type t ON typnamespace = space.oid
+        WHERE typtype IN ('e', 'd', 'r', 'm') OR (typtype = 'c' AND EXISTS (SELECT FROM pg_class WHERE oid = typrelid AND relkind = 'c'))
+        UNION ALL
+        SELECT format('publication %s of %s', p.pubname, relname)
+        FROM relation JOIN pg_publication_rel pr ON prrelid = relation.oid JOIN pg_publication p ON p.oid = prpubid
+    )
+    SELECT replace(line.format, quote_ident(target) || '.', '') FROM line
+    $$;
+
+-- What must not be lost with the live schema and a swap cannot carry over: objects elsewhere that hang on its tables or
+-- types (views, foreign keys, SQL-bodied functions), and functions of its own that do.
+CREATE FUNCTION stentor.schema_dependents(target name) RETURNS SETOF text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    AS $$
+    WITH own AS (SELECT 'pg_class'::regclass AS classid, oid FROM pg_class WHERE relnamespace = target::regnamespace
+                 UNION ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE typnamespace = target::regnamespace),
+    hanging AS (SELECT DISTINCT d.classid, d.objid FROM pg_depend d JOIN own ON d.refclassid = own.classid AND d.refobjid = own.oid
+                WHERE d.deptype = 'n')
+    SELECT format('%s hangs on it', pg_describe_object(classid, objid, 0)) FROM hanging
+    WHERE (classid = 'pg_proc'::regclass)
+       OR (classid = 'pg_rewrite'::regclass
+           AND (SELECT relnamespace FROM pg_class c JOIN pg_rewrite r ON r.ev_class = c.oid WHERE r.oid = objid) <> target::regnamespace)
+       OR (classid = 'pg_constraint'::regclass
+           AND (SELECT connamespace FROM pg_constraint WHERE oid = objid) <> target::regnamespace)
+       OR (classid = 'pg_class'::regclass AND (SELECT relnamespace FROM pg_class WHERE oid = objid) <> target::regnamespace)
+    $$;
+
+-- The partitions that `live` has and `shadow` lacks. Safe to repeat.
+CREATE FUNCTION stentor.shadow_partitions(live name, shadow name) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    AS $$
+DECLARE
+    child record;
+BEGIN
+    FOR child IN
+        SELECT c.relname, p.relname AS parent, pg_get_expr(c.relpartbound, c.oid) AS bound
+        FROM pg_class c JOIN pg_inherits i ON i.inhrelid = c.oid JOIN pg_class p ON p.oid = i.inhparent
+        WHERE c.relnamespace = live::regnamespace AND c.relkind = 'r'
+          AND NOT EXISTS (SELECT FROM pg_class o WHERE o.relnamespace = shadow::regnamespace AND o.relname = c.relname)
+    LOOP
+        EXECUTE format('CREATE TABLE %I.%I PARTITION OF %I.%I %s', shadow, child.relname, shadow, child.parent, child.bound);
+    END LOOP;
+END
+$$;
+
+-- Makes `shadow` with empty copies of these tables of `live`; a shadow that a crash has left is dropped.
+CREATE FUNCTION stentor.make_shadow(live name, shadow name, tables name[]) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
+    AS $$
+DECLARE
+    source record;
+    acl record;
+BEGIN
+    EXECUTE format('DROP SCHEMA IF EXISTS %I CASCADE', shadow);
+    EXECUTE format('CREATE SCHEMA %I', shadow);
+    FOR acl IN SELECT a.* FROM pg_namespace, aclexplode(nspacl) a WHERE nspname = live LOOP
+        EXECUTE format('GRANT %s ON SCHEMA %I TO %s', acl.privilege_type, shadow, acl.grantee::regrole);
+    END LOOP;
+    FOR source IN SELECT * FROM pg_class WHERE relnamespace = live::regnamespace AND relname = ANY (tables) LOOP
+        EXECUTE format('CREATE TABLE %I.%I (LIKE %I.%I INCLUDING ALL)', shadow, source.relname, live, source.relname)
+            || CASE WHEN source.relkind = 'p' THEN ' PARTITION BY ' || pg_get_partkeydef(source.oid) ELSE '' END;
+        IF source.relrowsecurity THEN
+            PERFORM stentor.isolate(format('%I.%I', shadow, source.relname)::regclass);
+        END IF;
+        FOR acl IN SELECT * FROM aclexplode(source.relacl) LOOP
+            EXECUTE format('GRANT %s ON %I.%I TO %s', acl.privilege_type, shadow, source.relname, acl.grantee::regrole);
+        END LOOP;
+    END LOOP;
+    PERFORM stentor.shadow_partitions(live, shadow);
+END
+$$;
+
+-- What a swap would change or lose beside the rows; none: it may be done.
+CREATE FUNCTION stentor.shadow_differences(live name, shadow name) RETURNS SETOF text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    AS $$
+    (SELECT 'only in ' || live || ': ' || l FROM (SELECT stentor.describe_schema(live) EXCEPT SELECT stentor.describe_schema(shadow)) AS d (l))
+    UNION ALL
+    (SELECT 'only in ' || shadow || ': ' || l FROM (SELECT stentor.describe_schema(shadow) EXCEPT SELECT stentor.describe_schema(live)) AS d (l))
+    UNION ALL
+    SELECT stentor.schema_dependents(live)
+    $$;
+
+-- The swap itself, to be called in the transaction that holds the live tables. Functions of the schema (doors) stay the same
+-- objects: their bodies name the tables by the live schema's name, which the new tables now bear.
+CREATE FUNCTION stentor.swap_shadow(live name, shadow name, old name) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    AS $$
+DECLARE
+    difference text;
+    door record;
+BEGIN
+    PERFORM stentor.shadow_partitions(live, shadow);
+    SELECT string_agg(d, '; ') INTO difference FROM stentor.shadow_differences(live, shadow) AS d;
+    IF difference IS NOT NULL THEN
+        RAISE EXCEPTION 'the shadow is not like the live schema: %', difference;
+    END IF;
+    EXECUTE format('ALTER SCHEMA %I RENAME TO %I', live, old);
+    EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shadow, live);
+    FOR door IN SELECT oid::regprocedure AS name FROM pg_proc WHERE pronamespace = old::regnamespace LOOP
+        EXECUTE format('ALTER ROUTINE %s SET SCHEMA %I', door.name, live);
+    END LOOP;
+END
+$$;
+
+REVOKE ALL ON FUNCTION stentor.describe_schema(name), stentor.schema_dependents(name), stentor.shadow_partitions(name, name),
+    stentor.make_shadow(name, name, name[]), stentor.shadow_differences(name, name), stentor.swap_shadow(name, name, name) FROM PUBLIC;
