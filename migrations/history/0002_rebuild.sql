@@ -98,6 +98,10 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION stentor.grantee_name(role oid) RETURNS text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    AS $$ SELECT CASE WHEN role = 0 THEN 'PUBLIC' ELSE role::regrole::text END $$;
+
 -- Makes `shadow` with empty copies of these tables of `live`; a shadow that a crash has left is dropped.
 CREATE FUNCTION stentor.make_shadow(live name, shadow name, tables name[]) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
@@ -109,7 +113,7 @@ BEGIN
     EXECUTE format('DROP SCHEMA IF EXISTS %I CASCADE', shadow);
     EXECUTE format('CREATE SCHEMA %I', shadow);
     FOR acl IN SELECT a.* FROM pg_namespace, aclexplode(nspacl) a WHERE nspname = live LOOP
-        EXECUTE format('GRANT %s ON SCHEMA %I TO %s', acl.privilege_type, shadow, acl.grantee::regrole);
+        EXECUTE format('GRANT %s ON SCHEMA %I TO %s', acl.privilege_type, shadow, stentor.grantee_name(acl.grantee));
     END LOOP;
     FOR source IN SELECT * FROM pg_class WHERE relnamespace = live::regnamespace AND relname = ANY (tables) LOOP
         EXECUTE format('CREATE TABLE %I.%I (LIKE %I.%I INCLUDING ALL)', shadow, source.relname, live, source.relname)
@@ -118,7 +122,7 @@ BEGIN
             PERFORM stentor.isolate(format('%I.%I', shadow, source.relname)::regclass);
         END IF;
         FOR acl IN SELECT * FROM aclexplode(source.relacl) LOOP
-            EXECUTE format('GRANT %s ON %I.%I TO %s', acl.privilege_type, shadow, source.relname, acl.grantee::regrole);
+            EXECUTE format('GRANT %s ON %I.%I TO %s', acl.privilege_type, shadow, source.relname, stentor.grantee_name(acl.grantee));
         END LOOP;
     END LOOP;
     PERFORM stentor.shadow_partitions(live, shadow);
@@ -158,5 +162,23 @@ BEGIN
 END
 $$;
 
+-- Each row of a table as its key and a digest of all columns but the ignored ones, for comparing two tables.
+CREATE FUNCTION stentor.digest_rows(target regclass, ignored name[]) RETURNS TABLE (key text, digest bytea)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
+    AS $$
+DECLARE
+    key_columns text;
+    columns text;
+BEGIN
+    SELECT string_agg(quote_ident(attname), ', ' ORDER BY array_position(i.indkey::int2[], attnum)) INTO key_columns
+    FROM pg_index i JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (i.indkey::int2[])
+    WHERE i.indrelid = target AND i.indisprimary AND attname <> 'created_at';
+    SELECT string_agg(quote_ident(attname), ', ' ORDER BY attname) INTO columns
+    FROM pg_attribute WHERE attrelid = target AND attnum > 0 AND NOT attisdropped AND attname <> ALL (ignored);
+    RETURN QUERY EXECUTE format('SELECT concat_ws('' '', %s), sha256(convert_to(ROW(%s)::text, ''UTF8'')) FROM %s',
+                                key_columns, columns, target);
+END
+$$;
+
 REVOKE ALL ON FUNCTION stentor.describe_schema(name), stentor.schema_dependents(name), stentor.shadow_partitions(name, name),
-    stentor.make_shadow(name, name, name[]), stentor.shadow_differences(name, name), stentor.swap_shadow(name, name, name) FROM PUBLIC;
+    stentor.grantee_name(oid), stentor.digest_rows(regclass, name[]), stentor.make_shadow(name, name, name[]), stentor.shadow_differences(name, name), stentor.swap_shadow(name, name, name) FROM PUBLIC;

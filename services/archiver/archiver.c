@@ -7,16 +7,15 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/projector.h"
-#include "common/bus/topology.h"
 #include "services/archiver/fold.h"
 #include "services/archiver/history_sql.h"
+#include "services/archiver/refold.h"
 
 enum {
     AHEAD_MONTHS = 12,
     AHEAD_PERIOD_MS = 24 * 3600 * 1000,
     AHEAD_RETRY_MS = 60 * 1000,
     AHEAD_POOL_MS = 1000, // until the database answers
-    STREAMS_MAX = 8,
 };
 
 static const int64_t month_max_us = INT64_C(31) * 86400 * 1000000;
@@ -29,7 +28,7 @@ typedef struct ArchiverOptions {
 typedef struct Archiver {
     Service *service;
     Projector *projector;
-    const char *streams[STREAMS_MAX];
+    HistorySql sql;
     Fold *fold;
     HistoryMonths months;
     uv_timer_t ahead_timer;
@@ -62,8 +61,8 @@ static void on_projector_write(void *ctx, DbTxn *txn)
     CRASH_POINT("archiver.folded");
     archiver->write_started_us = clock_mono_us();
     db_txn_lazy_commit(txn); // rows and sequence are lost together, and read again from the streams
-    history_months_write(&archiver->months, archiver->fold, txn);
-    history_write(archiver->fold, txn);
+    history_months_write(&archiver->sql, &archiver->months, archiver->fold, txn);
+    history_write(&archiver->sql, archiver->fold, txn);
 }
 
 static void count_flush(const Archiver *archiver)
@@ -119,7 +118,7 @@ static void make_ahead(Archiver *archiver)
     }
     int64_t now_us = clock_now_us();
     DbTxn *txn = db_txn_new(service_pool(archiver->service));
-    history_ensure_months(txn, now_us, now_us + AHEAD_MONTHS * month_max_us);
+    history_ensure_months(&archiver->sql, txn, now_us, now_us + AHEAD_MONTHS * month_max_us);
     archiver->ahead_running = true;
     db_txn_submit(txn, on_ahead_done, archiver);
 }
@@ -198,15 +197,10 @@ static void open_projector(Archiver *archiver, const ArchiverOptions *options)
         .fold = on_projector_fold,
         .write = on_projector_write,
         .committed = on_projector_committed};
-    size_t count = 0;
-    for (int lane = PRIORITY_CRITICAL; lane < PRIORITY_COUNT; lane++) {
-        archiver->streams[count++] = topology_lane_stream("REQUEST", (Priority)lane);
-    }
-    archiver->streams[count++] = "STATUS";
     ProjectorOptions projector = {
         .name = "history",
         .schema = "history",
-        .streams = archiver->streams,
+        .streams = history_streams,
         .database_url = service_database_url(archiver->service),
         .pool = service_pool(archiver->service),
         .flush_max = (size_t)options->flush_max,
@@ -223,6 +217,7 @@ static bool start_archiver(Service *service, const void *options, void **ret_sta
     Archiver *archiver = xcalloc(1, sizeof(*archiver));
     archiver->service = service;
     archiver->fold = fold_new();
+    history_sql_init(&archiver->sql, "history");
     register_metrics(archiver, service_metrics(service));
     open_projector(archiver, own);
     uv_timer_init(service_loop(service), &archiver->ahead_timer);

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/archiver/history_sql.h"
 
+#include <assert.h>
+#include <stdio.h>
+
 #include "common/base/clock.h"
 
 // clang-format off
 // Columns in the order of write_head(), FoldText and FoldTime. Each merges by a maximum or a minimum; NULL loses.
 // The tenant is part of the key: an event with another tenant's notification id makes a row of its own tenant, where a
 // conflict with a row that row-level security hides would fail this flush for ever.
-static const DbStatement upsert_notifications = {
-    .name = "history_notifications",
-    .sql =
-    "INSERT INTO history.notifications AS n ("
+// Each statement is INSERT INTO <schema> and one of these.
+static const char upsert_notifications[] =
+    ".notifications AS n ("
     " created_at, id, tenant_id, status, status_rank, reason_code, reason,"
     " channel, category, priority, template, template_version, locale, recipient_id, correlation_id, source_event_id,"
     " address_hash, address, content_checksum,"
@@ -55,8 +57,7 @@ static const DbStatement upsert_notifications = {
     " opened_at = LEAST(n.opened_at, excluded.opened_at),"
     " clicked_at = LEAST(n.clicked_at, excluded.clicked_at),"
     " ended_at = LEAST(n.ended_at, excluded.ended_at),"
-    " updated_at = clock_timestamp()",
-};
+    " updated_at = clock_timestamp()";
 
 // The greater row stays whole, in the order of compare_attempts() in fold.c; a repeat writes nothing.
 #define OUTCOME_RANK(row)                                                                                              \
@@ -68,10 +69,8 @@ static const DbStatement upsert_notifications = {
     " COALESCE(" row ".vendor_message_id, '') COLLATE \"C\", COALESCE(" row ".code, '') COLLATE \"C\","                \
     " COALESCE(" row ".enhanced_code, '') COLLATE \"C\", COALESCE(" row ".reply, '') COLLATE \"C\")"
 
-static const DbStatement upsert_attempts = {
-    .name = "history_attempts",
-    .sql =
-    "INSERT INTO history.delivery_attempts AS a ("
+static const char upsert_attempts[] =
+    ".delivery_attempts AS a ("
     " created_at, notification_id, attempt_number, id, tenant_id, channel, vendor, vendor_message_id, outcome, code,"
     " enhanced_code, reply, started_at, finished_at, was_unknown)"
     " SELECT u.* FROM unnest("
@@ -82,16 +81,34 @@ static const DbStatement upsert_attempts = {
     " outcome = excluded.outcome, code = excluded.code, enhanced_code = excluded.enhanced_code,"
     " reply = excluded.reply, started_at = excluded.started_at, finished_at = excluded.finished_at,"
     " was_unknown = excluded.was_unknown"
-    " WHERE " ATTEMPT_ORDER("excluded") " > " ATTEMPT_ORDER("a"),
-};
-
-static const DbStatement ensure_months = {
-    .name = "history_months",
-    .sql =
-    "SELECT stentor.ensure_partitions('history.notifications', $1::timestamptz, $2::timestamptz),"
-    " stentor.ensure_partitions('history.delivery_attempts', $1::timestamptz, $2::timestamptz)",
-};
+    " WHERE " ATTEMPT_ORDER("excluded") " > " ATTEMPT_ORDER("a");
 // clang-format on
+
+static void name_statement(
+    HistorySql *out, int slot, DbStatement *ret, const char *schema, const char *what)
+{
+    snprintf(out->names[slot], sizeof out->names[slot], "%.32s_%s", schema, what);
+    *ret = (DbStatement){.name = out->names[slot], .sql = out->text[slot]};
+}
+
+void history_sql_init(HistorySql *out, const char *schema)
+{
+    int lengths[] = {
+        snprintf(out->text[0], HISTORY_SQL_MAX, "INSERT INTO %s%s", schema, upsert_notifications),
+        snprintf(out->text[1], HISTORY_SQL_MAX, "INSERT INTO %s%s", schema, upsert_attempts),
+        snprintf(
+            out->text[2], HISTORY_SQL_MAX,
+            "SELECT stentor.ensure_partitions('%s.notifications', $1::timestamptz, "
+            "$2::timestamptz),"
+            " stentor.ensure_partitions('%s.delivery_attempts', $1::timestamptz, $2::timestamptz)",
+            schema, schema)};
+    for (int i = 0; i < 3; i++) {
+        assert(lengths[i] > 0 && lengths[i] < HISTORY_SQL_MAX);
+    }
+    name_statement(out, 0, &out->notifications, schema, "notifications");
+    name_statement(out, 1, &out->attempts, schema, "attempts");
+    name_statement(out, 2, &out->months, schema, "months");
+}
 
 static void push_optional(DbArray *array, Str value)
 {
@@ -124,9 +141,9 @@ static void write_head(DbParams *params, HistoryRow *const *rows, size_t count)
     }
 }
 
-static void write_rows(DbTxn *txn, HistoryRow *const *rows, size_t count)
+static void write_rows(const HistorySql *sql, DbTxn *txn, HistoryRow *const *rows, size_t count)
 {
-    DbParams *params = db_txn_add(txn, &upsert_notifications, NULL);
+    DbParams *params = db_txn_add(txn, &sql->notifications, NULL);
     write_head(params, rows, count);
     for (int field = 0; field < FOLD_TEXT_COUNT; field++) {
         DbArray *column = db_array(params, field >= FOLD_ADDRESS_HASH ? DB_BYTES : DB_TEXT);
@@ -163,9 +180,10 @@ static void write_attempt_keys(DbParams *params, AttemptRow *const *attempts, si
     }
 }
 
-static void write_attempts(DbTxn *txn, AttemptRow *const *attempts, size_t count)
+static void write_attempts(
+    const HistorySql *sql, DbTxn *txn, AttemptRow *const *attempts, size_t count)
 {
-    DbParams *params = db_txn_add(txn, &upsert_attempts, NULL);
+    DbParams *params = db_txn_add(txn, &sql->attempts, NULL);
     write_attempt_keys(params, attempts, count);
     DbArray *vendor = db_array(params, DB_TEXT);
     DbArray *vendor_message_id = db_array(params, DB_TEXT);
@@ -190,7 +208,7 @@ static void write_attempts(DbTxn *txn, AttemptRow *const *attempts, size_t count
     }
 }
 
-void history_write(const Fold *fold, DbTxn *txn)
+void history_write(const HistorySql *sql, const Fold *fold, DbTxn *txn)
 {
     size_t count = 0;
     HistoryRow *const *rows = fold_rows(fold, &count);
@@ -202,18 +220,18 @@ void history_write(const Fold *fold, DbTxn *txn)
             db_txn_tenant(txn, rows[i]->tenant);
         }
     }
-    write_rows(txn, rows, count);
+    write_rows(sql, txn, rows, count);
     AttemptRow *const *attempts = fold_attempts(fold, &count);
     if (count > 0) {
-        write_attempts(txn, attempts, count);
+        write_attempts(sql, txn, attempts, count);
     }
 }
 
 // ---- months ----
 
-void history_ensure_months(DbTxn *txn, int64_t since_us, int64_t until_us)
+void history_ensure_months(const HistorySql *sql, DbTxn *txn, int64_t since_us, int64_t until_us)
 {
-    DbParams *params = db_txn_add(txn, &ensure_months, NULL);
+    DbParams *params = db_txn_add(txn, &sql->months, NULL);
     db_time(params, since_us);
     db_time(params, until_us);
 }
@@ -228,7 +246,8 @@ static bool has_month(const HistoryMonths *months, int64_t start_us)
     return false;
 }
 
-void history_months_write(HistoryMonths *months, const Fold *fold, DbTxn *txn)
+void history_months_write(
+    const HistorySql *sql, HistoryMonths *months, const Fold *fold, DbTxn *txn)
 {
     months->asked = months->known;
     size_t count = 0;
@@ -244,7 +263,7 @@ void history_months_write(HistoryMonths *months, const Fold *fold, DbTxn *txn)
         if (has_month(months, start_us)) {
             continue;
         }
-        history_ensure_months(txn, start_us, start_us);
+        history_ensure_months(sql, txn, start_us, start_us);
         // A full table forgets: the statement is then asked again with each flush, which is slow
         // and right.
         if (months->asked < HISTORY_MONTHS_MAX) {

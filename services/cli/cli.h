@@ -74,6 +74,7 @@ bool cli_read_file(
 int cmd_up(Cli *cli);
 int cmd_down(Cli *cli);
 int cmd_migrate(Cli *cli);
+int cmd_rebuild(Cli *cli);
 int cmd_nats_config(Cli *cli);
 int cmd_master_key(Cli *cli);
 int cmd_tenant_put(Cli *cli);

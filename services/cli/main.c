@@ -78,6 +78,11 @@ static const Command commands[] = {
      "  --all           every letter (needs --yes); --stage NAME, --since WHEN narrow it\n"
      "  --dry-run       only say what would be done\n"
      "  --all-tenants   not only the configured one", cmd_dlq_drop},
+    {"rebuild", "PROJECTION", 1, 1, "dry-run carry-older keep-old json",
+     "make a projection (history) anew from the log and swap it in; the services go on\n"
+     "  --dry-run       compare with the live tables row by row instead; exit status 1 when they differ\n"
+     "  --carry-older   copy rows that may be older than the log from the live tables first\n"
+     "  --keep-old      keep the former tables as schema history_old until the next rebuild", cmd_rebuild},
     {"doctor", "", 0, 0, "json", "check NATS, Postgres, the API and how durable this installation is", cmd_doctor},
     {"nats-config", "", 0, 0, "passwords=", "print the authorization block for nats-server\n  --passwords FILE   lines of user=password", cmd_nats_config},
     {"master-key", "", 0, 0, "", "print a new master key file", cmd_master_key},

@@ -19,6 +19,7 @@ typedef struct Fixture {
     PGconn *super;
     Arena *arena;
     Fold *fold;
+    HistorySql sql;
     bool done;
     ErrorKind kind;
     char text[240];
@@ -73,6 +74,7 @@ static int set_up(void **state)
     uv_loop_init(&f->loop);
     f->arena = arena_new(0);
     f->fold = fold_new();
+    history_sql_init(&f->sql, "history");
     f->super = PQconnectdb(test_url());
     assert_int_equal(PQstatus(f->super), CONNECTION_OK);
     DbPoolOptions options = {
@@ -143,7 +145,7 @@ static void fold_ok(Fixture *f, BusMessage message)
 static void flush(Fixture *f)
 {
     DbTxn *txn = db_txn_new(f->pool);
-    history_write(f->fold, txn);
+    history_write(&f->sql, f->fold, txn);
     submit(f, txn);
     fold_clear(f->fold);
 }
@@ -152,7 +154,7 @@ static void the_months_of_the_tests_are_made(void **state)
 {
     Fixture *f = *state;
     DbTxn *txn = db_txn_new(f->pool);
-    history_ensure_months(txn, AT(0), AT(0));
+    history_ensure_months(&f->sql, txn, AT(0), AT(0));
     submit(f, txn);
     assert_string_equal(
         value(f, "SELECT to_regclass('history.notifications_y2025m11') IS NOT NULL"), "t");
@@ -344,9 +346,9 @@ static void an_event_of_an_unknown_month_brings_its_partitions(void **state)
     for (int i = 0; i < 2; i++) {
         fold_ok(f, message);
         DbTxn *txn = db_txn_new(f->pool);
-        history_months_write(&months, f->fold, txn);
+        history_months_write(&f->sql, &months, f->fold, txn);
         assert_int_equal(months.asked, 1);
-        history_write(f->fold, txn);
+        history_write(&f->sql, f->fold, txn);
         submit(f, txn);
         history_months_committed(&months);
         assert_int_equal(months.known, 1);
@@ -364,8 +366,8 @@ static void a_month_that_postgres_lost_is_made_again(void **state)
     for (int i = 0; i < 2; i++) {
         fold_ok(f, request_message(f->arena, request_new(f->arena, old)));
         DbTxn *txn = db_txn_new(f->pool);
-        history_months_write(&months, f->fold, txn);
-        history_write(f->fold, txn);
+        history_months_write(&f->sql, &months, f->fold, txn);
+        history_write(&f->sql, f->fold, txn);
         submit(f, txn);
         history_months_committed(&months);
         fold_clear(f->fold);
@@ -382,7 +384,7 @@ static void a_month_whose_flush_failed_is_asked_again(void **state)
     fold_ok(f, request_message(f->arena, request_new(f->arena, NTF_ID)));
     for (int i = 0; i < 2; i++) {
         DbTxn *txn = db_txn_new(f->pool);
-        history_months_write(&months, f->fold, txn);
+        history_months_write(&f->sql, &months, f->fold, txn);
         assert_int_equal(months.asked, 1);
         assert_int_equal(months.known, 0);
         db_txn_abandon(txn);

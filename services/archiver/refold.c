@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/archiver/refold.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bus/projector.h"
+#include "services/archiver/fold.h"
+#include "services/archiver/history_sql.h"
+
+// A flush and a batch of its readers name at most 4,096 tenants, each event perhaps another.
+enum { FLUSH_MAX = 3500, FLUSH_MS = 20 };
+
+const char *const history_streams[HISTORY_STREAM_COUNT + 1] = {
+    "REQUEST_CRITICAL", "REQUEST_HIGH", "REQUEST_NORMAL", "REQUEST_LOW", "STATUS", NULL};
+
+struct Refold {
+    RefoldOptions options;
+    Projector *projector;
+    HistorySql sql;
+    Fold *fold;
+    HistoryMonths months;
+    uint64_t events;
+    uint64_t unreadable;
+};
+
+static bool is_behind_end(const Refold *refold, const BusMessage *message)
+{
+    if (refold->options.until == NULL) {
+        return false;
+    }
+    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
+        if (strcmp(history_streams[i], message->stream) == 0) {
+            return message->sequence > refold->options.until[i];
+        }
+    }
+    return false;
+}
+
+static bool fold_message(Refold *refold, const BusMessage *message, Arena *arena)
+{
+    Error unreadable;
+    if (is_behind_end(refold, message)) {
+        return true;
+    }
+    bool folded = fold_event(refold->fold, message, arena, &unreadable);
+    refold->events += folded ? 1 : 0;
+    refold->unreadable += folded ? 0 : 1;
+    return true;
+}
+
+static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
+{
+    (void)err;
+    return fold_message(ctx, message, arena);
+}
+
+static void on_projector_write(void *ctx, DbTxn *txn)
+{
+    Refold *refold = ctx;
+    history_months_write(&refold->sql, &refold->months, refold->fold, txn);
+    history_write(&refold->sql, refold->fold, txn);
+}
+
+static void on_projector_committed(void *ctx, DbTxn *txn)
+{
+    Refold *refold = ctx;
+    if (txn != NULL) {
+        history_months_committed(&refold->months);
+    } else {
+        history_months_forget(&refold->months);
+    }
+    fold_clear(refold->fold);
+}
+
+Refold *refold_new(Bus *bus, const RefoldOptions *options)
+{
+    static const ProjectorHandlers handlers = {
+        .fold = on_projector_fold,
+        .write = on_projector_write,
+        .committed = on_projector_committed};
+    Refold *refold = xcalloc(1, sizeof(*refold));
+    refold->options = *options;
+    refold->fold = fold_new();
+    history_sql_init(&refold->sql, options->schema);
+    ProjectorOptions projector = {
+        .name = "history", // what its positions are called after the swap
+        .lock_name = options->schema,
+        .schema = options->schema,
+        .streams = history_streams,
+        .database_url = options->database_url,
+        .pool = options->pool,
+        .flush_max = FLUSH_MAX,
+        .flush_ms = FLUSH_MS,
+    };
+    refold->projector = projector_new(bus, &projector, &handlers, refold);
+    return refold;
+}
+
+const char *refold_failure(const Refold *refold)
+{
+    return projector_failure(refold->projector);
+}
+
+bool refold_caught_up(const Refold *refold)
+{
+    return projector_caught_up(refold->projector);
+}
+
+bool refold_reached(const Refold *refold, const uint64_t *sequences)
+{
+    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
+        if (projector_position(refold->projector, history_streams[i]) < sequences[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint64_t refold_events(const Refold *refold)
+{
+    return refold->events;
+}
+
+uint64_t refold_unreadable(const Refold *refold)
+{
+    return refold->unreadable;
+}
+
+void refold_stop(Refold *refold, void (*on_stopped)(void *ctx), void *ctx)
+{
+    projector_stop(refold->projector, on_stopped, ctx);
+}
+
+void refold_free(Refold *refold)
+{
+    projector_free(refold->projector);
+    fold_free(refold->fold);
+    free(refold);
+}
