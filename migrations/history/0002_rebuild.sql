@@ -108,6 +108,7 @@ CREATE FUNCTION stentor.make_shadow(live name, shadow name, tables name[]) RETUR
     AS $$
 DECLARE
     source record;
+    part record;
     acl record;
 BEGIN
     EXECUTE format('DROP SCHEMA IF EXISTS %I CASCADE', shadow);
@@ -116,8 +117,18 @@ BEGIN
         EXECUTE format('GRANT %s ON SCHEMA %I TO %s', acl.privilege_type, shadow, stentor.grantee_name(acl.grantee));
     END LOOP;
     FOR source IN SELECT * FROM pg_class WHERE relnamespace = live::regnamespace AND relname = ANY (tables) LOOP
-        EXECUTE format('CREATE TABLE %I.%I (LIKE %I.%I INCLUDING ALL)', shadow, source.relname, live, source.relname)
+        EXECUTE format('CREATE TABLE %I.%I (LIKE %I.%I INCLUDING ALL EXCLUDING INDEXES)', shadow, source.relname, live, source.relname)
             || CASE WHEN source.relkind = 'p' THEN ' PARTITION BY ' || pg_get_partkeydef(source.oid) ELSE '' END;
+        -- One by one, because LIKE would give them other names.
+        FOR part IN SELECT conname, pg_get_constraintdef(oid) AS def FROM pg_constraint
+                    WHERE conrelid = source.oid AND contype IN ('p', 'u', 'x') LOOP
+            EXECUTE format('ALTER TABLE %I.%I ADD CONSTRAINT %I %s', shadow, source.relname, part.conname, part.def);
+        END LOOP;
+        FOR part IN SELECT pg_get_indexdef(indexrelid) AS def FROM pg_index
+                    WHERE indrelid = source.oid AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid) LOOP
+            EXECUTE replace(replace(part.def, ' ON ONLY ', ' ON '), format(' ON %I.%I ', live, source.relname),
+                            format(' ON %I.%I ', shadow, source.relname));
+        END LOOP;
         IF source.relrowsecurity THEN
             PERFORM stentor.isolate(format('%I.%I', shadow, source.relname)::regclass);
         END IF;
