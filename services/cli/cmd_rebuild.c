@@ -85,6 +85,7 @@ static bool ask_stream(Rebuild *rebuild, int index, Error *err)
 
 static bool ask_streams(Rebuild *rebuild, Error *err)
 {
+    uv_update_time(&rebuild->session.loop); // Postgres has blocked it: no request is late by that
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
         if (!ask_stream(rebuild, i, err)) {
             return false;
@@ -156,6 +157,7 @@ static bool wait_until(
     Rebuild *rebuild, bool (*reached)(Rebuild *rebuild), int timeout_ms, Error *err)
 {
     rebuild->reached = reached;
+    uv_update_time(&rebuild->session.loop);
     uv_timer_start(&rebuild->poll, on_poll_due, 0, POLL_MS);
     bool ok = session_run(&rebuild->session, timeout_ms, err);
     uv_timer_stop(&rebuild->poll);

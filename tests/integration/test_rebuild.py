@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.harness.history_log import publish_log
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import BIN, HOME, wait_until
@@ -256,6 +257,18 @@ def test_a_log_that_begins_later_is_refused_or_its_older_rows_are_carried_over(o
     assert rows(own) == before
     ids.append(own.send(to="after@example.com"))
     wait_sent(own, ids)
+
+
+def test_a_long_log_is_folded_at_once(own):
+    events = publish_log(own, 10_000)
+    wait_until(lambda: own.history_count("status = 'sent'") == 10_000, 60, "the live projection")
+    before = rows(own)
+    done = rebuild(own)
+    print(f"{done['events_per_s']:.0f} events/s")
+    assert (done["events"], done["unreadable"], done["carried"]) == (events, 0, 0)
+    assert done["events_per_s"] == pytest.approx(done["events"] / done["seconds"])
+    assert rows(own) == before and len(before) == 20_000
+    assert rebuild(own, "--dry-run")["differences"] == 0
 
 
 # ---- fail-over ----------------------------------------------------------------------------------------------------------
