@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/archiver/refold.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,27 +23,39 @@ struct Refold {
     HistoryMonths months;
     uint64_t events;
     uint64_t unreadable;
+    uint64_t next[HISTORY_STREAM_COUNT];
+    int64_t missing_before_us;
 };
 
-static bool is_behind_end(const Refold *refold, const BusMessage *message)
+static int find_stream(const BusMessage *message)
 {
-    if (refold->options.until == NULL) {
-        return false;
+    int at = 0;
+    while (strcmp(history_streams[at], message->stream) != 0) {
+        at++;
+        assert(at < HISTORY_STREAM_COUNT && "only these are read");
     }
-    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
-        if (strcmp(history_streams[i], message->stream) == 0) {
-            return message->sequence > refold->options.until[i];
-        }
+    return at;
+}
+
+// Nothing is deleted from within these streams, so a jump is a loss: most likely the clock has
+// trimmed what the live projection had read and this one had not.
+static void note_missing(Refold *refold, int stream, const BusMessage *message)
+{
+    if (message->sequence > refold->next[stream] &&
+        message->stored_at_us > refold->missing_before_us) {
+        refold->missing_before_us = message->stored_at_us;
     }
-    return false;
+    refold->next[stream] = message->sequence + 1;
 }
 
 static bool fold_message(Refold *refold, const BusMessage *message, Arena *arena)
 {
     Error unreadable;
-    if (is_behind_end(refold, message)) {
+    int stream = find_stream(message);
+    if (refold->options.until != NULL && message->sequence > refold->options.until[stream]) {
         return true;
     }
+    note_missing(refold, stream, message);
     bool folded = fold_event(refold->fold, message, arena, &unreadable);
     refold->events += folded ? 1 : 0;
     refold->unreadable += folded ? 0 : 1;
@@ -83,6 +96,9 @@ Refold *refold_new(Bus *bus, const RefoldOptions *options)
     refold->options = *options;
     refold->fold = fold_new();
     history_sql_init(&refold->sql, options->schema);
+    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
+        refold->next[i] = options->first[i] > 1 ? options->first[i] : 1;
+    }
     ProjectorOptions projector = {
         .name = "history", // what its positions are called after the swap
         .lock_name = options->schema,
@@ -117,6 +133,11 @@ bool refold_reached(const Refold *refold, const uint64_t *sequences)
     return true;
 }
 
+uint64_t refold_position(const Refold *refold, int stream)
+{
+    return projector_position(refold->projector, history_streams[stream]);
+}
+
 uint64_t refold_events(const Refold *refold)
 {
     return refold->events;
@@ -125,6 +146,11 @@ uint64_t refold_events(const Refold *refold)
 uint64_t refold_unreadable(const Refold *refold)
 {
     return refold->unreadable;
+}
+
+int64_t refold_missing_before_us(const Refold *refold)
+{
+    return refold->missing_before_us;
 }
 
 void refold_stop(Refold *refold, void (*on_stopped)(void *ctx), void *ctx)

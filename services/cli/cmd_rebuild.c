@@ -24,7 +24,7 @@ enum {
 static const int64_t CARRY_MARGIN_US = INT64_C(24) * 3600 * 1000000;
 
 typedef struct StreamInfo {
-    uint64_t first, last, count;
+    uint64_t first, last, count, deleted;
     int64_t first_at_us, last_at_us; // 0: none
     int64_t created_us;
 } StreamInfo;
@@ -40,6 +40,10 @@ typedef struct Rebuild {
     bool (*reached)(struct Rebuild *rebuild); // what the poll waits for
     StreamInfo streams[HISTORY_STREAM_COUNT];
     uint64_t until[HISTORY_STREAM_COUNT];
+    uint64_t first[HISTORY_STREAM_COUNT];    // when the rebuild began
+    uint64_t position[HISTORY_STREAM_COUNT]; // when it stopped folding
+    int64_t before_us;                       // older rows were carried over; 0: none
+    int64_t missing_before_us;
     int64_t began_us;
     int64_t carried;
     uint64_t events, unreadable;
@@ -73,6 +77,7 @@ static bool ask_stream(Rebuild *rebuild, int index, Error *err)
         .first = (uint64_t)json_integer_value(json_object_get(state, "first_seq")),
         .last = (uint64_t)json_integer_value(json_object_get(state, "last_seq")),
         .count = (uint64_t)json_integer_value(json_object_get(state, "messages")),
+        .deleted = (uint64_t)json_integer_value(json_object_get(state, "num_deleted")),
         .first_at_us = read_time(state, "first_ts"),
         .last_at_us = read_time(state, "last_ts"),
         .created_us = read_time(root, "created")};
@@ -100,10 +105,11 @@ static int64_t beginning(const StreamInfo *info, int64_t folded_created_us)
     if (folded_created_us != 0 && folded_created_us != info->created_us) {
         return info->created_us; // made anew: what was folded was of the former one
     }
-    if (info->first <= 1) {
+    if (info->first <= 1 && info->deleted == 0) {
         return 0;
     }
-    int64_t at_us = info->count > 0 ? info->first_at_us : info->last_at_us;
+    bool holds_rest = info->count > 0 && info->deleted == 0;
+    int64_t at_us = holds_rest ? info->first_at_us : info->last_at_us;
     return at_us != 0 ? at_us : clock_now_us();
 }
 
@@ -194,7 +200,8 @@ static void start_refold(Rebuild *rebuild)
         .schema = SHADOW_SCHEMA,
         .database_url = url,
         .pool = rebuild->pool,
-        .until = rebuild->dry ? rebuild->until : NULL};
+        .until = rebuild->dry ? rebuild->until : NULL,
+        .first = rebuild->first};
     rebuild->refold = refold_new(rebuild->session.bus, &options);
 }
 
@@ -215,15 +222,45 @@ static void stop_refold(Rebuild *rebuild)
     wait_end(rebuild);
     rebuild->events = refold_events(rebuild->refold);
     rebuild->unreadable = refold_unreadable(rebuild->refold);
+    rebuild->missing_before_us = refold_missing_before_us(rebuild->refold);
+    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
+        rebuild->position[i] = refold_position(rebuild->refold, i);
+    }
     refold_free(rebuild->refold);
     rebuild->refold = NULL;
     db_pool_close(rebuild->pool, on_ended, &rebuild->session);
     wait_end(rebuild);
 }
 
+// The log may lose its beginning while it is read: the clock trims what the live projection has
+// read.
+// What it still holds tells of most such losses (refold.h), its first sequence of one at its end.
+static bool check_whole(const Rebuild *rebuild, Error *err)
+{
+    int64_t missing_us = rebuild->missing_before_us;
+    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
+        const StreamInfo *info = &rebuild->streams[i];
+        if (info->first > rebuild->first[i] && info->first > rebuild->position[i] + 1) {
+            int64_t at_us = beginning(info, 0);
+            missing_us = at_us > missing_us ? at_us : missing_us;
+        }
+    }
+    if (missing_us == 0 || missing_us + CARRY_MARGIN_US <= rebuild->before_us) {
+        return true;
+    }
+    char before[CLOCK_RFC3339_SIZE];
+    clock_format(missing_us, before);
+    return error_set(
+        err, ERROR_TRANSIENT,
+        "events stored before %s left the log before they were read (HINT: again, with "
+        "--carry-older)",
+        before);
+}
+
 // ---- swapping ----
 
-// Nothing that the stream does not hold can be waited for (a log that lost its tail).
+// Nothing that the stream does not hold can be waited for: a log that lost its tail, or its
+// beginning.
 static bool set_until(Rebuild *rebuild, const ShadowPositions *live, Error *err)
 {
     if (!ask_streams(rebuild, err)) {
@@ -233,7 +270,8 @@ static bool set_until(Rebuild *rebuild, const ShadowPositions *live, Error *err)
         const StreamInfo *info = &rebuild->streams[i];
         bool same = live->stream_created_us[i] == info->created_us;
         uint64_t sequence = same ? live->sequence[i] : 0;
-        rebuild->until[i] = sequence < info->last ? sequence : info->last;
+        sequence = sequence < info->last ? sequence : info->last;
+        rebuild->until[i] = sequence >= info->first ? sequence : 0;
     }
     return true;
 }
@@ -267,6 +305,11 @@ static bool swap(Rebuild *rebuild, Error *err)
         return false;
     }
     stop_refold(rebuild);
+    Error ignored;
+    if (!check_whole(rebuild, err)) {
+        shadow_thaw(rebuild->shadow, &ignored);
+        return false;
+    }
     return shadow_swap(rebuild->shadow, err);
 }
 
@@ -283,11 +326,12 @@ static void on_row_difference(void *ctx, const char *line)
 // the same events, whatever goes on meanwhile.
 static bool compare(Rebuild *rebuild, Error *err)
 {
-    if (!wait_until(rebuild, has_reached_until, 0, err)) {
+    if (!wait_until(rebuild, has_caught_up, 0, err)) {
         return false;
     }
     stop_refold(rebuild);
-    return shadow_compare(
+    return ask_streams(rebuild, err) && check_whole(rebuild, err) &&
+           shadow_compare(
                rebuild->shadow, on_row_difference, rebuild, &rebuild->differences, err) &&
            shadow_drop(rebuild->shadow, err);
 }
@@ -303,11 +347,17 @@ static void on_schema_difference(void *ctx, const char *line)
 static bool fill(Rebuild *rebuild, Error *err)
 {
     ShadowPositions live;
-    int64_t before_us = 0;
-    if (!ask_streams(rebuild, err) || !shadow_positions(rebuild->shadow, &live, err) ||
-        !find_beginning(rebuild, &live, &before_us, err) ||
+    if (!ask_streams(rebuild, err)) {
+        return false;
+    }
+    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
+        rebuild->first[i] = rebuild->streams[i].first;
+    }
+    if (!shadow_positions(rebuild->shadow, &live, err) ||
+        !find_beginning(rebuild, &live, &rebuild->before_us, err) ||
         !shadow_make(rebuild->shadow, on_schema_difference, NULL, err) ||
-        !shadow_copy(rebuild->shadow, before_us, rebuild->dry, &live, &rebuild->carried, err) ||
+        !shadow_copy(
+            rebuild->shadow, rebuild->before_us, rebuild->dry, &live, &rebuild->carried, err) ||
         !set_until(rebuild, &live, err)) {
         return false;
     }

@@ -65,11 +65,11 @@ def rebuild(pipeline, *words):
     return json.loads(done.stdout)
 
 
-def start_rebuild(pipeline):
+def start_rebuild(pipeline, *words):
     """One that runs on by itself."""
     environment = {"PATH": "/usr/bin:/bin", "STENTOR_HOME": str(HOME), "STENTOR_NATS_URL": pipeline.nats.url,
                    "STENTOR_NATS_USER": "stentor-admin", "STENTOR_NATS_PASSWORD": "pw", "STENTOR_DATABASE_URL": pipeline.postgres.url("postgres")}
-    return subprocess.Popen([BIN / "stentor", "rebuild", "history", "--json"], env=environment, stdout=subprocess.PIPE,
+    return subprocess.Popen([BIN / "stentor", "rebuild", "history", "--json", *words], env=environment, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
 
@@ -263,6 +263,36 @@ def test_a_log_that_begins_later_is_refused_or_its_older_rows_are_carried_over(o
     assert rows(own) == before
     ids.append(own.send(to="after@example.com"))
     wait_sent(own, ids)
+
+
+def test_a_log_that_loses_its_beginning_while_it_is_read_is_no_basis(own):
+    publish_log(own, 200)
+    wait_until(lambda: own.history_count("status = 'sent'") == 200, 60, "the live projection")
+    before = rows(own)
+    # The rebuild has looked at the streams when it makes the shadow, and waits there for this lock before it reads.
+    import psycopg2
+    holder = psycopg2.connect(own.postgres.url())
+    admin = NatsClient(own.nats.port)
+    try:
+        for keep, words in ((50, []), (0, ["--carry-older"])):  # what is left tells of it, or the stream's first sequence
+            with holder.cursor() as cursor:
+                cursor.execute("LOCK TABLE history.notifications IN ACCESS EXCLUSIVE MODE")
+            process = start_rebuild(own, *words)
+            wait_until(lambda: own.postgres.query("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN"
+                                                  " (SELECT pid FROM pg_stat_activity WHERE application_name = 'stentor-rebuild')")[0][0], 20,
+                       "the rebuild waiting")
+            admin.request("$JS.API.STREAM.PURGE.REQUEST_NORMAL", json.dumps({"keep": keep}).encode())
+            holder.rollback()
+            _, told = process.communicate(timeout=60)
+            assert process.returncode == 1 and "left the log before they were read" in told, told
+            assert rows(own) == before and schemas(own) == {"history"}
+            publish_log(own, 100)
+            wait_until(lambda: own.history_count("status = 'sent'") == len(before) // 2 + 100, 60, "the live projection")
+            assert rebuild(own, "--carry-older")["swapped"]
+            before = rows(own)
+    finally:
+        holder.close()
+        admin.close()
 
 
 def test_a_long_log_is_folded_at_once(own):
