@@ -158,9 +158,10 @@ static void on_link_state(void *ctx, bool connected)
 
 void bus_message_fill(BusMessage *out, natsMsg *message, const AckSubject *ack)
 {
-    const char *id = NULL, *trace = NULL;
+    const char *id = NULL, *trace = NULL, *run = NULL;
     natsMsgHeader_Get(message, "Nats-Msg-Id", &id);
     natsMsgHeader_Get(message, "traceparent", &trace);
+    natsMsgHeader_Get(message, BUS_REPLAY_HEADER, &run);
     out->subject = str_from(natsMsg_GetSubject(message));
     out->payload = str_of(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
     out->event_id = str_from(id);
@@ -168,6 +169,7 @@ void bus_message_fill(BusMessage *out, natsMsg *message, const AckSubject *ack)
     out->sequence = ack->stream_sequence;
     out->stored_at_us = ack->stored_at_us;
     out->delivered = ack->delivered;
+    out->replayed = run != NULL;
 }
 
 // ---- the turn ----
@@ -385,6 +387,11 @@ BusStats bus_stats(const Bus *bus)
 bool bus_send(Bus *bus, const char *subject, const char *reply, Str payload)
 {
     return link_send(bus->link, reply != NULL ? LINK_SWIFT : LINK_CALM, subject, reply, payload);
+}
+
+bool bus_send_event(Bus *bus, const BusOut *out)
+{
+    return publisher_send_core(bus->publisher, out);
 }
 
 void bus_flush(Bus *bus)

@@ -77,6 +77,9 @@ typedef struct BusStats {
     uint64_t buried;      // dead letters of workers
 } BusStats;
 BusStats bus_stats(const Bus *bus);
+// The same with the id and the headers of an event, for subjects that no stream takes. false also
+// for what cannot be sent at all (bus_publish: PERMANENT).
+bool bus_send_event(Bus *bus, const BusOut *out);
 // Pushes buffered bytes to the socket at the end of a batch; without it a lone write may wait a
 // millisecond.
 void bus_flush(Bus *bus);
@@ -99,4 +102,8 @@ typedef struct BusMessage {
     uint64_t sequence;
     int64_t stored_at_us;
     uint32_t delivered; // 1 for the first time
+    bool replayed;      // a copy of an earlier message, made by `stentor replay`
 } BusMessage;
+
+// The header that marks such a copy; its value is the run's id.
+#define BUS_REPLAY_HEADER "Stentor-Replay"

@@ -62,6 +62,7 @@ typedef struct Publisher Publisher;
 Publisher *publisher_new(uv_loop_t *loop, Link *link, size_t window, int deadline_ms);
 void publisher_free(Publisher *publisher);
 void publisher_publish(Publisher *publisher, const BusOut *out, BusAcked on_acked, void *ctx);
+bool publisher_send_core(Publisher *publisher, const BusOut *out); // no ack, no entry
 void publisher_on_ack(Publisher *publisher, Str token, natsMsg *message);
 bool publisher_turn(
     Publisher *publisher); // true: failures told in this turn may have caused more work

@@ -146,6 +146,14 @@ static void bury(DeliveryState *d, const char *reason)
     const BusMessage *message = &d->public.message;
     const char *stage = d->batch->worker->options.stage;
     BusOut out;
+    if (message->replayed) {
+        // Its original has a letter, or will have one when its turn comes: two letters of one event
+        // would be two that a person may resend.
+        LOG(LOG_WARN, "replayed input refused", log_text("stream", message->stream),
+            log_int("sequence", (int64_t)message->sequence), log_text("error", reason));
+        d->verdict = VERDICT_ACK;
+        return;
+    }
     LOG(LOG_WARN, "input buried", log_text("stream", message->stream),
         log_int("sequence", (int64_t)message->sequence), log_text("error", reason));
     if (bury_pack(

@@ -229,18 +229,30 @@ static void format_reply(const Publisher *p, const Entry *e, char *out, size_t s
         ((unsigned long long)e->generation << INDEX_BITS) | e->index);
 }
 
-static bool build_message(Publisher *p, Entry *e, const BusOut *out)
+static bool create_message(Publisher *p, natsMsg **ret, const char *reply, const BusOut *out)
 {
-    char reply[160 + TOKEN_SIZE];
     if (out->subject[0] == '\0' || str_has_control(str_from(out->subject)) ||
         strchr(out->subject, ' ') != NULL || out->payload.len > EVENT_BYTES_MAX) {
         return false;
     }
-    format_reply(p, e, reply, sizeof reply);
-    return natsMsg_Create(
-               &e->message, out->subject, reply, out->payload.ptr, (int)out->payload.len) ==
+    return natsMsg_Create(ret, out->subject, reply, out->payload.ptr, (int)out->payload.len) ==
                NATS_OK &&
-           set_headers(p, e->message, out);
+           set_headers(p, *ret, out);
+}
+
+static bool build_message(Publisher *p, Entry *e, const BusOut *out)
+{
+    char reply[160 + TOKEN_SIZE];
+    format_reply(p, e, reply, sizeof reply);
+    return create_message(p, &e->message, reply, out);
+}
+
+bool publisher_send_core(Publisher *p, const BusOut *out)
+{
+    natsMsg *message = NULL;
+    bool sent = create_message(p, &message, NULL, out) && link_publish(p->link, LINK_CALM, message);
+    natsMsg_Destroy(message);
+    return sent;
 }
 
 void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void *ctx)

@@ -153,11 +153,18 @@ static void on_consumer_created(void *ctx, Str reply, const Error *err)
     handle_created(ctx, reply, err);
 }
 
-// Where the consumer begins. Once something was handed over it is the sequence after it.
+// Where the consumer begins. Once something was handed over it is the sequence after it, except for
+// the last of each subject: those come anew, and handle_delivery() passes over the known ones.
 static void describe_start(const Reader *r, json_t *config)
 {
     const char *policy = "by_start_sequence";
-    if (r->next == 0 && r->options.start_time_us > 0) {
+    if (r->options.last_per_subject) {
+        policy = "last_per_subject";
+        if (r->filter == NULL) { // which this policy must have
+            const char *all = r->spec != NULL ? r->spec->subjects : ">";
+            json_object_set_new(config, "filter_subject", json_string(all));
+        }
+    } else if (r->next == 0 && r->options.start_time_us > 0) {
         char time[CLOCK_RFC3339_SIZE];
         clock_format(r->options.start_time_us, time);
         policy = "by_start_time";
@@ -373,7 +380,14 @@ static void handle_delivery(Reader *r, natsMsg *message, const AckSubject *ack)
         natsMsg_Destroy(message);
         return;
     }
-    bool in_order = ack->consumer_sequence == r->next_consumer && ack->stream_sequence >= r->next;
+    bool follows = ack->consumer_sequence == r->next_consumer;
+    if (r->state == READER_READING && follows && r->options.last_per_subject &&
+        ack->stream_sequence < r->next) {
+        natsMsg_Destroy(message); // handed over before the consumer was made anew
+        r->next_consumer++;
+        return;
+    }
+    bool in_order = follows && ack->stream_sequence >= r->next;
     if (r->state != READER_READING || !in_order || r->held_count >= r->options.batch_max) {
         natsMsg_Destroy(message);
         restart(r, 0); // something between was lost
@@ -499,7 +513,8 @@ Reader *reader_new(
     r->stream = xstrdup(options->stream);
     r->filter = options->filter != NULL ? xstrdup(options->filter) : NULL;
     r->spec = topology_stream(options->stream);
-    bool by_sequence = !options->only_new && options->start_time_us == 0;
+    bool by_sequence =
+        !options->only_new && options->start_time_us == 0 && !options->last_per_subject;
     r->next = by_sequence ? options->start_sequence : 0;
     r->last_at_us = by_sequence && r->next > 1 ? options->last_stored_at_us : 0;
     r->held = xcalloc(r->options.batch_max, sizeof *r->held);

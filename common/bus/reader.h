@@ -14,10 +14,11 @@ typedef struct ReaderOptions {
     const char *stream;
     const char *filter;        // NULL: the whole stream
     uint64_t start_sequence;   // the first wanted; 0 or 1: from the beginning
-    int64_t start_time_us;     // 0: by sequence
+    int64_t start_time_us;     // the first stored at or after this; 0: start_sequence counts
     int64_t last_stored_at_us; // when message start_sequence - 1 was stored: it must be that one
                                // still; 0: not known, start_sequence is taken as it is
-    bool only_new;             // from now on (tail); start_sequence is ignored
+    bool last_per_subject; // only the last of each subject, then what is new; the others count not
+    bool only_new;         // from now on (tail); start_sequence is ignored
     int64_t expect_created_us; // the stream's creation time that the stored sequence belongs to; 0:
                                // not known yet
     size_t batch_max;          // 0: 512

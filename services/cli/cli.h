@@ -21,6 +21,7 @@ typedef struct Settings {
     const char *api_key;
     const char *tenant;
     const char *home;
+    const char *master_key_file;
 } Settings;
 
 enum { ARGS_MAX = 64 };
@@ -89,4 +90,5 @@ int cmd_dlq_list(Cli *cli);
 int cmd_dlq_show(Cli *cli);
 int cmd_dlq_resend(Cli *cli);
 int cmd_dlq_drop(Cli *cli);
+int cmd_replay(Cli *cli);
 int cmd_doctor(Cli *cli);

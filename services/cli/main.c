@@ -18,6 +18,7 @@ static const Option settings_table[] = {
     {"STENTOR_API_KEY",       OPTION_TEXT, offsetof(Settings, api_key),       "", 0, 0, true,  "API key that `send` uses"},
     {"STENTOR_TENANT",        OPTION_TEXT, offsetof(Settings, tenant),        "", 0, 0, false, "tenant that the commands speak of"},
     {"STENTOR_HOME",          OPTION_TEXT, offsetof(Settings, home),          ".", 0, 0, false, "folder with deploy/ and migrations/"},
+    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, offsetof(Settings, master_key_file), "", 0, 0, false, "the services' master key file, for `replay --shadow` only"},
 };
 
 static const Command commands[] = {
@@ -83,6 +84,27 @@ static const Command commands[] = {
      "  --dry-run       compare with the live tables row by row instead; exit status 1 when they differ\n"
      "  --carry-older   copy rows that may be older than the log from the live tables first\n"
      "  --keep-old      keep the former tables as schema history_old until the next rebuild", cmd_rebuild},
+    {"replay", "", 0, 0,
+     "stream= from-seq= from-time= last-per-subject to-seq= to-time= subject= to-service= to-subject= dry-run rate= tenant= all-tenants "
+     "run= accept-again shadow template= subject-template= text= key= locale= limit= diffs= json",
+     "read a stream's past again, through a service (nothing is sent twice) or to a subject\n"
+     "  --stream S                    REQUEST_NORMAL, RENDERED_LOW, STATUS ... (required)\n"
+     "  --from-seq N | --from-time T | --last-per-subject   where it begins; T is RFC 3339 or how long ago: 90s, 15m, 2h, 7d\n"
+     "  --to-seq N, --to-time T       where it ends; default: where the stream ends now\n"
+     "  --subject FILTER              only these subjects of it\n"
+     "  --tenant T | --all-tenants    whose messages; default: STENTOR_TENANT\n"
+     "  --to-service NAME             the service that works on the stream does it again\n"
+     "  --to-subject replay.ANYTHING  plain messages for a subscriber of your own; nothing is kept\n"
+     "  --dry-run                     only count\n"
+     "  --rate N/s                    at most so many a second\n"
+     "  --run ID                      go on with an interrupted replay: the same copies have the same ids\n"
+     "  --accept-again                EVENTS: also commands of more than 23 h ago, which become new notifications\n"
+     "replay --shadow: past requests with other words; prints what would have been different, sends nothing\n"
+     "  --from-time T --template FILE.hbs   the new html (required); --subject-template FILE, --text FILE beside or instead\n"
+     "  --key KEY                     of the template; default: the file's name before the first dot\n"
+     "  --locale TAG                  the variant that is replaced; default: each version's first\n"
+     "  --limit N                     requests of the template that are read at most\n"
+     "  --diffs N                     differences that are printed (default 3)", cmd_replay},
     {"doctor", "", 0, 0, "json", "check NATS, Postgres, the API and how durable this installation is", cmd_doctor},
     {"nats-config", "", 0, 0, "passwords=", "print the authorization block for nats-server\n  --passwords FILE   lines of user=password", cmd_nats_config},
     {"master-key", "", 0, 0, "", "print a new master key file", cmd_master_key},

@@ -49,6 +49,7 @@ struct Renderer {
     EmailDraft draft;
     Lane lanes[LANES];
     Metric *failed[FAILURE_COUNT];
+    Metric *untold; // failures of replayed requests
     Metric *seconds;
     Metric *batch_size;
     bool stopping;
@@ -188,6 +189,13 @@ static void report_failure(
 {
     BusOut out;
     Error err = {0};
+    if (delivery->message.replayed) {
+        // The request was handled before; that it has expired or that its recipient was erased
+        // since must not make a failure of what was sent.
+        metric_add(lane->renderer->untold, 1);
+        delivery_settle(delivery, NULL);
+        return;
+    }
     metric_add(lane->renderer->failed[failure->code], 1);
     if (failed_event(job, failure, &out, &err)) {
         delivery_emit(delivery, &out);
@@ -367,6 +375,9 @@ static void register_metrics(Renderer *renderer)
             metrics, "stentor_render_failed_total", labels,
             "Notifications that cannot be rendered");
     }
+    renderer->untold = metrics_counter(
+        metrics, "stentor_render_replays_untold_total", "",
+        "Replayed requests that can be rendered no more; nothing is told of them");
     renderer->seconds = metrics_histogram(
         metrics, "stentor_render_batch_seconds", "", "Time to render one batch", seconds,
         sizeof seconds / sizeof *seconds);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// One past request with the words that were frozen and with the new ones. Pure: what CONFIG holds
+// is put in, the recipient's key is an argument.
+#pragma once
+
+#include "services/cli/shadow.h"
+#include "services/renderer/render_events.h"
+
+typedef struct ShadowWords ShadowWords;
+
+ShadowWords *shadow_words_new(const ShadowPlan *plan);
+void shadow_words_free(ShadowWords *words);
+// An entry of CONFIG; those of other kinds and templates are passed over.
+bool shadow_words_put(ShadowWords *words, Str kind, Str tenant, Str key, Str payload, Error *err);
+bool shadow_words_suspended(const ShadowWords *words, Str tenant);
+// Counts the request in `tally`. false with ERROR_PERMANENT when the new words are no template:
+// there is nothing to compare then. `scratch` is the caller's to reset.
+bool shadow_words_compare(
+    ShadowWords *words, const Job *job, Arena *scratch, ShadowTally *tally, Error *err);
