@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bus_tools.h"
+#include "common/base/clock.h"
 #include "common/bus/reader.h"
 
 typedef struct Seen {
@@ -143,6 +144,90 @@ static void a_filter_takes_only_its_subjects(void **state)
     WAIT(&rig, seen.caught_up);
     assert_int_equal(seen.count, 5);
     end(&rig, reader);
+}
+
+static void a_read_begins_at_a_time(void **state)
+{
+    (void)state;
+    static Seen seen;
+    memset(&seen, 0, sizeof seen);
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 40);
+    pass_ms(&rig, 20);
+    int64_t middle_us = clock_now_us();
+    pass_ms(&rig, 20);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 10);
+    ReaderOptions options = {.stream = "STATUS", .start_time_us = middle_us};
+    Reader *reader = reader_new(rig.bus, &options, &handlers, &seen);
+    WAIT(&rig, seen.caught_up);
+    assert_int_equal(seen.count, 10);
+    assert_in_order(&seen, 41);
+    end(&rig, reader);
+    memset(&seen, 0, sizeof seen);
+    options.start_time_us = clock_now_us(); // nothing was stored since
+    reader = reader_new(rig.bus, &options, &handlers, &seen);
+    WAIT(&rig, seen.caught_up);
+    assert_int_equal(seen.count, 0);
+    publish_many(&rig, "ntf.status.acme.email.sent", "u", 1);
+    WAIT(&rig, seen.count == 1);
+    end(&rig, reader);
+}
+
+static void only_the_last_of_each_subject_comes(void **state)
+{
+    (void)state;
+    static Seen seen;
+    memset(&seen, 0, sizeof seen);
+    publish_many(&rig, "ntf.status.acme.email.queued", "q", 10);
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    publish_many(&rig, "ntf.status.other.email.sent", "o", 10);
+    ReaderOptions options = {.stream = "STATUS", .last_per_subject = true};
+    Reader *reader = reader_new(rig.bus, &options, &handlers, &seen);
+    WAIT(&rig, seen.caught_up);
+    assert_int_equal(seen.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(seen.sequences[i], 10 * (i + 1));
+    }
+    publish_many(&rig, "ntf.status.acme.email.queued", "new", 1);
+    WAIT(&rig, seen.count == 4);
+    end(&rig, reader);
+    memset(&seen, 0, sizeof seen);
+    options.filter = "ntf.status.acme.>";
+    reader = reader_new(rig.bus, &options, &handlers, &seen);
+    WAIT(&rig, seen.caught_up);
+    assert_int_equal(seen.count, 2);
+    end(&rig, reader);
+}
+
+static void the_last_of_each_subject_comes_once_though_the_server_restarts(void **state)
+{
+    (void)state;
+    Server server;
+    Rig own;
+    static Seen seen;
+    memset(&seen, 0, sizeof seen);
+    server_init(&server);
+    server_start(&server);
+    rig_open(&own, server.url);
+    rig_apply(&own, 0);
+    publish_many(&own, "ntf.status.acme.email.queued", "q", 5);
+    publish_many(&own, "ntf.status.acme.email.sent", "s", 5);
+    ReaderOptions options = {.stream = "STATUS", .last_per_subject = true};
+    Reader *reader = reader_new(own.bus, &options, &handlers, &seen);
+    WAIT(&own, seen.caught_up && seen.count == 2);
+    server_kill(&server, SIGKILL);
+    server_start(&server);
+    WAIT(&own, bus_connected(own.bus));
+    publish_many(&own, "ntf.status.acme.email.failed", "f", 3);
+    WAIT(&own, seen.count == 3 || seen.count > 3);
+    pass_ms(&own, 300);
+    // 3 when the reader was back only after the last of them, up to 5 when it saw each.
+    assert_true(seen.count >= 3 && seen.count <= 5);
+    assert_int_equal(seen.sequences[0], 5);
+    assert_int_equal(seen.sequences[1], 10);
+    assert_int_equal(seen.sequences[seen.count - 1], 13);
+    end(&own, reader);
+    rig_close(&own);
+    server_done(&server);
 }
 
 static void a_paused_reader_hands_nothing_over_and_loses_nothing(void **state)
@@ -461,6 +546,8 @@ int main(void)
         TEST(an_empty_stream_is_caught_up_at_once),
         TEST(only_new_passes_over_the_past),
         TEST(a_filter_takes_only_its_subjects),
+        TEST(a_read_begins_at_a_time),
+        TEST(only_the_last_of_each_subject_comes),
         TEST(a_paused_reader_hands_nothing_over_and_loses_nothing),
         TEST(a_stream_made_anew_is_refused),
         TEST(a_stream_made_anew_while_reading_is_refused),
@@ -474,6 +561,7 @@ int main(void)
         TEST(the_message_read_last_is_not_read_again),
         cmocka_unit_test(what_the_last_of_each_subject_replaced_is_no_loss_of_entries),
         TEST(a_start_by_time_passes_over_what_is_older),
+        cmocka_unit_test(the_last_of_each_subject_comes_once_though_the_server_restarts),
         TEST(a_reader_can_be_freed_at_any_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -305,6 +305,32 @@ static void the_unreadable_is_buried_once_only(void **state)
     end(&rig, worker);
 }
 
+static void a_copy_of_a_replay_is_never_buried(void **state)
+{
+    (void)state;
+    Hand hand = {.behaviour = FAIL_PERMANENT};
+    Acks acks = {0};
+    BusHeader mark = {BUS_REPLAY_HEADER, STR("run_1")};
+    bus_publish(
+        rig.bus,
+        &(BusOut){
+            .subject = "ntf.request.normal.acme",
+            .event_id = STR("copy"),
+            .payload = STR("x"),
+            .headers = &mark,
+            .header_count = 1},
+        on_acks, &acks);
+    WAIT(&rig, acks.stored == 1);
+    Worker *worker = start(&rig, &hand, 0);
+    WAIT(&rig, worker_stats(worker)->acked == 1);
+    assert_int_equal(rig_count(&rig, "DEAD"), 0);
+    assert_int_equal(worker_stats(worker)->buried, 0);
+    publish_many(&rig, "ntf.request.normal.acme", "m", 1); // an original is
+    WAIT(&rig, worker_stats(worker)->buried == 1);
+    assert_int_equal(rig_count(&rig, "DEAD"), 1);
+    end(&rig, worker);
+}
+
 static void read_letter(void *ctx, Delivery **deliveries, size_t count)
 {
     Arena *keep = ctx;
@@ -558,6 +584,7 @@ int main(void)
         TEST(an_unsettled_delivery_comes_again),
         TEST(a_delivery_in_hand_is_renewed),
         TEST(the_unreadable_is_buried_once_only),
+        TEST(a_copy_of_a_replay_is_never_buried),
         TEST(a_dead_letter_keeps_its_input_whole),
         TEST(a_transient_failure_comes_again_after_a_second),
         TEST(again_waits_as_long_as_asked),
