@@ -266,6 +266,27 @@ def test_an_interrupted_replay_goes_on_under_the_same_run(replayed, client):
     assert replayed.mailbox.count_by_message_id() == mails
 
 
+def test_a_replay_goes_on_after_the_server_was_killed(replayed, client):
+    mails = replayed.mailbox.count_by_message_id()
+    before = client.stream_info("RENDERED_NORMAL")["state"]["last_seq"]
+    child = subprocess.Popen(
+        [BIN / "stentor", "replay", "--stream", "RENDERED_NORMAL", "--from-seq", "1", "--to-seq", str(COUNT), "--to-service",
+         "dispatcher", "--rate", "20/s", "--json"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=_environment(replayed))
+    wait_until(lambda: client.stream_info("RENDERED_NORMAL")["state"]["last_seq"] >= before + 10, 30, "some copies")
+    replayed.nats.kill()
+    replayed.nats.start()
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    done = json.loads(out)
+    assert done["complete"] and done["published"] == COUNT
+    fresh = NatsClient(replayed.nats.port)
+    assert fresh.stream_info("RENDERED_NORMAL")["state"]["last_seq"] == before + COUNT
+    wait_until(lambda: _settled(fresh, "RENDERED_NORMAL", "dispatcher"), 60, "the copies being worked off")
+    fresh.close()
+    assert replayed.mailbox.count_by_message_id() == mails
+
+
 # ---- used wrongly ---------------------------------------------------------------------------------------------------
 
 
