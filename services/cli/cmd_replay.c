@@ -64,6 +64,7 @@ static void print_json(const ReplayPlan *plan, const ReplayTally *tally, const c
     json_object_set_new(root, "first", place_json(&tally->first));
     json_object_set_new(root, "last", place_json(&tally->last));
     json_object_set_new(root, "next_sequence", json_integer((json_int_t)tally->next));
+    json_object_set_new(root, "removed_before", json_integer((json_int_t)tally->removed_before));
     json_object_set_new(root, "seconds", json_real((double)tally->took_us / 1e6));
     json_object_set_new(
         root, "per_second", json_real(per_second(tally->published, tally->took_us)));
@@ -175,7 +176,15 @@ static int tell(Cli *cli, const ReplayPlan *plan, const ReplayTally *tally, cons
             "notifications of them (HINT: --accept-again, if that is wanted)\n",
             tally->verdicts[REPLAY_OLD], REPLAY_EVENT_HOURS);
     }
-    return tally->complete && tally->refused == 0 ? EXIT_DONE : EXIT_FAILED;
+    if (tally->removed_before > 0) {
+        fprintf(
+            stderr,
+            "stentor: the stream lost messages before sequence %" PRIu64
+            " while it was read; some may not have been replayed\n",
+            tally->removed_before);
+    }
+    return tally->complete && tally->refused == 0 && tally->removed_before == 0 ? EXIT_DONE
+                                                                                : EXIT_FAILED;
 }
 
 int cmd_replay(Cli *cli)

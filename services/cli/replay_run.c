@@ -7,7 +7,6 @@
 #include "services/cli/replay_run.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/bus/reader.h"
+#include "services/cli/replay_room.h"
 
 enum {
     BATCH = 256,                     // messages kept at most
@@ -59,46 +59,12 @@ struct Run {
     bool stopping;
     bool finished;
     Error err;
+    ReplayRoom room;
     uv_timer_t beat;
     uv_signal_t signals[SIGNALS];
 };
 
 static void pump(Run *run);
-
-// ---- tally ----
-
-void replay_tally_init(ReplayTally *tally)
-{
-    *tally = (ReplayTally){.subjects = map_new(free)};
-}
-
-void replay_tally_done(ReplayTally *tally)
-{
-    map_free(tally->subjects);
-}
-
-static void count_subject(ReplayTally *tally, Str subject)
-{
-    uint64_t *count = map_get(tally->subjects, subject);
-    if (count == NULL && map_count(tally->subjects) >= REPLAY_SUBJECTS_MAX) {
-        tally->other_subjects++;
-        return;
-    }
-    if (count == NULL) {
-        count = xcalloc(1, sizeof *count);
-        map_put(tally->subjects, subject, count);
-    }
-    ++*count;
-}
-
-static void count_taken(ReplayTally *tally, const BusMessage *message)
-{
-    ReplayPlace place = {message->sequence, message->stored_at_us};
-    tally->first = tally->first.sequence == 0 ? place : tally->first;
-    tally->last = place;
-    tally->bytes += message->payload.len;
-    count_subject(tally, message->subject);
-}
 
 // ---- ending ----
 
@@ -174,6 +140,7 @@ static void publish_copy(Run *run, const BusMessage *message, const BusOut *out)
     Flight *flight = &run->flights[run->tail++ % WINDOW];
     *flight = (Flight){run, message->sequence, message->payload.len, false};
     run->air_bytes += flight->bytes;
+    replay_room_take(&run->room, flight->bytes);
     bus_publish(run->session->bus, out, on_copy_acked, flight);
 }
 
@@ -239,6 +206,9 @@ static bool has_room(Run *run)
     if (run->tail - run->head >= WINDOW || run->air_bytes >= WINDOW_BYTES) {
         return false; // an ack pumps again
     }
+    if (run->plan->service != NULL && !replay_room_is_there(&run->room)) {
+        return false; // a look pumps again
+    }
     return run->plan->rate == 0 || run->tokens >= 1; // else the next beat does
 }
 
@@ -291,7 +261,7 @@ static void take_message(Run *run, const BusMessage *message, int64_t now_us)
     run->tally->verdicts[verdict]++;
     run->seen = message->sequence;
     if (verdict == REPLAY_TAKE) {
-        count_taken(run->tally, message);
+        replay_tally_take(run->tally, message);
         if (!run->plan->dry_run) {
             keep(run, message);
         }
@@ -337,11 +307,28 @@ static void print_progress(const Run *run)
         run->tally->end, seconds > 0 ? (double)count / seconds : 0.0);
 }
 
+// What waits in the stream may be removed before it is read, when the clock makes room.
+static void look_at_stream(Run *run)
+{
+    Error err;
+    int64_t now_us = clock_mono_us();
+    size_t in_air = run->tail - run->head;
+    replay_room_look(&run->room, now_us, run->air_bytes + in_air * REPLAY_COPY_OVERHEAD);
+    if (replay_room_in_vain(&run->room, now_us, &err)) {
+        stop(run, &err);
+    } else if (!run->read_all && run->tally->last.sequence > 0 && run->room.first > run->seen + 1) {
+        run->tally->removed_before = run->room.first;
+    }
+}
+
 static void on_timer_beat(uv_timer_t *timer)
 {
     Run *run = timer->data;
     if (isatty(STDERR_FILENO) && ++run->beats % BEATS_A_LINE == 0) {
         print_progress(run);
+    }
+    if (run->plan->service != NULL && !run->stopping) {
+        look_at_stream(run);
     }
     pump(run);
 }
@@ -396,44 +383,18 @@ static void end_handles(Run *run)
     for (int i = 0; i < SIGNALS; i++) {
         uv_close((uv_handle_t *)&run->signals[i], on_handle_closed);
     }
-    while (run->closed < HANDLES) {
+    while (run->closed < HANDLES || run->room.looking) {
         session_run(run->session, 0, &ignored);
     }
 }
 
 // ---- the stream ----
 
-static bool ask_stream(
-    Cli *cli, Session *session, const char *stream, uint64_t *ret_first, uint64_t *ret_last,
-    Error *err)
-{
-    Str reply;
-    const char *subject = arena_printf(cli->arena, "$JS.API.STREAM.INFO.%s", stream);
-    if (!session_request(session, subject, STR_EMPTY, cli->arena, &reply, err)) {
-        return false;
-    }
-    json_t *info = json_loadb(reply.ptr, reply.len, 0, NULL);
-    const json_t *state = json_object_get(info, "state");
-    bool ok = state != NULL;
-    if (ok) {
-        *ret_first = (uint64_t)json_integer_value(json_object_get(state, "first_seq"));
-        *ret_last = (uint64_t)json_integer_value(json_object_get(state, "last_seq"));
-    }
-    json_decref(info);
-    return ok || error_set(
-                     err, ERROR_PERMANENT, "there is no stream '%s' (HINT: run 'stentor migrate')",
-                     stream);
-}
-
 // The end is where the stream ends now: a replay never reads its own copies.
-static bool find_end(
-    Cli *cli, Session *session, const ReplayPlan *plan, ReplayTally *tally, Error *err)
+static bool find_end(const ReplayPlan *plan, const ReplayRoom *room, ReplayTally *tally, Error *err)
 {
-    uint64_t first = 0;
-    uint64_t last = 0;
-    if (!ask_stream(cli, session, plan->stream->name, &first, &last, err)) {
-        return false;
-    }
+    uint64_t first = room->first;
+    uint64_t last = room->last;
     if (plan->from_sequence > 1 && plan->from_sequence < first &&
         plan->stream->max_per_subject != 1) {
         return error_set(
@@ -450,7 +411,9 @@ bool replay_run(Cli *cli, Session *session, const ReplayPlan *plan, ReplayTally 
 {
     static const ReaderHandlers handlers = {
         on_reader_messages, on_reader_caught_up, on_reader_failed};
-    if (!find_end(cli, session, plan, tally, err)) {
+    ReplayRoom room;
+    if (!replay_room_open(&room, session, plan->stream->name, cli->arena, err) ||
+        !find_end(plan, &room, tally, err)) {
         return false;
     }
     tally->next = plan->from_sequence;
@@ -462,6 +425,7 @@ bool replay_run(Cli *cli, Session *session, const ReplayPlan *plan, ReplayTally 
     run->plan = plan;
     run->session = session;
     run->tally = tally;
+    run->room = room;
     run->arena = arena_new(0);
     run->scratch = arena_new(0);
     run->seen = plan->from_sequence > 0 ? plan->from_sequence - 1 : 0;

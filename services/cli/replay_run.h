@@ -26,6 +26,7 @@ typedef struct ReplayTally {
     uint64_t end;  // the last sequence that is wanted
     uint64_t next; // everything before it is done
     bool complete;
+    uint64_t removed_before; // not 0: the stream lost older ones before they were read
     int64_t took_us;
     Map *subjects; // subject -> uint64_t *; at most REPLAY_SUBJECTS_MAX
     uint64_t other_subjects;
@@ -33,6 +34,7 @@ typedef struct ReplayTally {
 
 void replay_tally_init(ReplayTally *tally);
 void replay_tally_done(ReplayTally *tally);
+void replay_tally_take(ReplayTally *tally, const BusMessage *message); // one that is wanted
 
 // Runs until the end, a failure or SIGINT. false: it failed; the tally tells how far it came. An
 // interrupt is no failure: then `complete` is false.

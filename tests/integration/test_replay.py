@@ -287,6 +287,27 @@ def test_a_replay_goes_on_after_the_server_was_killed(replayed, client):
     assert replayed.mailbox.count_by_message_id() == mails
 
 
+def test_copies_do_not_fill_a_stream(client, replayed):
+    """A full one refuses what the pipeline writes."""
+    made = client.stream_info("RENDERED_LOW")["config"]
+    small = {**made, "max_bytes": 200_000}
+    assert "error" not in json.loads(client.request("$JS.API.STREAM.UPDATE.RENDERED_LOW", json.dumps(small).encode()))
+    replayed.services["dispatcher"].pause()  # nothing is acknowledged, so the clock may trim nothing
+    try:
+        for i in range(50):
+            client.publish("ntf.rendered.low.acme", b"x" * 2000, f"large-{i}")
+        stopped = _replay(replayed, "--stream", "RENDERED_LOW", "--from-seq", 1, "--to-service", "dispatcher", status=1)
+        state = client.stream_info("RENDERED_LOW")["state"]
+        assert not stopped["complete"] and 0 < stopped["published"] < 50 and stopped["seconds"] > 30
+        assert stopped["next_sequence"] == stopped["published"] + 1
+        assert 140_000 < state["bytes"] < 190_000, state
+        client.publish("ntf.rendered.low.acme", b"what the pipeline writes still fits", "after")
+    finally:
+        assert "error" not in json.loads(client.request("$JS.API.STREAM.UPDATE.RENDERED_LOW", json.dumps(made).encode()))
+        replayed.services["dispatcher"].pause(False)
+    wait_until(lambda: _settled(client, "RENDERED_LOW", "dispatcher"), 60, "the unreadable being buried")
+
+
 # ---- used wrongly ---------------------------------------------------------------------------------------------------
 
 
