@@ -92,3 +92,4 @@ int cmd_dlq_resend(Cli *cli);
 int cmd_dlq_drop(Cli *cli);
 int cmd_replay(Cli *cli);
 int cmd_doctor(Cli *cli);
+int cmd_audit(Cli *cli);

@@ -106,6 +106,13 @@ static const Command commands[] = {
      "  --limit N                     requests of the template that are read at most\n"
      "  --diffs N                     differences that are printed (default 3)", cmd_replay},
     {"doctor", "", 0, 0, "json", "check NATS, Postgres, the API and how durable this installation is", cmd_doctor},
+    {"audit", "", 0, 0, "since= until= grace= tenant= limit= repair wait= json",
+     "reconcile every record of every notification; names what is lost, doubled or unknown\n"
+     "  --since TIME, --until TIME   accepted between (RFC 3339, or 90s, 30m, 2h, 7d ago; default 24h ago to now)\n"
+     "  --grace SECONDS              what moved later than that is in flight, not lost (default 30)\n"
+     "  --tenant TENANT              only this one's; --limit N findings are listed (default 20, 0: all)\n"
+     "  --repair                     publish what is lost again from the accept log; the ledger refuses what was sent\n"
+     "  --wait SECONDS               for what was published again, before the second audit (default 30)", cmd_audit},
     {"nats-config", "", 0, 0, "passwords=", "print the authorization block for nats-server\n  --passwords FILE   lines of user=password", cmd_nats_config},
     {"master-key", "", 0, 0, "", "print a new master key file", cmd_master_key},
 };

@@ -3,9 +3,9 @@
 // keys hold.
 #pragma once
 
+#include "common/bus/frames.h"
 #include "common/codec/hash.h"
 #include "common/db/db.h"
-#include "services/ingest/frames.h"
 
 // One row of ingest.accept_log: all requests of a tenant without a key, or one request with a key.
 typedef struct AcceptRow {

@@ -4,9 +4,9 @@
 // sealed here and nowhere later. Pure but for nonces.
 #pragma once
 
+#include "common/bus/frames.h"
 #include "common/codec/hash.h"
 #include "common/codec/seal.h"
-#include "services/ingest/frames.h"
 #include "services/ingest/request.h"
 
 enum { EVENTS_PER_NOTIFICATION = 2 };

@@ -4,8 +4,8 @@
 // row again (sweep.h).
 #pragma once
 
+#include "common/bus/frames.h"
 #include "common/db/db.h"
-#include "services/ingest/frames.h"
 #include "services/ingest/ingest_metrics.h"
 
 enum {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/frames.h"
+#include "common/bus/frames.h"
 
 #include <assert.h>
 #include <string.h>
