@@ -8,16 +8,17 @@
 #include "common/base/clock.h"
 #include "common/bus/reader.h"
 #include "common/bus/topology.h"
+#include "common/bus/trim.h"
 #include "services/cli/audit_events.h"
 
-enum { BATCH = 2048, SKEW_S = 60, FULL_PERCENT = 80, STALL_MS = 15000 };
+enum { BATCH = 2048, SKEW_S = 60, TRIMMED_PERCENT = TRIM_TO_PERCENT - 10, STALL_MS = 15000 };
 static const int64_t SECOND_US = 1000000;
 
 typedef struct StreamFacts {
     uint64_t first, last;
     int64_t first_us;
     int64_t kept_us;   // how long messages are kept; 0: for ever
-    bool drops_oldest; // full, and makes room by dropping its oldest
+    bool makes_room; // so full that its oldest may have gone before their time
 } StreamFacts;
 
 typedef struct StreamRead {
@@ -62,15 +63,14 @@ static bool read_facts(Audit *audit, Arena *arena, const char *stream, StreamFac
     }
     const char *first =
         json_string_value(json_object_get(json_object_get(root, "state"), "first_ts"));
-    const char *discard =
-        json_string_value(json_object_get(json_object_get(root, "config"), "discard"));
     uint64_t bytes_max = number_at(root, "config", "max_bytes");
-    bool full = bytes_max > 0 && number_at(root, "state", "bytes") > bytes_max / 100 * FULL_PERCENT;
+    // A nearly full stream is trimmed down to TRIM_TO_PERCENT; STATUS drops its oldest when full.
+    uint64_t trimmed = bytes_max / 100 * TRIMMED_PERCENT;
     *ret = (StreamFacts){
         .first = number_at(root, "state", "first_seq"),
         .last = number_at(root, "state", "last_seq"),
         .kept_us = (int64_t)(number_at(root, "config", "max_age") / 1000),
-        .drops_oldest = full && discard != NULL && strcmp(discard, "old") == 0,
+        .makes_room = bytes_max > 0 && number_at(root, "state", "bytes") >= trimmed,
     };
     if (first == NULL || !clock_parse(str_from(first), &ret->first_us)) {
         ret->first_us = 0; // an empty stream
@@ -219,7 +219,7 @@ static void note_age(Audit *audit, const char *stage, const StreamFacts *facts)
     if (facts->kept_us > 0) {
         limit_us = audit->read_at_us - facts->kept_us + SKEW_S * SECOND_US;
     }
-    if (facts->drops_oldest && facts->first_us > limit_us) {
+    if (facts->makes_room && facts->first_us > limit_us) {
         limit_us = facts->first_us;
     }
     int64_t *age_us = strcmp(stage, "REQUEST") == 0    ? &audit->ages.request_us
