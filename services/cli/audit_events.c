@@ -97,8 +97,12 @@ static void see_rendered(const Seeing *seeing)
     }
 }
 
+// With an attempt of number 0 a vendor's callback says so, of a mail that was sent.
 static uint64_t bits_of_failure(const Stentor__V1__NotificationStatus *event)
 {
+    if (event->attempt != NULL && event->attempt->number == 0) {
+        return SEEN_S_ENDED;
+    }
     return SEEN_S_ENDED | (event->rendered_at_us > 0 ? SEEN_S_FAILED_LATE : SEEN_S_FAILED_EARLY);
 }
 

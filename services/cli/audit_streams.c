@@ -17,7 +17,7 @@ static const int64_t SECOND_US = 1000000;
 typedef struct StreamFacts {
     uint64_t first, last;
     int64_t first_us;
-    int64_t kept_us;   // how long messages are kept; 0: for ever
+    int64_t kept_us; // how long messages are kept; 0: for ever
     bool makes_room; // so full that its oldest may have gone before their time
 } StreamFacts;
 

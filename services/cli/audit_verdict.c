@@ -107,10 +107,23 @@ static unsigned missing_rendered(const AuditEntry *e, const AuditAges *ages)
     return (wanted & ~e->rendered) != 0 && !aged(e, ages->rendered_us) ? MISSING_RENDERED : 0;
 }
 
+// What the dispatcher must have claimed. A mail that was buried unread and then sent again by a
+// person has no row for the first of the two, and its letter is gone.
+static uint32_t claims_wanted(const AuditEntry *e)
+{
+    if (has(e, SEEN_RENDERED_WAITING | SEEN_DEAD_RENDERED)) {
+        return 0;
+    }
+    uint32_t wanted = e->rendered;
+    while (e->lives > 0 && (wanted & (wanted - 1)) != 0) {
+        wanted &= wanted - 1; // only the last one is left
+    }
+    return wanted;
+}
+
 static unsigned missing_ledger(const AuditEntry *e)
 {
-    bool excused = has(e, SEEN_RENDERED_WAITING | SEEN_DEAD_RENDERED);
-    uint32_t wanted = tried(e) | (excused ? 0 : e->rendered);
+    uint32_t wanted = tried(e) | claims_wanted(e);
     bool decided = has(e, SEEN_S_FAILED_LATE | SEEN_DEAD_UNKNOWN) && e->ledger == 0;
     return (wanted & ~e->ledger) != 0 || decided ? MISSING_LEDGER : 0;
 }

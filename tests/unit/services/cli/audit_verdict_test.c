@@ -74,6 +74,7 @@ static void check(const Case *c, int64_t hours)
 
 // clang-format off
 static const Case whole[] = {
+    {"a callback's failure is none of ours", {.seen = SEEN_S_ENDED | SEEN_H_ROW | SEEN_H_ENDED | SEEN_H_FAILED}, AUDIT_NONE, 0, false, false},
     {"nothing of ours", {.seen = SEEN_S_DELIVERED | SEEN_H_ROW | SEEN_S_DELIVERED << 8}, AUDIT_NONE, 0, false, false},
     {"sent", {.seen = QUEUED | SENT, BY_VENDOR(A1)}, AUDIT_SENT, 0, false, false},
     {"sent, and clicked", {.seen = QUEUED | SENT | SEEN_S_CLICKED | SEEN_S_CLICKED << 8, BY_VENDOR(A1)}, AUDIT_SENT, 0, false, false},
@@ -103,6 +104,9 @@ static const Case whole[] = {
     {"failed, and sent again by a person",
      {.seen = QUEUED | FAILED_LATE | SEEN_RENDERED_WAITING, .rendered = A1 | A2, .ledger = A1, .ledger_told = A1, .told = A1,
       .attempts = A1, .lives = 1}, AUDIT_IN_FLIGHT, 0, false, false},
+    {"buried unread, and sent again by a person",
+     {.seen = QUEUED | SENT, .rendered = A1 | A2, .ledger = A2, .ledger_told = A2, .told = A2, .attempts = A2, .lives = 1},
+     AUDIT_SENT, 0, false, false},
     {"suppressed", {.seen = QUEUED | REFUSED}, AUDIT_SUPPRESSED, 0, false, false},
     {"an unknown outcome, then sent", {.seen = QUEUED | SENT | SEEN_RESENT, BY_VENDOR(A1)}, AUDIT_SENT, 0, true, false},
     {"a claim of a dead process, to be taken over",
