@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the run comes to: the client's list of accepted ids against history, the audit and the mailbox, notification by notification."""
+import json
+
+ENDED = ("sent", "delivered", "opened", "clicked", "failed", "bounced", "suppressed", "superseded", "complained")
+
+
+def has_audit(world):
+    return world.run_cli("help", "audit").returncode == 0
+
+
+def unfinished(world, accepted):
+    """How many of the accepted have no end status in history yet."""
+    done = world.postgres.query("SELECT count(*) FROM history.notifications WHERE status = ANY(%s)", list(ENDED))[0][0]
+    return accepted - done
+
+
+def unfinished_ids(world, accepted):
+    ended = {row[0] for row in world.postgres.query("SELECT id FROM history.notifications WHERE status = ANY(%s)", list(ENDED))}
+    return [identity for identity in accepted if identity not in ended]
+
+
+class Ledger:
+    def __init__(self, world, accepted, mailbox):
+        self.world = world
+        self.accepted = accepted
+        self.kept = mailbox["kept"]
+        self.permanent = mailbox["permanent"]
+        self.hurt = mailbox["hurt"]
+        self.history = {row[0]: row[1:] for row in world.postgres.query("SELECT id, status, reason_code FROM history.notifications")}
+        self.audit = None
+        self.wrong = []  # (what, how many, examples)
+        self.read_unknown()
+
+    def read_unknown(self):
+        if has_audit(self.world):
+            done = self.world.run_cli("audit", "--json", "--limit", "0")
+            try:
+                self.audit = json.loads(done.stdout)
+            except ValueError:
+                self.note("audit gave no JSON", [f"status {done.returncode}: {done.stdout[-300:]}{done.stderr[-300:]}"])
+        if self.audit is not None:
+            self.unknown = {finding["id"] for finding in self.audit["findings"] if finding["what"] == "unknown"}
+        else:
+            rows = self.world.postgres.query("SELECT DISTINCT notification_id FROM dispatch.ledger WHERE unknown_count > 0 OR state = 'parked'")
+            self.unknown = {row[0] for row in rows}
+
+    def note(self, what, examples):
+        examples = list(examples)
+        if examples:
+            self.wrong.append((what, len(examples), examples[:5]))
+
+    def status(self, identity):
+        return self.history.get(identity, ("nowhere", None))[0]
+
+    def failed_with_cause(self, identity):
+        """The double refused it for good, or misbehaved until the ladder was used up."""
+        address = self.accepted[identity]
+        reason = self.history[identity][1]
+        if reason in ("rejected", "invalid_address"):
+            return address in self.permanent
+        return reason == "retries_exhausted" and address in self.hurt
+
+    def check(self):
+        counts = {identity: len(self.kept.get(identity, ())) for identity in self.accepted}
+        failed = {i for i in self.accepted if self.status(i) == "failed"}
+        never = {i for i, count in counts.items() if count == 0}
+        twice = {i for i, count in counts.items() if count > 1}
+        rightly = {i for i in failed if self.failed_with_cause(i)}
+        self.lost = never - rightly
+        self.doubled = twice - self.unknown
+        self.note("lost: accepted, never in the mailbox, not ended as failed by the mail server", sorted(self.lost))
+        self.note("doubled: more than once in the mailbox and not named as unknown", sorted(self.doubled))
+        self.note("no end in history", sorted(i for i in self.accepted if self.status(i) not in ENDED))
+        self.note("failed without a cause", sorted(failed - rightly - self.lost))
+        self.note("told as failed, in the mailbox, and not named as unknown", sorted((failed - never) - self.unknown))
+        self.note("in the mailbox, never accepted", sorted(set(self.kept) - set(self.accepted)))
+        self.note("in history, never accepted", sorted(set(self.history) - set(self.accepted)))
+        self.rows = {
+            "accepted": len(self.accepted), "sent": sum(self.status(i) == "sent" for i in self.accepted), "failed": len(failed),
+            "in the mailbox once": sum(count == 1 for count in counts.values()), "in the mailbox twice or more": len(twice),
+            "never in the mailbox": len(never), "unknown": len(self.unknown),
+            "doubled outside the unknown list": len(self.doubled), "lost": len(self.lost)}
+        if self.audit is not None:
+            self.compare_with_audit()
+        return not self.wrong
+
+    def compare_with_audit(self):
+        mine = {"accepted": len(self.accepted), "sent": self.rows["sent"], "failed": self.rows["failed"], "in_flight": 0, "lost": 0}
+        for name, value in mine.items():
+            if self.audit[name] != value:
+                self.note(f"audit says {name} {self.audit[name]}, it is {value}",
+                          [f["id"] for f in self.audit["findings"] if f["what"] == name] or [name])
+
+    def table(self):
+        lines = [f"  {name:<34} {value:>9}" for name, value in self.rows.items()]
+        if self.audit is not None:
+            names = ("accepted", "sent", "failed", "suppressed", "in_flight", "unknown", "lost", "doubled")
+            lines.append("  audit: " + ", ".join(f"{name} {self.audit[name]}" for name in names))
+        else:
+            lines.append("  this tree has no `stentor audit` yet: unknown is what dispatch.ledger says")
+        return "\n".join(lines)
+
+    def story(self, identity):
+        """All that is known of one notification."""
+        if identity not in self.accepted and identity not in self.history and identity not in self.kept:
+            return f"  {identity}"
+        query = self.world.postgres.query
+        lines = [f"  {identity} to {self.accepted.get(identity)}: in the mailbox at {self.kept.get(identity, [])}"]
+        address = self.accepted.get(identity)
+        lines.append(f"    mail server: permanent {self.permanent.get(address)}, misbehaved {self.hurt.get(address)}")
+        for sql in ("SELECT status, reason_code, reason, priority, queued_at::text, scheduled_at::text, rendered_at::text, sent_at::text, ended_at::text"
+                    " FROM history.notifications WHERE id = %s",
+                    "SELECT attempt, state, owner, unknown_count, code, reply, rung, claimed_at::text, lease_until::text, finished_at::text, due_at::text"
+                    " FROM dispatch.ledger WHERE notification_id = %s ORDER BY attempt"):
+            lines += [f"    {row}" for row in query(sql, identity)]
+        return "\n".join(lines)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients as they are told to be: arrays with an idempotency key, repeated at either ingest until there is a 202."""
+import http.client
+import json
+import random
+import threading
+import time
+from datetime import datetime, timedelta, timezone
+
+CHUNK = 50
+CLIENTS = 24
+TIMEOUT_S = 8
+AGAIN_SHARE = 0.05  # of the arrays are posted once more after their 202: the same ids must come
+
+
+class Load:
+    """Open loop: array k is due at its time whatever became of the others; an outage is caught up afterwards."""
+
+    def __init__(self, world, seed, rate, seconds):
+        self.world = world
+        self.seed = seed
+        self.rate = rate
+        self.total = int(rate * seconds) // CHUNK
+        self.next = 0
+        self.lock = threading.Lock()
+        self.accepted = {}  # id -> address
+        self.refused = []   # answers that a correct request must not get
+        self.repeats = 0    # posts that had to be repeated
+        self.begun = None
+        self.threads = [threading.Thread(target=self.client, args=(number,), daemon=True) for number in range(CLIENTS)]
+
+    def start(self):
+        self.begun = time.monotonic()
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def join(self, seconds):
+        end = time.monotonic() + seconds
+        for thread in self.threads:
+            thread.join(max(0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self.threads)
+
+    def client(self, number):
+        connections = {}
+        while not self.world.over.is_set():
+            with self.lock:
+                chunk, self.next = self.next, self.next + 1
+            if chunk >= self.total:
+                return
+            self.world.over.wait(max(0, self.begun + chunk * CHUNK / self.rate - time.monotonic()))
+            chance = random.Random(f"{self.seed}-{chunk}")
+            bodies = [self.body(chance, chunk, index) for index in range(CHUNK)]
+            ids = self.post(connections, number, json.dumps(bodies).encode(), f"chunk-{chunk}")
+            if ids is None:
+                continue
+            with self.lock:
+                self.accepted.update(zip(ids, (body["to"] for body in bodies)))
+            if chance.random() < AGAIN_SHARE:
+                again = self.post(connections, number + 1, json.dumps(bodies).encode(), f"chunk-{chunk}")
+                if again not in (None, ids):
+                    self.refused.append((202, f"chunk-{chunk} got other ids when it was repeated"))
+
+    @staticmethod
+    def body(chance, chunk, index):
+        body = {"to": f"c{chunk}n{index}@chaos.test", "template": "welcome", "variables": {"name": f"N{chunk}-{index}"},
+                "priority": chance.choices(["normal", "high", "low", "critical"], [70, 15, 10, 5])[0]}
+        if chance.random() < 0.04:
+            at = datetime.now(timezone.utc) + timedelta(seconds=chance.uniform(1, 5))
+            body["scheduled_for"] = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return body
+
+    def post(self, connections, turn, raw, key):
+        while not self.world.over.is_set():
+            port = self.world.ingest_ports[turn % len(self.world.ingest_ports)]
+            status, answer = self.ask(connections, port, raw, key)
+            if status == 202:
+                return [item["id"] for item in answer["notifications"]]
+            if status not in (0, 503):
+                self.refused.append((status, answer))
+                return None
+            with self.lock:
+                self.repeats += 1
+            turn += 1
+            self.world.over.wait(0.1)
+        return None
+
+    def ask(self, connections, port, raw, key):
+        connection = connections.get(port) or http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+        connections[port] = connection
+        try:
+            connection.request("POST", "/v1/notifications", raw, {
+                "Content-Type": "application/json", "Authorization": f"Bearer {self.world.key}", "Idempotency-Key": key})
+            answer = connection.getresponse()
+            text = answer.read()
+            return answer.status, json.loads(text) if text else None
+        except (OSError, http.client.HTTPException, ValueError):
+            connections.pop(port).close()
+            return 0, None

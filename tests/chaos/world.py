@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pipeline that is broken: replicas of everything, each reaching NATS, Postgres and SMTP through a route that can be broken alone."""
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from tests.chaos.schedule import REPLICAS, SMTP_USERS
+from tests.harness.nats_client import NatsClient
+from tests.harness.pipeline import Pipeline
+from tests.harness.processes import wait_until
+from tests.harness.proxy import Proxy
+from tests.harness.tally import Tally
+
+ACK_WAIT_MS, LEASE_MS = 3000, 4000
+OPTIONS = {
+    "STENTOR_DISPATCHER_LEASE_MS": LEASE_MS, "STENTOR_RETRY_LADDER": "1,2,4,8,8,8,8,8,8,8",
+    "STENTOR_INGEST_SWEEP_AGE_MS": 2000, "STENTOR_INGEST_SWEEP_MS": 1000,
+    "STENTOR_SMTP_CONNECT_MS": 2000, "STENTOR_SMTP_COMMAND_MS": 3000, "STENTOR_SMTP_DATA_MS": 3000,
+}
+BYTES_PERCENT = 20  # of the production sizes of the streams: room for ten minutes
+
+
+def quiet_port(taken=set()):  # noqa: B006 (the default is the memory)
+    """A free port below those that the system gives to clients: it is still free when its server comes back."""
+    while True:
+        port = random.SystemRandom().randint(15000, 32000)
+        with socket.socket() as probe:
+            if port not in taken and probe.connect_ex(("127.0.0.1", port)) != 0:
+                taken.add(port)
+                return port
+
+
+class World(Pipeline):
+    def __init__(self, seed, disk_mib, say=print):
+        super().__init__(OPTIONS, ack_wait_ms=ACK_WAIT_MS, durable=True, bytes_percent=BYTES_PERCENT)
+        self.say = say
+        self.disk_mib = disk_mib
+        self.mounted = False
+        self.keep_store = False  # copy NATS's store from its disk before that goes
+        self.postgres.port, self.nats.port = quiet_port(), quiet_port()
+        self.mailbox = Tally(quiet_port(), seed)
+        self.ingest_ports = [quiet_port() for _ in range(REPLICAS["ingest"])]
+        self.api_port = self.ingest_ports[0]
+        self.routes = {f"{member}>{to}": (quiet_port(), port) for member in self.members() for to, port in self.targets(member)}
+        self.proxy = Proxy(self.routes)
+        self.wanted = set()  # processes that ought to run: the watch starts them again
+        self.ended = []      # (name, status, last words) of what ended by itself
+        self.locks = {name: threading.RLock() for name in [*self.members(), "nats", "postgres"]}
+        self.over = threading.Event()
+
+    @staticmethod
+    def members():
+        return [f"{name}-{number + 1}" for name, count in REPLICAS.items() for number in range(count)]
+
+    def targets(self, member):
+        found = [("nats", self.nats.port), ("postgres", self.postgres.port)]
+        return found + ([("smtp", self.mailbox.port)] if member in SMTP_USERS else [])
+
+    def route(self, member, to):
+        return self.routes[f"{member}>{to}"][0]
+
+    # ---- life -----------------------------------------------------------------------------------------------------------
+
+    def bring_up(self, services):
+        self.mount()
+        self.proxy.start()
+        super().bring_up(self.members())
+        self.wanted = {*self.members(), "nats", "postgres"}
+        threading.Thread(target=self.watch, daemon=True).start()
+        return self
+
+    def start(self, services=None):
+        return super().start(services)
+
+    def service(self, member, instance="", **options):
+        name, number = member.rsplit("-", 1)
+        options = {"STENTOR_NATS_URL": f"nats://127.0.0.1:{self.route(member, 'nats')}", **options}
+        options["STENTOR_DATABASE_URL"] = (f"host=127.0.0.1 port={self.route(member, 'postgres')} dbname=stentor"
+                                           f" user=stentor_{name.replace('-', '_')}")
+        if name == "ingest":
+            options["STENTOR_INGEST_PORT"] = self.ingest_ports[int(number) - 1]
+        if member in SMTP_USERS:
+            options["STENTOR_SMTP_URL"] = f"smtp://127.0.0.1:{self.route(member, 'smtp')}"
+        made = super().service(name, f"-{number}", **options)
+        made.admin_port = quiet_port()
+        return made
+
+    def mount(self):
+        """A small disk of its own for NATS, when we may mount one."""
+        store = self.nats.folder / "store"
+        store.mkdir()
+        if os.getuid() == 0:
+            done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.disk_mib}m,mode=700", "stentor-chaos", store],
+                                  capture_output=True, text=True)
+            self.mounted = done.returncode == 0
+        if not self.mounted:
+            self.say("no disk of its own for NATS (mount is not permitted here): `disk` faults are left out")
+
+    def process(self, name):
+        return self.services.get(name) or getattr(self, name)
+
+    def kill(self):
+        self.over.set()
+        self.wanted = set()
+        for name in [*self.services, "nats", "postgres"]:
+            with self.locks[name]:
+                if self.process(name).alive():
+                    self.send_signal(name, signal.SIGKILL)
+                    self.process(name).child.wait()
+        self.mailbox.stop()
+        self.proxy.stop()
+        if self.mounted:
+            if self.keep_store:
+                shutil.copytree(self.nats.folder / "store", self.nats.folder / "store-kept", dirs_exist_ok=True)
+            subprocess.run(["umount", "-l", self.nats.folder / "store"])
+            self.mounted = False
+
+    # ---- the supervisor that every installation has ---------------------------------------------------------------------
+
+    def watch(self):
+        while not self.over.wait(0.2):
+            for name in sorted(self.wanted):
+                if self.locks[name].acquire(blocking=False):
+                    try:
+                        self.look_after(name)
+                    finally:
+                        self.locks[name].release()
+
+    def look_after(self, name):
+        process = self.process(name)
+        if name not in self.wanted or process.alive():
+            return
+        status = process.child.returncode
+        self.ended.append((name, status, process.tail(12)))
+        self.say(f"         {name} ended by itself with {status}")
+        time.sleep(0.5)
+        process.start(wait=False)
+
+    # ---- what faults do ---------------------------------------------------------------------------------------------------
+
+    def send_signal(self, name, number):
+        """To the process; for Postgres to every process of the cluster."""
+        pids = [self.process(name).child.pid]
+        if name == "postgres":
+            pids += self.backends()
+        for pid in pids:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+
+    def backends(self):
+        done = subprocess.run(["pgrep", "-P", str(self.postgres.child.pid)], capture_output=True, text=True)
+        return [int(pid) for pid in done.stdout.split()]
+
+    def crash(self, name, number=signal.SIGKILL):
+        """Ends it at once; it stays down until revive()."""
+        self.wanted.discard(name)
+        if self.process(name).alive():
+            self.send_signal(name, number)
+            self.process(name).child.wait()
+
+    def revive(self, name):
+        """Starts it until it runs: Postgres refuses while a process of the killed cluster is still there."""
+        process = self.process(name)
+        for _ in range(20):
+            process.start(wait=False)
+            if name not in ("nats", "postgres"):
+                break
+            try:
+                process.wait_ready(60)
+                break
+            except AssertionError:
+                if process.alive():
+                    raise
+                time.sleep(0.5)
+        self.wanted.add(name)
+
+    def jetstream_works(self):
+        """None when every stream answers, else the reason. A stream that hangs does so on its own: each is asked."""
+        try:
+            client = NatsClient(self.nats.port)
+        except (OSError, AssertionError) as error:
+            return f"no connection: {error}"
+        stream = None
+        try:
+            client.socket.settimeout(2)
+            for stream in json.loads(client.request("$JS.API.STREAM.NAMES"))["streams"]:
+                client.stream_info(stream)["state"]
+            return None
+        except (OSError, AssertionError, KeyError, TypeError, ValueError, IndexError) as error:
+            return f"stream {stream}: {error!r}"[:200]
+        finally:
+            client.close()
+
+    def wait_jetstream(self, seconds):
+        try:
+            wait_until(lambda: self.jetstream_works() is None, seconds, "every stream answering")
+            return True
+        except AssertionError:
+            return False

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chaos suite (tests/chaos): a minute of it, and that its parts can be believed: a detector that finds nothing must find something."""
+import os
+import smtplib
+import socket
+import subprocess
+import types
+
+import pytest
+
+from tests.chaos import schedule
+from tests.chaos.ledger import Ledger
+from tests.harness.processes import HOME, free_port
+from tests.harness.proxy import Proxy
+from tests.harness.tally import Tally
+
+SEED, SECONDS = 1, 60
+RATE = int(os.environ.get("STENTOR_CHAOS_RATE", "500"))
+
+
+def test_a_minute_of_chaos_loses_nothing_and_names_every_double():
+    done = subprocess.run(
+        [HOME / "tests" / "chaos" / "run", "--seconds", str(SECONDS), "--seed", str(SEED), "--rate", str(RATE)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=400)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout[-12000:]
+
+
+# ---- the schedule ----
+
+
+def test_the_same_seed_breaks_the_same_things_at_the_same_times():
+    assert list(map(str, schedule.make(7, 60))) == list(map(str, schedule.make(7, 60)))
+    assert list(map(str, schedule.make(7, 60))) != list(map(str, schedule.make(8, 60)))
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_every_kind_of_fault_comes_and_no_two_meet_at_one_victim(seed):
+    faults = schedule.make(seed, 120)
+    assert {fault.kind for fault in faults} == set(schedule.DECK)
+    for first in faults:
+        for second in faults:
+            if first is not second and first.resources & second.resources:
+                assert first.at + first.seconds < second.at or second.at + second.seconds < first.at, (str(first), str(second))
+
+
+def test_a_restored_store_was_copied_before_and_is_left_alone_meanwhile():
+    faults = schedule.make(3, 60, [*schedule.DECK, "restore"])
+    fault, = (fault for fault in faults if fault.kind == "restore")
+    assert 0 < fault.detail["taken"] < fault.at < 60
+    assert not [other for other in faults if other is not fault and "nats" in other.resources
+                and other.at < fault.at + fault.seconds and fault.at < other.at + other.seconds]
+
+
+# ---- the verdict ----
+
+
+def _ledger(kept=None, status="sent", reason=None, unknown=(), permanent=None, hurt=None, accepted=("a",), history=None):
+    rows = {"history": [(i, status, reason) for i in accepted] if history is None else history, "ledger": [(i,) for i in unknown]}
+    world = types.SimpleNamespace(
+        run_cli=lambda *words: types.SimpleNamespace(returncode=2),
+        postgres=types.SimpleNamespace(query=lambda sql, *_: rows["history" if "history." in sql else "ledger"]))
+    mailbox = {"kept": kept or {}, "permanent": permanent or {}, "hurt": hurt or {}}
+    return Ledger(world, {i: f"{i}@x" for i in accepted}, mailbox)
+
+
+@pytest.mark.parametrize("case, wrong", [
+    ({"kept": {"a": [1.0]}}, None),
+    ({"kept": {"a": [1.0, 2.0]}, "unknown": ["a"]}, None),
+    ({"status": "failed", "reason": "rejected", "permanent": {"a@x": "550"}}, None),
+    ({"status": "failed", "reason": "retries_exhausted", "hurt": {"a@x": ["4xx"]}}, None),
+    ({}, "lost"),
+    ({"status": "queued"}, "lost"),
+    ({"history": []}, "lost"),
+    ({"status": "failed", "reason": "rejected"}, "lost"),
+    ({"status": "failed", "reason": "expired", "permanent": {"a@x": "550"}}, "lost"),
+    ({"kept": {"a": [1.0, 2.0]}}, "doubled"),
+    ({"kept": {"a": [1.0]}, "status": "sending"}, "no end"),
+    ({"kept": {"a": [1.0]}, "status": "failed", "reason": "rejected", "permanent": {"a@x": "550"}}, "told as failed"),
+    ({"kept": {"a": [1.0]}, "status": "failed", "reason": "rejected", "unknown": ["a"]}, "failed without"),
+    ({"kept": {"a": [1.0], "b": [1.0]}}, "in the mailbox, never accepted"),
+    ({"kept": {"a": [1.0]}, "history": [("a", "sent", None), ("b", "queued", None)]}, "in history, never accepted"),
+])
+def test_the_verdict_names_what_is_wrong_and_only_that(case, wrong):
+    ledger = _ledger(**case)
+    assert ledger.check() == (wrong is None), ledger.wrong
+    assert wrong is None or any(what.startswith(wrong) for what, _, _ in ledger.wrong), ledger.wrong
+
+
+# ---- the sink and the proxy ----
+
+
+@pytest.fixture
+def sink(tmp_path):
+    running = Tally(free_port()).start()
+    running.file = tmp_path / "mailbox.json"
+    yield running
+    running.stop()
+
+
+def _mail(port, identity="ntf_1", to="a@x.test", timeout=1):
+    with smtplib.SMTP("127.0.0.1", port, timeout=timeout) as client:
+        client.sendmail("s@x.test", to, f"Message-ID: <{identity}@x>\r\n\r\nhello\r\n.. dots\r\n")
+
+
+def test_the_sink_counts_by_message_id(sink):
+    for identity in ("ntf_1", "ntf_2", "ntf_1"):
+        _mail(sink.port, identity)
+    kept = sink.everything(sink.file)["kept"]
+    assert {identity: len(times) for identity, times in kept.items()} == {"ntf_1": 2, "ntf_2": 1}
+    assert sink.counts()["again"] == 1
+
+
+def test_the_sink_misbehaves_as_told_and_remembers_it(sink):
+    for kind, errors in (("5xx", smtplib.SMTPResponseException), ("4xx", smtplib.SMTPException), ("reset", OSError), ("hang", OSError)):
+        sink.mode(kind, 1.0)
+        with pytest.raises((errors, smtplib.SMTPRecipientsRefused, smtplib.SMTPServerDisconnected)):
+            _mail(sink.port, kind, f"{kind}@x.test", timeout=0.3)
+    sink.mode("normal")
+    _mail(sink.port, "ntf_9")
+    seen = sink.everything(sink.file)
+    assert set(seen["permanent"]) == {"5xx@x.test"} and "ntf_9" in seen["kept"]
+    assert "4xx@x.test" in seen["hurt"] and "hang@x.test" in seen["hurt"] and not {"5xx", "4xx"} & set(seen["kept"])
+
+
+@pytest.fixture
+def through(sink):
+    running = Proxy({"a": (free_port(), sink.port)}).start()
+    running.port = running.routes["a"][0]
+    yield running
+    running.stop()
+
+
+def _greeting(port, timeout=0.5):
+    with socket.create_connection(("127.0.0.1", port), timeout) as connection:
+        connection.settimeout(timeout)
+        return connection.recv(100)
+
+
+def test_the_proxy_refuses_stalls_and_heals(through):
+    assert _greeting(through.port).startswith(b"220 ")
+    through.refuse(["a"])
+    with pytest.raises(ConnectionRefusedError):
+        _greeting(through.port)
+    through.heal(["a"])
+    through.stall(["a"], "down")
+    with pytest.raises(TimeoutError):
+        _greeting(through.port)
+    through.heal(["a"])
+    assert _greeting(through.port).startswith(b"220 ")
+
+
+def test_what_the_proxy_held_comes_in_order_or_not_at_all(through):
+    with socket.create_connection(("127.0.0.1", through.port), 2) as connection:
+        assert connection.recv(100).startswith(b"220 ")
+        through.stall(["a"], "up")
+        connection.sendall(b"NOOP\r\n" * 1000)
+        through.delay(["a"], 30)
+        through.heal(["a"])
+        assert connection.recv(20, socket.MSG_WAITALL).startswith(b"250 2.0.0 ok\r\n250 2")
+        through.cut(["a"])
+        with pytest.raises(ConnectionResetError):
+            while connection.recv(65536):
+                pass
+
+
+def test_a_slow_route_delays_both_ways_and_loses_nothing(through, sink):
+    through.delay(["a"], 50)
+    _mail(through.port, "ntf_slow", timeout=5)
+    assert list(sink.everything(sink.file)["kept"]) == ["ntf_slow"]
