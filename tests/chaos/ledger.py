@@ -20,6 +20,18 @@ def unfinished_ids(world, accepted):
     return [identity for identity in accepted if identity not in ended]
 
 
+def add_commands(world, commands, accepted):
+    """The ids that ingest gave to the stored commands join the accepted; returns what is wrong with them."""
+    rows = world.postgres.query("SELECT correlation_id, id FROM history.notifications WHERE correlation_id LIKE 'command-%%'")
+    found = {}
+    for name, identity in rows:
+        found.setdefault(name, []).append(identity)
+    for name, address in commands.items():
+        accepted.update((identity, address) for identity in found.get(name, []))
+    return ([(name, "made no notification") for name in commands if name not in found]
+            + [(name, f"made {len(ids)} notifications") for name, ids in found.items() if len(ids) > 1])
+
+
 class Ledger:
     def __init__(self, world, accepted, mailbox):
         self.world = world

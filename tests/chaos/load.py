@@ -7,9 +7,14 @@ import threading
 import time
 from datetime import datetime, timedelta, timezone
 
+from tests.harness.nats_client import NatsClient
+from tests.harness.pipeline import TENANT
+from tests.harness.protobuf import messages
+
 CHUNK = 50
 CLIENTS = 24
 TIMEOUT_S = 8
+COMMANDS_PER_S = 5
 AGAIN_SHARE = 0.05  # of the arrays are posted once more after their 202: the same ids must come
 
 
@@ -97,3 +102,41 @@ class Load:
         except (OSError, http.client.HTTPException, ValueError):
             connections.pop(port).close()
             return 0, None
+
+
+class Commands(threading.Thread):
+    """The other way in: commands on NATS, each published until it has its ack, some twice. A stored command is accepted."""
+
+    def __init__(self, world, seed, seconds):
+        super().__init__(daemon=True)
+        self.world = world
+        self.total = int(COMMANDS_PER_S * seconds)
+        self.chance = random.Random(f"{seed}-commands")
+        self.stored = {}  # correlation id -> address
+        self.client = None
+
+    def run(self):
+        command = messages(self.world).NotifyCommand
+        begun = time.monotonic()
+        for number in range(self.total):
+            self.world.over.wait(max(0, begun + number / COMMANDS_PER_S - time.monotonic()))
+            name, address = f"command-{number}", f"command{number}@chaos.test"
+            made = command(to=address, template="welcome", variables_json='{"name": "Nats"}', correlation_id=name)
+            for _ in range(self.chance.choice([1, 1, 1, 2])):
+                self.publish(made.SerializeToString(), name)
+            if self.world.over.is_set():
+                return
+            self.stored[name] = address
+
+    def publish(self, payload, name):
+        while not self.world.over.is_set():
+            try:
+                self.client = self.client or NatsClient(self.world.nats.port)
+                self.client.socket.settimeout(2)
+                self.client.publish(f"evt.{TENANT}.notify", payload, name)
+                return
+            except (OSError, AssertionError, ValueError, IndexError):
+                if self.client is not None:
+                    self.client.close()
+                self.client = None
+                self.world.over.wait(0.2)

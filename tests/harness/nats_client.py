@@ -22,7 +22,10 @@ class NatsClient:
 
     def _line(self):
         while True:
-            line = self.file.readline().strip()
+            line = self.file.readline()
+            if not line:
+                raise ConnectionError("the server has ended the connection")
+            line = line.strip()
             if line == b"PING":
                 self._write(b"PONG\r\n")
             elif line:
