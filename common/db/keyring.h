@@ -32,8 +32,8 @@ typedef struct KeyWant {
 // Fills wants[i].key for all, then calls done once: before keyring_resolve returns when all were
 // cached, else from the loop. err only when Postgres could not answer (ERROR_TRANSIENT), is
 // closing, or holds a key that another master key has wrapped (ERROR_CONFIG). `wants` is the
-// caller's and must live until then. New keys are committed lazily: the caller's own synchronous
-// commit after it makes them durable.
+// caller's and must live until then. New keys are durable before done is
+// called.
 typedef void (*KeyringDone)(void *ctx, const Error *err);
 void keyring_resolve(Keyring *ring, KeyWant *wants, size_t count, KeyringDone done, void *ctx);
 

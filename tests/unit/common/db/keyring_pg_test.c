@@ -236,6 +236,22 @@ static void two_rings_agree_on_one_key(void **state)
     assert_string_equal(count_rows(stage), "50");
 }
 
+// A key that Postgres forgets in a crash and the cache does not would seal what nobody can open.
+static void a_new_key_is_on_the_disk_before_it_is_given(void **state)
+{
+    Stage *stage = *state;
+    for (int i = 0; i < 5; i++) { // the log writer may happen to flush once
+        char before[32];
+        snprintf(
+            before, sizeof before, "%s",
+            admin_value(stage->fx->admin, "SELECT pg_current_wal_insert_lsn()"));
+        assert_non_null(resolve_one(stage, stage->ring, want("acme", i, 0)).key);
+        char sql[96];
+        snprintf(sql, sizeof sql, "SELECT pg_current_wal_flush_lsn() > '%s'::pg_lsn", before);
+        assert_string_equal(admin_value(stage->fx->admin, sql), "t");
+    }
+}
+
 static void a_key_of_another_tenant_is_not_found(void **state)
 {
     Stage *stage = *state;
@@ -325,6 +341,7 @@ int main(void)
         TEST(known_and_new_keys_come_together),
         TEST(a_destroyed_key_is_forgotten_and_the_next_is_another),
         TEST(two_rings_agree_on_one_key),
+        TEST(a_new_key_is_on_the_disk_before_it_is_given),
         TEST(a_key_of_another_tenant_is_not_found),
         TEST(a_want_that_names_no_tenant_has_no_key),
         TEST(the_cache_keeps_its_maximum),
