@@ -342,9 +342,11 @@ static bool flush(DbConn *conn, Error *err)
     return watch(conn, left > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE, err);
 }
 
-// The loop tells it: nobody is called back from inside a send.
+// The loop tells it: nobody is called back from inside a send. libpq may have closed the socket,
+// and libuv aborts when it is to poll one that is closed (poll_error_test).
 static void break_off(DbConn *conn, const Error *err)
 {
+    unwatch(conn);
     conn->broken = *err;
     conn->state = CONN_BROKEN;
     start_timer(conn, 0);
