@@ -288,8 +288,8 @@ static void plan_start(Reader *r, const StreamState *s)
     }
     if (r->next > s->last + 1) {
         lose_tail(r);
-    } else {
-        r->checking = s->first < r->next; // else it is past its age, and cannot be looked at
+    } else if (!r->options.last_per_subject) { // whose consumer cannot begin at a message
+        r->checking = s->first < r->next;      // else it is past its age, and cannot be looked at
     }
 }
 

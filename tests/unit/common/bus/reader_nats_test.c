@@ -332,6 +332,30 @@ static void a_lost_consumer_is_made_again(void **state)
     end(&rig, reader);
 }
 
+static void the_last_of_each_subject_does_not_come_twice_with_a_new_consumer(void **state)
+{
+    (void)state;
+    static Seen seen;
+    memset(&seen, 0, sizeof seen);
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    publish_many(&rig, "ntf.status.acme.email.failed", "f", 10);
+    Reader *reader = reader_new(
+        rig.bus, &(ReaderOptions){.stream = "STATUS", .last_per_subject = true}, &handlers, &seen);
+    WAIT(&rig, seen.count == 2);
+    char name[32] = "", subject[128];
+    const char *at =
+        strstr(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), "\"consumers\":[\"");
+    assert_non_null(at);
+    sscanf(at + strlen("\"consumers\":[\""), "%31[A-Za-z0-9]", name);
+    snprintf(subject, sizeof subject, "$JS.API.CONSUMER.DELETE.STATUS.%s", name);
+    rig_ask(&rig, subject, "");
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 1);
+    WAIT(&rig, seen.sequences[2] == 21);
+    assert_int_equal(seen.count, 3);
+    assert_int_equal(reader_tails_lost(reader), 0);
+    end(&rig, reader);
+}
+
 static void a_read_goes_on_after_the_server_restarted(void **state)
 {
     (void)state;
@@ -555,6 +579,7 @@ int main(void)
         TEST(a_stream_shorter_than_what_was_read_is_refused),
         TEST(a_missing_stream_is_permanent),
         TEST(a_lost_consumer_is_made_again),
+        TEST(the_last_of_each_subject_does_not_come_twice_with_a_new_consumer),
         cmocka_unit_test(a_read_goes_on_after_the_server_restarted),
         cmocka_unit_test(a_lost_tail_is_read_again),
         cmocka_unit_test(one_that_has_grown_past_is_noticed),
