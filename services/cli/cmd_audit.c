@@ -71,6 +71,9 @@ static bool read_options(Cli *cli, int64_t now_us, AuditOptions *ret, Error *err
         !args_int(args, "limit", 20, 0, INT64_MAX, &ret->limit, err)) {
         return false;
     }
+    // Ids have milliseconds.
+    ret->since_us -= ret->since_us % 1000;
+    ret->until_us -= ret->until_us % 1000;
     if (ret->since_us >= ret->until_us) {
         return error_set(err, ERROR_CONFIG, "--since is not before --until");
     }

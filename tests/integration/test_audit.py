@@ -26,11 +26,16 @@ def audited():
     running.stop()
 
 
+def moment():
+    """A millisecond of its own, as ids have it and as the audit prints it."""
+    time.sleep(0.005)
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "000Z"
+
+
 @pytest.fixture
 def since():
     """What a test accepts lies after this, and what earlier ones broke before it."""
-    time.sleep(0.01)
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment()
 
 
 @pytest.fixture
@@ -97,8 +102,7 @@ def test_a_healthy_system_has_only_accepted_and_sent(audited, since):
 
 def test_the_span_and_the_tenant_choose_what_is_counted(audited, since):
     audited.status(audited.send(to="span@example.com"), wait="sent")
-    time.sleep(0.01)
-    middle = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    middle = moment()
     audited.status(audited.send(to="span@example.com"), wait="sent")
     assert audit(audited, "--since", since)["accepted"] == 2
     assert audit(audited, "--since", since, "--until", middle)["accepted"] == 1
