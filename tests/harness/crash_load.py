@@ -29,7 +29,7 @@ OWN = {"created_at", "id", "tenant_id", "notification_id", "address_hash", "addr
 POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
-KINDS = ["single", "batch", "scheduled", "retry", "rejected", "missing", "command", "callback", *POISON]
+KINDS = ["called", "single", "batch", "scheduled", "retry", "rejected", "missing", "command", "callback", *POISON]
 
 
 class CrashMailbox(Mailbox):
@@ -192,7 +192,11 @@ class Run:
         self.ids[kind] = [item["id"] for item in answer["notifications"]]
 
     def call_back(self):
-        event = {"email": self.address("single"), "timestamp": int(time.time()), "smtp-id": f"<{self.ids['single'][0]}@acme.test>"}
+        """About a mail of its own and once that is sent: a callback about an unknown outcome would settle it."""
+        called = self.ids["called"][0]
+        wait_until(lambda: self.bench.pipeline.postgres.query(
+            "SELECT 1 FROM dispatch.ledger WHERE notification_id = %s AND state = 'sent'", called), 30, "the mail to call back about")
+        event = {"email": self.address("called"), "timestamp": int(time.time()), "smtp-id": f"<{called}@acme.test>"}
         body = json.dumps([{**event, "event": kind, "sg_event_id": f"{kind}-{self.tag}"} for kind in ("delivered", "open")]).encode()
         headers = self.bench.signer.headers(body)
         self.until(200, "callback", body, path=f"/v1/inbound/{TENANT}/sendgrid", headers=headers, port=self.bench.pipeline.webhook_port)

@@ -108,13 +108,13 @@ def uninterrupted(bench):
     run.wait_end()
     seen = run.observe()
     ends = {kind: {dict(row)["status"] for row in rows} for kind, rows in seen["history"].items()}
-    assert ends == {"single": {"opened"}, "batch": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
+    assert ends == {"called": {"opened"}, "single": {"sent"}, "batch": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
                     "missing": {"failed"}, "command": {"sent"}}
     assert {kind: len(rows) for kind, rows in seen["ledger"].items()} == {
-        "single": 1, "batch": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1}
+        "called": 1, "single": 1, "batch": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1}
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
         ["ingest", "render", "dispatcher", "digest-flusher", "webhook-receiver", "history", "history"])
-    assert sum(run.mails.values()) == 8 and sum(run.unknown.values()) == 0
+    assert sum(run.mails.values()) == 9 and sum(run.unknown.values()) == 0
     return seen
 
 
@@ -150,7 +150,7 @@ def test_killed_there_it_ends_as_if_nothing_had_happened(bench, uninterrupted, r
     service = bench.pipeline.services[victim]
     run = Run(bench, request.node.callspec.id)
     if how.kind == "callback":
-        run.send("single")  # it is about that one
+        run.send("called")  # it is about that one
     service.kill()
     start_armed(service, how.after or f"{point}:{how.number}")
     sender = make_it_pass(run, service, how)
