@@ -193,7 +193,7 @@ static void free_flusher(void *state)
 static const Option options_table[] = {
     {"STENTOR_CLOCK_LEASE_MS", OPTION_INT, offsetof(FlusherOptions, lease_ms), "30000", 15000, 600000, false,
      "how long claimed work is held before another replica may emit it, in ms"},
-    {"STENTOR_TRIM_MS", OPTION_INT, offsetof(FlusherOptions, trim_ms), "15000", 100, 3600000, false,
+    {"STENTOR_TRIM_MS", OPTION_INT, offsetof(FlusherOptions, trim_ms), "15000", 1000, 3600000, false,
      "how often streams are looked at that may have to be trimmed, in ms"},
 };
 // clang-format on

@@ -19,6 +19,9 @@ struct Trimmer {
     DbPool *pool;
     Gauge gauges[TRIM_STREAMS_MAX];
     size_t gauge_count;
+    TrimFloor floors[TRIM_STREAMS_MAX]; // as the pass before this one read them
+    char names[TRIM_STREAMS_MAX][64];
+    size_t floor_count;
     uv_timer_t timer;
     bool busy;
     bool stopping;
@@ -64,6 +67,21 @@ static void on_trimmed(void *ctx, const TrimStream *streams, size_t count, const
     end_pass(trimmer);
 }
 
+// Projections commit lazily: a crash of Postgres takes the last half second of positions back, and
+// what they are then to read again must be there. So a pass goes by the floors of the one before,
+// which are on the disk by now.
+static void keep_floors(Trimmer *trimmer, const PGresult *res)
+{
+    trimmer->floor_count = 0;
+    for (int row = 0; row < db_rows(res) && trimmer->floor_count < TRIM_STREAMS_MAX; row++) {
+        char *name = trimmer->names[trimmer->floor_count];
+        if (str_to_c(db_get_text(res, row, 0), name, sizeof trimmer->names[0])) {
+            trimmer->floors[trimmer->floor_count++] =
+                (TrimFloor){str_from(name), (uint64_t)db_get_int(res, row, 1)};
+        }
+    }
+}
+
 static void on_floors(void *ctx, DbTxn *txn, const Error *err)
 {
     Trimmer *trimmer = ctx;
@@ -71,13 +89,8 @@ static void on_floors(void *ctx, DbTxn *txn, const Error *err)
         end_pass(trimmer); // without the floors nothing may go; the pool tells of its troubles
         return;
     }
-    TrimFloor floors[TRIM_STREAMS_MAX];
-    size_t count = 0;
-    const PGresult *res = db_txn_result(txn, 0);
-    for (int row = 0; row < db_rows(res) && count < TRIM_STREAMS_MAX; row++) {
-        floors[count++] = (TrimFloor){db_get_text(res, row, 0), (uint64_t)db_get_int(res, row, 1)};
-    }
-    trim_pass(trimmer->bus, floors, count, on_trimmed, trimmer);
+    trim_pass(trimmer->bus, trimmer->floors, trimmer->floor_count, on_trimmed, trimmer);
+    keep_floors(trimmer, db_txn_result(txn, 0));
 }
 
 static void start_pass(Trimmer *trimmer)

@@ -19,7 +19,7 @@ def noise(chance):
 
 
 def test_more_than_the_streams_hold_goes_through_and_what_waits_is_kept():
-    pipeline = Pipeline({"STENTOR_TRIM_MS": "300", "STENTOR_INGEST_SWEEP_AGE_MS": "1000"}, ack_wait_ms=5000)
+    pipeline = Pipeline({"STENTOR_TRIM_MS": "1000", "STENTOR_INGEST_SWEEP_AGE_MS": "1000"}, ack_wait_ms=5000)
     pipeline.mailbox = SmtpSink(pipeline.folder / "sink", free_port())
     pipeline.start()
     try:
@@ -39,7 +39,7 @@ def test_more_than_the_streams_hold_goes_through_and_what_waits_is_kept():
         def info():
             return client.stream_info("RENDERED_NORMAL")
         wait_until(lambda: info()["state"]["bytes"] > 0.9 * info()["config"]["max_bytes"], 60, "the stream being full")
-        time.sleep(1)  # several passes of the trimmer
+        time.sleep(3)  # several passes of the trimmer
         assert info()["state"]["first_seq"] == 1, "what the dispatcher had not read was removed"
         pipeline.services["dispatcher"].start()
         wait_until(lambda: pipeline.history_count("status = 'sent'") >= TOTAL + 1, 120, "every mail being sent")

@@ -176,7 +176,7 @@ static void a_send_that_closes_the_socket_just_before_the_poll_is_survived(void 
     const struct linger reset = {.l_onoff = 1};
     assert_int_equal(setsockopt(server.peer, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
     die(&server);
-    usleep(10000);
+    uv_sleep(10);
     uv_run(&server.loop, UV_RUN_NOWAIT); // reads the last words, and not yet the end behind them
     assert_true(db_pool_ready(pool));
     Late late = {&server, pool};
