@@ -46,7 +46,7 @@ class World(Pipeline):
         self.postgres.port, self.nats.port = quiet_port(), quiet_port()
         self.mailbox = Tally(quiet_port(), seed)
         self.ingest_ports = [quiet_port() for _ in range(REPLICAS["ingest"])]
-        self.api_port = self.ingest_ports[0]
+        self.api_port, self.webhook_port = self.ingest_ports[0], quiet_port()
         self.routes = {f"{member}>{to}": (quiet_port(), port) for member in self.members() for to, port in self.targets(member)}
         self.proxy = Proxy(self.routes)
         self.wanted = set()  # processes that ought to run: the watch starts them again
