@@ -14,7 +14,7 @@ DECK = {
     "cut": 2, "refuse": 2, "slow": 2, "stall": 2, "disk": 1,
     "smtp-hang": 1, "smtp-4xx": 1, "smtp-5xx": 1, "smtp-reset": 1,
 }
-RESTORE = False  # the switch for later: True puts `restore` into every run, once
+RESTORE = True  # the switch for later: True puts `restore` into every run, once
 FIRST_S, LAST_S = 2.0, 3.0  # quiet at the beginning, and at the end
 
 
