@@ -6,11 +6,15 @@
 // publishes the same event id and the same attempt. Within the duplicate window JetStream drops
 // that; after it the dispatcher's ledger has the attempt and refuses a second mail.
 // (tests/integration/test_dlq.py: test_a_letter_that_is_sent_again_twice_makes_one_mail)
+//
+// A drop tells the end of the letter's notification first (dlq_end.h). Killed between that and the
+// delete: dropping it again tells the same under the same id.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/id.h"
+#include "services/cli/dlq_end.h"
 #include "services/cli/dlq_scan.h"
 #include "services/cli/dlq_show.h"
 
@@ -214,20 +218,35 @@ static void resend(Run *run, Item *item, const Letter *letter, Arena *arena)
     bus_publish(run->session->bus, &resend.out, on_event_acked, item);
 }
 
+static void drop(Run *run, Item *item, const Letter *letter, Arena *arena)
+{
+    BusOut end;
+    bool needed = false;
+    Error err = {0};
+    if (!letter_end(letter, arena, &end, &needed, &err)) {
+        tell_failed(item, "its end cannot be told", &err);
+    } else if (run->dry) {
+        tell(item, "would_drop", NULL);
+        run->totals.done++;
+    } else if (needed) {
+        run->open++;
+        bus_publish(run->session->bus, &end, on_event_acked, item);
+    } else {
+        run->open++;
+        delete_letter(item);
+    }
+}
+
 static void take(Run *run, const Letter *letter, Arena *arena)
 {
     Item *item = arena_zalloc(arena, sizeof *item);
     item->run = run;
     item->sequence = letter->sequence;
     item->notification_id = letter->notification_id;
-    if (!run->drop) {
-        resend(run, item, letter, arena);
-    } else if (run->dry) {
-        tell(item, "would_drop", NULL);
-        run->totals.done++;
+    if (run->drop) {
+        drop(run, item, letter, arena);
     } else {
-        run->open++;
-        delete_letter(item);
+        resend(run, item, letter, arena);
     }
 }
 

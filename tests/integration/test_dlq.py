@@ -211,6 +211,21 @@ def test_a_mail_with_an_unknown_outcome_is_sent_again_only_when_told_so(limited,
     sent_once(limited, notification)
 
 
+def test_a_dropped_letter_ends_its_notification(limited, bus):
+    event = rendered_of(limited, bus, exhaust(limited)[0])
+    ahead = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
+    waiting = limited.send(scheduled_for=ahead)  # has no end yet, as a mail that was parked
+    limited.status(waiting, wait="scheduled")
+    event.meta.notification_id = waiting
+    event.attempt = 1
+    sequence = make_letter(limited, bus, event, f"ntf.rendered.normal.{TENANT}", reason="unknown_outcome: a process ended")
+    before = bus.stream_info("STATUS")["state"]["messages"]
+    assert "would_drop" in limited.cli("dlq", "drop", sequence, "--dry-run", "--json")
+    assert bus.stream_info("STATUS")["state"]["messages"] == before
+    limited.cli("dlq", "drop", sequence)
+    assert limited.status(waiting, wait="failed")["reason_code"] == "dropped"
+
+
 def test_an_expired_mail_is_sent_again_only_without_its_expiry(limited, bus):
     notification = exhaust(limited)[0]
     event = rendered_of(limited, bus, notification)
