@@ -8,6 +8,8 @@ import signal
 import threading
 import time
 
+from tests.harness.processes import wait_until
+
 
 def kill(world, fault):
     with held(world, fault.victims):
@@ -124,9 +126,11 @@ def disk(world, fault):
 
 def restore(world, fault):
     """The store as it was at `taken`: what a power cut leaves of what was acknowledged and not yet on the disk."""
+    store, copy = world.nats.folder / "store", world.nats.folder / "copy"
+    # On a slow machine the copy may still wait for its turn: nothing may be deleted before there is one.
+    wait_until(copy.exists, 120, "the copy of the store")
     with held(world, ["nats"]):
         world.crash("nats")
-        store, copy = world.nats.folder / "store", world.nats.folder / "copy"
         for child in store.iterdir():
             shutil.rmtree(child) if child.is_dir() else child.unlink()
         shutil.copytree(copy, store, dirs_exist_ok=True)
@@ -152,7 +156,9 @@ def take_copy(world):
     with held(world, ["nats"]):
         world.send_signal("nats", signal.SIGSTOP)
         try:
-            shutil.copytree(world.nats.folder / "store", world.nats.folder / "copy", ignore=shutil.ignore_patterns("ballast"))
+            part = world.nats.folder / "copy.part"
+            shutil.copytree(world.nats.folder / "store", part, ignore=shutil.ignore_patterns("ballast"))
+            part.rename(world.nats.folder / "copy")  # whole, or not there
         finally:
             world.send_signal("nats", signal.SIGCONT)
 
