@@ -14,7 +14,6 @@ DECK = {
     "cut": 2, "refuse": 2, "slow": 2, "stall": 2, "disk": 1,
     "smtp-hang": 1, "smtp-4xx": 1, "smtp-5xx": 1, "smtp-reset": 1,
 }
-RESTORE = True  # the switch for later: True puts `restore` into every run, once
 FIRST_S, LAST_S = 2.0, 3.0  # quiet at the beginning, and at the end
 
 
@@ -62,7 +61,7 @@ def make(seed, seconds, only=None):
             for resource in fault.resources:
                 busy_until[resource] = fault.at + fault.seconds + 2.5
         at += chance.uniform(0.8, 2.6)
-    if RESTORE or (only and "restore" in only):
+    if not only or "restore" in only:
         _add_restore(chance, faults, seconds)
     return sorted(faults, key=lambda fault: fault.at)
 
