@@ -143,7 +143,7 @@ def restore(world, fault):
 
 def repair(world):
     """Drives what a stream has forgotten again from the accept log; what it says of it."""
-    done = world.run_cli("audit", "--repair", "--grace", "4", "--wait", "5", "--limit", "1", "--json")
+    done = world.run_cli("audit", "--repair", "--grace", "4", "--wait", "5", "--limit", "1", "--json", timeout=600)
     try:
         report = json.loads(done.stdout)
         return f"         audit --repair: {report.get('repaired')} again; then lost {report['lost']}, in flight {report['in_flight']}"

@@ -46,7 +46,7 @@ class Ledger:
 
     def read_unknown(self):
         if has_audit(self.world):
-            done = self.world.run_cli("audit", "--json", "--limit", "0", "--grace", "1")
+            done = self.world.run_cli("audit", "--json", "--limit", "0", "--grace", "1", timeout=600)
             try:
                 self.audit = json.loads(done.stdout)
             except ValueError:

@@ -110,7 +110,7 @@ class Pipeline:
 
     # ---- using it -------------------------------------------------------------------------------------------------------
 
-    def run_cli(self, *words, admin=False, tenant=TENANT, merged=False):
+    def run_cli(self, *words, admin=False, tenant=TENANT, merged=False, timeout=90):
         """merged: what it says on standard error goes into stdout, as in a log file."""
         environment = {
             "PATH": os.environ["PATH"], "STENTOR_HOME": str(HOME), "STENTOR_NATS_URL": self.nats.url,
@@ -120,7 +120,7 @@ class Pipeline:
             "STENTOR_TENANT": tenant}
         return subprocess.run(
             [BIN / "stentor", *map(str, words)], env=environment, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, timeout=90)
+            stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, timeout=timeout)
 
     def cli(self, *words, admin=False, tenant=TENANT):
         done = self.run_cli(*words, admin=admin, tenant=tenant)
