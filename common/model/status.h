@@ -9,4 +9,7 @@
 
 int status_rank(Status status); // 0 for STATUS_NONE
 bool status_is_end(Status status);
+// Only ever heard from a vendor: delivered, opened, clicked, bounced, complained. (`failed` may be
+// a vendor's word or ours.)
+bool status_is_heard_back(Status status);
 Status status_merge(Status a, Status b); // the higher rank

@@ -175,27 +175,9 @@ static FoldTime time_of_status(Status status)
 // with an attempt of number 0.
 static bool is_callback(const StatusEvent *event, Status status)
 {
-    switch (status) {
-    case STATUS_DELIVERED:
-    case STATUS_OPENED:
-    case STATUS_CLICKED:
-    case STATUS_BOUNCED:
-    case STATUS_COMPLAINED:
-        return true;
-    case STATUS_FAILED:
-        return event->attempt != NULL && event->attempt->number == 0;
-    case STATUS_NONE:
-    case STATUS_QUEUED:
-    case STATUS_SCHEDULED:
-    case STATUS_RENDERING:
-    case STATUS_SENDING:
-    case STATUS_SENT:
-    case STATUS_SUPPRESSED:
-    case STATUS_SUPERSEDED:
-    case STATUS_COUNT:
-        break;
-    }
-    return false;
+    bool failed_there =
+        status == STATUS_FAILED && event->attempt != NULL && event->attempt->number == 0;
+    return failed_there || status_is_heard_back(status);
 }
 
 static bool read_rank(const StatusEvent *event, HistoryRow *row, Error *err)

@@ -7,6 +7,7 @@
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
+#include "common/model/status.h"
 #include "services/dispatcher/dispatcher_internal.h"
 #include "services/dispatcher/ledger_settle.h"
 #include "services/dispatcher/report.h"
@@ -33,26 +34,7 @@ static void submit(Settle *settle);
 // (blocked, dropped): what we could not hand over it cannot speak of.
 static bool is_proof(Status status)
 {
-    switch (status) {
-    case STATUS_DELIVERED:
-    case STATUS_OPENED:
-    case STATUS_CLICKED:
-    case STATUS_FAILED:
-    case STATUS_BOUNCED:
-    case STATUS_COMPLAINED:
-        return true;
-    case STATUS_NONE:
-    case STATUS_QUEUED:
-    case STATUS_SCHEDULED:
-    case STATUS_RENDERING:
-    case STATUS_SENDING:
-    case STATUS_SENT:
-    case STATUS_SUPPRESSED:
-    case STATUS_SUPERSEDED:
-    case STATUS_COUNT:
-        break;
-    }
-    return false;
+    return status == STATUS_FAILED || status_is_heard_back(status);
 }
 
 static bool read_proof(Delivery *delivery, Proof *ret, Error *err)
