@@ -5,10 +5,6 @@ import json
 ENDED = ("sent", "delivered", "opened", "clicked", "failed", "bounced", "suppressed", "superseded", "complained")
 
 
-def has_audit(world):
-    return world.run_cli("help", "audit").returncode == 0
-
-
 def unfinished(world, accepted):
     """How many of the accepted have no end status in history yet."""
     done = world.postgres.query("SELECT count(*) FROM history.notifications WHERE status = ANY(%s)", list(ENDED))[0][0]
@@ -40,22 +36,16 @@ class Ledger:
         self.permanent = mailbox["permanent"]
         self.hurt = mailbox["hurt"]
         self.history = {row[0]: row[1:] for row in world.postgres.query("SELECT id, status, reason_code FROM history.notifications")}
-        self.audit = None
         self.wrong = []  # (what, how many, examples)
         self.read_unknown()
 
     def read_unknown(self):
-        if has_audit(self.world):
-            done = self.world.run_cli("audit", "--json", "--limit", "0", "--grace", "1", timeout=600)
-            try:
-                self.audit = json.loads(done.stdout)
-            except ValueError:
-                self.note("audit gave no JSON", [f"status {done.returncode}: {done.stdout[-300:]}{done.stderr[-300:]}"])
-        if self.audit is not None:
-            self.unknown = {finding["id"] for finding in self.audit["findings"] if finding["what"] == "unknown"}
-        else:
-            rows = self.world.postgres.query("SELECT DISTINCT notification_id FROM dispatch.ledger WHERE unknown_count > 0 OR state = 'parked'")
-            self.unknown = {row[0] for row in rows}
+        done = self.world.run_cli("audit", "--json", "--limit", "0", "--grace", "1", timeout=600)
+        try:
+            self.audit = json.loads(done.stdout)
+        except ValueError:
+            raise AssertionError(f"audit gave no JSON: status {done.returncode}: {done.stdout[-300:]}{done.stderr[-300:]}") from None
+        self.unknown = {finding["id"] for finding in self.audit["findings"] if finding["what"] == "unknown"}
 
     def note(self, what, examples):
         examples = list(examples)
@@ -93,8 +83,7 @@ class Ledger:
             "in the mailbox once": sum(count == 1 for count in counts.values()), "in the mailbox twice or more": len(twice),
             "never in the mailbox": len(never), "unknown": len(self.unknown),
             "doubled outside the unknown list": len(self.doubled), "lost": len(self.lost)}
-        if self.audit is not None:
-            self.compare_with_audit()
+        self.compare_with_audit()
         return not self.wrong
 
     def compare_with_audit(self):
@@ -106,11 +95,8 @@ class Ledger:
 
     def table(self):
         lines = [f"  {name:<34} {value:>9}" for name, value in self.rows.items()]
-        if self.audit is not None:
-            names = ("accepted", "sent", "failed", "suppressed", "in_flight", "unknown", "lost", "doubled")
-            lines.append("  audit: " + ", ".join(f"{name} {self.audit[name]}" for name in names))
-        else:
-            lines.append("  this tree has no `stentor audit` yet: unknown is what dispatch.ledger says")
+        names = ("accepted", "sent", "failed", "suppressed", "in_flight", "unknown", "lost", "doubled")
+        lines.append("  audit: " + ", ".join(f"{name} {self.audit[name]}" for name in names))
         return "\n".join(lines)
 
     def story(self, identity):

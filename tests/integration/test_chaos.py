@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chaos suite (tests/chaos): a minute of it, and that its parts can be believed: a detector that finds nothing must find something."""
+import json
 import os
 import smtplib
 import socket
@@ -56,10 +57,12 @@ def test_a_restored_store_was_copied_before_and_is_left_alone_meanwhile():
 
 
 def _ledger(kept=None, status="sent", reason=None, unknown=(), permanent=None, hurt=None, accepted=("a",), history=None):
-    rows = {"history": [(i, status, reason) for i in accepted] if history is None else history, "ledger": [(i,) for i in unknown]}
+    rows = [(i, status, reason) for i in accepted] if history is None else history
+    ended = {name: sum(row[0] in accepted and row[1] == name for row in rows) for name in ("sent", "failed")}
+    audit = {"accepted": len(accepted), **ended, "in_flight": 0, "lost": 0, "findings": [{"id": i, "what": "unknown"} for i in unknown]}
     world = types.SimpleNamespace(
-        run_cli=lambda *words: types.SimpleNamespace(returncode=2),
-        postgres=types.SimpleNamespace(query=lambda sql, *_: rows["history" if "history." in sql else "ledger"]))
+        run_cli=lambda *words, **_: types.SimpleNamespace(returncode=0, stdout=json.dumps(audit)),
+        postgres=types.SimpleNamespace(query=lambda sql, *_: rows))
     mailbox = {"kept": kept or {}, "permanent": permanent or {}, "hurt": hurt or {}}
     return Ledger(world, {i: f"{i}@x" for i in accepted}, mailbox)
 
