@@ -15,6 +15,7 @@ typedef struct AckSubject {
     uint64_t consumer_sequence;
     int64_t stored_at_us;
     uint64_t pending; // messages of the consumer behind this one
+    unsigned breaks;  // of the link when it arrived (link.h); not part of the subject
 } AckSubject;
 
 bool ack_subject_parse(Str subject, AckSubject *ret); // false: it is not one

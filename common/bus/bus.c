@@ -104,13 +104,14 @@ void bus_give_back(Bus *bus, natsMsg *message)
     natsMsg_Destroy(message);
 }
 
-static void dispatch_delivery(Bus *bus, natsMsg *message)
+static void dispatch_delivery(Bus *bus, natsMsg *message, unsigned breaks)
 {
     AckSubject ack;
     const char *reply = natsMsg_GetReply(message);
     Endpoint *endpoint = NULL;
     bool known = reply != NULL && ack_subject_parse(str_from(reply), &ack);
     if (known) {
+        ack.breaks = breaks;
         endpoint = find_endpoint(bus, &ack);
     }
     if (endpoint != NULL) {
@@ -122,20 +123,20 @@ static void dispatch_delivery(Bus *bus, natsMsg *message)
     }
 }
 
-static void handle_message(Bus *bus, natsMsg *message)
+static void handle_message(Bus *bus, natsMsg *message, unsigned breaks)
 {
     Str subject = str_from(natsMsg_GetSubject(message));
     Str inbox = str_from(link_inbox(bus->link));
     if (str_starts(subject, inbox) && subject.len > inbox.len && subject.ptr[inbox.len] == '.') {
         dispatch_reply(bus, str_slice(subject, inbox.len + 1, subject.len), message);
     } else {
-        dispatch_delivery(bus, message);
+        dispatch_delivery(bus, message, breaks);
     }
 }
 
-static void on_link_message(void *ctx, natsMsg *message)
+static void on_link_message(void *ctx, natsMsg *message, unsigned breaks)
 {
-    handle_message(ctx, message);
+    handle_message(ctx, message, breaks);
 }
 
 static void handle_state(Bus *bus, bool connected)

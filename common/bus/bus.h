@@ -73,6 +73,7 @@ typedef struct BusStats {
     uint64_t delivered;   // handed to workers, repeats included
     uint64_t redelivered; // of these: not for the first time
     uint64_t acked;       // inputs that are done, the buried included
+    uint64_t withheld;    // inputs that are done, but their connection is gone: they come again
     uint64_t again;       // given back
     uint64_t buried;      // dead letters of workers
 } BusStats;

@@ -17,6 +17,7 @@ struct Hop {
     uv_async_t *async; // NULL once shut
     Items filling, draining;
     int refs;
+    unsigned breaks;
     char permission[200];
 };
 
@@ -77,6 +78,9 @@ static bool append(Items *items, HopItem item)
 void hop_push(Hop *hop, HopItem item)
 {
     uv_mutex_lock(&hop->mutex);
+    hop->breaks +=
+        item.kind == HOP_DISCONNECTED || item.kind == HOP_RECONNECTED || item.kind == HOP_CLOSED;
+    item.breaks = hop->breaks;
     bool taken = hop->async != NULL && append(&hop->filling, item);
     if (taken && hop->filling.count == 1) {
         uv_async_send(hop->async);
@@ -97,6 +101,14 @@ HopItem *hop_take(Hop *hop, size_t *ret_count)
     uv_mutex_unlock(&hop->mutex);
     *ret_count = taken.count;
     return taken.at;
+}
+
+unsigned hop_breaks(Hop *hop)
+{
+    uv_mutex_lock(&hop->mutex);
+    unsigned breaks = hop->breaks;
+    uv_mutex_unlock(&hop->mutex);
+    return breaks;
 }
 
 void hop_permission_error(Hop *hop, const char *text)

@@ -21,6 +21,7 @@ typedef struct HopItem {
     natsMsg *message; // HOP_MESSAGE only
     HopKind kind;
     unsigned generation; // of the connections; an event of an earlier one is stale
+    unsigned breaks;     // HOP_MESSAGE: set by hop_push, hop_breaks() when it arrived
 } HopItem;
 
 typedef struct Hop Hop;
@@ -32,8 +33,11 @@ enum {
 Hop *hop_new(uv_async_t *async);
 Hop *hop_ref(Hop *hop);
 void hop_unref(Hop *hop);
-void hop_push(Hop *hop, HopItem item);                 // any thread; takes the message
-HopItem *hop_take(Hop *hop, size_t *ret_count);        // loop thread; valid until the next hop_take
+void hop_push(Hop *hop, HopItem item);          // any thread; takes the message
+HopItem *hop_take(Hop *hop, size_t *ret_count); // loop thread; valid until the next hop_take
+// How often a connection was lost or made again: what arrived under another number arrived over a
+// connection that is gone. Any thread.
+unsigned hop_breaks(Hop *hop);
 void hop_permission_error(Hop *hop, const char *text); // any thread; the first one stays
 bool hop_get_permission_error(Hop *hop, char *out, size_t size);
 void hop_shut(Hop *hop); // nothing arrives any more: the async handle is about to close

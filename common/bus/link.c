@@ -458,7 +458,7 @@ static void drain(Link *link)
                 handle_event(link, items[i].kind);
             }
         } else {
-            link->handlers.on_message(link->ctx, items[i].message);
+            link->handlers.on_message(link->ctx, items[i].message, items[i].breaks);
         }
     }
 }
@@ -506,6 +506,11 @@ Link *link_open(
 const char *link_inbox(const Link *link)
 {
     return link->inbox;
+}
+
+unsigned link_breaks(const Link *link)
+{
+    return hop_breaks(link->hop);
 }
 
 bool link_connected(const Link *link)

@@ -27,8 +27,9 @@ typedef struct LinkOptions {
 } LinkOptions;
 
 typedef struct LinkHandlers {
-    void (*on_message)(void *ctx, natsMsg *message); // now the callee's: natsMsg_Destroy
-    void (*on_state)(void *ctx, bool connected);     // connected: both connections are
+    // The message is now the callee's: natsMsg_Destroy. breaks: link_breaks() when it arrived.
+    void (*on_message)(void *ctx, natsMsg *message, unsigned breaks);
+    void (*on_state)(void *ctx, bool connected); // connected: both connections are
 } LinkHandlers;
 
 // Connects in the background and for ever again. The inbox is <prefix>.<random>; its subjects are
@@ -37,6 +38,9 @@ Link *link_open(
     uv_loop_t *loop, const LinkOptions *options, const LinkHandlers *handlers, void *ctx);
 const char *link_inbox(const Link *link);
 bool link_connected(const Link *link);
+// Changes whenever a connection was lost or made again, at once and not only when the loop hears of
+// it.
+unsigned link_breaks(const Link *link);
 // false: not connected, or the connection broke meanwhile.
 bool link_publish(Link *link, LinkLane lane, natsMsg *message);
 bool link_send(Link *link, LinkLane lane, const char *subject, const char *reply, Str payload);

@@ -172,7 +172,12 @@ static void on_delivery(void *ctx, natsMsg *message, const AckSubject *ack)
 
 static void fill_delivery(Worker *w, Batch *batch, DeliveryState *d, const Arrived *arrived)
 {
-    *d = (DeliveryState){.batch = batch, .nats = arrived->message, .renewed_ms = arrived->at_ms};
+    *d = (DeliveryState){
+        .batch = batch,
+        .nats = arrived->message,
+        .renewed_ms = arrived->at_ms,
+        .breaks = arrived->ack.breaks,
+    };
     bus_message_fill(&d->public.message, arrived->message, &arrived->ack);
     d->public.message.stream = w->spec->stream;
     d->public.arena = batch->arena;

@@ -21,7 +21,8 @@ typedef struct DeliveryState {
     Batch *batch;
     natsMsg *nats; // NULL once answered
     int64_t renewed_ms;
-    uint32_t emits; // not yet stored
+    unsigned breaks; // of the link when it arrived
+    uint32_t emits;  // not yet stored
     int delay_ms;
     bool emit_failed;    // for now
     const char *refused; // an output can never be published: why; in the batch's arena

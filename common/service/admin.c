@@ -179,6 +179,12 @@ static double read_delivered(void *ctx)
     return (double)bus_stats(service->bus).delivered;
 }
 
+static double read_withheld(void *ctx)
+{
+    const Service *service = ctx;
+    return (double)bus_stats(service->bus).withheld;
+}
+
 static double read_redelivered(void *ctx)
 {
     const Service *service = ctx;
@@ -234,6 +240,10 @@ static void register_repeats(Service *service)
         m, "stentor_bus_deliveries_per_event", "",
         "Deliveries by events delivered for the first time, since the start.",
         read_deliveries_per_event, service);
+    metrics_counter_fn(
+        m, "stentor_bus_acks_withheld_total", "",
+        "Deliveries that were done when their connection was gone; they come again.", read_withheld,
+        service);
     metrics_counter_fn(
         m, "stentor_bus_given_back_total", "", "Deliveries given back, to be seen again.",
         read_again, service);

@@ -307,15 +307,40 @@ static inline void server_freeze(const Server *server)
     assert_true(WIFSTOPPED(status));
 }
 
+static inline void run_program(
+    const char *program, const char *option, const char *from, const char *to)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp(program, program, option, from, to, (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+// Of the store, while the server is down.
+static inline void server_keep_copy(const Server *server)
+{
+    char copy[80];
+    snprintf(copy, sizeof copy, "%s.copy", server->folder);
+    run_program("cp", "-a", server->folder, copy);
+}
+
+// As after a power cut: what was stored since the copy is gone.
+static inline void server_put_copy_back(const Server *server)
+{
+    char copy[80];
+    snprintf(copy, sizeof copy, "%s.copy", server->folder);
+    run_program("rm", "-rf", server->folder, server->folder);
+    run_program("mv", "-T", copy, server->folder);
+}
+
 static inline void server_done(Server *server)
 {
     if (server->pid > 0) {
         server_kill(server, SIGKILL);
     }
-    pid_t pid = fork();
-    if (pid == 0) {
-        execlp("rm", "rm", "-rf", server->folder, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(pid, NULL, 0);
+    run_program("rm", "-rf", server->folder, server->folder);
 }

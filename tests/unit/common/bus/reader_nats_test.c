@@ -387,20 +387,7 @@ static void a_read_goes_on_after_the_server_restarted(void **state)
 typedef struct Loss {
     Rig rig;
     Server server;
-    char copy[80];
 } Loss;
-
-static void run_program(const char *program, const char *option, const char *from, const char *to)
-{
-    int status;
-    pid_t pid = fork();
-    if (pid == 0) {
-        execlp(program, program, option, from, to, (char *)NULL);
-        _exit(127);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
 
 static void loss_open(Loss *loss)
 {
@@ -410,8 +397,7 @@ static void loss_open(Loss *loss)
     rig_apply(&loss->rig, 0);
     publish_many(&loss->rig, "ntf.status.acme.email.sent", "old", 10);
     server_kill(&loss->server, SIGTERM);
-    snprintf(loss->copy, sizeof loss->copy, "%s.copy", loss->server.folder);
-    run_program("cp", "-a", loss->server.folder, loss->copy);
+    server_keep_copy(&loss->server);
     server_start(&loss->server);
     pass_ms(&loss->rig, 100);
     WAIT(&loss->rig, bus_connected(loss->rig.bus));
@@ -421,8 +407,7 @@ static void loss_open(Loss *loss)
 static void loss_happens(Loss *loss)
 {
     server_kill(&loss->server, SIGKILL);
-    run_program("rm", "-rf", loss->server.folder, loss->server.folder);
-    run_program("mv", "-T", loss->copy, loss->server.folder);
+    server_put_copy_back(&loss->server);
     pass_ms(&loss->rig, 100);
     server_start(&loss->server);
     WAIT(&loss->rig, bus_connected(loss->rig.bus));

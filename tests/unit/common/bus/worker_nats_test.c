@@ -556,6 +556,42 @@ static void the_worker_goes_on_after_the_server_restarted(void **state)
     server_done(&server);
 }
 
+static void an_ack_never_outlives_its_connection(void **state)
+{
+    (void)state;
+    Rig own;
+    Server server;
+    Hand hand = {.behaviour = HOLD};
+    server_init(&server);
+    server_start(&server);
+    rig_open(&own, server.url);
+    rig_apply(&own, LONG_ACK_WAIT_MS);
+    Worker *worker = start(&own, &hand, 0);
+    pass_ms(&own, 300);
+    server_kill(&server, SIGKILL);
+    server_keep_copy(&server); // of the stream without messages
+    server_start(&server);
+    WAIT(&own, bus_connected(own.bus));
+    publish_many(&own, "ntf.request.normal.acme", "old", 1);
+    WAIT(&own, hand.held_count == 1);
+    server_kill(&server, SIGKILL);
+    server_put_copy_back(&server);
+    server_start(&server);
+    WAIT(&own, bus_connected(own.bus));
+    publish_many(&own, "ntf.request.normal.acme", "new", 1);
+    WAIT(&own, hand.held_count == 2);
+    assert_int_equal(hand.held[0]->message.sequence, hand.held[1]->message.sequence);
+    delivery_settle(hand.held[0], NULL);
+    pass_ms(&own, 300);
+    assert_int_equal(ack_pending(&own), 1);
+    assert_int_equal(bus_stats(own.bus).withheld, 1);
+    delivery_settle(hand.held[1], NULL);
+    WAIT(&own, ack_pending(&own) == 0);
+    end(&own, worker);
+    rig_close(&own);
+    server_done(&server);
+}
+
 static void a_worker_waits_for_its_consumer_to_be_made(void **state)
 {
     (void)state;
@@ -595,6 +631,7 @@ int main(void)
         TEST(a_paused_worker_hands_nothing_over),
         TEST(two_workers_share_the_work),
         cmocka_unit_test(the_worker_goes_on_after_the_server_restarted),
+        cmocka_unit_test(an_ack_never_outlives_its_connection),
         TEST(a_worker_waits_for_its_consumer_to_be_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
