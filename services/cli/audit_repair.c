@@ -40,7 +40,8 @@ typedef struct Repair {
 AuditRemedy audit_remedy_of(const Audit *audit, const AuditEntry *entry)
 {
     AuditVerdict verdict = audit_verdict(audit, entry);
-    return verdict.missing == 0 ? REMEDY_NONE : audit_remedy(entry, verdict.missing);
+    bool in_order = verdict.missing == 0 && verdict.state != AUDIT_OPEN;
+    return in_order ? REMEDY_NONE : audit_remedy(entry, verdict.missing);
 }
 
 // ---- publishing ----
@@ -129,12 +130,14 @@ static bool read_subject(const Frame *frame, Arena *arena, Subject *ret, Error *
     return ret->meta != NULL;
 }
 
-// What has its end and has expired since would be called failed by the renderer.
+// What has its end, or may have been sent, and has expired since would be called failed by the
+// renderer.
 static bool is_too_late(const Audit *audit, const AuditEntry *entry, const Subject *subject)
 {
     AuditState state = audit_verdict(audit, entry).state;
     int64_t soon_us = clock_now_us() + EXPIRY_MARGIN_S * INT64_C(1000000);
-    bool ended = state == AUDIT_SENT || state == AUDIT_FAILED || state == AUDIT_SUPPRESSED;
+    bool ended = state == AUDIT_SENT || state == AUDIT_FAILED || state == AUDIT_SUPPRESSED ||
+                 state == AUDIT_OPEN;
     return ended && subject->expires_at_us > 0 && subject->expires_at_us <= soon_us;
 }
 

@@ -203,8 +203,19 @@ AuditVerdict audit_judge(const AuditEntry *entry, const AuditAges *ages, int64_t
     return verdict;
 }
 
+// A claim whose lease is over and whose mail nobody will be handed again: the policy of its channel
+// is applied only when somebody meets it.
+static bool is_abandoned(const AuditEntry *e)
+{
+    return has(e, SEEN_STALE) && !has(e, SEEN_PARKED | SEEN_DEAD_UNKNOWN) &&
+           state_of(e) == AUDIT_OPEN;
+}
+
 AuditRemedy audit_remedy(const AuditEntry *e, uint16_t missing)
 {
+    if (missing == 0) {
+        return is_abandoned(e) && has(e, SEEN_ACCEPTED) ? REMEDY_DRIVE : REMEDY_NONE;
+    }
     const unsigned drivable = MISSING_REQUEST | MISSING_DEFERRED | MISSING_DUE | MISSING_RENDERED |
                               MISSING_LEDGER | MISSING_STATUS;
     bool said_sent = was_sent(e) && !has(e, SEEN_LEDGER_SENT);

@@ -33,7 +33,8 @@ enum { MISSING_KINDS = 8 };
 // What --repair can do about it.
 typedef enum AuditRemedy {
     REMEDY_NONE,    // nothing: there is no accept row, or nothing is missing
-    REMEDY_DRIVE,   // publish it again from the accept log
+    REMEDY_DRIVE,   // publish it again from the accept log: something is missing, or an unknown
+                    // outcome is met by nobody any more (the channel's policy then decides)
     REMEDY_REBUILD, // stentor rebuild history
     REMEDY_PERSON,  // it was sent or tried, and the ledger does not know: driven again it would be
                     // sent again

@@ -270,6 +270,24 @@ static void what_the_ledger_knows_or_nobody_tried_is_driven_again(void **state)
     }
 }
 
+static void an_unknown_outcome_that_nobody_meets_any_more_is_driven_to_its_policy(void **state)
+{
+    (void)state;
+    const uint64_t stale = QUEUED | SEEN_STALE | SEEN_H_ROW | SEEN_H_QUEUED;
+    const AuditEntry abandoned = {.seen = stale, .rendered = A1, .ledger = A1};
+    assert_int_equal(remedy(abandoned), REMEDY_DRIVE);
+    static const uint64_t others[] = {
+        SEEN_RENDERED_WAITING, SEEN_DUE, SEEN_PARKED, SEEN_DEAD_UNKNOWN, SEEN_S_DELIVERED};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        AuditEntry entry = abandoned;
+        entry.seen |= others[i];
+        assert_int_equal(audit_remedy(&entry, 0), REMEDY_NONE);
+    }
+    AuditEntry unproved = abandoned;
+    unproved.seen &= ~(uint64_t)SEEN_ACCEPTED;
+    assert_int_equal(audit_remedy(&unproved, 0), REMEDY_NONE);
+}
+
 static void without_an_accept_row_nothing_can_be_driven_and_history_is_rebuilt(void **state)
 {
     (void)state;
@@ -305,6 +323,7 @@ int main(void)
         cmocka_unit_test(age_takes_the_rendered_after_three_days_and_the_rest_after_thirty),
         cmocka_unit_test(what_was_tried_without_a_ledger_row_is_never_driven_again),
         cmocka_unit_test(what_the_ledger_knows_or_nobody_tried_is_driven_again),
+        cmocka_unit_test(an_unknown_outcome_that_nobody_meets_any_more_is_driven_to_its_policy),
         cmocka_unit_test(without_an_accept_row_nothing_can_be_driven_and_history_is_rebuilt),
         cmocka_unit_test(every_source_has_a_name_of_its_own),
     };
