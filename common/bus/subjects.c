@@ -72,6 +72,11 @@ void subject_settle(char out[SUBJECT_SIZE], Str tenant)
     join(out, (Str[]){STR("ntf"), STR("settle"), tenant_token(tenant)}, 3);
 }
 
+void subject_people(char out[SUBJECT_SIZE], Str tenant)
+{
+    join(out, (Str[]){STR("ppl"), tenant_token(tenant)}, 2);
+}
+
 void subject_dead(char out[SUBJECT_SIZE], const char *stage, Str tenant)
 {
     join(out, (Str[]){STR("ntf"), STR("dead"), word(stage), tenant_token(tenant)}, 4);

@@ -26,6 +26,7 @@ static const StreamSpec streams[] = {
     {"INBOUND",           "ntf.inbound.>",           30 * DAY_S, 4 * GIB, 0, true,  NULL},
     {"SETTLE",            "ntf.settle.*",             7 * DAY_S, 1 * GIB, 0, true,  NULL},
     {"CONFIG",            "cfg.>",                            0, 1 * GIB, 1, true,  NULL},
+    {"PEOPLE",            "ppl.*",                            0, 8 * GIB, 0, true,  NULL},
     {"DEAD",              "ntf.dead.>",              90 * DAY_S, 2 * GIB, 0, true,  NULL},
     {"EVENTS",            "evt.>",                    7 * DAY_S, 4 * GIB, 0, true,  NULL},
 };
@@ -49,13 +50,16 @@ static const ConsumerSpec consumers[] = {
 #define RENDEREDS "RENDERED_CRITICAL RENDERED_HIGH RENDERED_NORMAL RENDERED_LOW"
 
 static const AccessSpec access_table[] = {
-    {"stentor-ingest",           "ntf.request.> ntf.deferred.> ntf.status.> ntf.dead.>",
-     "EVENTS", "CONFIG STATUS"},
+    // The API's side of ingest writes configuration and people.
+    {"stentor-ingest",
+     "ntf.request.> ntf.deferred.> ntf.status.> ntf.dead.> ppl.* cfg.suppression.> cfg.trigger.> "
+     "cfg.template.> cfg.tenant.>",
+     "EVENTS", "CONFIG STATUS PEOPLE"},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.>",
      REQUESTS, "CONFIG"},
     {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.>",
      RENDEREDS " SETTLE", "CONFIG"},
-    {"stentor-webhook-receiver", "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.>",
+    {"stentor-webhook-receiver", "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.*",
      "INBOUND", "CONFIG"},
     // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
     {"stentor-digest-flusher",
@@ -67,14 +71,14 @@ static const AccessSpec access_table[] = {
      "$JS.API.STREAM.MSG.DELETE.RENDERED_NORMAL $JS.API.STREAM.MSG.DELETE.RENDERED_LOW "
      "$JS.API.STREAM.MSG.DELETE.DEFERRED $JS.API.STREAM.MSG.DELETE.INBOUND $JS.API.STREAM.MSG.DELETE.SETTLE "
      "$JS.API.STREAM.MSG.DELETE.EVENTS",
-     "DEFERRED", "CONFIG"},
+     "DEFERRED", "CONFIG PEOPLE"},
     {"stentor-archiver",         "ntf.dead.>",
      "", "CONFIG STATUS " REQUESTS},
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
     {"stentor-cli",
-     "cfg.> evt.> ntf.> replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
+     "cfg.> evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
      "$JS.API.STREAM.MSG.DELETE.DEAD",
-     "", "CONFIG STATUS DEFERRED INBOUND SETTLE DEAD EVENTS " REQUESTS " " RENDEREDS},
+     "", "CONFIG STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE " REQUESTS " " RENDEREDS},
     {"stentor-subscriber",       "", "", "STATUS"},
     {"stentor-admin",            ">", "", ""},
 };

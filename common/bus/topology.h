@@ -52,6 +52,7 @@ void subject_status(char out[SUBJECT_SIZE], Str tenant, Channel channel, Status 
 void subject_deferred(char out[SUBJECT_SIZE], const char *reason, Str tenant);
 void subject_inbound(char out[SUBJECT_SIZE], const char *vendor);
 void subject_settle(char out[SUBJECT_SIZE], Str tenant);
+void subject_people(char out[SUBJECT_SIZE], Str tenant);
 // An unreadable tenant becomes "unknown".
 void subject_dead(char out[SUBJECT_SIZE], const char *stage, Str tenant);
 // A dot in the key parts two tokens: "welcome.1_0_0". At most CONFIG_KEY_MAX bytes of the key are

@@ -17,7 +17,7 @@
 #include "common/db/errors.h"
 
 const char *const migrate_schemas[] = {"stentor", "keys",    "ingest", "dispatch",
-                                       "clock",   "history", NULL};
+                                       "clock",   "history", "people", NULL};
 
 enum {
     FILE_MAX_BYTES = 4 * 1024 * 1024,

@@ -73,6 +73,47 @@ static const char *const outcome_names[OUTCOME_COUNT] = {
     [OUTCOME_CLICKED]            = "clicked",
     [OUTCOME_FAILED]             = "failed",
 };
+
+static const char *const suppression_names[SUPPRESSION_COUNT] = {
+    [SUPPRESSION_NONE]            = "",
+    [SUPPRESSION_HARD_BOUNCE]     = "hard_bounce",
+    [SUPPRESSION_COMPLAINT]       = "complaint",
+    [SUPPRESSION_INVALID_ADDRESS] = "invalid_address",
+    [SUPPRESSION_OPT_OUT]         = "opt_out",
+    [SUPPRESSION_MANUAL]          = "manual",
+    [SUPPRESSION_COMPLIANCE]      = "compliance",
+    [SUPPRESSION_RATE_LIMIT]      = "rate_limit",
+};
+
+static const char *const identity_names[IDENTITY_COUNT] = {
+    [IDENTITY_NONE]      = "",
+    [IDENTITY_GUEST]     = "guest",
+    [IDENTITY_USER]      = "user",
+    [IDENTITY_VENDOR]    = "vendor",
+    [IDENTITY_ANONYMOUS] = "anonymous",
+};
+
+static const char *const address_status_names[ADDRESS_STATUS_COUNT] = {
+    [ADDRESS_NONE]       = "",
+    [ADDRESS_ACTIVE]     = "active",
+    [ADDRESS_SUPPRESSED] = "suppressed",
+    [ADDRESS_REVOKED]    = "revoked",
+};
+
+static const char *const frequency_names[FREQUENCY_COUNT] = {
+    [FREQUENCY_NONE]      = "",
+    [FREQUENCY_IMMEDIATE] = "immediate",
+    [FREQUENCY_HOURLY]    = "hourly",
+    [FREQUENCY_DAILY]     = "daily",
+    [FREQUENCY_WEEKLY]    = "weekly",
+};
+
+static const char *const guardian_names[GUARDIAN_COUNT] = {
+    [GUARDIAN_UNSAID]   = "",
+    [GUARDIAN_NONE]     = "none",
+    [GUARDIAN_COPY]     = "copy",
+    [GUARDIAN_REDIRECT] = "redirect",
+};
 // clang-format on
 
 // An enum may carry any number that came over the wire.
@@ -155,6 +196,76 @@ bool status_from_name(Str name, Status *ret)
     unsigned value = value_of(status_names, STATUS_COUNT, name);
     if (value != 0) {
         *ret = (Status)value;
+    }
+    return value != 0;
+}
+
+const char *suppression_reason_name(SuppressionReason reason)
+{
+    return name_of(suppression_names, SUPPRESSION_COUNT, (unsigned)reason);
+}
+
+bool suppression_reason_from_name(Str name, SuppressionReason *ret)
+{
+    unsigned value = value_of(suppression_names, SUPPRESSION_COUNT, name);
+    if (value != 0) {
+        *ret = (SuppressionReason)value;
+    }
+    return value != 0;
+}
+
+const char *identity_name(Identity identity)
+{
+    return name_of(identity_names, IDENTITY_COUNT, (unsigned)identity);
+}
+
+bool identity_from_name(Str name, Identity *ret)
+{
+    unsigned value = value_of(identity_names, IDENTITY_COUNT, name);
+    if (value != 0) {
+        *ret = (Identity)value;
+    }
+    return value != 0;
+}
+
+const char *address_status_name(AddressStatus status)
+{
+    return name_of(address_status_names, ADDRESS_STATUS_COUNT, (unsigned)status);
+}
+
+bool address_status_from_name(Str name, AddressStatus *ret)
+{
+    unsigned value = value_of(address_status_names, ADDRESS_STATUS_COUNT, name);
+    if (value != 0) {
+        *ret = (AddressStatus)value;
+    }
+    return value != 0;
+}
+
+const char *frequency_name(Frequency frequency)
+{
+    return name_of(frequency_names, FREQUENCY_COUNT, (unsigned)frequency);
+}
+
+bool frequency_from_name(Str name, Frequency *ret)
+{
+    unsigned value = value_of(frequency_names, FREQUENCY_COUNT, name);
+    if (value != 0) {
+        *ret = (Frequency)value;
+    }
+    return value != 0;
+}
+
+const char *guardian_routing_name(GuardianRouting routing)
+{
+    return name_of(guardian_names, GUARDIAN_COUNT, (unsigned)routing);
+}
+
+bool guardian_routing_from_name(Str name, GuardianRouting *ret)
+{
+    unsigned value = value_of(guardian_names, GUARDIAN_COUNT, name);
+    if (value != 0) {
+        *ret = (GuardianRouting)value;
     }
     return value != 0;
 }

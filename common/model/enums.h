@@ -76,18 +76,76 @@ typedef enum Outcome {
     OUTCOME_COUNT
 } Outcome;
 
+typedef enum SuppressionReason {
+    SUPPRESSION_NONE = 0,
+    SUPPRESSION_HARD_BOUNCE,
+    SUPPRESSION_COMPLAINT,
+    SUPPRESSION_INVALID_ADDRESS,
+    SUPPRESSION_OPT_OUT,
+    SUPPRESSION_MANUAL,
+    SUPPRESSION_COMPLIANCE,
+    SUPPRESSION_RATE_LIMIT,
+    SUPPRESSION_COUNT
+} SuppressionReason;
+
+typedef enum Identity {
+    IDENTITY_NONE = 0,
+    IDENTITY_GUEST,
+    IDENTITY_USER,
+    IDENTITY_VENDOR,
+    IDENTITY_ANONYMOUS,
+    IDENTITY_COUNT
+} Identity;
+
+typedef enum AddressStatus {
+    ADDRESS_NONE = 0, // active
+    ADDRESS_ACTIVE,
+    ADDRESS_SUPPRESSED,
+    ADDRESS_REVOKED,
+    ADDRESS_STATUS_COUNT
+} AddressStatus;
+
+// How often a recipient wants to hear of a category on a channel.
+typedef enum Frequency {
+    FREQUENCY_NONE = 0, // immediate
+    FREQUENCY_IMMEDIATE,
+    FREQUENCY_HOURLY,
+    FREQUENCY_DAILY,
+    FREQUENCY_WEEKLY,
+    FREQUENCY_COUNT
+} Frequency;
+
+// What happens with a minor's notification.
+typedef enum GuardianRouting {
+    GUARDIAN_UNSAID = 0, // the tenant's
+    GUARDIAN_NONE,
+    GUARDIAN_COPY,
+    GUARDIAN_REDIRECT,
+    GUARDIAN_COUNT
+} GuardianRouting;
+
 // The name, or "" for a value outside the enumeration (never NULL).
 const char *channel_name(Channel channel);
 const char *category_name(Category category);
 const char *priority_name(Priority priority);
 const char *status_name(Status status);
 const char *outcome_name(Outcome outcome);
+const char *suppression_reason_name(SuppressionReason reason);
+const char *identity_name(Identity identity);
+const char *address_status_name(AddressStatus status);
+const char *frequency_name(Frequency frequency);
+const char *guardian_routing_name(GuardianRouting routing);
 
 // false: not a name. priority_from_name also takes "urgent" for critical.
 bool channel_from_name(Str name, Channel *ret);
 bool category_from_name(Str name, Category *ret);
 bool priority_from_name(Str name, Priority *ret);
 bool status_from_name(Str name, Status *ret);
+bool suppression_reason_from_name(Str name, SuppressionReason *ret);
+bool identity_from_name(Str name, Identity *ret);
+bool address_status_from_name(Str name, AddressStatus *ret);
+bool frequency_from_name(Str name, Frequency *ret);
+bool guardian_routing_from_name(Str name, GuardianRouting *ret);
 
 // The lanes' stream suffix in upper case: "CRITICAL" ...
 const char *priority_stream_suffix(Priority priority);

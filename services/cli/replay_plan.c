@@ -32,6 +32,7 @@ static const struct {
     {"DEFERRED",          "ntf.deferred.*.@"},
     {"SETTLE",            "ntf.settle.@"},
     {"CONFIG",            "cfg.*.@.>"},
+    {"PEOPLE",            "ppl.@"},
     {"DEAD",              "ntf.dead.*.@"},
     {"EVENTS",            "evt.@.>"},
 };

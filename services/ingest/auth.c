@@ -97,7 +97,9 @@ static Str bearer(Str authorization)
     return str_trim(str_slice(authorization, scheme.len, authorization.len));
 }
 
-bool auth_check(const Auth *auth, Str authorization, int64_t now_us, char ret_tenant[TENANT_SIZE])
+bool auth_check(
+    const Auth *auth, Str authorization, int64_t now_us, char ret_tenant[TENANT_SIZE],
+    Str *ret_key_id)
 {
     Str key = str_slice(bearer(authorization), 0, AUTH_KEY_MAX);
     ptrdiff_t dot = str_find(key, '.');
@@ -114,5 +116,6 @@ bool auth_check(const Auth *auth, Str authorization, int64_t now_us, char ret_te
         return false;
     }
     memcpy(ret_tenant, entry->tenant, TENANT_SIZE);
+    *ret_key_id = key_id;
     return true;
 }

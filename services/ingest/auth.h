@@ -16,5 +16,8 @@ void auth_free(Auth *auth);
 // cfg.apikey.<tenant>.<key id>; an empty payload removes the key. ERROR_PERMANENT when it cannot be
 // read.
 bool auth_changed(Auth *auth, Str tenant, Str key_id, Str payload, Error *err);
-// The value of the Authorization header. true: ret_tenant holds the key's tenant.
-bool auth_check(const Auth *auth, Str authorization, int64_t now_us, char ret_tenant[TENANT_SIZE]);
+// The value of the Authorization header. true: ret_tenant holds the key's tenant, ret_key_id the
+// key's id (a part of `authorization`).
+bool auth_check(
+    const Auth *auth, Str authorization, int64_t now_us, char ret_tenant[TENANT_SIZE],
+    Str *ret_key_id);

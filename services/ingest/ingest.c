@@ -7,8 +7,9 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/bus/config_mirror.h"
+#include "services/ingest/api.h"
 #include "services/ingest/commands.h"
-#include "services/ingest/http_api.h"
+#include "services/ingest/notifications_api.h"
 #include "services/ingest/sweep.h"
 
 enum { TICK_MS = 50 };
@@ -44,7 +45,8 @@ typedef struct Ingest {
     Sweep *sweep;
     Commands *commands;
     HttpServer *server;
-    HttpApi api;
+    Api api;
+    NotificationsApi notifications;
     uv_timer_t tick;
     int64_t database_seen_us; // when it was last ready
     bool commands_started;
@@ -253,14 +255,15 @@ static void build_parts(Ingest *in)
     in->commands = commands_new(bus, in->accept, in->catalog, &in->metrics);
     in->mirror = config_mirror_new(bus, on_config_changed, in);
     bus_watch(bus, on_bus_changed, in);
-    in->api = (HttpApi){
-        .accept = in->accept,
+    in->api = (Api){
         .auth = in->auth,
         .catalog = in->catalog,
         .metrics = &in->metrics,
         .unready = unready,
         .unready_ctx = in,
     };
+    in->notifications = (NotificationsApi){in->accept, in->catalog};
+    notifications_api_add(&in->api, &in->notifications);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
@@ -273,7 +276,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         .bind = o->bind,
         .port = (int)o->port,
         .body_max = (size_t)o->body_max,
-        .handler = http_api_handle,
+        .handler = api_handle,
         .ctx = &in->api,
     };
     // Before anything else, for it is what may fail; nothing is handled before the loop runs.

@@ -42,6 +42,15 @@ typedef struct FieldError {
 bool field_error(FieldError *err, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+// What becomes an RFC 9457 problem document.
+typedef struct Problem {
+    int status;       // 400 or 422
+    const char *slug; // "malformed-json", "invalid-field" ...
+    const char *title;
+    char field[64]; // "to", "notifications[3].to", or empty
+    char detail[200];
+} Problem;
+
 // Checks all values, normalises the address, fills in the defaults (channel email, priority normal;
 // a scheduled_for that has passed means now). What it makes lives in `arena`.
 bool request_check(Request *request, int64_t now_us, Arena *arena, FieldError *err);

@@ -7,15 +7,6 @@
 
 enum { REQUEST_ARRAY_MAX = 1000 };
 
-// What becomes an RFC 9457 problem document.
-typedef struct Problem {
-    int status;       // 400 or 422
-    const char *slug; // "malformed-json", "invalid-field" ...
-    const char *title;
-    char field[64]; // "to", "notifications[3].to", or empty
-    char detail[200];
-} Problem;
-
 typedef struct RequestList {
     Request *items;
     size_t count;

@@ -83,6 +83,8 @@ static void services_publish_what_is_theirs(void **state)
 {
     (void)state;
     assert_allowed("stentor-ingest", "ntf.request.normal.acme");
+    assert_allowed("stentor-ingest", "cfg.template.acme.welcome");
+    assert_allowed("stentor-ingest", "ppl.acme");
     assert_allowed("stentor-renderer", "ntf.rendered.low.acme");
     assert_allowed("stentor-dispatcher", "ntf.status.acme.email.sent");
     assert_allowed("stentor-dispatcher", "cfg.suppression.acme.x");
@@ -94,7 +96,7 @@ static void services_publish_what_is_theirs(void **state)
 static void services_publish_nothing_else(void **state)
 {
     (void)state;
-    assert_refused("stentor-ingest", "cfg.template.acme.welcome");
+    assert_refused("stentor-ingest", "cfg.apikey.acme.k1");
     assert_refused("stentor-ingest", "ntf.rendered.normal.acme");
     assert_refused("stentor-renderer", "ntf.request.normal.acme");
     assert_refused("stentor-dispatcher", "cfg.template.acme.welcome");

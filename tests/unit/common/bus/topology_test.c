@@ -25,6 +25,8 @@ static void each_subject_is_spelled_as_documented(void **state)
     assert_string_equal(out, "ntf.deferred.retry.acme");
     subject_inbound(out, "sendgrid");
     assert_string_equal(out, "ntf.inbound.sendgrid");
+    subject_people(out, STR("acme"));
+    assert_string_equal(out, "ppl.acme");
     subject_dead(out, "renderer", STR("acme"));
     assert_string_equal(out, "ntf.dead.renderer.acme");
     subject_config(out, "template", STR("acme"), STR("welcome.1_0_0"));
@@ -73,10 +75,11 @@ static void each_stream_has_limits(void **state)
     (void)state;
     size_t count;
     const StreamSpec *streams = topology_streams(&count);
-    assert_int_equal(count, 15);
+    assert_int_equal(count, 16);
     for (size_t i = 0; i < count; i++) {
         assert_true(streams[i].max_bytes > 0);
-        assert_true(streams[i].max_age_s > 0 || streams[i].max_per_subject == 1);
+        bool for_ever = streams[i].max_per_subject == 1 || strcmp(streams[i].name, "PEOPLE") == 0;
+        assert_true(for_ever == (streams[i].max_age_s == 0));
         assert_ptr_equal(topology_stream(streams[i].name), &streams[i]);
     }
     assert_null(topology_stream("NOTHING"));

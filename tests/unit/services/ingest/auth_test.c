@@ -33,7 +33,9 @@ static void put(Auth *auth, const char *key_id, int64_t revoked_at_us)
 static bool check(const Auth *auth, const char *header)
 {
     char tenant[TENANT_SIZE] = "";
-    bool ok = auth_check(auth, str_from(header), 1000, tenant);
+    Str key_id = STR_EMPTY;
+    bool ok = auth_check(auth, str_from(header), 1000, tenant, &key_id);
+    assert_true(str_eq(key_id, ok ? STR("k1") : STR_EMPTY));
     assert_string_equal(tenant, ok ? "acme" : "");
     return ok;
 }

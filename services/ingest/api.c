@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/api.h"
+
+#include <assert.h>
+
+#include "common/base/log.h"
+
+// ---- answers ----
+
+void api_answer_unavailable(ApiCall *call, const char *why)
+{
+    metric_add(call->metrics->refused[REFUSED_UNAVAILABLE], 1);
+    http_response_header(call->http, "Retry-After", STR("2"));
+    http_problem(call->http, 503, "unavailable", "Not accepted just now", NULL, "%s", why);
+}
+
+void api_answer_problem(ApiCall *call, const Problem *problem)
+{
+    Refusal reason = problem->status == 400 ? REFUSED_MALFORMED : REFUSED_INVALID;
+    metric_add(call->metrics->refused[reason], 1);
+    http_problem(
+        call->http, problem->status, problem->slug, problem->title,
+        problem->field[0] == '\0' ? NULL : problem->field, "%s", problem->detail);
+}
+
+void api_answer_field(ApiCall *call, const FieldError *err)
+{
+    metric_add(call->metrics->refused[REFUSED_INVALID], 1);
+    http_problem(
+        call->http, 422, "invalid-field", "A field is not valid",
+        err->field[0] == '\0' ? NULL : err->field, "%s", err->text);
+}
+
+void api_answer_missing(ApiCall *call, const char *what)
+{
+    http_problem(call->http, 404, "not-found", "There is no such thing", NULL, "no %s", what);
+}
+
+void api_answer_failure(ApiCall *call, const Error *err)
+{
+    if (err->kind == ERROR_TRANSIENT || err->kind == ERROR_CANCELLED) {
+        api_answer_unavailable(call, err->text);
+        return;
+    }
+    LOG(LOG_ERROR, "request could not be served", log_text("tenant", call->tenant), log_error(err));
+    metric_add(call->metrics->refused[REFUSED_UNAVAILABLE], 1);
+    http_problem(
+        call->http, 500, "internal", "Not accepted", NULL, "a fault of the service; it was logged");
+}
+
+// ---- routes ----
+
+static bool take_segment(Str *path, Str *ret)
+{
+    if (path->len == 0 || path->ptr[0] != '/') {
+        return false;
+    }
+    *path = str_slice(*path, 1, path->len);
+    ptrdiff_t end = str_find(*path, '/');
+    size_t len = end < 0 ? path->len : (size_t)end;
+    *ret = str_slice(*path, 0, len);
+    *path = str_slice(*path, len, path->len);
+    return true;
+}
+
+static bool path_matches(Str pattern, Str path, Str params[API_PARAMS_MAX])
+{
+    size_t found = 0;
+    Str want = STR_EMPTY;
+    Str is = STR_EMPTY;
+    while (take_segment(&pattern, &want)) {
+        if (!take_segment(&path, &is)) {
+            return false;
+        }
+        if (!str_eq(want, STR("{}"))) {
+            if (!str_eq(want, is)) {
+                return false;
+            }
+        } else if (is.len == 0 || found == API_PARAMS_MAX) {
+            return false;
+        } else {
+            params[found++] = is;
+        }
+    }
+    return path.len == 0;
+}
+
+typedef struct Search {
+    const ApiRoute *route; // NULL: none
+    void *ctx;
+    const char *methods[8]; // that the path knows
+    size_t method_count;
+} Search;
+
+static void search_route(const Api *api, ApiCall *call, Search *search)
+{
+    const HttpRequest *http = call->http;
+    for (size_t s = 0; s < api->set_count; s++) {
+        const ApiRoutes *set = &api->sets[s];
+        for (size_t i = 0; i < set->count; i++) {
+            const ApiRoute *route = &set->routes[i];
+            Str params[API_PARAMS_MAX] = {STR_EMPTY};
+            if (!path_matches(str_from(route->path), http->path, params)) {
+                continue;
+            }
+            if (str_eq(str_from(route->method), http->method)) {
+                *search = (Search){.route = route, .ctx = set->ctx};
+                for (size_t n = 0; n < API_PARAMS_MAX; n++) {
+                    call->params[n] = params[n];
+                }
+                return;
+            }
+            if (search->method_count < sizeof search->methods / sizeof search->methods[0]) {
+                search->methods[search->method_count++] = route->method;
+            }
+        }
+    }
+}
+
+static void answer_no_route(ApiCall *call, const Search *search)
+{
+    HttpRequest *http = call->http;
+    if (search->method_count == 0) {
+        http_problem(
+            http, 404, "not-found", "There is nothing here", NULL,
+            "no such path; services/ingest/README.md lists them");
+        return;
+    }
+    Buf allow;
+    buf_init(&allow, 256);
+    for (size_t i = 0; i < search->method_count; i++) {
+        buf_cstr(&allow, i > 0 ? ", " : "");
+        buf_cstr(&allow, search->methods[i]);
+    }
+    http_response_header(http, "Allow", buf_view(&allow));
+    http_problem(
+        http, 405, "method-not-allowed", "Not this method", NULL, "use " STR_FMT,
+        STR_ARG(buf_view(&allow)));
+    buf_done(&allow);
+}
+
+// ---- who calls ----
+
+static bool check_caller(const Api *api, ApiCall *call)
+{
+    HttpRequest *http = call->http;
+    Str authorization = http_header(http, "Authorization");
+    if (!auth_check(api->auth, authorization, http->received_at_us, call->tenant, &call->key_id)) {
+        metric_add(api->metrics->refused[REFUSED_UNAUTHORIZED], 1);
+        http_response_header(http, "WWW-Authenticate", STR("Bearer"));
+        http_problem(
+            http, 401, "unauthorized", "No valid API key", NULL,
+            "send 'Authorization: Bearer stn_<key id>.<secret>' with an active key");
+        return false;
+    }
+    if (catalog_is_suspended(api->catalog, str_from(call->tenant))) {
+        metric_add(api->metrics->refused[REFUSED_SUSPENDED], 1);
+        http_problem(
+            http, 403, "tenant-suspended", "The tenant is suspended", NULL,
+            "tenant '%s' may not send", call->tenant);
+        return false;
+    }
+    return true;
+}
+
+void api_handle(void *ctx, HttpRequest *request)
+{
+    const Api *api = ctx;
+    ApiCall *call = arena_zalloc(request->arena, sizeof *call);
+    call->http = request;
+    call->metrics = api->metrics;
+    Search search = {0};
+    search_route(api, call, &search);
+    if (search.route == NULL) {
+        answer_no_route(call, &search);
+        return;
+    }
+    call->ctx = search.ctx;
+    const char *unready = api->unready(api->unready_ctx);
+    if (unready != NULL) {
+        api_answer_unavailable(call, unready);
+        return;
+    }
+    if (check_caller(api, call)) {
+        search.route->handle(call);
+    }
+}
+
+void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx)
+{
+    assert(api->set_count < API_ROUTE_SETS_MAX);
+    api->sets[api->set_count++] = (ApiRoutes){routes, count, ctx};
+}

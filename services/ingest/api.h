@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP surface's core: which handler a method and a path lead to, and what must hold before it
+// runs (the service is ready, the key is valid, the tenant is not suspended). The handlers stand in
+// the files of their subject (notifications_api.c, ...), each with its table of routes. Law: every
+// refusal is a problem document (RFC 9457); one that concerns a field names it.
+#pragma once
+
+#include "common/http/server.h"
+#include "services/ingest/auth.h"
+#include "services/ingest/catalog.h"
+#include "services/ingest/ingest_metrics.h"
+#include "services/ingest/request.h"
+
+enum { API_PARAMS_MAX = 3, API_ROUTE_SETS_MAX = 16 };
+
+// One call; lives in http->arena, until it is answered.
+typedef struct ApiCall {
+    HttpRequest *http;
+    void *ctx; // of the set of routes
+    IngestMetrics *metrics;
+    char tenant[TENANT_SIZE];
+    Str key_id;                 // of the API key that was shown: who did it
+    Str params[API_PARAMS_MAX]; // what stands in the place of each {}
+} ApiCall;
+
+// Must lead to exactly one answer, now or later; runs on the loop.
+typedef void (*ApiHandler)(ApiCall *call);
+
+typedef struct ApiRoute {
+    const char *method;
+    const char *path; // "/v1/recipients/{}/preferences": {} is one segment, never empty
+    ApiHandler handle;
+} ApiRoute;
+
+typedef struct ApiRoutes {
+    const ApiRoute *routes;
+    size_t count;
+    void *ctx;
+} ApiRoutes;
+
+typedef struct Api {
+    const Auth *auth;
+    const Catalog *catalog;
+    IngestMetrics *metrics;
+    // NULL: requests are taken; else why not ("configuration is being read").
+    const char *(*unready)(void *ctx);
+    void *unready_ctx;
+    ApiRoutes sets[API_ROUTE_SETS_MAX];
+    size_t set_count;
+} Api;
+
+void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx);
+void api_handle(void *ctx, HttpRequest *request); // an HttpHandler; ctx is an Api
+
+// The refusals that all have in common. Each answers the call and counts it.
+void api_answer_unavailable(ApiCall *call, const char *why); // 503 with Retry-After
+void api_answer_problem(ApiCall *call, const Problem *problem);
+void api_answer_field(ApiCall *call, const FieldError *err); // 422
+void api_answer_missing(ApiCall *call, const char *what);    // 404: "recipient 'rcp_...'"
+// 503 for ERROR_TRANSIENT and CANCELLED; else 500, and the error is logged, not told.
+void api_answer_failure(ApiCall *call, const Error *err);

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/api_json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+
+static bool fail_whole(ApiBody *body, const char *slug, const char *title)
+{
+    body->problem.status = 400;
+    body->problem.slug = slug;
+    body->problem.title = title;
+    return false;
+}
+
+bool api_body_parse(ApiBody *body, Str text, Arena *arena)
+{
+    *body = (ApiBody){.arena = arena, .at = ""};
+    json_error_t error;
+    json_t *root = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (root == NULL) {
+        bool utf8 = json_error_code(&error) == json_error_invalid_utf8;
+        (void)snprintf(
+            body->problem.detail, sizeof body->problem.detail, "line %d, column %d: %.120s",
+            error.line, error.column, utf8 ? "not valid UTF-8" : error.text);
+        return fail_whole(body, "malformed-json", "The body is not valid JSON");
+    }
+    if (!json_is_object(root)) {
+        json_decref(root);
+        (void)snprintf(body->problem.detail, sizeof body->problem.detail, "must be an object");
+        return fail_whole(body, "invalid-body", "The body is not valid");
+    }
+    body->root = root;
+    return true;
+}
+
+ApiBody api_body_inside(const ApiBody *outer, json_t *object, const char *at)
+{
+    return (ApiBody){
+        .arena = outer->arena, .root = json_incref(object), .problem = outer->problem, .at = at};
+}
+
+void api_body_free(ApiBody *body)
+{
+    json_decref(body->root);
+    body->root = NULL;
+}
+
+bool api_body_fail(ApiBody *body, const char *field, const char *format, ...)
+{
+    if (body->problem.status != 0) {
+        return false; // the first one is told
+    }
+    body->problem =
+        (Problem){.status = 422, .slug = "invalid-field", .title = "A field is not valid"};
+    (void)snprintf(body->problem.field, sizeof body->problem.field, "%s%.40s", body->at, field);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(body->problem.detail, sizeof body->problem.detail, format, args);
+    va_end(args);
+    return false;
+}
+
+bool api_has(const ApiBody *body, const char *name)
+{
+    return json_object_get(body->root, name) != NULL;
+}
+
+// The value, the body's no more; NULL: not there. The caller drops it.
+static json_t *take(ApiBody *body, const char *name)
+{
+    json_t *value = json_incref(json_object_get(body->root, name));
+    if (value == NULL) {
+        return NULL;
+    }
+    (void)json_object_del(body->root, name);
+    if (json_is_null(value)) {
+        json_decref(value);
+        return NULL;
+    }
+    return value;
+}
+
+static bool check_text(ApiBody *body, const char *name, const json_t *value, size_t max, Str *ret)
+{
+    if (!json_is_string(value)) {
+        return api_body_fail(body, name, "must be a string");
+    }
+    Str text = str_of(json_string_value(value), json_string_length(value));
+    if (text.len > max) {
+        return api_body_fail(body, name, "%zu bytes; at most %zu", text.len, max);
+    }
+    if (memchr(text.ptr, '\0', text.len) != NULL) {
+        return api_body_fail(body, name, "holds a NUL character");
+    }
+    *ret = arena_str(body->arena, text);
+    return true;
+}
+
+bool api_take_text(ApiBody *body, const char *name, size_t max, Str *ret)
+{
+    json_t *value = take(body, name);
+    bool ok = value == NULL || check_text(body, name, value, max, ret);
+    json_decref(value);
+    return ok;
+}
+
+bool api_take_bool(ApiBody *body, const char *name, bool *ret)
+{
+    json_t *value = take(body, name);
+    if (value == NULL) {
+        return true;
+    }
+    bool ok = json_is_boolean(value);
+    *ret = ok ? json_is_true(value) : *ret;
+    json_decref(value);
+    return ok || api_body_fail(body, name, "must be true or false");
+}
+
+bool api_take_int(ApiBody *body, const char *name, int64_t min, int64_t max, int64_t *ret)
+{
+    json_t *value = take(body, name);
+    if (value == NULL) {
+        return true;
+    }
+    int64_t number = json_integer_value(value);
+    bool ok = json_is_integer(value) && number >= min && number <= max;
+    *ret = ok ? number : *ret;
+    json_decref(value);
+    return ok || api_body_fail(
+                     body, name, "must be a whole number from %lld to %lld", (long long)min,
+                     (long long)max);
+}
+
+bool api_take_time(ApiBody *body, const char *name, int64_t *ret_us)
+{
+    Str text = STR_EMPTY;
+    int64_t at_us = 0;
+    if (!api_take_text(body, name, 64, &text)) {
+        return false;
+    }
+    if (text.ptr == NULL) {
+        return true;
+    }
+    if (!clock_parse(text, &at_us)) {
+        return api_body_fail(body, name, "not a time such as '2026-11-20T18:25:36Z' (RFC 3339)");
+    }
+    *ret_us = at_us;
+    return true;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool parse_minute(Str text, uint32_t *ret)
+{
+    const char *t = text.ptr;
+    if (text.len != 5 || !is_digit(t[0]) || !is_digit(t[1]) || t[2] != ':' || !is_digit(t[3]) ||
+        !is_digit(t[4])) {
+        return false;
+    }
+    uint32_t hour = (uint32_t)(t[0] - '0') * 10 + (uint32_t)(t[1] - '0');
+    uint32_t minute = (uint32_t)(t[3] - '0') * 10 + (uint32_t)(t[4] - '0');
+    *ret = hour * 60 + minute;
+    return hour < 24 && minute < 60;
+}
+
+bool api_take_minute(ApiBody *body, const char *name, uint32_t *ret_minute)
+{
+    Str text = STR_EMPTY;
+    uint32_t minute = 0;
+    if (!api_take_text(body, name, 16, &text)) {
+        return false;
+    }
+    if (text.ptr == NULL) {
+        return true;
+    }
+    if (!parse_minute(text, &minute)) {
+        return api_body_fail(body, name, "not a time of day such as '22:30'");
+    }
+    *ret_minute = minute;
+    return true;
+}
+
+// The value stays alive: the arena holds no JSON, so it is given back to the object under a name
+// that no field has.
+static void keep(ApiBody *body, const char *name, json_t *value)
+{
+    (void)json_object_set_new(body->root, arena_printf(body->arena, "\x01%s", name), value);
+}
+
+bool api_take_array(ApiBody *body, const char *name, size_t max, json_t **ret)
+{
+    json_t *value = take(body, name);
+    if (value == NULL) {
+        return true;
+    }
+    bool array = json_is_array(value);
+    size_t count = json_array_size(value);
+    if (array && count <= max) {
+        *ret = value;
+    }
+    keep(body, name, value);
+    if (!array) {
+        return api_body_fail(body, name, "must be an array");
+    }
+    return count <= max || api_body_fail(body, name, "%zu entries; at most %zu", count, max);
+}
+
+bool api_take_object(ApiBody *body, const char *name, json_t **ret)
+{
+    json_t *value = take(body, name);
+    if (value == NULL) {
+        return true;
+    }
+    bool object = json_is_object(value);
+    *ret = object ? value : *ret;
+    keep(body, name, value);
+    return object || api_body_fail(body, name, "must be an object");
+}
+
+bool api_body_end(ApiBody *body)
+{
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_object_foreach(body->root, name, value)
+    {
+        if (name[0] != '\x01') {
+            return api_body_fail(body, name, "unknown field");
+        }
+    }
+    return body->problem.status == 0;
+}

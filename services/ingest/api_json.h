@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of the API that are one JSON object: taken field by field, each with its type, and nothing
+// left over. The first error is kept; a reader goes on and asks once at the end. Pure.
+#pragma once
+
+#include <jansson.h>
+
+#include "services/ingest/request.h"
+
+typedef struct ApiBody {
+    Arena *arena;    // the texts that are taken live in it
+    json_t *root;    // owned; NULL: not an object
+    Problem problem; // status 0: none so far
+    const char *at;  // prefix of the field names: "addresses[2]."; empty at the top
+} ApiBody;
+
+// ERROR in body->problem when it is not one JSON object (400, with line and column). Free it either
+// way.
+bool api_body_parse(ApiBody *body, Str text, Arena *arena);
+// One object inside of another: shares the problem by api_body_end. `at` lives in the arena.
+ApiBody api_body_inside(const ApiBody *outer, json_t *object, const char *at);
+void api_body_free(ApiBody *body);
+
+// Each takes the field out of the object. Not there (or null): *ret stays as it is, and true. Of
+// the wrong type or out of its range: the problem is set, false.
+bool api_take_text(ApiBody *body, const char *name, size_t max, Str *ret);
+bool api_take_bool(ApiBody *body, const char *name, bool *ret);
+bool api_take_int(ApiBody *body, const char *name, int64_t min, int64_t max, int64_t *ret);
+bool api_take_time(ApiBody *body, const char *name, int64_t *ret_us);        // RFC 3339
+bool api_take_minute(ApiBody *body, const char *name, uint32_t *ret_minute); // "22:30"
+// Borrowed from the body; NULL stays when it is not there.
+bool api_take_array(ApiBody *body, const char *name, size_t max, json_t **ret);
+bool api_take_object(ApiBody *body, const char *name, json_t **ret);
+bool api_has(const ApiBody *body, const char *name); // not taken yet; null counts
+
+// A problem of a field, 422; returns false.
+bool api_body_fail(ApiBody *body, const char *field, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// What is left is unknown: false with the first such name. false too when a problem was set before.
+bool api_body_end(ApiBody *body);
