@@ -50,10 +50,8 @@ typedef struct Submission {
     Str traceparent;
     const Request *requests; // checked and frozen
     size_t count;
-    bool single;          // the answer is one object, not a list
-    size_t bytes;         // of the body, for the bound on memory
-    const char *given_id; // of a single one whose id is derived from its cause; NULL: ids are made
-                          // at accept time
+    bool single;  // the answer is one object, not a list
+    size_t bytes; // of the body, for the bound on memory
     AcceptDone done;
     void *ctx;
     // accept's own:

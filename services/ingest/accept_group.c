@@ -30,8 +30,8 @@ void group_prepare(Group *g, Str hash_key)
     size_t n = 0;
     for (const Submission *s = g->first; s != NULL; s = s->next) {
         for (size_t i = 0; i < s->count; i++, n++) {
-            g->ids[n] = s->given_id;
-            if (s->given_id == NULL) {
+            g->ids[n] = s->requests[i].given_id;
+            if (g->ids[n] == NULL) {
                 id_new("ntf_", g->accepted_at_us, ids + n * ID_SIZE);
                 g->ids[n] = ids + n * ID_SIZE;
             }

@@ -166,6 +166,7 @@ static bool submit(Command *c, Str tenant, Error *err)
     const BusMessage *message = &c->delivery->message;
     Arena *arena = c->delivery->arena;
     Str identity = identify(message, arena);
+    c->request.given_id = derive_id(message, tenant, identity, arena);
     c->submission = (Submission){
         .tenant = tenant,
         .scope = STR("evt"),
@@ -175,7 +176,6 @@ static bool submit(Command *c, Str tenant, Error *err)
         .count = 1,
         .single = true,
         .bytes = message->payload.len,
-        .given_id = derive_id(message, tenant, identity, arena),
         .done = on_accept_done,
         .ctx = c,
     };

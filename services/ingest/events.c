@@ -75,6 +75,9 @@ static bool build_request(
     event->scheduled_for_us = r->scheduled_for_us;
     event->expires_at_us = r->expires_at_us;
     event->source_event_id = pb_text(b->arena, r->source_event_id);
+    event->batch_id = pb_text(b->arena, r->batch_id);
+    event->trigger_key = pb_text(b->arena, r->trigger_key);
+    event->cancel_key = pb_text(b->arena, r->cancel_key);
     Str variables = r->variables.len > 0 ? r->variables : STR("{}");
     event->variables = seal(a->key, a->tenant, b->id, "variables", variables, b->arena);
     return seal_address(b, &event->address, err);
@@ -111,6 +114,7 @@ static bool frame_deferred(
     deferred.meta = &meta;
     deferred.reason = reason;
     deferred.due_at_us = b->request->scheduled_for_us;
+    deferred.cancel_key = request->cancel_key;
     deferred.work_case = STENTOR__V1__DEFERRED__WORK_REQUEST;
     deferred.request = request;
     return frame_of(b, FRAME_DEFERRED, &deferred.base, meta.event_id, ret, err);
@@ -136,6 +140,7 @@ static bool frame_status(
     event.address_hash = request->address_hash;
     event.accepted_at_us = request->accepted_at_us;
     event.scheduled_for_us = request->scheduled_for_us;
+    event.batch_id = request->batch_id;
     ret->kind = FRAME_STATUS;
     return status_event(&event, b->acceptance->traceparent, b->arena, &ret->out, err);
 }

@@ -30,6 +30,11 @@ typedef struct Request {
     Str source_event_id;
     int64_t scheduled_for_us; // 0: now
     int64_t expires_at_us;    // 0: never
+    // Said by what made the request, never by a caller:
+    const char *given_id; // an id that is derived from its cause; NULL: made at accept time
+    Str batch_id;
+    Str trigger_key;
+    Str cancel_key; // under which it can be cancelled while it waits for its time
 } Request;
 
 // What is wrong with which field. `field` is static.
