@@ -49,6 +49,7 @@ static void add_consumes(List *list, const AccessSpec *access)
         Str durable = str_from(consumer->name);
         add(list, "$JS.API.CONSUMER.MSG.NEXT.1.2", stream, durable);
         add(list, "$JS.API.CONSUMER.INFO.1.2", stream, durable);
+        add(list, "$JS.API.STREAM.MSG.GET.1", stream, STR_EMPTY); // ack_guard.c
         add(list, "$JS.ACK.1.2.>", stream, durable);
         add(list, "$JS.ACK.*.*.1.2.>", stream, durable);
     }

@@ -59,22 +59,12 @@ static void unlink_batch(Worker *w, Batch *batch)
     bus_again(w->bus);
 }
 
-// An ack names the message by its sequence alone. A server that came back with an older copy of
-// its store gives sequences a second time, and an ack of what was read before would be one of
-// somebody else's message, which is then never seen again if that reader dies. So what came over a
-// connection that is gone is not acked: it comes again after the ack wait and is found done.
-// (worker_nats_test: an_ack_never_outlives_its_connection)
 static void acknowledge(Worker *w, const DeliveryState *d)
 {
     CRASH_POINT("worker.unacked");
-    if (d->breaks != link_breaks(w->bus->link)) {
-        w->bus->stats.withheld++;
-        return;
-    }
-    bus_send(w->bus, natsMsg_GetReply(d->nats), NULL, STR("+ACK"));
+    ack_guard_ack(&w->guard, natsMsg_GetReply(d->nats), d->breaks);
     w->stats.acked++;
     w->stats.buried += d->verdict == VERDICT_BURY ? 1 : 0;
-    w->bus->stats.acked++;
     w->bus->stats.buried += d->verdict == VERDICT_BURY ? 1 : 0;
 }
 

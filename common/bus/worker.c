@@ -160,6 +160,7 @@ static void handle_delivery(Worker *w, natsMsg *message, const AckSubject *ack)
     w->stats.redelivered += ack->delivered > 1 ? 1 : 0;
     w->bus->stats.delivered++;
     w->bus->stats.redelivered += ack->delivered > 1 ? 1 : 0;
+    ack_guard_arrived(&w->guard, ack);
     push_waiting(&w->waiting, message, ack, w->heard_ms);
 }
 
@@ -267,6 +268,7 @@ static void move_on(Worker *w)
     if (w->freeing && w->in_flight == 0 && w->done == NULL) {
         endpoint_remove(w->bus, &w->endpoint);
         bus_forget_requests(w->bus, w);
+        ack_guard_done(&w->guard);
         uv_close((uv_handle_t *)&w->timer, on_timer_closed);
     }
 }
@@ -323,6 +325,7 @@ static void renew_all(Worker *w, int64_t now_ms)
 
 static void handle_tick(Worker *w, int64_t now_ms)
 {
+    ack_guard_tick(&w->guard);
     if (w->state == WORKER_RUNNING && now_ms >= w->ask_after_ms) {
         w->ask_after_ms = now_ms + PULL_BACKOFF_MS;
         ask_consumer(w);
@@ -344,9 +347,11 @@ static void on_tick(void *ctx, int64_t now_ms)
 static void on_link(void *ctx, bool connected)
 {
     Worker *w = ctx;
-    (void)connected;
     w->asked = 0; // pull requests do not outlive the connection
     w->pull_after_ms = 0;
+    if (connected) {
+        ack_guard_tick(&w->guard);
+    }
 }
 
 // ---- life ----
@@ -365,6 +370,7 @@ Worker *worker_new(Bus *bus, const WorkerOptions *options, WorkerHandler handler
     w->options.in_flight_max =
         options->in_flight_max > 0 ? options->in_flight_max : IN_FLIGHT_DEFAULT;
     w->spec = options->consumer;
+    ack_guard_init(&w->guard, bus, w->spec->stream);
     w->handler = handler;
     w->handler_ctx = ctx;
     w->endpoint.stream = str_from(w->spec->stream);

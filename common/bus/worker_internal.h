@@ -2,6 +2,7 @@
 // What worker.c (inflow) and delivery.c (verdicts) share.
 #pragma once
 
+#include "common/bus/ack_guard.h"
 #include "common/bus/bus_internal.h"
 #include "common/bus/worker.h"
 
@@ -75,6 +76,7 @@ struct Worker {
     Batch *batches; // with something open
     Batch *done;    // freed in the next turn: the handler may still be looking at them
     WorkerStats stats;
+    AckGuard guard;
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
     void (*on_freed)(void *ctx);

@@ -556,7 +556,7 @@ static void the_worker_goes_on_after_the_server_restarted(void **state)
     server_done(&server);
 }
 
-static void an_ack_never_outlives_its_connection(void **state)
+static void an_ack_never_reaches_another_message(void **state)
 {
     (void)state;
     Rig own;
@@ -577,8 +577,10 @@ static void an_ack_never_outlives_its_connection(void **state)
     server_kill(&server, SIGKILL);
     server_put_copy_back(&server);
     server_start(&server);
-    WAIT(&own, bus_connected(own.bus));
-    publish_many(&own, "ntf.request.normal.acme", "new", 1);
+    Rig other; // stores "new" before the worker's own loop hears of the new connection
+    rig_open(&other, server.url);
+    publish_many(&other, "ntf.request.normal.acme", "new", 1);
+    rig_close(&other);
     WAIT(&own, hand.held_count == 2);
     assert_int_equal(hand.held[0]->message.sequence, hand.held[1]->message.sequence);
     delivery_settle(hand.held[0], NULL);
@@ -587,6 +589,34 @@ static void an_ack_never_outlives_its_connection(void **state)
     assert_int_equal(bus_stats(own.bus).withheld, 1);
     delivery_settle(hand.held[1], NULL);
     WAIT(&own, ack_pending(&own) == 0);
+    end(&own, worker);
+    rig_close(&own);
+    server_done(&server);
+}
+
+static void acks_outlive_a_connection_when_the_store_is_the_same(void **state)
+{
+    (void)state;
+    Rig own;
+    Server server;
+    Hand hand = {.behaviour = HOLD};
+    server_init(&server);
+    server_start(&server);
+    rig_open(&own, server.url);
+    rig_apply(&own, LONG_ACK_WAIT_MS);
+    Worker *worker = start(&own, &hand, 0);
+    publish_many(&own, "ntf.request.normal.acme", "m", 3);
+    WAIT(&own, hand.held_count == 3);
+    server_kill(&server, SIGTERM);
+    pass_ms(&own, 100);
+    delivery_settle(hand.held[0], NULL); // while nobody is there to take it
+    server_start(&server);
+    WAIT(&own, bus_connected(own.bus));
+    delivery_settle(hand.held[1], NULL); // before it is known
+    WAIT(&own, ack_pending(&own) == 1);
+    delivery_settle(hand.held[2], NULL); // after
+    WAIT(&own, ack_pending(&own) == 0);
+    assert_int_equal(bus_stats(own.bus).withheld, 0);
     end(&own, worker);
     rig_close(&own);
     server_done(&server);
@@ -631,7 +661,8 @@ int main(void)
         TEST(a_paused_worker_hands_nothing_over),
         TEST(two_workers_share_the_work),
         cmocka_unit_test(the_worker_goes_on_after_the_server_restarted),
-        cmocka_unit_test(an_ack_never_outlives_its_connection),
+        cmocka_unit_test(an_ack_never_reaches_another_message),
+        cmocka_unit_test(acks_outlive_a_connection_when_the_store_is_the_same),
         TEST(a_worker_waits_for_its_consumer_to_be_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
