@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Open addressing with linear probing; a removal moves later keys of the run back, so there are no
+// tombstones. The slots of one address are one run, whatever their categories, so one walk finds
+// both entries that a notification can meet. Each tenant has its own table: hashes that somebody
+// chose so that they collide slow down nobody else.
+#include "common/model/suppressions.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/arena.h"
+#include "common/base/map.h"
+
+enum { KEPT = 16, FIRST_SLOTS = 8, LOAD_NUMERATOR = 4, LOAD_DENOMINATOR = 5 };
+
+typedef struct Slot {
+    uint8_t hash[KEPT];
+    int64_t expires_at_us;
+    int64_t changed_at_us;
+    uint8_t used;
+    uint8_t channel;
+    uint8_t category;
+    uint8_t reason; // SUPPRESSION_NONE: released
+} Slot;
+
+static_assert(sizeof(Slot) == 40, "millions of these are kept");
+
+typedef struct Table {
+    Slot *slots;
+    size_t cap;
+    size_t used;
+    size_t released; // of them
+} Table;
+
+struct Suppressions {
+    Map *tables;
+    Table *platform; // also in `tables`; NULL: none
+    size_t in_force;
+};
+
+static const Str PLATFORM = {"platform", 8};
+
+static void free_table(void *value)
+{
+    Table *table = value;
+    free(table->slots);
+    free(table);
+}
+
+Suppressions *suppressions_new(void)
+{
+    Suppressions *s = xcalloc(1, sizeof *s);
+    s->tables = map_new(free_table);
+    return s;
+}
+
+void suppressions_free(Suppressions *s)
+{
+    if (s != NULL) {
+        map_free(s->tables);
+        free(s);
+    }
+}
+
+// ---- one table ----
+
+// An address hash is as good as random; a caller's own may not be, hence the mixing.
+static size_t home_of(const Table *table, const uint8_t *hash)
+{
+    uint64_t a;
+    uint64_t b;
+    memcpy(&a, hash, sizeof a);
+    memcpy(&b, hash + sizeof a, sizeof b);
+    uint64_t h = (a ^ (b << 29 | b >> 35)) * UINT64_C(0x9e3779b97f4a7c15);
+    h ^= h >> 32;
+    return (size_t)(((h & UINT32_MAX) * (uint64_t)table->cap) >> 32);
+}
+
+static size_t after(const Table *table, size_t at)
+{
+    return at + 1 == table->cap ? 0 : at + 1;
+}
+
+static bool is_key(const Slot *slot, Channel channel, Category category, const uint8_t *hash)
+{
+    return slot->channel == (uint8_t)channel && slot->category == (uint8_t)category &&
+           memcmp(slot->hash, hash, KEPT) == 0;
+}
+
+// The key's slot, or the free one where it would go.
+static Slot *find_slot(const Table *table, Channel channel, Category category, const uint8_t *hash)
+{
+    size_t at = home_of(table, hash);
+    while (table->slots[at].used && !is_key(&table->slots[at], channel, category, hash)) {
+        at = after(table, at);
+    }
+    return &table->slots[at];
+}
+
+static void grow(Table *table)
+{
+    Table old = *table;
+    table->cap = old.cap == 0 ? FIRST_SLOTS : old.cap + old.cap / 2;
+    assert(table->cap <= UINT32_MAX);
+    table->slots = xcalloc(table->cap, sizeof *table->slots);
+    for (size_t i = 0; i < old.cap; i++) {
+        const Slot *slot = &old.slots[i];
+        if (slot->used) {
+            *find_slot(table, (Channel)slot->channel, (Category)slot->category, slot->hash) = *slot;
+        }
+    }
+    free(old.slots);
+}
+
+// Each later slot of the run whose home is not behind the hole moves into it.
+static void close_gap(Table *table, size_t hole)
+{
+    for (size_t at = after(table, hole); table->slots[at].used; at = after(table, at)) {
+        size_t home = home_of(table, table->slots[at].hash);
+        size_t from_home = (at + table->cap - home) % table->cap;
+        size_t from_hole = (at + table->cap - hole) % table->cap;
+        if (from_home >= from_hole) {
+            table->slots[hole] = table->slots[at];
+            hole = at;
+        }
+    }
+    table->slots[hole] = (Slot){0};
+}
+
+// ---- all of them ----
+
+static Table *table_of(Suppressions *s, Str tenant)
+{
+    Table *table = map_get(s->tables, tenant);
+    if (table == NULL) {
+        table = xcalloc(1, sizeof *table);
+        map_put(s->tables, tenant, table);
+        if (str_eq(tenant, PLATFORM)) {
+            s->platform = table;
+        }
+    }
+    return table;
+}
+
+static const Slot *look_up(
+    const Suppressions *s, Str tenant, Channel channel, Category category, const uint8_t *hash)
+{
+    const Table *table = map_get(s->tables, tenant);
+    if (table == NULL || table->used == 0) {
+        return NULL;
+    }
+    const Slot *slot = find_slot(table, channel, category, hash);
+    return slot->used ? slot : NULL;
+}
+
+void suppressions_note(
+    Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], const SuppressionEntry *entry)
+{
+    Table *table = table_of(s, tenant);
+    if ((table->used + 1) * LOAD_DENOMINATOR > table->cap * LOAD_NUMERATOR) {
+        grow(table);
+    }
+    Slot *slot = find_slot(table, channel, category, hash);
+    if (!slot->used) {
+        table->used++;
+        memcpy(slot->hash, hash, KEPT);
+        slot->used = 1;
+        slot->channel = (uint8_t)channel;
+        slot->category = (uint8_t)category;
+    } else {
+        bool was_released = slot->reason == SUPPRESSION_NONE;
+        table->released -= was_released ? 1 : 0;
+        s->in_force -= was_released ? 0 : 1;
+    }
+    slot->reason = (uint8_t)entry->reason;
+    slot->expires_at_us = entry->expires_at_us;
+    slot->changed_at_us = entry->changed_at_us;
+    table->released += entry->reason == SUPPRESSION_NONE ? 1 : 0;
+    s->in_force += entry->reason == SUPPRESSION_NONE ? 0 : 1;
+}
+
+void suppressions_put(
+    Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t expires_at_us)
+{
+    SuppressionEntry entry = {.reason = reason, .expires_at_us = expires_at_us};
+    suppressions_note(s, tenant, channel, category, hash, &entry);
+}
+
+void suppressions_remove(
+    Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN])
+{
+    Table *table = map_get(s->tables, tenant);
+    if (table == NULL || table->used == 0) {
+        return;
+    }
+    Slot *slot = find_slot(table, channel, category, hash);
+    if (slot->used) {
+        bool was_released = slot->reason == SUPPRESSION_NONE;
+        table->released -= was_released ? 1 : 0;
+        s->in_force -= was_released ? 0 : 1;
+        table->used--;
+        close_gap(table, (size_t)(slot - table->slots));
+    }
+}
+
+// ---- asking ----
+
+bool category_ignores_opt_out(Category category)
+{
+    return category == CATEGORY_TRANSACTIONAL || category == CATEGORY_SECURITY ||
+           category == CATEGORY_COMPLIANCE;
+}
+
+static bool in_force(const Slot *slot, int64_t now_us)
+{
+    return slot->reason != SUPPRESSION_NONE &&
+           (slot->expires_at_us == 0 || slot->expires_at_us > now_us);
+}
+
+// Of two reasons the one that holds for more: what a person chose yields to what is a fact.
+static SuppressionReason stricter(SuppressionReason a, SuppressionReason b)
+{
+    if (a == SUPPRESSION_NONE || (a == SUPPRESSION_OPT_OUT && b != SUPPRESSION_NONE)) {
+        return b;
+    }
+    return a;
+}
+
+SuppressionReason suppressions_find(
+    const Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], int64_t now_us)
+{
+    const Table *table = map_get(s->tables, tenant);
+    SuppressionReason found = SUPPRESSION_NONE;
+    if (table == NULL || table->used == table->released) {
+        return found;
+    }
+    for (size_t at = home_of(table, hash); table->slots[at].used; at = after(table, at)) {
+        const Slot *slot = &table->slots[at];
+        bool asked =
+            is_key(slot, channel, CATEGORY_NONE, hash) || is_key(slot, channel, category, hash);
+        if (asked && in_force(slot, now_us)) {
+            found = stricter(found, (SuppressionReason)slot->reason);
+        }
+    }
+    return found;
+}
+
+SuppressionReason suppressions_judge(
+    const Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], const uint8_t *platform_hash, int64_t now_us)
+{
+    SuppressionReason reason = suppressions_find(s, tenant, channel, category, hash, now_us);
+    if (platform_hash != NULL) {
+        SuppressionReason other =
+            suppressions_find(s, PLATFORM, channel, category, platform_hash, now_us);
+        reason = stricter(reason, other);
+    }
+    bool ignored = reason == SUPPRESSION_OPT_OUT && category_ignores_opt_out(category);
+    return ignored ? SUPPRESSION_NONE : reason;
+}
+
+bool suppressions_wants(
+    const Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t at_us)
+{
+    const Slot *slot = look_up(s, tenant, channel, category, hash);
+    if (slot == NULL) {
+        return true;
+    }
+    if (slot->reason == SUPPRESSION_NONE) {
+        return at_us > slot->changed_at_us;
+    }
+    if (!in_force(slot, at_us)) {
+        return true;
+    }
+    bool forever = slot->expires_at_us == 0;
+    return !forever || (slot->reason == SUPPRESSION_OPT_OUT && reason != SUPPRESSION_OPT_OUT);
+}
+
+size_t suppressions_count(const Suppressions *s)
+{
+    return s->in_force;
+}
+
+size_t suppressions_count_of_platform(const Suppressions *s)
+{
+    return s->platform == NULL ? 0 : s->platform->used - s->platform->released;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Suppressions: the addresses that must not be written to, in memory, by tenant, channel, category
+// and address hash. A table a tenant, 40 bytes a slot (55 to 75 bytes an entry), so that millions
+// fit. Pure; time is an argument. Released entries stay, for what is known of an address from
+// before its release must not suppress it again.
+#pragma once
+
+#include "common/model/enums.h"
+
+enum { SUPPRESSION_HASH_LEN = 32 };
+
+typedef struct Suppressions Suppressions;
+
+Suppressions *suppressions_new(void);
+void suppressions_free(Suppressions *suppressions); // NULL-safe
+
+// category CATEGORY_NONE: every category. expires_at_us 0: never. Replaces the key's entry. The
+// hash is made with the tenant's name (for "platform": with "platform"); its first 16 bytes are
+// kept.
+void suppressions_put(
+    Suppressions *suppressions, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t expires_at_us);
+void suppressions_remove(
+    Suppressions *suppressions, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN]);
+
+// What is in force at now_us for the category: its own entry or that of every category, of the two
+// the one that also holds for transactional mail. SUPPRESSION_NONE: nothing.
+SuppressionReason suppressions_find(
+    const Suppressions *suppressions, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], int64_t now_us);
+
+// The same, asked of the tenant's list and then of the platform's (whose hash is another); NULL:
+// the platform's is not asked. An opt-out does not count for a category that ignores it.
+SuppressionReason suppressions_judge(
+    const Suppressions *suppressions, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], const uint8_t *platform_hash, int64_t now_us);
+
+// transactional, security and compliance are written whatever the recipient chose.
+bool category_ignores_opt_out(Category category);
+
+// Entries in force or expired; released ones are not counted.
+size_t suppressions_count(const Suppressions *suppressions);
+size_t suppressions_count_of_platform(const Suppressions *suppressions);
+
+// ---- what happened to an entry, for those that make suppressions by themselves ----
+
+typedef struct SuppressionEntry {
+    SuppressionReason reason; // SUPPRESSION_NONE: released
+    int64_t expires_at_us;    // 0: never
+    int64_t changed_at_us;    // when it was made or released
+} SuppressionEntry;
+
+// As suppressions_put; reason SUPPRESSION_NONE notes a release.
+void suppressions_note(
+    Suppressions *suppressions, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], const SuppressionEntry *entry);
+
+// May something that happened at `at_us` make an entry of that reason? Not when the key was
+// released since, and not when it is suppressed already for a reason that holds at least as much: a
+// repeat changes nothing, and an opt-out does not replace a hard bounce.
+bool suppressions_wants(
+    const Suppressions *suppressions, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t at_us);

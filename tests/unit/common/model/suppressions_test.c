@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/model/suppressions.h"
+
+typedef struct Hash {
+    uint8_t of[SUPPRESSION_HASH_LEN];
+} Hash;
+
+static Hash hash_of(uint64_t first, uint64_t second)
+{
+    Hash hash = {{0}};
+    memcpy(hash.of, &first, sizeof first);
+    memcpy(hash.of + sizeof first, &second, sizeof second);
+    return hash;
+}
+
+static SuppressionReason find(const Suppressions *s, Category category, Hash hash, int64_t now_us)
+{
+    return suppressions_find(s, STR("acme"), CHANNEL_EMAIL, category, hash.of, now_us);
+}
+
+static void put(
+    Suppressions *s, Category category, Hash hash, SuppressionReason reason, int64_t expires)
+{
+    suppressions_put(s, STR("acme"), CHANNEL_EMAIL, category, hash.of, reason, expires);
+}
+
+static void an_entry_holds_for_its_key_only(void **state)
+{
+    (void)state;
+    Suppressions *s = suppressions_new();
+    Hash hash = hash_of(1, 2);
+    assert_int_equal(find(s, CATEGORY_MARKETING, hash, 0), SUPPRESSION_NONE);
+    put(s, CATEGORY_MARKETING, hash, SUPPRESSION_OPT_OUT, 0);
+    assert_int_equal(find(s, CATEGORY_MARKETING, hash, 0), SUPPRESSION_OPT_OUT);
+    assert_int_equal(find(s, CATEGORY_SOCIAL, hash, 0), SUPPRESSION_NONE);
+    assert_int_equal(find(s, CATEGORY_MARKETING, hash_of(1, 3), 0), SUPPRESSION_NONE);
+    assert_int_equal(
+        suppressions_find(s, STR("other"), CHANNEL_EMAIL, CATEGORY_MARKETING, hash.of, 0),
+        SUPPRESSION_NONE);
+    assert_int_equal(
+        suppressions_find(s, STR("acme"), CHANNEL_SMS, CATEGORY_MARKETING, hash.of, 0),
+        SUPPRESSION_NONE);
+    suppressions_free(s);
+}
+
+static void an_entry_without_category_holds_for_all(void **state)
+{
+    (void)state;
+    Suppressions *s = suppressions_new();
+    Hash hash = hash_of(7, 7);
+    put(s, CATEGORY_NONE, hash, SUPPRESSION_MANUAL, 0);
+    for (Category category = CATEGORY_NONE; category < CATEGORY_COUNT; category++) {
+        assert_int_equal(find(s, category, hash, 0), SUPPRESSION_MANUAL);
+    }
+    suppressions_free(s);
+}
+
+static void a_fact_wins_over_an_opt_out_whatever_their_order(void **state)
+{
+    (void)state;
+    for (int order = 0; order < 2; order++) {
+        Suppressions *s = suppressions_new();
+        Hash hash = hash_of(9, 9);
+        Category first = order == 0 ? CATEGORY_NONE : CATEGORY_MARKETING;
+        Category second = order == 0 ? CATEGORY_MARKETING : CATEGORY_NONE;
+        put(s, first, hash, SUPPRESSION_OPT_OUT, 0);
+        put(s, second, hash, SUPPRESSION_HARD_BOUNCE, 0);
+        assert_int_equal(find(s, CATEGORY_MARKETING, hash, 0), SUPPRESSION_HARD_BOUNCE);
+        suppressions_free(s);
+    }
+}
+
+static void it_ends_at_its_expiry(void **state)
+{
+    (void)state;
+    Suppressions *s = suppressions_new();
+    Hash hash = hash_of(3, 1);
+    put(s, CATEGORY_NONE, hash, SUPPRESSION_RATE_LIMIT, 1000);
+    assert_int_equal(find(s, CATEGORY_MARKETING, hash, 999), SUPPRESSION_RATE_LIMIT);
+    assert_int_equal(find(s, CATEGORY_MARKETING, hash, 1000), SUPPRESSION_NONE);
+    suppressions_free(s);
+}
+
+static void a_later_entry_replaces_and_a_removal_takes_it_away(void **state)
+{
+    (void)state;
+    Suppressions *s = suppressions_new();
+    Hash hash = hash_of(3, 1);
+    put(s, CATEGORY_NONE, hash, SUPPRESSION_MANUAL, 0);
+    put(s, CATEGORY_NONE, hash, SUPPRESSION_COMPLAINT, 0);
+    assert_int_equal(suppressions_count(s), 1);
+    assert_int_equal(find(s, CATEGORY_MARKETING, hash, 0), SUPPRESSION_COMPLAINT);
+    suppressions_remove(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of);
+    suppressions_remove(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of);
+    suppressions_remove(s, STR("nobody"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of);
+    assert_int_equal(suppressions_count(s), 0);
+    assert_int_equal(find(s, CATEGORY_MARKETING, hash, 0), SUPPRESSION_NONE);
+    suppressions_free(s);
+}
+
+static void the_platform_is_counted_and_judged(void **state)
+{
+    (void)state;
+    Suppressions *s = suppressions_new();
+    Hash ours = hash_of(1, 1), theirs = hash_of(2, 2);
+    assert_int_equal(suppressions_count_of_platform(s), 0);
+    suppressions_put(
+        s, STR("platform"), CHANNEL_EMAIL, CATEGORY_NONE, theirs.of, SUPPRESSION_COMPLIANCE, 0);
+    assert_int_equal(suppressions_count_of_platform(s), 1);
+    assert_int_equal(
+        suppressions_judge(
+            s, STR("acme"), CHANNEL_EMAIL, CATEGORY_TRANSACTIONAL, ours.of, theirs.of, 0),
+        SUPPRESSION_COMPLIANCE);
+    assert_int_equal(
+        suppressions_judge(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_TRANSACTIONAL, ours.of, NULL, 0),
+        SUPPRESSION_NONE);
+    suppressions_free(s);
+}
+
+static void only_an_opt_out_is_ignored_by_what_must_be_told(void **state)
+{
+    (void)state;
+    for (SuppressionReason reason = SUPPRESSION_NONE + 1; reason < SUPPRESSION_COUNT; reason++) {
+        for (Category category = CATEGORY_NONE + 1; category < CATEGORY_COUNT; category++) {
+            Suppressions *s = suppressions_new();
+            Hash hash = hash_of(5, 6);
+            put(s, CATEGORY_NONE, hash, reason, 0);
+            bool told = category == CATEGORY_TRANSACTIONAL || category == CATEGORY_SECURITY ||
+                        category == CATEGORY_COMPLIANCE;
+            SuppressionReason expected =
+                told && reason == SUPPRESSION_OPT_OUT ? SUPPRESSION_NONE : reason;
+            assert_int_equal(
+                suppressions_judge(s, STR("acme"), CHANNEL_EMAIL, category, hash.of, NULL, 0),
+                expected);
+            suppressions_free(s);
+        }
+    }
+}
+
+static bool wants(const Suppressions *s, Hash hash, SuppressionReason reason, int64_t at_us)
+{
+    return suppressions_wants(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of, reason, at_us);
+}
+
+static void a_released_address_is_suppressed_again_only_by_something_newer(void **state)
+{
+    (void)state;
+    Suppressions *s = suppressions_new();
+    Hash hash = hash_of(8, 8);
+    assert_true(wants(s, hash, SUPPRESSION_HARD_BOUNCE, 100));
+    SuppressionEntry released = {.reason = SUPPRESSION_NONE, .changed_at_us = 200};
+    suppressions_note(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of, &released);
+    assert_int_equal(suppressions_count(s), 0);
+    assert_int_equal(find(s, CATEGORY_MARKETING, hash, 300), SUPPRESSION_NONE);
+    assert_false(wants(s, hash, SUPPRESSION_HARD_BOUNCE, 100));
+    assert_false(wants(s, hash, SUPPRESSION_HARD_BOUNCE, 200));
+    assert_true(wants(s, hash, SUPPRESSION_HARD_BOUNCE, 201));
+    suppressions_free(s);
+}
+
+static void a_repeat_and_a_weaker_reason_are_not_wanted(void **state)
+{
+    (void)state;
+    Suppressions *s = suppressions_new();
+    Hash bounced = hash_of(8, 8), opted = hash_of(8, 9), expiring = hash_of(8, 10);
+    put(s, CATEGORY_NONE, bounced, SUPPRESSION_HARD_BOUNCE, 0);
+    put(s, CATEGORY_NONE, opted, SUPPRESSION_OPT_OUT, 0);
+    put(s, CATEGORY_NONE, expiring, SUPPRESSION_MANUAL, 1000);
+    assert_false(wants(s, bounced, SUPPRESSION_HARD_BOUNCE, 5));
+    assert_false(wants(s, bounced, SUPPRESSION_OPT_OUT, 5));
+    assert_false(wants(s, opted, SUPPRESSION_OPT_OUT, 5));
+    assert_true(wants(s, opted, SUPPRESSION_COMPLAINT, 5));
+    assert_true(wants(s, expiring, SUPPRESSION_OPT_OUT, 5));
+    suppressions_free(s);
+}
+
+// Against a plain array, over keys that crowd in few homes.
+static void random_changes_agree_with_a_list(void **state)
+{
+    (void)state;
+    enum { KEYS = 64, STEPS = 20000 };
+    uint8_t expected[KEYS] = {0};
+    Suppressions *s = suppressions_new();
+    unsigned random = 12345;
+    for (int step = 0; step < STEPS; step++) {
+        random = random * 1103515245U + 12345U;
+        unsigned key = (random >> 16) % KEYS;
+        Hash hash = hash_of(key % 5, key / 10);
+        Category category = key / 5 % 2 == 0 ? CATEGORY_SOCIAL : CATEGORY_BILLING;
+        if (random >> 31 == 0) {
+            put(s, category, hash, SUPPRESSION_MANUAL, 0);
+            expected[key] = 1;
+        } else {
+            suppressions_remove(s, STR("acme"), CHANNEL_EMAIL, category, hash.of);
+            expected[key] = 0;
+        }
+        size_t count = 0;
+        for (unsigned i = 0; i < KEYS; i++) {
+            Category of = i / 5 % 2 == 0 ? CATEGORY_SOCIAL : CATEGORY_BILLING;
+            bool there = find(s, of, hash_of(i % 5, i / 10), 0) == SUPPRESSION_MANUAL;
+            assert_int_equal(there, expected[i]);
+            count += expected[i];
+        }
+        assert_int_equal(suppressions_count(s), count);
+    }
+    suppressions_free(s);
+}
+
+static void a_hundred_thousand_are_found(void **state)
+{
+    (void)state;
+    enum { MANY = 100000 };
+    Suppressions *s = suppressions_new();
+    for (uint64_t i = 0; i < MANY; i++) {
+        put(s, CATEGORY_NONE, hash_of(i * UINT64_C(0x9e3779b97f4a7c15), i), SUPPRESSION_MANUAL, 0);
+    }
+    assert_int_equal(suppressions_count(s), MANY);
+    for (uint64_t i = 0; i < MANY; i++) {
+        Hash hash = hash_of(i * UINT64_C(0x9e3779b97f4a7c15), i);
+        assert_int_equal(find(s, CATEGORY_SOCIAL, hash, 0), SUPPRESSION_MANUAL);
+        hash.of[15] = 1;
+        assert_int_equal(find(s, CATEGORY_SOCIAL, hash, 0), SUPPRESSION_NONE);
+    }
+    suppressions_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_entry_holds_for_its_key_only),
+        cmocka_unit_test(an_entry_without_category_holds_for_all),
+        cmocka_unit_test(a_fact_wins_over_an_opt_out_whatever_their_order),
+        cmocka_unit_test(it_ends_at_its_expiry),
+        cmocka_unit_test(a_later_entry_replaces_and_a_removal_takes_it_away),
+        cmocka_unit_test(the_platform_is_counted_and_judged),
+        cmocka_unit_test(only_an_opt_out_is_ignored_by_what_must_be_told),
+        cmocka_unit_test(a_released_address_is_suppressed_again_only_by_something_newer),
+        cmocka_unit_test(a_repeat_and_a_weaker_reason_are_not_wanted),
+        cmocka_unit_test(random_changes_agree_with_a_list),
+        cmocka_unit_test(a_hundred_thousand_are_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
