@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/bus/config_mirror.h"
+#include "common/bus/suppression_event.h"
 #include "services/ingest/api.h"
 #include "services/ingest/commands.h"
 #include "services/ingest/notifications_api.h"
@@ -38,6 +39,7 @@ typedef struct Ingest {
     IngestMetrics metrics;
     Auth *auth;
     Catalog *catalog;
+    Suppressions *suppressions;
     ConfigMirror *mirror;
     Keyring *keyring;
     RowPublisher *publisher;
@@ -88,6 +90,9 @@ static bool take_config(
     if (str_eq(kind, STR("apikey"))) {
         return auth_changed(in->auth, tenant, key, message->payload, err);
     }
+    if (str_eq(kind, STR("suppression"))) {
+        return suppression_take(in->suppressions, tenant, key, message->payload, err);
+    }
     return true; // other kinds are other services'
 }
 
@@ -101,6 +106,12 @@ static double read_templates(void *ctx)
 {
     const Ingest *in = ctx;
     return (double)catalog_templates(in->catalog);
+}
+
+static double read_suppressions(void *ctx)
+{
+    const Ingest *in = ctx;
+    return (double)suppressions_count(in->suppressions);
 }
 
 // ---- readiness ----
@@ -233,6 +244,7 @@ static void build_parts(Ingest *in)
     DbPool *pool = service_pool(service);
     in->auth = auth_new();
     in->catalog = catalog_new();
+    in->suppressions = suppressions_new();
     in->keyring = keyring_new(pool, service_master_key(service), &(KeyringOptions){0});
     in->publisher = row_publisher_new(bus, pool, &in->metrics);
     in->accept = accept_new(&(AcceptOptions){
@@ -289,6 +301,9 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     metrics_gauge_fn(
         service_metrics(service), "stentor_ingest_templates", "", "Templates known", read_templates,
         in);
+    metrics_gauge_fn(
+        service_metrics(service), "stentor_ingest_suppressions", "", "Suppressions known",
+        read_suppressions, in);
     build_parts(in);
     in->database_seen_us = clock_mono_us();
     in->tick.data = in;
@@ -306,6 +321,7 @@ static void free_ingest(void *state)
     row_publisher_free(in->publisher);
     keyring_free(in->keyring);
     catalog_free(in->catalog);
+    suppressions_free(in->suppressions);
     auth_free(in->auth);
     free(in);
 }
