@@ -20,6 +20,7 @@
 enum {
     SEAL_PLAIN_MAX = 16 * 1024 * 1024, // far above any event; EVP counts in int
     HASH_KEY_LEN = 32,
+    SEAL_PURPOSE_MAX = 64,
 };
 
 struct DataKey {
@@ -203,15 +204,9 @@ DataKey *data_key_unwrap(
     return make_key(key, subject, generation);
 }
 
-// HKDF-SHA256 (RFC 5869) without a salt; info: a label and the SHA-256 of the tenant, so its length
-// has no limit.
-static void derive(const MasterKey *master, Str tenant, uint8_t out[SEAL_KEY_LEN])
+// HKDF-SHA256 (RFC 5869) without a salt.
+static void expand(const MasterKey *master, uint8_t *info, size_t len, uint8_t out[SEAL_KEY_LEN])
 {
-    static const char label[] = "stentor tenant key|";
-    enum { LABEL_LEN = sizeof label - 1 };
-    uint8_t info[LABEL_LEN + SHA256_LEN];
-    memcpy(info, label, LABEL_LEN);
-    sha256(tenant, info + LABEL_LEN);
     EVP_KDF *algorithm = EVP_KDF_fetch(NULL, "HKDF", NULL);
     evp_must(algorithm != NULL);
     EVP_KDF_CTX *context = EVP_KDF_CTX_new(algorithm);
@@ -223,12 +218,33 @@ static void derive(const MasterKey *master, Str tenant, uint8_t out[SEAL_KEY_LEN
     const OSSL_PARAM params[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
         OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, key, sizeof key),
-        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info, sizeof info),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info, len),
         OSSL_PARAM_END,
     };
     evp_must(EVP_KDF_derive(context, out, SEAL_KEY_LEN, params));
     OPENSSL_cleanse(key, sizeof key);
     EVP_KDF_CTX_free(context);
+}
+
+// info: a label and the SHA-256 of the tenant, so its length has no limit.
+static void derive(const MasterKey *master, Str tenant, uint8_t out[SEAL_KEY_LEN])
+{
+    static const char label[] = "stentor tenant key|";
+    enum { LABEL_LEN = sizeof label - 1 };
+    uint8_t info[LABEL_LEN + SHA256_LEN];
+    memcpy(info, label, LABEL_LEN);
+    sha256(tenant, info + LABEL_LEN);
+    expand(master, info, sizeof info, out);
+}
+
+// The label cannot be a tenant's: that ends with '|' and 32 bytes.
+void master_key_derive(const MasterKey *master, const char *purpose, uint8_t out[SEAL_KEY_LEN])
+{
+    uint8_t info[SEAL_PURPOSE_MAX];
+    size_t len = strlen(purpose);
+    assert(len > 0 && len < sizeof info && strchr(purpose, '|') == NULL);
+    memcpy(info, purpose, len);
+    expand(master, info, len, out);
 }
 
 DataKey *data_key_for_tenant(MasterKey *master, Str tenant)

@@ -27,6 +27,9 @@ MasterKey *master_key_parse(Str text, Error *err);
 void master_key_generate(char out[132]);      // such a text, random, with line breaks and NUL
 void master_key_free(MasterKey *master);      // cleansed
 Str master_hash_key(const MasterKey *master); // 32 bytes
+// A key for one purpose ("stentor opt-out"; at most 63 bytes, no '|'), derived by HKDF: who learns
+// it learns nothing of the master key.
+void master_key_derive(const MasterKey *master, const char *purpose, uint8_t out[SEAL_KEY_LEN]);
 
 // A fresh random data key for `subject`, and its wrapped form for the key table.
 DataKey *data_key_new(
