@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/map.h"
+#include "common/bus/suppression_event.h"
 #include "common/codec/event.h"
 
 enum { KEY_MAX = 256 };
@@ -24,6 +25,7 @@ typedef struct Version {
 struct Directory {
     Map *senders;  // tenant -> Sender
     Map *versions; // "tenant/template.1_0_0" -> Version
+    Suppressions *suppressions;
     size_t prefixes;
     uint64_t calls;
     Arena *scratch;
@@ -50,6 +52,7 @@ Directory *directory_new(void)
     Directory *directory = xcalloc(1, sizeof *directory);
     directory->senders = map_new(free_sender);
     directory->versions = map_new(free_version);
+    directory->suppressions = suppressions_new();
     directory->scratch = arena_new(0);
     return directory;
 }
@@ -59,6 +62,7 @@ void directory_free(Directory *directory)
     if (directory != NULL) {
         map_free(directory->senders);
         map_free(directory->versions);
+        suppressions_free(directory->suppressions);
         arena_free(directory->scratch);
         free(directory);
     }
@@ -122,6 +126,9 @@ bool directory_changed(
     }
     if (str_eq(kind, STR("template"))) {
         return put_version(directory, tenant, key, message->payload, err);
+    }
+    if (str_eq(kind, STR("suppression"))) {
+        return suppression_take(directory->suppressions, tenant, key, message->payload, err);
     }
     return true;
 }
@@ -205,4 +212,9 @@ const BodyPrefix *directory_prefix(
     directory->calls++;
     const BodyPrefix *own = prefix_of(directory, tenant, whole, id);
     return own != NULL ? own : prefix_of(directory, STR("platform"), whole, id);
+}
+
+const Suppressions *directory_suppressions(const Directory *directory)
+{
+    return directory->suppressions;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dispatcher knows of CONFIG: each tenant's sender, and the template versions that bodies
-// are compressed against. A copy in memory that follows the stream; asked by key, never waited for.
-// Law: a version is kept as its packed event; its prefix is made at first use, and the least used
-// ones are let go.
+// What the dispatcher knows of CONFIG: each tenant's sender, the suppressions, and the template
+// versions that bodies are compressed against. A copy in memory that follows the stream; asked by
+// key, never waited for. Law: a version is kept as its packed event; its prefix is made at first
+// use, and the least used ones are let go.
 #pragma once
 
 #include "common/bus/config_mirror.h"
 #include "common/codec/body.h"
+#include "common/model/suppressions.h"
 
 enum { DIRECTORY_PREFIXES_MAX = 256 };
 
@@ -26,3 +27,5 @@ bool directory_sender(const Directory *directory, Str tenant, Str *ret_name, Str
 // name. NULL: not here (yet). Valid until the next call.
 const BodyPrefix *directory_prefix(
     Directory *directory, Str tenant, Str template, Str version, uint64_t id);
+
+const Suppressions *directory_suppressions(const Directory *directory);

@@ -184,6 +184,7 @@ static bool compose(
         .subject = str_from(content->subject),
         .html = str_from(content->html),
         .text = str_from(content->text),
+        .unsubscribe_url = str_from(content->unsubscribe_url),
         .id = job->key.notification_id,
         .id_domain = opening->rules->mail_domain,
         .date_us =

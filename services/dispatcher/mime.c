@@ -82,6 +82,37 @@ static void format_date(int64_t at_us, char out[DATE_SIZE])
     out[used] = '\0';
 }
 
+// Printable ASCII without what could end the brackets or begin another URL: nothing in it can begin
+// a header, and it needs no encoding. It is in a line of its own, whose length is bounded.
+static bool check_url(Str url, Error *err)
+{
+    bool good = url.len <= MIME_URL_MAX &&
+                (str_starts(url, STR("https://")) || str_starts(url, STR("http://")));
+    for (size_t i = 0; good && i < url.len; i++) {
+        char c = url.ptr[i];
+        good = c > ' ' && c < 0x7f && strchr("<>,\"", c) == NULL;
+    }
+    return good ||
+           error_set(err, ERROR_PERMANENT, "'unsubscribe_url' is not a URL fit for a header");
+}
+
+static bool write_unsubscribe(Str url, Buf *out, Error *err)
+{
+    if (url.len == 0) {
+        return true;
+    }
+    if (!check_url(url, err)) {
+        return false;
+    }
+    buf_str(out, STR("List-Unsubscribe:\r\n <"));
+    buf_str(out, url);
+    buf_str(out, STR(">\r\n"));
+    if (str_starts(url, STR("https://"))) { // RFC 8058, section 3.1: one click needs HTTPS
+        mime_header_plain("List-Unsubscribe-Post", "List-Unsubscribe=One-Click", out);
+    }
+    return true;
+}
+
 static bool write_headers(const MimeMail *mail, Buf *out, Error *err)
 {
     char date[DATE_SIZE];
@@ -95,7 +126,8 @@ static bool write_headers(const MimeMail *mail, Buf *out, Error *err)
         !mime_header_mailbox("Reply-To", STR_EMPTY, mail->reply_to, out, err)) {
         return false;
     }
-    if (!mime_header_text("Subject", mail->subject, out, err)) {
+    if (!mime_header_text("Subject", mail->subject, out, err) ||
+        !write_unsubscribe(mail->unsubscribe_url, out, err)) {
         return false;
     }
     buf_str(out, STR("Message-ID: <"));

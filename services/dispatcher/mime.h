@@ -8,7 +8,12 @@
 #include "common/base/buf.h"
 #include "common/base/error.h"
 
-enum { MIME_BYTES_MAX = 4 * 1024 * 1024, MAIL_ADDRESS_MAX = 254, MAIL_LOCAL_MAX = 64 };
+enum {
+    MIME_URL_MAX = 900,
+    MIME_BYTES_MAX = 4 * 1024 * 1024,
+    MAIL_ADDRESS_MAX = 254,
+    MAIL_LOCAL_MAX = 64
+};
 
 typedef struct MimeMail {
     Str from_name, from; // name may be empty
@@ -19,6 +24,8 @@ typedef struct MimeMail {
     Str id;          // "ntf_..." : the Message-ID's left side and the boundary
     Str id_domain;   // the Message-ID's right side
     int64_t date_us; // 0 or later
+    // List-Unsubscribe, and for https also List-Unsubscribe-Post (RFC 2369, RFC 8058); empty: none.
+    Str unsubscribe_url;
 } MimeMail;
 
 // Appends the whole message. ERROR_PERMANENT names the header that is wrong; nothing is said of

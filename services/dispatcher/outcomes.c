@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "services/dispatcher/dispatcher_internal.h"
 #include "services/dispatcher/report.h"
+#include "services/dispatcher/suppress.h"
 
 // Outcomes in one transaction; lives in its arena.
 typedef struct Flush {
@@ -40,7 +41,9 @@ void outcomes_publish(Job *job)
     Error err = {0};
     // Killed before this is stored, or before the ack: the redelivery finds the row and publishes
     // the same again (dispatcher.h; test_kill.py).
-    if (!report(job, &verdict, &err)) {
+    const Dispatcher *dispatcher = job->owner;
+    if (!suppress_address(job, directory_suppressions(dispatcher->directory), &err) ||
+        !report(job, &verdict, &err)) {
         verdict = err;
     }
     outcomes_settle(job, verdict.kind == ERROR_NONE ? NULL : &verdict);

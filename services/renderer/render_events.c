@@ -116,6 +116,9 @@ static bool pack_content(
     content.text = borrow(buf_c(&draft->text));
     content.from = sender->address;
     content.from_name = sender->name;
+    if (job->unsubscribe_url != NULL) {
+        content.unsubscribe_url = borrow(job->unsubscribe_url);
+    }
     return event_pack(&content.base, job->arena, ret_bytes, err);
 }
 

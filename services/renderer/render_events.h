@@ -22,6 +22,7 @@ typedef struct Job {
     Str traceparent;
     int64_t now_us;
     Arena *arena;
+    const char *unsubscribe_url; // NULL or empty: none
 } Job;
 
 // PERMANENT when a field that every request has is missing or malformed, or it came on another

@@ -14,10 +14,12 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/bus/config_mirror.h"
+#include "common/bus/suppression_event.h"
 #include "common/bus/worker.h"
 #include "common/codec/event.h"
 #include "common/db/keyring.h"
-#include "services/renderer/render_events.h"
+#include "services/renderer/footer.h"
+#include "services/renderer/second_check.h"
 
 enum {
     LANES = PRIORITY_COUNT - 1,
@@ -29,6 +31,7 @@ typedef struct RendererOptions {
     int64_t batch;
     int64_t in_flight;
     int64_t compiled;
+    const char *public_url;
 } RendererOptions;
 
 typedef struct Renderer Renderer;
@@ -46,9 +49,13 @@ struct Renderer {
     ConfigMirror *mirror;
     TemplateCache *templates;
     Senders *senders;
+    Suppressions *suppressions;
+    OptOutLinks links;
+    Arena *arena; // of the process
     EmailDraft draft;
     Lane lanes[LANES];
     Metric *failed[FAILURE_COUNT];
+    Metric *suppressed;
     Metric *untold; // failures of replayed requests
     Metric *seconds;
     Metric *batch_size;
@@ -77,6 +84,8 @@ static const Option OPTIONS[] = {
      "requests of one lane that were taken and are not settled yet; pulling pauses there"},
     {"STENTOR_RENDERER_TEMPLATES", OPTION_INT, offsetof(RendererOptions, compiled), "1024", 1, 100000, false,
      "template versions kept compiled; the others are compiled when they are used"},
+    {"STENTOR_RENDERER_PUBLIC_URL", OPTION_TEXT, offsetof(RendererOptions, public_url), "", 0, 0, false,
+     "where webhook-receiver's /v1/opt-out is reached from outside (https://notify.example.com), for unsubscribe links; empty: no links"},
 };
 // clang-format on
 
@@ -140,7 +149,7 @@ static Result find_version(
 }
 
 static Result write_mail(
-    const Lane *lane, const Job *job, const CompiledVersion *version, const json_t *variables,
+    const Lane *lane, const Job *job, const CompiledVersion *version, json_t *variables,
     BusOut *out, RenderFailure *failure)
 {
     Renderer *renderer = lane->renderer;
@@ -149,8 +158,14 @@ static Result write_mail(
     const CompiledLocale *locale =
         version_locale(version, wanted.len > 0 ? wanted : str_from(sender->locale));
     Error err = {0};
+    footer_variables(variables, job->unsubscribe_url, sender->physical_address);
     if (!check_variables(version->source, variables, failure) ||
         !render_email(locale, variables, &renderer->draft, failure)) {
+        return RESULT_FAILED;
+    }
+    if (job->unsubscribe_url[0] != '\0' &&
+        !footer_add(
+            &renderer->draft, version->source, locale->locale, sender->physical_address, failure)) {
         return RESULT_FAILED;
     }
     if (!rendered_event(job, version, locale, &renderer->draft, sender, out, &err)) {
@@ -205,6 +220,34 @@ static void report_failure(
     delivery_settle(delivery, &err);
 }
 
+// false: the address or its tenant is barred since the request was accepted; it has been settled.
+static bool pass_second_check(const Lane *lane, const Job *job, Delivery *delivery)
+{
+    Renderer *renderer = lane->renderer;
+    const char *reason = "";
+    const char *code = second_check(
+        renderer->suppressions,
+        senders_get(renderer->senders, str_from(job->request->meta->tenant)),
+        master_hash_key(service_master_key(renderer->service)), job, &reason);
+    if (code == NULL) {
+        return true;
+    }
+    BusOut out;
+    Error err = {0};
+    if (delivery->message.replayed) {
+        metric_add(renderer->untold, 1);
+        delivery_settle(delivery, NULL);
+        return false;
+    }
+    metric_add(renderer->suppressed, 1);
+    bool ok = suppressed_event(job, code, reason, &out, &err);
+    if (ok) {
+        delivery_emit(delivery, &out);
+    }
+    delivery_settle(delivery, ok ? NULL : &err);
+    return false;
+}
+
 static void handle_item(const Lane *lane, const Item *item, DataKey *key, int64_t now_us)
 {
     Delivery *delivery = item->delivery;
@@ -219,6 +262,10 @@ static void handle_item(const Lane *lane, const Item *item, DataKey *key, int64_
         .now_us = now_us,
         .arena = delivery->arena,
     };
+    if (!pass_second_check(lane, &job, delivery)) {
+        return;
+    }
+    job.unsubscribe_url = opt_out_link(&lane->renderer->links, &job);
     switch (render(lane, item, &job, &out, &failure, &err)) {
     case RESULT_OUT:
         metric_add(lane->rendered, 1);
@@ -327,6 +374,9 @@ static bool take_config(Renderer *renderer, Str kind, Str tenant, Str key, Str p
     if (str_eq(kind, STR("tenant"))) {
         return senders_put(renderer->senders, tenant, payload, err);
     }
+    if (str_eq(kind, STR("suppression"))) {
+        return suppression_take(renderer->suppressions, tenant, key, payload, err);
+    }
     return true; // other kinds are other services'
 }
 
@@ -375,6 +425,9 @@ static void register_metrics(Renderer *renderer)
             metrics, "stentor_render_failed_total", labels,
             "Notifications that cannot be rendered");
     }
+    renderer->suppressed = metrics_counter(
+        metrics, "stentor_render_suppressed_total", "",
+        "Notifications whose address or tenant was barred after they were accepted");
     renderer->untold = metrics_counter(
         metrics, "stentor_render_replays_untold_total", "",
         "Replayed requests that can be rendered no more; nothing is told of them");
@@ -424,10 +477,17 @@ static void on_config_ready(void *ctx)
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
 {
-    (void)err;
     const RendererOptions *o = options;
     Renderer *renderer = xcalloc(1, sizeof *renderer);
     renderer->service = service;
+    renderer->arena = arena_new(0);
+    if (!opt_out_links_init(
+            &renderer->links, service_master_key(service), o->public_url, renderer->arena, err)) {
+        arena_free(renderer->arena);
+        free(renderer);
+        return false;
+    }
+    renderer->suppressions = suppressions_new();
     renderer->templates = template_cache_new((size_t)o->compiled);
     renderer->senders = senders_new();
     renderer->keyring =
@@ -491,6 +551,8 @@ static void free_renderer(void *state)
     keyring_free(renderer->keyring);
     template_cache_free(renderer->templates);
     senders_free(renderer->senders);
+    suppressions_free(renderer->suppressions);
+    arena_free(renderer->arena);
     email_draft_done(&renderer->draft);
     free(renderer);
 }

@@ -19,6 +19,7 @@ static void free_sender(void *value)
     free(sender->address);
     free(sender->name);
     free(sender->locale);
+    free(sender->physical_address);
     free(sender);
 }
 
@@ -27,7 +28,8 @@ Senders *senders_new(void)
     static char empty[] = "";
     Senders *senders = xcalloc(1, sizeof *senders);
     senders->by_tenant = map_new(free_sender);
-    senders->none = (Sender){.address = empty, .name = empty, .locale = empty};
+    senders->none =
+        (Sender){.address = empty, .name = empty, .locale = empty, .physical_address = empty};
     return senders;
 }
 
@@ -72,6 +74,8 @@ bool senders_put(Senders *senders, Str tenant, Str payload, Error *err)
         sender->address = xstrdup(entry->sender_address);
         sender->name = xstrdup(entry->sender_name);
         sender->locale = xstrdup(entry->default_locale);
+        sender->physical_address = xstrdup(entry->physical_address);
+        sender->suspended = entry->suspended;
         map_put(senders->by_tenant, tenant, sender);
     }
     arena_free(arena);

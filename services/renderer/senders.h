@@ -10,7 +10,9 @@ typedef struct Senders Senders;
 typedef struct Sender {
     char *address; // empty: the dispatcher's default sender
     char *name;
-    char *locale; // of requests that name none; may be empty
+    char *locale;           // of requests that name none; may be empty
+    char *physical_address; // for the footer; may be empty
+    bool suspended;
 } Sender;
 
 Senders *senders_new(void);

@@ -309,6 +309,65 @@ static void a_mail_without_a_body_is_refused(void **state)
     expect_refused(&mail, "the e-mail has neither 'html' nor 'text'");
 }
 
+static void an_unsubscribe_url_stands_alone_in_its_line(void **state)
+{
+    (void)state;
+    MimeMail mail = plain_mail();
+    mail.unsubscribe_url = STR("https://notify.example.com/v1/opt-out/oot_abc-_");
+    expect_mail(
+        &mail, "Date: Fri, 20 Nov 2026 18:25:36 +0000\r\n"
+               "From: \"Demo Shop\" <shop@example.com>\r\n"
+               "To: <alice@example.org>\r\n"
+               "Subject: Hello Alice\r\n"
+               "List-Unsubscribe:\r\n <https://notify.example.com/v1/opt-out/oot_abc-_>\r\n"
+               "List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+               "Message-ID: <ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV@mail.example.com>\r\n"
+               "MIME-Version: 1.0\r\n"
+               "Content-Type: text/plain; charset=utf-8\r\n"
+               "Content-Transfer-Encoding: 7bit\r\n"
+               "\r\n"
+               "Hello\r\nAlice\r\n");
+}
+
+static void one_click_is_offered_over_https_only(void **state)
+{
+    (void)state;
+    MimeMail mail = plain_mail();
+    mail.unsubscribe_url = STR("http://localhost:8090/v1/opt-out/oot_abc");
+    Buf out;
+    Error err = {0};
+    buf_init(&out, MIME_BYTES_MAX);
+    assert_true(mime_compose(&mail, &out, &err));
+    assert_non_null(strstr(buf_c(&out), "List-Unsubscribe:"));
+    assert_null(strstr(buf_c(&out), "List-Unsubscribe-Post"));
+    buf_done(&out);
+}
+
+static void an_unsubscribe_url_cannot_begin_a_header(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "https://x.example/a\r\nBcc: eve@example.com",
+        "https://x.example/a\nb",
+        "https://x.example/>, <mailto:eve@example.com",
+        "https://x.example/a b",
+        "https://x.example/\xc3\xa9",
+        "javascript:alert(1)",
+        "mailto:x@example.com",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        MimeMail mail = plain_mail();
+        mail.unsubscribe_url = str_from(bad[i]);
+        expect_refused(&mail, "'unsubscribe_url' is not a URL fit for a header");
+    }
+    char text[MIME_URL_MAX + 2];
+    memset(text, 'a', sizeof text);
+    memcpy(text, "https://", 8);
+    MimeMail mail = plain_mail();
+    mail.unsubscribe_url = str_of(text, MIME_URL_MAX + 1);
+    expect_refused(&mail, "'unsubscribe_url' is not a URL fit for a header");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +385,9 @@ int main(void)
         cmocka_unit_test(base64_carries_crlf),
         cmocka_unit_test(the_encoding_fits_the_text),
         cmocka_unit_test(a_mail_without_a_body_is_refused),
+        cmocka_unit_test(an_unsubscribe_url_stands_alone_in_its_line),
+        cmocka_unit_test(one_click_is_offered_over_https_only),
+        cmocka_unit_test(an_unsubscribe_url_cannot_begin_a_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,14 @@ static int set_up(void **state)
         seal(f->key, STR("acme"), STR(NOTIFICATION), "address", STR("sealed"), f->arena);
     f->request.variables =
         seal(f->key, STR("acme"), STR(NOTIFICATION), "variables", STR("{\"a\":1}"), f->arena);
-    f->job = (Job){&f->request, f->key, PRIORITY_HIGH, STR("00-trace"), 1234567, f->arena};
+    f->job = (Job){
+        .request = &f->request,
+        .key = f->key,
+        .lane = PRIORITY_HIGH,
+        .traceparent = STR("00-trace"),
+        .now_us = 1234567,
+        .arena = f->arena,
+    };
     *state = f;
     return 0;
 }
@@ -134,7 +141,11 @@ static Stentor__V1__Rendered *render(Fixture *f, const CompiledVersion *version,
     email_draft_init(&draft);
     buf_cstr(&draft.subject, "Hello");
     buf_cstr(&draft.html, "<p>Hello Ann</p>");
-    Sender sender = {copy(f, "no-reply@acme.test"), copy(f, "Acme"), copy(f, "")};
+    Sender sender = {
+        .address = copy(f, "no-reply@acme.test"),
+        .name = copy(f, "Acme"),
+        .locale = copy(f, ""),
+    };
     CompiledLocale locale = {.locale = "en"};
     assert_true(rendered_event(&f->job, version, &locale, &draft, &sender, out, &err));
     email_draft_done(&draft);

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A refusal that speaks of the address makes a suppression, so that it is not written to again.
+// Law: made of the ledger's row alone and stored before the delivery is acked, so that a redelivery
+// makes the same event; what was released since is not suppressed again by it.
+#pragma once
+
+#include "common/model/suppressions.h"
+#include "services/dispatcher/job.h"
+
+// hard_bounce: the mailbox is not there (5.1.1, 5.1.6). invalid_address: no mail can go there
+// (5.1.2, 5.1.3, 5.1.10, or an address that none is). SUPPRESSION_NONE: it says nothing of the
+// address.
+SuppressionReason suppress_reason(const LedgerRow *row);
+
+// Emits the suppression when there is one to make. false: the event cannot be made.
+bool suppress_address(Job *job, const Suppressions *known, Error *err);

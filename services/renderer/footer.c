@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/renderer/footer.h"
+
+#include <string.h>
+
+enum { ADDRESS_BYTES_MAX = 4096 };
+
+static const char NAME[] = "physical_address";
+
+// ---- the link ----
+
+static bool is_url_byte(char c)
+{
+    return c > ' ' && c < 0x7f && strchr("<>\"\\^`{|},", c) == NULL;
+}
+
+bool opt_out_links_init(
+    OptOutLinks *links, const MasterKey *master, const char *url, Arena *arena, Error *err)
+{
+    Str text = str_from(url);
+    opt_out_key(master, &links->key);
+    while (str_ends(text, STR("/"))) {
+        text = str_slice(text, 0, text.len - 1);
+    }
+    bool good =
+        text.len == 0 || str_starts(text, STR("https://")) || str_starts(text, STR("http://"));
+    for (size_t i = 0; i < text.len; i++) {
+        good = good && is_url_byte(text.ptr[i]);
+    }
+    if (!good || text.len > PUBLIC_URL_MAX) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "STENTOR_RENDERER_PUBLIC_URL: expected an https:// URL of at most %d characters, such "
+            "as https://notify.example.com",
+            PUBLIC_URL_MAX);
+    }
+    links->public_url = arena_str(arena, text);
+    return true;
+}
+
+const char *opt_out_link(const OptOutLinks *links, const Job *job)
+{
+    const Request *request = job->request;
+    if (links->public_url.len == 0 || category_ignores_opt_out((Category)request->category) ||
+        request->channel != STENTOR__V1__CHANNEL__CHANNEL_EMAIL ||
+        request->address_hash.len != ADDRESS_HASH_LEN) {
+        return "";
+    }
+    OptOut what = {
+        .tenant = str_from(request->meta->tenant),
+        .notification_id = str_from(request->meta->notification_id),
+        .recipient_id = str_from(request->recipient_id),
+        .channel = (Channel)request->channel,
+        .category = (Category)request->category,
+        // Not now: a second rendering after a crash makes the same mail.
+        .issued_at_us =
+            request->scheduled_for_us > 0 ? request->scheduled_for_us : request->accepted_at_us,
+    };
+    memcpy(what.address_hash, request->address_hash.data, ADDRESS_HASH_LEN);
+    char token[OPT_OUT_TOKEN_SIZE];
+    if (!opt_out_sign(&links->key, &what, token, NULL)) {
+        return "";
+    }
+    return arena_printf(job->arena, STR_FMT "/v1/opt-out/%s", STR_ARG(links->public_url), token);
+}
+
+// ---- variables ----
+
+static void set_variable(json_t *variables, const char *name, const char *value)
+{
+    if (value[0] != '\0' || json_object_get(variables, name) == NULL) {
+        (void)json_object_set_new(variables, name, json_string(value));
+    }
+}
+
+void footer_variables(json_t *variables, const char *link, const char *physical_address)
+{
+    set_variable(variables, "unsubscribe_url", link);
+    set_variable(variables, NAME, physical_address);
+}
+
+// ---- the address ----
+
+static bool shows_address(const Stentor__V1__TemplateVersion *version, const char *locale)
+{
+    for (size_t i = 0; i < version->n_locales; i++) {
+        const Stentor__V1__LocaleVariant *variant = version->locales[i];
+        if (strcmp(variant->locale, locale) == 0 &&
+            (strstr(variant->html, NAME) != NULL || strstr(variant->text, NAME) != NULL)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < version->n_partials; i++) {
+        if (strstr(version->partials[i]->source, NAME) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_html_char(Buf *out, char c)
+{
+    switch (c) {
+    case '&':
+        buf_cstr(out, "&amp;");
+        break;
+    case '<':
+        buf_cstr(out, "&lt;");
+        break;
+    case '>':
+        buf_cstr(out, "&gt;");
+        break;
+    case '"':
+        buf_cstr(out, "&quot;");
+        break;
+    case '\r':
+        break;
+    case '\n':
+        buf_cstr(out, "<br>");
+        break;
+    default:
+        buf_char(out, c);
+    }
+}
+
+// Where the last "</body" begins, in any case; the end when there is none.
+static size_t end_of_body(Str html)
+{
+    Str wanted = STR("</body");
+    for (size_t at = html.len; at > wanted.len; at--) {
+        size_t from = at - wanted.len;
+        if (html.ptr[from] == '<' && str_eq_nocase(str_slice(html, from, at), wanted)) {
+            return from;
+        }
+    }
+    return html.len;
+}
+
+static bool add_html(Buf *html, const char *address)
+{
+    size_t at = end_of_body(buf_view(html));
+    Buf tail;
+    buf_init(&tail, html->max);
+    bool ok = buf_append(&tail, html->ptr + at, html->len - at);
+    html->len = at;
+    buf_cstr(html, "<p style=\"font-size:12px\">");
+    for (const char *c = address; *c != '\0'; c++) {
+        add_html_char(html, *c);
+    }
+    buf_cstr(html, "</p>");
+    buf_str(html, buf_view(&tail));
+    buf_done(&tail);
+    return ok && !html->full;
+}
+
+bool footer_add(
+    EmailDraft *draft, const Stentor__V1__TemplateVersion *version, const char *locale,
+    const char *physical_address, RenderFailure *failure)
+{
+    if (physical_address[0] == '\0' || shows_address(version, locale)) {
+        return true;
+    }
+    bool ok = strlen(physical_address) <= ADDRESS_BYTES_MAX;
+    if (ok && draft->html.len > 0) {
+        ok = add_html(&draft->html, physical_address);
+    }
+    if (ok && draft->text.len > 0) {
+        buf_cstr(&draft->text, "\n\n");
+        buf_cstr(&draft->text, physical_address);
+        ok = buf_char(&draft->text, '\n');
+    }
+    return ok || render_fail(
+                     failure, FAILURE_RENDER, "no room for the sender's physical address below it");
+}

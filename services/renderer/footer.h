@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a mail carries that a recipient may refuse (every category but transactional, security and
+// compliance): a one-click unsubscribe link, and the sender's physical address at its end. Pure.
+#pragma once
+
+#include "common/codec/opt_out.h"
+#include "common/model/suppressions.h"
+#include "services/renderer/render_events.h"
+
+enum { PUBLIC_URL_MAX = 200 };
+
+typedef struct OptOutLinks {
+    OptOutKey key;
+    Str public_url; // without a '/' at its end; empty: no links are made
+} OptOutLinks;
+
+// ERROR_CONFIG when `url` is neither empty nor an http or https URL that is fit for a header.
+bool opt_out_links_init(
+    OptOutLinks *links, const MasterKey *master, const char *url, Arena *arena, Error *err);
+
+// "<public URL>/v1/opt-out/oot_..." in the job's arena; "" when the mail carries none. The same
+// request always has the same link.
+const char *opt_out_link(const OptOutLinks *links, const Job *job);
+
+// Sets {{unsubscribe_url}} and {{physical_address}}; without a link or an address they are empty,
+// unless the caller gave some. The link is never the caller's when there is one.
+void footer_variables(json_t *variables, const char *link, const char *physical_address);
+
+// Appends the address to the html (before </body>) and to the text, unless the variant of `locale`
+// or a partial shows it itself. FAILURE_RENDER: no room.
+bool footer_add(
+    EmailDraft *draft, const Stentor__V1__TemplateVersion *version, const char *locale,
+    const char *physical_address, RenderFailure *failure);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last look before a mail is made: is its tenant suspended, its address suppressed? The gate in
+// ingest asked the same when the request was accepted; what was scheduled a week ago must honour
+// today's opt-out. Pure but for the index that it asks.
+#pragma once
+
+#include "common/model/suppressions.h"
+#include "services/renderer/render_events.h"
+
+// NULL: go on. Else the reason_code of `suppressed`; *ret_reason is for a person. `hash_key` is
+// asked for only when the platform has suppressions, for their hashes are others.
+const char *second_check(
+    const Suppressions *suppressions, const Sender *sender, Str hash_key, const Job *job,
+    const char **ret_reason);
+
+bool suppressed_event(
+    const Job *job, const char *reason_code, const char *reason, BusOut *ret_out, Error *err);

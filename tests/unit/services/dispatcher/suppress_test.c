@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "services/dispatcher/suppress.h"
+
+typedef struct Case {
+    const char *vendor;
+    const char *code;
+    const char *enhanced;
+    int32_t rung;
+    LedgerState state;
+    SuppressionReason expected;
+} Case;
+
+static void only_a_terminal_word_about_the_address_suppresses(void **state)
+{
+    (void)state;
+    static const Case cases[] = {
+        {"smtp", "550", "5.1.1", -1, LEDGER_FAILED, SUPPRESSION_HARD_BOUNCE},
+        {"smtp", "550", "5.1.6", -1, LEDGER_FAILED, SUPPRESSION_HARD_BOUNCE},
+        {"smtp", "550", "5.1.2", -1, LEDGER_FAILED, SUPPRESSION_INVALID_ADDRESS},
+        {"smtp", "553", "5.1.3", -1, LEDGER_FAILED, SUPPRESSION_INVALID_ADDRESS},
+        {"smtp", "556", "5.1.10", -1, LEDGER_FAILED, SUPPRESSION_INVALID_ADDRESS},
+        {"smtp", "550", "", -1, LEDGER_FAILED, SUPPRESSION_NONE},
+        {"smtp", "550", "5.7.1", -1, LEDGER_FAILED, SUPPRESSION_NONE},
+        {"smtp", "550", "5.6.7", -1, LEDGER_FAILED, SUPPRESSION_NONE},
+        {"smtp", "552", "5.2.2", -1, LEDGER_FAILED, SUPPRESSION_NONE},
+        {"smtp", "451", "5.1.1", -1, LEDGER_FAILED, SUPPRESSION_NONE},
+        {"smtp", "550", "5.1.1", 5, LEDGER_FAILED, SUPPRESSION_NONE},
+        {"smtp", "550", "5.1.1", 1, LEDGER_DEFERRED, SUPPRESSION_NONE},
+        {"smtp", "250", "2.0.0", -1, LEDGER_SENT, SUPPRESSION_NONE},
+        {"smtp", "", "", -1, LEDGER_FAILED, SUPPRESSION_NONE},
+        {"", "invalid_address", "", -1, LEDGER_FAILED, SUPPRESSION_INVALID_ADDRESS},
+        {"", "expired", "", -1, LEDGER_FAILED, SUPPRESSION_NONE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        LedgerRow row = {
+            .vendor = str_from(cases[i].vendor),
+            .code = str_from(cases[i].code),
+            .enhanced = str_from(cases[i].enhanced),
+            .rung = cases[i].rung,
+            .state = cases[i].state,
+        };
+        assert_int_equal(suppress_reason(&row), cases[i].expected);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_a_terminal_word_about_the_address_suppresses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
