@@ -123,7 +123,9 @@ static uint64_t bits_of_status(const Stentor__V1__NotificationStatus *event)
         return SEEN_S_CLICKED;
     case STATUS_SUPPRESSED:
     case STATUS_SUPERSEDED:
-        return SEEN_S_ENDED | SEEN_S_SUPPRESSED;
+        // After rendering it is the dispatcher's word, which stands in the ledger too.
+        return SEEN_S_ENDED | SEEN_S_SUPPRESSED |
+               (event->rendered_at_us > 0 ? SEEN_S_FAILED_LATE : 0);
     case STATUS_FAILED:
         return bits_of_failure(event);
     case STATUS_BOUNCED:

@@ -13,6 +13,7 @@ enum { KEY_MAX = 256 };
 typedef struct Sender {
     char *name;
     char *address;
+    bool suspended;
 } Sender;
 
 typedef struct Version {
@@ -78,6 +79,7 @@ static bool put_sender(Directory *directory, Str tenant, Str payload, Error *err
     Sender *sender = xcalloc(1, sizeof *sender);
     sender->name = xstrdup(entry->sender_name);
     sender->address = xstrdup(entry->sender_address);
+    sender->suspended = entry->suspended;
     map_put(directory->senders, tenant, sender);
     return true;
 }
@@ -217,4 +219,10 @@ const BodyPrefix *directory_prefix(
 const Suppressions *directory_suppressions(const Directory *directory)
 {
     return directory->suppressions;
+}
+
+bool directory_is_suspended(const Directory *directory, Str tenant)
+{
+    const Sender *sender = map_get(directory->senders, tenant);
+    return sender != NULL && sender->suspended;
 }

@@ -29,3 +29,4 @@ const BodyPrefix *directory_prefix(
     Directory *directory, Str tenant, Str template, Str version, uint64_t id);
 
 const Suppressions *directory_suppressions(const Directory *directory);
+bool directory_is_suspended(const Directory *directory, Str tenant);

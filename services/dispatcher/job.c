@@ -210,6 +210,36 @@ static bool compose(
     return true;
 }
 
+// What was suppressed or suspended while the mail waited for its retry is not sent. true: decided.
+static bool is_barred(Job *job, const JobOpening *opening, const char *to)
+{
+    const Stentor__V1__Rendered *rendered = job->rendered;
+    const Suppressions *known = directory_suppressions(opening->directory);
+    if (directory_is_suspended(opening->directory, job->key.tenant)) {
+        decide(job, "tenant_suspended", STR("the tenant is suspended"), false, opening->now_us);
+        return true;
+    }
+    if (suppressions_count(known) == 0 || rendered->address_hash.len != SUPPRESSION_HASH_LEN) {
+        return false;
+    }
+    uint8_t other[ADDRESS_HASH_LEN];
+    bool platform = suppressions_count_of_platform(known) > 0;
+    if (platform) {
+        address_hash(
+            opening->rules->hash_key, STR("platform"), (Channel)rendered->channel, str_from(to),
+            other);
+    }
+    SuppressionReason reason = suppressions_judge(
+        known, job->key.tenant, (Channel)rendered->channel, (Category)rendered->category,
+        rendered->address_hash.data, platform ? other : NULL, opening->now_us);
+    if (reason != SUPPRESSION_NONE) {
+        decide(
+            job, suppression_reason_name(reason),
+            STR("the address was suppressed before it could be sent"), false, opening->now_us);
+    }
+    return reason != SUPPRESSION_NONE;
+}
+
 static void make_mail(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
 {
     Error err = {0};
@@ -219,6 +249,8 @@ static void make_mail(Job *job, const JobOpening *opening, const BodyPrefix *pre
         decide(job, "unreadable_content", str_from(err.text), true, opening->now_us);
     } else if (!mail_address_check("to", str_from(to->address), &job->mail.utf8, &err)) {
         decide(job, "invalid_address", str_from(err.text), false, opening->now_us);
+    } else if (is_barred(job, opening, to->address)) {
+        return;
     } else if (!compose(job, opening, content, to, &err)) {
         decide(job, "invalid_content", str_from(err.text), true, opening->now_us);
     }

@@ -46,6 +46,7 @@ typedef struct JobRules {
     Str from_name, from; // the installation's default sender
     Str mail_domain;
     const char *vendor;
+    Str hash_key; // of addresses: common/codec/hash.h
 } JobRules;
 
 // "<notification id>/<attempt>" in `space`.
@@ -65,7 +66,7 @@ typedef struct JobOpening {
 } JobOpening;
 
 // Unseals, unpacks and composes the mail, or decides the job (expired, erased, unreadable, a bad
-// address). false: its template version is not known here yet.
+// address, a suppressed one). false: its template version is not known here yet.
 bool job_open(Job *job, const JobOpening *opening);
 
 // What the vendor's result makes of the attempt, into job->row.

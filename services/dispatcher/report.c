@@ -222,6 +222,15 @@ static bool emit_deferred(Job *job, Error *err)
     return true;
 }
 
+// What the dispatcher decided because the address or the tenant was barred is no failure.
+static bool was_barred(const LedgerRow *row)
+{
+    SuppressionReason reason = SUPPRESSION_NONE;
+    return row->vendor.len == 0 && !str_eq(row->code, STR("invalid_address")) &&
+           (str_eq(row->code, STR("tenant_suspended")) ||
+            suppression_reason_from_name(row->code, &reason));
+}
+
 static bool report_failed(Job *job, Error *ret_verdict, Error *err)
 {
     const LedgerRow *row = &job->row;
@@ -231,7 +240,7 @@ static bool report_failed(Job *job, Error *ret_verdict, Error *err)
             ret_verdict, ERROR_PERMANENT, STR_FMT ": " STR_FMT, STR_ARG(code), STR_ARG(row->reply));
         job->delivery->last_attempt = row->vendor.len == 0 ? STR_EMPTY : pack_attempt(job);
     }
-    return emit_status(job, STATUS_FAILED, err);
+    return emit_status(job, was_barred(row) ? STATUS_SUPPRESSED : STATUS_FAILED, err);
 }
 
 bool report(Job *job, Error *ret_verdict, Error *err)

@@ -221,6 +221,8 @@ static void report_failure(
 }
 
 // false: the address or its tenant is barred since the request was accepted; it has been settled.
+// What is seen again may have been rendered and sent: then `suppressed` would win over `sent`. It
+// goes on to the dispatcher, which asks the same and decides through its ledger.
 static bool pass_second_check(const Lane *lane, const Job *job, Delivery *delivery)
 {
     Renderer *renderer = lane->renderer;
@@ -229,7 +231,7 @@ static bool pass_second_check(const Lane *lane, const Job *job, Delivery *delive
         renderer->suppressions,
         senders_get(renderer->senders, str_from(job->request->meta->tenant)),
         master_hash_key(service_master_key(renderer->service)), job, &reason);
-    if (code == NULL) {
+    if (code == NULL || (delivery->message.delivered > 1 && !delivery->message.replayed)) {
         return true;
     }
     BusOut out;

@@ -7,12 +7,13 @@
 #include "common/base/log.h"
 #include "common/base/map.h"
 #include "common/bus/status_event.h"
+#include "common/bus/suppression_event.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "stentor/v1/inbound.pb-c.h"
 
 // Few at once, for a callback may hold SENDGRID_EVENTS_MAX events, all published in one turn.
-enum { BATCH_MAX = 3, IN_FLIGHT_MAX = 3, OUTPUTS_MAX = 2, KEYS_MAX = 10000 };
+enum { BATCH_MAX = 2, IN_FLIGHT_MAX = 2, OUTPUTS_MAX = 3, KEYS_MAX = 10000 };
 static_assert(
     IN_FLIGHT_MAX * OUTPUTS_MAX * SENDGRID_EVENTS_MAX <= BUS_PENDING_MAX,
     "callbacks at once outgrow the bus");
@@ -22,11 +23,13 @@ typedef struct Counters {
     Metric *ignored;
     Metric *unreadable;
     Metric *unknown; // without a notification id
+    Metric *suppressed;
 } Counters;
 
 struct Correlator {
     Worker *worker;
     MasterKey *master;
+    const Suppressions *known;
     Map *keys; // tenant -> DataKey, derived from the master key
     Counters counters;
     void (*on_freed)(void *ctx);
@@ -115,6 +118,35 @@ void correlate_settle(
     };
 }
 
+bool correlate_suppression(
+    const SendgridEvent *event, const CallbackOrigin *origin, Str hash_key,
+    const Suppressions *known, Arena *arena, BusOut *ret)
+{
+    // A mailbox that is full bounces too; only what is for good suppresses.
+    bool passing =
+        event->suppress == SUPPRESSION_HARD_BOUNCE && str_starts(event->enhanced_code, STR("4"));
+    if (event->suppress == SUPPRESSION_NONE || event->email.len == 0 || passing) {
+        return false;
+    }
+    bool told = event->at_us > 0 && event->at_us < origin->received_at_us;
+    uint8_t hash[ADDRESS_HASH_LEN];
+    address_hash(hash_key, origin->tenant, CHANNEL_EMAIL, event->email, hash);
+    SuppressionSpec spec = {
+        .tenant = origin->tenant,
+        .channel = CHANNEL_EMAIL,
+        .hash = hash,
+        .reason = event->suppress,
+        .at_us = told ? event->at_us : origin->received_at_us,
+        .by = STR("vendor"),
+        .note = event->text,
+        .notification_id = event->notification_id,
+        .address = event->email,
+    };
+    return suppressions_wants(
+               known, spec.tenant, spec.channel, spec.category, hash, spec.reason, spec.at_us) &&
+           suppression_event(suppression_make(&spec, arena), arena, ret, NULL);
+}
+
 // ---- one callback ----
 
 static void free_data_key(void *value)
@@ -171,6 +203,16 @@ static bool emit_event(
     Correlator *c, Delivery *delivery, const SendgridEvent *event, const CallbackOrigin *origin,
     Error *err)
 {
+    BusOut suppression = {0};
+    if (correlate_suppression(
+            event, origin, master_hash_key(c->master), c->known, delivery->arena, &suppression)) {
+        suppression.traceparent = delivery->message.traceparent;
+        delivery_emit(delivery, &suppression);
+        metric_add(c->counters.suppressed, 1);
+    }
+    if (event->status == STATUS_NONE) {
+        return true;
+    }
     if (event->notification_id.len == 0) {
         metric_add(c->counters.unknown, 1);
         LOG(LOG_INFO, "vendor event of no notification", log_str("tenant", origin->tenant),
@@ -242,12 +284,15 @@ static void register_metrics(Counters *counters, Metrics *metrics)
         metrics, "stentor_webhook_events_unreadable_total", "", "Vendor events without a kind");
     counters->unknown = metrics_counter(
         metrics, "stentor_webhook_events_unknown_total", "", "Vendor events of no notification");
+    counters->suppressed = metrics_counter(
+        metrics, "stentor_webhook_suppressions_total", "", "Suppressions that followed from them");
 }
 
-Correlator *correlator_new(Bus *bus, MasterKey *master, Metrics *metrics)
+Correlator *correlator_new(Bus *bus, MasterKey *master, const Suppressions *known, Metrics *metrics)
 {
     Correlator *c = xcalloc(1, sizeof *c);
     c->master = master;
+    c->known = known;
     c->keys = map_new(free_data_key);
     register_metrics(&c->counters, metrics);
     WorkerOptions options = {

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Correlation: a worker on INBOUND turns stored callbacks into STATUS events of the notifications
 // they speak of, and tells the dispatcher the same on SETTLE: each event of those that are told
-// proves that the vendor had the mail, which settles a send whose outcome is unknown. Law: a status
+// proves that the vendor had the mail, which settles a send whose outcome is unknown. A bounce, a
+// complaint and an unsubscription also make a suppression of the signing tenant. Law: a status
 // event's id is derived from the vendor's event id, so a callback that comes twice, or is read
 // twice, is one in effect.
 #pragma once
 
 #include "common/bus/worker.h"
 #include "common/codec/seal.h"
+#include "common/model/suppressions.h"
 #include "common/service/metrics.h"
 #include "services/webhook-receiver/sendgrid_events.h"
 #include "stentor/v1/status.pb-c.h"
 
 typedef struct Correlator Correlator;
 
-Correlator *correlator_new(Bus *bus, MasterKey *master, Metrics *metrics); // borrows all
+// Borrows all. `known`: what is suppressed and released already; it must have been read before the
+// start, or what was released would be suppressed again by what happened before.
+Correlator *correlator_new(
+    Bus *bus, MasterKey *master, const Suppressions *known, Metrics *metrics);
 void correlator_start(Correlator *correlator);
 void correlator_stop(Correlator *correlator, void (*on_stopped)(void *ctx), void *ctx);
 void correlator_free(Correlator *correlator, void (*on_freed)(void *ctx), void *ctx);
@@ -37,3 +42,9 @@ Stentor__V1__NotificationStatus *correlate_status(
 void correlate_settle(
     const BusOut *status, const CallbackOrigin *origin, const SendgridEvent *event, Arena *arena,
     BusOut *ret);
+
+// The suppression that follows from the event. false: none, or it is known, or the address was
+// released since.
+bool correlate_suppression(
+    const SendgridEvent *event, const CallbackOrigin *origin, Str hash_key,
+    const Suppressions *known, Arena *arena, BusOut *ret);

@@ -6,8 +6,10 @@
 
 #include "common/base/log.h"
 #include "common/bus/config_mirror.h"
+#include "common/bus/suppression_event.h"
 #include "services/webhook-receiver/callback.h"
 #include "services/webhook-receiver/correlate.h"
+#include "services/webhook-receiver/opt_out_door.h"
 
 typedef struct ReceiverOptions {
     const char *bind;
@@ -19,10 +21,13 @@ typedef struct ReceiverOptions {
 typedef struct Receiver {
     Service *service;
     InboundKeys *keys;
+    Suppressions *suppressions;
     ConfigMirror *mirror;
     Correlator *correlator;
     HttpServer *server;
     CallbackDoor door;
+    OptOutDoor opt_out;
+    bool stopping;
     int open; // parts that are not stopped, then not freed yet
 } Receiver;
 
@@ -48,8 +53,29 @@ static bool on_config_changed(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
     Receiver *r = ctx;
+    if (str_eq(kind, STR("suppression"))) {
+        return suppression_take(r->suppressions, tenant, key, message->payload, err);
+    }
     return !str_eq(kind, STR("inbound")) ||
            inbound_keys_changed(r->keys, tenant, key, message->payload, err);
+}
+
+static void on_config_ready(void *ctx)
+{
+    Receiver *r = ctx;
+    if (!r->stopping) {
+        correlator_start(r->correlator);
+    }
+}
+
+static void on_http_request(void *ctx, HttpRequest *request)
+{
+    Receiver *r = ctx;
+    if (opt_out_is_path(request->path)) {
+        opt_out_handle(&r->opt_out, request);
+    } else {
+        callback_handle(&r->door, request);
+    }
 }
 
 static bool can_take(void *ctx)
@@ -70,6 +96,7 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
     Bus *bus = service_bus(r->service);
     Metrics *metrics = service_metrics(r->service);
     r->keys = inbound_keys_new();
+    r->suppressions = suppressions_new();
     r->door = (CallbackDoor){
         .bus = bus,
         .master = service_master_key(r->service),
@@ -82,9 +109,19 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
         .refused = metrics_counter(
             metrics, "stentor_webhook_callbacks_refused_total", "", "Callbacks refused"),
     };
-    r->correlator = correlator_new(bus, r->door.master, metrics);
-    correlator_start(r->correlator);
+    r->opt_out = (OptOutDoor){
+        .bus = bus,
+        .known = r->suppressions,
+        .ready = can_take,
+        .ready_ctx = r,
+        .taken = metrics_counter(metrics, "stentor_webhook_opt_outs_total", "", "Opt-outs stored"),
+        .refused = metrics_counter(
+            metrics, "stentor_webhook_opt_outs_refused_total", "", "Opt-outs refused"),
+    };
+    opt_out_key(r->door.master, &r->opt_out.key);
+    r->correlator = correlator_new(bus, r->door.master, r->suppressions, metrics);
     r->mirror = config_mirror_new(bus, on_config_changed, r);
+    config_mirror_on_ready(r->mirror, on_config_ready, r);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
@@ -96,8 +133,8 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         .bind = o->bind,
         .port = (int)o->port,
         .body_max = (size_t)o->body_max,
-        .handler = callback_handle,
-        .ctx = &r->door,
+        .handler = on_http_request,
+        .ctx = r,
     };
     r->server = http_server_new(service_loop(service), &http, err);
     if (r->server == NULL) {
@@ -138,6 +175,7 @@ static void on_part_stopped(void *ctx)
 static void begin_stop(void *state)
 {
     Receiver *r = state;
+    r->stopping = true;
     r->open = 2;
     http_server_stop(r->server, on_part_stopped, r);
     correlator_stop(r->correlator, on_part_stopped, r);
@@ -147,12 +185,14 @@ static void free_receiver(void *state)
 {
     Receiver *r = state;
     inbound_keys_free(r->keys);
+    suppressions_free(r->suppressions);
     free(r);
 }
 
 const ServiceSpec receiver_service = {
     .name = "stentor-webhook-receiver",
-    .summary = "takes signed vendor callbacks and turns them into statuses",
+    .summary =
+        "takes signed vendor callbacks and opt-outs, and turns them into statuses and suppressions",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
     .options_size = sizeof(ReceiverOptions),

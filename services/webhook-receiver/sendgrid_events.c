@@ -20,17 +20,19 @@ typedef struct Kind {
     Status status;
     Outcome outcome;
     const char *reason_code;
+    SuppressionReason suppress;
 } Kind;
 
 // clang-format off
 static const Kind KINDS[] = {
-    {"delivered",  NULL,      STATUS_DELIVERED,  OUTCOME_DELIVERED, ""},
-    {"open",       NULL,      STATUS_OPENED,     OUTCOME_OPENED,    ""},
-    {"click",      NULL,      STATUS_CLICKED,    OUTCOME_CLICKED,   ""},
-    {"bounce",     "blocked", STATUS_FAILED,     OUTCOME_FAILED,    "blocked"},
-    {"bounce",     NULL,      STATUS_BOUNCED,    OUTCOME_BOUNCE,    "hard_bounce"},
-    {"dropped",    NULL,      STATUS_FAILED,     OUTCOME_FAILED,    "dropped"},
-    {"spamreport", NULL,      STATUS_COMPLAINED, OUTCOME_COMPLAINT, "complaint"},
+    {"delivered",   NULL,      STATUS_DELIVERED,  OUTCOME_DELIVERED, "",            SUPPRESSION_NONE},
+    {"open",        NULL,      STATUS_OPENED,     OUTCOME_OPENED,    "",            SUPPRESSION_NONE},
+    {"click",       NULL,      STATUS_CLICKED,    OUTCOME_CLICKED,   "",            SUPPRESSION_NONE},
+    {"bounce",      "blocked", STATUS_FAILED,     OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
+    {"bounce",      NULL,      STATUS_BOUNCED,    OUTCOME_BOUNCE,    "hard_bounce", SUPPRESSION_HARD_BOUNCE},
+    {"dropped",     NULL,      STATUS_FAILED,     OUTCOME_FAILED,    "dropped",     SUPPRESSION_NONE},
+    {"spamreport",  NULL,      STATUS_COMPLAINED, OUTCOME_COMPLAINT, "complaint",   SUPPRESSION_COMPLAINT},
+    {"unsubscribe", NULL,      STATUS_NONE,       OUTCOME_NONE,      "",            SUPPRESSION_OPT_OUT},
 };
 // clang-format on
 
@@ -108,6 +110,15 @@ static int64_t take_time(const json_t *object)
     return at_s > 0 && at_s < YEAR_2100_S ? (int64_t)at_s * 1000000 : 0;
 }
 
+static Str take_email(const json_t *object, Arena *arena)
+{
+    Str text = text_of(object, "email");
+    ptrdiff_t at = str_find(text, '@');
+    bool good = text.len <= SENDGRID_ADDRESS_MAX && at > 0 && (size_t)at + 1 < text.len &&
+                !str_has_control(text) && str_find(text, ' ') < 0;
+    return good ? arena_str(arena, text) : STR_EMPTY;
+}
+
 static void read_event(const json_t *object, const Kind *kind, Arena *arena, SendgridEvent *ret)
 {
     *ret = (SendgridEvent){
@@ -117,6 +128,8 @@ static void read_event(const json_t *object, const Kind *kind, Arena *arena, Sen
         .status = kind->status,
         .outcome = kind->outcome,
         .reason_code = kind->reason_code,
+        .suppress = kind->suppress,
+        .email = take_email(object, arena),
         .enhanced_code = take_id(object, "status", arena),
         .text = take_words(object, arena),
         .at_us = take_time(object),

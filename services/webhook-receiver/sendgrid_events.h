@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of a SendGrid callback: a JSON array of flat event objects, each told as one of our
-// statuses. Pure. What does not change a notification's status (processed, deferred, unsubscribe
-// ...) is counted and left out.
+// statuses, and as the suppression that follows from it. Pure. What changes neither (processed,
+// deferred ...) is counted and left out.
 #pragma once
 
 #include "common/base/arena.h"
@@ -9,17 +9,19 @@
 #include "common/model/enums.h"
 
 // SendGrid posts at most 768 KB, and an event with its ids is above 150 bytes.
-enum { SENDGRID_EVENTS_MAX = 10000, SENDGRID_TEXT_MAX = 512 };
+enum { SENDGRID_EVENTS_MAX = 10000, SENDGRID_TEXT_MAX = 512, SENDGRID_ADDRESS_MAX = 254 };
 
 typedef struct SendgridEvent {
     Str id;              // sg_event_id; empty: none given
     Str notification_id; // "ntf_...", from smtp-id or the custom argument notification_id; empty:
                          // not ours or not told
     Str message_id;      // sg_message_id
-    Status status;
+    Status status;       // STATUS_NONE: it moves no notification (unsubscribe)
     Outcome outcome;
-    const char *reason_code; // static; "" unless the status is an end
-    Str enhanced_code;       // "5.1.1"
+    SuppressionReason suppress; // SUPPRESSION_NONE: the address may be written to
+    Str email;                  // as the vendor was given it; empty: not told, or not an address
+    const char *reason_code;    // static; "" unless the status is an end
+    Str enhanced_code;          // "5.1.1"
     Str text;      // the vendor's words, addresses masked, at most SENDGRID_TEXT_MAX bytes
     int64_t at_us; // 0: not told
 } SendgridEvent;

@@ -134,6 +134,57 @@ static void a_path_names_tenant_and_vendor(void **state)
     }
 }
 
+static const Str HASH_KEY = {"0123456789abcdef0123456789abcdef", 32};
+
+static bool suppresses(const SendgridEvent *event, const Suppressions *known, BusOut *ret)
+{
+    Arena *arena = arena_new(0);
+    bool made = correlate_suppression(event, &ORIGIN, HASH_KEY, known, arena, ret);
+    if (made) {
+        assert_memory_equal(ret->subject, "cfg.suppression.acme.email.any.", 31);
+        assert_int_equal(ret->event_id.len, EVENT_ID_LEN);
+    }
+    arena_free(arena);
+    return made;
+}
+
+static void a_bounce_suppresses_the_address_unless_it_was_released_since(void **state)
+{
+    (void)state;
+    Suppressions *known = suppressions_new();
+    SendgridEvent event = bounce("e1");
+    BusOut out;
+    event.suppress = SUPPRESSION_HARD_BOUNCE;
+    event.email = STR("Alice@Example.com");
+    assert_true(suppresses(&event, known, &out));
+    uint8_t hash[ADDRESS_HASH_LEN];
+    address_hash(HASH_KEY, STR("acme"), CHANNEL_EMAIL, STR("alice@example.com"), hash);
+    SuppressionEntry released = {.reason = SUPPRESSION_NONE, .changed_at_us = 60};
+    suppressions_note(known, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash, &released);
+    assert_false(suppresses(&event, known, &out));
+    event.at_us = 61;
+    assert_true(suppresses(&event, known, &out));
+    suppressions_free(known);
+}
+
+static void only_what_is_for_good_and_has_an_address_suppresses(void **state)
+{
+    (void)state;
+    Suppressions *known = suppressions_new();
+    BusOut out;
+    SendgridEvent event = bounce("e1");
+    event.email = STR("alice@example.com");
+    assert_false(suppresses(&event, known, &out));
+    event.suppress = SUPPRESSION_HARD_BOUNCE;
+    event.enhanced_code = STR("4.2.2");
+    assert_false(suppresses(&event, known, &out));
+    event.enhanced_code = STR("5.2.2");
+    assert_true(suppresses(&event, known, &out));
+    event.email = STR_EMPTY;
+    assert_false(suppresses(&event, known, &out));
+    suppressions_free(known);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +193,8 @@ int main(void)
         cmocka_unit_test(an_event_without_an_id_is_known_by_its_place),
         cmocka_unit_test(the_dispatcher_is_told_the_same_under_an_id_of_its_own),
         cmocka_unit_test(a_path_names_tenant_and_vendor),
+        cmocka_unit_test(a_bounce_suppresses_the_address_unless_it_was_released_since),
+        cmocka_unit_test(only_what_is_for_good_and_has_an_address_suppresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

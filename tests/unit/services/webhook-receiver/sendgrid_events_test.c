@@ -61,12 +61,51 @@ static void each_kind_of_event_has_its_status(void **state)
     }
 }
 
+static void what_is_for_good_suppresses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind;
+        SuppressionReason suppress;
+    } CASES[] = {
+        {"\"bounce\"", SUPPRESSION_HARD_BOUNCE},
+        {"\"bounce\",\"type\":\"blocked\"", SUPPRESSION_NONE},
+        {"\"spamreport\"", SUPPRESSION_COMPLAINT},
+        {"\"unsubscribe\"", SUPPRESSION_OPT_OUT},
+        {"\"dropped\"", SUPPRESSION_NONE},
+        {"\"delivered\"", SUPPRESSION_NONE},
+    };
+    Arena *arena = arena_new(0);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        SendgridBatch batch = parse(
+            arena_printf(arena, "[{\"event\":%s,\"email\":\"Alice@example.com\"}]", CASES[i].kind),
+            arena);
+        assert_int_equal(batch.count, 1);
+        assert_int_equal(batch.events[0].suppress, CASES[i].suppress);
+        assert_true(str_eq(batch.events[0].email, STR("Alice@example.com")));
+    }
+    arena_free(arena);
+}
+
+static void what_is_no_address_is_left_out(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {"", "alice", "@example.com", "alice@", "a b@c", "a\\n@b"};
+    Arena *arena = arena_new(0);
+    for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
+        SendgridBatch batch =
+            parse(arena_printf(arena, "[{\"event\":\"bounce\",\"email\":\"%s\"}]", BAD[i]), arena);
+        assert_int_equal(batch.events[0].email.len, 0);
+    }
+    arena_free(arena);
+}
+
 static void kinds_that_change_no_status_are_counted(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
     SendgridBatch batch = parse(
-        "[{\"event\":\"processed\"},{\"event\":\"deferred\"},{\"event\":\"unsubscribe\"},"
+        "[{\"event\":\"processed\"},{\"event\":\"deferred\"},{\"event\":\"group_resubscribe\"},"
         "{\"event\":\"tomorrow's invention\"},{\"event\":7},{},7,null,[]]",
         arena);
     assert_int_equal(batch.count, 0);
@@ -157,6 +196,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_of_event_has_its_status),
+        cmocka_unit_test(what_is_for_good_suppresses),
+        cmocka_unit_test(what_is_no_address_is_left_out),
         cmocka_unit_test(kinds_that_change_no_status_are_counted),
         cmocka_unit_test(a_notification_is_found_by_smtp_id_or_custom_argument),
         cmocka_unit_test(the_vendors_words_are_masked_and_cut),

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The links in mails: POST /v1/opt-out/<token> takes a recipient off a category (RFC 8058, one
+// click, sent by the mail program), GET shows a page that asks first, for link scanners follow
+// every link. 200 only after JetStream has both facts: the preference of a known recipient, then
+// the suppression. Law: nothing but a token that we signed leads anywhere, and it needs no
+// Postgres.
+#pragma once
+
+#include "common/bus/bus.h"
+#include "common/codec/opt_out.h"
+#include "common/http/server.h"
+#include "common/model/suppressions.h"
+#include "common/service/metrics.h"
+
+enum { OPT_OUTS_MAX = 256 }; // waiting for JetStream's acks; beyond it 503
+
+typedef struct OptOutDoor {
+    Bus *bus;
+    OptOutKey key;
+    const Suppressions *known;
+    bool (*ready)(void *ctx);
+    void *ready_ctx;
+    Metric *taken;
+    Metric *refused;
+    size_t waiting;
+} OptOutDoor;
+
+bool opt_out_is_path(Str path);
+void opt_out_handle(void *ctx, HttpRequest *request); // an HttpHandler; ctx is an OptOutDoor
+
+// Is this what RFC 8058 posts, in either of its encodings? Our own page's form posts the same.
+bool opt_out_is_one_click(Str body);
+
+// The event that a known recipient wants no more of the category on the channel, in `arena`.
+bool opt_out_preference(const OptOut *what, int64_t at_us, Arena *arena, BusOut *ret, Error *err);
