@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/webhook-receiver/opt_out_door.h"
 
-#include "common/base/crash.h"
 #include "common/bus/suppression_event.h"
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
@@ -187,13 +186,12 @@ static void store_suppression(Click *click)
 }
 
 // Killed here: the suppression is not there yet, so the next click stores both again, which changes
-// nothing about the preference (tests/integration/test_opt_out.py: a second click). The other way
+// nothing about the preference (tests/integration/test_opt_out.py: a_kill_between). The other way
 // round a known suppression would hide that the preference is missing.
 static void on_preference_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)sequence;
     (void)duplicate;
-    CRASH_POINT("webhook.opt_out_preference");
     if (err != NULL) {
         finish(ctx, err);
     } else {

@@ -14,7 +14,7 @@ def post(pipeline, body, headers, tenant=TENANT):
 
 
 def event(notification, kind, number, **fields):
-    return {"email": "alice@example.com", "event": kind, "sg_event_id": f"{kind}-{number}", "timestamp": int(time.time()),
+    return {"email": f"reader{number}@example.com", "event": kind, "sg_event_id": f"{kind}-{number}", "timestamp": int(time.time()),
             "smtp-id": f"<{notification}@acme.test>", "sg_message_id": f"{number}.filter", **fields}
 
 

@@ -121,7 +121,7 @@ def test_each_end_has_its_count(audited, since):
         return notification
 
     end("failed", variables={"no": "name"})  # in the renderer
-    end("failed", reply="550 5.1.1 no such user")  # by the vendor
+    end("failed", reply="550 5.1.1 no such user", to="nobody@example.com")  # by the vendor
     end("sent", reply="451 4.7.1 try later")  # at the second attempt
     waiting = audited.send(scheduled_for=later(hours=1))
     audited.status(waiting, wait="scheduled")
