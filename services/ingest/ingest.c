@@ -11,6 +11,7 @@
 #include "services/ingest/api.h"
 #include "services/ingest/commands.h"
 #include "services/ingest/notifications_api.h"
+#include "services/ingest/suppressions_api.h"
 #include "services/ingest/sweep.h"
 
 enum { TICK_MS = 50 };
@@ -49,6 +50,7 @@ typedef struct Ingest {
     HttpServer *server;
     Api api;
     NotificationsApi notifications;
+    SuppressionsApi suppressions_api;
     uv_timer_t tick;
     int64_t database_seen_us; // when it was last ready
     bool commands_started;
@@ -196,7 +198,7 @@ static void advance_stop(Ingest *in)
     if (in->phase == PHASE_PUBLISHING && is_published(in)) {
         free_parts(in);
     }
-    if (in->phase == PHASE_FREEING && in->closing == 0) {
+    if (in->phase == PHASE_FREEING && in->closing == 0 && in->suppressions_api.reading == 0) {
         in->phase = PHASE_STOPPED;
         uv_close((uv_handle_t *)&in->tick, on_uv_closed);
     }
@@ -228,6 +230,7 @@ static void turn(Ingest *in)
     if (in->phase == PHASE_RUNNING && row_publisher_take_left(in->publisher)) {
         sweep_now(in->sweep);
     }
+    suppressions_api_tick(&in->suppressions_api);
     advance_stop(in);
 }
 
@@ -276,6 +279,11 @@ static void build_parts(Ingest *in)
     };
     in->notifications = (NotificationsApi){in->accept, in->catalog};
     notifications_api_add(&in->api, &in->notifications);
+    in->suppressions_api = (SuppressionsApi){
+        .bus = bus,
+        .hash_key = master_hash_key(service_master_key(service)),
+    };
+    suppressions_api_add(&in->api, &in->suppressions_api);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Suppressions: made by refusals, callbacks, the API and the command line; in force everywhere at once; ended by a release."""
+import http.client
+import json
+import time
+
+import pytest
+
+from tests.harness.nats_client import NatsClient
+from tests.harness.pipeline import TENANT, Pipeline
+from tests.harness.processes import free_port, wait_until
+from tests.harness.protobuf import messages
+from tests.harness.sendgrid import body_of, event, new_signer, post
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory):
+    running = Pipeline({"STENTOR_RETRY_LADDER": "1,1,1"}, durable=True).start()
+    running.sign = new_signer(running, tmp_path_factory.mktemp("sendgrid"))
+    html = running.folder / "promo.html"
+    html.write_text("<p>Buy</p>")
+    running.cli("template", "put", "promo", "--subject", "Buy", "--html", html, "--category", "marketing")
+    wait_until(lambda: running.post({"to": "first@example.com", "template": "promo"})[0] == 202, 20, "the template")
+    wait_until(running.mailbox.mails, 20, "that first mail, which must not meet another's refusal")
+    yield running
+    running.stop()
+
+
+def call(pipeline, method, path, body=None, key=None):
+    """(status, headers, text)"""
+    connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None,
+                           {"Authorization": f"Bearer {key or pipeline.key}", "Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read().decode()
+    finally:
+        connection.close()
+
+
+def listed_at(pipeline, query=""):
+    status, _, text = call(pipeline, "GET", "/v1/suppressions" + query)
+    assert status == 200, text
+    return json.loads(text)["suppressions"]
+
+
+def end_of(pipeline, to, template="welcome"):
+    return pipeline.status(pipeline.send(to=to, template=template), wait="sent")
+
+
+def wait_end(pipeline, to, status, template="welcome"):
+    def attempt():
+        row = end_of(pipeline, to, template)
+        return row if row["status"] == status else None
+    return wait_until(attempt, 15, f"a mail to {to} being {status}")
+
+
+def test_a_hard_bounce_suppresses_and_a_release_makes_it_deliverable_again(listed):
+    to = "gone@example.com"
+    listed.mailbox.answer("550 5.1.1 no such user")
+    failed = listed.send(to=to)
+    assert listed.status(failed, wait="failed")["status"] == "failed"
+    row = wait_end(listed, to, "suppressed")
+    assert row["reason_code"] == "hard_bounce"
+    [entry] = listed_at(listed, f"?address={to}")
+    assert (entry["reason"], entry["created_by"], entry["source_notification_id"]) == ("hard_bounce", "dispatcher", failed)
+    assert entry["address"] == "gon***@example.com" and entry["category"] is None and entry["released_at"] is None
+    status, _, text = call(listed, "DELETE", f"/v1/suppressions/{entry['id']}")
+    released = json.loads(text)
+    assert status == 200 and released["released_at"] and released["released_by"] in listed.key
+    wait_end(listed, to, "sent")
+    assert listed_at(listed, f"?address={to}") == []
+    assert listed_at(listed, f"?address={to}&state=all")[0]["released_by"] == released["released_by"]
+    again = json.loads(call(listed, "POST", f"/v1/suppressions/{entry['id']}/release")[2])
+    assert again == released  # twice is once
+    listed.mailbox.answer("550 5.1.1 still no such user")
+    listed.status(listed.send(to=to), wait="failed")
+    wait_end(listed, to, "suppressed")  # something newer
+
+
+@pytest.mark.parametrize("reply", ["550 5.7.1 not wanted", "552 5.2.2 full", "550 no"])
+def test_a_refusal_that_is_not_about_the_address_suppresses_nothing(listed, reply):
+    to = f"policy{len(reply)}@example.com"
+    listed.mailbox.answer(reply)
+    assert listed.status(listed.send(to=to), wait="failed")["status"] == "failed"
+    assert end_of(listed, to)["status"] == "sent" and listed_at(listed, f"?address={to}") == []
+
+
+@pytest.mark.parametrize("kind, reason, fields", [
+    ("bounce", "hard_bounce", {"type": "bounce", "status": "5.1.1"}), ("spamreport", "complaint", {}), ("unsubscribe", "opt_out", {})])
+def test_a_vendors_callback_suppresses_once(listed, kind, reason, fields):
+    to = f"{kind}@example.com"
+    notification = listed.send(to=to)
+    listed.status(notification, wait="sent")
+    body = body_of(event(notification, kind, 70, email=to.upper(), **fields))
+    assert post(listed, body, listed.sign(body))[0] == 200
+    assert wait_end(listed, to, "suppressed", "promo")["reason_code"] == reason
+    [entry] = listed_at(listed, f"?address={to}")
+    assert (entry["reason"], entry["created_by"], entry["source_notification_id"]) == (reason, "vendor", notification)
+    # What must be told is held back by a fact, not by a choice.
+    assert end_of(listed, to)["status"] == ("sent" if reason == "opt_out" else "suppressed")
+    # Released, and the same callback once more: that happened before.
+    assert call(listed, "DELETE", f"/v1/suppressions/{entry['id']}")[0] == 200
+    wait_end(listed, to, "sent", "promo")
+    again = body_of(event(notification, kind, 70, email=to, timestamp=int(time.time()) - 60, **fields))
+    assert post(listed, again, listed.sign(again))[0] == 200
+    time.sleep(1)
+    assert end_of(listed, to, "promo")["status"] == "sent"
+
+
+def test_it_is_in_force_on_every_replica_within_a_second(listed):
+    second = listed.service("ingest", "second", STENTOR_INGEST_PORT=free_port()).start()
+    try:
+        fresh = []
+        for i in range(5):
+            to = f"swift{i}@example.com"
+            before = second.metric("stentor_ingest_suppressions")
+            started = time.monotonic()
+            assert call(listed, "POST", "/v1/suppressions", {"address": to})[0] == 201
+            wait_until(lambda: second.metric("stentor_ingest_suppressions") == before + 1, 5, "the second replica")
+            fresh.append(time.monotonic() - started)
+            assert end_of(listed, to)["status"] == "suppressed"
+        assert max(fresh) < 1, fresh
+    finally:
+        assert second.stop() == 0
+
+
+def test_added_by_hash_for_one_category_until_a_time(listed):
+    status, _, text = call(listed, "POST", "/v1/suppressions", {"address": "Probe@EXAMPLE.com", "note": "by phone"})
+    probe = json.loads(text)
+    assert status == 201 and probe["reason"] == "manual" and probe["note"] == "by phone" and probe["id"].startswith("sup_")
+    call(listed, "DELETE", f"/v1/suppressions/{probe['id']}")
+    until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 5))
+    status, _, text = call(listed, "POST", "/v1/suppressions", {
+        "address_hash": probe["address_hash"], "channel": "email", "category": "marketing", "reason": "compliance", "expires_at": until})
+    assert status == 201, text
+    assert end_of(listed, "probe@example.com", "promo")["status"] == "suppressed"
+    assert end_of(listed, "probe@example.com")["status"] == "sent"
+    wait_end(listed, "probe@example.com", "sent", "promo")  # it ends by itself
+
+
+def test_the_platforms_list_holds_for_every_tenant(listed):
+    key = json.loads(listed.cli("apikey", "create", "--name", "platform", "--json", tenant="platform"))["key"]
+    wait_until(lambda: call(listed, "GET", "/v1/suppressions", key=key)[0] == 200, 10, "the platform's key")
+    body = {"address": "everywhere@example.com", "reason": "compliance"}
+    assert call(listed, "POST", "/v1/suppressions", body, key=key)[0] == 201
+    assert end_of(listed, "everywhere@example.com")["reason_code"] == "compliance"
+    assert listed_at(listed, "?address=everywhere@example.com") == []  # it is the platform's
+
+
+@pytest.mark.parametrize("body, field", [
+    ({}, "address"), ({"address": "a@example.com", "address_hash": "00" * 32}, "address"), ({"address": "nonsense"}, "address"),
+    ({"address_hash": "00"}, "address_hash"), ({"address": "a@example.com", "channel": "pigeon"}, "channel"),
+    ({"address": "a@example.com", "category": "fun"}, "category"), ({"address": "a@example.com", "reason": "why"}, "reason"),
+    ({"address": "a@example.com", "expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
+    ({"address": "a@example.com", "expires_at": "soon"}, "expires_at"), ({"address": "a@example.com", "colour": 1}, "colour"),
+    ({"address": "a@example.com", "note": "x" * 501}, "note")])
+def test_a_wrong_field_is_named(listed, body, field):
+    status, _, text = call(listed, "POST", "/v1/suppressions", body)
+    assert status == 422 and json.loads(text)["field"] == field
+
+
+@pytest.mark.parametrize("query, field", [
+    ("?channel=pigeon", "channel"), ("?reason=x", "reason"), ("?limit=0", "limit"), ("?limit=1001", "limit"), ("?after=x", "after"),
+    ("?address=x", "address"), ("?address_hash=zz", "address_hash"), ("?state=x", "state")])
+def test_a_wrong_query_is_named(listed, query, field):
+    status, _, text = call(listed, "GET", "/v1/suppressions" + query)
+    assert status == 422 and json.loads(text)["field"] == field
+
+
+def test_what_is_not_there_is_not_found(listed):
+    for path in ("/v1/suppressions/sup_01M2V3W4X5Y6Z7A8B9CADBECFD", "/v1/suppressions/nonsense"):
+        assert call(listed, "GET", path)[0] == 404 and call(listed, "DELETE", path)[0] == 404
+
+
+def test_pages_and_the_export_hold_every_entry_once(listed):
+    for i in range(7):
+        assert call(listed, "POST", "/v1/suppressions", {"address": f"page{i}@example.com", "reason": "rate_limit"})[0] == 201
+    seen, after = [], ""
+    while True:
+        answer = json.loads(call(listed, "GET", f"/v1/suppressions?reason=rate_limit&limit=3{after}")[2])
+        assert len(answer["suppressions"]) <= 3
+        seen += [entry["id"] for entry in answer["suppressions"]]
+        if answer["next"] is None:
+            break
+        after = f"&after={answer['next']}"
+    assert len(seen) == len(set(seen)) == 7
+    status, headers, text = call(listed, "GET", "/v1/suppressions/export?reason=rate_limit")
+    assert status == 200 and headers["Content-Type"] == "application/x-ndjson" and "Stentor-Next" not in headers
+    assert [json.loads(line)["id"] for line in text.splitlines()] == seen
+    status, headers, text = call(listed, "GET", "/v1/suppressions/export?reason=rate_limit&limit=5")
+    assert len(text.splitlines()) == 5 and headers["Stentor-Next"]
+
+
+def test_a_suspended_tenants_waiting_mail_is_not_sent(listed):
+    due = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3))
+    waiting = listed.send(to="waiting@example.com", scheduled_for=due)
+    client = NatsClient(listed.nats.port)
+    tenant = messages(listed).Tenant(tenant=TENANT, name="Acme", sender_address="hello@acme.test", suspended=True)
+    try:
+        client.publish(f"cfg.tenant.{TENANT}.self", tenant.SerializeToString())
+        row = listed.status(waiting, wait="suppressed")
+        assert (row["status"], row["reason_code"]) == ("suppressed", "tenant_suspended")
+    finally:
+        tenant.suspended = False
+        client.publish(f"cfg.tenant.{TENANT}.self", tenant.SerializeToString())
+        client.close()
+    wait_until(lambda: listed.post({"to": "back@example.com", "template": "welcome"})[0] == 202, 10, "the tenant's return")
+    assert not listed.mailbox.for_notification(waiting)
