@@ -93,3 +93,8 @@ int cmd_dlq_drop(Cli *cli);
 int cmd_replay(Cli *cli);
 int cmd_doctor(Cli *cli);
 int cmd_audit(Cli *cli);
+int cmd_suppress_list(Cli *cli);
+int cmd_suppress_add(Cli *cli);
+int cmd_suppress_release(Cli *cli);
+int cmd_suppress_import(Cli *cli);
+int cmd_suppress_export(Cli *cli);

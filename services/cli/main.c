@@ -18,7 +18,7 @@ static const Option settings_table[] = {
     {"STENTOR_API_KEY",       OPTION_TEXT, offsetof(Settings, api_key),       "", 0, 0, true,  "API key that `send` uses"},
     {"STENTOR_TENANT",        OPTION_TEXT, offsetof(Settings, tenant),        "", 0, 0, false, "tenant that the commands speak of"},
     {"STENTOR_HOME",          OPTION_TEXT, offsetof(Settings, home),          ".", 0, 0, false, "folder with deploy/ and migrations/"},
-    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, offsetof(Settings, master_key_file), "", 0, 0, false, "the services' master key file, for `replay --shadow` only"},
+    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, offsetof(Settings, master_key_file), "", 0, 0, false, "the services' master key file, for `replay --shadow` and `suppress` only"},
 };
 
 static const Command commands[] = {
@@ -113,6 +113,31 @@ static const Command commands[] = {
      "  --tenant TENANT              only this one's; --limit N findings are listed (default 20, 0: all)\n"
      "  --repair                     publish what is lost again from the accept log; the ledger refuses what was sent\n"
      "  --wait SECONDS               for what was published again, before the second audit (default 30)", cmd_audit},
+    {"suppress list", "", 0, 0, "channel= reason= address= all limit= tenant= json",
+     "the addresses that are not written to\n"
+     "  --address ADDRESS   only this one; --channel NAME, --reason NAME narrow it\n"
+     "  --all               released and expired ones too\n"
+     "  --limit N           at most so many (default 100, 0: all)\n"
+     "  --tenant TENANT     whose list; 'platform' holds for every tenant", cmd_suppress_list},
+    {"suppress add", "ADDRESS", 1, 1, "channel= category= reason= note= expires= tenant= json",
+     "write to an address no more\n"
+     "  --category NAME   only mails of this one (default: any); --channel NAME (default email)\n"
+     "  --reason NAME     hard_bounce, complaint, invalid_address, opt_out, manual (default), compliance, rate_limit\n"
+     "  --expires TIME    until then, RFC 3339; --note TEXT; --tenant TENANT", cmd_suppress_add},
+    {"suppress release", "[ID]", 0, 1, "address= channel= tenant= json",
+     "write to an address again; the entry stays, with who and when\n"
+     "  --address ADDRESS   all its entries on the channel, instead of one by its id\n"
+     "  --channel NAME (default email), --tenant TENANT", cmd_suppress_release},
+    {"suppress import", "FILE", 1, 1, "format= channel= category= reason= note= expires= dry-run tenant= json",
+     "add the addresses of a file (CSV with a header line, or NDJSON; '-': standard input)\n"
+     "  columns: address or address_hash, channel, category, reason, note, expires_at; the flags say what a line leaves out\n"
+     "  --format csv|ndjson   default: by the file's name\n"
+     "  --dry-run             only check the lines\n"
+     "  a broken line is named and passed over; exit status 1 when there was one", cmd_suppress_import},
+    {"suppress export", "", 0, 0, "format= channel= reason= address= all tenant=",
+     "the list as CSV or NDJSON, fit for import: addresses are masked, their hashes are whole\n"
+     "  --format csv|ndjson   default csv\n"
+     "  --all                 released and expired ones too; --channel NAME, --reason NAME, --address ADDRESS, --tenant TENANT", cmd_suppress_export},
     {"nats-config", "", 0, 0, "passwords=", "print the authorization block for nats-server\n  --passwords FILE   lines of user=password", cmd_nats_config},
     {"master-key", "", 0, 0, "", "print a new master key file", cmd_master_key},
 };

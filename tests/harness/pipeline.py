@@ -117,7 +117,7 @@ class Pipeline:
             "STENTOR_NATS_USER": "stentor-admin" if admin else "stentor-cli", "STENTOR_NATS_PASSWORD": "pw",
             "STENTOR_DATABASE_URL": self.postgres.url("postgres" if admin else "stentor_cli"),
             "STENTOR_API_URL": f"http://127.0.0.1:{self.api_port}", "STENTOR_API_KEY": self.key or "",
-            "STENTOR_TENANT": tenant}
+            "STENTOR_TENANT": tenant, "STENTOR_MASTER_KEY_FILE": self.folder / "master.key"}
         return subprocess.run(
             [BIN / "stentor", *map(str, words)], env=environment, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, timeout=timeout)

@@ -207,3 +207,75 @@ def test_a_suspended_tenants_waiting_mail_is_not_sent(listed):
         client.close()
     wait_until(lambda: listed.post({"to": "back@example.com", "template": "welcome"})[0] == 202, 10, "the tenant's return")
     assert not listed.mailbox.for_notification(waiting)
+
+
+# ---- the command line ----
+
+
+def suppress(pipeline, *words, status=0):
+    done = pipeline.run_cli("suppress", *words)
+    assert done.returncode == status, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def test_the_command_line_adds_lists_and_releases(listed):
+    entry = json.loads(suppress(listed, "add", "Carol@Example.com", "--category", "marketing", "--note", "by phone", "--json").stdout)
+    assert entry["created_by"] == "cli" and entry["category"] == "marketing" and entry["note"] == "by phone"
+    wait_end(listed, "carol@example.com", "suppressed", "promo")
+    assert [e["id"] for e in json.loads(suppress(listed, "list", "--address", "carol@example.com", "--json").stdout)] == [entry["id"]]
+    shown = suppress(listed, "list", "--reason", "manual").stdout
+    assert entry["id"] in shown and "Car***@example.com" in shown and "arol" not in shown
+    suppress(listed, "release", entry["id"])
+    wait_end(listed, "carol@example.com", "sent", "promo")
+    assert entry["id"] not in suppress(listed, "list").stdout and entry["id"] in suppress(listed, "list", "--all", "--limit", "0").stdout
+    suppress(listed, "add", "carol@example.com")
+    suppress(listed, "release", "--address", "carol@example.com")
+    assert json.loads(suppress(listed, "list", "--address", "carol@example.com", "--json").stdout) == []
+
+
+def test_the_command_line_keeps_the_platforms_list_too(listed):
+    suppress(listed, "add", "nowhere@example.com", "--reason", "compliance", "--tenant", "platform")
+    assert wait_end(listed, "nowhere@example.com", "suppressed")["reason_code"] == "compliance"
+    suppress(listed, "release", "--address", "nowhere@example.com", "--tenant", "platform")
+    wait_end(listed, "nowhere@example.com", "sent")
+
+
+@pytest.mark.parametrize("words, status", [
+    (["release"], 2), (["release", "nonsense"], 2), (["release", "sup_01M2V3W4X5Y6Z7A8B9CADBECFD"], 3),
+    (["release", "--address", "unknown@example.com"], 3), (["add", "nonsense"], 1), (["add", "a@example.com", "--reason", "x"], 1),
+    (["add", "a@example.com", "--expires", "2020-01-01T00:00:00Z"], 1), (["list", "--address", "x"], 1), (["import", "/nowhere.csv"], 1),
+    (["export", "--format", "xls"], 1), (["add"], 2)])
+def test_the_command_line_says_what_is_wrong(listed, words, status):
+    assert suppress(listed, *words, status=status).stderr.startswith("stentor: ")
+
+
+def test_an_import_names_broken_lines_and_goes_on(listed):
+    lines = ["address,reason,note,shoe_size"] + [f"import{i}@example.com,complaint,\"a, b\",43" for i in range(3000)]
+    lines[700] = "import-broken"
+    lines[2001] = "import-broken@example.com,because"
+    path = listed.folder / "import.csv"
+    path.write_text("\ufeff" + "\r\n".join(lines) + "\r\n")
+    checked = suppress(listed, "import", path, "--dry-run", "--json", status=1)
+    assert json.loads(checked.stdout) == {"lines": 3001, "good": 2998, "skipped": 0, "broken": 2}
+    assert listed_at(listed, "?address=import0@example.com") == []
+    started = time.monotonic()
+    done = suppress(listed, "import", path, "--json", status=1)
+    print(f"{3000 / (time.monotonic() - started):.0f} lines/s")
+    assert json.loads(done.stdout) == {"lines": 3001, "stored": 2998, "skipped": 0, "broken": 2}
+    assert "line 701: address: " in done.stderr and "line 2002: reason: " in done.stderr
+    assert wait_end(listed, "import2999@example.com", "suppressed")["reason_code"] == "complaint"
+    assert listed_at(listed, "?address=import0@example.com")[0]["note"] == "a, b"
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_an_export_can_be_imported_again(listed, form):
+    to = f"export-{form}@example.com"
+    suppress(listed, "add", to, "--category", "marketing", "--note", 'a "b", c')
+    path = listed.folder / f"export.{form}"
+    path.write_text(suppress(listed, "export", "--format", form, "--address", to).stdout)
+    suppress(listed, "release", "--address", to)
+    wait_end(listed, to, "sent", "promo")
+    assert json.loads(suppress(listed, "import", path, "--json").stdout)["stored"] == 1
+    wait_end(listed, to, "suppressed", "promo")
+    [entry] = listed_at(listed, f"?address={to}")
+    assert entry["note"] == 'a "b", c' and entry["category"] == "marketing"

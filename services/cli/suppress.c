@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/cli/suppress.h"
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/bus/reader.h"
+
+enum { MASTER_KEY_MAX = 1024, READ_TIMEOUT_MS = 600000, CLOSE_TIMEOUT_MS = 5000 };
+
+// ---- whose list ----
+
+static bool read_master(Suppress *suppress, Error *err)
+{
+    const char *path = suppress->cli->settings.master_key_file;
+    Str text;
+    if (!cli_need(path, "STENTOR_MASTER_KEY_FILE", err) ||
+        !cli_read_file(suppress->cli, path, MASTER_KEY_MAX, &text, err)) {
+        return error_wrap(err, "addresses are kept as keyed hashes");
+    }
+    suppress->master = master_key_parse(text, err);
+    return suppress->master != NULL;
+}
+
+bool suppress_open(Suppress *suppress, Cli *cli, bool wants_key, Error *err)
+{
+    const char *tenant = args_flag(&cli->args, "tenant");
+    tenant = tenant != NULL ? tenant : cli->settings.tenant;
+    *suppress = (Suppress){.cli = cli};
+    if (!cli_need(tenant, "STENTOR_TENANT (or --tenant)", err)) {
+        return false;
+    }
+    if (!id_is_tenant(str_from(tenant))) {
+        return error_set(
+            err, ERROR_PERMANENT, "'%s' is not a tenant id: 1 to 32 of a-z 0-9 '_' '-'", tenant);
+    }
+    suppress->tenant = arena_cstr(cli->arena, str_from(tenant));
+    if (wants_key && !read_master(suppress, err)) {
+        return false;
+    }
+    if (!session_open(&suppress->session, cli, err)) {
+        master_key_free(suppress->master);
+        return false;
+    }
+    return true;
+}
+
+void suppress_close(Suppress *suppress)
+{
+    session_close(&suppress->session);
+    if (suppress->master != NULL) {
+        master_key_free(suppress->master);
+    }
+}
+
+// ---- flags ----
+
+static Str flag(const Suppress *suppress, const char *name)
+{
+    return str_from(args_flag(&suppress->cli->args, name)); // NULL gives the empty slice
+}
+
+bool suppress_defaults(const Suppress *suppress, SuppressLine *ret, Error *err)
+{
+    Str channel = flag(suppress, "channel");
+    Str category = flag(suppress, "category");
+    Str reason = flag(suppress, "reason");
+    Str expires = flag(suppress, "expires");
+    *ret = (SuppressLine){
+        .channel = CHANNEL_EMAIL,
+        .reason = SUPPRESSION_MANUAL,
+        .note = flag(suppress, "note"),
+        .address = STR_EMPTY,
+    };
+    if (channel.len > 0 && !channel_from_name(channel, &ret->channel)) {
+        return error_set(err, ERROR_PERMANENT, "--channel: not one such as 'email'");
+    }
+    bool one = category.len > 0 && !str_eq(category, STR("any"));
+    if (one && !category_from_name(category, &ret->category)) {
+        return error_set(err, ERROR_PERMANENT, "--category: not one such as 'marketing'");
+    }
+    if (reason.len > 0 && !suppression_reason_from_name(reason, &ret->reason)) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "--reason: one of hard_bounce, complaint, invalid_address, opt_out, manual, "
+            "compliance, rate_limit");
+    }
+    if (expires.len > 0 && !clock_parse(expires, &ret->expires_at_us)) {
+        return error_set(
+            err, ERROR_PERMANENT, "--expires: not a time such as '2026-11-20T18:25:36Z'");
+    }
+    if (ret->note.len > SUPPRESSION_NOTE_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "--note: longer than %d bytes", (int)SUPPRESSION_NOTE_MAX);
+    }
+    return true;
+}
+
+bool suppress_event(
+    const Suppress *suppress, const SuppressLine *line, int64_t at_us, Arena *arena,
+    Stentor__V1__Suppression **ret_entry, BusOut *ret, Error *err)
+{
+    SuppressionSpec spec = {
+        .tenant = str_from(suppress->tenant),
+        .channel = line->channel,
+        .category = line->category,
+        .hash = line->hash,
+        .reason = line->reason,
+        .at_us = at_us,
+        .expires_at_us = line->expires_at_us,
+        .by = STR("cli"),
+        .note = line->note,
+        .notification_id = STR_EMPTY,
+        .address = line->address,
+    };
+    *ret_entry = suppression_make(&spec, arena);
+    return suppression_event(*ret_entry, arena, ret, err);
+}
+
+// ---- reading the list ----
+
+typedef struct Read {
+    Suppress *suppress;
+    SuppressEach each;
+    void *ctx;
+    Arena *arena;
+    bool enough;
+} Read;
+
+static void take(Read *read, const BusMessage *message)
+{
+    Str key = message->subject;
+    Str token = STR_EMPTY;
+    Str tenant = STR_EMPTY;
+    Error ignored = {0}; // an entry that the services pass over too
+    arena_reset(read->arena);
+    bool shaped = str_split(&key, '.', &token) && str_split(&key, '.', &token) &&
+                  str_split(&key, '.', &tenant);
+    Stentor__V1__Suppression *entry =
+        shaped ? suppression_read(tenant, key, message->payload, read->arena, &ignored) : NULL;
+    if (entry != NULL && !read->each(read->ctx, entry)) {
+        read->enough = true;
+        session_finish(&read->suppress->session, NULL);
+    }
+}
+
+static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
+{
+    Read *read = ctx;
+    for (size_t i = 0; i < count && !read->enough; i++) {
+        take(read, &messages[i]);
+    }
+}
+
+static void on_reader_caught_up(void *ctx)
+{
+    const Read *read = ctx;
+    session_finish(&read->suppress->session, NULL);
+}
+
+static void on_reader_failed(void *ctx, const Error *err)
+{
+    const Read *read = ctx;
+    session_finish(&read->suppress->session, err);
+}
+
+static void on_reader_freed(void *ctx)
+{
+    session_finish(ctx, NULL);
+}
+
+bool suppress_each(Suppress *suppress, const char *filter, SuppressEach each, void *ctx, Error *err)
+{
+    static const ReaderHandlers handlers = {
+        on_reader_messages, on_reader_caught_up, on_reader_failed};
+    Read read = {.suppress = suppress, .each = each, .ctx = ctx, .arena = arena_new(0)};
+    ReaderOptions options = {
+        .stream = "CONFIG",
+        .filter =
+            arena_printf(suppress->cli->arena, "cfg.suppression.%s.%s", suppress->tenant, filter),
+    };
+    Reader *reader = reader_new(suppress->session.bus, &options, &handlers, &read);
+    bool ok = session_run(&suppress->session, READ_TIMEOUT_MS, err);
+    reader_free(reader, on_reader_freed, &suppress->session);
+    Error ignored = {0};
+    (void)session_run(&suppress->session, CLOSE_TIMEOUT_MS, &ignored);
+    arena_free(read.arena);
+    return ok || error_wrap(err, "reading the suppressions of '%s'", suppress->tenant);
+}
