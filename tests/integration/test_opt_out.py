@@ -196,3 +196,12 @@ def test_a_kill_between_preference_and_suppression_is_mended_by_the_next_click(m
     receiver.start()
     assert visit(mailed, link)[0] == 200
     wait_suppressed(mailed, "killed@example.com", "promo", recipient_id=RECIPIENT)
+
+
+def test_the_audit_finds_every_record_of_what_was_suppressed(mailed):
+    """Whoever suppressed it: the renderer, or the dispatcher through its ledger."""
+    def audited():
+        report = json.loads(mailed.run_cli("audit", "--since", "1h", "--grace", "1", "--json").stdout)
+        return report if report["in_flight"] == 0 else None
+    report = wait_until(audited, 30, "everything at its end")
+    assert report["suppressed"] >= 2 and (report["lost"], report["doubled"]) == (0, 0), report["findings"]
