@@ -169,6 +169,28 @@ static void a_bad_address_fails_at_once(void **state)
     assert_int_equal(stage->dead.count, 0);
 }
 
+static void a_refused_address_gets_nothing_more_and_what_was_sent_stays_sent(void **state)
+{
+    Stage *stage = *state;
+    Event sent = {.to = "gone@example.org", .padding = SUPPRESSION_HASH_LEN};
+    make_and_publish(stage, &sent);
+    assert_int_equal(status_at(stage, 0)->status, STATUS_SENT);
+    stage->answers[0] = "550 5.1.1";
+    Event refused = {.to = "gone@example.org", .padding = SUPPRESSION_HASH_LEN};
+    make_and_publish(stage, &refused);
+    assert_int_equal(status_at(stage, 1)->status, STATUS_FAILED);
+    wait_acked(stage);
+    pass_ms(&stage->rig, 200); // CONFIG reaches the dispatcher's copy
+    Event next = {.to = "gone@example.org", .padding = SUPPRESSION_HASH_LEN};
+    make_and_publish(stage, &next);
+    assert_int_equal(status_at(stage, 2)->status, STATUS_SUPPRESSED);
+    assert_string_equal(status_at(stage, 2)->reason_code, "hard_bounce");
+    publish(stage, sent.packed, "another-id-past-dedupe");
+    wait_acked(stage);
+    assert_int_equal(stage->sends, 2);
+    assert_int_equal(stage->status.count, 3);
+}
+
 static void what_cannot_be_sent_is_told_without_a_try(void **state)
 {
     Stage *stage = *state;
@@ -453,6 +475,7 @@ int main(void)
         ON_STAGE(a_mail_near_the_size_limit_leaves_its_oldest_attempts_behind),
         ON_STAGE(the_dead_letter_of_a_used_up_ladder_tells_every_attempt),
         ON_STAGE(a_bad_address_fails_at_once),
+        ON_STAGE(a_refused_address_gets_nothing_more_and_what_was_sent_stays_sent),
         ON_STAGE(what_cannot_be_sent_is_told_without_a_try),
         ON_STAGE(an_erased_recipient_gets_nothing),
         ON_STAGE(a_poison_event_is_buried_and_the_others_go_on),
