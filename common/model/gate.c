@@ -180,7 +180,7 @@ GuardianRouting gate_route(const GateTenant *tenant, const GatePerson *person)
     }
     GuardianRouting own = person->guardian_routing;
     GuardianRouting routing = own == GUARDIAN_UNSAID ? tenant->guardian_routing : own;
-    return routing == GUARDIAN_UNSAID ? GUARDIAN_NONE : routing;
+    return routing == GUARDIAN_COPY || routing == GUARDIAN_REDIRECT ? routing : GUARDIAN_NONE;
 }
 
 // ---- times ----
@@ -219,7 +219,7 @@ static QuietHours quiet_hours_of(const GateCase *c)
 
 static const DigestPlan *find_plan(const GateCase *c)
 {
-    if (is_urgent(c) || category_ignores_opt_out(c->category)) {
+    if (c->no_digest || is_urgent(c) || category_ignores_opt_out(c->category)) {
         return NULL;
     }
     const GatePreference *preference = find_preference(c);

@@ -63,6 +63,7 @@ typedef struct GateCase {
     int64_t expires_at_us;         // 0: never
     bool has_address;              // active, on this channel
     SuppressionReason suppression; // of that address (suppressions_judge)
+    bool no_digest;                // there is no template to show one with: nothing is gathered
     LimitPlace tenant_place;       // 0, 0: not counted (yet)
     LimitPlace recipient_place;
     int64_t now_us;

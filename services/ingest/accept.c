@@ -14,6 +14,7 @@ enum { RETRY_FIRST_MS = 50, RETRY_MAX_MS = 1000, ARENA_BYTES = 64 * 1024 };
 
 struct Accept {
     AcceptOptions options;
+    Gate gate;
     uv_timer_t pump_timer;
     Submission *head; // gathered, oldest first
     Submission *tail;
@@ -195,15 +196,40 @@ static void on_keys_resolved(void *ctx, const Error *err)
     }
 }
 
+static void resolve_keys(Group *g)
+{
+    Keyring *keyring = g->accept->options.keyring;
+    group_want_keys(g, master_hash_key(keyring_master(keyring)));
+    if (g->want_count == 0) {
+        on_keys_resolved(g, NULL);
+        return;
+    }
+    keyring_resolve(keyring, g->wants, g->want_count, on_keys_resolved, g);
+}
+
+static void on_gate_decided(void *ctx, const Error *err)
+{
+    Group *g = ctx;
+    if (err != NULL) {
+        fail_group(g, err);
+        return;
+    }
+    g->gated = true;
+    resolve_keys(g);
+}
+
 static void run_group(Group *g)
 {
     g->retry_at_us = 0;
     if (g->built) {
         commit_group(g);
-        return;
+    } else if (g->gated) {
+        resolve_keys(g);
+    } else {
+        g->gate = (GateRun){.gate = &g->accept->gate, .done = on_gate_decided, .ctx = g};
+        group_prepare(g);
+        gate_run(&g->gate);
     }
-    AcceptOptions *o = &g->accept->options;
-    keyring_resolve(o->keyring, g->wants, g->notifications, on_keys_resolved, g);
 }
 
 // ---- gathering ----
@@ -263,7 +289,6 @@ static void start_group(Accept *a)
             break;
         }
     }
-    group_prepare(g, master_hash_key(keyring_master(a->options.keyring)));
     run_group(g);
 }
 
@@ -392,6 +417,12 @@ Accept *accept_new(const AcceptOptions *options)
 {
     Accept *a = xcalloc(1, sizeof *a);
     a->options = *options;
+    a->gate = (Gate){
+        .pool = options->pool,
+        .catalog = options->catalog,
+        .suppressions = options->suppressions,
+        .hash_key = master_hash_key(keyring_master(options->keyring)),
+    };
     a->flights = map_new(NULL);
     (void)uv_timer_init(options->loop, &a->pump_timer);
     a->pump_timer.data = a;

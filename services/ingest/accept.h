@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accept: what a 202 stands for. Submissions (one HTTP request, one command) are gathered and
-// committed together: one look-up of keys, one transaction, one fsync; then all are answered, and
-// their events are published from memory. A group closes when no commit is in the air, or after 2
-// ms, or at 2,000 notifications; two commits may be in the air. Not here: checking requests
-// (request.h) and publishing (row_publisher.h).
+// committed together: the gate decides them (gate_run.h), then one look-up of keys, one
+// transaction, one fsync; then all are answered, and their events are published from memory. A
+// group closes when no commit is in the air, or after 2 ms, or at 2,000 notifications; two commits
+// may be in the air. Not here: checking requests (request.h) and publishing (row_publisher.h).
 #pragma once
 
 #include "common/codec/hash.h"
 #include "common/db/keyring.h"
+#include "common/model/suppressions.h"
+#include "services/ingest/catalog.h"
 #include "services/ingest/ingest_metrics.h"
 #include "services/ingest/request.h"
 #include "services/ingest/row_publisher.h"
@@ -67,6 +69,8 @@ typedef struct AcceptOptions {
     uv_loop_t *loop;
     DbPool *pool;
     Keyring *keyring;
+    const Catalog *catalog;           // what tenants said
+    const Suppressions *suppressions; // NULL: none
     RowPublisher *publisher;
     IngestMetrics *metrics;
     void (*on_broken)(

@@ -4,41 +4,118 @@
 #include <string.h>
 
 #include "common/base/map.h"
+#include "common/codec/event.h"
 #include "services/ingest/events.h"
+#include "stentor/v1/request.pb-c.h"
 
 enum { NTF_ID_LEN = 4 + ULID_LEN, ANSWER_ROOM = 96 };
 
-static void want_key(Group *g, size_t n, const Submission *s, const Request *r, Str hash_key)
+void group_prepare(Group *g)
 {
-    address_hash(hash_key, s->tenant, r->channel, r->to, g->hashes[n]);
-    char hex[2 * ADDRESS_HASH_LEN + 1];
-    Str owner = r->recipient_id;
-    if (owner.len == 0) {
-        hex_encode(g->hashes[n], ADDRESS_HASH_LEN, hex);
-        owner = str_of(hex, sizeof hex - 1);
-    }
-    g->wants[n] = (KeyWant){.tenant = s->tenant};
-    key_subject(hash_key, s->tenant, owner, g->wants[n].subject);
-}
-
-void group_prepare(Group *g, Str hash_key)
-{
-    g->ids = arena_array(g->arena, g->notifications, sizeof *g->ids);
-    g->hashes = arena_array(g->arena, g->notifications, sizeof *g->hashes);
-    g->wants = arena_array(g->arena, g->notifications, sizeof *g->wants);
+    GateRun *run = &g->gate;
+    run->arena = g->arena;
+    run->now_us = g->accepted_at_us;
+    run->count = g->notifications;
+    run->cap = 2 * g->notifications;
+    run->notices = arena_array(g->arena, run->cap, sizeof *run->notices);
     char *ids = arena_alloc(g->arena, g->notifications * ID_SIZE);
-    size_t n = 0;
+    Notice *notice = run->notices;
     for (const Submission *s = g->first; s != NULL; s = s->next) {
-        for (size_t i = 0; i < s->count; i++, n++) {
-            g->ids[n] = s->requests[i].given_id;
-            if (g->ids[n] == NULL) {
-                id_new("ntf_", g->accepted_at_us, ids + n * ID_SIZE);
-                g->ids[n] = ids + n * ID_SIZE;
+        for (size_t i = 0; i < s->count; i++, notice++, ids += ID_SIZE) {
+            notice->request = s->requests[i];
+            notice->tenant = s->tenant;
+            notice->traceparent = s->traceparent;
+            notice->id = s->requests[i].given_id;
+            if (notice->id == NULL) {
+                id_new("ntf_", g->accepted_at_us, ids);
+                notice->id = ids;
             }
-            want_key(g, n, s, &s->requests[i], hash_key);
         }
     }
 }
+
+// ---- keys ----
+
+static KeyWant *want_key(Group *g, Str tenant, Str owner, uint32_t generation, Str hash_key)
+{
+    KeyWant *want = &g->wants[g->want_count++];
+    *want = (KeyWant){.tenant = tenant, .generation = generation};
+    key_subject(hash_key, tenant, owner, want->subject);
+    return want;
+}
+
+static const Stentor__V1__Sealed *sealed_of(const Notice *notice, Arena *arena)
+{
+    return (const Stentor__V1__Sealed *)event_unpack(
+        &stentor__v1__sealed__descriptor, notice->sealed, arena, NULL);
+}
+
+static void want_keys_of(Group *g, Notice *notice, Str hash_key)
+{
+    if (notice->sealed.len > 0) {
+        const Stentor__V1__Sealed *sealed = sealed_of(notice, g->arena);
+        if (sealed != NULL && sealed->key_generation > 0) {
+            notice->address_key = want_key(
+                g, notice->tenant, notice->request.recipient_id, sealed->key_generation, hash_key);
+        }
+    }
+    char hex[2 * ADDRESS_HASH_LEN + 1];
+    Str owner = notice->request.recipient_id;
+    if (owner.len == 0) {
+        hex_encode(notice->hash, ADDRESS_HASH_LEN, hex);
+        owner = str_of(hex, sizeof hex - 1);
+    }
+    notice->key = want_key(g, notice->tenant, owner, 0, hash_key);
+}
+
+void group_want_keys(Group *g, Str hash_key)
+{
+    g->wants = arena_array(g->arena, 2 * g->gate.count, sizeof *g->wants);
+    g->want_count = 0;
+    for (size_t i = 0; i < g->gate.count; i++) {
+        Notice *notice = &g->gate.notices[i];
+        if (notice->decision.verdict != GATE_SUPPRESS) {
+            want_keys_of(g, notice, hash_key);
+        }
+    }
+}
+
+static bool read_address(Notice *notice, Arena *arena, Error *err)
+{
+    const Stentor__V1__Sealed *sealed = sealed_of(notice, arena);
+    DataKey *key = notice->address_key == NULL ? NULL : notice->address_key->key;
+    Str plain = STR_EMPTY;
+    if (key == NULL || !unseal(
+                           key, notice->tenant, notice->request.recipient_id, "address", sealed,
+                           arena, &plain, err)) {
+        return false;
+    }
+    const Stentor__V1__Address *address = (const Stentor__V1__Address *)event_unpack(
+        &stentor__v1__address__descriptor, plain, arena, err);
+    if (address == NULL || address->address[0] == '\0') {
+        return false;
+    }
+    notice->request.to = str_from(address->address);
+    if (notice->request.to_name.len == 0) {
+        notice->request.to_name = str_from(address->name);
+    }
+    return true;
+}
+
+// An erased recipient has no key any more, and so no address.
+static void open_addresses(Group *g)
+{
+    for (size_t i = 0; i < g->gate.count; i++) {
+        Notice *notice = &g->gate.notices[i];
+        if (notice->decision.verdict != GATE_SUPPRESS && notice->sealed.len > 0 &&
+            !read_address(notice, g->arena, NULL)) {
+            notice->decision = (GateDecision){.verdict = GATE_SUPPRESS, .reason = GATE_NO_ADDRESS};
+            notice->has_address = false;
+        }
+    }
+}
+
+// ---- rows ----
 
 // Requests of a tenant without a key share a row; each one with a key has its own. Returns the
 // number of rows.
@@ -78,7 +155,7 @@ static char *add_answer(char *at, const char *id, Status status)
 }
 
 // The answer is made before the commit, for it is stored with the key.
-static void make_answer(Group *g, Submission *s, const char *const *ids)
+static void make_answer(Group *g, Submission *s, const Notice *notices)
 {
     static const char LIST[] = "{\"notifications\":[";
     char *text = arena_alloc(g->arena, sizeof LIST + s->count * ANSWER_ROOM);
@@ -91,7 +168,7 @@ static void make_answer(Group *g, Submission *s, const char *const *ids)
         if (i > 0) {
             *at++ = ',';
         }
-        at = add_answer(at, ids[i], events_status(&s->requests[i]));
+        at = add_answer(at, notices[i].id, events_status(&notices[i].decision));
     }
     if (!s->single) {
         *at++ = ']';
@@ -100,34 +177,37 @@ static void make_answer(Group *g, Submission *s, const char *const *ids)
     s->answer = str_of(text, (size_t)(at - text));
 }
 
-static bool build_submission(Group *g, const Submission *s, size_t n, Error *err)
+static bool build_notice(Group *g, const Notice *notice, Error *err)
 {
-    AcceptRow *row = &g->rows[s->row];
-    for (size_t i = 0; i < s->count; i++, n++) {
-        if (g->wants[n].key == NULL) {
-            return error_set(
-                err, ERROR_TRANSIENT, "no data key for a recipient of '%.*s'", STR_ARG(s->tenant));
-        }
-        Acceptance acceptance = {
-            .tenant = s->tenant,
-            .id = g->ids[n],
-            .accepted_at_us = g->accepted_at_us,
-            .traceparent = s->traceparent,
-            .address_hash = g->hashes[n],
-            .key = g->wants[n].key,
-        };
-        Frame *place = &row->frames[row->frame_count];
-        if (!events_build(&s->requests[i], &acceptance, g->arena, place, err)) {
-            return false;
-        }
-        char *ids = (char *)(uintptr_t)row->ids.ptr;
-        if (row->frame_count > 0) {
-            ids[row->ids.len++] = ',';
-        }
-        memcpy(ids + row->ids.len, g->ids[n], NTF_ID_LEN);
-        row->ids.len += NTF_ID_LEN;
-        row->frame_count += EVENTS_PER_NOTIFICATION;
+    bool sealed = notice->decision.verdict != GATE_SUPPRESS;
+    if (sealed && notice->key->key == NULL) {
+        return error_set(
+            err, ERROR_TRANSIENT, "no data key for a recipient of '%.*s'", STR_ARG(notice->tenant));
     }
+    Acceptance acceptance = {
+        .tenant = notice->tenant,
+        .id = notice->id,
+        .accepted_at_us = g->accepted_at_us,
+        .traceparent = notice->traceparent,
+        .address_hash = notice->has_address ? notice->hash : NULL,
+        .key = sealed ? notice->key->key : NULL,
+        .decision = notice->decision,
+        .digest = notice->digest,
+    };
+    AcceptRow *row = &g->rows[notice->row];
+    size_t frames = 0;
+    if (!events_build(
+            &notice->request, &acceptance, g->arena, &row->frames[row->frame_count], &frames,
+            err)) {
+        return false;
+    }
+    row->frame_count += frames;
+    char *ids = (char *)(uintptr_t)row->ids.ptr;
+    if (row->ids.len > 0) {
+        ids[row->ids.len++] = ',';
+    }
+    memcpy(ids + row->ids.len, notice->id, NTF_ID_LEN);
+    row->ids.len += NTF_ID_LEN;
     return true;
 }
 
@@ -139,10 +219,11 @@ static void lay_out(Group *g, size_t submissions)
     for (Submission *s = g->first; s != NULL; s = s->next) {
         AcceptRow *row = &g->rows[s->row];
         if (row->frames == NULL) {
-            size_t count = counts[s->row];
+            size_t count = 2 * counts[s->row]; // each may have a copy for a guardian
             row->tenant = s->tenant;
             row->frames = arena_array(g->arena, count * EVENTS_PER_NOTIFICATION, sizeof(Frame));
             row->ids.ptr = arena_alloc(g->arena, count * (NTF_ID_LEN + 1)); // grows within it
+            row->ids.len = 0;
         }
         if (s->key.len > 0) {
             row->scope = s->scope;
@@ -152,19 +233,37 @@ static void lay_out(Group *g, size_t submissions)
     }
 }
 
+// Copies go with the row of their first, whose they were made a copy of before it had one.
+static void place_notices(Group *g)
+{
+    size_t n = 0;
+    for (const Submission *s = g->first; s != NULL; s = s->next) {
+        for (size_t i = 0; i < s->count; i++) {
+            g->gate.notices[n++].row = s->row;
+        }
+    }
+    for (; n < g->gate.count; n++) {
+        g->gate.notices[n].row = g->gate.notices[g->gate.notices[n].first].row;
+    }
+}
+
 bool group_build(Group *g, Error *err)
 {
     size_t submissions = 0;
     for (const Submission *s = g->first; s != NULL; s = s->next) {
         submissions++;
     }
+    open_addresses(g);
     lay_out(g, submissions);
-    size_t n = 0;
-    for (Submission *s = g->first; s != NULL; n += s->count, s = s->next) {
-        if (!build_submission(g, s, n, err)) {
+    place_notices(g);
+    for (size_t i = 0; i < g->gate.count; i++) {
+        if (!build_notice(g, &g->gate.notices[i], err)) {
             return false;
         }
-        make_answer(g, s, g->ids + n);
+    }
+    const Notice *notices = g->gate.notices;
+    for (Submission *s = g->first; s != NULL; notices += s->count, s = s->next) {
+        make_answer(g, s, notices);
         g->rows[s->row].answer = s->answer; // of use for a row with a key, which has one submission
     }
     for (size_t i = 0; i < g->row_count; i++) {

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// One group of submissions on its way to the commit: ids, keys, events, rows. Accept's inside, not
-// for others.
+// One group of submissions on its way to the commit: notices, the gate's decisions, keys, events,
+// rows. Accept's inside, not for others.
 #pragma once
 
 #include "services/ingest/accept.h"
 #include "services/ingest/accept_sql.h"
+#include "services/ingest/gate_run.h"
 
 typedef struct Group {
     Accept *accept;
     Arena *arena;
     Submission *first;
-    size_t notifications;
+    size_t notifications; // that were asked for
     size_t bytes;
     int64_t accepted_at_us;
-    const char **ids; // one per notification, in order
-    uint8_t (*hashes)[ADDRESS_HASH_LEN];
+    GateRun gate; // its notices: one per notification, in order, then the copies for guardians
+    bool gated;   // decided, once for all: a repeat of the rest keeps the decisions
     KeyWant *wants;
+    size_t want_count;
     AcceptRow *rows;
     size_t row_count;
     bool built;          // rows are complete: only the transaction is repeated
@@ -24,8 +26,10 @@ typedef struct Group {
     int tries;
 } Group;
 
-// Ids and key wants of all notifications.
-void group_prepare(Group *group, Str hash_key);
-// Seals, packs and lays out the rows, once all wants are answered. ERROR_TRANSIENT: a key was not
-// found.
+// Notices with their ids, ready for gate_run.
+void group_prepare(Group *group);
+// The keys that seal what goes on, and those that open recipients' stored addresses.
+void group_want_keys(Group *group, Str hash_key);
+// Opens addresses, seals, packs and lays out the rows, once all wants are answered.
+// ERROR_TRANSIENT: a key was not found.
 bool group_build(Group *group, Error *err);

@@ -30,7 +30,8 @@ typedef struct TemplateEntry {
 
 struct Catalog {
     Map *templates; // "<tenant>/<key>" -> TemplateEntry
-    Map *suspended; // tenant -> the catalog itself, as a mark
+    Map *tenants;   // tenant -> TenantSettings
+    Zones *zones;
 };
 
 static void free_entry(void *value)
@@ -44,7 +45,8 @@ Catalog *catalog_new(void)
 {
     Catalog *catalog = xcalloc(1, sizeof *catalog);
     catalog->templates = map_new(free_entry);
-    catalog->suspended = map_new(NULL);
+    catalog->tenants = map_new(free);
+    catalog->zones = zones_new();
     return catalog;
 }
 
@@ -54,7 +56,8 @@ void catalog_free(Catalog *catalog)
         return;
     }
     map_free(catalog->templates);
-    map_free(catalog->suspended);
+    map_free(catalog->tenants);
+    zones_free(catalog->zones);
     free(catalog);
 }
 
@@ -68,29 +71,80 @@ static bool check_tenant(Str subject, const char *payload, Error *err)
     return true;
 }
 
+static Limits limits_of(const Stentor__V1__Limits *limits)
+{
+    return limits == NULL ? (Limits){0, 0} : (Limits){limits->per_minute, limits->per_day};
+}
+
+static bool take_quiet_hours(TenantSettings *settings, const Stentor__V1__Tenant *entry, Error *err)
+{
+    if (entry->quiet_hours == NULL) {
+        return true;
+    }
+    uint32_t start = entry->quiet_hours->start_minute;
+    uint32_t end = entry->quiet_hours->end_minute;
+    QuietHours hours = {
+        start < MINUTES_OF_DAY ? (int32_t)start : -1, end < MINUTES_OF_DAY ? (int32_t)end : -1};
+    if (!quiet_hours_check(hours, err)) {
+        return error_wrap(err, "it has none now");
+    }
+    settings->gate.quiet_hours = hours;
+    return true;
+}
+
+static bool take_settings(
+    TenantSettings *settings, const Stentor__V1__Tenant *entry, Zones *zones, Error *err)
+{
+    settings->gate = (GateTenant){
+        .suspended = entry->suspended,
+        .limits = limits_of(entry->tenant_limits),
+        .recipient_limits = limits_of(entry->recipient_limits),
+        .over_limit = entry->over_limit == STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS
+                          ? OVER_LIMIT_SUPPRESS
+                          : OVER_LIMIT_DEFER,
+        .guardian_routing = (GuardianRouting)entry->guardian_routing,
+    };
+    (void)str_to_c(
+        str_from(entry->default_locale), settings->default_locale, sizeof settings->default_locale);
+    bool hours = take_quiet_hours(settings, entry, err);
+    settings->gate.zone = zones_get(zones, str_from(entry->time_zone), err);
+    return settings->gate.zone == NULL ? error_wrap(err, "UTC is used") : hours;
+}
+
 bool catalog_tenant_changed(Catalog *catalog, Str tenant, Str payload, Error *err)
 {
-    bool suspended = false;
+    if (payload.len == 0) {
+        (void)map_remove(catalog->tenants, tenant);
+        return true;
+    }
     Arena *arena = arena_new(0);
-    bool ok = true;
-    if (payload.len > 0) {
-        const Stentor__V1__Tenant *entry = (const Stentor__V1__Tenant *)event_unpack(
-            &stentor__v1__tenant__descriptor, payload, arena, err);
-        ok = entry != NULL && check_tenant(tenant, entry->tenant, err);
-        suspended = ok && entry->suspended;
+    const Stentor__V1__Tenant *entry = (const Stentor__V1__Tenant *)event_unpack(
+        &stentor__v1__tenant__descriptor, payload, arena, err);
+    bool ok = entry != NULL && check_tenant(tenant, entry->tenant, err);
+    if (ok) {
+        TenantSettings *settings = xcalloc(1, sizeof *settings);
+        ok = take_settings(settings, entry, catalog->zones, err);
+        map_put(catalog->tenants, tenant, settings);
     }
     arena_free(arena);
-    if (ok && suspended) {
-        map_put(catalog->suspended, tenant, catalog);
-    } else if (ok) {
-        (void)map_remove(catalog->suspended, tenant);
-    }
     return ok;
+}
+
+const TenantSettings *catalog_tenant(const Catalog *catalog, Str tenant)
+{
+    static const TenantSettings nothing_said;
+    const TenantSettings *settings = map_get(catalog->tenants, tenant);
+    return settings != NULL ? settings : &nothing_said;
 }
 
 bool catalog_is_suspended(const Catalog *catalog, Str tenant)
 {
-    return map_get(catalog->suspended, tenant) != NULL;
+    return catalog_tenant(catalog, tenant)->gate.suspended;
+}
+
+Zones *catalog_zones(const Catalog *catalog)
+{
+    return catalog->zones;
 }
 
 // ---- templates ----
@@ -268,6 +322,24 @@ bool catalog_freeze(
             version->category == CATEGORY_NONE ? CATEGORY_TRANSACTIONAL : version->category;
     }
     return true;
+}
+
+bool catalog_digest(
+    const Catalog *catalog, Str tenant, const Request *request, Arena *arena, DigestTarget *ret)
+{
+    char *own = arena_printf(arena, "digest-%s", category_name(request->category));
+    const Str keys[] = {str_from(own), STR("digest")};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        Request digest = {.template_key = keys[i]};
+        bool known = false;
+        const Version *version = look_up(catalog, tenant, &digest, &known);
+        if (version != NULL &&
+            (version->channel == CHANNEL_NONE || version->channel == request->channel)) {
+            *ret = (DigestTarget){keys[i], arena_str(arena, str_from(version->text))};
+            return true;
+        }
+    }
+    return false;
 }
 
 size_t catalog_templates(const Catalog *catalog)

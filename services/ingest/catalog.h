@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/base/error.h"
+#include "common/model/gate.h"
 #include "services/ingest/request.h"
 
 typedef struct Catalog Catalog;
@@ -14,16 +15,38 @@ void catalog_free(Catalog *catalog);
 
 // cfg.tenant.<tenant>.self and cfg.template.<tenant>.<key>; an empty payload removes the entry.
 // ERROR_PERMANENT when the payload is not such an entry or speaks of another tenant than the
-// subject.
+// subject. A tenant's entry whose time zone or quiet hours are none counts but for those; the error
+// says so.
 bool catalog_tenant_changed(Catalog *catalog, Str tenant, Str payload, Error *err);
 bool catalog_template_changed(Catalog *catalog, Str tenant, Str key, Str payload, Error *err);
 
-// A tenant without an entry is not suspended: its API key speaks for it.
+// What a tenant said for all its recipients. A tenant without an entry is not suspended (its API
+// key speaks for it), lives in UTC and has neither quiet hours nor limits.
+typedef struct TenantSettings {
+    GateTenant gate;
+    char default_locale[REQUEST_LOCALE_MAX + 1]; // "": it did not say
+} TenantSettings;
+
+// Never NULL; valid until the tenant's next change.
+const TenantSettings *catalog_tenant(const Catalog *catalog, Str tenant);
 bool catalog_is_suspended(const Catalog *catalog, Str tenant);
+Zones *catalog_zones(const Catalog *catalog); // the process's one cache of zones
 
 // Freezes the template's version (the tenant's own template wins over the platform's; the highest
 // active version unless one is named) and fills in its category. false: unknown, or of another
 // channel.
 bool catalog_freeze(
     const Catalog *catalog, Str tenant, Request *request, Arena *arena, FieldError *err);
+
+// The template that shows a digest of such requests.
+typedef struct DigestTarget {
+    Str template_key;
+    Str template_version;
+} DigestTarget;
+
+// "digest-<category>", else "digest", frozen; it must be for the request's channel. false: there is
+// none.
+bool catalog_digest(
+    const Catalog *catalog, Str tenant, const Request *request, Arena *arena, DigestTarget *ret);
+
 size_t catalog_templates(const Catalog *catalog);

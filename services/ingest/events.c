@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/events.h"
 
+#include <inttypes.h>
+
 #include "common/bus/status_event.h"
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
@@ -54,6 +56,11 @@ static bool seal_address(Building *b, Stentor__V1__Sealed **ret, Error *err)
     return true;
 }
 
+static ProtobufCBinaryData hash_of(const Acceptance *a)
+{
+    return pb_data(a->address_hash == NULL ? STR_EMPTY : str_of(a->address_hash, ADDRESS_HASH_LEN));
+}
+
 static bool build_request(
     Building *b, Stentor__V1__Meta *meta, Stentor__V1__NotificationRequest *event, Error *err)
 {
@@ -70,7 +77,7 @@ static bool build_request(
     event->template_version = pb_text(b->arena, r->template_version);
     event->locale = pb_text(b->arena, r->locale);
     event->recipient_id = pb_text(b->arena, r->recipient_id);
-    event->address_hash = pb_data(str_of(a->address_hash, ADDRESS_HASH_LEN));
+    event->address_hash = hash_of(a);
     event->accepted_at_us = a->accepted_at_us;
     event->scheduled_for_us = r->scheduled_for_us;
     event->expires_at_us = r->expires_at_us;
@@ -89,7 +96,8 @@ static bool frame_of(
 {
     char *subject = arena_alloc(b->arena, SUBJECT_SIZE);
     if (kind == FRAME_DEFERRED) {
-        subject_deferred(subject, "schedule", b->acceptance->tenant);
+        const char *reason = gate_reason_deferred(b->acceptance->decision.reason);
+        subject_deferred(subject, reason, b->acceptance->tenant);
     } else {
         subject_request(subject, b->request->priority, b->acceptance->tenant);
     }
@@ -103,56 +111,103 @@ static bool frame_of(
     return event_pack(message, b->arena, &ret->out.payload, err);
 }
 
+// Whoever gathers for the same border names the same window.
+static char *window_id(Building *b)
+{
+    const Request *r = b->request;
+    char *discriminator = arena_printf(
+        b->arena, STR_FMT "/%s/%s/%" PRId64, STR_ARG(b->acceptance->tenant),
+        category_name(r->category), channel_name(r->channel), b->acceptance->decision.until_us);
+    char id[EVENT_ID_SIZE];
+    event_id_derive("window", r->recipient_id, str_from(discriminator), id);
+    return arena_printf(b->arena, "dgw_%s", id);
+}
+
+static void fill_window(
+    Building *b, const Stentor__V1__NotificationRequest *request, Stentor__V1__DigestWindow *window)
+{
+    const Acceptance *a = b->acceptance;
+    stentor__v1__digest_window__init(window);
+    window->window_id = window_id(b);
+    window->recipient_id = request->recipient_id;
+    window->category = request->category;
+    window->channel = request->channel;
+    window->flush_at_us = a->decision.until_us;
+    window->template_ = pb_text(b->arena, a->digest.template_key);
+    window->template_version = pb_text(b->arena, a->digest.template_version);
+    window->locale = request->locale;
+}
+
 static bool frame_deferred(
     Building *b, Stentor__V1__NotificationRequest *request, Frame *ret, Error *err)
 {
-    static char reason[] = "schedule";
+    const GateDecision *decision = &b->acceptance->decision;
+    char *reason = pb_text(b->arena, str_from(gate_reason_deferred(decision->reason)));
     Stentor__V1__Meta meta;
-    fill_meta(b, &meta, derive(b, "deferred", "schedule"), request->meta->event_id);
+    fill_meta(b, &meta, derive(b, "deferred", reason), request->meta->event_id);
     Stentor__V1__Deferred deferred;
     stentor__v1__deferred__init(&deferred);
     deferred.meta = &meta;
     deferred.reason = reason;
-    deferred.due_at_us = b->request->scheduled_for_us;
+    deferred.due_at_us = decision->until_us;
     deferred.cancel_key = request->cancel_key;
     deferred.work_case = STENTOR__V1__DEFERRED__WORK_REQUEST;
     deferred.request = request;
+    Stentor__V1__DigestWindow window;
+    if (decision->verdict == GATE_GATHER) {
+        fill_window(b, request, &window);
+        deferred.digest = &window;
+    }
     return frame_of(b, FRAME_DEFERRED, &deferred.base, meta.event_id, ret, err);
 }
 
-static bool frame_status(
-    Building *b, const Stentor__V1__NotificationRequest *request, Frame *ret, Error *err)
+static bool frame_status(Building *b, Frame *ret, Error *err)
 {
-    Status status = events_status(b->request);
-    Stentor__V1__Meta meta;
+    const Request *r = b->request;
+    const Acceptance *a = b->acceptance;
+    Status status = events_status(&a->decision);
     char *discriminator = arena_printf(b->arena, "%s/0", status_name(status));
-    fill_meta(b, &meta, derive(b, "status", discriminator), request->meta->event_id);
+    Stentor__V1__Meta meta;
+    fill_meta(b, &meta, derive(b, "status", discriminator), derive(b, "request", ""));
     Stentor__V1__NotificationStatus event;
     stentor__v1__notification_status__init(&event);
     event.meta = &meta;
-    event.channel = request->channel;
-    event.category = request->category;
-    event.priority = request->priority;
+    event.channel = (Stentor__V1__Channel)r->channel;
+    event.category = (Stentor__V1__Category)r->category;
+    event.priority = (Stentor__V1__Priority)r->priority;
     event.status = (Stentor__V1__Status)status;
-    event.template_ = request->template_;
-    event.template_version = request->template_version;
-    event.recipient_id = request->recipient_id;
-    event.address_hash = request->address_hash;
-    event.accepted_at_us = request->accepted_at_us;
-    event.scheduled_for_us = request->scheduled_for_us;
-    event.batch_id = request->batch_id;
+    event.reason_code = pb_text(b->arena, str_from(gate_reason_name(a->decision.reason)));
+    event.template_ = pb_text(b->arena, r->template_key);
+    event.template_version = pb_text(b->arena, r->template_version);
+    event.recipient_id = pb_text(b->arena, r->recipient_id);
+    event.address_hash = hash_of(a);
+    event.accepted_at_us = a->accepted_at_us;
+    event.scheduled_for_us = a->decision.until_us;
+    event.batch_id = pb_text(b->arena, r->batch_id);
+    if (a->decision.verdict == GATE_GATHER) {
+        event.digest_window_id = window_id(b);
+    }
     ret->kind = FRAME_STATUS;
-    return status_event(&event, b->acceptance->traceparent, b->arena, &ret->out, err);
+    return status_event(&event, a->traceparent, b->arena, &ret->out, err);
 }
 
-Status events_status(const Request *request)
+Status events_status(const GateDecision *decision)
 {
-    return request->scheduled_for_us > 0 ? STATUS_SCHEDULED : STATUS_QUEUED;
+    switch (decision->verdict) {
+    case GATE_SUPPRESS:
+        return STATUS_SUPPRESSED;
+    case GATE_DEFER:
+    case GATE_GATHER:
+        return STATUS_SCHEDULED;
+    case GATE_GO:
+        break;
+    }
+    return STATUS_QUEUED;
 }
 
 bool events_build(
     const Request *request, const Acceptance *acceptance, Arena *arena,
-    Frame ret[EVENTS_PER_NOTIFICATION], Error *err)
+    Frame ret[EVENTS_PER_NOTIFICATION], size_t *ret_count, Error *err)
 {
     Building b = {
         .request = request,
@@ -160,13 +215,19 @@ bool events_build(
         .arena = arena,
         .id = str_from(acceptance->id),
     };
+    Status status = events_status(&acceptance->decision);
+    if (status == STATUS_SUPPRESSED) {
+        *ret_count = 1;
+        return frame_status(&b, &ret[0], err);
+    }
     Stentor__V1__Meta meta;
     Stentor__V1__NotificationRequest event;
     if (!build_request(&b, &meta, &event, err)) {
         return false;
     }
-    bool ok = events_status(request) == STATUS_SCHEDULED
+    *ret_count = 2;
+    bool ok = status == STATUS_SCHEDULED
                   ? frame_deferred(&b, &event, &ret[0], err)
                   : frame_of(&b, FRAME_REQUEST, &event.base, meta.event_id, &ret[0], err);
-    return ok && frame_status(&b, &event, &ret[1], err);
+    return ok && frame_status(&b, &ret[1], err);
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: an accepted request becomes the two events that tell of it: REQUEST (or, for a later
-// time, DEFERRED carrying the request) and STATUS `queued` (or `scheduled`). Personal data is
-// sealed here and nowhere later. Pure but for nonces.
+// Events: an accepted request becomes the events that tell of it: REQUEST and STATUS `queued`; for
+// what waits (a schedule, quiet hours, a limit, a digest) DEFERRED carrying the request and STATUS
+// `scheduled`; for what the gate refused STATUS `suppressed` alone. Personal data is sealed here
+// and nowhere later. Pure but for nonces.
 #pragma once
 
 #include "common/bus/frames.h"
 #include "common/codec/hash.h"
 #include "common/codec/seal.h"
-#include "services/ingest/request.h"
+#include "services/ingest/catalog.h"
 
-enum { EVENTS_PER_NOTIFICATION = 2 };
+enum { EVENTS_PER_NOTIFICATION = 2 }; // at most
 
 // Everything that is decided at accept time, beside the request itself.
 typedef struct Acceptance {
@@ -17,14 +18,16 @@ typedef struct Acceptance {
     const char *id; // "ntf_..."
     int64_t accepted_at_us;
     Str traceparent;
-    const uint8_t *address_hash; // ADDRESS_HASH_LEN bytes
-    DataKey *key;                // the recipient's
+    const uint8_t *address_hash; // ADDRESS_HASH_LEN bytes; NULL: there is no address (suppressed)
+    DataKey *key;                // the recipient's; NULL when suppressed
+    GateDecision decision;
+    DigestTarget digest; // of GATE_GATHER
 } Acceptance;
 
-// What the caller is told, and what the STATUS says: queued or scheduled.
-Status events_status(const Request *request);
+// What the caller is told, and what the STATUS says: queued, scheduled or suppressed.
+Status events_status(const GateDecision *decision);
 
-// Fills two frames; everything they point to lives in `arena`.
+// Fills one or two frames; everything they point to lives in `arena`.
 bool events_build(
     const Request *request, const Acceptance *acceptance, Arena *arena,
-    Frame ret[EVENTS_PER_NOTIFICATION], Error *err);
+    Frame ret[EVENTS_PER_NOTIFICATION], size_t *ret_count, Error *err);

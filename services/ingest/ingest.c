@@ -254,6 +254,8 @@ static void build_parts(Ingest *in)
         .loop = service_loop(service),
         .pool = pool,
         .keyring = in->keyring,
+        .catalog = in->catalog,
+        .suppressions = in->suppressions,
         .publisher = in->publisher,
         .metrics = &in->metrics,
         .on_broken = on_accept_broken,

@@ -21,6 +21,7 @@ typedef struct Replica {
     IngestMetrics metrics;
     MasterKey *master;
     Keyring *keyring;
+    Catalog *catalog;
     Bus *bus;
     RowPublisher *publisher;
     Accept *accept;
@@ -63,6 +64,7 @@ static Replica *replica_new(uv_loop_t *loop, const char *url)
     ingest_metrics_init(&r->metrics, r->registry);
     r->master = master_key_parse(str_from(master_text), NULL);
     r->keyring = keyring_new(r->pool, r->master, &(KeyringOptions){0});
+    r->catalog = catalog_new();
     BusOptions bus = {.url = "nats://127.0.0.1:1", .name = "test", .service = "stentor-ingest"};
     r->bus = bus_open(loop, &bus, NULL);
     r->publisher = row_publisher_new(r->bus, r->pool, &r->metrics);
@@ -70,6 +72,7 @@ static Replica *replica_new(uv_loop_t *loop, const char *url)
         .loop = loop,
         .pool = r->pool,
         .keyring = r->keyring,
+        .catalog = r->catalog,
         .publisher = r->publisher,
         .metrics = &r->metrics,
         .on_broken = on_accept_broken,
@@ -100,6 +103,7 @@ static void replica_free(Replica *r)
     assert_true(run_for(r->loop, &r->gone, true, WAIT_MS));
     row_publisher_free(r->publisher);
     keyring_free(r->keyring);
+    catalog_free(r->catalog);
     r->gone = false;
     r->open = 1;
     db_pool_close(r->pool, on_part_closed, r);

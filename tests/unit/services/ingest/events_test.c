@@ -21,7 +21,9 @@ typedef struct Fixture {
     MasterKey *master;
     DataKey *key;
     Request request;
+    GateDecision decision;
     Frame frames[EVENTS_PER_NOTIFICATION];
+    size_t count;
 } Fixture;
 
 static int set_up(void **state)
@@ -67,8 +69,15 @@ static void build(Fixture *f)
         .accepted_at_us = 1000000,
         .address_hash = hash,
         .key = f->key,
+        .decision = f->decision,
+        .digest = {STR("digest"), STR("2.0.0")},
     };
-    assert_true(events_build(&f->request, &acceptance, f->arena, f->frames, NULL));
+    bool sealed = f->decision.verdict != GATE_SUPPRESS;
+    if (!sealed) {
+        acceptance.key = NULL; // nothing is sealed then
+    }
+    assert_true(events_build(&f->request, &acceptance, f->arena, f->frames, &f->count, NULL));
+    assert_int_equal(f->count, sealed ? 2 : 1);
 }
 
 static void *read_event(Fixture *f, const ProtobufCMessageDescriptor *type, const Frame *frame)
@@ -141,6 +150,7 @@ static void a_request_for_later_waits_on_deferred_with_the_request_inside(void *
 {
     Fixture *f = *state;
     f->request.scheduled_for_us = 5000000;
+    f->decision = (GateDecision){GATE_DEFER, GATE_SCHEDULE, 5000000};
     build(f);
     assert_int_equal(f->frames[0].kind, FRAME_DEFERRED);
     assert_string_equal(f->frames[0].out.subject, "ntf.deferred.schedule.acme");
@@ -154,6 +164,75 @@ static void a_request_for_later_waits_on_deferred_with_the_request_inside(void *
     event_id_derive("deferred", STR(NTF), STR("schedule"), id);
     assert_string_equal(deferred->meta->event_id, id);
     assert_string_equal(f->frames[1].out.subject, "ntf.status.acme.email.scheduled");
+}
+
+static void what_the_gate_puts_off_says_why(void **state)
+{
+    Fixture *f = *state;
+    static const struct {
+        GateReason reason;
+        const char *subject, *code;
+    } CASES[] = {
+        {GATE_QUIET_HOURS, "ntf.deferred.quiet.acme", "quiet_hours"},
+        {GATE_RATE_LIMIT, "ntf.deferred.limit.acme", "rate_limit"},
+        {GATE_SCHEDULE, "ntf.deferred.schedule.acme", ""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        f->decision = (GateDecision){GATE_DEFER, CASES[i].reason, 9000000};
+        build(f);
+        assert_string_equal(f->frames[0].out.subject, CASES[i].subject);
+        const Stentor__V1__Deferred *deferred =
+            read_event(f, &stentor__v1__deferred__descriptor, &f->frames[0]);
+        assert_int_equal(deferred->due_at_us, 9000000);
+        assert_null(deferred->digest);
+        const Stentor__V1__NotificationStatus *status =
+            read_event(f, &stentor__v1__notification_status__descriptor, &f->frames[1]);
+        assert_string_equal(status->reason_code, CASES[i].code);
+        assert_int_equal(status->scheduled_for_us, 9000000);
+        assert_string_equal(f->frames[1].out.subject, "ntf.status.acme.email.scheduled");
+    }
+}
+
+static void what_is_gathered_names_its_window(void **state)
+{
+    Fixture *f = *state;
+    f->request.recipient_id = STR("rcp_01ARZ3NDEKTSV4RRFFQ69G5FAV");
+    f->request.locale = STR("de");
+    f->decision = (GateDecision){GATE_GATHER, GATE_DIGEST, 9000000};
+    build(f);
+    assert_string_equal(f->frames[0].out.subject, "ntf.deferred.digest.acme");
+    const Stentor__V1__Deferred *deferred =
+        read_event(f, &stentor__v1__deferred__descriptor, &f->frames[0]);
+    const Stentor__V1__DigestWindow *window = deferred->digest;
+    assert_non_null(window);
+    char id[EVENT_ID_SIZE];
+    event_id_derive("window", f->request.recipient_id, STR("acme/billing/email/9000000"), id);
+    assert_string_equal(window->window_id + 4, id);
+    assert_memory_equal(window->window_id, "dgw_", 4);
+    assert_int_equal(window->flush_at_us, 9000000);
+    assert_string_equal(window->template_, "digest");
+    assert_string_equal(window->template_version, "2.0.0");
+    assert_string_equal(window->locale, "de");
+    assert_non_null(deferred->request);
+    const Stentor__V1__NotificationStatus *status =
+        read_event(f, &stentor__v1__notification_status__descriptor, &f->frames[1]);
+    assert_string_equal(status->reason_code, "digest");
+    assert_string_equal(status->digest_window_id, window->window_id);
+}
+
+static void of_what_is_suppressed_there_is_one_status(void **state)
+{
+    Fixture *f = *state;
+    f->decision = (GateDecision){GATE_SUPPRESS, GATE_HARD_BOUNCE, 0};
+    build(f);
+    assert_int_equal(f->frames[0].kind, FRAME_STATUS);
+    assert_string_equal(f->frames[0].out.subject, "ntf.status.acme.email.suppressed");
+    const Stentor__V1__NotificationStatus *status =
+        read_event(f, &stentor__v1__notification_status__descriptor, &f->frames[0]);
+    assert_string_equal(status->reason_code, "hard_bounce");
+    char id[EVENT_ID_SIZE];
+    event_id_derive("status", STR(NTF), STR("suppressed/0"), id);
+    assert_string_equal(status->meta->event_id, id);
 }
 
 static void frames_come_back_as_they_went_with_their_headers(void **state)
@@ -207,6 +286,10 @@ int main(void)
             the_status_of_a_request_for_now_is_queued, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_request_for_later_waits_on_deferred_with_the_request_inside, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_gate_puts_off_says_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_gathered_names_its_window, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            of_what_is_suppressed_there_is_one_status, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             frames_come_back_as_they_went_with_their_headers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(frames_cut_anywhere_are_refused, set_up, tear_down),
