@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "common/base/id.h"
-#include "services/ingest/address.h"
+#include "services/ingest/people_address.h"
 #include "services/ingest/semver.h"
 
 bool field_error(FieldError *err, const char *field, const char *format, ...)
@@ -50,22 +50,26 @@ static bool check_locale(Str locale, FieldError *err)
     return true;
 }
 
-static bool check_recipient(Request *request, Arena *arena, FieldError *err)
+static bool check_address(Request *request, Arena *arena, FieldError *err)
 {
     char reason[ADDRESS_REASON_SIZE];
+    if (request->to.len == 0 && request->recipient_id.len > 0) {
+        return true; // the recipient's own address of the channel
+    }
     if (request->to.len == 0) {
-        return field_error(err, "to", "required");
+        return field_error(err, "to", "required where there is no recipient_id");
     }
-    if (!address_parse(request->to, arena, &request->to, reason)) {
-        return field_error(err, "to", "%s", reason);
-    }
-    if (!check_text(request->to_name, REQUEST_NAME_MAX, "to.name", err)) {
-        return false;
-    }
+    return people_address_check(request->channel, request->to, arena, &request->to, reason) ||
+           field_error(err, "to", "%s", reason);
+}
+
+static bool check_recipient(Request *request, Arena *arena, FieldError *err)
+{
     if (request->recipient_id.len > 0 && !id_parse(request->recipient_id, "rcp_", NULL)) {
         return field_error(err, "recipient_id", "not a recipient's id ('rcp_' and a ULID)");
     }
-    return true;
+    return check_address(request, arena, err) &&
+           check_text(request->to_name, REQUEST_NAME_MAX, "to.name", err);
 }
 
 static bool check_template(const Request *request, FieldError *err)
@@ -110,8 +114,11 @@ static bool check_kind(Request *request, FieldError *err)
     if (request->channel == CHANNEL_NONE) {
         request->channel = CHANNEL_EMAIL;
     }
-    if (request->channel != CHANNEL_EMAIL) {
-        return field_error(err, "channel", "only 'email' can be sent so far");
+    if (channel_name(request->channel)[0] == '\0') {
+        return field_error(err, "channel", "not a channel");
+    }
+    if (request->channel == CHANNEL_WEBHOOK) {
+        return field_error(err, "channel", "'webhook' is for subscriptions, not for requests");
     }
     if (request->priority == PRIORITY_NONE) {
         request->priority = PRIORITY_NORMAL;

@@ -16,7 +16,7 @@ enum {
 };
 
 typedef struct Request {
-    Str to; // as given; after request_check normalised (address.h)
+    Str to; // as given; after request_check normalised (people_address.h); empty: the recipient's
     Str to_name;
     Channel channel;
     Category category; // CATEGORY_NONE: the template's

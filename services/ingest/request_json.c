@@ -10,8 +10,11 @@
 
 DEFINE_CLEANUP(free_json, json_t *, json_decref)
 
+// One object of the body: the request and the channels that it is for.
 typedef struct Reading {
     Request *request;
+    Channel channels[CHANNEL_COUNT]; // of `channels`
+    size_t channel_count;            // 0: the field is not there
     Arena *arena;
     FieldError *err;
 } Reading;
@@ -121,6 +124,36 @@ static bool read_channel(Reading *r, const char *field, const json_t *value)
                                                  field_error(r->err, field, "not a channel"));
 }
 
+static bool add_channel(Reading *r, const char *field, const json_t *value)
+{
+    Str name = STR_EMPTY;
+    Channel channel = CHANNEL_NONE;
+    if (!take_text(r, field, value, &name)) {
+        return false;
+    }
+    if (!channel_from_name(name, &channel)) {
+        return field_error(r->err, field, "'%.20s' is not a channel", arena_cstr(r->arena, name));
+    }
+    for (size_t i = 0; i < r->channel_count; i++) {
+        if (r->channels[i] == channel) {
+            return field_error(r->err, field, "'%s' is named twice", channel_name(channel));
+        }
+    }
+    r->channels[r->channel_count++] = channel;
+    return true;
+}
+
+static bool read_channels(Reading *r, const char *field, const json_t *value)
+{
+    size_t count = json_array_size(value); // 0 when it is no array
+    for (size_t i = 0; i < count; i++) {
+        if (!add_channel(r, field, json_array_get(value, i))) {
+            return false;
+        }
+    }
+    return count > 0 || field_error(r->err, field, "must be a list of channels");
+}
+
 static bool read_category(Reading *r, const char *field, const json_t *value)
 {
     Str name = STR_EMPTY;
@@ -167,6 +200,7 @@ static const struct { const char *name; ReadField read; } FIELDS[] = {
     {"template_version", read_version},
     {"locale",           read_locale},
     {"channel",          read_channel},
+    {"channels",         read_channels},
     {"category",         read_category},
     {"priority",         read_priority},
     {"correlation_id",   read_correlation},
@@ -188,7 +222,7 @@ static bool read_field(Reading *r, const char *name, const json_t *value)
         r->err, arena_cstr(r->arena, str_slice(str_from(name), 0, 40)), "unknown field");
 }
 
-static bool read_request(Reading *r, const json_t *value, int64_t now_us)
+static bool read_object(Reading *r, const json_t *value)
 {
     if (!json_is_object(value)) {
         return field_error(r->err, "", "must be an object");
@@ -201,21 +235,34 @@ static bool read_request(Reading *r, const json_t *value, int64_t now_us)
             return false;
         }
     }
-    return request_check(r->request, now_us, r->arena, r->err);
+    if (r->channel_count > 0 && r->request->channel != CHANNEL_NONE) {
+        return field_error(r->err, "channels", "either 'channel' or 'channels'");
+    }
+    return true;
+}
+
+static void name_field(const RequestList *list, size_t source, const FieldError *err, Problem *ret)
+{
+    if (!list->is_array) {
+        (void)snprintf(ret->field, sizeof ret->field, "%s", err->field);
+    } else {
+        (void)snprintf(
+            ret->field, sizeof ret->field, "notifications[%zu]%s%s", source,
+            err->field[0] == '\0' ? "" : ".", err->field);
+    }
+}
+
+static void problem_of(const RequestList *list, size_t source, const FieldError *err, Problem *ret)
+{
+    *ret = (Problem){.status = 422, .slug = "invalid-field", .title = "A field is not valid"};
+    name_field(list, source, err, ret);
+    (void)snprintf(ret->detail, sizeof ret->detail, "%s", err->text);
 }
 
 void request_json_problem(
     const RequestList *list, size_t index, const FieldError *err, Problem *ret)
 {
-    *ret = (Problem){.status = 422, .slug = "invalid-field", .title = "A field is not valid"};
-    if (list->single) {
-        (void)snprintf(ret->field, sizeof ret->field, "%s", err->field);
-    } else {
-        (void)snprintf(
-            ret->field, sizeof ret->field, "notifications[%zu]%s%s", index,
-            err->field[0] == '\0' ? "" : ".", err->field);
-    }
-    (void)snprintf(ret->detail, sizeof ret->detail, "%s", err->text);
+    problem_of(list, list->sources[index], err, ret);
 }
 
 static bool fail_body(Problem *problem, int status, const char *detail)
@@ -237,18 +284,43 @@ static bool fail_malformed(Problem *problem, const json_error_t *error)
     return false;
 }
 
-static bool measure(const json_t *root, RequestList *list, Problem *problem)
+static bool measure(const json_t *root, RequestList *list, size_t *ret_objects, Problem *problem)
 {
-    list->single = !json_is_array(root);
-    list->count = list->single ? 1 : json_array_size(root);
-    if (list->single && !json_is_object(root)) {
+    list->is_array = json_is_array(root);
+    *ret_objects = list->is_array ? json_array_size(root) : 1;
+    if (!list->is_array && !json_is_object(root)) {
         return fail_body(problem, 400, "must be an object or an array of objects");
     }
-    if (list->count == 0) {
+    if (*ret_objects == 0) {
         return fail_body(problem, 422, "the array is empty; it takes 1 to 1000 notifications");
     }
-    if (list->count > REQUEST_ARRAY_MAX) {
+    if (*ret_objects > REQUEST_ARRAY_MAX) {
         return fail_body(problem, 422, "the array has more than 1000 notifications");
+    }
+    return true;
+}
+
+static void make_room(RequestList *list, size_t objects, Arena *arena)
+{
+    size_t room = objects * CHANNEL_COUNT;
+    room = room < REQUEST_ARRAY_MAX + CHANNEL_COUNT ? room : REQUEST_ARRAY_MAX + CHANNEL_COUNT;
+    list->items = arena_array(arena, room, sizeof *list->items);
+    list->sources = arena_array(arena, room, sizeof *list->sources);
+}
+
+// One request for each channel; without `channels` the one that is there.
+static bool add_requests(Reading *r, size_t source, int64_t now_us, RequestList *list)
+{
+    size_t count = r->channel_count == 0 ? 1 : r->channel_count;
+    Request asked = *r->request;
+    for (size_t i = 0; i < count; i++) {
+        Request *request = &list->items[list->count];
+        *request = asked;
+        request->channel = r->channel_count == 0 ? asked.channel : r->channels[i];
+        list->sources[list->count++] = source;
+        if (!request_check(request, now_us, r->arena, r->err)) {
+            return false;
+        }
     }
     return true;
 }
@@ -262,18 +334,24 @@ bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret
         return fail_malformed(problem, &error);
     }
     RequestList list = {0};
-    if (!measure(root, &list, problem)) {
+    size_t objects = 0;
+    if (!measure(root, &list, &objects, problem)) {
         return false;
     }
-    list.items = arena_array(arena, list.count, sizeof *list.items);
-    for (size_t i = 0; i < list.count; i++) {
+    make_room(&list, objects, arena);
+    for (size_t i = 0; i < objects; i++) {
         FieldError err = {.field = ""};
-        Reading reading = {.request = &list.items[i], .arena = arena, .err = &err};
-        const json_t *item = list.single ? root : json_array_get(root, i);
-        if (!read_request(&reading, item, now_us)) {
-            request_json_problem(&list, i, &err, problem);
+        Request request = {0};
+        Reading reading = {.request = &request, .arena = arena, .err = &err};
+        const json_t *item = list.is_array ? json_array_get(root, i) : root;
+        if (!read_object(&reading, item) || !add_requests(&reading, i, now_us, &list)) {
+            problem_of(&list, i, &err, problem);
             return false;
         }
+        if (list.count > REQUEST_ARRAY_MAX) {
+            return fail_body(problem, 422, "more than 1000 notifications, counted by channel");
+        }
+        list.single = !list.is_array && reading.channel_count == 0;
     }
     *ret = list;
     return true;

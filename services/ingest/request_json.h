@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of POST /v1/notifications: JSON to checked requests, or the problem to answer with.
-// Pure. One object, or an array of 1..1000 that is taken or refused as a whole.
+// Pure. One object, or an array of 1..1000 that is taken or refused as a whole. An object with
+// `channels` makes one request for each of them.
 #pragma once
 
 #include "services/ingest/request.h"
@@ -9,14 +10,16 @@ enum { REQUEST_ARRAY_MAX = 1000 };
 
 typedef struct RequestList {
     Request *items;
+    size_t *sources; // of each: its object's place in the array
     size_t count;
-    bool single; // one object: answered with one object, fields named without an index
+    bool is_array; // fields are named with the object's index
+    bool single;   // one object without `channels`: answered with one object
 } RequestList;
 
 // Everything in *ret lives in `arena`; nothing points into `body`.
 bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret, Problem *problem);
 
-// The problem of a field found wrong after parsing (unknown template): the field gets its index in
-// the list.
+// The problem of a field found wrong after parsing (unknown template) in the request at `index`:
+// the field gets its object's index.
 void request_json_problem(
     const RequestList *list, size_t index, const FieldError *err, Problem *ret);

@@ -12,16 +12,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const int64_t NOW_US = INT64_C(1795199136000000);
 
-// What was taken holds no control character where a header could be made of it, and one '@'.
+// What was taken holds no control character where a header could be made of it, and an e-mail
+// address one '@'.
 static void check_request(const Request *r)
 {
-    assert(r->to.len > 0 && !str_has_control(r->to) && str_is_utf8(r->to));
-    assert(memchr(r->to.ptr, '@', r->to.len) != NULL && memchr(r->to.ptr, ' ', r->to.len) == NULL);
+    assert(r->to.len > 0 || r->recipient_id.len > 0);
+    assert(!str_has_control(r->to) && str_is_utf8(r->to));
+    assert(r->to.len == 0 || memchr(r->to.ptr, ' ', r->to.len) == NULL);
+    bool email = r->channel == CHANNEL_EMAIL && r->to.len > 0;
+    assert(!email || memchr(r->to.ptr, '@', r->to.len) != NULL);
     assert(!str_has_control(r->to_name) && r->to_name.len <= REQUEST_NAME_MAX);
     assert(!str_has_control(r->correlation_id) && r->template_key.len <= 64);
     assert(r->variables.len <= REQUEST_VARIABLES_MAX);
     assert(r->scheduled_for_us == 0 || r->scheduled_for_us > NOW_US);
-    assert(r->channel == CHANNEL_EMAIL && r->priority != PRIORITY_NONE);
+    assert(channel_name(r->channel)[0] != '\0' && r->priority != PRIORITY_NONE);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -65,7 +65,16 @@ static const Case BAD[] = {
     {HEAD ",\"locale\":null}", 422, "locale", "string"},
     {HEAD ",\"variables\":[1]}", 422, "variables", "object"},
     {HEAD ",\"variables\":\"x\"}", 422, "variables", "object"},
-    {HEAD ",\"channel\":\"sms\"}", 422, "channel", "email"},
+    {HEAD ",\"channel\":\"sms\"}", 422, "to", "E.164"},
+    {HEAD ",\"channel\":\"webhook\"}", 422, "channel", "subscriptions"},
+    {HEAD ",\"channels\":\"email\"}", 422, "channels", "list"},
+    {HEAD ",\"channels\":[]}", 422, "channels", "list"},
+    {HEAD ",\"channels\":[7]}", 422, "channels", "string"},
+    {HEAD ",\"channels\":[\"email\",\"pigeon\"]}", 422, "channels", "'pigeon'"},
+    {HEAD ",\"channels\":[\"email\",\"email\"]}", 422, "channels", "twice"},
+    {HEAD ",\"channel\":\"email\",\"channels\":[\"email\"]}", 422, "channels", "either"},
+    {HEAD ",\"channels\":[\"email\",\"sms\"]}", 422, "to", "E.164"},
+    {"[" HEAD "}," HEAD ",\"channels\":[\"email\",\"sms\"]}]", 422, "notifications[1].to", "E.164"},
     {HEAD ",\"channel\":\"pigeon\"}", 422, "channel", "not a channel"},
     {HEAD ",\"category\":\"gossip\"}", 422, "category", "not a category"},
     {HEAD ",\"priority\":\"soon\"}", 422, "priority", "critical"},
@@ -237,10 +246,106 @@ static void an_array_has_a_limit(void **state)
     }
 }
 
+static void channels_make_one_request_each(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    RequestList list = {0};
+    Problem problem;
+    assert_true(parse(
+        "{\"recipient_id\":\"rcp_01ARZ3NDEKTSV4RRFFQ69G5FAV\",\"template\":\"welcome\","
+        "\"channels\":[\"sms\",\"email\"]}",
+        arena, &list, &problem));
+    assert_int_equal(list.count, 2);
+    assert_false(list.single); // answered as a list
+    assert_int_equal(list.items[0].channel, CHANNEL_SMS);
+    assert_int_equal(list.items[1].channel, CHANNEL_EMAIL);
+    assert_int_equal(list.items[0].to.len, 0);
+    assert_true(str_eq(list.items[1].template_key, STR("welcome")));
+    FieldError err = {.field = "template"};
+    request_json_problem(&list, 1, &err, &problem);
+    assert_string_equal(problem.field, "template"); // there is no array
+    arena_free(arena);
+}
+
+static void a_field_found_wrong_later_is_named_by_its_object(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    RequestList list = {0};
+    Problem problem;
+    assert_true(parse(
+        "[{\"to\":\"+491511234567\",\"template\":\"code\",\"channels\":[\"sms\",\"voice\"]}," HEAD
+        "}]",
+        arena, &list, &problem));
+    assert_int_equal(list.count, 3);
+    FieldError err = {.field = "template"};
+    request_json_problem(&list, 1, &err, &problem);
+    assert_string_equal(problem.field, "notifications[0].template");
+    request_json_problem(&list, 2, &err, &problem);
+    assert_string_equal(problem.field, "notifications[1].template");
+    arena_free(arena);
+}
+
+static void every_channel_has_its_kind_of_address(void **state)
+{
+    (void)state;
+    static const struct {
+        Channel channel;
+        const char *to, *wanted; // NULL: refused
+    } CASES[] = {
+        {CHANNEL_EMAIL, "a@B.c", "a@b.c"},
+        {CHANNEL_SMS, "+49 151 1234-567", "+491511234567"},
+        {CHANNEL_VOICE, "0151", NULL},
+        {CHANNEL_WHATSAPP, "a@b.c", NULL},
+        {CHANNEL_PUSH, "dGhpcw:token", "dGhpcw:token"},
+        {CHANNEL_PUSH, "two tokens", NULL},
+        {CHANNEL_INAPP, "user-17", "user-17"},
+        {CHANNEL_WEBHOOK, "https://example.com/", NULL},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        Arena *arena = arena_new(0);
+        Request request = {
+            .to = str_from(CASES[i].to),
+            .channel = CASES[i].channel,
+            .template_key = STR("welcome"),
+        };
+        FieldError err = {.field = ""};
+        bool taken = request_check(&request, NOW_US, arena, &err);
+        assert_int_equal(taken, CASES[i].wanted != NULL);
+        assert_true(!taken || str_eq(request.to, str_from(CASES[i].wanted)));
+        arena_free(arena);
+    }
+}
+
+static void an_array_is_counted_by_channel(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    static char body[200000];
+    size_t len = 0;
+    for (int i = 0; i < 600; i++) {
+        len += (size_t)snprintf(
+            body + len, sizeof body - len,
+            "%c{\"to\":\"+491511234567\",\"template\":\"code\",\"channels\":[\"sms\",\"voice\"]}",
+            i == 0 ? '[' : ',');
+    }
+    snprintf(body + len, sizeof body - len, "]");
+    RequestList list = {0};
+    Problem problem;
+    assert_false(parse(body, arena, &list, &problem));
+    assert_non_null(strstr(problem.detail, "by channel"));
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_bad_body_is_told_its_status_field_and_reason),
+        cmocka_unit_test(channels_make_one_request_each),
+        cmocka_unit_test(a_field_found_wrong_later_is_named_by_its_object),
+        cmocka_unit_test(every_channel_has_its_kind_of_address),
+        cmocka_unit_test(an_array_is_counted_by_channel),
         cmocka_unit_test(a_full_object_is_read_field_by_field),
         cmocka_unit_test(what_is_left_out_has_its_default),
         cmocka_unit_test(a_schedule_that_has_passed_means_now),
