@@ -6,8 +6,10 @@
 
 #include <cmocka.h>
 
+#include "common/codec/event.h"
 #include "common/db/migrate.h"
 #include "services/ingest/accept.h"
+#include "stentor/v1/request.pb-c.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 enum { TICK_MS = 20, TRIES_MAX = 4 };
@@ -140,7 +142,9 @@ static int set_up(void **state)
     Scene *s = calloc(1, sizeof *s);
     uv_loop_init(&s->loop);
     s->admin = admin_connect();
-    admin_exec(s->admin, "TRUNCATE ingest.accept_log, ingest.idempotency_keys, keys.data_keys");
+    admin_exec(
+        s->admin, "TRUNCATE ingest.accept_log, ingest.idempotency_keys, keys.data_keys, "
+                  "people.recipients, people.addresses");
     url_with("&user=stentor_ingest", s->url, sizeof s->url);
     s->replica = replica_new(&s->loop, s->url);
     s->arena = arena_new(0);
@@ -404,9 +408,176 @@ static void postgres_that_stays_away_is_told_after_five_seconds(void **state)
     replica_free(r);
 }
 
+// ---- stored addresses ----
+
+#define CHILD "rcp_01ARZ3NDEKTSV4RRFFQ69G5FA0"
+#define PARENT "rcp_01ARZ3NDEKTSV4RRFFQ69G5FA1"
+
+static void insert(Scene *s, const char *sql, const char *id, Str bytes, Str more)
+{
+    const char *values[] = {id, bytes.ptr, more.ptr};
+    int lengths[] = {0, (int)bytes.len, (int)more.len};
+    int formats[] = {0, 1, 1};
+    PGresult *res = PQexecParams(s->admin, sql, 3, NULL, values, lengths, formats, 0);
+    if (PQresultStatus(res) != PGRES_COMMAND_OK) {
+        fail_msg("%s", PQerrorMessage(s->admin));
+    }
+    PQclear(res);
+}
+
+// A recipient with a sealed address, as people.* holds it.
+static DataKey *add_recipient(Scene *s, const char *id, const char *address)
+{
+    MasterKey *master = s->replica->master;
+    uint8_t subject[KEY_SUBJECT_LEN];
+    uint8_t wrapped[WRAPPED_KEY_LEN];
+    uint8_t hash[ADDRESS_HASH_LEN];
+    key_subject(master_hash_key(master), STR("acme"), str_from(id), subject);
+    address_hash(master_hash_key(master), STR("acme"), CHANNEL_EMAIL, str_from(address), hash);
+    DataKey *key = data_key_new(master, subject, 1, wrapped);
+    insert(
+        s,
+        "INSERT INTO keys.data_keys (tenant_id, subject, generation, wrapped) "
+        "SELECT 'acme', $2::bytea, 1, $3::bytea WHERE $1::text <> ''",
+        id, str_of(subject, sizeof subject), str_of(wrapped, sizeof wrapped));
+    Stentor__V1__Address plain;
+    stentor__v1__address__init(&plain);
+    plain.address = arena_cstr(s->arena, str_from(address));
+    Str packed = STR_EMPTY;
+    assert_true(event_pack(&plain.base, s->arena, &packed, NULL));
+    Stentor__V1__Sealed *sealed = seal(key, STR("acme"), str_from(id), "address", packed, s->arena);
+    assert_true(event_pack(&sealed->base, s->arena, &packed, NULL));
+    admin_exec(
+        s->admin, arena_printf(
+                      s->arena,
+                      "INSERT INTO people.recipients (tenant_id, recipient_id, updated_at, "
+                      "sequence) VALUES ('acme', '%s', now(), 1)",
+                      id));
+    insert(
+        s,
+        "INSERT INTO people.addresses (tenant_id, recipient_id, channel, address_hash, address, "
+        "status, verified, is_primary, position) "
+        "VALUES ('acme', $1, 'email', $2::bytea, $3::bytea, 'active', true, true, 0)",
+        id, str_of(hash, sizeof hash), packed);
+    return key;
+}
+
+static void submit_for(Scene *s, Replica *r, Try *t, const char *recipient)
+{
+    memset(t, 0, sizeof *t);
+    t->requests[0] = (Request){
+        .recipient_id = str_from(recipient),
+        .channel = CHANNEL_EMAIL,
+        .category = CATEGORY_BILLING,
+        .priority = PRIORITY_NORMAL,
+        .template_key = STR("welcome"),
+        .template_version = STR("1.0.0"),
+    };
+    t->submission = (Submission){
+        .tenant = STR("acme"),
+        .requests = t->requests,
+        .count = 1,
+        .single = true,
+        .done = on_accept_done,
+        .ctx = t,
+    };
+    Error err = {0};
+    if (!accept_submit(r->accept, &t->submission, s->arena, &err)) {
+        fail_msg("%s", err.text);
+    }
+    wait_for(s, t);
+    assert_int_equal(t->verdict, ACCEPT_STORED);
+}
+
+// The frames of the only accept row.
+static Frame *read_frames(Scene *s, size_t *ret_count)
+{
+    PGresult *res = PQexecParams(
+        s->admin, "SELECT events FROM ingest.accept_log", 0, NULL, NULL, NULL, NULL, 1);
+    assert_int_equal(PQntuples(res), 1);
+    Str bytes = arena_str(s->arena, db_get_text(res, 0, 0));
+    PQclear(res);
+    Frame *frames = NULL;
+    assert_true(frames_unpack(bytes, s->arena, &frames, ret_count, NULL));
+    return frames;
+}
+
+static void check_address(Scene *s, const Frame *frame, DataKey *key, const char *wanted)
+{
+    const Stentor__V1__NotificationRequest *event =
+        (const Stentor__V1__NotificationRequest *)event_unpack(
+            &stentor__v1__notification_request__descriptor, frame->out.payload, s->arena, NULL);
+    assert_non_null(event);
+    Str plain = STR_EMPTY;
+    assert_true(unseal(
+        key, STR("acme"), str_from(event->meta->notification_id), "address", event->address,
+        s->arena, &plain, NULL));
+    const Stentor__V1__Address *address = (const Stentor__V1__Address *)event_unpack(
+        &stentor__v1__address__descriptor, plain, s->arena, NULL);
+    assert_string_equal(address->address, wanted);
+}
+
+static void a_recipients_stored_address_is_sealed_anew_for_the_notification(void **state)
+{
+    Scene *s = *state;
+    DataKey *key = add_recipient(s, PARENT, "parent@example.com");
+    Try t;
+    submit_for(s, s->replica, &t, PARENT);
+    size_t count = 0;
+    const Frame *frames = read_frames(s, &count);
+    assert_int_equal(count, 2);
+    assert_string_equal(frames[0].out.subject, "ntf.request.normal.acme");
+    check_address(s, &frames[0], key, "parent@example.com");
+    data_key_free(key);
+}
+
+static void an_erased_recipients_address_is_none(void **state)
+{
+    Scene *s = *state;
+    data_key_free(add_recipient(s, PARENT, "parent@example.com"));
+    admin_exec(s->admin, "UPDATE keys.data_keys SET wrapped = NULL, destroyed_at = now()");
+    Try t;
+    submit_for(s, s->replica, &t, PARENT);
+    assert_non_null(strstr(t.answer, "\"suppressed\""));
+    size_t count = 0;
+    const Frame *frames = read_frames(s, &count);
+    assert_int_equal(count, 1);
+    assert_string_equal(frames[0].out.subject, "ntf.status.acme.email.suppressed");
+}
+
+static void a_guardians_copy_is_in_the_row_and_not_in_the_answer(void **state)
+{
+    Scene *s = *state;
+    DataKey *childs = add_recipient(s, CHILD, "child@example.com");
+    DataKey *parents = add_recipient(s, PARENT, "parent@example.com");
+    admin_exec(
+        s->admin, "UPDATE people.recipients SET minor = true, guardian_id = '" PARENT
+                  "', guardian_routing = 'copy' WHERE recipient_id = '" CHILD "'");
+    Try t;
+    submit_for(s, s->replica, &t, CHILD);
+    assert_string_equal(
+        admin_value(
+            s->admin, "SELECT '{\"id\":\"' || notification_ids[1] || "
+                      "'\",\"status\":\"queued\"}' || cardinality(notification_ids) "
+                      "FROM ingest.accept_log"),
+        arena_printf(s->arena, "%s2", t.answer));
+    size_t count = 0;
+    const Frame *frames = read_frames(s, &count);
+    assert_int_equal(count, 4);
+    check_address(s, &frames[0], childs, "child@example.com");
+    check_address(s, &frames[2], parents, "parent@example.com");
+    data_key_free(childs);
+    data_key_free(parents);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_recipients_stored_address_is_sealed_anew_for_the_notification, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_erased_recipients_address_is_none, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_guardians_copy_is_in_the_row_and_not_in_the_answer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(submissions_of_one_tenant_share_a_row, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_answer_names_what_the_row_holds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
