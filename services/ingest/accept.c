@@ -132,6 +132,19 @@ static void fail_group(Group *g, const Error *err)
     g->retry_at_us = now_us + (wait_ms > RETRY_MAX_MS ? RETRY_MAX_MS : wait_ms) * 1000;
 }
 
+static void count_decisions(const Group *g)
+{
+    const IngestMetrics *m = g->accept->options.metrics;
+    double counts[GATE_GATHER + 1] = {0};
+    for (size_t i = 0; i < g->gate.count; i++) {
+        const Notice *notice = &g->gate.notices[i];
+        counts[notice->decision.verdict] += g->rows[notice->row].accept_id != 0;
+    }
+    metric_add(m->suppressed, counts[GATE_SUPPRESS]);
+    metric_add(m->deferred, counts[GATE_DEFER]);
+    metric_add(m->gathered, counts[GATE_GATHER]);
+}
+
 // Between the commit and the publish the events are in the accept log and in this memory. Killed
 // here: the callers have no answer or a 202, and the sweep publishes the rows
 // (tests/integration/test_kill.py).
@@ -142,6 +155,7 @@ static void finish_group(Group *g)
     CRASH_POINT("ingest.committed");
     metric_observe(m->commit_seconds, (double)(clock_now_us() - g->accepted_at_us) / 1e6);
     metric_observe(m->batch_size, (double)g->notifications);
+    count_decisions(g);
     Submission *next = NULL;
     for (Submission *s = g->first; s != NULL; s = next) {
         next = s->next;

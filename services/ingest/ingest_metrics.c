@@ -21,6 +21,15 @@ void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
             metrics, "stentor_ingest_refused_total", REFUSAL_LABELS[i],
             "Requests and commands refused");
     }
+    m->suppressed = metrics_counter(
+        metrics, "stentor_ingest_gated_total", "verdict=\"suppressed\"",
+        "Accepted notifications that the gate held up");
+    m->deferred = metrics_counter(
+        metrics, "stentor_ingest_gated_total", "verdict=\"deferred\"",
+        "Accepted notifications that the gate held up");
+    m->gathered = metrics_counter(
+        metrics, "stentor_ingest_gated_total", "verdict=\"gathered\"",
+        "Accepted notifications that the gate held up");
     m->replayed = metrics_counter(
         metrics, "stentor_ingest_replayed_total", "", "Requests answered from an idempotency key");
     m->commit_seconds = metrics_histogram(

@@ -17,6 +17,9 @@ typedef enum Refusal {
 typedef struct IngestMetrics {
     Metric *accepted;
     Metric *refused[REFUSED_COUNT];
+    Metric *suppressed; // by the gate, of those accepted; the same with the next two
+    Metric *deferred;
+    Metric *gathered; // into digests
     Metric *replayed;
     Metric *commit_seconds;
     Metric *batch_size;

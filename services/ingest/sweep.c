@@ -20,6 +20,7 @@ enum {
     EVENTS_WANTED = 4000, // per claim; the number of rows adapts to it
     FORGET_EVERY_MS = 60000,
     FORGET_BATCH = 5000,
+    COUNTERS_EVERY = 10, // times that keys are forgotten: the limits' counters are read whole
 };
 
 struct Sweep {
@@ -30,6 +31,7 @@ struct Sweep {
     int in_air;
     int64_t at_most;
     int64_t forget_at_us;
+    int forgot; // times so far
     void (*on_freed)(void *ctx);
     void *freed_ctx;
 };
@@ -43,6 +45,11 @@ static const DbStatement CLAIM = {
 static const DbStatement FORGET = {
     .name = "ingest_forget_keys",
     .sql = "SELECT ingest.forget_idempotency_keys(interval '24 hours', $1::int4)",
+};
+
+static const DbStatement FORGET_COUNTERS = {
+    .name = "ingest_forget_counters",
+    .sql = "SELECT ingest.forget_gate_counters($1::int4)",
 };
 
 static void look(Sweep *s);
@@ -146,6 +153,9 @@ static void forget_keys(Sweep *s)
     s->forget_at_us = now_us + FORGET_EVERY_MS * INT64_C(1000);
     DbTxn *txn = db_txn_new(s->options.pool);
     db_i32(db_txn_add(txn, &FORGET, NULL), FORGET_BATCH);
+    if (s->forgot++ % COUNTERS_EVERY == 0) {
+        db_i32(db_txn_add(txn, &FORGET_COUNTERS, NULL), FORGET_BATCH);
+    }
     s->in_air++;
     db_txn_submit(txn, on_db_forgotten, s);
 }
