@@ -19,7 +19,10 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //   rendered   "rendered", notification id, attempt in decimal
 //   status     "status",   notification id, "<status>/<attempt in decimal, 0 before any>"
 //              "status",   vendor's event id, "<status>"            for a vendor's callback
-//   deferred   "deferred", notification id, "schedule" or "retry/<attempt that will be made>"
+//   deferred   "deferred", notification id, "schedule", "quiet", "limit", "digest" or
+//              "retry/<attempt that will be made>"
+//   guardian   no event: a copy's id is derived from "guardian|<notification id>" (gate_run.c)
+//   window     "window",   recipient id, "<tenant>/<category>/<channel>/<flush_at_us>"
 //   inbound    "inbound",  vendor, "<tenant>/<hex of SHA-256 of the body>"
 //   dead       "dead",     stream, "<stage>/<sequence in decimal>"
 //   settle     "settle",   vendor's event id, "<status>"
