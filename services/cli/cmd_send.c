@@ -64,18 +64,16 @@ static bool build_variables(Cli *cli, json_t *variables, Error *err)
     return true;
 }
 
-static bool build_request(Cli *cli, json_t *request, Error *err)
+static bool build_target(Cli *cli, json_t *request, Error *err)
 {
-    // clang-format off
-    static const char *const fields[][2] = { // flag, field of the API
-        {"template", "template"}, {"template-version", "template_version"}, {"locale", "locale"},
-        {"category", "category"}, {"priority", "priority"}, {"correlation-id", "correlation_id"}, {"at", "scheduled_for"},
-    };
-    // clang-format on
     const char *to = args_flag(&cli->args, "to");
     const char *name = args_flag(&cli->args, "name");
-    if (to == NULL || args_flag(&cli->args, "template") == NULL) {
-        return error_set(err, ERROR_PERMANENT, "--to ADDRESS and --template KEY are required");
+    if (to == NULL && name != NULL) {
+        return error_set(
+            err, ERROR_PERMANENT, "--name is the name of --to ADDRESS, which is missing");
+    }
+    if (to == NULL) {
+        return true; // the recipient's own address
     }
     json_t *target =
         name == NULL ? json_string(to) : json_pack("{s:s, s:s}", "address", to, "name", name);
@@ -83,6 +81,53 @@ static bool build_request(Cli *cli, json_t *request, Error *err)
         return error_set(err, ERROR_PERMANENT, "--to or --name is not UTF-8");
     }
     json_object_set_new(request, "to", target);
+    return true;
+}
+
+// "email,sms": one notification for each.
+static bool build_channels(Cli *cli, json_t *request, Error *err)
+{
+    const char *text = args_flag(&cli->args, "channel");
+    if (text == NULL) {
+        return true;
+    }
+    json_t *channels = json_array();
+    Str rest = str_from(text);
+    Str name = STR_EMPTY;
+    while (str_split(&rest, ',', &name)) {
+        if (json_array_append_new(channels, json_stringn(name.ptr, name.len)) != 0) {
+            json_decref(channels);
+            return error_set(err, ERROR_PERMANENT, "--channel is not UTF-8");
+        }
+    }
+    if (json_array_size(channels) == 1) {
+        json_object_set(request, "channel", json_array_get(channels, 0));
+        json_decref(channels);
+    } else {
+        json_object_set_new(request, "channels", channels);
+    }
+    return true;
+}
+
+static bool build_request(Cli *cli, json_t *request, Error *err)
+{
+    // clang-format off
+    static const char *const fields[][2] = { // flag, field of the API
+        {"template", "template"}, {"template-version", "template_version"}, {"locale", "locale"},
+        {"category", "category"}, {"priority", "priority"}, {"correlation-id", "correlation_id"}, {"at", "scheduled_for"},
+        {"recipient", "recipient_id"}, {"expires", "expires_at"},
+    };
+    // clang-format on
+    bool somebody =
+        args_flag(&cli->args, "to") != NULL || args_flag(&cli->args, "recipient") != NULL;
+    if (!somebody || args_flag(&cli->args, "template") == NULL) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "--template KEY and one of --to ADDRESS and --recipient ID are required");
+    }
+    if (!build_target(cli, request, err) || !build_channels(cli, request, err)) {
+        return false;
+    }
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const char *value = args_flag(&cli->args, fields[i][0]);
         if (value != NULL && json_object_set_new(request, fields[i][1], json_string(value)) != 0) {
@@ -145,12 +190,19 @@ static void explain(const json_t *problem, long status, Error *err)
         detail != NULL ? detail : "", field != NULL ? ", field " : "", field != NULL ? field : "");
 }
 
+static void print_line(const json_t *notification)
+{
+    printf(
+        "%s %s\n", json_string_value(json_object_get(notification, "id")),
+        json_string_value(json_object_get(notification, "status")));
+}
+
 static int report(Cli *cli, long status, Buf *answer)
 {
     Error err = {0};
     json_t *json = json_loadb(answer->ptr, answer->len, 0, NULL);
-    const char *id = json_string_value(json_object_get(json, "id"));
-    if (status != 202 || id == NULL) {
+    const json_t *list = json_object_get(json, "notifications"); // of several channels
+    if (status != 202 || (json_object_get(json, "id") == NULL && list == NULL)) {
         if (cli->json && json != NULL) {
             printf("%s\n", buf_c(answer));
         }
@@ -160,8 +212,11 @@ static int report(Cli *cli, long status, Buf *answer)
     }
     if (cli->json) {
         printf("%s\n", buf_c(answer));
-    } else {
-        printf("%s %s\n", id, json_string_value(json_object_get(json, "status")));
+    } else if (list == NULL) {
+        print_line(json);
+    }
+    for (size_t i = 0; !cli->json && i < json_array_size(list); i++) {
+        print_line(json_array_get(list, i));
     }
     json_decref(json);
     return EXIT_DONE;

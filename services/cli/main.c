@@ -30,12 +30,14 @@ static const Command commands[] = {
      "  --bytes-scale-percent N  each stream's size limit in percent of the built-in one\n"
      "  --ack-wait-ms N          redeliver what a worker did not settle after this long (default 30000)\n"
      "  --skip-nats, --skip-database", cmd_migrate},
-    {"send", "", 0, 0, "to= name= template= template-version= locale= var= var-json= data= category= priority= correlation-id= at= idempotency-key= json",
+    {"send", "", 0, 0, "to= name= recipient= channel= template= template-version= locale= var= var-json= data= category= priority= correlation-id= at= expires= idempotency-key= json",
      "ask for a notification over the HTTP API; prints its id\n"
      "  --to ADDRESS --template KEY   who and which words (required)\n"
      "  --name TEXT                   display name\n"
+     "  --recipient ID                the person; without --to the mail goes to the person's own address\n"
+     "  --channel NAME[,NAME]         email (default), sms ...; a notification for each\n"
      "  --var NAME=TEXT               a variable, repeatable; --var-json NAME=JSON for other types; --data FILE for all\n"
-     "  --at TIME                     RFC 3339, for later\n"
+     "  --at TIME, --expires TIME     RFC 3339: for later; never after\n"
      "  --idempotency-key TEXT        the same key and request within 24 h gives the same answer", cmd_send},
     {"status", "ID", 1, 1, "wait= timeout= json",
      "a notification with its timeline and attempts\n"

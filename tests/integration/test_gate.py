@@ -266,6 +266,20 @@ def test_channels_make_a_notification_each(tenant, pipeline):
     assert status == 422 and problem["field"] == "template"  # it is for e-mail only
 
 
+def test_the_command_line_sends_to_a_recipient_on_several_channels(tenant, pipeline, monkeypatch):
+    acme = tenant()
+    acme.template("code", channel=messages(pipeline).CHANNEL_UNSPECIFIED)
+    person = acme.recipient()
+    wait_until(lambda: _codes(acme, person), 10, "the template reaching ingest")
+    monkeypatch.setattr(pipeline, "key", acme.key)
+    lines = pipeline.cli("send", "--recipient", person, "--template", "code", "--channel", "email,sms").splitlines()
+    assert len(lines) == 2 and all(line.startswith("ntf_") and line.endswith(" suppressed") for line in lines)
+    one = json.loads(pipeline.cli("send", "--recipient", person, "--template", "code", "--channel", "sms", "--json"))
+    assert one["status"] == "suppressed"
+    refused = pipeline.run_cli("send", "--template", "code", "--json")
+    assert refused.returncode != 0 and "--recipient" in refused.stderr + refused.stdout
+
+
 def _codes(acme, person):
     status, _, body = acme.post({"recipient_id": person, "template": "code", "channels": ["email", "sms"]})
     return body if status == 202 else None
