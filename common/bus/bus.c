@@ -171,6 +171,17 @@ void bus_message_fill(BusMessage *out, natsMsg *message, const AckSubject *ack)
     out->stored_at_us = ack->stored_at_us;
     out->delivered = ack->delivered;
     out->replayed = run != NULL;
+    out->native = message;
+}
+
+Str bus_message_header(const BusMessage *message, const char *name)
+{
+    const char *value = NULL;
+    if (message->native != NULL) {
+        natsMsg *native = (natsMsg *)(uintptr_t)message->native; // its look-up is not const
+        natsMsgHeader_Get(native, name, &value);
+    }
+    return str_from(value);
 }
 
 // ---- the turn ----

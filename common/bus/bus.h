@@ -104,7 +104,12 @@ typedef struct BusMessage {
     int64_t stored_at_us;
     uint32_t delivered; // 1 for the first time
     bool replayed;      // a copy of an earlier message, made by `stentor replay`
+    const void *native; // the client's own message, for bus_message_header; NULL: none
 } BusMessage;
+
+// A header by its name (case counts); empty when it is not there. Valid as long as the message: of
+// a delivery until it is settled, of a reader during the call.
+Str bus_message_header(const BusMessage *message, const char *name);
 
 // The header that marks such a copy; its value is the run's id.
 #define BUS_REPLAY_HEADER "Stentor-Replay"

@@ -22,11 +22,18 @@ enum {
     WINDOW_BYTES = 16 * 1024 * 1024, // of their payloads
     BEAT_MS = 10,                    // pacing
     BEATS_A_LINE = 50,               // progress
+    EVENT_HEADERS_MAX = 7,
     SIGNALS = 2,
     HANDLES = SIGNALS + 1,
 };
 
 typedef struct Run Run;
+
+// What an event on EVENTS is may stand in its headers alone (services/ingest/trigger_event.h).
+typedef struct EventHeaders {
+    BusHeader at[EVENT_HEADERS_MAX];
+    size_t count;
+} EventHeaders;
 
 // One publish that waits for its ack; a ring of them keeps the order of the sequences.
 typedef struct Flight {
@@ -44,6 +51,7 @@ struct Run {
     Arena *arena;   // of the batch
     Arena *scratch; // of one message
     BusMessage waiting[BATCH];
+    EventHeaders waiting_headers[BATCH];
     size_t waiting_count, waiting_at;
     Flight flights[WINDOW];
     size_t head, tail; // head .. tail are in the air; both only grow
@@ -171,17 +179,18 @@ static bool send_elsewhere(Run *run, const BusMessage *message, BusOut *out)
     return false;
 }
 
-static bool publish_one(Run *run, const BusMessage *message)
+static bool publish_one(Run *run, const BusMessage *message, const EventHeaders *event)
 {
     char id[REPLAY_ID_SIZE];
-    BusHeader mark = {BUS_REPLAY_HEADER, str_from(run->plan->run)};
+    BusHeader headers[1 + EVENT_HEADERS_MAX] = {{BUS_REPLAY_HEADER, str_from(run->plan->run)}};
     BusOut out = {
         .event_id = replay_event_id(run->plan, message, id),
         .payload = message->payload,
         .traceparent = message->traceparent,
-        .headers = &mark,
-        .header_count = 1,
+        .headers = headers,
+        .header_count = 1 + event->count,
     };
+    memcpy(headers + 1, event->at, event->count * sizeof *headers);
     if (run->plan->service == NULL) {
         return send_elsewhere(run, message, &out);
     }
@@ -218,7 +227,8 @@ static void pump(Run *run)
         fill_tokens(run);
     }
     while (!run->stopping && run->waiting_at < run->waiting_count && has_room(run)) {
-        if (!publish_one(run, &run->waiting[run->waiting_at])) {
+        if (!publish_one(
+                run, &run->waiting[run->waiting_at], &run->waiting_headers[run->waiting_at])) {
             break;
         }
         run->waiting_at++;
@@ -234,14 +244,31 @@ static void pump(Run *run)
 
 // ---- reading ----
 
+static void keep_headers(const Run *run, const BusMessage *message, EventHeaders *ret)
+{
+    static const char *const names[EVENT_HEADERS_MAX] = {
+        "content-type", "Content-Type", "Stentor-Type", "ce-specversion",
+        "ce-id",        "ce-type",      "ce-time"};
+    ret->count = 0;
+    bool events = strcmp(run->plan->stream->name, "EVENTS") == 0;
+    for (size_t i = 0; events && i < EVENT_HEADERS_MAX; i++) {
+        Str value = bus_message_header(message, names[i]);
+        if (value.len > 0) {
+            ret->at[ret->count++] = (BusHeader){names[i], arena_str(run->arena, value)};
+        }
+    }
+}
+
 static void keep(Run *run, const BusMessage *message)
 {
+    keep_headers(run, message, &run->waiting_headers[run->waiting_count]);
     BusMessage *copy = &run->waiting[run->waiting_count++];
     *copy = *message;
     copy->subject = arena_str(run->arena, message->subject);
     copy->payload = arena_str(run->arena, message->payload);
     copy->event_id = arena_str(run->arena, message->event_id);
     copy->traceparent = arena_str(run->arena, message->traceparent);
+    copy->native = NULL;
 }
 
 static void end_reading(Run *run)

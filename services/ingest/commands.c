@@ -9,17 +9,20 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
+#include "services/ingest/trigger_event.h"
 #include "stentor/v1/request.pb-c.h"
+
+#define STAGE "ingest"
 
 enum {
     BATCH_MAX = 256,
     TEMPLATE_WAITS = 5, // deliveries granted to a template that was put just before the command
     TEMPLATE_WAIT_MS = 300,
-    IDENTITY_MAX = 128,
 };
 
 struct Commands {
     Worker *worker;
+    Triggers *triggers;
     Accept *accept;
     const Catalog *catalog;
     IngestMetrics *metrics;
@@ -128,23 +131,13 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
     settle_result(ctx, result);
 }
 
-// What makes two deliveries the same command. Also the idempotency key, so it is kept short and
-// printable.
+// What makes two deliveries the same command. Also the idempotency key.
 static Str identify(const BusMessage *message, Arena *arena)
 {
-    Str id = message->event_id;
-    bool plain = id.len > 0 && id.len <= IDENTITY_MAX && !str_has_control(id) && str_is_utf8(id);
-    if (plain) {
-        return id;
+    if (message->event_id.len > 0) {
+        return event_identity(message->event_id, arena);
     }
-    if (id.len == 0) {
-        return str_from(arena_printf(arena, "%s/%" PRIu64, message->stream, message->sequence));
-    }
-    uint8_t hash[SHA256_LEN];
-    char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
-    sha256(id, hash);
-    hex_encode(hash, SHA256_LEN, hex);
-    return str_from(hex);
+    return str_from(arena_printf(arena, "%s/%" PRIu64, message->stream, message->sequence));
 }
 
 static const char *derive_id(const BusMessage *message, Str tenant, Str identity, Arena *arena)
@@ -213,41 +206,53 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
     }
 }
 
-static void take_delivery(Commands *commands, Delivery *delivery, int64_t now_us)
+// false: no subject of EVENTS; nobody can do anything with it.
+static bool take_delivery(Commands *commands, Delivery *delivery, int64_t now_us, DomainEvent *ret)
 {
-    Str tenant = STR_EMPTY;
-    Str type = STR_EMPTY;
-    bool known = command_subject(delivery->message.subject, &tenant, &type);
-    if (known && str_eq(type, STR("notify"))) {
-        take_command(commands, delivery, tenant, now_us);
-        return;
+    *ret = (DomainEvent){.delivery = delivery};
+    if (!command_subject(delivery->message.subject, &ret->tenant, &ret->type)) {
+        metric_add(commands->metrics->commands_ignored, 1);
+        delivery_settle(delivery, NULL);
+        return false;
     }
-    metric_add(commands->metrics->commands_ignored, 1);
-    delivery_settle(delivery, NULL);
+    if (str_eq(ret->type, STR("notify"))) {
+        take_command(commands, delivery, ret->tenant, now_us);
+        return false;
+    }
+    return true;
 }
 
 static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
 {
+    Commands *commands = ctx;
     int64_t now_us = clock_now_us();
+    DomainEvent *events = arena_array(deliveries[0]->arena, count, sizeof *events);
+    size_t event_count = 0;
     for (size_t i = 0; i < count; i++) {
-        take_delivery(ctx, deliveries[i], now_us);
+        event_count += take_delivery(commands, deliveries[i], now_us, &events[event_count]);
+    }
+    if (event_count > 0) {
+        triggers_take(commands->triggers, events, event_count, now_us);
     }
 }
 
 // ---- life ----
 
-Commands *commands_new(Bus *bus, Accept *accept, const Catalog *catalog, IngestMetrics *metrics)
+Commands *commands_new(Bus *bus, const TriggersOptions *options)
 {
     Commands *commands = xcalloc(1, sizeof *commands);
-    commands->accept = accept;
-    commands->catalog = catalog;
-    commands->metrics = metrics;
-    WorkerOptions options = {
+    commands->accept = options->accept;
+    commands->catalog = options->catalog;
+    commands->metrics = options->metrics;
+    WorkerOptions worker = {
         .consumer = topology_consumer("stentor-ingest", "EVENTS"),
         .batch_max = BATCH_MAX,
-        .stage = "ingest",
+        .stage = STAGE,
     };
-    commands->worker = worker_new(bus, &options, on_worker_batch, commands);
+    TriggersOptions triggers = *options;
+    triggers.stage = STAGE;
+    commands->triggers = triggers_new(&triggers);
+    commands->worker = worker_new(bus, &worker, on_worker_batch, commands);
     return commands;
 }
 
@@ -265,6 +270,7 @@ static void on_worker_freed(void *ctx)
 {
     Commands *commands = ctx;
     commands->on_freed(commands->freed_ctx);
+    triggers_free(commands->triggers);
     free(commands);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands: the way in over NATS. A worker on EVENTS takes evt.<tenant>.notify
-// (stentor.v1.NotifyCommand) through the same checks and the same group commit as HTTP. Other
-// events of EVENTS are counted and passed over. Law: a redelivered or repeated command makes the
+// (stentor.v1.NotifyCommand) through the same checks and the same group commit as HTTP. All other
+// events are domain events, which the triggers take (triggers.h); those that no trigger wants are
+// counted and passed over. Law: a redelivered or repeated command makes the
 // same notification: its id and its idempotency key are derived from the message's identity
 // (Nats-Msg-Id, else stream and sequence).
 #pragma once
@@ -9,11 +10,13 @@
 #include "common/bus/worker.h"
 #include "services/ingest/accept.h"
 #include "services/ingest/catalog.h"
+#include "services/ingest/triggers.h"
 
 typedef struct Commands Commands;
 
-// Borrows all. Stop (on_stopped when every delivery is settled), then free.
-Commands *commands_new(Bus *bus, Accept *accept, const Catalog *catalog, IngestMetrics *metrics);
+// Borrows all; `stage` is filled in here. Stop (on_stopped when every delivery is settled), then
+// free.
+Commands *commands_new(Bus *bus, const TriggersOptions *options);
 void commands_start(Commands *commands); // once the catalog is complete
 void commands_stop(Commands *commands, void (*on_stopped)(void *ctx), void *ctx);
 void commands_free(Commands *commands, void (*on_freed)(void *ctx), void *ctx);

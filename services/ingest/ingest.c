@@ -13,6 +13,7 @@
 #include "services/ingest/notifications_api.h"
 #include "services/ingest/suppressions_api.h"
 #include "services/ingest/sweep.h"
+#include "services/ingest/triggers_api.h"
 
 enum { TICK_MS = 50 };
 
@@ -41,6 +42,7 @@ typedef struct Ingest {
     Auth *auth;
     Catalog *catalog;
     Suppressions *suppressions;
+    TriggerMap *triggers;
     ConfigMirror *mirror;
     Keyring *keyring;
     RowPublisher *publisher;
@@ -51,6 +53,7 @@ typedef struct Ingest {
     Api api;
     NotificationsApi notifications;
     SuppressionsApi suppressions_api;
+    TriggersApi triggers_api;
     uv_timer_t tick;
     int64_t database_seen_us; // when it was last ready
     bool commands_started;
@@ -94,6 +97,9 @@ static bool take_config(
     }
     if (str_eq(kind, STR("suppression"))) {
         return suppression_take(in->suppressions, tenant, key, message->payload, err);
+    }
+    if (str_eq(kind, STR("trigger"))) {
+        return trigger_map_changed(in->triggers, tenant, key, message->payload, err);
     }
     return true; // other kinds are other services'
 }
@@ -248,6 +254,7 @@ static void build_parts(Ingest *in)
     in->auth = auth_new();
     in->catalog = catalog_new();
     in->suppressions = suppressions_new();
+    in->triggers = trigger_map_new();
     in->keyring = keyring_new(pool, service_master_key(service), &(KeyringOptions){0});
     in->publisher = row_publisher_new(bus, pool, &in->metrics);
     in->accept = accept_new(&(AcceptOptions){
@@ -269,7 +276,14 @@ static void build_parts(Ingest *in)
         .every_ms = in->options.sweep_ms,
         .older_than_ms = in->options.sweep_age_ms,
     });
-    in->commands = commands_new(bus, in->accept, in->catalog, &in->metrics);
+    in->commands = commands_new(
+        bus, &(TriggersOptions){
+                 .pool = pool,
+                 .accept = in->accept,
+                 .catalog = in->catalog,
+                 .map = in->triggers,
+                 .metrics = &in->metrics,
+             });
     in->mirror = config_mirror_new(bus, on_config_changed, in);
     bus_watch(bus, on_bus_changed, in);
     in->api = (Api){
@@ -286,6 +300,8 @@ static void build_parts(Ingest *in)
         .hash_key = master_hash_key(service_master_key(service)),
     };
     suppressions_api_add(&in->api, &in->suppressions_api);
+    in->triggers_api = (TriggersApi){bus, in->triggers, in->catalog};
+    triggers_api_add(&in->api, &in->triggers_api);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
@@ -332,6 +348,7 @@ static void free_ingest(void *state)
     keyring_free(in->keyring);
     catalog_free(in->catalog);
     suppressions_free(in->suppressions);
+    trigger_map_free(in->triggers);
     auth_free(in->auth);
     free(in);
 }

@@ -52,4 +52,16 @@ void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
         metrics_counter(metrics, "stentor_ingest_commands_total", "", "Notify commands accepted");
     m->commands_ignored = metrics_counter(
         metrics, "stentor_ingest_events_ignored_total", "", "Domain events that nothing handles");
+    m->trigger_events = metrics_counter(
+        metrics, "stentor_ingest_trigger_events_total", "", "Domain events that a trigger wanted");
+    m->triggered = metrics_counter(
+        metrics, "stentor_ingest_triggered_total", "", "Notifications that triggers made");
+    m->trigger_late = metrics_counter(
+        metrics, "stentor_ingest_trigger_late_total", "",
+        "Triggers that should have sent more than a day ago and did not");
+    m->trigger_failed = metrics_counter(
+        metrics, "stentor_ingest_trigger_failed_total", "", "Triggers that left a dead letter");
+    m->trigger_cancels = metrics_counter(
+        metrics, "stentor_ingest_trigger_cancels_total", "",
+        "Cancellations of what waits that domain events made");
 }

@@ -30,6 +30,11 @@ typedef struct IngestMetrics {
     Metric *unpublished; // accept rows of this process whose events are on their way
     Metric *commands;
     Metric *commands_ignored;
+    Metric *trigger_events;  // that some trigger wanted
+    Metric *triggered;       // notifications made by triggers
+    Metric *trigger_late;    // triggers that came too late to send anything
+    Metric *trigger_failed;  // triggers that have a dead letter
+    Metric *trigger_cancels; // cancellations published
 } IngestMetrics;
 
 void ingest_metrics_init(IngestMetrics *m, Metrics *metrics);

@@ -44,9 +44,10 @@ class NatsClient:
         self.file.read(2)
         return body[int(words[-2]):] if words[0] == b"HMSG" else body
 
-    def publish(self, subject, payload, event_id=None):
+    def publish(self, subject, payload, event_id=None, headers=None):
         """Publishes into its stream and returns the ack."""
-        ack = json.loads(self.request(subject, payload, {"Nats-Msg-Id": event_id} if event_id else None))
+        all_headers = {**(headers or {}), **({"Nats-Msg-Id": event_id} if event_id else {})}
+        ack = json.loads(self.request(subject, payload, all_headers or None))
         assert "error" not in ack, ack
         return ack
 

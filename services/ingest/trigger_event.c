@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/trigger_event.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/codec/hash.h"
+#include "services/ingest/request.h"
+#include "services/ingest/trigger_protobuf.h"
+
+// Extensions of a CloudEvent that only our own dead letters carry (trigger_event_letter).
+#define ONLY_TRIGGER "stentortrigger"
+#define ID_TIME "stentorat"
+
+#define DAY_US (INT64_C(24) * 3600 * 1000000)
+
+// How far before its storing an event may have been produced for its ids to carry that time. Later
+// repeats of it then have the same ids. Not more, for partitions begin a month ago.
+static const int64_t ID_BACK_US = 7 * DAY_US;
+static const int64_t LETTER_BACK_US = 120 * DAY_US; // dead letters are kept for 90 days
+
+typedef struct Reading {
+    const EventInput *input;
+    Arena *arena;
+    TriggerEvent *event;
+    json_t *root; // of a JSON payload, owned
+    Str ce_id, ce_time;
+    Str id_time;
+} Reading;
+
+Str event_identity(Str id, Arena *arena)
+{
+    if (id.len <= EVENT_IDENTITY_MAX && !str_has_control(id) && str_is_utf8(id)) {
+        return id;
+    }
+    uint8_t hash[SHA256_LEN];
+    char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
+    sha256(id, hash);
+    hex_encode(hash, SHA256_LEN, hex);
+    return str_from(hex);
+}
+
+// ---- the payload ----
+
+static bool load_json(Reading *r, Error *err)
+{
+    json_error_t where;
+    Str payload = r->input->payload;
+    r->root = json_loadb(payload.ptr, payload.len, JSON_REJECT_DUPLICATES, &where);
+    if (r->root == NULL) {
+        return error_set(
+            err, ERROR_PERMANENT, "event is not JSON: line %d, column %d: %.100s", where.line,
+            where.column, where.text);
+    }
+    return json_is_object(r->root) ||
+           error_set(err, ERROR_PERMANENT, "event is JSON, but not an object");
+}
+
+static Str member(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_string(value) ? str_of(json_string_value(value), json_string_length(value))
+                                 : STR_EMPTY;
+}
+
+static bool read_structured(Reading *r, Error *err)
+{
+    json_t *data = json_object_get(r->root, "data");
+    if (member(r->root, "id").len == 0 || member(r->root, "type").len == 0) {
+        return error_set(err, ERROR_PERMANENT, "CloudEvent without 'id' or 'type'");
+    }
+    if (!json_is_object(data)) {
+        return error_set(err, ERROR_PERMANENT, "CloudEvent's 'data' is not an object");
+    }
+    r->ce_id = arena_str(r->arena, member(r->root, "id"));
+    r->ce_time = arena_str(r->arena, member(r->root, "time"));
+    r->id_time = arena_str(r->arena, member(r->root, ID_TIME));
+    r->event->only = arena_str(r->arena, member(r->root, ONLY_TRIGGER));
+    r->event->data = json_incref(data);
+    return true;
+}
+
+static bool read_json(Reading *r, Error *err)
+{
+    if (!load_json(r, err)) {
+        return false;
+    }
+    bool binary = r->input->ce_version.len > 0;
+    if (!binary && json_is_string(json_object_get(r->root, "specversion"))) {
+        return read_structured(r, err);
+    }
+    r->event->data = json_incref(r->root);
+    return true;
+}
+
+static bool says(Str content_type, const char *word)
+{
+    Str rest = content_type;
+    Str type = STR_EMPTY;
+    return str_split(&rest, ';', &type) && str_eq_nocase(str_trim(type), str_from(word));
+}
+
+// Which message it is: by its header, by the CloudEvent's type, or by the subject. The last is why
+// an event on evt.<tenant>.PlaceOrder needs no header but its content type.
+static const ProtobufCMessageDescriptor *find_type(const EventInput *in)
+{
+    const Str names[] = {in->message_type, in->ce_type, in->type};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const ProtobufCMessageDescriptor *type = trigger_message_type(names[i]);
+        if (type != NULL) {
+            return type;
+        }
+    }
+    return NULL;
+}
+
+static bool read_protobuf(Reading *r, Error *err)
+{
+    const ProtobufCMessageDescriptor *type = find_type(r->input);
+    if (type == NULL) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "protobuf event of an unknown message (HINT: name it in the header 'ce-type' or "
+            "'Stentor-Type': stentor.v1.PlaceOrder)");
+    }
+    r->event->data = trigger_message_json(type, r->input->payload, r->arena, err);
+    return r->event->data != NULL;
+}
+
+static bool read_data(Reading *r, Error *err)
+{
+    const EventInput *in = r->input;
+    bool ok = says(in->content_type, "application/protobuf") ||
+                      says(in->content_type, "application/x-protobuf")
+                  ? read_protobuf(r, err)
+                  : read_json(r, err);
+    json_decref(r->root);
+    if (ok && in->ce_version.len > 0) {
+        r->ce_id = in->ce_id;
+        r->ce_time = in->ce_time;
+    }
+    return ok;
+}
+
+// ---- what it says of itself ----
+
+// `stentor replay` gives an event without an id one of stream and sequence, beside which the
+// CloudEvent's own still counts.
+static bool is_our_own_id(const EventInput *in)
+{
+    return in->replayed && str_starts(in->message_id, STR("EVENTS/"));
+}
+
+static void identify(Reading *r)
+{
+    const EventInput *in = r->input;
+    Str id = in->message_id;
+    if (r->ce_id.len > 0 && (id.len == 0 || is_our_own_id(in))) {
+        id = r->ce_id;
+    }
+    if (id.len == 0) {
+        id = str_from(arena_printf(r->arena, "%s/%" PRIu64, in->stream, in->sequence));
+    }
+    r->event->identity = event_identity(id, r->arena);
+}
+
+static bool find_time(Reading *r, Error *err)
+{
+    static const char *const names[] = {"produced_at", "occurred_at"};
+    TriggerEvent *event = r->event;
+    event->produced_at_us = r->input->stored_at_us;
+    if (r->ce_time.len > 0) {
+        return clock_parse(r->ce_time, &event->produced_at_us) ||
+               error_set(
+                   err, ERROR_PERMANENT, "CloudEvent's 'time' is not RFC 3339: '%.40s'",
+                   arena_cstr(r->arena, r->ce_time));
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (clock_parse(member(event->data, names[i]), &event->produced_at_us)) {
+            return true;
+        }
+    }
+    return true;
+}
+
+static bool is_near(int64_t at_us, int64_t stored_at_us, int64_t back_us)
+{
+    return at_us >= stored_at_us - back_us && at_us <= stored_at_us + 60 * INT64_C(1000000);
+}
+
+static void choose_id_time(Reading *r)
+{
+    TriggerEvent *event = r->event;
+    int64_t given_us = 0;
+    if (event->only.len > 0 && clock_parse(r->id_time, &given_us) &&
+        is_near(given_us, event->stored_at_us, LETTER_BACK_US)) {
+        event->id_at_us = given_us;
+    } else if (is_near(event->produced_at_us, event->stored_at_us, ID_BACK_US)) {
+        event->id_at_us = event->produced_at_us;
+    } else {
+        event->id_at_us = event->stored_at_us;
+    }
+}
+
+static bool pack_variables(Reading *r, Error *err)
+{
+    // 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
+    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
+    size_t size = json_dumpb(r->event->data, NULL, 0, flags);
+    if (size == 0 || size > REQUEST_VARIABLES_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "event's data is %zu bytes of JSON; at most %d", size,
+            (int)REQUEST_VARIABLES_MAX);
+    }
+    char *text = arena_alloc(r->arena, size);
+    (void)json_dumpb(r->event->data, text, size, flags);
+    r->event->variables = str_of(text, size);
+    return true;
+}
+
+bool trigger_event_read(const EventInput *input, Arena *arena, TriggerEvent *ret, Error *err)
+{
+    TriggerEvent event = {
+        .tenant = input->tenant,
+        .type = input->type,
+        .stored_at_us = input->stored_at_us,
+    };
+    Reading r = {.input = input, .arena = arena, .event = &event};
+    if (!read_data(&r, err) || !find_time(&r, err) || !pack_variables(&r, err)) {
+        trigger_event_free(&event);
+        return false;
+    }
+    identify(&r);
+    choose_id_time(&r);
+    *ret = event;
+    return true;
+}
+
+void trigger_event_free(TriggerEvent *event)
+{
+    json_decref(event->data);
+    event->data = NULL;
+}
+
+// ---- again ----
+
+static void set_str(json_t *object, const char *name, Str value)
+{
+    (void)json_object_set_new(object, name, json_stringn(value.ptr, value.len));
+}
+
+Str trigger_event_letter(const TriggerEvent *event, Str trigger_key, Arena *arena)
+{
+    char produced[CLOCK_RFC3339_SIZE];
+    char id_time[CLOCK_RFC3339_SIZE];
+    clock_format(event->produced_at_us, produced);
+    clock_format(event->id_at_us, id_time);
+    json_t *root = json_object();
+    (void)json_object_set_new(root, "specversion", json_string("1.0"));
+    set_str(root, "id", event->identity);
+    set_str(
+        root, "source", str_from(arena_printf(arena, "/stentor/" STR_FMT, STR_ARG(event->tenant))));
+    set_str(root, "type", event->type);
+    (void)json_object_set_new(root, "time", json_string(produced));
+    set_str(root, ONLY_TRIGGER, trigger_key);
+    (void)json_object_set_new(root, ID_TIME, json_string(id_time));
+    (void)json_object_set(root, "data", event->data);
+    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
+    size_t size = json_dumpb(root, NULL, 0, flags);
+    char *text = arena_alloc(arena, size + 1);
+    (void)json_dumpb(root, text, size, flags);
+    json_decref(root);
+    return str_of(text, size);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// TriggerEvent: a message of EVENTS read as a domain event, whatever it was written in: a plain
+// JSON object, a CloudEvent (structured, or binary mode with ce-* headers), or a protobuf message.
+// Pure.
+//
+// Its identity is the Nats-Msg-Id, else the CloudEvent's id, else stream and sequence. It was
+// produced at the CloudEvent's time, else at the data's `produced_at` or `occurred_at` (RFC 3339),
+// else when the stream stored it. Its type is the subject's, not the CloudEvent's.
+#pragma once
+
+#include <jansson.h>
+
+#include "common/bus/bus.h"
+
+enum { EVENT_IDENTITY_MAX = 128 };
+
+// What is known of the message beside its payload. Empty: not given.
+typedef struct EventInput {
+    Str tenant; // of the subject
+    Str type;
+    Str payload;
+    Str message_id; // Nats-Msg-Id
+    const char *stream;
+    uint64_t sequence;
+    int64_t stored_at_us;
+    bool replayed;
+    Str content_type;
+    Str message_type; // Stentor-Type: "stentor.v1.PlaceOrder"
+    Str ce_version;   // ce-specversion: binary mode
+    Str ce_id, ce_type, ce_time;
+} EventInput;
+
+typedef struct TriggerEvent {
+    Str tenant, type;
+    Str identity; // printable, at most EVENT_IDENTITY_MAX bytes
+    int64_t produced_at_us;
+    int64_t stored_at_us;
+    int64_t id_at_us; // the time in the ids that are derived from it
+    Str only;         // not empty: a dead letter that was sent again, for this trigger alone
+    json_t *data;     // an object, owned
+    Str variables;    // the same, packed
+} TriggerEvent;
+
+// Slices live in `arena` or in the input. ERROR_PERMANENT says what is wrong and where. Free it
+// after success.
+bool trigger_event_read(const EventInput *input, Arena *arena, TriggerEvent *ret, Error *err);
+void trigger_event_free(TriggerEvent *event); // the JSON
+
+// The event again, as a structured CloudEvent for one trigger: what a dead letter keeps, so that
+// sending it again needs no headers, makes the same ids however late it is, and does nothing for
+// the other triggers.
+Str trigger_event_letter(const TriggerEvent *event, Str trigger_key, Arena *arena);
+// The id of a message as a key: itself when it is short and printable, else its hash in hex.
+Str event_identity(Str id, Arena *arena);
