@@ -141,6 +141,22 @@ static Str find_tenant(Str subject, const ProtobufCMessage *payload)
 
 // ---- the letter ----
 
+// Foreign bytes stand in a reason, and a cut may have gone through a character; a letter with a
+// string that is not UTF-8 could be read by nobody.
+static char *readable(Str text, Arena *arena)
+{
+    char *copy = arena_cstr(arena, text);
+    for (size_t i = 0; i < text.len;) {
+        size_t step = str_utf8_step(str_slice(text, i, text.len));
+        if (step == 0 || copy[i] == '\0') {
+            copy[i] = '?';
+            step = 1;
+        }
+        i += step;
+    }
+    return copy;
+}
+
 // With the stage: an event that two stages read and neither understands has a letter from each.
 static char *derive_id(const BusMessage *message, const char *stage, Arena *arena)
 {
@@ -158,7 +174,7 @@ static void fill_meta(
     meta->event_id = event_id;
     meta->tenant = arena_cstr(arena, id_is_tenant(tenant) ? tenant : STR("unknown"));
     meta->notification_id = arena_cstr(arena, notification);
-    meta->causation_id = arena_cstr(arena, message->event_id);
+    meta->causation_id = readable(message->event_id, arena);
     meta->occurred_at_us = message->stored_at_us;
 }
 
@@ -178,10 +194,10 @@ bool bury_pack(
     subject_dead(subject, stage, tenant);
     letter.meta = &meta;
     letter.stage = arena_cstr(arena, str_from(stage));
-    letter.reason = arena_cstr(arena, str_from(reason));
+    letter.reason = readable(str_from(reason), arena);
     letter.stream = arena_cstr(arena, str_from(message->stream));
     letter.stream_sequence = message->sequence;
-    letter.subject = arena_cstr(arena, message->subject);
+    letter.subject = readable(message->subject, arena);
     letter.payload = pb_data(str_slice(message->payload, 0, EVENT_BYTES_MAX - LETTER_ROOM));
     letter.deliveries = message->delivered;
     fill_attempts(&letter, payload, last_attempt, arena);

@@ -222,6 +222,27 @@ static void a_callback_s_tenant_is_not_in_its_subject(void **state)
     arena_free(arena);
 }
 
+static void a_letter_can_be_read_whatever_its_reason_quotes(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    BusMessage message = {
+        .stream = "EVENTS",
+        .subject = STR("evt.acme.stay"),
+        .event_id = STR("id-\xff"),
+        .payload = STR("{}"),
+    };
+    BusOut out;
+    assert_true(
+        bury_pack(&message, "ingest", "not \"\xc3\" but G\xc3\xbcl", STR_EMPTY, arena, &out));
+    const Stentor__V1__DeadLetter *letter = (const Stentor__V1__DeadLetter *)event_unpack(
+        &stentor__v1__dead_letter__descriptor, out.payload, arena, NULL);
+    assert_non_null(letter);
+    assert_string_equal(letter->reason, "not \"?\" but G\xc3\xbcl");
+    assert_string_equal(letter->meta->causation_id, "id-?");
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +251,7 @@ int main(void)
         cmocka_unit_test(the_notification_is_read_from_every_stream_that_has_one),
         cmocka_unit_test(attempts_are_the_mails_own_and_the_last_one),
         cmocka_unit_test(what_cannot_be_read_is_buried_all_the_same),
+        cmocka_unit_test(a_letter_can_be_read_whatever_its_reason_quotes),
         cmocka_unit_test(beside_a_payload_near_the_limit_the_oldest_attempts_give_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

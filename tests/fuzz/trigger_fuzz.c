@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// links: svc_ingest
+// Any bytes as a trigger (the API's JSON, CONFIG's protobuf), a resolver, a path and a time:
+// refused with the field's name, or something that keeps the rules.
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "services/ingest/trigger_map.h"
+#include "services/ingest/trigger_path.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void try_json(Str text, Arena *arena)
+{
+    Stentor__V1__Trigger trigger;
+    Problem problem = {0};
+    FieldError wrong = {.field = ""};
+    if (!trigger_from_json(text, STR("acme"), STR("remind"), arena, &trigger, &problem)) {
+        assert(problem.status == 400 || problem.status == 422);
+        return;
+    }
+    assert(trigger_check(&trigger, &wrong));
+    json_t *told = trigger_to_json(&trigger);
+    assert(json_is_object(told) && json_object_get(told, "resolver") != NULL);
+    json_decref(told);
+}
+
+static void try_entry(Str payload, Arena *arena)
+{
+    TriggerMap *map = trigger_map_new();
+    Error err = {0};
+    if (trigger_map_changed(map, STR("acme"), STR("remind"), payload, &err)) {
+        assert(trigger_map_count(map) == (payload.len > 0));
+        size_t count = 0;
+        (void)trigger_map_list(map, STR("acme"), arena, &count);
+        assert(count == trigger_map_count(map));
+        assert(trigger_map_changed(map, STR("acme"), STR("remind"), STR_EMPTY, &err));
+    } else {
+        assert(err.kind == ERROR_PERMANENT);
+    }
+    assert(trigger_map_count(map) == 0);
+    trigger_map_free(map);
+}
+
+static void try_path(Str text, Arena *arena)
+{
+    json_t *data = json_loads("{\"a\":[{\"b\":\"2026-12-24\"}],\"\":1}", 0, NULL);
+    Str value = STR_EMPTY;
+    Error err = {0};
+    int64_t at_us = 0;
+    bool found = path_find(data, text) != NULL;
+    bool taken = path_text(data, text, arena, &value, &err);
+    assert(!taken || (found && value.len > 0));
+    (void)path_time(data, text, &at_us, &err);
+    (void)path_time_of(text, &at_us);
+    json_decref(data);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    Arena *arena = arena_new(0);
+    Str text = str_of(data, size);
+    Resolver resolver;
+    FieldError why = {.field = ""};
+    if (resolver_parse(text, &resolver, &why)) {
+        assert(path_is(resolver.path) && resolver.path.len < text.len);
+    } else {
+        assert(why.field[0] != '\0' && why.text[0] != '\0');
+    }
+    try_json(text, arena);
+    try_entry(text, arena);
+    try_path(text, arena);
+    arena_free(arena);
+    return 0;
+}

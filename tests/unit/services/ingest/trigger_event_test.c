@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/codec/event.h"
+#include "services/ingest/request.h"
+#include "services/ingest/trigger_event.h"
+#include "services/ingest/trigger_protobuf.h"
+#include "stentor/v1/order.pb-c.h"
+#include "stentor/v1/status.pb-c.h"
+
+#define NOW_US INT64_C(1795199136000000)
+#define DAY_US INT64_C(86400000000)
+
+static EventInput input_of(const char *payload)
+{
+    return (EventInput){
+        .tenant = STR("acme"),
+        .type = STR("stay.confirmed"),
+        .payload = str_from(payload),
+        .stream = "EVENTS",
+        .sequence = 42,
+        .stored_at_us = NOW_US,
+    };
+}
+
+static TriggerEvent read_good(const EventInput *input, Arena *arena)
+{
+    TriggerEvent event;
+    Error err = {0};
+    if (!trigger_event_read(input, arena, &event, &err)) {
+        fail_msg("%s", err.text);
+    }
+    return event;
+}
+
+static void a_plain_object_is_its_own_data(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    EventInput input = input_of("{\"a\": 19.99, \"b\": [1]}");
+    TriggerEvent event = read_good(&input, arena);
+    assert_true(str_eq(event.variables, STR("{\"a\":19.99,\"b\":[1]}")));
+    assert_true(str_eq(event.identity, STR("EVENTS/42")));
+    assert_int_equal(event.produced_at_us, NOW_US);
+    assert_int_equal(event.id_at_us, NOW_US);
+    assert_int_equal(event.only.len, 0);
+    trigger_event_free(&event);
+    arena_free(arena);
+}
+
+#define CLOUD                                                                                      \
+    "{\"specversion\":\"1.0\",\"id\":\"c-1\",\"type\":\"t\",\"time\":\"2026-11-20T10:00:00Z\","    \
+    "\"data\":{\"a\":1}}"
+
+static void a_cloudevent_says_who_it_is_and_when_it_was(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    int64_t at_us = 0;
+    assert_true(clock_parse(STR("2026-11-20T10:00:00Z"), &at_us));
+    EventInput structured = input_of(CLOUD);
+    EventInput binary = input_of("{\"a\":1}");
+    binary.ce_version = STR("1.0");
+    binary.ce_id = STR("c-1");
+    binary.ce_time = STR("2026-11-20T10:00:00Z");
+    const EventInput *both[] = {&structured, &binary};
+    for (size_t i = 0; i < 2; i++) {
+        TriggerEvent event = read_good(both[i], arena);
+        assert_true(str_eq(event.identity, STR("c-1")));
+        assert_int_equal(event.produced_at_us, at_us);
+        assert_true(str_eq(event.variables, STR("{\"a\":1}")));
+        trigger_event_free(&event);
+    }
+    arena_free(arena);
+}
+
+static void the_message_id_comes_first_and_a_replays_own_last(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    EventInput input = input_of(CLOUD);
+    input.message_id = STR("m-1");
+    TriggerEvent event = read_good(&input, arena);
+    assert_true(str_eq(event.identity, STR("m-1")));
+    trigger_event_free(&event);
+    input.message_id = STR("EVENTS/41");
+    input.replayed = true;
+    event = read_good(&input, arena);
+    assert_true(str_eq(event.identity, STR("c-1")));
+    trigger_event_free(&event);
+    input = input_of("{}");
+    input.message_id = STR("EVENTS/41");
+    input.replayed = true;
+    event = read_good(&input, arena);
+    assert_true(str_eq(event.identity, STR("EVENTS/41")));
+    trigger_event_free(&event);
+    char longest[300];
+    memset(longest, 'x', sizeof longest);
+    input.message_id = str_of(longest, sizeof longest);
+    event = read_good(&input, arena);
+    assert_int_equal(event.identity.len, 64); // its hash
+    trigger_event_free(&event);
+    arena_free(arena);
+}
+
+static void the_time_is_the_datas_own_when_nobody_else_says_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *payload;
+        const char *at; // NULL: the stream's
+    } CASES[] = {
+        {"{\"produced_at\":\"2026-11-19T08:00:00Z\"}", "2026-11-19T08:00:00.000000Z"},
+        {"{\"occurred_at\":\"2026-11-19T08:00:00+01:00\"}", "2026-11-19T07:00:00.000000Z"},
+        {"{\"produced_at\":\"noon\",\"occurred_at\":\"2026-11-19T08:00:00Z\"}",
+         "2026-11-19T08:00:00.000000Z"},
+        {"{\"produced_at\":1795199136}", NULL},
+        {"{}", NULL},
+    };
+    Arena *arena = arena_new(0);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        EventInput input = input_of(CASES[i].payload);
+        TriggerEvent event = read_good(&input, arena);
+        char text[CLOCK_RFC3339_SIZE];
+        clock_format(event.produced_at_us, text);
+        if (CASES[i].at != NULL) {
+            assert_string_equal(text, CASES[i].at);
+        } else {
+            assert_int_equal(event.produced_at_us, NOW_US);
+        }
+        trigger_event_free(&event);
+    }
+    arena_free(arena);
+}
+
+// A time in an id decides in which partition its rows are, so a foreign one is believed within
+// bounds only.
+static void ids_have_the_events_time_while_it_is_near(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t produced_us;
+        int64_t id_us;
+    } CASES[] = {
+        {NOW_US - 5 * DAY_US, NOW_US - 5 * DAY_US},
+        {NOW_US - 8 * DAY_US, NOW_US},
+        {NOW_US + 30000000, NOW_US + 30000000},
+        {NOW_US + DAY_US, NOW_US},
+    };
+    Arena *arena = arena_new(0);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        char time[CLOCK_RFC3339_SIZE];
+        clock_format(CASES[i].produced_us, time);
+        EventInput input = input_of("{}");
+        input.ce_version = STR("1.0");
+        input.ce_time = str_from(time);
+        TriggerEvent event = read_good(&input, arena);
+        assert_int_equal(event.produced_at_us, CASES[i].produced_us);
+        assert_int_equal(event.id_at_us, CASES[i].id_us);
+        trigger_event_free(&event);
+    }
+    arena_free(arena);
+}
+
+static void a_letter_read_again_is_the_same_event_for_one_trigger(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    EventInput input =
+        input_of("{\"a\":{\"b\":\"G\xc3\xbcl\"},\"occurred_at\":\"2020-01-01T00:00:00Z\"}");
+    input.message_id = STR("m-1");
+    TriggerEvent first = read_good(&input, arena);
+    EventInput again = input_of("");
+    again.payload = trigger_event_letter(&first, STR("remind"), arena);
+    again.message_id = STR("m-1");
+    again.sequence = 4711;
+    again.stored_at_us = NOW_US + 60 * DAY_US;
+    TriggerEvent second = read_good(&again, arena);
+    assert_true(str_eq(second.only, STR("remind")));
+    assert_true(str_eq(second.identity, first.identity));
+    assert_true(str_eq(second.variables, first.variables));
+    assert_int_equal(second.produced_at_us, first.produced_at_us);
+    assert_int_equal(first.id_at_us, NOW_US);
+    assert_int_equal(second.id_at_us, first.id_at_us);
+    trigger_event_free(&first);
+    trigger_event_free(&second);
+    arena_free(arena);
+}
+
+static Str packed_order(Arena *arena)
+{
+    Stentor__V1__PlaceOrder order;
+    stentor__v1__place_order__init(&order);
+    order.order_id = arena_cstr(arena, STR("o-1"));
+    order.email = arena_cstr(arena, STR("a@example.com"));
+    order.total_micros = 19990000;
+    Str bytes = STR_EMPTY;
+    assert_true(event_pack(&order.base, arena, &bytes, NULL));
+    return bytes;
+}
+
+static void a_protobuf_message_becomes_the_same_json(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    EventInput by_header = input_of("");
+    by_header.payload = packed_order(arena);
+    by_header.content_type = STR("application/protobuf; charset=x");
+    EventInput by_type = by_header;
+    EventInput by_subject = by_header;
+    by_header.message_type = STR("stentor.v1.PlaceOrder");
+    by_type.ce_type = STR("stentor.v1.PlaceOrder");
+    by_subject.type = STR("PlaceOrder");
+    const EventInput *all[] = {&by_header, &by_type, &by_subject};
+    for (size_t i = 0; i < 3; i++) {
+        TriggerEvent event = read_good(all[i], arena);
+        assert_true(str_eq(
+            event.variables,
+            STR("{\"order_id\":\"o-1\",\"full_name\":\"\",\"email\":\"a@example.com\","
+                "\"total_micros\":19990000,\"currency\":\"\",\"total\":19.99}")));
+        trigger_event_free(&event);
+    }
+    arena_free(arena);
+}
+
+// Another message, for kinds of fields that the orders do not have.
+static void nested_repeated_and_enumerated_fields_have_their_json(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Stentor__V1__NotificationStatus status;
+    Stentor__V1__Meta meta;
+    stentor__v1__notification_status__init(&status);
+    stentor__v1__meta__init(&meta);
+    meta.tenant = arena_cstr(arena, STR("acme"));
+    status.meta = &meta;
+    status.channel = STENTOR__V1__CHANNEL__CHANNEL_SMS;
+    status.priority = (Stentor__V1__Priority)77;
+    status.address_hash = pb_data(STR("\x01\x02"));
+    Str bytes = STR_EMPTY;
+    assert_true(event_pack(&status.base, arena, &bytes, NULL));
+    json_t *json =
+        trigger_message_json(&stentor__v1__notification_status__descriptor, bytes, arena, NULL);
+    const json_t *inner = json_object_get(json, "meta");
+    assert_string_equal(json_string_value(json_object_get(inner, "tenant")), "acme");
+    assert_string_equal(json_string_value(json_object_get(json, "channel")), "CHANNEL_SMS");
+    assert_int_equal(json_integer_value(json_object_get(json, "priority")), 77);
+    assert_string_equal(json_string_value(json_object_get(json, "address_hash")), "AQI");
+    assert_int_equal(json_integer_value(json_object_get(json, "accepted_at_us")), 0);
+    json_decref(json);
+    arena_free(arena);
+}
+
+typedef struct BadCase {
+    const char *payload;
+    const char *content_type;
+    const char *words;
+} BadCase;
+
+static void what_cannot_be_read_says_why(void **state)
+{
+    (void)state;
+    static const BadCase CASES[] = {
+        {"", "", "not JSON"},
+        {"{\"a\":", "", "line 1"},
+        {"[]", "", "not an object"},
+        {"{\"specversion\":\"1.0\",\"type\":\"t\",\"data\":{}}", "", "'id'"},
+        {"{\"specversion\":\"1.0\",\"id\":\"i\",\"data\":{}}", "", "'type'"},
+        {"{\"specversion\":\"1.0\",\"id\":\"i\",\"type\":\"t\"}", "", "'data'"},
+        {"{\"specversion\":\"1.0\",\"id\":\"i\",\"type\":\"t\",\"time\":\"x\",\"data\":{}}", "",
+         "'time'"},
+        {"x", "application/protobuf", "unknown message"},
+    };
+    Arena *arena = arena_new(0);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        EventInput input = input_of(CASES[i].payload);
+        input.content_type = str_from(CASES[i].content_type);
+        TriggerEvent event;
+        Error err = {0};
+        assert_false(trigger_event_read(&input, arena, &event, &err));
+        assert_int_equal(err.kind, ERROR_PERMANENT);
+        if (strstr(err.text, CASES[i].words) == NULL) {
+            fail_msg("case %zu: %s", i, err.text);
+        }
+    }
+    arena_free(arena);
+}
+
+static void data_may_be_64_kib_and_not_more(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    for (size_t more = 0; more < 2; more++) {
+        size_t size = REQUEST_VARIABLES_MAX + more;
+        char *text = arena_alloc(arena, size + 1);
+        memset(text, 'x', size);
+        memcpy(text, "{\"a\":\"", 6);
+        memcpy(text + size - 2, "\"}", 3);
+        EventInput input = input_of(text);
+        TriggerEvent event;
+        Error err = {0};
+        assert_int_equal(trigger_event_read(&input, arena, &event, &err), more == 0);
+        if (more == 0) {
+            trigger_event_free(&event);
+        } else {
+            assert_non_null(strstr(err.text, "at most 65536"));
+        }
+    }
+    arena_free(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plain_object_is_its_own_data),
+        cmocka_unit_test(a_cloudevent_says_who_it_is_and_when_it_was),
+        cmocka_unit_test(the_message_id_comes_first_and_a_replays_own_last),
+        cmocka_unit_test(the_time_is_the_datas_own_when_nobody_else_says_it),
+        cmocka_unit_test(ids_have_the_events_time_while_it_is_near),
+        cmocka_unit_test(a_letter_read_again_is_the_same_event_for_one_trigger),
+        cmocka_unit_test(a_protobuf_message_becomes_the_same_json),
+        cmocka_unit_test(nested_repeated_and_enumerated_fields_have_their_json),
+        cmocka_unit_test(what_cannot_be_read_says_why),
+        cmocka_unit_test(data_may_be_64_kib_and_not_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
