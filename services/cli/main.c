@@ -55,6 +55,23 @@ static const Command commands[] = {
     {"template render", "", 0, 0, "file= data= partial= plain",
      "render a template without a server\n  --file FILE --data FILE.json   template and variables\n"
      "  --partial NAME=FILE            repeatable\n  --plain                        no HTML escaping", cmd_template_render},
+    {"trigger put", "KEY", 1, 1,
+     "file= event= template= resolver= channel= category= priority= name-path= locale-path= offset= anchor= subject-path= "
+     "obsoleted-by= disabled json",
+     "which domain event becomes which notification; STENTOR_TENANT=platform: for every tenant\n"
+     "  --file FILE                 the trigger as JSON (services/ingest/README.md); the flags go over it\n"
+     "  --event TYPE --template KEY --resolver address:PATH|recipient:PATH|identity:TYPE:PATH|recipients:PATH   (required)\n"
+     "  --anchor PATH --offset S    when: so many seconds from that date of the event (default: from the event itself)\n"
+     "  --subject-path PATH --obsoleted-by TYPE   what cancels it while it waits; --obsoleted-by is repeatable\n"
+     "  --name-path PATH --locale-path PATH --channel NAME --category NAME --priority NAME\n"
+     "  --disabled                  it does nothing; a tenant's own also takes the platform's away", cmd_trigger_put},
+    {"trigger list", "", 0, 0, "json", "the tenant's own triggers and the platform's, and which of a key is in force", cmd_trigger_list},
+    {"trigger show", "KEY", 1, 1, "json", "the trigger that is in force", cmd_trigger_show},
+    {"trigger delete", "KEY", 1, 1, "json", "take the tenant's own trigger away; the platform's of the same key is then in force", cmd_trigger_delete},
+    {"trigger try", "KEY", 1, 1, "event-file= message= json",
+     "what it would make of a sample event; nothing is sent\n"
+     "  --event-file FILE   the event as it would be published\n"
+     "  --message NAME      it is protobuf: stentor.v1.PlaceOrder", cmd_trigger_try},
     {"tenant put", "TENANT", 1, 1, "name= sender= sender-name= locale= suspended json",
      "create or change a tenant\n  --sender ADDRESS --sender-name TEXT   From of its e-mails", cmd_tenant_put},
     {"apikey create", "", 0, 0, "name= json", "a new API key for the tenant; shown once, stored hashed", cmd_apikey_create},

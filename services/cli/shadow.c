@@ -125,7 +125,7 @@ static void take_message(Shadow *shadow, const BusMessage *message)
     shadow->tally->scanned++;
     const Request *request = (const Request *)event_unpack(
         &stentor__v1__notification_request__descriptor, message->payload, shadow->arena, &err);
-    if (request == NULL || !request_check(request, message->subject, &err)) {
+    if (request == NULL || !render_request_check(request, message->subject, &err)) {
         shadow->tally->results[SHADOW_UNREADABLE]++;
         return;
     }

@@ -42,7 +42,7 @@ static Str last_token(Str subject)
     return str_slice(subject, from, subject.len);
 }
 
-bool request_check(const Request *request, Str subject, Error *err)
+bool render_request_check(const Request *request, Str subject, Error *err)
 {
     const Stentor__V1__Meta *meta = request->meta;
     if (meta == NULL || !id_is_tenant(str_from(meta->tenant))) {

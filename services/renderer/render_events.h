@@ -27,7 +27,7 @@ typedef struct Job {
 
 // PERMANENT when a field that every request has is missing or malformed, or it came on another
 // tenant's subject.
-bool request_check(const Request *request, Str subject, Error *err);
+bool render_request_check(const Request *request, Str subject, Error *err);
 // The words that `sealed` holds; both sealed fields of a request are under one key.
 bool job_variables(const Job *job, Str *ret_json, Error *err);
 

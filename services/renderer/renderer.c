@@ -331,7 +331,7 @@ static const Request *read_request(Delivery *delivery)
     const Request *request = (const Request *)event_unpack(
         &stentor__v1__notification_request__descriptor, delivery->message.payload, delivery->arena,
         &err);
-    if (request != NULL && request_check(request, delivery->message.subject, &err)) {
+    if (request != NULL && render_request_check(request, delivery->message.subject, &err)) {
         return request;
     }
     delivery_settle(delivery, &err);

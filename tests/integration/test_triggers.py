@@ -2,7 +2,9 @@
 """Domain events become notifications: whatever they are written in, however often they come, whatever is killed meanwhile."""
 import http.client
 import json
+import os
 import random
+import subprocess
 import time
 import uuid
 from datetime import datetime, timedelta, timezone
@@ -11,7 +13,7 @@ import pytest
 
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT, Pipeline
-from tests.harness.processes import HOME, wait_until
+from tests.harness.processes import BIN, HOME, wait_until
 from tests.harness.protobuf import messages
 
 EVENTS = 3_000
@@ -400,6 +402,67 @@ def test_try_tells_what_an_event_would_make_and_sends_nothing(pipeline, nats):
     assert status == 422 and "stay.start" in problem["detail"]
     assert call(pipeline, "POST", "/v1/triggers/nothing-here/try", data)[0] == 404
     assert last_seq(nats, "DEFERRED") == before and mails_to(pipeline, data["guest"]["email"]) == []
+
+
+# ---- the command line and the example -------------------------------------------------------------------------------------
+
+
+def test_the_command_line_puts_lists_shows_tries_and_deletes(pipeline, nats, tmp_path):
+    event_type = new_type("stay")
+    key = f"cli-{event_type[-8:]}"
+    whole = tmp_path / "trigger.json"
+    whole.write_text(json.dumps({"event_type": event_type, "template": "welcome", "resolver": "address:nobody", "enabled": True}))
+    put = json.loads(pipeline.cli(
+        "trigger", "put", key, "--file", whole, "--resolver", "address:guest.email", "--offset", "60", "--subject-path", "id",
+        "--obsoleted-by", "a.b", "--obsoleted-by", "c.d", "--json"))
+    assert (put["resolver"], put["offset_s"], put["obsoleted_by"], put["updated_by"]) == ("address:guest.email", 60, ["a.b", "c.d"], "cli")
+    shown = json.loads(pipeline.cli("trigger", "show", key, "--json"))
+    assert shown == put and [t for t in json.loads(pipeline.cli("trigger", "list", "--json")) if t["key"] == key] == [{**put, "in_force": True}]
+    assert event_type in pipeline.cli("trigger", "list") and "address:guest.email" in pipeline.cli("trigger", "show", key)
+
+    sample = tmp_path / "event.json"
+    sample.write_text(json.dumps(guest(id=7)))
+    told = json.loads(pipeline.cli("trigger", "try", key, "--event-file", sample, "--json"))
+    assert told["notifications"][0]["cancel_key"] == f"{key}/7" and told["notifications"][0]["template_version"] == "1.0.0"
+    sample.write_text(json.dumps(guest()))
+    failed = pipeline.run_cli("trigger", "try", key, "--event-file", sample)
+    assert failed.returncode == 1 and "path 'id'" in failed.stderr
+
+    assert "deleted" in pipeline.cli("trigger", "delete", key)
+    for words in (["show", key], ["delete", key], ["try", key, "--event-file", str(sample)]):
+        done = pipeline.run_cli("trigger", *words)
+        assert done.returncode == 3 and key in done.stderr, words
+    assert pipeline.run_cli("trigger", "try", key).returncode == 2
+
+
+@pytest.mark.parametrize("words,message", [
+    (["--event", "a..b", "--template", "t", "--resolver", "address:a"], "field 'event_type'"),
+    (["--event", "a", "--template", "t", "--resolver", "address"], "field 'resolver'"),
+    (["--event", "a", "--template", "t"], "field 'resolver'"),
+    (["--event", "a", "--template", "t", "--resolver", "address:a", "--offset", "soon"], "--offset"),
+    (["--file", "/dev/null"], "--file"),
+])
+def test_a_bad_trigger_on_the_command_line_is_told_what_is_wrong(pipeline, words, message):
+    done = pipeline.run_cli("trigger", "put", "bad", *words)
+    assert done.returncode in (1, 2) and message in done.stderr, done.stderr
+
+
+def test_the_example_gives_every_tenant_its_order_mails(pipeline, nats):
+    environment = {"PATH": os.environ["PATH"], "STENTOR": str(BIN / "stentor"), "STENTOR_NATS_URL": pipeline.nats.url,
+                   "STENTOR_NATS_USER": "stentor-cli", "STENTOR_NATS_PASSWORD": "pw"}
+    for again in ("", "yes"):
+        done = subprocess.run([HOME / "deploy/examples/orders/put"], env={**environment, "AGAIN": again}, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    wait_until(lambda: call(pipeline, "GET", "/v1/triggers/cancel-order")[0] == 200, 20, "the triggers reaching ingest")
+    order = {"order_id": "o-1", "full_name": "Bob Kahn", "email": f"{uuid.uuid4().hex}@example.com", "total_micros": 19_990_000, "currency": "EUR"}
+    for name in ("PlaceOrder", "CompleteOrder"):
+        message = getattr(messages(pipeline), name)(**order)
+        publish(nats, name, message.SerializeToString(), headers={"Content-Type": "application/protobuf"})
+    publish(nats, "CancelOrder", {**order, "total": 19.99})
+    wait_until(lambda: len(mails_to(pipeline, order["email"])) == 3, 30, "the three mails")
+    words = {str(mail["Subject"]): mail.get_body(("plain",)).get_content() for mail in mails_to(pipeline, order["email"])}
+    assert set(words) == {"Your order o-1", "Your order o-1 is on its way", "Your order o-1 is cancelled"}
+    assert "of 19.99 EUR." in words["Your order o-1"] and "19.99 EUR go back" in words["Your order o-1 is cancelled"]
 
 
 # ---- killed ---------------------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ static void a_whole_request_is_accepted(void **state)
 {
     Fixture *f = *state;
     Error err = {0};
-    assert_true(request_check(&f->request, STR("ntf.request.high.acme"), &err));
+    assert_true(render_request_check(&f->request, STR("ntf.request.high.acme"), &err));
     Str json;
     assert_true(job_variables(&f->job, &json, &err));
     assert_true(str_eq(json, STR("{\"a\":1}")));
@@ -92,7 +92,7 @@ static void a_whole_request_is_accepted(void **state)
 static void refuse(Fixture *f, const char *expected)
 {
     Error err = {0};
-    assert_false(request_check(&f->request, STR("ntf.request.high.acme"), &err));
+    assert_false(render_request_check(&f->request, STR("ntf.request.high.acme"), &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);
     assert_non_null(strstr(err.text, expected));
 }
