@@ -25,6 +25,8 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //   window     "window",   recipient id, "<tenant>/<category>/<channel>/<flush_at_us>"
 //   inbound    "inbound",  vendor, "<tenant>/<hex of SHA-256 of the body>"
 //   dead       "dead",     stream, "<stage>/<sequence in decimal>"
+//              "dead",     stream, "<stage>/<sequence in decimal>/<trigger key>"   one trigger's
+//   cancel     "cancel",   source event's identity, "<tenant>|<cancel key>"
 //   settle     "settle",   vendor's event id, "<status>"
 //   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a
 //   repair)

@@ -348,6 +348,23 @@ def test_a_recipient_that_nobody_knows_is_a_dead_letter(pipeline, nats, resolver
     assert len(found) == 1 and f"trigger '{trigger}'" in found[0].reason and words in found[0].reason, found[0].reason
 
 
+def test_a_replayed_event_is_the_notification_that_it_was(pipeline, nats):
+    event_type = new_type("stay")
+    put_trigger(pipeline, event_type)
+    put_trigger(pipeline, event_type, name="bad", resolver="address:nothing.here")
+    data, since = guest(), last_seq(nats, "DEAD")
+    first = publish(nats, event_type, data, headers={"ce-specversion": "1.0", "ce-id": event_type, "ce-type": "x"})
+    assert len(one_mail(pipeline, data["guest"]["email"])) == 1
+    replayed = pipeline.services["ingest"].metric("stentor_ingest_replayed_total")
+    pipeline.cli("replay", "--stream", "EVENTS", "--from-seq", first["seq"], "--to-seq", first["seq"], "--to-service", "ingest")
+    copy = last_seq(nats, "EVENTS")
+    assert copy > first["seq"]
+    handled(pipeline, nats, {"seq": copy})
+    assert pipeline.services["ingest"].metric("stentor_ingest_replayed_total") == replayed + 1  # it met its key
+    time.sleep(1)
+    assert len(mails_to(pipeline, data["guest"]["email"])) == 1 and len(letters(pipeline, nats, since)) == 1
+
+
 # ---- the API --------------------------------------------------------------------------------------------------------------
 
 
