@@ -42,12 +42,12 @@ typedef struct Ingest {
     Auth *auth;
     Catalog *catalog;
     Suppressions *suppressions;
-    TriggerMap *triggers;
     ConfigMirror *mirror;
     Keyring *keyring;
     RowPublisher *publisher;
     Accept *accept;
     Sweep *sweep;
+    TriggerMap *triggers;
     Commands *commands;
     HttpServer *server;
     Api api;
@@ -86,6 +86,9 @@ static const Option OPTIONS[] = {
 static bool take_config(
     Ingest *in, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
+    if (str_eq(kind, STR("trigger"))) {
+        return trigger_map_changed(in->triggers, tenant, key, message->payload, err);
+    }
     if (str_eq(kind, STR("tenant"))) {
         return catalog_tenant_changed(in->catalog, tenant, message->payload, err);
     }
@@ -97,9 +100,6 @@ static bool take_config(
     }
     if (str_eq(kind, STR("suppression"))) {
         return suppression_take(in->suppressions, tenant, key, message->payload, err);
-    }
-    if (str_eq(kind, STR("trigger"))) {
-        return trigger_map_changed(in->triggers, tenant, key, message->payload, err);
     }
     return true; // other kinds are other services'
 }
@@ -254,7 +254,6 @@ static void build_parts(Ingest *in)
     in->auth = auth_new();
     in->catalog = catalog_new();
     in->suppressions = suppressions_new();
-    in->triggers = trigger_map_new();
     in->keyring = keyring_new(pool, service_master_key(service), &(KeyringOptions){0});
     in->publisher = row_publisher_new(bus, pool, &in->metrics);
     in->accept = accept_new(&(AcceptOptions){
@@ -276,6 +275,7 @@ static void build_parts(Ingest *in)
         .every_ms = in->options.sweep_ms,
         .older_than_ms = in->options.sweep_age_ms,
     });
+    in->triggers = trigger_map_new();
     in->commands = commands_new(
         bus, &(TriggersOptions){
                  .pool = pool,
@@ -344,11 +344,11 @@ static bool start(Service *service, const void *options, void **ret_state, Error
 static void free_ingest(void *state)
 {
     Ingest *in = state;
+    trigger_map_free(in->triggers);
     row_publisher_free(in->publisher);
     keyring_free(in->keyring);
     catalog_free(in->catalog);
     suppressions_free(in->suppressions);
-    trigger_map_free(in->triggers);
     auth_free(in->auth);
     free(in);
 }

@@ -110,6 +110,9 @@ static bool check_kind(const Trigger *t, FieldError *err)
     if (t->channel != 0 && channel_name((Channel)t->channel)[0] == '\0') {
         return field_error(err, "channel", "not a channel");
     }
+    if (t->channel == STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK) {
+        return field_error(err, "channel", "'webhook' is for subscriptions, not for triggers");
+    }
     if (t->category != 0 && category_name((Category)t->category)[0] == '\0') {
         return field_error(err, "category", "not a category");
     }
@@ -161,10 +164,6 @@ bool trigger_check(const Trigger *t, FieldError *err)
     }
     if (!resolver_parse(str_from(t->resolver), &resolver, err)) {
         return false;
-    }
-    if (resolver.kind == RESOLVER_ADDRESS && t->channel > STENTOR__V1__CHANNEL__CHANNEL_EMAIL) {
-        return field_error(
-            err, "resolver", "an inline address can only be an e-mail's; name a recipient");
     }
     return check_kind(t, err) && check_paths(t, err) && check_obsoleted(t, err);
 }

@@ -82,7 +82,7 @@ static void each_bad_object_is_told_its_field(void **state)
         {"{\"event_type\":\"x\",\"template\":\"t\"}", 422, "resolver"},
         {"{\"event_type\":\"a.*\",\"template\":\"t\",\"resolver\":\"address:a\"}", 422,
          "event_type"},
-        {"{" GOOD ",\"channel\":\"sms\"}", 422, "resolver"},
+        {"{" GOOD ",\"channel\":\"webhook\"}", 422, "channel"},
         {"{" GOOD ",\"category\":\"x\"}", 422, "category"},
         {"{" GOOD ",\"priority\":7}", 422, "priority"},
         {"{" GOOD ",\"offset_s\":1.5}", 422, "offset_s"},
