@@ -55,6 +55,11 @@ static const Command commands[] = {
     {"template render", "", 0, 0, "file= data= partial= plain",
      "render a template without a server\n  --file FILE --data FILE.json   template and variables\n"
      "  --partial NAME=FILE            repeatable\n  --plain                        no HTML escaping", cmd_template_render},
+    {"tenant put", "TENANT", 1, 1, "name= sender= sender-name= locale= suspended json",
+     "create or change a tenant\n  --sender ADDRESS --sender-name TEXT   From of its e-mails", cmd_tenant_put},
+    {"apikey create", "", 0, 0, "name= json", "a new API key for the tenant; shown once, stored hashed", cmd_apikey_create},
+    {"inbound put", "VENDOR", 1, 1, "public-key= revoke json",
+     "the key that a vendor signs its callbacks with (vendor: sendgrid)\n  --public-key BASE64   as the vendor's console shows it", cmd_inbound_put},
     {"trigger put", "KEY", 1, 1,
      "file= event= template= resolver= channel= category= priority= name-path= locale-path= offset= anchor= subject-path= "
      "obsoleted-by= disabled json",
@@ -72,11 +77,6 @@ static const Command commands[] = {
      "what it would make of a sample event; nothing is sent\n"
      "  --event-file FILE   the event as it would be published\n"
      "  --message NAME      it is protobuf: stentor.v1.PlaceOrder", cmd_trigger_try},
-    {"tenant put", "TENANT", 1, 1, "name= sender= sender-name= locale= suspended json",
-     "create or change a tenant\n  --sender ADDRESS --sender-name TEXT   From of its e-mails", cmd_tenant_put},
-    {"apikey create", "", 0, 0, "name= json", "a new API key for the tenant; shown once, stored hashed", cmd_apikey_create},
-    {"inbound put", "VENDOR", 1, 1, "public-key= revoke json",
-     "the key that a vendor signs its callbacks with (vendor: sendgrid)\n  --public-key BASE64   as the vendor's console shows it", cmd_inbound_put},
     {"dlq list", "", 0, 0, "stage= since= limit= all-tenants json",
      "dead letters: what a stage gave up, and why\n"
      "  --stage NAME    of one stage: ingest, render, dispatcher, digest-flusher, webhook-receiver, history\n"

@@ -48,12 +48,12 @@ typedef struct Ingest {
     Accept *accept;
     Sweep *sweep;
     TriggerMap *triggers;
+    TriggersApi triggers_api;
     Commands *commands;
     HttpServer *server;
     Api api;
     NotificationsApi notifications;
     SuppressionsApi suppressions_api;
-    TriggersApi triggers_api;
     uv_timer_t tick;
     int64_t database_seen_us; // when it was last ready
     bool commands_started;
@@ -293,8 +293,6 @@ static void build_parts(Ingest *in)
         .unready = unready,
         .unready_ctx = in,
     };
-    in->notifications = (NotificationsApi){in->accept, in->catalog};
-    notifications_api_add(&in->api, &in->notifications);
     in->suppressions_api = (SuppressionsApi){
         .bus = bus,
         .hash_key = master_hash_key(service_master_key(service)),
@@ -302,6 +300,8 @@ static void build_parts(Ingest *in)
     suppressions_api_add(&in->api, &in->suppressions_api);
     in->triggers_api = (TriggersApi){bus, in->triggers, in->catalog};
     triggers_api_add(&in->api, &in->triggers_api);
+    in->notifications = (NotificationsApi){in->accept, in->catalog};
+    notifications_api_add(&in->api, &in->notifications);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
