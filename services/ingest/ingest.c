@@ -344,12 +344,12 @@ static bool start(Service *service, const void *options, void **ret_state, Error
 static void free_ingest(void *state)
 {
     Ingest *in = state;
-    trigger_map_free(in->triggers);
     row_publisher_free(in->publisher);
     keyring_free(in->keyring);
     catalog_free(in->catalog);
     suppressions_free(in->suppressions);
     auth_free(in->auth);
+    trigger_map_free(in->triggers);
     free(in);
 }
 
