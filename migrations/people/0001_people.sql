@@ -19,7 +19,7 @@ CREATE TABLE people.recipients (
     guardian_routing text COLLATE "C" CHECK (guardian_routing IN ('none', 'copy', 'redirect')), -- null: the tenant's
     unsubscribed_at  timestamptz,               -- from everything but critical and security
     updated_at       timestamptz      NOT NULL,
-    sequence         bigint           NOT NULL, -- of the record; unsubscribed_at has its own
+    sequence         bigint           NOT NULL, -- of the record; 0: there is none, only an unsubscription
     unsubscribed_sequence bigint      NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant_id, recipient_id)
 );
@@ -82,6 +82,20 @@ CREATE TABLE people.positions (
     stored_at         timestamptz,
     PRIMARY KEY (projection, stream)
 );
+
+-- A log that lost its tail gives old numbers to new messages: what the lost ones wrote must not win over them. Across
+-- tenants, hence a door; the projector calls it before the first flush after such a loss, with the first sequence in it.
+CREATE FUNCTION people.forget_lost_tail(first_sequence bigint) RETURNS void
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS $$
+    UPDATE people.recipients SET sequence = least(sequence, first_sequence - 1),
+        unsubscribed_sequence = least(unsubscribed_sequence, first_sequence - 1)
+    WHERE sequence >= first_sequence OR unsubscribed_sequence >= first_sequence;
+    UPDATE people.preferences SET sequence = first_sequence - 1 WHERE sequence >= first_sequence;
+    UPDATE people.consents SET sequence = first_sequence - 1 WHERE sequence >= first_sequence;
+$$;
+REVOKE ALL ON FUNCTION people.forget_lost_tail(bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION people.forget_lost_tail(bigint) TO stentor_ingest;
 
 GRANT USAGE ON SCHEMA people TO stentor_ingest, stentor_cli;
 GRANT SELECT, INSERT, UPDATE, DELETE ON people.recipients, people.addresses, people.preferences, people.consents TO stentor_ingest;

@@ -136,7 +136,7 @@ bool api_take_int(ApiBody *body, const char *name, int64_t min, int64_t max, int
 
 bool api_take_time(ApiBody *body, const char *name, int64_t *ret_us)
 {
-    Str text = STR_EMPTY;
+    Str text = {NULL, 0}; // not STR_EMPTY: "" is a value, and none that is a time
     int64_t at_us = 0;
     if (!api_take_text(body, name, 64, &text)) {
         return false;
@@ -171,7 +171,7 @@ static bool parse_minute(Str text, uint32_t *ret)
 
 bool api_take_minute(ApiBody *body, const char *name, uint32_t *ret_minute)
 {
-    Str text = STR_EMPTY;
+    Str text = {NULL, 0};
     uint32_t minute = 0;
     if (!api_take_text(body, name, 16, &text)) {
         return false;

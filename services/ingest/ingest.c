@@ -11,8 +11,10 @@
 #include "services/ingest/api.h"
 #include "services/ingest/commands.h"
 #include "services/ingest/notifications_api.h"
+#include "services/ingest/people_api.h"
 #include "services/ingest/suppressions_api.h"
 #include "services/ingest/sweep.h"
+#include "services/ingest/tenant_api.h"
 #include "services/ingest/triggers_api.h"
 
 enum { TICK_MS = 50 };
@@ -54,6 +56,9 @@ typedef struct Ingest {
     Api api;
     NotificationsApi notifications;
     SuppressionsApi suppressions_api;
+    People *people;
+    PeopleApi people_api;
+    TenantApi *tenants;
     uv_timer_t tick;
     int64_t database_seen_us; // when it was last ready
     bool commands_started;
@@ -90,6 +95,7 @@ static bool take_config(
         return trigger_map_changed(in->triggers, tenant, key, message->payload, err);
     }
     if (str_eq(kind, STR("tenant"))) {
+        tenant_api_changed(in->tenants, tenant, message->payload);
         return catalog_tenant_changed(in->catalog, tenant, message->payload, err);
     }
     if (str_eq(kind, STR("template"))) {
@@ -179,7 +185,8 @@ static void on_uv_closed(uv_handle_t *handle)
 static void free_parts(Ingest *in)
 {
     in->phase = PHASE_FREEING;
-    in->closing = 5;
+    in->closing = 6;
+    people_stop(in->people, on_part_closed, in);
     config_mirror_free(in->mirror, on_part_closed, in);
     http_server_free(in->server, on_part_closed, in);
     commands_free(in->commands, on_part_closed, in);
@@ -302,6 +309,16 @@ static void build_parts(Ingest *in)
     triggers_api_add(&in->api, &in->triggers_api);
     in->notifications = (NotificationsApi){in->accept, in->catalog};
     notifications_api_add(&in->api, &in->notifications);
+    in->people = people_new(&(PeopleOptions){
+        .bus = bus,
+        .pool = pool,
+        .database_url = service_database_url(service),
+        .metrics = service_metrics(service),
+    });
+    in->people_api = (PeopleApi){bus, pool, in->keyring, in->people};
+    people_api_add(&in->api, &in->people_api);
+    in->tenants = tenant_api_new(bus);
+    tenant_api_add(&in->api, in->tenants);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
@@ -344,6 +361,8 @@ static bool start(Service *service, const void *options, void **ret_state, Error
 static void free_ingest(void *state)
 {
     Ingest *in = state;
+    people_free(in->people);
+    tenant_api_free(in->tenants);
     row_publisher_free(in->publisher);
     keyring_free(in->keyring);
     catalog_free(in->catalog);

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tenant's settings as JSON and back. Pure.
+#pragma once
+
+#include "common/base/buf.h"
+#include "services/ingest/api_json.h"
+#include "stentor/v1/config.pb-c.h"
+
+enum { TENANT_TEXT_MAX = 512, TENANT_THEME_MAX = 32, TENANT_LIMIT_MAX = 1000000000 };
+
+// Takes the settings out of the body into *ret, which has only its head set; what a body does not
+// name is empty. "suspended" is the operator's and unknown here. Call api_body_end after it.
+bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret);
+void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out);
