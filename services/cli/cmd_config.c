@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenant put, apikey create, inbound put.
+// apikey create, inbound put; and what every put of configuration shares.
 #include <string.h>
 
 #include "common/base/buf.h"
@@ -63,34 +63,6 @@ static bool put_once(Cli *cli, const ConfigEntry *entry, Error *err)
     bool ok = config_put(&session, cli, entry, err);
     session_close(&session);
     return ok;
-}
-
-int cmd_tenant_put(Cli *cli)
-{
-    Error err = {0};
-    char *name = arena_cstr(cli->arena, str_from(args_word(&cli->args, 0)));
-    if (!id_is_tenant(str_from(name))) {
-        error_set(
-            &err, ERROR_PERMANENT, "'%s' is not a tenant id: 1 to 32 of a-z 0-9 '_' '-'", name);
-        return cli_fail(&err);
-    }
-    Stentor__V1__Tenant tenant;
-    stentor__v1__tenant__init(&tenant);
-    tenant.tenant = name;
-    tenant.name = flag_or_empty(cli, "name");
-    tenant.suspended = args_has(&cli->args, "suspended");
-    tenant.default_locale = flag_or_empty(cli, "locale");
-    tenant.sender_address = flag_or_empty(cli, "sender");
-    tenant.sender_name = flag_or_empty(cli, "sender-name");
-    tenant.updated_at_us = clock_now_us();
-    ConfigEntry entry = {"tenant", str_from(name), STR("self"), &tenant.base};
-    if (!put_once(cli, &entry, &err)) {
-        return cli_fail(&err);
-    }
-    print_pairs(
-        cli, (const char *const[]){
-                 "tenant", name, "state", tenant.suspended ? "suspended" : "active", NULL});
-    return EXIT_DONE;
 }
 
 int cmd_apikey_create(Cli *cli)

@@ -55,8 +55,50 @@ static const Command commands[] = {
     {"template render", "", 0, 0, "file= data= partial= plain",
      "render a template without a server\n  --file FILE --data FILE.json   template and variables\n"
      "  --partial NAME=FILE            repeatable\n  --plain                        no HTML escaping", cmd_template_render},
-    {"tenant put", "TENANT", 1, 1, "name= sender= sender-name= locale= suspended json",
-     "create or change a tenant\n  --sender ADDRESS --sender-name TEXT   From of its e-mails", cmd_tenant_put},
+    {"tenant put", "TENANT", 1, 1,
+     "name= sender= sender-name= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "
+     "recipient-limit-day= over-limit= guardian-routing= physical-address= theme= suspended json",
+     "create or change a tenant; what no option names stays as it is\n"
+     "  --sender ADDRESS --sender-name TEXT     From of its e-mails\n"
+     "  --locale TAG --time-zone ZONE           for recipients without their own\n"
+     "  --quiet-hours 22:00-07:00|none          the same\n"
+     "  --limit-minute N --limit-day N          of all that it sends; 0: none\n"
+     "  --recipient-limit-minute N --recipient-limit-day N   of what one recipient gets\n"
+     "  --over-limit defer|suppress             what happens beyond a limit\n"
+     "  --guardian-routing none|copy|redirect   for minors without their own\n"
+     "  --physical-address TEXT                 for the footer of e-mails\n"
+     "  --theme NAME=VALUE                      {{theme.NAME}} in templates, repeatable; without a value: gone\n"
+     "  --suspended                             it may not send; a put without it lifts that", cmd_tenant_put},
+    {"tenant show", "[TENANT]", 0, 1, "json", "the settings of a tenant (default: STENTOR_TENANT)", cmd_tenant_show},
+    {"recipient put", "[ID]", 0, 1,
+     "identity= name= email= sms= whatsapp= push= inapp= voice= webhook= locale= time-zone= quiet-hours= minor guardian= "
+     "guardian-routing= file= json",
+     "store a recipient whole; without an id a new one, or who has the identity\n"
+     "  --identity TYPE:ID            guest, user, vendor or anonymous, and your own id of the person\n"
+     "  --name TEXT --locale TAG --time-zone ZONE --quiet-hours 22:00-07:00\n"
+     "  --email ADDRESS --sms NUMBER --whatsapp NUMBER --voice NUMBER --push TOKEN --inapp ID --webhook URL   repeatable\n"
+     "  --minor --guardian ID --guardian-routing none|copy|redirect\n"
+     "  --file FILE.json              the record as the API takes it, instead of the above", cmd_recipient_put},
+    {"recipient get", "[ID]", 0, 1, "address= identity= reveal json",
+     "a recipient, or those with an address or an identity\n"
+     "  --address ADDRESS | --identity TYPE:ID   instead of an id\n"
+     "  --reveal                                 names and addresses whole, not masked", cmd_recipient_get},
+    {"recipient delete", "ID", 1, 1, "json", "remove a recipient and all that belongs to it", cmd_recipient_delete},
+    {"recipient prefs", "ID", 1, 1, "set= file= unsubscribe resubscribe json",
+     "show or change what a recipient wants to get\n"
+     "  --set CATEGORY[/CHANNEL]=WISH   off, immediate, hourly, daily@08:30, weekly@08:30/5 (5: Friday) or clear; repeatable;\n"
+     "                                  'any' for every category or channel\n"
+     "  --file FILE.json                the whole set anew\n"
+     "  --unsubscribe, --resubscribe    from everything but critical and security", cmd_recipient_prefs},
+    {"recipient consent", "ID", 1, 1, "grant= withdraw= source= json",
+     "show or change consents\n"
+     "  --grant CATEGORY[/CHANNEL], --withdraw CATEGORY[/CHANNEL]   repeatable\n"
+     "  --source TEXT                                               where it was given (default: cli)", cmd_recipient_consent},
+    {"recipient import", "FILE", 1, 1, "format= errors= patience= json",
+     "store the people of a CSV or NDJSON file; a wrong line is told, the rest goes on; exit status 1 when there was one\n"
+     "  --format csv|ndjson   default: by the file's name; - is standard input\n"
+     "  --errors N            wrong lines that are listed (default 20)\n"
+     "  --patience SECONDS    how long to try again while the API is away (default 60)", cmd_recipient_import},
     {"apikey create", "", 0, 0, "name= json", "a new API key for the tenant; shown once, stored hashed", cmd_apikey_create},
     {"inbound put", "VENDOR", 1, 1, "public-key= revoke json",
      "the key that a vendor signs its callbacks with (vendor: sendgrid)\n  --public-key BASE64   as the vendor's console shows it", cmd_inbound_put},

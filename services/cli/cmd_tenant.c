@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenant put, tenant show: cfg.tenant.<tenant>.self. A put changes what its flags name and leaves
+// the rest as it is; the rules are those of PUT /v1/tenant (services/ingest/tenant_json.h).
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/bus/topology.h"
+#include "common/codec/event.h"
+#include "services/cli/config_put.h"
+#include "services/ingest/tenant_json.h"
+
+enum { ENTRY_MAX = 128 * 1024, JSON_TEXT_MAX = 256 * 1024 };
+
+// ---- what stands there ----
+
+static bool decode_entry(Cli *cli, Str reply, const Stentor__V1__Tenant **ret, Error *err)
+{
+    *ret = NULL;
+    json_t *json = json_loadb(reply.ptr, reply.len, 0, NULL);
+    json_t *error = json_object_get(json, "error");
+    const char *data = json_string_value(json_object_get(json_object_get(json, "message"), "data"));
+    bool ok = true;
+    if (error != NULL && json_integer_value(json_object_get(error, "code")) != 404) {
+        ok = error_set(
+            err, ERROR_TRANSIENT, "CONFIG: %s",
+            json_string_value(json_object_get(error, "description")));
+    } else if (error == NULL) {
+        size_t len = 0;
+        uint8_t *bytes = arena_alloc(cli->arena, ENTRY_MAX);
+        ok = data == NULL || base64_decode(str_from(data), bytes, ENTRY_MAX, &len) ||
+             error_set(err, ERROR_PERMANENT, "CONFIG's answer cannot be read");
+        if (ok && len > 0) {
+            *ret = (const Stentor__V1__Tenant *)event_unpack(
+                &stentor__v1__tenant__descriptor, str_of(bytes, len), cli->arena, err);
+            ok = *ret != NULL;
+        }
+    }
+    json_decref(json);
+    return ok;
+}
+
+// *ret NULL: there is no entry.
+static bool fetch_entry(
+    Session *session, Cli *cli, const char *tenant, const Stentor__V1__Tenant **ret, Error *err)
+{
+    char subject[SUBJECT_SIZE];
+    Str reply = STR_EMPTY;
+    subject_config(subject, "tenant", str_from(tenant), STR("self"));
+    const char *query = arena_printf(cli->arena, "{\"last_by_subj\":\"%s\"}", subject);
+    return session_request(
+               session, "$JS.API.STREAM.MSG.GET.CONFIG", str_from(query), cli->arena, &reply,
+               err) &&
+           decode_entry(cli, reply, ret, err);
+}
+
+static json_t *settings_of(const Stentor__V1__Tenant *tenant)
+{
+    Buf text;
+    buf_init(&text, JSON_TEXT_MAX);
+    tenant_json_print(tenant, &text);
+    json_t *json = json_loadb(text.ptr, text.len, 0, NULL);
+    buf_done(&text);
+    return json;
+}
+
+// ---- flags ----
+
+static json_t *member(json_t *object, const char *name)
+{
+    json_t *value = json_object_get(object, name);
+    if (value == NULL) {
+        value = json_object();
+        (void)json_object_set_new(object, name, value);
+    }
+    return value;
+}
+
+static bool set_texts(const Cli *cli, json_t *settings, Error *err)
+{
+    static const char *const fields[][2] = {
+        {"name", "name"},
+        {"locale", "locale"},
+        {"time-zone", "time_zone"},
+        {"sender", "sender_address"},
+        {"sender-name", "sender_name"},
+        {"over-limit", "over_limit"},
+        {"guardian-routing", "guardian_routing"},
+        {"physical-address", "physical_address"},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const char *value = args_flag(&cli->args, fields[i][0]);
+        if (value != NULL && json_object_set_new(settings, fields[i][1], json_string(value)) != 0) {
+            return error_set(err, ERROR_PERMANENT, "--%s is not UTF-8", fields[i][0]);
+        }
+    }
+    return true;
+}
+
+static bool set_limits(const Cli *cli, json_t *settings, Error *err)
+{
+    static const char *const fields[][3] = {
+        {"limit-minute", "limits", "per_minute"},
+        {"limit-day", "limits", "per_day"},
+        {"recipient-limit-minute", "recipient_limits", "per_minute"},
+        {"recipient-limit-day", "recipient_limits", "per_day"},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        int64_t value = 0;
+        if (!args_int(&cli->args, fields[i][0], 0, 0, TENANT_LIMIT_MAX, &value, err)) {
+            return false;
+        }
+        if (args_has(&cli->args, fields[i][0])) {
+            (void)json_object_set_new(
+                member(settings, fields[i][1]), fields[i][2], json_integer(value));
+        }
+    }
+    return true;
+}
+
+// "22:00-07:00"; "none" takes them back.
+static bool set_quiet(Cli *cli, json_t *settings, Error *err)
+{
+    const char *text = args_flag(&cli->args, "quiet-hours");
+    Str end = str_from(text);
+    Str start = STR_EMPTY;
+    if (text == NULL) {
+        return true;
+    }
+    if (strcmp(text, "none") == 0) {
+        (void)json_object_del(settings, "quiet_hours");
+        return true;
+    }
+    if (!str_split(&end, '-', &start) || end.len == 0) {
+        return error_set(
+            err, ERROR_CONFIG, "--quiet-hours '%s': expected 22:00-07:00 or none", text);
+    }
+    json_t *hours = json_pack(
+        "{s:s, s:s}", "start", arena_cstr(cli->arena, start), "end", arena_cstr(cli->arena, end));
+    return json_object_set_new(settings, "quiet_hours", hours) == 0 ||
+           error_set(err, ERROR_PERMANENT, "--quiet-hours is not UTF-8");
+}
+
+static bool set_theme(Cli *cli, json_t *settings, Error *err)
+{
+    const char *text = NULL;
+    for (int i = 0; (text = args_each(&cli->args, "theme", &i)) != NULL;) {
+        Str value = str_from(text);
+        Str name = STR_EMPTY;
+        if (str_find(value, '=') <= 0 || !str_split(&value, '=', &name)) {
+            return error_set(err, ERROR_CONFIG, "--theme '%s': expected NAME=VALUE", text);
+        }
+        const char *key = arena_cstr(cli->arena, name);
+        json_t *theme = member(settings, "theme");
+        if (value.len == 0) {
+            (void)json_object_del(theme, key);
+        } else if (json_object_set_new(theme, key, json_string(value.ptr)) != 0) {
+            return error_set(err, ERROR_PERMANENT, "--theme is not UTF-8");
+        }
+    }
+    return true;
+}
+
+static bool build_entry(
+    Cli *cli, const Stentor__V1__Tenant *before, Stentor__V1__Tenant *ret, Error *err)
+{
+    json_t *settings = before != NULL ? settings_of(before) : json_object();
+    (void)json_object_del(settings, "tenant");
+    (void)json_object_del(settings, "suspended");
+    if (!set_texts(cli, settings, err) || !set_limits(cli, settings, err) ||
+        !set_quiet(cli, settings, err) || !set_theme(cli, settings, err)) {
+        json_decref(settings);
+        return false;
+    }
+    ApiBody body = {.arena = cli->arena, .at = "", .root = settings};
+    bool ok = tenant_json_read(&body, ret) && api_body_end(&body);
+    if (!ok) {
+        (void)error_set(
+            err, ERROR_PERMANENT, "field '%s': %s", body.problem.field, body.problem.detail);
+    }
+    api_body_free(&body);
+    return ok;
+}
+
+// ---- the commands ----
+
+static bool check_tenant(const char *name, Error *err)
+{
+    return id_is_tenant(str_from(name)) ||
+           error_set(
+               err, ERROR_PERMANENT, "'%s' is not a tenant id: 1 to 32 of a-z 0-9 '_' '-'", name);
+}
+
+static bool put_tenant(Cli *cli, char *name, Stentor__V1__Tenant *tenant, Error *err)
+{
+    Session session;
+    const Stentor__V1__Tenant *before = NULL;
+    if (!session_open(&session, cli, err)) {
+        return false;
+    }
+    stentor__v1__tenant__init(tenant);
+    tenant->tenant = name;
+    tenant->suspended = args_has(&cli->args, "suspended");
+    tenant->updated_at_us = clock_now_us();
+    ConfigEntry entry = {"tenant", str_from(name), STR("self"), &tenant->base};
+    bool ok = fetch_entry(&session, cli, name, &before, err) &&
+              build_entry(cli, before, tenant, err) && config_put(&session, cli, &entry, err);
+    session_close(&session);
+    return ok;
+}
+
+int cmd_tenant_put(Cli *cli)
+{
+    Error err = {0};
+    Stentor__V1__Tenant tenant;
+    char *name = arena_cstr(cli->arena, str_from(args_word(&cli->args, 0)));
+    if (!check_tenant(name, &err) || !put_tenant(cli, name, &tenant, &err)) {
+        return cli_fail(&err);
+    }
+    print_pairs(
+        cli, (const char *const[]){
+                 "tenant", name, "state", tenant.suspended ? "suspended" : "active", NULL});
+    return EXIT_DONE;
+}
+
+static void print_settings(const Cli *cli, const Stentor__V1__Tenant *tenant)
+{
+    json_t *json = settings_of(tenant);
+    char *text = json_dumps(json, cli->json ? JSON_COMPACT : JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    printf("%s\n", text != NULL ? text : "{}");
+    free(text);
+    json_decref(json);
+}
+
+int cmd_tenant_show(Cli *cli)
+{
+    Error err = {0};
+    Session session;
+    const Stentor__V1__Tenant *tenant = NULL;
+    const char *name = args_word(&cli->args, 0);
+    name = name != NULL ? name : cli->settings.tenant;
+    if (!cli_need(name, "STENTOR_TENANT", &err) || !check_tenant(name, &err) ||
+        !session_open(&session, cli, &err)) {
+        return cli_fail(&err);
+    }
+    bool ok = fetch_entry(&session, cli, name, &tenant, &err);
+    session_close(&session);
+    if (!ok) {
+        return cli_fail(&err);
+    }
+    if (tenant == NULL) {
+        fprintf(stderr, "stentor: no settings of tenant '%s'\n", name);
+        return EXIT_NOT_FOUND;
+    }
+    print_settings(cli, tenant);
+    return EXIT_DONE;
+}
