@@ -19,8 +19,15 @@ void recipient_file_done(RecipientFile *file)
     arena_free(file->arena);
 }
 
+static Str unread(const RecipientFile *file)
+{
+    return str_slice(buf_view(&file->window), file->used, file->window.len);
+}
+
 static bool fill(RecipientFile *file, Error *err)
 {
+    buf_drop_front(&file->window, file->used);
+    file->used = 0;
     if (!buf_reserve(&file->window, CHUNK)) {
         return error_set(err, ERROR_PERMANENT, "line %zu is too long", file->next_line);
     }
@@ -35,7 +42,7 @@ static bool fill(RecipientFile *file, Error *err)
 
 static void drop(RecipientFile *file, size_t bytes, size_t lines)
 {
-    buf_drop_front(&file->window, bytes);
+    file->used += bytes;
     file->bytes += (int64_t)bytes;
     file->next_line += lines;
 }
@@ -43,9 +50,10 @@ static void drop(RecipientFile *file, size_t bytes, size_t lines)
 // Goes on behind the next line break. false: it is not in the window.
 static bool skip_line(RecipientFile *file)
 {
-    ptrdiff_t end = str_find(buf_view(&file->window), '\n');
+    Str window = unread(file);
+    ptrdiff_t end = str_find(window, '\n');
     file->skipping = end < 0;
-    drop(file, end < 0 ? file->window.len : (size_t)end + 1, end < 0 ? 0 : 1);
+    drop(file, end < 0 ? window.len : (size_t)end + 1, end < 0 ? 0 : 1);
     return !file->skipping;
 }
 
@@ -55,7 +63,7 @@ static Step step_csv(RecipientFile *file, Buf *out, RecipientRead *ret, Error *e
 {
     CsvRecord record;
     arena_reset(file->arena);
-    CsvVerdict verdict = csv_read(buf_view(&file->window), file->at_end, file->arena, &record);
+    CsvVerdict verdict = csv_read(unread(file), file->at_end, file->arena, &record);
     if (verdict == CSV_MORE) {
         return STEP_MORE;
     }
@@ -85,7 +93,7 @@ static Step step_csv(RecipientFile *file, Buf *out, RecipientRead *ret, Error *e
 
 static Step step_ndjson(RecipientFile *file, Buf *out, RecipientRead *ret, Error *err)
 {
-    Str window = buf_view(&file->window);
+    Str window = unread(file);
     ptrdiff_t end = str_find(window, '\n');
     if (end < 0 && !file->at_end && window.len <= CSV_RECORD_MAX) {
         return STEP_MORE;

@@ -19,6 +19,7 @@ typedef struct RecipientFile {
     size_t next_line;
     int64_t bytes; // read and used up
     Buf window;
+    size_t used; // of the window; dropped when more is read, not line by line
     RowColumns columns;
     Arena *arena;
 } RecipientFile;

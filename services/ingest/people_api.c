@@ -288,8 +288,8 @@ static void delete_recipient(ApiCall *base)
 static bool take_unsubscription(Call *call, ApiBody *body)
 {
     PersonFact *fact = add_fact(call, PERSON_UNSUBSCRIPTION, 1);
-    if (!api_has(body, "unsubscribed")) {
-        return api_body_fail(body, "unsubscribed", "required");
+    if (!json_is_boolean(json_object_get(body->root, "unsubscribed"))) { // nor is null an answer
+        return api_body_fail(body, "unsubscribed", "required: true or false");
     }
     return api_take_bool(body, "unsubscribed", &fact->unsubscribed);
 }

@@ -355,8 +355,8 @@ bool person_preferences_read(
 
 static bool read_consent(ApiBody *body, int64_t now_us, PersonConsent *ret)
 {
-    if (!api_has(body, "granted")) {
-        return api_body_fail(body, "granted", "required");
+    if (!json_is_boolean(json_object_get(body->root, "granted"))) { // null is no answer either
+        return api_body_fail(body, "granted", "required: true or false");
     }
     ret->source = STR_EMPTY;
     if (!take_category(body, &ret->category) || !take_channel(body, &ret->channel) ||
