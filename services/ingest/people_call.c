@@ -2,6 +2,7 @@
 #include "services/ingest/people_call.h"
 
 #include "services/ingest/people_read.h"
+#include "services/ingest/people_sql.h"
 
 enum { BODY_TEXT_MAX = PERSON_LINE_MAX };
 
@@ -79,7 +80,7 @@ void people_call_looked_up(void *ctx, DbTxn *txn, const Error *err)
     if (err != NULL) {
         api_answer_failure(call->base, err);
     } else {
-        call->look_up_done(call, db_txn_result(txn, 0));
+        call->look_up_done(call, db_txn_result(txn, 1));
     }
 }
 
@@ -88,6 +89,7 @@ DbTxn *people_call_look_up(PeopleCall *call, void (*done)(PeopleCall *call, cons
     call->look_up_done = done;
     DbTxn *txn = db_txn_new(call->api->pool);
     db_txn_tenant(txn, str_from(call->base->tenant));
+    people_sql_plan_anew(txn);
     return txn;
 }
 

@@ -7,6 +7,7 @@
 #include "common/codec/hash.h"
 #include "services/ingest/people_api.h"
 #include "services/ingest/people_read.h"
+#include "services/ingest/people_sql.h"
 
 enum {
     LINES_MAX = 1000,
@@ -216,7 +217,7 @@ static void on_identities(void *ctx, DbTxn *txn, const Error *err)
         api_answer_failure(import->base, err);
         return;
     }
-    take_known(import, db_txn_result(txn, 0));
+    take_known(import, db_txn_result(txn, 1));
     derive_and_write(import);
 }
 
@@ -224,6 +225,7 @@ static void look_up_identities(Import *import)
 {
     DbTxn *txn = db_txn_new(import->api->pool);
     db_txn_tenant(txn, str_from(import->base->tenant));
+    people_sql_plan_anew(txn);
     DbParams *p = db_txn_add(txn, &people_identities_sql, NULL);
     db_text(p, str_from(import->base->tenant));
     DbArray *types = db_array(p, DB_TEXT);

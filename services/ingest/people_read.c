@@ -5,28 +5,31 @@
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "services/ingest/people_address.h"
+#include "services/ingest/people_sql.h"
 #include "stentor/v1/request.pb-c.h"
 
 // clang-format off
-#define COLUMNS \
-    "SELECT r.recipient_id, r.identity_type, r.identity_id, r.name, r.locale, r.time_zone, r.quiet_start, r.quiet_end," \
+// First the ids, then a look-up by key for each: no plan joins whole tables.
+#define IDS "WITH ids AS MATERIALIZED ("
+#define PEOPLE \
+    "), chosen AS MATERIALIZED (SELECT DISTINCT recipient_id FROM ids ORDER BY 1 LIMIT 20)" \
+    " SELECT r.recipient_id, r.identity_type, r.identity_id, r.name, r.locale, r.time_zone, r.quiet_start, r.quiet_end," \
     " r.minor, r.guardian_id, r.guardian_routing, r.unsubscribed_at, r.updated_at," \
-    " a.channel, a.address, a.status, a.verified, a.is_primary, a.label FROM ("
-#define JOINED \
-    ") r LEFT JOIN people.addresses a ON a.tenant_id = r.tenant_id AND a.recipient_id = r.recipient_id" \
+    " a.channel, a.address, a.status, a.verified, a.is_primary, a.label FROM chosen s" \
+    " CROSS JOIN LATERAL (SELECT * FROM people.recipients q" \
+    "  WHERE q.tenant_id = $1::text AND q.recipient_id = s.recipient_id AND q.sequence > 0 OFFSET 0) r" \
+    " LEFT JOIN LATERAL (SELECT * FROM people.addresses q" \
+    "  WHERE q.tenant_id = $1::text AND q.recipient_id = s.recipient_id OFFSET 0) a ON true" \
     " ORDER BY r.recipient_id, a.position"
 enum { ID, IDENTITY_TYPE, IDENTITY_ID, NAME, LOCALE, TIME_ZONE, QUIET_START, QUIET_END, MINOR, GUARDIAN, ROUTING,
        UNSUBSCRIBED_AT, UPDATED_AT, CHANNEL, ADDRESS, STATUS, VERIFIED, PRIMARY, LABEL };
 
-static const DbStatement BY_ID = {"people_by_id",
-    COLUMNS "SELECT * FROM people.recipients WHERE tenant_id = $1::text AND recipient_id = $2::text AND sequence > 0" JOINED};
+static const DbStatement BY_ID = {"people_by_id", IDS "SELECT $2::text AS recipient_id" PEOPLE};
 static const DbStatement BY_IDENTITY = {"people_by_identity",
-    COLUMNS "SELECT * FROM people.recipients WHERE tenant_id = $1::text AND identity_type = $2::text AND identity_id = $3::text"
-    " AND sequence > 0 ORDER BY recipient_id LIMIT 20" JOINED};
+    IDS "SELECT recipient_id FROM people.recipients WHERE tenant_id = $1::text AND identity_type = $2::text"
+    " AND identity_id = $3::text AND sequence > 0" PEOPLE};
 static const DbStatement BY_ADDRESS = {"people_by_address",
-    COLUMNS "SELECT * FROM people.recipients WHERE tenant_id = $1::text AND recipient_id IN (SELECT h.recipient_id"
-    " FROM people.addresses h WHERE h.tenant_id = $1::text AND h.address_hash = ANY ($2::bytea[]))"
-    " AND sequence > 0 ORDER BY recipient_id LIMIT 20" JOINED};
+    IDS "SELECT recipient_id FROM people.addresses WHERE tenant_id = $1::text AND address_hash = ANY ($2::bytea[])" PEOPLE};
 const DbStatement people_known_sql = {"people_known",
     "SELECT recipient_id FROM people.recipients WHERE tenant_id = $1::text AND recipient_id = ANY ($2::text[]) AND sequence > 0"};
 const DbStatement people_preferences_sql = {"people_preferences_of",
@@ -36,9 +39,9 @@ const DbStatement people_consents_sql = {"people_consents_of",
     "SELECT category, channel, is_granted, source, given_at FROM people.consents"
     " WHERE tenant_id = $1::text AND recipient_id = $2::text ORDER BY category, channel"};
 const DbStatement people_identities_sql = {"people_identities",
-    "SELECT r.identity_type, r.identity_id, min(r.recipient_id) FROM unnest($2::text[], $3::text[]) AS u (type, id)"
-    " JOIN people.recipients r ON r.tenant_id = $1::text AND r.identity_type = u.type AND r.identity_id = u.id"
-    " AND r.sequence > 0 GROUP BY 1, 2"};
+    "SELECT u.type, u.id, min(r.recipient_id) FROM unnest($2::text[], $3::text[]) AS u (type, id)"
+    " CROSS JOIN LATERAL (SELECT q.recipient_id FROM people.recipients q WHERE q.tenant_id = $1::text"
+    "  AND q.identity_type = u.type AND q.identity_id = u.id AND q.sequence > 0 OFFSET 0) r GROUP BY 1, 2"};
 // clang-format on
 
 typedef struct Line { // a recipient with one of its addresses; a copy of the row
@@ -282,7 +285,7 @@ static void on_rows(void *ctx, DbTxn *txn, const Error *err)
         finish(r, err);
         return;
     }
-    const PGresult *rows = db_txn_result(txn, 0);
+    const PGresult *rows = db_txn_result(txn, 1);
     r->count = (size_t)db_rows(rows);
     r->lines = arena_array(r->read->arena, r->count + 1, sizeof *r->lines);
     r->wants = arena_array(r->read->arena, 2 * r->count + 1, sizeof *r->wants);
@@ -329,6 +332,7 @@ void people_read(PeopleRead *read)
     buf_init(&r->out, PEOPLE_JSON_MAX);
     DbTxn *txn = db_txn_new(read->pool);
     db_txn_tenant(txn, read->tenant);
+    people_sql_plan_anew(txn);
     add_query(read, txn);
     db_txn_submit(txn, on_rows, r);
 }

@@ -5,19 +5,27 @@
 #include "common/model/enums.h"
 
 // clang-format off
+static const DbStatement PLAN_ANEW = {"people_plan_anew",
+    "SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true)"};
+
 static const DbStatement LOST_TAIL = {"people_lost_tail", "SELECT people.forget_lost_tail($1::int8)"};
+
+// Rows are found by key, one look-up for each: LATERAL with OFFSET 0, and ctid in the deletes, leave no other join.
+#define FOUND(table, more) \
+    "(SELECT q.ctid AS row FROM people." table " q WHERE q.tenant_id = u.tenant_id AND q.recipient_id = u.recipient_id" more " OFFSET 0) AS f"
 
 // Addresses belong to the record and go with it.
 static const DbStatement REMOVE = {"people_remove",
-    "WITH u AS (SELECT * FROM unnest($1::text[], $2::text[], $3::int8[]) AS u (tenant_id, recipient_id, sequence)),"
-    " gone AS (DELETE FROM people.recipients r USING u WHERE r.tenant_id = u.tenant_id AND r.recipient_id = u.recipient_id"
-    "  AND r.sequence < u.sequence AND r.unsubscribed_sequence < u.sequence RETURNING r.tenant_id, r.recipient_id),"
-    " addresses AS (DELETE FROM people.addresses a USING gone g"
-    "  WHERE a.tenant_id = g.tenant_id AND a.recipient_id = g.recipient_id),"
-    " preferences AS (DELETE FROM people.preferences p USING u"
-    "  WHERE p.tenant_id = u.tenant_id AND p.recipient_id = u.recipient_id AND p.sequence < u.sequence)"
-    " DELETE FROM people.consents c USING u"
-    "  WHERE c.tenant_id = u.tenant_id AND c.recipient_id = u.recipient_id AND c.sequence < u.sequence"};
+    "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::int8[]) AS u (tenant_id, recipient_id, sequence)),"
+    " gone AS (DELETE FROM people.recipients WHERE ctid = ANY (ARRAY(SELECT f.row FROM u CROSS JOIN LATERAL "
+    FOUND("recipients", " AND q.sequence < u.sequence AND q.unsubscribed_sequence < u.sequence") "))"
+    "  RETURNING tenant_id, recipient_id),"
+    " addresses AS (DELETE FROM people.addresses WHERE ctid = ANY (ARRAY(SELECT f.row FROM gone u CROSS JOIN LATERAL "
+    FOUND("addresses", "") "))),"
+    " preferences AS (DELETE FROM people.preferences WHERE ctid = ANY (ARRAY(SELECT f.row FROM u CROSS JOIN LATERAL "
+    FOUND("preferences", " AND q.sequence < u.sequence") ")))"
+    " DELETE FROM people.consents WHERE ctid = ANY (ARRAY(SELECT f.row FROM u CROSS JOIN LATERAL "
+    FOUND("consents", " AND q.sequence < u.sequence") "))"};
 
 static const DbStatement RECORDS = {"people_records",
     "INSERT INTO people.recipients AS r (tenant_id, recipient_id, identity_type, identity_id, name, locale, time_zone,"
@@ -33,9 +41,11 @@ static const DbStatement RECORDS = {"people_records",
 
 // The whole set is written anew, but only for the records that have just won.
 static const DbStatement FORGET_ADDRESSES = {"people_forget_addresses",
-    "DELETE FROM people.addresses a USING unnest($1::text[], $2::text[], $3::int8[]) AS u (tenant_id, recipient_id, sequence),"
-    " people.recipients r WHERE r.tenant_id = u.tenant_id AND r.recipient_id = u.recipient_id AND r.sequence = u.sequence"
-    " AND a.tenant_id = u.tenant_id AND a.recipient_id = u.recipient_id"};
+    "WITH u AS MATERIALIZED (SELECT u.tenant_id, u.recipient_id"
+    "  FROM unnest($1::text[], $2::text[], $3::int8[]) AS u (tenant_id, recipient_id, sequence)"
+    "  CROSS JOIN LATERAL " FOUND("recipients", " AND q.sequence = u.sequence") ")"
+    " DELETE FROM people.addresses WHERE ctid = ANY (ARRAY(SELECT f.row FROM u CROSS JOIN LATERAL "
+    FOUND("addresses", "") "))"};
 
 static const DbStatement ADDRESSES = {"people_addresses",
     "INSERT INTO people.addresses (tenant_id, recipient_id, channel, address_hash, address, status, verified, is_primary,"
@@ -43,8 +53,7 @@ static const DbStatement ADDRESSES = {"people_addresses",
     " SELECT u.tenant_id, u.recipient_id, u.channel, u.hash, u.address, u.status, u.verified, u.is_primary, u.label, u.position"
     " FROM unnest($1::text[], $2::text[], $3::int8[], $4::text[], $5::bytea[], $6::bytea[], $7::text[], $8::bool[], $9::bool[],"
     " $10::text[], $11::int2[]) AS u (tenant_id, recipient_id, sequence, channel, hash, address, status, verified, is_primary,"
-    " label, position)"
-    " JOIN people.recipients r ON r.tenant_id = u.tenant_id AND r.recipient_id = u.recipient_id AND r.sequence = u.sequence"
+    " label, position) CROSS JOIN LATERAL " FOUND("recipients", " AND q.sequence = u.sequence")
     " ON CONFLICT DO NOTHING"};
 
 // Of somebody without a record it is a row with sequence 0: the wish stands whatever comes first.
@@ -326,11 +335,17 @@ static Kinds look_over(const Rows *rows)
     return kinds;
 }
 
+void people_sql_plan_anew(DbTxn *txn)
+{
+    (void)db_txn_add(txn, &PLAN_ANEW, NULL);
+}
+
 void people_sql_write(const PeopleFold *fold, bool lost_tail, DbTxn *txn)
 {
     Rows rows = {.txn = txn};
     rows.at = people_fold_rows(fold, &rows.count);
     Kinds kinds = look_over(&rows);
+    people_sql_plan_anew(txn);
     if (lost_tail) {
         db_i64(db_txn_add(txn, &LOST_TAIL, NULL), (int64_t)people_fold_first(fold));
     }

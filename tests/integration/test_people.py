@@ -63,6 +63,12 @@ def _post(api, record):
     return body["id"]
 
 
+def _found(api, query):
+    status, body = api("GET", "/v1/recipients?" + query)
+    assert status == 200, body
+    return body["recipients"]
+
+
 # ---- the record -----------------------------------------------------------------------------------------------------
 
 
@@ -77,7 +83,7 @@ def test_who_was_just_stored_is_read_found_by_address_and_by_identity_and_seen_b
     assert whole["name"] == "Alice Example" and whole["addresses"][0]["primary"] and whole["addresses"][1]["label"] == "mobile"
     for query in ({"address": "ALICE@example.COM"}, {"address": "+491512345678"}, {"identity_type": "user", "identity_id": "u-1"}):
         path = "/v1/recipients?" + urlencode(query)
-        assert [p["id"] for p in api("GET", path)[1]["recipients"]] == [alice], query
+        assert [p["id"] for p in _found(api, urlencode(query))] == [alice], query
         assert other("GET", path)[1] == {"recipients": []}, query
     for path in ("", "/preferences", "/consents"):
         assert other("GET", f"/v1/recipients/{alice}{path}")[0] == 404
@@ -230,7 +236,7 @@ def test_an_import_tells_its_broken_lines_and_stores_the_rest(people, api, tmp_p
     told = {error["line"]: error for error in summary["errors"]}
     assert set(told) == {701, 901, 1101} and told[1101]["field"] == "addresses[0].address"
     assert "quote" in told[701]["error"] and "3 fields" in told[901]["error"]
-    found = api("GET", "/v1/recipients?identity_type=user&identity_id=csv-702&reveal=true")[1]["recipients"]
+    found = _found(api, "identity_type=user&identity_id=csv-702&reveal=true")
     assert found[0]["name"] == 'Csv "702", Jr.'
     assert api("GET", f"/v1/recipients/{found[0]['id']}/consents")[1]["consents"][0]["source"] == "import"
     again = people.run_cli("recipient", "import", file)
@@ -254,7 +260,7 @@ def test_ndjson_is_imported_with_preferences_and_each_bad_line_has_its_reason(pe
     summary = json.loads(done.stdout)
     assert done.returncode == 1 and (summary["stored"], summary["failed"]) == (2, 3), summary
     assert sorted(error["line"] for error in summary["errors"]) == [3, 4, 5]
-    (nd1,) = api("GET", "/v1/recipients?address=nd1%40example.com")[1]["recipients"]
+    (nd1,) = _found(api, "address=nd1%40example.com")
     assert api("GET", f"/v1/recipients/{nd1['id']}/preferences")[1]["preferences"][0]["off"] is True
     assert api("GET", "/v1/recipients/rcp_01KAGTQ5M00000000000000042")[1]["name"] == "D***"
 

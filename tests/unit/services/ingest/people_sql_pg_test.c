@@ -244,6 +244,35 @@ static void one_flush_of_two_thousand_people_is_a_handful_of_statements(void **s
         "2000 4000");
 }
 
+// Plans of six flushes on empty tables are kept by the connection; then 3,000 people come,
+// analysed while there was one. Each flush must still be look-ups by key.
+static void plans_made_while_the_tables_were_empty_serve_when_they_are_large(void **state)
+{
+    Scene *s = *state;
+    uint64_t sequence = 0;
+    for (int i = 0; i < 6; i++) {
+        tell_alone(s, record_event(s->arena, "acme", PERSON_A, "a", "ab"), ++sequence);
+        tell_alone(s, removal_event(s->arena, "acme", PERSON_A), ++sequence);
+    }
+    admin_exec(s->fx->admin, "ANALYZE people.recipients, people.addresses");
+    for (int flushes = 0; flushes < 6; flushes++) {
+        for (int i = 0; i < 500; i++) {
+            sequence++;
+            const char *id = arena_printf(s->arena, "rcp_01KAGTQ5M00000000000%06d", (int)sequence);
+            tell(s, record_event(s->arena, "acme", id, id, "ab"), sequence);
+        }
+        flush(s, false);
+    }
+    admin_exec(s->fx->admin, "SELECT pg_stat_force_next_flush()");
+    assert_value(
+        s,
+        "SELECT coalesce(sum(seq_tup_read), 0) < 1000 FROM pg_stat_user_tables WHERE "
+        "schemaname = 'people' AND relname IN ('addresses', 'preferences', 'consents')",
+        "t");
+    tell_alone(s, removal_event(s->arena, "acme", "rcp_01KAGTQ5M00000000000000500"), ++sequence);
+    assert_value(s, "SELECT count(*) FROM people.addresses", "5998");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +286,8 @@ int main(void)
             who_unsubscribes_before_his_record_comes_stays_unsubscribed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             new_messages_win_over_those_that_the_log_has_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            plans_made_while_the_tables_were_empty_serve_when_they_are_large, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tenant_sees_its_own_people_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             one_flush_of_two_thousand_people_is_a_handful_of_statements, set_up, tear_down),
