@@ -64,6 +64,10 @@
       "due work is published", "its rows are deleted")                                                                                     \
     X("flusher.deleted", "digest-flusher",                                                                                                 \
       "the rows of published work are deleted", "nothing: it is done")                                                                     \
+    X("flusher.frozen", "digest-flusher",                                                                                                  \
+      "windows that are due are frozen", "what becomes of them is committed")                                                              \
+    X("flusher.digested", "digest-flusher",                                                                                                \
+      "what becomes of frozen windows is committed as due work", "it is claimed")                                                          \
     X("webhook.stored", "webhook-receiver",                                                                                                \
       "the callback is stored", "the vendor's 200")                                                                                        \
     X("archiver.folded", "archiver",                                                                                                       \

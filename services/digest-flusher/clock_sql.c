@@ -1,20 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/digest-flusher/clock_sql.h"
 
+#include "services/digest-flusher/digest_sql.h"
+
 // clang-format off
 static const DbStatement insert_work = {
     .name = "clock_insert",
     .sql =
-    "INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload)"
-    " SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[],"
-    " $8::bytea[])"
+    "INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,"
+    " cancel_key, caused_at, status, reason_code, detail)"
+    " SELECT i.work_id, i.tenant_id, i.notification_id, i.reason,"
+    "  CASE WHEN x.reason IS NULL THEN i.due_at ELSE now() END, i.subject, i.event_id, i.payload, i.cancel_key, i.caused_at,"
+    "  CASE WHEN x.reason IS NULL THEN NULL ELSE 'suppressed' END,"
+    "  CASE WHEN x.reason IS NULL THEN NULL ELSE 'obsolete' END, x.reason"
+    " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[],"
+    "  $8::bytea[], $9::text[], $10::timestamptz[])"
+    "  AS i(work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, cancel_key, caused_at)"
+    " LEFT JOIN clock.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key"
+    "  AND x.before_at > i.caused_at"
+    " WHERE i.cancel_key IS NULL OR NOT EXISTS (SELECT FROM clock.emitted e WHERE e.work_id = i.work_id)"
     " ON CONFLICT DO NOTHING",
 };
-static const DbStatement claim_due = {
+static const DbStatement claim_work = {
     .name = "clock_claim",
     .sql =
-    "SELECT work_id, due_at, subject, event_id, payload"
-    " FROM clock.claim_due($1::int8 * interval '1 millisecond', $2::int4)",
+    "SELECT work_id, due_at, subject, event_id, payload, status, reason_code, detail, window_id"
+    " FROM clock.claim_work($1::int8 * interval '1 millisecond', $2::int4)",
 };
 static const DbStatement next_due = {.name = "clock_next", .sql = "SELECT clock.next_due()"};
 static const DbStatement delete_done = {.name = "clock_done", .sql = "SELECT clock.done($1::text[])"};
@@ -22,7 +33,19 @@ static const DbStatement backlog = {.name = "clock_backlog", .sql = "SELECT wait
 static const DbStatement projected = {.name = "clock_projected", .sql = "SELECT stream, sequence FROM clock.projected()"};
 // clang-format on
 
-void clock_insert(DbTxn *txn, const DueWork *const *work, size_t count)
+static size_t pick(
+    const DueWork *const *work, size_t count, WorkKind kind, const DueWork **ret_picked)
+{
+    size_t picked = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (work[i]->kind == kind) {
+            ret_picked[picked++] = work[i];
+        }
+    }
+    return picked;
+}
+
+static void insert_sends(DbTxn *txn, const DueWork *const *work, size_t count)
 {
     DbParams *params = db_txn_add(txn, &insert_work, NULL);
     DbArray *work_id = db_array(params, DB_TEXT);
@@ -33,8 +56,9 @@ void clock_insert(DbTxn *txn, const DueWork *const *work, size_t count)
     DbArray *subject = db_array(params, DB_TEXT);
     DbArray *event_id = db_array(params, DB_TEXT);
     DbArray *payload = db_array(params, DB_BYTES);
+    DbArray *cancel_key = db_array(params, DB_TEXT);
+    DbArray *caused_at = db_array(params, DB_TIME);
     for (size_t i = 0; i < count; i++) {
-        db_txn_tenant(txn, work[i]->tenant);
         db_push_text(work_id, work[i]->work_id);
         db_push_text(tenant, work[i]->tenant);
         db_push_text(notification, work[i]->notification_id);
@@ -43,12 +67,34 @@ void clock_insert(DbTxn *txn, const DueWork *const *work, size_t count)
         db_push_text(subject, str_from(work[i]->subject));
         db_push_text(event_id, str_from(work[i]->event_id));
         db_push_text(payload, work[i]->payload);
+        digest_push_key(cancel_key, work[i]->cancel_key);
+        db_push_time(caused_at, work[i]->caused_at_us);
+    }
+}
+
+void clock_insert(DbTxn *txn, const DueWork *const *work, size_t count)
+{
+    const DueWork **picked = arena_array(db_txn_arena(txn), count, sizeof(DueWork *));
+    for (size_t i = 0; i < count; i++) {
+        db_txn_tenant(txn, work[i]->tenant);
+    }
+    size_t cancels = pick(work, count, WORK_CANCEL, picked);
+    if (cancels > 0) {
+        digest_cancel(txn, picked, cancels);
+    }
+    size_t items = pick(work, count, WORK_GATHER, picked);
+    if (items > 0) {
+        digest_insert(txn, picked, items);
+    }
+    size_t sends = pick(work, count, WORK_SEND, picked);
+    if (sends > 0) {
+        insert_sends(txn, picked, sends);
     }
 }
 
 void clock_claim(DbTxn *txn, int64_t lease_ms)
 {
-    DbParams *params = db_txn_add(txn, &claim_due, NULL);
+    DbParams *params = db_txn_add(txn, &claim_work, NULL);
     db_i64(params, lease_ms);
     db_i32(params, CLOCK_CLAIM_MAX);
     db_txn_add(txn, &next_due, NULL);

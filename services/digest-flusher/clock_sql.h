@@ -10,9 +10,21 @@
 enum { CLOCK_CLAIM_MAX = 500 };
 
 // Columns of a claim's rows.
-enum { CLAIM_WORK_ID, CLAIM_DUE_AT, CLAIM_SUBJECT, CLAIM_EVENT_ID, CLAIM_PAYLOAD };
+enum {
+    CLAIM_WORK_ID,
+    CLAIM_DUE_AT,
+    CLAIM_SUBJECT,
+    CLAIM_EVENT_ID,
+    CLAIM_PAYLOAD,
+    CLAIM_STATUS, // NULL: the payload goes out; else this word on STATUS about it, with the rest
+    CLAIM_REASON_CODE,
+    CLAIM_DETAIL,
+    CLAIM_WINDOW_ID,
+};
 
-// Rows that are there already stay as they are.
+// Takes a batch of all kinds, in this order: cancellations, items of digests (digest_sql.h), work
+// that waits for its time. Rows that are there already stay as they are; so does what was emitted
+// and can be cancelled. What a known cancellation is about is due at once, as `suppressed`.
 void clock_insert(DbTxn *txn, const DueWork *const *work, size_t count);
 
 // Result 0: up to CLOCK_CLAIM_MAX rows that are due and that nobody else holds, each once.

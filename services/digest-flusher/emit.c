@@ -8,6 +8,7 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "services/digest-flusher/clock_sql.h"
+#include "services/digest-flusher/told.h"
 
 enum {
     SLEEP_MAX_MS = 1000,
@@ -164,19 +165,53 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
     count_answer(ctx, err);
 }
 
-static void publish_row(Emit *emit, const PGresult *rows, int row)
+static Str text_of(const PGresult *rows, int row, int column)
+{
+    return db_is_null(rows, row, column) ? STR_EMPTY : db_get_text(rows, row, column);
+}
+
+static bool told_row(Emit *emit, const PGresult *rows, int row, BusOut *ret_out, Error *err)
+{
+    Told told = {
+        .status = db_get_text(rows, row, CLAIM_STATUS),
+        .reason_code = text_of(rows, row, CLAIM_REASON_CODE),
+        .detail = text_of(rows, row, CLAIM_DETAIL),
+        .window_id = text_of(rows, row, CLAIM_WINDOW_ID),
+        .at_us = db_get_time(rows, row, CLAIM_DUE_AT),
+        .payload = db_get_text(rows, row, CLAIM_PAYLOAD),
+    };
+    return told_event(&told, emit->arena, ret_out, err);
+}
+
+static bool out_of(Emit *emit, const PGresult *rows, int row, BusOut *ret_out, Error *err)
+{
+    if (!db_is_null(rows, row, CLAIM_STATUS)) {
+        return told_row(emit, rows, row, ret_out, err);
+    }
+    *ret_out = (BusOut){
+        .subject = arena_cstr(emit->arena, db_get_text(rows, row, CLAIM_SUBJECT)),
+        .event_id = db_get_text(rows, row, CLAIM_EVENT_ID),
+        .payload = db_get_text(rows, row, CLAIM_PAYLOAD),
+    };
+    return true;
+}
+
+static bool publish_row(Emit *emit, const PGresult *rows, int row)
 {
     CRASH_POINT("flusher.claimed");
     Emission *emission = &emit->emissions[row];
     emission->emit = emit;
     emission->work_id = arena_str(emit->arena, db_get_text(rows, row, CLAIM_WORK_ID));
     emission->due_at_us = db_get_time(rows, row, CLAIM_DUE_AT);
-    BusOut out = {
-        .subject = arena_cstr(emit->arena, db_get_text(rows, row, CLAIM_SUBJECT)),
-        .event_id = db_get_text(rows, row, CLAIM_EVENT_ID),
-        .payload = db_get_text(rows, row, CLAIM_PAYLOAD),
-    };
+    BusOut out;
+    Error err = {0};
+    if (!out_of(emit, rows, row, &out, &err)) {
+        LOG(LOG_ERROR, "a row of due work cannot be told; it stays",
+            log_str("work", emission->work_id), log_error(&err));
+        return false;
+    }
     bus_publish(emit->bus, &out, on_bus_acked, emission);
+    return true;
 }
 
 static void publish_claimed(Emit *emit, const PGresult *rows)
@@ -188,9 +223,12 @@ static void publish_claimed(Emit *emit, const PGresult *rows)
     }
     emit->emissions = arena_array(emit->arena, emit->claimed, sizeof(Emission));
     for (int row = 0; row < db_rows(rows); row++) {
-        publish_row(emit, rows, row);
+        emit->answered += publish_row(emit, rows, row) ? 0 : 1;
     }
     bus_flush(emit->bus);
+    if (emit->answered == emit->claimed) { // acks come from the loop: none could be published
+        finish_publishing(emit);
+    }
 }
 
 // Killed between the claim and the publish: the lease runs out, and another process or the next one

@@ -4,9 +4,13 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "common/bus/projector.h"
 #include "services/digest-flusher/clock_sql.h"
+#include "services/digest-flusher/digest_sql.h"
 #include "services/digest-flusher/emit.h"
+#include "services/digest-flusher/flush.h"
 #include "services/digest-flusher/intake.h"
+#include "services/digest-flusher/people.h"
 #include "services/digest-flusher/trimmer.h"
 
 enum { BACKLOG_PERIOD_MS = 15 * 1000 };
@@ -20,22 +24,40 @@ typedef struct Flusher {
     Service *service;
     Intake *intake;
     Emit *emit;
+    Keyring *keyring;
+    Flush *flush;
+    People *people;
+    Projector *projector; // of PEOPLE
     Trimmer *trimmer;
     uv_timer_t backlog_timer;
     bool counting;
     bool passes_stopped;
     int64_t waiting;
-    int64_t oldest_due_us; // 0: nothing waits
+    int64_t windows_waiting;
+    int64_t oldest_due_us; // of both; 0: nothing waits
     Metric *taken;
     Metric *emitted;
     Metric *late_seconds;
+    Metric *digests;
+    Metric *singles;
+    Metric *suppressed;
 } Flusher;
 
-static void on_intake_stored(void *ctx, size_t count, int64_t earliest_due_us)
+static void on_intake_stored(void *ctx, size_t count, int64_t work_due_us, int64_t window_due_us)
 {
     Flusher *flusher = ctx;
     metric_add(flusher->taken, (double)count);
-    emit_wake_at(flusher->emit, earliest_due_us);
+    emit_wake_at(flusher->emit, work_due_us);
+    flush_wake_at(flusher->flush, window_due_us);
+}
+
+static void on_flush_flushed(void *ctx, const FlushCounts *counts)
+{
+    Flusher *flusher = ctx;
+    metric_add(flusher->digests, (double)counts->digests);
+    metric_add(flusher->singles, (double)counts->singles);
+    metric_add(flusher->suppressed, (double)counts->suppressed);
+    emit_wake_at(flusher->emit, 0);
 }
 
 static void on_emit_emitted(void *ctx, size_t count, int64_t late_max_us)
@@ -43,6 +65,57 @@ static void on_emit_emitted(void *ctx, size_t count, int64_t late_max_us)
     Flusher *flusher = ctx;
     metric_add(flusher->emitted, (double)count);
     metric_observe(flusher->late_seconds, (double)late_max_us / 1e6);
+}
+
+// ---- PEOPLE ----
+
+static bool on_people_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
+{
+    const Flusher *flusher = ctx;
+    return people_fold(flusher->people, message, arena, err);
+}
+
+static void on_people_write(void *ctx, DbTxn *txn)
+{
+    const Flusher *flusher = ctx;
+    db_txn_lazy_commit(txn); // rows and position are lost together, and read again
+    people_write(flusher->people, txn);
+}
+
+// What became due is found by the next pass, here or elsewhere.
+static void on_people_committed(void *ctx, DbTxn *txn)
+{
+    Flusher *flusher = ctx;
+    if (txn != NULL && people_count(flusher->people) > 0) {
+        flush_wake_at(flusher->flush, 0);
+    }
+    people_clear(flusher->people);
+}
+
+static void open_projector(Flusher *flusher)
+{
+    static const ProjectorHandlers handlers = {
+        .fold = on_people_fold, .write = on_people_write, .committed = on_people_committed};
+    static const char *const streams[] = {"PEOPLE", NULL};
+    Service *service = flusher->service;
+    ProjectorOptions options = {
+        .name = "digests",
+        .schema = "clock",
+        .streams = streams,
+        .database_url = service_database_url(service),
+        .pool = service_pool(service),
+    };
+    flusher->projector = projector_new(service_bus(service), &options, &handlers, flusher);
+}
+
+static bool check_ready(void *state, Buf *reason)
+{
+    const Flusher *flusher = state;
+    const char *failure = projector_failure(flusher->projector);
+    if (failure != NULL) {
+        buf_printf(reason, "preferences stand still: %s", failure);
+    }
+    return failure == NULL;
 }
 
 // ---- what waits, for the metrics ----
@@ -57,6 +130,11 @@ static void on_backlog_done(void *ctx, DbTxn *txn, const Error *err)
         const PGresult *res = db_txn_result(txn, 0);
         flusher->waiting = db_get_int(res, 0, 0);
         flusher->oldest_due_us = db_get_time(res, 0, 1);
+        res = db_txn_result(txn, 1);
+        flusher->windows_waiting = db_get_int(res, 0, 0);
+        int64_t window_us = db_get_time(res, 0, 1);
+        bool older = flusher->oldest_due_us == 0 || window_us < flusher->oldest_due_us;
+        flusher->oldest_due_us = window_us != 0 && older ? window_us : flusher->oldest_due_us;
     }
     if (flusher->passes_stopped) {
         finish_stop(flusher);
@@ -72,6 +150,7 @@ static void count_backlog(Flusher *flusher)
     flusher->counting = true;
     DbTxn *txn = db_txn_new(pool);
     clock_backlog(txn);
+    digest_backlog(txn);
     db_txn_submit(txn, on_backlog_done, flusher);
 }
 
@@ -86,11 +165,39 @@ static double read_waiting(void *ctx)
     return (double)flusher->waiting;
 }
 
+static double read_windows(void *ctx)
+{
+    const Flusher *flusher = ctx;
+    return (double)flusher->windows_waiting;
+}
+
+static double read_people_lag(void *ctx)
+{
+    const Flusher *flusher = ctx;
+    return (double)projector_lag(flusher->projector);
+}
+
 static double read_overdue(void *ctx)
 {
     const Flusher *flusher = ctx;
     int64_t late_us = flusher->oldest_due_us == 0 ? 0 : clock_now_us() - flusher->oldest_due_us;
     return late_us > 0 ? (double)late_us / 1e6 : 0;
+}
+
+static void register_digest_metrics(Flusher *flusher, Metrics *metrics)
+{
+    static const char name[] = "stentor_digest_windows_flushed_total";
+    static const char help[] = "Windows whose end is decided, by what becomes of their items";
+    flusher->digests = metrics_counter(metrics, name, "as=\"digest\"", help);
+    flusher->singles = metrics_counter(metrics, name, "as=\"items\"", help);
+    flusher->suppressed = metrics_counter(metrics, name, "as=\"suppressed\"", help);
+    metrics_gauge_fn(
+        metrics, "stentor_digest_windows_waiting", "",
+        "Windows that gather or are being flushed, every 15 s; the same from each replica",
+        read_windows, flusher);
+    metrics_gauge_fn(
+        metrics, "stentor_digest_people_lag", "",
+        "Events of PEOPLE that are not folded yet; 0 from a stand-by", read_people_lag, flusher);
 }
 
 static void register_metrics(Flusher *flusher, Metrics *metrics)
@@ -109,7 +216,8 @@ static void register_metrics(Flusher *flusher, Metrics *metrics)
         "Rows of due work, every 15 s; the same from each replica", read_waiting, flusher);
     metrics_gauge_fn(
         metrics, "stentor_clock_oldest_overdue_seconds", "",
-        "How long the oldest row is past its time; 0: none is", read_overdue, flusher);
+        "How long the oldest row or window is past its time; 0: none is", read_overdue, flusher);
+    register_digest_metrics(flusher, metrics);
 }
 
 // ---- life ----
@@ -130,6 +238,17 @@ static bool start_flusher(Service *service, const void *options, void **ret_stat
     register_metrics(flusher, service_metrics(service));
     flusher->emit = emit_new(
         service_bus(service), service_pool(service), own->lease_ms, &emit_handlers, flusher);
+    flusher->keyring =
+        keyring_new(service_pool(service), service_master_key(service), &(KeyringOptions){0});
+    flusher->flush = flush_new(&(FlushOptions){
+        .loop = service_loop(service),
+        .pool = service_pool(service),
+        .keyring = flusher->keyring,
+        .lease_ms = own->lease_ms,
+        .handlers = {.on_flushed = on_flush_flushed},
+        .ctx = flusher});
+    flusher->people = people_new();
+    open_projector(flusher);
     flusher->trimmer = trimmer_new(
         service_bus(service), service_pool(service), service_metrics(service), own->trim_ms);
     uv_timer_init(service_loop(service), &flusher->backlog_timer);
@@ -139,7 +258,7 @@ static bool start_flusher(Service *service, const void *options, void **ret_stat
     return true;
 }
 
-// ---- stop: the intake, then the passes under way, then the timer, in this order ----
+// ---- stop: intake, projector, the passes under way, then the timer, in this order ----
 
 static void on_timer_closed(uv_handle_t *handle)
 {
@@ -168,10 +287,22 @@ static void on_emit_stopped(void *ctx)
     trimmer_stop(flusher->trimmer, on_trimmer_stopped, flusher);
 }
 
-static void on_intake_stopped(void *ctx)
+static void on_flush_stopped(void *ctx)
 {
     Flusher *flusher = ctx;
     emit_stop(flusher->emit, on_emit_stopped, flusher);
+}
+
+static void on_projector_stopped(void *ctx)
+{
+    Flusher *flusher = ctx;
+    flush_stop(flusher->flush, on_flush_stopped, flusher);
+}
+
+static void on_intake_stopped(void *ctx)
+{
+    Flusher *flusher = ctx;
+    projector_stop(flusher->projector, on_projector_stopped, flusher);
 }
 
 static void stop_flusher(void *state)
@@ -184,6 +315,10 @@ static void free_flusher(void *state)
 {
     Flusher *flusher = state;
     trimmer_free(flusher->trimmer);
+    projector_free(flusher->projector);
+    people_free(flusher->people);
+    flush_free(flusher->flush);
+    keyring_free(flusher->keyring);
     emit_free(flusher->emit);
     intake_free(flusher->intake);
     free(flusher);
@@ -200,12 +335,14 @@ static const Option options_table[] = {
 
 const ServiceSpec flusher_service = {
     .name = "stentor-digest-flusher",
-    .summary = "the clock: emits scheduled requests and retries when they are due",
+    .summary = "the clock: emits what has waited for its time, and flushes digests",
     .options = options_table,
     .option_count = sizeof(options_table) / sizeof(options_table[0]),
     .options_size = sizeof(FlusherOptions),
     .wants_database = true,
+    .wants_master_key = true,
     .start = start_flusher,
+    .ready = check_ready,
     .stop = stop_flusher,
     .free = free_flusher,
 };

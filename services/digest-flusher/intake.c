@@ -43,14 +43,31 @@ static void submit_halves(const IntakeBatch *batch)
     }
 }
 
-static int64_t earliest_due(const IntakeBatch *batch)
+static int64_t earlier(int64_t a, int64_t b)
 {
-    int64_t earliest_us = INT64_MAX;
+    return a < b ? a : b;
+}
+
+static void tell_stored(const IntakeBatch *batch)
+{
+    int64_t work_us = INT64_MAX;
+    int64_t window_us = INT64_MAX;
     for (size_t i = 0; i < batch->count; i++) {
-        int64_t due_at_us = batch->work[i]->due_at_us;
-        earliest_us = due_at_us < earliest_us ? due_at_us : earliest_us;
+        const DueWork *work = batch->work[i];
+        switch (work->kind) {
+        case WORK_SEND:
+            work_us = earlier(work_us, work->due_at_us);
+            break;
+        case WORK_GATHER: // one that is late is work
+            window_us = earlier(window_us, work->window->flush_at_us);
+            work_us = earlier(work_us, work->due_at_us);
+            break;
+        case WORK_CANCEL:
+            work_us = 0;
+            break;
+        }
     }
-    return earliest_us;
+    batch->intake->handlers.on_stored(batch->intake->ctx, batch->count, work_us, window_us);
 }
 
 // Killed between the commit and the ack: the deliveries come again and ON CONFLICT drops them; when
@@ -62,15 +79,13 @@ static void finish_batch(IntakeBatch *batch, const Error *err)
         submit_halves(batch);
         return;
     }
-    Intake *intake = batch->intake;
     size_t count = batch->count;
-    int64_t earliest_us = earliest_due(batch);
     CRASH_POINT_IF("flusher.inserted", err == NULL);
     Delivery **deliveries = batch->deliveries;
     if (err != NULL) {
         LOG(LOG_WARN, "deferred work not stored", log_int("count", (int64_t)count), log_error(err));
     } else {
-        intake->handlers.on_stored(intake->ctx, count, earliest_us);
+        tell_stored(batch);
     }
     for (size_t i = 0; i < count; i++) {
         delivery_settle(deliveries[i], err); // the last one frees the arena, and the batch with it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intake: the worker that takes DEFERRED into clock.due_work, one insert and one commit a batch,
-// then the acks. What cannot be read is buried; a row that Postgres refuses is found by halving its
-// batch and buried alone.
+// Intake: the worker that takes DEFERRED into clock.due_work and the windows of digests, one commit
+// a batch, then the acks. What cannot be read is buried; a row that Postgres refuses is found by
+// halving its batch and buried alone.
 #pragma once
 
 #include "common/bus/worker.h"
@@ -10,8 +10,9 @@
 typedef struct Intake Intake;
 
 typedef struct IntakeHandlers {
-    // Rows are committed; the earliest of them is due at earliest_due_us.
-    void (*on_stored)(void *ctx, size_t count, int64_t earliest_due_us);
+    // Rows are committed; the earliest work and the earliest window of them are due then
+    // (INT64_MAX: there are none). An item may have become work, a cancellation makes some.
+    void (*on_stored)(void *ctx, size_t count, int64_t work_due_us, int64_t window_due_us);
 } IntakeHandlers;
 
 // ERROR_CONFIG when the topology has no such consumer.

@@ -6,12 +6,27 @@
 
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
-#include "stentor/v1/deferred.pb-c.h"
+#include "common/model/enums.h"
 
 typedef Stentor__V1__Deferred Deferred;
 typedef Stentor__V1__Meta Meta;
 
+enum {
+    CANCEL_KEY_MAX = 256,
+    REASON_MAX = 512,
+    RECIPIENT_MAX = 64,
+    TEMPLATE_MAX = 96,
+    LOCALE_MAX = 35
+};
+
 static const int64_t time_max_us = INT64_C(253402300800000000); // 10000-01-01
+
+static bool is_time(int64_t at_us)
+{
+    return at_us > 0 && at_us < time_max_us;
+}
+
+// ---- the head ----
 
 static bool read_meta(const Deferred *deferred, DueWork *work, Error *err)
 {
@@ -24,20 +39,34 @@ static bool read_meta(const Deferred *deferred, DueWork *work, Error *err)
     work->notification_id = str_from(meta->notification_id);
     work->reason = str_from(deferred->reason);
     work->due_at_us = deferred->due_at_us;
+    work->cancel_key = str_from(deferred->cancel_key);
     if (work->work_id.len != EVENT_ID_LEN) {
         return error_set(err, ERROR_PERMANENT, "meta.event_id is not an event id");
     }
     if (!id_is_tenant(work->tenant)) {
         return error_set(err, ERROR_PERMANENT, "meta.tenant is not a tenant id");
     }
+    return true;
+}
+
+// A cancellation is about no notification, and its time is now.
+static bool check_head(const DueWork *work, Error *err)
+{
     if (!id_parse(work->notification_id, "ntf_", NULL)) {
         return error_set(err, ERROR_PERMANENT, "meta.notification_id is not a notification id");
     }
-    if (work->due_at_us <= 0 || work->due_at_us >= time_max_us) {
+    if (!is_time(work->due_at_us)) {
         return error_set(err, ERROR_PERMANENT, "due_at_us is outside 1970..9999");
+    }
+    if (work->cancel_key.len > CANCEL_KEY_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "cancel_key has %zu bytes, at most %d are stored",
+            work->cancel_key.len, CANCEL_KEY_MAX);
     }
     return true;
 }
+
+// ---- requests and rendered notifications ----
 
 // What is embedded has to be about the same notification, on a lane that exists.
 static bool check_embedded(
@@ -56,15 +85,33 @@ static bool check_embedded(
     return true;
 }
 
+// Of the time in the id, which is the cause's when the id is derived, and of the acceptance.
+static int64_t caused_at(const Stentor__V1__NotificationRequest *request, Str notification_id)
+{
+    int64_t id_ms = 0;
+    (void)id_parse(notification_id, "ntf_", &id_ms);
+    int64_t accepted_us = request->accepted_at_us;
+    return is_time(accepted_us) && accepted_us < id_ms * 1000 ? accepted_us : id_ms * 1000;
+}
+
 static bool read_request(const Deferred *deferred, Arena *arena, DueWork *work, Error *err)
 {
     if (deferred->work_case != STENTOR__V1__DEFERRED__WORK_REQUEST) {
-        return error_set(err, ERROR_PERMANENT, "reason is 'schedule', and request is missing");
+        return error_set(
+            err, ERROR_PERMANENT, "reason is '%s', and request is missing", deferred->reason);
     }
     const Stentor__V1__NotificationRequest *request = deferred->request;
     if (!check_embedded(request->meta, (unsigned)request->priority, work, "request", err)) {
         return false;
     }
+    if (channel_name((Channel)request->channel)[0] == '\0') {
+        return error_set(
+            err, ERROR_PERMANENT, "request.channel %d is unknown", (int)request->channel);
+    }
+    work->caused_at_us = caused_at(request, work->notification_id);
+    work->accepted_at_us =
+        is_time(request->accepted_at_us) ? request->accepted_at_us : work->caused_at_us;
+    work->expires_at_us = is_time(request->expires_at_us) ? request->expires_at_us : 0;
     Str event_id = str_from(request->meta->event_id);
     if (event_id.len != EVENT_ID_LEN ||
         !str_to_c(event_id, work->event_id, sizeof(work->event_id))) {
@@ -86,6 +133,7 @@ static bool read_rendered(const Deferred *deferred, Arena *arena, DueWork *work,
     if (rendered->attempt == 0) {
         return error_set(err, ERROR_PERMANENT, "rendered.attempt is 0");
     }
+    work->cancel_key = STR_EMPTY; // what was rendered is on its way
     char attempt[12];
     snprintf(attempt, sizeof(attempt), "%" PRIu32, rendered->attempt);
     event_id_derive("rendered", work->notification_id, str_from(attempt), work->event_id);
@@ -93,6 +141,128 @@ static bool read_rendered(const Deferred *deferred, Arena *arena, DueWork *work,
         work->event_id; // packed below: a message and its header have the same id
     subject_rendered(work->subject, (Priority)rendered->priority, work->tenant);
     return event_pack(&rendered->base, arena, &work->payload, err);
+}
+
+// ---- digests ----
+
+static bool is_window_id(Str id)
+{
+    if (id.len != 4 + EVENT_ID_LEN || !str_starts(id, STR("dgw_"))) {
+        return false;
+    }
+    for (size_t i = 4; i < id.len; i++) {
+        char c = id.ptr[i];
+        bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '_' || c == '-';
+        if (!allowed) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_length(const char *field, const char *text, size_t max, Error *err)
+{
+    size_t len = str_from(text).len;
+    return (len > 0 && len <= max) ||
+           error_set(err, ERROR_PERMANENT, "%s has %zu bytes instead of 1 to %zu", field, len, max);
+}
+
+static bool check_window(const Stentor__V1__DigestWindow *window, Error *err)
+{
+    if (!is_window_id(str_from(window->window_id))) {
+        return error_set(err, ERROR_PERMANENT, "digest.window_id is not a window id");
+    }
+    if (category_name((Category)window->category)[0] == '\0') {
+        return error_set(
+            err, ERROR_PERMANENT, "digest.category %d is unknown", (int)window->category);
+    }
+    if (!is_time(window->flush_at_us)) {
+        return error_set(err, ERROR_PERMANENT, "digest.flush_at_us is outside 1970..9999");
+    }
+    if (str_from(window->locale).len > LOCALE_MAX) {
+        return error_set(err, ERROR_PERMANENT, "digest.locale is longer than %d", LOCALE_MAX);
+    }
+    return check_length("digest.recipient_id", window->recipient_id, RECIPIENT_MAX, err) &&
+           check_length("digest.template", window->template_, TEMPLATE_MAX, err) &&
+           check_length("digest.template_version", window->template_version, TEMPLATE_MAX, err);
+}
+
+// The digest goes to an item's address, sealed anew under the same key.
+static bool check_address(const Stentor__V1__NotificationRequest *request, Error *err)
+{
+    const Stentor__V1__Sealed *address = request->address;
+    bool named = address != NULL && address->key_subject.len == KEY_SUBJECT_LEN &&
+                 address->key_generation > 0;
+    return named ||
+           error_set(err, ERROR_PERMANENT, "request.address is missing or does not name its key");
+}
+
+static bool read_item(const Deferred *deferred, Arena *arena, DueWork *work, Error *err)
+{
+    if (deferred->digest == NULL) {
+        return error_set(err, ERROR_PERMANENT, "reason is 'digest', and digest is missing");
+    }
+    if (!read_request(deferred, arena, work, err) || !check_window(deferred->digest, err) ||
+        !check_address(deferred->request, err)) {
+        return false;
+    }
+    if (deferred->digest->channel != deferred->request->channel) {
+        return error_set(err, ERROR_PERMANENT, "digest.channel is not the request's");
+    }
+    work->kind = WORK_GATHER;
+    work->window = deferred->digest;
+    return true;
+}
+
+// ---- cancellations ----
+
+static bool read_cancel(const Deferred *deferred, DueWork *work, Error *err)
+{
+    if (deferred->work_case != STENTOR__V1__DEFERRED__WORK_CANCEL) {
+        return error_set(err, ERROR_PERMANENT, "reason is 'cancel', and cancel is missing");
+    }
+    const Stentor__V1__Cancel *cancel = deferred->cancel;
+    if (!check_length("cancel.cancel_key", cancel->cancel_key, CANCEL_KEY_MAX, err)) {
+        return false;
+    }
+    if (!is_time(cancel->before_us)) {
+        return error_set(err, ERROR_PERMANENT, "cancel.before_us is outside 1970..9999");
+    }
+    if (str_from(cancel->reason).len > REASON_MAX) {
+        return error_set(err, ERROR_PERMANENT, "cancel.reason is longer than %d", REASON_MAX);
+    }
+    work->kind = WORK_CANCEL;
+    work->cancel = cancel;
+    work->cancel_key = str_from(cancel->cancel_key);
+    return true;
+}
+
+// ---- all ----
+
+static bool is_one_of(Str reason, Str a, Str b, Str c)
+{
+    return str_eq(reason, a) || str_eq(reason, b) || str_eq(reason, c);
+}
+
+static bool read_work(const Deferred *deferred, Arena *arena, DueWork *work, Error *err)
+{
+    if (str_eq(work->reason, STR("cancel"))) {
+        return read_cancel(deferred, work, err);
+    }
+    if (!check_head(work, err)) {
+        return false;
+    }
+    if (is_one_of(work->reason, STR("schedule"), STR("quiet"), STR("limit"))) {
+        return read_request(deferred, arena, work, err);
+    }
+    if (str_eq(work->reason, STR("digest"))) {
+        return read_item(deferred, arena, work, err);
+    }
+    if (str_eq(work->reason, STR("retry"))) {
+        return read_rendered(deferred, arena, work, err);
+    }
+    return error_set(err, ERROR_PERMANENT, "reason '%.32s' is unknown", deferred->reason);
 }
 
 bool due_work_read(Str payload, Arena *arena, DueWork *ret_work, Error *err)
@@ -103,20 +273,10 @@ bool due_work_read(Str payload, Arena *arena, DueWork *ret_work, Error *err)
         return false;
     }
     const Deferred *deferred = (const Deferred *)message;
-    DueWork work = {0};
-    if (!read_meta(deferred, &work, err)) {
+    DueWork work = {.kind = WORK_SEND};
+    if (!read_meta(deferred, &work, err) || !read_work(deferred, arena, &work, err)) {
         return false;
     }
-    bool read = false;
-    if (str_eq(work.reason, STR("schedule"))) {
-        read = read_request(deferred, arena, &work, err);
-    } else if (str_eq(work.reason, STR("retry"))) {
-        read = read_rendered(deferred, arena, &work, err);
-    } else {
-        error_set(err, ERROR_PERMANENT, "reason '%.32s' is unknown", deferred->reason);
-    }
-    if (read) {
-        *ret_work = work;
-    }
-    return read;
+    *ret_work = work;
+    return true;
 }

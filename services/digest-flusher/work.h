@@ -1,27 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Due work: what a Deferred becomes when its time has come, decided when it arrives. Pure.
-// The id under which it goes out is fixed here and stored with it, so however often it is emitted,
-// it is one event.
+// Due work: what a Deferred becomes, decided when it arrives. Pure. The id under which it goes out
+// is fixed here and stored with it, so however often it is emitted, it is one event.
 #pragma once
 
 #include "common/base/arena.h"
 #include "common/base/error.h"
 #include "common/base/id.h"
 #include "common/bus/topology.h"
+#include "stentor/v1/deferred.pb-c.h"
+
+typedef enum WorkKind {
+    WORK_SEND,   // waits for its time: schedule, quiet, limit, retry
+    WORK_GATHER, // waits in a window: digest
+    WORK_CANCEL, // ends what waits
+} WorkKind;
 
 typedef struct DueWork {
+    WorkKind kind;
     Str work_id; // event id of the Deferred
     Str tenant;
-    Str notification_id;
+    Str notification_id; // empty: of a cancellation
     Str reason;
     int64_t due_at_us;
     char subject[SUBJECT_SIZE];
     char event_id[EVENT_ID_SIZE];
     Str payload;
+    Str cancel_key;       // empty: it cannot be cancelled. Of a cancellation: what it cancels
+    int64_t caused_at_us; // when the notification was caused: a later cancellation is about it
+    int64_t accepted_at_us;
+    int64_t expires_at_us;                   // 0: never
+    const Stentor__V1__DigestWindow *window; // WORK_GATHER
+    const Stentor__V1__Cancel *cancel;       // WORK_CANCEL
 } DueWork;
 
-// reason "schedule": the request, on its lane, under its own event id. reason "retry": the rendered
-// notification, on its lane, under the id derived from its attempt (which the dispatcher has raised
-// already). Work that has expired meanwhile is emitted all the same: the stages decide. Slices live
-// in `arena`. ERROR_PERMANENT names what is wrong.
+// A request (all reasons but "retry") goes out on its lane, under its own event id; a rendered
+// notification ("retry") on its lane, under the id derived from its attempt (which the dispatcher
+// has raised already). Work that has expired meanwhile is emitted all the same: the stages decide.
+// What it points to lives in `arena`. ERROR_PERMANENT names what is wrong.
 bool due_work_read(Str payload, Arena *arena, DueWork *ret_work, Error *err);

@@ -1,120 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/unit/services/digest-flusher/clock_stage.h"
 
-#include <cmocka.h>
-
-#include "common/base/clock.h"
-#include "common/db/migrate.h"
-#include "services/digest-flusher/clock_sql.h"
-
-enum { WORK_MAX = 600, HOUR_S = 3600 };
-
-typedef struct Fixture {
-    uv_loop_t loop;
-    DbPool *pool; // as the service's own role, which cannot bypass row-level security
-    PGconn *super;
-    Arena *arena;
-    const DueWork *work[WORK_MAX];
-    size_t work_count;
-    bool done;
-    ErrorKind kind;
-    char text[240];
-    int rows;
-    Str first_id;
-    Str first_subject;
-    Str first_event_id;
-    Str first_payload;
-    int64_t next_us;
-    int64_t waiting;
-} Fixture;
-
-static const char *test_url(void)
-{
-    const char *url = getenv("STENTOR_TEST_DATABASE_URL");
-    assert_non_null(url);
-    return url;
-}
-
-static int migrate_all(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
-}
-
-static void sql(Fixture *f, const char *text)
-{
-    PGresult *res = PQexec(f->super, text);
-    ExecStatusType status = PQresultStatus(res);
-    PQclear(res);
-    if (status != PGRES_COMMAND_OK) {
-        fail_msg("%s: %s", text, PQerrorMessage(f->super));
-    }
-}
-
-static int set_up(void **state)
-{
-    Fixture *f = xcalloc(1, sizeof(*f));
-    uv_loop_init(&f->loop);
-    f->arena = arena_new(0);
-    f->super = PQconnectdb(test_url());
-    assert_int_equal(PQstatus(f->super), CONNECTION_OK);
-    DbPoolOptions options = {
-        .url = arena_printf(f->arena, "%s&user=stentor_digest_flusher", test_url()),
-        .application_name = "clock_sql_pg_test",
-        .connections = 1};
-    f->pool = db_pool_new(&f->loop, &options);
-    sql(f, "TRUNCATE clock.due_work");
-    *state = f;
-    return 0;
-}
-
-static void on_pool_closed(void *ctx)
-{
-    Fixture *f = ctx;
-    f->done = true;
-}
-
-static void run_until_done(Fixture *f)
-{
-    while (!f->done) {
-        assert_true(uv_run(&f->loop, UV_RUN_ONCE) != 0 || f->done);
-    }
-}
-
-static int tear_down(void **state)
-{
-    Fixture *f = *state;
-    f->done = false;
-    db_pool_close(f->pool, on_pool_closed, f);
-    run_until_done(f);
-    uv_run(&f->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&f->loop), 0);
-    PQfinish(f->super);
-    arena_free(f->arena);
-    free(f);
-    return 0;
-}
-
-static void on_txn_done(void *ctx, DbTxn *txn, const Error *err)
-{
-    (void)txn;
-    Fixture *f = ctx;
-    f->done = true;
-    f->kind = err == NULL ? ERROR_NONE : err->kind;
-    snprintf(f->text, sizeof(f->text), "%s", err == NULL ? "" : err->text);
-}
+enum { HOUR_S = 3600 };
 
 static void on_claim_done(void *ctx, DbTxn *txn, const Error *err)
 {
@@ -144,16 +31,6 @@ static void on_backlog_done(void *ctx, DbTxn *txn, const Error *err)
     }
 }
 
-static void submit(Fixture *f, DbTxn *txn, DbDone on_done)
-{
-    f->done = false;
-    db_txn_submit(txn, on_done, f);
-    run_until_done(f);
-    if (f->kind != ERROR_NONE) {
-        fail_msg("%s", f->text);
-    }
-}
-
 static void add_work(Fixture *f, const char *tenant, int64_t due_in_s)
 {
     DueWork *work = arena_zalloc(f->arena, sizeof(*work));
@@ -166,13 +43,6 @@ static void add_work(Fixture *f, const char *tenant, int64_t due_in_s)
     snprintf(work->event_id, sizeof(work->event_id), "event%017zu", f->work_count);
     work->payload = STR("pay\0load");
     f->work[f->work_count++] = work;
-}
-
-static void insert(Fixture *f)
-{
-    DbTxn *txn = db_txn_new(f->pool);
-    clock_insert(txn, f->work, f->work_count);
-    submit(f, txn, on_txn_done);
 }
 
 static void claim(Fixture *f, int64_t lease_ms)

@@ -56,10 +56,54 @@ static Deferred *new_schedule(Arena *arena)
     Stentor__V1__NotificationRequest *request = arena_alloc(arena, sizeof(*request));
     stentor__v1__notification_request__init(request);
     request->meta = new_meta(arena, "requestrequest00000001");
+    request->channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
     request->priority = STENTOR__V1__PRIORITY__PRIORITY_LOW;
     request->template_ = arena_cstr(arena, STR("welcome"));
     deferred->work_case = STENTOR__V1__DEFERRED__WORK_REQUEST;
     deferred->request = request;
+    return deferred;
+}
+
+static Stentor__V1__Sealed *new_sealed(Arena *arena)
+{
+    Stentor__V1__Sealed *sealed = arena_alloc(arena, sizeof(*sealed));
+    stentor__v1__sealed__init(sealed);
+    sealed->key_subject =
+        (ProtobufCBinaryData){KEY_SUBJECT_LEN, arena_zalloc(arena, KEY_SUBJECT_LEN)};
+    sealed->key_generation = 1;
+    return sealed;
+}
+
+static Deferred *new_item(Arena *arena)
+{
+    Deferred *deferred = new_schedule(arena);
+    deferred->reason = arena_cstr(arena, STR("digest"));
+    deferred->request->address = new_sealed(arena);
+    Stentor__V1__DigestWindow *window = arena_alloc(arena, sizeof(*window));
+    stentor__v1__digest_window__init(window);
+    window->window_id = arena_cstr(arena, STR("dgw_windowwindowwindow0001"));
+    window->recipient_id = arena_cstr(arena, STR("rcp_01KAGTQ5M0000000000000000A"));
+    window->category = STENTOR__V1__CATEGORY__CATEGORY_SOCIAL;
+    window->channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
+    window->flush_at_us = DUE_US;
+    window->template_ = arena_cstr(arena, STR("digest"));
+    window->template_version = arena_cstr(arena, STR("1.0.0"));
+    deferred->digest = window;
+    return deferred;
+}
+
+static Deferred *new_cancel(Arena *arena)
+{
+    Deferred *deferred = new_deferred(arena, "cancel");
+    Stentor__V1__Cancel *cancel = arena_alloc(arena, sizeof(*cancel));
+    stentor__v1__cancel__init(cancel);
+    cancel->cancel_key = arena_cstr(arena, STR("reminder/stay1"));
+    cancel->before_us = DUE_US;
+    cancel->reason = arena_cstr(arena, STR("stay.cancelled"));
+    deferred->meta->notification_id = arena_cstr(arena, STR_EMPTY);
+    deferred->due_at_us = 0;
+    deferred->work_case = STENTOR__V1__DEFERRED__WORK_CANCEL;
+    deferred->cancel = cancel;
     return deferred;
 }
 
@@ -203,6 +247,105 @@ static void embedded_work_that_is_wrong_is_refused(void **state)
     refuses(arena, pack(arena, deferred), "rendered.attempt");
 }
 
+static void quiet_hours_and_limits_wait_as_a_schedule_does(void **state)
+{
+    Arena *arena = *state;
+    const char *const reasons[] = {"quiet", "limit"};
+    for (size_t i = 0; i < 2; i++) {
+        Deferred *deferred = new_schedule(arena);
+        deferred->reason = arena_cstr(arena, str_from(reasons[i]));
+        DueWork work;
+        assert_true(due_work_read(pack(arena, deferred), arena, &work, NULL));
+        assert_int_equal(work.kind, WORK_SEND);
+        assert_true(str_eq(work.reason, str_from(reasons[i])));
+        assert_string_equal(work.subject, "ntf.request.low.demo");
+        assert_string_equal(work.event_id, "requestrequest00000001");
+    }
+}
+
+static void what_was_caused_is_told_by_the_earlier_of_id_and_acceptance(void **state)
+{
+    Arena *arena = *state;
+    Deferred *deferred = new_schedule(arena);
+    deferred->cancel_key = arena_cstr(arena, STR("reminder/stay1"));
+    int64_t id_ms = 0;
+    assert_true(id_parse(STR(NTF_ID), "ntf_", &id_ms));
+    DueWork work;
+    deferred->request->accepted_at_us = id_ms * 1000 + 5000000;
+    assert_true(due_work_read(pack(arena, deferred), arena, &work, NULL));
+    assert_true(str_eq(work.cancel_key, STR("reminder/stay1")));
+    assert_int_equal(work.caused_at_us, id_ms * 1000);
+    assert_int_equal(work.accepted_at_us, id_ms * 1000 + 5000000);
+    deferred->request->accepted_at_us = id_ms * 1000 - 5000000;
+    assert_true(due_work_read(pack(arena, deferred), arena, &work, NULL));
+    assert_int_equal(work.caused_at_us, id_ms * 1000 - 5000000);
+}
+
+static void an_item_of_a_digest_knows_its_window(void **state)
+{
+    Arena *arena = *state;
+    DueWork work;
+    Error err = {0};
+    if (!due_work_read(pack(arena, new_item(arena)), arena, &work, &err)) {
+        fail_msg("%s", err.text);
+    }
+    assert_int_equal(work.kind, WORK_GATHER);
+    assert_string_equal(work.window->window_id, "dgw_windowwindowwindow0001");
+    assert_string_equal(work.subject, "ntf.request.low.demo");
+    assert_string_equal(work.event_id, "requestrequest00000001");
+}
+
+static void a_wrong_window_is_refused_by_its_field(void **state)
+{
+    Arena *arena = *state;
+    Deferred *deferred = new_item(arena);
+    deferred->digest = NULL;
+    refuses(arena, pack(arena, deferred), "digest is missing");
+    deferred = new_item(arena);
+    deferred->digest->window_id = arena_cstr(arena, STR("dgw_window'window window01"));
+    refuses(arena, pack(arena, deferred), "digest.window_id");
+    deferred = new_item(arena);
+    deferred->digest->recipient_id = arena_cstr(arena, STR_EMPTY);
+    refuses(arena, pack(arena, deferred), "digest.recipient_id");
+    deferred = new_item(arena);
+    deferred->digest->category = STENTOR__V1__CATEGORY__CATEGORY_UNSPECIFIED;
+    refuses(arena, pack(arena, deferred), "digest.category 0");
+    deferred = new_item(arena);
+    deferred->digest->channel = STENTOR__V1__CHANNEL__CHANNEL_SMS;
+    refuses(arena, pack(arena, deferred), "digest.channel");
+    deferred = new_item(arena);
+    deferred->digest->flush_at_us = -1;
+    refuses(arena, pack(arena, deferred), "digest.flush_at_us");
+    deferred = new_item(arena);
+    deferred->digest->template_version = arena_cstr(arena, STR_EMPTY);
+    refuses(arena, pack(arena, deferred), "digest.template_version");
+    deferred = new_item(arena);
+    deferred->request->address = NULL;
+    refuses(arena, pack(arena, deferred), "request.address");
+    deferred = new_item(arena);
+    deferred->request->channel = (Stentor__V1__Channel)77;
+    refuses(arena, pack(arena, deferred), "request.channel 77");
+}
+
+static void a_cancellation_is_about_a_key_and_a_time(void **state)
+{
+    Arena *arena = *state;
+    DueWork work;
+    Deferred *deferred = new_cancel(arena);
+    assert_true(due_work_read(pack(arena, deferred), arena, &work, NULL));
+    assert_int_equal(work.kind, WORK_CANCEL);
+    assert_true(str_eq(work.cancel_key, STR("reminder/stay1")));
+    assert_int_equal(work.cancel->before_us, DUE_US);
+    deferred->cancel->before_us = 0;
+    refuses(arena, pack(arena, deferred), "cancel.before_us");
+    deferred = new_cancel(arena);
+    deferred->cancel->cancel_key = arena_cstr(arena, STR_EMPTY);
+    refuses(arena, pack(arena, deferred), "cancel.cancel_key");
+    deferred = new_schedule(arena);
+    deferred->reason = arena_cstr(arena, STR("cancel"));
+    refuses(arena, pack(arena, deferred), "cancel is missing");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -214,6 +357,11 @@ int main(void)
         TEST(a_wrong_head_is_refused_by_its_field),
         TEST(work_that_does_not_fit_its_reason_is_refused),
         TEST(embedded_work_that_is_wrong_is_refused),
+        TEST(quiet_hours_and_limits_wait_as_a_schedule_does),
+        TEST(what_was_caused_is_told_by_the_earlier_of_id_and_acceptance),
+        TEST(an_item_of_a_digest_knows_its_window),
+        TEST(a_wrong_window_is_refused_by_its_field),
+        TEST(a_cancellation_is_about_a_key_and_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/digest-flusher/digest.h"
+
+#include <string.h>
+
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+
+typedef Stentor__V1__NotificationRequest Request;
+typedef Stentor__V1__DigestItem Item;
+typedef Stentor__V1__Sealed Sealed;
+
+enum { ENTROPY_LEN = 10 };
+
+bool digest_wanted(const DigestWindow *window)
+{
+    return window->verdict.len == 0 && window->live > 1 && window->newest != NULL;
+}
+
+// An id whose time is the window's flush, so that ids sort by when things went out; earlier when
+// the window ended earlier, because history takes no id from the future.
+static int64_t time_of(const DigestWindow *window)
+{
+    bool early = window->frozen_at_us < window->flush_at_us;
+    return early ? window->frozen_at_us : window->flush_at_us;
+}
+
+static void derive_ids(const DigestWindow *window, Digest *digest, Arena *arena)
+{
+    uint8_t hash[SHA256_LEN];
+    Str cause = str_from(arena_printf(
+        arena, "digest|" STR_FMT "|" STR_FMT, STR_ARG(window->tenant), STR_ARG(window->window_id)));
+    sha256(cause, hash);
+    uint8_t entropy[ENTROPY_LEN];
+    memcpy(entropy, hash, sizeof entropy);
+    id_derived("ntf_", time_of(window), entropy, digest->id);
+    event_id_derive("request", str_from(digest->id), STR_EMPTY, digest->event_id);
+    event_id_derive("status", str_from(digest->id), STR("queued/0"), digest->status_id);
+}
+
+// ---- the items ----
+
+static bool same_key(const Sealed *a, const Sealed *b)
+{
+    return a->key_generation == b->key_generation &&
+           str_eq(pb_bytes(a->key_subject), pb_bytes(b->key_subject));
+}
+
+// What was sealed under an older key of the recipient nobody can read any more: it is counted, and
+// not listed.
+static bool is_readable(const Request *item, const Request *newest)
+{
+    return item->variables == NULL || same_key(item->variables, newest->address);
+}
+
+static void list_items(const DigestWindow *window, Request *digest, Arena *arena)
+{
+    digest->digest_items = arena_array(arena, window->item_count, sizeof(Item *));
+    for (size_t i = 0; i < window->item_count; i++) {
+        const Request *from = window->items[i];
+        if (!is_readable(from, window->newest)) {
+            continue;
+        }
+        Item *item = arena_alloc(arena, sizeof *item);
+        stentor__v1__digest_item__init(item);
+        item->notification_id = from->meta->notification_id;
+        item->template_ = from->template_;
+        item->template_version = from->template_version;
+        item->variables = from->variables;
+        item->accepted_at_us = from->accepted_at_us;
+        digest->digest_items[digest->n_digest_items++] = item;
+    }
+}
+
+// ---- the digest ----
+
+static bool seal_address(
+    const DigestWindow *window, DataKey *key, const char *id, Arena *arena, Sealed **ret,
+    Error *err)
+{
+    const Request *newest = window->newest;
+    Str plain;
+    if (!unseal(
+            key, window->tenant, str_from(newest->meta->notification_id), "address",
+            newest->address, arena, &plain, err)) {
+        return error_wrap(err, "address of '%s'", newest->meta->notification_id);
+    }
+    *ret = seal(key, window->tenant, str_from(id), "address", plain, arena);
+    return true;
+}
+
+static void fill_meta(
+    const DigestWindow *window, Digest *digest, Arena *arena, Stentor__V1__Meta *meta)
+{
+    stentor__v1__meta__init(meta);
+    meta->event_id = digest->event_id;
+    meta->tenant = arena_cstr(arena, window->tenant);
+    meta->notification_id = digest->id;
+    meta->causation_id = window->newest->meta->event_id;
+    meta->occurred_at_us = time_of(window);
+}
+
+static void fill_request(const DigestWindow *window, Arena *arena, Request *request)
+{
+    const Request *newest = window->newest;
+    stentor__v1__notification_request__init(request);
+    request->channel = newest->channel;
+    request->category = newest->category;
+    request->priority = newest->priority;
+    request->template_ = arena_cstr(arena, window->template_key);
+    request->template_version = arena_cstr(arena, window->template_version);
+    request->locale =
+        newest->locale[0] != '\0' ? newest->locale : arena_cstr(arena, window->locale);
+    request->recipient_id = newest->recipient_id;
+    request->address_hash = newest->address_hash;
+    request->accepted_at_us = time_of(window);
+    request->digest_window_id = arena_cstr(arena, window->window_id);
+    request->digest_total = window->live > UINT32_MAX ? UINT32_MAX : (uint32_t)window->live;
+}
+
+static bool pack(const DigestWindow *window, DataKey *key, Arena *arena, Digest *digest, Error *err)
+{
+    Stentor__V1__Meta meta;
+    Request request;
+    fill_meta(window, digest, arena, &meta);
+    fill_request(window, arena, &request);
+    request.meta = &meta;
+    subject_request(digest->subject, (Priority)request.priority, window->tenant);
+    if (!event_pack(&request.base, arena, &digest->head, err) ||
+        !seal_address(window, key, digest->id, arena, &request.address, err)) {
+        return false;
+    }
+    list_items(window, &request, arena);
+    return event_pack(&request.base, arena, &digest->payload, err);
+}
+
+bool digest_build(
+    const DigestWindow *window, DataKey *key, Arena *arena, Digest *ret_digest, Error *err)
+{
+    Digest digest = {.tenant = window->tenant, .window_id = window->window_id};
+    if (digest_wanted(window) && key != NULL) {
+        derive_ids(window, &digest, arena);
+        if (!pack(window, key, arena, &digest, err)) {
+            return false;
+        }
+    }
+    *ret_digest = digest;
+    return true;
+}

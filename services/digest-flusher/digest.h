@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Digest: what a frozen window becomes. Pure: the key is an argument, the time is the window's, and
+// all ids are derived from the window's, so however often it is built, it is one digest. One item
+// goes out as itself; of several the newest gives the address (sealed anew for the digest), the
+// recipient, the priority and the locale, the window gives the template.
+#pragma once
+
+#include "common/base/arena.h"
+#include "common/base/error.h"
+#include "common/base/id.h"
+#include "common/bus/topology.h"
+#include "common/codec/seal.h"
+#include "stentor/v1/request.pb-c.h"
+
+enum {
+    DIGEST_LIST_MAX = 50,           // items that a digest shows; digest_total counts all
+    DIGEST_LIST_BYTES = 600 * 1024, // of their requests: the event stays below EVENT_BYTES_MAX
+};
+
+typedef struct DigestWindow {
+    Str tenant;
+    Str window_id;
+    int64_t flush_at_us;
+    int64_t frozen_at_us; // before flush_at_us when the recipient wanted no digest any more
+    Str template_key;
+    Str template_version;
+    Str locale;  // when the newest item names none
+    Str verdict; // why its items are suppressed; empty: they are not
+    uint64_t live;
+    const Stentor__V1__NotificationRequest **items; // those that are listed, oldest first
+    size_t item_count;
+    const Stentor__V1__NotificationRequest *newest; // NULL: nothing is live
+} DigestWindow;
+
+typedef struct Digest {
+    Str tenant;
+    Str window_id;
+    char id[ID_SIZE]; // empty: there is no digest, and the items go out as themselves or suppressed
+    char event_id[EVENT_ID_SIZE];
+    char status_id[EVENT_ID_SIZE]; // of its `queued`
+    char subject[SUBJECT_SIZE];
+    Str payload; // packed NotificationRequest
+    Str head;    // the same without address and items: for its status
+} Digest;
+
+// Whether a digest is to be made of it: there are several items, and nothing says that they end.
+bool digest_wanted(const DigestWindow *window);
+
+// `key` unseals the newest item's address; NULL (destroyed): no digest, the renderer says of each
+// item why. ERROR_PERMANENT when the address does not open.
+bool digest_build(
+    const DigestWindow *window, DataKey *key, Arena *arena, Digest *ret_digest, Error *err);

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/digest-flusher/digest_sql.h"
+
+// clang-format off
+static const DbStatement open_windows = {
+    .name = "digest_open",
+    .sql =
+    "INSERT INTO clock.digest_windows (tenant_id, window_id, recipient_id, category, channel, flush_at, due_at, template,"
+    " template_version, locale, opened_at)"
+    " SELECT DISTINCT ON (i.tenant_id, i.window_id) i.tenant_id, i.window_id, i.recipient_id, i.category, i.channel,"
+    "  i.flush_at, i.flush_at, i.template, i.template_version, i.locale, i.accepted_at"
+    " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[],"
+    "  $9::text[], $10::timestamptz[])"
+    "  AS i(tenant_id, window_id, recipient_id, category, channel, flush_at, template, template_version, locale, accepted_at)"
+    " ORDER BY i.tenant_id, i.window_id, i.accepted_at"
+    " ON CONFLICT DO NOTHING",
+};
+// A freeze, and a cancellation, wait for us or we for them.
+static const DbStatement lock_windows = {
+    .name = "digest_lock",
+    .sql =
+    "SELECT 1 FROM clock.digest_windows w"
+    " WHERE (w.tenant_id, w.window_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))"
+    " ORDER BY w.tenant_id, w.window_id FOR SHARE",
+};
+static const DbStatement insert_items = {
+    .name = "digest_insert",
+    .sql =
+    "WITH given AS MATERIALIZED ("
+    " SELECT DISTINCT ON (i.tenant_id, i.window_id, i.notification_id) i.*, x.reason AS obsolete, w.state,"
+    "  CASE WHEN w.state <> 'open' AND i.accepted_at <= w.frozen_at THEN w.verdict END AS verdict"
+    " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],"
+    "  $8::timestamptz[], $9::text[], $10::timestamptz[], $11::timestamptz[], $12::bytea[])"
+    "  AS i(tenant_id, window_id, notification_id, work_id, subject, event_id, accepted_at, expires_at, cancel_key,"
+    "   caused_at, due_at, payload)"
+    " JOIN clock.digest_windows w ON w.tenant_id = i.tenant_id AND w.window_id = i.window_id"
+    " LEFT JOIN clock.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key"
+    "  AND x.before_at > i.caused_at"
+    " ORDER BY i.tenant_id, i.window_id, i.notification_id),"
+    " fresh AS ("
+    " INSERT INTO clock.digest_items (tenant_id, window_id, notification_id, work_id, subject, event_id, accepted_at,"
+    "  expires_at, cancel_key, caused_at, payload)"
+    " SELECT g.tenant_id, g.window_id, g.notification_id, g.work_id, g.subject, g.event_id, g.accepted_at,"
+    "  g.expires_at, g.cancel_key, g.caused_at,"
+    "  CASE WHEN g.state = 'open' AND g.obsolete IS NULL THEN g.payload END FROM given g"
+    " ON CONFLICT DO NOTHING RETURNING tenant_id, window_id, notification_id)"
+    " INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,"
+    "  cancel_key, caused_at, status, reason_code, detail)"
+    " SELECT g.work_id, g.tenant_id, g.notification_id, 'digest',"
+    "  CASE WHEN coalesce(g.obsolete, g.verdict) IS NULL THEN g.due_at ELSE now() END, g.subject, g.event_id, g.payload,"
+    "  g.cancel_key, g.caused_at, CASE WHEN coalesce(g.obsolete, g.verdict) IS NOT NULL THEN 'suppressed' END,"
+    "  CASE WHEN g.obsolete IS NOT NULL THEN 'obsolete' ELSE g.verdict END, g.obsolete"
+    " FROM given g JOIN fresh f USING (tenant_id, window_id, notification_id)"
+    " WHERE g.state <> 'open' OR g.obsolete IS NOT NULL"
+    " ON CONFLICT DO NOTHING",
+};
+static const DbStatement record_cancels = {
+    .name = "cancel_record",
+    .sql =
+    "INSERT INTO clock.cancellations AS c (tenant_id, cancel_key, before_at, reason)"
+    " SELECT DISTINCT ON (i.tenant_id, i.cancel_key) i.* FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[])"
+    "  AS i(tenant_id, cancel_key, before_at, reason)"
+    " ORDER BY i.tenant_id, i.cancel_key, i.before_at DESC"
+    " ON CONFLICT (tenant_id, cancel_key) DO UPDATE SET before_at = excluded.before_at, reason = excluded.reason,"
+    "  recorded_at = now() WHERE excluded.before_at > c.before_at",
+};
+// What is claimed is on its way: whoever claimed it may have died after it was published.
+static const DbStatement cancel_work = {
+    .name = "cancel_work",
+    .sql =
+    "UPDATE clock.due_work w SET status = 'suppressed', reason_code = 'obsolete', detail = i.reason, due_at = now()"
+    " FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) AS i(tenant_id, cancel_key, before_at, reason)"
+    " WHERE w.tenant_id = i.tenant_id AND w.cancel_key = i.cancel_key AND w.caused_at < i.before_at"
+    "  AND w.claimed_until IS NULL AND w.status IS NULL",
+};
+static const DbStatement cancel_items = {
+    .name = "cancel_items",
+    .sql =
+    "WITH given AS (SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[])"
+    "  AS i(tenant_id, cancel_key, before_at, reason)),"
+    " locked AS MATERIALIZED ("
+    " SELECT w.tenant_id, w.window_id FROM clock.digest_windows w"
+    " WHERE w.state = 'open' AND (w.tenant_id, w.window_id) IN ("
+    "  SELECT d.tenant_id, d.window_id FROM given g JOIN clock.digest_items d"
+    "   ON d.tenant_id = g.tenant_id AND d.cancel_key = g.cancel_key AND d.caused_at < g.before_at AND d.payload IS NOT NULL)"
+    " ORDER BY w.tenant_id, w.window_id FOR UPDATE),"
+    " gone AS MATERIALIZED ("
+    " SELECT DISTINCT ON (d.work_id) d.*, g.reason FROM given g JOIN clock.digest_items d"
+    "  ON d.tenant_id = g.tenant_id AND d.cancel_key = g.cancel_key AND d.caused_at < g.before_at AND d.payload IS NOT NULL"
+    " JOIN locked l ON l.tenant_id = d.tenant_id AND l.window_id = d.window_id ORDER BY d.work_id),"
+    " emptied AS ("
+    " UPDATE clock.digest_items d SET payload = NULL FROM gone"
+    " WHERE d.tenant_id = gone.tenant_id AND d.window_id = gone.window_id AND d.notification_id = gone.notification_id)"
+    " INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, status,"
+    "  reason_code, detail)"
+    " SELECT work_id, tenant_id, notification_id, 'digest', now(), subject, event_id, payload, 'suppressed', 'obsolete',"
+    "  reason FROM gone"
+    " ON CONFLICT DO NOTHING",
+};
+static const DbStatement absorb = {.name = "digest_absorb", .sql = "SELECT clock.digest_absorb($1::int4)"};
+static const DbStatement freeze = {
+    .name = "digest_freeze",
+    .sql =
+    "SELECT tenant_id, window_id, flush_at, frozen_at, template, template_version, locale, verdict, live, listed, payload"
+    " FROM clock.digest_freeze($1::int8 * interval '1 millisecond', $2::int4, $3::int4, $4::int8)",
+};
+static const DbStatement next_due = {.name = "digest_next", .sql = "SELECT clock.digest_next()"};
+// Only who finds the window frozen decides: of two that both froze it, one after the other, the first.
+static const DbStatement make = {
+    .name = "digest_make",
+    .sql =
+    "WITH made AS MATERIALIZED ("
+    " UPDATE clock.digest_windows w SET state = 'absorbing', digest_id = i.digest_id, claimed_until = NULL"
+    " FROM unnest($1::text[], $2::text[], $3::text[]) AS i(tenant_id, window_id, digest_id)"
+    " WHERE w.tenant_id = i.tenant_id AND w.window_id = i.window_id AND w.state = 'flushing'"
+    " RETURNING w.tenant_id, w.window_id)"
+    " INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, status,"
+    "  window_id)"
+    " SELECT r.event_id, r.tenant_id, r.notification_id, 'digest', now(), r.subject, r.event_id, r.payload, r.status,"
+    "  r.window_id"
+    " FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[], $10::text[])"
+    "  AS r(tenant_id, window_id, notification_id, subject, event_id, payload, status)"
+    " JOIN made USING (tenant_id, window_id)"
+    " ON CONFLICT DO NOTHING",
+};
+static const DbStatement forget = {
+    .name = "clock_forget",
+    .sql = "SELECT clock.forget($1::int4 * interval '1 day', $2::int4)",
+};
+static const DbStatement backlog = {
+    .name = "digest_backlog",
+    .sql = "SELECT waiting, next_due_at FROM clock.digest_backlog()",
+};
+// clang-format on
+
+void digest_push_key(DbArray *array, Str key)
+{
+    if (key.len > 0) {
+        db_push_text(array, key);
+    } else {
+        db_push_null(array);
+    }
+}
+
+// ---- what arrives ----
+
+static void add_open(DbTxn *txn, const DueWork *const *items, size_t count)
+{
+    DbParams *params = db_txn_add(txn, &open_windows, NULL);
+    DbArray *tenant = db_array(params, DB_TEXT);
+    DbArray *window_id = db_array(params, DB_TEXT);
+    DbArray *recipient = db_array(params, DB_TEXT);
+    DbArray *category = db_array(params, DB_TEXT);
+    DbArray *channel = db_array(params, DB_TEXT);
+    DbArray *flush_at = db_array(params, DB_TIME);
+    DbArray *template = db_array(params, DB_TEXT);
+    DbArray *version = db_array(params, DB_TEXT);
+    DbArray *locale = db_array(params, DB_TEXT);
+    DbArray *accepted_at = db_array(params, DB_TIME);
+    for (size_t i = 0; i < count; i++) {
+        const Stentor__V1__DigestWindow *window = items[i]->window;
+        db_push_text(tenant, items[i]->tenant);
+        db_push_text(window_id, str_from(window->window_id));
+        db_push_text(recipient, str_from(window->recipient_id));
+        db_push_text(category, str_from(category_name((Category)window->category)));
+        db_push_text(channel, str_from(channel_name((Channel)window->channel)));
+        db_push_time(flush_at, window->flush_at_us);
+        db_push_text(template, str_from(window->template_));
+        db_push_text(version, str_from(window->template_version));
+        db_push_text(locale, str_from(window->locale));
+        db_push_time(accepted_at, items[i]->accepted_at_us);
+    }
+}
+
+static void add_lock(DbTxn *txn, const DueWork *const *items, size_t count)
+{
+    DbParams *params = db_txn_add(txn, &lock_windows, NULL);
+    DbArray *tenant = db_array(params, DB_TEXT);
+    DbArray *window_id = db_array(params, DB_TEXT);
+    for (size_t i = 0; i < count; i++) {
+        db_push_text(tenant, items[i]->tenant);
+        db_push_text(window_id, str_from(items[i]->window->window_id));
+    }
+}
+
+static void add_items(DbTxn *txn, const DueWork *const *items, size_t count)
+{
+    DbParams *params = db_txn_add(txn, &insert_items, NULL);
+    DbArray *tenant = db_array(params, DB_TEXT);
+    DbArray *window_id = db_array(params, DB_TEXT);
+    DbArray *notification = db_array(params, DB_TEXT);
+    DbArray *work_id = db_array(params, DB_TEXT);
+    DbArray *subject = db_array(params, DB_TEXT);
+    DbArray *event_id = db_array(params, DB_TEXT);
+    DbArray *accepted_at = db_array(params, DB_TIME);
+    DbArray *expires_at = db_array(params, DB_TIME);
+    DbArray *cancel_key = db_array(params, DB_TEXT);
+    DbArray *caused_at = db_array(params, DB_TIME);
+    DbArray *due_at = db_array(params, DB_TIME);
+    DbArray *payload = db_array(params, DB_BYTES);
+    for (size_t i = 0; i < count; i++) {
+        const DueWork *item = items[i];
+        db_push_text(tenant, item->tenant);
+        db_push_text(window_id, str_from(item->window->window_id));
+        db_push_text(notification, item->notification_id);
+        db_push_text(work_id, item->work_id);
+        db_push_text(subject, str_from(item->subject));
+        db_push_text(event_id, str_from(item->event_id));
+        db_push_time(accepted_at, item->accepted_at_us);
+        db_push_time(expires_at, item->expires_at_us);
+        digest_push_key(cancel_key, item->cancel_key);
+        db_push_time(caused_at, item->caused_at_us);
+        db_push_time(due_at, item->due_at_us);
+        db_push_text(payload, item->payload);
+    }
+}
+
+void digest_insert(DbTxn *txn, const DueWork *const *items, size_t count)
+{
+    add_open(txn, items, count);
+    add_lock(txn, items, count);
+    add_items(txn, items, count);
+}
+
+static void add_cancels(
+    DbTxn *txn, const DbStatement *statement, const DueWork *const *cancels, size_t count)
+{
+    DbParams *params = db_txn_add(txn, statement, NULL);
+    DbArray *tenant = db_array(params, DB_TEXT);
+    DbArray *key = db_array(params, DB_TEXT);
+    DbArray *before = db_array(params, DB_TIME);
+    DbArray *reason = db_array(params, DB_TEXT);
+    for (size_t i = 0; i < count; i++) {
+        db_push_text(tenant, cancels[i]->tenant);
+        db_push_text(key, cancels[i]->cancel_key);
+        db_push_time(before, cancels[i]->cancel->before_us);
+        db_push_text(reason, str_from(cancels[i]->cancel->reason));
+    }
+}
+
+void digest_cancel(DbTxn *txn, const DueWork *const *cancels, size_t count)
+{
+    add_cancels(txn, &record_cancels, cancels, count);
+    add_cancels(txn, &cancel_work, cancels, count);
+    add_cancels(txn, &cancel_items, cancels, count);
+}
+
+// ---- what is due ----
+
+static void add_absorb(DbTxn *txn)
+{
+    db_i32(db_txn_add(txn, &absorb, NULL), DIGEST_ABSORB_MAX);
+}
+
+void digest_freeze(DbTxn *txn, int64_t lease_ms)
+{
+    add_absorb(txn);
+    DbParams *params = db_txn_add(txn, &freeze, NULL);
+    db_i64(params, lease_ms);
+    db_i32(params, DIGEST_FREEZE_MAX);
+    db_i32(params, DIGEST_LIST_MAX);
+    db_i64(params, DIGEST_LIST_BYTES);
+    db_txn_add(txn, &next_due, NULL);
+}
+
+static void add_decisions(DbTxn *txn, DbParams *params, const Digest *digests, size_t count)
+{
+    DbArray *tenant = db_array(params, DB_TEXT);
+    DbArray *window_id = db_array(params, DB_TEXT);
+    DbArray *digest_id = db_array(params, DB_TEXT);
+    for (size_t i = 0; i < count; i++) {
+        db_txn_tenant(txn, digests[i].tenant);
+        db_push_text(tenant, digests[i].tenant);
+        db_push_text(window_id, digests[i].window_id);
+        digest_push_key(digest_id, str_from(digests[i].id));
+    }
+}
+
+void digest_make(DbTxn *txn, const Digest *digests, size_t count)
+{
+    DbParams *params = db_txn_add(txn, &make, NULL);
+    add_decisions(txn, params, digests, count);
+    DbArray *tenant = db_array(params, DB_TEXT);
+    DbArray *window_id = db_array(params, DB_TEXT);
+    DbArray *notification = db_array(params, DB_TEXT);
+    DbArray *subject = db_array(params, DB_TEXT);
+    DbArray *event_id = db_array(params, DB_TEXT);
+    DbArray *payload = db_array(params, DB_BYTES);
+    DbArray *status = db_array(params, DB_TEXT);
+    for (size_t i = 0; i < 2 * count; i++) {
+        const Digest *digest = &digests[i / 2];
+        if (digest->id[0] == '\0') {
+            continue;
+        }
+        bool told = i % 2 == 1;
+        db_push_text(tenant, digest->tenant);
+        db_push_text(window_id, digest->window_id);
+        db_push_text(notification, str_from(digest->id));
+        db_push_text(subject, str_from(digest->subject));
+        db_push_text(event_id, str_from(told ? digest->status_id : digest->event_id));
+        db_push_text(payload, told ? digest->head : digest->payload);
+        digest_push_key(status, told ? STR("queued") : STR_EMPTY);
+    }
+    add_absorb(txn);
+}
+
+void digest_forget(DbTxn *txn)
+{
+    DbParams *params = db_txn_add(txn, &forget, NULL);
+    db_i32(params, DIGEST_KEPT_DAYS);
+    db_i32(params, DIGEST_FORGET_MAX);
+}
+
+void digest_backlog(DbTxn *txn)
+{
+    db_txn_add(txn, &backlog, NULL);
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Of two events about the same part the later wins, so a map of parts is all that a flush has to
+// remember; statements then touch each row once.
+#include "services/digest-flusher/people.h"
+
+#include <stdlib.h>
+
+#include "common/base/id.h"
+#include "common/base/map.h"
+#include "common/codec/event.h"
+#include "common/model/enums.h"
+#include "stentor/v1/people.pb-c.h"
+
+enum { RECIPIENT_MAX = 64 };
+
+typedef Stentor__V1__PersonEvent PersonEvent;
+
+typedef struct Person {
+    Str tenant, recipient;
+    bool removed_once; // what is known of the recipient is to be deleted first
+    bool is_removed, knows_removed;
+    bool is_unsubscribed, knows_unsubscribed;
+    int64_t said_at_us; // the last that may concern an open window; 0: nothing
+    struct Person *next;
+} Person;
+
+typedef struct Entry {
+    const Person *person;
+    Str category, channel;
+    bool is_off, is_immediate, is_cleared;
+    struct Entry *next;
+} Entry;
+
+struct People {
+    Map *persons; // by tenant, recipient
+    Map *entries; // by tenant, recipient, category, channel
+    Person *first_person;
+    Entry *first_entry;
+};
+
+// ---- folding ----
+
+People *people_new(void)
+{
+    People *people = xcalloc(1, sizeof *people);
+    people->persons = map_new(NULL);
+    people->entries = map_new(NULL);
+    return people;
+}
+
+void people_free(People *people)
+{
+    if (people != NULL) {
+        map_free(people->persons);
+        map_free(people->entries);
+        free(people);
+    }
+}
+
+void people_clear(People *people)
+{
+    map_free(people->persons);
+    map_free(people->entries);
+    *people = (People){.persons = map_new(NULL), .entries = map_new(NULL)};
+}
+
+size_t people_count(const People *people)
+{
+    return map_count(people->persons) + map_count(people->entries);
+}
+
+static Person *person_of(People *people, const PersonEvent *event, Arena *arena)
+{
+    Str name = str_from(arena_printf(arena, "%s %s", event->meta->tenant, event->recipient_id));
+    Person *person = map_get(people->persons, name);
+    if (person == NULL) {
+        person = arena_zalloc(arena, sizeof *person);
+        person->tenant = arena_str(arena, str_from(event->meta->tenant));
+        person->recipient = arena_str(arena, str_from(event->recipient_id));
+        person->next = people->first_person;
+        people->first_person = person;
+        map_put(people->persons, name, person);
+    }
+    return person;
+}
+
+static void fold_preference(
+    People *people, Person *person, const Stentor__V1__Preference *said, Arena *arena)
+{
+    Str category =
+        said->category == 0 ? STR("any") : str_from(category_name((Category)said->category));
+    Str channel = said->channel == 0 ? STR("any") : str_from(channel_name((Channel)said->channel));
+    Str name = str_from(arena_printf(
+        arena, STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT, STR_ARG(person->tenant),
+        STR_ARG(person->recipient), STR_ARG(category), STR_ARG(channel)));
+    Entry *entry = map_get(people->entries, name);
+    if (entry == NULL) {
+        entry = arena_zalloc(arena, sizeof *entry);
+        entry->next = people->first_entry;
+        people->first_entry = entry;
+        map_put(people->entries, name, entry);
+    }
+    *entry = (Entry){
+        .person = person,
+        .category = category,
+        .channel = channel,
+        .is_off = said->off,
+        .is_immediate = said->frequency <= STENTOR__V1__FREQUENCY__FREQUENCY_IMMEDIATE,
+        .is_cleared = said->cleared,
+        .next = entry->next,
+    };
+}
+
+// Entries of before the removal must not come back with the flush.
+static void fold_removal(const People *people, Person *person)
+{
+    for (Entry *entry = people->first_entry; entry != NULL; entry = entry->next) {
+        if (entry->person == person) {
+            entry->is_cleared = true;
+        }
+    }
+    person->removed_once = true;
+    person->is_removed = person->knows_removed = true;
+    person->is_unsubscribed = false;
+    person->knows_unsubscribed = true;
+}
+
+static bool check_event(const PersonEvent *event, Error *err)
+{
+    if (event->meta == NULL || !id_is_tenant(str_from(event->meta->tenant))) {
+        return error_set(err, ERROR_PERMANENT, "meta.tenant is not a tenant id");
+    }
+    Str recipient = str_from(event->recipient_id);
+    if (recipient.len == 0 || recipient.len > RECIPIENT_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "recipient_id has %zu bytes instead of 1 to %d", recipient.len,
+            RECIPIENT_MAX);
+    }
+    if (event->part_case != STENTOR__V1__PERSON_EVENT__PART_PREFERENCE) {
+        return true;
+    }
+    const Stentor__V1__Preference *said = event->preference;
+    if ((unsigned)said->category >= CATEGORY_COUNT || (unsigned)said->channel >= CHANNEL_COUNT ||
+        (unsigned)said->frequency >= FREQUENCY_COUNT) {
+        return error_set(
+            err, ERROR_PERMANENT, "preference: category %d, channel %d or frequency %d is unknown",
+            (int)said->category, (int)said->channel, (int)said->frequency);
+    }
+    return true;
+}
+
+bool people_fold(People *people, const BusMessage *message, Arena *arena, Error *err)
+{
+    const PersonEvent *event = (const PersonEvent *)event_unpack(
+        &stentor__v1__person_event__descriptor, message->payload, arena, err);
+    if (event == NULL || !check_event(event, err)) {
+        return false;
+    }
+    Person *person;
+    switch (event->part_case) {
+    case STENTOR__V1__PERSON_EVENT__PART_RECIPIENT:
+        person = person_of(people, event, arena);
+        person->is_removed = false;
+        person->knows_removed = true;
+        return true;
+    case STENTOR__V1__PERSON_EVENT__PART_PREFERENCE:
+        person = person_of(people, event, arena);
+        fold_preference(people, person, event->preference, arena);
+        break;
+    case STENTOR__V1__PERSON_EVENT__PART_REMOVAL:
+        person = person_of(people, event, arena);
+        fold_removal(people, person);
+        break;
+    case STENTOR__V1__PERSON_EVENT__PART_UNSUBSCRIPTION:
+        person = person_of(people, event, arena);
+        person->is_unsubscribed = event->unsubscription->unsubscribed;
+        person->knows_unsubscribed = true;
+        break;
+    default: // consents, and parts that a later version knows
+        return true;
+    }
+    person->said_at_us = message->stored_at_us;
+    return true;
+}
+
+// ---- writing ----
+
+// clang-format off
+static const DbStatement remove_all = {
+    .name = "people_remove",
+    .sql =
+    "DELETE FROM clock.preferences p USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
+    " WHERE p.tenant_id = i.tenant_id AND p.recipient_id = i.recipient_id",
+};
+static const DbStatement put_entries = {
+    .name = "people_put",
+    .sql =
+    "INSERT INTO clock.preferences (tenant_id, recipient_id, category, channel, is_off, is_immediate)"
+    " SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bool[], $6::bool[])"
+    " ON CONFLICT (tenant_id, recipient_id, category, channel)"
+    " DO UPDATE SET is_off = excluded.is_off, is_immediate = excluded.is_immediate",
+};
+static const DbStatement clear_entries = {
+    .name = "people_clear",
+    .sql =
+    "DELETE FROM clock.preferences p"
+    " USING unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS i(tenant_id, recipient_id, category, channel)"
+    " WHERE p.tenant_id = i.tenant_id AND p.recipient_id = i.recipient_id AND p.category = i.category"
+    "  AND p.channel = i.channel",
+};
+// NULL: nothing was said of it.
+static const DbStatement put_silence = {
+    .name = "people_silence",
+    .sql =
+    "INSERT INTO clock.silenced AS s (tenant_id, recipient_id, is_removed, is_unsubscribed)"
+    " SELECT i.tenant_id, i.recipient_id, coalesce(i.is_removed, o.is_removed, false),"
+    "  coalesce(i.is_unsubscribed, o.is_unsubscribed, false)"
+    " FROM unnest($1::text[], $2::text[], $3::bool[], $4::bool[]) AS i(tenant_id, recipient_id, is_removed, is_unsubscribed)"
+    " LEFT JOIN clock.silenced o ON o.tenant_id = i.tenant_id AND o.recipient_id = i.recipient_id"
+    " WHERE o.tenant_id IS NOT NULL OR i.is_removed OR i.is_unsubscribed"
+    " ON CONFLICT (tenant_id, recipient_id)"
+    " DO UPDATE SET is_removed = excluded.is_removed, is_unsubscribed = excluded.is_unsubscribed",
+};
+static const DbStatement drop_silence = {
+    .name = "people_speak",
+    .sql =
+    "DELETE FROM clock.silenced s USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
+    " WHERE s.tenant_id = i.tenant_id AND s.recipient_id = i.recipient_id AND NOT s.is_removed AND NOT s.is_unsubscribed",
+};
+// Only windows that were open when it was said: PEOPLE is read again from its beginning at times.
+static const DbStatement reconsider = {
+    .name = "people_reconsider",
+    .sql =
+    "UPDATE clock.digest_windows w SET due_at = now()"
+    " FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS i(tenant_id, recipient_id, said_at)"
+    " WHERE w.tenant_id = i.tenant_id AND w.recipient_id = i.recipient_id AND w.state = 'open'"
+    "  AND w.opened_at < i.said_at AND w.due_at > now()"
+    "  AND clock.digest_verdict(w.tenant_id, w.recipient_id, w.category, w.channel) IS NOT NULL",
+};
+// clang-format on
+
+typedef struct PersonArrays {
+    DbArray *tenant, *recipient;
+} PersonArrays;
+
+static DbParams *add_persons(DbTxn *txn, const DbStatement *statement, PersonArrays *ret)
+{
+    DbParams *params = db_txn_add(txn, statement, NULL);
+    ret->tenant = db_array(params, DB_TEXT);
+    ret->recipient = db_array(params, DB_TEXT);
+    return params;
+}
+
+static void push_person(DbTxn *txn, const PersonArrays *arrays, const Person *person)
+{
+    db_txn_tenant(txn, person->tenant);
+    db_push_text(arrays->tenant, person->tenant);
+    db_push_text(arrays->recipient, person->recipient);
+}
+
+static void write_removals(const People *people, DbTxn *txn)
+{
+    PersonArrays arrays;
+    add_persons(txn, &remove_all, &arrays);
+    for (const Person *p = people->first_person; p != NULL; p = p->next) {
+        if (p->removed_once) {
+            push_person(txn, &arrays, p);
+        }
+    }
+}
+
+static void write_entries(const People *people, DbTxn *txn, bool cleared)
+{
+    PersonArrays arrays;
+    DbParams *params = add_persons(txn, cleared ? &clear_entries : &put_entries, &arrays);
+    DbArray *category = db_array(params, DB_TEXT);
+    DbArray *channel = db_array(params, DB_TEXT);
+    DbArray *is_off = cleared ? NULL : db_array(params, DB_BOOL);
+    DbArray *is_immediate = cleared ? NULL : db_array(params, DB_BOOL);
+    for (const Entry *entry = people->first_entry; entry != NULL; entry = entry->next) {
+        if (entry->is_cleared != cleared) {
+            continue;
+        }
+        push_person(txn, &arrays, entry->person);
+        db_push_text(category, entry->category);
+        db_push_text(channel, entry->channel);
+        if (!cleared) {
+            db_push_int(is_off, entry->is_off);
+            db_push_int(is_immediate, entry->is_immediate);
+        }
+    }
+}
+
+static void push_known(DbArray *array, bool known, bool value)
+{
+    if (known) {
+        db_push_int(array, value);
+    } else {
+        db_push_null(array);
+    }
+}
+
+static void write_silence(const People *people, DbTxn *txn)
+{
+    PersonArrays arrays;
+    DbParams *params = add_persons(txn, &put_silence, &arrays);
+    DbArray *is_removed = db_array(params, DB_BOOL);
+    DbArray *is_unsubscribed = db_array(params, DB_BOOL);
+    for (const Person *p = people->first_person; p != NULL; p = p->next) {
+        if (p->knows_removed || p->knows_unsubscribed) {
+            push_person(txn, &arrays, p);
+            push_known(is_removed, p->knows_removed, p->is_removed);
+            push_known(is_unsubscribed, p->knows_unsubscribed, p->is_unsubscribed);
+        }
+    }
+    add_persons(txn, &drop_silence, &arrays);
+    for (const Person *p = people->first_person; p != NULL; p = p->next) {
+        push_person(txn, &arrays, p);
+    }
+}
+
+static void write_windows(const People *people, DbTxn *txn)
+{
+    PersonArrays arrays;
+    DbParams *params = add_persons(txn, &reconsider, &arrays);
+    DbArray *said_at = db_array(params, DB_TIME);
+    for (const Person *p = people->first_person; p != NULL; p = p->next) {
+        if (p->said_at_us > 0) {
+            push_person(txn, &arrays, p);
+            db_push_time(said_at, p->said_at_us);
+        }
+    }
+}
+
+void people_write(const People *people, DbTxn *txn)
+{
+    if (people_count(people) == 0) {
+        return;
+    }
+    write_removals(people, txn);
+    write_entries(people, txn, true);
+    write_entries(people, txn, false);
+    write_silence(people, txn);
+    write_windows(people, txn);
+}

@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/services/digest-flusher/clock_stage.h"
+
+#define WINDOW "dgw_windowwindowwindow0001"
+#define RECIPIENT "rcp_01KAGTQ5M0000000000000000A"
+
+enum { PAST_S = -60, FUTURE_S = 3600 };
+
+static int64_t from_now(int64_t seconds)
+{
+    return clock_now_us() + seconds * 1000000;
+}
+
+static DueWork *add(Fixture *f, const char *tenant, size_t number)
+{
+    DueWork *work = arena_zalloc(f->arena, sizeof *work);
+    work->tenant = str_from(tenant);
+    work->work_id = str_from(arena_printf(f->arena, "work%018zu", number));
+    work->notification_id =
+        str_from(arena_printf(f->arena, "ntf_01KAGTQ5M0000000000%07zu", number));
+    work->reason = STR("schedule");
+    snprintf(work->subject, sizeof work->subject, "ntf.request.low.%s", tenant);
+    snprintf(work->event_id, sizeof work->event_id, "event%017zu", number);
+    work->payload = str_from(arena_printf(f->arena, "payload%zu", number));
+    work->due_at_us = from_now(FUTURE_S);
+    work->caused_at_us = work->accepted_at_us = from_now(-1000 + (int64_t)number);
+    f->work[f->work_count++] = work;
+    return work;
+}
+
+static DueWork *add_item(Fixture *f, const char *tenant, size_t number, int64_t flush_in_s)
+{
+    Stentor__V1__DigestWindow *window = arena_alloc(f->arena, sizeof *window);
+    stentor__v1__digest_window__init(window);
+    window->window_id = arena_cstr(f->arena, STR(WINDOW));
+    window->recipient_id = arena_cstr(f->arena, STR(RECIPIENT));
+    window->category = STENTOR__V1__CATEGORY__CATEGORY_SOCIAL;
+    window->channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
+    window->flush_at_us = from_now(flush_in_s);
+    window->template_ = arena_cstr(f->arena, STR("digest"));
+    window->template_version = arena_cstr(f->arena, STR("1.0.0"));
+    DueWork *work = add(f, tenant, number);
+    work->kind = WORK_GATHER;
+    work->reason = STR("digest");
+    work->due_at_us = window->flush_at_us;
+    work->window = window;
+    return work;
+}
+
+static void add_cancel(Fixture *f, const char *tenant, const char *key, int64_t before_us)
+{
+    Stentor__V1__Cancel *cancel = arena_alloc(f->arena, sizeof *cancel);
+    stentor__v1__cancel__init(cancel);
+    cancel->before_us = before_us;
+    cancel->reason = arena_cstr(f->arena, STR("stay.cancelled"));
+    DueWork *work = add(f, tenant, 900 + f->work_count);
+    work->kind = WORK_CANCEL;
+    work->cancel = cancel;
+    work->cancel_key = str_from(key);
+}
+
+static void insert_and_forget(Fixture *f)
+{
+    insert(f);
+    f->work_count = 0;
+}
+
+// ---- a freeze and what follows ----
+
+static void on_freeze_done(void *ctx, DbTxn *txn, const Error *err)
+{
+    Fixture *f = ctx;
+    on_txn_done(ctx, txn, err);
+    if (err != NULL) {
+        return;
+    }
+    const PGresult *rows = db_txn_result(txn, 1);
+    f->rows = db_rows(rows);
+    f->next_us = db_get_time(db_txn_result(txn, 2), 0, 0);
+    f->waiting = f->rows > 0 ? db_get_int(rows, 0, FREEZE_LIVE) : -1;
+    if (f->rows > 0 && !db_is_null(rows, 0, FREEZE_PAYLOAD)) {
+        f->first_payload = arena_str(f->arena, db_get_text(rows, 0, FREEZE_PAYLOAD));
+    }
+}
+
+static int freeze(Fixture *f, int64_t lease_ms)
+{
+    DbTxn *txn = db_txn_new(f->pool);
+    digest_freeze(txn, lease_ms);
+    submit(f, txn, on_freeze_done);
+    return f->rows;
+}
+
+static void make(Fixture *f, bool with_digest)
+{
+    Digest digest = {.tenant = STR("demo"), .window_id = STR(WINDOW)};
+    if (with_digest) {
+        snprintf(digest.id, sizeof digest.id, "ntf_01KAGTQ5M0000000000DDDDDDD");
+        snprintf(digest.event_id, sizeof digest.event_id, "digest0000000000000001");
+        snprintf(digest.status_id, sizeof digest.status_id, "digest0000000000000002");
+        snprintf(digest.subject, sizeof digest.subject, "ntf.request.low.demo");
+        digest.payload = STR("digest");
+        digest.head = STR("head");
+    }
+    DbTxn *txn = db_txn_new(f->pool);
+    digest_make(txn, &digest, 1);
+    submit(f, txn, on_txn_done);
+}
+
+static const char *state_of(Fixture *f)
+{
+    return cell(f, "SELECT state FROM clock.digest_windows");
+}
+
+static void items_gather_until_the_window_is_due(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, FUTURE_S);
+    add_item(f, "demo", 2, FUTURE_S);
+    insert_and_forget(f);
+    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+    assert_int_equal(freeze(f, 60000), 0);
+    assert_true(f->next_us > from_now(FUTURE_S - 60));
+    sql(f, "UPDATE clock.digest_windows SET due_at = now()");
+    assert_int_equal(freeze(f, 60000), 2);
+    assert_int_equal(f->waiting, 2);
+    assert_true(str_eq(f->first_payload, STR("payload1")));
+    assert_string_equal(state_of(f), "flushing");
+}
+
+static void a_frozen_window_is_nobody_elses_until_its_lease_ends(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, PAST_S);
+    insert_and_forget(f);
+    assert_int_equal(freeze(f, 60000), 1);
+    assert_int_equal(freeze(f, 60000), 0);
+    sql(f, "UPDATE clock.digest_windows SET claimed_until = now() - interval '1 s'");
+    assert_int_equal(freeze(f, 60000), 1);
+}
+
+static void the_decision_makes_due_work_of_the_digest_and_its_items(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, PAST_S);
+    add_item(f, "demo", 2, PAST_S);
+    insert_and_forget(f);
+    freeze(f, 60000);
+    make(f, true);
+    assert_string_equal(state_of(f), "flushed");
+    assert_string_equal(
+        cell(
+            f, "SELECT string_agg(coalesce(status, 'itself') || ' ' || coalesce(reason_code, '-'), "
+               "', ' ORDER BY work_id)"
+               " FROM clock.due_work"),
+        "itself -, queued -, superseded digest, superseded digest");
+    assert_string_equal(
+        cell(f, "SELECT count(*) FROM clock.digest_items WHERE payload IS NOT NULL"), "0");
+    sql(f, "DELETE FROM clock.due_work"); // all was emitted
+    make(f, true);                        // a replica that was slow
+    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+}
+
+static void a_single_item_goes_out_as_itself(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, PAST_S);
+    insert_and_forget(f);
+    freeze(f, 60000);
+    make(f, false);
+    assert_string_equal(
+        cell(
+            f, "SELECT concat_ws(' ', subject, event_id, convert_from(payload, 'UTF8'), status) "
+               "FROM clock.due_work"),
+        "ntf.request.low.demo event00000000000000001 payload1");
+}
+
+static void an_item_delivered_again_after_its_window_does_not_come_again(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, PAST_S);
+    insert(f);
+    freeze(f, 60000);
+    make(f, false);
+    sql(f, "DELETE FROM clock.due_work");
+    insert(f);
+    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+    assert_int_equal(freeze(f, 60000), 0);
+}
+
+static void a_late_item_goes_out_as_itself_and_once(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, PAST_S);
+    insert_and_forget(f);
+    freeze(f, 60000);
+    add_item(f, "demo", 2, PAST_S);
+    insert(f);
+    assert_string_equal(
+        cell(f, "SELECT concat_ws(' ', event_id, status) FROM clock.due_work"),
+        "event00000000000000002");
+    sql(f, "DELETE FROM clock.due_work");
+    insert(f);
+    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+}
+
+static void an_expired_item_is_not_in_the_digest(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, PAST_S)->expires_at_us = from_now(-1);
+    add_item(f, "demo", 2, PAST_S);
+    add_item(f, "demo", 3, PAST_S)->expires_at_us = from_now(FUTURE_S);
+    insert_and_forget(f);
+    assert_int_equal(freeze(f, 60000), 2);
+    assert_int_equal(f->waiting, 2);
+    make(f, true);
+    assert_string_equal(
+        cell(
+            f, "SELECT string_agg(event_id, ',') FROM clock.due_work WHERE status IS NULL AND "
+               "subject <> ''"
+               " AND event_id LIKE 'event%'"),
+        "event00000000000000001");
+}
+
+static void a_freeze_lists_the_oldest_and_the_newest(void **state)
+{
+    Fixture *f = *state;
+    for (size_t i = 0; i < DIGEST_LIST_MAX + 10; i++) {
+        add_item(f, "demo", i, PAST_S);
+    }
+    insert_and_forget(f);
+    assert_int_equal(freeze(f, 60000), DIGEST_LIST_MAX + 1);
+    assert_int_equal(f->waiting, DIGEST_LIST_MAX + 10);
+    assert_true(str_eq(f->first_payload, STR("payload0")));
+}
+
+static void a_large_window_is_absorbed_in_parts(void **state)
+{
+    Fixture *f = *state;
+    for (size_t i = 0; i < DIGEST_ABSORB_MAX + 10; i++) {
+        add_item(f, "demo", i, PAST_S);
+    }
+    insert_and_forget(f);
+    freeze(f, 60000);
+    make(f, true);
+    assert_string_equal(state_of(f), "absorbing");
+    freeze(f, 60000); // every pass goes on with what is left
+    assert_string_equal(state_of(f), "flushed");
+    assert_int_equal(atoi(cell(f, "SELECT count(*) FROM clock.due_work")), DIGEST_ABSORB_MAX + 12);
+}
+
+static void two_tenants_with_the_same_window_id_have_two_windows(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, PAST_S);
+    add_item(f, "other", 2, PAST_S);
+    insert_and_forget(f);
+    assert_int_equal(freeze(f, 60000), 2);
+    make(f, false); // demo's
+    assert_string_equal(cell(f, "SELECT string_agg(tenant_id, ',') FROM clock.due_work"), "demo");
+}
+
+// ---- cancellations ----
+
+static void a_cancellation_suppresses_what_waits_under_its_key(void **state)
+{
+    Fixture *f = *state;
+    add(f, "demo", 1)->cancel_key = STR("stay1");
+    add(f, "demo", 2)->cancel_key = STR("stay2");
+    add(f, "other", 3)->cancel_key = STR("stay1");
+    DueWork *later = add(f, "demo", 4);
+    later->cancel_key = STR("stay1");
+    later->caused_at_us = from_now(-1);
+    insert_and_forget(f);
+    add_cancel(f, "demo", "stay1", from_now(-60));
+    insert_and_forget(f);
+    assert_string_equal(
+        cell(
+            f, "SELECT string_agg(concat_ws(' ', event_id, status, reason_code, detail), ',') FROM "
+               "clock.due_work"
+               " WHERE status IS NOT NULL OR due_at <= now()"),
+        "event00000000000000001 suppressed obsolete stay.cancelled");
+}
+
+static void a_deferral_that_comes_after_its_cancellation_is_suppressed(void **state)
+{
+    Fixture *f = *state;
+    add_cancel(f, "demo", "stay1", from_now(-60));
+    insert_and_forget(f);
+    add(f, "demo", 1)->cancel_key = STR("stay1");
+    DueWork *later = add(f, "demo", 2);
+    later->cancel_key = STR("stay1");
+    later->caused_at_us = from_now(-1);
+    insert_and_forget(f);
+    assert_string_equal(
+        cell(
+            f, "SELECT string_agg(event_id || ' ' || reason_code || ' ' || (due_at <= now()), ',') "
+               "FROM clock.due_work"
+               " WHERE status = 'suppressed'"),
+        "event00000000000000001 obsolete true");
+}
+
+static void what_is_claimed_is_not_cancelled_any_more(void **state)
+{
+    Fixture *f = *state;
+    DueWork *work = add(f, "demo", 1);
+    work->cancel_key = STR("stay1");
+    work->due_at_us = from_now(PAST_S);
+    insert_and_forget(f);
+    DbTxn *txn = db_txn_new(f->pool);
+    clock_claim(txn, 1);
+    submit(f, txn, on_txn_done);
+    add_cancel(f, "demo", "stay1", from_now(0));
+    insert_and_forget(f);
+    txn = db_txn_new(f->pool);
+    clock_claim(txn, 60000); // the first one died: it may have published
+    submit(f, txn, on_txn_done);
+    assert_string_equal(cell(f, "SELECT coalesce(status, 'itself') FROM clock.due_work"), "itself");
+}
+
+static void a_claim_finds_the_cancellation_that_the_insert_did_not_see(void **state)
+{
+    Fixture *f = *state;
+    DueWork *work = add(f, "demo", 1);
+    work->cancel_key = STR("stay1");
+    work->due_at_us = from_now(PAST_S);
+    insert_and_forget(f);
+    sql(f, "INSERT INTO clock.cancellations VALUES ('demo', 'stay1', now(), 'gone')");
+    DbTxn *txn = db_txn_new(f->pool);
+    clock_claim(txn, 60000);
+    submit(f, txn, on_txn_done);
+    assert_string_equal(
+        cell(f, "SELECT concat_ws(' ', status, reason_code, detail) FROM clock.due_work"),
+        "suppressed obsolete gone");
+}
+
+static void what_went_out_is_not_told_as_cancelled_when_it_is_delivered_again(void **state)
+{
+    Fixture *f = *state;
+    add(f, "demo", 1)->cancel_key = STR("stay1");
+    insert(f);
+    DbTxn *txn = db_txn_new(f->pool);
+    clock_delete(txn, &f->work[0]->work_id, 1);
+    submit(f, txn, on_txn_done);
+    add_cancel(f, "demo", "stay1", from_now(0));
+    insert(f);
+    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+}
+
+static void an_item_is_cancelled_in_its_open_window_and_not_behind_it(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, PAST_S)->cancel_key = STR("stay1");
+    add_item(f, "demo", 2, PAST_S);
+    add_item(f, "demo", 3, PAST_S)->cancel_key = STR("stay2");
+    insert_and_forget(f);
+    add_cancel(f, "demo", "stay1", from_now(0));
+    insert_and_forget(f);
+    assert_string_equal(
+        cell(f, "SELECT string_agg(event_id || ' ' || status, ',') FROM clock.due_work"),
+        "event00000000000000001 suppressed");
+    assert_int_equal(freeze(f, 60000), 2);
+    add_cancel(f, "demo", "stay2", from_now(0));
+    insert_and_forget(f);
+    make(f, true);
+    assert_string_equal(
+        cell(f, "SELECT count(*) FROM clock.due_work WHERE status = 'superseded'"), "2");
+}
+
+static void an_item_that_comes_after_its_cancellation_is_suppressed_once(void **state)
+{
+    Fixture *f = *state;
+    add_cancel(f, "demo", "stay1", from_now(0));
+    insert_and_forget(f);
+    add_item(f, "demo", 1, PAST_S)->cancel_key = STR("stay1");
+    insert(f);
+    assert_string_equal(cell(f, "SELECT status FROM clock.due_work"), "suppressed");
+    sql(f, "DELETE FROM clock.due_work");
+    insert(f);
+    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+    assert_int_equal(freeze(f, 60000), 1);
+    assert_int_equal(f->waiting, 0);
+}
+
+static void a_freeze_finds_the_cancellation_that_the_item_did_not_see(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, PAST_S)->cancel_key = STR("stay1");
+    add_item(f, "demo", 2, PAST_S);
+    insert_and_forget(f);
+    sql(f, "INSERT INTO clock.cancellations VALUES ('demo', 'stay1', now(), 'gone')");
+    freeze(f, 60000);
+    assert_int_equal(f->waiting, 1);
+    assert_string_equal(
+        cell(f, "SELECT concat_ws(' ', event_id, status, detail) FROM clock.due_work"),
+        "event00000000000000001 suppressed gone");
+}
+
+// ---- what the recipient wants ----
+
+static void the_most_specific_preference_decides(void **state)
+{
+    Fixture *f = *state;
+    static const struct {
+        const char *rows;
+        const char *verdict;
+    } cases[] = {
+        {"('any','any',false,true)", "immediate"},
+        {"('any','any',false,false)", ""},
+        {"('social','email',false,false), ('any','any',true,true)", ""},
+        {"('social','email',true,true), ('any','any',false,false)", "preference"},
+        {"('social','any',true,true), ('any','email',false,false)", "preference"},
+        {"('any','email',true,true), ('any','any',false,false)", "preference"},
+        {"('billing','email',true,true)", "immediate"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sql(f, "TRUNCATE clock.preferences");
+        sql(f, arena_printf(
+                   f->arena,
+                   "INSERT INTO clock.preferences SELECT 'demo', 'rcp_a', c, h, o, m FROM (VALUES "
+                   "%s) AS v(c, h, o, m)",
+                   cases[i].rows));
+        assert_string_equal(
+            cell(f, "SELECT clock.digest_verdict('demo', 'rcp_a', 'social', 'email')"),
+            cases[i].verdict);
+    }
+}
+
+static void who_is_gone_or_has_unsubscribed_gets_nothing(void **state)
+{
+    Fixture *f = *state;
+    sql(f, "INSERT INTO clock.silenced VALUES ('demo', 'rcp_a', false, true), ('demo', 'rcp_b', "
+           "true, true)");
+    sql(f, "INSERT INTO clock.preferences VALUES ('demo', 'rcp_a', 'any', 'any', false, false)");
+    assert_string_equal(
+        cell(f, "SELECT clock.digest_verdict('demo', 'rcp_a', 'social', 'email')"), "unsubscribed");
+    assert_string_equal(
+        cell(f, "SELECT clock.digest_verdict('demo', 'rcp_a', 'transactional', 'email')"), "");
+    assert_string_equal(
+        cell(f, "SELECT clock.digest_verdict('demo', 'rcp_b', 'transactional', 'email')"),
+        "no_address");
+}
+
+static void a_window_that_is_not_wanted_any_more_is_suppressed_whole(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, FUTURE_S);
+    add_item(f, "demo", 2, FUTURE_S);
+    insert_and_forget(f);
+    sql(f, "INSERT INTO clock.preferences VALUES ('demo', '" RECIPIENT
+           "', 'any', 'email', true, true)");
+    sql(f, "UPDATE clock.digest_windows SET due_at = now()");
+    assert_int_equal(freeze(f, 60000), 1);
+    make(f, false);
+    assert_string_equal(
+        cell(f, "SELECT string_agg(status || ' ' || reason_code, ',') FROM clock.due_work"),
+        "suppressed preference,suppressed preference");
+    add_item(f, "demo", 3, FUTURE_S); // was on its way
+    add_item(f, "demo", 4, FUTURE_S)->accepted_at_us = from_now(10);
+    insert_and_forget(f);
+    assert_string_equal(
+        cell(
+            f, "SELECT string_agg(event_id || ' ' || coalesce(status, 'itself') || ' ' || (due_at "
+               "<= now()), ','"
+               " ORDER BY event_id) FROM clock.due_work WHERE event_id > 'event00000000000000002'"),
+        "event00000000000000003 suppressed true,event00000000000000004 itself false");
+}
+
+// ---- housekeeping and audit ----
+
+static void what_is_old_is_forgotten_and_the_rest_kept(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, PAST_S);
+    add_item(f, "other", 2, FUTURE_S);
+    add_cancel(f, "demo", "stay1", from_now(0));
+    add(f, "demo", 5)->cancel_key = STR("stay9");
+    insert_and_forget(f);
+    freeze(f, 60000);
+    make(f, false);
+    sql(f, "SELECT clock.done(ARRAY['work000000000000000005'])");
+    DbTxn *txn = db_txn_new(f->pool);
+    digest_forget(txn);
+    submit(f, txn, on_txn_done);
+    const char *counts =
+        "SELECT concat_ws(' ', (SELECT count(*) FROM clock.digest_windows),"
+        " (SELECT count(*) FROM clock.digest_items), (SELECT count(*) FROM clock.cancellations),"
+        " (SELECT count(*) FROM clock.emitted))";
+    assert_string_equal(cell(f, counts), "2 2 1 1");
+    sql(f, "UPDATE clock.digest_windows SET flushed_at = flushed_at - interval '36 days'");
+    sql(f, "UPDATE clock.cancellations SET recorded_at = recorded_at - interval '36 days'");
+    sql(f, "UPDATE clock.emitted SET emitted_at = emitted_at - interval '36 days'");
+    txn = db_txn_new(f->pool);
+    digest_forget(txn);
+    submit(f, txn, on_txn_done);
+    assert_string_equal(cell(f, counts), "1 1 0 0");
+}
+
+static void the_audit_sees_items_that_wait_and_digests_that_were_made(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, PAST_S);
+    add_item(f, "other", 2, FUTURE_S);
+    insert_and_forget(f);
+    const char *due =
+        "SELECT string_agg(work_id, ',') FROM clock.audit_due('ntf_0', 'ntf_z', NULL, '', 10)";
+    assert_string_equal(cell(f, due), "work000000000000000001,work000000000000000002");
+    assert_string_equal(
+        cell(
+            f, "SELECT string_agg(work_id, ',') FROM clock.audit_due('ntf_0', 'ntf_z', 'other', "
+               "'', 10)"),
+        "work000000000000000002");
+    freeze(f, 60000);
+    make(f, true);
+    sql(f, "DELETE FROM clock.due_work");
+    assert_string_equal(cell(f, due), "work000000000000000002");
+    assert_string_equal(
+        cell(
+            f, "SELECT notification_id || ' ' || tenant_id FROM clock.audit_digests('ntf_0', "
+               "'ntf_z', NULL, '', 10)"),
+        "ntf_01KAGTQ5M0000000000DDDDDDD demo");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(items_gather_until_the_window_is_due),
+        TEST(a_frozen_window_is_nobody_elses_until_its_lease_ends),
+        TEST(the_decision_makes_due_work_of_the_digest_and_its_items),
+        TEST(a_single_item_goes_out_as_itself),
+        TEST(an_item_delivered_again_after_its_window_does_not_come_again),
+        TEST(a_late_item_goes_out_as_itself_and_once),
+        TEST(an_expired_item_is_not_in_the_digest),
+        TEST(a_freeze_lists_the_oldest_and_the_newest),
+        TEST(a_large_window_is_absorbed_in_parts),
+        TEST(two_tenants_with_the_same_window_id_have_two_windows),
+        TEST(a_cancellation_suppresses_what_waits_under_its_key),
+        TEST(a_deferral_that_comes_after_its_cancellation_is_suppressed),
+        TEST(what_is_claimed_is_not_cancelled_any_more),
+        TEST(a_claim_finds_the_cancellation_that_the_insert_did_not_see),
+        TEST(what_went_out_is_not_told_as_cancelled_when_it_is_delivered_again),
+        TEST(an_item_is_cancelled_in_its_open_window_and_not_behind_it),
+        TEST(an_item_that_comes_after_its_cancellation_is_suppressed_once),
+        TEST(a_freeze_finds_the_cancellation_that_the_item_did_not_see),
+        TEST(the_most_specific_preference_decides),
+        TEST(who_is_gone_or_has_unsubscribed_gets_nothing),
+        TEST(a_window_that_is_not_wanted_any_more_is_suppressed_whole),
+        TEST(what_is_old_is_forgotten_and_the_rest_kept),
+        TEST(the_audit_sees_items_that_wait_and_digests_that_were_made),
+    };
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
+}
