@@ -28,6 +28,7 @@ static bool read_sources(Audit *audit, Error *err)
     AuditPositions at;
     return audit_read_positions(audit, &at, err) && audit_read_accepts(audit, err) &&
            audit_read_stage(audit, "DEFERRED", NULL, NULL, err) && audit_read_due(audit, err) &&
+           audit_read_digests(audit, err) &&
            audit_read_stage(audit, "REQUEST", position_of, &at, err) &&
            audit_read_stage(audit, "RENDERED", NULL, NULL, err) && audit_read_ledger(audit, err) &&
            audit_read_stage(audit, "STATUS", position_of, &at, err) &&

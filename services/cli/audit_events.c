@@ -64,6 +64,7 @@ static void see_request(const Seeing *seeing)
     AuditEntry *entry = event != NULL ? entry_of(seeing, event->meta) : NULL;
     if (entry != NULL) {
         entry->seen |= SEEN_REQUEST | (is_waiting(seeing) ? SEEN_REQUEST_WAITING : 0);
+        entry->seen |= event->digest_window_id[0] != '\0' ? SEEN_DIGEST : 0;
         note_position(seeing, entry);
     }
 }

@@ -148,6 +148,27 @@ bool audit_read_due(Audit *audit, Error *err)
     return read_pages(audit, &door, err);
 }
 
+static void see_digest(Audit *audit, const PGresult *res, int row)
+{
+    AuditEntry *entry =
+        audit_entry(audit->table, db_get_text(res, row, 0), db_get_text(res, row, 1));
+    if (entry != NULL) {
+        entry->seen |= SEEN_DIGEST;
+    }
+}
+
+bool audit_read_digests(Audit *audit, Error *err)
+{
+    static const Door door = {
+        "SELECT * FROM clock.audit_digests($1, $2, $3, $4, " PAGE_TEXT ")",
+        {P_SINCE, P_UNTIL, P_TENANT, P_ID},
+        4,
+        false,
+        see_digest,
+        keep_due};
+    return read_pages(audit, &door, err);
+}
+
 // ---- the ledger ----
 
 static void see_outcome(AuditEntry *entry, Str state, uint32_t bit, bool by_vendor)

@@ -9,6 +9,7 @@ PGconn *audit_pg_open(const Cli *cli, Error *err);
 
 bool audit_read_accepts(Audit *audit, Error *err);
 bool audit_read_due(Audit *audit, Error *err);
+bool audit_read_digests(Audit *audit, Error *err);
 bool audit_read_ledger(Audit *audit, Error *err);
 bool audit_read_history(Audit *audit, Error *err);
 bool audit_read_attempts(Audit *audit, Error *err);

@@ -39,6 +39,7 @@
 #define SEEN_DEAD_HISTORY     (UINT64_C(1) << 28) // ... that history could not fold
 #define SEEN_S_TWICE          (UINT64_C(1) << 29) // STATUS: sent by two attempts of one life
 #define SEEN_REPAIRED         (UINT64_C(1) << 30) // not seen but done: published again by --repair
+#define SEEN_DIGEST           (UINT64_C(1) << 31) // the clock made it of others: no accept row, no deferral
 // sent, delivered, opened, clicked, ended; in history the same, eight bits up
 #define SEEN_S_SENT           (UINT64_C(1) << 32)
 #define SEEN_S_DELIVERED      (UINT64_C(1) << 33)

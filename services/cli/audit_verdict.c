@@ -9,7 +9,7 @@ static bool has(const AuditEntry *e, uint64_t bits)
 }
 
 // Callbacks after `sent`: a tenant that signs its own may name any id.
-static const uint64_t OURS = SEEN_ACCEPTED | SEEN_REQUEST | SEEN_DUE | SEEN_S_QUEUED |
+static const uint64_t OURS = SEEN_ACCEPTED | SEEN_REQUEST | SEEN_DUE | SEEN_DIGEST | SEEN_S_QUEUED |
                              SEEN_S_SCHEDULED | SEEN_S_FAILED_EARLY | SEEN_S_FAILED_LATE |
                              SEEN_S_SENT | SEEN_H_QUEUED | SEEN_H_SCHEDULED | SEEN_H_SENT;
 
@@ -36,8 +36,29 @@ static bool ended_early(const AuditEntry *e)
     return told || (has(e, SEEN_H_FAILED | SEEN_H_SUPPRESSED) && !is_past_renderer(e));
 }
 
+static bool is_suppressed(const AuditEntry *e)
+{
+    return has(e, SEEN_S_SUPPRESSED | SEEN_H_SUPPRESSED);
+}
+
+// The gate or the clock ended it (cancelled, taken up by a digest): it had no request to be
+// rendered.
+static bool ended_unsent(const AuditEntry *e)
+{
+    return is_suppressed(e) && !is_past_renderer(e);
+}
+
+// The clock has its request, or its first status, still to publish.
+static bool is_digest_due(const AuditEntry *e)
+{
+    return has(e, SEEN_DIGEST) && has(e, SEEN_DUE);
+}
+
 static bool is_scheduled(const AuditEntry *e)
 {
+    if (has(e, SEEN_DIGEST)) {
+        return false;
+    }
     bool waits = has(e, SEEN_DUE) && !has(e, SEEN_REQUEST) && !is_past_renderer(e);
     return (e->deferred & 1) != 0 || has(e, SEEN_S_SCHEDULED | SEEN_H_SCHEDULED) || waits;
 }
@@ -65,10 +86,10 @@ static bool aged(const AuditEntry *e, int64_t limit_us)
 static unsigned missing_request(const AuditEntry *e, const AuditAges *ages)
 {
     bool on_its_way = is_past_renderer(e) || ended_early(e);
-    if (!on_its_way && has(e, SEEN_UNPUBLISHED)) {
-        return 0; // the sweep publishes it
+    if (!on_its_way && (has(e, SEEN_UNPUBLISHED) || is_digest_due(e))) {
+        return 0; // the sweep publishes it, or the clock
     }
-    bool lacks_request = !has(e, SEEN_REQUEST) && !aged(e, ages->request_us);
+    bool lacks_request = !has(e, SEEN_REQUEST) && !aged(e, ages->request_us) && !ended_unsent(e);
     if (!is_scheduled(e)) {
         return lacks_request ? MISSING_REQUEST : 0;
     }
@@ -133,7 +154,9 @@ static unsigned missing_status(const AuditEntry *e, const AuditAges *ages)
     if (aged(e, ages->status_us)) {
         return 0;
     }
-    bool first = !has(e, SEEN_S_QUEUED | SEEN_S_SCHEDULED | SEEN_UNPUBLISHED);
+    const uint64_t any_first =
+        SEEN_S_QUEUED | SEEN_S_SCHEDULED | SEEN_S_SUPPRESSED | SEEN_UNPUBLISHED;
+    bool first = !has(e, any_first) && !is_digest_due(e);
     uint32_t wanted = e->attempts | (has(e, SEEN_RENDERED_WAITING) ? 0 : e->ledger_told);
     bool decided = has(e, SEEN_DECIDED) && !has(e, SEEN_S_FAILED_LATE | SEEN_RENDERED_WAITING);
     bool reached = ((e->seen & SEEN_H_REACHED) >> 8 & ~(e->seen & SEEN_S_REACHED)) != 0;
@@ -154,7 +177,7 @@ static unsigned missing_history(const AuditEntry *e, const AuditAges *ages)
 
 static unsigned all_missing(const AuditEntry *e, const AuditAges *ages)
 {
-    unsigned missing = has(e, SEEN_ACCEPTED) ? 0 : MISSING_ACCEPT;
+    unsigned missing = has(e, SEEN_ACCEPTED | SEEN_DIGEST) ? 0 : MISSING_ACCEPT;
     return missing | missing_request(e, ages) | missing_retry(e, ages) | missing_rendered(e, ages) |
            missing_ledger(e) | missing_status(e, ages) | missing_history(e, ages);
 }
@@ -166,7 +189,7 @@ static AuditState state_of(const AuditEntry *e)
     if (was_sent(e)) {
         return AUDIT_SENT;
     }
-    if (has(e, SEEN_S_SUPPRESSED | SEEN_H_SUPPRESSED)) {
+    if (is_suppressed(e)) {
         return AUDIT_SUPPRESSED;
     }
     if (waits(e)) {
