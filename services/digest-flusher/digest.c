@@ -53,22 +53,29 @@ static bool is_readable(const Request *item, const Request *newest)
     return item->variables == NULL || same_key(item->variables, newest->address);
 }
 
+static void list_item(const Request *from, Request *digest, Arena *arena)
+{
+    Item *item = arena_alloc(arena, sizeof *item);
+    stentor__v1__digest_item__init(item);
+    item->notification_id = from->meta->notification_id;
+    item->template_ = from->template_;
+    item->template_version = from->template_version;
+    item->variables = from->variables;
+    item->accepted_at_us = from->accepted_at_us;
+    digest->digest_items[digest->n_digest_items++] = item;
+}
+
+// A digest without an item would be none to the renderer: then it is the newest.
 static void list_items(const DigestWindow *window, Request *digest, Arena *arena)
 {
-    digest->digest_items = arena_array(arena, window->item_count, sizeof(Item *));
+    digest->digest_items = arena_array(arena, window->item_count + 1, sizeof(Item *));
     for (size_t i = 0; i < window->item_count; i++) {
-        const Request *from = window->items[i];
-        if (!is_readable(from, window->newest)) {
-            continue;
+        if (is_readable(window->items[i], window->newest)) {
+            list_item(window->items[i], digest, arena);
         }
-        Item *item = arena_alloc(arena, sizeof *item);
-        stentor__v1__digest_item__init(item);
-        item->notification_id = from->meta->notification_id;
-        item->template_ = from->template_;
-        item->template_version = from->template_version;
-        item->variables = from->variables;
-        item->accepted_at_us = from->accepted_at_us;
-        digest->digest_items[digest->n_digest_items++] = item;
+    }
+    if (digest->n_digest_items == 0) {
+        list_item(window->newest, digest, arena);
     }
 }
 

@@ -14,6 +14,7 @@ import time
 import psycopg2
 import psycopg2.extras
 
+from tests.harness.digests import Deferrals, now_us
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT
 from tests.harness.processes import wait_until
@@ -21,15 +22,16 @@ from tests.harness.protobuf import messages
 from tests.harness.smtp import Mailbox
 
 SCHEDULED_IN_S = 1
+ITEMS = 2  # of the digest
 GATE_S = 30
 DUPLICATE_WINDOW_NS = 100_000_000
 # What the ids, the time or the address of a run is in: only whether it is there is compared.
-OWN = {"created_at", "id", "tenant_id", "notification_id", "address_hash", "address", "correlation_id", "source_event_id",
+OWN = {"created_at", "id", "recipient_id", "tenant_id", "notification_id", "address_hash", "address", "correlation_id", "source_event_id",
        "vendor_message_id", "updated_at", "owner", "lease_until"}
 POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
-KINDS = ["called", "single", "batch", "scheduled", "retry", "rejected", "missing", "command", "callback", *POISON]
+KINDS = ["called", "single", "batch", "scheduled", "retry", "rejected", "missing", "command", "callback", "digest", *POISON]
 
 
 class CrashMailbox(Mailbox):
@@ -91,6 +93,10 @@ class Bench:
         self.database = psycopg2.connect(pipeline.postgres.url())
         self.database.autocommit = True
         self.numbers = itertools.count()
+        page = pipeline.folder / "digest.html"
+        page.write_text("<p>News</p>")
+        pipeline.cli("template", "put", "digest", "--subject", "Digest", "--html", page)
+        self.deferrals = Deferrals(pipeline)
         self.streams = json.loads(self.nats.request("$JS.API.STREAM.NAMES"))["streams"]
 
     def rows(self, sql, *params):
@@ -121,7 +127,8 @@ class Bench:
 
     def tables_are_done(self):
         waiting = self.rows(
-            "SELECT (SELECT count(*) FROM ingest.accept_log WHERE published_at IS NULL) + (SELECT count(*) FROM clock.due_work)"
+            "SELECT (SELECT count(*) FROM ingest.accept_log WHERE published_at IS NULL) + (SELECT count(*) FROM clock.due_work WHERE due_at < now() + interval '1 day')"
+            " + (SELECT count(*) FROM clock.digest_windows WHERE state <> 'flushed')"
             " + (SELECT count(*) FROM dispatch.ledger WHERE state = 'claimed') AS count")
         behind = [row for row in self.rows("SELECT stream, sequence FROM history.positions") if row["sequence"] < self.last(row["stream"])]
         return waiting[0]["count"] == 0 and behind == []
@@ -140,10 +147,12 @@ class Bench:
 
     def end_leases(self):
         """Lets the leases of a dead process end now: those of the clock and of the sweep are 15 s at least."""
-        self.rows("UPDATE clock.due_work SET claimed_until = now() RETURNING 1")
+        self.rows("UPDATE clock.due_work SET claimed_until = now() WHERE claimed_until IS NOT NULL RETURNING 1")
+        self.rows("UPDATE clock.digest_windows SET claimed_until = now() WHERE claimed_until IS NOT NULL RETURNING 1")
         self.rows("UPDATE ingest.accept_log SET claimed_until = now() WHERE published_at IS NULL RETURNING 1")
 
     def close(self):
+        self.deferrals.close()
         self.nats.close()
         self.database.close()
 
@@ -171,6 +180,8 @@ class Run:
             self.bench.nats.publish(f"evt.{TENANT}.notify", command.SerializeToString(), f"{self.tag}-{kind}")
         elif kind == "callback":
             self.call_back()
+        elif kind == "digest":
+            self.gather()
         else:
             self.request(kind)
 
@@ -201,6 +212,17 @@ class Run:
         headers = self.bench.signer.headers(body)
         self.until(200, "callback", body, path=f"/v1/inbound/{TENANT}/sendgrid", headers=headers, port=self.bench.pipeline.webhook_port)
 
+    def gather(self):
+        """Items for one window of a recipient of this run's own."""
+        items = self.bench.deferrals.accept([self.recipient()] * ITEMS, correlation_id=f"{self.tag}/item")
+        self.ids["item"] = [item.meta.notification_id for item in items]
+        flush_us = now_us() + SCHEDULED_IN_S * 1_000_000
+        for item in items:
+            self.bench.deferrals.gather(item, flush_us)
+
+    def recipient(self):
+        return f"rcp_01KAGTQ5M0{self.number:016d}"
+
     def until(self, wanted, kind, body, **request):
         end = time.monotonic() + 30
         while True:
@@ -225,7 +247,9 @@ class Run:
 
     def observe(self):
         """{"history": {kind: rows}, "attempts", "ledger", "statuses", "letters"}, and in `mails` and `unknown` counts by notification."""
-        rows = self.bench.rows("SELECT * FROM history.notifications WHERE correlation_id LIKE %s", self.tag + "/%")
+        rows = self.bench.rows("SELECT * FROM history.notifications WHERE correlation_id LIKE %s OR recipient_id = %s", self.tag + "/%",
+                               self.recipient())
+        self.ids["digest"] = [row["id"] for row in rows if row["template"] == "digest"]
         self.ids["command"] = [row["id"] for row in rows if row["correlation_id"] == f"{self.tag}/command"]
         ids = [row["id"] for row in rows]
         attempts = self.bench.rows("SELECT * FROM history.delivery_attempts WHERE notification_id = ANY (%s)", ids)

@@ -62,7 +62,9 @@ HOW = {
     "digest-flusher": [How("scheduled")],
     "digest-flusher:worker.letter_stored": [How("poison.deferred")],
     "flusher.inserted": [How("scheduled"), How("retry")],
-    "flusher.published": [How("scheduled"), How("retry")],
+    "flusher.frozen": [How("digest")],
+    "flusher.digested": [How("digest")],
+    "flusher.published": [How("scheduled"), How("retry"), How("digest", after="flusher.digested")],
     "webhook-receiver": [How("callback")],
     "webhook-receiver:bus.stored": [How("callback"), How("callback", number=2)],  # the callback itself, a status of it
     "webhook-receiver:worker.letter_stored": [How("poison.inbound")],
@@ -109,12 +111,12 @@ def uninterrupted(bench):
     seen = run.observe()
     ends = {kind: {dict(row)["status"] for row in rows} for kind, rows in seen["history"].items()}
     assert ends == {"called": {"opened"}, "single": {"sent"}, "batch": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
-                    "missing": {"failed"}, "command": {"sent"}}
+                    "missing": {"failed"}, "command": {"sent"}, "item": {"superseded"}, "digest": {"sent"}}
     assert {kind: len(rows) for kind, rows in seen["ledger"].items()} == {
-        "called": 1, "single": 1, "batch": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1}
+        "called": 1, "single": 1, "batch": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1}
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
         ["ingest", "render", "dispatcher", "digest-flusher", "webhook-receiver", "history", "history"])
-    assert sum(run.mails.values()) == 9 and sum(run.unknown.values()) == 0
+    assert sum(run.mails.values()) == 10 and sum(run.unknown.values()) == 0
     return seen
 
 
@@ -200,7 +202,7 @@ def difference(expected, seen):
 
 
 def check_mails(run, point, how):
-    due = {i: 0 if run.kind_of(i) in ("rejected", "missing") else 1 for i in run.mails}
+    due = {i: 0 if run.kind_of(i) in ("rejected", "missing", "item") else 1 for i in run.mails}
     doubled = {i for i, count in run.mails.items() if count != due[i]}
     unknown = {i for i, count in run.unknown.items() if count > 0}
     if point in SENDING:
