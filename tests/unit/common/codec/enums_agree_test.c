@@ -79,12 +79,15 @@ typedef struct Enumeration {
 } Enumeration;
 
 static const char HISTORY[] = "/migrations/history/0001_history.sql";
+static const char DIGESTS[] = "/migrations/clock/0004_digests.sql";
 static const char PEOPLE[] = "/migrations/people/0001_people.sql";
 
 // clang-format off
 static const Enumeration enumerations[] = {
     {"CHANNEL_", CHANNEL_COUNT, channel_at, &stentor__v1__channel__descriptor, HISTORY, "CHECK (channel IN ("},
     {"CATEGORY_", CATEGORY_COUNT, category_at, &stentor__v1__category__descriptor, HISTORY, "CHECK (category IN ("},
+    {"CHANNEL_", CHANNEL_COUNT, channel_at, &stentor__v1__channel__descriptor, DIGESTS, "CHECK (channel IN ("},
+    {"CATEGORY_", CATEGORY_COUNT, category_at, &stentor__v1__category__descriptor, DIGESTS, "CHECK (category IN ("},
     {"PRIORITY_", PRIORITY_COUNT, priority_at, &stentor__v1__priority__descriptor, HISTORY, "CHECK (priority IN ("},
     {"STATUS_", STATUS_COUNT, status_at, &stentor__v1__status__descriptor, HISTORY, "CHECK (status IN ("},
     {"OUTCOME_", OUTCOME_COUNT, outcome_at, &stentor__v1__outcome__descriptor, HISTORY, "CHECK (outcome IN ("},

@@ -324,9 +324,9 @@ static void due_work_is_claimed_when_due_and_gone_when_done(void **state)
     assert_string_equal(
         admin_value(
             admin, "SELECT string_agg(work_id, ' ' ORDER BY due_at) FROM"
-                   " clock.claim_due('1 minute', 3)"),
+                   " clock.claim_work('1 minute', 3)"),
         "w1 w2 w3");
-    const char *rest = "SELECT count(*) FROM clock.claim_due('1 minute', 1000)";
+    const char *rest = "SELECT count(*) FROM clock.claim_work('1 minute', 1000)";
     assert_string_equal(admin_value(admin, rest), "47");
     assert_string_equal(admin_value(admin, rest), "0");
     assert_string_equal(admin_value(admin, "SELECT clock.done('{w1,w2,w3,nothing}')"), "3");
