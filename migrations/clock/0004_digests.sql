@@ -293,7 +293,7 @@ GRANT SELECT, INSERT, UPDATE ON clock.digest_windows, clock.digest_items, clock.
 GRANT SELECT, INSERT, UPDATE, DELETE ON clock.preferences, clock.silenced TO stentor_digest_flusher;
 
 -- Every statement here is a look-up by key but the counts for the metrics: a plan that was made while a table was small
--- would scan it for as long as the plan is kept (dispatch/0001 says the same of the ledger).
+-- would scan it for as long as the plan is kept (dispatch/0002 says the same of the ledger).
 ALTER ROLE stentor_digest_flusher SET enable_seqscan = off;
 ALTER FUNCTION clock.backlog() SET enable_seqscan = on;
 ALTER FUNCTION clock.digest_backlog() SET enable_seqscan = on;
