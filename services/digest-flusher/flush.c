@@ -14,6 +14,7 @@
 enum {
     SLEEP_MAX_MS = 1000,
     SLEEP_EMPTY_MS = 5, // the clock here may be ahead of the database's
+    AWAY_MS = 100,      // Postgres is not there, or not yet: this process has just begun
     FORGET_MS = 60 * 1000,
     FREEZE_RESULTS = 1, // of digest_freeze: absorbed, frozen, next
 };
@@ -275,7 +276,7 @@ static void add_forget(Flush *flush, DbTxn *txn)
 static void start_pass(Flush *flush)
 {
     if (!db_pool_ready(flush->options.pool)) {
-        sleep_until(flush, INT64_MAX);
+        sleep_until(flush, clock_now_us() + AWAY_MS * INT64_C(1000));
         return;
     }
     flush->running = true;

