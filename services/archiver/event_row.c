@@ -134,6 +134,7 @@ static bool read_request(
            set_text(row, FOLD_LOCALE, event->locale, err) &&
            set_text(row, FOLD_RECIPIENT, event->recipient_id, err) &&
            set_text(row, FOLD_SOURCE_EVENT, event->source_event_id, err) &&
+           set_text(row, FOLD_BATCH, event->batch_id, err) &&
            read_address(row, event->address_hash, event->address, arena, err) &&
            set_time(row, FOLD_QUEUED, event->accepted_at_us, err) &&
            set_time(row, FOLD_SCHEDULED_FOR, event->scheduled_for_us, err) &&
@@ -216,6 +217,7 @@ static bool read_status(const StatusEvent *event, int64_t stored_at_us, HistoryR
            set_text(row, FOLD_TEMPLATE, event->template_, err) &&
            set_text(row, FOLD_TEMPLATE_VERSION, event->template_version, err) &&
            set_text(row, FOLD_RECIPIENT, event->recipient_id, err) &&
+           set_text(row, FOLD_BATCH, event->batch_id, err) &&
            set_bytes(row, FOLD_ADDRESS_HASH, event->address_hash, err) &&
            set_bytes(row, FOLD_CHECKSUM, event->content_checksum, err) &&
            set_time(row, FOLD_RENDERED, event->rendered_at_us, err) &&

@@ -24,9 +24,9 @@ struct Fold {
 const char *fold_text_column(FoldText field)
 {
     static const char *const names[FOLD_TEXT_COUNT] = {
-        "channel",          "category",     "priority",     "template",
-        "template_version", "locale",       "recipient_id", "correlation_id",
-        "source_event_id",  "address_hash", "address",      "content_checksum"};
+        "channel",      "category",     "priority",        "template",        "template_version",
+        "locale",       "recipient_id", "correlation_id",  "source_event_id", "batch_id",
+        "address_hash", "address",      "content_checksum"};
     return names[field];
 }
 

@@ -121,6 +121,7 @@ static bool emit_status(Job *job, Status status, Error *err)
     event.rendered_at_us = rendered->rendered_at_us;
     event.attempt = own ? NULL : make_attempt(&job->key, row, arena);
     event.content_checksum = rendered->content_checksum;
+    event.batch_id = rendered->batch_id;
     event.resends = rendered->resends;
     BusOut out;
     if (!status_event(&event, job->delivery->message.traceparent, arena, &out, err)) {

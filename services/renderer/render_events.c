@@ -139,6 +139,7 @@ static Stentor__V1__Rendered rendered_head(const Job *job, const char *locale)
     rendered.accepted_at_us = request->accepted_at_us;
     rendered.rendered_at_us = job->now_us;
     rendered.expires_at_us = request->expires_at_us;
+    rendered.batch_id = request->batch_id;
     rendered.attempt = FIRST_ATTEMPT;
     return rendered;
 }
@@ -203,5 +204,6 @@ bool failed_event(const Job *job, const RenderFailure *failure, BusOut *ret_out,
     status.address_hash = request->address_hash;
     status.accepted_at_us = request->accepted_at_us;
     status.scheduled_for_us = request->scheduled_for_us;
+    status.batch_id = request->batch_id;
     return status_event(&status, job->traceparent, job->arena, ret_out, err);
 }
