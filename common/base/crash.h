@@ -42,6 +42,10 @@
       "the marks of published rows are committed", "nothing: they are done")                                                               \
     X("ingest.sweep_claimed", "ingest",                                                                                                    \
       "the sweep's claim of rows that nobody published is committed", "their events are published")                                        \
+    X("batch.accepted", "ingest",                                                                                                          \
+      "a step of a batch is committed to the accept log", "the batch's checkpoint")                                                        \
+    X("batch.moved", "ingest",                                                                                                             \
+      "the batch's checkpoint is committed", "the next step")                                                                              \
     X("dispatcher.claimed", "dispatcher",                                                                                                  \
       "the claim is committed", "the vendor hears of the mail")                                                                            \
     X("dispatcher.taken_over", "dispatcher",                                                                                               \

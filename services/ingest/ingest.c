@@ -9,6 +9,7 @@
 #include "common/bus/config_mirror.h"
 #include "common/bus/suppression_event.h"
 #include "services/ingest/api.h"
+#include "services/ingest/batches_api.h"
 #include "services/ingest/commands.h"
 #include "services/ingest/notifications_api.h"
 #include "services/ingest/people_api.h"
@@ -25,6 +26,7 @@ typedef struct IngestOptions {
     int64_t body_max;
     int64_t sweep_ms;
     int64_t sweep_age_ms;
+    int64_t batch_lease_ms;
 } IngestOptions;
 
 // Stopping goes through these in order; each begins when the one before has ended.
@@ -59,6 +61,8 @@ typedef struct Ingest {
     People *people;
     PeopleApi people_api;
     TenantApi *tenants;
+    BatchRunner *batch_runner;
+    BatchesApi batches;
     uv_timer_t tick;
     int64_t database_seen_us; // when it was last ready
     bool commands_started;
@@ -83,6 +87,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_SWEEP_AGE_MS", OPTION_INT, offsetof(IngestOptions, sweep_age_ms),
      "15000", 0, 3600000, false,
      "how old such a row must be"},
+    {"STENTOR_INGEST_BATCH_LEASE_MS", OPTION_INT, offsetof(IngestOptions, batch_lease_ms),
+     "15000", 1000, 3600000, false,
+     "after this a batch whose process died goes on in another one"},
 };
 // clang-format on
 
@@ -185,8 +192,9 @@ static void on_uv_closed(uv_handle_t *handle)
 static void free_parts(Ingest *in)
 {
     in->phase = PHASE_FREEING;
-    in->closing = 6;
+    in->closing = 7;
     people_stop(in->people, on_part_closed, in);
+    batches_api_close(&in->batches, on_part_closed, in);
     config_mirror_free(in->mirror, on_part_closed, in);
     http_server_free(in->server, on_part_closed, in);
     commands_free(in->commands, on_part_closed, in);
@@ -205,7 +213,8 @@ static bool is_published(const Ingest *in)
 
 static void advance_stop(Ingest *in)
 {
-    if (in->phase == PHASE_CLOSING_DOORS && in->closing == 0 && accept_idle(in->accept)) {
+    if (in->phase == PHASE_CLOSING_DOORS && in->closing == 0 &&
+        batch_runner_idle(in->batch_runner) && accept_idle(in->accept)) {
         in->phase = PHASE_PUBLISHING;
     }
     if (in->phase == PHASE_PUBLISHING && is_published(in)) {
@@ -224,6 +233,7 @@ static void begin_stop(void *state)
     in->closing = 2;
     http_server_stop(in->server, on_part_closed, in);
     commands_stop(in->commands, on_part_closed, in);
+    batch_runner_stop(in->batch_runner);
     sweep_stop(in->sweep);
 }
 
@@ -237,6 +247,7 @@ static void turn(Ingest *in)
         commands_start(in->commands);
     }
     if (in->phase < PHASE_FREEING) {
+        batch_runner_tick(in->batch_runner);
         accept_tick(in->accept);
         row_publisher_tick(in->publisher);
     }
@@ -251,6 +262,30 @@ static void on_timer_tick(uv_timer_t *timer)
 {
     Ingest *in = timer->data;
     turn(in);
+}
+
+static void build_batches(Ingest *in)
+{
+    Service *service = in->service;
+    in->batch_runner = batch_runner_new(&(BatchRunnerOptions){
+        .pool = service_pool(service),
+        .bus = service_bus(service),
+        .master = service_master_key(service),
+        .accept = in->accept,
+        .catalog = in->catalog,
+        .metrics = service_metrics(service),
+        .holder = service_instance(service),
+        .lease_ms = in->options.batch_lease_ms,
+        .unready = unready,
+        .unready_ctx = in,
+    });
+    in->batches = (BatchesApi){
+        .pool = service_pool(service),
+        .master = service_master_key(service),
+        .catalog = in->catalog,
+        .runner = in->batch_runner,
+    };
+    batches_api_add(&in->api, &in->batches, service_loop(service));
 }
 
 static void build_parts(Ingest *in)
@@ -319,6 +354,7 @@ static void build_parts(Ingest *in)
     people_api_add(&in->api, &in->people_api);
     in->tenants = tenant_api_new(bus);
     tenant_api_add(&in->api, in->tenants);
+    build_batches(in);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
@@ -363,6 +399,7 @@ static void free_ingest(void *state)
     Ingest *in = state;
     people_free(in->people);
     tenant_api_free(in->tenants);
+    batch_runner_free(in->batch_runner);
     row_publisher_free(in->publisher);
     keyring_free(in->keyring);
     catalog_free(in->catalog);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One member of a batch, as a line of NDJSON or an object of an array:
+// {"to" | "recipient_id", "name", "variables", "locale"}. Pure. What a member may be is what a
+// request may be (request.h); only the names of its fields are here.
+#pragma once
+
+#include <jansson.h>
+
+#include "services/ingest/request.h"
+
+typedef struct Member {
+    Str to; // normalised; empty: the recipient's own
+    Str name;
+    Str recipient_id;
+    Str locale;    // empty: the batch's
+    Str variables; // a packed JSON object, or empty
+} Member;
+
+// What all members have in common.
+typedef struct MemberRules {
+    Request model;        // channel, template and the rest: a member completes it
+    size_t variables_max; // bytes of packed JSON that the batch's own leave to a member
+    int64_t now_us;
+} MemberRules;
+
+// Everything in *ret lives in `arena`; nothing points into `line`. *err names the field; it is ""
+// when the line is not a JSON object.
+bool batch_member_parse(
+    Str line, const MemberRules *rules, Arena *arena, Member *ret, FieldError *err);
+bool batch_member_read(
+    const json_t *value, const MemberRules *rules, Arena *arena, Member *ret, FieldError *err);

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches through the real pipeline: each member exactly one notification, whatever dies; paused, resumed, cancelled;
+totals that are what became of them; and a one-time code that overtakes a campaign."""
+import collections
+import http.client
+import json
+import time
+
+import pytest
+
+from tests.harness.pipeline import Pipeline
+from tests.harness.processes import wait_until
+
+OPTIONS = {"STENTOR_RETRY_LADDER": "1,1", "STENTOR_DISPATCHER_LEASE_MS": "4000", "STENTOR_INGEST_SWEEP_AGE_MS": "2000",
+           "STENTOR_INGEST_BATCH_LEASE_MS": "2000"}
+PART = 1000
+
+
+def call(pipeline, method, path, body=None, headers=None):
+    """(status, parsed body); body: JSON-able, or bytes as they are."""
+    connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=60)
+    raw = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+    try:
+        connection.request(method, path, raw, {"Authorization": f"Bearer {pipeline.key}", **(headers or {})})
+        answer = connection.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text) if text else None
+    finally:
+        connection.close()
+
+
+def lines(count, prefix="member", first=0):
+    return "".join(json.dumps({"to": f"{prefix}{i}@example.com", "variables": {"name": f"N{i}"}}) + "\n"
+                   for i in range(first, first + count)).encode()
+
+
+def create(pipeline, **fields):
+    status, batch = call(pipeline, "POST", "/v1/batches", {"name": "spring", "template": "welcome", **fields})
+    assert status == 201, batch
+    return batch["id"]
+
+
+def fill(pipeline, batch, count, prefix="member"):
+    for number, first in enumerate(range(0, count, PART), 1):
+        status, answer = call(pipeline, "PUT", f"/v1/batches/{batch}/members?part={number}",
+                              lines(min(PART, count - first), prefix, first))
+        assert status == 200 and answer["broken"] == 0, answer
+    assert answer["members"] == count
+    return batch
+
+
+def tell(pipeline, batch, word, body=None):
+    status, answer = call(pipeline, "POST", f"/v1/batches/{batch}/{word}", body)
+    assert status == 200, answer
+    return answer
+
+
+def show(pipeline, batch):
+    status, answer = call(pipeline, "GET", f"/v1/batches/{batch}")
+    assert status == 200, answer
+    return answer
+
+
+def ids_of(pipeline, batch):
+    return [row[0] for row in pipeline.postgres.query(f"SELECT id FROM history.notifications WHERE batch_id = '{batch}'")]
+
+
+def mails_by_address(pipeline, prefix):
+    with pipeline.mailbox.lock:
+        taken = [to for _, tos, _ in pipeline.mailbox.raw for to in tos]
+    return collections.Counter(to for to in taken if to.startswith(prefix))
+
+
+def check_each_member_once(pipeline, batch, count, prefix):
+    wait_until(lambda: show(pipeline, batch)["totals"].get("sent", 0) == count, 120, "every member sent")
+    done = show(pipeline, batch)
+    assert done["totals"] == {"sent": count} and done["accepted"] == count and done["members"] == count
+    assert len(set(ids_of(pipeline, batch))) == count
+    assert pipeline.history_count(f"batch_id = '{batch}'") == count
+    mails = mails_by_address(pipeline, prefix)
+    assert len(mails) == count and set(mails.values()) == {1}
+    accepted = pipeline.postgres.query("SELECT unnest(notification_ids) FROM ingest.accept_log")
+    per_id = collections.Counter(row[0] for row in accepted)
+    assert all(per_id[i] == 1 for i in ids_of(pipeline, batch))
+
+
+@pytest.fixture(scope="module")
+def own():
+    running = Pipeline(OPTIONS).start()
+    yield running
+    running.stop()
+
+
+def test_a_batch_reaches_each_member_once_and_its_totals_say_so(own):
+    batch = fill(own, create(own, variables={"plan": "gold"}), 2500, "plain")
+    assert show(own, batch)["status"] == "draft"
+    tell(own, batch, "start")
+    wait_until(lambda: show(own, batch)["status"] == "completed", 60, "the batch")
+    check_each_member_once(own, batch, 2500, "plain")
+    mail = next(m for m in own.mailbox.mails() if m["To"] == "plain7@example.com")
+    assert mail["Subject"] == "Welcome, N7!" and "gold" in str(mail)
+    stored = own.postgres.query(f"SELECT count(*), count(data) FROM ingest.batch_chunks WHERE batch_id = '{batch}'")
+    assert stored[0] == (3, 0)  # what was needed is gone
+
+
+def test_members_are_never_stored_in_clear(own):
+    batch = fill(own, create(own, variables={"plan": "secretplan"}), 50, "hidden")
+    rows = own.postgres.query(f"SELECT encode(data, 'escape') FROM ingest.batch_chunks WHERE batch_id = '{batch}'"
+                              f" UNION ALL SELECT encode(variables, 'escape') FROM ingest.batches WHERE id = '{batch}'")
+    assert len(rows) == 2 and not any("hidden" in row[0] or "example" in row[0] or "secretplan" in row[0] for row in rows)
+
+
+def test_a_repeated_part_is_one_and_another_body_is_refused(own):
+    batch = create(own)
+    path = f"/v1/batches/{batch}/members?part=1"
+    assert call(own, "PUT", path, lines(3))[1]["repeated"] is False
+    status, again = call(own, "POST", path, lines(3))
+    assert status == 200 and again["repeated"] is True and again["members"] == 3 and again["added"] == 0
+    status, problem = call(own, "PUT", path, lines(4))
+    assert status == 409 and "other lines" in problem["detail"]
+    status, problem = call(own, "PUT", f"/v1/batches/{batch}/members", lines(1))
+    assert status == 422 and problem["field"] == "part"
+
+
+def test_a_broken_line_is_named_and_the_rest_goes_on(own):
+    batch = create(own)
+    good = lines(1).decode().strip()
+    body = "\n".join([good, "{oops", "", '{"to":"no address"}', '{"to":"a@b.test","nick":"x"}', "[]",
+                      '{"to":"a@b.test","variables":[1]}', good]).encode()
+    status, answer = call(own, "PUT", f"/v1/batches/{batch}/members?part=1", body)
+    assert status == 200 and answer["added"] == 2 and answer["broken"] == 5 and answer["members"] == 2
+    assert [(line["line"], line["field"]) for line in answer["lines"]] == [
+        (2, ""), (4, "to"), (5, "nick"), (6, ""), (7, "variables")]
+    assert "not JSON" in answer["lines"][0]["detail"]
+    assert show(own, batch)["broken_lines"] == 5
+
+
+def test_what_is_wrong_with_a_batch_is_told_by_its_field(own):
+    for body, field in [({"template": "welcome"}, "name"), ({"name": "x"}, "template"),
+                        ({"name": "x", "template": "nosuch"}, "template"),
+                        ({"name": "x", "template": "welcome", "rate_per_second": -1}, "rate_per_second"),
+                        ({"name": "x", "template": "welcome", "scheduled_for": "2001-01-01T00:00:00Z"}, "scheduled_for"),
+                        ({"name": "x", "template": "welcome", "colour": 1}, "colour"),
+                        ({"name": "x", "template": "welcome", "members": [{"to": "a@b.test"}, {"to": "b"}]}, "members[1].to")]:
+        status, problem = call(own, "POST", "/v1/batches", body)
+        assert (status, problem["field"]) == (422, field), problem
+    assert call(own, "GET", "/v1/batches/dbt_nosuch")[0] == 404
+    status, problem = call(own, "POST", f"/v1/batches/{create(own)}/start")
+    assert status == 409 and "nobody" in problem["detail"]
+
+
+def test_an_idempotency_key_makes_one_batch(own):
+    body = {"name": "once", "template": "welcome", "members": [{"to": "once0@example.com", "variables": {"name": "O"}}]}
+    first = call(own, "POST", "/v1/batches", body, {"Idempotency-Key": "b-1"})
+    second = call(own, "POST", "/v1/batches", body, {"Idempotency-Key": "b-1"})
+    assert first[0] == second[0] == 201 and first[1]["id"] == second[1]["id"]
+    assert first[1]["members"] == second[1]["members"] == 1
+    assert call(own, "POST", "/v1/batches", {**body, "name": "other"}, {"Idempotency-Key": "b-1"})[0] == 409
+
+
+def test_a_paced_batch_is_paused_and_goes_on_exactly_where_it_stopped(own):
+    batch = fill(own, create(own, rate_per_second=200), 600, "paced")
+    started = time.monotonic()
+    tell(own, batch, "start")
+    wait_until(lambda: show(own, batch)["accepted"] >= 100, 30, "some of it")
+    assert tell(own, batch, "pause")["paused"] is True
+    wait_until(lambda: own.postgres.query(f"SELECT holder FROM ingest.batches WHERE id = '{batch}'")[0][0] is None, 10, "the stop")
+    stopped = show(own, batch)
+    assert 100 <= stopped["accepted"] < 600 and stopped["status"] == "running"
+    time.sleep(1.5)
+    assert show(own, batch)["accepted"] == stopped["accepted"]
+    wait_until(lambda: own.history_count(f"batch_id = '{batch}'") == stopped["accepted"], 20, "what was accepted")
+    assert tell(own, batch, "resume")["paused"] is False
+    wait_until(lambda: show(own, batch)["status"] == "completed", 30, "the rest")
+    assert time.monotonic() - started > 600 / 200  # never faster than its pace
+    check_each_member_once(own, batch, 600, "paced")
+
+
+def test_a_cancelled_batch_makes_no_more_and_what_was_accepted_goes_on(own):
+    batch = fill(own, create(own, rate_per_second=100), 1000, "dropped")
+    tell(own, batch, "start")
+    wait_until(lambda: show(own, batch)["accepted"] >= 50, 30, "some of it")
+    assert tell(own, batch, "cancel")["status"] == "cancelled"
+    time.sleep(1)
+    accepted = show(own, batch)["accepted"]
+    assert 50 <= accepted < 1000
+    wait_until(lambda: show(own, batch)["totals"] == {"sent": accepted}, 30, "what was accepted")
+    assert own.postgres.query(f"SELECT count(data) FROM ingest.batch_chunks WHERE batch_id = '{batch}'")[0][0] == 0
+    assert tell(own, batch, "cancel")["status"] == "cancelled"
+    assert call(own, "POST", f"/v1/batches/{batch}/start")[0] == 409
+
+
+def test_a_scheduled_batch_starts_at_its_time(own):
+    batch = fill(own, create(own), 5, "later")
+    at = time.time() + 2
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 1000):03d}Z"
+    assert tell(own, batch, "schedule", {"scheduled_for": stamp})["status"] == "scheduled"
+    wait_until(lambda: show(own, batch)["status"] == "completed", 20, "the time")
+    assert time.time() >= at
+    check_each_member_once(own, batch, 5, "later")
+
+
+def test_failed_members_are_in_the_totals(own):
+    body = {"name": "mixed", "template": "welcome",
+            "members": [{"to": "mixed0@example.com", "variables": {"name": "M"}}, {"to": "mixed1@example.com"}]}
+    batch = call(own, "POST", "/v1/batches", body)[1]["id"]
+    tell(own, batch, "start")
+    wait_until(lambda: show(own, batch)["totals"] == {"sent": 1, "failed": 1}, 30, "both ends")
+
+
+def test_another_tenant_sees_nothing_of_it(own):
+    batch = create(own)
+    own.cli("tenant", "put", "rival", "--name", "Rival", "--sender", "r@rival.test", "--sender-name", "R")
+    key = json.loads(own.cli("apikey", "create", "--name", "test", "--json", tenant="rival"))["key"]
+    headers = {"Authorization": f"Bearer {key}"}
+    wait_until(lambda: call(own, "GET", f"/v1/batches/{batch}", headers=headers)[0] != 401, 20, "the key")
+    assert call(own, "GET", f"/v1/batches/{batch}", headers=headers)[0] == 404
+    assert call(own, "PUT", f"/v1/batches/{batch}/members?part=1", lines(1), headers)[0] == 404
+    assert call(own, "POST", f"/v1/batches/{batch}/cancel", headers=headers)[0] == 404
+    assert call(own, "GET", "/v1/batches", headers=headers)[1] == {"batches": []}
+    assert batch in [b["id"] for b in call(own, "GET", "/v1/batches?status=draft")[1]["batches"]]
