@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/smtp_pool.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "common/base/arena.h"
@@ -14,7 +15,17 @@ enum {
     BACKOFF_MAX_MS = 10000,
     CLOSE_MS = 1000,
     FAIRNESS = 16, // every so many mails the lowest lane goes first, so that it is never starved
+    // One in so many connections, and at least one when there are two, is for critical and high
+    // alone: a campaign to a slow server would else hold them all.
+    RESERVED_SHARE = 8,
 };
+
+// A place for one connection; how many of them are reserved is fixed, which one is where is not.
+typedef struct Place {
+    struct SmtpPool *pool;
+    SmtpClient *client; // NULL: free
+    bool urgent_only;
+} Place;
 
 typedef struct Queue {
     Mail *head;
@@ -28,8 +39,8 @@ struct SmtpPool {
     Queue lanes[PRIORITY_COUNT];
     size_t queued;
     unsigned taken;
-    SmtpClient *clients[SMTP_CONNECTIONS_MAX];
-    unsigned count;
+    Place places[SMTP_CONNECTIONS_MAX]; // options.connections of them; the reserved ones first
+    unsigned count;                     // of them taken
     uv_timer_t tick;
     uv_timer_t soon; // pump() in the next turn of the loop
     uint64_t retry_at_ms;
@@ -84,6 +95,17 @@ static Mail *pop(SmtpPool *pool, Queue *queue)
         pool->queued--;
     }
     return mail;
+}
+
+static bool has_urgent(const SmtpPool *pool)
+{
+    return pool->lanes[PRIORITY_CRITICAL].head != NULL || pool->lanes[PRIORITY_HIGH].head != NULL;
+}
+
+static Mail *pop_urgent(SmtpPool *pool)
+{
+    Mail *mail = pop(pool, &pool->lanes[PRIORITY_CRITICAL]);
+    return mail != NULL ? mail : pop(pool, &pool->lanes[PRIORITY_HIGH]);
 }
 
 static Mail *pop_first(SmtpPool *pool)
@@ -149,13 +171,15 @@ static void pump_soon(SmtpPool *pool);
 
 static Mail *on_client_next(void *ctx)
 {
-    SmtpPool *pool = ctx;
+    const Place *place = ctx;
+    SmtpPool *pool = place->pool;
     if (pool->draining) {
         return NULL;
     }
     uint64_t now = clock_ms();
     Mail *mail;
-    while ((mail = pop_first(pool)) != NULL && is_late(mail, now)) {
+    while ((mail = place->urgent_only ? pop_urgent(pool) : pop_first(pool)) != NULL &&
+           is_late(mail, now)) {
         answer(mail, SEND_UNSENT, trouble_text(pool));
     }
     return mail;
@@ -175,7 +199,7 @@ static void on_client_answer(void *ctx, Mail *mail, const SendResult *result)
 
 static void on_client_ready(void *ctx)
 {
-    SmtpPool *pool = ctx;
+    SmtpPool *pool = ((Place *)ctx)->pool;
     if (pool->trouble.text[0] != '\0') {
         LOG(LOG_INFO, "smtp server is reached again", log_text("host", pool->options.host));
     }
@@ -193,7 +217,7 @@ static void on_client_lost(void *ctx, Mail *mail)
 
 static void on_client_back(void *ctx, Mail *mail)
 {
-    SmtpPool *pool = ctx;
+    SmtpPool *pool = ((Place *)ctx)->pool;
     mail->tries++;
     if (pool->draining) {
         answer(mail, SEND_RELEASED, "draining");
@@ -226,13 +250,11 @@ static void end_when_closed(SmtpPool *pool);
 
 static void on_client_closed(void *ctx, SmtpClient *client, bool useful, const Error *err)
 {
-    SmtpPool *pool = ctx;
-    for (unsigned i = 0; i < pool->count; i++) {
-        if (pool->clients[i] == client) {
-            pool->clients[i] = pool->clients[--pool->count];
-            break;
-        }
-    }
+    Place *place = ctx;
+    SmtpPool *pool = place->pool;
+    assert(place->client == client);
+    place->client = NULL;
+    pool->count--;
     pool->stats.closed++;
     if (!useful && err->kind != ERROR_CANCELLED) {
         note_failure(pool, err);
@@ -257,46 +279,80 @@ static const SmtpClientHooks client_hooks = {
     .on_closed = on_client_closed,
 };
 
-static void open_connection(SmtpPool *pool)
+static void open_connection(SmtpPool *pool, Place *place)
 {
     SmtpClientWorld world = {
         .loop = pool->loop,
         .options = &pool->options,
         .tls = pool->tls,
         .hooks = &client_hooks,
-        .ctx = pool,
+        .ctx = place,
         .turn = pool->turn,
     };
     pool->stats.connects++;
-    pool->clients[pool->count++] = smtp_client_new(&world);
+    pool->count++;
+    place->client = smtp_client_new(&world);
+}
+
+// NULL: all of that kind are taken.
+static Place *free_place(SmtpPool *pool, bool urgent_only)
+{
+    for (unsigned i = 0; i < pool->options.connections; i++) {
+        Place *place = &pool->places[i];
+        if (place->client == NULL && place->urgent_only == urgent_only) {
+            return place;
+        }
+    }
+    return NULL;
 }
 
 static unsigned count_connecting(const SmtpPool *pool)
 {
     unsigned connecting = 0;
-    for (unsigned i = 0; i < pool->count; i++) {
-        connecting += smtp_client_ready(pool->clients[i]) ? 0 : 1;
+    for (unsigned i = 0; i < pool->options.connections; i++) {
+        const SmtpClient *client = pool->places[i].client;
+        connecting += client != NULL && !smtp_client_ready(client) ? 1 : 0;
     }
     return connecting;
+}
+
+static void wake_idle(SmtpPool *pool)
+{
+    for (unsigned i = 0; i < pool->options.connections && pool->queued > 0; i++) {
+        SmtpClient *client = pool->places[i].client;
+        if (client != NULL && smtp_client_idle(client)) {
+            smtp_client_wake(client);
+        }
+    }
+}
+
+// The place for one more connection; NULL: none is wanted. A reserved one is opened when all others
+// are taken and something urgent waits.
+static Place *next_place(SmtpPool *pool, unsigned connecting)
+{
+    if (connecting >= pool->queued) {
+        return NULL;
+    }
+    Place *place = free_place(pool, false);
+    if (place != NULL) {
+        return place;
+    }
+    return has_urgent(pool) ? free_place(pool, true) : NULL;
 }
 
 // Gives the idle connections work, and opens more of them as long as there is more work than
 // connections on their way.
 static void pump(SmtpPool *pool)
 {
-    for (unsigned i = 0; i < pool->count && pool->queued > 0; i++) {
-        if (smtp_client_idle(pool->clients[i])) {
-            smtp_client_wake(pool->clients[i]);
-        }
-    }
+    wake_idle(pool);
     if (pool->draining || uv_now(pool->loop) < pool->retry_at_ms) {
         return;
     }
     unsigned connecting = count_connecting(pool);
     unsigned at_once = pool->failures > 0 ? 1 : pool->options.connections;
-    while (pool->count < pool->options.connections && connecting < at_once &&
-           connecting < pool->queued) {
-        open_connection(pool);
+    Place *place = NULL;
+    while (connecting < at_once && (place = next_place(pool, connecting)) != NULL) {
+        open_connection(pool, place);
         connecting++;
     }
 }
@@ -314,17 +370,26 @@ static void pump_soon(SmtpPool *pool)
     }
 }
 
+static void for_each_client(SmtpPool *pool, void (*what)(SmtpClient *client))
+{
+    for (unsigned i = 0; i < pool->options.connections; i++) {
+        if (pool->places[i].client != NULL) {
+            what(pool->places[i].client);
+        }
+    }
+}
+
 static void check_times(SmtpPool *pool)
 {
     uint64_t now = uv_now(pool->loop);
     if (pool->closing && now >= pool->close_at_ms) {
-        for (unsigned i = 0; i < pool->count; i++) {
-            smtp_client_abort(pool->clients[i]);
-        }
+        for_each_client(pool, smtp_client_abort);
         return;
     }
-    for (unsigned i = 0; i < pool->count; i++) {
-        smtp_client_tick(pool->clients[i], now);
+    for (unsigned i = 0; i < pool->options.connections; i++) {
+        if (pool->places[i].client != NULL) {
+            smtp_client_tick(pool->places[i].client, now);
+        }
     }
     drop_late(pool);
     pump(pool);
@@ -337,6 +402,15 @@ static void on_tick_timer(uv_timer_t *timer)
 }
 
 // ---- life ----
+
+static void make_places(SmtpPool *pool)
+{
+    unsigned count = pool->options.connections;
+    unsigned reserved = count < 2 ? 0 : (count + RESERVED_SHARE - 1) / RESERVED_SHARE;
+    for (unsigned i = 0; i < count; i++) {
+        pool->places[i] = (Place){.pool = pool, .urgent_only = i < reserved};
+    }
+}
 
 SmtpPool *smtp_pool_new(uv_loop_t *loop, const SmtpOptions *options, Error *err)
 {
@@ -351,6 +425,7 @@ SmtpPool *smtp_pool_new(uv_loop_t *loop, const SmtpOptions *options, Error *err)
     pool->loop = loop;
     pool->options = *options;
     pool->tls = tls;
+    make_places(pool);
     uv_timer_init(loop, &pool->tick);
     uv_timer_init(loop, &pool->soon);
     pool->tick.data = pool;
@@ -427,9 +502,7 @@ void smtp_pool_close(SmtpPool *pool, void (*on_closed)(void *ctx), void *ctx)
     pool->on_closed = on_closed;
     pool->closed_ctx = ctx;
     pool->close_at_ms = uv_now(pool->loop) + CLOSE_MS;
-    for (unsigned i = 0; i < pool->count; i++) {
-        smtp_client_quit(pool->clients[i]);
-    }
+    for_each_client(pool, smtp_client_quit);
     end_when_closed(pool);
 }
 

@@ -27,11 +27,11 @@ GATE_S = 30
 DUPLICATE_WINDOW_NS = 100_000_000
 # What the ids, the time or the address of a run is in: only whether it is there is compared.
 OWN = {"created_at", "id", "recipient_id", "tenant_id", "notification_id", "address_hash", "address", "correlation_id", "source_event_id",
-       "vendor_message_id", "updated_at", "owner", "lease_until"}
+       "vendor_message_id", "updated_at", "owner", "lease_until", "batch_id"}
 POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
-KINDS = ["called", "single", "batch", "scheduled", "retry", "rejected", "missing", "command", "callback", "digest", *POISON]
+KINDS = ["called", "single", "batch", "campaign", "scheduled", "retry", "rejected", "missing", "command", "callback", "digest", *POISON]
 
 
 class CrashMailbox(Mailbox):
@@ -129,7 +129,8 @@ class Bench:
         waiting = self.rows(
             "SELECT (SELECT count(*) FROM ingest.accept_log WHERE published_at IS NULL) + (SELECT count(*) FROM clock.due_work WHERE due_at < now() + interval '1 day')"
             " + (SELECT count(*) FROM clock.digest_windows WHERE state <> 'flushed')"
-            " + (SELECT count(*) FROM dispatch.ledger WHERE state = 'claimed') AS count")
+            " + (SELECT count(*) FROM dispatch.ledger WHERE state = 'claimed')"
+            " + (SELECT count(*) FROM ingest.batches WHERE status = 'running') AS count")
         behind = [row for row in self.rows("SELECT stream, sequence FROM history.positions") if row["sequence"] < self.last(row["stream"])]
         return waiting[0]["count"] == 0 and behind == []
 
@@ -149,6 +150,7 @@ class Bench:
         """Lets the leases of a dead process end now: those of the clock and of the sweep are 15 s at least."""
         self.rows("UPDATE clock.due_work SET claimed_until = now() WHERE claimed_until IS NOT NULL RETURNING 1")
         self.rows("UPDATE clock.digest_windows SET claimed_until = now() WHERE claimed_until IS NOT NULL RETURNING 1")
+        self.rows("UPDATE ingest.batches SET lease_until = now() WHERE status = 'running' RETURNING 1")
         self.rows("UPDATE ingest.accept_log SET claimed_until = now() WHERE published_at IS NULL RETURNING 1")
 
     def close(self):
@@ -163,6 +165,7 @@ class Run:
         self.tag = tag
         self.number = next(bench.numbers)
         self.ids = {}  # kind -> notification ids
+        self.campaign = None  # its batch
         self.tries = {}  # kind -> how often it was posted until it was taken
         self.left = list(KINDS)
         self.start = {stream: bench.last(stream) for stream in ("STATUS", "DEAD")}
@@ -182,6 +185,8 @@ class Run:
             self.call_back()
         elif kind == "digest":
             self.gather()
+        elif kind == "campaign":
+            self.start_campaign()
         else:
             self.request(kind)
 
@@ -201,6 +206,14 @@ class Run:
         body = json.dumps([{"to": self.address(kind, i), **fields} for i in range(count)]).encode()
         answer = self.until(202, kind, body, headers={"Idempotency-Key": f"{self.tag}-{kind}"})
         self.ids[kind] = [item["id"] for item in answer["notifications"]]
+
+    def start_campaign(self):
+        """A batch of three, one a step."""
+        members = [{"to": self.address("campaign", i), "variables": {"name": "A"}} for i in range(3)]
+        body = json.dumps({"name": self.tag[:200], "template": "welcome", "rate_per_second": 10, "members": members}).encode()
+        headers = {"Idempotency-Key": f"{self.tag}-campaign"}
+        self.campaign = self.until(201, "campaign", body, path="/v1/batches", headers=headers)["id"]
+        self.until(200, "campaign", b"", path=f"/v1/batches/{self.campaign}/start")
 
     def call_back(self):
         """About a mail of its own and once that is sent: a callback about an unknown outcome would settle it."""
@@ -247,9 +260,11 @@ class Run:
 
     def observe(self):
         """{"history": {kind: rows}, "attempts", "ledger", "statuses", "letters"}, and in `mails` and `unknown` counts by notification."""
-        rows = self.bench.rows("SELECT * FROM history.notifications WHERE correlation_id LIKE %s OR recipient_id = %s", self.tag + "/%",
-                               self.recipient())
+        rows = self.bench.rows(
+            "SELECT * FROM history.notifications WHERE correlation_id LIKE %s OR recipient_id = %s OR batch_id = %s", self.tag + "/%",
+            self.recipient(), self.campaign)
         self.ids["digest"] = [row["id"] for row in rows if row["template"] == "digest"]
+        self.ids["campaign"] = [row["id"] for row in rows if row["batch_id"] is not None]
         self.ids["command"] = [row["id"] for row in rows if row["correlation_id"] == f"{self.tag}/command"]
         ids = [row["id"] for row in rows]
         attempts = self.bench.rows("SELECT * FROM history.delivery_attempts WHERE notification_id = ANY (%s)", ids)

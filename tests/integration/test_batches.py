@@ -208,6 +208,68 @@ def test_failed_members_are_in_the_totals(own):
     wait_until(lambda: show(own, batch)["totals"] == {"sent": 1, "failed": 1}, 30, "both ends")
 
 
+def kill_and_start(pipeline):
+    pipeline.services["ingest"].kill()
+    pipeline.services["ingest"].start()
+
+
+def test_killed_in_the_middle_each_member_is_one_notification():
+    """kill -9 of ingest again and again, while it uploads nothing more and makes 20,000."""
+    pipeline = Pipeline(OPTIONS).start()
+    batch = fill(pipeline, create(pipeline, rate_per_second=4000), 20000, "killed")
+    tell(pipeline, batch, "start")
+    kills = 0
+    while show(pipeline, batch)["status"] != "completed":
+        time.sleep(0.7)
+        kill_and_start(pipeline)
+        kills += 1
+        assert kills < 60, "it does not get on"
+        reached = show(pipeline, batch)["accepted"]
+        wait_until(lambda: show(pipeline, batch)["accepted"] > reached or show(pipeline, batch)["status"] == "completed", 30, "a step")
+    assert kills >= 3
+    check_each_member_once(pipeline, batch, 20000, "killed")
+    pipeline.stop()
+
+
+def test_another_replica_takes_a_batch_over():
+    """Two of them: one runs it; that one dies for good and the other goes on."""
+    pipeline = Pipeline(OPTIONS).start()
+    other = pipeline.service("ingest", "b", STENTOR_INGEST_PORT=0).start()
+    batch = fill(pipeline, create(pipeline, rate_per_second=500), 3000, "moved")
+    tell(pipeline, batch, "start")
+    wait_until(lambda: show(pipeline, batch)["accepted"] > 500, 30, "some of it")
+    running = "stentor_ingest_batches_running"
+    here, there = pipeline.services["ingest"].metric(running), other.metric(running)
+    assert here + there == 1
+    first = pipeline.services["ingest"] if here else other
+    first.kill()
+    if first is not other:
+        wait_until(lambda: other.metric(running) == 1, 20, "the take-over")
+        pipeline.services["ingest"].start()
+    wait_until(lambda: show(pipeline, batch)["status"] == "completed", 60, "the batch")
+    check_each_member_once(pipeline, batch, 3000, "moved")
+    if first is not other:
+        assert other.stop() == 0
+    pipeline.stop()
+
+
+def test_a_batch_whose_template_is_gone_fails_and_says_why(own):
+    own.cli("template", "put", "brief", "--subject", "Brief", "--html", own.folder / "welcome.html", "--text", own.folder / "welcome.txt",
+            "--require", "name:string")
+    wait_until(lambda: call(own, "POST", "/v1/batches", {"name": "probe", "template": "brief"})[0] == 201, 20, "the template")
+    batch = fill(own, create(own, template="brief", rate_per_second=100), 1500, "brief")
+    tell(own, batch, "start")
+    wait_until(lambda: show(own, batch)["accepted"] > 50, 20, "some of it")
+    from tests.harness.nats_client import NatsClient
+    nats = NatsClient(own.nats.port)
+    nats.publish("cfg.template.acme.brief.1_0_0", b"", "gone")
+    nats.close()
+    wait_until(lambda: show(own, batch)["status"] == "failed", 30, "the end")
+    done = show(own, batch)
+    assert "brief" in done["reason"] and done["accepted"] == 1000  # looked at with every chunk
+    assert own.postgres.query(f"SELECT count(data) FROM ingest.batch_chunks WHERE batch_id = '{batch}'")[0][0] == 0
+
+
 def test_another_tenant_sees_nothing_of_it(own):
     batch = create(own)
     own.cli("tenant", "put", "rival", "--name", "Rival", "--sender", "r@rival.test", "--sender-name", "R")

@@ -50,6 +50,8 @@ HOW = {
     "ingest.committed": [How(), How("command")],
     "ingest.published": [How(), How(after="ingest.committed")],  # the latter: published by the sweep
     "ingest.sweep_claimed": [How(after="ingest.committed")],
+    "batch.accepted": [How("campaign"), How("campaign", number=3)],
+    "batch.moved": [How("campaign"), How("campaign", number=3)],
     "renderer:bus.stored": [How(), How(number=2), How("missing")],
     "renderer:worker.letter_stored": [How("poison.request")],
     "dispatcher": [How("single")],
@@ -110,13 +112,13 @@ def uninterrupted(bench):
     run.wait_end()
     seen = run.observe()
     ends = {kind: {dict(row)["status"] for row in rows} for kind, rows in seen["history"].items()}
-    assert ends == {"called": {"opened"}, "single": {"sent"}, "batch": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
+    assert ends == {"called": {"opened"}, "single": {"sent"}, "batch": {"sent"}, "campaign": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
                     "missing": {"failed"}, "command": {"sent"}, "item": {"superseded"}, "digest": {"sent"}}
     assert {kind: len(rows) for kind, rows in seen["ledger"].items()} == {
-        "called": 1, "single": 1, "batch": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1}
+        "called": 1, "single": 1, "batch": 3, "campaign": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1}
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
         ["ingest", "render", "dispatcher", "digest-flusher", "webhook-receiver", "history", "history"])
-    assert sum(run.mails.values()) == 10 and sum(run.unknown.values()) == 0
+    assert sum(run.mails.values()) == 13 and sum(run.unknown.values()) == 0
     return seen
 
 

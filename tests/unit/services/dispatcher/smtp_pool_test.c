@@ -283,7 +283,7 @@ static void many_mails_use_several_connections(void **state)
         send_mail(stage, "a@example.org", "x\r\n");
     }
     run(stage);
-    assert_int_equal(stage->script.connections, 4);
+    assert_int_equal(stage->script.connections, 3); // the fourth is kept for what is urgent
     assert_int_equal(stage->script.mail_count, MAILS);
 }
 
@@ -718,6 +718,30 @@ static void what_is_slipped_in_behind_starttls_is_dropped(void **state)
 
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_up, stage_down)
 
+static void a_campaign_that_hangs_does_not_hold_the_connection_of_a_code(void **state)
+{
+    Stage *stage = *state;
+    stage->options.connections = 4;
+    script_rule(&stage->script, "RCPT TO:<low", SCRIPT_SILENCE, 0);
+    open_pool(stage);
+    for (int i = 0; i < 12; i++) {
+        send_mail(stage, "low@example.org", "low\r\n")->mail.lane = PRIORITY_LOW;
+    }
+    while (smtp_pool_stats(stage->pool).queued != 9 && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE); // three connections hold one each
+    }
+    assert_int_equal(smtp_pool_stats(stage->pool).connections, 3);
+    Sent *code = send_mail(stage, "code@example.org", "code\r\n");
+    code->mail.lane = PRIORITY_CRITICAL;
+    while (code->answers == 0 && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    expect_answer(code, REPLY_ACCEPTED, "250", "2.0.0");
+    assert_int_equal(stage->answered, 1);
+    assert_int_equal(smtp_pool_stats(stage->pool).connections, 4);
+    assert_int_equal(smtp_pool_stats(stage->pool).queued, 9); // the fourth took none of them
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -729,6 +753,7 @@ int main(void)
         ON_STAGE(after_so_many_mails_a_new_connection_is_made),
         ON_STAGE(an_idle_connection_says_quit),
         ON_STAGE(critical_mails_go_first),
+        ON_STAGE(a_campaign_that_hangs_does_not_hold_the_connection_of_a_code),
         ON_STAGE(many_mails_use_several_connections),
         ON_STAGE(each_stage_may_refuse_and_the_next_mail_goes_on),
         ON_STAGE(a_refused_recipient_with_data_taken_ends_in_a_lone_dot),
