@@ -39,6 +39,25 @@ static const Command commands[] = {
      "  --var NAME=TEXT               a variable, repeatable; --var-json NAME=JSON for other types; --data FILE for all\n"
      "  --at TIME, --expires TIME     RFC 3339: for later; never after\n"
      "  --idempotency-key TEXT        the same key and request within 24 h gives the same answer", cmd_send},
+    {"batch create", "", 0, 0, "name= template= template-version= category= channel= locale= priority= rate= at= data= json",
+     "make a draft of a campaign: one template to many; prints its id\n"
+     "  --name TEXT --template KEY   required\n"
+     "  --rate N                     so many a second at most (default: no limit)\n"
+     "  --data FILE                  variables of all members, a JSON object\n"
+     "  --priority NAME              default: low; --at TIME: when `batch schedule` starts it", cmd_batch_create},
+    {"batch add", "ID FILE", 2, 2, "csv part= patience= json",
+     "upload members from a .csv or NDJSON file ('-': standard input), in parts; may be repeated: what is there is known\n"
+     "  --csv         it is CSV, whatever its name: columns to, name, recipient_id, locale; others are variables\n"
+     "  --part N      number of the first part (default 1); a second file of a batch needs others than the first\n"
+     "  --patience S  how long a part without an answer is sent again (default 60)", cmd_batch_add},
+    {"batch schedule", "ID", 1, 1, "at= json", "start it at its time\n  --at TIME   RFC 3339 (default: the batch's own)", cmd_batch_schedule},
+    {"batch start", "ID", 1, 1, "json", "start it now", cmd_batch_start},
+    {"batch pause", "ID", 1, 1, "json", "stop where it stands", cmd_batch_pause},
+    {"batch resume", "ID", 1, 1, "json", "go on exactly where it stopped", cmd_batch_resume},
+    {"batch cancel", "ID", 1, 1, "json", "make no more; what was accepted goes on", cmd_batch_cancel},
+    {"batch show", "ID", 1, 1, "watch json",
+     "how far it is, and what became of its notifications\n  --watch   again and again until nothing is left to come", cmd_batch_show},
+    {"batch list", "", 0, 0, "status= json", "the youngest 100\n  --status NAME   only those", cmd_batch_list},
     {"status", "ID", 1, 1, "wait= timeout= json",
      "a notification with its timeline and attempts\n"
      "  --wait STATUS   until it has that status (or one that ends it); --timeout S gives up (default 30)", cmd_status},

@@ -208,6 +208,50 @@ def test_failed_members_are_in_the_totals(own):
     wait_until(lambda: show(own, batch)["totals"] == {"sent": 1, "failed": 1}, 30, "both ends")
 
 
+def batch_cli(pipeline, *words):
+    return json.loads(pipeline.cli("batch", *words, "--json"))
+
+
+def test_the_command_uploads_a_csv_and_names_its_broken_lines(own):
+    batch = batch_cli(own, "create", "--name", "by hand", "--template", "welcome", "--rate", "0", "--priority", "normal")["id"]
+    rows = [f"cli{i}@example.com,Mr {i},N{i}" for i in range(5101)]
+    rows[10] = "nobody at all,Mr X,X"
+    rows[20] = 'cli20@example.com,"Mr, 20","N ""20"""'
+    rows[5050] = "cli5050@example.com,too,many,fields"
+    path = own.folder / "people.csv"
+    path.write_text("to,name,variables.name\n" + "\n".join(rows) + "\n")
+    done = own.run_cli("batch", "add", batch, path, "--json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 1 and (answer["members"], answer["added"], answer["parts"], answer["broken"]) == (5099, 5099, 2, 2)
+    assert sorted((line["line"], line["field"]) for line in answer["lines"]) == [(12, "to"), (5052, "")]
+    assert "4 fields, the header has 3" in done.stdout
+    again = json.loads(own.run_cli("batch", "add", batch, path, "--json").stdout)
+    assert (again["members"], again["added"], again["repeated_parts"]) == (5099, 0, 2)
+    assert batch_cli(own, "start", batch)["status"] == "running"
+    lines_seen = [json.loads(line) for line in own.run_cli("batch", "show", batch, "--watch", "--json").stdout.splitlines()]
+    assert lines_seen[-1]["totals"] == {"sent": 5099} and lines_seen[-1]["status"] == "completed"
+    assert set(mails_by_address(own, "cli").values()) == {1}
+    mail = next(m for m in own.mailbox.mails() if "cli20@" in m["To"])
+    assert mail["Subject"] == 'Welcome, N "20"!' and "Mr, 20" in mail["To"]
+    assert "completed" in own.cli("batch", "show", batch) and batch in own.cli("batch", "list", "--status", "completed")
+
+
+def test_the_command_uploads_ndjson_and_tells_the_words_to_the_batch(own):
+    batch = batch_cli(own, "create", "--name", "told", "--template", "welcome", "--rate", "50")["id"]
+    path = own.folder / "told.ndjson"
+    path.write_bytes(lines(300, "told"))
+    assert own.cli("batch", "add", batch, path).startswith(f"{batch} 300 added, 300 in it")
+    assert batch_cli(own, "schedule", batch, "--at", "2027-01-01T00:00:00Z")["status"] == "scheduled"
+    assert batch_cli(own, "start", batch)["status"] == "running"
+    assert batch_cli(own, "pause", batch)["paused"] is True
+    assert batch_cli(own, "resume", batch)["paused"] is False
+    assert batch_cli(own, "cancel", batch)["status"] == "cancelled"
+    refused = own.run_cli("batch", "start", batch)
+    assert refused.returncode == 1 and "cancelled" in refused.stderr
+    assert own.run_cli("batch", "show", "dbt_nosuch").returncode == 3
+    assert own.run_cli("batch", "add", batch, own.folder / "nosuch.csv").returncode == 1
+
+
 def kill_and_start(pipeline):
     pipeline.services["ingest"].kill()
     pipeline.services["ingest"].start()
@@ -281,3 +325,35 @@ def test_another_tenant_sees_nothing_of_it(own):
     assert call(own, "POST", f"/v1/batches/{batch}/cancel", headers=headers)[0] == 404
     assert call(own, "GET", "/v1/batches", headers=headers)[1] == {"batches": []}
     assert batch in [b["id"] for b in call(own, "GET", "/v1/batches?status=draft")[1]["batches"]]
+
+
+def code_seconds(pipeline, number):
+    """From the request of a one-time code to its mail in the box."""
+    address = f"code{number}@example.com"
+    started = time.monotonic()
+    pipeline.send(address, priority="critical", category="security")
+    while not mails_by_address(pipeline, address):
+        assert time.monotonic() < started + 20, "the code does not come"
+        time.sleep(0.01)
+    return time.monotonic() - started
+
+
+def test_a_one_time_code_overtakes_a_campaign_of_100000():
+    """While it is made, and again when all of it waits in the low lane, rendered or not, before the dispatcher begins."""
+    pipeline = Pipeline(OPTIONS, bytes_percent=10).start()
+    batch = create(pipeline)
+    for number in range(1, 21):
+        status, answer = call(pipeline, "PUT", f"/v1/batches/{batch}/members?part={number}", lines(5000, "mass", number * 5000))
+        assert status == 200, answer
+    tell(pipeline, batch, "start")
+    wait_until(lambda: show(pipeline, batch)["accepted"] > 0, 30, "its beginning")
+    meanwhile = [code_seconds(pipeline, 100 + number) for number in range(5)]
+    assert show(pipeline, batch)["status"] == "running", "it was made before the codes came"
+    pipeline.services["dispatcher"].stop()
+    wait_until(lambda: show(pipeline, batch)["status"] == "completed", 240, "100,000 accepted")
+    pipeline.services["dispatcher"].start()
+    seconds = [code_seconds(pipeline, number) for number in range(12)]
+    waiting = 100_000 - len(mails_by_address(pipeline, "mass"))
+    assert waiting > 50_000, "the campaign was over before the codes came"
+    assert max(meanwhile + seconds) < 1, (meanwhile, seconds)
+    pipeline.kill()

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// batch create, start, schedule, pause, resume, cancel, show, list: the API's, in words.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base/clock.h"
+#include "common/model/status.h"
+#include "services/cli/api_client.h"
+
+enum {
+    DATA_MAX = 64 * 1024,
+    WATCH_US = 1000000,
+    WATCH_SHARE = 4, // a watcher asks at most for a fifth of the time
+};
+
+// ---- printing ----
+
+static const char *text_of(const json_t *batch, const char *name)
+{
+    const char *text = json_string_value(json_object_get(batch, name));
+    return text != NULL ? text : "";
+}
+
+static int64_t number_of(const json_t *batch, const char *name)
+{
+    return json_integer_value(json_object_get(batch, name));
+}
+
+static void print_line(const json_t *batch)
+{
+    int64_t members = number_of(batch, "members");
+    int64_t accepted = number_of(batch, "accepted");
+    printf(
+        "%s  %s%s  %" PRId64 " of %" PRId64 " accepted", text_of(batch, "id"),
+        text_of(batch, "status"), json_is_true(json_object_get(batch, "paused")) ? " (paused)" : "",
+        accepted, members);
+    if (members > 0) {
+        printf(" (%d %%)", (int)(100 * accepted / members));
+    }
+    if (number_of(batch, "rate_per_second") > 0) {
+        printf(", at most %" PRId64 "/s", number_of(batch, "rate_per_second"));
+    }
+    if (json_object_get(batch, "eta_seconds") != NULL) {
+        printf(", %" PRId64 " s to go", number_of(batch, "eta_seconds"));
+    }
+}
+
+static void print_totals(const json_t *batch)
+{
+    const char *status = NULL;
+    json_t *count = NULL;
+    const char *before = "  ";
+    json_object_foreach(json_object_get(batch, "totals"), status, count)
+    {
+        printf("%s%s %lld", before, status, (long long)json_integer_value(count));
+        before = ", ";
+    }
+}
+
+static void print_batch(const Cli *cli, const json_t *batch)
+{
+    if (cli->json) {
+        char *text = json_dumps(batch, JSON_COMPACT);
+        printf("%s\n", text != NULL ? text : "{}");
+        free(text);
+        return;
+    }
+    print_line(batch);
+    print_totals(batch);
+    printf("  %s\n", text_of(batch, "name"));
+    if (text_of(batch, "reason")[0] != '\0') {
+        printf("  %s\n", text_of(batch, "reason"));
+    }
+}
+
+static int fail_answer(const ApiAnswer *answer)
+{
+    Error err = {0};
+    (void)api_client_explain(answer, &err);
+    int status = cli_fail(&err);
+    return answer->status == 404 ? EXIT_NOT_FOUND : status;
+}
+
+// ---- create ----
+
+static bool add_texts(const Cli *cli, json_t *request, Error *err)
+{
+    // clang-format off
+    static const char *const fields[][2] = { // flag, field of the API
+        {"name", "name"}, {"template", "template"}, {"template-version", "template_version"}, {"category", "category"},
+        {"channel", "channel"}, {"locale", "locale"}, {"priority", "priority"}, {"at", "scheduled_for"},
+    };
+    // clang-format on
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const char *value = args_flag(&cli->args, fields[i][0]);
+        if (value != NULL && json_object_set_new(request, fields[i][1], json_string(value)) != 0) {
+            return error_set(err, ERROR_PERMANENT, "--%s is not UTF-8", fields[i][0]);
+        }
+    }
+    return true;
+}
+
+static bool add_variables(Cli *cli, json_t *request, Error *err)
+{
+    const char *path = args_flag(&cli->args, "data");
+    Str text;
+    if (path == NULL) {
+        return true;
+    }
+    if (!cli_read_file(cli, path, DATA_MAX, &text, err)) {
+        return error_wrap(err, "--data");
+    }
+    json_t *data = json_loadb(text.ptr, text.len, 0, NULL);
+    if (!json_is_object(data)) {
+        json_decref(data);
+        return error_set(err, ERROR_PERMANENT, "--data '%s' is not a JSON object", path);
+    }
+    json_object_set_new(request, "variables", data);
+    return true;
+}
+
+static int post_and_print(Cli *cli, const char *path, Str body)
+{
+    Error err = {0};
+    ApiAnswer answer;
+    ApiClient *client = api_client_new(cli, &err);
+    int status = EXIT_DONE;
+    if (client == NULL || !api_client_call(client, "POST", path, body, &answer, &err)) {
+        status = cli_fail(&err);
+    } else if (answer.status / 100 != 2) {
+        status = fail_answer(&answer);
+    } else {
+        print_batch(cli, answer.json);
+    }
+    api_client_free(client);
+    return status;
+}
+
+int cmd_batch_create(Cli *cli)
+{
+    Error err = {0};
+    int64_t rate = 0;
+    json_t *request = json_object();
+    bool ok = args_int(&cli->args, "rate", 0, 0, 100000, &rate, &err) &&
+              add_texts(cli, request, &err) && add_variables(cli, request, &err);
+    if (ok && rate > 0) {
+        json_object_set_new(request, "rate_per_second", json_integer(rate));
+    }
+    char *body = ok ? json_dumps(request, JSON_COMPACT) : NULL;
+    int status = ok ? post_and_print(cli, "/v1/batches", str_from(body)) : cli_fail(&err);
+    free(body);
+    json_decref(request);
+    return status;
+}
+
+// ---- commands ----
+
+static int tell(Cli *cli, const char *word, Str body)
+{
+    const char *path =
+        arena_printf(cli->arena, "/v1/batches/%s/%s", args_word(&cli->args, 0), word);
+    return post_and_print(cli, path, body);
+}
+
+int cmd_batch_start(Cli *cli)
+{
+    return tell(cli, "start", STR_EMPTY);
+}
+
+int cmd_batch_pause(Cli *cli)
+{
+    return tell(cli, "pause", STR_EMPTY);
+}
+
+int cmd_batch_resume(Cli *cli)
+{
+    return tell(cli, "resume", STR_EMPTY);
+}
+
+int cmd_batch_cancel(Cli *cli)
+{
+    return tell(cli, "cancel", STR_EMPTY);
+}
+
+int cmd_batch_schedule(Cli *cli)
+{
+    const char *at = args_flag(&cli->args, "at");
+    if (at == NULL) {
+        return tell(cli, "schedule", STR_EMPTY);
+    }
+    Buf body;
+    buf_init(&body, 1024);
+    buf_cstr(&body, "{\"scheduled_for\":");
+    buf_json(&body, str_from(at));
+    buf_char(&body, '}');
+    int status = tell(cli, "schedule", buf_view(&body));
+    buf_done(&body);
+    return status;
+}
+
+// ---- show, list ----
+
+// Nothing more will change: it is over, and everything that it made has its end or was sent.
+static bool is_settled(const json_t *batch)
+{
+    const char *status = text_of(batch, "status");
+    bool over = strcmp(status, "completed") == 0 || strcmp(status, "cancelled") == 0 ||
+                strcmp(status, "failed") == 0;
+    int64_t settled = 0;
+    const char *name = NULL;
+    json_t *count = NULL;
+    json_object_foreach(json_object_get(batch, "totals"), name, count)
+    {
+        Status reached = STATUS_NONE;
+        bool known = status_from_name(str_from(name), &reached);
+        settled += known && status_rank(reached) >= status_rank(STATUS_SENT)
+                       ? json_integer_value(count)
+                       : 0;
+    }
+    return over && settled >= number_of(batch, "accepted");
+}
+
+static void pause_us(int64_t us)
+{
+    struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+    (void)nanosleep(&pause, NULL);
+}
+
+static int show(Cli *cli, ApiClient *client, const char *path, bool watch)
+{
+    for (;;) {
+        Error err = {0};
+        ApiAnswer answer;
+        int64_t began_us = clock_mono_us();
+        if (!api_client_call(client, "GET", path, (Str){NULL, 0}, &answer, &err)) {
+            return cli_fail(&err);
+        }
+        if (answer.status != 200) {
+            return fail_answer(&answer);
+        }
+        print_batch(cli, answer.json);
+        (void)fflush(stdout);
+        if (!watch || is_settled(answer.json)) {
+            return EXIT_DONE;
+        }
+        int64_t took_us = clock_mono_us() - began_us;
+        pause_us(took_us * WATCH_SHARE > WATCH_US ? took_us * WATCH_SHARE : WATCH_US);
+    }
+}
+
+int cmd_batch_show(Cli *cli)
+{
+    Error err = {0};
+    const char *path = arena_printf(cli->arena, "/v1/batches/%s", args_word(&cli->args, 0));
+    ApiClient *client = api_client_new(cli, &err);
+    int status =
+        client == NULL ? cli_fail(&err) : show(cli, client, path, args_has(&cli->args, "watch"));
+    api_client_free(client);
+    return status;
+}
+
+static void print_list(const Cli *cli, const ApiAnswer *answer)
+{
+    if (cli->json) {
+        printf(STR_FMT "\n", STR_ARG(answer->text));
+        return;
+    }
+    size_t i = 0;
+    const json_t *batch = NULL;
+    json_array_foreach(json_object_get(answer->json, "batches"), i, batch)
+    {
+        print_batch(cli, batch);
+    }
+}
+
+int cmd_batch_list(Cli *cli)
+{
+    Error err = {0};
+    ApiAnswer answer;
+    ApiClient *client = api_client_new(cli, &err);
+    const char *wanted = args_flag(&cli->args, "status");
+    int status = EXIT_DONE;
+    const char *path = "/v1/batches";
+    if (client != NULL && wanted != NULL) {
+        path = arena_printf(cli->arena, "%s?status=%s", path, api_client_escape(client, wanted));
+    }
+    if (client == NULL || !api_client_call(client, "GET", path, (Str){NULL, 0}, &answer, &err)) {
+        status = cli_fail(&err);
+    } else if (answer.status != 200) {
+        status = fail_answer(&answer);
+    } else {
+        print_list(cli, &answer);
+    }
+    api_client_free(client);
+    return status;
+}
