@@ -162,6 +162,27 @@ static void the_months_of_the_tests_are_made(void **state)
         value(f, "SELECT to_regclass('history.delivery_attempts_y2025m11') IS NOT NULL"), "t");
 }
 
+static void a_batchs_totals_count_its_notifications_by_status(void **state)
+{
+    Fixture *f = *state;
+    static const char *const ids[] = {
+        NTF_ID, "ntf_01KAGTQ5M0000000000000000B", "ntf_01KAGTQ5M0000000000000000C"};
+    for (size_t i = 0; i < 3; i++) {
+        fold_ok(f, request_message(f->arena, request_new(f->arena, ids[i])));
+    }
+    // A status that came without the batch's id leaves it there, and moves the totals.
+    StatusEvent *sent = status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_SENT, AT(3));
+    fold_ok(f, status_message(f->arena, sent));
+    flush(f);
+    static const char totals[] = "SELECT string_agg(status || notifications, ',' ORDER BY status)"
+                                 " FROM stentor.batch_totals('%s', '%s', to_timestamp(0))";
+    char sql[256];
+    snprintf(sql, sizeof sql, totals, "demo", "dbt_1");
+    assert_string_equal(value(f, sql), "queued2,sent1");
+    snprintf(sql, sizeof sql, totals, "rival", "dbt_1");
+    assert_string_equal(value(f, sql), "");
+}
+
 static void a_row_holds_what_the_events_said(void **state)
 {
     Fixture *f = *state;
@@ -176,10 +197,10 @@ static void a_row_holds_what_the_events_said(void **state)
         value(
             f, "SELECT concat_ws('|', id, tenant_id, channel, category, priority, status, "
                "status_rank, template,"
-               " template_version, locale, recipient_id, correlation_id, source_event_id,"
+               " template_version, locale, recipient_id, correlation_id, source_event_id, batch_id,"
                " convert_from(address_hash, 'UTF8'), convert_from(content_checksum, 'UTF8'))"
                " FROM history.notifications"),
-        NTF_ID "|demo|email|transactional|high|sent|5|welcome|1.0.0|en-US|rcp_1|corr-1|evt_1|"
+        NTF_ID "|demo|email|transactional|high|sent|5|welcome|1.0.0|en-US|rcp_1|corr-1|evt_1|dbt_1|"
                "hash-hash-hash-hash-hash-hash-32|checksum");
     assert_string_equal(
         value(
@@ -396,6 +417,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(the_months_of_the_tests_are_made), // first: the others write there
+        TEST(a_batchs_totals_count_its_notifications_by_status),
         TEST(a_row_holds_what_the_events_said),
         TEST(updated_at_is_when_the_row_was_written),
         TEST(every_order_of_flushes_gives_the_same_rows),
