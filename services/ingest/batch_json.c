@@ -66,7 +66,9 @@ static bool check_schedule(ApiBody *body, int64_t now_us, int64_t at_us)
 static bool check_model(ApiBody *body, BatchDraft *draft, int64_t now_us)
 {
     Request probe = draft->model;
-    probe.to = STR("nobody@example.com");
+    bool email = probe.channel == CHANNEL_NONE || probe.channel == CHANNEL_EMAIL;
+    probe.to = email ? STR("nobody@example.com") : STR_EMPTY;
+    probe.recipient_id = STR("rcp_00000000000000000000000000");
     FieldError err = {.field = ""};
     if (!request_check(&probe, now_us, body->arena, &err)) {
         return api_body_fail(body, err.field, "%s", err.text);
