@@ -8,8 +8,10 @@ import time
 
 import pytest
 
+from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import wait_until
+from tests.harness.protobuf import messages
 
 OPTIONS = {"STENTOR_RETRY_LADDER": "1,1", "STENTOR_DISPATCHER_LEASE_MS": "4000", "STENTOR_INGEST_SWEEP_AGE_MS": "2000",
            "STENTOR_INGEST_BATCH_LEASE_MS": "2000"}
@@ -200,12 +202,21 @@ def test_a_scheduled_batch_starts_at_its_time(own):
     check_each_member_once(own, batch, 5, "later")
 
 
-def test_failed_members_are_in_the_totals(own):
+def test_failed_members_are_in_the_totals_and_every_status_names_the_batch(own):
+    nats = NatsClient(own.nats.port)
+    before = nats.stream_info("STATUS")["state"]["last_seq"]
     body = {"name": "mixed", "template": "welcome",
             "members": [{"to": "mixed0@example.com", "variables": {"name": "M"}}, {"to": "mixed1@example.com"}]}
     batch = call(own, "POST", "/v1/batches", body)[1]["id"]
     tell(own, batch, "start")
     wait_until(lambda: show(own, batch)["totals"] == {"sent": 1, "failed": 1}, 30, "both ends")
+    kind, told = messages(own).NotificationStatus, set()
+    for sequence in range(before + 1, nats.stream_info("STATUS")["state"]["last_seq"] + 1):
+        event = kind.FromString(nats.message("STATUS", seq=sequence)[1])
+        if event.meta.notification_id in ids_of(own, batch):
+            told.add((event.status, event.batch_id))
+    nats.close()
+    assert {name for _, name in told} == {batch} and len(told) == 3  # queued, failed by the renderer, sent by the dispatcher
 
 
 def batch_cli(pipeline, *words):
@@ -305,7 +316,6 @@ def test_a_batch_whose_template_is_gone_fails_and_says_why(own):
     batch = fill(own, create(own, template="brief", rate_per_second=100), 1500, "brief")
     tell(own, batch, "start")
     wait_until(lambda: show(own, batch)["accepted"] > 50, 20, "some of it")
-    from tests.harness.nats_client import NatsClient
     nats = NatsClient(own.nats.port)
     nats.publish("cfg.template.acme.brief.1_0_0", b"", "gone")
     nats.close()
