@@ -9,13 +9,17 @@
 #include "common/template/value.h"
 
 enum {
-    PARAMS_MAX = 4,    // positional arguments of one tag
+    PARAMS_MAX = 8,    // positional arguments of one tag or subexpression
     PAIRS_MAX = 16,    // named arguments of one tag
     SEGMENTS_MAX = 32, // names of one path
     PATH_BYTES_MAX = 512,
+    SUBEXPRESSIONS_MAX = 8, // inside each other
+    BLOCK_PARAMS_MAX = 2,   // {{#each a as |item index|}}
     NESTING_MAX =
         256, // blocks and {{else ...}} branches inside each other, as the tree counts them
 };
+
+typedef struct Call Call;
 
 // What an argument is. `original` is its spelling, by which {{/close}} is matched and partials are
 // named.
@@ -23,9 +27,11 @@ typedef struct Expr {
     bool is_literal;
     Value literal;
     bool is_data;   // @...
+    bool is_scoped; // begins with "this" or ".": a name of this context and of no other
     uint32_t depth; // how many "../"
     uint32_t segment_count;
     const Segment *segments;
+    Call *call; // of a subexpression: (helper a b); else NULL
     Str original;
     size_t at;
 } Expr;
@@ -35,13 +41,15 @@ typedef struct Pair {
     Expr value;
 } Pair;
 
-typedef struct Call {
+struct Call {
     Expr name;
     Expr params[PARAMS_MAX];
     size_t param_count;
     Pair *pairs;
     size_t pair_count;
-} Call;
+    Str block_params[BLOCK_PARAMS_MAX];
+    size_t block_param_count;
+};
 
 // Which sides of a tag carry a '~'.
 typedef struct Strip {

@@ -8,18 +8,30 @@
 #include "common/template/lexer.h"
 #include "common/template/program.h"
 
+// The block parameters in sight, innermost first.
+typedef struct Scope {
+    const Str *names;
+    size_t count;
+    uint32_t frame; // of the block, counted from the program's first
+    const struct Scope *outer;
+} Scope;
+
 typedef struct Compiler {
     Program *program;
     TemplateEscape escape;
     uint32_t op_room;
     uint32_t partial_room;
+    uint32_t frames; // that the blocks around this place have entered
+    const Scope *scope;
 } Compiler;
 
-typedef enum Helper { HELPER_NONE, HELPER_IF, HELPER_UNLESS, HELPER_EACH, HELPER_WITH } Helper;
+// What the language itself knows; the other helpers stand in helper.c.
+typedef enum BlockHelper { BLOCK_NONE, BLOCK_IF, BLOCK_UNLESS, BLOCK_EACH, BLOCK_WITH } BlockHelper;
 
 static bool compile_body(Compiler *compiler, const Body *body, Error *err);
+static bool make_operand(Compiler *compiler, const Expr *expr, Operand *ret, Error *err);
 
-static Op *emit(Compiler *compiler, OpKind kind)
+static Op *emit(Compiler *compiler, OpKind kind, size_t at)
 {
     Program *program = compiler->program;
     if (program->op_count == compiler->op_room) {
@@ -27,7 +39,7 @@ static Op *emit(Compiler *compiler, OpKind kind)
         program->ops = xrealloc(program->ops, compiler->op_room * sizeof(Op));
     }
     Op *op = &program->ops[program->op_count++];
-    *op = (Op){.kind = kind};
+    *op = (Op){.kind = kind, .at = (uint32_t)at};
     return op;
 }
 
@@ -71,93 +83,205 @@ static const Segment *keep_segments(Compiler *compiler, const Segment *segments,
     return copy;
 }
 
-static bool make_operand(Compiler *compiler, const Expr *expr, Operand *ret, Error *err)
+static bool literal_operand(Compiler *compiler, const Expr *expr, Operand *ret)
 {
-    *ret = (Operand){.is_literal = expr->is_literal, .literal = expr->literal};
-    if (expr->is_literal) {
-        if (expr->literal.kind == VALUE_TEXT) {
-            ret->literal.text = arena_str(compiler->program->arena, expr->literal.text);
-        }
-        return true;
+    ret->kind = OPERAND_LITERAL;
+    ret->may_miss = true;
+    ret->literal = expr->literal;
+    if (expr->literal.kind == VALUE_TEXT) {
+        ret->literal.text = arena_str(compiler->program->arena, expr->literal.text);
     }
-    uint32_t skip = expr->is_data ? 1 : 0;
-    ret->depth = expr->depth;
-    if (expr->is_data) {
-        ret->data = expr->segment_count > 0 ? data_name(expr->segments[0].name) : DATA_NONE;
-        if (ret->data == DATA_NONE) {
-            return syntax_error(
-                compiler->program->source, expr->at, err,
-                "unknown '" STR_FMT "'; there are @root, @index, @key, @first and @last",
-                STR_ARG(str_slice(expr->original, 0, 40)));
-        }
-    }
-    ret->segment_count = expr->segment_count - skip;
-    ret->segments = keep_segments(compiler, expr->segments + skip, ret->segment_count);
     return true;
 }
 
-// The name of a tag is a path even when it is spelt as a literal: {{"a name"}}, {{12}}.
+static bool data_operand(Compiler *compiler, const Expr *expr, Operand *ret, Error *err)
+{
+    ret->kind = OPERAND_DATA;
+    ret->data = expr->segment_count > 0 ? data_name(expr->segments[0].name) : DATA_NONE;
+    if (ret->data == DATA_NONE) {
+        return syntax_error(
+            compiler->program->source, expr->at, err,
+            "unknown '" STR_FMT "'; there are @root, @index, @key, @first and @last",
+            STR_ARG(str_slice(expr->original, 0, 40)));
+    }
+    ret->depth = expr->depth;
+    ret->segment_count = expr->segment_count - 1;
+    ret->segments = keep_segments(compiler, expr->segments + 1, ret->segment_count);
+    return true;
+}
+
+// Is the path's first name a block parameter?
+static bool param_operand(Compiler *compiler, const Expr *expr, Operand *ret)
+{
+    bool may = expr->segment_count > 0 && expr->depth == 0 && !expr->is_scoped;
+    for (const Scope *scope = may ? compiler->scope : NULL; scope != NULL; scope = scope->outer) {
+        for (size_t i = 0; i < scope->count; i++) {
+            if (str_eq(scope->names[i], expr->segments[0].name)) {
+                ret->kind = OPERAND_PARAM;
+                ret->is_key = i == 1;
+                ret->depth = scope->frame;
+                ret->segment_count = expr->segment_count - 1;
+                ret->segments = keep_segments(compiler, expr->segments + 1, ret->segment_count);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool refuse_helper(const Compiler *compiler, const Call *call, size_t at, Error *err)
+{
+    return syntax_error(
+        compiler->program->source, at, err,
+        "unknown helper '" STR_FMT "'; README.md of common/template lists those there are",
+        STR_ARG(str_slice(call->name.original, 0, 60)));
+}
+
+// The helper that a call names, when its arguments fit. *ret NULL: `err` says what does not.
+static const Helper *check_helper(const Compiler *compiler, const Call *call, size_t at, Error *err)
+{
+    bool plain = !call->name.is_data && !call->name.is_scoped && call->name.call == NULL;
+    const Helper *helper = plain ? helper_find(call->name.original) : NULL;
+    if (helper == NULL) {
+        (void)refuse_helper(compiler, call, at, err);
+        return NULL;
+    }
+    if (call->param_count < helper->min || call->param_count > helper->max) {
+        (void)syntax_error(
+            compiler->program->source, at, err,
+            "'%s' takes %zu to %zu arguments without a name, not %zu", helper->name, helper->min,
+            helper->max, call->param_count);
+        return NULL;
+    }
+    for (size_t i = 0; i < call->pair_count; i++) {
+        if (!helper_takes(helper, call->pairs[i].name)) {
+            (void)syntax_error(
+                compiler->program->source, at, err, "'%s' has no argument '" STR_FMT "'%s%s",
+                helper->name, STR_ARG(str_slice(call->pairs[i].name, 0, 40)),
+                helper->named[0] == '\0' ? "" : "; it takes: ", helper->named);
+            return NULL;
+        }
+    }
+    return helper;
+}
+
+static bool call_operand(Compiler *compiler, const Call *call, size_t at, Operand *ret, Error *err)
+{
+    Arena *arena = compiler->program->arena;
+    const Helper *helper = check_helper(compiler, call, at, err);
+    if (helper == NULL) {
+        return false;
+    }
+    HelperCall *made = arena_zalloc(arena, sizeof *made);
+    Operand *params = arena_array(arena, call->param_count, sizeof *params);
+    Operand *operands = arena_array(arena, call->pair_count, sizeof *operands);
+    Str *names = arena_array(arena, call->pair_count, sizeof *names);
+    for (size_t i = 0; i < call->param_count; i++) {
+        if (!make_operand(compiler, &call->params[i], &params[i], err)) {
+            return false;
+        }
+        params[i].may_miss = params[i].may_miss || helper->may_miss;
+    }
+    for (size_t i = 0; i < call->pair_count; i++) {
+        names[i] = arena_str(arena, call->pairs[i].name);
+        if (!make_operand(compiler, &call->pairs[i].value, &operands[i], err)) {
+            return false;
+        }
+    }
+    *made = (HelperCall){helper, params, call->param_count, names, operands, call->pair_count};
+    ret->kind = OPERAND_CALL;
+    ret->may_miss = helper->may_miss;
+    ret->call = made;
+    return true;
+}
+
+static bool make_operand(Compiler *compiler, const Expr *expr, Operand *ret, Error *err)
+{
+    *ret = (Operand){.kind = OPERAND_PATH};
+    ret->name = arena_str(compiler->program->arena, str_slice(expr->original, 0, 80));
+    if (expr->call != NULL) {
+        return call_operand(compiler, expr->call, expr->at, ret, err);
+    }
+    if (expr->is_literal) {
+        return literal_operand(compiler, expr, ret);
+    }
+    if (expr->is_data) {
+        return data_operand(compiler, expr, ret, err);
+    }
+    if (param_operand(compiler, expr, ret)) {
+        return true;
+    }
+    ret->depth = expr->depth;
+    ret->segment_count = expr->segment_count;
+    ret->segments = keep_segments(compiler, expr->segments, ret->segment_count);
+    return true;
+}
+
+// The name of a tag is a path even when it is spelt as a literal: {{"a name"}}, {{12}}; and it is
+// looked for in the contexts around too, as Mustache does.
 static bool make_named_operand(Compiler *compiler, const Expr *expr, Operand *ret, Error *err)
 {
     if (!expr->is_literal) {
-        return make_operand(compiler, expr, ret, err);
+        if (!make_operand(compiler, expr, ret, err)) {
+            return false;
+        }
+        bool plain = ret->kind == OPERAND_PATH && ret->depth == 0 && ret->segment_count > 0;
+        ret->kind = plain && !expr->is_scoped ? OPERAND_SEARCH : ret->kind;
+        return true;
     }
     Segment segment = segment_of(expr->original);
-    *ret = (Operand){.segment_count = 1};
+    *ret = (Operand){.kind = OPERAND_SEARCH, .segment_count = 1};
     ret->segments = keep_segments(compiler, &segment, 1);
+    ret->name = ret->segments[0].name;
     return true;
 }
 
 // ---- tags ----
 
-static Helper helper_of(const Expr *name)
+static BlockHelper block_helper(const Expr *name)
 {
     static const struct {
         const char *name;
-        Helper helper;
+        BlockHelper helper;
     } helpers[] = {
-        {"if", HELPER_IF},
-        {"unless", HELPER_UNLESS},
-        {"each", HELPER_EACH},
-        {"with", HELPER_WITH},
+        {"if", BLOCK_IF},
+        {"unless", BLOCK_UNLESS},
+        {"each", BLOCK_EACH},
+        {"with", BLOCK_WITH},
     };
     for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++) {
         if (str_eq(name->original, str_from(helpers[i].name))) {
             return helpers[i].helper;
         }
     }
-    return HELPER_NONE;
+    return BLOCK_NONE;
 }
 
-static bool refuse_arguments(Compiler *compiler, const Node *node, Error *err)
+static bool has_arguments(const Call *call)
 {
-    const Call *call = node->call;
-    if (call->param_count == 0 && call->pair_count == 0) {
-        return true;
-    }
-    return syntax_error(
-        compiler->program->source, node->at, err,
-        "unknown helper '" STR_FMT "'; there are #if, #unless, #each and #with",
-        STR_ARG(str_slice(call->name.original, 0, 60)));
+    return call->param_count > 0 || call->pair_count > 0;
 }
 
+// A tag with arguments calls a helper; one without is a variable, whatever helpers there are.
 static bool compile_print(Compiler *compiler, const Node *node, Error *err)
 {
     const Expr *name = &node->call->name;
-    if (helper_of(name) != HELPER_NONE) {
+    if (block_helper(name) != BLOCK_NONE) {
         return syntax_error(
             compiler->program->source, node->at, err,
             "'" STR_FMT "' is a block; write '{{#" STR_FMT " ...}}', or '{{this." STR_FMT
             "}}' for a variable",
             STR_ARG(name->original), STR_ARG(name->original), STR_ARG(name->original));
     }
-    Operand operand;
-    if (!refuse_arguments(compiler, node, err) ||
-        !make_named_operand(compiler, name, &operand, err)) {
+    Operand operand = {.kind = OPERAND_CALL, .name = name->original};
+    bool ok = has_arguments(node->call)
+                  ? call_operand(compiler, node->call, node->at, &operand, err)
+                  : make_named_operand(compiler, name, &operand, err);
+    if (!ok) {
         return false;
     }
-    Op *op = emit(compiler, OP_PRINT);
-    op->escape = node->escaped && compiler->escape == TEMPLATE_ESCAPE_HTML;
+    Op *op = emit(compiler, OP_PRINT, node->at);
+    op->escape = node->escaped ? compiler->escape : TEMPLATE_ESCAPE_NONE;
     op->operand = operand;
     return true;
 }
@@ -193,14 +317,20 @@ static bool compile_partial(Compiler *compiler, const Node *node, Error *err)
     partial->indent = node->indent;
     partial->at = node->at;
     partial->has_context = call->param_count == 1;
+    partial->is_dynamic = call->name.call != NULL;
+    if (partial->is_dynamic && !make_operand(compiler, &call->name, &partial->by, err)) {
+        return false;
+    }
     if (partial->has_context && !make_operand(compiler, &call->params[0], &partial->context, err)) {
         return false;
     }
     if (!compile_pairs(compiler, call, partial, err)) {
         return false;
     }
-    remember_partial(compiler, partial);
-    emit(compiler, OP_PARTIAL)->partial = partial;
+    if (!partial->is_dynamic) {
+        remember_partial(compiler, partial);
+    }
+    emit(compiler, OP_PARTIAL, node->at)->partial = partial;
     return true;
 }
 
@@ -208,8 +338,8 @@ static bool compile_partial(Compiler *compiler, const Node *node, Error *err)
 static bool zero_is_true(Compiler *compiler, const Node *node, bool *ret, Error *err)
 {
     const Call *call = node->call;
-    Helper helper = helper_of(&call->name);
-    bool may = helper == HELPER_IF || helper == HELPER_UNLESS;
+    BlockHelper helper = block_helper(&call->name);
+    bool may = helper == BLOCK_IF || helper == BLOCK_UNLESS;
     *ret = false;
     for (size_t i = 0; i < call->pair_count; i++) {
         const Expr *value = &call->pairs[i].value;
@@ -226,35 +356,84 @@ static bool zero_is_true(Compiler *compiler, const Node *node, bool *ret, Error 
     return true;
 }
 
-static bool compile_opening(Compiler *compiler, const Node *node, Error *err)
+// {{#eq a b}}: a block upon a helper that says yes or no.
+static bool compile_condition(Compiler *compiler, const Node *node, Operand *ret, Error *err)
 {
-    static const OpKind kinds[] = {
-        [HELPER_NONE] = OP_SECTION, [HELPER_IF] = OP_UNLESS_GO, [HELPER_UNLESS] = OP_IF_GO,
-        [HELPER_EACH] = OP_EACH,    [HELPER_WITH] = OP_WITH,
-    };
     const Call *call = node->call;
-    Helper helper = helper_of(&call->name);
-    Operand operand;
-    bool zero = false;
-    if (helper == HELPER_NONE) {
-        if (!refuse_arguments(compiler, node, err) ||
-            !make_named_operand(compiler, &call->name, &operand, err)) {
-            return false;
-        }
-    } else if (call->param_count != 1) {
+    if (!call_operand(compiler, call, node->at, ret, err)) {
+        return false;
+    }
+    if (!ret->call->helper->is_condition) {
+        return syntax_error(
+            compiler->program->source, node->at, err,
+            "'%s' is not a block; write '{{%s ...}}', or '{{#if (%s ...)}}'",
+            ret->call->helper->name, ret->call->helper->name, ret->call->helper->name);
+    }
+    return true;
+}
+
+static bool compile_helper_block(
+    Compiler *compiler, const Node *node, Operand *operand, bool *zero, Error *err)
+{
+    const Call *call = node->call;
+    if (call->param_count != 1) {
         return syntax_error(
             compiler->program->source, node->at, err,
             "'#" STR_FMT "' takes one argument, not %zu; write '{{#" STR_FMT " name}}'",
             STR_ARG(call->name.original), call->param_count, STR_ARG(call->name.original));
-    } else if (
-        !zero_is_true(compiler, node, &zero, err) ||
-        !make_operand(compiler, &call->params[0], &operand, err)) {
+    }
+    return zero_is_true(compiler, node, zero, err) &&
+           make_operand(compiler, &call->params[0], operand, err);
+}
+
+static bool compile_opening(Compiler *compiler, const Node *node, Error *err)
+{
+    static const OpKind kinds[] = {
+        [BLOCK_NONE] = OP_SECTION, [BLOCK_IF] = OP_UNLESS_GO, [BLOCK_UNLESS] = OP_IF_GO,
+        [BLOCK_EACH] = OP_EACH,    [BLOCK_WITH] = OP_WITH,
+    };
+    BlockHelper helper = block_helper(&node->call->name);
+    OpKind kind = kinds[helper];
+    Operand operand = {.kind = OPERAND_CALL, .name = node->call->name.original};
+    bool zero = false;
+    bool ok = false;
+    if (helper != BLOCK_NONE) {
+        ok = compile_helper_block(compiler, node, &operand, &zero, err);
+    } else if (has_arguments(node->call)) {
+        kind = OP_UNLESS_GO;
+        ok = compile_condition(compiler, node, &operand, err);
+    } else {
+        ok = make_named_operand(compiler, &node->call->name, &operand, err);
+    }
+    if (!ok) {
         return false;
     }
-    Op *op = emit(compiler, kinds[helper]);
+    bool asks = kind == OP_UNLESS_GO || kind == OP_IF_GO || kind == OP_SECTION;
+    if (asks && node->call->block_param_count > 0 && kind != OP_SECTION) {
+        return syntax_error(
+            compiler->program->source, node->at, err,
+            "'#" STR_FMT "' has no block parameters; #each and #with have",
+            STR_ARG(str_slice(node->call->name.original, 0, 40)));
+    }
+    Op *op = emit(compiler, kind, node->at);
     op->operand = operand;
+    op->operand.may_miss = operand.may_miss || asks;
     op->zero_is_true = zero;
     return true;
+}
+
+// The body of a block that enters a context, with the names that it gives it.
+static bool compile_inside(Compiler *compiler, const Node *node, Error *err)
+{
+    const Scope *outer = compiler->scope;
+    compiler->frames++;
+    Scope scope = {
+        node->call->block_params, node->call->block_param_count, compiler->frames, outer};
+    compiler->scope = &scope;
+    bool ok = node->program == NULL || compile_body(compiler, node->program, err);
+    compiler->scope = outer;
+    compiler->frames--;
+    return ok;
 }
 
 //   opening    -> else
@@ -271,15 +450,19 @@ static bool compile_block(Compiler *compiler, const Node *node, Error *err)
         return false;
     }
     OpKind kind = program->ops[opening].kind;
-    if (node->program != NULL && !compile_body(compiler, node->program, err)) {
+    bool enters = kind != OP_IF_GO && kind != OP_UNLESS_GO;
+    if (enters && !compile_inside(compiler, node, err)) {
         return false;
     }
-    if (kind != OP_IF_GO && kind != OP_UNLESS_GO) {
-        emit(compiler, OP_LEAVE)->target = opening + 1;
+    if (!enters && node->program != NULL && !compile_body(compiler, node->program, err)) {
+        return false;
+    }
+    if (enters) {
+        emit(compiler, OP_LEAVE, node->at)->target = opening + 1;
     }
     uint32_t go = program->op_count;
     if (node->inverse != NULL) {
-        emit(compiler, OP_GO);
+        emit(compiler, OP_GO, node->at);
     }
     program->ops[opening].target = program->op_count;
     if (node->inverse == NULL) {
@@ -295,7 +478,7 @@ static bool compile_node(Compiler *compiler, const Node *node, Error *err)
     switch (node->kind) {
     case NODE_CONTENT:
         if (node->value.len > 0) {
-            emit(compiler, OP_TEXT)->text = node->value;
+            emit(compiler, OP_TEXT, node->at)->text = node->value;
         }
         return true;
     case NODE_PRINT:

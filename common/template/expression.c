@@ -49,6 +49,7 @@ typedef struct PathDraft {
     Segment segments[SEGMENTS_MAX];
     uint32_t count;
     uint32_t depth;
+    bool is_scoped;
     char original[PATH_BYTES_MAX];
     size_t original_len;
 } PathDraft;
@@ -82,6 +83,7 @@ static bool add_segment(Parser *parser, PathDraft *path, Error *err)
             STR_ARG(text), STR_ARG(text));
     }
     path->depth += is_up ? 1 : 0;
+    path->is_scoped = path->is_scoped || is_here;
     if (is_up || is_here) {
         return true;
     }
@@ -112,6 +114,7 @@ static bool parse_path(Parser *parser, Expr *expr, Error *err)
     PathDraft path;
     path.count = 0;
     path.depth = 0;
+    path.is_scoped = false;
     path.original_len = 0;
     if (expr->is_data) {
         path.original[path.original_len++] = '@';
@@ -122,6 +125,7 @@ static bool parse_path(Parser *parser, Expr *expr, Error *err)
              parser_advance(parser, err);
     }
     expr->depth = path.depth;
+    expr->is_scoped = path.is_scoped;
     expr->segment_count = path.count;
     expr->segments = arena_copy(parser->arena, path.segments, path.count * sizeof(Segment));
     expr->original = arena_str(parser->arena, str_of(path.original, path.original_len));
@@ -167,9 +171,44 @@ static bool literal_of(Parser *parser, const Token *token, Value *ret)
     }
 }
 
+static bool parse_words(Parser *parser, Call *call, Error *err);
+
+// (helper a b=c), from its opening to behind its closing one.
+static bool parse_subexpression(Parser *parser, Expr *expr, Error *err)
+{
+    if (++parser->subexpressions > SUBEXPRESSIONS_MAX) {
+        return syntax_error(
+            parser->lexer.source, expr->at, err, "more than %d subexpressions inside each other",
+            SUBEXPRESSIONS_MAX);
+    }
+    expr->call = arena_zalloc(parser->arena, sizeof *expr->call);
+    if (!parser_advance(parser, err)) {
+        return false;
+    }
+    if (parser->token.kind == TOKEN_CLOSE_SUB) {
+        return syntax_error(
+            parser->lexer.source, expr->at, err, "the subexpression is empty; a helper is missing");
+    }
+    if (!parse_words(parser, expr->call, err)) {
+        return false;
+    }
+    if (parser->token.kind != TOKEN_CLOSE_SUB) {
+        return syntax_error(
+            parser->lexer.source, expr->at, err,
+            "the subexpression '(" STR_FMT "' is never closed; add ')'",
+            STR_ARG(str_slice(expr->call->name.original, 0, 40)));
+    }
+    parser->subexpressions--;
+    expr->original = str_slice(parser->lexer.source, expr->at, parser->token.at + 1);
+    return parser_advance(parser, err);
+}
+
 static bool parse_expr(Parser *parser, Expr *expr, Error *err)
 {
     *expr = (Expr){.at = parser->token.at};
+    if (parser->token.kind == TOKEN_OPEN_SUB) {
+        return parse_subexpression(parser, expr, err);
+    }
     if (parser->token.kind == TOKEN_NUMBER && parser->token.text.len > 40) {
         return syntax_error(parser->lexer.source, expr->at, err, "a number has at most 40 digits");
     }
@@ -250,6 +289,46 @@ static bool parse_argument(Parser *parser, Call *call, Error *err)
     return parse_expr(parser, &call->params[call->param_count++], err);
 }
 
+static bool ends_words(TokenKind kind)
+{
+    return kind == TOKEN_CLOSE || kind == TOKEN_CLOSE_UNESCAPED || kind == TOKEN_CLOSE_SUB ||
+           kind == TOKEN_OPEN_PARAMS;
+}
+
+// A name and its arguments, up to what closes the tag or the subexpression.
+static bool parse_words(Parser *parser, Call *call, Error *err)
+{
+    if (!parse_expr(parser, &call->name, err)) {
+        return false;
+    }
+    while (!ends_words(parser->token.kind)) {
+        if (!parse_argument(parser, call, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// "as |item index|"
+static bool parse_block_params(Parser *parser, Call *call, Error *err)
+{
+    if (!parser_advance(parser, err)) {
+        return false;
+    }
+    while (parser->token.kind == TOKEN_ID && call->block_param_count < BLOCK_PARAMS_MAX) {
+        call->block_params[call->block_param_count++] = parser->token.text;
+        if (!parser_advance(parser, err)) {
+            return false;
+        }
+    }
+    if (call->block_param_count == 0 || parser->token.kind != TOKEN_CLOSE_PARAMS) {
+        return syntax_error(
+            parser->lexer.source, parser->token.at, err,
+            "block parameters are one or two names: 'as |item index|'");
+    }
+    return parser_advance(parser, err);
+}
+
 bool parser_call(
     Parser *parser, TokenKind close, Call **ret_call, bool *ret_strip_right, Error *err)
 {
@@ -261,13 +340,9 @@ bool parser_call(
         return syntax_error(
             parser->lexer.source, parser->token.at, err, "the tag is empty; a name is missing");
     }
-    if (!parse_expr(parser, &call->name, err)) {
+    if (!parse_words(parser, call, err) ||
+        (parser->token.kind == TOKEN_OPEN_PARAMS && !parse_block_params(parser, call, err))) {
         return false;
-    }
-    while (parser->token.kind != TOKEN_CLOSE && parser->token.kind != TOKEN_CLOSE_UNESCAPED) {
-        if (!parse_argument(parser, call, err)) {
-            return false;
-        }
     }
     if (parser->token.kind != close) {
         return syntax_error(

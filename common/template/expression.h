@@ -10,8 +10,9 @@ typedef struct Parser {
     Lexer lexer;
     Token token; // the one that is looked at
     Arena *arena;
-    uint32_t blocks;  // open around this place
-    uint32_t nesting; // those and their else branches
+    uint32_t blocks;         // open around this place
+    uint32_t nesting;        // those and their else branches
+    uint32_t subexpressions; // open around this place
 } Parser;
 
 bool parser_advance(Parser *parser, Error *err);

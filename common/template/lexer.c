@@ -9,7 +9,7 @@ bool template_is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-bool syntax_error(Str source, size_t at, Error *err, const char *format, ...)
+static void find_place(Str source, size_t at, size_t *ret_line, size_t *ret_column)
 {
     size_t line = 1;
     size_t column = 1;
@@ -20,6 +20,23 @@ bool syntax_error(Str source, size_t at, Error *err, const char *format, ...)
         bool is_start = ((unsigned char)source.ptr[i] & 0xc0) != 0x80;
         column = is_break ? 1 : column + (is_start ? 1 : 0);
     }
+    *ret_line = line;
+    *ret_column = column;
+}
+
+bool error_place(Str source, size_t at, Error *err)
+{
+    size_t line = 0;
+    size_t column = 0;
+    find_place(source, at, &line, &column);
+    return error_wrap(err, "line %zu, column %zu", line, column);
+}
+
+bool syntax_error(Str source, size_t at, Error *err, const char *format, ...)
+{
+    size_t line = 0;
+    size_t column = 0;
+    find_place(source, at, &line, &column);
     char text[200];
     va_list args;
     va_start(args, format);
@@ -292,14 +309,9 @@ static TokenKind word_kind(Str word)
 static bool refuse_character(const Lexer *lexer, Error *err)
 {
     char c = peek(lexer, lexer->at);
-    if (c == '(' || c == ')') {
+    if (c == '(') {
         return syntax_error(
-            lexer->source, lexer->at, err, "subexpressions ('(') are not supported");
-    }
-    if (c == '|') {
-        return syntax_error(
-            lexer->source, lexer->at, err,
-            "block parameters ('as |name|') are not supported; use 'this' and '../'");
+            lexer->source, lexer->at, err, "a space is missing before the subexpression's '('");
     }
     if ((unsigned char)c >= 0x20 && (unsigned char)c < 0x7f) {
         return syntax_error(
@@ -351,6 +363,14 @@ static bool read_close(Lexer *lexer, Token *token)
     return true;
 }
 
+// The length of "as |"; 0: it does not stand here.
+static size_t params_begin(const Lexer *lexer, size_t from)
+{
+    size_t at = skip_space(lexer, from + 2);
+    return looking_at(lexer, from, "as") && at > from + 2 && peek(lexer, at) == '|' ? at + 1 - from
+                                                                                    : 0;
+}
+
 // Tokens of fixed spelling; false: none of them.
 static bool read_mark(Lexer *lexer, Token *token)
 {
@@ -358,7 +378,14 @@ static bool read_mark(Lexer *lexer, Token *token)
     char c = peek(lexer, from);
     size_t len = 1;
     TokenKind kind = TOKEN_END;
-    if (c == '=') {
+    if (c == 'a' && params_begin(lexer, from) > 0) {
+        kind = TOKEN_OPEN_PARAMS;
+        len = params_begin(lexer, from);
+    } else if (c == '(' || c == ')') {
+        kind = c == '(' ? TOKEN_OPEN_SUB : TOKEN_CLOSE_SUB;
+    } else if (c == '|') {
+        kind = TOKEN_CLOSE_PARAMS;
+    } else if (c == '=') {
         kind = TOKEN_EQUALS;
     } else if (looking_at(lexer, from, "..")) {
         kind = TOKEN_ID;

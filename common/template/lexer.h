@@ -26,7 +26,11 @@ typedef enum TokenKind {
     TOKEN_ID_LITERAL, // [segment]; text is without the brackets
     TOKEN_SEPARATOR,  // . or /
     TOKEN_EQUALS,
-    TOKEN_DATA, // @
+    TOKEN_DATA,         // @
+    TOKEN_OPEN_SUB,     // (
+    TOKEN_CLOSE_SUB,    // )
+    TOKEN_OPEN_PARAMS,  // as |
+    TOKEN_CLOSE_PARAMS, // |
     TOKEN_STRING,
     TOKEN_NUMBER,
     TOKEN_TRUE,
@@ -58,6 +62,9 @@ bool lexer_next(Lexer *lexer, Token *ret_token, Error *err);
 // "line 3, column 7: <text>"; returns false.
 bool syntax_error(Str source, size_t at, Error *err, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+// Puts "line 3, column 7: " before the text that is there; returns false.
+bool error_place(Str source, size_t at, Error *err);
 
 // What JavaScript's \s is in ASCII.
 bool template_is_space(char c);

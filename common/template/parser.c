@@ -50,6 +50,15 @@ static bool parse_comment(Parser *parser, Body *body, Error *err)
     return parser_advance(parser, err);
 }
 
+static bool refuse_block_params(const Parser *parser, const Node *node, Error *err)
+{
+    return node->call->block_param_count == 0 ||
+           syntax_error(
+               parser->lexer.source, node->at, err,
+               "only blocks have parameters ('as |" STR_FMT "|')",
+               STR_ARG(str_slice(node->call->block_params[0], 0, 40)));
+}
+
 static bool parse_print(Parser *parser, Body *body, Error *err)
 {
     Node *node = append_node(parser, body, NODE_PRINT);
@@ -57,14 +66,16 @@ static bool parse_print(Parser *parser, Body *body, Error *err)
     node->escaped = open == TOKEN_OPEN;
     node->strip.open = parser->token.strip_left;
     TokenKind close = open == TOKEN_OPEN_UNESCAPED ? TOKEN_CLOSE_UNESCAPED : TOKEN_CLOSE;
-    return parser_call(parser, close, &node->call, &node->strip.close, err);
+    return parser_call(parser, close, &node->call, &node->strip.close, err) &&
+           refuse_block_params(parser, node, err);
 }
 
 static bool parse_partial(Parser *parser, Body *body, Error *err)
 {
     Node *node = append_node(parser, body, NODE_PARTIAL);
     node->strip.open = parser->token.strip_left;
-    if (!parser_call(parser, TOKEN_CLOSE, &node->call, &node->strip.close, err)) {
+    if (!parser_call(parser, TOKEN_CLOSE, &node->call, &node->strip.close, err) ||
+        !refuse_block_params(parser, node, err)) {
         return false;
     }
     if (node->call->param_count > 1) {

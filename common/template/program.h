@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/template/ast.h"
+#include "common/template/helper.h"
 
 typedef enum OpKind {
     OP_TEXT,      // append text
@@ -27,21 +28,49 @@ typedef enum DataName {
     DATA_LAST
 } DataName;
 
+typedef enum OperandKind {
+    OPERAND_PATH,   // in the context, or `depth` contexts around it
+    OPERAND_SEARCH, // in the context, else in those around, as Mustache does
+    OPERAND_LITERAL,
+    OPERAND_DATA,
+    OPERAND_PARAM, // a block parameter; `depth` is its frame, counted from the program's first
+    OPERAND_CALL,  // what a helper gives
+} OperandKind;
+
+typedef struct HelperCall HelperCall;
+
 // An expression ready to evaluate.
 typedef struct Operand {
-    bool is_literal;
+    OperandKind kind;
     DataName data;
+    bool is_key;   // OPERAND_PARAM: the second one, the index or key
+    bool may_miss; // strict mode does not mind that there is nothing
     uint32_t depth;
     uint32_t segment_count;
     const Segment *segments;
-    Value literal;
+    union {
+        Value literal;
+        const HelperCall *call;
+    };
+    Str name; // as it is written, for errors
 } Operand;
+
+struct HelperCall {
+    const Helper *helper;
+    const Operand *params;
+    size_t param_count;
+    const Str *names; // named arguments
+    const Operand *operands;
+    size_t pair_count;
+};
 
 typedef struct Program Program;
 
 typedef struct PartialCall {
     Str name;
-    const Program *program; // NULL until bound
+    bool is_dynamic; // {{> (lookup a "b")}}: `by` gives the name
+    Operand by;
+    const Program *program; // NULL until bound, and of a dynamic one
     bool has_context;
     Operand context;
     const Str *names; // named arguments
@@ -53,9 +82,10 @@ typedef struct PartialCall {
 
 typedef struct Op {
     OpKind kind;
-    bool escape;       // OP_PRINT
-    bool zero_is_true; // OP_UNLESS_GO, OP_IF_GO: includeZero=true
+    TemplateEscape escape; // OP_PRINT
+    bool zero_is_true;     // OP_UNLESS_GO, OP_IF_GO: includeZero=true
     uint32_t target;
+    uint32_t at; // where in the source
     union {
         Str text;
         Operand operand;
@@ -76,4 +106,11 @@ struct Program {
 Program *program_compile(Str source, TemplateEscape escape, Error *err);
 void program_free(Program *program);
 
-bool program_render(const Program *program, const json_t *variables, Buf *out, Error *err);
+// The partial of that name; NULL: the set (which may be NULL) has none.
+const Program *template_set_find(const TemplateSet *set, Str name);
+// May an unknown partial be nothing instead of an error?
+bool template_set_is_lenient(const TemplateSet *set);
+
+bool program_render(
+    const Program *program, const TemplateSet *set, const json_t *variables,
+    const TemplateContext *context, Buf *out, Error *err);

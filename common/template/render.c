@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Render: a loop over operations with a small stack of frames; nothing is allocated but `out`.
+// Render: a loop over operations with a small stack of frames; nothing is allocated but `out`, and
+// the texts that helpers make (HELPER_TEXT_MAX).
 // Bounds: frames (TEMPLATE_DEPTH_MAX), rounds of loops and partials (TEMPLATE_ITERATIONS_MAX),
 // operations (TEMPLATE_STEPS_MAX), bytes (TEMPLATE_OUTPUT_MAX); so no template and no variables can
 // hold the loop thread.
-#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/template/lexer.h"
 #include "common/template/program.h"
 
 typedef enum LoopKind { LOOP_NONE, LOOP_ARRAY, LOOP_OBJECT } LoopKind;
@@ -14,8 +16,9 @@ enum { NO_FRAME = -1 };
 
 typedef struct Frame {
     Value context;
-    int outer; // frame of the context around this one; NO_FRAME in a partial's first
-    bool adds; // false: the context is the same as the one around, so `../` does not stop here
+    int outer;  // frame of the context around this one; NO_FRAME in a partial's first
+    int around; // the same, but out of partials too: where names are searched
+    bool adds;  // false: the context is the same as the one around, so `../` does not stop here
     LoopKind loop;
     const json_t *items;
     void *member; // of LOOP_OBJECT
@@ -23,11 +26,33 @@ typedef struct Frame {
     size_t count;
 } Frame;
 
+// What a partial that stands alone on its line puts before each of its own lines.
+typedef struct Indent {
+    Str text;
+    const struct Indent *outer;
+} Indent;
+
+struct TemplateTools {
+    Formats *formats;
+    Arena *arena;
+    Buf work;
+};
+
 typedef struct Render {
+    const TemplateContext *context;
+    const TemplateSet *set;
+    const Program *program; // that runs
+    TemplateTools *tools;   // NULL: no helper has been called yet
+    HelperRun helper;
     Value root;
     Frame frames[TEMPLATE_DEPTH_MAX + 1];
     int top;     // frame that was entered last
     int current; // frame whose context is in force
+    int base;    // frame that was on top when the program began
+    const Indent *indent;
+    bool line_begins; // the next byte of the program's own text begins a line
+    bool placed;      // the error has its line and column
+    bool named;       // and the name of the partial
     uint32_t rounds;
     uint32_t steps;
     size_t out_limit;
@@ -98,22 +123,133 @@ static Value data_value(const Render *render, DataName name, uint32_t depth)
     return (Value){.kind = VALUE_NONE};
 }
 
-static Value evaluate(const Render *render, const Operand *operand)
+static Value search(const Render *render, const Segment *name)
 {
-    if (operand->is_literal) {
-        return operand->literal;
-    }
-    Value value = operand->data != DATA_NONE ? data_value(render, operand->data, operand->depth)
-                                             : context_at(render, operand->depth);
-    for (uint32_t i = 0; i < operand->segment_count; i++) {
-        value = value_member(&value, &operand->segments[i]);
+    Value value = {.kind = VALUE_NONE};
+    for (int at = render->current; at != NO_FRAME && value.kind == VALUE_NONE;) {
+        const Frame *frame = &render->frames[at];
+        value = value_member(&frame->context, name);
+        at = frame->around;
     }
     return value;
+}
+
+static Value param_value(const Render *render, const Operand *operand)
+{
+    const Frame *frame = &render->frames[render->base + (int)operand->depth];
+    if (!operand->is_key) {
+        return frame->context;
+    }
+    return frame->loop != LOOP_NONE ? loop_key(frame) : (Value){.kind = VALUE_NONE};
+}
+
+static bool call_helper(Render *render, const Operand *operand, Value *ret, Error *err);
+
+// Where the operand's path begins.
+static Value start_of(const Render *render, const Operand *operand)
+{
+    switch (operand->kind) {
+    case OPERAND_SEARCH:
+        return search(render, &operand->segments[0]);
+    case OPERAND_LITERAL:
+        return operand->literal;
+    case OPERAND_DATA:
+        return data_value(render, operand->data, operand->depth);
+    case OPERAND_PARAM:
+        return param_value(render, operand);
+    case OPERAND_PATH:
+    case OPERAND_CALL:
+        break;
+    }
+    return context_at(render, operand->depth);
+}
+
+static bool refuse_missing(const Operand *operand, Error *err)
+{
+    return error_set(
+        err, ERROR_PERMANENT, "variable '" STR_FMT "' is missing", STR_ARG(operand->name));
+}
+
+static bool evaluate(Render *render, const Operand *operand, Value *ret, Error *err)
+{
+    if (operand->kind == OPERAND_CALL) {
+        return call_helper(render, operand, ret, err);
+    }
+    Value value = start_of(render, operand);
+    for (uint32_t i = operand->kind == OPERAND_SEARCH ? 1 : 0; i < operand->segment_count; i++) {
+        value = value_member(&value, &operand->segments[i]);
+    }
+    *ret = value;
+    bool missing = value.kind == VALUE_NONE && render->context->strict && !operand->may_miss;
+    return !missing || refuse_missing(operand, err);
 }
 
 static bool is_true(const Value *value, bool zero_is_true)
 {
     return !value_is_empty(value) && (zero_is_true || !value_is_zero(value));
+}
+
+// ---- helpers ----
+
+static HelperRun *helper_run(Render *render)
+{
+    HelperRun *run = &render->helper;
+    if (render->tools == NULL) {
+        const TemplateContext *context = render->context;
+        render->tools = context->tools != NULL ? context->tools : template_tools_new();
+        arena_reset(render->tools->arena);
+        *run = (HelperRun){
+            .locale = context->locale,
+            .zone = context->zone,
+            .formats = render->tools->formats,
+            .arena = render->tools->arena,
+            .work = &render->tools->work,
+        };
+    }
+    return run;
+}
+
+static bool call_helper(Render *render, const Operand *operand, Value *ret, Error *err)
+{
+    const HelperCall *call = operand->call;
+    Value params[PARAMS_MAX];
+    Value values[PAIRS_MAX];
+    for (size_t i = 0; i < call->param_count; i++) {
+        if (!evaluate(render, &call->params[i], &params[i], err)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < call->pair_count; i++) {
+        if (!evaluate(render, &call->operands[i], &values[i], err)) {
+            return false;
+        }
+    }
+    HelperArgs args = {params, call->param_count, call->names, values, call->pair_count};
+    HelperRun *run = helper_run(render);
+    buf_clear(run->work);
+    run->steps = 1;
+    bool ok = call->helper->apply(run, &args, ret, err);
+    render->steps += run->steps;
+    return ok || error_wrap(err, "'%s'", call->helper->name);
+}
+
+TemplateTools *template_tools_new(void)
+{
+    TemplateTools *tools = xcalloc(1, sizeof *tools);
+    tools->formats = formats_new();
+    tools->arena = arena_new(0);
+    buf_init(&tools->work, HELPER_TEXT_MAX);
+    return tools;
+}
+
+void template_tools_free(TemplateTools *tools)
+{
+    if (tools != NULL) {
+        formats_free(tools->formats);
+        arena_free(tools->arena);
+        buf_done(&tools->work);
+        free(tools);
+    }
 }
 
 // ---- frames ----
@@ -147,7 +283,7 @@ static Frame *push(Render *render, Error *err)
         return NULL;
     }
     Frame *frame = &render->frames[++render->top];
-    *frame = (Frame){.outer = render->current};
+    *frame = (Frame){.outer = render->current, .around = render->current};
     return frame;
 }
 
@@ -227,7 +363,10 @@ static Entry entry_of(OpKind kind, const Value *value)
 
 static bool enter(Render *render, const Op *op, uint32_t *pc, Error *err)
 {
-    Value value = evaluate(render, &op->operand);
+    Value value;
+    if (!evaluate(render, &op->operand, &value, err)) {
+        return false;
+    }
     if (op->kind == OP_EACH && value.kind == VALUE_MERGED) {
         return error_set(
             err, ERROR_PERMANENT,
@@ -262,42 +401,89 @@ static bool leave(Render *render, const Op *op, uint32_t *pc, Error *err)
     return true;
 }
 
-// Puts `indent` before every line of what was appended from `start` on; an empty last line gets
-// none.
-static void indent_output(Buf *out, size_t start, Str indent)
+static void put_indent(Buf *out, const Indent *indent)
 {
-    size_t lines = 0;
-    for (size_t i = start; i < out->len; i++) {
-        bool begins = i == start || out->ptr[i - 1] == '\n';
-        lines += begins ? 1 : 0;
-    }
-    size_t grow = lines * indent.len;
-    size_t from = out->len;
-    if (!buf_reserve(out, grow)) {
-        return; // `full` is set, which the caller tests
-    }
-    out->len += grow;
-    size_t to = out->len;
-    // Backwards, so that every byte is moved once and in place.
-    while (from > start) {
-        out->ptr[--to] = out->ptr[--from];
-        if (from == start || out->ptr[from - 1] == '\n') {
-            to -= indent.len;
-            memcpy(out->ptr + to, indent.ptr, indent.len);
-        }
+    if (indent != NULL) {
+        put_indent(out, indent->outer);
+        buf_append(out, indent->text.ptr, indent->text.len);
     }
 }
 
-// A partial sees its context and the loops around, but not the contexts around (`../`), as in
-// Handlebars.
+// The program's own text, with the indentation before each of its lines.
+static void put_lines(Render *render, Str text)
+{
+    Buf *out = render->out;
+    for (size_t at = 0; at < text.len && !out->full;) {
+        const char *end = memchr(text.ptr + at, '\n', text.len - at);
+        size_t to = end == NULL ? text.len : (size_t)(end - text.ptr) + 1;
+        if (render->line_begins) {
+            put_indent(out, render->indent);
+        }
+        buf_append(out, text.ptr + at, to - at);
+        render->line_begins = end != NULL;
+        at = to;
+    }
+}
+
+// The program of a partial; *ret NULL and true: there is none, which is nothing.
+static bool find_partial(Render *render, const PartialCall *call, const Program **ret, Error *err)
+{
+    *ret = call->program;
+    if (!call->is_dynamic) {
+        return true;
+    }
+    Value name;
+    if (!evaluate(render, &call->by, &name, err)) {
+        return false;
+    }
+    *ret = name.kind == VALUE_TEXT ? template_set_find(render->set, name.text) : NULL;
+    return *ret != NULL || template_set_is_lenient(render->set) ||
+           error_set(
+               err, ERROR_PERMANENT, "'" STR_FMT "' gives no partial of this template version",
+               STR_ARG(str_slice(call->name, 0, 60)));
+}
+
+static bool run_inside(Render *render, const Program *program, const PartialCall *call, Error *err)
+{
+    const Program *program_before = render->program;
+    const Indent *indent_before = render->indent;
+    int base_before = render->base;
+    Indent indent = {call->indent, indent_before};
+    if (call->indent.len > 0) {
+        render->indent = &indent;
+        render->line_begins = true;
+    }
+    if (!run(render, program, err)) {
+        bool first = !render->named;
+        render->named = true;
+        return first && error_wrap(err, "partial '" STR_FMT "'", STR_ARG(call->name));
+    }
+    render->program = program_before;
+    render->indent = indent_before;
+    render->base = base_before;
+    return true;
+}
+
+// A partial sees its context, the loops around and the names of the contexts around, but `../` does
+// not leave it, as in Handlebars.
 static bool run_partial(Render *render, const PartialCall *call, Error *err)
 {
+    const Program *program = NULL;
     Value values[PAIRS_MAX];
-    Value base = call->has_context ? evaluate(render, &call->context) : context_at(render, 0);
-    Merged merged = {.base = base, .names = call->names, .values = values, .count = call->count};
-    for (size_t i = 0; i < call->count; i++) {
-        values[i] = evaluate(render, &call->operands[i]);
+    Value base = context_at(render, 0);
+    if (!find_partial(render, call, &program, err) ||
+        (call->has_context && !evaluate(render, &call->context, &base, err))) {
+        return false;
     }
+    if (program == NULL) {
+        return true;
+    }
+    for (size_t i = 0; i < call->count; i++) {
+        if (!evaluate(render, &call->operands[i], &values[i], err)) {
+            return false;
+        }
+    }
+    Merged merged = {.base = base, .names = call->names, .values = values, .count = call->count};
     int current = render->current;
     Frame *frame = push(render, err);
     if (frame == NULL || !count_round(render, err)) {
@@ -306,12 +492,8 @@ static bool run_partial(Render *render, const PartialCall *call, Error *err)
     frame->outer = NO_FRAME;
     Value context = call->count > 0 ? (Value){.kind = VALUE_MERGED, .merged = &merged} : base;
     set_context(render, frame, context);
-    size_t start = render->out->len;
-    if (!run(render, call->program, err)) {
+    if (!run_inside(render, program, call, err)) {
         return false;
-    }
-    if (call->indent.len > 0) {
-        indent_output(render->out, start, call->indent);
     }
     pop(render, current);
     return true;
@@ -332,7 +514,14 @@ static bool within_limits(Render *render, Error *err)
 
 static bool print(Render *render, const Op *op, Error *err)
 {
-    Value value = evaluate(render, &op->operand);
+    Value value;
+    if (!evaluate(render, &op->operand, &value, err)) {
+        return false;
+    }
+    if (render->indent != NULL && render->line_begins) {
+        put_indent(render->out, render->indent);
+        render->line_begins = false;
+    }
     return value_print(&value, op->escape, render->out, err);
 }
 
@@ -341,13 +530,19 @@ static bool step(Render *render, const Op *op, uint32_t *pc, Error *err)
     Value value;
     switch (op->kind) {
     case OP_TEXT:
-        buf_append(render->out, op->text.ptr, op->text.len);
+        if (render->indent != NULL) {
+            put_lines(render, op->text);
+        } else {
+            buf_append(render->out, op->text.ptr, op->text.len);
+        }
         return true;
     case OP_PRINT:
         return print(render, op, err);
     case OP_UNLESS_GO:
     case OP_IF_GO:
-        value = evaluate(render, &op->operand);
+        if (!evaluate(render, &op->operand, &value, err)) {
+            return false;
+        }
         if (is_true(&value, op->zero_is_true) == (op->kind == OP_IF_GO)) {
             *pc = op->target;
         }
@@ -367,27 +562,53 @@ static bool step(Render *render, const Op *op, uint32_t *pc, Error *err)
     return true;
 }
 
+// The innermost place is told, once.
+static bool place(Render *render, const Op *op, Error *err)
+{
+    if (render->placed) {
+        return false;
+    }
+    render->placed = true;
+    return error_place(render->program->source, op->at, err);
+}
+
 static bool run(Render *render, const Program *program, Error *err)
 {
+    render->program = program;
+    render->base = render->top;
     for (uint32_t pc = 0; pc < program->op_count;) {
         const Op *op = &program->ops[pc++];
         if (!step(render, op, &pc, err) || !within_limits(render, err)) {
-            return false;
+            return place(render, op, err);
         }
     }
     return true;
 }
 
-bool program_render(const Program *program, const json_t *variables, Buf *out, Error *err)
+bool program_render(
+    const Program *program, const TemplateSet *set, const json_t *variables,
+    const TemplateContext *context, Buf *out, Error *err)
 {
     Render render;
+    render.context = context;
+    render.set = set;
+    render.tools = NULL;
     render.root = value_of_json(variables);
-    render.frames[0] = (Frame){.context = render.root, .outer = NO_FRAME, .adds = true};
+    render.frames[0] =
+        (Frame){.context = render.root, .outer = NO_FRAME, .around = NO_FRAME, .adds = true};
     render.top = 0;
     render.current = 0;
+    render.indent = NULL;
+    render.line_begins = false;
+    render.placed = false;
+    render.named = false;
     render.rounds = 0;
     render.steps = 0;
     render.out_limit = out->len + TEMPLATE_OUTPUT_MAX;
     render.out = out;
-    return run(&render, program, err);
+    bool ok = run(&render, program, err);
+    if (render.tools != context->tools) {
+        template_tools_free(render.tools);
+    }
+    return ok;
 }

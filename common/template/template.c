@@ -14,10 +14,12 @@ typedef struct Partial {
 struct TemplateSet {
     Partial partials[TEMPLATE_PARTIALS_MAX];
     size_t count;
+    bool lenient;
 };
 
 struct Template {
     Program *program;
+    const TemplateSet *set;
 };
 
 TemplateSet *template_set_new(void)
@@ -47,13 +49,28 @@ static const Partial *find_partial(const TemplateSet *set, Str name)
     return NULL;
 }
 
+const Program *template_set_find(const TemplateSet *set, Str name)
+{
+    const Partial *partial = find_partial(set, name);
+    return partial == NULL ? NULL : partial->program;
+}
+
+void template_set_allow_missing(TemplateSet *set)
+{
+    set->lenient = true;
+}
+
+bool template_set_is_lenient(const TemplateSet *set)
+{
+    return set != NULL && set->lenient;
+}
+
 // Gives every call its program, as far as the set has it.
 static void bind_partials(const TemplateSet *set, Program *program)
 {
     for (uint32_t i = 0; i < program->partial_count; i++) {
         PartialCall *call = program->partials[i];
-        const Partial *partial = find_partial(set, call->name);
-        call->program = partial == NULL ? NULL : partial->program;
+        call->program = template_set_find(set, call->name);
     }
 }
 
@@ -110,7 +127,7 @@ static bool check_bound(const Program *program, Error *err)
 // Partials may call one another in any order, so what is missing is known only when all are there.
 static bool check_set(const TemplateSet *set, Error *err)
 {
-    for (size_t i = 0; set != NULL && i < set->count; i++) {
+    for (size_t i = 0; set != NULL && !set->lenient && i < set->count; i++) {
         if (!check_bound(set->partials[i].program, err)) {
             return error_wrap(err, "partial '%s'", set->partials[i].name);
         }
@@ -125,12 +142,14 @@ Template *template_compile(Str source, TemplateEscape escape, const TemplateSet 
         return NULL;
     }
     bind_partials(set, program);
-    if (!check_bound(program, err) || !check_set(set, err)) {
+    bool lenient = template_set_is_lenient(set);
+    if ((!lenient && !check_bound(program, err)) || !check_set(set, err)) {
         program_free(program);
         return NULL;
     }
     Template *tpl = xcalloc(1, sizeof *tpl);
     tpl->program = program;
+    tpl->set = set;
     return tpl;
 }
 
@@ -144,7 +163,14 @@ void template_free(Template *tpl)
 
 bool template_render(const Template *tpl, const json_t *variables, Buf *out, Error *err)
 {
-    return program_render(tpl->program, variables, out, err);
+    return template_render_in(tpl, &(TemplateContext){0}, variables, out, err);
+}
+
+bool template_render_in(
+    const Template *tpl, const TemplateContext *context, const json_t *variables, Buf *out,
+    Error *err)
+{
+    return program_render(tpl->program, tpl->set, variables, context, out, err);
 }
 
 const json_t *template_lookup(const json_t *variables, Str path)

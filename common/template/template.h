@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Templates, Handlebars-compatible: compiled once into a flat list of operations, rendered against
-// JSON as often as wanted. Pure: no I/O, no clock. Not Handlebars: no custom helpers, no
-// decorators, no inline partials. Language and limits: README.md of this folder.
+// JSON as often as wanted. Pure: no I/O, no clock; locale and zone are arguments. Not Handlebars:
+// no custom helpers, no decorators, no inline partials. Language and limits: README.md of this
+// folder.
 #pragma once
 
 #include <jansson.h>
@@ -23,7 +24,18 @@ enum {
 typedef enum TemplateEscape {
     TEMPLATE_ESCAPE_HTML, // {{x}}: & < > " ' ` = become entities; {{{x}}} and {{&x}} do not
     TEMPLATE_ESCAPE_NONE, // plain text and subjects
+    TEMPLATE_ESCAPE_JSON, // {{x}} inside of a JSON string
 } TemplateEscape;
+
+// What helpers need and keep between renders: ICU's formatters and memory. One a thread.
+typedef struct TemplateTools TemplateTools;
+
+typedef struct TemplateContext {
+    Str locale;  // BCP 47, "de-DE"; empty: en-US
+    Str zone;    // IANA, "Europe/Berlin"; empty: UTC
+    bool strict; // a variable that is not there is an error, but in conditions and `default`
+    TemplateTools *tools; // NULL: made for this render, which is slow when a helper is used
+} TemplateContext;
 
 typedef struct Template Template;
 typedef struct TemplateSet
@@ -31,6 +43,8 @@ typedef struct TemplateSet
 
 TemplateSet *template_set_new(void);
 void template_set_free(TemplateSet *set);
+// Partials that are not in the set are nothing, as in Mustache, instead of an error.
+void template_set_allow_missing(TemplateSet *set);
 // ERROR_PERMANENT with the partial's name, line and column on a syntax error.
 bool template_set_add(TemplateSet *set, Str name, Str source, TemplateEscape escape, Error *err);
 
@@ -40,10 +54,19 @@ bool template_set_add(TemplateSet *set, Str name, Str source, TemplateEscape esc
 Template *template_compile(Str source, TemplateEscape escape, const TemplateSet *set, Error *err);
 void template_free(Template *tpl);
 
+TemplateTools *template_tools_new(void);
+void template_tools_free(TemplateTools *tools); // NULL-safe
+
 // Appends to `out`. A variable that is not there renders as nothing (which variables are required
 // is the template version's own list, checked by the renderer with template_lookup).
-// ERROR_PERMANENT when a limit is passed.
+// ERROR_PERMANENT with line and column when a limit is passed or a helper refuses its argument; the
+// text holds no values.
 bool template_render(const Template *tpl, const json_t *variables, Buf *out, Error *err);
+
+// The same in a locale and a zone.
+bool template_render_in(
+    const Template *tpl, const TemplateContext *context, const json_t *variables, Buf *out,
+    Error *err);
 
 // The value at a dotted path ("order.items.0.name"); NULL: not there.
 const json_t *template_lookup(const json_t *variables, Str path);

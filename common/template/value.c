@@ -245,6 +245,31 @@ static void print_escaped(Str text, Buf *out)
     buf_append(out, text.ptr + done, text.len - done);
 }
 
+// A JSON string without its quotes.
+static void print_json(Str text, Buf *out)
+{
+    size_t start = out->len;
+    if (buf_json(out, text)) {
+        memmove(out->ptr + start, out->ptr + start + 1, out->len - start - 1);
+        out->len -= 2;
+    }
+}
+
+static void print_text(Str text, TemplateEscape escape, Buf *out)
+{
+    switch (escape) {
+    case TEMPLATE_ESCAPE_HTML:
+        print_escaped(text, out);
+        break;
+    case TEMPLATE_ESCAPE_JSON:
+        print_json(text, out);
+        break;
+    case TEMPLATE_ESCAPE_NONE:
+        buf_append(out, text.ptr, text.len);
+        break;
+    }
+}
+
 static void print_integer(int64_t number, Buf *out)
 {
     char text[24];
@@ -260,10 +285,10 @@ static void print_integer(int64_t number, Buf *out)
     buf_append(out, at, (size_t)(text + sizeof text - at));
 }
 
-static bool print_at(const Value *value, bool escape_html, int depth, Buf *out, Error *err);
+static bool print_at(const Value *value, TemplateEscape escape, int depth, Buf *out, Error *err);
 
 // Array.prototype.join: elements that are null print as nothing.
-static bool print_array(const json_t *array, bool escape_html, int depth, Buf *out, Error *err)
+static bool print_array(const json_t *array, TemplateEscape escape, int depth, Buf *out, Error *err)
 {
     if (depth >= PRINT_DEPTH_MAX) {
         return error_set(
@@ -276,14 +301,14 @@ static bool print_array(const json_t *array, bool escape_html, int depth, Buf *o
         if (i > 0) {
             buf_char(out, ',');
         }
-        if (!print_at(&element, escape_html, depth + 1, out, err)) {
+        if (!print_at(&element, escape, depth + 1, out, err)) {
             return false;
         }
     }
     return true;
 }
 
-static bool print_at(const Value *value, bool escape_html, int depth, Buf *out, Error *err)
+static bool print_at(const Value *value, TemplateEscape escape, int depth, Buf *out, Error *err)
 {
     switch (value->kind) {
     case VALUE_NONE:
@@ -299,14 +324,10 @@ static bool print_at(const Value *value, bool escape_html, int depth, Buf *out, 
         print_real(value->real, out);
         break;
     case VALUE_TEXT:
-        if (escape_html) {
-            print_escaped(value->text, out);
-        } else {
-            buf_append(out, value->text.ptr, value->text.len);
-        }
+        print_text(value->text, escape, out);
         break;
     case VALUE_ARRAY:
-        return print_array(value->json, escape_html, depth, out, err);
+        return print_array(value->json, escape, depth, out, err);
     case VALUE_OBJECT:
     case VALUE_MERGED:
         buf_cstr(out, "[object Object]");
@@ -315,7 +336,7 @@ static bool print_at(const Value *value, bool escape_html, int depth, Buf *out, 
     return true;
 }
 
-bool value_print(const Value *value, bool escape_html, Buf *out, Error *err)
+bool value_print(const Value *value, TemplateEscape escape, Buf *out, Error *err)
 {
-    return print_at(value, escape_html, 0, out, err);
+    return print_at(value, escape, 0, out, err);
 }

@@ -8,6 +8,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/error.h"
+#include "common/template/template.h"
 
 typedef enum ValueKind {
     VALUE_NONE, // not there ("undefined")
@@ -59,4 +60,4 @@ bool value_is_empty(const Value *value);
 // What JavaScript's == says of two contexts, as far as it matters for `../`.
 bool value_same(const Value *a, const Value *b);
 // As JavaScript turns it into a string. ERROR_PERMANENT for arrays nested too deep.
-bool value_print(const Value *value, bool escape_html, Buf *out, Error *err);
+bool value_print(const Value *value, TemplateEscape escape, Buf *out, Error *err);

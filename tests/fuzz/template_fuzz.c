@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // links: stentor_template
 // Source, and behind a NUL the JSON of the variables (none: a fixed object). Whatever compiles must
-// render within its limits, and twice the same.
+// render within its limits, and twice the same; in a locale and a zone, and strictly.
 #include <assert.h>
 #include <string.h>
 
@@ -29,6 +29,14 @@ static void render_twice(const Template *tpl, const json_t *variables)
     assert(!ok || first.len <= TEMPLATE_OUTPUT_MAX);
     assert(template_render(tpl, variables, &second, NULL) == ok);
     assert(str_eq(buf_view(&first), buf_view(&second)));
+    static TemplateTools *tools = NULL;
+    if (tools == NULL) {
+        tools = template_tools_new();
+    }
+    TemplateContext context = {STR("fa-AF"), STR("Europe/Berlin"), true, tools};
+    buf_clear(&second);
+    ok = template_render_in(tpl, &context, variables, &second, &err);
+    assert(ok || err.kind == ERROR_PERMANENT);
     buf_done(&first);
     buf_done(&second);
 }

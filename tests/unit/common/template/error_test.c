@@ -71,15 +71,25 @@ static void what_the_language_lacks_is_named(void **state)
         {"{{format total}}", "unknown helper 'format'"},
         {"{{#repeat 3}}{{/repeat}}", "unknown helper 'repeat'"},
         {"{{total unit=1}}", "unknown helper 'total'"},
-        {"{{lookup a b}}", "unknown helper 'lookup'"},
+        {"{{lookup a}}", "'lookup' takes 2 to 2 arguments without a name, not 1"},
+        {"{{#upper a}}{{/upper}}", "'upper' is not a block"},
+        {"{{upper a x=1}}", "'upper' has no argument 'x'; it takes: locale"},
+        {"{{../upper a}}", "unknown helper '../upper'"},
         {"{{if a}}", "'if' is a block; write '{{#if ...}}'"},
         {"{{#if}}{{/if}}", "'#if' takes one argument, not 0"},
         {"{{#each a b}}{{/each}}", "'#each' takes one argument, not 2"},
         {"{{#each a x=1}}{{/each}}", "unknown argument 'x'"},
         {"{{#if a includeZero=b}}{{/if}}", "unknown argument 'includeZero'"},
         {"{{@level}}", "unknown '@level'"},
-        {"{{#if (a)}}{{/if}}", "subexpressions"},
-        {"{{#each a as |x|}}{{/each}}", "block parameters"},
+        {"{{#if (a)}}{{/if}}", "line 1, column 7: unknown helper 'a'"},
+        {"{{#if (eq a b}}{{/if}}", "the subexpression '(eq' is never closed; add ')'"},
+        {"{{#if ()}}{{/if}}", "the subexpression is empty"},
+        {"{{#if(eq a b)}}{{/if}}", "a space is missing before the subexpression's '('"},
+        {"{{#if (not (not (not (not (not (not (not (not (not a)))))))))}}", "more than 8 subexpressions"},
+        {"{{a as |x|}}", "only blocks have parameters"},
+        {"{{#each a as |x y z|}}{{/each}}", "block parameters are one or two names"},
+        {"{{#each a as ||}}{{/each}}", "block parameters are one or two names"},
+        {"{{#if a as |x|}}{{/if}}", "'#if' has no block parameters"},
         {"{{{{raw}}}}", "raw blocks"},
         {"{{#> p}}{{/p}}", "partial blocks"},
         {"{{#*inline \"x\"}}", "inline partials"},
@@ -182,15 +192,17 @@ static void a_render_is_bounded_in_rounds_steps_and_bytes(void **state)
     (void)state;
     expect_limit(
         "{{#each a}}{{/each}}", 10001,
-        "more than 10000 rounds of loops and partials in one render");
+        "line 1, column 1: more than 10000 rounds of loops and partials in one render");
     char *tags = repeat("{{b}}", 400);
     char *source = malloc(strlen(tags) + 64);
     assert_non_null(source);
     (void)snprintf(source, strlen(tags) + 64, "{{#each a}}%s{{/each}}", tags);
-    expect_limit(source, 9000, "the template takes more than 1000000 steps");
+    expect_limit(source, 9000, "line 1, column 1542: the template takes more than 1000000 steps");
     free(source);
     free(tags);
-    expect_limit("{{#each a}}{{@root.a}}{{/each}}", 1000, "the output is larger than 524288 bytes");
+    expect_limit(
+        "{{#each a}}{{@root.a}}{{/each}}", 1000,
+        "line 1, column 12: the output is larger than 524288 bytes");
 }
 
 static void deep_arrays_do_not_exhaust_the_stack(void **state)
@@ -206,7 +218,8 @@ static void deep_arrays_do_not_exhaust_the_stack(void **state)
     Buf out;
     buf_init(&out, 1000);
     assert_false(template_render(tpl, array, &out, &err));
-    assert_string_equal(err.text, "an array nested deeper than 32 cannot be printed");
+    assert_string_equal(
+        err.text, "line 1, column 1: an array nested deeper than 32 cannot be printed");
     buf_done(&out);
     template_free(tpl);
     json_decref(array);

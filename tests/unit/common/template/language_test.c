@@ -150,7 +150,8 @@ static void each_walks_arrays_and_objects(void **state)
         {"{{#each a}}{{#if this}}{{../b}}{{/if}}{{/each}}", "{\"a\":[1],\"b\":\"-\"}", "-"},
         {"{{#each a}}{{#each this}}{{@../index}}{{@index}}{{../../b}} {{/each}}{{/each}}", "{\"a\":[[7],[8,9]],\"b\":\"-\"}", "00- 10- 11- "},
         {"{{#each .}}{{.}}{{/each}}", "[1,2]", "12"},
-        {"{{#each a}}{{missing}}{{/each}}", "{\"a\":[{}],\"missing\":\"outer\"}", ""},
+        {"{{#each a}}{{b}}{{this.b}}{{./b}}{{/each}}", "{\"a\":[{}],\"b\":\"outer\"}", "outer"},
+        {"{{#each a}}{{#if b}}y{{else}}n{{/if}}{{/each}}", "{\"a\":[{}],\"b\":1}", "n"},
     };
     CHECK(rows, TEMPLATE_ESCAPE_HTML);
 }

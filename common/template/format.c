@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/template/format.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unicode/ucal.h>
+#include <unicode/ucasemap.h>
+#include <unicode/uchar.h>
+#include <unicode/udat.h>
+#include <unicode/udatpg.h>
+#include <unicode/uloc.h>
+#include <unicode/unum.h>
+#include <unicode/upluralrules.h>
+#include <unicode/ustring.h>
+
+#include "common/base/arena.h"
+#include "common/base/map.h"
+
+enum { LOCALE_SIZE = 96, ZONE_MAX = 64, UNITS_MAX = 512, KEY_MAX = 320 };
+
+#define DEFAULT_LOCALE STR("en-US")
+
+typedef enum FormatKind { KIND_NUMBER, KIND_DATE, KIND_PLURAL, KIND_CASE } FormatKind;
+
+typedef struct Format {
+    FormatKind kind;
+    void *icu;
+} Format;
+
+struct Formats {
+    Map *by_key; // kind, locale and pattern -> Format
+};
+
+static void free_format(void *value)
+{
+    Format *format = value;
+    switch (format->kind) {
+    case KIND_NUMBER:
+        unum_close(format->icu);
+        break;
+    case KIND_DATE:
+        udat_close(format->icu);
+        break;
+    case KIND_PLURAL:
+        uplrules_close(format->icu);
+        break;
+    case KIND_CASE:
+        ucasemap_close(format->icu);
+        break;
+    }
+    free(format);
+}
+
+Formats *formats_new(void)
+{
+    Formats *formats = xcalloc(1, sizeof *formats);
+    formats->by_key = map_new(free_format);
+    return formats;
+}
+
+void formats_free(Formats *formats)
+{
+    if (formats != NULL) {
+        map_free(formats->by_key);
+        free(formats);
+    }
+}
+
+size_t formats_count(const Formats *formats)
+{
+    return map_count(formats->by_key);
+}
+
+// All are forgotten when there are too many: templates use a handful, and one that makes more of
+// them from its variables only slows itself down.
+static void keep(Formats *formats, Str key, FormatKind kind, void *icu)
+{
+    if (map_count(formats->by_key) >= FORMATS_MAX) {
+        map_free(formats->by_key);
+        formats->by_key = map_new(free_format);
+    }
+    Format *format = xcalloc(1, sizeof *format);
+    *format = (Format){kind, icu};
+    map_put(formats->by_key, key, format);
+}
+
+static void *find(const Formats *formats, Str key)
+{
+    const Format *format = map_get(formats->by_key, key);
+    return format == NULL ? NULL : format->icu;
+}
+
+// ---- what ICU is given ----
+
+// "fa-AF" and "fa_AF" as ICU's "fa_AF"; what is no locale becomes the root.
+static void locale_id(Str locale, char out[LOCALE_SIZE])
+{
+    char tag[LOCALE_SIZE];
+    UErrorCode status = U_ZERO_ERROR;
+    int32_t parsed = 0;
+    Str wanted = locale.len > 0 ? locale : DEFAULT_LOCALE;
+    out[0] = '\0';
+    if (!str_to_c(wanted, tag, sizeof tag)) {
+        return;
+    }
+    for (char *c = tag; *c != '\0'; c++) {
+        *c = *c == '_' ? '-' : *c;
+    }
+    uloc_forLanguageTag(tag, out, LOCALE_SIZE, &parsed, &status);
+    if (U_FAILURE(status) || status == U_STRING_NOT_TERMINATED_WARNING) {
+        out[0] = '\0';
+    }
+}
+
+// -1: longer than `size` units.
+static int32_t to_units(Str text, UChar *out, int32_t size)
+{
+    UErrorCode status = U_ZERO_ERROR;
+    int32_t len = 0;
+    if (text.len > INT32_MAX) {
+        return -1;
+    }
+    u_strFromUTF8(out, size, &len, text.ptr, (int32_t)text.len, &status);
+    return U_FAILURE(status) ? -1 : len;
+}
+
+static bool append_units(const UChar *units, int32_t len, Buf *out, Error *err)
+{
+    char text[UNITS_MAX * 3];
+    UErrorCode status = U_ZERO_ERROR;
+    int32_t bytes = 0;
+    u_strToUTF8(text, sizeof text, &bytes, units, len, &status);
+    if (U_FAILURE(status)) {
+        return error_set(err, ERROR_PERMANENT, "the text cannot be made: %s", u_errorName(status));
+    }
+    buf_append(out, text, (size_t)bytes);
+    return true;
+}
+
+typedef struct Key {
+    char text[KEY_MAX];
+    Str view;
+} Key;
+
+static bool make_key(Key *key, char kind, Str locale, Str a, Str b, Str c)
+{
+    const Str parts[] = {locale, a, b, c};
+    size_t len = 0;
+    key->text[len++] = kind;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i].len + 1 > sizeof key->text - len) {
+            return false;
+        }
+        if (parts[i].len > 0) {
+            memcpy(key->text + len, parts[i].ptr, parts[i].len);
+        }
+        len += parts[i].len;
+        key->text[len++] = '\n';
+    }
+    key->view = str_of(key->text, len);
+    return true;
+}
+
+static bool fail(Error *err, const char *what, Str text, UErrorCode status)
+{
+    return error_set(
+        err, ERROR_PERMANENT, "%s '" STR_FMT "' cannot be used (%s)", what,
+        STR_ARG(str_slice(text, 0, 60)), u_errorName(status));
+}
+
+// ---- numbers ----
+
+static bool number_style(Str style, UNumberFormatStyle *ret)
+{
+    static const struct {
+        const char *name;
+        UNumberFormatStyle style;
+    } names[] = {
+        {"", UNUM_DECIMAL},
+        {"decimal", UNUM_DECIMAL},
+        {"integer", UNUM_DECIMAL},
+        {"percent", UNUM_PERCENT},
+        {"compact", UNUM_DECIMAL_COMPACT_SHORT},
+        {"scientific", UNUM_SCIENTIFIC},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (str_eq(style, str_from(names[i].name))) {
+            *ret = names[i].style;
+            return true;
+        }
+    }
+    *ret = UNUM_PATTERN_DECIMAL;
+    return false;
+}
+
+static bool is_pattern(Str style)
+{
+    return str_find(style, '0') >= 0 || str_find(style, '#') >= 0;
+}
+
+static bool is_currency(Str code)
+{
+    for (size_t i = 0; i < code.len; i++) {
+        if (code.ptr[i] < 'A' || code.ptr[i] > 'Z') {
+            return false;
+        }
+    }
+    return code.len == 3;
+}
+
+static UNumberFormat *open_number(const NumberFormat *format, Error *err)
+{
+    char locale[LOCALE_SIZE];
+    UChar pattern[FORMAT_PATTERN_MAX];
+    UErrorCode status = U_ZERO_ERROR;
+    UNumberFormatStyle style = UNUM_CURRENCY;
+    int32_t pattern_len = 0;
+    locale_id(format->locale, locale);
+    if (format->currency.len == 0 && !number_style(format->style, &style)) {
+        pattern_len =
+            is_pattern(format->style) ? to_units(format->style, pattern, FORMAT_PATTERN_MAX) : -1;
+        if (pattern_len < 0) {
+            (void)fail(err, "number style", format->style, U_ILLEGAL_ARGUMENT_ERROR);
+            return NULL;
+        }
+    }
+    UNumberFormat *icu = unum_open(style, pattern, pattern_len, locale, NULL, &status);
+    if (U_SUCCESS(status) && format->currency.len > 0) {
+        UChar code[4];
+        to_units(format->currency, code, 4);
+        unum_setTextAttribute(icu, UNUM_CURRENCY_CODE, code, 3, &status);
+    }
+    if (U_FAILURE(status)) {
+        unum_close(icu);
+        (void)fail(err, "number style", format->style, status);
+        return NULL;
+    }
+    int digits = str_eq(format->style, STR("integer")) && format->digits < 0 ? 0 : format->digits;
+    if (digits >= 0) {
+        unum_setAttribute(icu, UNUM_FRACTION_DIGITS, digits);
+    }
+    return icu;
+}
+
+static UNumberFormat *use_number(Formats *formats, const NumberFormat *format, Error *err)
+{
+    Key key;
+    char digits = (char)('0' + (format->digits < 0 ? -1 : format->digits));
+    if (format->currency.len > 0 && !is_currency(format->currency)) {
+        (void)error_set(
+            err, ERROR_PERMANENT, "'" STR_FMT "' is not a currency: expected three capitals, 'EUR'",
+            STR_ARG(str_slice(format->currency, 0, 20)));
+        return NULL;
+    }
+    if (format->style.len >= FORMAT_PATTERN_MAX ||
+        !make_key(&key, 'n', format->locale, format->style, format->currency, str_of(&digits, 1))) {
+        (void)error_set(err, ERROR_PERMANENT, "the locale or the number style is too long");
+        return NULL;
+    }
+    UNumberFormat *icu = find(formats, key.view);
+    if (icu == NULL && (icu = open_number(format, err)) != NULL) {
+        keep(formats, key.view, KIND_NUMBER, (void *)icu);
+    }
+    return icu;
+}
+
+bool format_number(Formats *formats, const NumberFormat *format, Str decimal, Buf *out, Error *err)
+{
+    UNumberFormat *icu = use_number(formats, format, err);
+    if (icu == NULL) {
+        return false;
+    }
+    UChar units[UNITS_MAX];
+    UErrorCode status = U_ZERO_ERROR;
+    int32_t len =
+        unum_formatDecimal(icu, decimal.ptr, (int32_t)decimal.len, units, UNITS_MAX, NULL, &status);
+    if (U_FAILURE(status)) {
+        return fail(err, "number", decimal, status);
+    }
+    return append_units(units, len, out, err);
+}
+
+// ---- dates ----
+
+static bool date_style(Str style, UDateFormatStyle *ret)
+{
+    static const struct {
+        const char *name;
+        UDateFormatStyle style;
+    } names[] = {
+        {"none", UDAT_NONE}, {"short", UDAT_SHORT}, {"medium", UDAT_MEDIUM},
+        {"long", UDAT_LONG}, {"full", UDAT_FULL},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (str_eq(style, str_from(names[i].name))) {
+            *ret = names[i].style;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool format_zone_exists(Str zone)
+{
+    UChar units[ZONE_MAX];
+    UChar canonical[ZONE_MAX];
+    UErrorCode status = U_ZERO_ERROR;
+    int32_t len = to_units(zone, units, ZONE_MAX);
+    if (len <= 0) {
+        return false;
+    }
+    ucal_getCanonicalTimeZoneID(units, len, canonical, ZONE_MAX, NULL, &status);
+    return U_SUCCESS(status);
+}
+
+// What a date is opened with: two styles, or a pattern.
+typedef struct DatePlan {
+    UDateFormatStyle date;
+    UDateFormatStyle time;
+    UChar pattern[FORMAT_PATTERN_MAX];
+    int32_t pattern_len; // 0: none
+} DatePlan;
+
+static bool plan_skeleton(const char *locale, Str skeleton, DatePlan *plan, Error *err)
+{
+    UErrorCode status = U_ZERO_ERROR;
+    UChar units[FORMAT_PATTERN_MAX];
+    int32_t len = to_units(skeleton, units, FORMAT_PATTERN_MAX);
+    UDateTimePatternGenerator *generator = udatpg_open(locale, &status);
+    if (U_SUCCESS(status) && len > 0) {
+        plan->pattern_len = udatpg_getBestPattern(
+            generator, units, len, plan->pattern, FORMAT_PATTERN_MAX, &status);
+    }
+    udatpg_close(generator);
+    if (U_FAILURE(status) || plan->pattern_len <= 0) {
+        return fail(err, "skeleton", skeleton, status);
+    }
+    plan->date = UDAT_PATTERN;
+    plan->time = UDAT_PATTERN;
+    return true;
+}
+
+static bool plan_pattern(Str pattern, DatePlan *plan, Error *err)
+{
+    plan->pattern_len = to_units(pattern, plan->pattern, FORMAT_PATTERN_MAX);
+    if (plan->pattern_len <= 0) {
+        return error_set(
+            err, ERROR_PERMANENT, "a date's pattern has 1 to %d characters", FORMAT_PATTERN_MAX);
+    }
+    plan->date = UDAT_PATTERN;
+    plan->time = UDAT_PATTERN;
+    return true;
+}
+
+static bool plan_date(const char *locale, const DateFormat *format, DatePlan *plan, Error *err)
+{
+    *plan = (DatePlan){.date = UDAT_MEDIUM, .time = UDAT_NONE};
+    Str skeleton = STR("skeleton:");
+    if (format->time.len > 0 && !date_style(format->time, &plan->time)) {
+        return error_set(
+            err, ERROR_PERMANENT, "time='" STR_FMT "': expected short, medium, long or full",
+            STR_ARG(str_slice(format->time, 0, 40)));
+    }
+    if (format->style.len == 0 || date_style(format->style, &plan->date)) {
+        return true;
+    }
+    if (str_eq(format->style, STR("datetime"))) {
+        plan->time = format->time.len > 0 ? plan->time : UDAT_SHORT;
+        return true;
+    }
+    if (str_eq(format->style, STR("time"))) {
+        plan->date = UDAT_NONE;
+        plan->time = format->time.len > 0 ? plan->time : UDAT_SHORT;
+        return true;
+    }
+    if (str_eq(format->style, STR("iso"))) {
+        return plan_pattern(STR("yyyy-MM-dd'T'HH:mm:ssXXX"), plan, err);
+    }
+    if (str_starts(format->style, skeleton)) {
+        return plan_skeleton(
+            locale, str_slice(format->style, skeleton.len, format->style.len), plan, err);
+    }
+    return plan_pattern(format->style, plan, err);
+}
+
+static UDateFormat *open_date(const DateFormat *format, Error *err)
+{
+    char locale[LOCALE_SIZE];
+    UChar zone[ZONE_MAX];
+    UErrorCode status = U_ZERO_ERROR;
+    DatePlan plan;
+    Str wanted = format->zone.len > 0 ? format->zone : STR("UTC");
+    int32_t zone_len = to_units(wanted, zone, ZONE_MAX);
+    // A machine's date: not in the digits and calendar of a locale.
+    locale_id(str_eq(format->style, STR("iso")) ? STR("en-US-POSIX") : format->locale, locale);
+    if (!format_zone_exists(wanted)) {
+        (void)error_set(
+            err, ERROR_PERMANENT, "time zone '" STR_FMT "' does not exist",
+            STR_ARG(str_slice(wanted, 0, ZONE_MAX)));
+        return NULL;
+    }
+    if (!plan_date(locale, format, &plan, err)) {
+        return NULL;
+    }
+    UDateFormat *icu = udat_open(
+        plan.time, plan.date, locale, zone, zone_len, plan.pattern, plan.pattern_len, &status);
+    if (U_FAILURE(status)) {
+        (void)fail(err, "date style", format->style, status);
+        return NULL;
+    }
+    return icu;
+}
+
+bool format_date(Formats *formats, const DateFormat *format, double at_ms, Buf *out, Error *err)
+{
+    Key key;
+    if (format->style.len >= FORMAT_PATTERN_MAX ||
+        !make_key(&key, 'd', format->locale, format->zone, format->style, format->time)) {
+        return error_set(err, ERROR_PERMANENT, "the locale, zone or date style is too long");
+    }
+    UDateFormat *icu = find(formats, key.view);
+    if (icu == NULL) {
+        if ((icu = open_date(format, err)) == NULL) {
+            return false;
+        }
+        keep(formats, key.view, KIND_DATE, (void *)icu);
+    }
+    UChar units[UNITS_MAX];
+    UErrorCode status = U_ZERO_ERROR;
+    int32_t len = udat_format(icu, at_ms, units, UNITS_MAX, NULL, &status);
+    if (U_FAILURE(status)) {
+        return fail(err, "date style", format->style, status);
+    }
+    return append_units(units, len, out, err);
+}
+
+// ---- plural rules ----
+
+bool format_plural(
+    Formats *formats, Str locale, bool ordinal, double number, char out[16], Error *err)
+{
+    Key key;
+    UErrorCode status = U_ZERO_ERROR;
+    if (!make_key(&key, ordinal ? 'o' : 'p', locale, STR_EMPTY, STR_EMPTY, STR_EMPTY)) {
+        return error_set(err, ERROR_PERMANENT, "the locale is too long");
+    }
+    UPluralRules *icu = find(formats, key.view);
+    if (icu == NULL) {
+        char id[LOCALE_SIZE];
+        locale_id(locale, id);
+        icu = uplrules_openForType(
+            id, ordinal ? UPLURAL_TYPE_ORDINAL : UPLURAL_TYPE_CARDINAL, &status);
+        if (U_FAILURE(status)) {
+            return fail(err, "locale", locale, status);
+        }
+        keep(formats, key.view, KIND_PLURAL, icu);
+    }
+    UChar units[16];
+    int32_t len = uplrules_select(icu, number, units, 16, &status);
+    if (U_FAILURE(status) || len > 15) {
+        return fail(err, "locale", locale, status);
+    }
+    u_UCharsToChars(units, out, len);
+    out[len] = '\0';
+    return true;
+}
+
+// ---- text ----
+
+static UCaseMap *use_case_map(Formats *formats, Str locale, Error *err)
+{
+    Key key;
+    char id[LOCALE_SIZE];
+    UErrorCode status = U_ZERO_ERROR;
+    if (!make_key(&key, 'c', locale, STR_EMPTY, STR_EMPTY, STR_EMPTY)) {
+        (void)error_set(err, ERROR_PERMANENT, "the locale is too long");
+        return NULL;
+    }
+    UCaseMap *icu = find(formats, key.view);
+    if (icu != NULL) {
+        return icu;
+    }
+    locale_id(locale, id);
+    icu = ucasemap_open(id, 0, &status);
+    if (U_FAILURE(status)) {
+        (void)fail(err, "locale", locale, status);
+        return NULL;
+    }
+    keep(formats, key.view, KIND_CASE, icu);
+    return icu;
+}
+
+bool format_case(Formats *formats, Str locale, bool upper, Str text, Buf *out, Error *err)
+{
+    UCaseMap *icu = use_case_map(formats, locale, err);
+    UErrorCode status = U_ZERO_ERROR;
+    size_t room = 3 * text.len + 16; // no character grows by more (full case mapping)
+    if (icu == NULL) {
+        return false;
+    }
+    if (room > INT32_MAX || !buf_reserve(out, room)) {
+        return error_set(err, ERROR_PERMANENT, "the text of %zu bytes is too long", text.len);
+    }
+    int32_t (*map)(const UCaseMap *, char *, int32_t, const char *, int32_t, UErrorCode *) =
+        upper ? ucasemap_utf8ToUpper : ucasemap_utf8ToLower;
+    int32_t len =
+        map(icu, out->ptr + out->len, (int32_t)room, text.ptr, (int32_t)text.len, &status);
+    if (U_FAILURE(status)) {
+        return fail(err, "text", STR("..."), status);
+    }
+    out->len += (size_t)len;
+    return true;
+}
+
+static bool extends(UChar32 c)
+{
+    return u_hasBinaryProperty(c, UCHAR_GRAPHEME_EXTEND) || c == 0x200d;
+}
+
+// The character at the beginning of well-formed UTF-8.
+static UChar32 first_character(Str text, size_t len)
+{
+    UChar32 c = (unsigned char)text.ptr[0];
+    if (len > 1) {
+        c &= 0x7f >> len;
+    }
+    for (size_t i = 1; i < len; i++) {
+        c = (c << 6) | ((unsigned char)text.ptr[i] & 0x3f);
+    }
+    return c;
+}
+
+size_t format_prefix(Str text, size_t count)
+{
+    bool joined = false;
+    for (size_t at = 0; at < text.len;) {
+        Str rest = str_slice(text, at, text.len);
+        size_t len = str_utf8_step(rest);
+        len = len > 0 ? len : 1;
+        UChar32 c = first_character(rest, len);
+        if (!joined && !(c >= 0x300 && extends(c)) && count-- == 0) {
+            return at;
+        }
+        joined = c == 0x200d;
+        at += len;
+    }
+    return text.len;
+}
+
+bool format_is_rtl(Str locale)
+{
+    char id[LOCALE_SIZE];
+    locale_id(locale, id);
+    return id[0] != '\0' && uloc_isRightToLeft(id);
+}
