@@ -5,7 +5,8 @@
 #include <string.h>
 
 enum {
-    ERR_MESSAGE_TOO_LARGE = 10054, // "message size exceeds maximum allowed"
+    ERR_MESSAGE_TOO_LARGE = 10054,   // "message size exceeds maximum allowed"
+    ERR_WRONG_LAST_SEQUENCE = 10071, // another message came on the subject: "wrong last sequence"
     PAYLOAD_MAX = 4096,
 };
 
@@ -48,7 +49,9 @@ static bool read_refusal(Str payload, PubAck *ret, Error *err)
     json_t *error = json_object_get(root, "error");
     const char *text = json_string_value(json_object_get(error, "description"));
     ret->error_code = (int)json_integer_value(json_object_get(error, "err_code"));
-    ErrorKind kind = ret->error_code == ERR_MESSAGE_TOO_LARGE ? ERROR_PERMANENT : ERROR_TRANSIENT;
+    bool final =
+        ret->error_code == ERR_MESSAGE_TOO_LARGE || ret->error_code == ERR_WRONG_LAST_SEQUENCE;
+    ErrorKind kind = final ? ERROR_PERMANENT : ERROR_TRANSIENT;
     error_set(
         err, kind, "jetstream: %s (%d)", text != NULL ? text : "an answer that is no ack",
         ret->error_code);

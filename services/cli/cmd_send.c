@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/buf.h"
-#include "services/cli/cli.h"
+#include "services/cli/send.h"
 
 enum { ANSWER_MAX = 1024 * 1024, DATA_MAX = 1024 * 1024 };
 
@@ -222,23 +222,27 @@ static int report(Cli *cli, long status, Buf *answer)
     return EXIT_DONE;
 }
 
+int send_request(Cli *cli, const json_t *request)
+{
+    Error err = {0};
+    Buf answer;
+    long status = 0;
+    char *body = json_dumps(request, JSON_COMPACT);
+    buf_init(&answer, ANSWER_MAX);
+    int result =
+        post(cli, body, &answer, &status, &err) ? report(cli, status, &answer) : cli_fail(&err);
+    buf_done(&answer);
+    free(body);
+    return result;
+}
+
 int cmd_send(Cli *cli)
 {
     Error err = {0};
     json_t *request = json_object();
     bool ok = cli_need(cli->settings.api_key, "STENTOR_API_KEY", &err) &&
               build_request(cli, request, &err);
-    char *body = ok ? json_dumps(request, JSON_COMPACT) : NULL;
+    int result = ok ? send_request(cli, request) : cli_fail(&err);
     json_decref(request);
-    if (!ok) {
-        return cli_fail(&err);
-    }
-    Buf answer;
-    buf_init(&answer, ANSWER_MAX);
-    long status = 0;
-    int result =
-        post(cli, body, &answer, &status, &err) ? report(cli, status, &answer) : cli_fail(&err);
-    buf_done(&answer);
-    free(body);
     return result;
 }

@@ -64,16 +64,35 @@ static const Command commands[] = {
     {"tail", "", 0, 0, "all count= every-tenant json",
      "status events as they happen\n  --all           from the beginning of the stream\n  --count N       stop after N\n"
      "  --every-tenant  not only the configured one", cmd_tail},
-    {"template put", "KEY", 1, 1, "subject= html= text= version= category= locale= preheader= require= partial= json",
+    {"template put", "KEY", 1, 1,
+     "subject= html= text= title= version= channel= category= locale= preheader= require= partial= fallback= sample= from= draft source= "
+     "provenance= approved-by= by= json",
      "publish a template version\n"
-     "  --subject TEXT --html FILE --text FILE   the words (subject and one of both bodies are required)\n"
+     "  --subject TEXT --html FILE --text FILE   the words (of e-mails: subject and one of both bodies are required)\n"
+     "  --from FILE.json                         a whole document instead, with as many locales as it likes\n"
      "  --version X.Y.Z                          default: one patch above the highest\n"
+     "  --draft                                  not usable yet; a draft may be put again\n"
      "  --require NAME[:TYPE]                    a variable that must be given, repeatable\n"
-     "  --partial NAME=FILE                      repeatable\n"
-     "  --locale TAG --category NAME --preheader TEXT", cmd_template_put},
-    {"template render", "", 0, 0, "file= data= partial= plain",
+     "  --partial NAME=FILE --fallback LOCALE    repeatable\n"
+     "  --sample FILE.json                       data for previews and test sends\n"
+     "  --channel NAME --title TEXT --locale TAG --category NAME --preheader TEXT\n"
+     "  --source NAME --approved-by NAME         platform, tenant or ai_drafted, which needs an approver to be active\n"
+     "  --provenance TEXT --by NAME", cmd_template_put},
+    {"template list", "", 0, 0, "platform json", "each template with its active version\n  --platform   those of every tenant", cmd_template_list},
+    {"template show", "KEY", 1, 1, "version= platform json", "a version with its words (the active one)", cmd_template_show},
+    {"template history", "KEY", 1, 1, "platform json", "all versions of a template: status, who, when", cmd_template_history},
+    {"template activate", "KEY VERSION", 2, 2, "approved-by= platform json", "make a draft active\n  --approved-by NAME   of an ai_drafted one", cmd_template_activate},
+    {"template archive", "KEY VERSION", 2, 2, "platform json", "take a version out of use; what was accepted with it is still sent", cmd_template_archive},
+    {"template preview", "KEY", 1, 1, "version= locale= data= platform json",
+     "what a version would say\n  --data FILE.json   instead of its sample\n  --locale TAG --version X.Y.Z", cmd_template_preview},
+    {"template test-send", "KEY", 1, 1, "to= version= locale= data= platform json",
+     "send it with its sample data, as an ordinary notification\n  --to ADDRESS       (required)\n  --data FILE.json --locale TAG --version X.Y.Z", cmd_template_test_send},
+    {"template render", "", 0, 0, "file= data= partial= locale= zone= strict plain json",
      "render a template without a server\n  --file FILE --data FILE.json   template and variables\n"
-     "  --partial NAME=FILE            repeatable\n  --plain                        no HTML escaping", cmd_template_render},
+     "  --partial NAME=FILE            repeatable; one that is not given is nothing\n"
+     "  --locale TAG --zone NAME       of numbers, dates and plurals (default en-US, UTC)\n"
+     "  --strict                       a variable that is missing is an error\n"
+     "  --plain                        no HTML escaping", cmd_template_render},
     {"tenant put", "TENANT", 1, 1,
      "name= sender= sender-name= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "
      "recipient-limit-day= over-limit= guardian-routing= physical-address= theme= suspended json",

@@ -7,6 +7,7 @@
 #include "common/codec/event.h"
 #include "services/cli/diff.h"
 #include "services/cli/shadow_gate.h"
+#include "services/renderer/template_cache.h"
 
 enum { COMPILED_MAX = 64, DIFF_BYTES_MAX = 256 * 1024 };
 
@@ -16,7 +17,8 @@ struct ShadowWords {
     TemplateCache *changed; // the same versions with the new words
     Senders *senders;
     Map *suspended; // tenants
-    EmailDraft before, after;
+    Draft before, after;
+    TemplateTools *tools;
     Buf diff;
 };
 
@@ -28,8 +30,9 @@ ShadowWords *shadow_words_new(const ShadowPlan *plan)
     words->changed = template_cache_new(COMPILED_MAX);
     words->senders = senders_new();
     words->suspended = map_new(NULL);
-    email_draft_init(&words->before);
-    email_draft_init(&words->after);
+    draft_init(&words->before);
+    draft_init(&words->after);
+    words->tools = template_tools_new();
     buf_init(&words->diff, DIFF_BYTES_MAX);
     return words;
 }
@@ -40,8 +43,9 @@ void shadow_words_free(ShadowWords *words)
     template_cache_free(words->changed);
     senders_free(words->senders);
     map_free(words->suspended);
-    email_draft_done(&words->before);
-    email_draft_done(&words->after);
+    draft_done(&words->before);
+    draft_done(&words->after);
+    template_tools_free(words->tools);
     buf_done(&words->diff);
     free(words);
 }
@@ -121,15 +125,27 @@ bool shadow_words_suspended(const ShadowWords *words, Str tenant)
 
 // ---- one request ----
 
+// As the renderer does it (services/renderer/renderer.c, write_words).
 static bool render_with(
-    const CompiledVersion *version, Str locale, const json_t *variables, EmailDraft *draft,
-    RenderFailure *failure)
+    const ShadowWords *words, const CompiledVersion *version, const Request *request,
+    json_t *variables, Draft *draft, RenderFailure *failure)
 {
+    const Sender *sender = senders_get(words->senders, str_from(request->meta->tenant));
+    Str wanted = str_from(request->locale);
+    wanted = wanted.len > 0 ? wanted : str_from(sender->locale);
+    WordsContext context = {.zone = str_from(sender->zone), .tools = words->tools};
     if (version->broken.kind != ERROR_NONE) {
         return render_fail(failure, FAILURE_INVALID_TEMPLATE, "%s", version->broken.text);
     }
-    return check_variables(version->source, variables, failure) &&
-           render_email(version_locale(version, locale), variables, draft, failure);
+    const CompiledLocale *locale = version_locale(version, wanted);
+    if (!check_variables(version->source, variables, failure)) {
+        return false;
+    }
+    json_t *all = json_copy(variables);
+    add_surroundings(all, locale, sender->theme, sender->names);
+    bool ok = render_words(version, locale, all, &context, draft, failure);
+    json_decref(all);
+    return ok;
 }
 
 static bool add_diff(
@@ -178,11 +194,8 @@ static ShadowResult compare_words(
         shadow_count_reason(tally, failure_code_name(before.code), before.reason);
         return SHADOW_FAILS_STILL;
     }
-    Str tenant = str_from(request->meta->tenant);
-    Str wanted = str_from(request->locale);
-    wanted = wanted.len > 0 ? wanted : str_from(senders_get(words->senders, tenant)->locale);
-    bool did = render_with(frozen, wanted, variables, &words->before, &before);
-    bool would = render_with(changed, wanted, variables, &words->after, &after);
+    bool did = render_with(words, frozen, request, variables, &words->before, &before);
+    bool would = render_with(words, changed, request, variables, &words->after, &after);
     json_decref(variables);
     if (!would) {
         shadow_count_reason(tally, failure_code_name(after.code), after.reason);

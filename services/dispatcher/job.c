@@ -24,10 +24,8 @@ static bool check_sealed(const Stentor__V1__Sealed *sealed, const char *field, E
 
 static bool check_fields(const Stentor__V1__Rendered *rendered, Error *err)
 {
-    if (rendered->channel != STENTOR__V1__CHANNEL__CHANNEL_EMAIL) {
-        return error_set(
-            err, ERROR_PERMANENT, "channel '%s' has no vendor",
-            channel_name((Channel)rendered->channel));
+    if (channel_name((Channel)rendered->channel)[0] == '\0') {
+        return error_set(err, ERROR_PERMANENT, "'channel' is %d", (int)rendered->channel);
     }
     if ((int)rendered->priority < PRIORITY_CRITICAL || (int)rendered->priority >= PRIORITY_COUNT) {
         return error_set(err, ERROR_PERMANENT, "'priority' is %d", (int)rendered->priority);
@@ -259,6 +257,13 @@ static void make_mail(Job *job, const JobOpening *opening, const BodyPrefix *pre
 bool job_open(Job *job, const JobOpening *opening)
 {
     const Stentor__V1__Rendered *rendered = job->rendered;
+    if (rendered->channel != STENTOR__V1__CHANNEL__CHANNEL_EMAIL) {
+        const char *reason = arena_printf(
+            job->delivery->arena, "no vendor for channel %s",
+            channel_name((Channel)rendered->channel));
+        decide(job, "no_vendor", str_from(reason), true, opening->now_us);
+        return true;
+    }
     if (rendered->expires_at_us > 0 && rendered->expires_at_us <= opening->now_us) {
         decide(job, "expired", STR("it expired before it could be sent"), false, opening->now_us);
         return true;

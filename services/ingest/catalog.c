@@ -278,7 +278,7 @@ static const Version *choose(const TemplateEntry *entry, Str wanted)
     }
     const Version *version = find_version(entry, wanted);
     bool usable =
-        version != NULL && version->status != STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT;
+        version != NULL && version->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE;
     return usable ? version : NULL;
 }
 
@@ -345,4 +345,64 @@ bool catalog_digest(
 size_t catalog_templates(const Catalog *catalog)
 {
     return map_count(catalog->templates);
+}
+
+// ---- lists ----
+
+static CatalogVersion describe(const Version *version)
+{
+    return (CatalogVersion){version->text, version->status, version->channel, version->category};
+}
+
+size_t catalog_versions(
+    const Catalog *catalog, Str tenant, Str key, Arena *arena, CatalogVersion **ret)
+{
+    const TemplateEntry *entry = find_entry(catalog, tenant, key);
+    size_t count = entry == NULL ? 0 : entry->count;
+    *ret = arena_array(arena, count, sizeof **ret);
+    for (size_t i = 0; i < count; i++) {
+        (*ret)[i] = describe(&entry->versions[i]);
+    }
+    return count;
+}
+
+bool catalog_find(const Catalog *catalog, Str tenant, Str key, Str version, CatalogVersion *ret)
+{
+    const TemplateEntry *entry = find_entry(catalog, tenant, key);
+    const Version *found = entry == NULL           ? NULL
+                           : version.len > 0       ? find_version(entry, version)
+                           : entry->latest != NULL ? entry->latest
+                           : entry->count > 0      ? &entry->versions[entry->count - 1]
+                                                   : NULL;
+    if (found != NULL) {
+        *ret = describe(found);
+    }
+    return found != NULL;
+}
+
+// Keeps the `limit` smallest, in order: a page costs one walk over all names and no list of them.
+size_t catalog_keys(
+    const Catalog *catalog, Str tenant, Str after, size_t limit, Arena *arena, Str *ret)
+{
+    Str path;
+    void *value = NULL;
+    size_t count = 0;
+    for (size_t cursor = 0; map_next(catalog->templates, &cursor, &path, &value);) {
+        Str key = str_slice(path, tenant.len + 1, path.len);
+        bool own = path.len > tenant.len && path.ptr[tenant.len] == '/' &&
+                   str_starts(path, tenant) && str_cmp(key, after) > 0;
+        bool room = count < limit || str_cmp(key, ret[count - 1]) < 0;
+        if (!own || !room || ((const TemplateEntry *)value)->count == 0) {
+            continue;
+        }
+        size_t at = count < limit ? count++ : count - 1;
+        for (; at > 0 && str_cmp(ret[at - 1], key) > 0; at--) {
+            ret[at] = ret[at - 1];
+        }
+        ret[at] = key;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ret[i] = arena_str(arena, ret[i]);
+    }
+    return count;
 }

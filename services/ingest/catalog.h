@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/model/gate.h"
 #include "services/ingest/request.h"
+#include "stentor/v1/config.pb-c.h"
 
 typedef struct Catalog Catalog;
 
@@ -50,3 +51,22 @@ bool catalog_digest(
     const Catalog *catalog, Str tenant, const Request *request, Arena *arena, DigestTarget *ret);
 
 size_t catalog_templates(const Catalog *catalog);
+
+// ---- for those who ask ----
+
+// `version` points into the catalog: valid until the next change.
+typedef struct CatalogVersion {
+    const char *version;
+    Stentor__V1__TemplateStatus status;
+    Channel channel;
+    Category category;
+} CatalogVersion;
+
+// The tenant's own keys behind `after`, in order, at most `limit` (above 0); copies in `arena`.
+size_t catalog_keys(
+    const Catalog *catalog, Str tenant, Str after, size_t limit, Arena *arena, Str *ret);
+// The tenant's own versions of the key, in no order.
+size_t catalog_versions(
+    const Catalog *catalog, Str tenant, Str key, Arena *arena, CatalogVersion **ret);
+// One of them; version empty: the highest active one, else any. false: there is none.
+bool catalog_find(const Catalog *catalog, Str tenant, Str key, Str version, CatalogVersion *ret);

@@ -15,6 +15,7 @@
 #include "services/ingest/people_api.h"
 #include "services/ingest/suppressions_api.h"
 #include "services/ingest/sweep.h"
+#include "services/ingest/templates_api.h"
 #include "services/ingest/tenant_api.h"
 #include "services/ingest/triggers_api.h"
 
@@ -57,6 +58,7 @@ typedef struct Ingest {
     HttpServer *server;
     Api api;
     NotificationsApi notifications;
+    TemplatesApi templates;
     SuppressionsApi suppressions_api;
     People *people;
     PeopleApi people_api;
@@ -335,6 +337,10 @@ static void build_parts(Ingest *in)
         .unready = unready,
         .unready_ctx = in,
     };
+    in->notifications = (NotificationsApi){in->accept, in->catalog};
+    notifications_api_add(&in->api, &in->notifications);
+    in->templates = (TemplatesApi){bus, in->catalog};
+    templates_api_add(&in->api, &in->templates);
     in->suppressions_api = (SuppressionsApi){
         .bus = bus,
         .hash_key = master_hash_key(service_master_key(service)),

@@ -154,7 +154,7 @@ static bool add_html(Buf *html, const char *address)
 }
 
 bool footer_add(
-    EmailDraft *draft, const Stentor__V1__TemplateVersion *version, const char *locale,
+    Draft *draft, const Stentor__V1__TemplateVersion *version, const char *locale,
     const char *physical_address, RenderFailure *failure)
 {
     if (physical_address[0] == '\0' || shows_address(version, locale)) {

@@ -29,5 +29,5 @@ void footer_variables(json_t *variables, const char *link, const char *physical_
 // Appends the address to the html (before </body>) and to the text, unless the variant of `locale`
 // or a partial shows it itself. FAILURE_RENDER: no room.
 bool footer_add(
-    EmailDraft *draft, const Stentor__V1__TemplateVersion *version, const char *locale,
+    Draft *draft, const Stentor__V1__TemplateVersion *version, const char *locale,
     const char *physical_address, RenderFailure *failure);

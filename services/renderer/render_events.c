@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/renderer/render_events.h"
 
+#include <string.h>
+
+#include "common/base/clock.h"
 #include "common/bus/status_event.h"
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
@@ -83,6 +86,60 @@ bool job_variables(const Job *job, Str *ret_json, Error *err)
         job->request->variables, job->arena, ret_json, err);
 }
 
+// ---- digests ----
+
+static json_t *item_variables(Str text)
+{
+    json_t *json = text.len > 0 ? json_loadb(text.ptr, text.len, 0, NULL) : NULL;
+    if (json_is_object(json)) {
+        return json;
+    }
+    json_decref(json);
+    return json_object();
+}
+
+// Each item was sealed for its own notification, under the key of the same recipient.
+static json_t *open_item(const Job *job, const Stentor__V1__DigestItem *item, Error *err)
+{
+    Str text = STR_EMPTY;
+    char at[CLOCK_RFC3339_SIZE];
+    if (item->variables != NULL &&
+        !unseal(
+            job->key, str_from(job->request->meta->tenant), str_from(item->notification_id),
+            "variables", item->variables, job->arena, &text, err)) {
+        (void)error_wrap(err, "digest item '%.40s'", item->notification_id);
+        return NULL;
+    }
+    json_t *json = item_variables(text);
+    clock_format(item->accepted_at_us, at);
+    (void)json_object_set_new(json, "notification_id", json_string(item->notification_id));
+    (void)json_object_set_new(json, "template", json_string(item->template_));
+    (void)json_object_set_new(json, "accepted_at", json_string(at));
+    return json;
+}
+
+bool digest_variables(const Job *job, json_t *variables, Error *err)
+{
+    const Request *request = job->request;
+    json_t *list = json_array();
+    for (size_t i = 0; i < request->n_digest_items; i++) {
+        json_t *item = open_item(job, request->digest_items[i], err);
+        if (item == NULL) {
+            json_decref(list);
+            return false;
+        }
+        (void)json_array_append_new(list, item);
+    }
+    size_t shown = request->n_digest_items;
+    size_t count = request->digest_total > shown ? request->digest_total : shown;
+    (void)json_object_set_new(variables, "count", json_integer((json_int_t)count));
+    (void)json_object_set_new(variables, "more", json_integer((json_int_t)(count - shown)));
+    json_t *first = json_array_get(list, 0);
+    (void)(first != NULL ? json_object_set(variables, "first", first) : json_object_set_new(variables, "first", json_null()));
+    (void)json_object_set_new(variables, "list", list);
+    return true;
+}
+
 // ---- what goes out ----
 
 // The event's own id is in `id`, which must live as long as the meta.
@@ -106,8 +163,8 @@ static char *borrow(const char *text)
         char *)(uintptr_t)text; // protobuf-c's strings are not const; packing does not change them
 }
 
-static bool pack_content(
-    const Job *job, EmailDraft *draft, const Sender *sender, Str *ret_bytes, Error *err)
+static bool pack_email(
+    const Job *job, Draft *draft, const Sender *sender, Str *ret_bytes, Error *err)
 {
     Stentor__V1__EmailContent content;
     stentor__v1__email_content__init(&content);
@@ -122,7 +179,90 @@ static bool pack_content(
     return event_pack(&content.base, job->arena, ret_bytes, err);
 }
 
-static Stentor__V1__Rendered rendered_head(const Job *job, const char *locale)
+static bool pack_sms(const Job *job, Draft *draft, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__SmsContent content;
+    stentor__v1__sms_content__init(&content);
+    content.text = borrow(buf_c(&draft->text));
+    content.segments = draft->sms.segments;
+    content.ucs2 = draft->sms.ucs2;
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
+static bool pack_push(const Job *job, Draft *draft, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__PushContent content;
+    stentor__v1__push_content__init(&content);
+    content.title = borrow(buf_c(&draft->title));
+    content.body = borrow(buf_c(&draft->text));
+    content.data_json = borrow(buf_c(&draft->data));
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
+static bool pack_inapp(const Job *job, Draft *draft, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__InappContent content;
+    stentor__v1__inapp_content__init(&content);
+    content.title = borrow(buf_c(&draft->title));
+    content.body = borrow(buf_c(&draft->text));
+    content.data_json = borrow(buf_c(&draft->data));
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
+static bool pack_whatsapp(
+    const Job *job, const char *locale, Draft *draft, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__WhatsappContent content;
+    stentor__v1__whatsapp_content__init(&content);
+    char *at = draft->parameters.ptr;
+    content.reference = borrow(draft->reference);
+    content.locale = borrow(locale);
+    content.text = borrow(buf_c(&draft->text));
+    content.parameters =
+        arena_array(job->arena, draft->parameter_count, sizeof *content.parameters);
+    content.n_parameters = draft->parameter_count;
+    for (size_t i = 0; i < draft->parameter_count; i++) {
+        content.parameters[i] = at;
+        at += strlen(at) + 1;
+    }
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
+static bool pack_voice(const Job *job, const char *locale, Draft *draft, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__VoiceContent content;
+    stentor__v1__voice_content__init(&content);
+    content.script = borrow(buf_c(&draft->text));
+    content.locale = borrow(locale);
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
+static bool pack_content(
+    const Job *job, const char *locale, Draft *draft, const Sender *sender, Str *ret_bytes,
+    Error *err)
+{
+    switch ((Channel)job->request->channel) {
+    case CHANNEL_EMAIL:
+        return pack_email(job, draft, sender, ret_bytes, err);
+    case CHANNEL_SMS:
+        return pack_sms(job, draft, ret_bytes, err);
+    case CHANNEL_PUSH:
+        return pack_push(job, draft, ret_bytes, err);
+    case CHANNEL_INAPP:
+        return pack_inapp(job, draft, ret_bytes, err);
+    case CHANNEL_WHATSAPP:
+        return pack_whatsapp(job, locale, draft, ret_bytes, err);
+    case CHANNEL_VOICE:
+        return pack_voice(job, locale, draft, ret_bytes, err);
+    case CHANNEL_WEBHOOK:
+    case CHANNEL_NONE:
+    case CHANNEL_COUNT:
+        break;
+    }
+    return error_set(err, ERROR_PERMANENT, "this channel has no content");
+}
+
+static Stentor__V1__Rendered rendered_head(const Job *job, const CompiledLocale *locale)
 {
     const Request *request = job->request;
     Stentor__V1__Rendered rendered;
@@ -132,7 +272,9 @@ static Stentor__V1__Rendered rendered_head(const Job *job, const char *locale)
     rendered.priority = request->priority;
     rendered.template_ = request->template_;
     rendered.template_version = request->template_version;
-    rendered.locale = borrow(locale);
+    rendered.locale = borrow(locale->locale);
+    rendered.direction = borrow(locale->direction);
+    rendered.batch_id = request->batch_id;
     rendered.recipient_id = request->recipient_id;
     rendered.address_hash = request->address_hash;
     rendered.address = request->address;
@@ -145,7 +287,7 @@ static Stentor__V1__Rendered rendered_head(const Job *job, const char *locale)
 }
 
 bool rendered_event(
-    const Job *job, const CompiledVersion *version, const CompiledLocale *locale, EmailDraft *draft,
+    const Job *job, const CompiledVersion *version, const CompiledLocale *locale, Draft *draft,
     const Sender *sender, BusOut *ret_out, Error *err)
 {
     const Stentor__V1__Meta *cause = job->request->meta;
@@ -154,7 +296,7 @@ bool rendered_event(
     Str frame;
     Str payload;
     uint8_t checksum[SHA256_LEN];
-    if (!pack_content(job, draft, sender, &plain, err) ||
+    if (!pack_content(job, locale->locale, draft, sender, &plain, err) ||
         !body_pack(version->prefix, plain, job->arena, &frame, err)) {
         return false;
     }
@@ -162,7 +304,7 @@ bool rendered_event(
     char *id = arena_alloc(job->arena, EVENT_ID_SIZE);
     event_id_derive("rendered", notification, STR("1"), id);
     Stentor__V1__Meta meta = follow(job, id);
-    Stentor__V1__Rendered rendered = rendered_head(job, locale->locale);
+    Stentor__V1__Rendered rendered = rendered_head(job, locale);
     rendered.meta = &meta;
     rendered.content =
         seal(job->key, str_from(cause->tenant), notification, "content", frame, job->arena);
@@ -170,6 +312,11 @@ bool rendered_event(
     rendered.content_prefix_id = body_prefix_id(version->prefix);
     if (!event_pack(&rendered.base, job->arena, &payload, err)) {
         return false;
+    }
+    if (payload.len > EVENT_BYTES_MAX - RENDERED_ROOM) {
+        return error_set(
+            err, ERROR_PERMANENT, "the words have %zu bytes when packed, at most %d are allowed",
+            payload.len, EVENT_BYTES_MAX - RENDERED_ROOM);
     }
     char *subject = arena_alloc(job->arena, SUBJECT_SIZE);
     subject_rendered(subject, job->lane, str_from(cause->tenant));

@@ -8,7 +8,7 @@
 #include "common/codec/body.h"
 #include "common/codec/seal.h"
 #include "common/model/enums.h"
-#include "services/renderer/render_email.h"
+#include "common/render/words.h"
 #include "services/renderer/senders.h"
 #include "stentor/v1/request.pb-c.h"
 
@@ -31,8 +31,16 @@ bool render_request_check(const Request *request, Str subject, Error *err);
 // The words that `sealed` holds; both sealed fields of a request are under one key.
 bool job_variables(const Job *job, Str *ret_json, Error *err);
 
-// PERMANENT when the mail is too large to travel.
+// A digest's variables: {count, first, list: [{notification_id, template, accepted_at, ...the
+// item's own}], more} laid over `variables`. `more` are those that are not in the list. PERMANENT
+// when an item cannot be opened; one whose variables are no JSON object has none.
+bool digest_variables(const Job *job, json_t *variables, Error *err);
+
+// Room that later stages need for what they add to a rendered event.
+enum { RENDERED_ROOM = 4 * 1024 };
+
+// PERMANENT when it is too large to travel.
 bool rendered_event(
-    const Job *job, const CompiledVersion *version, const CompiledLocale *locale, EmailDraft *draft,
+    const Job *job, const CompiledVersion *version, const CompiledLocale *locale, Draft *draft,
     const Sender *sender, BusOut *ret_out, Error *err);
 bool failed_event(const Job *job, const RenderFailure *failure, BusOut *ret_out, Error *err);

@@ -19,7 +19,9 @@
 #include "common/codec/event.h"
 #include "common/db/keyring.h"
 #include "services/renderer/footer.h"
+#include "services/renderer/render_events.h"
 #include "services/renderer/second_check.h"
+#include "services/renderer/template_cache.h"
 
 enum {
     LANES = PRIORITY_COUNT - 1,
@@ -52,7 +54,8 @@ struct Renderer {
     Suppressions *suppressions;
     OptOutLinks links;
     Arena *arena; // of the process
-    EmailDraft draft;
+    Draft draft;
+    TemplateTools *tools;
     Lane lanes[LANES];
     Metric *failed[FAILURE_COUNT];
     Metric *suppressed;
@@ -111,9 +114,9 @@ static Result check_first(const Job *job, RenderFailure *failure)
     if (request->expires_at_us != 0 && request->expires_at_us <= job->now_us) {
         return refuse(failure, FAILURE_EXPIRED, "the request expired before it was rendered");
     }
-    if (request->channel != STENTOR__V1__CHANNEL__CHANNEL_EMAIL) {
+    if (request->channel == STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK) {
         (void)render_fail(
-            failure, FAILURE_UNSUPPORTED_CHANNEL, "channel '%s' cannot be rendered yet",
+            failure, FAILURE_UNSUPPORTED_CHANNEL, "channel '%s' has no words to render",
             channel_name((Channel)request->channel));
         return RESULT_FAILED;
     }
@@ -148,7 +151,7 @@ static Result find_version(
     return RESULT_FAILED;
 }
 
-static Result write_mail(
+static Result write_words(
     const Lane *lane, const Job *job, const CompiledVersion *version, json_t *variables,
     BusOut *out, RenderFailure *failure)
 {
@@ -157,10 +160,25 @@ static Result write_mail(
     Str wanted = str_from(job->request->locale);
     const CompiledLocale *locale =
         version_locale(version, wanted.len > 0 ? wanted : str_from(sender->locale));
+    WordsContext context = {.zone = str_from(sender->zone), .tools = renderer->tools};
     Error err = {0};
     footer_variables(variables, job->unsubscribe_url, sender->physical_address);
-    if (!check_variables(version->source, variables, failure) ||
-        !render_email(locale, variables, &renderer->draft, failure)) {
+    if (version->channel != (Channel)job->request->channel) {
+        (void)render_fail(
+            failure, FAILURE_INVALID_TEMPLATE, "it is a template of channel '%s', not of '%s'",
+            channel_name(version->channel), channel_name((Channel)job->request->channel));
+        return RESULT_FAILED;
+    }
+    if (!check_variables(version->source, variables, failure)) {
+        return RESULT_FAILED;
+    }
+    add_surroundings(variables, locale, sender->theme, sender->names);
+    if (!render_words(version, locale, variables, &context, &renderer->draft, failure)) {
+        return RESULT_FAILED;
+    }
+    if (job->unsubscribe_url[0] != '\0' &&
+        !footer_add(
+            &renderer->draft, version->source, locale->locale, sender->physical_address, failure)) {
         return RESULT_FAILED;
     }
     if (job->unsubscribe_url[0] != '\0' &&
@@ -194,7 +212,10 @@ static Result render(
     if (!parse_variables(json, &variables, failure)) {
         return RESULT_FAILED;
     }
-    result = write_mail(lane, job, version, variables, out, failure);
+    bool is_digest = job->request->n_digest_items > 0;
+    result = is_digest && !digest_variables(job, variables, err)
+                 ? RESULT_BURY
+                 : write_words(lane, job, version, variables, out, failure);
     json_decref(variables);
     return result;
 }
@@ -494,7 +515,8 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     renderer->senders = senders_new();
     renderer->keyring =
         keyring_new(service_pool(service), service_master_key(service), &(KeyringOptions){0});
-    email_draft_init(&renderer->draft);
+    draft_init(&renderer->draft);
+    renderer->tools = template_tools_new();
     for (size_t i = 0; i < LANES; i++) {
         renderer->lanes[i].priority = (Priority)(PRIORITY_CRITICAL + i);
     }
@@ -555,7 +577,8 @@ static void free_renderer(void *state)
     senders_free(renderer->senders);
     suppressions_free(renderer->suppressions);
     arena_free(renderer->arena);
-    email_draft_done(&renderer->draft);
+    draft_done(&renderer->draft);
+    template_tools_free(renderer->tools);
     free(renderer);
 }
 

@@ -6,6 +6,7 @@
 #include "common/base/id.h"
 #include "common/base/map.h"
 #include "common/codec/event.h"
+#include "common/render/words.h"
 #include "stentor/v1/config.pb-c.h"
 
 struct Senders {
@@ -19,6 +20,9 @@ static void free_sender(void *value)
     free(sender->address);
     free(sender->name);
     free(sender->locale);
+    free(sender->zone);
+    json_decref(sender->theme);
+    json_decref(sender->names);
     free(sender->physical_address);
     free(sender);
 }
@@ -28,8 +32,10 @@ Senders *senders_new(void)
     static char empty[] = "";
     Senders *senders = xcalloc(1, sizeof *senders);
     senders->by_tenant = map_new(free_sender);
-    senders->none =
-        (Sender){.address = empty, .name = empty, .locale = empty, .physical_address = empty};
+    senders->none = (Sender){
+        .address = empty, .name = empty, .locale = empty, .zone = empty, .physical_address = empty};
+    senders->none.theme = json_object();
+    senders->none.names = json_object();
     return senders;
 }
 
@@ -37,6 +43,8 @@ void senders_free(Senders *senders)
 {
     if (senders != NULL) {
         map_free(senders->by_tenant);
+        json_decref(senders->none.theme);
+        json_decref(senders->none.names);
         free(senders);
     }
 }
@@ -74,6 +82,9 @@ bool senders_put(Senders *senders, Str tenant, Str payload, Error *err)
         sender->address = xstrdup(entry->sender_address);
         sender->name = xstrdup(entry->sender_name);
         sender->locale = xstrdup(entry->default_locale);
+        sender->zone = xstrdup(entry->time_zone);
+        sender->theme = tenant_theme(entry);
+        sender->names = tenant_names(entry);
         sender->physical_address = xstrdup(entry->physical_address);
         sender->suspended = entry->suspended;
         map_put(senders->by_tenant, tenant, sender);

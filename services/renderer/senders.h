@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Senders: who a tenant's mails are from, and its default locale, from cfg.tenant.<tenant>.self.
+// Senders: who a tenant's mails are from, its default locale and zone, and what its templates may
+// say of it, from cfg.tenant.<tenant>.self.
 #pragma once
+
+#include <jansson.h>
 
 #include "common/base/error.h"
 #include "common/base/str.h"
@@ -11,6 +14,9 @@ typedef struct Sender {
     char *address; // empty: the dispatcher's default sender
     char *name;
     char *locale;           // of requests that name none; may be empty
+    char *zone;             // IANA; may be empty
+    json_t *theme;          // an object of texts: {{theme.logo_url}}
+    json_t *names;          // {{tenant.name}}
     char *physical_address; // for the footer; may be empty
     bool suspended;
 } Sender;

@@ -7,7 +7,6 @@
 #include "common/base/id.h"
 #include "common/base/map.h"
 #include "common/codec/event.h"
-#include "common/model/enums.h"
 
 enum { NAME_SIZE = 256, VERSION_LEN_MAX = 64 };
 
@@ -30,125 +29,6 @@ struct TemplateCache {
     size_t compiled_count;
     size_t compiled_max;
 };
-
-// ---- compiling ----
-
-static void free_version(CompiledVersion *version)
-{
-    if (version == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < version->locale_count; i++) {
-        template_free(version->locales[i].subject);
-        template_free(version->locales[i].html);
-        template_free(version->locales[i].text);
-    }
-    template_set_free(version->html_partials);
-    template_set_free(version->text_partials);
-    body_prefix_free(version->prefix);
-    arena_free(version->arena);
-    free(version);
-}
-
-static bool compile_partials(CompiledVersion *version, Error *err)
-{
-    const Stentor__V1__TemplateVersion *source = version->source;
-    version->html_partials = template_set_new();
-    version->text_partials = template_set_new();
-    for (size_t i = 0; i < source->n_partials; i++) {
-        Str name = str_from(source->partials[i]->name);
-        Str words = str_from(source->partials[i]->source);
-        if (!template_set_add(version->html_partials, name, words, TEMPLATE_ESCAPE_HTML, err) ||
-            !template_set_add(version->text_partials, name, words, TEMPLATE_ESCAPE_NONE, err)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-// An empty source gives no template.
-static bool compile_part(
-    const char *part, const char *source, TemplateEscape escape, const TemplateSet *partials,
-    Template **ret_template, Error *err)
-{
-    if (source[0] == '\0') {
-        return true;
-    }
-    *ret_template = template_compile(str_from(source), escape, partials, err);
-    return *ret_template != NULL || error_wrap(err, "%s", part);
-}
-
-static bool compile_locale(
-    const CompiledVersion *version, const Stentor__V1__LocaleVariant *variant,
-    CompiledLocale *locale, Error *err)
-{
-    const TemplateSet *plain = version->text_partials;
-    locale->locale = variant->locale;
-    if (variant->html[0] == '\0' && variant->text[0] == '\0') {
-        return error_set(
-            err, ERROR_PERMANENT, "locale '%.40s' has neither html nor text", variant->locale);
-    }
-    bool ok =
-        compile_part(
-            "subject", variant->subject, TEMPLATE_ESCAPE_NONE, plain, &locale->subject, err) &&
-        compile_part(
-            "html", variant->html, TEMPLATE_ESCAPE_HTML, version->html_partials, &locale->html,
-            err) &&
-        compile_part("text", variant->text, TEMPLATE_ESCAPE_NONE, plain, &locale->text, err);
-    return ok || error_wrap(err, "locale '%.40s'", variant->locale);
-}
-
-static bool check_version(const Stentor__V1__TemplateVersion *source, Error *err)
-{
-    if (source->channel != STENTOR__V1__CHANNEL__CHANNEL_EMAIL) {
-        return error_set(
-            err, ERROR_PERMANENT, "it is a template of channel '%s', not of 'email'",
-            channel_name((Channel)source->channel));
-    }
-    if (source->n_locales == 0 || source->n_locales > VERSION_LOCALES_MAX) {
-        return error_set(
-            err, ERROR_PERMANENT, "it has %zu locales, 1 to %d are allowed", source->n_locales,
-            VERSION_LOCALES_MAX);
-    }
-    if (source->n_variables > VERSION_VARIABLES_MAX) {
-        return error_set(
-            err, ERROR_PERMANENT, "it has %zu variables, at most %d are allowed",
-            source->n_variables, VERSION_VARIABLES_MAX);
-    }
-    return true;
-}
-
-static bool compile_locales(CompiledVersion *version, Error *err)
-{
-    const Stentor__V1__TemplateVersion *source = version->source;
-    version->locales = arena_array(version->arena, source->n_locales, sizeof(CompiledLocale));
-    for (size_t i = 0; i < source->n_locales; i++) {
-        version->locale_count = i + 1;
-        if (!compile_locale(version, source->locales[i], &version->locales[i], err)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-// A version that does not compile is kept with its reason, so that it is not compiled for each
-// request.
-static CompiledVersion *compile_version(Str bytes)
-{
-    CompiledVersion *version = xcalloc(1, sizeof *version);
-    Error *err = &version->broken;
-    version->arena = arena_new(0);
-    version->source = (const Stentor__V1__TemplateVersion *)event_unpack(
-        &stentor__v1__template_version__descriptor, bytes, version->arena, err);
-    if (version->source == NULL) {
-        return version;
-    }
-    version->prefix = body_prefix_new(version->source);
-    if (check_version(version->source, err) && compile_partials(version, err)) {
-        (void)compile_locales(version, err);
-    }
-    return version;
-}
 
 // ---- the list of the compiled ----
 
@@ -173,7 +53,7 @@ static void forget_compiled(Entry *entry)
 {
     if (entry->compiled != NULL) {
         unlink_entry(entry);
-        free_version(entry->compiled);
+        version_free(entry->compiled);
         entry->compiled = NULL;
         entry->cache->compiled_count--;
     }
@@ -192,7 +72,7 @@ static const CompiledVersion *use(Entry *entry)
     if (cache->compiled_count >= cache->compiled_max) {
         forget_compiled(cache->oldest);
     }
-    entry->compiled = compile_version(str_of(entry->bytes, entry->len));
+    entry->compiled = version_compile(str_of(entry->bytes, entry->len));
     cache->compiled_count++;
     link_newest(entry);
     return entry->compiled;
@@ -324,33 +204,4 @@ size_t template_cache_count(const TemplateCache *cache)
 size_t template_cache_compiled(const TemplateCache *cache)
 {
     return cache->compiled_count;
-}
-
-// ---- locales ----
-
-// "en" of "en-US" and of "en_US".
-static Str language(Str locale)
-{
-    size_t len = 0;
-    while (len < locale.len && locale.ptr[len] != '-' && locale.ptr[len] != '_') {
-        len++;
-    }
-    return str_slice(locale, 0, len);
-}
-
-const CompiledLocale *version_locale(const CompiledVersion *version, Str wanted)
-{
-    const CompiledLocale *related = NULL;
-    for (size_t i = 0; i < version->locale_count; i++) {
-        Str locale = str_from(version->locales[i].locale);
-        if (str_eq_nocase(locale, wanted)) {
-            return &version->locales[i];
-        }
-        bool plain = str_eq_nocase(locale, language(wanted));
-        bool alike = str_eq_nocase(language(locale), language(wanted));
-        if (plain || (alike && related == NULL)) {
-            related = &version->locales[i];
-        }
-    }
-    return related != NULL ? related : &version->locales[0];
 }

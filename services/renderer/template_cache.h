@@ -5,29 +5,7 @@
 // frozen at accept.
 #pragma once
 
-#include "common/codec/body.h"
-#include "common/template/template.h"
-
-enum { VERSION_LOCALES_MAX = 200, VERSION_VARIABLES_MAX = 500 };
-
-typedef struct CompiledLocale {
-    const char *locale;
-    Template *subject; // not escaped
-    Template *html;    // escaped; NULL: the locale has none
-    Template *text;    // not escaped; NULL: the locale has none
-} CompiledLocale;
-
-typedef struct CompiledVersion {
-    const Stentor__V1__TemplateVersion *source;
-    BodyPrefix *prefix;
-    CompiledLocale *locales; // at least one, unless broken
-    size_t locale_count;
-    Error broken; // kind ERROR_NONE: fine; else why it cannot be used
-    // owned
-    Arena *arena;
-    TemplateSet *html_partials;
-    TemplateSet *text_partials;
-} CompiledVersion;
+#include "common/render/version.h"
 
 typedef struct TemplateCache TemplateCache;
 
@@ -45,6 +23,3 @@ const CompiledVersion *template_cache_get(TemplateCache *cache, Str tenant, Str 
 
 size_t template_cache_count(const TemplateCache *cache);
 size_t template_cache_compiled(const TemplateCache *cache);
-
-// The locale as it is, else another of the same language, else the version's first.
-const CompiledLocale *version_locale(const CompiledVersion *version, Str wanted);

@@ -227,6 +227,18 @@ static void an_erased_recipient_gets_nothing(void **state)
     assert_int_equal(stage->sends, 0);
 }
 
+static void a_channel_without_a_vendor_fails_and_says_so(void **state)
+{
+    Stage *stage = *state;
+    Event event = {.to = "alice@example.org", .channel = STENTOR__V1__CHANNEL__CHANNEL_SMS};
+    make_and_publish(stage, &event);
+    assert_int_equal(status_at(stage, 0)->status, STATUS_FAILED);
+    assert_string_equal(status_at(stage, 0)->reason_code, "no_vendor");
+    assert_string_equal(dead_at(stage, 0)->reason, "no_vendor: no vendor for channel sms");
+    assert_int_equal(stage->sends, 0);
+    wait_acked(stage);
+}
+
 static void a_poison_event_is_buried_and_the_others_go_on(void **state)
 {
     Stage *stage = *state;
@@ -478,6 +490,7 @@ int main(void)
         ON_STAGE(a_refused_address_gets_nothing_more_and_what_was_sent_stays_sent),
         ON_STAGE(what_cannot_be_sent_is_told_without_a_try),
         ON_STAGE(an_erased_recipient_gets_nothing),
+        ON_STAGE(a_channel_without_a_vendor_fails_and_says_so),
         ON_STAGE(a_poison_event_is_buried_and_the_others_go_on),
         ON_STAGE(an_unknown_template_version_is_waited_for),
         ON_STAGE(a_dead_claim_is_sent_again_and_says_so),

@@ -341,9 +341,10 @@ typedef struct Event {
     bool wrong_checksum;
     uint32_t attempts; // made before, as the event carries them
     uint32_t resends;
-    size_t padding;   // bytes that nobody reads
-    char id[ID_SIZE]; // out
-    Str packed;       // out
+    size_t padding;               // bytes that nobody reads
+    Stentor__V1__Channel channel; // unspecified: email
+    char id[ID_SIZE];             // out
+    Str packed;                   // out
 } Event;
 
 static inline void on_key(void *ctx, const Error *err)
@@ -422,7 +423,7 @@ static inline void make_event(Stage *stage, Event *event)
     Stentor__V1__Rendered rendered;
     stentor__v1__rendered__init(&rendered);
     rendered.meta = &meta;
-    rendered.channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
+    rendered.channel = event->channel != 0 ? event->channel : STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
     rendered.priority = STENTOR__V1__PRIORITY__PRIORITY_NORMAL;
     rendered.template_ = (char *)(uintptr_t) "welcome";
     rendered.template_version = (char *)(uintptr_t) "1.0.0";

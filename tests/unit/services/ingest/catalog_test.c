@@ -94,12 +94,12 @@ static void the_highest_active_version_is_frozen(void **state)
     assert_string_equal(freeze(f, "acme", "", NULL), "1.9.0");
 }
 
-static void a_named_version_may_be_archived_but_not_a_draft(void **state)
+static void a_named_version_is_neither_archived_nor_a_draft(void **state)
 {
     Fixture *f = *state;
     put(f, "acme", "1.0.0", ARCHIVED);
     put(f, "acme", "2.0.0", DRAFT);
-    assert_string_equal(freeze(f, "acme", "1.0.0", NULL), "1.0.0");
+    assert_string_equal(freeze(f, "acme", "1.0.0", NULL), "template_version");
     assert_string_equal(freeze(f, "acme", "2.0.0", NULL), "template_version");
     assert_string_equal(freeze(f, "acme", "3.0.0", NULL), "template_version");
     assert_string_equal(freeze(f, "acme", "", NULL), "template");
@@ -309,7 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_highest_active_version_is_frozen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            a_named_version_may_be_archived_but_not_a_draft, set_up, tear_down),
+            a_named_version_is_neither_archived_nor_a_draft, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             the_tenants_own_template_wins_over_the_platforms, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_tenants_template_is_unknown, set_up, tear_down),

@@ -27,7 +27,7 @@ typedef struct World {
     Stentor__V1__TemplateVersion version;
     Stentor__V1__LocaleVariant variant;
     Stentor__V1__LocaleVariant *variants[1];
-    EmailDraft draft;
+    Draft draft;
 } World;
 
 static World w;
@@ -62,14 +62,14 @@ static int begin(void **state)
     w.variants[0] = &w.variant;
     w.version.locales = w.variants;
     w.version.n_locales = 1;
-    email_draft_init(&w.draft);
+    draft_init(&w.draft);
     return 0;
 }
 
 static int end(void **state)
 {
     (void)state;
-    email_draft_done(&w.draft);
+    draft_done(&w.draft);
     master_key_free(w.master);
     arena_free(w.arena);
     return 0;

@@ -137,18 +137,15 @@ static void altered_variables_are_permanent(void **state)
 static Stentor__V1__Rendered *render(Fixture *f, const CompiledVersion *version, BusOut *out)
 {
     Error err = {0};
-    EmailDraft draft;
-    email_draft_init(&draft);
+    Draft draft;
+    draft_init(&draft);
     buf_cstr(&draft.subject, "Hello");
     buf_cstr(&draft.html, "<p>Hello Ann</p>");
     Sender sender = {
-        .address = copy(f, "no-reply@acme.test"),
-        .name = copy(f, "Acme"),
-        .locale = copy(f, ""),
-    };
-    CompiledLocale locale = {.locale = "en"};
+        .address = copy(f, "no-reply@acme.test"), .name = copy(f, "Acme"), .locale = copy(f, "")};
+    CompiledLocale locale = {.locale = "en", .direction = "ltr"};
     assert_true(rendered_event(&f->job, version, &locale, &draft, &sender, out, &err));
-    email_draft_done(&draft);
+    draft_done(&draft);
     return (Stentor__V1__Rendered *)event_unpack(
         &stentor__v1__rendered__descriptor, out->payload, f->arena, &err);
 }
@@ -212,6 +209,92 @@ static void rendering_twice_gives_the_same_event_id(void **state)
     assert_true(str_eq(second.event_id, str_from(expected)));
 }
 
+#define FIRST_ITEM "ntf_01ARZ3NDEKTSV4RRFFQ69G5FA1"
+#define SECOND_ITEM "ntf_01ARZ3NDEKTSV4RRFFQ69G5FA2"
+
+static Stentor__V1__DigestItem *item(Fixture *f, const char *id, const char *json)
+{
+    Stentor__V1__DigestItem *made = arena_alloc(f->arena, sizeof *made);
+    stentor__v1__digest_item__init(made);
+    made->notification_id = copy(f, id);
+    made->template_ = copy(f, "comment");
+    made->accepted_at_us = 1000000;
+    made->variables =
+        seal(f->key, STR("acme"), str_from(id), "variables", str_from(json), f->arena);
+    return made;
+}
+
+static void a_digest_gets_its_items(void **state)
+{
+    Fixture *f = *state;
+    Error err = {0};
+    Stentor__V1__DigestItem *items[] = {
+        item(f, FIRST_ITEM, "{\"by\":\"Ann\"}"), item(f, SECOND_ITEM, "[1]")};
+    f->request.digest_items = items;
+    f->request.n_digest_items = 2;
+    f->request.digest_total = 7;
+    json_t *variables = json_pack("{s:i,s:s}", "count", 99, "own", "kept");
+    assert_true(digest_variables(&f->job, variables, &err));
+    assert_int_equal(json_integer_value(json_object_get(variables, "count")), 7);
+    assert_int_equal(json_integer_value(json_object_get(variables, "more")), 5);
+    assert_string_equal(json_string_value(json_object_get(variables, "own")), "kept");
+    const json_t *first = json_object_get(variables, "first");
+    assert_string_equal(json_string_value(json_object_get(first, "by")), "Ann");
+    assert_string_equal(json_string_value(json_object_get(first, "notification_id")), FIRST_ITEM);
+    assert_string_equal(json_string_value(json_object_get(first, "template")), "comment");
+    const json_t *list = json_object_get(variables, "list");
+    assert_int_equal(json_array_size(list), 2);
+    assert_null(json_object_get(json_array_get(list, 1), "by"));
+    json_decref(variables);
+}
+
+// One item's variables in another's place: the seal holds the notification's id.
+static void a_digest_item_of_another_notification_is_refused(void **state)
+{
+    Fixture *f = *state;
+    Error err = {0};
+    Stentor__V1__DigestItem *moved = item(f, FIRST_ITEM, "{}");
+    moved->notification_id = copy(f, SECOND_ITEM);
+    f->request.digest_items = (Stentor__V1__DigestItem *[]){moved};
+    f->request.n_digest_items = 1;
+    json_t *variables = json_object();
+    assert_false(digest_variables(&f->job, variables, &err));
+    assert_int_equal(err.kind, ERROR_PERMANENT);
+    assert_non_null(strstr(err.text, "digest item '" SECOND_ITEM "'"));
+    json_decref(variables);
+}
+
+static void other_channels_have_contents_of_their_own(void **state)
+{
+    Fixture *f = *state;
+    Error err = {0};
+    Draft draft;
+    draft_init(&draft);
+    buf_cstr(&draft.text, "Code 123");
+    draft.sms = sms_measure(STR("Code 123"));
+    f->request.channel = STENTOR__V1__CHANNEL__CHANNEL_SMS;
+    Sender sender = {.address = copy(f, ""), .name = copy(f, ""), .locale = copy(f, "")};
+    CompiledLocale locale = {.locale = "fa-AF", .direction = "rtl"};
+    CompiledVersion version = {.prefix = NULL};
+    BusOut out;
+    assert_true(rendered_event(&f->job, &version, &locale, &draft, &sender, &out, &err));
+    const Stentor__V1__Rendered *rendered = (const Stentor__V1__Rendered *)event_unpack(
+        &stentor__v1__rendered__descriptor, out.payload, f->arena, &err);
+    Str frame;
+    Str plain;
+    assert_string_equal(rendered->direction, "rtl");
+    assert_true(unseal(
+        f->key, STR("acme"), STR(NOTIFICATION), "content", rendered->content, f->arena, &frame,
+        &err));
+    assert_true(body_unpack(NULL, frame, f->arena, &plain, &err));
+    const Stentor__V1__SmsContent *content = (const Stentor__V1__SmsContent *)event_unpack(
+        &stentor__v1__sms_content__descriptor, plain, f->arena, &err);
+    assert_string_equal(content->text, "Code 123");
+    assert_int_equal(content->segments, 1);
+    assert_false(content->ucs2);
+    draft_done(&draft);
+}
+
 static void a_failure_is_a_public_status(void **state)
 {
     Fixture *f = *state;
@@ -245,6 +328,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_rendered_mail_can_be_read_by_the_dispatcher, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rendering_twice_gives_the_same_event_id, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_digest_gets_its_items, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_digest_item_of_another_notification_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            other_channels_have_contents_of_their_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failure_is_a_public_status, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

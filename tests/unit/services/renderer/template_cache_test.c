@@ -188,24 +188,8 @@ static void a_version_that_does_not_compile_says_why(void **state)
         get(cache, "acme")->broken.text,
         "locale 'en': html: line 1, column 4: '{{#if' is never closed; add '{{/if}}'");
     assert_string_equal(get(cache, "bare")->broken.text, "locale 'en' has neither html nor text");
-    assert_string_equal(
-        get(cache, "short")->broken.text, "it is a template of channel 'sms', not of 'email'");
+    assert_string_equal(get(cache, "short")->broken.text, "locale 'en' has no text");
     template_cache_free(cache);
-}
-
-static void the_locale_is_exact_or_related_or_the_first(void **state)
-{
-    (void)state;
-    CompiledLocale locales[] = {
-        {.locale = "fr-FR"}, {.locale = "en-GB"}, {.locale = "en"}, {.locale = "pt-BR"}};
-    CompiledVersion version = {.locales = locales, .locale_count = 4};
-    assert_string_equal(version_locale(&version, STR("en-GB"))->locale, "en-GB");
-    assert_string_equal(version_locale(&version, STR("EN-gb"))->locale, "en-GB");
-    assert_string_equal(version_locale(&version, STR("en-US"))->locale, "en");
-    assert_string_equal(version_locale(&version, STR("pt"))->locale, "pt-BR");
-    assert_string_equal(version_locale(&version, STR("pt-PT"))->locale, "pt-BR");
-    assert_string_equal(version_locale(&version, STR("de-DE"))->locale, "fr-FR");
-    assert_string_equal(version_locale(&version, STR(""))->locale, "fr-FR");
 }
 
 int main(void)
@@ -218,7 +202,6 @@ int main(void)
         cmocka_unit_test(only_the_most_recently_used_stay_compiled),
         cmocka_unit_test(an_entry_must_be_what_its_subject_says),
         cmocka_unit_test(a_version_that_does_not_compile_says_why),
-        cmocka_unit_test(the_locale_is_exact_or_related_or_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/render/version_json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/codec/event.h"
+
+enum { NAME_MAX_BYTES = 256, LOCALE_MAX_BYTES = 64 };
+
+typedef struct Reading {
+    Arena *arena;
+    FieldFault *fault;
+    const char *at; // "locales[1].", or "" at the top
+} Reading;
+
+static bool fault_at(const Reading *reading, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool fault_at(const Reading *reading, const char *name, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)snprintf(
+        reading->fault->field, sizeof reading->fault->field, "%s%.60s", reading->at, name);
+    (void)vsnprintf(reading->fault->detail, sizeof reading->fault->detail, format, args);
+    va_end(args);
+    return false;
+}
+
+static char *empty(Arena *arena)
+{
+    return arena_cstr(arena, STR_EMPTY);
+}
+
+static bool take_text(
+    const Reading *reading, const json_t *object, const char *name, size_t max, char **ret)
+{
+    const json_t *value = json_object_get(object, name);
+    if (value == NULL || json_is_null(value)) {
+        *ret = empty(reading->arena);
+        return true;
+    }
+    if (!json_is_string(value)) {
+        return fault_at(reading, name, "expected a text");
+    }
+    Str text = {json_string_value(value), json_string_length(value)};
+    if (text.len > max || !str_is_utf8(text)) {
+        return fault_at(reading, name, "a text of at most %zu bytes without NUL", max);
+    }
+    *ret = arena_cstr(reading->arena, text);
+    return true;
+}
+
+static bool check_names(const Reading *reading, const json_t *object, const char *allowed)
+{
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_t *copy = (json_t *)(uintptr_t)object; // the walk changes nothing
+    json_object_foreach(copy, name, value)
+    {
+        Str rest = str_from(allowed);
+        bool known = false;
+        for (Str one; str_split(&rest, ' ', &one);) {
+            known = known || str_eq(one, str_from(name));
+        }
+        if (!known) {
+            return fault_at(reading, name, "unknown; there are: %.150s", allowed);
+        }
+    }
+    return true;
+}
+
+static bool take_array(
+    const Reading *reading, const json_t *object, const char *name, size_t max, const json_t **ret)
+{
+    const json_t *value = json_object_get(object, name);
+    *ret = value == NULL || json_is_null(value) ? NULL : value;
+    if (*ret != NULL && !json_is_array(*ret)) {
+        return fault_at(reading, name, "expected an array");
+    }
+    return json_array_size(*ret) <= max || fault_at(reading, name, "at most %zu elements", max);
+}
+
+// An array of texts.
+static bool take_texts(
+    const Reading *reading, const json_t *object, const char *name, size_t max, char ***ret,
+    size_t *ret_count)
+{
+    const json_t *array = NULL;
+    if (!take_array(reading, object, name, max, &array)) {
+        return false;
+    }
+    size_t count = json_array_size(array);
+    *ret = arena_array(reading->arena, count, sizeof **ret);
+    *ret_count = count;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_array_get(array, i);
+        Str text = {json_string_value(value), json_string_length(value)};
+        if (!json_is_string(value) || !str_is_utf8(text) || text.len > VERSION_TEXT_MAX) {
+            return fault_at(reading, name, "expected an array of texts");
+        }
+        (*ret)[i] = arena_cstr(reading->arena, text);
+    }
+    return true;
+}
+
+// An object given as it is, or as the text of one; kept as text.
+static bool take_json(
+    const Reading *reading, const json_t *object, const char *name, bool may_be_text, char **ret)
+{
+    const json_t *value = json_object_get(object, name);
+    if (may_be_text && json_is_string(value)) {
+        return take_text(reading, object, name, VERSION_TEXT_MAX, ret);
+    }
+    if (value == NULL || json_is_null(value)) {
+        *ret = empty(reading->arena);
+        return true;
+    }
+    if (!json_is_object(value)) {
+        return fault_at(reading, name, "expected an object");
+    }
+    Buf text;
+    buf_init(&text, VERSION_SAMPLE_MAX);
+    bool ok = buf_reserve(&text, VERSION_SAMPLE_MAX);
+    size_t len = json_dumpb(value, text.ptr, VERSION_SAMPLE_MAX, JSON_COMPACT);
+    ok = ok && len <= VERSION_SAMPLE_MAX;
+    *ret = arena_cstr(reading->arena, str_of(text.ptr, ok ? len : 0));
+    buf_done(&text);
+    return ok || fault_at(reading, name, "at most %d bytes", VERSION_SAMPLE_MAX);
+}
+
+// ---- parts ----
+
+static bool take_locale(
+    const Reading *reading, const json_t *object, Stentor__V1__LocaleVariant *ret)
+{
+    stentor__v1__locale_variant__init(ret);
+    if (!json_is_object(object)) {
+        return fault_at(reading, "", "expected an object");
+    }
+    bool ok = check_names(
+                  reading, object,
+                  "locale subject preheader html text direction title data reference parameters") &&
+              take_text(reading, object, "locale", LOCALE_MAX_BYTES, &ret->locale) &&
+              take_text(reading, object, "subject", VERSION_TEXT_MAX, &ret->subject) &&
+              take_text(reading, object, "preheader", VERSION_TEXT_MAX, &ret->preheader) &&
+              take_text(reading, object, "html", VERSION_TEXT_MAX, &ret->html) &&
+              take_text(reading, object, "text", VERSION_TEXT_MAX, &ret->text) &&
+              take_text(reading, object, "direction", LOCALE_MAX_BYTES, &ret->direction) &&
+              take_text(reading, object, "title", VERSION_TEXT_MAX, &ret->title) &&
+              take_json(reading, object, "data", true, &ret->data) &&
+              take_text(reading, object, "reference", NAME_MAX_BYTES, &ret->reference) &&
+              take_texts(
+                  reading, object, "parameters", VERSION_PARAMETERS_MAX, &ret->parameters,
+                  &ret->n_parameters);
+    if (ok && ret->locale[0] == '\0') {
+        return fault_at(reading, "locale", "required: a BCP 47 tag as 'en-US'");
+    }
+    Str direction = ok ? str_from(ret->direction) : STR_EMPTY;
+    bool known =
+        direction.len == 0 || str_eq(direction, STR("ltr")) || str_eq(direction, STR("rtl"));
+    return ok && (known || fault_at(reading, "direction", "expected 'ltr' or 'rtl'"));
+}
+
+static bool take_locales(
+    const Reading *reading, const json_t *document, Stentor__V1__TemplateVersion *ret)
+{
+    const json_t *array = NULL;
+    if (!take_array(reading, document, "locales", VERSION_LOCALES_MAX, &array)) {
+        return false;
+    }
+    ret->n_locales = json_array_size(array);
+    ret->locales = arena_array(reading->arena, ret->n_locales, sizeof *ret->locales);
+    for (size_t i = 0; i < ret->n_locales; i++) {
+        Reading inside = *reading;
+        inside.at = arena_printf(reading->arena, "locales[%zu].", i);
+        ret->locales[i] = arena_alloc(reading->arena, sizeof **ret->locales);
+        if (!take_locale(&inside, json_array_get(array, i), ret->locales[i])) {
+            return false;
+        }
+    }
+    return ret->n_locales > 0 || fault_at(reading, "locales", "required: at least one");
+}
+
+static bool take_variable(
+    const Reading *reading, const json_t *object, Stentor__V1__TemplateVariable *ret)
+{
+    static const char types[] = "string number boolean array object";
+    stentor__v1__template_variable__init(ret);
+    if (!json_is_object(object) || !check_names(reading, object, "name type required")) {
+        return json_is_object(object) ? false : fault_at(reading, "", "expected an object");
+    }
+    if (!take_text(reading, object, "name", NAME_MAX_BYTES, &ret->name) ||
+        !take_text(reading, object, "type", LOCALE_MAX_BYTES, &ret->type)) {
+        return false;
+    }
+    if (ret->name[0] == '\0') {
+        return fault_at(reading, "name", "required");
+    }
+    bool known = ret->type[0] == '\0';
+    Str rest = str_from(types);
+    for (Str one; str_split(&rest, ' ', &one);) {
+        known = known || str_eq(one, str_from(ret->type));
+    }
+    const json_t *required = json_object_get(object, "required");
+    if (required != NULL && !json_is_boolean(required)) {
+        return fault_at(reading, "required", "expected true or false");
+    }
+    ret->required = json_is_true(required);
+    return known || fault_at(reading, "type", "expected one of: %s", types);
+}
+
+static bool take_variables(
+    const Reading *reading, const json_t *document, Stentor__V1__TemplateVersion *ret)
+{
+    const json_t *array = NULL;
+    if (!take_array(reading, document, "variables", VERSION_VARIABLES_MAX, &array)) {
+        return false;
+    }
+    ret->n_variables = json_array_size(array);
+    ret->variables = arena_array(reading->arena, ret->n_variables, sizeof *ret->variables);
+    for (size_t i = 0; i < ret->n_variables; i++) {
+        Reading inside = *reading;
+        inside.at = arena_printf(reading->arena, "variables[%zu].", i);
+        ret->variables[i] = arena_alloc(reading->arena, sizeof **ret->variables);
+        if (!take_variable(&inside, json_array_get(array, i), ret->variables[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// {"footer": "<p>..."}
+static bool take_partials(
+    const Reading *reading, const json_t *document, Stentor__V1__TemplateVersion *ret)
+{
+    json_t *object = json_object_get(document, "partials");
+    const char *name = NULL;
+    json_t *value = NULL;
+    if (object == NULL || json_is_null(object)) {
+        return true;
+    }
+    if (!json_is_object(object) || json_object_size(object) > TEMPLATE_PARTIALS_MAX) {
+        return fault_at(
+            reading, "partials", "expected an object of at most %d texts", TEMPLATE_PARTIALS_MAX);
+    }
+    ret->partials = arena_array(reading->arena, json_object_size(object), sizeof *ret->partials);
+    Reading inside = *reading;
+    inside.at = "partials.";
+    json_object_foreach(object, name, value)
+    {
+        Stentor__V1__TemplatePartial *partial = arena_alloc(reading->arena, sizeof *partial);
+        stentor__v1__template_partial__init(partial);
+        partial->name = arena_cstr(reading->arena, str_from(name));
+        if (!json_is_string(value) ||
+            !take_text(&inside, object, name, VERSION_TEXT_MAX, &partial->source)) {
+            return fault_at(&inside, name, "expected a text");
+        }
+        ret->partials[ret->n_partials++] = partial;
+    }
+    return true;
+}
+
+// ---- the document ----
+
+static bool take_enums(
+    const Reading *reading, const json_t *document, Stentor__V1__TemplateVersion *ret)
+{
+    char *channel = NULL;
+    char *category = NULL;
+    Channel known_channel = CHANNEL_EMAIL;
+    Category known_category = CATEGORY_TRANSACTIONAL;
+    if (!take_text(reading, document, "channel", LOCALE_MAX_BYTES, &channel) ||
+        !take_text(reading, document, "category", LOCALE_MAX_BYTES, &category)) {
+        return false;
+    }
+    if (channel[0] != '\0' && !channel_from_name(str_from(channel), &known_channel)) {
+        return fault_at(reading, "channel", "not a channel");
+    }
+    if (category[0] != '\0' && !category_from_name(str_from(category), &known_category)) {
+        return fault_at(reading, "category", "not a category");
+    }
+    ret->channel = (Stentor__V1__Channel)known_channel;
+    ret->category = (Stentor__V1__Category)known_category;
+    return true;
+}
+
+static bool check_source(const Reading *reading, const Stentor__V1__TemplateVersion *version)
+{
+    Str source = str_from(version->source);
+    bool known = source.len == 0 || str_eq(source, STR("platform")) ||
+                 str_eq(source, STR("tenant")) || str_eq(source, STR("ai_drafted"));
+    return known || fault_at(reading, "source", "expected platform, tenant or ai_drafted");
+}
+
+bool version_from_json(
+    const json_t *document, Arena *arena, Stentor__V1__TemplateVersion *ret, FieldFault *fault)
+{
+    Reading reading = {.arena = arena, .fault = fault, .at = ""};
+    stentor__v1__template_version__init(ret);
+    if (!json_is_object(document)) {
+        return fault_at(&reading, "", "expected an object");
+    }
+    return check_names(
+               &reading, document,
+               "key version status channel category locales variables partials fallback_locales "
+               "source provenance approved_by sample") &&
+           take_text(&reading, document, "key", LOCALE_MAX_BYTES, &ret->key) &&
+           take_text(&reading, document, "version", LOCALE_MAX_BYTES, &ret->version) &&
+           take_enums(&reading, document, ret) && take_locales(&reading, document, ret) &&
+           take_variables(&reading, document, ret) && take_partials(&reading, document, ret) &&
+           take_texts(
+               &reading, document, "fallback_locales", VERSION_FALLBACKS_MAX,
+               &ret->fallback_locales, &ret->n_fallback_locales) &&
+           take_text(&reading, document, "source", LOCALE_MAX_BYTES, &ret->source) &&
+           check_source(&reading, ret) &&
+           take_text(&reading, document, "provenance", NAME_MAX_BYTES * 4, &ret->provenance) &&
+           take_text(&reading, document, "approved_by", NAME_MAX_BYTES, &ret->approved_by) &&
+           take_json(&reading, document, "sample", false, &ret->sample_json);
+}
+
+// ---- rules ----
+
+const char *version_status_name(Stentor__V1__TemplateStatus status)
+{
+    switch ((int)status) {
+    case STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT:
+        return "draft";
+    case STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE:
+        return "active";
+    case STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ARCHIVED:
+        return "archived";
+    default:
+        return "";
+    }
+}
+
+bool version_may_become(
+    const Stentor__V1__TemplateVersion *version, Stentor__V1__TemplateStatus status, Error *err)
+{
+    if ((int)status <= (int)version->status) {
+        return error_set(
+            err, ERROR_PERMANENT, "version %.64s is %s and cannot become %s", version->version,
+            version_status_name(version->status), version_status_name(status));
+    }
+    if (status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE &&
+        str_eq(str_from(version->source), STR("ai_drafted")) && version->approved_by[0] == '\0') {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "approved_by: an ai_drafted version is active only with the name "
+            "of who approved it");
+    }
+    return true;
+}
+
+bool version_check(const Stentor__V1__TemplateVersion *version, Error *err)
+{
+    Arena *arena = arena_new(0);
+    Str packed;
+    bool ok = event_pack(&version->base, arena, &packed, err);
+    CompiledVersion *compiled = ok ? version_compile(packed) : NULL;
+    if (ok && compiled->broken.kind != ERROR_NONE) {
+        *err = compiled->broken;
+        ok = false;
+    }
+    version_free(compiled);
+    arena_free(arena);
+    return ok;
+}
+
+// ---- showing ----
+
+static void add(json_t *object, const char *name, const char *text)
+{
+    if (text[0] != '\0') {
+        (void)json_object_set_new(object, name, json_string(text));
+    }
+}
+
+static json_t *texts_to_json(char *const *texts, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        (void)json_array_append_new(array, json_string(texts[i]));
+    }
+    return array;
+}
+
+static json_t *locale_to_json(const Stentor__V1__LocaleVariant *variant)
+{
+    json_t *object = json_object();
+    add(object, "locale", variant->locale);
+    add(object, "subject", variant->subject);
+    add(object, "preheader", variant->preheader);
+    add(object, "html", variant->html);
+    add(object, "text", variant->text);
+    add(object, "direction", variant->direction);
+    add(object, "title", variant->title);
+    add(object, "data", variant->data);
+    add(object, "reference", variant->reference);
+    if (variant->n_parameters > 0) {
+        (void)json_object_set_new(
+            object, "parameters", texts_to_json(variant->parameters, variant->n_parameters));
+    }
+    return object;
+}
+
+static void add_words(json_t *object, const Stentor__V1__TemplateVersion *version)
+{
+    json_t *locales = json_array();
+    json_t *variables = json_array();
+    json_t *partials = json_object();
+    for (size_t i = 0; i < version->n_locales; i++) {
+        (void)json_array_append_new(locales, locale_to_json(version->locales[i]));
+    }
+    for (size_t i = 0; i < version->n_variables; i++) {
+        const Stentor__V1__TemplateVariable *variable = version->variables[i];
+        (void)json_array_append_new(
+            variables, json_pack(
+                           "{s:s,s:s,s:b}", "name", variable->name, "type", variable->type,
+                           "required", variable->required));
+    }
+    for (size_t i = 0; i < version->n_partials; i++) {
+        (void)json_object_set_new(
+            partials, version->partials[i]->name, json_string(version->partials[i]->source));
+    }
+    (void)json_object_set_new(object, "locales", locales);
+    (void)json_object_set_new(object, "variables", variables);
+    (void)json_object_set_new(object, "partials", partials);
+    json_t *sample = json_loads(version->sample_json, 0, NULL);
+    if (sample != NULL) {
+        (void)json_object_set_new(object, "sample", sample);
+    }
+}
+
+json_t *version_to_json(const Stentor__V1__TemplateVersion *version, bool brief)
+{
+    char at[CLOCK_RFC3339_SIZE];
+    json_t *object = json_object();
+    Channel channel = (Channel)version->channel;
+    add(object, "tenant", version->tenant);
+    add(object, "key", version->key);
+    add(object, "version", version->version);
+    add(object, "status", version_status_name(version->status));
+    add(object, "channel", channel_name(channel == CHANNEL_NONE ? CHANNEL_EMAIL : channel));
+    add(object, "category", category_name((Category)version->category));
+    add(object, "source", version->source);
+    add(object, "provenance", version->provenance);
+    add(object, "approved_by", version->approved_by);
+    add(object, "published_by", version->published_by);
+    if (version->published_at_us > 0) {
+        clock_format(version->published_at_us, at);
+        add(object, "published_at", at);
+    }
+    if (version->n_fallback_locales > 0) {
+        (void)json_object_set_new(
+            object, "fallback_locales",
+            texts_to_json(version->fallback_locales, version->n_fallback_locales));
+    }
+    if (!brief) {
+        add_words(object, version);
+    }
+    return object;
+}

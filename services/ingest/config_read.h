@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// One entry of CONFIG, read when somebody asks for it: what ingest does not keep in memory (a
+// hundred thousand templates' words). A few milliseconds; not for the hot path.
+#pragma once
+
+#include "common/bus/bus.h"
+
+// payload empty: there is no such entry. err: TRANSIENT when NATS did not answer within 5 s.
+typedef void (*ConfigReadDone)(void *ctx, Str payload, const Error *err);
+
+// The payload is copied to `arena`, which must live until `done`, which comes once, from the loop.
+void config_read(Bus *bus, const char *subject, Arena *arena, ConfigReadDone done, void *ctx);

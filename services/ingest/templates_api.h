@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/templates: publish a version, list and read what is published, preview. Names come from the
+// catalog, words from CONFIG when they are asked for.
+#pragma once
+
+#include "common/bus/bus.h"
+#include "services/ingest/api.h"
+
+typedef struct TemplatesApi {
+    Bus *bus;
+    const Catalog *catalog;
+} TemplatesApi;
+
+void templates_api_add(Api *api, TemplatesApi *templates);

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Templates through the real pipeline: locales, mails, previews, and a version's life."""
+import http.client
+import json
+
+import pytest
+
+from tests.harness.pipeline import TENANT
+from tests.harness.processes import wait_until
+
+
+def locale(tag, **parts):
+    return {"locale": tag, **parts}
+
+
+def publish(pipeline, key, version="1.0.0", expected=201, **document):
+    status, headers, answer = pipeline.post({"key": key, "version": version, **document}, path="/v1/templates")
+    assert status == expected, answer
+    if status == 201:
+        wait_until(lambda: get(pipeline, f"/v1/templates/{key}?version={version}")[0] == 200, 10, "the version reaching ingest")
+    return answer
+
+
+def get(pipeline, path):
+    connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {pipeline.key}"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def preview(pipeline, expected=200, **body):
+    status, _, answer = pipeline.post(body, path="/v1/templates/preview")
+    assert status == expected, answer
+    return answer
+
+
+def mail_of(pipeline, **request):
+    notification = pipeline.send(**request)
+    assert pipeline.status(notification, wait="sent")["status"] == "sent"
+    return pipeline.mailbox.for_notification(notification)[0]
+
+
+def test_a_locale_falls_back_and_a_right_to_left_one_says_so(pipeline):
+    publish(pipeline, "greeting", fallback_locales=["fa-AF", "en-US"], locales=[
+        locale("en-US", subject="Hello {{name}}", html="<p>Hello {{name}}</p>"),
+        locale("fa-AF", subject="سلام {{name}}", preheader="Now {{n}}",
+               html="<html><body><p>سلام {{name}} {{currency n 'AFN'}}</p></body></html>")])
+    mail = mail_of(pipeline, template="greeting", locale="ps-AF", variables={"name": "<Zar>", "n": 5})
+    html = mail.get_body(("html",)).get_content()
+    assert mail["Subject"] == "سلام <Zar>"
+    assert '<body dir="rtl"><div style="display:none' in html and "&lt;Zar&gt;" in html and "۵" in html
+    text = mail.get_body(("plain",)).get_content()
+    assert "سلام <Zar>" in text and "Now" not in text
+    other = mail_of(pipeline, template="greeting", locale="en-GB", variables={"name": "Ann"})
+    assert other["Subject"] == "Hello Ann" and "rtl" not in other.get_body(("html",)).get_content()
+
+
+def test_a_mail_without_text_gets_one_from_its_html(pipeline):
+    publish(pipeline, "receipt", locales=[locale("en", subject="Receipt", html=(
+        "<style>p{}</style><h1>Thanks</h1><ul>{{#each items}}<li>{{this}}</li>{{/each}}</ul>"
+        "<a href=\"https://shop.test/?o={{url id}}\">Your order</a>"))])
+    mail = mail_of(pipeline, template="receipt", variables={"items": ["Pen & ink", "Cup"], "id": "a b"})
+    text = mail.get_body(("plain",)).get_content().replace("\r\n", "\n")
+    assert text.strip() == "Thanks\n\n- Pen & ink\n- Cup\n\nYour order (https://shop.test/?o=a%20b)"
+
+
+def test_what_a_variable_brings_along_begins_no_header(pipeline):
+    publish(pipeline, "inject", locales=[locale("en", subject="Hi {{{name}}}", text="Hi")])
+    mail = mail_of(pipeline, template="inject", variables={"name": "x\r\nBcc: evil@example.com\r\n\r\nbody"})
+    assert mail["Bcc"] is None
+    assert mail["Subject"].startswith("Hi x")
+
+
+def test_the_tenants_own_template_wins_over_the_platforms(pipeline, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("shared")
+    pipeline.cli("template", "put", "shared", "--subject", "Platform", "--text", words, tenant="platform")
+    wait_until(lambda: preview(pipeline, expected=200, template="shared") if get(pipeline, "/v1/templates/shared")[0] == 200 else None, 10)
+    assert mail_of(pipeline, template="shared")["Subject"] == "Platform"
+    publish(pipeline, "shared", version="3.0.0", locales=[locale("en", subject="Own", text="own")])
+    wait_until(lambda: preview(pipeline, template="shared")["parts"]["subject"] == "Own", 10)
+    assert mail_of(pipeline, template="shared")["Subject"] == "Own"
+    keys = [item["key"] for item in get(pipeline, "/v1/templates?platform=true")[1]["templates"]]
+    assert "shared" in keys
+
+
+def test_a_draft_is_not_usable_until_it_is_active_and_not_after_it_is_archived(pipeline, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("one")
+    put = ["template", "put", "life", "--subject", "S", "--text", words, "--version", "1.0.0", "--draft",
+           "--source", "ai_drafted", "--provenance", "asked for it", "--json"]
+    assert json.loads(pipeline.cli(*put))["status"] == "draft"
+    words.write_text("two")
+    pipeline.cli(*put)  # a draft may be written again
+    wait_until(lambda: get(pipeline, "/v1/templates/life")[0] == 200, 10)
+    body = {"to": "a@example.com", "template": "life", "template_version": "1.0.0", "variables": {}}
+    status, _, problem = pipeline.post(body)
+    assert status == 422 and problem["field"] == "template_version"
+
+    refused = pipeline.run_cli("template", "activate", "life", "1.0.0")
+    assert refused.returncode == 1 and "approved_by" in refused.stderr
+    pipeline.cli("template", "activate", "life", "1.0.0", "--approved-by", "Dana")
+    wait_until(lambda: pipeline.post(body)[0] == 202, 10, "the active version reaching ingest")
+    again = pipeline.run_cli(*put)
+    assert again.returncode == 1 and "is published and cannot change" in again.stderr
+    assert publish(pipeline, "life", expected=409, locales=[locale("en", subject="x", text="x")])["type"].endswith("version-exists")
+
+    pipeline.cli("template", "archive", "life", "1.0.0")
+    wait_until(lambda: pipeline.post(body)[0] == 422, 10, "the archived version reaching ingest")
+    back = pipeline.run_cli("template", "activate", "life", "1.0.0")
+    assert back.returncode == 1 and "is archived and cannot become active" in back.stderr
+    history = json.loads(pipeline.cli("template", "history", "life", "--json"))
+    assert [(v["version"], v["status"], v["approved_by"]) for v in history] == [("1.0.0", "archived", "Dana")]
+    assert pipeline.run_cli("template", "activate", "life", "9.9.9").returncode == 3
+
+
+def test_a_preview_is_what_would_be_sent(pipeline):
+    publish(pipeline, "pre", sample={"name": "Sam"}, variables=[{"name": "name", "type": "string", "required": True}],
+            locales=[locale("en-US", subject="Hi {{name}}", html="<p>{{name}} of {{tenant.name}}{{nick}}</p>")])
+    answer = preview(pipeline, template="pre", locale="de")
+    assert answer["parts"] == {"subject": "Hi Sam", "html": "<p>Sam of Acme</p>", "text": "Sam of Acme\n"}
+    assert answer["locale"] == "en-US" and answer["direction"] == "ltr"
+    assert [w for w in answer["warnings"] if "nick" in w] and [w for w in answer["warnings"] if w.startswith("locale:")]
+    missing = preview(pipeline, expected=422, template="pre", data={"name": None})
+    assert missing["field"] == "data" and "'name' is missing" in missing["detail"]
+    assert preview(pipeline, expected=404, template="nowhere")["status"] == 404
+    printed = pipeline.cli("template", "preview", "pre")
+    assert "Hi Sam" in printed and "warning: text: made from the html" in printed
+
+
+def test_a_preview_counts_the_segments_of_an_sms(pipeline):
+    gsm = preview(pipeline, source={"locales": [locale("en", text="{{t}}")]}, channel="sms", data={"t": "x" * 161})
+    assert gsm["sms"] == {"segments": 2, "units": 161, "alphabet": "GSM-7"}
+    wide = preview(pipeline, source={"channel": "sms", "locales": [locale("fa", text="{{t}}")]}, data={"t": "س" * 71})
+    assert wide["sms"] == {"segments": 2, "units": 71, "alphabet": "UCS-2"} and wide["direction"] == "rtl"
+    push = preview(pipeline, channel="push", data={"v": "a\"b"},
+                   source={"locales": [locale("en", title="T", text="B", data='{"k": "{{v}}"}')]})
+    assert push["parts"] == {"title": "T", "text": "B", "data": '{"k": "a\\"b"}'}
+
+
+@pytest.mark.parametrize("document, field, words", [
+    ({"locales": [locale("en", subject="s", html="<p>\n{{#if a}}")]}, "locales", "line 2, column 1: '{{#if' is never closed"),
+    ({"locales": [locale("en", subject="s", html="{{shout a}}")]}, "locales", "unknown helper 'shout'"),
+    ({"locales": [locale("en", subject="s", html="{{> none}}")]}, "locales", "unknown partial 'none'"),
+    ({"locales": [locale("en", subject=5)]}, "locales[0].subject", "expected a text"),
+    ({"locales": []}, "locales", "at least one"),
+    ({"locales": [locale("en", text="x")], "colour": 1}, "colour", "unknown"),
+    ({"locales": [locale("en", text="x")], "variables": [{"name": "a", "type": "date"}]}, "variables[0].type", "expected one of"),
+    ({"locales": [locale("en", text="x")], "version": "one"}, "version", "semantic version"),
+    ({"locales": [locale("en", text="x")], "source": "ai_drafted"}, "approved_by", "approved"),
+])
+def test_a_bad_version_is_refused_by_field(pipeline, document, field, words):
+    problem = publish(pipeline, "bad", expected=422, **document)
+    assert problem["field"] == field and words in problem["detail"], problem
+
+
+def test_a_partial_that_calls_itself_and_endless_output_fail_with_their_place(pipeline):
+    loops = preview(pipeline, expected=422, source={"partials": {"p": "{{> p}}"}, "locales": [locale("en", text="{{> p}}")]})
+    assert "partial 'p': line 1, column 1" in loops["detail"] and "more than 32 deep" in loops["detail"]
+    large = preview(pipeline, expected=422, data={"l": list(range(2000)), "t": "x" * 1000},
+                    source={"locales": [locale("en", html="{{#each l}}{{@root.t}}{{/each}}")]})
+    assert "html: line 1, column 12: the output is larger than 524288 bytes" in large["detail"]
+
+
+def test_templates_are_listed_in_pages(pipeline):
+    for key in ("page-a", "page-b", "page-c"):
+        publish(pipeline, key, locales=[locale("en", subject="s", text="x")])
+    status, first = get(pipeline, "/v1/templates?limit=2&after=page-")
+    assert status == 200 and [t["key"] for t in first["templates"]] == ["page-a", "page-b"]
+    rest = get(pipeline, f"/v1/templates?limit=1&after={first['next_after']}")[1]
+    assert [t["key"] for t in rest["templates"]] == ["page-c"]
+    assert get(pipeline, "/v1/templates?limit=0")[0] == 422
+    shown = get(pipeline, "/v1/templates/page-a")[1]
+    assert shown["locales"][0]["text"] == "x" and shown["versions"][0]["status"] == "active" and shown["published_by"]
+    assert "page-a" in pipeline.cli("template", "list")
+    assert json.loads(pipeline.cli("template", "show", "page-a", "--json"))["tenant"] == TENANT
+
+
+def test_a_test_send_is_an_ordinary_notification_that_says_what_it_is(pipeline):
+    publish(pipeline, "tried", version="2.1.0", sample={"name": "Sam"}, category="marketing",
+            locales=[locale("en", subject="For {{name}}", text="x")])
+    sent = json.loads(pipeline.cli("template", "test-send", "tried", "--to", "me@example.com", "--json"))
+    row = pipeline.status(sent["id"], wait="sent")
+    assert row["category"] == "transactional" and row["correlation_id"] == "test-send/tried/2.1.0"
+    assert pipeline.mailbox.for_notification(sent["id"])[0]["Subject"] == "For Sam"
