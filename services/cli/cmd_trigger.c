@@ -36,6 +36,8 @@ static void note_entry(Known *known, const BusMessage *message)
     (void)(str_split(&rest, '.', &kind) && str_split(&rest, '.', &kind) && str_split(&rest, '.', &tenant));
     if (str_eq(kind, STR("trigger"))) {
         (void)trigger_map_changed(known->map, tenant, rest, message->payload, NULL);
+    } else if (str_eq(kind, STR("tenant"))) {
+        (void)catalog_tenant_changed(known->catalog, tenant, message->payload, NULL);
     } else {
         (void)catalog_template_changed(known->catalog, tenant, rest, message->payload, NULL);
     }
@@ -413,6 +415,10 @@ static int print_trial(Cli *cli, json_t *told)
 
 static json_t *try_event(Known *known, Cli *cli, const Trigger *trigger, Str payload, Error *err)
 {
+    const char *self = arena_printf(cli->arena, "cfg.tenant.%s.self", cli->settings.tenant);
+    if (!read_entries(known, self, err) || !read_template(known, cli, trigger->template_, err)) {
+        return NULL;
+    }
     const char *message = args_flag(&cli->args, "message");
     EventInput input = {
         .tenant = str_from(cli->settings.tenant),
@@ -422,10 +428,9 @@ static json_t *try_event(Known *known, Cli *cli, const Trigger *trigger, Str pay
         .stored_at_us = clock_now_us(),
         .content_type = message == NULL ? STR_EMPTY : STR("application/protobuf"),
         .message_type = str_from(message),
+        .zone = catalog_tenant(known->catalog, str_from(cli->settings.tenant))->gate.zone,
     };
-    return read_template(known, cli, trigger->template_, err)
-               ? trigger_try(trigger, &input, known->catalog, input.stored_at_us, cli->arena, err)
-               : NULL;
+    return trigger_try(trigger, &input, known->catalog, input.stored_at_us, cli->arena, err);
 }
 
 int cmd_trigger_try(Cli *cli)

@@ -43,7 +43,7 @@ static bool find_time(Planning *p, int64_t now_us)
     const Trigger *t = p->trigger;
     int64_t anchor_us = p->event->produced_at_us;
     if (!trigger_anchor_is_event(t) &&
-        !path_time(p->event->data, str_from(t->anchor), &anchor_us, p->err)) {
+        !path_time(p->event->data, str_from(t->anchor), p->event->zone, &anchor_us, p->err)) {
         return error_wrap(p->err, "anchor");
     }
     p->plan->at_us = anchor_us + t->offset_s * SECOND_US;

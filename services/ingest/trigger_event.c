@@ -226,6 +226,7 @@ bool trigger_event_read(const EventInput *input, Arena *arena, TriggerEvent *ret
         .tenant = input->tenant,
         .type = input->type,
         .stored_at_us = input->stored_at_us,
+        .zone = input->zone,
     };
     Reading r = {.input = input, .arena = arena, .event = &event};
     if (!read_data(&r, err) || !find_time(&r, err) || !pack_variables(&r, err)) {

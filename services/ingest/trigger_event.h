@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "common/bus/bus.h"
+#include "common/model/zone.h"
 
 enum { EVENT_IDENTITY_MAX = 128 };
 
@@ -28,6 +29,7 @@ typedef struct EventInput {
     Str message_type; // Stentor-Type: "stentor.v1.PlaceOrder"
     Str ce_version;   // ce-specversion: binary mode
     Str ce_id, ce_type, ce_time;
+    Zone *zone; // the tenant's, for times without one; NULL: UTC
 } EventInput;
 
 typedef struct TriggerEvent {
@@ -37,6 +39,7 @@ typedef struct TriggerEvent {
     int64_t stored_at_us;
     int64_t id_at_us; // the time in the ids that are derived from it
     Str only;         // not empty: a dead letter that was sent again, for this trigger alone
+    Zone *zone;       // the input's
     json_t *data;     // an object, owned
     Str variables;    // the same, packed
 } TriggerEvent;

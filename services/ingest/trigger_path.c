@@ -90,7 +90,16 @@ bool path_text(const json_t *data, Str path, Arena *arena, Str *ret, Error *err)
         STR_ARG(path));
 }
 
-bool path_time_of(Str text, int64_t *ret_us)
+// What the wall shows, given as if it were UTC, as an instant.
+static int64_t instant_of(Zone *zone, int64_t wall_us)
+{
+    static const int64_t MINUTE_US = INT64_C(60) * 1000000;
+    int64_t minutes = wall_us / MINUTE_US; // clock_parse gives nothing before 1970
+    return zone_instant(zone, minutes / MINUTES_OF_DAY, (int32_t)(minutes % MINUTES_OF_DAY)) +
+           wall_us % MINUTE_US;
+}
+
+bool path_time_of(Str text, Zone *zone, int64_t *ret_us)
 {
     if (clock_parse(text, ret_us)) {
         return true;
@@ -102,17 +111,22 @@ bool path_time_of(Str text, int64_t *ret_us)
     const char *end = text.len == DATE_LEN ? "T00:00:00Z" : "Z";
     memcpy(whole, text.ptr, text.len);
     memcpy(whole + text.len, end, strlen(end));
-    return clock_parse(str_of(whole, text.len + strlen(end)), ret_us);
+    int64_t wall_us = 0;
+    if (!clock_parse(str_of(whole, text.len + strlen(end)), &wall_us)) {
+        return false;
+    }
+    *ret_us = zone == NULL ? wall_us : instant_of(zone, wall_us);
+    return true;
 }
 
-bool path_time(const json_t *data, Str path, int64_t *ret_us, Error *err)
+bool path_time(const json_t *data, Str path, Zone *zone, int64_t *ret_us, Error *err)
 {
     const json_t *value = path_find(data, path);
     if (value == NULL) {
         return nothing_there(path, err);
     }
     Str text = str_of(json_string_value(value), json_string_length(value));
-    if (!json_is_string(value) || !path_time_of(text, ret_us)) {
+    if (!json_is_string(value) || !path_time_of(text, zone, ret_us)) {
         return error_set(
             err, ERROR_PERMANENT,
             "what is at path '" STR_FMT "' is not a date such as '2026-12-24' or a time such as "

@@ -7,6 +7,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/error.h"
+#include "common/model/zone.h"
 
 enum { PATH_MAX_BYTES = 128, PATH_DEPTH_MAX = 16, PATH_TEXT_MAX = 1024 };
 
@@ -18,8 +19,8 @@ const json_t *path_find(const json_t *data, Str path);
 // A string, or a whole number or a boolean in its JSON form, at most PATH_TEXT_MAX bytes, not
 // empty, without NUL; lives in `arena`. ERROR_PERMANENT names the path and what is there instead.
 bool path_text(const json_t *data, Str path, Arena *arena, Str *ret, Error *err);
-// An instant: RFC 3339; without a zone ("2026-12-24T15:00:00") in UTC; a date alone is its midnight
-// in UTC. ERROR_PERMANENT as above.
-bool path_time(const json_t *data, Str path, int64_t *ret_us, Error *err);
+// An instant: RFC 3339; without a zone ("2026-12-24T15:00:00") by the wall of `zone` (NULL: UTC); a
+// date alone is its midnight there. ERROR_PERMANENT as above.
+bool path_time(const json_t *data, Str path, Zone *zone, int64_t *ret_us, Error *err);
 // The same for a text.
-bool path_time_of(Str text, int64_t *ret_us);
+bool path_time_of(Str text, Zone *zone, int64_t *ret_us);

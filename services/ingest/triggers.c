@@ -299,7 +299,8 @@ static Str header(const Delivery *delivery, const char *name)
     return bus_message_header(&delivery->message, name);
 }
 
-static bool read_event(const DomainEvent *from, TriggerEvent *ret, Error *err)
+static bool read_event(
+    const Triggers *triggers, const DomainEvent *from, TriggerEvent *ret, Error *err)
 {
     const Delivery *delivery = from->delivery;
     const BusMessage *message = &delivery->message;
@@ -318,6 +319,7 @@ static bool read_event(const DomainEvent *from, TriggerEvent *ret, Error *err)
         .ce_id = header(delivery, "ce-id"),
         .ce_type = header(delivery, "ce-type"),
         .ce_time = header(delivery, "ce-time"),
+        .zone = catalog_tenant(triggers->options.catalog, from->tenant)->gate.zone,
     };
     if (input.content_type.len == 0) {
         input.content_type = header(delivery, "Content-Type");
@@ -388,7 +390,7 @@ static bool plan_event(Work *w, const DomainEvent *event, int64_t now_us, Error 
         w->settled = true;
         return true;
     }
-    if (!read_event(event, &w->event, err)) {
+    if (!read_event(w->triggers, event, &w->event, err)) {
         return false;
     }
     metric_add(o->metrics->trigger_events, 1);

@@ -212,6 +212,7 @@ static void try_trigger(ApiCall *call)
         .ce_id = http_header(http, "ce-id"),
         .ce_type = http_header(http, "ce-type"),
         .ce_time = http_header(http, "ce-time"),
+        .zone = catalog_tenant(api->catalog, str_from(call->tenant))->gate.zone,
     };
     Error err = {0};
     json_t *body =

@@ -52,8 +52,14 @@ static void try_path(Str text, Arena *arena)
     bool found = path_find(data, text) != NULL;
     bool taken = path_text(data, text, arena, &value, &err);
     assert(!taken || (found && value.len > 0));
-    (void)path_time(data, text, &at_us, &err);
-    (void)path_time_of(text, &at_us);
+    (void)path_time(data, text, NULL, &at_us, &err);
+    Zones *zones = zones_new();
+    Zone *zone = zones_get(zones, STR("Europe/Berlin"), NULL);
+    int64_t there_us = 0;
+    bool utc = path_time_of(text, NULL, &at_us);
+    assert(utc == path_time_of(text, zone, &there_us));
+    assert(!utc || (at_us - there_us >= 0 && at_us - there_us <= INT64_C(3) * 3600 * 1000000));
+    zones_free(zones);
     json_decref(data);
 }
 

@@ -114,16 +114,41 @@ static void what_is_a_time(void **state)
     for (size_t i = 0; i < sizeof GOOD / sizeof GOOD[0]; i++) {
         int64_t at_us = 0;
         char text[CLOCK_RFC3339_SIZE];
-        assert_true(path_time_of(str_from(GOOD[i][0]), &at_us));
+        assert_true(path_time_of(str_from(GOOD[i][0]), NULL, &at_us));
         clock_format(at_us, text);
         assert_string_equal(text, GOOD[i][1]);
     }
     for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
         int64_t at_us = 0;
-        if (path_time_of(str_from(BAD[i]), &at_us)) {
+        if (path_time_of(str_from(BAD[i]), NULL, &at_us)) {
             fail_msg("'%s' was taken for a time", BAD[i]);
         }
     }
+}
+
+static void a_time_without_a_zone_is_read_from_the_wall(void **state)
+{
+    (void)state;
+    static const char *const CASES[][2] = {
+        {"2026-12-24", "2026-12-23T23:00:00.000000Z"},
+        {"2026-07-01", "2026-06-30T22:00:00.000000Z"},
+        {"2026-12-24T15:00:00.5", "2026-12-24T14:00:00.500000Z"},
+        {"2026-12-24T15:00:00Z", "2026-12-24T15:00:00.000000Z"},
+        {"2026-12-24T15:00:00-05:00", "2026-12-24T20:00:00.000000Z"},
+        {"2026-03-29T02:30:00", "2026-03-29T01:00:00.000000Z"}, // does not exist
+        {"2026-10-25T02:30:00", "2026-10-25T00:30:00.000000Z"}, // exists twice
+    };
+    Zones *zones = zones_new();
+    Zone *zone = zones_get(zones, STR("Europe/Berlin"), NULL);
+    assert_non_null(zone);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        int64_t at_us = 0;
+        char text[CLOCK_RFC3339_SIZE];
+        assert_true(path_time_of(str_from(CASES[i][0]), zone, &at_us));
+        clock_format(at_us, text);
+        assert_string_equal(text, CASES[i][1]);
+    }
+    zones_free(zones);
 }
 
 int main(void)
@@ -132,6 +157,7 @@ int main(void)
         cmocka_unit_test(what_is_a_path),
         cmocka_unit_test(a_text_is_taken_from_where_the_path_leads),
         cmocka_unit_test(what_is_a_time),
+        cmocka_unit_test(a_time_without_a_zone_is_read_from_the_wall),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
