@@ -40,13 +40,15 @@ static void find_address(const GateRun *run, Notice *notice)
     }
 }
 
+// Copied: the group waits for its keys afterwards, and the tenant's entry may change meanwhile.
 static void find_locale(const GateRun *run, Notice *notice)
 {
     if (notice->request.locale.len == 0 && notice->record != NULL) {
         notice->request.locale = notice->record->locale;
     }
     if (notice->request.locale.len == 0) {
-        notice->request.locale = str_from(settings_of(run, notice)->default_locale);
+        notice->request.locale =
+            arena_str(run->arena, str_from(settings_of(run, notice)->default_locale));
     }
 }
 

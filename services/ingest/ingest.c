@@ -348,8 +348,6 @@ static void build_parts(Ingest *in)
     suppressions_api_add(&in->api, &in->suppressions_api);
     in->triggers_api = (TriggersApi){bus, in->triggers, in->catalog};
     triggers_api_add(&in->api, &in->triggers_api);
-    in->notifications = (NotificationsApi){in->accept, in->catalog};
-    notifications_api_add(&in->api, &in->notifications);
     in->people = people_new(&(PeopleOptions){
         .bus = bus,
         .pool = pool,

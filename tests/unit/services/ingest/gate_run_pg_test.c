@@ -222,6 +222,22 @@ static void without_recipients_and_limits_nothing_is_asked(void **state)
     assert_int_equal(inline_one->sealed.len, 0);
 }
 
+// A group waits for its keys after the gate: what the gate took must not die with a tenant's entry.
+static void a_tenants_locale_outlives_a_change_of_its_settings(void **state)
+{
+    Scene *s = *state;
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
+    tenant.default_locale = arena_cstr(s->arena, STR("pt-BR"));
+    put_tenant(s, &tenant);
+    Notice *mail = ask(s, "", "alice@example.com");
+    start(s);
+    assert_true(s->done);
+    tenant.default_locale = arena_cstr(s->arena, STR("de-DE"));
+    put_tenant(s, &tenant);
+    assert_true(str_eq(mail->request.locale, STR("pt-BR")));
+}
+
 static void a_recipients_primary_active_address_is_taken(void **state)
 {
     Scene *s = *state;
@@ -496,6 +512,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(without_recipients_and_limits_nothing_is_asked),
+        TEST(a_tenants_locale_outlives_a_change_of_its_settings),
         TEST(a_recipients_primary_active_address_is_taken),
         TEST(what_a_person_said_is_honoured),
         TEST(a_digest_is_gathered_where_there_is_a_template_for_it),
