@@ -31,7 +31,8 @@ struct Sweep {
     int in_air;
     int64_t at_most;
     int64_t forget_at_us;
-    int forgot; // times so far
+    int forgot;          // times so far
+    bool counters_asked; // the limits' counters too, with what is in the air
     void (*on_freed)(void *ctx);
     void *freed_ctx;
 };
@@ -139,7 +140,12 @@ static void on_db_forgotten(void *ctx, DbTxn *txn, const Error *err)
     Sweep *s = ctx;
     s->in_air--;
     bool full = err == NULL && db_get_int(db_txn_result(txn, 0), 0, 0) >= FORGET_BATCH;
-    if (full) {
+    bool counters_full =
+        err == NULL && s->counters_asked && db_get_int(db_txn_result(txn, 1), 0, 0) >= FORGET_BATCH;
+    if (counters_full) {
+        s->forgot = 0;
+    }
+    if (full || counters_full) {
         s->forget_at_us = 0; // there are more: with the next look
     }
 }
@@ -153,7 +159,8 @@ static void forget_keys(Sweep *s)
     s->forget_at_us = now_us + FORGET_EVERY_MS * INT64_C(1000);
     DbTxn *txn = db_txn_new(s->options.pool);
     db_i32(db_txn_add(txn, &FORGET, NULL), FORGET_BATCH);
-    if (s->forgot++ % COUNTERS_EVERY == 0) {
+    s->counters_asked = s->forgot++ % COUNTERS_EVERY == 0;
+    if (s->counters_asked) {
         db_i32(db_txn_add(txn, &FORGET_COUNTERS, NULL), FORGET_BATCH);
     }
     s->in_air++;
