@@ -181,11 +181,6 @@ static Result write_words(
             &renderer->draft, version->source, locale->locale, sender->physical_address, failure)) {
         return RESULT_FAILED;
     }
-    if (job->unsubscribe_url[0] != '\0' &&
-        !footer_add(
-            &renderer->draft, version->source, locale->locale, sender->physical_address, failure)) {
-        return RESULT_FAILED;
-    }
     if (!rendered_event(job, version, locale, &renderer->draft, sender, out, &err)) {
         return refuse(failure, FAILURE_RENDER, err.text);
     }
