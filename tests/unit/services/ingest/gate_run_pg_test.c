@@ -405,6 +405,40 @@ static void a_tenants_limit_is_shared_by_all_groups(void **state)
         "1/8");
 }
 
+// What is suppressed was never sent, so a minute's burst must not use up the day.
+static void what_a_minutes_limit_suppresses_takes_nothing_of_the_day(void **state)
+{
+    Scene *s = *state;
+    Stentor__V1__Limits limits;
+    stentor__v1__limits__init(&limits);
+    limits.per_minute = 2;
+    limits.per_day = 5;
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
+    tenant.tenant_limits = &limits;
+    tenant.over_limit = STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS;
+    put_tenant(s, &tenant);
+    // Two of each minute's nine, in groups of three, until the day's five are out.
+    int sent = 0;
+    for (int group = 0; group < 12; group++) {
+        forget(s);
+        s->now_us = NOON + group / 3 * HOUR_US / 60;
+        Notice *notices[3];
+        for (int i = 0; i < 3; i++) {
+            notices[i] = ask(s, "", "a@example.com");
+        }
+        decide(s);
+        for (int i = 0; i < 3; i++) {
+            bool goes = group % 3 == 0 && i < 2 && sent < 5;
+            sent += goes ? 1 : 0;
+            expect(
+                notices[i], goes ? GATE_GO : GATE_SUPPRESS,
+                goes ? GATE_NO_REASON : GATE_RATE_LIMIT);
+        }
+    }
+    assert_int_equal(sent, 5);
+}
+
 static void a_recipients_limit_counts_only_what_is_not_refused(void **state)
 {
     Scene *s = *state;
@@ -518,6 +552,7 @@ int main(void)
         TEST(a_digest_is_gathered_where_there_is_a_template_for_it),
         TEST(suppressed_addresses_are_not_written_to),
         TEST(a_tenants_limit_is_shared_by_all_groups),
+        TEST(what_a_minutes_limit_suppresses_takes_nothing_of_the_day),
         TEST(a_recipients_limit_counts_only_what_is_not_refused),
         TEST(a_minors_notification_is_copied_or_redirected),
         TEST(without_a_guardian_there_is_nobody_to_redirect_to),
