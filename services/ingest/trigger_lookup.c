@@ -2,14 +2,15 @@
 #include "services/ingest/trigger_lookup.h"
 
 // Two look-ups by index for each row; the one that does not apply has a null and finds nothing.
+// LATERAL with a LIMIT keeps them that: a join may become a scan of all recipients.
 // Ids are ULIDs, so the least is the oldest.
 static const DbStatement LOOKUP = {
     .name = "ingest_trigger_lookup",
     .sql = "SELECT i.n, coalesce(p.recipient_id, q.recipient_id) "
            "FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[], $5::text[]) "
            "AS i (n, tenant_id, recipient_id, identity_type, identity_id) "
-           "LEFT JOIN people.recipients p "
-           "ON p.tenant_id = i.tenant_id AND p.recipient_id = i.recipient_id "
+           "LEFT JOIN LATERAL (SELECT r.recipient_id FROM people.recipients r "
+           "WHERE r.tenant_id = i.tenant_id AND r.recipient_id = i.recipient_id LIMIT 1) p ON true "
            "LEFT JOIN LATERAL (SELECT r.recipient_id FROM people.recipients r "
            "WHERE r.tenant_id = i.tenant_id AND r.identity_type = i.identity_type "
            "AND r.identity_id = i.identity_id ORDER BY r.recipient_id LIMIT 1) q ON true "
