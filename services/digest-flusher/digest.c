@@ -118,6 +118,7 @@ static void fill_request(const DigestWindow *window, Arena *arena, Request *requ
     request->template_version = arena_cstr(arena, window->template_version);
     request->locale =
         newest->locale[0] != '\0' ? newest->locale : arena_cstr(arena, window->locale);
+    request->time_zone = newest->time_zone;
     request->recipient_id = newest->recipient_id;
     request->address_hash = newest->address_hash;
     request->accepted_at_us = time_of(window);

@@ -193,6 +193,7 @@ static bool build_notice(Group *g, const Notice *notice, Error *err)
         .key = sealed ? notice->key->key : NULL,
         .decision = notice->decision,
         .digest = notice->digest,
+        .time_zone = notice->record == NULL ? STR_EMPTY : notice->record->time_zone,
     };
     AcceptRow *row = &g->rows[notice->row];
     size_t frames = 0;

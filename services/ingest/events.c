@@ -85,6 +85,7 @@ static bool build_request(
     event->batch_id = pb_text(b->arena, r->batch_id);
     event->trigger_key = pb_text(b->arena, r->trigger_key);
     event->cancel_key = pb_text(b->arena, r->cancel_key);
+    event->time_zone = pb_text(b->arena, a->time_zone);
     Str variables = r->variables.len > 0 ? r->variables : STR("{}");
     event->variables = seal(a->key, a->tenant, b->id, "variables", variables, b->arena);
     return seal_address(b, &event->address, err);

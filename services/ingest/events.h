@@ -22,6 +22,7 @@ typedef struct Acceptance {
     DataKey *key;                // the recipient's; NULL when suppressed
     GateDecision decision;
     DigestTarget digest; // of GATE_GATHER
+    Str time_zone;       // the recipient's; empty: none is known
 } Acceptance;
 
 // What the caller is told, and what the STATUS says: queued, scheduled or suppressed.

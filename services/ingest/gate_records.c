@@ -127,6 +127,7 @@ static void read_recipient(Records *records, const PGresult *res, int row, Zones
     record->locale = copy_text(records->arena, res, row, 1);
     Str zone = db_is_null(res, row, 2) ? STR_EMPTY : db_get_text(res, row, 2);
     facts->zone = zone.len == 0 ? NULL : zones_get(zones, zone, NULL);
+    record->time_zone = facts->zone == NULL ? STR_EMPTY : arena_str(records->arena, zone);
     facts->has_quiet_hours = !db_is_null(res, row, 3) && !db_is_null(res, row, 4);
     if (facts->has_quiet_hours) {
         facts->quiet_hours.start_minute = (int32_t)db_get_int(res, row, 3);

@@ -21,6 +21,7 @@ typedef struct Record {
     bool known;
     GatePerson facts;
     Str locale;
+    Str time_zone; // IANA; empty: none, or one that is not known here
     Str guardian_id;
     RecordAddress addresses[CHANNEL_COUNT];
     GatePreference *preferences;

@@ -18,6 +18,7 @@
 #include "common/bus/worker.h"
 #include "common/codec/event.h"
 #include "common/db/keyring.h"
+#include "common/template/format.h"
 #include "services/renderer/footer.h"
 #include "services/renderer/render_events.h"
 #include "services/renderer/second_check.h"
@@ -160,7 +161,10 @@ static Result write_words(
     Str wanted = str_from(job->request->locale);
     const CompiledLocale *locale =
         version_locale(version, wanted.len > 0 ? wanted : str_from(sender->locale));
-    WordsContext context = {.zone = str_from(sender->zone), .tools = renderer->tools};
+    Str zone = str_from(job->request->time_zone);
+    // The zones that ingest knows are the system's, those of the dates are ICU's.
+    WordsContext context = {
+        .zone = format_zone_exists(zone) ? zone : str_from(sender->zone), .tools = renderer->tools};
     Error err = {0};
     footer_variables(variables, job->unsubscribe_url, sender->physical_address);
     if (version->channel != (Channel)job->request->channel) {

@@ -53,6 +53,8 @@ static Request *add_item(Stage *s, DataKey *key)
     item->template_version = arena_cstr(s->arena, STR("2.0.0"));
     item->recipient_id = arena_cstr(s->arena, STR("rcp_1"));
     item->locale = arena_printf(s->arena, "%s", s->window.item_count == 0 ? "de" : "fr");
+    item->time_zone =
+        arena_printf(s->arena, "%s", s->window.item_count == 0 ? "Asia/Kabul" : "Asia/Tokyo");
     Address address;
     stentor__v1__address__init(&address);
     address.address = arena_printf(s->arena, "a%zu@example.com", s->window.item_count);
@@ -138,6 +140,7 @@ static void several_items_are_one_request_of_the_newest_and_the_window(void **st
     assert_string_equal(request->template_, "digest");
     assert_string_equal(request->template_version, "1.0.0");
     assert_string_equal(request->locale, "fr");
+    assert_string_equal(request->time_zone, "Asia/Tokyo");
     assert_string_equal(request->recipient_id, "rcp_1");
     assert_string_equal(request->batch_id, "");
     assert_string_equal(request->digest_window_id, "dgw_windowwindowwindow0001");

@@ -71,6 +71,7 @@ static void build(Fixture *f)
         .key = f->key,
         .decision = f->decision,
         .digest = {STR("digest"), STR("2.0.0")},
+        .time_zone = STR("Asia/Tokyo"),
     };
     bool sealed = f->decision.verdict != GATE_SUPPRESS;
     if (!sealed) {
@@ -214,6 +215,7 @@ static void what_is_gathered_names_its_window(void **state)
     assert_string_equal(window->template_version, "2.0.0");
     assert_string_equal(window->locale, "de");
     assert_non_null(deferred->request);
+    assert_string_equal(deferred->request->time_zone, "Asia/Tokyo");
     const Stentor__V1__NotificationStatus *status =
         read_event(f, &stentor__v1__notification_status__descriptor, &f->frames[1]);
     assert_string_equal(status->reason_code, "digest");
