@@ -84,6 +84,7 @@ def test_marketing_mail_carries_the_headers_and_the_address(mailed):
     assert link in text and text.count("1 High Street") == 1
     assert html.count("1 High Street") == 1
     assert "Acme &amp; Co<br>1 High Street</p></body>" in html
+    assert html.count("High Street") == 1 and text.count("High Street") == 1
     assert "headers@" not in link
 
 
