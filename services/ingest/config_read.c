@@ -12,6 +12,7 @@ typedef struct ConfigRead {
     uv_timer_t timer;
     Arena *arena;
     Str payload;
+    uint64_t sequence;
     Error err;
     bool ended; // what comes of the timer is the end, not the patience
     int open;   // reader and timer
@@ -24,7 +25,8 @@ static void part_closed(ConfigRead *read)
     if (--read->open > 0) {
         return;
     }
-    read->done(read->ctx, read->payload, read->err.kind == ERROR_NONE ? NULL : &read->err);
+    const Error *err = read->err.kind == ERROR_NONE ? NULL : &read->err;
+    read->done(read->ctx, read->payload, read->sequence, err);
     free(read);
 }
 
@@ -59,6 +61,7 @@ static void on_reader_messages(void *ctx, const BusMessage *messages, size_t cou
 {
     ConfigRead *read = ctx;
     read->payload = arena_str(read->arena, messages[count - 1].payload);
+    read->sequence = messages[count - 1].sequence;
 }
 
 static void on_reader_caught_up(void *ctx)

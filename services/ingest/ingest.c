@@ -16,6 +16,7 @@
 #include "services/ingest/suppressions_api.h"
 #include "services/ingest/sweep.h"
 #include "services/ingest/templates_api.h"
+#include "services/ingest/templates_life.h"
 #include "services/ingest/tenant_api.h"
 #include "services/ingest/triggers_api.h"
 
@@ -341,6 +342,7 @@ static void build_parts(Ingest *in)
     notifications_api_add(&in->api, &in->notifications);
     in->templates = (TemplatesApi){bus, in->catalog};
     templates_api_add(&in->api, &in->templates);
+    templates_life_add(&in->api, &in->templates);
     in->suppressions_api = (SuppressionsApi){
         .bus = bus,
         .hash_key = master_hash_key(service_master_key(service)),

@@ -133,9 +133,9 @@ static void get_templates(ApiCall *base)
 
 // ---- stored words ----
 
-static const char *subject_of(Arena *arena, Str tenant, Str key, const char *version)
+char *templates_subject(Arena *arena, Str tenant, Str key, Str version)
 {
-    char *token = arena_cstr(arena, str_from(version));
+    char *token = arena_cstr(arena, version);
     for (char *c = token; *c != '\0'; c++) {
         *c = *c == '.' ? '_' : *c;
     }
@@ -152,7 +152,7 @@ static bool find_stored(TemplateCall *call, Str key, Str version)
     for (size_t i = 0; i < 2; i++) {
         CatalogVersion found;
         if (catalog_find(catalog, tenants[i], key, version, &found)) {
-            call->subject = subject_of(arena, tenants[i], key, found.version);
+            call->subject = templates_subject(arena, tenants[i], key, str_from(found.version));
             return true;
         }
     }
@@ -185,9 +185,10 @@ static bool unpack_stored(TemplateCall *call, Str payload, const Error *err)
     return false;
 }
 
-static void on_words_read(void *ctx, Str payload, const Error *err)
+static void on_words_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
 {
     TemplateCall *call = ctx;
+    (void)sequence;
     if (!unpack_stored(call, payload, err)) {
         return;
     }
@@ -249,8 +250,8 @@ static bool publish(TemplateCall *call, bool replaces, Error *err)
     if (!event_pack(&version->base, arena, &payload, err)) {
         return false;
     }
-    const char *subject =
-        subject_of(arena, str_from(version->tenant), str_from(version->key), version->version);
+    const char *subject = templates_subject(
+        arena, str_from(version->tenant), str_from(version->key), str_from(version->version));
     (void)snprintf(now, sizeof now, "%lld", (long long)version->published_at_us);
     event_id_derive("config", str_from(subject), str_from(now), id);
     BusOut out = {
@@ -367,9 +368,10 @@ static void answer_preview(TemplateCall *call, const Stentor__V1__Tenant *tenant
     drop_body(call);
 }
 
-static void on_tenant_read(void *ctx, Str payload, const Error *err)
+static void on_tenant_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
 {
     TemplateCall *call = ctx;
+    (void)sequence;
     if (err != NULL) {
         drop_body(call);
         api_answer_failure(call->base, err);
@@ -390,9 +392,10 @@ static void read_tenant(TemplateCall *call)
     config_read(call->api->bus, subject, arena, on_tenant_read, call);
 }
 
-static void on_preview_words_read(void *ctx, Str payload, const Error *err)
+static void on_preview_words_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
 {
     TemplateCall *call = ctx;
+    (void)sequence;
     if (unpack_stored(call, payload, err)) {
         read_tenant(call);
     }

@@ -2,6 +2,7 @@
 """Templates through the real pipeline: locales, mails, previews, and a version's life."""
 import http.client
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -115,6 +116,47 @@ def test_a_draft_is_not_usable_until_it_is_active_and_not_after_it_is_archived(p
     history = json.loads(pipeline.cli("template", "history", "life", "--json"))
     assert [(v["version"], v["status"], v["approved_by"]) for v in history] == [("1.0.0", "archived", "Dana")]
     assert pipeline.run_cli("template", "activate", "life", "9.9.9").returncode == 3
+
+
+def test_the_api_moves_a_version_from_draft_to_active_to_archived(pipeline):
+    def move(to, expected, path="moved/1.0.0", body=b""):
+        status, _, answer = pipeline.post(body, path=f"/v1/templates/{path}/{to}")
+        assert status == expected, answer
+        return answer
+    publish(pipeline, "moved", status="draft", source="ai_drafted", locales=[locale("en", subject="Moved", text="Moved {{name}}")])
+    body = {"to": "a@example.com", "template": "moved", "template_version": "1.0.0", "variables": {"name": "A"}}
+    assert pipeline.post(body)[0] == 422
+    assert move("activate", 422)["field"] == "approved_by"
+    assert move("activate", 422, body={"approver": "Dana"})["field"] == "body"
+    assert move("activate", 422, body={"approved_by": 5})["field"] == "approved_by"
+    assert move("activate", 400, body=b"[]")["type"].endswith("invalid-body")
+    done = move("activate", 200, body={"approved_by": "Dana"})
+    assert (done["key"], done["version"], done["status"], done["approved_by"]) == ("moved", "1.0.0", "active", "Dana")
+    wait_until(lambda: pipeline.post(body)[0] == 202, 10, "the active version reaching ingest")
+    assert move("activate", 409)["type"].endswith("version-status")
+    assert move("archive", 200)["status"] == "archived"
+    wait_until(lambda: pipeline.post(body)[0] == 422, 10, "the archived version reaching ingest")
+    assert "archived and cannot become active" in move("activate", 409)["detail"]
+    for path in ("moved/9.9.9", "nowhere/1.0.0", "moved/1.0", "*/1.0.0", "mov.ed/1.0.0"):
+        assert move("archive", 404, path)["status"] == 404
+    history = json.loads(pipeline.cli("template", "history", "moved", "--json"))
+    assert [(v["version"], v["status"], v["approved_by"]) for v in history] == [("1.0.0", "archived", "Dana")]
+
+
+def test_another_tenants_version_is_not_moved(pipeline, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("shared")
+    pipeline.cli("template", "put", "theirs", "--subject", "Platform", "--text", words, "--version", "1.0.0", tenant="platform")
+    wait_until(lambda: get(pipeline, "/v1/templates/theirs")[0] == 200, 10)
+    assert pipeline.post(b"", path="/v1/templates/theirs/1.0.0/archive")[0] == 404
+    assert mail_of(pipeline, template="theirs")["Subject"] == "Platform"
+
+
+def test_of_two_who_move_a_version_at_once_one_is_refused(pipeline):
+    publish(pipeline, "raced", status="draft", locales=[locale("en", subject="R", text="R")])
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: pipeline.post(b"", path="/v1/templates/raced/1.0.0/activate")[0], range(8)))
+    assert sorted(answers) == [200] + [409] * 7
 
 
 def test_a_preview_is_what_would_be_sent(pipeline):
