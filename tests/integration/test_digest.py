@@ -5,12 +5,14 @@ import itertools
 import json
 import random
 import time
+import uuid
 
 import pytest
 
 from tests.harness.digests import Deferrals, now_us
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import HOME, wait_until
+from tests.integration.test_triggers import call
 
 FAST = {"STENTOR_DISPATCHER_LEASE_MS": "4000", "STENTOR_RETRY_LADDER": "1"}
 PLATFORM = HOME / "deploy" / "local" / "platform"
@@ -170,6 +172,78 @@ def test_immediate_flushes_the_open_window_now(gathered, bus):
     assert digest.digest_total == 2
     assert abs(digest.accepted_at_us - now_us()) < 30 * SECOND_US, "the id's time is not in the future"
     assert gathered.status(digest.meta.notification_id, wait="sent")["status"] == "sent"
+
+
+class Reader:
+    """A recipient who is stored, and reads social news as a digest, through the API alone."""
+
+    def __init__(self, pipeline, bus, **preference):
+        self.pipeline, self.bus = pipeline, bus
+        self.address = f"{uuid.uuid4().hex}@example.com"
+        status, answer = call(pipeline, "POST", "/v1/recipients", {"name": "Ada", "addresses": [{"channel": "email", "address": self.address}]})
+        assert status == 201, answer
+        self.id = answer["id"]
+        self.prefer(**preference)
+
+    def prefer(self, **preference):
+        wanted = [{"category": "social", "channel": "email", **preference}]
+        status, answer = call(self.pipeline, "PUT", f"/v1/recipients/{self.id}/preferences", wanted)
+        assert status == 200, answer
+
+    def news(self, title, text):
+        """The gate's event on DEFERRED of a request that was put into a window."""
+        start = self.bus.last("DEFERRED")
+        status, answer = call(self.pipeline, "POST", "/v1/notifications", {
+            "template": "welcome", "category": "social", "recipient_id": self.id, "variables": {"name": "Ada", "title": title, "text": text}})
+        assert (status, answer["status"]) == (202, "scheduled"), answer
+        mine = lambda: [e for e in self.bus.since("DEFERRED", start, self.bus.proto.Deferred) if e.meta.notification_id == answer["id"]]  # noqa: E731
+        event, = wait_until(mine, 20, "the gate's event")
+        assert event.reason == "digest" and event.request.recipient_id == self.id
+        assert self.pipeline.status(answer["id"], wait="scheduled")["reason_code"] == "digest"
+        return event
+
+    def mails(self):
+        return [mail for mail in self.pipeline.mailbox.mails() if self.address in mail["To"]]
+
+
+def in_twelve_hours():
+    return {"frequency": "daily", "at": time.strftime("%H:%M", time.gmtime(time.time() + 12 * 3600))}
+
+
+def test_what_the_gate_gathered_is_one_mail_with_every_item(gathered, bus):
+    reader = Reader(gathered, bus, **in_twelve_hours())
+    words = [("First", "a reply"), ("Second", "a <like>"), ("Third", "an invitation")]
+    events = [reader.news(*one) for one in words]
+    window, = {event.digest.window_id for event in events}
+    first = events[0].digest
+    assert (first.template, first.template_version, first.recipient_id) == ("digest", "1.0.0", reader.id)
+    assert 11.9 * 3600 < first.flush_at_us / 1e6 - time.time() <= 12 * 3600
+    wait_gathered(gathered, window, 3)
+    assert reader.mails() == []
+    reader.prefer(frequency="immediate")
+    ids = [event.meta.notification_id for event in events]
+    assert {end_of(wait_words(bus, ids, "superseded"), one)[0] for one in ids} == {("superseded", "digest")}
+    for one in ids:
+        row = gathered.status(one, wait="superseded")
+        assert (row["status"], gathered.mailbox.for_notification(one)) == ("superseded", [])
+    mail, = wait_until(reader.mails, 30, "the digest's mail")
+    assert mail["Subject"] == "3 notifications for you"
+    text = mail.get_body(("plain",)).get_content().replace("\r\n", "\n")
+    assert [line for line in text.splitlines() if line.startswith("- ")] == ["- First: a reply", "- Second: a <like>", "- Third: an invitation"]
+    html = mail.get_body(("html",)).get_content()
+    assert "<b>Second</b>: a &lt;like&gt;" in html and "more." not in html
+    assert window_state(gathered, window) == "flushed" and len(reader.mails()) == 1
+
+
+def test_one_item_that_the_gate_gathered_goes_out_as_itself(gathered, bus):
+    reader = Reader(gathered, bus, frequency="hourly")
+    event = reader.news("Only", "one")
+    assert event.digest.flush_at_us % 3_600_000_000 == 0
+    wait_gathered(gathered, event.digest.window_id, 1)
+    reader.prefer(frequency="immediate")
+    assert gathered.status(event.meta.notification_id, wait="sent")["status"] == "sent"
+    mail, = reader.mails()
+    assert mail["Subject"] == "Welcome, Ada!" and gathered.mailbox.for_notification(event.meta.notification_id)
 
 
 @pytest.mark.parametrize("what, code", [("off", "preference"), ("unsubscribed", "unsubscribed"), ("removed", "no_address")])
