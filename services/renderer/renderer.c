@@ -246,8 +246,9 @@ static void report_failure(
 }
 
 // false: the address or its tenant is barred since the request was accepted; it has been settled.
-// What is seen again may have been rendered and sent: then `suppressed` would win over `sent`. It
-// goes on to the dispatcher, which asks the same and decides through its ledger.
+// A mail may be seen again, sent long ago, and then our `suppressed` would win over `sent`: it goes
+// on to the dispatcher, which asks the same and decides through its ledger. On the other channels
+// nothing was ever sent.
 static bool pass_second_check(const Lane *lane, const Job *job, Delivery *delivery)
 {
     Renderer *renderer = lane->renderer;
@@ -256,7 +257,8 @@ static bool pass_second_check(const Lane *lane, const Job *job, Delivery *delive
         renderer->suppressions,
         senders_get(renderer->senders, str_from(job->request->meta->tenant)),
         master_hash_key(service_master_key(renderer->service)), job, &reason);
-    if (code == NULL || (delivery->message.delivered > 1 && !delivery->message.replayed)) {
+    bool mail = job->request->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
+    if (code == NULL || (mail && !delivery->message.replayed)) {
         return true;
     }
     BusOut out;
@@ -454,7 +456,8 @@ static void register_metrics(Renderer *renderer)
     }
     renderer->suppressed = metrics_counter(
         metrics, "stentor_render_suppressed_total", "",
-        "Notifications whose address or tenant was barred after they were accepted");
+        "Notifications, other than mails, whose address or tenant was barred after they were "
+        "accepted");
     renderer->untold = metrics_counter(
         metrics, "stentor_render_replays_untold_total", "",
         "Replayed requests that can be rendered no more; nothing is told of them");

@@ -38,6 +38,13 @@ def consumer_of(nats, stream):
                 if "renderer" in name or "dispatcher" in name)
 
 
+def told(running, nats, notification):
+    proto = messages(running)
+    last = nats.stream_info("STATUS")["state"]["last_seq"]
+    events = [proto.NotificationStatus.FromString(found[1]) for found in (nats.message("STATUS", seq=at) for at in range(1, last + 1)) if found]
+    return {proto.Status.Name(event.status) for event in events if event.meta.notification_id == notification}
+
+
 def test_what_was_sent_and_has_expired_since_stays_sent(running):
     nats = NatsClient(running.nats.port)
     renderer = running.services["renderer"]
@@ -53,11 +60,7 @@ def test_what_was_sent_and_has_expired_since_stays_sent(running):
     wait_until(lambda: all_acked(nats, "REQUEST_NORMAL", consumer_of(nats, "REQUEST_NORMAL")), 20, "the request's ack")
     assert nats.stream_info("RENDERED_NORMAL")["state"]["last_seq"] == stored + 1  # it was rendered again: the ledger decides
     wait_until(lambda: all_acked(nats, "RENDERED_NORMAL", consumer_of(nats, "RENDERED_NORMAL")), 20, "the dispatcher's ack")
-    proto = messages(running)
-    last = nats.stream_info("STATUS")["state"]["last_seq"]
-    events = [proto.NotificationStatus.FromString(found[1]) for found in (nats.message("STATUS", seq=at) for at in range(1, last + 1)) if found]
-    told = [event for event in events if event.meta.notification_id == notification]
-    assert {proto.Status.Name(event.status) for event in told} == {"STATUS_QUEUED", "STATUS_SENT"}, [(proto.Status.Name(e.status), e.reason_code, e.reason) for e in told]
+    assert told(running, nats, notification) == {"STATUS_QUEUED", "STATUS_SENT"}
     assert running.status(notification)["status"] == "sent"
     assert len(running.mailbox.for_notification(notification)) == 1
     nats.close()
@@ -73,3 +76,22 @@ def test_what_expired_before_it_was_rendered_fails(running):
     row = running.status(notification, wait="failed")
     assert (row["status"], row["reason_code"]) == ("failed", "expired")
     assert running.mailbox.for_notification(notification) == []
+
+
+def test_what_was_sent_to_an_address_that_is_suppressed_since_stays_sent(running):
+    nats = NatsClient(running.nats.port)
+    renderer = running.services["renderer"]
+    assert renderer.stop() == 0
+    start_armed(renderer, "worker.unacked")
+    notification = running.send(to="gone@example.com")
+    wait_death(renderer, "worker.unacked")
+    assert running.status(notification, wait="sent")["status"] == "sent"
+    assert running.post({"address": "gone@example.com", "reason": "hard_bounce"}, path="/v1/suppressions")[0] == 201
+    time.sleep(6)  # the redelivery that finds nobody is what makes the server count anew
+    renderer.start()
+    wait_until(lambda: all_acked(nats, "REQUEST_NORMAL", consumer_of(nats, "REQUEST_NORMAL")), 20, "the request's ack")
+    wait_until(lambda: all_acked(nats, "RENDERED_NORMAL", consumer_of(nats, "RENDERED_NORMAL")), 20, "the dispatcher's ack")
+    assert told(running, nats, notification) == {"STATUS_QUEUED", "STATUS_SENT"}
+    assert running.status(notification)["status"] == "sent"
+    assert len(running.mailbox.for_notification(notification)) == 1
+    nats.close()
