@@ -57,7 +57,15 @@ typedef struct Strip {
     bool close;
 } Strip;
 
-typedef enum NodeKind { NODE_CONTENT, NODE_PRINT, NODE_COMMENT, NODE_BLOCK, NODE_PARTIAL } NodeKind;
+typedef enum NodeKind {
+    NODE_CONTENT,
+    NODE_PRINT,
+    NODE_COMMENT,
+    NODE_BLOCK,
+    NODE_PARTIAL,
+    NODE_PARTIAL_BLOCK, // {{#> name}}default{{/name}}
+    NODE_INLINE,        // {{#*inline "name"}}..{{/inline}}
+} NodeKind;
 
 typedef struct Node Node;
 
@@ -82,7 +90,7 @@ struct Node {
     Call *call;
     bool escaped;
     Str indent; // of a partial alone on its line
-    // blocks
+    // blocks of all kinds
     Body *program;
     Body *inverse;
     Strip inverse_strip;

@@ -1,35 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiler: tree to flat operations. Names of helpers, arguments and @data are checked here, so
 // that a render cannot meet an unknown one.
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/template/compiler.h"
 #include "common/template/lexer.h"
-#include "common/template/program.h"
-
-// The block parameters in sight, innermost first.
-typedef struct Scope {
-    const Str *names;
-    size_t count;
-    uint32_t frame; // of the block, counted from the program's first
-    const struct Scope *outer;
-} Scope;
-
-typedef struct Compiler {
-    Program *program;
-    TemplateEscape escape;
-    uint32_t op_room;
-    uint32_t partial_room;
-    uint32_t frames; // that the blocks around this place have entered
-    const Scope *scope;
-} Compiler;
 
 // What the language itself knows; the other helpers stand in helper.c.
 typedef enum BlockHelper { BLOCK_NONE, BLOCK_IF, BLOCK_UNLESS, BLOCK_EACH, BLOCK_WITH } BlockHelper;
 
 static bool compile_body(Compiler *compiler, const Body *body, Error *err);
-static bool make_operand(Compiler *compiler, const Expr *expr, Operand *ret, Error *err);
+static bool compile_nodes(Compiler *compiler, const Body *body, Error *err);
+static bool compile_program(Compiler *compiler, const Body *body, Error *err);
 
 static Op *emit(Compiler *compiler, OpKind kind, size_t at)
 {
@@ -43,197 +26,102 @@ static Op *emit(Compiler *compiler, OpKind kind, size_t at)
     return op;
 }
 
-static void remember_partial(Compiler *compiler, PartialCall *partial)
+// ---- bodies that are programs of their own ----
+
+static Program *new_body(const Compiler *compiler)
 {
-    Program *program = compiler->program;
-    if (program->partial_count == compiler->partial_room) {
-        compiler->partial_room = compiler->partial_room == 0 ? 4 : compiler->partial_room * 2;
-        program->partials =
-            xrealloc(program->partials, compiler->partial_room * sizeof(PartialCall *));
-    }
-    program->partials[program->partial_count++] = partial;
+    Program *whole = compiler->whole;
+    Program *body = arena_zalloc(whole->arena, sizeof *body);
+    body->source = whole->source;
+    body->arena = whole->arena;
+    body->next = whole->bodies;
+    whole->bodies = body;
+    return body;
 }
 
-// ---- operands ----
-
-static DataName data_name(Str name)
+// Of a body whose operands may name the frames of the program around it.
+static Compiler body_compiler(const Compiler *compiler)
 {
-    static const struct {
-        const char *name;
-        DataName data;
-    } names[] = {
-        {"root", DATA_ROOT},   {"index", DATA_INDEX}, {"key", DATA_KEY},
-        {"first", DATA_FIRST}, {"last", DATA_LAST},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (str_eq(name, str_from(names[i].name))) {
-            return names[i].data;
-        }
-    }
-    return DATA_NONE;
+    Compiler inner = *compiler;
+    inner.program = new_body(compiler);
+    inner.op_room = 0;
+    inner.frames = 0;
+    inner.level++;
+    return inner;
 }
 
-static const Segment *keep_segments(Compiler *compiler, const Segment *segments, size_t count)
+static bool defines_inlines(const Body *body)
 {
-    Arena *arena = compiler->program->arena;
-    Segment *copy = arena_copy(arena, segments, count * sizeof *segments);
-    for (size_t i = 0; i < count; i++) {
-        copy[i].name = arena_str(arena, copy[i].name);
+    const Node *node = body->first;
+    while (node != NULL && node->kind != NODE_INLINE) {
+        node = node->next;
     }
-    return copy;
+    return node != NULL;
 }
 
-static bool literal_operand(Compiler *compiler, const Expr *expr, Operand *ret)
+static bool add_inline(Compiler *compiler, const Node *node, Error *err)
 {
-    ret->kind = OPERAND_LITERAL;
-    ret->may_miss = true;
-    ret->literal = expr->literal;
-    if (expr->literal.kind == VALUE_TEXT) {
-        ret->literal.text = arena_str(compiler->program->arena, expr->literal.text);
-    }
-    return true;
-}
-
-static bool data_operand(Compiler *compiler, const Expr *expr, Operand *ret, Error *err)
-{
-    ret->kind = OPERAND_DATA;
-    ret->data = expr->segment_count > 0 ? data_name(expr->segments[0].name) : DATA_NONE;
-    if (ret->data == DATA_NONE) {
+    Program *whole = compiler->whole;
+    if (whole->inline_count == TEMPLATE_PARTIALS_MAX) {
         return syntax_error(
-            compiler->program->source, expr->at, err,
-            "unknown '" STR_FMT "'; there are @root, @index, @key, @first and @last",
-            STR_ARG(str_slice(expr->original, 0, 40)));
+            whole->source, node->at, err, "there are more than %d inline partials",
+            TEMPLATE_PARTIALS_MAX);
     }
-    ret->depth = expr->depth;
-    ret->segment_count = expr->segment_count - 1;
-    ret->segments = keep_segments(compiler, expr->segments + 1, ret->segment_count);
+    Inline *made = arena_zalloc(whole->arena, sizeof *made);
+    made->name = arena_str(whole->arena, node->call->params[0].original);
+    made->program = new_body(compiler);
+    made->next = compiler->program->inlines;
+    made->next_all = whole->all_inlines;
+    compiler->program->inlines = made;
+    whole->all_inlines = made;
+    whole->inline_count++;
     return true;
 }
 
-// Is the path's first name a block parameter?
-static bool param_operand(Compiler *compiler, const Expr *expr, Operand *ret)
+// An inline partial stands beside its body, not in it: it sees the block parameters and contexts
+// around. One of a partial block is for the partial that is called, and does not see its siblings:
+// so {{> content}} within "content" is the one further out.
+static bool compile_inline(
+    const Compiler *compiler, const Node *node, const Sight *outer, Program *program, Error *err)
 {
-    bool may = expr->segment_count > 0 && expr->depth == 0 && !expr->is_scoped;
-    for (const Scope *scope = may ? compiler->scope : NULL; scope != NULL; scope = scope->outer) {
-        for (size_t i = 0; i < scope->count; i++) {
-            if (str_eq(scope->names[i], expr->segments[0].name)) {
-                ret->kind = OPERAND_PARAM;
-                ret->is_key = i == 1;
-                ret->depth = scope->frame;
-                ret->segment_count = expr->segment_count - 1;
-                ret->segments = keep_segments(compiler, expr->segments + 1, ret->segment_count);
-                return true;
-            }
-        }
-    }
-    return false;
+    Compiler inner = *compiler;
+    inner.program = program;
+    inner.op_room = 0;
+    inner.frames = 0;
+    inner.in_inline = true;
+    inner.sight = compiler->program->is_block ? outer : compiler->sight;
+    return compile_program(&inner, node->program, err);
 }
 
-static bool refuse_helper(const Compiler *compiler, const Call *call, size_t at, Error *err)
+static bool compile_inlines(Compiler *compiler, const Body *body, const Sight *outer, Error *err)
 {
-    return syntax_error(
-        compiler->program->source, at, err,
-        "unknown helper '" STR_FMT "'; README.md of common/template lists those there are",
-        STR_ARG(str_slice(call->name.original, 0, 60)));
-}
-
-// The helper that a call names, when its arguments fit. *ret NULL: `err` says what does not.
-static const Helper *check_helper(const Compiler *compiler, const Call *call, size_t at, Error *err)
-{
-    bool plain = !call->name.is_data && !call->name.is_scoped && call->name.call == NULL;
-    const Helper *helper = plain ? helper_find(call->name.original) : NULL;
-    if (helper == NULL) {
-        (void)refuse_helper(compiler, call, at, err);
-        return NULL;
-    }
-    if (call->param_count < helper->min || call->param_count > helper->max) {
-        (void)syntax_error(
-            compiler->program->source, at, err,
-            "'%s' takes %zu to %zu arguments without a name, not %zu", helper->name, helper->min,
-            helper->max, call->param_count);
-        return NULL;
-    }
-    for (size_t i = 0; i < call->pair_count; i++) {
-        if (!helper_takes(helper, call->pairs[i].name)) {
-            (void)syntax_error(
-                compiler->program->source, at, err, "'%s' has no argument '" STR_FMT "'%s%s",
-                helper->name, STR_ARG(str_slice(call->pairs[i].name, 0, 40)),
-                helper->named[0] == '\0' ? "" : "; it takes: ", helper->named);
-            return NULL;
-        }
-    }
-    return helper;
-}
-
-static bool call_operand(Compiler *compiler, const Call *call, size_t at, Operand *ret, Error *err)
-{
-    Arena *arena = compiler->program->arena;
-    const Helper *helper = check_helper(compiler, call, at, err);
-    if (helper == NULL) {
-        return false;
-    }
-    HelperCall *made = arena_zalloc(arena, sizeof *made);
-    Operand *params = arena_array(arena, call->param_count, sizeof *params);
-    Operand *operands = arena_array(arena, call->pair_count, sizeof *operands);
-    Str *names = arena_array(arena, call->pair_count, sizeof *names);
-    for (size_t i = 0; i < call->param_count; i++) {
-        if (!make_operand(compiler, &call->params[i], &params[i], err)) {
-            return false;
-        }
-        params[i].may_miss = params[i].may_miss || helper->may_miss;
-    }
-    for (size_t i = 0; i < call->pair_count; i++) {
-        names[i] = arena_str(arena, call->pairs[i].name);
-        if (!make_operand(compiler, &call->pairs[i].value, &operands[i], err)) {
+    for (const Node *node = body->first; node != NULL; node = node->next) {
+        if (node->kind == NODE_INLINE && !add_inline(compiler, node, err)) {
             return false;
         }
     }
-    *made = (HelperCall){helper, params, call->param_count, names, operands, call->pair_count};
-    ret->kind = OPERAND_CALL;
-    ret->may_miss = helper->may_miss;
-    ret->call = made;
-    return true;
-}
-
-static bool make_operand(Compiler *compiler, const Expr *expr, Operand *ret, Error *err)
-{
-    *ret = (Operand){.kind = OPERAND_PATH};
-    ret->name = arena_str(compiler->program->arena, str_slice(expr->original, 0, 80));
-    if (expr->call != NULL) {
-        return call_operand(compiler, expr->call, expr->at, ret, err);
-    }
-    if (expr->is_literal) {
-        return literal_operand(compiler, expr, ret);
-    }
-    if (expr->is_data) {
-        return data_operand(compiler, expr, ret, err);
-    }
-    if (param_operand(compiler, expr, ret)) {
-        return true;
-    }
-    ret->depth = expr->depth;
-    ret->segment_count = expr->segment_count;
-    ret->segments = keep_segments(compiler, expr->segments, ret->segment_count);
-    return true;
-}
-
-// The name of a tag is a path even when it is spelt as a literal: {{"a name"}}, {{12}}; and it is
-// looked for in the contexts around too, as Mustache does.
-static bool make_named_operand(Compiler *compiler, const Expr *expr, Operand *ret, Error *err)
-{
-    if (!expr->is_literal) {
-        if (!make_operand(compiler, expr, ret, err)) {
+    const Inline *made = compiler->program->inlines;
+    for (const Node *node = body->last; node != NULL; node = node->prev) {
+        if (node->kind != NODE_INLINE) {
+            continue;
+        }
+        if (!compile_inline(compiler, node, outer, made->program, err)) {
             return false;
         }
-        bool plain = ret->kind == OPERAND_PATH && ret->depth == 0 && ret->segment_count > 0;
-        ret->kind = plain && !expr->is_scoped ? OPERAND_SEARCH : ret->kind;
-        return true;
+        made = made->next;
     }
-    Segment segment = segment_of(expr->original);
-    *ret = (Operand){.kind = OPERAND_SEARCH, .segment_count = 1};
-    ret->segments = keep_segments(compiler, &segment, 1);
-    ret->name = ret->segments[0].name;
     return true;
+}
+
+// A body with the inline partials that it defines, wherever in it they stand.
+static bool compile_program(Compiler *compiler, const Body *body, Error *err)
+{
+    const Sight *outer = compiler->sight;
+    Sight sight = {compiler->program, outer};
+    compiler->sight = &sight;
+    bool ok = compile_inlines(compiler, body, outer, err) && compile_nodes(compiler, body, err);
+    compiler->sight = outer;
+    return ok;
 }
 
 // ---- tags ----
@@ -275,8 +163,8 @@ static bool compile_print(Compiler *compiler, const Node *node, Error *err)
     }
     Operand operand = {.kind = OPERAND_CALL, .name = name->original};
     bool ok = has_arguments(node->call)
-                  ? call_operand(compiler, node->call, node->at, &operand, err)
-                  : make_named_operand(compiler, name, &operand, err);
+                  ? compiler_call_operand(compiler, node->call, node->at, &operand, err)
+                  : compiler_named_operand(compiler, name, &operand, err);
     if (!ok) {
         return false;
     }
@@ -299,7 +187,7 @@ static bool compile_pairs(Compiler *compiler, const Call *call, PartialCall *par
             continue; // name=undefined is as if it were not written
         }
         names[count] = arena_str(arena, call->pairs[i].name);
-        if (!make_operand(compiler, value, &operands[count++], err)) {
+        if (!compiler_operand(compiler, value, &operands[count++], err)) {
             return false;
         }
     }
@@ -309,26 +197,60 @@ static bool compile_pairs(Compiler *compiler, const Call *call, PartialCall *par
     return true;
 }
 
+static bool in_sight(const Compiler *compiler, Str name)
+{
+    for (const Sight *sight = compiler->sight; sight != NULL; sight = sight->outer) {
+        for (const Inline *it = sight->body->inlines; it != NULL; it = it->next) {
+            if (str_eq(it->name, name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool compile_partial_name(
+    Compiler *compiler, const Expr *name, PartialCall *partial, Error *err)
+{
+    partial->name = arena_str(compiler->program->arena, name->original);
+    partial->is_dynamic = name->call != NULL;
+    if (partial->is_dynamic) {
+        return compiler_operand(compiler, name, &partial->by, err);
+    }
+    partial->wants_block = name->is_data;
+    if (name->is_data && !str_eq(name->original, STR("@partial-block"))) {
+        return syntax_error(
+            compiler->program->source, name->at, err,
+            "'" STR_FMT "' is no partial; there is only '@partial-block'",
+            STR_ARG(str_slice(name->original, 0, 40)));
+    }
+    partial->in_sight = !partial->wants_block && in_sight(compiler, partial->name);
+    partial->in_inline = compiler->in_inline;
+    partial->next = compiler->whole->calls;
+    compiler->whole->calls = partial;
+    return true;
+}
+
 static bool compile_partial(Compiler *compiler, const Node *node, Error *err)
 {
     const Call *call = node->call;
     PartialCall *partial = arena_zalloc(compiler->program->arena, sizeof *partial);
-    partial->name = arena_str(compiler->program->arena, call->name.original);
     partial->indent = node->indent;
     partial->at = node->at;
     partial->has_context = call->param_count == 1;
-    partial->is_dynamic = call->name.call != NULL;
-    if (partial->is_dynamic && !make_operand(compiler, &call->name, &partial->by, err)) {
+    if (!compile_partial_name(compiler, &call->name, partial, err) ||
+        (partial->has_context &&
+         !compiler_operand(compiler, &call->params[0], &partial->context, err)) ||
+        !compile_pairs(compiler, call, partial, err)) {
         return false;
     }
-    if (partial->has_context && !make_operand(compiler, &call->params[0], &partial->context, err)) {
-        return false;
-    }
-    if (!compile_pairs(compiler, call, partial, err)) {
-        return false;
-    }
-    if (!partial->is_dynamic) {
-        remember_partial(compiler, partial);
+    if (node->kind == NODE_PARTIAL_BLOCK) {
+        Compiler inner = body_compiler(compiler);
+        inner.program->is_block = true;
+        partial->block = inner.program;
+        if (!compile_program(&inner, node->program, err)) {
+            return false;
+        }
     }
     emit(compiler, OP_PARTIAL, node->at)->partial = partial;
     return true;
@@ -360,7 +282,7 @@ static bool zero_is_true(Compiler *compiler, const Node *node, bool *ret, Error 
 static bool compile_condition(Compiler *compiler, const Node *node, Operand *ret, Error *err)
 {
     const Call *call = node->call;
-    if (!call_operand(compiler, call, node->at, ret, err)) {
+    if (!compiler_call_operand(compiler, call, node->at, ret, err)) {
         return false;
     }
     if (!ret->call->helper->is_condition) {
@@ -383,7 +305,7 @@ static bool compile_helper_block(
             STR_ARG(call->name.original), call->param_count, STR_ARG(call->name.original));
     }
     return zero_is_true(compiler, node, zero, err) &&
-           make_operand(compiler, &call->params[0], operand, err);
+           compiler_operand(compiler, &call->params[0], operand, err);
 }
 
 static bool compile_opening(Compiler *compiler, const Node *node, Error *err)
@@ -403,7 +325,7 @@ static bool compile_opening(Compiler *compiler, const Node *node, Error *err)
         kind = OP_UNLESS_GO;
         ok = compile_condition(compiler, node, &operand, err);
     } else {
-        ok = make_named_operand(compiler, &node->call->name, &operand, err);
+        ok = compiler_named_operand(compiler, &node->call->name, &operand, err);
     }
     if (!ok) {
         return false;
@@ -428,7 +350,8 @@ static bool compile_inside(Compiler *compiler, const Node *node, Error *err)
     const Scope *outer = compiler->scope;
     compiler->frames++;
     Scope scope = {
-        node->call->block_params, node->call->block_param_count, compiler->frames, outer};
+        node->call->block_params, node->call->block_param_count, compiler->frames, compiler->level,
+        outer};
     compiler->scope = &scope;
     bool ok = node->program == NULL || compile_body(compiler, node->program, err);
     compiler->scope = outer;
@@ -488,12 +411,15 @@ static bool compile_node(Compiler *compiler, const Node *node, Error *err)
     case NODE_BLOCK:
         return compile_block(compiler, node, err);
     case NODE_PARTIAL:
+    case NODE_PARTIAL_BLOCK:
         return compile_partial(compiler, node, err);
+    case NODE_INLINE:
+        return true; // compile_inlines() has been here
     }
     return true;
 }
 
-static bool compile_body(Compiler *compiler, const Body *body, Error *err)
+static bool compile_nodes(Compiler *compiler, const Body *body, Error *err)
 {
     for (const Node *node = body->first; node != NULL; node = node->next) {
         if (!compile_node(compiler, node, err)) {
@@ -501,6 +427,17 @@ static bool compile_body(Compiler *compiler, const Body *body, Error *err)
         }
     }
     return true;
+}
+
+// The body of a block.
+static bool compile_body(Compiler *compiler, const Body *body, Error *err)
+{
+    if (!defines_inlines(body)) {
+        return compile_nodes(compiler, body, err);
+    }
+    Compiler inner = body_compiler(compiler);
+    emit(compiler, OP_BODY, body->first->at)->body = inner.program;
+    return compile_program(&inner, body, err);
 }
 
 static bool check_source(Str source, Error *err)
@@ -524,13 +461,13 @@ Program *program_compile(Str source, TemplateEscape escape, Error *err)
     Program *program = xcalloc(1, sizeof *program);
     program->arena = arena_new(0);
     program->source = arena_str(program->arena, source);
-    Compiler compiler = {.program = program, .escape = escape};
+    Compiler compiler = {.program = program, .whole = program, .escape = escape};
     Arena *scratch = arena_new(0);
     Body *root = NULL;
     bool ok = template_parse(program->source, scratch, &root, err);
     if (ok) {
         template_trim(root);
-        ok = compile_body(&compiler, root, err);
+        ok = compile_program(&compiler, root, err);
     }
     arena_free(scratch);
     if (!ok) {
@@ -545,8 +482,10 @@ void program_free(Program *program)
     if (program == NULL) {
         return;
     }
+    for (const Program *body = program->bodies; body != NULL; body = body->next) {
+        free(body->ops);
+    }
     free(program->ops);
-    free(program->partials);
     arena_free(program->arena);
     free(program);
 }

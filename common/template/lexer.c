@@ -168,13 +168,21 @@ static bool refuse_open(const Lexer *lexer, size_t body, Error *err)
     const char *what = NULL;
     if (looking_at(lexer, lexer->at, "{{{{")) {
         what = "raw blocks ('{{{{') are not supported; escape a tag as '\\{{'";
-    } else if (looking_at(lexer, body, "#>")) {
-        what = "partial blocks ('{{#>') are not supported; use '{{> name}}'";
-    } else if (looking_at(lexer, body, "#*") || looking_at(lexer, body, "*")) {
-        what = "decorators and inline partials ('{{#*') are not supported; use a partial of the "
-               "template version";
+    } else if (looking_at(lexer, body, "*")) {
+        what = "decorators ('{{*') are not supported; there is only '{{#*inline \"name\"}}'";
     }
     return what == NULL || syntax_error(lexer->source, lexer->at, err, "%s", what);
+}
+
+static TokenKind kind_of_block(const Lexer *lexer, size_t *body)
+{
+    char mark = peek(lexer, *body + 1);
+    bool plain = mark != '>' && mark != '*';
+    *body += plain ? 1 : 2;
+    if (plain) {
+        return TOKEN_OPEN_BLOCK;
+    }
+    return mark == '>' ? TOKEN_OPEN_PARTIAL_BLOCK : TOKEN_OPEN_INLINE;
 }
 
 static TokenKind kind_of_open(const Lexer *lexer, size_t *body)
@@ -190,8 +198,7 @@ static TokenKind kind_of_open(const Lexer *lexer, size_t *body)
         (*body)++;
         return TOKEN_OPEN_PARTIAL;
     case '#':
-        (*body)++;
-        return TOKEN_OPEN_BLOCK;
+        return kind_of_block(lexer, body);
     case '/':
         (*body)++;
         return TOKEN_OPEN_CLOSE;

@@ -11,17 +11,19 @@ typedef enum TokenKind {
     TOKEN_END,
     TOKEN_CONTENT,
     TOKEN_COMMENT,
-    TOKEN_OPEN,            // {{
-    TOKEN_OPEN_AMPERSAND,  // {{&
-    TOKEN_OPEN_UNESCAPED,  // {{{
-    TOKEN_OPEN_BLOCK,      // {{#
-    TOKEN_OPEN_INVERSE,    // {{^
-    TOKEN_OPEN_ELSE_CHAIN, // {{else, with something after it
-    TOKEN_OPEN_PARTIAL,    // {{>
-    TOKEN_OPEN_CLOSE,      // {{/
-    TOKEN_ELSE,            // {{else}} or {{^}}, whole
-    TOKEN_CLOSE,           // }}
-    TOKEN_CLOSE_UNESCAPED, // }}}
+    TOKEN_OPEN,               // {{
+    TOKEN_OPEN_AMPERSAND,     // {{&
+    TOKEN_OPEN_UNESCAPED,     // {{{
+    TOKEN_OPEN_BLOCK,         // {{#
+    TOKEN_OPEN_INVERSE,       // {{^
+    TOKEN_OPEN_ELSE_CHAIN,    // {{else, with something after it
+    TOKEN_OPEN_PARTIAL,       // {{>
+    TOKEN_OPEN_PARTIAL_BLOCK, // {{#>
+    TOKEN_OPEN_INLINE,        // {{#*
+    TOKEN_OPEN_CLOSE,         // {{/
+    TOKEN_ELSE,               // {{else}} or {{^}}, whole
+    TOKEN_CLOSE,              // }}
+    TOKEN_CLOSE_UNESCAPED,    // }}}
     TOKEN_ID,
     TOKEN_ID_LITERAL, // [segment]; text is without the brackets
     TOKEN_SEPARATOR,  // . or /

@@ -70,12 +70,9 @@ static bool parse_print(Parser *parser, Body *body, Error *err)
            refuse_block_params(parser, node, err);
 }
 
-static bool parse_partial(Parser *parser, Body *body, Error *err)
+static bool check_partial(const Parser *parser, const Node *node, Error *err)
 {
-    Node *node = append_node(parser, body, NODE_PARTIAL);
-    node->strip.open = parser->token.strip_left;
-    if (!parser_call(parser, TOKEN_CLOSE, &node->call, &node->strip.close, err) ||
-        !refuse_block_params(parser, node, err)) {
+    if (!refuse_block_params(parser, node, err)) {
         return false;
     }
     if (node->call->param_count > 1) {
@@ -85,6 +82,14 @@ static bool parse_partial(Parser *parser, Body *body, Error *err)
             node->call->param_count);
     }
     return true;
+}
+
+static bool parse_partial(Parser *parser, Body *body, Error *err)
+{
+    Node *node = append_node(parser, body, NODE_PARTIAL);
+    node->strip.open = parser->token.strip_left;
+    return parser_call(parser, TOKEN_CLOSE, &node->call, &node->strip.close, err) &&
+           check_partial(parser, node, err);
 }
 
 // An inverted block ({{^x}}) has its parts the other way round.
@@ -145,10 +150,10 @@ static bool parse_inverse(Parser *parser, Inverse *ret, Error *err)
 }
 
 // {{/name}}, which must be the block's own.
-static bool parse_close(Parser *parser, const Node *block, bool inverted, Strip *ret, Error *err)
+static bool parse_close(Parser *parser, const Node *block, const char *mark, Strip *ret, Error *err)
 {
     Str name = str_slice(block->call->name.original, 0, 40);
-    const char *mark = inverted ? "^" : "#";
+    bool inverted = mark[0] == '^';
     Token *token = &parser->token;
     if (is_else(token->kind)) {
         return syntax_error(
@@ -190,24 +195,71 @@ static bool parse_block_inside(Parser *parser, Node *block, bool inverted, Error
     if (is_else(parser->token.kind) && may_chain && !parse_inverse(parser, &inverse, err)) {
         return false;
     }
-    if (!parse_close(parser, block, inverted, &close, err)) {
+    if (!parse_close(parser, block, inverted ? "^" : "#", &close, err)) {
         return false;
     }
     finish_block(block, program, &inverse, close, inverted);
     return true;
 }
 
+static bool check_inline(const Parser *parser, const Node *node, Error *err)
+{
+    const Call *call = node->call;
+    if (call->name.is_literal || !str_eq(call->name.original, STR("inline"))) {
+        return syntax_error(
+            parser->lexer.source, node->at, err,
+            "unknown decorator '" STR_FMT "'; there is only '{{#*inline \"name\"}}'",
+            STR_ARG(str_slice(call->name.original, 0, 40)));
+    }
+    bool named = call->param_count == 1 && call->params[0].is_literal &&
+                 call->params[0].literal.kind == VALUE_TEXT && call->pair_count == 0;
+    if (!named) {
+        return syntax_error(
+            parser->lexer.source, node->at, err,
+            "an inline partial takes its name and nothing else; write '{{#*inline \"name\"}}'");
+    }
+    size_t len = call->params[0].original.len;
+    if (len == 0 || len > TEMPLATE_PARTIAL_NAME_MAX) {
+        return syntax_error(
+            parser->lexer.source, node->at, err, "a partial's name has 1 to %d bytes",
+            TEMPLATE_PARTIAL_NAME_MAX);
+    }
+    return refuse_block_params(parser, node, err);
+}
+
+// {{#> name}}..{{/name}} and {{#*inline "name"}}..{{/inline}}
+static bool parse_partial_body(Parser *parser, Node *node, Error *err)
+{
+    bool is_inline = node->kind == NODE_INLINE;
+    if (!parser_call(parser, TOKEN_CLOSE, &node->call, &node->strip.close, err)) {
+        return false;
+    }
+    return (is_inline ? check_inline(parser, node, err) : check_partial(parser, node, err)) &&
+           parse_body(parser, &node->program, err) &&
+           parse_close(parser, node, is_inline ? "#*" : "#>", &node->close_strip, err);
+}
+
+static NodeKind kind_of_block(TokenKind open)
+{
+    if (open == TOKEN_OPEN_PARTIAL_BLOCK) {
+        return NODE_PARTIAL_BLOCK;
+    }
+    return open == TOKEN_OPEN_INLINE ? NODE_INLINE : NODE_BLOCK;
+}
+
 static bool parse_block(Parser *parser, Body *body, Error *err)
 {
-    Node *block = append_node(parser, body, NODE_BLOCK);
-    bool inverted = parser->token.kind == TOKEN_OPEN_INVERSE;
+    TokenKind open = parser->token.kind;
+    Node *block = append_node(parser, body, kind_of_block(open));
     block->strip.open = parser->token.strip_left;
     if (++parser->blocks > TEMPLATE_DEPTH_MAX || ++parser->nesting > NESTING_MAX) {
         return syntax_error(
             parser->lexer.source, block->at, err, "more than %d blocks inside each other",
             TEMPLATE_DEPTH_MAX);
     }
-    bool ok = parse_block_inside(parser, block, inverted, err);
+    bool ok = block->kind == NODE_BLOCK
+                  ? parse_block_inside(parser, block, open == TOKEN_OPEN_INVERSE, err)
+                  : parse_partial_body(parser, block, err);
     parser->blocks--;
     parser->nesting--;
     return ok;
@@ -236,6 +288,8 @@ static bool parse_body(Parser *parser, Body **ret_body, Error *err)
             break;
         case TOKEN_OPEN_BLOCK:
         case TOKEN_OPEN_INVERSE:
+        case TOKEN_OPEN_PARTIAL_BLOCK:
+        case TOKEN_OPEN_INLINE:
             ok = parse_block(parser, body, err);
             break;
         default:

@@ -17,6 +17,7 @@ typedef enum OpKind {
     OP_LEAVE,     // next round of the innermost loop (to `target`), or leave it
     OP_GO,        // go to `target`
     OP_PARTIAL,   // run another program
+    OP_BODY,      // run a body that defines inline partials
 } OpKind;
 
 typedef enum DataName {
@@ -25,7 +26,8 @@ typedef enum DataName {
     DATA_INDEX,
     DATA_KEY,
     DATA_FIRST,
-    DATA_LAST
+    DATA_LAST,
+    DATA_PARTIAL_BLOCK
 } DataName;
 
 typedef enum OperandKind {
@@ -33,7 +35,7 @@ typedef enum OperandKind {
     OPERAND_SEARCH, // in the context, else in those around, as Mustache does
     OPERAND_LITERAL,
     OPERAND_DATA,
-    OPERAND_PARAM, // a block parameter; `depth` is its frame, counted from the program's first
+    OPERAND_PARAM, // a block parameter; `depth` is its frame, counted from its program's first
     OPERAND_CALL,  // what a helper gives
 } OperandKind;
 
@@ -45,6 +47,7 @@ typedef struct Operand {
     DataName data;
     bool is_key;   // OPERAND_PARAM: the second one, the index or key
     bool may_miss; // strict mode does not mind that there is nothing
+    uint8_t up;    // OPERAND_PARAM: how many programs around this one it belongs to
     uint32_t depth;
     uint32_t segment_count;
     const Segment *segments;
@@ -70,7 +73,11 @@ typedef struct PartialCall {
     Str name;
     bool is_dynamic; // {{> (lookup a "b")}}: `by` gives the name
     Operand by;
-    const Program *program; // NULL until bound, and of a dynamic one
+    bool wants_block;       // {{> @partial-block}}
+    bool in_sight;          // an inline partial around this place has the name
+    bool in_inline;         // stands in the body of an inline partial
+    const Program *program; // the set's partial; NULL: it has none, or is not bound yet
+    const Program *block;   // {{#> name}}: its body; else NULL
     bool has_context;
     Operand context;
     const Str *names; // named arguments
@@ -78,7 +85,16 @@ typedef struct PartialCall {
     size_t count;
     Str indent;
     size_t at; // where in the source
+    struct PartialCall *next;
 } PartialCall;
+
+// {{#*inline "name"}}
+typedef struct Inline {
+    Str name;
+    Program *program;
+    const struct Inline *next;     // of the same body; the one that counts comes first
+    const struct Inline *next_all; // of the same source
+} Inline;
 
 typedef struct Op {
     OpKind kind;
@@ -90,16 +106,26 @@ typedef struct Op {
         Str text;
         Operand operand;
         PartialCall *partial;
+        const Program *body;
     };
 } Op;
 
+// A template, a partial, or a body within one that needs an environment of its own: that of a
+// partial block, of an inline partial, and of a block that defines inline partials. Bodies belong
+// to the program of the whole source and share its arena.
 struct Program {
     Str source; // a copy; texts of the operations point into it
     Arena *arena;
     Op *ops;
     uint32_t op_count;
-    PartialCall **partials; // every OP_PARTIAL's call
-    uint32_t partial_count;
+    const Inline *inlines; // that this body defines
+    bool is_block;         // the body of a {{#> name}}
+    Program *bodies;       // of the whole source, linked by `next`
+    Program *next;
+    // of the whole source
+    PartialCall *calls; // those that name their partial
+    const Inline *all_inlines;
+    size_t inline_count;
 };
 
 // ERROR_PERMANENT with line and column.

@@ -8,58 +8,7 @@
 #include <string.h>
 
 #include "common/template/lexer.h"
-#include "common/template/program.h"
-
-typedef enum LoopKind { LOOP_NONE, LOOP_ARRAY, LOOP_OBJECT } LoopKind;
-
-enum { NO_FRAME = -1 };
-
-typedef struct Frame {
-    Value context;
-    int outer;  // frame of the context around this one; NO_FRAME in a partial's first
-    int around; // the same, but out of partials too: where names are searched
-    bool adds;  // false: the context is the same as the one around, so `../` does not stop here
-    LoopKind loop;
-    const json_t *items;
-    void *member; // of LOOP_OBJECT
-    size_t index;
-    size_t count;
-} Frame;
-
-// What a partial that stands alone on its line puts before each of its own lines.
-typedef struct Indent {
-    Str text;
-    const struct Indent *outer;
-} Indent;
-
-struct TemplateTools {
-    Formats *formats;
-    Arena *arena;
-    Buf work;
-};
-
-typedef struct Render {
-    const TemplateContext *context;
-    const TemplateSet *set;
-    const Program *program; // that runs
-    TemplateTools *tools;   // NULL: no helper has been called yet
-    HelperRun helper;
-    Value root;
-    Frame frames[TEMPLATE_DEPTH_MAX + 1];
-    int top;     // frame that was entered last
-    int current; // frame whose context is in force
-    int base;    // frame that was on top when the program began
-    const Indent *indent;
-    bool line_begins; // the next byte of the program's own text begins a line
-    bool placed;      // the error has its line and column
-    bool named;       // and the name of the partial
-    uint32_t rounds;
-    uint32_t steps;
-    size_t out_limit;
-    Buf *out;
-} Render;
-
-static bool run(Render *render, const Program *program, Error *err);
+#include "common/template/render.h"
 
 // ---- values ----
 
@@ -70,6 +19,11 @@ static Value context_at(const Render *render, uint32_t depth)
         at = render->frames[at].outer;
     }
     return at == NO_FRAME ? (Value){.kind = VALUE_NONE} : render->frames[at].context;
+}
+
+Value render_context(const Render *render)
+{
+    return context_at(render, 0);
 }
 
 // The loop that @index and its like speak of; `../` in front goes to the loops around.
@@ -103,6 +57,10 @@ static Value data_value(const Render *render, DataName name, uint32_t depth)
     if (name == DATA_ROOT) {
         return render->root;
     }
+    if (name == DATA_PARTIAL_BLOCK) {
+        bool is_there = render->activation->block != NULL;
+        return (Value){.kind = is_there ? VALUE_BOOL : VALUE_NONE, .truth = true};
+    }
     const Frame *loop = loop_at(render, depth);
     if (loop == NULL) {
         return (Value){.kind = VALUE_NONE};
@@ -117,6 +75,7 @@ static Value data_value(const Render *render, DataName name, uint32_t depth)
     case DATA_KEY:
         return loop_key(loop);
     case DATA_ROOT:
+    case DATA_PARTIAL_BLOCK:
     case DATA_NONE:
         break;
     }
@@ -136,7 +95,11 @@ static Value search(const Render *render, const Segment *name)
 
 static Value param_value(const Render *render, const Operand *operand)
 {
-    const Frame *frame = &render->frames[render->base + (int)operand->depth];
+    const Activation *activation = render->activation;
+    for (uint8_t up = operand->up; up > 0; up--) {
+        activation = activation->definer;
+    }
+    const Frame *frame = &render->frames[activation->base + (int)operand->depth];
     if (!operand->is_key) {
         return frame->context;
     }
@@ -170,7 +133,7 @@ static bool refuse_missing(const Operand *operand, Error *err)
         err, ERROR_PERMANENT, "variable '" STR_FMT "' is missing", STR_ARG(operand->name));
 }
 
-static bool evaluate(Render *render, const Operand *operand, Value *ret, Error *err)
+bool render_evaluate(Render *render, const Operand *operand, Value *ret, Error *err)
 {
     if (operand->kind == OPERAND_CALL) {
         return call_helper(render, operand, ret, err);
@@ -215,12 +178,12 @@ static bool call_helper(Render *render, const Operand *operand, Value *ret, Erro
     Value params[PARAMS_MAX];
     Value values[PAIRS_MAX];
     for (size_t i = 0; i < call->param_count; i++) {
-        if (!evaluate(render, &call->params[i], &params[i], err)) {
+        if (!render_evaluate(render, &call->params[i], &params[i], err)) {
             return false;
         }
     }
     for (size_t i = 0; i < call->pair_count; i++) {
-        if (!evaluate(render, &call->operands[i], &values[i], err)) {
+        if (!render_evaluate(render, &call->operands[i], &values[i], err)) {
             return false;
         }
     }
@@ -254,7 +217,7 @@ void template_tools_free(TemplateTools *tools)
 
 // ---- frames ----
 
-static bool count_round(Render *render, Error *err)
+bool render_count_round(Render *render, Error *err)
 {
     if (++render->rounds > TEMPLATE_ITERATIONS_MAX) {
         return error_set(
@@ -264,7 +227,7 @@ static bool count_round(Render *render, Error *err)
     return true;
 }
 
-static void set_context(Render *render, Frame *frame, Value context)
+void render_set_context(Render *render, Frame *frame, Value context)
 {
     bool has_outer = frame->outer != NO_FRAME;
     frame->context = context;
@@ -272,7 +235,7 @@ static void set_context(Render *render, Frame *frame, Value context)
     render->current = frame->adds ? (int)(frame - render->frames) : frame->outer;
 }
 
-static Frame *push(Render *render, Error *err)
+Frame *render_push(Render *render, Error *err)
 {
     if (render->top == TEMPLATE_DEPTH_MAX) {
         error_set(
@@ -287,7 +250,7 @@ static Frame *push(Render *render, Error *err)
     return frame;
 }
 
-static void pop(Render *render, int current)
+void render_pop(Render *render, int current)
 {
     render->top--;
     render->current = current;
@@ -297,13 +260,13 @@ static bool begin_round(Render *render, Frame *frame, Error *err)
 {
     const json_t *item = frame->loop == LOOP_ARRAY ? json_array_get(frame->items, frame->index)
                                                    : json_object_iter_value(frame->member);
-    set_context(render, frame, value_of_json(item));
-    return count_round(render, err);
+    render_set_context(render, frame, value_of_json(item));
+    return render_count_round(render, err);
 }
 
 static bool enter_loop(Render *render, const Value *value, Error *err)
 {
-    Frame *frame = push(render, err);
+    Frame *frame = render_push(render, err);
     if (frame == NULL) {
         return false;
     }
@@ -320,11 +283,11 @@ static bool enter_loop(Render *render, const Value *value, Error *err)
 
 static bool enter_context(Render *render, Value value, Error *err)
 {
-    Frame *frame = push(render, err);
+    Frame *frame = render_push(render, err);
     if (frame == NULL) {
         return false;
     }
-    set_context(render, frame, value);
+    render_set_context(render, frame, value);
     return true;
 }
 
@@ -364,7 +327,7 @@ static Entry entry_of(OpKind kind, const Value *value)
 static bool enter(Render *render, const Op *op, uint32_t *pc, Error *err)
 {
     Value value;
-    if (!evaluate(render, &op->operand, &value, err)) {
+    if (!render_evaluate(render, &op->operand, &value, err)) {
         return false;
     }
     if (op->kind == OP_EACH && value.kind == VALUE_MERGED) {
@@ -397,7 +360,7 @@ static bool leave(Render *render, const Op *op, uint32_t *pc, Error *err)
         *pc = op->target;
         return begin_round(render, frame, err);
     }
-    pop(render, frame->outer);
+    render_pop(render, frame->outer);
     return true;
 }
 
@@ -425,80 +388,6 @@ static void put_lines(Render *render, Str text)
     }
 }
 
-// The program of a partial; *ret NULL and true: there is none, which is nothing.
-static bool find_partial(Render *render, const PartialCall *call, const Program **ret, Error *err)
-{
-    *ret = call->program;
-    if (!call->is_dynamic) {
-        return true;
-    }
-    Value name;
-    if (!evaluate(render, &call->by, &name, err)) {
-        return false;
-    }
-    *ret = name.kind == VALUE_TEXT ? template_set_find(render->set, name.text) : NULL;
-    return *ret != NULL || template_set_is_lenient(render->set) ||
-           error_set(
-               err, ERROR_PERMANENT, "'" STR_FMT "' gives no partial of this template version",
-               STR_ARG(str_slice(call->name, 0, 60)));
-}
-
-static bool run_inside(Render *render, const Program *program, const PartialCall *call, Error *err)
-{
-    const Program *program_before = render->program;
-    const Indent *indent_before = render->indent;
-    int base_before = render->base;
-    Indent indent = {call->indent, indent_before};
-    if (call->indent.len > 0) {
-        render->indent = &indent;
-        render->line_begins = true;
-    }
-    if (!run(render, program, err)) {
-        bool first = !render->named;
-        render->named = true;
-        return first && error_wrap(err, "partial '" STR_FMT "'", STR_ARG(call->name));
-    }
-    render->program = program_before;
-    render->indent = indent_before;
-    render->base = base_before;
-    return true;
-}
-
-// A partial sees its context, the loops around and the names of the contexts around, but `../` does
-// not leave it, as in Handlebars.
-static bool run_partial(Render *render, const PartialCall *call, Error *err)
-{
-    const Program *program = NULL;
-    Value values[PAIRS_MAX];
-    Value base = context_at(render, 0);
-    if (!find_partial(render, call, &program, err) ||
-        (call->has_context && !evaluate(render, &call->context, &base, err))) {
-        return false;
-    }
-    if (program == NULL) {
-        return true;
-    }
-    for (size_t i = 0; i < call->count; i++) {
-        if (!evaluate(render, &call->operands[i], &values[i], err)) {
-            return false;
-        }
-    }
-    Merged merged = {.base = base, .names = call->names, .values = values, .count = call->count};
-    int current = render->current;
-    Frame *frame = push(render, err);
-    if (frame == NULL || !count_round(render, err)) {
-        return false;
-    }
-    frame->outer = NO_FRAME;
-    Value context = call->count > 0 ? (Value){.kind = VALUE_MERGED, .merged = &merged} : base;
-    set_context(render, frame, context);
-    if (!run_inside(render, program, call, err)) {
-        return false;
-    }
-    pop(render, current);
-    return true;
-}
-
 static bool within_limits(Render *render, Error *err)
 {
     if (render->out->full || render->out->len > render->out_limit) {
@@ -515,7 +404,7 @@ static bool within_limits(Render *render, Error *err)
 static bool print(Render *render, const Op *op, Error *err)
 {
     Value value;
-    if (!evaluate(render, &op->operand, &value, err)) {
+    if (!render_evaluate(render, &op->operand, &value, err)) {
         return false;
     }
     if (render->indent != NULL && render->line_begins) {
@@ -540,7 +429,7 @@ static bool step(Render *render, const Op *op, uint32_t *pc, Error *err)
         return print(render, op, err);
     case OP_UNLESS_GO:
     case OP_IF_GO:
-        if (!evaluate(render, &op->operand, &value, err)) {
+        if (!render_evaluate(render, &op->operand, &value, err)) {
             return false;
         }
         if (is_true(&value, op->zero_is_true) == (op->kind == OP_IF_GO)) {
@@ -557,7 +446,9 @@ static bool step(Render *render, const Op *op, uint32_t *pc, Error *err)
         *pc = op->target;
         return true;
     case OP_PARTIAL:
-        return run_partial(render, op->partial, err);
+        return invoke_partial(render, op->partial, err);
+    case OP_BODY:
+        return invoke_body(render, op->body, err);
     }
     return true;
 }
@@ -569,13 +460,28 @@ static bool place(Render *render, const Op *op, Error *err)
         return false;
     }
     render->placed = true;
-    return error_place(render->program->source, op->at, err);
+    const Activation *activation = render->activation;
+    (void)error_place(activation->program->source, op->at, err);
+    return activation->partial.len > 0 &&
+           error_wrap(err, "partial '" STR_FMT "'", STR_ARG(activation->partial));
 }
 
-static bool run(Render *render, const Program *program, Error *err)
+bool render_run(Render *render, Activation *next, Error *err)
 {
-    render->program = program;
-    render->base = render->top;
+    const Program *program = next->program;
+    render->activation = next;
+    next->base = render->top;
+    if (program->inlines != NULL) {
+        next->own = (Inlines){
+            .body = program,
+            .partial = next->partial,
+            .definer = next->definer,
+            .around = next->around,
+            .seen = program->is_block ? next->inlines : &next->own,
+            .outer = next->inlines,
+        };
+        next->inlines = &next->own;
+    }
     for (uint32_t pc = 0; pc < program->op_count;) {
         const Op *op = &program->ops[pc++];
         if (!step(render, op, &pc, err) || !within_limits(render, err)) {
@@ -601,12 +507,12 @@ bool program_render(
     render.indent = NULL;
     render.line_begins = false;
     render.placed = false;
-    render.named = false;
     render.rounds = 0;
     render.steps = 0;
     render.out_limit = out->len + TEMPLATE_OUTPUT_MAX;
     render.out = out;
-    bool ok = run(&render, program, err);
+    Activation whole = {.program = program, .around = NO_FRAME};
+    bool ok = render_run(&render, &whole, err);
     if (render.tools != context->tools) {
         template_tools_free(render.tools);
     }

@@ -68,9 +68,8 @@ bool template_set_is_lenient(const TemplateSet *set)
 // Gives every call its program, as far as the set has it.
 static void bind_partials(const TemplateSet *set, Program *program)
 {
-    for (uint32_t i = 0; i < program->partial_count; i++) {
-        PartialCall *call = program->partials[i];
-        call->program = template_set_find(set, call->name);
+    for (PartialCall *call = program->calls; call != NULL; call = call->next) {
+        call->program = call->wants_block ? NULL : template_set_find(set, call->name);
     }
 }
 
@@ -110,25 +109,61 @@ bool template_set_add(TemplateSet *set, Str name, Str source, TemplateEscape esc
     return true;
 }
 
-static bool check_bound(const Program *program, Error *err)
+static bool defines_inline(const Program *program, Str name)
 {
-    for (uint32_t i = 0; i < program->partial_count; i++) {
-        const PartialCall *call = program->partials[i];
-        if (call->program == NULL) {
+    const Inline *inline_partial = program->all_inlines;
+    while (inline_partial != NULL && !str_eq(inline_partial->name, name)) {
+        inline_partial = inline_partial->next_all;
+    }
+    return inline_partial != NULL;
+}
+
+static bool is_inline_somewhere(const TemplateSet *set, const Program *program, Str name)
+{
+    bool found = defines_inline(program, name);
+    for (size_t i = 0; set != NULL && !found && i < set->count; i++) {
+        found = defines_inline(set->partials[i].program, name);
+    }
+    return found;
+}
+
+// A partial, and the body of an inline one, also sees the inline partials of whoever calls it,
+// which may be any of the version's; a template sees those around the place.
+static bool may_be_there(
+    const TemplateSet *set, const Program *main, bool is_main, const PartialCall *call)
+{
+    if (call->program != NULL || call->block != NULL || call->in_sight) {
+        return true;
+    }
+    bool is_called = !is_main || call->in_inline;
+    return is_called && (call->wants_block || is_inline_somewhere(set, main, call->name));
+}
+
+static bool check_bound(
+    const TemplateSet *set, const Program *main, const Program *program, Error *err)
+{
+    for (const PartialCall *call = program->calls; call != NULL; call = call->next) {
+        if (may_be_there(set, main, program == main, call)) {
+            continue;
+        }
+        if (call->wants_block) {
             return syntax_error(
                 program->source, call->at, err,
-                "unknown partial '" STR_FMT "'; add it to the template version",
-                STR_ARG(str_slice(call->name, 0, TEMPLATE_PARTIAL_NAME_MAX)));
+                "'@partial-block' is only there inside of partials; remove it");
         }
+        return syntax_error(
+            program->source, call->at, err,
+            "unknown partial '" STR_FMT "'; add it to the template version",
+            STR_ARG(str_slice(call->name, 0, TEMPLATE_PARTIAL_NAME_MAX)));
     }
     return true;
 }
 
 // Partials may call one another in any order, so what is missing is known only when all are there.
-static bool check_set(const TemplateSet *set, Error *err)
+static bool check_set(const TemplateSet *set, const Program *main, Error *err)
 {
     for (size_t i = 0; set != NULL && !set->lenient && i < set->count; i++) {
-        if (!check_bound(set->partials[i].program, err)) {
+        if (!check_bound(set, main, set->partials[i].program, err)) {
             return error_wrap(err, "partial '%s'", set->partials[i].name);
         }
     }
@@ -143,7 +178,7 @@ Template *template_compile(Str source, TemplateEscape escape, const TemplateSet 
     }
     bind_partials(set, program);
     bool lenient = template_set_is_lenient(set);
-    if ((!lenient && !check_bound(program, err)) || !check_set(set, err)) {
+    if ((!lenient && !check_bound(set, program, program, err)) || !check_set(set, program, err)) {
         program_free(program);
         return NULL;
     }

@@ -162,6 +162,8 @@ static Wish trim_node(Node *node)
 {
     switch (node->kind) {
     case NODE_BLOCK:
+    case NODE_PARTIAL_BLOCK:
+    case NODE_INLINE:
         return trim_block(node);
     case NODE_PRINT:
         return (Wish){.any = true, .strip = node->strip};
