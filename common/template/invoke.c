@@ -104,7 +104,7 @@ static bool run_inside(Render *render, Activation *next, const PartialCall *call
         render->line_begins = true;
     }
     // The inline partials of its block are there for what it calls.
-    Inlines offered = {0};
+    Inlines offered;
     if (call->block != NULL && call->block->inlines != NULL && !next->program->is_block) {
         offered = (Inlines){
             .body = call->block,

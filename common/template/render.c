@@ -196,25 +196,6 @@ static bool call_helper(Render *render, const Operand *operand, Value *ret, Erro
     return ok || error_wrap(err, "'%s'", call->helper->name);
 }
 
-TemplateTools *template_tools_new(void)
-{
-    TemplateTools *tools = xcalloc(1, sizeof *tools);
-    tools->formats = formats_new();
-    tools->arena = arena_new(0);
-    buf_init(&tools->work, HELPER_TEXT_MAX);
-    return tools;
-}
-
-void template_tools_free(TemplateTools *tools)
-{
-    if (tools != NULL) {
-        formats_free(tools->formats);
-        arena_free(tools->arena);
-        buf_done(&tools->work);
-        free(tools);
-    }
-}
-
 // ---- frames ----
 
 bool render_count_round(Render *render, Error *err)

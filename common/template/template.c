@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/template/lexer.h"
-#include "common/template/program.h"
+#include "common/template/render.h"
 
 typedef struct Partial {
     char *name;
@@ -193,6 +193,25 @@ void template_free(Template *tpl)
     if (tpl != NULL) {
         program_free(tpl->program);
         free(tpl);
+    }
+}
+
+TemplateTools *template_tools_new(void)
+{
+    TemplateTools *tools = xcalloc(1, sizeof *tools);
+    tools->formats = formats_new();
+    tools->arena = arena_new(0);
+    buf_init(&tools->work, HELPER_TEXT_MAX);
+    return tools;
+}
+
+void template_tools_free(TemplateTools *tools)
+{
+    if (tools != NULL) {
+        formats_free(tools->formats);
+        arena_free(tools->arena);
+        buf_done(&tools->work);
+        free(tools);
     }
 }
 

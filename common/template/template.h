@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Templates, Handlebars-compatible: compiled once into a flat list of operations, rendered against
 // JSON as often as wanted. Pure: no I/O, no clock; locale and zone are arguments. Not Handlebars:
-// no custom helpers, no decorators, no inline partials. Language and limits: README.md of this
+// no custom helpers, no decorators but inline partials. Language and limits: README.md of this
 // folder.
 #pragma once
 
@@ -17,7 +17,7 @@ enum {
     TEMPLATE_DEPTH_MAX = 32,         // blocks and partials inside each other
     TEMPLATE_ITERATIONS_MAX = 10000, // rounds of all #each, and calls of partials, of one render
     TEMPLATE_STEPS_MAX = 1000000,    // operations of one render
-    TEMPLATE_PARTIALS_MAX = 128,     // in one set
+    TEMPLATE_PARTIALS_MAX = 128,     // in one set, and inline ones in one source
     TEMPLATE_PARTIAL_NAME_MAX = 64,
 };
 
@@ -43,7 +43,8 @@ typedef struct TemplateSet
 
 TemplateSet *template_set_new(void);
 void template_set_free(TemplateSet *set);
-// Partials that are not in the set are nothing, as in Mustache, instead of an error.
+// Partials that are not there (also inline ones and blocks) are nothing, as in Mustache, instead of
+// an error.
 void template_set_allow_missing(TemplateSet *set);
 // ERROR_PERMANENT with the partial's name, line and column on a syntax error.
 bool template_set_add(TemplateSet *set, Str name, Str source, TemplateEscape escape, Error *err);

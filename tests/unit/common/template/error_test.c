@@ -91,8 +91,7 @@ static void what_the_language_lacks_is_named(void **state)
         {"{{#each a as ||}}{{/each}}", "block parameters are one or two names"},
         {"{{#if a as |x|}}{{/if}}", "'#if' has no block parameters"},
         {"{{{{raw}}}}", "raw blocks"},
-        {"{{#> p}}{{/p}}", "partial blocks"},
-        {"{{#*inline \"x\"}}", "inline partials"},
+        {"{{#*repeat 3}}{{/repeat}}", "unknown decorator 'repeat'"},
         {"{{* x}}", "decorators"},
         {"{{> p}}", "unknown partial 'p'"},
     };
