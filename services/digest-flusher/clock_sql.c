@@ -8,17 +8,19 @@ static const DbStatement insert_work = {
     .name = "clock_insert",
     .sql =
     "INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,"
-    " cancel_key, caused_at, status, reason_code, detail)"
+    " cancel_key, caused_at, recipient_id, category, channel, status, reason_code, detail)"
     " SELECT i.work_id, i.tenant_id, i.notification_id, i.reason,"
     "  CASE WHEN x.reason IS NULL THEN i.due_at ELSE now() END, i.subject, i.event_id, i.payload, i.cancel_key, i.caused_at,"
+    "  i.recipient_id, i.category, i.channel,"
     "  CASE WHEN x.reason IS NULL THEN NULL ELSE 'suppressed' END,"
     "  CASE WHEN x.reason IS NULL THEN NULL ELSE 'obsolete' END, x.reason"
     " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[],"
-    "  $8::bytea[], $9::text[], $10::timestamptz[])"
-    "  AS i(work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, cancel_key, caused_at)"
+    "  $8::bytea[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::text[])"
+    "  AS i(work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, cancel_key, caused_at,"
+    "   recipient_id, category, channel)"
     " LEFT JOIN clock.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key"
     "  AND x.before_at > i.caused_at"
-    " WHERE i.cancel_key IS NULL OR NOT EXISTS (SELECT FROM clock.emitted e WHERE e.work_id = i.work_id)"
+    " WHERE (i.cancel_key IS NULL AND i.recipient_id IS NULL) OR NOT EXISTS (SELECT FROM clock.emitted e WHERE e.work_id = i.work_id)"
     " ON CONFLICT DO NOTHING",
 };
 static const DbStatement claim_work = {
@@ -58,6 +60,9 @@ static void insert_sends(DbTxn *txn, const DueWork *const *work, size_t count)
     DbArray *payload = db_array(params, DB_BYTES);
     DbArray *cancel_key = db_array(params, DB_TEXT);
     DbArray *caused_at = db_array(params, DB_TIME);
+    DbArray *recipient = db_array(params, DB_TEXT);
+    DbArray *category = db_array(params, DB_TEXT);
+    DbArray *channel = db_array(params, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
         db_push_text(work_id, work[i]->work_id);
         db_push_text(tenant, work[i]->tenant);
@@ -69,6 +74,9 @@ static void insert_sends(DbTxn *txn, const DueWork *const *work, size_t count)
         db_push_text(payload, work[i]->payload);
         digest_push_key(cancel_key, work[i]->cancel_key);
         db_push_time(caused_at, work[i]->caused_at_us);
+        digest_push_key(recipient, work[i]->recipient_id);
+        db_push_text(category, str_from(category_name(work[i]->category)));
+        db_push_text(channel, str_from(channel_name(work[i]->channel)));
     }
 }
 

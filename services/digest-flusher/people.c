@@ -27,6 +27,8 @@ typedef struct Person {
 typedef struct Entry {
     const Person *person;
     Str category, channel;
+    bool is_consent; // else a preference
+    bool is_granted; // of a consent
     bool is_off, is_immediate, is_cleared;
     struct Entry *next;
 } Entry;
@@ -84,15 +86,14 @@ static Person *person_of(People *people, const PersonEvent *event, Arena *arena)
     return person;
 }
 
-static void fold_preference(
-    People *people, Person *person, const Stentor__V1__Preference *said, Arena *arena)
+// The one of the person's preferences, or consents, that `said` is about: a zeroed or an older one.
+static Entry *entry_of(People *people, const Entry *said, Arena *arena)
 {
-    Str category =
-        said->category == 0 ? STR("any") : str_from(category_name((Category)said->category));
-    Str channel = said->channel == 0 ? STR("any") : str_from(channel_name((Channel)said->channel));
+    const Person *person = said->person;
     Str name = str_from(arena_printf(
-        arena, STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT, STR_ARG(person->tenant),
-        STR_ARG(person->recipient), STR_ARG(category), STR_ARG(channel)));
+        arena, "%s " STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT, said->is_consent ? "c" : "p",
+        STR_ARG(person->tenant), STR_ARG(person->recipient), STR_ARG(said->category),
+        STR_ARG(said->channel)));
     Entry *entry = map_get(people->entries, name);
     if (entry == NULL) {
         entry = arena_zalloc(arena, sizeof *entry);
@@ -100,15 +101,51 @@ static void fold_preference(
         people->first_entry = entry;
         map_put(people->entries, name, entry);
     }
-    *entry = (Entry){
+    return entry;
+}
+
+static void fold_entry(People *people, Entry said, Arena *arena)
+{
+    Entry *entry = entry_of(people, &said, arena);
+    said.next = entry->next;
+    *entry = said;
+}
+
+static Str category_word(Stentor__V1__Category category)
+{
+    return category == 0 ? STR("any") : str_from(category_name((Category)category));
+}
+
+static Str channel_word(Stentor__V1__Channel channel)
+{
+    return channel == 0 ? STR("any") : str_from(channel_name((Channel)channel));
+}
+
+static void fold_preference(
+    People *people, Person *person, const Stentor__V1__Preference *said, Arena *arena)
+{
+    Entry entry = {
         .person = person,
-        .category = category,
-        .channel = channel,
+        .category = category_word(said->category),
+        .channel = channel_word(said->channel),
         .is_off = said->off,
         .is_immediate = said->frequency <= STENTOR__V1__FREQUENCY__FREQUENCY_IMMEDIATE,
         .is_cleared = said->cleared,
-        .next = entry->next,
     };
+    fold_entry(people, entry, arena);
+}
+
+static void fold_consent(
+    People *people, Person *person, const Stentor__V1__Consent *said, Arena *arena)
+{
+    Entry entry = {
+        .person = person,
+        .category = category_word(said->category),
+        .channel = channel_word(said->channel),
+        .is_consent = true,
+        .is_granted = said->granted,
+    };
+    fold_entry(people, entry, arena);
 }
 
 // Entries of before the removal must not come back with the flush.
@@ -125,6 +162,25 @@ static void fold_removal(const People *people, Person *person)
     person->knows_unsubscribed = true;
 }
 
+static bool check_place(const char *what, int category, int channel, Error *err)
+{
+    if ((unsigned)category >= CATEGORY_COUNT || (unsigned)channel >= CHANNEL_COUNT) {
+        return error_set(
+            err, ERROR_PERMANENT, "%s: category %d or channel %d is unknown", what, category,
+            channel);
+    }
+    return true;
+}
+
+static bool check_preference(const Stentor__V1__Preference *said, Error *err)
+{
+    if ((unsigned)said->frequency >= FREQUENCY_COUNT) {
+        return error_set(
+            err, ERROR_PERMANENT, "preference: frequency %d is unknown", (int)said->frequency);
+    }
+    return check_place("preference", (int)said->category, (int)said->channel, err);
+}
+
 static bool check_event(const PersonEvent *event, Error *err)
 {
     if (event->meta == NULL || !id_is_tenant(str_from(event->meta->tenant))) {
@@ -136,17 +192,15 @@ static bool check_event(const PersonEvent *event, Error *err)
             err, ERROR_PERMANENT, "recipient_id has %zu bytes instead of 1 to %d", recipient.len,
             RECIPIENT_MAX);
     }
-    if (event->part_case != STENTOR__V1__PERSON_EVENT__PART_PREFERENCE) {
+    switch (event->part_case) {
+    case STENTOR__V1__PERSON_EVENT__PART_PREFERENCE:
+        return check_preference(event->preference, err);
+    case STENTOR__V1__PERSON_EVENT__PART_CONSENT:
+        return check_place(
+            "consent", (int)event->consent->category, (int)event->consent->channel, err);
+    default:
         return true;
     }
-    const Stentor__V1__Preference *said = event->preference;
-    if ((unsigned)said->category >= CATEGORY_COUNT || (unsigned)said->channel >= CHANNEL_COUNT ||
-        (unsigned)said->frequency >= FREQUENCY_COUNT) {
-        return error_set(
-            err, ERROR_PERMANENT, "preference: category %d, channel %d or frequency %d is unknown",
-            (int)said->category, (int)said->channel, (int)said->frequency);
-    }
-    return true;
 }
 
 bool people_fold(People *people, const BusMessage *message, Arena *arena, Error *err)
@@ -176,7 +230,11 @@ bool people_fold(People *people, const BusMessage *message, Arena *arena, Error 
         person->is_unsubscribed = event->unsubscription->unsubscribed;
         person->knows_unsubscribed = true;
         break;
-    default: // consents, and parts that a later version knows
+    case STENTOR__V1__PERSON_EVENT__PART_CONSENT:
+        person = person_of(people, event, arena);
+        fold_consent(people, person, event->consent, arena);
+        break;
+    default: // a part that a later version knows
         return true;
     }
     person->said_at_us = message->stored_at_us;
@@ -191,6 +249,19 @@ static const DbStatement remove_all = {
     .sql =
     "DELETE FROM clock.preferences p USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
     " WHERE p.tenant_id = i.tenant_id AND p.recipient_id = i.recipient_id",
+};
+static const DbStatement remove_consents = {
+    .name = "people_remove_consents",
+    .sql =
+    "DELETE FROM clock.consents c USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
+    " WHERE c.tenant_id = i.tenant_id AND c.recipient_id = i.recipient_id",
+};
+static const DbStatement put_consents = {
+    .name = "people_consent",
+    .sql =
+    "INSERT INTO clock.consents (tenant_id, recipient_id, category, channel, is_granted)"
+    " SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bool[])"
+    " ON CONFLICT (tenant_id, recipient_id, category, channel) DO UPDATE SET is_granted = excluded.is_granted",
 };
 static const DbStatement put_entries = {
     .name = "people_put",
@@ -258,13 +329,31 @@ static void push_person(DbTxn *txn, const PersonArrays *arrays, const Person *pe
     db_push_text(arrays->recipient, person->recipient);
 }
 
-static void write_removals(const People *people, DbTxn *txn)
+static void write_removals(const People *people, DbTxn *txn, const DbStatement *statement)
 {
     PersonArrays arrays;
-    add_persons(txn, &remove_all, &arrays);
+    add_persons(txn, statement, &arrays);
     for (const Person *p = people->first_person; p != NULL; p = p->next) {
         if (p->removed_once) {
             push_person(txn, &arrays, p);
+        }
+    }
+}
+
+// A cleared consent is one of before a removal, which has deleted it.
+static void write_consents(const People *people, DbTxn *txn)
+{
+    PersonArrays arrays;
+    DbParams *params = add_persons(txn, &put_consents, &arrays);
+    DbArray *category = db_array(params, DB_TEXT);
+    DbArray *channel = db_array(params, DB_TEXT);
+    DbArray *is_granted = db_array(params, DB_BOOL);
+    for (const Entry *entry = people->first_entry; entry != NULL; entry = entry->next) {
+        if (entry->is_consent && !entry->is_cleared) {
+            push_person(txn, &arrays, entry->person);
+            db_push_text(category, entry->category);
+            db_push_text(channel, entry->channel);
+            db_push_int(is_granted, entry->is_granted);
         }
     }
 }
@@ -278,7 +367,7 @@ static void write_entries(const People *people, DbTxn *txn, bool cleared)
     DbArray *is_off = cleared ? NULL : db_array(params, DB_BOOL);
     DbArray *is_immediate = cleared ? NULL : db_array(params, DB_BOOL);
     for (const Entry *entry = people->first_entry; entry != NULL; entry = entry->next) {
-        if (entry->is_cleared != cleared) {
+        if (entry->is_consent || entry->is_cleared != cleared) {
             continue;
         }
         push_person(txn, &arrays, entry->person);
@@ -337,9 +426,11 @@ void people_write(const People *people, DbTxn *txn)
     if (people_count(people) == 0) {
         return;
     }
-    write_removals(people, txn);
+    write_removals(people, txn, &remove_all);
+    write_removals(people, txn, &remove_consents);
     write_entries(people, txn, true);
     write_entries(people, txn, false);
+    write_consents(people, txn);
     write_silence(people, txn);
     write_windows(people, txn);
 }

@@ -94,6 +94,16 @@ static int64_t caused_at(const Stentor__V1__NotificationRequest *request, Str no
     return is_time(accepted_us) && accepted_us < id_ms * 1000 ? accepted_us : id_ms * 1000;
 }
 
+// Critical mail goes whatever its recipient wishes, as at the gate.
+static void read_wishes(const Stentor__V1__NotificationRequest *request, DueWork *work)
+{
+    Str recipient = str_from(request->recipient_id);
+    bool critical = (Priority)request->priority == PRIORITY_CRITICAL;
+    work->recipient_id = critical || recipient.len > RECIPIENT_MAX ? STR_EMPTY : recipient;
+    work->category = (Category)request->category;
+    work->channel = (Channel)request->channel;
+}
+
 static bool read_request(const Deferred *deferred, Arena *arena, DueWork *work, Error *err)
 {
     if (deferred->work_case != STENTOR__V1__DEFERRED__WORK_REQUEST) {
@@ -108,6 +118,7 @@ static bool read_request(const Deferred *deferred, Arena *arena, DueWork *work, 
         return error_set(
             err, ERROR_PERMANENT, "request.channel %d is unknown", (int)request->channel);
     }
+    read_wishes(request, work);
     work->caused_at_us = caused_at(request, work->notification_id);
     work->accepted_at_us =
         is_time(request->accepted_at_us) ? request->accepted_at_us : work->caused_at_us;

@@ -27,6 +27,9 @@ typedef struct DueWork {
     Str payload;
     Str cancel_key;       // empty: it cannot be cancelled. Of a cancellation: what it cancels
     int64_t caused_at_us; // when the notification was caused: a later cancellation is about it
+    Str recipient_id;     // whose wishes may stop it; empty: nobody's
+    Category category;
+    Channel channel;
     int64_t accepted_at_us;
     int64_t expires_at_us;                   // 0: never
     const Stentor__V1__DigestWindow *window; // WORK_GATHER

@@ -96,3 +96,44 @@ def test_a_text_message_is_rendered_and_fails_because_there_is_no_vendor_for_it(
     assert rendered.channel == proto.CHANNEL_SMS and rendered.recipient_id == who and rendered.locale == "en"
     assert len(rendered.content.ciphertext) > 0 and len(rendered.content_checksum) == 32
     assert pipeline.mailbox.for_notification(notification) == []
+
+
+def wishes(pipeline, who, path, body):
+    status, answer = call(pipeline, "PUT", f"/v1/recipients/{who}/{path}", body)
+    assert status == 200, answer
+
+
+def test_what_a_person_says_while_a_mail_waits_counts_when_its_time_comes(pipeline):
+    social, offer = (publish(pipeline, f"waits-{next(NUMBERS)}", category=category, locales=[
+        {"locale": "en-US", "subject": "Hello", "text": "Hello"}]) for category in ("social", "marketing"))
+    later = (datetime.now(timezone.utc) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    silent, unwilling, withdrawn, removed = (person(pipeline)[0] for _ in range(4))
+    wishes(pipeline, withdrawn, "consents", {"consents": [{"category": "marketing", "channel": "email", "granted": True}]})
+    cases = {
+        send(pipeline, "scheduled", template=social, recipient_id=silent, scheduled_for=later): "unsubscribed",
+        send(pipeline, "scheduled", template="welcome", recipient_id=silent, scheduled_for=later): "sent",
+        send(pipeline, "scheduled", template=social, recipient_id=silent, scheduled_for=later, priority="critical"): "sent",
+        send(pipeline, "scheduled", template=social, recipient_id=unwilling, scheduled_for=later): "preference",
+        send(pipeline, "scheduled", template=offer, recipient_id=withdrawn, scheduled_for=later): "no_consent",
+        send(pipeline, "scheduled", template=social, recipient_id=withdrawn, scheduled_for=later): "sent",
+        send(pipeline, "scheduled", template="welcome", recipient_id=removed, scheduled_for=later): "no_address",
+    }
+    ids = list(cases)
+    rows = "SELECT count(*) FROM clock.due_work WHERE notification_id = ANY (%s)"
+    wait_until(lambda: pipeline.postgres.query(rows, ids)[0][0] == len(ids), 20, "all of them waiting")
+    wishes(pipeline, silent, "unsubscription", {"unsubscribed": True})
+    wishes(pipeline, unwilling, "preferences", {"preferences": [{"category": "social", "channel": "any", "off": True}]})
+    wishes(pipeline, withdrawn, "consents", {"consents": [{"category": "marketing", "channel": "email", "granted": False}]})
+    assert call(pipeline, "DELETE", f"/v1/recipients/{removed}")[0] in (200, 204)
+    known = ("SELECT (SELECT count(*) FROM clock.silenced WHERE recipient_id IN (%s, %s))"
+             " + (SELECT count(*) FROM clock.preferences WHERE recipient_id = %s AND is_off)"
+             " + (SELECT count(*) FROM clock.consents WHERE recipient_id = %s AND NOT is_granted)")
+    wait_until(lambda: pipeline.postgres.query(known, silent, removed, unwilling, withdrawn)[0][0] == 4, 20, "what they said")
+    pipeline.postgres.query("UPDATE clock.due_work SET due_at = now() WHERE notification_id = ANY (%s)", ids)
+    for notification, end in cases.items():
+        if end == "sent":
+            mail_of(pipeline, notification)
+        else:
+            seen = pipeline.status(notification, wait="suppressed")
+            assert (seen["status"], seen["reason_code"]) == ("suppressed", end)
+            assert pipeline.mailbox.for_notification(notification) == []

@@ -140,6 +140,53 @@ static void what_is_done_is_gone_and_the_rest_stays(void **state)
     assert_int_equal(f->next_us, f->work[0]->due_at_us);
 }
 
+static void add_wished_work(Fixture *f)
+{
+    add_work(f, "demo", -1);
+    DueWork *work = arena_copy(f->arena, f->work[f->work_count - 1], sizeof(*work));
+    work->recipient_id = STR("rcp_a");
+    work->category = CATEGORY_SOCIAL;
+    work->channel = CHANNEL_EMAIL;
+    f->work[f->work_count - 1] = work;
+}
+
+static const char *status_of(Fixture *f, size_t n)
+{
+    return cell(
+        f, arena_printf(
+               f->arena,
+               "SELECT concat_ws(' ', status, reason_code) FROM clock.due_work WHERE work_id = "
+               "'" STR_FMT "'",
+               STR_ARG(f->work[n]->work_id)));
+}
+
+static void a_wish_is_asked_once_and_never_of_what_has_gone_out(void **state)
+{
+    Fixture *f = *state;
+    static const char wish[] = "INSERT INTO clock.silenced VALUES ('demo', 'rcp_a', false, true)";
+    add_wished_work(f); // goes out before the wish
+    add_wished_work(f); // is claimed before it: a dead process may have published it
+    insert(f);
+    claim(f, 1);
+    DbTxn *txn = db_txn_new(f->pool);
+    clock_delete(txn, &f->work[0]->work_id, 1);
+    submit(f, txn, on_txn_done);
+    sql(f, wish);
+    insert(f); // both are delivered once more
+    assert_int_equal(count_waiting(f), 1);
+    add_wished_work(f);
+    add_work(f, "demo", -1); // a retry: nobody's wish
+    insert(f);
+    sql(f, "UPDATE clock.due_work SET claimed_until = now() - interval '1 second' WHERE "
+           "claimed_until IS NOT NULL");
+    claim(f, 60000);
+    assert_int_equal(f->rows, 3);
+    assert_string_equal(status_of(f, 1), "");
+    assert_string_equal(status_of(f, 2), "suppressed unsubscribed");
+    assert_string_equal(status_of(f, 3), "");
+    sql(f, "DELETE FROM clock.silenced");
+}
+
 static void a_claim_takes_at_most_its_maximum_and_the_oldest_first(void **state)
 {
     Fixture *f = *state;
@@ -164,6 +211,7 @@ int main(void)
         TEST(what_is_not_due_stays_and_tells_its_time),
         TEST(a_claim_is_free_again_when_its_lease_ends),
         TEST(what_is_done_is_gone_and_the_rest_stays),
+        TEST(a_wish_is_asked_once_and_never_of_what_has_gone_out),
         TEST(a_claim_takes_at_most_its_maximum_and_the_oldest_first),
     };
     return cmocka_run_group_tests(tests, migrate_all, NULL);

@@ -83,6 +83,18 @@ static void unsubscribe(Fixture *f, const char *recipient, bool value)
     fold(f, &event);
 }
 
+static void consent(Fixture *f, const char *recipient, Stentor__V1__Category category, bool granted)
+{
+    PersonEvent event = event_of(f, recipient);
+    Stentor__V1__Consent said;
+    stentor__v1__consent__init(&said);
+    said.category = category;
+    said.granted = granted;
+    event.part_case = STENTOR__V1__PERSON_EVENT__PART_CONSENT;
+    event.consent = &said;
+    fold(f, &event);
+}
+
 static void flush(Fixture *f)
 {
     DbTxn *txn = db_txn_new(f->pool);
@@ -207,6 +219,55 @@ static void a_wish_is_about_the_windows_that_were_open_when_it_was_said(void **s
     assert_string_equal(cell(f, due), "dgw_before");
 }
 
+static const char *verdict(Fixture *f, const char *category)
+{
+    return cell(
+        f, arena_printf(
+               f->arena, "SELECT clock.wish_verdict('demo', 'rcp_a', '%s', 'email')", category));
+}
+
+static void the_verdict_is_the_first_reason_in_the_order_of_the_gate(void **state)
+{
+    Fixture *f = *state;
+    assert_string_equal(verdict(f, "social"), "");
+    prefer(f, A, (Preference){.category = SOCIAL, .off = true});
+    flush(f);
+    assert_string_equal(verdict(f, "social"), "preference");
+    consent(f, A, STENTOR__V1__CATEGORY__CATEGORY_UNSPECIFIED, false);
+    flush(f);
+    assert_string_equal(verdict(f, "social"), "no_consent");
+    consent(f, A, SOCIAL, true); // the more specific one
+    flush(f);
+    assert_string_equal(verdict(f, "social"), "preference");
+    assert_string_equal(verdict(f, "billing"), "no_consent");
+    unsubscribe(f, A, true);
+    flush(f);
+    assert_string_equal(verdict(f, "social"), "unsubscribed");
+    static const char *const musts[] = {"transactional", "security", "compliance"};
+    for (size_t i = 0; i < sizeof musts / sizeof musts[0]; i++) {
+        assert_string_equal(verdict(f, musts[i]), "");
+    }
+    remove_person(f, A);
+    flush(f);
+    assert_string_equal(verdict(f, "security"), "no_address");
+    record(f, A); // anew, with nothing said
+    flush(f);
+    assert_string_equal(verdict(f, "social"), "");
+}
+
+static void a_withdrawn_consent_ends_the_open_window(void **state)
+{
+    Fixture *f = *state;
+    prefer(f, A, (Preference){.category = SOCIAL, .frequency = DAILY});
+    consent(f, A, SOCIAL, true);
+    flush(f);
+    open_window(f, "dgw_before", "-1 minute");
+    consent(f, A, SOCIAL, false);
+    flush(f);
+    assert_string_equal(
+        cell(f, "SELECT window_id FROM clock.digest_windows WHERE due_at <= now()"), "dgw_before");
+}
+
 static void an_event_that_is_wrong_is_refused_by_its_field(void **state)
 {
     Fixture *f = *state;
@@ -242,6 +303,8 @@ int main(void)
         TEST(a_removal_takes_all_along_and_a_new_record_begins_anew),
         TEST(silence_is_kept_only_for_those_that_are_silent),
         TEST(a_wish_is_about_the_windows_that_were_open_when_it_was_said),
+        TEST(the_verdict_is_the_first_reason_in_the_order_of_the_gate),
+        TEST(a_withdrawn_consent_ends_the_open_window),
         TEST(an_event_that_is_wrong_is_refused_by_its_field),
     };
     return cmocka_run_group_tests(tests, migrate_all, NULL);
