@@ -283,8 +283,9 @@ static void a_drop_folds_again(void **state)
     sql("DELETE FROM tally.positions; DELETE FROM tally.counted"); // somebody resets the projection
     publish_many(&rig, "ntf.status.acme.email.sent", "t", 5);
     WAIT(&rig, stored() == 15);
-    assert_int_equal(
-        counted(), 15 + 5); // the five were written once without a position, then all from 1
+    // The first flush was written once without a position, then all came from 1. How many of the
+    // five it held is the clock's.
+    assert_in_range(counted(), 15 + 1, 15 + 5);
     tally_stop(&rig, &tally);
 }
 
