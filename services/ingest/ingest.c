@@ -291,6 +291,43 @@ static void build_batches(Ingest *in)
     batches_api_add(&in->api, &in->batches, service_loop(service));
 }
 
+static void build_api(Ingest *in)
+{
+    Service *service = in->service;
+    Bus *bus = service_bus(service);
+    DbPool *pool = service_pool(service);
+    in->api = (Api){
+        .auth = in->auth,
+        .catalog = in->catalog,
+        .metrics = &in->metrics,
+        .unready = unready,
+        .unready_ctx = in,
+    };
+    in->notifications = (NotificationsApi){in->accept, in->catalog};
+    notifications_api_add(&in->api, &in->notifications);
+    in->templates = (TemplatesApi){bus, in->catalog};
+    templates_api_add(&in->api, &in->templates);
+    templates_life_add(&in->api, &in->templates);
+    in->suppressions_api = (SuppressionsApi){
+        .bus = bus,
+        .hash_key = master_hash_key(service_master_key(service)),
+    };
+    suppressions_api_add(&in->api, &in->suppressions_api);
+    in->triggers_api = (TriggersApi){bus, in->triggers, in->catalog};
+    triggers_api_add(&in->api, &in->triggers_api);
+    in->people = people_new(&(PeopleOptions){
+        .bus = bus,
+        .pool = pool,
+        .database_url = service_database_url(service),
+        .metrics = service_metrics(service),
+    });
+    in->people_api = (PeopleApi){bus, pool, in->keyring, in->people};
+    people_api_add(&in->api, &in->people_api);
+    in->tenants = tenant_api_new(bus);
+    tenant_api_add(&in->api, in->tenants);
+    build_batches(in);
+}
+
 static void build_parts(Ingest *in)
 {
     Service *service = in->service;
@@ -331,36 +368,7 @@ static void build_parts(Ingest *in)
              });
     in->mirror = config_mirror_new(bus, on_config_changed, in);
     bus_watch(bus, on_bus_changed, in);
-    in->api = (Api){
-        .auth = in->auth,
-        .catalog = in->catalog,
-        .metrics = &in->metrics,
-        .unready = unready,
-        .unready_ctx = in,
-    };
-    in->notifications = (NotificationsApi){in->accept, in->catalog};
-    notifications_api_add(&in->api, &in->notifications);
-    in->templates = (TemplatesApi){bus, in->catalog};
-    templates_api_add(&in->api, &in->templates);
-    templates_life_add(&in->api, &in->templates);
-    in->suppressions_api = (SuppressionsApi){
-        .bus = bus,
-        .hash_key = master_hash_key(service_master_key(service)),
-    };
-    suppressions_api_add(&in->api, &in->suppressions_api);
-    in->triggers_api = (TriggersApi){bus, in->triggers, in->catalog};
-    triggers_api_add(&in->api, &in->triggers_api);
-    in->people = people_new(&(PeopleOptions){
-        .bus = bus,
-        .pool = pool,
-        .database_url = service_database_url(service),
-        .metrics = service_metrics(service),
-    });
-    in->people_api = (PeopleApi){bus, pool, in->keyring, in->people};
-    people_api_add(&in->api, &in->people_api);
-    in->tenants = tenant_api_new(bus);
-    tenant_api_add(&in->api, in->tenants);
-    build_batches(in);
+    build_api(in);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
