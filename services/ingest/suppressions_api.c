@@ -96,9 +96,7 @@ static bool take_wish(ApiBody *body, Wish *wish)
            api_take_text(body, "category", NAME_MAX_BYTES, &wish->category) &&
            api_take_text(body, "reason", NAME_MAX_BYTES, &wish->reason) &&
            api_take_text(body, "note", SUPPRESSION_NOTE_MAX, &wish->note) &&
-           (!api_has(body, "expires_at") ||
-            api_take_time(body, "expires_at", &wish->expires_at_us)) &&
-           api_body_end(body);
+           api_take_time(body, "expires_at", &wish->expires_at_us) && api_body_end(body);
 }
 
 static bool read_names(ApiBody *body, const Wish *wish, SuppressionSpec *spec)
