@@ -2,10 +2,8 @@
 """The pipeline that is broken: replicas of everything, each reaching NATS, Postgres and SMTP through a route that can be broken alone."""
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -13,7 +11,7 @@ import time
 from tests.chaos.schedule import REPLICAS, SMTP_USERS
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
-from tests.harness.processes import wait_until
+from tests.harness.processes import free_port, wait_until
 from tests.harness.proxy import Proxy
 from tests.harness.tally import Tally
 
@@ -26,16 +24,6 @@ OPTIONS = {
 BYTES_PERCENT = 20  # of the production sizes of the streams: room for ten minutes
 
 
-def quiet_port(taken=set()):  # noqa: B006 (the default is the memory)
-    """A free port below those that the system gives to clients: it is still free when its server comes back."""
-    while True:
-        port = random.SystemRandom().randint(15000, 32000)
-        with socket.socket() as probe:
-            if port not in taken and probe.connect_ex(("127.0.0.1", port)) != 0:
-                taken.add(port)
-                return port
-
-
 class World(Pipeline):
     def __init__(self, seed, disk_mib, say=print):
         super().__init__(OPTIONS, ack_wait_ms=ACK_WAIT_MS, durable=True, bytes_percent=BYTES_PERCENT)
@@ -43,11 +31,11 @@ class World(Pipeline):
         self.disk_mib = disk_mib
         self.mounted = False
         self.keep_store = False  # copy NATS's store from its disk before that goes
-        self.postgres.port, self.nats.port = quiet_port(), quiet_port()
-        self.mailbox = Tally(quiet_port(), seed)
-        self.ingest_ports = [quiet_port() for _ in range(REPLICAS["ingest"])]
-        self.api_port, self.webhook_port = self.ingest_ports[0], quiet_port()
-        self.routes = {f"{member}>{to}": (quiet_port(), port) for member in self.members() for to, port in self.targets(member)}
+        self.postgres.port, self.nats.port = free_port(), free_port()
+        self.mailbox = Tally(free_port(), seed)
+        self.ingest_ports = [free_port() for _ in range(REPLICAS["ingest"])]
+        self.api_port, self.webhook_port = self.ingest_ports[0], free_port()
+        self.routes = {f"{member}>{to}": (free_port(), port) for member in self.members() for to, port in self.targets(member)}
         self.proxy = Proxy(self.routes)
         self.wanted = set()  # processes that ought to run: the watch starts them again
         self.ended = []      # (name, status, last words) of what ended by itself
@@ -88,7 +76,7 @@ class World(Pipeline):
         if member in SMTP_USERS:
             options["STENTOR_SMTP_URL"] = f"smtp://127.0.0.1:{self.route(member, 'smtp')}"
         made = super().service(name, f"-{number}", **options)
-        made.admin_port = quiet_port()
+        made.admin_port = free_port()
         return made
 
     def mount(self):

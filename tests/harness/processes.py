@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real servers and the real binaries, as small objects that can also break things: kill(), stop(), pause()."""
 import os
+import random
 import shutil
 import signal
 import socket
@@ -15,10 +16,21 @@ BIN = Path(os.environ.get("STENTOR_BIN", HOME / "build" / "dev" / "bin"))
 SERVICES = ["ingest", "renderer", "dispatcher", "archiver", "digest-flusher", "webhook-receiver"]
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def free_port(taken=set()):  # noqa: B006 (the default is the memory)
+    """A port that nobody has, below those that the system gives to clients: it is still free when its server comes
+    back after a kill."""
+    while True:
+        port = random.SystemRandom().randint(10000, 32000)
+        if port in taken:
+            continue
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            taken.add(port)
+            return port
 
 
 def wait_until(condition, seconds=30, what="the condition"):
