@@ -4,7 +4,7 @@
 #include "common/base/id.h"
 #include "common/bus/topology.h"
 
-enum { TOKEN_MAX = 64 };
+enum { TOKEN_MAX = 64, EVENT_TYPE_MAX = 96 };
 
 // Tokens joined by dots. Every token here is at most TOKEN_MAX, so two of them and the words fit
 // SUBJECT_SIZE.
@@ -77,16 +77,38 @@ void subject_people(char out[SUBJECT_SIZE], Str tenant)
     join(out, (Str[]){STR("ppl"), tenant_token(tenant)}, 2);
 }
 
-void subject_dead(char out[SUBJECT_SIZE], const char *stage, Str tenant)
-{
-    join(out, (Str[]){STR("ntf"), STR("dead"), word(stage), tenant_token(tenant)}, 4);
-}
-
 // A dot parts two tokens only between two other characters; an empty token would make the subject
 // invalid.
 static bool parts_tokens(Str key, size_t at)
 {
     return key.ptr[at] == '.' && at > 0 && at + 1 < key.len && key.ptr[at - 1] != '.';
+}
+
+bool event_type_fits(Str type)
+{
+    if (type.len == 0 || type.len > EVENT_TYPE_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < type.len; i++) {
+        char c = type.ptr[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '_' || c == '-';
+        if (!letter && (c != '.' || !parts_tokens(type, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void subject_event(char out[SUBJECT_SIZE], Str tenant, Str type)
+{
+    Str tokens = event_type_fits(type) ? type : STR("unknown");
+    join(out, (Str[]){STR("evt"), tenant_token(tenant), tokens}, 3);
+}
+
+void subject_dead(char out[SUBJECT_SIZE], const char *stage, Str tenant)
+{
+    join(out, (Str[]){STR("ntf"), STR("dead"), word(stage), tenant_token(tenant)}, 4);
 }
 
 void subject_config(char out[SUBJECT_SIZE], const char *kind, Str tenant, Str key)

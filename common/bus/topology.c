@@ -44,6 +44,7 @@ static const ConsumerSpec consumers[] = {
     {"DEFERRED",          "digest-flusher",   "stentor-digest-flusher",   30, 8192},
     {"INBOUND",           "webhook-receiver", "stentor-webhook-receiver", 30, 8192},
     {"EVENTS",            "ingest",           "stentor-ingest",           30, 8192},
+    {"EVENTS",            "order-saga",       "stentor-order-saga",       30, 8192},
 };
 
 #define REQUESTS "REQUEST_CRITICAL REQUEST_HIGH REQUEST_NORMAL REQUEST_LOW"
@@ -63,7 +64,7 @@ static const AccessSpec access_table[] = {
      "INBOUND", "CONFIG"},
     // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
     {"stentor-digest-flusher",
-     "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> $JS.API.STREAM.INFO.* "
+     "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout $JS.API.STREAM.INFO.* "
      "$JS.API.CONSUMER.INFO.*.* "
      "$JS.API.STREAM.MSG.DELETE.REQUEST_CRITICAL $JS.API.STREAM.MSG.DELETE.REQUEST_HIGH "
      "$JS.API.STREAM.MSG.DELETE.REQUEST_NORMAL $JS.API.STREAM.MSG.DELETE.REQUEST_LOW "
@@ -74,6 +75,12 @@ static const AccessSpec access_table[] = {
      "DEFERRED", "CONFIG PEOPLE"},
     {"stentor-archiver",         "ntf.dead.>",
      "", "CONFIG STATUS " REQUESTS},
+    // The relay speaks for an application: whatever that may publish.
+    {"stentor-outbox-relay",     "evt.> ntf.dead.>",
+     "", "STATUS"},
+    {"stentor-order-saga",
+     "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder ntf.deferred.saga.* ntf.dead.>",
+     "EVENTS", ""},
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
     {"stentor-cli",
      "cfg.> evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "

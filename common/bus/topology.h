@@ -53,6 +53,10 @@ void subject_deferred(char out[SUBJECT_SIZE], const char *reason, Str tenant);
 void subject_inbound(char out[SUBJECT_SIZE], const char *vendor);
 void subject_settle(char out[SUBJECT_SIZE], Str tenant);
 void subject_people(char out[SUBJECT_SIZE], Str tenant);
+// evt.<tenant>.<type>; `type` is tokens joined by dots, see event_type_fits.
+void subject_event(char out[SUBJECT_SIZE], Str tenant, Str type);
+// 1..96 bytes of [A-Za-z0-9_-] in tokens joined by single dots.
+bool event_type_fits(Str type);
 // An unreadable tenant becomes "unknown".
 void subject_dead(char out[SUBJECT_SIZE], const char *stage, Str tenant);
 // A dot in the key parts two tokens: "welcome.1_0_0". At most CONFIG_KEY_MAX bytes of the key are

@@ -7,6 +7,7 @@
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/codec/evp.h"
@@ -108,6 +109,16 @@ void event_id_derive(const char *stage, Str cause, Str discriminator, char out[E
     add_part(context, discriminator);
     evp_must(EVP_DigestFinal_ex(context, digest, NULL));
     base64url_encode(digest, 16, out);
+}
+
+void notify_id_derive(Str tenant, Str identity, int64_t at_us, char out[ID_SIZE])
+{
+    char cause[256];
+    int len = snprintf(cause, sizeof cause, "notify|%.*s|%.*s", STR_ARG(tenant), STR_ARG(identity));
+    assert(len > 0 && (size_t)len < sizeof cause);
+    uint8_t hash[SHA256_LEN];
+    sha256(str_of(cause, (size_t)len), hash);
+    id_derived("ntf_", at_us, hash, out);
 }
 
 // ASCII only: what other letters' case means depends on the mail system that owns the address.

@@ -27,10 +27,17 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //   dead       "dead",     stream, "<stage>/<sequence in decimal>"
 //              "dead",     stream, "<stage>/<sequence in decimal>/<trigger key>"   one trigger's
 //   cancel     "cancel",   source event's identity, "<tenant>|<cancel key>"
+//   outbox     "outbox",   mapping's name, "<row's id>" or "<row's id>/<attempt>"   (outbox-relay)
+//   command    "command",  "<tenant>/<correlation id>", "<type>"                     (order-saga)
+//   timeout    "timeout",  "<tenant>/<correlation id>", "<timeout_retry_count>"      (order-saga)
 //   settle     "settle",   vendor's event id, "<status>"
 //   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a
 //   repair)
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);
+
+// The notification id of a NotifyCommand: whoever publishes one knows it beforehand. `identity` is
+// its Nats-Msg-Id (of at most 128 printable bytes), at_us its produced_at_us.
+void notify_id_derive(Str tenant, Str identity, int64_t at_us, char out[ID_SIZE]);
 
 // Keyed hash by which an address is found but not guessed: HMAC-SHA256(hash key,
 // "<tenant>|<channel>|<normalised>"). E-mail is normalised by lower-casing it whole.

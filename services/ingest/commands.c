@@ -88,6 +88,7 @@ static Request request_of(const Stentor__V1__NotifyCommand *c)
         .recipient_id = str_from(c->recipient_id),
         .scheduled_for_us = c->scheduled_for_us,
         .expires_at_us = c->expires_at_us,
+        .produced_at_us = c->produced_at_us,
     };
 }
 
@@ -140,15 +141,14 @@ static Str identify(const BusMessage *message, Arena *arena)
     return str_from(arena_printf(arena, "%s/%" PRIu64, message->stream, message->sequence));
 }
 
-static const char *derive_id(const BusMessage *message, Str tenant, Str identity, Arena *arena)
+// The time in the notification's id: the command's own when the stream took it soon enough.
+static int64_t id_time(const BusMessage *message, int64_t produced_at_us)
 {
-    char *cause =
-        arena_printf(arena, "notify|" STR_FMT "|" STR_FMT, STR_ARG(tenant), STR_ARG(identity));
-    uint8_t hash[SHA256_LEN];
-    sha256(str_from(cause), hash);
-    char *id = arena_alloc(arena, ID_SIZE);
-    id_derived("ntf_", message->stored_at_us, hash, id);
-    return id;
+    const int64_t back_us = INT64_C(7) * 86400 * 1000000, ahead_us = INT64_C(60) * 1000000;
+    int64_t stored_at_us = message->stored_at_us;
+    bool near =
+        produced_at_us >= stored_at_us - back_us && produced_at_us <= stored_at_us + ahead_us;
+    return near ? produced_at_us : stored_at_us;
 }
 
 // Killed after the commit and before the ack: the redelivered command meets its key in
@@ -159,7 +159,9 @@ static bool submit(Command *c, Str tenant, Error *err)
     const BusMessage *message = &c->delivery->message;
     Arena *arena = c->delivery->arena;
     Str identity = identify(message, arena);
-    c->request.given_id = derive_id(message, tenant, identity, arena);
+    char *id = arena_alloc(arena, ID_SIZE);
+    notify_id_derive(tenant, identity, id_time(message, c->request.produced_at_us), id);
+    c->request.given_id = id;
     c->submission = (Submission){
         .tenant = tenant,
         .scope = STR("evt"),

@@ -30,6 +30,7 @@ typedef struct Request {
     Str source_event_id;
     int64_t scheduled_for_us; // 0: now
     int64_t expires_at_us;    // 0: never
+    int64_t produced_at_us;   // of a command: the time in its id; 0: when the stream stored it
     // Said by what made the request, never by a caller:
     const char *given_id; // an id that is derived from its cause; NULL: made at accept time
     Str batch_id;

@@ -14,6 +14,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("STENTOR_BIN", HOME / "build" / "dev" / "bin"))
 SERVICES = ["ingest", "renderer", "dispatcher", "archiver", "digest-flusher", "webhook-receiver"]
+NEIGHBOURS = ["outbox-relay", "order-saga"]  # around the pipeline: a test starts those that it needs
 
 
 def free_port(taken=set()):  # noqa: B006 (the default is the memory)
@@ -183,7 +184,7 @@ class Nats(Process):
 
     def start(self, wait=True):
         passwords = self.folder / "passwords"
-        users = ["stentor-admin", "stentor-cli", "stentor-subscriber"] + [f"stentor-{s}" for s in SERVICES]
+        users = ["stentor-admin", "stentor-cli", "stentor-subscriber"] + [f"stentor-{s}" for s in SERVICES + NEIGHBOURS]
         passwords.write_text("".join(f"{user}=pw\n" for user in users))
         block = subprocess.run([BIN / "stentor", "nats-config", "--passwords", passwords], check=True, capture_output=True,
                                text=True).stdout

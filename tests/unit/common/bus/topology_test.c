@@ -33,6 +33,24 @@ static void each_subject_is_spelled_as_documented(void **state)
     assert_string_equal(out, "cfg.template.acme.welcome.1_0_0");
 }
 
+static void an_event_type_is_tokens(void **state)
+{
+    (void)state;
+    char out[SUBJECT_SIZE];
+    subject_event(out, STR("acme"), STR("memo.created_v1"));
+    assert_string_equal(out, "evt.acme.memo.created_v1");
+    const char *bad[] = {"", ".", "a.", ".a", "a..b", "a b", "a.*", "a.>", "\xc3\xa4"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_false(event_type_fits(str_from(bad[i])));
+        subject_event(out, STR("acme"), str_from(bad[i]));
+        assert_string_equal(out, "evt.acme.unknown");
+    }
+    char longest[97];
+    memset(longest, 'a', sizeof longest);
+    assert_true(event_type_fits(str_of(longest, 96)));
+    assert_false(event_type_fits(str_of(longest, 97)));
+}
+
 static void what_is_no_token_never_becomes_part_of_a_subject(void **state)
 {
     (void)state;
@@ -155,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_subject_is_spelled_as_documented),
+        cmocka_unit_test(an_event_type_is_tokens),
         cmocka_unit_test(what_is_no_token_never_becomes_part_of_a_subject),
         cmocka_unit_test(a_subject_always_fits),
         cmocka_unit_test(the_lanes_have_their_streams),

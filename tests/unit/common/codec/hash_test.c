@@ -74,6 +74,22 @@ static void an_event_id_is_frozen(void **state)
     assert_string_equal(id, "BYUrVWUtflF7u2rDJnanPw");
 }
 
+static void a_notification_id_is_derived_from_identity_and_time(void **state)
+{
+    (void)state;
+    char id[ID_SIZE], again[ID_SIZE];
+    int64_t ms = 0;
+    notify_id_derive(STR("acme"), STR("row-1"), INT64_C(1700000000123456), id);
+    notify_id_derive(STR("acme"), STR("row-1"), INT64_C(1700000000123999), again);
+    assert_string_equal(id, again); // to the millisecond
+    assert_true(id_parse(str_from(id), "ntf_", &ms));
+    assert_int_equal(ms, INT64_C(1700000000123));
+    notify_id_derive(STR("acme2"), STR("row-1"), INT64_C(1700000000123456), again);
+    assert_string_not_equal(id, again);
+    notify_id_derive(STR("acme"), STR("row-2"), INT64_C(1700000000123456), again);
+    assert_string_not_equal(id, again);
+}
+
 static void event_ids_tell_their_parts_apart(void **state)
 {
     (void)state;
@@ -134,6 +150,7 @@ int main(void)
         cmocka_unit_test(sha256_meets_its_vectors),
         cmocka_unit_test(hmac_meets_its_vectors_whatever_key_came_before),
         cmocka_unit_test(an_event_id_is_frozen),
+        cmocka_unit_test(a_notification_id_is_derived_from_identity_and_time),
         cmocka_unit_test(event_ids_tell_their_parts_apart),
         cmocka_unit_test(an_address_hash_is_the_hmac_of_its_text),
         cmocka_unit_test(a_long_address_is_hashed_whole),
