@@ -420,7 +420,7 @@ static json_t *try_event(Known *known, Cli *cli, const Trigger *trigger, Str pay
         return NULL;
     }
     const char *message = args_flag(&cli->args, "message");
-    EventInput input = {
+    DomainInput input = {
         .tenant = str_from(cli->settings.tenant),
         .type = str_from(trigger->event_type),
         .payload = payload,

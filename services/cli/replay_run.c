@@ -29,7 +29,7 @@ enum {
 
 typedef struct Run Run;
 
-// What an event on EVENTS is may stand in its headers alone (services/ingest/trigger_event.h).
+// What an event on EVENTS is may stand in its headers alone (common/domain/domain_event.h).
 typedef struct EventHeaders {
     BusHeader at[EVENT_HEADERS_MAX];
     size_t count;

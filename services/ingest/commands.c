@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
-#include "services/ingest/trigger_event.h"
+#include "common/domain/domain_event.h"
 #include "stentor/v1/request.pb-c.h"
 
 #define STAGE "ingest"
@@ -39,15 +39,6 @@ typedef struct Command {
 } Command;
 
 // ---- reading ----
-
-bool command_subject(Str subject, Str *ret_tenant, Str *ret_type)
-{
-    Str rest = subject;
-    Str prefix = STR_EMPTY;
-    return str_split(&rest, '.', &prefix) && str_eq(prefix, STR("evt")) &&
-           str_split(&rest, '.', ret_tenant) && id_is_tenant(*ret_tenant) &&
-           (*ret_type = rest).len > 0;
-}
 
 static bool check_variables(Str json, FieldError *err)
 {
@@ -136,7 +127,7 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
 static Str identify(const BusMessage *message, Arena *arena)
 {
     if (message->event_id.len > 0) {
-        return event_identity(message->event_id, arena);
+        return domain_identity(message->event_id, arena);
     }
     return str_from(arena_printf(arena, "%s/%" PRIu64, message->stream, message->sequence));
 }
@@ -209,10 +200,11 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
 }
 
 // false: no subject of EVENTS; nobody can do anything with it.
-static bool take_delivery(Commands *commands, Delivery *delivery, int64_t now_us, DomainEvent *ret)
+static bool take_delivery(
+    Commands *commands, Delivery *delivery, int64_t now_us, EventDelivery *ret)
 {
-    *ret = (DomainEvent){.delivery = delivery};
-    if (!command_subject(delivery->message.subject, &ret->tenant, &ret->type)) {
+    *ret = (EventDelivery){.delivery = delivery};
+    if (!domain_subject(delivery->message.subject, &ret->tenant, &ret->type)) {
         metric_add(commands->metrics->commands_ignored, 1);
         delivery_settle(delivery, NULL);
         return false;
@@ -228,7 +220,7 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
 {
     Commands *commands = ctx;
     int64_t now_us = clock_now_us();
-    DomainEvent *events = arena_array(deliveries[0]->arena, count, sizeof *events);
+    EventDelivery *events = arena_array(deliveries[0]->arena, count, sizeof *events);
     size_t event_count = 0;
     for (size_t i = 0; i < count; i++) {
         event_count += take_delivery(commands, deliveries[i], now_us, &events[event_count]);

@@ -24,5 +24,3 @@ void commands_free(Commands *commands, void (*on_freed)(void *ctx), void *ctx);
 // A command's bytes to a checked request; ERROR_PERMANENT names the field. Pure; for the worker and
 // for tests.
 bool command_read(Str payload, int64_t now_us, Arena *arena, Request *ret, Error *err);
-// Whose message it is and what is asked: "evt.<tenant>.<type>". false: not such a subject.
-bool command_subject(Str subject, Str *ret_tenant, Str *ret_type);

@@ -8,7 +8,7 @@
 #include "common/model/enums.h"
 
 enum {
-    REQUEST_VARIABLES_MAX = 64 * 1024, // bytes of packed JSON
+    REQUEST_VARIABLES_MAX = 64 * 1024, // bytes of packed JSON; as DOMAIN_DATA_MAX
     REQUEST_NAME_MAX = 256,
     REQUEST_ID_MAX = 128, // correlation_id, source_event_id
     REQUEST_LOCALE_MAX = 35,

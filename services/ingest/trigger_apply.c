@@ -16,7 +16,7 @@ typedef Stentor__V1__Trigger Trigger;
 
 typedef struct Planning {
     const Trigger *trigger;
-    const TriggerEvent *event;
+    const DomainEvent *event;
     Arena *arena;
     TriggerPlan *plan;
     Error *err;
@@ -138,7 +138,7 @@ static void draft_request(Planning *p)
 }
 
 bool trigger_cancel_key(
-    const Trigger *trigger, const TriggerEvent *event, Arena *arena, Str *ret, Error *err)
+    const Trigger *trigger, const DomainEvent *event, Arena *arena, Str *ret, Error *err)
 {
     Str subject = STR_EMPTY;
     if (!path_text(event->data, str_from(trigger->subject_path), arena, &subject, err)) {
@@ -170,7 +170,7 @@ static bool fill_plan(Planning *p, int64_t now_us)
 }
 
 bool trigger_plan(
-    const Trigger *trigger, const TriggerEvent *event, int64_t now_us, Arena *arena,
+    const Trigger *trigger, const DomainEvent *event, int64_t now_us, Arena *arena,
     TriggerPlan *ret, Error *err)
 {
     *ret = (TriggerPlan){0};
@@ -213,7 +213,7 @@ static Str recipient_of(const Request *request, Arena *arena)
     return str_from(text);
 }
 
-void trigger_identify(const TriggerEvent *event, Request *request, Arena *arena, Str *ret_key)
+void trigger_identify(const DomainEvent *event, Request *request, Arena *arena, Str *ret_key)
 {
     // The identity comes last: it is the only part that may hold a '|'.
     char *cause = arena_printf(
@@ -234,13 +234,13 @@ void trigger_identify(const TriggerEvent *event, Request *request, Arena *arena,
 
 // What the clock compares it with is the time in a notification's id, in milliseconds. An event
 // that cancels what earlier ones made and makes it anew must not cancel its own: hence the cut.
-static int64_t cancel_before(const TriggerEvent *event)
+static int64_t cancel_before(const DomainEvent *event)
 {
     return event->id_at_us / 1000 * 1000;
 }
 
 static bool pack_cancel(
-    const TriggerEvent *event, char *cancel_key, char *event_id, Arena *arena, Str *ret, Error *err)
+    const DomainEvent *event, char *cancel_key, char *event_id, Arena *arena, Str *ret, Error *err)
 {
     static char reason[] = "cancel";
     Stentor__V1__Meta meta;
@@ -267,7 +267,7 @@ static bool pack_cancel(
 }
 
 bool trigger_cancel(
-    const Trigger *trigger, const TriggerEvent *event, Str traceparent, Arena *arena, BusOut *ret,
+    const Trigger *trigger, const DomainEvent *event, Str traceparent, Arena *arena, BusOut *ret,
     Error *err)
 {
     Str cancel_key = STR_EMPTY;

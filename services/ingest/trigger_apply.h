@@ -8,8 +8,8 @@
 #pragma once
 
 #include "common/bus/bus.h"
+#include "common/domain/domain_event.h"
 #include "services/ingest/trigger.h"
-#include "services/ingest/trigger_event.h"
 
 enum {
     TRIGGER_LATE_S = 24 * 3600,   // what should have gone out longer ago than this does not go
@@ -38,7 +38,7 @@ typedef struct TriggerPlan {
 
 // ERROR_PERMANENT "trigger 'remind': ..." names the path.
 bool trigger_plan(
-    const Stentor__V1__Trigger *trigger, const TriggerEvent *event, int64_t now_us, Arena *arena,
+    const Stentor__V1__Trigger *trigger, const DomainEvent *event, int64_t now_us, Arena *arena,
     TriggerPlan *ret, Error *err);
 
 // The request for one target, checked (request_check). ERROR_PERMANENT names the trigger and what
@@ -48,15 +48,15 @@ bool trigger_request(
     Error *err);
 // Once it is frozen: fills request->given_id and the submission's idempotency key (scope
 // "trigger").
-void trigger_identify(const TriggerEvent *event, Request *request, Arena *arena, Str *ret_key);
+void trigger_identify(const DomainEvent *event, Request *request, Arena *arena, Str *ret_key);
 
 // "<trigger key>/<subject>": under which what it made can be cancelled. ERROR_PERMANENT names the
 // path.
 bool trigger_cancel_key(
-    const Stentor__V1__Trigger *trigger, const TriggerEvent *event, Arena *arena, Str *ret,
+    const Stentor__V1__Trigger *trigger, const DomainEvent *event, Arena *arena, Str *ret,
     Error *err);
 // The event on DEFERRED that cancels what the trigger made of earlier events about the same
 // subject.
 bool trigger_cancel(
-    const Stentor__V1__Trigger *trigger, const TriggerEvent *event, Str traceparent, Arena *arena,
+    const Stentor__V1__Trigger *trigger, const DomainEvent *event, Str traceparent, Arena *arena,
     BusOut *ret, Error *err);

@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 
 typedef struct Trying {
-    const TriggerEvent *event;
+    const DomainEvent *event;
     const Catalog *catalog;
     int64_t now_us;
     Arena *arena;
@@ -99,16 +99,16 @@ static json_t *tell_plan(Trying *t, const TriggerPlan *plan)
 }
 
 json_t *trigger_try(
-    const Stentor__V1__Trigger *trigger, const EventInput *input, const Catalog *catalog,
+    const Stentor__V1__Trigger *trigger, const DomainInput *input, const Catalog *catalog,
     int64_t now_us, Arena *arena, Error *err)
 {
-    TriggerEvent event;
+    DomainEvent event;
     TriggerPlan plan;
-    if (!trigger_event_read(input, arena, &event, err)) {
+    if (!domain_event_read(input, arena, &event, err)) {
         return NULL;
     }
     if (!trigger_plan(trigger, &event, now_us, arena, &plan, err)) {
-        trigger_event_free(&event);
+        domain_event_free(&event);
         return NULL;
     }
     Trying t = {&event, catalog, now_us, arena, json_array()};
@@ -123,6 +123,6 @@ json_t *trigger_try(
     (void)json_object_set_new(root, "notifications", tell_plan(&t, &plan));
     (void)json_object_set(root, "variables", event.data);
     (void)json_object_set_new(root, "problems", t.problems);
-    trigger_event_free(&event);
+    domain_event_free(&event);
     return root;
 }

@@ -10,5 +10,5 @@
 // `catalog` names the template's version; NULL: not told. `now_us` is also when the event counts as
 // stored.
 json_t *trigger_try(
-    const Stentor__V1__Trigger *trigger, const EventInput *input, const Catalog *catalog,
+    const Stentor__V1__Trigger *trigger, const DomainInput *input, const Catalog *catalog,
     int64_t now_us, Arena *arena, Error *err);

@@ -38,7 +38,7 @@ typedef struct Answer {
 struct Work {
     Triggers *triggers;
     Delivery *delivery;
-    TriggerEvent event;
+    DomainEvent event;
     Answer *answers;
     size_t count;
     size_t open;  // submissions under way, and one while they are being made
@@ -66,7 +66,7 @@ static bool emit_letter(Work *w, const Answer *answer)
     Delivery *delivery = w->delivery;
     Arena *arena = delivery->arena;
     BusMessage message = delivery->message;
-    message.payload = trigger_event_letter(&w->event, str_from(answer->key), arena);
+    message.payload = domain_event_letter(&w->event, str_from(answer->key), arena);
     message.event_id = w->event.identity;
     BusOut out;
     const char *stage = w->triggers->options.stage;
@@ -92,7 +92,7 @@ static void finish(Work *w)
 {
     bool packed = true;
     if (w->error.kind == ERROR_NONE && w->wait) {
-        trigger_event_free(&w->event);
+        domain_event_free(&w->event);
         delivery_again(w->delivery, WAIT_MS);
         return;
     }
@@ -102,7 +102,7 @@ static void finish(Work *w)
     if (!packed) {
         (void)error_set(&w->error, ERROR_PERMANENT, "a trigger's dead letter is too large");
     }
-    trigger_event_free(&w->event);
+    domain_event_free(&w->event);
     delivery_settle(w->delivery, w->error.kind == ERROR_NONE ? NULL : &w->error);
 }
 
@@ -294,37 +294,12 @@ static void look_up(BatchOfWork *batch)
 
 // ---- planning ----
 
-static Str header(const Delivery *delivery, const char *name)
-{
-    return bus_message_header(&delivery->message, name);
-}
-
 static bool read_event(
-    const Triggers *triggers, const DomainEvent *from, TriggerEvent *ret, Error *err)
+    const Triggers *triggers, const EventDelivery *from, DomainEvent *ret, Error *err)
 {
-    const Delivery *delivery = from->delivery;
-    const BusMessage *message = &delivery->message;
-    EventInput input = {
-        .tenant = from->tenant,
-        .type = from->type,
-        .payload = message->payload,
-        .message_id = message->event_id,
-        .stream = message->stream,
-        .sequence = message->sequence,
-        .stored_at_us = message->stored_at_us,
-        .replayed = message->replayed,
-        .content_type = header(delivery, "content-type"),
-        .message_type = header(delivery, "Stentor-Type"),
-        .ce_version = header(delivery, "ce-specversion"),
-        .ce_id = header(delivery, "ce-id"),
-        .ce_type = header(delivery, "ce-type"),
-        .ce_time = header(delivery, "ce-time"),
-        .zone = catalog_tenant(triggers->options.catalog, from->tenant)->gate.zone,
-    };
-    if (input.content_type.len == 0) {
-        input.content_type = header(delivery, "Content-Type");
-    }
-    return trigger_event_read(&input, delivery->arena, ret, err);
+    Zone *zone = catalog_tenant(triggers->options.catalog, from->tenant)->gate.zone;
+    DomainInput input = domain_input(&from->delivery->message, from->tenant, from->type, zone);
+    return domain_event_read(&input, from->delivery->arena, ret, err);
 }
 
 static bool is_wanted(const Work *w, const Stentor__V1__Trigger *trigger)
@@ -374,7 +349,7 @@ static void cancel_one(Work *w, const Stentor__V1__Trigger *trigger)
     }
 }
 
-static bool plan_event(Work *w, const DomainEvent *event, int64_t now_us, Error *err)
+static bool plan_event(Work *w, const EventDelivery *event, int64_t now_us, Error *err)
 {
     const TriggersOptions *o = &w->triggers->options;
     Arena *arena = event->delivery->arena;
@@ -408,7 +383,7 @@ static bool plan_event(Work *w, const DomainEvent *event, int64_t now_us, Error 
     return true;
 }
 
-void triggers_take(Triggers *triggers, const DomainEvent *events, size_t count, int64_t now_us)
+void triggers_take(Triggers *triggers, const EventDelivery *events, size_t count, int64_t now_us)
 {
     Arena *arena = events[0].delivery->arena;
     BatchOfWork *batch = arena_zalloc(arena, sizeof *batch);

@@ -37,10 +37,10 @@ typedef struct TriggersOptions {
 Triggers *triggers_new(const TriggersOptions *options);
 void triggers_free(Triggers *triggers);
 
-typedef struct DomainEvent {
+typedef struct EventDelivery {
     Delivery *delivery;
     Str tenant, type; // of its subject
-} DomainEvent;
+} EventDelivery;
 
 // Takes over the deliveries of one batch (which share an arena) and settles each, now or later.
-void triggers_take(Triggers *triggers, const DomainEvent *events, size_t count, int64_t now_us);
+void triggers_take(Triggers *triggers, const EventDelivery *events, size_t count, int64_t now_us);

@@ -199,7 +199,7 @@ static void try_trigger(ApiCall *call)
         answer_unknown(call);
         return;
     }
-    EventInput input = {
+    DomainInput input = {
         .tenant = str_from(call->tenant),
         .type = str_from(trigger->event_type),
         .payload = http->body,

@@ -101,27 +101,12 @@ static void bytes_that_are_no_command_are_permanent(void **state)
     arena_free(arena);
 }
 
-static void a_subject_names_tenant_and_type(void **state)
-{
-    (void)state;
-    Str tenant = STR_EMPTY;
-    Str type = STR_EMPTY;
-    assert_true(command_subject(STR("evt.acme.order.placed"), &tenant, &type));
-    assert_true(str_eq(tenant, STR("acme")));
-    assert_true(str_eq(type, STR("order.placed")));
-    assert_false(command_subject(STR("evt.acme"), &tenant, &type));
-    assert_false(command_subject(STR("evt.ACME.notify"), &tenant, &type));
-    assert_false(command_subject(STR("ntf.acme.notify"), &tenant, &type));
-    assert_false(command_subject(STR(""), &tenant, &type));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_becomes_a_checked_request),
         cmocka_unit_test(a_bad_command_is_permanent_and_names_the_field),
         cmocka_unit_test(bytes_that_are_no_command_are_permanent),
-        cmocka_unit_test(a_subject_names_tenant_and_type),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ typedef Stentor__V1__Trigger Trigger;
 typedef struct Scene {
     Arena *arena;
     Trigger trigger;
-    TriggerEvent event;
+    DomainEvent event;
 } Scene;
 
 static char *text(const char *s)
@@ -33,7 +33,7 @@ static char *text(const char *s)
 static void read_event(Scene *s, const char *payload, int64_t stored_at_us)
 {
     json_decref(s->event.data);
-    EventInput input = {
+    DomainInput input = {
         .tenant = STR("acme"),
         .type = STR("stay.confirmed"),
         .payload = str_from(payload),
@@ -42,7 +42,7 @@ static void read_event(Scene *s, const char *payload, int64_t stored_at_us)
         .stored_at_us = stored_at_us,
     };
     Error err = {0};
-    if (!trigger_event_read(&input, s->arena, &s->event, &err)) {
+    if (!domain_event_read(&input, s->arena, &s->event, &err)) {
         fail_msg("%s", err.text);
     }
 }
@@ -72,7 +72,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     Scene *s = *state;
-    trigger_event_free(&s->event);
+    domain_event_free(&s->event);
     arena_free(s->arena);
     return 0;
 }
@@ -270,7 +270,7 @@ static void one_source_template_recipient_and_channel_is_one_notification(void *
         assert_string_not_equal(others[i].given_id, first.given_id);
         assert_false(str_eq(key, first_key));
     }
-    TriggerEvent elsewhere = s->event;
+    DomainEvent elsewhere = s->event;
     elsewhere.tenant = STR("other");
     trigger_identify(&elsewhere, &same, s->arena, &key);
     assert_false(str_eq(key, first_key));

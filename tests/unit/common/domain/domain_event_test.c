@@ -10,18 +10,17 @@
 
 #include "common/base/clock.h"
 #include "common/codec/event.h"
-#include "services/ingest/request.h"
-#include "services/ingest/trigger_event.h"
-#include "services/ingest/trigger_protobuf.h"
+#include "common/domain/domain_event.h"
+#include "common/domain/domain_message.h"
 #include "stentor/v1/order.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
 
 #define NOW_US INT64_C(1795199136000000)
 #define DAY_US INT64_C(86400000000)
 
-static EventInput input_of(const char *payload)
+static DomainInput input_of(const char *payload)
 {
-    return (EventInput){
+    return (DomainInput){
         .tenant = STR("acme"),
         .type = STR("stay.confirmed"),
         .payload = str_from(payload),
@@ -31,11 +30,11 @@ static EventInput input_of(const char *payload)
     };
 }
 
-static TriggerEvent read_good(const EventInput *input, Arena *arena)
+static DomainEvent read_good(const DomainInput *input, Arena *arena)
 {
-    TriggerEvent event;
+    DomainEvent event;
     Error err = {0};
-    if (!trigger_event_read(input, arena, &event, &err)) {
+    if (!domain_event_read(input, arena, &event, &err)) {
         fail_msg("%s", err.text);
     }
     return event;
@@ -45,14 +44,14 @@ static void a_plain_object_is_its_own_data(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
-    EventInput input = input_of("{\"a\": 19.99, \"b\": [1]}");
-    TriggerEvent event = read_good(&input, arena);
+    DomainInput input = input_of("{\"a\": 19.99, \"b\": [1]}");
+    DomainEvent event = read_good(&input, arena);
     assert_true(str_eq(event.variables, STR("{\"a\":19.99,\"b\":[1]}")));
     assert_true(str_eq(event.identity, STR("EVENTS/42")));
     assert_int_equal(event.produced_at_us, NOW_US);
     assert_int_equal(event.id_at_us, NOW_US);
     assert_int_equal(event.only.len, 0);
-    trigger_event_free(&event);
+    domain_event_free(&event);
     arena_free(arena);
 }
 
@@ -66,18 +65,18 @@ static void a_cloudevent_says_who_it_is_and_when_it_was(void **state)
     Arena *arena = arena_new(0);
     int64_t at_us = 0;
     assert_true(clock_parse(STR("2026-11-20T10:00:00Z"), &at_us));
-    EventInput structured = input_of(CLOUD);
-    EventInput binary = input_of("{\"a\":1}");
+    DomainInput structured = input_of(CLOUD);
+    DomainInput binary = input_of("{\"a\":1}");
     binary.ce_version = STR("1.0");
     binary.ce_id = STR("c-1");
     binary.ce_time = STR("2026-11-20T10:00:00Z");
-    const EventInput *both[] = {&structured, &binary};
+    const DomainInput *both[] = {&structured, &binary};
     for (size_t i = 0; i < 2; i++) {
-        TriggerEvent event = read_good(both[i], arena);
+        DomainEvent event = read_good(both[i], arena);
         assert_true(str_eq(event.identity, STR("c-1")));
         assert_int_equal(event.produced_at_us, at_us);
         assert_true(str_eq(event.variables, STR("{\"a\":1}")));
-        trigger_event_free(&event);
+        domain_event_free(&event);
     }
     arena_free(arena);
 }
@@ -86,28 +85,28 @@ static void the_message_id_comes_first_and_a_replays_own_last(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
-    EventInput input = input_of(CLOUD);
+    DomainInput input = input_of(CLOUD);
     input.message_id = STR("m-1");
-    TriggerEvent event = read_good(&input, arena);
+    DomainEvent event = read_good(&input, arena);
     assert_true(str_eq(event.identity, STR("m-1")));
-    trigger_event_free(&event);
+    domain_event_free(&event);
     input.message_id = STR("EVENTS/41");
     input.replayed = true;
     event = read_good(&input, arena);
     assert_true(str_eq(event.identity, STR("c-1")));
-    trigger_event_free(&event);
+    domain_event_free(&event);
     input = input_of("{}");
     input.message_id = STR("EVENTS/41");
     input.replayed = true;
     event = read_good(&input, arena);
     assert_true(str_eq(event.identity, STR("EVENTS/41")));
-    trigger_event_free(&event);
+    domain_event_free(&event);
     char longest[300];
     memset(longest, 'x', sizeof longest);
     input.message_id = str_of(longest, sizeof longest);
     event = read_good(&input, arena);
     assert_int_equal(event.identity.len, 64); // its hash
-    trigger_event_free(&event);
+    domain_event_free(&event);
     arena_free(arena);
 }
 
@@ -127,8 +126,8 @@ static void the_time_is_the_datas_own_when_nobody_else_says_it(void **state)
     };
     Arena *arena = arena_new(0);
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        EventInput input = input_of(CASES[i].payload);
-        TriggerEvent event = read_good(&input, arena);
+        DomainInput input = input_of(CASES[i].payload);
+        DomainEvent event = read_good(&input, arena);
         char text[CLOCK_RFC3339_SIZE];
         clock_format(event.produced_at_us, text);
         if (CASES[i].at != NULL) {
@@ -136,7 +135,7 @@ static void the_time_is_the_datas_own_when_nobody_else_says_it(void **state)
         } else {
             assert_int_equal(event.produced_at_us, NOW_US);
         }
-        trigger_event_free(&event);
+        domain_event_free(&event);
     }
     arena_free(arena);
 }
@@ -159,13 +158,13 @@ static void ids_have_the_events_time_while_it_is_near(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         char time[CLOCK_RFC3339_SIZE];
         clock_format(CASES[i].produced_us, time);
-        EventInput input = input_of("{}");
+        DomainInput input = input_of("{}");
         input.ce_version = STR("1.0");
         input.ce_time = str_from(time);
-        TriggerEvent event = read_good(&input, arena);
+        DomainEvent event = read_good(&input, arena);
         assert_int_equal(event.produced_at_us, CASES[i].produced_us);
         assert_int_equal(event.id_at_us, CASES[i].id_us);
-        trigger_event_free(&event);
+        domain_event_free(&event);
     }
     arena_free(arena);
 }
@@ -174,24 +173,24 @@ static void a_letter_read_again_is_the_same_event_for_one_trigger(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
-    EventInput input =
+    DomainInput input =
         input_of("{\"a\":{\"b\":\"G\xc3\xbcl\"},\"occurred_at\":\"2020-01-01T00:00:00Z\"}");
     input.message_id = STR("m-1");
-    TriggerEvent first = read_good(&input, arena);
-    EventInput again = input_of("");
-    again.payload = trigger_event_letter(&first, STR("remind"), arena);
+    DomainEvent first = read_good(&input, arena);
+    DomainInput again = input_of("");
+    again.payload = domain_event_letter(&first, STR("remind"), arena);
     again.message_id = STR("m-1");
     again.sequence = 4711;
     again.stored_at_us = NOW_US + 60 * DAY_US;
-    TriggerEvent second = read_good(&again, arena);
+    DomainEvent second = read_good(&again, arena);
     assert_true(str_eq(second.only, STR("remind")));
     assert_true(str_eq(second.identity, first.identity));
     assert_true(str_eq(second.variables, first.variables));
     assert_int_equal(second.produced_at_us, first.produced_at_us);
     assert_int_equal(first.id_at_us, NOW_US);
     assert_int_equal(second.id_at_us, first.id_at_us);
-    trigger_event_free(&first);
-    trigger_event_free(&second);
+    domain_event_free(&first);
+    domain_event_free(&second);
     arena_free(arena);
 }
 
@@ -211,22 +210,23 @@ static void a_protobuf_message_becomes_the_same_json(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
-    EventInput by_header = input_of("");
+    DomainInput by_header = input_of("");
     by_header.payload = packed_order(arena);
     by_header.content_type = STR("application/protobuf; charset=x");
-    EventInput by_type = by_header;
-    EventInput by_subject = by_header;
+    DomainInput by_type = by_header;
+    DomainInput by_subject = by_header;
     by_header.message_type = STR("stentor.v1.PlaceOrder");
     by_type.ce_type = STR("stentor.v1.PlaceOrder");
     by_subject.type = STR("PlaceOrder");
-    const EventInput *all[] = {&by_header, &by_type, &by_subject};
+    const DomainInput *all[] = {&by_header, &by_type, &by_subject};
     for (size_t i = 0; i < 3; i++) {
-        TriggerEvent event = read_good(all[i], arena);
+        DomainEvent event = read_good(all[i], arena);
         assert_true(str_eq(
             event.variables,
             STR("{\"order_id\":\"o-1\",\"full_name\":\"\",\"email\":\"a@example.com\","
-                "\"total_micros\":19990000,\"currency\":\"\",\"correlation_id\":\"\",\"total\":19.99}")));
-        trigger_event_free(&event);
+                "\"total_micros\":19990000,\"currency\":\"\",\"correlation_id\":\"\",\"total\":19."
+                "99}")));
+        domain_event_free(&event);
     }
     arena_free(arena);
 }
@@ -248,7 +248,7 @@ static void nested_repeated_and_enumerated_fields_have_their_json(void **state)
     Str bytes = STR_EMPTY;
     assert_true(event_pack(&status.base, arena, &bytes, NULL));
     json_t *json =
-        trigger_message_json(&stentor__v1__notification_status__descriptor, bytes, arena, NULL);
+        domain_message_json(&stentor__v1__notification_status__descriptor, bytes, arena, NULL);
     const json_t *inner = json_object_get(json, "meta");
     assert_string_equal(json_string_value(json_object_get(inner, "tenant")), "acme");
     assert_string_equal(json_string_value(json_object_get(json, "channel")), "CHANNEL_SMS");
@@ -281,11 +281,11 @@ static void what_cannot_be_read_says_why(void **state)
     };
     Arena *arena = arena_new(0);
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        EventInput input = input_of(CASES[i].payload);
+        DomainInput input = input_of(CASES[i].payload);
         input.content_type = str_from(CASES[i].content_type);
-        TriggerEvent event;
+        DomainEvent event;
         Error err = {0};
-        assert_false(trigger_event_read(&input, arena, &event, &err));
+        assert_false(domain_event_read(&input, arena, &event, &err));
         assert_int_equal(err.kind, ERROR_PERMANENT);
         if (strstr(err.text, CASES[i].words) == NULL) {
             fail_msg("case %zu: %s", i, err.text);
@@ -299,22 +299,36 @@ static void data_may_be_64_kib_and_not_more(void **state)
     (void)state;
     Arena *arena = arena_new(0);
     for (size_t more = 0; more < 2; more++) {
-        size_t size = REQUEST_VARIABLES_MAX + more;
+        size_t size = DOMAIN_DATA_MAX + more;
         char *text = arena_alloc(arena, size + 1);
         memset(text, 'x', size);
         memcpy(text, "{\"a\":\"", 6);
         memcpy(text + size - 2, "\"}", 3);
-        EventInput input = input_of(text);
-        TriggerEvent event;
+        DomainInput input = input_of(text);
+        DomainEvent event;
         Error err = {0};
-        assert_int_equal(trigger_event_read(&input, arena, &event, &err), more == 0);
+        assert_int_equal(domain_event_read(&input, arena, &event, &err), more == 0);
         if (more == 0) {
-            trigger_event_free(&event);
+            domain_event_free(&event);
         } else {
             assert_non_null(strstr(err.text, "at most 65536"));
         }
     }
     arena_free(arena);
+}
+
+static void a_subject_names_tenant_and_type(void **state)
+{
+    (void)state;
+    Str tenant = STR_EMPTY;
+    Str type = STR_EMPTY;
+    assert_true(domain_subject(STR("evt.acme.order.placed"), &tenant, &type));
+    assert_true(str_eq(tenant, STR("acme")));
+    assert_true(str_eq(type, STR("order.placed")));
+    assert_false(domain_subject(STR("evt.acme"), &tenant, &type));
+    assert_false(domain_subject(STR("evt.ACME.notify"), &tenant, &type));
+    assert_false(domain_subject(STR("ntf.acme.notify"), &tenant, &type));
+    assert_false(domain_subject(STR(""), &tenant, &type));
 }
 
 int main(void)
@@ -329,6 +343,7 @@ int main(void)
         cmocka_unit_test(a_protobuf_message_becomes_the_same_json),
         cmocka_unit_test(nested_repeated_and_enumerated_fields_have_their_json),
         cmocka_unit_test(what_cannot_be_read_says_why),
+        cmocka_unit_test(a_subject_names_tenant_and_type),
         cmocka_unit_test(data_may_be_64_kib_and_not_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

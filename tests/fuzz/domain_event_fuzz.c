@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "services/ingest/request.h"
+#include "common/domain/domain_event.h"
 #include "services/ingest/trigger_apply.h"
 #include "services/ingest/trigger_path.h"
 
@@ -16,11 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const int64_t NOW_US = INT64_C(1795199136000000);
 
-static EventInput input_of(uint8_t how, Str payload)
+static DomainInput input_of(uint8_t how, Str payload)
 {
-    static const char *const types[] = {
-        "PlaceOrder", "CompleteOrder", "CancelOrder", "CleanUpSentEmail", "ResendErrorEmail"};
-    EventInput input = {
+    static const char *const types[] = {"PlaceOrder",       "CompleteOrder",    "CancelOrder",
+                                        "CleanUpSentEmail", "ResendErrorEmail", "UserCheckedOut",
+                                        "StatusChanged",    "PlaceOrderTimeout"};
+    DomainInput input = {
         .tenant = STR("acme"),
         .type = STR("stay"),
         .payload = payload,
@@ -33,37 +34,37 @@ static EventInput input_of(uint8_t how, Str payload)
         input.ce_id = str_slice(payload, 0, 40);
     } else if (how % 3 == 2) {
         input.content_type = STR("application/protobuf");
-        input.message_type = str_from(types[how / 3 % 5]);
+        input.message_type = str_from(types[how / 3 % 8]);
     }
     return input;
 }
 
-static void check_event(const TriggerEvent *event)
+static void check_event(const DomainEvent *event)
 {
     assert(json_is_object(event->data));
-    assert(event->variables.len >= 2 && event->variables.len <= REQUEST_VARIABLES_MAX);
+    assert(event->variables.len >= 2 && event->variables.len <= DOMAIN_DATA_MAX);
     assert(str_is_utf8(event->variables));
-    assert(event->identity.len > 0 && event->identity.len <= EVENT_IDENTITY_MAX);
+    assert(event->identity.len > 0 && event->identity.len <= DOMAIN_IDENTITY_MAX);
     assert(!str_has_control(event->identity) && str_is_utf8(event->identity));
     assert(event->id_at_us > NOW_US - INT64_C(121) * 86400 * 1000000);
     assert(event->id_at_us <= NOW_US + 60 * INT64_C(1000000));
 }
 
-static void check_letter(const TriggerEvent *event, Arena *arena)
+static void check_letter(const DomainEvent *event, Arena *arena)
 {
-    EventInput again = input_of(0, trigger_event_letter(event, STR("remind"), arena));
+    DomainInput again = input_of(0, domain_event_letter(event, STR("remind"), arena));
     again.message_id = event->identity;
-    TriggerEvent copy;
+    DomainEvent copy;
     Error err = {0};
-    if (!trigger_event_read(&again, arena, &copy, &err)) {
+    if (!domain_event_read(&again, arena, &copy, &err)) {
         assert(0 && "a letter cannot be read again");
     }
     assert(str_eq(copy.only, STR("remind")) && str_eq(copy.identity, event->identity));
     assert(copy.id_at_us == event->id_at_us && str_eq(copy.variables, event->variables));
-    trigger_event_free(&copy);
+    domain_event_free(&copy);
 }
 
-static void apply(const TriggerEvent *event, Arena *arena)
+static void apply(const DomainEvent *event, Arena *arena)
 {
     char *cancels[] = {(char[]){"gone"}};
     static const char *const resolvers[] = {
@@ -96,14 +97,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     Arena *arena = arena_new(0);
     uint8_t how = size > 0 ? data[0] : 0;
-    EventInput input = input_of(how, str_of(data + (size > 0), size - (size > 0)));
-    TriggerEvent event;
+    DomainInput input = input_of(how, str_of(data + (size > 0), size - (size > 0)));
+    DomainEvent event;
     Error err = {0};
-    if (trigger_event_read(&input, arena, &event, &err)) {
+    if (domain_event_read(&input, arena, &event, &err)) {
         check_event(&event);
         check_letter(&event, arena);
         apply(&event, arena);
-        trigger_event_free(&event);
+        domain_event_free(&event);
     } else {
         assert(err.kind == ERROR_PERMANENT && err.text[0] != '\0');
     }

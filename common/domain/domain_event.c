@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/trigger_event.h"
+#include "common/domain/domain_event.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -7,10 +7,9 @@
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/codec/hash.h"
-#include "services/ingest/request.h"
-#include "services/ingest/trigger_protobuf.h"
+#include "common/domain/domain_message.h"
 
-// Extensions of a CloudEvent that only our own dead letters carry (trigger_event_letter).
+// Extensions of a CloudEvent that only our own dead letters carry (domain_event_letter).
 #define ONLY_TRIGGER "stentortrigger"
 #define ID_TIME "stentorat"
 
@@ -22,17 +21,17 @@ static const int64_t ID_BACK_US = 7 * DAY_US;
 static const int64_t LETTER_BACK_US = 120 * DAY_US; // dead letters are kept for 90 days
 
 typedef struct Reading {
-    const EventInput *input;
+    const DomainInput *input;
     Arena *arena;
-    TriggerEvent *event;
+    DomainEvent *event;
     json_t *root; // of a JSON payload, owned
     Str ce_id, ce_time;
     Str id_time;
 } Reading;
 
-Str event_identity(Str id, Arena *arena)
+Str domain_identity(Str id, Arena *arena)
 {
-    if (id.len <= EVENT_IDENTITY_MAX && !str_has_control(id) && str_is_utf8(id)) {
+    if (id.len <= DOMAIN_IDENTITY_MAX && !str_has_control(id) && str_is_utf8(id)) {
         return id;
     }
     uint8_t hash[SHA256_LEN];
@@ -40,6 +39,38 @@ Str event_identity(Str id, Arena *arena)
     sha256(id, hash);
     hex_encode(hash, SHA256_LEN, hex);
     return str_from(hex);
+}
+
+bool domain_subject(Str subject, Str *ret_tenant, Str *ret_type)
+{
+    Str rest = subject;
+    Str prefix = STR_EMPTY;
+    return str_split(&rest, '.', &prefix) && str_eq(prefix, STR("evt")) &&
+           str_split(&rest, '.', ret_tenant) && id_is_tenant(*ret_tenant) &&
+           (*ret_type = rest).len > 0;
+}
+
+DomainInput domain_input(const BusMessage *message, Str tenant, Str type, Zone *zone)
+{
+    Str content_type = bus_message_header(message, "content-type");
+    return (DomainInput){
+        .tenant = tenant,
+        .type = type,
+        .payload = message->payload,
+        .message_id = message->event_id,
+        .stream = message->stream,
+        .sequence = message->sequence,
+        .stored_at_us = message->stored_at_us,
+        .replayed = message->replayed,
+        .content_type =
+            content_type.len > 0 ? content_type : bus_message_header(message, "Content-Type"),
+        .message_type = bus_message_header(message, "Stentor-Type"),
+        .ce_version = bus_message_header(message, "ce-specversion"),
+        .ce_id = bus_message_header(message, "ce-id"),
+        .ce_type = bus_message_header(message, "ce-type"),
+        .ce_time = bus_message_header(message, "ce-time"),
+        .zone = zone,
+    };
 }
 
 // ---- the payload ----
@@ -104,11 +135,11 @@ static bool says(Str content_type, const char *word)
 
 // Which message it is: by its header, by the CloudEvent's type, or by the subject. The last is why
 // an event on evt.<tenant>.PlaceOrder needs no header but its content type.
-static const ProtobufCMessageDescriptor *find_type(const EventInput *in)
+static const ProtobufCMessageDescriptor *find_type(const DomainInput *in)
 {
     const Str names[] = {in->message_type, in->ce_type, in->type};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const ProtobufCMessageDescriptor *type = trigger_message_type(names[i]);
+        const ProtobufCMessageDescriptor *type = domain_message_type(names[i]);
         if (type != NULL) {
             return type;
         }
@@ -125,13 +156,13 @@ static bool read_protobuf(Reading *r, Error *err)
             "protobuf event of an unknown message (HINT: name it in the header 'ce-type' or "
             "'Stentor-Type': stentor.v1.PlaceOrder)");
     }
-    r->event->data = trigger_message_json(type, r->input->payload, r->arena, err);
+    r->event->data = domain_message_json(type, r->input->payload, r->arena, err);
     return r->event->data != NULL;
 }
 
 static bool read_data(Reading *r, Error *err)
 {
-    const EventInput *in = r->input;
+    const DomainInput *in = r->input;
     bool ok = says(in->content_type, "application/protobuf") ||
                       says(in->content_type, "application/x-protobuf")
                   ? read_protobuf(r, err)
@@ -148,14 +179,14 @@ static bool read_data(Reading *r, Error *err)
 
 // `stentor replay` gives an event without an id one of stream and sequence, beside which the
 // CloudEvent's own still counts.
-static bool is_our_own_id(const EventInput *in)
+static bool is_our_own_id(const DomainInput *in)
 {
     return in->replayed && str_starts(in->message_id, STR("EVENTS/"));
 }
 
 static void identify(Reading *r)
 {
-    const EventInput *in = r->input;
+    const DomainInput *in = r->input;
     Str id = in->message_id;
     if (r->ce_id.len > 0 && (id.len == 0 || is_our_own_id(in))) {
         id = r->ce_id;
@@ -163,13 +194,13 @@ static void identify(Reading *r)
     if (id.len == 0) {
         id = str_from(arena_printf(r->arena, "%s/%" PRIu64, in->stream, in->sequence));
     }
-    r->event->identity = event_identity(id, r->arena);
+    r->event->identity = domain_identity(id, r->arena);
 }
 
 static bool find_time(Reading *r, Error *err)
 {
     static const char *const names[] = {"produced_at", "occurred_at"};
-    TriggerEvent *event = r->event;
+    DomainEvent *event = r->event;
     event->produced_at_us = r->input->stored_at_us;
     if (r->ce_time.len > 0) {
         return clock_parse(r->ce_time, &event->produced_at_us) ||
@@ -192,7 +223,7 @@ static bool is_near(int64_t at_us, int64_t stored_at_us, int64_t back_us)
 
 static void choose_id_time(Reading *r)
 {
-    TriggerEvent *event = r->event;
+    DomainEvent *event = r->event;
     int64_t given_us = 0;
     if (event->only.len > 0 && clock_parse(r->id_time, &given_us) &&
         is_near(given_us, event->stored_at_us, LETTER_BACK_US)) {
@@ -209,10 +240,10 @@ static bool pack_variables(Reading *r, Error *err)
     // 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
     size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
     size_t size = json_dumpb(r->event->data, NULL, 0, flags);
-    if (size == 0 || size > REQUEST_VARIABLES_MAX) {
+    if (size == 0 || size > DOMAIN_DATA_MAX) {
         return error_set(
             err, ERROR_PERMANENT, "event's data is %zu bytes of JSON; at most %d", size,
-            (int)REQUEST_VARIABLES_MAX);
+            (int)DOMAIN_DATA_MAX);
     }
     char *text = arena_alloc(r->arena, size);
     (void)json_dumpb(r->event->data, text, size, flags);
@@ -220,9 +251,9 @@ static bool pack_variables(Reading *r, Error *err)
     return true;
 }
 
-bool trigger_event_read(const EventInput *input, Arena *arena, TriggerEvent *ret, Error *err)
+bool domain_event_read(const DomainInput *input, Arena *arena, DomainEvent *ret, Error *err)
 {
-    TriggerEvent event = {
+    DomainEvent event = {
         .tenant = input->tenant,
         .type = input->type,
         .stored_at_us = input->stored_at_us,
@@ -230,7 +261,7 @@ bool trigger_event_read(const EventInput *input, Arena *arena, TriggerEvent *ret
     };
     Reading r = {.input = input, .arena = arena, .event = &event};
     if (!read_data(&r, err) || !find_time(&r, err) || !pack_variables(&r, err)) {
-        trigger_event_free(&event);
+        domain_event_free(&event);
         return false;
     }
     identify(&r);
@@ -239,7 +270,7 @@ bool trigger_event_read(const EventInput *input, Arena *arena, TriggerEvent *ret
     return true;
 }
 
-void trigger_event_free(TriggerEvent *event)
+void domain_event_free(DomainEvent *event)
 {
     json_decref(event->data);
     event->data = NULL;
@@ -252,7 +283,7 @@ static void set_str(json_t *object, const char *name, Str value)
     (void)json_object_set_new(object, name, json_stringn(value.ptr, value.len));
 }
 
-Str trigger_event_letter(const TriggerEvent *event, Str trigger_key, Arena *arena)
+Str domain_event_letter(const DomainEvent *event, Str trigger_key, Arena *arena)
 {
     char produced[CLOCK_RFC3339_SIZE];
     char id_time[CLOCK_RFC3339_SIZE];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TriggerEvent: a message of EVENTS read as a domain event, whatever it was written in: a plain
+// DomainEvent: a message of EVENTS read as a domain event, whatever it was written in: a plain
 // JSON object, a CloudEvent (structured, or binary mode with ce-* headers), or a protobuf message.
-// Pure.
+// Pure. (stentor.v1.DomainEvent of deferred.proto is such an event on its way to the clock.)
 //
 // Its identity is the Nats-Msg-Id, else the CloudEvent's id, else stream and sequence. It was
 // produced at the CloudEvent's time, else at the data's `produced_at` or `occurred_at` (RFC 3339),
@@ -13,10 +13,13 @@
 #include "common/bus/bus.h"
 #include "common/model/zone.h"
 
-enum { EVENT_IDENTITY_MAX = 128 };
+enum {
+    DOMAIN_IDENTITY_MAX = 128,
+    DOMAIN_DATA_MAX = 64 * 1024, // bytes of packed JSON
+};
 
 // What is known of the message beside its payload. Empty: not given.
-typedef struct EventInput {
+typedef struct DomainInput {
     Str tenant; // of the subject
     Str type;
     Str payload;
@@ -30,11 +33,11 @@ typedef struct EventInput {
     Str ce_version;   // ce-specversion: binary mode
     Str ce_id, ce_type, ce_time;
     Zone *zone; // the tenant's, for times without one; NULL: UTC
-} EventInput;
+} DomainInput;
 
-typedef struct TriggerEvent {
+typedef struct DomainEvent {
     Str tenant, type;
-    Str identity; // printable, at most EVENT_IDENTITY_MAX bytes
+    Str identity; // printable, at most DOMAIN_IDENTITY_MAX bytes
     int64_t produced_at_us;
     int64_t stored_at_us;
     int64_t id_at_us; // the time in the ids that are derived from it
@@ -42,16 +45,21 @@ typedef struct TriggerEvent {
     Zone *zone;       // the input's
     json_t *data;     // an object, owned
     Str variables;    // the same, packed
-} TriggerEvent;
+} DomainEvent;
+
+// Whose event it is and of which type: "evt.<tenant>.<type>". false: not such a subject.
+bool domain_subject(Str subject, Str *ret_tenant, Str *ret_type);
+// What a message of that subject says beside its payload; valid as long as the message.
+DomainInput domain_input(const BusMessage *message, Str tenant, Str type, Zone *zone);
 
 // Slices live in `arena` or in the input. ERROR_PERMANENT says what is wrong and where. Free it
 // after success.
-bool trigger_event_read(const EventInput *input, Arena *arena, TriggerEvent *ret, Error *err);
-void trigger_event_free(TriggerEvent *event); // the JSON
+bool domain_event_read(const DomainInput *input, Arena *arena, DomainEvent *ret, Error *err);
+void domain_event_free(DomainEvent *event); // the JSON
 
 // The event again, as a structured CloudEvent for one trigger: what a dead letter keeps, so that
 // sending it again needs no headers, makes the same ids however late it is, and does nothing for
 // the other triggers.
-Str trigger_event_letter(const TriggerEvent *event, Str trigger_key, Arena *arena);
+Str domain_event_letter(const DomainEvent *event, Str trigger_key, Arena *arena);
 // The id of a message as a key: itself when it is short and printable, else its hash in hex.
-Str event_identity(Str id, Arena *arena);
+Str domain_identity(Str id, Arena *arena);

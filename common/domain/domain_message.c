@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/trigger_protobuf.h"
+#include "common/domain/domain_message.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static json_t *object_of(const ProtobufCMessage *message, Arena *arena);
 
-const ProtobufCMessageDescriptor *trigger_message_type(Str name)
+const ProtobufCMessageDescriptor *domain_message_type(Str name)
 {
     static const ProtobufCMessageDescriptor *const types[] = {
         &stentor__v1__place_order__descriptor,        &stentor__v1__complete_order__descriptor,
@@ -204,7 +204,7 @@ static json_t *object_of(const ProtobufCMessage *message, Arena *arena)
     return object;
 }
 
-json_t *trigger_message_json(
+json_t *domain_message_json(
     const ProtobufCMessageDescriptor *type, Str bytes, Arena *arena, Error *err)
 {
     const ProtobufCMessage *message = event_unpack(type, bytes, arena, err);
