@@ -64,7 +64,8 @@ static const AccessSpec access_table[] = {
      "INBOUND", "CONFIG"},
     // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
     {"stentor-digest-flusher",
-     "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout $JS.API.STREAM.INFO.* "
+     "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout evt.*.CleanUpOrders "
+     "$JS.API.STREAM.INFO.* "
      "$JS.API.CONSUMER.INFO.*.* "
      "$JS.API.STREAM.MSG.DELETE.REQUEST_CRITICAL $JS.API.STREAM.MSG.DELETE.REQUEST_HIGH "
      "$JS.API.STREAM.MSG.DELETE.REQUEST_NORMAL $JS.API.STREAM.MSG.DELETE.REQUEST_LOW "

@@ -6,7 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/codec/hash.h"
-#include "services/ingest/address.h"
+#include "common/model/address.h"
 
 typedef enum Field {
     FIELD_ADDRESS,

@@ -193,6 +193,11 @@ static bool out_of(Emit *emit, const PGresult *rows, int row, BusOut *ret_out, E
         .event_id = db_get_text(rows, row, CLAIM_EVENT_ID),
         .payload = db_get_text(rows, row, CLAIM_PAYLOAD),
     };
+    if (str_starts(str_from(ret_out->subject), STR("evt."))) {
+        static const BusHeader packed[] = {{"Content-Type", {"application/protobuf", 20}}};
+        ret_out->headers = packed; // which message it is, the subject says
+        ret_out->header_count = 1;
+    }
     return true;
 }
 

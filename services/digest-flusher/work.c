@@ -249,6 +249,40 @@ static bool read_cancel(const Deferred *deferred, DueWork *work, Error *err)
     return true;
 }
 
+// ---- domain events ----
+
+// What the clock may say on EVENTS: its rights name them one by one (common/bus/topology.c), and an
+// event that the server refuses would be tried for ever.
+static bool is_clock_event(Str type)
+{
+    return str_eq(type, STR("PlaceOrderTimeout")) || str_eq(type, STR("CleanUpOrders"));
+}
+
+static bool read_event(const Deferred *deferred, DueWork *work, Error *err)
+{
+    if (deferred->work_case != STENTOR__V1__DEFERRED__WORK_EVENT) {
+        return error_set(err, ERROR_PERMANENT, "reason is 'saga', and event is missing");
+    }
+    const Stentor__V1__DomainEvent *event = deferred->event;
+    if (!is_clock_event(str_from(event->type))) {
+        return error_set(
+            err, ERROR_PERMANENT, "event.type '%.48s' is none that the clock may publish",
+            event->type);
+    }
+    if (event->payload.len == 0) {
+        return error_set(err, ERROR_PERMANENT, "event.payload is empty");
+    }
+    if (!is_time(work->due_at_us)) {
+        return error_set(err, ERROR_PERMANENT, "due_at_us is outside 1970..9999");
+    }
+    work->notification_id = STR_EMPTY;
+    work->cancel_key = STR_EMPTY;
+    work->payload = pb_bytes(event->payload);
+    (void)str_to_c(work->work_id, work->event_id, sizeof(work->event_id));
+    subject_event(work->subject, work->tenant, str_from(event->type));
+    return true;
+}
+
 // ---- all ----
 
 static bool is_one_of(Str reason, Str a, Str b, Str c)
@@ -260,6 +294,9 @@ static bool read_work(const Deferred *deferred, Arena *arena, DueWork *work, Err
 {
     if (str_eq(work->reason, STR("cancel"))) {
         return read_cancel(deferred, work, err);
+    }
+    if (str_eq(work->reason, STR("saga"))) {
+        return read_event(deferred, work, err);
     }
     if (!check_head(work, err)) {
         return false;

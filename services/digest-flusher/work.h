@@ -10,7 +10,7 @@
 #include "stentor/v1/deferred.pb-c.h"
 
 typedef enum WorkKind {
-    WORK_SEND,   // waits for its time: schedule, quiet, limit, retry
+    WORK_SEND,   // waits for its time: schedule, quiet, limit, retry, saga
     WORK_GATHER, // waits in a window: digest
     WORK_CANCEL, // ends what waits
 } WorkKind;
@@ -19,7 +19,7 @@ typedef struct DueWork {
     WorkKind kind;
     Str work_id; // event id of the Deferred
     Str tenant;
-    Str notification_id; // empty: of a cancellation
+    Str notification_id; // empty: of a cancellation, or of a domain event
     Str reason;
     int64_t due_at_us;
     char subject[SUBJECT_SIZE];
@@ -38,6 +38,7 @@ typedef struct DueWork {
 
 // A request (all reasons but "retry") goes out on its lane, under its own event id; a rendered
 // notification ("retry") on its lane, under the id derived from its attempt (which the dispatcher
-// has raised already). Work that has expired meanwhile is emitted all the same: the stages decide.
-// What it points to lives in `arena`. ERROR_PERMANENT names what is wrong.
+// has raised already); a domain event ("saga") on EVENTS, under its Deferred's id. Work that has
+// expired meanwhile is emitted all the same: the stages decide. What it points to lives in `arena`.
+// ERROR_PERMANENT names what is wrong.
 bool due_work_read(Str payload, Arena *arena, DueWork *ret_work, Error *err);

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "common/base/buf.h"
+#include "common/model/address.h"
 #include "common/model/enums.h"
-#include "services/ingest/address.h"
 
 enum { PEOPLE_ADDRESS_MAX = 4096 }; // of push tokens; the others are shorter
 

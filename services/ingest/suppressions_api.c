@@ -11,7 +11,7 @@
 #include "common/bus/suppression_event.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
-#include "services/ingest/address.h"
+#include "common/model/address.h"
 #include "services/ingest/api_json.h"
 
 enum { ANSWER_BYTES_MAX = 64 * 1024 * 1024, FILTER_SIZE = 160, NAME_MAX_BYTES = 32 };

@@ -2,7 +2,7 @@
 #include "services/ingest/tenant_json.h"
 
 #include "common/base/id.h"
-#include "services/ingest/address.h"
+#include "common/model/address.h"
 #include "services/ingest/people_json.h"
 
 static char *own(ApiBody *body, Str text)

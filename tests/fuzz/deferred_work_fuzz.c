@@ -14,9 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     DueWork work;
     Error err = {0};
     bool read = due_work_read(str_of(data, size), arena, &work, &err);
-    bool goes_out = read && strlen(work.event_id) == EVENT_ID_LEN &&
-                    strncmp(work.subject, "ntf.", 4) == 0 && work.due_at_us > 0 &&
-                    work.payload.len > 0 && (work.kind != WORK_GATHER || work.window != NULL);
+    bool goes_out =
+        read && strlen(work.event_id) == EVENT_ID_LEN &&
+        (strncmp(work.subject, "ntf.", 4) == 0 || strncmp(work.subject, "evt.", 4) == 0) &&
+        work.due_at_us > 0 && work.payload.len > 0 &&
+        (work.kind != WORK_GATHER || work.window != NULL);
     bool cancels =
         read && work.kind == WORK_CANCEL && work.cancel != NULL && work.cancel_key.len > 0;
     bool complete = read && work.work_id.len == EVENT_ID_LEN && (goes_out || cancels);

@@ -90,6 +90,10 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-dispatcher", "cfg.suppression.acme.x");
     assert_allowed("stentor-webhook-receiver", "ntf.inbound.sendgrid");
     assert_allowed("stentor-digest-flusher", "ntf.rendered.low.acme");
+    assert_allowed("stentor-digest-flusher", "evt.acme.PlaceOrderTimeout");
+    assert_allowed("stentor-digest-flusher", "evt.platform.CleanUpOrders");
+    assert_allowed("stentor-order-saga", "ntf.deferred.saga.acme");
+    assert_allowed("stentor-order-saga", "evt.acme.CompleteOrder");
     assert_allowed("stentor-cli", "cfg.template.acme.welcome");
 }
 
@@ -97,6 +101,9 @@ static void services_publish_nothing_else(void **state)
 {
     (void)state;
     assert_refused("stentor-ingest", "cfg.apikey.acme.k1");
+    assert_refused("stentor-digest-flusher", "evt.acme.PlaceOrder");
+    assert_refused("stentor-order-saga", "evt.acme.UserCheckedOut");
+    assert_refused("stentor-order-saga", "ntf.deferred.retry.acme");
     assert_refused("stentor-ingest", "ntf.rendered.normal.acme");
     assert_refused("stentor-renderer", "ntf.request.normal.acme");
     assert_refused("stentor-dispatcher", "cfg.template.acme.welcome");

@@ -346,6 +346,50 @@ static void a_cancellation_is_about_a_key_and_a_time(void **state)
     refuses(arena, pack(arena, deferred), "cancel is missing");
 }
 
+static Deferred *new_event(Arena *arena, const char *type, Str payload)
+{
+    Deferred *deferred = new_deferred(arena, "saga");
+    deferred->meta->notification_id = arena_cstr(arena, STR(""));
+    Stentor__V1__DomainEvent *event = arena_alloc(arena, sizeof(*event));
+    stentor__v1__domain_event__init(event);
+    event->type = arena_cstr(arena, str_from(type));
+    event->payload = pb_data(payload);
+    deferred->work_case = STENTOR__V1__DEFERRED__WORK_EVENT;
+    deferred->event = event;
+    return deferred;
+}
+
+static void a_domain_event_goes_out_on_events_under_its_deferrals_id(void **state)
+{
+    Arena *arena = *state;
+    DueWork work;
+    Error err = {0};
+    Deferred *deferred = new_event(arena, "PlaceOrderTimeout", STR("packed"));
+    deferred->cancel_key = arena_cstr(arena, STR("not this"));
+    assert_true(due_work_read(pack(arena, deferred), arena, &work, &err));
+    assert_int_equal(work.kind, WORK_SEND);
+    assert_string_equal(work.subject, "evt.demo.PlaceOrderTimeout");
+    assert_string_equal(work.event_id, "deferreddeferred000001");
+    assert_true(str_eq(work.work_id, STR("deferreddeferred000001")));
+    assert_true(str_eq(work.payload, STR("packed")));
+    assert_int_equal(work.due_at_us, DUE_US);
+    assert_int_equal(work.notification_id.len, 0);
+    assert_int_equal(work.cancel_key.len, 0);
+    assert_int_equal(work.recipient_id.len, 0);
+}
+
+static void a_domain_event_that_the_clock_may_not_publish_is_refused(void **state)
+{
+    Arena *arena = *state;
+    refuses(arena, pack(arena, new_deferred(arena, "saga")), "event is missing");
+    refuses(arena, pack(arena, new_event(arena, "PlaceOrder", STR("p"))), "'PlaceOrder'");
+    refuses(arena, pack(arena, new_event(arena, "", STR("p"))), "event.type");
+    refuses(arena, pack(arena, new_event(arena, "CleanUpOrders", STR_EMPTY)), "event.payload");
+    Deferred *deferred = new_event(arena, "PlaceOrderTimeout", STR("p"));
+    deferred->due_at_us = 0;
+    refuses(arena, pack(arena, deferred), "due_at_us");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -362,6 +406,8 @@ int main(void)
         TEST(an_item_of_a_digest_knows_its_window),
         TEST(a_wrong_window_is_refused_by_its_field),
         TEST(a_cancellation_is_about_a_key_and_a_time),
+        TEST(a_domain_event_goes_out_on_events_under_its_deferrals_id),
+        TEST(a_domain_event_that_the_clock_may_not_publish_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "services/ingest/address.h"
+#include "common/model/address.h"
 
 typedef struct Case {
     const char *given;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/address.h"
+#include "common/model/address.h"
 
 #include <idn2.h>
 #include <stdio.h>
