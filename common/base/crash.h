@@ -16,19 +16,19 @@
 // clang-format off
 // X(name, services that pass it, the last durable effect before it, the next one after it)
 #define CRASH_POINTS(X)                                                                                                                    \
-    X("bus.publishing", "ingest renderer dispatcher digest-flusher webhook-receiver",                                                      \
+    X("bus.publishing", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                           \
       "what caused the event: a commit, its caller's 202, an input", "the event is stored")                                                \
-    X("bus.stored", "ingest renderer dispatcher digest-flusher webhook-receiver",                                                          \
+    X("bus.stored", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                               \
       "an event is stored; of several that belong together only some", "whoever published it hears of it")                                 \
-    X("worker.letter_stored", "ingest renderer dispatcher digest-flusher webhook-receiver",                                                \
+    X("worker.letter_stored", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                     \
       "a dead letter is stored", "its input's ack")                                                                                        \
-    X("worker.unacked", "ingest renderer dispatcher digest-flusher webhook-receiver",                                                      \
+    X("worker.unacked", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                           \
       "everything that an input leads to is committed and stored", "its ack")                                                              \
     X("projector.letter_stored", "archiver",                                                                                               \
       "a dead letter is stored", "the commit of the position behind its event")                                                            \
     X("projector.committed", "archiver",                                                                                                   \
       "rows and positions are committed", "the next flush")                                                                                \
-    X("keyring.created", "ingest",                                                                                                         \
+    X("keyring.created", "ingest order-saga",                                                                                              \
       "a data key's row is committed", "anything that is sealed under it")                                                                 \
     X("ingest.building", "ingest",                                                                                                         \
       "nothing", "the commit of the accept log")                                                                                           \
@@ -74,6 +74,14 @@
       "what becomes of frozen windows is committed as due work", "it is claimed")                                                          \
     X("webhook.stored", "webhook-receiver",                                                                                                \
       "the callback is stored", "the vendor's 200")                                                                                        \
+    X("saga.committed", "order-saga",                                                                                                      \
+      "a batch's states, inbox and outbox are committed", "its events' acks, its commands are published")                                  \
+    X("saga.published", "order-saga",                                                                                                      \
+      "a row of the outbox is stored in its stream", "its mark")                                                                           \
+    X("saga.marked", "order-saga",                                                                                                         \
+      "the marks of published rows are committed", "nothing: they are done")                                                               \
+    X("saga.sweep_claimed", "order-saga",                                                                                                  \
+      "the sweep's claim of rows that nobody published is committed", "they are published")                                                \
     X("archiver.folded", "archiver",                                                                                                       \
       "nothing: what is folded is in memory", "the commit of rows and positions")                                                          \
     X("migrate.applied", "cli",                                                                                                            \

@@ -30,7 +30,7 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //   outbox     "outbox",   mapping's name, "<row's id>" or "<row's id>/<attempt>"   (outbox-relay)
 //   command    "command",  "<tenant>/<correlation id>", "<type>"                     (order-saga)
 //   timeout    "timeout",  "<tenant>/<correlation id>", "<timeout_retry_count>"      (order-saga)
-//   retention  "retention", "order-saga", "<number of its period since 1970>"           (order-saga)
+//   retention  "retention", "order-saga", "<number of its period since 1970>/<its seconds>" (order-saga)
 //   settle     "settle",   vendor's event id, "<status>"
 //   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a
 //   repair)

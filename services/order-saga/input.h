@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// SagaInput: a domain event as the saga understands it, checked whole. Field names are those of
+// order.proto or the same in camelCase or PascalCase, as the BookWorm services write them. Pure.
+//
+// Amounts: total_micros (a whole number), or total_money or total (a number or a decimal text):
+// what numeric(18, 2) holds, never negative. The same of refund_micros, refund_money, refund.
+#pragma once
+
+#include "common/domain/domain_event.h"
+#include "services/order-saga/uuid.h"
+
+enum { CURRENCY_SIZE = 4 };
+
+typedef enum InputKind {
+    INPUT_PASSED, // nothing for the saga: a StatusChanged to New or Placed
+    INPUT_CHECKED_OUT,
+    INPUT_COMPLETED,
+    INPUT_CANCELLED,
+    INPUT_TIMEOUT,
+} InputKind;
+
+typedef struct SagaInput {
+    InputKind kind;
+    Str tenant;
+    Str type;        // "UserCheckedOut"
+    Str message_id;  // what repeats are dropped by
+    Str traceparent; // of its message, for what follows from it; empty: none
+    uint64_t sequence;
+    int64_t received_at_us; // when the stream stored it
+    int64_t happened_at_us;
+    char correlation_id[UUID_SIZE];
+    char order_id[UUID_SIZE];
+    char basket_id[UUID_SIZE]; // empty: none
+    char token_id[UUID_SIZE];  // INPUT_TIMEOUT
+    Str full_name;
+    Str email; // normalised
+    bool has_total;
+    int64_t total_micros;
+    char currency[CURRENCY_SIZE];
+    Str reason;
+    Str carrier;
+    Str tracking_number;
+    bool has_refund;
+    int64_t refund_micros;
+} SagaInput;
+
+// UserCheckedOut, StatusChanged, PlaceOrderTimeout: the types that the saga reads.
+bool saga_input_wants(Str type);
+// Texts live in `arena` or in the event. ERROR_PERMANENT names the field and what it should be.
+bool saga_input_read(
+    const DomainEvent *event, uint64_t sequence, Arena *arena, SagaInput *ret, Error *err);
+
+// INPUT_COMPLETED or INPUT_CANCELLED as a packed StatusChanged: what waits for its order.
+Str saga_input_pack(const SagaInput *input, Arena *arena);
+// And back. ERROR_PERMANENT: it is none.
+bool saga_input_unpack(
+    Str packed, Str tenant, Str message_id, uint64_t sequence, int64_t received_at_us, Arena *arena,
+    SagaInput *ret, Error *err);

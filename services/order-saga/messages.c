@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/order-saga/messages.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/codec/event.h"
+#include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/order.pb-c.h"
+#include "stentor/v1/request.pb-c.h"
+
+static const char person_field[] = "order.person";
+static const char command_field[] = "order.command";
+
+static void derive(
+    const char *stage, Str tenant, const char *order, const char *what, char out[EVENT_ID_SIZE])
+{
+    char cause[128]; // a tenant has 32 bytes, an order 36
+    (void)snprintf(cause, sizeof cause, STR_FMT "/%s", STR_ARG(tenant), order);
+    event_id_derive(stage, str_from(cause), str_from(what), out);
+}
+
+static void begin(const Order *order, const char *type, OutMessage *out)
+{
+    *out = (OutMessage){.tenant = order->tenant, .type = type};
+    memcpy(out->correlation_id, order->correlation_id, UUID_SIZE);
+}
+
+// ---- commands ----
+
+// What all three of them begin with.
+#define FILL(message, order, person, arena)                                                        \
+    do {                                                                                           \
+        (message).order_id = arena_cstr((arena), str_from((order)->order_id));                     \
+        (message).correlation_id = arena_cstr((arena), str_from((order)->correlation_id));         \
+        (message).full_name = arena_cstr((arena), (person)->full_name);                            \
+        (message).email = arena_cstr((arena), (person)->email);                                    \
+        (message).total_micros = (order)->total_micros;                                            \
+        (message).currency = arena_cstr((arena), str_from((order)->currency));                     \
+    } while (0)
+
+static bool pack_place(const Order *order, const Person *person, Arena *arena, Str *ret, Error *err)
+{
+    Stentor__V1__PlaceOrder message;
+    stentor__v1__place_order__init(&message);
+    FILL(message, order, person, arena);
+    return event_pack(&message.base, arena, ret, err);
+}
+
+static bool pack_complete(
+    const Order *order, const Person *person, const SagaInput *cause, Arena *arena, Str *ret,
+    Error *err)
+{
+    Stentor__V1__CompleteOrder message;
+    stentor__v1__complete_order__init(&message);
+    FILL(message, order, person, arena);
+    message.carrier = arena_cstr(arena, cause->carrier);
+    message.tracking_number = arena_cstr(arena, cause->tracking_number);
+    return event_pack(&message.base, arena, ret, err);
+}
+
+static bool pack_cancel(
+    const Order *order, const Person *person, const SagaInput *cause, Arena *arena, Str *ret,
+    Error *err)
+{
+    Stentor__V1__CancelOrder message;
+    stentor__v1__cancel_order__init(&message);
+    FILL(message, order, person, arena);
+    message.reason = arena_cstr(arena, cause->reason);
+    message.refund_micros = cause->has_refund ? cause->refund_micros : order->total_micros;
+    return event_pack(&message.base, arena, ret, err);
+}
+
+bool message_command(
+    const Command *command, const Person *person, Arena *arena, OutMessage *ret, Error *err)
+{
+    const Order *order = command->order;
+    const char *type = command_name(command->command);
+    begin(order, type, ret);
+    derive("command", order->tenant, order->correlation_id, type, ret->event_id);
+    subject_event(ret->subject, order->tenant, str_from(type));
+    ret->happened_at_us = command->happened_at_us;
+    switch (command->command) {
+    case COMMAND_PLACE:
+        return pack_place(order, person, arena, &ret->payload, err);
+    case COMMAND_COMPLETE:
+        return pack_complete(order, person, command->cause, arena, &ret->payload, err);
+    case COMMAND_CANCEL:
+        return pack_cancel(order, person, command->cause, arena, &ret->payload, err);
+    case COMMAND_NONE:
+    case COMMAND_COUNT:
+        break;
+    }
+    return error_set(err, ERROR_PERMANENT, "not a command");
+}
+
+// ---- what the clock keeps ----
+
+static bool pack_deferred(
+    OutMessage *out, const char *type, Str event, int64_t due_at_us, Arena *arena, Error *err)
+{
+    Stentor__V1__Meta meta;
+    stentor__v1__meta__init(&meta);
+    meta.event_id = out->event_id;
+    meta.tenant = arena_cstr(arena, out->tenant);
+    meta.correlation_id = out->correlation_id;
+    Stentor__V1__DomainEvent later;
+    stentor__v1__domain_event__init(&later);
+    later.type = arena_cstr(arena, str_from(type));
+    later.payload = pb_data(event);
+    Stentor__V1__Deferred deferred;
+    stentor__v1__deferred__init(&deferred);
+    deferred.meta = &meta;
+    deferred.reason = arena_cstr(arena, STR("saga"));
+    deferred.due_at_us = due_at_us;
+    deferred.work_case = STENTOR__V1__DEFERRED__WORK_EVENT;
+    deferred.event = &later;
+    subject_deferred(out->subject, "saga", out->tenant);
+    return event_pack(&deferred.base, arena, &out->payload, err);
+}
+
+bool message_timeout(
+    const Command *wait, int64_t due_at_us, Arena *arena, OutMessage *ret, Error *err)
+{
+    const Order *order = wait->order;
+    char number[16];
+    begin(order, "Deferred", ret);
+    (void)snprintf(number, sizeof number, "%" PRId32, wait->retries);
+    derive("timeout", order->tenant, order->correlation_id, number, ret->event_id);
+    Stentor__V1__PlaceOrderTimeout timeout;
+    stentor__v1__place_order_timeout__init(&timeout);
+    timeout.correlation_id = ret->correlation_id;
+    timeout.token_id = arena_cstr(arena, str_from(wait->token_id));
+    Str packed = STR_EMPTY;
+    return event_pack(&timeout.base, arena, &packed, err) &&
+           pack_deferred(ret, "PlaceOrderTimeout", packed, due_at_us, arena, err);
+}
+
+bool message_retention(int64_t period, int64_t period_s, Arena *arena, OutMessage *ret, Error *err)
+{
+    char number[24];
+    char due[CLOCK_RFC3339_SIZE];
+    int64_t due_at_us = period * period_s * INT64_C(1000000);
+    *ret = (OutMessage){.tenant = STR("platform"), .type = "Deferred"};
+    (void)snprintf(number, sizeof number, "%" PRId64 "/%" PRId64, period, period_s);
+    event_id_derive("retention", STR("order-saga"), str_from(number), ret->event_id);
+    clock_format(due_at_us, due);
+    Stentor__V1__CleanUpOrders clean_up;
+    stentor__v1__clean_up_orders__init(&clean_up);
+    clean_up.due = due;
+    Str packed = STR_EMPTY;
+    return event_pack(&clean_up.base, arena, &packed, err) &&
+           pack_deferred(ret, "CleanUpOrders", packed, due_at_us, arena, err);
+}
+
+// ---- publishing ----
+
+bool message_is_command(Str type)
+{
+    return !str_eq(type, STR("Deferred"));
+}
+
+BusOut message_out(const OutMessage *message, Str traceparent, Arena *arena)
+{
+    BusOut out = {
+        .subject = message->subject,
+        .event_id = str_from(message->event_id),
+        .payload = message->payload,
+        .traceparent = traceparent,
+    };
+    Str type = str_from(message->type);
+    if (!message_is_command(type)) {
+        return out;
+    }
+    char *at = arena_alloc(arena, CLOCK_RFC3339_SIZE);
+    clock_format(message->happened_at_us, at);
+    Str full = str_from(arena_printf(arena, "stentor.v1.%s", message->type));
+    BusHeader headers[] = {
+        {"Content-Type", STR("application/protobuf")},
+        {"Stentor-Type", full},
+        {"ce-specversion", STR("1.0")},
+        {"ce-id", out.event_id},
+        {"ce-source", STR("/stentor/order-saga")},
+        {"ce-type", full},
+        // Readers derive their ids from it, so those of a repeat are those of the first.
+        {"ce-time", str_from(at)},
+    };
+    out.headers = arena_copy(arena, headers, sizeof headers);
+    out.header_count = sizeof headers / sizeof headers[0];
+    return out;
+}
+
+// ---- sealed ----
+
+static Str pack_sealed(
+    DataKey *key, Str tenant, Str correlation_id, const char *field, Str plain, Arena *arena)
+{
+    const Stentor__V1__Sealed *sealed = seal(key, tenant, correlation_id, field, plain, arena);
+    Str packed = STR_EMPTY;
+    (void)event_pack(&sealed->base, arena, &packed, NULL); // a few hundred bytes
+    return packed;
+}
+
+static const Stentor__V1__Sealed *sealed_of(Str packed, Arena *arena, Error *err)
+{
+    return (const Stentor__V1__Sealed *)event_unpack(
+        &stentor__v1__sealed__descriptor, packed, arena, err);
+}
+
+Str person_seal(DataKey *key, const Order *order, const Person *person, Arena *arena)
+{
+    Stentor__V1__Address address;
+    stentor__v1__address__init(&address);
+    address.address = arena_cstr(arena, person->email);
+    address.name = arena_cstr(arena, person->full_name);
+    Str plain = STR_EMPTY;
+    (void)event_pack(&address.base, arena, &plain, NULL); // both are checked
+    return pack_sealed(
+        key, order->tenant, str_from(order->correlation_id), person_field, plain, arena);
+}
+
+bool person_unseal(DataKey *key, const Order *order, Arena *arena, Person *ret, Error *err)
+{
+    const Stentor__V1__Sealed *sealed = sealed_of(order->person, arena, err);
+    Str plain = STR_EMPTY;
+    if (sealed == NULL || !unseal(
+                              key, order->tenant, str_from(order->correlation_id), person_field,
+                              sealed, arena, &plain, err)) {
+        return false;
+    }
+    const Stentor__V1__Address *address = (const Stentor__V1__Address *)event_unpack(
+        &stentor__v1__address__descriptor, plain, arena, err);
+    if (address == NULL) {
+        return false;
+    }
+    *ret = (Person){.email = str_from(address->address), .full_name = str_from(address->name)};
+    return true;
+}
+
+Str command_seal(DataKey *key, const OutMessage *message, Arena *arena)
+{
+    return pack_sealed(
+        key, message->tenant, str_from(message->correlation_id), command_field, message->payload,
+        arena);
+}
+
+bool command_unseal(
+    DataKey *key, Str tenant, Str correlation_id, Str body, Arena *arena, Str *ret, Error *err)
+{
+    const Stentor__V1__Sealed *sealed = sealed_of(body, arena, err);
+    return sealed != NULL &&
+           unseal(key, tenant, correlation_id, command_field, sealed, arena, ret, err);
+}
+
+bool sealed_key(
+    Str packed, Arena *arena, uint8_t ret_subject[KEY_SUBJECT_LEN], uint32_t *ret_generation)
+{
+    const Stentor__V1__Sealed *sealed = sealed_of(packed, arena, NULL);
+    if (sealed == NULL || sealed->key_subject.len != KEY_SUBJECT_LEN ||
+        sealed->key_generation == 0) {
+        return false;
+    }
+    memcpy(ret_subject, sealed->key_subject.data, KEY_SUBJECT_LEN);
+    *ret_generation = sealed->key_generation;
+    return true;
+}
+
+void person_key(
+    Str hash_key, Str tenant, Str email, uint8_t ret_hash[ADDRESS_HASH_LEN],
+    uint8_t ret_subject[KEY_SUBJECT_LEN])
+{
+    char hex[2 * ADDRESS_HASH_LEN + 1];
+    address_hash(hash_key, tenant, CHANNEL_EMAIL, email, ret_hash);
+    hex_encode(ret_hash, ADDRESS_HASH_LEN, hex);
+    key_subject(hash_key, tenant, str_of(hex, sizeof hex - 1), ret_subject);
+}

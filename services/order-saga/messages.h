@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the saga says, as bytes: commands on evt.<tenant>.<type>, time-outs on DEFERRED. Pure.
+//
+// Law: the id of a message is derived from its order and its type (of a time-out: from the number
+// of the wait), so that saying it again is saying it once: a repeated PlaceOrder is the same
+// message.
+#pragma once
+
+#include "common/bus/topology.h"
+#include "common/codec/seal.h"
+#include "services/order-saga/order.h"
+
+// Who placed the order, in clear.
+typedef struct Person {
+    Str email, full_name;
+} Person;
+
+typedef struct OutMessage {
+    Str tenant;
+    char correlation_id[UUID_SIZE];
+    char event_id[EVENT_ID_SIZE];
+    const char *type; // "PlaceOrder" ..., "Deferred"
+    char subject[SUBJECT_SIZE];
+    Str payload;
+    int64_t happened_at_us; // a command's time, in its header
+} OutMessage;
+
+// ERROR_PERMANENT: too large, which checked events never are.
+bool message_command(
+    const Command *command, const Person *person, Arena *arena, OutMessage *ret, Error *err);
+bool message_timeout(
+    const Command *wait, int64_t due_at_us, Arena *arena, OutMessage *ret, Error *err);
+// The clock's word that the retention is due: number of the period since 1970, and its length.
+bool message_retention(int64_t period, int64_t period_s, Arena *arena, OutMessage *ret, Error *err);
+// As it is published: a command with the headers that say which message it is and when it was
+// caused. What it points to lives in `arena` or in the message.
+BusOut message_out(const OutMessage *message, Str traceparent, Arena *arena);
+bool message_is_command(Str type);
+
+// ---- sealed ----
+
+// A packed Sealed in `arena`, bound to tenant and order.
+Str person_seal(DataKey *key, const Order *order, const Person *person, Arena *arena);
+bool person_unseal(DataKey *key, const Order *order, Arena *arena, Person *ret, Error *err);
+Str command_seal(DataKey *key, const OutMessage *message, Arena *arena);
+bool command_unseal(
+    DataKey *key, Str tenant, Str correlation_id, Str body, Arena *arena, Str *ret, Error *err);
+// Whose key it needs. false: it is no Sealed.
+bool sealed_key(
+    Str packed, Arena *arena, uint8_t ret_subject[KEY_SUBJECT_LEN], uint32_t *ret_generation);
+// The key of an address, as ingest takes it for one that stands in a request.
+void person_key(
+    Str hash_key, Str tenant, Str email, uint8_t ret_hash[ADDRESS_HASH_LEN],
+    uint8_t ret_subject[KEY_SUBJECT_LEN]);

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a batch of events does to its orders: a fold in memory, several events of one order in their
+// order, each order written once. Pure: no I/O, no clock, no keys.
+//
+// Law: an event is counted by its message id, once. Events that come before their order wait in it
+// and are applied behind its UserCheckedOut, in the order in which the stream took them.
+#pragma once
+
+#include "common/base/map.h"
+#include "common/codec/hash.h"
+#include "services/order-saga/input.h"
+#include "services/order-saga/machine.h"
+
+typedef struct Order Order;
+
+// One message of the batch, or one of the table that its order has been waiting for.
+typedef struct Entry {
+    const SagaInput *input;
+    Order *order;
+    Verdict verdict;
+    const char *reason; // for a person; static, or in the batch's arena
+    OrderState from, to;
+    int32_t times; // deliveries in this batch; 0: it comes from the table
+    bool is_known; // the table says that it is consumed
+    bool is_decided;
+    struct Entry *next; // of those that wait for their order
+} Entry;
+
+typedef struct Command {
+    Order *order;
+    OrderCommand command; // COMMAND_NONE: a time-out begins
+    const SagaInput *cause;
+    int32_t retries;          // timeout_retry_count when it was written
+    int64_t happened_at_us;   // the same for a repeat
+    char token_id[UUID_SIZE]; // of the time-out
+} Command;
+
+struct Order {
+    Str tenant;
+    char correlation_id[UUID_SIZE];
+    // What the table has, or is going to have.
+    OrderState state;
+    int32_t version;
+    char order_id[UUID_SIZE];
+    char basket_id[UUID_SIZE];
+    char token_id[UUID_SIZE];
+    int32_t retries;
+    bool has_total;
+    int64_t total_micros;
+    char currency[CURRENCY_SIZE];
+    int64_t placed_at_us;
+    int64_t finished_at_us; // 0: not yet
+    Str person;             // a packed Sealed; empty: not sealed yet
+    uint8_t email_hash[ADDRESS_HASH_LEN];
+    // Of the batch.
+    int32_t expected; // the version that was read; 0: it was not there
+    bool is_archived;
+    size_t unmatched;             // of its events in the table, as read
+    Entry *waiting;               // in the order of their sequences
+    bool is_wanted;               // a UserCheckedOut of it is in the batch
+    const SagaInput *checked_out; // that made it in this batch
+    bool is_lost;                 // another process was faster: decide again
+    size_t number;                // 1 ...
+};
+
+typedef struct Fold {
+    Arena *arena;
+    int64_t now_us;
+    int64_t max_attempts;
+    Map *entries; // by tenant and message id
+    Map *orders;  // by tenant and correlation id
+    Entry **entry_list;
+    size_t entry_count;
+    Order **order_list;
+    size_t order_count;
+    Command *commands;
+    size_t command_count;
+    size_t capacity; // of the lists
+    // For the metrics.
+    size_t retried;
+} Fold;
+
+// Room for `deliveries` messages, and for what the tables add to them (fold_room).
+void fold_init(Fold *fold, Arena *arena, size_t deliveries, int64_t now_us, int64_t max_attempts);
+void fold_done(Fold *fold);
+// An event of the batch, in the stream's order. The same message twice is one entry.
+Entry *fold_add(Fold *fold, const SagaInput *input);
+// An event of the table that waits for its order; in the order of their sequences. Before fold_run.
+void fold_add_waiting(Fold *fold, Order *order, const SagaInput *input);
+// Decides every entry. Once.
+void fold_run(Fold *fold);
+
+bool order_is_changed(const Order *order);

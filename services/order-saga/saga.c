@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/order-saga/saga.h"
+
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "services/order-saga/retention.h"
+#include "services/order-saga/take.h"
+
+typedef struct SagaOptions {
+    int64_t retry_timeout_ms;
+    int64_t max_attempts;
+    int64_t stalled_s;
+    int64_t sweep_ms;
+    int64_t sweep_age_ms;
+    int64_t kpi_ms;
+    int64_t clean_up_s;
+    int64_t outbox_days, inbox_days, archive_days, drop_days;
+} SagaOptions;
+
+typedef struct Saga {
+    Service *service;
+    const SagaOptions *options;
+    SagaMetrics metrics;
+    Keyring *keyring;
+    Outbox *outbox;
+    Retention *retention;
+    Take *take;
+    uv_timer_t kpi_timer;
+    bool counting, parts_stopped;
+    SagaKpis kpis;
+} Saga;
+
+// ---- key figures ----
+
+static void finish_stop(Saga *saga);
+
+static void tell_stalled(int64_t before, int64_t now)
+{
+    if (now > 0 && before == 0) {
+        LOG(LOG_WARN, "orders stand still: placed for longer than STENTOR_SAGA_STALLED_S",
+            log_int("count", now));
+    } else if (now == 0 && before > 0) {
+        LOG(LOG_INFO, "no order stands still any more", log_int("count", before));
+    }
+}
+
+static void on_db_counted(void *ctx, DbTxn *txn, const Error *err)
+{
+    Saga *saga = ctx;
+    saga->counting = false;
+    if (err == NULL) {
+        int64_t before = saga->kpis.stalled;
+        saga_sql_kpis_read(txn, &saga->kpis);
+        tell_stalled(before, saga->kpis.stalled);
+    }
+    if (saga->parts_stopped) {
+        finish_stop(saga);
+    }
+}
+
+static void on_timer_kpis(uv_timer_t *timer)
+{
+    Saga *saga = timer->data;
+    DbPool *pool = service_pool(saga->service);
+    if (saga->counting || !db_pool_ready(pool)) {
+        return;
+    }
+    saga->counting = true;
+    DbTxn *txn = db_txn_new(pool);
+    saga_sql_kpis(txn, saga->options->stalled_s);
+    db_txn_submit(txn, on_db_counted, saga);
+}
+
+static double read_active(void *ctx)
+{
+    return (double)((const Saga *)ctx)->kpis.active;
+}
+
+static double read_stalled(void *ctx)
+{
+    return (double)((const Saga *)ctx)->kpis.stalled;
+}
+
+static double read_unmatched(void *ctx)
+{
+    return (double)((const Saga *)ctx)->kpis.unmatched;
+}
+
+static double read_backlog(void *ctx)
+{
+    return (double)((const Saga *)ctx)->kpis.backlog;
+}
+
+static double read_oldest(void *ctx)
+{
+    int64_t oldest_us = ((const Saga *)ctx)->kpis.oldest_unsent_us;
+    int64_t age_us = oldest_us == 0 ? 0 : clock_now_us() - oldest_us;
+    return age_us > 0 ? (double)age_us / 1e6 : 0;
+}
+
+static void register_metrics(Saga *saga, Metrics *metrics)
+{
+    saga_metrics_register(&saga->metrics, metrics);
+    metrics_gauge_fn(
+        metrics, "stentor_saga_active", "",
+        "Orders that have not ended, counted every STENTOR_SAGA_KPI_MS; the same from each replica",
+        read_active, saga);
+    metrics_gauge_fn(
+        metrics, "stentor_saga_stalled", "",
+        "Of these: placed for longer than STENTOR_SAGA_STALLED_S", read_stalled, saga);
+    metrics_gauge_fn(
+        metrics, "stentor_saga_unmatched", "", "Events that wait for their order", read_unmatched,
+        saga);
+    metrics_gauge_fn(
+        metrics, "stentor_saga_outbox_backlog", "", "Commands and time-outs not sent yet",
+        read_backlog, saga);
+    metrics_gauge_fn(
+        metrics, "stentor_saga_outbox_oldest_seconds", "",
+        "How long the oldest of them has waited; 0: there is none", read_oldest, saga);
+}
+
+// ---- life ----
+
+static void on_clean_up(void *ctx, Delivery *delivery, Str tenant)
+{
+    Saga *saga = ctx;
+    retention_take(saga->retention, delivery, tenant);
+}
+
+static void open_parts(Saga *saga)
+{
+    Service *service = saga->service;
+    const SagaOptions *own = saga->options;
+    saga->keyring =
+        keyring_new(service_pool(service), service_master_key(service), &(KeyringOptions){0});
+    saga->outbox = outbox_new(&(OutboxOptions){
+        .bus = service_bus(service),
+        .pool = service_pool(service),
+        .keyring = saga->keyring,
+        .metrics = &saga->metrics,
+        .every_ms = own->sweep_ms,
+        .older_than_ms = own->sweep_age_ms,
+    });
+    saga->retention = retention_new(&(RetentionOptions){
+        .bus = service_bus(service),
+        .pool = service_pool(service),
+        .metrics = &saga->metrics,
+        .ages = {own->outbox_days, own->inbox_days, own->archive_days, own->drop_days},
+        .period_s = own->clean_up_s,
+    });
+}
+
+static bool start_saga(Service *service, const void *options, void **ret_state, Error *err)
+{
+    if (topology_consumer("stentor-order-saga", "EVENTS") == NULL) {
+        return error_set(
+            err, ERROR_CONFIG, "the topology has no consumer of 'EVENTS' for this service");
+    }
+    Saga *saga = xcalloc(1, sizeof *saga);
+    saga->service = service;
+    saga->options = options;
+    register_metrics(saga, service_metrics(service));
+    open_parts(saga);
+    saga->take = take_new(&(TakeOptions){
+        .bus = service_bus(service),
+        .pool = service_pool(service),
+        .keyring = saga->keyring,
+        .hash_key = master_hash_key(service_master_key(service)),
+        .outbox = saga->outbox,
+        .metrics = &saga->metrics,
+        .retry_timeout_ms = saga->options->retry_timeout_ms,
+        .max_attempts = saga->options->max_attempts,
+        .on_clean_up = on_clean_up,
+        .ctx = saga,
+    });
+    uv_timer_init(service_loop(service), &saga->kpi_timer);
+    saga->kpi_timer.data = saga;
+    uint64_t every_ms = (uint64_t)saga->options->kpi_ms;
+    uv_timer_start(&saga->kpi_timer, on_timer_kpis, every_ms < 1000 ? every_ms : 1000, every_ms);
+    *ret_state = saga;
+    return true;
+}
+
+// ---- stop: retention (whose events the worker waits for), worker, outbox, then the timer ----
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    Saga *saga = handle->data;
+    service_stopped(saga->service);
+}
+
+static void finish_stop(Saga *saga)
+{
+    if (!saga->counting) {
+        uv_close((uv_handle_t *)&saga->kpi_timer, on_timer_closed);
+    }
+}
+
+static void on_outbox_stopped(void *ctx)
+{
+    Saga *saga = ctx;
+    saga->parts_stopped = true;
+    uv_timer_stop(&saga->kpi_timer);
+    finish_stop(saga);
+}
+
+static void on_take_stopped(void *ctx)
+{
+    Saga *saga = ctx;
+    outbox_stop(saga->outbox, on_outbox_stopped, saga);
+}
+
+static void on_retention_stopped(void *ctx)
+{
+    Saga *saga = ctx;
+    take_stop(saga->take, on_take_stopped, saga);
+}
+
+static void stop_saga(void *state)
+{
+    Saga *saga = state;
+    retention_stop(saga->retention, on_retention_stopped, saga);
+}
+
+static void free_saga(void *state)
+{
+    Saga *saga = state;
+    take_free(saga->take);
+    retention_free(saga->retention);
+    outbox_free(saga->outbox);
+    keyring_free(saga->keyring);
+    free(saga);
+}
+
+// clang-format off
+static const Option options_table[] = {
+    {"STENTOR_SAGA_RETRY_TIMEOUT_MS", OPTION_INT, offsetof(SagaOptions, retry_timeout_ms), "300000", 10, 86400000, false,
+     "how long an order waits before it is placed again, in ms (D's MaxRetryTimeout: 5 to 10 min)"},
+    {"STENTOR_SAGA_MAX_ATTEMPTS", OPTION_INT, offsetof(SagaOptions, max_attempts), "3", 1, 10, false,
+     "time-outs after which an order has failed (D's MaxAttempts: 3 to 5)"},
+    {"STENTOR_SAGA_STALLED_S", OPTION_INT, offsetof(SagaOptions, stalled_s), "3600", 1, 31536000, false,
+     "an order placed for longer than this stands still, in s"},
+    {"STENTOR_SAGA_KPI_MS", OPTION_INT, offsetof(SagaOptions, kpi_ms), "15000", 100, 3600000, false,
+     "how often orders and outbox are counted for the metrics, in ms"},
+    {"STENTOR_SAGA_SWEEP_MS", OPTION_INT, offsetof(SagaOptions, sweep_ms), "1000", 50, 3600000, false,
+     "how often the outbox is looked at for rows that nobody has published, in ms"},
+    {"STENTOR_SAGA_SWEEP_AGE_MS", OPTION_INT, offsetof(SagaOptions, sweep_age_ms), "5000", 100, 3600000, false,
+     "rows younger than this are on their way from the process that wrote them, in ms"},
+    {"STENTOR_SAGA_CLEAN_UP_S", OPTION_INT, offsetof(SagaOptions, clean_up_s), "86400", 1, 2592000, false,
+     "how often the clock starts the retention, in s"},
+    {"STENTOR_SAGA_OUTBOX_DAYS", OPTION_INT, offsetof(SagaOptions, outbox_days), "7", 1, 36500, false,
+     "rows of the outbox are kept so long after sending"},
+    {"STENTOR_SAGA_INBOX_DAYS", OPTION_INT, offsetof(SagaOptions, inbox_days), "30", 8, 36500, false,
+     "messages are remembered so long after consuming; longer than EVENTS keeps them"},
+    {"STENTOR_SAGA_ARCHIVE_DAYS", OPTION_INT, offsetof(SagaOptions, archive_days), "730", 1, 36500, false,
+     "orders are archived so long after their end"},
+    {"STENTOR_SAGA_DROP_DAYS", OPTION_INT, offsetof(SagaOptions, drop_days), "2557", 1, 36500, false,
+     "archived orders are dropped so long after their end"},
+};
+// clang-format on
+
+const ServiceSpec saga_service = {
+    .name = "stentor-order-saga",
+    .summary = "orders from their placing to their end: commands, time-outs, retries",
+    .options = options_table,
+    .option_count = sizeof(options_table) / sizeof(options_table[0]),
+    .options_size = sizeof(SagaOptions),
+    .wants_database = true,
+    .wants_master_key = true,
+    .start = start_saga,
+    .stop = stop_saga,
+    .free = free_saga,
+};

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The saga's statements. A batch is read by one transaction and written by one.
+#pragma once
+
+#include "common/db/db.h"
+#include "services/order-saga/messages.h"
+#include "services/order-saga/order.h"
+
+// Reads what the batch needs: its orders (live or archived), which of its messages are consumed,
+// and the events that wait for those of its orders that are checked out in it.
+void saga_sql_load(DbTxn *txn, const Fold *fold);
+// Fills the fold from it. What the table holds of a waiting event and cannot be read is left there.
+void saga_sql_loaded(const DbTxn *txn, Fold *fold);
+
+// A row of the outbox.
+typedef struct OutRow {
+    const Order *order;
+    OutMessage message;
+    Str body; // sealed, or a Deferred
+    Str traceparent;
+    const char *withheld;    // why it is never sent; NULL: it is
+    int64_t sequence_number; // once it is written; 0: it is not
+} OutRow;
+
+// Writes orders whose version is still the one that was read, the inbox, and the outbox of those
+// orders. Whoever comes second writes nothing of an order.
+void saga_sql_store(DbTxn *txn, const Fold *fold, const OutRow *rows, size_t count);
+// Marks the orders that were lost, and gives the rows that were written their numbers.
+void saga_sql_stored(const DbTxn *txn, Fold *fold, OutRow *rows, size_t count);
+
+void saga_sql_mark_sent(DbTxn *txn, const int64_t *sequence_numbers, size_t count);
+void saga_sql_withhold(DbTxn *txn, int64_t sequence_number, Str tenant, const char *why);
+
+// Columns of a claim's rows.
+enum {
+    CLAIM_SEQUENCE,
+    CLAIM_TENANT,
+    CLAIM_MESSAGE_ID,
+    CLAIM_TYPE,
+    CLAIM_CORRELATION,
+    CLAIM_SUBJECT,
+    CLAIM_BODY,
+    CLAIM_HAPPENED,
+    CLAIM_TRACEPARENT,
+    CLAIM_ENQUEUED,
+};
+void saga_sql_claim(DbTxn *txn, int64_t older_than_ms, int64_t lease_ms, int32_t at_most);
+
+typedef struct SagaKpis {
+    int64_t active, stalled, unmatched, backlog;
+    int64_t oldest_unsent_us; // 0: nothing is unsent
+} SagaKpis;
+void saga_sql_kpis(DbTxn *txn, int64_t stalled_s);
+void saga_sql_kpis_read(const DbTxn *txn, SagaKpis *ret);
+
+typedef struct Ages {
+    int64_t outbox_days, inbox_days, archive_days, drop_days;
+} Ages;
+enum { RETENTION_STEPS = 4 }; // outbox, inbox, archive, drop: as many results, each a count
+void saga_sql_retain(DbTxn *txn, const Ages *ages, Str tenant, int32_t at_most);

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: Apache-2.0
+// Crash windows (tests/integration/test_saga_crash.py):
+// - Killed before the commit: the events come again.
+// - Killed between the commit and the acks (saga.committed): they come again, the inbox knows them,
+//   and the sweep publishes what the commit left in the outbox.
+#include "services/order-saga/take.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/crash.h"
+#include "common/base/log.h"
+
+#define STAGE "order-saga"
+
+enum {
+    BATCH_MAX = 1000,
+    IN_FLIGHT_MAX = 4000,
+    LOSSES_MAX = 5, // decided so often against a faster process, an event waits for a while
+    LOST_WAIT_MS = 500,
+};
+
+// An event of the saga that is not settled yet. Lives in its delivery's arena.
+typedef struct Pending Pending;
+struct Pending {
+    Pending *next;
+    Delivery *delivery;
+    SagaInput input;
+    Entry *entry; // of the batch under way
+    int losses;
+};
+
+typedef struct Queue {
+    Pending *first, *last;
+} Queue;
+
+typedef struct Batch {
+    Take *take;
+    Arena *arena;
+    Queue events; // in the stream's order
+    size_t count;
+    Fold fold;
+    KeyWant *wants;
+    size_t *want_of; // of an order, by its number - 1; SIZE_MAX: none
+    size_t want_count;
+    OutRow *rows;
+    size_t row_count;
+} Batch;
+
+struct Take {
+    TakeOptions options;
+    Worker *worker;
+    Queue waiting;
+    bool busy;
+    size_t batch_max; // halved while Postgres refuses one, so that the culprit stands alone
+    void (*on_stopped)(void *ctx);
+    void *stopped_ctx;
+};
+
+static void start_batch(Take *take);
+
+// ---- the queue ----
+
+static void push_back(Queue *queue, Pending *event)
+{
+    event->next = NULL;
+    if (queue->last == NULL) {
+        queue->first = event;
+    } else {
+        queue->last->next = event;
+    }
+    queue->last = event;
+}
+
+static Pending *pop(Queue *queue)
+{
+    Pending *event = queue->first;
+    queue->first = event->next;
+    queue->last = queue->first == NULL ? NULL : queue->last;
+    return event;
+}
+
+// `front` goes before what is in `queue`; in its own order.
+static void put_before(Queue *queue, Queue *front)
+{
+    if (front->last == NULL) {
+        return;
+    }
+    front->last->next = queue->first;
+    queue->last = queue->last == NULL ? front->last : queue->last;
+    queue->first = front->first;
+    *front = (Queue){NULL, NULL};
+}
+
+// ---- the end of a batch ----
+
+static void end_batch(Batch *batch, Queue *again)
+{
+    Take *take = batch->take;
+    put_before(&take->waiting, again);
+    fold_done(&batch->fold);
+    arena_free(batch->arena);
+    take->busy = false;
+    start_batch(take);
+}
+
+static void give_back(Batch *batch, const Error *err)
+{
+    Take *take = batch->take;
+    Queue again = {NULL, NULL};
+    bool halve = err->kind == ERROR_PERMANENT && batch->count > 1;
+    if (halve) {
+        take->batch_max = batch->count / 2;
+        again = batch->events;
+    } else {
+        LOG(LOG_WARN, "events of the saga not stored", log_int("count", (int64_t)batch->count),
+            log_error(err));
+        while (batch->events.first != NULL) {
+            delivery_settle(pop(&batch->events)->delivery, err);
+        }
+        take->batch_max = BATCH_MAX;
+    }
+    end_batch(batch, &again);
+}
+
+static void count_entry(const SagaMetrics *metrics, const Entry *entry)
+{
+    int repeats = entry->times > 1 ? entry->times - 1 : 0;
+    metric_add(metrics->verdicts[entry->verdict], 1);
+    metric_add(metrics->verdicts[VERDICT_DUPLICATE], repeats);
+    if (entry->verdict == VERDICT_CONFLICT) {
+        LOG(LOG_WARN, "an event contradicts its order, nothing is changed",
+            log_str("tenant", entry->input->tenant),
+            log_text("correlation", entry->input->correlation_id),
+            log_str("event", entry->input->message_id), log_str("type", entry->input->type),
+            log_text("state", order_state_name(entry->from)), log_text("reason", entry->reason));
+    }
+}
+
+static void count_order(const SagaMetrics *metrics, const Order *order)
+{
+    if (!order_is_changed(order)) {
+        return;
+    }
+    metric_add(metrics->started, order->expected == 0 ? 1 : 0);
+    if (order->finished_at_us != 0) {
+        metric_add(metrics->finished[order->state], 1);
+        metric_observe(
+            metrics->duration_seconds, (double)(order->finished_at_us - order->placed_at_us) / 1e6);
+    }
+    LOG(LOG_DEBUG, "order moved", log_str("tenant", order->tenant),
+        log_text("correlation", order->correlation_id),
+        log_text("state", order_state_name(order->state)), log_int("version", order->version));
+}
+
+static void count_batch(const Batch *batch)
+{
+    const SagaMetrics *metrics = batch->take->options.metrics;
+    const Fold *fold = &batch->fold;
+    int64_t oldest_us = INT64_MAX;
+    for (size_t i = 0; i < fold->entry_count; i++) {
+        const Entry *entry = fold->entry_list[i];
+        if (!entry->order->is_lost) {
+            count_entry(metrics, entry);
+            int64_t at_us = entry->input->received_at_us;
+            oldest_us = entry->times > 0 && at_us < oldest_us ? at_us : oldest_us;
+        }
+    }
+    for (size_t i = 0; i < fold->order_count; i++) {
+        const Order *order = fold->order_list[i];
+        metric_add(metrics->lost, order->is_lost ? 1 : 0);
+        if (!order->is_lost) {
+            count_order(metrics, order);
+        }
+    }
+    for (size_t i = 0; i < fold->command_count; i++) {
+        const Command *command = &fold->commands[i];
+        bool again = command->command == COMMAND_PLACE && command->retries > 0;
+        metric_add(metrics->retries, again && !command->order->is_lost ? 1 : 0);
+    }
+    if (oldest_us != INT64_MAX) {
+        metric_observe(metrics->processing_seconds, (double)(clock_now_us() - oldest_us) / 1e6);
+    }
+}
+
+static void publish_rows(Batch *batch)
+{
+    Take *take = batch->take;
+    for (size_t i = 0; i < batch->row_count; i++) {
+        const OutRow *row = &batch->rows[i];
+        bool withheld = row->withheld != NULL;
+        if (row->sequence_number != 0 && !withheld) {
+            outbox_send(take->options.outbox, row, batch->arena);
+        }
+        metric_add(take->options.metrics->withheld, row->sequence_number != 0 && withheld ? 1 : 0);
+    }
+    bus_flush(take->options.bus);
+}
+
+static void on_db_stored(void *ctx, DbTxn *txn, const Error *err)
+{
+    Batch *batch = ctx;
+    Take *take = batch->take;
+    if (err != NULL) {
+        give_back(batch, err);
+        return;
+    }
+    CRASH_POINT("saga.committed");
+    saga_sql_stored(txn, &batch->fold, batch->rows, batch->row_count);
+    publish_rows(batch);
+    count_batch(batch);
+    Queue again = {NULL, NULL};
+    while (batch->events.first != NULL) {
+        Pending *event = pop(&batch->events);
+        if (!event->entry->order->is_lost) {
+            delivery_settle(event->delivery, NULL);
+        } else if (++event->losses < LOSSES_MAX) {
+            push_back(&again, event);
+        } else {
+            delivery_again(event->delivery, LOST_WAIT_MS);
+        }
+    }
+    take->batch_max = take->batch_max * 2 < BATCH_MAX ? take->batch_max * 2 : BATCH_MAX;
+    end_batch(batch, &again);
+}
+
+// ---- writing ----
+
+static bool is_erased(const Batch *batch, const Order *order, DataKey **ret_key)
+{
+    *ret_key = batch->wants[batch->want_of[order->number - 1]].key;
+    return *ret_key == NULL;
+}
+
+static bool person_of(const Batch *batch, const Order *order, DataKey *key, Person *ret, Error *err)
+{
+    if (order->checked_out != NULL) {
+        *ret = (Person){order->checked_out->email, order->checked_out->full_name};
+        return true;
+    }
+    return person_unseal(key, order, batch->arena, ret, err);
+}
+
+static bool make_command(Batch *batch, const Command *command, OutRow *row, Error *err)
+{
+    DataKey *key = NULL;
+    Person person = {STR_EMPTY, STR_EMPTY};
+    bool erased = is_erased(batch, command->order, &key);
+    if (!erased && !person_of(batch, command->order, key, &person, err)) {
+        return false;
+    }
+    if (!message_command(command, &person, batch->arena, &row->message, err)) {
+        return false;
+    }
+    row->withheld = erased ? "its person is erased" : NULL;
+    row->body = erased ? STR_EMPTY : command_seal(key, &row->message, batch->arena);
+    return true;
+}
+
+static bool make_wait(Batch *batch, const Command *wait, OutRow *row, Error *err)
+{
+    int64_t due_at_us = batch->fold.now_us + batch->take->options.retry_timeout_ms * INT64_C(1000);
+    if (!message_timeout(wait, due_at_us, batch->arena, &row->message, err)) {
+        return false;
+    }
+    row->message.happened_at_us = batch->fold.now_us;
+    row->body = row->message.payload;
+    return true;
+}
+
+static bool make_rows(Batch *batch, Error *err)
+{
+    const Fold *fold = &batch->fold;
+    batch->rows = arena_array(batch->arena, fold->command_count, sizeof(OutRow));
+    for (size_t i = 0; i < fold->command_count; i++) {
+        const Command *command = &fold->commands[i];
+        OutRow *row = &batch->rows[batch->row_count++];
+        row->order = command->order;
+        row->traceparent = command->cause->traceparent;
+        bool ok = command->command == COMMAND_NONE ? make_wait(batch, command, row, err)
+                                                   : make_command(batch, command, row, err);
+        if (!ok) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void seal_persons(Batch *batch)
+{
+    for (size_t i = 0; i < batch->fold.order_count; i++) {
+        Order *order = batch->fold.order_list[i];
+        const SagaInput *input = order->checked_out;
+        DataKey *key = NULL;
+        if (input != NULL && !is_erased(batch, order, &key)) {
+            order->person =
+                person_seal(key, order, &(Person){input->email, input->full_name}, batch->arena);
+        }
+    }
+}
+
+static void on_keyring_done(void *ctx, const Error *err)
+{
+    Batch *batch = ctx;
+    Error own = {0};
+    if (err != NULL) {
+        give_back(batch, err);
+        return;
+    }
+    seal_persons(batch);
+    if (!make_rows(batch, &own)) {
+        give_back(batch, &own);
+        return;
+    }
+    DbTxn *txn = db_txn_new(batch->take->options.pool);
+    saga_sql_store(txn, &batch->fold, batch->rows, batch->row_count);
+    db_txn_submit(txn, on_db_stored, batch);
+}
+
+// ---- deciding ----
+
+static void want_key(Batch *batch, Order *order)
+{
+    size_t *at = &batch->want_of[order->number - 1];
+    if (*at != SIZE_MAX) {
+        return;
+    }
+    *at = batch->want_count++;
+    KeyWant *want = &batch->wants[*at];
+    want->tenant = order->tenant;
+    want->generation = 1;
+    if (order->checked_out != NULL) {
+        want->generation = 0; // whoever is here again after an erasure gets a new one
+        person_key(
+            batch->take->options.hash_key, order->tenant, order->checked_out->email,
+            order->email_hash, want->subject);
+    } else {
+        (void)sealed_key(order->person, batch->arena, want->subject, &want->generation);
+    }
+}
+
+static void on_db_loaded(void *ctx, DbTxn *txn, const Error *err)
+{
+    Batch *batch = ctx;
+    if (err != NULL) {
+        give_back(batch, err);
+        return;
+    }
+    Fold *fold = &batch->fold;
+    saga_sql_loaded(txn, fold);
+    fold_run(fold);
+    batch->wants = arena_array(batch->arena, fold->order_count, sizeof(KeyWant));
+    batch->want_of = arena_array(batch->arena, fold->order_count, sizeof(size_t));
+    memset(batch->want_of, 0xff, fold->order_count * sizeof(size_t));
+    for (size_t i = 0; i < fold->command_count; i++) {
+        if (fold->commands[i].command != COMMAND_NONE) {
+            want_key(batch, fold->commands[i].order);
+        }
+    }
+    keyring_resolve(
+        batch->take->options.keyring, batch->wants, batch->want_count, on_keyring_done, batch);
+}
+
+static void start_batch(Take *take)
+{
+    if (take->busy || take->waiting.first == NULL) {
+        return;
+    }
+    take->busy = true;
+    Arena *arena = arena_new(64 * 1024);
+    Batch *batch = arena_zalloc(arena, sizeof *batch);
+    batch->take = take;
+    batch->arena = arena;
+    fold_init(&batch->fold, arena, take->batch_max, clock_now_us(), take->options.max_attempts);
+    while (take->waiting.first != NULL && batch->count < take->batch_max) {
+        Pending *event = pop(&take->waiting);
+        push_back(&batch->events, event);
+        event->entry = fold_add(&batch->fold, &event->input);
+        batch->count++;
+    }
+    DbTxn *txn = db_txn_new(take->options.pool);
+    saga_sql_load(txn, &batch->fold);
+    db_txn_submit(txn, on_db_loaded, batch);
+}
+
+// ---- what arrives ----
+
+static bool read_event(Delivery *delivery, Str tenant, Str type, Pending *ret, Error *err)
+{
+    DomainInput input = domain_input(&delivery->message, tenant, type, NULL);
+    DomainEvent event;
+    if (!domain_event_read(&input, delivery->arena, &event, err)) {
+        return false;
+    }
+    ret->delivery = delivery;
+    bool ok =
+        saga_input_read(&event, delivery->message.sequence, delivery->arena, &ret->input, err);
+    ret->input.traceparent = delivery->message.traceparent;
+    domain_event_free(&event);
+    return ok;
+}
+
+static void take_delivery(Take *take, Delivery *delivery)
+{
+    Str tenant = STR_EMPTY;
+    Str type = STR_EMPTY;
+    Error err = {0};
+    bool is_event = domain_subject(delivery->message.subject, &tenant, &type);
+    if (is_event && (str_eq(type, STR("CleanUpOrders")) || str_eq(type, STR("CleanUpSentEmail")))) {
+        take->options.on_clean_up(take->options.ctx, delivery, tenant);
+        return;
+    }
+    if (!is_event || !saga_input_wants(type)) {
+        metric_add(take->options.metrics->passed, 1);
+        delivery_settle(delivery, NULL);
+        return;
+    }
+    Pending *event = arena_zalloc(delivery->arena, sizeof *event);
+    if (!read_event(delivery, tenant, type, event, &err)) {
+        delivery_settle(delivery, &err);
+    } else if (event->input.kind == INPUT_PASSED) {
+        metric_add(take->options.metrics->passed, 1);
+        delivery_settle(delivery, NULL);
+    } else {
+        push_back(&take->waiting, event);
+    }
+}
+
+static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
+{
+    Take *take = ctx;
+    for (size_t i = 0; i < count; i++) {
+        take_delivery(take, deliveries[i]);
+    }
+    start_batch(take);
+}
+
+// ---- life ----
+
+Take *take_new(const TakeOptions *options)
+{
+    Take *take = xcalloc(1, sizeof *take);
+    take->options = *options;
+    take->batch_max = BATCH_MAX;
+    WorkerOptions worker = {
+        .consumer = topology_consumer("stentor-order-saga", "EVENTS"),
+        .batch_max = BATCH_MAX,
+        .in_flight_max = IN_FLIGHT_MAX,
+        .stage = STAGE,
+    };
+    take->worker = worker_new(options->bus, &worker, on_worker_batch, take);
+    worker_start(take->worker);
+    return take;
+}
+
+static void on_worker_freed(void *ctx)
+{
+    Take *take = ctx;
+    take->worker = NULL;
+    take->on_stopped(take->stopped_ctx);
+}
+
+static void on_worker_stopped(void *ctx)
+{
+    Take *take = ctx;
+    worker_free(take->worker, on_worker_freed, take);
+}
+
+void take_stop(Take *take, void (*on_stopped)(void *ctx), void *ctx)
+{
+    take->on_stopped = on_stopped;
+    take->stopped_ctx = ctx;
+    worker_stop(take->worker, on_worker_stopped, take);
+}
+
+void take_free(Take *take)
+{
+    free(take);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Take: the worker that reads EVENTS for the saga. One batch at a time: read what its orders are,
+// fold (order.h), seal, write everything in one transaction, ack, publish. What arrives meanwhile
+// is the next batch, so batches grow with the load.
+//
+// Law: an event is acked when what follows from it is committed. An order that another process
+// wrote in the meantime is decided again.
+#pragma once
+
+#include "common/bus/worker.h"
+#include "services/order-saga/outbox.h"
+
+typedef struct Take Take;
+
+typedef struct TakeOptions {
+    Bus *bus;
+    DbPool *pool;
+    Keyring *keyring;
+    Str hash_key;
+    Outbox *outbox;
+    SagaMetrics *metrics;
+    int64_t retry_timeout_ms;
+    int64_t max_attempts;
+    // An event that starts the retention (of `tenant`): taken over, settled by whoever takes it.
+    void (*on_clean_up)(void *ctx, Delivery *delivery, Str tenant);
+    void *ctx;
+} TakeOptions;
+
+Take *take_new(const TakeOptions *options); // borrows all
+// on_stopped when every delivery is settled.
+void take_stop(Take *take, void (*on_stopped)(void *ctx), void *ctx);
+void take_free(Take *take); // when stopped
