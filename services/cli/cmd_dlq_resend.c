@@ -14,11 +14,13 @@
 #include <string.h>
 
 #include "common/base/id.h"
+#include "common/dead/resend.h"
+#include "common/dead/store.h"
 #include "services/cli/dlq_end.h"
 #include "services/cli/dlq_scan.h"
 #include "services/cli/dlq_show.h"
 
-enum { DELETE_TIMEOUT_MS = 5000, REASON_SIZE = 300 };
+enum { REASON_SIZE = 300 };
 
 typedef struct Totals {
     uint64_t done;
@@ -131,12 +133,7 @@ static void handle_deleted(Item *item, Str reply, const Error *err)
 {
     Run *run = item->run;
     Error refusal = {0};
-    json_t *root = err == NULL ? json_loadb(reply.ptr, reply.len, 0, NULL) : NULL;
-    if (err == NULL && !json_is_true(json_object_get(root, "success"))) {
-        const json_t *error = json_object_get(root, "error");
-        const char *text = json_string_value(json_object_get(error, "description"));
-        error_set(
-            &refusal, ERROR_PERMANENT, "%s", text != NULL ? text : "JetStream did not answer so");
+    if (err == NULL && !letter_deleted(reply, &refusal)) {
         err = &refusal;
     }
     if (err == NULL) {
@@ -150,7 +147,6 @@ static void handle_deleted(Item *item, Str reply, const Error *err)
             err);
         run->broken = err->kind == ERROR_TRANSIENT ? *err : run->broken;
     }
-    json_decref(root);
     release(run);
 }
 
@@ -159,17 +155,10 @@ static void on_letter_deleted(void *ctx, Str reply, const Error *err)
     handle_deleted(ctx, reply, err);
 }
 
-// What is dropped is overwritten on disk. What is sent again is not: its event is in another stream
-// now, and overwriting takes JetStream five times as long.
 static void delete_letter(Item *item)
 {
-    char query[64];
-    int len = snprintf(
-        query, sizeof query, "{\"seq\":%" PRIu64 ",\"no_erase\":%s}", item->sequence,
-        item->run->drop ? "false" : "true");
-    bus_request(
-        item->run->session->bus, "$JS.API.STREAM.MSG.DELETE.DEAD", str_of(query, (size_t)len),
-        DELETE_TIMEOUT_MS, on_letter_deleted, item);
+    Run *run = item->run;
+    letter_delete(run->session->bus, item->sequence, run->drop, on_letter_deleted, item);
 }
 
 static void handle_published(Item *item, const Error *err, bool duplicate)

@@ -2,7 +2,7 @@
 // What becomes of a notification whose dead letter a person drops. Pure.
 #pragma once
 
-#include "services/cli/dlq_letter.h"
+#include "common/dead/letter.h"
 
 // The status `failed`, reason_code "dropped", of the letter's notification: without it nothing
 // would ever tell an end, and the audit would call it lost. *ret_needed false: the letter is about

@@ -8,6 +8,7 @@
 #include "common/base/id.h"
 #include "common/bus/reader.h"
 #include "common/bus/topology.h"
+#include "common/dead/store.h"
 
 enum { BATCH_MAX = 32, FREE_TIMEOUT_MS = 5000 }; // a letter may have 900 KB
 
@@ -24,6 +25,32 @@ struct Scan {
 };
 
 // ---- selection ----
+
+bool selection_since(const char *text, int64_t now_us, int64_t *ret_us, Error *err)
+{
+    static const struct {
+        const char *unit;
+        int64_t seconds;
+    } units[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+    Str whole = str_from(text);
+    int64_t count = 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (str_ends(whole, str_from(units[i].unit)) &&
+            str_to_i64(str_slice(whole, 0, whole.len - 1), &count) && count >= 0 &&
+            count <= 36500 * 86400LL / units[i].seconds) {
+            *ret_us = now_us - count * units[i].seconds * 1000000;
+            return true;
+        }
+    }
+    if (clock_parse(whole, ret_us)) {
+        return true;
+    }
+    return error_set(
+        err, ERROR_CONFIG,
+        "--since '%s' is neither like '90s', '30m', '2h', '7d' nor a time like "
+        "'2026-01-31T12:00:00Z'",
+        text);
+}
 
 bool selection_read(Cli *cli, Selection *ret, Error *err)
 {
@@ -44,7 +71,7 @@ bool selection_read(Cli *cli, Selection *ret, Error *err)
         return error_set(
             err, ERROR_CONFIG, "--stage '%s' is not a stage's name: like 'dispatcher'", stage);
     }
-    return since == NULL || letter_since(since, ret->now_us, &ret->since_us, err);
+    return since == NULL || selection_since(since, ret->now_us, &ret->since_us, err);
 }
 
 static const char *filter_of(const Selection *selection, Arena *arena)

@@ -3,7 +3,7 @@
 // by its sequence.
 #pragma once
 
-#include "services/cli/dlq_letter.h"
+#include "common/dead/letter.h"
 #include "services/cli/session.h"
 
 typedef struct Selection {
@@ -15,6 +15,9 @@ typedef struct Selection {
 
 // From STENTOR_TENANT and the flags all-tenants, stage, since. ERROR_CONFIG names the flag.
 bool selection_read(Cli *cli, Selection *ret, Error *err);
+
+// "90s", "30m", "2h", "7d" before now, or a time in RFC 3339. ERROR_CONFIG when it is neither.
+bool selection_since(const char *text, int64_t now_us, int64_t *ret_us, Error *err);
 
 typedef struct Scan Scan;
 

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "services/cli/dlq_letter.h"
+#include "common/dead/letter.h"
 
 enum { LETTER_BYTES_SHOWN = 1024 }; // of an event that cannot be decoded, and of a bytes field
 

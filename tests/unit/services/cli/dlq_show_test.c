@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "services/cli/dlq_show.h"
-#include "tests/unit/services/cli/dlq_letters.h"
+#include "tests/unit/common/dead/dead_letters.h"
 
 static int set_up(void **state)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dead letters for the tests of the command line; everything lives in the arena.
+// Dead letters for tests; everything lives in the arena.
 #pragma once
 
 #include <assert.h>
 
 #include "common/codec/event.h"
-#include "services/cli/dlq_letter.h"
+#include "common/dead/letter.h"
 #include "stentor/v1/deferred.pb-c.h"
 #include "stentor/v1/rendered.pb-c.h"
 #include "stentor/v1/request.pb-c.h"

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/dead/resend.h"
+#include "common/dead/store.h"
 #include "services/cli/dlq_show.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

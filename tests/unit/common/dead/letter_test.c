@@ -8,7 +8,9 @@
 #include <cmocka.h>
 
 #include "common/base/id.h"
-#include "tests/unit/services/cli/dlq_letters.h"
+#include "common/dead/resend.h"
+#include "common/dead/store.h"
+#include "tests/unit/common/dead/dead_letters.h"
 
 static int set_up(void **state)
 {
@@ -259,45 +261,7 @@ static void bytes_that_are_no_letter_are_told(void **state)
     }
 }
 
-// ---- words ----
-
-static void since_is_a_span_or_a_time(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        int64_t before_s; // -1: refused
-    } rows[] = {
-        {"90s", 90},
-        {"30m", 1800},
-        {"2h", 7200},
-        {"7d", 604800},
-        {"0s", 0},
-        {"d", -1},
-        {"", -1},
-        {"7", -1},
-        {"7w", -1},
-        {"-1h", -1},
-        {"1.5h", -1},
-        {"99999999d", -1},
-        {"9223372036854775807s", -1},
-        {"yesterday", -1}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        int64_t at = -1;
-        Error err = {0};
-        bool ok = letter_since(rows[i].text, NOW_US, &at, &err);
-        assert_int_equal(ok, rows[i].before_s >= 0);
-        if (ok) {
-            assert_int_equal(at, NOW_US - rows[i].before_s * 1000000);
-        } else {
-            assert_int_equal(err.kind, ERROR_CONFIG);
-            assert_non_null(strstr(err.text, "--since"));
-        }
-    }
-    int64_t at = 0;
-    assert_true(letter_since("2025-11-20T14:29:28.320Z", 0, &at, NULL));
-    assert_int_equal(at, NOW_US);
-}
+// ---- JetStream's answers ----
 
 static void a_reply_of_msg_get_is_a_message(void **state)
 {
@@ -337,6 +301,42 @@ static void a_reply_of_msg_get_is_a_message(void **state)
     }
 }
 
+static void an_answer_to_a_delete_is_done_or_says_why_not(void **state)
+{
+    (void)state;
+    Error err = {0};
+    assert_true(letter_deleted(STR("{\"success\":true}"), &err));
+    assert_false(letter_deleted(
+        STR("{\"error\":{\"code\":400,\"description\":\"no message found\"}}"), &err));
+    assert_int_equal(err.kind, ERROR_PERMANENT);
+    assert_string_equal(err.text, "no message found");
+    assert_false(letter_deleted(STR("no JSON"), &err));
+}
+
+static void only_what_brings_a_notification_on_is_work(void **state)
+{
+    Arena *arena = *state;
+    static const struct {
+        const char *subject, *stage;
+        bool work;
+    } rows[] = {
+        {"ntf.request.low.demo", "render", true},
+        {"ntf.rendered.normal.demo", "dispatcher", true},
+        {"ntf.deferred.retry.demo", "digest-flusher", true},
+        {"ntf.request.low.demo", "history", false},
+        {"ntf.status.demo.email.sent", "history", false},
+        {"ntf.inbound.sendgrid", "webhook-receiver", false},
+        {"ntf.settle.demo", "dispatcher", false},
+        {"evt.demo.notify", "ingest", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        DeadLetter *body = letter_new(arena, rows[i].subject, STR("\xff"));
+        body->stage = text_of(rows[i].stage);
+        Letter letter = read_letter(arena, body);
+        assert_int_equal(letter_holds_work(&letter), rows[i].work);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -353,8 +353,9 @@ int main(void)
         TEST(an_expired_request_is_refused),
         TEST(an_event_that_may_have_lost_its_end_is_refused),
         TEST(bytes_that_are_no_letter_are_told),
-        TEST(since_is_a_span_or_a_time),
         TEST(a_reply_of_msg_get_is_a_message),
+        TEST(an_answer_to_a_delete_is_done_or_says_why_not),
+        TEST(only_what_brings_a_notification_on_is_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
