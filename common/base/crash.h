@@ -46,6 +46,12 @@
       "a step of a batch is committed to the accept log", "the batch's checkpoint")                                                        \
     X("batch.moved", "ingest",                                                                                                             \
       "the batch's checkpoint is committed", "the next step")                                                                              \
+    X("resend.noted", "ingest",                                                                                                            \
+      "which dead letter an event is about is committed", "the letter is sent again")                                                      \
+    X("resend.published", "ingest",                                                                                                        \
+      "the failed mail's next attempt is stored", "its dead letter is deleted")                                                            \
+    X("resend.deleted", "ingest",                                                                                                          \
+      "the dead letter is deleted", "the mark that the event is done")                                                                     \
     X("dispatcher.claimed", "dispatcher",                                                                                                  \
       "the claim is committed", "the vendor hears of the mail")                                                                            \
     X("dispatcher.taken_over", "dispatcher",                                                                                               \

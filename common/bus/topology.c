@@ -51,11 +51,13 @@ static const ConsumerSpec consumers[] = {
 #define RENDEREDS "RENDERED_CRITICAL RENDERED_HIGH RENDERED_NORMAL RENDERED_LOW"
 
 static const AccessSpec access_table[] = {
-    // The API's side of ingest writes configuration and people.
+    // The API's side of ingest writes configuration and people. It sends dead letters again too
+    // (ResendErrorEmail): they are read in order and one by one, published as mails, deleted.
     {"stentor-ingest",
-     "ntf.request.> ntf.deferred.> ntf.status.> ntf.dead.> ppl.* cfg.suppression.> cfg.trigger.> "
-     "cfg.template.> cfg.tenant.>",
-     "EVENTS", "CONFIG STATUS PEOPLE"},
+     "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> ppl.* cfg.suppression.> "
+     "cfg.trigger.> cfg.template.> cfg.tenant.> $JS.API.STREAM.MSG.GET.DEAD "
+     "$JS.API.STREAM.MSG.DELETE.DEAD",
+     "EVENTS", "CONFIG STATUS PEOPLE DEAD"},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.>",
      REQUESTS, "CONFIG"},
     {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.>",

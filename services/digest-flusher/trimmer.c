@@ -111,11 +111,24 @@ static void on_timer(uv_timer_t *timer)
 
 // ---- life ----
 
+static bool has_gauge(const Trimmer *trimmer, const char *stream)
+{
+    for (size_t i = 0; i < trimmer->gauge_count; i++) {
+        if (str_eq(str_from(trimmer->gauges[i].stream), str_from(stream))) {
+            return true; // a stream that two services read
+        }
+    }
+    return false;
+}
+
 static void add_gauges(Trimmer *trimmer, Metrics *metrics)
 {
     size_t count;
     const ConsumerSpec *consumers = topology_consumers(&count);
     for (size_t i = 0; i < count && trimmer->gauge_count < TRIM_STREAMS_MAX; i++) {
+        if (has_gauge(trimmer, consumers[i].stream)) {
+            continue;
+        }
         Buf labels;
         buf_init(&labels, 128);
         metrics_label(&labels, "stream", str_from(consumers[i].stream));

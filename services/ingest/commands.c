@@ -10,6 +10,8 @@
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "common/domain/domain_event.h"
+#include "services/ingest/resend_event.h"
+#include "services/ingest/resends.h"
 #include "stentor/v1/request.pb-c.h"
 
 #define STAGE "ingest"
@@ -23,6 +25,7 @@ enum {
 struct Commands {
     Worker *worker;
     Triggers *triggers;
+    Resends *resends;
     Accept *accept;
     const Catalog *catalog;
     IngestMetrics *metrics;
@@ -213,6 +216,10 @@ static bool take_delivery(
         take_command(commands, delivery, ret->tenant, now_us);
         return false;
     }
+    if (str_eq(ret->type, STR(RESEND_EVENT_TYPE))) {
+        resends_take(commands->resends, delivery, ret->tenant);
+        return false;
+    }
     return true;
 }
 
@@ -228,6 +235,7 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
     if (event_count > 0) {
         triggers_take(commands->triggers, events, event_count, now_us);
     }
+    resends_go(commands->resends);
 }
 
 // ---- life ----
@@ -246,6 +254,7 @@ Commands *commands_new(Bus *bus, const TriggersOptions *options)
     TriggersOptions triggers = *options;
     triggers.stage = STAGE;
     commands->triggers = triggers_new(&triggers);
+    commands->resends = resends_new(bus, options->pool, options->metrics);
     commands->worker = worker_new(bus, &worker, on_worker_batch, commands);
     return commands;
 }
@@ -257,6 +266,7 @@ void commands_start(Commands *commands)
 
 void commands_stop(Commands *commands, void (*on_stopped)(void *ctx), void *ctx)
 {
+    resends_stop(commands->resends);
     worker_stop(commands->worker, on_stopped, ctx);
 }
 
@@ -265,6 +275,7 @@ static void on_worker_freed(void *ctx)
     Commands *commands = ctx;
     commands->on_freed(commands->freed_ctx);
     triggers_free(commands->triggers);
+    resends_free(commands->resends);
     free(commands);
 }
 

@@ -64,4 +64,11 @@ void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
     m->trigger_cancels = metrics_counter(
         metrics, "stentor_ingest_trigger_cancels_total", "",
         "Cancellations of what waits that domain events made");
+    static const char RESENDS[] = "Events that asked for a failed mail to be sent again";
+    m->resent =
+        metrics_counter(metrics, "stentor_ingest_resends_total", "result=\"resent\"", RESENDS);
+    m->resend_repeated =
+        metrics_counter(metrics, "stentor_ingest_resends_total", "result=\"repeated\"", RESENDS);
+    m->resend_refused =
+        metrics_counter(metrics, "stentor_ingest_resends_total", "result=\"refused\"", RESENDS);
 }

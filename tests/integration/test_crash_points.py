@@ -50,6 +50,9 @@ HOW = {
     "ingest.committed": [How(), How("command")],
     "ingest.published": [How(), How(after="ingest.committed")],  # the latter: published by the sweep
     "ingest.sweep_claimed": [How(after="ingest.committed")],
+    "resend.noted": [How("resend")],
+    "resend.published": [How("resend")],
+    "resend.deleted": [How("resend")],
     "batch.accepted": [How("campaign"), How("campaign", number=3)],
     "batch.moved": [How("campaign"), How("campaign", number=3)],
     "renderer:bus.stored": [How(), How(number=2), How("missing")],
@@ -113,12 +116,12 @@ def uninterrupted(bench):
     seen = run.observe()
     ends = {kind: {dict(row)["status"] for row in rows} for kind, rows in seen["history"].items()}
     assert ends == {"called": {"opened"}, "single": {"sent"}, "batch": {"sent"}, "campaign": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
-                    "missing": {"failed"}, "command": {"sent"}, "item": {"superseded"}, "digest": {"sent"}}
+                    "missing": {"failed"}, "command": {"sent"}, "item": {"superseded"}, "digest": {"sent"}, "resend": {"sent"}}
     assert {kind: len(rows) for kind, rows in seen["ledger"].items()} == {
-        "called": 1, "single": 1, "batch": 3, "campaign": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1}
+        "called": 1, "single": 1, "batch": 3, "campaign": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1, "resend": 3}
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
         ["ingest", "render", "dispatcher", "digest-flusher", "webhook-receiver", "history", "history"])
-    assert sum(run.mails.values()) == 13 and sum(run.unknown.values()) == 0
+    assert sum(run.mails.values()) == 14 and sum(run.unknown.values()) == 0
     return seen
 
 

@@ -85,6 +85,7 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-ingest", "ntf.request.normal.acme");
     assert_allowed("stentor-ingest", "cfg.template.acme.welcome");
     assert_allowed("stentor-ingest", "ppl.acme");
+    assert_allowed("stentor-ingest", "ntf.rendered.normal.acme"); // a failed mail, sent again
     assert_allowed("stentor-renderer", "ntf.rendered.low.acme");
     assert_allowed("stentor-dispatcher", "ntf.status.acme.email.sent");
     assert_allowed("stentor-dispatcher", "cfg.suppression.acme.x");
@@ -104,7 +105,9 @@ static void services_publish_nothing_else(void **state)
     assert_refused("stentor-digest-flusher", "evt.acme.PlaceOrder");
     assert_refused("stentor-order-saga", "evt.acme.UserCheckedOut");
     assert_refused("stentor-order-saga", "ntf.deferred.retry.acme");
-    assert_refused("stentor-ingest", "ntf.rendered.normal.acme");
+    assert_refused("stentor-ingest", "ntf.inbound.sendgrid");
+    assert_refused("stentor-ingest", "$JS.API.STREAM.MSG.DELETE.STATUS");
+    assert_refused("stentor-dispatcher", "ntf.rendered.normal.acme");
     assert_refused("stentor-renderer", "ntf.request.normal.acme");
     assert_refused("stentor-dispatcher", "cfg.template.acme.welcome");
     assert_refused("stentor-archiver", "ntf.status.acme.email.sent");

@@ -1,0 +1,19 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Failed mails that an event (ResendErrorEmail) had sent again: which letter it was about is decided once and written down
+-- before anything is published, so the same event never takes a second letter, however late it comes again. Also who asked.
+
+CREATE TABLE ingest.resends (
+    tenant_id       text COLLATE "C" NOT NULL,
+    event_identity  text COLLATE "C" NOT NULL, -- of the event: its Nats-Msg-Id
+    notification_id text COLLATE "C" NOT NULL,
+    letter_sequence bigint           NOT NULL, -- in DEAD
+    requested_by    text             NOT NULL, -- empty: the event does not say
+    noted_at        timestamptz      NOT NULL DEFAULT now(),
+    resent_at       timestamptz,               -- its event is stored, the letter deleted
+    PRIMARY KEY (tenant_id, event_identity)
+);
+CREATE INDEX resends_noted_at ON ingest.resends USING brin (noted_at);
+SELECT stentor.isolate('ingest.resends');
+
+GRANT SELECT, INSERT, UPDATE ON ingest.resends TO stentor_ingest;
+GRANT SELECT ON ingest.resends TO stentor_cli;

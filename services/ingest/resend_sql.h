@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The statements on ingest.resends: one each for a whole round.
+#pragma once
+
+#include "common/db/db.h"
+#include "services/ingest/resend_event.h"
+
+// What is known of a wish before anything is looked for.
+typedef struct ResendKnown {
+    uint64_t letter; // in DEAD, as it was noted for this event; 0: not yet
+    bool done;
+    const char *status; // the notification's, of history; "": none there
+} ResendKnown;
+
+// Each its own transaction's first statement; the wishes are in the order of the results.
+void resend_sql_look_up(DbTxn *txn, const ResendWish *const *wishes, size_t count);
+// All of `ret` are filled; texts live in `arena`.
+void resend_sql_read(const DbTxn *txn, ResendKnown *ret, size_t count, Arena *arena);
+// Noted twice is noted once.
+void resend_sql_note(
+    DbTxn *txn, const ResendWish *const *wishes, const uint64_t *letters, size_t count);
+void resend_sql_done(DbTxn *txn, const ResendWish *const *wishes, size_t count);
