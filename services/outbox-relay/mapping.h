@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mapping: how one outbox table of an application is read and written, from its JSON file. The
+// format, with every member: MAPPING.md. Pure: it knows nothing of the database; whether the
+// columns are there is checked with relay_sql.h. Law: what is read here is never changed again;
+// every name in it becomes a quoted identifier and every value a quoted literal.
+#pragma once
+
+#include <jansson.h>
+
+#include "common/base/arena.h"
+#include "common/base/error.h"
+
+enum {
+    MAPPING_BYTES_MAX = 64 * 1024,
+    MAPPING_NAME_MAX = 32,    // [a-z0-9_-]; part of message ids: do not change it afterwards
+    MAPPING_COLUMNS_MAX = 32, // that are read for the message
+    MAPPING_ORDER_MAX = 4,
+    MAPPING_STATES_MAX = 2,
+    MAPPING_PATH_MAX = 8, // tokens of "payload->a->b" after the column
+};
+
+typedef enum MappingPublish {
+    MAPPING_EVENT,   // the payload as a domain event on evt.<tenant>.<type>
+    MAPPING_REQUEST, // a NotifyCommand on evt.<tenant>.notify, whose fate is written back
+} MappingPublish;
+
+// ---- what is written to the application's row, and when ----
+
+typedef enum MappingMoment {
+    MOMENT_CLAIMED,     // a relay took it (with it the row is no longer pending)
+    MOMENT_PUBLISHED,   // it is stored in JetStream
+    MOMENT_UNPUBLISHED, // it could not be published and was given back
+    MOMENT_REFUSED,     // it does not fit; absent for requests: as MOMENT_FAILED
+    MOMENT_RETRYING,    // a vendor refused for now
+    MOMENT_SENT,
+    MOMENT_FAILED, // also suppressed, bounced, expired
+    MOMENT_COUNT
+} MappingMoment;
+
+const char *moment_name(MappingMoment moment); // "claimed" ...
+
+typedef enum AssignKind {
+    ASSIGN_NULL,
+    ASSIGN_LITERAL,   // text, number, true or false: `text` in quotes, of the column's type
+    ASSIGN_NOW,       // "@now": the database's clock
+    ASSIGN_AT,        // "@at": when it happened (of a status event); elsewhere as "@now"
+    ASSIGN_REASON,    // "@reason"; cut to the column's length
+    ASSIGN_ATTEMPTS,  // "@attempts": attempts that have failed so far
+    ASSIGN_INCREMENT, // "@increment": the column plus one
+} AssignKind;
+
+typedef struct Assign {
+    Str column;
+    AssignKind kind;
+    Str text; // ASSIGN_LITERAL
+} Assign;
+
+typedef struct Assigns {
+    const Assign *items;
+    size_t count; // 0: the moment writes nothing
+} Assigns;
+
+// ---- what is read from it ----
+
+// Where a value of the message comes from: a constant, or a column with, perhaps, a path into the
+// JSON in it and a transformation.
+typedef struct Source {
+    bool given; // false: the mapping does not have this field
+    bool constant;
+    Str value;                  // constant
+    int column;                 // index into Mapping.columns
+    Str path[MAPPING_PATH_MAX]; // members, outermost first
+    int path_count;
+    Str fallback;   // "default"; ptr NULL: none
+    Str before;     // cut at its first occurrence; empty: not
+    Str after;      // then what follows its last occurrence; empty: not
+    json_t *names;  // then replaced by this table's value, if it is there; NULL: none
+    json_t *starts; // {"<": "outbox-html"}: the value of the first key with which the (trimmed)
+                    // text begins, else `otherwise`; NULL: none
+    Str otherwise;
+    bool snake; // "keys": "snake_case": member names of the object become orderId -> order_id
+} Source;
+
+typedef enum MappingField {
+    FIELD_TENANT,
+    // event
+    FIELD_TYPE,
+    FIELD_DATA,
+    FIELD_TIME,
+    FIELD_ID,
+    FIELD_TRACEPARENT,
+    // request
+    FIELD_TO,
+    FIELD_TO_NAME,
+    FIELD_CHANNEL,
+    FIELD_TEMPLATE,
+    FIELD_TEMPLATE_VERSION,
+    FIELD_LOCALE,
+    FIELD_CATEGORY,
+    FIELD_PRIORITY,
+    FIELD_CORRELATION_ID,
+    FIELD_RECIPIENT_ID,
+    FIELD_SCHEDULED_FOR,
+    FIELD_EXPIRES_AT,
+    FIELD_COUNT
+} MappingField;
+
+const char *field_name(MappingField field); // "tenant" ...
+
+typedef struct Variable {
+    Str name;
+    Source source;
+} Variable;
+
+// A table that says how far a stream of rows was published (MassTransit's outbox_state).
+typedef struct MappingState {
+    Str table;
+    Str keys[2];   // its columns
+    Str rows[2];   // the outbox table's columns that they equal
+    int key_count; // 1 or 2
+    Str position;  // its column with the last published row's position
+    Str delivered; // its column that is set to now; empty: none
+} MappingState;
+
+typedef struct MappingColumn {
+    Str name;
+    Str field; // "fields.to": who asked for it, for messages about it
+} MappingColumn;
+
+typedef struct MappingKeep {
+    MappingMoment moment; // rows that had this moment ...
+    int64_t age_s;        // ... this long ago are deleted
+    Str column;           // the moment's first "@at", else its first "@now"
+} MappingKeep;
+
+typedef struct Mapping {
+    Str name;
+    Str table; // "public.email_outbox"
+    MappingPublish publish;
+    Str id; // the primary key's column (one that an index finds)
+    Str order_by[MAPPING_ORDER_MAX];
+    int order_count;
+    Str ordering_key; // column; empty: rows do not wait for each other
+    Str created_at;   // column; empty: order_by's first is not a time either
+    Str position;     // monotonic whole-number column; empty: none
+    Assigns pending;  // ASSIGN_NULL and ASSIGN_LITERAL: all of these hold; none with states
+    MappingState states[MAPPING_STATES_MAX];
+    int state_count;
+    Source fields[FIELD_COUNT];
+    Source all;          // request: "variables": "payload", one JSON object; not given: by name
+    Variable *variables; // request: "variables": {...}
+    size_t variable_count;
+    MappingColumn columns[MAPPING_COLUMNS_MAX]; // what claim and adopt return, without repeats
+    int column_count;
+    Assigns moments[MOMENT_COUNT];
+    MappingKeep keep[MOMENT_COUNT];
+    int keep_count;
+    int64_t backlog_alert; // 1000 unless the file says otherwise
+    Arena *arena;          // owns all of it
+    json_t *root;
+} Mapping;
+
+// ERROR_CONFIG names the member and what it should be: "moments.sent.status: ...". Free it.
+Mapping *mapping_read(Str json, Error *err);
+void mapping_free(Mapping *mapping); // NULL-safe
+static inline bool mapping_is_request(const Mapping *m)
+{
+    return m->publish == MAPPING_REQUEST;
+}
