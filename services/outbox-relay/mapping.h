@@ -163,6 +163,10 @@ typedef struct Mapping {
 // ERROR_CONFIG names the member and what it should be: "moments.sent.status: ...". Free it.
 Mapping *mapping_read(Str json, Error *err);
 void mapping_free(Mapping *mapping); // NULL-safe
+// The moment changes a pending row into one that is not.
+bool mapping_takes_out(const Mapping *mapping, MappingMoment moment);
+// What a refused row gets: `refused`, or for requests `failed` when there is none.
+MappingMoment mapping_refusal(const Mapping *mapping);
 static inline bool mapping_is_request(const Mapping *m)
 {
     return m->publish == MAPPING_REQUEST;

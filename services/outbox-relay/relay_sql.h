@@ -33,7 +33,7 @@ enum {
 // noted -> published -> retrying -> sent | failed; again: failed and asked for once more
 // (`stentor outbox retry`).
 
-enum { RELAY_KEEP_MAX = MOMENT_COUNT + 1 };
+enum { RELAY_KEEP_MAX = MOMENT_COUNT + 2 };
 
 // How a column's text is to be understood (row.h).
 typedef enum ColumnKind { COLUMN_TEXT, COLUMN_JSON, COLUMN_NUMBER, COLUMN_BOOL } ColumnKind;
@@ -42,7 +42,7 @@ typedef struct RelaySql {
     // No parameters. Rows for relay_sql_bind and relay_sql_problems.
     DbStatement check;
 
-    // ---- complete after relay_sql_bind ----
+    // ---- complete after relay_sql_bind; note and told only for requests (else sql is NULL) ----
 
     // No parameters, no use of the result.
     DbStatement plan;
@@ -71,7 +71,7 @@ typedef struct RelaySql {
     // $1::text claim_id, $2::int8 claim_ms. One row when it is still ours, none when it is lost.
     DbStatement renew;
     // Rows that JetStream has stored. $1::text[] row_key, $2::int4[] attempt (0s for events). One
-    // row: int8 how many rows of the table it found. Needs no claim: what is stored is stored.
+    // row: int8 how many it changed. Needs no claim: what is stored is stored.
     // Events: the moment `published`, the states' positions. Requests: letters become published.
     DbStatement mark;
     // Rows that could not be published now: pending again. $1::text claim_id, $2::text[] row_key,
@@ -90,17 +90,20 @@ typedef struct RelaySql {
     // letter is its latest. One row: int8 letters changed, int8 rows written.
     DbStatement told;
     // $1::int8 count at most, $2::int8 position above which to count (db_null: all). One row: int8
-    // pending rows that are not published (claimed ones too), timestamptz created_at of the oldest
-    // (0: none), int8 claims, int8 refused rows (at most the first parameter).
+    // pending rows that are not published (those of a claim too, unless `claimed` changes them),
+    // timestamptz created_at of the oldest (0: none), int8 claims, int8 refused rows in
+    // stentor_outbox.refused (at most the first parameter). A scan: not for every second.
     DbStatement backlog;
-    // Housekeeping, each its own transaction with `plan`-less planning: $1::int4 rows at most. One
-    // row: int8 deleted. Run again at once when it equals the limit.
+    // Housekeeping, each its own transaction, without `plan`: $1::int4 rows at most. One row: int8
+    // deleted. Run again soon when it equals the limit.
     DbStatement keep[RELAY_KEEP_MAX];
     int keep_count;
     ColumnKind kinds[MAPPING_COLUMNS_MAX]; // of Mapping.columns
 
     const Mapping *mapping; // borrowed
-    struct Arena *arena;
+    struct Wanted *wanted;  // private, like the rest
+    size_t wanted_count;
+    Arena *arena;
 } RelaySql;
 
 RelaySql *relay_sql_new(const Mapping *mapping); // borrows the mapping

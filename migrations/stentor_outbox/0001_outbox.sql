@@ -1,0 +1,76 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What Stentor remembers of an application's outbox tables, beside them in the application's own database
+-- (stentor outbox install). One relay writes for one mapping; the mapping's name is in every row.
+
+CREATE SCHEMA stentor_outbox;
+
+-- One row per batch that a relay has taken and not yet finished. Its rows and ordering keys are nobody else's as long
+-- as the row is there; past claimed_until another relay adopts it whole.
+CREATE TABLE stentor_outbox.claims (
+    claim_id      text COLLATE "C" PRIMARY KEY,
+    mapping       text COLLATE "C" NOT NULL,
+    relay         text             NOT NULL,
+    claimed_at    timestamptz      NOT NULL,
+    claimed_until timestamptz      NOT NULL,
+    row_keys      text[]           NOT NULL,
+    attempts      integer[]        NOT NULL, -- which letter of the row; parallel to row_keys
+    ordering_keys text[]           NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+CREATE INDEX claims_mapping ON stentor_outbox.claims (mapping, claimed_until);
+-- Written once, read a few times, gone within a second: not worth compressing.
+ALTER TABLE stentor_outbox.claims ALTER COLUMN row_keys SET STORAGE EXTERNAL;
+
+-- Requests whose fate is told back. A row of the application that is asked for again is another attempt: another letter.
+CREATE TABLE stentor_outbox.letters (
+    mapping         text COLLATE "C" NOT NULL,
+    row_key         text COLLATE "C" NOT NULL,
+    attempt         integer          NOT NULL CHECK (attempt > 0),
+    notification_id text COLLATE "C" NOT NULL UNIQUE,
+    state           text COLLATE "C" NOT NULL CHECK (state IN ('noted', 'published', 'retrying', 'sent', 'failed', 'again')),
+    rank            integer          NOT NULL DEFAULT 0, -- of the status that made the state; only a higher one changes it
+    attempts        integer          NOT NULL DEFAULT 0, -- of the delivery, that have failed
+    reason          text,
+    made_at         timestamptz      NOT NULL, -- stands in the notification's id
+    ended_at        timestamptz,               -- sent, failed
+    PRIMARY KEY (mapping, row_key, attempt)
+) WITH (fillfactor = 70);
+CREATE INDEX letters_ended ON stentor_outbox.letters (mapping, ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX letters_failed ON stentor_outbox.letters (mapping, row_key) WHERE state = 'failed';
+
+-- Rows that do not fit, of tables that keep them pending all the same.
+CREATE TABLE stentor_outbox.refused (
+    mapping    text COLLATE "C" NOT NULL,
+    row_key    text COLLATE "C" NOT NULL,
+    reason     text             NOT NULL,
+    refused_at timestamptz      NOT NULL,
+    again      boolean          NOT NULL DEFAULT false, -- asked for once more, although its state's position has passed it
+    PRIMARY KEY (mapping, row_key)
+);
+
+-- Rows that are published and cannot say so themselves (MassTransit's without an inbox or outbox).
+CREATE TABLE stentor_outbox.published (
+    mapping      text COLLATE "C" NOT NULL,
+    row_key      text COLLATE "C" NOT NULL,
+    published_at timestamptz      NOT NULL,
+    PRIMARY KEY (mapping, row_key)
+);
+
+-- How far the status events were read, in the same transaction as what they changed.
+CREATE TABLE stentor_outbox.positions (
+    projection        text        NOT NULL,
+    stream            text        NOT NULL,
+    sequence          bigint      NOT NULL,
+    stream_created_at timestamptz NOT NULL,
+    stored_at         timestamptz,
+    PRIMARY KEY (projection, stream)
+);
+
+-- stentor outbox install --wake: one NOTIFY per statement that inserts, with the mapping's name.
+CREATE FUNCTION stentor_outbox.wake() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    AS $$
+BEGIN
+    PERFORM pg_notify('stentor_outbox', TG_ARGV[0]);
+    RETURN NULL;
+END
+$$;

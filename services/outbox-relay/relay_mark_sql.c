@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a batch's rows: mark, give_back, refuse, told.
+#include "services/outbox-relay/sql_text.h"
+
+#define CLAIMS "stentor_outbox.claims"
+#define LETTERS "stentor_outbox.letters"
+#define OURS "EXISTS (SELECT FROM " CLAIMS " AS a WHERE a.claim_id = $1::text)"
+
+static const SqlValues NO_VALUES = {0};
+
+// UPDATE ... FROM `source` AS n on its row_key; "" when the moment writes nothing.
+static const char *moment_update(
+    const SqlParts *p, MappingMoment moment, const SqlValues *values, const char *source,
+    const char *where)
+{
+    const Assigns *assigns = &p->sql->mapping->moments[moment];
+    return assigns->count == 0 ? ""
+                               : arena_printf(
+                                     p->arena,
+                                     "UPDATE %s AS t SET %s FROM %s AS n WHERE t.%s ="
+                                     " n.row_key::%s%s RETURNING 1",
+                                     p->table, sql_assigns(p->sql, assigns, values), source, p->id,
+                                     p->id_type, where);
+}
+
+// ---- mark ----
+
+static const char *state_update(const SqlParts *p, int index)
+{
+    const MappingState *s = &p->sql->mapping->states[index];
+    const char *columns = "";
+    const char *on = "";
+    const char *group = "";
+    const char *given = "";
+    for (int i = 0; i < s->key_count; i++) {
+        const char *row = sql_name(p->arena, s->rows[i]);
+        const char *and = i == 0 ? "" : " AND ";
+        columns = arena_printf(p->arena, "%st.%s AS k%d, ", columns, row, i);
+        on = arena_printf(p->arena, "%s%ss.%s = m.k%d", on, and, sql_name(p->arena, s->keys[i]), i);
+        group = arena_printf(p->arena, "%s%st.%s", group, i == 0 ? "" : ", ", row);
+        given = arena_printf(p->arena, "%s%st.%s IS NOT NULL", given, and, row);
+    }
+    const char *position = sql_name(p->arena, s->position);
+    const char *delivered =
+        s->delivered.len == 0
+            ? ""
+            : arena_printf(p->arena, ", %s = now()", sql_name(p->arena, s->delivered));
+    return arena_printf(
+        p->arena,
+        ", state%d AS (UPDATE %s AS s SET %s = greatest(coalesce(s.%s, m.position), m.position)%s"
+        " FROM (SELECT %smax(%s) AS position FROM k JOIN %s AS t ON t.%s = k.row_key::%s WHERE %s"
+        " GROUP BY %s) AS m WHERE %s)",
+        index, sql_table(p->arena, s->table), position, position, delivered, columns, p->position,
+        p->table, p->id, p->id_type, given, group, on);
+}
+
+// Rows that belong to no state.
+static const char *remember_rest(const SqlParts *p)
+{
+    return arena_printf(
+        p->arena,
+        ", rest AS (INSERT INTO stentor_outbox.published (mapping, row_key, published_at)"
+        " SELECT %s, k.row_key, now() FROM k JOIN %s AS t ON t.%s = k.row_key::%s"
+        " WHERE (%s) IS NULL ON CONFLICT DO NOTHING)",
+        p->mapping, p->table, p->id, p->id_type, p->key);
+}
+
+static const char *mark_event(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    const char *states = "";
+    const char *moment = moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "k", "");
+    for (int i = 0; i < m->state_count; i++) {
+        states = arena_printf(p->arena, "%s%s", states, state_update(p, i));
+    }
+    if (m->state_count > 0) {
+        states = arena_printf(p->arena, "%s%s", states, remember_rest(p));
+    }
+    return arena_printf(
+        p->arena,
+        "WITH k AS MATERIALIZED (SELECT k.row_key FROM unnest($1::text[], $2::int4[])"
+        " AS k (row_key, attempt))%s%s%s%s,"
+        " asked AS (DELETE FROM stentor_outbox.refused AS f USING k WHERE f.mapping = %s"
+        " AND f.row_key = k.row_key) SELECT count(*) FROM %s",
+        states, moment[0] == '\0' ? "" : ", moment AS (", moment, moment[0] == '\0' ? "" : ")",
+        p->mapping, moment[0] == '\0' ? "k" : "moment");
+}
+
+// A letter whose status was heard already has the row's last word.
+static const char *mark_request(const SqlParts *p)
+{
+    const char *moment = moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "moved", "");
+    return arena_printf(
+        p->arena,
+        "WITH moved AS (UPDATE " LETTERS " AS l SET state = 'published'"
+        " FROM unnest($1::text[], $2::int4[]) AS k (row_key, attempt) WHERE l.mapping = %s"
+        " AND l.row_key = k.row_key AND l.attempt = k.attempt AND l.state = 'noted'"
+        " RETURNING l.row_key)%s%s%s,"
+        " asked AS (DELETE FROM stentor_outbox.refused AS f USING moved AS n"
+        " WHERE f.mapping = %s AND f.row_key = n.row_key) SELECT count(*) FROM moved",
+        p->mapping, moment[0] == '\0' ? "" : ", moment AS (", moment, moment[0] == '\0' ? "" : ")",
+        p->mapping);
+}
+
+// ---- give back ----
+
+static const Assign *find(const Assigns *assigns, Str column)
+{
+    for (size_t i = 0; i < assigns->count; i++) {
+        if (str_eq(assigns->items[i].column, column)) {
+            return &assigns->items[i];
+        }
+    }
+    return NULL;
+}
+
+// Undoes `claimed`: the pending columns that it changed, and `unpublished` on top.
+static const char *give_back_sets(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    const Assigns *unpublished = &m->moments[MOMENT_UNPUBLISHED];
+    const SqlValues values = {.reason = "n.reason"};
+    const char *text = sql_assigns(p->sql, unpublished, &values);
+    for (size_t i = 0; i < m->pending.count; i++) {
+        Assigns one = {&m->pending.items[i], 1};
+        Str column = one.items->column;
+        if (find(&m->moments[MOMENT_CLAIMED], column) != NULL &&
+            find(unpublished, column) == NULL) {
+            text = arena_printf(
+                p->arena, "%s%s%s", text, text[0] == '\0' ? "" : ", ",
+                sql_assigns(p->sql, &one, &values));
+        }
+    }
+    return text;
+}
+
+// Only a row that is still as `claimed` has left it, and of which no status was heard.
+static const char *still_claimed(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    const char *text = "";
+    for (size_t i = 0; i < m->pending.count; i++) {
+        const Assign *a = find(&m->moments[MOMENT_CLAIMED], m->pending.items[i].column);
+        if (a != NULL && (a->kind == ASSIGN_LITERAL || a->kind == ASSIGN_NULL)) {
+            Assigns one = {a, 1};
+            text = arena_printf(p->arena, "%s AND %s", text, sql_conditions(p->sql, &one, false));
+        }
+    }
+    return !mapping_is_request(m)
+               ? text
+               : arena_printf(
+                     p->arena,
+                     "%s AND NOT EXISTS (SELECT FROM " LETTERS " AS l WHERE l.mapping = %s"
+                     " AND l.row_key = n.row_key AND l.state IN ('published', 'retrying'))",
+                     text, p->mapping);
+}
+
+static const char *give_back_text(const SqlParts *p)
+{
+    const char *sets = give_back_sets(p);
+    if (sets[0] == '\0') { // being in no claim is all that pending means
+        return "SELECT count(*) FROM unnest($2::text[], $3::text[]) AS n (row_key, reason)"
+               " WHERE " OURS;
+    }
+    return arena_printf(
+        p->arena,
+        "WITH given AS (UPDATE %s AS t SET %s FROM unnest($2::text[], $3::text[])"
+        " AS n (row_key, reason) WHERE t.%s = n.row_key::%s AND " OURS "%s RETURNING 1)"
+        " SELECT count(*) FROM given",
+        p->table, sets, p->id, p->id_type, still_claimed(p));
+}
+
+// ---- refuse ----
+
+static const char *refuse_text(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    const SqlValues values = {.reason = "n.reason"};
+    const char *moment = moment_update(p, mapping_refusal(m), &values, "n", "");
+    const char *kept = mapping_takes_out(m, mapping_refusal(m))
+                           ? ""
+                           : arena_printf(
+                                 p->arena,
+                                 ", kept AS (INSERT INTO stentor_outbox.refused AS f (mapping,"
+                                 " row_key, reason, refused_at) SELECT %s, n.row_key, n.reason,"
+                                 " now() FROM n ON CONFLICT (mapping, row_key) DO UPDATE SET"
+                                 " reason = excluded.reason, refused_at = now(), again = false)",
+                                 p->mapping);
+    return arena_printf(
+        p->arena,
+        "WITH n AS MATERIALIZED (SELECT n.* FROM unnest($2::text[], $3::int4[], $4::text[])"
+        " AS n (row_key, attempt, reason) WHERE " OURS "),"
+        " gone AS (DELETE FROM " LETTERS " AS l USING n WHERE l.mapping = %s"
+        " AND l.row_key = n.row_key AND l.attempt = n.attempt AND l.state = 'noted')%s%s%s%s"
+        " SELECT count(*) FROM n",
+        p->mapping, kept, moment[0] == '\0' ? "" : ", moment AS (", moment,
+        moment[0] == '\0' ? "" : ")");
+}
+
+// ---- told ----
+
+static const char *told_text(const SqlParts *p)
+{
+    static const MappingMoment moments[] = {MOMENT_RETRYING, MOMENT_SENT, MOMENT_FAILED};
+    const SqlValues values = {.at = "n.at", .reason = "n.reason", .attempts = "n.attempts"};
+    const char *updates = "";
+    const char *written = "0";
+    for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++) {
+        const char *name = moment_name(moments[i]);
+        const char *where = arena_printf(p->arena, " AND n.state = '%s'", name);
+        const char *update = moment_update(p, moments[i], &values, "latest", where);
+        if (update[0] != '\0') {
+            updates = arena_printf(p->arena, "%s, row_%s AS (%s)", updates, name, update);
+            written = arena_printf(p->arena, "%s + (SELECT count(*) FROM row_%s)", written, name);
+        }
+    }
+    return arena_printf(
+        p->arena,
+        "WITH changed AS (UPDATE " LETTERS " AS l SET state = n.state, rank = n.rank,"
+        " attempts = n.attempts, reason = n.reason,"
+        " ended_at = CASE WHEN n.state IN ('sent', 'failed') THEN n.at END"
+        " FROM unnest($1::text[], $2::text[], $3::int4[], $4::int4[], $5::text[],"
+        " $6::timestamptz[]) AS n (notification_id, state, rank, attempts, reason, at)"
+        " WHERE l.notification_id = n.notification_id AND l.mapping = %s AND l.rank < n.rank"
+        " RETURNING l.row_key, l.attempt AS letter, n.state, n.attempts, n.reason, n.at),"
+        " latest AS MATERIALIZED (SELECT c.* FROM changed AS c WHERE NOT EXISTS (SELECT "
+        "FROM " LETTERS
+        " AS x WHERE x.mapping = %s AND x.row_key = c.row_key AND x.attempt > c.letter))%s"
+        " SELECT (SELECT count(*) FROM changed), %s",
+        p->mapping, p->mapping, updates, written);
+}
+
+void relay_mark_sql(RelaySql *sql, const SqlParts *p)
+{
+    bool request = mapping_is_request(sql->mapping);
+    sql->mark = (DbStatement){"outbox_mark", request ? mark_request(p) : mark_event(p)};
+    sql->give_back = (DbStatement){"outbox_give_back", give_back_text(p)};
+    sql->refuse = (DbStatement){"outbox_refuse", refuse_text(p)};
+    if (request) {
+        sql->told = (DbStatement){"outbox_told", told_text(p)};
+    }
+}

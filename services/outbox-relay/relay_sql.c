@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/outbox-relay/relay_sql.h"
+
+#include "services/outbox-relay/sql_text.h"
+
+// Below every position that a column can have.
+#define NO_POSITION "(-9223372036854775807)"
+
+RelaySql *relay_sql_new(const Mapping *mapping)
+{
+    Arena *arena = arena_new(16 * 1024);
+    RelaySql *sql = arena_zalloc(arena, sizeof *sql);
+    sql->mapping = mapping;
+    sql->arena = arena;
+    relay_check_build(sql);
+    return sql;
+}
+
+void relay_sql_free(RelaySql *sql)
+{
+    if (sql != NULL) {
+        arena_free(sql->arena);
+    }
+}
+
+// ---- the states of MassTransit's shape ----
+
+static const char *state_join(const SqlParts *p, int index)
+{
+    const MappingState *s = &p->sql->mapping->states[index];
+    const char *on = "";
+    for (int i = 0; i < s->key_count; i++) {
+        on = arena_printf(
+            p->arena, "%s%ss%d.%s = t.%s", on, i == 0 ? "" : " AND ", index,
+            sql_name(p->arena, s->keys[i]), sql_name(p->arena, s->rows[i]));
+    }
+    return arena_printf(
+        p->arena, " LEFT JOIN %s AS s%d ON %s", sql_table(p->arena, s->table), index, on);
+}
+
+// The row belongs to this state.
+static const char *state_given(const SqlParts *p, int index)
+{
+    const MappingState *s = &p->sql->mapping->states[index];
+    const char *text = "";
+    for (int i = 0; i < s->key_count; i++) {
+        text = arena_printf(
+            p->arena, "%s%st.%s IS NOT NULL", text, i == 0 ? "" : " AND ",
+            sql_name(p->arena, s->rows[i]));
+    }
+    return text;
+}
+
+static const char *state_key(const SqlParts *p, int index)
+{
+    const MappingState *s = &p->sql->mapping->states[index];
+    const char *text = arena_printf(p->arena, "'%d'", index);
+    for (int i = 0; i < s->key_count; i++) {
+        text =
+            arena_printf(p->arena, "%s || '/' || t.%s::text", text, sql_name(p->arena, s->rows[i]));
+    }
+    return text;
+}
+
+static void fill_states(SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    const char *pending = "CASE";
+    p->key = "CASE";
+    for (int i = 0; i < m->state_count; i++) {
+        p->joins = arena_printf(p->arena, "%s%s", p->joins, state_join(p, i));
+        pending = arena_printf(
+            p->arena, "%s WHEN %s THEN %s > coalesce(s%d.%s, " NO_POSITION ")", pending,
+            state_given(p, i), p->position, i, sql_name(p->arena, m->states[i].position));
+        p->key = arena_printf(
+            p->arena, "%s WHEN %s THEN %s", p->key, state_given(p, i), state_key(p, i));
+    }
+    p->key = arena_printf(p->arena, "%s END", p->key);
+    // A row that belongs to no state is remembered by us; one that was refused and is asked for
+    // again may lie behind its state's position.
+    p->pending = arena_printf(
+        p->arena,
+        "(%s ELSE NOT EXISTS (SELECT FROM stentor_outbox.published AS u WHERE u.mapping = %s"
+        " AND u.row_key = t.%s::text) END OR EXISTS (SELECT FROM stentor_outbox.refused AS f"
+        " WHERE f.mapping = %s AND f.row_key = t.%s::text AND f.again))",
+        pending, p->mapping, p->id, p->mapping, p->id);
+    p->plain = "true";
+}
+
+// ---- the parts that all mappings have ----
+
+static const char *column_text(const SqlParts *p, int index)
+{
+    Str name = p->sql->mapping->columns[index].name;
+    const Wanted *w = relay_wanted(p->sql, p->sql->mapping->table, name);
+    const char *column = sql_name(p->arena, name);
+    if (w->is_timestamptz || w->is_timestamp) {
+        return arena_printf(
+            p->arena, "to_char(t.%s%s, 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')", column,
+            w->is_timestamptz ? " AT TIME ZONE 'UTC'" : "");
+    }
+    return arena_printf(p->arena, "t.%s::text", column);
+}
+
+static void fill_fields(SqlParts *p)
+{
+    p->fields = "";
+    p->names = "";
+    for (int i = 0; i < p->sql->mapping->column_count; i++) {
+        p->fields = arena_printf(p->arena, "%s, %s AS f%d", p->fields, column_text(p, i), i);
+        p->names = arena_printf(p->arena, "%s, c.f%d", p->names, i);
+    }
+}
+
+static const char *order_text(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    const char *text = "";
+    for (int i = 0; i < m->order_count; i++) {
+        text = arena_printf(
+            p->arena, "%s%st.%s", text, i == 0 ? "" : ", ", sql_name(p->arena, m->order_by[i]));
+    }
+    return text;
+}
+
+static const char *untaken_text(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    const char *text = "";
+    if (!mapping_takes_out(m, mapping_refusal(m))) {
+        text = arena_printf(
+            p->arena,
+            " AND NOT EXISTS (SELECT FROM stentor_outbox.refused AS f WHERE f.mapping = %s"
+            " AND f.row_key = t.%s::text AND NOT f.again)",
+            p->mapping, p->id);
+    }
+    if (mapping_is_request(m) && m->moments[MOMENT_CLAIMED].count == 0) {
+        text = arena_printf(
+            p->arena,
+            "%s AND NOT EXISTS (SELECT FROM stentor_outbox.letters AS x WHERE x.mapping = %s"
+            " AND x.row_key = t.%s::text AND x.state IN ('published', 'retrying', 'failed'))",
+            text, p->mapping, p->id);
+    }
+    return text;
+}
+
+static const char *column_or_null(const SqlParts *p, Str column, const char *type)
+{
+    return column.len == 0 ? arena_printf(p->arena, "NULL::%s", type)
+                           : arena_printf(p->arena, "t.%s::%s", sql_name(p->arena, column), type);
+}
+
+static SqlParts parts_of(RelaySql *sql)
+{
+    const Mapping *m = sql->mapping;
+    SqlParts p = {.sql = sql, .arena = sql->arena, .joins = ""};
+    p.mapping = sql_literal(p.arena, m->name);
+    p.table = sql_table(p.arena, m->table);
+    p.id = sql_name(p.arena, m->id);
+    p.id_type = arena_cstr(p.arena, relay_wanted(sql, m->table, m->id)->found);
+    p.position = column_or_null(&p, m->position, "int8");
+    p.created = column_or_null(&p, m->created_at, "timestamptz");
+    p.order = order_text(&p);
+    p.untaken = untaken_text(&p);
+    fill_fields(&p);
+    if (m->state_count > 0) {
+        fill_states(&p);
+        return p;
+    }
+    p.pending = sql_conditions(sql, &m->pending, false);
+    p.plain = p.pending;
+    p.key = m->ordering_key.len == 0
+                ? NULL
+                : arena_printf(p.arena, "t.%s::text", sql_name(p.arena, m->ordering_key));
+    return p;
+}
+
+// Custom plans know the batch's size and the position; the application's statistics may be old.
+#define PLAN_SQL                                                                                   \
+    "SELECT set_config('enable_seqscan', 'off', true), "                                           \
+    "set_config('plan_cache_mode', 'force_custom_plan', true)"
+
+void relay_sql_generate(RelaySql *sql)
+{
+    SqlParts p = parts_of(sql);
+    sql->plan = (DbStatement){"outbox_plan", PLAN_SQL};
+    sql->lock = (DbStatement){
+        "outbox_lock",
+        arena_printf(
+            sql->arena,
+            PLAN_SQL ", pg_advisory_xact_lock(hashtextextended('stentor_outbox/' || %s, 0))",
+            p.mapping)};
+    relay_claim_sql(sql, &p);
+    relay_mark_sql(sql, &p);
+    relay_keep_sql(sql, &p);
+}

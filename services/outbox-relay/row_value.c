@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/outbox-relay/row_value.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SNAKE_DEPTH_MAX = 32, SNAKE_NAME_MAX = 128, MEMBER_NAME_MAX = 256 };
+
+void row_reader_done(RowReader *r)
+{
+    for (int i = 0; i < r->mapping->column_count; i++) {
+        json_decref(r->roots[i]);
+        r->roots[i] = NULL;
+    }
+}
+
+bool row_unfit(RowReader *r, const Source *source, const char *field, const char *format, ...)
+{
+    char text[160];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!source->given || source->constant) {
+        return error_set(r->err, ERROR_PERMANENT, "fields.%s %s", field, text);
+    }
+    Str column = r->mapping->columns[source->column].name;
+    return error_set(
+        r->err, ERROR_PERMANENT, "fields.%s (column '%.*s') %s", field, STR_ARG(column), text);
+}
+
+// ---- JSON in a column ----
+
+static bool parse_column(RowReader *r, const Source *source, const char *field)
+{
+    Str text = r->row->values[source->column].text;
+    if (r->roots[source->column] != NULL) {
+        return true;
+    }
+    json_error_t where;
+    r->roots[source->column] =
+        json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where);
+    return r->roots[source->column] != NULL ||
+           row_unfit(r, source, field, "is not JSON: line %d, column %d", where.line, where.column);
+}
+
+// What the path leads to, borrowed; NULL: nothing, or null.
+static bool find_member(RowReader *r, const Source *source, const char *field, json_t **ret)
+{
+    *ret = NULL;
+    if (!parse_column(r, source, field)) {
+        return false;
+    }
+    json_t *at = r->roots[source->column];
+    for (int i = 0; at != NULL && i < source->path_count; i++) {
+        char name[MEMBER_NAME_MAX];
+        at = str_to_c(source->path[i], name, sizeof name) ? json_object_get(at, name) : NULL;
+    }
+    *ret = json_is_null(at) ? NULL : at;
+    return true;
+}
+
+static Str dump(RowReader *r, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    Str copy = arena_str(r->arena, str_from(text));
+    free(text);
+    return copy;
+}
+
+// ---- text ----
+
+static bool member_text(RowReader *r, const Source *source, const char *field, Str *ret)
+{
+    json_t *value = NULL;
+    if (!find_member(r, source, field, &value)) {
+        return false;
+    }
+    if (json_is_object(value) || json_is_array(value)) {
+        return row_unfit(
+            r, source, field, "is %s, not text", json_is_object(value) ? "an object" : "a list");
+    }
+    if (json_is_string(value)) {
+        *ret = str_of(json_string_value(value), json_string_length(value));
+        *ret = arena_str(r->arena, *ret);
+    } else if (value != NULL) {
+        *ret = dump(r, value);
+    }
+    return true;
+}
+
+static Str cut_after_last(Str text, Str mark)
+{
+    for (size_t i = text.len; mark.len > 0 && i >= mark.len; i--) {
+        if (str_eq(str_slice(text, i - mark.len, i), mark)) {
+            return str_slice(text, i, text.len);
+        }
+    }
+    return text;
+}
+
+static Str cut_before_first(Str text, Str mark)
+{
+    for (size_t i = 0; mark.len > 0 && i + mark.len <= text.len; i++) {
+        if (str_eq(str_slice(text, i, i + mark.len), mark)) {
+            return str_slice(text, 0, i);
+        }
+    }
+    return text;
+}
+
+static Str string_of(const json_t *value)
+{
+    return str_of(json_string_value(value), json_string_length(value));
+}
+
+static Str choose_by_start(const Source *source, Str text)
+{
+    const char *key;
+    json_t *value;
+    text = str_trim(text);
+    json_object_foreach(source->starts, key, value)
+    {
+        if (str_starts(text, str_from(key))) {
+            return string_of(value);
+        }
+    }
+    return source->otherwise;
+}
+
+static Str rename_text(const Source *source, Str text)
+{
+    char key[MEMBER_NAME_MAX];
+    json_t *name = str_to_c(text, key, sizeof key) ? json_object_get(source->names, key) : NULL;
+    return name == NULL ? text : string_of(name);
+}
+
+static Str transform(const Source *source, Str text)
+{
+    text = cut_after_last(cut_before_first(text, source->before), source->after);
+    if (source->starts != NULL) {
+        return choose_by_start(source, text);
+    }
+    return source->names == NULL ? text : rename_text(source, text);
+}
+
+bool row_text(RowReader *r, const Source *source, const char *field, Str *ret)
+{
+    *ret = STR_EMPTY;
+    if (!source->given || source->constant) {
+        *ret = source->given ? source->value : STR_EMPTY;
+        return true;
+    }
+    const RowValue *value = &r->row->values[source->column];
+    bool json = source->path_count > 0 || r->kinds[source->column] == COLUMN_JSON;
+    if (!value->is_null) {
+        *ret = value->text;
+        if (json && (*ret = STR_EMPTY, !member_text(r, source, field, ret))) {
+            return false;
+        }
+        if (!str_is_utf8(*ret)) {
+            return row_unfit(r, source, field, "is not UTF-8");
+        }
+    }
+    if (ret->len == 0 && source->fallback.ptr != NULL) {
+        *ret = source->fallback;
+        return true;
+    }
+    *ret = ret->len == 0 ? STR_EMPTY : transform(source, *ret);
+    return true;
+}
+
+// ---- JSON ----
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+// orderId -> order_id, OrderID -> order_id. Names that are too long stay as they are.
+static const char *snake_name(const char *name, char *out)
+{
+    size_t len = strlen(name);
+    size_t n = 0;
+    if (2 * len >= SNAKE_NAME_MAX) {
+        return name;
+    }
+    for (size_t i = 0; i < len; i++) {
+        bool begins = i > 0 && is_upper(name[i]) && name[i - 1] != '_' &&
+                      (!is_upper(name[i - 1]) ||
+                       (i + 1 < len && !is_upper(name[i + 1]) && name[i + 1] != '_'));
+        if (begins) {
+            out[n++] = '_';
+        }
+        out[n++] = lower(name[i]);
+    }
+    out[n] = '\0';
+    return out;
+}
+
+// A new reference, with all members renamed; of two that become one name the last wins.
+static json_t *snake(json_t *value, int depth)
+{
+    const char *key;
+    json_t *member;
+    size_t index;
+    if (depth > SNAKE_DEPTH_MAX || (!json_is_object(value) && !json_is_array(value))) {
+        return json_incref(value);
+    }
+    json_t *copy = json_is_object(value) ? json_object() : json_array();
+    if (json_is_array(value)) {
+        json_array_foreach(value, index, member)
+        {
+            json_array_append_new(copy, snake(member, depth + 1));
+        }
+        return copy;
+    }
+    json_object_foreach(value, key, member)
+    {
+        char name[SNAKE_NAME_MAX];
+        json_object_set_new(copy, snake_name(key, name), snake(member, depth + 1));
+    }
+    return copy;
+}
+
+static Str json_string_of(RowReader *r, Str text)
+{
+    json_t *string = json_stringn(text.ptr, text.len);
+    Str packed = dump(r, string);
+    json_decref(string);
+    return packed;
+}
+
+static bool is_plain_text(const RowReader *r, const Source *source)
+{
+    return source->constant || source->before.len > 0 || source->after.len > 0 ||
+           source->names != NULL || source->starts != NULL ||
+           (source->path_count == 0 && r->kinds[source->column] == COLUMN_TEXT);
+}
+
+static bool member_json(RowReader *r, const Source *source, const char *field, Str *ret)
+{
+    json_t *value = NULL;
+    if (!find_member(r, source, field, &value)) {
+        return false;
+    }
+    if (value != NULL && source->snake) {
+        json_t *renamed = snake(value, 0);
+        *ret = dump(r, renamed);
+        json_decref(renamed);
+    } else if (value != NULL) {
+        *ret = dump(r, value);
+    }
+    return true;
+}
+
+static bool text_as_json(RowReader *r, const Source *source, const char *field, Str *ret)
+{
+    Str text = STR_EMPTY;
+    if (!row_text(r, source, field, &text)) {
+        return false;
+    }
+    bool absent = !source->constant && r->row->values[source->column].is_null && text.len == 0;
+    *ret = absent ? STR_EMPTY : json_string_of(r, text);
+    return true;
+}
+
+bool row_json(RowReader *r, const Source *source, const char *field, Str *ret)
+{
+    *ret = STR_EMPTY;
+    if (is_plain_text(r, source)) {
+        return text_as_json(r, source, field, ret);
+    }
+    const RowValue *value = &r->row->values[source->column];
+    ColumnKind kind = r->kinds[source->column];
+    if (value->is_null) {
+        // only the default
+    } else if (source->path_count == 0 && (kind == COLUMN_NUMBER || kind == COLUMN_BOOL)) {
+        // Postgres's numbers are JSON's, but for NaN and the infinities.
+        bool special = memchr(value->text.ptr, 'N', value->text.len) != NULL ||
+                       memchr(value->text.ptr, 'I', value->text.len) != NULL;
+        *ret = special ? json_string_of(r, value->text) : value->text;
+    } else if (!member_json(r, source, field, ret)) {
+        return false;
+    }
+    if (ret->len == 0 && source->fallback.ptr != NULL) {
+        *ret = json_string_of(r, source->fallback);
+    }
+    return true;
+}
+
+bool row_object(RowReader *r, const Source *source, const char *field, Str *ret)
+{
+    const RowValue *value = &r->row->values[source->column];
+    *ret = STR_EMPTY;
+    if (value->is_null) {
+        return row_unfit(r, source, field, "is null");
+    }
+    // Postgres has checked a jsonb already; its text is passed on as it is.
+    if (source->path_count == 0 && !source->snake && r->kinds[source->column] == COLUMN_JSON &&
+        str_starts(value->text, STR("{\""))) {
+        *ret = value->text;
+        return true;
+    }
+    json_t *found = NULL;
+    if (!find_member(r, source, field, &found)) {
+        return false;
+    }
+    if (found == NULL) {
+        return row_unfit(r, source, field, "has no such member");
+    }
+    return json_is_object(found) ? member_json(r, source, field, ret)
+                                 : row_unfit(r, source, field, "is not a JSON object");
+}
