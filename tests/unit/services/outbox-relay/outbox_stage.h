@@ -102,7 +102,8 @@ static inline void stage_sql(Stage *stage, const char *sql)
 }
 
 // The query's one value.
-#define assert_sql(stage, wanted, sql) assert_string_equal(admin_value((stage)->fx->admin, (sql)), (wanted))
+#define assert_sql(stage, wanted, sql)                                                             \
+    assert_string_equal(admin_value((stage)->fx->admin, (sql)), (wanted))
 
 // ---- claim ----
 
