@@ -387,6 +387,16 @@ static void lose_socket(DbConn *conn)
     lose(conn, &err);
 }
 
+static void tell_notified(DbConn *conn)
+{
+    for (PGnotify *said = PQnotifies(conn->pg); said != NULL; said = PQnotifies(conn->pg)) {
+        if (conn->events.notified != NULL) {
+            conn->events.notified(conn->ctx, conn, str_from(said->extra));
+        }
+        PQfreemem(said);
+    }
+}
+
 static void serve(DbConn *conn)
 {
     if (!PQconsumeInput(conn->pg)) {
@@ -394,6 +404,7 @@ static void serve(DbConn *conn)
         return;
     }
     Progress progress = conn->txn != NULL ? pipeline_read(&conn->line, conn->pg) : PROGRESS_WAIT;
+    tell_notified(conn); // behind the answers: libpq parses no further than one that is not taken
     Error err = {0};
     if (progress == PROGRESS_DONE) {
         finish_txn(conn);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One libpq connection on the loop, in pipeline mode, with one transaction at a time. It connects
-// by itself, again and again. Private to common/db: the pool holds several, a lock holds one. Law:
-// events come from the loop, never from inside db_conn_send; from inside db_conn_close only
-// `answered` may.
+// by itself, again and again. Private to common/db: the pool holds several, a lock or a listener
+// one. Law: events come from the loop, never from inside db_conn_send; from inside db_conn_close
+// only `answered` may.
 #pragma once
 
 #include "common/db/db.h"
@@ -15,6 +15,9 @@ typedef struct DbConnEvents {
     void (*answered)(void *ctx, DbConn *conn, DbTxn *txn, const Error *err);
     // An attempt failed or a live connection died. It tries again by itself.
     void (*lost)(void *ctx, DbConn *conn, const Error *err);
+    // What another session said on a channel that this one listens to. May be NULL. The receiver
+    // must not close the connection inside it.
+    void (*notified)(void *ctx, DbConn *conn, Str payload);
     void (*closed)(void *ctx); // all handles are closed and the connection is gone
 } DbConnEvents;
 

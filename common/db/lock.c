@@ -185,7 +185,12 @@ DbLock *db_lock_new(
         .statement_timeout_ms = TIMEOUT_MS,
         .answer_timeout_ms = TIMEOUT_MS,
     };
-    const DbConnEvents events = {on_conn_live, on_conn_answered, on_conn_lost, on_conn_closed};
+    const DbConnEvents events = {
+        .live = on_conn_live,
+        .answered = on_conn_answered,
+        .lost = on_conn_lost,
+        .closed = on_conn_closed,
+    };
     lock->conn = db_conn_new(loop, &options, &events, lock);
     return lock;
 }

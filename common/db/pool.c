@@ -224,7 +224,12 @@ static void on_tick(uv_timer_t *timer)
 
 static void open_connections(DbPool *pool)
 {
-    const DbConnEvents events = {on_conn_live, on_conn_answered, on_conn_lost, on_conn_closed};
+    const DbConnEvents events = {
+        .live = on_conn_live,
+        .answered = on_conn_answered,
+        .lost = on_conn_lost,
+        .closed = on_conn_closed,
+    };
     for (int i = 0; i < pool->conn_count; i++) {
         const DbConnOptions options = {
             .url = pool->url,
