@@ -72,6 +72,7 @@ struct Service {
     bool drain_wanted;
     bool stopped;
     int exit_code;
+    int fail_code; // of a failure
     uint64_t lag_seen_ns;
     Metric *lag;
 };

@@ -176,9 +176,14 @@ void service_stopped(Service *service)
 void service_fail(Service *service, const Error *err)
 {
     LOG(LOG_ERROR, "service failed", log_error(err));
-    service->exit_code = EXIT_FAILED;
+    service->exit_code = service->fail_code;
     service->drain_wanted = true;
     step_soon(service);
+}
+
+void service_wrong_options(Service *service)
+{
+    service->fail_code = EXIT_OPTIONS;
 }
 
 static void take_signal(Service *service, int number)
@@ -327,6 +332,7 @@ static Service *new_service(const ServiceSpec *spec)
 {
     Service *service = xcalloc(1, sizeof *service);
     service->spec = spec;
+    service->fail_code = EXIT_FAILED;
     service->started_at_us = clock_now_us();
     id_new("", service->started_at_us, service->instance);
     service_options_init(&service->options, spec);
@@ -373,7 +379,7 @@ static int run(Service *service)
     Error err = {0};
     if (!start(service, &err)) {
         LOG(LOG_ERROR, "cannot start", log_error(&err));
-        service->exit_code = EXIT_FAILED;
+        service->exit_code = service->fail_code;
         close_all(service);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);

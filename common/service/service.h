@@ -55,3 +55,6 @@ void service_stopped(Service *service);
 // Something that only a person can mend was met while running: logged as error, then drain and exit
 // with 1.
 void service_fail(Service *service, const Error *err);
+// What is about to fail, in start() or later, is wrong in what the options name (a file, a table of
+// somebody else's): the process then ends with 2 instead of 1.
+void service_wrong_options(Service *service);

@@ -30,8 +30,8 @@ enum { PROBE_PATIENCE_MS = 10 * 1000, PROBE_TEXT_MAX = 256 * 1024 };
 // ---- the service ----
 
 typedef struct ProbeOptions {
-    const char *behaviour; // "plain", "start-fails", "fails-later", "stops-later", "never-stops",
-                           // "not-ready"
+    const char *behaviour; // "plain", "start-fails", "start-refuses", "fails-later",
+                           // "refuses-later", "stops-later", "never-stops", "not-ready"
 } ProbeOptions;
 
 typedef struct ProbeState {
@@ -53,8 +53,11 @@ static bool probe_is(const ProbeState *state, const char *behaviour)
 static void on_probe_timer(uv_timer_t *timer)
 {
     ProbeState *state = timer->data;
-    if (probe_is(state, "fails-later")) {
+    if (probe_is(state, "fails-later") || probe_is(state, "refuses-later")) {
         Error err = {0};
+        if (probe_is(state, "refuses-later")) {
+            service_wrong_options(state->service);
+        }
         error_set(&err, ERROR_CONFIG, "the probe met something");
         service_fail(state->service, &err);
     }
@@ -63,6 +66,10 @@ static void on_probe_timer(uv_timer_t *timer)
 static bool probe_start(Service *service, const void *options, void **ret_state, Error *err)
 {
     const ProbeOptions *o = options;
+    if (strcmp(o->behaviour, "start-refuses") == 0) {
+        service_wrong_options(service);
+        return error_set(err, ERROR_CONFIG, "the probe's file is wrong");
+    }
     if (strcmp(o->behaviour, "start-fails") == 0) {
         return error_set(err, ERROR_CONFIG, "the probe does not want");
     }

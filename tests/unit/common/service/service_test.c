@@ -126,6 +126,18 @@ static void a_failing_start_says_why(void **state)
     end_probe(&probe, 1);
 }
 
+static void what_the_options_name_wrongly_ends_it_as_wrong_options_do(void **state)
+{
+    (void)state;
+    Probe probe;
+    probe_launch(&probe, &probe_service, AS("start-refuses"));
+    probe_await(&probe, "config: the probe's file is wrong");
+    end_probe(&probe, 2);
+    probe_launch(&probe, &probe_service, AS("refuses-later"));
+    probe_await(&probe, "\"stopped\"");
+    end_probe(&probe, 2);
+}
+
 static void a_taken_admin_port_says_so(void **state)
 {
     (void)state;
@@ -255,6 +267,7 @@ int main(void)
         cmocka_unit_test(a_second_signal_ends_it_at_once),
         cmocka_unit_test(a_failure_while_running_drains_and_ends_with_1),
         cmocka_unit_test(a_failing_start_says_why),
+        cmocka_unit_test(what_the_options_name_wrongly_ends_it_as_wrong_options_do),
         cmocka_unit_test(a_taken_admin_port_says_so),
         cmocka_unit_test(wrong_options_end_with_2),
         cmocka_unit_test(what_a_service_wants_it_must_be_given),
