@@ -22,6 +22,9 @@ typedef struct ProjectorOptions {
     DbPool *pool;
     size_t flush_max; // fold at most this many events into one transaction; 0: 2000
     int flush_ms;     // and wait at most this long; 0: 20
+    // Where a stream begins of which nothing was folded yet: at what was stored since; 0: at its
+    // beginning.
+    int64_t begin_at_us;
 } ProjectorOptions;
 
 typedef struct ProjectorHandlers {

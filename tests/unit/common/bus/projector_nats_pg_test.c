@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A projector on a real NATS and a real Postgres: it counts events in the table `tally.counted`.
 #include "bus_tools.h"
+#include "common/base/clock.h"
 #include "common/bus/projector.h"
 #include "common/db/db.h"
 
@@ -11,6 +12,7 @@ typedef struct Tally {
     size_t folds, commits, drops;
     bool poison; // refuse events whose payload is "3"
     bool bad_rows;
+    int64_t begin_at_us;
 } Tally;
 
 static Rig rig;
@@ -97,7 +99,8 @@ static void tally_start(Rig *on, Tally *tally)
         .database_url = database_url,
         .pool = tally->pool,
         .flush_max = 500,
-        .flush_ms = 10};
+        .flush_ms = 10,
+        .begin_at_us = tally->begin_at_us};
     tally->projector = projector_new(on->bus, &options, &handlers, tally);
 }
 
@@ -165,6 +168,26 @@ static void it_goes_on_from_the_stored_sequence(void **state)
     tally_start(&rig, &next);
     WAIT(&rig, counted() == 157);
     assert_int_equal(next.folds, 7);
+    tally_stop(&rig, &next);
+}
+
+static void a_new_projection_may_begin_at_a_time(void **state)
+{
+    (void)state;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 40);
+    pass_ms(&rig, 50);
+    Tally tally = {.begin_at_us = clock_now_us()};
+    pass_ms(&rig, 50);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 5);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 5);
+    assert_int_equal(stored(), 45);
+    tally_stop(&rig, &tally);
+    Tally next = {.begin_at_us = tally.begin_at_us}; // what was folded decides from then on
+    publish_many(&rig, "ntf.status.acme.email.sent", "u", 3);
+    tally_start(&rig, &next);
+    WAIT(&rig, counted() == 8);
+    assert_int_equal(next.folds, 3);
     tally_stop(&rig, &next);
 }
 
@@ -337,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(rows_and_sequence_move_together),
         TEST(it_goes_on_from_the_stored_sequence),
+        TEST(a_new_projection_may_begin_at_a_time),
         TEST(a_stop_flushes_what_is_folded),
         TEST(a_late_twin_cannot_write),
         TEST(a_late_twin_at_the_same_sequence_cannot_write),
