@@ -80,7 +80,7 @@ static const AccessSpec access_table[] = {
      "", "CONFIG STATUS " REQUESTS},
     // The relay speaks for an application: whatever that may publish.
     {"stentor-outbox-relay",     "evt.> ntf.dead.>",
-     "", "STATUS"},
+     "", "STATUS DEAD"},
     {"stentor-order-saga",
      "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder ntf.deferred.saga.* ntf.dead.>",
      "EVENTS", ""},
