@@ -16,9 +16,9 @@
 // clang-format off
 // X(name, services that pass it, the last durable effect before it, the next one after it)
 #define CRASH_POINTS(X)                                                                                                                    \
-    X("bus.publishing", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                           \
+    X("bus.publishing", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay",                              \
       "what caused the event: a commit, its caller's 202, an input", "the event is stored")                                                \
-    X("bus.stored", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                               \
+    X("bus.stored", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay",                                  \
       "an event is stored; of several that belong together only some", "whoever published it hears of it")                                 \
     X("worker.letter_stored", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                     \
       "a dead letter is stored", "its input's ack")                                                                                        \
@@ -26,7 +26,7 @@
       "everything that an input leads to is committed and stored", "its ack")                                                              \
     X("projector.letter_stored", "archiver",                                                                                               \
       "a dead letter is stored", "the commit of the position behind its event")                                                            \
-    X("projector.committed", "archiver",                                                                                                   \
+    X("projector.committed", "archiver outbox-relay",                                                                                      \
       "rows and positions are committed", "the next flush")                                                                                \
     X("keyring.created", "ingest order-saga",                                                                                              \
       "a data key's row is committed", "anything that is sealed under it")                                                                 \
@@ -90,6 +90,16 @@
       "the sweep's claim of rows that nobody published is committed", "they are published")                                                \
     X("archiver.folded", "archiver",                                                                                                       \
       "nothing: what is folded is in memory", "the commit of rows and positions")                                                          \
+    X("outbox.claimed", "outbox-relay",                                                                                                    \
+      "the claim of an application's rows is committed", "their letters are noted, or they are published")                                 \
+    X("outbox.noted", "outbox-relay",                                                                                                      \
+      "the letters of claimed requests are committed", "they are published")                                                               \
+    X("outbox.published", "outbox-relay",                                                                                                  \
+      "every row of a claim is stored", "their marks")                                                                                     \
+    X("outbox.marked", "outbox-relay",                                                                                                     \
+      "the marks of published rows are committed, and their claim is gone", "nothing: they are done")                                      \
+    X("outbox.told", "outbox-relay",                                                                                                       \
+      "what became of requests is committed with the position in STATUS", "the next flush")                                                \
     X("migrate.applied", "cli",                                                                                                            \
       "a migration and its row are committed", "the next migration")                                                                       \
     X("topology.applied", "cli",                                                                                                           \

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/outbox-relay/relay.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/crash.h"
+#include "common/base/log.h"
+#include "common/bus/projector.h"
+#include "common/db/listen.h"
+#include "common/service/read_file.h"
+#include "services/outbox-relay/drain.h"
+#include "services/outbox-relay/keeper.h"
+#include "services/outbox-relay/relay_metrics.h"
+#include "services/outbox-relay/told.h"
+
+enum { CHECK_MIN_MS = 200, CHECK_MAX_MS = 5000, KEEP_ROWS = 500, COUNT_MS = 10 * 1000 };
+
+static const int64_t before_start_us = INT64_C(60000000); // of another clock
+
+typedef struct RelayOptions {
+    const char *mapping_file;
+    int64_t batch_rows;
+    int64_t batches;
+    int64_t lease_ms;
+    int64_t poll_ms;
+    int64_t keep_ms;
+} RelayOptions;
+
+typedef struct Relay {
+    Service *service;
+    const RelayOptions *options;
+    Mapping *mapping;
+    RelaySql *sql;
+    BatchWorld world;
+    Drain *drain;
+    Keeper *keeper;
+    DbListen *listen;
+    Told *told;
+    char projection[MAPPING_NAME_MAX + 16];
+    Projector *projector; // of requests, once the table is checked
+    uv_timer_t check_timer;
+    bool checked; // the table has been found as the mapping says
+    bool checking;
+    bool stopping;
+    int check_ms;
+    Error trouble; // what stands in the way now; ERROR_NONE: nothing
+    RelayMetrics metrics;
+} Relay;
+
+// ---- what the parts report ----
+
+static void on_drain_claimed(void *ctx, const BatchClaim *claim)
+{
+    Relay *relay = ctx;
+    relay_metrics_claimed(&relay->metrics, claim);
+}
+
+static void on_drain_ended(void *ctx, const BatchEnd *end)
+{
+    Relay *relay = ctx;
+    relay_metrics_ended(&relay->metrics, end);
+}
+
+static void on_drain_trouble(void *ctx, const Error *err)
+{
+    Relay *relay = ctx;
+    relay->trouble = err != NULL ? *err : (Error){0};
+}
+
+static void on_keeper_counted(void *ctx, const KeeperBacklog *backlog)
+{
+    Relay *relay = ctx;
+    relay_metrics_counted(&relay->metrics, backlog);
+}
+
+static void on_keeper_deleted(void *ctx, size_t rows)
+{
+    Relay *relay = ctx;
+    metric_add(relay->metrics.deleted, (double)rows);
+}
+
+// ---- being woken ----
+
+// An application may also say nothing but that there is something; another mapping's name is for
+// another relay.
+static void on_listen_notified(void *ctx, Str payload)
+{
+    Relay *relay = ctx;
+    if (payload.len == 0 || str_eq(payload, relay->mapping->name)) {
+        metric_add(relay->metrics.woken, 1);
+        drain_wake(relay->drain);
+    }
+}
+
+// What was said while nobody listened is not said again.
+static void on_listen_listening(void *ctx, bool listening)
+{
+    Relay *relay = ctx;
+    if (listening) {
+        drain_wake(relay->drain);
+    }
+}
+
+static void on_bus_changed(void *ctx, bool connected)
+{
+    Relay *relay = ctx;
+    if (connected && !relay->stopping) {
+        drain_wake(relay->drain);
+    }
+}
+
+// ---- what becomes of the requests ----
+
+static bool on_told_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
+{
+    (void)err;
+    Relay *relay = ctx;
+    told_fold(relay->told, message, arena);
+    return true;
+}
+
+// Killed before the commit: neither rows nor position are there, and the statuses are read again.
+// Killed after it: both are. (test_outbox_crash.py)
+static void on_told_write(void *ctx, DbTxn *txn)
+{
+    Relay *relay = ctx;
+    told_write(relay->told, relay->sql, txn);
+}
+
+static void on_told_committed(void *ctx, DbTxn *txn)
+{
+    Relay *relay = ctx;
+    if (txn != NULL) {
+        size_t counts[TOLD_COUNT];
+        told_counts(relay->told, txn, counts);
+        CRASH_POINT_IF("outbox.told", counts[TOLD_SENT] + counts[TOLD_FAILED] > 0);
+        relay_metrics_told(&relay->metrics, counts);
+    }
+    told_clear(relay->told);
+}
+
+// Nothing before the first letter can be about one: a new mapping does not read the whole log.
+static void open_projector(Relay *relay, int64_t oldest_letter_us)
+{
+    static const ProjectorHandlers handlers = {
+        .fold = on_told_fold, .write = on_told_write, .committed = on_told_committed};
+    static const char *const streams[] = {"STATUS", "DEAD", NULL};
+    Service *service = relay->service;
+    int64_t now_us = clock_now_us();
+    bool letters = oldest_letter_us > 0 && oldest_letter_us < now_us;
+    snprintf(
+        relay->projection, sizeof relay->projection, "outbox-" STR_FMT,
+        STR_ARG(relay->mapping->name));
+    const ProjectorOptions options = {
+        .name = relay->projection,
+        .schema = "stentor_outbox",
+        .streams = streams,
+        .database_url = service_database_url(service),
+        .pool = service_pool(service),
+        .begin_at_us = (letters ? oldest_letter_us : now_us) - before_start_us,
+    };
+    relay->projector = projector_new(service_bus(service), &options, &handlers, relay);
+    relay->metrics.projector = relay->projector;
+}
+
+// ---- the table, looked at before anything is claimed ----
+
+static const DbStatement OLDEST_LETTER = {
+    "outbox_oldest_letter", "SELECT min(made_at) FROM stentor_outbox.letters WHERE mapping = "
+                            "$1::text AND ended_at IS NULL"};
+
+static void on_check_timer(uv_timer_t *timer);
+static void finish_stop(Relay *relay);
+
+static void check_again(Relay *relay)
+{
+    uv_timer_start(&relay->check_timer, on_check_timer, (uint64_t)relay->check_ms, 0);
+    relay->check_ms = 2 * relay->check_ms < CHECK_MAX_MS ? 2 * relay->check_ms : CHECK_MAX_MS;
+}
+
+static void begin(Relay *relay)
+{
+    relay->checked = true;
+    LOG(LOG_INFO, "outbox found as its mapping says", log_str("mapping", relay->mapping->name),
+        log_str("table", relay->mapping->table),
+        log_text("publishes", mapping_is_request(relay->mapping) ? "requests" : "events"));
+    drain_start(relay->drain);
+    keeper_start(relay->keeper);
+}
+
+static void refuse(Relay *relay, const Error *err)
+{
+    service_wrong_options(relay->service);
+    service_fail(relay->service, err);
+}
+
+// What the pool already says of the connection is not said again. true: the answer may be used.
+static bool take_check(Relay *relay, const Error *err)
+{
+    relay->checking = false;
+    if (relay->stopping) {
+        finish_stop(relay);
+    } else if (err != NULL && err->kind != ERROR_CONFIG && err->kind != ERROR_PERMANENT) {
+        check_again(relay);
+    } else if (err != NULL) {
+        refuse(relay, err);
+    }
+    return err == NULL && !relay->stopping;
+}
+
+static void on_oldest_letter(void *ctx, DbTxn *txn, const Error *err)
+{
+    Relay *relay = ctx;
+    if (take_check(relay, err)) {
+        open_projector(relay, db_get_time(db_txn_result(txn, 0), 0, 0));
+        begin(relay);
+    }
+}
+
+static void ask_oldest_letter(Relay *relay)
+{
+    relay->checking = true;
+    DbTxn *txn = db_txn_new(service_pool(relay->service));
+    db_text(db_txn_add(txn, &OLDEST_LETTER, NULL), relay->mapping->name);
+    db_txn_submit(txn, on_oldest_letter, relay);
+}
+
+static void on_checked(void *ctx, DbTxn *txn, const Error *err)
+{
+    Relay *relay = ctx;
+    Error wrong = {0};
+    if (!take_check(relay, err)) {
+        return;
+    }
+    if (!relay_sql_bind(relay->sql, db_txn_result(txn, 0), &wrong)) {
+        refuse(relay, &wrong);
+    } else if (mapping_is_request(relay->mapping)) {
+        ask_oldest_letter(relay);
+    } else {
+        begin(relay);
+    }
+}
+
+static void check_table(Relay *relay)
+{
+    if (!db_pool_ready(service_pool(relay->service))) {
+        check_again(relay);
+        return;
+    }
+    relay->checking = true;
+    DbTxn *txn = db_txn_new(service_pool(relay->service));
+    db_txn_add(txn, &relay->sql->check, NULL);
+    db_txn_submit(txn, on_checked, relay);
+}
+
+static void on_check_timer(uv_timer_t *timer)
+{
+    check_table(timer->data);
+}
+
+// ---- life ----
+
+static bool read_mapping(Relay *relay, Error *err)
+{
+    Buf text;
+    buf_init(&text, MAPPING_BYTES_MAX);
+    bool ok = read_file(relay->options->mapping_file, &text, err);
+    if (ok) {
+        relay->mapping = mapping_read(buf_view(&text), err);
+        ok = relay->mapping != NULL || error_wrap(err, "'%s'", relay->options->mapping_file);
+    }
+    buf_done(&text);
+    return ok || error_wrap(err, "STENTOR_OUTBOX_MAPPING");
+}
+
+static void open_drain(Relay *relay)
+{
+    static const DrainHandlers handlers = {
+        .claimed = on_drain_claimed, .ended = on_drain_ended, .trouble = on_drain_trouble};
+    const DrainOptions options = {
+        .batches_max = (int)relay->options->batches, .poll_max_ms = relay->options->poll_ms};
+    relay->world = (BatchWorld){
+        .bus = service_bus(relay->service),
+        .pool = service_pool(relay->service),
+        .sql = relay->sql,
+        .relay = service_instance(relay->service),
+        .lease_ms = relay->options->lease_ms,
+        .rows_max = relay->options->batch_rows,
+    };
+    relay->drain = drain_new(&relay->world, &options, &handlers, relay);
+}
+
+static void open_keeper(Relay *relay)
+{
+    static const KeeperHandlers handlers = {
+        .counted = on_keeper_counted, .deleted = on_keeper_deleted};
+    const KeeperOptions options = {
+        .pool = service_pool(relay->service),
+        .sql = relay->sql,
+        .keep_rows = KEEP_ROWS,
+        .keep_ms = relay->options->keep_ms,
+        .count_ms = COUNT_MS,
+    };
+    relay->keeper = keeper_new(service_loop(relay->service), &options, &handlers, relay);
+}
+
+static void open_parts(Relay *relay)
+{
+    static const DbListenEvents events = {
+        .notified = on_listen_notified, .listening = on_listen_listening};
+    Service *service = relay->service;
+    relay->sql = relay_sql_new(relay->mapping);
+    relay->told = told_new();
+    relay_metrics_init(&relay->metrics, service_metrics(service));
+    open_drain(relay);
+    open_keeper(relay);
+    bus_watch(service_bus(service), on_bus_changed, relay);
+    relay->listen = db_listen_new(
+        service_loop(service), service_database_url(service), "stentor_outbox", &events, relay);
+    relay->metrics.listen = relay->listen;
+    relay->check_ms = CHECK_MIN_MS;
+    uv_timer_init(service_loop(service), &relay->check_timer);
+    relay->check_timer.data = relay;
+    check_again(relay);
+}
+
+static bool start_relay(Service *service, const void *options, void **ret_state, Error *err)
+{
+    Relay *relay = xcalloc(1, sizeof(*relay));
+    relay->service = service;
+    relay->options = options;
+    if (!read_mapping(relay, err)) {
+        service_wrong_options(service);
+        free(relay);
+        return false;
+    }
+    open_parts(relay);
+    *ret_state = relay;
+    return true;
+}
+
+static bool check_ready(void *state, Buf *reason)
+{
+    const Relay *relay = state;
+    const char *stands = relay->projector != NULL ? projector_failure(relay->projector) : NULL;
+    if (!relay->checked) {
+        buf_cstr(reason, "the outbox's table was not looked at yet");
+    } else if (relay->trouble.kind != ERROR_NONE) {
+        buf_printf(reason, "the outbox cannot be claimed from: %s", relay->trouble.text);
+    } else if (stands != NULL) {
+        buf_printf(reason, "rows are not told what became of them: %s", stands);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+// ---- stopping, in this order: what wakes, what claims, what tells ----
+
+static void on_check_timer_closed(uv_handle_t *handle)
+{
+    Relay *relay = handle->data;
+    service_stopped(relay->service);
+}
+
+static void finish_stop(Relay *relay)
+{
+    if (!relay->checking) {
+        uv_close((uv_handle_t *)&relay->check_timer, on_check_timer_closed);
+    }
+}
+
+static void on_projector_stopped(void *ctx)
+{
+    finish_stop(ctx);
+}
+
+static void on_keeper_stopped(void *ctx)
+{
+    Relay *relay = ctx;
+    if (relay->projector != NULL) {
+        projector_stop(relay->projector, on_projector_stopped, relay);
+    } else {
+        finish_stop(relay);
+    }
+}
+
+static void on_drain_stopped(void *ctx)
+{
+    Relay *relay = ctx;
+    keeper_stop(relay->keeper, on_keeper_stopped, relay);
+}
+
+static void on_listen_closed(void *ctx)
+{
+    Relay *relay = ctx;
+    relay->listen = NULL;
+    drain_stop(relay->drain, on_drain_stopped, relay);
+}
+
+static void stop_relay(void *state)
+{
+    Relay *relay = state;
+    relay->stopping = true;
+    relay->metrics.listen = NULL;
+    uv_timer_stop(&relay->check_timer);
+    db_listen_close(relay->listen, on_listen_closed, relay);
+}
+
+static void free_relay(void *state)
+{
+    Relay *relay = state;
+    if (relay->projector != NULL) {
+        projector_free(relay->projector);
+    }
+    keeper_free(relay->keeper);
+    drain_free(relay->drain);
+    told_free(relay->told);
+    relay_sql_free(relay->sql);
+    mapping_free(relay->mapping);
+    free(relay);
+}
+
+// clang-format off
+static const Option options_table[] = {
+    {"STENTOR_OUTBOX_MAPPING", OPTION_TEXT, offsetof(RelayOptions, mapping_file), NULL, 0, 0, false,
+     "the file that says how the table is read and written"},
+    {"STENTOR_OUTBOX_BATCH", OPTION_INT, offsetof(RelayOptions, batch_rows), "1000", 1, 5000, false,
+     "rows claimed at once at most"},
+    {"STENTOR_OUTBOX_BATCHES", OPTION_INT, offsetof(RelayOptions, batches), "2", 1, 8, false,
+     "batches under way at the same time at most"},
+    {"STENTOR_OUTBOX_LEASE_MS", OPTION_INT, offsetof(RelayOptions, lease_ms), "30000", 3000, 600000, false,
+     "how long a claim is held before another relay may adopt it, in ms"},
+    {"STENTOR_OUTBOX_POLL_MS", OPTION_INT, offsetof(RelayOptions, poll_ms), "1000", 20, 60000, false,
+     "the longest pause between two looks at an idle table, in ms; NOTIFY wakes at once"},
+    {"STENTOR_OUTBOX_KEEP_MS", OPTION_INT, offsetof(RelayOptions, keep_ms), "60000", 100, 86400000, false,
+     "how often old rows are looked for, in ms"},
+};
+// clang-format on
+
+const ServiceSpec relay_service = {
+    .name = "stentor-outbox-relay",
+    .summary = "drains an application's outbox table, and writes back what became of its rows",
+    .options = options_table,
+    .option_count = sizeof(options_table) / sizeof(options_table[0]),
+    .options_size = sizeof(RelayOptions),
+    .wants_database = true,
+    .start = start_relay,
+    .ready = check_ready,
+    .stop = stop_relay,
+    .free = free_relay,
+};

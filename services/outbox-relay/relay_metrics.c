@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/outbox-relay/relay_metrics.h"
+
+#include <stdio.h>
+
+#include "common/base/clock.h"
+
+static double read_oldest(void *ctx)
+{
+    const RelayMetrics *m = ctx;
+    if (m->oldest_at_us == 0) {
+        return 0;
+    }
+    int64_t age_us = clock_now_us() - m->oldest_at_us;
+    return age_us > 0 ? (double)age_us / 1e6 : 0;
+}
+
+static double read_lag(void *ctx)
+{
+    const RelayMetrics *m = ctx;
+    return m->projector != NULL ? (double)projector_lag(m->projector) : 0;
+}
+
+static double read_active(void *ctx)
+{
+    const RelayMetrics *m = ctx;
+    return m->projector != NULL && projector_active(m->projector) ? 1 : 0;
+}
+
+static double read_listening(void *ctx)
+{
+    const RelayMetrics *m = ctx;
+    return m->listen != NULL && db_listen_live(m->listen) ? 1 : 0;
+}
+
+static void register_batches(RelayMetrics *m, Metrics *metrics)
+{
+    m->claimed = metrics_counter(metrics, "stentor_outbox_claimed_total", "", "Rows claimed");
+    m->published = metrics_counter(
+        metrics, "stentor_outbox_published_total", "", "Rows that are stored in JetStream");
+    m->marked = metrics_counter(
+        metrics, "stentor_outbox_marked_total", "", "Rows marked as published in their table");
+    m->refused = metrics_counter(
+        metrics, "stentor_outbox_refused_total", "", "Rows that do not fit their mapping");
+    m->left = metrics_counter(
+        metrics, "stentor_outbox_left_total", "",
+        "Rows given back or left: they are published again");
+    m->adopted = metrics_counter(
+        metrics, "stentor_outbox_adopted_total", "", "Claims taken over from dead relays");
+    m->deleted =
+        metrics_counter(metrics, "stentor_outbox_deleted_total", "", "Rows deleted by retention");
+    m->woken = metrics_counter(
+        metrics, "stentor_outbox_notified_total", "", "Notifications that there is something");
+}
+
+static void register_told(RelayMetrics *m, Metrics *metrics)
+{
+    for (int moment = 0; moment < TOLD_COUNT; moment++) {
+        char labels[32];
+        snprintf(labels, sizeof labels, "moment=\"%s\"", told_name((ToldMoment)moment));
+        m->told[moment] = metrics_counter(
+            metrics, "stentor_outbox_told_total", labels,
+            "Requests of which it was heard what became of them");
+    }
+    metrics_gauge_fn(
+        metrics, "stentor_outbox_status_lag", "", "Status events that were not read yet", read_lag,
+        m);
+    metrics_gauge_fn(
+        metrics, "stentor_outbox_telling", "",
+        "1: this relay writes the fates back; 0: another one", read_active, m);
+}
+
+static void register_backlog(RelayMetrics *m, Metrics *metrics)
+{
+    m->backlog = metrics_gauge(
+        metrics, "stentor_outbox_backlog", "", "Rows that wait, counted up to 100000");
+    m->claims = metrics_gauge(
+        metrics, "stentor_outbox_claims", "", "Batches that are under way, at all relays");
+    m->refused_rows =
+        metrics_gauge(metrics, "stentor_outbox_refused_rows", "", "Refused rows that stand there");
+    metrics_gauge_fn(
+        metrics, "stentor_outbox_oldest_seconds", "", "Age of the oldest row that waits",
+        read_oldest, m);
+    metrics_gauge_fn(
+        metrics, "stentor_outbox_listening", "", "1: NOTIFY wakes; 0: the table is only polled",
+        read_listening, m);
+}
+
+void relay_metrics_init(RelayMetrics *m, Metrics *metrics)
+{
+    register_batches(m, metrics);
+    register_told(m, metrics);
+    register_backlog(m, metrics);
+}
+
+void relay_metrics_claimed(RelayMetrics *m, const BatchClaim *claim)
+{
+    metric_add(m->claimed, (double)claim->rows);
+    metric_add(m->adopted, claim->adopted ? 1 : 0);
+}
+
+void relay_metrics_ended(RelayMetrics *m, const BatchEnd *end)
+{
+    metric_add(m->published, (double)end->published);
+    metric_add(m->marked, (double)end->marked);
+    metric_add(m->refused, (double)end->refused);
+    metric_add(m->left, (double)end->left);
+}
+
+void relay_metrics_told(RelayMetrics *m, const size_t counts[TOLD_COUNT])
+{
+    for (int moment = 0; moment < TOLD_COUNT; moment++) {
+        metric_add(m->told[moment], (double)counts[moment]);
+    }
+}
+
+void relay_metrics_counted(RelayMetrics *m, const KeeperBacklog *backlog)
+{
+    metric_set(m->backlog, (double)backlog->rows);
+    metric_set(m->claims, (double)backlog->claims);
+    metric_set(m->refused_rows, (double)backlog->refused);
+    m->oldest_at_us = backlog->oldest_at_us;
+}

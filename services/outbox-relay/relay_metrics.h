@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a relay counts, by the names that dashboards and the bench know.
+#pragma once
+
+#include "common/bus/projector.h"
+#include "common/db/listen.h"
+#include "common/service/metrics.h"
+#include "services/outbox-relay/batch.h"
+#include "services/outbox-relay/keeper.h"
+#include "services/outbox-relay/told.h"
+
+typedef struct RelayMetrics {
+    Metric *claimed, *published, *marked, *refused, *left, *adopted, *deleted, *woken;
+    Metric *told[TOLD_COUNT];
+    Metric *backlog, *claims, *refused_rows;
+    int64_t oldest_at_us;       // of what waits; 0: nothing does
+    const Projector *projector; // NULL: there is none (yet)
+    const DbListen *listen;     // NULL: closed
+} RelayMetrics;
+
+void relay_metrics_init(RelayMetrics *m, Metrics *metrics);
+void relay_metrics_claimed(RelayMetrics *m, const BatchClaim *claim);
+void relay_metrics_ended(RelayMetrics *m, const BatchEnd *end);
+void relay_metrics_told(RelayMetrics *m, const size_t counts[TOLD_COUNT]);
+void relay_metrics_counted(RelayMetrics *m, const KeeperBacklog *backlog);
