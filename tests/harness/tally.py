@@ -29,14 +29,16 @@ PERMANENT = ["550 5.1.1 no such user", "554 5.7.1 not wanted", "552 5.3.4 too bi
 class Tally(Puppet):
     """mode(kind, share); counts() while it runs; everything(file) at the end."""
 
-    def __init__(self, port, seed=1):
+    def __init__(self, port, seed=1, by="message-id"):
+        """by: what a mail is known by, "message-id" or "recipient"."""
         super().__init__(__file__)
         self.port = port
         self.seed = seed
+        self.by = by
 
     def start(self):
         super().start()
-        self.tell(do="open", port=self.port, seed=self.seed)
+        self.tell(do="open", port=self.port, seed=self.seed, by=self.by)
         return self
 
     def mode(self, kind, share=1.0):
@@ -62,10 +64,11 @@ class Box:
         self.hurt = collections.defaultdict(list)
         self.kind, self.share = "normal", 0.0
         self.chance = random.Random(1)
+        self.by = "message-id"
 
-    def keep(self, text):
+    def keep(self, text, recipient):
         found = re.search(rb"^message-id:\s*<([^@>]+)", text[:text.find(b"\r\n\r\n")], re.I | re.M)
-        name = found.group(1).decode() if found else "?"
+        name = recipient if self.by == "recipient" else found.group(1).decode() if found else "?"
         times = self.kept.setdefault(name, [])
         self.again += len(times) > 0
         times.append(round(time.time(), 3))
@@ -191,7 +194,7 @@ class Session(asyncio.Protocol):
         self.in_text = False
         fated = self.where == "dot"
         if not fated or self.what.endswith("kept"):
-            self.box.keep(text)
+            self.box.keep(text, self.address)
         if not (fated and self.meets_its_fate("dot")):
             self.say("250 2.0.0 kept")
         return True
@@ -200,6 +203,7 @@ class Session(asyncio.Protocol):
 async def main_obey(box, command):
     if command["do"] == "open":
         box.chance.seed(command["seed"])
+        box.by = command["by"]
         await asyncio.get_running_loop().create_server(lambda: Session(box), "127.0.0.1", command["port"], backlog=512)
     elif command["do"] == "mode":
         box.kind, box.share = command["kind"], command["share"]
