@@ -124,9 +124,8 @@ class Redis(Process):
 class BullWorker(Process):
     """BullMQ's worker with nodemailer (peers/bullmq/worker.mjs)."""
 
-    name = "bullmq-worker"
-
-    def __init__(self, folder, redis, smtp_port):
+    def __init__(self, folder, redis, smtp_port, number=1):
+        self.name = f"bullmq-worker{number}"
         self.settings = {"PATH": os.environ["PATH"], "REDIS_PORT": str(redis.port), "SMTP_PORT": str(smtp_port)}
         super().__init__(folder)
 
@@ -138,6 +137,10 @@ class BullWorker(Process):
 
     def ready(self):
         return "ready" in self.tail()
+
+    def kill(self):
+        super().kill()
+        self.log.unlink()  # the next one says anew that it is ready
 
 
 class BullQueue:
@@ -154,8 +157,18 @@ class BullQueue:
         assert line, f"queue.mjs ended with {self.child.wait()}"
         return json.loads(line)
 
+    def fill(self, count, recipients, body, first=0):
+        """Jobs that wait for resume()."""
+        self.tell(do="fill", first=first, count=count, recipients=recipients, body=body)
+
+    def resume(self):
+        self.tell(do="resume")
+
+    def counts(self):
+        return self.tell(do="counts")
+
     def all_done(self):
-        return self.tell(do="counts")["open"] == 0
+        return self.counts()["open"] == 0
 
     def close(self):
         self.child.stdin.close()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The application's side of the queue, told what to do by lines of JSON on its standard input; one line answers each:
-//   {"do": "fill", "count": N, "recipients": N, "body": TEXT}   adds N jobs while the queue is paused
-//   {"do": "resume"}                                            lets the workers begin
-//   {"do": "counts"}                                            {"completed": N, "failed": N, "open": N}
+//   {"do": "fill", "first": N, "count": N, "recipients": N, "body": TEXT}   pauses the queue and adds jobs
+//   {"do": "resume"}   lets the workers begin
+//   {"do": "counts"}   {"completed": N, "failed": N, "open": N}
 //   REDIS_PORT=... node queue.mjs
 import { createInterface } from "node:readline";
 import { Queue } from "bullmq";
@@ -18,10 +18,10 @@ function job(index, recipients, body) {
   return { name: "memo.created", data, opts: { jobId: `memo-${index}` } };
 }
 
-async function fill({ count, recipients, body }) {
+async function fill({ first, count, recipients, body }) {
   await queue.pause();
-  for (let first = 0; first < count; first += BULK) {
-    const indexes = Array.from({ length: Math.min(BULK, count - first) }, (_, at) => first + at);
+  for (let done = 0; done < count; done += BULK) {
+    const indexes = Array.from({ length: Math.min(BULK, count - done) }, (_, at) => first + done + at);
     await queue.addBulk(indexes.map((index) => job(index, recipients, body)));
   }
   return {};
