@@ -8,21 +8,31 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.harness.processes import HOME, Postgres, Process, free_port
+import psycopg2
+
+from tests.harness.outbox import TABLES
+from tests.harness.processes import Postgres, Process, free_port
 
 HERE = Path(__file__).resolve().parent
-MEMO_TABLES = HOME / "deploy" / "examples" / "outbox" / "recipes" / "memo.sql"
 DEBIAN_GO = "/usr/share/gocode"  # where Debian's golang-*-dev packages put their sources
 
 OPEN = "SELECT EXISTS (SELECT FROM email_outbox WHERE status IN ('PENDING', 'SENDING'))"
-FILL = """
+
+FILL = {
+    "memo": """
 WITH memo AS (INSERT INTO memos (memo_number_prefix, department_code, title)
               SELECT 'MEMO', 'IT', 'Memo ' || i FROM generate_series(0, %(count)s - 1) AS i RETURNING id),
      numbered AS (SELECT id, row_number() OVER () - 1 AS i FROM memo)
 INSERT INTO email_outbox (memo_id, event_type, payload, recipient_email, notification_type, idempotency_key, meta_created_at)
 SELECT id, 'memo.created', jsonb_build_object('subject', 'Memo ' || i || ' created', 'body', %(body)s),
        'memo' || i %% %(recipients)s || '@example.com', 'MEMO_CREATED', id || '-memo.created-' || i, now() + i * interval '1 us'
-FROM numbered"""
+FROM numbered""",
+    "tenant-service": """
+INSERT INTO outbox (id, aggregate_id, aggregate_type, event_type, payload, headers, created_at)
+SELECT lpad(i::text, 26, '0'), 'course-' || i %% %(keys)s, 'course', 'course.changed', jsonb_build_object('id', i, 'text', %(body)s),
+       '{"tenant_id": "memo"}', now() + i * interval '1 us'
+FROM generate_series(0, %(count)s - 1) AS i""",
+}
 
 
 def build(folder):
@@ -53,21 +63,21 @@ class Application(Postgres):
         super().__init__(folder, durable=True)
         self.connection = None
 
-    def fresh(self, name):
-        import psycopg2
+    def fresh(self, database, shape="memo"):
+        """An empty database with the tables of a shape (tests/harness/outbox.py), and a connection to it."""
         if self.connection is not None:
             self.connection.close()
-        self.query(f"CREATE DATABASE {name}", database="postgres")
-        self.query(MEMO_TABLES.read_text(), database=name)
-        self.database = name
-        self.connection = psycopg2.connect(self.url(database=name))
+        self.query(f"CREATE DATABASE {database}", database="postgres")
+        self.query(TABLES[shape], database=database)
+        self.shape, self.database = shape, database
+        self.connection = psycopg2.connect(self.url(database=database))
         return self
 
-    def fill(self, count, recipients, body):
-        """Rows that nobody sees before commit()."""
+    def fill(self, count, body, recipients=1, keys=1):
+        """Rows that nobody sees before commit(). recipients: of E's mails; keys: ordering keys of B's events."""
         with self.connection.cursor() as cursor:
-            cursor.execute(FILL, {"count": count, "recipients": recipients, "body": body})
-            cursor.execute("ANALYZE memos, email_outbox")
+            cursor.execute(FILL[self.shape], {"count": count, "body": body, "recipients": recipients, "keys": keys})
+            cursor.execute("ANALYZE")
 
     def commit(self):
         self.connection.commit()
