@@ -32,19 +32,19 @@ static const StreamSpec streams[] = {
 };
 
 static const ConsumerSpec consumers[] = {
-    {"REQUEST_CRITICAL",  "renderer",         "stentor-renderer",         30, 8192},
-    {"REQUEST_HIGH",      "renderer",         "stentor-renderer",         30, 8192},
-    {"REQUEST_NORMAL",    "renderer",         "stentor-renderer",         30, 8192},
-    {"REQUEST_LOW",       "renderer",         "stentor-renderer",         30, 8192},
-    {"RENDERED_CRITICAL", "dispatcher",       "stentor-dispatcher",       30, 8192},
-    {"RENDERED_HIGH",     "dispatcher",       "stentor-dispatcher",       30, 8192},
-    {"RENDERED_NORMAL",   "dispatcher",       "stentor-dispatcher",       30, 8192},
-    {"RENDERED_LOW",      "dispatcher",       "stentor-dispatcher",       30, 8192},
-    {"SETTLE",            "dispatcher",       "stentor-dispatcher",       30, 8192},
-    {"DEFERRED",          "digest-flusher",   "stentor-digest-flusher",   30, 8192},
-    {"INBOUND",           "webhook-receiver", "stentor-webhook-receiver", 30, 8192},
-    {"EVENTS",            "ingest",           "stentor-ingest",           30, 8192},
-    {"EVENTS",            "order-saga",       "stentor-order-saga",       30, 8192},
+    {"REQUEST_CRITICAL",  "renderer",         "stentor-renderer",         30, 8192, false},
+    {"REQUEST_HIGH",      "renderer",         "stentor-renderer",         30, 8192, false},
+    {"REQUEST_NORMAL",    "renderer",         "stentor-renderer",         30, 8192, false},
+    {"REQUEST_LOW",       "renderer",         "stentor-renderer",         30, 8192, false},
+    {"RENDERED_CRITICAL", "dispatcher",       "stentor-dispatcher",       30, 8192, false},
+    {"RENDERED_HIGH",     "dispatcher",       "stentor-dispatcher",       30, 8192, false},
+    {"RENDERED_NORMAL",   "dispatcher",       "stentor-dispatcher",       30, 8192, false},
+    {"RENDERED_LOW",      "dispatcher",       "stentor-dispatcher",       30, 8192, false},
+    {"SETTLE",            "dispatcher",       "stentor-dispatcher",       30, 8192, false},
+    {"DEFERRED",          "digest-flusher",   "stentor-digest-flusher",   30, 8192, false},
+    {"INBOUND",           "webhook-receiver", "stentor-webhook-receiver", 30, 8192, false},
+    {"EVENTS",            "ingest",           "stentor-ingest",           30, 8192, false},
+    {"EVENTS",            "order-saga",       "stentor-order-saga",       30, 8192, true},
 };
 
 #define REQUESTS "REQUEST_CRITICAL REQUEST_HIGH REQUEST_NORMAL REQUEST_LOW"

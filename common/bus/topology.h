@@ -23,6 +23,7 @@ typedef struct ConsumerSpec {
     const char *service; // who reads it
     int32_t ack_wait_s;  // default; migrate --ack-wait-ms overrides
     int32_t max_ack_pending;
+    bool is_optional; // its service need not run: before its first read it holds nothing back
 } ConsumerSpec;
 
 typedef struct AccessSpec {

@@ -30,7 +30,7 @@ typedef struct Trim {
     TrimStream streams[TRIM_STREAMS_MAX];
     size_t count;
     size_t next;     // in the topology's table of streams
-    size_t consumer; // in its table of consumers
+    size_t consumer; // in its table of consumers: the next one
     TrimState state; // of the stream in hand
     uint64_t next_seq, keep_from;
     size_t in_air;
@@ -174,6 +174,15 @@ static void lower_floor(Trim *trim, uint64_t floor)
     }
 }
 
+// Of a service that nobody has started: what it has not read it will not miss.
+static bool is_unused(const Trim *trim, const json_t *root)
+{
+    size_t count;
+    const ConsumerSpec *spec = &topology_consumers(&count)[trim->consumer - 1];
+    uint64_t delivered = number(json_object_get(root, "delivered"), "consumer_seq");
+    return spec->is_optional && delivered == 0 && number(root, "num_waiting") == 0;
+}
+
 static void handle_consumer(Trim *trim, Str reply, const Error *failed)
 {
     Error err = {0};
@@ -182,7 +191,9 @@ static void handle_consumer(Trim *trim, Str reply, const Error *failed)
         finish(trim, &err);
         return;
     }
-    lower_floor(trim, number(json_object_get(root, "ack_floor"), "stream_seq"));
+    if (!is_unused(trim, root)) {
+        lower_floor(trim, number(json_object_get(root, "ack_floor"), "stream_seq"));
+    }
     json_decref(root);
     next_consumer(trim);
 }

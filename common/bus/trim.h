@@ -3,7 +3,8 @@
 // Streams keep messages until their age ends and a full one refuses (topology.h), so without this
 // what was worked off long ago would stop the pipeline. Law: a message goes only when it is below
 // the ack floor of every durable consumer of its stream and below what projections have stored;
-// what waits for somebody is never touched: a stream full of such still refuses.
+// what waits for somebody is never touched: a stream full of such still refuses. A service that
+// need not run (order-saga) holds nothing back before it has read for the first time.
 #pragma once
 
 #include "common/bus/bus.h"
