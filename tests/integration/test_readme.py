@@ -37,7 +37,7 @@ def test_the_readme_has_the_options_that_every_service_has():
     assert _written("README.md", "common") == _split(_printed("stentor-ingest", "--options-markdown"))[1]
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", [*SERVICES, "order-saga"])
 def test_a_services_readme_has_its_own_options(name):
     own, common = _split(_printed(f"stentor-{name}", "--options-markdown"))
     assert _written(f"services/{name}/README.md", "own") == own
