@@ -57,11 +57,11 @@ static const AccessSpec access_table[] = {
      "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> ppl.* cfg.suppression.> "
      "cfg.trigger.> cfg.template.> cfg.tenant.> $JS.API.STREAM.MSG.GET.DEAD "
      "$JS.API.STREAM.MSG.DELETE.DEAD",
-     "EVENTS", "CONFIG STATUS PEOPLE DEAD"},
+     "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS"},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.>",
      REQUESTS, "CONFIG"},
     {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.>",
-     RENDEREDS " SETTLE", "CONFIG"},
+     RENDEREDS " SETTLE", "CONFIG EVENTS"},
     {"stentor-webhook-receiver", "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.*",
      "INBOUND", "CONFIG"},
     // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
@@ -77,7 +77,7 @@ static const AccessSpec access_table[] = {
      "$JS.API.STREAM.MSG.DELETE.EVENTS",
      "DEFERRED", "CONFIG PEOPLE"},
     {"stentor-archiver",         "ntf.dead.>",
-     "", "CONFIG STATUS " REQUESTS},
+     "", "CONFIG STATUS EVENTS " REQUESTS},
     // The relay speaks for an application: whatever that may publish.
     {"stentor-outbox-relay",     "evt.> ntf.dead.>",
      "", "STATUS DEAD"},

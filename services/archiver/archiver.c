@@ -7,15 +7,18 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/projector.h"
+#include "common/service/cleanup.h"
 #include "services/archiver/fold.h"
 #include "services/archiver/history_sql.h"
 #include "services/archiver/refold.h"
+#include "services/archiver/retention.h"
 
 enum {
     AHEAD_MONTHS = 12,
     AHEAD_PERIOD_MS = 24 * 3600 * 1000,
     AHEAD_RETRY_MS = 60 * 1000,
     AHEAD_POOL_MS = 1000, // until the database answers
+    DROP_ROWS = 1000,
 };
 
 static const int64_t month_max_us = INT64_C(31) * 86400 * 1000000;
@@ -23,6 +26,8 @@ static const int64_t month_max_us = INT64_C(31) * 86400 * 1000000;
 typedef struct ArchiverOptions {
     int64_t flush_max;
     int64_t flush_ms;
+    const char *retention;
+    int64_t cleanup_every_s;
 } ArchiverOptions;
 
 typedef struct Archiver {
@@ -31,6 +36,8 @@ typedef struct Archiver {
     HistorySql sql;
     Fold *fold;
     HistoryMonths months;
+    Cleanup *cleanup;
+    char keep[CATEGORY_COUNT][RETENTION_RULE_SIZE];
     uv_timer_t ahead_timer;
     bool ahead_running;
     bool stopping;
@@ -128,6 +135,31 @@ static void on_ahead_timer(uv_timer_t *timer)
     make_ahead(timer->data);
 }
 
+// ---- retention ----
+
+static const DbStatement drop_statement = {
+    .name = "history_drop_expired",
+    .sql = "SELECT dropped, go_on FROM stentor.drop_expired_history($1::text, $2::text, $3::text, "
+           "$4::int4)",
+};
+
+static void open_cleanup(Archiver *archiver, const Retention *retention, int64_t every_s)
+{
+    CleanupRule rules[CATEGORY_COUNT];
+    for (int i = 0; i < CATEGORY_COUNT; i++) {
+        retention_rule(retention, (Category)i, archiver->keep[i]);
+        rules[i] = (CleanupRule){"notifications", &drop_statement, archiver->keep[i], DROP_ROWS};
+    }
+    archiver->cleanup = cleanup_new(&(CleanupOptions){
+        .bus = service_bus(archiver->service),
+        .pool = service_pool(archiver->service),
+        .metrics = service_metrics(archiver->service),
+        .rules = rules,
+        .rule_count = CATEGORY_COUNT,
+        .every_s = every_s,
+    });
+}
+
 // ---- metrics ----
 
 static double read_lag(void *ctx)
@@ -212,14 +244,18 @@ static void open_projector(Archiver *archiver, const ArchiverOptions *options)
 
 static bool start_archiver(Service *service, const void *options, void **ret_state, Error *err)
 {
-    (void)err;
     const ArchiverOptions *own = options;
+    Retention retention;
+    if (!retention_parse(str_from(own->retention), &retention, err)) {
+        return error_wrap(err, "STENTOR_HISTORY_RETENTION");
+    }
     Archiver *archiver = xcalloc(1, sizeof(*archiver));
     archiver->service = service;
     archiver->fold = fold_new();
     history_sql_init(&archiver->sql, "history");
     register_metrics(archiver, service_metrics(service));
     open_projector(archiver, own);
+    open_cleanup(archiver, &retention, own->cleanup_every_s);
     uv_timer_init(service_loop(service), &archiver->ahead_timer);
     archiver->ahead_timer.data = archiver;
     make_ahead(archiver);
@@ -252,11 +288,17 @@ static void finish_stop(Archiver *archiver)
     }
 }
 
-static void on_projector_stopped(void *ctx)
+static void on_cleanup_stopped(void *ctx)
 {
     Archiver *archiver = ctx;
     archiver->stopping = true;
     finish_stop(archiver);
+}
+
+static void on_projector_stopped(void *ctx)
+{
+    Archiver *archiver = ctx;
+    cleanup_stop(archiver->cleanup, on_cleanup_stopped, archiver);
 }
 
 static void stop_archiver(void *state)
@@ -269,6 +311,7 @@ static void stop_archiver(void *state)
 static void free_archiver(void *state)
 {
     Archiver *archiver = state;
+    cleanup_free(archiver->cleanup);
     projector_free(archiver->projector);
     fold_free(archiver->fold);
     free(archiver);
@@ -280,6 +323,10 @@ static const Option options_table[] = {
      "events folded into one transaction at most"},
     {"STENTOR_HISTORY_FLUSH_MS", OPTION_INT, offsetof(ArchiverOptions, flush_ms), "20", 1, 5000, false,
      "how long a transaction waits for more events, in ms; longer means fewer rows written"},
+    {"STENTOR_HISTORY_RETENTION", OPTION_TEXT, offsetof(ArchiverOptions, retention), RETENTION_DEFAULT, 0, 0, false,
+     "months that a notification is kept in all, by category; what is not named keeps its default"},
+    {"STENTOR_CLEANUP_EVERY_S", OPTION_INT, offsetof(ArchiverOptions, cleanup_every_s), "86400", 1, 604800, false,
+     "how often what is past its retention is dropped, in seconds"},
 };
 // clang-format on
 

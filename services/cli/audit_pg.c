@@ -32,6 +32,21 @@ PGconn *audit_pg_open(const Cli *cli, Error *err)
     return conn;
 }
 
+bool audit_kept_since(PGconn *conn, int64_t *ret_us, Error *err)
+{
+    PGresult *res = PQexecParams(
+        conn, "SELECT nullif(greatest(ingest.audit_since(), dispatch.audit_since()), '-infinity')",
+        0, NULL, NULL, NULL, NULL, 1);
+    bool ok = PQresultStatus(res) == PGRES_TUPLES_OK;
+    if (ok) {
+        *ret_us = db_get_time(res, 0, 0);
+    } else {
+        error_set(err, ERROR_TRANSIENT, "postgres: %s", PQerrorMessage(conn));
+    }
+    PQclear(res);
+    return ok;
+}
+
 // Text parameters, binary answer. NULL: failed.
 static PGresult *query(
     Audit *audit, const char *sql, int count, const char *const *params, Error *err)

@@ -6,6 +6,8 @@
 #include "services/cli/audit.h"
 
 PGconn *audit_pg_open(const Cli *cli, Error *err);
+// Before this, accept rows or attempts may have been dropped past their retention; 0: none were.
+bool audit_kept_since(PGconn *conn, int64_t *ret_us, Error *err);
 
 bool audit_read_accepts(Audit *audit, Error *err);
 bool audit_read_due(Audit *audit, Error *err);

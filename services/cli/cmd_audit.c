@@ -214,12 +214,36 @@ static void print_report(const Cli *cli, const json_t *report)
         json_real_value(json_object_get(report, "seconds")));
 }
 
-static int audit_all(Cli *cli, const AuditOptions *options)
+// What was dropped past its retention would look lost.
+static bool begin_where_kept(PGconn *conn, AuditOptions *options, Error *err)
+{
+    int64_t kept_us = 0;
+    if (!audit_kept_since(conn, &kept_us, err) || kept_us <= options->since_us) {
+        return err->kind == ERROR_NONE;
+    }
+    char at[CLOCK_RFC3339_SIZE];
+    kept_us = (kept_us + 999) / 1000 * 1000; // ids have milliseconds
+    clock_format(kept_us, at);
+    if (kept_us >= options->until_us) {
+        return error_set(
+            err, ERROR_PERMANENT, "records of before %s are past their retention: nothing to audit",
+            at);
+    }
+    fprintf(stderr, "stentor: audits from %s on: older records are past their retention\n", at);
+    options->since_us = kept_us;
+    return true;
+}
+
+static int audit_all(Cli *cli, AuditOptions *options)
 {
     Error err = {0};
     Session session;
     PGconn *conn = audit_pg_open(cli, &err);
     if (conn == NULL) {
+        return cli_fail(&err);
+    }
+    if (!begin_where_kept(conn, options, &err)) {
+        PQfinish(conn);
         return cli_fail(&err);
     }
     if (!session_open(&session, cli, &err)) {

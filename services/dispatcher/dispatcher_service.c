@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/dispatcher_service.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "common/service/cleanup.h"
 #include "services/dispatcher/dispatcher.h"
 #include "services/dispatcher/smtp_pool.h"
 
 // Claimed mails that wait for each connection: as many as it sends while the next batch is claimed
 // and the last outcomes are recorded.
-enum { CLAIMS_PER_CONNECTION = 8 };
+enum { CLAIMS_PER_CONNECTION = 8, DROP_ROWS = 1000 };
 
 typedef struct Options {
     const char *smtp_url, *smtp_password, *smtp_tls, *smtp_ca_file, *smtp_helo;
@@ -17,6 +19,7 @@ typedef struct Options {
     const char *mail_from, *mail_domain;
     const char *unknown, *ladder;
     int64_t lease_ms, batch, in_flight;
+    int64_t kept_days, cleanup_every_s;
 } Options;
 
 // clang-format off
@@ -57,6 +60,10 @@ static const Option table[] = {
      "deliveries claimed by one statement at most"},
     {"STENTOR_DISPATCHER_IN_FLIGHT",  OPTION_INT,  offsetof(Options, in_flight),        "2048", 1, 8192, false,
      "deliveries of one lane that are not yet settled at most"},
+    {"STENTOR_DISPATCHER_KEPT_DAYS",  OPTION_INT,  offsetof(Options, kept_days),        "100", 95, 36500, false,
+     "days that the ledger keeps an attempt that has ended; dead letters can be sent again for 90"},
+    {"STENTOR_CLEANUP_EVERY_S",       OPTION_INT,  offsetof(Options, cleanup_every_s),  "86400", 1, 604800, false,
+     "how often what is past its retention is dropped, in seconds"},
 };
 // clang-format on
 
@@ -64,6 +71,8 @@ typedef struct State {
     Service *service;
     SmtpPool *smtp;
     Dispatcher *dispatcher;
+    Cleanup *cleanup;
+    char keep[32];
     char *from; // the sender option, cut into name and address
 } State;
 
@@ -178,6 +187,25 @@ static void register_smtp_metrics(State *state, Metrics *metrics)
 
 // ---- life ----
 
+static const DbStatement drop_statement = {
+    .name = "dispatch_drop_ended",
+    .sql = "SELECT dropped, go_on FROM dispatch.drop_ended($1::text, $2::text, $3::text, $4::int4)",
+};
+
+static void open_cleanup(State *state, const Options *options)
+{
+    (void)snprintf(state->keep, sizeof state->keep, "%lld days", (long long)options->kept_days);
+    const CleanupRule rule = {"ledger", &drop_statement, state->keep, DROP_ROWS};
+    state->cleanup = cleanup_new(&(CleanupOptions){
+        .bus = service_bus(state->service),
+        .pool = service_pool(state->service),
+        .metrics = service_metrics(state->service),
+        .rules = &rule,
+        .rule_count = 1,
+        .every_s = options->cleanup_every_s,
+    });
+}
+
 static bool assemble(State *state, const Options *options, Error *err)
 {
     Service *service = state->service;
@@ -208,6 +236,7 @@ static bool assemble(State *state, const Options *options, Error *err)
     parts.vendor = smtp_pool_vendor(state->smtp);
     state->dispatcher = dispatcher_new(&parts);
     register_smtp_metrics(state, parts.metrics);
+    open_cleanup(state, options);
     return true;
 }
 
@@ -231,11 +260,17 @@ static bool ready(void *ctx, Buf *reason)
     return dispatcher_ready(state->dispatcher, reason);
 }
 
+static void on_cleanup_stopped(void *ctx)
+{
+    State *state = ctx;
+    service_stopped(state->service);
+}
+
 static void on_smtp_closed(void *ctx)
 {
     State *state = ctx;
     state->smtp = NULL;
-    service_stopped(state->service);
+    cleanup_stop(state->cleanup, on_cleanup_stopped, state);
 }
 
 static void on_dispatcher_stopped(void *ctx)
@@ -253,6 +288,7 @@ static void stop(void *ctx)
 static void free_state(void *ctx)
 {
     State *state = ctx;
+    cleanup_free(state->cleanup);
     dispatcher_free(state->dispatcher);
     free(state->from);
     free(state);

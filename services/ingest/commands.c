@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "common/domain/domain_event.h"
+#include "common/service/cleanup.h"
 #include "services/ingest/resend_event.h"
 #include "services/ingest/resends.h"
 #include "stentor/v1/request.pb-c.h"
@@ -202,6 +203,17 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
     }
 }
 
+// The parts that drop have heard of it themselves (cleanup.h); here is who tells its publisher when
+// it cannot be read.
+static void take_cleanup(Commands *commands, Delivery *delivery)
+{
+    Str tenant, requested_by;
+    Error err = {0};
+    bool ok = cleanup_event_read(&delivery->message, delivery->arena, &tenant, &requested_by, &err);
+    metric_add(commands->metrics->refused[REFUSED_INVALID], ok ? 0 : 1);
+    delivery_settle(delivery, ok ? NULL : &err);
+}
+
 // false: no subject of EVENTS; nobody can do anything with it.
 static bool take_delivery(
     Commands *commands, Delivery *delivery, int64_t now_us, EventDelivery *ret)
@@ -218,6 +230,10 @@ static bool take_delivery(
     }
     if (str_eq(ret->type, STR(RESEND_EVENT_TYPE))) {
         resends_take(commands->resends, delivery, ret->tenant);
+        return false;
+    }
+    if (str_eq(ret->type, STR(CLEANUP_EVENT_TYPE))) {
+        take_cleanup(commands, delivery);
         return false;
     }
     return true;

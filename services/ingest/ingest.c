@@ -2,12 +2,14 @@
 #include "services/ingest/ingest.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/bus/config_mirror.h"
 #include "common/bus/suppression_event.h"
+#include "common/service/cleanup.h"
 #include "services/ingest/api.h"
 #include "services/ingest/batches_api.h"
 #include "services/ingest/commands.h"
@@ -29,6 +31,8 @@ typedef struct IngestOptions {
     int64_t sweep_ms;
     int64_t sweep_age_ms;
     int64_t batch_lease_ms;
+    int64_t kept_days;
+    int64_t cleanup_every_s;
 } IngestOptions;
 
 // Stopping goes through these in order; each begins when the one before has ended.
@@ -66,6 +70,8 @@ typedef struct Ingest {
     TenantApi *tenants;
     BatchRunner *batch_runner;
     BatchesApi batches;
+    Cleanup *cleanup;
+    char keep[32];
     uv_timer_t tick;
     int64_t database_seen_us; // when it was last ready
     bool commands_started;
@@ -93,6 +99,12 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_BATCH_LEASE_MS", OPTION_INT, offsetof(IngestOptions, batch_lease_ms),
      "15000", 1000, 3600000, false,
      "after this a batch whose process died goes on in another one"},
+    {"STENTOR_INGEST_KEPT_DAYS", OPTION_INT, offsetof(IngestOptions, kept_days),
+     "35", 31, 36500, false,
+     "days that accepted requests are kept after they were published and have ended, and members after their batch; an audit looks back so far"},
+    {"STENTOR_CLEANUP_EVERY_S", OPTION_INT, offsetof(IngestOptions, cleanup_every_s),
+     "86400", 1, 604800, false,
+     "how often what is past its retention is dropped, in seconds"},
 };
 // clang-format on
 
@@ -178,6 +190,37 @@ static void on_accept_broken(void *ctx, const Error *err)
     service_fail(in->service, err);
 }
 
+// ---- retention ----
+
+#define DROP(door)                                                                                 \
+    "SELECT dropped, go_on FROM ingest." door "($1::text, $2::text, $3::text, $4::int4)"
+
+// What else has its time: idempotency keys and counters of limits go with the sweep, every minute.
+static void build_cleanup(Ingest *in)
+{
+    static const DbStatement ACCEPTED = {"ingest_drop_accepted", DROP("drop_accepted")};
+    static const DbStatement MEMBERS = {"ingest_drop_batch_members", DROP("drop_batch_members")};
+    static const DbStatement BATCHES = {"ingest_drop_batches", DROP("drop_batches")};
+    static const DbStatement RESENDS = {"ingest_drop_resends", DROP("drop_resends")};
+    (void)snprintf(in->keep, sizeof in->keep, "%lld days", (long long)in->options.kept_days);
+    // Batches as long as history may have notifications of them; notes of resends longer than dead
+    // letters.
+    const CleanupRule rules[] = {
+        {"accept_log", &ACCEPTED, in->keep, 1000},
+        {"batch_members", &MEMBERS, in->keep, 500},
+        {"batches", &BATCHES, "84 months", 500},
+        {"resends", &RESENDS, "100 days", 1000},
+    };
+    in->cleanup = cleanup_new(&(CleanupOptions){
+        .bus = service_bus(in->service),
+        .pool = service_pool(in->service),
+        .metrics = service_metrics(in->service),
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof rules[0],
+        .every_s = in->options.cleanup_every_s,
+    });
+}
+
 // ---- stopping ----
 
 static void on_part_closed(void *ctx)
@@ -195,7 +238,7 @@ static void on_uv_closed(uv_handle_t *handle)
 static void free_parts(Ingest *in)
 {
     in->phase = PHASE_FREEING;
-    in->closing = 7;
+    in->closing = 8;
     people_stop(in->people, on_part_closed, in);
     batches_api_close(&in->batches, on_part_closed, in);
     config_mirror_free(in->mirror, on_part_closed, in);
@@ -203,6 +246,7 @@ static void free_parts(Ingest *in)
     commands_free(in->commands, on_part_closed, in);
     accept_free(in->accept, on_part_closed, in);
     sweep_free(in->sweep, on_part_closed, in);
+    cleanup_stop(in->cleanup, on_part_closed, in);
 }
 
 // What NATS or Postgres cannot take now is left to the next process's sweep: it is in the accept
@@ -369,6 +413,7 @@ static void build_parts(Ingest *in)
     in->mirror = config_mirror_new(bus, on_config_changed, in);
     bus_watch(bus, on_bus_changed, in);
     build_api(in);
+    build_cleanup(in);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
@@ -411,6 +456,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
 static void free_ingest(void *state)
 {
     Ingest *in = state;
+    cleanup_free(in->cleanup);
     people_free(in->people);
     tenant_api_free(in->tenants);
     batch_runner_free(in->batch_runner);

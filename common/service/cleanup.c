@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/service/cleanup.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/base/log.h"
+#include "common/bus/reader.h"
+#include "common/domain/domain_event.h"
+
+enum {
+    FIRST_MS = 60 * 1000, // after the start: a service that comes up has better things to do
+    PAUSE_MS = 100,       // between two batches
+    BUSY_MS = 1000,       // while another process is at it
+    AGAIN_MS = 5000,      // after Postgres was away
+    TENANTS_MAX = 64,     // that wait; more are all
+    TENANT_SIZE = 33,
+    BY_SIZE = 129,
+    CURSOR_SIZE = 160,
+};
+
+// "" is all tenants.
+typedef struct Wish {
+    char tenant[TENANT_SIZE];
+    char requested_by[BY_SIZE];
+} Wish;
+
+struct Cleanup {
+    CleanupOptions options;
+    CleanupRule rules[CLEANUP_RULES_MAX];
+    uv_timer_t timer;
+    Reader *reader;
+    Wish wishes[TENANTS_MAX];
+    size_t wish_count;
+    int64_t due_us; // when all are due by themselves; of clock_mono_us
+    // the pass
+    bool running;
+    Wish wish;
+    size_t rule;
+    char cursor[CURSOR_SIZE];
+    int64_t begun_us;
+    uint64_t dropped[CLEANUP_RULES_MAX];
+    bool in_air;
+    // the end
+    bool stopping;
+    int closing;
+    void (*on_stopped)(void *ctx);
+    void *stopped_ctx;
+    Metric *passes, *failed, *dropped_total[CLEANUP_RULES_MAX];
+    int64_t ended_us; // of the last whole pass over all; 0: none yet
+    int64_t started_us;
+};
+
+static void move_on(Cleanup *c);
+
+// ---- the event ----
+
+bool cleanup_event_read(
+    const BusMessage *message, Arena *arena, Str *ret_tenant, Str *ret_requested_by, Error *err)
+{
+    Str tenant, type;
+    DomainEvent event;
+    if (!domain_subject(message->subject, &tenant, &type)) {
+        return error_set(err, ERROR_PERMANENT, "not a subject of an event");
+    }
+    DomainInput input = domain_input(message, tenant, type, NULL);
+    if (!domain_event_read(&input, arena, &event, err)) {
+        return false;
+    }
+    const json_t *by = json_object_get(event.data, "requested_by");
+    Str text = str_of(json_string_value(by), json_string_length(by));
+    bool fits = by == NULL || json_is_null(by) ||
+                (json_is_string(by) && text.len < BY_SIZE && !str_has_control(text));
+    if (fits) {
+        *ret_tenant = tenant;
+        *ret_requested_by = arena_str(arena, text);
+    }
+    domain_event_free(&event);
+    return fits || error_set(
+                       err, ERROR_PERMANENT,
+                       "field 'requested_by': must be a text of at most %d bytes without control "
+                       "characters",
+                       BY_SIZE - 1);
+}
+
+static void ask(Cleanup *c, Str tenant, Str requested_by)
+{
+    Str whose = str_eq(tenant, STR("platform")) ? STR_EMPTY : tenant;
+    for (size_t i = 0; i < c->wish_count; i++) {
+        if (str_eq(str_from(c->wishes[i].tenant), whose)) {
+            return; // its pass has not begun
+        }
+    }
+    if (c->wish_count == TENANTS_MAX) {
+        c->due_us = 0;
+        return;
+    }
+    Wish *wish = &c->wishes[c->wish_count++];
+    (void)str_to_c(whose, wish->tenant, sizeof wish->tenant);
+    (void)str_to_c(requested_by, wish->requested_by, sizeof wish->requested_by);
+}
+
+static void take_event(Cleanup *c, const BusMessage *message)
+{
+    Arena *arena = arena_new(0);
+    Str tenant, requested_by;
+    Error err = {0};
+    if (cleanup_event_read(message, arena, &tenant, &requested_by, &err)) {
+        ask(c, tenant, requested_by);
+    } // else ingest's worker has a dead letter of it
+    arena_free(arena);
+}
+
+static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
+{
+    Cleanup *c = ctx;
+    for (size_t i = 0; i < count; i++) {
+        take_event(c, &messages[i]);
+    }
+    if (!c->running) {
+        move_on(c);
+    }
+}
+
+static void on_reader_caught_up(void *ctx)
+{
+    (void)ctx;
+}
+
+static void on_reader_failed(void *ctx, const Error *err)
+{
+    (void)ctx;
+    LOG(LOG_WARN, "clean-ups are not heard of any more, the daily ones go on", log_error(err));
+}
+
+// ---- a pass ----
+
+static void on_timer_due(uv_timer_t *timer)
+{
+    move_on(timer->data);
+}
+
+static void wait_ms(Cleanup *c, int64_t ms)
+{
+    if (!c->stopping) {
+        (void)uv_timer_start(&c->timer, on_timer_due, (uint64_t)ms, 0);
+    }
+}
+
+static void wait_for_the_next(Cleanup *c)
+{
+    int64_t left_ms = (c->due_us - clock_mono_us()) / 1000;
+    wait_ms(c, left_ms > 0 ? left_ms : 0);
+}
+
+static bool begin_pass(Cleanup *c)
+{
+    c->wish = (Wish){.tenant = ""};
+    if (clock_mono_us() >= c->due_us) {
+        c->due_us = clock_mono_us() + c->options.every_s * INT64_C(1000000);
+    } else if (c->wish_count > 0) {
+        c->wish = c->wishes[0];
+        memmove(c->wishes, c->wishes + 1, --c->wish_count * sizeof(Wish));
+    } else {
+        return false;
+    }
+    c->running = true;
+    c->rule = 0;
+    c->cursor[0] = '\0';
+    c->begun_us = clock_mono_us();
+    memset(c->dropped, 0, sizeof c->dropped);
+    return true;
+}
+
+// "accept_log 12, batches 0": rules of one word together.
+static void tell_dropped(const Cleanup *c, Buf *out)
+{
+    for (size_t i = 0; i < c->options.rule_count; i++) {
+        uint64_t sum = 0;
+        size_t first = CLEANUP_RULES_MAX;
+        for (size_t n = 0; n < c->options.rule_count; n++) {
+            if (str_eq(str_from(c->rules[n].what), str_from(c->rules[i].what))) {
+                sum += c->dropped[n];
+                first = n < first ? n : first;
+            }
+        }
+        if (first == i) {
+            buf_printf(
+                out, "%s%s %llu", i > 0 ? ", " : "", c->rules[i].what, (unsigned long long)sum);
+        }
+    }
+}
+
+static void end_pass(Cleanup *c, const Error *err)
+{
+    Buf told;
+    buf_init(&told, 1024);
+    tell_dropped(c, &told);
+    if (err == NULL) {
+        LOG(LOG_INFO, "cleaned up",
+            log_text("tenant", c->wish.tenant[0] != '\0' ? c->wish.tenant : "*"),
+            log_text("requested_by", c->wish.requested_by), log_str("dropped", buf_view(&told)),
+            log_int("ms", (clock_mono_us() - c->begun_us) / 1000));
+        metric_add(c->passes, 1);
+        c->ended_us = c->wish.tenant[0] == '\0' ? clock_mono_us() : c->ended_us;
+    } else {
+        LOG(LOG_ERROR, "clean-up failed, it is tried again at its next time",
+            log_text("what", c->rules[c->rule].what), log_str("dropped", buf_view(&told)),
+            log_error(err));
+        metric_add(c->failed, 1);
+    }
+    buf_done(&told);
+    c->running = false;
+    move_on(c);
+}
+
+static void take_batch(Cleanup *c, const PGresult *res)
+{
+    int64_t dropped = db_get_int(res, 0, 0);
+    if (dropped < 0) {
+        wait_ms(c, BUSY_MS);
+        return;
+    }
+    c->dropped[c->rule] += (uint64_t)dropped;
+    metric_add(c->dropped_total[c->rule], (double)dropped);
+    bool more =
+        !db_is_null(res, 0, 1) && str_to_c(db_get_text(res, 0, 1), c->cursor, sizeof c->cursor);
+    if (more) {
+        wait_ms(c, PAUSE_MS);
+        return;
+    }
+    c->cursor[0] = '\0';
+    if (++c->rule == c->options.rule_count) {
+        end_pass(c, NULL);
+    } else {
+        move_on(c);
+    }
+}
+
+static void on_db_dropped(void *ctx, DbTxn *txn, const Error *err)
+{
+    Cleanup *c = ctx;
+    c->in_air = false;
+    if (c->stopping) {
+        move_on(c);
+    } else if (err == NULL) {
+        take_batch(c, db_txn_result(txn, 0));
+    } else if (err->kind == ERROR_TRANSIENT) {
+        wait_ms(c, AGAIN_MS); // the same batch
+    } else {
+        end_pass(c, err);
+    }
+}
+
+// Killed before its commit: nothing is dropped; after it: what is gone is gone, and the next pass
+// goes on. Lazily, for what a crash of Postgres brings back is dropped again.
+static void drop_batch(Cleanup *c)
+{
+    const CleanupRule *rule = &c->rules[c->rule];
+    DbTxn *txn = db_txn_new(c->options.pool);
+    DbParams *p = db_txn_add(txn, rule->statement, NULL);
+    db_txn_lazy_commit(txn);
+    if (c->wish.tenant[0] == '\0') {
+        db_null(p);
+    } else {
+        db_text(p, str_from(c->wish.tenant));
+    }
+    db_text(p, str_from(rule->keep));
+    db_text(p, str_from(c->cursor));
+    db_i32(p, rule->at_most);
+    c->in_air = true;
+    db_txn_submit(txn, on_db_dropped, c);
+}
+
+static void close_parts(Cleanup *c);
+
+static void move_on(Cleanup *c)
+{
+    if (c->in_air) {
+        return;
+    }
+    if (c->stopping) {
+        close_parts(c);
+    } else if (!c->running && !begin_pass(c)) {
+        wait_for_the_next(c);
+    } else if (!db_pool_ready(c->options.pool)) {
+        wait_ms(c, AGAIN_MS);
+    } else {
+        drop_batch(c);
+    }
+}
+
+// ---- life ----
+
+static double read_age(void *ctx)
+{
+    const Cleanup *c = ctx;
+    int64_t since_us = c->ended_us > 0 ? c->ended_us : c->started_us;
+    return (double)(clock_mono_us() - since_us) / 1e6;
+}
+
+static void add_metrics(Cleanup *c, Metrics *metrics)
+{
+    c->passes = metrics_counter(
+        metrics, "stentor_cleanup_passes_total", "result=\"done\"", "Clean-ups ended");
+    c->failed = metrics_counter(
+        metrics, "stentor_cleanup_passes_total", "result=\"failed\"", "Clean-ups ended");
+    metrics_gauge_fn(
+        metrics, "stentor_cleanup_age_seconds", "",
+        "Since the last clean-up of all tenants, or the start", read_age, c);
+    for (size_t i = 0; i < c->options.rule_count; i++) {
+        for (size_t n = 0; n < i; n++) {
+            if (str_eq(str_from(c->rules[n].what), str_from(c->rules[i].what))) {
+                c->dropped_total[i] = c->dropped_total[n];
+            }
+        }
+        if (c->dropped_total[i] == NULL) {
+            Buf labels;
+            buf_init(&labels, 128);
+            metrics_label(&labels, "what", str_from(c->rules[i].what));
+            c->dropped_total[i] = metrics_counter(
+                metrics, "stentor_cleanup_dropped_total", buf_c(&labels),
+                "Rows dropped past their retention");
+            buf_done(&labels);
+        }
+    }
+}
+
+Cleanup *cleanup_new(const CleanupOptions *options)
+{
+    static const ReaderHandlers handlers = {
+        on_reader_messages, on_reader_caught_up, on_reader_failed};
+    assert(options->rule_count > 0 && options->rule_count <= CLEANUP_RULES_MAX);
+    Cleanup *c = xcalloc(1, sizeof *c);
+    c->options = *options;
+    memcpy(c->rules, options->rules, options->rule_count * sizeof *c->rules);
+    c->started_us = clock_mono_us();
+    int64_t first_ms = options->every_s * 1000 < FIRST_MS ? options->every_s * 1000 : FIRST_MS;
+    c->due_us = c->started_us + first_ms * 1000;
+    add_metrics(c, options->metrics);
+    (void)uv_timer_init(bus_loop(options->bus), &c->timer);
+    c->timer.data = c;
+    ReaderOptions reader = {
+        .stream = "EVENTS", .filter = "evt.*." CLEANUP_EVENT_TYPE, .only_new = true};
+    c->reader = reader_new(options->bus, &reader, &handlers, c);
+    wait_for_the_next(c);
+    return c;
+}
+
+static void part_closed(Cleanup *c)
+{
+    if (--c->closing == 0) {
+        c->on_stopped(c->stopped_ctx);
+    }
+}
+
+static void on_reader_freed(void *ctx)
+{
+    part_closed(ctx);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    part_closed(handle->data);
+}
+
+static void close_parts(Cleanup *c)
+{
+    c->closing = 2;
+    reader_free(c->reader, on_reader_freed, c);
+    uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+}
+
+void cleanup_stop(Cleanup *cleanup, void (*on_stopped)(void *ctx), void *ctx)
+{
+    cleanup->stopping = true;
+    cleanup->on_stopped = on_stopped;
+    cleanup->stopped_ctx = ctx;
+    (void)uv_timer_stop(&cleanup->timer);
+    if (!cleanup->in_air) {
+        close_parts(cleanup);
+    }
+}
+
+void cleanup_free(Cleanup *cleanup)
+{
+    free(cleanup);
+}

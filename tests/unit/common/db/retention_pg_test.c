@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// The doors of migrations/*/*_retention.sql: what they drop, what they never drop, and that they go
+// on where they were.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/db/migrate.h"
+#include "tests/unit/common/db/pg_fixture.h"
+
+#define ULID "01KAGTQ5M0" // 2025-11-20T14:29:28.32Z
+
+static int migrate_once(void **state)
+{
+    MigrateReport report;
+    Error err;
+    if (!db_migrate(
+            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
+            &err)) {
+        fail_msg("%s", err.text);
+    }
+    PGconn *admin = admin_connect();
+    admin_exec(
+        admin, "SELECT stentor.ensure_partitions(t::regclass, now() - interval '9 years', now()) "
+               "FROM unnest(ARRAY['history.notifications', 'history.delivery_attempts', "
+               "'dispatch.ledger']) t");
+    // A notification of that age: its id holds its time, as those of the pipeline do.
+    admin_exec(
+        admin,
+        "CREATE FUNCTION public.aged(age interval, n integer) RETURNS text LANGUAGE sql AS $$ "
+        "SELECT 'ntf_' || string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', (floor(extract("
+        "epoch FROM date_trunc('day', now()) - age) * 1000)::bigint >> (5 * (9 - i)) & "
+        "31)::integer + 1, 1), '' "
+        "ORDER BY i) || lpad(n::text, 16, '0') FROM generate_series(0, 9) i $$");
+    admin_exec(
+        admin,
+        "CREATE PROCEDURE public.tell(id text, tenant text, status text, category text, touched "
+        "interval) LANGUAGE sql AS $$ INSERT INTO history.notifications (created_at, id, "
+        "tenant_id, channel, category, status, status_rank, updated_at) VALUES (ingest.id_time(id),"
+        " id, tenant, 'email', category, status, 5, now() - touched); INSERT INTO "
+        "history.delivery_attempts (created_at, notification_id, attempt_number, id, tenant_id, "
+        "channel, vendor, outcome) VALUES (ingest.id_time(id), id, 1, 'dat_1', tenant, 'email', "
+        "'smtp', 'accepted') $$");
+    *state = admin;
+    return 0;
+}
+
+static int disconnect(void **state)
+{
+    PQfinish(*state);
+    return 0;
+}
+
+static void check(PGconn *admin, const char *sql, const char *wanted)
+{
+    const char *seen = admin_value(admin, sql);
+    if (strcmp(seen, wanted) != 0) {
+        fail_msg("%s\n  wanted '%s', seen '%s'", sql, wanted, seen);
+    }
+}
+
+// Calls the door as its service until it says that that was all; returns how many it dropped.
+static int drop(
+    PGconn *admin, const char *role, const char *door, const char *tenant, const char *keep,
+    int at_most)
+{
+    char sql[512], go_on[256] = "";
+    int dropped = 0;
+    snprintf(sql, sizeof sql, "SET ROLE %s", role);
+    admin_exec(admin, sql);
+    for (int turn = 0; turn < 100; turn++) {
+        snprintf(
+            sql, sizeof sql,
+            "SELECT dropped || ' ' || coalesce(go_on, '') FROM %s(%s, '%s', '%s', %d)", door,
+            tenant, keep, go_on, at_most);
+        const char *answer = admin_value(admin, sql);
+        int64_t count = 0;
+        const char *rest = strchr(answer, ' ');
+        assert_true(str_to_i64(str_of(answer, (size_t)(rest - answer)), &count));
+        dropped += (int)count;
+        snprintf(go_on, sizeof go_on, "%s", rest + 1);
+        if (go_on[0] == '\0') {
+            break;
+        }
+    }
+    assert_string_equal(go_on, "");
+    admin_exec(admin, "RESET ROLE");
+    return dropped;
+}
+
+static void the_time_in_an_id_is_read(void **state)
+{
+    check(
+        *state, "SELECT ingest.id_time('ntf_" ULID "000000000000000A') = '2025-11-20T14:29:28.32Z'",
+        "t");
+}
+
+// ---- the accept log ----
+
+static void accepted(
+    PGconn *admin, int id, const char *tenant, const char *age, const char *published)
+{
+    char sql[512];
+    snprintf(
+        sql, sizeof sql,
+        "INSERT INTO ingest.accept_log (accept_id, tenant_id, accepted_at, notification_ids, "
+        "events, published_at) OVERRIDING SYSTEM VALUE VALUES (%d, '%s', now() - interval '%s', "
+        "ARRAY[public.aged('%s', %d)], '', %s)",
+        id, tenant, age, age, id, published);
+    admin_exec(admin, sql);
+}
+
+static void tell(PGconn *admin, int n, const char *age, const char *tenant, const char *status)
+{
+    char sql[512];
+    snprintf(
+        sql, sizeof sql,
+        "CALL public.tell(public.aged('%s', %d), '%s', '%s', 'billing', '40 days')", age, n, tenant,
+        status);
+    admin_exec(admin, sql);
+}
+
+static void accepted_rows_go_when_all_of_them_has_ended(void **state)
+{
+    PGconn *admin = *state;
+    admin_exec(
+        admin, "TRUNCATE ingest.accept_log, history.notifications, history.delivery_attempts");
+    accepted(admin, 1, "acme", "40 days", "now()");
+    tell(admin, 1, "40 days", "acme", "sent");
+    accepted(admin, 2, "acme", "40 days", "now()"); // waits for its time
+    tell(admin, 2, "40 days", "acme", "scheduled");
+    accepted(admin, 3, "acme", "40 days", "NULL"); // nobody published it
+    tell(admin, 3, "40 days", "acme", "failed");
+    accepted(admin, 4, "acme", "100 days", "now()"); // history does not know it
+    accepted(admin, 5, "acme", "500 days", "now()"); // nor this one, and nothing waits for so long
+    accepted(admin, 6, "acme", "40 days", "now()");  // known of another tenant only
+    tell(admin, 6, "40 days", "globex", "sent");
+    accepted(admin, 7, "globex", "40 days", "now()");
+    tell(admin, 7, "40 days", "globex", "bounced");
+    accepted(admin, 8, "acme", "40 days", "now()"); // one of two
+    tell(admin, 8, "40 days", "acme", "delivered");
+    admin_exec(
+        admin, "UPDATE ingest.accept_log SET notification_ids = notification_ids || "
+               "public.aged('40 days', 2) WHERE accept_id = 8");
+    accepted(admin, 9, "acme", "30 days", "now()"); // young
+    tell(admin, 9, "30 days", "acme", "sent");
+
+    assert_int_equal(
+        drop(admin, "stentor_ingest", "ingest.drop_accepted", "'globex'", "35 days", 2), 1);
+    check(admin, "SELECT count(*) FROM ingest.accept_log WHERE accept_id = 7", "0");
+    assert_int_equal(
+        drop(admin, "stentor_ingest", "ingest.drop_accepted", "NULL", "35 days", 2), 2);
+    check(
+        admin, "SELECT string_agg(accept_id::text, ' ' ORDER BY accept_id) FROM ingest.accept_log",
+        "2 3 4 6 8 9");
+    assert_int_equal(
+        drop(admin, "stentor_ingest", "ingest.drop_accepted", "NULL", "35 days", 2), 0);
+    check(
+        admin,
+        "SELECT ingest.audit_since() BETWEEN now() - interval '36 days' AND now() - interval '34 "
+        "days'",
+        "t");
+}
+
+static void one_process_at_a_time(void **state)
+{
+    PGconn *admin = *state;
+    PGconn *other = admin_connect();
+    admin_exec(other, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('ingest.retention'))");
+    check(
+        admin, "SELECT dropped || ' ' || go_on FROM ingest.drop_accepted(NULL, '35 days', '7', 10)",
+        "-1 7");
+    PQfinish(other);
+}
+
+// ---- batches, resends ----
+
+static void members_go_after_their_batch_and_batches_much_later(void **state)
+{
+    PGconn *admin = *state;
+    admin_exec(admin, "TRUNCATE ingest.batches CASCADE");
+    admin_exec(
+        admin,
+        "INSERT INTO ingest.batches (id, tenant_id, name, category, channel, priority, template, "
+        "template_version, locale, rate_per_second, step, status, created_by, created_at, "
+        "ended_at) SELECT id, 'acme', id, 'marketing', 'email', 'low', 't', '1.0.0', '', 0, 1, "
+        "status, 'key', now() - age::interval, CASE WHEN ended THEN now() - age::interval END FROM "
+        "(VALUES ('dbt_over', 'completed', '40 days', true), ('dbt_young', 'completed', '30 days', "
+        "true), ('dbt_draft', 'draft', '9 years', false), ('dbt_running', 'running', '1 year', "
+        "false), ('dbt_ancient', 'cancelled', '8 years', true)) AS v (id, status, age, ended)");
+    admin_exec(
+        admin, "INSERT INTO ingest.batch_chunks (batch_id, number, tenant_id, part, ordinal, "
+               "first_index, members) SELECT id, n, 'acme', 0, n, 0, 1 FROM ingest.batches, "
+               "generate_series(1, 7) n");
+    admin_exec(
+        admin, "INSERT INTO ingest.batch_parts (batch_id, part, tenant_id, hash, members, broken) "
+               "SELECT id, 0, 'acme', '', 1, 0 FROM ingest.batches");
+    assert_int_equal(
+        drop(admin, "stentor_ingest", "ingest.drop_batch_members", "'globex'", "35 days", 3), 0);
+    assert_int_equal(
+        drop(admin, "stentor_ingest", "ingest.drop_batches", "NULL", "84 months", 3), 0);
+    assert_int_equal(
+        drop(admin, "stentor_ingest", "ingest.drop_batch_members", "NULL", "35 days", 3), 16);
+    check(
+        admin,
+        "SELECT string_agg(DISTINCT batch_id, ' ' ORDER BY batch_id) FROM ingest.batch_chunks",
+        "dbt_draft dbt_running dbt_young");
+    assert_int_equal(
+        drop(admin, "stentor_ingest", "ingest.drop_batches", "NULL", "84 months", 3), 1);
+    check(admin, "SELECT count(*) FROM ingest.batches WHERE id = 'dbt_ancient'", "0");
+    check(admin, "SELECT count(*) FROM ingest.batches", "4");
+}
+
+static void notes_of_resends_outlive_dead_letters(void **state)
+{
+    PGconn *admin = *state;
+    admin_exec(admin, "TRUNCATE ingest.resends");
+    admin_exec(
+        admin, "INSERT INTO ingest.resends SELECT 'acme', n::text, 'ntf_1', n, '', now() - n * "
+               "interval '1 day' + interval '1 hour' FROM generate_series(95, 104) n");
+    assert_int_equal(
+        drop(admin, "stentor_ingest", "ingest.drop_resends", "NULL", "100 days", 2), 4);
+    check(admin, "SELECT max(letter_sequence) FROM ingest.resends", "100");
+}
+
+// ---- the ledger ----
+
+static void attempts_that_ended_long_ago_go_and_open_ones_stay(void **state)
+{
+    PGconn *admin = *state;
+    admin_exec(admin, "TRUNCATE dispatch.ledger");
+    admin_exec(
+        admin,
+        "INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, "
+        "owner, lease_until, claimed_at, finished_at) SELECT now() - made::interval, id, attempt, "
+        "tenant, state, 'p', now(), now() - made::interval, now() - ended::interval FROM (VALUES "
+        "('120 days', 'a', 1, 'acme', 'deferred', '120 days'), ('120 days', 'a', 2, 'acme', "
+        "'sent', '119 days'), ('300 days', 'b', 1, 'acme', 'parked', '299 days'), ('300 days', "
+        "'c', 1, 'acme', 'claimed', NULL), ('300 days', 'd', 1, 'acme', 'failed', '20 days'), "
+        "('120 days', 'e', 1, 'globex', 'sent', '119 days'), ('50 days', 'f', 1, 'acme', 'sent', "
+        "'50 days')) AS v (made, id, attempt, tenant, state, ended)");
+    const char *left = "SELECT string_agg(notification_id || attempt, ' ' ORDER BY notification_id,"
+                       " attempt) FROM dispatch.ledger";
+    assert_int_equal(
+        drop(admin, "stentor_dispatcher", "dispatch.drop_ended", "'globex'", "100 days", 1), 1);
+    check(admin, left, "a1 a2 b1 c1 d1 f1");
+    assert_int_equal(
+        drop(admin, "stentor_dispatcher", "dispatch.drop_ended", "NULL", "100 days", 1), 2);
+    check(admin, left, "b1 c1 d1 f1");
+    check(
+        admin,
+        "SELECT dispatch.audit_since() < now() - interval '99 days' AND "
+        "dispatch.audit_since() > now() - interval '101 days'",
+        "t");
+    check(
+        admin,
+        "SELECT count(*) > 60 FROM pg_inherits WHERE inhparent = 'dispatch.ledger'::regclass", "t");
+}
+
+// ---- history ----
+
+static void expire(PGconn *admin, int *ret_marketing, int *ret_transactional, const char *tenant)
+{
+    const char *door = "stentor.drop_expired_history";
+    *ret_marketing = drop(admin, "stentor_archiver", door, tenant, "marketing=24 months", 2);
+    *ret_transactional =
+        drop(admin, "stentor_archiver", door, tenant, "transactional=84 months", 2);
+}
+
+static void notifications_go_past_the_whole_retention_of_their_category(void **state)
+{
+    PGconn *admin = *state;
+    int marketing, transactional;
+    admin_exec(
+        admin, "TRUNCATE history.notifications, history.delivery_attempts, stentor.history_walked");
+    admin_exec(
+        admin,
+        "DO $$ DECLARE r record; BEGIN FOR r IN SELECT * FROM (VALUES "
+        "(1, '25 months', 'acme', 'opened', 'marketing', '2 years'), "
+        "(2, '25 months', 'acme', 'sent', 'transactional', '2 years'), "
+        "(3, '85 months', 'acme', 'sent', 'transactional', '7 years'), "
+        "(4, '25 months', 'globex', 'failed', 'marketing', '2 years'), "
+        "(5, '25 months', 'acme', 'scheduled', 'marketing', '2 years'), " // has no end yet
+        "(6, '25 months', 'acme', 'clicked', 'marketing', '20 days'), "   // the log has an event of
+                                                                          // it
+        "(7, '23 months', 'acme', 'sent', 'marketing', '22 months'), "
+        "(8, '100 months', 'acme', 'sent', NULL, '8 years')) AS v (n, age, tenant, status, "
+        "category, touched) LOOP CALL public.tell(public.aged(r.age::interval, r.n), r.tenant, "
+        "r.status, r.category, r.touched::interval); END LOOP; END $$");
+    const char *left = "SELECT string_agg(right(id, 1), ' ' ORDER BY right(id, 1)) FROM "
+                       "history.notifications";
+    expire(admin, &marketing, &transactional, "'globex'");
+    assert_int_equal(marketing, 1);
+    assert_int_equal(transactional, 0);
+    check(admin, "SELECT count(*) FROM stentor.history_walked", "0");
+    expire(admin, &marketing, &transactional, "NULL");
+    assert_int_equal(marketing, 1);
+    assert_int_equal(transactional, 1);
+    check(admin, left, "2 5 6 7 8");
+    check(
+        admin,
+        "SELECT string_agg(right(notification_id, 1), ' ' ORDER BY right(notification_id, "
+        "1)) FROM history.delivery_attempts",
+        "2 5 6 7 8");
+    assert_int_equal(
+        drop(admin, "stentor_archiver", "stentor.drop_expired_history", "NULL", "=84 months", 100),
+        1);
+    check(admin, left, "2 5 6 7");
+}
+
+// A daily walk is over a day's rows; once in 30 days all of the old ones are looked at again.
+static void what_was_walked_is_looked_at_again_after_a_month(void **state)
+{
+    PGconn *admin = *state;
+    int marketing, transactional;
+    admin_exec(
+        admin, "UPDATE history.notifications SET status = 'sent', updated_at = now() - interval "
+               "'40 days' WHERE category = 'marketing'");
+    expire(admin, &marketing, &transactional, "NULL");
+    assert_int_equal(marketing, 0);
+    admin_exec(admin, "UPDATE stentor.history_walked SET whole_at = now() - interval '31 days'");
+    expire(admin, &marketing, &transactional, "NULL");
+    assert_int_equal(marketing, 2);
+    check(
+        admin,
+        "SELECT count(*) FROM stentor.history_walked WHERE whole_at > now() - interval '1 "
+        "hour'",
+        "2");
+}
+
+static void the_doors_are_closed_to_other_services(void **state)
+{
+    PGconn *admin = *state;
+    static const char *const rows[][2] = {
+        {"stentor_renderer", "SELECT ingest.drop_accepted(NULL, '1 day', '', 1)"},
+        {"stentor_ingest", "SELECT dispatch.drop_ended(NULL, '1 day', '', 1)"},
+        {"stentor_dispatcher", "SELECT stentor.drop_expired_history(NULL, 'x=1 day', '', 1)"},
+        {"stentor_ingest", "DELETE FROM ingest.accept_log"},
+        {"stentor_archiver", "DELETE FROM history.notifications"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char sql[64];
+        snprintf(sql, sizeof sql, "SET ROLE %s", rows[i][0]);
+        admin_exec(admin, sql);
+        PGresult *res = PQexec(admin, rows[i][1]);
+        assert_string_equal(PQresultErrorField(res, PG_DIAG_SQLSTATE), "42501");
+        PQclear(res);
+        admin_exec(admin, "RESET ROLE");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_time_in_an_id_is_read),
+        cmocka_unit_test(accepted_rows_go_when_all_of_them_has_ended),
+        cmocka_unit_test(one_process_at_a_time),
+        cmocka_unit_test(members_go_after_their_batch_and_batches_much_later),
+        cmocka_unit_test(notes_of_resends_outlive_dead_letters),
+        cmocka_unit_test(attempts_that_ended_long_ago_go_and_open_ones_stay),
+        cmocka_unit_test(notifications_go_past_the_whole_retention_of_their_category),
+        cmocka_unit_test(what_was_walked_is_looked_at_again_after_a_month),
+        cmocka_unit_test(the_doors_are_closed_to_other_services),
+    };
+    return cmocka_run_group_tests(tests, migrate_once, disconnect);
+}
