@@ -76,6 +76,7 @@ static const char *choose_plainly(const SqlParts *p)
 }
 
 // Of one key only rows before which none was skipped: neither held nor locked by somebody else.
+// IS TRUE: the row that was found is asked once more under its lock; no index is to serve for it.
 static const char *choose_by_key(const SqlParts *p)
 {
     return arena_printf(
@@ -85,7 +86,7 @@ static const char *choose_by_key(const SqlParts *p)
         " WHERE n.okey IS NULL OR n.okey NOT IN (SELECT unnest(h.ordering_keys) FROM " CLAIMS
         " AS h WHERE h.mapping = %s) LIMIT $4::int4),"
         " locked AS MATERIALIZED (SELECT f.ord, %s FROM free AS f JOIN %s AS t ON t.%s = f.id"
-        " WHERE %s FOR UPDATE OF t SKIP LOCKED),"
+        " WHERE (%s) IS TRUE FOR UPDATE OF t SKIP LOCKED),"
         " skipped AS MATERIALIZED (SELECT f.okey, min(f.ord) AS ord FROM free AS f"
         " WHERE f.okey IS NOT NULL AND f.ord NOT IN (SELECT k.ord FROM locked AS k)"
         " GROUP BY f.okey),"

@@ -8,6 +8,17 @@
 
 static const SqlValues NO_VALUES = {0};
 
+// Rows of our own tables are found by a look-up each, whose places then are the condition. As a
+// join, a table without statistics (it is new) would be walked for each batch. One that is changed
+// at the same moment is passed over: a letter that is told of is no longer noted.
+#define REFUSED_OF(keys)                                                                           \
+    "f.ctid = ANY (ARRAY(SELECT (SELECT x.ctid FROM stentor_outbox.refused AS x"                   \
+    " WHERE x.mapping = %s AND x.row_key = k.row_key) FROM " keys " AS k))"
+#define NOTED_OF(keys)                                                                             \
+    "l.ctid = ANY (ARRAY(SELECT (SELECT x.ctid FROM " LETTERS " AS x WHERE x.mapping = %s"         \
+    " AND x.row_key = k.row_key AND x.attempt = k.attempt) FROM " keys " AS k))"                   \
+    " AND l.state = 'noted'"
+
 // UPDATE ... FROM `source` AS n on its row_key; "" when the moment writes nothing.
 static const char *moment_update(
     const SqlParts *p, MappingMoment moment, const SqlValues *values, const char *source,
@@ -80,8 +91,9 @@ static const char *mark_event(const SqlParts *p)
         p->arena,
         "WITH k AS MATERIALIZED (SELECT k.row_key FROM unnest($1::text[], $2::int4[])"
         " AS k (row_key, attempt))%s%s%s%s,"
-        " asked AS (DELETE FROM stentor_outbox.refused AS f USING k WHERE f.mapping = %s"
-        " AND f.row_key = k.row_key) SELECT count(*) FROM %s",
+        " asked AS (DELETE FROM stentor_outbox.refused AS f WHERE " REFUSED_OF(
+            "k") ")"
+                 " SELECT count(*) FROM %s",
         states, moment[0] == '\0' ? "" : ", moment AS (", moment, moment[0] == '\0' ? "" : ")",
         p->mapping, moment[0] == '\0' ? "k" : "moment");
 }
@@ -92,12 +104,13 @@ static const char *mark_request(const SqlParts *p)
     const char *moment = moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "moved", "");
     return arena_printf(
         p->arena,
-        "WITH moved AS (UPDATE " LETTERS " AS l SET state = 'published'"
-        " FROM unnest($1::text[], $2::int4[]) AS k (row_key, attempt) WHERE l.mapping = %s"
-        " AND l.row_key = k.row_key AND l.attempt = k.attempt AND l.state = 'noted'"
-        " RETURNING l.row_key)%s%s%s,"
-        " asked AS (DELETE FROM stentor_outbox.refused AS f USING moved AS n"
-        " WHERE f.mapping = %s AND f.row_key = n.row_key) SELECT count(*) FROM moved",
+        "WITH k AS MATERIALIZED (SELECT k.* FROM unnest($1::text[], $2::int4[])"
+        " AS k (row_key, attempt)), moved AS (UPDATE " LETTERS " AS l SET state = 'published'"
+        " WHERE " NOTED_OF(
+            "k") " RETURNING l.row_key)%s%s%s,"
+                 " asked AS (DELETE FROM stentor_outbox.refused AS f WHERE " REFUSED_OF(
+                     "moved") ")"
+                              " SELECT count(*) FROM moved",
         p->mapping, moment[0] == '\0' ? "" : ", moment AS (", moment, moment[0] == '\0' ? "" : ")",
         p->mapping);
 }
@@ -134,7 +147,8 @@ static const char *give_back_sets(const SqlParts *p)
     return text;
 }
 
-// Only a row that is still as `claimed` has left it, and of which no status was heard.
+// Only a row that is still as `claimed` has left it, and of which no status was heard. IS TRUE: to
+// be asked of the rows found by their keys, not to find rows by.
 static const char *still_claimed(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;
@@ -143,7 +157,8 @@ static const char *still_claimed(const SqlParts *p)
         const Assign *a = find(&m->moments[MOMENT_CLAIMED], m->pending.items[i].column);
         if (a != NULL && (a->kind == ASSIGN_LITERAL || a->kind == ASSIGN_NULL)) {
             Assigns one = {a, 1};
-            text = arena_printf(p->arena, "%s AND %s", text, sql_conditions(p->sql, &one, false));
+            text = arena_printf(
+                p->arena, "%s AND (%s) IS TRUE", text, sql_conditions(p->sql, &one, false));
         }
     }
     return !mapping_is_request(m)
@@ -151,7 +166,8 @@ static const char *still_claimed(const SqlParts *p)
                : arena_printf(
                      p->arena,
                      "%s AND NOT EXISTS (SELECT FROM " LETTERS " AS l WHERE l.mapping = %s"
-                     " AND l.row_key = n.row_key AND l.state IN ('published', 'retrying'))",
+                     " AND l.row_key = n.row_key AND l.state IN ('published', 'retrying') OFFSET "
+                     "0)",
                      text, p->mapping);
 }
 
@@ -190,15 +206,16 @@ static const char *refuse_text(const SqlParts *p)
         p->arena,
         "WITH n AS MATERIALIZED (SELECT n.* FROM unnest($2::text[], $3::int4[], $4::text[])"
         " AS n (row_key, attempt, reason) WHERE " OURS "),"
-        " gone AS (DELETE FROM " LETTERS " AS l USING n WHERE l.mapping = %s"
-        " AND l.row_key = n.row_key AND l.attempt = n.attempt AND l.state = 'noted')%s%s%s%s"
-        " SELECT count(*) FROM n",
+        " gone AS (DELETE FROM " LETTERS " AS l WHERE " NOTED_OF("n") ")%s%s%s%s"
+                                                                      " SELECT count(*) FROM n",
         p->mapping, kept, moment[0] == '\0' ? "" : ", moment AS (", moment,
         moment[0] == '\0' ? "" : ")");
 }
 
 // ---- told ----
 
+// Not by the letters' places: one that is marked at the same moment must still be told of (found by
+// its place, it would be passed over). IS TRUE: the mapping alone is no way to find letters.
 static const char *told_text(const SqlParts *p)
 {
     static const MappingMoment moments[] = {MOMENT_RETRYING, MOMENT_SENT, MOMENT_FAILED};
@@ -221,11 +238,12 @@ static const char *told_text(const SqlParts *p)
         " ended_at = CASE WHEN n.state IN ('sent', 'failed') THEN n.at END"
         " FROM unnest($1::text[], $2::text[], $3::int4[], $4::int4[], $5::text[],"
         " $6::timestamptz[]) AS n (notification_id, state, rank, attempts, reason, at)"
-        " WHERE l.notification_id = n.notification_id AND l.mapping = %s AND l.rank < n.rank"
+        " WHERE l.notification_id = n.notification_id AND (l.mapping = %s) IS TRUE"
+        " AND l.rank < n.rank"
         " RETURNING l.row_key, l.attempt AS letter, n.state, n.attempts, n.reason, n.at),"
         " latest AS MATERIALIZED (SELECT c.* FROM changed AS c WHERE NOT EXISTS (SELECT "
         "FROM " LETTERS
-        " AS x WHERE x.mapping = %s AND x.row_key = c.row_key AND x.attempt > c.letter))%s"
+        " AS x WHERE x.mapping = %s AND x.row_key = c.row_key AND x.attempt > c.letter OFFSET 0))%s"
         " SELECT (SELECT count(*) FROM changed), %s",
         p->mapping, p->mapping, updates, written);
 }

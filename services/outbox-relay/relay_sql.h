@@ -9,6 +9,7 @@
 //   plan, note                    requests only: before anything of it is published
 //   (publish)
 //   plan, mark, give_back, refuse, release       those of them that have rows; release always
+// and of a flush of status events: plan, told; of the gauge: plan, backlog.
 // `plan` sets the planner's options for its transaction (no sequential scan of a big table because
 // its figures are old); `lock` has it in it. Every statement may be repeated after a commit whose
 // answer was lost; claim and adopt then return nothing, and the rows are adopted once the claim

@@ -126,6 +126,29 @@ static void the_fate_of_a_row_is_written_back(void **state)
     stage_free(stage);
 }
 
+static void a_letter_that_is_marked_at_the_same_moment_is_told_of(void **state)
+{
+    (void)state;
+    Stage *stage = memo_with(1);
+    Batch batch;
+    stage_claim(stage, "c1", 10, &batch);
+    assert_int_equal(stage_note(stage, "c1", &batch), 1);
+    batch_done(&batch);
+    stage_sql(stage, "BEGIN; UPDATE stentor_outbox.letters SET state = 'published'");
+    Answer answer = {0};
+    DbTxn *txn =
+        told_txn(stage, &(Told){LETTER(1, 1), "sent", 20, 0, NULL, "2026-11-22T10:00:00Z"});
+    db_txn_submit(txn, on_answer, &answer);
+    run_ms(&stage->fx->loop, 200);
+    assert_false(answer.done); // waits for the mark
+    stage_sql(stage, "COMMIT");
+    assert_true(run_for(&stage->fx->loop, &answer.done, true, WAIT_MS));
+    assert_int_equal(db_get_int(answer.rows[0], 0, 0), 1);
+    answer_clear(&answer);
+    assert_sql(stage, "SENT", "SELECT status FROM email_outbox");
+    stage_free(stage);
+}
+
 static void a_row_that_is_reset_after_its_end_is_another_letter(void **state)
 {
     (void)state;
@@ -359,6 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_claim_writes_sending_and_brings_the_fields_in_order),
         cmocka_unit_test(the_fate_of_a_row_is_written_back),
+        cmocka_unit_test(a_letter_that_is_marked_at_the_same_moment_is_told_of),
         cmocka_unit_test(a_row_that_is_reset_after_its_end_is_another_letter),
         cmocka_unit_test(a_row_that_is_reset_under_way_is_the_same_letter),
         cmocka_unit_test(a_row_that_does_not_fit_is_failed_and_the_others_go_on),

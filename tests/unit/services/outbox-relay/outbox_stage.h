@@ -298,8 +298,7 @@ typedef struct Told {
     const char *at;     // RFC 3339
 } Told;
 
-// Answers the number of letters that changed.
-static inline int64_t stage_tell(Stage *stage, const Told *told)
+static inline DbTxn *told_txn(Stage *stage, const Told *told)
 {
     DbTxn *txn = db_txn_new(stage->fx->pool);
     DbParams *p = db_txn_add(txn, &stage->sql->told, NULL);
@@ -312,7 +311,13 @@ static inline int64_t stage_tell(Stage *stage, const Told *told)
     DbArray *reasons = db_array(p, DB_TEXT);
     told->reason == NULL ? db_push_null(reasons) : db_push_text(reasons, str_from(told->reason));
     db_push_time(db_array(p, DB_TIME), at_us);
-    return stage_run(stage, txn, 0);
+    return txn;
+}
+
+// Answers the number of letters that changed.
+static inline int64_t stage_tell(Stage *stage, const Told *told)
+{
+    return stage_run(stage, told_txn(stage, told), 0);
 }
 
 static inline int64_t stage_keep(Stage *stage, const char *name, int limit)
