@@ -212,6 +212,24 @@ static const Command commands[] = {
      "  --tenant TENANT              only this one's; --limit N findings are listed (default 20, 0: all)\n"
      "  --repair                     publish what is lost again from the accept log; the ledger refuses what was sent\n"
      "  --wait SECONDS               for what was published again, before the second audit (default 30)", cmd_audit},
+    {"outbox install", "", 0, 0, "mapping= role= wake json",
+     "make Stentor's tables beside an application's outbox table (STENTOR_DATABASE_URL: the application's); safe to repeat\n"
+     "  --mapping FILE   which table and how it is read (required)\n"
+     "  --role ROLE      grant the relay's role what it needs\n"
+     "  --wake           a trigger on the table: one NOTIFY per INSERT statement", cmd_outbox_install},
+    {"outbox check", "", 0, 0, "mapping= role= json",
+     "whether a mapping fits the tables: columns, types, rights, an index; exit status 1 when not\n"
+     "  --mapping FILE   required\n"
+     "  --role ROLE      as this role", cmd_outbox_check},
+    {"outbox show", "", 0, 0, "mapping= role= limit= json",
+     "what waits, is claimed, was sent, failed or does not fit\n"
+     "  --mapping FILE   required\n"
+     "  --limit N        failed and refused rows to list (default 20)", cmd_outbox_show},
+    {"outbox retry", "[KEY ...]", 0, 60, "mapping= role= all-refused failed force json",
+     "take rows once more that were refused or have failed; exit status 3 when no KEY is one\n"
+     "  --mapping FILE   required\n"
+     "  --all-refused, --failed   all of them\n"
+     "  --force          also what is under way or sent: it may be sent twice", cmd_outbox_retry},
     {"suppress list", "", 0, 0, "channel= reason= address= all limit= tenant= json",
      "the addresses that are not written to\n"
      "  --address ADDRESS   only this one; --channel NAME, --reason NAME narrow it\n"

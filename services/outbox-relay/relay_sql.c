@@ -199,4 +199,5 @@ void relay_sql_generate(RelaySql *sql)
     relay_claim_sql(sql, &p);
     relay_mark_sql(sql, &p);
     relay_keep_sql(sql, &p);
+    relay_retry_sql(sql, &p);
 }

@@ -101,6 +101,20 @@ typedef struct RelaySql {
     int keep_count;
     ColumnKind kinds[MAPPING_COLUMNS_MAX]; // of Mapping.columns
 
+    // ---- for the command line ----
+
+    // The claim's walk through the table, for EXPLAIN: a Sort or a Seq Scan in it means that there
+    // is no index for it, and this is one that would do.
+    const char *scan;
+    const char *index_hint;
+    // Rows that failed or were refused and wait for a person. $1::int4 at most. Rows: row_key text,
+    // reason text, at timestamptz (0: unknown). Requests whose row says so itself are found in the
+    // table, others in letters; events: NULL.
+    DbStatement failed;
+    // Asks for rows once more. $1::text[] row_key, $2::bool also what is under way or sent (it may
+    // be sent twice). Rows: row_key text of those that will be taken again.
+    DbStatement retry;
+
     const Mapping *mapping; // borrowed
     struct Wanted *wanted;  // private, like the rest
     size_t wanted_count;

@@ -48,3 +48,4 @@ typedef struct SqlParts {
 void relay_claim_sql(RelaySql *sql, const SqlParts *p); // adopt, claim, note, renew, release
 void relay_mark_sql(RelaySql *sql, const SqlParts *p);  // mark, give_back, refuse, told
 void relay_keep_sql(RelaySql *sql, const SqlParts *p);  // backlog, keep
+void relay_retry_sql(RelaySql *sql, const SqlParts *p); // scan, index_hint, failed, retry

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person does: looks whether an index serves, what has failed, and asks for it once more.
+#include "services/outbox-relay/sql_text.h"
+
+#define LETTERS "stentor_outbox.letters"
+
+static const char *index_hint(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    const char *columns = "";
+    const char *where = "";
+    for (int i = 0; i < m->order_count; i++) {
+        columns = arena_printf(
+            p->arena, "%s%s%s", columns, i == 0 ? "" : ", ", sql_name(p->arena, m->order_by[i]));
+    }
+    for (size_t i = 0; i < m->pending.count; i++) {
+        const Assign *a = &m->pending.items[i];
+        where = arena_printf(
+            p->arena, "%s%s%s%s", where, i == 0 ? " WHERE " : " AND ",
+            sql_name(p->arena, a->column),
+            a->kind == ASSIGN_NULL
+                ? " IS NULL"
+                : arena_printf(p->arena, " = %s", sql_literal(p->arena, a->text)));
+    }
+    return arena_printf(p->arena, "CREATE INDEX ON %s (%s)%s", p->table, columns, where);
+}
+
+// A failed row says so itself.
+static bool row_says_failed(const Mapping *m)
+{
+    return mapping_takes_out(m, MOMENT_FAILED);
+}
+
+static const char *reason_column(const SqlParts *p)
+{
+    const Assigns *failed = &p->sql->mapping->moments[MOMENT_FAILED];
+    for (size_t i = 0; i < failed->count; i++) {
+        if (failed->items[i].kind == ASSIGN_REASON) {
+            return arena_printf(
+                p->arena, "t.%s::text", sql_name(p->arena, failed->items[i].column));
+        }
+    }
+    return "NULL::text";
+}
+
+static const char *failed_rows_text(const SqlParts *p)
+{
+    return arena_printf(
+        p->arena,
+        "SELECT t.%s::text, coalesce(%s, l.reason), l.ended_at FROM %s AS t LEFT JOIN LATERAL"
+        " (SELECT l.reason, l.ended_at FROM " LETTERS " AS l WHERE l.mapping = %s AND l.row_key ="
+        " t.%s::text ORDER BY l.attempt DESC LIMIT 1) AS l ON true WHERE %s LIMIT $1::int4",
+        p->id, reason_column(p), p->table, p->mapping, p->id,
+        sql_conditions(p->sql, &p->sql->mapping->moments[MOMENT_FAILED], true));
+}
+
+static const char *failed_letters_text(const SqlParts *p)
+{
+    return arena_printf(
+        p->arena,
+        "SELECT l.row_key, l.reason, l.ended_at FROM " LETTERS " AS l WHERE l.mapping = %s"
+        " AND l.state = 'failed' AND NOT EXISTS (SELECT FROM " LETTERS " AS x WHERE x.mapping ="
+        " l.mapping AND x.row_key = l.row_key AND x.attempt > l.attempt) ORDER BY l.ended_at DESC"
+        " LIMIT $1::int4",
+        p->mapping);
+}
+
+// Rows of states stay refused until they are published: only so are they found behind their state's
+// position.
+static const char *retry_refused(const SqlParts *p)
+{
+    const char *where = arena_printf(
+        p->arena, "f.mapping = %s AND f.row_key = k.row_key RETURNING f.row_key", p->mapping);
+    return p->sql->mapping->state_count > 0
+               ? arena_printf(
+                     p->arena,
+                     "UPDATE stentor_outbox.refused AS f SET again = true FROM k WHERE %s", where)
+               : arena_printf(
+                     p->arena, "DELETE FROM stentor_outbox.refused AS f USING k WHERE %s", where);
+}
+
+static const char *retry_letters(const SqlParts *p)
+{
+    return arena_printf(
+        p->arena,
+        ", last AS MATERIALIZED (SELECT DISTINCT ON (l.row_key) l.row_key, l.attempt, l.state"
+        " FROM k JOIN " LETTERS " AS l ON l.mapping = %s AND l.row_key = k.row_key"
+        " ORDER BY l.row_key, l.attempt DESC),"
+        " letters AS (UPDATE " LETTERS " AS l SET state = 'again' FROM last AS x"
+        " WHERE l.mapping = %s AND l.row_key = x.row_key AND l.attempt = x.attempt"
+        " AND (l.state = 'failed' OR ($2::bool AND l.state <> 'noted')) RETURNING l.row_key)",
+        p->mapping, p->mapping);
+}
+
+static const char *retry_rows(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    SqlValues none = {0};
+    const char *failed =
+        row_says_failed(m) ? sql_conditions(p->sql, &m->moments[MOMENT_FAILED], true) : "false";
+    return arena_printf(
+        p->arena,
+        ", rows AS (UPDATE %s AS t SET %s FROM k WHERE t.%s = k.row_key::%s AND NOT (%s)"
+        " AND ($2::bool OR (%s)) RETURNING k.row_key)",
+        p->table, sql_assigns(p->sql, &m->pending, &none), p->id, p->id_type, p->plain, failed);
+}
+
+static const char *retry_text(const SqlParts *p)
+{
+    bool request = mapping_is_request(p->sql->mapping);
+    return arena_printf(
+        p->arena,
+        "WITH k AS MATERIALIZED (SELECT k.row_key FROM unnest($1::text[]) AS k (row_key)),"
+        " refused AS (%s)%s%s SELECT row_key FROM refused WHERE $2::bool IS NOT NULL%s",
+        retry_refused(p), request ? retry_letters(p) : "", request ? retry_rows(p) : "",
+        request ? " UNION SELECT row_key FROM letters UNION SELECT row_key FROM rows" : "");
+}
+
+void relay_retry_sql(RelaySql *sql, const SqlParts *p)
+{
+    sql->scan = arena_printf(
+        p->arena, "SELECT t.%s FROM %s AS t WHERE %s ORDER BY %s LIMIT 1000", p->id, p->table,
+        p->plain, p->order);
+    sql->index_hint = index_hint(p);
+    sql->retry = (DbStatement){"outbox_retry", retry_text(p)};
+    if (mapping_is_request(sql->mapping)) {
+        bool says = row_says_failed(sql->mapping);
+        sql->failed =
+            (DbStatement){"outbox_failed", says ? failed_rows_text(p) : failed_letters_text(p)};
+    }
+}
