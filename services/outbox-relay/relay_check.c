@@ -20,6 +20,7 @@ enum {
     C_UPDATE,
     C_INSERT,
     C_DELETE,
+    C_USAGE, // of the schema
 };
 
 // ---- what is wanted ----
@@ -165,13 +166,29 @@ static void want_all(RelaySql *sql)
     want_ours(sql);
 }
 
+// Not to_regclass for a name with a schema: without the right to use the schema it is an error.
+static const char *find_table(RelaySql *sql, Str table)
+{
+    ptrdiff_t dot = str_find(table, '.');
+    if (dot < 0) {
+        return arena_printf(
+            sql->arena, "to_regclass(%s)::oid",
+            sql_literal(sql->arena, str_from(sql_name(sql->arena, table))));
+    }
+    return arena_printf(
+        sql->arena,
+        "(SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = %s AND c.relname = %s)",
+        sql_literal(sql->arena, str_slice(table, 0, (size_t)dot)),
+        sql_literal(sql->arena, str_slice(table, (size_t)dot + 1, table.len)));
+}
+
 static void wanted_row(RelaySql *sql, Buf *out, size_t index)
 {
     const Wanted *w = &sql->wanted[index];
-    const char *name = sql_table(sql->arena, w->table);
     buf_printf(
-        out, "%s(%zu, to_regclass(%s)::oid, %s::text)", index == 0 ? "" : ", ", index,
-        sql_literal(sql->arena, str_from(name)), sql_literal(sql->arena, w->column));
+        out, "%s(%zu, %s, %s::text)", index == 0 ? "" : ", ", index, find_table(sql, w->table),
+        sql_literal(sql->arena, w->column));
 }
 
 void relay_check_build(RelaySql *sql)
@@ -190,7 +207,9 @@ void relay_check_build(RelaySql *sql)
         ") SELECT w.rel IS NOT NULL, format_type(a.atttypid, a.atttypmod), b.typname::text,"
         " y.typcategory::text, has_column_privilege(w.rel, a.attnum, 'SELECT'),"
         " has_column_privilege(w.rel, a.attnum, 'UPDATE'), has_table_privilege(w.rel, 'INSERT'),"
-        " has_table_privilege(w.rel, 'DELETE')"
+        " has_table_privilege(w.rel, 'DELETE'), (SELECT has_schema_privilege(c.relnamespace, "
+        "'USAGE')"
+        " FROM pg_class AS c WHERE c.oid = w.rel)"
         " FROM w LEFT JOIN pg_attribute AS a ON a.attrelid = w.rel AND a.attname = w.col"
         " AND a.attnum > 0 AND NOT a.attisdropped"
         " LEFT JOIN pg_type AS y ON y.oid = a.atttypid"
@@ -257,6 +276,9 @@ static const char *missing_right(const Wanted *w, const PGresult *check, int row
         int column;
         const char *name;
     } rights[] = {{'w', C_UPDATE, "UPDATE"}, {'i', C_INSERT, "INSERT"}, {'d', C_DELETE, "DELETE"}};
+    if (db_get_int(check, row, C_USAGE) == 0) {
+        return "USAGE of the schema, to read";
+    }
     if (db_get_int(check, row, C_SELECT) == 0) {
         return "SELECT";
     }

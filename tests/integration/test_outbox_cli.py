@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`stentor outbox`: Stentor's tables beside an application's, whether a mapping fits, what waits, and once more."""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from tests.harness.processes import BIN, HOME, Postgres
+
+EXAMPLES = HOME / "deploy/examples/outbox"
+RELAY = "shop_relay"
+
+MEMO = """
+create table memos (id uuid primary key default gen_random_uuid(), title varchar(500) not null);
+create table email_outbox (
+    id uuid primary key default gen_random_uuid(),
+    memo_id uuid not null references memos(id),
+    event_type varchar(100) not null,
+    payload jsonb not null,
+    recipient_email varchar(255) not null,
+    notification_type varchar(100) not null,
+    status varchar(20) default 'PENDING' not null,
+    retry_count integer default 0 not null,
+    last_attempt_at timestamptz,
+    sent_at timestamptz,
+    error_message text,
+    idempotency_key varchar(100),
+    meta_created_at timestamptz default now() not null,
+    meta_updated_at timestamptz
+);
+insert into memos (id, title) values ('11111111-1111-1111-1111-111111111111', 'T');
+"""
+
+HOTEL = """
+create schema notification;
+create table notification.outbox (id text primary key, tenant_id text not null, subject text not null, payload jsonb not null,
+    envelope jsonb not null, ordering_key text not null, enqueued_at timestamptz not null default now(), published_at timestamptz,
+    publish_attempts integer not null default 0, last_error text);
+create index outbox_pending on notification.outbox (enqueued_at) where published_at is null;
+"""
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    folder = tempfile.mkdtemp(prefix="stentor-outbox.")
+    server = Postgres(folder)
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def database(postgres):
+    """A database of its own, with E's and C's tables and a role for the relay."""
+    postgres.query("DROP DATABASE IF EXISTS shop WITH (FORCE)", database="postgres")
+    postgres.query(f"DROP ROLE IF EXISTS {RELAY}", database="postgres")
+    postgres.query("CREATE DATABASE shop", database="postgres")
+    postgres.query(f"CREATE ROLE {RELAY} LOGIN", database="postgres")
+    database = Database(postgres)
+    database.sql(MEMO)
+    database.sql(HOTEL)
+    return database
+
+
+class Database:
+    def __init__(self, postgres):
+        self.postgres = postgres
+
+    def sql(self, text):
+        return self.postgres.query(text, database="shop")
+
+    def run(self, *words, mapping="memo"):
+        path = mapping if os.path.isabs(str(mapping)) else EXAMPLES / f"{mapping}.json"
+        return subprocess.run(
+            [BIN / "stentor", "outbox", *words, "--mapping", path], capture_output=True, text=True, timeout=60,
+            env={"STENTOR_DATABASE_URL": self.postgres.url(database="shop"), "STENTOR_HOME": str(HOME)})
+
+    def ok(self, *words, mapping="memo"):
+        done = self.run(*words, mapping=mapping)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def json(self, *words, mapping="memo"):
+        return json.loads(self.ok(*words, "--json", mapping=mapping))
+
+    def mail(self, status="PENDING", error=None):
+        return self.postgres.query(
+            "INSERT INTO email_outbox (memo_id, event_type, payload, recipient_email, notification_type, status, error_message)"
+            " VALUES ('11111111-1111-1111-1111-111111111111', 'e', '{}', 'a@b.c', 'N', %s, %s) RETURNING id::text",
+            status, error, database="shop")[0][0]
+
+
+def test_install_is_safe_to_repeat_and_gives_the_relay_what_it_needs(database):
+    assert "1 applied" in database.ok("install", "--role", RELAY)
+    assert "0 applied, 1 were there" in database.ok("install", "--role", RELAY, "--wake")
+    steps = [json.loads(line) for line in database.ok("install", "--role", RELAY, "--wake", "--json").splitlines()]
+    assert {"step": f"role {RELAY}", "result": "may relay"} in steps
+    assert database.run("check", "--role", RELAY).returncode == 0
+    assert database.sql("SELECT count(*) FROM pg_trigger WHERE tgname = 'stentor_outbox_wake_memo'")[0][0] == 1
+    database.mail()  # the trigger runs
+
+
+def test_check_names_everything_that_is_missing(database):
+    done = database.run("check")
+    assert done.returncode == 1
+    assert "table 'stentor_outbox.claims' is missing (of Stentor) (HINT: stentor outbox install --mapping FILE)" in done.stdout
+    database.ok("install")
+    database.sql("ALTER TABLE email_outbox DROP COLUMN sent_at, ALTER COLUMN retry_count TYPE text")
+    told = json.loads(database.run("check", "--json").stdout)
+    assert told["fits"] is False and told["mapping"] == "memo"
+    assert "column 'sent_at' of table 'public.email_outbox' is missing (mapping field moments.sent.sent_at)" in told["problems"]
+    assert ("column 'retry_count' of table 'public.email_outbox' is text, not a number (mapping field moments.retrying.retry_count)"
+            in told["problems"])
+    assert database.run("check", mapping="bookworm").returncode == 1  # A's table is not there at all
+
+
+def test_check_knows_rights_and_indexes(database):
+    database.ok("install")
+    done = database.run("check", "--role", RELAY)
+    assert done.returncode == 1 and "no right to SELECT column 'id' of table 'public.email_outbox' (mapping field id)" in done.stdout
+    assert "no right to USAGE of the schema, to read column 'claim_id' of table 'stentor_outbox.claims'" in done.stdout
+    told = database.json("check")
+    assert told["fits"] is True
+    assert told["missing_index"] == "CREATE INDEX ON \"public\".\"email_outbox\" (\"meta_created_at\") WHERE \"status\" = 'PENDING'"
+    database.sql(told["missing_index"])
+    assert database.json("check")["missing_index"] is None
+    assert database.json("check", mapping="hotel")["missing_index"] is None
+
+
+def test_show_tells_what_waits_and_what_failed(database):
+    database.ok("install")
+    database.mail()
+    failed = database.mail("FAILED", "550 no such user")
+    database.sql("INSERT INTO stentor_outbox.claims VALUES ('c1', 'memo', 'relay-1', now(), now() - interval '1 s', '{a,b}', '{1,1}', '{}')")
+    told = database.json("show")
+    assert (told["mapping"], told["pending"], told["refused"], told["publish"]) == ("memo", 1, 0, "request")
+    assert told["oldest_at"].endswith("Z")
+    assert [(claim["relay"], claim["rows"], claim["expired"]) for claim in told["claims"]] == [("relay-1", 2, True)]
+    assert [(row["key"], row["reason"]) for row in told["failed_rows"]] == [(failed, "550 no such user")]
+    text = database.ok("show")
+    assert f"failed {failed}" in text and "550 no such user" in text and "pending 1" in text
+    assert database.json("show", "--limit", "0")["failed_rows"] == []
+
+
+def test_retry_resets_a_failed_row_as_the_document_says(database):
+    database.ok("install")
+    failed, sent = database.mail("FAILED", "550"), database.mail("SENT")
+    database.sql("INSERT INTO stentor_outbox.letters (mapping, row_key, attempt, notification_id, state, made_at, ended_at)"
+                 f" VALUES ('memo', '{failed}', 1, 'n1', 'failed', now(), now()), ('memo', '{sent}', 1, 'n2', 'sent', now(), now())")
+    assert database.run("retry").returncode == 2
+    assert database.run("retry", sent).returncode == 3
+    assert database.run("retry", "not-a-uuid").returncode == 1
+    assert database.json("retry", failed)["retried"] == [failed]
+    assert database.sql("SELECT id::text FROM email_outbox WHERE status = 'PENDING'") == [(failed,)]
+    assert database.json("retry", sent, "--force")["retried"] == [sent]
+    database.sql("UPDATE email_outbox SET status = 'FAILED'")
+    assert sorted(database.json("retry", "--failed")["retried"]) == sorted([failed, sent])
+
+
+def test_retry_frees_refused_events(database):
+    database.ok("install", mapping="hotel")
+    database.sql("INSERT INTO notification.outbox (id, tenant_id, subject, payload, envelope, ordering_key)"
+                 " SELECT 'row' || n, 'acme', 's', '{}', '{}', 'k' FROM generate_series(1, 3) AS n")
+    database.sql("INSERT INTO stentor_outbox.refused VALUES ('hotel', 'row1', 'why', now()), ('hotel', 'row2', 'why', now())")
+    told = database.json("show", mapping="hotel")
+    assert (told["pending"], told["refused"]) == (1, 2) and {row["key"] for row in told["refused_rows"]} == {"row1", "row2"}
+    assert "row1 is taken again" in database.ok("retry", "row1", mapping="hotel")
+    assert database.json("retry", "--all-refused", mapping="hotel")["retried"] == ["row2"]
+    assert database.run("retry", "row3", mapping="hotel").returncode == 3
+    assert "--failed is for requests" in database.run("retry", "--failed", mapping="hotel").stderr
+    assert database.json("show", mapping="hotel")["pending"] == 3
+
+
+def test_a_mapping_that_cannot_be_read_names_its_member(database, tmp_path):
+    mapping = json.loads((EXAMPLES / "memo.json").read_text())
+    mapping["moments"]["sent"]["sent_at"] = "@soon"
+    broken = tmp_path / "broken.json"
+    broken.write_text(json.dumps(mapping))
+    done = database.run("check", mapping=str(broken))
+    assert done.returncode == 1 and "moments.sent.sent_at: '@soon' is none of" in done.stderr
+    assert "cannot open" in database.run("check", mapping=str(tmp_path / "none.json")).stderr
