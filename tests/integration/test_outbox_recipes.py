@@ -9,30 +9,39 @@ import uuid
 
 import pytest
 
-from tests.harness.processes import HOME, Postgres
+from tests.harness import outbox
+from tests.harness.processes import HOME, wait_until
 
 RECIPES = HOME / "deploy" / "examples" / "outbox" / "recipes"
 DEBIAN_GO = "/usr/share/gocode"  # where Debian's golang-github-lib-pq-dev puts its source
+ALONE = "recipes_alone"
 TITLE = "Server room's \"cold\" \\ Ümlaut"
 BODY = "It is 4 °C.\nBring a coat; it's cold."
 
 
 @pytest.fixture(scope="module")
-def application(tmp_path_factory):
-    """A Postgres of the application's own, with its two tables."""
-    folder = tmp_path_factory.mktemp("application")
-    folder.chmod(0o755)
-    for parent in folder.parents[:2]:
-        parent.chmod(0o755)  # Postgres runs as a user of its own
-    server = Postgres(folder / "pg").start()
-    server.query("CREATE DATABASE memo", database="postgres")
-    server.query((RECIPES / "memo.sql").read_text(), database="memo")
-    yield server
-    server.stop()
+def application(pipeline):
+    """A database of the application's own, with its two tables; no relay looks at it."""
+    pipeline.postgres.query(f"CREATE DATABASE {ALONE}", database="postgres")
+    pipeline.postgres.query((RECIPES / "memo.sql").read_text(), database=ALONE)
+    return pipeline.postgres
 
 
-def url(server):
-    return f"postgresql://postgres@127.0.0.1:{server.port}/memo?sslmode=disable"
+@pytest.fixture(scope="module")
+def relayed(pipeline):
+    """The same tables in a database that a relay drains."""
+    text = pipeline.folder / "outbox.txt"
+    text.write_text("{{body}}")
+    pipeline.cli("tenant", "put", "memo", "--name", "Memo", "--sender", "memo@memo.test", "--sender-name", "Memo")
+    pipeline.cli("template", "put", "outbox-text", "--subject", "{{subject}}", "--text", text, tenant="memo")
+    application = outbox.Application(pipeline, "memo", database="app_recipes")
+    relay = application.relay("-recipes").start()
+    yield application
+    assert relay.stop() == 0, relay.tail()
+
+
+def url(server, database):
+    return f"postgresql://postgres@127.0.0.1:{server.port}/{database}?sslmode=disable"
 
 
 # ---- the four programs: each gives the words that run it, with DEPARTMENT TITLE RECIPIENT BODY ----------------------------------
@@ -87,12 +96,12 @@ def create_memo(recipe, database_url, title=TITLE, recipient="alice@example.com"
 
 def test_a_memo_and_its_mail_are_there(application, recipe):
     recipient = f"{uuid.uuid4().hex}@example.com"
-    done = create_memo(recipe, url(application), recipient=recipient)
+    done = create_memo(recipe, url(application, ALONE), recipient=recipient)
     assert done.returncode == 0, done.stderr
     memo = str(uuid.UUID(done.stdout.strip()))
     rows = application.query("SELECT status, event_type, notification_type, payload, retry_count, idempotency_key, title, department_code"
                              " FROM email_outbox JOIN memos ON memos.id = memo_id WHERE memo_id = %s AND recipient_email = %s",
-                             memo, recipient, database="memo")
+                             memo, recipient, database=ALONE)
     assert len(rows) == 1
     status, event_type, notification_type, payload, retries, key, title, department = rows[0]
     assert (status, event_type, notification_type, retries) == ("PENDING", "memo.created", "MEMO_CREATED", 0)
@@ -103,10 +112,27 @@ def test_a_memo_and_its_mail_are_there(application, recipe):
 @pytest.mark.parametrize("bad", [{"title": "t" * 501}, {"recipient": "r" * 256}], ids=["the memo fails", "the mail fails"])
 def test_neither_is_there_when_one_fails(application, recipe, bad):
     counted = "SELECT (SELECT count(*) FROM memos), (SELECT count(*) FROM email_outbox)"
-    before = application.query(counted, database="memo")
-    done = create_memo(recipe, url(application), **bad)
+    before = application.query(counted, database=ALONE)
+    done = create_memo(recipe, url(application, ALONE), **bad)
     assert done.returncode != 0 and "value too long" in done.stderr, (done.stdout, done.stderr)
-    assert application.query(counted, database="memo") == before
+    assert application.query(counted, database=ALONE) == before
+
+
+def test_the_mail_comes_and_the_row_says_so(relayed, pipeline, recipe):
+    recipient = f"{uuid.uuid4().hex}@example.com"
+    done = create_memo(recipe, url(pipeline.postgres, relayed.database), recipient=recipient)
+    assert done.returncode == 0, done.stderr
+    status = "SELECT status, sent_at IS NOT NULL, error_message FROM email_outbox WHERE recipient_email = %s"
+    wait_until(lambda: relayed.sql(status, recipient) == [("SENT", True, None)], 30, f"the row being SENT: {relayed.sql(status, recipient)}")
+    mails = [mail for mail in pipeline.mailbox.mails() if recipient in str(mail["To"])]
+    assert len(mails) == 1
+    assert mails[0]["Subject"] == f"Memo {TITLE} created" and BODY in mails[0].get_content().replace("\r\n", "\n")
+
+
+def test_the_tables_are_those_that_the_relay_is_tested_with():
+    def statements(text):
+        return [" ".join(part.split()) for part in re.sub(r"--.*", "", text).split(";")]
+    assert statements((RECIPES / "memo.sql").read_text()) == statements(outbox.TABLES["memo"])
 
 
 def test_every_recipe_writes_the_same_row(application):
