@@ -5,7 +5,8 @@
 #   $DATA/postgres  $DATA/nats  $DATA/mail   their data
 DATA=${STENTOR_DATA:-/var/lib/stentor}
 USER_NAME=stentor
-SERVICES="ingest renderer dispatcher archiver digest-flusher webhook-receiver"
+# outbox-relay is the demo application's; the others are the pipeline's.
+SERVICES="outbox-relay ingest order-saga renderer dispatcher archiver digest-flusher webhook-receiver"
 
 say() { [ "${QUIET:-0}" = 1 ] || printf '%s\n' "$*"; }
 die() { printf "%s: %s\n" "$(basename "$0")" "$*" >&2; exit 1; }
