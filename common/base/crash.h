@@ -7,7 +7,7 @@
 // name. In them STENTOR_CRASH_AT=name or name:N kills the process (SIGKILL) when it passes that
 // point for the N-th time. A point stands in the table, in the code at one place (tests/lint), and
 // by that in the matrix: tests/integration/test_crash_points.py kills each service at each of its
-// points.
+// points, test_saga_crash.py order-saga.
 //
 // A new one: a row here, CRASH_POINT("...") in the code; and in the matrix what makes it pass, if
 // that is not a plain e-mail.
