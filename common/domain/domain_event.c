@@ -160,11 +160,19 @@ static bool read_protobuf(Reading *r, Error *err)
     return r->event->data != NULL;
 }
 
+// A dead letter keeps an event without its headers. Sent again it says by its subject which message
+// it is, and no packed message of order.proto begins as an object of JSON does.
+static bool is_bare_protobuf(const DomainInput *in)
+{
+    return in->content_type.len == 0 && in->ce_version.len == 0 && in->payload.len > 0 &&
+           !str_starts(str_trim(in->payload), STR("{")) && domain_message_type(in->type) != NULL;
+}
+
 static bool read_data(Reading *r, Error *err)
 {
     const DomainInput *in = r->input;
     bool ok = says(in->content_type, "application/protobuf") ||
-                      says(in->content_type, "application/x-protobuf")
+                      says(in->content_type, "application/x-protobuf") || is_bare_protobuf(in)
                   ? read_protobuf(r, err)
                   : read_json(r, err);
     json_decref(r->root);

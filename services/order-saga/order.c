@@ -4,8 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-// Waiting events that one order takes from the table (saga_sql.h reads no more).
-enum { WAITING_MAX = 64, COMMANDS_PER_ENTRY = 2 };
+enum { COMMANDS_PER_ENTRY = 2 }; // PlaceOrder and its wait
 
 void fold_init(Fold *fold, Arena *arena, size_t deliveries, int64_t now_us, int64_t max_attempts)
 {

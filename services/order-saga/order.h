@@ -80,7 +80,7 @@ typedef struct Fold {
     size_t retried;
 } Fold;
 
-// Room for `deliveries` messages, and for what the tables add to them (fold_room).
+// Room for `deliveries` messages; what the tables add to them needs none.
 void fold_init(Fold *fold, Arena *arena, size_t deliveries, int64_t now_us, int64_t max_attempts);
 void fold_done(Fold *fold);
 // An event of the batch, in the stream's order. The same message twice is one entry.

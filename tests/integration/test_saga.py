@@ -200,6 +200,31 @@ def test_bad_input_is_buried_with_its_field(shop, event, data, words):
     wait_until(lambda: len(letters(shop.pipeline, words)) == before + 1, 20, words)
 
 
+def test_an_event_that_postgres_refuses_is_buried_alone(shop):
+    """No event can do that; a rule that somebody adds to the table can. Its letter can be sent again."""
+    pipeline = shop.pipeline
+    saga = pipeline.services["order-saga"]
+    saga.stop()
+    orders = [shop.order() for _ in range(20)]
+    refused = orders[7]
+    shop.query(f"ALTER TABLE saga.order_state ADD CONSTRAINT not_this_one CHECK (order_id <> '{refused.id}')")
+    proto = messages(pipeline)
+    for order in orders:  # packed: its letter has no header that says so
+        event = proto.UserCheckedOut(order_id=order.id, email=order.email, total_micros=19_990_000)
+        order.say("UserCheckedOut", event.SerializeToString(), headers={"Content-Type": "application/protobuf"})
+    saga.start()
+    for order in orders:
+        if order is not refused:
+            order.wait_state("Placed")
+    wait_until(lambda: letters(pipeline, "not_this_one"), 20, "the one being buried")
+    assert len(letters(pipeline, "not_this_one")) == 1 and refused.state() is None
+    shop.query("ALTER TABLE saga.order_state DROP CONSTRAINT not_this_one")
+    letter = letters(pipeline, "not_this_one")[0]
+    assert letter.stage == "order-saga" and refused.id.encode() in letter.payload
+    shop.nats.publish(letter.subject, letter.payload, "resent-" + refused.id)
+    refused.wait_state("Placed")
+
+
 def test_what_is_not_the_sagas_is_passed_over(shop):
     before = metric(shop.pipeline, "stentor_saga_passed_total")
     order = shop.order().say("StatusChanged", {"status": "New"}).say("invoice.created", {"a": 1}).say("UserCheckedOut.v2", b"\x00")

@@ -317,6 +317,32 @@ static void data_may_be_64_kib_and_not_more(void **state)
     arena_free(arena);
 }
 
+static void a_message_sent_again_without_its_headers_is_known_by_its_subject(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Stentor__V1__StatusChanged message;
+    stentor__v1__status_changed__init(&message);
+    message.order_id = (char *)(uintptr_t) "6f1c9a52-9f0e-4f43-8a37-2f5a3c1d0e11";
+    message.status = (char *)(uintptr_t) "Completed";
+    DomainInput input = input_of("");
+    Error err = {0};
+    assert_true(event_pack(&message.base, arena, &input.payload, &err));
+    DomainEvent event;
+    input.type = STR("StatusChanged");
+    assert_true(domain_event_read(&input, arena, &event, &err));
+    assert_string_equal(json_string_value(json_object_get(event.data, "status")), "Completed");
+    domain_event_free(&event);
+    input.type = STR("something.else");
+    assert_false(domain_event_read(&input, arena, &event, &err));
+    assert_non_null(strstr(err.text, "not JSON"));
+    input.type = STR("StatusChanged");
+    input.payload = STR(" {\"status\": 1}");
+    assert_true(domain_event_read(&input, arena, &event, &err));
+    domain_event_free(&event);
+    arena_free(arena);
+}
+
 static void a_subject_names_tenant_and_type(void **state)
 {
     (void)state;
@@ -343,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_protobuf_message_becomes_the_same_json),
         cmocka_unit_test(nested_repeated_and_enumerated_fields_have_their_json),
         cmocka_unit_test(what_cannot_be_read_says_why),
+        cmocka_unit_test(a_message_sent_again_without_its_headers_is_known_by_its_subject),
         cmocka_unit_test(a_subject_names_tenant_and_type),
         cmocka_unit_test(data_may_be_64_kib_and_not_more),
     };
