@@ -8,7 +8,7 @@
 
 // With ordering keys a claim looks at this many times its limit, so that one busy key does not make
 // it walk through the whole backlog.
-#define WINDOW "16"
+#define WINDOW "4"
 
 #define CLAIMS "stentor_outbox.claims"
 #define LETTERS "stentor_outbox.letters"

@@ -50,7 +50,8 @@ static const char *keep_letters_text(const SqlParts *p)
     return arena_printf(
         p->arena,
         "WITH old AS MATERIALIZED (SELECT l.notification_id FROM stentor_outbox.letters AS l"
-        " WHERE l.mapping = %s AND l.ended_at < now() - " LETTERS_KEPT
+        " WHERE l.mapping = %s AND l.made_at < now() - " LETTERS_KEPT
+        " AND l.ended_at < now() - " LETTERS_KEPT
         " AND NOT EXISTS (SELECT FROM %s AS t WHERE t.%s = l.row_key::%s AND %s) LIMIT $1::int4),"
         " gone AS (DELETE FROM stentor_outbox.letters AS l USING old"
         " WHERE l.notification_id = old.notification_id RETURNING 1) SELECT count(*) FROM gone",

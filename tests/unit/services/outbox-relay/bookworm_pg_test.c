@@ -150,7 +150,8 @@ static void a_letter_goes_when_its_row_no_longer_needs_it(void **state)
     stage_tell(stage, &(Told){LETTER(1, 1), "sent", 20, 0, NULL, AT});
     stage_tell(stage, &(Told){LETTER(2, 1), "failed", 30, 5, "550", AT});
     stage_sql(
-        stage, "UPDATE stentor_outbox.letters SET ended_at = now() - interval '31 days'"
+        stage, "UPDATE stentor_outbox.letters SET made_at = now() - interval '32 days',"
+               " ended_at = now() - interval '31 days'"
                " WHERE ended_at IS NOT NULL");
     assert_int_equal(stage_keep(stage, "outbox_keep_letters", 10), 1);
     assert_sql(

@@ -141,7 +141,7 @@ static void a_busy_key_does_not_hide_the_others(void **state)
     stage_sql(
         stage, "INSERT INTO notification.outbox (id, tenant_id, subject, payload, envelope,"
                " ordering_key) SELECT 'a' || n, 'acme', 's', '{}', '{}', 'hot'"
-               " FROM generate_series(1, 40) AS n");
+               " FROM generate_series(1, 14) AS n");
     stage_sql(
         stage, "UPDATE notification.outbox SET enqueued_at = now() - interval '1 h'"
                " WHERE ordering_key = 'hot'");
