@@ -166,6 +166,26 @@ static void old_published_rows_go(void **state)
     stage_free(stage);
 }
 
+static void plans_walk_the_pending_index_without_statistics(void **state)
+{
+    (void)state;
+    Stage *stage = stage_new(DDL, "hotel");
+    stage_sql(
+        stage, "INSERT INTO notification.outbox (id, tenant_id, subject, payload, envelope,"
+               " ordering_key) SELECT 'b' || n, 'acme', 's', '{}', '{}', 'k' || n"
+               " FROM generate_series(1, 20000) AS n");
+    const char *plan = stage_explain(
+        stage, &stage->sql->claim, "text, text, int8, int4, int8", "'c', 'r', 1, 1000, NULL");
+    assert_plan(plan, "using outbox_pending", "Seq Scan on outbox");
+    assert_plan(plan, "Presorted Key: t.enqueued_at", "Hash Join");
+    assert_plan(plan, "using outbox_pkey", "Join Filter: (f.id = t");
+    plan = stage_explain(
+        stage, &stage->sql->mark, "text[], int4[]",
+        "array_fill('b1'::text, ARRAY[1000]), array_fill(0, ARRAY[1000])");
+    assert_plan(plan, "using outbox_pkey", "Seq Scan");
+    stage_free(stage);
+}
+
 static void a_domain_over_text_is_a_key(void **state)
 {
     (void)state;
@@ -194,6 +214,7 @@ int main(void)
         cmocka_unit_test(a_refused_row_lets_its_followers_pass),
         cmocka_unit_test(a_busy_key_does_not_hide_the_others),
         cmocka_unit_test(old_published_rows_go),
+        cmocka_unit_test(plans_walk_the_pending_index_without_statistics),
         cmocka_unit_test(a_domain_over_text_is_a_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

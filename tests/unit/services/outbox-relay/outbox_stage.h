@@ -347,3 +347,40 @@ static inline void stage_expire(Stage *stage)
 {
     stage_sql(stage, "UPDATE stentor_outbox.claims SET claimed_until = now() - interval '1 s'");
 }
+
+// ---- plans ----
+
+// What EXPLAIN says of a statement under `plan`: types "text[], int4[]", arguments as SQL.
+static inline const char *stage_explain(
+    Stage *stage, const DbStatement *statement, const char *types, const char *arguments)
+{
+    static char text[64 * 1024];
+    PGconn *admin = stage->fx->admin;
+    size_t size = strlen(statement->sql) + 200;
+    char *sql = malloc(size);
+    admin_exec(admin, "DEALLOCATE ALL; BEGIN");
+    admin_exec(admin, stage->sql->plan.sql);
+    snprintf(sql, size, "PREPARE p (%s) AS %s", types, statement->sql);
+    admin_exec(admin, sql);
+    snprintf(sql, size, "EXPLAIN EXECUTE p (%s)", arguments);
+    PGresult *res = PQexec(admin, sql);
+    free(sql);
+    if (PQresultStatus(res) != PGRES_TUPLES_OK) {
+        fail_msg("%s", PQerrorMessage(admin));
+    }
+    text[0] = '\0';
+    for (int i = 0; i < PQntuples(res); i++) {
+        size_t len = strlen(text);
+        snprintf(text + len, sizeof text - len, "%s\n", PQgetvalue(res, i, 0));
+    }
+    PQclear(res);
+    admin_exec(admin, "ROLLBACK");
+    return text;
+}
+
+static inline void assert_plan(const char *plan, const char *wanted, const char *unwanted)
+{
+    if (strstr(plan, wanted) == NULL || strstr(plan, unwanted) != NULL) {
+        fail_msg("wanted '%s', not '%s':\n%s", wanted, unwanted, plan);
+    }
+}
