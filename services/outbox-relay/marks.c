@@ -3,6 +3,12 @@
 
 #include "common/base/log.h"
 
+// For a row that cannot be changed at all: no claim takes it any more, and its reason can be read.
+static const DbStatement ASIDE = {
+    "outbox_aside", "INSERT INTO stentor_outbox.refused AS f (mapping, row_key, reason, refused_at)"
+                    " VALUES ($1::text, $2::text, $3::text, now()) ON CONFLICT (mapping, row_key)"
+                    " DO UPDATE SET reason = excluded.reason, refused_at = now(), again = false"};
+
 void marks_init(
     Marks *marks, const RelaySql *sql, Str claim_id, const Row *rows, Post *posts, size_t count)
 {
@@ -76,6 +82,14 @@ static void write_left(const Marks *marks, DbTxn *txn)
     push_reasons(marks, p, POST_LEFT);
 }
 
+static void write_aside(const Marks *marks, DbTxn *txn)
+{
+    DbParams *p = db_txn_add(txn, &ASIDE, NULL);
+    db_text(p, marks->sql->mapping->name);
+    db_text(p, marks->rows[marks->from].key);
+    db_text(p, marks->posts[marks->from].reason);
+}
+
 static void write_refused(const Marks *marks, DbTxn *txn)
 {
     if (count_fate(marks, POST_REFUSED) == 0) {
@@ -91,12 +105,23 @@ static void write_refused(const Marks *marks, DbTxn *txn)
 void marks_write(const Marks *marks, DbTxn *txn)
 {
     db_txn_add(txn, &marks->sql->plan, NULL);
-    write_stored(marks, txn);
-    write_left(marks, txn);
-    write_refused(marks, txn);
+    if (marks->aside) {
+        write_aside(marks, txn);
+    } else {
+        write_stored(marks, txn);
+        write_left(marks, txn);
+        write_refused(marks, txn);
+    }
     if (marks->to == marks->count && !marks->keep) {
         db_text(db_txn_add(txn, &marks->sql->release, NULL), marks->claim_id);
     }
+}
+
+static void pass(Marks *marks)
+{
+    marks->from = marks->to;
+    marks->to = marks->count;
+    marks->aside = false;
 }
 
 MarkCounts marks_take(Marks *marks)
@@ -106,26 +131,28 @@ MarkCounts marks_take(Marks *marks)
         .refused = count_fate(marks, POST_REFUSED),
         .left = count_fate(marks, POST_LEFT),
     };
-    marks->from = marks->to;
-    marks->to = marks->count;
+    pass(marks);
     return counts;
 }
 
 // A stored row that cannot be marked is refused with the reason, so that it is not published for
-// ever; one that cannot even be refused keeps the claim, and comes again when that has ended.
+// ever; one that cannot be changed at all is put aside in a table of ours. If even that fails, the
+// claim is kept, and comes again when it has ended.
 static void put_aside(Marks *marks, const Error *err)
 {
     Post *post = &marks->posts[marks->from];
-    LOG(LOG_ERROR, "the application's table does not let a row be marked",
-        log_str("row", marks->rows[marks->from].key), log_error(err));
     if (post->fate == POST_STORED) {
+        LOG(LOG_ERROR, "the application's table does not let a row be marked",
+            log_str("row", marks->rows[marks->from].key), log_error(err));
         post->fate = POST_REFUSED;
         post->reason = STR("it is published, but its table does not let it be marked");
-        return;
+    } else if (!marks->aside) {
+        marks->aside = true;
+        post->fate = POST_REFUSED;
+    } else {
+        marks->keep = true;
+        pass(marks);
     }
-    marks->keep = true;
-    marks->from++;
-    marks->to = marks->count;
 }
 
 bool marks_narrow(Marks *marks, const Error *err)

@@ -16,6 +16,7 @@ typedef struct Marks {
     Post *posts;
     size_t count;
     size_t from, to; // what the next transaction is about
+    bool aside;      // the one row of this range cannot be changed
     bool keep;       // the claim is not released: a row of it is stuck
 } Marks;
 

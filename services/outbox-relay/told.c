@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/buf.h"
 #include "common/base/id.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
@@ -26,6 +27,7 @@ enum {
     LIVES_MAX = 300, // as the archiver's
     CAPACITY_FIRST = 256,
     REASON_MAX = 1000,
+    REASON_BYTES = 64 * 1024, // of which so many are kept
 };
 
 #define TIME_MAX_US INT64_C(253402300800000000) // 10000-01-01
@@ -127,9 +129,8 @@ const ToldWord *told_words(const Told *told, size_t *ret_count)
 // ---- STATUS ----
 
 // A column takes no NUL, and a long reason helps nobody.
-static Str clean_reason(const char *text)
+static Str clean_reason(Str reason)
 {
-    Str reason = str_from(text);
     if (reason.len <= REASON_MAX) {
         return reason;
     }
@@ -143,14 +144,26 @@ static Str clean_reason(const char *text)
     return str_slice(reason, 0, end);
 }
 
+static void add_part(Buf *out, const char *part)
+{
+    if (part[0] != '\0') {
+        buf_printf(out, "%s%s", out->len > 0 ? ": " : "", part);
+    }
+}
+
+// "suppressed: opt_out", "rejected: 554 no": what it is, why, in whose words.
 static Str reason_of(const Stentor__V1__NotificationStatus *event, Arena *arena)
 {
-    const char *code = event->reason_code;
-    const char *text = event->reason;
-    if (code[0] != '\0' && text[0] != '\0') {
-        return clean_reason(arena_printf(arena, "%s: %s", code, text));
-    }
-    return clean_reason(text[0] != '\0' ? text : code);
+    Buf out;
+    buf_init(&out, REASON_BYTES);
+    Status status = (Status)event->status;
+    bool named = status == STATUS_SUPPRESSED || status == STATUS_BOUNCED;
+    add_part(&out, named ? status_name(status) : "");
+    add_part(&out, event->reason_code);
+    add_part(&out, event->reason);
+    Str reason = clean_reason(arena_str(arena, buf_view(&out)));
+    buf_done(&out);
+    return reason;
 }
 
 static int32_t attempt_of(const Stentor__V1__NotificationStatus *event)
@@ -262,7 +275,7 @@ static void fold_command(
         .notification_id = str_from(id),
         .moment = TOLD_FAILED,
         .rank = RANK_REFUSED,
-        .reason = clean_reason(letter->reason),
+        .reason = clean_reason(str_from(letter->reason)),
         .at_us = at_us,
     };
     put_word(told, &word);

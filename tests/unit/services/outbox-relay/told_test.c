@@ -142,7 +142,7 @@ static void a_reason_has_its_code_and_its_words(void **state)
     assert_str(only_word(stage)->reason, "rejected: 550 no");
     told_clear(stage->told);
     say(stage, &(Say){.id = ID_A, .status = STATUS_SUPPRESSED, .code = "opt_out"});
-    assert_str(only_word(stage)->reason, "opt_out");
+    assert_str(only_word(stage)->reason, "suppressed: opt_out");
     told_clear(stage->told);
     say(stage, &(Say){.id = ID_A, .status = STATUS_SENT, .attempt = 2, .reason = "250 ok"});
     assert_str(only_word(stage)->reason, "");
