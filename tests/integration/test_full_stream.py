@@ -49,3 +49,36 @@ def test_more_than_the_streams_hold_goes_through_and_what_waits_is_kept():
         assert pipeline.postgres.query("SELECT count(*) FROM dispatch.ledger WHERE unknown_count > 0 OR attempt > 1")[0][0] == 0
     finally:
         pipeline.stop()
+
+
+def test_a_service_that_nobody_has_started_holds_no_event_back():
+    """EVENTS has two readers, and order-saga need not run. Once it has read, what it has not read waits for it."""
+    pipeline = Pipeline({"STENTOR_TRIM_MS": "1000"}).start(["ingest", "digest-flusher"])
+    try:
+        client = NatsClient(pipeline.nats.port)
+        limit = client.stream_info("EVENTS")["config"]["max_bytes"]
+
+        def state():
+            return client.stream_info("EVENTS")["state"]
+
+        def is_full():
+            """Publishes what nobody wants while there is room; true: the trimmer would like to make some."""
+            if state()["bytes"] < 0.85 * limit:
+                client.publish("evt.acme.noise", b"x" * 800_000)
+                return False
+            return True
+        wait_until(is_full, 60, "the stream being full")
+        assert state()["messages"] > 40
+        wait_until(lambda: state()["first_seq"] > 1, 30, "room being made without order-saga")
+        pipeline.services["order-saga"] = saga = pipeline.service("order-saga").start()
+        wait_until(lambda: saga.metric("stentor_saga_passed_total") >= state()["messages"], 30, "order-saga having read")
+        time.sleep(1)  # its acks
+        saga.stop()
+        unread = state()["last_seq"] + 1
+        wait_until(lambda: is_full() and state()["first_seq"] >= unread - 1, 60, "what both have read being gone")
+        time.sleep(3)  # several passes of the trimmer
+        assert is_full() and unread - 1 <= state()["first_seq"] <= unread, "what order-saga had not read was removed"
+        saga.start()
+        wait_until(lambda: state()["first_seq"] > unread, 30, "room being made again")
+    finally:
+        pipeline.stop()
