@@ -179,11 +179,12 @@ static SqlParts parts_of(RelaySql *sql)
 
 // Whatever the statistics say (of a table that was empty when they were made, of our own tables in
 // their first minutes): walk the indexes in order, and look rows up by their keys. Custom plans
-// know the batch's size and the position.
+// know the batch's size and the position. The memory holds a batch with its payloads.
 #define PLAN_SQL                                                                                   \
     "SELECT set_config('enable_seqscan', 'off', true), "                                           \
     "set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), "   \
     "set_config('enable_mergejoin', 'off', true), set_config('enable_material', 'off', true), "    \
+    "set_config('work_mem', '64MB', true), "                                                       \
     "set_config('plan_cache_mode', 'force_custom_plan', true)"
 
 void relay_sql_generate(RelaySql *sql)

@@ -174,8 +174,14 @@ static void plans_walk_the_pending_index_without_statistics(void **state)
         stage, "INSERT INTO notification.outbox (id, tenant_id, subject, payload, envelope,"
                " ordering_key) SELECT 'b' || n, 'acme', 's', '{}', '{}', 'k' || n"
                " FROM generate_series(1, 20000) AS n");
+    stage_sql(
+        stage, "INSERT INTO stentor_outbox.claims SELECT 'c' || n, 'hotel', 'r', now(), now(),"
+               " array_agg('x' || n || '/' || i), array_agg(0), array_agg('y' || n || '/' || i)"
+               " FROM generate_series(1, 60) AS n, generate_series(1, 1000) AS i GROUP BY n");
+    stage_sql(stage, "ANALYZE stentor_outbox.claims");
     const char *plan = stage_explain(
         stage, &stage->sql->claim, "text, text, int8, int4, int8", "'c', 'r', 1, 1000, NULL");
+    assert_plan(plan, "(NOT (hashed SubPlan", "Anti Join");
     assert_plan(plan, "using outbox_pending", "Seq Scan on outbox");
     assert_plan(plan, "Presorted Key: t.enqueued_at", "Hash Join");
     assert_plan(plan, "using outbox_pkey", "Join Filter: (f.id = t");
