@@ -233,6 +233,11 @@ void http_server_stop(HttpServer *server, void (*on_stopped)(void *ctx), void *c
     server_run_soon(server);
 }
 
+bool http_server_idle(const HttpServer *server)
+{
+    return server->requests == NULL;
+}
+
 static void on_handle_closed(uv_handle_t *handle)
 {
     HttpServer *server = handle->data;

@@ -43,6 +43,9 @@ int http_server_port(const HttpServer *server);
 // No new connections; an old one is closed after its next answer. on_stopped (from the loop) when
 // every request is answered; then free.
 void http_server_stop(HttpServer *server, void (*on_stopped)(void *ctx), void *ctx);
+// No request is with the handler or being answered. After a stop a connection from before may still
+// bring a last one.
+bool http_server_idle(const HttpServer *server);
 // Cuts what is left. A request that is still with the handler stays valid until its http_respond.
 void http_server_free(HttpServer *server, void (*on_freed)(void *ctx), void *ctx);
 

@@ -264,7 +264,9 @@ static void advance_stop(Ingest *in)
         batch_runner_idle(in->batch_runner) && accept_idle(in->accept)) {
         in->phase = PHASE_PUBLISHING;
     }
-    if (in->phase == PHASE_PUBLISHING && is_published(in)) {
+    // A connection that was open before the doors closed may still bring its last request.
+    if (in->phase == PHASE_PUBLISHING && is_published(in) && accept_idle(in->accept) &&
+        http_server_idle(in->server)) {
         free_parts(in);
     }
     if (in->phase == PHASE_FREEING && in->closing == 0 && in->suppressions_api.reading == 0) {

@@ -3,8 +3,13 @@
 
 A graceful restart in the middle of the work delays no notification by the ack wait: what was pulled and not settled is
 given back, and only once nothing of it can come to the leaving process again (common/bus/link.h)."""
+import http.client
+import json
+import signal
+import threading
 import time
 
+import psycopg2
 import pytest
 
 from tests.harness.pipeline import Pipeline
@@ -61,3 +66,46 @@ def test_a_frozen_process_that_goes_on_loses_and_doubles_nothing(victim, seconds
         check_nothing_lost_nothing_doubled(pipeline, load)
     finally:
         pipeline.stop()
+
+
+def _post_on(connection, pipeline, answers):
+    """One request on a connection that stays open; what came of it goes into `answers`."""
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {pipeline.key}"}
+    body = json.dumps({"to": "alice@example.com", "template": "welcome", "variables": {"name": "Alice"}})
+    try:
+        connection.request("POST", "/v1/notifications", body, headers)
+        answer = connection.getresponse()
+        answer.read()
+        answers.append(answer.status)
+    except (OSError, http.client.HTTPException) as error:
+        answers.append(error)
+
+
+def test_a_request_on_an_old_connection_while_ingest_drains_is_answered():
+    """The doors are closed and only publishing keeps the process (NATS stands still): a connection from before brings one
+    more request, whose commit hangs when Postgres dies. Found by the chaos suite: it ended the process by an assertion."""
+    pipeline = Pipeline().start(["ingest"])
+    answers = []
+    connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
+    try:
+        ingest = pipeline.services["ingest"]
+        _post_on(connection, pipeline, answers)
+        pipeline.nats.pause()
+        _post_on(connection, pipeline, answers)
+        ingest.child.send_signal(signal.SIGTERM)
+        wait_until(lambda: '"draining"' in ingest.tail(), 10, "the drain")
+        time.sleep(0.5)
+        holder = psycopg2.connect(pipeline.postgres.url())
+        holder.cursor().execute("LOCK TABLE ingest.accept_log IN ACCESS EXCLUSIVE MODE")
+        late = threading.Thread(target=_post_on, args=(connection, pipeline, answers))
+        late.start()
+        wait_until(lambda: pipeline.postgres.query("SELECT 1 FROM pg_locks WHERE relation = 'ingest.accept_log'::regclass AND NOT granted"),
+                   10, "the commit that waits")
+        pipeline.postgres.kill()
+        assert ingest.child.wait(30) == 0, ingest.tail()
+        late.join()
+        assert answers == [202, 202, 503]
+    finally:
+        connection.close()
+        pipeline.nats.pause(False)
+        pipeline.kill()
