@@ -247,6 +247,7 @@ static bool start_archiver(Service *service, const void *options, void **ret_sta
     const ArchiverOptions *own = options;
     Retention retention;
     if (!retention_parse(str_from(own->retention), &retention, err)) {
+        service_wrong_options(service);
         return error_wrap(err, "STENTOR_HISTORY_RETENTION");
     }
     Archiver *archiver = xcalloc(1, sizeof(*archiver));

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is past its retention is dropped: at once when CleanUpSentEmail says so, and every day without a word."""
+import json
+import time
+import uuid
+
+import pytest
+
+from tests.harness.nats_client import NatsClient
+from tests.harness.pipeline import TENANT, Pipeline
+from tests.harness.processes import wait_until
+from tests.harness.protobuf import messages
+
+OTHER = "globex"
+OWNERS = ["ingest", "dispatcher", "archiver"]
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+DAY_S = 86400
+
+
+@pytest.fixture(scope="module")
+def kept():
+    running = Pipeline(durable=True).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def bus(kept):
+    client = NatsClient(kept.nats.port)
+    yield client
+    client.close()
+
+
+def aged(days):
+    """The id of a notification of so many days ago."""
+    ms = int((time.time() - days * DAY_S) * 1000)
+    stamp = "".join(ALPHABET[ms >> 5 * (9 - i) & 31] for i in range(10))
+    return f"ntf_{stamp}{''.join(ALPHABET[b & 31] for b in uuid.uuid4().bytes)}"
+
+
+def plant(pipeline, tenant=TENANT, days=900, category="marketing", status="sent"):
+    """A notification as the pipeline would have left it so many days ago, everywhere."""
+    notification = aged(days)
+    query = pipeline.postgres.query
+    query("SELECT stentor.ensure_partitions(t::regclass, now() - interval '9 years', now()) FROM unnest(ARRAY["
+          "'history.notifications', 'history.delivery_attempts', 'dispatch.ledger']) t")
+    query("INSERT INTO history.notifications (created_at, id, tenant_id, channel, category, status, status_rank, updated_at)"
+          " VALUES (ingest.id_time(%s), %s, %s, 'email', %s, %s, 5, now() - interval '40 days')", notification, notification, tenant, category, status)
+    query("INSERT INTO history.delivery_attempts (created_at, notification_id, attempt_number, id, tenant_id, channel, vendor, outcome)"
+          " VALUES (ingest.id_time(%s), %s, 1, 'dat_1', %s, 'email', 'smtp', 'accepted')", notification, notification, tenant)
+    query("INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, owner, lease_until, claimed_at, finished_at)"
+          " SELECT t, %s, 1, %s, 'sent', 'p', t, t, t FROM ingest.id_time(%s) t", notification, tenant, notification)
+    query("DELETE FROM stentor.history_walked")  # it would have been there when its category was walked last
+    # Before those of today, as it would stand.
+    query("INSERT INTO ingest.accept_log (accept_id, tenant_id, accepted_at, notification_ids, events, published_at) OVERRIDING SYSTEM VALUE"
+          " SELECT (SELECT least(0, min(accept_id)) - 1 FROM ingest.accept_log), %s, t, ARRAY[%s], '', t FROM ingest.id_time(%s) t",
+          tenant, notification, notification)
+    return notification
+
+
+def places(pipeline, notification):
+    tables = {"history": ("history.notifications", "id = %s"), "attempts": ("history.delivery_attempts", "notification_id = %s"),
+              "ledger": ("dispatch.ledger", "notification_id = %s"), "accept_log": ("ingest.accept_log", "%s = ANY (notification_ids)")}
+    return {name for name, (table, where) in tables.items() if pipeline.postgres.query(f"SELECT 1 FROM {table} WHERE {where}", notification)}
+
+
+EVERYWHERE = {"history", "attempts", "ledger", "accept_log"}
+
+
+def gone(pipeline, *ids):
+    wait_until(lambda: all(places(pipeline, one) == set() for one in ids), 20, "everything being dropped")
+
+
+def ask(bus, tenant=TENANT, body=b'{"requested_by": "ops"}', headers=None):
+    bus.publish(f"evt.{tenant}.CleanUpSentEmail", body, f"clean-{uuid.uuid4().hex[:12]}", headers=headers)
+
+
+def passes(pipeline, service):
+    """The lines of its ended clean-ups."""
+    log = pipeline.services[service].log.read_text()
+    return [line for line in map(json.loads, filter(lambda text: '"cleaned up"' in text, log.splitlines()))]
+
+
+def test_an_event_has_its_tenants_old_rows_dropped_at_once(kept, bus):
+    old, others, young = plant(kept), plant(kept, OTHER), kept.send()
+    waiting = kept.send(scheduled_for=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + DAY_S)))
+    kept.status(young, wait="sent")
+    assert places(kept, old) == places(kept, others) == EVERYWHERE
+    event = messages(kept).CleanUpSentEmail(requested_by="ops@acme.test")
+    ask(bus, body=event.SerializeToString(), headers={"Content-Type": "application/protobuf"})
+    gone(kept, old)
+    for service in OWNERS:
+        line = wait_until(lambda: passes(kept, service), 10, "the pass's line")[-1]
+        assert line["tenant"] == TENANT and line["requested_by"] == "ops@acme.test" and " 1" in line["dropped"]
+    assert places(kept, others) == EVERYWHERE, "another tenant's"
+    assert places(kept, young) == EVERYWHERE and places(kept, waiting) == {"history", "accept_log"}
+
+    ask(bus, "platform")
+    gone(kept, others)
+    assert passes(kept, "archiver")[-1]["tenant"] == "*"
+    assert places(kept, young) == EVERYWHERE and places(kept, waiting) == {"history", "accept_log"}
+
+
+def test_what_has_no_end_or_time_yet_is_never_dropped(kept, bus):
+    waits = plant(kept, days=900, status="scheduled")
+    lasting = plant(kept, days=900, category="transactional")
+    kept.postgres.query("UPDATE dispatch.ledger SET state = 'parked' WHERE notification_id = %s", waits)
+    marker = plant(kept)
+    ask(bus)
+    gone(kept, marker)
+    assert places(kept, waits) == EVERYWHERE
+    assert places(kept, lasting) == {"history", "attempts"}, "7 years"
+    for table in ("history.notifications WHERE id", "history.delivery_attempts WHERE notification_id", "dispatch.ledger WHERE notification_id"):
+        kept.postgres.query(f"DELETE FROM {table} = ANY (%s)", [waits, lasting])
+    kept.postgres.query("DELETE FROM ingest.accept_log WHERE accept_id < 0")
+
+
+def test_an_audit_begins_where_records_are_kept(kept, bus):
+    marker = plant(kept)
+    ask(bus)
+    gone(kept, marker)
+    done = kept.run_cli("audit", "--since", "2000d", "--json")
+    assert done.returncode == 0 and "past their retention" in done.stderr, done
+    report = json.loads(done.stdout)
+    assert report["lost"] == report["doubled"] == 0 and report["accepted"] > 0
+    assert report["since"] > time.strftime("%Y-%m-%d", time.gmtime(time.time() - 101 * DAY_S))
+    assert kept.run_cli("audit", "--since", "2000d", "--until", "1000d").returncode == 1
+
+
+def test_a_rebuild_agrees(kept, bus):
+    wait_until(lambda: kept.services["archiver"].metric("stentor_history_lag") == 0, 20, "history being up to date")
+    marker = plant(kept)
+    ask(bus)
+    gone(kept, marker)
+    done = json.loads(kept.cli("rebuild", "history", "--dry-run", "--json", admin=True))
+    assert done["differences"] == 0, done
+
+
+def test_an_event_that_does_not_fit_is_a_dead_letter(kept, bus):
+    ask(bus, body=b'{"requested_by": 7}')
+
+    def reason():
+        letters = [json.loads(line) for line in kept.cli("dlq", "list", "--stage", "ingest", "--json").splitlines()]
+        return letters and letters[0]["reason"]
+    assert "field 'requested_by'" in wait_until(reason, 20, "the dead letter")
+
+
+def test_a_pass_goes_on_when_postgres_is_back(kept, bus):
+    many = [plant(kept, days=800) for _ in range(20)]
+    kept.postgres.kill()
+    ask(bus)
+    time.sleep(1)
+    kept.postgres.start()
+    gone(kept, *many)
+
+
+def test_it_is_done_every_day_without_an_event(kept):
+    """A day of a second here, and two replicas, which never do it both at once."""
+    replicas = []
+    try:
+        for service in OWNERS:
+            kept.services[service].options["STENTOR_CLEANUP_EVERY_S"] = "1"
+            kept.services[service].stop()
+            kept.services[service].start()
+        replicas = [kept.service("archiver", "-2").start()]
+        old = [plant(kept, tenant, days) for tenant in (TENANT, OTHER) for days in (800, 900, 1000)]
+        gone(kept, *old)
+        first = kept.services["archiver"].metric("stentor_cleanup_passes_total")
+        wait_until(lambda: kept.services["archiver"].metric("stentor_cleanup_passes_total") >= first + 2, 20, "the next ones")
+        wait_until(lambda: kept.services["archiver"].metric("stentor_cleanup_age_seconds") < 3, 20, "the age")
+        dropped = sum(one.metric("stentor_cleanup_dropped_total") for one in [kept.services["archiver"], *replicas])
+        assert dropped >= len(old)
+    finally:
+        for replica in replicas:
+            assert replica.stop() == 0
+        for service in OWNERS:
+            del kept.services[service].options["STENTOR_CLEANUP_EVERY_S"]
+
+
+def test_a_wrong_retention_is_refused_at_start(kept):
+    archiver = kept.service("archiver", "-wrong", STENTOR_HISTORY_RETENTION="marketing=1")
+    archiver.start(wait=False)
+    assert archiver.child.wait(20) == 2
+    assert "STENTOR_HISTORY_RETENTION: 'marketing=1': expected 3 to 1200 months" in archiver.tail()
