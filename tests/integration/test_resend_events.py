@@ -186,8 +186,8 @@ def test_nobody_is_known_by_that_id(limited, bus):
     ({"notification_id": 7}, "field 'notification_id'"),
     ({"notification_id": "ntf_01KAGTQ5M0000000000000000A", "may_double": "yes"}, "field 'may_double'"),
     ({"notification_id": "ntf_01KAGTQ5M0000000000000000A", "requested_by": "x" * 129}, "field 'requested_by'"),
-    (b"\xff", "not JSON"),
-    (b"[]", "not an object"),
+    (b"\xff", "ResendErrorEmail"),
+    (b"[]", "ResendErrorEmail"),
 ])
 def test_what_does_not_fit_names_the_field(limited, bus, body, reason):
     ask_json(bus, body)

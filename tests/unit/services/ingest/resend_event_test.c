@@ -112,7 +112,7 @@ static void what_does_not_fit_names_the_field(void **state)
         {"{\"notification_id\":\"" NTF "\",\"requested_by\":\"a\\nb\"}", "'requested_by'"},
         {"{\"notification_id\":\"" NTF "\",\"may_double\":1}", "'may_double'"},
         {"{\"notification_id\":\"" NTF "\",\"ignore_expiry\":\"no\"}", "'ignore_expiry'"},
-        {"[]", "not an object"},
+        {"[]", "ResendErrorEmail"},
         {"", "not JSON"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
