@@ -14,7 +14,7 @@ SUFFIXES = ("_bucket", "_sum", "_count")  # of a histogram
 def _expressions(text):
     """The expression of each rule: on its line, or folded (">-") on the lines below."""
     for folded, line in re.findall(r"^ +expr: (?:>-\n((?: {10}.*\n)+))?(.*)$", text, re.M):
-        yield line or folded
+        yield folded or line
 
 
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.name)
