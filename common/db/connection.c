@@ -220,10 +220,13 @@ static bool make_server_options(const DbConn *conn, char out[SERVER_OPTIONS_SIZE
         }
     }
     // jit: a generic plan over unnest() is compiled anew for each batch, at more than the batch
-    // costs.
+    // costs. Isolation and zone: the database, or the role, may have others as their default (an
+    // application's may); our statements count on seeing what was committed before each of them.
     int len = snprintf(
-        out, SERVER_OPTIONS_SIZE, "%s -c statement_timeout=%d -c jit=off %s", given,
-        conn->options.statement_timeout_ms,
+        out, SERVER_OPTIONS_SIZE,
+        "%s -c statement_timeout=%d -c jit=off -c default_transaction_isolation=read\\ committed"
+        " -c TimeZone=UTC %s",
+        given, conn->options.statement_timeout_ms,
         conn->options.server_options != NULL ? conn->options.server_options : "");
     PQconninfoFree(parts);
     if (len < 0 || len >= SERVER_OPTIONS_SIZE) {

@@ -406,9 +406,34 @@ static void a_url_that_is_none_does_not_leak_into_the_error(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+// Whatever the database or the role says: statements see what was committed before each of them.
+static void the_defaults_of_the_database_do_not_count(void **state)
+{
+    (void)state;
+    static const DbStatement show = {
+        "show_defaults", "SELECT current_setting('transaction_isolation') || ', '"
+                         " || current_setting('TimeZone')"};
+    Fixture *fx = fixture_new(&(DbPoolOptions){.url = test_url(), .connections = 1});
+    Answer answer = {0};
+    admin_exec(
+        fx->admin, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation"
+                   " = serializable', current_database()); EXECUTE format('ALTER DATABASE %I SET"
+                   " TimeZone = ''Europe/Berlin''', current_database()); END $$");
+    fixture_free(fx);
+    fx = fixture_new(&(DbPoolOptions){.url = test_url(), .connections = 1});
+    run_statement(fx, &show, &answer);
+    admin_exec(
+        fx->admin, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET ALL', current_database());"
+                   " END $$");
+    assert_true(str_eq(db_get_text(answer.rows[0], 0, 0), STR("read committed, UTC")));
+    answer_clear(&answer);
+    fixture_free(fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_defaults_of_the_database_do_not_count),
         TEST(a_batch_is_inserted_and_returned),
         TEST(a_transaction_is_whole_or_nothing),
         TEST(statements_of_one_transaction_share_it),
