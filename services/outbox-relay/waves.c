@@ -33,7 +33,7 @@ void waves_init(Waves *waves, Arena *arena, const Str *keys, size_t count)
     for (size_t i = 0; i < count; i++) {
         waves->next[i] = WAVES_NONE;
         waves->first[i] = true;
-        if (keys[i].len == 0) {
+        if (keys[i].ptr == NULL) {
             continue;
         }
         size_t *tail = find_tail(&tails, keys, keys[i]);

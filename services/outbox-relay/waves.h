@@ -13,5 +13,6 @@ typedef struct Waves {
     bool *first;  // of each row: nobody is before it
 } Waves;
 
-// keys[i] is the ordering key of row i; the empty slice is none. The arrays live in `arena`.
+// keys[i] is the ordering key of row i; ptr NULL: none (empty text is a key like any other). The
+// arrays live in `arena`.
 void waves_init(Waves *waves, Arena *arena, const Str *keys, size_t count);

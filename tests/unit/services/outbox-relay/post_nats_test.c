@@ -36,7 +36,7 @@ static void make_post(size_t at, const char *key)
             {.subject = "evt.acme.OrderPlaced",
              .event_id = str_from(arena_printf(arena, "post-%zu", at)),
              .payload = str_from(arena_printf(arena, "%s/%zu", key, at))},
-        .ordering_key = str_from(key)};
+        .ordering_key = key[0] == '\0' ? (Str){NULL, 0} : str_from(key)};
 }
 
 static void run(size_t count, int64_t until_us)

@@ -37,13 +37,23 @@ static void rows_of_one_key_follow_each_other(void **state)
 
 static void rows_without_a_key_go_together(void **state)
 {
-    const Str keys[] = {STR_EMPTY, STR("a"), STR_EMPTY, STR_EMPTY};
+    const Str none = {NULL, 0};
+    const Str keys[] = {none, STR("a"), none, none};
     Waves waves;
     waves_init(&waves, *state, keys, 4);
     for (size_t i = 0; i < 4; i++) {
         assert_true(waves.first[i]);
         assert_true(waves.next[i] == WAVES_NONE);
     }
+}
+
+static void the_empty_text_is_a_key(void **state)
+{
+    const Str keys[] = {STR_EMPTY, STR("a"), STR_EMPTY};
+    Waves waves;
+    waves_init(&waves, *state, keys, 3);
+    assert_true(waves.next[0] == 2);
+    assert_false(waves.first[2]);
 }
 
 static void an_empty_batch_has_no_rows(void **state)
@@ -84,9 +94,8 @@ static void every_row_is_in_one_chain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(rows_of_one_key_follow_each_other),
-        TEST(rows_without_a_key_go_together),
-        TEST(an_empty_batch_has_no_rows),
+        TEST(rows_of_one_key_follow_each_other), TEST(rows_without_a_key_go_together),
+        TEST(the_empty_text_is_a_key),           TEST(an_empty_batch_has_no_rows),
         TEST(every_row_is_in_one_chain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
