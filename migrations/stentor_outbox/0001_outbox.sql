@@ -4,6 +4,13 @@
 
 CREATE SCHEMA stentor_outbox;
 
+-- Part of every message id that is made here: rows of two databases may have the same ids (numbers that begin at 1).
+CREATE TABLE stentor_outbox.source (
+    id  uuid    NOT NULL DEFAULT gen_random_uuid(),
+    one boolean PRIMARY KEY DEFAULT true CHECK (one)
+);
+INSERT INTO stentor_outbox.source DEFAULT VALUES;
+
 -- One row per batch that a relay has taken and not yet finished. Its rows and ordering keys are nobody else's as long
 -- as the row is there; past claimed_until another relay adopts it whole.
 CREATE TABLE stentor_outbox.claims (

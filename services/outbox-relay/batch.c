@@ -21,6 +21,8 @@ enum {
     MARGIN_MS = 2000,
 };
 
+static const int64_t REPEATS_QUIET_US = INT64_C(60000000); // between two lines about repeats
+
 struct Batch {
     BatchWorld *world;
     BatchHandlers handlers;
@@ -176,6 +178,27 @@ static void count_posts(Batch *batch)
     }
 }
 
+// What JetStream has already, of a claim that nobody had before: a publish whose ack was lost and
+// whose row was given back, or two rows under one id, of which one is lost.
+static void tell_repeats(Batch *batch)
+{
+    size_t repeats = 0;
+    size_t first = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        first = batch->posts[i].repeated && repeats == 0 ? i : first;
+        repeats += batch->posts[i].repeated ? 1 : 0;
+    }
+    int64_t now_us = clock_mono_us();
+    if (repeats == 0 || batch->claim.adopted || now_us < batch->world->repeats_quiet_until_us) {
+        return;
+    }
+    batch->world->repeats_quiet_until_us = now_us + REPEATS_QUIET_US;
+    LOG(LOG_WARN, "rows were stored before under the same message id",
+        log_int("count", (int64_t)repeats), log_str("row", batch->rows[first].key),
+        log_text(
+            "hint", "a repeat of a publish that was not answered; otherwise two rows have one id"));
+}
+
 static void on_posted(void *ctx)
 {
     Batch *batch = ctx;
@@ -183,6 +206,7 @@ static void on_posted(void *ctx)
     batch->posted = true;
     uv_timer_stop(&batch->timer);
     count_posts(batch);
+    tell_repeats(batch);
     marks_init(
         &batch->marks, batch->world->sql, batch->claim_id, batch->rows, batch->posts, batch->count);
     if (!batch->renewing) {
@@ -327,6 +351,7 @@ static void read_row(Batch *batch, const PGresult *res, int at, int64_t now_us)
     int64_t made_at_us = db_get_time(res, at, CLAIM_MADE_AT);
     batch->rows[at] = (Row){
         .key = arena_str(arena, db_get_text(res, at, CLAIM_ROW_KEY)),
+        .source = arena_str(arena, db_get_text(res, at, CLAIM_SOURCE)),
         .attempt = (int32_t)db_get_int(res, at, CLAIM_ATTEMPT),
         .values = values,
         .made_at_us = made_at_us != 0 ? made_at_us : now_us,

@@ -18,8 +18,9 @@ typedef struct BatchWorld {
     const char *relay; // whose claim it is, for people
     int64_t lease_ms;
     int64_t rows_max;
-    bool stopping; // nothing is tried again any more
-    bool away;     // the database does not answer: said once (batch.c)
+    bool stopping;                  // nothing is tried again any more
+    bool away;                      // the database does not answer: said once (batch.c)
+    int64_t repeats_quiet_until_us; // monotonic (batch.c)
 } BatchWorld;
 
 typedef struct BatchClaim {

@@ -75,8 +75,8 @@ static void take_answer(PostBatch *p, size_t at, const Error *err)
 static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)sequence;
-    (void)duplicate;
     const Flight *flight = ctx;
+    flight->batch->run.posts[flight->at].repeated = err == NULL && duplicate;
     take_answer(flight->batch, flight->at, err);
 }
 

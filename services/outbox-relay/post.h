@@ -16,7 +16,8 @@ typedef enum PostFate {
 
 typedef struct Post {
     BusOut out;       // all that it points to lives until the end
-    Str ordering_key; // empty: none
+    Str ordering_key; // ptr NULL: none
+    bool repeated;    // POST_STORED, and was there before under the same id
     PostFate fate;    // POST_REFUSED beforehand: it is passed over
     Str reason;       // in the arena
 } Post;

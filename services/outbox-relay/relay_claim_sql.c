@@ -112,7 +112,8 @@ static const char *answer(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
-        " SELECT c.row_key, c.attempt, c.made_at, c.okey, c.position, c.created%s"
+        " SELECT c.row_key, c.attempt, c.made_at, c.okey, c.position, c.created,"
+        " (SELECT o.id::text FROM stentor_outbox.source AS o)%s"
         " FROM lettered AS c ORDER BY c.ord",
         p->names);
 }

@@ -27,6 +27,7 @@ enum {
     CLAIM_ORDERING_KEY, // text; NULL: waits for nobody. With states: the state that it belongs to
     CLAIM_POSITION,     // int8; NULL: the mapping has none
     CLAIM_CREATED_AT,   // timestamptz; 0: the mapping has none
+    CLAIM_SOURCE,       // text: of the database, the same in all rows (Row.source)
     CLAIM_FIELDS,       // from here: Mapping.columns in their order, as text (RowValue)
 };
 

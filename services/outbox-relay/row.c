@@ -62,23 +62,25 @@ static bool read_time(RowReader *r, MappingField field, int64_t *ret_us)
             unfit(r, field, "is not a time (RFC 3339)"));
 }
 
-void row_event_id(const Mapping *mapping, Str key, int32_t attempt, char out[EVENT_ID_SIZE])
+void row_event_id(const Mapping *mapping, const Row *row, Str id, char out[EVENT_ID_SIZE])
 {
-    char text[512];
-    if (attempt == 0 || key.len > sizeof text - 16) {
-        event_id_derive("outbox", mapping->name, key, out);
-        return;
-    }
-    snprintf(text, sizeof text, "%.*s/%" PRId32, STR_ARG(key), attempt);
-    event_id_derive("outbox", mapping->name, str_from(text), out);
+    Buf text;
+    buf_init(&text, EVENT_BYTES_MAX);
+    buf_str(&text, row->source);
+    buf_char(&text, '/');
+    buf_str(&text, row->key);
+    buf_printf(&text, "/%" PRId32 "/", row->attempt);
+    buf_str(&text, id);
+    event_id_derive("outbox", mapping->name, buf_view(&text), out);
+    buf_done(&text);
 }
 
-static bool set_out(RowReader *r, Str type, Str payload, RowMessage *ret)
+static bool set_out(RowReader *r, Str type, Str row_id, Str payload, RowMessage *ret)
 {
     char *subject = arena_alloc(r->arena, SUBJECT_SIZE);
     char *id = arena_alloc(r->arena, EVENT_ID_SIZE);
     subject_event(subject, ret->tenant, type);
-    row_event_id(r->mapping, r->row->key, r->row->attempt, id);
+    row_event_id(r->mapping, r->row, row_id, id);
     ret->out = (BusOut){.subject = subject, .event_id = str_from(id), .payload = payload};
     return read_text(r, FIELD_TRACEPARENT, NAME_MAX_BYTES, &ret->out.traceparent);
 }
@@ -109,11 +111,10 @@ static bool read_data(RowReader *r, Str *ret)
                (int)EVENT_BYTES_MAX);
 }
 
-static bool set_headers(RowReader *r, Str type, RowMessage *ret)
+static bool set_headers(RowReader *r, Str type, Str id, RowMessage *ret)
 {
-    Str id = STR_EMPTY;
     int64_t at_us = 0;
-    if (!read_text(r, FIELD_ID, ID_MAX_BYTES, &id) || !read_time(r, FIELD_TIME, &at_us)) {
+    if (!read_time(r, FIELD_TIME, &at_us)) {
         return false;
     }
     char *time = arena_zalloc(r->arena, CLOCK_RFC3339_SIZE);
@@ -137,14 +138,18 @@ static bool set_headers(RowReader *r, Str type, RowMessage *ret)
 static bool make_event(RowReader *r, RowMessage *ret)
 {
     Str type = STR_EMPTY;
+    Str id = STR_EMPTY;
     Str data = STR_EMPTY;
     if (r->row->key.len > ID_MAX_BYTES || str_has_control(r->row->key)) {
         return error_set(
             r->err, ERROR_PERMANENT, "id (column '%.*s') is longer than %d bytes or not printable",
             STR_ARG(r->mapping->id), (int)ID_MAX_BYTES);
     }
-    return read_type(r, &type) && read_data(r, &data) && set_out(r, type, data, ret) &&
-           set_headers(r, type, ret);
+    if (!read_type(r, &type) || !read_text(r, FIELD_ID, ID_MAX_BYTES, &id)) {
+        return false;
+    }
+    id = arena_str(r->arena, id);
+    return read_data(r, &data) && set_out(r, type, id, data, ret) && set_headers(r, type, id, ret);
 }
 
 // ---- a request ----
@@ -283,7 +288,7 @@ static bool make_request(RowReader *r, RowMessage *ret)
     stentor__v1__notify_command__init(&command);
     Str payload = STR_EMPTY;
     if (!fill_command(r, &command) || !event_pack(&command.base, r->arena, &payload, r->err) ||
-        !set_out(r, STR("notify"), payload, ret)) {
+        !set_out(r, STR("notify"), STR_EMPTY, payload, ret)) {
         return false;
     }
     ret->out.headers = headers;

@@ -18,6 +18,8 @@ typedef struct RowValue {
 
 typedef struct Row {
     Str key;
+    // Which database it is from (stentor_outbox.source): two may have rows with the same keys.
+    Str source;
     int32_t attempt;        // 0: of an event
     const RowValue *values; // Mapping.column_count of them, in the order of Mapping.columns
     // Requests: when the letter was made; it goes into NotifyCommand.produced_at_us and so into the
@@ -38,5 +40,6 @@ bool row_message(
 // A request's id follows from made_at_us: when `note` answers another time than the one it was made
 // with, make the message again.
 
-// The message id of a row: event_id_derive("outbox", mapping's name, "<key>" or "<key>/<attempt>").
-void row_event_id(const Mapping *mapping, Str key, int32_t attempt, char out[EVENT_ID_SIZE]);
+// The message id of a row: event_id_derive("outbox", mapping's name,
+// "<source>/<key>/<attempt>/<id>"), `id` being what fields.id says (it may be empty).
+void row_event_id(const Mapping *mapping, const Row *row, Str id, char out[EVENT_ID_SIZE]);

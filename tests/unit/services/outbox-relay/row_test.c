@@ -23,6 +23,7 @@ typedef struct Bench {
     RowValue values[MAPPING_COLUMNS_MAX];
     RowMessage message;
     Error err;
+    Str source;
 } Bench;
 
 static Bench *bench_new(const char *name)
@@ -38,6 +39,7 @@ static Bench *bench_new(const char *name)
     b->mapping = mapping_read(str_of(json, len), &b->err);
     assert_non_null(b->mapping);
     b->arena = arena_new(0);
+    b->source = STR("db-1");
     for (int i = 0; i < b->mapping->column_count; i++) {
         b->values[i].is_null = true;
     }
@@ -67,6 +69,7 @@ static bool make(Bench *b)
 {
     Row row = {
         .key = STR("row-1"),
+        .source = b->source,
         .attempt = mapping_is_request(b->mapping) ? 2 : 0,
         .values = b->values,
         .made_at_us = MADE_AT};
@@ -135,7 +138,7 @@ static void a_mail_becomes_a_command(void **state)
     assert_int_equal(c->produced_at_us, MADE_AT);
     assert_true(str_eq(header(b, "content-type"), STR("application/protobuf")));
     char id[EVENT_ID_SIZE];
-    event_id_derive("outbox", STR("memo"), STR("row-1/2"), id);
+    event_id_derive("outbox", STR("memo"), STR("db-1/row-1/2/"), id);
     assert_true(str_eq(b->message.out.event_id, str_from(id)));
     char notification[ID_SIZE];
     notify_id_derive(STR("memo"), str_from(id), MADE_AT, notification);
@@ -233,7 +236,7 @@ static void a_row_becomes_an_event_with_its_headers(void **state)
     assert_true(str_eq(header(b, "ce-time"), STR("2026-11-22T10:00:00.123456Z")));
     assert_string_equal(b->message.notification_id, "");
     char id[EVENT_ID_SIZE];
-    event_id_derive("outbox", STR("hotel"), STR("row-1"), id);
+    event_id_derive("outbox", STR("hotel"), STR("db-1/row-1/0/"), id);
     assert_true(str_eq(b->message.out.event_id, str_from(id)));
     bench_free(b);
 }
@@ -279,6 +282,27 @@ static void a_payload_over_the_limit_is_refused(void **state)
     set(b, "payload", COLUMN_JSON, payload);
     assert_unfit(b, "fields.data (column 'payload') has 921700 bytes; at most 921600");
     free(payload);
+    bench_free(b);
+}
+
+// Numbers that begin at 1 in every database, and again after TRUNCATE ... RESTART IDENTITY.
+static void rows_with_one_key_have_different_ids(void **state)
+{
+    (void)state;
+    Bench *b = bench_new("bookworm-bus");
+    char ids[3][EVENT_ID_SIZE];
+    static const char *const sources[] = {"db-1", "db-1", "db-2"};
+    static const char *const message_ids[] = {"0aa1", "0aa2", "0aa1"};
+    set(b, "message_type", COLUMN_TEXT, "urn:message:X:UserCheckedOutIntegrationEvent");
+    set(b, "body", COLUMN_TEXT, "{\"message\": {}}");
+    for (int i = 0; i < 3; i++) {
+        b->source = str_from(sources[i]);
+        set(b, "message_id", COLUMN_TEXT, message_ids[i]);
+        assert_true(make(b));
+        assert_true(str_to_c(b->message.out.event_id, ids[i], sizeof ids[i]));
+    }
+    assert_string_not_equal(ids[0], ids[1]);
+    assert_string_not_equal(ids[0], ids[2]);
     bench_free(b);
 }
 
@@ -338,6 +362,7 @@ int main(void)
         cmocka_unit_test(a_row_becomes_an_event_with_its_headers),
         cmocka_unit_test(an_event_that_does_not_fit_is_refused_by_its_column),
         cmocka_unit_test(a_payload_over_the_limit_is_refused),
+        cmocka_unit_test(rows_with_one_key_have_different_ids),
         cmocka_unit_test(masstransits_envelope_is_opened_and_renamed),
         cmocka_unit_test(addresses_that_ingest_would_bury_are_found),
     };
