@@ -50,11 +50,17 @@ CREATE TABLE stentor_outbox.refused (
     row_key    text COLLATE "C" NOT NULL,
     reason     text             NOT NULL,
     refused_at timestamptz      NOT NULL,
-    again      boolean          NOT NULL DEFAULT false, -- asked for once more, although its state's position has passed it
+    again      boolean          NOT NULL DEFAULT false, -- asked for once more; the row of this table stays until it is published
     PRIMARY KEY (mapping, row_key)
 );
 
--- Rows that are published and cannot say so themselves (MassTransit's without an inbox or outbox).
+-- Mappings with states whose first relay has looked what the application had published by itself.
+CREATE TABLE stentor_outbox.begun (
+    mapping  text COLLATE "C" PRIMARY KEY,
+    begun_at timestamptz      NOT NULL
+);
+
+-- Rows that are published and cannot say so themselves (MassTransit's).
 CREATE TABLE stentor_outbox.published (
     mapping      text COLLATE "C" NOT NULL,
     row_key      text COLLATE "C" NOT NULL,

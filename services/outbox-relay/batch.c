@@ -42,6 +42,7 @@ struct Batch {
     uv_timer_t timer; // the next try of what the database did not take, or the next renewal
     bool renewing;
     bool posted;
+    int results; // of the claim's transaction: adopt's place in it
 };
 
 static void note_letters(Batch *batch);
@@ -411,9 +412,10 @@ static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
 {
     Batch *batch = ctx;
     if (err == NULL) {
-        const PGresult *adopted = db_txn_result(txn, 1);
+        const PGresult *adopted = db_txn_result(txn, batch->results);
         batch->claim.adopted = db_rows(adopted) > 0;
-        read_rows(batch, batch->claim.adopted ? adopted : db_txn_result(txn, 2));
+        batch->world->begun = true;
+        read_rows(batch, batch->claim.adopted ? adopted : db_txn_result(txn, batch->results + 1));
     }
     if (batch->count == 0) {
         batch->handlers.claimed(batch->ctx, &batch->claim, err);
@@ -431,6 +433,11 @@ static void add_claim(Batch *batch, DbTxn *txn, int64_t after_position)
 {
     const BatchWorld *world = batch->world;
     db_txn_add(txn, &world->sql->lock, NULL);
+    batch->results = 1;
+    if (!world->begun && world->sql->begin.sql != NULL) {
+        db_txn_add(txn, &world->sql->begin, NULL);
+        batch->results++;
+    }
     DbParams *adopt = db_txn_add(txn, &world->sql->adopt, NULL);
     db_text(adopt, batch->claim_id);
     db_text(adopt, str_from(world->relay));

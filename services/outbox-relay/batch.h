@@ -17,6 +17,7 @@ typedef struct BatchWorld {
     const RelaySql *sql;
     const char *relay; // whose claim it is, for people
     int64_t lease_ms;
+    bool begun; // `begin` of a mapping with states was run (batch.c)
     int64_t rows_max;
     bool stopping;                  // nothing is tried again any more
     bool away;                      // the database does not answer: said once (batch.c)

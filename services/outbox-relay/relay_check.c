@@ -119,6 +119,7 @@ static void want_ours(RelaySql *sql)
         {"stentor_outbox.refused", "row_key", "wid"},
         {"stentor_outbox.published", "row_key", "id"},
         {"stentor_outbox.positions", "sequence", "wi"},
+        {"stentor_outbox.begun", "mapping", "i"},
         {"stentor_outbox.source", "id", ""},
     };
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {

@@ -51,11 +51,11 @@ static const char *free_rows(const SqlParts *p)
                             : arena_printf(p->arena, "%s > $5::int8", p->position);
     return arena_printf(
         p->arena,
-        "FROM %s AS t%s WHERE %s%s AND ($5::int8 IS NULL OR %s)"
+        "FROM %s AS t WHERE %s%s AND ($5::int8 IS NULL OR %s)"
         " AND NOT EXISTS (SELECT FROM " CLAIMS " AS a WHERE a.claim_id = $1::text)"
         " AND t.%s::text NOT IN (SELECT unnest(h.row_keys) FROM " CLAIMS " AS h"
         " WHERE h.mapping = %s) ORDER BY %s",
-        p->table, p->joins, p->pending, p->untaken, after, p->id, p->mapping, p->order);
+        p->table, p->pending, p->untaken, after, p->id, p->mapping, p->order);
 }
 
 static const char *row_columns(const SqlParts *p, const char *key)
@@ -187,10 +187,50 @@ static const char *note_text(const SqlParts *p)
         p->mapping);
 }
 
+// ---- once, of tables with states ----
+
+static const char *state_join(const SqlParts *p, int index)
+{
+    const MappingState *s = &p->sql->mapping->states[index];
+    const char *on = "";
+    for (int i = 0; i < s->key_count; i++) {
+        on = arena_printf(
+            p->arena, "%s%ss%d.%s = t.%s", on, i == 0 ? "" : " AND ", index,
+            sql_name(p->arena, s->keys[i]), sql_name(p->arena, s->rows[i]));
+    }
+    return arena_printf(
+        p->arena, " LEFT JOIN %s AS s%d ON %s", sql_table(p->arena, s->table), index, on);
+}
+
+// What the application's own delivery had published before the first relay came.
+static const char *begin_text(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    const char *joins = "";
+    const char *done = "false";
+    for (int i = 0; i < m->state_count; i++) {
+        joins = arena_printf(p->arena, "%s%s", joins, state_join(p, i));
+        done = arena_printf(
+            p->arena, "%s OR %s <= s%d.%s", done, p->position, i,
+            sql_name(p->arena, m->states[i].position));
+    }
+    return arena_printf(
+        p->arena,
+        "WITH first AS (INSERT INTO stentor_outbox.begun (mapping, begun_at) VALUES (%s, now())"
+        " ON CONFLICT DO NOTHING RETURNING 1)"
+        " INSERT INTO stentor_outbox.published (mapping, row_key, published_at)"
+        " SELECT %s, t.%s::text, now() FROM %s AS t%s WHERE EXISTS (SELECT FROM first) AND (%s)"
+        " ON CONFLICT DO NOTHING",
+        p->mapping, p->mapping, p->id, p->table, joins, done);
+}
+
 void relay_claim_sql(RelaySql *sql, const SqlParts *p)
 {
     sql->adopt = (DbStatement){"outbox_adopt", adopt_text(p)};
     sql->claim = (DbStatement){"outbox_claim", claim_text(p)};
+    if (sql->mapping->state_count > 0) {
+        sql->begin = (DbStatement){"outbox_begin", begin_text(p)};
+    }
     if (mapping_is_request(sql->mapping)) {
         sql->note = (DbStatement){"outbox_note", note_text(p)};
     }

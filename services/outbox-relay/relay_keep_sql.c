@@ -14,13 +14,12 @@ static const char *backlog_text(const SqlParts *p)
                             : arena_printf(p->arena, "%s > $2::int8", p->position);
     return arena_printf(
         p->arena,
-        "WITH p AS MATERIALIZED (SELECT %s AS created FROM %s AS t%s WHERE %s%s"
+        "WITH p AS MATERIALIZED (SELECT %s AS created FROM %s AS t WHERE %s%s"
         " AND ($2::int8 IS NULL OR %s) ORDER BY %s LIMIT $1::int8)"
         " SELECT count(*), min(p.created), (SELECT count(*) FROM stentor_outbox.claims AS a"
         " WHERE a.mapping = %s), (SELECT count(*) FROM (SELECT FROM stentor_outbox.refused AS f"
         " WHERE f.mapping = %s AND NOT f.again LIMIT $1::int8) AS r) FROM p",
-        p->created, p->table, p->joins, p->pending, p->untaken, after, p->order, p->mapping,
-        p->mapping);
+        p->created, p->table, p->pending, p->untaken, after, p->order, p->mapping, p->mapping);
 }
 
 static const char *keep_text(const SqlParts *p, const MappingKeep *keep)
@@ -30,7 +29,7 @@ static const char *keep_text(const SqlParts *p, const MappingKeep *keep)
         m->state_count == 0 ? "" : arena_printf(p->arena, " AND NOT (%s)", p->pending);
     return arena_printf(
         p->arena,
-        "WITH old AS MATERIALIZED (SELECT t.%s AS id FROM %s AS t%s WHERE %s AND t.%s < now()"
+        "WITH old AS MATERIALIZED (SELECT t.%s AS id FROM %s AS t WHERE %s AND t.%s < now()"
         " - %" PRId64 " * interval '1 second'%s LIMIT $1::int4 FOR UPDATE OF t SKIP LOCKED),"
         " letters AS (DELETE FROM stentor_outbox.letters AS l USING old WHERE l.mapping = %s"
         " AND l.row_key = old.id::text),"
@@ -38,7 +37,7 @@ static const char *keep_text(const SqlParts *p, const MappingKeep *keep)
         " AND u.row_key = old.id::text),"
         " gone AS (DELETE FROM %s AS t USING old WHERE t.%s = old.id RETURNING 1)"
         " SELECT count(*) FROM gone",
-        p->id, p->table, p->joins, sql_conditions(p->sql, &m->moments[keep->moment], true),
+        p->id, p->table, sql_conditions(p->sql, &m->moments[keep->moment], true),
         sql_name(p->arena, keep->column), keep->age_s, pending, p->mapping, p->mapping, p->table,
         p->id);
 }

@@ -65,15 +65,14 @@ static const char *state_update(const SqlParts *p, int index)
         p->table, p->id, p->id_type, given, group, on);
 }
 
-// Rows that belong to no state.
-static const char *remember_rest(const SqlParts *p)
+// Of tables with states: what is published stands here, row by row.
+static const char *remember(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
-        ", rest AS (INSERT INTO stentor_outbox.published (mapping, row_key, published_at)"
-        " SELECT %s, k.row_key, now() FROM k JOIN %s AS t ON t.%s = k.row_key::%s"
-        " WHERE (%s) IS NULL ON CONFLICT DO NOTHING)",
-        p->mapping, p->table, p->id, p->id_type, p->key);
+        ", kept AS (INSERT INTO stentor_outbox.published (mapping, row_key, published_at)"
+        " SELECT %s, k.row_key, now() FROM k ON CONFLICT DO NOTHING)",
+        p->mapping);
 }
 
 static const char *mark_event(const SqlParts *p)
@@ -85,7 +84,7 @@ static const char *mark_event(const SqlParts *p)
         states = arena_printf(p->arena, "%s%s", states, state_update(p, i));
     }
     if (m->state_count > 0) {
-        states = arena_printf(p->arena, "%s%s", states, remember_rest(p));
+        states = arena_printf(p->arena, "%s%s", states, remember(p));
     }
     return arena_printf(
         p->arena,

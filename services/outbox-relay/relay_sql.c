@@ -3,9 +3,6 @@
 
 #include "services/outbox-relay/sql_text.h"
 
-// Below every position that a column can have.
-#define NO_POSITION "(-9223372036854775807)"
-
 RelaySql *relay_sql_new(const Mapping *mapping)
 {
     Arena *arena = arena_new(16 * 1024);
@@ -24,19 +21,6 @@ void relay_sql_free(RelaySql *sql)
 }
 
 // ---- the states of MassTransit's shape ----
-
-static const char *state_join(const SqlParts *p, int index)
-{
-    const MappingState *s = &p->sql->mapping->states[index];
-    const char *on = "";
-    for (int i = 0; i < s->key_count; i++) {
-        on = arena_printf(
-            p->arena, "%s%ss%d.%s = t.%s", on, i == 0 ? "" : " AND ", index,
-            sql_name(p->arena, s->keys[i]), sql_name(p->arena, s->rows[i]));
-    }
-    return arena_printf(
-        p->arena, " LEFT JOIN %s AS s%d ON %s", sql_table(p->arena, s->table), index, on);
-}
 
 // The row belongs to this state.
 static const char *state_given(const SqlParts *p, int index)
@@ -62,28 +46,21 @@ static const char *state_key(const SqlParts *p, int index)
     return text;
 }
 
+// A state's position alone does not say what is published: numbers are drawn before the transaction
+// commits, so a row may appear below one that has gone out. Each row is remembered by itself.
 static void fill_states(SqlParts *p)
 {
-    const Mapping *m = p->sql->mapping;
-    const char *pending = "CASE";
     p->key = "CASE";
-    for (int i = 0; i < m->state_count; i++) {
-        p->joins = arena_printf(p->arena, "%s%s", p->joins, state_join(p, i));
-        pending = arena_printf(
-            p->arena, "%s WHEN %s THEN %s > coalesce(s%d.%s, " NO_POSITION ")", pending,
-            state_given(p, i), p->position, i, sql_name(p->arena, m->states[i].position));
+    for (int i = 0; i < p->sql->mapping->state_count; i++) {
         p->key = arena_printf(
             p->arena, "%s WHEN %s THEN %s", p->key, state_given(p, i), state_key(p, i));
     }
     p->key = arena_printf(p->arena, "%s END", p->key);
-    // A row that belongs to no state is remembered by us; one that was refused and is asked for
-    // again may lie behind its state's position.
     p->pending = arena_printf(
         p->arena,
-        "(%s ELSE NOT EXISTS (SELECT FROM stentor_outbox.published AS u WHERE u.mapping = %s"
-        " AND u.row_key = t.%s::text) END OR EXISTS (SELECT FROM stentor_outbox.refused AS f"
-        " WHERE f.mapping = %s AND f.row_key = t.%s::text AND f.again))",
-        pending, p->mapping, p->id, p->mapping, p->id);
+        "NOT EXISTS (SELECT FROM stentor_outbox.published AS u WHERE u.mapping = %s"
+        " AND u.row_key = t.%s::text OFFSET 0)",
+        p->mapping, p->id);
     p->plain = "true";
 }
 
@@ -155,7 +132,7 @@ static const char *column_or_null(const SqlParts *p, Str column, const char *typ
 static SqlParts parts_of(RelaySql *sql)
 {
     const Mapping *m = sql->mapping;
-    SqlParts p = {.sql = sql, .arena = sql->arena, .joins = ""};
+    SqlParts p = {.sql = sql, .arena = sql->arena};
     p.mapping = sql_literal(p.arena, m->name);
     p.table = sql_table(p.arena, m->table);
     p.id = sql_name(p.arena, m->id);

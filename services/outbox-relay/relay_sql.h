@@ -51,6 +51,10 @@ typedef struct RelaySql {
     // No parameters: claims of several relays follow each other, so that each sees the others'.
     // A waiter waits inside Postgres: the statement's time-out bounds it.
     DbStatement lock;
+    // With states only (else sql is NULL): the first time, remembers as published what is not above
+    // its state's position; afterwards nothing. No parameters, no rows. Behind `lock`, before the
+    // first claim of a process.
+    DbStatement begin;
     // Takes over ONE claim whose time is over: same rows, same attempts; it gets the new id.
     // $1::text claim_id (new, unique), $2::text relay (who, for people), $3::int8 claim_ms (how
     // long it is ours without renew). Rows: CLAIM_*.

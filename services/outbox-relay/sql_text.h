@@ -36,8 +36,7 @@ typedef struct SqlParts {
     const char *position; // t."sequence_number"::int8, or NULL::int8
     const char *created;  // t."created_at"::timestamptz, or NULL::timestamptz
     const char *order;    // t."meta_created_at", t."id"
-    const char *joins;    // of the states; begins with a space, or is empty
-    const char *pending;  // whole condition over t and the states
+    const char *pending;  // whole condition over t
     const char *plain;    // the part of it that is over t alone; "true": none
     const char *untaken;  // AND not refused, AND no letter under way ...
     const char *key;      // ordering key as text; NULL: there is none

@@ -115,7 +115,7 @@ static void the_mark_moves_the_states_and_the_time(void **state)
         " WHERE delivered IS NOT NULL");
     assert_sql(
         stage, "4", "SELECT last_sequence_number FROM inbox_state WHERE delivered IS NOT NULL");
-    assert_sql(stage, "5", "SELECT row_key FROM stentor_outbox.published");
+    assert_sql(stage, "5", "SELECT count(*) FROM stentor_outbox.published");
     assert_sql(
         stage, "5", "SELECT count(*) FROM outbox_message WHERE sent_time > now() - interval '1 h'");
     assert_int_equal(stage_backlog(stage, 10), 1);
@@ -185,6 +185,47 @@ static void only_published_rows_are_old(void **state)
     stage_free(stage);
 }
 
+// Numbers are drawn before the commit: 1 in a transaction that stays open, 2 published, 1
+// committed.
+static void a_row_that_is_committed_late_is_published(void **state)
+{
+    (void)state;
+    Stage *stage = bus_stage();
+    Batch batch;
+    stage_sql(
+        stage, "CREATE TABLE late AS SELECT * FROM outbox_message WHERE sequence_number = 1;"
+               " DELETE FROM outbox_message WHERE sequence_number = 1");
+    stage_begin(stage);
+    stage_claim(stage, "c1", 10, &batch);
+    assert_string_equal(keys(&batch), "23456");
+    stage_publish(stage, "c1", &batch);
+    batch_done(&batch);
+    stage_sql(stage, "INSERT INTO outbox_message SELECT * FROM late; DROP TABLE late");
+    stage_claim(stage, "c2", 10, &batch);
+    assert_string_equal(keys(&batch), "1");
+    stage_publish(stage, "c2", &batch);
+    batch_done(&batch);
+    assert_claims(stage, "c3", 10, "");
+    assert_sql(stage, "6", "SELECT max(last_sequence_number) FROM outbox_state");
+    stage_free(stage);
+}
+
+static void what_the_application_had_published_is_not_published_again(void **state)
+{
+    (void)state;
+    Stage *stage = bus_stage();
+    stage_sql(
+        stage, "UPDATE outbox_state SET last_sequence_number = 2 WHERE outbox_id = '" UUID(1) "'");
+    stage_begin(stage);
+    assert_claims(stage, "c1", 10, "3456");
+    stage_sql(
+        stage, "DELETE FROM stentor_outbox.claims; UPDATE outbox_state SET"
+               " last_sequence_number = 9");
+    stage_begin(stage); // the second time it means nothing
+    assert_claims(stage, "c2", 10, "3456");
+    stage_free(stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +233,8 @@ int main(void)
         cmocka_unit_test(rows_of_one_outbox_are_in_one_claim),
         cmocka_unit_test(a_position_never_goes_back),
         cmocka_unit_test(a_refused_row_can_be_asked_for_behind_its_position),
+        cmocka_unit_test(a_row_that_is_committed_late_is_published),
+        cmocka_unit_test(what_the_application_had_published_is_not_published_again),
         cmocka_unit_test(only_published_rows_are_old),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,8 +80,9 @@ static inline Stage *stage_new(const char *ddl, const char *mapping)
     Stage *stage = stage_open_json(stage_file(mapping, json, sizeof json));
     admin_exec(stage->fx->admin, ddl);
     admin_exec(
-        stage->fx->admin, "TRUNCATE stentor_outbox.claims, stentor_outbox.letters,"
-                          " stentor_outbox.refused, stentor_outbox.published");
+        stage->fx->admin,
+        "TRUNCATE stentor_outbox.claims, stentor_outbox.letters,"
+        " stentor_outbox.refused, stentor_outbox.published, stentor_outbox.begun");
     if (!stage_bind(stage, &err)) {
         fail_msg("%s", err.text);
     }
@@ -99,6 +100,17 @@ static inline void stage_free(Stage *stage)
 static inline void stage_sql(Stage *stage, const char *sql)
 {
     admin_exec(stage->fx->admin, sql);
+}
+
+// What a relay does before its first claim.
+static inline void stage_begin(Stage *stage)
+{
+    Answer answer = {0};
+    run_statement(stage->fx, &stage->sql->begin, &answer);
+    if (answer.err.kind != ERROR_NONE) {
+        fail_msg("%s", answer.err.text);
+    }
+    answer_clear(&answer);
 }
 
 // The query's one value.
