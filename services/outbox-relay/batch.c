@@ -42,7 +42,8 @@ struct Batch {
     uv_timer_t timer; // the next try of what the database did not take, or the next renewal
     bool renewing;
     bool posted;
-    int results; // of the claim's transaction: adopt's place in it
+    BatchAsk ask;
+    int result; // whose rows are ours, in the claim's transaction
 };
 
 static void note_letters(Batch *batch);
@@ -406,16 +407,33 @@ static void start_work(Batch *batch)
     }
 }
 
+static void read_edge(Batch *batch, const PGresult *res)
+{
+    bool any = !db_is_null(res, 0, 0);
+    batch->claim.edge = any ? db_get_int(res, 0, 0) : BATCH_FROM_START;
+    batch->claim.cut = db_get_int(res, 0, 1) >= batch->ask.piece;
+}
+
+static void read_claim(Batch *batch, DbTxn *txn)
+{
+    const RelaySql *sql = batch->world->sql;
+    batch->claim.adopted = batch->ask.adopt;
+    batch->claim.edge = BATCH_FROM_START;
+    batch->world->begun = batch->world->begun || !batch->ask.adopt;
+    if (!batch->ask.adopt && sql->edge.sql != NULL) {
+        read_edge(batch, db_txn_result(txn, batch->result - 1));
+    }
+    read_rows(batch, db_txn_result(txn, batch->result));
+    batch->claim.full = (int64_t)batch->count >= batch->ask.rows;
+}
+
 // Killed between the claim's commit and the publish: its time runs out, and another relay, or the
 // next process, adopts it. (test_outbox_crash.py)
 static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
 {
     Batch *batch = ctx;
     if (err == NULL) {
-        const PGresult *adopted = db_txn_result(txn, batch->results);
-        batch->claim.adopted = db_rows(adopted) > 0;
-        batch->world->begun = true;
-        read_rows(batch, batch->claim.adopted ? adopted : db_txn_result(txn, batch->results + 1));
+        read_claim(batch, txn);
     }
     if (batch->count == 0) {
         batch->handlers.claimed(batch->ctx, &batch->claim, err);
@@ -429,44 +447,106 @@ static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
     start_work(batch);
 }
 
-static void add_claim(Batch *batch, DbTxn *txn, int64_t after_position)
+static void add_position(DbParams *p, int64_t position)
+{
+    if (position == BATCH_FROM_START) {
+        db_null(p);
+    } else {
+        db_i64(p, position);
+    }
+}
+
+// Answers how many statements are there now.
+static int add_edge(const BatchWorld *world, const BatchAsk *ask, DbTxn *txn)
+{
+    int count = 1;
+    db_txn_add(txn, &world->sql->lock, NULL);
+    if (!world->begun && world->sql->begin.sql != NULL) {
+        db_txn_add(txn, &world->sql->begin, NULL);
+        count++;
+    }
+    if (world->sql->edge.sql != NULL) {
+        DbParams *edge = db_txn_add(txn, &world->sql->edge, NULL);
+        add_position(edge, ask->after_position);
+        db_i64(edge, ask->piece);
+        count++;
+    }
+    return count;
+}
+
+static void add_adopt(Batch *batch, DbTxn *txn)
 {
     const BatchWorld *world = batch->world;
     db_txn_add(txn, &world->sql->lock, NULL);
-    batch->results = 1;
-    if (!world->begun && world->sql->begin.sql != NULL) {
-        db_txn_add(txn, &world->sql->begin, NULL);
-        batch->results++;
-    }
     DbParams *adopt = db_txn_add(txn, &world->sql->adopt, NULL);
     db_text(adopt, batch->claim_id);
     db_text(adopt, str_from(world->relay));
     db_i64(adopt, world->lease_ms);
+    batch->result = 1;
+}
+
+static void add_claim(Batch *batch, DbTxn *txn)
+{
+    const BatchWorld *world = batch->world;
+    batch->result = add_edge(world, &batch->ask, txn);
     DbParams *claim = db_txn_add(txn, &world->sql->claim, NULL);
     db_text(claim, batch->claim_id);
     db_text(claim, str_from(world->relay));
     db_i64(claim, world->lease_ms);
-    db_i32(claim, (int32_t)world->rows_max);
-    if (after_position == BATCH_FROM_START) {
-        db_null(claim);
-    } else {
-        db_i64(claim, after_position);
-    }
+    db_i32(claim, (int32_t)batch->ask.rows);
+    add_position(claim, batch->ask.after_position);
 }
 
-void batch_start(
-    BatchWorld *world, const char *claim_id, int64_t after_position, const BatchHandlers *handlers,
-    void *ctx)
+void batch_start(BatchWorld *world, const BatchAsk *ask, const BatchHandlers *handlers, void *ctx)
 {
     Batch *batch = xcalloc(1, sizeof(*batch));
     batch->world = world;
     batch->handlers = *handlers;
     batch->ctx = ctx;
+    batch->ask = *ask;
     batch->retry_ms = RETRY_MIN_MS;
     batch->arena = arena_new(256 * 1024);
-    batch->claim_id = arena_str(batch->arena, str_from(claim_id));
+    batch->claim_id = arena_str(batch->arena, str_from(ask->claim_id));
+    batch->ask.claim_id = batch->claim_id.ptr;
     DbTxn *txn = db_txn_new(world->pool);
-    add_claim(batch, txn, after_position);
+    if (ask->adopt) {
+        add_adopt(batch, txn);
+    } else {
+        add_claim(batch, txn);
+    }
     batch->asked_at_us = clock_mono_us();
     db_txn_submit(txn, on_claimed, batch);
+}
+
+// ---- a row that cannot be claimed ----
+
+typedef struct Aside {
+    void (*done)(void *ctx, Str key, const Error *err);
+    void *ctx;
+    int result;
+} Aside;
+
+static void on_aside(void *ctx, DbTxn *txn, const Error *err)
+{
+    Aside aside = *(Aside *)ctx;
+    free(ctx);
+    const PGresult *res = err == NULL ? db_txn_result(txn, aside.result) : NULL;
+    aside.done(
+        aside.ctx, res == NULL || db_rows(res) == 0 ? STR_EMPTY : db_get_text(res, 0, 0), err);
+}
+
+void batch_put_aside(
+    BatchWorld *world, const BatchAsk *ask, const char *reason,
+    void (*done)(void *ctx, Str key, const Error *err), void *ctx)
+{
+    Aside *aside = xcalloc(1, sizeof(*aside));
+    DbTxn *txn = db_txn_new(world->pool);
+    *aside = (Aside){.done = done, .ctx = ctx, .result = add_edge(world, ask, txn)};
+    DbParams *p = db_txn_add(txn, &world->sql->aside, NULL);
+    db_text(p, str_from(ask->claim_id));
+    db_text(p, str_from(reason));
+    db_null(p);
+    db_i32(p, 1);
+    add_position(p, ask->after_position);
+    db_txn_submit(txn, on_aside, aside);
 }

@@ -17,17 +17,30 @@ typedef struct BatchWorld {
     const RelaySql *sql;
     const char *relay; // whose claim it is, for people
     int64_t lease_ms;
-    bool begun; // `begin` of a mapping with states was run (batch.c)
-    int64_t rows_max;
+    bool begun;                     // `begin` of a mapping with states was run (batch.c)
+    int64_t rows_max;               // of a claim (drain.c)
     bool stopping;                  // nothing is tried again any more
     bool away;                      // the database does not answer: said once (batch.c)
     int64_t repeats_quiet_until_us; // monotonic (batch.c)
 } BatchWorld;
 
+typedef struct BatchAsk {
+    const char *claim_id;
+    bool adopt;             // an expired claim, whole; else pending rows
+    int64_t after_position; // only rows above it, or BATCH_FROM_START
+    int64_t rows;           // at most
+    int64_t piece;          // of the table, to look at (RelaySql.edge)
+} BatchAsk;
+
+#define BATCH_FROM_START INT64_MIN
+
 typedef struct BatchClaim {
     size_t rows;
     bool adopted;
-    bool keyed;             // rows have ordering keys: others may wait for them
+    bool full;    // as many as were asked for
+    bool cut;     // the table goes on behind `edge`
+    int64_t edge; // how far it was looked at; BATCH_FROM_START: nothing was there, or not known
+    bool keyed;   // rows have ordering keys: others may wait for them
     int64_t first_position; // of the claimed rows; 0: the mapping has none
     int64_t last_position;
 } BatchClaim;
@@ -46,8 +59,10 @@ typedef struct BatchHandlers {
     void (*ended)(void *ctx, const BatchClaim *claim, const BatchEnd *end);
 } BatchHandlers;
 
-// after_position: only rows above it, or BATCH_FROM_START. Handlers come from the loop.
-#define BATCH_FROM_START INT64_MIN
-void batch_start(
-    BatchWorld *world, const char *claim_id, int64_t after_position, const BatchHandlers *handlers,
-    void *ctx);
+// Handlers come from the loop.
+void batch_start(BatchWorld *world, const BatchAsk *ask, const BatchHandlers *handlers, void *ctx);
+// The row that this ask of one row would begin with is refused, with the reason. `done` comes from
+// the loop; key empty: there was none.
+void batch_put_aside(
+    BatchWorld *world, const BatchAsk *ask, const char *reason,
+    void (*done)(void *ctx, Str key, const Error *err), void *ctx);

@@ -43,12 +43,34 @@ static const char *key_or_null(const SqlParts *p)
     return p->key == NULL ? "NULL::text" : p->key;
 }
 
+static bool has_edge(const Mapping *m)
+{
+    return m->position.len > 0 && m->order_count > 0 && str_eq(m->order_by[0], m->position);
+}
+
+// The edge is handed on within the transaction, so that both mean the same rows.
+#define EDGE "coalesce(nullif(current_setting('stentor_outbox.edge', true), '')::int8, %s)"
+#define POSITION_MAX "9223372036854775807"
+
+static const char *edge_text(const SqlParts *p)
+{
+    return arena_printf(
+        p->arena,
+        "SELECT e.top, e.n, set_config('stentor_outbox.edge', coalesce(e.top::text, ''), true)"
+        " FROM (SELECT max(x.p) AS top, count(*) AS n FROM (SELECT %s AS p FROM %s AS t"
+        " WHERE $1::int8 IS NULL OR %s > $1::int8 ORDER BY t.%s LIMIT $2::int8) AS x) AS e",
+        p->position, p->table, p->position, sql_name(p->arena, p->sql->mapping->position));
+}
+
 // What of the table a claim may take; $1 claim_id, $5 position.
 static const char *free_rows(const SqlParts *p)
 {
     const char *after = p->sql->mapping->position.len == 0
                             ? "true"
                             : arena_printf(p->arena, "%s > $5::int8", p->position);
+    if (has_edge(p->sql->mapping)) {
+        after = arena_printf(p->arena, "%s) AND (%s <= " EDGE, after, p->position, POSITION_MAX);
+    }
     return arena_printf(
         p->arena,
         "FROM %s AS t WHERE %s%s AND ($5::int8 IS NULL OR %s)"
@@ -133,6 +155,18 @@ static const char *claim_text(const SqlParts *p)
         " FROM lettered AS c HAVING count(*) > 0)%s%s",
         p->key == NULL ? choose_plainly(p) : choose_by_key(p), l.attempt, l.made_at, l.join,
         p->mapping, claimed_moment(p), answer(p));
+}
+
+// A row that cannot be claimed: its table refuses the moment `claimed`.
+static const char *aside_text(const SqlParts *p)
+{
+    return arena_printf(
+        p->arena,
+        "WITH %s INSERT INTO stentor_outbox.refused AS f (mapping, row_key, reason, refused_at)"
+        " SELECT %s, c.row_key, $2::text, now() FROM chosen AS c WHERE $3::int8 IS NULL"
+        " ON CONFLICT (mapping, row_key) DO UPDATE SET reason = excluded.reason,"
+        " refused_at = now(), again = false RETURNING f.row_key",
+        p->key == NULL ? choose_plainly(p) : choose_by_key(p), p->mapping);
 }
 
 // Rows of the table that the dead relay's letters already tell of are left to them. A claim of
@@ -228,6 +262,10 @@ void relay_claim_sql(RelaySql *sql, const SqlParts *p)
 {
     sql->adopt = (DbStatement){"outbox_adopt", adopt_text(p)};
     sql->claim = (DbStatement){"outbox_claim", claim_text(p)};
+    sql->aside = (DbStatement){"outbox_claim_aside", aside_text(p)};
+    if (has_edge(sql->mapping)) {
+        sql->edge = (DbStatement){"outbox_edge", edge_text(p)};
+    }
     if (sql->mapping->state_count > 0) {
         sql->begin = (DbStatement){"outbox_begin", begin_text(p)};
     }

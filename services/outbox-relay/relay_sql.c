@@ -104,14 +104,11 @@ static const char *order_text(const SqlParts *p)
 static const char *untaken_text(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;
-    const char *text = "";
-    if (!mapping_takes_out(m, mapping_refusal(m))) {
-        text = arena_printf(
-            p->arena,
-            " AND NOT EXISTS (SELECT FROM stentor_outbox.refused AS f WHERE f.mapping = %s"
-            " AND f.row_key = t.%s::text AND NOT f.again OFFSET 0)",
-            p->mapping, p->id);
-    }
+    const char *text = arena_printf(
+        p->arena,
+        " AND NOT EXISTS (SELECT FROM stentor_outbox.refused AS f WHERE f.mapping = %s"
+        " AND f.row_key = t.%s::text AND NOT f.again OFFSET 0)",
+        p->mapping, p->id);
     if (mapping_is_request(m) && m->moments[MOMENT_CLAIMED].count == 0) {
         text = arena_printf(
             p->arena,

@@ -5,7 +5,8 @@
 // application's indexes serve). Texts live as long as the RelaySql.
 //
 // A batch's life, each line one transaction (statements in this order):
-//   lock, adopt, claim            rows come from adopt or from claim, never from both
+//   lock, adopt                   now and then: a dead relay's rows
+//   lock, begin, edge, claim      begin once, edge where there is one
 //   plan, note                    requests only: before anything of it is published
 //   (publish)
 //   plan, mark, give_back, refuse, release       those of them that have rows; release always
@@ -55,12 +56,20 @@ typedef struct RelaySql {
     // its state's position; afterwards nothing. No parameters, no rows. Behind `lock`, before the
     // first claim of a process.
     DbStatement begin;
+    // Tables whose first order_by is their position (else sql is NULL): how far the claim behind it
+    // in the same transaction looks. $1::int8 position (db_null: from the start), $2::int8 rows of
+    // the table at most, pending or not. One row: int8 the last position in it (NULL: no rows),
+    // int8 how many rows.
+    DbStatement edge;
+    // Puts the first row that a claim of the same $1, $4 (1) and $5 would take into refused.
+    // $2::text reason, $3 is not used. One row: text row_key; none: there is none.
+    DbStatement aside;
     // Takes over ONE claim whose time is over: same rows, same attempts; it gets the new id.
     // $1::text claim_id (new, unique), $2::text relay (who, for people), $3::int8 claim_ms (how
     // long it is ours without renew). Rows: CLAIM_*.
     DbStatement adopt;
     // $1::text claim_id, $2::text relay, $3::int8 claim_ms, $4::int4 rows at most, $5::int8 only
-    // rows whose position is above it (db_null: all). Nothing when adopt took one with this
+    // rows whose position is above it (db_null: all). Nothing when there is a claim with this
     // claim_id. Rows: CLAIM_*. None: nothing was inserted into claims.
     // Not taken: rows of any claim, living or expired; rows whose ordering key such a claim holds;
     // refused ones; of requests without a `claimed` moment those whose last letter is under way or

@@ -243,6 +243,25 @@ def test_a_row_that_its_table_does_not_let_be_marked_holds_up_nobody(app, events
     assert [key for key, in app.sql("SELECT row_key FROM stentor_outbox.refused")] == [f"{app.database}-row-000007"]
 
 
+def test_a_row_that_its_table_does_not_let_be_claimed_holds_up_nobody(pipeline):
+    app = Application(pipeline, "memo", database=f"memo_{next(numbers)}")
+    app.sql("INSERT INTO memos (memo_number_prefix, department_code, title) VALUES ('M', 'D', 'T');"
+            "INSERT INTO email_outbox (memo_id, event_type, payload, recipient_email, notification_type, meta_created_at) SELECT id, 'memo.created',"
+            " '{\"subject\": \"a\", \"body\": \"b\"}', 'reader' || n || '@example.com', 'MEMO', now() - (100 - n) * interval '1 s'"
+            " FROM memos, generate_series(1, 50) AS n;"
+            "CREATE FUNCTION forbid() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$;"
+            "CREATE TRIGGER forbid BEFORE UPDATE ON email_outbox FOR EACH ROW WHEN (old.recipient_email = 'reader7@example.com')"
+            " EXECUTE FUNCTION forbid()")
+    relay = app.relay(f"-{app.database}", **LEASE).start()
+    try:
+        wait_until(lambda: app.one("SELECT count(*) FROM email_outbox WHERE status = 'PENDING'") == 1, 30, "all others claimed")
+        assert app.sql("SELECT t.recipient_email FROM stentor_outbox.refused AS f JOIN email_outbox AS t ON t.id::text = f.row_key") == [
+            ("reader7@example.com",)]
+        assert relay.ready()
+    finally:
+        assert relay.stop() == 0, relay.tail()
+
+
 # ---- what waits, and what is old ----
 
 

@@ -226,6 +226,49 @@ static void what_the_application_had_published_is_not_published_again(void **sta
     stage_free(stage);
 }
 
+// A claim behind `edge`: how far it looked, and what it took.
+static int claim_piece(Stage *stage, const char *claim_id, int64_t after, int piece, int64_t *ret)
+{
+    DbTxn *txn = db_txn_new(stage->fx->pool);
+    db_txn_add(txn, &stage->sql->lock, NULL);
+    DbParams *edge = db_txn_add(txn, &stage->sql->edge, NULL);
+    after > 0 ? db_i64(edge, after) : db_null(edge);
+    db_i64(edge, piece);
+    DbParams *claim = db_txn_add(txn, &stage->sql->claim, NULL);
+    db_text(claim, str_from(claim_id));
+    db_text(claim, STR("relay-of-the-test"));
+    db_i64(claim, CLAIM_MS);
+    db_i32(claim, 10);
+    after > 0 ? db_i64(claim, after) : db_null(claim);
+    Answer answer = {0};
+    submit_and_wait(stage->fx, txn, &answer);
+    if (answer.err.kind != ERROR_NONE) {
+        fail_msg("%s", answer.err.text);
+    }
+    *ret = db_is_null(answer.rows[1], 0, 0) ? -1 : db_get_int(answer.rows[1], 0, 0);
+    int count = db_rows(answer.rows[2]);
+    answer_clear(&answer);
+    return count;
+}
+
+static void a_claim_looks_at_a_piece_of_the_table(void **state)
+{
+    (void)state;
+    Stage *stage = bus_stage();
+    int64_t edge = 0;
+    stage_sql(
+        stage, "INSERT INTO stentor_outbox.published SELECT 'bookworm-bus', n, now()"
+               " FROM generate_series(1, 3) AS n");
+    assert_int_equal(claim_piece(stage, "c1", 0, 3, &edge), 0);
+    assert_int_equal(edge, 3);
+    assert_int_equal(claim_piece(stage, "c2", 3, 2, &edge), 2);
+    assert_int_equal(edge, 5);
+    assert_int_equal(claim_piece(stage, "c3", 6, 2, &edge), 0);
+    assert_int_equal(edge, -1);
+    assert_claims(stage, "c4", 10, "6"); // without an edge: everything
+    stage_free(stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +278,7 @@ int main(void)
         cmocka_unit_test(a_refused_row_can_be_asked_for_behind_its_position),
         cmocka_unit_test(a_row_that_is_committed_late_is_published),
         cmocka_unit_test(what_the_application_had_published_is_not_published_again),
+        cmocka_unit_test(a_claim_looks_at_a_piece_of_the_table),
         cmocka_unit_test(only_published_rows_are_old),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
