@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
+#include "services/outbox-relay/claim.h"
 #include "services/outbox-relay/letters.h"
 #include "services/outbox-relay/marks.h"
 #include "services/outbox-relay/post.h"
@@ -447,56 +448,6 @@ static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
     start_work(batch);
 }
 
-static void add_position(DbParams *p, int64_t position)
-{
-    if (position == BATCH_FROM_START) {
-        db_null(p);
-    } else {
-        db_i64(p, position);
-    }
-}
-
-// Answers how many statements are there now.
-static int add_edge(const BatchWorld *world, const BatchAsk *ask, DbTxn *txn)
-{
-    int count = 1;
-    db_txn_add(txn, &world->sql->lock, NULL);
-    if (!world->begun && world->sql->begin.sql != NULL) {
-        db_txn_add(txn, &world->sql->begin, NULL);
-        count++;
-    }
-    if (world->sql->edge.sql != NULL) {
-        DbParams *edge = db_txn_add(txn, &world->sql->edge, NULL);
-        add_position(edge, ask->after_position);
-        db_i64(edge, ask->piece);
-        count++;
-    }
-    return count;
-}
-
-static void add_adopt(Batch *batch, DbTxn *txn)
-{
-    const BatchWorld *world = batch->world;
-    db_txn_add(txn, &world->sql->lock, NULL);
-    DbParams *adopt = db_txn_add(txn, &world->sql->adopt, NULL);
-    db_text(adopt, batch->claim_id);
-    db_text(adopt, str_from(world->relay));
-    db_i64(adopt, world->lease_ms);
-    batch->result = 1;
-}
-
-static void add_claim(Batch *batch, DbTxn *txn)
-{
-    const BatchWorld *world = batch->world;
-    batch->result = add_edge(world, &batch->ask, txn);
-    DbParams *claim = db_txn_add(txn, &world->sql->claim, NULL);
-    db_text(claim, batch->claim_id);
-    db_text(claim, str_from(world->relay));
-    db_i64(claim, world->lease_ms);
-    db_i32(claim, (int32_t)batch->ask.rows);
-    add_position(claim, batch->ask.after_position);
-}
-
 void batch_start(BatchWorld *world, const BatchAsk *ask, const BatchHandlers *handlers, void *ctx)
 {
     Batch *batch = xcalloc(1, sizeof(*batch));
@@ -509,44 +460,7 @@ void batch_start(BatchWorld *world, const BatchAsk *ask, const BatchHandlers *ha
     batch->claim_id = arena_str(batch->arena, str_from(ask->claim_id));
     batch->ask.claim_id = batch->claim_id.ptr;
     DbTxn *txn = db_txn_new(world->pool);
-    if (ask->adopt) {
-        add_adopt(batch, txn);
-    } else {
-        add_claim(batch, txn);
-    }
+    batch->result = claim_write(world, &batch->ask, txn);
     batch->asked_at_us = clock_mono_us();
     db_txn_submit(txn, on_claimed, batch);
-}
-
-// ---- a row that cannot be claimed ----
-
-typedef struct Aside {
-    void (*done)(void *ctx, Str key, const Error *err);
-    void *ctx;
-    int result;
-} Aside;
-
-static void on_aside(void *ctx, DbTxn *txn, const Error *err)
-{
-    Aside aside = *(Aside *)ctx;
-    free(ctx);
-    const PGresult *res = err == NULL ? db_txn_result(txn, aside.result) : NULL;
-    aside.done(
-        aside.ctx, res == NULL || db_rows(res) == 0 ? STR_EMPTY : db_get_text(res, 0, 0), err);
-}
-
-void batch_put_aside(
-    BatchWorld *world, const BatchAsk *ask, const char *reason,
-    void (*done)(void *ctx, Str key, const Error *err), void *ctx)
-{
-    Aside *aside = xcalloc(1, sizeof(*aside));
-    DbTxn *txn = db_txn_new(world->pool);
-    *aside = (Aside){.done = done, .ctx = ctx, .result = add_edge(world, ask, txn)};
-    DbParams *p = db_txn_add(txn, &world->sql->aside, NULL);
-    db_text(p, str_from(ask->claim_id));
-    db_text(p, str_from(reason));
-    db_null(p);
-    db_i32(p, 1);
-    add_position(p, ask->after_position);
-    db_txn_submit(txn, on_aside, aside);
 }

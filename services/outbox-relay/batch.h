@@ -61,8 +61,3 @@ typedef struct BatchHandlers {
 
 // Handlers come from the loop.
 void batch_start(BatchWorld *world, const BatchAsk *ask, const BatchHandlers *handlers, void *ctx);
-// The row that this ask of one row would begin with is refused, with the reason. `done` comes from
-// the loop; key empty: there was none.
-void batch_put_aside(
-    BatchWorld *world, const BatchAsk *ask, const char *reason,
-    void (*done)(void *ctx, Str key, const Error *err), void *ctx);

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
+#include "services/outbox-relay/claim.h"
 
 enum {
     POLL_MIN_MS = 20,
@@ -183,7 +184,7 @@ static bool shrink(Drain *drain, const Error *err)
     }
     drain->asides++;
     drain->claiming = true;
-    batch_put_aside(drain->world, &drain->ask, err->text, on_aside, drain);
+    claim_put_aside(drain->world, &drain->ask, err->text, on_aside, drain);
     return true;
 }
 

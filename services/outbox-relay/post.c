@@ -4,6 +4,10 @@
 #include "common/base/clock.h"
 #include "services/outbox-relay/waves.h"
 
+// Bytes of one batch in the air: the bus refuses what passes its own window (64 MB), which all the
+// batches of a relay share.
+enum { WINDOW_BYTES = 6 * 1024 * 1024 };
+
 typedef struct PostBatch PostBatch;
 
 typedef struct Flight {
@@ -16,6 +20,8 @@ struct PostBatch {
     Waves waves;
     Flight *flights;
     size_t in_air;
+    size_t bytes;      // of those
+    size_t unbegun;    // chains that begin before this row are under way
     uv_timer_t *timer; // of a batch of which nothing could go out
 };
 
@@ -51,13 +57,34 @@ static void send_chain(PostBatch *p, size_t at)
         return;
     }
     p->in_air++;
+    p->bytes += p->run.posts[at].out.payload.len;
     p->flights[at] = (Flight){.batch = p, .at = at};
     bus_publish(p->run.bus, &p->run.posts[at].out, on_bus_acked, &p->flights[at]);
+}
+
+static void begin_chains(PostBatch *p)
+{
+    for (; p->unbegun < p->run.count && p->bytes < WINDOW_BYTES; p->unbegun++) {
+        if (p->waves.first[p->unbegun]) {
+            send_chain(p, p->unbegun);
+        }
+    }
+}
+
+// What the bus cannot store now it will not store a moment later: the batch is to end.
+static void leave_unbegun(PostBatch *p, const char *reason)
+{
+    for (; p->unbegun < p->run.count; p->unbegun++) {
+        if (p->waves.first[p->unbegun]) {
+            leave_chain(p, p->unbegun, reason);
+        }
+    }
 }
 
 static void take_answer(PostBatch *p, size_t at, const Error *err)
 {
     p->in_air--;
+    p->bytes -= p->run.posts[at].out.payload.len;
     if (err == NULL) {
         p->run.posts[at].fate = POST_STORED;
         send_chain(p, p->waves.next[at]);
@@ -66,6 +93,11 @@ static void take_answer(PostBatch *p, size_t at, const Error *err)
         send_chain(p, p->waves.next[at]);
     } else {
         leave_chain(p, at, err->text);
+        leave_unbegun(p, err->text);
+    }
+    if (p->unbegun < p->run.count) {
+        begin_chains(p);
+        bus_flush(p->run.bus);
     }
     if (p->in_air == 0) {
         p->run.on_done(p->run.ctx);
@@ -105,11 +137,7 @@ void post_all(const PostRun *run)
         keys[i] = run->posts[i].ordering_key;
     }
     waves_init(&p->waves, run->arena, keys, run->count);
-    for (size_t i = 0; i < run->count; i++) {
-        if (p->waves.first[i]) {
-            send_chain(p, i);
-        }
-    }
+    begin_chains(p);
     bus_flush(run->bus);
     if (p->in_air == 0) {
         finish_soon(p);

@@ -10,6 +10,10 @@
 // it walk through the whole backlog.
 #define WINDOW "4"
 
+// A claim takes no more than this many bytes of stored values (JSON may be compressed in there),
+// but one row at least.
+#define BYTES_MAX "8388608"
+
 #define CLAIMS "stentor_outbox.claims"
 #define LETTERS "stentor_outbox.letters"
 
@@ -83,9 +87,15 @@ static const char *free_rows(const SqlParts *p)
 static const char *row_columns(const SqlParts *p, const char *key)
 {
     return arena_printf(
-        p->arena, "t.%s AS id, t.%s::text AS row_key, %s AS okey, %s AS position, %s AS created%s",
-        p->id, p->id, key, p->position, p->created, p->fields);
+        p->arena,
+        "t.%s AS id, t.%s::text AS row_key, %s AS okey, %s AS position, %s AS created,"
+        " %s AS size%s",
+        p->id, p->id, key, p->position, p->created, p->size, p->fields);
 }
+
+#define CUT                                                                                        \
+    "chosen AS MATERIALIZED (SELECT k.* FROM (SELECT w.*, sum(w.size) OVER (ORDER BY w.ord)"       \
+    " - w.size AS before FROM whole AS w) AS k WHERE k.before < " BYTES_MAX ")"
 
 // Nobody waits for anybody: lock in the order of the table.
 static const char *choose_plainly(const SqlParts *p)
@@ -93,7 +103,7 @@ static const char *choose_plainly(const SqlParts *p)
     return arena_printf(
         p->arena,
         "locked AS MATERIALIZED (SELECT %s %s LIMIT $4::int4 FOR UPDATE OF t SKIP LOCKED),"
-        " chosen AS MATERIALIZED (SELECT k.*, row_number() OVER () AS ord FROM locked AS k)",
+        " whole AS MATERIALIZED (SELECT k.*, row_number() OVER () AS ord FROM locked AS k), " CUT,
         row_columns(p, "NULL::text"), free_rows(p));
 }
 
@@ -112,8 +122,8 @@ static const char *choose_by_key(const SqlParts *p)
         " skipped AS MATERIALIZED (SELECT f.okey, min(f.ord) AS ord FROM free AS f"
         " WHERE f.okey IS NOT NULL AND f.ord NOT IN (SELECT k.ord FROM locked AS k)"
         " GROUP BY f.okey),"
-        " chosen AS MATERIALIZED (SELECT k.* FROM locked AS k LEFT JOIN skipped AS s"
-        " ON s.okey = k.okey WHERE s.ord IS NULL OR k.ord < s.ord)",
+        " whole AS MATERIALIZED (SELECT k.* FROM locked AS k LEFT JOIN skipped AS s"
+        " ON s.okey = k.okey WHERE s.ord IS NULL OR k.ord < s.ord), " CUT,
         p->id, p->key, free_rows(p), p->mapping, row_columns(p, "f.okey"), p->table, p->id,
         p->plain);
 }

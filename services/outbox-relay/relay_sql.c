@@ -66,26 +66,31 @@ static void fill_states(SqlParts *p)
 
 // ---- the parts that all mappings have ----
 
+// Of the claim's answer, where the value is called f0, f1 ...
 static const char *column_text(const SqlParts *p, int index)
 {
-    Str name = p->sql->mapping->columns[index].name;
-    const Wanted *w = relay_wanted(p->sql, p->sql->mapping->table, name);
-    const char *column = sql_name(p->arena, name);
+    const Wanted *w =
+        relay_wanted(p->sql, p->sql->mapping->table, p->sql->mapping->columns[index].name);
     if (w->is_timestamptz || w->is_timestamp) {
         return arena_printf(
-            p->arena, "to_char(t.%s%s, 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')", column,
+            p->arena, "to_char(c.f%d%s, 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')", index,
             w->is_timestamptz ? " AT TIME ZONE 'UTC'" : "");
     }
-    return arena_printf(p->arena, "t.%s::text", column);
+    return arena_printf(p->arena, "c.f%d::text", index);
 }
 
+// On its way through the claim's steps a big value stays where it is stored, and is asked only for
+// its size there; it becomes text when it is answered.
 static void fill_fields(SqlParts *p)
 {
     p->fields = "";
     p->names = "";
+    p->size = "0";
     for (int i = 0; i < p->sql->mapping->column_count; i++) {
-        p->fields = arena_printf(p->arena, "%s, %s AS f%d", p->fields, column_text(p, i), i);
-        p->names = arena_printf(p->arena, "%s, c.f%d", p->names, i);
+        const char *column = sql_name(p->arena, p->sql->mapping->columns[i].name);
+        p->fields = arena_printf(p->arena, "%s, t.%s AS f%d", p->fields, column, i);
+        p->names = arena_printf(p->arena, "%s, %s", p->names, column_text(p, i));
+        p->size = arena_printf(p->arena, "%s + coalesce(pg_column_size(t.%s), 0)", p->size, column);
     }
 }
 

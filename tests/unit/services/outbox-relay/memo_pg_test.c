@@ -97,6 +97,22 @@ static void a_claim_writes_sending_and_brings_the_fields_in_order(void **state)
     stage_free(stage);
 }
 
+static void a_claim_is_cut_by_its_bytes(void **state)
+{
+    (void)state;
+    Stage *stage = memo_with(9);
+    stage_sql(
+        stage, "ALTER TABLE email_outbox ALTER payload SET STORAGE EXTERNAL;"
+               "UPDATE email_outbox SET payload = json_build_object('body', repeat('x', 3000000))");
+    assert_int_equal(stage_claims(stage, "c1", 100), 3); // 9 MB: the third one begins below 8
+    stage_sql(
+        stage, "UPDATE email_outbox SET payload = json_build_object('body',"
+               " repeat('x', 12000000)) WHERE status = 'PENDING'");
+    assert_int_equal(stage_claims(stage, "c2", 100), 1);
+    assert_sql(stage, "5", "SELECT count(*) FROM email_outbox WHERE status = 'PENDING'");
+    stage_free(stage);
+}
+
 static void the_fate_of_a_row_is_written_back(void **state)
 {
     (void)state;
@@ -413,6 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_claim_writes_sending_and_brings_the_fields_in_order),
+        cmocka_unit_test(a_claim_is_cut_by_its_bytes),
         cmocka_unit_test(the_fate_of_a_row_is_written_back),
         cmocka_unit_test(a_letter_that_is_marked_at_the_same_moment_is_told_of),
         cmocka_unit_test(a_row_that_is_reset_after_its_end_is_another_letter),

@@ -146,6 +146,24 @@ static void nothing_goes_out_after_the_claim_has_ended(void **state)
     assert_int_equal(rig_count(&rig, "EVENTS"), 0);
 }
 
+// More than the bus lets be in the air at once is no failure.
+static void more_than_a_window_goes_out_piece_by_piece(void **state)
+{
+    (void)state;
+    enum { BYTES = 800 * 1024, COUNT = 20 };
+    char *payload = malloc(BYTES);
+    memset(payload, 'x', BYTES);
+    for (size_t i = 0; i < COUNT; i++) {
+        make_post(i, "");
+        posts[i].out.payload = str_of(payload, BYTES);
+    }
+    run(COUNT, soon_us());
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(posts[i].fate, POST_STORED);
+    }
+    free(payload);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -154,6 +172,7 @@ int main(void)
         TEST(rows_of_one_key_are_stored_in_their_order),
         TEST(one_that_does_not_fit_is_passed_over),
         TEST(a_batch_of_which_nothing_fits_ends_too),
+        TEST(more_than_a_window_goes_out_piece_by_piece),
         TEST(nothing_goes_out_after_the_claim_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
