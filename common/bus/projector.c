@@ -179,6 +179,16 @@ static void fail(Projector *p, const Error *err)
     drop(p);
 }
 
+// What cannot be written would be refused for ever, if the owner does not know better.
+static void fail_or_retry(Projector *p, const Error *err)
+{
+    if (!p->stopping && p->handlers.refused != NULL && p->handlers.refused(p->ctx, err)) {
+        wait_ms(p, next_retry(p));
+    } else {
+        fail(p, err);
+    }
+}
+
 // ---- folding ----
 
 static void note_buried(Projector *p, const Error *err)
@@ -306,7 +316,7 @@ static void finish_load(Projector *p, DbTxn *txn, const Error *err)
         positions_read(&p->positions, db_txn_result(txn, 0));
         start_folding(p);
     } else if (err->kind == ERROR_CONFIG) {
-        fail(p, err);
+        fail_or_retry(p, err);
     } else {
         wait_ms(p, next_retry(p));
     }
@@ -357,7 +367,7 @@ static void finish_check(Projector *p, DbTxn *txn, const Error *err)
     if (p->state != PROJECTOR_FLUSHING) {
         move_on(p);
     } else if (err == NULL && !positions_moved(&p->positions, db_txn_result(txn, 0))) {
-        fail(p, &refusal); // nobody else: the rows themselves are refused, and would be for ever
+        fail_or_retry(p, &refusal); // nobody else: the rows themselves are refused
     } else {
         drop(p);
     }
@@ -392,7 +402,7 @@ static void finish_flush(Projector *p, DbTxn *txn, const Error *err)
     } else if (err->kind == ERROR_PERMANENT || err->kind == ERROR_CONFLICT) {
         check_positions(p, err);
     } else if (err->kind == ERROR_CONFIG) {
-        fail(p, err);
+        fail_or_retry(p, err);
     } else if (p->stopping) {
         drop(p); // folded again by the next one
     } else {

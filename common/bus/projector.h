@@ -39,6 +39,10 @@ typedef struct ProjectorHandlers {
     // without being written (the lock was lost, another one moved the sequence): forget it just the
     // same, it is read and folded again.
     void (*committed)(void *ctx, DbTxn *txn);
+    // Postgres refuses what `write` has added (PERMANENT), or lacks a table or a right (CONFIG;
+    // also when the positions are read). true: the same again after a pause that grows; `write` may
+    // do it otherwise. false, or NULL: the projection stands still.
+    bool (*refused)(void *ctx, const Error *err);
 } ProjectorHandlers;
 
 // Borrows bus, pool and the options' strings until projector_free. Begins at once to compete for

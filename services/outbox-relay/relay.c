@@ -13,9 +13,17 @@
 #include "services/outbox-relay/drain.h"
 #include "services/outbox-relay/keeper.h"
 #include "services/outbox-relay/relay_metrics.h"
+#include "services/outbox-relay/teller.h"
 #include "services/outbox-relay/told.h"
 
-enum { CHECK_MIN_MS = 200, CHECK_MAX_MS = 5000, KEEP_ROWS = 500, COUNT_MS = 10 * 1000 };
+enum {
+    CHECK_MIN_MS = 200,
+    CHECK_MAX_MS = 5000,
+    KEEP_ROWS = 500,
+    COUNT_MS = 10 * 1000,
+    TELL_TRIES = 3, // with their rows; then without (they may wait for something in the database)
+    ASIDE_US = 5 * 1000 * 1000, // after a refusal rows are left to the teller for so long
+};
 
 static const int64_t before_start_us = INT64_C(60000000); // of another clock
 
@@ -39,7 +47,12 @@ typedef struct Relay {
     DbListen *listen;
     Told *told;
     char projection[MAPPING_NAME_MAX + 16];
-    Projector *projector; // of requests, once the table is checked
+    Projector *projector;   // of requests, once the table is checked
+    Teller *teller;         // of requests
+    int told_tries;         // of what is folded
+    bool told_aside;        // how it was written the last time
+    bool told_refused;      // and since then nothing was written
+    int64_t aside_until_us; // monotonic
     uv_timer_t check_timer;
     bool checked; // the table has been found as the mapping says
     bool checking;
@@ -126,12 +139,16 @@ static bool on_told_fold(void *ctx, const BusMessage *message, Arena *arena, Err
 static void on_told_write(void *ctx, DbTxn *txn)
 {
     Relay *relay = ctx;
-    told_write(relay->told, relay->sql, txn);
+    relay->told_tries++;
+    relay->told_aside = relay->told_tries > TELL_TRIES || clock_mono_us() < relay->aside_until_us;
+    told_write(relay->told, relay->sql, relay->told_aside, txn);
 }
 
 static void on_told_committed(void *ctx, DbTxn *txn)
 {
     Relay *relay = ctx;
+    relay->told_tries = 0;
+    relay->told_refused = false;
     if (txn != NULL) {
         size_t counts[TOLD_COUNT];
         told_counts(relay->told, txn, counts);
@@ -141,11 +158,30 @@ static void on_told_committed(void *ctx, DbTxn *txn)
     told_clear(relay->told);
 }
 
+// For one row's sake, or because a right is gone for a while: the letters and the position are
+// ours, and go on; the rows are left to the teller, which finds the one.
+static bool on_told_refused(void *ctx, const Error *err)
+{
+    Relay *relay = ctx;
+    if (relay->told_aside && err->kind != ERROR_CONFIG) {
+        return false;
+    }
+    if (!relay->told_refused) {
+        relay->told_refused = true;
+        LOG(LOG_WARN, "rows cannot be told what became of them, trying again", log_error(err));
+    }
+    relay->aside_until_us = clock_mono_us() + ASIDE_US;
+    return true;
+}
+
 // Nothing before the first letter can be about one: a new mapping does not read the whole log.
 static void open_projector(Relay *relay, int64_t oldest_letter_us)
 {
     static const ProjectorHandlers handlers = {
-        .fold = on_told_fold, .write = on_told_write, .committed = on_told_committed};
+        .fold = on_told_fold,
+        .write = on_told_write,
+        .committed = on_told_committed,
+        .refused = on_told_refused};
     static const char *const streams[] = {"STATUS", "DEAD", NULL};
     Service *service = relay->service;
     int64_t now_us = clock_now_us();
@@ -188,6 +224,9 @@ static void begin(Relay *relay)
         log_text("publishes", mapping_is_request(relay->mapping) ? "requests" : "events"));
     drain_start(relay->drain);
     keeper_start(relay->keeper);
+    if (relay->projector != NULL) {
+        teller_start(relay->teller);
+    }
 }
 
 static void refuse(Relay *relay, const Error *err)
@@ -316,6 +355,7 @@ static void open_parts(Relay *relay)
     relay_metrics_init(&relay->metrics, service_metrics(service));
     open_drain(relay);
     open_keeper(relay);
+    relay->teller = teller_new(service_pool(service), relay->sql);
     bus_watch(service_bus(service), on_bus_changed, relay);
     relay->listen = db_listen_new(
         service_loop(service), service_database_url(service), "stentor_outbox", &events, relay);
@@ -351,6 +391,11 @@ static bool check_ready(void *state, Buf *reason)
         buf_printf(reason, "the outbox cannot be claimed from: %s", relay->trouble.text);
     } else if (stands != NULL) {
         buf_printf(reason, "rows are not told what became of them: %s", stands);
+    } else if (relay->told_refused) {
+        buf_cstr(reason, "rows are not told what became of them: the database refuses it");
+    } else if (teller_trouble(relay->teller) != NULL) {
+        buf_printf(
+            reason, "rows are not told what became of them: %s", teller_trouble(relay->teller));
     } else {
         return true;
     }
@@ -377,7 +422,7 @@ static void on_projector_stopped(void *ctx)
     finish_stop(ctx);
 }
 
-static void on_keeper_stopped(void *ctx)
+static void on_teller_stopped(void *ctx)
 {
     Relay *relay = ctx;
     if (relay->projector != NULL) {
@@ -385,6 +430,12 @@ static void on_keeper_stopped(void *ctx)
     } else {
         finish_stop(relay);
     }
+}
+
+static void on_keeper_stopped(void *ctx)
+{
+    Relay *relay = ctx;
+    teller_stop(relay->teller, on_teller_stopped, relay);
 }
 
 static void on_drain_stopped(void *ctx)
@@ -415,6 +466,7 @@ static void free_relay(void *state)
     if (relay->projector != NULL) {
         projector_free(relay->projector);
     }
+    teller_free(relay->teller);
     keeper_free(relay->keeper);
     drain_free(relay->drain);
     told_free(relay->told);

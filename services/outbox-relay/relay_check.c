@@ -118,6 +118,7 @@ static void want_ours(RelaySql *sql)
         {"stentor_outbox.letters", "notification_id", "wid"},
         {"stentor_outbox.refused", "row_key", "wid"},
         {"stentor_outbox.published", "row_key", "id"},
+        {"stentor_outbox.untold", "row_key", "wid"},
         {"stentor_outbox.positions", "sequence", "wi"},
         {"stentor_outbox.begun", "mapping", "i"},
         {"stentor_outbox.source", "id", ""},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a batch's rows: mark, give_back, refuse, told.
+// What becomes of a batch's rows: mark, give_back, refuse.
 #include "services/outbox-relay/sql_text.h"
 
 #define CLAIMS "stentor_outbox.claims"
@@ -19,8 +19,7 @@ static const SqlValues NO_VALUES = {0};
     " AND x.row_key = k.row_key AND x.attempt = k.attempt) FROM " keys " AS k))"                   \
     " AND l.state = 'noted'"
 
-// UPDATE ... FROM `source` AS n on its row_key; "" when the moment writes nothing.
-static const char *moment_update(
+const char *sql_moment_update(
     const SqlParts *p, MappingMoment moment, const SqlValues *values, const char *source,
     const char *where)
 {
@@ -79,7 +78,7 @@ static const char *mark_event(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;
     const char *states = "";
-    const char *moment = moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "k", "");
+    const char *moment = sql_moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "k", "");
     for (int i = 0; i < m->state_count; i++) {
         states = arena_printf(p->arena, "%s%s", states, state_update(p, i));
     }
@@ -100,7 +99,7 @@ static const char *mark_event(const SqlParts *p)
 // A letter whose status was heard already has the row's last word.
 static const char *mark_request(const SqlParts *p)
 {
-    const char *moment = moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "moved", "");
+    const char *moment = sql_moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "moved", "");
     return arena_printf(
         p->arena,
         "WITH k AS MATERIALIZED (SELECT k.* FROM unnest($1::text[], $2::int4[])"
@@ -191,7 +190,7 @@ static const char *refuse_text(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;
     const SqlValues values = {.reason = "n.reason"};
-    const char *moment = moment_update(p, mapping_refusal(m), &values, "n", "");
+    const char *moment = sql_moment_update(p, mapping_refusal(m), &values, "n", "");
     const char *kept = mapping_takes_out(m, mapping_refusal(m))
                            ? ""
                            : arena_printf(
@@ -211,49 +210,10 @@ static const char *refuse_text(const SqlParts *p)
         moment[0] == '\0' ? "" : ")");
 }
 
-// ---- told ----
-
-// Not by the letters' places: one that is marked at the same moment must still be told of (found by
-// its place, it would be passed over). IS TRUE: the mapping alone is no way to find letters.
-static const char *told_text(const SqlParts *p)
-{
-    static const MappingMoment moments[] = {MOMENT_RETRYING, MOMENT_SENT, MOMENT_FAILED};
-    const SqlValues values = {.at = "n.at", .reason = "n.reason", .attempts = "n.attempts"};
-    const char *updates = "";
-    const char *written = "0";
-    for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++) {
-        const char *name = moment_name(moments[i]);
-        const char *where = arena_printf(p->arena, " AND n.state = '%s'", name);
-        const char *update = moment_update(p, moments[i], &values, "latest", where);
-        if (update[0] != '\0') {
-            updates = arena_printf(p->arena, "%s, row_%s AS (%s)", updates, name, update);
-            written = arena_printf(p->arena, "%s + (SELECT count(*) FROM row_%s)", written, name);
-        }
-    }
-    return arena_printf(
-        p->arena,
-        "WITH changed AS (UPDATE " LETTERS " AS l SET state = n.state, rank = n.rank,"
-        " attempts = n.attempts, reason = n.reason,"
-        " ended_at = CASE WHEN n.state IN ('sent', 'failed') THEN n.at END"
-        " FROM unnest($1::text[], $2::text[], $3::int4[], $4::int4[], $5::text[],"
-        " $6::timestamptz[]) AS n (notification_id, state, rank, attempts, reason, at)"
-        " WHERE l.notification_id = n.notification_id AND (l.mapping = %s) IS TRUE"
-        " AND l.rank < n.rank"
-        " RETURNING l.row_key, l.attempt AS letter, n.state, n.attempts, n.reason, n.at),"
-        " latest AS MATERIALIZED (SELECT c.* FROM changed AS c WHERE NOT EXISTS (SELECT "
-        "FROM " LETTERS
-        " AS x WHERE x.mapping = %s AND x.row_key = c.row_key AND x.attempt > c.letter OFFSET 0))%s"
-        " SELECT (SELECT count(*) FROM changed), %s",
-        p->mapping, p->mapping, updates, written);
-}
-
 void relay_mark_sql(RelaySql *sql, const SqlParts *p)
 {
     bool request = mapping_is_request(sql->mapping);
     sql->mark = (DbStatement){"outbox_mark", request ? mark_request(p) : mark_event(p)};
     sql->give_back = (DbStatement){"outbox_give_back", give_back_text(p)};
     sql->refuse = (DbStatement){"outbox_refuse", refuse_text(p)};
-    if (request) {
-        sql->told = (DbStatement){"outbox_told", told_text(p)};
-    }
 }

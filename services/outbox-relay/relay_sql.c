@@ -122,6 +122,13 @@ static const char *untaken_text(const SqlParts *p)
             "0)",
             text, p->mapping, p->id);
     }
+    if (mapping_is_request(m)) { // its letter has ended, and the row does not say so yet
+        text = arena_printf(
+            p->arena,
+            "%s AND NOT EXISTS (SELECT FROM stentor_outbox.untold AS w WHERE w.mapping = %s"
+            " AND w.row_key = t.%s::text OFFSET 0)",
+            text, p->mapping, p->id);
+    }
     return text;
 }
 
@@ -178,6 +185,9 @@ void relay_sql_generate(RelaySql *sql)
             p.mapping)};
     relay_claim_sql(sql, &p);
     relay_mark_sql(sql, &p);
+    if (mapping_is_request(sql->mapping)) {
+        relay_told_sql(sql, &p);
+    }
     relay_keep_sql(sql, &p);
     relay_retry_sql(sql, &p);
 }

@@ -45,7 +45,13 @@ typedef struct SqlParts {
     const char *size;     // bytes of the fields, as they are stored
 } SqlParts;
 
+// UPDATE ... FROM `source` AS n on its row_key, `where` added; "" when the moment writes nothing.
+const char *sql_moment_update(
+    const SqlParts *p, MappingMoment moment, const SqlValues *values, const char *source,
+    const char *where);
+
 void relay_claim_sql(RelaySql *sql, const SqlParts *p); // adopt, claim, note, renew, release
-void relay_mark_sql(RelaySql *sql, const SqlParts *p);  // mark, give_back, refuse, told
+void relay_mark_sql(RelaySql *sql, const SqlParts *p);  // mark, give_back, refuse
+void relay_told_sql(RelaySql *sql, const SqlParts *p);  // told and what follows; requests only
 void relay_keep_sql(RelaySql *sql, const SqlParts *p);  // backlog, keep
 void relay_retry_sql(RelaySql *sql, const SqlParts *p); // scan, index_hint, failed, retry

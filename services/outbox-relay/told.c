@@ -331,7 +331,7 @@ static void push_word(const Columns *c, const ToldWord *word)
     db_push_time(c->times, word->at_us);
 }
 
-static void write_moment(Told *told, ToldMoment moment, const RelaySql *sql, DbTxn *txn)
+static void write_moment(Told *told, ToldMoment moment, const DbStatement *statement, DbTxn *txn)
 {
     told->index[moment] = -1;
     Columns columns = {0};
@@ -340,19 +340,19 @@ static void write_moment(Told *told, ToldMoment moment, const RelaySql *sql, DbT
             continue;
         }
         if (columns.ids == NULL) {
-            columns = add_columns(db_txn_add(txn, &sql->told, &told->index[moment]));
+            columns = add_columns(db_txn_add(txn, statement, &told->index[moment]));
         }
         push_word(&columns, &told->words[i]);
     }
 }
 
-void told_write(Told *told, const RelaySql *sql, DbTxn *txn)
+void told_write(Told *told, const RelaySql *sql, bool aside, DbTxn *txn)
 {
     if (told->count > 0) {
         db_txn_add(txn, &sql->plan, NULL);
     }
     for (int moment = 0; moment < TOLD_COUNT; moment++) {
-        write_moment(told, (ToldMoment)moment, sql, txn);
+        write_moment(told, (ToldMoment)moment, aside ? &sql->told_aside : &sql->told, txn);
     }
 }
 

@@ -28,8 +28,9 @@ void told_free(Told *told);
 // Events that say nothing to a row are passed over, and so are unreadable ones: the archiver buries
 // them. The arena must live until told_clear.
 void told_fold(Told *told, const BusMessage *message, Arena *arena);
-// One statement for each moment that was heard of; 0 words: none.
-void told_write(Told *told, const RelaySql *sql, DbTxn *txn);
+// One statement for each moment that was heard of; 0 words: none. `aside`: by RelaySql.told_aside,
+// without a look at the application's table.
+void told_write(Told *told, const RelaySql *sql, bool aside, DbTxn *txn);
 // Of a committed transaction that told_write has filled: letters that moved to each moment.
 void told_counts(const Told *told, DbTxn *txn, size_t ret_counts[TOLD_COUNT]);
 const ToldWord *told_words(const Told *told, size_t *ret_count);

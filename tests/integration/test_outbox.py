@@ -5,9 +5,10 @@ import json
 import time
 import uuid
 
+import psycopg2
 import pytest
 
-from tests.harness.outbox import Application, Events, prepare
+from tests.harness.outbox import ROLE, Application, Events, prepare
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import wait_until
 from tests.harness.protobuf import messages
@@ -129,6 +130,54 @@ def test_a_row_that_is_reset_while_it_is_under_way_is_sent_once(pipeline, memo):
     assert len(mails_to(pipeline, "twice@example.com")) == 1
     assert pipeline.history_count("correlation_id = 'memo-twice'") == 1
     assert memo.mail_row(row_id)["status"] == "SENT"
+
+
+def test_a_row_that_its_table_does_not_let_be_told_holds_up_nobody(memo):
+    memo.sql("CREATE FUNCTION forbid() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE check_violation USING MESSAGE = 'not sent'; END $$;"
+             "CREATE TRIGGER forbid BEFORE UPDATE ON email_outbox FOR EACH ROW WHEN (new.recipient_email = 'stuck3@example.com' AND"
+             " new.status = 'SENT') EXECUTE FUNCTION forbid()")
+    rows = [memo.memo(f"stuck{n}@example.com", f"stuck-{n}") for n in range(6)]
+    for n in (0, 1, 2, 4, 5):
+        wait_row(memo, rows[n], ("SENT",))
+    wait_until(lambda: memo.one("SELECT count(*) FROM stentor_outbox.refused WHERE row_key = %s", rows[3]) == 1, 60, "put aside")
+    assert "not sent" in memo.one("SELECT reason FROM stentor_outbox.refused WHERE row_key = %s", rows[3])
+    memo.sql("DROP TRIGGER forbid ON email_outbox")
+    assert memo.one("SELECT state FROM stentor_outbox.letters WHERE row_key = %s", rows[3]) == "sent"
+    wait_row(memo, memo.memo("after@example.com", "stuck-after"), ("SENT",))
+
+
+def retrying(pipeline, memo, tag, count):
+    """Rows whose first attempt has failed for now; the next is about to come."""
+    pipeline.mailbox.answer("451 4.3.0 later please", count)
+    rows = [memo.memo(f"{tag}{n}@example.com", f"{tag}-{n}") for n in range(count)]
+    wait_until(lambda: all(memo.mail_row(row)["retry_count"] == 1 for row in rows), 30, "a first attempt")
+    return rows
+
+
+def test_a_right_that_is_gone_for_a_while_stops_nothing_for_good(pipeline, memo):
+    (row_id,) = retrying(pipeline, memo, "right", 1)
+    memo.sql(f"REVOKE UPDATE ON email_outbox FROM {ROLE}")
+    wait_until(lambda: memo.one("SELECT state FROM stentor_outbox.letters WHERE row_key = %s", row_id) == "sent", 30, "its letter")
+    time.sleep(2)
+    assert memo.mail_row(row_id)["status"] == "SENDING"
+    memo.sql(f"GRANT UPDATE ON email_outbox TO {ROLE}")
+    wait_row(memo, row_id, ("SENT",), 60)
+
+
+def test_a_row_that_the_application_holds_holds_up_no_other(pipeline, memo):
+    rows = retrying(pipeline, memo, "held", 4)
+    connection = psycopg2.connect(memo.postgres.url(database=memo.database))
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT FROM email_outbox WHERE id = %s FOR UPDATE", (rows[0],))
+            for row_id in rows[1:]:
+                wait_row(memo, row_id, ("SENT",))
+            wait_until(lambda: memo.one("SELECT count(*) FROM stentor_outbox.untold") == 1, 20, "one is left")
+            assert memo.mail_row(rows[0])["status"] == "SENDING"
+        connection.rollback()
+        wait_row(memo, rows[0], ("SENT",))
+    finally:
+        connection.close()
 
 
 def test_a_row_that_is_sent_and_reset_is_sent_again(pipeline, memo):

@@ -165,6 +165,112 @@ static void a_letter_that_is_marked_at_the_same_moment_is_told_of(void **state)
     stage_free(stage);
 }
 
+static int64_t tell_row(Stage *stage, const char *key, int64_t *ret_held)
+{
+    DbTxn *txn = db_txn_new(stage->fx->pool);
+    DbParams *p = db_txn_add(txn, &stage->sql->tell, NULL);
+    db_push_text(db_array(p, DB_TEXT), str_from(key));
+    db_push_int(db_array(p, DB_I32), 1);
+    Answer answer = {0};
+    submit_and_wait(stage->fx, txn, &answer);
+    assert_int_equal(answer.err.kind, ERROR_NONE);
+    int64_t written = db_get_int(answer.rows[0], 0, 0);
+    *ret_held = db_get_int(answer.rows[0], 0, 1);
+    answer_clear(&answer);
+    return written;
+}
+
+// Of letters 1 and 2, in one statement.
+static DbTxn *tell_two(Stage *stage, const DbStatement *statement)
+{
+    DbTxn *txn = db_txn_new(stage->fx->pool);
+    DbParams *p = db_txn_add(txn, statement, NULL);
+    DbArray *ids = db_array(p, DB_TEXT), *states = db_array(p, DB_TEXT);
+    DbArray *ranks = db_array(p, DB_I32), *attempts = db_array(p, DB_I32);
+    DbArray *reasons = db_array(p, DB_TEXT), *times = db_array(p, DB_TIME);
+    const char *letters[] = {LETTER(1, 1), LETTER(2, 1)};
+    for (int i = 0; i < 2; i++) {
+        db_push_text(ids, str_from(letters[i]));
+        db_push_text(states, STR("sent"));
+        db_push_int(ranks, 20);
+        db_push_int(attempts, 0);
+        db_push_null(reasons);
+        db_push_time(times, INT64_C(1795341600000000));
+    }
+    return txn;
+}
+
+static Stage *memo_published(int rows)
+{
+    Stage *stage = memo_with(rows);
+    Batch batch;
+    stage_claim(stage, "c1", 10, &batch);
+    stage_publish(stage, "c1", &batch);
+    batch_done(&batch);
+    return stage;
+}
+
+static void a_row_that_the_application_holds_is_told_later_and_holds_up_no_other(void **state)
+{
+    (void)state;
+    Stage *stage = memo_published(2);
+    int64_t held = 0;
+    stage_sql(stage, "BEGIN; SELECT FROM email_outbox WHERE id = '" ROW(1) "' FOR UPDATE");
+    assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->told), 0), 2);
+    assert_int_equal(tell_row(stage, ROW(1), &held), 0);
+    assert_int_equal(held, 1);
+    stage_sql(stage, "COMMIT");
+    assert_sql(
+        stage, "SENDING,SENT", "SELECT string_agg(status, ',' ORDER BY id) FROM email_outbox");
+    assert_sql(stage, "1", "SELECT count(*) FROM stentor_outbox.untold WHERE next_at > now()");
+    assert_int_equal(tell_row(stage, ROW(1), &held), 1);
+    assert_int_equal(held, 0);
+    assert_sql(
+        stage, "t",
+        "SELECT bool_and(status = 'SENT' AND sent_at = to_timestamp(1795341600))"
+        " FROM email_outbox");
+    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.untold");
+    stage_free(stage);
+}
+
+static void a_row_whose_telling_is_refused_is_put_aside_after_some_tries(void **state)
+{
+    (void)state;
+    Stage *stage = memo_published(2);
+    int64_t held = 0;
+    assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->told_aside), 0), 2);
+    assert_sql(stage, "2", "SELECT count(*) FROM email_outbox WHERE status = 'SENDING'");
+    assert_sql(stage, "2", "SELECT count(*) FROM stentor_outbox.letters WHERE state = 'sent'");
+    assert_int_equal(tell_row(stage, ROW(2), &held), 1);
+    for (int i = 0; i < 5; i++) {
+        assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.refused");
+        DbTxn *txn = db_txn_new(stage->fx->pool);
+        DbParams *p = db_txn_add(txn, &stage->sql->tell_later, NULL);
+        db_text(p, STR(ROW(1)));
+        db_i32(p, 1);
+        db_text(p, STR("not this one"));
+        assert_int_equal(stage_run(stage, txn, 0), i == 4);
+    }
+    assert_sql(stage, "not this one", "SELECT reason FROM stentor_outbox.refused");
+    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.untold");
+    stage_free(stage);
+}
+
+static void what_is_heard_later_is_what_a_late_row_is_told(void **state)
+{
+    (void)state;
+    Stage *stage = memo_published(2);
+    int64_t held = 0;
+    assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->told_aside), 0), 2);
+    stage_tell(stage, &(Told){LETTER(1, 1), "failed", 30, 5, "bounced", "2026-11-22T11:00:00Z"});
+    assert_sql(stage, "1", "SELECT count(*) FROM stentor_outbox.untold"); // told of, directly
+    stage_sql(stage, "DELETE FROM email_outbox WHERE id = '" ROW(2) "'");
+    assert_int_equal(tell_row(stage, ROW(2), &held), 0);
+    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.untold");
+    assert_sql(stage, "FAILED bounced", "SELECT status || ' ' || error_message FROM email_outbox");
+    stage_free(stage);
+}
+
 static void a_row_that_is_reset_after_its_end_is_another_letter(void **state)
 {
     (void)state;
@@ -432,6 +538,9 @@ int main(void)
         cmocka_unit_test(a_claim_is_cut_by_its_bytes),
         cmocka_unit_test(the_fate_of_a_row_is_written_back),
         cmocka_unit_test(a_letter_that_is_marked_at_the_same_moment_is_told_of),
+        cmocka_unit_test(a_row_that_the_application_holds_is_told_later_and_holds_up_no_other),
+        cmocka_unit_test(a_row_whose_telling_is_refused_is_put_aside_after_some_tries),
+        cmocka_unit_test(what_is_heard_later_is_what_a_late_row_is_told),
         cmocka_unit_test(a_row_that_is_reset_after_its_end_is_another_letter),
         cmocka_unit_test(a_row_that_is_reset_under_way_is_the_same_letter),
         cmocka_unit_test(a_row_that_does_not_fit_is_failed_and_the_others_go_on),

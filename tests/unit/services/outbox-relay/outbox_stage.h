@@ -82,7 +82,8 @@ static inline Stage *stage_new(const char *ddl, const char *mapping)
     admin_exec(
         stage->fx->admin,
         "TRUNCATE stentor_outbox.claims, stentor_outbox.letters,"
-        " stentor_outbox.refused, stentor_outbox.published, stentor_outbox.begun");
+        " stentor_outbox.refused, stentor_outbox.published, stentor_outbox.begun,"
+        " stentor_outbox.untold");
     if (!stage_bind(stage, &err)) {
         fail_msg("%s", err.text);
     }
