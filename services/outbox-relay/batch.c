@@ -17,6 +17,11 @@
 enum {
     RETRY_MIN_MS = 100,
     RETRY_MAX_MS = 2000,
+    // Between passes of marks; the second when the table refuses one row after the other.
+    PASS_MAX_MS = 2000,
+    PASS_STEP_MS = 500,
+    STUCK_MIN_MS = 1000,
+    STUCK_MAX_MS = 30 * 1000,
     // Before the claim's end nothing is published any more: what is on its way then has landed
     // before somebody else begins.
     MARGIN_MS = 2000,
@@ -40,11 +45,17 @@ struct Batch {
     BatchEnd end;
     Marks marks;
     int retry_ms;
-    uv_timer_t timer; // the next try of what the database did not take, or the next renewal
+    int pass_ms;
+    int64_t pass_at_us;     // monotonic: the next pass
+    bool stuck;             // counted in world->stuck
+    uv_timer_t timer;       // the next try of what the database did not take, or the next pass
+    uv_timer_t renew_timer; // until the claim is released
+    int handles;
     bool renewing;
     bool posted;
     BatchAsk ask;
     int result; // whose rows are ours, in the claim's transaction
+    bool ended;
 };
 
 static void note_letters(Batch *batch);
@@ -62,6 +73,9 @@ static void free_batch(Batch *batch)
 static void on_timer_closed(uv_handle_t *handle)
 {
     Batch *batch = handle->data;
+    if (--batch->handles > 0) {
+        return;
+    }
     BatchHandlers handlers = batch->handlers;
     void *ctx = batch->ctx;
     BatchClaim claim = batch->claim;
@@ -70,9 +84,24 @@ static void on_timer_closed(uv_handle_t *handle)
     handlers.ended(ctx, &claim, &end);
 }
 
+static void set_stuck(Batch *batch, bool stuck)
+{
+    batch->world->stuck += (stuck ? 1 : 0) - (batch->stuck ? 1 : 0);
+    batch->stuck = stuck;
+}
+
+// A renewal that is under way ends first.
 static void end_batch(Batch *batch)
 {
+    batch->ended = true;
+    uv_timer_stop(&batch->renew_timer);
+    if (batch->renewing) {
+        return;
+    }
+    set_stuck(batch, false);
+    batch->handles = 2;
     uv_close((uv_handle_t *)&batch->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&batch->renew_timer, on_timer_closed);
 }
 
 static void abandon(Batch *batch, const char *why)
@@ -123,18 +152,56 @@ static void note_answer(Batch *batch)
 
 // ---- what is stored, back into the table ----
 
+// In small steps, for a relay that is to stop.
+static void on_pass_timer(uv_timer_t *timer)
+{
+    Batch *batch = timer->data;
+    if (batch->world->stopping) {
+        abandon(batch, "rows that are published could not be marked yet");
+    } else if (clock_mono_us() < batch->pass_at_us) {
+        uv_timer_start(&batch->timer, on_pass_timer, PASS_STEP_MS, 0);
+    } else {
+        finish(batch);
+    }
+}
+
+// Rows are held by the application, or refused by its table: in a while once more. The claim stays
+// ours meanwhile.
+static void pause_marks(Batch *batch)
+{
+    if (batch->marks.trouble && !batch->stuck) {
+        LOG(LOG_WARN, "the application's table does not let published rows be marked, trying again",
+            log_int("rows", (int64_t)batch->marks.count));
+    }
+    set_stuck(batch, batch->marks.trouble);
+    int least_ms = batch->stuck ? STUCK_MIN_MS : RETRY_MIN_MS;
+    int most_ms = batch->stuck ? STUCK_MAX_MS : PASS_MAX_MS;
+    int ms = batch->pass_ms > least_ms ? batch->pass_ms : least_ms;
+    ms = ms < most_ms ? ms : most_ms;
+    batch->pass_ms = 2 * ms;
+    batch->marks.trouble = false;
+    batch->pass_at_us = clock_mono_us() + ms * INT64_C(1000);
+    uv_timer_start(
+        &batch->timer, on_pass_timer, (uint64_t)(ms < PASS_STEP_MS ? ms : PASS_STEP_MS), 0);
+}
+
 static void go_on(Batch *batch)
 {
-    if (batch->marks.from < batch->count) {
+    switch (marks_step(&batch->marks)) {
+    case MARKS_WRITE:
         finish(batch);
-    } else {
+        break;
+    case MARKS_PAUSE:
+        pause_marks(batch);
+        break;
+    case MARKS_DONE:
         end_batch(batch);
+        break;
     }
 }
 
 static void on_finish_done(void *ctx, DbTxn *txn, const Error *err)
 {
-    (void)txn;
     Batch *batch = ctx;
     if (err != NULL && !marks_narrow(&batch->marks, err)) {
         try_again(batch, err);
@@ -146,7 +213,7 @@ static void on_finish_done(void *ctx, DbTxn *txn, const Error *err)
     }
     note_answer(batch);
     CRASH_POINT("outbox.marked");
-    MarkCounts counts = marks_take(&batch->marks);
+    MarkCounts counts = marks_take(&batch->marks, txn);
     batch->end.marked += counts.marked;
     batch->end.refused += counts.refused;
     batch->end.left += counts.left;
@@ -207,17 +274,15 @@ static void on_posted(void *ctx)
     Batch *batch = ctx;
     CRASH_POINT("outbox.published");
     batch->posted = true;
-    uv_timer_stop(&batch->timer);
     count_posts(batch);
     tell_repeats(batch);
     marks_init(
-        &batch->marks, batch->world->sql, batch->claim_id, batch->rows, batch->posts, batch->count);
-    if (!batch->renewing) {
-        finish(batch);
-    }
+        &batch->marks, batch->world->sql, batch->claim_id, batch->rows, batch->posts, batch->count,
+        batch->arena);
+    finish(batch);
 }
 
-// ---- keeping the claim while it is published ----
+// ---- keeping the claim until it is released ----
 
 static int64_t end_of_claim(const Batch *batch)
 {
@@ -228,7 +293,7 @@ static void on_renew_timer(uv_timer_t *timer);
 
 static void start_renew_timer(Batch *batch)
 {
-    uv_timer_start(&batch->timer, on_renew_timer, (uint64_t)batch->world->lease_ms / 3, 0);
+    uv_timer_start(&batch->renew_timer, on_renew_timer, (uint64_t)batch->world->lease_ms / 3, 0);
 }
 
 static void on_renew_done(void *ctx, DbTxn *txn, const Error *err)
@@ -239,8 +304,8 @@ static void on_renew_done(void *ctx, DbTxn *txn, const Error *err)
         bool ours = db_rows(db_txn_result(txn, 0)) == 1;
         batch->until_us = ours ? end_of_claim(batch) : 0;
     }
-    if (batch->posted) {
-        finish(batch);
+    if (batch->ended) {
+        end_batch(batch);
     } else {
         start_renew_timer(batch);
     }
@@ -444,6 +509,8 @@ static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
     CRASH_POINT("outbox.claimed");
     uv_timer_init(db_pool_loop(batch->world->pool), &batch->timer);
     batch->timer.data = batch;
+    uv_timer_init(db_pool_loop(batch->world->pool), &batch->renew_timer);
+    batch->renew_timer.data = batch;
     batch->handlers.claimed(batch->ctx, &batch->claim, NULL);
     start_work(batch);
 }

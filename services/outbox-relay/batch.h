@@ -17,10 +17,11 @@ typedef struct BatchWorld {
     const RelaySql *sql;
     const char *relay; // whose claim it is, for people
     int64_t lease_ms;
-    bool begun;                     // `begin` of a mapping with states was run (batch.c)
-    int64_t rows_max;               // of a claim (drain.c)
-    bool stopping;                  // nothing is tried again any more
-    bool away;                      // the database does not answer: said once (batch.c)
+    bool begun;       // `begin` of a mapping with states was run (batch.c)
+    int64_t rows_max; // of a claim (drain.c)
+    bool stopping;    // nothing is tried again any more
+    bool away;        // the database does not answer: said once (batch.c)
+    int stuck;        // batches whose rows the table refuses to mark, one after the other
     int64_t repeats_quiet_until_us; // monotonic (batch.c)
 } BatchWorld;
 

@@ -389,6 +389,8 @@ static bool check_ready(void *state, Buf *reason)
         buf_cstr(reason, "the outbox's table was not looked at yet");
     } else if (relay->trouble.kind != ERROR_NONE) {
         buf_printf(reason, "the outbox cannot be claimed from: %s", relay->trouble.text);
+    } else if (relay->world.stuck > 0) {
+        buf_cstr(reason, "the outbox's table does not let published rows be marked");
     } else if (stands != NULL) {
         buf_printf(reason, "rows are not told what became of them: %s", stands);
     } else if (relay->told_refused) {

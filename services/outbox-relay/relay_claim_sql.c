@@ -287,5 +287,7 @@ void relay_claim_sql(RelaySql *sql, const SqlParts *p)
                         " + $2::int8 * interval '1 millisecond' WHERE claim_id = $1::text"
                         " RETURNING claim_id"};
     sql->release = (DbStatement){
-        "outbox_release", "DELETE FROM " CLAIMS " WHERE claim_id = $1::text RETURNING claim_id"};
+        "outbox_release", "DELETE FROM " CLAIMS " WHERE claim_id = $1::text"
+                          " AND coalesce(current_setting('" SQL_HELD "', true), '') <> '1'"
+                          " RETURNING claim_id"};
 }

@@ -74,11 +74,38 @@ static const char *remember(const SqlParts *p)
         p->mapping);
 }
 
+// rows: those that are ours now, locked in the order of their ids without waiting for anybody;
+// held: those that somebody else has locked, to be marked in another pass.
+static const char *locked_rows(const SqlParts *p)
+{
+    return arena_printf(
+        p->arena,
+        ", rows AS MATERIALIZED (SELECT k.* FROM k JOIN %s AS t ON t.%s = k.row_key::%s"
+        " ORDER BY t.%s FOR NO KEY UPDATE OF t SKIP LOCKED),"
+        " held AS MATERIALIZED (SELECT k.row_key FROM k WHERE k.row_key NOT IN"
+        " (SELECT r.row_key FROM rows AS r) AND EXISTS (SELECT FROM %s AS t WHERE t.%s ="
+        " k.row_key::%s OFFSET 0)), free AS MATERIALIZED (SELECT k.* FROM k"
+        " WHERE k.row_key NOT IN (SELECT h.row_key FROM held AS h))",
+        p->table, p->id, p->id_type, p->id, p->table, p->id, p->id_type);
+}
+
+// The setting is read by `release`, later in the same transaction.
+static const char *count_and_held(const SqlParts *p, const char *counted)
+{
+    return arena_printf(
+        p->arena,
+        " SELECT (SELECT count(*) FROM %s), h.row_key, CASE WHEN h.row_key IS NOT NULL THEN"
+        " set_config('" SQL_HELD "', '1', true) END FROM (SELECT) AS one LEFT JOIN held AS h"
+        " ON true",
+        counted);
+}
+
 static const char *mark_event(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;
     const char *states = "";
-    const char *moment = sql_moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "k", "");
+    const char *moment = sql_moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "rows", "");
+    bool writes = moment[0] != '\0';
     for (int i = 0; i < m->state_count; i++) {
         states = arena_printf(p->arena, "%s%s", states, state_update(p, i));
     }
@@ -88,29 +115,29 @@ static const char *mark_event(const SqlParts *p)
     return arena_printf(
         p->arena,
         "WITH k AS MATERIALIZED (SELECT k.row_key FROM unnest($1::text[], $2::int4[])"
-        " AS k (row_key, attempt))%s%s%s%s,"
-        " asked AS (DELETE FROM stentor_outbox.refused AS f WHERE " REFUSED_OF(
-            "k") ")"
-                 " SELECT count(*) FROM %s",
-        states, moment[0] == '\0' ? "" : ", moment AS (", moment, moment[0] == '\0' ? "" : ")",
-        p->mapping, moment[0] == '\0' ? "k" : "moment");
+        " AS k (row_key, attempt))%s%s%s%s%s,"
+        " asked AS (DELETE FROM stentor_outbox.refused AS f WHERE " REFUSED_OF("k") ")%s",
+        states, writes ? locked_rows(p) : "", writes ? ", moment AS (" : "", moment,
+        writes ? ")" : "", p->mapping,
+        writes ? count_and_held(p, "moment") : " SELECT count(*), NULL::text FROM k");
 }
 
 // A letter whose status was heard already has the row's last word.
 static const char *mark_request(const SqlParts *p)
 {
     const char *moment = sql_moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "moved", "");
+    bool writes = moment[0] != '\0';
+    const char *letters = writes ? arena_printf(p->arena, NOTED_OF("free"), p->mapping)
+                                 : arena_printf(p->arena, NOTED_OF("k"), p->mapping);
     return arena_printf(
         p->arena,
         "WITH k AS MATERIALIZED (SELECT k.* FROM unnest($1::text[], $2::int4[])"
-        " AS k (row_key, attempt)), moved AS (UPDATE " LETTERS " AS l SET state = 'published'"
-        " WHERE " NOTED_OF(
-            "k") " RETURNING l.row_key)%s%s%s,"
-                 " asked AS (DELETE FROM stentor_outbox.refused AS f WHERE " REFUSED_OF(
-                     "moved") ")"
-                              " SELECT count(*) FROM moved",
-        p->mapping, moment[0] == '\0' ? "" : ", moment AS (", moment, moment[0] == '\0' ? "" : ")",
-        p->mapping);
+        " AS k (row_key, attempt))%s, moved AS (UPDATE " LETTERS " AS l SET state = 'published'"
+        " WHERE %s RETURNING l.row_key)%s%s%s,"
+        " asked AS (DELETE FROM stentor_outbox.refused AS f WHERE " REFUSED_OF("moved") ")%s",
+        writes ? locked_rows(p) : "", letters, writes ? ", moment AS (" : "", moment,
+        writes ? ")" : "", p->mapping,
+        writes ? count_and_held(p, "moved") : " SELECT count(*), NULL::text FROM moved");
 }
 
 // ---- give back ----

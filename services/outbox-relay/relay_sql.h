@@ -87,8 +87,9 @@ typedef struct RelaySql {
     DbStatement note;
     // $1::text claim_id, $2::int8 claim_ms. One row when it is still ours, none when it is lost.
     DbStatement renew;
-    // Rows that JetStream has stored. $1::text[] row_key, $2::int4[] attempt (0s for events). One
-    // row: int8 how many it changed. Needs no claim: what is stored is stored.
+    // Rows that JetStream has stored. $1::text[] row_key, $2::int4[] attempt (0s for events). Rows,
+    // at least one: int8 how many it changed; text row_key of one that the application holds, which
+    // is to be marked later (NULL: none). Needs no claim: what is stored is stored.
     // Events: the moment `published`, the states' positions. Requests: letters become published.
     DbStatement mark;
     // Rows that could not be published now: pending again. $1::text claim_id, $2::text[] row_key,
@@ -97,7 +98,8 @@ typedef struct RelaySql {
     // Rows that do not fit. $1::text claim_id, $2::text[] row_key, $3::int4[] attempt, $4::text[]
     // reason. One row: int8 how many; 0 also when the claim was lost.
     DbStatement refuse;
-    // Ends the claim. $1::text claim_id. One row when it was still ours.
+    // Ends the claim, but not behind a `mark` of the same transaction that found rows held.
+    // $1::text claim_id. One row when it was still ours.
     DbStatement release;
     // Requests: what status events say. $1::text[] notification_id (each once), $2::text[] state
     // ('retrying', 'sent', 'failed'), $3::int4[] rank, $4::int4[] attempts (that have failed so

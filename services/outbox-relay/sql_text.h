@@ -50,6 +50,9 @@ const char *sql_moment_update(
     const SqlParts *p, MappingMoment moment, const SqlValues *values, const char *source,
     const char *where);
 
+// Set for the rest of a transaction in which `mark` found rows that somebody holds.
+#define SQL_HELD "stentor_outbox.held"
+
 void relay_claim_sql(RelaySql *sql, const SqlParts *p); // adopt, claim, note, renew, release
 void relay_mark_sql(RelaySql *sql, const SqlParts *p);  // mark, give_back, refuse
 void relay_told_sql(RelaySql *sql, const SqlParts *p);  // told and what follows; requests only

@@ -5,6 +5,7 @@ import json
 import random
 import time
 
+import psycopg2
 import pytest
 
 from tests.harness.outbox import Application, Events
@@ -238,6 +239,7 @@ def test_a_row_that_its_table_does_not_let_be_marked_holds_up_nobody(app, events
     wait_until(lambda: pending(app) == 1, 30, "all others marked")
     insert(app, 50, tag="next", keys=50)
     wait_until(lambda: pending(app) == 1, 30, "the next ones marked")
+    wait_until(lambda: app.one("SELECT count(*) FROM stentor_outbox.refused") == 1, 30, "put aside")
     assert any(line.get("row", "").endswith("row-000007") for line in lines(relay, "error")), relay.tail()
     assert events.count() == 150
     assert [key for key, in app.sql("SELECT row_key FROM stentor_outbox.refused")] == [f"{app.database}-row-000007"]
@@ -260,6 +262,45 @@ def test_a_row_that_its_table_does_not_let_be_claimed_holds_up_nobody(pipeline):
         assert relay.ready()
     finally:
         assert relay.stop() == 0, relay.tail()
+def test_a_table_that_lets_nothing_be_marked_for_a_while_costs_a_few_tries_and_nothing_is_put_aside(app, events):
+    app.sql("CREATE SEQUENCE notification.refusals; GRANT USAGE ON SEQUENCE notification.refusals TO app_relay;"
+            "CREATE FUNCTION notification.forbid() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('notification.refusals');"
+            " RAISE EXCEPTION 'not now'; END $$;"
+            "CREATE TRIGGER forbid BEFORE UPDATE ON notification.outbox FOR EACH ROW EXECUTE FUNCTION notification.forbid()")
+    relay = app.relay().start()
+    insert(app, 300, keys=300)
+    time.sleep(12)
+    assert app.one("SELECT last_value FROM notification.refusals") < 120  # each failing transaction is one
+    assert pending(app) == 300
+    assert sum("published rows be marked" in line["event"] for line in lines(relay, "warn")) <= 2, relay.tail()
+    assert not lines(relay, "error"), relay.tail()
+    assert app.one("SELECT count(*) FROM stentor_outbox.refused") == 0
+    app.sql("DROP TRIGGER forbid ON notification.outbox")
+    wait_published(app, 40)
+    assert events.count() == 300
+    assert relay.metric("stentor_outbox_adopted_total") == 0
+
+
+def test_a_row_that_the_application_holds_is_marked_later_and_holds_up_no_other(app, events):
+    insert(app, 100, keys=100)
+    connection = psycopg2.connect(app.postgres.url(database=app.database))
+    try:
+        relay = app.relay(STENTOR_CRASH_AT="outbox.published")
+        relay.start()
+        relay.child.wait(30)  # all are published, none is marked
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT FROM notification.outbox WHERE id LIKE '%%row-000007' FOR UPDATE")
+            heir = app.relay("-heir").start()
+            wait_until(lambda: pending(app) == 1, 30, "all others marked")
+            time.sleep(7)  # longer than its lease
+            assert app.one("SELECT count(*) FROM stentor_outbox.claims WHERE claimed_until > now()") == 1
+        connection.rollback()
+        wait_published(app, 10)
+        wait_until(lambda: app.one("SELECT count(*) FROM stentor_outbox.claims") == 0, 10, "the claim released")
+        assert heir.metric("stentor_outbox_adopted_total") == 1
+        assert events.count() == 100
+    finally:
+        connection.close()
 
 
 # ---- what waits, and what is old ----

@@ -211,6 +211,45 @@ static void a_domain_over_text_is_a_key(void **state)
     stage_free(stage);
 }
 
+static void a_row_that_the_application_holds_is_marked_later_under_the_same_claim(void **state)
+{
+    (void)state;
+    Stage *stage = stage_new(DDL, "hotel");
+    Batch batch;
+    stage_claim(stage, "c1", 10, &batch);
+    stage_sql(stage, "BEGIN; SELECT FROM notification.outbox WHERE id = 'row2' FOR UPDATE");
+    DbTxn *txn = db_txn_new(stage->fx->pool);
+    DbParams *p = db_txn_add(txn, &stage->sql->mark, NULL);
+    DbArray *keys = db_array(p, DB_TEXT), *attempts = db_array(p, DB_I32);
+    for (int i = 0; i < 6; i++) {
+        db_push_text(keys, batch_key(&batch, i));
+        db_push_int(attempts, 0);
+    }
+    db_text(db_txn_add(txn, &stage->sql->release, NULL), STR("c1"));
+    Answer answer = {0};
+    submit_and_wait(stage->fx, txn, &answer);
+    assert_int_equal(answer.err.kind, ERROR_NONE);
+    assert_int_equal(db_rows(answer.rows[0]), 1);
+    assert_int_equal(db_get_int(answer.rows[0], 0, 0), 5);
+    assert_true(str_eq(db_get_text(answer.rows[0], 0, 1), STR("row2")));
+    assert_int_equal(db_rows(answer.rows[1]), 0); // not released
+    answer_clear(&answer);
+    stage_sql(stage, "COMMIT");
+    assert_int_equal(stage_claims(stage, "c2", 10), 0);
+    for (int i = 0; i < 6; i++) {
+        if (str_eq(batch_key(&batch, i), STR("row2"))) {
+            assert_int_equal(stage_mark(stage, &batch, i, i + 1), 1);
+        }
+    }
+    assert_true(stage_release(stage, "c1"));
+    assert_sql(
+        stage, "6 1",
+        "SELECT count(*) || ' ' || max(publish_attempts) FROM notification.outbox"
+        " WHERE published_at IS NOT NULL");
+    batch_done(&batch);
+    stage_free(stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +261,7 @@ int main(void)
         cmocka_unit_test(old_published_rows_go),
         cmocka_unit_test(plans_walk_the_pending_index_without_statistics),
         cmocka_unit_test(a_domain_over_text_is_a_key),
+        cmocka_unit_test(a_row_that_the_application_holds_is_marked_later_under_the_same_claim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
