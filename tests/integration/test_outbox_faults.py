@@ -262,6 +262,8 @@ def test_a_row_that_its_table_does_not_let_be_claimed_holds_up_nobody(pipeline):
         assert relay.ready()
     finally:
         assert relay.stop() == 0, relay.tail()
+
+
 def test_a_table_that_lets_nothing_be_marked_for_a_while_costs_a_few_tries_and_nothing_is_put_aside(app, events):
     app.sql("CREATE SEQUENCE notification.refusals; GRANT USAGE ON SEQUENCE notification.refusals TO app_relay;"
             "CREATE FUNCTION notification.forbid() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('notification.refusals');"
