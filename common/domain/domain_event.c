@@ -69,6 +69,7 @@ DomainInput domain_input(const BusMessage *message, Str tenant, Str type, Zone *
         .ce_id = bus_message_header(message, "ce-id"),
         .ce_type = bus_message_header(message, "ce-type"),
         .ce_time = bus_message_header(message, "ce-time"),
+        .ce_seen = bus_message_header(message, DOMAIN_SEEN_HEADER),
         .zone = zone,
     };
 }
@@ -243,6 +244,14 @@ static void choose_id_time(Reading *r)
     }
 }
 
+static void find_seen(Reading *r)
+{
+    DomainEvent *event = r->event;
+    int64_t seen_us = 0;
+    bool given = r->input->ce_version.len > 0 && clock_parse(r->input->ce_seen, &seen_us);
+    event->seen_at_us = given && seen_us < event->stored_at_us ? seen_us : event->stored_at_us;
+}
+
 static bool pack_variables(Reading *r, Error *err)
 {
     // 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
@@ -274,6 +283,7 @@ bool domain_event_read(const DomainInput *input, Arena *arena, DomainEvent *ret,
     }
     identify(&r);
     choose_id_time(&r);
+    find_seen(&r);
     *ret = event;
     return true;
 }

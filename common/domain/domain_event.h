@@ -18,6 +18,10 @@ enum {
     DOMAIN_DATA_MAX = 64 * 1024, // bytes of packed JSON
 };
 
+// RFC 3339: when the stream stored the event that this one follows from. However long a service of
+// ours was away between the two, what it then says is as fresh as that one was.
+#define DOMAIN_SEEN_HEADER "ce-stentorseen"
+
 // What is known of the message beside its payload. Empty: not given.
 typedef struct DomainInput {
     Str tenant; // of the subject
@@ -32,7 +36,8 @@ typedef struct DomainInput {
     Str message_type; // Stentor-Type: "stentor.v1.PlaceOrder"
     Str ce_version;   // ce-specversion: binary mode
     Str ce_id, ce_type, ce_time;
-    Zone *zone; // the tenant's, for times without one; NULL: UTC
+    Str ce_seen; // DOMAIN_SEEN_HEADER
+    Zone *zone;  // the tenant's, for times without one; NULL: UTC
 } DomainInput;
 
 typedef struct DomainEvent {
@@ -40,11 +45,12 @@ typedef struct DomainEvent {
     Str identity; // printable, at most DOMAIN_IDENTITY_MAX bytes
     int64_t produced_at_us;
     int64_t stored_at_us;
-    int64_t id_at_us; // the time in the ids that are derived from it
-    Str only;         // not empty: a dead letter that was sent again, for this trigger alone
-    Zone *zone;       // the input's
-    json_t *data;     // an object, owned
-    Str variables;    // the same, packed
+    int64_t seen_at_us; // when the stream stored it, or what it follows from; never later
+    int64_t id_at_us;   // the time in the ids that are derived from it
+    Str only;           // not empty: a dead letter that was sent again, for this trigger alone
+    Zone *zone;         // the input's
+    json_t *data;       // an object, owned
+    Str variables;      // the same, packed
 } DomainEvent;
 
 // Whose event it is and of which type: "evt.<tenant>.<type>". false: not such a subject.

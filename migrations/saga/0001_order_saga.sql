@@ -67,6 +67,7 @@ CREATE TABLE saga.outbox_message (
     destination_address text COLLATE "C" NOT NULL, -- the subject
     body                bytea            NOT NULL, -- a packed Sealed that holds the command; a Deferred as it is
     happened_at         timestamptz      NOT NULL,
+    seen_at             timestamptz,                   -- when EVENTS stored what it follows from; null: no command
     traceparent         text COLLATE "C" NOT NULL,
     enqueue_time        timestamptz      NOT NULL DEFAULT now(),
     sent_time           timestamptz,
@@ -81,7 +82,8 @@ SELECT stentor.isolate('saga.outbox_message');
 
 CREATE FUNCTION saga.claim_outbox(older_than interval, lease interval, at_most integer)
     RETURNS TABLE (sequence_number bigint, tenant_id text, message_id text, message_type text, correlation_id uuid,
-                   destination_address text, body bytea, happened_at timestamptz, traceparent text, enqueue_time timestamptz)
+                   destination_address text, body bytea, happened_at timestamptz, seen_at timestamptz, traceparent text,
+                   enqueue_time timestamptz)
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$
     -- MATERIALIZED: a join could run the choice once per row and claim more than at_most.
@@ -95,7 +97,7 @@ CREATE FUNCTION saga.claim_outbox(older_than interval, lease interval, at_most i
         FROM due WHERE m.sequence_number = due.sequence_number
         RETURNING m.*)
     SELECT c.sequence_number, c.tenant_id, c.message_id, c.message_type, c.correlation_id, c.destination_address, c.body,
-           c.happened_at, c.traceparent, c.enqueue_time FROM claimed c ORDER BY c.sequence_number
+           c.happened_at, c.seen_at, c.traceparent, c.enqueue_time FROM claimed c ORDER BY c.sequence_number
 $$;
 
 -- For the metrics: orders that are under way, those of them that have been for too long, events without an order, what is

@@ -24,15 +24,16 @@ typedef struct Planning {
 
 // ---- when ----
 
-// A trigger that sends at once is late when its event was old already when it came into the stream:
-// then somebody filled it with the past. However long we were away ourselves, it still goes. One
-// that waits for a date is late by the clock: nobody wants last week's reminder. What a person
-// sends again on purpose is never late.
+// A trigger that sends at once is late when its event was old already when it came into the stream
+// (of a command of the saga: when that came which it follows from): then somebody filled it with
+// the past. However long we were away ourselves, it still goes. One that waits for a date is late
+// by the clock: nobody wants last week's reminder. What a person sends again on purpose is never
+// late.
 static void judge_time(Planning *p, int64_t now_us)
 {
     const Trigger *t = p->trigger;
     bool at_once = trigger_anchor_is_event(t) && t->offset_s <= 0;
-    int64_t seen_us = at_once ? p->event->stored_at_us : now_us;
+    int64_t seen_us = at_once ? p->event->seen_at_us : now_us;
     TriggerPlan *plan = p->plan;
     plan->late = p->event->only.len == 0 && plan->at_us < seen_us - TRIGGER_LATE_S * SECOND_US;
     plan->draft.scheduled_for_us = plan->at_us > now_us ? plan->at_us : 0;

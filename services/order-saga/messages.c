@@ -82,6 +82,7 @@ bool message_command(
     derive("command", order->tenant, order->correlation_id, type, ret->event_id);
     subject_event(ret->subject, order->tenant, str_from(type));
     ret->happened_at_us = command->happened_at_us;
+    ret->seen_at_us = command->cause->received_at_us;
     switch (command->command) {
     case COMMAND_PLACE:
         return pack_place(order, person, arena, &ret->payload, err);
@@ -175,7 +176,9 @@ BusOut message_out(const OutMessage *message, Str traceparent, Arena *arena)
         return out;
     }
     char *at = arena_alloc(arena, CLOCK_RFC3339_SIZE);
+    char *seen = arena_alloc(arena, CLOCK_RFC3339_SIZE);
     clock_format(message->happened_at_us, at);
+    clock_format(message->seen_at_us, seen);
     Str full = str_from(arena_printf(arena, "stentor.v1.%s", message->type));
     BusHeader headers[] = {
         {"Content-Type", STR("application/protobuf")},
@@ -186,6 +189,8 @@ BusOut message_out(const OutMessage *message, Str traceparent, Arena *arena)
         {"ce-type", full},
         // Readers derive their ids from it, so those of a repeat are those of the first.
         {"ce-time", str_from(at)},
+        // And this is what a trigger judges by whether it is too late for a mail.
+        {DOMAIN_SEEN_HEADER, str_from(seen)},
     };
     out.headers = arena_copy(arena, headers, sizeof headers);
     out.header_count = sizeof headers / sizeof headers[0];

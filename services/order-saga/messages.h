@@ -23,6 +23,7 @@ typedef struct OutMessage {
     char subject[SUBJECT_SIZE];
     Str payload;
     int64_t happened_at_us; // a command's time, in its header
+    int64_t seen_at_us; // of a command: when the stream stored what it follows from; another header
 } OutMessage;
 
 // ERROR_PERMANENT: too large, which checked events never are.

@@ -226,6 +226,7 @@ static void read_row(Sweep *sweep, const PGresult *res, int at)
     (void)str_to_c(db_get_text(res, at, CLAIM_SUBJECT), m->subject, sizeof m->subject);
     m->payload = arena_str(sweep->arena, db_get_text(res, at, CLAIM_BODY));
     m->happened_at_us = db_get_time(res, at, CLAIM_HAPPENED);
+    m->seen_at_us = db_get_time(res, at, CLAIM_SEEN);
     row->traceparent = arena_str(sweep->arena, db_get_text(res, at, CLAIM_TRACEPARENT));
     sweep->bodies[at] = m->payload;
     sweep->committed_at_us[at] = db_get_time(res, at, CLAIM_ENQUEUED);

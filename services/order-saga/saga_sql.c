@@ -93,11 +93,12 @@ static const DbStatement store = {
     "   event = CASE WHEN k.consumed IS NULL THEN excluded.event END,"
     "   verdict = CASE WHEN k.consumed IS NULL THEN excluded.verdict ELSE k.verdict END),"
     " outbox AS (INSERT INTO saga.outbox_message (tenant_id, message_id, message_type, correlation_id, destination_address, body,"
-    "   happened_at, traceparent, withheld, sent_time)"
-    "  SELECT b.tenant_id, b.message_id, b.message_type, b.id, b.subject, b.body, b.happened_at, b.traceparent, b.withheld,"
+    "   happened_at, seen_at, traceparent, withheld, sent_time)"
+    "  SELECT b.tenant_id, b.message_id, b.message_type, b.id, b.subject, b.body, b.happened_at, b.seen_at, b.traceparent, b.withheld,"
     "   CASE WHEN b.withheld IS NULL THEN NULL ELSE now() END"
     "  FROM unnest($34::int4[], $35::text[], $36::text[], $37::text[], $38::text[]::uuid[], $39::text[], $40::bytea[], $41::timestamptz[],"
-    "   $42::text[], $43::text[]) AS b (n, tenant_id, message_id, message_type, id, subject, body, happened_at, traceparent, withheld)"
+    "   $42::timestamptz[], $43::text[], $44::text[]) AS b (n, tenant_id, message_id, message_type, id, subject, body, happened_at, seen_at,"
+    "   traceparent, withheld)"
     "  WHERE b.n IN (SELECT n FROM won) RETURNING sequence_number, message_id)"
     " SELECT 1::int4, n::int8, '' FROM won UNION ALL SELECT 2, f.m, '' FROM fit f WHERE f.verdict = 'unmatched'"
     " UNION ALL SELECT 3, sequence_number, message_id FROM outbox",
@@ -116,7 +117,7 @@ static const DbStatement claim = {
     .name = "saga_claim",
     .sql =
     "SELECT sequence_number, tenant_id, message_id, message_type, correlation_id::text, destination_address, body, happened_at,"
-    " traceparent, enqueue_time"
+    " seen_at, traceparent, enqueue_time"
     " FROM saga.claim_outbox($1::int8 * interval '1 millisecond', $2::int8 * interval '1 millisecond', $3::int4)",
 };
 static const DbStatement kpis = {
@@ -346,6 +347,7 @@ static void push_outbox(DbParams *p, const OutRow *rows, size_t count)
     DbArray *subject = db_array(p, DB_TEXT);
     DbArray *body = db_array(p, DB_BYTES);
     DbArray *happened_at = db_array(p, DB_TIME);
+    DbArray *seen_at = db_array(p, DB_TIME);
     DbArray *traceparent = db_array(p, DB_TEXT);
     DbArray *withheld = db_array(p, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
@@ -358,6 +360,7 @@ static void push_outbox(DbParams *p, const OutRow *rows, size_t count)
         db_push_text(subject, str_from(row->message.subject));
         db_push_text(body, row->body);
         db_push_time(happened_at, row->message.happened_at_us);
+        db_push_time(seen_at, row->message.seen_at_us);
         db_push_text(traceparent, row->traceparent);
         push_optional(withheld, str_from(row->withheld));
     }

@@ -81,6 +81,32 @@ static void a_cloudevent_says_who_it_is_and_when_it_was(void **state)
     arena_free(arena);
 }
 
+static void it_was_seen_when_its_cause_was_and_never_later(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header;
+        int64_t at_us;
+    } CASES[] = {
+        {"", NOW_US},
+        {"2026-11-20T10:00:00Z", 0},
+        {"2099-01-01T00:00:00Z", NOW_US},
+        {"yesterday", NOW_US},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        Arena *arena = arena_new(0);
+        DomainInput input = input_of("{}");
+        input.ce_version = STR("1.0");
+        input.ce_seen = str_from(CASES[i].header);
+        DomainEvent event = read_good(&input, arena);
+        int64_t want_us = CASES[i].at_us;
+        assert_true(want_us != 0 || clock_parse(input.ce_seen, &want_us));
+        assert_int_equal(event.seen_at_us, want_us);
+        domain_event_free(&event);
+        arena_free(arena);
+    }
+}
+
 static void the_message_id_comes_first_and_a_replays_own_last(void **state)
 {
     (void)state;
@@ -362,6 +388,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_object_is_its_own_data),
         cmocka_unit_test(a_cloudevent_says_who_it_is_and_when_it_was),
+        cmocka_unit_test(it_was_seen_when_its_cause_was_and_never_later),
         cmocka_unit_test(the_message_id_comes_first_and_a_replays_own_last),
         cmocka_unit_test(the_time_is_the_datas_own_when_nobody_else_says_it),
         cmocka_unit_test(ids_have_the_events_time_while_it_is_near),

@@ -150,6 +150,7 @@ static void when_it_goes_out(void **state)
         s->trigger.offset_s = c->offset_s;
         s->event.stored_at_us = NOW_US - c->stored_ago_us;
         s->event.produced_at_us = s->event.stored_at_us - c->produced_ago_us;
+        s->event.seen_at_us = s->event.stored_at_us;
         TriggerPlan plan = plan_good(s, NOW_US);
         if (plan.late != c->late || (plan.count == 0) != c->late) {
             fail_msg("case %zu: late %d, %zu targets", i, plan.late, plan.count);
@@ -159,6 +160,18 @@ static void when_it_goes_out(void **state)
             fail_msg("case %zu: in %lld us", i, (long long)(plan.draft.scheduled_for_us - NOW_US));
         }
     }
+}
+
+// A command of the saga: it has the check-out's time, and may have waited for days in between.
+static void what_follows_from_a_fresh_event_is_not_late(void **state)
+{
+    Scene *s = *state;
+    s->event.stored_at_us = NOW_US;
+    s->event.produced_at_us = NOW_US - 30 * HOUR_US;
+    s->event.seen_at_us = NOW_US - 30 * HOUR_US;
+    assert_false(plan_good(s, NOW_US).late);
+    s->event.seen_at_us = NOW_US - 2 * HOUR_US; // its cause was old already
+    assert_true(plan_good(s, NOW_US).late);
 }
 
 static void what_a_person_sends_again_is_never_late(void **state)
@@ -337,6 +350,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_event_becomes_a_checked_request, set_up, tear_down),
         cmocka_unit_test_setup_teardown(when_it_goes_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_follows_from_a_fresh_event_is_not_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_person_sends_again_is_never_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_resolver_finds_its_targets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
