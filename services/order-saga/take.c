@@ -14,6 +14,9 @@
 
 #define STAGE "order-saga"
 
+// Whom a dead letter of ours is for when it is sent again: no trigger can have such a key.
+#define LETTER_FOR ":order-saga"
+
 enum {
     BATCH_MAX = 1000,
     IN_FLIGHT_MAX = 4000,
@@ -93,6 +96,36 @@ static void put_before(Queue *queue, Queue *front)
     *front = (Queue){NULL, NULL};
 }
 
+// ---- refused ----
+
+// What is buried is read again by us alone when somebody sends it again, headers or not: for the
+// others it was there the first time.
+static void readdress(Delivery *delivery)
+{
+    BusMessage *message = &delivery->message;
+    Str tenant = STR_EMPTY;
+    Str type = STR_EMPTY;
+    Error err = {0};
+    DomainEvent event;
+    if (!domain_subject(message->subject, &tenant, &type)) {
+        return;
+    }
+    DomainInput input = domain_input(message, tenant, type, NULL);
+    if (domain_event_read(&input, delivery->arena, &event, &err)) {
+        message->payload = domain_event_letter(&event, STR(LETTER_FOR), delivery->arena);
+        message->event_id = event.identity;
+        domain_event_free(&event);
+    } // else nobody can read it, and it is kept as it came
+}
+
+static void refuse(Delivery *delivery, const Error *err)
+{
+    if (err->kind == ERROR_PERMANENT) {
+        readdress(delivery);
+    }
+    delivery_settle(delivery, err);
+}
+
 // ---- the end of a batch ----
 
 static void end_batch(Batch *batch, Queue *again)
@@ -117,7 +150,7 @@ static void give_back(Batch *batch, const Error *err)
         LOG(LOG_WARN, "events of the saga not stored", log_int("count", (int64_t)batch->count),
             log_error(err));
         while (batch->events.first != NULL) {
-            delivery_settle(pop(&batch->events)->delivery, err);
+            refuse(pop(&batch->events)->delivery, err);
         }
         take->batch_max = BATCH_MAX;
     }
@@ -394,8 +427,9 @@ static bool read_event(Delivery *delivery, Str tenant, Str type, Pending *ret, E
         return false;
     }
     ret->delivery = delivery;
-    bool ok =
-        saga_input_read(&event, delivery->message.sequence, delivery->arena, &ret->input, err);
+    bool ours = event.only.len == 0 || str_eq(event.only, STR(LETTER_FOR));
+    bool ok = !ours || saga_input_read(
+                           &event, delivery->message.sequence, delivery->arena, &ret->input, err);
     ret->input.traceparent = delivery->message.traceparent;
     domain_event_free(&event);
     return ok;
@@ -418,7 +452,7 @@ static void take_delivery(Take *take, Delivery *delivery)
     }
     Pending *event = arena_zalloc(delivery->arena, sizeof *event);
     if (!read_event(delivery, tenant, type, event, &err)) {
-        delivery_settle(delivery, &err);
+        refuse(delivery, &err);
     } else if (event->input.kind == INPUT_PASSED) {
         metric_add(take->options.metrics->passed, 1);
         delivery_settle(delivery, NULL);

@@ -60,3 +60,63 @@ def test_a_command_that_waited_for_longer_than_a_day_is_not_late(shop):
     pipeline.services["ingest"].start()
     order.wait_mails(PLACED)
     assert pipeline.services["ingest"].metric("stentor_ingest_trigger_late_total") == 0
+
+
+# ---- dead letters sent again ----------------------------------------------------------------------------------------------
+
+
+def letters(shop, words):
+    done = shop.pipeline.run_cli("dlq", "list", "--stage", "order-saga", "--json")
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stdout.splitlines() if words in line]
+
+
+def resend(shop):
+    done = shop.pipeline.run_cli("dlq", "resend", "--stage", "order-saga", "--all")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_packed_event_can_be_taken_again_from_its_letter(shop, short_window):
+    order = shop.order().check_out().wait_state("Placed")
+    event = messages(shop.pipeline).StatusChanged(order_id=order.id, status="Completed", carrier="DHL")
+    shop.query(f"ALTER TABLE saga.order_state ADD CONSTRAINT not_yet CHECK (order_id <> '{order.id}' OR current_state <> 'Completed')")
+    order.say("StatusChanged", event.SerializeToString(), headers={"Content-Type": "application/protobuf"})
+    wait_until(lambda: letters(shop, "not_yet"), 20, "the letter")
+    shop.query("ALTER TABLE saga.order_state DROP CONSTRAINT not_yet")
+    resend(shop)
+    order.wait_state("Completed").wait_mails(PLACED, COMPLETED)
+
+
+def test_a_letter_of_the_saga_sent_again_is_nothing_to_triggers(shop, short_window, tmp_path):
+    """The event was for the trigger too, and it had its mail. A letter's event comes again for the saga alone."""
+    pipeline = shop.pipeline
+    trigger = {"event_type": "StatusChanged", "template": "order-cancelled", "channel": "email", "category": "transactional", "priority": "high",
+               "resolver": "address:email"}
+    (tmp_path / "trigger.json").write_text(json.dumps(trigger))
+    done = pipeline.run_cli("trigger", "put", "status-changed", "--file", tmp_path / "trigger.json")
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: shop.knows("status-changed"), 20, "the trigger reaching ingest")
+    order = shop.order()
+    bad = {"orderId": order.id, "order_id": order.id, "status": "Lost at sea", "email": order.email}
+    order.say("StatusChanged", bad)
+    order.wait_mails(CANCELLED)
+    wait_until(lambda: letters(shop, "none of Completed"), 20, "the letter")
+    events, mails = pipeline.services["ingest"].metric("stentor_ingest_triggered_total"), order.mails()
+    shop.query("DELETE FROM ingest.idempotency_keys WHERE tenant_id = %s", order.tenant)  # as after 24 hours
+    resend(shop)
+    wait_until(lambda: len(letters(shop, "none of Completed")) >= 1, 20, "the letter again")
+    shop.order().check_out().wait_state("Placed")  # the stream has gone on
+    time.sleep(2)
+    assert pipeline.services["ingest"].metric("stentor_ingest_triggered_total") == events + 1  # that order's own
+    assert order.mails() == mails
+    assert pipeline.run_cli("trigger", "delete", "status-changed").returncode == 0
+
+
+def test_a_triggers_letter_sent_again_is_nothing_to_the_saga(shop):
+    passed = metric(shop, "stentor_saga_passed_total")
+    order = shop.order()
+    letter = {"specversion": "1.0", "type": "UserCheckedOut", "source": "/stentor/acme", "id": "for-" + order.id, "stentortrigger": "welcome",
+              "stentorat": "2026-01-01T00:00:00Z", "data": {"order_id": order.id, "email": order.email}}
+    order.say("UserCheckedOut", letter)
+    wait_until(lambda: metric(shop, "stentor_saga_passed_total") > passed, 20, "the letter being passed over")
+    assert order.state() is None and order.inbox() == []
