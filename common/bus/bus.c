@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/bus/bus_internal.h"
+#include "common/bus/trace.h"
 
 enum { TURN_ROUNDS_MAX = 8, SERVICE_NAME_MAX = 64 };
 
@@ -166,7 +167,7 @@ void bus_message_fill(BusMessage *out, natsMsg *message, const AckSubject *ack)
     out->subject = str_from(natsMsg_GetSubject(message));
     out->payload = str_of(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
     out->event_id = str_from(id);
-    out->traceparent = str_from(trace);
+    out->traceparent = trace_is_parent(str_from(trace)) ? str_from(trace) : STR_EMPTY;
     out->sequence = ack->stream_sequence;
     out->stored_at_us = ack->stored_at_us;
     out->delivered = ack->delivered;

@@ -97,8 +97,8 @@ void bus_request(
 typedef struct BusMessage {
     Str subject;
     Str payload;
-    Str event_id; // Nats-Msg-Id
-    Str traceparent;
+    Str event_id;       // Nats-Msg-Id
+    Str traceparent;    // empty: none, or what came is no W3C traceparent
     const char *stream; // static, from the topology
     uint64_t sequence;
     int64_t stored_at_us;

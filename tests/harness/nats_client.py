@@ -34,7 +34,7 @@ class NatsClient:
     def request(self, subject, payload=b"", headers=None):
         """One request; returns the reply's payload."""
         if headers:
-            block = b"NATS/1.0\r\n" + b"".join(f"{k}: {v}\r\n".encode() for k, v in headers.items()) + b"\r\n"
+            block = b"NATS/1.0\r\n" + b"".join(f"{k}: {v}\r\n".encode(errors="surrogateescape") for k, v in headers.items()) + b"\r\n"
             self._write(f"HPUB {subject} {self.inbox} {len(block)} {len(block) + len(payload)}\r\n".encode() + block + payload + b"\r\n")
         else:
             self._write(f"PUB {subject} {self.inbox} {len(payload)}\r\n".encode() + payload + b"\r\n")
