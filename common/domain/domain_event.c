@@ -10,7 +10,7 @@
 #include "common/domain/domain_message.h"
 
 // Extensions of a CloudEvent that only our own dead letters carry (domain_event_letter).
-#define ONLY_TRIGGER "stentortrigger"
+#define ONLY_READER "stentortrigger"
 #define ID_TIME "stentorat"
 
 #define DAY_US (INT64_C(24) * 3600 * 1000000)
@@ -25,7 +25,7 @@ typedef struct Reading {
     Arena *arena;
     DomainEvent *event;
     json_t *root; // of a JSON payload, owned
-    Str ce_id, ce_time;
+    Str ce_id, ce_source, ce_time;
     Str id_time;
 } Reading;
 
@@ -67,6 +67,7 @@ DomainInput domain_input(const BusMessage *message, Str tenant, Str type, Zone *
         .message_type = bus_message_header(message, "Stentor-Type"),
         .ce_version = bus_message_header(message, "ce-specversion"),
         .ce_id = bus_message_header(message, "ce-id"),
+        .ce_source = bus_message_header(message, "ce-source"),
         .ce_type = bus_message_header(message, "ce-type"),
         .ce_time = bus_message_header(message, "ce-time"),
         .ce_seen = bus_message_header(message, DOMAIN_SEEN_HEADER),
@@ -107,9 +108,10 @@ static bool read_structured(Reading *r, Error *err)
         return error_set(err, ERROR_PERMANENT, "CloudEvent's 'data' is not an object");
     }
     r->ce_id = arena_str(r->arena, member(r->root, "id"));
+    r->ce_source = arena_str(r->arena, member(r->root, "source"));
     r->ce_time = arena_str(r->arena, member(r->root, "time"));
     r->id_time = arena_str(r->arena, member(r->root, ID_TIME));
-    r->event->only = arena_str(r->arena, member(r->root, ONLY_TRIGGER));
+    r->event->only = arena_str(r->arena, member(r->root, ONLY_READER));
     r->event->data = json_incref(data);
     return true;
 }
@@ -179,6 +181,7 @@ static bool read_data(Reading *r, Error *err)
     json_decref(r->root);
     if (ok && in->ce_version.len > 0) {
         r->ce_id = in->ce_id;
+        r->ce_source = in->ce_source;
         r->ce_time = in->ce_time;
     }
     return ok;
@@ -193,12 +196,23 @@ static bool is_our_own_id(const DomainInput *in)
     return in->replayed && str_starts(in->message_id, STR("EVENTS/"));
 }
 
+// CloudEvents are told apart by source and id. The id of a letter is the event's identity already.
+static Str cloud_identity(const Reading *r)
+{
+    bool is_letter = r->id_time.len > 0;
+    if (r->ce_source.len == 0 || is_letter) {
+        return r->ce_id;
+    }
+    return str_from(
+        arena_printf(r->arena, STR_FMT " " STR_FMT, STR_ARG(r->ce_source), STR_ARG(r->ce_id)));
+}
+
 static void identify(Reading *r)
 {
     const DomainInput *in = r->input;
     Str id = in->message_id;
     if (r->ce_id.len > 0 && (id.len == 0 || is_our_own_id(in))) {
-        id = r->ce_id;
+        id = cloud_identity(r);
     }
     if (id.len == 0) {
         id = str_from(arena_printf(r->arena, "%s/%" PRIu64, in->stream, in->sequence));
@@ -301,7 +315,7 @@ static void set_str(json_t *object, const char *name, Str value)
     (void)json_object_set_new(object, name, json_stringn(value.ptr, value.len));
 }
 
-Str domain_event_letter(const DomainEvent *event, Str trigger_key, Arena *arena)
+Str domain_event_letter(const DomainEvent *event, Str only, Arena *arena)
 {
     char produced[CLOCK_RFC3339_SIZE];
     char id_time[CLOCK_RFC3339_SIZE];
@@ -314,7 +328,7 @@ Str domain_event_letter(const DomainEvent *event, Str trigger_key, Arena *arena)
         root, "source", str_from(arena_printf(arena, "/stentor/" STR_FMT, STR_ARG(event->tenant))));
     set_str(root, "type", event->type);
     (void)json_object_set_new(root, "time", json_string(produced));
-    set_str(root, ONLY_TRIGGER, trigger_key);
+    set_str(root, ONLY_READER, only);
     (void)json_object_set_new(root, ID_TIME, json_string(id_time));
     (void)json_object_set(root, "data", event->data);
     size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);

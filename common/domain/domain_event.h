@@ -3,9 +3,10 @@
 // JSON object, a CloudEvent (structured, or binary mode with ce-* headers), or a protobuf message.
 // Pure. (stentor.v1.DomainEvent of deferred.proto is such an event on its way to the clock.)
 //
-// Its identity is the Nats-Msg-Id, else the CloudEvent's id, else stream and sequence. It was
-// produced at the CloudEvent's time, else at the data's `produced_at` or `occurred_at` (RFC 3339),
-// else when the stream stored it. Its type is the subject's, not the CloudEvent's.
+// Its identity is the Nats-Msg-Id, else the CloudEvent's source and id ("/shop c-1"; by its id
+// alone one without a source), else stream and sequence. It was produced at the CloudEvent's time,
+// else at the data's `produced_at` or `occurred_at` (RFC 3339), else when the stream stored it. Its
+// type is the subject's, not the CloudEvent's.
 #pragma once
 
 #include <jansson.h>
@@ -35,7 +36,7 @@ typedef struct DomainInput {
     Str content_type;
     Str message_type; // Stentor-Type: "stentor.v1.PlaceOrder"
     Str ce_version;   // ce-specversion: binary mode
-    Str ce_id, ce_type, ce_time;
+    Str ce_id, ce_source, ce_type, ce_time;
     Str ce_seen; // DOMAIN_SEEN_HEADER
     Zone *zone;  // the tenant's, for times without one; NULL: UTC
 } DomainInput;
@@ -47,7 +48,7 @@ typedef struct DomainEvent {
     int64_t stored_at_us;
     int64_t seen_at_us; // when the stream stored it, or what it follows from; never later
     int64_t id_at_us;   // the time in the ids that are derived from it
-    Str only;           // not empty: a dead letter that was sent again, for this trigger alone
+    Str only;           // not empty: a dead letter that was sent again, for this reader alone
     Zone *zone;         // the input's
     json_t *data;       // an object, owned
     Str variables;      // the same, packed
@@ -63,9 +64,9 @@ DomainInput domain_input(const BusMessage *message, Str tenant, Str type, Zone *
 bool domain_event_read(const DomainInput *input, Arena *arena, DomainEvent *ret, Error *err);
 void domain_event_free(DomainEvent *event); // the JSON
 
-// The event again, as a structured CloudEvent for one trigger: what a dead letter keeps, so that
-// sending it again needs no headers, makes the same ids however late it is, and does nothing for
-// the other triggers.
-Str domain_event_letter(const DomainEvent *event, Str trigger_key, Arena *arena);
+// The event again, as a structured CloudEvent for one reader (a trigger, by its key; or a name that
+// no trigger can have): what a dead letter keeps, so that sending it again needs no headers, makes
+// the same ids however late it is, and does nothing for the others.
+Str domain_event_letter(const DomainEvent *event, Str only, Arena *arena);
 // The id of a message as a key: itself when it is short and printable, else its hash in hex.
 Str domain_identity(Str id, Arena *arena);

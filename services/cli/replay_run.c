@@ -22,7 +22,7 @@ enum {
     WINDOW_BYTES = 16 * 1024 * 1024, // of their payloads
     BEAT_MS = 10,                    // pacing
     BEATS_A_LINE = 50,               // progress
-    EVENT_HEADERS_MAX = 7,
+    EVENT_HEADERS_MAX = 8,
     SIGNALS = 2,
     HANDLES = SIGNALS + 1,
 };
@@ -248,7 +248,7 @@ static void keep_headers(const Run *run, const BusMessage *message, EventHeaders
 {
     static const char *const names[EVENT_HEADERS_MAX] = {
         "content-type", "Content-Type", "Stentor-Type", "ce-specversion",
-        "ce-id",        "ce-type",      "ce-time"};
+        "ce-id",        "ce-source",    "ce-type",      "ce-time"};
     ret->count = 0;
     bool events = strcmp(run->plan->stream->name, "EVENTS") == 0;
     for (size_t i = 0; events && i < EVENT_HEADERS_MAX; i++) {

@@ -210,6 +210,7 @@ static void try_trigger(ApiCall *call)
         .message_type = http_header(http, "Stentor-Type"),
         .ce_version = http_header(http, "ce-specversion"),
         .ce_id = http_header(http, "ce-id"),
+        .ce_source = http_header(http, "ce-source"),
         .ce_type = http_header(http, "ce-type"),
         .ce_time = http_header(http, "ce-time"),
         .zone = catalog_tenant(api->catalog, str_from(call->tenant))->gate.zone,

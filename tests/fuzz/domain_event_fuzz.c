@@ -32,6 +32,8 @@ static DomainInput input_of(uint8_t how, Str payload)
     if (how % 3 == 1) {
         input.ce_version = STR("1.0");
         input.ce_id = str_slice(payload, 0, 40);
+        input.ce_source = str_slice(payload, 0, how / 3);
+        input.ce_seen = str_slice(payload, 0, 30);
     } else if (how % 3 == 2) {
         input.content_type = STR("application/protobuf");
         input.message_type = str_from(types[how / 3 % 8]);

@@ -120,3 +120,24 @@ def test_a_triggers_letter_sent_again_is_nothing_to_the_saga(shop):
     order.say("UserCheckedOut", letter)
     wait_until(lambda: metric(shop, "stentor_saga_passed_total") > passed, 20, "the letter being passed over")
     assert order.state() is None and order.inbox() == []
+
+
+# ---- ids ------------------------------------------------------------------------------------------------------------------
+
+
+def test_two_sources_may_count_their_events_alike(shop):
+    number = uuid.uuid4().hex
+    orders = [shop.order(), shop.order()]
+    for order, source in zip(orders, ("/web", "/till")):
+        event = {"specversion": "1.0", "type": "UserCheckedOut", "source": source, "id": number,
+                 "data": {"order_id": order.id, "email": order.email, "total_money": 59.9}}
+        shop.nats.publish(f"evt.{order.tenant}.UserCheckedOut", json.dumps(event).encode())
+    for order in orders:
+        order.wait_state("Placed")
+
+
+@pytest.mark.parametrize("trace", ["\udcff\udcfe", "00-not-a-trace-01", "x" * 200])
+def test_a_trace_that_is_none_does_not_kill_its_event(shop, trace):
+    order = shop.order()
+    order.say("UserCheckedOut", {"order_id": order.id, "email": order.email}, headers={"traceparent": trace})
+    order.wait_state("Placed")

@@ -81,6 +81,31 @@ static void a_cloudevent_says_who_it_is_and_when_it_was(void **state)
     arena_free(arena);
 }
 
+static void cloudevents_are_told_apart_by_source_and_id(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    DomainInput structured = input_of(
+        "{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/shop\",\"type\":\"t\",\"data\":{}}");
+    DomainInput binary = input_of("{}");
+    binary.ce_version = STR("1.0");
+    binary.ce_id = STR("1");
+    binary.ce_source = STR("/till");
+    DomainEvent first = read_good(&structured, arena);
+    DomainEvent second = read_good(&binary, arena);
+    assert_true(str_eq(first.identity, STR("/shop 1")));
+    assert_true(str_eq(second.identity, STR("/till 1")));
+    // And its letter is the same event still.
+    DomainInput letter = input_of("");
+    letter.payload = domain_event_letter(&first, STR("welcome"), arena);
+    DomainEvent again = read_good(&letter, arena);
+    assert_true(str_eq(again.identity, first.identity));
+    domain_event_free(&first);
+    domain_event_free(&second);
+    domain_event_free(&again);
+    arena_free(arena);
+}
+
 static void it_was_seen_when_its_cause_was_and_never_later(void **state)
 {
     (void)state;
@@ -388,6 +413,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_object_is_its_own_data),
         cmocka_unit_test(a_cloudevent_says_who_it_is_and_when_it_was),
+        cmocka_unit_test(cloudevents_are_told_apart_by_source_and_id),
         cmocka_unit_test(it_was_seen_when_its_cause_was_and_never_later),
         cmocka_unit_test(the_message_id_comes_first_and_a_replays_own_last),
         cmocka_unit_test(the_time_is_the_datas_own_when_nobody_else_says_it),
