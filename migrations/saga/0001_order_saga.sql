@@ -15,6 +15,7 @@ CREATE TABLE saga.order_state (
     order_placed_date            timestamptz      NOT NULL,
     version                      integer          NOT NULL CHECK (version > 0), -- who has read another one writes nothing
     place_order_timeout_token_id uuid,                                          -- of the wait under way
+    wait_due                     timestamptz,                                   -- when it ends; asked of the clock again: since when
     timeout_retry_count          integer          NOT NULL DEFAULT 0,
     finished_at                  timestamptz CHECK ((finished_at IS NULL) = (current_state = 'Placed')),
     person                       bytea            NOT NULL, -- a packed Sealed: e-mail and name
@@ -23,6 +24,7 @@ CREATE TABLE saga.order_state (
 );
 CREATE INDEX order_state_order_id ON saga.order_state (order_id);
 CREATE INDEX order_state_placed ON saga.order_state (order_placed_date) WHERE current_state = 'Placed';
+CREATE INDEX order_state_wait_due ON saga.order_state (wait_due) WHERE current_state = 'Placed';
 CREATE INDEX order_state_finished ON saga.order_state (finished_at) WHERE finished_at IS NOT NULL;
 SELECT stentor.isolate('saga.order_state');
 
@@ -100,6 +102,20 @@ CREATE FUNCTION saga.claim_outbox(older_than interval, lease interval, at_most i
            c.happened_at, c.seen_at, c.traceparent, c.enqueue_time FROM claimed c ORDER BY c.sequence_number
 $$;
 
+-- Waits that are over for `grace` and have not come back; each one again after another `grace`.
+CREATE FUNCTION saga.claim_overdue(grace interval, at_most integer)
+    RETURNS TABLE (tenant_id text, correlation_id uuid, token uuid, retries integer)
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS $$
+    WITH due AS MATERIALIZED (
+        SELECT c.correlation_id, c.tenant_id FROM saga.order_state c
+        WHERE c.current_state = 'Placed' AND c.wait_due < now() - grace
+        ORDER BY c.wait_due LIMIT at_most FOR UPDATE SKIP LOCKED)
+    UPDATE saga.order_state o SET wait_due = now()
+    FROM due WHERE o.correlation_id = due.correlation_id AND o.tenant_id = due.tenant_id
+    RETURNING o.tenant_id, o.correlation_id, o.place_order_timeout_token_id, o.timeout_retry_count
+$$;
+
 -- For the metrics: orders that are under way, those of them that have been for too long, events without an order, what is
 -- not sent and since when.
 CREATE FUNCTION saga.kpis(stalled_after interval, OUT active bigint, OUT stalled bigint, OUT unmatched bigint, OUT backlog bigint,
@@ -165,14 +181,14 @@ CREATE FUNCTION saga.drop_archived(older_than interval, for_tenant text, at_most
     SELECT count(*) FROM gone
 $$;
 
-REVOKE ALL ON FUNCTION saga.claim_outbox(interval, interval, integer), saga.kpis(interval), saga.forget_outbox(interval, text, integer),
-    saga.forget_inbox(interval, text, integer), saga.archive_orders(interval, text, integer),
+REVOKE ALL ON FUNCTION saga.claim_outbox(interval, interval, integer), saga.claim_overdue(interval, integer), saga.kpis(interval),
+    saga.forget_outbox(interval, text, integer), saga.forget_inbox(interval, text, integer), saga.archive_orders(interval, text, integer),
     saga.drop_archived(interval, text, integer) FROM PUBLIC;
 GRANT USAGE ON SCHEMA saga TO stentor_order_saga;
 GRANT SELECT, INSERT, UPDATE ON saga.order_state, saga.inbox_state, saga.outbox_message TO stentor_order_saga;
 GRANT SELECT ON saga.order_archive TO stentor_order_saga;
-GRANT EXECUTE ON FUNCTION saga.claim_outbox(interval, interval, integer), saga.kpis(interval), saga.forget_outbox(interval, text, integer),
-    saga.forget_inbox(interval, text, integer), saga.archive_orders(interval, text, integer),
+GRANT EXECUTE ON FUNCTION saga.claim_outbox(interval, interval, integer), saga.claim_overdue(interval, integer), saga.kpis(interval),
+    saga.forget_outbox(interval, text, integer), saga.forget_inbox(interval, text, integer), saga.archive_orders(interval, text, integer),
     saga.drop_archived(interval, text, integer) TO stentor_order_saga;
 
 -- Every statement is a look-up by key: a plan made while a table was small would scan it for as long as the plan is kept.

@@ -53,7 +53,8 @@ struct Order {
     Str person;             // a packed Sealed; empty: not sealed yet
     uint8_t email_hash[ADDRESS_HASH_LEN];
     // Of the batch.
-    int32_t expected; // the version that was read; 0: it was not there
+    int32_t expected;    // the version that was read; 0: it was not there
+    int64_t wait_due_us; // of the wait that begins
     bool is_archived;
     size_t unmatched;             // of its events in the table, as read
     Entry *waiting;               // in the order of their sequences

@@ -7,10 +7,12 @@
 #include "common/base/log.h"
 #include "services/order-saga/retention.h"
 #include "services/order-saga/take.h"
+#include "services/order-saga/waits.h"
 
 typedef struct SagaOptions {
     int64_t retry_timeout_ms;
     int64_t max_attempts;
+    int64_t lost_wait_ms;
     int64_t stalled_s;
     int64_t sweep_ms;
     int64_t sweep_age_ms;
@@ -26,6 +28,7 @@ typedef struct Saga {
     Keyring *keyring;
     Outbox *outbox;
     Retention *retention;
+    Waits *waits;
     Take *take;
     uv_timer_t kpi_timer;
     bool counting, parts_stopped;
@@ -143,6 +146,12 @@ static void open_parts(Saga *saga)
         .every_ms = own->sweep_ms,
         .older_than_ms = own->sweep_age_ms,
     });
+    saga->waits = waits_new(&(WaitsOptions){
+        .bus = service_bus(service),
+        .pool = service_pool(service),
+        .metrics = &saga->metrics,
+        .lost_after_ms = own->lost_wait_ms,
+    });
     saga->retention = retention_new(&(RetentionOptions){
         .bus = service_bus(service),
         .pool = service_pool(service),
@@ -183,7 +192,8 @@ static bool start_saga(Service *service, const void *options, void **ret_state, 
     return true;
 }
 
-// ---- stop: retention (whose events the worker waits for), worker, outbox, then the timer ----
+// ---- stop: retention (whose events the worker waits for), waits, worker, outbox, then the timer
+// ----
 
 static void on_timer_closed(uv_handle_t *handle)
 {
@@ -212,10 +222,16 @@ static void on_take_stopped(void *ctx)
     outbox_stop(saga->outbox, on_outbox_stopped, saga);
 }
 
-static void on_retention_stopped(void *ctx)
+static void on_waits_stopped(void *ctx)
 {
     Saga *saga = ctx;
     take_stop(saga->take, on_take_stopped, saga);
+}
+
+static void on_retention_stopped(void *ctx)
+{
+    Saga *saga = ctx;
+    waits_stop(saga->waits, on_waits_stopped, saga);
 }
 
 static void stop_saga(void *state)
@@ -228,6 +244,7 @@ static void free_saga(void *state)
 {
     Saga *saga = state;
     take_free(saga->take);
+    waits_free(saga->waits);
     retention_free(saga->retention);
     outbox_free(saga->outbox);
     keyring_free(saga->keyring);
@@ -240,6 +257,8 @@ static const Option options_table[] = {
      "how long an order waits before it is placed again, in ms (D's MaxRetryTimeout: 5 to 10 min)"},
     {"STENTOR_SAGA_MAX_ATTEMPTS", OPTION_INT, offsetof(SagaOptions, max_attempts), "3", 1, 10, false,
      "time-outs after which an order has failed (D's MaxAttempts: 3 to 5)"},
+    {"STENTOR_SAGA_LOST_WAIT_MS", OPTION_INT, offsetof(SagaOptions, lost_wait_ms), "600000", 100, 86400000, false,
+     "a wait that is over for so long and has not come back is asked of the clock again, in ms"},
     {"STENTOR_SAGA_STALLED_S", OPTION_INT, offsetof(SagaOptions, stalled_s), "3600", 1, 31536000, false,
      "an order placed for longer than this stands still, in s"},
     {"STENTOR_SAGA_KPI_MS", OPTION_INT, offsetof(SagaOptions, kpi_ms), "15000", 100, 3600000, false,

@@ -22,6 +22,9 @@ static void register_sagas(SagaMetrics *m, Metrics *metrics)
     m->started = metrics_counter(metrics, "stentor_saga_started_total", "", "Sagas that began");
     m->retries = metrics_counter(
         metrics, "stentor_saga_retries_total", "", "Orders placed again after a time-out");
+    m->waits_repeated = metrics_counter(
+        metrics, "stentor_saga_waits_repeated_total", "",
+        "Waits that did not come back and were asked of the clock again");
     m->withheld = metrics_counter(
         metrics, "stentor_saga_withheld_total", "", "Commands not sent: their person is erased");
     m->lost = metrics_counter(

@@ -11,6 +11,7 @@ typedef struct SagaMetrics {
     Metric *started;                     // sagas
     Metric *finished[ORDER_STATE_COUNT]; // by their end
     Metric *retries;
+    Metric *waits_repeated;
     Metric *withheld;
     Metric *lost; // orders that another process was faster with
     Metric *duration_seconds;

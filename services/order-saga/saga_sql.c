@@ -61,21 +61,22 @@ static const DbStatement store = {
     .sql =
     "WITH s AS MATERIALIZED (SELECT * FROM unnest($1::int4[], $2::text[], $3::text[]::uuid[], $4::text[]::uuid[], $5::text[]::uuid[],"
     "  $6::text[], $7::text[]::numeric[], $8::text[], $9::timestamptz[], $10::int4[], $11::int4[], $12::text[]::uuid[], $13::int4[],"
-    "  $14::timestamptz[], $15::bytea[], $16::bytea[], $17::int4[])"
+    "  $14::timestamptz[], $15::bytea[], $16::bytea[], $17::int4[], $18::timestamptz[])"
     "  AS s (n, tenant_id, id, order_id, basket_id, state, total, currency, placed_at, expected, version, token, retries, finished_at,"
-    "   person, email_hash, waiting)),"
-    " i AS MATERIALIZED (SELECT * FROM unnest($18::int4[], $19::int4[], $20::text[], $21::text[], $22::text[]::uuid[], $23::text[],"
-    "  $24::int8[], $25::timestamptz[], $26::int4[], $27::text[], $28::text[], $29::text[], $30::text[], $31::bytea[])"
+    "   person, email_hash, waiting, wait_due)),"
+    " i AS MATERIALIZED (SELECT * FROM unnest($19::int4[], $20::int4[], $21::text[], $22::text[], $23::text[]::uuid[], $24::text[],"
+    "  $25::int8[], $26::timestamptz[], $27::int4[], $28::text[], $29::text[], $30::text[], $31::text[], $32::bytea[])"
     "  AS i (m, n, tenant_id, message_id, id, event_type, sequence, received, times, verdict, reason, from_state, to_state, event)),"
     " changed AS (UPDATE saga.order_state o SET current_state = s.state, version = s.version, place_order_timeout_token_id = s.token,"
-    "   timeout_retry_count = s.retries, finished_at = s.finished_at"
+    "   timeout_retry_count = s.retries, finished_at = s.finished_at, wait_due = s.wait_due"
     "  FROM s WHERE s.expected > 0 AND o.correlation_id = s.id AND o.tenant_id = s.tenant_id AND o.version = s.expected RETURNING s.n),"
     " made AS (INSERT INTO saga.order_state (correlation_id, tenant_id, order_id, basket_id, current_state, total_money, currency,"
-    "   order_placed_date, version, place_order_timeout_token_id, timeout_retry_count, finished_at, person, email_hash)"
+    "   order_placed_date, version, place_order_timeout_token_id, timeout_retry_count, finished_at, person, email_hash,"
+    "   wait_due)"
     "  SELECT s.id, s.tenant_id, s.order_id, s.basket_id, s.state, s.total, s.currency, s.placed_at, s.version, s.token, s.retries,"
-    "   s.finished_at, s.person, s.email_hash FROM s"
+    "   s.finished_at, s.person, s.email_hash, s.wait_due FROM s"
     "  WHERE s.expected = 0 AND s.waiting = (SELECT count(*) FROM (SELECT FROM saga.inbox_state u WHERE u.verdict = 'unmatched'"
-    "    AND u.correlation_id = s.id AND u.tenant_id = s.tenant_id LIMIT $32::int4) AS u)"
+    "    AND u.correlation_id = s.id AND u.tenant_id = s.tenant_id LIMIT $33::int4) AS u)"
     "  ON CONFLICT DO NOTHING RETURNING tenant_id, correlation_id),"
     " won AS MATERIALIZED (SELECT n FROM changed UNION ALL"
     "  SELECT s.n FROM s JOIN made ON made.correlation_id = s.id AND made.tenant_id = s.tenant_id),"
@@ -83,7 +84,7 @@ static const DbStatement store = {
     "  (SELECT FROM saga.order_state o WHERE o.correlation_id = i.id AND o.tenant_id = i.tenant_id)))),"
     " inbox AS (INSERT INTO saga.inbox_state AS k (message_id, consumer_id, tenant_id, correlation_id, event_type, sequence, received,"
     "   receive_count, consumed, verdict, reason, from_state, to_state, event)"
-    "  SELECT f.message_id, $33::text, f.tenant_id, f.id, f.event_type, f.sequence, f.received, f.times,"
+    "  SELECT f.message_id, $34::text, f.tenant_id, f.id, f.event_type, f.sequence, f.received, f.times,"
     "   CASE WHEN f.verdict = 'unmatched' THEN NULL ELSE now() END, f.verdict, f.reason, f.from_state, f.to_state, f.event FROM fit f"
     "  ON CONFLICT (message_id, consumer_id, tenant_id) DO UPDATE SET receive_count = k.receive_count + excluded.receive_count,"
     "   consumed = coalesce(k.consumed, excluded.consumed),"
@@ -96,8 +97,8 @@ static const DbStatement store = {
     "   happened_at, seen_at, traceparent, withheld, sent_time)"
     "  SELECT b.tenant_id, b.message_id, b.message_type, b.id, b.subject, b.body, b.happened_at, b.seen_at, b.traceparent, b.withheld,"
     "   CASE WHEN b.withheld IS NULL THEN NULL ELSE now() END"
-    "  FROM unnest($34::int4[], $35::text[], $36::text[], $37::text[], $38::text[]::uuid[], $39::text[], $40::bytea[], $41::timestamptz[],"
-    "   $42::timestamptz[], $43::text[], $44::text[]) AS b (n, tenant_id, message_id, message_type, id, subject, body, happened_at, seen_at,"
+    "  FROM unnest($35::int4[], $36::text[], $37::text[], $38::text[], $39::text[]::uuid[], $40::text[], $41::bytea[], $42::timestamptz[],"
+    "   $43::timestamptz[], $44::text[], $45::text[]) AS b (n, tenant_id, message_id, message_type, id, subject, body, happened_at, seen_at,"
     "   traceparent, withheld)"
     "  WHERE b.n IN (SELECT n FROM won) RETURNING sequence_number, message_id)"
     " SELECT 1::int4, n::int8, '' FROM won UNION ALL SELECT 2, f.m, '' FROM fit f WHERE f.verdict = 'unmatched'"
@@ -119,6 +120,10 @@ static const DbStatement claim = {
     "SELECT sequence_number, tenant_id, message_id, message_type, correlation_id::text, destination_address, body, happened_at,"
     " seen_at, traceparent, enqueue_time"
     " FROM saga.claim_outbox($1::int8 * interval '1 millisecond', $2::int8 * interval '1 millisecond', $3::int4)",
+};
+static const DbStatement overdue = {
+    .name = "saga_overdue",
+    .sql = "SELECT tenant_id, correlation_id::text, token::text, retries FROM saga.claim_overdue($1::int8 * interval '1 millisecond', $2::int4)",
 };
 static const DbStatement kpis = {
     .name = "saga_kpis",
@@ -269,6 +274,7 @@ static void push_states(DbParams *p, const Fold *fold)
     DbArray *person = db_array(p, DB_BYTES);
     DbArray *email_hash = db_array(p, DB_BYTES);
     DbArray *waiting = db_array(p, DB_I32);
+    DbArray *wait_due = db_array(p, DB_TIME);
     for (size_t i = 0; i < fold->order_count; i++) {
         const Order *order = fold->order_list[i];
         if (!order_is_changed(order)) {
@@ -291,6 +297,7 @@ static void push_states(DbParams *p, const Fold *fold)
         db_push_text(person, order->person);
         db_push_text(email_hash, str_of(order->email_hash, ADDRESS_HASH_LEN));
         db_push_int(waiting, (int64_t)order->unmatched);
+        db_push_time(wait_due, order->token_id[0] == '\0' ? 0 : order->wait_due_us);
     }
 }
 
@@ -456,6 +463,13 @@ void saga_sql_claim(DbTxn *txn, int64_t older_than_ms, int64_t lease_ms, int32_t
     DbParams *p = db_txn_add(txn, &claim, NULL);
     db_i64(p, older_than_ms);
     db_i64(p, lease_ms);
+    db_i32(p, at_most);
+}
+
+void saga_sql_overdue(DbTxn *txn, int64_t grace_ms, int32_t at_most)
+{
+    DbParams *p = db_txn_add(txn, &overdue, NULL);
+    db_i64(p, grace_ms);
     db_i32(p, at_most);
 }
 

@@ -47,6 +47,15 @@ enum {
 };
 void saga_sql_claim(DbTxn *txn, int64_t older_than_ms, int64_t lease_ms, int32_t at_most);
 
+// Columns of an overdue wait's rows.
+enum {
+    OVERDUE_TENANT,
+    OVERDUE_CORRELATION,
+    OVERDUE_TOKEN,
+    OVERDUE_RETRIES,
+};
+void saga_sql_overdue(DbTxn *txn, int64_t grace_ms, int32_t at_most);
+
 typedef struct SagaKpis {
     int64_t active, stalled, unmatched, backlog;
     int64_t oldest_unsent_us; // 0: nothing is unsent

@@ -297,6 +297,7 @@ static bool make_wait(Batch *batch, const Command *wait, OutRow *row, Error *err
     if (!message_timeout(wait, due_at_us, batch->arena, &row->message, err)) {
         return false;
     }
+    wait->order->wait_due_us = due_at_us;
     row->message.happened_at_us = batch->fold.now_us;
     row->body = row->message.payload;
     return true;

@@ -141,3 +141,33 @@ def test_a_trace_that_is_none_does_not_kill_its_event(shop, trace):
     order = shop.order()
     order.say("UserCheckedOut", {"order_id": order.id, "email": order.email}, headers={"traceparent": trace})
     order.wait_state("Placed")
+
+
+# ---- waits ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(pipeline):
+    saga = pipeline.services["order-saga"]
+    before = dict(saga.options)
+    saga.stop()
+    saga.options.update(STENTOR_SAGA_RETRY_TIMEOUT_MS="1000", STENTOR_SAGA_LOST_WAIT_MS="2000")
+    saga.start()
+    yield saga
+    saga.stop()
+    saga.options.clear()
+    saga.options.update(before)
+    saga.start()
+
+
+def test_a_wait_that_is_lost_is_asked_for_again(shop, impatient, short_window):
+    clock = shop.pipeline.services["digest-flusher"]
+    clock.stop()
+    order = shop.order().check_out().wait_state("Placed")
+    assert order.sent() == ["PlaceOrder", "Deferred"]
+    shop.nats.request("$JS.API.STREAM.PURGE.DEFERRED")
+    clock.start()
+    order.wait_state("Failed", 60)
+    assert order.row("timeout_retry_count, wait_due") == (3, None)
+    assert impatient.metric("stentor_saga_waits_repeated_total") >= 1
+    order.wait_mails(PLACED)

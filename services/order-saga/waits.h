@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits: an order whose wait is long over and has not come back asks the clock once more, under the
+// same id. A deferral may have been lost (a purged stream, a restored database), and without its
+// time-out an order would stay Placed for ever. One that came after all is stale by its token.
+#pragma once
+
+#include "services/order-saga/saga_metrics.h"
+#include "services/order-saga/saga_sql.h"
+
+typedef struct Waits Waits;
+
+typedef struct WaitsOptions {
+    Bus *bus;
+    DbPool *pool;
+    SagaMetrics *metrics;
+    int64_t lost_after_ms; // behind its time
+} WaitsOptions;
+
+Waits *waits_new(const WaitsOptions *options); // borrows all
+// on_stopped when nothing is under way.
+void waits_stop(Waits *waits, void (*on_stopped)(void *ctx), void *ctx);
+void waits_free(Waits *waits); // when stopped
