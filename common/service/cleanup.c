@@ -49,7 +49,7 @@ struct Cleanup {
     int closing;
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
-    Metric *passes, *failed, *dropped_total[CLEANUP_RULES_MAX];
+    Metric *passes, *failed, *unknown, *dropped_total[CLEANUP_RULES_MAX];
     int64_t ended_us; // of the last whole pass over all; 0: none yet
     int64_t started_us;
 };
@@ -217,6 +217,17 @@ static void end_pass(Cleanup *c, const Error *err)
     move_on(c);
 }
 
+static void take_unknown(Cleanup *c, int64_t unknown)
+{
+    if (unknown > 0) {
+        LOG(LOG_WARN, "dropped past its retention, though nobody knows what became of it",
+            log_text("what", c->rules[c->rule].what),
+            log_text("tenant", c->wish.tenant[0] != '\0' ? c->wish.tenant : "*"),
+            log_int("notifications", unknown));
+        metric_add(c->unknown, (double)unknown);
+    }
+}
+
 static void take_batch(Cleanup *c, const PGresult *res)
 {
     int64_t dropped = db_get_int(res, 0, 0);
@@ -226,6 +237,7 @@ static void take_batch(Cleanup *c, const PGresult *res)
     }
     c->dropped[c->rule] += (uint64_t)dropped;
     metric_add(c->dropped_total[c->rule], (double)dropped);
+    take_unknown(c, PQnfields(res) > 2 ? db_get_int(res, 0, 2) : 0);
     bool more =
         !db_is_null(res, 0, 1) && str_to_c(db_get_text(res, 0, 1), c->cursor, sizeof c->cursor);
     if (more) {
@@ -308,6 +320,9 @@ static void add_metrics(Cleanup *c, Metrics *metrics)
         metrics, "stentor_cleanup_passes_total", "result=\"done\"", "Clean-ups ended");
     c->failed = metrics_counter(
         metrics, "stentor_cleanup_passes_total", "result=\"failed\"", "Clean-ups ended");
+    c->unknown = metrics_counter(
+        metrics, "stentor_cleanup_unknown_total", "",
+        "Notifications dropped past their retention without a known end");
     metrics_gauge_fn(
         metrics, "stentor_cleanup_age_seconds", "",
         "Since the last clean-up of all tenants, or the start", read_age, c);

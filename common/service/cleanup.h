@@ -23,7 +23,8 @@ enum { CLEANUP_RULES_MAX = 16, CLEANUP_EVERY_S = 24 * 3600 };
 
 // A statement takes $1 the tenant (null: all), $2 `keep`, $3 the cursor ("" at first), $4 how many
 // rows to look at, and answers with one row: how many were dropped (-1: another process is at it),
-// and the next cursor (null: that was all).
+// the next cursor (null: that was all), and of some a third column: how many notifications of what
+// was dropped have no known end, which is worth a warning.
 typedef struct CleanupRule {
     const char *what; // "accept_log": label of the metric, word in the log; several may share it
     const DbStatement *statement;

@@ -36,6 +36,21 @@ static bool read_sources(Audit *audit, Error *err)
            audit_read_attempts(audit, err);
 }
 
+// What was dropped past its retention would look lost.
+static bool read_kept(Audit *audit, Error *err)
+{
+    AuditKept kept;
+    if (!audit_read_kept(audit->conn, &kept, err)) {
+        return false;
+    }
+    audit->kept_us = kept.since_us;
+    audit->ages.accept_us = kept.since_us;
+    audit->ages.ledger_us = kept.ledger_us;
+    audit->ages.history_us = kept.history_us;
+    audit_table_kept(audit->table, kept.since_us);
+    return true;
+}
+
 static AuditVerdict judge(const Audit *audit, const AuditEntry *entry)
 {
     return audit_judge(entry, &audit->ages, audit->read_at_us - audit->options.grace_us);
@@ -46,7 +61,7 @@ bool audit_read(Audit *audit, Error *err)
     audit_table_reread(audit->table);
     audit->read_at_us = clock_now_us();
     audit->ages = (AuditAges){0};
-    if (!read_sources(audit, err)) {
+    if (!read_kept(audit, err) || !read_sources(audit, err)) {
         return false;
     }
     for (size_t i = 0; i < audit_table_count(audit->table); i++) {

@@ -26,6 +26,7 @@ typedef struct Audit {
     Session *session;
     PGconn *conn;
     AuditAges ages;
+    int64_t kept_us;    // of before this only what the accept log still holds is audited; 0: all
     int64_t read_at_us; // when this reading began
     uint64_t rows;      // read from all sources, over all readings
 } Audit;

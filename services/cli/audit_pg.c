@@ -32,14 +32,20 @@ PGconn *audit_pg_open(const Cli *cli, Error *err)
     return conn;
 }
 
-bool audit_kept_since(PGconn *conn, int64_t *ret_us, Error *err)
+bool audit_read_kept(PGconn *conn, AuditKept *ret, Error *err)
 {
     PGresult *res = PQexecParams(
-        conn, "SELECT nullif(greatest(ingest.audit_since(), dispatch.audit_since()), '-infinity')",
+        conn,
+        "SELECT nullif(greatest(i, d), '-infinity'), nullif(d, '-infinity'), h "
+        "FROM ingest.audit_since() i, dispatch.audit_since() d, stentor.history_audit_since() h",
         0, NULL, NULL, NULL, NULL, 1);
     bool ok = PQresultStatus(res) == PGRES_TUPLES_OK;
     if (ok) {
-        *ret_us = db_get_time(res, 0, 0);
+        *ret = (AuditKept){
+            .since_us = db_get_time(res, 0, 0),
+            .ledger_us = db_get_time(res, 0, 1),
+            .history_us = db_get_time(res, 0, 2),
+        };
     } else {
         error_set(err, ERROR_TRANSIENT, "postgres: %s", PQerrorMessage(conn));
     }
@@ -385,7 +391,7 @@ static void see_accept(Audit *audit, const AcceptPage *page, int row)
     Str id;
     bool unpublished = db_is_null(page->res, row, 4);
     for (size_t at = 0; accept_page_next(page, row, &at, &id);) {
-        AuditEntry *entry = audit_entry(audit->table, id, accept_page_tenant(page, row));
+        AuditEntry *entry = audit_accepted(audit->table, id, accept_page_tenant(page, row));
         if (entry != NULL) {
             entry->seen |= SEEN_ACCEPTED | (unpublished ? SEEN_UNPUBLISHED : 0);
             note_moved(entry, db_get_time(page->res, row, 3));

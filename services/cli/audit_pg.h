@@ -6,8 +6,13 @@
 #include "services/cli/audit.h"
 
 PGconn *audit_pg_open(const Cli *cli, Error *err);
-// Before this, accept rows or attempts may have been dropped past their retention; 0: none were.
-bool audit_kept_since(PGconn *conn, int64_t *ret_us, Error *err);
+// Before each of these something may have been dropped past its retention; 0: nothing was.
+typedef struct AuditKept {
+    int64_t since_us;   // rows of the accept log, or of the ledger
+    int64_t ledger_us;  // of the ledger
+    int64_t history_us; // of history
+} AuditKept;
+bool audit_read_kept(PGconn *conn, AuditKept *ret, Error *err);
 
 bool audit_read_accepts(Audit *audit, Error *err);
 bool audit_read_due(Audit *audit, Error *err);

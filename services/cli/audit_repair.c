@@ -41,7 +41,10 @@ AuditRemedy audit_remedy_of(const Audit *audit, const AuditEntry *entry)
 {
     AuditVerdict verdict = audit_verdict(audit, entry);
     bool in_order = verdict.missing == 0 && verdict.state != AUDIT_OPEN;
-    return in_order ? REMEDY_NONE : audit_remedy(entry, verdict.missing);
+    AuditRemedy remedy = in_order ? REMEDY_NONE : audit_remedy(entry, verdict.missing);
+    // What the ledger may have dropped it cannot refuse to send again.
+    bool refusable = audit_entry_created_us(entry) >= audit->ages.ledger_us;
+    return remedy == REMEDY_DRIVE && !refusable ? REMEDY_PERSON : remedy;
 }
 
 // ---- publishing ----

@@ -23,6 +23,7 @@ struct AuditTable {
     size_t tenant_count;
     Str only; // empty: every tenant
     int64_t since_us, until_us;
+    int64_t kept_us;
 };
 
 // ---- ids ----
@@ -124,6 +125,11 @@ void audit_table_span(AuditTable *table, int64_t since_us, int64_t until_us)
 {
     table->since_us = since_us;
     table->until_us = until_us;
+}
+
+void audit_table_kept(AuditTable *table, int64_t kept_us)
+{
+    table->kept_us = kept_us;
 }
 
 void audit_table_only(AuditTable *table, Str tenant)
@@ -236,6 +242,13 @@ static AuditEntry *look_up(AuditTable *table, Str id, Str tenant, bool make)
 }
 
 AuditEntry *audit_entry(AuditTable *table, Str id, Str tenant)
+{
+    int64_t created_ms = 0;
+    bool kept = id_parse(id, "ntf_", &created_ms) && created_ms * 1000 >= table->kept_us;
+    return look_up(table, id, tenant, kept);
+}
+
+AuditEntry *audit_accepted(AuditTable *table, Str id, Str tenant)
 {
     return look_up(table, id, tenant, true);
 }

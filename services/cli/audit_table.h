@@ -84,6 +84,11 @@ void audit_table_free(AuditTable *table);
 // time in the id is outside of since_us <= t < until_us, and so not this audit's.
 AuditEntry *audit_entry(AuditTable *table, Str id, Str tenant);
 void audit_table_span(AuditTable *table, int64_t since_us, int64_t until_us);
+// Of notifications of before kept_us only what audit_accepted() has named is this audit's: the
+// records of the others are past their retention, not lost.
+void audit_table_kept(AuditTable *table, int64_t kept_us);
+// As audit_entry(), for what a row of the accept log says.
+AuditEntry *audit_accepted(AuditTable *table, Str id, Str tenant);
 // Only this tenant; empty: all.
 void audit_table_only(AuditTable *table, Str tenant);
 // The same, and NULL when it is not there.

@@ -142,8 +142,11 @@ static uint32_t claims_wanted(const AuditEntry *e)
     return wanted;
 }
 
-static unsigned missing_ledger(const AuditEntry *e)
+static unsigned missing_ledger(const AuditEntry *e, const AuditAges *ages)
 {
+    if (aged(e, ages->ledger_us)) {
+        return 0;
+    }
     uint32_t wanted = tried(e) | claims_wanted(e);
     bool decided = has(e, SEEN_S_FAILED_LATE | SEEN_DEAD_UNKNOWN) && e->ledger == 0;
     return (wanted & ~e->ledger) != 0 || decided ? MISSING_LEDGER : 0;
@@ -165,7 +168,8 @@ static unsigned missing_status(const AuditEntry *e, const AuditAges *ages)
 
 static unsigned missing_history(const AuditEntry *e, const AuditAges *ages)
 {
-    if (has(e, SEEN_HISTORY_WAITING | SEEN_DEAD_HISTORY)) {
+    bool dropped = aged(e, ages->history_us) && !has(e, SEEN_H_ROW);
+    if (has(e, SEEN_HISTORY_WAITING | SEEN_DEAD_HISTORY) || dropped) {
         return 0;
     }
     bool told = has(e, SEEN_REQUEST | SEEN_S_QUEUED | SEEN_S_SCHEDULED | SEEN_S_REACHED) ||
@@ -177,9 +181,10 @@ static unsigned missing_history(const AuditEntry *e, const AuditAges *ages)
 
 static unsigned all_missing(const AuditEntry *e, const AuditAges *ages)
 {
-    unsigned missing = has(e, SEEN_ACCEPTED | SEEN_DIGEST) ? 0 : MISSING_ACCEPT;
+    bool needs_none = has(e, SEEN_ACCEPTED | SEEN_DIGEST) || aged(e, ages->accept_us);
+    unsigned missing = needs_none ? 0 : MISSING_ACCEPT;
     return missing | missing_request(e, ages) | missing_retry(e, ages) | missing_rendered(e, ages) |
-           missing_ledger(e) | missing_status(e, ages) | missing_history(e, ages);
+           missing_ledger(e, ages) | missing_status(e, ages) | missing_history(e, ages);
 }
 
 // ---- the verdict ----

@@ -46,6 +46,10 @@ typedef struct AuditAges {
     int64_t deferred_us;
     int64_t rendered_us;
     int64_t status_us;
+    // The same of rows of Postgres that retention drops.
+    int64_t accept_us;
+    int64_t ledger_us;
+    int64_t history_us;
 } AuditAges;
 
 typedef struct AuditVerdict {

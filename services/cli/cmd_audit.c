@@ -214,24 +214,17 @@ static void print_report(const Cli *cli, const json_t *report)
         json_real_value(json_object_get(report, "seconds")));
 }
 
-// What was dropped past its retention would look lost.
-static bool begin_where_kept(PGconn *conn, AuditOptions *options, Error *err)
+static void tell_kept(const Audit *audit)
 {
-    int64_t kept_us = 0;
-    if (!audit_kept_since(conn, &kept_us, err) || kept_us <= options->since_us) {
-        return err->kind == ERROR_NONE;
-    }
-    char at[CLOCK_RFC3339_SIZE];
-    kept_us = (kept_us + 999) / 1000 * 1000; // ids have milliseconds
-    clock_format(kept_us, at);
-    if (kept_us >= options->until_us) {
-        return error_set(
-            err, ERROR_PERMANENT, "records of before %s are past their retention: nothing to audit",
+    if (audit->kept_us > audit->options.since_us) {
+        char at[CLOCK_RFC3339_SIZE];
+        clock_format(audit->kept_us, at);
+        fprintf(
+            stderr,
+            "stentor: of before %s only what the accept log still holds is audited, which is what "
+            "has not ended: the rest is past its retention\n",
             at);
     }
-    fprintf(stderr, "stentor: audits from %s on: older records are past their retention\n", at);
-    options->since_us = kept_us;
-    return true;
 }
 
 static int audit_all(Cli *cli, AuditOptions *options)
@@ -240,10 +233,6 @@ static int audit_all(Cli *cli, AuditOptions *options)
     Session session;
     PGconn *conn = audit_pg_open(cli, &err);
     if (conn == NULL) {
-        return cli_fail(&err);
-    }
-    if (!begin_where_kept(conn, options, &err)) {
-        PQfinish(conn);
         return cli_fail(&err);
     }
     if (!session_open(&session, cli, &err)) {
@@ -262,6 +251,7 @@ static int audit_all(Cli *cli, AuditOptions *options)
     json_t *report = NULL;
     int status = EXIT_DONE;
     if (run(&audit, &report, &err)) {
+        tell_kept(&audit);
         print_report(cli, report);
         bool lost = json_integer_value(json_object_get(report, "lost")) > 0;
         status = lost ? EXIT_FAILED : EXIT_DONE;

@@ -198,7 +198,9 @@ static void on_accept_broken(void *ctx, const Error *err)
 // What else has its time: idempotency keys and counters of limits go with the sweep, every minute.
 static void build_cleanup(Ingest *in)
 {
-    static const DbStatement ACCEPTED = {"ingest_drop_accepted", DROP("drop_accepted")};
+    static const DbStatement ACCEPTED = {
+        "ingest_drop_accepted", "SELECT dropped, go_on, unknown FROM ingest.drop_accepted("
+                                "$1::text, $2::text, $3::text, $4::int4)"};
     static const DbStatement MEMBERS = {"ingest_drop_batch_members", DROP("drop_batch_members")};
     static const DbStatement BATCHES = {"ingest_drop_batches", DROP("drop_batches")};
     static const DbStatement RESENDS = {"ingest_drop_resends", DROP("drop_resends")};

@@ -414,6 +414,30 @@ def test_a_store_restored_to_an_earlier_copy_is_repaired_and_nothing_is_sent_twi
         pipeline.stop()
 
 
+# ---- past the retention -----------------------------------------------------------------------------------------------
+
+
+def test_past_its_retention_the_accept_log_says_what_is_audited(audited, since):
+    ids = []
+    for i in range(4):
+        ids.append(audited.send(to=f"old{i}@example.com"))
+        audited.status(ids[-1], wait="sent")
+    settle()
+    audited.postgres.query("UPDATE ingest.kept SET since = now()")
+    try:
+        # Retention has dropped what has ended; what is lost to history, or its ledger row, it keeps.
+        audited.postgres.query("DELETE FROM ingest.accept_log WHERE notification_ids && %s", ids[:2])
+        audited.postgres.query("DELETE FROM history.notifications WHERE id = %s", ids[2])
+        audited.postgres.query("DELETE FROM dispatch.ledger WHERE notification_id = %s", ids[3])
+        done = audited.run_cli("audit", "--grace", 1, "--json", "--since", since)
+        assert "only what the accept log still holds is audited" in done.stderr
+        report = json.loads(done.stdout)
+        assert done.returncode == 1 and counts(report) == {"accepted": 2, "sent": 2, "lost": 2}
+        assert named(report) == {(ids[2], "history"), (ids[3], "ledger")}
+    finally:
+        audited.postgres.query("UPDATE ingest.kept SET since = '-infinity'")
+
+
 # ---- wrong uses -------------------------------------------------------------------------------------------------------
 
 

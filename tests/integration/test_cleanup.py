@@ -115,16 +115,45 @@ def test_what_has_no_end_or_time_yet_is_never_dropped(kept, bus):
     kept.postgres.query("DELETE FROM ingest.accept_log WHERE accept_id < 0")
 
 
-def test_an_audit_begins_where_records_are_kept(kept, bus):
+def forget(pipeline, notification, *names):
+    tables = {"history": "history.notifications WHERE id", "attempts": "history.delivery_attempts WHERE notification_id",
+              "ledger": "dispatch.ledger WHERE notification_id"}
+    for name in names or tables:
+        pipeline.postgres.query(f"DELETE FROM {tables[name]} = %s", notification)
+
+
+def test_an_audit_sees_of_old_ones_what_has_not_ended(kept, bus):
+    """Retention keeps their accept rows for it: they are not out of its sight because others are dropped."""
+    waits, lost = plant(kept, days=900, status="scheduled"), plant(kept, days=300, status="scheduled")
+    forget(kept, waits, "attempts", "ledger")
+    forget(kept, lost)
     marker = plant(kept)
     ask(bus)
     gone(kept, marker)
-    done = kept.run_cli("audit", "--since", "2000d", "--json")
-    assert done.returncode == 0 and "past their retention" in done.stderr, done
-    report = json.loads(done.stdout)
-    assert report["lost"] == report["doubled"] == 0 and report["accepted"] > 0
-    assert report["since"] > time.strftime("%Y-%m-%d", time.gmtime(time.time() - 101 * DAY_S))
-    assert kept.run_cli("audit", "--since", "2000d", "--until", "1000d").returncode == 1
+    try:
+        done = kept.run_cli("audit", "--since", "2000d", "--until", "100d", "--json")
+        report = json.loads(done.stdout)
+        assert done.returncode == 1 and "only what the accept log still holds is audited" in done.stderr, done
+        assert (report["accepted"], report["in_flight"], report["lost"], report["doubled"]) == (2, 1, 1, 0)
+        assert [(one["id"], one["source"]) for one in report["findings"]] == [(lost, "history")]
+        assert report["oldest_in_flight_s"] > 899 * DAY_S and report["since"] < time.strftime("%Y-%m-%d", time.gmtime(time.time() - 1999 * DAY_S))
+        assert kept.run_cli("audit", "--since", "2000d", "--until", "1000d").returncode == 0, "nothing is left of then"
+    finally:
+        forget(kept, waits)
+        kept.postgres.query("DELETE FROM ingest.accept_log WHERE accept_id < 0")
+
+
+def test_what_is_dropped_without_a_known_end_is_told(kept, bus):
+    unknown, young = plant(kept, days=430, status="scheduled"), plant(kept, days=410, status="scheduled")
+    forget(kept, unknown)
+    forget(kept, young)
+    ask(bus)
+    gone(kept, unknown)
+    assert places(kept, young) == {"accept_log"}
+    ingest = kept.services["ingest"]
+    assert ingest.metric("stentor_cleanup_unknown_total") == 1
+    assert any("nobody knows what became of it" in line and '"notifications":1' in line for line in ingest.log.read_text().splitlines())
+    kept.postgres.query("DELETE FROM ingest.accept_log WHERE accept_id < 0")
 
 
 def test_a_rebuild_agrees(kept, bus):

@@ -75,6 +75,19 @@ static void only_the_span_and_the_tenant_that_were_asked_for(void **state)
     assert_null(audit_entry(*state, str_from(inside), STR("other")));
 }
 
+static void of_before_the_retention_only_what_the_accept_log_names(void **state)
+{
+    Str id = STR("ntf_01M7ZVTCXFEPJHRZM08Q05HZF9");
+    int64_t created_us = audit_entry_created_us(audit_accepted(*state, id, STR("other")));
+    audit_table_kept(*state, created_us + 1);
+    assert_null(audit_entry(*state, id, STR("acme")));
+    AuditEntry *entry = audit_accepted(*state, id, STR("acme"));
+    assert_non_null(entry);
+    assert_ptr_equal(audit_entry(*state, id, STR("acme")), entry);
+    audit_table_kept(*state, created_us);
+    assert_non_null(audit_entry(*state, id, STR("globex")));
+}
+
 static void a_hundred_thousand_are_found_again(void **state)
 {
     enum { COUNT = 100000 };
@@ -126,6 +139,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_same_id_of_two_tenants_is_two_entries, make, unmake),
         cmocka_unit_test_setup_teardown(
             only_the_span_and_the_tenant_that_were_asked_for, make, unmake),
+        cmocka_unit_test_setup_teardown(
+            of_before_the_retention_only_what_the_accept_log_names, make, unmake),
         cmocka_unit_test_setup_teardown(a_hundred_thousand_are_found_again, make, unmake),
         cmocka_unit_test_setup_teardown(
             a_second_reading_forgets_what_was_seen_but_not_what_was_missed, make, unmake),

@@ -305,6 +305,27 @@ static void without_an_accept_row_nothing_can_be_driven_and_history_is_rebuilt(v
     assert_int_equal(remedy((AuditEntry){.seen = QUEUED | SENT, BY_VENDOR(A1)}), REMEDY_NONE);
 }
 
+// Of what retention may have dropped only what is there can be judged.
+static void what_retention_drops_is_not_missed(void **state)
+{
+    (void)state;
+    AuditEntry sent = entry_of_hours(900 * 24);
+    AuditEntry unknown = sent;
+    sent.seen = SEEN_H_ROW | SEEN_H_QUEUED | SEEN_H_SENT;
+    sent.attempts = A1;
+    unknown.seen = SEEN_ACCEPTED;
+    int64_t since_us = NOW_US - 720 * HOUR_US;
+    AuditAges ages = {since_us, since_us, since_us, since_us, 0, 0, 0};
+    assert_int_equal(audit_judge(&sent, &ages, NOW_US).missing, MISSING_ACCEPT | MISSING_LEDGER);
+    assert_int_equal(audit_judge(&unknown, &ages, NOW_US).missing, MISSING_HISTORY);
+    ages.accept_us = since_us;
+    ages.ledger_us = since_us;
+    assert_int_equal(audit_judge(&sent, &ages, NOW_US).missing, 0);
+    assert_int_equal(audit_judge(&sent, &ages, NOW_US).state, AUDIT_SENT);
+    ages.history_us = since_us;
+    assert_int_equal(audit_judge(&unknown, &ages, NOW_US).missing, 0);
+}
+
 static void every_source_has_a_name_of_its_own(void **state)
 {
     (void)state;
@@ -329,6 +350,7 @@ int main(void)
         cmocka_unit_test(what_the_ledger_knows_or_nobody_tried_is_driven_again),
         cmocka_unit_test(an_unknown_outcome_that_nobody_meets_any_more_is_driven_to_its_policy),
         cmocka_unit_test(without_an_accept_row_nothing_can_be_driven_and_history_is_rebuilt),
+        cmocka_unit_test(what_retention_drops_is_not_missed),
         cmocka_unit_test(every_source_has_a_name_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
