@@ -49,7 +49,9 @@
     X("resend.noted", "ingest",                                                                                                            \
       "which dead letter an event is about is committed", "the letter is sent again")                                                      \
     X("resend.published", "ingest",                                                                                                        \
-      "the failed mail's next attempt is stored", "its dead letter is deleted")                                                            \
+      "the failed mail's next attempt is stored", "that is noted")                                                                         \
+    X("resend.marked", "ingest",                                                                                                           \
+      "that a failed mail's next attempt is stored is committed", "its dead letter is deleted")                                            \
     X("resend.deleted", "ingest",                                                                                                          \
       "the dead letter is deleted", "the mark that the event is done")                                                                     \
     X("dispatcher.claimed", "dispatcher",                                                                                                  \

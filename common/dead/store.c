@@ -101,14 +101,26 @@ void letter_delete(Bus *bus, uint64_t sequence, bool erase, BusReply on_reply, v
         ctx);
 }
 
+// Its servers say it in several ways, by where the message would lie.
+static bool was_not_there(const json_t *refusal)
+{
+    enum { NO_MESSAGE_FOUND = 10037, SEQUENCE_NOT_FOUND = 10043, DELETE_FAILED = 10057 };
+    json_int_t code = json_integer_value(json_object_get(refusal, "err_code"));
+    Str text = str_from(json_string_value(json_object_get(refusal, "description")));
+    bool none = str_eq(text, STR("no message found")) || str_eq(text, STR("stream store EOF"));
+    return code == NO_MESSAGE_FOUND || code == SEQUENCE_NOT_FOUND ||
+           (code == DELETE_FAILED && none);
+}
+
 bool letter_deleted(Str reply, Error *err)
 {
     json_t *root = json_loadb(reply.ptr, reply.len, 0, NULL);
     bool ok = json_is_true(json_object_get(root, "success"));
     if (!ok) {
-        const json_t *error = json_object_get(root, "error");
-        const char *text = json_string_value(json_object_get(error, "description"));
-        error_set(err, ERROR_PERMANENT, "%s", text != NULL ? text : "JetStream did not answer so");
+        const json_t *refusal = json_object_get(root, "error");
+        const char *text = json_string_value(json_object_get(refusal, "description"));
+        ErrorKind kind = was_not_there(refusal) ? ERROR_CONFLICT : ERROR_PERMANENT;
+        error_set(err, kind, "%s", text != NULL ? text : "JetStream did not answer so");
     }
     json_decref(root);
     return ok;

@@ -14,5 +14,6 @@ bool letter_reply(Str reply, Arena *arena, BusMessage *ret, bool *ret_found, Err
 // disk, which takes JetStream five times as long: for what a person drops. What was sent again is
 // in another stream now.
 void letter_delete(Bus *bus, uint64_t sequence, bool erase, BusReply on_reply, void *ctx);
-// true: deleted. ERROR_PERMANENT: JetStream's refusal, also when it was not there.
+// true: deleted. ERROR_CONFLICT: it was not there. ERROR_PERMANENT: JetStream's refusal, or not
+// such a reply; the letter may still be there.
 bool letter_deleted(Str reply, Error *err);

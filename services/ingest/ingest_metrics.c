@@ -69,6 +69,8 @@ void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
         metrics_counter(metrics, "stentor_ingest_resends_total", "result=\"resent\"", RESENDS);
     m->resend_repeated =
         metrics_counter(metrics, "stentor_ingest_resends_total", "result=\"repeated\"", RESENDS);
+    m->resend_gone =
+        metrics_counter(metrics, "stentor_ingest_resends_total", "result=\"gone\"", RESENDS);
     m->resend_refused =
         metrics_counter(metrics, "stentor_ingest_resends_total", "result=\"refused\"", RESENDS);
 }

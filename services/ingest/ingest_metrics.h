@@ -35,8 +35,9 @@ typedef struct IngestMetrics {
     Metric *trigger_late;    // triggers that came too late to send anything
     Metric *trigger_failed;  // triggers that have a dead letter
     Metric *trigger_cancels; // cancellations published
-    Metric *resent; // failed mails that an event had sent again; the next two are its fellows
+    Metric *resent; // failed mails that an event had sent again; the next three are its fellows
     Metric *resend_repeated; // the same event again
+    Metric *resend_gone;     // somebody else had sent it again, or dropped its letter
     Metric *resend_refused;
 } IngestMetrics;
 

@@ -4,10 +4,11 @@
 // LATERAL with a LIMIT keeps each a look-up by key, whatever the planner thinks of the tables.
 static const DbStatement LOOK_UP = {
     .name = "ingest_resend_look_up",
-    .sql = "SELECT i.n, r.letter_sequence, r.resent_at IS NOT NULL, s.status "
+    .sql = "SELECT i.n, r.letter_sequence, r.published_at IS NOT NULL, "
+           "r.resent_at IS NOT NULL OR r.gone_at IS NOT NULL, s.status "
            "FROM unnest($1::int4[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) "
            "AS i (n, tenant_id, event_identity, created_at, notification_id) "
-           "LEFT JOIN LATERAL (SELECT x.letter_sequence, x.resent_at FROM ingest.resends x "
+           "LEFT JOIN LATERAL (SELECT x.* FROM ingest.resends x "
            "WHERE x.tenant_id = i.tenant_id AND x.event_identity = i.event_identity LIMIT 1) r "
            "ON true "
            "LEFT JOIN LATERAL (SELECT h.status FROM stentor.notification_status(i.tenant_id, "
@@ -22,12 +23,17 @@ static const DbStatement NOTE = {
            "ON CONFLICT (tenant_id, event_identity) DO NOTHING",
 };
 
-static const DbStatement DONE = {
-    .name = "ingest_resend_done",
-    .sql = "UPDATE ingest.resends r SET resent_at = now() "
-           "FROM unnest($1::text[], $2::text[]) AS i (tenant_id, event_identity) "
-           "WHERE r.tenant_id = i.tenant_id AND r.event_identity = i.event_identity "
-           "AND r.resent_at IS NULL",
+static const DbStatement MARK = {
+    .name = "ingest_resend_mark",
+    .sql = "UPDATE ingest.resends r SET "
+           "published_at = CASE WHEN i.mark < 2 THEN coalesce(r.published_at, now()) "
+           "ELSE r.published_at END, "
+           "resent_at = CASE WHEN i.mark = 1 THEN coalesce(r.resent_at, now()) "
+           "ELSE r.resent_at END, "
+           "gone_at = CASE WHEN i.mark = 2 AND r.published_at IS NULL "
+           "THEN coalesce(r.gone_at, now()) ELSE r.gone_at END "
+           "FROM unnest($1::text[], $2::text[], $3::int4[]) AS i (tenant_id, event_identity, mark) "
+           "WHERE r.tenant_id = i.tenant_id AND r.event_identity = i.event_identity",
 };
 
 void resend_sql_look_up(DbTxn *txn, const ResendWish *const *wishes, size_t count)
@@ -62,8 +68,9 @@ void resend_sql_read(const DbTxn *txn, ResendKnown *ret, size_t count, Arena *ar
         bool noted = !db_is_null(res, row, 1);
         ret[n] = (ResendKnown){
             .letter = noted ? (uint64_t)db_get_int(res, row, 1) : 0,
-            .done = noted && db_get_int(res, row, 2) != 0,
-            .status = db_is_null(res, row, 3) ? "" : arena_cstr(arena, db_get_text(res, row, 3)),
+            .published = noted && db_get_int(res, row, 2) != 0,
+            .done = noted && db_get_int(res, row, 3) != 0,
+            .status = db_is_null(res, row, 4) ? "" : arena_cstr(arena, db_get_text(res, row, 4)),
         };
     }
 }
@@ -87,14 +94,17 @@ void resend_sql_note(
     }
 }
 
-void resend_sql_done(DbTxn *txn, const ResendWish *const *wishes, size_t count)
+void resend_sql_mark(
+    DbTxn *txn, const ResendWish *const *wishes, const ResendMark *marks, size_t count)
 {
-    DbParams *p = db_txn_add(txn, &DONE, NULL);
+    DbParams *p = db_txn_add(txn, &MARK, NULL);
     DbArray *tenants = db_array(p, DB_TEXT);
     DbArray *identities = db_array(p, DB_TEXT);
+    DbArray *numbers = db_array(p, DB_I32);
     for (size_t i = 0; i < count; i++) {
         db_txn_tenant(txn, wishes[i]->tenant);
         db_push_text(tenants, wishes[i]->tenant);
         db_push_text(identities, wishes[i]->identity);
+        db_push_int(numbers, marks[i]);
     }
 }

@@ -7,8 +7,9 @@
 
 // What is known of a wish before anything is looked for.
 typedef struct ResendKnown {
-    uint64_t letter; // in DEAD, as it was noted for this event; 0: not yet
-    bool done;
+    uint64_t letter;    // in DEAD, as it was noted for this event; 0: not yet
+    bool published;     // its event is stored
+    bool done;          // nothing is left to do
     const char *status; // the notification's, of history; "": none there
 } ResendKnown;
 
@@ -19,4 +20,12 @@ void resend_sql_read(const DbTxn *txn, ResendKnown *ret, size_t count, Arena *ar
 // Noted twice is noted once.
 void resend_sql_note(
     DbTxn *txn, const ResendWish *const *wishes, const uint64_t *letters, size_t count);
-void resend_sql_done(DbTxn *txn, const ResendWish *const *wishes, size_t count);
+
+// How far one has come; each time is written once.
+typedef enum ResendMark {
+    RESEND_PUBLISHED, // its event is stored
+    RESEND_DONE,      // ... and its letter deleted
+    RESEND_GONE,      // nothing was published: the letter was gone before
+} ResendMark;
+void resend_sql_mark(
+    DbTxn *txn, const ResendWish *const *wishes, const ResendMark *marks, size_t count);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An event's way: look up -> find its letter -> fetch -> note -> publish -> delete -> mark -> ack.
+// An event's way: look up -> find its letter -> fetch -> note -> publish -> mark it published ->
+// delete -> mark it done -> ack.
 #include "services/ingest/resends.h"
 
 #include <inttypes.h>
@@ -32,7 +33,7 @@ typedef struct Wish {
     ResendKnown known;
     uint64_t letter;   // found, or noted earlier; 0: none
     bool noted;        // by an earlier delivery of this event
-    bool gone;         // the noted letter is: it was sent again before
+    bool gone;         // the noted letter is
     uint32_t attempt;  // that is made now
     BusOut out;        // in the wave's arena
     struct Wish *same; // another event about the same notification
@@ -132,9 +133,23 @@ static const ResendWish **says_of(const Resends *r, size_t count)
     return says;
 }
 
-static void log_resent(const Wish *wish)
+// What an earlier delivery of this event has published, or nobody by this event.
+static const char *end_of(const Wish *wish)
 {
-    LOG(LOG_INFO, "failed mail is sent again", log_str("tenant", wish->says.tenant),
+    if (wish->known.published) {
+        return "failed mail was sent again before, its letter is deleted now";
+    }
+    return wish->gone ? "failed mail is not sent again: somebody else has, or dropped its letter"
+                      : "failed mail is sent again";
+}
+
+static void tell_end(const Wish *wish)
+{
+    IngestMetrics *m = wish->resends->metrics;
+    Metric *of_unpublished = wish->gone ? m->resend_gone : m->resent;
+    metric_add(wish->known.published ? m->resend_repeated : of_unpublished, 1);
+    bool none = wish->gone && !wish->known.published;
+    LOG(none ? LOG_WARN : LOG_INFO, end_of(wish), log_str("tenant", wish->says.tenant),
         log_str("notification", wish->says.notification_id),
         log_str("requested_by", wish->says.requested_by), log_str("event", wish->says.identity),
         log_int("letter", (int64_t)wish->letter), log_int("attempt", wish->attempt));
@@ -146,8 +161,7 @@ static void end_wave(Resends *r, const Error *err)
     for (size_t i = 0; i < r->wave; i++) {
         Wish *wish = r->wishes[i];
         if (err == NULL) {
-            log_resent(wish);
-            metric_add(wish->gone ? r->metrics->resend_repeated : r->metrics->resent, 1);
+            tell_end(wish);
         }
         settle(wish, err);
         r->wishes[i] = NULL;
@@ -157,12 +171,6 @@ static void end_wave(Resends *r, const Error *err)
     arena_free(r->letters);
     r->letters = NULL;
     begin_wave(r);
-}
-
-static void on_db_marked(void *ctx, DbTxn *txn, const Error *err)
-{
-    (void)txn;
-    end_wave(ctx, err);
 }
 
 static void drop_settled(Resends *r)
@@ -175,19 +183,34 @@ static void drop_settled(Resends *r)
     r->wave = left;
 }
 
-static void mark(Resends *r)
+static void on_db_marked(void *ctx, DbTxn *txn, const Error *err)
+{
+    (void)txn;
+    end_wave(ctx, err);
+}
+
+static ResendMark mark_of(const Wish *wish)
+{
+    return wish->gone && !wish->known.published ? RESEND_GONE : RESEND_DONE;
+}
+
+static void mark_done(Resends *r)
 {
     drop_settled(r);
     if (r->wave == 0) {
         end_wave(r, NULL);
         return;
     }
+    ResendMark *marks = arena_array(r->letters, r->wave, sizeof *marks);
+    for (size_t i = 0; i < r->wave; i++) {
+        marks[i] = mark_of(r->wishes[i]);
+    }
     DbTxn *txn = db_txn_new(r->pool);
-    resend_sql_done(txn, says_of(r, r->wave), r->wave);
+    resend_sql_mark(txn, says_of(r, r->wave), marks, r->wave);
     db_txn_submit(txn, on_db_marked, r);
 }
 
-// ---- a wave: publish and delete ----
+// ---- a wave: delete ----
 
 // Wishes are settled by their place, for a settled one is gone.
 typedef struct Slot {
@@ -195,11 +218,11 @@ typedef struct Slot {
     size_t at;
 } Slot;
 
-static void release(Resends *r)
+static Slot *slot_of(Resends *r, size_t at)
 {
-    if (--r->open == 0) {
-        mark(r);
-    }
+    Slot *slot = arena_zalloc(r->letters, sizeof *slot);
+    *slot = (Slot){r, at};
+    return slot;
 }
 
 static void fail_one(Slot *slot, const Error *err)
@@ -209,19 +232,24 @@ static void fail_one(Slot *slot, const Error *err)
     r->wishes[slot->at] = NULL;
 }
 
-// Not deleted for a reason that stays (somebody was faster): that is as good.
+// A letter that stays would be sent again by the next event about it.
 static void handle_deleted(Slot *slot, Str reply, const Error *err)
 {
     Error refusal = {0};
     CRASH_POINT_IF("resend.deleted", err == NULL);
+    if (err == NULL && !letter_deleted(reply, &refusal) && refusal.kind != ERROR_CONFLICT) {
+        (void)error_wrap(
+            &refusal, "the letter %" PRIu64 " of a mail that was sent again is not deleted",
+            slot->resends->wishes[slot->at]->letter);
+        refusal.kind = ERROR_TRANSIENT; // JetStream's trouble, not the event's
+        err = &refusal;
+    }
     if (err != NULL) {
         fail_one(slot, err);
-    } else if (!letter_deleted(reply, &refusal)) {
-        LOG(LOG_INFO, "the letter of a mail that was sent again is not deleted",
-            log_int("letter", (int64_t)slot->resends->wishes[slot->at]->letter),
-            log_error(&refusal));
     }
-    release(slot->resends);
+    if (--slot->resends->open == 0) {
+        mark_done(slot->resends);
+    }
 }
 
 static void on_letter_deleted(void *ctx, Str reply, const Error *err)
@@ -229,16 +257,76 @@ static void on_letter_deleted(void *ctx, Str reply, const Error *err)
     handle_deleted(ctx, reply, err);
 }
 
+static void delete_letters(Resends *r)
+{
+    r->open = 1;
+    for (size_t i = 0; i < r->wave; i++) {
+        if (!r->wishes[i]->gone) {
+            r->open++;
+            letter_delete(r->bus, r->wishes[i]->letter, false, on_letter_deleted, slot_of(r, i));
+        }
+    }
+    if (--r->open == 0) {
+        mark_done(r);
+    }
+}
+
+// ---- a wave: publish ----
+
+static void handle_marked_published(Resends *r, const Error *err)
+{
+    if (err != NULL) {
+        end_wave(r, err);
+        return;
+    }
+    CRASH_POINT("resend.marked");
+    delete_letters(r);
+}
+
+static void on_db_marked_published(void *ctx, DbTxn *txn, const Error *err)
+{
+    (void)txn;
+    handle_marked_published(ctx, err);
+}
+
+static bool is_to_publish(const Wish *wish)
+{
+    return !wish->gone && !wish->known.published;
+}
+
+// Before the letter goes: without it nobody could tell afterwards whether this event sent anything.
+static void mark_published(Resends *r)
+{
+    drop_settled(r);
+    const ResendWish **says = arena_array(r->letters, r->wave + 1, sizeof *says);
+    ResendMark *marks = arena_array(r->letters, r->wave + 1, sizeof *marks);
+    size_t count = 0;
+    for (size_t i = 0; i < r->wave; i++) {
+        if (is_to_publish(r->wishes[i])) {
+            says[count] = &r->wishes[i]->says;
+            marks[count++] = RESEND_PUBLISHED;
+        }
+    }
+    if (count == 0) {
+        delete_letters(r);
+        return;
+    }
+    DbTxn *txn = db_txn_new(r->pool);
+    resend_sql_mark(txn, says, marks, count);
+    db_txn_submit(txn, on_db_marked_published, r);
+}
+
 static void handle_published(Slot *slot, const Error *err)
 {
     Resends *r = slot->resends;
     if (err != NULL) {
         fail_one(slot, err);
-        release(r);
-        return;
+    } else {
+        CRASH_POINT("resend.published");
     }
-    CRASH_POINT("resend.published");
-    letter_delete(r->bus, r->wishes[slot->at]->letter, false, on_letter_deleted, slot);
+    if (--r->open == 0) {
+        mark_published(r);
+    }
 }
 
 static void on_event_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
@@ -252,15 +340,15 @@ static void publish(Resends *r)
 {
     r->open = 1;
     for (size_t i = 0; i < r->wave; i++) {
-        if (!r->wishes[i]->gone) {
-            Slot *slot = arena_zalloc(r->letters, sizeof *slot);
-            *slot = (Slot){r, i};
+        if (is_to_publish(r->wishes[i])) {
             r->open++;
-            bus_publish(r->bus, &r->wishes[i]->out, on_event_acked, slot);
+            bus_publish(r->bus, &r->wishes[i]->out, on_event_acked, slot_of(r, i));
         }
     }
     bus_flush(r->bus);
-    release(r);
+    if (--r->open == 0) {
+        mark_published(r);
+    }
 }
 
 // ---- a wave: note ----
@@ -316,6 +404,9 @@ static void take_letter(Slot *slot, const Letter *letter)
     Wish *wish = r->wishes[slot->at];
     Error err = {0};
     Resend resend;
+    if (wish->known.published) {
+        return; // there is only the letter to delete
+    }
     ResendRules rules = {
         .may_double = wish->says.may_double,
         .ignore_expiry = wish->says.ignore_expiry,
@@ -388,9 +479,7 @@ static void begin_wave(Resends *r)
     r->wave = r->count < WAVE_MAX ? r->count : WAVE_MAX;
     r->open = r->wave;
     for (size_t i = 0; i < r->wave; i++) {
-        Slot *slot = arena_zalloc(r->letters, sizeof *slot);
-        *slot = (Slot){r, i};
-        letter_ask(r->bus, r->wishes[i]->letter, on_letter_fetched, slot);
+        letter_ask(r->bus, r->wishes[i]->letter, on_letter_fetched, slot_of(r, i));
     }
 }
 

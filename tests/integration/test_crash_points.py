@@ -52,6 +52,7 @@ HOW = {
     "ingest.sweep_claimed": [How(after="ingest.committed")],
     "resend.noted": [How("resend")],
     "resend.published": [How("resend")],
+    "resend.marked": [How("resend")],
     "resend.deleted": [How("resend")],
     "batch.accepted": [How("campaign"), How("campaign", number=3)],
     "batch.moved": [How("campaign"), How("campaign", number=3)],

@@ -146,6 +146,56 @@ def test_a_request_that_could_not_be_rendered_is_driven_again(limited, bus):
     sent(limited, notification)
 
 
+# ---- a letter that is gone, or stays --------------------------------------------------------------------------------
+
+
+def times(pipeline, event_id):
+    """published, resent, gone"""
+    rows = pipeline.postgres.query("SELECT published_at IS NOT NULL, resent_at IS NOT NULL, gone_at IS NOT NULL FROM ingest.resends"
+                                   " WHERE event_identity = %s", event_id)
+    return rows[0] if rows else None
+
+
+def test_a_noted_letter_that_somebody_drops_is_not_on_record_as_sent(limited, bus):
+    """Killed between the note and the publish, and the letter dropped by hand before the event comes again."""
+    notification = exhaust(limited)[0]
+    sequence = letters_of(limited, notification)[0]["sequence"]
+    event_id = f"resend-{uuid.uuid4().hex[:12]}"
+    limited.postgres.query("INSERT INTO ingest.resends (tenant_id, event_identity, notification_id, letter_sequence, requested_by)"
+                           " VALUES (%s, %s, %s, %s, '')", TENANT, event_id, notification, sequence)
+    limited.cli("dlq", "drop", sequence)
+    before = {result: counted(limited, result) for result in ("resent", "repeated", "gone")}
+    ask(limited, bus, notification, event_id)
+    wait_until(lambda: times(limited, event_id) == (False, False, True), 20, "the record of its being gone")
+    assert {result: counted(limited, result) for result in before} == {**before, "gone": before["gone"] + 1}
+    log = limited.services["ingest"].log.read_text().splitlines()
+    about = [line for line in log if event_id in line and notification in line]
+    assert len(about) == 1 and "failed mail is not sent again" in about[0]
+    assert limited.mailbox.for_notification(notification) == [] and limited.status(notification)["status"] == "failed"
+
+
+def test_a_letter_that_cannot_be_deleted_is_not_done(limited, bus):
+    """Else the next event would find it and send it once more."""
+    notification = exhaust(limited)[0]
+    config = bus.stream_info("DEAD")["config"]
+
+    def told(verb, body=b""):
+        answer = json.loads(bus.request(f"$JS.API.STREAM.{verb}.DEAD", body))
+        assert "error" not in answer, answer
+    told("UPDATE", json.dumps({**config, "deny_delete": True}).encode())
+    try:
+        event_id = ask(limited, bus, notification)
+        wait_until(lambda: limited.status(notification)["status"] == "sent", 30, "the mail")
+        wait_until(lambda: times(limited, event_id) == (True, False, False), 10, "the mark between publish and delete")
+        time.sleep(2)
+        assert times(limited, event_id) == (True, False, False), "the letter is still there"
+    finally:
+        told("DELETE")  # there is no way back from deny_delete
+        told("CREATE", json.dumps(config).encode())
+    wait_until(lambda: times(limited, event_id) == (True, True, False), 60, "the event's end, now that the letter is gone")
+    assert len(limited.mailbox.for_notification(notification)) == 1
+
+
 # ---- refused --------------------------------------------------------------------------------------------------------
 
 

@@ -311,6 +311,22 @@ static void an_answer_to_a_delete_is_done_or_says_why_not(void **state)
     assert_int_equal(err.kind, ERROR_PERMANENT);
     assert_string_equal(err.text, "no message found");
     assert_false(letter_deleted(STR("no JSON"), &err));
+    assert_int_equal(err.kind, ERROR_PERMANENT);
+    // As nats-server 2.9 and 2.10 say it.
+    static const char *const gone[] = {
+        "{\"error\":{\"code\":400,\"err_code\":10043,\"description\":\"sequence 7 not found\"}}",
+        "{\"error\":{\"code\":500,\"err_code\":10057,\"description\":\"no message found\"}}",
+        "{\"error\":{\"code\":500,\"err_code\":10057,\"description\":\"stream store EOF\"}}",
+        "{\"error\":{\"code\":404,\"err_code\":10037,\"description\":\"no message found\"}}",
+    };
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) {
+        assert_false(letter_deleted(str_from(gone[i]), &err));
+        assert_int_equal(err.kind, ERROR_CONFLICT);
+    }
+    assert_false(letter_deleted(
+        STR("{\"error\":{\"code\":500,\"err_code\":10057,\"description\":\"disk is full\"}}"),
+        &err));
+    assert_int_equal(err.kind, ERROR_PERMANENT);
 }
 
 static void only_what_brings_a_notification_on_is_work(void **state)

@@ -66,6 +66,15 @@ static void look_up(uv_loop_t *loop, DbPool *pool, const ResendWish *const *says
     submit(loop, txn, asking, true);
 }
 
+static void mark(
+    uv_loop_t *loop, DbPool *pool, const ResendWish *const *two, ResendMark how, Asking *asking)
+{
+    const ResendMark marks[] = {how, how};
+    DbTxn *txn = db_txn_new(pool);
+    resend_sql_mark(txn, two, marks, 2);
+    submit(loop, txn, asking, false);
+}
+
 static void check(const ResendKnown *known, uint64_t letter, bool done, const char *status)
 {
     assert_int_equal(known->letter, letter);
@@ -121,12 +130,28 @@ static void an_event_keeps_its_first_letter_and_tenants_are_apart(void **state)
     check(&asking.known[2], 0, false, "failed");
     check(&asking.known[3], 7, false, "failed");
 
-    txn = db_txn_new(pool);
-    resend_sql_done(txn, twice, 2);
-    submit(&loop, txn, &asking, false);
+    mark(&loop, pool, twice, RESEND_PUBLISHED, &asking);
+    look_up(&loop, pool, says, &asking);
+    check(&asking.known[0], 7, false, "failed");
+    assert_true(asking.known[0].published);
+    assert_false(asking.known[1].published);
+    mark(&loop, pool, twice, RESEND_GONE, &asking); // it is not: its event is stored
+    look_up(&loop, pool, says, &asking);
+    check(&asking.known[0], 7, false, "failed");
+    mark(&loop, pool, twice, RESEND_DONE, &asking);
     look_up(&loop, pool, says, &asking);
     check(&asking.known[0], 7, true, "failed");
     check(&asking.known[1], 8, false, "");
+    const ResendWish *other[] = {says[1], says[1]};
+    mark(&loop, pool, other, RESEND_GONE, &asking);
+    look_up(&loop, pool, says, &asking);
+    check(&asking.known[1], 8, true, "");
+    assert_string_equal(
+        admin_value(
+            admin, "SELECT string_agg(tenant_id || ':' || (published_at IS NOT NULL)::int || "
+                   "(resent_at IS NOT NULL)::int || (gone_at IS NOT NULL)::int, ' ' ORDER BY "
+                   "tenant_id) FROM ingest.resends"),
+        "acme:110 globex:001");
     assert_string_equal(
         admin_value(admin, "SELECT requested_by FROM ingest.resends WHERE tenant_id = 'acme'"),
         "ops");
