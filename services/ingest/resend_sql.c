@@ -5,13 +5,13 @@
 static const DbStatement LOOK_UP = {
     .name = "ingest_resend_look_up",
     .sql = "SELECT i.n, r.letter_sequence, r.published_at IS NOT NULL, "
-           "r.resent_at IS NOT NULL OR r.gone_at IS NOT NULL, s.status "
+           "r.resent_at IS NOT NULL OR r.gone_at IS NOT NULL, s.status, s.seen_at "
            "FROM unnest($1::int4[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) "
            "AS i (n, tenant_id, event_identity, created_at, notification_id) "
            "LEFT JOIN LATERAL (SELECT x.* FROM ingest.resends x "
            "WHERE x.tenant_id = i.tenant_id AND x.event_identity = i.event_identity LIMIT 1) r "
            "ON true "
-           "LEFT JOIN LATERAL (SELECT h.status FROM stentor.notification_status(i.tenant_id, "
+           "LEFT JOIN LATERAL (SELECT h.* FROM stentor.notification_seen(i.tenant_id, "
            "i.created_at, i.notification_id) h LIMIT 1) s ON true",
 };
 
@@ -71,6 +71,7 @@ void resend_sql_read(const DbTxn *txn, ResendKnown *ret, size_t count, Arena *ar
             .published = noted && db_get_int(res, row, 2) != 0,
             .done = noted && db_get_int(res, row, 3) != 0,
             .status = db_is_null(res, row, 4) ? "" : arena_cstr(arena, db_get_text(res, row, 4)),
+            .seen_us = db_get_time(res, row, 5),
         };
     }
 }

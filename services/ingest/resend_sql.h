@@ -11,6 +11,7 @@ typedef struct ResendKnown {
     bool published;     // its event is stored
     bool done;          // nothing is left to do
     const char *status; // the notification's, of history; "": none there
+    int64_t seen_us;    // when history last heard of it; 0: never
 } ResendKnown;
 
 // Each its own transaction's first statement; the wishes are in the order of the results.

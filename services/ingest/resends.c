@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/base/map.h"
 #include "common/bus/reader.h"
+#include "common/bus/topology.h"
 #include "common/dead/resend.h"
 #include "common/dead/store.h"
 #include "services/ingest/resend_sql.h"
@@ -22,6 +23,8 @@ enum {
     LETTER_WAITS = 5, // deliveries granted to a letter: it is stored just after its status
     LETTER_WAIT_MS = 1000,
 };
+// A letter is stored seconds after its status, and history may be some minutes behind.
+static const int64_t FRESH_US = INT64_C(600) * 1000000;
 static const int64_t SKEW_US =
     INT64_C(3600) * 1000000; // of clocks: ids and DEAD have each their own
 
@@ -502,13 +505,38 @@ static bool has_gone_out(const Wish *wish)
     return is_one_of(wish->known.status, names, sizeof names / sizeof *names);
 }
 
+// When anything is known to have happened to it at the latest.
+static int64_t seen_us_of(const Wish *wish)
+{
+    int64_t seen_us = wish->known.seen_us;
+    return seen_us > wish->says.created_us ? seen_us : wish->says.created_us;
+}
+
+// As far as history knows: it may be behind.
+static bool is_under_way(const Wish *wish)
+{
+    static const char *const names[] = {"queued", "scheduled", "rendering", "sending"};
+    return is_one_of(wish->known.status, names, sizeof names / sizeof *names);
+}
+
+// Its letter would have left DEAD by its age. One that was scheduled far ahead may have failed just
+// now.
+static bool is_too_old(const Wish *wish)
+{
+    int64_t kept_us = topology_stream("DEAD")->max_age_s * INT64_C(1000000);
+    return wish->letter == 0 && !is_under_way(wish) &&
+           seen_us_of(wish) + kept_us + SKEW_US < clock_now_us();
+}
+
 // The letter of one that failed is stored just after its status, which may be why the event came.
+// Each look reads DEAD from the notification's time on: not for an id that somebody made up.
 static bool may_come(const Wish *wish)
 {
     static const char *const names[] = {"suppressed", "superseded"};
     bool never =
         has_gone_out(wish) || is_one_of(wish->known.status, names, sizeof names / sizeof *names);
-    return !never && wish->delivery->message.delivered < LETTER_WAITS;
+    bool fresh = is_under_way(wish) || seen_us_of(wish) + FRESH_US > clock_now_us();
+    return !never && fresh && wish->delivery->message.delivered < LETTER_WAITS;
 }
 
 // A letter may be older than what a vendor's callback has told since.
@@ -698,6 +726,9 @@ static void take_known(Resends *r, const DbTxn *txn)
         if (known[i].done) {
             metric_add(r->metrics->resend_repeated, 1);
             settle(wish, NULL);
+            r->wishes[i] = NULL;
+        } else if (is_too_old(wish)) {
+            refuse_missing(wish);
             r->wishes[i] = NULL;
         }
     }

@@ -10,6 +10,7 @@ from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import wait_until
 from tests.harness.protobuf import messages
+from tests.integration.test_cleanup import aged
 from tests.integration.test_dlq import EVERY_ATTEMPT, LIMITED, TRY_LATER, exhaust, letters, letters_of, make_letter, rendered_of
 
 OTHER = "globex"
@@ -228,6 +229,36 @@ def test_one_that_has_been_sent_since_is_refused_though_its_letter_is_there(limi
 def test_nobody_is_known_by_that_id(limited, bus):
     ask(limited, bus, "ntf_01KAGTQ5M0000000000000000A")
     assert "not known to it" in refusal(limited)
+
+
+@pytest.mark.parametrize("days,known", [(40, True), (40, False), (120, True), (120, False)])
+def test_an_old_one_without_a_letter_is_looked_for_once(limited, bus, days, known):
+    """Not five times with a second between: each look reads DEAD from its time on, and anybody can make up an id."""
+    notification = aged(days)
+    if known:
+        limited.postgres.query("SELECT stentor.ensure_partitions('history.notifications', now() - interval '130 days', now())")
+        limited.postgres.query(
+            "INSERT INTO history.notifications (created_at, id, tenant_id, channel, status, status_rank, updated_at) VALUES"
+            " (ingest.id_time(%s), %s, %s, 'email', 'failed', 11, ingest.id_time(%s))", notification, notification, TENANT, notification)
+    begun = time.monotonic()
+    ask(limited, bus, notification)
+    assert f"no dead letter of '{notification}' ({'it is failed' if known else 'not known to it'})" in refusal(limited)
+    assert time.monotonic() - begun < 3.5
+
+
+def test_one_that_was_scheduled_long_ago_and_failed_just_now_is_found(limited, bus):
+    """History may be behind: it says that it waits."""
+    notification = exhaust(limited)[0]
+    subject, stored = bus.message("DEAD", seq=letters_of(limited, notification)[0]["sequence"])
+    old = aged(120)
+    assert len(old) == len(notification) and old.encode() not in stored
+    bus.publish(subject, stored.replace(notification.encode(), old.encode()), f"old-{old}")
+    limited.postgres.query("SELECT stentor.ensure_partitions('history.notifications', now() - interval '130 days', now())")
+    limited.postgres.query(
+        "INSERT INTO history.notifications (created_at, id, tenant_id, channel, status, status_rank, updated_at) VALUES"
+        " (ingest.id_time(%s), %s, %s, 'email', 'scheduled', 2, ingest.id_time(%s))", old, old, TENANT, old)
+    event_id = ask(limited, bus, old)
+    wait_until(lambda: times(limited, event_id) == (True, True, False), 20, "its being sent again")
 
 
 @pytest.mark.parametrize("body,reason", [
