@@ -87,7 +87,8 @@ static void committed(void *ctx, DbTxn *txn)
 static void tally_start(Rig *on, Tally *tally)
 {
     static const char *const streams[] = {"STATUS", "REQUEST_LOW", NULL};
-    static const ProjectorHandlers handlers = {fold, write_rows, committed};
+    static const ProjectorHandlers handlers = {
+        .fold = fold, .write = write_rows, .committed = committed};
     tally->pool = db_pool_new(
         &on->loop,
         &(DbPoolOptions){
