@@ -21,6 +21,8 @@ enum {
     C_INSERT,
     C_DELETE,
     C_USAGE, // of the schema
+    C_NOT_NULL,
+    C_UNIQUE, // by an index of its own
 };
 
 // ---- what is wanted ----
@@ -212,7 +214,9 @@ void relay_check_build(RelaySql *sql)
         " has_column_privilege(w.rel, a.attnum, 'UPDATE'), has_table_privilege(w.rel, 'INSERT'),"
         " has_table_privilege(w.rel, 'DELETE'), (SELECT has_schema_privilege(c.relnamespace, "
         "'USAGE')"
-        " FROM pg_class AS c WHERE c.oid = w.rel)"
+        " FROM pg_class AS c WHERE c.oid = w.rel), a.attnotnull,"
+        " EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = w.rel AND i.indisunique"
+        " AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)"
         " FROM w LEFT JOIN pg_attribute AS a ON a.attrelid = w.rel AND a.attname = w.col"
         " AND a.attnum > 0 AND NOT a.attisdropped"
         " LEFT JOIN pg_type AS y ON y.oid = a.atttypid"
@@ -294,6 +298,18 @@ static const char *missing_right(const Wanted *w, const PGresult *check, int row
     return NULL;
 }
 
+// Two rows with one id would be one message.
+static const char *why_no_id(const Wanted *w, const PGresult *check, int row)
+{
+    if (!str_eq(w->field, STR("id"))) {
+        return NULL;
+    }
+    if (db_get_int(check, row, C_NOT_NULL) == 0) {
+        return "may be NULL";
+    }
+    return db_get_int(check, row, C_UNIQUE) == 0 ? "has no unique index of its own" : NULL;
+}
+
 static Str where_from(const Wanted *w, Arena *arena)
 {
     return str_from(
@@ -324,6 +340,12 @@ static Str problem_of(const Wanted *w, const PGresult *check, int row, Arena *ar
         return str_from(arena_printf(
             arena, "column '%.*s' of table '%.*s' is %.*s, not %s (%.*s)", STR_ARG(w->column),
             STR_ARG(w->table), STR_ARG(db_get_text(check, row, C_TYPE)), wanted, STR_ARG(field)));
+    }
+    const char *no_id = why_no_id(w, check, row);
+    if (no_id != NULL) {
+        return str_from(arena_printf(
+            arena, "column '%.*s' of table '%.*s' %s (%.*s)", STR_ARG(w->column), STR_ARG(w->table),
+            no_id, STR_ARG(field)));
     }
     const char *right = missing_right(w, check, row);
     return right == NULL ? STR_EMPTY

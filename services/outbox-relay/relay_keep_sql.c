@@ -43,30 +43,33 @@ static const char *keep_text(const SqlParts *p, const MappingKeep *keep)
 }
 
 // A letter is of no more use when nothing can be heard of it and its row does not wait because of
-// it.
+// it, or is gone.
 static const char *keep_letters_text(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
         "WITH old AS MATERIALIZED (SELECT l.notification_id FROM stentor_outbox.letters AS l"
         " WHERE l.mapping = %s AND l.made_at < now() - " LETTERS_KEPT
-        " AND l.ended_at < now() - " LETTERS_KEPT
-        " AND NOT EXISTS (SELECT FROM %s AS t WHERE t.%s = l.row_key::%s AND %s) LIMIT $1::int4),"
+        " AND CASE WHEN l.ended_at < now() - " LETTERS_KEPT
+        " THEN NOT EXISTS (SELECT FROM %s AS t WHERE t.%s = l.row_key::%s AND %s)"
+        " WHEN l.ended_at IS NULL"
+        " THEN NOT EXISTS (SELECT FROM %s AS t WHERE t.%s = l.row_key::%s) END LIMIT $1::int4),"
         " gone AS (DELETE FROM stentor_outbox.letters AS l USING old"
         " WHERE l.notification_id = old.notification_id RETURNING 1) SELECT count(*) FROM gone",
-        p->mapping, p->table, p->id, p->id_type, p->plain);
+        p->mapping, p->table, p->id, p->id_type, p->plain, p->table, p->id, p->id_type);
 }
 
-static const char *keep_refused_text(const SqlParts *p)
+// Rows of ours that tell of rows which the application has deleted.
+static const char *keep_gone_text(const SqlParts *p, const char *table)
 {
     return arena_printf(
         p->arena,
-        "WITH old AS MATERIALIZED (SELECT f.row_key FROM stentor_outbox.refused AS f"
+        "WITH old AS MATERIALIZED (SELECT f.row_key FROM stentor_outbox.%s AS f"
         " WHERE f.mapping = %s AND NOT EXISTS (SELECT FROM %s AS t WHERE t.%s = f.row_key::%s)"
         " LIMIT $1::int4),"
-        " gone AS (DELETE FROM stentor_outbox.refused AS f USING old WHERE f.mapping = %s"
+        " gone AS (DELETE FROM stentor_outbox.%s AS f USING old WHERE f.mapping = %s"
         " AND f.row_key = old.row_key RETURNING 1) SELECT count(*) FROM gone",
-        p->mapping, p->table, p->id, p->id_type, p->mapping);
+        table, p->mapping, p->table, p->id, p->id_type, table, p->mapping);
 }
 
 static void add_keep(RelaySql *sql, const char *name, const char *text)
@@ -84,7 +87,10 @@ void relay_keep_sql(RelaySql *sql, const SqlParts *p)
         const char *name = arena_printf(p->arena, "outbox_keep_%s", moment_name(m->keep[i].moment));
         add_keep(sql, name, keep_text(p, &m->keep[i]));
     }
-    add_keep(sql, "outbox_keep_refused", keep_refused_text(p));
+    add_keep(sql, "outbox_keep_refused", keep_gone_text(p, "refused"));
+    if (m->state_count > 0) {
+        add_keep(sql, "outbox_keep_gone", keep_gone_text(p, "published"));
+    }
     if (mapping_is_request(m)) {
         add_keep(sql, "outbox_keep_letters", keep_letters_text(p));
     }

@@ -37,7 +37,7 @@ enum {
 // noted -> published -> retrying -> sent | failed; again: failed and asked for once more
 // (`stentor outbox retry`).
 
-enum { RELAY_KEEP_MAX = MOMENT_COUNT + 2 };
+enum { RELAY_KEEP_MAX = MOMENT_COUNT + 3 };
 
 // How a column's text is to be understood (row.h).
 typedef enum ColumnKind { COLUMN_TEXT, COLUMN_JSON, COLUMN_NUMBER, COLUMN_BOOL } ColumnKind;

@@ -182,6 +182,11 @@ static void only_published_rows_are_old(void **state)
     assert_int_equal(stage_keep(stage, "outbox_keep_published", 10), 5);
     assert_sql(stage, "6", "SELECT sequence_number FROM outbox_message");
     assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.published");
+    stage_sql(
+        stage, "INSERT INTO stentor_outbox.published VALUES ('bookworm-bus', '6', now()),"
+               " ('bookworm-bus', '77', now())");
+    assert_int_equal(stage_keep(stage, "outbox_keep_gone", 10), 1); // the application deleted it
+    assert_sql(stage, "6", "SELECT row_key FROM stentor_outbox.published");
     stage_free(stage);
 }
 

@@ -518,6 +518,15 @@ static void what_is_missing_is_named(void **state)
     assert_problem(
         stage, "column 'sent_at' of table 'public.email_outbox' is text, not a time (mapping field"
                " moments.sent.sent_at)");
+    stage_sql(
+        stage, "ALTER TABLE email_outbox ALTER sent_at TYPE timestamptz USING NULL;"
+               "ALTER TABLE email_outbox DROP CONSTRAINT email_outbox_pkey");
+    assert_problem(
+        stage, "column 'id' of table 'public.email_outbox' has no unique index of its own (mapping"
+               " field id)");
+    stage_sql(stage, "ALTER TABLE email_outbox ALTER id DROP NOT NULL");
+    assert_problem(
+        stage, "column 'id' of table 'public.email_outbox' may be NULL (mapping field id)");
     stage_sql(stage, "DROP TABLE email_outbox");
     assert_problem(stage, "table 'public.email_outbox' is missing (mapping field id)");
     stage_sql(stage, DDL);
