@@ -204,8 +204,10 @@ static void open_projector(Relay *relay, int64_t oldest_letter_us)
 // ---- the table, looked at before anything is claimed ----
 
 static const DbStatement OLDEST_LETTER = {
-    "outbox_oldest_letter", "SELECT min(made_at) FROM stentor_outbox.letters WHERE mapping = "
-                            "$1::text AND ended_at IS NULL"};
+    "outbox_oldest_letter",
+    "SELECT CASE WHEN (SELECT count(*) FROM stentor_outbox.positions WHERE projection = 'outbox-'"
+    " || $1::text) < 2 THEN (SELECT min(made_at) FROM stentor_outbox.letters"
+    " WHERE mapping = $1::text AND ended_at IS NULL) END"};
 
 static void on_check_timer(uv_timer_t *timer);
 static void finish_stop(Relay *relay);

@@ -17,8 +17,9 @@
 #define CLAIMS "stentor_outbox.claims"
 #define LETTERS "stentor_outbox.letters"
 
-// The letters of one batch that nobody told of for this long are made anew: a NotifyCommand's time
-// counts for 7 days (NotifyCommand.produced_at_us).
+// A NotifyCommand's time counts for 7 days (NotifyCommand.produced_at_us), so none goes out that is
+// older than this: a letter that was only noted is made anew, and a row that is reset while its
+// letter is still open gets another one.
 #define STALE "interval '6 days'"
 
 typedef struct Letter {
@@ -30,16 +31,18 @@ typedef struct Letter {
 static Letter letter_of(const SqlParts *p)
 {
     if (!mapping_is_request(p->sql->mapping)) {
-        return (Letter){"", "0", "NULL::timestamptz"};
+        return (Letter){"", "0", "now()"};
     }
     return (Letter){
         arena_printf(
             p->arena,
             " LEFT JOIN LATERAL (SELECT l.attempt, l.made_at, l.state IN ('sent', 'failed',"
-            " 'again') AS ended FROM " LETTERS " AS l WHERE l.mapping = %s AND l.row_key ="
+            " 'again') OR (l.state <> 'noted' AND l.made_at < now() - " STALE
+            ") AS ended FROM " LETTERS " AS l WHERE l.mapping = %s AND l.row_key ="
             " c.row_key ORDER BY l.attempt DESC LIMIT 1) AS l ON true",
             p->mapping),
-        "coalesce(l.attempt + l.ended::int4, 1)", "CASE WHEN NOT l.ended THEN l.made_at END"};
+        "coalesce(l.attempt + l.ended::int4, 1)",
+        "coalesce(CASE WHEN NOT l.ended THEN l.made_at END, now())"};
 }
 
 static const char *key_or_null(const SqlParts *p)
@@ -184,7 +187,7 @@ static const char *aside_text(const SqlParts *p)
 static const char *adopt_text(const SqlParts *p)
 {
     const char *letter = "";
-    const char *made_at = "NULL::timestamptz";
+    const char *made_at = "now()";
     const char *unsent = "true";
     if (mapping_is_request(p->sql->mapping)) {
         letter = arena_printf(
@@ -192,7 +195,7 @@ static const char *adopt_text(const SqlParts *p)
             " LEFT JOIN " LETTERS " AS l ON l.mapping = %s AND l.row_key = k.row_key"
             " AND l.attempt = k.attempt",
             p->mapping);
-        made_at = "l.made_at";
+        made_at = "coalesce(l.made_at, now())";
         unsent = "(l.state IS NULL OR l.state = 'noted')";
     }
     return arena_printf(

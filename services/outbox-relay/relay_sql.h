@@ -23,9 +23,9 @@
 
 // Columns of adopt's and claim's rows, in the order in which they are to be published.
 enum {
-    CLAIM_ROW_KEY = 0,  // text: the id as text
-    CLAIM_ATTEMPT,      // int4: which letter of the row this is (1, 2 ...); 0 for events
-    CLAIM_MADE_AT,      // timestamptz: the letter was noted before, with this time; 0: it was not
+    CLAIM_ROW_KEY = 0, // text: the id as text
+    CLAIM_ATTEMPT,     // int4: which letter of the row this is (1, 2 ...); 0 for events
+    CLAIM_MADE_AT, // timestamptz: when the letter was noted before; else now, by Postgres's clock
     CLAIM_ORDERING_KEY, // text; NULL: waits for nobody. With states: the state that it belongs to
     CLAIM_POSITION,     // int8; NULL: the mapping has none
     CLAIM_CREATED_AT,   // timestamptz; 0: the mapping has none
@@ -81,9 +81,9 @@ typedef struct RelaySql {
     // Requests: remembers the letters; what is answered is what counts, since a letter that was
     // noted before keeps its id and time. $1::text claim_id, $2::text[] row_key, $3::int4[]
     // attempt, $4::text[] notification_id, $5::timestamptz[] made_at. Rows: row_key text, attempt
-    // int4, notification_id text, made_at timestamptz. No rows: the claim was lost (expired and
-    // adopted by another): drop the batch, publish nothing of it.
-    // A letter that was noted but not published within 6 days is given the new id and time.
+    // int4, notification_id text, made_at timestamptz. No rows: the
+    // claim was lost (expired and adopted by another): drop the batch, publish nothing of it. A
+    // letter that was noted but not published within 6 days is given the new id and time.
     DbStatement note;
     // $1::text claim_id, $2::int8 claim_ms. One row when it is still ours, none when it is lost.
     DbStatement renew;

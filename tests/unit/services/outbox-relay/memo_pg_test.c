@@ -430,6 +430,25 @@ static void a_letter_that_nobody_published_for_days_is_made_anew(void **state)
     stage_free(stage);
 }
 
+// A NotifyCommand of its letter's time would not be accepted any more.
+static void a_row_that_is_reset_days_after_it_was_published_is_another_letter(void **state)
+{
+    (void)state;
+    Stage *stage = memo_published(1);
+    Batch batch;
+    stage_sql(
+        stage, "UPDATE email_outbox SET status = 'PENDING';"
+               " UPDATE stentor_outbox.letters SET made_at = now() - interval '8 days'");
+    stage_claim(stage, "c2", 10, &batch);
+    assert_int_equal(batch.count, 1);
+    assert_int_equal(batch_attempt(&batch, 0), 2);
+    int64_t made = db_get_time(batch.rows, 0, CLAIM_MADE_AT);
+    assert_true(made > clock_now_us() - INT64_C(60000000));
+    assert_true(made <= clock_now_us());
+    batch_done(&batch);
+    stage_free(stage);
+}
+
 static void old_sent_rows_go_in_small_batches(void **state)
 {
     (void)state;
@@ -558,6 +577,7 @@ int main(void)
         cmocka_unit_test(an_adopted_row_whose_letter_is_told_of_is_left_alone),
         cmocka_unit_test(a_claim_of_deleted_rows_ends),
         cmocka_unit_test(a_letter_that_nobody_published_for_days_is_made_anew),
+        cmocka_unit_test(a_row_that_is_reset_days_after_it_was_published_is_another_letter),
         cmocka_unit_test(old_sent_rows_go_in_small_batches),
         cmocka_unit_test(the_backlog_is_counted_up_to_a_cap),
         cmocka_unit_test(plans_go_by_keys_without_statistics),
