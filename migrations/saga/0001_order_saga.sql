@@ -34,6 +34,7 @@ CREATE TABLE saga.order_archive (
     archived_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (correlation_id, tenant_id)
 );
+CREATE INDEX order_archive_order_id ON saga.order_archive (order_id);
 CREATE INDEX order_archive_finished ON saga.order_archive (finished_at);
 SELECT stentor.isolate('saga.order_archive');
 

@@ -65,10 +65,64 @@ Entry *fold_add(Fold *fold, const SagaInput *input)
         assert(fold->entry_count < fold->capacity);
         entry = new_entry(fold, input, order_of(fold, input));
         fold->entry_list[fold->entry_count++] = entry;
-        entry->order->is_wanted = entry->order->is_wanted || input->kind == INPUT_CHECKED_OUT;
+        if (entry->order->wanted == NULL && input->kind == INPUT_CHECKED_OUT) {
+            entry->order->wanted = input;
+        }
     }
     entry->times++;
     return entry;
+}
+
+// The events of `alias` become those of `order`.
+static void merge(Fold *fold, Order *alias, Order *order)
+{
+    for (size_t i = 0; i < fold->entry_count; i++) {
+        if (fold->entry_list[i]->order == alias) {
+            fold->entry_list[i]->order = order;
+        }
+    }
+    order->wanted = order->wanted == NULL ? alias->wanted : order->wanted;
+    alias->wanted = NULL;
+    alias->merged_into = order;
+    alias->version = alias->expected = 0;
+}
+
+void fold_is_really(Fold *fold, Order *order, Str correlation_id)
+{
+    if (str_eq(str_from(order->correlation_id), correlation_id)) {
+        return;
+    }
+    Str key = key_of(fold, order->tenant, correlation_id);
+    Order *other = map_get(fold->orders, key);
+    if (other != NULL) {
+        merge(fold, order, other);
+        return;
+    }
+    (void)str_to_c(correlation_id, order->correlation_id, sizeof order->correlation_id);
+    map_put(fold->orders, key, order);
+}
+
+void fold_match(Fold *fold)
+{
+    Map *wanted = map_new(NULL); // by tenant and order id
+    for (size_t i = 0; i < fold->order_count; i++) {
+        Order *order = fold->order_list[i];
+        if (order->wanted != NULL) {
+            map_put(wanted, key_of(fold, order->tenant, str_from(order->wanted->order_id)), order);
+        }
+    }
+    for (size_t i = 0; i < fold->order_count; i++) {
+        Order *order = fold->order_list[i];
+        bool unknown =
+            order->state == ORDER_NONE && order->wanted == NULL && order->merged_into == NULL;
+        Order *other =
+            unknown ? map_get(wanted, key_of(fold, order->tenant, str_from(order->correlation_id)))
+                    : NULL;
+        if (other != NULL) {
+            merge(fold, order, other);
+        }
+    }
+    map_free(wanted);
 }
 
 static void append_waiting(Order *order, Entry *entry)

@@ -56,9 +56,10 @@ struct Order {
     int32_t expected;    // the version that was read; 0: it was not there
     int64_t wait_due_us; // of the wait that begins
     bool is_archived;
-    size_t unmatched;             // of its events in the table, as read
-    Entry *waiting;               // in the order of their sequences
-    bool is_wanted;               // a UserCheckedOut of it is in the batch
+    size_t unmatched;        // of its events in the table, as read
+    Entry *waiting;          // in the order of their sequences
+    const SagaInput *wanted; // its first UserCheckedOut in the batch
+    Order *merged_into;      // known by its order id: its events are that one's; NULL: it is itself
     const SagaInput *checked_out; // that made it in this batch
     bool is_lost;                 // another process was faster: decide again
     size_t number;                // 1 ...
@@ -86,6 +87,11 @@ void fold_init(Fold *fold, Arena *arena, size_t deliveries, int64_t now_us, int6
 void fold_done(Fold *fold);
 // An event of the batch, in the stream's order. The same message twice is one entry.
 Entry *fold_add(Fold *fold, const SagaInput *input);
+// `order` has been read; its correlation id is this one (an event may know its order id alone).
+void fold_is_really(Fold *fold, Order *order, Str correlation_id);
+// When all are read: events of an order that no table knows, but whose UserCheckedOut is in the
+// batch and has that order id, are that one's.
+void fold_match(Fold *fold);
 // An event of the table that waits for its order; in the order of their sequences. Before fold_run.
 void fold_add_waiting(Fold *fold, Order *order, const SagaInput *input);
 // Decides every entry. Once.

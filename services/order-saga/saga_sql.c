@@ -12,18 +12,29 @@ static const char consumer_id[] = "order-saga";
 enum { WAITING_MAX = 64 }; // of one order; more of them stay where they are
 
 // clang-format off
+// By its correlation id, else by its order id: who publishes StatusChanged may know only that.
 static const DbStatement load_orders = {
     .name = "saga_load_orders",
     .sql =
     "SELECT i.n, o.* FROM unnest($1::int4[], $2::text[], $3::text[]) AS i (n, tenant_id, id)"
     " CROSS JOIN LATERAL ("
     "  SELECT s.order_id::text, s.basket_id::text, s.current_state, (s.total_money * 1000000)::int8, s.currency, s.order_placed_date,"
-    "   s.version, s.place_order_timeout_token_id::text, s.timeout_retry_count, s.finished_at, s.person, s.email_hash, false"
+    "   s.version, s.place_order_timeout_token_id::text, s.timeout_retry_count, s.finished_at, s.person, s.email_hash, false, s.correlation_id::text"
     "  FROM saga.order_state s WHERE s.correlation_id = i.id::uuid AND s.tenant_id = i.tenant_id"
     "  UNION ALL"
     "  SELECT a.order_id::text, a.basket_id::text, a.current_state, (a.total_money * 1000000)::int8, a.currency, a.order_placed_date,"
-    "   a.version, a.place_order_timeout_token_id::text, a.timeout_retry_count, a.finished_at, a.person, a.email_hash, true"
+    "   a.version, a.place_order_timeout_token_id::text, a.timeout_retry_count, a.finished_at, a.person, a.email_hash, true, a.correlation_id::text"
     "  FROM saga.order_archive a WHERE a.correlation_id = i.id::uuid AND a.tenant_id = i.tenant_id"
+    "  UNION ALL"
+    "  SELECT s.order_id::text, s.basket_id::text, s.current_state, (s.total_money * 1000000)::int8, s.currency, s.order_placed_date,"
+    "   s.version, s.place_order_timeout_token_id::text, s.timeout_retry_count, s.finished_at, s.person, s.email_hash, false,"
+    "   s.correlation_id::text"
+    "  FROM saga.order_state s WHERE s.order_id = i.id::uuid AND s.tenant_id = i.tenant_id"
+    "  UNION ALL"
+    "  SELECT a.order_id::text, a.basket_id::text, a.current_state, (a.total_money * 1000000)::int8, a.currency, a.order_placed_date,"
+    "   a.version, a.place_order_timeout_token_id::text, a.timeout_retry_count, a.finished_at, a.person, a.email_hash, true,"
+    "   a.correlation_id::text"
+    "  FROM saga.order_archive a WHERE a.order_id = i.id::uuid AND a.tenant_id = i.tenant_id"
     "  LIMIT 1) AS o",
 };
 static const DbStatement load_inbox = {
@@ -38,10 +49,10 @@ static const DbStatement load_waiting = {
     .name = "saga_load_waiting",
     .sql =
     "SELECT i.n, w.message_id, w.sequence, w.received, w.event"
-    " FROM unnest($1::int4[], $2::text[], $3::text[]) AS i (n, tenant_id, id)"
+    " FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[]) AS i (n, tenant_id, id, order_id)"
     " CROSS JOIN LATERAL (SELECT k.message_id, k.sequence, k.received, k.event FROM saga.inbox_state k"
-    "  WHERE k.verdict = 'unmatched' AND k.correlation_id = i.id::uuid AND k.tenant_id = i.tenant_id"
-    "  ORDER BY k.sequence LIMIT $4::int4) AS w ORDER BY i.n, w.sequence",
+    "  WHERE k.verdict = 'unmatched' AND k.correlation_id = ANY (ARRAY[i.id::uuid, i.order_id::uuid]) AND k.tenant_id = i.tenant_id"
+    "  ORDER BY k.sequence LIMIT $5::int4) AS w ORDER BY i.n, w.sequence",
 };
 
 // Who writes an event without its order, and who writes an order, must not miss each other: the first
@@ -56,6 +67,10 @@ static const DbStatement lock_unmatched = {
 
 // Results: (1, n, ''): order n is written; (2, m, ''): the unmatched event m is; (3, sequence_number,
 // message_id): a row of the outbox is.
+// Each table's rows are taken in the order of their keys: two processes with the same orders do not
+// deadlock.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverlength-strings" // one statement, for it is all or nothing
 static const DbStatement store = {
     .name = "saga_store",
     .sql =
@@ -67,26 +82,30 @@ static const DbStatement store = {
     " i AS MATERIALIZED (SELECT * FROM unnest($19::int4[], $20::int4[], $21::text[], $22::text[], $23::text[]::uuid[], $24::text[],"
     "  $25::int8[], $26::timestamptz[], $27::int4[], $28::text[], $29::text[], $30::text[], $31::text[], $32::bytea[])"
     "  AS i (m, n, tenant_id, message_id, id, event_type, sequence, received, times, verdict, reason, from_state, to_state, event)),"
+    " locked AS MATERIALIZED (SELECT s.* FROM s JOIN saga.order_state o ON o.correlation_id = s.id AND o.tenant_id = s.tenant_id"
+    "  WHERE s.expected > 0 AND o.version = s.expected ORDER BY o.correlation_id, o.tenant_id FOR NO KEY UPDATE OF o),"
     " changed AS (UPDATE saga.order_state o SET current_state = s.state, version = s.version, place_order_timeout_token_id = s.token,"
     "   timeout_retry_count = s.retries, finished_at = s.finished_at, wait_due = s.wait_due"
-    "  FROM s WHERE s.expected > 0 AND o.correlation_id = s.id AND o.tenant_id = s.tenant_id AND o.version = s.expected RETURNING s.n),"
+    "  FROM locked s WHERE o.correlation_id = s.id AND o.tenant_id = s.tenant_id AND o.version = s.expected RETURNING s.n),"
     " made AS (INSERT INTO saga.order_state (correlation_id, tenant_id, order_id, basket_id, current_state, total_money, currency,"
     "   order_placed_date, version, place_order_timeout_token_id, timeout_retry_count, finished_at, person, email_hash,"
     "   wait_due)"
     "  SELECT s.id, s.tenant_id, s.order_id, s.basket_id, s.state, s.total, s.currency, s.placed_at, s.version, s.token, s.retries,"
     "   s.finished_at, s.person, s.email_hash, s.wait_due FROM s"
     "  WHERE s.expected = 0 AND s.waiting = (SELECT count(*) FROM (SELECT FROM saga.inbox_state u WHERE u.verdict = 'unmatched'"
-    "    AND u.correlation_id = s.id AND u.tenant_id = s.tenant_id LIMIT $33::int4) AS u)"
-    "  ON CONFLICT DO NOTHING RETURNING tenant_id, correlation_id),"
+    "    AND u.correlation_id = ANY (ARRAY[s.id, s.order_id]) AND u.tenant_id = s.tenant_id LIMIT $33::int4) AS u)"
+    "  ORDER BY s.id, s.tenant_id ON CONFLICT DO NOTHING RETURNING tenant_id, correlation_id),"
     " won AS MATERIALIZED (SELECT n FROM changed UNION ALL"
     "  SELECT s.n FROM s JOIN made ON made.correlation_id = s.id AND made.tenant_id = s.tenant_id),"
     " fit AS MATERIALIZED (SELECT i.* FROM i WHERE i.n IN (SELECT n FROM won) OR (i.n = 0 AND (i.verdict <> 'unmatched' OR NOT EXISTS"
-    "  (SELECT FROM saga.order_state o WHERE o.correlation_id = i.id AND o.tenant_id = i.tenant_id)))),"
+    "  (SELECT FROM saga.order_state o WHERE o.correlation_id = i.id AND o.tenant_id = i.tenant_id) AND NOT EXISTS"
+    "  (SELECT FROM saga.order_state o WHERE o.order_id = i.id AND o.tenant_id = i.tenant_id)))),"
     " inbox AS (INSERT INTO saga.inbox_state AS k (message_id, consumer_id, tenant_id, correlation_id, event_type, sequence, received,"
     "   receive_count, consumed, verdict, reason, from_state, to_state, event)"
     "  SELECT f.message_id, $34::text, f.tenant_id, f.id, f.event_type, f.sequence, f.received, f.times,"
-    "   CASE WHEN f.verdict = 'unmatched' THEN NULL ELSE now() END, f.verdict, f.reason, f.from_state, f.to_state, f.event FROM fit f"
+    "   CASE WHEN f.verdict = 'unmatched' THEN NULL ELSE now() END, f.verdict, f.reason, f.from_state, f.to_state, f.event FROM fit f ORDER BY f.message_id, f.tenant_id"
     "  ON CONFLICT (message_id, consumer_id, tenant_id) DO UPDATE SET receive_count = k.receive_count + excluded.receive_count,"
+    "   correlation_id = CASE WHEN k.consumed IS NULL THEN excluded.correlation_id ELSE k.correlation_id END,"
     "   consumed = coalesce(k.consumed, excluded.consumed),"
     "   reason = CASE WHEN k.consumed IS NULL THEN excluded.reason ELSE k.reason END,"
     "   from_state = CASE WHEN k.consumed IS NULL THEN excluded.from_state ELSE k.from_state END,"
@@ -104,6 +123,8 @@ static const DbStatement store = {
     " SELECT 1::int4, n::int8, '' FROM won UNION ALL SELECT 2, f.m, '' FROM fit f WHERE f.verdict = 'unmatched'"
     " UNION ALL SELECT 3, sequence_number, message_id FROM outbox",
 };
+
+#pragma GCC diagnostic pop
 
 // Repeating it changes nothing.
 static const DbStatement mark_sent = {
@@ -144,17 +165,32 @@ static void name_tenants(DbTxn *txn, const Fold *fold)
     }
 }
 
-static void push_orders(DbParams *p, const Fold *fold, bool only_wanted)
+static void push_orders(DbParams *p, const Fold *fold)
 {
     DbArray *number = db_array(p, DB_I32);
     DbArray *tenant = db_array(p, DB_TEXT);
     DbArray *id = db_array(p, DB_TEXT);
     for (size_t i = 0; i < fold->order_count; i++) {
         const Order *order = fold->order_list[i];
-        if (!only_wanted || order->is_wanted) {
+        db_push_int(number, (int64_t)i);
+        db_push_text(tenant, order->tenant);
+        db_push_text(id, str_from(order->correlation_id));
+    }
+}
+
+static void push_wanted(DbParams *p, const Fold *fold)
+{
+    DbArray *number = db_array(p, DB_I32);
+    DbArray *tenant = db_array(p, DB_TEXT);
+    DbArray *id = db_array(p, DB_TEXT);
+    DbArray *order_id = db_array(p, DB_TEXT);
+    for (size_t i = 0; i < fold->order_count; i++) {
+        const Order *order = fold->order_list[i];
+        if (order->wanted != NULL) {
             db_push_int(number, (int64_t)i);
             db_push_text(tenant, order->tenant);
             db_push_text(id, str_from(order->correlation_id));
+            db_push_text(order_id, str_from(order->wanted->order_id));
         }
     }
 }
@@ -162,7 +198,7 @@ static void push_orders(DbParams *p, const Fold *fold, bool only_wanted)
 void saga_sql_load(DbTxn *txn, const Fold *fold)
 {
     name_tenants(txn, fold);
-    push_orders(db_txn_add(txn, &load_orders, NULL), fold, false);
+    push_orders(db_txn_add(txn, &load_orders, NULL), fold);
     DbParams *p = db_txn_add(txn, &load_inbox, NULL);
     DbArray *number = db_array(p, DB_I32);
     DbArray *tenant = db_array(p, DB_TEXT);
@@ -174,7 +210,7 @@ void saga_sql_load(DbTxn *txn, const Fold *fold)
     }
     db_text(p, str_from(consumer_id));
     p = db_txn_add(txn, &load_waiting, NULL);
-    push_orders(p, fold, true);
+    push_wanted(p, fold);
     db_i32(p, WAITING_MAX);
 }
 
@@ -202,11 +238,13 @@ static void read_order(const PGresult *res, int row, Fold *fold)
     order->person = arena_str(fold->arena, db_get_text(res, row, 11));
     memcpy(order->email_hash, hash.ptr, hash.len < ADDRESS_HASH_LEN ? hash.len : ADDRESS_HASH_LEN);
     order->is_archived = db_get_int(res, row, 13) != 0;
+    fold_is_really(fold, order, db_get_text(res, row, 14));
 }
 
 static void read_waiting(const PGresult *res, int row, Fold *fold)
 {
     Order *order = fold->order_list[db_get_int(res, row, 0)];
+    order = order->merged_into != NULL ? order->merged_into : order;
     SagaInput *input = arena_alloc(fold->arena, sizeof *input);
     Error err = {0};
     if (saga_input_unpack(
@@ -225,6 +263,7 @@ void saga_sql_loaded(const DbTxn *txn, Fold *fold)
     for (int row = 0; row < db_rows(res); row++) {
         read_order(res, row, fold);
     }
+    fold_match(fold);
     res = db_txn_result(txn, 1);
     for (int row = 0; row < db_rows(res); row++) {
         fold->entry_list[db_get_int(res, row, 0)]->is_known = true;
@@ -331,7 +370,7 @@ static void push_inbox(DbParams *p, const Fold *fold)
             order_number, order_is_changed(entry->order) ? (int64_t)entry->order->number : 0);
         db_push_text(tenant, input->tenant);
         db_push_text(message, input->message_id);
-        db_push_text(id, str_from(input->correlation_id));
+        db_push_text(id, str_from(entry->order->correlation_id));
         db_push_text(type, input->type);
         db_push_int(sequence, (int64_t)input->sequence);
         db_push_time(received, input->received_at_us);

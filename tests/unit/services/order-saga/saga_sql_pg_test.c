@@ -14,6 +14,8 @@
 #include "tests/unit/common/db/pg_fixture.h"
 
 #define ORDER "6f1c9a52-9f0e-4f43-8a37-2f5a3c1d0e11"
+#define SAGA "0b0f6f5e-5b0c-4f1e-9d63-0d9a3d1c7a42" // a correlation id of its own
+#define LATER "9f1c9a52-9f0e-4f43-8a37-2f5a3c1d0e11"
 #define NOW_US INT64_C(1795199136000000)
 
 typedef struct Scene {
@@ -78,7 +80,9 @@ static int tear_down(void **state)
     return 0;
 }
 
-static Entry *add(Scene *s, Side *side, InputKind kind, const char *message)
+static Entry *add_to(
+    Scene *s, Side *side, InputKind kind, const char *message, const char *correlation_id,
+    const char *order_id)
 {
     if (side->fold.arena == NULL) {
         fold_init(&side->fold, s->arena, 8, NOW_US, 3);
@@ -91,10 +95,15 @@ static Entry *add(Scene *s, Side *side, InputKind kind, const char *message)
     in->received_at_us = in->happened_at_us = NOW_US;
     in->has_total = true;
     in->total_micros = 19990000;
-    memcpy(in->correlation_id, ORDER, UUID_SIZE);
-    memcpy(in->order_id, ORDER, UUID_SIZE);
+    memcpy(in->correlation_id, correlation_id, UUID_SIZE);
+    memcpy(in->order_id, order_id, UUID_SIZE);
     memcpy(in->currency, "EUR", CURRENCY_SIZE);
     return fold_add(&side->fold, in);
+}
+
+static Entry *add(Scene *s, Side *side, InputKind kind, const char *message)
+{
+    return add_to(s, side, kind, message, ORDER, ORDER);
 }
 
 static void on_loaded(void *ctx, DbTxn *txn, const Error *err)
@@ -145,7 +154,7 @@ static void make_rows(Scene *s, Side *side)
     }
 }
 
-static void store(Scene *s, Side *side)
+static void submit_store(Scene *s, Side *side)
 {
     for (size_t i = 0; i < side->fold.order_count; i++) {
         side->fold.order_list[i]->person = STR("sealed");
@@ -158,6 +167,11 @@ static void store(Scene *s, Side *side)
     s->row_count = side->row_count;
     s->done = false;
     db_txn_submit(txn, on_stored, s);
+}
+
+static void store(Scene *s, Side *side)
+{
+    submit_store(s, side);
     assert_true(run_for(&s->fx->loop, &s->done, true, WAIT_MS));
 }
 
@@ -278,6 +292,101 @@ static void a_message_twice_is_counted_and_known(void **state)
     fold_done(&b.fold);
 }
 
+// The saga has an id of its own, and who completes the order knows only the order's: behind it, in
+// the same batch on either side, and before it.
+static void an_event_finds_its_order_by_the_order_id(void **state)
+{
+    Scene *s = *state;
+    for (int how = 0; how < 4; how++) {
+        admin_exec(
+            s->fx->admin, "TRUNCATE saga.order_state, saga.inbox_state, saga.outbox_message");
+        Side one = {0}, two = {0};
+        Side *first = how == 0 || how == 3 ? &one : &two;
+        if (how == 0 || how == 1) {
+            add_to(s, first, INPUT_CHECKED_OUT, "m-out", SAGA, ORDER);
+        } else {
+            add_to(s, first, INPUT_COMPLETED, "m-done", ORDER, ORDER);
+        }
+        if (first == &one) {
+            run_side(s, &one);
+        }
+        if (how == 0 || how == 1) {
+            add_to(s, &two, INPUT_COMPLETED, "m-done", ORDER, ORDER);
+        } else {
+            add_to(s, &two, INPUT_CHECKED_OUT, "m-out", SAGA, ORDER);
+        }
+        run_side(s, &two);
+        assert_int_equal(
+            admin_count(
+                s->fx->admin, "SELECT count(*) FROM saga.order_state WHERE correlation_id = '" SAGA
+                              "' AND order_id = '" ORDER "' AND current_state = 'Completed'"),
+            1);
+        assert_int_equal(
+            admin_count(
+                s->fx->admin, "SELECT count(*) FROM saga.inbox_state WHERE verdict = 'applied' AND "
+                              "correlation_id = '" SAGA "'"),
+            2);
+        assert_int_equal(admin_count(s->fx->admin, "SELECT count(*) FROM saga.order_state"), 1);
+        if (first == &one) {
+            fold_done(&one.fold);
+        }
+        fold_done(&two.fold);
+    }
+}
+
+// Whoever comes second must not write an order that only now is seen to be there by its order id.
+static void an_event_by_its_order_id_and_its_order_do_not_miss_each_other(void **state)
+{
+    Scene *s = *state;
+    for (int first = 0; first < 2; first++) {
+        admin_exec(
+            s->fx->admin, "TRUNCATE saga.order_state, saga.inbox_state, saga.outbox_message");
+        Side event = {0}, order = {0};
+        add_to(s, &event, INPUT_COMPLETED, "m-early", ORDER, ORDER);
+        add_to(s, &order, INPUT_CHECKED_OUT, "m-out", SAGA, ORDER);
+        load_and_decide(s, &event);
+        load_and_decide(s, &order);
+        store(s, first == 0 ? &event : &order);
+        store(s, first == 0 ? &order : &event);
+        assert_false(is_lost(first == 0 ? &event : &order));
+        assert_true(is_lost(first == 0 ? &order : &event));
+        fold_done(&event.fold);
+        fold_done(&order.fold);
+    }
+}
+
+// Rows are locked in the order of their keys, whatever the order of the events: two processes with
+// the same orders cannot hold what the other one waits for.
+static void orders_are_written_in_the_order_of_their_keys(void **state)
+{
+    Scene *s = *state;
+    Side placed = {0}, ended = {0};
+    add_to(s, &placed, INPUT_CHECKED_OUT, "m-1", ORDER, ORDER);
+    add_to(s, &placed, INPUT_CHECKED_OUT, "m-2", LATER, LATER);
+    run_side(s, &placed);
+    add_to(s, &ended, INPUT_COMPLETED, "m-3", LATER, LATER);
+    add_to(s, &ended, INPUT_COMPLETED, "m-4", ORDER, ORDER);
+    load_and_decide(s, &ended);
+    admin_exec(s->fx->admin, "BEGIN");
+    admin_exec(
+        s->fx->admin, "SELECT FROM saga.order_state WHERE correlation_id = '" ORDER "' FOR UPDATE");
+    submit_store(s, &ended);
+    assert_false(run_for(&s->fx->loop, &s->done, true, 500));
+    admin_exec(
+        s->fx->admin,
+        "SELECT FROM saga.order_state WHERE correlation_id = '" LATER "' FOR UPDATE NOWAIT");
+    admin_exec(s->fx->admin, "COMMIT");
+    assert_true(run_for(&s->fx->loop, &s->done, true, WAIT_MS));
+    assert_false(ended.fold.order_list[0]->is_lost || ended.fold.order_list[1]->is_lost);
+    assert_int_equal(
+        admin_count(
+            s->fx->admin,
+            "SELECT count(*) FROM saga.order_state WHERE current_state = 'Completed'"),
+        2);
+    fold_done(&placed.fold);
+    fold_done(&ended.fold);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -286,6 +395,9 @@ int main(void)
         TEST(of_two_that_end_an_order_one_does_and_the_other_decides_anew),
         TEST(an_event_and_its_order_do_not_miss_each_other),
         TEST(a_message_twice_is_counted_and_known),
+        TEST(an_event_finds_its_order_by_the_order_id),
+        TEST(an_event_by_its_order_id_and_its_order_do_not_miss_each_other),
+        TEST(orders_are_written_in_the_order_of_their_keys),
     };
     return cmocka_run_group_tests(tests, migrate_once, NULL);
 }
