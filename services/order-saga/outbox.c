@@ -112,7 +112,6 @@ static void mark(Outbox *o)
 static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)sequence;
-    (void)duplicate;
     Sending *sending = ctx;
     Outbox *o = sending->outbox;
     CRASH_POINT_IF("saga.published", err == NULL);
@@ -120,6 +119,7 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
     if (err == NULL) {
         add_mark(o, sending);
         metric_add(o->options.metrics->published, 1);
+        metric_add(o->options.metrics->repeats_dropped, duplicate ? 1 : 0);
         metric_observe(
             o->options.metrics->outbox_seconds,
             (double)(clock_now_us() - sending->committed_at_us) / 1e6);

@@ -9,6 +9,8 @@
 #include "services/order-saga/take.h"
 #include "services/order-saga/waits.h"
 
+enum { DUPLICATE_WINDOW_MS = 120000 }; // common/bus/topology.c
+
 typedef struct SagaOptions {
     int64_t retry_timeout_ms;
     int64_t max_attempts;
@@ -161,6 +163,18 @@ static void open_parts(Saga *saga)
     });
 }
 
+// A PlaceOrder again has the id of the first.
+static void warn_of_short_wait(int64_t wait_ms)
+{
+    if (wait_ms < DUPLICATE_WINDOW_MS) {
+        LOG(LOG_WARN,
+            "STENTOR_SAGA_RETRY_TIMEOUT_MS is shorter than the duplicate window of EVENTS: an "
+            "order "
+            "placed again within it is dropped by the stream, and its attempt is used up",
+            log_int("wait_ms", wait_ms), log_int("window_ms", DUPLICATE_WINDOW_MS));
+    }
+}
+
 static bool start_saga(Service *service, const void *options, void **ret_state, Error *err)
 {
     if (topology_consumer("stentor-order-saga", "EVENTS") == NULL) {
@@ -172,6 +186,7 @@ static bool start_saga(Service *service, const void *options, void **ret_state, 
     saga->options = options;
     register_metrics(saga, service_metrics(service));
     open_parts(saga);
+    warn_of_short_wait(saga->options->retry_timeout_ms);
     saga->take = take_new(&(TakeOptions){
         .bus = service_bus(service),
         .pool = service_pool(service),

@@ -51,6 +51,9 @@ static void register_messages(SagaMetrics *m, Metrics *metrics)
         "The oldest event of each batch: from its storing to the commit", latencies, count);
     m->published = metrics_counter(
         metrics, "stentor_saga_published_total", "", "Commands and time-outs stored by JetStream");
+    m->repeats_dropped = metrics_counter(
+        metrics, "stentor_saga_published_duplicates_total", "",
+        "Of these: the stream had them already, nobody hears of them again");
     m->publish_failed = metrics_counter(
         metrics, "stentor_saga_publish_failed_total", "", "Publishes that the sweep tries again");
     m->swept = metrics_counter(

@@ -17,6 +17,7 @@ typedef struct SagaMetrics {
     Metric *duration_seconds;
     Metric *processing_seconds;
     Metric *published;
+    Metric *repeats_dropped; // of the published: the stream had them already
     Metric *publish_failed;
     Metric *swept;
     Metric *outbox_seconds;

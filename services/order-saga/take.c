@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
+#include "common/service/cleanup.h"
 
 #define STAGE "order-saga"
 
@@ -436,6 +437,21 @@ static bool read_event(Delivery *delivery, Str tenant, Str type, Pending *ret, E
     return ok;
 }
 
+// What is no CleanUpSentEmail starts nothing; ingest has the letter of it.
+static void take_clean_up(Take *take, Delivery *delivery, Str tenant, Str type)
+{
+    Str by = STR_EMPTY;
+    Error err = {0};
+    bool ok = !str_eq(type, STR(CLEANUP_EVENT_TYPE)) ||
+              cleanup_event_read(&delivery->message, delivery->arena, &tenant, &by, &err);
+    if (ok) {
+        take->options.on_clean_up(take->options.ctx, delivery, tenant);
+    } else {
+        metric_add(take->options.metrics->passed, 1);
+        delivery_settle(delivery, NULL);
+    }
+}
+
 static void take_delivery(Take *take, Delivery *delivery)
 {
     Str tenant = STR_EMPTY;
@@ -443,7 +459,7 @@ static void take_delivery(Take *take, Delivery *delivery)
     Error err = {0};
     bool is_event = domain_subject(delivery->message.subject, &tenant, &type);
     if (is_event && (str_eq(type, STR("CleanUpOrders")) || str_eq(type, STR("CleanUpSentEmail")))) {
-        take->options.on_clean_up(take->options.ctx, delivery, tenant);
+        take_clean_up(take, delivery, tenant, type);
         return;
     }
     if (!is_event || !saga_input_wants(type)) {

@@ -171,3 +171,19 @@ def test_a_wait_that_is_lost_is_asked_for_again(shop, impatient, short_window):
     assert order.row("timeout_retry_count, wait_due") == (3, None)
     assert impatient.metric("stentor_saga_waits_repeated_total") >= 1
     order.wait_mails(PLACED)
+
+
+# ---- what is told -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_repeat_that_the_stream_drops_is_counted(shop, impatient):
+    order = shop.order().check_out().wait_state("Failed", 60)
+    assert order.sent().count("PlaceOrder") == 3
+    wait_until(lambda: impatient.metric("stentor_saga_published_duplicates_total") >= 2, 20, "two that were dropped")
+
+
+def test_a_clean_up_that_cannot_be_read_starts_nothing(shop):
+    passed, passes = metric(shop, "stentor_saga_passed_total"), metric(shop, "stentor_saga_retention_passes_total")
+    shop.order().say("CleanUpSentEmail", {"requested_by": 17})
+    wait_until(lambda: metric(shop, "stentor_saga_passed_total") > passed, 20, "the event being passed over")
+    assert metric(shop, "stentor_saga_retention_passes_total") == passes
