@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The five outbox tables of the documents, as they stand there, drained by a relay: from one INSERT to the mail and back into
 the row, or to the event on EVENTS."""
+import contextlib
 import json
 import time
 import uuid
@@ -146,17 +147,23 @@ def test_a_row_that_its_table_does_not_let_be_told_holds_up_nobody(memo):
     wait_row(memo, memo.memo("after@example.com", "stuck-after"), ("SENT",))
 
 
-def retrying(pipeline, memo, tag, count):
-    """Rows whose first attempt has failed for now; the next is about to come."""
-    pipeline.mailbox.answer("451 4.3.0 later please", count)
-    rows = [memo.memo(f"{tag}{n}@example.com", f"{tag}-{n}") for n in range(count)]
-    wait_until(lambda: all(memo.mail_row(row)["retry_count"] == 1 for row in rows), 30, "a first attempt")
-    return rows
+@contextlib.contextmanager
+def under_way(pipeline, memo, tag, count):
+    """Rows that are claimed and published; their mails are sent when the block ends."""
+    dispatcher = pipeline.services["dispatcher"]
+    dispatcher.pause()
+    try:
+        rows = [memo.memo(f"{tag}{n}@example.com", f"{tag}-{n}") for n in range(count)]
+        published = "SELECT count(*) FROM stentor_outbox.letters WHERE state = 'published' AND row_key = ANY (%s)"
+        wait_until(lambda: memo.one(published, rows) == count, 30, "all under way")
+        yield rows
+    finally:
+        dispatcher.pause(False)
 
 
 def test_a_right_that_is_gone_for_a_while_stops_nothing_for_good(pipeline, memo):
-    (row_id,) = retrying(pipeline, memo, "right", 1)
-    memo.sql(f"REVOKE UPDATE ON email_outbox FROM {ROLE}")
+    with under_way(pipeline, memo, "right", 1) as (row_id,):
+        memo.sql(f"REVOKE UPDATE ON email_outbox FROM {ROLE}")
     wait_until(lambda: memo.one("SELECT state FROM stentor_outbox.letters WHERE row_key = %s", row_id) == "sent", 30, "its letter")
     time.sleep(2)
     assert memo.mail_row(row_id)["status"] == "SENDING"
@@ -165,11 +172,11 @@ def test_a_right_that_is_gone_for_a_while_stops_nothing_for_good(pipeline, memo)
 
 
 def test_a_row_that_the_application_holds_holds_up_no_other(pipeline, memo):
-    rows = retrying(pipeline, memo, "held", 4)
     connection = psycopg2.connect(memo.postgres.url(database=memo.database))
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT FROM email_outbox WHERE id = %s FOR UPDATE", (rows[0],))
+            with under_way(pipeline, memo, "held", 4) as rows:
+                cursor.execute("SELECT FROM email_outbox WHERE id = %s FOR UPDATE", (rows[0],))
             for row_id in rows[1:]:
                 wait_row(memo, row_id, ("SENT",))
             wait_until(lambda: memo.one("SELECT count(*) FROM stentor_outbox.untold") == 1, 20, "one is left")
