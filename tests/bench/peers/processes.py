@@ -36,12 +36,12 @@ FROM generate_series(0, %(count)s - 1) AS i""",
 
 
 def build(folder):
-    """The peers' programs; returns the Go worker's path. npm fetches what package-lock.json names, once."""
+    """The peers' programs; returns the Go worker's path. npm fetches what package.json names, once."""
     binary = folder / "memo-worker"
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GOPATH": DEBIAN_GO, "GO111MODULE": "off", "GOCACHE": str(folder / "gocache")}
     subprocess.run(["go", "build", "-o", binary, HERE / "memo-worker" / "main.go"], env=environment, check=True)
     if not (HERE / "bullmq" / "node_modules").exists():
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=HERE / "bullmq", check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=HERE / "bullmq", check=True, stdout=subprocess.DEVNULL)
     return binary
 
 
