@@ -17,17 +17,23 @@ GRANT EXECUTE ON FUNCTION dispatch.audit_since() TO stentor_cli;
 
 -- An attempt goes when it has ended and that is longer ago than `keep`: longer than anything lives that a replay, a resend of a
 -- dead letter (90 days) or a repair could bring back, which the ledger then has to refuse. What is claimed or parked stays.
--- Looks at at_most rows from a cursor on, oldest notifications first; -1: another process is at it.
+-- Looks at at_most rows from a cursor on, oldest notifications first; -1: another process is at it. It names the span of its batch's
+-- times and is planned for it (a generic plan holds every month), joins by look-up only, never compiles (JIT).
 CREATE FUNCTION dispatch.drop_ended(for_tenant text, keep text, after text, at_most integer)
     RETURNS TABLE (dropped bigint, go_on text)
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
+        SET enable_mergejoin = off SET plan_cache_mode = force_custom_plan SET jit = off
     AS $$
 DECLARE
     cutoff timestamptz := now() - keep::interval;
     at_created timestamptz := '-infinity';
     at_id text := '';
     at_attempt smallint := 0;
-    seen bigint;
+    times timestamptz[];
+    ids text[];
+    attempts smallint[];
+    old boolean[];
+    seen integer;
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('dispatch.retention')) THEN
         RETURN QUERY SELECT -1::bigint, after;
@@ -38,25 +44,27 @@ BEGIN
         at_id := split_part(after, '/', 2);
         at_attempt := split_part(after, '/', 3)::smallint;
     END IF;
-    WITH looked AS MATERIALIZED (
-        SELECT l.created_at, l.notification_id, l.attempt,
-               l.state IN ('sent', 'failed', 'deferred') AND l.finished_at < cutoff
-               AND (for_tenant IS NULL OR l.tenant_id = for_tenant) AS old
-        FROM dispatch.ledger l
-        WHERE (l.created_at, l.notification_id, l.attempt) > (at_created, at_id COLLATE "C", at_attempt) AND l.created_at < cutoff
-        ORDER BY l.created_at, l.notification_id, l.attempt LIMIT at_most),
-    gone AS (
-        DELETE FROM dispatch.ledger d USING looked
-        WHERE looked.old AND (d.created_at, d.notification_id, d.attempt) = (looked.created_at, looked.notification_id, looked.attempt)
-        RETURNING 1),
-    last AS (SELECT l.* FROM looked l ORDER BY l.created_at DESC, l.notification_id DESC, l.attempt DESC LIMIT 1)
-    SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM looked),
-           (extract(epoch FROM last.created_at) * 1000000)::bigint || '/' || last.notification_id || '/' || last.attempt
-    INTO dropped, seen, go_on FROM (SELECT 1) one LEFT JOIN last ON true;
+    SELECT array_agg(p.created_at), array_agg(p.notification_id), array_agg(p.attempt), array_agg(p.old)
+    INTO times, ids, attempts, old
+    FROM (SELECT l.created_at, l.notification_id, l.attempt,
+                 coalesce(l.state IN ('sent', 'failed', 'deferred') AND l.finished_at < cutoff
+                          AND (for_tenant IS NULL OR l.tenant_id = for_tenant), false) AS old
+          FROM dispatch.ledger l
+          WHERE l.created_at >= at_created AND l.created_at < cutoff
+            AND (l.created_at, l.notification_id, l.attempt) > (at_created, at_id COLLATE "C", at_attempt)
+          ORDER BY l.created_at, l.notification_id, l.attempt LIMIT at_most) p;
+    seen := coalesce(cardinality(times), 0);
+    -- The span is what keeps all but a month or two out of the plan.
+    DELETE FROM dispatch.ledger d USING unnest(times, ids, attempts, old) AS o (created_at, notification_id, attempt, old)
+    WHERE o.old AND d.created_at BETWEEN times[1] AND times[seen]
+      AND d.created_at = o.created_at AND d.notification_id = o.notification_id AND d.attempt = o.attempt;
+    GET DIAGNOSTICS dropped = ROW_COUNT;
     IF dropped > 0 THEN
         UPDATE dispatch.kept k SET since = cutoff WHERE k.since < cutoff;
     END IF;
-    go_on := CASE WHEN seen = at_most THEN go_on END;
+    IF seen = at_most THEN
+        go_on := (extract(epoch FROM times[seen]) * 1000000)::bigint || '/' || ids[seen] || '/' || attempts[seen];
+    END IF;
     RETURN NEXT;
 END
 $$;

@@ -12,10 +12,12 @@ CREATE TABLE stentor.history_walked (
 
 -- `keep` is "marketing=24 months". A notification goes with its attempts when the time in its id is longer ago than that, it has
 -- ended or left us, and nothing was folded into it for 31 days: longer than the log keeps an event, so what a rebuild makes of
--- the log has no such row either. Looks at at_most rows from a cursor on, oldest months first; -1: another process is at it.
+-- the log has no such row either. Looks at at_most rows from a cursor on, oldest months first; -1: another process is at it. It names
+-- the span of its batch's times and is planned for it (a generic plan holds every month), joins by look-up only, never compiles (JIT).
 CREATE FUNCTION stentor.drop_expired_history(for_tenant text, keep text, after text, at_most integer)
     RETURNS TABLE (dropped bigint, go_on text)
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
+        SET enable_mergejoin = off SET plan_cache_mode = force_custom_plan SET jit = off
     AS $$
 DECLARE
     of_category text := split_part(keep, '=', 1);
@@ -25,7 +27,11 @@ DECLARE
     at_id text := '';
     at_tenant text := '';
     known record;
-    seen bigint;
+    times timestamptz[];
+    ids text[];
+    tenants text[];
+    old boolean[];
+    seen integer;
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('history.retention')) THEN
         RETURN QUERY SELECT -1::bigint, after;
@@ -43,30 +49,29 @@ BEGIN
             at_created := known.floor;
         END IF;
     END IF;
-    WITH looked AS MATERIALIZED (
-        SELECT n.created_at, n.id, n.tenant_id,
-               n.category IS NOT DISTINCT FROM nullif(of_category, '') AND (for_tenant IS NULL OR n.tenant_id = for_tenant)
-               AND n.status NOT IN ('queued', 'scheduled', 'rendering', 'sending')
-               AND n.updated_at < now() - interval '31 days' AS old
-        FROM history.notifications n
-        WHERE (n.created_at, n.id, n.tenant_id) > (at_created, at_id COLLATE "C", at_tenant COLLATE "C") AND n.created_at < cutoff
-        ORDER BY n.created_at, n.id, n.tenant_id LIMIT at_most),
-    gone_attempts AS (
-        DELETE FROM history.delivery_attempts a USING looked
-        WHERE looked.old AND a.created_at = looked.created_at AND a.notification_id = looked.id AND a.tenant_id = looked.tenant_id),
-    gone AS (
-        DELETE FROM history.notifications d USING looked
-        WHERE looked.old AND (d.created_at, d.id, d.tenant_id) = (looked.created_at, looked.id, looked.tenant_id)
-        RETURNING 1),
-    last AS (SELECT l.* FROM looked l ORDER BY l.created_at DESC, l.id DESC, l.tenant_id DESC LIMIT 1)
-    SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM looked),
-           walk || '/' || (extract(epoch FROM last.created_at) * 1000000)::bigint || '/' || last.id || '/' || last.tenant_id
-    INTO dropped, seen, go_on FROM (SELECT 1) one LEFT JOIN last ON true;
+    SELECT array_agg(p.created_at), array_agg(p.id), array_agg(p.tenant_id), array_agg(p.old) INTO times, ids, tenants, old
+    FROM (SELECT n.created_at, n.id, n.tenant_id,
+                 n.category IS NOT DISTINCT FROM nullif(of_category, '') AND (for_tenant IS NULL OR n.tenant_id = for_tenant)
+                 AND n.status NOT IN ('queued', 'scheduled', 'rendering', 'sending')
+                 AND n.updated_at < now() - interval '31 days' AS old
+          FROM history.notifications n
+          WHERE n.created_at >= at_created AND n.created_at < cutoff
+            AND (n.created_at, n.id, n.tenant_id) > (at_created, at_id COLLATE "C", at_tenant COLLATE "C")
+          ORDER BY n.created_at, n.id, n.tenant_id LIMIT at_most) p;
+    seen := coalesce(cardinality(times), 0);
+    -- The span is what keeps all but a month or two out of the plans.
+    DELETE FROM history.delivery_attempts a USING unnest(times, ids, tenants, old) AS o (created_at, id, tenant_id, old)
+    WHERE o.old AND a.created_at BETWEEN times[1] AND times[seen]
+      AND a.created_at = o.created_at AND a.notification_id = o.id AND a.tenant_id = o.tenant_id;
+    DELETE FROM history.notifications d USING unnest(times, ids, tenants, old) AS o (created_at, id, tenant_id, old)
+    WHERE o.old AND d.created_at BETWEEN times[1] AND times[seen]
+      AND d.created_at = o.created_at AND d.id = o.id AND d.tenant_id = o.tenant_id;
+    GET DIAGNOSTICS dropped = ROW_COUNT;
     IF seen = at_most THEN
+        go_on := walk || '/' || (extract(epoch FROM times[seen]) * 1000000)::bigint || '/' || ids[seen] || '/' || tenants[seen];
         RETURN NEXT;
         RETURN;
     END IF;
-    go_on := NULL;
     IF for_tenant IS NULL THEN
         INSERT INTO stentor.history_walked AS w (category, floor, whole_at) VALUES (of_category, cutoff, now())
         ON CONFLICT (category) DO UPDATE
@@ -77,3 +82,11 @@ END
 $$;
 REVOKE ALL ON FUNCTION stentor.drop_expired_history(text, text, text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION stentor.drop_expired_history(text, text, text, integer) TO stentor_archiver;
+
+-- How far back an audit can look in history: what was made before this may be gone (null: nothing is), and is not missed.
+
+CREATE FUNCTION stentor.history_audit_since() RETURNS timestamptz
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS $$ SELECT max(w.floor) FROM stentor.history_walked w $$;
+REVOKE ALL ON FUNCTION stentor.history_audit_since() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION stentor.history_audit_since() TO stentor_cli;

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Failed mails that an event (ResendErrorEmail) had sent again: which letter it was about is decided once and written down
--- before anything is published, so the same event never takes a second letter, however late it comes again. Also who asked.
+-- before anything is published, so the same event never takes a second letter, however late it comes again. Also who asked, and how far it has come, so that no sending
+-- is on record that never happened.
 
 CREATE TABLE ingest.resends (
     tenant_id       text COLLATE "C" NOT NULL,
@@ -9,7 +10,9 @@ CREATE TABLE ingest.resends (
     letter_sequence bigint           NOT NULL, -- in DEAD
     requested_by    text             NOT NULL, -- empty: the event does not say
     noted_at        timestamptz      NOT NULL DEFAULT now(),
-    resent_at       timestamptz,               -- its event is stored, the letter deleted
+    resent_at       timestamptz,               -- the letter is deleted, after its event was stored
+    published_at    timestamptz,               -- its event is stored
+    gone_at         timestamptz,               -- the letter was gone before: somebody else had sent it again, or dropped it
     PRIMARY KEY (tenant_id, event_identity)
 );
 CREATE INDEX resends_noted_at ON ingest.resends USING brin (noted_at);

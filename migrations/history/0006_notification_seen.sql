@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How far one notification is, and when that was last heard: whether its dead letter may still be on its way.
+-- How far one notification is, and when that was last heard: why there is nothing to send again, and whether its dead letter
+-- may still be on its way. In the schema stentor, because a rebuild swaps the whole schema history for another one.
 
 CREATE FUNCTION stentor.notification_seen(of_tenant text, of_created timestamptz, of_id text)
     RETURNS TABLE (status text, seen_at timestamptz)
@@ -10,4 +11,3 @@ CREATE FUNCTION stentor.notification_seen(of_tenant text, of_created timestamptz
 $$;
 REVOKE ALL ON FUNCTION stentor.notification_seen(text, timestamptz, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION stentor.notification_seen(text, timestamptz, text) TO stentor_ingest;
-DROP FUNCTION stentor.notification_status(text, timestamptz, text);
