@@ -10,7 +10,7 @@ static const char *const REFUSAL_LABELS[REFUSED_COUNT] = {
     [REFUSED_UNAVAILABLE] = "reason=\"unavailable\"",
 };
 
-void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
+static void register_accept(IngestMetrics *m, Metrics *metrics)
 {
     static const double SECONDS[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5};
     static const double SIZES[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000};
@@ -40,6 +40,10 @@ void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
         sizeof SIZES / sizeof SIZES[0]);
     m->waiting = metrics_gauge(
         metrics, "stentor_ingest_waiting", "", "Notifications that wait for a commit");
+}
+
+static void register_publish(IngestMetrics *m, Metrics *metrics)
+{
     m->published = metrics_counter(
         metrics, "stentor_ingest_published_total", "", "Events acknowledged by JetStream");
     m->publish_failed = metrics_counter(
@@ -48,6 +52,10 @@ void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
         metrics, "stentor_ingest_swept_total", "", "Accept rows published by the sweep");
     m->unpublished = metrics_gauge(
         metrics, "stentor_ingest_unpublished", "", "Committed accept rows not yet published here");
+}
+
+static void register_events(IngestMetrics *m, Metrics *metrics)
+{
     m->commands =
         metrics_counter(metrics, "stentor_ingest_commands_total", "", "Notify commands accepted");
     m->commands_ignored = metrics_counter(
@@ -64,6 +72,10 @@ void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
     m->trigger_cancels = metrics_counter(
         metrics, "stentor_ingest_trigger_cancels_total", "",
         "Cancellations of what waits that domain events made");
+}
+
+static void register_resends(IngestMetrics *m, Metrics *metrics)
+{
     static const char RESENDS[] = "Events that asked for a failed mail to be sent again";
     m->resent =
         metrics_counter(metrics, "stentor_ingest_resends_total", "result=\"resent\"", RESENDS);
@@ -73,4 +85,12 @@ void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
         metrics_counter(metrics, "stentor_ingest_resends_total", "result=\"gone\"", RESENDS);
     m->resend_refused =
         metrics_counter(metrics, "stentor_ingest_resends_total", "result=\"refused\"", RESENDS);
+}
+
+void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
+{
+    register_accept(m, metrics);
+    register_publish(m, metrics);
+    register_events(m, metrics);
+    register_resends(m, metrics);
 }
