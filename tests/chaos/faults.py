@@ -10,6 +10,8 @@ import time
 
 from tests.harness.processes import wait_until
 
+REPAIR_S = 600  # an audit of all of a run, on a busy machine
+
 
 def kill(world, fault):
     with held(world, fault.victims):
@@ -115,13 +117,7 @@ def disk(world, fault):
         fill(ballast, fault.detail["left"])
         yield
         ballast.unlink()
-        reason = world.jetstream_works()
-        if reason is not None:
-            world.say(f"         JetStream after the disk was full: {reason}; nats-server is killed and restarted")
-            world.crash("nats")
-            world.revive("nats")
-            if not world.wait_jetstream(20):
-                world.say(f"         JetStream does not come back: {world.jetstream_works()}")
+        world.mend_jetstream(0, "after the disk was full")
 
 
 def restore(world, fault):
@@ -136,14 +132,14 @@ def restore(world, fault):
         shutil.copytree(copy, store, dirs_exist_ok=True)
         yield
         world.revive("nats")
-        world.wait_jetstream(30)
+        world.mend_jetstream(30, "after its store was restored")
     if fault.detail["audit"] == "at once":
         world.say(repair(world))
 
 
 def repair(world):
     """Drives what a stream has forgotten again from the accept log; what it says of it."""
-    done = world.run_cli("audit", "--repair", "--grace", "4", "--wait", "5", "--limit", "1", "--json", timeout=600)
+    done = world.run_cli("audit", "--repair", "--grace", "4", "--wait", "5", "--limit", "1", "--json", timeout=REPAIR_S)
     try:
         report = json.loads(done.stdout)
         return f"         audit --repair: {report.get('repaired')} again; then lost {report['lost']}, in flight {report['in_flight']}"

@@ -11,7 +11,7 @@ import time
 from tests.chaos.schedule import REPLICAS, SMTP_USERS
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
-from tests.harness.processes import free_port, wait_until
+from tests.harness.processes import free_port
 from tests.harness.proxy import Proxy
 from tests.harness.tally import Tally
 
@@ -187,9 +187,23 @@ class World(Pipeline):
         finally:
             client.close()
 
+    def mend_jetstream(self, seconds, when):
+        """When a stream has no answer for `seconds`, kill -9 and a start: it hangs for good, and an operator must do the same."""
+        for _ in range(3):
+            reason = self.wait_jetstream(seconds)
+            if reason is None:
+                return
+            self.say(f"         JetStream {when}: {reason}; nats-server is killed and restarted")
+            self.crash("nats")
+            self.revive("nats")
+            seconds = max(seconds, 20)
+        reason = self.wait_jetstream(seconds)
+        if reason is not None:
+            self.say(f"         JetStream does not come back: {reason}")
+
     def wait_jetstream(self, seconds):
-        try:
-            wait_until(lambda: self.jetstream_works() is None, seconds, "every stream answering")
-            return True
-        except AssertionError:
-            return False
+        """None as soon as every stream answers, else the last reason why not."""
+        end = time.monotonic() + seconds
+        while (reason := self.jetstream_works()) is not None and time.monotonic() < end:
+            time.sleep(0.05)
+        return reason

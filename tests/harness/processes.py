@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[2]
-BIN = Path(os.environ.get("STENTOR_BIN", HOME / "build" / "dev" / "bin"))
+BIN = Path(os.environ.get("STENTOR_BIN", HOME / "build" / "dev" / "bin")).resolve()  # processes run in folders of their own
 SERVICES = ["ingest", "renderer", "dispatcher", "archiver", "digest-flusher", "webhook-receiver"]
 NEIGHBOURS = ["outbox-relay", "order-saga"]  # around the pipeline: a test starts those that it needs
 
