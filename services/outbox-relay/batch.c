@@ -409,8 +409,9 @@ static void read_row(Batch *batch, const PGresult *res, int at, int64_t now_us)
 {
     const Mapping *mapping = batch->world->sql->mapping;
     Arena *arena = batch->arena;
-    RowValue *values = arena_array(arena, (size_t)mapping->column_count, sizeof(*values));
-    for (int i = 0; i < mapping->column_count; i++) {
+    int count = mapping->column_count + mapping->member_count;
+    RowValue *values = arena_array(arena, (size_t)count, sizeof(*values));
+    for (int i = 0; i < count; i++) {
         values[i].is_null = db_is_null(res, at, CLAIM_FIELDS + i);
         values[i].text = values[i].is_null
                              ? STR_EMPTY

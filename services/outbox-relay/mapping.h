@@ -17,6 +17,7 @@ enum {
     MAPPING_ORDER_MAX = 4,
     MAPPING_STATES_MAX = 2,
     MAPPING_PATH_MAX = 8, // tokens of "payload->a->b" after the column
+    MAPPING_MEMBERS_MAX = 96,
 };
 
 typedef enum MappingPublish {
@@ -71,6 +72,7 @@ typedef struct Source {
     int column;                 // index into Mapping.columns
     Str path[MAPPING_PATH_MAX]; // members, outermost first
     int path_count;
+    int member;     // index into Mapping.members; -1: no path
     Str fallback;   // "default"; ptr NULL: none
     Str before;     // cut at its first occurrence; empty: not
     Str after;      // then what follows its last occurrence; empty: not
@@ -124,7 +126,8 @@ typedef struct MappingState {
 
 typedef struct MappingColumn {
     Str name;
-    Str field; // "fields.to": who asked for it, for messages about it
+    Str field;  // "fields.to": who asked for it, for messages about it
+    bool whole; // some source has it without a path
 } MappingColumn;
 
 typedef struct MappingKeep {
@@ -152,6 +155,10 @@ typedef struct Mapping {
     size_t variable_count;
     MappingColumn columns[MAPPING_COLUMNS_MAX]; // what claim and adopt return, without repeats
     int column_count;
+    // Sources with a path, each path once. Of a jsonb column Postgres picks the member, and the
+    // column as a whole is not asked for.
+    const Source *members[MAPPING_MEMBERS_MAX];
+    int member_count;
     Assigns moments[MOMENT_COUNT];
     MappingKeep keep[MOMENT_COUNT];
     int keep_count;
@@ -171,3 +178,6 @@ static inline bool mapping_is_request(const Mapping *m)
 {
     return m->publish == MAPPING_REQUEST;
 }
+// So many characters from the text's beginning are all that the source looks at, leading white
+// space apart; 0: all of it.
+size_t mapping_source_head(const Source *source);

@@ -23,6 +23,7 @@ bool mapping_table(MappingReader *r, const json_t *value, const char *path, Str 
 bool mapping_known(MappingReader *r, const json_t *object, const char *path, const char *members);
 
 // mapping_source.c
+// `ret` stays where it is as long as the mapping.
 bool mapping_source(MappingReader *r, const json_t *value, const char *path, Source *ret);
 bool mapping_fields(MappingReader *r, const json_t *fields);
 // mapping_moments.c

@@ -103,6 +103,9 @@ static bool read_path(MappingReader *r, const json_t *value, const char *path, S
         }
         ret->path[ret->path_count++] = step;
     }
+    if (ret->path_count == 0) {
+        r->mapping->columns[ret->column].whole = true;
+    }
     return true;
 }
 
@@ -172,14 +175,64 @@ static bool read_transform(MappingReader *r, const json_t *value, const char *pa
     return ok;
 }
 
+size_t mapping_source_head(const Source *source)
+{
+    const char *key;
+    json_t *value;
+    size_t longest = 0;
+    if (source->before.len > 0 || source->after.len > 0) {
+        return 0;
+    }
+    json_object_foreach(source->starts, key, value)
+    {
+        longest = strlen(key) > longest ? strlen(key) : longest;
+    }
+    return longest;
+}
+
+static bool same_member(const Source *a, const Source *b)
+{
+    if (a->column != b->column || a->path_count != b->path_count ||
+        mapping_source_head(a) != mapping_source_head(b)) {
+        return false;
+    }
+    for (int i = 0; i < a->path_count; i++) {
+        if (!str_eq(a->path[i], b->path[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool add_member(MappingReader *r, const char *path, Source *source)
+{
+    Mapping *m = r->mapping;
+    source->member = -1;
+    if (source->path_count == 0) {
+        return true;
+    }
+    for (int i = 0; i < m->member_count; i++) {
+        if (same_member(m->members[i], source)) {
+            source->member = i;
+            return true;
+        }
+    }
+    if (m->member_count == MAPPING_MEMBERS_MAX) {
+        return mapping_wrong(
+            r, path, "is one member too many: at most %d", (int)MAPPING_MEMBERS_MAX);
+    }
+    source->member = m->member_count;
+    m->members[m->member_count++] = source;
+    return true;
+}
+
 bool mapping_source(MappingReader *r, const json_t *value, const char *path, Source *ret)
 {
     *ret = (Source){.given = true};
-    if (json_is_object(value)) {
-        return json_object_get(value, "value") != NULL ? read_constant(r, value, path, ret)
-                                                       : read_transform(r, value, path, ret);
-    }
-    return read_path(r, value, path, ret);
+    bool ok = !json_is_object(value)                    ? read_path(r, value, path, ret)
+              : json_object_get(value, "value") != NULL ? read_constant(r, value, path, ret)
+                                                        : read_transform(r, value, path, ret);
+    return ok && add_member(r, path, ret);
 }
 
 // ---- the fields ----

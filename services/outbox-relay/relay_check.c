@@ -382,7 +382,10 @@ size_t relay_sql_problems(
 
 static ColumnKind kind_of(Str base, Str category)
 {
-    if (is_one_of(base, "json jsonb")) {
+    if (str_eq(base, STR("jsonb"))) {
+        return COLUMN_JSONB;
+    }
+    if (str_eq(base, STR("json"))) {
         return COLUMN_JSON;
     }
     if (str_eq(category, STR("N"))) {

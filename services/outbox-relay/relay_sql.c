@@ -69,6 +69,9 @@ static void fill_states(SqlParts *p)
 // Of the claim's answer, where the value is called f0, f1 ...
 static const char *column_text(const SqlParts *p, int index)
 {
+    if (p->sql->kinds[index] == COLUMN_JSONB && !p->sql->mapping->columns[index].whole) {
+        return "NULL::text";
+    }
     const Wanted *w =
         relay_wanted(p->sql, p->sql->mapping->table, p->sql->mapping->columns[index].name);
     if (w->is_timestamptz || w->is_timestamp) {
@@ -77,6 +80,34 @@ static const char *column_text(const SqlParts *p, int index)
             w->is_timestamptz ? " AT TIME ZONE 'UTC'" : "");
     }
     return arena_printf(p->arena, "c.f%d::text", index);
+}
+
+// Of a text whose beginning decides, only that; of white space alone one character.
+static const char *head_of(const SqlParts *p, const char *value, size_t head)
+{
+    const char *text = arena_printf(p->arena, "((%s) #>> '{}')", value);
+    return arena_printf(
+        p->arena,
+        "CASE jsonb_typeof(%s) WHEN 'string' THEN to_jsonb(coalesce(nullif(left(ltrim(%s,"
+        " E' \\t\\n\\x0b\\f\\r'), %zu), ''), left(%s, 1))) ELSE %s END",
+        value, text, head, text, value);
+}
+
+// As JSON; NULL: it is not there, or null.
+static const char *member_text(const SqlParts *p, const Source *source)
+{
+    if (p->sql->kinds[source->column] != COLUMN_JSONB) {
+        return "NULL::text"; // the relay reads the column by itself
+    }
+    const char *value = arena_printf(p->arena, "c.f%d", source->column);
+    for (int i = 0; i < source->path_count; i++) {
+        value = arena_printf(p->arena, "%s -> %s", value, sql_literal(p->arena, source->path[i]));
+    }
+    size_t head = mapping_source_head(source);
+    if (head > 0) {
+        value = head_of(p, value, head);
+    }
+    return arena_printf(p->arena, "nullif((%s)::text, 'null')", value);
 }
 
 // On its way through the claim's steps a big value stays where it is stored, and is asked only for
@@ -91,6 +122,10 @@ static void fill_fields(SqlParts *p)
         p->fields = arena_printf(p->arena, "%s, t.%s AS f%d", p->fields, column, i);
         p->names = arena_printf(p->arena, "%s, %s", p->names, column_text(p, i));
         p->size = arena_printf(p->arena, "%s + coalesce(pg_column_size(t.%s), 0)", p->size, column);
+    }
+    for (int i = 0; i < p->sql->mapping->member_count; i++) {
+        const char *member = member_text(p, p->sql->mapping->members[i]);
+        p->names = arena_printf(p->arena, "%s, %s", p->names, member);
     }
 }
 

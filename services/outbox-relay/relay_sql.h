@@ -30,7 +30,7 @@ enum {
     CLAIM_POSITION,     // int8; NULL: the mapping has none
     CLAIM_CREATED_AT,   // timestamptz; 0: the mapping has none
     CLAIM_SOURCE,       // text: of the database, the same in all rows (Row.source)
-    CLAIM_FIELDS,       // from here: Mapping.columns in their order, as text (RowValue)
+    CLAIM_FIELDS,       // from here: Mapping.columns, then Mapping.members, as text (RowValue)
 };
 
 // States of a letter (stentor_outbox.letters.state).
@@ -40,7 +40,13 @@ enum {
 enum { RELAY_KEEP_MAX = MOMENT_COUNT + 3 };
 
 // How a column's text is to be understood (row.h).
-typedef enum ColumnKind { COLUMN_TEXT, COLUMN_JSON, COLUMN_NUMBER, COLUMN_BOOL } ColumnKind;
+typedef enum ColumnKind {
+    COLUMN_TEXT,
+    COLUMN_JSON,  // json: any text that is JSON
+    COLUMN_JSONB, // Postgres picks its members, each as JSON, and gives the whole only if asked for
+    COLUMN_NUMBER,
+    COLUMN_BOOL
+} ColumnKind;
 
 typedef struct RelaySql {
     // No parameters. Rows for relay_sql_bind and relay_sql_problems.

@@ -21,7 +21,7 @@ typedef struct Row {
     // Which database it is from (stentor_outbox.source): two may have rows with the same keys.
     Str source;
     int32_t attempt;        // 0: of an event
-    const RowValue *values; // Mapping.column_count of them, in the order of Mapping.columns
+    const RowValue *values; // of Mapping.columns, then of Mapping.members
     // Requests: when the letter was made; it goes into NotifyCommand.produced_at_us and so into the
     // notification's id.
     int64_t made_at_us;

@@ -10,7 +10,7 @@ enum { SNAKE_DEPTH_MAX = 32, SNAKE_NAME_MAX = 128, MEMBER_NAME_MAX = 256 };
 
 void row_reader_done(RowReader *r)
 {
-    for (int i = 0; i < r->mapping->column_count; i++) {
+    for (int i = 0; i < r->mapping->column_count + r->mapping->member_count; i++) {
         json_decref(r->roots[i]);
         r->roots[i] = NULL;
     }
@@ -33,28 +33,51 @@ bool row_unfit(RowReader *r, const Source *source, const char *field, const char
 
 // ---- JSON in a column ----
 
-static bool parse_column(RowReader *r, const Source *source, const char *field)
+// Postgres has picked the member that the path leads to.
+static bool is_picked(const RowReader *r, const Source *source)
 {
-    Str text = r->row->values[source->column].text;
-    if (r->roots[source->column] != NULL) {
-        return true;
-    }
+    return source->path_count > 0 && r->kinds[source->column] == COLUMN_JSONB;
+}
+
+static bool is_json(const RowReader *r, const Source *source)
+{
+    ColumnKind kind = r->kinds[source->column];
+    return source->path_count > 0 || kind == COLUMN_JSON || kind == COLUMN_JSONB;
+}
+
+static int slot_of(const RowReader *r, const Source *source)
+{
+    return is_picked(r, source) ? r->mapping->column_count + source->member : source->column;
+}
+
+static const RowValue *value_of(const RowReader *r, const Source *source)
+{
+    return &r->row->values[slot_of(r, source)];
+}
+
+static bool parse_value(RowReader *r, const Source *source, const char *field, json_t **ret)
+{
+    Str text = value_of(r, source)->text;
+    json_t **root = &r->roots[slot_of(r, source)];
     json_error_t where;
-    r->roots[source->column] =
-        json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where);
-    return r->roots[source->column] != NULL ||
+    if (*root == NULL) {
+        *root = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where);
+    }
+    *ret = *root;
+    return *root != NULL ||
            row_unfit(r, source, field, "is not JSON: line %d, column %d", where.line, where.column);
 }
 
 // What the path leads to, borrowed; NULL: nothing, or null.
 static bool find_member(RowReader *r, const Source *source, const char *field, json_t **ret)
 {
+    json_t *at = NULL;
     *ret = NULL;
-    if (!parse_column(r, source, field)) {
+    if (!parse_value(r, source, field, &at)) {
         return false;
     }
-    json_t *at = r->roots[source->column];
-    for (int i = 0; at != NULL && i < source->path_count; i++) {
+    for (int i = is_picked(r, source) ? source->path_count : 0;
+         at != NULL && i < source->path_count; i++) {
         char name[MEMBER_NAME_MAX];
         at = str_to_c(source->path[i], name, sizeof name) ? json_object_get(at, name) : NULL;
     }
@@ -72,9 +95,20 @@ static Str dump(RowReader *r, const json_t *value)
 
 // ---- text ----
 
+// A string of JSON in which nothing is escaped is its text.
+static bool is_plain_string(Str json)
+{
+    return json.len >= 2 && json.ptr[0] == '"' && memchr(json.ptr, '\\', json.len) == NULL;
+}
+
 static bool member_text(RowReader *r, const Source *source, const char *field, Str *ret)
 {
     json_t *value = NULL;
+    Str text = value_of(r, source)->text;
+    if (is_picked(r, source) && is_plain_string(text)) {
+        *ret = str_slice(text, 1, text.len - 1);
+        return true;
+    }
     if (!find_member(r, source, field, &value)) {
         return false;
     }
@@ -120,7 +154,7 @@ static Str choose_by_start(const Source *source, Str text)
 {
     const char *key;
     json_t *value;
-    text = str_trim(text);
+    text = str_slice(text, (size_t)(str_trim(text).ptr - text.ptr), text.len);
     json_object_foreach(source->starts, key, value)
     {
         if (str_starts(text, str_from(key))) {
@@ -153,11 +187,10 @@ bool row_text(RowReader *r, const Source *source, const char *field, Str *ret)
         *ret = source->given ? source->value : STR_EMPTY;
         return true;
     }
-    const RowValue *value = &r->row->values[source->column];
-    bool json = source->path_count > 0 || r->kinds[source->column] == COLUMN_JSON;
+    const RowValue *value = value_of(r, source);
     if (!value->is_null) {
         *ret = value->text;
-        if (json && (*ret = STR_EMPTY, !member_text(r, source, field, ret))) {
+        if (is_json(r, source) && (*ret = STR_EMPTY, !member_text(r, source, field, ret))) {
             return false;
         }
         if (!str_is_utf8(*ret)) {
@@ -248,6 +281,10 @@ static bool is_plain_text(const RowReader *r, const Source *source)
 static bool member_json(RowReader *r, const Source *source, const char *field, Str *ret)
 {
     json_t *value = NULL;
+    if (is_picked(r, source) && !source->snake) {
+        *ret = value_of(r, source)->text;
+        return true;
+    }
     if (!find_member(r, source, field, &value)) {
         return false;
     }
@@ -267,7 +304,7 @@ static bool text_as_json(RowReader *r, const Source *source, const char *field, 
     if (!row_text(r, source, field, &text)) {
         return false;
     }
-    bool absent = !source->constant && r->row->values[source->column].is_null && text.len == 0;
+    bool absent = !source->constant && value_of(r, source)->is_null && text.len == 0;
     *ret = absent ? STR_EMPTY : json_string_of(r, text);
     return true;
 }
@@ -278,7 +315,7 @@ bool row_json(RowReader *r, const Source *source, const char *field, Str *ret)
     if (is_plain_text(r, source)) {
         return text_as_json(r, source, field, ret);
     }
-    const RowValue *value = &r->row->values[source->column];
+    const RowValue *value = value_of(r, source);
     ColumnKind kind = r->kinds[source->column];
     if (value->is_null) {
         // only the default
@@ -298,14 +335,15 @@ bool row_json(RowReader *r, const Source *source, const char *field, Str *ret)
 
 bool row_object(RowReader *r, const Source *source, const char *field, Str *ret)
 {
-    const RowValue *value = &r->row->values[source->column];
+    const RowValue *value = value_of(r, source);
     *ret = STR_EMPTY;
     if (value->is_null) {
-        return row_unfit(r, source, field, "is null");
+        return row_unfit(
+            r, source, field, "%s", is_picked(r, source) ? "has no such member" : "is null");
     }
-    // Postgres has checked a jsonb already; its text is passed on as it is.
-    if (source->path_count == 0 && !source->snake && r->kinds[source->column] == COLUMN_JSON &&
-        str_starts(value->text, STR("{\""))) {
+    // Postgres has checked it already; its text is passed on as it is.
+    bool found_there = is_picked(r, source) || (source->path_count == 0 && is_json(r, source));
+    if (found_there && !source->snake && str_starts(value->text, STR("{\""))) {
         *ret = value->text;
         return true;
     }

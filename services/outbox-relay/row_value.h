@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a mapping's Source gives for one row: text, or a piece of JSON. Private to row*.c. Pure.
-// JSON in a column is parsed once per row.
+// JSON in a column is parsed once per row; members that Postgres has picked only when they must be.
 #pragma once
 
 #include "services/outbox-relay/row.h"
@@ -10,7 +10,7 @@ typedef struct RowReader {
     const ColumnKind *kinds;
     const Row *row;
     Arena *arena;
-    json_t *roots[MAPPING_COLUMNS_MAX]; // owned; NULL: not parsed yet
+    json_t *roots[MAPPING_COLUMNS_MAX + MAPPING_MEMBERS_MAX]; // owned; NULL: not parsed yet
     Error *err;
 } RowReader;
 

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/id.h"
@@ -63,13 +64,40 @@ static void check_message(const Mapping *m, const RowMessage *message, Arena *ar
     mapping_is_request(m) ? check_request(message, arena) : check_event(message);
 }
 
+// As the claim's SELECT does of a jsonb column.
+static RowValue pick(const Source *source, json_t *root, Arena *arena)
+{
+    json_t *at = root;
+    for (int i = 0; at != NULL && i < source->path_count; i++) {
+        char name[64];
+        at = str_to_c(source->path[i], name, sizeof name) ? json_object_get(at, name) : NULL;
+    }
+    if (at == NULL || json_is_null(at)) {
+        return (RowValue){STR_EMPTY, true};
+    }
+    char *text = json_dumps(at, JSON_ENCODE_ANY);
+    RowValue value = {arena_str(arena, str_from(text)), false};
+    free(text);
+    return value;
+}
+
+static void pick_members(
+    const Mapping *m, int column, json_t *root, RowValue *members, Arena *arena)
+{
+    for (int i = 0; i < m->member_count; i++) {
+        if (m->members[i]->column == column) {
+            members[i] = pick(m->members[i], root, arena);
+        }
+    }
+}
+
 static void run(const char *json, uint8_t how, Str rest)
 {
     Error err = {0};
     Mapping *m = mapping_read(str_from(json), &err);
     assert(m != NULL);
     Arena *arena = arena_new(0);
-    RowValue values[MAPPING_COLUMNS_MAX] = {{STR_EMPTY, false}};
+    RowValue values[MAPPING_COLUMNS_MAX + MAPPING_MEMBERS_MAX] = {{STR_EMPTY, false}};
     ColumnKind kinds[MAPPING_COLUMNS_MAX] = {COLUMN_TEXT};
     for (int i = 0; i < m->column_count; i++) {
         Str column = STR_EMPTY;
@@ -78,8 +106,11 @@ static void run(const char *json, uint8_t how, Str rest)
         // Postgres gives only well-formed JSON as JSON.
         json_t *value = json_loadb(column.ptr, column.len, JSON_DECODE_ANY, NULL);
         bool fits = json_is_object(value) && str_is_utf8(column);
+        kinds[i] = !fits || (how & 6) == 0 ? COLUMN_TEXT
+                   : (how & 4) != 0        ? COLUMN_JSONB
+                                           : COLUMN_JSON;
+        pick_members(m, i, value, values + m->column_count, arena);
         json_decref(value);
-        kinds[i] = fits && (how & 2) != 0 ? COLUMN_JSON : COLUMN_TEXT;
     }
     Row row = {
         .key = STR("k"),

@@ -80,6 +80,19 @@ def test_a_body_of_html_is_sent_as_html(pipeline, memo):
     assert "<b>this</b>" in mail.get_body(("html",)).get_content()
 
 
+def test_a_bodys_beginning_chooses_its_template(pipeline, memo):
+    """Postgres gives the relay only the beginning; the rest of the body is what the application wrote."""
+    body = 'He said "yes" \\ no, \u00e9\u20ac\U0001f600\n<p>'
+    bodies = {" \n\t\u000b<p>A</p>": "html", body: "plain", " \n ": "plain", "v<p>": "plain"}
+    rows = [memo.memo(f"starts{n}@example.com", f"memo-starts-{n}", f'Page "{n}" \\', text) for n, text in enumerate(bodies)]
+    for n, (row_id, (text, kind)) in enumerate(zip(rows, bodies.items())):
+        wait_row(memo, row_id, ("SENT",))
+        (mail,) = mails_to(pipeline, f"starts{n}@example.com")
+        assert mail["Subject"] == f'Page "{n}" \\'
+        assert (mail.get_body(("html",)) is not None) == (kind == "html")
+        assert text.strip() in mail.get_body((kind,)).get_content().replace("\r\n", "\n")
+
+
 def test_a_refusal_of_the_vendor_fails_the_row_with_its_words(pipeline, memo):
     pipeline.mailbox.answer("550 5.1.1 nobody of that name")
     row_id = memo.memo("gone@example.com", "memo-gone")

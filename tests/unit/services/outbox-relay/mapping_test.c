@@ -99,6 +99,8 @@ static void what_is_read_is_what_stands_there(void **state)
     assert_non_null(m);
     assert_int_equal(m->column_count, 3); // recipient_email, payload (three times), idempotency_key
     assert_true(str_eq(m->columns[1].name, STR("payload")));
+    assert_false(m->columns[1].whole);
+    assert_int_equal(m->member_count, 3); // the body's beginning, for the template; subject; body
     assert_int_equal(m->variable_count, 2);
     assert_int_equal(m->variables[0].source.column, 1);
     assert_int_equal(m->variables[0].source.path_count, 1);
