@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // "fields": where each value of the message comes from.
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -204,26 +205,19 @@ static bool same_member(const Source *a, const Source *b)
     return true;
 }
 
-static bool add_member(MappingReader *r, const char *path, Source *source)
+static int member_of(Mapping *m, const Source *source)
 {
-    Mapping *m = r->mapping;
-    source->member = -1;
+    static_assert(FIELD_COUNT + VARIABLES_MAX <= MAPPING_MEMBERS_MAX, "a place for every source");
     if (source->path_count == 0) {
-        return true;
+        return -1;
     }
     for (int i = 0; i < m->member_count; i++) {
         if (same_member(m->members[i], source)) {
-            source->member = i;
-            return true;
+            return i;
         }
     }
-    if (m->member_count == MAPPING_MEMBERS_MAX) {
-        return mapping_wrong(
-            r, path, "is one member too many: at most %d", (int)MAPPING_MEMBERS_MAX);
-    }
-    source->member = m->member_count;
-    m->members[m->member_count++] = source;
-    return true;
+    m->members[m->member_count] = source;
+    return m->member_count++;
 }
 
 bool mapping_source(MappingReader *r, const json_t *value, const char *path, Source *ret)
@@ -232,7 +226,8 @@ bool mapping_source(MappingReader *r, const json_t *value, const char *path, Sou
     bool ok = !json_is_object(value)                    ? read_path(r, value, path, ret)
               : json_object_get(value, "value") != NULL ? read_constant(r, value, path, ret)
                                                         : read_transform(r, value, path, ret);
-    return ok && add_member(r, path, ret);
+    ret->member = member_of(r->mapping, ret);
+    return ok;
 }
 
 // ---- the fields ----
