@@ -36,6 +36,14 @@ void api_answer_missing(ApiCall *call, const char *what)
     http_problem(call->http, 404, "not-found", "There is no such thing", NULL, "no %s", what);
 }
 
+void api_answer_suspended(ApiCall *call)
+{
+    metric_add(call->metrics->refused[REFUSED_SUSPENDED], 1);
+    http_problem(
+        call->http, 403, "tenant-suspended", "The tenant is suspended", NULL,
+        "tenant '%s' may not send", call->tenant);
+}
+
 void api_answer_failure(ApiCall *call, const Error *err)
 {
     if (err->kind == ERROR_TRANSIENT || err->kind == ERROR_CANCELLED) {
@@ -154,10 +162,7 @@ static bool check_caller(const Api *api, ApiCall *call)
         return false;
     }
     if (catalog_is_suspended(api->catalog, str_from(call->tenant))) {
-        metric_add(api->metrics->refused[REFUSED_SUSPENDED], 1);
-        http_problem(
-            http, 403, "tenant-suspended", "The tenant is suspended", NULL,
-            "tenant '%s' may not send", call->tenant);
+        api_answer_suspended(call);
         return false;
     }
     return true;

@@ -57,5 +57,6 @@ void api_answer_unavailable(ApiCall *call, const char *why); // 503 with Retry-A
 void api_answer_problem(ApiCall *call, const Problem *problem);
 void api_answer_field(ApiCall *call, const FieldError *err); // 422
 void api_answer_missing(ApiCall *call, const char *what);    // 404: "recipient 'rcp_...'"
+void api_answer_suspended(ApiCall *call);                    // 403: the tenant
 // 503 for ERROR_TRANSIENT and CANCELLED; else 500, and the error is logged, not told.
 void api_answer_failure(ApiCall *call, const Error *err);

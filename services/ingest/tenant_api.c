@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/tenant_api.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "common/base/map.h"
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
+#include "services/ingest/config_read.h"
 #include "services/ingest/people_write.h"
 #include "services/ingest/tenant_json.h"
 
@@ -28,6 +30,7 @@ typedef struct Call {
     TenantApi *api;
     ApiCall *base;
     Str payload;
+    char subject[SUBJECT_SIZE];
 } Call;
 
 TenantApi *tenant_api_new(Bus *bus)
@@ -90,6 +93,12 @@ static void on_stored(void *ctx, const Error *err, uint64_t sequence, bool dupli
     (void)sequence;
     (void)duplicate;
     Call *call = ctx;
+    if (err != NULL && err->kind == ERROR_PERMANENT) {
+        Problem problem = {.status = 409, .slug = "settings-changed"};
+        problem.title = "The settings were changed by another at this moment: read them again";
+        api_answer_problem(call->base, &problem);
+        return;
+    }
     if (err != NULL) {
         api_answer_failure(call->base, err);
         return;
@@ -99,25 +108,46 @@ static void on_stored(void *ctx, const Error *err, uint64_t sequence, bool dupli
     answer_settings(call->base, call->payload);
 }
 
-static void publish(Call *call)
+static void publish(Call *call, uint64_t replaces)
 {
-    char subject[SUBJECT_SIZE];
+    Arena *arena = call->base->http->arena;
     char event_id[EVENT_ID_SIZE];
     uint8_t random[16]; // each put is a fact of its own
     random_bytes(random, sizeof random);
     base64url_encode(random, sizeof random, event_id);
-    subject_config(subject, "tenant", str_from(call->base->tenant), STR("self"));
+    const BusHeader expected = {
+        "Nats-Expected-Last-Subject-Sequence", str_from(arena_printf(arena, "%" PRIu64, replaces))};
     BusOut out = {
-        .subject = subject,
+        .subject = call->subject,
         .event_id = str_from(event_id),
         .payload = call->payload,
-        .traceparent = STR_EMPTY};
+        .headers = &expected,
+        .header_count = 1};
     bus_publish(call->api->bus, &out, on_stored, call);
     bus_flush(call->api->bus);
 }
 
-// The whole of the settings; the suspension is the operator's: a suspended tenant gets no further
-// than 403.
+// A suspension may stand in the log and not yet be known here: who puts all the time would lift it.
+static void on_stored_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+{
+    Call *call = ctx;
+    Error own = {0};
+    const Stentor__V1__Tenant *tenant = NULL;
+    if (err == NULL && payload.len > 0) {
+        tenant = (const Stentor__V1__Tenant *)event_unpack(
+            &stentor__v1__tenant__descriptor, payload, call->base->http->arena, &own);
+        err = tenant == NULL ? &own : NULL;
+    }
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+    } else if (tenant != NULL && tenant->suspended) {
+        api_answer_suspended(call->base);
+    } else {
+        publish(call, sequence);
+    }
+}
+
+// The whole of the settings; the suspension is the operator's.
 static bool read_settings(Call *call)
 {
     ApiBody body = {0};
@@ -148,7 +178,8 @@ static void put_tenant(ApiCall *base)
     if (why != NULL) {
         api_answer_unavailable(base, why);
     } else if (read_settings(call)) {
-        publish(call);
+        subject_config(call->subject, "tenant", str_from(base->tenant), STR("self"));
+        config_read(call->api->bus, call->subject, base->http->arena, on_stored_read, call);
     }
 }
 

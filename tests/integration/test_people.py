@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import free_port, wait_until
 
@@ -217,6 +218,24 @@ def test_tenant_settings_by_command_and_api_are_the_same_entry(people, api):
         assert status == 422 and problem["field"] == field, problem
     assert "time_zone" in people.run_cli("tenant", "put", "acme", "--time-zone", "Nowhere/Land").stderr
     assert people.run_cli("tenant", "show", "no-such-tenant").returncode == 3
+
+
+def test_a_suspension_is_not_lifted_by_a_replica_that_has_not_heard_of_it(people, other):
+    """Its reader of CONFIG is taken away, so for some seconds it believes that the tenant is active."""
+    shown = json.loads(people.cli("tenant", "show", "globex", "--json"))
+    settings = {key: value for key, value in shown.items() if key not in ("tenant", "suspended")}
+    assert other("PUT", "/v1/tenant", settings)[0] == 200
+    nats = NatsClient(people.nats.port)
+    for consumer in json.loads(nats.request("$JS.API.CONSUMER.NAMES.CONFIG"))["consumers"]:
+        nats.request(f"$JS.API.CONSUMER.DELETE.CONFIG.{consumer}")
+    nats.close()
+    people.cli("tenant", "put", "globex", "--suspended")
+    assert other("GET", "/v1/tenant")[0] == 200, "it has heard of it already: the test shows nothing"
+    status, problem = other("PUT", "/v1/tenant", settings)
+    assert status == 403 and problem["type"].endswith("tenant-suspended"), problem
+    assert json.loads(people.cli("tenant", "show", "globex", "--json"))["suspended"] is True
+    wait_until(lambda: other("GET", "/v1/tenant")[0] == 403, 30, "the suspension reaching ingest")
+    people.cli("tenant", "put", "globex")
 
 
 # ---- import ---------------------------------------------------------------------------------------------------------
