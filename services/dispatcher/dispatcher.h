@@ -50,4 +50,5 @@ bool dispatcher_ready(const Dispatcher *dispatcher, Buf *reason);
 // Stops reading, releases what was not begun, lets the rest end; on_stopped when every delivery is
 // settled and all handles are closed.
 void dispatcher_stop(Dispatcher *dispatcher, void (*on_stopped)(void *ctx), void *ctx);
-void dispatcher_free(Dispatcher *dispatcher); // after on_stopped
+// After on_stopped, and after the pool is closed: its last answers still come here.
+void dispatcher_free(Dispatcher *dispatcher);

@@ -253,7 +253,7 @@ bool mime_encode(MimeEncoding encoding, Str text, Buf *out)
 
 static bool check_value(const char *name, Str value, Error *err)
 {
-    if (memchr(value.ptr, '\r', value.len) != NULL || memchr(value.ptr, '\n', value.len) != NULL) {
+    if (str_find(value, '\r') >= 0 || str_find(value, '\n') >= 0) {
         return error_set(err, ERROR_PERMANENT, "header '%s' has a line break", name);
     }
     if (str_has_control(value)) {

@@ -32,7 +32,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Str name = STR_EMPTY;
     (void)str_split(&rest, '\n', &name);
     uint64_t seed = 0;
-    memcpy(&seed, rest.ptr, rest.len < sizeof seed ? rest.len : sizeof seed);
+    if (rest.len > 0) {
+        memcpy(&seed, rest.ptr, rest.len < sizeof seed ? rest.len : sizeof seed);
+    }
     Zones *zones = zones_new();
     Error err = {0};
     Zone *zone = zones_get(zones, name, &err);

@@ -219,8 +219,29 @@ static inline const char *ledger_state(Stage *stage)
         stage, "SELECT state || '/' || unknown_count || '/' || attempt FROM dispatch.ledger");
 }
 
+static inline void open_pool(Stage *stage)
+{
+    char url[256];
+    snprintf(url, sizeof url, "%s&user=stentor_dispatcher", database_url());
+    stage->pool = db_pool_new(&stage->rig.loop, &(DbPoolOptions){.url = url, .connections = 2});
+    WAIT(&stage->rig, db_pool_ready(stage->pool));
+}
+
+static inline void on_flag(void *ctx)
+{
+    ((Stage *)ctx)->flag = true;
+}
+
+static inline void close_pool(Stage *stage, DbPool *pool)
+{
+    stage->flag = false;
+    db_pool_close(pool, on_flag, stage);
+    WAIT_FLAG(&stage->rig, stage->flag);
+}
+
 static inline void dispatcher_up(Stage *stage, const char *instance)
 {
+    open_pool(stage);
     size_t claims_max = stage->claims_max > 0 ? stage->claims_max : 64;
     metrics_free(stage->metrics);
     stage->metrics = metrics_new();
@@ -248,16 +269,13 @@ static inline void dispatcher_up(Stage *stage, const char *instance)
     stage->dispatcher = dispatcher_new(&stage->parts);
 }
 
-static inline void on_flag(void *ctx)
-{
-    ((Stage *)ctx)->flag = true;
-}
-
+// In the order of a service: the pool's last answers still come to the dispatcher.
 static inline void dispatcher_down(Stage *stage)
 {
     stage->flag = false;
     dispatcher_stop(stage->dispatcher, on_flag, stage);
     WAIT_FLAG(&stage->rig, stage->flag);
+    close_pool(stage, stage->pool);
     dispatcher_free(stage->dispatcher);
     stage->dispatcher = NULL;
 }
@@ -271,12 +289,9 @@ static inline int stage_up(void **state)
     rig_fresh(&stage->rig, 0);
     stage->admin = PQconnectdb(database_url());
     run_sql(stage, "TRUNCATE dispatch.ledger, keys.data_keys");
-    char url[256];
-    snprintf(url, sizeof url, "%s&user=stentor_dispatcher", database_url());
-    stage->pool = db_pool_new(&stage->rig.loop, &(DbPoolOptions){.url = url, .connections = 2});
     stage->admin_pool =
         db_pool_new(&stage->rig.loop, &(DbPoolOptions){.url = database_url(), .connections = 1});
-    WAIT(&stage->rig, db_pool_ready(stage->pool) && db_pool_ready(stage->admin_pool));
+    WAIT(&stage->rig, db_pool_ready(stage->admin_pool));
     char text[132];
     master_key_generate(text);
     stage->master = master_key_parse(str_from(text), NULL);
@@ -301,13 +316,6 @@ static inline void close_reader(Stage *stage, Seen *seen)
     WAIT_FLAG(&stage->rig, stage->flag);
 }
 
-static inline void close_pool(Stage *stage, DbPool *pool)
-{
-    stage->flag = false;
-    db_pool_close(pool, on_flag, stage);
-    WAIT_FLAG(&stage->rig, stage->flag);
-}
-
 static inline int stage_down(void **state)
 {
     Stage *stage = *state;
@@ -319,7 +327,6 @@ static inline int stage_down(void **state)
     close_reader(stage, &stage->dead);
     uv_close((uv_handle_t *)&stage->vendor_timer, NULL);
     keyring_free(stage->keyring);
-    close_pool(stage, stage->pool);
     close_pool(stage, stage->admin_pool);
     rig_close(&stage->rig);
     PQfinish(stage->admin);

@@ -181,7 +181,7 @@ static void plans_walk_the_pending_index_without_statistics(void **state)
     stage_sql(stage, "ANALYZE stentor_outbox.claims");
     const char *plan = stage_explain(
         stage, &stage->sql->claim, "text, text, int8, int4, int8", "'c', 'r', 1, 1000, NULL");
-    assert_plan(plan, "(NOT (hashed SubPlan", "Anti Join");
+    assert_plan(plan, "hashed SubPlan", "Anti Join");
     assert_plan(plan, "using outbox_pending", "Seq Scan on outbox");
     assert_plan(plan, "Presorted Key: t.enqueued_at", "Hash Join");
     assert_plan(plan, "using outbox_pkey", "Join Filter: (f.id = t");
