@@ -55,6 +55,16 @@ static const RowValue *value_of(const RowReader *r, const Source *source)
     return &r->row->values[slot_of(r, source)];
 }
 
+// Its own words quote the row, and are not told.
+static const char *why_no_json(const json_error_t *where)
+{
+    enum json_error_code code = json_error_code(where);
+    return code == json_error_duplicate_key      ? "has a member twice"
+           : code == json_error_numeric_overflow ? "has a number that is too big (make it a text)"
+           : code == json_error_null_character   ? "has a character U+0000"
+                                                 : "is not JSON";
+}
+
 static bool parse_value(RowReader *r, const Source *source, const char *field, json_t **ret)
 {
     Str text = value_of(r, source)->text;
@@ -64,8 +74,9 @@ static bool parse_value(RowReader *r, const Source *source, const char *field, j
         *root = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where);
     }
     *ret = *root;
-    return *root != NULL ||
-           row_unfit(r, source, field, "is not JSON: line %d, column %d", where.line, where.column);
+    return *root != NULL || row_unfit(
+                                r, source, field, "%s: line %d, column %d", why_no_json(&where),
+                                where.line, where.column);
 }
 
 // What the path leads to, borrowed; NULL: nothing, or null.
@@ -87,7 +98,8 @@ static bool find_member(RowReader *r, const Source *source, const char *field, j
 
 static Str dump(RowReader *r, const json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    // 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
     Str copy = arena_str(r->arena, str_from(text));
     free(text);
     return copy;
@@ -101,12 +113,28 @@ static bool is_plain_string(Str json)
     return json.len >= 2 && json.ptr[0] == '"' && memchr(json.ptr, '\\', json.len) == NULL;
 }
 
+// However many digits it has.
+static bool is_whole_number(Str json)
+{
+    size_t begin = str_starts(json, STR("-")) ? 1 : 0;
+    for (size_t i = begin; i < json.len; i++) {
+        if (json.ptr[i] < '0' || json.ptr[i] > '9') {
+            return false;
+        }
+    }
+    return json.len > begin;
+}
+
 static bool member_text(RowReader *r, const Source *source, const char *field, Str *ret)
 {
     json_t *value = NULL;
     Str text = value_of(r, source)->text;
     if (is_picked(r, source) && is_plain_string(text)) {
         *ret = str_slice(text, 1, text.len - 1);
+        return true;
+    }
+    if (is_picked(r, source) && is_whole_number(text)) {
+        *ret = text;
         return true;
     }
     if (!find_member(r, source, field, &value)) {
@@ -298,13 +326,24 @@ static bool member_json(RowReader *r, const Source *source, const char *field, S
     return true;
 }
 
+// Nothing is there, not even an empty text.
+static bool is_absent(RowReader *r, const Source *source, const char *field)
+{
+    json_t *value = NULL;
+    if (source->constant || value_of(r, source)->is_null) {
+        return !source->constant;
+    }
+    return is_json(r, source) && !is_picked(r, source) && find_member(r, source, field, &value) &&
+           value == NULL;
+}
+
 static bool text_as_json(RowReader *r, const Source *source, const char *field, Str *ret)
 {
     Str text = STR_EMPTY;
     if (!row_text(r, source, field, &text)) {
         return false;
     }
-    bool absent = !source->constant && value_of(r, source)->is_null && text.len == 0;
+    bool absent = text.len == 0 && is_absent(r, source, field);
     *ret = absent ? STR_EMPTY : json_string_of(r, text);
     return true;
 }
@@ -327,7 +366,7 @@ bool row_json(RowReader *r, const Source *source, const char *field, Str *ret)
     } else if (!member_json(r, source, field, ret)) {
         return false;
     }
-    if (ret->len == 0 && source->fallback.ptr != NULL) {
+    if (source->fallback.ptr != NULL && (ret->len == 0 || str_eq(*ret, STR("\"\"")))) {
         *ret = json_string_of(r, source->fallback);
     }
     return true;

@@ -271,6 +271,84 @@ static void variables_keep_the_kinds_of_their_columns(void **state)
     bench_free(b);
 }
 
+// Members of one column: a number, one of 20 digits, an empty text, and one that is not there.
+static Bench *odd_members(void)
+{
+    static const char json[] =
+        "{\"name\": \"n\", \"table\": \"t\", \"publish\": \"request\", \"id\": \"id\", "
+        "\"order_by\":"
+        " \"nr\", \"pending\": {\"s\": 0}, \"moments\": {\"sent\": {\"s\": 1}}, \"fields\":"
+        " {\"tenant\": {\"value\": \"acme\"}, \"to\": \"a\", \"template\": {\"value\": \"t\"},"
+        " \"correlation_id\": \"doc->order\", \"variables\": {"
+        "\"price\": {\"column\": \"doc->price\", \"names\": {\"19.99\": \"cheap\"}},"
+        "\"sums\": {\"column\": \"doc->sums\", \"keys\": \"snake_case\"},"
+        "\"none\": {\"column\": \"doc->gone\", \"names\": {\"x\": \"y\"}},"
+        "\"null\": {\"column\": \"doc->null\", \"before\": \"@\"},"
+        "\"empty\": {\"column\": \"doc->empty\", \"names\": {\"x\": \"y\"}},"
+        "\"filled\": {\"column\": \"doc->empty\", \"default\": \"you\"}}}}";
+    Bench *b = calloc(1, sizeof *b);
+    b->mapping = mapping_read(str_from(json), &b->err);
+    b->arena = arena_new(0);
+    assert_non_null(b->mapping);
+    for (int i = 0; i < b->mapping->column_count + b->mapping->member_count; i++) {
+        b->values[i].is_null = true;
+    }
+    set(b, "a", COLUMN_TEXT, "a@b.c");
+    return b;
+}
+
+static void a_json_and_a_jsonb_column_make_the_same_variables(void **state)
+{
+    (void)state;
+    static const char wanted[] =
+        "{\"price\":\"cheap\",\"sums\":{\"unit_price\":19.99},\"empty\":\"\",\"filled\":\"you\"}";
+    Bench *b = odd_members();
+    set(b, "doc", COLUMN_JSON,
+        "{\"price\": 19.99, \"sums\": {\"unitPrice\": 19.99}, \"null\": null, \"empty\": \"\","
+        " \"order\": 17}");
+    assert_true(make(b));
+    assert_string_equal(command_of(b)->variables_json, wanted);
+    assert_string_equal(command_of(b)->correlation_id, "17");
+    set(b, "doc", COLUMN_JSONB, NULL);
+    pick(b, "doc", "price", "19.99");
+    pick(b, "doc", "sums", "{\"unitPrice\": 19.99}");
+    pick(b, "doc", "empty", "\"\"");
+    pick(b, "doc", "order", "17");
+    assert_true(make(b));
+    assert_string_equal(command_of(b)->variables_json, wanted);
+    assert_string_equal(command_of(b)->correlation_id, "17");
+    bench_free(b);
+}
+
+static void a_whole_number_that_postgres_picked_may_be_long_as_a_text(void **state)
+{
+    (void)state;
+    Bench *b = odd_members();
+    set(b, "doc", COLUMN_JSONB, NULL);
+    pick(b, "doc", "order", "-12345678901234567890");
+    assert_true(make(b));
+    assert_string_equal(command_of(b)->correlation_id, "-12345678901234567890");
+    bench_free(b);
+}
+
+static void what_json_cannot_be_read_is_told_without_its_words(void **state)
+{
+    (void)state;
+    Bench *b = odd_members();
+    set(b, "doc", COLUMN_TEXT, "{\"a\": 12345678901234567890}");
+    assert_unfit(
+        b, "fields.correlation_id (column 'doc') has a number that is too big (make it a text):"
+           " line 1, column 26");
+    set(b, "doc", COLUMN_TEXT, "{\"a\": 1, \"a\": 2}");
+    assert_unfit(b, "fields.correlation_id (column 'doc') has a member twice: line 1, column 12");
+    set(b, "doc", COLUMN_TEXT, "{\"a\": \"\\u0000\"}");
+    assert_unfit(
+        b, "fields.correlation_id (column 'doc') has a character U+0000: line 1, column 14");
+    set(b, "doc", COLUMN_TEXT, "nothing");
+    assert_unfit(b, "fields.correlation_id (column 'doc') is not JSON: line 1, column 7");
+    bench_free(b);
+}
+
 // ---- events ----
 
 static void a_row_becomes_an_event_with_its_headers(void **state)
@@ -412,6 +490,9 @@ int main(void)
         cmocka_unit_test(picked_members_make_the_same_message),
         cmocka_unit_test(variables_over_the_limit_are_refused),
         cmocka_unit_test(variables_keep_the_kinds_of_their_columns),
+        cmocka_unit_test(a_json_and_a_jsonb_column_make_the_same_variables),
+        cmocka_unit_test(a_whole_number_that_postgres_picked_may_be_long_as_a_text),
+        cmocka_unit_test(what_json_cannot_be_read_is_told_without_its_words),
         cmocka_unit_test(a_row_becomes_an_event_with_its_headers),
         cmocka_unit_test(an_event_that_does_not_fit_is_refused_by_its_column),
         cmocka_unit_test(a_payload_over_the_limit_is_refused),
