@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/id.h"
+#include "common/model/enums.h"
 #include "services/outbox-relay/mapping_read.h"
 
 enum { PATH_SIZE = 160, VARIABLES_MAX = 64 };
@@ -285,6 +286,63 @@ static bool read_field(MappingReader *r, const json_t *fields, MappingField fiel
     return mapping_source(r, value, path, &r->mapping->fields[field]);
 }
 
+// NULL: whatever it is, rows may have it.
+static const char *why_no_word(MappingField field, Str word)
+{
+    Channel channel = CHANNEL_EMAIL;
+    Category category = CATEGORY_NONE;
+    Priority priority = PRIORITY_NONE;
+    if (field == FIELD_TEMPLATE && !id_is_key(word)) {
+        return "is not a template's key: [a-z0-9_-]{1,64}";
+    }
+    if (field == FIELD_CHANNEL &&
+        (!channel_from_name(word, &channel) || channel == CHANNEL_WEBHOOK)) {
+        return "is not a channel";
+    }
+    if (field == FIELD_CATEGORY && !category_from_name(word, &category)) {
+        return "is not a category";
+    }
+    return field == FIELD_PRIORITY && !priority_from_name(word, &priority) ? "is not a priority"
+                                                                           : NULL;
+}
+
+static bool check_word(MappingReader *r, MappingField field, Str word)
+{
+    char path[PATH_SIZE];
+    const char *why = word.len == 0 ? NULL : why_no_word(field, word);
+    snprintf(path, sizeof path, "fields.%s", FIELDS[field].name);
+    return why == NULL ||
+           mapping_wrong(r, path, "'%.*s' %s", (int)(word.len < 40 ? word.len : 40), word.ptr, why);
+}
+
+static bool check_table(MappingReader *r, MappingField field, json_t *table)
+{
+    const char *key;
+    json_t *word;
+    json_object_foreach(table, key, word)
+    {
+        if (!check_word(r, field, mapping_text(word))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// A word of the mapping itself that fits nowhere would refuse every row that gets it.
+static bool check_own_words(MappingReader *r)
+{
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        MappingField field = (MappingField)i;
+        const Source *source = &r->mapping->fields[field];
+        if (!check_word(r, field, source->value) || !check_word(r, field, source->fallback) ||
+            !check_word(r, field, source->otherwise) || !check_table(r, field, source->starts) ||
+            !check_table(r, field, source->names)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool check_fields(MappingReader *r)
 {
     const Source *fields = r->mapping->fields;
@@ -322,5 +380,5 @@ bool mapping_fields(MappingReader *r, const json_t *fields)
     if (variables != NULL && !mapping_is_request(r->mapping)) {
         return mapping_wrong(r, "fields.variables", "is not for \"event\": use 'data'");
     }
-    return read_variables(r, variables) && check_fields(r);
+    return read_variables(r, variables) && check_fields(r) && check_own_words(r);
 }

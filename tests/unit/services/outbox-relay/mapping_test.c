@@ -157,6 +157,28 @@ static void what_is_wrong_is_named(void **state)
         {"fields", "{\"tenant\": {\"value\": \"Acme!\"}, \"to\": \"a\", \"template\": \"b\"}",
          "fields.tenant: is not a tenant"},
         {"fields", "{\"tenant\": \"a\", \"template\": \"b\"}", "fields.to: is required"},
+        {"fields", "{\"tenant\": \"a\", \"to\": \"b\", \"template\": {\"value\": \"Welcome\"}}",
+         "fields.template: 'Welcome' is not a template's key"},
+        {"fields",
+         "{\"tenant\": \"a\", \"to\": \"b\", \"template\": {\"column\": \"c\", \"starts\": {\"<\": "
+         "\"h\"}, \"otherwise\": \"a b\"}}",
+         "fields.template: 'a b' is not a template's key"},
+        {"fields",
+         "{\"tenant\": \"a\", \"to\": \"b\", \"template\": {\"column\": \"c\", \"names\": {\"x\": "
+         "\"X\"}}}",
+         "fields.template: 'X' is not a template's key"},
+        {"fields",
+         "{\"tenant\": \"a\", \"to\": \"b\", \"template\": \"c\", \"channel\": {\"value\": "
+         "\"pigeon\"}}",
+         "fields.channel: 'pigeon' is not a channel"},
+        {"fields",
+         "{\"tenant\": \"a\", \"to\": \"b\", \"template\": \"c\", \"category\": {\"column\": "
+         "\"d\", \"default\": \"ad\"}}",
+         "fields.category: 'ad' is not a category"},
+        {"fields",
+         "{\"tenant\": \"a\", \"to\": \"b\", \"template\": \"c\", \"priority\": {\"value\": "
+         "\"hot\"}}",
+         "fields.priority: 'hot' is not a priority"},
         {"fields", "{\"tenant\": \"a\", \"to\": \"b\", \"template\": \"c\", \"type\": \"d\"}",
          "fields.type: is not for \"request\""},
         {"fields", "{\"tenant\": \"a->>b\", \"to\": \"b\", \"template\": \"c\"}",
