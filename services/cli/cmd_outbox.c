@@ -137,11 +137,37 @@ static const char *missing_index(Outbox *outbox, Error *err)
     }
     const char *sql =
         arena_printf(outbox->cli->arena, "EXPLAIN (FORMAT JSON) %s", outbox->sql->scan);
-    PGresult *res = outbox_query(outbox, "explain", sql, 0, NULL, err);
+    PGresult *res = outbox_query(outbox, "pending rows", sql, 0, NULL, err);
     bool missing =
         res != NULL && walks_everything(arena_cstr(outbox->cli->arena, db_get_text(res, 0, 0)));
     PQclear(res);
     return missing ? outbox->sql->index_hint : NULL;
+}
+
+// A word that its column does not take (no such value of an enumeration) would be refused at each
+// row. Empty: Postgres takes all that the moment writes.
+static Str unwritable(Outbox *outbox, MappingMoment moment)
+{
+    Arena *arena = outbox->cli->arena;
+    Error err = {0};
+    const char *sql = arena_printf(
+        arena, "EXPLAIN UPDATE %s AS t SET %s WHERE false",
+        sql_table(arena, outbox->mapping->table),
+        sql_assigns(outbox->sql, &outbox->mapping->moments[moment], &(SqlValues){0}));
+    const char *what = arena_printf(arena, "moments.%s", moment_name(moment));
+    return outbox->mapping->moments[moment].count == 0 || outbox_exec(outbox, what, sql, &err)
+               ? STR_EMPTY
+               : arena_str(arena, str_from(err.text));
+}
+
+static Str *find_unwritable(Outbox *outbox, size_t *ret_count)
+{
+    Str *problems = arena_array(outbox->cli->arena, MOMENT_COUNT, sizeof *problems);
+    for (int i = 0; i < MOMENT_COUNT; i++) {
+        problems[*ret_count] = unwritable(outbox, (MappingMoment)i);
+        *ret_count += problems[*ret_count].len > 0 ? 1 : 0;
+    }
+    return problems;
 }
 
 static void print_check(const Outbox *outbox, const Str *problems, size_t count, const char *index)
@@ -184,7 +210,8 @@ static bool check(Outbox *outbox, size_t *ret_count, Error *err)
     const char *index = NULL;
     *ret_count = relay_sql_problems(outbox->sql, answer, outbox->cli->arena, &problems);
     if (*ret_count == 0 && relay_sql_bind(outbox->sql, answer, err)) {
-        index = missing_index(outbox, err);
+        problems = find_unwritable(outbox, ret_count);
+        index = *ret_count == 0 ? missing_index(outbox, err) : NULL;
     }
     PQclear(answer);
     if (err->kind != ERROR_NONE) {

@@ -27,7 +27,16 @@ bool outbox_become(Outbox *outbox, Error *err)
         name != NULL &&
         outbox_exec(outbox, "role", arena_printf(outbox->cli->arena, "SET ROLE %s", name), err);
     PQfreemem(name);
-    return ok;
+    if (!ok) {
+        Error why = *err;
+        return error_set(
+            err, why.kind,
+            "%s (HINT: a superuser or a member of the role may ask for it; the role itself needs "
+            "no "
+            "--role)",
+            why.text);
+    }
+    return true;
 }
 
 static bool read_mapping(Outbox *outbox, Error *err)

@@ -128,6 +128,7 @@ typedef struct MappingColumn {
     Str name;
     Str field;  // "fields.to": who asked for it, for messages about it
     bool whole; // some source has it without a path
+    Str json;   // as `field`: who wants JSON in it; empty: nobody
 } MappingColumn;
 
 typedef struct MappingKeep {

@@ -81,6 +81,12 @@ static bool next_step(Str *rest, Str *ret_step)
     return true;
 }
 
+static void want_json(Mapping *m, const Source *source, Str path)
+{
+    MappingColumn *column = &m->columns[source->column];
+    column->json = column->json.len > 0 ? column->json : path;
+}
+
 static bool read_path(MappingReader *r, const json_t *value, const char *path, Source *ret)
 {
     Str rest = mapping_text(value);
@@ -107,6 +113,8 @@ static bool read_path(MappingReader *r, const json_t *value, const char *path, S
     }
     if (ret->path_count == 0) {
         r->mapping->columns[ret->column].whole = true;
+    } else {
+        want_json(r->mapping, ret, arena_str(r->arena, str_from(path)));
     }
     return true;
 }
@@ -239,6 +247,13 @@ static bool is_source(const json_t *value)
     return !json_is_object(value) || json_is_string(json_object_get(value, "column"));
 }
 
+static void want_object(Mapping *m, const Source *source, const char *path)
+{
+    if (source->given && !source->constant) {
+        want_json(m, source, str_from(path));
+    }
+}
+
 static bool read_variables(MappingReader *r, const json_t *value)
 {
     Mapping *m = r->mapping;
@@ -248,7 +263,11 @@ static bool read_variables(MappingReader *r, const json_t *value)
         return true;
     }
     if (is_source(value)) {
-        return mapping_source(r, value, "fields.variables", &m->all);
+        if (!mapping_source(r, value, "fields.variables", &m->all)) {
+            return false;
+        }
+        want_object(m, &m->all, "fields.variables");
+        return true;
     }
     if (json_object_size(value) > VARIABLES_MAX) {
         return mapping_wrong(r, "fields.variables", "has more than %d", (int)VARIABLES_MAX);
@@ -351,6 +370,7 @@ static bool check_fields(MappingReader *r)
         return mapping_wrong(r, "fields.tenant", "is not a tenant: 1 to 32 of [a-z0-9_-]");
     }
     if (!mapping_is_request(r->mapping)) {
+        want_object(r->mapping, &fields[FIELD_DATA], "fields.data");
         return !fields[FIELD_DATA].constant || mapping_wrong(r, "fields.data", "must be a column");
     }
     return fields[FIELD_TO].given || fields[FIELD_RECIPIENT_ID].given ||

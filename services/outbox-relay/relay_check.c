@@ -158,6 +158,10 @@ static void want_all(RelaySql *sql)
     for (int i = 0; i < m->column_count; i++) {
         want_column(
             sql, m->columns[i].name, arena_cstr(sql->arena, m->columns[i].field), WANTED_ANY);
+        if (m->columns[i].json.len > 0) {
+            want_column(
+                sql, m->columns[i].name, arena_cstr(sql->arena, m->columns[i].json), WANTED_JSON);
+        }
     }
     for (int i = 0; i < MOMENT_COUNT; i++) {
         want_assigns(
@@ -259,7 +263,8 @@ static bool type_fits(WantedType type, Str base, Str category, const char **ret_
         [WANTED_WHOLE] = "a whole number",
         [WANTED_NUMBER] = "a number",
         [WANTED_TIME] = "a time",
-        [WANTED_TEXT] = "text"};
+        [WANTED_TEXT] = "text",
+        [WANTED_JSON] = "JSON or text"};
     *ret_wanted = words[type];
     switch (type) {
     case WANTED_ANY:
@@ -272,6 +277,9 @@ static bool type_fits(WantedType type, Str base, Str category, const char **ret_
         return is_one_of(base, "timestamptz timestamp date");
     case WANTED_TEXT:
         return str_eq(category, STR("S"));
+    case WANTED_JSON:
+        // Arrays, booleans, times, enumerations, numbers and the like never are.
+        return !is_one_of(category, "A B D E G I N R T V");
     }
     return true;
 }
@@ -354,6 +362,16 @@ static Str problem_of(const Wanted *w, const PGresult *check, int row, Arena *ar
                                STR_ARG(w->column), STR_ARG(w->table), STR_ARG(field)));
 }
 
+// A table that is not there is told once, not for each of its columns.
+static bool is_told_missing(const RelaySql *sql, const PGresult *check, size_t index)
+{
+    bool is_first = true;
+    for (size_t i = 0; i < index; i++) {
+        is_first = is_first && !str_eq(sql->wanted[i].table, sql->wanted[index].table);
+    }
+    return !is_first && db_get_int(check, (int)index, C_HAS_TABLE) == 0;
+}
+
 static bool is_told(const Str *problems, size_t count, Str problem)
 {
     for (size_t i = 0; i < count; i++) {
@@ -371,6 +389,9 @@ size_t relay_sql_problems(
     Str *problems = arena_array(arena, sql->wanted_count, sizeof *problems);
     size_t count = 0;
     for (size_t i = 0; i < sql->wanted_count; i++) {
+        if (is_told_missing(sql, check, i)) {
+            continue;
+        }
         Str problem = problem_of(&sql->wanted[i], check, (int)i, arena);
         if (problem.len > 0 && !is_told(problems, count, problem)) {
             problems[count++] = problem;

@@ -11,6 +11,7 @@ typedef enum WantedType {
     WANTED_NUMBER,
     WANTED_TIME,
     WANTED_TEXT,
+    WANTED_JSON, // or a text that may be
 } WantedType;
 
 typedef struct Wanted {

@@ -73,11 +73,11 @@ class Database:
     def sql(self, text):
         return self.postgres.query(text, database="shop")
 
-    def run(self, *words, mapping="memo"):
+    def run(self, *words, mapping="memo", role="postgres"):
         path = mapping if os.path.isabs(str(mapping)) else EXAMPLES / f"{mapping}.json"
         return subprocess.run(
             [BIN / "stentor", "outbox", *words, "--mapping", path], capture_output=True, text=True, timeout=60,
-            env={"STENTOR_DATABASE_URL": self.postgres.url(database="shop"), "STENTOR_HOME": str(HOME)})
+            env={"STENTOR_DATABASE_URL": self.postgres.url(database="shop", role=role), "STENTOR_HOME": str(HOME)})
 
     def ok(self, *words, mapping="memo"):
         done = self.run(*words, mapping=mapping)
@@ -116,7 +116,42 @@ def test_check_names_everything_that_is_missing(database):
     assert "column 'sent_at' of table 'public.email_outbox' is missing (mapping field moments.sent.sent_at)" in told["problems"]
     assert ("column 'retry_count' of table 'public.email_outbox' is text, not a number (mapping field moments.retrying.retry_count)"
             in told["problems"])
-    assert database.run("check", mapping="bookworm").returncode == 1  # A's table is not there at all
+    told = json.loads(database.run("check", "--json", mapping="bookworm").stdout)  # A's table is not there at all
+    assert told["problems"] == ["table 'public.outboxes' is missing (mapping field id)"]
+
+
+def changed(tmp_path, change):
+    mapping = json.loads((EXAMPLES / "memo.json").read_text())
+    change(mapping)
+    path = tmp_path / "mapping.json"
+    path.write_text(json.dumps(mapping))
+    return path
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda m: m["moments"]["sent"].update(status="posted"), 'moments.sent: postgres: invalid input value for enum mail_status: "posted"'),
+    (lambda m: m["moments"]["failed"].update(retry_count="many"),
+     'moments.failed: postgres: invalid input syntax for type integer: "many"'),
+    (lambda m: m["fields"].update(to="retry_count->who"),
+     "column 'retry_count' of table 'public.email_outbox' is integer, not JSON or text (mapping field fields.to)"),
+    (lambda m: m["fields"].update(variables="meta_created_at"),
+     "column 'meta_created_at' of table 'public.email_outbox' is timestamp with time zone, not JSON or text (mapping field fields.variables)"),
+])
+def test_check_tries_what_is_written_and_wants_json_where_it_is_read(database, tmp_path, change, words):
+    database.sql("CREATE TYPE mail_status AS ENUM ('PENDING', 'SENDING', 'SENT', 'FAILED')")
+    database.sql("ALTER TABLE email_outbox ALTER status DROP DEFAULT, ALTER status TYPE mail_status USING status::mail_status")
+    database.ok("install")
+    database.ok("check", mapping=changed(tmp_path, lambda m: None))
+    done = database.run("check", mapping=changed(tmp_path, change))
+    assert (done.returncode, done.stdout) == (1, words + "\n")
+
+
+def test_check_says_who_may_ask_as_another_role(database):
+    database.ok("install", "--role", RELAY)
+    database.sql("DROP ROLE IF EXISTS outbox_owner; CREATE ROLE outbox_owner LOGIN")
+    done = database.run("check", "--role", RELAY, role="outbox_owner")
+    assert done.returncode == 1 and "(HINT: a superuser or a member of the role may ask for it" in done.stderr
+    assert database.run("check", role=RELAY).returncode == 0
 
 
 def test_check_knows_rights_and_indexes(database):
