@@ -61,6 +61,8 @@ typedef struct Assigns {
     size_t count; // 0: the moment writes nothing
 } Assigns;
 
+const Assign *assigns_find(const Assigns *assigns, Str column); // NULL: none writes it
+
 // ---- what is read from it ----
 
 // Where a value of the message comes from: a constant, or a column with, perhaps, a path into the

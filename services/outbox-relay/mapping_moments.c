@@ -168,7 +168,7 @@ bool mapping_moments(MappingReader *r, const json_t *moments)
 
 // ---- what ends a row's waiting ----
 
-static const Assign *find_assign(const Assigns *assigns, Str column)
+const Assign *assigns_find(const Assigns *assigns, Str column)
 {
     for (size_t i = 0; i < assigns->count; i++) {
         if (str_eq(assigns->items[i].column, column)) {
@@ -190,7 +190,7 @@ bool mapping_takes_out(const Mapping *m, MappingMoment moment)
 {
     for (size_t i = 0; i < m->pending.count; i++) {
         const Assign *p = &m->pending.items[i];
-        const Assign *w = find_assign(&m->moments[moment], p->column);
+        const Assign *w = assigns_find(&m->moments[moment], p->column);
         if (w != NULL && differs(p, w)) {
             return true;
         }

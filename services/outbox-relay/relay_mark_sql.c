@@ -142,16 +142,6 @@ static const char *mark_request(const SqlParts *p)
 
 // ---- give back ----
 
-static const Assign *find(const Assigns *assigns, Str column)
-{
-    for (size_t i = 0; i < assigns->count; i++) {
-        if (str_eq(assigns->items[i].column, column)) {
-            return &assigns->items[i];
-        }
-    }
-    return NULL;
-}
-
 // Undoes `claimed`: the pending columns that it changed, and `unpublished` on top.
 static const char *give_back_sets(const SqlParts *p)
 {
@@ -162,8 +152,8 @@ static const char *give_back_sets(const SqlParts *p)
     for (size_t i = 0; i < m->pending.count; i++) {
         Assigns one = {&m->pending.items[i], 1};
         Str column = one.items->column;
-        if (find(&m->moments[MOMENT_CLAIMED], column) != NULL &&
-            find(unpublished, column) == NULL) {
+        if (assigns_find(&m->moments[MOMENT_CLAIMED], column) != NULL &&
+            assigns_find(unpublished, column) == NULL) {
             text = arena_printf(
                 p->arena, "%s%s%s", text, text[0] == '\0' ? "" : ", ",
                 sql_assigns(p->sql, &one, &values));
@@ -179,7 +169,7 @@ static const char *still_claimed(const SqlParts *p)
     const Mapping *m = p->sql->mapping;
     const char *text = "";
     for (size_t i = 0; i < m->pending.count; i++) {
-        const Assign *a = find(&m->moments[MOMENT_CLAIMED], m->pending.items[i].column);
+        const Assign *a = assigns_find(&m->moments[MOMENT_CLAIMED], m->pending.items[i].column);
         if (a != NULL && (a->kind == ASSIGN_LITERAL || a->kind == ASSIGN_NULL)) {
             Assigns one = {a, 1};
             text = arena_printf(

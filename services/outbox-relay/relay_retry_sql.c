@@ -105,15 +105,60 @@ static const char *retry_rows(const SqlParts *p)
         p->table, sql_assigns(p->sql, &m->pending, &none), p->id, p->id_type, p->plain, failed);
 }
 
+// As `claimed` and then `refused` leave a row that was pending; NULL: it stays pending.
+static const char *as_refused(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    const char *text = "true";
+    bool differs = false;
+    for (size_t i = 0; i < m->pending.count; i++) {
+        const Assign *wanted = &m->pending.items[i];
+        const Assign *refused = assigns_find(&m->moments[MOMENT_REFUSED], wanted->column);
+        const Assign *a =
+            refused != NULL ? refused : assigns_find(&m->moments[MOMENT_CLAIMED], wanted->column);
+        Assigns one = {a == NULL ? wanted : a, 1};
+        bool known = one.items->kind == ASSIGN_LITERAL || one.items->kind == ASSIGN_NULL;
+        differs = differs || a != NULL;
+        text = known
+                   ? arena_printf(p->arena, "%s AND %s", text, sql_conditions(p->sql, &one, false))
+                   : arena_printf(
+                         p->arena, "%s AND t.%s IS NOT NULL", text,
+                         sql_name(p->arena, one.items->column));
+    }
+    return differs ? text : NULL;
+}
+
+// Rows that a refusal of their own took out of what is pending. Where the moment does not surely do
+// that, the row is remembered in stentor_outbox.refused; of requests that may be one that went out.
+static const char *retry_turned_away(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    bool sure = mapping_takes_out(m, MOMENT_REFUSED);
+    const char *refused = as_refused(p);
+    SqlValues none = {0};
+    if (refused == NULL || (mapping_is_request(m) && !sure)) {
+        return NULL;
+    }
+    return arena_printf(
+        p->arena,
+        ", turned AS (UPDATE %s AS t SET %s FROM %s AS k WHERE t.%s = k.row_key::%s AND NOT (%s)"
+        " AND %s%s RETURNING k.row_key)",
+        p->table, sql_assigns(p->sql, &m->pending, &none), sure ? "k" : "refused", p->id,
+        p->id_type, p->plain, refused, mapping_is_request(m) ? " AND NOT $2::bool" : "");
+}
+
 static const char *retry_text(const SqlParts *p)
 {
     bool request = mapping_is_request(p->sql->mapping);
+    const char *turned = retry_turned_away(p);
     return arena_printf(
         p->arena,
         "WITH k AS MATERIALIZED (SELECT k.row_key FROM unnest($1::text[]) AS k (row_key)),"
-        " refused AS (%s)%s%s SELECT row_key FROM refused WHERE $2::bool IS NOT NULL%s",
+        " refused AS (%s)%s%s%s SELECT row_key FROM refused WHERE $2::bool IS NOT NULL%s%s",
         retry_refused(p), request ? retry_letters(p) : "", request ? retry_rows(p) : "",
-        request ? " UNION SELECT row_key FROM letters UNION SELECT row_key FROM rows" : "");
+        turned == NULL ? "" : turned,
+        request ? " UNION SELECT row_key FROM letters UNION SELECT row_key FROM rows" : "",
+        turned == NULL ? "" : " UNION SELECT row_key FROM turned");
 }
 
 void relay_retry_sql(RelaySql *sql, const SqlParts *p)

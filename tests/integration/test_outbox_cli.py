@@ -211,6 +211,37 @@ def test_retry_frees_refused_events(database):
     assert database.json("show", mapping="hotel")["pending"] == 3
 
 
+@pytest.mark.parametrize("refused, left", [("@reason", "why"), ("bad", "bad")])
+def test_retry_sets_back_a_row_that_its_refusal_took_out(database, tmp_path, refused, left):
+    """The column that says so is one of those that make a row pending."""
+    mapping = json.loads((EXAMPLES / "hotel.json").read_text())
+    mapping["pending"]["last_error"] = None
+    mapping["moments"]["refused"] = {"last_error": refused}
+    if refused == "bad":  # surely not what is pending, so the relay does not remember it
+        mapping["pending"]["last_error"] = ""
+    path = tmp_path / "mapping.json"
+    path.write_text(json.dumps(mapping))
+    database.ok("install", mapping=path)
+    database.sql("INSERT INTO notification.outbox (id, tenant_id, subject, payload, envelope, ordering_key, last_error, published_at)"
+                 f" SELECT 'row' || n, 'acme', 's', '{{}}', '{{}}', 'k', '{left}', CASE WHEN n = 2 THEN now() END FROM generate_series(1, 2) AS n")
+    if refused == "@reason":
+        database.sql("INSERT INTO stentor_outbox.refused VALUES ('hotel', 'row1', 'why', now()), ('hotel', 'row2', 'why', now())")
+    database.ok("retry", "row1", mapping=path)
+    assert database.json("show", mapping=path)["pending"] == 1
+    database.run("retry", "row2", mapping=path)  # which the application has marked itself
+    assert database.json("show", mapping=path)["pending"] == 1
+    assert database.sql("SELECT last_error FROM notification.outbox WHERE id = 'row2'") == [(left,)]
+
+
+@pytest.mark.parametrize("refused", ["INVALID", None])
+def test_retry_sets_back_a_request_of_a_refusal_of_its_own(database, tmp_path, refused):
+    path = changed(tmp_path, lambda m: refused and m["moments"].update(refused={"status": refused}))
+    database.ok("install")
+    row = database.mail(refused or "FAILED")
+    assert database.json("retry", row, mapping=path)["retried"] == [row]
+    assert database.sql("SELECT status FROM email_outbox") == [("PENDING",)]
+
+
 def test_a_mapping_that_cannot_be_read_names_its_member(database, tmp_path):
     mapping = json.loads((EXAMPLES / "memo.json").read_text())
     mapping["moments"]["sent"]["sent_at"] = "@soon"
