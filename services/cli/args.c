@@ -48,6 +48,24 @@ static bool add_flag(const Command *command, int argc, char **argv, int *at, Arg
     return true;
 }
 
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static bool check_words(const Command *command, const Args *args, Error *err)
+{
+    const char *blank = command->usage[0] != '\0' ? " " : "";
+    if (args->word_count > command->max_words) {
+        return error_set(
+            err, ERROR_CONFIG, "unexpected argument '%s' (usage: stentor %s%s%s)",
+            args->words[command->max_words], command->name, blank, command->usage);
+    }
+    return args->word_count >= command->min_words ||
+           error_set(
+               err, ERROR_CONFIG, "usage: stentor %s%s%s", command->name, blank, command->usage);
+}
+
 bool args_parse(const Command *command, int argc, char **argv, Args *ret, Error *err)
 {
     *ret = (Args){0};
@@ -55,6 +73,8 @@ bool args_parse(const Command *command, int argc, char **argv, Args *ret, Error 
     for (int i = 0; i < argc; i++) {
         if (!only_words && strcmp(argv[i], "--") == 0) {
             only_words = true;
+        } else if (!only_words && is_help(argv[i])) {
+            ret->help = true;
         } else if (!only_words && strncmp(argv[i], "--", 2) == 0) {
             if (!add_flag(command, argc, argv, &i, ret, err)) {
                 return false;
@@ -65,10 +85,7 @@ bool args_parse(const Command *command, int argc, char **argv, Args *ret, Error 
             ret->words[ret->word_count++] = argv[i];
         }
     }
-    if (ret->word_count < command->min_words || ret->word_count > command->max_words) {
-        return error_set(err, ERROR_CONFIG, "usage: stentor %s %s", command->name, command->usage);
-    }
-    return true;
+    return ret->help || check_words(command, ret, err);
 }
 
 const char *args_word(const Args *args, int index)

@@ -35,6 +35,7 @@ typedef struct Args {
         const char *value; // NULL: a switch
     } flags[ARGS_MAX];
     int flag_count;
+    bool help; // --help or -h stands among them: nothing else was checked
 } Args;
 
 typedef struct Cli {

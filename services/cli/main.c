@@ -261,20 +261,71 @@ static const Command commands[] = {
 // clang-format on
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
+static void print_command(const Command *command)
+{
+    Str flags = str_from(command->flags);
+    const char *json = str_ends(flags, STR("json")) ? " [--json]" : "";
+    printf(
+        "usage: stentor [--config FILE] %s%s%s%s\n\n%s\n", command->name,
+        command->usage[0] != '\0' ? " " : "", command->usage, json, command->help);
+}
+
+static bool is_of_group(const Command *command, const char *group)
+{
+    size_t len = strlen(group);
+    return strncmp(command->name, group, len) == 0 && command->name[len] == ' ';
+}
+
+static void print_line(const Command *command)
+{
+    int first_line = (int)strcspn(command->help, "\n");
+    printf("  %-18s  %.*s\n", command->name, first_line, command->help);
+}
+
+// "dlq": the commands that begin with it. False: there are none.
+static bool print_group(const char *group)
+{
+    bool any = false;
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (is_of_group(&commands[i], group)) {
+            any = true;
+            print_line(&commands[i]);
+        }
+    }
+    return any;
+}
+
+static int fail_unknown(const char *word)
+{
+    bool any = false;
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (is_of_group(&commands[i], word)) {
+            fprintf(stderr, any ? ", %s" : "stentor: say which: %s", commands[i].name);
+            any = true;
+        }
+    }
+    if (any) {
+        fprintf(stderr, " (stentor help %s)\n", word);
+    } else {
+        fprintf(stderr, "stentor: unknown command '%s' (stentor help lists them)\n", word);
+    }
+    return EXIT_USAGE;
+}
+
 static int print_help(const char *topic)
 {
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        if (topic != NULL && strcmp(topic, commands[i].name) == 0) {
-            printf(
-                "usage: stentor [--config FILE] %s %s\n\n%s\n", topic, commands[i].usage,
-                commands[i].help);
+    for (int i = 0; topic != NULL && i < COMMAND_COUNT; i++) {
+        if (strcmp(topic, commands[i].name) == 0) {
+            print_command(&commands[i]);
             return EXIT_DONE;
         }
     }
+    if (topic != NULL) {
+        return print_group(topic) ? EXIT_DONE : fail_unknown(topic);
+    }
     printf("usage: stentor [--config FILE] COMMAND ... [--json]\n\n");
     for (int i = 0; i < COMMAND_COUNT; i++) {
-        int first_line = (int)strcspn(commands[i].help, "\n");
-        printf("  %-16s %.*s\n", commands[i].name, first_line, commands[i].help);
+        print_line(&commands[i]);
     }
     printf("\nstentor help COMMAND tells its options. Settings come from the file "
            "($STENTOR_CONFIG) and the environment:\n");
@@ -283,7 +334,7 @@ static int print_help(const char *topic)
     options_markdown(settings_table, sizeof settings_table / sizeof *settings_table, &table);
     printf("%s", buf_c(&table));
     buf_done(&table);
-    return topic == NULL ? EXIT_DONE : EXIT_USAGE;
+    return EXIT_DONE;
 }
 
 // The longest command name that the words begin with; *ret_used is how many words it took.
@@ -324,6 +375,9 @@ static int run_command(
         fprintf(stderr, "stentor: %s\n", err.text);
         return EXIT_USAGE;
     }
+    if (cli.args.help) {
+        return print_help(command->name);
+    }
     if (!load_settings(config, program, &cli.settings, &err)) {
         return cli_fail(&err);
     }
@@ -356,7 +410,8 @@ int main(int argc, char **argv)
         config = argv[2];
         at = 3;
     }
-    if (at >= argc || strcmp(argv[at], "help") == 0 || strcmp(argv[at], "--help") == 0) {
+    if (at >= argc || strcmp(argv[at], "help") == 0 || strcmp(argv[at], "--help") == 0 ||
+        strcmp(argv[at], "-h") == 0) {
         char topic[64] = "";
         for (int i = at + 1; i < argc; i++) {
             snprintf(
@@ -373,8 +428,8 @@ int main(int argc, char **argv)
     int used = 0;
     const Command *command = find_command(argc - at, argv + at, &used);
     if (command == NULL) {
-        fprintf(stderr, "stentor: unknown command '%s' (stentor help lists them)\n", argv[at]);
-        return EXIT_USAGE;
+        bool help = argc > at + 1 && strcmp(argv[at + 1], "--help") == 0;
+        return help ? print_help(argv[at]) : fail_unknown(argv[at]);
     }
     return run_command(command, config, argv[0], argc - at - used, argv + at + used);
 }

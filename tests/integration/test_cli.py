@@ -27,9 +27,20 @@ def test_help_lists_the_commands_and_tells_the_options_of_each():
     for command in commands:
         told = _stentor("help", *command.split())
         assert told.returncode == 0 and told.stdout.startswith("usage: stentor [--config FILE] " + command), command
+        assert _stentor(*command.split(), "--help").stdout == told.stdout, command
     assert "--idempotency-key" in _stentor("help", "send").stdout
-    assert _stentor().stdout == _stentor("--help").stdout == done.stdout
-    assert _stentor("help", "frobnicate").returncode == 2
+    assert _stentor().stdout == _stentor("--help").stdout == _stentor("-h").stdout == done.stdout
+    unknown = _stentor("help", "frobnicate")
+    assert unknown.returncode == 2 and "unknown command 'frobnicate'" in unknown.stderr and unknown.stdout == ""
+
+
+def test_the_first_word_of_several_commands_tells_them():
+    told = _stentor("help", "dlq")
+    assert told.returncode == 0 and re.findall(r"^  (dlq [a-z]+) ", told.stdout, re.M) == ["dlq list", "dlq show", "dlq resend", "dlq drop"]
+    assert _stentor("dlq", "--help").stdout == told.stdout
+    for words in (["dlq"], ["dlq", "frobnicate"]):
+        done = _stentor(*words)
+        assert done.returncode == 2 and "dlq list, dlq show, dlq resend, dlq drop" in done.stderr and done.stdout == ""
 
 
 def test_a_setting_comes_from_the_config_file_and_the_environment_overrules_it(tmp_path):

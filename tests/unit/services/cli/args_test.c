@@ -120,8 +120,8 @@ static void what_is_wrong_is_named(void **state)
         {&put, {"key", "--name"}, "option '--name' needs a value"},
         {&put, {"key", "--json=yes"}, "option '--json' takes no value"},
         {&put, {"--json"}, "usage: stentor thing put KEY"},
-        {&put, {"a", "b", "c"}, "usage: stentor thing put KEY"},
-        {&bare, {"a"}, "usage: stentor bare "},
+        {&put, {"a", "b", "c"}, "unexpected argument 'c' (usage: stentor thing put KEY)"},
+        {&bare, {"a"}, "unexpected argument 'a' (usage: stentor bare)"},
     };
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         Args args;
@@ -130,6 +130,18 @@ static void what_is_wrong_is_named(void **state)
         assert_int_equal(err.kind, ERROR_CONFIG);
         assert_string_equal(err.text, refusals[i].says);
     }
+}
+
+static void help_may_be_asked_for_anywhere_but_as_a_value(void **state)
+{
+    (void)state;
+    Args args;
+    Error err = {0};
+    assert_true(parse(&put, WORDS("--help"), &args, &err) && args.help);
+    assert_true(parse(&put, WORDS("a", "b", "c", "-h"), &args, &err) && args.help);
+    assert_true(parse(&put, WORDS("key", "--name", "--help"), &args, &err) && !args.help);
+    assert_true(parse(&put, WORDS("--", "--help"), &args, &err) && !args.help);
+    assert_string_equal(args_word(&args, 0), "--help");
 }
 
 static void more_than_fit_are_refused(void **state)
@@ -185,6 +197,7 @@ int main(void)
         cmocka_unit_test(a_flag_whose_name_begins_another_is_not_that_one),
         cmocka_unit_test(after_two_dashes_everything_is_a_word),
         cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(help_may_be_asked_for_anywhere_but_as_a_value),
         cmocka_unit_test(more_than_fit_are_refused),
         cmocka_unit_test(numbers_have_a_default_and_bounds),
     };
