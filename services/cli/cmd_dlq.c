@@ -79,6 +79,9 @@ static bool list_letters(List *list, Session *session, Error *err)
             "%" PRIu64 " dead letter%s%s\n", list->count, list->count == 1 ? "" : "s",
             cut ? ", the newest are shown" : "");
     }
+    if (list->count == 0) {
+        selection_tell_none(list->selection);
+    }
     return true;
 }
 

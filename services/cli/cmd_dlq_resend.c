@@ -339,6 +339,10 @@ static int run_command(Cli *cli, bool drop)
     if (!ok) {
         return cli_fail(&err);
     }
+    const Totals *totals = &run.totals;
+    if (totals->done + totals->refused + totals->failed + totals->missing == 0) {
+        selection_tell_none(&run.selection);
+    }
     bool bad = run.totals.refused > 0 || run.totals.failed > 0;
     return bad ? EXIT_FAILED : run.totals.missing > 0 ? EXIT_NOT_FOUND : EXIT_DONE;
 }

@@ -74,6 +74,18 @@ bool selection_read(Cli *cli, Selection *ret, Error *err)
     return since == NULL || selection_since(since, ret->now_us, &ret->since_us, err);
 }
 
+void selection_tell_none(const Selection *selection)
+{
+    if (selection->stage.len > 0) {
+        fflush(stdout);
+        fprintf(
+            stderr,
+            "stentor: no dead letter of stage '" STR_FMT "' (stages: ingest, render, dispatcher, "
+            "digest-flusher, webhook-receiver, history, people, digests, order-saga)\n",
+            STR_ARG(selection->stage));
+    }
+}
+
 static const char *filter_of(const Selection *selection, Arena *arena)
 {
     Str any = STR("*");

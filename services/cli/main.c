@@ -159,7 +159,7 @@ static const Command commands[] = {
      "  --message NAME      it is protobuf: stentor.v1.PlaceOrder", cmd_trigger_try},
     {"dlq list", "", 0, 0, "stage= since= limit= all-tenants json",
      "dead letters: what a stage gave up, and why\n"
-     "  --stage NAME    of one stage: ingest, render, dispatcher, digest-flusher, webhook-receiver, history\n"
+     "  --stage NAME    of one stage: ingest, render, dispatcher, digest-flusher, webhook-receiver, history, people, digests, order-saga\n"
      "  --since WHEN    30m, 2h, 7d, or a time in RFC 3339\n"
      "  --limit N       the newest N only\n"
      "  --all-tenants   not only the configured one", cmd_dlq_list},

@@ -273,6 +273,13 @@ def test_wrong_use_is_told(limited, words, message):
     assert done.returncode == 2 and message in done.stderr, done
 
 
+def test_a_misspelt_stage_is_told_the_stages(limited):
+    for words in (["list", "--stage", "renderer"], ["resend", "--all", "--stage", "renderer"]):
+        done = limited.run_cli("dlq", *words)
+        assert done.returncode == 0 and "no dead letter of stage 'renderer'" in done.stderr and "render, " in done.stderr
+    assert limited.run_cli("dlq", "list").stderr == ""
+
+
 def test_what_is_not_there_has_its_own_exit_status(limited):
     for words in (["show", "999999"], ["show", "A" * 22], ["resend", "999999"], ["drop", "999999"]):
         assert limited.run_cli("dlq", *words).returncode == 3, words
