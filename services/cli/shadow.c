@@ -293,6 +293,10 @@ static void close_parts(Shadow *shadow)
 static bool run_shadow(Shadow *shadow, Error *err)
 {
     bool ok = open_keys(shadow, err) && read_config(shadow, err);
+    if (ok && !shadow_words_found(shadow->words, err)) {
+        shadow->tally->no_words = true;
+        ok = false;
+    }
     for (Priority lane = PRIORITY_NONE + 1; ok && lane < PRIORITY_COUNT; lane++) {
         bool enough = shadow->plan->limit > 0 && shadow->tally->limited;
         ok = enough || read_lane(shadow, lane, err);
@@ -338,9 +342,13 @@ int shadow_command(Cli *cli)
     ShadowTally tally;
     shadow_tally_init(&tally);
     bool ok = run_plan(cli, &plan, &tally, &err);
+    int status = EXIT_DONE;
     if (ok) {
         shadow_print(cli, &plan, &tally);
+    } else {
+        status = cli_fail(&err);
+        status = tally.no_words ? EXIT_NOT_FOUND : status;
     }
     shadow_tally_done(&tally);
-    return ok ? EXIT_DONE : cli_fail(&err);
+    return status;
 }

@@ -53,7 +53,8 @@ typedef struct ShadowTally {
     Map *reasons; // "missing_variable: ..." -> uint64_t *
     Map *groups;  // signature -> ShadowGroup *
     uint64_t ungrouped;
-    bool limited; // stopped by --limit
+    bool limited;  // stopped by --limit
+    bool no_words; // there is no version that the new words could stand in: nothing was read
 } ShadowTally;
 
 void shadow_tally_init(ShadowTally *tally);

@@ -51,22 +51,26 @@ static bool read_tenant(Cli *cli, ShadowPlan *plan, Error *err)
                error_set(err, ERROR_CONFIG, "--tenant and --all-tenants exclude each other");
     }
     plan->tenant = tenant != NULL ? tenant : cli->settings.tenant;
-    return (plan->tenant != NULL && id_is_tenant(str_from(plan->tenant))) ||
-           error_set(
-               err, ERROR_CONFIG,
-               "say whose requests: --tenant T, STENTOR_TENANT, or --all-tenants");
+    if (plan->tenant == NULL || plan->tenant[0] == '\0') {
+        return error_set(
+            err, ERROR_CONFIG, "say whose requests: --tenant T, STENTOR_TENANT, or --all-tenants");
+    }
+    return id_is_tenant(str_from(plan->tenant)) ||
+           error_set(err, ERROR_CONFIG, "'%s' is not a tenant's id", plan->tenant);
 }
 
 static bool read_span(Cli *cli, int64_t now_us, ShadowPlan *plan, Error *err)
 {
     const char *from = args_flag(&cli->args, "from-time");
     const char *to = args_flag(&cli->args, "to-time");
-    if (from == NULL || !replay_time_parse(str_from(from), now_us, &plan->from_us) ||
-        plan->from_us > now_us) {
+    if (from == NULL) {
+        return error_set(
+            err, ERROR_CONFIG, "say since when: --from-time TIME (RFC 3339, or 2h, 7d ago)");
+    }
+    if (!replay_time_parse(str_from(from), now_us, &plan->from_us) || plan->from_us > now_us) {
         return error_set(
             err, ERROR_CONFIG,
-            "--from-time is '%s': expected RFC 3339 in the past, or how long ago (2h, 7d)",
-            from != NULL ? from : "");
+            "--from-time is '%s': expected RFC 3339 in the past, or how long ago (2h, 7d)", from);
     }
     if (to != NULL &&
         (!replay_time_parse(str_from(to), now_us, &plan->to_us) || plan->to_us < plan->from_us)) {

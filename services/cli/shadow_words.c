@@ -16,7 +16,9 @@ struct ShadowWords {
     TemplateCache *frozen;
     TemplateCache *changed; // the same versions with the new words
     Senders *senders;
-    Map *suspended; // tenants
+    Map *suspended;  // tenants
+    size_t versions; // of the template that were seen
+    size_t replaced; // ... that got the new words
     Draft before, after;
     TemplateTools *tools;
     Buf diff;
@@ -71,7 +73,9 @@ static bool put_changed(ShadowWords *words, Str tenant, Str key, Str payload, Er
     Stentor__V1__TemplateVersion *version = (Stentor__V1__TemplateVersion *)event_unpack(
         &stentor__v1__template_version__descriptor, payload, arena, err);
     Stentor__V1__LocaleVariant *variant = version != NULL ? choose_variant(plan, version) : NULL;
+    words->versions++;
     if (variant != NULL) {
+        words->replaced++;
         variant->html = plan->html != NULL ? plan->html : variant->html;
         variant->subject = plan->subject != NULL ? plan->subject : variant->subject;
         variant->text = plan->text != NULL ? plan->text : variant->text;
@@ -116,6 +120,21 @@ bool shadow_words_put(ShadowWords *words, Str kind, Str tenant, Str key, Str pay
         return put_template(words, tenant, key, payload, err);
     }
     return !str_eq(kind, STR("tenant")) || put_tenant(words, tenant, payload, err);
+}
+
+bool shadow_words_found(const ShadowWords *words, Error *err)
+{
+    const ShadowPlan *plan = words->plan;
+    if (words->versions == 0) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "no version of template '%s' is published (HINT: --key KEY; stentor template list)",
+            plan->key);
+    }
+    return words->replaced > 0 ||
+           error_set(
+               err, ERROR_CONFIG, "no version of template '%s' has the locale '%s'", plan->key,
+               plan->locale != NULL ? plan->locale : "");
 }
 
 bool shadow_words_suspended(const ShadowWords *words, Str tenant)

@@ -329,6 +329,8 @@ def test_copies_do_not_fill_a_stream(client, replayed):
     (["--stream", "STATUS", "--from-seq", 1, "--run", "a b", "--dry-run"], "--run"),
     (["--stream", "STATUS", "--from-seq", 1, "--template", "x.hbs", "--dry-run"], "--shadow"),
     (["--shadow", "--from-time", "1h"], "--template"),
+    (["--shadow", "--template", "/dev/null", "--key", "welcome"], "--from-time TIME"),
+    (["--shadow", "--template", "/dev/null", "--key", "welcome", "--from-time", "1h", "--tenant", "No Such"], "'No Such' is not a tenant"),
     (["--shadow", "--from-time", "1h", "--template", "/none.hbs"], "/none.hbs"),
     (["--shadow", "--from-time", "1h", "--template", "/dev/null", "--to-service", "renderer"], "no meaning with --shadow"),
 ])
@@ -387,6 +389,9 @@ def test_a_shadow_names_what_would_fail_and_what_the_gate_would_stop(replayed, c
                                      " (SELECT subject, generation FROM keys.data_keys LIMIT 1) RETURNING 1")
     assert len(erased) == 1
     assert _replay(replayed, *shadow)["recipient_erased"] >= 1
+    misspelt = _replay(replayed, "--shadow", "--subject-template", subject, "--key", "welcom", "--from-time", "1h", status=3)
+    assert "no version of template 'welcom' is published" in misspelt and "--key" in misspelt
+    assert "no version of template 'welcome' has the locale 'xx-XX'" in _replay(replayed, *shadow, "--locale", "xx-XX", status=3)
     assert "STENTOR_MASTER_KEY_FILE" in _replay(replayed, *shadow, status=1, STENTOR_MASTER_KEY_FILE="")
     warned = subprocess.run([BIN / "stentor", "replay", *map(str, shadow)], text=True, capture_output=True, timeout=60,
                             env=_environment(replayed))
