@@ -35,7 +35,9 @@ static const char *explain_loss(const Audit *audit, const AuditEntry *entry, Aud
         return "its accept row is gone: it cannot be published again from there";
     }
     if ((entry->seen & SEEN_REPAIRED) != 0) {
-        return "published again, and the record is still missing: run the audit again later";
+        return "published again, and the record is still missing: run the audit again in two "
+               "minutes, "
+               "for the server drops a repeat so long";
     }
     switch (audit_remedy_of(audit, entry)) {
     case REMEDY_PERSON:
@@ -58,7 +60,9 @@ static const char *explain_unknown(const AuditEntry *entry)
     if ((entry->seen & SEEN_STALE) != 0) {
         return "claimed by a process that has gone, no outcome yet: it may have been sent";
     }
-    if ((entry->seen & (SEEN_PARKED | SEEN_DEAD_UNKNOWN)) != 0) {
+    // A parked attempt stays in the ledger; beside an accepted one a person has had it sent again.
+    bool again = (entry->seen & SEEN_PARKED) != 0 && (entry->seen & SEEN_LEDGER_SENT) != 0;
+    if (!again && (entry->seen & (SEEN_PARKED | SEEN_DEAD_UNKNOWN)) != 0) {
         return "parked for a person: it may have been sent";
     }
     return "tried again after an unknown outcome: it may have been sent twice";

@@ -359,6 +359,14 @@ def test_a_claim_without_an_outcome_and_a_parked_one_are_unknown(audited, since)
     report = audit(audited, "--since", since)
     details = {finding["id"]: finding["detail"] for finding in report["findings"] if finding["what"] == "unknown"}
     assert "has gone" in details[claimed] and "parked" in details[parked] and report["unknown"] == 2
+    # A person has it sent again, as the next attempt; the parked one stays beside it.
+    columns = [name for name, in audited.postgres.query(
+        "SELECT column_name FROM information_schema.columns WHERE table_schema = 'dispatch' AND table_name = 'ledger'")]
+    second = ", ".join({"attempt": "2::smallint", "state": "'sent'"}.get(name, name) for name in columns)
+    audited.postgres.query(f"INSERT INTO dispatch.ledger ({', '.join(columns)}) SELECT {second} FROM dispatch.ledger"
+                           " WHERE notification_id = %s", parked)
+    details = {one["id"]: one["detail"] for one in audit(audited, "--since", since)["findings"] if one["what"] == "unknown"}
+    assert "may have been sent twice" in details[parked]
 
 
 def bodies(name):
