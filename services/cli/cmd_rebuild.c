@@ -113,17 +113,26 @@ static int64_t beginning(const StreamInfo *info, int64_t folded_created_us)
     return at_us != 0 ? at_us : clock_now_us();
 }
 
+// Messages within the stream are gone, so that nobody knows when the last of them was stored.
+static bool has_gaps(const StreamInfo *info, int64_t folded_created_us)
+{
+    bool made_anew = folded_created_us != 0 && folded_created_us != info->created_us;
+    return !made_anew && info->deleted > 0;
+}
+
 // ret_us: rows of notifications that are older may have events that the log does not hold; 0: none.
 static bool find_beginning(
     const Rebuild *rebuild, const ShadowPositions *live, int64_t *ret_us, Error *err)
 {
     int64_t latest_us = 0;
     const char *stream = "";
+    bool gaps = false;
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
         int64_t at_us = beginning(&rebuild->streams[i], live->stream_created_us[i]);
         if (at_us > latest_us) {
             latest_us = at_us;
             stream = history_streams[i];
+            gaps = has_gaps(&rebuild->streams[i], live->stream_created_us[i]);
         }
     }
     *ret_us = latest_us != 0 ? latest_us + CARRY_MARGIN_US : 0;
@@ -134,9 +143,9 @@ static bool find_beginning(
     clock_format(latest_us, since);
     return error_set(
         err, ERROR_CONFIG,
-        "the log of '%s' begins at %s: rows of what is older would be forgotten (HINT: "
+        "the log of '%s' %s %s: rows of what is older would be forgotten (HINT: "
         "--carry-older copies them from the live tables)",
-        stream, since);
+        stream, gaps ? "has gaps before" : "begins at", since);
 }
 
 // ---- waiting ----
@@ -434,6 +443,18 @@ static bool run(Rebuild *rebuild, Error *err)
     return ok;
 }
 
+// The operator's everyday rights are not enough, and Postgres does not say whose are.
+static int fail(const Error *err)
+{
+    Error hinted = *err;
+    if (strstr(err->text, "permission denied") != NULL) {
+        error_set(
+            &hinted, err->kind, "%s (HINT: the settings that stentor migrate runs with)",
+            err->text);
+    }
+    return cli_fail(&hinted);
+}
+
 int cmd_rebuild(Cli *cli)
 {
     Error err = {0};
@@ -458,5 +479,5 @@ int cmd_rebuild(Cli *cli)
         print_text(&rebuild);
     }
     buf_done(&rebuild.shown);
-    return !ok ? cli_fail(&err) : rebuild.differences > 0 ? EXIT_FAILED : EXIT_DONE;
+    return !ok ? fail(&err) : rebuild.differences > 0 ? EXIT_FAILED : EXIT_DONE;
 }

@@ -258,11 +258,30 @@ def test_a_log_that_begins_later_is_refused_or_its_older_rows_are_carried_over(o
     done = own.run_cli("rebuild", "history", admin=True)
     assert done.returncode == 1 and "log of 'STATUS' begins at" in done.stderr and "--carry-older" in done.stderr
     assert rows(own) == before
+    denied = own.run_cli("rebuild", "history", "--carry-older")
+    assert denied.returncode == 1 and "permission denied" in denied.stderr and "stentor migrate" in denied.stderr
     carried = rebuild(own, "--carry-older")
     assert carried["carried"] == len(before)
     assert rows(own) == before
     ids.append(own.send(to="after@example.com"))
     wait_sent(own, ids)
+
+
+def test_a_log_with_gaps_is_called_that(own):
+    ids = [own.send(to=f"g{i}@example.com") for i in range(3)]
+    wait_sent(own, ids)
+    before = rows(own)
+    admin = NatsClient(own.nats.port)
+    try:
+        last = admin.stream_info("STATUS")["state"]["last_seq"]
+        deleted = json.loads(admin.request("$JS.API.STREAM.MSG.DELETE.STATUS", json.dumps({"seq": last - 1}).encode()))
+    finally:
+        admin.close()
+    assert deleted["success"]
+    done = own.run_cli("rebuild", "history", admin=True)
+    assert done.returncode == 1 and "log of 'STATUS' has gaps before" in done.stderr and "--carry-older" in done.stderr
+    rebuild(own, "--carry-older")
+    assert rows(own) == before
 
 
 def test_a_log_that_loses_its_beginning_while_it_is_read_is_no_basis(own):
