@@ -28,7 +28,7 @@ static void tell(Doctor *doctor, const char *name, Verdict verdict, const char *
             doctor->checks,
             json_pack("{s:s, s:s, s:s}", "check", name, "result", names[verdict], "text", text));
     } else {
-        printf("%-5s %-22s %s\n", names[verdict], name, text);
+        printf("%-5s %-31s %s\n", names[verdict], name, text);
     }
 }
 
@@ -95,9 +95,16 @@ static void check_consumer(Doctor *doctor, Session *session, const ConsumerSpec 
     }
     long long waiting = (long long)json_integer_value(json_object_get(info, "num_pending"));
     long long unacked = (long long)json_integer_value(json_object_get(info, "num_ack_pending"));
+    // A worker always asks for more, but while it has its hands full.
+    bool idle = json_integer_value(json_object_get(info, "num_waiting")) == 0 && unacked == 0;
+    const char *hint =
+        idle ? arena_printf(
+                   doctor->cli->arena, ", nobody asks for more (HINT: is stentor-%s running?)",
+                   spec->name)
+             : "";
     tell(
-        doctor, name, waiting > 100000 ? CHECK_WARN : CHECK_OK,
-        arena_printf(doctor->cli->arena, "%lld waiting, %lld in hand", waiting, unacked));
+        doctor, name, waiting > 100000 || idle ? CHECK_WARN : CHECK_OK,
+        arena_printf(doctor->cli->arena, "%lld waiting, %lld in hand%s", waiting, unacked, hint));
     json_decref(info);
 }
 

@@ -204,7 +204,7 @@ static const Command commands[] = {
      "  --locale TAG                  the variant that is replaced; default: each version's first\n"
      "  --limit N                     requests of the template that are read at most\n"
      "  --diffs N                     differences that are printed (default 3)", cmd_replay},
-    {"doctor", "", 0, 0, "json", "check NATS, Postgres, the API and how durable this installation is", cmd_doctor},
+    {"doctor", "", 0, 0, "json", "check NATS and who works on each stream, Postgres, the API, and how durable this installation is", cmd_doctor},
     {"audit", "", 0, 0, "since= until= grace= tenant= limit= repair wait= json",
      "reconcile every record of every notification; names what is lost, doubled or unknown\n"
      "  --since TIME, --until TIME   accepted between (RFC 3339, or 90s, 30m, 2h, 7d ago; default 24h ago to now)\n"

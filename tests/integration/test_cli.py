@@ -254,3 +254,17 @@ def test_doctor_names_what_is_not_there(pipeline):
     report = json.loads(done.stdout)
     assert done.returncode == 1 and report["ok"] is False
     assert sum(check["result"] not in ("ok", "note") for check in report["checks"]) >= 3
+def test_doctor_names_the_service_that_does_not_run(pipeline):
+    def warned():
+        report = json.loads(pipeline.cli("doctor", "--json"))
+        assert report["ok"]
+        return {check["check"] for check in report["checks"] if "is stentor-webhook-receiver running" in check["text"]}
+
+    wait_until(lambda: warned() == set(), 20, "the webhook-receiver at work")
+    pipeline.services["webhook-receiver"].stop()
+    try:
+        wait_until(lambda: warned() == {"webhook-receiver on INBOUND"}, 20, "the warning")
+    finally:
+        pipeline.services["webhook-receiver"].start()
+
+
