@@ -4,10 +4,26 @@
 #include <errno.h>
 #include <string.h>
 
+// On one line: libpq's texts end with a line break, and have some within.
+static void print_line(const char *text)
+{
+    size_t len = strlen(text);
+    bool blank = false;
+    fputs("stentor: ", stderr);
+    for (size_t i = 0; i < len; i++) {
+        bool space = strchr(" \t\r\n", text[i]) != NULL;
+        if (!space) {
+            fprintf(stderr, "%s%c", blank ? " " : "", text[i]);
+        }
+        blank = space;
+    }
+    fputc('\n', stderr);
+}
+
 int cli_fail(const Error *err)
 {
     fflush(stdout); // what was done first: in one log file the reason stands last
-    fprintf(stderr, "stentor: %s\n", err->text);
+    print_line(err->text);
     return EXIT_FAILED;
 }
 
@@ -16,7 +32,9 @@ bool cli_need(const char *value, const char *option, Error *err)
     if (value == NULL || value[0] == '\0') {
         return error_set(
             err, ERROR_CONFIG,
-            "%s is not set (HINT: deploy/local/up prints a --config FILE that has it)", option);
+            "%s is not set (HINT: in the environment, or in --config FILE; deploy/local/up writes "
+            "etc/cli.conf in its data folder)",
+            option);
     }
     return true;
 }

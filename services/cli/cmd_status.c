@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/model/status.h"
@@ -175,6 +176,17 @@ static void print_json(const char *text)
     json_decref(row);
 }
 
+static void tell_statuses(const char *wanted, Error *err)
+{
+    Buf names;
+    buf_init(&names, 1024);
+    for (Status status = STATUS_NONE + 1; status < STATUS_COUNT; status++) {
+        buf_printf(&names, " %s", status_name(status));
+    }
+    error_set(err, ERROR_CONFIG, "--wait '%s' is not a status: one of%s", wanted, buf_c(&names));
+    buf_done(&names);
+}
+
 int cmd_status(Cli *cli)
 {
     Error err = {0};
@@ -184,15 +196,15 @@ int cmd_status(Cli *cli)
     Status ignored;
     if (!id_parse(str_from(id), "ntf_", NULL)) {
         error_set(
-            &err, ERROR_PERMANENT, "'%s' is not a notification id: 'ntf_' and 26 characters", id);
-        return cli_fail(&err);
+            &err, ERROR_CONFIG, "'%s' is not a notification id: 'ntf_' and 26 characters", id);
+    } else if (wanted != NULL && !status_from_name(str_from(wanted), &ignored)) {
+        tell_statuses(wanted, &err);
+    } else {
+        args_int(&cli->args, "timeout", 30, 1, 86400, &timeout_s, &err);
     }
-    if (wanted != NULL && !status_from_name(str_from(wanted), &ignored)) {
-        error_set(&err, ERROR_PERMANENT, "--wait '%s' is not a status", wanted);
-        return cli_fail(&err);
-    }
-    if (!args_int(&cli->args, "timeout", 30, 1, 86400, &timeout_s, &err)) {
-        return cli_fail(&err);
+    if (err.kind != ERROR_NONE) {
+        cli_fail(&err);
+        return EXIT_USAGE;
     }
     PGconn *conn = open_database(cli, &err);
     PGresult *res = conn != NULL ? wait_for(conn, id, wanted, timeout_s, &err) : NULL;

@@ -68,7 +68,9 @@ bool session_open(Session *session, const Cli *cli, Error *err)
     bus_watch(session->bus, on_bus_change, session);
     if (!bus_connected(session->bus) && !session_run(session, CONNECT_TIMEOUT_MS, err)) {
         error_set(
-            err, ERROR_TRANSIENT, "cannot connect to NATS at '%s' (HINT: STENTOR_NATS_URL)",
+            err, ERROR_TRANSIENT,
+            "cannot connect to NATS at '%s' (HINT: STENTOR_NATS_URL, STENTOR_NATS_USER, "
+            "STENTOR_NATS_PASSWORD)",
             options.url);
         session_close(session);
         return false;

@@ -109,6 +109,25 @@ def test_template_render_needs_no_server(tmp_path):
     assert "--file" in _stentor("template", "render").stderr
 
 
+@pytest.mark.parametrize("words,why", [
+    (["status", "ntf_short"], "'ntf_short' is not a notification id"),
+    (["status", "ntf_01K00000000000000000000000", "--wait", "done"], "--wait 'done' is not a status: one of queued scheduled"),
+    (["status", "ntf_01K00000000000000000000000", "--timeout", "soon"], "--timeout is 'soon'"),
+    (["status", "ntf_01K00000000000000000000000", "more"], "unexpected argument 'more'"),
+])
+def test_a_wrong_use_of_status_is_named_and_ends_with_two(words, why):
+    done = _stentor(*words)
+    assert done.returncode == 2 and why in done.stderr and done.stdout == "", done.stderr
+
+
+def test_an_error_is_one_line_also_when_postgres_tells_it_in_many():
+    id = "ntf_01K00000000000000000000000"
+    done = _stentor("status", id, STENTOR_DATABASE_URL="host=127.0.0.1 port=1", STENTOR_TENANT=TENANT)
+    assert done.returncode == 1 and re.fullmatch(r"stentor: cannot connect to postgres: [^\n]+\n", done.stderr), done.stderr
+    unset = _stentor("status", id)
+    assert unset.returncode == 1 and "STENTOR_DATABASE_URL is not set" in unset.stderr and "--config" in unset.stderr
+
+
 # ---- configuration --------------------------------------------------------------------------------------------------
 
 
@@ -246,14 +265,6 @@ def test_tail_shows_what_happens_from_now_on_until_it_is_stopped(pipeline):
                 tail.communicate()
 
 
-def test_doctor_names_what_is_not_there(pipeline):
-    shown = pipeline.cli("doctor", admin=True)
-    assert "durability" in shown and "STATUS" in shown
-    done = _stentor("doctor", "--json", STENTOR_NATS_URL="nats://127.0.0.1:9", STENTOR_API_URL="http://127.0.0.1:9",
-                    STENTOR_DATABASE_URL="postgresql://127.0.0.1:9/none", STENTOR_TENANT=TENANT)
-    report = json.loads(done.stdout)
-    assert done.returncode == 1 and report["ok"] is False
-    assert sum(check["result"] not in ("ok", "note") for check in report["checks"]) >= 3
 def test_doctor_names_the_service_that_does_not_run(pipeline):
     def warned():
         report = json.loads(pipeline.cli("doctor", "--json"))
@@ -268,3 +279,11 @@ def test_doctor_names_the_service_that_does_not_run(pipeline):
         pipeline.services["webhook-receiver"].start()
 
 
+def test_doctor_names_what_is_not_there(pipeline):
+    shown = pipeline.cli("doctor", admin=True)
+    assert "durability" in shown and "STATUS" in shown
+    done = _stentor("doctor", "--json", STENTOR_NATS_URL="nats://127.0.0.1:9", STENTOR_API_URL="http://127.0.0.1:9",
+                    STENTOR_DATABASE_URL="postgresql://127.0.0.1:9/none", STENTOR_TENANT=TENANT)
+    report = json.loads(done.stdout)
+    assert done.returncode == 1 and report["ok"] is False
+    assert sum(check["result"] not in ("ok", "note") for check in report["checks"]) >= 3
