@@ -109,7 +109,7 @@ int cmd_dlq_list(Cli *cli)
 // ---- show ----
 
 typedef struct Search {
-    Str event_id;
+    Str id; // of an event or a notification
     uint64_t found[MATCHES_MAX];
     size_t count;
 } Search;
@@ -122,8 +122,9 @@ static bool on_search_letters(
     Search *search = ctx;
     for (size_t i = 0; i < count && search->count < MATCHES_MAX; i++) {
         const Stentor__V1__DeadLetter *body = letters[i].body;
-        if (body != NULL && (str_eq(str_from(body->meta->event_id), search->event_id) ||
-                             str_eq(str_from(body->meta->causation_id), search->event_id))) {
+        if (body != NULL && (str_eq(str_from(body->meta->event_id), search->id) ||
+                             str_eq(str_from(body->meta->causation_id), search->id) ||
+                             str_eq(str_from(letters[i].notification_id), search->id))) {
             search->found[search->count++] = letters[i].sequence;
         }
     }
@@ -134,8 +135,8 @@ static bool find_letters(
     Session *session, const Selection *selection, const char *word, Search *ret, Error *err)
 {
     int64_t sequence = 0;
-    *ret = (Search){.event_id = str_from(word)};
-    if (str_to_i64(ret->event_id, &sequence) && sequence > 0) {
+    *ret = (Search){.id = str_from(word)};
+    if (str_to_i64(ret->id, &sequence) && sequence > 0) {
         ret->found[ret->count++] = (uint64_t)sequence;
         return true;
     }

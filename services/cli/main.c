@@ -163,7 +163,7 @@ static const Command commands[] = {
      "  --since WHEN    30m, 2h, 7d, or a time in RFC 3339\n"
      "  --limit N       the newest N only\n"
      "  --all-tenants   not only the configured one", cmd_dlq_list},
-    {"dlq show", "SEQUENCE|EVENT-ID", 1, 1, "all-tenants json",
+    {"dlq show", "SEQUENCE|EVENT-ID|NOTIFICATION-ID", 1, 1, "all-tenants json",
      "a dead letter with its reason, attempts and event; sealed fields stay sealed\n"
      "  --all-tenants   not only the configured one", cmd_dlq_show},
     {"dlq resend", "SEQUENCE... | --all", 0, ARGS_MAX, "all stage= since= all-tenants dry-run ignore-expiry may-double json",

@@ -120,6 +120,7 @@ def test_a_mail_whose_retries_are_used_up_is_sent_again_from_its_letter(limited)
     assert shown["event_type"] == "stentor.v1.Rendered" and shown["event"]["attempt"] == EVERY_ATTEMPT
     assert shown["event"]["address"] == shown["event"]["content"] == "sealed"
     assert shown["event"]["meta"]["notification_id"] == notification and "T" in shown["event"]["accepted_at"]
+    assert f"letter {letter['sequence']} on " in limited.cli("dlq", "show", notification)
     dry = lines(limited.cli("dlq", "resend", letter["sequence"], "--dry-run", "--json"))
     assert dry[0]["result"] == "would_resend" and dry[0]["attempt"] == EVERY_ATTEMPT + 1 and dry[1]["total"]["would_resend"] == 1
     assert letters_of(limited, notification), "a dry run changes nothing"
