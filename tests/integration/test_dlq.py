@@ -363,7 +363,8 @@ def test_a_command_keeps_its_id_so_that_it_stays_one_notification(limited, bus):
     assert shown["causation_id"] == name and shown["event"]["template"] == name and name in shown["reason"]
     done = limited.run_cli("dlq", "resend", letter["sequence"])
     assert done.returncode == 1 and "try again in two minutes" in done.stdout
-    assert letters(limited, "--stage", "ingest") == [{**letter, "age_s": letters(limited, "--stage", "ingest")[0]["age_s"]}]
+    kept = letters(limited, "--stage", "ingest")
+    assert kept == [{**letter, "age_s": kept[0]["age_s"]}]
 
 
 def test_a_tenant_sees_only_its_own_letters(limited, bus):
