@@ -105,38 +105,95 @@ static const char *retry_rows(const SqlParts *p)
         p->table, sql_assigns(p->sql, &m->pending, &none), p->id, p->id_type, p->plain, failed);
 }
 
-// As `claimed` and then `refused` leave a row that was pending; NULL: it stays pending.
-static const char *as_refused(const SqlParts *p)
+// What stands in a column of a row that was pending and has come to this moment, by way of
+// `claimed`; NULL: whatever it was.
+static const Assign *left_by(const Mapping *m, MappingMoment moment, Str column)
+{
+    const Assign *a = assigns_find(&m->moments[moment], column);
+    a = a != NULL ? a : assigns_find(&m->moments[MOMENT_CLAIMED], column);
+    return a != NULL ? a : assigns_find(&m->pending, column);
+}
+
+// One column as the moment leaves it; "": it says nothing.
+static const char *left_text(const SqlParts *p, const Assign *a)
+{
+    Assigns one = {a, 1};
+    if (a->kind == ASSIGN_LITERAL || a->kind == ASSIGN_NULL) {
+        return arena_printf(p->arena, " AND %s", sql_conditions(p->sql, &one, false));
+    }
+    return arena_printf(p->arena, " AND t.%s IS NOT NULL", sql_name(p->arena, a->column));
+}
+
+// As `claimed` and then a refusal leave a row that was pending; NULL: it stays pending.
+static const char *as_refused(const SqlParts *p, MappingMoment refusal, bool by_all)
 {
     const Mapping *m = p->sql->mapping;
+    const Assigns *writes = &m->moments[refusal];
     const char *text = "true";
     bool differs = false;
     for (size_t i = 0; i < m->pending.count; i++) {
         const Assign *wanted = &m->pending.items[i];
-        const Assign *refused = assigns_find(&m->moments[MOMENT_REFUSED], wanted->column);
-        const Assign *a =
-            refused != NULL ? refused : assigns_find(&m->moments[MOMENT_CLAIMED], wanted->column);
-        Assigns one = {a == NULL ? wanted : a, 1};
-        bool known = one.items->kind == ASSIGN_LITERAL || one.items->kind == ASSIGN_NULL;
-        differs = differs || a != NULL;
-        text = known
-                   ? arena_printf(p->arena, "%s AND %s", text, sql_conditions(p->sql, &one, false))
-                   : arena_printf(
-                         p->arena, "%s AND t.%s IS NOT NULL", text,
-                         sql_name(p->arena, one.items->column));
+        const Assign *a = left_by(m, refusal, wanted->column);
+        differs = differs || a != wanted;
+        text = arena_printf(p->arena, "%s%s", text, left_text(p, a));
+    }
+    for (size_t i = 0; by_all && i < writes->count; i++) {
+        if (assigns_find(&m->pending, writes->items[i].column) == NULL) {
+            text = arena_printf(p->arena, "%s%s", text, left_text(p, &writes->items[i]));
+        }
     }
     return differs ? text : NULL;
 }
 
-// Rows that a refusal of their own took out of what is pending. Where the moment does not surely do
-// that, the row is remembered in stentor_outbox.refused; of requests that may be one that went out.
+static bool surely_differs(const Assign *refused, const Assign *other)
+{
+    if (refused->kind == ASSIGN_NULL || other->kind == ASSIGN_NULL) {
+        return refused->kind != other->kind && other->kind != ASSIGN_REASON;
+    }
+    return refused->kind == ASSIGN_LITERAL && other->kind == ASSIGN_LITERAL &&
+           !str_eq(refused->text, other->text);
+}
+
+static bool is_apart_by(
+    const Mapping *m, const Assigns *columns, MappingMoment refusal, MappingMoment other)
+{
+    for (size_t i = 0; i < columns->count; i++) {
+        const Assign *a = left_by(m, refusal, columns->items[i].column);
+        const Assign *b = left_by(m, other, a->column);
+        if (b != NULL && surely_differs(a, b)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// A refused row can be told from those that are under way or have gone out: by what makes it
+// pending or, by_all, by whatever the refusal writes.
+static bool is_apart(const Mapping *m, MappingMoment refusal, bool by_all)
+{
+    static const MappingMoment others[] = {
+        MOMENT_CLAIMED, MOMENT_PUBLISHED, MOMENT_RETRYING, MOMENT_SENT};
+    for (size_t i = 0; i < (mapping_is_request(m) ? 4 : 2); i++) {
+        if (!is_apart_by(m, &m->pending, refusal, others[i]) &&
+            !(by_all && is_apart_by(m, &m->moments[refusal], refusal, others[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Rows that a refusal took out of what is pending. Where the moment does not surely do that, the
+// row is remembered in stentor_outbox.refused; where it does, the row must say so itself.
 static const char *retry_turned_away(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;
-    bool sure = mapping_takes_out(m, MOMENT_REFUSED);
-    const char *refused = as_refused(p);
+    MappingMoment refusal = mapping_refusal(m);
+    bool sure = mapping_takes_out(m, refusal);
+    bool by_all = sure && !is_apart(m, refusal, false);
+    const char *refused = as_refused(p, refusal, by_all);
     SqlValues none = {0};
-    if (refused == NULL || (mapping_is_request(m) && !sure)) {
+    bool told = !sure || (refusal != MOMENT_FAILED && is_apart(m, refusal, true));
+    if (refused == NULL || !told) { // those that failed are in `rows`
         return NULL;
     }
     return arena_printf(

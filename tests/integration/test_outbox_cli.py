@@ -242,6 +242,47 @@ def test_retry_sets_back_a_request_of_a_refusal_of_its_own(database, tmp_path, r
     assert database.sql("SELECT status FROM email_outbox") == [("PENDING",)]
 
 
+def test_retry_leaves_alone_what_went_out_and_looks_like_a_refusal(database, tmp_path):
+    """Both are done with: the one column that says so is the same."""
+    path = changed(tmp_path, lambda m: (m["moments"]["sent"].update(status="DONE"), m["moments"].update(refused={"status": "DONE"})))
+    database.ok("install")
+    sent = database.mail("DONE")
+    assert database.run("retry", sent, mapping=path).returncode == 3
+    assert database.sql("SELECT status FROM email_outbox") == [("DONE",)]
+
+
+def test_retry_leaves_alone_what_is_under_way_and_looks_like_a_refusal(database, tmp_path):
+    path = changed(tmp_path, lambda m: m["moments"].update(refused={"status": "SENDING", "error_message": "@reason"}))
+    database.ok("install")
+    row = database.mail("SENDING", "450 a try before")
+    assert database.run("retry", row, mapping=path).returncode == 3
+    assert database.sql("SELECT status FROM email_outbox") == [("SENDING",)]
+
+
+def test_retry_tells_a_refused_event_from_a_published_one_by_its_reason(database, tmp_path):
+    mapping = json.loads((EXAMPLES / "hotel.json").read_text())
+    mapping["moments"]["refused"] = {"published_at": "@now", "last_error": "@reason"}
+    path = tmp_path / "mapping.json"
+    path.write_text(json.dumps(mapping))
+    database.ok("install", mapping=path)
+    database.sql("INSERT INTO notification.outbox (id, tenant_id, subject, payload, envelope, ordering_key, last_error, published_at)"
+                 " VALUES ('out', 'acme', 's', '{}', '{}', 'k', NULL, now()), ('refused', 'acme', 's', '{}', '{}', 'k', 'why', now())")
+    assert database.run("retry", "out", mapping=path).returncode == 3
+    assert database.json("retry", "refused", mapping=path)["retried"] == ["refused"]
+    assert database.sql("SELECT id FROM notification.outbox WHERE published_at IS NULL") == [("refused",)]
+
+
+def test_retry_sets_back_a_request_whose_refusal_only_gives_a_reason(database, tmp_path):
+    """The row stands as `claimed` left it; that it does not fit is remembered."""
+    path = changed(tmp_path, lambda m: m["moments"].update(refused={"error_message": "@reason"}))
+    database.ok("install")
+    row, under_way = database.mail("SENDING", "why"), database.mail("SENDING", "450 a try before")
+    database.sql(f"INSERT INTO stentor_outbox.refused VALUES ('memo', '{row}', 'why', now())")
+    assert database.run("retry", under_way, mapping=path).returncode == 3
+    assert database.json("retry", row, mapping=path)["retried"] == [row]
+    assert database.sql("SELECT id::text FROM email_outbox WHERE status = 'PENDING'") == [(row,)]
+
+
 def test_a_mapping_that_cannot_be_read_names_its_member(database, tmp_path):
     mapping = json.loads((EXAMPLES / "memo.json").read_text())
     mapping["moments"]["sent"]["sent_at"] = "@soon"
