@@ -428,7 +428,8 @@ int main(int argc, char **argv)
     int used = 0;
     const Command *command = find_command(argc - at, argv + at, &used);
     if (command == NULL) {
-        bool help = argc > at + 1 && strcmp(argv[at + 1], "--help") == 0;
+        const char *next = argc > at + 1 ? argv[at + 1] : "";
+        bool help = strcmp(next, "--help") == 0 || strcmp(next, "-h") == 0;
         return help ? print_help(argv[at]) : fail_unknown(argv[at]);
     }
     return run_command(command, config, argv[0], argc - at - used, argv + at + used);

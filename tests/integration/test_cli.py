@@ -38,6 +38,7 @@ def test_the_first_word_of_several_commands_tells_them():
     told = _stentor("help", "dlq")
     assert told.returncode == 0 and re.findall(r"^  (dlq [a-z]+) ", told.stdout, re.M) == ["dlq list", "dlq show", "dlq resend", "dlq drop"]
     assert _stentor("dlq", "--help").stdout == told.stdout
+    assert _stentor("dlq", "-h").stdout == told.stdout
     for words in (["dlq"], ["dlq", "frobnicate"]):
         done = _stentor(*words)
         assert done.returncode == 2 and "dlq list, dlq show, dlq resend, dlq drop" in done.stderr and done.stdout == ""
