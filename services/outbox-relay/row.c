@@ -182,6 +182,32 @@ static bool read_variables_by_name(RowReader *r, Str *ret)
     return ok;
 }
 
+// Perhaps a whole number of more than 64 bits: those have 19 digits or more.
+static bool has_many_digits(Str json)
+{
+    size_t digits = 0;
+    for (size_t i = 0; i < json.len && digits < 19; i++) {
+        digits = json.ptr[i] >= '0' && json.ptr[i] <= '9' ? digits + 1 : 0;
+    }
+    return digits >= 19;
+}
+
+// What is passed on as it is may be more than ingest can read: Postgres takes any number, and a
+// json column also a member twice.
+static bool check_json(RowReader *r, Str json)
+{
+    const Source *all = &r->mapping->all;
+    bool raw = all->given && all->path_count == 0 && r->kinds[all->column] == COLUMN_JSON;
+    if (!raw && !has_many_digits(json)) {
+        return true;
+    }
+    json_error_t where;
+    json_t *root = json_loadb(json.ptr, json.len, JSON_REJECT_DUPLICATES, &where);
+    bool ok = root != NULL || json.len == 0;
+    json_decref(root);
+    return ok || error_set(r->err, ERROR_PERMANENT, "fields.variables %s", row_why_no_json(&where));
+}
+
 static bool read_variables(RowReader *r, Str *ret)
 {
     const Source *all = &r->mapping->all;
@@ -192,10 +218,12 @@ static bool read_variables(RowReader *r, Str *ret)
     if (!all->given && r->mapping->variable_count > 0 && !read_variables_by_name(r, ret)) {
         return false;
     }
-    return ret->len <= VARIABLES_MAX_BYTES ||
-           error_set(
-               r->err, ERROR_PERMANENT, "fields.variables has %zu bytes of JSON; at most %d",
-               ret->len, (int)VARIABLES_MAX_BYTES);
+    if (ret->len > VARIABLES_MAX_BYTES) {
+        return error_set(
+            r->err, ERROR_PERMANENT, "fields.variables has %zu bytes of JSON; at most %d", ret->len,
+            (int)VARIABLES_MAX_BYTES);
+    }
+    return check_json(r, *ret);
 }
 
 static bool read_kinds(RowReader *r, Stentor__V1__NotifyCommand *c)

@@ -55,8 +55,7 @@ static const RowValue *value_of(const RowReader *r, const Source *source)
     return &r->row->values[slot_of(r, source)];
 }
 
-// Its own words quote the row, and are not told.
-static const char *why_no_json(const json_error_t *where)
+const char *row_why_no_json(const json_error_t *where)
 {
     enum json_error_code code = json_error_code(where);
     return code == json_error_duplicate_key      ? "has a member twice"
@@ -75,7 +74,7 @@ static bool parse_value(RowReader *r, const Source *source, const char *field, j
     }
     *ret = *root;
     return *root != NULL || row_unfit(
-                                r, source, field, "%s: line %d, column %d", why_no_json(&where),
+                                r, source, field, "%s: line %d, column %d", row_why_no_json(&where),
                                 where.line, where.column);
 }
 

@@ -19,6 +19,8 @@ void row_reader_done(RowReader *r);
 // Fails with "<field> (column 'x') <text>".
 bool row_unfit(RowReader *r, const Source *source, const char *field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+// jansson's own words quote the row, and are not told.
+const char *row_why_no_json(const json_error_t *where);
 // The field as text after all transformations; empty: not given, null or empty. Control characters
 // pass: check them where they matter.
 bool row_text(RowReader *r, const Source *source, const char *field, Str *ret);

@@ -331,6 +331,49 @@ static void a_whole_number_that_postgres_picked_may_be_long_as_a_text(void **sta
     bench_free(b);
 }
 
+// Ingest would not read it.
+static void a_variable_that_is_too_big_a_number_is_refused(void **state)
+{
+    (void)state;
+    static const char why[] = "fields.variables has a number that is too big (make it a text)";
+    Bench *b = memo_picked();
+    pick(b, "payload", "subject", "12345678901234567890");
+    assert_unfit(b, why);
+    pick(b, "payload", "subject", "{\"sums\": [1, -12345678901234567890]}");
+    assert_unfit(b, why);
+    pick(b, "payload", "subject", "9223372036854775807");
+    assert_true(make(b));
+    pick(b, "payload", "subject", "[\"12345678901234567890\", 0.12345678901234567890]");
+    assert_true(make(b));
+    bench_free(b);
+}
+
+static void a_json_column_of_variables_is_read_before_it_is_passed_on(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"name\": \"n\", \"table\": \"t\", \"publish\": \"request\", \"id\": \"id\", "
+        "\"order_by\":"
+        " \"nr\", \"pending\": {\"s\": 0}, \"moments\": {\"sent\": {\"s\": 1}}, \"fields\":"
+        " {\"tenant\": {\"value\": \"acme\"}, \"to\": \"a\", \"template\": {\"value\": \"t\"},"
+        " \"variables\": \"doc\"}}";
+    Bench *b = calloc(1, sizeof *b);
+    b->mapping = mapping_read(str_from(json), &b->err);
+    b->arena = arena_new(0);
+    assert_non_null(b->mapping);
+    set(b, "a", COLUMN_TEXT, "a@b.c");
+    set(b, "doc", COLUMN_JSON, "{\"sum\": 7.50}");
+    assert_true(make(b));
+    assert_string_equal(command_of(b)->variables_json, "{\"sum\": 7.50}");
+    set(b, "doc", COLUMN_JSON, "{\"a\": 1, \"a\": 2}");
+    assert_unfit(b, "fields.variables has a member twice");
+    set(b, "doc", COLUMN_JSON, "{\"a\": \"\\u0000\"}");
+    assert_unfit(b, "fields.variables has a character U+0000");
+    set(b, "doc", COLUMN_JSONB, "{\"a\": 12345678901234567890}");
+    assert_unfit(b, "fields.variables has a number that is too big (make it a text)");
+    bench_free(b);
+}
+
 static void what_json_cannot_be_read_is_told_without_its_words(void **state)
 {
     (void)state;
@@ -492,6 +535,8 @@ int main(void)
         cmocka_unit_test(variables_keep_the_kinds_of_their_columns),
         cmocka_unit_test(a_json_and_a_jsonb_column_make_the_same_variables),
         cmocka_unit_test(a_whole_number_that_postgres_picked_may_be_long_as_a_text),
+        cmocka_unit_test(a_variable_that_is_too_big_a_number_is_refused),
+        cmocka_unit_test(a_json_column_of_variables_is_read_before_it_is_passed_on),
         cmocka_unit_test(what_json_cannot_be_read_is_told_without_its_words),
         cmocka_unit_test(a_row_becomes_an_event_with_its_headers),
         cmocka_unit_test(an_event_that_does_not_fit_is_refused_by_its_column),
