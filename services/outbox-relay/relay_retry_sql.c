@@ -92,6 +92,8 @@ static const char *retry_letters(const SqlParts *p)
         p->mapping, p->mapping);
 }
 
+// The row says that it failed. One that was sent may look the same (both are done with): its letter
+// knows better.
 static const char *retry_rows(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;
@@ -101,7 +103,8 @@ static const char *retry_rows(const SqlParts *p)
     return arena_printf(
         p->arena,
         ", rows AS (UPDATE %s AS t SET %s FROM k WHERE t.%s = k.row_key::%s AND NOT (%s)"
-        " AND ($2::bool OR (%s)) RETURNING k.row_key)",
+        " AND ($2::bool OR ((%s) AND NOT EXISTS (SELECT FROM last AS x WHERE x.row_key = k.row_key"
+        " AND x.state NOT IN ('failed', 'again')))) RETURNING k.row_key)",
         p->table, sql_assigns(p->sql, &m->pending, &none), p->id, p->id_type, p->plain, failed);
 }
 

@@ -251,6 +251,19 @@ def test_retry_leaves_alone_what_went_out_and_looks_like_a_refusal(database, tmp
     assert database.sql("SELECT status FROM email_outbox") == [("DONE",)]
 
 
+def test_retry_leaves_alone_what_was_sent_and_looks_as_if_it_had_failed(database, tmp_path):
+    path = changed(tmp_path, lambda m: (m["moments"]["sent"].update(status="DONE"), m["moments"]["failed"].update(status="DONE")))
+    database.ok("install")
+    sent, failed = database.mail("DONE"), database.mail("DONE", "550 nobody")
+    for number, (row, state) in enumerate(((sent, "sent"), (failed, "failed"))):
+        database.sql("INSERT INTO stentor_outbox.letters (mapping, row_key, attempt, notification_id, state, made_at)"
+                     f" VALUES ('memo', '{row}', 1, 'ntf_{number}', '{state}', now())")
+    assert database.run("retry", sent, mapping=path).returncode == 3
+    assert database.json("retry", failed, mapping=path)["retried"] == [failed]
+    assert database.sql("SELECT id::text FROM email_outbox WHERE status = 'PENDING'") == [(failed,)]
+    assert database.json("retry", sent, "--force", mapping=path)["retried"] == [sent]
+
+
 def test_retry_leaves_alone_what_is_under_way_and_looks_like_a_refusal(database, tmp_path):
     path = changed(tmp_path, lambda m: m["moments"].update(refused={"status": "SENDING", "error_message": "@reason"}))
     database.ok("install")
