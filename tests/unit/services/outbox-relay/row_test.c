@@ -26,6 +26,19 @@ typedef struct Bench {
     Str source;
 } Bench;
 
+static Bench *bench_of(Str json)
+{
+    Bench *b = calloc(1, sizeof *b);
+    b->mapping = mapping_read(json, &b->err);
+    assert_non_null(b->mapping);
+    b->arena = arena_new(0);
+    b->source = STR("db-1");
+    for (int i = 0; i < b->mapping->column_count + b->mapping->member_count; i++) {
+        b->values[i].is_null = true;
+    }
+    return b;
+}
+
 static Bench *bench_new(const char *name)
 {
     char path[300];
@@ -35,15 +48,7 @@ static Bench *bench_new(const char *name)
     assert_non_null(file);
     size_t len = fread(json, 1, sizeof json, file);
     fclose(file);
-    Bench *b = calloc(1, sizeof *b);
-    b->mapping = mapping_read(str_of(json, len), &b->err);
-    assert_non_null(b->mapping);
-    b->arena = arena_new(0);
-    b->source = STR("db-1");
-    for (int i = 0; i < b->mapping->column_count + b->mapping->member_count; i++) {
-        b->values[i].is_null = true;
-    }
-    return b;
+    return bench_of(str_of(json, len));
 }
 
 static void bench_free(Bench *b)
@@ -251,10 +256,7 @@ static void variables_keep_the_kinds_of_their_columns(void **state)
         " \"variables\": {\"total\": \"total\", \"paid\": \"paid\", \"items\": \"doc->items\","
         " \"gone\": \"doc->gone\", \"who\": {\"column\": \"who\", \"default\": \"you\"},"
         " \"kind\": {\"value\": \"order\"}}}}";
-    Bench *b = calloc(1, sizeof *b);
-    b->mapping = mapping_read(str_from(json), &b->err);
-    b->arena = arena_new(0);
-    assert_non_null(b->mapping);
+    Bench *b = bench_of(str_from(json));
     set(b, "a", COLUMN_TEXT, "a@b.c");
     set(b, "total", COLUMN_NUMBER, "19.90");
     set(b, "paid", COLUMN_BOOL, "true");
@@ -286,10 +288,7 @@ static Bench *odd_members(void)
         "\"null\": {\"column\": \"doc->null\", \"before\": \"@\"},"
         "\"empty\": {\"column\": \"doc->empty\", \"names\": {\"x\": \"y\"}},"
         "\"filled\": {\"column\": \"doc->empty\", \"default\": \"you\"}}}}";
-    Bench *b = calloc(1, sizeof *b);
-    b->mapping = mapping_read(str_from(json), &b->err);
-    b->arena = arena_new(0);
-    assert_non_null(b->mapping);
+    Bench *b = bench_of(str_from(json));
     for (int i = 0; i < b->mapping->column_count + b->mapping->member_count; i++) {
         b->values[i].is_null = true;
     }
@@ -357,10 +356,7 @@ static void a_json_column_of_variables_is_read_before_it_is_passed_on(void **sta
         " \"nr\", \"pending\": {\"s\": 0}, \"moments\": {\"sent\": {\"s\": 1}}, \"fields\":"
         " {\"tenant\": {\"value\": \"acme\"}, \"to\": \"a\", \"template\": {\"value\": \"t\"},"
         " \"variables\": \"doc\"}}";
-    Bench *b = calloc(1, sizeof *b);
-    b->mapping = mapping_read(str_from(json), &b->err);
-    b->arena = arena_new(0);
-    assert_non_null(b->mapping);
+    Bench *b = bench_of(str_from(json));
     set(b, "a", COLUMN_TEXT, "a@b.c");
     set(b, "doc", COLUMN_JSON, "{\"sum\": 7.50}");
     assert_true(make(b));
