@@ -2,6 +2,7 @@
 #include "common/bus/bus.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,6 +378,12 @@ void bus_watch(Bus *bus, void (*on_change)(void *ctx, bool connected), void *ctx
 const char *bus_permission_error(const Bus *bus)
 {
     return link_permission_error(bus->link);
+}
+
+BusHeader bus_replaces(uint64_t sequence, Arena *arena)
+{
+    return (BusHeader){
+        "Nats-Expected-Last-Subject-Sequence", str_from(arena_printf(arena, "%" PRIu64, sequence))};
 }
 
 void bus_publish(Bus *bus, const BusOut *out, BusAcked on_acked, void *ctx)

@@ -55,6 +55,10 @@ typedef struct BusOut {
     size_t header_count;
 } BusOut;
 
+// A header: stored only in the place of just that message of its subject (0: there is none yet);
+// otherwise the ack is PERMANENT. Its value lives in `arena`.
+BusHeader bus_replaces(uint64_t sequence, Arena *arena);
+
 // err NULL: stored (acknowledged with a sequence above 0), perhaps earlier (duplicate).
 typedef void (*BusAcked)(void *ctx, const Error *err, uint64_t sequence, bool duplicate);
 

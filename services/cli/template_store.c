@@ -254,10 +254,7 @@ bool template_store_put(
     event_id_derive(
         "config", str_from(subject),
         str_from(arena_printf(cli->arena, "%lld", (long long)clock_now_us())), event_id);
-    BusHeader expected = {
-        "Nats-Expected-Last-Subject-Sequence",
-        str_from(arena_printf(
-            cli->arena, "%llu", (unsigned long long)(there != NULL ? there->sequence : 0)))};
+    const BusHeader expected = bus_replaces(there != NULL ? there->sequence : 0, cli->arena);
     BusOut out = {
         .subject = subject,
         .event_id = str_from(event_id),

@@ -241,9 +241,9 @@ static void on_published(void *ctx, const Error *err, uint64_t sequence, bool du
 // What is new must be new on the server too; a draft may be written again.
 static bool publish(TemplateCall *call, bool replaces, Error *err)
 {
-    static const BusHeader unseen = {"Nats-Expected-Last-Subject-Sequence", {"0", 1}};
     const Stentor__V1__TemplateVersion *version = call->version;
     Arena *arena = call->base->http->arena;
+    const BusHeader unseen = bus_replaces(0, arena);
     char now[32];
     char id[EVENT_ID_SIZE];
     Str payload;

@@ -150,18 +150,16 @@ static bool publish(Move *move, uint64_t replaces, Error *err)
     if (!event_pack(&move->version->base, arena, &payload, err)) {
         return false;
     }
-    char *last = arena_printf(arena, "%" PRIu64, replaces);
     char *id = arena_alloc(arena, EVENT_ID_SIZE);
     event_id_derive(
         "config", str_from(move->subject),
         str_from(arena_printf(arena, "%" PRIi64, clock_now_us())), id);
-    BusHeader *expected = arena_alloc(arena, sizeof *expected);
-    *expected = (BusHeader){"Nats-Expected-Last-Subject-Sequence", str_from(last)};
+    const BusHeader expected = bus_replaces(replaces, arena);
     BusOut out = {
         .subject = move->subject,
         .event_id = str_from(id),
         .payload = payload,
-        .headers = expected,
+        .headers = &expected,
         .header_count = 1,
     };
     bus_publish(move->bus, &out, on_published, move);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/tenant_api.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,13 +109,11 @@ static void on_stored(void *ctx, const Error *err, uint64_t sequence, bool dupli
 
 static void publish(Call *call, uint64_t replaces)
 {
-    Arena *arena = call->base->http->arena;
     char event_id[EVENT_ID_SIZE];
     uint8_t random[16]; // each put is a fact of its own
     random_bytes(random, sizeof random);
     base64url_encode(random, sizeof random, event_id);
-    const BusHeader expected = {
-        "Nats-Expected-Last-Subject-Sequence", str_from(arena_printf(arena, "%" PRIu64, replaces))};
+    const BusHeader expected = bus_replaces(replaces, call->base->http->arena);
     BusOut out = {
         .subject = call->subject,
         .event_id = str_from(event_id),
