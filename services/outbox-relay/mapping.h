@@ -110,6 +110,9 @@ typedef enum MappingField {
 } MappingField;
 
 const char *field_name(MappingField field); // "tenant" ...
+// Why a template's key, a channel, a category or a priority cannot be this ("is not a channel");
+// NULL: it can, or the field is another one.
+const char *field_misfit(MappingField field, Str word);
 
 typedef struct Variable {
     Str name;

@@ -305,8 +305,7 @@ static bool read_field(MappingReader *r, const json_t *fields, MappingField fiel
     return mapping_source(r, value, path, &r->mapping->fields[field]);
 }
 
-// NULL: whatever it is, rows may have it.
-static const char *why_no_word(MappingField field, Str word)
+const char *field_misfit(MappingField field, Str word)
 {
     Channel channel = CHANNEL_EMAIL;
     Category category = CATEGORY_NONE;
@@ -328,7 +327,7 @@ static const char *why_no_word(MappingField field, Str word)
 static bool check_word(MappingReader *r, MappingField field, Str word)
 {
     char path[PATH_SIZE];
-    const char *why = word.len == 0 ? NULL : why_no_word(field, word);
+    const char *why = word.len == 0 ? NULL : field_misfit(field, word);
     snprintf(path, sizeof path, "fields.%s", FIELDS[field].name);
     return why == NULL ||
            mapping_wrong(r, path, "'%.*s' %s", (int)(word.len < 40 ? word.len : 40), word.ptr, why);

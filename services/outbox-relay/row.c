@@ -226,24 +226,32 @@ static bool read_variables(RowReader *r, Str *ret)
     return check_json(r, *ret);
 }
 
+// A word of a closed set; empty: not given.
+static bool read_word(RowReader *r, MappingField field, Str *ret)
+{
+    if (!read_text(r, field, NAME_MAX_BYTES, ret)) {
+        return false;
+    }
+    const char *why = ret->len == 0 ? NULL : field_misfit(field, *ret);
+    return why == NULL || unfit(r, field, why);
+}
+
 static bool read_kinds(RowReader *r, Stentor__V1__NotifyCommand *c)
 {
-    Str text = STR_EMPTY;
+    Str channel_text = STR_EMPTY;
+    Str category_text = STR_EMPTY;
+    Str priority_text = STR_EMPTY;
     Channel channel = CHANNEL_EMAIL;
     Category category = CATEGORY_NONE;
     Priority priority = PRIORITY_NONE;
-    if (!read_text(r, FIELD_CHANNEL, NAME_MAX_BYTES, &text) ||
-        (text.len > 0 && !channel_from_name(text, &channel)) || channel == CHANNEL_WEBHOOK) {
-        return r->err->kind == ERROR_NONE && unfit(r, FIELD_CHANNEL, "is not a channel");
+    if (!read_word(r, FIELD_CHANNEL, &channel_text) ||
+        !read_word(r, FIELD_CATEGORY, &category_text) ||
+        !read_word(r, FIELD_PRIORITY, &priority_text)) {
+        return false;
     }
-    if (!read_text(r, FIELD_CATEGORY, NAME_MAX_BYTES, &text) ||
-        (text.len > 0 && !category_from_name(text, &category))) {
-        return r->err->kind == ERROR_NONE && unfit(r, FIELD_CATEGORY, "is not a category");
-    }
-    if (!read_text(r, FIELD_PRIORITY, NAME_MAX_BYTES, &text) ||
-        (text.len > 0 && !priority_from_name(text, &priority))) {
-        return r->err->kind == ERROR_NONE && unfit(r, FIELD_PRIORITY, "is not a priority");
-    }
+    (void)channel_from_name(channel_text, &channel); // empty: as it is
+    (void)category_from_name(category_text, &category);
+    (void)priority_from_name(priority_text, &priority);
     c->channel = (Stentor__V1__Channel)channel;
     c->category = (Stentor__V1__Category)category;
     c->priority = (Stentor__V1__Priority)priority;
@@ -288,8 +296,8 @@ static bool read_template(RowReader *r, Stentor__V1__NotifyCommand *c)
         !set_text(r, FIELD_LOCALE, LOCALE_MAX_BYTES, &c->locale)) {
         return false;
     }
-    return id_is_key(str_from(c->template_)) ||
-           unfit(r, FIELD_TEMPLATE, "is not a template's key: [a-z0-9_-]{1,64}");
+    const char *why = field_misfit(FIELD_TEMPLATE, str_from(c->template_));
+    return why == NULL || unfit(r, FIELD_TEMPLATE, why);
 }
 
 static bool fill_command(RowReader *r, Stentor__V1__NotifyCommand *c)
