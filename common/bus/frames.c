@@ -7,7 +7,7 @@
 #include "common/bus/status_event.h"
 #include "common/codec/event.h"
 
-enum { FRAMES_VERSION = 1, VARINT_MAX = 10 };
+enum { VARINT_MAX = 10 };
 
 static size_t varint_size(size_t value)
 {
@@ -44,13 +44,12 @@ static char *put_field(char *at, Str field)
 
 Str frames_pack(const Frame *frames, size_t count, Arena *arena)
 {
-    size_t size = 1;
+    size_t size = 0;
     for (size_t i = 0; i < count; i++) {
         size += frame_size(&frames[i].out);
     }
     char *bytes = arena_alloc(arena, size);
     char *at = bytes;
-    *at++ = FRAMES_VERSION;
     for (size_t i = 0; i < count; i++) {
         const BusOut *out = &frames[i].out;
         *at++ = (char)frames[i].kind;
@@ -128,11 +127,11 @@ static bool count_frames(Str rest, size_t *ret_count)
 
 bool frames_unpack(Str bytes, Arena *arena, Frame **ret_frames, size_t *ret_count, Error *err)
 {
-    if (bytes.len == 0 || bytes.ptr[0] != FRAMES_VERSION) {
+    if (!str_starts(bytes, FRAMES_HEAD)) {
         return error_set(
-            err, ERROR_PERMANENT, "accept row is not in frame version %d", FRAMES_VERSION);
+            err, ERROR_PERMANENT, "accept row is not in frame version %d", FRAMES_HEAD.ptr[0]);
     }
-    Str rest = str_slice(bytes, 1, bytes.len);
+    Str rest = str_slice(bytes, FRAMES_HEAD.len, bytes.len);
     size_t count = 0;
     if (!count_frames(rest, &count)) {
         return error_set(err, ERROR_PERMANENT, "accept row has frames that are cut off");

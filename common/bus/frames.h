@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames: the bytes in ingest.accept_log.events: every event of an accept row as it is to be
 // published, so that a sweep (or an audit) publishes exactly what the accepting process would have.
-// Pure. Format: one version byte (1); then per event one kind byte and four length-delimited fields
-// (varint length, bytes): subject, event id, traceparent, payload. Headers of STATUS are not
+// Pure. Format: the head, a version byte; then per event one kind byte and four length-delimited
+// fields (varint length, bytes): subject, event id, traceparent, payload. Headers of STATUS are not
 // stored: they are made again from the payload.
 #pragma once
 
 #include "common/bus/bus.h"
+
+#define FRAMES_HEAD STR("\x01")
 
 enum { FRAMES_MAX = 1 << 16, FRAMES_BYTES_MAX = 256 * 1024 * 1024 };
 
@@ -17,7 +19,7 @@ typedef struct Frame {
     BusOut out;
 } Frame;
 
-// The bytes live in `arena`.
+// What follows a head; one behind the other they are the frames of all. The bytes live in `arena`.
 Str frames_pack(const Frame *frames, size_t count, Arena *arena);
 // What the frames point to lives in `arena` or in `bytes`. ERROR_PERMANENT when they are not
 // frames.

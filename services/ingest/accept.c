@@ -76,17 +76,17 @@ static void answer(Accept *a, Submission *s, const AcceptResult *result)
     s->done(s->ctx, result);
 }
 
-static AcceptResult result_of(const Submission *s, const AcceptRow *row)
+static AcceptResult result_of(const Submission *s, const AcceptPart *part)
 {
     AcceptResult stored = {.verdict = ACCEPT_STORED, .status = 202, .answer = s->answer};
-    if (row->accept_id != 0 || str_eq(row->stored_answer, s->answer)) {
+    if (part->accept_id != 0 || str_eq(part->stored_answer, s->answer)) {
         return stored; // the latter: our own first try was committed though its answer was lost
     }
-    bool same = str_eq(row->stored_hash, str_of(s->body_hash, SHA256_LEN));
+    bool same = str_eq(part->stored_hash, str_of(s->body_hash, SHA256_LEN));
     return (AcceptResult){
         .verdict = same ? ACCEPT_REPLAYED : ACCEPT_OTHER_BODY,
-        .status = row->stored_status,
-        .answer = row->stored_answer,
+        .status = part->stored_status,
+        .answer = part->stored_answer,
     };
 }
 
@@ -138,11 +138,39 @@ static void count_decisions(const Group *g)
     double counts[GATE_GATHER + 1] = {0};
     for (size_t i = 0; i < g->gate.count; i++) {
         const Notice *notice = &g->gate.notices[i];
-        counts[notice->decision.verdict] += g->rows[notice->row].accept_id != 0;
+        counts[notice->decision.verdict] += g->parts[notice->part].accept_id != 0;
     }
     metric_add(m->suppressed, counts[GATE_SUPPRESS]);
     metric_add(m->deferred, counts[GATE_DEFER]);
     metric_add(m->gathered, counts[GATE_GATHER]);
+}
+
+static void publish_rows(const Group *g)
+{
+    PublishedRow *rows = arena_array(g->arena, g->row_count, sizeof *rows);
+    for (size_t i = 0; i < g->part_count; i++) {
+        rows[g->parts[i].row].count += g->parts[i].frame_count;
+    }
+    for (size_t i = 0; i < g->row_count; i++) {
+        rows[i].frames = arena_array(g->arena, rows[i].count, sizeof(Frame));
+        rows[i].count = 0;
+    }
+    for (size_t i = 0; i < g->part_count; i++) {
+        const AcceptPart *part = &g->parts[i];
+        PublishedRow *row = &rows[part->row];
+        if (part->accept_id != 0) {
+            row->accept_id = part->accept_id;
+            row->tenant = part->tenant;
+            memcpy(&row->frames[row->count], part->frames, part->frame_count * sizeof(Frame));
+            row->count += part->frame_count;
+        }
+    }
+    for (size_t i = 0; i < g->row_count; i++) {
+        if (rows[i].accept_id != 0) {
+            (void)row_publisher_send(
+                g->accept->options.publisher, ROW_PUBLISHER_PENDING_MAX, &rows[i]);
+        }
+    }
 }
 
 // Between the commit and the publish the events are in the accept log and in this memory. Killed
@@ -159,19 +187,12 @@ static void finish_group(Group *g)
     Submission *next = NULL;
     for (Submission *s = g->first; s != NULL; s = next) {
         next = s->next;
-        AcceptResult result = result_of(s, &g->rows[s->row]);
+        AcceptResult result = result_of(s, &g->parts[s->part]);
         metric_add(m->accepted, result.verdict == ACCEPT_STORED ? (double)s->count : 0);
         answer(a, s, &result);
     }
     CRASH_POINT("ingest.answered");
-    for (size_t i = 0; i < g->row_count; i++) {
-        const AcceptRow *row = &g->rows[i];
-        if (row->accept_id != 0) {
-            (void)row_publisher_send(
-                a->options.publisher, ROW_PUBLISHER_PENDING_MAX,
-                &(PublishedRow){row->accept_id, row->tenant, row->frames, row->frame_count});
-        }
-    }
+    publish_rows(g);
     free_group(g);
     pump(a);
 }
@@ -182,7 +203,7 @@ static void on_db_committed(void *ctx, DbTxn *txn, const Error *err)
     Error read_err = {0};
     if (err != NULL) {
         fail_group(g, err);
-    } else if (!accept_sql_read(txn, g->rows, g->row_count, g->arena, &read_err)) {
+    } else if (!accept_sql_read(txn, g->parts, g->part_count, g->arena, &read_err)) {
         fail_group(g, &read_err);
     } else {
         finish_group(g);
@@ -192,7 +213,7 @@ static void on_db_committed(void *ctx, DbTxn *txn, const Error *err)
 static void commit_group(Group *g)
 {
     DbTxn *txn = db_txn_new(g->accept->options.pool);
-    accept_sql_add(txn, g->rows, g->row_count, g->accepted_at_us);
+    accept_sql_add(txn, g->parts, g->part_count, g->accepted_at_us);
     CRASH_POINT("ingest.building");
     db_txn_submit(txn, on_db_committed, g);
 }

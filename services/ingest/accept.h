@@ -60,7 +60,7 @@ typedef struct Submission {
     struct Submission *next;
     struct Submission *followers; // repeats that came while this one was in flight
     int64_t queued_at_us;
-    size_t row;
+    size_t part;
     Str flight; // its name among the keys in flight
     Str answer;
 } Submission;

@@ -115,24 +115,52 @@ static void open_addresses(Group *g)
     }
 }
 
-// ---- rows ----
+// ---- parts ----
 
-// Requests of a tenant without a key share a row; each one with a key has its own. Returns the
-// number of rows.
-static size_t assign_rows(Group *g, size_t *counts)
+typedef struct Row {
+    size_t number;
+    AcceptPart *keyless; // NULL: none yet
+} Row;
+
+static Row *row_of(Group *g, Map *by_tenant, Str tenant)
+{
+    Row *row = map_get(by_tenant, tenant);
+    if (row == NULL) {
+        row = arena_zalloc(g->arena, sizeof *row);
+        row->number = g->row_count++;
+        map_put(by_tenant, tenant, row);
+    }
+    return row;
+}
+
+static AcceptPart *part_of(Group *g, Row *row, const Submission *s)
+{
+    bool keyed = s->key.len > 0;
+    if (!keyed && row->keyless != NULL) {
+        return row->keyless;
+    }
+    AcceptPart *part = &g->parts[g->part_count++];
+    *part = (AcceptPart){.tenant = s->tenant, .row = row->number};
+    if (keyed) {
+        part->scope = s->scope;
+        part->key = s->key;
+        part->hash = s->body_hash;
+    } else {
+        row->keyless = part;
+    }
+    return part;
+}
+
+// counts: notifications of each part
+static void assign_parts(Group *g, size_t *counts)
 {
     Map *by_tenant = map_new(NULL);
-    size_t rows = 0;
     for (Submission *s = g->first; s != NULL; s = s->next) {
-        size_t *shared = s->key.len > 0 ? NULL : map_get(by_tenant, s->tenant);
-        if (shared == NULL && s->key.len == 0) {
-            map_put(by_tenant, s->tenant, &counts[rows]);
-        }
-        s->row = shared == NULL ? rows++ : (size_t)(shared - counts);
-        counts[s->row] += s->count;
+        AcceptPart *part = part_of(g, row_of(g, by_tenant, s->tenant), s);
+        s->part = (size_t)(part - g->parts);
+        counts[s->part] += s->count;
     }
     map_free(by_tenant);
-    return rows;
 }
 
 static char *add_answer(char *at, const char *id, Status status)
@@ -195,56 +223,47 @@ static bool build_notice(Group *g, const Notice *notice, Error *err)
         .digest = notice->digest,
         .time_zone = notice->record == NULL ? STR_EMPTY : notice->record->time_zone,
     };
-    AcceptRow *row = &g->rows[notice->row];
+    AcceptPart *part = &g->parts[notice->part];
     size_t frames = 0;
     if (!events_build(
-            &notice->request, &acceptance, g->arena, &row->frames[row->frame_count], &frames,
+            &notice->request, &acceptance, g->arena, &part->frames[part->frame_count], &frames,
             err)) {
         return false;
     }
-    row->frame_count += frames;
-    char *ids = (char *)(uintptr_t)row->ids.ptr;
-    if (row->ids.len > 0) {
-        ids[row->ids.len++] = ',';
+    part->frame_count += frames;
+    char *ids = (char *)(uintptr_t)part->ids.ptr;
+    if (part->ids.len > 0) {
+        ids[part->ids.len++] = ',';
     }
-    memcpy(ids + row->ids.len, notice->id, NTF_ID_LEN);
-    row->ids.len += NTF_ID_LEN;
+    memcpy(ids + part->ids.len, notice->id, NTF_ID_LEN);
+    part->ids.len += NTF_ID_LEN;
     return true;
 }
 
 static void lay_out(Group *g, size_t submissions)
 {
     size_t *counts = arena_array(g->arena, submissions, sizeof *counts);
-    g->row_count = assign_rows(g, counts);
-    g->rows = arena_array(g->arena, g->row_count, sizeof *g->rows);
-    for (Submission *s = g->first; s != NULL; s = s->next) {
-        AcceptRow *row = &g->rows[s->row];
-        if (row->frames == NULL) {
-            size_t count = 2 * counts[s->row]; // each may have a copy for a guardian
-            row->tenant = s->tenant;
-            row->frames = arena_array(g->arena, count * EVENTS_PER_NOTIFICATION, sizeof(Frame));
-            row->ids.ptr = arena_alloc(g->arena, count * (NTF_ID_LEN + 1)); // grows within it
-            row->ids.len = 0;
-        }
-        if (s->key.len > 0) {
-            row->scope = s->scope;
-            row->key = s->key;
-            row->hash = s->body_hash;
-        }
+    g->parts = arena_array(g->arena, submissions, sizeof *g->parts);
+    assign_parts(g, counts);
+    for (size_t i = 0; i < g->part_count; i++) {
+        AcceptPart *part = &g->parts[i];
+        size_t count = 2 * counts[i]; // each may have a copy for a guardian
+        part->frames = arena_array(g->arena, count * EVENTS_PER_NOTIFICATION, sizeof(Frame));
+        part->ids.ptr = arena_alloc(g->arena, count * (NTF_ID_LEN + 1)); // grows within it
     }
 }
 
-// Copies go with the row of their first, whose they were made a copy of before it had one.
+// Copies go with the part of their first, whose they were made a copy of before it had one.
 static void place_notices(Group *g)
 {
     size_t n = 0;
     for (const Submission *s = g->first; s != NULL; s = s->next) {
         for (size_t i = 0; i < s->count; i++) {
-            g->gate.notices[n++].row = s->row;
+            g->gate.notices[n++].part = s->part;
         }
     }
     for (; n < g->gate.count; n++) {
-        g->gate.notices[n].row = g->gate.notices[g->gate.notices[n].first].row;
+        g->gate.notices[n].part = g->gate.notices[g->gate.notices[n].first].part;
     }
 }
 
@@ -265,12 +284,11 @@ bool group_build(Group *g, Error *err)
     const Notice *notices = g->gate.notices;
     for (Submission *s = g->first; s != NULL; notices += s->count, s = s->next) {
         make_answer(g, s, notices);
-        g->rows[s->row].answer = s->answer; // of use for a row with a key, which has one submission
+        g->parts[s->part].answer = s->answer; // of use with a key: one submission is one part then
     }
-    for (size_t i = 0; i < g->row_count; i++) {
-        AcceptRow *row = &g->rows[i];
-        row->first_id = str_slice(row->ids, 0, NTF_ID_LEN);
-        row->events = frames_pack(row->frames, row->frame_count, g->arena);
+    for (size_t i = 0; i < g->part_count; i++) {
+        AcceptPart *part = &g->parts[i];
+        part->events = frames_pack(part->frames, part->frame_count, g->arena);
     }
     g->built = true;
     return true;

@@ -18,9 +18,10 @@ typedef struct Group {
     bool gated;   // decided, once for all: a repeat of the rest keeps the decisions
     KeyWant *wants;
     size_t want_count;
-    AcceptRow *rows;
+    AcceptPart *parts;
+    size_t part_count;
     size_t row_count;
-    bool built;          // rows are complete: only the transaction is repeated
+    bool built;          // parts are complete: only the transaction is repeated
     int64_t give_up_us;  // of clock_mono_us
     int64_t retry_at_us; // 0: something is in the air
     int tries;
@@ -30,6 +31,6 @@ typedef struct Group {
 void group_prepare(Group *group);
 // The keys that seal what goes on, and those that open recipients' stored addresses.
 void group_want_keys(Group *group, Str hash_key);
-// Opens addresses, seals, packs and lays out the rows, once all wants are answered.
+// Opens addresses, seals, packs and lays out the parts, once all wants are answered.
 // ERROR_TRANSIENT: a key was not found.
 bool group_build(Group *group, Error *err);

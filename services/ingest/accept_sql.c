@@ -2,13 +2,15 @@
 #include "services/ingest/accept_sql.h"
 
 // A key that is there and younger than a day keeps its row, is not among `fresh`, and so shuts its
-// accept row out. IN under OR stays a hashed sub-plan whatever the planner believes about the size
-// of the arrays.
+// part out. IN under OR stays a hashed sub-plan whatever the planner believes about the size of the
+// arrays. The parts' frames are joined behind one head ($9): a row has its price (index entries,
+// WAL, its mark), so single requests with keys share it as those without do.
 static const DbStatement ACCEPT = {
     .name = "ingest_accept",
     .sql = "WITH input AS (SELECT * FROM unnest($2::text[], $3::text[], $4::bytea[], $5::text[], "
            "$6::text[], "
-           "$7::bytea[], $8::text[]) AS i (tenant_id, ids, events, scope, key, hash, answer)), "
+           "$7::bytea[], $8::text[]) WITH ORDINALITY AS i (tenant_id, ids, events, scope, key, "
+           "hash, answer, n)), "
            "fresh AS (INSERT INTO ingest.idempotency_keys AS k (tenant_id, scope, idempotency_key, "
            "request_hash, response_status, response_body, created_at) "
            "SELECT tenant_id, scope, key, hash, 202, answer, $1::timestamptz FROM input WHERE key "
@@ -19,10 +21,12 @@ static const DbStatement ACCEPT = {
            "WHERE k.created_at < now() - interval '24 hours' "
            "RETURNING tenant_id, scope, idempotency_key) "
            "INSERT INTO ingest.accept_log (tenant_id, accepted_at, notification_ids, events) "
-           "SELECT tenant_id, $1::timestamptz, string_to_array(ids, ','), events FROM input "
+           "SELECT tenant_id, $1::timestamptz, string_to_array(string_agg(ids, ',' ORDER BY n), "
+           "','), $9::bytea || string_agg(events, ''::bytea ORDER BY n) FROM input "
            "WHERE key IS NULL OR (tenant_id, scope, key) IN (SELECT tenant_id, scope, "
            "idempotency_key FROM fresh) "
-           "RETURNING accept_id, notification_ids[1]",
+           "GROUP BY tenant_id "
+           "RETURNING accept_id, array_to_string(notification_ids, ',')",
 };
 
 // A statement of its own, for its snapshot is younger: it sees a key that another replica committed
@@ -46,7 +50,7 @@ static void push_optional(DbArray *array, bool given, Str value)
     }
 }
 
-static void add_accept(DbTxn *txn, const AcceptRow *rows, size_t count, int64_t accepted_at_us)
+static void add_accept(DbTxn *txn, const AcceptPart *parts, size_t count, int64_t accepted_at_us)
 {
     DbParams *p = db_txn_add(txn, &ACCEPT, NULL);
     db_time(p, accepted_at_us);
@@ -58,19 +62,20 @@ static void add_accept(DbTxn *txn, const AcceptRow *rows, size_t count, int64_t 
     DbArray *hashes = db_array(p, DB_BYTES);
     DbArray *answers = db_array(p, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
-        const AcceptRow *row = &rows[i];
-        bool keyed = row->key.len > 0;
-        db_push_text(tenants, row->tenant);
-        db_push_text(ids, row->ids);
-        db_push_text(events, row->events);
-        push_optional(scopes, keyed, row->scope);
-        push_optional(keys, keyed, row->key);
-        push_optional(hashes, keyed, str_of(row->hash, keyed ? SHA256_LEN : 0));
-        push_optional(answers, keyed, row->answer);
+        const AcceptPart *part = &parts[i];
+        bool keyed = part->key.len > 0;
+        db_push_text(tenants, part->tenant);
+        db_push_text(ids, part->ids);
+        db_push_text(events, part->events);
+        push_optional(scopes, keyed, part->scope);
+        push_optional(keys, keyed, part->key);
+        push_optional(hashes, keyed, str_of(part->hash, keyed ? SHA256_LEN : 0));
+        push_optional(answers, keyed, part->answer);
     }
+    db_bytes(p, FRAMES_HEAD);
 }
 
-static void add_stored(DbTxn *txn, const AcceptRow *rows, size_t count)
+static void add_stored(DbTxn *txn, const AcceptPart *parts, size_t count)
 {
     DbParams *p = db_txn_add(txn, &STORED, NULL);
     DbArray *numbers = db_array(p, DB_I32);
@@ -78,88 +83,93 @@ static void add_stored(DbTxn *txn, const AcceptRow *rows, size_t count)
     DbArray *scopes = db_array(p, DB_TEXT);
     DbArray *keys = db_array(p, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
-        if (rows[i].key.len > 0) {
+        if (parts[i].key.len > 0) {
             db_push_int(numbers, (int64_t)i);
-            db_push_text(tenants, rows[i].tenant);
-            db_push_text(scopes, rows[i].scope);
-            db_push_text(keys, rows[i].key);
+            db_push_text(tenants, parts[i].tenant);
+            db_push_text(scopes, parts[i].scope);
+            db_push_text(keys, parts[i].key);
         }
     }
 }
 
-static bool any_key(const AcceptRow *rows, size_t count)
+static bool any_key(const AcceptPart *parts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (rows[i].key.len > 0) {
+        if (parts[i].key.len > 0) {
             return true;
         }
     }
     return false;
 }
 
-void accept_sql_add(DbTxn *txn, const AcceptRow *rows, size_t count, int64_t accepted_at_us)
+void accept_sql_add(DbTxn *txn, const AcceptPart *parts, size_t count, int64_t accepted_at_us)
 {
     for (size_t i = 0; i < count; i++) {
-        if (i == 0 || !str_eq(rows[i].tenant, rows[i - 1].tenant)) {
-            db_txn_tenant(txn, rows[i].tenant);
+        if (i == 0 || !str_eq(parts[i].tenant, parts[i - 1].tenant)) {
+            db_txn_tenant(txn, parts[i].tenant);
         }
     }
-    add_accept(txn, rows, count, accepted_at_us);
-    if (any_key(rows, count)) {
-        add_stored(txn, rows, count);
+    add_accept(txn, parts, count, accepted_at_us);
+    if (any_key(parts, count)) {
+        add_stored(txn, parts, count);
     }
 }
 
-// Rows come back in the order they went in, but for those shut out; nobody promises it, hence the
-// search around.
-static AcceptRow *find_row(AcceptRow *rows, size_t count, size_t *cursor, Str first_id)
+// Ids come back in the order in which they went in, but for those shut out; nobody promises it,
+// hence the search around.
+static AcceptPart *find_part(AcceptPart *parts, size_t count, size_t *cursor, Str ids)
 {
     for (size_t tried = 0; tried < count; tried++) {
-        AcceptRow *row = &rows[*cursor];
+        AcceptPart *part = &parts[*cursor];
         *cursor = *cursor + 1 == count ? 0 : *cursor + 1;
-        if (str_eq(row->first_id, first_id)) {
-            return row;
+        if (str_starts(ids, part->ids)) {
+            return part;
         }
     }
     return NULL;
 }
 
-static bool read_accepted(const PGresult *res, AcceptRow *rows, size_t count, Error *err)
+static bool read_accepted(const PGresult *res, AcceptPart *parts, size_t count, Error *err)
 {
     size_t cursor = 0;
     for (int i = 0; i < db_rows(res); i++) {
-        AcceptRow *row = find_row(rows, count, &cursor, db_get_text(res, i, 1));
-        if (row == NULL) {
-            return error_set(
-                err, ERROR_PERMANENT, "the accept log returned a row that was not sent");
+        Str ids = db_get_text(res, i, 1);
+        while (ids.len > 0) {
+            AcceptPart *part = find_part(parts, count, &cursor, ids);
+            if (part == NULL) {
+                return error_set(
+                    err, ERROR_PERMANENT, "the accept log returned an id that was not sent");
+            }
+            part->accept_id = db_get_int(res, i, 0);
+            ids = str_slice(ids, part->ids.len, ids.len);
+            ids = str_slice(ids, ids.len > 0 ? 1 : 0, ids.len); // the comma
         }
-        row->accept_id = db_get_int(res, i, 0);
     }
     return true;
 }
 
-static void read_stored(const PGresult *res, AcceptRow *rows, size_t count, Arena *arena)
+static void read_stored(const PGresult *res, AcceptPart *parts, size_t count, Arena *arena)
 {
     for (int i = 0; i < db_rows(res); i++) {
         int64_t n = db_get_int(res, i, 0);
-        if (n >= 0 && (size_t)n < count && rows[n].accept_id == 0) {
-            rows[n].stored_hash = arena_str(arena, db_get_text(res, i, 1));
-            rows[n].stored_status = (int)db_get_int(res, i, 2);
-            rows[n].stored_answer = arena_str(arena, db_get_text(res, i, 3));
+        if (n >= 0 && (size_t)n < count && parts[n].accept_id == 0) {
+            parts[n].stored_hash = arena_str(arena, db_get_text(res, i, 1));
+            parts[n].stored_status = (int)db_get_int(res, i, 2);
+            parts[n].stored_answer = arena_str(arena, db_get_text(res, i, 3));
         }
     }
 }
 
-bool accept_sql_read(const DbTxn *txn, AcceptRow *rows, size_t count, Arena *arena, Error *err)
+bool accept_sql_read(const DbTxn *txn, AcceptPart *parts, size_t count, Arena *arena, Error *err)
 {
-    if (!read_accepted(db_txn_result(txn, 0), rows, count, err)) {
+    if (!read_accepted(db_txn_result(txn, 0), parts, count, err)) {
         return false;
     }
-    if (any_key(rows, count)) {
-        read_stored(db_txn_result(txn, 1), rows, count, arena);
+    if (any_key(parts, count)) {
+        read_stored(db_txn_result(txn, 1), parts, count, arena);
     }
     for (size_t i = 0; i < count; i++) {
-        if (rows[i].accept_id == 0 && rows[i].stored_status == 0) {
+        if (parts[i].accept_id == 0 && parts[i].stored_status == 0) {
             return error_set(
                 err, ERROR_TRANSIENT, "the accept log took a row neither as new nor as known");
         }

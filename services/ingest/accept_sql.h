@@ -7,11 +7,12 @@
 #include "common/codec/hash.h"
 #include "common/db/db.h"
 
-// One row of ingest.accept_log: all requests of a tenant without a key, or one request with a key.
-typedef struct AcceptRow {
+// What is stored as a whole or not at all: all requests of a tenant without a key, or one request
+// with a key. The parts of a tenant whose key is new make one row of ingest.accept_log.
+typedef struct AcceptPart {
     Str tenant;
-    Str ids; // "ntf_a,ntf_b"
-    Str first_id;
+    size_t row; // of the group: a tenant's number
+    Str ids;    // "ntf_a,ntf_b"
     Frame *frames;
     size_t frame_count;
     Str events; // the frames packed
@@ -20,12 +21,12 @@ typedef struct AcceptRow {
     const uint8_t *hash;
     Str answer;
     // read back:
-    int64_t accept_id; // 0: the key was there already, nothing was stored
+    int64_t accept_id; // of the row; 0: the key was there already, nothing was stored
     Str stored_hash;
     int stored_status;
     Str stored_answer;
-} AcceptRow;
+} AcceptPart;
 
-void accept_sql_add(DbTxn *txn, const AcceptRow *rows, size_t count, int64_t accepted_at_us);
+void accept_sql_add(DbTxn *txn, const AcceptPart *parts, size_t count, int64_t accepted_at_us);
 // After success. What is read is copied into `arena`.
-bool accept_sql_read(const DbTxn *txn, AcceptRow *rows, size_t count, Arena *arena, Error *err);
+bool accept_sql_read(const DbTxn *txn, AcceptPart *parts, size_t count, Arena *arena, Error *err);

@@ -236,6 +236,58 @@ static void submissions_of_one_tenant_share_a_row(void **state)
     assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM keys.data_keys"), "4");
 }
 
+// The frames of the only accept row.
+static Frame *read_frames(Scene *s, size_t *ret_count)
+{
+    PGresult *res = PQexecParams(
+        s->admin, "SELECT events FROM ingest.accept_log", 0, NULL, NULL, NULL, NULL, 1);
+    assert_int_equal(PQntuples(res), 1);
+    Str bytes = arena_str(s->arena, db_get_text(res, 0, 0));
+    PQclear(res);
+    Frame *frames = NULL;
+    assert_true(frames_unpack(bytes, s->arena, &frames, ret_count, NULL));
+    return frames;
+}
+
+static const Stentor__V1__Meta *meta_of(Scene *s, const Frame *frame)
+{
+    const Stentor__V1__NotificationRequest *event =
+        (const Stentor__V1__NotificationRequest *)event_unpack(
+            &stentor__v1__notification_request__descriptor, frame->out.payload, s->arena, NULL);
+    assert_non_null(event);
+    return event->meta;
+}
+
+static void so_do_those_whose_key_is_new(void **state)
+{
+    static const char *const KEYS[] = {"k1", "old", "k2", "", "k3", ""};
+    enum { COUNT = sizeof KEYS / sizeof KEYS[0], STORED = 2 * (COUNT - 1) };
+    Scene *s = *state;
+    Try old;
+    submit(s, s->replica, &old, "acme", "old", "body");
+    wait_for(s, &old);
+    admin_exec(s->admin, "TRUNCATE ingest.accept_log");
+    Try tries[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        submit(s, s->replica, &tries[i], "acme", KEYS[i], "body");
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        wait_for(s, &tries[i]);
+        assert_int_equal(tries[i].verdict, i == 1 ? ACCEPT_REPLAYED : ACCEPT_STORED);
+    }
+    assert_string_equal(tries[1].answer, old.answer);
+    size_t count = 0;
+    const Frame *frames = read_frames(s, &count); // of the only row
+    assert_int_equal(count, 2 * STORED);
+    for (size_t i = 0; i < STORED; i++) {
+        const char *sql =
+            arena_printf(s->arena, "SELECT notification_ids[%zu] FROM ingest.accept_log", i + 1);
+        assert_string_equal(
+            meta_of(s, &frames[2 * i])->notification_id, admin_value(s->admin, sql));
+        assert_int_equal(frames[2 * i + 1].kind, FRAME_STATUS);
+    }
+}
+
 static void the_answer_names_what_the_row_holds(void **state)
 {
     Scene *s = *state;
@@ -489,19 +541,6 @@ static void submit_for(Scene *s, Replica *r, Try *t, const char *recipient)
     assert_int_equal(t->verdict, ACCEPT_STORED);
 }
 
-// The frames of the only accept row.
-static Frame *read_frames(Scene *s, size_t *ret_count)
-{
-    PGresult *res = PQexecParams(
-        s->admin, "SELECT events FROM ingest.accept_log", 0, NULL, NULL, NULL, NULL, 1);
-    assert_int_equal(PQntuples(res), 1);
-    Str bytes = arena_str(s->arena, db_get_text(res, 0, 0));
-    PQclear(res);
-    Frame *frames = NULL;
-    assert_true(frames_unpack(bytes, s->arena, &frames, ret_count, NULL));
-    return frames;
-}
-
 static void check_address(Scene *s, const Frame *frame, DataKey *key, const char *wanted)
 {
     const Stentor__V1__NotificationRequest *event =
@@ -579,6 +618,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_guardians_copy_is_in_the_row_and_not_in_the_answer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(submissions_of_one_tenant_share_a_row, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(so_do_those_whose_key_is_new, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_answer_names_what_the_row_holds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             the_stored_events_can_be_published_by_a_sweep, set_up, tear_down),

@@ -237,12 +237,24 @@ static void of_what_is_suppressed_there_is_one_status(void **state)
     assert_string_equal(status->meta->event_id, id);
 }
 
+static Str row_of_two_parts(Fixture *f)
+{
+    Str first = frames_pack(f->frames, 1, f->arena);
+    Str rest = frames_pack(f->frames + 1, EVENTS_PER_NOTIFICATION - 1, f->arena);
+    size_t len = FRAMES_HEAD.len + first.len + rest.len;
+    char *bytes = arena_alloc(f->arena, len);
+    memcpy(bytes, FRAMES_HEAD.ptr, FRAMES_HEAD.len);
+    memcpy(bytes + FRAMES_HEAD.len, first.ptr, first.len);
+    memcpy(bytes + FRAMES_HEAD.len + first.len, rest.ptr, rest.len);
+    return str_of(bytes, len);
+}
+
 static void frames_come_back_as_they_went_with_their_headers(void **state)
 {
     Fixture *f = *state;
     f->frames[0].out.traceparent = STR_EMPTY;
     build(f);
-    Str bytes = frames_pack(f->frames, EVENTS_PER_NOTIFICATION, f->arena);
+    Str bytes = row_of_two_parts(f);
     Frame *back = NULL;
     size_t count = 0;
     assert_true(frames_unpack(bytes, f->arena, &back, &count, NULL));
@@ -265,10 +277,10 @@ static void frames_cut_anywhere_are_refused(void **state)
 {
     Fixture *f = *state;
     build(f);
-    Str bytes = frames_pack(f->frames, EVENTS_PER_NOTIFICATION, f->arena);
+    Str bytes = row_of_two_parts(f);
     Frame *back = NULL;
     size_t count = 0;
-    size_t whole = frames_pack(f->frames, 1, f->arena).len;
+    size_t whole = FRAMES_HEAD.len + frames_pack(f->frames, 1, f->arena).len;
     for (size_t len = 0; len < bytes.len; len++) {
         Error err = {0};
         bool ok = frames_unpack(str_slice(bytes, 0, len), f->arena, &back, &count, &err);
