@@ -289,7 +289,7 @@ def test_a_row_that_the_application_holds_is_marked_later_and_holds_up_no_other(
     connection = psycopg2.connect(app.postgres.url(database=app.database))
     try:
         relay = app.relay(STENTOR_CRASH_AT="outbox.published")
-        relay.start()
+        relay.start(wait=False)  # its rows are there already
         relay.child.wait(30)  # all are published, none is marked
         with connection.cursor() as cursor:
             cursor.execute("SELECT FROM notification.outbox WHERE id LIKE '%%row-000007' FOR UPDATE")
