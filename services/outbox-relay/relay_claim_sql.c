@@ -149,8 +149,8 @@ static const char *answer(const SqlParts *p)
         p->arena,
         " SELECT c.row_key, c.attempt, c.made_at, c.okey, c.position, c.created,"
         " (SELECT o.id::text FROM stentor_outbox.source AS o)%s"
-        " FROM lettered AS c ORDER BY c.ord",
-        p->names);
+        " FROM lettered AS c%s ORDER BY c.ord",
+        p->names, p->members);
 }
 
 static const char *claim_text(const SqlParts *p)

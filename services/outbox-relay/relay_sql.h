@@ -43,7 +43,7 @@ enum { RELAY_KEEP_MAX = MOMENT_COUNT + 3 };
 typedef enum ColumnKind {
     COLUMN_TEXT,
     COLUMN_JSON,  // json: any text that is JSON
-    COLUMN_JSONB, // Postgres picks its members, each as JSON, and gives the whole only if asked for
+    COLUMN_JSONB, // Postgres picks its members (RowValue), and gives the whole only if asked for
     COLUMN_NUMBER,
     COLUMN_BOOL
 } ColumnKind;

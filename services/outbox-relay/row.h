@@ -11,6 +11,8 @@
 #include "common/codec/hash.h"
 #include "services/outbox-relay/relay_sql.h"
 
+// Of a column its text. Of a member that Postgres has picked: a string as its bare text behind a
+// quotation mark ("Hello), anything else as JSON.
 typedef struct RowValue {
     Str text;
     bool is_null;

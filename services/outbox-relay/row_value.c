@@ -64,12 +64,26 @@ const char *row_why_no_json(const json_error_t *where)
                                                  : "is not JSON";
 }
 
+// Postgres has picked a string.
+static bool picked_string(const RowReader *r, const Source *source, Str *ret)
+{
+    Str text = value_of(r, source)->text;
+    if (!is_picked(r, source) || !str_starts(text, STR("\""))) {
+        return false;
+    }
+    *ret = str_slice(text, 1, text.len);
+    return true;
+}
+
 static bool parse_value(RowReader *r, const Source *source, const char *field, json_t **ret)
 {
     Str text = value_of(r, source)->text;
     json_t **root = &r->roots[slot_of(r, source)];
     json_error_t where;
-    if (*root == NULL) {
+    Str string = STR_EMPTY;
+    if (*root == NULL && picked_string(r, source, &string)) {
+        *root = json_stringn(string.ptr, string.len);
+    } else if (*root == NULL) {
         *root = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where);
     }
     *ret = *root;
@@ -106,12 +120,6 @@ static Str dump(RowReader *r, const json_t *value)
 
 // ---- text ----
 
-// A string of JSON in which nothing is escaped is its text.
-static bool is_plain_string(Str json)
-{
-    return json.len >= 2 && json.ptr[0] == '"' && memchr(json.ptr, '\\', json.len) == NULL;
-}
-
 // However many digits it has.
 static bool is_whole_number(Str json)
 {
@@ -128,8 +136,7 @@ static bool member_text(RowReader *r, const Source *source, const char *field, S
 {
     json_t *value = NULL;
     Str text = value_of(r, source)->text;
-    if (is_picked(r, source) && is_plain_string(text)) {
-        *ret = str_slice(text, 1, text.len - 1);
+    if (picked_string(r, source, ret)) {
         return true;
     }
     if (is_picked(r, source) && is_whole_number(text)) {
@@ -292,10 +299,12 @@ static json_t *snake(json_t *value, int depth)
 
 static Str json_string_of(RowReader *r, Str text)
 {
-    json_t *string = json_stringn(text.ptr, text.len);
-    Str packed = dump(r, string);
-    json_decref(string);
-    return packed;
+    Buf json;
+    buf_init(&json, 6 * text.len + 2); // if all of it were control characters
+    (void)buf_json(&json, text);
+    Str copy = arena_str(r->arena, buf_view(&json));
+    buf_done(&json);
+    return copy;
 }
 
 static bool is_plain_text(const RowReader *r, const Source *source)
@@ -308,6 +317,11 @@ static bool is_plain_text(const RowReader *r, const Source *source)
 static bool member_json(RowReader *r, const Source *source, const char *field, Str *ret)
 {
     json_t *value = NULL;
+    Str string = STR_EMPTY;
+    if (picked_string(r, source, &string)) {
+        *ret = json_string_of(r, string);
+        return true;
+    }
     if (is_picked(r, source) && !source->snake) {
         *ret = value_of(r, source)->text;
         return true;

@@ -71,7 +71,7 @@ static void set(Bench *b, const char *column, ColumnKind kind, const char *text)
 }
 
 // What Postgres picks of a jsonb column: each path of the mapping that ends with this member.
-static void pick(Bench *b, const char *column, const char *member, const char *json)
+static void pick(Bench *b, const char *column, const char *member, const char *value)
 {
     int count = 0;
     for (int i = 0; i < b->mapping->member_count; i++) {
@@ -79,7 +79,7 @@ static void pick(Bench *b, const char *column, const char *member, const char *j
         if (str_eq(b->mapping->columns[source->column].name, str_from(column)) &&
             str_eq(source->path[source->path_count - 1], str_from(member))) {
             b->values[b->mapping->column_count + i] =
-                (RowValue){.text = str_from(json), .is_null = json == NULL};
+                (RowValue){.text = str_from(value), .is_null = value == NULL};
             count++;
         }
     }
@@ -119,8 +119,8 @@ static Bench *memo_picked(void)
 {
     Bench *b = memo();
     set(b, "payload", COLUMN_JSONB, NULL);
-    pick(b, "payload", "subject", "\"Memo \\\"1\\\"\"");
-    pick(b, "payload", "body", "\"Hello\"");
+    pick(b, "payload", "subject", "\"Memo \"1\"");
+    pick(b, "payload", "body", "\"Hello");
     return b;
 }
 
@@ -206,7 +206,7 @@ static void a_request_that_does_not_fit_is_refused_by_its_column(void **state)
     bench_free(b);
 }
 
-// What Postgres has picked is passed on as it is; a string is unescaped only where text is wanted.
+// What Postgres has picked is passed on as it is; a string is escaped only where JSON is wanted.
 static void picked_members_make_the_same_message(void **state)
 {
     (void)state;
@@ -215,9 +215,11 @@ static void picked_members_make_the_same_message(void **state)
     assert_true(make(read) && make(picked));
     assert_true(str_eq(read->message.out.payload, picked->message.out.payload));
     assert_true(str_eq(read->message.out.event_id, picked->message.out.event_id));
-    pick(picked, "payload", "body", "\"\\u003cp>Hello\"");
+    pick(picked, "payload", "body", "\"<p>Hel\nlo \\ \"you\"");
     assert_true(make(picked));
     assert_string_equal(command_of(picked)->template_, "outbox-html");
+    assert_non_null(
+        strstr(command_of(picked)->variables_json, "\"body\":\"<p>Hel\\nlo \\\\ \\\"you\\\"\"}"));
     pick(picked, "payload", "subject", NULL);
     pick(picked, "payload", "body", "7.50");
     assert_true(make(picked));
@@ -311,7 +313,7 @@ static void a_json_and_a_jsonb_column_make_the_same_variables(void **state)
     set(b, "doc", COLUMN_JSONB, NULL);
     pick(b, "doc", "price", "19.99");
     pick(b, "doc", "sums", "{\"unitPrice\": 19.99}");
-    pick(b, "doc", "empty", "\"\"");
+    pick(b, "doc", "empty", "\"");
     pick(b, "doc", "order", "17");
     assert_true(make(b));
     assert_string_equal(command_of(b)->variables_json, wanted);
@@ -367,6 +369,31 @@ static void a_json_column_of_variables_is_read_before_it_is_passed_on(void **sta
     assert_unfit(b, "fields.variables has a character U+0000");
     set(b, "doc", COLUMN_JSONB, "{\"a\": 12345678901234567890}");
     assert_unfit(b, "fields.variables has a number that is too big (make it a text)");
+    bench_free(b);
+}
+
+static void variables_that_postgres_picked_are_an_object_or_refused(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"name\": \"n\", \"table\": \"t\", \"publish\": \"request\", \"id\": \"id\", "
+        "\"order_by\":"
+        " \"nr\", \"pending\": {\"s\": 0}, \"moments\": {\"sent\": {\"s\": 1}}, \"fields\":"
+        " {\"tenant\": {\"value\": \"acme\"}, \"to\": \"a\", \"template\": {\"value\": \"t\"},"
+        " \"variables\": \"doc->words\"}}";
+    Bench *b = bench_of(str_from(json));
+    set(b, "a", COLUMN_TEXT, "a@b.c");
+    set(b, "doc", COLUMN_JSONB, NULL);
+    pick(b, "doc", "words", "{\"sum\": 7.50}");
+    assert_true(make(b));
+    assert_string_equal(command_of(b)->variables_json, "{\"sum\": 7.50}");
+    static const char *const OTHERS[] = {"\"{\"a\": 1}", "\"", "7", "[1]"};
+    for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0]; i++) {
+        pick(b, "doc", "words", OTHERS[i]);
+        assert_unfit(b, "fields.variables (column 'doc') is not a JSON object");
+    }
+    pick(b, "doc", "words", NULL);
+    assert_unfit(b, "fields.variables (column 'doc') has no such member");
     bench_free(b);
 }
 
@@ -533,6 +560,7 @@ int main(void)
         cmocka_unit_test(a_whole_number_that_postgres_picked_may_be_long_as_a_text),
         cmocka_unit_test(a_variable_that_is_too_big_a_number_is_refused),
         cmocka_unit_test(a_json_column_of_variables_is_read_before_it_is_passed_on),
+        cmocka_unit_test(variables_that_postgres_picked_are_an_object_or_refused),
         cmocka_unit_test(what_json_cannot_be_read_is_told_without_its_words),
         cmocka_unit_test(a_row_becomes_an_event_with_its_headers),
         cmocka_unit_test(an_event_that_does_not_fit_is_refused_by_its_column),
