@@ -6,16 +6,20 @@
 #include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/base/buf.h"
 #include "common/bus/topology.h"
 #include "services/cli/session.h"
+
+enum { STILL_LOOKS = 10, STILL_MS = 200 }; // until a position that does not move stands still
 
 typedef enum Verdict { CHECK_OK, CHECK_WARN, CHECK_FAIL } Verdict;
 
 typedef struct Doctor {
     Cli *cli;
     json_t *checks;
+    json_t *last; // of each stream, the last sequence
     int failed;
 } Doctor;
 
@@ -69,6 +73,7 @@ static void check_stream(Doctor *doctor, Session *session, const StreamSpec *spe
     *replicas = (int)json_integer_value(json_object_get(config, "num_replicas"));
     long long bytes = (long long)json_integer_value(json_object_get(state, "bytes"));
     long long max = (long long)json_integer_value(json_object_get(config, "max_bytes"));
+    json_object_set(doctor->last, spec->name, json_object_get(state, "last_seq"));
     bool nearly_full = max > 0 && bytes > max / 10 * 8;
     tell(
         doctor, name, nearly_full ? CHECK_WARN : CHECK_OK,
@@ -97,13 +102,17 @@ static void check_consumer(Doctor *doctor, Session *session, const ConsumerSpec 
     long long unacked = (long long)json_integer_value(json_object_get(info, "num_ack_pending"));
     // A worker always asks for more, but while it has its hands full.
     bool idle = json_integer_value(json_object_get(info, "num_waiting")) == 0 && unacked == 0;
+    bool wanted =
+        !spec->is_optional ||
+        json_integer_value(json_object_get(json_object_get(info, "delivered"), "consumer_seq")) > 0;
+    idle = idle && wanted;
     const char *hint =
         idle ? arena_printf(
                    doctor->cli->arena, ", nobody asks for more (HINT: is stentor-%s running?)",
                    spec->name)
              : "";
     tell(
-        doctor, name, waiting > 100000 || idle ? CHECK_WARN : CHECK_OK,
+        doctor, name, (waiting > 100000 && wanted) || idle ? CHECK_WARN : CHECK_OK,
         arena_printf(doctor->cli->arena, "%lld waiting, %lld in hand%s", waiting, unacked, hint));
     json_decref(info);
 }
@@ -170,6 +179,44 @@ static void check_durability(Doctor *doctor, PGconn *conn)
     PQclear(res);
 }
 
+// Events that STATUS and the other streams have and history has not; -1: not known.
+static int64_t history_behind(const Doctor *doctor, PGconn *conn)
+{
+    PGresult *res =
+        PQexec(conn, "SELECT stream, sequence FROM history.positions WHERE projection = 'history'");
+    bool known = PQresultStatus(res) == PGRES_TUPLES_OK;
+    bool begun = PQntuples(res) > 0;
+    int64_t behind = !known  ? -1
+                     : begun ? 0
+                             : json_integer_value(json_object_get(doctor->last, "STATUS"));
+    for (int i = 0; i < PQntuples(res); i++) {
+        int64_t last = json_integer_value(json_object_get(doctor->last, PQgetvalue(res, i, 0)));
+        int64_t read = strtoll(PQgetvalue(res, i, 1), NULL, 10);
+        behind += last > read ? last - read : 0;
+    }
+    PQclear(res);
+    return behind;
+}
+
+// The archiver reads by position and has no consumer that tells of it: behind is well when it
+// moves.
+static void check_history(Doctor *doctor, PGconn *conn)
+{
+    int64_t before = history_behind(doctor, conn);
+    int64_t behind = before;
+    for (int i = 0; i < STILL_LOOKS && before > 0 && behind == before; i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = STILL_MS * 1000000L}, NULL);
+        behind = history_behind(doctor, conn);
+    }
+    bool still = before > 0 && behind == before;
+    const char *hint = still ? ", and stands still (HINT: is stentor-archiver running?)" : "";
+    tell(
+        doctor, "history", still || before < 0 ? CHECK_WARN : CHECK_OK,
+        before < 0
+            ? "its position cannot be read (HINT: stentor migrate)"
+            : arena_printf(doctor->cli->arena, "%lld events behind%s", (long long)behind, hint));
+}
+
 static void check_postgres(Doctor *doctor)
 {
     const Cli *cli = doctor->cli;
@@ -188,6 +235,7 @@ static void check_postgres(Doctor *doctor)
             arena_printf(cli->arena, "server %d", PQserverVersion(conn) / 10000));
         check_role(doctor, conn);
         check_durability(doctor, conn);
+        check_history(doctor, conn);
     }
     PQfinish(conn);
 }
@@ -232,7 +280,7 @@ static void check_api(Doctor *doctor)
 
 int cmd_doctor(Cli *cli)
 {
-    Doctor doctor = {.cli = cli, .checks = json_array()};
+    Doctor doctor = {.cli = cli, .checks = json_array(), .last = json_object()};
     check_nats(&doctor);
     check_postgres(&doctor);
     check_api(&doctor);
@@ -244,5 +292,6 @@ int cmd_doctor(Cli *cli)
         json_decref(report);
     }
     json_decref(doctor.checks);
+    json_decref(doctor.last);
     return doctor.failed == 0 ? EXIT_DONE : EXIT_FAILED;
 }

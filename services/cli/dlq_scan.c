@@ -79,9 +79,7 @@ void selection_tell_none(const Selection *selection)
     if (selection->stage.len > 0) {
         fflush(stdout);
         fprintf(
-            stderr,
-            "stentor: no dead letter of stage '" STR_FMT "' (stages: ingest, render, dispatcher, "
-            "digest-flusher, webhook-receiver, history, people, digests, order-saga)\n",
+            stderr, "stentor: no dead letter of stage '" STR_FMT "' (stages: " DLQ_STAGES ")\n",
             STR_ARG(selection->stage));
     }
 }

@@ -6,6 +6,11 @@
 #include "common/dead/letter.h"
 #include "services/cli/session.h"
 
+// Who buries, for people to choose from.
+#define DLQ_STAGES                                                                                 \
+    "ingest, render, dispatcher, digest-flusher, webhook-receiver, history, people, digests, "     \
+    "order-saga"
+
 typedef struct Selection {
     Str tenant; // empty: all
     Str stage;  // empty: all

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/service/options.h"
 #include "services/cli/cli.h"
+#include "services/cli/dlq_scan.h"
 
 // clang-format off
 static const Option settings_table[] = {
@@ -159,7 +160,7 @@ static const Command commands[] = {
      "  --message NAME      it is protobuf: stentor.v1.PlaceOrder", cmd_trigger_try},
     {"dlq list", "", 0, 0, "stage= since= limit= all-tenants json",
      "dead letters: what a stage gave up, and why\n"
-     "  --stage NAME    of one stage: ingest, render, dispatcher, digest-flusher, webhook-receiver, history, people, digests, order-saga\n"
+     "  --stage NAME    of one stage: " DLQ_STAGES "\n"
      "  --since WHEN    30m, 2h, 7d, or a time in RFC 3339\n"
      "  --limit N       the newest N only\n"
      "  --all-tenants   not only the configured one", cmd_dlq_list},

@@ -280,6 +280,27 @@ def test_doctor_names_the_service_that_does_not_run(pipeline):
         pipeline.services["webhook-receiver"].start()
 
 
+def test_doctor_names_an_archiver_that_stands_still(pipeline):
+    def history():
+        report = json.loads(pipeline.cli("doctor", "--json"))
+        return next(check for check in report["checks"] if check["check"] == "history")
+
+    wait_until(lambda: history()["text"] == "0 events behind", 20, "the archiver at work")
+    pipeline.services["archiver"].stop()
+    try:
+        pipeline.send(to="behind@example.com", variables={"name": "Alice"})
+        wait_until(lambda: history()["result"] == "warn", 20, "the warning")
+        assert "is stentor-archiver running" in history()["text"]
+    finally:
+        pipeline.services["archiver"].start()
+    wait_until(lambda: history() == {"check": "history", "result": "ok", "text": "0 events behind"}, 20, "all read")
+
+
+def test_doctor_does_not_ask_for_a_saga_that_nobody_runs(pipeline):
+    report = json.loads(pipeline.cli("doctor", "--json"))
+    assert [check["result"] for check in report["checks"] if check["check"] == "order-saga on EVENTS"] == ["ok"]
+
+
 def test_doctor_names_what_is_not_there(pipeline):
     shown = pipeline.cli("doctor", admin=True)
     assert "durability" in shown and "STATUS" in shown
