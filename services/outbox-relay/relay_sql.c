@@ -82,9 +82,9 @@ static const char *column_text(const SqlParts *p, int index)
     return arena_printf(p->arena, "c.f%d::text", index);
 }
 
-static bool is_picked(const SqlParts *p, const Source *source)
+static bool of_jsonb(const SqlParts *p, const Source *member)
 {
-    return p->sql->kinds[source->column] == COLUMN_JSONB; // else the relay reads the column itself
+    return p->sql->kinds[member->column] == COLUMN_JSONB; // else the relay reads the column itself
 }
 
 static const char *member_value(const SqlParts *p, const Source *source)
@@ -112,7 +112,7 @@ static const char *head_of(const SqlParts *p, const char *text, size_t head)
 // escape 4 KB, the relay 3. NULL: it is not there, or null.
 static const char *member_text(const SqlParts *p, int index, const Source *source)
 {
-    if (!is_picked(p, source)) {
+    if (!of_jsonb(p, source)) {
         return "NULL::text";
     }
     const char *text = arena_printf(p->arena, "(v.m%d #>> '{}')", index);
@@ -131,7 +131,7 @@ static void fill_members(SqlParts *p)
     for (int i = 0; i < p->sql->mapping->member_count; i++) {
         const Source *source = p->sql->mapping->members[i];
         p->names = arena_printf(p->arena, "%s, %s", p->names, member_text(p, i, source));
-        if (is_picked(p, source)) {
+        if (of_jsonb(p, source)) {
             values = arena_printf(
                 p->arena, "%s%s%s AS m%d", values, values[0] == '\0' ? "" : ", ",
                 member_value(p, source), i);

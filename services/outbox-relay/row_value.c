@@ -83,7 +83,11 @@ static bool parse_value(RowReader *r, const Source *source, const char *field, j
     Str string = STR_EMPTY;
     if (*root == NULL && picked_string(r, source, &string)) {
         *root = json_stringn(string.ptr, string.len);
-    } else if (*root == NULL) {
+        if (*root == NULL) {
+            return row_unfit(r, source, field, "is not UTF-8");
+        }
+    }
+    if (*root == NULL) {
         *root = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where);
     }
     *ret = *root;
@@ -320,7 +324,7 @@ static bool member_json(RowReader *r, const Source *source, const char *field, S
     Str string = STR_EMPTY;
     if (picked_string(r, source, &string)) {
         *ret = json_string_of(r, string);
-        return true;
+        return str_is_utf8(string) || row_unfit(r, source, field, "is not UTF-8");
     }
     if (is_picked(r, source) && !source->snake) {
         *ret = value_of(r, source)->text;

@@ -44,6 +44,7 @@ static const char DDL[] =
     " ('11111111-1111-1111-1111-111111111111', 'M', 'D', 'T');";
 
 #define ROW(n) "00000000-0000-0000-0000-00000000000" #n
+#define ROW_FORMAT "00000000-0000-0000-0000-%012d"
 #define LETTER(n, attempt) "ntf_" ROW(n) "_" #attempt
 
 static void insert(Stage *stage, int rows)
@@ -54,7 +55,7 @@ static void insert(Stage *stage, int rows)
             sql, sizeof sql,
             "INSERT INTO email_outbox (id, memo_id, event_type, payload, recipient_email,"
             " notification_type, idempotency_key, meta_created_at) VALUES"
-            " ('00000000-0000-0000-0000-%012d', '11111111-1111-1111-1111-111111111111',"
+            " ('" ROW_FORMAT "', '11111111-1111-1111-1111-111111111111',"
             " 'memo.created', '{\"subject\": \"Memo %d\", \"body\": \"Hello\"}',"
             " 'reader%d@example.com', 'MEMO_CREATED', 'key-%d', now() - interval '1 h' +"
             " %d * interval '1 s')",
@@ -94,6 +95,58 @@ static void a_claim_writes_sending_and_brings_the_fields_in_order(void **state)
     assert_int_equal(stage_claims(stage, "c2", 10), 1);
     assert_int_equal(stage_claims(stage, "c3", 10), 0);
     assert_sql(stage, "2", "SELECT count(*) FROM stentor_outbox.claims");
+    stage_free(stage);
+}
+
+// The beginning of the body, which chooses the template; the subject; the body.
+static void check_members(const Batch *batch, int row, const char *const *wanted)
+{
+    enum { MEMBERS = CLAIM_FIELDS + 3 }; // behind address, payload and key
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(db_is_null(batch->rows, row, MEMBERS + i), wanted[i] == NULL);
+        assert_true(str_eq(db_get_text(batch->rows, row, MEMBERS + i), str_from(wanted[i])));
+    }
+}
+
+static void members_are_bare_text_or_json_and_of_the_body_also_its_beginning(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *payload;
+        const char *wanted[3];
+    } ROWS[] = {
+        {"{\"subject\": \"S\", \"body\": \"<p>\"}", {"\"<", "\"S", "\"<p>"}},
+        {"{\"subject\": \"a\\\"b\\\\c\", \"body\": \" \\t\\n\\u000b\\f\\r<p>\"}",
+         {"\"<", "\"a\"b\\c", "\" \t\n\v\f\r<p>"}},
+        {"{\"subject\": null, \"body\": \"\"}", {"\"", NULL, "\""}},
+        {"{\"body\": \" \\n\"}", {"\" ", NULL, "\" \n"}},
+        {"{\"subject\": 7.50, \"body\": true}", {"true", "7.50", "true"}},
+        {"{\"subject\": {\"a\": [1]}, \"body\": [\"x\"]}", {"[\"x\"]", "{\"a\": [1]}", "[\"x\"]"}},
+        {"{\"subject\": \"\\ud83d\\ude00\", \"body\": \"\u00e9t\u00e9\"}",
+         {"\"\u00e9", "\"\U0001f600", "\"\u00e9t\u00e9"}},
+        {"{\"subject\": \"null\", \"body\": \"{\\\"a\\\": 1}\"}",
+         {"\"{", "\"null", "\"{\"a\": 1}"}},
+        {"[1]", {NULL, NULL, NULL}},
+    };
+    enum { COUNT = sizeof ROWS / sizeof ROWS[0] };
+    Stage *stage = memo_with(COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        char sql[300];
+        snprintf(
+            sql, sizeof sql, "UPDATE email_outbox SET payload = $$%s$$ WHERE id = '" ROW_FORMAT "'",
+            ROWS[i].payload, i + 1);
+        stage_sql(stage, sql);
+    }
+    for (int adopted = 0; adopted < 2; adopted++) {
+        Batch batch;
+        stage_claim(stage, adopted ? "c2" : "c1", COUNT, &batch);
+        assert_int_equal(batch.count, COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            check_members(&batch, i, ROWS[i].wanted);
+        }
+        batch_done(&batch);
+        stage_expire(stage);
+    }
     stage_free(stage);
 }
 
@@ -563,6 +616,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_claim_writes_sending_and_brings_the_fields_in_order),
+        cmocka_unit_test(members_are_bare_text_or_json_and_of_the_body_also_its_beginning),
         cmocka_unit_test(a_claim_is_cut_by_its_bytes),
         cmocka_unit_test(the_fate_of_a_row_is_written_back),
         cmocka_unit_test(a_letter_that_is_marked_at_the_same_moment_is_told_of),

@@ -227,6 +227,9 @@ static void picked_members_make_the_same_message(void **state)
     assert_string_equal(command_of(picked)->variables_json, "{\"body\":7.50}");
     pick(picked, "payload", "body", "[1]");
     assert_unfit(picked, "fields.template (column 'payload') is a list, not text");
+    pick(picked, "payload", "body", "\"Hello");
+    pick(picked, "payload", "subject", "\"\xff");
+    assert_unfit(picked, "fields.variables.subject (column 'payload') is not UTF-8");
     pick(picked, "payload", "body", NULL);
     assert_unfit(
         picked, "fields.template (column 'payload') is not a template's key: [a-z0-9_-]{1,64}");
@@ -392,6 +395,8 @@ static void variables_that_postgres_picked_are_an_object_or_refused(void **state
         pick(b, "doc", "words", OTHERS[i]);
         assert_unfit(b, "fields.variables (column 'doc') is not a JSON object");
     }
+    pick(b, "doc", "words", "\"\xff");
+    assert_unfit(b, "fields.variables (column 'doc') is not UTF-8");
     pick(b, "doc", "words", NULL);
     assert_unfit(b, "fields.variables (column 'doc') has no such member");
     bench_free(b);
