@@ -118,7 +118,7 @@ static void refuse_group(Group *g, const Error *err)
     pump(a);
 }
 
-// Tried again with the same ids and rows, so that a commit whose answer was lost, done twice, is
+// Tried again with the same ids and parts, so that a commit whose answer was lost, done twice, is
 // one in effect.
 static void fail_group(Group *g, const Error *err)
 {
@@ -147,24 +147,7 @@ static void count_decisions(const Group *g)
 
 static void publish_rows(const Group *g)
 {
-    PublishedRow *rows = arena_array(g->arena, g->row_count, sizeof *rows);
-    for (size_t i = 0; i < g->part_count; i++) {
-        rows[g->parts[i].row].count += g->parts[i].frame_count;
-    }
-    for (size_t i = 0; i < g->row_count; i++) {
-        rows[i].frames = arena_array(g->arena, rows[i].count, sizeof(Frame));
-        rows[i].count = 0;
-    }
-    for (size_t i = 0; i < g->part_count; i++) {
-        const AcceptPart *part = &g->parts[i];
-        PublishedRow *row = &rows[part->row];
-        if (part->accept_id != 0) {
-            row->accept_id = part->accept_id;
-            row->tenant = part->tenant;
-            memcpy(&row->frames[row->count], part->frames, part->frame_count * sizeof(Frame));
-            row->count += part->frame_count;
-        }
-    }
+    const PublishedRow *rows = group_published_rows(g);
     for (size_t i = 0; i < g->row_count; i++) {
         if (rows[i].accept_id != 0) {
             (void)row_publisher_send(

@@ -60,8 +60,8 @@ typedef struct Submission {
     struct Submission *next;
     struct Submission *followers; // repeats that came while this one was in flight
     int64_t queued_at_us;
-    size_t part;
-    Str flight; // its name among the keys in flight
+    size_t part; // of its group
+    Str flight;  // its name among the keys in flight
     Str answer;
 } Submission;
 

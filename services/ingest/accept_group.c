@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/accept_group.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "common/base/map.h"
@@ -117,20 +118,29 @@ static void open_addresses(Group *g)
 
 // ---- parts ----
 
+// A row's events are published, marked and dropped together. So what waits for its time has another
+// row than what goes out now (or a year's schedule would keep all that came with it), and each lane
+// has its own (or one that is full would have the others' events published again and again).
 typedef struct Row {
     size_t number;
     AcceptPart *keyless; // NULL: none yet
+    AcceptPart *last;
 } Row;
 
-static Row *row_of(Group *g, Map *by_tenant, Str tenant)
+static Row *row_of(Group *g, Map *by_tenant, const Submission *s)
 {
-    Row *row = map_get(by_tenant, tenant);
-    if (row == NULL) {
-        row = arena_zalloc(g->arena, sizeof *row);
-        row->number = g->row_count++;
-        map_put(by_tenant, tenant, row);
+    Row **rows = map_get(by_tenant, s->tenant);
+    if (rows == NULL) {
+        rows = arena_array(g->arena, PRIORITY_COUNT, sizeof *rows);
+        map_put(by_tenant, s->tenant, (void *)rows);
     }
-    return row;
+    const Request *first = &s->requests[0];
+    Row **row = &rows[first->scheduled_for_us != 0 ? PRIORITY_NONE : first->priority];
+    if (*row == NULL) {
+        *row = arena_zalloc(g->arena, sizeof **row);
+        (*row)->number = g->row_count++;
+    }
+    return *row;
 }
 
 static AcceptPart *part_of(Group *g, Row *row, const Submission *s)
@@ -148,6 +158,10 @@ static AcceptPart *part_of(Group *g, Row *row, const Submission *s)
     } else {
         row->keyless = part;
     }
+    if (row->last != NULL) {
+        row->last->next = part;
+    }
+    row->last = part;
     return part;
 }
 
@@ -156,7 +170,7 @@ static void assign_parts(Group *g, size_t *counts)
 {
     Map *by_tenant = map_new(NULL);
     for (Submission *s = g->first; s != NULL; s = s->next) {
-        AcceptPart *part = part_of(g, row_of(g, by_tenant, s->tenant), s);
+        AcceptPart *part = part_of(g, row_of(g, by_tenant, s), s);
         s->part = (size_t)(part - g->parts);
         counts[s->part] += s->count;
     }
@@ -244,7 +258,10 @@ static void lay_out(Group *g, size_t submissions)
 {
     size_t *counts = arena_array(g->arena, submissions, sizeof *counts);
     g->parts = arena_array(g->arena, submissions, sizeof *g->parts);
+    g->part_count = 0; // built before, when a key was not found
+    g->row_count = 0;
     assign_parts(g, counts);
+    assert(g->part_count <= submissions);
     for (size_t i = 0; i < g->part_count; i++) {
         AcceptPart *part = &g->parts[i];
         size_t count = 2 * counts[i]; // each may have a copy for a guardian
@@ -288,8 +305,33 @@ bool group_build(Group *g, Error *err)
     }
     for (size_t i = 0; i < g->part_count; i++) {
         AcceptPart *part = &g->parts[i];
+        assert(part->ids.len > 0);
         part->events = frames_pack(part->frames, part->frame_count, g->arena);
     }
     g->built = true;
     return true;
+}
+
+PublishedRow *group_published_rows(const Group *g)
+{
+    PublishedRow *rows = arena_array(g->arena, g->row_count, sizeof *rows);
+    Frame **frames = arena_array(g->arena, g->row_count, sizeof *frames);
+    for (size_t i = 0; i < g->part_count; i++) {
+        rows[g->parts[i].row].count += g->parts[i].frame_count;
+    }
+    for (size_t i = 0; i < g->row_count; i++) {
+        frames[i] = arena_array(g->arena, rows[i].count, sizeof(Frame));
+        rows[i] = (PublishedRow){.frames = frames[i]};
+    }
+    for (size_t i = 0; i < g->part_count; i++) {
+        const AcceptPart *part = &g->parts[i];
+        PublishedRow *row = &rows[part->row];
+        if (part->accept_id != 0) {
+            row->accept_id = part->accept_id;
+            row->tenant = part->tenant;
+            memcpy(&frames[part->row][row->count], part->frames, part->frame_count * sizeof(Frame));
+            row->count += part->frame_count;
+        }
+    }
+    return rows;
 }

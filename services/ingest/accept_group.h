@@ -20,7 +20,7 @@ typedef struct Group {
     size_t want_count;
     AcceptPart *parts;
     size_t part_count;
-    size_t row_count;
+    size_t row_count;    // that the parts may make
     bool built;          // parts are complete: only the transaction is repeated
     int64_t give_up_us;  // of clock_mono_us
     int64_t retry_at_us; // 0: something is in the air
@@ -34,3 +34,5 @@ void group_want_keys(Group *group, Str hash_key);
 // Opens addresses, seals, packs and lays out the parts, once all wants are answered.
 // ERROR_TRANSIENT: a key was not found.
 bool group_build(Group *group, Error *err);
+// After the commit, `row_count` of them, in the group's arena; accept_id 0: nothing of it is new.
+PublishedRow *group_published_rows(const Group *group);

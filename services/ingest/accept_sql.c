@@ -3,14 +3,14 @@
 
 // A key that is there and younger than a day keeps its row, is not among `fresh`, and so shuts its
 // part out. IN under OR stays a hashed sub-plan whatever the planner believes about the size of the
-// arrays. The parts' frames are joined behind one head ($9): a row has its price (index entries,
+// arrays. The parts' frames are joined behind one head ($10): a row has its price (index entries,
 // WAL, its mark), so single requests with keys share it as those without do.
 static const DbStatement ACCEPT = {
     .name = "ingest_accept",
     .sql = "WITH input AS (SELECT * FROM unnest($2::text[], $3::text[], $4::bytea[], $5::text[], "
            "$6::text[], "
-           "$7::bytea[], $8::text[]) WITH ORDINALITY AS i (tenant_id, ids, events, scope, key, "
-           "hash, answer, n)), "
+           "$7::bytea[], $8::text[], $9::int4[]) WITH ORDINALITY AS i (tenant_id, ids, events, "
+           "scope, key, hash, answer, row_number, n)), "
            "fresh AS (INSERT INTO ingest.idempotency_keys AS k (tenant_id, scope, idempotency_key, "
            "request_hash, response_status, response_body, created_at) "
            "SELECT tenant_id, scope, key, hash, 202, answer, $1::timestamptz FROM input WHERE key "
@@ -22,10 +22,10 @@ static const DbStatement ACCEPT = {
            "RETURNING tenant_id, scope, idempotency_key) "
            "INSERT INTO ingest.accept_log (tenant_id, accepted_at, notification_ids, events) "
            "SELECT tenant_id, $1::timestamptz, string_to_array(string_agg(ids, ',' ORDER BY n), "
-           "','), $9::bytea || string_agg(events, ''::bytea ORDER BY n) FROM input "
+           "','), $10::bytea || string_agg(events, ''::bytea ORDER BY n) FROM input "
            "WHERE key IS NULL OR (tenant_id, scope, key) IN (SELECT tenant_id, scope, "
            "idempotency_key FROM fresh) "
-           "GROUP BY tenant_id "
+           "GROUP BY tenant_id, row_number ORDER BY min(n) "
            "RETURNING accept_id, array_to_string(notification_ids, ',')",
 };
 
@@ -61,6 +61,7 @@ static void add_accept(DbTxn *txn, const AcceptPart *parts, size_t count, int64_
     DbArray *keys = db_array(p, DB_TEXT);
     DbArray *hashes = db_array(p, DB_BYTES);
     DbArray *answers = db_array(p, DB_TEXT);
+    DbArray *rows = db_array(p, DB_I32);
     for (size_t i = 0; i < count; i++) {
         const AcceptPart *part = &parts[i];
         bool keyed = part->key.len > 0;
@@ -71,6 +72,7 @@ static void add_accept(DbTxn *txn, const AcceptPart *parts, size_t count, int64_
         push_optional(keys, keyed, part->key);
         push_optional(hashes, keyed, str_of(part->hash, keyed ? SHA256_LEN : 0));
         push_optional(answers, keyed, part->answer);
+        db_push_int(rows, (int64_t)part->row);
     }
     db_bytes(p, FRAMES_HEAD);
 }
@@ -115,9 +117,8 @@ void accept_sql_add(DbTxn *txn, const AcceptPart *parts, size_t count, int64_t a
     }
 }
 
-// Ids come back in the order in which they went in, but for those shut out; nobody promises it,
-// hence the search around.
-static AcceptPart *find_part(AcceptPart *parts, size_t count, size_t *cursor, Str ids)
+// Rows come back in the order of their first parts; nobody promises it, hence the search around.
+static AcceptPart *find_first(AcceptPart *parts, size_t count, size_t *cursor, Str ids)
 {
     for (size_t tried = 0; tried < count; tried++) {
         AcceptPart *part = &parts[*cursor];
@@ -129,20 +130,28 @@ static AcceptPart *find_part(AcceptPart *parts, size_t count, size_t *cursor, St
     return NULL;
 }
 
+// The parts of a row that are in it, in their order: those shut out are passed over.
+static bool read_row(AcceptPart *first, Str ids, int64_t accept_id, Error *err)
+{
+    for (AcceptPart *part = first; part != NULL && ids.len > 0; part = part->next) {
+        if (str_starts(ids, part->ids)) {
+            part->accept_id = accept_id;
+            ids = str_slice(ids, part->ids.len, ids.len);
+            ids = str_slice(ids, ids.len > 0 ? 1 : 0, ids.len); // the comma
+        }
+    }
+    return ids.len == 0 ||
+           error_set(err, ERROR_PERMANENT, "the accept log returned an id that was not sent");
+}
+
 static bool read_accepted(const PGresult *res, AcceptPart *parts, size_t count, Error *err)
 {
     size_t cursor = 0;
     for (int i = 0; i < db_rows(res); i++) {
         Str ids = db_get_text(res, i, 1);
-        while (ids.len > 0) {
-            AcceptPart *part = find_part(parts, count, &cursor, ids);
-            if (part == NULL) {
-                return error_set(
-                    err, ERROR_PERMANENT, "the accept log returned an id that was not sent");
-            }
-            part->accept_id = db_get_int(res, i, 0);
-            ids = str_slice(ids, part->ids.len, ids.len);
-            ids = str_slice(ids, ids.len > 0 ? 1 : 0, ids.len); // the comma
+        AcceptPart *first = find_first(parts, count, &cursor, ids);
+        if (!read_row(first, ids, db_get_int(res, i, 0), err)) {
+            return false;
         }
     }
     return true;
@@ -171,7 +180,7 @@ bool accept_sql_read(const DbTxn *txn, AcceptPart *parts, size_t count, Arena *a
     for (size_t i = 0; i < count; i++) {
         if (parts[i].accept_id == 0 && parts[i].stored_status == 0) {
             return error_set(
-                err, ERROR_TRANSIENT, "the accept log took a row neither as new nor as known");
+                err, ERROR_TRANSIENT, "the accept log took a request neither as new nor as known");
         }
     }
     return true;

@@ -7,12 +7,13 @@
 #include "common/codec/hash.h"
 #include "common/db/db.h"
 
-// What is stored as a whole or not at all: all requests of a tenant without a key, or one request
-// with a key. The parts of a tenant whose key is new make one row of ingest.accept_log.
+// What is stored as a whole or not at all: a row's requests without a key, or one request with a
+// key. Of a row of ingest.accept_log the parts are stored that have no key or a new one.
 typedef struct AcceptPart {
     Str tenant;
-    size_t row; // of the group: a tenant's number
-    Str ids;    // "ntf_a,ntf_b"
+    size_t row;              // its number in the group
+    struct AcceptPart *next; // of the same row, behind this one
+    Str ids;                 // "ntf_a,ntf_b"
     Frame *frames;
     size_t frame_count;
     Str events; // the frames packed

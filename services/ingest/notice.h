@@ -15,7 +15,7 @@ typedef struct Notice {
     Str tenant;
     Str traceparent;
     const char *id;
-    size_t part;  // of a row of the accept log
+    size_t part;  // of its group
     size_t first; // of a copy for a guardian: the notice that it is a copy of
     Str asked_locale;
     const Record *record;     // NULL: nobody known

@@ -26,7 +26,7 @@ bool row_publisher_open(const RowPublisher *publisher); // NATS is there and the
 typedef struct PublishedRow {
     int64_t accept_id;
     Str tenant;
-    Frame *frames;
+    const Frame *frames;
     size_t count;
 } PublishedRow;
 

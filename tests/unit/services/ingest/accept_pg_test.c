@@ -6,9 +6,11 @@
 
 #include <cmocka.h>
 
+#include "common/base/clock.h"
 #include "common/codec/event.h"
 #include "common/db/migrate.h"
 #include "services/ingest/accept.h"
+#include "services/ingest/accept_group.h"
 #include "stentor/v1/request.pb-c.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
@@ -41,6 +43,14 @@ typedef struct Try {
     char answer[512];
     Error error;
 } Try;
+
+// Parts on their way to the accept log.
+typedef struct Parts {
+    AcceptPart *items;
+    size_t count;
+    Arena *arena;
+    bool done;
+} Parts;
 
 static char master_text[132];
 
@@ -174,8 +184,7 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
     snprintf(t->answer, sizeof t->answer, "%.*s", STR_ARG(result->answer));
 }
 
-static void submit(
-    Scene *s, Replica *r, Try *t, const char *tenant, const char *key, const char *body)
+static void prepare(Scene *s, Try *t, const char *tenant, const char *key, const char *body)
 {
     memset(t, 0, sizeof *t);
     for (size_t i = 0; i < 2; i++) {
@@ -199,11 +208,22 @@ static void submit(
         .ctx = t,
     };
     sha256(str_from(body), t->submission.body_hash);
+}
+
+static void hand_in(Scene *s, Replica *r, Try *t)
+{
     Error err = {0};
     if (!accept_submit(r->accept, &t->submission, s->arena, &err)) {
         fail_msg("%s", err.text);
     }
     assert_false(t->done); // never inside the call
+}
+
+static void submit(
+    Scene *s, Replica *r, Try *t, const char *tenant, const char *key, const char *body)
+{
+    prepare(s, t, tenant, key, body);
+    hand_in(s, r, t);
 }
 
 static void wait_for(Scene *s, const Try *t)
@@ -258,7 +278,7 @@ static const Stentor__V1__Meta *meta_of(Scene *s, const Frame *frame)
     return event->meta;
 }
 
-static void so_do_those_whose_key_is_new(void **state)
+static void submissions_whose_key_is_new_share_the_row_too(void **state)
 {
     static const char *const KEYS[] = {"k1", "old", "k2", "", "k3", ""};
     enum { COUNT = sizeof KEYS / sizeof KEYS[0], STORED = 2 * (COUNT - 1) };
@@ -286,6 +306,147 @@ static void so_do_those_whose_key_is_new(void **state)
             meta_of(s, &frames[2 * i])->notification_id, admin_value(s->admin, sql));
         assert_int_equal(frames[2 * i + 1].kind, FRAME_STATUS);
     }
+}
+
+static void each_lane_has_its_row_and_so_has_what_waits(void **state)
+{
+    static const struct {
+        const char *key;
+        Priority priority;
+        int64_t in_days;
+    } SENT[] = {{"k1", PRIORITY_CRITICAL, 0}, {"k2", PRIORITY_LOW, 0}, {"k3", PRIORITY_CRITICAL, 0},
+                {"", PRIORITY_LOW, 0},        {"k4", PRIORITY_LOW, 9}, {"", PRIORITY_CRITICAL, 9}};
+    enum { COUNT = sizeof SENT / sizeof SENT[0] };
+    Scene *s = *state;
+    Try tries[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        prepare(s, &tries[i], "acme", SENT[i].key, "body");
+        for (size_t n = 0; n < tries[i].submission.count; n++) {
+            tries[i].requests[n].priority = SENT[i].priority;
+            tries[i].requests[n].scheduled_for_us =
+                SENT[i].in_days == 0 ? 0 : clock_now_us() + SENT[i].in_days * 86400 * 1000000;
+        }
+        hand_in(s, s->replica, &tries[i]);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        wait_for(s, &tries[i]);
+        assert_int_equal(tries[i].verdict, ACCEPT_STORED);
+    }
+    static const size_t TOGETHER[][2] = {{0, 2}, {1, 3}, {4, 5}};
+    for (size_t i = 0; i < sizeof TOGETHER / sizeof TOGETHER[0]; i++) {
+        const char *sql = arena_printf(
+            s->arena,
+            "SELECT cardinality(notification_ids) FROM ingest.accept_log WHERE "
+            "'%.30s' = ANY (notification_ids) AND '%.30s' = ANY (notification_ids)",
+            strstr(tries[TOGETHER[i][0]].answer, "ntf_"),
+            strstr(tries[TOGETHER[i][1]].answer, "ntf_"));
+        assert_string_equal(admin_value(s->admin, sql), "4");
+    }
+    assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM ingest.accept_log"), "3");
+}
+
+// No data key can be made for what is no tenant's id: such a group is built again and again.
+static void a_key_that_is_not_found_is_asked_for_again_and_then_told(void **state)
+{
+    static const char *const TENANTS[] = {"acme", "other", "No Tenant", "acme"};
+    enum { COUNT = sizeof TENANTS / sizeof TENANTS[0] };
+    Scene *s = *state;
+    Try tries[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        submit(s, s->replica, &tries[i], TENANTS[i], i == 1 ? "" : "k", TENANTS[i]);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        wait_for(s, &tries[i]);
+        assert_int_equal(tries[i].verdict, ACCEPT_UNAVAILABLE);
+    }
+    assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM ingest.accept_log"), "0");
+}
+
+static void on_db_committed(void *ctx, DbTxn *txn, const Error *err)
+{
+    Parts *parts = ctx;
+    assert_null(err);
+    assert_true(accept_sql_read(txn, parts->items, parts->count, parts->arena, NULL));
+    parts->done = true;
+}
+
+static void commit(Scene *s, AcceptPart *items, size_t count)
+{
+    Parts parts = {.items = items, .count = count, .arena = s->arena};
+    DbTxn *txn = db_txn_new(s->replica->pool);
+    accept_sql_add(txn, items, count, clock_now_us());
+    db_txn_submit(txn, on_db_committed, &parts);
+    assert_true(run_for(&s->loop, &parts.done, true, WAIT_MS));
+}
+
+// A commit whose answer was lost, and one key that another replica has stored meanwhile.
+static void parts_that_are_committed_twice_are_stored_once_where_they_have_a_key(void **state)
+{
+    static const uint8_t hash[SHA256_LEN] = {7};
+    Scene *s = *state;
+    AcceptPart parts[] = {
+        {.tenant = STR("acme"), .row = 0, .ids = STR("ntf_a,ntf_b"), .events = STR("x")},
+        {.tenant = STR("other"), .row = 1, .ids = STR("ntf_c"), .events = STR("y")},
+        {.tenant = STR("acme"), .row = 0, .ids = STR("ntf_d"), .events = STR("z")},
+        {.tenant = STR("other"), .row = 1, .ids = STR("ntf_e,ntf_f"), .events = STR("w")},
+    };
+    enum { COUNT = sizeof parts / sizeof parts[0] };
+    for (size_t i = 1; i < COUNT; i++) {
+        parts[i].scope = STR("test");
+        parts[i].key = str_from(arena_printf(s->arena, "key-%zu", i));
+        parts[i].hash = hash;
+        parts[i].answer = str_from(arena_printf(s->arena, "answer-%zu", i));
+    }
+    parts[0].next = &parts[2];
+    parts[1].next = &parts[3];
+    commit(s, parts, 3); // the fourth is not known yet
+    assert_true(parts[0].accept_id != 0 && parts[0].accept_id == parts[2].accept_id);
+    assert_true(parts[1].accept_id != 0 && parts[1].accept_id != parts[0].accept_id);
+    int64_t first_id = parts[0].accept_id;
+    for (size_t i = 0; i < COUNT; i++) {
+        parts[i].accept_id = 0;
+    }
+    commit(s, parts, COUNT);
+    assert_true(parts[0].accept_id > first_id);
+    assert_true(parts[3].accept_id > first_id && parts[3].accept_id != parts[0].accept_id);
+    for (size_t i = 1; i < 3; i++) {
+        assert_int_equal(parts[i].accept_id, 0);
+        assert_int_equal(parts[i].stored_status, 202);
+        assert_true(str_eq(parts[i].stored_hash, str_of(hash, sizeof hash)));
+        assert_true(str_eq(parts[i].stored_answer, parts[i].answer));
+    }
+    assert_string_equal(
+        admin_value(
+            s->admin, "SELECT string_agg(array_to_string(notification_ids, ',') || "
+                      "encode(events, 'escape'), ' ' ORDER BY accept_id) FROM ingest.accept_log"),
+        "ntf_a,ntf_b,ntf_d\001xz ntf_c\001y ntf_a,ntf_b\001x ntf_e,ntf_f\001w");
+}
+
+static void of_a_row_only_what_is_new_is_published(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Frame frames[6] = {{.kind = FRAME_REQUEST}};
+    for (size_t i = 0; i < 6; i++) {
+        frames[i].out.event_id = str_from(arena_printf(arena, "%zu", i));
+    }
+    AcceptPart parts[] = {
+        {.tenant = STR("a"), .row = 0, .frames = frames, .frame_count = 2, .accept_id = 7},
+        {.tenant = STR("b"), .row = 1, .frames = frames + 2, .frame_count = 1},
+        {.tenant = STR("a"), .row = 0, .frames = frames + 3, .frame_count = 1},
+        {.tenant = STR("a"), .row = 0, .frames = frames + 4, .frame_count = 2, .accept_id = 7},
+    };
+    Group group = {.arena = arena, .parts = parts, .part_count = 4, .row_count = 2};
+    const PublishedRow *rows = group_published_rows(&group);
+    assert_int_equal(rows[0].accept_id, 7);
+    assert_true(str_eq(rows[0].tenant, STR("a")));
+    assert_int_equal(rows[0].count, 4);
+    static const char *const WANTED[] = {"0", "1", "4", "5"};
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(str_eq(rows[0].frames[i].out.event_id, str_from(WANTED[i])));
+    }
+    assert_int_equal(rows[1].accept_id, 0);
+    arena_free(arena);
 }
 
 static void the_answer_names_what_the_row_holds(void **state)
@@ -618,7 +779,16 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_guardians_copy_is_in_the_row_and_not_in_the_answer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(submissions_of_one_tenant_share_a_row, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(so_do_those_whose_key_is_new, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            submissions_whose_key_is_new_share_the_row_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            each_lane_has_its_row_and_so_has_what_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_key_that_is_not_found_is_asked_for_again_and_then_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            parts_that_are_committed_twice_are_stored_once_where_they_have_a_key, set_up,
+            tear_down),
+        cmocka_unit_test(of_a_row_only_what_is_new_is_published),
         cmocka_unit_test_setup_teardown(the_answer_names_what_the_row_holds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             the_stored_events_can_be_published_by_a_sweep, set_up, tear_down),
