@@ -19,7 +19,7 @@ def noise(chance):
 
 
 def test_more_than_the_streams_hold_goes_through_and_what_waits_is_kept():
-    pipeline = Pipeline({"STENTOR_TRIM_MS": "1000", "STENTOR_INGEST_SWEEP_AGE_MS": "1000"}, ack_wait_ms=5000)
+    pipeline = Pipeline({"STENTOR_TRIM_MS": "1000", "STENTOR_INGEST_SWEEP_AGE_MS": "1000"}, ack_wait_ms=15000)
     pipeline.mailbox = SmtpSink(pipeline.folder / "sink", free_port())
     pipeline.start()
     try:
@@ -42,7 +42,7 @@ def test_more_than_the_streams_hold_goes_through_and_what_waits_is_kept():
         time.sleep(3)  # several passes of the trimmer
         assert info()["state"]["first_seq"] == 1, "what the dispatcher had not read was removed"
         pipeline.services["dispatcher"].start()
-        wait_until(lambda: pipeline.history_count("status = 'sent'") >= TOTAL + 1, 120, "every mail being sent")
+        wait_until(lambda: pipeline.history_count("status = 'sent'") >= TOTAL + 1, 300, "every mail being sent")
         assert info()["state"]["first_seq"] > 1
         flusher = pipeline.services["digest-flusher"]
         assert flusher.metric("stentor_stream_trimmed_total") >= info()["state"]["first_seq"] - 1

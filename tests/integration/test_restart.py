@@ -16,7 +16,7 @@ from tests.harness.pipeline import Pipeline
 from tests.harness.processes import wait_until
 from tests.integration.test_kill import FAST, Load, check_nothing_lost_nothing_doubled
 
-ACK_WAIT_S = 30
+ACK_WAIT_S = 60
 TOTAL = 6000
 CHUNK_S = 0.1  # between two arrays of 100: a restart meets messages at every stage
 
