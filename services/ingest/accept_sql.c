@@ -7,26 +7,25 @@
 // WAL, its mark), so single requests with keys share it as those without do.
 static const DbStatement ACCEPT = {
     .name = "ingest_accept",
-    .sql = "WITH input AS (SELECT * FROM unnest($2::text[], $3::text[], $4::bytea[], $5::text[], "
-           "$6::text[], "
-           "$7::bytea[], $8::text[], $9::int4[]) WITH ORDINALITY AS i (tenant_id, ids, events, "
-           "scope, key, hash, answer, row_number, n)), "
-           "fresh AS (INSERT INTO ingest.idempotency_keys AS k (tenant_id, scope, idempotency_key, "
-           "request_hash, response_status, response_body, created_at) "
-           "SELECT tenant_id, scope, key, hash, 202, answer, $1::timestamptz FROM input WHERE key "
-           "IS NOT NULL "
-           "ON CONFLICT (tenant_id, scope, idempotency_key) DO UPDATE SET "
-           "request_hash = excluded.request_hash, response_status = excluded.response_status, "
-           "response_body = excluded.response_body, created_at = excluded.created_at "
-           "WHERE k.created_at < now() - interval '24 hours' "
-           "RETURNING tenant_id, scope, idempotency_key) "
-           "INSERT INTO ingest.accept_log (tenant_id, accepted_at, notification_ids, events) "
-           "SELECT tenant_id, $1::timestamptz, string_to_array(string_agg(ids, ',' ORDER BY n), "
-           "','), $10::bytea || string_agg(events, ''::bytea ORDER BY n) FROM input "
-           "WHERE key IS NULL OR (tenant_id, scope, key) IN (SELECT tenant_id, scope, "
-           "idempotency_key FROM fresh) "
-           "GROUP BY tenant_id, row_number ORDER BY min(n) "
-           "RETURNING accept_id, array_to_string(notification_ids, ',')",
+    .sql = "WITH input AS (SELECT * FROM unnest($2::text[], $3::text[], $4::bytea[], $5::text[],"
+           " $6::text[], $7::bytea[], $8::text[], $9::int4[]) WITH ORDINALITY"
+           " AS i (tenant_id, ids, events, scope, key, hash, answer, row_number, n)),"
+           " fresh AS (INSERT INTO ingest.idempotency_keys AS k (tenant_id, scope, idempotency_key,"
+           " request_hash, response_status, response_body, created_at)"
+           " SELECT tenant_id, scope, key, hash, 202, answer, $1::timestamptz FROM input"
+           " WHERE key IS NOT NULL"
+           " ON CONFLICT (tenant_id, scope, idempotency_key) DO UPDATE SET"
+           " request_hash = excluded.request_hash, response_status = excluded.response_status,"
+           " response_body = excluded.response_body, created_at = excluded.created_at"
+           " WHERE k.created_at < now() - interval '24 hours'"
+           " RETURNING tenant_id, scope, idempotency_key)"
+           " INSERT INTO ingest.accept_log (tenant_id, accepted_at, notification_ids, events)"
+           " SELECT tenant_id, $1::timestamptz, string_to_array(string_agg(ids, ',' ORDER BY n),"
+           " ','), $10::bytea || string_agg(events, ''::bytea ORDER BY n) FROM input"
+           " WHERE key IS NULL OR (tenant_id, scope, key) IN"
+           " (SELECT tenant_id, scope, idempotency_key FROM fresh)"
+           " GROUP BY tenant_id, row_number ORDER BY min(n)"
+           " RETURNING accept_id, array_to_string(notification_ids, ',')",
 };
 
 // A statement of its own, for its snapshot is younger: it sees a key that another replica committed
