@@ -46,6 +46,23 @@ def wait_until(condition, seconds=30, what="the condition"):
         time.sleep(0.05)
 
 
+def wait_count(count, target, seconds=30, what="the count"):
+    """Waits until count() is at least target. Asks seldom while much is missing: counting is work for a server that is being measured."""
+    start = time.monotonic()
+    first = count()
+    pause = 0.05
+    value = first
+    while value < target:
+        taken = time.monotonic() - start
+        if taken > seconds:
+            raise AssertionError(f"{what}: {value} of {target} after {seconds} s")
+        time.sleep(pause)
+        value = count()
+        rate = (value - first) / (time.monotonic() - start)
+        pause = min(max((target - value) / rate / 2, 0.05), 2) if rate > 0 else min(2 * pause, 0.5)
+    return value
+
+
 class Process:
     """One program with its log file. Sub-classes give argv(), ready() and perhaps the user."""
 
