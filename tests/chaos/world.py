@@ -11,7 +11,7 @@ import time
 from tests.chaos.schedule import REPLICAS, SMTP_USERS
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
-from tests.harness.processes import free_port
+from tests.harness.processes import free_port, wait_until
 from tests.harness.proxy import Proxy
 from tests.harness.tally import Tally
 
@@ -99,8 +99,7 @@ class World(Pipeline):
         for name in [*self.services, "nats", "postgres"]:
             with self.locks[name]:
                 if self.process(name).alive():
-                    self.send_signal(name, signal.SIGKILL)
-                    self.process(name).child.wait()
+                    self.end(name, signal.SIGKILL)
         self.mailbox.stop()
         self.proxy.stop()
         if self.mounted:
@@ -151,11 +150,16 @@ class World(Pipeline):
         """Ends it at once; it stays down until revive()."""
         self.wanted.discard(name)
         if self.process(name).alive():
-            self.send_signal(name, number)
-            self.process(name).child.wait()
+            self.end(name, number)
+
+    def end(self, name, number):
+        self.send_signal(name, number)
+        self.process(name).child.wait()
+        if name == "postgres":
+            wait_until(self.postgres.end_orphans, 30, "every process of Postgres being gone")
 
     def revive(self, name):
-        """Starts it until it runs: Postgres refuses while a process of the killed cluster is still there."""
+        """Starts it until it runs."""
         process = self.process(name)
         for _ in range(20):
             process.start(wait=False)
