@@ -301,6 +301,13 @@ def test_doctor_does_not_ask_for_a_saga_that_nobody_runs(pipeline):
     assert [check["result"] for check in report["checks"] if check["check"] == "order-saga on EVENTS"] == ["ok"]
 
 
+def test_doctor_says_nothing_of_history_when_nats_is_away(pipeline):
+    done = _stentor("doctor", "--json", STENTOR_NATS_URL="nats://127.0.0.1:9", STENTOR_API_URL="http://127.0.0.1:9",
+                    STENTOR_DATABASE_URL=pipeline.postgres.url("stentor_cli"), STENTOR_TENANT=TENANT)
+    checks = {check["check"]: check["result"] for check in json.loads(done.stdout)["checks"]}
+    assert checks["nats"] == "fail" and checks["postgres"] == "ok" and "history" not in checks
+
+
 def test_doctor_names_what_is_not_there(pipeline):
     shown = pipeline.cli("doctor", admin=True)
     assert "durability" in shown and "STATUS" in shown
