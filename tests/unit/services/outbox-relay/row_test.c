@@ -26,6 +26,13 @@ typedef struct Bench {
     Str source;
 } Bench;
 
+// The beginning of a mapping of requests, up to its fields of interest.
+#define REQUESTS_WITH                                                                              \
+    "{\"name\": \"n\", \"table\": \"t\", \"publish\": \"request\", \"id\": \"id\","                \
+    " \"order_by\": \"nr\", \"pending\": {\"s\": 0}, \"moments\": {\"sent\": {\"s\": 1}},"         \
+    " \"fields\": {\"tenant\": {\"value\": \"acme\"}, \"to\": \"a\","                              \
+    " \"template\": {\"value\": \"t\"}, "
+
 static Bench *bench_of(Str json)
 {
     Bench *b = calloc(1, sizeof *b);
@@ -253,12 +260,8 @@ static void variables_over_the_limit_are_refused(void **state)
 static void variables_keep_the_kinds_of_their_columns(void **state)
 {
     (void)state;
-    static const char json[] =
-        "{\"name\": \"n\", \"table\": \"t\", \"publish\": \"request\", \"id\": \"id\", "
-        "\"order_by\":"
-        " \"nr\", \"pending\": {\"s\": 0}, \"moments\": {\"sent\": {\"s\": 1}}, \"fields\":"
-        " {\"tenant\": {\"value\": \"acme\"}, \"to\": \"a\", \"template\": {\"value\": \"t\"},"
-        " \"variables\": {\"total\": \"total\", \"paid\": \"paid\", \"items\": \"doc->items\","
+    static const char json[] = REQUESTS_WITH
+        "\"variables\": {\"total\": \"total\", \"paid\": \"paid\", \"items\": \"doc->items\","
         " \"gone\": \"doc->gone\", \"who\": {\"column\": \"who\", \"default\": \"you\"},"
         " \"kind\": {\"value\": \"order\"}}}}";
     Bench *b = bench_of(str_from(json));
@@ -282,17 +285,13 @@ static void variables_keep_the_kinds_of_their_columns(void **state)
 static Bench *odd_members(void)
 {
     static const char json[] =
-        "{\"name\": \"n\", \"table\": \"t\", \"publish\": \"request\", \"id\": \"id\", "
-        "\"order_by\":"
-        " \"nr\", \"pending\": {\"s\": 0}, \"moments\": {\"sent\": {\"s\": 1}}, \"fields\":"
-        " {\"tenant\": {\"value\": \"acme\"}, \"to\": \"a\", \"template\": {\"value\": \"t\"},"
-        " \"correlation_id\": \"doc->order\", \"variables\": {"
-        "\"price\": {\"column\": \"doc->price\", \"names\": {\"19.99\": \"cheap\"}},"
-        "\"sums\": {\"column\": \"doc->sums\", \"keys\": \"snake_case\"},"
-        "\"none\": {\"column\": \"doc->gone\", \"names\": {\"x\": \"y\"}},"
-        "\"null\": {\"column\": \"doc->null\", \"before\": \"@\"},"
-        "\"empty\": {\"column\": \"doc->empty\", \"names\": {\"x\": \"y\"}},"
-        "\"filled\": {\"column\": \"doc->empty\", \"default\": \"you\"}}}}";
+        REQUESTS_WITH "\"correlation_id\": \"doc->order\", \"variables\": {"
+                      "\"price\": {\"column\": \"doc->price\", \"names\": {\"19.99\": \"cheap\"}},"
+                      "\"sums\": {\"column\": \"doc->sums\", \"keys\": \"snake_case\"},"
+                      "\"none\": {\"column\": \"doc->gone\", \"names\": {\"x\": \"y\"}},"
+                      "\"null\": {\"column\": \"doc->null\", \"before\": \"@\"},"
+                      "\"empty\": {\"column\": \"doc->empty\", \"names\": {\"x\": \"y\"}},"
+                      "\"filled\": {\"column\": \"doc->empty\", \"default\": \"you\"}}}}";
     Bench *b = bench_of(str_from(json));
     for (int i = 0; i < b->mapping->column_count + b->mapping->member_count; i++) {
         b->values[i].is_null = true;
@@ -355,12 +354,7 @@ static void a_variable_that_is_too_big_a_number_is_refused(void **state)
 static void a_json_column_of_variables_is_read_before_it_is_passed_on(void **state)
 {
     (void)state;
-    static const char json[] =
-        "{\"name\": \"n\", \"table\": \"t\", \"publish\": \"request\", \"id\": \"id\", "
-        "\"order_by\":"
-        " \"nr\", \"pending\": {\"s\": 0}, \"moments\": {\"sent\": {\"s\": 1}}, \"fields\":"
-        " {\"tenant\": {\"value\": \"acme\"}, \"to\": \"a\", \"template\": {\"value\": \"t\"},"
-        " \"variables\": \"doc\"}}";
+    static const char json[] = REQUESTS_WITH "\"variables\": \"doc\"}}";
     Bench *b = bench_of(str_from(json));
     set(b, "a", COLUMN_TEXT, "a@b.c");
     set(b, "doc", COLUMN_JSON, "{\"sum\": 7.50}");
@@ -378,12 +372,7 @@ static void a_json_column_of_variables_is_read_before_it_is_passed_on(void **sta
 static void variables_that_postgres_picked_are_an_object_or_refused(void **state)
 {
     (void)state;
-    static const char json[] =
-        "{\"name\": \"n\", \"table\": \"t\", \"publish\": \"request\", \"id\": \"id\", "
-        "\"order_by\":"
-        " \"nr\", \"pending\": {\"s\": 0}, \"moments\": {\"sent\": {\"s\": 1}}, \"fields\":"
-        " {\"tenant\": {\"value\": \"acme\"}, \"to\": \"a\", \"template\": {\"value\": \"t\"},"
-        " \"variables\": \"doc->words\"}}";
+    static const char json[] = REQUESTS_WITH "\"variables\": \"doc->words\"}}";
     Bench *b = bench_of(str_from(json));
     set(b, "a", COLUMN_TEXT, "a@b.c");
     set(b, "doc", COLUMN_JSONB, NULL);
