@@ -9,10 +9,13 @@
 #include <string.h>
 
 #include "common/base/arena.h"
+#include "common/service/known_names.h"
 #include "common/service/options_file.h"
 #include "common/service/read_file.h"
 
-enum { ROWS_MAX = 128, NAME_MAX_BYTES = 96 };
+enum { ROWS_MAX = 128, NAME_MAX_BYTES = KNOWN_NAME_MAX };
+
+extern char **environ; // POSIX has no header for it
 
 typedef enum Source {
     SOURCE_NONE,
@@ -298,13 +301,63 @@ static bool read_arguments(Loader *l, int argc, char **argv, int *ret_rest, Erro
     return true;
 }
 
-// ---- the other sources ----
+// A name that is none of ours: another program's is passed over, what no program knows is refused.
+static bool pass_over(Str name, Error *err)
+{
+    if (known_name(name)) {
+        return true;
+    }
+    const char *nearest = known_name_nearest(name);
+    return error_set(
+        err, ERROR_CONFIG, "no program of Stentor knows '" STR_FMT "' (HINT: %s%s%s)",
+        STR_ARG(str_slice(name, 0, 80)), nearest == NULL ? "remove it" : "is ",
+        nearest == NULL ? "" : nearest, nearest == NULL ? "" : " meant?");
+}
+
+// ---- the environment ----
+
+// Is it what Kubernetes says of a service of the namespace? Its words come together, so a mistyped
+// STENTOR_INGST_PORT alone is none of them.
+static bool is_of_kubernetes(Str name)
+{
+    size_t service = kubernetes_service(name);
+    char host[NAME_MAX_BYTES + 16];
+    if (service == 0 || service >= NAME_MAX_BYTES) {
+        return false;
+    }
+    snprintf(host, sizeof host, STR_FMT "_SERVICE_HOST", STR_ARG(str_slice(name, 0, service)));
+    return getenv(host) != NULL;
+}
+
+// The variable's value; NULL: not set. The port of a service that is called as an option of ours
+// begins (STENTOR_INGEST_PORT=tcp://10.0.0.1:8080) is Kubernetes' and no value of the option.
+static const char *value_of(const char *name)
+{
+    const char *value = getenv(name);
+    bool foreign =
+        value != NULL && strstr(value, "://") != NULL && is_of_kubernetes(str_from(name));
+    return foreign ? NULL : value;
+}
+
+static bool refuse_unknown(const Loader *l, Error *err)
+{
+    for (char **entry = environ; *entry != NULL; entry++) {
+        Str rest = str_from(*entry), name;
+        bool from_file;
+        if (str_split(&rest, '=', &name) && str_starts(name, STR("STENTOR_")) &&
+            find_row(l, name, &from_file) == NULL && !is_of_kubernetes(name) &&
+            !pass_over(name, err)) {
+            return error_wrap(err, "environment");
+        }
+    }
+    return true;
+}
 
 static bool read_environment(Loader *l, Error *err)
 {
     for (size_t i = 0; i < l->count; i++) {
         const Option *row = &l->table[i];
-        const char *value = getenv(row->name);
+        const char *value = value_of(row->name);
         if (value != NULL && !store(l, row, str_from(value), SOURCE_ENVIRONMENT, err)) {
             return false;
         }
@@ -316,8 +369,10 @@ static bool read_environment(Loader *l, Error *err)
             return false;
         }
     }
-    return true;
+    return refuse_unknown(l, err);
 }
+
+// ---- the file ----
 
 static bool take_line(Loader *l, Str name, Str value, Error *err)
 {
@@ -327,7 +382,7 @@ static bool take_line(Loader *l, Str name, Str value, Error *err)
         return store_named(l, row, from_file, value, SOURCE_FILE, err);
     }
     if (str_starts(name, STR("STENTOR_"))) {
-        return true; // another program's
+        return pass_over(name, err);
     }
     return error_set(
         err, ERROR_CONFIG, "'" STR_FMT "' is no option: names begin with STENTOR_",

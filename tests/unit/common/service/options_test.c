@@ -204,11 +204,75 @@ static void what_nobody_knows_is_refused_on_the_command_line(void **state)
 static void a_file_serves_all_programs(void **state)
 {
     (void)state;
-    write_file("STENTOR_OTHER_PROGRAM=1\nSTENTOR_T_PORT=7\n");
+    write_file("STENTOR_SMTP_HELO=other.example\nSTENTOR_T_PORT=7\n");
     Values values;
     expect_loaded(&values, ARGS("--config", path));
     assert_int_equal(values.port, 7);
     options_free(table, ROWS, &values);
+}
+
+static void finding_16_a_name_that_no_program_knows_is_refused(void **state)
+{
+    (void)state;
+    write_file("STENTOR_SMTP_HEL0=other.example\n");
+    expect_refused(
+        ARGS("--config", path),
+        "line 1: no program of Stentor knows 'STENTOR_SMTP_HEL0' (HINT: is STENTOR_SMTP_HELO "
+        "meant?)");
+    setenv("STENTOR_NATS_ULR", "nats://127.0.0.1", 1);
+    expect_refused(
+        NO_ARGS, "environment: no program of Stentor knows 'STENTOR_NATS_ULR' (HINT: is "
+                 "STENTOR_NATS_URL meant?)");
+    unsetenv("STENTOR_NATS_ULR");
+    setenv("STENTOR_T_URL_FILE", "/a", 1); // not a secret, so not read from a file
+    expect_refused(NO_ARGS, "no program of Stentor knows 'STENTOR_T_URL_FILE'");
+}
+
+static void finding_16_the_environment_serves_all_programs(void **state)
+{
+    (void)state;
+    setenv("STENTOR_SMTP_HELO", "other.example", 1);
+    setenv("STENTOR_DATABASE_URL_FILE", "/another/programs", 1);
+    Values values;
+    expect_loaded(&values, NO_ARGS);
+    options_free(table, ROWS, &values);
+    unsetenv("STENTOR_SMTP_HELO");
+    unsetenv("STENTOR_DATABASE_URL_FILE");
+}
+
+static void finding_16_the_words_of_kubernetes_are_passed_over(void **state)
+{
+    (void)state;
+    static const char *const words[][2] = {
+        {"STENTOR_INGEST_API_SERVICE_HOST", "10.0.0.1"},
+        {"STENTOR_INGEST_API_SERVICE_PORT", "8080"},
+        {"STENTOR_INGEST_API_SERVICE_PORT_HTTP", "8080"},
+        {"STENTOR_INGEST_API_PORT", "tcp://10.0.0.1:8080"},
+        {"STENTOR_INGEST_API_PORT_8080_TCP", "tcp://10.0.0.1:8080"},
+        {"STENTOR_INGEST_API_PORT_8080_TCP_ADDR", "10.0.0.1"},
+        {"STENTOR_INGEST_API_PORT_8080_TCP_PORT", "8080"},
+        {"STENTOR_INGEST_API_PORT_8080_TCP_PROTO", "tcp"},
+        // a service whose name is the beginning of an option
+        {"STENTOR_T_SERVICE_HOST", "10.0.0.2"},
+        {"STENTOR_T_PORT", "tcp://10.0.0.2:80"},
+    };
+    enum { WORDS = sizeof words / sizeof *words };
+    for (size_t i = 0; i < WORDS; i++) {
+        setenv(words[i][0], words[i][1], 1);
+    }
+    Values values;
+    expect_loaded(&values, NO_ARGS);
+    assert_int_equal(values.port, 80); // the default
+    options_free(table, ROWS, &values);
+    setenv("STENTOR_T_PORT", "81", 1);
+    expect_loaded(&values, NO_ARGS);
+    assert_int_equal(values.port, 81);
+    options_free(table, ROWS, &values);
+    unsetenv("STENTOR_INGEST_API_SERVICE_HOST"); // and now they are no longer about a service
+    expect_refused(NO_ARGS, "no program of Stentor knows 'STENTOR_INGEST_API_");
+    for (size_t i = 0; i < WORDS; i++) {
+        unsetenv(words[i][0]);
+    }
 }
 
 static void a_bad_line_is_named_with_its_file(void **state)
@@ -320,6 +384,9 @@ int main(void)
         TEST(a_required_option_must_be_there),
         TEST(what_nobody_knows_is_refused_on_the_command_line),
         TEST(a_file_serves_all_programs),
+        TEST(finding_16_a_name_that_no_program_knows_is_refused),
+        TEST(finding_16_the_environment_serves_all_programs),
+        TEST(finding_16_the_words_of_kubernetes_are_passed_over),
         TEST(a_bad_line_is_named_with_its_file),
         TEST(a_file_that_is_not_there_is_named),
         TEST(a_secret_may_stand_in_a_file),

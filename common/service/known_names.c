@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/service/known_names.h"
+
+// clang-format off
+static const char *const names[] = { // a secret also has its NAME_FILE
+    // every service
+    "STENTOR_NATS_URL",
+    "STENTOR_NATS_USER",
+    "STENTOR_NATS_PASSWORD",
+    "STENTOR_NATS_PASSWORD_FILE",
+    "STENTOR_ADMIN_BIND",
+    "STENTOR_ADMIN_PORT",
+    "STENTOR_LOG_LEVEL",
+    "STENTOR_LOG_FORMAT",
+    "STENTOR_DRAIN_MS",
+    "STENTOR_DATABASE_URL",
+    "STENTOR_DATABASE_URL_FILE",
+    "STENTOR_DATABASE_CONNECTIONS",
+    "STENTOR_MASTER_KEY_FILE",
+    // archiver
+    "STENTOR_HISTORY_FLUSH_MAX",
+    "STENTOR_HISTORY_FLUSH_MS",
+    "STENTOR_HISTORY_RETENTION",
+    "STENTOR_CLEANUP_EVERY_S",
+    // cli
+    "STENTOR_API_URL",
+    "STENTOR_API_KEY",
+    "STENTOR_API_KEY_FILE",
+    "STENTOR_TENANT",
+    "STENTOR_HOME",
+    // digest-flusher
+    "STENTOR_CLOCK_LEASE_MS",
+    "STENTOR_TRIM_MS",
+    // dispatcher
+    "STENTOR_SMTP_URL",
+    "STENTOR_SMTP_URL_FILE",
+    "STENTOR_SMTP_PASSWORD",
+    "STENTOR_SMTP_PASSWORD_FILE",
+    "STENTOR_SMTP_TLS",
+    "STENTOR_SMTP_CA_FILE",
+    "STENTOR_SMTP_HELO",
+    "STENTOR_SMTP_CONNECTIONS",
+    "STENTOR_SMTP_MAILS",
+    "STENTOR_SMTP_CONNECT_MS",
+    "STENTOR_SMTP_COMMAND_MS",
+    "STENTOR_SMTP_DATA_MS",
+    "STENTOR_SMTP_IDLE_MS",
+    "STENTOR_MAIL_FROM",
+    "STENTOR_MAIL_DOMAIN",
+    "STENTOR_DISPATCHER_UNKNOWN",
+    "STENTOR_RETRY_LADDER",
+    "STENTOR_DISPATCHER_LEASE_MS",
+    "STENTOR_DISPATCHER_BATCH",
+    "STENTOR_DISPATCHER_IN_FLIGHT",
+    "STENTOR_DISPATCHER_KEPT_DAYS",
+    // ingest
+    "STENTOR_INGEST_BIND",
+    "STENTOR_INGEST_PORT",
+    "STENTOR_INGEST_BODY_MAX",
+    "STENTOR_INGEST_SWEEP_MS",
+    "STENTOR_INGEST_SWEEP_AGE_MS",
+    "STENTOR_INGEST_BATCH_LEASE_MS",
+    "STENTOR_INGEST_KEPT_DAYS",
+    // order-saga
+    "STENTOR_SAGA_RETRY_TIMEOUT_MS",
+    "STENTOR_SAGA_MAX_ATTEMPTS",
+    "STENTOR_SAGA_LOST_WAIT_MS",
+    "STENTOR_SAGA_STALLED_S",
+    "STENTOR_SAGA_KPI_MS",
+    "STENTOR_SAGA_SWEEP_MS",
+    "STENTOR_SAGA_SWEEP_AGE_MS",
+    "STENTOR_SAGA_CLEAN_UP_S",
+    "STENTOR_SAGA_OUTBOX_DAYS",
+    "STENTOR_SAGA_INBOX_DAYS",
+    "STENTOR_SAGA_ARCHIVE_DAYS",
+    "STENTOR_SAGA_DROP_DAYS",
+    // outbox-relay
+    "STENTOR_OUTBOX_MAPPING",
+    "STENTOR_OUTBOX_BATCH",
+    "STENTOR_OUTBOX_BATCHES",
+    "STENTOR_OUTBOX_LEASE_MS",
+    "STENTOR_OUTBOX_POLL_MS",
+    "STENTOR_OUTBOX_KEEP_MS",
+    // renderer
+    "STENTOR_RENDERER_BATCH",
+    "STENTOR_RENDERER_IN_FLIGHT",
+    "STENTOR_RENDERER_TEMPLATES",
+    "STENTOR_RENDERER_PUBLIC_URL",
+    // webhook-receiver
+    "STENTOR_WEBHOOK_BIND",
+    "STENTOR_WEBHOOK_PORT",
+    "STENTOR_WEBHOOK_BODY_MAX",
+    "STENTOR_WEBHOOK_MAX_AGE_S",
+    // what is no row of a table: the command line's file, the scripts' and the tests' own
+    "STENTOR_CONFIG",
+    "STENTOR_DATA",
+    "STENTOR_BIN",
+    "STENTOR_CHAOS_RATE",
+    "STENTOR_TEST_DATABASE_URL",
+    "STENTOR_TEST_KEEP",
+    "STENTOR_TEST_NATS_URL",
+#ifdef STENTOR_CRASH_POINTS
+    "STENTOR_CRASH_AT",
+#endif
+};
+// clang-format on
+enum { NAMES = sizeof names / sizeof *names };
+
+bool known_name(Str name)
+{
+    for (size_t i = 0; i < NAMES; i++) {
+        if (str_eq(name, str_from(names[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- the nearest ----
+
+static size_t least_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+// How many bytes are to be put in, left out, changed or swapped with their neighbour to make one of
+// the other (optimal string alignment).
+static size_t distance(Str a, Str b)
+{
+    size_t rows[3][KNOWN_NAME_MAX + 1]; // of three prefixes of `a`, against each prefix of `b`
+    for (size_t j = 0; j <= b.len; j++) {
+        rows[0][j] = j;
+    }
+    for (size_t i = 1; i <= a.len; i++) {
+        size_t *row = rows[i % 3], *above = rows[(i - 1) % 3], *before = rows[(i + 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= b.len; j++) {
+            bool same = a.ptr[i - 1] == b.ptr[j - 1];
+            row[j] = least_of(least_of(above[j], row[j - 1]) + 1, above[j - 1] + (same ? 0 : 1));
+            if (i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] && a.ptr[i - 2] == b.ptr[j - 1]) {
+                row[j] = least_of(row[j], before[j - 2] + 1);
+            }
+        }
+    }
+    return rows[a.len % 3][b.len];
+}
+
+const char *known_name_nearest(Str name)
+{
+    if (name.len > KNOWN_NAME_MAX) {
+        return NULL;
+    }
+    const char *nearest = NULL;
+    size_t least = name.len / 4; // beyond it the names have little more than STENTOR_ in common
+    for (size_t i = 0; i < NAMES; i++) {
+        size_t d = distance(name, str_from(names[i]));
+        if (d < least) {
+            least = d;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}
+
+// ---- Kubernetes ----
+
+static bool is_protocol(Str s)
+{
+    return str_eq(s, STR("TCP")) || str_eq(s, STR("UDP")) || str_eq(s, STR("SCTP"));
+}
+
+// "8080_TCP", "8080_TCP_ADDR" ...
+static bool is_port_form(Str s)
+{
+    Str port, protocol, part;
+    int64_t number;
+    if (!str_split(&s, '_', &port) || !str_to_i64(port, &number) ||
+        !str_split(&s, '_', &protocol) || !is_protocol(protocol)) {
+        return false;
+    }
+    return !str_split(&s, '_', &part) ||
+           (s.ptr == NULL &&
+            (str_eq(part, STR("ADDR")) || str_eq(part, STR("PORT")) || str_eq(part, STR("PROTO"))));
+}
+
+size_t kubernetes_service(Str name)
+{
+    static const Str host = {"_SERVICE_HOST", 13}, port = {"_PORT", 5};
+    static const Str service_port = {"_SERVICE_PORT", 13};
+    if (str_ends(name, host)) {
+        return name.len - host.len;
+    }
+    for (size_t at = 1; at < name.len; at++) {
+        Str rest = str_slice(name, at, name.len);
+        if (str_starts(rest, service_port) &&
+            (rest.len == service_port.len || rest.ptr[service_port.len] == '_')) {
+            return at;
+        }
+        if (str_starts(rest, port) &&
+            (rest.len == port.len || (rest.ptr[port.len] == '_' &&
+                                      is_port_form(str_slice(rest, port.len + 1, rest.len))))) {
+            return at;
+        }
+    }
+    return 0;
+}
