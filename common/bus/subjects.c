@@ -111,6 +111,19 @@ void subject_dead(char out[SUBJECT_SIZE], const char *stage, Str tenant)
     join(out, (Str[]){STR("ntf"), STR("dead"), word(stage), tenant_token(tenant)}, 4);
 }
 
+void subject_in_hand(char out[SUBJECT_SIZE], const char *service, const char *process)
+{
+    Str name = str_from(service), prefix = STR("stentor-");
+    name = str_starts(name, prefix) ? str_slice(name, prefix.len, name.len) : name;
+    bool all = str_eq(str_from(process), STR("*"));
+    join(
+        out,
+        (Str[]){
+            STR("ntf"), STR("inhand"), id_is_key(name) ? name : STR("unknown"),
+            all ? STR("*") : word(process)},
+        4);
+}
+
 void subject_config(char out[SUBJECT_SIZE], const char *kind, Str tenant, Str key)
 {
     char clean[CONFIG_KEY_MAX];

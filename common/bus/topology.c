@@ -29,6 +29,8 @@ static const StreamSpec streams[] = {
     {"PEOPLE",            "ppl.*",                            0, 8 * GIB, 0, true,  NULL},
     {"DEAD",              "ntf.dead.>",              90 * DAY_S, 2 * GIB, 0, true,  NULL},
     {"EVENTS",            "evt.>",                    7 * DAY_S, 4 * GIB, 0, true,  NULL},
+    // What each process of a service has in hand that came again (guard.h); the oldest may go.
+    {"IN_HAND",           "ntf.inhand.*.*",               DAY_S, GIB / 8, 1, false, NULL},
 };
 
 static const ConsumerSpec consumers[] = {
@@ -56,18 +58,19 @@ static const AccessSpec access_table[] = {
     {"stentor-ingest",
      "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> ppl.* cfg.suppression.> "
      "cfg.trigger.> cfg.template.> cfg.tenant.> $JS.API.STREAM.MSG.GET.DEAD "
-     "$JS.API.STREAM.MSG.DELETE.DEAD",
-     "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS"},
-    {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.>",
-     REQUESTS, "CONFIG"},
-    {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.>",
-     RENDEREDS " SETTLE", "CONFIG EVENTS"},
-    {"stentor-webhook-receiver", "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.*",
-     "INBOUND", "CONFIG"},
+     "$JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.*",
+     "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND"},
+    {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
+     REQUESTS, "CONFIG IN_HAND"},
+    {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> ntf.inhand.dispatcher.*",
+     RENDEREDS " SETTLE", "CONFIG EVENTS IN_HAND"},
+    {"stentor-webhook-receiver",
+     "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",
+     "INBOUND", "CONFIG IN_HAND"},
     // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
     {"stentor-digest-flusher",
      "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout evt.*.CleanUpOrders "
-     "$JS.API.STREAM.INFO.* "
+     "ntf.inhand.digest-flusher.* $JS.API.STREAM.INFO.* "
      "$JS.API.CONSUMER.INFO.*.* "
      "$JS.API.STREAM.MSG.DELETE.REQUEST_CRITICAL $JS.API.STREAM.MSG.DELETE.REQUEST_HIGH "
      "$JS.API.STREAM.MSG.DELETE.REQUEST_NORMAL $JS.API.STREAM.MSG.DELETE.REQUEST_LOW "
@@ -75,15 +78,16 @@ static const AccessSpec access_table[] = {
      "$JS.API.STREAM.MSG.DELETE.RENDERED_NORMAL $JS.API.STREAM.MSG.DELETE.RENDERED_LOW "
      "$JS.API.STREAM.MSG.DELETE.DEFERRED $JS.API.STREAM.MSG.DELETE.INBOUND $JS.API.STREAM.MSG.DELETE.SETTLE "
      "$JS.API.STREAM.MSG.DELETE.EVENTS",
-     "DEFERRED", "CONFIG PEOPLE"},
+     "DEFERRED", "CONFIG PEOPLE IN_HAND"},
     {"stentor-archiver",         "ntf.dead.>",
      "", "CONFIG STATUS EVENTS " REQUESTS},
     // The relay speaks for an application: whatever that may publish.
     {"stentor-outbox-relay",     "evt.> ntf.dead.>",
      "", "STATUS DEAD"},
     {"stentor-order-saga",
-     "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder ntf.deferred.saga.* ntf.dead.>",
-     "EVENTS", ""},
+     "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder ntf.deferred.saga.* ntf.dead.> "
+     "ntf.inhand.order-saga.*",
+     "EVENTS", "IN_HAND"},
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
     {"stentor-cli",
      "cfg.> evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "

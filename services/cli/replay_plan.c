@@ -14,7 +14,7 @@
 static const int64_t SECOND_US = 1000000;
 
 // Where the tenant stands in a stream's subjects. INBOUND has none: a callback is known by its
-// vendor.
+// vendor. IN_HAND has none: it is about processes.
 // clang-format off
 static const struct {
     const char *streams; // the beginning of their names

@@ -29,6 +29,10 @@ static void each_subject_is_spelled_as_documented(void **state)
     assert_string_equal(out, "ppl.acme");
     subject_dead(out, "renderer", STR("acme"));
     assert_string_equal(out, "ntf.dead.renderer.acme");
+    subject_in_hand(out, "stentor-renderer", "01kabc");
+    assert_string_equal(out, "ntf.inhand.renderer.01kabc");
+    subject_in_hand(out, "stentor-renderer", "*");
+    assert_string_equal(out, "ntf.inhand.renderer.*");
     subject_config(out, "template", STR("acme"), STR("welcome.1_0_0"));
     assert_string_equal(out, "cfg.template.acme.welcome.1_0_0");
 }
@@ -93,10 +97,11 @@ static void each_stream_has_limits(void **state)
     (void)state;
     size_t count;
     const StreamSpec *streams = topology_streams(&count);
-    assert_int_equal(count, 16);
+    assert_int_equal(count, 17);
     for (size_t i = 0; i < count; i++) {
         assert_true(streams[i].max_bytes > 0);
-        bool for_ever = streams[i].max_per_subject == 1 || strcmp(streams[i].name, "PEOPLE") == 0;
+        bool for_ever =
+            strcmp(streams[i].name, "CONFIG") == 0 || strcmp(streams[i].name, "PEOPLE") == 0;
         assert_true(for_ever == (streams[i].max_age_s == 0));
         assert_ptr_equal(topology_stream(streams[i].name), &streams[i]);
     }
