@@ -10,6 +10,12 @@
 enum { ALIGNMENT = 16, FIRST_BLOCK = 4096, BLOCK_MAX = 1024 * 1024 };
 static_assert(_Alignof(max_align_t) <= ALIGNMENT, "a block is not aligned for any type");
 
+typedef struct Owned {
+    struct Owned *next;
+    void (*free_it)(void *thing);
+    void *thing;
+} Owned;
+
 typedef struct Block {
     struct Block *next;
     size_t size;
@@ -19,6 +25,7 @@ struct Arena {
     char *at; // next free byte of the current block
     char *end;
     Block *blocks; // all but the first, which lies behind the Arena itself
+    Owned *owned;  // in the arena itself
     size_t first_size;
     size_t next_size;
     size_t used;
@@ -79,8 +86,10 @@ static void start_over(Arena *arena)
     arena->at = first_block(arena);
     arena->end = arena->at + arena->first_size;
     arena->blocks = NULL;
+    arena->owned = NULL;
     arena->next_size = arena->first_size;
     arena->used = 0;
+    MEMORY_POISON(arena->at, arena->first_size);
 }
 
 Arena *arena_new(size_t first_block_bytes)
@@ -95,6 +104,9 @@ Arena *arena_new(size_t first_block_bytes)
 
 static void free_blocks(Arena *arena)
 {
+    for (const Owned *owned = arena->owned; owned != NULL; owned = owned->next) {
+        owned->free_it(owned->thing);
+    }
     for (Block *block = arena->blocks; block != NULL;) {
         Block *next = block->next;
         free(block);
@@ -122,6 +134,7 @@ static char *add_block(Arena *arena, size_t size)
     block->size = size;
     block->next = arena->blocks;
     arena->blocks = block;
+    MEMORY_POISON((char *)block + BLOCK_HEAD, size);
     return (char *)block + BLOCK_HEAD;
 }
 
@@ -148,12 +161,21 @@ void *arena_alloc(Arena *arena, size_t size)
     }
     size_t rounded = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
     arena->used += rounded;
+    char *p = arena->at;
     if (rounded > (size_t)(arena->end - arena->at)) {
-        return alloc_beyond_block(arena, rounded);
+        p = alloc_beyond_block(arena, rounded);
+    } else {
+        arena->at += rounded;
     }
-    void *p = arena->at;
-    arena->at += rounded;
+    MEMORY_UNPOISON(p, size);
     return p;
+}
+
+void arena_own(Arena *arena, void (*free_it)(void *thing), void *thing)
+{
+    Owned *owned = arena_alloc(arena, sizeof *owned);
+    *owned = (Owned){.next = arena->owned, .free_it = free_it, .thing = thing};
+    arena->owned = owned;
 }
 
 void *arena_zalloc(Arena *arena, size_t size)

@@ -11,6 +11,9 @@ typedef struct Arena Arena;
 Arena *arena_new(size_t first_block_bytes); // 0: 4 KiB; blocks double up to 1 MiB
 void arena_free(Arena *arena);              // NULL-safe
 void arena_reset(Arena *arena);             // keeps the first block
+// Has free_it(thing) called when the arena is freed or reset: for what a foreign library allocates
+// (a JSON tree) and slices of which must live as long as all else of the request. Last one first.
+void arena_own(Arena *arena, void (*free_it)(void *thing), void *thing);
 // Aligned for any type, not zeroed. Never NULL. size 0 gives a valid pointer.
 void *arena_alloc(Arena *arena, size_t size) __attribute__((malloc, returns_nonnull));
 void *arena_zalloc(Arena *arena, size_t size) __attribute__((malloc, returns_nonnull));

@@ -3,6 +3,15 @@
 
 #include <string.h>
 
+const char *str_read(Str s)
+{
+    const volatile char *bytes = s.ptr;
+    for (size_t i = 0; i < s.len; i++) {
+        (void)bytes[i];
+    }
+    return s.ptr;
+}
+
 Str str_from(const char *text)
 {
     return text == NULL ? STR_EMPTY : (Str){text, strlen(text)};

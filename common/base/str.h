@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/poison.h"
+
 typedef struct Str {
     const char *ptr;
     size_t len;
@@ -14,8 +16,15 @@ typedef struct Str {
 #define STR(literal) ((Str){("" literal), sizeof("" literal) - 1})
 #define STR_EMPTY ((Str){"", 0})
 #define STR_FMT "%.*s"
+// The address sanitizer does not look at what "%.*s" reads, so a build with it reads the slice
+// first: one whose owner was freed ends the test that prints it.
+#ifdef STENTOR_ASAN
+#define STR_ARG(s) (int)(s).len, str_read(s)
+#else
 #define STR_ARG(s) (int)(s).len, (s).ptr
+#endif
 
+const char *str_read(Str s);    // reads every byte, returns s.ptr; for STR_ARG
 Str str_from(const char *text); // NULL gives the empty slice
 Str str_of(const void *ptr, size_t len);
 bool str_eq(Str a, Str b);

@@ -109,7 +109,7 @@ static void add_tenant(DbTxn *txn, Str *slot, Str tenant)
     if (!id_is_tenant(tenant)) {
         db_txn_fail(
             txn, ERROR_PERMANENT, "'" STR_FMT "' is not a tenant id",
-            (int)(tenant.len < 40 ? tenant.len : 40), tenant.ptr);
+            STR_ARG(str_slice(tenant, 0, 40)));
         return;
     }
     if (t->count == DB_TENANTS_MAX) {

@@ -37,8 +37,7 @@ static bool refuse(const char *what, Str text, Error *err)
         err, ERROR_CONFIG,
         "'%.*s' is %s; expected up to %d whole numbers from 1 to %d, separated by commas, or for "
         "each channel: email=300,900;sms=60",
-        (int)(text.len < 48 ? text.len : 48), text.ptr, what, (int)LADDER_MAX,
-        (int)LADDER_WAIT_MAX_S);
+        STR_ARG(str_slice(text, 0, 48)), what, (int)LADDER_MAX, (int)LADDER_WAIT_MAX_S);
 }
 
 static bool read_channel(Str entry, bool named[CHANNEL_COUNT], Ladders *ladders, Error *err)

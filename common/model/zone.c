@@ -106,7 +106,7 @@ static Zone *open_zone(Str name, Error *err)
         (void)error_set(
             err, ERROR_PERMANENT,
             "unknown time zone '%.*s'; expected an IANA name such as 'Europe/Berlin'",
-            (int)(name.len < ZONE_NAME_MAX ? name.len : ZONE_NAME_MAX), name.ptr);
+            STR_ARG(str_slice(name, 0, ZONE_NAME_MAX)));
         return NULL;
     }
     UErrorCode status = U_ZERO_ERROR;

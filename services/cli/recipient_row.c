@@ -56,7 +56,7 @@ bool row_columns(const CsvRecord *header, RowColumns *ret, Error *err)
                 "unknown column '%.*s' (known: id, identity_type, identity_id, name, locale, "
                 "time_zone, quiet_start, quiet_end, minor, guardian_id, guardian_routing, a "
                 "channel, consent_<category>)",
-                (int)(name.len < 40 ? name.len : 40), name.ptr);
+                STR_ARG(str_slice(name, 0, 40)));
         }
         for (size_t n = 0; n < i; n++) {
             if (strcmp(ret->names[n], ret->names[i]) == 0) {
@@ -75,7 +75,7 @@ static bool to_bool(const char *name, Str text, json_t **ret, Error *err)
     *ret = yes || no ? json_boolean(yes) : NULL;
     return *ret != NULL || error_set(
                                err, ERROR_PERMANENT, "column '%s': '%.*s' is not true or false",
-                               name, (int)(text.len < 40 ? text.len : 40), text.ptr);
+                               name, STR_ARG(str_slice(text, 0, 40)));
 }
 
 static bool to_text(const char *name, Str text, json_t **ret, Error *err)

@@ -7,7 +7,7 @@ static bool refuse(Str text, const char *what, Error *err)
         err, ERROR_CONFIG,
         "STENTOR_DISPATCHER_UNKNOWN is '%.*s': %s; expected resend, park, or channels like "
         "email=park,sms=resend",
-        (int)(text.len < 64 ? text.len : 64), text.ptr, what);
+        STR_ARG(str_slice(text, 0, 64)), what);
 }
 
 static bool policy_from_name(Str name, UnknownPolicy *ret)

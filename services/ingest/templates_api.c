@@ -22,7 +22,7 @@ enum { PAGE_DEFAULT = 100, PAGE_MAX = 500 };
 typedef struct TemplateCall {
     ApiCall *base;
     TemplatesApi *api;
-    json_t *body;                          // owned; NULL: none
+    json_t *body;                          // the arena's: answers quote it; NULL: none
     Stentor__V1__TemplateVersion *version; // what is published or previewed
     const char *subject;                   // where a stored version's words are; NULL: given inline
     Str locale;
@@ -54,10 +54,9 @@ static TemplateCall *begin(ApiCall *base)
     return call;
 }
 
-static void drop_body(TemplateCall *call)
+static void free_body(void *body)
 {
-    json_decref(call->body);
-    call->body = NULL;
+    json_decref(body);
 }
 
 // false: answered.
@@ -66,6 +65,7 @@ static bool read_body(TemplateCall *call)
     json_error_t where;
     Str text = call->base->http->body;
     call->body = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &where);
+    arena_own(call->base->http->arena, free_body, call->body);
     if (json_is_object(call->body)) {
         return true;
     }
@@ -78,7 +78,6 @@ static bool read_body(TemplateCall *call)
             problem.detail, sizeof problem.detail, "line %d, column %d: %.120s", where.line,
             where.column, where.text);
     }
-    drop_body(call);
     api_answer_problem(call->base, &problem);
     return false;
 }
@@ -156,7 +155,6 @@ static bool find_stored(TemplateCall *call, Str key, Str version)
             return true;
         }
     }
-    drop_body(call);
     api_answer_missing(
         call->base, arena_printf(
                         arena, "template '%.*s'%s" STR_FMT, STR_ARG(str_slice(key, 0, 64)),
@@ -176,7 +174,6 @@ static bool unpack_stored(TemplateCall *call, Str payload, const Error *err)
     if (call->version != NULL) {
         return true;
     }
-    drop_body(call);
     if (err != NULL || own.kind != ERROR_NONE) {
         api_answer_failure(call->base, err != NULL ? err : &own);
     } else {
@@ -328,7 +325,6 @@ static void post_templates(ApiCall *base)
         return;
     }
     bool ok = read_version(call, call->body) && check_names(call, call->body);
-    drop_body(call);
     CatalogVersion there;
     bool replaces =
         ok && catalog_find(
@@ -365,7 +361,6 @@ static void answer_preview(TemplateCall *call, const Stentor__V1__Tenant *tenant
         answer_json(call->base, 200, answer);
     }
     version_free(version);
-    drop_body(call);
 }
 
 static void on_tenant_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
@@ -373,7 +368,6 @@ static void on_tenant_read(void *ctx, Str payload, uint64_t sequence, const Erro
     TemplateCall *call = ctx;
     (void)sequence;
     if (err != NULL) {
-        drop_body(call);
         api_answer_failure(call->base, err);
         return;
     }
@@ -459,7 +453,6 @@ static void post_preview(ApiCall *base)
         return;
     }
     if (!check_preview(call)) {
-        drop_body(call);
         return;
     }
     json_t *source = json_object_get(call->body, "source");
@@ -467,7 +460,6 @@ static void post_preview(ApiCall *base)
     call->locale = arena_str(base->http->arena, text_of(call->body, "locale"));
     if ((source == NULL) == (key.len == 0)) {
         refuse_field(base, "template", "either a template's key or a source is required");
-        drop_body(call);
     } else if (source == NULL) {
         if (find_stored(call, key, text_of(call->body, "version"))) {
             config_read(
@@ -475,8 +467,6 @@ static void post_preview(ApiCall *base)
         }
     } else if (take_inline(call, source)) {
         read_tenant(call);
-    } else {
-        drop_body(call);
     }
 }
 

@@ -54,7 +54,7 @@ static bool read_word(MappingReader *r, Str text, const char *path, Assign *ret)
         r, path,
         "'%.*s' is none of @now @at @reason @attempts @increment (a text that begins with "
         "'@' is written '@@...')",
-        (int)(text.len < 40 ? text.len : 40), text.ptr);
+        STR_ARG(str_slice(text, 0, 40)));
 }
 
 static bool read_value(

@@ -329,8 +329,7 @@ static bool check_word(MappingReader *r, MappingField field, Str word)
     char path[PATH_SIZE];
     const char *why = word.len == 0 ? NULL : field_misfit(field, word);
     snprintf(path, sizeof path, "fields.%s", FIELDS[field].name);
-    return why == NULL ||
-           mapping_wrong(r, path, "'%.*s' %s", (int)(word.len < 40 ? word.len : 40), word.ptr, why);
+    return why == NULL || mapping_wrong(r, path, "'%.*s' %s", STR_ARG(str_slice(word, 0, 40)), why);
 }
 
 static bool check_table(MappingReader *r, MappingField field, json_t *table)

@@ -162,8 +162,7 @@ static bool read_variables_by_name(RowReader *r, Str *ret)
     bool ok = true;
     for (size_t i = 0; ok && i < r->mapping->variable_count; i++) {
         const Variable *v = &r->mapping->variables[i];
-        char *field = arena_printf(
-            r->arena, "variables.%.*s", (int)(v->name.len < 60 ? v->name.len : 60), v->name.ptr);
+        char *field = arena_printf(r->arena, "variables.%.*s", STR_ARG(str_slice(v->name, 0, 60)));
         Str value = STR_EMPTY;
         ok = row_json(r, &v->source, field, &value);
         if (ok && value.len > 0) {

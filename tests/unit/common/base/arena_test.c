@@ -7,7 +7,11 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/base/arena.h"
 
@@ -83,6 +87,87 @@ static void copies_are_whole_and_end_in_nul(void **state)
     arena_free(arena);
 }
 
+static int freed[4];
+static int freed_count;
+
+static void note_freed(void *thing)
+{
+    freed[freed_count++] = *(const int *)thing;
+}
+
+static void what_it_owns_is_freed_with_it_the_last_one_first(void **state)
+{
+    (void)state;
+    const int one = 1;
+    const int two = 2;
+    Arena *arena = arena_new(0);
+    arena_own(arena, note_freed, (void *)(uintptr_t)&one);
+    arena_own(arena, note_freed, (void *)(uintptr_t)&two);
+    assert_int_equal(freed_count, 0);
+    arena_reset(arena);
+    assert_int_equal(freed_count, 2);
+    assert_int_equal(freed[0], 2);
+    assert_int_equal(freed[1], 1);
+    arena_own(arena, note_freed, (void *)(uintptr_t)&two);
+    arena_free(arena);
+    assert_int_equal(freed_count, 3);
+}
+
+static void print_freed(void)
+{
+    char out[16];
+    Str borrowed = {strdup("key"), 3};
+    free((void *)(uintptr_t)borrowed.ptr);
+    (void)snprintf(out, sizeof out, STR_FMT, STR_ARG(borrowed));
+}
+
+static void print_after_reset(void)
+{
+    char out[16];
+    Arena *arena = arena_new(0);
+    Str borrowed = arena_str(arena, STR("key"));
+    arena_reset(arena);
+    (void)snprintf(out, sizeof out, STR_FMT, STR_ARG(borrowed));
+    arena_free(arena);
+}
+
+static void read_past_a_piece(void)
+{
+    Arena *arena = arena_new(0);
+    const volatile char *piece = arena_alloc(arena, 8);
+    (void)piece[8];
+    arena_free(arena);
+}
+
+static void end_by_sanitizer(void (*act)(void))
+{
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)freopen("/dev/null", "w", stderr);
+        act();
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+// A build with the address sanitizer ends where libc alone would read on.
+static void finding_09_a_slice_that_is_printed_after_its_owner_was_freed_ends_the_test(void **state)
+{
+    (void)state;
+#ifndef STENTOR_ASAN
+    (void)end_by_sanitizer, (void)print_freed, (void)print_after_reset, (void)read_past_a_piece;
+    skip();
+#else
+    end_by_sanitizer(print_freed);
+    end_by_sanitizer(print_after_reset);
+    end_by_sanitizer(read_past_a_piece);
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -91,6 +176,9 @@ int main(void)
         cmocka_unit_test(nothing_is_a_valid_piece),
         cmocka_unit_test(a_reset_arena_gives_its_first_block_again),
         cmocka_unit_test(copies_are_whole_and_end_in_nul),
+        cmocka_unit_test(what_it_owns_is_freed_with_it_the_last_one_first),
+        cmocka_unit_test(
+            finding_09_a_slice_that_is_printed_after_its_owner_was_freed_ends_the_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
