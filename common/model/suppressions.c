@@ -250,6 +250,15 @@ SuppressionReason suppressions_find(
     return found;
 }
 
+SuppressionReason suppressions_of_entry(
+    const Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], int64_t now_us)
+{
+    const Slot *slot = look_up(s, tenant, channel, category, hash);
+    return slot != NULL && in_force(slot, now_us) ? (SuppressionReason)slot->reason
+                                                  : SUPPRESSION_NONE;
+}
+
 SuppressionReason suppressions_judge(
     const Suppressions *s, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], const uint8_t *platform_hash, int64_t now_us)

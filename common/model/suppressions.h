@@ -30,8 +30,14 @@ SuppressionReason suppressions_find(
     const Suppressions *suppressions, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], int64_t now_us);
 
-// The same, asked of the tenant's list and then of the platform's (whose hash is another); NULL:
-// the platform's is not asked. An opt-out does not count for a category that ignores it.
+// What is in force of exactly this entry: neither another category's nor that of every category.
+SuppressionReason suppressions_of_entry(
+    const Suppressions *suppressions, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], int64_t now_us);
+
+// As suppressions_find, asked of the tenant's list and then of the platform's (whose hash is
+// another); NULL: the platform's is not asked. An opt-out does not count for a category that
+// ignores it.
 SuppressionReason suppressions_judge(
     const Suppressions *suppressions, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], const uint8_t *platform_hash, int64_t now_us);

@@ -9,41 +9,23 @@
 #include "services/cli/audit_pg.h"
 #include "services/cli/audit_repair.h"
 #include "services/cli/audit_report.h"
+#include "services/cli/span.h"
 
 enum {
     CONFIRM_MS = 2000, // between two readings that must both miss a record
     POLL_MS = 1000,
-    DAYS_MAX = 3650
 };
 static const int64_t SECOND_US = 1000000;
 
 // ---- options ----
 
-static int64_t unit_us(char unit)
-{
-    switch (unit) {
-    case 's':
-        return SECOND_US;
-    case 'm':
-        return 60 * SECOND_US;
-    case 'h':
-        return 3600 * SECOND_US;
-    case 'd':
-        return 86400 * SECOND_US;
-    default:
-        return 0;
-    }
-}
-
 // "2h" before now, or a time.
 static bool read_time(const char *name, const char *text, int64_t now_us, int64_t *ret, Error *err)
 {
     Str s = str_from(text);
-    int64_t unit = s.len > 1 ? unit_us(s.ptr[s.len - 1]) : 0;
-    int64_t count = 0;
-    if (unit > 0 && str_to_i64(str_slice(s, 0, s.len - 1), &count) && count >= 0 &&
-        count <= DAYS_MAX * (86400 * SECOND_US / unit)) {
-        *ret = now_us - count * unit;
+    int64_t span_us = 0;
+    if (span_parse(s, &span_us)) {
+        *ret = now_us - span_us;
         return true;
     }
     return clock_parse(s, ret) ||

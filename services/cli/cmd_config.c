@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// apikey create, inbound put; and what every put of configuration shares.
+// inbound put; and what every put of configuration shares.
 #include <string.h>
 
 #include "common/base/buf.h"
@@ -23,8 +23,22 @@ bool config_put(Session *session, Cli *cli, const ConfigEntry *entry, Error *err
     event_id_derive(
         "config", str_from(subject),
         str_from(arena_printf(cli->arena, "%lld", (long long)clock_now_us())), event_id);
-    BusOut out = {.subject = subject, .event_id = str_from(event_id), .payload = payload};
-    return session_publish(session, &out, NULL, err);
+    const BusHeader expected = bus_replaces(entry->replaces, cli->arena);
+    BusOut out = {
+        .subject = subject,
+        .event_id = str_from(event_id),
+        .payload = payload,
+        .headers = &expected,
+        .header_count = entry->replaces > 0 ? 1 : 0,
+    };
+    if (session_publish(session, &out, NULL, err)) {
+        return true;
+    }
+    return entry->replaces > 0 && err->kind == ERROR_PERMANENT
+               ? error_set(
+                     err, ERROR_CONFLICT, "'%s' was changed by another meanwhile: try again",
+                     subject)
+               : false;
 }
 
 void print_pairs(const Cli *cli, const char *const *pairs)
@@ -54,7 +68,7 @@ static char *flag_or_empty(Cli *cli, const char *name)
     return arena_cstr(cli->arena, str_from(value != NULL ? value : ""));
 }
 
-static bool put_once(Cli *cli, const ConfigEntry *entry, Error *err)
+bool config_put_once(Cli *cli, const ConfigEntry *entry, Error *err)
 {
     Session session;
     if (!session_open(&session, cli, err)) {
@@ -63,37 +77,6 @@ static bool put_once(Cli *cli, const ConfigEntry *entry, Error *err)
     bool ok = config_put(&session, cli, entry, err);
     session_close(&session);
     return ok;
-}
-
-int cmd_apikey_create(Cli *cli)
-{
-    Error err = {0};
-    if (!cli_need(cli->settings.tenant, "STENTOR_TENANT", &err)) {
-        return cli_fail(&err);
-    }
-    uint8_t random[40];
-    random_bytes(random, sizeof random);
-    char key_id[17];
-    char secret[65];
-    hex_encode(random, 8, key_id);
-    hex_encode(random + 8, 32, secret);
-    char *key = arena_printf(cli->arena, "stn_%s.%s", key_id, secret);
-    uint8_t hash[SHA256_LEN];
-    sha256(str_from(key), hash);
-
-    Stentor__V1__ApiKey api_key;
-    stentor__v1__api_key__init(&api_key);
-    api_key.key_id = key_id;
-    api_key.tenant = arena_cstr(cli->arena, str_from(cli->settings.tenant));
-    api_key.secret_hash = pb_data(str_of(hash, sizeof hash));
-    api_key.name = flag_or_empty(cli, "name");
-    api_key.created_at_us = clock_now_us();
-    ConfigEntry entry = {"apikey", str_from(api_key.tenant), str_from(key_id), &api_key.base};
-    if (!put_once(cli, &entry, &err)) {
-        return cli_fail(&err);
-    }
-    print_pairs(cli, (const char *const[]){"tenant", api_key.tenant, "key", key, NULL});
-    return EXIT_DONE;
 }
 
 int cmd_inbound_put(Cli *cli)
@@ -119,8 +102,8 @@ int cmd_inbound_put(Cli *cli)
         return cli_fail(&err);
     }
     key.tenant = arena_cstr(cli->arena, str_from(cli->settings.tenant));
-    ConfigEntry entry = {"inbound", str_from(key.tenant), str_from(vendor), &key.base};
-    if (!put_once(cli, &entry, &err)) {
+    ConfigEntry entry = {"inbound", str_from(key.tenant), str_from(vendor), &key.base, 0};
+    if (!config_put_once(cli, &entry, &err)) {
         return cli_fail(&err);
     }
     print_pairs(

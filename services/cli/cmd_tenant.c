@@ -9,51 +9,31 @@
 #include "common/base/id.h"
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
+#include "services/cli/config_get.h"
 #include "services/cli/config_put.h"
 #include "services/ingest/tenant_json.h"
 
-enum { ENTRY_MAX = 128 * 1024, JSON_TEXT_MAX = 256 * 1024 };
+enum { JSON_TEXT_MAX = 256 * 1024 };
 
 // ---- what stands there ----
 
-static bool decode_entry(Cli *cli, Str reply, const Stentor__V1__Tenant **ret, Error *err)
-{
-    *ret = NULL;
-    json_t *json = json_loadb(reply.ptr, reply.len, 0, NULL);
-    json_t *error = json_object_get(json, "error");
-    const char *data = json_string_value(json_object_get(json_object_get(json, "message"), "data"));
-    bool ok = true;
-    if (error != NULL && json_integer_value(json_object_get(error, "code")) != 404) {
-        ok = error_set(
-            err, ERROR_TRANSIENT, "CONFIG: %s",
-            json_string_value(json_object_get(error, "description")));
-    } else if (error == NULL) {
-        size_t len = 0;
-        uint8_t *bytes = arena_alloc(cli->arena, ENTRY_MAX);
-        ok = data == NULL || base64_decode(str_from(data), bytes, ENTRY_MAX, &len) ||
-             error_set(err, ERROR_PERMANENT, "CONFIG's answer cannot be read");
-        if (ok && len > 0) {
-            *ret = (const Stentor__V1__Tenant *)event_unpack(
-                &stentor__v1__tenant__descriptor, str_of(bytes, len), cli->arena, err);
-            ok = *ret != NULL;
-        }
-    }
-    json_decref(json);
-    return ok;
-}
-
 // *ret NULL: there is no entry.
 static bool fetch_entry(
-    Session *session, Cli *cli, const char *tenant, const Stentor__V1__Tenant **ret, Error *err)
+    Session *session, Cli *cli, const char *tenant, const Stentor__V1__Tenant **ret,
+    uint64_t *ret_sequence, Error *err)
 {
     char subject[SUBJECT_SIZE];
-    Str reply = STR_EMPTY;
+    Str payload = STR_EMPTY;
+    *ret = NULL;
     subject_config(subject, "tenant", str_from(tenant), STR("self"));
-    const char *query = arena_printf(cli->arena, "{\"last_by_subj\":\"%s\"}", subject);
-    return session_request(
-               session, "$JS.API.STREAM.MSG.GET.CONFIG", str_from(query), cli->arena, &reply,
-               err) &&
-           decode_entry(cli, reply, ret, err);
+    if (!config_get(session, cli, subject, &payload, ret_sequence, err)) {
+        return false;
+    }
+    if (payload.len > 0) {
+        *ret = (const Stentor__V1__Tenant *)event_unpack(
+            &stentor__v1__tenant__descriptor, payload, cli->arena, err);
+    }
+    return payload.len == 0 || *ret != NULL;
 }
 
 static json_t *settings_of(const Stentor__V1__Tenant *tenant)
@@ -197,6 +177,7 @@ static bool put_tenant(Cli *cli, char *name, Stentor__V1__Tenant *tenant, Error 
 {
     Session session;
     const Stentor__V1__Tenant *before = NULL;
+    uint64_t sequence = 0;
     if (!session_open(&session, cli, err)) {
         return false;
     }
@@ -204,9 +185,10 @@ static bool put_tenant(Cli *cli, char *name, Stentor__V1__Tenant *tenant, Error 
     tenant->tenant = name;
     tenant->suspended = args_has(&cli->args, "suspended");
     tenant->updated_at_us = clock_now_us();
-    ConfigEntry entry = {"tenant", str_from(name), STR("self"), &tenant->base};
-    bool ok = fetch_entry(&session, cli, name, &before, err) &&
-              build_entry(cli, before, tenant, err) && config_put(&session, cli, &entry, err);
+    bool ok = fetch_entry(&session, cli, name, &before, &sequence, err) &&
+              build_entry(cli, before, tenant, err);
+    ConfigEntry entry = {"tenant", str_from(name), STR("self"), &tenant->base, sequence};
+    ok = ok && config_put(&session, cli, &entry, err);
     session_close(&session);
     return ok;
 }
@@ -245,7 +227,8 @@ int cmd_tenant_show(Cli *cli)
         !session_open(&session, cli, &err)) {
         return cli_fail(&err);
     }
-    bool ok = fetch_entry(&session, cli, name, &tenant, &err);
+    uint64_t sequence = 0;
+    bool ok = fetch_entry(&session, cli, name, &tenant, &sequence, &err);
     session_close(&session);
     if (!ok) {
         return cli_fail(&err);

@@ -271,7 +271,8 @@ int cmd_trigger_put(Cli *cli)
         !make_trigger(cli, &trigger, &err) || !known_open(&known, cli, &err)) {
         return cli_fail(&err);
     }
-    ConfigEntry entry = {"trigger", str_from(trigger.tenant), str_from(trigger.key), &trigger.base};
+    ConfigEntry entry = {
+        "trigger", str_from(trigger.tenant), str_from(trigger.key), &trigger.base, 0};
     bool ok = config_put(&known.session, cli, &entry, &err);
     if (ok) {
         warn_of_template(&known, cli, &trigger);

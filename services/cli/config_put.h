@@ -11,10 +11,13 @@ typedef struct ConfigEntry {
     Str tenant;
     Str key;
     const ProtobufCMessage *message;
+    uint64_t replaces; // sequence of the entry it must replace; 0: whatever is there
 } ConfigEntry;
 
-// Publishes the entry on cfg.<kind>.<tenant>.<key> and waits until it is stored. An error wraps the
-// publisher's.
+// Publishes the entry on cfg.<kind>.<tenant>.<key> and waits until it is stored. ERROR_CONFLICT
+// when another changed it meanwhile; other errors wrap the publisher's.
 bool config_put(Session *session, Cli *cli, const ConfigEntry *entry, Error *err);
 // Prints {"key": value, ...} with --json, else "key  value" lines. Pairs end with NULL.
 void print_pairs(const Cli *cli, const char *const *pairs);
+// Opens a session for one config_put.
+bool config_put_once(Cli *cli, const ConfigEntry *entry, Error *err);

@@ -138,7 +138,20 @@ static const Command commands[] = {
      "  --format csv|ndjson   default: by the file's name; - is standard input\n"
      "  --errors N            wrong lines that are listed (default 20)\n"
      "  --patience SECONDS    how long to try again while the API is away (default 60)", cmd_recipient_import},
-    {"apikey create", "", 0, 0, "name= json", "a new API key for the tenant; shown once, stored hashed", cmd_apikey_create},
+    {"apikey create", "", 0, 0, "name= scopes= expires= tenant= json",
+     "a new API key for the tenant; shown once, stored hashed\n"
+     "  --scopes LIST    what it may, with commas: send, read, manage, admin (default), or single ones such as recipients:reveal\n"
+     "  --expires TIME   RFC 3339, or how long from now: 12h, 90d (default: never)\n"
+     "  --name TEXT, --tenant TENANT", cmd_apikey_create},
+    {"apikey list", "", 0, 0, "all tenant= json",
+     "the tenant's API keys, without their secrets\n"
+     "  --all   revoked and expired ones too; --tenant TENANT", cmd_apikey_list},
+    {"apikey rotate", "ID", 1, 1, "grace= name= scopes= expires= tenant= json",
+     "a new key in the place of one; the old one goes on for a while\n"
+     "  --grace SPAN     for how long: 0s, 30m, 24h (default), 7d\n"
+     "  --scopes LIST, --name TEXT   default: the old one's; --expires TIME: default as long again\n"
+     "  --tenant TENANT", cmd_apikey_rotate},
+    {"apikey revoke", "ID", 1, 1, "tenant= json", "end a key now: every replica refuses it within a second\n  --tenant TENANT", cmd_apikey_revoke},
     {"inbound put", "VENDOR", 1, 1, "public-key= revoke json",
      "the key that a vendor signs its callbacks with (vendor: sendgrid)\n  --public-key BASE64   as the vendor's console shows it", cmd_inbound_put},
     {"trigger put", "KEY", 1, 1,

@@ -9,6 +9,7 @@
 #include "common/base/id.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "services/cli/span.h"
 #include "stentor/v1/deferred.pb-c.h"
 
 static const int64_t SECOND_US = 1000000;
@@ -72,21 +73,12 @@ static Str tenant_of(const StreamSpec *stream, Str subject)
 
 bool replay_time_parse(Str text, int64_t now_us, int64_t *ret_us)
 {
-    static const struct {
-        char unit;
-        int64_t seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-    int64_t count = 0;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        bool is_span = text.len > 1 && text.ptr[text.len - 1] == units[i].unit &&
-                       str_to_i64(str_slice(text, 0, text.len - 1), &count);
-        if (is_span) {
-            bool fits = count >= 0 && count <= now_us / SECOND_US / units[i].seconds;
-            *ret_us = fits ? now_us - count * units[i].seconds * SECOND_US : 0;
-            return fits;
-        }
+    int64_t span_us = 0;
+    if (!span_parse(text, &span_us)) {
+        return clock_parse(text, ret_us);
     }
-    return clock_parse(text, ret_us);
+    *ret_us = now_us - span_us;
+    return *ret_us >= 0;
 }
 
 static bool read_time(Cli *cli, const char *flag, int64_t now_us, int64_t *ret_us, Error *err)

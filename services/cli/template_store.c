@@ -6,12 +6,12 @@
 
 #include "common/base/clock.h"
 #include "common/base/id.h"
-#include "common/bus/reader.h"
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "services/cli/config_get.h"
 
-enum { VERSION_PART_MAX = 999999, READ_TIMEOUT_MS = 60000, VERSIONS_MAX = 1000000 };
+enum { VERSION_PART_MAX = 999999, VERSIONS_MAX = 1000000 };
 
 // ---- versions ----
 
@@ -51,7 +51,6 @@ static int compare_stored(const void *a, const void *b)
 // ---- reading ----
 
 typedef struct Reading {
-    Session *session;
     Arena *arena;
     Arena *scratch;
     bool words;
@@ -78,8 +77,9 @@ static StoredVersion *add_stored(Reading *reading)
     return &store->items[store->count++];
 }
 
-static void take_version(Reading *reading, const BusMessage *message)
+static void take_version(void *ctx, const BusMessage *message)
 {
+    Reading *reading = ctx;
     Error ignored;
     arena_reset(reading->scratch);
     Arena *arena = reading->words ? reading->arena : reading->scratch;
@@ -111,45 +111,15 @@ static void take_version(Reading *reading, const BusMessage *message)
     }
 }
 
-static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        take_version(ctx, &messages[i]);
-    }
-}
-
-static void on_reader_caught_up(void *ctx)
-{
-    Reading *reading = ctx;
-    session_finish(reading->session, NULL);
-}
-
-static void on_reader_failed(void *ctx, const Error *err)
-{
-    Reading *reading = ctx;
-    session_finish(reading->session, err);
-}
-
-static void on_reader_freed(void *ctx)
-{
-    session_finish(ctx, NULL);
-}
-
 bool template_store_read(
     Session *session, Cli *cli, const char *tenant, const char *key, bool words, TemplateStore *ret,
     Error *err)
 {
     *ret = (TemplateStore){0};
-    Reading reading = {session, cli->arena, arena_new(0), words, 0, ret};
+    Reading reading = {cli->arena, arena_new(0), words, 0, ret};
     const char *filter = key != NULL ? arena_printf(cli->arena, "cfg.template.%s.%s.*", tenant, key)
                                      : arena_printf(cli->arena, "cfg.template.%s.>", tenant);
-    ReaderOptions options = {.stream = "CONFIG", .filter = filter};
-    ReaderHandlers handlers = {on_reader_messages, on_reader_caught_up, on_reader_failed};
-    Reader *reader = reader_new(session->bus, &options, &handlers, &reading);
-    bool ok = session_run(session, READ_TIMEOUT_MS, err);
-    reader_free(reader, on_reader_freed, session);
-    Error ignored;
-    session_run(session, 5000, &ignored);
+    bool ok = config_each(session, filter, take_version, &reading, err);
     arena_free(reading.scratch);
     if (ret->count > 0) {
         qsort(ret->items, ret->count, sizeof *ret->items, compare_stored);

@@ -2,6 +2,7 @@
 #include "services/ingest/api.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "common/base/log.h"
 
@@ -149,23 +150,62 @@ static void answer_no_route(ApiCall *call, const Search *search)
 
 // ---- who calls ----
 
-static bool check_caller(const Api *api, ApiCall *call)
+static void refuse_key(const Api *api, ApiCall *call, AuthVerdict verdict)
 {
-    HttpRequest *http = call->http;
-    Str authorization = http_header(http, "Authorization");
-    if (!auth_check(api->auth, authorization, http->received_at_us, call->tenant, &call->key_id)) {
-        metric_add(api->metrics->refused[REFUSED_UNAUTHORIZED], 1);
-        http_response_header(http, "WWW-Authenticate", STR("Bearer"));
-        http_problem(
-            http, 401, "unauthorized", "No valid API key", NULL,
-            "send 'Authorization: Bearer stn_<key id>.<secret>' with an active key");
+    static const char *const slugs[] = {
+        [AUTH_UNKNOWN] = "unauthorized",
+        [AUTH_REVOKED] = "key-revoked",
+        [AUTH_EXPIRED] = "key-expired",
+    };
+    static const char *const details[] = {
+        [AUTH_UNKNOWN] = "send 'Authorization: Bearer stn_<key id>.<secret>' with an active key",
+        [AUTH_REVOKED] = "the key was revoked; ask the operator for a new one",
+        [AUTH_EXPIRED] = "the key has expired; ask the operator for a new one",
+    };
+    metric_add(api->metrics->refused[REFUSED_UNAUTHORIZED], 1);
+    http_response_header(call->http, "WWW-Authenticate", STR("Bearer"));
+    http_problem(call->http, 401, slugs[verdict], "No valid API key", NULL, "%s", details[verdict]);
+}
+
+static bool check_key(const Api *api, ApiCall *call)
+{
+    const HttpRequest *http = call->http;
+    AuthCaller caller = {.key_id = STR_EMPTY};
+    AuthVerdict verdict =
+        auth_check(api->auth, http_header(http, "Authorization"), http->received_at_us, &caller);
+    if (verdict != AUTH_OK) {
+        refuse_key(api, call, verdict);
+        return false;
+    }
+    memcpy(call->tenant, caller.tenant, TENANT_SIZE);
+    call->key_id = caller.key_id;
+    call->scopes = caller.scopes;
+    return true;
+}
+
+bool api_need_scope(ApiCall *call, Scope scope)
+{
+    if ((call->scopes & SCOPE_BIT(scope)) != 0) {
+        return true;
+    }
+    metric_add(call->metrics->refused[REFUSED_SCOPE], 1);
+    http_problem(
+        call->http, 403, "missing-scope", "The API key may not do this", NULL,
+        "this needs scope '%s', which key '" STR_FMT "' does not have", scope_name(scope),
+        STR_ARG(call->key_id));
+    return false;
+}
+
+static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
+{
+    if (!check_key(api, call)) {
         return false;
     }
     if (catalog_is_suspended(api->catalog, str_from(call->tenant))) {
         api_answer_suspended(call);
         return false;
     }
-    return true;
+    return api_need_scope(call, route->scope);
 }
 
 void api_handle(void *ctx, HttpRequest *request)
@@ -186,7 +226,7 @@ void api_handle(void *ctx, HttpRequest *request)
         api_answer_unavailable(call, unready);
         return;
     }
-    if (check_caller(api, call)) {
+    if (check_caller(api, call, search.route)) {
         search.route->handle(call);
     }
 }
@@ -194,5 +234,8 @@ void api_handle(void *ctx, HttpRequest *request)
 void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx)
 {
     assert(api->set_count < API_ROUTE_SETS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        assert(routes[i].scope != SCOPE_NONE);
+    }
     api->sets[api->set_count++] = (ApiRoutes){routes, count, ctx};
 }

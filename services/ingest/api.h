@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP surface's core: which handler a method and a path lead to, and what must hold before it
-// runs (the service is ready, the key is valid, the tenant is not suspended). The handlers stand in
+// runs (the service is ready, the key is valid and may do this, the tenant is not suspended). The
+// handlers stand in
 // the files of their subject (notifications_api.c, ...), each with its table of routes. Law: every
 // refusal is a problem document (RFC 9457); one that concerns a field names it.
 #pragma once
@@ -20,6 +21,7 @@ typedef struct ApiCall {
     IngestMetrics *metrics;
     char tenant[TENANT_SIZE];
     Str key_id;                 // of the API key that was shown: who did it
+    ScopeSet scopes;            // what it may
     Str params[API_PARAMS_MAX]; // what stands in the place of each {}
 } ApiCall;
 
@@ -29,6 +31,7 @@ typedef void (*ApiHandler)(ApiCall *call);
 typedef struct ApiRoute {
     const char *method;
     const char *path; // "/v1/recipients/{}/preferences": {} is one segment, never empty
+    Scope scope;      // what the key must have; no route is without
     ApiHandler handle;
 } ApiRoute;
 
@@ -51,6 +54,9 @@ typedef struct Api {
 
 void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx);
 void api_handle(void *ctx, HttpRequest *request); // an HttpHandler; ctx is an Api
+
+// For what a route's own scope does not cover. false: answered, 403 with the scope's name.
+bool api_need_scope(ApiCall *call, Scope scope);
 
 // The refusals that all have in common. Each answers the call and counts it.
 void api_answer_unavailable(ApiCall *call, const char *why); // 503 with Retry-After

@@ -17,7 +17,9 @@
 typedef struct KeyEntry {
     uint8_t hash[SHA256_LEN];
     char tenant[TENANT_SIZE];
-    int64_t revoked_at_us;
+    int64_t revoked_at_us; // 0: not
+    int64_t expires_at_us; // 0: never
+    ScopeSet scopes;
 } KeyEntry;
 
 struct Auth {
@@ -67,6 +69,8 @@ static bool put_key(Auth *auth, Str tenant, const Stentor__V1__ApiKey *event, Er
     memcpy(entry->hash, event->secret_hash.data, SHA256_LEN);
     (void)str_to_c(tenant, entry->tenant, sizeof entry->tenant);
     entry->revoked_at_us = event->revoked_at_us;
+    entry->expires_at_us = event->expires_at_us;
+    entry->scopes = scope_set_from_names(event->scopes, event->n_scopes);
     map_put(auth->keys, key_id, entry);
     return true;
 }
@@ -97,9 +101,7 @@ static Str bearer(Str authorization)
     return str_trim(str_slice(authorization, scheme.len, authorization.len));
 }
 
-bool auth_check(
-    const Auth *auth, Str authorization, int64_t now_us, char ret_tenant[TENANT_SIZE],
-    Str *ret_key_id)
+AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, AuthCaller *ret)
 {
     Str key = str_slice(bearer(authorization), 0, AUTH_KEY_MAX);
     ptrdiff_t dot = str_find(key, '.');
@@ -110,12 +112,17 @@ bool auth_check(
     }
     uint8_t hash[SHA256_LEN];
     sha256(key, hash);
-    bool same = CRYPTO_memcmp(hash, entry->hash, SHA256_LEN) == 0;
-    bool live = entry->revoked_at_us == 0 || entry->revoked_at_us > now_us;
-    if (!same || !live) {
-        return false;
+    if (CRYPTO_memcmp(hash, entry->hash, SHA256_LEN) != 0) {
+        return AUTH_UNKNOWN;
     }
-    memcpy(ret_tenant, entry->tenant, TENANT_SIZE);
-    *ret_key_id = key_id;
-    return true;
+    if (entry->revoked_at_us != 0 && entry->revoked_at_us <= now_us) {
+        return AUTH_REVOKED;
+    }
+    if (entry->expires_at_us != 0 && entry->expires_at_us <= now_us) {
+        return AUTH_EXPIRED;
+    }
+    memcpy(ret->tenant, entry->tenant, TENANT_SIZE);
+    ret->key_id = key_id;
+    ret->scopes = entry->scopes;
+    return AUTH_OK;
 }

@@ -359,6 +359,7 @@ static void build_api(Ingest *in)
     in->suppressions_api = (SuppressionsApi){
         .bus = bus,
         .hash_key = master_hash_key(service_master_key(service)),
+        .known = in->suppressions,
     };
     suppressions_api_add(&in->api, &in->suppressions_api);
     in->triggers_api = (TriggersApi){bus, in->triggers, in->catalog};

@@ -2,11 +2,9 @@
 #include "services/ingest/ingest_metrics.h"
 
 static const char *const REFUSAL_LABELS[REFUSED_COUNT] = {
-    [REFUSED_MALFORMED] = "reason=\"malformed\"",
-    [REFUSED_INVALID] = "reason=\"invalid\"",
-    [REFUSED_UNAUTHORIZED] = "reason=\"unauthorized\"",
-    [REFUSED_SUSPENDED] = "reason=\"suspended\"",
-    [REFUSED_CONFLICT] = "reason=\"conflict\"",
+    [REFUSED_MALFORMED] = "reason=\"malformed\"",       [REFUSED_INVALID] = "reason=\"invalid\"",
+    [REFUSED_UNAUTHORIZED] = "reason=\"unauthorized\"", [REFUSED_SCOPE] = "reason=\"scope\"",
+    [REFUSED_SUSPENDED] = "reason=\"suspended\"",       [REFUSED_CONFLICT] = "reason=\"conflict\"",
     [REFUSED_UNAVAILABLE] = "reason=\"unavailable\"",
 };
 

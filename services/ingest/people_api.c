@@ -100,7 +100,10 @@ static bool read_reveal(ApiCall *base, bool *ret)
     FieldError err = {.field = ""};
     Str text = http_query(base->http, "reveal");
     *ret = str_eq(text, STR("true"));
-    if (text.len == 0 || *ret || str_eq(text, STR("false"))) {
+    if (*ret) {
+        return api_need_scope(base, SCOPE_RECIPIENTS_REVEAL);
+    }
+    if (text.len == 0 || str_eq(text, STR("false"))) {
         return true;
     }
     (void)field_error(&err, "reveal", "must be true or false");
@@ -217,12 +220,12 @@ static void list_recipients(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"POST", "/v1/recipients", post_recipient},
-    {"GET", "/v1/recipients", list_recipients},
-    {"POST", "/v1/recipients/import", people_api_import},
-    {"PUT", "/v1/recipients/{}", put_recipient},
-    {"GET", "/v1/recipients/{}", get_recipient},
-    {"DELETE", "/v1/recipients/{}", delete_recipient},
+    {"POST", "/v1/recipients", SCOPE_RECIPIENTS_WRITE, post_recipient},
+    {"GET", "/v1/recipients", SCOPE_RECIPIENTS_READ, list_recipients},
+    {"POST", "/v1/recipients/import", SCOPE_RECIPIENTS_WRITE, people_api_import},
+    {"PUT", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, put_recipient},
+    {"GET", "/v1/recipients/{}", SCOPE_RECIPIENTS_READ, get_recipient},
+    {"DELETE", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, delete_recipient},
 };
 
 void people_api_add(Api *api, PeopleApi *people)

@@ -157,6 +157,22 @@ static bool read_wish(
     return true;
 }
 
+// What a complaint or the law made is ended by who may release it, also in the place of another
+// entry that says less or ends sooner. false: answered.
+static bool may_end(ApiCall *call, SuppressionReason reason)
+{
+    bool guarded = reason == SUPPRESSION_COMPLAINT || reason == SUPPRESSION_COMPLIANCE;
+    return !guarded || api_need_scope(call, SCOPE_SUPPRESSIONS_RELEASE);
+}
+
+static bool may_replace(const SuppressionsApi *api, ApiCall *call, const SuppressionSpec *spec)
+{
+    SuppressionReason before = suppressions_of_entry(
+        api->known, spec->tenant, spec->channel, spec->category, spec->hash, spec->at_us);
+    bool weaker = spec->reason != before || spec->expires_at_us != 0;
+    return !weaker || may_end(call, before);
+}
+
 static void post_suppression(ApiCall *call)
 {
     SuppressionsApi *api = call->ctx;
@@ -169,11 +185,11 @@ static void post_suppression(ApiCall *call)
         .address = STR_EMPTY,
         .notification_id = STR_EMPTY,
     };
-    if (api_body_parse(&body, call->http->body, call->http->arena) &&
-        read_wish(api, call, &body, &spec, hash)) {
-        store_entry(api, call, suppression_make(&spec, call->http->arena), 201);
-    } else {
+    if (!api_body_parse(&body, call->http->body, call->http->arena) ||
+        !read_wish(api, call, &body, &spec, hash)) {
         api_answer_problem(call, &body.problem);
+    } else if (may_replace(api, call, &spec)) {
+        store_entry(api, call, suppression_make(&spec, call->http->arena), 201);
     }
     api_body_free(&body);
 }
@@ -291,7 +307,7 @@ static void release(Reading *reading, Stentor__V1__Suppression *entry)
     } else if (copy->released_at_us > 0) {
         Store done = {.call = call, .entry = copy, .status = 200};
         answer_entry(&done); // twice is once: the first one's name and time stay
-    } else {
+    } else if (may_end(call, (SuppressionReason)copy->reason)) {
         copy->released_at_us = call->http->received_at_us;
         copy->released_by = arena_cstr(arena, call->key_id);
         store_entry(reading->api, call, copy, 200);
@@ -557,12 +573,12 @@ static void release_suppression(ApiCall *call)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/suppressions", get_suppressions},
-    {"POST", "/v1/suppressions", post_suppression},
-    {"GET", "/v1/suppressions/export", get_export},
-    {"GET", "/v1/suppressions/{}", get_suppression},
-    {"DELETE", "/v1/suppressions/{}", release_suppression},
-    {"POST", "/v1/suppressions/{}/release", release_suppression},
+    {"GET", "/v1/suppressions", SCOPE_SUPPRESSIONS_READ, get_suppressions},
+    {"POST", "/v1/suppressions", SCOPE_SUPPRESSIONS_WRITE, post_suppression},
+    {"GET", "/v1/suppressions/export", SCOPE_SUPPRESSIONS_EXPORT, get_export},
+    {"GET", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_READ, get_suppression},
+    {"DELETE", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_WRITE, release_suppression},
+    {"POST", "/v1/suppressions/{}/release", SCOPE_SUPPRESSIONS_WRITE, release_suppression},
 };
 
 void suppressions_api_add(Api *api, SuppressionsApi *suppressions)

@@ -19,7 +19,8 @@ enum {
 typedef struct SuppressionsApi {
     Bus *bus;
     Str hash_key;
-    size_t reading; // readers not yet freed; 0 before the process may end
+    const Suppressions *known; // of all tenants: what a new entry would replace
+    size_t reading;            // readers not yet freed; 0 before the process may end
     struct SuppressionsReading *under_way;
 } SuppressionsApi;
 

@@ -324,7 +324,9 @@ static void post_templates(ApiCall *base)
     if (!read_body(call)) {
         return;
     }
-    bool ok = read_version(call, call->body) && check_names(call, call->body);
+    bool ok = read_version(call, call->body) && check_names(call, call->body) &&
+              (call->version->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT ||
+               api_need_scope(base, SCOPE_TEMPLATES_ACTIVATE));
     CatalogVersion there;
     bool replaces =
         ok && catalog_find(
@@ -471,10 +473,10 @@ static void post_preview(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/templates", get_templates},
-    {"POST", "/v1/templates", post_templates},
-    {"POST", "/v1/templates/preview", post_preview},
-    {"GET", "/v1/templates/{}", get_template},
+    {"GET", "/v1/templates", SCOPE_TEMPLATES_READ, get_templates},
+    {"POST", "/v1/templates", SCOPE_TEMPLATES_WRITE, post_templates},
+    {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, post_preview},
+    {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template},
 };
 
 void templates_api_add(Api *api, TemplatesApi *templates)

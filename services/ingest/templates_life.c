@@ -218,8 +218,8 @@ static void post_archive(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"POST", "/v1/templates/{}/{}/activate", post_activate},
-    {"POST", "/v1/templates/{}/{}/archive", post_archive},
+    {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, post_activate},
+    {"POST", "/v1/templates/{}/{}/archive", SCOPE_TEMPLATES_ACTIVATE, post_archive},
 };
 
 void templates_life_add(Api *api, TemplatesApi *templates)

@@ -20,6 +20,7 @@
 #include "stentor/v1/config.pb-c.h"
 
 #define KEY "stn_k1.secret"
+#define READER "stn_k2.secret"
 
 enum { PATIENCE_US = 5 * 1000 * 1000 };
 
@@ -85,28 +86,31 @@ static void get_missing(ApiCall *call)
 }
 
 static const ApiRoute FIRST[] = {
-    {"GET", "/v1/things/{}", get_thing},
-    {"PUT", "/v1/things/{}", put_thing},
-    {"GET", "/v1/things/{}/parts/{}", get_part},
+    {"GET", "/v1/things/{}", SCOPE_TRIGGERS_READ, get_thing},
+    {"PUT", "/v1/things/{}", SCOPE_TRIGGERS_WRITE, put_thing},
+    {"GET", "/v1/things/{}/parts/{}", SCOPE_TRIGGERS_READ, get_part},
 };
 static const ApiRoute SECOND[] = {
-    {"POST", "/v1/things/fixed", post_fixed},
-    {"GET", "/v1/failing/{}", get_failing},
-    {"GET", "/v1/missing", get_missing},
+    {"POST", "/v1/things/fixed", SCOPE_TRIGGERS_WRITE, post_fixed},
+    {"GET", "/v1/failing/{}", SCOPE_TRIGGERS_READ, get_failing},
+    {"GET", "/v1/missing", SCOPE_TRIGGERS_READ, get_missing},
 };
 
-static void add_key(Scene *s)
+static void add_key(Scene *s, const char *id, const char *text, const char *scope)
 {
+    char *scopes[] = {arena_cstr(s->arena, str_from(scope))};
     uint8_t hash[SHA256_LEN];
     Stentor__V1__ApiKey key;
     stentor__v1__api_key__init(&key);
-    sha256(STR(KEY), hash);
-    key.key_id = arena_cstr(s->arena, STR("k1"));
+    sha256(str_from(text), hash);
+    key.key_id = arena_cstr(s->arena, str_from(id));
+    key.scopes = scopes;
+    key.n_scopes = scope != NULL ? 1 : 0;
     key.tenant = arena_cstr(s->arena, STR("acme"));
     key.secret_hash = pb_data(str_of(hash, sizeof hash));
     Str packed = STR_EMPTY;
     assert_true(event_pack(&key.base, s->arena, &packed, NULL));
-    assert_true(auth_changed(s->auth, STR("acme"), STR("k1"), packed, NULL));
+    assert_true(auth_changed(s->auth, STR("acme"), str_from(id), packed, NULL));
 }
 
 static int set_up(void **state)
@@ -120,7 +124,8 @@ static int set_up(void **state)
     ingest_metrics_init(&s->metrics, s->registry);
     s->auth = auth_new();
     s->catalog = catalog_new();
-    add_key(s);
+    add_key(s, "k1", KEY, NULL);
+    add_key(s, "k2", READER, "read");
     s->api = (Api){
         .auth = s->auth,
         .catalog = s->catalog,
@@ -254,6 +259,17 @@ static void a_suspended_tenant_gets_no_further(void **state)
     assert_answer(s, "GET", "/v1/things/7", " 403 ", "tenant-suspended");
 }
 
+static void finding_11_a_key_gets_no_further_than_its_scopes(void **state)
+{
+    Scene *s = *state;
+    assert_non_null(strstr(ask(s, "GET", "/v1/things/7", READER), " 200 "));
+    const char *answer = ask(s, "PUT", "/v1/things/7", READER);
+    assert_non_null(strstr(answer, " 403 "));
+    assert_non_null(strstr(answer, "urn:stentor:problem:missing-scope"));
+    assert_non_null(strstr(answer, "'triggers:write'"));
+    assert_non_null(strstr(ask(s, "PUT", "/v1/things/7", KEY), " 200 "));
+}
+
 static void a_failure_is_503_when_it_may_pass_and_else_500_without_its_reason(void **state)
 {
     Scene *s = *state;
@@ -274,6 +290,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             nothing_is_served_without_a_key_or_while_it_is_not_ready, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_suspended_tenant_gets_no_further, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            finding_11_a_key_gets_no_further_than_its_scopes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_failure_is_503_when_it_may_pass_and_else_500_without_its_reason, set_up, tear_down),
     };

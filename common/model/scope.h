@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scopes: what an API key may do, one bit each, and named sets of them. Each route of the API asks
+// for one; some answers (whole addresses, a complaint's release, a version that goes out) for one
+// more. Pure. Law: what is not known grants nothing, but for a key without any names: it was made
+// before there were scopes and keeps what it could.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/buf.h"
+
+typedef enum Scope {
+    SCOPE_NONE = 0, // no route has it
+    SCOPE_NOTIFICATIONS_SEND,
+    SCOPE_BATCHES_READ,
+    SCOPE_BATCHES_WRITE,
+    SCOPE_TEMPLATES_READ,
+    SCOPE_TEMPLATES_WRITE,
+    SCOPE_TEMPLATES_ACTIVATE, // what is sent from now on: activate, archive, publish as active
+    SCOPE_RECIPIENTS_READ,    // masked
+    SCOPE_RECIPIENTS_WRITE,
+    SCOPE_RECIPIENTS_REVEAL, // whole names and addresses
+    SCOPE_SUPPRESSIONS_READ,
+    SCOPE_SUPPRESSIONS_WRITE,
+    SCOPE_SUPPRESSIONS_EXPORT,
+    SCOPE_SUPPRESSIONS_RELEASE, // of those that a complaint made
+    SCOPE_TRIGGERS_READ,
+    SCOPE_TRIGGERS_WRITE,
+    SCOPE_TENANT_READ,
+    SCOPE_TENANT_WRITE,
+    SCOPE_COUNT,
+} Scope;
+
+typedef uint32_t ScopeSet;
+
+#define SCOPE_BIT(scope) ((ScopeSet)1 << (scope))
+#define SCOPE_ALL (SCOPE_BIT(SCOPE_COUNT) - 2)
+
+const char *scope_name(Scope scope); // "recipients:reveal"
+// A scope's name or a set's (send, read, manage, admin); 0: neither.
+ScopeSet scope_set_from_name(Str name);
+// What all the names together grant; no names: everything.
+ScopeSet scope_set_from_names(char *const *names, size_t count);
+// All names, the sets first.
+void scope_print_known(Buf *out, const char *between);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/cli/config_get.h"
+
+#include <jansson.h>
+
+#include "common/base/id.h"
+
+enum { ENTRY_MAX = 128 * 1024, READ_TIMEOUT_MS = 60000, FREE_TIMEOUT_MS = 5000 };
+
+// ---- one ----
+
+static bool decode_entry(
+    Cli *cli, const json_t *answer, Str *ret_payload, uint64_t *ret_sequence, Error *err)
+{
+    const json_t *error = json_object_get(answer, "error");
+    const json_t *message = json_object_get(answer, "message");
+    const char *data = json_string_value(json_object_get(message, "data"));
+    if (error != NULL && json_integer_value(json_object_get(error, "code")) == 404) {
+        return true;
+    }
+    if (error != NULL) {
+        return error_set(
+            err, ERROR_TRANSIENT, "CONFIG: %s",
+            json_string_value(json_object_get(error, "description")));
+    }
+    size_t len = 0;
+    uint8_t *bytes = arena_alloc(cli->arena, ENTRY_MAX);
+    if (message == NULL ||
+        (data != NULL && !base64_decode(str_from(data), bytes, ENTRY_MAX, &len))) {
+        return error_set(err, ERROR_PERMANENT, "CONFIG's answer cannot be read");
+    }
+    *ret_payload = str_of(bytes, len);
+    *ret_sequence = (uint64_t)json_integer_value(json_object_get(message, "seq"));
+    return true;
+}
+
+bool config_get(
+    Session *session, Cli *cli, const char *subject, Str *ret_payload, uint64_t *ret_sequence,
+    Error *err)
+{
+    Str reply = STR_EMPTY;
+    *ret_payload = STR_EMPTY;
+    *ret_sequence = 0;
+    const char *query = arena_printf(cli->arena, "{\"last_by_subj\":\"%s\"}", subject);
+    if (!session_request(
+            session, "$JS.API.STREAM.MSG.GET.CONFIG", str_from(query), cli->arena, &reply, err)) {
+        return false;
+    }
+    json_t *answer = json_loadb(reply.ptr, reply.len, 0, NULL);
+    bool ok = decode_entry(cli, answer, ret_payload, ret_sequence, err);
+    json_decref(answer);
+    return ok;
+}
+
+// ---- many ----
+
+typedef struct Reading {
+    Session *session;
+    ConfigEach each;
+    void *ctx;
+} Reading;
+
+static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
+{
+    const Reading *reading = ctx;
+    for (size_t i = 0; i < count; i++) {
+        reading->each(reading->ctx, &messages[i]);
+    }
+}
+
+static void on_reader_caught_up(void *ctx)
+{
+    session_finish(((Reading *)ctx)->session, NULL);
+}
+
+static void on_reader_failed(void *ctx, const Error *err)
+{
+    session_finish(((Reading *)ctx)->session, err);
+}
+
+static void on_reader_freed(void *ctx)
+{
+    session_finish(ctx, NULL);
+}
+
+bool config_each(Session *session, const char *filter, ConfigEach each, void *ctx, Error *err)
+{
+    Reading reading = {session, each, ctx};
+    ReaderOptions options = {.stream = "CONFIG", .filter = filter};
+    ReaderHandlers handlers = {on_reader_messages, on_reader_caught_up, on_reader_failed};
+    Reader *reader = reader_new(session->bus, &options, &handlers, &reading);
+    bool ok = session_run(session, READ_TIMEOUT_MS, err);
+    reader_free(reader, on_reader_freed, session);
+    Error ignored;
+    session_run(session, FREE_TIMEOUT_MS, &ignored);
+    return ok || error_wrap(err, "reading '%s' of CONFIG", filter);
+}
