@@ -28,6 +28,8 @@ enum {
     NAME_SIZE = 128,
 };
 
+#define INSUFFICIENT "42501" // insufficient_privilege
+
 DEFINE_CLEANUP(free_arena, Arena *, arena_free)
 DEFINE_CLEANUP(free_result, PGresult *, PQclear)
 DEFINE_CLEANUP(close_file, FILE *, fclose)
@@ -47,12 +49,16 @@ typedef struct Run {
     File *files;
     int count;
     MigrateReport report;
-    void (*on_applied)(void *ctx, const char *schema, const char *file);
-    void *ctx;
+    const MigrateJob *job; // NULL: the bootstrap
 } Run;
 
 // One holder at a time in the whole database; the number is arbitrary and must never change.
 static const char LOCK_SQL[] = "SELECT pg_advisory_lock(7311402561207715104)";
+// No function, operator or table of a schema that others may write to stands in for one of
+// Postgres.
+static const char PATH_SQL[] = "SET search_path = pg_catalog, pg_temp";
+static const char WHO_SQL[] =
+    "SELECT rolname FROM pg_roles WHERE rolname = current_user AND rolsuper";
 // Only what is missing is created: IF NOT EXISTS would ask for the right to create it even then.
 static const char TABLE_SQL[] =
     "DO $$ BEGIN"
@@ -98,6 +104,10 @@ static PGconn *connect_to(const char *url, Error *err)
         return NULL;
     }
     PQsetNoticeProcessor(pg, ignore_notice, NULL);
+    if (!execute(pg, PATH_SQL, "search path", err)) {
+        PQfinish(pg);
+        return NULL;
+    }
     return pg;
 }
 
@@ -242,28 +252,41 @@ static bool record(const Run *run, const File *file, const char *checksum, Error
     return is_ok(res) || db_error_result(res, "stentor.migrations", err);
 }
 
-// The file and its row are one transaction: killed anywhere, it is applied whole and known, or not
-// at all (migrate_pg_test: a_failing_file_leaves_nothing_behind).
-static bool apply(Run *run, const File *file, const char *text, const char *checksum, Error *err)
+static bool run_file(const Run *run, const File *file, const char *text, Error *err)
 {
-    if (!execute(run->pg, "BEGIN", "begin", err)) {
-        return false;
-    }
     CLEANUP(free_result) PGresult *res = PQexec(run->pg, text);
     if (!is_ok(res)) {
         return fail_file(run, file, text, res, err);
     }
-    if (PQtransactionStatus(run->pg) != PQTRANS_INTRANS) {
-        return error_set(
-            err, ERROR_CONFIG, "%s/%s ends its transaction itself", run->schema, file->name);
+    return PQtransactionStatus(run->pg) == PQTRANS_INTRANS ||
+           error_set(
+               err, ERROR_CONFIG, "%s/%s ends its transaction itself", run->schema, file->name);
+}
+
+// Settings of roles: files that were applied as a superuser set some, and stentor_owner may not.
+// The line becomes a comment of the same length, so that an error's place is still right.
+static void leave_out_role_settings(char *text)
+{
+    static const char start[] = "\nALTER ROLE ";
+    for (char *at = strstr(text, start); at != NULL; at = strstr(at + 1, start)) {
+        at[1] = '-';
+        at[2] = '-';
     }
-    if (!record(run, file, checksum, err) || !execute(run->pg, "COMMIT", "commit", err)) {
+}
+
+// The file and its row are one transaction: killed anywhere, it is applied whole and known, or not
+// at all (migrate_pg_test: a_failing_file_leaves_nothing_behind).
+static bool apply(Run *run, const File *file, char *text, const char *checksum, Error *err)
+{
+    leave_out_role_settings(text);
+    if (!execute(run->pg, "BEGIN", "begin", err) || !run_file(run, file, text, err) ||
+        !record(run, file, checksum, err) || !execute(run->pg, "COMMIT", "commit", err)) {
         return false;
     }
     CRASH_POINT("migrate.applied");
     run->report.applied++;
-    if (run->on_applied != NULL) {
-        run->on_applied(run->ctx, run->schema, file->name);
+    if (run->job->on_applied != NULL) {
+        run->job->on_applied(run->job->ctx, run->schema, file->name);
     }
     return true;
 }
@@ -331,24 +354,92 @@ static bool migrate_schema(Run *run, Error *err)
     return true;
 }
 
-bool db_migrate(
-    const char *url, const char *folder, const char *const *schemas, MigrateReport *ret,
-    void (*on_applied)(void *ctx, const char *schema, const char *file), void *ctx, Error *err)
+// ---- as whom ----
+
+static bool become(PGconn *pg, const char *role, Error *err)
 {
-    PGconn *pg = connect_to(url, err);
-    if (pg == NULL) {
-        return false;
+    if (role == NULL) {
+        return true;
     }
-    Run run = {.pg = pg, .folder = folder, .on_applied = on_applied, .ctx = ctx};
-    bool ok = execute(pg, LOCK_SQL, "migration lock", err) &&
+    char sql[NAME_SIZE];
+    char *name = PQescapeIdentifier(pg, role, strlen(role));
+    int len = name != NULL ? snprintf(sql, sizeof sql, "SET ROLE %s", name) : -1;
+    PQfreemem(name);
+    if (len < 0 || len >= (int)sizeof sql) {
+        return error_set(err, ERROR_CONFIG, "'%s' is not the name of a role", role);
+    }
+    return execute(pg, sql, "role", err);
+}
+
+static bool check_who(PGconn *pg, const MigrateJob *job, Error *err)
+{
+    CLEANUP(free_result) PGresult *res = PQexec(pg, WHO_SQL);
+    if (!is_ok(res)) {
+        return db_error_result(res, "current role", err);
+    }
+    return PQntuples(res) == 0 || job->superuser_may ||
+           error_set(
+               err, ERROR_CONFIG,
+               "'%s' is a superuser, and what is made would be its own (" INSUFFICIENT ")",
+               PQgetvalue(res, 0, 0));
+}
+
+static bool add_hint(const MigrateJob *job, Error *err)
+{
+    // Without the bootstrap a login as the owner fails with its name.
+    bool rights = strstr(err->text, INSUFFICIENT) != NULL ||
+                  strstr(err->text, "\"" MIGRATE_OWNER "\"") != NULL;
+    if (job->rights_hint != NULL && rights) {
+        Error plain = *err;
+        error_set(err, plain.kind, "%s (HINT: %s)", plain.text, job->rights_hint);
+    }
+    return false;
+}
+
+// ---- the surface ----
+
+bool db_migrate(const MigrateJob *job, MigrateReport *ret, Error *err)
+{
+    PGconn *pg = connect_to(job->url, err);
+    if (pg == NULL) {
+        return add_hint(job, err);
+    }
+    Run run = {.pg = pg, .folder = job->folder, .job = job};
+    bool ok = become(pg, job->role, err) && check_who(pg, job, err) &&
+              execute(pg, LOCK_SQL, "migration lock", err) &&
               execute(pg, TABLE_SQL, "stentor.migrations", err);
-    for (; ok && *schemas != NULL; schemas++) {
-        run.schema = *schemas;
+    for (const char *const *schema = job->schemas; ok && *schema != NULL; schema++) {
+        run.schema = *schema;
         ok = migrate_schema(&run, err);
     }
     PQfinish(pg); // rolls back what was open and frees the lock
     if (ok) {
         *ret = run.report;
     }
+    return ok || add_hint(job, err);
+}
+
+static bool run_bootstrap(Run *run, Error *err)
+{
+    static const File files[] = {{.name = "bootstrap.sql"}, {.name = "hand_over.sql"}};
+    bool ok = execute(run->pg, LOCK_SQL, "migration lock", err) &&
+              execute(run->pg, "BEGIN", "begin", err);
+    for (size_t i = 0; ok && i < sizeof files / sizeof *files; i++) {
+        char *text = NULL;
+        ok = read_text(run, &files[i], &text, err) && run_file(run, &files[i], text, err);
+    }
+    return ok && execute(run->pg, "COMMIT", "commit", err);
+}
+
+bool db_bootstrap(const char *url, const char *folder, Error *err)
+{
+    PGconn *pg = connect_to(url, err);
+    if (pg == NULL) {
+        return false;
+    }
+    CLEANUP(free_arena) Arena *arena = arena_new(0);
+    Run run = {.pg = pg, .folder = folder, .schema = ".", .arena = arena};
+    bool ok = run_bootstrap(&run, err);
+    PQfinish(pg);
     return ok;
 }

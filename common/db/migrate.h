@@ -16,10 +16,25 @@ typedef struct MigrateReport {
     int present;
 } MigrateReport;
 
-// `folder` holds one folder per schema; `schemas` (NULL-terminated) gives their order. The checksum
-// of an applied file that was changed since is ERROR_CONFIG with its name; so is a failing
-// statement, with file, line and Postgres's words. on_applied (may be NULL) is called after each
-// applied file.
-bool db_migrate(
-    const char *url, const char *folder, const char *const *schemas, MigrateReport *ret,
-    void (*on_applied)(void *ctx, const char *schema, const char *file), void *ctx, Error *err);
+// Owns Stentor's schemas and is no superuser: db_bootstrap makes it.
+#define MIGRATE_OWNER "stentor_owner"
+
+typedef struct MigrateJob {
+    const char *url;
+    const char *folder;         // holds one folder per schema
+    const char *const *schemas; // in this order, NULL at the end
+    const char *role;        // becomes it first, and so who owns what is made; NULL: who connects
+    bool superuser_may;      // else a superuser is refused: it would own what is made
+    const char *rights_hint; // added where rights are missing, or too many; NULL: none
+    void (*on_applied)(void *ctx, const char *schema, const char *file); // NULL: not called
+    void *ctx;
+} MigrateJob;
+
+// The checksum of an applied file that was changed since is ERROR_CONFIG with its name; so is a
+// failing statement, with file, line and Postgres's words. Lines that begin with "ALTER ROLE" are
+// left out: they are the bootstrap's (bootstrap.sql).
+bool db_migrate(const MigrateJob *job, MigrateReport *ret, Error *err);
+
+// What a superuser does once, before db_migrate: `folder`/bootstrap.sql (roles and who may enter)
+// and hand_over.sql (ownership of what an older release made), in one transaction.
+bool db_bootstrap(const char *url, const char *folder, Error *err);

@@ -50,6 +50,16 @@ static void ignore_notice(void *ctx, const char *message)
     (void)message;
 }
 
+// A superuser too makes a shadow that the owner of history owns, or it could not take its place.
+static bool become_owner(Shadow *shadow, Error *err)
+{
+    return execute(
+        shadow, "become the owner of history",
+        "SELECT set_config('role', pg_get_userbyid(nspowner), false) FROM pg_namespace"
+        " WHERE nspname = 'history'",
+        err);
+}
+
 bool shadow_open(Shadow **ret, const char *url, Error *err)
 {
     const char *keywords[] = {"dbname", "application_name", "client_encoding", NULL};
@@ -63,6 +73,10 @@ bool shadow_open(Shadow **ret, const char *url, Error *err)
         return false;
     }
     PQsetNoticeProcessor(shadow->pg, ignore_notice, NULL);
+    if (!become_owner(shadow, err)) {
+        shadow_close(shadow);
+        return false;
+    }
     CLEANUP(free_result)
     PGresult *res = run(
         shadow, "rebuild lock",

@@ -166,6 +166,29 @@ static void check_role(Doctor *doctor, PGconn *conn)
     PQclear(res);
 }
 
+// What runs with its owner's rights must not have a superuser's.
+static void check_owner(Doctor *doctor, PGconn *conn)
+{
+    PGresult *res = PQexec(
+        conn, "SELECT count(*), min(p.oid::regproc::text) FROM pg_proc p JOIN pg_roles r ON r.oid "
+              "= p.proowner"
+              " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prosecdef AND r.rolsuper AND "
+              "n.nspname IN"
+              " ('stentor', 'keys', 'ingest', 'dispatch', 'clock', 'history', 'people', 'saga')");
+    bool known = PQresultStatus(res) == PGRES_TUPLES_OK;
+    bool ok = known && strcmp(PQgetvalue(res, 0, 0), "0") == 0;
+    tell(
+        doctor, "postgres owner", ok ? CHECK_OK : CHECK_FAIL,
+        ok ? "no function runs as a superuser"
+           : arena_printf(
+                 doctor->cli->arena,
+                 "%s functions run as a superuser, '%s' first (HINT: as a superuser: stentor "
+                 "migrate "
+                 "--bootstrap)",
+                 known ? PQgetvalue(res, 0, 0) : "unknown", known ? PQgetvalue(res, 0, 1) : "?"));
+    PQclear(res);
+}
+
 static void check_durability(Doctor *doctor, PGconn *conn)
 {
     PGresult *res =
@@ -234,6 +257,7 @@ static void check_postgres(Doctor *doctor)
             doctor, "postgres", CHECK_OK,
             arena_printf(cli->arena, "server %d", PQserverVersion(conn) / 10000));
         check_role(doctor, conn);
+        check_owner(doctor, conn);
         check_durability(doctor, conn);
         if (json_object_size(doctor->last) > 0) { // NATS has said where its streams end
             check_history(doctor, conn);

@@ -9,6 +9,9 @@
 #include "common/db/migrate.h"
 #include "services/cli/session.h"
 
+#define RIGHTS_HINT                                                                                \
+    "connect as " MIGRATE_OWNER "; first, once, as a superuser: stentor migrate --bootstrap"
+
 static void print_step(const Cli *cli, const char *what, const char *result)
 {
     if (cli->json) {
@@ -38,10 +41,21 @@ static bool migrate_database(Cli *cli, Error *err)
         return false;
     }
     MigrateReport report = {0};
-    const char *folder = arena_printf(cli->arena, "%s/migrations", cli->settings.home);
-    if (!db_migrate(
-            cli->settings.database_url, folder, migrate_schemas, &report, on_migration_applied, cli,
-            err)) {
+    MigrateJob job = {
+        .url = cli->settings.database_url,
+        .folder = arena_printf(cli->arena, "%s/migrations", cli->settings.home),
+        .schemas = migrate_schemas,
+        .rights_hint = RIGHTS_HINT,
+        .on_applied = on_migration_applied,
+        .ctx = cli};
+    if (args_has(&cli->args, "bootstrap")) {
+        if (!db_bootstrap(job.url, job.folder, err)) {
+            return false;
+        }
+        print_step(cli, "bootstrap", "roles, rights and owner are there");
+        job.role = MIGRATE_OWNER;
+    }
+    if (!db_migrate(&job, &report, err)) {
         return false;
     }
     print_step(

@@ -34,10 +34,15 @@ static bool migrate(Outbox *outbox, Error *err)
     static const char *const schemas[] = {"stentor_outbox", NULL};
     Cli *cli = outbox->cli;
     MigrateReport report = {0};
-    if (!db_migrate(
-            cli->settings.database_url,
-            arena_printf(cli->arena, "%s/migrations", cli->settings.home), schemas, &report,
-            on_applied, cli, err)) {
+    MigrateJob job = {
+        .url = cli->settings.database_url,
+        .folder = arena_printf(cli->arena, "%s/migrations", cli->settings.home),
+        .schemas = schemas,
+        .superuser_may = args_has(&cli->args, "as-superuser"),
+        .rights_hint = "connect as the owner of the mapped table, or add --as-superuser",
+        .on_applied = on_applied,
+        .ctx = cli};
+    if (!db_migrate(&job, &report, err)) {
         return false;
     }
     say(cli, "schema stentor_outbox",

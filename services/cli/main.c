@@ -25,8 +25,9 @@ static const Option settings_table[] = {
 static const Command commands[] = {
     {"up", "", 0, 0, "json", "build and start everything on this machine (deploy/local/up)", cmd_up},
     {"down", "", 0, 0, "wipe json", "stop what `up` started\n  --wipe   forget its data too", cmd_down},
-    {"migrate", "", 0, 0, "replicas= bytes-scale-percent= ack-wait-ms= skip-nats skip-database json",
-     "bring Postgres (schemas, roles) and NATS (streams, consumers) to this version; safe to repeat\n"
+    {"migrate", "", 0, 0, "bootstrap replicas= bytes-scale-percent= ack-wait-ms= skip-nats skip-database json",
+     "bring Postgres (schemas) and NATS (streams, consumers) to this version; safe to repeat\n"
+     "  --bootstrap              first, as a superuser: roles, rights and owner; the rest is done as stentor_owner\n"
      "  --replicas N             copies of each stream, 1 (default) or 3\n"
      "  --bytes-scale-percent N  each stream's size limit in percent of the built-in one\n"
      "  --ack-wait-ms N          redeliver what a worker did not settle after this long (default 30000)\n"
@@ -226,11 +227,12 @@ static const Command commands[] = {
      "  --tenant TENANT              only this one's; --limit N findings are listed (default 20, 0: all)\n"
      "  --repair                     publish what is lost again from the accept log; the ledger refuses what was sent\n"
      "  --wait SECONDS               for what was published again, before the second audit (default 30)", cmd_audit},
-    {"outbox install", "", 0, 0, "mapping= role= wake json",
+    {"outbox install", "", 0, 0, "mapping= role= wake as-superuser json",
      "make Stentor's tables beside an application's outbox table (STENTOR_DATABASE_URL: the application's); safe to repeat\n"
      "  --mapping FILE   which table and how it is read (required)\n"
      "  --role ROLE      grant the relay's role what it needs\n"
-     "  --wake           a trigger on the table: one NOTIFY per INSERT statement", cmd_outbox_install},
+     "  --wake           a trigger on the table: one NOTIFY per INSERT statement\n"
+     "  --as-superuser   although it connects as one, who will own those tables", cmd_outbox_install},
     {"outbox check", "", 0, 0, "mapping= role= json",
      "whether a mapping fits the tables: columns, types, rights, an index; exit status 1 when not\n"
      "  --mapping FILE   required\n"

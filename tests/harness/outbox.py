@@ -14,6 +14,7 @@ from tests.harness.processes import BIN, HOME
 DATABASE = "app"
 MAPPINGS = HOME / "deploy" / "examples" / "outbox"
 ROLE = "app_relay"
+OWNER = "app_owner"  # of the application's tables
 
 # E, section 3, with the indexes that the document names: the recipes' tables.
 MEMO = (MAPPINGS / "recipes" / "memo.sql").read_text()
@@ -138,10 +139,11 @@ class Application:
         self.postgres = postgres or pipeline.postgres
         self.mapping = mapping or MAPPINGS / f"{shape}.json"
         self.database = database or "app_" + shape.replace("-", "_")
-        self.postgres.query(f"CREATE DATABASE {self.database}", database="postgres")
-        if not self.sql("SELECT 1 FROM pg_roles WHERE rolname = %s", ROLE):
-            self.sql(f"CREATE ROLE {ROLE} LOGIN")
-        self.sql(TABLES[shape])
+        for role in (ROLE, OWNER):
+            if not self.postgres.query("SELECT 1 FROM pg_roles WHERE rolname = %s", role, database="postgres"):
+                self.postgres.query(f"CREATE ROLE {role} LOGIN", database="postgres")
+        self.postgres.query(f"CREATE DATABASE {self.database} OWNER {OWNER}", database="postgres")
+        self.sql(f"SET ROLE {OWNER};" + TABLES[shape])
         self.sql(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
         if shape == "hotel":
             self.sql(f"GRANT USAGE ON SCHEMA notification TO {ROLE}; GRANT ALL ON ALL TABLES IN SCHEMA notification TO {ROLE}")
@@ -150,7 +152,7 @@ class Application:
     def install(self, wake):
         words = ["outbox", "install", "--mapping", self.mapping, "--role", ROLE] + (["--wake"] if wake else [])
         environment = {"PATH": os.environ["PATH"], "STENTOR_HOME": str(HOME),
-                       "STENTOR_DATABASE_URL": self.postgres.url(database=self.database)}
+                       "STENTOR_DATABASE_URL": self.postgres.url(OWNER, self.database)}
         done = subprocess.run([BIN / "stentor", *map(str, words)], env=environment, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -47,7 +47,7 @@ class Pipeline:
         self.mailbox.start()
         self.postgres.start()
         self.nats.start()
-        self.postgres.query("CREATE DATABASE stentor", database="postgres")
+        self.postgres.create_database()
         self.cli("migrate", "--bytes-scale-percent", str(self.bytes_percent), "--ack-wait-ms", str(self.ack_wait_ms), admin=True)
         master = self.folder / "master.key"
         master.write_text(self.cli("master-key"))
@@ -115,7 +115,7 @@ class Pipeline:
         environment = {
             "PATH": os.environ["PATH"], "STENTOR_HOME": str(HOME), "STENTOR_NATS_URL": self.nats.url,
             "STENTOR_NATS_USER": "stentor-admin" if admin else "stentor-cli", "STENTOR_NATS_PASSWORD": "pw",
-            "STENTOR_DATABASE_URL": self.postgres.url("postgres" if admin else "stentor_cli"),
+            "STENTOR_DATABASE_URL": self.postgres.url("stentor_owner" if admin else "stentor_cli"),
             "STENTOR_API_URL": f"http://127.0.0.1:{self.api_port}", "STENTOR_API_KEY": self.key or "",
             "STENTOR_TENANT": tenant, "STENTOR_MASTER_KEY_FILE": self.folder / "master.key"}
         return subprocess.run(

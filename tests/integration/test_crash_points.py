@@ -224,7 +224,7 @@ def check_mails(run, point, how):
 
 def migrate(pipeline, nats, database, crash_at=""):
     environment = {"PATH": os.environ["PATH"], "STENTOR_HOME": str(HOME), "STENTOR_NATS_URL": nats.url, "STENTOR_NATS_USER": "stentor-admin",
-                   "STENTOR_NATS_PASSWORD": "pw", "STENTOR_DATABASE_URL": pipeline.postgres.url("postgres", database), "STENTOR_CRASH_AT": crash_at}
+                   "STENTOR_NATS_PASSWORD": "pw", "STENTOR_DATABASE_URL": pipeline.postgres.url("stentor_owner", database), "STENTOR_CRASH_AT": crash_at}
     return subprocess.run([BIN / "stentor", "migrate", "--bytes-scale-percent", "1", "--ack-wait-ms", str(ACK_WAIT_MS)], env=environment,
                           capture_output=True, text=True, timeout=60)
 
@@ -249,7 +249,7 @@ def installation(pipeline, nats, database):
 def test_migrate_killed_there_and_run_again_ends_the_same(bench, tmp_path_factory, point, number):
     pipeline = bench.pipeline
     database = f"crash_{point.replace('.', '_')}_{number}"
-    pipeline.postgres.query(f"CREATE DATABASE {database}", database="postgres")
+    pipeline.postgres.create_database(database)
     nats = Nats(tmp_path_factory.mktemp("nats")).start()
     try:
         first = migrate(pipeline, nats, database, f"{point}:{number}")

@@ -12,6 +12,7 @@ from tests.harness.processes import BIN, HOME, Postgres
 
 EXAMPLES = HOME / "deploy/examples/outbox"
 RELAY = "shop_relay"
+OWNER = "shop_owner"
 
 MEMO = """
 create table memos (id uuid primary key default gen_random_uuid(), title varchar(500) not null);
@@ -57,12 +58,12 @@ def postgres():
 def database(postgres):
     """A database of its own, with E's and C's tables and a role for the relay."""
     postgres.query("DROP DATABASE IF EXISTS shop WITH (FORCE)", database="postgres")
-    postgres.query(f"DROP ROLE IF EXISTS {RELAY}", database="postgres")
-    postgres.query("CREATE DATABASE shop", database="postgres")
-    postgres.query(f"CREATE ROLE {RELAY} LOGIN", database="postgres")
+    for role in (RELAY, OWNER):
+        postgres.query(f"DROP ROLE IF EXISTS {role}", database="postgres")
+        postgres.query(f"CREATE ROLE {role} LOGIN", database="postgres")
+    postgres.query(f"CREATE DATABASE shop OWNER {OWNER}", database="postgres")
     database = Database(postgres)
-    database.sql(MEMO)
-    database.sql(HOTEL)
+    database.sql(f"SET ROLE {OWNER};" + MEMO + HOTEL)
     return database
 
 
@@ -73,7 +74,8 @@ class Database:
     def sql(self, text):
         return self.postgres.query(text, database="shop")
 
-    def run(self, *words, mapping="memo", role="postgres"):
+    def run(self, *words, mapping="memo", role=None):
+        role = role or (OWNER if words[0] == "install" else "postgres")
         path = mapping if os.path.isabs(str(mapping)) else EXAMPLES / f"{mapping}.json"
         return subprocess.run(
             [BIN / "stentor", "outbox", *words, "--mapping", path], capture_output=True, text=True, timeout=60,
@@ -103,6 +105,22 @@ def test_install_is_safe_to_repeat_and_gives_the_relay_what_it_needs(database):
     assert database.run("check", "--role", RELAY).returncode == 0
     assert database.sql("SELECT count(*) FROM pg_trigger WHERE tgname = 'stentor_outbox_wake_memo'")[0][0] == 1
     database.mail()  # the trigger runs
+
+
+def test_finding_01_install_makes_nothing_that_a_superuser_owns_unless_it_is_told_to(database):
+    done = database.run("install", "--role", RELAY, role="postgres")
+    assert done.returncode == 1 and "'postgres' is a superuser" in done.stderr and "--as-superuser" in done.stderr, done.stderr
+    assert database.sql("SELECT to_regnamespace('stentor_outbox') IS NULL") == [(True,)]
+    database.ok("install", "--role", RELAY)
+    owners = "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relnamespace = 'stentor_outbox'::regnamespace"
+    assert database.sql(owners) == [(OWNER,)]
+    assert database.run("install", "--as-superuser", role="postgres").returncode == 0
+    # What an older release had a superuser make is handed over by the file that the bootstrap runs.
+    database.sql("ALTER TABLE stentor_outbox.claims OWNER TO postgres; ALTER FUNCTION stentor_outbox.wake() OWNER TO postgres")
+    database.sql(f"BEGIN; SET stentor.new_owner = {OWNER}; SET stentor.schemas = 'stentor,stentor_outbox';"
+                 + (HOME / "migrations/hand_over.sql").read_text() + "COMMIT")
+    assert database.sql(owners) == [(OWNER,)]
+    database.ok("install", "--role", RELAY, "--wake")
 
 
 def test_check_names_everything_that_is_missing(database):

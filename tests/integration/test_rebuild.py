@@ -68,7 +68,7 @@ def rebuild(pipeline, *words):
 def start_rebuild(pipeline, *words):
     """One that runs on by itself."""
     environment = {"PATH": "/usr/bin:/bin", "STENTOR_HOME": str(HOME), "STENTOR_NATS_URL": pipeline.nats.url,
-                   "STENTOR_NATS_USER": "stentor-admin", "STENTOR_NATS_PASSWORD": "pw", "STENTOR_DATABASE_URL": pipeline.postgres.url("postgres")}
+                   "STENTOR_NATS_USER": "stentor-admin", "STENTOR_NATS_PASSWORD": "pw", "STENTOR_DATABASE_URL": pipeline.postgres.url("stentor_owner")}
     return subprocess.Popen([BIN / "stentor", "rebuild", "history", "--json", *words], env=environment, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
@@ -223,6 +223,8 @@ def test_what_a_swap_would_lose_is_refused_by_name(own):
         ("CREATE TABLE history.notes (id text)", "DROP TABLE history.notes", "notes"),
         ("CREATE POLICY more ON history.notifications USING (true)", "DROP POLICY more ON history.notifications", "policy more"),
         ("GRANT SELECT (id) ON history.notifications TO stentor_ingest", "REVOKE SELECT (id) ON history.notifications FROM stentor_ingest", "stentor_ingest"),
+        ("CREATE FUNCTION history.own() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION history.own()",
+         "function history.own() belongs to postgres, not to the schema's owner"),
         ("ALTER TABLE history.positions SET (fillfactor = 50)", "ALTER TABLE history.positions RESET (fillfactor)", "fillfactor"),
     ]:
         own.postgres.query(make)
@@ -236,7 +238,7 @@ def test_what_a_swap_would_lose_is_refused_by_name(own):
 def test_doors_grants_and_indexes_come_along(own):
     own.postgres.query("CREATE INDEX by_recipient ON history.notifications (recipient_id) WHERE status = 'sent'")
     own.postgres.query("GRANT SELECT ON history.notifications TO stentor_ingest")
-    own.postgres.query("CREATE FUNCTION history.count_sent() RETURNS bigint LANGUAGE sql SECURITY DEFINER"
+    own.postgres.query("SET ROLE stentor_owner; CREATE FUNCTION history.count_sent() RETURNS bigint LANGUAGE sql SECURITY DEFINER"
                        " AS $$ SELECT count(*) FROM history.notifications WHERE status = 'sent' $$")
     notification = own.send()
     own.status(notification, wait="sent")
@@ -244,6 +246,17 @@ def test_doors_grants_and_indexes_come_along(own):
     assert own.postgres.query("SELECT history.count_sent()") == [(1,)]
     assert own.postgres.query("SELECT has_table_privilege('stentor_ingest', 'history.notifications', 'SELECT')") == [(True,)]
     assert own.postgres.query("SELECT indisvalid FROM pg_index WHERE indexrelid = 'history.by_recipient'::regclass") == [(True,)]
+
+
+def test_finding_01_a_superusers_rebuild_leaves_history_with_its_owner(own):
+    before = rows(own)
+    environment = {"STENTOR_HOME": str(HOME), "STENTOR_NATS_URL": own.nats.url, "STENTOR_NATS_USER": "stentor-admin",
+                   "STENTOR_NATS_PASSWORD": "pw", "STENTOR_DATABASE_URL": own.postgres.url("postgres")}
+    done = subprocess.run([BIN / "stentor", "rebuild", "history"], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert rows(own) == before
+    owners = "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relnamespace = 'history'::regnamespace"
+    assert own.postgres.query(owners) == [("stentor_owner",)]
 
 
 def test_a_log_that_begins_later_is_refused_or_its_older_rows_are_carried_over(own):

@@ -8,7 +8,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/db/keyring.h"
-#include "common/db/migrate.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 enum { CACHE_MS = 200 };
@@ -29,12 +29,7 @@ static int migrate_once(void **state)
 {
     (void)state;
     const char *const schemas[] = {"stentor", "keys", NULL};
-    MigrateReport report;
-    Error err;
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", schemas, &report, NULL, NULL, &err)) {
-        fail_msg("%s", err.text);
-    }
+    migrate_these(schemas);
     return 0;
 }
 

@@ -88,8 +88,14 @@ static bool run(Stage *stage)
 {
     stage->applied[0] = '\0';
     error_clear(&stage->err);
-    return db_migrate(
-        test_url(), stage->folder, SCHEMAS, &stage->report, on_applied, stage, &stage->err);
+    MigrateJob job = {
+        .url = test_url(),
+        .folder = stage->folder,
+        .schemas = SCHEMAS,
+        .superuser_may = true,
+        .on_applied = on_applied,
+        .ctx = stage};
+    return db_migrate(&job, &stage->report, &stage->err);
 }
 
 static void files_are_applied_in_order(void **state)
@@ -223,18 +229,70 @@ static void a_schema_without_folder_is_an_error(void **state)
 {
     Stage *stage = *state;
     const char *const schemas[] = {"nowhere", NULL};
-    assert_false(
-        db_migrate(test_url(), stage->folder, schemas, &stage->report, NULL, NULL, &stage->err));
+    MigrateJob job = {
+        .url = test_url(), .folder = stage->folder, .schemas = schemas, .superuser_may = true};
+    assert_false(db_migrate(&job, &stage->report, &stage->err));
     assert_int_equal(stage->err.kind, ERROR_CONFIG);
     assert_non_null(strstr(stage->err.text, "nowhere"));
+}
+
+// ---- as whom ----
+
+static void finding_01_a_superuser_is_refused_before_anything_is_made(void **state)
+{
+    Stage *stage = *state;
+    MigrateJob job = {
+        .url = test_url(),
+        .folder = stage->folder,
+        .schemas = SCHEMAS,
+        .rights_hint = "another login"};
+    assert_false(db_migrate(&job, &stage->report, &stage->err));
+    assert_int_equal(stage->err.kind, ERROR_CONFIG);
+    assert_string_equal(
+        stage->err.text, "'postgres' is a superuser, and what is made would be its own (42501)"
+                         " (HINT: another login)");
+    assert_string_equal(
+        admin_value(stage->admin, "SELECT to_regnamespace('stentor') IS NULL"), "t");
+}
+
+static void finding_01_what_is_made_belongs_to_the_role(void **state)
+{
+    Stage *stage = *state;
+    put_file(stage, "a/0003_role.sql", "SELECT 1;\nALTER ROLE postgres SET work_mem = '1MB';\n");
+    assert_true(db_bootstrap(test_url(), STENTOR_SOURCE_DIR "/migrations", &stage->err));
+    MigrateJob job = {
+        .url = test_url(), .folder = stage->folder, .schemas = SCHEMAS, .role = MIGRATE_OWNER};
+    if (!db_migrate(&job, &stage->report, &stage->err)) {
+        fail_msg("%s", stage->err.text); // it may not alter a role: the line is left out
+    }
+    assert_string_equal(
+        admin_value(
+            stage->admin, "SELECT string_agg(DISTINCT relowner::regrole::text, ' ') FROM pg_class"
+                          " WHERE oid IN ('a.one'::regclass, 'b.one'::regclass,"
+                          " 'stentor.migrations'::regclass)"),
+        MIGRATE_OWNER);
+}
+
+static void finding_01_a_search_path_of_the_login_is_not_asked(void **state)
+{
+    Stage *stage = *state;
+    admin_exec(
+        stage->admin, "CREATE OR REPLACE FUNCTION public.to_regclass(text) RETURNS regclass"
+                      " LANGUAGE sql AS 'SELECT 1 / 0; SELECT NULL::regclass';"
+                      "ALTER ROLE postgres SET search_path = public, pg_catalog");
+    bool ok = run(stage);
+    admin_exec(
+        stage->admin,
+        "ALTER ROLE postgres RESET search_path; DROP FUNCTION public.to_regclass(text)");
+    assert_true(ok);
 }
 
 static void an_absent_server_is_transient(void **state)
 {
     Stage *stage = *state;
-    assert_false(db_migrate(
-        "postgresql://nobody@127.0.0.1:1/none", stage->folder, SCHEMAS, &stage->report, NULL, NULL,
-        &stage->err));
+    MigrateJob job = {
+        .url = "postgresql://nobody@127.0.0.1:1/none", .folder = stage->folder, .schemas = SCHEMAS};
+    assert_false(db_migrate(&job, &stage->report, &stage->err));
     assert_int_equal(stage->err.kind, ERROR_TRANSIENT);
 }
 
@@ -255,6 +313,9 @@ int main(void)
         TEST(two_files_of_one_number_are_refused),
         TEST(a_file_below_an_applied_one_is_refused),
         TEST(a_schema_without_folder_is_an_error),
+        TEST(finding_01_a_superuser_is_refused_before_anything_is_made),
+        TEST(finding_01_what_is_made_belongs_to_the_role),
+        TEST(finding_01_a_search_path_of_the_login_is_not_asked),
         TEST(an_absent_server_is_transient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

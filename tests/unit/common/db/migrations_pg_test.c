@@ -8,18 +8,12 @@
 
 #include <cmocka.h>
 
-#include "common/db/migrate.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 static int migrate_once(void **state)
 {
-    MigrateReport report;
-    Error err;
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
+    migrate_these(migrate_schemas);
     *state = admin_connect();
     return 0;
 }

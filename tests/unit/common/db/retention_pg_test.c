@@ -9,20 +9,14 @@
 
 #include <cmocka.h>
 
-#include "common/db/migrate.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 #define ULID "01KAGTQ5M0" // 2025-11-20T14:29:28.32Z
 
 static int migrate_once(void **state)
 {
-    MigrateReport report;
-    Error err;
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
+    migrate_these(migrate_schemas);
     PGconn *admin = admin_connect();
     admin_exec(
         admin, "SELECT stentor.ensure_partitions(t::regclass, now() - interval '9 years', now()) "

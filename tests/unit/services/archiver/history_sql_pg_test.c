@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
-#include "common/db/migrate.h"
 #include "services/archiver/history_sql.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/services/archiver/history_events.h"
 
 typedef struct Fixture {
@@ -30,19 +30,6 @@ static const char *test_url(void)
     const char *url = getenv("STENTOR_TEST_DATABASE_URL");
     assert_non_null(url);
     return url;
-}
-
-static int migrate_all(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
 }
 
 static void sql(Fixture *f, const char *text)

@@ -12,8 +12,8 @@
 #include <libpq-fe.h>
 
 #include "common/base/arena.h"
-#include "common/db/migrate.h"
 #include "services/archiver/shadow.h"
+#include "tests/unit/common/db/migrated.h"
 
 typedef struct Fixture {
     Arena *arena;
@@ -48,19 +48,6 @@ static void note_line(void *ctx, const char *line)
     Fixture *f = ctx;
     size_t len = strlen(f->lines);
     snprintf(f->lines + len, sizeof f->lines - len, "%s\n", line);
-}
-
-static int migrate_all(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
 }
 
 static const char insert_sql[] =

@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
-#include "common/db/migrate.h"
 #include "services/digest-flusher/clock_sql.h"
 #include "services/digest-flusher/digest_sql.h"
+#include "tests/unit/common/db/migrated.h"
 
 enum { WORK_MAX = 6000 };
 
@@ -43,19 +43,6 @@ static inline const char *test_url(void)
     const char *url = getenv("STENTOR_TEST_DATABASE_URL");
     assert_non_null(url);
     return url;
-}
-
-static inline int migrate_all(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
 }
 
 static inline void sql(Fixture *f, const char *text)

@@ -11,12 +11,12 @@
 #include "common/bus/reader.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
-#include "common/db/migrate.h"
 #include "services/dispatcher/dispatcher.h"
 #include "stentor/v1/dead.pb-c.h"
 #include "stentor/v1/deferred.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
+#include "tests/unit/common/db/migrated.h"
 
 enum { HELD_MAX = 64, SEEN_MAX = 64 };
 
@@ -185,12 +185,7 @@ static inline int migrate_once(void **state)
 {
     (void)state;
     const char *const schemas[] = {"stentor", "keys", "dispatch", NULL};
-    MigrateReport report;
-    Error err;
-    if (!db_migrate(
-            database_url(), STENTOR_SOURCE_DIR "/migrations", schemas, &report, NULL, NULL, &err)) {
-        fail_msg("%s", err.text);
-    }
+    migrate_these(schemas);
     return 0;
 }
 

@@ -11,8 +11,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/id.h"
-#include "common/db/migrate.h"
 #include "services/dispatcher/ledger.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 enum { KEYS = 4, LEASE_MS = 60000 };
@@ -29,12 +29,7 @@ static inline int migrate_once(void **state)
 {
     (void)state;
     const char *const schemas[] = {"stentor", "keys", "dispatch", NULL};
-    MigrateReport report;
-    Error err;
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", schemas, &report, NULL, NULL, &err)) {
-        fail_msg("%s", err.text);
-    }
+    migrate_these(schemas);
     return 0;
 }
 

@@ -8,10 +8,10 @@
 
 #include "common/base/clock.h"
 #include "common/codec/event.h"
-#include "common/db/migrate.h"
 #include "services/ingest/accept.h"
 #include "services/ingest/accept_group.h"
 #include "stentor/v1/request.pb-c.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 enum { TICK_MS = 20, TRIES_MAX = 4 };
@@ -136,14 +136,8 @@ typedef struct Scene {
 static int migrate_once(void **state)
 {
     (void)state;
-    MigrateReport report;
-    Error err = {0};
     master_key_generate(master_text);
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
+    migrate_these(migrate_schemas);
     return 0;
 }
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "common/db/migrate.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 // Rows of ingest.batches that this transaction has read, by scans and through indexes.
@@ -19,19 +19,6 @@
     "INSERT INTO ingest.batches (id, tenant_id, name, category, channel, priority, template, "     \
     "template_version, locale, rate_per_second, step, status, created_by, created_at, ended_at, "  \
     "members_dropped) SELECT "
-
-static int migrate_once(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
-}
 
 static void add_batches(PGconn *admin, const char *prefix, int count, const char *status, int days)
 {
@@ -124,5 +111,5 @@ int main(void)
         cmocka_unit_test(members_go_with_their_time_and_batches_much_later),
         cmocka_unit_test(what_was_dropped_before_is_not_looked_at_again),
     };
-    return cmocka_run_group_tests(tests, migrate_once, NULL);
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
 }

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "common/db/migrate.h"
 #include "services/ingest/batch_run.h"
 #include "services/ingest/batch_sql.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 #define BATCH "dbt_01HZZZZZZZZZZZZZZZZZZZZZZZ"
@@ -25,19 +25,6 @@ typedef struct Scene {
     bool of_batches;
     char text[4][64]; // else its first columns
 } Scene;
-
-static int migrate_once(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
-}
 
 static int set_up(void **state)
 {
@@ -290,5 +277,5 @@ int main(void)
         ON_SCENE(a_chunk_keeps_the_time_at_which_it_was_begun),
         cmocka_unit_test(a_members_id_is_derived_from_its_place),
     };
-    return cmocka_run_group_tests(tests, migrate_once, NULL);
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
 }

@@ -9,9 +9,9 @@
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/codec/event.h"
-#include "common/db/migrate.h"
 #include "services/ingest/gate_run.h"
 #include "stentor/v1/config.pb-c.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 #define ALICE "rcp_01ARZ3NDEKTSV4RRFFQ69G5FA0"
@@ -36,19 +36,6 @@ typedef struct Scene {
     Error err;
     bool closed;
 } Scene;
-
-static int migrate_once(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
-}
 
 static int set_up(void **state)
 {
@@ -559,5 +546,5 @@ int main(void)
         TEST(another_tenants_people_are_not_seen),
         TEST(counters_that_say_nothing_any_more_are_forgotten),
     };
-    return cmocka_run_group_tests(tests, migrate_once, NULL);
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
 }

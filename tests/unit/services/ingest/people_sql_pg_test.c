@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "common/db/migrate.h"
 #include "services/ingest/people_sql.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 #include "tests/unit/services/ingest/people_events.h"
 
@@ -17,19 +17,6 @@ typedef struct Scene {
     Arena *arena;
     PeopleFold *fold;
 } Scene;
-
-static int migrate_once(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
-}
 
 static int set_up(void **state)
 {
@@ -292,5 +279,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             one_flush_of_two_thousand_people_is_a_handful_of_statements, set_up, tear_down),
     };
-    return cmocka_run_group_tests(tests, migrate_once, NULL);
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
 }

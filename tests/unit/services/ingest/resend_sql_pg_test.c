@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "common/db/migrate.h"
 #include "services/ingest/resend_sql.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 #define NTF "ntf_01KAGTQ5M0000000000000000A"
@@ -23,19 +23,6 @@ typedef struct Asking {
     bool done;
     Error err;
 } Asking;
-
-static int migrate_once(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
-}
 
 static void on_db_done(void *ctx, DbTxn *txn, const Error *err)
 {
@@ -169,5 +156,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_event_keeps_its_first_letter_and_tenants_are_apart),
     };
-    return cmocka_run_group_tests(tests, migrate_once, NULL);
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
 }

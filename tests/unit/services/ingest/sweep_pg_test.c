@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
-#include "common/db/migrate.h"
 #include "services/ingest/sweep.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 typedef struct Scene {
@@ -24,19 +24,6 @@ typedef struct Scene {
     int open;
     bool closed;
 } Scene;
-
-static int migrate_once(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
-}
 
 static int set_up(void **state)
 {
@@ -118,5 +105,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             more_old_counters_than_one_turn_forgets_are_forgotten_in_the_next, set_up, tear_down),
     };
-    return cmocka_run_group_tests(tests, migrate_once, NULL);
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
 }

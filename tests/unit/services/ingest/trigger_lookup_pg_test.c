@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "common/db/migrate.h"
 #include "services/ingest/trigger_lookup.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 #define FIRST "rcp_01ARZ3NDEKTSV4RRFFQ69G5FA1"
@@ -23,19 +23,6 @@ typedef struct Asking {
     bool done;
     Error err;
 } Asking;
-
-static int migrate_once(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
-}
 
 static void fill(PGconn *admin)
 {
@@ -119,5 +106,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recipients_are_found_by_id_and_identity_within_their_tenant),
     };
-    return cmocka_run_group_tests(tests, migrate_once, NULL);
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
 }

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "common/db/migrate.h"
 #include "services/order-saga/saga_sql.h"
+#include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 #define ORDER "6f1c9a52-9f0e-4f43-8a37-2f5a3c1d0e11"
@@ -42,19 +42,6 @@ typedef struct Side {
     size_t row_count;
     uint64_t sequence;
 } Side;
-
-static int migrate_once(void **state)
-{
-    (void)state;
-    MigrateReport report;
-    Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", migrate_schemas, &report, NULL, NULL,
-            &err)) {
-        fail_msg("%s", err.text);
-    }
-    return 0;
-}
 
 static int set_up(void **state)
 {
@@ -399,5 +386,5 @@ int main(void)
         TEST(an_event_by_its_order_id_and_its_order_do_not_miss_each_other),
         TEST(orders_are_written_in_the_order_of_their_keys),
     };
-    return cmocka_run_group_tests(tests, migrate_once, NULL);
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
 }

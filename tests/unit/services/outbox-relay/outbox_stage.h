@@ -38,10 +38,14 @@ static inline Str stage_file(const char *name, char *out, size_t size)
 static inline void stage_install(void)
 {
     static const char *const schemas[] = {"stentor_outbox", NULL};
+    MigrateJob job = {
+        .url = test_url(),
+        .folder = STENTOR_SOURCE_DIR "/migrations",
+        .schemas = schemas,
+        .superuser_may = true};
     MigrateReport report;
     Error err = {0};
-    if (!db_migrate(
-            test_url(), STENTOR_SOURCE_DIR "/migrations", schemas, &report, NULL, NULL, &err)) {
+    if (!db_migrate(&job, &report, &err)) {
         fail_msg("%s", err.text);
     }
 }
@@ -80,10 +84,9 @@ static inline Stage *stage_new(const char *ddl, const char *mapping)
     Stage *stage = stage_open_json(stage_file(mapping, json, sizeof json));
     admin_exec(stage->fx->admin, ddl);
     admin_exec(
-        stage->fx->admin,
-        "TRUNCATE stentor_outbox.claims, stentor_outbox.letters,"
-        " stentor_outbox.refused, stentor_outbox.published, stentor_outbox.begun,"
-        " stentor_outbox.untold");
+        stage->fx->admin, "TRUNCATE stentor_outbox.claims, stentor_outbox.letters,"
+                          " stentor_outbox.refused, stentor_outbox.published, stentor_outbox.begun,"
+                          " stentor_outbox.untold");
     if (!stage_bind(stage, &err)) {
         fail_msg("%s", err.text);
     }
