@@ -1,23 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop's side of the server: the listening socket, and when libmicrohttpd gets to work. It
-// works when its epoll descriptor is readable, in the turn after an answer was given, and every 200
-// ms for its time-outs.
+// The listening socket, the limits, and the clock: every 200 ms each connection is asked whether
+// its time is over.
+#define _GNU_SOURCE // accept4
+
 #include "common/http/internal.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
 
 enum {
     BACKLOG = 1024,
-    CONNECTIONS_DEFAULT = 1024,
-    IDLE_TIMEOUT_DEFAULT_S = 60,
-    CONNECTION_MEMORY_BYTES = 16 * 1024, // request line, headers, and what is read ahead of a body
     TICK_MS = 200,
+    ACCEPTS_MAX = 64, // in one turn
+    TROUBLE_EVERY_MS = 60 * 1000,
+};
+
+static const HttpLimits DEFAULTS = {
+    .connections = 1024,
+    .client_connections = 256,
+    .head_ms = 10 * 1000,
+    .request_ms = 30 * 1000,
+    .idle_ms = 60 * 1000,
+    .bodies_bytes = 256 * 1024 * 1024,
 };
 
 // ---- the listening socket ----
@@ -103,109 +118,248 @@ static int open_listener(const HttpServerOptions *options, int *ret_port, Error 
     return fd;
 }
 
+// ---- what is said ----
+
+void server_log_trouble(HttpServer *server, const char *event, const char *why)
+{
+    uint64_t now_ms = uv_now(server->loop);
+    if (server->trouble_ms == 0 || now_ms - server->trouble_ms >= TROUBLE_EVERY_MS) {
+        server->trouble_ms = now_ms + 1;
+        LOG(LOG_WARN, event, log_int("port", server->port), log_text("why", why),
+            log_int("connections", server->connection_count));
+    }
+}
+
+Str server_date(HttpServer *server, int64_t now_us)
+{
+    static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_t now_s = (time_t)(now_us / 1000000);
+    if (server->date_s != now_s) {
+        struct tm t;
+        (void)gmtime_r(&now_s, &t);
+        (void)snprintf(
+            server->date, sizeof server->date, "%s, %02d %s %04d %02d:%02d:%02d GMT",
+            days[t.tm_wday], t.tm_mday, months[t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min,
+            t.tm_sec);
+        server->date_s = now_s;
+    }
+    return str_from(server->date);
+}
+
+// ---- new connections ----
+
+static void on_listener_readable(uv_poll_t *poll, int status, int events);
+
+static void listen_on(HttpServer *server, bool on)
+{
+    if (server->stopping || server->listening == on) {
+        return;
+    }
+    server->listening = on;
+    if (on) {
+        uv_poll_start(&server->listener, UV_READABLE, on_listener_readable);
+    } else {
+        uv_poll_stop(&server->listener);
+    }
+}
+
+// true: there is room for one more.
+static bool make_room(HttpServer *server)
+{
+    if (server->connection_count < server->limits.connections) {
+        return true;
+    }
+    uint64_t now_ms = uv_now(server->loop);
+    uint64_t best = 0;
+    Connection *victim = NULL;
+    for (Connection *c = server->connections; c != NULL; c = c->next) {
+        uint64_t spare = connection_spare(c, now_ms);
+        if (spare > best) {
+            best = spare;
+            victim = c;
+        }
+    }
+    if (victim == NULL) {
+        return false;
+    }
+    connection_close(victim);
+    return true;
+}
+
+// Accepting goes on with the next tick; what is with the kernel waits.
+static void on_accept_failed(HttpServer *server, int code)
+{
+    if (code == EAGAIN || code == EINTR || code == ECONNABORTED) {
+        return;
+    }
+    char why[160];
+    struct rlimit limit = {0};
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    (void)snprintf(
+        why, sizeof why,
+        "%s; the limit of open files is %llu. HINT: raise it (ulimit -n, LimitNOFILE=)",
+        strerror(code), (unsigned long long)limit.rlim_cur);
+    server_log_trouble(server, "no connection can be accepted, clients wait", why);
+    listen_on(server, false);
+}
+
+static HttpAddress address_of(const Address *address)
+{
+    HttpAddress peer = {{0}};
+    if (address->any.sa_family == AF_INET6) {
+        memcpy(peer.bytes, &address->v6.sin6_addr, sizeof peer.bytes);
+    } else {
+        peer.bytes[10] = peer.bytes[11] = 0xff;
+        memcpy(peer.bytes + 12, &address->v4.sin_addr, 4);
+    }
+    return peer;
+}
+
+static void accept_some(HttpServer *server)
+{
+    for (int i = 0; i < ACCEPTS_MAX && server->listening; i++) {
+        if (!make_room(server)) {
+            listen_on(server, false); // until a connection ends, or the next tick
+            return;
+        }
+        Address address = {0};
+        socklen_t size = sizeof address;
+        int fd = accept4(server->fd, &address.any, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            on_accept_failed(server, errno);
+            return;
+        }
+        HttpAddress peer = address_of(&address);
+        connection_open(server, fd, &peer);
+    }
+}
+
+static void on_listener_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    accept_some(poll->data);
+}
+
+void server_connection_closed(HttpServer *server, Connection *connection)
+{
+    if (connection->previous != NULL) {
+        connection->previous->next = connection->next;
+    } else {
+        server->connections = connection->next;
+    }
+    if (connection->next != NULL) {
+        connection->next->previous = connection->previous;
+    }
+    server->connection_count--;
+    if (!server->freeing) {
+        listen_on(server, true);
+    }
+    if (server->stopping) {
+        server_run_soon(server);
+    }
+}
+
 // ---- the loop ----
 
-// Everything that may call back into handlers happens in here, so never inside a call of ours.
-static void run(HttpServer *server)
+static void end_stop(HttpServer *server)
 {
-    MHD_run(server->daemon);
-    MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
-    if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_YES && timeout_ms == 0) {
-        server_run_soon(server); // there was more than one pass takes
-    }
-    if (server->requests == NULL && server->on_stopped != NULL) {
+    if (server->request_count == 0 && server->on_stopped != NULL) {
         void (*on_stopped)(void *ctx) = server->on_stopped;
         server->on_stopped = NULL;
         on_stopped(server->stopped_ctx);
     }
 }
 
-static void on_epoll_readable(uv_poll_t *poll, int status, int events)
+static void look_again(HttpServer *server)
 {
-    (void)status;
-    (void)events;
-    run(poll->data);
+    Connection *next = NULL;
+    for (Connection *c = server->connections; c != NULL; c = next) {
+        next = c->next;
+        if (c->again) {
+            connection_advance(c);
+        }
+    }
 }
 
 static void on_timer_tick(uv_timer_t *timer)
 {
-    run(timer->data);
+    HttpServer *server = timer->data;
+    uint64_t now_ms = uv_now(server->loop);
+    Connection *next = NULL;
+    for (Connection *c = server->connections; c != NULL; c = next) {
+        next = c->next;
+        (void)connection_check_time(c, now_ms);
+    }
+    listen_on(server, true);
+    end_stop(server);
 }
 
 static void on_turn(uv_idle_t *soon)
 {
+    HttpServer *server = soon->data;
     uv_idle_stop(soon);
-    run(soon->data);
+    look_again(server);
+    end_stop(server);
 }
 
 // An idle handle keeps the loop from sleeping for one turn; unlike a wake-up it costs no system
 // call.
 void server_run_soon(HttpServer *server)
 {
-    if (!uv_is_closing((uv_handle_t *)&server->soon)) {
+    if (!server->freeing) {
         uv_idle_start(&server->soon, on_turn);
     }
 }
 
 static void start_handles(HttpServer *server)
 {
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    assert(info != NULL);
-    int failed = uv_poll_init(server->loop, &server->poll, info->epoll_fd);
+    int failed = uv_poll_init(server->loop, &server->listener, server->fd);
     assert(failed == 0);
     (void)failed;
     uv_timer_init(server->loop, &server->timer);
     uv_idle_init(server->loop, &server->soon);
-    server->poll.data = server->timer.data = server->soon.data = server;
+    server->listener.data = server->timer.data = server->soon.data = server;
     server->open_handles = 3;
-    uv_poll_start(&server->poll, UV_READABLE, on_epoll_readable);
+    listen_on(server, true);
     uv_timer_start(&server->timer, on_timer_tick, TICK_MS, TICK_MS);
 }
 
 // ---- life cycle ----
 
-static struct MHD_Daemon *start_daemon(HttpServer *server, int listen_fd)
+static int64_t given_or(int64_t given, int64_t def)
 {
-    const HttpServerOptions *o = &server->options;
-    int connections = o->connections_max > 0 ? o->connections_max : CONNECTIONS_DEFAULT;
-    int timeout_s = o->idle_timeout_s > 0 ? o->idle_timeout_s : IDLE_TIMEOUT_DEFAULT_S;
-    // clang-format off
-    return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_mhd_request, server,
-        MHD_OPTION_LISTEN_SOCKET, listen_fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned int)connections,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)timeout_s,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_UNESCAPE_CALLBACK, on_mhd_unescape, NULL,
-        MHD_OPTION_NOTIFY_COMPLETED, on_mhd_completed, NULL,
-        MHD_OPTION_END);
-    // clang-format on
+    return given > 0 ? given : def;
+}
+
+static bool set_limits(HttpServer *server, const HttpLimits *given, Error *err)
+{
+    HttpLimits *limits = &server->limits;
+    limits->connections = given_or(given->connections, DEFAULTS.connections);
+    limits->client_connections = given_or(given->client_connections, DEFAULTS.client_connections);
+    limits->head_ms = given_or(given->head_ms, DEFAULTS.head_ms);
+    limits->request_ms = given_or(given->request_ms, DEFAULTS.request_ms);
+    limits->idle_ms = given_or(given->idle_ms, DEFAULTS.idle_ms);
+    limits->bodies_bytes = given_or(given->bodies_bytes, DEFAULTS.bodies_bytes);
+    return http_proxies_parse(str_from(given->proxies), &server->proxies, err);
 }
 
 HttpServer *http_server_new(uv_loop_t *loop, const HttpServerOptions *options, Error *err)
 {
     assert(options->handler != NULL);
-    int port = 0;
-    int fd = open_listener(options, &port, err);
-    if (fd < 0) {
-        return NULL;
-    }
     HttpServer *server = xcalloc(1, sizeof *server);
     server->options = *options;
     server->options.bind = NULL; // the caller's, and not needed again
+    server->options.limits.proxies = NULL;
     server->loop = loop;
-    server->port = port;
-    server->daemon = start_daemon(server, fd);
-    if (server->daemon == NULL) {
-        close(fd);
+    if (!set_limits(server, &options->limits, err) ||
+        (server->fd = open_listener(options, &server->port, err)) < 0) {
         free(server);
-        error_set(
-            err, ERROR_CONFIG, "cannot start the http server on port %d: %s", port,
-            "libmicrohttpd refused (too few file descriptors?)");
         return NULL;
     }
+    server->places = http_places_new();
     start_handles(server);
     return server;
 }
@@ -215,37 +369,41 @@ int http_server_port(const HttpServer *server)
     return server->port;
 }
 
+static void on_handle_closed(uv_handle_t *handle)
+{
+    server_handle_closed(handle->data);
+}
+
 static void stop_listening(HttpServer *server)
 {
-    MHD_socket fd = MHD_quiesce_daemon(server->daemon);
-    if (fd != MHD_INVALID_SOCKET) {
-        close(fd);
-    }
+    server->listening = false;
+    server->stopping = true;
+    uv_close((uv_handle_t *)&server->listener, on_handle_closed); // before its descriptor is
+    close(server->fd);
 }
 
 void http_server_stop(HttpServer *server, void (*on_stopped)(void *ctx), void *ctx)
 {
     assert(!server->stopping);
-    server->stopping = true;
+    stop_listening(server);
     server->on_stopped = on_stopped;
     server->stopped_ctx = ctx;
-    stop_listening(server);
     server_run_soon(server);
 }
 
 bool http_server_idle(const HttpServer *server)
 {
-    return server->requests == NULL;
+    return server->request_count == 0;
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+void server_handle_closed(HttpServer *server)
 {
-    HttpServer *server = handle->data;
     if (--server->open_handles > 0) {
         return;
     }
     void (*on_freed)(void *ctx) = server->on_freed;
     void *ctx = server->freed_ctx;
+    http_places_free(server->places);
     free(server);
     if (on_freed != NULL) {
         on_freed(ctx);
@@ -257,16 +415,13 @@ void http_server_free(HttpServer *server, void (*on_freed)(void *ctx), void *ctx
     server->on_freed = on_freed;
     server->freed_ctx = ctx;
     server->on_stopped = NULL;
-    uv_close((uv_handle_t *)&server->poll, on_handle_closed); // before its descriptor is
-    uv_close((uv_handle_t *)&server->timer, on_handle_closed);
-    uv_close((uv_handle_t *)&server->soon, on_handle_closed);
+    server->freeing = true;
     if (!server->stopping) {
         stop_listening(server);
     }
-    // libmicrohttpd must not be stopped while connections are suspended.
-    for (Request *r = server->requests; r != NULL; r = r->next) {
-        request_resume(r);
+    uv_close((uv_handle_t *)&server->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&server->soon, on_handle_closed);
+    while (server->connections != NULL) {
+        connection_close(server->connections);
     }
-    MHD_stop_daemon(server->daemon);
-    assert(server->requests == NULL);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP/1.1 server: libmicrohttpd with its epoll descriptor on the loop. A request is handed over
-// whole (its body read and within the limit) and answered when the handler is ready: at once, or
-// later from another callback. Not here: TLS (a proxy's business), routing, authentication.
-// Everything is called on the loop thread.
+// HTTP/1.1 server on the loop. A request is shown twice: to `admit` when its headers are there and
+// nothing of its body was read, and, whole, to `handler`, which answers at once or later from
+// another callback. Not here: TLS (a proxy's business), routing, authentication. Everything is
+// called on the loop thread. Law: each wait for a client ends, and who has not shown who it is
+// takes no place from those who have.
 #pragma once
 
 #include <uv.h>
@@ -21,23 +22,40 @@ typedef struct HttpRequest {
     Str body;
     Arena *arena; // lives until the answer is sent
     int64_t received_at_us;
+    size_t body_max; // the server's; admit may lower it. Beyond it 413
+    void *admitted;  // whatever admit leaves for the handler; NULL at first
 } HttpRequest;
 
 // Must lead to exactly one http_respond, now or later. Runs on the loop.
 typedef void (*HttpHandler)(void *ctx, HttpRequest *request);
+// true: the body is read, then the handler called. false: it has answered already.
+typedef bool (*HttpAdmit)(void *ctx, HttpRequest *request);
+
+// 0 (NULL) everywhere: the default.
+typedef struct HttpLimits {
+    int64_t connections;        // 1024; when all are taken, the stranger that has waited longest is
+                                // closed, if it has for a second; else clients wait in the backlog
+    int64_t client_connections; // 256 of one address that has not shown who it is; beyond it 429
+    int64_t head_ms;      // 10 s from the accept (or the first byte) to the end of the headers
+    int64_t request_ms;   // 30 s from there to the end of the body, and to read the answer;
+                          // each 64 KiB that came or went earns one second more
+    int64_t idle_ms;      // 60 s between two requests
+    int64_t bodies_bytes; // 256 MiB in memory; strangers get half of it, one of their
+                          // addresses an eighth; beyond it 503
+    const char *proxies;  // none; addresses and ranges whose X-Forwarded-For is believed
+} HttpLimits;
 
 typedef struct HttpServerOptions {
     const char *bind; // an address, not a name: "127.0.0.1", "0.0.0.0", "::" (both families)
     int port;         // 0: any free one
-    size_t body_max;  // beyond it the server itself answers 413, before reading where the length is
-                      // announced
-    int connections_max; // 0: 1024; further clients wait in the backlog
-    int idle_timeout_s;  // 0: 60; also ends a request that stops arriving
+    size_t body_max;
+    HttpLimits limits;
+    HttpAdmit admit; // NULL: all are admitted
     HttpHandler handler;
     void *ctx;
 } HttpServerOptions;
 
-// ERROR_CONFIG when the port is taken, with the port and the remedy.
+// ERROR_CONFIG when the port is taken, with the port and the remedy, or the proxies are no list.
 HttpServer *http_server_new(uv_loop_t *loop, const HttpServerOptions *options, Error *err);
 int http_server_port(const HttpServer *server);
 // No new connections; an old one is closed after its next answer. on_stopped (from the loop) when
@@ -49,7 +67,10 @@ bool http_server_idle(const HttpServer *server);
 // Cuts what is left. A request that is still with the handler stays valid until its http_respond.
 void http_server_free(HttpServer *server, void (*on_freed)(void *ctx), void *ctx);
 
-// Both are valid until http_respond.
+// Its sender has shown who it is (a valid key, a valid signature): the connection is no stranger's
+// from now on, behind a proxy for this request. From admit or the handler.
+void http_request_known(HttpRequest *request);
+// These are valid until http_respond.
 Str http_header(
     const HttpRequest *request,
     const char *name); // empty when not there; case-insensitive

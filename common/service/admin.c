@@ -105,7 +105,7 @@ bool admin_open(Service *service, Error *err)
     HttpServerOptions options = {
         .bind = o->admin_bind,
         .port = (int)o->admin_port,
-        .connections_max = CONNECTIONS_MAX,
+        .limits = {.connections = CONNECTIONS_MAX},
         .handler = on_admin_request,
         .ctx = service,
     };

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an attacker sends: requests that a proxy reads in another way, clients that never end,
+// bodies that nobody is to read.
+#include "http_stage.h"
+
+#define HOST "Host: x\r\n"
+
+// Sends `bytes` on a connection of its own and gives back all that comes until the end.
+static void converse(Fixture *f, const char *bytes, size_t len)
+{
+    buf_clear(&f->got);
+    int fd = dial(f);
+    assert_true(try_send(f, fd, bytes, len));
+    await_end(f, fd);
+    close(fd);
+}
+
+// ---- 8: framing ----
+
+#define ROW(text)                                                                                  \
+    {                                                                                              \
+        text, sizeof text - 1                                                                      \
+    }
+
+static void finding_08_ambiguous_requests_are_refused_and_closed(void **state)
+{
+    Fixture *f = *state;
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } rows[] = {
+        ROW("POST /x HTTP/1.1\r\n" HOST
+            "Content-Length: 0\r\nContent-Length: 30\r\n\r\nGET /smuggled HTTP/1.1\r\n" HOST
+            "\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length: 3, 3\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length: +3\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length: -1\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length: 0x3\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length:\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length: 99999999999999999999\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length: 52\r\nTransfer-Encoding: "
+            "chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST
+            "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length : 3\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length\t: 3\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST " Content-Length: 3\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-\0Length: 3\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: identity\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n"),
+        ROW("POST /x HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\n" HOST "\r\n"),
+        ROW("GET /x HTTP/1.1\r\nHost: x\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\nHost: x\r\n\n"),
+        ROW("GET /x HTTP/1.1\r\nHost: x\rX-A: b\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "X-A: b\r\n folded\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "X-A: b\r\n\tContent-Length: 3\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "X-A: a\0b\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "X-A: a\x01"
+            "b\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST
+            "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST
+            "authorization: Bearer a\r\nAUTHORIZATION: Bearer a\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST HOST "\r\n"),
+        ROW("GET /x HTTP/1.1\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "Idempotency-Key: a\r\nIdempotency-Key: b\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "no colon\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST ": no name\r\n\r\n"),
+        ROW("GET  /x HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /x  HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /x y HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /x\r\n" HOST "\r\n"),
+        ROW("GET\t/x HTTP/1.1\r\n" HOST "\r\n"),
+        ROW(" GET /x HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("G(T /x HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET http://other/x HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /x#y HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /\xc3\xa4 HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /\0x HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("\r\n\r\n"),
+        ROW("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n5\nabcde\r\n0\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST
+            "Transfer-Encoding: chunked\r\n\r\n5\r\nabcdeX\r\n0\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST
+            "Transfer-Encoding: chunked\r\n\r\n0x5\r\nabcde\r\n0\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST
+            "Transfer-Encoding: chunked\r\n\r\n000000005\r\nabcde\r\n0\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST
+            "Transfer-Encoding: chunked\r\n\r\n-5\r\nabcde\r\n0\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST
+            "Transfer-Encoding: chunked\r\n\r\n5;a\nb\r\nabcde\r\n0\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST
+            "Transfer-Encoding: chunked\r\n\r\n\r\n5\r\nabcde\r\n0\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\n\r\n"),
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        converse(f, rows[i].bytes, rows[i].len);
+        if (!has(f, "HTTP/1.1 400 ") || has(f, "/smuggled") || !has(f, "Connection: close\r\n")) {
+            fail_msg("row %zu: %s answered %s", i, rows[i].bytes, buf_c(&f->got));
+        }
+    }
+    assert_int_equal(f->handled, 0);
+}
+
+static void what_is_clear_is_taken(void **state)
+{
+    Fixture *f = *state;
+    static const struct {
+        const char *bytes, *answer;
+    } rows[] = {
+        {"\r\nGET /x HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", "GET /x [] [] 0 "},
+        {"GET /x HTTP/1.0\r\n\r\n", "GET /x [] [] 0 "},
+        {"GET /x HTTP/1.1\r\nhost:x\r\nX-Test: \t a b \t\r\nConnection: a, Close\r\n\r\n",
+         "GET /x [a b] [] 0 "},
+        {"GET /x HTTP/1.1\r\n" HOST
+         "X-Test:\r\nAccept: a\r\nAccept: b\r\nConnection: close\r\n\r\n",
+         "GET /x [] [] 0 "},
+        {"POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: Chunked\r\nConnection: close\r\n\r\n"
+         "5;name=\"value\"\r\nabcde\r\nA\r\n0123456789\r\n00\r\nTrailer: x\r\n\r\n",
+         "POST /x [] [] 15 abcde0123456789"},
+        {"GET /x?a=1&qq&q%20=2&%71=3+4%2b&q=5 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n",
+         "GET /x [] [3 4+] 0 "},
+        {"GET /%2500%00x HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", "GET /%00%00x [] [] 0 "},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        converse(f, rows[i].bytes, strlen(rows[i].bytes));
+        if (!has(f, "HTTP/1.1 200 ") || !has(f, rows[i].answer)) {
+            fail_msg("row %zu: %s answered %s", i, rows[i].bytes, buf_c(&f->got));
+        }
+    }
+}
+
+static void byte_by_byte_is_the_same(void **state)
+{
+    Fixture *f = *state;
+    static const char text[] =
+        "POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+        "5;a\r\nabcde\r\n3\r\nfgh\r\n0\r\nT: x\r\n\r\nGET /next HTTP/1.1\r\n" HOST
+        "Connection: close\r\n\r\n";
+    int fd = dial(f);
+    for (size_t i = 0; i + 1 < sizeof text; i++) {
+        assert_true(try_send(f, fd, text + i, 1));
+    }
+    await_end(f, fd);
+    assert_true(has(f, "POST /x [] [] 8 abcdefgh"));
+    assert_true(has(f, "GET /next [] [] 0 "));
+    close(fd);
+}
+
+static void a_head_answers_without_a_body(void **state)
+{
+    Fixture *f = *state;
+    static const char text[] = "HEAD /x HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n";
+    converse(f, text, sizeof text - 1);
+    assert_true(has(f, "Content-Length: 16\r\n"));
+    assert_true(has(f, "\r\n\r\n"));
+    assert_true(str_ends(buf_view(&f->got), STR("\r\n\r\n")));
+}
+
+// ---- 16: many query arguments ----
+
+static void finding_16_many_query_arguments_get_an_answer(void **state)
+{
+    Fixture *f = *state;
+    Buf text;
+    buf_init(&text, 256 * 1024);
+    buf_cstr(&text, "GET /x?");
+    for (int i = 0; i < 1000; i++) {
+        buf_printf(&text, "a%d=%d&", i, i);
+    }
+    buf_cstr(&text, "q=last HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
+    converse(f, text.ptr, text.len);
+    assert_true(has(f, "GET /x [] [last] 0 "));
+    buf_clear(&text);
+    buf_cstr(&text, "GET /x?");
+    for (int i = 0; i < 5000; i++) {
+        buf_printf(&text, "a%d=%d&", i, i);
+    }
+    buf_cstr(&text, "q=last HTTP/1.1\r\n" HOST "\r\n");
+    converse(f, text.ptr, text.len);
+    assert_true(has(f, "HTTP/1.1 414 "));
+    buf_clear(&text);
+    buf_cstr(&text, "GET /x HTTP/1.1\r\n" HOST);
+    for (int i = 0; i < 101; i++) {
+        buf_printf(&text, "X-%d: y\r\n", i);
+    }
+    buf_cstr(&text, "\r\n");
+    converse(f, text.ptr, text.len);
+    assert_true(has(f, "HTTP/1.1 431 "));
+    buf_clear(&text);
+    buf_cstr(&text, "GET /x HTTP/1.1\r\n" HOST "X: ");
+    for (int i = 0; i < 40000; i++) {
+        buf_char(&text, 'y');
+    }
+    converse(f, text.ptr, text.len);
+    assert_true(has(f, "HTTP/1.1 431 "));
+    assert_int_equal(f->handled, 1);
+    buf_done(&text);
+}
+
+// ---- 7: before the body ----
+
+static void finding_07_a_refusal_comes_before_the_body(void **state)
+{
+    Fixture *f = *state;
+    int fd = dial(f);
+    send_text(f, fd, "POST /refused HTTP/1.1\r\n" HOST "Content-Length: 90000\r\n\r\n");
+    await_text(f, fd, "HTTP/1.1 401 ");
+    await_end(f, fd);
+    assert_int_equal(f->admitted, 1);
+    assert_int_equal(f->handled, 0);
+    close(fd);
+}
+
+static void finding_07_expect_100_is_answered_at_the_headers(void **state)
+{
+    Fixture *f = *state;
+    int fd = dial(f);
+    send_text(
+        f, fd, "POST /x HTTP/1.1\r\n" HOST "Content-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+    await_text(f, fd, "HTTP/1.1 100 Continue\r\n\r\n");
+    assert_int_equal(f->handled, 0);
+    send_text(f, fd, "abc");
+    await_text(f, fd, "POST /x [] [] 3 abc");
+    close(fd);
+    static const char *const refused[] = {
+        "POST /refused HTTP/1.1\r\n" HOST "Content-Length: 3\r\nExpect: 100-continue\r\n\r\n",
+        "POST /x HTTP/1.1\r\n" HOST "Content-Length: 200000\r\nExpect: 100-continue\r\n\r\n",
+        "POST /x HTTP/1.1\r\n" HOST "Content-Length: 3\r\nExpect: a-pony\r\n\r\n",
+    };
+    static const char *const answers[] = {"HTTP/1.1 401 ", "HTTP/1.1 413 ", "HTTP/1.1 417 "};
+    for (size_t i = 0; i < 3; i++) {
+        converse(f, refused[i], strlen(refused[i]));
+        assert_true(has(f, answers[i]));
+        assert_false(has(f, "100 Continue"));
+    }
+}
+
+static void finding_07_a_route_may_lower_the_limit(void **state)
+{
+    Fixture *f = *state;
+    static const char over[] =
+        "POST /small HTTP/1.1\r\n" HOST "Content-Length: 11\r\n\r\n01234567890";
+    static const char chunks[] =
+        "POST /small HTTP/1.1\r\n" HOST
+        "Transfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n5\r\n67890\r\n0\r\n\r\n";
+    converse(f, over, sizeof over - 1);
+    assert_true(has(f, "HTTP/1.1 413 ") && has(f, "at most 10 bytes"));
+    converse(f, chunks, sizeof chunks - 1);
+    assert_true(has(f, "HTTP/1.1 413 ") && has(f, "at most 10 bytes"));
+    assert_int_equal(f->handled, 0);
+}
+
+// The client writes all of a body that is far too large before it reads a byte.
+static void finding_07_a_413_can_be_read(void **state)
+{
+    Fixture *f = *state;
+    static char body[8 * 1024 * 1024];
+    memset(body, 'b', sizeof body);
+    char head[128];
+    int fd = dial(f);
+    snprintf(
+        head, sizeof head, "POST /x HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n", sizeof body);
+    send_text(f, fd, head);
+    assert_true(try_send(f, fd, body, sizeof body));
+    await_end(f, fd);
+    assert_true(has(f, "HTTP/1.1 413 ") && has(f, "body-too-large"));
+    close(fd);
+}
+
+static void finding_07_bodies_have_a_total(void **state)
+{
+    Fixture *f = *state;
+    free_server(f);
+    start_server(f, (HttpLimits){.bodies_bytes = 400 * 1000, .client_connections = 1000});
+    static char part[90 * 1000];
+    memset(part, 'p', sizeof part);
+    int fds[8];
+    bool refused = false;
+    for (size_t i = 0; i < 8; i++) {
+        fds[i] = dial(f);
+        send_text(f, fds[i], "POST /x HTTP/1.1\r\n" HOST "Content-Length: 90001\r\n\r\n");
+        (void)try_send(f, fds[i], part, sizeof part);
+        turn_for(f, 5);
+        bool end = false;
+        buf_clear(&f->got);
+        (void)receive(f, fds[i], &end);
+        refused = refused || (has(f, "HTTP/1.1 503 ") && has(f, "Retry-After: "));
+    }
+    assert_true(refused); // strangers
+    buf_clear(&f->got);
+    int known = dial(f);
+    send_text(
+        f, known, "POST /x HTTP/1.1\r\n" HOST "Authorization: k\r\nContent-Length: 90000\r\n\r\n");
+    (void)try_send(f, known, part, sizeof part);
+    await_text(f, known, "POST /x [] [] 90000 ppp");
+    for (size_t i = 0; i < 8; i++) {
+        close(fds[i]);
+    }
+    close(known);
+    turn_for(f, 20);
+    assert_true(http_server_idle(f->server));
+}
+
+// ---- 6: slow clients ----
+
+// One byte every 50 ms keeps no connection open.
+static void drip(Fixture *f, int fd, const char *begin)
+{
+    int64_t from = clock_mono_us();
+    send_text(f, fd, begin);
+    bool end = false;
+    while (!end && clock_mono_us() - from < PATIENCE_US) {
+        turn_for(f, 50);
+        (void)send(fd, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)receive(f, fd, &end);
+    }
+    assert_true(end);
+    assert_true(clock_mono_us() - from < 3 * 1000 * 1000);
+}
+
+static void finding_06_a_request_has_a_deadline(void **state)
+{
+    Fixture *f = *state;
+    free_server(f);
+    start_server(f, (HttpLimits){.head_ms = 400, .request_ms = 400, .idle_ms = 400});
+    static const char *const beginnings[] = {
+        "GET /x HTTP/1.1\r\nX-Slow: ",
+        "POST /x HTTP/1.1\r\n" HOST "Content-Length: 90000\r\n\r\n",
+        "POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n10000\r\n",
+        "GET /x HTTP/1.1\r\n" HOST "\r\nGET /y HTTP/1.1\r\nX-Slow: ",
+    };
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
+        buf_clear(&f->got);
+        int fd = dial(f);
+        drip(f, fd, beginnings[i]);
+        assert_true(has(f, "HTTP/1.1 408 "));
+        close(fd);
+    }
+    buf_clear(&f->got);
+    int silent = dial(f); // not a byte
+    await_end(f, silent);
+    assert_int_equal(f->got.len, 0);
+    close(silent);
+    int kept = dial(f);
+    send_text(f, kept, "GET /x HTTP/1.1\r\n" HOST "\r\n");
+    await_end(f, kept);
+    assert_true(has(f, "HTTP/1.1 200 ") && !has(f, "408"));
+    close(kept);
+}
+
+// A client that does not read its answer.
+static void finding_06_an_answer_must_be_read(void **state)
+{
+    Fixture *f = *state;
+    free_server(f);
+    start_server(f, (HttpLimits){.request_ms = 300});
+    static char large[16 * 1024 * 1024];
+    memset(large, 'a', sizeof large);
+    int fd = dial(f);
+    send_text(f, fd, GET_LATER);
+    await_held(f, 1);
+    http_respond(f->held[0], 200, "text/plain", str_of(large, sizeof large));
+    assert_false(http_server_idle(f->server));
+    int64_t from = clock_mono_us();
+    while (!http_server_idle(f->server) && clock_mono_us() - from < PATIENCE_US) {
+        pump(f);
+    }
+    assert_true(http_server_idle(f->server));
+    close(fd);
+}
+
+// Who sends steadily may take longer than the deadline.
+static void finding_06_a_steady_body_earns_time(void **state)
+{
+    Fixture *f = *state;
+    free_server(f);
+    start_server(f, (HttpLimits){.request_ms = 300});
+    static char part[90 * 1000];
+    memset(part, 'p', sizeof part);
+    int fd = dial(f);
+    send_text(f, fd, "POST /x HTTP/1.1\r\n" HOST "Content-Length: 90003\r\n\r\n");
+    assert_true(try_send(f, fd, part, sizeof part)); // a second
+    for (int i = 0; i < 3; i++) {
+        turn_for(f, 250);
+        send_text(f, fd, "p");
+    }
+    await_text(f, fd, "POST /x [] [] 90003 ppp");
+    close(fd);
+}
+
+// Twice as many silent connections as there are places: others are answered all the same.
+static void finding_06_silent_clients_shut_nobody_out(void **state)
+{
+    Fixture *f = *state;
+    free_server(f);
+    start_server(f, (HttpLimits){.connections = 20, .client_connections = 1000});
+    int silent[40];
+    for (size_t i = 0; i < 40; i++) {
+        silent[i] = dial(f);
+        send_text(f, silent[i], "GET /x HTTP/1.1\r\nX-Slow: ");
+    }
+    int64_t from = clock_mono_us();
+    int fd = dial(f);
+    send_text(f, fd, "GET /mine HTTP/1.1\r\n" HOST "\r\n");
+    await_text(f, fd, "GET /mine");
+    assert_true(clock_mono_us() - from < 4 * 1000 * 1000);
+    for (size_t i = 0; i < 40; i++) {
+        close(silent[i]);
+    }
+    close(fd);
+}
+
+static void finding_06_an_address_has_a_limit_of_strangers(void **state)
+{
+    Fixture *f = *state;
+    free_server(f);
+    start_server(f, (HttpLimits){.client_connections = 3});
+    int known[6];
+    for (size_t i = 0; i < 6; i++) { // who shows a key takes no place
+        buf_clear(&f->got);
+        known[i] = dial(f);
+        send_text(f, known[i], "GET /x HTTP/1.1\r\n" HOST "Authorization: k\r\n\r\n");
+        await_text(f, known[i], "GET /x");
+    }
+    int strangers[3];
+    for (size_t i = 0; i < 3; i++) {
+        strangers[i] = dial(f);
+        send_text(f, strangers[i], "GET /x HTTP/1.1\r\n");
+    }
+    turn_for(f, 20);
+    converse(f, "", 0);
+    assert_true(has(f, "HTTP/1.1 429 ") && has(f, "Retry-After: "));
+    close(strangers[0]);
+    turn_for(f, 20);
+    converse(f, "GET /x HTTP/1.0\r\n\r\n", 19);
+    assert_true(has(f, "HTTP/1.1 200 "));
+    for (size_t i = 0; i < 6; i++) {
+        close(known[i]);
+    }
+    close(strangers[1]);
+    close(strangers[2]);
+}
+
+// Through a proxy: the address at the right end of X-Forwarded-For has the limit, the proxy none.
+#define SLOW "POST /x HTTP/1.1\r\n" HOST "X-Forwarded-For: %s\r\nContent-Length: 9\r\n\r\n1"
+
+static void finding_06_a_trusted_proxy_names_the_client(void **state)
+{
+    Fixture *f = *state;
+    free_server(f);
+    start_server(f, (HttpLimits){.client_connections = 2, .proxies = "127.0.0.0/8, 10.0.0.1"});
+    int fds[4];
+    static const char *const from[] = {
+        "1.1.1.1, 203.0.113.9", "2.2.2.2,203.0.113.9, 10.0.0.1", "203.0.113.10"};
+    char text[200];
+    for (size_t i = 0; i < 3; i++) {
+        fds[i] = dial(f);
+        snprintf(text, sizeof text, SLOW, from[i]);
+        send_text(f, fds[i], text);
+    }
+    turn_for(f, 20);
+    fds[3] = dial(f);
+    snprintf(text, sizeof text, SLOW, "3.3.3.3, 203.0.113.9");
+    send_text(f, fds[3], text);
+    await_text(f, fds[3], "HTTP/1.1 429 ");
+    buf_clear(&f->got);
+    send_text(f, fds[0], "23456789"); // ends, and gives its place back
+    await_text(f, fds[0], "POST /x [] [] 9 123456789");
+    buf_clear(&f->got);
+    snprintf(
+        text, sizeof text, "GET /y HTTP/1.1\r\n" HOST "X-Forwarded-For: %s\r\n\r\n", "203.0.113.9");
+    send_text(f, fds[0], text);
+    await_text(f, fds[0], "GET /y");
+    for (size_t i = 0; i < 4; i++) {
+        close(fds[i]);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(finding_08_ambiguous_requests_are_refused_and_closed),
+        TEST(what_is_clear_is_taken),
+        TEST(byte_by_byte_is_the_same),
+        TEST(a_head_answers_without_a_body),
+        TEST(finding_16_many_query_arguments_get_an_answer),
+        TEST(finding_07_a_refusal_comes_before_the_body),
+        TEST(finding_07_expect_100_is_answered_at_the_headers),
+        TEST(finding_07_a_route_may_lower_the_limit),
+        TEST(finding_07_a_413_can_be_read),
+        TEST(finding_07_bodies_have_a_total),
+        TEST(finding_06_a_request_has_a_deadline),
+        TEST(finding_06_an_answer_must_be_read),
+        TEST(finding_06_a_steady_body_earns_time),
+        TEST(finding_06_silent_clients_shut_nobody_out),
+        TEST(finding_06_an_address_has_a_limit_of_strangers),
+        TEST(finding_06_a_trusted_proxy_names_the_client),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
