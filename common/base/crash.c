@@ -72,6 +72,35 @@ void crash_pass(const char *name)
     abort(); // not reached: SIGKILL to oneself is delivered before kill() returns
 }
 
+static bool contains(Str text, Str part)
+{
+    for (size_t i = 0; part.len > 0 && i + part.len <= text.len; i++) {
+        if (memcmp(text.ptr + i, part.ptr, part.len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void crash_input(Str id, Str payload)
+{
+    static bool known;
+    static const char *kills, *hangs;
+    if (!known) {
+        known = true;
+        kills = getenv("STENTOR_CRASH_ON");
+        hangs = getenv("STENTOR_HANG_ON");
+    }
+    if (contains(id, str_from(kills)) || contains(payload, str_from(kills))) {
+        fprintf(stderr, "input with '%s' kills\n", kills);
+        kill(getpid(), SIGKILL);
+    }
+    bool stands = contains(id, str_from(hangs)) || contains(payload, str_from(hangs));
+    for (volatile bool ever = stands; ever;) {
+        continue; // with all of a processor, as an endless loop does
+    }
+}
+
 bool crash_points_print(const char *service, Buf *out)
 {
     for (int i = 0; i < POINT_COUNT; i++) {

@@ -9,6 +9,10 @@
 // by that in the matrix: tests/integration/test_crash_points.py kills each service at each of its
 // points, test_saga_crash.py order-saga.
 //
+// Beside the points: STENTOR_CRASH_ON=text kills the process when a worker hands over an input
+// whose id or payload contains the text, and STENTOR_HANG_ON=text lets its loop stand for ever
+// there: a poison message for every worker (tests/integration/test_finding_13_poison.py).
+//
 // A new one: a row here, CRASH_POINT("...") in the code; and in the matrix what makes it pass, if
 // that is not a plain e-mail.
 #pragma once
@@ -24,6 +28,10 @@
       "a dead letter is stored", "its input's ack")                                                                                        \
     X("worker.unacked", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                           \
       "everything that an input leads to is committed and stored", "its ack")                                                              \
+    X("guard.marked", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                             \
+      "what came again is marked as in hand", "its worker sees it")                                                                        \
+    X("guard.lifted", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                             \
+      "the mark of what came again is lifted", "its acks")                                                                                 \
     X("projector.letter_stored", "archiver",                                                                                               \
       "a dead letter is stored", "the commit of the position behind its event")                                                            \
     X("projector.committed", "archiver outbox-relay",                                                                                      \
@@ -114,14 +122,18 @@
 #define CRASH_POINT(name) crash_pass("" name)
 #define CRASH_POINT_IF(name, condition) ((condition) ? crash_pass("" name) : (void)0)
 
+#define CRASH_INPUT(id, payload) crash_input((id), (payload))
+
 // Kills the process when STENTOR_CRASH_AT says so, after a line on stderr; costs a look at two
 // static variables when it is not set. Only from the loop's thread. Ends the process with 2 when
 // STENTOR_CRASH_AT names no point.
 void crash_pass(const char *name);
+void crash_input(Str id, Str payload);
 // The points that `service` ("dispatcher", "cli") passes, one a line: the name, a tab, what lies
 // before it, a tab, what comes after it. false: `out` is full.
 bool crash_points_print(const char *service, Buf *out);
 #else
 #define CRASH_POINT(name) ((void)0)
 #define CRASH_POINT_IF(name, condition) ((void)0)
+#define CRASH_INPUT(id, payload) ((void)0)
 #endif

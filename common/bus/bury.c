@@ -178,13 +178,13 @@ static void fill_meta(
     meta->occurred_at_us = message->stored_at_us;
 }
 
-bool bury_pack(
-    const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
-    Arena *arena, BusOut *ret)
+// payload NULL: not read.
+static bool pack(
+    const BusMessage *message, const char *stage, const char *reason,
+    const ProtobufCMessage *payload, Str last_attempt, Arena *arena, BusOut *ret)
 {
     Stentor__V1__DeadLetter letter;
     Stentor__V1__Meta meta;
-    const ProtobufCMessage *payload = read_payload(message, arena);
     Str tenant = find_tenant(message->subject, payload);
     stentor__v1__dead_letter__init(&letter);
     stentor__v1__meta__init(&meta);
@@ -204,4 +204,18 @@ bool bury_pack(
     *ret = (BusOut){
         .subject = subject, .event_id = str_from(event_id), .traceparent = message->traceparent};
     return pack_letter(&letter, arena, &ret->payload);
+}
+
+bool bury_pack(
+    const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
+    Arena *arena, BusOut *ret)
+{
+    const ProtobufCMessage *payload = read_payload(message, arena);
+    return pack(message, stage, reason, payload, last_attempt, arena, ret);
+}
+
+bool bury_pack_unread(
+    const BusMessage *message, const char *stage, const char *reason, Arena *arena, BusOut *ret)
+{
+    return pack(message, stage, reason, NULL, STR_EMPTY, arena, ret);
 }

@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "common/bus/bus_internal.h"
+#include "common/bus/guard.h"
 #include "common/bus/trace.h"
 
-enum { TURN_ROUNDS_MAX = 8, SERVICE_NAME_MAX = 64 };
+enum { TURN_ROUNDS_MAX = 8 };
 
 // ---- what arrives ----
 
@@ -211,6 +212,9 @@ static void turn(Bus *bus)
     for (int round = 0; more && round < TURN_ROUNDS_MAX; round++) {
         bus->again = false;
         more = run_endpoints(bus);
+        if (bus->guard != NULL) {
+            guard_turn(bus->guard);
+        }
         more = publisher_turn(bus->publisher) || more || bus->again;
     }
     if (more) {
@@ -230,6 +234,9 @@ static void tick(Bus *bus)
     int64_t now = (int64_t)uv_now(bus->loop);
     publisher_tick(bus->publisher);
     requests_tick(bus->requests);
+    if (bus->guard != NULL) {
+        guard_tick(bus->guard);
+    }
     for (int i = 0; i < BUS_ENDPOINTS_MAX; i++) {
         if (bus->endpoints[i] != NULL) {
             bus->endpoints[i]->handlers->on_tick(bus->endpoints[i]->ctx, now);
@@ -340,6 +347,7 @@ Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err)
     Bus *bus = xcalloc(1, sizeof *bus);
     char prefix[SERVICE_NAME_MAX + 16];
     snprintf(prefix, sizeof prefix, "_INBOX.%s", options->service);
+    snprintf(bus->service, sizeof bus->service, "%s", options->service);
     LinkOptions link = {
         options->url, options->user, options->password,
         options->name != NULL ? options->name : options->service, prefix};
@@ -428,6 +436,7 @@ void bus_request(
 static void on_link_closed(void *ctx)
 {
     Bus *bus = ctx;
+    guard_free(bus->guard);
     publisher_free(bus->publisher);
     requests_free(bus->requests);
     void (*on_closed)(void *) = bus->on_closed;

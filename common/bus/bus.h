@@ -53,6 +53,7 @@ typedef struct BusOut {
     Str traceparent;          // empty: none
     const BusHeader *headers; // further ones (CloudEvents on STATUS); NULL: none
     size_t header_count;
+    bool after_acks; // stored means that the acks sent before have arrived; a millisecond slower
 } BusOut;
 
 // A header: stored only in the place of just that message of its subject (0: there is none yet);
@@ -80,6 +81,7 @@ typedef struct BusStats {
     uint64_t withheld;    // inputs that are done, but their connection is gone: they come again
     uint64_t again;       // given back
     uint64_t buried;      // dead letters of workers
+    uint64_t poisoned;    // of these: unread, because every process that had them ended or hung
 } BusStats;
 BusStats bus_stats(const Bus *bus);
 // The same with the id and the headers of an event, for subjects that no stream takes. false also

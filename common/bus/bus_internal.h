@@ -13,6 +13,7 @@
 enum {
     BUS_ENDPOINTS_MAX = 64,
     BUS_WATCHERS_MAX = 8,
+    SERVICE_NAME_MAX = 64,
     BUS_TICK_MS = 100,
     PULL_EXPIRES_S = 30,
     PULL_HEARTBEAT_S = 5,
@@ -87,9 +88,13 @@ void requests_cancel(Requests *requests);                  // all of them, ERROR
 void requests_forget(Requests *requests, const void *ctx); // no callback: its owner goes away
 void bus_forget_requests(Bus *bus, const void *ctx);
 
+struct Guard; // guard.h
+
 struct Bus {
     uv_loop_t *loop;
     Link *link;
+    char service[SERVICE_NAME_MAX + 1];
+    struct Guard *guard; // NULL before the first worker
     Publisher *publisher;
     Requests *requests;
     uv_prepare_t prepare;

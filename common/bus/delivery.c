@@ -12,6 +12,7 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/bury.h"
+#include "common/bus/guard.h"
 #include "common/bus/worker_internal.h"
 
 enum { AGAIN_MIN_MS = 1000, AGAIN_MAX_MS = 60000 };
@@ -62,10 +63,12 @@ static void unlink_batch(Worker *w, Batch *batch)
 static void acknowledge(Worker *w, const DeliveryState *d)
 {
     CRASH_POINT("worker.unacked");
-    ack_guard_ack(&w->guard, natsMsg_GetReply(d->nats), d->breaks);
+    ack_guard_ack(&w->ack_guard, natsMsg_GetReply(d->nats), d->breaks);
     w->stats.acked++;
     w->stats.buried += d->verdict == VERDICT_BURY ? 1 : 0;
     w->bus->stats.buried += d->verdict == VERDICT_BURY ? 1 : 0;
+    w->stats.poisoned += d->poison ? 1 : 0;
+    w->bus->stats.poisoned += d->poison ? 1 : 0;
 }
 
 static void answer(DeliveryState *d)
@@ -102,7 +105,7 @@ static void bury_refused(DeliveryState *d)
 
 static void answer_if_ready(DeliveryState *d)
 {
-    bool ready = d->verdict != VERDICT_NONE && d->emits == 0;
+    bool ready = d->verdict != VERDICT_NONE && d->emits == 0 && !d->batch->is_marked;
     if (ready && d->verdict == VERDICT_ACK && d->refused != NULL && !d->emit_failed) {
         bury_refused(d);
         ready = d->emits == 0; // else the letter's ack comes back here
@@ -173,6 +176,17 @@ static void bury(DeliveryState *d, const char *reason)
 
 // ---- verdicts ----
 
+// Whoever comes as far as a verdict lived over the input.
+static void decide(DeliveryState *d)
+{
+    d->batch->undecided--;
+    if (d->public.message.delivered > 1) {
+        guard_acquit(d->batch->worker->guard, &d->public.message);
+        bus_again(d->batch->worker->bus); // perhaps the group is through
+    }
+    answer_if_ready(d);
+}
+
 void delivery_settle(Delivery *delivery, const Error *err)
 {
     DeliveryState *d = state_of(delivery);
@@ -194,7 +208,7 @@ void delivery_settle(Delivery *delivery, const Error *err)
         d->verdict = VERDICT_AGAIN;
         break;
     }
-    answer_if_ready(d);
+    decide(d);
 }
 
 void delivery_again(Delivery *delivery, int delay_ms)
@@ -203,5 +217,49 @@ void delivery_again(Delivery *delivery, int delay_ms)
     assert(d->verdict == VERDICT_NONE && "settled twice");
     d->verdict = VERDICT_AGAIN;
     d->delay_ms = delay_ms;
-    answer_if_ready(d);
+    decide(d);
+}
+
+// ---- the guard's ----
+
+void delivery_quarantine(Batch *group, uint32_t deaths)
+{
+    DeliveryState *d = &group->deliveries[0];
+    const BusMessage *message = &d->public.message;
+    const char *stage = group->worker->options.stage;
+    BusOut out;
+    assert(group->count == 1 && d->verdict == VERDICT_NONE);
+    const char *reason = arena_printf(
+        group->arena,
+        "poison message: %u processes in a row died or hung while they had it in hand; not read",
+        deaths);
+    // Its size fits: what is too long is cut, and there are no attempts.
+    bool packed =
+        bury_pack_unread(message, stage != NULL ? stage : "unknown", reason, group->arena, &out);
+    assert(packed);
+    LOG(LOG_ERROR, "poison message quarantined: the processes that had it died or hung",
+        log_text("stream", message->stream), log_int("sequence", (int64_t)message->sequence),
+        log_str("subject", message->subject), log_int("processes", deaths),
+        log_text(
+            "hint",
+            arena_printf(
+                group->arena, "stentor dlq show --all-tenants " STR_FMT, STR_ARG(out.event_id))));
+    if (message->replayed) { // its original has a letter, or will have one
+        d->verdict = VERDICT_ACK;
+    } else {
+        delivery_emit(&d->public, &out);
+        d->verdict = VERDICT_BURY;
+    }
+    d->poison = true;
+    decide(d);
+}
+
+void delivery_group_lifted(Batch *group)
+{
+    group->is_marked = false;
+    for (size_t i = 0; i < group->count; i++) {
+        if (group->deliveries[i].nats != NULL) {
+            answer_if_ready(&group->deliveries[i]);
+        }
+    }
 }

@@ -59,6 +59,7 @@ typedef struct Entry {
     uint16_t tries;
     uint8_t state;
     uint8_t refusal; // ErrorKind of REFUSED
+    bool after_acks;
 } Entry;
 
 typedef struct EntryQueue {
@@ -265,6 +266,7 @@ void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void 
         refuse(p, e, ERROR_PERMANENT);
     } else {
         e->bytes = (uint32_t)out->payload.len + 256;
+        e->after_acks = out->after_acks;
         p->pending_bytes += e->bytes;
         e->state = ENTRY_QUEUED;
         push(&p->queue, e);
@@ -292,7 +294,8 @@ static void send_queued(Publisher *p)
 {
     LinkLane lane = p->queue.count <= SWIFT_MAX ? LINK_SWIFT : LINK_CALM;
     while (p->queue.first != NULL && p->in_air < p->window && p->in_air_bytes < AIR_BYTES_MAX) {
-        if (!send_entry(p, p->queue.first, lane)) {
+        Entry *e = p->queue.first;
+        if (!send_entry(p, e, e->after_acks ? LINK_CALM : lane)) {
             return; // stays first in the queue; the link tells when it is back
         }
         pop(&p->queue);

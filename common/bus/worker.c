@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/crash.h"
 #include "common/base/log.h"
+#include "common/bus/guard.h"
 #include "common/bus/worker_internal.h"
 
 enum {
@@ -27,7 +29,7 @@ enum {
 
 static size_t held(const Worker *w)
 {
-    return w->in_flight + w->waiting.count + w->asked;
+    return w->in_flight + w->waiting.count + w->suspects.count + w->asked;
 }
 
 // Asks again when a quarter of the room is free, so that requests stay few and the server always
@@ -139,12 +141,18 @@ static Arrived pop_waiting(Waiting *q)
     return arrived;
 }
 
-static void return_waiting(Worker *w)
+static void return_all(Worker *w, Waiting *q)
 {
-    while (w->waiting.count > 0) {
-        Arrived arrived = pop_waiting(&w->waiting);
+    while (q->count > 0) {
+        Arrived arrived = pop_waiting(q);
         bus_give_back(w->bus, arrived.message);
     }
+}
+
+static void return_waiting(Worker *w)
+{
+    return_all(w, &w->waiting);
+    return_all(w, &w->suspects);
 }
 
 static void handle_delivery(Worker *w, natsMsg *message, const AckSubject *ack)
@@ -160,8 +168,8 @@ static void handle_delivery(Worker *w, natsMsg *message, const AckSubject *ack)
     w->stats.redelivered += ack->delivered > 1 ? 1 : 0;
     w->bus->stats.delivered++;
     w->bus->stats.redelivered += ack->delivered > 1 ? 1 : 0;
-    ack_guard_arrived(&w->guard, ack);
-    push_waiting(&w->waiting, message, ack, w->heard_ms);
+    ack_guard_arrived(&w->ack_guard, ack);
+    push_waiting(ack->delivered > 1 ? &w->suspects : &w->waiting, message, ack, w->heard_ms);
 }
 
 static void on_delivery(void *ctx, natsMsg *message, const AckSubject *ack)
@@ -184,42 +192,61 @@ static void fill_delivery(Worker *w, Batch *batch, DeliveryState *d, const Arriv
     d->public.arena = batch->arena;
 }
 
-static Batch *make_batch(Worker *w, size_t count, Delivery ***ret_deliveries)
+static Batch *make_batch(Worker *w, Waiting *queue, size_t count)
 {
     Arena *arena = arena_new(16 * 1024);
     Batch *batch = arena_zalloc(arena, sizeof *batch);
-    *batch = (Batch){.worker = w, .arena = arena, .count = count, .open = count};
+    *batch =
+        (Batch){.worker = w, .arena = arena, .count = count, .open = count, .undecided = count};
     batch->deliveries = arena_alloc(arena, count * sizeof *batch->deliveries);
-    Delivery **deliveries = arena_array(arena, count, sizeof *deliveries);
     for (size_t i = 0; i < count; i++) {
-        Arrived arrived = pop_waiting(&w->waiting);
+        Arrived arrived = pop_waiting(queue);
         fill_delivery(w, batch, &batch->deliveries[i], &arrived);
-        deliveries[i] = &batch->deliveries[i].public;
     }
     batch->next = w->batches;
     if (w->batches != NULL) {
         w->batches->previous = batch;
     }
     w->batches = batch;
-    *ret_deliveries = deliveries;
+    w->in_flight += count;
     return batch;
 }
 
-static void hand_over(Worker *w)
+static void call_handler(Worker *w, Batch *batch)
 {
-    size_t count = w->waiting.count;
-    count = count < w->options.batch_max ? count : w->options.batch_max;
-    Delivery **deliveries;
-    make_batch(w, count, &deliveries);
-    w->in_flight += count;
-    w->handler(w->handler_ctx, deliveries, count);
+    Delivery **deliveries = arena_array(batch->arena, batch->count, sizeof *deliveries);
+    for (size_t i = 0; i < batch->count; i++) {
+        deliveries[i] = &batch->deliveries[i].public;
+        CRASH_INPUT(deliveries[i]->message.event_id, deliveries[i]->message.payload);
+    }
+    w->handler(w->handler_ctx, deliveries, batch->count);
+}
+
+void worker_hand_over(Worker *worker, Waiting *queue, size_t max)
+{
+    size_t count = queue->count < max ? queue->count : max;
+    count = count < worker->options.batch_max ? count : worker->options.batch_max;
+    call_handler(worker, make_batch(worker, queue, count));
+}
+
+Batch *worker_take_group(Worker *worker, size_t count)
+{
+    Batch *group = make_batch(worker, &worker->suspects, count);
+    group->is_marked = true;
+    return group;
+}
+
+void worker_hand_group(Worker *worker, Batch *group)
+{
+    call_handler(worker, group);
 }
 
 // A full batch goes at once, and so does any when nothing is in hand: waiting would gain nothing.
 // Otherwise what gathers while the last batch is in work goes after batch_wait_ms.
 static bool batch_is_due(const Worker *w)
 {
-    if (w->waiting.count == 0 || w->paused || w->state != WORKER_RUNNING) {
+    if (w->waiting.count == 0 || w->paused || w->state != WORKER_RUNNING ||
+        guard_is_closed(w->guard)) {
         return false;
     }
     return w->waiting.count >= w->options.batch_max || w->in_flight == 0 || w->wait_over;
@@ -255,21 +282,29 @@ static void on_timer_closed(uv_handle_t *handle)
     void (*on_freed)(void *) = w->on_freed;
     void *ctx = w->freed_ctx;
     free(w->waiting.at);
+    free(w->suspects.at);
     free(w);
     on_freed(ctx);
 }
 
+static void on_guard_left(void *ctx)
+{
+    Worker *w = ctx;
+    uv_close((uv_handle_t *)&w->timer, on_timer_closed);
+}
+
 static void move_on(Worker *w)
 {
-    if (w->state == WORKER_STOPPING && w->in_flight == 0) {
+    bool through = w->in_flight == 0 && !guard_holds(w->guard, w);
+    if (w->state == WORKER_STOPPING && through) {
         w->state = WORKER_STOPPED;
         w->on_stopped(w->stopped_ctx);
     }
-    if (w->freeing && w->in_flight == 0 && w->done == NULL) {
+    if (w->freeing && through && w->done == NULL) {
         endpoint_remove(w->bus, &w->endpoint);
         bus_forget_requests(w->bus, w);
-        ack_guard_done(&w->guard);
-        uv_close((uv_handle_t *)&w->timer, on_timer_closed);
+        ack_guard_done(&w->ack_guard);
+        guard_leave(w->guard, w, on_guard_left, w);
     }
 }
 
@@ -278,7 +313,8 @@ static bool run_turn(Worker *w)
     free_done(w);
     while (batch_is_due(w)) {
         bool last = w->waiting.count <= w->options.batch_max;
-        hand_over(w);
+        guard_note_hand_over(w->guard);
+        worker_hand_over(w, &w->waiting, w->options.batch_max);
         if (last) {
             break;
         }
@@ -306,6 +342,14 @@ static void renew(Worker *w, natsMsg *message, int64_t *since_ms, int64_t now_ms
     }
 }
 
+static void renew_waiting(Worker *w, Waiting *q, int64_t now_ms)
+{
+    for (size_t i = 0; i < q->count; i++) {
+        Arrived *arrived = waiting_at(q, i);
+        renew(w, arrived->message, &arrived->at_ms, now_ms);
+    }
+}
+
 // Deliveries in hand for half of ack_wait are renewed, or the server would give them to somebody
 // else too.
 static void renew_all(Worker *w, int64_t now_ms)
@@ -317,15 +361,13 @@ static void renew_all(Worker *w, int64_t now_ms)
             }
         }
     }
-    for (size_t i = 0; i < w->waiting.count; i++) {
-        Arrived *arrived = &w->waiting.at[(w->waiting.first + i) % w->waiting.cap];
-        renew(w, arrived->message, &arrived->at_ms, now_ms);
-    }
+    renew_waiting(w, &w->waiting, now_ms);
+    renew_waiting(w, &w->suspects, now_ms);
 }
 
 static void handle_tick(Worker *w, int64_t now_ms)
 {
-    ack_guard_tick(&w->guard);
+    ack_guard_tick(&w->ack_guard);
     if (w->state == WORKER_RUNNING && now_ms >= w->ask_after_ms) {
         w->ask_after_ms = now_ms + PULL_BACKOFF_MS;
         ask_consumer(w);
@@ -350,7 +392,7 @@ static void on_link(void *ctx, bool connected)
     w->asked = 0; // pull requests do not outlive the connection
     w->pull_after_ms = 0;
     if (connected) {
-        ack_guard_tick(&w->guard);
+        ack_guard_tick(&w->ack_guard);
     }
 }
 
@@ -370,7 +412,7 @@ Worker *worker_new(Bus *bus, const WorkerOptions *options, WorkerHandler handler
     w->options.in_flight_max =
         options->in_flight_max > 0 ? options->in_flight_max : IN_FLIGHT_DEFAULT;
     w->spec = options->consumer;
-    ack_guard_init(&w->guard, bus, w->spec->stream);
+    ack_guard_init(&w->ack_guard, bus, w->spec->stream);
     w->handler = handler;
     w->handler_ctx = ctx;
     w->endpoint.stream = str_from(w->spec->stream);
@@ -379,6 +421,7 @@ Worker *worker_new(Bus *bus, const WorkerOptions *options, WorkerHandler handler
     uv_timer_init(bus_loop(bus), &w->timer);
     w->timer.data = w;
     endpoint_add(bus, &w->endpoint, &handlers, w);
+    guard_join(bus, w);
     return w;
 }
 

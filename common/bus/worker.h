@@ -61,7 +61,7 @@ void delivery_settle(Delivery *delivery, const Error *err);
 void delivery_again(Delivery *delivery, int delay_ms);
 
 typedef struct WorkerStats {
-    uint64_t received, acked, again, buried, redelivered;
+    uint64_t received, acked, again, buried, redelivered, poisoned;
 } WorkerStats;
 // Counted since worker_new; valid as long as the worker.
 const WorkerStats *worker_stats(const Worker *worker);

@@ -28,6 +28,7 @@ typedef struct DeliveryState {
     bool emit_failed;    // for now
     const char *refused; // an output can never be published: why; in the batch's arena
     Verdict verdict;
+    bool poison;
 } DeliveryState;
 
 struct Batch {
@@ -35,7 +36,9 @@ struct Batch {
     Arena *arena;
     DeliveryState *deliveries;
     size_t count;
-    size_t open; // not yet answered
+    size_t open;      // not yet answered
+    size_t undecided; // without a verdict
+    bool is_marked;   // a group of the guard: its answers wait until the mark is lifted
     Batch *next, *previous;
 };
 
@@ -65,8 +68,10 @@ struct Worker {
     bool asking_consumer;
     bool missing; // the consumer was asked for and not found
     bool freeing;
-    Waiting waiting;
-    size_t asked; // requested of the server and not delivered yet
+    Waiting waiting;     // first deliveries
+    Waiting suspects;    // what came again: handed over by the guard
+    struct Guard *guard; // of the process
+    size_t asked;        // requested of the server and not delivered yet
     size_t in_flight;
     int64_t heard_ms;
     int64_t pull_after_ms;
@@ -76,9 +81,25 @@ struct Worker {
     Batch *batches; // with something open
     Batch *done;    // freed in the next turn: the handler may still be looking at them
     WorkerStats stats;
-    AckGuard guard;
+    AckGuard ack_guard;
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
     void (*on_freed)(void *ctx);
     void *freed_ctx;
 };
+
+static inline Arrived *waiting_at(const Waiting *q, size_t i)
+{
+    return &q->at[(q->first + i) % q->cap];
+}
+
+// ---- for the guard ----
+
+// At most `max` of the queue, and no more than a batch has.
+void worker_hand_over(Worker *worker, Waiting *queue, size_t max);
+// The first suspects as a batch that is not handed over yet; its answers wait.
+Batch *worker_take_group(Worker *worker, size_t count);
+void worker_hand_group(Worker *worker, Batch *group);
+// Of a group of one: dead-lettered, and nothing of its payload is read.
+void delivery_quarantine(Batch *group, uint32_t deaths);
+void delivery_group_lifted(Batch *group);

@@ -203,6 +203,12 @@ static double read_buried(void *ctx)
     return (double)bus_stats(service->bus).buried;
 }
 
+static double read_poisoned(void *ctx)
+{
+    const Service *service = ctx;
+    return (double)bus_stats(service->bus).poisoned;
+}
+
 static double read_duplicate_ratio(void *ctx)
 {
     const Service *service = ctx;
@@ -250,6 +256,10 @@ static void register_repeats(Service *service)
     metrics_counter_fn(
         m, "stentor_bus_buried_total", "", "Deliveries that ended as a dead letter.", read_buried,
         service);
+    metrics_counter_fn(
+        m, "stentor_bus_poisoned_total", "",
+        "Of these, the ones that nobody read: every process that had them died or hung.",
+        read_poisoned, service);
 }
 
 static double read_db_ready(void *ctx)

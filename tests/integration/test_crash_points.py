@@ -75,6 +75,10 @@ HOW = {
     "webhook-receiver:bus.stored": [How("callback"), How("callback", number=2)],  # the callback itself, a status of it
     "webhook-receiver:worker.letter_stored": [How("poison.inbound")],
     "projector.letter_stored": [How("poison.status")],
+    # Only what comes again is marked: killed before its ack first.
+    **{f"{service}:{point}": [How(kind, after="worker.unacked")] for point in ("guard.marked", "guard.lifted")
+       for service, kind in {"ingest": "command", "renderer": "batch", "dispatcher": "single", "digest-flusher": "scheduled",
+                             "webhook-receiver": "callback"}.items()},
 }
 SENDING = {"dispatcher.claimed", "dispatcher.taken_over", "dispatcher.released", "smtp.enveloped", "smtp.dot_written", "smtp.answered"}
 TWICE = {"dispatcher.released", "smtp.dot_written", "smtp.answered"}  # of these: the vendor may have the mail

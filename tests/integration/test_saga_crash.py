@@ -25,6 +25,8 @@ HOW = {
     "bus.stored": [(1, ""), (2, ""), (4, "")],
     "saga.committed": [(1, ""), (2, "")],
     "saga.published": [(1, ""), (3, ""), (1, "saga.committed")],  # the last by the sweep
+    "guard.marked": [(1, "worker.unacked")],  # only what comes again is marked
+    "guard.lifted": [(1, "worker.unacked")],
     "saga.sweep_claimed": [(1, "saga.committed"), (3, "saga.committed")],
 }
 
