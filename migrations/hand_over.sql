@@ -3,7 +3,7 @@
 -- Part of the bootstrap: before stentor/0003 migrations ran as a superuser, and so did every SECURITY DEFINER
 -- function. What another role made there stays its own: its functions must not run with the owner's rights.
 -- `SET stentor.new_owner = 'shop'; SET stentor.schemas = 'stentor,stentor_outbox'` before it: the same for an application's database.
--- Locks each table for a moment; with a busy service in the way it gives up after 5 s and changes nothing.
+-- Locks each table for a moment; when a service is at work on one for 5 s it gives up and changes nothing.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL lock_timeout = '5s';
@@ -37,7 +37,12 @@ BEGIN
                OR (t.typtype = 'c' AND EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind = 'c')))
         SELECT * FROM owned WHERE owner = ANY (former) AND owner <> quote_ident(new_owner)::regrole ORDER BY rank, name
     LOOP
-        EXECUTE format('ALTER %s %s OWNER TO %I', thing.kind, thing.name, new_owner);
+        BEGIN
+            EXECUTE format('ALTER %s %s OWNER TO %I', thing.kind, thing.name, new_owner);
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            RAISE EXCEPTION '% is in use, nothing was changed: try again, or stop the services meanwhile', thing.name
+                USING ERRCODE = 'lock_not_available';
+        END;
     END LOOP;
 END
 $$;

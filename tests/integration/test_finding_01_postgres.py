@@ -41,7 +41,8 @@ FORBIDDEN = [
     "CREATE EVENT TRIGGER own ON ddl_command_start EXECUTE FUNCTION stentor.tenants()", "CREATE PUBLICATION own",
     "SET ROLE postgres", "SET ROLE stentor_owner", "SET ROLE {other}", "SET ROLE pg_execute_server_program", "SET SESSION AUTHORIZATION postgres",
     "SELECT rolpassword FROM pg_authid", "SELECT * FROM pg_shadow", "SELECT pg_read_file('postgresql.conf')", "SELECT lo_import('/etc/hostname')",
-    "SELECT pg_ls_dir('.')", "SELECT pg_reload_conf()", "COPY (SELECT 1) TO PROGRAM 'true'", "COPY (SELECT 1) TO '/tmp/own'",
+    "SELECT pg_ls_dir('.')", "SELECT pg_reload_conf()",
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'postgres'", "COPY (SELECT 1) TO PROGRAM 'true'", "COPY (SELECT 1) TO '/tmp/own'",
     "ALTER ROLE {me} SUPERUSER", "ALTER ROLE {me} CREATEROLE", "ALTER ROLE {me} BYPASSRLS", "ALTER ROLE {other} PASSWORD 'own'",
     "ALTER ROLE {other} SET search_path = own", "CREATE ROLE own", "DROP ROLE {other}", "GRANT stentor_owner TO {me}",
     "GRANT pg_execute_server_program TO {me}", "ALTER SYSTEM SET fsync = off", "ALTER DATABASE {database} SET search_path = own",
@@ -153,6 +154,11 @@ def upgraded(postgres, older):
     assert done.returncode == 1 and "role 'stentor_archiver' is a superuser: find out since when and why" in done.stderr, done.stderr
     assert "ALTER ROLE stentor_archiver NOSUPERUSER" in done.stderr
     postgres.query("ALTER ROLE stentor_archiver NOSUPERUSER; ALTER ROLE stentor_dispatcher NOSUPERUSER", database=older)
+    with Session(postgres, "postgres", older) as busy:
+        busy.rows("BEGIN; LOCK TABLE history.notifications IN ROW EXCLUSIVE MODE")
+        done = stentor(postgres, "migrate", "--bootstrap", role="postgres", database=older)
+    assert done.returncode == 1 and "history.notifications is in use, nothing was changed: try again" in done.stderr, done.stderr
+    assert postgres.query("SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'clock'", database=older) == [("postgres",)]
     told = stentor_ok(postgres, "migrate", "--bootstrap", role="postgres", database=older)
     assert "roles, rights and owner are there" in told and "stentor/0003_definer_functions.sql" in told
     return older
