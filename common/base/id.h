@@ -19,7 +19,8 @@ bool id_parse(Str id, const char *prefix, int64_t *ret_ms);
 bool id_is_tenant(Str text);
 // [a-z0-9_-]{1,64}
 bool id_is_key(Str text);
-void random_bytes(void *out, size_t len); // getrandom; ends the process when the system has none
+// getrandom each time, nothing is kept; ends the process when the system has none.
+void random_bytes(void *out, size_t len);
 // base64url without padding; out needs 4 * ((len + 2) / 3) + 1 bytes.
 void base64url_encode(const void *data, size_t len, char *out);
 // Standard base64 with padding. false when it is not, or longer than out_size.

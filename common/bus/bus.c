@@ -349,8 +349,12 @@ Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err)
     snprintf(prefix, sizeof prefix, "_INBOX.%s", options->service);
     snprintf(bus->service, sizeof bus->service, "%s", options->service);
     LinkOptions link = {
-        options->url, options->user, options->password,
-        options->name != NULL ? options->name : options->service, prefix};
+        options->url,
+        options->user,
+        options->password,
+        options->name != NULL ? options->name : options->service,
+        prefix,
+        options->held};
     bus->loop = loop;
     bus->link = link_open(loop, &link, &handlers, bus);
     bus->publisher = publisher_new(loop, bus->link, options->window, options->publish_deadline_ms);
@@ -364,6 +368,11 @@ Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err)
     uv_prepare_start(&bus->prepare, on_loop_prepare);
     uv_timer_start(&bus->tick, on_timer_tick, BUS_TICK_MS, BUS_TICK_MS);
     return bus;
+}
+
+void bus_release(Bus *bus)
+{
+    link_release(bus->link);
 }
 
 bool bus_connected(const Bus *bus)

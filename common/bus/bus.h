@@ -17,14 +17,16 @@ typedef struct BusOptions {
     const char *password;
     const char
         *name; // "stentor-ingest/<instance>"; also the private inbox prefix: _INBOX.<service>.>
-    const char *service;     // "stentor-ingest"
-    size_t window;           // publishes waiting for their ack; 0: 4096. Beyond it they queue here
+    const char *service; // "stentor-ingest"
+    size_t window;       // publishes waiting for their ack; 0: 4096. Beyond it they queue here
+    bool held; // connects at bus_release only: until then everything waits as for an absent server
     int publish_deadline_ms; // a publish not acknowledged by then fails TRANSIENT; 0: 10,000
 } BusOptions;
 
 // Connects in the background and for ever again; never fails for an absent server. The options'
 // strings are copied. NULL and ERROR_CONFIG for an option that cannot be used.
 Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err);
+void bus_release(Bus *bus); // twice is once
 bool bus_connected(const Bus *bus);
 // Fails what is pending with ERROR_CANCELLED, flushes, closes; then on_closed. Stop workers and
 // readers before.

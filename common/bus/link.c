@@ -483,7 +483,8 @@ Link *link_open(
         .user = copy_or_empty(options->user),
         .password = copy_or_empty(options->password),
         .name = copy_or_empty(options->name),
-        .inbox_prefix = copy_or_empty(options->inbox_prefix)};
+        .inbox_prefix = copy_or_empty(options->inbox_prefix),
+        .held = options->held};
     link->handlers = *handlers;
     link->ctx = ctx;
     link->retry_ms = RETRY_MIN_MS;
@@ -499,8 +500,18 @@ Link *link_open(
     link->async.data = link;
     link->retry.data = link;
     link->hop = hop_new(&link->async);
-    start_connect(link);
+    if (!options->held) {
+        start_connect(link);
+    }
     return link;
+}
+
+void link_release(Link *link)
+{
+    if (link->options.held) {
+        link->options.held = false;
+        start_connect(link);
+    }
 }
 
 const char *link_inbox(const Link *link)

@@ -24,6 +24,7 @@ typedef struct LinkOptions {
     const char *password;
     const char *name;
     const char *inbox_prefix; // "_INBOX.stentor-ingest"
+    bool held;                // connects at link_release only
 } LinkOptions;
 
 typedef struct LinkHandlers {
@@ -36,6 +37,7 @@ typedef struct LinkHandlers {
 // "<inbox>.<token>".
 Link *link_open(
     uv_loop_t *loop, const LinkOptions *options, const LinkHandlers *handlers, void *ctx);
+void link_release(Link *link); // twice is once
 const char *link_inbox(const Link *link);
 bool link_connected(const Link *link);
 // Changes whenever a connection was lost or made again, at once and not only when the loop hears of

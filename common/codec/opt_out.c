@@ -25,12 +25,15 @@ static const Str PREFIX = {"oot_", 4};
 
 void opt_out_key(const MasterKey *master, OptOutKey *ret)
 {
-    master_key_derive(master, "stentor opt-out", ret->bytes);
+    ret->count = master_key_count(master, KEY_MASTER);
+    for (size_t i = 0; i < ret->count; i++) {
+        master_key_derive(master, i, "stentor opt-out", ret->bytes[i]);
+    }
 }
 
-static Str key_text(const OptOutKey *key)
+static Str key_text(const OptOutKey *key, size_t index)
 {
-    return str_of(key->bytes, sizeof key->bytes);
+    return str_of(key->bytes[index], sizeof key->bytes[index]);
 }
 
 // ---- making ----
@@ -98,7 +101,7 @@ bool opt_out_sign(
     }
     add(&raw, what->address_hash, ADDRESS_HASH_LEN);
     uint8_t mac[MAC_LEN];
-    hmac_sha256(key_text(key), str_of(raw.bytes, raw.len), mac);
+    hmac_sha256(key_text(key, 0), str_of(raw.bytes, raw.len), mac);
     add(&raw, mac, MAC_LEN);
     memcpy(out, PREFIX.ptr, PREFIX.len);
     base64url_encode(raw.bytes, raw.len, out + PREFIX.len);
@@ -214,8 +217,12 @@ static bool is_signed(const OptOutKey *key, const Raw *raw)
         return false;
     }
     size_t body = raw->len - MAC_LEN;
-    hmac_sha256(key_text(key), str_of(raw->bytes, body), mac);
-    return CRYPTO_memcmp(mac, raw->bytes + body, MAC_LEN) == 0;
+    bool good = false;
+    for (size_t i = 0; i < key->count; i++) {
+        hmac_sha256(key_text(key, i), str_of(raw->bytes, body), mac);
+        good = CRYPTO_memcmp(mac, raw->bytes + body, MAC_LEN) == 0 || good;
+    }
+    return good;
 }
 
 bool opt_out_verify(

@@ -12,8 +12,10 @@
 
 enum { OPT_OUT_TOKEN_SIZE = 240, OPT_OUT_DAYS = 400 };
 
+// One for each master key of the file: the current one signs, each verifies.
 typedef struct OptOutKey {
-    uint8_t bytes[SHA256_LEN];
+    uint8_t bytes[MASTER_KEYS_MAX][SHA256_LEN];
+    size_t count;
 } OptOutKey;
 
 typedef struct OptOut {

@@ -6,36 +6,31 @@
 #include "common/codec/seal.h"
 
 #include <assert.h>
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/kdf.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/id.h"
 #include "common/codec/evp.h"
 #include "common/codec/hash.h"
+#include "common/codec/master_key_internal.h"
 
 enum {
     SEAL_PLAIN_MAX = 16 * 1024 * 1024, // far above any event; EVP counts in int
-    HASH_KEY_LEN = 32,
-    SEAL_PURPOSE_MAX = 64,
+    WRAPPED_FORM = 1,
 };
+
+static_assert((int)SEAL_KEY_LEN == (int)MASTER_KEY_LEN, "a master key is such a key too");
 
 struct DataKey {
     EVP_CIPHER_CTX *cipher; // its key is set; it serves both directions
     uint8_t subject[KEY_SUBJECT_LEN];
     uint32_t generation;
+    struct DataKey *older; // of a tenant: the same under older keys of the file, for opening only
 };
 
-struct MasterKey {
-    EVP_CIPHER_CTX *cipher;
-    uint8_t key[SEAL_KEY_LEN]; // for deriving tenants' keys
-    uint8_t hash_key[HASH_KEY_LEN];
-};
-
-static EVP_CIPHER_CTX *new_cipher(const uint8_t key[SEAL_KEY_LEN])
+EVP_CIPHER_CTX *seal_cipher_new(const uint8_t key[MASTER_KEY_LEN])
 {
     static EVP_CIPHER *algorithm; // fetched once, never freed
     if (algorithm == NULL) {
@@ -91,79 +86,56 @@ static bool decrypt(EVP_CIPHER_CTX *cipher, Str bound, const uint8_t *nonce, Str
     return EVP_CipherFinal_ex(cipher, out + size, &length) == 1;
 }
 
-static bool take_key(Str line, uint8_t out[SEAL_KEY_LEN])
-{
-    size_t length;
-    return hex_decode(str_trim(line), out, SEAL_KEY_LEN, &length) && length == SEAL_KEY_LEN;
-}
-
-MasterKey *master_key_parse(Str text, Error *err)
-{
-    Str rest = str_trim(text);
-    Str first = STR_EMPTY;
-    Str second = STR_EMPTY;
-    str_split(&rest, '\n', &first);
-    str_split(&rest, '\n', &second);
-    MasterKey *master = xcalloc(1, sizeof *master);
-    if (rest.ptr != NULL || !take_key(first, master->key) || !take_key(second, master->hash_key)) {
-        master_key_free(master);
-        error_set(err, ERROR_CONFIG, "master key is not two lines of 64 hex digits each");
-        return NULL;
-    }
-    master->cipher = new_cipher(master->key);
-    return master;
-}
-
-void master_key_generate(char out[132])
-{
-    uint8_t key[SEAL_KEY_LEN];
-    for (size_t line = 0; line < 2; line++) {
-        random_bytes(key, sizeof key);
-        hex_encode(key, sizeof key, out);
-        out += 2 * sizeof key;
-        *out++ = '\n';
-    }
-    *out = '\0';
-    OPENSSL_cleanse(key, sizeof key);
-}
-
-void master_key_free(MasterKey *master)
-{
-    if (master != NULL) {
-        EVP_CIPHER_CTX_free(master->cipher);
-        OPENSSL_cleanse(master, sizeof *master);
-        free(master);
-    }
-}
-
-Str master_hash_key(const MasterKey *master)
-{
-    return str_of(master->hash_key, HASH_KEY_LEN);
-}
-
 // Cleanses `key`: from here on only the cipher knows it.
 static DataKey *make_key(
     uint8_t key[SEAL_KEY_LEN], const uint8_t subject[KEY_SUBJECT_LEN], uint32_t generation)
 {
-    DataKey *made = xmalloc(sizeof *made);
-    made->cipher = new_cipher(key);
+    DataKey *made = xcalloc(1, sizeof *made);
+    made->cipher = seal_cipher_new(key);
     memcpy(made->subject, subject, KEY_SUBJECT_LEN);
     made->generation = generation;
     OPENSSL_cleanse(key, SEAL_KEY_LEN);
     return made;
 }
 
-enum { WRAP_LABEL_LEN = 5, WRAP_BOUND_LEN = WRAP_LABEL_LEN + KEY_SUBJECT_LEN + 4 };
+// ---- wrapping ----
 
-static Str bind_wrap(uint8_t out[WRAP_BOUND_LEN], const uint8_t *subject, uint32_t generation)
+enum {
+    WRAP_LABEL_LEN = 5,
+    WRAP_BOUND_LEN = WRAPPED_HEAD_LEN + WRAP_LABEL_LEN + KEY_SUBJECT_LEN + 4,
+};
+
+// What a wrapping is bound to: its head (none in the first form), the subject, the generation.
+static Str bind_wrap(
+    uint8_t out[WRAP_BOUND_LEN], Str head, const uint8_t *subject, uint32_t generation)
 {
-    memcpy(out, "wrap|", WRAP_LABEL_LEN);
-    memcpy(out + WRAP_LABEL_LEN, subject, KEY_SUBJECT_LEN);
-    uint8_t *at = out + WRAP_LABEL_LEN + KEY_SUBJECT_LEN;
-    for (size_t i = 0; i < 4; i++) {
-        at[i] = (uint8_t)(generation >> (24 - 8 * i));
+    uint8_t *at = out;
+    if (head.len > 0) {
+        memcpy(at, head.ptr, head.len);
+        at += head.len;
     }
-    return str_of(out, WRAP_BOUND_LEN);
+    memcpy(at, "wrap|", WRAP_LABEL_LEN);
+    at += WRAP_LABEL_LEN;
+    memcpy(at, subject, KEY_SUBJECT_LEN);
+    at += KEY_SUBJECT_LEN;
+    for (size_t i = 0; i < 4; i++) {
+        *at++ = (uint8_t)(generation >> (24 - 8 * i));
+    }
+    return str_of(out, (size_t)(at - out));
+}
+
+static void wrap(
+    const MasterKey *master, const uint8_t subject[KEY_SUBJECT_LEN], uint32_t generation,
+    const uint8_t key[SEAL_KEY_LEN], uint8_t out[WRAPPED_KEY_LEN])
+{
+    out[0] = WRAPPED_FORM;
+    out[1] = KEY_MASTER;
+    memcpy(out + 2, master_key_info(master, KEY_MASTER, 0)->check, KEY_ID_LEN);
+    uint8_t bound[WRAP_BOUND_LEN];
+    encrypt(
+        master_key_cipher(master, 0),
+        bind_wrap(bound, str_of(out, WRAPPED_HEAD_LEN), subject, generation),
+        str_of(key, SEAL_KEY_LEN), out + WRAPPED_HEAD_LEN);
 }
 
 DataKey *data_key_new(
@@ -172,96 +144,139 @@ DataKey *data_key_new(
 {
     uint8_t key[SEAL_KEY_LEN];
     random_bytes(key, sizeof key);
-    uint8_t bound[WRAP_BOUND_LEN];
-    encrypt(
-        master->cipher, bind_wrap(bound, subject, generation), str_of(key, sizeof key),
-        ret_wrapped);
+    wrap(master, subject, generation, key, ret_wrapped);
     return make_key(key, subject, generation);
+}
+
+static bool unwrap_by(
+    const MasterKey *master, size_t index, Str bound, Str bare, uint8_t out[SEAL_KEY_LEN])
+{
+    Str body = str_slice(bare, SEAL_NONCE_LEN, bare.len);
+    if (decrypt(master_key_cipher(master, index), bound, (const uint8_t *)bare.ptr, body, out)) {
+        return true;
+    }
+    OPENSSL_cleanse(out, SEAL_KEY_LEN);
+    return false;
+}
+
+// The first form does not say whose it is: each is tried, the current one first.
+static bool unwrap_bare(const MasterKey *master, Str bound, Str bare, uint8_t out[SEAL_KEY_LEN])
+{
+    for (size_t i = 0; i < master_key_count(master, KEY_MASTER); i++) {
+        if (unwrap_by(master, i, bound, bare, out)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool unwrap(
+    const MasterKey *master, const uint8_t subject[KEY_SUBJECT_LEN], uint32_t generation,
+    Str wrapped, uint8_t out[SEAL_KEY_LEN], Error *err)
+{
+    bool bare = wrapped.len == WRAPPED_BARE_LEN;
+    if (!bare && wrapped.len != WRAPPED_KEY_LEN) {
+        return error_set(
+            err, ERROR_PERMANENT, "wrapped data key has %zu bytes, not %d", wrapped.len,
+            (int)WRAPPED_KEY_LEN);
+    }
+    Str head = str_slice(wrapped, 0, bare ? 0 : WRAPPED_HEAD_LEN);
+    uint8_t bound[WRAP_BOUND_LEN];
+    Str wrap_bound = bind_wrap(bound, head, subject, generation);
+    if (bare) {
+        return unwrap_bare(master, wrap_bound, wrapped, out) ||
+               error_set(
+                   err, ERROR_PERMANENT,
+                   "data key of generation %u was not wrapped by this master key for this subject",
+                   (unsigned)generation);
+    }
+    if (head.ptr[0] != WRAPPED_FORM || head.ptr[1] != KEY_MASTER) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "data key is wrapped in form %d by a key of kind %d, which this version does not know",
+            head.ptr[0], head.ptr[1]);
+    }
+    const uint8_t *id = (const uint8_t *)head.ptr + 2;
+    int index = master_key_index(master, id);
+    if (index < 0) {
+        char text[KEY_ID_SIZE];
+        key_id_print(id, text);
+        return error_set(
+            err, ERROR_PERMANENT,
+            "data key is wrapped by the master key %s, which the master key file does not hold",
+            text);
+    }
+    return unwrap_by(
+               master, (size_t)index, wrap_bound, str_slice(wrapped, WRAPPED_HEAD_LEN, wrapped.len),
+               out) ||
+           error_set(
+               err, ERROR_PERMANENT,
+               "data key of generation %u was not wrapped by this master key for this subject",
+               (unsigned)generation);
 }
 
 DataKey *data_key_unwrap(
     MasterKey *master, const uint8_t subject[16], uint32_t generation, Str wrapped, Error *err)
 {
-    if (wrapped.len != WRAPPED_KEY_LEN) {
-        error_set(
-            err, ERROR_PERMANENT, "wrapped data key has %zu bytes, not %d", wrapped.len,
-            (int)WRAPPED_KEY_LEN);
-        return NULL;
-    }
     uint8_t key[SEAL_KEY_LEN];
-    uint8_t bound[WRAP_BOUND_LEN];
-    Str wrap = bind_wrap(bound, subject, generation);
-    const uint8_t *nonce = (const uint8_t *)wrapped.ptr;
-    Str body = str_slice(wrapped, SEAL_NONCE_LEN, wrapped.len);
-    if (!decrypt(master->cipher, wrap, nonce, body, key)) {
-        OPENSSL_cleanse(key, sizeof key);
-        error_set(
-            err, ERROR_PERMANENT,
-            "data key of generation %u was not wrapped by this master key for this subject",
-            (unsigned)generation);
-        return NULL;
-    }
-    return make_key(key, subject, generation);
+    return unwrap(master, subject, generation, wrapped, key, err)
+               ? make_key(key, subject, generation)
+               : NULL;
 }
 
-// HKDF-SHA256 (RFC 5869) without a salt.
-static void expand(const MasterKey *master, uint8_t *info, size_t len, uint8_t out[SEAL_KEY_LEN])
+bool data_key_rewrap(
+    MasterKey *master, const uint8_t subject[16], uint32_t generation, Str wrapped,
+    uint8_t ret_wrapped[WRAPPED_KEY_LEN], Error *err)
 {
-    EVP_KDF *algorithm = EVP_KDF_fetch(NULL, "HKDF", NULL);
-    evp_must(algorithm != NULL);
-    EVP_KDF_CTX *context = EVP_KDF_CTX_new(algorithm);
-    evp_must(context != NULL);
-    EVP_KDF_free(algorithm);
-    char digest[] = "SHA256";
     uint8_t key[SEAL_KEY_LEN];
-    memcpy(key, master->key, sizeof key); // OSSL_PARAM takes no const
-    const OSSL_PARAM params[] = {
-        OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
-        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, key, sizeof key),
-        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info, len),
-        OSSL_PARAM_END,
-    };
-    evp_must(EVP_KDF_derive(context, out, SEAL_KEY_LEN, params));
+    if (!unwrap(master, subject, generation, wrapped, key, err)) {
+        return false;
+    }
+    wrap(master, subject, generation, key, ret_wrapped);
     OPENSSL_cleanse(key, sizeof key);
-    EVP_KDF_CTX_free(context);
+    return true;
 }
+
+// ---- tenants' keys ----
 
 // info: a label and the SHA-256 of the tenant, so its length has no limit.
-static void derive(const MasterKey *master, Str tenant, uint8_t out[SEAL_KEY_LEN])
+static DataKey *tenant_key(MasterKey *master, Str tenant, size_t index, size_t hash_index)
 {
     static const char label[] = "stentor tenant key|";
     enum { LABEL_LEN = sizeof label - 1 };
     uint8_t info[LABEL_LEN + SHA256_LEN];
     memcpy(info, label, LABEL_LEN);
     sha256(tenant, info + LABEL_LEN);
-    expand(master, info, sizeof info, out);
-}
-
-// The label cannot be a tenant's: that ends with '|' and 32 bytes.
-void master_key_derive(const MasterKey *master, const char *purpose, uint8_t out[SEAL_KEY_LEN])
-{
-    uint8_t info[SEAL_PURPOSE_MAX];
-    size_t len = strlen(purpose);
-    assert(len > 0 && len < sizeof info && strchr(purpose, '|') == NULL);
-    memcpy(info, purpose, len);
-    expand(master, info, len, out);
-}
-
-DataKey *data_key_for_tenant(MasterKey *master, Str tenant)
-{
     uint8_t key[SEAL_KEY_LEN];
     uint8_t subject[KEY_SUBJECT_LEN];
-    derive(master, tenant, key);
-    key_subject(master_hash_key(master), tenant, STR_EMPTY, subject);
+    master_key_expand(master, index, str_of(info, sizeof info), key);
+    key_subject(master_hash_key_at(master, hash_index), tenant, STR_EMPTY, subject);
     return make_key(key, subject, 0);
+}
+
+// Its generation is always 0, so what opens it is tried: as many keys as the file has, one nearly
+// always.
+DataKey *data_key_for_tenant(MasterKey *master, Str tenant)
+{
+    DataKey *first = NULL;
+    DataKey **end = &first;
+    for (size_t i = 0; i < master_key_count(master, KEY_MASTER); i++) {
+        for (size_t j = 0; j < master_key_count(master, KEY_HASH); j++) {
+            *end = tenant_key(master, tenant, i, j);
+            end = &(*end)->older;
+        }
+    }
+    return first;
 }
 
 void data_key_free(DataKey *key)
 {
-    if (key != NULL) {
+    while (key != NULL) {
+        DataKey *older = key->older;
         EVP_CIPHER_CTX_free(key->cipher); // cleanses the expanded key
         OPENSSL_cleanse(key, sizeof *key);
         free(key);
+        key = older;
     }
 }
 
@@ -324,18 +339,23 @@ bool unseal(
     if (sealed->nonce.len != SEAL_NONCE_LEN || size < SEAL_TAG_LEN || size > SEAL_PLAIN_MAX) {
         return error_set(err, ERROR_PERMANENT, "sealed field '%s' is malformed", field);
     }
-    if (!is_of_key(sealed, key)) {
-        return error_set(
-            err, ERROR_PERMANENT, "sealed field '%s' is sealed under another key", field);
-    }
     Str bound = bind_field(arena, tenant, notification_id, field);
     Str body = str_of(sealed->ciphertext.data, size);
     uint8_t *plain = arena_alloc(arena, size - SEAL_TAG_LEN + 1);
-    if (!decrypt(key->cipher, bound, sealed->nonce.data, body, plain)) {
+    bool any = false;
+    bool opened = false;
+    for (const DataKey *k = key; k != NULL && !opened; k = k->older) {
+        bool its = is_of_key(sealed, k);
+        any = any || its;
+        opened = its && decrypt(k->cipher, bound, sealed->nonce.data, body, plain);
+    }
+    if (!opened) {
         OPENSSL_cleanse(plain, size - SEAL_TAG_LEN); // GCM has decrypted before it knows
         return error_set(
             err, ERROR_PERMANENT,
-            "sealed field '%s' was altered or belongs to another notification", field);
+            any ? "sealed field '%s' was altered or belongs to another notification"
+                : "sealed field '%s' is sealed under another key",
+            field);
     }
     plain[size - SEAL_TAG_LEN] = '\0';
     *ret_plain = (Str){(char *)plain, size - SEAL_TAG_LEN};

@@ -43,6 +43,9 @@ bool admin_ready(Service *service, Buf *reasons)
     if (service->pool != NULL && !db_pool_ready(service->pool)) {
         add_reason(reasons, "not connected to postgres");
     }
+    if (!service->keys_checked) {
+        add_reason(reasons, "the master key has not been compared with the registered one yet");
+    }
     if (service->spec->ready != NULL) {
         ask_service(service, reasons);
     }

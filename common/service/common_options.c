@@ -26,7 +26,7 @@ static const Option database_rows[] = {
     {"STENTOR_DATABASE_CONNECTIONS", OPTION_INT, AT(database_connections), "2", 1, 32, false, "connections to Postgres that are kept open"},
 };
 static const Option master_key_rows[] = {
-    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, AT(master_key_file), NULL, 0, 0, false, "file with the master key and the hash key, 64 hex digits each on a line of its own"},
+    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, AT(master_key_file), NULL, 0, 0, false, "file of `stentor master-key`: the keys that wrap data keys and those that hash addresses, compared with the registered ones at each start"},
 };
 #undef AT
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

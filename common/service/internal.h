@@ -63,6 +63,8 @@ struct Service {
     uv_timer_t step_timer, drain_timer, lag_timer;
     Metrics *metrics;
     MasterKey *master_key;
+    bool keys_checked;    // the master key is the installation's, or none is wanted
+    uv_timer_t key_timer; // asks again after Postgres could not answer
     HttpServer *admin;
     int admin_port;
     Bus *bus;
@@ -76,6 +78,14 @@ struct Service {
     uint64_t lag_seen_ns;
     Metric *lag;
 };
+
+// ---- the master key ----
+
+// Reads the file.
+bool keys_load(Service *service, Error *err);
+// Compares it with what Postgres has registered, again and again until that answers. Until then the
+// bus is held: without NATS a service does nothing. A wrong file ends the process with 2.
+void keys_begin_check(Service *service);
 
 // ---- admin endpoint ----
 

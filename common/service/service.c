@@ -4,7 +4,6 @@
 #include "common/service/internal.h"
 
 #include <assert.h>
-#include <openssl/crypto.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +13,11 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/crash.h"
-#include "common/service/read_file.h"
 
 enum {
     EXIT_FAILED = 1,
     EXIT_OPTIONS = 2,
     LAG_SAMPLE_MS = 500,
-    KEY_FILE_MAX = 4096,
     HELP_MAX = 64 * 1024,
     VALUE_MAX = 1024,
 };
@@ -221,7 +218,7 @@ static uv_handle_t *own_handle(Service *service, size_t index)
     uv_handle_t *const handles[] = {
         (uv_handle_t *)&service->on_term,    (uv_handle_t *)&service->on_int,
         (uv_handle_t *)&service->step_timer, (uv_handle_t *)&service->drain_timer,
-        (uv_handle_t *)&service->lag_timer,
+        (uv_handle_t *)&service->lag_timer,  (uv_handle_t *)&service->key_timer,
     };
     return index < sizeof handles / sizeof *handles ? handles[index] : NULL;
 }
@@ -234,6 +231,7 @@ static void start_handles(Service *service)
     uv_timer_init(&service->loop, &service->step_timer);
     uv_timer_init(&service->loop, &service->drain_timer);
     uv_timer_init(&service->loop, &service->lag_timer);
+    uv_timer_init(&service->loop, &service->key_timer);
     for (size_t i = 0; own_handle(service, i) != NULL; i++) {
         own_handle(service, i)->data = service;
         uv_unref(own_handle(service, i));
@@ -244,27 +242,10 @@ static void start_handles(Service *service)
     uv_timer_start(&service->lag_timer, on_lag_tick, LAG_SAMPLE_MS, LAG_SAMPLE_MS);
 }
 
-static bool load_master_key(Service *service, Error *err)
-{
-    const char *path = service->options.common->master_key_file;
-    Buf text;
-    buf_init(&text, KEY_FILE_MAX);
-    bool ok = read_file(path, &text, err);
-    if (ok) {
-        service->master_key = master_key_parse(buf_view(&text), err);
-        ok = service->master_key != NULL || error_wrap(err, "'%s'", path);
-    }
-    if (text.ptr != NULL) {
-        OPENSSL_cleanse(text.ptr, text.cap);
-    }
-    buf_done(&text);
-    return ok || error_wrap(err, "STENTOR_MASTER_KEY_FILE");
-}
-
 static bool open_parts(Service *service, Error *err)
 {
     const CommonOptions *o = service->options.common;
-    if (service->spec->wants_master_key && !load_master_key(service, err)) {
+    if (service->spec->wants_master_key && !keys_load(service, err)) {
         return false;
     }
     if (!admin_open(service, err)) {
@@ -279,6 +260,7 @@ static bool open_parts(Service *service, Error *err)
         .password = o->nats_password,
         .name = service->bus_name,
         .service = service->spec->name,
+        .held = service->spec->wants_master_key && service->spec->wants_database,
     };
     service->bus = bus_open(&service->loop, &bus, err);
     if (service->bus != NULL && service->spec->wants_database) {
@@ -325,6 +307,7 @@ static bool start(Service *service, Error *err)
     }
     service->phase = PHASE_RUNNING;
     log_started(service);
+    keys_begin_check(service);
     return true;
 }
 
@@ -356,9 +339,7 @@ static bool end_loop(Service *service)
 static void free_service(Service *service)
 {
     metrics_free(service->metrics);
-    if (service->master_key != NULL) {
-        master_key_free(service->master_key);
-    }
+    master_key_free(service->master_key);
     service_options_done(&service->options);
     free(service);
 }

@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "common/bus/bus.h"
+#include "common/codec/key_register.h"
 #include "common/codec/seal.h"
 #include "common/db/db.h"
 #include "common/service/metrics.h"
@@ -26,7 +27,8 @@ typedef struct ServiceSpec {
     size_t option_count;
     size_t options_size; // of the struct that the offsets speak of
     bool wants_database;
-    bool wants_master_key;
+    bool wants_master_key; // compared with the registered one before NATS is spoken to
+                           // (service_check_keys)
     // After a failure nothing of it is left but handles that are closing. The loop does not turn
     // yet.
     bool (*start)(Service *service, const void *options, void **ret_state, Error *err);
@@ -46,6 +48,9 @@ Bus *service_bus(Service *service);
 DbPool *service_pool(Service *service); // NULL unless wanted
 const char *service_database_url(Service *service);
 MasterKey *service_master_key(Service *service);
+// For a service without Postgres, once it has read what CONFIG has registered (NULL: nothing).
+// Before it uses the master key: is it the installation's? false: the process ends with 2.
+bool service_check_keys(Service *service, const KeyRegister *keys);
 Metrics *service_metrics(Service *service);
 const char *service_instance(Service *service); // random per process start, 26 characters
 int service_admin_port(Service *service);

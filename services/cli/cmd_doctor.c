@@ -10,7 +10,8 @@
 
 #include "common/base/buf.h"
 #include "common/bus/topology.h"
-#include "services/cli/session.h"
+#include "common/db/master_keys.h"
+#include "services/cli/keys.h"
 
 enum { STILL_LOOKS = 10, STILL_MS = 200 }; // until a position that does not move stands still
 
@@ -19,7 +20,9 @@ typedef enum Verdict { CHECK_OK, CHECK_WARN, CHECK_FAIL } Verdict;
 typedef struct Doctor {
     Cli *cli;
     json_t *checks;
-    json_t *last; // of each stream, the last sequence
+    json_t *last;                       // of each stream, the last sequence
+    KeyRegister in_postgres, in_config; // the registered keys
+    bool postgres_read, config_read;
     int failed;
 } Doctor;
 
@@ -148,6 +151,7 @@ static void check_nats(Doctor *doctor)
     }
     tell(doctor, "nats", CHECK_OK, doctor->cli->settings.nats_url);
     check_topology(doctor, &session);
+    doctor->config_read = keys_fetch(&session, doctor->cli, &doctor->in_config, &err);
     session_close(&session);
 }
 
@@ -259,11 +263,56 @@ static void check_postgres(Doctor *doctor)
         check_role(doctor, conn);
         check_owner(doctor, conn);
         check_durability(doctor, conn);
+        Error err = {0};
+        doctor->postgres_read = master_keys_load(conn, &doctor->in_postgres, &err);
         if (json_object_size(doctor->last) > 0) { // NATS has said where its streams end
             check_history(doctor, conn);
         }
     }
     PQfinish(conn);
+}
+
+// ---- the master key file ----
+
+static bool is_registered(
+    bool known, const KeyRegister *keys, const MasterKey *master, const char *where, Error *err)
+{
+    return !known || key_register_check(keys, master, err) || error_wrap(err, "%s", where);
+}
+
+static void check_keys(Doctor *doctor)
+{
+    Cli *cli = doctor->cli;
+    Error err = {0};
+    if (cli->settings.master_key_file[0] == '\0') {
+        tell(
+            doctor, "master key file", CHECK_WARN,
+            "not compared (HINT: STENTOR_MASTER_KEY_FILE=FILE stentor doctor)");
+        return;
+    }
+    MasterKey *master = keys_read_file(cli, &err);
+    if (master == NULL) {
+        tell(doctor, "master key file", CHECK_FAIL, err.text);
+        return;
+    }
+    bool ok =
+        is_registered(doctor->postgres_read, &doctor->in_postgres, master, "Postgres", &err) &&
+        is_registered(doctor->config_read, &doctor->in_config, master, "CONFIG", &err);
+    bool both = doctor->postgres_read && doctor->config_read;
+    if (ok && both && !key_register_same(&doctor->in_postgres, &doctor->in_config)) {
+        ok = error_set(
+            &err, ERROR_CONFIG,
+            "Postgres and CONFIG have registered other keys (HINT: stentor migrate)");
+    }
+    tell(
+        doctor, "master key file",
+        !ok    ? CHECK_FAIL
+        : both ? CHECK_OK
+               : CHECK_WARN,
+        !ok    ? err.text
+        : both ? "the registered one"
+               : "could be compared in part only, see above");
+    master_key_free(master);
 }
 
 // ---- the API ----
@@ -309,6 +358,7 @@ int cmd_doctor(Cli *cli)
     Doctor doctor = {.cli = cli, .checks = json_array(), .last = json_object()};
     check_nats(&doctor);
     check_postgres(&doctor);
+    check_keys(&doctor);
     check_api(&doctor);
     if (cli->json) {
         json_t *report = json_pack("{s:b, s:O}", "ok", doctor.failed == 0, "checks", doctor.checks);

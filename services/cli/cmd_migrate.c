@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// migrate, nats-config, master-key: what an installer needs.
+// migrate, nats-config: what an installer needs.
+#include <libpq-fe.h>
 #include <string.h>
 
 #include "common/base/buf.h"
 #include "common/bus/admin.h"
 #include "common/bus/topology.h"
-#include "common/codec/seal.h"
+#include "common/db/errors.h"
+#include "common/db/master_keys.h"
 #include "common/db/migrate.h"
-#include "services/cli/session.h"
+#include "services/cli/keys.h"
 
 #define RIGHTS_HINT                                                                                \
     "connect as " MIGRATE_OWNER "; first, once, as a superuser: stentor migrate --bootstrap"
@@ -35,8 +37,52 @@ static void on_migration_applied(void *ctx, const char *schema, const char *file
     print_step(cli, arena_printf(cli->arena, "migration %s/%s", schema, file), "applied");
 }
 
-static bool migrate_database(Cli *cli, Error *err)
+typedef struct Migrate {
+    Cli *cli;
+    MasterKey *master; // NULL: no file was named
+    KeyRegister keys;  // what is registered
+    bool keys_read;    // from Postgres
+} Migrate;
+
+static bool fail_keys(const Migrate *m, const char *where, Error *err)
 {
+    return error_wrap(err, "%s: master key file '%s'", where, m->cli->settings.master_key_file);
+}
+
+static bool register_in_database(Migrate *m, Error *err)
+{
+    PGconn *pg = PQconnectdb(m->cli->settings.database_url);
+    bool ok = PQstatus(pg) == CONNECTION_OK || db_error_connection(pg, "Postgres", err);
+    if (ok && m->master != NULL) {
+        ok = master_keys_learn(pg, m->master, &m->keys, err) || fail_keys(m, "Postgres", err);
+    } else if (ok) {
+        ok = master_keys_load(pg, &m->keys, err);
+    }
+    m->keys_read = ok;
+    PQfinish(pg);
+    return ok;
+}
+
+// CONFIG gets what Postgres has; without Postgres (--skip-database) it learns by itself.
+static bool register_in_config(Migrate *m, Session *session, Error *err)
+{
+    KeyRegister there;
+    if (!keys_fetch(session, m->cli, &there, err)) {
+        return false;
+    }
+    KeyRegister known = there;
+    if (m->master != NULL && !key_register_learn(&known, m->master, err)) {
+        return fail_keys(m, "CONFIG", err);
+    }
+    if (!m->keys_read) {
+        m->keys = known;
+    }
+    return key_register_same(&there, &m->keys) || keys_publish(session, m->cli, &m->keys, err);
+}
+
+static bool migrate_database(Migrate *m, Error *err)
+{
+    Cli *cli = m->cli;
     if (!cli_need(cli->settings.database_url, "STENTOR_DATABASE_URL", err)) {
         return false;
     }
@@ -61,7 +107,7 @@ static bool migrate_database(Cli *cli, Error *err)
     print_step(
         cli, "database",
         arena_printf(cli->arena, "%d applied, %d were there", report.applied, report.present));
-    return true;
+    return register_in_database(m, err);
 }
 
 typedef struct Apply {
@@ -81,38 +127,76 @@ static void on_topology_done(void *ctx, const Error *err)
     session_finish(apply->session, err);
 }
 
-static bool migrate_nats(Cli *cli, Error *err)
+static bool apply_topology(Apply *apply, const TopologyOptions *options, Error *err)
+{
+    topology_apply(apply->session->bus, options, on_topology_step, on_topology_done, apply);
+    return session_run(apply->session, 60000, err);
+}
+
+static bool migrate_nats(Migrate *m, Error *err)
 {
     int64_t replicas = 0, percent = 0, ack_wait_ms = 0;
-    if (!args_int(&cli->args, "replicas", 1, 1, 5, &replicas, err) ||
-        !args_int(&cli->args, "bytes-scale-percent", 100, 1, 100000, &percent, err) ||
-        !args_int(&cli->args, "ack-wait-ms", 0, 500, 600000, &ack_wait_ms, err)) {
+    const Args *args = &m->cli->args;
+    if (!args_int(args, "replicas", 1, 1, 5, &replicas, err) ||
+        !args_int(args, "bytes-scale-percent", 100, 1, 100000, &percent, err) ||
+        !args_int(args, "ack-wait-ms", 0, 500, 600000, &ack_wait_ms, err)) {
         return false;
     }
     Session session;
-    if (!session_open(&session, cli, err)) {
+    if (!session_open(&session, m->cli, err)) {
         return false;
     }
     TopologyOptions options = {
         .replicas = (int)replicas,
         .bytes_scale = (double)percent / 100,
         .ack_wait_ms = (int)ack_wait_ms};
-    Apply apply = {.cli = cli, .session = &session};
-    topology_apply(session.bus, &options, on_topology_step, on_topology_done, &apply);
-    bool ok = session_run(&session, 60000, err);
+    Apply apply = {.cli = m->cli, .session = &session};
+    bool ok = apply_topology(&apply, &options, err) && register_in_config(m, &session, err);
     session_close(&session);
     return ok;
+}
+
+static void print_keys(const Migrate *m)
+{
+    Buf text;
+    buf_init(&text, 4096);
+    for (size_t i = 0; i < m->keys.count; i++) {
+        char id[KEY_ID_SIZE];
+        key_id_print(m->keys.rows[i].info.check, id);
+        buf_printf(
+            &text, "%s%s %s", i > 0 ? ", " : "", key_kind_name(m->keys.rows[i].info.kind), id);
+        buf_cstr(&text, m->keys.rows[i].retired ? " (retired)" : "");
+    }
+    if (m->keys.count == 0) {
+        buf_cstr(
+            &text, "none: programs that hold keys do not start (HINT: "
+                   "STENTOR_MASTER_KEY_FILE=FILE stentor migrate)");
+    }
+    print_step(m->cli, "registered keys", buf_c(&text));
+    buf_done(&text);
+}
+
+static bool migrate(Migrate *m, Error *err)
+{
+    bool names_file = m->cli->settings.master_key_file[0] != '\0';
+    m->master = names_file ? keys_read_file(m->cli, err) : NULL;
+    if (names_file && m->master == NULL) {
+        return false;
+    }
+    return (args_has(&m->cli->args, "skip-database") || migrate_database(m, err)) &&
+           (args_has(&m->cli->args, "skip-nats") || migrate_nats(m, err));
 }
 
 int cmd_migrate(Cli *cli)
 {
     Error err = {0};
-    if (!args_has(&cli->args, "skip-database") && !migrate_database(cli, &err)) {
+    Migrate m = {.cli = cli};
+    bool ok = migrate(&m, &err);
+    master_key_free(m.master);
+    if (!ok) {
         return cli_fail(&err);
     }
-    if (!args_has(&cli->args, "skip-nats") && !migrate_nats(cli, &err)) {
-        return cli_fail(&err);
-    }
+    print_keys(&m);
     return EXIT_DONE;
 }
 
@@ -164,14 +248,5 @@ int cmd_nats_config(Cli *cli)
     }
     fwrite(out.ptr, 1, out.len, stdout);
     buf_done(&out);
-    return EXIT_DONE;
-}
-
-int cmd_master_key(Cli *cli)
-{
-    (void)cli;
-    char text[132];
-    master_key_generate(text);
-    fputs(text, stdout);
     return EXIT_DONE;
 }

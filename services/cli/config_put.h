@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishing one entry of CONFIG: the way in which tenants, keys and templates reach every service.
+// Publishing one entry of CONFIG: the way in which tenants, keys and templates reach
+// every service.
 #pragma once
 
 #include <protobuf-c/protobuf-c.h>

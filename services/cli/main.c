@@ -19,7 +19,7 @@ static const Option settings_table[] = {
     {"STENTOR_API_KEY",       OPTION_TEXT, offsetof(Settings, api_key),       "", 0, 0, true,  "API key that `send` and `recipient` use"},
     {"STENTOR_TENANT",        OPTION_TEXT, offsetof(Settings, tenant),        "", 0, 0, false, "tenant that the commands speak of"},
     {"STENTOR_HOME",          OPTION_TEXT, offsetof(Settings, home),          ".", 0, 0, false, "folder with deploy/ and migrations/"},
-    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, offsetof(Settings, master_key_file), "", 0, 0, false, "the services' master key file, for `replay --shadow` and `suppress` only"},
+    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, offsetof(Settings, master_key_file), "", 0, 0, false, "the services' master key file, for `migrate`, `doctor`, `keys`, `master-key`, `suppress` and `replay --shadow` only"},
 };
 
 static const Command commands[] = {
@@ -31,7 +31,8 @@ static const Command commands[] = {
      "  --replicas N             copies of each stream, 1 (default) or 3\n"
      "  --bytes-scale-percent N  each stream's size limit in percent of the built-in one\n"
      "  --ack-wait-ms N          redeliver what a worker did not settle after this long (default 30000)\n"
-     "  --skip-nats, --skip-database", cmd_migrate},
+     "  --skip-nats, --skip-database\n"
+     "  registers the keys of STENTOR_MASTER_KEY_FILE: programs that hold keys refuse every other file", cmd_migrate},
     {"send", "", 0, 0, "to= name= recipient= channel= template= template-version= locale= var= var-json= data= category= priority= correlation-id= at= expires= idempotency-key= json",
      "ask for a notification over the HTTP API; prints its id\n"
      "  --to ADDRESS --template KEY   who and which words (required)\n"
@@ -272,7 +273,12 @@ static const Command commands[] = {
      "  --format csv|ndjson   default csv\n"
      "  --all                 released and expired ones too; --channel NAME, --reason NAME, --address ADDRESS, --tenant TENANT", cmd_suppress_export},
     {"nats-config", "", 0, 0, "passwords=", "print the authorization block for nats-server\n  --passwords FILE   lines of user=password", cmd_nats_config},
-    {"master-key", "", 0, 0, "", "print a new master key file", cmd_master_key},
+    {"master-key add", "", 0, 0, "kind=",
+     "print the master key file with a new key behind the others: it opens and finds, and is not used yet\n"
+     "  --kind master|hash   default master", cmd_master_key_add},
+    {"master-key use", "ID", 1, 1, "", "print the master key file with that key first of its kind: the current one", cmd_master_key_use},
+    {"master-key remove", "ID", 1, 1, "", "print the master key file without that key, which must not be the current one", cmd_master_key_remove},
+    {"master-key", "", 0, 0, "", "print a new master key file: one master key, one hash key", cmd_master_key},
 };
 // clang-format on
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };

@@ -12,10 +12,11 @@
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
 #include "common/db/keyring.h"
+#include "services/cli/keys.h"
 #include "services/cli/session.h"
 #include "services/cli/shadow_words.h"
 
-enum { BATCH = 256, MASTER_KEY_MAX = 4096, CONFIG_TIMEOUT_MS = 30000 };
+enum { BATCH = 256, CONFIG_TIMEOUT_MS = 30000 };
 
 typedef struct Item {
     const Request *request;
@@ -252,15 +253,12 @@ static bool read_config(Shadow *shadow, Error *err)
 static bool open_keys(Shadow *shadow, Error *err)
 {
     const Settings *settings = &shadow->cli->settings;
-    Str text;
-    if (!cli_need(settings->database_url, "STENTOR_DATABASE_URL", err) ||
-        !cli_need(settings->master_key_file, "STENTOR_MASTER_KEY_FILE", err) ||
-        !cli_read_file(shadow->cli, settings->master_key_file, MASTER_KEY_MAX, &text, err)) {
+    if (!cli_need(settings->database_url, "STENTOR_DATABASE_URL", err)) {
         return false;
     }
-    shadow->master = master_key_parse(text, err);
+    shadow->master = keys_open(shadow->session, shadow->cli, err);
     if (shadow->master == NULL) {
-        return error_wrap(err, "STENTOR_MASTER_KEY_FILE");
+        return false;
     }
     DbPoolOptions options = {
         .url = settings->database_url, .application_name = "stentor-cli", .connections = 1};
@@ -285,9 +283,7 @@ static void close_parts(Shadow *shadow)
     if (shadow->keyring != NULL) {
         keyring_free(shadow->keyring);
     }
-    if (shadow->master != NULL) {
-        master_key_free(shadow->master);
-    }
+    master_key_free(shadow->master);
 }
 
 static bool run_shadow(Shadow *shadow, Error *err)

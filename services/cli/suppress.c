@@ -4,21 +4,16 @@
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/bus/reader.h"
+#include "services/cli/keys.h"
 
-enum { MASTER_KEY_MAX = 1024, READ_TIMEOUT_MS = 600000, CLOSE_TIMEOUT_MS = 5000 };
+enum { READ_TIMEOUT_MS = 600000, CLOSE_TIMEOUT_MS = 5000 };
 
 // ---- whose list ----
 
 static bool read_master(Suppress *suppress, Error *err)
 {
-    const char *path = suppress->cli->settings.master_key_file;
-    Str text;
-    if (!cli_need(path, "STENTOR_MASTER_KEY_FILE", err) ||
-        !cli_read_file(suppress->cli, path, MASTER_KEY_MAX, &text, err)) {
-        return error_wrap(err, "addresses are kept as keyed hashes");
-    }
-    suppress->master = master_key_parse(text, err);
-    return suppress->master != NULL;
+    suppress->master = keys_open(&suppress->session, suppress->cli, err);
+    return suppress->master != NULL || error_wrap(err, "addresses are kept as keyed hashes");
 }
 
 bool suppress_open(Suppress *suppress, Cli *cli, bool wants_key, Error *err)
@@ -34,11 +29,11 @@ bool suppress_open(Suppress *suppress, Cli *cli, bool wants_key, Error *err)
             err, ERROR_PERMANENT, "'%s' is not a tenant id: 1 to 32 of a-z 0-9 '_' '-'", tenant);
     }
     suppress->tenant = arena_cstr(cli->arena, str_from(tenant));
-    if (wants_key && !read_master(suppress, err)) {
+    if (!session_open(&suppress->session, cli, err)) {
         return false;
     }
-    if (!session_open(&suppress->session, cli, err)) {
-        master_key_free(suppress->master);
+    if (wants_key && !read_master(suppress, err)) {
+        session_close(&suppress->session);
         return false;
     }
     return true;
@@ -47,9 +42,7 @@ bool suppress_open(Suppress *suppress, Cli *cli, bool wants_key, Error *err)
 void suppress_close(Suppress *suppress)
 {
     session_close(&suppress->session);
-    if (suppress->master != NULL) {
-        master_key_free(suppress->master);
-    }
+    master_key_free(suppress->master);
 }
 
 // ---- flags ----

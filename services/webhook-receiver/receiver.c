@@ -23,6 +23,8 @@ typedef struct Receiver {
     InboundKeys *keys;
     Suppressions *suppressions;
     ConfigMirror *mirror;
+    KeyRegister registered; // what CONFIG says of the master key file
+    bool keys_known;        // the file is the installation's
     Correlator *correlator;
     HttpServer *server;
     CallbackDoor door;
@@ -49,12 +51,23 @@ static const Option OPTIONS[] = {
 };
 // clang-format on
 
+static bool take_registered(Receiver *r, const BusMessage *message, Error *err)
+{
+    Arena *arena = arena_new(0);
+    bool ok = key_register_read(message->payload, arena, &r->registered, err);
+    arena_free(arena);
+    return ok;
+}
+
 static bool on_config_changed(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
     Receiver *r = ctx;
     if (str_eq(kind, STR("suppression"))) {
         return suppression_take(r->suppressions, tenant, key, message->payload, err);
+    }
+    if (str_eq(kind, STR(KEY_REGISTER_KIND)) && str_eq(tenant, STR(KEY_REGISTER_TENANT))) {
+        return take_registered(r, message, err);
     }
     return !str_eq(kind, STR("inbound")) ||
            inbound_keys_changed(r->keys, tenant, key, message->payload, err);
@@ -63,7 +76,8 @@ static bool on_config_changed(
 static void on_config_ready(void *ctx)
 {
     Receiver *r = ctx;
-    if (!r->stopping) {
+    r->keys_known = !r->stopping && service_check_keys(r->service, &r->registered);
+    if (r->keys_known) {
         correlator_start(r->correlator);
     }
 }
@@ -81,7 +95,7 @@ static void on_http_request(void *ctx, HttpRequest *request)
 static bool can_take(void *ctx)
 {
     const Receiver *r = ctx;
-    return config_mirror_ready(r->mirror) && bus_connected(service_bus(r->service));
+    return r->keys_known && bus_connected(service_bus(r->service));
 }
 
 static bool is_ready(void *state, Buf *reason)

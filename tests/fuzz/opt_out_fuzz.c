@@ -35,13 +35,13 @@ static void try_token(const OptOutKey *key, Str token, Arena *arena)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     Arena *arena = arena_new(0);
-    OptOutKey key = {{7}};
+    OptOutKey key = {.bytes = {{7}}, .count = 1};
     try_token(&key, str_of(data, size), arena);
     size_t len = size < INNER_MAX ? size : INNER_MAX;
     uint8_t inner[INNER_MAX + SHA256_LEN];
     char token[4 + (INNER_MAX + SHA256_LEN) * 4 / 3 + 8] = "oot_";
     memcpy(inner, data, len);
-    hmac_sha256(str_of(key.bytes, sizeof key.bytes), str_of(inner, len), inner + len);
+    hmac_sha256(str_of(key.bytes[0], sizeof key.bytes[0]), str_of(inner, len), inner + len);
     base64url_encode(inner, len + SHA256_LEN, token + 4);
     try_token(&key, str_from(token), arena);
     arena_free(arena);

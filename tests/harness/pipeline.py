@@ -48,9 +48,9 @@ class Pipeline:
         self.postgres.start()
         self.nats.start()
         self.postgres.create_database()
-        self.cli("migrate", "--bytes-scale-percent", str(self.bytes_percent), "--ack-wait-ms", str(self.ack_wait_ms), admin=True)
         master = self.folder / "master.key"
         master.write_text(self.cli("master-key"))
+        self.cli("migrate", "--bytes-scale-percent", str(self.bytes_percent), "--ack-wait-ms", str(self.ack_wait_ms), admin=True)
         for name in services:
             self.services[name] = self.service(name).start(wait=False)
         for service in self.services.values():
@@ -77,6 +77,14 @@ class Pipeline:
                  "--require", "name:string")
         self.key = json.loads(self.cli("apikey", "create", "--name", "test", "--json"))["key"]
         wait_until(lambda: self.post({}, path="/v1/notifications")[0] == 422, 20, "the API key reaching ingest")
+
+    def master_keys(self):
+        """{"master": [hex, ...], "hash": [hex, ...]} of the master key file, the current one first."""
+        keys = {"master": [], "hash": []}
+        for line in (self.folder / "master.key").read_text().splitlines():
+            if line and line[0] != "#":
+                keys[line.split()[0]].append(line.split()[2])
+        return keys
 
     def kill(self):
         """Ends everything at once, whatever state it is in; the logs stay."""

@@ -73,10 +73,35 @@ def test_up_and_down_run_the_scripts_of_deploy_local_and_end_as_they_do(tmp_path
 
 def test_a_master_key_is_two_keys_and_new_each_time():
     first, second = _stentor("master-key"), _stentor("master-key")
-    lines = first.stdout.splitlines()
+    lines = [line for line in first.stdout.splitlines() if not line.startswith("#")]
     assert first.returncode == 0 and len(set(lines)) == 2
-    assert all(re.fullmatch(r"[0-9a-f]{64}", line) for line in lines)
+    assert re.fullmatch(r"master [0-9a-f]{8} [0-9a-f]{64}", lines[0]) and re.fullmatch(r"hash [0-9a-f]{8} [0-9a-f]{64}", lines[1])
     assert not set(lines) & set(second.stdout.splitlines())
+
+
+def test_a_master_key_file_gets_a_key_more_another_one_first_and_one_less(tmp_path):
+    path = tmp_path / "master.key"
+
+    def change(*words, status=0):
+        done = _stentor("master-key", *words, STENTOR_MASTER_KEY_FILE=str(path))
+        assert done.returncode == status, done.stderr
+        return done.stdout if status == 0 else done.stderr
+
+    def ids(text):
+        return [line.split()[1] for line in text.splitlines() if line.startswith("master ")]
+
+    path.write_text(change())
+    old = ids(path.read_text())
+    path.write_text(change("add"))
+    new = ids(path.read_text())[1]
+    assert ids(path.read_text()) == [*old, new]
+    path.write_text(change("use", new))
+    assert ids(path.read_text()) == [new, *old]
+    assert f"{new} is the current master key (HINT: put another one first: stentor master-key use ID)" in change("remove", new, status=1)
+    assert "holds no key 00000000" in change("use", "00000000", status=1)
+    path.write_text(change("remove", *old))
+    assert ids(path.read_text()) == [new]
+    assert "--kind 'epoch': expected master or hash" in change("add", "--kind", "epoch", status=1)
 
 
 def test_nats_config_gives_every_user_its_password_and_names_the_one_without(tmp_path):

@@ -72,7 +72,7 @@ class Tenant:
             f"INSERT INTO people.{table} ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(values))})", *values)
 
     def address_hash(self, address, channel="email"):
-        hash_key = bytes.fromhex((self.pipeline.folder / "master.key").read_text().split()[1])
+        hash_key = bytes.fromhex(self.pipeline.master_keys()["hash"][0])
         return hmac.new(hash_key, f"{self.name}|{channel}|{address}".encode(), hashlib.sha256).digest()
 
     def suppress(self, address, reason, category=None, released=False):

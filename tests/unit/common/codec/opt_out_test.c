@@ -139,7 +139,7 @@ static void another_key_is_refused(void **state)
 {
     (void)state;
     OptOut got;
-    world.key.bytes[0] ^= 1;
+    world.key.bytes[0][0] ^= 1;
     assert_false(verify(str_from(world.token), NOW_US, &got));
 }
 

@@ -134,7 +134,7 @@ static void a_new_subject_gets_a_key_and_a_row(void **state)
         admin_value(
             stage->fx->admin,
             "SELECT tenant_id || generation || length(wrapped) FROM keys.data_keys"),
-        "acme160");
+        "acme166");
 }
 
 static void the_key_is_found_again_by_another_ring(void **state)

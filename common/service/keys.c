@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The master key at start: read from its file, and compared with what the installation has
+// registered before anything is done with it. A wrong one would find nothing and so let suppressed
+// people get mail.
+#include <openssl/crypto.h>
+
+#include "common/db/master_keys.h"
+#include "common/service/internal.h"
+#include "common/service/read_file.h"
+
+enum { RETRY_MS = 500 };
+
+bool keys_load(Service *service, Error *err)
+{
+    const char *path = service->options.common->master_key_file;
+    Buf text;
+    buf_init(&text, MASTER_KEY_FILE_MAX);
+    bool ok = read_file(path, &text, err);
+    if (ok) {
+        service->master_key = master_key_parse(buf_view(&text), err);
+        ok = service->master_key != NULL || error_wrap(err, "'%s'", path);
+    }
+    if (text.ptr != NULL) {
+        OPENSSL_cleanse(text.ptr, text.cap);
+    }
+    buf_done(&text);
+    return ok || error_wrap(err, "STENTOR_MASTER_KEY_FILE");
+}
+
+static void refuse(Service *service, Error *err)
+{
+    (void)error_wrap(err, "master key file '%s'", service->options.common->master_key_file);
+    service_wrong_options(service);
+    service_fail(service, err);
+}
+
+bool service_check_keys(Service *service, const KeyRegister *keys)
+{
+    static const KeyRegister NONE = {.count = 0};
+    Error err = {0};
+    if (!key_register_check(keys != NULL ? keys : &NONE, service->master_key, &err)) {
+        refuse(service, &err);
+        return false;
+    }
+    service->keys_checked = true;
+    return true;
+}
+
+static void on_timer_retry(uv_timer_t *timer)
+{
+    keys_begin_check(timer->data);
+}
+
+static void on_keys_read(void *ctx, const KeyRegister *keys, const Error *err)
+{
+    Service *service = ctx;
+    if (service->phase != PHASE_RUNNING || service->drain_wanted) {
+        return;
+    }
+    if (err == NULL) {
+        if (service_check_keys(service, keys)) {
+            bus_release(service->bus);
+        }
+    } else if (err->kind == ERROR_CONFIG) {
+        Error wrong = *err;
+        refuse(service, &wrong);
+    } else {
+        uv_timer_start(&service->key_timer, on_timer_retry, RETRY_MS, 0);
+    }
+}
+
+void keys_begin_check(Service *service)
+{
+    if (!service->spec->wants_master_key) {
+        service->keys_checked = true;
+    } else if (service->pool != NULL) {
+        master_keys_read(service->pool, on_keys_read, service);
+    }
+}
