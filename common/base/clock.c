@@ -25,6 +25,11 @@ int64_t clock_mono_us(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
+int64_t clock_thread_cpu_us(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 typedef struct Civil {
     int64_t year;
     int64_t month; // 1..12

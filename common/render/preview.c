@@ -69,6 +69,15 @@ static void warn_of_sms(const Draft *draft, json_t *warnings)
     }
 }
 
+static void warn_of_urls(const TemplateMeter *meter, json_t *warnings)
+{
+    if (meter->unsafe_urls > 0) {
+        warn(
+            warnings, "html: " TEMPLATE_UNSAFE_URL " stands where a value made a URL that is not "
+                      "http, https, mailto, tel, cid or relative");
+    }
+}
+
 // A second rendering that minds what is missing: the first such variable is told.
 static void warn_of_missing(
     const CompiledVersion *version, const CompiledLocale *locale, const json_t *variables,
@@ -79,6 +88,8 @@ static void warn_of_missing(
     Draft draft;
     draft_init(&draft);
     strict.strict = true;
+    TemplateMeter meter = *context->meter; // of the same time
+    strict.meter = &meter;
     if (!render_words(version, locale, variables, &strict, &draft, &failure)) {
         warn(warnings, failure.reason);
     }
@@ -138,6 +149,15 @@ static void warn_of_all(
     }
 }
 
+bool preview_data_fits(const json_t *data, Error *err)
+{
+    size_t size = json_dumpb(data, NULL, 0, JSON_COMPACT);
+    return size <= PREVIEW_DATA_MAX ||
+           error_set(
+               err, ERROR_PERMANENT, "%zu bytes of JSON, at most %d are allowed", size,
+               PREVIEW_DATA_MAX);
+}
+
 bool preview(
     const CompiledVersion *version, const PreviewAsk *ask, json_t **ret, RenderFailure *failure)
 {
@@ -147,7 +167,9 @@ bool preview(
     }
     const CompiledLocale *locale = version_locale(version, wanted);
     json_t *data = data_of(version, ask);
+    TemplateMeter meter = {.cpu_us = ask->cpu_us, .max_us = ask->cpu_max_us};
     WordsContext context = {
+        .meter = &meter,
         .zone = ask->tenant != NULL ? str_from(ask->tenant->time_zone) : STR_EMPTY,
         .tools = template_tools_new(),
     };
@@ -160,6 +182,7 @@ bool preview(
         ok = render_words(version, locale, data, &context, &draft, failure);
     }
     if (ok) {
+        warn_of_urls(&meter, warnings);
         warn_of_missing(version, locale, data, &context, warnings);
         warn_of_all(version, locale, wanted, &draft, warnings);
         *ret = describe(version, locale, &draft, warnings);

@@ -7,7 +7,12 @@
 
 #include "common/render/html_text.h"
 
-enum { LINE_BYTES_MAX = 8 * 1024, DATA_BYTES_MAX = 16 * 1024, PARAMETERS_BYTES_MAX = 32 * 1024 };
+enum {
+    LINE_BYTES_MAX = 8 * 1024,
+    DATA_BYTES_MAX = 16 * 1024,
+    PARAMETERS_BYTES_MAX = 32 * 1024,
+    LARGE_BYTES = 32 * 1024,
+};
 
 const char *failure_code_name(FailureCode code)
 {
@@ -30,6 +35,8 @@ const char *failure_code_name(FailureCode code)
         return "wrong_variable_type";
     case FAILURE_RENDER:
         return "render_failed";
+    case FAILURE_LIMIT:
+        return "render_limit";
     case FAILURE_NONE:
     case FAILURE_COUNT:
         break;
@@ -233,7 +240,19 @@ static bool render_part(
     if (tpl == NULL || template_render_in(tpl, &writing->context, writing->variables, out, &err)) {
         return true;
     }
-    return render_fail(failure, FAILURE_RENDER, "%s: %s", part, err.text);
+    bool over = writing->context.meter != NULL && writing->context.meter->over;
+    return render_fail(failure, over ? FAILURE_LIMIT : FAILURE_RENDER, "%s: %s", part, err.text);
+}
+
+// What is done with a large part once it is rendered takes time too.
+static bool within_time(
+    const Writing *writing, const char *part, const Buf *done, RenderFailure *failure)
+{
+    Error err = {0};
+    if (done->len < LARGE_BYTES || template_meter_ask(writing->context.meter, &err)) {
+        return true;
+    }
+    return render_fail(failure, FAILURE_LIMIT, "%s: %s", part, err.text);
 }
 
 static bool render_line(
@@ -326,7 +345,8 @@ static bool write_email(const Writing *writing, RenderFailure *failure)
         html_to_text(buf_view(&draft->html), &draft->text);
         draft->text.full = false; // a text longer than the html it is made from is cut
     }
-    return add_direction(writing, failure) && add_preheader(writing, failure);
+    return within_time(writing, "html", &draft->html, failure) && add_direction(writing, failure) &&
+           add_preheader(writing, failure);
 }
 
 // ---- the other channels ----
@@ -339,6 +359,9 @@ static bool write_sms(const Writing *writing, RenderFailure *failure)
     }
     clean(&draft->text);
     draft->sms = sms_measure(buf_view(&draft->text));
+    if (!within_time(writing, "text", &draft->text, failure)) {
+        return false;
+    }
     if (draft->sms.segments == 0) {
         return render_fail(failure, FAILURE_RENDER, "text: the SMS is empty");
     }
@@ -413,7 +436,14 @@ bool render_words(
     Writing writing = {
         .locale = locale,
         .variables = variables,
-        .context = {str_from(locale->locale), context->zone, context->strict, context->tools},
+        .context =
+            {
+                .locale = str_from(locale->locale),
+                .zone = context->zone,
+                .strict = context->strict,
+                .tools = context->tools,
+                .meter = context->meter,
+            },
         .draft = draft,
     };
     clear(draft);

@@ -18,6 +18,7 @@ typedef enum FailureCode {
     FAILURE_MISSING_VARIABLE,
     FAILURE_WRONG_VARIABLE_TYPE,
     FAILURE_RENDER,
+    FAILURE_LIMIT, // the template takes more steps, rounds or time than it may
     FAILURE_COUNT,
 } FailureCode;
 
@@ -69,6 +70,7 @@ typedef struct WordsContext {
     Str zone;             // IANA; empty: UTC
     TemplateTools *tools; // kept between renders
     bool strict;
+    TemplateMeter *meter; // NULL: none; else of this notification alone
 } WordsContext;
 
 // Formats are those of `locale`, the words' own.

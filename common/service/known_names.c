@@ -56,6 +56,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     // ingest
     "STENTOR_INGEST_BIND",
     "STENTOR_INGEST_PORT",
+    "STENTOR_INGEST_PREVIEW_CPU_MS",
     "STENTOR_INGEST_BODY_MAX",
     "STENTOR_INGEST_SWEEP_MS",
     "STENTOR_INGEST_SWEEP_AGE_MS",
@@ -83,6 +84,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_OUTBOX_KEEP_MS",
     // renderer
     "STENTOR_RENDERER_BATCH",
+    "STENTOR_RENDERER_CPU_MS",
     "STENTOR_RENDERER_IN_FLIGHT",
     "STENTOR_RENDERER_TEMPLATES",
     "STENTOR_RENDERER_PUBLIC_URL",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/template/compiler.h"
+#include "common/template/html_url.h"
 #include "common/template/lexer.h"
 
 // What the language itself knows; the other helpers stand in helper.c.
@@ -170,6 +171,7 @@ static bool compile_print(Compiler *compiler, const Node *node, Error *err)
     }
     Op *op = emit(compiler, OP_PRINT, node->at);
     op->escape = node->escaped ? compiler->escape : TEMPLATE_ESCAPE_NONE;
+    op->in_html = compiler->escape == TEMPLATE_ESCAPE_HTML;
     op->operand = operand;
     return true;
 }
@@ -396,13 +398,21 @@ static bool compile_block(Compiler *compiler, const Node *node, Error *err)
     return ok;
 }
 
+static void compile_content(Compiler *compiler, const Node *node)
+{
+    if (node->value.len > 0) {
+        Op *op = emit(compiler, OP_TEXT, node->at);
+        op->text = node->value;
+        op->ends_scheme =
+            compiler->escape == TEMPLATE_ESCAPE_HTML && html_url_ends_scheme(node->value);
+    }
+}
+
 static bool compile_node(Compiler *compiler, const Node *node, Error *err)
 {
     switch (node->kind) {
     case NODE_CONTENT:
-        if (node->value.len > 0) {
-            emit(compiler, OP_TEXT, node->at)->text = node->value;
-        }
+        compile_content(compiler, node);
         return true;
     case NODE_PRINT:
         return compile_print(compiler, node, err);

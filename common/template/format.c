@@ -29,6 +29,7 @@ typedef struct Format {
 
 struct Formats {
     Map *by_key; // kind, locale and pattern -> Format
+    size_t opened;
 };
 
 static void free_format(void *value)
@@ -71,6 +72,11 @@ size_t formats_count(const Formats *formats)
     return map_count(formats->by_key);
 }
 
+size_t formats_opened(const Formats *formats)
+{
+    return formats->opened;
+}
+
 // All are forgotten when there are too many: templates use a handful, and one that makes more of
 // them from its variables only slows itself down.
 static void keep(Formats *formats, Str key, FormatKind kind, void *icu)
@@ -81,6 +87,7 @@ static void keep(Formats *formats, Str key, FormatKind kind, void *icu)
     }
     Format *format = xcalloc(1, sizeof *format);
     *format = (Format){kind, icu};
+    formats->opened++;
     map_put(formats->by_key, key, format);
 }
 
@@ -169,6 +176,40 @@ static bool fail(Error *err, const char *what, Str text, UErrorCode status)
 }
 
 // ---- numbers ----
+
+// "1e3": the digits behind the 'e', at most FORMAT_EXPONENT_MAX.
+static bool is_exponent(Str text, const char **ret_why)
+{
+    int64_t exponent = 0;
+    Str digits = str_starts(text, STR("+")) ? str_slice(text, 1, text.len) : text;
+    if (digits.len == 0 || (digits.ptr[0] == '-' && digits.len != text.len) ||
+        !str_to_i64(digits, &exponent)) {
+        return false;
+    }
+    *ret_why = "a number with an exponent from -30 to 30";
+    return exponent >= -FORMAT_EXPONENT_MAX && exponent <= FORMAT_EXPONENT_MAX;
+}
+
+bool format_is_decimal(Str text, const char **ret_why)
+{
+    size_t at = text.len > 0 && (text.ptr[0] == '-' || text.ptr[0] == '+') ? 1 : 0;
+    size_t digits = 0;
+    bool point = false;
+    *ret_why = "a number";
+    for (; at < text.len && text.len < FORMAT_NUMBER_MAX; at++) {
+        char c = text.ptr[at];
+        if (c >= '0' && c <= '9') {
+            digits++;
+        } else if (c == '.' && !point) {
+            point = true;
+        } else if ((c == 'e' || c == 'E') && digits > 0) {
+            return is_exponent(str_slice(text, at + 1, text.len), ret_why);
+        } else {
+            return false;
+        }
+    }
+    return digits > 0 && text.len < FORMAT_NUMBER_MAX;
+}
 
 static bool number_style(Str style, UNumberFormatStyle *ret)
 {
@@ -530,21 +571,39 @@ static UChar32 first_character(Str text, size_t len)
     return c;
 }
 
-size_t format_prefix(Str text, size_t count)
+// Walks over characters until `max` of them are behind it; *ret_at is where it stands then.
+static size_t walk_characters(Str text, size_t max, size_t *ret_at)
 {
     bool joined = false;
-    for (size_t at = 0; at < text.len;) {
+    size_t count = 0;
+    size_t at = 0;
+    while (at < text.len) {
         Str rest = str_slice(text, at, text.len);
         size_t len = str_utf8_step(rest);
         len = len > 0 ? len : 1;
         UChar32 c = first_character(rest, len);
-        if (!joined && !(c >= 0x300 && extends(c)) && count-- == 0) {
-            return at;
+        if (!joined && !(c >= 0x300 && extends(c)) && count++ == max) {
+            count--;
+            break;
         }
         joined = c == 0x200d;
         at += len;
     }
-    return text.len;
+    *ret_at = at;
+    return count;
+}
+
+size_t format_prefix(Str text, size_t count)
+{
+    size_t at = 0;
+    (void)walk_characters(text, count, &at);
+    return at;
+}
+
+size_t format_length(Str text, size_t max)
+{
+    size_t at = 0;
+    return walk_characters(text, max, &at);
 }
 
 bool format_is_rtl(Str locale)

@@ -7,13 +7,24 @@
 #include "common/base/buf.h"
 #include "common/base/error.h"
 
-enum { FORMATS_MAX = 256, FORMAT_NUMBER_MAX = 64, FORMAT_PATTERN_MAX = 128 };
+enum {
+    FORMATS_MAX = 256,
+    FORMAT_PATTERN_MAX = 128,
+    FORMAT_NUMBER_MAX = 64,   // bytes of a number, with its NUL
+    FORMAT_EXPONENT_MAX = 30, // of a number that is a text: ICU writes every digit of 1e999999999
+};
 
 typedef struct Formats Formats;
 
 Formats *formats_new(void);
 void formats_free(Formats *formats); // NULL-safe
 size_t formats_count(const Formats *formats);
+// How many formatters were opened so far, which is what takes time.
+size_t formats_opened(const Formats *formats);
+
+// Is it a number as text ("-12", "12.50", "1e3") that can be written out? Else *ret_why says what
+// it should be, if it is one.
+bool format_is_decimal(Str text, const char **ret_why);
 
 typedef struct NumberFormat {
     Str locale;
@@ -22,7 +33,8 @@ typedef struct NumberFormat {
     int digits;   // behind the decimal point; below 0: as the style has it
 } NumberFormat;
 
-// `decimal` is a number as text ("-12.50", "1e3"). ERROR_PERMANENT names what is wrong.
+// `decimal` is a number as text ("-12.50", "1e3"), or what a double prints as. ERROR_PERMANENT
+// names what is wrong.
 bool format_number(Formats *formats, const NumberFormat *format, Str decimal, Buf *out, Error *err);
 
 typedef struct DateFormat {
@@ -42,6 +54,8 @@ bool format_case(Formats *formats, Str locale, bool upper, Str text, Buf *out, E
 // How many bytes of `text` are its first `count` characters; a base character and the marks that
 // combine with it are not taken apart.
 size_t format_prefix(Str text, size_t count);
+// How many such characters it has, at most `max`.
+size_t format_length(Str text, size_t max);
 bool format_zone_exists(Str zone);
 // Is the locale's script written from right to left?
 bool format_is_rtl(Str locale);

@@ -9,7 +9,14 @@
 #include "common/base/clock.h"
 
 // Work of a call beyond that of an ordinary operation.
-enum { TEXT_STEP_BYTES = 256, FORMAT_STEPS = 20, TRUNCATE_MAX = 100000, DIGITS_MAX = 20 };
+enum {
+    FORMAT_STEPS = 20,
+    OPEN_STEPS = 2000,         // of a formatter that was not there yet
+    CHARACTER_STEP_BYTES = 32, // of a text whose characters are asked one by one
+    TIME_MAX = 64,             // bytes of an RFC 3339 time
+    TRUNCATE_MAX = 100000,
+    DIGITS_MAX = 20
+};
 
 // ---- arguments ----
 
@@ -47,7 +54,7 @@ static bool give_text(HelperRun *run, Value *ret, Error *err)
             HELPER_TEXT_MAX);
     }
     run->made += run->work->len;
-    run->steps += (uint32_t)(run->work->len / TEXT_STEP_BYTES);
+    run->steps += steps_of(run->work->len);
     *ret = (Value){.kind = VALUE_TEXT, .text = arena_str(run->arena, buf_view(run->work))};
     return true;
 }
@@ -57,11 +64,14 @@ static bool text_of(HelperRun *run, const Value *value, Str *ret, Error *err)
 {
     if (value->kind == VALUE_TEXT) {
         *ret = value->text;
-        run->steps += (uint32_t)(ret->len / TEXT_STEP_BYTES);
+        run->steps += steps_of(ret->len);
         return true;
     }
     Value text;
-    if (!value_print(value, TEMPLATE_ESCAPE_NONE, run->work, err) || !give_text(run, &text, err)) {
+    Print print = {.escape = TEMPLATE_ESCAPE_NONE, .out = run->work};
+    bool printed = value_print(&print, value, err);
+    run->steps += print.steps;
+    if (!printed || !give_text(run, &text, err)) {
         return false;
     }
     buf_clear(run->work);
@@ -106,33 +116,10 @@ static const char *kind_name(const Value *value)
     return "an object";
 }
 
-// "-12", "12.50", "1e3"
-static bool is_decimal(Str text)
-{
-    size_t at = text.len > 0 && (text.ptr[0] == '-' || text.ptr[0] == '+') ? 1 : 0;
-    size_t digits = 0;
-    bool point = false;
-    bool exponent = false;
-    for (; at < text.len; at++) {
-        char c = text.ptr[at];
-        if (c >= '0' && c <= '9') {
-            digits++;
-        } else if (c == '.' && !point && !exponent) {
-            point = true;
-        } else if ((c == 'e' || c == 'E') && digits > 0 && !exponent) {
-            exponent = true;
-            digits = 0;
-            at += at + 1 < text.len && (text.ptr[at + 1] == '-' || text.ptr[at + 1] == '+') ? 1 : 0;
-        } else {
-            return false;
-        }
-    }
-    return digits > 0 && text.len < FORMAT_NUMBER_MAX;
-}
-
-// A number, or a text that is one, as its digits.
+// A number, or a text that is one, as its digits. What a double prints as is bounded by itself.
 static bool decimal_of(HelperRun *run, const Value *value, Str *ret, Error *err)
 {
+    const char *why = "a number";
     bool may = value->kind == VALUE_INT || value->kind == VALUE_REAL || value->kind == VALUE_TEXT;
     if (may && !text_of(run, value, ret, err)) {
         return false;
@@ -140,16 +127,17 @@ static bool decimal_of(HelperRun *run, const Value *value, Str *ret, Error *err)
     if (may) {
         *ret = str_trim(*ret);
     }
-    if (!may || !is_decimal(*ret)) {
+    if (!may || (value->kind == VALUE_TEXT && !format_is_decimal(*ret, &why))) {
         // What it is instead may be personal data, so only its kind is told.
-        return error_set(err, ERROR_PERMANENT, "expected a number, got %s", kind_name(value));
+        return error_set(err, ERROR_PERMANENT, "expected %s, got %s", why, kind_name(value));
     }
     return true;
 }
 
-static bool real_of(const Value *value, double *ret)
+static bool real_of(HelperRun *run, const Value *value, double *ret)
 {
     char copy[FORMAT_NUMBER_MAX];
+    const char *why = "";
     if (value->kind == VALUE_INT) {
         *ret = (double)value->number;
         return true;
@@ -158,10 +146,15 @@ static bool real_of(const Value *value, double *ret)
         *ret = value->real;
         return true;
     }
-    if (value->kind != VALUE_TEXT || !is_decimal(str_trim(value->text))) {
+    if (value->kind != VALUE_TEXT) {
         return false;
     }
-    *ret = str_to_c(str_trim(value->text), copy, sizeof copy) ? strtod(copy, NULL) : 0;
+    run->steps += steps_of(value->text.len);
+    Str text = str_trim(value->text);
+    if (!format_is_decimal(text, &why)) {
+        return false;
+    }
+    *ret = str_to_c(text, copy, sizeof copy) ? strtod(copy, NULL) : 0;
     return true;
 }
 
@@ -188,14 +181,14 @@ static bool same(HelperRun *run, const Value *a, const Value *b)
     bool numbers = (a->kind == VALUE_INT || a->kind == VALUE_REAL) &&
                    (b->kind == VALUE_INT || b->kind == VALUE_REAL);
     if (a->kind == VALUE_TEXT && b->kind == VALUE_TEXT) {
-        run->steps += (uint32_t)(a->text.len / TEXT_STEP_BYTES);
+        run->steps += steps_of(a->text.len);
     }
     if (!numbers || a->kind == b->kind) {
         return value_same(a, b);
     }
     double x = 0;
     double y = 0;
-    return real_of(a, &x) && real_of(b, &y) && !(x < y) && !(x > y);
+    return real_of(run, a, &x) && real_of(run, b, &y) && !(x < y) && !(x > y);
 }
 
 static bool apply_eq(HelperRun *run, const HelperArgs *args, Value *ret, Error *err)
@@ -220,11 +213,11 @@ static bool compare(HelperRun *run, const HelperArgs *args, int *ret)
     double x = 0;
     double y = 0;
     if (a->kind == VALUE_TEXT && b->kind == VALUE_TEXT) {
-        run->steps += (uint32_t)(a->text.len / TEXT_STEP_BYTES);
+        run->steps += steps_of(a->text.len);
         *ret = str_cmp(a->text, b->text);
         return true;
     }
-    if (!real_of(a, &x) || !real_of(b, &y)) {
+    if (!real_of(run, a, &x) || !real_of(run, b, &y)) {
         return false;
     }
     *ret = x < y ? -1 : x > y ? 1 : 0;
@@ -322,7 +315,7 @@ static bool apply_lookup(HelperRun *run, const HelperArgs *args, Value *ret, Err
         return false;
     }
     Segment segment = segment_of(name);
-    *ret = value_member(&args->params[0], &segment);
+    *ret = value_member(&args->params[0], &segment, &run->steps);
     return true;
 }
 
@@ -373,15 +366,12 @@ static bool apply_truncate(HelperRun *run, const HelperArgs *args, Value *ret, E
         return false;
     }
     size_t max = (size_t)length->number;
+    run->steps += (uint32_t)((text.len + mark.len) / CHARACTER_STEP_BYTES);
     if (format_prefix(text, max) == text.len) {
         *ret = (Value){.kind = VALUE_TEXT, .text = text};
         return true;
     }
-    size_t mark_length = 0;
-    while (mark_length < max && format_prefix(mark, mark_length) < mark.len) {
-        mark_length++;
-    }
-    Str kept = str_slice(text, 0, format_prefix(text, max - mark_length));
+    Str kept = str_slice(text, 0, format_prefix(text, max - format_length(mark, max)));
     while (kept.len > 0 && kept.ptr[kept.len - 1] == ' ') {
         kept.len--;
     }
@@ -542,7 +532,8 @@ static bool apply_plural(HelperRun *run, const HelperArgs *args, Value *ret, Err
             "expected {{plural n 'item' 'items'}} or one='item' other='items'");
     }
     if (!named_text(run, args, "locale", &locale, err) ||
-        !decimal_of(run, &args->params[0], &decimal, err) || !real_of(&args->params[0], &number) ||
+        !decimal_of(run, &args->params[0], &decimal, err) ||
+        !real_of(run, &args->params[0], &number) ||
         !format_plural(
             run->formats, locale, ordinal != NULL && is_true(ordinal), number, category, err)) {
         return false;
@@ -580,7 +571,8 @@ static bool day_of(Str text, double *ret_ms)
 }
 
 // RFC 3339, a day, or a number: seconds since 1970, from 100,000,000,000 on milliseconds.
-static bool instant_of(const Value *value, double *ret_ms, bool *ret_is_day, Error *err)
+static bool instant_of(
+    HelperRun *run, const Value *value, double *ret_ms, bool *ret_is_day, Error *err)
 {
     int64_t at_us = 0;
     double number = 0;
@@ -589,12 +581,13 @@ static bool instant_of(const Value *value, double *ret_ms, bool *ret_is_day, Err
         *ret_is_day = true;
         return true;
     }
-    if (value->kind == VALUE_TEXT && clock_parse(value->text, &at_us)) {
+    bool short_text = value->kind == VALUE_TEXT && value->text.len < TIME_MAX;
+    if (short_text && clock_parse(value->text, &at_us)) {
         *ret_ms = (double)at_us / 1000;
         return true;
     }
     bool may = value->kind == VALUE_INT || value->kind == VALUE_REAL;
-    if (!may || !real_of(value, &number) || !(fabs(number) < 1e14)) {
+    if (!may || !real_of(run, value, &number) || !(fabs(number) < 1e14)) {
         return error_set(
             err, ERROR_PERMANENT,
             "expected a time: RFC 3339 ('2026-11-21T18:30:00Z'), a day ('2026-11-21') or "
@@ -618,7 +611,7 @@ static bool apply_date(HelperRun *run, const HelperArgs *args, Value *ret, Error
         !named_text(run, args, "time", &format.time, err) ||
         !named_text(run, args, "zone", &format.zone, err) ||
         !named_text(run, args, "locale", &format.locale, err) ||
-        !instant_of(&args->params[0], &at_ms, &is_day, err)) {
+        !instant_of(run, &args->params[0], &at_ms, &is_day, err)) {
         return false;
     }
     if (is_day) {
@@ -654,6 +647,16 @@ static const Helper helpers[] = {
     {"log",       0, 8, "level",                                      true,  false, apply_log},
 };
 // clang-format on
+
+bool helper_apply(
+    const Helper *helper, HelperRun *run, const HelperArgs *args, Value *ret, Error *err)
+{
+    size_t opened = formats_opened(run->formats);
+    run->steps = 1;
+    bool ok = helper->apply(run, args, ret, err);
+    run->steps += (uint32_t)(OPEN_STEPS * (formats_opened(run->formats) - opened));
+    return ok || error_wrap(err, "'%s'", helper->name);
+}
 
 const Helper *helper_find(Str name)
 {

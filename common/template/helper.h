@@ -19,7 +19,7 @@ typedef struct HelperRun {
     Arena *arena;   // of the texts that are made
     Buf *work;      // empty at the beginning of a call
     size_t made;    // bytes of text so far
-    uint32_t steps; // work beyond that of an ordinary operation; the render counts it
+    uint32_t steps; // of this call; the render counts them
 } HelperRun;
 
 typedef struct HelperArgs {
@@ -30,7 +30,7 @@ typedef struct HelperArgs {
     size_t named_count;
 } HelperArgs;
 
-// ERROR_PERMANENT without place and without the helper's name, which the render adds.
+// ERROR_PERMANENT without place and without the helper's name.
 typedef bool (*HelperFunction)(HelperRun *run, const HelperArgs *args, Value *ret, Error *err);
 
 typedef struct Helper {
@@ -43,5 +43,8 @@ typedef struct Helper {
     HelperFunction apply;
 } Helper;
 
+// ERROR_PERMANENT with the helper's name and without place. run->steps is what the call took.
+bool helper_apply(
+    const Helper *helper, HelperRun *run, const HelperArgs *args, Value *ret, Error *err);
 const Helper *helper_find(Str name);               // NULL: there is none
 bool helper_takes(const Helper *helper, Str name); // is it one of its named arguments?

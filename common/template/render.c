@@ -10,6 +10,8 @@
 #include "common/template/lexer.h"
 #include "common/template/render.h"
 
+enum { LOOK_STEPS = 4096 };
+
 // ---- values ----
 
 static Value context_at(const Render *render, uint32_t depth)
@@ -82,12 +84,13 @@ static Value data_value(const Render *render, DataName name, uint32_t depth)
     return (Value){.kind = VALUE_NONE};
 }
 
-static Value search(const Render *render, const Segment *name)
+static Value search(Render *render, const Segment *name)
 {
     Value value = {.kind = VALUE_NONE};
     for (int at = render->current; at != NO_FRAME && value.kind == VALUE_NONE;) {
         const Frame *frame = &render->frames[at];
-        value = value_member(&frame->context, name);
+        value = value_member(&frame->context, name, &render->steps);
+        render->steps++;
         at = frame->around;
     }
     return value;
@@ -109,7 +112,7 @@ static Value param_value(const Render *render, const Operand *operand)
 static bool call_helper(Render *render, const Operand *operand, Value *ret, Error *err);
 
 // Where the operand's path begins.
-static Value start_of(const Render *render, const Operand *operand)
+static Value start_of(Render *render, const Operand *operand)
 {
     switch (operand->kind) {
     case OPERAND_SEARCH:
@@ -140,9 +143,10 @@ bool render_evaluate(Render *render, const Operand *operand, Value *ret, Error *
     }
     Value value = start_of(render, operand);
     for (uint32_t i = operand->kind == OPERAND_SEARCH ? 1 : 0; i < operand->segment_count; i++) {
-        value = value_member(&value, &operand->segments[i]);
+        value = value_member(&value, &operand->segments[i], &render->steps);
     }
     *ret = value;
+    render->steps += operand->segment_count;
     bool missing = value.kind == VALUE_NONE && render->context->strict && !operand->may_miss;
     return !missing || refuse_missing(operand, err);
 }
@@ -190,17 +194,41 @@ static bool call_helper(Render *render, const Operand *operand, Value *ret, Erro
     HelperArgs args = {params, call->param_count, call->names, values, call->pair_count};
     HelperRun *run = helper_run(render);
     buf_clear(run->work);
-    run->steps = 1;
-    bool ok = call->helper->apply(run, &args, ret, err);
+    bool ok = helper_apply(call->helper, run, &args, ret, err);
     render->steps += run->steps;
-    return ok || error_wrap(err, "'%s'", call->helper->name);
+    return ok && render_within_steps(render, err);
 }
 
 // ---- frames ----
 
+static void set_over(Render *render)
+{
+    if (render->context->meter != NULL) {
+        render->context->meter->over = true;
+    }
+}
+
+static bool look_at_limits(Render *render, Error *err)
+{
+    if (render->steps > TEMPLATE_STEPS_MAX) {
+        set_over(render);
+        return error_set(
+            err, ERROR_PERMANENT, "the template takes more than %d steps", TEMPLATE_STEPS_MAX);
+    }
+    uint32_t next = render->steps + LOOK_STEPS;
+    render->look_at = next < TEMPLATE_STEPS_MAX ? next : TEMPLATE_STEPS_MAX;
+    return template_meter_ask(render->context->meter, err);
+}
+
+bool render_within_steps(Render *render, Error *err)
+{
+    return render->steps <= render->look_at || look_at_limits(render, err);
+}
+
 bool render_count_round(Render *render, Error *err)
 {
     if (++render->rounds > TEMPLATE_ITERATIONS_MAX) {
+        set_over(render);
         return error_set(
             err, ERROR_PERMANENT, "more than %d rounds of loops and partials in one render",
             TEMPLATE_ITERATIONS_MAX);
@@ -212,6 +240,7 @@ void render_set_context(Render *render, Frame *frame, Value context)
 {
     bool has_outer = frame->outer != NO_FRAME;
     frame->context = context;
+    render->steps += context.kind == VALUE_TEXT ? steps_of(context.text.len) : 0;
     frame->adds = !has_outer || !value_same(&context, &render->frames[frame->outer].context);
     render->current = frame->adds ? (int)(frame - render->frames) : frame->outer;
 }
@@ -375,11 +404,38 @@ static bool within_limits(Render *render, Error *err)
         return error_set(
             err, ERROR_PERMANENT, "the output is larger than %d bytes", TEMPLATE_OUTPUT_MAX);
     }
-    if (++render->steps > TEMPLATE_STEPS_MAX) {
-        return error_set(
-            err, ERROR_PERMANENT, "the template takes more than %d steps", TEMPLATE_STEPS_MAX);
+    render->steps++;
+    return render_within_steps(render, err);
+}
+
+// What was appended from `from` on must not make a script of a URL; else a harmless one stands for
+// it. ERROR_PERMANENT: no room for that.
+static void guard_url(Render *render, size_t from, Str instead)
+{
+    Buf *out = render->out;
+    if (!html_url_is_unsafe(&render->html, buf_view(out), from, &render->steps)) {
+        return;
     }
-    return true;
+    out->len = from;
+    buf_cstr(out, TEMPLATE_UNSAFE_URL);
+    buf_str(out, instead);
+    if (render->context->meter != NULL) {
+        render->context->meter->unsafe_urls++;
+    }
+}
+
+static void put_text(Render *render, const Op *op)
+{
+    size_t from = render->out->len;
+    if (render->indent != NULL) {
+        put_lines(render, op->text);
+    } else {
+        buf_append(render->out, op->text.ptr, op->text.len);
+    }
+    if (op->ends_scheme &&
+        html_url_has_begun(&render->html, buf_view(render->out), from, &render->steps)) {
+        guard_url(render, from, op->text);
+    }
 }
 
 static bool print(Render *render, const Op *op, Error *err)
@@ -392,7 +448,15 @@ static bool print(Render *render, const Op *op, Error *err)
         put_indent(render->out, render->indent);
         render->line_begins = false;
     }
-    return value_print(&value, op->escape, render->out, err);
+    Buf *out = render->out;
+    Print print = {.escape = op->escape, .out = out};
+    size_t from = out->len;
+    bool ok = value_print(&print, &value, err);
+    render->steps += print.steps;
+    if (op->in_html && (print.colon || op->escape == TEMPLATE_ESCAPE_NONE)) {
+        guard_url(render, from, STR_EMPTY);
+    }
+    return ok;
 }
 
 static bool step(Render *render, const Op *op, uint32_t *pc, Error *err)
@@ -400,11 +464,7 @@ static bool step(Render *render, const Op *op, uint32_t *pc, Error *err)
     Value value;
     switch (op->kind) {
     case OP_TEXT:
-        if (render->indent != NULL) {
-            put_lines(render, op->text);
-        } else {
-            buf_append(render->out, op->text.ptr, op->text.len);
-        }
+        put_text(render, op);
         return true;
     case OP_PRINT:
         return print(render, op, err);
@@ -490,6 +550,8 @@ bool program_render(
     render.placed = false;
     render.rounds = 0;
     render.steps = 0;
+    render.look_at = LOOK_STEPS;
+    render.html = (HtmlScan){.at = out->len};
     render.out_limit = out->len + TEMPLATE_OUTPUT_MAX;
     render.out = out;
     Activation whole = {.program = program, .around = NO_FRAME};

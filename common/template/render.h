@@ -2,6 +2,7 @@
 // What the files of a render share. Not public: render.c runs operations, invoke.c partials.
 #pragma once
 
+#include "common/template/html_url.h"
 #include "common/template/program.h"
 
 typedef enum LoopKind { LOOP_NONE, LOOP_ARRAY, LOOP_OBJECT } LoopKind;
@@ -77,6 +78,8 @@ typedef struct Render {
     bool placed;      // the error has its line and column
     uint32_t rounds;
     uint32_t steps;
+    uint32_t look_at; // steps after which limits are looked at
+    HtmlScan html;    // of `out`; it follows only as far as it is asked
     size_t out_limit;
     Buf *out;
 } Render;
@@ -90,6 +93,8 @@ Frame *render_push(Render *render, Error *err);
 void render_pop(Render *render, int current);
 void render_set_context(Render *render, Frame *frame, Value context);
 bool render_count_round(Render *render, Error *err);
+// Ends a render that has more steps than it may have, or takes too long.
+bool render_within_steps(Render *render, Error *err);
 
 // OP_PARTIAL and OP_BODY.
 bool invoke_partial(Render *render, const PartialCall *call, Error *err);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/base/map.h"
 #include "common/template/lexer.h"
 #include "common/template/render.h"
 
@@ -11,10 +12,27 @@ typedef struct Partial {
     Program *program;
 } Partial;
 
+// A partial's call that only an inline partial of the template can answer.
+typedef struct OpenCall {
+    const Partial *partial; // whose call it is
+    const PartialCall *call;
+} OpenCall;
+
+// What a finished set knows of its calls, so that no template looks through all of them again: one
+// call for each name. Made with the first template.
+typedef struct OpenCalls {
+    bool known;
+    OpenCall *calls;
+    size_t count;
+    Arena *arena;
+    Map *inlines; // names of all inline partials of the set
+} OpenCalls;
+
 struct TemplateSet {
     Partial partials[TEMPLATE_PARTIALS_MAX];
     size_t count;
     bool lenient;
+    OpenCalls *open;
 };
 
 struct Template {
@@ -24,7 +42,10 @@ struct Template {
 
 TemplateSet *template_set_new(void)
 {
-    return xcalloc(1, sizeof(TemplateSet));
+    TemplateSet *set = xcalloc(1, sizeof *set);
+    set->open = xcalloc(1, sizeof *set->open);
+    set->open->arena = arena_new(0);
+    return set;
 }
 
 void template_set_free(TemplateSet *set)
@@ -36,6 +57,9 @@ void template_set_free(TemplateSet *set)
         free(set->partials[i].name);
         program_free(set->partials[i].program);
     }
+    arena_free(set->open->arena);
+    map_free(set->open->inlines);
+    free(set->open);
     free(set);
 }
 
@@ -63,6 +87,17 @@ void template_set_allow_missing(TemplateSet *set)
 bool template_set_is_lenient(const TemplateSet *set)
 {
     return set != NULL && set->lenient;
+}
+
+// Gives every call of a partial that was there before the new one its program.
+static void bind_to(const Partial *partial, Program *program)
+{
+    Str name = str_from(partial->name);
+    for (PartialCall *call = program->calls; call != NULL; call = call->next) {
+        if (!call->wants_block && str_eq(call->name, name)) {
+            call->program = partial->program;
+        }
+    }
 }
 
 // Gives every call its program, as far as the set has it.
@@ -102,10 +137,13 @@ bool template_set_add(TemplateSet *set, Str name, Str source, TemplateEscape esc
     }
     char *copy = xcalloc(name.len + 1, 1);
     (void)str_to_c(name, copy, name.len + 1);
+    const Partial *added = &set->partials[set->count];
     set->partials[set->count++] = (Partial){.name = copy, .program = program};
-    for (size_t i = 0; i < set->count; i++) {
-        bind_partials(set, set->partials[i].program);
+    for (size_t i = 0; i + 1 < set->count; i++) {
+        bind_to(added, set->partials[i].program);
     }
+    bind_partials(set, program);
+    set->open->known = false;
     return true;
 }
 
@@ -118,43 +156,82 @@ static bool defines_inline(const Program *program, Str name)
     return inline_partial != NULL;
 }
 
-static bool is_inline_somewhere(const TemplateSet *set, const Program *program, Str name)
+static bool refuse_call(const Program *program, const PartialCall *call, Error *err)
 {
-    bool found = defines_inline(program, name);
-    for (size_t i = 0; set != NULL && !found && i < set->count; i++) {
-        found = defines_inline(set->partials[i].program, name);
-    }
-    return found;
-}
-
-// A partial, and the body of an inline one, also sees the inline partials of whoever calls it,
-// which may be any of the version's; a template sees those around the place.
-static bool may_be_there(
-    const TemplateSet *set, const Program *main, bool is_main, const PartialCall *call)
-{
-    if (call->program != NULL || call->block != NULL || call->in_sight) {
-        return true;
-    }
-    bool is_called = !is_main || call->in_inline;
-    return is_called && (call->wants_block || is_inline_somewhere(set, main, call->name));
-}
-
-static bool check_bound(
-    const TemplateSet *set, const Program *main, const Program *program, Error *err)
-{
-    for (const PartialCall *call = program->calls; call != NULL; call = call->next) {
-        if (may_be_there(set, main, program == main, call)) {
-            continue;
-        }
-        if (call->wants_block) {
-            return syntax_error(
-                program->source, call->at, err,
-                "'@partial-block' is only there inside of partials; remove it");
-        }
+    if (call->wants_block) {
         return syntax_error(
             program->source, call->at, err,
-            "unknown partial '" STR_FMT "'; add it to the template version",
-            STR_ARG(str_slice(call->name, 0, TEMPLATE_PARTIAL_NAME_MAX)));
+            "'@partial-block' is only there inside of partials; remove it");
+    }
+    return syntax_error(
+        program->source, call->at, err,
+        "unknown partial '" STR_FMT "'; add it to the template version",
+        STR_ARG(str_slice(call->name, 0, TEMPLATE_PARTIAL_NAME_MAX)));
+}
+
+static bool is_answered(const PartialCall *call)
+{
+    return call->program != NULL || call->block != NULL || call->in_sight;
+}
+
+static void find_inlines(const TemplateSet *set, OpenCalls *open)
+{
+    map_free(open->inlines);
+    open->inlines = map_new(NULL);
+    for (size_t i = 0; i < set->count; i++) {
+        const Inline *it = set->partials[i].program->all_inlines;
+        for (; it != NULL; it = it->next_all) {
+            map_put(open->inlines, it->name, open);
+        }
+    }
+}
+
+static void find_open_calls(const TemplateSet *set, OpenCalls *open)
+{
+    Map *seen = map_new(NULL);
+    Buf calls;
+    buf_init(&calls, (size_t)4 * TEMPLATE_PARTIALS_MAX * TEMPLATE_SOURCE_MAX);
+    for (size_t i = 0; i < set->count; i++) {
+        const PartialCall *call = set->partials[i].program->calls;
+        for (; call != NULL; call = call->next) {
+            if (!is_answered(call) && !call->wants_block &&
+                map_get(open->inlines, call->name) == NULL && map_get(seen, call->name) == NULL) {
+                map_put(seen, call->name, open);
+                buf_append(&calls, &(OpenCall){&set->partials[i], call}, sizeof(OpenCall));
+            }
+        }
+    }
+    arena_reset(open->arena);
+    open->calls = arena_copy(open->arena, calls.ptr, calls.len);
+    open->count = calls.len / sizeof(OpenCall);
+    buf_done(&calls);
+    map_free(seen);
+}
+
+// A partial also sees the inline partials of whoever calls it, which may be any of the version's.
+static const OpenCalls *open_calls(const TemplateSet *set)
+{
+    OpenCalls *open = set->open;
+    if (!open->known) {
+        find_inlines(set, open);
+        find_open_calls(set, open);
+        open->known = true;
+    }
+    return open;
+}
+
+// A template sees the inline partials around the place; the body of an inline one also those of
+// whoever calls it.
+static bool check_template(const TemplateSet *set, const Program *main, Error *err)
+{
+    const Map *inlines = set != NULL ? open_calls(set)->inlines : NULL;
+    for (const PartialCall *call = main->calls; call != NULL; call = call->next) {
+        bool is_inline = defines_inline(main, call->name) ||
+                         (inlines != NULL && map_get(inlines, call->name) != NULL);
+        bool there = is_answered(call) || (call->in_inline && (call->wants_block || is_inline));
+        if (!there) {
+            return refuse_call(main, call, err);
+        }
     }
     return true;
 }
@@ -162,9 +239,12 @@ static bool check_bound(
 // Partials may call one another in any order, so what is missing is known only when all are there.
 static bool check_set(const TemplateSet *set, const Program *main, Error *err)
 {
-    for (size_t i = 0; set != NULL && !set->lenient && i < set->count; i++) {
-        if (!check_bound(set, main, set->partials[i].program, err)) {
-            return error_wrap(err, "partial '%s'", set->partials[i].name);
+    const OpenCalls *open = set != NULL ? open_calls(set) : NULL;
+    for (size_t i = 0; open != NULL && i < open->count; i++) {
+        const OpenCall *it = &open->calls[i];
+        if (!defines_inline(main, it->call->name)) {
+            (void)refuse_call(it->partial->program, it->call, err);
+            return error_wrap(err, "partial '%s'", it->partial->name);
         }
     }
     return true;
@@ -178,7 +258,7 @@ Template *template_compile(Str source, TemplateEscape escape, const TemplateSet 
     }
     bind_partials(set, program);
     bool lenient = template_set_is_lenient(set);
-    if ((!lenient && !check_bound(set, program, program, err)) || !check_set(set, program, err)) {
+    if (!lenient && (!check_template(set, program, err) || !check_set(set, program, err))) {
         program_free(program);
         return NULL;
     }
@@ -213,6 +293,24 @@ void template_tools_free(TemplateTools *tools)
         buf_done(&tools->work);
         free(tools);
     }
+}
+
+bool template_meter_ask(TemplateMeter *meter, Error *err)
+{
+    if (meter == NULL || meter->cpu_us == NULL) {
+        return true;
+    }
+    int64_t now_us = meter->cpu_us();
+    if (meter->until_us == 0) {
+        meter->until_us = now_us + meter->max_us;
+    }
+    if (now_us <= meter->until_us) {
+        return true;
+    }
+    meter->over = true;
+    return error_set(
+        err, ERROR_PERMANENT, "the rendering takes more than %lld ms of CPU time",
+        (long long)(meter->max_us / 1000));
 }
 
 bool template_render(const Template *tpl, const json_t *variables, Buf *out, Error *err)

@@ -30,11 +30,26 @@ typedef enum TemplateEscape {
 // What helpers need and keep between renders: ICU's formatters and memory. One a thread.
 typedef struct TemplateTools TemplateTools;
 
+// What renders may take together, and what they did: one for all parts of a notification. CPU time
+// is asked every few thousand steps, so that small renders cost nothing; it begins with the first
+// time it is asked.
+typedef struct TemplateMeter {
+    int64_t (*cpu_us)(void); // that this thread has used; NULL: there is no limit of time
+    int64_t max_us;
+    int64_t until_us;     // 0: not begun
+    bool over;            // a render was ended: too many steps or rounds, or too much time
+    uint32_t unsafe_urls; // values that TEMPLATE_UNSAFE_URL stands for
+} TemplateMeter;
+
+// Stands where a value would have made a URL that may run a script. See html_url.h.
+#define TEMPLATE_UNSAFE_URL "#stentor-unsafe-url"
+
 typedef struct TemplateContext {
     Str locale;  // BCP 47, "de-DE"; empty: en-US
     Str zone;    // IANA, "Europe/Berlin"; empty: UTC
     bool strict; // a variable that is not there is an error, but in conditions and `default`
     TemplateTools *tools; // NULL: made for this render, which is slow when a helper is used
+    TemplateMeter *meter; // NULL: none
 } TemplateContext;
 
 typedef struct Template Template;
@@ -57,6 +72,9 @@ void template_free(Template *tpl);
 
 TemplateTools *template_tools_new(void);
 void template_tools_free(TemplateTools *tools); // NULL-safe
+
+// false and meter->over: the time is used up. A NULL meter has no end.
+bool template_meter_ask(TemplateMeter *meter, Error *err);
 
 // Appends to `out`. A variable that is not there renders as nothing (which variables are required
 // is the template version's own list, checked by the renderer with template_lookup).

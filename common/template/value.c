@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRINT_DEPTH_MAX = 32, INDEX_DIGITS_MAX = 9 };
+enum { PRINT_DEPTH_MAX = 32, INDEX_DIGITS_MAX = 9, REAL_STEPS = 4 };
 
 Segment segment_of(Str name)
 {
@@ -61,17 +61,23 @@ static int64_t utf16_length(Str text)
     return units;
 }
 
-static Value find_merged(const Merged *merged, const Segment *segment)
+uint32_t steps_of(size_t bytes)
 {
+    return (uint32_t)(bytes / TEXT_STEP_BYTES);
+}
+
+static Value find_merged(const Merged *merged, const Segment *segment, uint32_t *steps)
+{
+    ++*steps;
     for (size_t i = 0; i < merged->count; i++) {
         if (str_eq(merged->names[i], segment->name)) {
             return merged->values[i];
         }
     }
-    return value_member(&merged->base, segment);
+    return value_member(&merged->base, segment, steps);
 }
 
-Value value_member(const Value *value, const Segment *segment)
+Value value_member(const Value *value, const Segment *segment, uint32_t *steps)
 {
     Value length = {.kind = VALUE_INT};
     switch (value->kind) {
@@ -84,10 +90,13 @@ Value value_member(const Value *value, const Segment *segment)
         length.number = (int64_t)json_array_size(value->json);
         break;
     case VALUE_TEXT:
-        length.number = utf16_length(value->text);
+        if (str_eq(segment->name, STR("length"))) {
+            length.number = utf16_length(value->text);
+            *steps += steps_of(value->text.len);
+        }
         break;
     case VALUE_MERGED:
-        return find_merged(value->merged, segment);
+        return find_merged(value->merged, segment, steps);
     case VALUE_NONE:
     case VALUE_NULL:
     case VALUE_BOOL:
@@ -141,7 +150,8 @@ bool value_same(const Value *a, const Value *b)
     case VALUE_REAL:
         return memcmp(&a->real, &b->real, sizeof a->real) == 0;
     case VALUE_TEXT:
-        return str_eq(a->text, b->text);
+        return (a->text.ptr == b->text.ptr && a->text.len == b->text.len) ||
+               str_eq(a->text, b->text);
     case VALUE_ARRAY:
     case VALUE_OBJECT:
         return a->json == b->json;
@@ -226,19 +236,22 @@ static void print_real(double real, Buf *out)
     }
 }
 
+// ':' stays as it is, but is noticed: a URL's scheme may end there.
 static const Str html_escapes[256] = {
     ['&'] = {"&amp;", 5},   ['<'] = {"&lt;", 4},   ['>'] = {"&gt;", 4},   ['"'] = {"&quot;", 6},
-    ['\''] = {"&#x27;", 6}, ['`'] = {"&#x60;", 6}, ['='] = {"&#x3D;", 6},
+    ['\''] = {"&#x27;", 6}, ['`'] = {"&#x60;", 6}, ['='] = {"&#x3D;", 6}, [':'] = {":", 1},
 };
 
-static void print_escaped(Str text, Buf *out)
+static void print_escaped(Print *print, Str text)
 {
+    Buf *out = print->out;
     size_t done = 0;
     for (size_t i = 0; i < text.len; i++) {
         const Str *escape = &html_escapes[(unsigned char)text.ptr[i]];
         if (escape->len > 0) {
             buf_append(out, text.ptr + done, i - done);
             buf_append(out, escape->ptr, escape->len);
+            print->colon = print->colon || text.ptr[i] == ':';
             done = i + 1;
         }
     }
@@ -255,17 +268,18 @@ static void print_json(Str text, Buf *out)
     }
 }
 
-static void print_text(Str text, TemplateEscape escape, Buf *out)
+static void print_text(Print *print, Str text)
 {
-    switch (escape) {
+    print->steps += steps_of(text.len);
+    switch (print->escape) {
     case TEMPLATE_ESCAPE_HTML:
-        print_escaped(text, out);
+        print_escaped(print, text);
         break;
     case TEMPLATE_ESCAPE_JSON:
-        print_json(text, out);
+        print_json(text, print->out);
         break;
     case TEMPLATE_ESCAPE_NONE:
-        buf_append(out, text.ptr, text.len);
+        buf_append(print->out, text.ptr, text.len);
         break;
     }
 }
@@ -285,10 +299,10 @@ static void print_integer(int64_t number, Buf *out)
     buf_append(out, at, (size_t)(text + sizeof text - at));
 }
 
-static bool print_at(const Value *value, TemplateEscape escape, int depth, Buf *out, Error *err);
+static bool print_at(Print *print, const Value *value, int depth, Error *err);
 
 // Array.prototype.join: elements that are null print as nothing.
-static bool print_array(const json_t *array, TemplateEscape escape, int depth, Buf *out, Error *err)
+static bool print_array(Print *print, const json_t *array, int depth, Error *err)
 {
     if (depth >= PRINT_DEPTH_MAX) {
         return error_set(
@@ -296,20 +310,22 @@ static bool print_array(const json_t *array, TemplateEscape escape, int depth, B
             PRINT_DEPTH_MAX);
     }
     size_t count = json_array_size(array);
-    for (size_t i = 0; i < count && !out->full; i++) {
+    for (size_t i = 0; i < count && !print->out->full; i++) {
         Value element = value_of_json(json_array_get(array, i));
+        print->steps++;
         if (i > 0) {
-            buf_char(out, ',');
+            buf_char(print->out, ',');
         }
-        if (!print_at(&element, escape, depth + 1, out, err)) {
+        if (!print_at(print, &element, depth + 1, err)) {
             return false;
         }
     }
     return true;
 }
 
-static bool print_at(const Value *value, TemplateEscape escape, int depth, Buf *out, Error *err)
+static bool print_at(Print *print, const Value *value, int depth, Error *err)
 {
+    Buf *out = print->out;
     switch (value->kind) {
     case VALUE_NONE:
     case VALUE_NULL:
@@ -321,13 +337,14 @@ static bool print_at(const Value *value, TemplateEscape escape, int depth, Buf *
         print_integer(value->number, out);
         break;
     case VALUE_REAL:
+        print->steps += REAL_STEPS;
         print_real(value->real, out);
         break;
     case VALUE_TEXT:
-        print_text(value->text, escape, out);
+        print_text(print, value->text);
         break;
     case VALUE_ARRAY:
-        return print_array(value->json, escape, depth, out, err);
+        return print_array(print, value->json, depth, err);
     case VALUE_OBJECT:
     case VALUE_MERGED:
         buf_cstr(out, "[object Object]");
@@ -336,7 +353,7 @@ static bool print_at(const Value *value, TemplateEscape escape, int depth, Buf *
     return true;
 }
 
-bool value_print(const Value *value, TemplateEscape escape, Buf *out, Error *err)
+bool value_print(Print *print, const Value *value, Error *err)
 {
-    return print_at(value, escape, 0, out, err);
+    return print_at(print, value, 0, err);
 }

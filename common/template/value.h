@@ -52,12 +52,24 @@ struct Merged {
 Segment segment_of(Str name);
 Value value_of_json(const json_t *json); // NULL gives VALUE_NONE
 // The member of an object, the element or `length` of an array, the `length` of a string; else
-// VALUE_NONE.
-Value value_member(const Value *value, const Segment *segment);
+// VALUE_NONE. Adds to *steps what it looks at beyond one member.
+Value value_member(const Value *value, const Segment *segment, uint32_t *steps);
 bool value_is_zero(const Value *value);
 // Handlebars' isEmpty: not there, null, false, "" and []; 0 is not empty, {} is not empty.
 bool value_is_empty(const Value *value);
 // What JavaScript's == says of two contexts, as far as it matters for `../`.
 bool value_same(const Value *a, const Value *b);
+
+// Steps that looking at all bytes of a text takes.
+enum { TEXT_STEP_BYTES = 256 };
+uint32_t steps_of(size_t bytes);
+
+typedef struct Print {
+    TemplateEscape escape;
+    Buf *out;
+    uint32_t steps; // what it took so far
+    bool colon;     // an escaped text had a ':'
+} Print;
+
 // As JavaScript turns it into a string. ERROR_PERMANENT for arrays nested too deep.
-bool value_print(const Value *value, TemplateEscape escape, Buf *out, Error *err);
+bool value_print(Print *print, const Value *value, Error *err);

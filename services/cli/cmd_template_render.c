@@ -5,7 +5,7 @@
 #include "common/template/template.h"
 #include "services/cli/cli.h"
 
-enum { DATA_BYTES_MAX = 16 * 1024 * 1024 };
+enum { DATA_BYTES_MAX = 64 * 1024 }; // as of a notification's variables
 
 typedef struct Work {
     TemplateSet *set;

@@ -28,6 +28,7 @@ typedef struct IngestOptions {
     const char *bind;
     int64_t port;
     int64_t body_max;
+    int64_t preview_cpu_ms;
     int64_t sweep_ms;
     int64_t sweep_age_ms;
     int64_t batch_lease_ms;
@@ -90,6 +91,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_BODY_MAX", OPTION_INT, offsetof(IngestOptions, body_max),
      "4194304", 1024, 33554432, false,
      "largest request body in bytes; beyond it 413"},
+    {"STENTOR_INGEST_PREVIEW_CPU_MS", OPTION_INT, offsetof(IngestOptions, preview_cpu_ms),
+     "100", 1, 60000, false,
+     "CPU time in milliseconds that one template preview may take"},
     {"STENTOR_INGEST_SWEEP_MS", OPTION_INT, offsetof(IngestOptions, sweep_ms),
      "5000", 100, 3600000, false,
      "how often accept rows that nobody published are looked for"},
@@ -353,7 +357,7 @@ static void build_api(Ingest *in)
     };
     in->notifications = (NotificationsApi){in->accept, in->catalog};
     notifications_api_add(&in->api, &in->notifications);
-    in->templates = (TemplatesApi){bus, in->catalog};
+    in->templates = (TemplatesApi){bus, in->catalog, in->options.preview_cpu_ms * 1000};
     templates_api_add(&in->api, &in->templates);
     templates_life_add(&in->api, &in->templates);
     in->suppressions_api = (SuppressionsApi){

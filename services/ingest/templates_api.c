@@ -350,6 +350,8 @@ static void answer_preview(TemplateCall *call, const Stentor__V1__Tenant *tenant
         .locale = call->locale,
         .data = json_object_get(call->body, "data"),
         .tenant = tenant,
+        .cpu_us = clock_thread_cpu_us,
+        .cpu_max_us = call->api->preview_cpu_us,
     };
     json_t *answer = NULL;
     RenderFailure failure = {.code = FAILURE_NONE};
@@ -430,6 +432,17 @@ static Str text_of(const json_t *body, const char *name)
     return str_from(json_string_value(json_object_get(body, name)));
 }
 
+// As small as a notification's variables. false: answered.
+static bool check_data(TemplateCall *call)
+{
+    Error err = {0};
+    if (preview_data_fits(json_object_get(call->body, "data"), &err)) {
+        return true;
+    }
+    refuse_field(call->base, "data", err.text);
+    return false;
+}
+
 // The source may leave out its channel; `channel` says it then. false: answered.
 static bool take_inline(TemplateCall *call, json_t *source)
 {
@@ -454,7 +467,7 @@ static void post_preview(ApiCall *base)
     if (!read_body(call)) {
         return;
     }
-    if (!check_preview(call)) {
+    if (!check_preview(call) || !check_data(call)) {
         return;
     }
     json_t *source = json_object_get(call->body, "source");

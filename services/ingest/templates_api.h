@@ -10,6 +10,7 @@
 typedef struct TemplatesApi {
     Bus *bus;
     const Catalog *catalog;
+    int64_t preview_cpu_us; // that one preview may take
 } TemplatesApi;
 
 // Where a version is in CONFIG. The key is a key and the version a semantic one.

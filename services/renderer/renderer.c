@@ -28,12 +28,14 @@ enum {
     LANES = PRIORITY_COUNT - 1,
     PATIENCE = 5,      // deliveries of a request before its template counts as unknown
     PATIENCE_MS = 200, // between them
+    TURN_MS = 100,     // of one batch; then the loop has its turn: deliveries in hand are renewed
 };
 
 typedef struct RendererOptions {
     int64_t batch;
     int64_t in_flight;
     int64_t compiled;
+    int64_t cpu_ms;
     const char *public_url;
 } RendererOptions;
 
@@ -57,9 +59,13 @@ struct Renderer {
     Arena *arena; // of the process
     Draft draft;
     TemplateTools *tools;
+    int64_t cpu_max_us;
     Lane lanes[LANES];
+    struct Batch *waiting; // for the next turn of the loop
+    uv_timer_t turn;
     Metric *failed[FAILURE_COUNT];
     Metric *suppressed;
+    Metric *unsafe_urls;
     Metric *untold; // failures of replayed requests
     Metric *seconds;
     Metric *batch_size;
@@ -78,6 +84,8 @@ typedef struct Batch {
     Item *items;
     KeyWant *wants;
     size_t count;
+    size_t done;
+    struct Batch *next; // that waits for its turn
 } Batch;
 
 // clang-format off
@@ -88,6 +96,8 @@ static const Option OPTIONS[] = {
      "requests of one lane that were taken and are not settled yet; pulling pauses there"},
     {"STENTOR_RENDERER_TEMPLATES", OPTION_INT, offsetof(RendererOptions, compiled), "1024", 1, 100000, false,
      "template versions kept compiled; the others are compiled when they are used"},
+    {"STENTOR_RENDERER_CPU_MS", OPTION_INT, offsetof(RendererOptions, cpu_ms), "100", 1, 60000, false,
+     "CPU time in milliseconds that rendering one notification may take; beyond it `failed`, `render_limit`"},
     {"STENTOR_RENDERER_PUBLIC_URL", OPTION_TEXT, offsetof(RendererOptions, public_url), "", 0, 0, false,
      "where webhook-receiver's /v1/opt-out is reached from outside (https://notify.example.com), for unsubscribe links; empty: no links"},
 };
@@ -167,9 +177,13 @@ static Result write_words(
     const CompiledLocale *locale =
         version_locale(version, wanted.len > 0 ? wanted : str_from(sender->locale));
     Str zone = str_from(job->request->time_zone);
+    TemplateMeter meter = {.cpu_us = clock_thread_cpu_us, .max_us = renderer->cpu_max_us};
     // The zones that ingest knows are the system's, those of the dates are ICU's.
     WordsContext context = {
-        .zone = format_zone_exists(zone) ? zone : str_from(sender->zone), .tools = renderer->tools};
+        .zone = format_zone_exists(zone) ? zone : str_from(sender->zone),
+        .tools = renderer->tools,
+        .meter = &meter,
+    };
     Error err = {0};
     footer_variables(variables, job->unsubscribe_url, sender->physical_address);
     if (version->channel != (Channel)job->request->channel) {
@@ -182,7 +196,9 @@ static Result write_words(
         return RESULT_FAILED;
     }
     add_surroundings(variables, locale, sender->theme, sender->names);
-    if (!render_words(version, locale, variables, &context, &renderer->draft, failure)) {
+    bool ok = render_words(version, locale, variables, &context, &renderer->draft, failure);
+    metric_add(renderer->unsafe_urls, meter.unsafe_urls);
+    if (!ok) {
         return RESULT_FAILED;
     }
     if (job->unsubscribe_url[0] != '\0' &&
@@ -315,9 +331,19 @@ static void handle_item(const Lane *lane, const Item *item, DataKey *key, int64_
 
 // ---- a batch ----
 
+static void on_turn(uv_timer_t *timer);
+
+static void wait_for_turn(Batch *batch)
+{
+    Renderer *renderer = batch->lane->renderer;
+    batch->next = renderer->waiting;
+    renderer->waiting = batch;
+    uv_timer_start(&renderer->turn, on_turn, 0, 0);
+}
+
 // The batch lives in the deliveries' arena, which goes with the last settle: afterwards only locals
 // are touched.
-static void render_batch(const Batch *batch, const Error *err)
+static void render_batch(Batch *batch, const Error *err)
 {
     const Lane *lane = batch->lane;
     const Item *items = batch->items;
@@ -325,12 +351,18 @@ static void render_batch(const Batch *batch, const Error *err)
     size_t count = batch->count;
     int64_t started_us = clock_mono_us();
     int64_t now_us = clock_now_us();
-    for (size_t i = 0; i < count; i++) {
+    size_t first = batch->done;
+    for (size_t i = first; i < count; i++) {
         if (err != NULL) {
             delivery_settle(items[i].delivery, err);
-        } else {
-            handle_item(lane, &items[i], wants[i].key, now_us);
+            continue;
         }
+        if (i > first && clock_mono_us() - started_us > TURN_MS * INT64_C(1000)) {
+            batch->done = i;
+            wait_for_turn(batch);
+            return;
+        }
+        handle_item(lane, &items[i], wants[i].key, now_us);
     }
     metric_observe(lane->renderer->seconds, (double)(clock_mono_us() - started_us) / 1e6);
     metric_observe(lane->renderer->batch_size, (double)count);
@@ -339,6 +371,21 @@ static void render_batch(const Batch *batch, const Error *err)
 static void on_keyring_resolved(void *ctx, const Error *err)
 {
     render_batch(ctx, err);
+}
+
+// Keys are good for one turn, so they are asked for again; they are in memory.
+static void on_turn(uv_timer_t *timer)
+{
+    Renderer *renderer = timer->data;
+    Batch *batch = renderer->waiting;
+    renderer->waiting = NULL;
+    while (batch != NULL) {
+        Batch *next = batch->next;
+        keyring_resolve(
+            renderer->keyring, batch->wants + batch->done, batch->count - batch->done,
+            on_keyring_resolved, batch);
+        batch = next;
+    }
 }
 
 static void want_key(const Request *request, KeyWant *want)
@@ -458,6 +505,10 @@ static void register_metrics(Renderer *renderer)
         metrics, "stentor_render_suppressed_total", "",
         "Notifications, other than mails, whose address or tenant was barred after they were "
         "accepted");
+    renderer->unsafe_urls = metrics_counter(
+        metrics, "stentor_render_unsafe_urls_total", "",
+        "Values of variables that were no safe URL where one stands; " TEMPLATE_UNSAFE_URL
+        " stands for them");
     renderer->untold = metrics_counter(
         metrics, "stentor_render_replays_untold_total", "",
         "Replayed requests that can be rendered no more; nothing is told of them");
@@ -524,6 +575,9 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         keyring_new(service_pool(service), service_master_key(service), &(KeyringOptions){0});
     draft_init(&renderer->draft);
     renderer->tools = template_tools_new();
+    renderer->cpu_max_us = o->cpu_ms * 1000;
+    uv_timer_init(service_loop(service), &renderer->turn);
+    renderer->turn.data = renderer;
     for (size_t i = 0; i < LANES; i++) {
         renderer->lanes[i].priority = (Priority)(PRIORITY_CRITICAL + i);
     }
@@ -549,13 +603,19 @@ static void on_part_freed(void *ctx)
     part_freed(ctx);
 }
 
+static void on_turn_closed(uv_handle_t *handle)
+{
+    part_freed(handle->data);
+}
+
 static void worker_stopped(Renderer *renderer)
 {
     if (--renderer->open > 0) {
         return;
     }
-    renderer->open = LANES + 1;
+    renderer->open = LANES + 2;
     config_mirror_free(renderer->mirror, on_part_freed, renderer);
+    uv_close((uv_handle_t *)&renderer->turn, on_turn_closed);
     for (size_t i = 0; i < LANES; i++) {
         worker_free(renderer->lanes[i].worker, on_part_freed, renderer);
     }

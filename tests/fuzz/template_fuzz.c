@@ -33,7 +33,7 @@ static void render_twice(const Template *tpl, const json_t *variables)
     if (tools == NULL) {
         tools = template_tools_new();
     }
-    TemplateContext context = {STR("fa-AF"), STR("Europe/Berlin"), true, tools};
+    TemplateContext context = {STR("fa-AF"), STR("Europe/Berlin"), true, tools, NULL};
     buf_clear(&second);
     ok = template_render_in(tpl, &context, variables, &second, &err);
     assert(ok || err.kind == ERROR_PERMANENT);

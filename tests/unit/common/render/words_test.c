@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/codec/event.h"
@@ -183,6 +184,67 @@ static void must_fail(const Variant *variant, const char *json, const char *expe
         fail_msg("expected '%s' in '%s'", expected, failure.reason);
     }
     assert_int_equal(failure.code, FAILURE_RENDER);
+    draft_done(&draft);
+}
+
+static void finding_04_too_many_steps_have_a_code_of_their_own(void **state)
+{
+    (void)state;
+    RenderFailure failure = {.code = FAILURE_NONE};
+    TemplateMeter meter = {.over = false};
+    CompiledLocale locale = {.locale = "en", .direction = "ltr"};
+    CompiledVersion version = {.channel = CHANNEL_SMS};
+    WordsContext context = {.meter = &meter};
+    Error err = {0};
+    Draft draft;
+    draft_init(&draft);
+    json_t *array = json_array();
+    for (int i = 0; i < 10001; i++) {
+        (void)json_array_append_new(array, json_null());
+    }
+    json_t *variables = json_pack("{s:o}", "a", array);
+    locale.text = template_compile(STR("{{#each a}}x{{/each}}"), TEMPLATE_ESCAPE_NONE, NULL, &err);
+    assert_non_null(locale.text);
+    assert_false(render_words(&version, &locale, variables, &context, &draft, &failure));
+    assert_int_equal(failure.code, FAILURE_LIMIT);
+    assert_string_equal(failure_code_name(failure.code), "render_limit");
+    assert_string_equal(
+        failure.reason,
+        "text: line 1, column 1: more than 10000 rounds of loops and partials in one render");
+    template_free(locale.text);
+    json_decref(variables);
+    draft_done(&draft);
+}
+
+static int64_t late_us(void)
+{
+    static int64_t now_us;
+    return now_us += 1000;
+}
+
+// What is made of a large part takes time as well.
+static void finding_04_time_is_asked_behind_large_parts(void **state)
+{
+    (void)state;
+    RenderFailure failure = {.code = FAILURE_NONE};
+    TemplateMeter meter = {.cpu_us = late_us, .max_us = 500, .until_us = 1};
+    CompiledLocale locale = {.locale = "en", .direction = "ltr"};
+    CompiledVersion version = {.channel = CHANNEL_EMAIL};
+    WordsContext context = {.meter = &meter};
+    Error err = {0};
+    Draft draft;
+    draft_init(&draft);
+    char *html = calloc(1, 40001);
+    assert_non_null(html);
+    memset(html, 'x', 40000);
+    json_t *variables = json_object();
+    locale.html = template_compile(str_from(html), TEMPLATE_ESCAPE_HTML, NULL, &err);
+    assert_non_null(locale.html);
+    assert_false(render_words(&version, &locale, variables, &context, &draft, &failure));
+    assert_int_equal(failure.code, FAILURE_LIMIT);
+    template_free(locale.html);
+    json_decref(variables);
+    free(html);
     draft_done(&draft);
 }
 
@@ -430,6 +492,8 @@ int main(void)
         cmocka_unit_test(a_missing_required_variable_is_named),
         cmocka_unit_test(a_variable_must_be_of_its_declared_type),
         cmocka_unit_test(variables_must_be_a_json_object),
+        cmocka_unit_test(finding_04_too_many_steps_have_a_code_of_their_own),
+        cmocka_unit_test(finding_04_time_is_asked_behind_large_parts),
         cmocka_unit_test(each_part_is_escaped_as_its_kind_asks),
         cmocka_unit_test(a_line_cannot_begin_another_header),
         cmocka_unit_test(a_draft_keeps_nothing_of_the_one_before),
