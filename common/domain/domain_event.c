@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/id.h"
+#include "common/base/json_scan.h"
 #include "common/codec/hash.h"
 #include "common/domain/domain_message.h"
 
@@ -80,7 +81,11 @@ DomainInput domain_input(const BusMessage *message, Str tenant, Str type, Zone *
 static bool load_json(Reading *r, Error *err)
 {
     json_error_t where;
+    JsonExcess excess;
     Str payload = r->input->payload;
+    if (!json_is_modest(payload, &excess)) {
+        return error_set(err, ERROR_PERMANENT, "event's JSON has %s", excess.what);
+    }
     r->root = json_loadb(payload.ptr, payload.len, JSON_REJECT_DUPLICATES, &where);
     if (r->root == NULL) {
         return error_set(

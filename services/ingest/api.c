@@ -177,6 +177,7 @@ static bool check_key(const Api *api, ApiCall *call)
         refuse_key(api, call, verdict);
         return false;
     }
+    http_request_known(call->http);
     memcpy(call->tenant, caller.tenant, TENANT_SIZE);
     call->key_id = caller.key_id;
     call->scopes = caller.scopes;
@@ -208,7 +209,21 @@ static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
     return api_need_scope(call, route->scope);
 }
 
-void api_handle(void *ctx, HttpRequest *request)
+// A body that is packed would be answered as one that is no JSON.
+static bool check_coding(ApiCall *call)
+{
+    Str coding = http_header(call->http, "Content-Encoding");
+    if (coding.len == 0 || str_eq_nocase(coding, STR("identity"))) {
+        return true;
+    }
+    metric_add(call->metrics->refused[REFUSED_MALFORMED], 1);
+    http_problem(
+        call->http, 415, "content-encoding", "The body's coding is not taken", "Content-Encoding",
+        "send the body as it is, without '" STR_FMT "'", STR_ARG(str_slice(coding, 0, 40)));
+    return false;
+}
+
+bool api_admit(void *ctx, HttpRequest *request)
 {
     const Api *api = ctx;
     ApiCall *call = arena_zalloc(request->arena, sizeof *call);
@@ -218,17 +233,27 @@ void api_handle(void *ctx, HttpRequest *request)
     search_route(api, call, &search);
     if (search.route == NULL) {
         answer_no_route(call, &search);
-        return;
+        return false;
     }
+    call->route = search.route;
     call->ctx = search.ctx;
     const char *unready = api->unready(api->unready_ctx);
     if (unready != NULL) {
         api_answer_unavailable(call, unready);
-        return;
+        return false;
     }
-    if (check_caller(api, call, search.route)) {
-        search.route->handle(call);
+    if (!check_caller(api, call, search.route) || !check_coding(call)) {
+        return false;
     }
+    request->admitted = call;
+    return true;
+}
+
+void api_handle(void *ctx, HttpRequest *request)
+{
+    (void)ctx;
+    ApiCall *call = request->admitted;
+    call->route->handle(call);
 }
 
 void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx)

@@ -16,6 +16,7 @@ enum { API_PARAMS_MAX = 3, API_ROUTE_SETS_MAX = 16 };
 
 // One call; lives in http->arena, until it is answered.
 typedef struct ApiCall {
+    const struct ApiRoute *route;
     HttpRequest *http;
     void *ctx; // of the set of routes
     IngestMetrics *metrics;
@@ -53,7 +54,9 @@ typedef struct Api {
 } Api;
 
 void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx);
-void api_handle(void *ctx, HttpRequest *request); // an HttpHandler; ctx is an Api
+// An HttpAdmit: route, readiness, key, tenant and scope, at the headers. ctx is an Api.
+bool api_admit(void *ctx, HttpRequest *request);
+void api_handle(void *ctx, HttpRequest *request); // an HttpHandler; the same ctx
 
 // For what a route's own scope does not cover. false: answered, 403 with the scope's name.
 bool api_need_scope(ApiCall *call, Scope scope);

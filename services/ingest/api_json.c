@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/json_scan.h"
 
 static bool fail_whole(ApiBody *body, const char *slug, const char *title)
 {
@@ -15,11 +16,22 @@ static bool fail_whole(ApiBody *body, const char *slug, const char *title)
     return false;
 }
 
+json_t *api_json_load(Str text, size_t flags, json_error_t *ret_error)
+{
+    JsonExcess excess;
+    if (json_is_modest(text, &excess)) {
+        return json_loadb(text.ptr, text.len, flags, ret_error);
+    }
+    *ret_error = (json_error_t){.line = excess.line, .column = excess.column};
+    (void)snprintf(ret_error->text, sizeof ret_error->text - 1, "%s", excess.what);
+    return NULL;
+}
+
 bool api_body_parse(ApiBody *body, Str text, Arena *arena)
 {
     *body = (ApiBody){.arena = arena, .at = ""};
     json_error_t error;
-    json_t *root = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    json_t *root = api_json_load(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (root == NULL) {
         bool utf8 = json_error_code(&error) == json_error_invalid_utf8;
         (void)snprintf(

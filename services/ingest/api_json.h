@@ -16,6 +16,9 @@ typedef struct ApiBody {
 
 // ERROR in body->problem when it is not one JSON object (400, with line and column). Free it either
 // way.
+// json_loadb() for what a caller sent: a text that would be too much once parsed is refused as one
+// that is no JSON.
+json_t *api_json_load(Str text, size_t flags, json_error_t *ret_error);
 bool api_body_parse(ApiBody *body, Str text, Arena *arena);
 // One object inside of another: shares the problem by api_body_end. `at` lives in the arena.
 ApiBody api_body_inside(const ApiBody *outer, json_t *object, const char *at);

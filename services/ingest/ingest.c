@@ -10,6 +10,7 @@
 #include "common/bus/config_mirror.h"
 #include "common/bus/suppression_event.h"
 #include "common/service/cleanup.h"
+#include "common/service/http_rows.h"
 #include "services/ingest/api.h"
 #include "services/ingest/batches_api.h"
 #include "services/ingest/commands.h"
@@ -29,6 +30,7 @@ typedef struct IngestOptions {
     int64_t port;
     int64_t body_max;
     int64_t preview_cpu_ms;
+    HttpLimits limits;
     int64_t sweep_ms;
     int64_t sweep_age_ms;
     int64_t batch_lease_ms;
@@ -94,6 +96,7 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_PREVIEW_CPU_MS", OPTION_INT, offsetof(IngestOptions, preview_cpu_ms),
      "100", 1, 60000, false,
      "CPU time in milliseconds that one template preview may take"},
+    HTTP_LIMIT_ROWS("STENTOR_INGEST", IngestOptions),
     {"STENTOR_INGEST_SWEEP_MS", OPTION_INT, offsetof(IngestOptions, sweep_ms),
      "5000", 100, 3600000, false,
      "how often accept rows that nobody published are looked for"},
@@ -435,6 +438,8 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         .bind = o->bind,
         .port = (int)o->port,
         .body_max = (size_t)o->body_max,
+        .limits = o->limits,
+        .admit = api_admit,
         .handler = api_handle,
         .ctx = &in->api,
     };

@@ -437,7 +437,7 @@ bool person_body_parse(ApiBody *body, const char *name, Str text, Arena *arena)
 {
     json_error_t error;
     json_t *root = str_starts(str_trim(text), STR("["))
-                       ? json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error)
+                       ? api_json_load(text, JSON_REJECT_DUPLICATES, &error)
                        : NULL;
     if (root == NULL) {
         return api_body_parse(body, text, arena); // its error tells line and column

@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "services/ingest/api_json.h"
 
 DEFINE_CLEANUP(free_json, json_t *, json_decref)
 
@@ -329,7 +330,7 @@ bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret
 {
     json_error_t error;
     CLEANUP(free_json)
-    json_t *root = json_loadb(body.ptr, body.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    json_t *root = api_json_load(body, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (root == NULL) {
         return fail_malformed(problem, &error);
     }

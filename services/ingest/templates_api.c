@@ -11,6 +11,7 @@
 #include "common/codec/hash.h"
 #include "common/render/preview.h"
 #include "common/render/version_json.h"
+#include "services/ingest/api_json.h"
 #include "services/ingest/config_read.h"
 #include "services/ingest/semver.h"
 
@@ -64,7 +65,7 @@ static bool read_body(TemplateCall *call)
 {
     json_error_t where;
     Str text = call->base->http->body;
-    call->body = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &where);
+    call->body = api_json_load(text, JSON_REJECT_DUPLICATES, &where);
     arena_own(call->base->http->arena, free_body, call->body);
     if (json_is_object(call->body)) {
         return true;

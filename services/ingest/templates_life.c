@@ -13,6 +13,7 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/render/version_json.h"
+#include "services/ingest/api_json.h"
 #include "services/ingest/config_read.h"
 #include "services/ingest/semver.h"
 
@@ -84,7 +85,8 @@ static bool read_body(Move *move)
     if (text.len == 0) {
         return true;
     }
-    json_t *body = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, NULL);
+    json_error_t where;
+    json_t *body = api_json_load(text, JSON_REJECT_DUPLICATES, &where);
     bool object = json_is_object(body);
     if (!object) {
         Problem problem = {.status = 400, .slug = "invalid-body"};

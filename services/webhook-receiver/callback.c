@@ -36,7 +36,7 @@ static void answer_not_found(CallbackDoor *door, HttpRequest *http)
     metric_add(door->refused, 1);
     http_problem(
         http, 404, "not-found", "There is nothing here", NULL,
-        "no such tenant and vendor; the path is /v1/inbound/<tenant>/sendgrid");
+        "the path is /v1/inbound/<tenant>/sendgrid");
 }
 
 // ---- storing ----
@@ -134,17 +134,16 @@ bool callback_route(Str path, Str *ret_tenant, Str *ret_vendor)
            (*ret_vendor = rest).len > 0 && str_find(rest, '/') < 0;
 }
 
-static bool check_signature(CallbackDoor *door, HttpRequest *http, const SendgridKey *key)
+// What can be said before the body is there, and without a word about which tenants have a key.
+static bool check_headers(CallbackDoor *door, HttpRequest *http)
 {
     Str timestamp = http_header(http, TIMESTAMP_HEADER);
-    Str signature = http_header(http, SIGNATURE_HEADER);
-    if (timestamp.len == 0 || signature.len == 0) {
+    if (timestamp.len == 0 || http_header(http, SIGNATURE_HEADER).len == 0) {
         answer_forbidden(door, http, "the headers " SIGNATURE_HEADER " and -Timestamp are needed");
         return false;
     }
-    if (!sendgrid_verify(key, timestamp, signature, http->body)) {
-        answer_forbidden(
-            door, http, "the signature is not that of the tenant's key over this body");
+    if (!sendgrid_is_timestamp(timestamp)) {
+        answer_forbidden(door, http, "the timestamp is not one of ten digits");
         return false;
     }
     if (!sendgrid_is_fresh(timestamp, http->received_at_us, door->max_age_s)) {
@@ -154,30 +153,49 @@ static bool check_signature(CallbackDoor *door, HttpRequest *http, const Sendgri
     return true;
 }
 
-void callback_handle(void *ctx, HttpRequest *request)
+bool callback_admit(CallbackDoor *door, HttpRequest *request)
 {
-    CallbackDoor *door = ctx;
     Str tenant = STR_EMPTY;
     Str vendor = STR_EMPTY;
     if (!callback_route(request->path, &tenant, &vendor)) {
         answer_not_found(door, request);
-        return;
+        return false;
     }
     if (!str_eq(request->method, STR("POST"))) {
         http_response_header(request, "Allow", STR("POST"));
         http_problem(
             request, 405, "method-not-allowed", "Only POST is taken here", NULL, "use POST");
-        return;
+        return false;
     }
-    if (!door->ready(door->ready_ctx) || door->waiting >= CALLBACKS_MAX) {
-        answer_unavailable(door, request, "NATS is away or too many callbacks wait");
-        return;
-    }
+    return check_headers(door, request);
+}
+
+// A path without a key costs and answers what a wrong key does.
+static bool check_signature(CallbackDoor *door, HttpRequest *http, Str tenant, Str vendor)
+{
     const SendgridKey *key =
         str_eq(vendor, STR("sendgrid")) ? inbound_keys_sendgrid(door->keys, tenant) : NULL;
-    if (key == NULL) {
-        answer_not_found(door, request);
-    } else if (check_signature(door, request, key)) {
+    const SendgridKey *against = key != NULL ? key : inbound_keys_none(door->keys);
+    bool good = sendgrid_verify(
+        against, http_header(http, TIMESTAMP_HEADER), http_header(http, SIGNATURE_HEADER),
+        http->body);
+    if (!good || key == NULL) {
+        answer_forbidden(
+            door, http, "the signature is not that of the tenant's key over this body");
+        return false;
+    }
+    http_request_known(http);
+    return true;
+}
+
+void callback_handle(CallbackDoor *door, HttpRequest *request)
+{
+    Str tenant = STR_EMPTY;
+    Str vendor = STR_EMPTY;
+    (void)callback_route(request->path, &tenant, &vendor); // callback_admit has asked it
+    if (!door->ready(door->ready_ctx) || door->waiting >= CALLBACKS_MAX) {
+        answer_unavailable(door, request, "NATS is away or too many callbacks wait");
+    } else if (check_signature(door, request, tenant, vendor)) {
         store(door, tenant, request);
     }
 }

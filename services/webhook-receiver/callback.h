@@ -23,7 +23,9 @@ typedef struct CallbackDoor {
     size_t waiting;
 } CallbackDoor;
 
-void callback_handle(void *ctx, HttpRequest *request); // an HttpHandler; ctx is a CallbackDoor
+// At the headers: path, method, timestamp. false: answered.
+bool callback_admit(CallbackDoor *door, HttpRequest *request);
+void callback_handle(CallbackDoor *door, HttpRequest *request); // the whole of an admitted one
 
 // "/v1/inbound/<tenant>/<vendor>". false: not such a path.
 bool callback_route(Str path, Str *ret_tenant, Str *ret_vendor);

@@ -12,6 +12,7 @@
 
 struct InboundKeys {
     Map *sendgrid; // tenant -> SendgridKey
+    SendgridKey *none;
 };
 
 static void free_key(void *value)
@@ -23,6 +24,7 @@ InboundKeys *inbound_keys_new(void)
 {
     InboundKeys *keys = xcalloc(1, sizeof *keys);
     keys->sendgrid = map_new(free_key);
+    keys->none = sendgrid_key_random();
     return keys;
 }
 
@@ -32,6 +34,7 @@ void inbound_keys_free(InboundKeys *keys)
         return;
     }
     map_free(keys->sendgrid);
+    sendgrid_key_free(keys->none);
     free(keys);
 }
 
@@ -74,4 +77,9 @@ bool inbound_keys_changed(InboundKeys *keys, Str tenant, Str vendor, Str payload
 const SendgridKey *inbound_keys_sendgrid(const InboundKeys *keys, Str tenant)
 {
     return map_get(keys->sendgrid, tenant);
+}
+
+const SendgridKey *inbound_keys_none(const InboundKeys *keys)
+{
+    return keys->none;
 }

@@ -12,3 +12,5 @@ void inbound_keys_free(InboundKeys *keys);
 // An empty payload or a revoked key removes the entry. ERROR_PERMANENT when it cannot be read.
 bool inbound_keys_changed(InboundKeys *keys, Str tenant, Str vendor, Str payload, Error *err);
 const SendgridKey *inbound_keys_sendgrid(const InboundKeys *keys, Str tenant); // NULL: none
+// What no signature fits; to check against where there is no key, so that both take the same time.
+const SendgridKey *inbound_keys_none(const InboundKeys *keys);

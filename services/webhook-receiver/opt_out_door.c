@@ -240,24 +240,33 @@ static void take_post(OptOutDoor *door, HttpRequest *http, const OptOut *what)
     store(click);
 }
 
-void opt_out_handle(void *ctx, HttpRequest *request)
+bool opt_out_admit(OptOutDoor *door, HttpRequest *request)
 {
-    OptOutDoor *door = ctx;
-    OptOut what;
+    OptOut *what = arena_zalloc(request->arena, sizeof *what);
     Error err = {0};
-    bool post = str_eq(request->method, STR("POST"));
-    if (!post && !str_eq(request->method, STR("GET"))) {
+    if (!str_eq(request->method, STR("POST")) && !str_eq(request->method, STR("GET"))) {
         http_response_header(request, "Allow", STR("GET, POST"));
         http_problem(
             request, 405, "method-not-allowed", "Not this method", NULL, "use GET or POST");
-        return;
+        return false;
     }
     Str token = str_slice(request->path, PATH.len, request->path.len);
-    if (!opt_out_verify(&door->key, token, request->received_at_us, request->arena, &what, &err)) {
+    if (!opt_out_verify(&door->key, token, request->received_at_us, request->arena, what, &err)) {
         answer_bad_link(door, request, &err);
-    } else if (post) {
-        take_post(door, request, &what);
+        return false;
+    }
+    http_request_known(request);
+    request->body_max = OPT_OUT_BODY_MAX;
+    request->admitted = what;
+    return true;
+}
+
+void opt_out_handle(OptOutDoor *door, HttpRequest *request)
+{
+    const OptOut *what = request->admitted;
+    if (str_eq(request->method, STR("POST"))) {
+        take_post(door, request, what);
     } else {
-        answer_question(request, &what);
+        answer_question(request, what);
     }
 }

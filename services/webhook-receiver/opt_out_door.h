@@ -12,7 +12,10 @@
 #include "common/model/suppressions.h"
 #include "common/service/metrics.h"
 
-enum { OPT_OUTS_MAX = 256 }; // waiting for JetStream's acks; beyond it 503
+enum {
+    OPT_OUTS_MAX = 256,          // waiting for JetStream's acks; beyond it 503
+    OPT_OUT_BODY_MAX = 4 * 1024, // "List-Unsubscribe=One-Click", in a form of either kind
+};
 
 typedef struct OptOutDoor {
     Bus *bus;
@@ -26,7 +29,9 @@ typedef struct OptOutDoor {
 } OptOutDoor;
 
 bool opt_out_is_path(Str path);
-void opt_out_handle(void *ctx, HttpRequest *request); // an HttpHandler; ctx is an OptOutDoor
+// At the headers: method and link. false: answered.
+bool opt_out_admit(OptOutDoor *door, HttpRequest *request);
+void opt_out_handle(OptOutDoor *door, HttpRequest *request); // the whole of an admitted one
 
 // Is this what RFC 8058 posts, in either of its encodings? Our own page's form posts the same.
 bool opt_out_is_one_click(Str body);

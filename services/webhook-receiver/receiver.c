@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/bus/config_mirror.h"
 #include "common/bus/suppression_event.h"
+#include "common/service/http_rows.h"
 #include "services/webhook-receiver/callback.h"
 #include "services/webhook-receiver/correlate.h"
 #include "services/webhook-receiver/opt_out_door.h"
@@ -15,6 +16,7 @@ typedef struct ReceiverOptions {
     const char *bind;
     int64_t port;
     int64_t body_max;
+    HttpLimits limits;
     int64_t max_age_s;
 } ReceiverOptions;
 
@@ -45,8 +47,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_WEBHOOK_BODY_MAX", OPTION_INT, offsetof(ReceiverOptions, body_max),
      "901120", 1024, 901120, false,
      "largest callback in bytes; beyond it 413"},
+    HTTP_LIMIT_ROWS("STENTOR_WEBHOOK", ReceiverOptions),
     {"STENTOR_WEBHOOK_MAX_AGE_S", OPTION_INT, offsetof(ReceiverOptions, max_age_s),
-     "0", 0, 86400, false,
+     "600", 0, 86400, false,
      "refuse callbacks whose signed timestamp is further from now, in seconds; 0: any"},
 };
 // clang-format on
@@ -80,6 +83,13 @@ static void on_config_ready(void *ctx)
     if (r->keys_known) {
         correlator_start(r->correlator);
     }
+}
+
+static bool on_http_headers(void *ctx, HttpRequest *request)
+{
+    Receiver *r = ctx;
+    return opt_out_is_path(request->path) ? opt_out_admit(&r->opt_out, request)
+                                          : callback_admit(&r->door, request);
 }
 
 static void on_http_request(void *ctx, HttpRequest *request)
@@ -147,6 +157,8 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         .bind = o->bind,
         .port = (int)o->port,
         .body_max = (size_t)o->body_max,
+        .limits = o->limits,
+        .admit = on_http_headers,
         .handler = on_http_request,
         .ctx = r,
     };

@@ -6,6 +6,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/id.h"
+#include "common/base/json_scan.h"
 #include "common/base/log.h"
 
 DEFINE_CLEANUP(free_json, json_t *, json_decref)
@@ -152,6 +153,10 @@ static void read_item(const json_t *item, Arena *arena, SendgridBatch *batch)
 bool sendgrid_events_parse(Str body, Arena *arena, SendgridBatch *ret, Error *err)
 {
     json_error_t where;
+    JsonExcess excess;
+    if (!json_is_modest(body, &excess)) {
+        return error_set(err, ERROR_PERMANENT, "callback has %s", excess.what);
+    }
     CLEANUP(free_json) json_t *root = json_loadb(body.ptr, body.len, 0, &where);
     if (root == NULL) {
         return error_set(

@@ -10,11 +10,16 @@ typedef struct SendgridKey SendgridKey;
 
 // `text`: base64 of the public key's SPKI DER. ERROR_PERMANENT when it is not a P-256 key.
 SendgridKey *sendgrid_key_new(Str text, Error *err);
+// A key whose private half nobody has: to check against where there is none, in the same time.
+SendgridKey *sendgrid_key_random(void);
 void sendgrid_key_free(SendgridKey *key); // NULL-safe
 
-// `signature`: base64 of the DER signature. false for anything but a good one.
+// `signature`: base64 of the DER signature. false for anything but a good one over a timestamp
+// that is one.
 bool sendgrid_verify(const SendgridKey *key, Str timestamp, Str signature, Str body);
 
-// Is the signed timestamp (seconds, decimal) within max_age_s of now, either way? max_age_s 0: not
-// asked.
+// Ten digits: seconds from 2001 to 2286. The signature is over timestamp || body without a border,
+// so only a fixed length keeps bytes from being moved between the two.
+bool sendgrid_is_timestamp(Str timestamp);
+// Is it within max_age_s of now, either way? max_age_s 0: not asked.
 bool sendgrid_is_fresh(Str timestamp, int64_t now_us, int64_t max_age_s);

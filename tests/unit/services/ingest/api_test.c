@@ -138,7 +138,11 @@ static int set_up(void **state)
     s->server = http_server_new(
         &s->loop,
         &(HttpServerOptions){
-            .bind = "127.0.0.1", .body_max = 1000, .handler = api_handle, .ctx = &s->api},
+            .bind = "127.0.0.1",
+            .body_max = 1000,
+            .admit = api_admit,
+            .handler = api_handle,
+            .ctx = &s->api},
         &err);
     assert_non_null(s->server);
     *state = s;
@@ -168,8 +172,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-// The whole answer, head and body; the connection is closed after it.
-static const char *ask(Scene *s, const char *method, const char *path, const char *key)
+// Everything that is answered until the end; the connection is closed after it.
+static const char *converse(Scene *s, const char *text)
 {
     struct sockaddr_in place = {
         .sin_family = AF_INET,
@@ -177,10 +181,6 @@ static const char *ask(Scene *s, const char *method, const char *path, const cha
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&place, sizeof place), 0);
-    const char *text = arena_printf(
-        s->arena,
-        "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n%s%s\r\n\r\n",
-        method, path, key != NULL ? "Authorization: Bearer " : "X-None: ", key != NULL ? key : "1");
     assert_int_equal(send(fd, text, strlen(text), 0), (ssize_t)strlen(text));
     buf_clear(&s->answer);
     int64_t until_us = clock_mono_us() + PATIENCE_US;
@@ -195,6 +195,18 @@ static const char *ask(Scene *s, const char *method, const char *path, const cha
     }
     close(fd);
     return buf_c(&s->answer);
+}
+
+// The whole answer, head and body.
+static const char *ask(Scene *s, const char *method, const char *path, const char *key)
+{
+    return converse(
+        s,
+        arena_printf(
+            s->arena,
+            "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n%s%s\r\n\r\n",
+            method, path,
+            key != NULL ? "Authorization: Bearer " : "X-None: ", key != NULL ? key : "1"));
 }
 
 static void assert_answer(
@@ -279,6 +291,31 @@ static void a_failure_is_503_when_it_may_pass_and_else_500_without_its_reason(vo
     assert_answer(s, "GET", "/v1/missing", " 404 ", "no thing 'x'");
 }
 
+// A thousand bytes are announced and none is sent: the answer is there all the same.
+static void finding_07_route_key_scope_and_coding_are_asked_at_the_headers(void **state)
+{
+    Scene *s = *state;
+    static const struct {
+        const char *line, *headers, *status;
+    } rows[] = {
+        {"POST /v1/nowhere", "Authorization: Bearer " KEY, " 404 "},
+        {"DELETE /v1/things/7", "Authorization: Bearer " KEY, " 405 "},
+        {"PUT /v1/things/7", "X-None: 1", " 401 "},
+        {"PUT /v1/things/7", "Authorization: Bearer stn_k1.wrong", " 401 "},
+        {"PUT /v1/things/7", "Authorization: Bearer " READER, " 403 "},
+        {"PUT /v1/things/7", "Content-Encoding: gzip\r\nAuthorization: Bearer " KEY, " 415 "},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *answer = converse(
+            s, arena_printf(
+                   s->arena, "%s HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: 1000\r\n\r\n",
+                   rows[i].line, rows[i].headers));
+        if (strstr(answer, rows[i].status) == NULL) {
+            fail_msg("row %zu: %s", i, answer);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +331,8 @@ int main(void)
             finding_11_a_key_gets_no_further_than_its_scopes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_failure_is_503_when_it_may_pass_and_else_500_without_its_reason, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            finding_07_route_key_scope_and_coding_are_asked_at_the_headers, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,6 +126,35 @@ static void the_age_of_a_timestamp_is_asked_only_when_wanted(void **state)
     assert_false(sendgrid_is_fresh(STR("99999999999999999999"), now_us, 300));
 }
 
+// The vendor signs timestamp || body: with a border that can move, one signature is good for many
+// pairs of the two.
+static void finding_15_a_timestamp_is_ten_digits(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {
+        "",           "1",           "160011250",  "16001125020", "1600112502[",
+        "+600112502", " 1600112502", "160011250x", "-600112502",  "16001125.2",
+        "timestamp."};
+    for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
+        assert_false(sendgrid_is_timestamp(str_from(BAD[i])));
+    }
+    assert_true(sendgrid_is_timestamp(STR(TIME_A)));
+    Str body = read_vector("sendgrid_single.body");
+    char moved[4200];
+    (void)snprintf(moved, sizeof moved, "2" STR_FMT, STR_ARG(body));
+    assert_false(verify(KEY_A, "160011250", SIGNATURE_A, str_from(moved)));
+    assert_false(verify(KEY_A, TIME_A "[", SIGNATURE_A, str_slice(body, 1, body.len)));
+}
+
+static void finding_15_the_key_of_nobody_fits_nothing(void **state)
+{
+    (void)state;
+    SendgridKey *none = sendgrid_key_random();
+    Str body = read_vector("sendgrid_single.body");
+    assert_false(sendgrid_verify(none, STR(TIME_A), STR(SIGNATURE_A), body));
+    sendgrid_key_free(none);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +162,8 @@ int main(void)
         cmocka_unit_test(whatever_differs_is_refused),
         cmocka_unit_test(a_signature_that_is_none_is_refused),
         cmocka_unit_test(only_a_p256_key_is_a_key),
+        cmocka_unit_test(finding_15_a_timestamp_is_ten_digits),
+        cmocka_unit_test(finding_15_the_key_of_nobody_fits_nothing),
         cmocka_unit_test(the_age_of_a_timestamp_is_asked_only_when_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
