@@ -11,6 +11,7 @@
 #include "common/base/buf.h"
 #include "common/bus/topology.h"
 #include "common/db/master_keys.h"
+#include "services/cli/doctor_config.h"
 #include "services/cli/keys.h"
 
 enum { STILL_LOOKS = 10, STILL_MS = 200 }; // until a position that does not move stands still
@@ -141,6 +142,19 @@ static void check_topology(Doctor *doctor, Session *session)
                         "the accept log still has");
 }
 
+static void check_tenants(Doctor *doctor, Session *session)
+{
+    Error err = {0};
+    ConfigRemark keys;
+    ConfigRemark senders;
+    if (!doctor_config_read(session, doctor->cli, &keys, &senders, &err)) {
+        tell(doctor, "tenants", CHECK_FAIL, err.text);
+        return;
+    }
+    tell(doctor, "api keys", keys.warns ? CHECK_WARN : CHECK_OK, keys.text);
+    tell(doctor, "senders", senders.warns ? CHECK_WARN : CHECK_OK, senders.text);
+}
+
 static void check_nats(Doctor *doctor)
 {
     Error err = {0};
@@ -151,6 +165,7 @@ static void check_nats(Doctor *doctor)
     }
     tell(doctor, "nats", CHECK_OK, doctor->cli->settings.nats_url);
     check_topology(doctor, &session);
+    check_tenants(doctor, &session);
     doctor->config_read = keys_fetch(&session, doctor->cli, &doctor->in_config, &err);
     session_close(&session);
 }

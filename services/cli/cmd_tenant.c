@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenant put, tenant show: cfg.tenant.<tenant>.self. A put changes what its flags name and leaves
-// the rest as it is; the rules are those of PUT /v1/tenant (services/ingest/tenant_json.h).
+// tenant put, tenant show, tenant sender-domain: cfg.tenant.<tenant>.self. A put changes what its
+// flags name and leaves the rest as it is; the fields are those of PUT /v1/tenant
+// (services/ingest/tenant_json.h). Who has this account is the operator: what a tenant must not
+// change of its settings is changed here.
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 #include "common/base/id.h"
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
+#include "common/model/sender_domain.h"
 #include "services/cli/config_get.h"
 #include "services/cli/config_put.h"
 #include "services/ingest/tenant_json.h"
@@ -147,21 +150,80 @@ static bool build_entry(
     Cli *cli, const Stentor__V1__Tenant *before, Stentor__V1__Tenant *ret, Error *err)
 {
     json_t *settings = before != NULL ? settings_of(before) : json_object();
-    (void)json_object_del(settings, "tenant");
-    (void)json_object_del(settings, "suspended");
+    unsigned named = 0;
+    (void)json_object_del(settings, "suspended"); // --suspended alone says it
     if (!set_texts(cli, settings, err) || !set_limits(cli, settings, err) ||
         !set_quiet(cli, settings, err) || !set_theme(cli, settings, err)) {
         json_decref(settings);
         return false;
     }
     ApiBody body = {.arena = cli->arena, .at = "", .root = settings};
-    bool ok = tenant_json_read(&body, ret) && api_body_end(&body);
+    bool ok = tenant_json_read(&body, ret, &named) && api_body_end(&body);
     if (!ok) {
         (void)error_set(
             err, ERROR_PERMANENT, "field '%s': %s", body.problem.field, body.problem.detail);
     }
     api_body_free(&body);
     return ok;
+}
+
+// ---- sender domains ----
+
+static bool has_domain(const Stentor__V1__Tenant *tenant, Str domain)
+{
+    for (size_t i = 0; i < tenant->n_sender_domains; i++) {
+        if (str_eq(str_from(tenant->sender_domains[i]), domain)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool add_domain(Cli *cli, Stentor__V1__Tenant *tenant, Str domain, Error *err)
+{
+    if (domain.len == 0 || has_domain(tenant, domain)) {
+        return true;
+    }
+    if (tenant->n_sender_domains >= SENDER_DOMAINS_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "tenant '%s' has %d sender domains already", tenant->tenant,
+            (int)SENDER_DOMAINS_MAX);
+    }
+    char **domains = arena_array(cli->arena, tenant->n_sender_domains + 1, sizeof *domains);
+    for (size_t i = 0; i < tenant->n_sender_domains; i++) {
+        domains[i] = tenant->sender_domains[i];
+    }
+    domains[tenant->n_sender_domains++] = arena_cstr(cli->arena, domain);
+    tenant->sender_domains = domains;
+    return true;
+}
+
+// With a first domain the rule of entries without any ends, so what it covered is added too: mails
+// with that From are on their way.
+static bool adopt_sender(
+    Cli *cli, const Stentor__V1__Tenant *before, Stentor__V1__Tenant *tenant, Error *err)
+{
+    bool ruled = before == NULL || before->n_sender_domains > 0;
+    return ruled ||
+           add_domain(cli, tenant, sender_domain_of(str_from(before->sender_address)), err);
+}
+
+static bool is_covered(const Stentor__V1__Tenant *tenant)
+{
+    SenderRule rule = {tenant->sender_domains, tenant->n_sender_domains, STR_EMPTY};
+    return sender_may_use(&rule, str_from(tenant->sender_address));
+}
+
+// --sender is the operator's word for the address's domain.
+static bool verify_sender(
+    Cli *cli, const Stentor__V1__Tenant *before, Stentor__V1__Tenant *tenant, Error *err)
+{
+    if (!args_has(&cli->args, "sender") || tenant->sender_address[0] == '\0' ||
+        is_covered(tenant)) {
+        return true;
+    }
+    return adopt_sender(cli, before, tenant, err) &&
+           add_domain(cli, tenant, sender_domain_of(str_from(tenant->sender_address)), err);
 }
 
 // ---- the commands ----
@@ -186,7 +248,7 @@ static bool put_tenant(Cli *cli, char *name, Stentor__V1__Tenant *tenant, Error 
     tenant->suspended = args_has(&cli->args, "suspended");
     tenant->updated_at_us = clock_now_us();
     bool ok = fetch_entry(&session, cli, name, &before, &sequence, err) &&
-              build_entry(cli, before, tenant, err);
+              build_entry(cli, before, tenant, err) && verify_sender(cli, before, tenant, err);
     ConfigEntry entry = {"tenant", str_from(name), STR("self"), &tenant->base, sequence};
     ok = ok && config_put(&session, cli, &entry, err);
     session_close(&session);
@@ -238,5 +300,95 @@ int cmd_tenant_show(Cli *cli)
         return EXIT_NOT_FOUND;
     }
     print_settings(cli, tenant);
+    return EXIT_DONE;
+}
+
+// What `sender-domain add` and `remove` do to an entry that was read.
+static bool change_domains(
+    Cli *cli, const Stentor__V1__Tenant *before, bool adds, Str domain, Stentor__V1__Tenant *tenant,
+    Error *err)
+{
+    if (adds) {
+        return adopt_sender(cli, before, tenant, err) && add_domain(cli, tenant, domain, err);
+    }
+    if (!adopt_sender(cli, before, tenant, err)) {
+        return false;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < tenant->n_sender_domains; i++) {
+        if (!str_eq(str_from(tenant->sender_domains[i]), domain)) {
+            tenant->sender_domains[kept++] = tenant->sender_domains[i];
+        }
+    }
+    if (kept == tenant->n_sender_domains) {
+        return error_set(
+            err, ERROR_PERMANENT, "tenant '%s' has no sender domain '" STR_FMT "'", tenant->tenant,
+            STR_ARG(domain));
+    }
+    tenant->n_sender_domains = kept;
+    if (!is_covered(tenant)) {
+        static char none[] = "";
+        tenant->sender_address = none;
+        tenant->sender_name = none;
+    }
+    return true;
+}
+
+static bool put_domains(Cli *cli, bool adds, Str domain, Stentor__V1__Tenant *tenant, Error *err)
+{
+    Session session;
+    const Stentor__V1__Tenant *before = NULL;
+    uint64_t sequence = 0;
+    if (!session_open(&session, cli, err)) {
+        return false;
+    }
+    bool ok = fetch_entry(&session, cli, tenant->tenant, &before, &sequence, err);
+    if (ok && before != NULL) {
+        *tenant = *before;
+    }
+    tenant->updated_at_us = clock_now_us();
+    ConfigEntry entry = {"tenant", str_from(tenant->tenant), STR("self"), &tenant->base, sequence};
+    ok = ok && change_domains(cli, before, adds, domain, tenant, err) &&
+         config_put(&session, cli, &entry, err);
+    session_close(&session);
+    return ok;
+}
+
+static const char *domains_text(Cli *cli, const Stentor__V1__Tenant *tenant)
+{
+    const char *text = "";
+    for (size_t i = 0; i < tenant->n_sender_domains; i++) {
+        text =
+            arena_printf(cli->arena, "%s%s%s", text, i > 0 ? "," : "", tenant->sender_domains[i]);
+    }
+    return text;
+}
+
+int cmd_tenant_sender_domain(Cli *cli)
+{
+    Error err = {0};
+    Stentor__V1__Tenant tenant;
+    Str domain = STR_EMPTY;
+    char reason[ADDRESS_REASON_SIZE];
+    const char *word = args_word(&cli->args, 0);
+    const char *text = args_word(&cli->args, 2);
+    bool adds = strcmp(word, "add") == 0;
+    stentor__v1__tenant__init(&tenant);
+    tenant.tenant = arena_cstr(cli->arena, str_from(args_word(&cli->args, 1)));
+    if (!adds && strcmp(word, "remove") != 0) {
+        (void)error_set(&err, ERROR_CONFIG, "'%s': say add or remove", word);
+        return cli_fail(&err);
+    }
+    if (!sender_domain_parse(str_from(text), cli->arena, &domain, reason)) {
+        (void)error_set(&err, ERROR_CONFIG, "'%s': %s", text, reason);
+        return cli_fail(&err);
+    }
+    if (!check_tenant(tenant.tenant, &err) || !put_domains(cli, adds, domain, &tenant, &err)) {
+        return cli_fail(&err);
+    }
+    print_pairs(
+        cli, (const char *const[]){
+                 "tenant", tenant.tenant, "sender_domains", domains_text(cli, &tenant),
+                 "sender_address", tenant.sender_address, NULL});
     return EXIT_DONE;
 }

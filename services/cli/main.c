@@ -100,7 +100,7 @@ static const Command commands[] = {
      "name= sender= sender-name= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "
      "recipient-limit-day= over-limit= guardian-routing= physical-address= theme= suspended json",
      "create or change a tenant; what no option names stays as it is\n"
-     "  --sender ADDRESS --sender-name TEXT     From of its e-mails\n"
+     "  --sender ADDRESS --sender-name TEXT     From of its e-mails; the address's domain counts as verified by it\n"
      "  --locale TAG --time-zone ZONE           for recipients without their own\n"
      "  --quiet-hours 22:00-07:00|none          the same\n"
      "  --limit-minute N --limit-day N          of all that it sends; 0: none\n"
@@ -111,6 +111,9 @@ static const Command commands[] = {
      "  --theme NAME=VALUE                      {{theme.NAME}} in templates, repeatable; without a value: gone\n"
      "  --suspended                             it may not send; a put without it lifts that", cmd_tenant_put},
     {"tenant show", "[TENANT]", 0, 1, "json", "the settings of a tenant (default: STENTOR_TENANT)", cmd_tenant_show},
+    {"tenant sender-domain", "add|remove TENANT DOMAIN", 3, 3, "json",
+     "the domains that a tenant's From may have: acme.test, or *.acme.test for all below it\n"
+     "  a sender of a domain that is removed is taken out of the settings; mails with it that wait fail with sender_unverified", cmd_tenant_sender_domain},
     {"recipient put", "[ID]", 0, 1,
      "identity= name= email= sms= whatsapp= push= inapp= voice= webhook= locale= time-zone= quiet-hours= minor guardian= "
      "guardian-routing= file= json",

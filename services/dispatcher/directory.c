@@ -7,12 +7,15 @@
 #include "common/base/map.h"
 #include "common/bus/suppression_event.h"
 #include "common/codec/event.h"
+#include "common/model/sender_domain.h"
 
 enum { KEY_MAX = 256 };
 
 typedef struct Sender {
     char *name;
     char *address;
+    char **domains;
+    size_t domain_count;
     bool suspended;
 } Sender;
 
@@ -37,6 +40,10 @@ static void free_sender(void *value)
     Sender *sender = value;
     free(sender->name);
     free(sender->address);
+    for (size_t i = 0; i < sender->domain_count; i++) {
+        free(sender->domains[i]);
+    }
+    free((void *)sender->domains);
     free(sender);
 }
 
@@ -80,6 +87,11 @@ static bool put_sender(Directory *directory, Str tenant, Str payload, Error *err
     sender->name = xstrdup(entry->sender_name);
     sender->address = xstrdup(entry->sender_address);
     sender->suspended = entry->suspended;
+    sender->domains = xcalloc(entry->n_sender_domains, sizeof *sender->domains);
+    for (; sender->domain_count < entry->n_sender_domains; sender->domain_count++) {
+        sender->domains[sender->domain_count] =
+            xstrdup(entry->sender_domains[sender->domain_count]);
+    }
     map_put(directory->senders, tenant, sender);
     return true;
 }
@@ -144,6 +156,16 @@ bool directory_sender(const Directory *directory, Str tenant, Str *ret_name, Str
     *ret_name = str_from(sender->name);
     *ret_address = str_from(sender->address);
     return true;
+}
+
+bool directory_may_send_as(const Directory *directory, Str tenant, Str address)
+{
+    const Sender *sender = map_get(directory->senders, tenant);
+    if (sender == NULL) {
+        return false;
+    }
+    SenderRule rule = {sender->domains, sender->domain_count, str_from(sender->address)};
+    return sender_may_use(&rule, address);
 }
 
 static void let_go_oldest(Directory *directory)

@@ -23,6 +23,10 @@ bool directory_changed(
 // change.
 bool directory_sender(const Directory *directory, Str tenant, Str *ret_name, Str *ret_address);
 
+// Is the address of a domain that the operator has verified for the tenant? false too when the
+// tenant is not known here (yet).
+bool directory_may_send_as(const Directory *directory, Str tenant, Str address);
+
 // The prefix with that id: of the tenant's template version, or of the platform's with the same
 // name. NULL: not here (yet). Valid until the next call.
 const BodyPrefix *directory_prefix(

@@ -16,6 +16,7 @@ enum {
     AGAIN_RELEASED_MS = 1000,
     AGAIN_MAX_MS = 60000,
     TEMPLATE_DELIVERIES_MAX = 300, // then the version will not come any more
+    SENDER_DELIVERIES_MAX = 25,    // then the operator has not verified the sender's domain
     RACE_DELIVERIES_MAX = 20,      // then it is no race
     LANES = PRIORITY_COUNT - 1,
     OPEN_EVERY_S = 15,

@@ -30,7 +30,8 @@ static KeyWant want_key(const Job *job, const Stentor__V1__Sealed *sealed)
     return want;
 }
 
-static bool wait_for_template(Job *job)
+// For a template version or a sender's domain that CONFIG has not brought here yet.
+static bool wait_for_config(Job *job)
 {
     if (job->delivery->message.delivered < TEMPLATE_DELIVERIES_MAX) {
         outcomes_again(job, AGAIN_TEMPLATE_MS);
@@ -56,8 +57,9 @@ static bool open_job(Batch *batch, Job *job, const KeyWant *wants)
         .scratch = dispatcher->scratch,
         .buf = &dispatcher->buf,
         .now_us = batch->now_us,
+        .patient = job->delivery->message.delivered < SENDER_DELIVERIES_MAX,
     };
-    return job_open(job, &opening) || wait_for_template(job);
+    return job_open(job, &opening) || wait_for_config(job);
 }
 
 static void open_jobs(Batch *batch, const Error *err)

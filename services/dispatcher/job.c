@@ -155,27 +155,36 @@ static const Stentor__V1__Address *open_address(
         &stentor__v1__address__descriptor, packed, opening->scratch, err);
 }
 
-static void choose_sender(
-    const Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content,
-    MimeMail *mime)
+typedef struct From {
+    Str name, address;
+} From;
+
+static From choose_sender(
+    const Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content)
 {
-    mime->from = str_from(content->from);
-    mime->from_name = str_from(content->from_name);
-    if (mime->from.len > 0) {
-        return;
+    From from = {str_from(content->from_name), str_from(content->from)};
+    if (from.address.len == 0 &&
+        !directory_sender(opening->directory, job->key.tenant, &from.name, &from.address)) {
+        from = (From){opening->rules->from_name, opening->rules->from};
     }
-    if (!directory_sender(opening->directory, job->key.tenant, &mime->from_name, &mime->from)) {
-        mime->from_name = opening->rules->from_name;
-        mime->from = opening->rules->from;
-    }
+    return from;
+}
+
+// The last line before a From goes out, whoever wrote it into the mail or into CONFIG.
+static bool is_verified(const Job *job, const JobOpening *opening, Str address)
+{
+    return str_eq(address, opening->rules->from) ||
+           directory_may_send_as(opening->directory, job->key.tenant, address);
 }
 
 static bool compose(
-    Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content,
+    Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content, const From *from,
     const Stentor__V1__Address *address, Error *err)
 {
     Arena *arena = job->delivery->arena;
     MimeMail mime = {
+        .from = from->address,
+        .from_name = from->name,
         .to = str_from(address->address),
         .to_name = str_from(address->name),
         .reply_to = str_from(content->reply_to),
@@ -188,7 +197,6 @@ static bool compose(
         .date_us =
             job->rendered->rendered_at_us, // of the event, so that a resend is equal byte by byte
     };
-    choose_sender(job, opening, content, &mime);
     buf_clear(opening->buf);
     if (!mime_compose(&mime, opening->buf, err)) {
         return false;
@@ -238,20 +246,36 @@ static bool is_barred(Job *job, const JobOpening *opening, const char *to)
     return reason != SUPPRESSION_NONE;
 }
 
-static void make_mail(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
+// false: its sender may yet be verified.
+static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
 {
     Error err = {0};
+    From from = {STR_EMPTY, STR_EMPTY};
     const Stentor__V1__EmailContent *content = open_content(job, opening, prefix, &err);
     const Stentor__V1__Address *to = content != NULL ? open_address(job, opening, &err) : NULL;
+    if (to != NULL) {
+        from = choose_sender(job, opening, content);
+    }
     if (to == NULL) {
         decide(job, "unreadable_content", str_from(err.text), true, opening->now_us);
     } else if (!mail_address_check("to", str_from(to->address), &job->mail.utf8, &err)) {
         decide(job, "invalid_address", str_from(err.text), false, opening->now_us);
     } else if (is_barred(job, opening, to->address)) {
-        return;
-    } else if (!compose(job, opening, content, to, &err)) {
+        return true;
+    } else if (!is_verified(job, opening, from.address)) {
+        if (opening->patient) {
+            return false;
+        }
+        (void)error_set(
+            &err, ERROR_PERMANENT,
+            "the domain of sender '" STR_FMT "' is not verified for tenant '" STR_FMT
+            "' (HINT: stentor tenant sender-domain add TENANT DOMAIN)",
+            STR_ARG(str_slice(from.address, 0, 80)), STR_ARG(job->key.tenant));
+        decide(job, "sender_unverified", str_from(err.text), true, opening->now_us);
+    } else if (!compose(job, opening, content, &from, to, &err)) {
         decide(job, "invalid_content", str_from(err.text), true, opening->now_us);
     }
+    return true;
 }
 
 bool job_open(Job *job, const JobOpening *opening)
@@ -283,8 +307,7 @@ bool job_open(Job *job, const JobOpening *opening)
             return false;
         }
     }
-    make_mail(job, opening, prefix);
-    return true;
+    return make_mail(job, opening, prefix);
 }
 
 // ---- outcome ----

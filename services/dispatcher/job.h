@@ -63,10 +63,12 @@ typedef struct JobOpening {
     Arena *scratch; // for the plain text; reset by the caller
     Buf *buf;       // for composing; cleared here
     int64_t now_us;
+    bool patient; // what CONFIG has not brought yet is waited for
 } JobOpening;
 
 // Unseals, unpacks and composes the mail, or decides the job (expired, erased, unreadable, a bad
-// address, a suppressed one). false: its template version is not known here yet.
+// address, a suppressed one, a sender that nothing verifies). false: its template version is not
+// known here yet, or, of a patient opening, its sender's domain.
 bool job_open(Job *job, const JobOpening *opening);
 
 // What the vendor's result makes of the attempt, into job->row.

@@ -232,8 +232,9 @@ static void finish(Reading *r, const Error *err)
         (void)error_set(&full, ERROR_PERMANENT, "the answer is longer than 8 MiB");
         err = &full;
     }
-    r->read->done(r->read->ctx, people, err == NULL ? buf_view(&r->out) : STR_EMPTY, err);
-    buf_done(&r->out);
+    Buf out = r->out; // the answer ends the request, and with it the arena that this lies in
+    r->read->done(r->read->ctx, people, err == NULL ? buf_view(&out) : STR_EMPTY, err);
+    buf_done(&out);
 }
 
 static void on_keys_found(void *ctx, const Error *err)

@@ -12,6 +12,7 @@
 #include "services/ingest/config_read.h"
 #include "services/ingest/people_write.h"
 #include "services/ingest/tenant_json.h"
+#include "services/ingest/tenant_rules.h"
 
 enum { ANSWER_MAX = 256 * 1024 };
 
@@ -28,6 +29,8 @@ typedef struct Entry {
 typedef struct Call {
     TenantApi *api;
     ApiCall *base;
+    Stentor__V1__Tenant wanted;
+    unsigned named; // of the operator's fields
     Str payload;
     char subject[SUBJECT_SIZE];
 } Call;
@@ -124,43 +127,60 @@ static void publish(Call *call, uint64_t replaces)
     bus_flush(call->api->bus);
 }
 
+static void refuse(Call *call, TenantVerdict verdict, const FieldError *err)
+{
+    if (verdict == TENANT_UNVERIFIED) {
+        api_answer_field(call->base, err);
+        return;
+    }
+    metric_add(call->base->metrics->refused[REFUSED_SCOPE], 1);
+    http_problem(
+        call->base->http, 403, "operator-field", "The field is the operator's", err->field, "%s",
+        err->text);
+}
+
 // A suspension may stand in the log and not yet be known here: who puts all the time would lift it.
 static void on_stored_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
 {
     Call *call = ctx;
     Error own = {0};
-    const Stentor__V1__Tenant *tenant = NULL;
+    FieldError wrong = {.field = ""};
+    Arena *arena = call->base->http->arena;
+    const Stentor__V1__Tenant *stored = NULL;
     if (err == NULL && payload.len > 0) {
-        tenant = (const Stentor__V1__Tenant *)event_unpack(
-            &stentor__v1__tenant__descriptor, payload, call->base->http->arena, &own);
-        err = tenant == NULL ? &own : NULL;
+        stored = (const Stentor__V1__Tenant *)event_unpack(
+            &stentor__v1__tenant__descriptor, payload, arena, &own);
+        err = stored == NULL ? &own : NULL;
     }
     if (err != NULL) {
         api_answer_failure(call->base, err);
-    } else if (tenant != NULL && tenant->suspended) {
+        return;
+    }
+    if (stored != NULL && stored->suspended) {
         api_answer_suspended(call->base);
-    } else {
+        return;
+    }
+    TenantVerdict verdict = tenant_rules_apply(stored, call->named, &call->wanted, &wrong);
+    if (verdict != TENANT_FINE) {
+        refuse(call, verdict, &wrong);
+    } else if (event_pack(&call->wanted.base, arena, &call->payload, &own)) {
         publish(call, sequence);
+    } else {
+        api_answer_failure(call->base, &own);
     }
 }
 
-// The whole of the settings; the suspension is the operator's.
+// false: answered.
 static bool read_settings(Call *call)
 {
     ApiBody body = {0};
-    Error err = {0};
-    Arena *arena = call->base->http->arena;
-    Stentor__V1__Tenant tenant;
-    stentor__v1__tenant__init(&tenant);
-    tenant.tenant = call->base->tenant;
-    tenant.updated_at_us = clock_now_us();
-    bool ok = api_body_parse(&body, call->base->http->body, arena) &&
-              tenant_json_read(&body, &tenant) && api_body_end(&body);
+    stentor__v1__tenant__init(&call->wanted);
+    call->wanted.tenant = call->base->tenant;
+    call->wanted.updated_at_us = clock_now_us();
+    bool ok = api_body_parse(&body, call->base->http->body, call->base->http->arena) &&
+              tenant_json_read(&body, &call->wanted, &call->named) && api_body_end(&body);
     if (!ok) {
         api_answer_problem(call->base, &body.problem);
-    } else if (!event_pack(&tenant.base, arena, &call->payload, &err)) {
-        api_answer_failure(call->base, &err);
-        ok = false;
     }
     api_body_free(&body);
     return ok;

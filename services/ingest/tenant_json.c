@@ -3,6 +3,7 @@
 
 #include "common/base/id.h"
 #include "common/model/address.h"
+#include "common/model/sender_domain.h"
 #include "services/ingest/people_json.h"
 
 static char *own(ApiBody *body, Str text)
@@ -165,6 +166,59 @@ static bool take_theme(ApiBody *body, Stentor__V1__Tenant *ret)
     return true;
 }
 
+static unsigned named_fields(const ApiBody *body)
+{
+    static const struct {
+        const char *name;
+        TenantField field;
+    } fields[] = {
+        {"suspended", TENANT_SUSPENDED},   {"sender_domains", TENANT_SENDER_DOMAINS},
+        {"limits", TENANT_LIMITS},         {"recipient_limits", TENANT_RECIPIENT_LIMITS},
+        {"over_limit", TENANT_OVER_LIMIT},
+    };
+    unsigned named = 0;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        named |= api_has(body, fields[i].name) ? fields[i].field : 0;
+    }
+    return named;
+}
+
+// A body that was read and is put back names its tenant.
+static bool take_head(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    Str tenant = str_from(ret->tenant);
+    bool suspended = ret->suspended;
+    if (!api_take_text(body, "tenant", TENANT_TEXT_MAX, &tenant) ||
+        !api_take_bool(body, "suspended", &suspended)) {
+        return false;
+    }
+    ret->suspended = suspended;
+    return str_eq(tenant, str_from(ret->tenant)) ||
+           api_body_fail(body, "tenant", "these are the settings of tenant '%s'", ret->tenant);
+}
+
+static bool take_domains(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    json_t *list = NULL;
+    char reason[ADDRESS_REASON_SIZE];
+    if (!api_take_array(body, "sender_domains", SENDER_DOMAINS_MAX, &list)) {
+        return false;
+    }
+    ret->sender_domains = arena_array(body->arena, SENDER_DOMAINS_MAX, sizeof(char *));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        Str text = str_of(json_string_value(item), json_string_length(item));
+        Str domain = STR_EMPTY;
+        if (!json_is_string(item) || !sender_domain_parse(text, body->arena, &domain, reason)) {
+            return api_body_fail(
+                body, arena_printf(body->arena, "sender_domains[%zu]", i), "%s",
+                json_is_string(item) ? reason : "must be a string");
+        }
+        ret->sender_domains[ret->n_sender_domains++] = own(body, domain);
+    }
+    return true;
+}
+
 static bool take_postal(ApiBody *body, Stentor__V1__Tenant *ret)
 {
     Str text = STR_EMPTY;
@@ -173,10 +227,11 @@ static bool take_postal(ApiBody *body, Stentor__V1__Tenant *ret)
     return ok;
 }
 
-bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret)
+bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_named)
 {
-    return take_line(body, "name", &ret->name) && take_language(body, ret) &&
-           take_sender(body, ret) && take_quiet(body, ret) &&
+    *ret_named = named_fields(body);
+    return take_head(body, ret) && take_domains(body, ret) && take_line(body, "name", &ret->name) &&
+           take_language(body, ret) && take_sender(body, ret) && take_quiet(body, ret) &&
            take_limits(body, "limits", &ret->tenant_limits) &&
            take_limits(body, "recipient_limits", &ret->recipient_limits) &&
            take_policies(body, ret) && take_postal(body, ret) && take_theme(body, ret);
@@ -211,6 +266,11 @@ void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
     put_text(out, "time_zone", tenant->time_zone);
     put_text(out, "sender_address", tenant->sender_address);
     put_text(out, "sender_name", tenant->sender_name);
+    for (size_t i = 0; i < tenant->n_sender_domains; i++) {
+        buf_cstr(out, i == 0 ? ",\"sender_domains\":[" : ",");
+        buf_json(out, str_from(tenant->sender_domains[i]));
+        buf_cstr(out, i + 1 == tenant->n_sender_domains ? "]" : "");
+    }
     if (tenant->quiet_hours != NULL) {
         unsigned start = tenant->quiet_hours->start_minute;
         unsigned end = tenant->quiet_hours->end_minute;

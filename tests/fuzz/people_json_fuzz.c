@@ -56,14 +56,18 @@ static void try_tenant(Str text)
     Arena *arena = arena_new(0);
     ApiBody body = {0};
     Stentor__V1__Tenant tenant;
+    unsigned named = 0;
     stentor__v1__tenant__init(&tenant);
-    if (api_body_parse(&body, text, arena) && tenant_json_read(&body, &tenant) &&
+    if (api_body_parse(&body, text, arena) && tenant_json_read(&body, &tenant, &named) &&
         api_body_end(&body)) {
         Buf out;
         ApiBody printed = {0};
+        Stentor__V1__Tenant again = STENTOR__V1__TENANT__INIT;
+        again.tenant = tenant.tenant;
         buf_init(&out, 1024 * 1024);
         tenant_json_print(&tenant, &out);
         assert(!out.full && api_body_parse(&printed, buf_view(&out), arena));
+        assert(tenant_json_read(&printed, &again, &named) && api_body_end(&printed));
         api_body_free(&printed);
         buf_done(&out);
     } else {

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hostile review found in the API: borrowed texts after their owner, keys and tenants that may too much, answers that say too much."""
 import datetime
+import hashlib
 import http.client
 import json
 import time
 
 import pytest
 
+from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import wait_until
+from tests.harness.protobuf import messages
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +167,115 @@ def test_finding_11_a_key_of_another_tenant_is_not_found(pipeline):
     for word in ("revoke", "rotate"):
         assert pipeline.run_cli("apikey", word, made["key_id"], tenant="beta").returncode == 3
     assert ask(pipeline, "GET", "/v1/tenant", key=made["key"])[0] == 200
+
+
+# ---- finding 11: senders and limits ---------------------------------------------------------------------------------------
+
+
+def put_tenant(pipeline, key, **changes):
+    """(status, body) of a GET changed and PUT."""
+    status, shown = ask(pipeline, "GET", "/v1/tenant", key=key)
+    return ask(pipeline, "PUT", "/v1/tenant", {**(shown if status == 200 else {}), **changes}, key)
+
+
+def test_finding_11_a_tenant_sends_from_no_domain_that_is_not_its_own(pipeline):
+    """beta's From was acme's: the platform's SPF and DKIM vouched for it."""
+    beta = make_key(pipeline, tenant="beta")["key"]
+    for address in ("hello@acme.test", "hello@ACME.test", "x@mail.acme.test", "x@acme.test.beta.test", "x@\u0430cme.test"):
+        status, problem = put_tenant(pipeline, beta, sender_address=address, sender_name="Acme")
+        assert status == 422 and problem["field"] == "sender_address" and "has not verified" in problem["detail"], problem
+    added = json.loads(pipeline.cli("tenant", "sender-domain", "add", "beta", "*.Beta.test", "--json"))
+    assert added["sender_domains"] == "*.beta.test"
+    assert put_tenant(pipeline, beta, sender_address="x@beta.test")[0] == 422, "below it, and not itself"
+    status, shown = put_tenant(pipeline, beta, sender_address="hi@News.beta.test", sender_name="Beta")
+    assert status == 200 and shown["sender_address"] == "hi@news.beta.test" and shown["sender_domains"] == ["*.beta.test"]
+    assert put_tenant(pipeline, beta, sender_name="ceo@acme.test")[1]["field"] == "sender_name"
+    taken = json.loads(pipeline.cli("tenant", "sender-domain", "remove", "beta", "*.beta.test", "--json"))
+    assert taken["sender_address"] == "" and taken["sender_domains"] == ""
+    assert put_tenant(pipeline, beta, sender_address="hi@news.beta.test")[0] == 422
+
+
+def test_finding_11_a_tenant_does_not_set_its_own_limits(pipeline):
+    gamma = make_key(pipeline, tenant="gamma")["key"]
+    pipeline.cli("tenant", "put", "gamma", "--limit-minute", "7", "--over-limit", "suppress", "--sender", "g@gamma.test")
+    wait_until(lambda: ask(pipeline, "GET", "/v1/tenant", key=gamma)[1].get("limits"), 10, "the limits reaching ingest")
+    for field, value in (("limits", {"per_minute": 1000}), ("limits", None), ("recipient_limits", {"per_day": 1}), ("over_limit", "defer"),
+                         ("suspended", True), ("sender_domains", ["gamma.test", "acme.test"]), ("sender_domains", [])):
+        status, problem = put_tenant(pipeline, gamma, **{field: value})
+        assert status == 403 and problem["field"] == field and problem["type"].endswith("operator-field"), (field, problem)
+    # left out, they stay
+    status, shown = ask(pipeline, "PUT", "/v1/tenant", {"name": "Gamma", "sender_address": "g@gamma.test"}, gamma)
+    assert status == 200 and shown["limits"] == {"per_minute": 7, "per_day": 0} and shown["over_limit"] == "suppress"
+    assert shown["sender_domains"] == ["gamma.test"]
+    assert json.loads(pipeline.cli("tenant", "show", "gamma", "--json")) == shown
+
+
+def put_entry(pipeline, name, **fields):
+    """A tenant's entry as something other than this version's command line and API writes it."""
+    nats = NatsClient(pipeline.nats.port)
+    entry = messages(pipeline).Tenant(tenant=name, name=name, **fields)
+    nats.publish(f"cfg.tenant.{name}.self", entry.SerializeToString())
+    nats.close()
+
+
+def put_welcome(pipeline, tenant):
+    text = pipeline.folder / "hi.txt"
+    text.write_text("Hi")
+    pipeline.cli("template", "put", "welcome", "--subject", "Hi", "--text", text, tenant=tenant)
+
+
+def doctor_says(pipeline, name):
+    report = json.loads(pipeline.run_cli("doctor", "--json").stdout)
+    return next((check["result"], check["text"]) for check in report["checks"] if check["check"] == name)
+
+
+def test_finding_11_an_unverified_from_does_not_leave_whoever_wrote_it(pipeline):
+    key = make_key(pipeline, tenant="delta")["key"]
+    put_entry(pipeline, "delta", sender_address="ceo@acme.test", sender_domains=["delta.test"])
+    put_welcome(pipeline, "delta")
+    mail = {"to": "alice@example.com", "template": "welcome"}
+    headers = {"Authorization": f"Bearer {key}"}
+    wait_until(lambda: pipeline.post(mail, headers=headers)[0] == 202, 10, "the template reaching ingest")
+    notification = pipeline.post(mail, headers=headers)[2]["id"]
+    row = json.loads(pipeline.cli("status", notification, "--wait", "failed", "--json", tenant="delta"))
+    assert row["reason_code"] == "sender_unverified" and "sender-domain add" in row["reason"], row
+    assert pipeline.mailbox.for_notification(notification) == []
+    assert doctor_says(pipeline, "senders")[0] == "warn" and "delta (acme.test)" in doctor_says(pipeline, "senders")[1]
+    # The operator's word, and the letter goes out.
+    pipeline.cli("tenant", "sender-domain", "add", "delta", "acme.test", tenant="delta")
+    letter = wait_until(lambda: [json.loads(line) for line in pipeline.cli("dlq", "list", "--json", tenant="delta").splitlines()
+                                 if notification in line], 10, "the dead letter")[0]
+    pipeline.cli("dlq", "resend", letter["sequence"], tenant="delta")
+    pipeline.cli("status", notification, "--wait", "sent", "--json", tenant="delta")
+    assert pipeline.mailbox.for_notification(notification)[0]["From"] == "ceo@acme.test"
+
+
+def test_finding_11_an_older_installation_goes_on_and_is_told(pipeline):
+    """Its senders were set before there were domains, its keys before there were scopes."""
+    key = make_key(pipeline, tenant="epsilon")["key"]
+    put_entry(pipeline, "epsilon", sender_address="old@epsilon.test")
+    put_welcome(pipeline, "epsilon")
+    headers = {"Authorization": f"Bearer {key}"}
+    wait_until(lambda: pipeline.post({"to": "a@example.com", "template": "welcome"}, headers=headers)[0] == 202, 10, "the template")
+    wait_until(lambda: ask(pipeline, "GET", "/v1/tenant", key=key)[0] == 200, 10, "the entry reaching ingest")
+    notification = pipeline.post({"to": "b@example.com", "template": "welcome"}, headers=headers)[2]["id"]
+    pipeline.cli("status", notification, "--wait", "sent", tenant="epsilon")
+    assert pipeline.mailbox.for_notification(notification)[0]["From"] == "old@epsilon.test"
+    assert "epsilon (epsilon.test)" in doctor_says(pipeline, "senders")[1]
+    assert put_tenant(pipeline, key, sender_address="new@acme.test")[0] == 422
+    assert put_tenant(pipeline, key, sender_address="new@epsilon.test")[0] == 200
+    # A new sender by the operator keeps the old domain: mails with it are on their way.
+    pipeline.cli("tenant", "put", "epsilon", "--sender", "hello@new.test")
+    shown = json.loads(pipeline.cli("tenant", "show", "epsilon", "--json"))
+    assert shown["sender_domains"] == ["epsilon.test", "new.test"] and shown["sender_address"] == "hello@new.test"
+    wait_until(lambda: "epsilon" not in doctor_says(pipeline, "senders")[1], 10, "doctor's content")
+
+    nats = NatsClient(pipeline.nats.port)
+    old = messages(pipeline).ApiKey(key_id="0123456789abcdef", tenant="epsilon", secret_hash=hashlib.sha256(b"stn_0123456789abcdef.x").digest())
+    nats.publish("cfg.apikey.epsilon.0123456789abcdef", old.SerializeToString())
+    nats.close()
+    wait_until(lambda: ask(pipeline, "GET", "/v1/suppressions/export", key="stn_0123456789abcdef.x")[0] == 200, 10, "the old key may all")
+    result, text = doctor_says(pipeline, "api keys")
+    assert result == "warn" and "epsilon/0123456789abcdef" in text and "stentor apikey rotate 0123456789abcdef --tenant epsilon" in text
+    pipeline.cli("apikey", "revoke", "0123456789abcdef", tenant="epsilon")
+    assert "epsilon" not in doctor_says(pipeline, "api keys")[1]

@@ -11,7 +11,8 @@
 
 #define WHOLE                                                                                      \
     "\"name\":\"Acme\",\"suspended\":false,\"locale\":\"de-DE\",\"time_zone\":\"Europe/Berlin\","  \
-    "\"sender_address\":\"hello@acme.example\",\"sender_name\":\"Acme\",\"quiet_hours\":{"         \
+    "\"sender_address\":\"hello@acme.example\",\"sender_name\":\"Acme\",\"sender_domains\":["      \
+    "\"acme.example\",\"*.acme.example\"],\"quiet_hours\":{"                                       \
     "\"start\":\"22:00\",\"end\":\"07:05\"},\"limits\":{\"per_minute\":5,\"per_day\":0},"          \
     "\"recipient_limits\":{\"per_minute\":0,\"per_day\":9},\"over_limit\":\"suppress\","           \
     "\"guardian_routing\":\"copy\",\"physical_address\":\"1 Main St\\nTown\",\"theme\":{"          \
@@ -20,10 +21,11 @@
 static Problem read_it(const char *json, Arena *arena, Stentor__V1__Tenant *ret)
 {
     ApiBody body;
+    unsigned named = 0;
     stentor__v1__tenant__init(ret);
     ret->tenant = arena_cstr(arena, STR("acme"));
     assert_true(api_body_parse(&body, str_from(json), arena));
-    (void)(tenant_json_read(&body, ret) && api_body_end(&body));
+    (void)(tenant_json_read(&body, ret, &named) && api_body_end(&body));
     Problem problem = body.problem;
     api_body_free(&body);
     return problem;
@@ -43,11 +45,7 @@ static void what_is_printed_can_be_read_back(void **state)
     (void)state;
     Arena *arena = arena_new(0);
     Stentor__V1__Tenant tenant;
-    char text[] = "{" WHOLE;
-    char *suspended = strstr(text, "\"suspended\":false,");
-    assert_non_null(suspended);
-    memset(suspended, ' ', sizeof "\"suspended\":false," - 1); // the operator's
-    assert_int_equal(read_it(text, arena, &tenant).status, 0);
+    assert_int_equal(read_it("{\"tenant\":\"acme\"," WHOLE, arena, &tenant).status, 0);
     assert_prints(&tenant, "{\"tenant\":\"acme\"," WHOLE);
     arena_free(arena);
 }
@@ -68,7 +66,10 @@ static void nothing_said_is_nothing_set(void **state)
 static void a_wrong_setting_is_named(void **state)
 {
     static const char *const CASES[][2] = {
-        {"{\"suspended\":true}", "suspended"},
+        {"{\"suspended\":7}", "suspended"},
+        {"{\"tenant\":\"beta\"}", "tenant"},
+        {"{\"sender_domains\":[\"a.test\",\"a@b.test\"]}", "sender_domains[1]"},
+        {"{\"sender_domains\":[7]}", "sender_domains[0]"},
         {"{\"name\":\"a\\nb\"}", "name"},
         {"{\"sender_address\":\"a b@c.example\"}", "sender_address"},
         {"{\"sender_name\":\"a\\r\\nBcc: x\"}", "sender_name"},
