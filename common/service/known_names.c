@@ -115,6 +115,8 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_TEST_NATS_URL",
 #ifdef STENTOR_CRASH_POINTS
     "STENTOR_CRASH_AT",
+    "STENTOR_CRASH_ON",
+    "STENTOR_HANG_ON",
 #endif
 };
 // clang-format on
