@@ -103,26 +103,57 @@ bool smtp_url_parse(Str url, SmtpOptions *ret, Error *err)
     return parse_host(rest, ret, err);
 }
 
+static bool find_mode(Str text, SmtpOptions *options)
+{
+    static const struct {
+        const char *word;
+        SmtpTlsMode mode;
+    } words[] = {
+        {"off", SMTP_TLS_OFF},
+        {"opportunistic", SMTP_TLS_OPPORTUNISTIC},
+        {"required", SMTP_TLS_REQUIRED},
+        {"insecure-unverified", SMTP_TLS_UNVERIFIED},
+        {"insecure-plaintext", SMTP_TLS_PLAINTEXT},
+    };
+    if (str_eq(text, STR("auto"))) {
+        options->tls = options->user[0] != '\0' ? SMTP_TLS_REQUIRED : SMTP_TLS_OPPORTUNISTIC;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (str_eq(text, str_from(words[i].word))) {
+            options->tls = words[i].mode;
+            return true;
+        }
+    }
+    return false;
+}
+
 bool smtp_tls_mode_parse(Str text, SmtpOptions *options, Error *err)
 {
-    if (str_eq(text, STR("off"))) {
-        options->tls = SMTP_TLS_OFF;
-    } else if (str_eq(text, STR("opportunistic"))) {
-        options->tls = SMTP_TLS_OPPORTUNISTIC;
-    } else if (str_eq(text, STR("required"))) {
-        options->tls = SMTP_TLS_REQUIRED;
-    } else {
+    if (!find_mode(text, options)) {
         return error_set(
             err, ERROR_CONFIG,
-            "STENTOR_SMTP_TLS is '" STR_FMT "': expected off, opportunistic or required",
-            STR_ARG(text));
+            "STENTOR_SMTP_TLS is '" STR_FMT "': expected auto, off, opportunistic, required, "
+            "insecure-unverified or insecure-plaintext",
+            STR_ARG(str_slice(text, 0, 40)));
     }
-    if (options->implicit_tls && options->tls == SMTP_TLS_OFF) {
+    bool never = options->tls == SMTP_TLS_OFF || options->tls == SMTP_TLS_PLAINTEXT;
+    if (options->implicit_tls && never) {
         return error_set(
-            err, ERROR_CONFIG, "STENTOR_SMTP_TLS is 'off', and STENTOR_SMTP_URL is smtps://");
+            err, ERROR_CONFIG,
+            "STENTOR_SMTP_TLS is '" STR_FMT "', and STENTOR_SMTP_URL is smtps://", STR_ARG(text));
     }
-    if (options->implicit_tls) {
+    if (options->implicit_tls && options->tls == SMTP_TLS_OPPORTUNISTIC) {
         options->tls = SMTP_TLS_REQUIRED;
+    }
+    bool unprotected = options->tls == SMTP_TLS_OFF || options->tls == SMTP_TLS_OPPORTUNISTIC;
+    if (options->user[0] != '\0' && unprotected) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "STENTOR_SMTP_TLS is '" STR_FMT "', and STENTOR_SMTP_URL has a user, whose password "
+            "anybody on the way could read. HINT: STENTOR_SMTP_TLS=required, with "
+            "STENTOR_SMTP_CA_FILE for a certificate of your own",
+            STR_ARG(text));
     }
     return true;
 }

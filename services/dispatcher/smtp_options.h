@@ -7,10 +7,12 @@
 #include "common/base/str.h"
 
 typedef enum SmtpTlsMode {
-    SMTP_TLS_OFF,           // never, and a password goes in the clear
+    SMTP_TLS_OFF,           // never; no password
     SMTP_TLS_OPPORTUNISTIC, // when the server offers it, without looking at the certificate; no
-                            // password without TLS
-    SMTP_TLS_REQUIRED, // always, with a certificate for the host's name; smtps:// is always this
+                            // password
+    SMTP_TLS_REQUIRED,      // always, with a certificate for the host's name
+    SMTP_TLS_UNVERIFIED,    // always, with any certificate, and the password goes to whoever has it
+    SMTP_TLS_PLAINTEXT,     // never, and the password goes in the clear
 } SmtpTlsMode;
 
 enum { SMTP_CONNECTIONS_MAX = 64, SMTP_CREDENTIAL_MAX = 255 };
@@ -33,6 +35,8 @@ typedef struct SmtpOptions {
 // "smtp://user:pass@host:port" (percent-encoded; port 25, with smtps 465) into host, port,
 // implicit_tls, user, password. ERROR_CONFIG names what is wrong without repeating the password.
 bool smtp_url_parse(Str url, SmtpOptions *ret, Error *err);
-// "off", "opportunistic", "required"; after smtp_url_parse(). ERROR_CONFIG for another word, or
-// smtps:// with "off".
+// "auto", "off", "opportunistic", "required", "insecure-unverified", "insecure-plaintext"; after
+// smtp_url_parse(), for auto is required with a user or smtps://, else opportunistic. ERROR_CONFIG
+// for another word, for smtps:// without TLS, and for a user whose password the mode does not
+// protect: only the last two words say that it need not be.
 bool smtp_tls_mode_parse(Str text, SmtpOptions *options, Error *err);

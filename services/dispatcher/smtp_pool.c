@@ -415,7 +415,7 @@ static void make_places(SmtpPool *pool)
 SmtpPool *smtp_pool_new(uv_loop_t *loop, const SmtpOptions *options, Error *err)
 {
     SmtpTlsContext *tls = NULL;
-    if (options->tls != SMTP_TLS_OFF) {
+    if (options->tls != SMTP_TLS_OFF && options->tls != SMTP_TLS_PLAINTEXT) {
         tls = smtp_tls_context_new(options->ca_file, options->tls == SMTP_TLS_REQUIRED, err);
         if (tls == NULL) {
             return NULL;

@@ -117,19 +117,38 @@ static bool refuse_auth(SmtpSession *session, const char *why, Error *err)
     return error_set(err, ERROR_TRANSIENT, "%s", why);
 }
 
+// The one place that decides it, whatever led here: whoever is on the way may have taken STARTTLS
+// out of the server's list in order to read the password.
+static bool may_show_password(const SmtpSession *session)
+{
+    switch (session->options->tls) {
+    case SMTP_TLS_REQUIRED:
+    case SMTP_TLS_UNVERIFIED:
+        return session->encrypted;
+    case SMTP_TLS_PLAINTEXT:
+        return true;
+    case SMTP_TLS_OFF:
+    case SMTP_TLS_OPPORTUNISTIC:
+        break;
+    }
+    return false;
+}
+
+static bool needs_tls(const SmtpSession *session)
+{
+    return session->options->tls == SMTP_TLS_REQUIRED ||
+           session->options->tls == SMTP_TLS_UNVERIFIED;
+}
+
 static bool authenticate(SmtpSession *session, Error *err)
 {
     if (session->options->user[0] == '\0') {
         become_ready(session);
         return true;
     }
-    // Somebody on the way may have taken STARTTLS out of the server's list in order to read the
-    // password.
-    if (!session->encrypted && session->options->tls != SMTP_TLS_OFF) {
+    if (!may_show_password(session)) {
         return refuse_auth(
-            session,
-            "the server offers no tls, and a password is not sent without it. HINT: "
-            "STENTOR_SMTP_TLS=off",
+            session, "a password is not sent without tls and a certificate for the server's name",
             err);
     }
     if (!session->caps.auth_plain && !session->caps.auth_login) {
@@ -165,7 +184,7 @@ static bool on_capabilities(SmtpSession *session, const SmtpReply *reply, Error 
 {
     session->caps = smtp_caps_parse(reply);
     SmtpTlsMode mode = session->options->tls;
-    if (session->encrypted || mode == SMTP_TLS_OFF) {
+    if (session->encrypted || mode == SMTP_TLS_OFF || mode == SMTP_TLS_PLAINTEXT) {
         return authenticate(session, err);
     }
     if (session->caps.starttls) {
@@ -174,11 +193,11 @@ static bool on_capabilities(SmtpSession *session, const SmtpReply *reply, Error 
         expect(session, EXPECT_SETUP);
         return true;
     }
-    if (mode == SMTP_TLS_REQUIRED) {
+    if (needs_tls(session)) {
         move(session, SMTP_FAILED);
         return error_set(
             err, ERROR_TRANSIENT,
-            "the server offers no STARTTLS, and STENTOR_SMTP_TLS is 'required'");
+            "the server offers no STARTTLS, and STENTOR_SMTP_TLS or a user asks for it");
     }
     return authenticate(session, err);
 }
@@ -188,8 +207,7 @@ static bool on_ehlo(SmtpSession *session, const SmtpReply *reply, Error *err)
     if (reply->code / 100 == CODE_OK_CLASS) {
         return on_capabilities(session, reply, err);
     }
-    bool wants_more =
-        session->options->tls == SMTP_TLS_REQUIRED || session->options->user[0] != '\0';
+    bool wants_more = needs_tls(session) || session->options->user[0] != '\0';
     if (reply->code / 100 == 5 && !wants_more) {
         say_hello(session, SMTP_HELO); // a server from before 1995: no extensions
         return true;
@@ -203,7 +221,7 @@ static bool on_starttls(SmtpSession *session, const SmtpReply *reply, Error *err
         move(session, SMTP_HANDSHAKE);
         return true;
     }
-    if (session->options->tls == SMTP_TLS_REQUIRED) {
+    if (needs_tls(session)) {
         return fail(session, reply, "STARTTLS", err);
     }
     return authenticate(session, err);

@@ -209,7 +209,40 @@ static void smtps_is_always_verified(void **state)
     assert_true(smtp_tls_mode_parse(STR("opportunistic"), &options, NULL));
     assert_int_equal(options.tls, SMTP_TLS_REQUIRED);
     assert_false(smtp_tls_mode_parse(STR("off"), &options, NULL));
+    assert_false(smtp_tls_mode_parse(STR("insecure-plaintext"), &options, NULL));
     assert_false(smtp_tls_mode_parse(STR("maybe"), &options, NULL));
+}
+
+static void finding_10_a_user_is_never_unprotected_unless_it_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *url, *word;
+        int mode; // -1: refused
+    } rows[] = {
+        {"smtp://me:pw@h", "auto", SMTP_TLS_REQUIRED},
+        {"smtp://me:pw@h", "required", SMTP_TLS_REQUIRED},
+        {"smtp://me:pw@h", "opportunistic", -1},
+        {"smtp://me:pw@h", "off", -1},
+        {"smtp://me:pw@h", "insecure-unverified", SMTP_TLS_UNVERIFIED},
+        {"smtp://me:pw@h", "insecure-plaintext", SMTP_TLS_PLAINTEXT},
+        {"smtp://h", "auto", SMTP_TLS_OPPORTUNISTIC},
+        {"smtp://h", "opportunistic", SMTP_TLS_OPPORTUNISTIC},
+        {"smtp://h", "off", SMTP_TLS_OFF},
+        {"smtps://me:pw@h", "auto", SMTP_TLS_REQUIRED},
+        {"smtps://me:pw@h", "opportunistic", SMTP_TLS_REQUIRED},
+        {"smtps://h", "auto", SMTP_TLS_REQUIRED},
+        {"smtps://me:pw@h", "insecure-unverified", SMTP_TLS_UNVERIFIED},
+        {"smtps://me:pw@h", "insecure-plaintext", -1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SmtpOptions options = {0};
+        Error err = {0};
+        assert_true(smtp_url_parse(str_from(rows[i].url), &options, NULL));
+        bool ok = smtp_tls_mode_parse(str_from(rows[i].word), &options, &err);
+        assert_int_equal(ok ? (int)options.tls : -1, rows[i].mode);
+        assert_true(ok || (err.kind == ERROR_CONFIG && strstr(err.text, "pw") == NULL));
+    }
 }
 
 int main(void)
@@ -226,6 +259,7 @@ int main(void)
         cmocka_unit_test(urls_say_where_and_who),
         cmocka_unit_test(bad_urls_say_what_is_wrong),
         cmocka_unit_test(smtps_is_always_verified),
+        cmocka_unit_test(finding_10_a_user_is_never_unprotected_unless_it_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,14 +311,16 @@ static inline void script_done(Script *script)
 }
 
 // A certificate for `host` that signs itself, written to script->ca_file as well.
-static inline void script_certificate(Script *script, const char *host)
+// valid_s: from now on; negative: it has expired.
+static inline void script_certificate_until(Script *script, const char *host, int valid_s)
 {
+    SSL_CTX_free(script->tls);
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = X509_new();
     X509_set_version(cert, 2);
     ASN1_INTEGER_set(X509_get_serialNumber(cert), 1);
     X509_gmtime_adj(X509_getm_notBefore(cert), -60);
-    X509_gmtime_adj(X509_getm_notAfter(cert), 3600);
+    X509_gmtime_adj(X509_getm_notAfter(cert), valid_s);
     X509_set_pubkey(cert, key);
     X509_NAME *name = X509_get_subject_name(cert);
     X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)host, -1, -1, 0);
@@ -339,4 +341,9 @@ static inline void script_certificate(Script *script, const char *host)
     fclose(file);
     X509_free(cert);
     EVP_PKEY_free(key);
+}
+
+static inline void script_certificate(Script *script, const char *host)
+{
+    script_certificate_until(script, host, 3600);
 }
