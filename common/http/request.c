@@ -1,35 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request as the handler sees it: what it asks, and the answer it gives.
+// One request, in the order in which things happen: on_mhd_uri, begin, take_body, hand_over,
+// http_respond, send_answer, finish. libmicrohttpd calls on_mhd_request for begin (the headers),
+// take_body (each piece of body), hand_over (the end) and, for an answer that came later,
+// send_answer once the connection was resumed; on_mhd_completed for finish.
 #include "common/http/internal.h"
 
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/base/clock.h"
 #include "common/http/uri.h"
 
 enum {
     FIRST_ARENA_BYTES = 4096,
+    FIRST_BODY_BYTES = 64 * 1024, // reserved on the word of a Content-Length, no more
+    LINGER_BYTES = 16 * 1024 * 1024,
+    QUERY_ARGUMENTS_MAX = 200, // each takes some of libmicrohttpd's memory for the headers
     DETAIL_MAX = 1024,
     PROBLEM_MAX = 16 * 1024,
-    ANSWER_HEAD_MAX = 16 * 1024,
+    HEAD_MAX = 16 * 1024,
+    DATE_MAX = 40,
 };
+
+// clang-format off
+static const HttpRefusal NO_PLACE = {429, "too-many-connections", "Too many connections",
+    "this address has too many requests that have not shown a valid key"};
+static const HttpRefusal NO_MEMORY = {503, "unavailable", "Not accepted just now",
+    "too many large bodies are being read; send the request again"};
+static const HttpRefusal TOO_MANY_FIELDS = {431, "head-too-large", "The head is too large",
+    "a request may have at most 100 headers"};
+static const HttpRefusal TOO_MANY_ARGUMENTS = {414, "target-too-long", "The URI is too long",
+    "a query may have at most 200 arguments"};
+static const HttpRefusal NOT_A_PATH = {400, "malformed-request", "The request is malformed",
+    "the target must be a path that begins with '/'"};
+// clang-format on
 
 // ---- life ----
 
-Request *request_new(Connection *connection)
+static Connection *connection_of(struct MHD_Connection *mhd)
 {
-    Arena *arena = arena_new(FIRST_ARENA_BYTES);
-    Request *request = arena_zalloc(arena, sizeof *request);
-    request->shown.arena = arena;
-    request->shown.received_at_us = clock_now_us();
-    request->shown.body_max = connection->server->options.body_max;
-    request->connection = connection;
-    buf_init(&request->body, connection->server->options.body_max);
-    connection->server->request_count++;
-    return request;
+    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static void link_request(HttpServer *server, Request *request)
+{
+    request->next = server->requests;
+    if (server->requests != NULL) {
+        server->requests->previous = request;
+    }
+    server->requests = request;
+}
+
+static void unlink_request(Request *request)
+{
+    if (request->previous != NULL) {
+        request->previous->next = request->next;
+    } else {
+        request->server->requests = request->next;
+    }
+    if (request->next != NULL) {
+        request->next->previous = request->previous;
+    }
 }
 
 static void free_request(Request *request)
@@ -38,17 +72,46 @@ static void free_request(Request *request)
     arena_free(request->shown.arena);
 }
 
-void request_end(Request *request)
+static Request *new_request(HttpServer *server, struct MHD_Connection *mhd)
 {
-    HttpServer *server = request->connection->server;
-    bool handled = request->connection->state == CONNECTION_HANDLED && !request->responded;
-    server->request_count--;
-    server->bodies_bytes -= request->counted;
-    request->connection->request = NULL;
-    request->connection = NULL;
-    if (!handled) {
-        free_request(request);
+    Arena *arena = arena_new(FIRST_ARENA_BYTES);
+    Request *request = arena_zalloc(arena, sizeof *request);
+    request->shown.arena = arena;
+    request->shown.received_at_us = clock_now_us();
+    request->shown.body_max = server->options.body_max;
+    request->server = server;
+    request->connection = connection_of(mhd);
+    request->mhd = mhd;
+    buf_init(&request->body, server->options.body_max);
+    link_request(server, request);
+    return request;
+}
+
+// libmicrohttpd has sent the answer, or the client has left. A request that is with the handler
+// outlives its connection: http_respond frees it.
+static void finish(Request *request)
+{
+    Connection *c = request->connection;
+    c->served = true;
+    if (c->behind_proxy) {
+        connection_leave_place(c);
     }
+    if (c->state == CONNECTION_SENDING) {
+        connection_move(c, CONNECTION_WAITING);
+    }
+    if (!c->behind_proxy && c->placed) { // the place stays, the memory is free again
+        (void)http_places_bytes(request->server->places, &c->client, -c->place_bytes, 0);
+        c->place_bytes = 0;
+    }
+    request->server->bodies_bytes -= request->counted;
+    unlink_request(request);
+    if (request->state == REQUEST_HANDLED) {
+        request->connection = NULL;
+        request->mhd = NULL;
+        request->server = NULL;
+        return;
+    }
+    free_request(request);
 }
 
 void http_request_known(HttpRequest *shown)
@@ -60,112 +123,66 @@ void http_request_known(HttpRequest *shown)
     }
 }
 
-// ---- what the handler asks ----
+// ---- the answer through libmicrohttpd ----
 
-Str http_header(const HttpRequest *shown, const char *name)
+// false when memory is out inside libmicrohttpd: the connection is closed then.
+static bool fill_headers(struct MHD_Response *response, const Request *request)
 {
-    return http_head_field(&((const Request *)shown)->head, str_from(name));
-}
-
-static Str decode(Str text, Arena *arena)
-{
-    char *copy = arena_cstr(arena, text);
-    for (size_t i = 0; i < text.len; i++) {
-        copy[i] = copy[i] == '+' ? ' ' : copy[i];
-    }
-    return str_of(copy, uri_unescape(copy));
-}
-
-Str http_query(const HttpRequest *shown, const char *name)
-{
-    Str rest = ((const Request *)shown)->head.query;
-    Str wanted = str_from(name);
-    Str pair = STR_EMPTY;
-    while (rest.len > 0 && str_split(&rest, '&', &pair)) {
-        Str key = STR_EMPTY;
-        if (!str_split(&pair, '=', &key)) {
-            continue;
-        }
-        bool plain = str_find(key, '%') < 0 && str_find(key, '+') < 0;
-        if (str_eq(plain ? key : decode(key, shown->arena), wanted)) {
-            return pair.len == 0 ? STR_EMPTY : decode(pair, shown->arena);
-        }
-    }
-    return STR_EMPTY;
-}
-
-// ---- the answer ----
-
-static const char *reason_of(int status)
-{
-    // clang-format off
-    static const struct { int status; const char *reason; } REASONS[] = {
-        {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"}, {302, "Found"}, {303, "See Other"},
-        {304, "Not Modified"}, {400, "Bad Request"}, {401, "Unauthorized"}, {403, "Forbidden"}, {404, "Not Found"},
-        {405, "Method Not Allowed"}, {408, "Request Timeout"}, {409, "Conflict"}, {410, "Gone"},
-        {412, "Precondition Failed"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {415, "Unsupported Media Type"},
-        {417, "Expectation Failed"}, {422, "Unprocessable Content"}, {429, "Too Many Requests"},
-        {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"}, {503, "Service Unavailable"},
-        {505, "HTTP Version Not Supported"},
-    };
-    // clang-format on
-    for (size_t i = 0; i < sizeof REASONS / sizeof REASONS[0]; i++) {
-        if (REASONS[i].status == status) {
-            return REASONS[i].reason;
-        }
-    }
-    return "Status";
-}
-
-static void put_header(Buf *out, Str name, Str value)
-{
-    buf_str(out, name);
-    buf_str(out, STR(": "));
-    buf_str(out, value);
-    buf_str(out, STR("\r\n"));
-}
-
-static void put_head(Request *request, int status, const char *content_type, size_t len, Buf *out)
-{
-    buf_printf(out, "HTTP/1.1 %d %s\r\n", status, reason_of(status));
-    put_header(out, STR("Date"), server_date(request->connection->server, clock_now_us()));
-    if (status != 204 && status != 304) {
-        buf_printf(out, "Content-Length: %zu\r\n", len);
-    }
-    if (content_type != NULL) {
-        put_header(out, STR("Content-Type"), str_from(content_type));
+    bool ok = true;
+    if (request->content_type != NULL) {
+        ok = MHD_add_response_header(response, "Content-Type", request->content_type) == MHD_YES;
     }
     for (size_t i = 0; i < request->header_count; i++) {
-        put_header(out, request->headers[i].name, request->headers[i].value);
+        const ResponseHeader *header = &request->headers[i];
+        ok = ok && MHD_add_response_header(response, header->name, header->value) == MHD_YES;
     }
-    if (request->last) {
-        buf_str(out, STR("Connection: close\r\n"));
+    if (request->server->stopping || request->last) {
+        ok = ok && MHD_add_response_header(response, "Connection", "close") == MHD_YES;
     }
-    buf_str(out, STR("\r\n"));
+    return ok;
+}
+
+static enum MHD_Result send_answer(Request *request)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        request->answer_len, request->answer, MHD_RESPMEM_PERSISTENT);
+    if (response == NULL) {
+        return MHD_NO;
+    }
+    enum MHD_Result result = MHD_NO;
+    if (fill_headers(response, request)) {
+        request->state = REQUEST_SENDING;
+        connection_move(request->connection, CONNECTION_SENDING);
+        result = MHD_queue_response(request->mhd, (unsigned int)request->status, response);
+    }
+    MHD_destroy_response(response);
+    return result;
+}
+
+void request_resume(Request *request)
+{
+    if (request->suspended) {
+        request->suspended = false;
+        MHD_resume_connection(request->mhd);
+        server_run_soon(request->server);
+    }
 }
 
 void http_respond(HttpRequest *shown, int status, const char *content_type, Str body)
 {
     Request *request = (Request *)shown;
-    assert(!request->responded);
+    assert(request->state == REQUEST_HANDLED);
     assert(status >= 200 && status <= 599);
-    request->responded = true;
+    request->state = REQUEST_ANSWERED;
     if (request->connection == NULL) {
         free_request(request);
         return;
     }
-    assert(request->connection->state == CONNECTION_HANDLED);
-    // What is left of a body is not read only to be thrown away, and is no next request.
-    request->last = request->last || !request->head.keep_alive || !request->body_whole ||
-                    request->connection->server->stopping ||
-                    (request->connection->eof && request->connection->in.len == 0);
-    Buf head;
-    buf_init(&head, ANSWER_HEAD_MAX);
-    put_head(request, status, content_type, body.len, &head);
-    assert(!head.full);
-    bool bare = status == 204 || status == 304 || str_eq(shown->method, STR("HEAD"));
-    connection_send(request->connection, (const Str[2]){buf_view(&head), bare ? STR_EMPTY : body});
-    buf_done(&head);
+    request->status = status;
+    request->content_type = content_type;
+    request->answer = arena_copy(shown->arena, body.ptr, body.len);
+    request->answer_len = body.len;
+    request_resume(request);
 }
 
 void http_response_header(HttpRequest *shown, const char *name, Str value)
@@ -175,8 +192,25 @@ void http_response_header(HttpRequest *shown, const char *name, Str value)
     if (str_has_control(value)) {
         return;
     }
-    request->headers[request->header_count++] =
-        (ResponseHeader){arena_str(shown->arena, str_from(name)), arena_str(shown->arena, value)};
+    ResponseHeader *header = &request->headers[request->header_count++];
+    header->name = arena_cstr(shown->arena, str_from(name));
+    header->value = arena_cstr(shown->arena, value);
+}
+
+static void write_problem(
+    Buf *json, int status, const char *slug, const char *title, const char *field,
+    const char *detail)
+{
+    buf_printf(json, "{\"type\":\"urn:stentor:problem:%s\",\"title\":", slug);
+    buf_json(json, str_from(title));
+    buf_printf(json, ",\"status\":%d,\"detail\":", status);
+    buf_json(json, str_from(detail));
+    if (field != NULL) {
+        buf_cstr(json, ",\"field\":");
+        buf_json(json, str_slice(str_from(field), 0, DETAIL_MAX));
+    }
+    buf_char(json, '}');
+    assert(!json->full);
 }
 
 void http_problem(
@@ -190,27 +224,327 @@ void http_problem(
     va_end(args);
     Buf json;
     buf_init(&json, PROBLEM_MAX);
-    buf_printf(&json, "{\"type\":\"urn:stentor:problem:%s\",\"title\":", slug);
-    buf_json(&json, str_from(title));
-    buf_printf(&json, ",\"status\":%d,\"detail\":", status);
-    buf_json(&json, str_from(detail));
-    if (field != NULL) {
-        buf_cstr(&json, ",\"field\":");
-        buf_json(&json, str_slice(str_from(field), 0, DETAIL_MAX));
-    }
-    buf_char(&json, '}');
-    assert(!json.full);
+    write_problem(&json, status, slug, title, field, detail);
     http_respond(request, status, "application/problem+json", buf_view(&json));
     buf_done(&json);
 }
 
-void request_refuse(Request *request, const HttpRefusal *refusal)
+// ---- the answer before the body's end ----
+
+static const char *date_now(char out[DATE_MAX])
 {
-    request->last = true;
-    if (refusal->status == 503 || refusal->status == 429) {
-        http_response_header(&request->shown, "Retry-After", STR("2"));
+    time_t now_s = (time_t)(clock_now_us() / 1000000);
+    struct tm t;
+    (void)gmtime_r(&now_s, &t);
+    (void)strftime(out, DATE_MAX, "%a, %d %b %Y %H:%M:%S GMT", &t); // in the locale "C"
+    return out;
+}
+
+static void write_answer(
+    Buf *out, int status, const char *content_type, const ResponseHeader *headers, size_t count,
+    Str body)
+{
+    char date[DATE_MAX];
+    buf_printf(
+        out, "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\nContent-Length: %zu\r\n", status,
+        MHD_get_reason_phrase_for((unsigned int)status), date_now(date), body.len);
+    if (content_type != NULL) {
+        buf_printf(out, "Content-Type: %s\r\n", content_type);
+    }
+    for (size_t i = 0; i < count; i++) {
+        buf_printf(out, "%s: %s\r\n", headers[i].name, headers[i].value);
+    }
+    buf_cstr(out, "\r\n");
+    buf_str(out, body);
+}
+
+static const ResponseHeader RETRY_AFTER = {"Retry-After", "2"};
+
+static bool is_for_now(const HttpRefusal *refusal)
+{
+    return refusal->status == 503 || refusal->status == 429;
+}
+
+void request_write_refusal(const HttpRefusal *refusal, Buf *out)
+{
+    Buf json;
+    buf_init(&json, PROBLEM_MAX);
+    write_problem(&json, refusal->status, refusal->slug, refusal->title, NULL, refusal->detail);
+    write_answer(
+        out, refusal->status, "application/problem+json", &RETRY_AFTER, is_for_now(refusal),
+        buf_view(&json));
+    buf_done(&json);
+}
+
+// The request is answered and its body, or what may be one, is not read yet. libmicrohttpd takes an
+// answer at the headers, where it closes with the body unread, and then only at the end: so the
+// answer goes past it, and the body is read and thrown away.
+static enum MHD_Result answer_early(Request *request)
+{
+    Buf bytes;
+    buf_init(&bytes, HEAD_MAX + request->answer_len);
+    write_answer(
+        &bytes, request->status, request->content_type, request->headers, request->header_count,
+        str_of(request->answer, request->answer_len));
+    assert(!bytes.full);
+    request->state = REQUEST_DISCARDING;
+    request->server->bodies_bytes -= request->counted;
+    request->counted = 0;
+    buf_done(&request->body);
+    buf_init(&request->body, 0);
+    connection_answer_early(request->connection, buf_view(&bytes));
+    buf_done(&bytes);
+    return MHD_YES;
+}
+
+static enum MHD_Result refuse(Request *request, const HttpRefusal *refusal)
+{
+    request->state = REQUEST_HANDLED;
+    if (is_for_now(refusal)) {
+        http_response_header(&request->shown, RETRY_AFTER.name, str_from(RETRY_AFTER.value));
     }
     http_problem(
         &request->shown, refusal->status, refusal->slug, refusal->title, NULL, "%s",
         refusal->detail);
+    return answer_early(request);
+}
+
+static void write_too_large(Request *request)
+{
+    request->state = REQUEST_HANDLED;
+    http_problem(
+        &request->shown, MHD_HTTP_CONTENT_TOO_LARGE, "body-too-large", "The body is too large",
+        NULL, "the body may have at most %zu bytes", request->shown.body_max);
+}
+
+// ---- arriving ----
+
+// The request line is there. libmicrohttpd keeps the arguments in its memory for the headers and
+// closes without an answer when that is full.
+void *on_mhd_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
+{
+    (void)cls;
+    Connection *c = connection_of(mhd);
+    if (c->state != CONNECTION_WAITING) {
+        return NULL; // behind an answer that ended the connection
+    }
+    connection_move(c, CONNECTION_HEAD);
+    size_t arguments = 0;
+    for (const char *p = strchr(uri, '?'); p != NULL; p = strchr(p + 1, '&')) {
+        arguments++;
+    }
+    if (arguments > QUERY_ARGUMENTS_MAX) {
+        Buf answer;
+        buf_init(&answer, PROBLEM_MAX);
+        request_write_refusal(&TOO_MANY_ARGUMENTS, &answer);
+        connection_answer_early(c, buf_view(&answer));
+        buf_done(&answer);
+    }
+    return NULL;
+}
+
+typedef struct FieldList {
+    HttpField *fields;
+    size_t count; // also of those beyond the limit
+} FieldList;
+
+static enum MHD_Result on_mhd_field(
+    void *cls, enum MHD_ValueKind kind, const char *name, size_t name_len, const char *value,
+    size_t value_len)
+{
+    (void)kind;
+    FieldList *list = cls;
+    if (list->count < HTTP_FIELDS_MAX) {
+        list->fields[list->count] =
+            (HttpField){str_of(name, name_len), str_of(value, value == NULL ? 0 : value_len)};
+    }
+    list->count++;
+    return MHD_YES;
+}
+
+// What the server itself refuses at the headers. NULL: nothing.
+static const HttpRefusal *check_head(Request *request, Str version, HttpRefusal *slot)
+{
+    HttpField fields[HTTP_FIELDS_MAX];
+    FieldList list = {fields, 0};
+    MHD_get_connection_values_n(request->mhd, MHD_HEADER_KIND, on_mhd_field, &list);
+    if (list.count > HTTP_FIELDS_MAX) {
+        return &TOO_MANY_FIELDS;
+    }
+    if (!http_framing_read(fields, list.count, version, &request->framing, slot)) {
+        return slot;
+    }
+    if (!str_starts(request->shown.path, STR("/")) && !str_eq(request->shown.path, STR("*"))) {
+        return &NOT_A_PATH;
+    }
+    return connection_find_client(request->connection, fields, list.count) ? NULL : &NO_PLACE;
+}
+
+static bool admit(Request *request)
+{
+    const HttpServerOptions *options = &request->server->options;
+    request->state = REQUEST_HANDLED;
+    bool admitted = options->admit == NULL || options->admit(options->ctx, &request->shown);
+    assert(admitted == (request->state == REQUEST_HANDLED));
+    if (admitted) {
+        request->state = REQUEST_READING;
+    }
+    if (admitted && request->framing.length > request->shown.body_max) {
+        write_too_large(request);
+        return false;
+    }
+    return admitted;
+}
+
+// What the body takes of the memory that all bodies have, before it takes it.
+static bool make_room(Request *request, size_t more)
+{
+    Buf *body = &request->body;
+    size_t need = body->len + more + 1;
+    if (need <= body->cap || more == 0) {
+        return true;
+    }
+    size_t cap = body->cap * 2 > need ? body->cap * 2 : need; // as Buf grows
+    cap = cap > body->max + 1 ? body->max + 1 : cap;
+    return connection_count_body(request->connection, request, cap);
+}
+
+static enum MHD_Result begin(
+    Request *request, const char *url, const char *method, const char *version)
+{
+    request->shown.method = arena_str(request->shown.arena, str_from(method));
+    request->shown.path = arena_str(request->shown.arena, str_from(url));
+    connection_move(request->connection, CONNECTION_BODY);
+    HttpRefusal slot;
+    const HttpRefusal *refusal = check_head(request, str_from(version), &slot);
+    if (refusal != NULL) {
+        return refuse(request, refusal);
+    }
+    bool has_body = request->framing.chunked || request->framing.length > 0;
+    if (!admit(request)) {
+        if (has_body && !request->framing.wants_100) {
+            return answer_early(request);
+        }
+        request->last = has_body; // of a client that waits for the word to send it
+        return send_answer(request);
+    }
+    uint64_t length = request->framing.length;
+    size_t first = length < FIRST_BODY_BYTES ? (size_t)length : FIRST_BODY_BYTES;
+    if (!make_room(request, first)) {
+        return refuse(request, &NO_MEMORY);
+    }
+    buf_reserve(&request->body, first);
+    return MHD_YES;
+}
+
+static enum MHD_Result take_body(Request *request, Str data)
+{
+    request->connection->moved += data.len;
+    if (request->state == REQUEST_DISCARDING) {
+        return request->connection->moved <= LINGER_BYTES ? MHD_YES : MHD_NO;
+    }
+    assert(request->state == REQUEST_READING);
+    if (data.len > request->shown.body_max - request->body.len) {
+        write_too_large(request);
+        return answer_early(request);
+    }
+    if (!make_room(request, data.len)) {
+        return refuse(request, &NO_MEMORY);
+    }
+    (void)buf_str(&request->body, data);
+    return MHD_YES;
+}
+
+static enum MHD_Result hand_over(Request *request)
+{
+    HttpServer *server = request->server;
+    request->state = REQUEST_HANDLED;
+    connection_move(request->connection, CONNECTION_HANDLED);
+    request->shown.body = buf_view(&request->body);
+    server->options.handler(server->options.ctx, &request->shown);
+    if (request->state == REQUEST_ANSWERED) {
+        return send_answer(request);
+    }
+    request->suspended = true;
+    MHD_suspend_connection(request->mhd);
+    return MHD_YES;
+}
+
+enum MHD_Result on_mhd_request(
+    void *cls, struct MHD_Connection *mhd, const char *url, const char *method, const char *version,
+    const char *data, size_t *size, void **slot)
+{
+    Request *request = *slot;
+    if (request == NULL) {
+        if (connection_of(mhd)->state != CONNECTION_HEAD) {
+            return MHD_NO; // what follows an answer that ended the connection is no request
+        }
+        request = new_request(cls, mhd);
+        *slot = request;
+        return begin(request, url, method, version);
+    }
+    if (*size > 0) {
+        Str piece = str_of(data, *size);
+        *size = 0;
+        return take_body(request, piece);
+    }
+    switch (request->state) {
+    case REQUEST_READING:
+        return request->connection->state == CONNECTION_BODY ? hand_over(request) : MHD_NO;
+    case REQUEST_ANSWERED:
+        return send_answer(request);
+    case REQUEST_DISCARDING:
+    case REQUEST_HANDLED: // resumed without an answer: the server is going away
+    case REQUEST_SENDING:
+        break;
+    }
+    return MHD_NO;
+}
+
+void on_mhd_completed(
+    void *cls, struct MHD_Connection *mhd, void **slot, enum MHD_RequestTerminationCode why)
+{
+    (void)cls;
+    (void)mhd;
+    (void)why;
+    Request *request = *slot;
+    *slot = NULL;
+    if (request != NULL) {
+        finish(request);
+    }
+}
+
+size_t on_mhd_unescape(void *cls, struct MHD_Connection *mhd, char *text)
+{
+    (void)cls;
+    (void)mhd;
+    return uri_unescape(text);
+}
+
+// ---- what the handler asks ----
+
+static Str look_up(const HttpRequest *shown, enum MHD_ValueKind kind, const char *name)
+{
+    const Request *request = (const Request *)shown;
+    if (request->mhd == NULL) {
+        return STR_EMPTY;
+    }
+    const char *value = NULL;
+    size_t len = 0;
+    if (MHD_lookup_connection_value_n(request->mhd, kind, name, str_from(name).len, &value, &len) !=
+            MHD_YES ||
+        value == NULL) {
+        return STR_EMPTY;
+    }
+    return str_of(value, len);
+}
+
+Str http_header(const HttpRequest *request, const char *name)
+{
+    return str_trim(look_up(request, MHD_HEADER_KIND, name)); // libmicrohttpd leaves a tab
+}
+
+Str http_query(const HttpRequest *request, const char *name)
+{
+    return look_up(request, MHD_GET_ARGUMENT_KIND, name);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The listening socket, the limits, and the clock: every 200 ms each connection is asked whether
-// its time is over.
+// The loop's side: the listening socket, the limits, the clock, and when libmicrohttpd gets to
+// work: when its epoll descriptor is readable, in the turn after an answer was given or a
+// connection cut, and every 200 ms, when each connection is asked whether its time is over.
 #define _GNU_SOURCE // accept4
 
 #include "common/http/internal.h"
@@ -13,10 +14,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "common/base/clock.h"
 #include "common/base/log.h"
 
 enum {
@@ -24,6 +23,8 @@ enum {
     TICK_MS = 200,
     ACCEPTS_MAX = 64, // in one turn
     TROUBLE_EVERY_MS = 60 * 1000,
+    CONNECTION_MEMORY_BYTES = 32 * 1024, // request line, headers, arguments, and what is read ahead
+    CUT_MAX = 64,                        // connections that are shut down and not closed yet
 };
 
 static const HttpLimits DEFAULTS = {
@@ -130,24 +131,6 @@ void server_log_trouble(HttpServer *server, const char *event, const char *why)
     }
 }
 
-Str server_date(HttpServer *server, int64_t now_us)
-{
-    static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-    static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    time_t now_s = (time_t)(now_us / 1000000);
-    if (server->date_s != now_s) {
-        struct tm t;
-        (void)gmtime_r(&now_s, &t);
-        (void)snprintf(
-            server->date, sizeof server->date, "%s, %02d %s %04d %02d:%02d:%02d GMT",
-            days[t.tm_wday], t.tm_mday, months[t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min,
-            t.tm_sec);
-        server->date_s = now_s;
-    }
-    return str_from(server->date);
-}
-
 // ---- new connections ----
 
 static void on_listener_readable(uv_poll_t *poll, int status, int events);
@@ -184,8 +167,8 @@ static bool make_room(HttpServer *server)
     if (victim == NULL) {
         return false;
     }
-    connection_close(victim);
-    return true;
+    connection_cut(victim); // its end makes the room
+    return false;
 }
 
 // Accepting goes on with the next tick; what is with the kernel waits.
@@ -232,7 +215,7 @@ static void accept_some(HttpServer *server)
             return;
         }
         HttpAddress peer = address_of(&address);
-        connection_open(server, fd, &peer);
+        connection_open(server, fd, &peer, &address);
     }
 }
 
@@ -245,6 +228,7 @@ static void on_listener_readable(uv_poll_t *poll, int status, int events)
 
 void server_connection_closed(HttpServer *server, Connection *connection)
 {
+    connection_leave_place(connection);
     if (connection->previous != NULL) {
         connection->previous->next = connection->next;
     } else {
@@ -253,81 +237,101 @@ void server_connection_closed(HttpServer *server, Connection *connection)
     if (connection->next != NULL) {
         connection->next->previous = connection->previous;
     }
+    free(connection);
     server->connection_count--;
-    if (!server->freeing) {
-        listen_on(server, true);
-    }
-    if (server->stopping) {
-        server_run_soon(server);
-    }
+    listen_on(server, true);
 }
 
 // ---- the loop ----
 
-static void end_stop(HttpServer *server)
+// Everything that may call back into handlers happens in here, so never inside a call of ours.
+static void run(HttpServer *server)
 {
-    if (server->request_count == 0 && server->on_stopped != NULL) {
+    MHD_run(server->daemon);
+    MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
+    if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_YES && timeout_ms == 0) {
+        server_run_soon(server); // there was more than one pass takes
+    }
+    if (server->requests == NULL && server->on_stopped != NULL) {
         void (*on_stopped)(void *ctx) = server->on_stopped;
         server->on_stopped = NULL;
         on_stopped(server->stopped_ctx);
     }
 }
 
-static void look_again(HttpServer *server)
+static void on_work_readable(uv_poll_t *poll, int status, int events)
 {
-    Connection *next = NULL;
-    for (Connection *c = server->connections; c != NULL; c = next) {
-        next = c->next;
-        if (c->again) {
-            connection_advance(c);
-        }
-    }
+    (void)status;
+    (void)events;
+    run(poll->data);
 }
 
 static void on_timer_tick(uv_timer_t *timer)
 {
     HttpServer *server = timer->data;
     uint64_t now_ms = uv_now(server->loop);
-    Connection *next = NULL;
-    for (Connection *c = server->connections; c != NULL; c = next) {
-        next = c->next;
-        (void)connection_check_time(c, now_ms);
+    for (Connection *c = server->connections; c != NULL; c = c->next) {
+        connection_check_time(c, now_ms);
     }
     listen_on(server, true);
-    end_stop(server);
+    run(server);
 }
 
 static void on_turn(uv_idle_t *soon)
 {
-    HttpServer *server = soon->data;
     uv_idle_stop(soon);
-    look_again(server);
-    end_stop(server);
+    run(soon->data);
 }
 
 // An idle handle keeps the loop from sleeping for one turn; unlike a wake-up it costs no system
 // call.
 void server_run_soon(HttpServer *server)
 {
-    if (!server->freeing) {
+    if (!uv_is_closing((uv_handle_t *)&server->soon)) {
         uv_idle_start(&server->soon, on_turn);
     }
 }
 
 static void start_handles(HttpServer *server)
 {
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    assert(info != NULL);
     int failed = uv_poll_init(server->loop, &server->listener, server->fd);
+    failed = failed != 0 ? failed : uv_poll_init(server->loop, &server->work, info->epoll_fd);
     assert(failed == 0);
     (void)failed;
     uv_timer_init(server->loop, &server->timer);
     uv_idle_init(server->loop, &server->soon);
-    server->listener.data = server->timer.data = server->soon.data = server;
-    server->open_handles = 3;
+    server->listener.data = server->work.data = server->timer.data = server->soon.data = server;
+    server->open_handles = 4;
     listen_on(server, true);
+    uv_poll_start(&server->work, UV_READABLE, on_work_readable);
     uv_timer_start(&server->timer, on_timer_tick, TICK_MS, TICK_MS);
 }
 
 // ---- life cycle ----
+
+// We accept, so that the limits are ours and an exhausted process is an exact line in the log.
+static struct MHD_Daemon *start_daemon(HttpServer *server)
+{
+    // clang-format off
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_mhd_request, server,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned int)(server->limits.connections + CUT_MAX),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
+#if MHD_VERSION >= 0x00097701
+        MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, // refuses bare LF, folded lines and NUL
+#else
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,
+#endif
+        MHD_OPTION_NOTIFY_CONNECTION, on_mhd_connection, server,
+        MHD_OPTION_URI_LOG_CALLBACK, on_mhd_uri, server,
+        MHD_OPTION_UNESCAPE_CALLBACK, on_mhd_unescape, NULL,
+        MHD_OPTION_NOTIFY_COMPLETED, on_mhd_completed, NULL,
+        MHD_OPTION_END);
+    // clang-format on
+}
 
 static int64_t given_or(int64_t given, int64_t def)
 {
@@ -359,6 +363,15 @@ HttpServer *http_server_new(uv_loop_t *loop, const HttpServerOptions *options, E
         free(server);
         return NULL;
     }
+    server->daemon = start_daemon(server);
+    if (server->daemon == NULL) {
+        close(server->fd);
+        error_set(
+            err, ERROR_CONFIG, "cannot start the http server on port %d: %s", server->port,
+            "libmicrohttpd refused (too few file descriptors?)");
+        free(server);
+        return NULL;
+    }
     server->places = http_places_new();
     start_handles(server);
     return server;
@@ -371,7 +384,17 @@ int http_server_port(const HttpServer *server)
 
 static void on_handle_closed(uv_handle_t *handle)
 {
-    server_handle_closed(handle->data);
+    HttpServer *server = handle->data;
+    if (--server->open_handles > 0) {
+        return;
+    }
+    void (*on_freed)(void *ctx) = server->on_freed;
+    void *ctx = server->freed_ctx;
+    http_places_free(server->places);
+    free(server);
+    if (on_freed != NULL) {
+        on_freed(ctx);
+    }
 }
 
 static void stop_listening(HttpServer *server)
@@ -393,21 +416,7 @@ void http_server_stop(HttpServer *server, void (*on_stopped)(void *ctx), void *c
 
 bool http_server_idle(const HttpServer *server)
 {
-    return server->request_count == 0;
-}
-
-void server_handle_closed(HttpServer *server)
-{
-    if (--server->open_handles > 0) {
-        return;
-    }
-    void (*on_freed)(void *ctx) = server->on_freed;
-    void *ctx = server->freed_ctx;
-    http_places_free(server->places);
-    free(server);
-    if (on_freed != NULL) {
-        on_freed(ctx);
-    }
+    return server->requests == NULL;
 }
 
 void http_server_free(HttpServer *server, void (*on_freed)(void *ctx), void *ctx)
@@ -415,13 +424,16 @@ void http_server_free(HttpServer *server, void (*on_freed)(void *ctx), void *ctx
     server->on_freed = on_freed;
     server->freed_ctx = ctx;
     server->on_stopped = NULL;
-    server->freeing = true;
     if (!server->stopping) {
         stop_listening(server);
     }
+    uv_close((uv_handle_t *)&server->work, on_handle_closed); // before its descriptor is
     uv_close((uv_handle_t *)&server->timer, on_handle_closed);
     uv_close((uv_handle_t *)&server->soon, on_handle_closed);
-    while (server->connections != NULL) {
-        connection_close(server->connections);
+    // libmicrohttpd must not be stopped while connections are suspended.
+    for (Request *r = server->requests; r != NULL; r = r->next) {
+        request_resume(r);
     }
+    MHD_stop_daemon(server->daemon);
+    assert(server->requests == NULL && server->connections == NULL);
 }
