@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys' bytes lie in OpenSSL's secure heap where the process has one (common/base/harden.h):
-// locked, kept out of core dumps, between guard pages. The cipher contexts, which hold expanded
-// keys, are OpenSSL's and lie where it puts them.
+// The keys' bytes lie in locked memory of their own (common/base/locked.h). The cipher contexts,
+// which hold expanded keys, are OpenSSL's and lie where it puts them.
 #include "common/codec/master_key.h"
 
 #include <assert.h>
@@ -14,11 +13,14 @@
 
 #include "common/base/arena.h"
 #include "common/base/id.h"
+#include "common/base/locked.h"
 #include "common/codec/evp.h"
 #include "common/codec/hash.h"
 #include "common/codec/master_key_internal.h"
 
 enum { KINDS = 2, PURPOSE_MAX = 64, LINE_SIZE = 6 + 1 + KEY_ID_SIZE + 2 * MASTER_KEY_LEN + 1 };
+
+enum { BYTES_SIZE = KINDS * MASTER_KEYS_MAX * MASTER_KEY_LEN };
 
 static const char CHECK_PURPOSE[] = "stentor check";
 static const char HEADER[] = "# Stentor's master key file. The first key of a kind is the current "
@@ -26,13 +28,15 @@ static const char HEADER[] = "# Stentor's master key file. The first key of a ki
 
 typedef struct Key {
     KeyInfo info;
-    uint8_t *bytes;         // MASTER_KEY_LEN, in the secure heap
+    const uint8_t *bytes;   // MASTER_KEY_LEN, in locked memory
     EVP_CIPHER_CTX *cipher; // of a master key
 } Key;
 
 struct MasterKey {
     Key keys[KINDS][MASTER_KEYS_MAX];
     size_t counts[KINDS];
+    uint8_t (*bytes)[MASTER_KEY_LEN]; // KINDS * MASTER_KEYS_MAX of them
+    bool locked;
 };
 
 static_assert(
@@ -107,57 +111,51 @@ static void describe(KeyKind kind, const uint8_t *bytes, KeyInfo *ret)
     }
 }
 
-static uint8_t *new_bytes(void)
-{
-    uint8_t *bytes = OPENSSL_secure_zalloc(MASTER_KEY_LEN); // the plain heap when there is no other
-    evp_must(bytes != NULL);
-    return bytes;
-}
-
-static void free_bytes(uint8_t *bytes)
-{
-    OPENSSL_secure_clear_free(bytes, MASTER_KEY_LEN);
-}
-
 // ---- reading ----
 
-// Takes over `bytes`.
-static bool add_key(MasterKey *master, KeyKind kind, uint8_t *bytes, Error *err)
+static bool add_key(MasterKey *master, KeyKind kind, const uint8_t *bytes, Error *err)
 {
     KeyInfo info;
     describe(kind, bytes, &info);
-    char id[KEY_ID_SIZE];
-    key_id_print(info.check, id);
     size_t *count = &master->counts[kind - 1];
-    bool ok = true;
     for (size_t i = 0; i < *count; i++) {
-        ok = ok &&
-             (memcmp(key_at(master, kind, i)->info.check, info.check, KEY_ID_LEN) != 0 ||
-              error_set(
-                  err, ERROR_CONFIG, "the %s key %s stands there twice", key_kind_name(kind), id));
+        if (memcmp(key_at(master, kind, i)->info.check, info.check, KEY_ID_LEN) == 0) {
+            char id[KEY_ID_SIZE];
+            key_id_print(info.check, id);
+            return error_set(
+                err, ERROR_CONFIG, "the %s key %s stands there twice", key_kind_name(kind), id);
+        }
     }
-    ok = ok && (*count < MASTER_KEYS_MAX || error_set(
-                                                err, ERROR_CONFIG, "more than %d %s keys",
-                                                (int)MASTER_KEYS_MAX, key_kind_name(kind)));
-    if (!ok) {
-        free_bytes(bytes);
-        return false;
+    if (*count == MASTER_KEYS_MAX) {
+        return error_set(
+            err, ERROR_CONFIG, "more than %d %s keys", (int)MASTER_KEYS_MAX, key_kind_name(kind));
     }
+    uint8_t *place = master->bytes[(size_t)(kind - 1) * MASTER_KEYS_MAX + *count];
+    memcpy(place, bytes, MASTER_KEY_LEN);
     Key *key = &master->keys[kind - 1][(*count)++];
-    *key = (Key){.info = info, .bytes = bytes};
-    key->cipher = kind == KEY_MASTER ? seal_cipher_new(bytes) : NULL;
+    *key = (Key){.info = info, .bytes = place};
+    key->cipher = kind == KEY_MASTER ? seal_cipher_new(place) : NULL;
     return true;
 }
 
-static uint8_t *read_hex(Str text)
+static bool read_hex(Str text, uint8_t out[MASTER_KEY_LEN])
 {
-    uint8_t *bytes = new_bytes();
     size_t length = 0;
-    if (hex_decode(text, bytes, MASTER_KEY_LEN, &length) && length == MASTER_KEY_LEN) {
-        return bytes;
-    }
-    free_bytes(bytes);
-    return NULL;
+    return hex_decode(text, out, MASTER_KEY_LEN, &length) && length == MASTER_KEY_LEN;
+}
+
+static bool check_id(KeyKind kind, const uint8_t *bytes, Str id, Error *err)
+{
+    KeyInfo info;
+    char own[KEY_ID_SIZE];
+    describe(kind, bytes, &info);
+    key_id_print(info.check, own);
+    return str_eq(id, str_from(own)) ||
+           error_set(
+               err, ERROR_CONFIG,
+               "the digits are those of the %s key %s, not of the one that the line names: a digit "
+               "or the id is wrong",
+               key_kind_name(kind), own);
 }
 
 // "master <id> <64 hex digits>". Nothing of the line but its id is quoted: it may be a key.
@@ -166,25 +164,15 @@ static bool take_line(MasterKey *master, Str line, Error *err)
     Str word = STR_EMPTY;
     Str id = STR_EMPTY;
     KeyKind kind;
+    uint8_t bytes[MASTER_KEY_LEN];
     (void)str_split(&line, ' ', &word);
     (void)str_split(&line, ' ', &id);
-    uint8_t *bytes = key_kind_from_name(word, &kind) ? read_hex(str_trim(line)) : NULL;
-    if (bytes == NULL) {
+    if (!key_kind_from_name(word, &kind) || !read_hex(str_trim(line), bytes)) {
         return error_set(err, ERROR_CONFIG, "not 'master' or 'hash', an id and 64 hex digits");
     }
-    KeyInfo info;
-    describe(kind, bytes, &info);
-    char text[KEY_ID_SIZE];
-    key_id_print(info.check, text);
-    if (!str_eq(id, str_from(text))) {
-        free_bytes(bytes);
-        return error_set(
-            err, ERROR_CONFIG,
-            "the digits are those of the %s key %s, not of the one that the line names: a digit or "
-            "the id is wrong",
-            key_kind_name(kind), text);
-    }
-    return add_key(master, kind, bytes, err);
+    bool ok = check_id(kind, bytes, id, err) && add_key(master, kind, bytes, err);
+    OPENSSL_cleanse(bytes, sizeof bytes);
+    return ok;
 }
 
 static bool take_lines(MasterKey *master, Str text, Error *err)
@@ -209,14 +197,15 @@ static bool take_lines(MasterKey *master, Str text, Error *err)
 static bool take_bare(MasterKey *master, Str text)
 {
     Str line;
+    uint8_t bytes[MASTER_KEY_LEN];
     KeyKind kind = KEY_MASTER;
-    for (; str_split(&text, '\n', &line); kind++) {
-        uint8_t *bytes = kind <= KEY_HASH ? read_hex(str_trim(line)) : NULL;
-        if (bytes == NULL || !add_key(master, kind, bytes, NULL)) {
-            return false;
-        }
+    bool ok = true;
+    for (; ok && str_split(&text, '\n', &line); kind++) {
+        ok = kind <= KEY_HASH && read_hex(str_trim(line), bytes) &&
+             add_key(master, kind, bytes, NULL);
     }
-    return kind == KEY_HASH + 1;
+    OPENSSL_cleanse(bytes, sizeof bytes);
+    return ok && kind == KEY_HASH + 1;
 }
 
 static bool is_bare(Str text)
@@ -228,6 +217,7 @@ static bool is_bare(Str text)
 MasterKey *master_key_parse(Str text, Error *err)
 {
     MasterKey *master = xcalloc(1, sizeof *master);
+    master->bytes = locked_new(BYTES_SIZE, &master->locked);
     text = str_trim(text);
     bool ok =
         is_bare(text)
@@ -249,10 +239,15 @@ void master_key_free(MasterKey *master)
     for (size_t kind = 0; kind < KINDS; kind++) {
         for (size_t i = 0; i < master->counts[kind]; i++) {
             EVP_CIPHER_CTX_free(master->keys[kind][i].cipher); // cleanses the expanded key
-            free_bytes(master->keys[kind][i].bytes);
         }
     }
+    locked_free(master->bytes, BYTES_SIZE);
     free(master);
+}
+
+bool master_key_is_locked(const MasterKey *master)
+{
+    return master->locked;
 }
 
 // ---- writing ----
@@ -273,10 +268,10 @@ static char *print_key(char *at, KeyKind kind, const uint8_t *bytes)
 
 static char *print_new_key(char *at, KeyKind kind)
 {
-    uint8_t *bytes = new_bytes();
-    random_bytes(bytes, MASTER_KEY_LEN);
+    uint8_t bytes[MASTER_KEY_LEN];
+    random_bytes(bytes, sizeof bytes);
     at = print_key(at, kind, bytes);
-    free_bytes(bytes);
+    OPENSSL_cleanse(bytes, sizeof bytes);
     return at;
 }
 
@@ -288,15 +283,15 @@ static char *print_header(char out[MASTER_KEY_FILE_SIZE])
 
 void master_key_generate(char out[132])
 {
-    uint8_t *bytes = new_bytes();
+    uint8_t bytes[MASTER_KEY_LEN];
     for (size_t line = 0; line < KINDS; line++) {
-        random_bytes(bytes, MASTER_KEY_LEN);
+        random_bytes(bytes, sizeof bytes);
         hex_encode(bytes, MASTER_KEY_LEN, out);
         out += 2 * MASTER_KEY_LEN;
         *out++ = '\n';
     }
     *out = '\0';
-    free_bytes(bytes);
+    OPENSSL_cleanse(bytes, sizeof bytes);
 }
 
 static bool is_named(const Key *key, const char *id)

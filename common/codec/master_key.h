@@ -40,6 +40,8 @@ void key_id_print(
 // ERROR_CONFIG names the line.
 MasterKey *master_key_parse(Str text, Error *err);
 void master_key_free(MasterKey *master); // cleansed; NULL-safe
+// false: its memory may be written to swap, RLIMIT_MEMLOCK is too small.
+bool master_key_is_locked(const MasterKey *master);
 // A file of the second form with one new random key of each kind; master_key_print makes the first
 // of it.
 void master_key_generate(char out[132]);

@@ -30,10 +30,13 @@ static const DbStatement FIND = {
                     "   AND (w.generation = 0 OR d.generation = w.generation)"
                     "  ORDER BY d.generation DESC LIMIT 1) AS k"};
 
-// Whoever comes second finds the row taken and uses it.
+// Whoever comes second finds the row taken and uses it. Nothing is made under a retired master key,
+// which may be gone from the file tomorrow.
 static const DbStatement CREATE = {
     "keyring_create", "INSERT INTO keys.data_keys (tenant_id, subject, generation, wrapped)"
                       " SELECT * FROM unnest($1::text[], $2::bytea[], $3::int4[], $4::bytea[])"
+                      " WHERE NOT EXISTS (SELECT FROM keys.master_keys m WHERE m.kind = 'master'"
+                      "  AND m.key_id = $5::bytea AND m.retired_at IS NOT NULL)"
                       " ON CONFLICT DO NOTHING"};
 
 struct Keyring {
@@ -211,6 +214,7 @@ static void add_create(Job *job, DbTxn *txn)
         db_push_int(generations, m->next);
         db_push_text(wrapped, str_of(m->wrapped, WRAPPED_KEY_LEN));
     }
+    db_bytes(p, str_of(master_key_info(job->ring->master, KEY_MASTER, 0)->check, KEY_ID_LEN));
 }
 
 static void find_open(Job *job)
@@ -321,7 +325,10 @@ static void take_answer(Job *job, const DbTxn *txn)
         return;
     }
     if (++job->rounds == ROUNDS_MAX) {
-        error_set(&err, ERROR_TRANSIENT, "data keys change faster than they are read");
+        error_set(
+            &err, ERROR_TRANSIENT,
+            "data keys change faster than they are read, or the master key was retired (HINT: "
+            "stentor keys status)");
         finish(job, &err);
         return;
     }

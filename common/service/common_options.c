@@ -19,6 +19,7 @@ static const Option base_rows[] = {
     {"STENTOR_ADMIN_PORT", OPTION_INT, AT(admin_port), "0", 0, 65535, false, "port of the same; 0: any free one, see the line 'started' in the log"},
     {"STENTOR_LOG_LEVEL", OPTION_TEXT, AT(log_level), "info", 0, 0, false, "debug, info, warn or error"},
     {"STENTOR_LOG_FORMAT", OPTION_TEXT, AT(log_format), "auto", 0, 0, false, "json, logfmt, or auto: logfmt on a terminal, else json"},
+    {"STENTOR_CORE_DUMPS", OPTION_BOOL, AT(core_dumps), "false", 0, 0, false, "for developers: leave core dumps and let debuggers in, with every key that is in memory"},
     {"STENTOR_DRAIN_MS", OPTION_INT, AT(drain_ms), "20000", 1, 3600000, false, "how long work in progress may take to end after SIGTERM, in milliseconds"},
 };
 static const Option database_rows[] = {

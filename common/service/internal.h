@@ -6,6 +6,7 @@
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/http/server.h"
+#include "common/service/harden.h"
 #include "common/service/service.h"
 
 #ifndef STENTOR_VERSION // the build gives it
@@ -22,6 +23,7 @@ typedef struct CommonOptions {
     const char *admin_bind;
     int64_t admin_port;
     const char *log_level, *log_format;
+    bool core_dumps;
     int64_t drain_ms;
 } CommonOptions;
 
@@ -62,6 +64,7 @@ struct Service {
     uv_signal_t on_term, on_int;
     uv_timer_t step_timer, drain_timer, lag_timer;
     Metrics *metrics;
+    bool memory_locked; // all of it
     MasterKey *master_key;
     bool keys_checked;    // the master key is the installation's, or none is wanted
     uv_timer_t key_timer; // asks again after Postgres could not answer

@@ -24,6 +24,10 @@ bool keys_load(Service *service, Error *err)
         OPENSSL_cleanse(text.ptr, text.cap);
     }
     buf_done(&text);
+    if (ok && !master_key_is_locked(service->master_key)) {
+        LOG(LOG_WARN, "keys may be written to swap (HINT: raise RLIMIT_MEMLOCK)",
+            log_text("file", path));
+    }
     return ok || error_wrap(err, "STENTOR_MASTER_KEY_FILE");
 }
 

@@ -274,15 +274,22 @@ static bool open_parts(Service *service, Error *err)
     return service->bus != NULL;
 }
 
+static const char *locked_memory(const Service *service)
+{
+    bool keys = service->master_key != NULL && master_key_is_locked(service->master_key);
+    return service->memory_locked ? "all" : keys ? "master keys" : "none";
+}
+
 static void log_started(const Service *service)
 {
     Arena *arena = arena_new(0);
     const ServiceOptions *o = &service->options;
-    LogField *fields = arena_array(arena, o->count + 4, sizeof *fields);
+    LogField *fields = arena_array(arena, o->count + 5, sizeof *fields);
     size_t count = 0;
     fields[count++] = log_text("version", STENTOR_VERSION);
     fields[count++] = log_text("instance", service->instance);
     fields[count++] = log_int("admin_port", service->admin_port);
+    fields[count++] = log_text("locked_memory", locked_memory(service));
     Buf value;
     buf_init(&value, OPTION_TEXT_MAX + VALUE_MAX);
     for (size_t i = 0; i < o->count; i++) {
@@ -385,6 +392,10 @@ int service_main(const ServiceSpec *spec, int argc, char **argv)
         code = EXIT_OPTIONS;
     } else {
         log_setup(spec->name, service->options.log_level, service->options.log_json);
+        if (!service->options.common->core_dumps) {
+            process_forbid_dumps();
+        }
+        service->memory_locked = spec->wants_master_key && process_lock_memory();
         code = run(service);
     }
     free_service(service);

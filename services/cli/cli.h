@@ -22,6 +22,7 @@ typedef struct Settings {
     const char *tenant;
     const char *home;
     const char *master_key_file;
+    bool core_dumps;
 } Settings;
 
 enum { ARGS_MAX = 64 };
@@ -79,6 +80,8 @@ int cmd_migrate(Cli *cli);
 int cmd_rebuild(Cli *cli);
 int cmd_nats_config(Cli *cli);
 int cmd_master_key(Cli *cli);
+int cmd_keys_status(Cli *cli);
+int cmd_keys_retire(Cli *cli);
 int cmd_master_key_add(Cli *cli);
 int cmd_master_key_use(Cli *cli);
 int cmd_master_key_remove(Cli *cli);

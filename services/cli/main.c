@@ -5,6 +5,7 @@
 
 #include "common/base/crash.h"
 #include "common/base/log.h"
+#include "common/service/harden.h"
 #include "common/service/options.h"
 #include "services/cli/cli.h"
 #include "services/cli/dlq_scan.h"
@@ -20,6 +21,7 @@ static const Option settings_table[] = {
     {"STENTOR_TENANT",        OPTION_TEXT, offsetof(Settings, tenant),        "", 0, 0, false, "tenant that the commands speak of"},
     {"STENTOR_HOME",          OPTION_TEXT, offsetof(Settings, home),          ".", 0, 0, false, "folder with deploy/ and migrations/"},
     {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, offsetof(Settings, master_key_file), "", 0, 0, false, "the services' master key file, for `migrate`, `doctor`, `keys`, `master-key`, `suppress` and `replay --shadow` only"},
+    {"STENTOR_CORE_DUMPS",    OPTION_BOOL, offsetof(Settings, core_dumps), "false", 0, 0, false, "for developers: leave core dumps and let debuggers in"},
 };
 
 static const Command commands[] = {
@@ -276,6 +278,9 @@ static const Command commands[] = {
      "  --format csv|ndjson   default csv\n"
      "  --all                 released and expired ones too; --channel NAME, --reason NAME, --address ADDRESS, --tenant TENANT", cmd_suppress_export},
     {"nats-config", "", 0, 0, "passwords=", "print the authorization block for nats-server\n  --passwords FILE   lines of user=password", cmd_nats_config},
+    {"keys status", "", 0, 0, "json", "the registered master and hash keys, and what still hangs on each", cmd_keys_status},
+    {"keys retire", "ID", 1, 1, "now", "say that nothing hangs on a key any more, so that the file need not hold it; the role that owns the schemas\n"
+     "  --now   a master key before its opt-out links have ended, or a hash key: what only it finds is not found any more", cmd_keys_retire},
     {"master-key add", "", 0, 0, "kind=",
      "print the master key file with a new key behind the others: it opens and finds, and is not used yet\n"
      "  --kind master|hash   default master", cmd_master_key_add},
@@ -405,6 +410,9 @@ static int run_command(
     }
     if (!load_settings(config, program, &cli.settings, &err)) {
         return cli_fail(&err);
+    }
+    if (!cli.settings.core_dumps) {
+        process_forbid_dumps();
     }
     cli.json = args_has(&cli.args, "json");
     cli.arena = arena_new(0);

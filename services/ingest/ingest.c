@@ -16,6 +16,7 @@
 #include "services/ingest/commands.h"
 #include "services/ingest/notifications_api.h"
 #include "services/ingest/people_api.h"
+#include "services/ingest/rewrap.h"
 #include "services/ingest/suppressions_api.h"
 #include "services/ingest/sweep.h"
 #include "services/ingest/templates_api.h"
@@ -74,6 +75,7 @@ typedef struct Ingest {
     BatchRunner *batch_runner;
     BatchesApi batches;
     Cleanup *cleanup;
+    Rewrap *rewrap;
     char keep[32];
     uv_timer_t tick;
     int64_t database_seen_us; // when it was last ready
@@ -247,7 +249,7 @@ static void on_uv_closed(uv_handle_t *handle)
 static void free_parts(Ingest *in)
 {
     in->phase = PHASE_FREEING;
-    in->closing = 8;
+    in->closing = 9;
     people_stop(in->people, on_part_closed, in);
     batches_api_close(&in->batches, on_part_closed, in);
     config_mirror_free(in->mirror, on_part_closed, in);
@@ -256,6 +258,7 @@ static void free_parts(Ingest *in)
     accept_free(in->accept, on_part_closed, in);
     sweep_free(in->sweep, on_part_closed, in);
     cleanup_stop(in->cleanup, on_part_closed, in);
+    rewrap_free(in->rewrap, on_part_closed, in);
 }
 
 // What NATS or Postgres cannot take now is left to the next process's sweep: it is in the accept
@@ -426,6 +429,7 @@ static void build_parts(Ingest *in)
     bus_watch(bus, on_bus_changed, in);
     build_api(in);
     build_cleanup(in);
+    in->rewrap = rewrap_new(pool, service_master_key(service), service_metrics(service));
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)

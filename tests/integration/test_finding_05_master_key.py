@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A master key file that is not the installation's ends every program that loads it, before it is ready and before it does anything."""
 import json
+import re
 import secrets
 
 import pytest
@@ -108,3 +109,14 @@ def test_finding_05_a_database_without_a_registered_key_lets_no_service_start_an
         for kind, check in rows:
             running.postgres.query(
                 f"INSERT INTO keys.master_keys (kind, key_id, check_value) VALUES ('{kind}', substr('\\x{check}'::bytea, 1, 4), '\\x{check}')")
+
+
+def test_finding_16_no_program_leaves_a_core_dump_and_the_start_line_says_what_is_locked(running):
+    for name, service in running.services.items():
+        limits = open(f"/proc/{service.child.pid}/limits").read()
+        assert re.search(r"^Max core file size +0 +0 ", limits, re.M), (name, limits)
+        started = next(json.loads(line) for line in service.log.read_text().splitlines() if '"event":"started"' in line)
+        assert started["locked_memory"] in (("all", "master keys", "none") if name in HOLDERS else ("none",)), started
+    service = running.service("renderer", instance="debugged", STENTOR_CORE_DUMPS="true").start()
+    assert not re.search(r"^Max core file size +0 +0 ", open(f"/proc/{service.child.pid}/limits").read(), re.M)
+    assert service.stop() == 0
