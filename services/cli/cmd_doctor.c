@@ -189,10 +189,9 @@ static void check_role(Doctor *doctor, PGconn *conn)
 static void check_owner(Doctor *doctor, PGconn *conn)
 {
     PGresult *res = PQexec(
-        conn, "SELECT count(*), min(p.oid::regproc::text) FROM pg_proc p JOIN pg_roles r ON r.oid "
-              "= p.proowner"
-              " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prosecdef AND r.rolsuper AND "
-              "n.nspname IN"
+        conn, "SELECT count(*), min(p.oid::regproc::text) FROM pg_proc p"
+              " JOIN pg_roles r ON r.oid = p.proowner AND r.rolsuper"
+              " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prosecdef AND n.nspname IN"
               " ('stentor', 'keys', 'ingest', 'dispatch', 'clock', 'history', 'people', 'saga')");
     bool known = PQresultStatus(res) == PGRES_TUPLES_OK;
     bool ok = known && strcmp(PQgetvalue(res, 0, 0), "0") == 0;
@@ -201,9 +200,8 @@ static void check_owner(Doctor *doctor, PGconn *conn)
         ok ? "no function runs as a superuser"
            : arena_printf(
                  doctor->cli->arena,
-                 "%s functions run as a superuser, '%s' first (HINT: as a superuser: stentor "
-                 "migrate "
-                 "--bootstrap)",
+                 "%s functions run as a superuser, '%s' first"
+                 " (HINT: as a superuser: stentor migrate --bootstrap)",
                  known ? PQgetvalue(res, 0, 0) : "unknown", known ? PQgetvalue(res, 0, 1) : "?"));
     PQclear(res);
 }

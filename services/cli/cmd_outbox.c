@@ -38,8 +38,8 @@ static bool migrate(Outbox *outbox, Error *err)
         .url = cli->settings.database_url,
         .folder = arena_printf(cli->arena, "%s/migrations", cli->settings.home),
         .schemas = schemas,
-        .superuser_may = args_has(&cli->args, "as-superuser"),
-        .rights_hint = "connect as the owner of the mapped table, or add --as-superuser",
+        .superuser_may = true, // outbox_open has asked
+        .rights_hint = "connect as the owner of the mapped table",
         .on_applied = on_applied,
         .ctx = cli};
     if (!db_migrate(&job, &report, err)) {

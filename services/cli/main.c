@@ -238,16 +238,16 @@ static const Command commands[] = {
      "  --mapping FILE   which table and how it is read (required)\n"
      "  --role ROLE      grant the relay's role what it needs\n"
      "  --wake           a trigger on the table: one NOTIFY per INSERT statement\n"
-     "  --as-superuser   although it connects as one, who will own those tables", cmd_outbox_install},
-    {"outbox check", "", 0, 0, "mapping= role= json",
+     "  --as-superuser   although it connects as one: triggers of the application's run with its rights (all outbox commands)", cmd_outbox_install},
+    {"outbox check", "", 0, 0, "mapping= role= as-superuser json",
      "whether a mapping fits the tables: columns, types, rights, an index; exit status 1 when not\n"
      "  --mapping FILE   required\n"
      "  --role ROLE      as this role", cmd_outbox_check},
-    {"outbox show", "", 0, 0, "mapping= role= limit= json",
+    {"outbox show", "", 0, 0, "mapping= role= limit= as-superuser json",
      "what waits, is claimed, was sent, failed or does not fit\n"
      "  --mapping FILE   required\n"
      "  --limit N        failed and refused rows to list (default 20)", cmd_outbox_show},
-    {"outbox retry", "[KEY ...]", 0, 60, "mapping= role= all-refused failed force json",
+    {"outbox retry", "[KEY ...]", 0, 60, "mapping= role= all-refused failed force as-superuser json",
      "take rows once more that were refused or have failed; exit status 3 when no KEY is one\n"
      "  --mapping FILE   required\n"
      "  --all-refused, --failed   all of them\n"

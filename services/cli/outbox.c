@@ -16,6 +16,22 @@ static bool connect_database(Outbox *outbox, Error *err)
                PQerrorMessage(outbox->pg));
 }
 
+// Triggers, defaults and expressions of the application's tables run in the session that touches
+// them: a superuser's would lend them its rights.
+static bool refuse_superuser(Outbox *outbox, Error *err)
+{
+    if (args_has(&outbox->cli->args, "as-superuser")) {
+        return true;
+    }
+    const char *is_super = PQparameterStatus(outbox->pg, "is_superuser");
+    return is_super == NULL || strcmp(is_super, "on") != 0 ||
+           error_set(
+               err, ERROR_CONFIG,
+               "'%s' is a superuser, whose rights code of the application's would have (HINT: "
+               "connect as the owner of the mapped table, or add --as-superuser)",
+               PQuser(outbox->pg));
+}
+
 bool outbox_become(Outbox *outbox, Error *err)
 {
     const char *role = args_flag(&outbox->cli->args, "role");
@@ -31,7 +47,7 @@ bool outbox_become(Outbox *outbox, Error *err)
         Error why = *err;
         return error_set(
             err, why.kind,
-            "%s (HINT: a superuser or a member of the role may ask for it; the role itself needs "
+            "%s (HINT: a member of the role may ask for it; the role itself needs "
             "no "
             "--role)",
             why.text);
@@ -62,7 +78,8 @@ static bool read_mapping(Outbox *outbox, Error *err)
 bool outbox_open(Outbox *outbox, Cli *cli, Error *err)
 {
     *outbox = (Outbox){.cli = cli};
-    return read_mapping(outbox, err) && connect_database(outbox, err);
+    return read_mapping(outbox, err) && connect_database(outbox, err) &&
+           refuse_superuser(outbox, err);
 }
 
 bool outbox_open_bound(Outbox *outbox, Cli *cli, Error *err)

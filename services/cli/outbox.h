@@ -15,7 +15,7 @@ typedef struct Outbox {
     PGconn *pg;
 } Outbox;
 
-// Reads --mapping and connects. Close it either way.
+// Reads --mapping and connects; a superuser only with --as-superuser. Close it either way.
 bool outbox_open(Outbox *outbox, Cli *cli, Error *err);
 bool outbox_become(Outbox *outbox, Error *err); // --role ROLE: everything further as that role
 // Both, and the mapping fits the tables: all statements may be used.

@@ -16,7 +16,8 @@ def stentor(postgres, *words, role="stentor_owner", database="stentor", home=HOM
     """The command line without NATS."""
     words = [*words, "--skip-nats"] if words[0] == "migrate" else words
     return subprocess.run([BIN / "stentor", *map(str, words)], capture_output=True, text=True, timeout=90, env={
-        "PATH": os.environ["PATH"], "STENTOR_HOME": str(home), "STENTOR_DATABASE_URL": postgres.url(role, database)})
+        "PATH": os.environ["PATH"], "STENTOR_HOME": str(home), "STENTOR_DATABASE_URL": postgres.url(role, database),
+        "STENTOR_NATS_URL": "nats://127.0.0.1:1", "STENTOR_API_URL": "http://127.0.0.1:1"})
 
 
 def stentor_ok(*words, **options):

@@ -3,6 +3,7 @@
 First a database as d9095a0 made it, where the exploit works; then the same one mended, and a new one."""
 import difflib
 import hashlib
+import json
 import shutil
 import tempfile
 from pathlib import Path
@@ -198,12 +199,24 @@ def test_finding_01_an_older_database_is_refused_until_it_is_handed_over(postgre
     assert done.returncode == 1 and "'postgres' is a superuser" in done.stderr and "stentor migrate --bootstrap" in done.stderr
 
 
+def owner_of_functions(postgres, database):
+    """What `stentor doctor` says of it."""
+    checks = json.loads(stentor(postgres, "doctor", "--json", role="stentor_cli", database=database).stdout)["checks"]
+    return next((check["result"], check["text"]) for check in checks if check["check"] == "postgres owner")
+
+
+def test_finding_01_doctor_knows_a_database_that_was_not_handed_over(postgres, older):
+    result, text = owner_of_functions(postgres, older)
+    assert result == "fail" and "functions run as a superuser" in text and "stentor migrate --bootstrap" in text
+
+
 def test_finding_01_an_older_database_is_handed_over_whole_and_once(postgres, upgraded):
     count = "SELECT (SELECT count(*) FROM history.notifications) + (SELECT count(*) FROM dispatch.ledger)"
     assert postgres.query(count, database=upgraded) == [(4,)]
     theirs = postgres.query("SELECT proowner::regrole::text FROM pg_proc WHERE oid = 'history.count_all()'::regprocedure", database=upgraded)
     assert theirs == [("analyst",)], "a function of another role would run with the owner's rights"
     postgres.query("DROP FUNCTION history.count_all(); REVOKE ALL ON SCHEMA history FROM analyst", database=upgraded)
+    assert owner_of_functions(postgres, upgraded) == ("ok", "no function runs as a superuser")
     before = privileges.of_stentor(postgres, upgraded)
     told = stentor_ok(postgres, "migrate", "--bootstrap", role="postgres", database=upgraded)
     assert "0 applied" in told and privileges.of_stentor(postgres, upgraded) == before
