@@ -21,6 +21,7 @@ static const Option base_rows[] = {
     {"STENTOR_LOG_FORMAT", OPTION_TEXT, AT(log_format), "auto", 0, 0, false, "json, logfmt, or auto: logfmt on a terminal, else json"},
     {"STENTOR_CORE_DUMPS", OPTION_BOOL, AT(core_dumps), "false", 0, 0, false, "for developers: leave core dumps and let debuggers in, with every key that is in memory"},
     {"STENTOR_DRAIN_MS", OPTION_INT, AT(drain_ms), "20000", 1, 3600000, false, "how long work in progress may take to end after SIGTERM, in milliseconds"},
+    {"STENTOR_LOOP_LIMIT_MS", OPTION_INT, AT(loop_limit_ms), "30000", 0, 3600000, false, "processor time after which a loop that does not turn ends its process, in milliseconds; 0: never"},
 };
 static const Option database_rows[] = {
     {"STENTOR_DATABASE_URL", OPTION_TEXT, AT(database_url), NULL, 0, 0, true, "where Postgres is: postgresql://user:password@host/database"},

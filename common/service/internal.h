@@ -25,6 +25,7 @@ typedef struct CommonOptions {
     const char *log_level, *log_format;
     bool core_dumps;
     int64_t drain_ms;
+    int64_t loop_limit_ms;
 } CommonOptions;
 
 enum { SERVICE_ROWS_MAX = 96 };

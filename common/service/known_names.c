@@ -14,6 +14,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_LOG_FORMAT",
     "STENTOR_DRAIN_MS",
     "STENTOR_CORE_DUMPS",
+    "STENTOR_LOOP_LIMIT_MS",
     "STENTOR_DATABASE_URL",
     "STENTOR_DATABASE_URL_FILE",
     "STENTOR_DATABASE_CONNECTIONS",

@@ -13,6 +13,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/crash.h"
+#include "common/service/watchdog.h"
 
 enum {
     EXIT_FAILED = 1,
@@ -206,6 +207,7 @@ static void sample_lag(Service *service)
     double late_ms = (double)(now_ns - service->lag_seen_ns) / 1e6 - LAG_SAMPLE_MS;
     service->lag_seen_ns = now_ns;
     metric_observe(service->lag, late_ms > 0 ? late_ms / 1000 : 0);
+    watchdog_feed();
 }
 
 static void on_lag_tick(uv_timer_t *timer)
@@ -245,6 +247,9 @@ static void start_handles(Service *service)
 static bool open_parts(Service *service, Error *err)
 {
     const CommonOptions *o = service->options.common;
+    if (o->loop_limit_ms > 0 && !watchdog_start(service->spec->name, o->loop_limit_ms, err)) {
+        return false;
+    }
     if (service->spec->wants_master_key && !keys_load(service, err)) {
         return false;
     }
@@ -372,6 +377,7 @@ static int run(Service *service)
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     uv_run(&service->loop, UV_RUN_DEFAULT);
+    watchdog_stop();
     bool clean = end_loop(service);
     if (service->state != NULL && service->spec->free != NULL) {
         service->spec->free(service->state);

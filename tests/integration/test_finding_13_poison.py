@@ -8,6 +8,7 @@ stages before it."""
 import collections
 import datetime
 import json
+import signal
 import subprocess
 import threading
 import time
@@ -25,7 +26,6 @@ LANES = ["critical", "high", "normal", "low"]
 OPTIONS = {"STENTOR_DISPATCHER_LEASE_MS": "2500", "STENTOR_INGEST_SWEEP_AGE_MS": "400", "STENTOR_INGEST_SWEEP_MS": "200",
            "STENTOR_SAGA_SWEEP_MS": "200", "STENTOR_SAGA_SWEEP_AGE_MS": "400"}
 GOOD = 40
-DIED = -9
 
 pytestmark = pytest.mark.skipif(
     subprocess.run([BIN / "stentor-renderer", "--crash-points"], capture_output=True).returncode != 0,
@@ -39,8 +39,8 @@ def word(service):
 class Supervisor:
     """Starts again what died, and counts deaths."""
 
-    def __init__(self, services):
-        self.services = services
+    def __init__(self, services, died=-signal.SIGKILL):
+        self.services, self.died = services, died
         self.deaths = collections.Counter()
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
@@ -50,7 +50,7 @@ class Supervisor:
         while not self.ended.wait(0.05):
             for service in self.services:
                 if not service.alive():
-                    assert service.child.returncode == DIED, service.tail()
+                    assert service.child.returncode == self.died, service.tail()
                     self.deaths[service.name] += 1
                     service.start(wait=False)
 
@@ -71,8 +71,10 @@ def shop():
 
 
 def letters(shop):
+    """(sequence, letter) of what is in DEAD; one that was sent again is gone."""
     last = shop.nats.stream_info("DEAD")["state"]["last_seq"]
-    return [(seq, shop.proto.DeadLetter.FromString(shop.nats.message("DEAD", seq=seq)[1])) for seq in range(1, last + 1)]
+    stored = [(seq, shop.nats.message("DEAD", seq=seq)) for seq in range(1, last + 1)]
+    return [(seq, shop.proto.DeadLetter.FromString(message[1])) for seq, message in stored if message is not None]
 
 
 def wait_letters(shop, count):
@@ -198,3 +200,28 @@ def test_finding_13_sent_again_it_has_a_new_chance(shop):
             pipeline.cli("dlq", "resend", str(seq))
     wanted = {"bad-renderer-high@example.com", "bad-dispatcher-low@example.com", "bad-flusher@example.com"}
     wait_until(lambda: wanted <= {str(mail["To"]) for mail in pipeline.mailbox.mails()}, 30, "the mails that were sent again")
+
+
+def test_finding_13_a_message_that_hangs_its_processes_ends_alone(shop):
+    """An endless loop: the watchdog ends the process after STENTOR_LOOP_LIMIT_MS of its processor time."""
+    pipeline = shop.pipeline
+    arm(pipeline, armed=False)
+    renderer = pipeline.services["renderer"]
+    renderer.stop()
+    renderer.options.update(STENTOR_HANG_ON="poison-hang", STENTOR_LOOP_LIMIT_MS="300")
+    renderer.start()
+    known = shop.nats.stream_info("DEAD")["state"]["messages"]
+    supervisor = Supervisor([renderer], died=-signal.SIGXCPU)
+    try:
+        names = ["before", "hangs", "after"]
+        status, _, answer = pipeline.post([notification(f"{name}-hang@example.com", "normal", "poison-hang" if name == "hangs" else "good") for name in names])
+        assert status == 202, answer
+        wait_letters(shop, known + 1)
+        wait_until(lambda: {"before-hang@example.com", "after-hang@example.com"} <= {str(mail["To"]) for mail in pipeline.mailbox.mails()}, 30, "the good ones")
+    finally:
+        supervisor.end()
+    assert supervisor.deaths["renderer"] == 6
+    assert "the loop stood for 300 ms of processor time" in renderer.log.read_text()
+    letter = letters(shop)[-1][1]
+    assert (letter.stage, letter.stream) == ("render", "REQUEST_NORMAL") and b"poison-hang" in letter.payload
+    assert shop.nats.stream_info("DEAD")["state"]["messages"] == known + 1
