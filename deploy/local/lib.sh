@@ -3,8 +3,11 @@
 #   $DATA/etc    configuration and passwords (one file per service)      $DATA/bin   the programs
 #   $DATA/run    pid files, Postgres's socket                            $DATA/log   one log per process
 #   $DATA/postgres  $DATA/nats  $DATA/mail   their data
+# Each process runs as a system user of its own, stentor-NAME, which reads its own configuration alone; who seals or opens
+# personal data is in the group stentor-keys, which reads the master key.
 DATA=${STENTOR_DATA:-/var/lib/stentor}
-USER_NAME=stentor
+KEYS_GROUP=stentor-keys
+SERVERS="postgres nats mailbox"
 # outbox-relay is the demo application's; the others are the pipeline's.
 SERVICES="outbox-relay ingest order-saga renderer dispatcher archiver digest-flusher webhook-receiver"
 
@@ -18,13 +21,70 @@ running() { # NAME PROGRAM
     [ -n "$pid" ] && [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qF -- "$2"
 }
 
+user_of() { echo "stentor-$1"; } # PROCESS
+
+make_user() { # PROCESS
+    local user
+    user=$(user_of "$1")
+    getent group "$user" >/dev/null || groupadd --system "$user"
+    getent passwd "$user" >/dev/null ||
+        useradd --system --gid "$user" --home-dir /nonexistent --no-create-home --shell /usr/sbin/nologin "$user"
+}
+
+# PROCESS needs the master key. Whoever runs already gets the group with its next start.
+let_read_keys() { # PROCESS
+    getent group "$KEYS_GROUP" >/dev/null || groupadd --system "$KEYS_GROUP"
+    usermod --append --groups "$KEYS_GROUP" "$(user_of "$1")"
+}
+
+as_user_of() { # PROCESS COMMAND...
+    local user
+    user=$(user_of "$1")
+    shift
+    (cd "$DATA" && exec setpriv --reuid "$user" --regid "$user" --init-groups "$@")
+}
+
+# Puts standard input into a file of $DATA/etc that root writes and this group alone reads, whole or not at all.
+put_private() { # FILE GROUP
+    (umask 077 && cat >"$DATA/etc/.new")
+    chown "root:$2" "$DATA/etc/.new"
+    chmod 640 "$DATA/etc/.new"
+    mv "$DATA/etc/.new" "$DATA/etc/$1"
+}
+
+# The folders, each server's data its own. What an installation from before had in the name of one user is given to those
+# whom it belongs to; everything is stopped for that, once.
+make_folders() {
+    local name
+    mkdir -p "$DATA"/{etc,bin,run,log,postgres,nats,mail/tmp,mail/new,mail/cur}
+    if [ ! -e "$DATA/etc/users" ]; then
+        for name in $SERVICES; do
+            stop "$name" "stentor-$name"
+        done
+        stop mailbox aiosmtpd
+        stop nats nats-server
+        stop postgres postgres INT
+        chown -R "$(user_of postgres):" "$DATA/postgres"
+        chown -R "$(user_of nats):" "$DATA/nats"
+        chown -R "$(user_of mailbox):" "$DATA/mail"
+        chown -R root: "$DATA"/{etc,run,log}
+    fi
+    chown root: "$DATA" "$DATA"/{etc,bin,run,log}
+    chmod 711 "$DATA" "$DATA"/{etc,run,log}
+    chmod 755 "$DATA/bin"
+    chmod 700 "$DATA"/{postgres,nats,mail}
+    install -d -o "$(user_of postgres)" -g "$(user_of postgres)" -m 700 "$DATA/run/postgres"
+    touch "$DATA/etc/users"
+}
+
 start() { # NAME COMMAND...
     local name=$1
     shift
     running "$name" "$(basename "$1")" && return 0
     touch "$DATA/log/$name.log"
-    chown "$USER_NAME" "$DATA/log/$name.log"
-    (cd "$DATA" && exec setsid setpriv --reuid "$USER_NAME" --regid "$USER_NAME" --init-groups "$@" \
+    chown "$(user_of "$name"):" "$DATA/log/$name.log"
+    chmod 600 "$DATA/log/$name.log"
+    (umask 077 && cd "$DATA" && exec setsid setpriv --reuid "$(user_of "$name")" --regid "$(user_of "$name")" --init-groups "$@" \
         >>"$DATA/log/$name.log" 2>&1 </dev/null) &
     echo $! >"$DATA/run/$name.pid"
 }
