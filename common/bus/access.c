@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The authorization block: what AccessSpec says in words, spelled out in NATS subjects. A user gets
 // its own inbox, its subjects, the pulls and acks (both forms: a grant that lacks the second loses
-// acks silently) of its consumers, and for the streams it reads the legacy ephemeral create, which
-// cannot name, and so cannot change, a durable consumer.
+// acks silently) of its consumers, and for the streams it reads consumers of its own names: no
+// right reaches a consumer of another service.
 #include "common/bus/topology.h"
 
 typedef struct List {
@@ -55,13 +55,29 @@ static void add_consumes(List *list, const AccessSpec *access)
     }
 }
 
+// The name stands in the subject: the legacy create takes it from the request, and on nats-server
+// 2.9 so changes any consumer of the stream.
+static void add_readers(List *list, const char *service, Str stream)
+{
+    char name[64], reader[READER_NAME_SIZE];
+    if (!str_to_c(stream, name, sizeof name)) {
+        return;
+    }
+    for (unsigned i = 0; i < topology_reader_names(name); i++) {
+        topology_reader_name(reader, service, i);
+        add(list, "$JS.API.CONSUMER.CREATE.1.2", stream, str_from(reader));
+        add(list, "$JS.API.CONSUMER.CREATE.1.2.>", stream, str_from(reader));
+        add(list, "$JS.API.CONSUMER.MSG.NEXT.1.2", stream, str_from(reader));
+        add(list, "$JS.API.CONSUMER.DELETE.1.2", stream, str_from(reader));
+    }
+}
+
 static void add_reads(List *list, const AccessSpec *access)
 {
     Str rest = str_from(access->reads), stream;
     while (next_word(&rest, &stream)) {
         add(list, "$JS.API.STREAM.INFO.1", stream, STR_EMPTY);
-        add(list, "$JS.API.CONSUMER.CREATE.1", stream, STR_EMPTY);
-        add(list, "$JS.API.CONSUMER.MSG.NEXT.1.*", stream, STR_EMPTY);
+        add_readers(list, access->service, stream);
     }
 }
 

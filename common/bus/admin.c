@@ -35,26 +35,36 @@ static json_int_t nanoseconds(int64_t seconds)
 
 // ---- what is wanted ----
 
-static json_t *want_stream(const Admin *a, const StreamSpec *spec)
+// What it takes: subjects of its own, and what of them is a repeat; or another stream.
+static void want_source(json_t *config, const Admin *a, const StreamSpec *spec)
 {
-    double bytes =
-        (double)spec->max_bytes * (a->options.bytes_scale > 0 ? a->options.bytes_scale : 1);
     int window =
         a->options.duplicate_window_s > 0 ? a->options.duplicate_window_s : DUPLICATE_WINDOW_S;
-    json_t *config = json_pack(
-        "{s:s, s:[s], s:s, s:s, s:I, s:I, s:I, s:i, s:s, s:I, s:b}", "name", spec->name, "subjects",
-        spec->subjects, "retention", "limits", "storage", "file", "max_age",
-        nanoseconds(spec->max_age_s), "max_bytes",
-        (json_int_t)(bytes > BYTES_MIN ? bytes : BYTES_MIN), "max_msgs_per_subject",
-        (json_int_t)(spec->max_per_subject > 0 ? spec->max_per_subject : -1), "num_replicas",
-        a->options.replicas > 0 ? a->options.replicas : 1, "discard",
-        spec->discard_new ? "new" : "old", "duplicate_window", nanoseconds(window), "allow_direct",
-        1);
+    if (spec->mirror != NULL) {
+        json_object_set_new(config, "mirror", json_pack("{s:s}", "name", spec->mirror));
+        return;
+    }
+    json_object_set_new(config, "subjects", json_pack("[s]", spec->subjects));
+    json_object_set_new(config, "duplicate_window", json_integer(nanoseconds(window)));
     if (spec->republish != NULL) {
         json_object_set_new(
             config, "republish",
             json_pack("{s:s, s:s}", "src", spec->subjects, "dest", spec->republish));
     }
+}
+
+static json_t *want_stream(const Admin *a, const StreamSpec *spec)
+{
+    double bytes =
+        (double)spec->max_bytes * (a->options.bytes_scale > 0 ? a->options.bytes_scale : 1);
+    json_t *config = json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:s, s:b}", "name", spec->name, "retention", "limits",
+        "storage", "file", "max_age", nanoseconds(spec->max_age_s), "max_bytes",
+        (json_int_t)(bytes > BYTES_MIN ? bytes : BYTES_MIN), "max_msgs_per_subject",
+        (json_int_t)(spec->max_per_subject > 0 ? spec->max_per_subject : -1), "num_replicas",
+        a->options.replicas > 0 ? a->options.replicas : 1, "discard",
+        spec->discard_new ? "new" : "old", "allow_direct", 1);
+    want_source(config, a, spec);
     return config;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/id.h"
 #include "common/bus/bus_internal.h"
 #include "common/bus/guard.h"
 #include "common/bus/trace.h"
@@ -286,6 +287,11 @@ void endpoint_remove(Bus *bus, Endpoint *endpoint)
     }
 }
 
+void bus_reader_name(Bus *bus, const char *stream, char out[READER_NAME_SIZE])
+{
+    topology_reader_name(out, bus->service, bus->reader_number++ % topology_reader_names(stream));
+}
+
 bool endpoint_pull(Bus *bus, const Endpoint *endpoint, size_t batch)
 {
     char subject[224], request[112];
@@ -348,6 +354,7 @@ Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err)
     char prefix[SERVICE_NAME_MAX + 16];
     snprintf(prefix, sizeof prefix, "_INBOX.%s", options->service);
     snprintf(bus->service, sizeof bus->service, "%s", options->service);
+    random_bytes(&bus->reader_number, sizeof bus->reader_number);
     LinkOptions link = {
         options->url,
         options->user,

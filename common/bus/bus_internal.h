@@ -9,6 +9,7 @@
 #include "common/bus/ack_subject.h"
 #include "common/bus/bus.h"
 #include "common/bus/link.h"
+#include "common/bus/topology.h"
 
 enum {
     BUS_ENDPOINTS_MAX = 64,
@@ -54,6 +55,9 @@ void bus_give_back(Bus *bus, natsMsg *message);
 // From inside a callback: let the turn run (once more) before the loop sleeps.
 void bus_again(Bus *bus);
 int64_t bus_now_ms(const Bus *bus);
+// A name for a reader's consumer of the stream: the next one of the service's names, so that what
+// is still on its way from one consumer does not meet a new one of the same name.
+void bus_reader_name(Bus *bus, const char *stream, char out[READER_NAME_SIZE]);
 // Fills everything but `stream` from a delivery; slices point into the natsMsg.
 void bus_message_fill(BusMessage *out, natsMsg *message, const AckSubject *ack);
 
@@ -92,6 +96,7 @@ struct Guard; // guard.h
 
 struct Bus {
     uv_loop_t *loop;
+    unsigned reader_number; // of the next one
     Link *link;
     char service[SERVICE_NAME_MAX + 1];
     struct Guard *guard; // NULL before the first worker

@@ -6,36 +6,92 @@
 
 #include "common/base/log.h"
 #include "common/bus/bus_internal.h"
+#include "common/bus/config_entry.h"
+#include "common/bus/topology.h"
 
-enum { RETRY_MS = 1000 };
+enum { RETRY_MS = 1000, REFUSED_MAX = 256 };
+
+// A subject whose last entry cannot be read, at the start, when this memory has no earlier one.
+typedef struct Refused {
+    char subject[SUBJECT_SIZE];
+    uint64_t sequence; // of the entry that cannot be read
+    bool replaced;     // a readable one has come since
+} Refused;
 
 struct ConfigMirror {
     Bus *bus;
     Reader *reader; // NULL while waiting to begin again
     ConfigChanged on_changed;
     void *ctx;
+    Arena *scratch;
     uv_timer_t retry;
     void (*on_ready)(void *ctx); // NULL: none, or told
     void *ready_ctx;
     bool ready;
     bool complained;
     bool freeing;
+    Reader *earlier; // of CONFIG_HISTORY, for refused[next]; NULL: none is open
+    Refused refused[REFUSED_MAX];
+    size_t refused_count, next;
     void (*on_freed)(void *ctx);
     void *freed_ctx;
 };
 
 static void begin(ConfigMirror *m);
+static void recover_next(ConfigMirror *m);
+
+static bool take(ConfigMirror *m, const BusMessage *message, Error *err)
+{
+    ConfigName name;
+    arena_reset(m->scratch);
+    return config_entry_check(message, &name, m->scratch, err) &&
+           m->on_changed(m->ctx, name.kind, name.tenant, name.key, message, err);
+}
+
+static Refused *find_refused(ConfigMirror *m, Str subject)
+{
+    for (size_t i = 0; i < m->refused_count; i++) {
+        if (str_eq(str_from(m->refused[i].subject), subject)) {
+            return &m->refused[i];
+        }
+    }
+    return NULL;
+}
+
+// Later than the start nothing is to be done: this memory keeps what it has.
+static void note_refused(ConfigMirror *m, const BusMessage *message)
+{
+    ConfigName name;
+    Refused *refused = &m->refused[m->refused_count];
+    if (m->ready || m->refused_count == REFUSED_MAX ||
+        !config_entry_name(message->subject, &name, NULL) ||
+        !str_to_c(message->subject, refused->subject, sizeof refused->subject)) {
+        return;
+    }
+    refused->sequence = message->sequence;
+    refused->replaced = false;
+    m->refused_count++;
+}
 
 static void apply(ConfigMirror *m, const BusMessage *message)
 {
-    Str key = message->subject, prefix, kind = STR_EMPTY, tenant = STR_EMPTY;
-    Error err = {ERROR_PERMANENT, "not cfg.<kind>.<tenant>.<key>"};
-    bool shaped = str_split(&key, '.', &prefix) && str_split(&key, '.', &kind) &&
-                  str_split(&key, '.', &tenant) && key.len > 0;
-    if (!shaped || !m->on_changed(m->ctx, kind, tenant, key, message, &err)) {
-        LOG(LOG_WARN, "config entry passed over", log_str("subject", message->subject),
+    Error err = {0};
+    bool whole = take(m, message, &err);
+    if (!whole && err.kind == ERROR_CONFIG) {
+        LOG(LOG_WARN, "config entry used but for a part", log_str("subject", message->subject),
             log_int("sequence", (int64_t)message->sequence), log_error(&err));
     }
+    if (whole || err.kind == ERROR_CONFIG) {
+        Refused *refused = m->refused_count > 0 ? find_refused(m, message->subject) : NULL;
+        if (refused != NULL) {
+            refused->replaced = true;
+        }
+        return;
+    }
+    LOG(LOG_WARN, "config entry passed over, what was known of it stays",
+        log_str("subject", message->subject), log_int("sequence", (int64_t)message->sequence),
+        log_error(&err), log_text("hint", "stentor config mend SUBJECT"));
+    note_refused(m, message);
 }
 
 static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
@@ -56,31 +112,112 @@ static void note_ready(ConfigMirror *m)
     }
 }
 
-static void on_reader_caught_up(void *ctx)
-{
-    note_ready(ctx);
-}
-
-static void on_timer_retry(uv_timer_t *timer)
-{
-    begin(timer->data);
-}
+// ---- the end ----
 
 static void on_timer_closed(uv_handle_t *handle)
 {
     ConfigMirror *m = handle->data;
     void (*on_freed)(void *) = m->on_freed;
     void *ctx = m->freed_ctx;
+    arena_free(m->scratch);
     free(m);
     on_freed(ctx);
 }
 
+// Both readers are gone.
+static void finish_free(ConfigMirror *m)
+{
+    if (m->reader == NULL && m->earlier == NULL) {
+        uv_close((uv_handle_t *)&m->retry, on_timer_closed);
+    }
+}
+
+// ---- earlier entries of what could not be read ----
+
+// From the oldest on, so that the newest readable one stays.
+static void on_earlier_messages(void *ctx, const BusMessage *messages, size_t count)
+{
+    ConfigMirror *m = ctx;
+    const Refused *refused = &m->refused[m->next];
+    for (size_t i = 0; i < count && !refused->replaced; i++) {
+        Error err = {0};
+        if (messages[i].sequence < refused->sequence && take(m, &messages[i], &err)) {
+            LOG(LOG_INFO, "config entry taken from before the one that cannot be read",
+                log_text("subject", refused->subject),
+                log_int("sequence", (int64_t)messages[i].sequence));
+        }
+    }
+}
+
+static void on_earlier_freed(void *ctx)
+{
+    ConfigMirror *m = ctx;
+    m->earlier = NULL;
+    m->next++;
+    recover_next(m);
+}
+
+static void end_earlier(ConfigMirror *m)
+{
+    if (!m->freeing) {
+        reader_free(m->earlier, on_earlier_freed, m);
+    }
+}
+
+static void on_earlier_caught_up(void *ctx)
+{
+    end_earlier(ctx);
+}
+
+static void on_earlier_failed(void *ctx, const Error *err)
+{
+    ConfigMirror *m = ctx;
+    LOG(LOG_WARN, "earlier config entries cannot be read",
+        log_text("subject", m->refused[m->next].subject), log_error(err));
+    end_earlier(m);
+}
+
+static void recover_next(ConfigMirror *m)
+{
+    static const ReaderHandlers handlers = {
+        on_earlier_messages, on_earlier_caught_up, on_earlier_failed};
+    if (m->freeing) {
+        finish_free(m);
+        return;
+    }
+    while (m->next < m->refused_count && m->refused[m->next].replaced) {
+        m->next++;
+    }
+    if (m->next == m->refused_count) {
+        m->refused_count = m->next = 0;
+        note_ready(m);
+        return;
+    }
+    ReaderOptions options = {.stream = "CONFIG_HISTORY", .filter = m->refused[m->next].subject};
+    m->earlier = reader_new(m->bus, &options, &handlers, m);
+}
+
+static void on_reader_caught_up(void *ctx)
+{
+    ConfigMirror *m = ctx;
+    if (m->earlier == NULL) {
+        recover_next(m);
+    }
+}
+
+// ---- the reader ----
+
+static void on_timer_retry(uv_timer_t *timer)
+{
+    begin(timer->data);
+}
+
 static void handle_reader_gone(ConfigMirror *m)
 {
+    m->reader = NULL;
     if (m->freeing) {
-        uv_close((uv_handle_t *)&m->retry, on_timer_closed);
+        finish_free(m);
     } else {
-        m->reader = NULL;
         uv_timer_start(&m->retry, on_timer_retry, RETRY_MS, 0);
     }
 }
@@ -121,6 +258,7 @@ ConfigMirror *config_mirror_new(Bus *bus, ConfigChanged on_changed, void *ctx)
     m->bus = bus;
     m->on_changed = on_changed;
     m->ctx = ctx;
+    m->scratch = arena_new(0);
     uv_timer_init(bus_loop(bus), &m->retry);
     m->retry.data = m;
     begin(m);
@@ -141,15 +279,18 @@ bool config_mirror_ready(const ConfigMirror *mirror)
 
 void config_mirror_free(ConfigMirror *mirror, void (*on_freed)(void *ctx), void *ctx)
 {
-    bool failing = mirror->reader == NULL;
     mirror->freeing = true;
     mirror->on_freed = on_freed;
     mirror->freed_ctx = ctx;
     uv_timer_stop(&mirror->retry);
-    if (failing) {
-        uv_close((uv_handle_t *)&mirror->retry, on_timer_closed);
-    } else {
-        reader_free(
-            mirror->reader, on_reader_freed, mirror); // again is harmless: the last one counts
+    if (mirror->reader == NULL && mirror->earlier == NULL) {
+        finish_free(mirror);
+        return;
+    }
+    if (mirror->reader != NULL) { // again is harmless: the last one counts
+        reader_free(mirror->reader, on_reader_freed, mirror);
+    }
+    if (mirror->earlier != NULL) {
+        reader_free(mirror->earlier, on_earlier_freed, mirror);
     }
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A service's copy of CONFIG: reads cfg.> from the beginning into the service's own memory and
 // follows it live, so a change reaches every replica within a second. Not stored: the stream keeps
-// the last message of each subject for ever. An entry that a restored store does not have any more
-// stays in this memory until the process restarts (README.md says why).
+// the last message of each subject for ever. What is no entry (config_entry.h) or cannot be read is
+// passed over, and what was known before stays: in memory, or at the start from CONFIG_HISTORY. An
+// entry that a restored store does not have any more stays in this memory until the process
+// restarts (README.md says why).
 #pragma once
 
 #include "common/bus/reader.h"
@@ -10,8 +12,9 @@
 typedef struct ConfigMirror ConfigMirror;
 
 // One entry changed. kind, tenant, key are the subject's tokens (key may hold dots when it has
-// several tokens). Return false with PERMANENT for an entry that cannot be read: it is logged and
-// passed over.
+// several tokens), and the entry speaks of them. Return false with PERMANENT for an entry that
+// cannot be used, and leave what was known of it as it is: it is logged and passed over. Return
+// false with CONFIG for one that is used but for a part: it is logged.
 typedef bool (*ConfigChanged)(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a read goes: STREAM.INFO (is it still the same stream, is the start still there) ->
-// CONSUMER.CREATE (ephemeral, no acks, in memory) -> pulls. A gap in the consumer's sequence,
-// silence, a lost consumer or a new connection begin again from the last sequence handed over + 1,
-// so nothing is skipped and nothing comes twice. There is no state on the server that matters, and
-// none here: the caller stores the sequence. (reader_nats_test: resumes_after_the_server_restarted)
+// CONSUMER.CREATE (of a name of the service's, no acks, in memory) -> pulls. A gap in the
+// consumer's sequence, silence, a lost consumer or a new connection begin again from the last
+// sequence handed over + 1, so nothing is skipped and nothing comes twice. There is no state on the
+// server that matters, and none here: the caller stores the sequence. (reader_nats_test:
+// resumes_after_the_server_restarted)
 //
 // A sequence alone does not name a message: a server that lost its tail (a power cut before its
 // fsync, a store restored from a copy) gives the same sequences to other messages. So the consumer
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/bus/bus_internal.h"
 #include "common/bus/topology.h"
@@ -57,6 +59,7 @@ struct Reader {
     bool checking;         // CHECK: the next delivery must be message next - 1
     bool last_per_subject; // the stream keeps no more: what was read may be gone rightly
     uint64_t tails_lost;
+    unsigned names_taken;   // tries in a row that met another reader's consumer
     uint64_t next_consumer; // the consumer sequence that must come next
     uint64_t end;           // the stream's last sequence at the start
     int64_t created_us;
@@ -75,6 +78,19 @@ struct Reader {
 
 // ---- beginning again ----
 
+// The name is free at once, not only when nobody has pulled for INACTIVE_S.
+static void drop_consumer(Reader *r)
+{
+    if (r->endpoint.consumer[0] != '\0' && bus_connected(r->bus)) {
+        char subject[192];
+        snprintf(
+            subject, sizeof subject, "$JS.API.CONSUMER.DELETE.%s.%s", r->stream,
+            r->endpoint.consumer);
+        (void)bus_send(r->bus, subject, NULL, STR_EMPTY);
+    }
+    r->endpoint.consumer[0] = '\0'; // what it still delivers is nobody's
+}
+
 static void restart(Reader *r, int64_t after_ms)
 {
     if (r->state == READER_FAILED) {
@@ -82,7 +98,7 @@ static void restart(Reader *r, int64_t after_ms)
     }
     r->state = READER_WAITING;
     r->retry_at_ms = bus_now_ms(r->bus) + after_ms;
-    r->endpoint.consumer[0] = '\0'; // what it still delivers is nobody's
+    drop_consumer(r);
     r->asked = 0;
     bus_forget_requests(r->bus, r);
     bus_again(r->bus);
@@ -91,14 +107,28 @@ static void restart(Reader *r, int64_t after_ms)
 static void fail(Reader *r, const Error *err)
 {
     r->state = READER_FAILED;
-    r->endpoint.consumer[0] = '\0';
+    drop_consumer(r);
     r->handlers.on_failed(r->ctx, err);
+}
+
+// Another reader has it. With many names taken a few tries find a free one; with all of them taken
+// somebody has to end first.
+static void try_another_name(Reader *r)
+{
+    enum { TRIES = 64 };
+    r->names_taken++;
+    if (r->names_taken % TRIES == 0) {
+        LOG(LOG_WARN, "no name is free for a reader's consumer, waiting",
+            log_text("stream", r->stream), log_int("names", topology_reader_names(r->stream)),
+            log_text("hint", "too many processes of one service, or processes that died lately"));
+    }
+    restart(r, r->names_taken < TRIES ? 0 : RETRY_MS);
 }
 
 // false: retried or failed already. `root` holds JetStream's answer.
 static bool accept_answer(Reader *r, json_t *root, const char *what)
 {
-    enum { STREAM_NOT_FOUND = 10059 };
+    enum { STREAM_NOT_FOUND = 10059, NAME_IN_USE = 10013, NOT_THE_SAME = 10012, EXISTS = 10148 };
     json_t *error = json_object_get(root, "error");
     if (root != NULL && error == NULL) {
         return true;
@@ -111,6 +141,10 @@ static bool accept_answer(Reader *r, json_t *root, const char *what)
             &err, ERROR_PERMANENT, "there is no stream '%s' (HINT: run 'stentor migrate')",
             r->stream);
         fail(r, &err);
+        return false;
+    }
+    if (code == NAME_IN_USE || code == NOT_THE_SAME || code == EXISTS) {
+        try_another_name(r);
         return false;
     }
     LOG(LOG_DEBUG, "reader tries again", log_text("stream", r->stream), log_text("step", what),
@@ -139,6 +173,7 @@ static void handle_created(Reader *r, Str reply, const Error *err)
             restart(r, RETRY_MS);
         } else {
             r->state = READER_READING;
+            r->names_taken = 0;
             r->next_consumer = 1;
             r->heard_ms = bus_now_ms(r->bus);
             r->caught_up = r->caught_up || empty;
@@ -161,7 +196,8 @@ static void describe_start(const Reader *r, json_t *config)
     if (r->options.last_per_subject) {
         policy = "last_per_subject";
         if (r->filter == NULL) { // which this policy must have
-            const char *all = r->spec != NULL ? r->spec->subjects : ">";
+            const char *all =
+                r->spec != NULL && r->spec->subjects != NULL ? r->spec->subjects : ">";
             json_object_set_new(config, "filter_subject", json_string(all));
         }
     } else if (r->next == 0 && r->options.start_time_us > 0) {
@@ -177,11 +213,17 @@ static void describe_start(const Reader *r, json_t *config)
     json_object_set_new(config, "deliver_policy", json_string(policy));
 }
 
-static json_t *describe_consumer(const Reader *r)
+// max_waiting says whose it is: nats-server 2.9 answers a create of a consumer that exists as if it
+// were new when nothing differs, and this cannot be changed of one that exists.
+static json_t *describe_consumer(const Reader *r, const char *name)
 {
+    enum { WAITING_MIN = 64, WAITING_SPAN = 4096 };
+    uint16_t random;
+    random_bytes(&random, sizeof random);
     json_t *config = json_pack(
-        "{s:s, s:b, s:I, s:i}", "ack_policy", "none", "mem_storage", 1, "inactive_threshold",
-        (json_int_t)INACTIVE_S * 1000000000, "num_replicas", 1);
+        "{s:s, s:s, s:b, s:I, s:i, s:i}", "name", name, "ack_policy", "none", "mem_storage", 1,
+        "inactive_threshold", (json_int_t)INACTIVE_S * 1000000000, "num_replicas", 1, "max_waiting",
+        WAITING_MIN + random % WAITING_SPAN);
     if (r->filter != NULL) {
         json_object_set_new(config, "filter_subject", json_string(r->filter));
     }
@@ -189,20 +231,24 @@ static json_t *describe_consumer(const Reader *r)
     return json_pack("{s:s, s:o}", "stream_name", r->stream, "config", config);
 }
 
+// The filter stands in the subject too when it is the reader's own: an application's right spells
+// it.
 static void create_consumer(Reader *r)
 {
-    char subject[160], body[CONFIG_MAX];
-    json_t *request = describe_consumer(r);
+    char subject[256], name[READER_NAME_SIZE], body[CONFIG_MAX];
+    bus_reader_name(r->bus, r->stream, name);
+    json_t *request = describe_consumer(r, name);
     size_t len = json_dumpb(request, body, sizeof body, JSON_COMPACT);
     json_decref(request);
-    if (len == 0 || len > sizeof body) {
+    int written = snprintf(
+        subject, sizeof subject, "$JS.API.CONSUMER.CREATE.%s.%s%s%s", r->stream, name,
+        r->filter != NULL ? "." : "", r->filter != NULL ? r->filter : "");
+    if (len == 0 || len > sizeof body || written >= (int)sizeof subject) {
         Error err;
         error_set(&err, ERROR_CONFIG, "reader of '%s': the filter is too long", r->stream);
         fail(r, &err);
         return;
     }
-    // The legacy form: the server names it, so this right cannot touch another consumer.
-    snprintf(subject, sizeof subject, "$JS.API.CONSUMER.CREATE.%s", r->stream);
     r->state = READER_CREATING;
     bus_request(r->bus, subject, str_of(body, len), API_TIMEOUT_MS, on_consumer_created, r);
 }
@@ -225,8 +271,7 @@ static bool read_stream(const json_t *root, StreamState *ret)
     }
     ret->first = (uint64_t)json_integer_value(json_object_get(state, "first_seq"));
     ret->last = (uint64_t)json_integer_value(json_object_get(state, "last_seq"));
-    ret->last_per_subject =
-        json_integer_value(json_object_get(config, "max_msgs_per_subject")) == 1;
+    ret->last_per_subject = json_integer_value(json_object_get(config, "max_msgs_per_subject")) > 0;
     return true;
 }
 
@@ -444,6 +489,7 @@ static void on_bus_freed(Reader *r)
 {
     void (*on_freed)(void *) = r->on_freed;
     void *ctx = r->freed_ctx;
+    drop_consumer(r);
     endpoint_remove(r->bus, &r->endpoint);
     bus_forget_requests(r->bus, r);
     for (size_t i = 0; i < r->held_count; i++) {

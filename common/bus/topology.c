@@ -10,27 +10,30 @@ enum { DAY_S = 86400 };
 
 // Retention by age is the rule; max_bytes is the disk's protection. A working stream that is nearly
 // full loses what everybody has read (trim.h); one that is full of what waits refuses, so that its
-// publisher holds back. STATUS, the public log, drops its oldest instead.
+// publisher holds back. STATUS, the public log, drops its oldest instead. CONFIG_HISTORY is the
+// server's copy of CONFIG with earlier entries: nobody publishes to it, and readers look there when
+// the last entry of a subject cannot be read.
 // clang-format off
 static const StreamSpec streams[] = {
-    {"REQUEST_CRITICAL",  "ntf.request.critical.*",  30 * DAY_S, 2 * GIB, 0, true,  NULL},
-    {"REQUEST_HIGH",      "ntf.request.high.*",      30 * DAY_S, 4 * GIB, 0, true,  NULL},
-    {"REQUEST_NORMAL",    "ntf.request.normal.*",    30 * DAY_S, 8 * GIB, 0, true,  NULL},
-    {"REQUEST_LOW",       "ntf.request.low.*",       30 * DAY_S, 8 * GIB, 0, true,  NULL},
-    {"RENDERED_CRITICAL", "ntf.rendered.critical.*",  3 * DAY_S, 1 * GIB, 0, true,  NULL},
-    {"RENDERED_HIGH",     "ntf.rendered.high.*",      3 * DAY_S, 2 * GIB, 0, true,  NULL},
-    {"RENDERED_NORMAL",   "ntf.rendered.normal.*",    3 * DAY_S, 4 * GIB, 0, true,  NULL},
-    {"RENDERED_LOW",      "ntf.rendered.low.*",       3 * DAY_S, 4 * GIB, 0, true,  NULL},
-    {"STATUS",            "ntf.status.>",            30 * DAY_S, 8 * GIB, 0, false, "live.status.>"},
-    {"DEFERRED",          "ntf.deferred.>",          30 * DAY_S, 4 * GIB, 0, true,  NULL},
-    {"INBOUND",           "ntf.inbound.>",           30 * DAY_S, 4 * GIB, 0, true,  NULL},
-    {"SETTLE",            "ntf.settle.*",             7 * DAY_S, 1 * GIB, 0, true,  NULL},
-    {"CONFIG",            "cfg.>",                            0, 1 * GIB, 1, true,  NULL},
-    {"PEOPLE",            "ppl.*",                            0, 8 * GIB, 0, true,  NULL},
-    {"DEAD",              "ntf.dead.>",              90 * DAY_S, 2 * GIB, 0, true,  NULL},
-    {"EVENTS",            "evt.>",                    7 * DAY_S, 4 * GIB, 0, true,  NULL},
+    {"REQUEST_CRITICAL",  "ntf.request.critical.*",  30 * DAY_S, 2 * GIB, 0, true,  NULL, NULL},
+    {"REQUEST_HIGH",      "ntf.request.high.*",      30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
+    {"REQUEST_NORMAL",    "ntf.request.normal.*",    30 * DAY_S, 8 * GIB, 0, true,  NULL, NULL},
+    {"REQUEST_LOW",       "ntf.request.low.*",       30 * DAY_S, 8 * GIB, 0, true,  NULL, NULL},
+    {"RENDERED_CRITICAL", "ntf.rendered.critical.*",  3 * DAY_S, 1 * GIB, 0, true,  NULL, NULL},
+    {"RENDERED_HIGH",     "ntf.rendered.high.*",      3 * DAY_S, 2 * GIB, 0, true,  NULL, NULL},
+    {"RENDERED_NORMAL",   "ntf.rendered.normal.*",    3 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
+    {"RENDERED_LOW",      "ntf.rendered.low.*",       3 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
+    {"STATUS",            "ntf.status.>",            30 * DAY_S, 8 * GIB, 0, false, "live.status.>", NULL},
+    {"DEFERRED",          "ntf.deferred.>",          30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
+    {"INBOUND",           "ntf.inbound.>",           30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
+    {"SETTLE",            "ntf.settle.*",             7 * DAY_S, 1 * GIB, 0, true,  NULL, NULL},
+    {"CONFIG",            "cfg.>",                            0, 1 * GIB, 1, true,  NULL, NULL},
+    {"CONFIG_HISTORY",    NULL,                               0, 2 * GIB, 8, false, NULL, "CONFIG"},
+    {"PEOPLE",            "ppl.*",                            0, 8 * GIB, 0, true,  NULL, NULL},
+    {"DEAD",              "ntf.dead.>",              90 * DAY_S, 2 * GIB, 0, true,  NULL, NULL},
+    {"EVENTS",            "evt.>",                    7 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
     // What each process of a service has in hand that came again (guard.h); the oldest may go.
-    {"IN_HAND",           "ntf.inhand.*.*",               DAY_S, GIB / 8, 1, false, NULL},
+    {"IN_HAND",           "ntf.inhand.*.*",               DAY_S, GIB / 8, 1, false, NULL, NULL},
 };
 
 static const ConsumerSpec consumers[] = {
@@ -59,14 +62,14 @@ static const AccessSpec access_table[] = {
      "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> ppl.* cfg.suppression.> "
      "cfg.trigger.> cfg.template.> cfg.tenant.> $JS.API.STREAM.MSG.GET.DEAD "
      "$JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.*",
-     "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND"},
+     "EVENTS", "CONFIG CONFIG_HISTORY STATUS PEOPLE DEAD EVENTS IN_HAND"},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
-     REQUESTS, "CONFIG IN_HAND"},
+     REQUESTS, "CONFIG CONFIG_HISTORY IN_HAND"},
     {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> ntf.inhand.dispatcher.*",
-     RENDEREDS " SETTLE", "CONFIG EVENTS IN_HAND"},
+     RENDEREDS " SETTLE", "CONFIG CONFIG_HISTORY EVENTS IN_HAND"},
     {"stentor-webhook-receiver",
      "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",
-     "INBOUND", "CONFIG IN_HAND"},
+     "INBOUND", "CONFIG CONFIG_HISTORY IN_HAND"},
     // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
     {"stentor-digest-flusher",
      "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout evt.*.CleanUpOrders "
@@ -78,9 +81,9 @@ static const AccessSpec access_table[] = {
      "$JS.API.STREAM.MSG.DELETE.RENDERED_NORMAL $JS.API.STREAM.MSG.DELETE.RENDERED_LOW "
      "$JS.API.STREAM.MSG.DELETE.DEFERRED $JS.API.STREAM.MSG.DELETE.INBOUND $JS.API.STREAM.MSG.DELETE.SETTLE "
      "$JS.API.STREAM.MSG.DELETE.EVENTS",
-     "DEFERRED", "CONFIG PEOPLE IN_HAND"},
+     "DEFERRED", "CONFIG CONFIG_HISTORY PEOPLE IN_HAND"},
     {"stentor-archiver",         "ntf.dead.>",
-     "", "CONFIG STATUS EVENTS " REQUESTS},
+     "", "CONFIG CONFIG_HISTORY STATUS EVENTS " REQUESTS},
     // The relay speaks for an application: whatever that may publish.
     {"stentor-outbox-relay",     "evt.> ntf.dead.>",
      "", "STATUS DEAD"},
@@ -91,8 +94,8 @@ static const AccessSpec access_table[] = {
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
     {"stentor-cli",
      "cfg.> evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
-     "$JS.API.STREAM.MSG.DELETE.DEAD",
-     "", "CONFIG STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE " REQUESTS " " RENDEREDS},
+     "$JS.API.STREAM.MSG.DELETE.DEAD $JS.API.STREAM.MSG.DELETE.CONFIG",
+     "", "CONFIG CONFIG_HISTORY STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE " REQUESTS " " RENDEREDS},
     {"stentor-subscriber",       "", "", "STATUS"},
     {"stentor-admin",            ">", "", ""},
 };
@@ -146,4 +149,22 @@ const char *topology_lane_stream(const char *stage, Priority lane)
     snprintf(name, sizeof name, "%s_%s", stage, priority_stream_suffix(lane));
     const StreamSpec *spec = topology_stream(name);
     return spec != NULL ? spec->name : "";
+}
+
+// Every process holds a copy of CONFIG, marks what it has in hand and hears of clean-ups on EVENTS;
+// a projection reads once.
+unsigned topology_reader_names(const char *stream)
+{
+    static const char *const of_every_process[] = {"CONFIG", "CONFIG_HISTORY", "EVENTS", "IN_HAND"};
+    for (size_t i = 0; i < COUNT(of_every_process); i++) {
+        if (str_eq(str_from(of_every_process[i]), str_from(stream))) {
+            return 32;
+        }
+    }
+    return 8;
+}
+
+void topology_reader_name(char out[READER_NAME_SIZE], const char *service, unsigned number)
+{
+    snprintf(out, READER_NAME_SIZE, "%s-%u", service, number);
 }

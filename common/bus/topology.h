@@ -9,12 +9,13 @@
 
 typedef struct StreamSpec {
     const char *name;        // "REQUEST_NORMAL"
-    const char *subjects;    // "ntf.request.normal.*"
+    const char *subjects;    // "ntf.request.normal.*"; NULL: a mirror, which nobody publishes to
     int64_t max_age_s;       // 0: for ever
     int64_t max_bytes;       // scaled by migrate --bytes-scale-percent
     int64_t max_per_subject; // 0: no limit; 1: last per subject
     bool discard_new;        // a full stream refuses (back-pressure) instead of dropping its oldest
     const char *republish;   // destination of RePublish or NULL
+    const char *mirror;      // the stream that it copies, or NULL
 } StreamSpec;
 
 typedef struct ConsumerSpec {
@@ -43,6 +44,13 @@ const ConsumerSpec *topology_consumer(const char *service, const char *stream); 
 // Names of the lanes' streams: topology_lane_stream("REQUEST", PRIORITY_LOW) is "REQUEST_LOW".
 // Static strings.
 const char *topology_lane_stream(const char *stage, Priority lane);
+
+// Readers' consumers have names that a right can spell, for NATS knows whole tokens only:
+// "stentor-ingest-7" is the one of number 7. So many readers of a service, in all its processes,
+// can read a stream at once; one more waits.
+enum { READER_NAME_SIZE = 80 };
+unsigned topology_reader_names(const char *stream);
+void topology_reader_name(char out[READER_NAME_SIZE], const char *service, unsigned number);
 
 // Subjects. Each writes at most 160 bytes with NUL and is the only place that spells the subject.
 // What is no tenant or no word of its set becomes "unknown": foreign text never adds a token.

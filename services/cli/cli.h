@@ -141,3 +141,6 @@ int cmd_suppress_add(Cli *cli);
 int cmd_suppress_release(Cli *cli);
 int cmd_suppress_import(Cli *cli);
 int cmd_suppress_export(Cli *cli);
+int cmd_config_export(Cli *cli);
+int cmd_config_import(Cli *cli);
+int cmd_config_mend(Cli *cli);

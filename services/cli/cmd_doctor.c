@@ -11,6 +11,7 @@
 #include "common/base/buf.h"
 #include "common/bus/topology.h"
 #include "common/db/master_keys.h"
+#include "services/cli/config_walk.h"
 #include "services/cli/doctor_config.h"
 #include "services/cli/keys.h"
 
@@ -155,6 +156,52 @@ static void check_tenants(Doctor *doctor, Session *session)
     tell(doctor, "senders", senders.warns ? CHECK_WARN : CHECK_OK, senders.text);
 }
 
+// ---- CONFIG ----
+
+typedef struct ConfigCheck {
+    Doctor *doctor;
+    long long entries, bad;
+} ConfigCheck;
+
+static bool check_entry(void *ctx, const BusMessage *message, const char *reason, Error *err)
+{
+    enum { NAMED_MAX = 20 };
+    (void)err;
+    ConfigCheck *check = ctx;
+    Arena *arena = check->doctor->cli->arena;
+    check->entries += message->payload.len > 0 ? 1 : 0;
+    if (reason != NULL && check->bad++ < NAMED_MAX) {
+        tell(
+            check->doctor, arena_cstr(arena, message->subject), CHECK_FAIL,
+            arena_printf(
+                arena, "cannot be read: %s (HINT: stentor config mend %.*s)", reason,
+                STR_ARG(message->subject)));
+    }
+    return true;
+}
+
+static void check_config(Doctor *doctor, Session *session)
+{
+    Error err = {0};
+    ConfigCheck check = {.doctor = doctor};
+    bool had_some = json_integer_value(json_object_get(doctor->last, "CONFIG")) > 0;
+    if (!config_walk(session, "CONFIG", NULL, check_entry, &check, &err)) {
+        tell(doctor, "config", CHECK_FAIL, err.text);
+    } else if (check.entries == 0) {
+        tell(
+            doctor, "config", had_some ? CHECK_FAIL : CHECK_WARN,
+            had_some ? "empty, and was not: no tenant, key or template is left once the services "
+                       "restart (HINT: stentor config import FILE)"
+                     : "empty: no tenant, no API key, no template yet (HINT: stentor tenant put "
+                       "TENANT --name NAME --sender ADDRESS)");
+    } else {
+        tell(
+            doctor, "config", check.bad > 0 ? CHECK_FAIL : CHECK_OK,
+            arena_printf(
+                doctor->cli->arena, "%lld entries, %lld cannot be read", check.entries, check.bad));
+    }
+}
+
 static void check_nats(Doctor *doctor)
 {
     Error err = {0};
@@ -167,6 +214,7 @@ static void check_nats(Doctor *doctor)
     check_topology(doctor, &session);
     check_tenants(doctor, &session);
     doctor->config_read = keys_fetch(&session, doctor->cli, &doctor->in_config, &err);
+    check_config(doctor, &session);
     session_close(&session);
 }
 

@@ -277,6 +277,16 @@ static const Command commands[] = {
      "the list as CSV or NDJSON, fit for import: addresses are masked, their hashes are whole\n"
      "  --format csv|ndjson   default csv\n"
      "  --all                 released and expired ones too; --channel NAME, --reason NAME, --address ADDRESS, --tenant TENANT", cmd_suppress_export},
+    {"config export", "", 0, 0, "",
+     "print CONFIG (tenants, API keys, templates, triggers, suppressions) as NDJSON with checksums, for a backup\n"
+     "  the file holds hashes of API keys and addresses: keep it as a secret", cmd_config_export},
+    {"config import", "FILE", 1, 1, "dry-run force json",
+     "publish what an export has and CONFIG lacks or has otherwise; a second time nothing is left to do ('-': standard input)\n"
+     "  --dry-run   only say what would be done\n"
+     "  --force     also where the entry was changed after the export; without it nothing is imported then", cmd_config_import},
+    {"config mend", "SUBJECT", 1, 1, "drop json",
+     "put the newest readable entry again where the last one cannot be read (stentor doctor names such)\n"
+     "  --drop   when there is none: delete what cannot be read", cmd_config_mend},
     {"nats-config", "", 0, 0, "passwords=", "print the authorization block for nats-server\n  --passwords FILE   lines of user=password", cmd_nats_config},
     {"keys status", "", 0, 0, "json", "the registered master and hash keys, and what still hangs on each", cmd_keys_status},
     {"keys retire", "ID", 1, 1, "now", "say that nothing hangs on a key any more, so that the file need not hold it; the role that owns the schemas\n"

@@ -132,7 +132,7 @@ static bool read_stream(Cli *cli, ReplayPlan *plan, Error *err)
 {
     const char *name = args_flag(&cli->args, "stream");
     plan->stream = name != NULL ? topology_stream(name) : NULL;
-    if (plan->stream != NULL) {
+    if (plan->stream != NULL && plan->stream->mirror == NULL) {
         return true;
     }
     Buf names;
@@ -140,7 +140,9 @@ static bool read_stream(Cli *cli, ReplayPlan *plan, Error *err)
     size_t count;
     const StreamSpec *streams = topology_streams(&count);
     for (size_t i = 0; i < count; i++) {
-        buf_printf(&names, "%s%s", i > 0 ? " " : "", streams[i].name);
+        if (streams[i].mirror == NULL) {
+            buf_printf(&names, "%s%s", names.len > 0 ? " " : "", streams[i].name);
+        }
     }
     error_set(
         err, ERROR_CONFIG, "%s%s%s: expected one of %s", name == NULL ? "--stream is required" : "",

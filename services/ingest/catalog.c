@@ -108,7 +108,14 @@ static bool take_settings(
         str_from(entry->default_locale), settings->default_locale, sizeof settings->default_locale);
     bool hours = take_quiet_hours(settings, entry, err);
     settings->gate.zone = zones_get(zones, str_from(entry->time_zone), err);
-    return settings->gate.zone == NULL ? error_wrap(err, "UTC is used") : hours;
+    if (settings->gate.zone == NULL) {
+        (void)error_wrap(err, "UTC is used");
+    }
+    bool whole = hours && settings->gate.zone != NULL;
+    if (!whole && err != NULL) {
+        err->kind = ERROR_CONFIG; // used, but for that (config_mirror.h)
+    }
+    return whole;
 }
 
 bool catalog_tenant_changed(Catalog *catalog, Str tenant, Str payload, Error *err)

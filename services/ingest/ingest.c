@@ -126,8 +126,11 @@ static bool take_config(
         return trigger_map_changed(in->triggers, tenant, key, message->payload, err);
     }
     if (str_eq(kind, STR("tenant"))) {
-        tenant_api_changed(in->tenants, tenant, message->payload);
-        return catalog_tenant_changed(in->catalog, tenant, message->payload, err);
+        bool ok = catalog_tenant_changed(in->catalog, tenant, message->payload, err);
+        if (ok || err->kind == ERROR_CONFIG) {
+            tenant_api_changed(in->tenants, tenant, message->payload);
+        }
+        return ok;
     }
     if (str_eq(kind, STR("template"))) {
         return catalog_template_changed(in->catalog, tenant, key, message->payload, err);

@@ -17,7 +17,7 @@ static int open_rig(void **state)
 {
     (void)state;
     Buf config;
-    buf_init(&config, 256 * 1024);
+    buf_init(&config, 1024 * 1024);
     assert_true(topology_nats_config(&config, password_of, NULL));
     server_init(&server);
     snprintf(server.config, sizeof server.config, "%s/nats.conf", server.folder);
@@ -125,23 +125,67 @@ static void services_cannot_administer(void **state)
     assert_refused("stentor-subscriber", "$JS.API.STREAM.INFO.CONFIG");
 }
 
-// The grant for readers is the legacy create, which must not be able to name a durable.
-static void a_reader_cannot_change_a_durable_consumer(void **state)
+// nats-server 2.9 takes the name of the legacy create from the request, and so changes any consumer
+// of the stream. The right is for names of the reader's own.
+static void finding_14_a_reader_reaches_no_other_consumer(void **state)
+{
+    (void)state;
+    assert_refused("stentor-archiver", "$JS.API.CONSUMER.CREATE.REQUEST_LOW");
+    assert_refused("stentor-archiver", "$JS.API.CONSUMER.CREATE.REQUEST_LOW.renderer");
+    assert_refused("stentor-archiver", "$JS.API.CONSUMER.CREATE.REQUEST_LOW.stentor-cli-0");
+    assert_refused("stentor-archiver", "$JS.API.CONSUMER.MSG.NEXT.REQUEST_LOW.renderer");
+    assert_refused("stentor-archiver", "$JS.API.CONSUMER.MSG.NEXT.EVENTS.ingest");
+    assert_refused("stentor-dispatcher", "$JS.API.CONSUMER.MSG.NEXT.EVENTS.order-saga");
+    assert_refused("stentor-dispatcher", "$JS.API.CONSUMER.DELETE.EVENTS.ingest");
+    assert_refused("stentor-ingest", "$JS.API.CONSUMER.MSG.NEXT.CONFIG.stentor-renderer-0");
+}
+
+// The name in the subject counts, whatever the request says.
+static void finding_14_a_readers_create_cannot_name_another(void **state)
 {
     (void)state;
     Bus *bus = rig_bus(&rig, server.url, "stentor-archiver", "secret");
     rig.done = false;
     bus_request(
-        bus, "$JS.API.CONSUMER.CREATE.REQUEST_LOW",
-        STR("{\"stream_name\":\"REQUEST_LOW\",\"config\":{\"durable_name\":\"renderer\",\"ack_"
-            "policy\":\"none\"}}"),
+        bus, "$JS.API.CONSUMER.CREATE.REQUEST_LOW.stentor-archiver-0",
+        STR("{\"stream_name\":\"REQUEST_LOW\",\"config\":{\"name\":\"renderer\",\"durable_name\":"
+            "\"renderer\",\"ack_policy\":\"explicit\",\"max_ack_pending\":1}}"),
         3000, on_rig_reply, &rig);
     WAIT_FLAG(&rig, rig.done);
-    assert_non_null(strstr(rig.reply, "\"error\""));
     rig_close_bus(&rig, bus);
     assert_non_null(strstr(
         rig_ask(&rig, "$JS.API.CONSUMER.INFO.REQUEST_LOW.renderer", ""),
-        "\"ack_policy\":\"explicit\""));
+        "\"max_ack_pending\":8192"));
+    rig_ask(&rig, "$JS.API.CONSUMER.DELETE.REQUEST_LOW.stentor-archiver-0", "");
+}
+
+// As many as the service has names, however long they are to live.
+static void finding_14_the_consumers_of_a_service_are_counted(void **state)
+{
+    (void)state;
+    Bus *bus = rig_bus(&rig, server.url, "stentor-archiver", "secret");
+    unsigned names = topology_reader_names("STATUS");
+    for (unsigned i = 0; i <= names; i++) {
+        char subject[128], name[READER_NAME_SIZE], body[256];
+        topology_reader_name(name, "stentor-archiver", i);
+        snprintf(subject, sizeof subject, "$JS.API.CONSUMER.CREATE.STATUS.%s", name);
+        snprintf(
+            body, sizeof body,
+            "{\"stream_name\":\"STATUS\",\"config\":{\"name\":\"%s\",\"ack_policy\":\"none\","
+            "\"inactive_threshold\":31536000000000000}}",
+            name);
+        rig.done = false;
+        bus_request(bus, subject, str_from(body), 1000, on_rig_reply, &rig);
+        WAIT_FLAG(&rig, rig.done);
+    }
+    assert_non_null(strstr(bus_permission_error(bus), "CREATE.STATUS.stentor-archiver-8"));
+    rig_close_bus(&rig, bus);
+    assert_non_null(strstr(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), "\"total\":8,"));
+    for (unsigned i = 0; i < names; i++) {
+        char subject[128];
+        snprintf(subject, sizeof subject, "$JS.API.CONSUMER.DELETE.STATUS.stentor-archiver-%u", i);
+        rig_ask(&rig, subject, "");
+    }
 }
 
 static void settle_all(void *ctx, Delivery **deliveries, size_t count)
@@ -192,7 +236,10 @@ static void every_service_reads_config_with_its_rights(void **state)
                                            "stentor-digest-flusher",
                                            "stentor-archiver",
                                            "stentor-cli"};
-    publish_many(&rig, "cfg.template.acme.r", "cfg-r", 1);
+    Acks acks = {0};
+    BusOut removal = {.subject = "cfg.trigger.acme.r", .event_id = STR("removed")};
+    bus_publish(rig.bus, &removal, on_acks, &acks);
+    WAIT(&rig, acks.stored == 1);
     for (size_t i = 0; i < sizeof services / sizeof services[0]; i++) {
         size_t changes = 0;
         Bus *bus = rig_bus(&rig, server.url, services[i], "secret");
@@ -228,7 +275,9 @@ int main(void)
         cmocka_unit_test(services_publish_what_is_theirs),
         cmocka_unit_test(services_publish_nothing_else),
         cmocka_unit_test(services_cannot_administer),
-        cmocka_unit_test(a_reader_cannot_change_a_durable_consumer),
+        cmocka_unit_test(finding_14_a_reader_reaches_no_other_consumer),
+        cmocka_unit_test(finding_14_a_readers_create_cannot_name_another),
+        cmocka_unit_test(finding_14_the_consumers_of_a_service_are_counted),
         cmocka_unit_test(a_worker_pulls_and_acks_with_its_rights),
         cmocka_unit_test(every_service_reads_config_with_its_rights),
         cmocka_unit_test(one_users_inbox_is_closed_to_others),

@@ -178,12 +178,27 @@ static inline void rig_fresh(Rig *rig, int ack_wait_ms)
     rig_apply(rig, ack_wait_ms);
 }
 
+// A request whose answer goes to another subject than our inbox.
+static inline void rig_post(Rig *rig, const char *subject, const char *reply, Str payload)
+{
+    assert_true(bus_send(rig->bus, subject, reply, payload));
+    bus_flush(rig->bus);
+}
+
 static inline long rig_count(Rig *rig, const char *stream)
 {
     char subject[128];
     snprintf(subject, sizeof subject, "$JS.API.STREAM.INFO.%s", stream);
     const char *at = strstr(rig_ask(rig, subject, ""), "\"messages\":");
     return at != NULL ? strtol(at + strlen("\"messages\":"), NULL, 10) : -1;
+}
+
+static inline uint64_t rig_last(Rig *rig, const char *stream)
+{
+    char subject[128];
+    snprintf(subject, sizeof subject, "$JS.API.STREAM.INFO.%s", stream);
+    const char *at = strstr(rig_ask(rig, subject, ""), "\"last_seq\":");
+    return at != NULL ? strtoull(at + strlen("\"last_seq\":"), NULL, 10) : 0;
 }
 
 // ---- publishing ----

@@ -545,6 +545,29 @@ static void a_reader_can_be_freed_at_any_step(void **state)
     }
 }
 
+// Each has a consumer of its own, also when they begin at once, and gives its name back at the end.
+static void as_many_readers_as_names_read_at_once(void **state)
+{
+    (void)state;
+    enum { COUNT = 8 };
+    static Seen seen[COUNT];
+    Reader *readers[COUNT];
+    publish_many(&rig, "ntf.status.acme.email.sent", "many", 50);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            readers[i] = read_from(&rig, &seen[i], 0, 0);
+        }
+        for (int i = 0; i < COUNT; i++) {
+            WAIT(&rig, seen[i].count == 50);
+        }
+        for (int i = 0; i < COUNT; i++) {
+            end(&rig, readers[i]);
+        }
+    }
+    pass_ms(&rig, 50);
+    assert_non_null(strstr(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), "\"total\":0,"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
@@ -572,6 +595,7 @@ int main(void)
         cmocka_unit_test(what_the_last_of_each_subject_replaced_is_no_loss_of_entries),
         TEST(a_start_by_time_passes_over_what_is_older),
         cmocka_unit_test(the_last_of_each_subject_comes_once_though_the_server_restarts),
+        TEST(as_many_readers_as_names_read_at_once),
         TEST(a_reader_can_be_freed_at_any_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
