@@ -289,6 +289,7 @@ static void start_folding(Projector *p)
             .expect_created_us = source->position->created_us,
             .last_stored_at_us = source->position->stored_at_us,
             .start_time_us = source->position->known ? 0 : p->options.begin_at_us,
+            .remedy = p->options.remedy,
             .batch_max = p->options.flush_max < READ_BATCH ? p->options.flush_max : READ_BATCH};
         source->caught_up = false;
         source->reader = reader_new(p->bus, &options, &handlers, source);

@@ -25,6 +25,7 @@ typedef struct ProjectorOptions {
     // Where a stream begins of which nothing was folded yet: at what was stored since; 0: at its
     // beginning.
     int64_t begin_at_us;
+    const char *remedy; // as ReaderOptions'
 } ProjectorOptions;
 
 typedef struct ProjectorHandlers {

@@ -275,33 +275,39 @@ static bool read_stream(const json_t *root, StreamState *ret)
     return true;
 }
 
+static bool refuse_log(const Reader *r, const char *why, Error *err)
+{
+    const char *remedy = r->options.remedy;
+    return error_set(
+        err, ERROR_CONFIG, "stream '%s' %s%s%s%s", r->stream, why, remedy != NULL ? " (HINT: " : "",
+        remedy != NULL ? remedy : "", remedy != NULL ? ")" : "");
+}
+
 // Never continue in silence where something is missing.
 static bool check_stream(const Reader *r, const StreamState *s, Error *err)
 {
+    char why[160];
     int64_t expected = r->created_us != 0 ? r->created_us : r->options.expect_created_us;
     if (expected != 0 && expected != s->created_us) {
         char then[CLOCK_RFC3339_SIZE], now[CLOCK_RFC3339_SIZE];
         clock_format(expected, then);
         clock_format(s->created_us, now);
-        return error_set(
-            err, ERROR_CONFIG,
-            "stream '%s' was made anew (%s, the stored sequence is of %s) (HINT: stentor rebuild)",
-            r->stream, now, then);
+        (void)snprintf(
+            why, sizeof why, "was made anew (%s, the stored sequence is of %s)", now, then);
+        return refuse_log(r, why, err);
     }
     if (r->next > s->last + 1 && r->last_at_us == 0) {
-        return error_set(
-            err, ERROR_CONFIG,
-            "stream '%s' ends at %llu, before the stored sequence %llu, and when that was stored "
-            "is "
-            "not known (HINT: its end was lost; stentor audit, then stentor rebuild)",
-            r->stream, (unsigned long long)s->last, (unsigned long long)r->next - 1);
+        (void)snprintf(
+            why, sizeof why,
+            "lost its end: it ends at %llu, and %llu was read at a time that is not known",
+            (unsigned long long)s->last, (unsigned long long)r->next - 1);
+        return refuse_log(r, why, err);
     }
     if (r->next > 1 && s->first > r->next && !s->last_per_subject) {
-        return error_set(
-            err, ERROR_CONFIG,
-            "stream '%s' begins at %llu, but %llu was not read yet (HINT: it is past its age; "
-            "stentor rebuild from the archive)",
-            r->stream, (unsigned long long)s->first, (unsigned long long)r->next);
+        (void)snprintf(
+            why, sizeof why, "begins at %llu, but %llu was not read yet: it is past its age",
+            (unsigned long long)s->first, (unsigned long long)r->next);
+        return refuse_log(r, why, err);
     }
     return true;
 }

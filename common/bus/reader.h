@@ -22,6 +22,8 @@ typedef struct ReaderOptions {
     int64_t expect_created_us; // the stream's creation time that the stored sequence belongs to; 0:
                                // not known yet
     size_t batch_max;          // 0: 512
+    const char *remedy; // for a log that is not what was read: a whole command, "stentor rebuild
+                        // history"; lives as long as the reader; NULL: none
 } ReaderOptions;
 
 typedef struct ReaderHandlers {

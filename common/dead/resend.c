@@ -32,7 +32,7 @@ static bool may_be_resent(const Letter *letter, Error *err)
 {
     if (letter->body == NULL) {
         return error_set(
-            err, ERROR_PERMANENT, "it is not a dead letter: %s (HINT: stentor dlq drop)",
+            err, ERROR_PERMANENT, "it is not a dead letter: %s (HINT: stentor dlq drop SEQUENCE)",
             letter->unreadable.text);
     }
     Str subject = str_from(letter->body->subject);

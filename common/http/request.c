@@ -197,17 +197,26 @@ void http_response_header(HttpRequest *shown, const char *name, Str value)
     header->value = arena_cstr(shown->arena, value);
 }
 
-static void write_problem(
-    Buf *json, int status, const char *slug, const char *title, const char *field,
-    const char *detail)
+typedef struct Problem {
+    int status;
+    const char *slug, *title, *detail;
+    const char *field;    // NULL: none
+    const char *instance; // NULL: none
+} Problem;
+
+static void write_problem(Buf *json, const Problem *problem)
 {
-    buf_printf(json, "{\"type\":\"urn:stentor:problem:%s\",\"title\":", slug);
-    buf_json(json, str_from(title));
-    buf_printf(json, ",\"status\":%d,\"detail\":", status);
-    buf_json(json, str_from(detail));
-    if (field != NULL) {
+    buf_printf(json, "{\"type\":\"urn:stentor:problem:%s\",\"title\":", problem->slug);
+    buf_json(json, str_from(problem->title));
+    buf_printf(json, ",\"status\":%d,\"detail\":", problem->status);
+    buf_json(json, str_from(problem->detail));
+    if (problem->field != NULL) {
         buf_cstr(json, ",\"field\":");
-        buf_json(json, str_slice(str_from(field), 0, DETAIL_MAX));
+        buf_json(json, str_slice(str_from(problem->field), 0, DETAIL_MAX));
+    }
+    if (problem->instance != NULL) {
+        buf_cstr(json, ",\"instance\":");
+        buf_json(json, str_slice(str_from(problem->instance), 0, DETAIL_MAX));
     }
     buf_char(json, '}');
     assert(!json->full);
@@ -224,7 +233,7 @@ void http_problem(
     va_end(args);
     Buf json;
     buf_init(&json, PROBLEM_MAX);
-    write_problem(&json, status, slug, title, field, detail);
+    write_problem(&json, &(Problem){status, slug, title, detail, field, request->instance});
     http_respond(request, status, "application/problem+json", buf_view(&json));
     buf_done(&json);
 }
@@ -269,7 +278,9 @@ void request_write_refusal(const HttpRefusal *refusal, Buf *out)
 {
     Buf json;
     buf_init(&json, PROBLEM_MAX);
-    write_problem(&json, refusal->status, refusal->slug, refusal->title, NULL, refusal->detail);
+    write_problem(
+        &json,
+        &(Problem){refusal->status, refusal->slug, refusal->title, refusal->detail, NULL, NULL});
     write_answer(
         out, refusal->status, "application/problem+json", &RETRY_AFTER, is_for_now(refusal),
         buf_view(&json));
@@ -380,6 +391,53 @@ static const HttpRefusal *check_head(Request *request, Str version, HttpRefusal 
     return connection_find_client(request->connection, fields, list.count) ? NULL : &NO_PLACE;
 }
 
+// ---- what was escaped ----
+
+typedef struct TextScan {
+    Request *request;
+    bool wrong; // what and field tell
+    const char *what;
+    const char *field; // NULL: its name is wrong itself
+} TextScan;
+
+static enum MHD_Result on_mhd_argument(
+    void *cls, enum MHD_ValueKind kind, const char *name, size_t name_len, const char *value,
+    size_t value_len)
+{
+    (void)kind;
+    TextScan *scan = cls;
+    Str key = str_of(name, name_len);
+    if (!str_is_utf8(key)) {
+        *scan = (TextScan){scan->request, true, "the name of a query argument", NULL};
+        return MHD_NO;
+    }
+    if (value != NULL && !str_is_utf8(str_of(value, value_len))) {
+        const char *field = arena_cstr(scan->request->shown.arena, key);
+        *scan = (TextScan){scan->request, true, "the argument's value", field};
+        return MHD_NO;
+    }
+    return MHD_YES;
+}
+
+// The one place where what a client escaped is judged: path and query are UTF-8 for every handler.
+// false: answered, with the argument's name.
+static bool check_text(Request *request)
+{
+    TextScan scan = {.request = request};
+    if (!str_is_utf8(request->shown.path)) {
+        scan = (TextScan){request, true, "the path", NULL};
+    } else {
+        MHD_get_connection_values_n(request->mhd, MHD_GET_ARGUMENT_KIND, on_mhd_argument, &scan);
+    }
+    if (scan.wrong) {
+        request->state = REQUEST_HANDLED;
+        http_problem(
+            &request->shown, 400, "invalid-text", "The address is not text", scan.field,
+            "%s is not UTF-8 once its escapes are decoded", scan.what);
+    }
+    return !scan.wrong;
+}
+
 static bool admit(Request *request)
 {
     const HttpServerOptions *options = &request->server->options;
@@ -421,7 +479,7 @@ static enum MHD_Result begin(
         return refuse(request, refusal);
     }
     bool has_body = request->framing.chunked || request->framing.length > 0;
-    if (!admit(request)) {
+    if (!check_text(request) || !admit(request)) {
         if (has_body && !request->framing.wants_100) {
             return answer_early(request);
         }

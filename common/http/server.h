@@ -22,8 +22,9 @@ typedef struct HttpRequest {
     Str body;
     Arena *arena; // lives until the answer is sent
     int64_t received_at_us;
-    size_t body_max; // the server's; admit may lower it. Beyond it 413
-    void *admitted;  // whatever admit leaves for the handler; NULL at first
+    size_t body_max;      // the server's; admit may lower it. Beyond it 413
+    void *admitted;       // whatever admit leaves for the handler; NULL at first
+    const char *instance; // what its problem is called where it was noted (RFC 9457); NULL: not
 } HttpRequest;
 
 // Must lead to exactly one http_respond, now or later. Runs on the loop.

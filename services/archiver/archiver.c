@@ -237,6 +237,7 @@ static void open_projector(Archiver *archiver, const ArchiverOptions *options)
         .pool = service_pool(archiver->service),
         .flush_max = (size_t)options->flush_max,
         .flush_ms = (int)options->flush_ms,
+        .remedy = "stentor rebuild history --carry-older",
     };
     archiver->projector =
         projector_new(service_bus(archiver->service), &projector, &handlers, archiver);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 
 // ---- answers ----
@@ -47,14 +48,22 @@ void api_answer_suspended(ApiCall *call)
 
 void api_answer_failure(ApiCall *call, const Error *err)
 {
-    if (err->kind == ERROR_TRANSIENT || err->kind == ERROR_CANCELLED) {
-        api_answer_unavailable(call, err->text);
+    bool may_pass = err->kind == ERROR_TRANSIENT || err->kind == ERROR_CANCELLED;
+    bool is_new = false;
+    const char *id = faults_note(call->faults, err, clock_now_us(), &is_new);
+    if (is_new) {
+        LOG(may_pass ? LOG_WARN : LOG_ERROR, "requests cannot be served", log_text("fault", id),
+            log_text("tenant", call->tenant), log_error(err));
+    }
+    call->http->instance = arena_printf(call->http->arena, "urn:stentor:fault:%s", id);
+    if (may_pass) {
+        api_answer_unavailable(call, "something that is needed does not answer; try again");
         return;
     }
-    LOG(LOG_ERROR, "request could not be served", log_text("tenant", call->tenant), log_error(err));
     metric_add(call->metrics->refused[REFUSED_UNAVAILABLE], 1);
     http_problem(
-        call->http, 500, "internal", "Not accepted", NULL, "a fault of the service; it was logged");
+        call->http, 500, "internal", "Not accepted", NULL,
+        "a fault of the service; its log names it by the instance");
 }
 
 // ---- routes ----
@@ -225,10 +234,11 @@ static bool check_coding(ApiCall *call)
 
 bool api_admit(void *ctx, HttpRequest *request)
 {
-    const Api *api = ctx;
+    Api *api = ctx;
     ApiCall *call = arena_zalloc(request->arena, sizeof *call);
     call->http = request;
     call->metrics = api->metrics;
+    call->faults = &api->faults;
     Search search = {0};
     search_route(api, call, &search);
     if (search.route == NULL) {

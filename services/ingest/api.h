@@ -9,6 +9,7 @@
 #include "common/http/server.h"
 #include "services/ingest/auth.h"
 #include "services/ingest/catalog.h"
+#include "services/ingest/faults.h"
 #include "services/ingest/ingest_metrics.h"
 #include "services/ingest/request.h"
 
@@ -20,6 +21,7 @@ typedef struct ApiCall {
     HttpRequest *http;
     void *ctx; // of the set of routes
     IngestMetrics *metrics;
+    Faults *faults;
     char tenant[TENANT_SIZE];
     Str key_id;                 // of the API key that was shown: who did it
     ScopeSet scopes;            // what it may
@@ -49,6 +51,7 @@ typedef struct Api {
     // NULL: requests are taken; else why not ("configuration is being read").
     const char *(*unready)(void *ctx);
     void *unready_ctx;
+    Faults faults; // of all calls
     ApiRoutes sets[API_ROUTE_SETS_MAX];
     size_t set_count;
 } Api;
@@ -67,5 +70,6 @@ void api_answer_problem(ApiCall *call, const Problem *problem);
 void api_answer_field(ApiCall *call, const FieldError *err); // 422
 void api_answer_missing(ApiCall *call, const char *what);    // 404: "recipient 'rcp_...'"
 void api_answer_suspended(ApiCall *call);                    // 403: the tenant
-// 503 for ERROR_TRANSIENT and CANCELLED; else 500, and the error is logged, not told.
+// 503 for ERROR_TRANSIENT and CANCELLED, else 500. The error is logged, not told: it may be the
+// words of Postgres or NATS; the answer's instance is the id that the line in the log has.
 void api_answer_failure(ApiCall *call, const Error *err);

@@ -185,6 +185,34 @@ static void finding_16_large_headers_get_an_answer(void **state)
     buf_done(&text);
 }
 
+static void finding_16_what_is_not_utf8_once_decoded_is_named(void **state)
+{
+    static const char *const wrong[][2] = {
+        {"GET /x?q=%FF HTTP/1.1\r\n" HOST "\r\n", "\"field\":\"q\""},
+        {"GET /x?a=1&identity_id=a%C3&b HTTP/1.1\r\n" HOST "\r\n", "\"field\":\"identity_id\""},
+        {"GET /x?%FE=1 HTTP/1.1\r\n" HOST "\r\n", "name of a query argument"},
+        {"GET /%ED%A0%80 HTTP/1.1\r\n" HOST "\r\n", "the path is not UTF-8"},
+        {"POST /x?q=%80 HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", "\"field\":\"q\""},
+    };
+    Fixture *f = *state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        buf_clear(&f->got);
+        int fd = dial(f);
+        send_text(f, fd, wrong[i][0]);
+        await_text(f, fd, wrong[i][1]);
+        assert_true(has(f, "HTTP/1.1 400 "));
+        assert_true(has(f, "urn:stentor:problem:invalid-text"));
+        close(fd);
+    }
+    assert_int_equal(f->handled, 0);
+    assert_int_equal(f->admitted, 0);
+    buf_clear(&f->got);
+    int fd = dial(f);
+    send_text(f, fd, "GET /%C3%A9?q=%F0%9F%98%80&&=&r HTTP/1.1\r\n" HOST "\r\n");
+    await_text(f, fd, "GET /\xc3\xa9 [] [\xf0\x9f\x98\x80] 0 ");
+    close(fd);
+}
+
 // ---- 7: before the body ----
 
 static void finding_07_a_refusal_comes_before_the_body(void **state)
@@ -473,6 +501,7 @@ int main(void)
         TEST(byte_by_byte_is_the_same),
         TEST(a_head_answers_without_a_body),
         TEST(finding_16_many_query_arguments_get_an_answer),
+        TEST(finding_16_what_is_not_utf8_once_decoded_is_named),
         TEST(finding_16_large_headers_get_an_answer),
         TEST(finding_07_a_refusal_comes_before_the_body),
         TEST(finding_07_expect_100_is_answered_at_the_headers),

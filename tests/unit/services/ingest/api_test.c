@@ -282,11 +282,12 @@ static void finding_11_a_key_gets_no_further_than_its_scopes(void **state)
     assert_non_null(strstr(ask(s, "PUT", "/v1/things/7", KEY), " 200 "));
 }
 
-static void a_failure_is_503_when_it_may_pass_and_else_500_without_its_reason(void **state)
+static void finding_16_a_failure_is_503_or_500_and_quotes_no_inner_words(void **state)
 {
     Scene *s = *state;
-    assert_answer(s, "GET", "/v1/failing/transient", " 503 ", "the inner reason");
-    assert_answer(s, "GET", "/v1/failing/fault", " 500 ", "it was logged");
+    assert_answer(s, "GET", "/v1/failing/transient", " 503 ", "\"urn:stentor:fault:flt_");
+    assert_null(strstr(buf_c(&s->answer), "the inner reason"));
+    assert_answer(s, "GET", "/v1/failing/fault", " 500 ", "\"urn:stentor:fault:flt_");
     assert_null(strstr(buf_c(&s->answer), "the inner reason"));
     assert_answer(s, "GET", "/v1/missing", " 404 ", "no thing 'x'");
 }
@@ -330,7 +331,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             finding_11_a_key_gets_no_further_than_its_scopes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            a_failure_is_503_when_it_may_pass_and_else_500_without_its_reason, set_up, tear_down),
+            finding_16_a_failure_is_503_or_500_and_quotes_no_inner_words, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             finding_07_route_key_scope_and_coding_are_asked_at_the_headers, set_up, tear_down),
     };
