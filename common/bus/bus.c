@@ -10,6 +10,7 @@
 #include "common/base/id.h"
 #include "common/bus/bus_internal.h"
 #include "common/bus/guard.h"
+#include "common/bus/presence.h"
 #include "common/bus/trace.h"
 
 enum { TURN_ROUNDS_MAX = 8 };
@@ -238,6 +239,9 @@ static void tick(Bus *bus)
     if (bus->guard != NULL) {
         guard_tick(bus->guard);
     }
+    if (bus->presence != NULL && !bus->closing) {
+        presence_tick(bus->presence, now);
+    }
     for (int i = 0; i < BUS_ENDPOINTS_MAX; i++) {
         if (bus->endpoints[i] != NULL) {
             bus->endpoints[i]->handlers->on_tick(bus->endpoints[i]->ctx, now);
@@ -421,6 +425,19 @@ size_t bus_pending(const Bus *bus)
     return publisher_pending(bus->publisher);
 }
 
+void bus_watch_streams(Bus *bus)
+{
+    if (bus->presence == NULL) {
+        bus->presence = presence_new(bus, bus->service);
+    }
+}
+
+const char *bus_missing(const Bus *bus)
+{
+    const char *missing = bus->presence != NULL ? presence_missing(bus->presence) : NULL;
+    return missing != NULL ? missing : publisher_missing(bus->publisher);
+}
+
 BusStats bus_stats(const Bus *bus)
 {
     BusStats stats = bus->stats;
@@ -455,6 +472,7 @@ static void on_link_closed(void *ctx)
     guard_free(bus->guard);
     publisher_free(bus->publisher);
     requests_free(bus->requests);
+    presence_free(bus->presence);
     void (*on_closed)(void *) = bus->on_closed;
     void *closed_ctx = bus->closed_ctx;
     free(bus);

@@ -36,6 +36,12 @@ uv_loop_t *bus_loop(Bus *bus);
 void bus_watch(Bus *bus, void (*on_change)(void *ctx, bool connected), void *ctx);
 // The first permission error the server reported, or NULL: readiness fails with it.
 const char *bus_permission_error(const Bus *bus);
+// From now on it is asked every two seconds whether the streams and consumers of the service's row
+// of the topology are there.
+void bus_watch_streams(Bus *bus);
+// What is not there, with the remedy, or which publishes no stream takes; NULL: nothing is missing.
+// Valid until the next turn of the loop.
+const char *bus_missing(const Bus *bus);
 
 // ---- publishing ----
 

@@ -76,6 +76,7 @@ void publisher_tick(Publisher *publisher);
 void publisher_on_link(Publisher *publisher, bool connected);
 void publisher_cancel(Publisher *publisher); // all of them, ERROR_CANCELLED
 size_t publisher_pending(const Publisher *publisher);
+const char *publisher_missing(const Publisher *publisher); // NULL: every subject has a stream
 void publisher_add_stats(const Publisher *publisher, BusStats *stats);
 
 // ---- request.c ----
@@ -92,14 +93,16 @@ void requests_cancel(Requests *requests);                  // all of them, ERROR
 void requests_forget(Requests *requests, const void *ctx); // no callback: its owner goes away
 void bus_forget_requests(Bus *bus, const void *ctx);
 
-struct Guard; // guard.h
+struct Guard;    // guard.h
+struct Presence; // presence.h
 
 struct Bus {
     uv_loop_t *loop;
     unsigned reader_number; // of the next one
     Link *link;
     char service[SERVICE_NAME_MAX + 1];
-    struct Guard *guard; // NULL before the first worker
+    struct Guard *guard;       // NULL before the first worker
+    struct Presence *presence; // NULL unless wanted
     Publisher *publisher;
     Requests *requests;
     uv_prepare_t prepare;

@@ -30,6 +30,7 @@ enum {
     SWIFT_MAX = 4,                   // up to so many at once go out at once; more are coalesced
     RESEND_MS = 2000,                // unanswered so long: lost. Doubles with each try
     REFUSAL_LOG_MS = 10000,
+    ORPHAN_MS = 5000,
     REST_MIN_MS = 250, // after a refusal; doubles up to
     REST_MAX_MS = 2000,
     HEADER_VALUE_MAX = 1024,
@@ -84,6 +85,8 @@ struct Publisher {
     Buf scratch;                // header values as C strings
     char last_error[160];       // the last refusal, for the text of a missed deadline
     uint64_t told_ms;           // when a refusal was last logged; 0: never
+    uint64_t orphan_ms;         // when no stream took a publish; 0: never
+    char orphan[200];           // which
 };
 
 // ---- entries ----
@@ -373,10 +376,24 @@ static void note_refusal(Publisher *p, const Entry *e, const char *text)
     if (p->told_ms == 0 || now_ms >= p->told_ms + REFUSAL_LOG_MS) {
         p->told_ms = now_ms;
         LOG(LOG_WARN,
-            "publishes are refused and tried again; a stream may be full (stentor doctor)",
+            "publishes are refused and tried again. HINT: 'stentor doctor' shows full and missing "
+            "streams",
             log_text("subject", natsMsg_GetSubject(e->message)), log_text("error", p->last_error),
             log_int("waiting", (int64_t)p->pending));
     }
+}
+
+static void note_orphan(Publisher *p, const char *text)
+{
+    p->orphan_ms = uv_now(p->loop);
+    snprintf(p->orphan, sizeof p->orphan, "%.150s. HINT: run 'stentor migrate'", text);
+}
+
+// It is tried again every second or sooner, so what is silent for so long was taken or given up.
+const char *publisher_missing(const Publisher *p)
+{
+    bool lately = p->orphan_ms > 0 && uv_now(p->loop) - p->orphan_ms < ORPHAN_MS;
+    return lately ? p->orphan : NULL;
 }
 
 void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
@@ -391,6 +408,7 @@ void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
     if (payload.len == 0 && natsMsg_IsNoResponders(message)) {
         char text[sizeof p->last_error];
         snprintf(text, sizeof text, "no stream takes '%s'", natsMsg_GetSubject(e->message));
+        note_orphan(p, text);
         note_refusal(p, e, text);
         rest(p, e);
     } else if (pub_ack_parse(payload, &ack, &err)) {

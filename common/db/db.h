@@ -34,7 +34,10 @@ DbPool *db_pool_new(uv_loop_t *loop, const DbPoolOptions *options);
 // once all handles are closed; then the pool is gone. What on_done submits meanwhile is cancelled
 // too: do not submit again on ERROR_CANCELLED.
 void db_pool_close(DbPool *pool, void (*on_closed)(void *ctx), void *ctx);
-bool db_pool_ready(const DbPool *pool);  // at least one live connection
+bool db_pool_ready(const DbPool *pool); // at least one live connection
+// Why no connection is live, or why Postgres took no write within the last seconds (its disk is
+// full, it is read-only); NULL: nothing is known against it. For an operator's eyes only.
+const char *db_pool_trouble(const DbPool *pool);
 int db_pool_pending(const DbPool *pool); // submitted and not yet answered
 uv_loop_t *db_pool_loop(const DbPool *pool);
 

@@ -45,6 +45,19 @@ bool db_error_connection(PGconn *pg, const char *what, Error *err)
     return error_set(err, ERROR_TRANSIENT, "%s: %.*s", what, length, text);
 }
 
+bool db_error_refuses_writes(const Error *err)
+{
+    static const char *const states[] = {"(53100)", "(53200)", "(53000)", "(25006)"};
+    size_t len = strlen(err->text);
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+        size_t size = strlen(states[i]);
+        if (len >= size && strcmp(err->text + len - size, states[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool db_error_is_stale(const PGresult *res)
 {
     const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);

@@ -14,6 +14,9 @@ ErrorKind db_error_kind(const char *sqlstate); // NULL: no answer at all
 bool db_error_result(const PGresult *res, const char *name, Error *err);
 bool db_error_connection(
     PGconn *pg, const char *what, Error *err); // TRANSIENT, the first line only
+// Postgres is there and cannot write: class 53 but for 53300 (disk or memory full), 25006
+// (read-only). Of a text that db_error_result made.
+bool db_error_refuses_writes(const Error *err);
 // A prepared statement that the server no longer has, or that a migration has outdated: a fresh
 // connection cures it.
 bool db_error_is_stale(const PGresult *res);

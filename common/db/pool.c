@@ -6,6 +6,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/db/connection.h"
+#include "common/db/errors.h"
 #include "common/db/txn.h"
 
 enum {
@@ -15,6 +16,8 @@ enum {
         10000, // with the grace below STENTOR_DRAIN_MS: a lost answer must not outlast a drain
     ANSWER_GRACE_MS = 2000, // the server's own timeout comes first and has better words
     TICK_MS = 500,
+    TELL_EVERY_MS = 5000, // another reason for the same absence
+    REFUSED_MS = 10000,   // so long a refused write counts: who gets no work would not try again
     STAGGER_MS = 20,
 };
 
@@ -41,7 +44,11 @@ struct DbPool {
     bool closing;
     bool up; // as logged
     bool told_down;
-    Error last_error; // of a connection
+    uint64_t told_ms;    // when it was last said why
+    Error told;          // what
+    Error last_error;    // of a connection
+    uint64_t refused_ms; // when a write was last refused; 0: never
+    Error refused;
     void (*on_closed)(void *ctx);
     void *ctx;
 };
@@ -96,6 +103,13 @@ static void on_later(uv_timer_t *timer)
 // From the loop the caller delivers at its end; from inside a submit or a close the timer does.
 static void answer(DbPool *pool, DbTxn *txn, const Error *err)
 {
+    if (err != NULL && db_error_refuses_writes(err)) {
+        if (pool->refused_ms == 0 || uv_now(pool->loop) - pool->refused_ms >= REFUSED_MS) {
+            LOG(LOG_ERROR, "postgres takes no writes, trying again", log_error(err));
+        }
+        pool->refused_ms = uv_now(pool->loop);
+        pool->refused = *err;
+    }
     db_txn_answer(txn, err);
     push_txn(&pool->answered, txn);
 }
@@ -176,17 +190,28 @@ static void on_conn_answered(void *ctx, DbConn *conn, DbTxn *txn, const Error *e
     }
 }
 
-// One line when the last connection goes and one when the first comes: not one for each attempt.
+// The first word of an absence is mostly "the server closed the connection"; why no new one comes
+// (no slots, a wrong password) is said by a later attempt.
+static bool is_news(const DbPool *pool, const Error *err)
+{
+    bool again = uv_now(pool->loop) - pool->told_ms >= TELL_EVERY_MS;
+    return !pool->told_down || (again && strcmp(pool->told.text, err->text) != 0);
+}
+
+// One line when the last connection goes and one when the first comes, and one for each other
+// reason in between: not one for each attempt.
 static void on_conn_lost(void *ctx, DbConn *conn, const Error *err)
 {
     (void)conn;
     DbPool *pool = ctx;
     pool->last_error = *err;
-    if (pool->told_down || db_pool_ready(pool)) {
+    if (db_pool_ready(pool) || !is_news(pool, err)) {
         return;
     }
     pool->up = false;
     pool->told_down = true;
+    pool->told_ms = uv_now(pool->loop);
+    pool->told = *err;
     LOG(LOG_WARN, "postgres unreachable, trying again", log_error(err));
 }
 
@@ -292,6 +317,15 @@ bool db_pool_ready(const DbPool *pool)
         }
     }
     return false;
+}
+
+const char *db_pool_trouble(const DbPool *pool)
+{
+    if (!db_pool_ready(pool)) {
+        return pool->last_error.kind != ERROR_NONE ? pool->last_error.text : NULL;
+    }
+    bool lately = pool->refused_ms > 0 && uv_now(pool->loop) - pool->refused_ms < REFUSED_MS;
+    return lately ? pool->refused.text : NULL;
 }
 
 int db_pool_pending(const DbPool *pool)

@@ -27,6 +27,20 @@ static void ask_service(Service *service, Buf *reasons)
     buf_done(&own);
 }
 
+static void ask_database(const DbPool *pool, Buf *reasons)
+{
+    const char *trouble = db_pool_trouble(pool);
+    bool connected = db_pool_ready(pool);
+    if (!connected || trouble != NULL) {
+        add_reason(reasons, connected ? "postgres takes no writes" : "not connected to postgres");
+    }
+    if (trouble != NULL) {
+        buf_cstr(reasons, " (");
+        buf_cstr(reasons, trouble);
+        buf_cstr(reasons, ")");
+    }
+}
+
 bool admin_ready(Service *service, Buf *reasons)
 {
     if (service->phase != PHASE_RUNNING || service->drain_wanted) {
@@ -40,8 +54,12 @@ bool admin_ready(Service *service, Buf *reasons)
     if (denied != NULL) {
         add_reason(reasons, denied);
     }
-    if (service->pool != NULL && !db_pool_ready(service->pool)) {
-        add_reason(reasons, "not connected to postgres");
+    const char *missing = bus_missing(service->bus);
+    if (missing != NULL) {
+        add_reason(reasons, missing);
+    }
+    if (service->pool != NULL) {
+        ask_database(service->pool, reasons);
     }
     if (!service->keys_checked) {
         add_reason(reasons, "the master key has not been compared with the registered one yet");

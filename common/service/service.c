@@ -268,6 +268,9 @@ static bool open_parts(Service *service, Error *err)
         .held = service->spec->wants_master_key && service->spec->wants_database,
     };
     service->bus = bus_open(&service->loop, &bus, err);
+    if (service->bus != NULL) {
+        bus_watch_streams(service->bus);
+    }
     if (service->bus != NULL && service->spec->wants_database) {
         DbPoolOptions pool = {
             .url = o->database_url,

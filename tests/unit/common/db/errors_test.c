@@ -49,11 +49,35 @@ static void no_answer_at_all_is_transient(void **state)
     assert_int_equal(db_error_kind(NULL), ERROR_TRANSIENT);
 }
 
+static void finding_16_a_server_that_cannot_write_is_known_by_its_state(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool refuses;
+    } rows[] = {
+        {"'ingest_accept': could not extend file \"base/1/2\": No space left on device (53100)",
+         true},
+        {"'x': cannot execute INSERT in a read-only transaction (25006)", true},
+        {"'x': out of memory (53200)", true},
+        {"'x': sorry, too many clients already (53300)", false},
+        {"'x': says '(53100)' of another (23505)", false},
+        {"(53100", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Error err = {0};
+        (void)error_set(&err, ERROR_TRANSIENT, "%s", rows[i].text);
+        assert_int_equal(db_error_refuses_writes(&err), rows[i].refuses);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_class_of_error_says_what_to_do),
         cmocka_unit_test(no_answer_at_all_is_transient),
+        cmocka_unit_test(finding_16_a_server_that_cannot_write_is_known_by_its_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
