@@ -70,6 +70,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_INGEST_SWEEP_AGE_MS",
     "STENTOR_INGEST_BATCH_LEASE_MS",
     "STENTOR_INGEST_KEPT_DAYS",
+    "STENTOR_TENANT_SHARE",
     // order-saga
     "STENTOR_SAGA_RETRY_TIMEOUT_MS",
     "STENTOR_SAGA_MAX_ATTEMPTS",

@@ -7,6 +7,8 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
+#include "common/bus/topology.h"
+#include "common/model/fair_share.h"
 #include "services/digest-flusher/clock_sql.h"
 #include "services/digest-flusher/told.h"
 
@@ -22,6 +24,7 @@ struct Emit {
     Bus *bus;
     DbPool *pool;
     int64_t lease_ms;
+    FairShare *share;
     EmitHandlers handlers;
     void *ctx;
     uv_timer_t timer;
@@ -183,13 +186,35 @@ static bool told_row(Emit *emit, const PGresult *rows, int row, BusOut *ret_out,
     return told_event(&told, emit->arena, ret_out, err);
 }
 
+// A row emitted again, because its process died, may find another lane: its event id is the same
+// there, and the ledger refuses the second.
+static const char *subject_of(Emit *emit, Str stored)
+{
+    char *subject = arena_alloc(emit->arena, SUBJECT_SIZE);
+    Str rest = stored, ntf, stage, word, tenant;
+    Priority lane = PRIORITY_NONE;
+    bool has_lane = str_split(&rest, '.', &ntf) && str_split(&rest, '.', &stage) &&
+                    str_split(&rest, '.', &word) && str_split(&rest, '.', &tenant) &&
+                    str_eq(ntf, STR("ntf")) && priority_from_name(word, &lane);
+    Priority share = has_lane ? fair_share_lane(emit->share, tenant, lane, clock_mono_us()) : lane;
+    if (share == lane) {
+        return arena_cstr(emit->arena, stored);
+    }
+    if (str_eq(stage, STR("request"))) {
+        subject_request(subject, share, tenant);
+    } else {
+        subject_rendered(subject, share, tenant);
+    }
+    return subject;
+}
+
 static bool out_of(Emit *emit, const PGresult *rows, int row, BusOut *ret_out, Error *err)
 {
     if (!db_is_null(rows, row, CLAIM_STATUS)) {
         return told_row(emit, rows, row, ret_out, err);
     }
     *ret_out = (BusOut){
-        .subject = arena_cstr(emit->arena, db_get_text(rows, row, CLAIM_SUBJECT)),
+        .subject = subject_of(emit, db_get_text(rows, row, CLAIM_SUBJECT)),
         .event_id = db_get_text(rows, row, CLAIM_EVENT_ID),
         .payload = db_get_text(rows, row, CLAIM_PAYLOAD),
     };
@@ -277,12 +302,15 @@ static void start_pass(Emit *emit)
 
 // ---- life ----
 
-Emit *emit_new(Bus *bus, DbPool *pool, int64_t lease_ms, const EmitHandlers *handlers, void *ctx)
+Emit *emit_new(
+    Bus *bus, DbPool *pool, int64_t lease_ms, int64_t share_per_s, const EmitHandlers *handlers,
+    void *ctx)
 {
     Emit *emit = xcalloc(1, sizeof(*emit));
     emit->bus = bus;
     emit->pool = pool;
     emit->lease_ms = lease_ms;
+    emit->share = fair_share_new(share_per_s);
     emit->handlers = *handlers;
     emit->ctx = ctx;
     uv_timer_init(bus_loop(bus), &emit->timer);
@@ -303,5 +331,8 @@ void emit_stop(Emit *emit, void (*on_stopped)(void *ctx), void *ctx)
 
 void emit_free(Emit *emit)
 {
-    free(emit);
+    if (emit != NULL) {
+        fair_share_free(emit->share);
+        free(emit);
+    }
 }

@@ -16,7 +16,11 @@ typedef struct EmitHandlers {
     void (*on_emitted)(void *ctx, size_t count, int64_t late_max_us);
 } EmitHandlers;
 
-Emit *emit_new(Bus *bus, DbPool *pool, int64_t lease_ms, const EmitHandlers *handlers, void *ctx);
+// share_per_s: common/model/fair_share.h; a schedule of a million for one minute is a flood as
+// well.
+Emit *emit_new(
+    Bus *bus, DbPool *pool, int64_t lease_ms, int64_t share_per_s, const EmitHandlers *handlers,
+    void *ctx);
 // Something is due at due_us: wake then, or at once when that is past.
 void emit_wake_at(Emit *emit, int64_t due_us);
 // A pass under way is finished, then on_stopped; then it may be freed.

@@ -5,6 +5,7 @@
 
 #include "common/base/clock.h"
 #include "common/bus/projector.h"
+#include "common/model/fair_share.h"
 #include "services/digest-flusher/clock_sql.h"
 #include "services/digest-flusher/digest_sql.h"
 #include "services/digest-flusher/emit.h"
@@ -18,6 +19,7 @@ enum { BACKLOG_PERIOD_MS = 15 * 1000 };
 typedef struct FlusherOptions {
     int64_t lease_ms;
     int64_t trim_ms;
+    int64_t share_per_s;
 } FlusherOptions;
 
 typedef struct Flusher {
@@ -237,7 +239,8 @@ static bool start_flusher(Service *service, const void *options, void **ret_stat
     }
     register_metrics(flusher, service_metrics(service));
     flusher->emit = emit_new(
-        service_bus(service), service_pool(service), own->lease_ms, &emit_handlers, flusher);
+        service_bus(service), service_pool(service), own->lease_ms, own->share_per_s,
+        &emit_handlers, flusher);
     flusher->keyring =
         keyring_new(service_pool(service), service_master_key(service), &(KeyringOptions){0});
     flusher->flush = flush_new(&(FlushOptions){
@@ -330,6 +333,8 @@ static const Option options_table[] = {
      "how long claimed work is held before another replica may emit it, in ms"},
     {"STENTOR_TRIM_MS", OPTION_INT, offsetof(FlusherOptions, trim_ms), "15000", 1000, 3600000, false,
      "how often streams are looked at that may have to be trimmed, in ms"},
+    {"STENTOR_TENANT_SHARE", OPTION_INT, offsetof(FlusherOptions, share_per_s), "100", 0, FAIR_SHARE_PER_S_MAX, false,
+     "notifications a second of one tenant that keep the lane of their priority, for each lane and process; what is beyond takes the lowest lane; 0: all keep theirs"},
 };
 // clang-format on
 

@@ -78,15 +78,16 @@ static void ensure_partitions(Dispatcher *dispatcher)
 static void work(Dispatcher *dispatcher)
 {
     for (int lane = 0; lane < LANES; lane++) {
-        const char *stream = topology_lane_stream("RENDERED", (Priority)(lane + PRIORITY_CRITICAL));
+        DispatcherLane *at = &dispatcher->lanes[lane];
+        at->dispatcher = dispatcher;
+        at->lane = (Priority)(lane + PRIORITY_CRITICAL);
+        const char *stream = topology_lane_stream("RENDERED", at->lane);
         WorkerOptions options = {
             .consumer = topology_consumer(dispatcher->parts.service, stream),
             .batch_max = dispatcher->parts.batch_max,
             .in_flight_max = dispatcher->parts.in_flight_max,
             .stage = "dispatcher",
         };
-        DispatcherLane *at = &dispatcher->lanes[lane];
-        at->dispatcher = dispatcher;
         at->worker = worker_new(dispatcher->parts.bus, &options, on_worker_batch, at);
         worker_start(at->worker);
     }

@@ -33,6 +33,7 @@ typedef struct DispatcherMetrics {
 typedef struct DispatcherLane {
     Dispatcher *dispatcher;
     Worker *worker;
+    Priority lane;
     size_t jobs; // admitted and not settled
     bool full;
 } DispatcherLane;

@@ -174,6 +174,8 @@ void intake_begin(Job *job)
     job->mail.give_up_at_ms = job->mail.held_until_ms - (uint64_t)dispatcher->parts.lease_ms / 4;
     job->mail.on_done = outcomes_on_sent;
     job->mail.ctx = job;
+    // That of the stream, which may be lower than the priority's (common/model/fair_share.h).
+    job->mail.lane = ((const DispatcherLane *)job->lane)->lane;
     // Killed from here until the outcome is committed: unknown (dispatcher.h; test_kill.py).
     dispatcher->parts.vendor.send(dispatcher->parts.vendor.self, &job->mail);
 }

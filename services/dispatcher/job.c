@@ -209,7 +209,6 @@ static bool compose(
     job->mail.to = arena_str(arena, mime.to);
     job->mail.utf8 = job->mail.utf8 || from_utf8;
     job->mail.message = arena_str(arena, buf_view(opening->buf));
-    job->mail.lane = (Priority)job->rendered->priority;
     job->message_id = str_from(arena_printf(
         arena, STR_FMT "@" STR_FMT, STR_ARG(job->key.notification_id),
         STR_ARG(opening->rules->mail_domain)));

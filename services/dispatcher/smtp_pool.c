@@ -16,7 +16,8 @@ enum {
     CLOSE_MS = 1000,
     FAIRNESS = 16, // every so many mails the lowest lane goes first, so that it is never starved
     // One in so many connections, and at least one when there are two, is for critical and high
-    // alone: a campaign to a slow server would else hold them all.
+    // alone: a campaign to a slow server would else hold them all. As many again, and at least one
+    // when there are three, are not for the lowest lane.
     RESERVED_SHARE = 8,
 };
 
@@ -24,7 +25,7 @@ enum {
 typedef struct Place {
     struct SmtpPool *pool;
     SmtpClient *client; // NULL: free
-    bool urgent_only;
+    Priority lowest;    // lane that it serves
 } Place;
 
 typedef struct Queue {
@@ -97,22 +98,22 @@ static Mail *pop(SmtpPool *pool, Queue *queue)
     return mail;
 }
 
-static bool has_urgent(const SmtpPool *pool)
+static bool has_work(const SmtpPool *pool, Priority lowest)
 {
-    return pool->lanes[PRIORITY_CRITICAL].head != NULL || pool->lanes[PRIORITY_HIGH].head != NULL;
+    for (int lane = 0; lane <= (int)lowest; lane++) {
+        if (pool->lanes[lane].head != NULL) {
+            return true;
+        }
+    }
+    return false;
 }
 
-static Mail *pop_urgent(SmtpPool *pool)
+static Mail *pop_first(SmtpPool *pool, Priority lowest)
 {
-    Mail *mail = pop(pool, &pool->lanes[PRIORITY_CRITICAL]);
-    return mail != NULL ? mail : pop(pool, &pool->lanes[PRIORITY_HIGH]);
-}
-
-static Mail *pop_first(SmtpPool *pool)
-{
-    bool from_below = ++pool->taken % FAIRNESS == 0;
-    for (int i = 0; i < PRIORITY_COUNT; i++) {
-        Mail *mail = pop(pool, &pool->lanes[from_below ? PRIORITY_COUNT - 1 - i : i]);
+    int count = (int)lowest + 1;
+    bool from_below = lowest == PRIORITY_LOW && ++pool->taken % FAIRNESS == 0;
+    for (int i = 0; i < count; i++) {
+        Mail *mail = pop(pool, &pool->lanes[from_below ? count - 1 - i : i]);
         if (mail != NULL) {
             return mail;
         }
@@ -178,8 +179,7 @@ static Mail *on_client_next(void *ctx)
     }
     uint64_t now = clock_ms();
     Mail *mail;
-    while ((mail = place->urgent_only ? pop_urgent(pool) : pop_first(pool)) != NULL &&
-           is_late(mail, now)) {
+    while ((mail = pop_first(pool, place->lowest)) != NULL && is_late(mail, now)) {
         answer(mail, SEND_UNSENT, trouble_text(pool));
     }
     return mail;
@@ -295,11 +295,11 @@ static void open_connection(SmtpPool *pool, Place *place)
 }
 
 // NULL: all of that kind are taken.
-static Place *free_place(SmtpPool *pool, bool urgent_only)
+static Place *free_place(SmtpPool *pool, Priority lowest)
 {
     for (unsigned i = 0; i < pool->options.connections; i++) {
         Place *place = &pool->places[i];
-        if (place->client == NULL && place->urgent_only == urgent_only) {
+        if (place->client == NULL && place->lowest == lowest) {
             return place;
         }
     }
@@ -326,18 +326,20 @@ static void wake_idle(SmtpPool *pool)
     }
 }
 
-// The place for one more connection; NULL: none is wanted. A reserved one is opened when all others
-// are taken and something urgent waits.
+// The place for one more connection; NULL: none is wanted. A reserved one is opened when those for
+// all are taken and something waits that it serves.
 static Place *next_place(SmtpPool *pool, unsigned connecting)
 {
     if (connecting >= pool->queued) {
         return NULL;
     }
-    Place *place = free_place(pool, false);
-    if (place != NULL) {
-        return place;
+    for (int lowest = PRIORITY_LOW; lowest >= PRIORITY_HIGH; lowest--) {
+        Place *place = has_work(pool, (Priority)lowest) ? free_place(pool, (Priority)lowest) : NULL;
+        if (place != NULL) {
+            return place;
+        }
     }
-    return has_urgent(pool) ? free_place(pool, true) : NULL;
+    return NULL;
 }
 
 // Gives the idle connections work, and opens more of them as long as there is more work than
@@ -407,8 +409,11 @@ static void make_places(SmtpPool *pool)
 {
     unsigned count = pool->options.connections;
     unsigned reserved = count < 2 ? 0 : (count + RESERVED_SHARE - 1) / RESERVED_SHARE;
+    unsigned raised = count < 3 ? 0 : reserved;
     for (unsigned i = 0; i < count; i++) {
-        pool->places[i] = (Place){.pool = pool, .urgent_only = i < reserved};
+        Priority lowest = i < reserved ? PRIORITY_HIGH : PRIORITY_NORMAL;
+        pool->places[i] =
+            (Place){.pool = pool, .lowest = i < reserved + raised ? lowest : PRIORITY_LOW};
     }
 }
 

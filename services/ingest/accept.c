@@ -12,13 +12,23 @@
 
 enum { RETRY_FIRST_MS = 50, RETRY_MAX_MS = 1000, ARENA_BYTES = 64 * 1024 };
 
+// What waits of one tenant.
+typedef struct TenantQueue {
+    Submission *head; // gathered, oldest first
+    Submission *tail;
+    size_t waiting; // notifications, those in the air included
+    size_t waiting_bytes;
+    struct TenantQueue *next; // behind it in turn
+} TenantQueue;
+
 struct Accept {
     AcceptOptions options;
     Gate gate;
     uv_timer_t pump_timer;
-    Submission *head; // gathered, oldest first
-    Submission *tail;
-    size_t gathered; // notifications in that list
+    Map *tenants;       // TenantQueue, of those of whom something waits
+    TenantQueue *first; // whose turn it is, of those of whom something is gathered
+    TenantQueue *last;
+    size_t gathered; // notifications in these queues
     size_t gathered_bytes;
     size_t waiting; // the same and those in the air
     size_t waiting_bytes;
@@ -41,11 +51,36 @@ static size_t groups_in_air(const Accept *a)
 
 // ---- answering ----
 
-static void set_waiting(Accept *a, size_t notifications, size_t bytes, bool more)
+static TenantQueue *queue_of(Accept *a, Str tenant)
 {
-    a->waiting = more ? a->waiting + notifications : a->waiting - notifications;
-    a->waiting_bytes = more ? a->waiting_bytes + bytes : a->waiting_bytes - bytes;
+    TenantQueue *q = map_get(a->tenants, tenant);
+    if (q == NULL) {
+        q = xcalloc(1, sizeof *q);
+        map_put(a->tenants, tenant, q);
+    }
+    return q;
+}
+
+static void begin_waiting(Accept *a, TenantQueue *q, const Submission *s)
+{
+    q->waiting += s->count;
+    q->waiting_bytes += s->bytes;
+    a->waiting += s->count;
+    a->waiting_bytes += s->bytes;
     metric_set(a->options.metrics->waiting, (double)a->waiting);
+}
+
+static void end_waiting(Accept *a, const Submission *s)
+{
+    TenantQueue *q = queue_of(a, s->tenant);
+    q->waiting -= s->count;
+    q->waiting_bytes -= s->bytes;
+    a->waiting -= s->count;
+    a->waiting_bytes -= s->bytes;
+    metric_set(a->options.metrics->waiting, (double)a->waiting);
+    if (q->waiting == 0) {
+        (void)map_remove(a->tenants, s->tenant);
+    }
 }
 
 // A repeat gets the answer of the one it waited for, as if it had come later.
@@ -65,11 +100,11 @@ static void answer(Accept *a, Submission *s, const AcceptResult *result)
     if (s->flight.len > 0) {
         (void)map_remove(a->flights, s->flight);
     }
-    set_waiting(a, s->count, s->bytes, false);
+    end_waiting(a, s);
     Submission *follower = s->followers;
     while (follower != NULL) {
         Submission *next = follower->next;
-        set_waiting(a, follower->count, follower->bytes, false);
+        end_waiting(a, follower);
         answer_follower(follower, s, result);
         follower = next;
     }
@@ -143,6 +178,7 @@ static void count_decisions(const Group *g)
     metric_add(m->suppressed, counts[GATE_SUPPRESS]);
     metric_add(m->deferred, counts[GATE_DEFER]);
     metric_add(m->gathered, counts[GATE_GATHER]);
+    metric_add(m->lowered, (double)g->lowered);
 }
 
 static void publish_rows(const Group *g)
@@ -150,8 +186,8 @@ static void publish_rows(const Group *g)
     const PublishedRow *rows = group_published_rows(g);
     for (size_t i = 0; i < g->row_count; i++) {
         if (rows[i].accept_id != 0) {
-            (void)row_publisher_send(
-                g->accept->options.publisher, ROW_PUBLISHER_PENDING_MAX, &rows[i]);
+            size_t room = rows[i].lowered ? ROW_PUBLISHER_FLOOD_MAX : ROW_PUBLISHER_PENDING_MAX;
+            (void)row_publisher_send(g->accept->options.publisher, room, &rows[i]);
         }
     }
 }
@@ -207,7 +243,7 @@ static void on_keys_resolved(void *ctx, const Error *err)
     Error build_err = {0};
     if (err != NULL) {
         fail_group(g, err);
-    } else if (!group_build(g, &build_err)) {
+    } else if (!group_build(g, g->accept->options.share, &build_err)) {
         fail_group(g, &build_err);
     } else {
         commit_group(g);
@@ -252,12 +288,42 @@ static void run_group(Group *g)
 
 // ---- gathering ----
 
-static Submission *take_head(Accept *a)
+static void take_turn(Accept *a, TenantQueue *q)
 {
-    Submission *s = a->head;
-    a->head = s->next;
-    if (a->head == NULL) {
-        a->tail = NULL;
+    q->next = NULL;
+    if (a->last == NULL) {
+        a->first = q;
+    } else {
+        a->last->next = q;
+    }
+    a->last = q;
+}
+
+static TenantQueue *end_turn(Accept *a)
+{
+    TenantQueue *q = a->first;
+    a->first = q->next;
+    if (a->first == NULL) {
+        a->last = NULL;
+    }
+    return q;
+}
+
+static void pass_turn(Accept *a)
+{
+    take_turn(a, end_turn(a));
+}
+
+// Of the tenant whose turn it is; it is behind the others then.
+static Submission *take_next(Accept *a)
+{
+    TenantQueue *q = end_turn(a);
+    Submission *s = q->head;
+    q->head = s->next;
+    if (q->head == NULL) {
+        q->tail = NULL;
+    } else {
+        take_turn(a, q);
     }
     s->next = NULL;
     a->gathered -= s->count;
@@ -277,10 +343,11 @@ static Group *gather_group(Accept *a)
     g->accept = a;
     g->arena = arena;
     g->accepted_at_us = clock_now_us();
-    g->give_up_us = a->head->queued_at_us + ACCEPT_PATIENCE_MS * INT64_C(1000);
+    g->gathered_at_us = clock_mono_us();
+    g->give_up_us = a->first->head->queued_at_us + ACCEPT_PATIENCE_MS * INT64_C(1000);
     Submission **end = &g->first;
-    while (a->head != NULL && !is_full(g->notifications, g->bytes)) {
-        *end = take_head(a);
+    while (a->first != NULL && !is_full(g->notifications, g->bytes)) {
+        *end = take_next(a);
         g->notifications += (*end)->count;
         g->bytes += (*end)->bytes;
         // Rows and frames are published after their submission was answered, when it may be gone.
@@ -293,7 +360,7 @@ static Group *gather_group(Accept *a)
 
 static bool is_due(const Accept *a, size_t in_air)
 {
-    int64_t waited_us = clock_mono_us() - a->head->queued_at_us;
+    int64_t waited_us = clock_mono_us() - a->first->head->queued_at_us;
     return in_air == 0 || waited_us >= ACCEPT_GATHER_MS * 1000 ||
            is_full(a->gathered, a->gathered_bytes);
 }
@@ -318,7 +385,7 @@ static void on_timer_pump(uv_timer_t *timer)
 
 static void pump(Accept *a)
 {
-    if (a->head == NULL || !db_pool_ready(a->options.pool)) {
+    if (a->first == NULL || !db_pool_ready(a->options.pool)) {
         return; // the tick comes back to it
     }
     size_t in_air = groups_in_air(a);
@@ -326,21 +393,22 @@ static void pump(Accept *a)
         start_group(a);
         in_air++;
     }
-    if (a->head != NULL && in_air < ACCEPT_GROUPS_MAX &&
+    if (a->first != NULL && in_air < ACCEPT_GROUPS_MAX &&
         !uv_is_active((uv_handle_t *)&a->pump_timer)) {
         (void)uv_timer_start(&a->pump_timer, on_timer_pump, ACCEPT_GATHER_MS, 0);
     }
 }
 
-static void queue(Accept *a, Submission *s)
+static void queue(Accept *a, TenantQueue *q, Submission *s)
 {
     s->next = NULL;
-    if (a->tail == NULL) {
-        a->head = s;
+    if (q->tail == NULL) {
+        q->head = s;
+        take_turn(a, q);
     } else {
-        a->tail->next = s;
+        q->tail->next = s;
     }
-    a->tail = s;
+    q->tail = s;
     a->gathered += s->count;
     a->gathered_bytes += s->bytes;
     // Never inside the caller's call: a turn of the loop gathers what came in with it.
@@ -379,11 +447,20 @@ bool accept_submit(Accept *a, Submission *s, Arena *arena, Error *err)
         a->waiting_bytes + s->bytes > ACCEPT_WAITING_BYTES_MAX) {
         return error_set(err, ERROR_TRANSIENT, "%zu notifications wait already", a->waiting);
     }
+    const TenantQueue *other = map_get(a->tenants, s->tenant);
+    if (other != NULL &&
+        (other->waiting + s->count > ACCEPT_WAITING_MAX / ACCEPT_TENANT_SHARE ||
+         other->waiting_bytes + s->bytes > ACCEPT_WAITING_BYTES_MAX / ACCEPT_TENANT_SHARE)) {
+        return error_set(
+            err, ERROR_TRANSIENT, "%zu notifications of tenant '" STR_FMT "' wait already",
+            other->waiting, STR_ARG(s->tenant));
+    }
+    TenantQueue *q = queue_of(a, s->tenant);
     s->followers = NULL;
     s->queued_at_us = clock_mono_us();
-    set_waiting(a, s->count, s->bytes, true);
+    begin_waiting(a, q, s);
     if (!follow(a, s, arena)) {
-        queue(a, s);
+        queue(a, q, s);
     }
     return true;
 }
@@ -397,8 +474,14 @@ static void refuse_overdue(Accept *a)
     (void)error_set(
         &result.error, ERROR_TRANSIENT, "Postgres did not answer within %d ms",
         (int)ACCEPT_PATIENCE_MS);
-    while (a->head != NULL && a->head->queued_at_us < before_us) {
-        answer(a, take_head(a), &result);
+    // Each turn is that of another tenant, so all of them are asked before the first comes again.
+    for (size_t asked = 0; a->first != NULL && asked < map_count(a->tenants); asked++) {
+        if (a->first->head->queued_at_us < before_us) {
+            answer(a, take_next(a), &result);
+            asked = 0;
+        } else {
+            pass_turn(a);
+        }
     }
 }
 
@@ -428,7 +511,7 @@ void accept_tick(Accept *a)
 
 bool accept_idle(const Accept *a)
 {
-    return a->head == NULL && groups_in_air(a) == 0;
+    return a->first == NULL && groups_in_air(a) == 0;
 }
 
 Accept *accept_new(const AcceptOptions *options)
@@ -442,6 +525,7 @@ Accept *accept_new(const AcceptOptions *options)
         .hash_key = master_hash_key(keyring_master(options->keyring)),
     };
     a->flights = map_new(NULL);
+    a->tenants = map_new(free);
     (void)uv_timer_init(options->loop, &a->pump_timer);
     a->pump_timer.data = a;
     return a;
@@ -451,6 +535,7 @@ static void on_uv_closed(uv_handle_t *handle)
 {
     Accept *a = handle->data;
     map_free(a->flights);
+    map_free(a->tenants);
     a->on_freed(a->freed_ctx);
     free(a);
 }

@@ -2,12 +2,14 @@
 // Accept: what a 202 stands for. Submissions (one HTTP request, one command) are gathered and
 // committed together: the gate decides them (gate_run.h), then one look-up of keys, one
 // transaction, one fsync; then all are answered, and their events are published from memory. A
-// group closes when no commit is in the air, or after 2 ms, or at 2,000 notifications; two commits
-// may be in the air. Not here: checking requests (request.h) and publishing (row_publisher.h).
+// group closes when no commit is in the air, or after 2 ms, or at 500 notifications; two commits
+// may be in the air. Tenants take turns in it, so whoever sends little is in the next one. Not
+// here: checking requests (request.h) and publishing (row_publisher.h).
 #pragma once
 
 #include "common/codec/hash.h"
 #include "common/db/keyring.h"
+#include "common/model/fair_share.h"
 #include "common/model/suppressions.h"
 #include "services/ingest/catalog.h"
 #include "services/ingest/ingest_metrics.h"
@@ -17,7 +19,8 @@
 enum {
     ACCEPT_WAITING_MAX = 20000,                  // notifications waiting, those in the air included
     ACCEPT_WAITING_BYTES_MAX = 64 * 1024 * 1024, // of their bodies
-    ACCEPT_GROUP_MAX = 2000,                     // a group closes at this many notifications ...
+    ACCEPT_TENANT_SHARE = 4,                     // one tenant may have a quarter of both waiting
+    ACCEPT_GROUP_MAX = 500,                      // a group closes at this many notifications ...
     ACCEPT_GROUP_BYTES = 2 * 1024 * 1024, // ... or bytes; the submission that passes it is the last
     ACCEPT_GROUPS_MAX = 2,
     ACCEPT_GATHER_MS = 2,
@@ -72,6 +75,7 @@ typedef struct AcceptOptions {
     const Catalog *catalog;           // what tenants said
     const Suppressions *suppressions; // NULL: none
     RowPublisher *publisher;
+    FairShare *share; // of the lanes
     IngestMetrics *metrics;
     void (*on_broken)(
         void *ctx, const Error *err); // only a person can mend it (a table or a right is missing)
@@ -79,8 +83,8 @@ typedef struct AcceptOptions {
 } AcceptOptions;
 
 Accept *accept_new(const AcceptOptions *options); // borrows all parts
-// `done` comes later from the loop, exactly once. false, ERROR_TRANSIENT: too many wait; `done` is
-// not called.
+// `done` comes later from the loop, exactly once. false, ERROR_TRANSIENT: too many wait, in all or
+// of this tenant; `done` is not called.
 bool accept_submit(Accept *accept, Submission *submission, Arena *arena, Error *err);
 void accept_tick(Accept *accept);       // every 50 ms: retries, and refuses what waited too long
 bool accept_idle(const Accept *accept); // nothing waits and no commit is in the air

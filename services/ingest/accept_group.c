@@ -219,7 +219,19 @@ static void make_answer(Group *g, Submission *s, const Notice *notices)
     s->answer = str_of(text, (size_t)(at - text));
 }
 
-static bool build_notice(Group *g, const Notice *notice, Error *err)
+// Of what goes out now. What waits is asked again when its time has come, by the clock.
+static Priority lane_of(Group *g, FairShare *share, const Notice *notice)
+{
+    Priority wanted = notice->request.priority;
+    if (notice->decision.verdict != GATE_GO) {
+        return wanted;
+    }
+    Priority lane = fair_share_lane(share, notice->tenant, wanted, g->gathered_at_us);
+    g->lowered += lane != wanted;
+    return lane;
+}
+
+static bool build_notice(Group *g, FairShare *share, const Notice *notice, Error *err)
 {
     bool sealed = notice->decision.verdict != GATE_SUPPRESS;
     if (sealed && notice->key->key == NULL) {
@@ -235,9 +247,11 @@ static bool build_notice(Group *g, const Notice *notice, Error *err)
         .key = sealed ? notice->key->key : NULL,
         .decision = notice->decision,
         .digest = notice->digest,
+        .lane = lane_of(g, share, notice),
         .time_zone = notice->record == NULL ? STR_EMPTY : notice->record->time_zone,
     };
     AcceptPart *part = &g->parts[notice->part];
+    part->lowered = part->lowered || acceptance.lane != notice->request.priority;
     size_t frames = 0;
     if (!events_build(
             &notice->request, &acceptance, g->arena, &part->frames[part->frame_count], &frames,
@@ -260,6 +274,7 @@ static void lay_out(Group *g, size_t submissions)
     g->parts = arena_array(g->arena, submissions, sizeof *g->parts);
     g->part_count = 0; // built before, when a key was not found
     g->row_count = 0;
+    g->lowered = 0;
     assign_parts(g, counts);
     assert(g->part_count <= submissions);
     for (size_t i = 0; i < g->part_count; i++) {
@@ -284,7 +299,7 @@ static void place_notices(Group *g)
     }
 }
 
-bool group_build(Group *g, Error *err)
+bool group_build(Group *g, FairShare *share, Error *err)
 {
     size_t submissions = 0;
     for (const Submission *s = g->first; s != NULL; s = s->next) {
@@ -294,7 +309,7 @@ bool group_build(Group *g, Error *err)
     lay_out(g, submissions);
     place_notices(g);
     for (size_t i = 0; i < g->gate.count; i++) {
-        if (!build_notice(g, &g->gate.notices[i], err)) {
+        if (!build_notice(g, share, &g->gate.notices[i], err)) {
             return false;
         }
     }
@@ -329,6 +344,7 @@ PublishedRow *group_published_rows(const Group *g)
         if (part->accept_id != 0) {
             row->accept_id = part->accept_id;
             row->tenant = part->tenant;
+            row->lowered = row->lowered || part->lowered;
             memcpy(&frames[part->row][row->count], part->frames, part->frame_count * sizeof(Frame));
             row->count += part->frame_count;
         }

@@ -14,6 +14,7 @@ typedef struct Group {
     size_t notifications; // that were asked for
     size_t bytes;
     int64_t accepted_at_us;
+    int64_t gathered_at_us; // the same instant of clock_mono_us
     GateRun gate; // its notices: one per notification, in order, then the copies for guardians
     bool gated;   // decided, once for all: a repeat of the rest keeps the decisions
     KeyWant *wants;
@@ -21,6 +22,7 @@ typedef struct Group {
     AcceptPart *parts;
     size_t part_count;
     size_t row_count;    // that the parts may make
+    size_t lowered;      // notices beyond their tenant's share
     bool built;          // parts are complete: only the transaction is repeated
     int64_t give_up_us;  // of clock_mono_us
     int64_t retry_at_us; // 0: something is in the air
@@ -32,7 +34,7 @@ void group_prepare(Group *group);
 // The keys that seal what goes on, and those that open recipients' stored addresses.
 void group_want_keys(Group *group, Str hash_key);
 // Opens addresses, seals, packs and lays out the parts, once all wants are answered.
-// ERROR_TRANSIENT: a key was not found.
-bool group_build(Group *group, Error *err);
+// ERROR_TRANSIENT: a key was not found. What is beyond a tenant's share takes the lowest lane.
+bool group_build(Group *group, FairShare *share, Error *err);
 // After the commit, `row_count` of them, in the group's arena; accept_id 0: nothing of it is new.
 PublishedRow *group_published_rows(const Group *group);

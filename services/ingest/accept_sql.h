@@ -16,9 +16,10 @@ typedef struct AcceptPart {
     Str ids;                 // "ntf_a,ntf_b"
     Frame *frames;
     size_t frame_count;
-    Str events; // the frames packed
-    Str scope;  // with key, hash and answer: of a keyed request
-    Str key;    // empty: none
+    Str events;   // the frames packed
+    bool lowered; // something of it is beyond its tenant's share
+    Str scope;    // with key, hash and answer: of a keyed request
+    Str key;      // empty: none
     const uint8_t *hash;
     Str answer;
     // read back:

@@ -100,7 +100,9 @@ static bool frame_of(
         const char *reason = gate_reason_deferred(b->acceptance->decision.reason);
         subject_deferred(subject, reason, b->acceptance->tenant);
     } else {
-        subject_request(subject, b->request->priority, b->acceptance->tenant);
+        Priority lane = b->acceptance->lane;
+        subject_request(
+            subject, lane != PRIORITY_NONE ? lane : b->request->priority, b->acceptance->tenant);
     }
     *ret = (Frame){
         .kind = kind,

@@ -23,6 +23,7 @@ typedef struct Acceptance {
     GateDecision decision;
     DigestTarget digest; // of GATE_GATHER
     Str time_zone;       // the recipient's; empty: none is known
+    Priority lane;       // that a request goes out on; PRIORITY_NONE: its own priority's
 } Acceptance;
 
 // What the caller is told, and what the STATUS says: queued, scheduled or suppressed.

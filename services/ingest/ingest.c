@@ -36,6 +36,7 @@ typedef struct IngestOptions {
     int64_t sweep_age_ms;
     int64_t batch_lease_ms;
     int64_t kept_days;
+    int64_t share_per_s;
     int64_t cleanup_every_s;
 } IngestOptions;
 
@@ -59,6 +60,7 @@ typedef struct Ingest {
     ConfigMirror *mirror;
     Keyring *keyring;
     RowPublisher *publisher;
+    FairShare *share;
     Accept *accept;
     Sweep *sweep;
     TriggerMap *triggers;
@@ -111,6 +113,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_KEPT_DAYS", OPTION_INT, offsetof(IngestOptions, kept_days),
      "35", 31, 36500, false,
      "days that accepted requests are kept after they were published and have ended, and members after their batch; an audit looks back so far"},
+    {"STENTOR_TENANT_SHARE", OPTION_INT, offsetof(IngestOptions, share_per_s),
+     "100", 0, FAIR_SHARE_PER_S_MAX, false,
+     "notifications a second of one tenant that keep the lane of their priority, for each lane and process; what is beyond takes the lowest lane; 0: all keep theirs"},
     {"STENTOR_CLEANUP_EVERY_S", OPTION_INT, offsetof(IngestOptions, cleanup_every_s),
      "86400", 1, 604800, false,
      "how often what is past its retention is dropped, in seconds"},
@@ -400,6 +405,7 @@ static void build_parts(Ingest *in)
     in->suppressions = suppressions_new();
     in->keyring = keyring_new(pool, service_master_key(service), &(KeyringOptions){0});
     in->publisher = row_publisher_new(bus, pool, &in->metrics);
+    in->share = fair_share_new(in->options.share_per_s);
     in->accept = accept_new(&(AcceptOptions){
         .loop = service_loop(service),
         .pool = pool,
@@ -407,6 +413,7 @@ static void build_parts(Ingest *in)
         .catalog = in->catalog,
         .suppressions = in->suppressions,
         .publisher = in->publisher,
+        .share = in->share,
         .metrics = &in->metrics,
         .on_broken = on_accept_broken,
         .ctx = in,
@@ -483,6 +490,7 @@ static void free_ingest(void *state)
     batch_runner_free(in->batch_runner);
     row_publisher_free(in->publisher);
     keyring_free(in->keyring);
+    fair_share_free(in->share);
     catalog_free(in->catalog);
     suppressions_free(in->suppressions);
     auth_free(in->auth);

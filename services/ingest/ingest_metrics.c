@@ -28,6 +28,9 @@ static void register_accept(IngestMetrics *m, Metrics *metrics)
     m->gathered = metrics_counter(
         metrics, "stentor_ingest_gated_total", "verdict=\"gathered\"",
         "Accepted notifications that the gate held up");
+    m->lowered = metrics_counter(
+        metrics, "stentor_ingest_lowered_total", "",
+        "Accepted notifications beyond their tenant's share, which took the lowest lane");
     m->replayed = metrics_counter(
         metrics, "stentor_ingest_replayed_total", "", "Requests answered from an idempotency key");
     m->commit_seconds = metrics_histogram(

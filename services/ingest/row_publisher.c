@@ -62,7 +62,7 @@ void row_publisher_free(RowPublisher *p)
 
 bool row_publisher_open(const RowPublisher *p)
 {
-    return bus_connected(p->bus) && bus_pending(p->bus) < ROW_PUBLISHER_PENDING_MAX;
+    return bus_connected(p->bus) && bus_pending(p->bus) < ROW_PUBLISHER_FLOOD_MAX;
 }
 
 bool row_publisher_idle(const RowPublisher *p)

@@ -17,7 +17,7 @@ enum {
     FULL_MS = 100, // before another look at whether NATS has room
     ROWS_FIRST = 4,
     ROWS_MAX = 512,
-    EVENTS_WANTED = 4000, // per claim; the number of rows adapts to it
+    EVENTS_WANTED = 2000, // per claim; the number of rows adapts to it
     FORGET_EVERY_MS = 60000,
     FORGET_BATCH = 5000,
     COUNTERS_EVERY = 10, // times that keys are forgotten: the limits' counters are read whole
@@ -100,7 +100,11 @@ static size_t publish_row(Sweep *s, const PGresult *res, int i, Arena *arena)
     }
     bool sent = row_publisher_send(
         s->options.publisher, ROW_PUBLISHER_SWEEP_MAX,
-        &(PublishedRow){db_get_int(res, i, 0), db_get_text(res, i, 1), frames, count});
+        &(PublishedRow){
+            .accept_id = db_get_int(res, i, 0),
+            .tenant = db_get_text(res, i, 1),
+            .frames = frames,
+            .count = count});
     metric_add(s->options.metrics->swept, sent ? 1 : 0);
     return count;
 }

@@ -19,7 +19,7 @@ def noise(chance):
 
 
 def test_more_than_the_streams_hold_goes_through_and_what_waits_is_kept():
-    pipeline = Pipeline({"STENTOR_TRIM_MS": "1000", "STENTOR_INGEST_SWEEP_AGE_MS": "1000"}, ack_wait_ms=15000)
+    pipeline = Pipeline({"STENTOR_TRIM_MS": "1000", "STENTOR_INGEST_SWEEP_AGE_MS": "1000", "STENTOR_TENANT_SHARE": "0"}, ack_wait_ms=15000)
     pipeline.mailbox = SmtpSink(pipeline.folder / "sink", free_port())
     pipeline.start()
     try:

@@ -13,7 +13,7 @@ from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import BIN, HOME, wait_until
 
-FAST = {"STENTOR_RETRY_LADDER": "1,1,1", "STENTOR_INGEST_SWEEP_AGE_MS": "2000"}
+FAST = {"STENTOR_RETRY_LADDER": "1,1,1", "STENTOR_INGEST_SWEEP_AGE_MS": "2000", "STENTOR_TENANT_SHARE": "0"}
 ROWS = """SELECT 'n ' || (to_jsonb(n) - 'updated_at')::text FROM {0}.notifications n
           UNION ALL SELECT 'a ' || to_jsonb(a)::text FROM {0}.delivery_attempts a"""
 

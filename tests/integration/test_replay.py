@@ -24,7 +24,7 @@ STREAMS = [f"{stage}_{lane}" for stage in ("REQUEST", "RENDERED") for lane in ("
 @pytest.fixture(scope="module")
 def replayed():
     """A pipeline of its own (others' traffic would be replayed too) with COUNT mails sent and one refused for good."""
-    running = Pipeline().start()
+    running = Pipeline({"STENTOR_TENANT_SHARE": "0"}).start()
     running.ids = [running.send(to=f"user{i}@example.com", variables={"name": f"User {i}"}) for i in range(COUNT - 1)]
     wait_until(lambda: running.history_count("status = 'sent'") == COUNT - 1, 60, "the mails sent")
     running.mailbox.answer("550 5.1.1 no such user")

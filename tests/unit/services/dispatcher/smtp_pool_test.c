@@ -782,7 +782,7 @@ static void a_campaign_that_hangs_does_not_hold_the_connection_of_a_code(void **
     script_rule(&stage->script, ".", SCRIPT_SILENCE, 3);
     open_pool(stage);
     for (int i = 0; i < 12; i++) {
-        send_in_lane(stage, PRIORITY_LOW, "low@example.org", "low\r\n");
+        send_in_lane(stage, PRIORITY_NORMAL, "any@example.org", "any\r\n");
     }
     while (stage->script.mail_count != 3 && !stage->late) {
         uv_run(&stage->loop, UV_RUN_ONCE); // three connections wait for an answer
@@ -799,6 +799,31 @@ static void a_campaign_that_hangs_does_not_hold_the_connection_of_a_code(void **
     assert_int_equal(smtp_pool_stats(stage->pool).queued, queued); // the fourth took none of them
 }
 
+static void a_flood_that_hangs_in_the_lowest_lane_leaves_a_connection_to_the_others(void **state)
+{
+    Stage *stage = *state;
+    stage->options.connections = 4;
+    script_rule(&stage->script, "EHLO", "250 script", 0); // no pipelining: silence is silence
+    script_rule(&stage->script, ".", SCRIPT_SILENCE, 2);
+    open_pool(stage);
+    for (int i = 0; i < 12; i++) {
+        send_in_lane(stage, PRIORITY_LOW, "low@example.org", "low\r\n");
+    }
+    while (stage->script.mail_count != 2 && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE); // two connections wait for an answer
+    }
+    size_t queued = smtp_pool_stats(stage->pool).queued;
+    assert_int_equal(smtp_pool_stats(stage->pool).connections, 2);
+    Sent *other = send_in_lane(stage, PRIORITY_NORMAL, "other@example.org", "other\r\n");
+    while (other->answers == 0 && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    expect_answer(other, REPLY_ACCEPTED, "250", "2.0.0");
+    assert_int_equal(stage->answered, 1);
+    assert_int_equal(smtp_pool_stats(stage->pool).connections, 3);
+    assert_int_equal(smtp_pool_stats(stage->pool).queued, queued); // the third took none of them
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -811,6 +836,7 @@ int main(void)
         ON_STAGE(an_idle_connection_says_quit),
         ON_STAGE(critical_mails_go_first),
         ON_STAGE(a_campaign_that_hangs_does_not_hold_the_connection_of_a_code),
+        ON_STAGE(a_flood_that_hangs_in_the_lowest_lane_leaves_a_connection_to_the_others),
         ON_STAGE(many_mails_use_several_connections),
         ON_STAGE(each_stage_may_refuse_and_the_next_mail_goes_on),
         ON_STAGE(a_refused_recipient_with_data_taken_ends_in_a_lone_dot),

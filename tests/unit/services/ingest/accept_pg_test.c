@@ -14,7 +14,7 @@
 #include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
-enum { TICK_MS = 20, TRIES_MAX = 4 };
+enum { TICK_MS = 20, TRIES_MAX = 4, SHARE = 50 };
 
 // One replica of ingest without its HTTP and without NATS: what is accepted stays in the accept
 // log.
@@ -28,6 +28,7 @@ typedef struct Replica {
     Catalog *catalog;
     Bus *bus;
     RowPublisher *publisher;
+    FairShare *share;
     Accept *accept;
     uv_timer_t tick;
     int open;
@@ -80,12 +81,14 @@ static Replica *replica_new(uv_loop_t *loop, const char *url)
     BusOptions bus = {.url = "nats://127.0.0.1:1", .name = "test", .service = "stentor-ingest"};
     r->bus = bus_open(loop, &bus, NULL);
     r->publisher = row_publisher_new(r->bus, r->pool, &r->metrics);
+    r->share = fair_share_new(SHARE);
     r->accept = accept_new(&(AcceptOptions){
         .loop = loop,
         .pool = r->pool,
         .keyring = r->keyring,
         .catalog = r->catalog,
         .publisher = r->publisher,
+        .share = r->share,
         .metrics = &r->metrics,
         .on_broken = on_accept_broken,
     });
@@ -114,6 +117,7 @@ static void replica_free(Replica *r)
     bus_close(r->bus, on_part_closed, r);
     assert_true(run_for(r->loop, &r->gone, true, WAIT_MS));
     row_publisher_free(r->publisher);
+    fair_share_free(r->share);
     keyring_free(r->keyring);
     catalog_free(r->catalog);
     r->gone = false;
@@ -300,6 +304,68 @@ static void submissions_whose_key_is_new_share_the_row_too(void **state)
             meta_of(s, &frames[2 * i])->notification_id, admin_value(s->admin, sql));
         assert_int_equal(frames[2 * i + 1].kind, FRAME_STATUS);
     }
+}
+
+// "ntf.request.<lane>.<tenant>" of the tenant's requests, one of each.
+static const char *lanes_of(Scene *s, const char *tenant)
+{
+    return admin_value(
+        s->admin, arena_printf(
+                      s->arena,
+                      "SELECT string_agg(DISTINCT lane[1], ',' ORDER BY lane[1]) FROM "
+                      "ingest.accept_log, regexp_matches(encode(events, 'escape'), "
+                      "'ntf\\.request\\.([a-z]+)\\.', 'g') AS lane WHERE tenant_id = '%s'",
+                      tenant));
+}
+
+static void what_is_beyond_a_tenants_share_takes_the_lowest_lane(void **state)
+{
+    enum { COUNT = SHARE * FAIR_SHARE_SAVED_MS / 1000 + 20 }; // submissions of two
+    Scene *s = *state;
+    static Try flood[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        submit(s, s->replica, &flood[i], "flood", "", "body");
+    }
+    Try urgent;
+    prepare(s, &urgent, "flood", "", "body");
+    urgent.requests[0].priority = urgent.requests[1].priority = PRIORITY_CRITICAL;
+    hand_in(s, s->replica, &urgent);
+    Try other;
+    submit(s, s->replica, &other, "other", "", "body");
+    wait_for(s, &urgent);
+    wait_for(s, &other);
+    wait_for(s, &flood[COUNT - 1]);
+    assert_string_equal(lanes_of(s, "other"), "normal");
+    assert_string_equal(lanes_of(s, "flood"), "critical,low,normal");
+}
+
+// What a tenant has handed in is not begun before what another one handed in behind it.
+static void tenants_take_turns(void **state)
+{
+    enum { COUNT = ACCEPT_WAITING_MAX / ACCEPT_TENANT_SHARE / 2 };
+    Scene *s = *state;
+    Try *flood = calloc(COUNT, sizeof *flood);
+    for (size_t i = 0; i < COUNT; i++) {
+        submit(s, s->replica, &flood[i], "flood", "", "body");
+    }
+    Try one;
+    Error err = {0};
+    prepare(s, &one, "flood", "", "body");
+    assert_false(accept_submit(s->replica->accept, &one.submission, s->arena, &err));
+    assert_int_equal(err.kind, ERROR_TRANSIENT);
+    assert_string_equal(err.text, "5000 notifications of tenant 'flood' wait already");
+    Try other;
+    submit(s, s->replica, &other, "other", "", "body");
+    wait_for(s, &other);
+    size_t done = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        done += flood[i].done;
+    }
+    assert_true(done < COUNT / 2);
+    for (size_t i = 0; i < COUNT; i++) {
+        wait_for(s, &flood[i]);
+    }
+    free(flood);
 }
 
 static void each_lane_has_its_row_and_so_has_what_waits(void **state)
@@ -775,6 +841,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(submissions_of_one_tenant_share_a_row, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             submissions_whose_key_is_new_share_the_row_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_is_beyond_a_tenants_share_takes_the_lowest_lane, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tenants_take_turns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             each_lane_has_its_row_and_so_has_what_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

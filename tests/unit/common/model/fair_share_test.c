@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "common/model/fair_share.h"
+
+static const int64_t START_US = INT64_C(1795199136000000);
+static const int64_t SECOND_US = 1000000;
+
+// How many of `count` keep their lane.
+static int keep(FairShare *share, Str tenant, Priority wanted, int count, int64_t now_us)
+{
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        Priority lane = fair_share_lane(share, tenant, wanted, now_us);
+        assert_true(lane == wanted || lane == PRIORITY_LOW);
+        kept += lane == wanted;
+    }
+    return kept;
+}
+
+static void a_share_is_what_keeps_its_lane(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t after_us; // since the row before
+        int sent;
+        int kept;
+    } rows[] = {
+        {0, 50, 25}, // what a silent tenant has saved: a quarter of a second's worth
+        {0, 10, 0},
+        {SECOND_US / 10, 50, 10}, // what came since
+        {SECOND_US / 100, 5, 1},
+        {SECOND_US / 5, 3, 3}, // below its share
+        {3600 * SECOND_US, 50, 25},
+        {-SECOND_US, 5, 0}, // a clock that goes back gives nothing
+    };
+    FairShare *share = fair_share_new(100);
+    int64_t now_us = START_US;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        now_us += rows[i].after_us;
+        int kept = keep(share, STR("acme"), PRIORITY_NORMAL, rows[i].sent, now_us);
+        if (kept != rows[i].kept) {
+            fail_msg("row %zu: %d kept", i, kept);
+        }
+    }
+    fair_share_free(share);
+}
+
+static void each_tenant_and_each_lane_has_a_share_of_its_own(void **state)
+{
+    (void)state;
+    FairShare *share = fair_share_new(100);
+    assert_int_equal(keep(share, STR("flood"), PRIORITY_NORMAL, 10000, START_US), 25);
+    assert_int_equal(keep(share, STR("flood"), PRIORITY_CRITICAL, 30, START_US), 25);
+    assert_int_equal(keep(share, STR("flood"), PRIORITY_HIGH, 30, START_US), 25);
+    assert_int_equal(keep(share, STR("flood"), PRIORITY_LOW, 30, START_US), 30);
+    assert_int_equal(keep(share, STR("other"), PRIORITY_NORMAL, 30, START_US), 25);
+    fair_share_free(share);
+}
+
+static void without_a_share_every_lane_is_kept(void **state)
+{
+    (void)state;
+    FairShare *share = fair_share_new(0);
+    assert_int_equal(keep(share, STR("acme"), PRIORITY_CRITICAL, 10000, START_US), 10000);
+    fair_share_free(share);
+}
+
+static void more_tenants_than_are_remembered_begin_with_full_shares(void **state)
+{
+    (void)state;
+    FairShare *share = fair_share_new(1);
+    for (int i = 0; i < FAIR_SHARE_TENANTS_MAX; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "t%d", i);
+        assert_int_equal(keep(share, str_from(name), PRIORITY_NORMAL, 3, START_US), 1);
+    }
+    assert_int_equal(keep(share, STR("t0"), PRIORITY_NORMAL, 3, START_US), 0);
+    assert_int_equal(keep(share, STR("one more"), PRIORITY_NORMAL, 3, START_US), 1);
+    assert_int_equal(keep(share, STR("t0"), PRIORITY_NORMAL, 3, START_US), 1);
+    fair_share_free(share);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_share_is_what_keeps_its_lane),
+        cmocka_unit_test(each_tenant_and_each_lane_has_a_share_of_its_own),
+        cmocka_unit_test(without_a_share_every_lane_is_kept),
+        cmocka_unit_test(more_tenants_than_are_remembered_begin_with_full_shares),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
