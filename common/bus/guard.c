@@ -242,8 +242,9 @@ static void read_marks(Guard *g)
     g->ready = false;
     g->reader_failed = false;
     g->unready_ticks = 0;
-    g->reader =
-        reader_new(g->bus, &(ReaderOptions){.stream = "IN_HAND", .filter = filter}, &handlers, g);
+    g->reader = reader_new(
+        g->bus, &(ReaderOptions){.stream = "IN_HAND", .filter = filter, .last_per_subject = true},
+        &handlers, g);
 }
 
 static void on_reader_left(void *ctx)

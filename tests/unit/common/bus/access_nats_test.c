@@ -88,6 +88,7 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-ingest", "ntf.rendered.normal.acme"); // a failed mail, sent again
     assert_allowed("stentor-renderer", "ntf.rendered.low.acme");
     assert_allowed("stentor-dispatcher", "ntf.status.acme.email.sent");
+    assert_allowed("stentor-dispatcher", "ntf.inhand.dispatcher.p1");
     assert_allowed("stentor-dispatcher", "cfg.suppression.acme.x");
     assert_allowed("stentor-webhook-receiver", "ntf.inbound.sendgrid");
     assert_allowed("stentor-digest-flusher", "ntf.rendered.low.acme");
@@ -102,6 +103,7 @@ static void services_publish_nothing_else(void **state)
 {
     (void)state;
     assert_refused("stentor-ingest", "cfg.apikey.acme.k1");
+    assert_refused("stentor-renderer", "ntf.inhand.dispatcher.p1"); // another service's evidence
     assert_refused("stentor-digest-flusher", "evt.acme.PlaceOrder");
     assert_refused("stentor-order-saga", "evt.acme.UserCheckedOut");
     assert_refused("stentor-order-saga", "ntf.deferred.retry.acme");
