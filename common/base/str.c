@@ -240,6 +240,28 @@ bool str_has_control(Str s)
     return false;
 }
 
+size_t str_bidi_step(Str s)
+{
+    const unsigned char *c = (const unsigned char *)s.ptr;
+    if (s.len >= 2 && c[0] == 0xd8 && c[1] == 0x9c) {
+        return 2;
+    }
+    if (s.len < 3 || c[0] != 0xe2) {
+        return 0;
+    }
+    bool mark = c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xaa && c[2] <= 0xae));
+    return mark || (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9) ? 3 : 0;
+}
+
+bool str_has_bidi(Str s)
+{
+    size_t at = 0;
+    while (at < s.len && str_bidi_step(str_slice(s, at, s.len)) == 0) {
+        at++;
+    }
+    return at < s.len;
+}
+
 uint64_t str_hash(Str s)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

@@ -49,4 +49,8 @@ size_t str_utf8_step(Str s);
 // true when it has a byte below 0x20 or 0x7f (CR, LF, TAB, NUL ...): not fit for a header or a
 // name.
 bool str_has_control(Str s);
+// Length of the bidirectional control that `s` begins with (U+061C, U+200E/F, U+202A-202E,
+// U+2066-2069), which make a name or an address show as another; 0: there is none.
+size_t str_bidi_step(Str s);
+bool str_has_bidi(Str s);
 uint64_t str_hash(Str s); // FNV-1a 64, for tables in memory only

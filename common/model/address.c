@@ -7,6 +7,8 @@
 
 enum { DOMAIN_MAX = 253, LABEL_MAX = 63 };
 
+#define BIDI "has a character that turns the direction of writing (such as U+202E)"
+
 static bool refuse(char reason[ADDRESS_REASON_SIZE], const char *why)
 {
     (void)snprintf(reason, ADDRESS_REASON_SIZE, "%s", why);
@@ -31,6 +33,9 @@ static bool check_local(Str local, char reason[ADDRESS_REASON_SIZE])
     }
     if (local.len > ADDRESS_LOCAL_MAX) {
         return refuse(reason, "the part before the '@' is longer than 64 bytes");
+    }
+    if (str_has_bidi(local)) {
+        return refuse(reason, BIDI);
     }
     bool after_dot = true; // a dot may neither begin nor follow another
     for (size_t i = 0; i < local.len; i++) {
@@ -150,4 +155,12 @@ bool address_parse(Str text, Arena *arena, Str *ret_address, char reason[ADDRESS
     char *whole = arena_printf(arena, STR_FMT "@" STR_FMT, STR_ARG(local), STR_ARG(domain));
     *ret_address = str_of(whole, local.len + 1 + domain.len);
     return true;
+}
+
+bool address_name_check(Str name, char reason[ADDRESS_REASON_SIZE])
+{
+    if (str_has_control(name)) {
+        return refuse(reason, "has a line break or another control character");
+    }
+    return !str_has_bidi(name) || refuse(reason, BIDI);
 }

@@ -117,7 +117,8 @@ static bool read_from(Str text, JobRules *rules, Error *err)
         rules->from = str_slice(text, (size_t)open + 1, text.len - 1);
         rules->from_name = str_trim(str_slice(text, 0, (size_t)open));
     }
-    if (str_has_control(text) || !mail_address_check("STENTOR_MAIL_FROM", rules->from, NULL, err)) {
+    if (str_has_control(text) || str_has_bidi(text) ||
+        !mail_address_check("STENTOR_MAIL_FROM", rules->from, NULL, err)) {
         return error_set(
             err, ERROR_CONFIG,
             "STENTOR_MAIL_FROM is '" STR_FMT "': expected 'Name <name@example.com>'",

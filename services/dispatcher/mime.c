@@ -53,6 +53,8 @@ bool mail_address_check(const char *field, Str address, bool *ret_utf8, Error *e
         why = "its domain is malformed";
     } else if (!str_is_utf8(address)) {
         why = "it is not UTF-8";
+    } else if (str_has_bidi(address)) {
+        why = "a character of it turns the direction of writing";
     }
     if (why != NULL) {
         return error_set(err, ERROR_PERMANENT, "'%s' is not an e-mail address: %s", field, why);

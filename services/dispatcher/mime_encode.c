@@ -366,8 +366,27 @@ static void quoted_string(Str text, Buf *out)
     buf_char(out, '"');
 }
 
+// Names are checked where they come in; of those that came in before that was so, what makes them
+// show as another is left out.
+static Str without_bidi(Str text, char out[DISPLAY_NAME_MAX])
+{
+    size_t len = 0;
+    if (!str_has_bidi(text)) {
+        return text;
+    }
+    for (size_t at = 0; at < text.len;) {
+        size_t skipped = str_bidi_step(str_slice(text, at, text.len));
+        if (skipped == 0) {
+            out[len++] = text.ptr[at];
+        }
+        at += skipped > 0 ? skipped : 1;
+    }
+    return str_of(out, len);
+}
+
 bool mime_header_mailbox(const char *name, Str display, Str address, Buf *out, Error *err)
 {
+    char kept[DISPLAY_NAME_MAX];
     if (!check_value(name, display, err)) {
         return false;
     }
@@ -376,6 +395,7 @@ bool mime_header_mailbox(const char *name, Str display, Str address, Buf *out, E
             err, ERROR_PERMANENT, "header '%s' has a name longer than %d bytes", name,
             (int)DISPLAY_NAME_MAX);
     }
+    display = without_bidi(display, kept);
     buf_cstr(out, name);
     buf_str(out, STR(": "));
     if (display.len > 0) {

@@ -62,6 +62,13 @@ static bool take_line(ApiBody *body, const char *name, size_t max, Str *ret)
             api_body_fail(body, name, "has a line break or another control character"));
 }
 
+static bool take_name(ApiBody *body, Str *ret)
+{
+    char reason[ADDRESS_REASON_SIZE];
+    return api_take_text(body, "name", PERSON_TEXT_MAX, ret) &&
+           (address_name_check(*ret, reason) || api_body_fail(body, "name", "%s", reason));
+}
+
 static bool take_category(ApiBody *body, Category *ret)
 {
     Str name = STR_EMPTY;
@@ -277,8 +284,7 @@ bool person_record_read(ApiBody *body, PersonRecord *ret)
         .time_zone = STR_EMPTY,
         .guardian_id = STR_EMPTY,
     };
-    return read_identity(body, ret) && take_line(body, "name", PERSON_TEXT_MAX, &ret->name) &&
-           read_language(body, ret) &&
+    return read_identity(body, ret) && take_name(body, &ret->name) && read_language(body, ret) &&
            person_quiet_read(
                body, "quiet_hours", &ret->quiet, &ret->quiet_start, &ret->quiet_end) &&
            read_addresses(body, ret) && read_guardian(body, ret);

@@ -68,8 +68,11 @@ static bool check_recipient(Request *request, Arena *arena, FieldError *err)
     if (request->recipient_id.len > 0 && !id_parse(request->recipient_id, "rcp_", NULL)) {
         return field_error(err, "recipient_id", "not a recipient's id ('rcp_' and a ULID)");
     }
+    char reason[ADDRESS_REASON_SIZE];
     return check_address(request, arena, err) &&
-           check_text(request->to_name, REQUEST_NAME_MAX, "to.name", err);
+           check_text(request->to_name, REQUEST_NAME_MAX, "to.name", err) &&
+           (address_name_check(request->to_name, reason) ||
+            field_error(err, "to.name", "%s", reason));
 }
 
 static bool check_template(const Request *request, FieldError *err)

@@ -15,12 +15,13 @@ static char *own(ApiBody *body, Str text)
 // A name and a sender stand in headers: no line break. The postal address may have several lines.
 static bool take_line(ApiBody *body, const char *name, char **ret)
 {
+    char reason[ADDRESS_REASON_SIZE];
     Str text = STR_EMPTY;
     if (!api_take_text(body, name, TENANT_TEXT_MAX, &text)) {
         return false;
     }
-    if (str_has_control(text)) {
-        return api_body_fail(body, name, "has a line break or another control character");
+    if (!address_name_check(text, reason)) {
+        return api_body_fail(body, name, "%s", reason);
     }
     *ret = own(body, text);
     return true;

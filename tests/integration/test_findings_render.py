@@ -106,6 +106,16 @@ def test_finding_03_04_the_renderer_fails_such_mails_and_goes_on(pipeline):
         assert "1e99999999" not in status["reason"]
 
 
+@pytest.mark.parametrize("path, body, field", [
+    ("/v1/notifications", {"template": "welcome", "to": {"address": "a\u202eb@example.com"}}, "to"),
+    ("/v1/notifications", {"template": "welcome", "to": {"address": "a@example.com", "name": "A\u2066b"}}, "to.name"),
+    ("/v1/recipients", {"identity_type": "guest", "identity_id": "x", "name": "A\u200fb"}, "name"),
+])
+def test_finding_16_names_and_addresses_turn_no_direction(pipeline, path, body, field):
+    status, answer = ask(pipeline, "POST", path, body)
+    assert status == 422 and answer["field"] == field and "U+202E" in answer["detail"], answer
+
+
 def test_finding_16_a_url_that_runs_is_replaced_and_counted(pipeline):
     publish(pipeline, "linked", html='<a href="{{url_of}}">x</a><img src="{{pic}}">', text="{{url_of}}")
     notification = pipeline.send(template="linked", variables={"url_of": "java\tscript:alert(1)", "pic": "https://a.test/b:c.png"})

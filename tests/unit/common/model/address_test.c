@@ -21,6 +21,8 @@ typedef struct Case {
 
 // clang-format off
 static const Case CASES[] = {
+    {"a\xe2\x80\xae" "moc.elpmaxe@example.com", NULL, "U+202E"},
+    {"\xe2\x80\x8e" "a@example.com", NULL, "U+202E"},
     {"alice@example.com", "alice@example.com", NULL},
     {"Alice.B+tag@EXAMPLE.Com", "Alice.B+tag@example.com", NULL},
     {"o'brien!#$%&*-/=?^_`{|}~@x.y", "o'brien!#$%&*-/=?^_`{|}~@x.y", NULL},
@@ -107,12 +109,40 @@ static void a_very_long_text_is_refused_unread(void **state)
     arena_free(arena);
 }
 
+static void finding_16_what_turns_the_direction_of_writing_is_in_no_name(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "\xd8\x9c",     "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xaa",
+        "\xe2\x80\xab", "\xe2\x80\xac", "\xe2\x80\xad", "\xe2\x80\xae",
+        "\xe2\x81\xa6", "\xe2\x81\xa7", "\xe2\x81\xa8", "\xe2\x81\xa9",
+    };
+    Arena *arena = arena_new(0);
+    char reason[ADDRESS_REASON_SIZE];
+    Str address = STR_EMPTY;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_false(
+            address_name_check(str_from(arena_printf(arena, "Anna%s moc.knab", bad[i])), reason));
+        assert_non_null(strstr(reason, "U+202E"));
+        assert_false(address_parse(
+            str_from(arena_printf(arena, "a%sb@example.com", bad[i])), arena, &address, reason));
+        assert_non_null(strstr(reason, "U+202E"));
+    }
+    assert_false(address_name_check(STR("a\nb"), reason));
+    // Neighbours of those, and names that are written from right to left.
+    assert_true(address_name_check(STR("O\xe2\x80\x99Neil \xe2\x80\x8d \xe2\x81\xa5"), reason));
+    assert_true(address_name_check(STR("\xd8\xb2\xd9\x87\xd8\xb1\xd8\xa7"), reason));
+    assert_true(address_name_check(STR("cut \xe2\x80"), reason));
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_is_normalised_or_refused_with_the_reason),
         cmocka_unit_test(a_nul_in_an_address_is_refused),
         cmocka_unit_test(a_very_long_text_is_refused_unread),
+        cmocka_unit_test(finding_16_what_turns_the_direction_of_writing_is_in_no_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

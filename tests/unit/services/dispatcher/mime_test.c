@@ -223,6 +223,21 @@ static void names_are_quoted_and_long_ones_stand_alone(void **state)
     buf_done(&out);
 }
 
+// Names that came in before they were checked for it.
+static void finding_16_a_name_in_a_header_turns_no_direction(void **state)
+{
+    (void)state;
+    Buf out;
+    buf_init(&out, 4096);
+    assert_true(
+        mime_header_mailbox("To", STR("An\xe2\x80\xaena\xd8\x9c"), STR("a@b.de"), &out, NULL));
+    assert_string_equal(buf_c(&out), "To: \"Anna\" <a@b.de>\r\n");
+    buf_done(&out);
+    Error err = {0};
+    assert_false(mail_address_check("to", STR("a\xe2\x80\xae@b.de"), NULL, &err));
+    assert_non_null(strstr(err.text, "turns the direction of writing"));
+}
+
 static void expect_encoded(MimeEncoding encoding, Str text, const char *expected)
 {
     Buf out;
@@ -371,6 +386,7 @@ static void an_unsubscribe_url_cannot_begin_a_header(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finding_16_a_name_in_a_header_turns_no_direction),
         cmocka_unit_test(a_plain_text_is_one_part_in_7bit),
         cmocka_unit_test(text_and_html_are_alternatives_with_a_fixed_boundary),
         cmocka_unit_test(the_same_mail_gives_the_same_bytes),
