@@ -271,7 +271,7 @@ static int64_t freeze_ns(Fixture *f, size_t templates)
     int64_t best_us = INT64_MAX;
     for (int round = 0; round < ROUNDS; round++) {
         Arena *arena = arena_new(0);
-        int64_t began_us = clock_mono_us();
+        int64_t began_us = clock_thread_cpu_us();
         for (size_t i = 0; i < FREEZES; i++) {
             Request request = {.channel = CHANNEL_EMAIL};
             request.template_key =
@@ -279,7 +279,7 @@ static int64_t freeze_ns(Fixture *f, size_t templates)
             FieldError err = {.field = ""};
             assert_true(catalog_freeze(f->catalog, STR("acme"), &request, arena, &err));
         }
-        int64_t took_us = clock_mono_us() - began_us;
+        int64_t took_us = clock_thread_cpu_us() - began_us;
         best_us = took_us < best_us ? took_us : best_us;
         arena_free(arena);
     }
