@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The authorization block: what AccessSpec says in words, spelled out in NATS subjects. A user gets
+// Our own users: what AccessSpec says in words, spelled out in NATS subjects. A user gets
 // its own inbox, its subjects, the pulls and acks (both forms: a grant that lacks the second loses
 // acks silently) of its consumers, and for the streams it reads consumers of its own names: no
 // right reaches a consumer of another service.
@@ -96,40 +96,30 @@ static bool is_admin(const AccessSpec *access)
     return str_eq(str_from(access->publish), STR(">"));
 }
 
-static void add_subscribe(List *list, const AccessSpec *access)
-{
-    add(list, "_INBOX.1.>", str_from(access->service), STR_EMPTY);
-    if (access->publish[0] == '\0') { // the public reader: the live status too
-        add(list, "1", STR("ntf.status.>"), STR_EMPTY);
-        add(list, "1", STR("live.status.>"), STR_EMPTY);
-    }
-}
-
-static void write_user(Buf *out, const AccessSpec *access, const char *password)
+static void write_user(Buf *out, const AccessSpec *access, Str password)
 {
     List publish = {out, true}, subscribe = {out, true};
-    buf_cstr(out, "    { user: \"");
+    buf_cstr(out, "      { user: \"");
     buf_cstr(out, access->service);
     buf_cstr(out, "\", password: ");
-    buf_json(out, str_from(password));
+    buf_json(out, password);
     if (!is_admin(access)) {
-        buf_cstr(out, "\n      permissions: {\n        publish: [");
+        buf_cstr(out, "\n        permissions: {\n          publish: [");
         add_publish(&publish, access);
-        buf_cstr(out, "]\n        subscribe: [");
-        add_subscribe(&subscribe, access);
+        buf_cstr(out, "]\n          subscribe: [");
+        add(&subscribe, "_INBOX.1.>", str_from(access->service), STR_EMPTY);
         buf_cstr(out, "] }");
     }
     buf_cstr(out, " }\n");
 }
 
-bool topology_nats_config(
-    Buf *out, const char *(*password_of)(void *ctx, const char *service), void *ctx)
+void topology_write_users(Buf *out, Str (*password_of)(void *ctx, size_t index), void *ctx)
 {
     size_t count;
     const AccessSpec *access = topology_access(&count);
-    buf_cstr(out, "authorization {\n  timeout: 5\n  users = [\n");
+    buf_cstr(out, "    users = [\n");
     for (size_t i = 0; i < count; i++) {
-        write_user(out, &access[i], password_of(ctx, access[i].service));
+        write_user(out, &access[i], password_of(ctx, i));
     }
-    return buf_cstr(out, "  ]\n}\n") && !out->full;
+    buf_cstr(out, "    ]\n");
 }

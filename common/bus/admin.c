@@ -21,7 +21,9 @@ typedef struct Admin {
     void (*on_step)(void *ctx, const char *what, const char *result);
     void (*on_done)(void *ctx, const Error *err);
     void *ctx;
-    size_t step; // streams, then consumers
+    size_t step;             // streams, then consumers, then subscribers' consumers
+    ConsumerSpec subscriber; // of this step, its name and its filter
+    char name[ACCOUNT_NAME_MAX + 1], filter[SUBJECT_SIZE];
     json_t *wanted;
     const char *done_word; // "created" or "updated", for the step's result
 } Admin;
@@ -72,11 +74,15 @@ static json_t *want_consumer(const Admin *a, const ConsumerSpec *spec)
 {
     json_int_t ack_wait = a->options.ack_wait_ms > 0 ? (json_int_t)a->options.ack_wait_ms * 1000000
                                                      : nanoseconds(spec->ack_wait_s);
-    return json_pack(
+    json_t *config = json_pack(
         "{s:s, s:s, s:s, s:s, s:I, s:i, s:i, s:i}", "durable_name", spec->name, "ack_policy",
         "explicit", "deliver_policy", "all", "replay_policy", "instant", "ack_wait", ack_wait,
         "max_deliver", -1, "max_ack_pending", (int)spec->max_ack_pending, "max_waiting",
         MAX_WAITING);
+    if (spec == &a->subscriber) {
+        json_object_set_new(config, "filter_subject", json_string(a->filter));
+    }
+    return config;
 }
 
 // ---- the steps ----
@@ -88,15 +94,43 @@ static const StreamSpec *stream_of(const Admin *a)
     return a->step < count ? &streams[a->step] : NULL;
 }
 
-static const ConsumerSpec *consumer_of(const Admin *a)
+// NULL: none is left.
+static const Account *subscriber_at(const Admin *a, size_t number)
+{
+    const Accounts *accounts = a->options.accounts;
+    for (size_t i = 0; accounts != NULL && i < accounts->count; i++) {
+        if (accounts->at[i].kind == ACCOUNT_SUBSCRIBER && number-- == 0) {
+            return &accounts->at[i];
+        }
+    }
+    return NULL;
+}
+
+// A subscriber's consumer on STATUS sees its tenant's events and nothing else.
+static const ConsumerSpec *describe_subscriber(Admin *a, const Account *account)
+{
+    (void)str_to_c(account->name, a->name, sizeof a->name);
+    snprintf(a->filter, sizeof a->filter, "ntf.status.%.*s.>", STR_ARG(account->tenants[0]));
+    a->subscriber = (ConsumerSpec){"STATUS", a->name, a->name, 30, 1000, true};
+    return &a->subscriber;
+}
+
+static const ConsumerSpec *consumer_of(Admin *a)
 {
     size_t streams, count;
     topology_streams(&streams);
     const ConsumerSpec *consumers = topology_consumers(&count);
-    return a->step >= streams && a->step - streams < count ? &consumers[a->step - streams] : NULL;
+    if (a->step < streams) {
+        return NULL;
+    }
+    if (a->step - streams < count) {
+        return &consumers[a->step - streams];
+    }
+    const Account *account = subscriber_at(a, a->step - streams - count);
+    return account != NULL ? describe_subscriber(a, account) : NULL;
 }
 
-static void name_step(const Admin *a, char *out, size_t size)
+static void name_step(Admin *a, char *out, size_t size)
 {
     const StreamSpec *stream = stream_of(a);
     const ConsumerSpec *consumer = consumer_of(a);

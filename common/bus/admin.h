@@ -4,13 +4,15 @@
 // what they do not know).
 #pragma once
 
+#include "common/bus/accounts.h"
 #include "common/bus/bus.h"
 
 typedef struct TopologyOptions {
-    int replicas;           // 1 or 3
-    double bytes_scale;     // multiplies every stream's max_bytes; 1: as in the table
-    int ack_wait_ms;        // 0: each consumer's own
-    int duplicate_window_s; // 0: 120
+    int replicas;             // 1 or 3
+    double bytes_scale;       // multiplies every stream's max_bytes; 1: as in the table
+    int ack_wait_ms;          // 0: each consumer's own
+    int duplicate_window_s;   // 0: 120
+    const Accounts *accounts; // whose subscribers get their consumers; NULL: none
 } TopologyOptions;
 
 // on_step(ctx, "stream STATUS", "created" | "updated" | "present" | "differs: ..."); then on_done

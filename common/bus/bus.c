@@ -291,6 +291,12 @@ void endpoint_remove(Bus *bus, Endpoint *endpoint)
     }
 }
 
+void bus_use_domain(Bus *bus, const char *domain)
+{
+    link_use_domain(bus->link, domain);
+    snprintf(bus->service, sizeof bus->service, "%s", bus->user);
+}
+
 void bus_reader_name(Bus *bus, const char *stream, char out[READER_NAME_SIZE])
 {
     topology_reader_name(out, bus->service, bus->reader_number++ % topology_reader_names(stream));
@@ -358,6 +364,8 @@ Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err)
     char prefix[SERVICE_NAME_MAX + 16];
     snprintf(prefix, sizeof prefix, "_INBOX.%s", options->service);
     snprintf(bus->service, sizeof bus->service, "%s", options->service);
+    snprintf(
+        bus->user, sizeof bus->user, "%s", options->user != NULL ? options->user : bus->service);
     random_bytes(&bus->reader_number, sizeof bus->reader_number);
     LinkOptions link = {
         options->url,

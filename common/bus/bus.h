@@ -27,6 +27,9 @@ typedef struct BusOptions {
 // strings are copied. NULL and ERROR_CONFIG for an option that cannot be used.
 Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err);
 void bus_release(Bus *bus); // twice is once
+// For a program in an application's account, which reaches JetStream under this domain
+// (accounts.h) and names its readers' consumers after its user. Before readers are made.
+void bus_use_domain(Bus *bus, const char *domain);
 bool bus_connected(const Bus *bus);
 // Fails what is pending with ERROR_CANCELLED, flushes, closes; then on_closed. Stop workers and
 // readers before.

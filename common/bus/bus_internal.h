@@ -100,7 +100,8 @@ struct Bus {
     uv_loop_t *loop;
     unsigned reader_number; // of the next one
     Link *link;
-    char service[SERVICE_NAME_MAX + 1];
+    char service[SERVICE_NAME_MAX + 1]; // names the consumers of its readers
+    char user[SERVICE_NAME_MAX + 1];
     struct Guard *guard;       // NULL before the first worker
     struct Presence *presence; // NULL unless wanted
     Publisher *publisher;

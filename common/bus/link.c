@@ -27,6 +27,7 @@ enum {
 struct Link {
     uv_loop_t *loop;
     LinkOptions options; // own copies
+    char domain[LINK_DOMAIN_MAX + 1];
     LinkHandlers handlers;
     void *ctx;
     uv_async_t async;
@@ -535,11 +536,29 @@ bool link_publish(Link *link, LinkLane lane, natsMsg *message)
            natsConnection_PublishMsg(link->nc[lane], message) == NATS_OK;
 }
 
+void link_use_domain(Link *link, const char *domain)
+{
+    snprintf(link->domain, sizeof link->domain, "%s", domain);
+}
+
+// JetStream's API under the name that it has in our account.
+static const char *place_api(const Link *link, const char *subject, char *out, size_t size)
+{
+    Str api = STR("$JS.API.");
+    if (link->domain[0] == '\0' || !str_starts(str_from(subject), api)) {
+        return subject;
+    }
+    snprintf(out, size, "$JS.%s.API.%s", link->domain, subject + api.len);
+    return out;
+}
+
 bool link_send(Link *link, LinkLane lane, const char *subject, const char *reply, Str payload)
 {
+    char placed[320];
     if (!link->connected || link->working) {
         return false;
     }
+    subject = place_api(link, subject, placed, sizeof placed);
     natsStatus s =
         reply == NULL
             ? natsConnection_Publish(link->nc[lane], subject, payload.ptr, (int)payload.len)

@@ -38,6 +38,9 @@ typedef struct LinkHandlers {
 Link *link_open(
     uv_loop_t *loop, const LinkOptions *options, const LinkHandlers *handlers, void *ctx);
 void link_release(Link *link); // twice is once
+// JetStream is another account's, whose API is called "$JS.<domain>.API" here. "": it is ours.
+enum { LINK_DOMAIN_MAX = 32 };
+void link_use_domain(Link *link, const char *domain);
 const char *link_inbox(const Link *link);
 bool link_connected(const Link *link);
 // Changes whenever a connection was lost or made again, at once and not only when the loop hears of

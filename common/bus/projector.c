@@ -283,8 +283,15 @@ static void start_folding(Projector *p)
     p->retry_ms = RETRY_MIN_MS;
     for (size_t i = 0; i < p->positions.count; i++) {
         Source *source = &p->sources[i];
+        char stream[SUBJECT_SIZE];
+        (void)str_to_c(str_from(source->position->stream), stream, sizeof stream);
+        char *filter = strchr(stream, ' ');
+        if (filter != NULL) {
+            *filter++ = '\0';
+        }
         ReaderOptions options = {
-            .stream = source->position->stream,
+            .stream = stream,
+            .filter = filter,
             .start_sequence = source->position->stored + 1,
             .expect_created_us = source->position->created_us,
             .last_stored_at_us = source->position->stored_at_us,

@@ -17,7 +17,8 @@ typedef struct ProjectorOptions {
     const char *name;           // "history"
     const char *lock_name;      // NULL: name
     const char *schema;         // where positions is
-    const char *const *streams; // NULL-terminated, at most 16
+    const char *const *streams; // NULL-terminated, at most 16; "STATUS", or with a filter of its
+                                // subjects "STATUS ntf.status.acme.>": its position is its own
     const char *database_url;   // for the lock's own connection
     DbPool *pool;
     size_t flush_max; // fold at most this many events into one transaction; 0: 2000

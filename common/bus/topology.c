@@ -84,9 +84,6 @@ static const AccessSpec access_table[] = {
      "DEFERRED", "CONFIG CONFIG_HISTORY PEOPLE IN_HAND"},
     {"stentor-archiver",         "ntf.dead.>",
      "", "CONFIG CONFIG_HISTORY STATUS EVENTS " REQUESTS},
-    // The relay speaks for an application: whatever that may publish.
-    {"stentor-outbox-relay",     "evt.> ntf.dead.>",
-     "", "STATUS DEAD"},
     {"stentor-order-saga",
      "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder ntf.deferred.saga.* ntf.dead.> "
      "ntf.inhand.order-saga.*",
@@ -95,8 +92,7 @@ static const AccessSpec access_table[] = {
     {"stentor-cli",
      "cfg.> evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
      "$JS.API.STREAM.MSG.DELETE.DEAD $JS.API.STREAM.MSG.DELETE.CONFIG",
-     "", "CONFIG CONFIG_HISTORY STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE " REQUESTS " " RENDEREDS},
-    {"stentor-subscriber",       "", "", "STATUS"},
+     "", "CONFIG CONFIG_HISTORY STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE IN_HAND " REQUESTS " " RENDEREDS},
     {"stentor-admin",            ">", "", ""},
 };
 // clang-format on

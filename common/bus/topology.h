@@ -75,7 +75,6 @@ void subject_in_hand(char out[SUBJECT_SIZE], const char *service, const char *pr
 enum { CONFIG_KEY_MAX = 96 };
 void subject_config(char out[SUBJECT_SIZE], const char *kind, Str tenant, Str key);
 
-// The authorization block of a nats-server configuration: one user per AccessSpec with just its
-// subjects. password_of(ctx, service) gives each user's password. false when `out` is full.
-bool topology_nats_config(
-    Buf *out, const char *(*password_of)(void *ctx, const char *service), void *ctx);
+// The users of our own account in a nats-server configuration (accounts.h): one per AccessSpec with
+// just its subjects. password_of(ctx, index) gives the password of each row of topology_access.
+void topology_write_users(Buf *out, Str (*password_of)(void *ctx, size_t index), void *ctx);

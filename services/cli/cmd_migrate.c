@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/buf.h"
+#include "common/bus/accounts.h"
 #include "common/bus/admin.h"
 #include "common/bus/topology.h"
 #include "common/db/errors.h"
@@ -110,6 +111,14 @@ static bool migrate_database(Migrate *m, Error *err)
     return register_in_database(m, err);
 }
 
+static bool read_accounts(Cli *cli, Accounts *ret, Error *err)
+{
+    Str text;
+    const char *path = args_flag(&cli->args, "passwords");
+    return cli_read_file(cli, path, 256 * 1024, &text, err) &&
+           (accounts_read(text, cli->arena, ret, err) || error_wrap(err, "'%s'", path));
+}
+
 typedef struct Apply {
     Cli *cli;
     Session *session;
@@ -142,11 +151,14 @@ static bool migrate_nats(Migrate *m, Error *err)
         !args_int(args, "ack-wait-ms", 0, 500, 600000, &ack_wait_ms, err)) {
         return false;
     }
+    Accounts accounts = {0};
     Session session;
-    if (!session_open(&session, m->cli, err)) {
+    if ((args_has(args, "passwords") && !read_accounts(m->cli, &accounts, err)) ||
+        !session_open(&session, m->cli, err)) {
         return false;
     }
     TopologyOptions options = {
+        .accounts = &accounts,
         .replicas = (int)replicas,
         .bytes_scale = (double)percent / 100,
         .ack_wait_ms = (int)ack_wait_ms};
@@ -200,53 +212,30 @@ int cmd_migrate(Cli *cli)
     return EXIT_DONE;
 }
 
-typedef struct Passwords {
-    Str text; // lines of user=password
-    Arena *arena;
-    const char *missing;
-} Passwords;
-
-static const char *find_password(void *ctx, const char *service)
-{
-    Passwords *passwords = ctx;
-    Str rest = passwords->text;
-    Str line;
-    while (str_split(&rest, '\n', &line)) {
-        ptrdiff_t equals = str_find(line, '=');
-        if (equals > 0 && str_eq(str_slice(line, 0, (size_t)equals), str_from(service))) {
-            return arena_cstr(
-                passwords->arena, str_trim(str_slice(line, (size_t)equals + 1, line.len)));
-        }
-    }
-    passwords->missing = service;
-    return "";
-}
-
 int cmd_nats_config(Cli *cli)
 {
     Error err = {0};
-    const char *path = args_flag(&cli->args, "passwords");
-    Passwords passwords = {.arena = cli->arena};
-    if (path == NULL) {
+    Accounts accounts;
+    if (args_flag(&cli->args, "passwords") == NULL) {
         error_set(
             &err, ERROR_CONFIG,
-            "--passwords FILE is required: a line 'user=password' for each service");
+            "--passwords FILE is required: a line 'user=password' for each service, and the "
+            "applications and subscribers");
         return cli_fail(&err);
     }
-    if (!cli_read_file(cli, path, 64 * 1024, &passwords.text, &err)) {
+    if (!read_accounts(cli, &accounts, &err)) {
         return cli_fail(&err);
     }
     Buf out;
-    buf_init(&out, 1024 * 1024);
-    bool ok = topology_nats_config(&out, find_password, &passwords);
-    if (!ok || passwords.missing != NULL) {
-        error_set(
-            &err, ERROR_CONFIG, "'%s' has no password for '%s'", path,
-            passwords.missing != NULL ? passwords.missing : "?");
-        buf_done(&out);
+    buf_init(&out, 64 * 1024 * 1024);
+    bool ok = accounts_write(&out, &accounts);
+    if (ok) {
+        fwrite(out.ptr, 1, out.len, stdout);
+    }
+    buf_done(&out);
+    if (!ok) {
+        error_set(&err, ERROR_PERMANENT, "the configuration is longer than 64 MB");
         return cli_fail(&err);
     }
-    fwrite(out.ptr, 1, out.len, stdout);
-    buf_done(&out);
     return EXIT_DONE;
 }

@@ -27,12 +27,13 @@ static const Option settings_table[] = {
 static const Command commands[] = {
     {"up", "", 0, 0, "json", "build and start everything on this machine (deploy/local/up)", cmd_up},
     {"down", "", 0, 0, "wipe json", "stop what `up` started\n  --wipe   forget its data too", cmd_down},
-    {"migrate", "", 0, 0, "bootstrap replicas= bytes-scale-percent= ack-wait-ms= skip-nats skip-database json",
+    {"migrate", "", 0, 0, "bootstrap replicas= bytes-scale-percent= ack-wait-ms= passwords= skip-nats skip-database json",
      "bring Postgres (schemas) and NATS (streams, consumers) to this version; safe to repeat\n"
      "  --bootstrap              first, as a superuser: roles, rights and owner; the rest is done as stentor_owner\n"
      "  --replicas N             copies of each stream, 1 (default) or 3\n"
      "  --bytes-scale-percent N  each stream's size limit in percent of the built-in one\n"
      "  --ack-wait-ms N          redeliver what a worker did not settle after this long (default 30000)\n"
+     "  --passwords FILE         nats-config's: the consumers of its subscribers are made too\n"
      "  --skip-nats, --skip-database\n"
      "  registers the keys of STENTOR_MASTER_KEY_FILE: programs that hold keys refuse every other file", cmd_migrate},
     {"send", "", 0, 0, "to= name= recipient= channel= template= template-version= locale= var= var-json= data= category= priority= correlation-id= at= expires= idempotency-key= json",
@@ -287,7 +288,8 @@ static const Command commands[] = {
     {"config mend", "SUBJECT", 1, 1, "drop json",
      "put the newest readable entry again where the last one cannot be read (stentor doctor names such)\n"
      "  --drop   when there is none: delete what cannot be read", cmd_config_mend},
-    {"nats-config", "", 0, 0, "passwords=", "print the authorization block for nats-server\n  --passwords FILE   lines of user=password", cmd_nats_config},
+    {"nats-config", "", 0, 0, "passwords=", "print the accounts of nats-server: ours, and one of each application and subscriber\n"
+     "  --passwords FILE   lines of user=password, 'application NAME tenants=TENANT,...|*', 'subscriber NAME tenant=TENANT'", cmd_nats_config},
     {"keys status", "", 0, 0, "json", "the registered master and hash keys, and what still hangs on each", cmd_keys_status},
     {"keys retire", "ID", 1, 1, "now", "say that nothing hangs on a key any more, so that the file need not hold it; the role that owns the schemas\n"
      "  --now   a master key before its opt-out links have ended, or a hash key: what only it finds is not found any more", cmd_keys_retire},

@@ -6,8 +6,11 @@
 
 #include "common/base/clock.h"
 #include "common/base/crash.h"
+#include "common/base/id.h"
 #include "common/base/log.h"
+#include "common/bus/accounts.h"
 #include "common/bus/projector.h"
+#include "common/bus/topology.h"
 #include "common/db/listen.h"
 #include "common/service/read_file.h"
 #include "services/outbox-relay/drain.h"
@@ -29,6 +32,8 @@ static const int64_t before_start_us = INT64_C(60000000); // of another clock
 
 typedef struct RelayOptions {
     const char *mapping_file;
+    const char *tenants;
+    const char *domain;
     int64_t batch_rows;
     int64_t batches;
     int64_t lease_ms;
@@ -47,6 +52,8 @@ typedef struct Relay {
     DbListen *listen;
     Told *told;
     char projection[MAPPING_NAME_MAX + 16];
+    const char *streams[2 * ACCOUNT_TENANTS_MAX + 1]; // what the projector reads; ends with NULL
+    char stream_texts[2 * ACCOUNT_TENANTS_MAX][SUBJECT_SIZE];
     Projector *projector;   // of requests, once the table is checked
     Teller *teller;         // of requests
     int told_tries;         // of what is folded
@@ -182,7 +189,6 @@ static void open_projector(Relay *relay, int64_t oldest_letter_us)
         .write = on_told_write,
         .committed = on_told_committed,
         .refused = on_told_refused};
-    static const char *const streams[] = {"STATUS", "DEAD", NULL};
     Service *service = relay->service;
     int64_t now_us = clock_now_us();
     bool letters = oldest_letter_us > 0 && oldest_letter_us < now_us;
@@ -192,7 +198,7 @@ static void open_projector(Relay *relay, int64_t oldest_letter_us)
     const ProjectorOptions options = {
         .name = relay->projection,
         .schema = "stentor_outbox",
-        .streams = streams,
+        .streams = relay->streams,
         .database_url = service_database_url(service),
         .pool = service_pool(service),
         .begin_at_us = (letters ? oldest_letter_us : now_us) - before_start_us,
@@ -201,13 +207,38 @@ static void open_projector(Relay *relay, int64_t oldest_letter_us)
     relay->metrics.projector = relay->projector;
 }
 
+// What the relay reads of its tenants' mails: all of STATUS and DEAD, or of each tenant its own.
+static bool plan_streams(Relay *relay, Error *err)
+{
+    Str rest = str_from(relay->options->tenants), tenant;
+    size_t count = 0;
+    if (rest.len == 0) {
+        relay->streams[0] = "STATUS";
+        relay->streams[1] = "DEAD";
+        return true;
+    }
+    while (rest.len > 0 && str_split(&rest, ',', &tenant)) {
+        if (!id_is_tenant(tenant) || count == 2 * (size_t)ACCOUNT_TENANTS_MAX) {
+            return error_set(
+                err, ERROR_CONFIG, "STENTOR_OUTBOX_TENANTS: '%.*s' is no tenant, or one beyond %d",
+                STR_ARG(tenant), ACCOUNT_TENANTS_MAX);
+        }
+        for (size_t i = 0; i < 2; i++, count++) {
+            char *text = relay->stream_texts[count];
+            snprintf(
+                text, sizeof relay->stream_texts[count],
+                i == 0 ? "STATUS ntf.status.%.*s.>" : "DEAD ntf.dead.ingest.%.*s", STR_ARG(tenant));
+            relay->streams[count] = text;
+        }
+    }
+    return true;
+}
+
 // ---- the table, looked at before anything is claimed ----
 
 static const DbStatement OLDEST_LETTER = {
-    "outbox_oldest_letter",
-    "SELECT CASE WHEN (SELECT count(*) FROM stentor_outbox.positions WHERE projection = 'outbox-'"
-    " || $1::text) < 2 THEN (SELECT min(made_at) FROM stentor_outbox.letters"
-    " WHERE mapping = $1::text AND ended_at IS NULL) END"};
+    "outbox_oldest_letter", "SELECT min(made_at) FROM stentor_outbox.letters"
+                            " WHERE mapping = $1::text AND ended_at IS NULL"};
 
 static void on_check_timer(uv_timer_t *timer);
 static void finish_stop(Relay *relay);
@@ -373,7 +404,10 @@ static bool start_relay(Service *service, const void *options, void **ret_state,
     Relay *relay = xcalloc(1, sizeof(*relay));
     relay->service = service;
     relay->options = options;
-    if (!read_mapping(relay, err)) {
+    if (relay->options->domain[0] != '\0') {
+        bus_use_domain(service_bus(service), relay->options->domain);
+    }
+    if (!read_mapping(relay, err) || !plan_streams(relay, err)) {
         service_wrong_options(service);
         free(relay);
         return false;
@@ -483,6 +517,10 @@ static void free_relay(void *state)
 static const Option options_table[] = {
     {"STENTOR_OUTBOX_MAPPING", OPTION_TEXT, offsetof(RelayOptions, mapping_file), NULL, 0, 0, false,
      "the file that says how the table is read and written"},
+    {"STENTOR_OUTBOX_TENANTS", OPTION_TEXT, offsetof(RelayOptions, tenants), "", 0, 0, false,
+     "the application's tenants, separated by commas, as nats-config's table names them; empty: every tenant"},
+    {"STENTOR_OUTBOX_NATS_DOMAIN", OPTION_TEXT, offsetof(RelayOptions, domain), "", 0, 0, false,
+     "`stentor` where the NATS user is an application of nats-config's table; empty: JetStream is the account's own"},
     {"STENTOR_OUTBOX_BATCH", OPTION_INT, offsetof(RelayOptions, batch_rows), "1000", 1, 5000, false,
      "rows claimed at once at most"},
     {"STENTOR_OUTBOX_BATCHES", OPTION_INT, offsetof(RelayOptions, batches), "2", 1, 8, false,

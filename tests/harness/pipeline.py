@@ -64,7 +64,7 @@ class Pipeline:
             "STENTOR_DATABASE_URL": self.postgres.url("stentor_" + name.replace("-", "_")),
             "STENTOR_MASTER_KEY_FILE": self.folder / "master.key", "STENTOR_INGEST_PORT": self.api_port,
             "STENTOR_WEBHOOK_PORT": self.webhook_port, "STENTOR_SMTP_URL": f"smtp://127.0.0.1:{self.mailbox.port}",
-            "STENTOR_SMTP_TLS": "off", **self.extra, **options}
+            "STENTOR_SMTP_TLS": "off", "STENTOR_OUTBOX_NATS_DOMAIN": "stentor", **self.extra, **options}
         return Service(self.folder / "services", name, settings, instance)
 
     def demo(self):

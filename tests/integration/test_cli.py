@@ -115,7 +115,7 @@ def test_nats_config_gives_every_user_its_password_and_names_the_one_without(tmp
         missing = re.search(r"no password for '([a-z-]+)'", done.stderr).group(1)
         assert done.returncode == 1 and missing not in users and done.stdout == ""
         users.append(missing)
-    assert {"stentor-admin", "stentor-cli", "stentor-ingest", "stentor-subscriber"} <= set(users)
+    assert {"stentor-admin", "stentor-cli", "stentor-ingest"} <= set(users)
     for i, user in enumerate(users):
         assert user in done.stdout and f"secret-{i}" in done.stdout
     assert _stentor("nats-config").returncode == 1

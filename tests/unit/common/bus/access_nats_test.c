@@ -1,24 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server with the generated authorization block: what each user may and may not do.
 #include "bus_tools.h"
+#include "common/bus/accounts.h"
 #include "common/bus/config_mirror.h"
+#include "common/bus/reader.h"
 #include "common/bus/worker.h"
 
 static Rig rig;
 static Server server;
+static Arena *arena;
 
-static const char *password_of(void *ctx, const char *service)
+// Our own users, an application of two tenants, one of all, and two subscribers.
+static void build_table(Buf *out)
 {
-    (void)ctx;
-    return str_eq(str_from(service), STR("stentor-admin")) ? "admin-secret" : "secret";
+    size_t count;
+    const AccessSpec *access = topology_access(&count);
+    buf_cstr(
+        out,
+        "# who else is there\napplication shop tenants=acme,gamma\napplication desk tenants=*\n"
+        "subscriber board tenant=acme\nsubscriber other tenant=beta\n\n"
+        "shop=secret\ndesk=secret\nboard=secret\nother=secret\n");
+    for (size_t i = 0; i < count; i++) {
+        bool admin = str_eq(str_from(access[i].service), STR("stentor-admin"));
+        buf_printf(out, "%s=%s\n", access[i].service, admin ? "admin-secret" : "secret");
+    }
 }
 
 static int open_rig(void **state)
 {
     (void)state;
-    Buf config;
-    buf_init(&config, 1024 * 1024);
-    assert_true(topology_nats_config(&config, password_of, NULL));
+    Buf config, table;
+    Error err = {0};
+    static Accounts accounts;
+    arena = arena_new(0);
+    buf_init(&config, 4 * 1024 * 1024);
+    buf_init(&table, 16 * 1024);
+    build_table(&table);
+    if (!accounts_read(arena_str(arena, buf_view(&table)), arena, &accounts, &err)) {
+        fail_msg("%s", err.text);
+    }
+    assert_true(accounts_write(&config, &accounts));
     server_init(&server);
     snprintf(server.config, sizeof server.config, "%s/nats.conf", server.folder);
     FILE *file = fopen(server.config, "w");
@@ -26,9 +47,11 @@ static int open_rig(void **state)
     fwrite(config.ptr, 1, config.len, file);
     fclose(file);
     buf_done(&config);
+    buf_done(&table);
     server_start(&server);
     rig_open(&rig, NULL);
     rig.bus = rig_bus(&rig, server.url, "stentor-admin", "admin-secret");
+    rig.accounts = &accounts;
     rig_apply(&rig, 0);
     return 0;
 }
@@ -38,6 +61,7 @@ static int close_rig(void **state)
     (void)state;
     rig_close(&rig);
     server_done(&server);
+    arena_free(arena);
     return 0;
 }
 
@@ -113,7 +137,6 @@ static void services_publish_nothing_else(void **state)
     assert_refused("stentor-renderer", "ntf.request.normal.acme");
     assert_refused("stentor-dispatcher", "cfg.template.acme.welcome");
     assert_refused("stentor-archiver", "ntf.status.acme.email.sent");
-    assert_refused("stentor-subscriber", "ntf.status.acme.email.sent");
     assert_refused("stentor-cli", "$JS.API.STREAM.PURGE.DEAD");
 }
 
@@ -123,8 +146,6 @@ static void services_cannot_administer(void **state)
     assert_refused("stentor-ingest", "$JS.API.STREAM.DELETE.STATUS");
     assert_refused("stentor-renderer", "$JS.API.CONSUMER.DURABLE.CREATE.REQUEST_LOW.renderer");
     assert_refused("stentor-archiver", "$JS.API.CONSUMER.DELETE.REQUEST_LOW.renderer");
-    assert_refused("stentor-subscriber", "$JS.API.CONSUMER.MSG.NEXT.REQUEST_LOW.renderer");
-    assert_refused("stentor-subscriber", "$JS.API.STREAM.INFO.CONFIG");
 }
 
 // nats-server 2.9 takes the name of the legacy create from the request, and so changes any consumer
@@ -182,7 +203,7 @@ static void finding_14_the_consumers_of_a_service_are_counted(void **state)
     }
     assert_non_null(strstr(bus_permission_error(bus), "CREATE.STATUS.stentor-archiver-8"));
     rig_close_bus(&rig, bus);
-    assert_non_null(strstr(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), "\"total\":8,"));
+    assert_non_null(strstr(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), "\"total\":10,"));
     for (unsigned i = 0; i < names; i++) {
         char subject[128];
         snprintf(subject, sizeof subject, "$JS.API.CONSUMER.DELETE.STATUS.stentor-archiver-%u", i);
@@ -262,12 +283,174 @@ static void one_users_inbox_is_closed_to_others(void **state)
     Error err;
     BusOptions options = {
         .url = server.url,
-        .user = "stentor-subscriber",
+        .user = "stentor-archiver",
         .password = "secret",
         .service = "stentor-ingest"};
     Bus *bus = bus_open(&rig.loop, &options, &err);
     WAIT(&rig, bus_permission_error(bus) != NULL);
     assert_non_null(strstr(bus_permission_error(bus), "_INBOX.stentor-ingest."));
+    rig_close_bus(&rig, bus);
+}
+
+// ---- accounts of others ----
+
+static uint64_t last_of(const char *stream)
+{
+    return rig_last(&rig, stream);
+}
+
+// What this user publishes reaches no stream of ours; nothing says so to it, nobody listens there.
+static void assert_reaches_nothing(const char *user, const char *subject, const char *reply)
+{
+    static const char *const streams[] = {"CONFIG",      "EVENTS", "STATUS", "DEAD",
+                                          "REQUEST_LOW", "PEOPLE", "SETTLE"};
+    enum { COUNT = sizeof streams / sizeof streams[0] };
+    uint64_t before[COUNT];
+    Bus *bus = rig_bus(&rig, server.url, user, "secret");
+    WAIT(&rig, bus_connected(bus));
+    for (size_t i = 0; i < COUNT; i++) {
+        before[i] = last_of(streams[i]);
+    }
+    assert_true(bus_send(bus, subject, reply, STR("1")));
+    bus_flush(bus);
+    pass_ms(&rig, 150);
+    for (size_t i = 0; i < COUNT; i++) {
+        if (last_of(streams[i]) != before[i]) {
+            fail_msg("%s reaches %s: '%s' (reply '%s')", user, streams[i], subject, reply);
+        }
+    }
+    rig_close_bus(&rig, bus);
+}
+
+static void finding_14_an_application_speaks_for_its_tenants_only(void **state)
+{
+    (void)state;
+    assert_allowed("shop", "evt.acme.order.made");
+    assert_allowed("shop", "evt.gamma.order.made");
+    assert_allowed("desk", "evt.beta.order.made");
+    assert_allowed("desk", "evt.platform.CleanUpSentEmail");
+    static const char *const others[] = {
+        "evt.beta.order.made",
+        "evt.platform.CleanUpSentEmail",
+        "cfg.apikey.acme.x",
+        "ntf.status.acme.email.sent",
+        "ntf.dead.ingest.acme",
+        "ntf.request.low.acme",
+        "ppl.acme",
+        "$JS.API.STREAM.PURGE.EVENTS",
+        "$JS.API.STREAM.DELETE.STATUS",
+        "$JS.ACK.REQUEST_LOW.renderer.1.1.1.1.1"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_reaches_nothing("shop", others[i], "answers");
+        assert_reaches_nothing("board", others[i], "answers");
+    }
+    assert_reaches_nothing("board", "evt.acme.order.made", "answers");
+    assert_reaches_nothing("board", "live.status.acme.email.sent", "answers");
+}
+
+// The review's commands: the server's answer, and a stored message, on a subject of ours.
+static void finding_02_no_reply_of_another_account_reaches_a_subject_of_ours(void **state)
+{
+    (void)state;
+    static const char *const replies[] = {
+        "cfg.tenant.acme.self", "evt.platform.CleanUpSentEmail", "evt.acme.x",
+        "ntf.status.acme.a.b"};
+    static const char *const calls[][2] = {
+        {"board", "$JS.stentor.API.CONSUMER.INFO.STATUS.board"},
+        {"board", "$JS.stentor.API.CONSUMER.MSG.NEXT.STATUS.board"},
+        {"board", "$JS.API.CONSUMER.MSG.NEXT.STATUS.board"},
+        {"board", "$JS.API.STREAM.INFO.STATUS"},
+        {"board", "$JS.API.INFO"},
+        {"shop", "$JS.stentor.API.STREAM.INFO.STATUS"},
+        {"shop", "$JS.stentor.API.CONSUMER.MSG.NEXT.STATUS.shop-0"},
+        {"shop", "$JS.API.STREAM.INFO.EVENTS"},
+    };
+    publish_many(&rig, "ntf.status.acme.email.sent", "reply", 3);
+    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+        for (size_t j = 0; j < sizeof calls / sizeof calls[0]; j++) {
+            assert_reaches_nothing(calls[j][0], calls[j][1], replies[i]);
+        }
+    }
+}
+
+static const char *ask_as(const char *user, const char *subject, const char *body)
+{
+    Bus *bus = rig_bus(&rig, server.url, user, "secret");
+    WAIT(&rig, bus_connected(bus));
+    rig.done = false;
+    rig.reply[0] = '\0';
+    bus_request(bus, subject, str_from(body), 1000, on_rig_reply, &rig);
+    WAIT_FLAG(&rig, rig.done);
+    rig_close_bus(&rig, bus);
+    return rig.reply;
+}
+
+// The create's subject says name and filter, and the server compares.
+static void finding_14_an_applications_reader_sees_its_tenants_only(void **state)
+{
+    (void)state;
+    const char *call = "$JS.stentor.API.CONSUMER.CREATE.STATUS.shop-0.ntf.status.acme.>";
+    assert_non_null(strstr(
+        ask_as(
+            "shop", call,
+            "{\"stream_name\":\"STATUS\",\"config\":{\"name\":\"shop-0\",\"ack_policy\":\"none\","
+            "\"filter_subject\":\"ntf.status.>\"}}"),
+        "\"error\""));
+    assert_non_null(strstr(
+        ask_as(
+            "shop", call,
+            "{\"stream_name\":\"CONFIG\",\"config\":{\"name\":\"shop-0\",\"ack_policy\":\"none\","
+            "\"filter_subject\":\"ntf.status.acme.>\"}}"),
+        "\"error\""));
+    assert_string_equal(
+        ask_as("shop", "$JS.stentor.API.CONSUMER.CREATE.STATUS.shop-0.ntf.status.beta.>", "{}"),
+        "");
+    assert_string_equal(ask_as("shop", "$JS.stentor.API.CONSUMER.CREATE.STATUS.shop-0", "{}"), "");
+    assert_string_equal(ask_as("shop", "$JS.stentor.API.CONSUMER.INFO.STATUS.board", ""), "");
+    assert_string_equal(ask_as("other", "$JS.stentor.API.CONSUMER.INFO.STATUS.board", ""), "");
+    const char *mine = ask_as("board", "$JS.stentor.API.CONSUMER.INFO.STATUS.board", "");
+    assert_non_null(strstr(mine, "\"filter_subject\":\"ntf.status.acme."));
+}
+
+static void note_messages(void *ctx, const BusMessage *messages, size_t count)
+{
+    size_t *seen = ctx;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(str_starts(messages[i].subject, STR("ntf.status.acme.")));
+        (*seen)++;
+    }
+}
+
+static void note_caught_up(void *ctx)
+{
+    (void)ctx;
+}
+
+static void note_failed(void *ctx, const Error *err)
+{
+    (void)ctx;
+    fail_msg("%s", err->text);
+}
+
+// As the relay reads: by the API's other name, its own consumers, its tenant's filter.
+static void an_application_reads_its_statuses_in_order(void **state)
+{
+    (void)state;
+    static const ReaderHandlers handlers = {note_messages, note_caught_up, note_failed};
+    size_t seen = 0;
+    publish_many(&rig, "ntf.status.acme.email.sent", "read", 5);
+    publish_many(&rig, "ntf.status.beta.email.sent", "read-beta", 5);
+    Bus *bus = rig_bus(&rig, server.url, "shop", "secret");
+    bus_use_domain(bus, ACCOUNT_DOMAIN);
+    ReaderOptions options = {.stream = "STATUS", .filter = "ntf.status.acme.>"};
+    Reader *reader = reader_new(bus, &options, &handlers, &seen);
+    WAIT(&rig, seen >= 5);
+    size_t before = seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "later", 5);
+    WAIT(&rig, seen == before + 5);
+    rig.done = false;
+    reader_free(reader, on_rig_done, &rig);
+    WAIT_FLAG(&rig, rig.done);
     rig_close_bus(&rig, bus);
 }
 
@@ -283,6 +466,10 @@ int main(void)
         cmocka_unit_test(a_worker_pulls_and_acks_with_its_rights),
         cmocka_unit_test(every_service_reads_config_with_its_rights),
         cmocka_unit_test(one_users_inbox_is_closed_to_others),
+        cmocka_unit_test(finding_14_an_application_speaks_for_its_tenants_only),
+        cmocka_unit_test(finding_02_no_reply_of_another_account_reaches_a_subject_of_ours),
+        cmocka_unit_test(finding_14_an_applications_reader_sees_its_tenants_only),
+        cmocka_unit_test(an_application_reads_its_statuses_in_order),
     };
     return cmocka_run_group_tests(tests, open_rig, close_rig);
 }

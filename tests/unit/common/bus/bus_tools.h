@@ -30,6 +30,7 @@ typedef struct Rig {
     Bus *bus;
     bool done;
     char reply[16384];
+    const Accounts *accounts; // whose subscribers have consumers; NULL: none
     Error error;
 } Rig;
 
@@ -157,7 +158,8 @@ static inline void on_rig_applied(void *ctx, const Error *err)
 static inline void rig_apply(Rig *rig, int ack_wait_ms)
 {
     rig->done = false;
-    TopologyOptions options = {.replicas = 1, .bytes_scale = 0.005, .ack_wait_ms = ack_wait_ms};
+    TopologyOptions options = {
+        .replicas = 1, .bytes_scale = 0.005, .ack_wait_ms = ack_wait_ms, .accounts = rig->accounts};
     topology_apply(rig->bus, &options, on_rig_step, on_rig_applied, rig);
     WAIT_FLAG(rig, rig->done);
     if (rig->error.kind != ERROR_NONE) {

@@ -147,34 +147,6 @@ static void the_three_tables_agree(void **state)
     }
 }
 
-static const char *same_password(void *ctx, const char *service)
-{
-    (void)service;
-    return ctx;
-}
-
-static void the_configuration_quotes_passwords(void **state)
-{
-    (void)state;
-    Buf out;
-    char password[] = "a\"b\n}";
-    buf_init(&out, 1024 * 1024);
-    assert_true(topology_nats_config(&out, same_password, password));
-    assert_non_null(strstr(buf_c(&out), "password: \"a\\\"b\\n}\""));
-    assert_null(strstr(buf_c(&out), "$JS.API.>"));
-    buf_done(&out);
-}
-
-static void a_configuration_that_does_not_fit_is_told(void **state)
-{
-    (void)state;
-    Buf out;
-    char password[] = "x";
-    buf_init(&out, 100);
-    assert_false(topology_nats_config(&out, same_password, password));
-    buf_done(&out);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,8 +157,6 @@ int main(void)
         cmocka_unit_test(the_lanes_have_their_streams),
         cmocka_unit_test(each_stream_has_limits),
         cmocka_unit_test(the_three_tables_agree),
-        cmocka_unit_test(the_configuration_quotes_passwords),
-        cmocka_unit_test(a_configuration_that_does_not_fit_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
