@@ -42,12 +42,15 @@ static void want_source(json_t *config, const Admin *a, const StreamSpec *spec)
 {
     int window =
         a->options.duplicate_window_s > 0 ? a->options.duplicate_window_s : DUPLICATE_WINDOW_S;
+    json_int_t window_ns = spec->duplicate_window_ms > 0
+                               ? (json_int_t)spec->duplicate_window_ms * 1000000
+                               : nanoseconds(window);
     if (spec->mirror != NULL) {
         json_object_set_new(config, "mirror", json_pack("{s:s}", "name", spec->mirror));
         return;
     }
     json_object_set_new(config, "subjects", json_pack("[s]", spec->subjects));
-    json_object_set_new(config, "duplicate_window", json_integer(nanoseconds(window)));
+    json_object_set_new(config, "duplicate_window", json_integer(window_ns));
     if (spec->republish != NULL) {
         json_object_set_new(
             config, "republish",

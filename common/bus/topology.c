@@ -12,28 +12,30 @@ enum { DAY_S = 86400 };
 // full loses what everybody has read (trim.h); one that is full of what waits refuses, so that its
 // publisher holds back. STATUS, the public log, drops its oldest instead. CONFIG_HISTORY is the
 // server's copy of CONFIG with earlier entries: nobody publishes to it, and readers look there when
-// the last entry of a subject cannot be read.
+// the last entry of a subject cannot be read. The server's window of duplicates is one for all
+// subjects of a stream; ids of EVENTS are chosen by applications, so there it is the least that the
+// server takes, and readers tell events apart by tenant, type and id.
 // clang-format off
 static const StreamSpec streams[] = {
-    {"REQUEST_CRITICAL",  "ntf.request.critical.*",  30 * DAY_S, 2 * GIB, 0, true,  NULL, NULL},
-    {"REQUEST_HIGH",      "ntf.request.high.*",      30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
-    {"REQUEST_NORMAL",    "ntf.request.normal.*",    30 * DAY_S, 8 * GIB, 0, true,  NULL, NULL},
-    {"REQUEST_LOW",       "ntf.request.low.*",       30 * DAY_S, 8 * GIB, 0, true,  NULL, NULL},
-    {"RENDERED_CRITICAL", "ntf.rendered.critical.*",  3 * DAY_S, 1 * GIB, 0, true,  NULL, NULL},
-    {"RENDERED_HIGH",     "ntf.rendered.high.*",      3 * DAY_S, 2 * GIB, 0, true,  NULL, NULL},
-    {"RENDERED_NORMAL",   "ntf.rendered.normal.*",    3 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
-    {"RENDERED_LOW",      "ntf.rendered.low.*",       3 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
-    {"STATUS",            "ntf.status.>",            30 * DAY_S, 8 * GIB, 0, false, "live.status.>", NULL},
-    {"DEFERRED",          "ntf.deferred.>",          30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
-    {"INBOUND",           "ntf.inbound.>",           30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
-    {"SETTLE",            "ntf.settle.*",             7 * DAY_S, 1 * GIB, 0, true,  NULL, NULL},
-    {"CONFIG",            "cfg.>",                            0, 1 * GIB, 1, true,  NULL, NULL},
-    {"CONFIG_HISTORY",    NULL,                               0, 2 * GIB, 8, false, NULL, "CONFIG"},
-    {"PEOPLE",            "ppl.*",                            0, 8 * GIB, 0, true,  NULL, NULL},
-    {"DEAD",              "ntf.dead.>",              90 * DAY_S, 2 * GIB, 0, true,  NULL, NULL},
-    {"EVENTS",            "evt.>",                    7 * DAY_S, 4 * GIB, 0, true,  NULL, NULL},
+    {"REQUEST_CRITICAL",  "ntf.request.critical.*",  30 * DAY_S, 2 * GIB, 0, true,  NULL, NULL, 0},
+    {"REQUEST_HIGH",      "ntf.request.high.*",      30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
+    {"REQUEST_NORMAL",    "ntf.request.normal.*",    30 * DAY_S, 8 * GIB, 0, true,  NULL, NULL, 0},
+    {"REQUEST_LOW",       "ntf.request.low.*",       30 * DAY_S, 8 * GIB, 0, true,  NULL, NULL, 0},
+    {"RENDERED_CRITICAL", "ntf.rendered.critical.*",  3 * DAY_S, 1 * GIB, 0, true,  NULL, NULL, 0},
+    {"RENDERED_HIGH",     "ntf.rendered.high.*",      3 * DAY_S, 2 * GIB, 0, true,  NULL, NULL, 0},
+    {"RENDERED_NORMAL",   "ntf.rendered.normal.*",    3 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
+    {"RENDERED_LOW",      "ntf.rendered.low.*",       3 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
+    {"STATUS",            "ntf.status.>",            30 * DAY_S, 8 * GIB, 0, false, "live.status.>", NULL, 0},
+    {"DEFERRED",          "ntf.deferred.>",          30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
+    {"INBOUND",           "ntf.inbound.>",           30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
+    {"SETTLE",            "ntf.settle.*",             7 * DAY_S, 1 * GIB, 0, true,  NULL, NULL, 0},
+    {"CONFIG",            "cfg.>",                            0, 1 * GIB, 1, true,  NULL, NULL, 0},
+    {"CONFIG_HISTORY",    NULL,                               0, 2 * GIB, 8, false, NULL, "CONFIG", 0},
+    {"PEOPLE",            "ppl.*",                            0, 8 * GIB, 0, true,  NULL, NULL, 0},
+    {"DEAD",              "ntf.dead.>",              90 * DAY_S, 2 * GIB, 0, true,  NULL, NULL, 0},
+    {"EVENTS",            "evt.>",                    7 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 100},
     // What each process of a service has in hand that came again (guard.h); the oldest may go.
-    {"IN_HAND",           "ntf.inhand.*.*",               DAY_S, GIB / 8, 1, false, NULL, NULL},
+    {"IN_HAND",           "ntf.inhand.*.*",               DAY_S, GIB / 8, 1, false, NULL, NULL, 0},
 };
 
 static const ConsumerSpec consumers[] = {

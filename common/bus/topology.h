@@ -16,6 +16,7 @@ typedef struct StreamSpec {
     bool discard_new;        // a full stream refuses (back-pressure) instead of dropping its oldest
     const char *republish;   // destination of RePublish or NULL
     const char *mirror;      // the stream that it copies, or NULL
+    int duplicate_window_ms; // 0: the usual one (admin.h)
 } StreamSpec;
 
 typedef struct ConsumerSpec {

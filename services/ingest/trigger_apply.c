@@ -218,9 +218,10 @@ void trigger_identify(const DomainEvent *event, Request *request, Arena *arena, 
 {
     // The identity comes last: it is the only part that may hold a '|'.
     char *cause = arena_printf(
-        arena, "trigger|" STR_FMT "|" STR_FMT "|%s|" STR_FMT "|" STR_FMT, STR_ARG(event->tenant),
-        STR_ARG(request->template_key), channel_name(request->channel),
-        STR_ARG(recipient_of(request, arena)), STR_ARG(event->identity));
+        arena, "trigger|" STR_FMT "|" STR_FMT "|" STR_FMT "|%s|" STR_FMT "|" STR_FMT,
+        STR_ARG(event->tenant), STR_ARG(event->type), STR_ARG(request->template_key),
+        channel_name(request->channel), STR_ARG(recipient_of(request, arena)),
+        STR_ARG(event->identity));
     uint8_t hash[SHA256_LEN];
     sha256(str_from(cause), hash);
     char *id = arena_alloc(arena, ID_SIZE);
@@ -278,8 +279,9 @@ bool trigger_cancel(
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
     char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
     subject_deferred(subject, "cancel", event->tenant);
-    char *place =
-        arena_printf(arena, STR_FMT "|" STR_FMT, STR_ARG(event->tenant), STR_ARG(cancel_key));
+    char *place = arena_printf(
+        arena, STR_FMT "|" STR_FMT "|" STR_FMT, STR_ARG(event->tenant), STR_ARG(event->type),
+        STR_ARG(cancel_key));
     event_id_derive("cancel", event->identity, str_from(place), event_id);
     *ret = (BusOut){.subject = subject, .event_id = str_from(event_id), .traceparent = traceparent};
     return pack_cancel(event, arena_cstr(arena, cancel_key), event_id, arena, &ret->payload, err);

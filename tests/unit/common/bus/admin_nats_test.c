@@ -94,7 +94,7 @@ static void a_changed_option_is_updated(void **state)
     options.duplicate_window_s = 60;
     Steps steps = apply(options);
     assert_int_equal(steps.error.kind, ERROR_NONE);
-    assert_int_equal(steps.updated, total() - 1); // CONFIG_HISTORY, a mirror, has no window
+    assert_int_equal(steps.updated, total() - 2); // but CONFIG_HISTORY's and EVENTS' windows
     assert_non_null(strstr(
         rig_ask(&rig, "$JS.API.CONSUMER.INFO.EVENTS.ingest", ""), "\"ack_wait\":5000000000"));
 }
@@ -137,6 +137,21 @@ static void status_is_republished_live(void **state)
     rig_ask(&rig, "$JS.API.STREAM.DELETE.LIVE", "");
 }
 
+// The server's window is one for all tenants and types, and answers as if all were well.
+static void finding_12_one_tenants_id_does_not_take_anothers_event(void **state)
+{
+    (void)state;
+    static const char *const subjects[] = {"evt.acme.notify", "evt.beta.notify", "evt.beta.paid"};
+    for (size_t i = 0; i < 3; i++) {
+        Acks acks = {0};
+        publish_id(&rig, subjects[i], "order-17", "x", &acks);
+        WAIT(&rig, acks.stored == 1);
+        assert_int_equal(acks.duplicates, 0);
+        pass_ms(&rig, 150);
+    }
+    assert_int_equal(rig_count(&rig, "EVENTS"), 3);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
@@ -148,6 +163,7 @@ int main(void)
         TEST(what_the_server_refuses_is_told_with_its_name),
         TEST(config_keeps_the_last_of_each_subject),
         TEST(earlier_entries_of_config_stay_in_its_history),
+        TEST(finding_12_one_tenants_id_does_not_take_anothers_event),
         TEST(status_is_republished_live),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

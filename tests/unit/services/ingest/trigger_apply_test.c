@@ -288,6 +288,10 @@ static void one_source_template_recipient_and_channel_is_one_notification(void *
     trigger_identify(&elsewhere, &same, s->arena, &key);
     assert_false(str_eq(key, first_key));
     elsewhere = s->event;
+    DomainEvent other_type = s->event; // finding 12: the id is chosen by whoever publishes the type
+    other_type.type = STR("another.type");
+    trigger_identify(&other_type, &same, s->arena, &key);
+    assert_false(str_eq(key, first_key));
     elsewhere.identity = STR("e-2");
     trigger_identify(&elsewhere, &same, s->arena, &key);
     assert_false(str_eq(key, first_key));
