@@ -16,7 +16,7 @@ from tests.harness.processes import wait_until
 TOTAL = 10_000
 CHUNK = 100
 FAST = {"STENTOR_DISPATCHER_LEASE_MS": "4000", "STENTOR_RETRY_LADDER": "1,1,1,1,1", "STENTOR_INGEST_SWEEP_AGE_MS": "2000"}
-CLAIMS_MAX = 8 * 8 - 1 + 64  # of a lane without an outcome: 8 for each of 8 connections, and a batch on top of 63
+CLAIMS_MAX = 2 * (8 * 8 - 1 + 64)  # of a lane without an outcome 8 for each of 8 connections, and a batch on top of 63; the load is in two lanes
 
 
 class Load(threading.Thread):
