@@ -117,7 +117,18 @@ static bool fail_unknown(const KeyRegister *keys, const KeyInfo *info, Error *er
         key_kind_name(info->kind), given, expected);
 }
 
-bool key_register_check(const KeyRegister *keys, const MasterKey *master, Error *err)
+// In the register's order, which is that in which they came.
+static void note_oldest(const KeyRegister *keys, MasterKey *master)
+{
+    for (size_t i = keys->count; i > 0; i--) {
+        const KeyRow *row = &keys->rows[i - 1];
+        if (row->info.kind == KEY_HASH && !row->retired) {
+            master_key_note_oldest(master, &row->info);
+        }
+    }
+}
+
+bool key_register_check(const KeyRegister *keys, MasterKey *master, Error *err)
 {
     if (keys->count == 0) {
         return error_set(
@@ -138,6 +149,7 @@ bool key_register_check(const KeyRegister *keys, const MasterKey *master, Error 
             return fail_retired(info, err);
         }
     }
+    note_oldest(keys, master);
     return true;
 }
 

@@ -24,7 +24,8 @@ typedef struct KeyRegister {
 
 // May a program work with this file? Its current keys must be registered and not retired, and it
 // must hold every key that is. ERROR_CONFIG says which ids were expected and given, and what to do.
-bool key_register_check(const KeyRegister *keys, const MasterKey *master, Error *err);
+// Notes the oldest hash key in use (master_oldest_hash_key).
+bool key_register_check(const KeyRegister *keys, MasterKey *master, Error *err);
 // What `stentor migrate` does: adds the file's current keys that are not there. The file must hold
 // every key that is registered and not retired, as above; into an empty register any file is taken.
 bool key_register_learn(KeyRegister *keys, const MasterKey *master, Error *err);

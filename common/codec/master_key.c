@@ -37,6 +37,7 @@ struct MasterKey {
     size_t counts[KINDS];
     uint8_t (*bytes)[MASTER_KEY_LEN]; // KINDS * MASTER_KEYS_MAX of them
     bool locked;
+    size_t oldest_hash;
 };
 
 static_assert(
@@ -394,6 +395,29 @@ EVP_CIPHER_CTX *master_key_cipher(const MasterKey *master, size_t index)
 Str master_hash_key_at(const MasterKey *master, size_t index)
 {
     return str_of(key_at(master, KEY_HASH, index)->bytes, MASTER_KEY_LEN);
+}
+
+HashKeys master_hash_keys(const MasterKey *master)
+{
+    HashKeys all = {.count = master_key_count(master, KEY_HASH)};
+    for (size_t i = 0; i < all.count; i++) {
+        all.keys[i] = master_hash_key_at(master, i);
+    }
+    return all;
+}
+
+Str master_oldest_hash_key(const MasterKey *master)
+{
+    return master_hash_key_at(master, master->oldest_hash);
+}
+
+void master_key_note_oldest(MasterKey *master, const KeyInfo *hash_key)
+{
+    for (size_t i = 0; i < master_key_count(master, KEY_HASH); i++) {
+        if (memcmp(key_at(master, KEY_HASH, i)->info.check, hash_key->check, KEY_CHECK_LEN) == 0) {
+            master->oldest_hash = i;
+        }
+    }
 }
 
 Str master_hash_key(const MasterKey *master)

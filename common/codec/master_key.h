@@ -65,6 +65,16 @@ const KeyInfo *master_key_find(
 
 Str master_hash_key(const MasterKey *master); // the current one, 32 bytes
 Str master_hash_key_at(const MasterKey *master, size_t index);
+// All of them, the current one first: new entries are made under that one, and found under any.
+typedef struct HashKeys {
+    Str keys[MASTER_KEYS_MAX];
+    size_t count;
+} HashKeys;
+HashKeys master_hash_keys(const MasterKey *master);
+// The one that ids are derived with, so that a rotation gives nobody a second id: of those in use
+// the one that was registered first (key_register_check notes it); else the current one.
+Str master_oldest_hash_key(const MasterKey *master);
+void master_key_note_oldest(MasterKey *master, const KeyInfo *hash_key);
 // A key for one purpose ("stentor opt-out"; at most 63 bytes, no '|'), derived by HKDF from the
 // master key of that index: who learns it learns nothing of the master key.
 void master_key_derive(

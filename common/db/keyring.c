@@ -53,10 +53,13 @@ typedef struct Missing {
     uint8_t subject[KEY_SUBJECT_LEN];
     uint32_t generation; // as wanted
     Str name;
-    KeyEntry *entry; // the answer
-    bool settled;    // entry NULL and settled: there is no such key
-    uint32_t next;   // generation to create
-    DataKey *fresh;  // made by us and not known to have won
+    KeyEntry *entry;     // the answer
+    bool settled;        // entry NULL and settled: there is no such key
+    const KeyWant *want; // the first that asked
+    size_t older_asked;  // of its older subjects
+    bool found;          // destroyed, under its own subject
+    uint32_t next;       // generation to create
+    DataKey *fresh;      // made by us and not known to have won
     uint8_t wrapped[WRAPPED_KEY_LEN];
 } Missing;
 
@@ -72,6 +75,7 @@ typedef struct Job {
     Missing **open;     // unsettled, in the order in which they were asked
     size_t open_count;
     int rounds;
+    bool creating; // the transaction under way begins with an insert
 } Job;
 
 static uint64_t now_ms(const Keyring *ring)
@@ -115,6 +119,35 @@ void keyring_free(Keyring *ring)
     if (ring->jobs == 0) {
         free_ring(ring);
     }
+}
+
+static uint8_t *subject_place(KeyWant *want, size_t index)
+{
+    return index == 0 ? want->subject : want->older[want->older_count++];
+}
+
+KeyWant keyring_want(const Keyring *ring, Str tenant, Str recipient)
+{
+    KeyWant want = {.tenant = tenant};
+    HashKeys keys = master_hash_keys(ring->master);
+    for (size_t i = 0; i < keys.count; i++) {
+        key_subject(keys.keys[i], tenant, recipient, subject_place(&want, i));
+    }
+    return want;
+}
+
+KeyWant keyring_want_address(const Keyring *ring, Str tenant, Channel channel, Str address)
+{
+    KeyWant want = {.tenant = tenant};
+    HashKeys keys = master_hash_keys(ring->master);
+    for (size_t i = 0; i < keys.count; i++) {
+        uint8_t hash[ADDRESS_HASH_LEN];
+        char hex[2 * ADDRESS_HASH_LEN + 1];
+        address_hash(keys.keys[i], tenant, channel, address, hash);
+        hex_encode(hash, sizeof hash, hex);
+        key_subject(keys.keys[i], tenant, str_of(hex, sizeof hex - 1), subject_place(&want, i));
+    }
+    return want;
 }
 
 MasterKey *keyring_master(const Keyring *ring)
@@ -224,6 +257,21 @@ static void find_open(Job *job)
     db_txn_submit(txn, on_found, job);
 }
 
+// Those that are not there are looked for under their next older subject. false: there is none
+// left, for any.
+static bool ask_older(Job *job)
+{
+    bool any = false;
+    for (size_t i = 0; i < job->open_count; i++) {
+        Missing *m = job->open[i];
+        if (!m->found && m->older_asked < m->want->older_count) {
+            memcpy(m->subject, m->want->older[m->older_asked++], KEY_SUBJECT_LEN);
+            any = true;
+        }
+    }
+    return any;
+}
+
 static int compare_subjects(const void *a, const void *b)
 {
     const Missing *const *left = a;
@@ -236,9 +284,13 @@ static int compare_subjects(const void *a, const void *b)
 // sealed under it from then on unreadable, whatever the later commits are (tests/chaos found it).
 static void create_open(Job *job)
 {
+    for (size_t i = 0; i < job->open_count; i++) { // also what was looked for under older ones
+        memcpy(job->open[i]->subject, job->open[i]->want->subject, KEY_SUBJECT_LEN);
+    }
     // In one order everywhere: two that create the same keys wait for each other and never in a
     // circle.
     qsort(job->open, job->open_count, sizeof(Missing *), compare_subjects);
+    job->creating = true;
     DbTxn *txn = db_txn_new(job->ring->pool);
     add_create(job, txn);
     add_find(job, txn);
@@ -268,7 +320,8 @@ static bool take_row(Job *job, const PGresult *rows, int row, Error *err)
     Missing *m = job->open[at - 1];
     uint32_t generation = (uint32_t)db_get_int(rows, row, 1);
     if (db_is_null(rows, row, 2) && m->generation == 0) {
-        m->next = generation + 1; // destroyed: the person is here again
+        m->found = m->older_asked == 0;
+        m->next = m->found ? generation + 1 : m->next; // destroyed: the person is here again
         return true;
     }
     DataKey *key = NULL;
@@ -287,7 +340,7 @@ static bool take_rows(Job *job, const PGresult *rows, Error *err)
 {
     for (size_t i = 0; i < job->open_count; i++) {
         Missing *m = job->open[i];
-        m->next = 1;
+        m->next = m->found ? m->next : 1;
         m->settled = m->generation > 0; // unless a row says otherwise, it never existed
     }
     for (int row = 0; row < db_rows(rows); row++) {
@@ -314,7 +367,7 @@ static void take_answer(Job *job, const DbTxn *txn)
 {
     Error err = {0};
     // The look is the last statement: the first and only one, or the one behind the insert.
-    const PGresult *rows = db_txn_result(txn, job->rounds == 0 ? 0 : 1);
+    const PGresult *rows = db_txn_result(txn, job->creating ? 1 : 0);
     if (!take_rows(job, rows, &err)) {
         finish(job, &err);
         return;
@@ -322,6 +375,10 @@ static void take_answer(Job *job, const DbTxn *txn)
     keep_unsettled(job);
     if (job->open_count == 0) {
         finish(job, NULL);
+        return;
+    }
+    if (!job->creating && ask_older(job)) {
+        find_open(job);
         return;
     }
     if (++job->rounds == ROUNDS_MAX) {
@@ -369,6 +426,7 @@ static Missing *add_missing(Job *job, const KeyWant *want, Str name)
     m->name = arena_str(job->arena, name);
     memcpy(m->subject, want->subject, KEY_SUBJECT_LEN);
     m->generation = want->generation;
+    m->want = want;
     job->open[job->open_count++] = m;
     return m;
 }

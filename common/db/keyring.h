@@ -5,6 +5,7 @@
 // ever.
 #pragma once
 
+#include "common/codec/hash.h"
 #include "common/codec/seal.h"
 #include "common/db/db.h"
 
@@ -24,10 +25,20 @@ typedef struct KeyWant {
     Str tenant;
     uint8_t subject[16];
     uint32_t generation; // 0: the current one, created when there is none
+    // Subjects of the same owner under older hash keys (keyring_want). With generation 0: a key
+    // that is there under one of them is taken, so that a person has one key, before and after a
+    // rotation of the hash key.
+    uint8_t older[MASTER_KEYS_MAX - 1][16];
+    size_t older_count;
     // The answer; NULL: destroyed, or (generation > 0) never existed. Valid until the next loop
     // turn.
     DataKey *key;
 } KeyWant;
+
+// A want of a recipient's current key: subject and older subjects (common/codec/hash.h).
+KeyWant keyring_want(const Keyring *ring, Str tenant, Str recipient);
+// The same of an address that belongs to no recipient.
+KeyWant keyring_want_address(const Keyring *ring, Str tenant, Channel channel, Str address);
 
 // Fills wants[i].key for all, then calls done once: before keyring_resolve returns when all were
 // cached, else from the loop. err only when Postgres could not answer (ERROR_TRANSIENT), is

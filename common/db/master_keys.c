@@ -13,7 +13,7 @@ DEFINE_CLEANUP(free_result, PGresult *, PQclear)
 // In the order in which they came.
 static const DbStatement READ = {
     "master_keys_read", "SELECT kind, check_value, retired_at IS NOT NULL FROM keys.master_keys "
-                        "ORDER BY current_at, kind DESC, key_id"};
+                        "ORDER BY registered_at, kind DESC, key_id"};
 
 static bool take_rows(const PGresult *rows, KeyRegister *ret, Error *err)
 {

@@ -336,7 +336,7 @@ static void check_postgres(Doctor *doctor)
 // ---- the master key file ----
 
 static bool is_registered(
-    bool known, const KeyRegister *keys, const MasterKey *master, const char *where, Error *err)
+    bool known, const KeyRegister *keys, MasterKey *master, const char *where, Error *err)
 {
     return !known || key_register_check(keys, master, err) || error_wrap(err, "%s", where);
 }

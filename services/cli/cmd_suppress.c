@@ -120,8 +120,26 @@ static bool on_entry(void *ctx, Stentor__V1__Suppression *entry)
     return listing->limit == 0 || listing->count < listing->limit;
 }
 
-// "<channel>.*.<hash>"
-static bool make_filter(const Suppress *suppress, const char **ret, Error *err)
+// "<channel>.*.<hash>"; the entry of an address may have been made under any hash key of the file.
+static bool want_address(Suppress *suppress, const char *address, SuppressLine *line, Error *err)
+{
+    HashKeys keys = master_hash_keys(suppress->master);
+    SuppressReading reading = {
+        .defaults = *line,
+        .tenant = str_from(suppress->tenant),
+        .columns = {.count = 1, .field = {0}}, // one column: the address
+    };
+    for (size_t i = 0; i < keys.count; i++) {
+        reading.hash_key = keys.keys[i];
+        if (!suppress_line_parse(&reading, str_from(address), suppress->cli->arena, line, err)) {
+            return error_wrap(err, "--address");
+        }
+        memcpy(suppress->wanted[suppress->wanted_count++], line->hash, SUPPRESSION_HASH_LEN);
+    }
+    return true;
+}
+
+static bool make_filter(Suppress *suppress, const char **ret, Error *err)
 {
     const char *channel = args_flag(&suppress->cli->args, "channel");
     const char *address = args_flag(&suppress->cli->args, "address");
@@ -131,16 +149,12 @@ static bool make_filter(const Suppress *suppress, const char **ret, Error *err)
         return false;
     }
     if (address != NULL) {
-        SuppressReading reading = {
-            .defaults = line,
-            .tenant = str_from(suppress->tenant),
-            .hash_key = master_hash_key(suppress->master),
-            .columns = {.count = 1, .field = {0}}, // one column: the address
-        };
-        if (!suppress_line_parse(&reading, str_from(address), suppress->cli->arena, &line, err)) {
-            return error_wrap(err, "--address");
+        if (!want_address(suppress, address, &line, err)) {
+            return false;
         }
-        hex_encode(line.hash, SUPPRESSION_HASH_LEN, hex);
+        if (suppress->wanted_count == 1) {
+            hex_encode(suppress->wanted[0], SUPPRESSION_HASH_LEN, hex);
+        }
         channel = channel_name(line.channel);
     }
     *ret = arena_printf(suppress->cli->arena, "%s.*.%s", channel != NULL ? channel : "*", hex);

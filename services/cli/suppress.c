@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/cli/suppress.h"
 
+#include <string.h>
+
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/bus/reader.h"
@@ -119,6 +121,16 @@ typedef struct Read {
     bool enough;
 } Read;
 
+static bool is_wanted(const Suppress *suppress, const Stentor__V1__Suppression *entry)
+{
+    for (size_t i = 0; i < suppress->wanted_count; i++) {
+        if (memcmp(suppress->wanted[i], entry->address_hash.data, SUPPRESSION_HASH_LEN) == 0) {
+            return true;
+        }
+    }
+    return suppress->wanted_count == 0;
+}
+
 static void take(Read *read, const BusMessage *message)
 {
     Str key = message->subject;
@@ -130,7 +142,7 @@ static void take(Read *read, const BusMessage *message)
                   str_split(&key, '.', &tenant);
     Stentor__V1__Suppression *entry =
         shaped ? suppression_read(tenant, key, message->payload, read->arena, &ignored) : NULL;
-    if (entry != NULL && !read->each(read->ctx, entry)) {
+    if (entry != NULL && is_wanted(read->suppress, entry) && !read->each(read->ctx, entry)) {
         read->enough = true;
         session_finish(&read->suppress->session, NULL);
     }

@@ -10,7 +10,9 @@
 typedef struct Suppress {
     Cli *cli;
     char *tenant;
-    MasterKey *master; // NULL: not needed
+    MasterKey *master;                                     // NULL: not needed
+    uint8_t wanted[MASTER_KEYS_MAX][SUPPRESSION_HASH_LEN]; // under each hash key
+    size_t wanted_count;                                   // 0: whatever address
     Session session;
 } Suppress;
 
@@ -23,6 +25,7 @@ bool suppress_defaults(const Suppress *suppress, SuppressLine *ret, Error *err);
 
 // Called for each entry of the tenant, released ones too; false: enough.
 typedef bool (*SuppressEach)(void *ctx, Stentor__V1__Suppression *entry);
+// Of the address that suppress->wanted names only.
 // filter: what follows "cfg.suppression.<tenant>.". The entries live until the next.
 bool suppress_each(
     Suppress *suppress, const char *filter, SuppressEach each, void *ctx, Error *err);

@@ -229,7 +229,7 @@ static bool assemble(State *state, const Options *options, Error *err)
         !unknown_policies_parse(str_from(options->unknown), &parts.unknown, err)) {
         return false;
     }
-    parts.rules.hash_key = master_hash_key(parts.master);
+    parts.rules.hash_keys = master_hash_keys(parts.master);
     state->smtp = smtp_pool_new(parts.loop, &smtp, err);
     if (state->smtp == NULL) {
         return false;

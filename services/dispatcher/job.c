@@ -6,6 +6,7 @@
 
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/codec/suppressed.h"
 #include "stentor/v1/request.pb-c.h"
 
 static const int64_t DAY_US = 86400LL * 1000000;
@@ -231,12 +232,17 @@ static bool is_barred(Job *job, const JobOpening *opening, const char *to)
     bool platform = suppressions_count_of_platform(known) > 0;
     if (platform) {
         address_hash(
-            opening->rules->hash_key, STR("platform"), (Channel)rendered->channel, str_from(to),
-            other);
+            opening->rules->hash_keys.keys[0], STR("platform"), (Channel)rendered->channel,
+            str_from(to), other);
     }
     SuppressionReason reason = suppressions_judge(
         known, job->key.tenant, (Channel)rendered->channel, (Category)rendered->category,
         rendered->address_hash.data, platform ? other : NULL, opening->now_us);
+    if (reason == SUPPRESSION_NONE) {
+        reason = suppressed_under_any(
+            known, &opening->rules->hash_keys, job->key.tenant, (Channel)rendered->channel,
+            (Category)rendered->category, str_from(to), opening->now_us);
+    }
     if (reason != SUPPRESSION_NONE) {
         decide(
             job, suppression_reason_name(reason),

@@ -46,7 +46,7 @@ typedef struct JobRules {
     Str from_name, from; // the installation's default sender
     Str mail_domain;
     const char *vendor;
-    Str hash_key; // of addresses: common/codec/hash.h
+    HashKeys hash_keys; // of addresses: common/codec/hash.h
 } JobRules;
 
 // "<notification id>/<attempt>" in `space`.

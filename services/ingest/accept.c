@@ -253,7 +253,7 @@ static void on_keys_resolved(void *ctx, const Error *err)
 static void resolve_keys(Group *g)
 {
     Keyring *keyring = g->accept->options.keyring;
-    group_want_keys(g, master_hash_key(keyring_master(keyring)));
+    group_want_keys(g, keyring);
     if (g->want_count == 0) {
         on_keys_resolved(g, NULL);
         return;
@@ -523,6 +523,7 @@ Accept *accept_new(const AcceptOptions *options)
         .catalog = options->catalog,
         .suppressions = options->suppressions,
         .hash_key = master_hash_key(keyring_master(options->keyring)),
+        .hash_keys = master_hash_keys(keyring_master(options->keyring)),
     };
     a->flights = map_new(NULL);
     a->tenants = map_new(free);

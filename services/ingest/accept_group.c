@@ -37,46 +37,41 @@ void group_prepare(Group *g)
 
 // ---- keys ----
 
-static KeyWant *want_key(Group *g, Str tenant, Str owner, uint32_t generation, Str hash_key)
-{
-    KeyWant *want = &g->wants[g->want_count++];
-    *want = (KeyWant){.tenant = tenant, .generation = generation};
-    key_subject(hash_key, tenant, owner, want->subject);
-    return want;
-}
-
 static const Stentor__V1__Sealed *sealed_of(const Notice *notice, Arena *arena)
 {
     return (const Stentor__V1__Sealed *)event_unpack(
         &stentor__v1__sealed__descriptor, notice->sealed, arena, NULL);
 }
 
-static void want_keys_of(Group *g, Notice *notice, Str hash_key)
+static void want_keys_of(Group *g, Notice *notice, const Keyring *keyring)
 {
     if (notice->sealed.len > 0) {
         const Stentor__V1__Sealed *sealed = sealed_of(notice, g->arena);
-        if (sealed != NULL && sealed->key_generation > 0) {
-            notice->address_key = want_key(
-                g, notice->tenant, notice->request.recipient_id, sealed->key_generation, hash_key);
+        // Under the subject that it names: another hash key may have made it.
+        if (sealed != NULL && sealed->key_generation > 0 &&
+            sealed->key_subject.len == KEY_SUBJECT_LEN) {
+            notice->address_key = &g->wants[g->want_count++];
+            *notice->address_key =
+                (KeyWant){.tenant = notice->tenant, .generation = sealed->key_generation};
+            memcpy(notice->address_key->subject, sealed->key_subject.data, KEY_SUBJECT_LEN);
         }
     }
-    char hex[2 * ADDRESS_HASH_LEN + 1];
-    Str owner = notice->request.recipient_id;
-    if (owner.len == 0) {
-        hex_encode(notice->hash, ADDRESS_HASH_LEN, hex);
-        owner = str_of(hex, sizeof hex - 1);
-    }
-    notice->key = want_key(g, notice->tenant, owner, 0, hash_key);
+    const Request *request = &notice->request;
+    notice->key = &g->wants[g->want_count++];
+    *notice->key =
+        request->recipient_id.len > 0
+            ? keyring_want(keyring, notice->tenant, request->recipient_id)
+            : keyring_want_address(keyring, notice->tenant, request->channel, request->to);
 }
 
-void group_want_keys(Group *g, Str hash_key)
+void group_want_keys(Group *g, const Keyring *keyring)
 {
     g->wants = arena_array(g->arena, 2 * g->gate.count, sizeof *g->wants);
     g->want_count = 0;
     for (size_t i = 0; i < g->gate.count; i++) {
         Notice *notice = &g->gate.notices[i];
         if (notice->decision.verdict != GATE_SUPPRESS) {
-            want_keys_of(g, notice, hash_key);
+            want_keys_of(g, notice, keyring);
         }
     }
 }

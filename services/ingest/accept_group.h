@@ -32,7 +32,7 @@ typedef struct Group {
 // Notices with their ids, ready for gate_run.
 void group_prepare(Group *group);
 // The keys that seal what goes on, and those that open recipients' stored addresses.
-void group_want_keys(Group *group, Str hash_key);
+void group_want_keys(Group *group, const Keyring *keyring);
 // Opens addresses, seals, packs and lays out the parts, once all wants are answered.
 // ERROR_TRANSIENT: a key was not found. What is beyond a tenant's share takes the lowest lane.
 bool group_build(Group *group, FairShare *share, Error *err);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/codec/suppressed.h"
+
 #define PLATFORM STR("platform")
 
 static const TenantSettings *settings_of(const GateRun *run, const Notice *notice)
@@ -60,8 +62,8 @@ static void find_record(const GateRun *run, Notice *notice)
     find_address(run, notice);
 }
 
-// The hash under the platform's name needs the address itself; that of a stored one is not opened
-// here, and the renderer, which has it, asks again.
+// The hash under the platform's name, and those under other hash keys, need the address itself;
+// that of a stored one is not opened here, and the renderer, which has it, asks again.
 static SuppressionReason find_suppression(const GateRun *run, const Notice *notice)
 {
     const Suppressions *suppressions = run->gate->suppressions;
@@ -74,9 +76,14 @@ static SuppressionReason find_suppression(const GateRun *run, const Notice *noti
     if (platform) {
         address_hash(run->gate->hash_key, PLATFORM, request->channel, request->to, hash);
     }
-    return suppressions_judge(
+    SuppressionReason found = suppressions_judge(
         suppressions, notice->tenant, request->channel, request->category, notice->hash,
         platform ? hash : NULL, run->now_us);
+    return found != SUPPRESSION_NONE
+               ? found
+               : suppressed_under_any(
+                     suppressions, &run->gate->hash_keys, notice->tenant, request->channel,
+                     request->category, request->to, run->now_us);
 }
 
 static GateCase case_of(const GateRun *run, const Notice *notice)

@@ -13,7 +13,8 @@ typedef struct Gate {
     DbPool *pool;
     const Catalog *catalog;
     const Suppressions *suppressions; // NULL: none
-    Str hash_key;
+    Str hash_key;                     // the current one
+    HashKeys hash_keys;               // all of them; none: the current one alone
 } Gate;
 
 typedef void (*GateDone)(void *ctx, const Error *err); // NULL: all notices are decided

@@ -376,7 +376,7 @@ static void build_api(Ingest *in)
     templates_life_add(&in->api, &in->templates);
     in->suppressions_api = (SuppressionsApi){
         .bus = bus,
-        .hash_key = master_hash_key(service_master_key(service)),
+        .hash_keys = master_hash_keys(service_master_key(service)),
         .known = in->suppressions,
     };
     suppressions_api_add(&in->api, &in->suppressions_api);

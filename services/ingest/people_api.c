@@ -166,18 +166,23 @@ static void on_list_read(void *ctx, size_t count, Str people, const Error *err)
     buf_done(&out);
 }
 
-// The hash knows the channel, so an address is looked for on each channel that it fits.
+// The hash knows the channel, so an address is looked for on each channel that it fits, and under
+// each hash key.
 static bool hash_address(PeopleCall *call, Str address, PeopleRead *read, FieldError *err)
 {
     Arena *arena = call->base->http->arena;
-    uint8_t(*hashes)[ADDRESS_HASH_LEN] = arena_array(arena, PEOPLE_HASHES_MAX, sizeof *hashes);
+    HashKeys keys = master_hash_keys(keyring_master(call->api->keyring));
+    uint8_t(*hashes)[ADDRESS_HASH_LEN] =
+        arena_array(arena, keys.count * PEOPLE_HASHES_MAX, sizeof *hashes);
     char reason[ADDRESS_REASON_SIZE] = "";
     for (Channel channel = CHANNEL_EMAIL; channel < CHANNEL_COUNT; channel++) {
         Str normal = STR_EMPTY;
         if (people_address_check(channel, address, arena, &normal, reason)) {
-            address_hash(
-                people_api_hash_key(call->api), str_from(call->base->tenant), channel, normal,
-                hashes[read->hash_count++]);
+            for (size_t i = 0; i < keys.count; i++) {
+                address_hash(
+                    keys.keys[i], str_from(call->base->tenant), channel, normal,
+                    hashes[read->hash_count++]);
+            }
         }
     }
     read->hashes = (const uint8_t(*)[ADDRESS_HASH_LEN])hashes;

@@ -16,7 +16,7 @@ typedef struct PeopleApi {
 void people_api_add(Api *api, PeopleApi *people); // borrowed
 
 // What people_import.c shares with it.
-void people_api_import(ApiCall *call);          // POST /v1/recipients/import
-bool people_api_writable(ApiCall *call);        // false: answered with 503
-PeopleWrite people_api_write_of(ApiCall *call); // without facts and done
-Str people_api_hash_key(const PeopleApi *people);
+void people_api_import(ApiCall *call);            // POST /v1/recipients/import
+bool people_api_writable(ApiCall *call);          // false: answered with 503
+PeopleWrite people_api_write_of(ApiCall *call);   // without facts and done
+Str people_api_hash_key(const PeopleApi *people); // ids are derived with it: the oldest in use

@@ -8,7 +8,7 @@ enum { BODY_TEXT_MAX = PERSON_LINE_MAX };
 
 Str people_api_hash_key(const PeopleApi *people)
 {
-    return master_hash_key(keyring_master(people->keyring));
+    return master_oldest_hash_key(keyring_master(people->keyring));
 }
 
 PeopleCall *people_call_new(ApiCall *base)

@@ -110,14 +110,12 @@ static void on_keys_found(void *ctx, const Error *err)
 
 void people_write(PeopleWrite *write)
 {
-    Str hash_key = master_hash_key(keyring_master(write->keyring));
     write->wants = arena_array(write->arena, write->count, sizeof *write->wants);
     write->want_count = 0;
     for (size_t i = 0; i < write->count; i++) {
         if (write->facts[i].part == PERSON_RECORD) {
             KeyWant *want = &write->wants[write->want_count++];
-            *want = (KeyWant){.tenant = write->tenant};
-            key_subject(hash_key, write->tenant, write->facts[i].recipient_id, want->subject);
+            *want = keyring_want(write->keyring, write->tenant, write->facts[i].recipient_id);
         }
     }
     if (write->want_count == 0) {

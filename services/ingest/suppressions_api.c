@@ -30,7 +30,7 @@ static bool hash_address(
     if (channel == CHANNEL_EMAIL && !address_parse(text, call->http->arena, ret_address, reason)) {
         return field_error(err, "address", "%s", reason);
     }
-    address_hash(api->hash_key, str_from(call->tenant), channel, *ret_address, ret);
+    address_hash(api->hash_keys.keys[0], str_from(call->tenant), channel, *ret_address, ret);
     return true;
 }
 
@@ -200,6 +200,12 @@ typedef enum Purpose { PURPOSE_LIST, PURPOSE_EXPORT, PURPOSE_GET, PURPOSE_RELEAS
 
 // One read of the tenant's entries; on the heap, for the reader outlives the answer.
 typedef struct SuppressionsReading Reading;
+// An address under each hash key; none: whatever address.
+typedef struct HashSet {
+    uint8_t items[MASTER_KEYS_MAX][ADDRESS_HASH_LEN];
+    size_t count;
+} HashSet;
+
 struct SuppressionsReading {
     Reading *next; // under way
     int64_t started_us;
@@ -216,7 +222,8 @@ struct SuppressionsReading {
     bool answered;
     bool all;                 // released and expired ones too
     SuppressionReason reason; // NONE: any
-    char id[ID_SIZE];         // GET and RELEASE
+    HashSet hashes;
+    char id[ID_SIZE]; // GET and RELEASE
 };
 
 static void on_reader_freed(void *ctx)
@@ -326,12 +333,22 @@ static void take_found(Reading *reading, Stentor__V1__Suppression *entry)
     end(reading);
 }
 
+static bool is_among(const HashSet *hashes, const Stentor__V1__Suppression *entry)
+{
+    for (size_t i = 0; i < hashes->count; i++) {
+        if (memcmp(hashes->items[i], entry->address_hash.data, ADDRESS_HASH_LEN) == 0) {
+            return true;
+        }
+    }
+    return hashes->count == 0;
+}
+
 static bool is_wanted(const Reading *reading, const Stentor__V1__Suppression *entry)
 {
     int64_t now_us = reading->call->http->received_at_us;
     bool over =
         entry->released_at_us > 0 || (entry->expires_at_us > 0 && entry->expires_at_us <= now_us);
-    return (reading->all || !over) &&
+    return (reading->all || !over) && is_among(&reading->hashes, entry) &&
            (reading->reason == SUPPRESSION_NONE || (int)entry->reason == (int)reading->reason);
 }
 
@@ -447,8 +464,7 @@ static void read_on(Reading *reading, const char *filter, uint64_t after, int64_
 typedef struct Query {
     Channel channel; // NONE: any
     SuppressionReason reason;
-    uint8_t hash[ADDRESS_HASH_LEN];
-    bool by_hash;
+    HashSet hashes;
     bool all;
     int64_t after;
     int64_t limit;
@@ -467,9 +483,9 @@ static bool query_address(const SuppressionsApi *api, ApiCall *call, Query *quer
     Str address = http_query(call->http, "address");
     Str hash = http_query(call->http, "address_hash");
     size_t len = 0;
-    query->by_hash = address.len > 0 || hash.len > 0;
     if (hash.len > 0) {
-        bool good = hex_decode(hash, query->hash, ADDRESS_HASH_LEN, &len);
+        query->hashes.count = 1;
+        bool good = hex_decode(hash, query->hashes.items[0], ADDRESS_HASH_LEN, &len);
         return (good && len == ADDRESS_HASH_LEN) ||
                field_error(err, "address_hash", "not 64 hexadecimal digits");
     }
@@ -479,7 +495,17 @@ static bool query_address(const SuppressionsApi *api, ApiCall *call, Query *quer
     // The hash is the channel's, so an address is always one of a channel.
     query->channel = query->channel == CHANNEL_NONE ? CHANNEL_EMAIL : query->channel;
     Str normalised = STR_EMPTY;
-    return hash_address(api, call, query->channel, address, query->hash, &normalised, err);
+    if (!hash_address(
+            api, call, query->channel, address, query->hashes.items[0], &normalised, err)) {
+        return false;
+    }
+    query->hashes.count = api->hash_keys.count; // the entry may have been made under any
+    for (size_t i = 1; i < api->hash_keys.count; i++) {
+        address_hash(
+            api->hash_keys.keys[i], str_from(call->tenant), query->channel, normalised,
+            query->hashes.items[i]);
+    }
+    return true;
 }
 
 static bool read_query(
@@ -519,8 +545,9 @@ static void list(ApiCall *call, Purpose purpose, int64_t limit, int64_t limit_ma
     reading->reason = query.reason;
     reading->all = query.all;
     char hex[2 * ADDRESS_HASH_LEN + 1] = "*";
-    if (query.by_hash) {
-        hex_encode(query.hash, ADDRESS_HASH_LEN, hex);
+    reading->hashes = query.hashes;
+    if (query.hashes.count == 1) { // a filter names one; of several the reading chooses
+        hex_encode(query.hashes.items[0], ADDRESS_HASH_LEN, hex);
     }
     char filter[FILTER_SIZE];
     (void)snprintf(

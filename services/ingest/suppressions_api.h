@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/bus/bus.h"
+#include "common/codec/master_key.h"
 #include "common/model/suppressions.h"
 #include "services/ingest/api.h"
 
@@ -18,7 +19,7 @@ enum {
 
 typedef struct SuppressionsApi {
     Bus *bus;
-    Str hash_key;
+    HashKeys hash_keys;        // of addresses
     const Suppressions *known; // of all tenants: what a new entry would replace
     size_t reading;            // readers not yet freed; 0 before the process may end
     struct SuppressionsReading *under_way;

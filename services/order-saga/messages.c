@@ -271,13 +271,3 @@ bool sealed_key(
     *ret_generation = sealed->key_generation;
     return true;
 }
-
-void person_key(
-    Str hash_key, Str tenant, Str email, uint8_t ret_hash[ADDRESS_HASH_LEN],
-    uint8_t ret_subject[KEY_SUBJECT_LEN])
-{
-    char hex[2 * ADDRESS_HASH_LEN + 1];
-    address_hash(hash_key, tenant, CHANNEL_EMAIL, email, ret_hash);
-    hex_encode(ret_hash, ADDRESS_HASH_LEN, hex);
-    key_subject(hash_key, tenant, str_of(hex, sizeof hex - 1), ret_subject);
-}

@@ -49,7 +49,3 @@ bool command_unseal(
 // Whose key it needs. false: it is no Sealed.
 bool sealed_key(
     Str packed, Arena *arena, uint8_t ret_subject[KEY_SUBJECT_LEN], uint32_t *ret_generation);
-// The key of an address, as ingest takes it for one that stands in a request.
-void person_key(
-    Str hash_key, Str tenant, Str email, uint8_t ret_hash[ADDRESS_HASH_LEN],
-    uint8_t ret_subject[KEY_SUBJECT_LEN]);

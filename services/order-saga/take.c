@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
+#include "common/codec/hash.h"
 #include "common/service/cleanup.h"
 
 #define STAGE "order-saga"
@@ -365,11 +366,12 @@ static void want_key(Batch *batch, Order *order)
     KeyWant *want = &batch->wants[*at];
     want->tenant = order->tenant;
     want->generation = 1;
-    if (order->checked_out != NULL) {
-        want->generation = 0; // whoever is here again after an erasure gets a new one
-        person_key(
-            batch->take->options.hash_key, order->tenant, order->checked_out->email,
-            order->email_hash, want->subject);
+    if (order->checked_out != NULL) { // whoever is here again after an erasure gets a new one
+        Str email = order->checked_out->email;
+        address_hash(
+            batch->take->options.hash_key, order->tenant, CHANNEL_EMAIL, email, order->email_hash);
+        *want =
+            keyring_want_address(batch->take->options.keyring, order->tenant, CHANNEL_EMAIL, email);
     } else {
         (void)sealed_key(order->person, batch->arena, want->subject, &want->generation);
     }

@@ -269,10 +269,11 @@ static bool pass_second_check(const Lane *lane, const Job *job, Delivery *delive
 {
     Renderer *renderer = lane->renderer;
     const char *reason = "";
+    HashKeys hash_keys = master_hash_keys(service_master_key(renderer->service));
     const char *code = second_check(
         renderer->suppressions,
-        senders_get(renderer->senders, str_from(job->request->meta->tenant)),
-        master_hash_key(service_master_key(renderer->service)), job, &reason);
+        senders_get(renderer->senders, str_from(job->request->meta->tenant)), &hash_keys, job,
+        &reason);
     bool mail = job->request->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
     if (code == NULL || (mail && !delivery->message.replayed)) {
         return true;

@@ -6,12 +6,13 @@
 #include "common/bus/status_event.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/codec/suppressed.h"
 #include "stentor/v1/status.pb-c.h"
 
 static_assert((int)SUPPRESSION_HASH_LEN == (int)ADDRESS_HASH_LEN, "they are the same hash");
 
-// false: the address cannot be read here, which the dispatcher will say of it.
-static bool hash_for_platform(const Job *job, Str hash_key, uint8_t ret[ADDRESS_HASH_LEN])
+// Empty: it cannot be read here, which the dispatcher will say of it.
+static Str open_address(const Job *job)
 {
     const Request *request = job->request;
     Str packed;
@@ -19,21 +20,40 @@ static bool hash_for_platform(const Job *job, Str hash_key, uint8_t ret[ADDRESS_
         !unseal(
             job->key, str_from(request->meta->tenant), str_from(request->meta->notification_id),
             "address", request->address, job->arena, &packed, NULL)) {
-        return false;
+        return STR_EMPTY;
     }
     const Stentor__V1__Address *address = (const Stentor__V1__Address *)event_unpack(
         &stentor__v1__address__descriptor, packed, job->arena, NULL);
-    if (address == NULL) {
-        return false;
+    return address == NULL ? STR_EMPTY : str_from(address->address);
+}
+
+// By the hash that came with the request; and by the address where that is not enough: for the
+// platform's list, and while there are several hash keys.
+static SuppressionReason judge(
+    const Suppressions *suppressions, const HashKeys *hash_keys, const Job *job)
+{
+    const Request *request = job->request;
+    Str tenant = str_from(request->meta->tenant);
+    Channel channel = (Channel)request->channel;
+    Category category = (Category)request->category;
+    bool wanted = suppressions_count_of_platform(suppressions) > 0 || hash_keys->count > 1;
+    Str address = wanted ? open_address(job) : STR_EMPTY;
+    uint8_t platform[ADDRESS_HASH_LEN];
+    if (address.len > 0) {
+        address_hash(hash_keys->keys[0], STR("platform"), channel, address, platform);
     }
-    address_hash(
-        hash_key, STR("platform"), (Channel)request->channel, str_from(address->address), ret);
-    return true;
+    SuppressionReason found = suppressions_judge(
+        suppressions, tenant, channel, category, request->address_hash.data,
+        address.len > 0 ? platform : NULL, job->now_us);
+    return found != SUPPRESSION_NONE
+               ? found
+               : suppressed_under_any(
+                     suppressions, hash_keys, tenant, channel, category, address, job->now_us);
 }
 
 const char *second_check(
-    const Suppressions *suppressions, const Sender *sender, Str hash_key, const Job *job,
-    const char **ret_reason)
+    const Suppressions *suppressions, const Sender *sender, const HashKeys *hash_keys,
+    const Job *job, const char **ret_reason)
 {
     const Request *request = job->request;
     if (sender->suspended) {
@@ -44,13 +64,7 @@ const char *second_check(
         request->address_hash.len != SUPPRESSION_HASH_LEN) {
         return NULL;
     }
-    uint8_t other[ADDRESS_HASH_LEN];
-    bool platform =
-        suppressions_count_of_platform(suppressions) > 0 && hash_for_platform(job, hash_key, other);
-    SuppressionReason found = suppressions_judge(
-        suppressions, str_from(request->meta->tenant), (Channel)request->channel,
-        (Category)request->category, request->address_hash.data, platform ? other : NULL,
-        job->now_us);
+    SuppressionReason found = judge(suppressions, hash_keys, job);
     *ret_reason = "the address was suppressed before it was rendered";
     return found == SUPPRESSION_NONE ? NULL : suppression_reason_name(found);
 }

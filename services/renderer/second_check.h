@@ -7,11 +7,11 @@
 #include "common/model/suppressions.h"
 #include "services/renderer/render_events.h"
 
-// NULL: go on. Else the reason_code of `suppressed`; *ret_reason is for a person. `hash_key` is
+// NULL: go on. Else the reason_code of `suppressed`; *ret_reason is for a person. `hash_keys` are
 // asked for only when the platform has suppressions, for their hashes are others.
 const char *second_check(
-    const Suppressions *suppressions, const Sender *sender, Str hash_key, const Job *job,
-    const char **ret_reason);
+    const Suppressions *suppressions, const Sender *sender, const HashKeys *hash_keys,
+    const Job *job, const char **ret_reason);
 
 bool suppressed_event(
     const Job *job, const char *reason_code, const char *reason, BusOut *ret_out, Error *err);

@@ -38,7 +38,7 @@ static void try_file(Str text)
     master_key_free(again);
 }
 
-static void try_register(Str payload, const MasterKey *master)
+static void try_register(Str payload, MasterKey *master)
 {
     Arena *arena = arena_new(0);
     KeyRegister keys;

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rotation of the master key and of the hash key under a running pipeline: nothing is lost, nobody who is suppressed gets mail."""
+import http.client
 import json
 import re
 import subprocess
+import urllib.parse
 
 import pytest
 
@@ -104,3 +106,99 @@ def test_a_key_is_not_retired_while_data_keys_hang_on_it(rotating):
     finally:
         rotating.postgres.query("DELETE FROM keys.data_keys WHERE subject = substr(sha256('x'), 1, 16)")
         rotating.services["ingest"].start()
+
+
+# ---- the hash key ----
+
+
+def call(pipeline, method, path, body=None, port=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port or pipeline.api_port, timeout=30)
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None,
+                           {"Authorization": f"Bearer {pipeline.key}", "Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        return answer.status, json.loads(text) if text else None
+    finally:
+        connection.close()
+
+
+def import_people(pipeline, line):
+    connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
+    connection.request("POST", "/v1/recipients/import", json.dumps(line) + "\n",
+                       {"Authorization": f"Bearer {pipeline.key}", "Content-Type": "application/x-ndjson"})
+    answer = connection.getresponse()
+    assert answer.status == 200, answer.read()
+    connection.close()
+
+
+def found(pipeline, address):
+    status, answer = call(pipeline, "GET", f"/v1/recipients?address={urllib.parse.quote(address)}")
+    assert status == 200, answer
+    return [person["id"] for person in answer["recipients"]]
+
+
+def end_of(pipeline, **fields):
+    status, answer = call(pipeline, "POST", "/v1/notifications", {"template": "welcome", "variables": {"name": "Ada"}, **fields})
+    assert status == 202, answer
+    return pipeline.status(answer["id"], wait="sent")
+
+
+def wait_end(pipeline, status, **fields):
+    def attempt():
+        row = end_of(pipeline, **fields)
+        return row if row["status"] == status else None
+    return wait_until(attempt, 20, f"{fields} being {status}")
+
+
+def test_what_was_hashed_under_the_key_of_before_is_found_after(rotating):
+    ada = call(rotating, "POST", "/v1/recipients", {"name": "Ada", "addresses": [{"channel": "email", "address": "ada@example.com"}]})[1]["id"]
+    bob = call(rotating, "POST", "/v1/recipients", {"name": "Bob", "addresses": [{"channel": "email", "address": "bob@example.com"}]})[1]["id"]
+    import_people(rotating, {"name": "Cleo", "addresses": [{"channel": "email", "address": "cleo@example.com"}]})
+    wait_until(lambda: found(rotating, "ada@example.com") == [ada] and found(rotating, "bob@example.com") == [bob], 20, "people")
+    cleo = wait_until(lambda: found(rotating, "cleo@example.com"), 20, "the imported one")
+    rotating.cli("suppress", "add", "angry@example.com", "--reason", "complaint")
+    rotating.cli("suppress", "add", "spam@example.com", "--reason", "complaint", "--tenant", "platform")
+    wait_end(rotating, "suppressed", to="angry@example.com")
+    wait_end(rotating, "suppressed", to="spam@example.com")
+    mail, = rotating.mailbox.for_notification(end_of(rotating, to="reader@example.com", template="promo")["id"])
+    link = re.fullmatch(r"<(http://[^>]+)>", mail["List-Unsubscribe"].strip()).group(1)
+    assert end_of(rotating, recipient_id=ada)["status"] == "sent"
+    keys = "SELECT count(*) FROM keys.data_keys"
+    count = rotating.postgres.query(keys)
+
+    old, new = rotate(rotating, "hash")
+    assert {key: row["state"] for key, row in status_of(rotating).items() if row["kind"] == "hash"} == {old: "old", new: "current"}
+
+    # Suppressions of before: by address, in the platform's list, and where a list or a release asks for them.
+    assert end_of(rotating, to="angry@example.com")["status"] == "suppressed"
+    assert end_of(rotating, to="spam@example.com")["status"] == "suppressed"
+    assert [entry["reason"] for entry in json.loads(rotating.cli("suppress", "list", "--address", "angry@example.com", "--json"))] == ["complaint"]
+    assert len(call(rotating, "GET", "/v1/suppressions?address=angry@example.com")[1]["suppressions"]) == 1
+    assert call(rotating, "GET", "/v1/suppressions?address=nobody@example.com")[1]["suppressions"] == []
+
+    # People: their address still opens, they are found by it, and they get no second id and no second key.
+    assert found(rotating, "ada@example.com") == [ada]
+    assert end_of(rotating, recipient_id=ada)["status"] == "sent"
+    import_people(rotating, {"name": "Cleo", "addresses": [{"channel": "email", "address": "cleo@example.com"}]})
+    assert end_of(rotating, recipient_id=cleo[0])["status"] == "sent"
+    wait_until(lambda: len(found(rotating, "cleo@example.com")) == 1, 20, "one record of the imported one")
+    assert rotating.postgres.query(keys) == count
+
+    # A suppression of after meets an address that is stored under the key of before.
+    rotating.cli("suppress", "add", "bob@example.com", "--reason", "complaint")
+    wait_end(rotating, "suppressed", recipient_id=bob)
+
+    # A link of before.
+    path = urllib.parse.urlsplit(link).path
+    connection = http.client.HTTPConnection("127.0.0.1", rotating.webhook_port, timeout=20)
+    connection.request("POST", path, "List-Unsubscribe=One-Click", {"Content-Type": "application/x-www-form-urlencoded"})
+    assert connection.getresponse().status == 200
+    wait_end(rotating, "suppressed", to="reader@example.com", template="promo")
+
+    # A release ends what was made under either key.
+    rotating.cli("suppress", "release", "--address", "angry@example.com")
+    wait_end(rotating, "sent", to="angry@example.com")
+
+    refused = rotating.run_cli("keys", "retire", old, admin=True)
+    assert refused.returncode == 1 and "suppressions too, is not found without it" in refused.stderr

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/id.h"
 #include "common/db/keyring.h"
 #include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
@@ -324,6 +325,74 @@ static void a_reader_cannot_create_a_key(void **state)
     assert_int_equal(resolve(stage, stage->ring, &one, 1).kind, ERROR_CONFIG);
 }
 
+// A want whose owner had another subject under an older hash key.
+static KeyWant want_of_before(int person, int older)
+{
+    KeyWant result = want("acme", person, 0);
+    memcpy(result.older[0], want("acme", older, 0).subject, sizeof result.older[0]);
+    result.older_count = 1;
+    return result;
+}
+
+static void a_key_of_before_the_rotation_of_the_hash_key_is_taken(void **state)
+{
+    Stage *stage = *state;
+    KeyWant before = resolve_one(stage, stage->ring, want("acme", 1, 0));
+    KeyWant wants[] = {want_of_before(101, 1), want_of_before(102, 2), want("acme", 3, 0)};
+    assert_int_equal(resolve(stage, stage->other, wants, 3).kind, ERROR_NONE);
+    assert_true(is_same_key(before.key, wants[0].key));
+    assert_true(is_same_key(wants[0].key, before.key));
+    assert_string_equal(count_rows(stage), "3"); // that one, and new ones for the two without
+    assert_string_equal(
+        admin_value(
+            stage->fx->admin, "SELECT string_agg(convert_from(trim(trailing '\\000'::bytea from "
+                              "subject), 'UTF8'), ' ' ORDER BY subject)"
+                              " FROM keys.data_keys"),
+        "acme-1 acme-102 acme-3");
+    assert_int_equal(resolve(stage, stage->other, wants, 3).kind, ERROR_NONE); // from the cache
+    assert_true(is_same_key(before.key, wants[0].key));
+}
+
+static void a_key_that_was_destroyed_before_the_rotation_comes_not_back(void **state)
+{
+    Stage *stage = *state;
+    (void)resolve_one(stage, stage->ring, want("acme", 1, 0));
+    admin_exec(stage->fx->admin, "UPDATE keys.data_keys SET wrapped = NULL, destroyed_at = now()");
+    KeyWant after = resolve_one(stage, stage->other, want_of_before(101, 1));
+    assert_non_null(after.key);
+    assert_int_equal(data_key_generation(after.key), 1);
+    assert_string_equal(count_rows(stage), "2");
+}
+
+static void a_key_destroyed_since_is_made_again_under_its_own_subject(void **state)
+{
+    Stage *stage = *state;
+    (void)resolve_one(stage, stage->ring, want("acme", 101, 0));
+    admin_exec(stage->fx->admin, "UPDATE keys.data_keys SET wrapped = NULL, destroyed_at = now()");
+    KeyWant after = resolve_one(stage, stage->other, want_of_before(101, 1));
+    assert_int_equal(data_key_generation(after.key), 2);
+}
+
+static void nothing_is_made_under_a_retired_master_key(void **state)
+{
+    Stage *stage = *state;
+    char hex[2 * KEY_CHECK_LEN + 1];
+    char sql[512];
+    hex_encode(master_key_info(stage->master, KEY_MASTER, 0)->check, KEY_CHECK_LEN, hex);
+    snprintf(
+        sql, sizeof sql,
+        "INSERT INTO keys.master_keys (kind, key_id, check_value, retired_at)"
+        " VALUES ('master', '\\x%.8s', '\\x%s', now())",
+        hex, hex);
+    admin_exec(stage->fx->admin, sql);
+    KeyWant one = want("acme", 1, 0);
+    Error err = resolve(stage, stage->ring, &one, 1);
+    admin_exec(stage->fx->admin, "TRUNCATE keys.master_keys");
+    assert_int_equal(err.kind, ERROR_TRANSIENT);
+    assert_non_null(strstr(err.text, "the master key was retired"));
+    assert_string_equal(count_rows(stage), "0");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -341,6 +410,10 @@ int main(void)
         TEST(a_want_that_names_no_tenant_has_no_key),
         TEST(the_cache_keeps_its_maximum),
         TEST(another_master_key_is_an_error_of_the_installation),
+        TEST(a_key_of_before_the_rotation_of_the_hash_key_is_taken),
+        TEST(a_key_that_was_destroyed_before_the_rotation_comes_not_back),
+        TEST(a_key_destroyed_since_is_made_again_under_its_own_subject),
+        TEST(nothing_is_made_under_a_retired_master_key),
         TEST(closing_the_pool_answers_what_is_under_way),
         cmocka_unit_test_setup_teardown(a_reader_cannot_create_a_key, set_up_reader, tear_down),
     };

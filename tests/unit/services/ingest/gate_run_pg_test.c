@@ -53,7 +53,11 @@ static int set_up(void **state)
     s->suppressions = suppressions_new();
     s->arena = arena_new(0);
     s->now_us = NOON;
-    s->gate = (Gate){s->pool, s->catalog, s->suppressions, STR("0123456789abcdef0123456789abcdef")};
+    s->gate = (Gate){
+        .pool = s->pool,
+        .catalog = s->catalog,
+        .suppressions = s->suppressions,
+        .hash_key = STR("0123456789abcdef0123456789abcdef")};
     *state = s;
     return 0;
 }

@@ -83,7 +83,8 @@ static int end(void **state)
 static const char *check(void)
 {
     const char *reason = NULL;
-    return second_check(w.suppressions, &w.sender, master_hash_key(w.master), &w.job, &reason);
+    HashKeys keys = master_hash_keys(w.master);
+    return second_check(w.suppressions, &w.sender, &keys, &w.job, &reason);
 }
 
 static void nothing_bars_by_default(void **state)
