@@ -108,3 +108,16 @@ def test_every_folder_of_services_and_common_has_a_readme():
         for folder in (HOME / top).iterdir():
             assert not folder.is_dir() or (folder / "README.md").exists(), folder
             assert not folder.is_dir() or f"({folder.name}/README.md)" in (HOME / top / "README.md").read_text(), folder
+
+
+def test_the_threat_model_names_tests_that_exist_and_every_finding():
+    text = (HOME / "deploy/THREATS.md").read_text()
+    tests = [p for p in (HOME / "tests").rglob("*_test.c")] + list((HOME / "tests/integration").glob("test_*.py"))
+    defined = set()
+    for path in tests:
+        defined.add(path.name)
+        defined |= set(re.findall(r"\b(?:test_)?(finding_\w+)\(", path.read_text()))
+    named = set(re.findall(r"`(finding_\w+|test_\w+\.py)`", text))
+    assert named - defined == set()
+    assert {int(re.match(r"finding_(\d+)", name).group(1)) for name in defined if name.startswith("finding_")} == set(range(1, 17))
+    assert {int(re.match(r"finding_(\d+)", name).group(1)) for name in named if name.startswith("finding_")} == set(range(1, 17))
