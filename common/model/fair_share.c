@@ -62,6 +62,10 @@ Priority fair_share_lane(FairShare *share, Str tenant, Priority wanted, int64_t 
     if (share->per_s == 0 || wanted == PRIORITY_LOW) {
         return wanted;
     }
-    Pace *pace = &paces_of(share, tenant, now_us)[wanted];
-    return pace_take(pace, 1, now_us, NULL) ? wanted : PRIORITY_LOW;
+    Pace *paces = paces_of(share, tenant, now_us);
+    Priority lane = wanted;
+    while (lane < PRIORITY_LOW && !pace_take(&paces[lane], 1, now_us, NULL)) {
+        lane++; // a step, so that a burst of one-time codes does not fall behind a campaign at once
+    }
+    return lane;
 }

@@ -334,7 +334,7 @@ static const Option options_table[] = {
     {"STENTOR_TRIM_MS", OPTION_INT, offsetof(FlusherOptions, trim_ms), "15000", 1000, 3600000, false,
      "how often streams are looked at that may have to be trimmed, in ms"},
     {"STENTOR_TENANT_SHARE", OPTION_INT, offsetof(FlusherOptions, share_per_s), "100", 0, FAIR_SHARE_PER_S_MAX, false,
-     "notifications a second of one tenant that keep the lane of their priority, for each lane and process; what is beyond takes the lowest lane; 0: all keep theirs"},
+     "notifications a second of one tenant that keep the lane of their priority, for each lane and process; what is beyond takes a lower one; 0: all keep theirs"},
 };
 // clang-format on
 

@@ -34,7 +34,7 @@ void group_prepare(Group *group);
 // The keys that seal what goes on, and those that open recipients' stored addresses.
 void group_want_keys(Group *group, const Keyring *keyring);
 // Opens addresses, seals, packs and lays out the parts, once all wants are answered.
-// ERROR_TRANSIENT: a key was not found. What is beyond a tenant's share takes the lowest lane.
+// ERROR_TRANSIENT: a key was not found. What is beyond a tenant's share takes a lower lane.
 bool group_build(Group *group, FairShare *share, Error *err);
 // After the commit, `row_count` of them, in the group's arena; accept_id 0: nothing of it is new.
 PublishedRow *group_published_rows(const Group *group);

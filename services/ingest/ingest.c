@@ -115,7 +115,7 @@ static const Option OPTIONS[] = {
      "days that accepted requests are kept after they were published and have ended, and members after their batch; an audit looks back so far"},
     {"STENTOR_TENANT_SHARE", OPTION_INT, offsetof(IngestOptions, share_per_s),
      "100", 0, FAIR_SHARE_PER_S_MAX, false,
-     "notifications a second of one tenant that keep the lane of their priority, for each lane and process; what is beyond takes the lowest lane; 0: all keep theirs"},
+     "notifications a second of one tenant that keep the lane of their priority, for each lane and process; what is beyond takes a lower one; 0: all keep theirs"},
     {"STENTOR_CLEANUP_EVERY_S", OPTION_INT, offsetof(IngestOptions, cleanup_every_s),
      "86400", 1, 604800, false,
      "how often what is past its retention is dropped, in seconds"},

@@ -30,7 +30,7 @@ static void register_accept(IngestMetrics *m, Metrics *metrics)
         "Accepted notifications that the gate held up");
     m->lowered = metrics_counter(
         metrics, "stentor_ingest_lowered_total", "",
-        "Accepted notifications beyond their tenant's share, which took the lowest lane");
+        "Accepted notifications beyond their tenant's share, which took a lower lane");
     m->replayed = metrics_counter(
         metrics, "stentor_ingest_replayed_total", "", "Requests answered from an idempotency key");
     m->commit_seconds = metrics_histogram(

@@ -21,7 +21,7 @@ typedef struct IngestMetrics {
     Metric *suppressed; // by the gate, of those accepted; the same with the next two
     Metric *deferred;
     Metric *gathered; // into digests
-    Metric *lowered;  // beyond their tenant's share, so on the lowest lane
+    Metric *lowered;  // beyond their tenant's share, so on a lower lane
     Metric *replayed;
     Metric *commit_seconds;
     Metric *batch_size;

@@ -19,7 +19,7 @@ static int keep(FairShare *share, Str tenant, Priority wanted, int count, int64_
     int kept = 0;
     for (int i = 0; i < count; i++) {
         Priority lane = fair_share_lane(share, tenant, wanted, now_us);
-        assert_true(lane == wanted || lane == PRIORITY_LOW);
+        assert_true(lane >= wanted && lane <= PRIORITY_LOW);
         kept += lane == wanted;
     }
     return kept;
@@ -33,12 +33,12 @@ static void a_share_is_what_keeps_its_lane(void **state)
         int sent;
         int kept;
     } rows[] = {
-        {0, 50, 25}, // what a silent tenant has saved: a quarter of a second's worth
+        {0, 150, 100}, // what a silent tenant has saved: a second's worth
         {0, 10, 0},
         {SECOND_US / 10, 50, 10}, // what came since
         {SECOND_US / 100, 5, 1},
         {SECOND_US / 5, 3, 3}, // below its share
-        {3600 * SECOND_US, 50, 25},
+        {3600 * SECOND_US, 150, 100},
         {-SECOND_US, 5, 0}, // a clock that goes back gives nothing
     };
     FairShare *share = fair_share_new(100);
@@ -57,11 +57,25 @@ static void each_tenant_and_each_lane_has_a_share_of_its_own(void **state)
 {
     (void)state;
     FairShare *share = fair_share_new(100);
-    assert_int_equal(keep(share, STR("flood"), PRIORITY_NORMAL, 10000, START_US), 25);
-    assert_int_equal(keep(share, STR("flood"), PRIORITY_CRITICAL, 30, START_US), 25);
-    assert_int_equal(keep(share, STR("flood"), PRIORITY_HIGH, 30, START_US), 25);
-    assert_int_equal(keep(share, STR("flood"), PRIORITY_LOW, 30, START_US), 30);
-    assert_int_equal(keep(share, STR("other"), PRIORITY_NORMAL, 30, START_US), 25);
+    assert_int_equal(keep(share, STR("flood"), PRIORITY_NORMAL, 10000, START_US), 100);
+    assert_int_equal(keep(share, STR("flood"), PRIORITY_HIGH, 100, START_US), 100);
+    assert_int_equal(keep(share, STR("flood"), PRIORITY_LOW, 300, START_US), 300);
+    assert_int_equal(keep(share, STR("other"), PRIORITY_NORMAL, 300, START_US), 100);
+    fair_share_free(share);
+}
+
+static void what_is_beyond_goes_down_step_by_step(void **state)
+{
+    (void)state;
+    FairShare *share = fair_share_new(100);
+    int lanes[PRIORITY_COUNT] = {0};
+    for (int i = 0; i < 1000; i++) {
+        lanes[fair_share_lane(share, STR("acme"), PRIORITY_CRITICAL, START_US)]++;
+    }
+    assert_int_equal(lanes[PRIORITY_CRITICAL], 100);
+    assert_int_equal(lanes[PRIORITY_HIGH], 100);
+    assert_int_equal(lanes[PRIORITY_NORMAL], 100);
+    assert_int_equal(lanes[PRIORITY_LOW], 700);
     fair_share_free(share);
 }
 
@@ -93,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_share_is_what_keeps_its_lane),
         cmocka_unit_test(each_tenant_and_each_lane_has_a_share_of_its_own),
+        cmocka_unit_test(what_is_beyond_goes_down_step_by_step),
         cmocka_unit_test(without_a_share_every_lane_is_kept),
         cmocka_unit_test(more_tenants_than_are_remembered_begin_with_full_shares),
     };
