@@ -36,6 +36,40 @@ static Account *find_account(const Accounts *accounts, Str name)
     return NULL;
 }
 
+// "shop-3" of application "shop".
+static bool is_reader_of(const Account *application, const Account *subscriber)
+{
+    char name[ACCOUNT_NAME_MAX + 1], reader[READER_NAME_SIZE];
+    bool both = application->kind == ACCOUNT_APPLICATION &&
+                subscriber->kind == ACCOUNT_SUBSCRIBER &&
+                str_to_c(application->name, name, sizeof name);
+    for (unsigned i = 0; both && i < topology_reader_names("STATUS"); i++) {
+        topology_reader_name(reader, name, i);
+        if (str_eq(str_from(reader), subscriber->name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// A subscriber's consumer has its name, and an application makes, reads and deletes those of its
+// readers' names.
+static bool check_consumers(const Accounts *accounts, const Account *account, Error *err)
+{
+    for (size_t i = 0; i < accounts->count; i++) {
+        const Account *other = &accounts->at[i];
+        const Account *application = account->kind == ACCOUNT_APPLICATION ? account : other;
+        const Account *subscriber = application == account ? other : account;
+        if (is_reader_of(application, subscriber)) {
+            return error_set(
+                err, ERROR_PERMANENT,
+                "'%.*s' is a consumer of application '%.*s' (HINT: call the subscriber otherwise)",
+                STR_ARG(subscriber->name), STR_ARG(application->name));
+        }
+    }
+    return true;
+}
+
 // A name that begins as one of ours could be that of a service's consumer.
 static bool check_name(const Accounts *accounts, Str name, Error *err)
 {
@@ -96,7 +130,7 @@ static bool take_account(Accounts *accounts, AccountKind kind, Str rest, Error *
     if (accounts->count == ACCOUNTS_MAX) {
         return error_set(err, ERROR_PERMANENT, "more than %d accounts", ACCOUNTS_MAX);
     }
-    if (!check_name(accounts, account.name, err) ||
+    if (!check_name(accounts, account.name, err) || !check_consumers(accounts, &account, err) ||
         !take_tenants(&account, str_slice(tenants, prefix.len, tenants.len), err)) {
         return false;
     }

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 
 #include "common/base/log.h"
+#include "common/base/map.h"
 #include "common/bus/bus_internal.h"
 #include "common/bus/config_entry.h"
 #include "common/bus/topology.h"
 
-enum { RETRY_MS = 1000, REFUSED_MAX = 256 };
+enum { RETRY_MS = 1000 };
 
 // A subject whose last entry cannot be read, at the start, when this memory has no earlier one.
 typedef struct Refused {
@@ -30,9 +31,10 @@ struct ConfigMirror {
     bool ready;
     bool complained;
     bool freeing;
-    Reader *earlier; // of CONFIG_HISTORY, for refused[next]; NULL: none is open
-    Refused refused[REFUSED_MAX];
-    size_t refused_count, next;
+    Reader *earlier;   // of CONFIG_HISTORY, for refused[next]; NULL: none is open
+    Map *refused_by;   // subject -> Refused; who spoils one entry can spoil all: no limit
+    Refused **refused; // in the order in which they came
+    size_t refused_count, refused_room, next;
     void (*on_freed)(void *ctx);
     void *freed_ctx;
 };
@@ -48,29 +50,36 @@ static bool take(ConfigMirror *m, const BusMessage *message, Error *err)
            m->on_changed(m->ctx, name.kind, name.tenant, name.key, message, err);
 }
 
-static Refused *find_refused(ConfigMirror *m, Str subject)
-{
-    for (size_t i = 0; i < m->refused_count; i++) {
-        if (str_eq(str_from(m->refused[i].subject), subject)) {
-            return &m->refused[i];
-        }
-    }
-    return NULL;
-}
-
 // Later than the start nothing is to be done: this memory keeps what it has.
 static void note_refused(ConfigMirror *m, const BusMessage *message)
 {
     ConfigName name;
-    Refused *refused = &m->refused[m->refused_count];
-    if (m->ready || m->refused_count == REFUSED_MAX ||
-        !config_entry_name(message->subject, &name, NULL) ||
-        !str_to_c(message->subject, refused->subject, sizeof refused->subject)) {
+    Refused *refused = map_get(m->refused_by, message->subject);
+    if (m->ready || message->subject.len >= SUBJECT_SIZE ||
+        !config_entry_name(message->subject, &name, NULL)) {
         return;
+    }
+    if (refused == NULL) {
+        refused = xcalloc(1, sizeof *refused);
+        (void)str_to_c(message->subject, refused->subject, sizeof refused->subject);
+        map_put(m->refused_by, message->subject, refused);
+        if (m->refused_count == m->refused_room) {
+            m->refused_room = m->refused_room > 0 ? 2 * m->refused_room : 16;
+            m->refused = xrealloc(m->refused, m->refused_room * sizeof *m->refused);
+        }
+        m->refused[m->refused_count++] = refused;
     }
     refused->sequence = message->sequence;
     refused->replaced = false;
-    m->refused_count++;
+}
+
+static void forget_refused(ConfigMirror *m)
+{
+    map_free(m->refused_by);
+    free(m->refused);
+    m->refused_by = NULL;
+    m->refused = NULL;
+    m->refused_count = m->refused_room = m->next = 0;
 }
 
 static void apply(ConfigMirror *m, const BusMessage *message)
@@ -82,7 +91,7 @@ static void apply(ConfigMirror *m, const BusMessage *message)
             log_int("sequence", (int64_t)message->sequence), log_error(&err));
     }
     if (whole || err.kind == ERROR_CONFIG) {
-        Refused *refused = m->refused_count > 0 ? find_refused(m, message->subject) : NULL;
+        Refused *refused = m->refused_count > 0 ? map_get(m->refused_by, message->subject) : NULL;
         if (refused != NULL) {
             refused->replaced = true;
         }
@@ -120,6 +129,7 @@ static void on_timer_closed(uv_handle_t *handle)
     void (*on_freed)(void *) = m->on_freed;
     void *ctx = m->freed_ctx;
     arena_free(m->scratch);
+    forget_refused(m);
     free(m);
     on_freed(ctx);
 }
@@ -138,7 +148,7 @@ static void finish_free(ConfigMirror *m)
 static void on_earlier_messages(void *ctx, const BusMessage *messages, size_t count)
 {
     ConfigMirror *m = ctx;
-    const Refused *refused = &m->refused[m->next];
+    const Refused *refused = m->refused[m->next];
     for (size_t i = 0; i < count && !refused->replaced; i++) {
         Error err = {0};
         if (messages[i].sequence < refused->sequence && take(m, &messages[i], &err)) {
@@ -173,7 +183,7 @@ static void on_earlier_failed(void *ctx, const Error *err)
 {
     ConfigMirror *m = ctx;
     LOG(LOG_WARN, "earlier config entries cannot be read",
-        log_text("subject", m->refused[m->next].subject), log_error(err));
+        log_text("subject", m->refused[m->next]->subject), log_error(err));
     end_earlier(m);
 }
 
@@ -185,15 +195,16 @@ static void recover_next(ConfigMirror *m)
         finish_free(m);
         return;
     }
-    while (m->next < m->refused_count && m->refused[m->next].replaced) {
+    while (m->next < m->refused_count && m->refused[m->next]->replaced) {
         m->next++;
     }
     if (m->next == m->refused_count) {
-        m->refused_count = m->next = 0;
+        forget_refused(m);
+        m->refused_by = map_new(free);
         note_ready(m);
         return;
     }
-    ReaderOptions options = {.stream = "CONFIG_HISTORY", .filter = m->refused[m->next].subject};
+    ReaderOptions options = {.stream = "CONFIG_HISTORY", .filter = m->refused[m->next]->subject};
     m->earlier = reader_new(m->bus, &options, &handlers, m);
 }
 
@@ -259,6 +270,7 @@ ConfigMirror *config_mirror_new(Bus *bus, ConfigChanged on_changed, void *ctx)
     m->on_changed = on_changed;
     m->ctx = ctx;
     m->scratch = arena_new(0);
+    m->refused_by = map_new(free);
     uv_timer_init(bus_loop(bus), &m->retry);
     m->retry.data = m;
     begin(m);

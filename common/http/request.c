@@ -581,6 +581,8 @@ size_t on_mhd_unescape(void *cls, struct MHD_Connection *mhd, char *text)
 
 // ---- what the handler asks ----
 
+// A copy: libmicrohttpd's memory goes with the connection, which http_server_free ends before the
+// handler's answer.
 static Str look_up(const HttpRequest *shown, enum MHD_ValueKind kind, const char *name)
 {
     const Request *request = (const Request *)shown;
@@ -594,7 +596,7 @@ static Str look_up(const HttpRequest *shown, enum MHD_ValueKind kind, const char
         value == NULL) {
         return STR_EMPTY;
     }
-    return str_of(value, len);
+    return arena_str(shown->arena, str_of(value, len));
 }
 
 Str http_header(const HttpRequest *request, const char *name)

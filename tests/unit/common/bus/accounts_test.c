@@ -53,9 +53,11 @@ static void a_table_is_read(void **state)
     Error err = {0};
     assert_true(read_table(
         "# ours\n\napplication shop tenants=acme,beta\n  subscriber board   tenant=acme  \n"
-        "application desk tenants=*\nshop=a=b c\nboard=d\ndesk=e",
+        "application desk tenants=*\napplication shop-1 tenants=acme\nsubscriber shop-2024 "
+        "tenant=acme\n"
+        "shop=a=b c\nboard=d\ndesk=e\nshop-1=f\nshop-2024=g",
         &accounts, &err));
-    assert_int_equal(accounts.count, 3);
+    assert_int_equal(accounts.count, 5);
     assert_int_equal(accounts.at[0].tenant_count, 2);
     assert_true(str_eq(accounts.at[0].tenants[1], STR("beta")));
     assert_true(str_eq(accounts.at[0].password, STR("a=b c")));
@@ -87,6 +89,10 @@ static void any_other_line_is_refused_with_its_number(void **state)
         {"stentor-ingest=again", "a second password"},
         {"application shop tenants=acme\nshop=", "an empty password"},
         {"application shop tenants=acme\nsubscriber shop tenant=acme", "'shop' stands twice"},
+        {"subscriber shop-7 tenant=beta\napplication shop tenants=acme",
+         "'shop-7' is a consumer of application 'shop'"},
+        {"application shop tenants=acme\nsubscriber shop-0 tenant=beta",
+         "'shop-0' is a consumer of application 'shop'"},
         {"application shop tenants=acme", "no password for 'shop'"},
     };
     size_t own;

@@ -181,6 +181,27 @@ static void finding_02_the_newest_readable_entry_counts_also_after_a_restart(voi
     end(mirror);
 }
 
+// Who can spoil one entry can spoil all of them, and wait for a restart.
+static void finding_02_however_many_are_spoiled_each_counts_as_it_was_before(void **state)
+{
+    (void)state;
+    enum { MANY = 300 };
+    Copy copy = {0};
+    char subject[64], key[16];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        snprintf(subject, sizeof subject, "cfg.trigger.acme.%s", key);
+        put_trigger(key, "good");
+        rig_post(&rig, "$JS.API.STREAM.INFO.STATUS", subject, STR_EMPTY);
+    }
+    WAIT(&rig, rig_count(&rig, "CONFIG_HISTORY") == 2 * MANY);
+    ConfigMirror *mirror = config_mirror_new(rig.bus, note_change, &copy);
+    WAIT(&rig, config_mirror_ready(mirror));
+    assert_int_equal(copy.changes, MANY);
+    assert_string_equal(copy.word, "good");
+    end(mirror);
+}
+
 static void it_is_ready_without_a_history(void **state)
 {
     (void)state;
@@ -267,6 +288,7 @@ int main(void)
         TEST(what_a_service_refuses_is_passed_over),
         TEST(finding_02_what_the_server_answers_is_no_entry),
         TEST(finding_02_the_newest_readable_entry_counts_also_after_a_restart),
+        TEST(finding_02_however_many_are_spoiled_each_counts_as_it_was_before),
         TEST(it_is_ready_without_a_history),
         TEST(it_can_be_freed_while_it_looks_for_earlier_ones),
         TEST(it_waits_for_the_stream_to_be_made),
