@@ -77,6 +77,16 @@ make_folders() {
     touch "$DATA/etc/users"
 }
 
+# A process that goes on behind us holds nothing of the caller's: a lock or a pipe would stay open as long as it runs.
+close_inherited() {
+    local fd
+    for fd in "/proc/$BASHPID/fd/"*; do
+        fd=${fd##*/}
+        # 255 is bash's own and ends with exec.
+        [ "$fd" -le 2 ] || [ "$fd" = 255 ] || eval "exec $fd>&-"
+    done
+}
+
 start() { # NAME COMMAND...
     local name=$1
     shift
@@ -84,7 +94,7 @@ start() { # NAME COMMAND...
     touch "$DATA/log/$name.log"
     chown "$(user_of "$name"):" "$DATA/log/$name.log"
     chmod 600 "$DATA/log/$name.log"
-    (umask 077 && cd "$DATA" && exec setsid setpriv --reuid "$(user_of "$name")" --regid "$(user_of "$name")" --init-groups "$@" \
+    (umask 077 && cd "$DATA" && close_inherited && exec setsid setpriv --reuid "$(user_of "$name")" --regid "$(user_of "$name")" --init-groups "$@" \
         >>"$DATA/log/$name.log" 2>&1 </dev/null) &
     echo $! >"$DATA/run/$name.pid"
 }

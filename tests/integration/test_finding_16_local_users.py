@@ -107,6 +107,19 @@ def test_finding_16_a_process_runs_as_its_user_and_writes_where_it_may(local):
 
 
 @needs_root
+def test_a_process_holds_nothing_that_its_caller_had_open(local):
+    """`flock FILE up` would else hold its lock, and a pipe its reader, for as long as the services run."""
+    try:
+        local.do(f'exec 9>"{local.data}/lock"; flock 9; start archiver sleep 60')
+        pid = int((local.data / "run/archiver.pid").read_text())
+        wait_until(lambda: os.readlink(f"/proc/{pid}/exe").endswith("sleep"), 10, "the program in place of the shell")
+        assert sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"]
+        local.do(f'flock -n "{local.data}/lock" true')
+    finally:
+        local.do("stop archiver sleep")
+
+
+@needs_root
 def test_finding_16_what_one_user_had_is_given_to_those_whom_it_belongs_to(local):
     """As an installation from before it was so: all in the name of one user."""
     (local.data / "etc/users").unlink()
