@@ -54,6 +54,8 @@
       "a step of a batch is committed to the accept log", "the batch's checkpoint")                                                        \
     X("batch.moved", "ingest",                                                                                                             \
       "the batch's checkpoint is committed", "the next step")                                                                              \
+    X("intake.stored", "ingest",                                                                                                           \
+      "an application's event is stored in EVENTS", "its publisher's answer")                                                              \
     X("resend.noted", "ingest",                                                                                                            \
       "which dead letter an event is about is committed", "the letter is sent again")                                                      \
     X("resend.published", "ingest",                                                                                                        \

@@ -108,6 +108,9 @@ static void write_user(Buf *out, const AccessSpec *access, Str password)
         add_publish(&publish, access);
         buf_cstr(out, "]\n          subscribe: [");
         add(&subscribe, "_INBOX.1.>", str_from(access->service), STR_EMPTY);
+        if (access->serves != NULL) {
+            add(&subscribe, "1", str_from(access->serves), STR_EMPTY);
+        }
         buf_cstr(out, "] }");
     }
     buf_cstr(out, " }\n");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/bus/accounts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/id.h"
@@ -40,8 +41,7 @@ static Account *find_account(const Accounts *accounts, Str name)
 static bool is_reader_of(const Account *application, const Account *subscriber)
 {
     char name[ACCOUNT_NAME_MAX + 1], reader[READER_NAME_SIZE];
-    bool both = application->kind == ACCOUNT_APPLICATION &&
-                subscriber->kind == ACCOUNT_SUBSCRIBER &&
+    bool both = application->kind != ACCOUNT_SUBSCRIBER && subscriber->kind == ACCOUNT_SUBSCRIBER &&
                 str_to_c(application->name, name, sizeof name);
     for (unsigned i = 0; both && i < topology_reader_names("STATUS"); i++) {
         topology_reader_name(reader, name, i);
@@ -58,7 +58,7 @@ static bool check_consumers(const Accounts *accounts, const Account *account, Er
 {
     for (size_t i = 0; i < accounts->count; i++) {
         const Account *other = &accounts->at[i];
-        const Account *application = account->kind == ACCOUNT_APPLICATION ? account : other;
+        const Account *application = account->kind != ACCOUNT_SUBSCRIBER ? account : other;
         const Account *subscriber = application == account ? other : account;
         if (is_reader_of(application, subscriber)) {
             return error_set(
@@ -91,10 +91,20 @@ static bool check_name(const Accounts *accounts, Str name, Error *err)
            error_set(err, ERROR_PERMANENT, "'%.*s' stands twice", STR_ARG(name));
 }
 
+// clang-format off
+static const struct {
+    const char *name, *tenants, *shape;
+} kinds[] = {
+    [ACCOUNT_APPLICATION] = {"application", "tenants=", "application NAME tenants=TENANT,..."},
+    [ACCOUNT_RELAY]       = {"relay",       "tenants=", "relay NAME tenants=TENANT,..."},
+    [ACCOUNT_SUBSCRIBER]  = {"subscriber",  "tenant=",  "subscriber NAME tenant=TENANT"},
+};
+// clang-format on
+
 static bool take_tenants(Account *account, Str list, Error *err)
 {
     Str tenant;
-    if (str_eq(list, STR("*")) && account->kind == ACCOUNT_APPLICATION) {
+    if (str_eq(list, STR("*")) && account->kind != ACCOUNT_SUBSCRIBER) {
         return true;
     }
     while (list.len > 0 && str_split(&list, ',', &tenant)) {
@@ -109,23 +119,20 @@ static bool take_tenants(Account *account, Str list, Error *err)
         }
         account->tenants[account->tenant_count++] = tenant;
     }
-    bool enough = account->kind == ACCOUNT_APPLICATION ? account->tenant_count > 0
-                                                       : account->tenant_count == 1;
+    bool enough = account->kind != ACCOUNT_SUBSCRIBER ? account->tenant_count > 0
+                                                      : account->tenant_count == 1;
     return enough || error_set(err, ERROR_PERMANENT, "it names no tenant, or more than one may be");
 }
 
 static bool take_account(Accounts *accounts, AccountKind kind, Str rest, Error *err)
 {
-    Str prefix = kind == ACCOUNT_APPLICATION ? STR("tenants=") : STR("tenant=");
+    Str prefix = str_from(kinds[kind].tenants);
     Account account = {.kind = kind};
     Str tenants = STR_EMPTY;
     bool shaped = next_word(&rest, &account.name) && next_word(&rest, &tenants) &&
                   str_starts(tenants, prefix) && str_trim(rest).len == 0;
     if (!shaped) {
-        return error_set(
-            err, ERROR_PERMANENT, "expected '%s'",
-            kind == ACCOUNT_APPLICATION ? "application NAME tenants=TENANT,..."
-                                        : "subscriber NAME tenant=TENANT");
+        return error_set(err, ERROR_PERMANENT, "expected '%s'", kinds[kind].shape);
     }
     if (accounts->count == ACCOUNTS_MAX) {
         return error_set(err, ERROR_PERMANENT, "more than %d accounts", ACCOUNTS_MAX);
@@ -148,9 +155,10 @@ static bool take_password(Accounts *accounts, Str name, Str password, Error *err
     if (place == NULL) {
         return error_set(
             err, ERROR_PERMANENT,
-            "no user is called '%.*s' (HINT: a line 'application %.*s tenants=TENANT,...' or "
-            "'subscriber %.*s tenant=TENANT' before it)",
-            STR_ARG(name), STR_ARG(name), STR_ARG(name));
+            "no user is called '%.*s' (HINT: before it a line 'application %.*s "
+            "tenants=TENANT,...', "
+            "or one that begins with 'relay' or 'subscriber')",
+            STR_ARG(name), STR_ARG(name));
     }
     if (place->len > 0 || password.len == 0) {
         return error_set(
@@ -169,16 +177,16 @@ static bool take_line(Accounts *accounts, Str line, Error *err)
     }
     Str words = rest;
     (void)next_word(&words, &word);
-    if (str_eq(word, STR("application"))) {
-        return take_account(accounts, ACCOUNT_APPLICATION, words, err);
-    }
-    if (str_eq(word, STR("subscriber"))) {
-        return take_account(accounts, ACCOUNT_SUBSCRIBER, words, err);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (str_eq(word, str_from(kinds[i].name))) {
+            return take_account(accounts, (AccountKind)i, words, err);
+        }
     }
     ptrdiff_t equals = str_find(rest, '=');
     if (equals <= 0) {
         return error_set(
-            err, ERROR_PERMANENT, "neither USER=PASSWORD, nor an application, nor a subscriber");
+            err, ERROR_PERMANENT,
+            "neither USER=PASSWORD, nor an application, a relay or a subscriber");
     }
     return take_password(
         accounts, str_slice(rest, 0, (size_t)equals),
@@ -307,14 +315,27 @@ static void reach_stream(
     }
 }
 
-static void reach_application(EachReach each, Buf *out, const Account *account)
+// A relay's events go where the subject says; an application's to ingest.
+static void reach_events(EachReach each, Buf *out, const Account *account, const char *local)
 {
     char subject[REACH_SIZE];
+    if (account->kind == ACCOUNT_RELAY) {
+        reach(each, out, account, local);
+        return;
+    }
+    snprintf(subject, sizeof subject, "in.%s", local);
+    each(out, account, &(Reach){.subject = subject, .local = local});
+}
+
+static void reach_application(EachReach each, Buf *out, const Account *account)
+{
+    char local[SUBJECT_SIZE];
     if (account->tenant_count == 0) {
-        reach(each, out, account, "evt.>");
+        reach_events(each, out, account, "evt.>");
     }
     for (size_t t = 0; t < account->tenant_count; t++) {
-        reach(each, out, account, spell(subject, "evt.1.>", account->tenants[t], STR_EMPTY));
+        snprintf(local, sizeof local, "evt." STR_FMT ".>", STR_ARG(account->tenants[t]));
+        reach_events(each, out, account, local);
     }
     reach_stream(each, out, account, "STATUS", "ntf.status.1.>");
     reach_stream(each, out, account, "DEAD", "ntf.dead.ingest.1");
@@ -333,7 +354,7 @@ static void each_reach(EachReach each, Buf *out, const Account *account)
 
 static const char *kind_name(const Account *account)
 {
-    return account->kind == ACCOUNT_SUBSCRIBER ? "subscriber" : "application";
+    return kinds[account->kind].name;
 }
 
 static void write_export(Buf *out, const Account *account, const Reach *reach)

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// clang-format off
 // Who else is at the NATS server: the operator's table of applications and subscribers, in the file
 // of passwords. Each has an account of its own, which sees nothing of ours but what is exported to
 // it by name; a reply that it names is a subject of its own account.
 //
 //   stentor-ingest=secret                       a user's password
-//   application shop tenants=acme,beta          may publish evt.acme.> and evt.beta.>, hears of
-//   them application desk tenants=*                  the same for every tenant, the platform's too
+//   application shop tenants=acme,beta          may publish evt.acme.> and evt.beta.>, hears of them
+//   application desk tenants=*                  the same for every tenant, the platform's too
+//   relay drain tenants=acme                    the same, straight into EVENTS: an outbox-relay
 //   subscriber dashboard tenant=acme            sees the statuses of acme
 //   shop=secret                                 the password of such a user
 //
+// What an application publishes reaches ingest (SUBJECT_INTAKE), which stores it under an id of its
+// tenant and type. A relay is the operator's own program and derives ids that nothing else has.
+//
 // Blank lines and those that begin with '#' are passed over, any other line is refused.
+// clang-format on
 #pragma once
 
 #include "common/base/arena.h"
@@ -21,7 +27,7 @@ enum { ACCOUNT_TENANTS_MAX = 8, ACCOUNTS_MAX = 512, ACCOUNT_NAME_MAX = 48 };
 // Under it an account reaches JetStream: "$JS.stentor.API...", the API of another domain.
 #define ACCOUNT_DOMAIN "stentor"
 
-typedef enum AccountKind { ACCOUNT_APPLICATION, ACCOUNT_SUBSCRIBER } AccountKind;
+typedef enum AccountKind { ACCOUNT_APPLICATION, ACCOUNT_RELAY, ACCOUNT_SUBSCRIBER } AccountKind;
 
 typedef struct Account {
     AccountKind kind;

@@ -11,6 +11,7 @@
 #include "common/bus/bus_internal.h"
 #include "common/bus/guard.h"
 #include "common/bus/presence.h"
+#include "common/bus/serve.h"
 #include "common/bus/trace.h"
 
 enum { TURN_ROUNDS_MAX = 8 };
@@ -142,6 +143,16 @@ static void handle_message(Bus *bus, natsMsg *message, unsigned breaks)
 static void on_link_message(void *ctx, natsMsg *message, unsigned breaks)
 {
     handle_message(ctx, message, breaks);
+}
+
+static void on_link_served(void *ctx, natsMsg *message)
+{
+    Bus *bus = ctx;
+    if (bus->serve != NULL) {
+        serve_take(bus->serve, message);
+    } else {
+        natsMsg_Destroy(message);
+    }
 }
 
 static void handle_state(Bus *bus, bool connected)
@@ -356,7 +367,7 @@ static void open_handle(Bus *bus, uv_handle_t *handle)
 
 Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err)
 {
-    static const LinkHandlers handlers = {on_link_message, on_link_state};
+    static const LinkHandlers handlers = {on_link_message, on_link_state, on_link_served};
     if (!check_options(options, err)) {
         return NULL;
     }
@@ -507,6 +518,7 @@ void bus_close(Bus *bus, void (*on_closed)(void *ctx), void *ctx)
     for (int i = 0; i < BUS_ENDPOINTS_MAX; i++) {
         assert(bus->endpoints[i] == NULL && "stop workers and readers before");
     }
+    assert(bus->serve == NULL && "stop what is served before");
     bus->closing = true;
     bus->on_closed = on_closed;
     bus->closed_ctx = ctx;

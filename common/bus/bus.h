@@ -65,6 +65,7 @@ typedef struct BusOut {
     const BusHeader *headers; // further ones (CloudEvents on STATUS); NULL: none
     size_t header_count;
     bool after_acks; // stored means that the acks sent before have arrived; a millisecond slower
+    bool once;       // what the stream refuses is not tried again here: it fails TRANSIENT at once
 } BusOut;
 
 // A header: stored only in the place of just that message of its subject (0: there is none yet);

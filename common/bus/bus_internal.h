@@ -94,6 +94,7 @@ void requests_forget(Requests *requests, const void *ctx); // no callback: its o
 void bus_forget_requests(Bus *bus, const void *ctx);
 
 struct Guard;    // guard.h
+struct Serve;    // serve.h
 struct Presence; // presence.h
 
 struct Bus {
@@ -103,6 +104,7 @@ struct Bus {
     char service[SERVICE_NAME_MAX + 1]; // names the consumers of its readers
     char user[SERVICE_NAME_MAX + 1];
     struct Guard *guard;       // NULL before the first worker
+    struct Serve *serve;       // NULL: nothing is asked of us
     struct Presence *presence; // NULL unless wanted
     Publisher *publisher;
     Requests *requests;

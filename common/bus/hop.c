@@ -18,6 +18,7 @@ struct Hop {
     Items filling, draining;
     int refs;
     unsigned breaks;
+    size_t served_bytes; // in `filling`
     char permission[200];
 };
 
@@ -75,13 +76,23 @@ static bool append(Items *items, HopItem item)
     return true;
 }
 
+// More than the loop can take is dropped unanswered: its publisher hears nothing and repeats it.
+static bool has_room(Hop *hop, const HopItem *item)
+{
+    if (item->kind != HOP_SERVED) {
+        return true;
+    }
+    hop->served_bytes += (size_t)natsMsg_GetDataLength(item->message) + 256;
+    return hop->served_bytes <= HOP_SERVED_BYTES_MAX;
+}
+
 void hop_push(Hop *hop, HopItem item)
 {
     uv_mutex_lock(&hop->mutex);
     hop->breaks +=
         item.kind == HOP_DISCONNECTED || item.kind == HOP_RECONNECTED || item.kind == HOP_CLOSED;
     item.breaks = hop->breaks;
-    bool taken = hop->async != NULL && append(&hop->filling, item);
+    bool taken = hop->async != NULL && has_room(hop, &item) && append(&hop->filling, item);
     if (taken && hop->filling.count == 1) {
         uv_async_send(hop->async);
     }
@@ -97,6 +108,7 @@ HopItem *hop_take(Hop *hop, size_t *ret_count)
     Items taken = hop->filling;
     hop->filling = hop->draining;
     hop->filling.count = 0;
+    hop->served_bytes = 0;
     hop->draining = taken;
     uv_mutex_unlock(&hop->mutex);
     *ret_count = taken.count;

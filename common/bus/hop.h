@@ -11,6 +11,8 @@
 
 typedef enum HopKind {
     HOP_MESSAGE,
+    HOP_SERVED, // a message of the served subject
+    HOP_SERVED_END,
     HOP_DISCONNECTED,
     HOP_RECONNECTED,
     HOP_CLOSED,
@@ -18,7 +20,7 @@ typedef enum HopKind {
 } HopKind;
 
 typedef struct HopItem {
-    natsMsg *message; // HOP_MESSAGE only
+    natsMsg *message; // HOP_MESSAGE and HOP_SERVED only
     HopKind kind;
     unsigned generation; // of the connections; an event of an earlier one is stale
     unsigned breaks;     // HOP_MESSAGE: set by hop_push, hop_breaks() when it arrived
@@ -27,8 +29,10 @@ typedef struct HopItem {
 typedef struct Hop Hop;
 
 enum {
-    HOP_ITEMS_MAX = 1 << 20
-}; // beyond it messages are dropped, as on a broken connection; pulls keep it far below
+    HOP_ITEMS_MAX = 1 << 20, // beyond it messages are dropped, as on a broken connection; pulls
+                             // keep it far below
+    HOP_SERVED_BYTES_MAX = 32 * 1024 * 1024, // what others ask of us is bounded here alone
+};
 
 Hop *hop_new(uv_async_t *async);
 Hop *hop_ref(Hop *hop);

@@ -37,6 +37,11 @@ struct Link {
     Hop *hop;
     natsConnection *nc[LINK_LANES];
     natsSubscription *subscription;
+    struct {
+        const char *subject, *queue; // NULL: none
+        natsSubscription *subscription;
+        bool ending;
+    } served;
     natsStatus work_status;
     char work_error[160];
     unsigned generation;
@@ -89,6 +94,20 @@ static void on_nats_message(
     (void)nc;
     (void)subscription;
     hop_push(((Wire *)closure)->hop, (HopItem){.message = message, .kind = HOP_MESSAGE});
+}
+
+static void on_nats_served(
+    natsConnection *nc, natsSubscription *subscription, natsMsg *message, void *closure)
+{
+    (void)nc;
+    (void)subscription;
+    hop_push(((Wire *)closure)->hop, (HopItem){.message = message, .kind = HOP_SERVED});
+}
+
+static void on_nats_served_complete(void *closure)
+{
+    push_event(closure, HOP_SERVED_END);
+    free_wire(closure);
 }
 
 static void on_nats_complete(void *closure)
@@ -222,6 +241,8 @@ static void destroy_connections(Link *link)
 {
     natsSubscription_Destroy(link->subscription);
     link->subscription = NULL;
+    natsSubscription_Destroy(link->served.subscription);
+    link->served.subscription = NULL;
     for (int lane = 0; lane < LINK_LANES; lane++) {
         natsConnection_Destroy(link->nc[lane]);
         link->nc[lane] = NULL;
@@ -328,6 +349,31 @@ static void tell(Link *link, bool connected)
     link->handlers.on_state(link->ctx, connected);
 }
 
+// On the loop's thread. A connection that is lost meanwhile subscribes again by itself, and a new
+// one by on_work_connected.
+static void subscribe_served(Link *link)
+{
+    bool wanted = link->served.subject != NULL && !link->served.ending && !link->closing;
+    if (!wanted || link->served.subscription != NULL || link->nc[LINK_SWIFT] == NULL) {
+        return;
+    }
+    sigset_t before;
+    block_signals(&before); // a thread is born
+    Wire *wire = make_wire(link);
+    natsStatus s = natsConnection_QueueSubscribe(
+        &link->served.subscription, link->nc[LINK_SWIFT], link->served.subject, link->served.queue,
+        on_nats_served, wire);
+    if (s != NATS_OK) {
+        link->served.subscription = NULL; // the connection is gone: the next one tries again
+        free_wire(wire);
+    } else {
+        (void)natsSubscription_SetOnCompleteCB(
+            link->served.subscription, on_nats_served_complete, wire);
+        (void)natsSubscription_SetPendingLimits(link->served.subscription, -1, -1); // hop.h bounds
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static bool both_up(const Link *link)
 {
     return !link->working && link->nc[LINK_CALM] != NULL &&
@@ -407,6 +453,7 @@ static void on_work_connected(uv_work_t *work, int status)
     }
     if (link->work_status == NATS_OK) {
         link->retry_ms = RETRY_MIN_MS;
+        subscribe_served(link);
         tell(link, both_up(link));
         return;
     }
@@ -445,6 +492,8 @@ static void handle_event(Link *link, HopKind kind)
         LOG(LOG_ERROR, "nats refuses a subject", log_text("error", link_permission_error(link)));
         break;
     case HOP_MESSAGE:
+    case HOP_SERVED:
+    case HOP_SERVED_END:
         break;
     }
 }
@@ -454,7 +503,13 @@ static void drain(Link *link)
     size_t count;
     HopItem *items = hop_take(link->hop, &count);
     for (size_t i = 0; i < count; i++) {
-        if (items[i].kind != HOP_MESSAGE) {
+        if (items[i].kind == HOP_SERVED) {
+            link->handlers.on_served(link->ctx, items[i].message);
+        } else if (items[i].kind == HOP_SERVED_END) {
+            if (link->served.ending) { // else a lost connection's
+                link->handlers.on_served(link->ctx, NULL);
+            }
+        } else if (items[i].kind != HOP_MESSAGE) {
             if (items[i].generation == link->generation && !link->closing) {
                 handle_event(link, items[i].kind);
             }
@@ -512,6 +567,31 @@ void link_release(Link *link)
     if (link->options.held) {
         link->options.held = false;
         start_connect(link);
+    }
+}
+
+void link_serve(Link *link, const char *subject, const char *queue)
+{
+    link->served.subject = subject;
+    link->served.queue = queue;
+    if (!link->working) {
+        subscribe_served(link);
+    }
+}
+
+void link_serve_end(Link *link)
+{
+    bool drains = false;
+    link->served.ending = true;
+    if (!link->working && link->served.subscription != NULL) {
+        sigset_t before;
+        block_signals(&before); // a thread is born
+        drains =
+            natsSubscription_DrainTimeout(link->served.subscription, FLUSH_TIMEOUT_MS) == NATS_OK;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (!drains) {
+        hop_push(link->hop, (HopItem){.kind = HOP_SERVED_END});
     }
 }
 

@@ -31,6 +31,8 @@ typedef struct LinkHandlers {
     // The message is now the callee's: natsMsg_Destroy. breaks: link_breaks() when it arrived.
     void (*on_message)(void *ctx, natsMsg *message, unsigned breaks);
     void (*on_state)(void *ctx, bool connected); // connected: both connections are
+    // A message of the served subject, the callee's; NULL: none comes any more.
+    void (*on_served)(void *ctx, natsMsg *message);
 } LinkHandlers;
 
 // Connects in the background and for ever again. The inbox is <prefix>.<random>; its subjects are
@@ -41,6 +43,11 @@ void link_release(Link *link); // twice is once
 // JetStream is another account's, whose API is called "$JS.<domain>.API" here. "": it is ours.
 enum { LINK_DOMAIN_MAX = 32 };
 void link_use_domain(Link *link, const char *domain);
+// What others publish on `subject` comes to on_served, each message to one subscriber of `queue`;
+// one subject for a link. Static strings. As long as it is connected, and after it is again.
+void link_serve(Link *link, const char *subject, const char *queue);
+// What the server has sent already still comes, then NULL.
+void link_serve_end(Link *link);
 const char *link_inbox(const Link *link);
 bool link_connected(const Link *link);
 // Changes whenever a connection was lost or made again, at once and not only when the loop hears of

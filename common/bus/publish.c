@@ -61,6 +61,7 @@ typedef struct Entry {
     uint8_t state;
     uint8_t refusal; // ErrorKind of REFUSED
     bool after_acks;
+    bool once;
 } Entry;
 
 typedef struct EntryQueue {
@@ -270,6 +271,7 @@ void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void 
     } else {
         e->bytes = (uint32_t)out->payload.len + 256;
         e->after_acks = out->after_acks;
+        e->once = out->once;
         p->pending_bytes += e->bytes;
         e->state = ENTRY_QUEUED;
         push(&p->queue, e);
@@ -396,6 +398,16 @@ const char *publisher_missing(const Publisher *p)
     return lately ? p->orphan : NULL;
 }
 
+static void refused_now(Publisher *p, Entry *e, const Error *err)
+{
+    note_refusal(p, e, err->text);
+    if (e->once) {
+        finish(p, e, err, 0, false);
+    } else {
+        rest(p, e);
+    }
+}
+
 void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
 {
     Entry *e = find_entry(p, token);
@@ -409,16 +421,15 @@ void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
         char text[sizeof p->last_error];
         snprintf(text, sizeof text, "no stream takes '%s'", natsMsg_GetSubject(e->message));
         note_orphan(p, text);
-        note_refusal(p, e, text);
-        rest(p, e);
+        error_set(&err, ERROR_TRANSIENT, "%s", text);
+        refused_now(p, e, &err);
     } else if (pub_ack_parse(payload, &ack, &err)) {
         CRASH_POINT("bus.stored");
         finish(p, e, NULL, ack.sequence, ack.duplicate);
     } else if (err.kind == ERROR_PERMANENT) {
         finish(p, e, &err, 0, false);
     } else {
-        note_refusal(p, e, err.text);
-        rest(p, e);
+        refused_now(p, e, &err);
     }
 }
 

@@ -59,19 +59,20 @@ static const ConsumerSpec consumers[] = {
 
 static const AccessSpec access_table[] = {
     // The API's side of ingest writes configuration and people. It sends dead letters again too
-    // (ResendErrorEmail): they are read in order and one by one, published as mails, deleted.
+    // (ResendErrorEmail): they are read in order and one by one, published as mails, deleted. It
+    // stores applications' events and answers for them: a reply to another account is _R_.>.
     {"stentor-ingest",
      "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> ppl.* cfg.suppression.> "
-     "cfg.trigger.> cfg.template.> cfg.tenant.> $JS.API.STREAM.MSG.GET.DEAD "
+     "cfg.trigger.> cfg.template.> cfg.tenant.> evt.> _R_.> $JS.API.STREAM.MSG.GET.DEAD "
      "$JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.*",
-     "EVENTS", "CONFIG CONFIG_HISTORY STATUS PEOPLE DEAD EVENTS IN_HAND"},
+     "EVENTS", "CONFIG CONFIG_HISTORY STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
-     REQUESTS, "CONFIG CONFIG_HISTORY IN_HAND"},
+     REQUESTS, "CONFIG CONFIG_HISTORY IN_HAND", NULL},
     {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> ntf.inhand.dispatcher.*",
-     RENDEREDS " SETTLE", "CONFIG CONFIG_HISTORY EVENTS IN_HAND"},
+     RENDEREDS " SETTLE", "CONFIG CONFIG_HISTORY EVENTS IN_HAND", NULL},
     {"stentor-webhook-receiver",
      "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",
-     "INBOUND", "CONFIG CONFIG_HISTORY IN_HAND"},
+     "INBOUND", "CONFIG CONFIG_HISTORY IN_HAND", NULL},
     // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
     {"stentor-digest-flusher",
      "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout evt.*.CleanUpOrders "
@@ -83,19 +84,19 @@ static const AccessSpec access_table[] = {
      "$JS.API.STREAM.MSG.DELETE.RENDERED_NORMAL $JS.API.STREAM.MSG.DELETE.RENDERED_LOW "
      "$JS.API.STREAM.MSG.DELETE.DEFERRED $JS.API.STREAM.MSG.DELETE.INBOUND $JS.API.STREAM.MSG.DELETE.SETTLE "
      "$JS.API.STREAM.MSG.DELETE.EVENTS",
-     "DEFERRED", "CONFIG CONFIG_HISTORY PEOPLE IN_HAND"},
+     "DEFERRED", "CONFIG CONFIG_HISTORY PEOPLE IN_HAND", NULL},
     {"stentor-archiver",         "ntf.dead.>",
-     "", "CONFIG CONFIG_HISTORY STATUS EVENTS " REQUESTS},
+     "", "CONFIG CONFIG_HISTORY STATUS EVENTS " REQUESTS, NULL},
     {"stentor-order-saga",
      "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder ntf.deferred.saga.* ntf.dead.> "
      "ntf.inhand.order-saga.*",
-     "EVENTS", "IN_HAND"},
+     "EVENTS", "IN_HAND", NULL},
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
     {"stentor-cli",
      "cfg.> evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
      "$JS.API.STREAM.MSG.DELETE.DEAD $JS.API.STREAM.MSG.DELETE.CONFIG",
-     "", "CONFIG CONFIG_HISTORY STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE IN_HAND " REQUESTS " " RENDEREDS},
-    {"stentor-admin",            ">", "", ""},
+     "", "CONFIG CONFIG_HISTORY STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE IN_HAND " REQUESTS " " RENDEREDS, NULL},
+    {"stentor-admin",            ">", "", "", NULL},
 };
 // clang-format on
 

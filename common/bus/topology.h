@@ -33,6 +33,7 @@ typedef struct AccessSpec {
     const char *publish;  // space-separated subjects beside acks, pulls and readers' consumer calls
     const char *consumes; // space-separated streams read by a durable consumer (worker)
     const char *reads;    // space-separated streams read in order (reader, projector)
+    const char *serves;   // subject and queue of what other accounts ask of it (serve.h), or NULL
 } AccessSpec;
 
 // The rows are static.
@@ -63,6 +64,10 @@ void subject_deferred(char out[SUBJECT_SIZE], const char *reason, Str tenant);
 void subject_inbound(char out[SUBJECT_SIZE], const char *vendor);
 void subject_settle(char out[SUBJECT_SIZE], Str tenant);
 void subject_people(char out[SUBJECT_SIZE], Str tenant);
+// Where what an application's account publishes on evt.<tenant>.<type> arrives, and the queue that
+// all of ingest's processes share.
+#define SUBJECT_INTAKE "in.evt.>"
+#define QUEUE_INTAKE "stentor-ingest"
 // evt.<tenant>.<type>; `type` is tokens joined by dots, see event_type_fits.
 void subject_event(char out[SUBJECT_SIZE], Str tenant, Str type);
 // 1..96 bytes of [A-Za-z0-9_-] in tokens joined by single dots.

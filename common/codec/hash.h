@@ -15,6 +15,7 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 // (length-prefixed), as 22 characters of base64url. The same cause and stage always give the same
 // id, which is what makes a repeat harmless. Conventions (stage, cause, discriminator), used by
 // every service:
+// clang-format off
 //   request    "request",  notification id, ""
 //   rendered   "rendered", notification id, attempt in decimal
 //   status     "status",   notification id, "<status>/<attempt in decimal, 0 before any>"
@@ -27,12 +28,13 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //   dead       "dead",     stream, "<stage>/<sequence in decimal>"
 //              "dead",     stream, "<stage>/<sequence in decimal>/<trigger key>"   one trigger's
 //   cancel     "cancel",   source event's identity, "<tenant>|<type>|<cancel key>"
-//   outbox     "outbox",   mapping's name, "<row's id>" or "<row's id>/<attempt>"   (outbox-relay)
+//   outbox     "outbox",   mapping's name, "<source>/<row's key>/<attempt>/<its id>"          (outbox-relay)
 //   command    "command",  "<tenant>/<correlation id>", "<type>"                     (order-saga)
 //   timeout    "timeout",  "<tenant>/<correlation id>", "<timeout_retry_count>"      (order-saga)
-//   retention  "retention", "order-saga", "<number of its period since 1970>/<its seconds>"
-//   (order-saga) settle     "settle",   vendor's event id, "<status>" replayed   "replay",   run's
-//   id, "<stream>/<sequence in decimal>"   (also a resend and a repair)
+//   retention  "retention", "order-saga", "<number of its period since 1970>/<its seconds>"        (order-saga)
+//   settle     "settle",   vendor's event id, "<status>"
+//   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a repair)
+// clang-format on
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);
 
 // The notification id of a NotifyCommand: whoever publishes one knows it beforehand. `identity` is

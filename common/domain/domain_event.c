@@ -42,6 +42,27 @@ Str domain_identity(Str id, Arena *arena)
     return str_from(hex);
 }
 
+static bool cut(Str *text, Str prefix)
+{
+    bool there = str_starts(*text, prefix);
+    *text = there ? str_slice(*text, prefix.len, text->len) : *text;
+    return there;
+}
+
+Str domain_own_id(Str tenant, Str type, Str id)
+{
+    Str own = id;
+    bool full = cut(&own, tenant) && cut(&own, STR("/")) && cut(&own, type) && cut(&own, STR("/"));
+    return full && own.len > 0 ? own : id;
+}
+
+Str domain_full_id(Str tenant, Str type, Str id, Arena *arena)
+{
+    Str own = domain_identity(domain_own_id(tenant, type, id), arena);
+    return str_from(arena_printf(
+        arena, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(tenant), STR_ARG(type), STR_ARG(own)));
+}
+
 bool domain_subject(Str subject, Str *ret_tenant, Str *ret_type)
 {
     Str rest = subject;
@@ -59,6 +80,7 @@ DomainInput domain_input(const BusMessage *message, Str tenant, Str type, Zone *
         .type = type,
         .payload = message->payload,
         .message_id = message->event_id,
+        .id_is_made = bus_message_header(message, DOMAIN_MADE_ID_HEADER).len > 0,
         .stream = message->stream,
         .sequence = message->sequence,
         .stored_at_us = message->stored_at_us,
@@ -195,10 +217,10 @@ static bool read_data(Reading *r, Error *err)
 // ---- what it says of itself ----
 
 // `stentor replay` gives an event without an id one of stream and sequence, beside which the
-// CloudEvent's own still counts.
+// CloudEvent's own still counts. So it is with the one that ingest makes for an application's.
 static bool is_our_own_id(const DomainInput *in)
 {
-    return in->replayed && str_starts(in->message_id, STR("EVENTS/"));
+    return in->id_is_made || (in->replayed && str_starts(in->message_id, STR("EVENTS/")));
 }
 
 // CloudEvents are told apart by source and id. The id of a letter is the event's identity already.
@@ -215,7 +237,7 @@ static Str cloud_identity(const Reading *r)
 static void identify(Reading *r)
 {
     const DomainInput *in = r->input;
-    Str id = in->message_id;
+    Str id = domain_own_id(in->tenant, in->type, in->message_id);
     if (r->ce_id.len > 0 && (id.len == 0 || is_our_own_id(in))) {
         id = cloud_identity(r);
     }

@@ -3,10 +3,11 @@
 // JSON object, a CloudEvent (structured, or binary mode with ce-* headers), or a protobuf message.
 // Pure. (stentor.v1.DomainEvent of deferred.proto is such an event on its way to the clock.)
 //
-// Its identity is the Nats-Msg-Id, else the CloudEvent's source and id ("/shop c-1"; by its id
-// alone one without a source), else stream and sequence. It was produced at the CloudEvent's time,
-// else at the data's `produced_at` or `occurred_at` (RFC 3339), else when the stream stored it. Its
-// type is the subject's, not the CloudEvent's.
+// Its identity is the Nats-Msg-Id (without "<tenant>/<type>/" before it, when these are its own),
+// else the CloudEvent's source and id ("/shop c-1"; by its id alone one without a source), else
+// stream and sequence. It was produced at the CloudEvent's time, else at the data's `produced_at`
+// or `occurred_at` (RFC 3339), else when the stream stored it. Its type is the subject's, not the
+// CloudEvent's.
 #pragma once
 
 #include <jansson.h>
@@ -23,12 +24,17 @@ enum {
 // ours was away between the two, what it then says is as fresh as that one was.
 #define DOMAIN_SEEN_HEADER "ce-stentorseen"
 
+// Beside a Nats-Msg-Id that ingest gave to an application's event without one: a CloudEvent's own
+// id counts.
+#define DOMAIN_MADE_ID_HEADER "Stentor-Made-Id"
+
 // What is known of the message beside its payload. Empty: not given.
 typedef struct DomainInput {
     Str tenant; // of the subject
     Str type;
     Str payload;
-    Str message_id; // Nats-Msg-Id
+    Str message_id;  // Nats-Msg-Id
+    bool id_is_made; // DOMAIN_MADE_ID_HEADER
     const char *stream;
     uint64_t sequence;
     int64_t stored_at_us;
@@ -70,3 +76,9 @@ void domain_event_free(DomainEvent *event); // the JSON
 Str domain_event_letter(const DomainEvent *event, Str only, Arena *arena);
 // The id of a message as a key: itself when it is short and printable, else its hash in hex.
 Str domain_identity(Str id, Arena *arena);
+// Of a Nats-Msg-Id on evt.<tenant>.<type> what its publisher chose: an id, and the same behind
+// "<tenant>/<type>/", are one.
+Str domain_own_id(Str tenant, Str type, Str id);
+// With that before it: what no other tenant's and no other type's event has. As a key, like
+// domain_identity.
+Str domain_full_id(Str tenant, Str type, Str id, Arena *arena);

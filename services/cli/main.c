@@ -288,8 +288,8 @@ static const Command commands[] = {
     {"config mend", "SUBJECT", 1, 1, "drop json",
      "put the newest readable entry again where the last one cannot be read (stentor doctor names such)\n"
      "  --drop   when there is none: delete what cannot be read", cmd_config_mend},
-    {"nats-config", "", 0, 0, "passwords=", "print the accounts of nats-server: ours, and one of each application and subscriber\n"
-     "  --passwords FILE   lines of user=password, 'application NAME tenants=TENANT,...|*', 'subscriber NAME tenant=TENANT'", cmd_nats_config},
+    {"nats-config", "", 0, 0, "passwords=", "print the accounts of nats-server: ours, and one of each application, relay and subscriber\n"
+     "  --passwords FILE   lines of user=password, 'application NAME tenants=TENANT,...|*', the same with 'relay', 'subscriber NAME tenant=TENANT'", cmd_nats_config},
     {"keys status", "", 0, 0, "json", "the registered master and hash keys, and what still hangs on each", cmd_keys_status},
     {"keys retire", "ID", 1, 1, "now", "say that nothing hangs on a key any more, so that the file need not hold it; the role that owns the schemas\n"
      "  --now   a master key before its opt-out links have ended, or a hash key: what only it finds is not found any more", cmd_keys_retire},

@@ -14,6 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/bus/reader.h"
+#include "common/domain/domain_event.h"
 #include "services/cli/replay_room.h"
 
 enum {
@@ -22,7 +23,7 @@ enum {
     WINDOW_BYTES = 16 * 1024 * 1024, // of their payloads
     BEAT_MS = 10,                    // pacing
     BEATS_A_LINE = 50,               // progress
-    EVENT_HEADERS_MAX = 8,
+    EVENT_HEADERS_MAX = 9,
     SIGNALS = 2,
     HANDLES = SIGNALS + 1,
 };
@@ -247,8 +248,8 @@ static void pump(Run *run)
 static void keep_headers(const Run *run, const BusMessage *message, EventHeaders *ret)
 {
     static const char *const names[EVENT_HEADERS_MAX] = {
-        "content-type", "Content-Type", "Stentor-Type", "ce-specversion",
-        "ce-id",        "ce-source",    "ce-type",      "ce-time"};
+        "content-type", "Content-Type", "Stentor-Type", "ce-specversion",     "ce-id",
+        "ce-source",    "ce-type",      "ce-time",      DOMAIN_MADE_ID_HEADER};
     ret->count = 0;
     bool events = strcmp(run->plan->stream->name, "EVENTS") == 0;
     for (size_t i = 0; events && i < EVENT_HEADERS_MAX; i++) {

@@ -128,10 +128,10 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
 }
 
 // What makes two deliveries the same command. Also the idempotency key.
-static Str identify(const BusMessage *message, Arena *arena)
+static Str identify(const BusMessage *message, Str tenant, Arena *arena)
 {
     if (message->event_id.len > 0) {
-        return domain_identity(message->event_id, arena);
+        return domain_identity(domain_own_id(tenant, STR("notify"), message->event_id), arena);
     }
     return str_from(arena_printf(arena, "%s/%" PRIu64, message->stream, message->sequence));
 }
@@ -153,7 +153,7 @@ static bool submit(Command *c, Str tenant, Error *err)
 {
     const BusMessage *message = &c->delivery->message;
     Arena *arena = c->delivery->arena;
-    Str identity = identify(message, arena);
+    Str identity = identify(message, tenant, arena);
     char *id = arena_alloc(arena, ID_SIZE);
     notify_id_derive(tenant, identity, id_time(message, c->request.produced_at_us), id);
     c->request.given_id = id;

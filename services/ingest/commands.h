@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands: the way in over NATS. A worker on EVENTS takes evt.<tenant>.notify
 // (stentor.v1.NotifyCommand) through the same checks and the same group commit as HTTP, and
-// ResendErrorEmail (resends.h). All other events are domain events, which the triggers take (triggers.h); those that no trigger wants are
-// counted and passed over. Law: a redelivered or repeated command makes the
-// same notification: its id and its idempotency key are derived from the message's identity
-// (Nats-Msg-Id, else stream and sequence).
+// ResendErrorEmail (resends.h). All other events are domain events, which the triggers take
+// (triggers.h); those that no trigger wants are counted and passed over. Law: a redelivered or
+// repeated command makes the same notification: its id and its idempotency key are derived from the
+// message's identity (Nats-Msg-Id without "<tenant>/notify/" before it, else stream and sequence).
 #pragma once
 
 #include "common/bus/worker.h"

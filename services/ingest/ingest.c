@@ -14,6 +14,7 @@
 #include "services/ingest/api.h"
 #include "services/ingest/batches_api.h"
 #include "services/ingest/commands.h"
+#include "services/ingest/intake.h"
 #include "services/ingest/notifications_api.h"
 #include "services/ingest/people_api.h"
 #include "services/ingest/rewrap.h"
@@ -66,6 +67,7 @@ typedef struct Ingest {
     TriggerMap *triggers;
     TriggersApi triggers_api;
     Commands *commands;
+    Intake *intake;
     HttpServer *server;
     Api api;
     NotificationsApi notifications;
@@ -258,6 +260,7 @@ static void free_parts(Ingest *in)
 {
     in->phase = PHASE_FREEING;
     in->closing = 9;
+    intake_free(in->intake);
     people_stop(in->people, on_part_closed, in);
     batches_api_close(&in->batches, on_part_closed, in);
     config_mirror_free(in->mirror, on_part_closed, in);
@@ -299,7 +302,8 @@ static void begin_stop(void *state)
 {
     Ingest *in = state;
     in->phase = PHASE_CLOSING_DOORS;
-    in->closing = 2;
+    in->closing = 3;
+    intake_stop(in->intake, on_part_closed, in);
     http_server_stop(in->server, on_part_closed, in);
     commands_stop(in->commands, on_part_closed, in);
     batch_runner_stop(in->batch_runner);
@@ -435,6 +439,7 @@ static void build_parts(Ingest *in)
                  .map = in->triggers,
                  .metrics = &in->metrics,
              });
+    in->intake = intake_new(bus, &in->metrics);
     in->mirror = config_mirror_new(bus, on_config_changed, in);
     bus_watch(bus, on_bus_changed, in);
     build_api(in);

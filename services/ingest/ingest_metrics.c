@@ -55,6 +55,20 @@ static void register_publish(IngestMetrics *m, Metrics *metrics)
         metrics, "stentor_ingest_unpublished", "", "Committed accept rows not yet published here");
 }
 
+static void register_intake(IngestMetrics *m, Metrics *metrics)
+{
+    static const char *const LABELS[INTAKE_COUNT] = {
+        [INTAKE_STORED] = "result=\"stored\"",
+        [INTAKE_REPEATED] = "result=\"repeated\"",
+        [INTAKE_REFUSED] = "result=\"refused\"",
+        [INTAKE_UNAVAILABLE] = "result=\"unavailable\""};
+    for (int i = 0; i < INTAKE_COUNT; i++) {
+        m->intake[i] = metrics_counter(
+            metrics, "stentor_ingest_intake_total", LABELS[i],
+            "Events that applications published, by what became of them");
+    }
+}
+
 static void register_events(IngestMetrics *m, Metrics *metrics)
 {
     m->commands =
@@ -92,6 +106,7 @@ void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
 {
     register_accept(m, metrics);
     register_publish(m, metrics);
+    register_intake(m, metrics);
     register_events(m, metrics);
     register_resends(m, metrics);
 }

@@ -15,6 +15,15 @@ typedef enum Refusal {
     REFUSED_COUNT
 } Refusal;
 
+// What became of an application's event on its way into EVENTS.
+typedef enum IntakeMetric {
+    INTAKE_STORED,
+    INTAKE_REPEATED, // EVENTS had it already
+    INTAKE_REFUSED,
+    INTAKE_UNAVAILABLE,
+    INTAKE_COUNT
+} IntakeMetric;
+
 typedef struct IngestMetrics {
     Metric *accepted;
     Metric *refused[REFUSED_COUNT];
@@ -30,6 +39,7 @@ typedef struct IngestMetrics {
     Metric *publish_failed;
     Metric *swept;       // accept rows taken over by the sweep
     Metric *unpublished; // accept rows of this process whose events are on their way
+    Metric *intake[INTAKE_COUNT];
     Metric *commands;
     Metric *commands_ignored;
     Metric *trigger_events;  // that some trigger wanted

@@ -183,7 +183,7 @@ class Run:
         elif kind == "command":
             command = self.bench.proto.NotifyCommand(
                 to=self.address(kind), template="welcome", variables_json='{"name":"A"}', correlation_id=f"{self.tag}/{kind}")
-            self.bench.nats.publish(f"evt.{TENANT}.notify", command.SerializeToString(), f"{self.tag}-{kind}")
+            self.publish_until_stored(f"evt.{TENANT}.notify", command.SerializeToString(), f"{self.tag}-{kind}")
         elif kind == "callback":
             self.call_back()
         elif kind == "digest":
@@ -198,6 +198,19 @@ class Run:
     def send_left(self):
         for kind in list(self.left):
             self.send(kind)
+
+    def publish_until_stored(self, subject, payload, event_id):
+        """As an application does, whose events ingest stores and answers: the same id again until there is an ack."""
+        deadline = time.monotonic() + GATE_S
+        while True:
+            client = NatsClient(self.bench.pipeline.nats.port, f"{TENANT}-app")
+            client.socket.settimeout(1)
+            try:
+                return client.publish(subject, payload, event_id)
+            except OSError:
+                assert time.monotonic() < deadline, "nobody stores the event"
+            finally:
+                client.close()
 
     def address(self, kind, number=0):
         return f"{kind}{number}-run{self.number}@example.com"

@@ -47,6 +47,7 @@ HOW = {
     "ingest:bus.stored": [How(), How(number=4), How("command")],  # a row of three has six events
     "ingest:worker.unacked": [How("command")],
     "ingest:worker.letter_stored": [How("poison.evt")],
+    "intake.stored": [How("command")],
     "ingest.committed": [How(), How("command")],
     "ingest.published": [How(), How(after="ingest.committed")],  # the latter: published by the sweep
     "ingest.sweep_claimed": [How(after="ingest.committed")],

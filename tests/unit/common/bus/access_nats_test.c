@@ -4,13 +4,14 @@
 #include "common/bus/accounts.h"
 #include "common/bus/config_mirror.h"
 #include "common/bus/reader.h"
+#include "common/bus/serve.h"
 #include "common/bus/worker.h"
 
 static Rig rig;
 static Server server;
 static Arena *arena;
 
-// Our own users, an application of two tenants, one of all, and two subscribers.
+// Our own users, an application and a relay of two tenants, one each of all, and two subscribers.
 static void build_table(Buf *out)
 {
     size_t count;
@@ -18,8 +19,9 @@ static void build_table(Buf *out)
     buf_cstr(
         out,
         "# who else is there\napplication shop tenants=acme,gamma\napplication desk tenants=*\n"
+        "relay drain tenants=acme,gamma\nrelay sink tenants=*\n"
         "subscriber board tenant=acme\nsubscriber other tenant=beta\n\n"
-        "shop=secret\ndesk=secret\nboard=secret\nother=secret\n");
+        "shop=secret\ndesk=secret\ndrain=secret\nsink=secret\nboard=secret\nother=secret\n");
     for (size_t i = 0; i < count; i++) {
         bool admin = str_eq(str_from(access[i].service), STR("stentor-admin"));
         buf_printf(out, "%s=%s\n", access[i].service, admin ? "admin-secret" : "secret");
@@ -121,6 +123,7 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-order-saga", "ntf.deferred.saga.acme");
     assert_allowed("stentor-order-saga", "evt.acme.CompleteOrder");
     assert_allowed("stentor-cli", "cfg.template.acme.welcome");
+    assert_allowed("stentor-ingest", "evt.acme.order.made"); // an application's
 }
 
 static void services_publish_nothing_else(void **state)
@@ -325,10 +328,10 @@ static void assert_reaches_nothing(const char *user, const char *subject, const 
 static void finding_14_an_application_speaks_for_its_tenants_only(void **state)
 {
     (void)state;
-    assert_allowed("shop", "evt.acme.order.made");
-    assert_allowed("shop", "evt.gamma.order.made");
-    assert_allowed("desk", "evt.beta.order.made");
-    assert_allowed("desk", "evt.platform.CleanUpSentEmail");
+    assert_allowed("drain", "evt.acme.order.made");
+    assert_allowed("drain", "evt.gamma.order.made");
+    assert_allowed("sink", "evt.beta.order.made");
+    assert_allowed("sink", "evt.platform.CleanUpSentEmail");
     static const char *const others[] = {
         "evt.beta.order.made",
         "evt.platform.CleanUpSentEmail",
@@ -342,6 +345,7 @@ static void finding_14_an_application_speaks_for_its_tenants_only(void **state)
         "$JS.ACK.REQUEST_LOW.renderer.1.1.1.1.1"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         assert_reaches_nothing("shop", others[i], "answers");
+        assert_reaches_nothing("drain", others[i], "answers");
         assert_reaches_nothing("board", others[i], "answers");
     }
     assert_reaches_nothing("board", "evt.acme.order.made", "answers");
@@ -383,6 +387,60 @@ static const char *ask_as(const char *user, const char *subject, const char *bod
     WAIT_FLAG(&rig, rig.done);
     rig_close_bus(&rig, bus);
     return rig.reply;
+}
+
+static void answer_with_subject(void *ctx, Asked *asked)
+{
+    *(size_t *)ctx += 1;
+    asked_answer(asked, asked->subject);
+}
+
+// Not straight into the stream, where ids are one for all tenants; and without ingest it has no
+// answer.
+static void finding_12_an_applications_events_reach_ingest_alone(void **state)
+{
+    (void)state;
+    size_t seen = 0;
+    ServeOptions options = {
+        .subject = SUBJECT_INTAKE, .queue = QUEUE_INTAKE, .in_hand_max = 9, .bytes_max = 999};
+    uint64_t before = last_of("EVENTS");
+    assert_string_equal(ask_as("shop", "evt.acme.order.made", "x"), "");
+    assert_non_null(strstr(rig.error.text, "no answer")); // 2.9.10 says nothing across accounts
+    Bus *ingest = rig_bus(&rig, server.url, "stentor-ingest", "secret");
+    Serve *serve = serve_new(ingest, &options, answer_with_subject, &seen);
+    pass_ms(&rig, 50);
+    assert_string_equal(ask_as("shop", "evt.acme.order.made", "x"), "in.evt.acme.order.made");
+    assert_string_equal(ask_as("shop", "evt.gamma.notify", "x"), "in.evt.gamma.notify");
+    assert_string_equal(ask_as("desk", "evt.platform.notify", "x"), "in.evt.platform.notify");
+    assert_string_equal(ask_as("shop", "evt.beta.notify", "x"), "");
+    assert_string_equal(ask_as("shop", "in.evt.beta.notify", "x"), "");
+    assert_string_equal(ask_as("board", "evt.acme.notify", "x"), "");
+    assert_int_equal(seen, 3);
+    assert_int_equal(last_of("EVENTS"), before);
+    assert_null(bus_permission_error(ingest));
+    rig.done = false;
+    serve_stop(serve, on_rig_done, &rig);
+    WAIT_FLAG(&rig, rig.done);
+    serve_free(serve);
+    rig_close_bus(&rig, ingest);
+}
+
+// Another service cannot take what is ingest's to answer.
+static void finding_12_no_other_service_serves_applications(void **state)
+{
+    (void)state;
+    size_t seen = 0;
+    ServeOptions options = {
+        .subject = SUBJECT_INTAKE, .queue = QUEUE_INTAKE, .in_hand_max = 9, .bytes_max = 999};
+    Bus *bus = rig_bus(&rig, server.url, "stentor-renderer", "secret");
+    Serve *serve = serve_new(bus, &options, answer_with_subject, &seen);
+    WAIT(&rig, bus_permission_error(bus) != NULL);
+    assert_non_null(strstr(bus_permission_error(bus), "in.evt.>"));
+    rig.done = false;
+    serve_stop(serve, on_rig_done, &rig);
+    WAIT_FLAG(&rig, rig.done);
+    serve_free(serve);
+    rig_close_bus(&rig, bus);
 }
 
 // The create's subject says name and filter, and the server compares.
@@ -468,6 +526,8 @@ int main(void)
         cmocka_unit_test(one_users_inbox_is_closed_to_others),
         cmocka_unit_test(finding_14_an_application_speaks_for_its_tenants_only),
         cmocka_unit_test(finding_02_no_reply_of_another_account_reaches_a_subject_of_ours),
+        cmocka_unit_test(finding_12_an_applications_events_reach_ingest_alone),
+        cmocka_unit_test(finding_12_no_other_service_serves_applications),
         cmocka_unit_test(finding_14_an_applications_reader_sees_its_tenants_only),
         cmocka_unit_test(an_application_reads_its_statuses_in_order),
     };

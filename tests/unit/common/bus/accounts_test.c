@@ -54,10 +54,11 @@ static void a_table_is_read(void **state)
     assert_true(read_table(
         "# ours\n\napplication shop tenants=acme,beta\n  subscriber board   tenant=acme  \n"
         "application desk tenants=*\napplication shop-1 tenants=acme\nsubscriber shop-2024 "
-        "tenant=acme\n"
-        "shop=a=b c\nboard=d\ndesk=e\nshop-1=f\nshop-2024=g",
+        "tenant=acme\nrelay drain tenants=*\n"
+        "shop=a=b c\nboard=d\ndesk=e\nshop-1=f\nshop-2024=g\ndrain=h",
         &accounts, &err));
-    assert_int_equal(accounts.count, 5);
+    assert_int_equal(accounts.count, 6);
+    assert_int_equal(accounts.at[5].kind, ACCOUNT_RELAY);
     assert_int_equal(accounts.at[0].tenant_count, 2);
     assert_true(str_eq(accounts.at[0].tenants[1], STR("beta")));
     assert_true(str_eq(accounts.at[0].password, STR("a=b c")));
@@ -82,6 +83,8 @@ static void any_other_line_is_refused_with_its_number(void **state)
         {"application stentor-ingest tenants=acme", "a user of Stentor's own"},
         {"application stentor-ingest-3 tenants=acme", "a user of Stentor's own"},
         {"application shop tenants=a1,a2,a3,a4,a5,a6,a7,a8,a9", "more than 8 tenants"},
+        {"relay drain tenant=acme", "expected 'relay NAME tenants="},
+        {"relay drain tenants=", "names no tenant"},
         {"subscriber board tenant=*", "'*' is no tenant"},
         {"subscriber board tenant=acme,beta", "more than one may be"},
         {"subscriber board tenants=acme", "expected 'subscriber NAME"},
@@ -90,6 +93,8 @@ static void any_other_line_is_refused_with_its_number(void **state)
         {"application shop tenants=acme\nshop=", "an empty password"},
         {"application shop tenants=acme\nsubscriber shop tenant=acme", "'shop' stands twice"},
         {"subscriber shop-7 tenant=beta\napplication shop tenants=acme",
+         "'shop-7' is a consumer of application 'shop'"},
+        {"subscriber shop-7 tenant=beta\nrelay shop tenants=acme",
          "'shop-7' is a consumer of application 'shop'"},
         {"application shop tenants=acme\nsubscriber shop-0 tenant=beta",
          "'shop-0' is a consumer of application 'shop'"},
@@ -122,12 +127,20 @@ static void the_configuration_quotes_passwords_and_names_what_each_may_reach(voi
     Buf out;
     Str own = own_users("a\"b}");
     buf_init(&out, 4 * 1024 * 1024);
-    Str text = str_from(
-        arena_printf(arena, "%.*sapplication shop tenants=acme\nshop=x\"y\n", STR_ARG(own)));
+    Str text = str_from(arena_printf(
+        arena, "%.*sapplication shop tenants=acme\nrelay drain tenants=acme\nshop=x\"y\ndrain=z\n",
+        STR_ARG(own)));
     assert_true(accounts_read(text, arena, &accounts, &err));
     assert_true(accounts_write(&out, &accounts));
     assert_non_null(strstr(buf_c(&out), "password: \"a\\\"b}\""));
     assert_non_null(strstr(buf_c(&out), "password: \"x\\\"y\""));
+    assert_non_null(strstr(
+        buf_c(&out),
+        "{ service: { account: STENTOR, subject: \"in.evt.acme.>\" }, to: \"evt.acme.>\" }"));
+    assert_non_null(
+        strstr(buf_c(&out), "{ service: \"in.evt.acme.>\", accounts: [\"application-shop\"] }"));
+    assert_non_null(
+        strstr(buf_c(&out), "{ service: \"evt.acme.>\", accounts: [\"relay-drain\"] }"));
     assert_null(strstr(buf_c(&out), "$JS.API.>"));
     assert_null(strstr(buf_c(&out), "MSG.NEXT.EVENTS.*"));
     buf_done(&out);
