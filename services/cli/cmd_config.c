@@ -7,6 +7,7 @@
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "services/cli/config_get.h"
 #include "services/cli/config_put.h"
 #include "stentor/v1/config.pb-c.h"
 
@@ -23,18 +24,24 @@ bool config_put(Session *session, Cli *cli, const ConfigEntry *entry, Error *err
     event_id_derive(
         "config", str_from(subject),
         str_from(arena_printf(cli->arena, "%lld", (long long)clock_now_us())), event_id);
-    const BusHeader expected = bus_replaces(entry->replaces, cli->arena);
+    // A service that was taken over can have the server store an earlier message again, with its
+    // headers: one that says what it replaces is refused then.
+    uint64_t replaces = entry->replaces;
+    if (replaces == 0 && !config_get_sequence(session, cli, subject, &replaces, err)) {
+        return false;
+    }
+    const BusHeader expected = bus_replaces(replaces, cli->arena);
     BusOut out = {
         .subject = subject,
         .event_id = str_from(event_id),
         .payload = payload,
         .headers = &expected,
-        .header_count = entry->replaces > 0 ? 1 : 0,
+        .header_count = 1,
     };
     if (session_publish(session, &out, NULL, err)) {
         return true;
     }
-    return entry->replaces > 0 && err->kind == ERROR_PERMANENT
+    return err->kind == ERROR_PERMANENT
                ? error_set(
                      err, ERROR_CONFLICT, "'%s' was changed by another meanwhile: try again",
                      subject)

@@ -11,6 +11,10 @@ bool config_get(
     Session *session, Cli *cli, const char *subject, Str *ret_payload, uint64_t *ret_sequence,
     Error *err);
 
+// Of its last message, which may be no entry at all; 0: there is none.
+bool config_get_sequence(
+    Session *session, Cli *cli, const char *subject, uint64_t *ret_sequence, Error *err);
+
 // Called for each entry in the order of the log; what is empty was removed. The message lives
 // during the call.
 typedef void (*ConfigEach)(void *ctx, const BusMessage *message);

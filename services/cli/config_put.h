@@ -12,7 +12,7 @@ typedef struct ConfigEntry {
     Str tenant;
     Str key;
     const ProtobufCMessage *message;
-    uint64_t replaces; // sequence of the entry it must replace; 0: whatever is there
+    uint64_t replaces; // sequence of the entry it must replace; 0: what is there now
 } ConfigEntry;
 
 // Publishes the entry on cfg.<kind>.<tenant>.<key> and waits until it is stored. ERROR_CONFLICT

@@ -5,7 +5,9 @@ import time
 
 import pytest
 
+from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT
+from tests.harness.processes import wait_until
 
 
 @pytest.fixture
@@ -50,6 +52,30 @@ def test_finding_02_an_api_key_outlives_a_forged_entry_and_a_restart(pipeline, n
     assert "can be read" in pipeline.run_cli("config", "mend", subject).stdout
     assert pipeline.run_cli("config", "mend", "cfg.tenant.nobody.self").returncode == 3
     assert pipeline.run_cli("config", "mend", "ntf.status.acme").returncode == 1
+
+
+def test_finding_02_a_revoked_key_is_not_brought_back_from_the_history(pipeline, nats):
+    """A pull's answer keeps subject, headers and bytes of the message: with a reply's subject in CONFIG it is an entry of before."""
+    leaked = json.loads(pipeline.cli("apikey", "create", "--name", "leaked", "--json"))["key"]
+    subject = f"cfg.apikey.{TENANT}.{leaked.removeprefix('stn_').split('.')[0]}"
+    pipeline.cli("apikey", "revoke", leaked.split(".")[0])
+    revoked = nats.message("CONFIG", last_by_subj=subject)[1]
+    config = nats.stream_info("CONFIG")["config"]
+    nats.request("$JS.API.STREAM.UPDATE.CONFIG", json.dumps({**config, "duplicate_window": 100_000_000}).encode())
+    time.sleep(0.2)
+    thief = NatsClient(pipeline.nats.port, "stentor-archiver")
+    reader = {"name": "stentor-archiver-7", "filter_subject": subject, "ack_policy": "none", "mem_storage": True, "inactive_threshold": 10**10}
+    made = json.loads(thief.request(f"$JS.API.CONSUMER.CREATE.CONFIG_HISTORY.stentor-archiver-7.{subject}",
+                                    json.dumps({"stream_name": "CONFIG_HISTORY", "config": reader}).encode()))
+    assert made["num_pending"] == 2, made
+    thief._write(b'PUB $JS.API.CONSUMER.MSG.NEXT.CONFIG_HISTORY.stentor-archiver-7 cfg.replayed 26\r\n{"batch":1,"no_wait":true}\r\n')
+    info = "$JS.API.CONSUMER.INFO.CONFIG_HISTORY.stentor-archiver-7"
+    wait_until(lambda: json.loads(nats.request(info))["delivered"]["consumer_seq"] == 1, 10, "the history's entry being delivered")
+    nats.publish("cfg.after.acme.it", b"", event_id="after-it")  # behind it in the stream's queue
+    assert nats.message("CONFIG", last_by_subj=subject)[1] == revoked
+    assert pipeline.run_cli("config", "mend", "cfg.after.acme.it", "--drop").returncode == 0
+    nats.request("$JS.API.STREAM.UPDATE.CONFIG", json.dumps(config).encode())
+    thief.close()
 
 
 def test_finding_02_what_never_was_an_entry_is_dropped_only_when_told(pipeline, nats, doctor):
