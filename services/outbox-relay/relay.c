@@ -520,7 +520,7 @@ static const Option options_table[] = {
     {"STENTOR_OUTBOX_TENANTS", OPTION_TEXT, offsetof(RelayOptions, tenants), "", 0, 0, false,
      "the application's tenants, separated by commas, as nats-config's table names them; empty: every tenant"},
     {"STENTOR_OUTBOX_NATS_DOMAIN", OPTION_TEXT, offsetof(RelayOptions, domain), "", 0, 0, false,
-     "`stentor` where the NATS user is an application of nats-config's table; empty: JetStream is the account's own"},
+     "`stentor` where the NATS user is a relay of nats-config's table; empty: JetStream is the account's own"},
     {"STENTOR_OUTBOX_BATCH", OPTION_INT, offsetof(RelayOptions, batch_rows), "1000", 1, 5000, false,
      "rows claimed at once at most"},
     {"STENTOR_OUTBOX_BATCHES", OPTION_INT, offsetof(RelayOptions, batches), "2", 1, 8, false,
