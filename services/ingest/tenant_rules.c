@@ -68,6 +68,13 @@ static void keep_fields(const Tenant *stored, Tenant *wanted)
     wanted->over_limit = stored->over_limit;
 }
 
+// Also the wide and the small '@' (U+FF20, U+FE6B), which look like it.
+static bool has_at(const char *name)
+{
+    return strchr(name, '@') != NULL || strstr(name, "\xef\xbc\xa0") != NULL ||
+           strstr(name, "\xef\xb9\xab") != NULL;
+}
+
 static bool check_sender(const Tenant *stored, const Tenant *wanted, FieldError *err)
 {
     Str address = str_from(wanted->sender_address);
@@ -81,7 +88,7 @@ static bool check_sender(const Tenant *stored, const Tenant *wanted, FieldError 
             STR_ARG(domain));
     }
     // Mail programs show the name alone: one that is an address passes for the sender's.
-    return same_name || strchr(wanted->sender_name, '@') == NULL ||
+    return same_name || !has_at(wanted->sender_name) ||
            field_error(err, "sender_name", "a name has no '@'");
 }
 

@@ -103,6 +103,10 @@ static void finding_11_a_sender_is_of_a_verified_domain(void **state)
         assert_verdict(NULL, wrong[i], TENANT_UNVERIFIED, "sender_address");
     }
     assert_verdict(STORED, "{\"sender_name\":\"ceo@bank.test\"}", TENANT_UNVERIFIED, "sender_name");
+    assert_verdict(
+        STORED, "{\"sender_name\":\"ceo\\uff20bank.test\"}", TENANT_UNVERIFIED, "sender_name");
+    assert_verdict(
+        STORED, "{\"sender_name\":\"ceo\\ufe6bbank.test\"}", TENANT_UNVERIFIED, "sender_name");
 }
 
 int main(void)
