@@ -122,7 +122,7 @@ class Bench:
     def consumers_are_done(self):
         for stream in self.streams:
             for consumer in json.loads(self.nats.request(f"$JS.API.CONSUMER.LIST.{stream}"))["consumers"] or []:
-                config = consumer.get("config")  # without one: a reader's, which is just going away
+                config = (consumer or {}).get("config")  # without one: a reader's, which is just going away
                 ours = config and config.get("durable_name") in self.pipeline.services  # not a neighbour's that does not run
                 if ours and consumer["num_pending"] + consumer["num_ack_pending"] > 0:
                     return False

@@ -22,7 +22,7 @@ def load():
     ([], "--minutes N is required"),
     (["--minutes", "-1"], "--minutes is 0 or more"),
     (["--minutes", "1", "--jobs", "0"], "--jobs 1 or more"),
-    (["--minutes", "1", "--target", "nope"], "there is no target 'nope'; there are: ack_subject"),
+    (["--minutes", "1", "--target", "nope"], "there is no target 'nope'; there are: accounts"),
 ])
 def test_what_is_asked_wrongly_is_refused(words, says):
     done = subprocess.run([str(RUN), *words], capture_output=True, text=True)
