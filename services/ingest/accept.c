@@ -9,6 +9,7 @@
 #include "common/base/crash.h"
 #include "common/base/map.h"
 #include "services/ingest/accept_group.h"
+#include "services/ingest/auth.h"
 
 enum { RETRY_FIRST_MS = 50, RETRY_MAX_MS = 1000, ARENA_BYTES = 64 * 1024 };
 
@@ -32,6 +33,8 @@ struct Accept {
     size_t gathered_bytes;
     size_t waiting; // the same and those in the air
     size_t waiting_bytes;
+    char last_tenant[TENANT_SIZE];    // that handed something in
+    int64_t company_until_us;         // until then more than one tenant counts as sending
     Group *groups[ACCEPT_GROUPS_MAX]; // NULL: a free place
     Map *flights;                     // "<tenant>/<scope>/<key>" -> Submission
     void (*on_freed)(void *ctx);
@@ -181,12 +184,26 @@ static void count_decisions(const Group *g)
     metric_add(m->lowered, (double)g->lowered);
 }
 
+// A flood without company costs nobody anything, and the sweep would read its rows once more.
+static void note_company(Accept *a, Str tenant, int64_t now_us)
+{
+    if (str_eq(tenant, str_from(a->last_tenant))) {
+        return;
+    }
+    if (a->last_tenant[0] != '\0') {
+        a->company_until_us = now_us + ACCEPT_COMPANY_MS * INT64_C(1000);
+    }
+    (void)str_to_c(tenant, a->last_tenant, sizeof a->last_tenant);
+}
+
 static void publish_rows(const Group *g)
 {
     const PublishedRow *rows = group_published_rows(g);
+    bool company = clock_mono_us() < g->accept->company_until_us;
     for (size_t i = 0; i < g->row_count; i++) {
         if (rows[i].accept_id != 0) {
-            size_t room = rows[i].lowered ? ROW_PUBLISHER_FLOOD_MAX : ROW_PUBLISHER_PENDING_MAX;
+            size_t room =
+                rows[i].lowered && company ? ROW_PUBLISHER_FLOOD_MAX : ROW_PUBLISHER_PENDING_MAX;
             (void)row_publisher_send(g->accept->options.publisher, room, &rows[i]);
         }
     }
@@ -458,6 +475,7 @@ bool accept_submit(Accept *a, Submission *s, Arena *arena, Error *err)
     TenantQueue *q = queue_of(a, s->tenant);
     s->followers = NULL;
     s->queued_at_us = clock_mono_us();
+    note_company(a, s->tenant, s->queued_at_us);
     begin_waiting(a, q, s);
     if (!follow(a, s, arena)) {
         queue(a, q, s);
