@@ -26,7 +26,9 @@
 #include "common/bus/bus_internal.h"
 #include "common/bus/topology.h"
 
-enum { BATCH_DEFAULT = 512, RETRY_MS = 500, INACTIVE_S = 60, CONFIG_MAX = 768 };
+// INACTIVE_S: after it the names of processes that died are free again, so that a crash loop does
+// not use them all up. A pull that waits keeps its consumer, however long it is idle.
+enum { BATCH_DEFAULT = 512, RETRY_MS = 500, INACTIVE_S = 5, CONFIG_MAX = 768 };
 
 static const int64_t TAIL_MARGIN_US = INT64_C(60) * 1000000;
 

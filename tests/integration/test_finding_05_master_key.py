@@ -26,7 +26,7 @@ def wrong_files(running):
 
 
 def wrong_file(running, which):
-    path = running.folder / f"wrong-{which}.key"
+    path = running.folder / f"wrong-{which}-{secrets.token_hex(4)}.key"  # a program may be reading the one before
     path.write_text("\n".join(wrong_files(running)[which]) + "\n")
     return path
 

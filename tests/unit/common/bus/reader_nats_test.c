@@ -568,6 +568,28 @@ static void as_many_readers_as_names_read_at_once(void **state)
     assert_non_null(strstr(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), "\"total\":0,"));
 }
 
+static void note_created(char created[64])
+{
+    const char *at = strstr(rig_ask(&rig, "$JS.API.CONSUMER.LIST.STATUS", ""), "\"created\":\"");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "\"created\":\"%63[^\"]", created), 1);
+}
+
+// A consumer that no pull waits at ends after INACTIVE_S (reader.c); a reader's own never does.
+static void a_reader_that_waits_keeps_its_consumer(void **state)
+{
+    (void)state;
+    static Seen seen;
+    char before[64], after[64];
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.caught_up);
+    note_created(before);
+    pass_ms(&rig, 7000);
+    note_created(after);
+    assert_string_equal(before, after);
+    end(&rig, reader);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
@@ -596,6 +618,7 @@ int main(void)
         TEST(a_start_by_time_passes_over_what_is_older),
         cmocka_unit_test(the_last_of_each_subject_comes_once_though_the_server_restarts),
         TEST(as_many_readers_as_names_read_at_once),
+        TEST(a_reader_that_waits_keeps_its_consumer),
         TEST(a_reader_can_be_freed_at_any_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
