@@ -7,10 +7,10 @@
 #pragma once
 
 #include "common/http/server.h"
+#include "services/ingest/api_metrics.h"
 #include "services/ingest/auth.h"
 #include "services/ingest/catalog.h"
 #include "services/ingest/faults.h"
-#include "services/ingest/ingest_metrics.h"
 #include "services/ingest/request.h"
 
 enum { API_PARAMS_MAX = 3, API_ROUTE_SETS_MAX = 16 };
@@ -20,7 +20,7 @@ typedef struct ApiCall {
     const struct ApiRoute *route;
     HttpRequest *http;
     void *ctx; // of the set of routes
-    IngestMetrics *metrics;
+    ApiMetrics *metrics;
     Faults *faults;
     char tenant[TENANT_SIZE];
     Str key_id;                 // of the API key that was shown: who did it
@@ -47,7 +47,7 @@ typedef struct ApiRoutes {
 typedef struct Api {
     const Auth *auth;
     const Catalog *catalog;
-    IngestMetrics *metrics;
+    ApiMetrics *metrics;
     // NULL: requests are taken; else why not ("configuration is being read").
     const char *(*unready)(void *ctx);
     void *unready_ctx;

@@ -115,7 +115,7 @@ static void settle_result(Command *c, const AcceptResult *result)
         (void)error_set(
             &err, ERROR_PERMANENT, "another command with message id '%.*s' was accepted before",
             STR_ARG(c->submission.key));
-        metric_add(c->commands->metrics->refused[REFUSED_CONFLICT], 1);
+        metric_add(c->commands->metrics->api.refused[REFUSED_CONFLICT], 1);
         delivery_settle(c->delivery, &err);
         return;
     }
@@ -198,7 +198,7 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
         ok = submit(c, tenant, &err);
     }
     if (!ok) {
-        metric_add(commands->metrics->refused[refusal], 1);
+        metric_add(commands->metrics->api.refused[refusal], 1);
         delivery_settle(delivery, &err);
     }
 }
@@ -210,7 +210,7 @@ static void take_cleanup(Commands *commands, Delivery *delivery)
     Str tenant, requested_by;
     Error err = {0};
     bool ok = cleanup_event_read(&delivery->message, delivery->arena, &tenant, &requested_by, &err);
-    metric_add(commands->metrics->refused[REFUSED_INVALID], ok ? 0 : 1);
+    metric_add(commands->metrics->api.refused[REFUSED_INVALID], ok ? 0 : 1);
     delivery_settle(delivery, ok ? NULL : &err);
 }
 

@@ -369,11 +369,11 @@ static void build_api(Ingest *in)
     in->api = (Api){
         .auth = in->auth,
         .catalog = in->catalog,
-        .metrics = &in->metrics,
+        .metrics = &in->metrics.api,
         .unready = unready,
         .unready_ctx = in,
     };
-    in->notifications = (NotificationsApi){in->accept, in->catalog};
+    in->notifications = (NotificationsApi){in->accept, in->catalog, &in->metrics};
     notifications_api_add(&in->api, &in->notifications);
     in->templates = (TemplatesApi){bus, in->catalog, in->options.preview_cpu_ms * 1000};
     templates_api_add(&in->api, &in->templates);

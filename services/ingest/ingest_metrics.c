@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/ingest_metrics.h"
 
-static const char *const REFUSAL_LABELS[REFUSED_COUNT] = {
-    [REFUSED_MALFORMED] = "reason=\"malformed\"",       [REFUSED_INVALID] = "reason=\"invalid\"",
-    [REFUSED_UNAUTHORIZED] = "reason=\"unauthorized\"", [REFUSED_SCOPE] = "reason=\"scope\"",
-    [REFUSED_SUSPENDED] = "reason=\"suspended\"",       [REFUSED_CONFLICT] = "reason=\"conflict\"",
-    [REFUSED_UNAVAILABLE] = "reason=\"unavailable\"",
-};
-
 static void register_accept(IngestMetrics *m, Metrics *metrics)
 {
     static const double SECONDS[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5};
     static const double SIZES[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000};
     m->accepted = metrics_counter(
         metrics, "stentor_ingest_accepted_total", "", "Notifications accepted and committed");
-    for (int i = 0; i < REFUSED_COUNT; i++) {
-        m->refused[i] = metrics_counter(
-            metrics, "stentor_ingest_refused_total", REFUSAL_LABELS[i],
-            "Requests and commands refused");
-    }
+    api_metrics_init(&m->api, metrics, "stentor_ingest_refused_total");
     m->suppressed = metrics_counter(
         metrics, "stentor_ingest_gated_total", "verdict=\"suppressed\"",
         "Accepted notifications that the gate held up");

@@ -2,18 +2,7 @@
 // What ingest counts. Registered once at start; every part updates its own.
 #pragma once
 
-#include "common/service/metrics.h"
-
-typedef enum Refusal {
-    REFUSED_MALFORMED,
-    REFUSED_INVALID,
-    REFUSED_UNAUTHORIZED,
-    REFUSED_SCOPE,
-    REFUSED_SUSPENDED,
-    REFUSED_CONFLICT,
-    REFUSED_UNAVAILABLE,
-    REFUSED_COUNT
-} Refusal;
+#include "services/ingest/api_metrics.h"
 
 // What became of an application's event on its way into EVENTS.
 typedef enum IntakeMetric {
@@ -26,7 +15,7 @@ typedef enum IntakeMetric {
 
 typedef struct IngestMetrics {
     Metric *accepted;
-    Metric *refused[REFUSED_COUNT];
+    ApiMetrics api;
     Metric *suppressed; // by the gate, of those accepted; the same with the next two
     Metric *deferred;
     Metric *gathered; // into digests

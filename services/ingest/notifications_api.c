@@ -32,7 +32,7 @@ static void add_location(HttpRequest *http, Str answer)
 static void answer_accepted(Call *call, const AcceptResult *result)
 {
     if (result->verdict == ACCEPT_REPLAYED) {
-        metric_add(call->base->metrics->replayed, 1);
+        metric_add(call->api->metrics->replayed, 1);
         http_response_header(call->base->http, "Idempotent-Replayed", STR("true"));
     }
     add_location(call->base->http, result->answer);

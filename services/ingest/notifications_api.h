@@ -9,6 +9,7 @@
 typedef struct NotificationsApi {
     Accept *accept;
     const Catalog *catalog;
+    IngestMetrics *metrics;
 } NotificationsApi;
 
 void notifications_api_add(Api *api, NotificationsApi *notifications); // borrowed

@@ -395,7 +395,7 @@ void triggers_take(Triggers *triggers, const EventDelivery *events, size_t count
         *w = (Work){.triggers = triggers, .delivery = events[i].delivery, .open = 1};
         Error err = {0};
         if (!plan_event(w, &events[i], now_us, &err)) {
-            metric_add(triggers->options.metrics->refused[REFUSED_INVALID], 1);
+            metric_add(triggers->options.metrics->api.refused[REFUSED_INVALID], 1);
             w->settled = true;
             delivery_settle(w->delivery, &err);
         }

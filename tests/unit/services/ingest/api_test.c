@@ -28,7 +28,7 @@ typedef struct Scene {
     uv_loop_t loop;
     HttpServer *server;
     Metrics *registry;
-    IngestMetrics metrics;
+    ApiMetrics metrics;
     Auth *auth;
     Catalog *catalog;
     Api api;
@@ -121,7 +121,7 @@ static int set_up(void **state)
     s->arena = arena_new(0);
     buf_init(&s->answer, 65536);
     s->registry = metrics_new();
-    ingest_metrics_init(&s->metrics, s->registry);
+    api_metrics_init(&s->metrics, s->registry, "stentor_ingest_refused_total");
     s->auth = auth_new();
     s->catalog = catalog_new();
     add_key(s, "k1", KEY, NULL);
