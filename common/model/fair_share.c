@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/arena.h"
 #include "common/base/map.h"
@@ -10,7 +11,10 @@
 
 struct FairShare {
     int64_t per_s;
-    Map *tenants; // Pace[PRIORITY_LOW], of the lanes above the lowest
+    // Pace[PRIORITY_LOW], of the lanes above the lowest. Who is seen is in `recent`; when that is
+    // full it becomes `before`, and who was in neither since is forgotten.
+    Map *recent;
+    Map *before;
 };
 
 FairShare *fair_share_new(int64_t per_s)
@@ -18,41 +22,53 @@ FairShare *fair_share_new(int64_t per_s)
     assert(per_s >= 0 && per_s <= FAIR_SHARE_PER_S_MAX);
     FairShare *share = xcalloc(1, sizeof *share);
     share->per_s = per_s;
-    share->tenants = map_new(free);
+    share->recent = map_new(free);
+    share->before = map_new(free);
     return share;
 }
 
 void fair_share_free(FairShare *share)
 {
     if (share != NULL) {
-        map_free(share->tenants);
+        map_free(share->recent);
+        map_free(share->before);
         free(share);
     }
 }
 
-static Pace *new_paces(const FairShare *share, int64_t now_us)
+static void fill(const FairShare *share, Pace *paces, int64_t now_us)
 {
-    Pace *paces = xcalloc(PRIORITY_LOW, sizeof *paces);
     int64_t saved = (share->per_s * FAIR_SHARE_SAVED_MS + 999) / 1000;
     for (int lane = 0; lane < PRIORITY_LOW; lane++) {
         pace_init(&paces[lane], share->per_s, saved, now_us);
         pace_give_back(&paces[lane], saved);
     }
-    return paces;
+}
+
+static void forget_the_silent(FairShare *share)
+{
+    map_free(share->before);
+    share->before = share->recent;
+    share->recent = map_new(free);
 }
 
 static Pace *paces_of(FairShare *share, Str tenant, int64_t now_us)
 {
-    Pace *paces = map_get(share->tenants, tenant);
+    Pace *paces = map_get(share->recent, tenant);
     if (paces != NULL) {
         return paces;
     }
-    if (map_count(share->tenants) == FAIR_SHARE_TENANTS_MAX) {
-        map_free(share->tenants);
-        share->tenants = map_new(free);
+    paces = xcalloc(PRIORITY_LOW, sizeof *paces);
+    const Pace *known = map_get(share->before, tenant);
+    if (known != NULL) {
+        memcpy(paces, known, PRIORITY_LOW * sizeof *paces);
+    } else {
+        fill(share, paces, now_us);
     }
-    paces = new_paces(share, now_us);
-    map_put(share->tenants, tenant, paces);
+    if (map_count(share->recent) == FAIR_SHARE_TENANTS_MAX) {
+        forget_the_silent(share);
+    }
+    map_put(share->recent, tenant, paces);
     return paces;
 }
 

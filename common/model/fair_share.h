@@ -12,8 +12,10 @@
 typedef struct FairShare FairShare;
 
 enum {
-    FAIR_SHARE_SAVED_MS = 1000,     // what a silent tenant may send at once, in time of its share
-    FAIR_SHARE_TENANTS_MAX = 10000, // remembered; then all is forgotten, and each share is full
+    FAIR_SHARE_SAVED_MS = 1000, // what a silent tenant may send at once, in time of its share
+    // The last so many tenants are remembered, and no more than twice as many. Who is forgotten
+    // begins with a full share, which is what a second of silence gives anyway.
+    FAIR_SHARE_TENANTS_MAX = 10000,
     FAIR_SHARE_PER_S_MAX = 500000,
 };
 

@@ -87,18 +87,30 @@ static void without_a_share_every_lane_is_kept(void **state)
     fair_share_free(share);
 }
 
-static void more_tenants_than_are_remembered_begin_with_full_shares(void **state)
+// `count` tenants that nobody saw before.
+static void meet(FairShare *share, const char *prefix, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "%s%d", prefix, i);
+        assert_int_equal(keep(share, str_from(name), PRIORITY_NORMAL, 3, START_US), 1);
+    }
+}
+
+static void past_the_table_a_flood_is_remembered_and_the_silent_are_forgotten(void **state)
 {
     (void)state;
     FairShare *share = fair_share_new(1);
-    for (int i = 0; i < FAIR_SHARE_TENANTS_MAX; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "t%d", i);
-        assert_int_equal(keep(share, str_from(name), PRIORITY_NORMAL, 3, START_US), 1);
+    assert_int_equal(keep(share, STR("flood"), PRIORITY_NORMAL, 3, START_US), 1);
+    assert_int_equal(keep(share, STR("silent"), PRIORITY_NORMAL, 3, START_US), 1);
+    for (int round = 0; round < 4; round++) {
+        char prefix[16];
+        snprintf(prefix, sizeof prefix, "r%d-", round);
+        meet(share, prefix, FAIR_SHARE_TENANTS_MAX - 1);
+        assert_int_equal(keep(share, STR("flood"), PRIORITY_NORMAL, 3, START_US), 0);
     }
-    assert_int_equal(keep(share, STR("t0"), PRIORITY_NORMAL, 3, START_US), 0);
-    assert_int_equal(keep(share, STR("one more"), PRIORITY_NORMAL, 3, START_US), 1);
-    assert_int_equal(keep(share, STR("t0"), PRIORITY_NORMAL, 3, START_US), 1);
+    assert_int_equal(keep(share, STR("silent"), PRIORITY_NORMAL, 3, START_US), 1);
+    assert_int_equal(keep(share, STR("r3-0"), PRIORITY_NORMAL, 3, START_US), 0);
     fair_share_free(share);
 }
 
@@ -109,7 +121,7 @@ int main(void)
         cmocka_unit_test(each_tenant_and_each_lane_has_a_share_of_its_own),
         cmocka_unit_test(what_is_beyond_goes_down_step_by_step),
         cmocka_unit_test(without_a_share_every_lane_is_kept),
-        cmocka_unit_test(more_tenants_than_are_remembered_begin_with_full_shares),
+        cmocka_unit_test(past_the_table_a_flood_is_remembered_and_the_silent_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
