@@ -20,7 +20,6 @@ typedef struct AuditOptions {
 } AuditOptions;
 
 typedef struct Audit {
-    Cli *cli;
     AuditOptions options;
     AuditTable *table;
     Session *session;

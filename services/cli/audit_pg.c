@@ -18,12 +18,9 @@ static const int64_t MINUTE_US = 60 * INT64_C(1000000);
 // A command may wait on EVENTS, for at most its 7 days, between the time in its id and its accept.
 static const int64_t ACCEPT_DELAY_US = 7 * 86400 * INT64_C(1000000);
 
-PGconn *audit_pg_open(const Cli *cli, Error *err)
+PGconn *audit_pg_open(const char *url, Error *err)
 {
-    if (!cli_need(cli->settings.database_url, "STENTOR_DATABASE_URL", err)) {
-        return NULL;
-    }
-    PGconn *conn = PQconnectdb(cli->settings.database_url);
+    PGconn *conn = PQconnectdb(url);
     if (PQstatus(conn) != CONNECTION_OK) {
         error_set(err, ERROR_TRANSIENT, "cannot connect to postgres: %s", PQerrorMessage(conn));
         PQfinish(conn);

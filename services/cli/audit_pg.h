@@ -5,7 +5,7 @@
 
 #include "services/cli/audit.h"
 
-PGconn *audit_pg_open(const Cli *cli, Error *err);
+PGconn *audit_pg_open(const char *url, Error *err);
 // Before each of these something may have been dropped past its retention; 0: nothing was.
 typedef struct AuditKept {
     int64_t since_us;   // rows of the accept log, or of the ledger

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/cli/cli.h"
 
-#include <errno.h>
 #include <string.h>
+
+#include "common/base/buf.h"
+#include "common/base/file.h"
 
 // On one line: libpq's texts end with a line break, and have some within.
 static void print_line(const char *text)
@@ -41,22 +43,26 @@ bool cli_need(const char *value, const char *option, Error *err)
 
 bool cli_read_file(Cli *cli, const char *path, size_t max, Str *ret, Error *err)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    if (file == NULL) {
-        return error_set(err, ERROR_CONFIG, "cannot open '%s': %s", path, strerror(errno));
+    return file_read(path, max, cli->arena, ret, err);
+}
+
+void print_pairs(const Cli *cli, const char *const *pairs)
+{
+    Buf out;
+    buf_init(&out, 1024 * 1024);
+    for (int i = 0; pairs[i] != NULL; i += 2) {
+        if (cli->json) {
+            buf_cstr(&out, i == 0 ? "{" : ",");
+            buf_json(&out, str_from(pairs[i]));
+            buf_char(&out, ':');
+            buf_json(&out, str_from(pairs[i + 1]));
+        } else {
+            buf_printf(&out, "%-14s %s\n", pairs[i], pairs[i + 1]);
+        }
     }
-    char *bytes = arena_alloc(cli->arena, max + 1);
-    size_t len = fread(bytes, 1, max + 1, file);
-    bool failed = ferror(file) != 0;
-    if (file != stdin) {
-        fclose(file);
+    if (cli->json) {
+        buf_cstr(&out, "}\n");
     }
-    if (failed) {
-        return error_set(err, ERROR_CONFIG, "cannot read '%s': %s", path, strerror(errno));
-    }
-    if (len > max) {
-        return error_set(err, ERROR_PERMANENT, "'%s' is longer than %zu bytes", path, max);
-    }
-    *ret = str_of(bytes, len);
-    return true;
+    fputs(buf_c(&out), stdout);
+    buf_done(&out);
 }

@@ -8,14 +8,13 @@
 
 #include "common/base/arena.h"
 #include "common/base/error.h"
+#include "services/cli/session.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_FOUND = 3 };
 
 // Where everything is: from the configuration file and the environment (STENTOR_...).
 typedef struct Settings {
-    const char *nats_url;
-    const char *nats_user;
-    const char *nats_password;
+    SessionOptions session; // NATS
     const char *database_url;
     const char *api_url;
     const char *api_key;
@@ -72,6 +71,8 @@ int cli_fail(const Error *err); // prints "stentor: <text>", returns EXIT_FAILED
 bool cli_need(const char *value, const char *option, Error *err); // the setting must be there
 bool cli_read_file(
     Cli *cli, const char *path, size_t max, Str *ret, Error *err); // "-": standard input
+// Prints {"key": value, ...} with --json, else "key  value" lines. Pairs end with NULL.
+void print_pairs(const Cli *cli, const char *const *pairs);
 
 // The sub-commands: each prints its answer or its error and returns the exit status.
 int cmd_up(Cli *cli);

@@ -11,6 +11,7 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/model/scope.h"
+#include "services/cli/cli.h"
 #include "services/cli/config_get.h"
 #include "services/cli/config_put.h"
 #include "services/cli/span.h"
@@ -190,7 +191,7 @@ int cmd_apikey_create(Cli *cli)
     }
     char *whole = make_secret(cli, &key);
     ConfigEntry entry = entry_of(&key, 0);
-    if (!config_put_once(cli, &entry, &err)) {
+    if (!config_put_once(&cli->settings.session, cli->arena, &entry, &err)) {
         return cli_fail(&err);
     }
     print_key(cli, &key, whole);
@@ -314,7 +315,7 @@ int cmd_apikey_list(Cli *cli)
     Session session;
     Listing listing = {.cli = cli, .now_us = clock_now_us(), .all = args_has(&cli->args, "all")};
     const char *tenant = tenant_of(cli, &err);
-    if (tenant == NULL || !session_open(&session, cli, &err)) {
+    if (tenant == NULL || !session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     const char *filter = arena_printf(cli->arena, "cfg.apikey.%s.>", tenant);
@@ -355,7 +356,7 @@ static bool fetch_key(Session *session, Cli *cli, const char *tenant, Stored *re
             STR_ARG(str_slice(id, 0, 64)));
     }
     subject_config(subject, "apikey", str_from(tenant), id);
-    if (!config_get(session, cli, subject, &payload, &ret->sequence, err)) {
+    if (!config_get(session, cli->arena, subject, &payload, &ret->sequence, err)) {
         return false;
     }
     if (payload.len > 0) {
@@ -381,7 +382,7 @@ static bool end_key(Session *session, Cli *cli, const Stored *stored, int64_t at
     }
     stored->key->revoked_at_us = at_us;
     ConfigEntry entry = entry_of(stored->key, stored->sequence);
-    return config_put(session, cli, &entry, err);
+    return config_put(session, cli->arena, &entry, err);
 }
 
 int cmd_apikey_revoke(Cli *cli)
@@ -390,7 +391,7 @@ int cmd_apikey_revoke(Cli *cli)
     Session session;
     Stored stored = {0};
     const char *tenant = tenant_of(cli, &err);
-    if (tenant == NULL || !session_open(&session, cli, &err)) {
+    if (tenant == NULL || !session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     bool ok = fetch_key(&session, cli, tenant, &stored, &err) &&
@@ -460,7 +461,7 @@ static int rotate(Session *session, Cli *cli, const Stored *stored, int64_t grac
     }
     char *whole = make_secret(cli, &next);
     ConfigEntry entry = entry_of(&next, 0);
-    if (!config_put(session, cli, &entry, &err)) {
+    if (!config_put(session, cli->arena, &entry, &err)) {
         return cli_fail(&err);
     }
     bool ended = end_key(session, cli, stored, next.created_at_us + grace_us, &err);
@@ -487,7 +488,8 @@ int cmd_apikey_rotate(Cli *cli)
     Stored stored = {0};
     int64_t grace_us = 0;
     const char *tenant = tenant_of(cli, &err);
-    if (tenant == NULL || !read_grace(cli, &grace_us, &err) || !session_open(&session, cli, &err)) {
+    if (tenant == NULL || !read_grace(cli, &grace_us, &err) ||
+        !session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     bool ok = fetch_key(&session, cli, tenant, &stored, &err);

@@ -9,6 +9,7 @@
 #include "services/cli/audit_pg.h"
 #include "services/cli/audit_repair.h"
 #include "services/cli/audit_report.h"
+#include "services/cli/cli.h"
 #include "services/cli/span.h"
 
 enum {
@@ -213,16 +214,17 @@ static int audit_all(Cli *cli, AuditOptions *options)
 {
     Error err = {0};
     Session session;
-    PGconn *conn = audit_pg_open(cli, &err);
+    const char *database = cli->settings.database_url;
+    PGconn *conn =
+        cli_need(database, "STENTOR_DATABASE_URL", &err) ? audit_pg_open(database, &err) : NULL;
     if (conn == NULL) {
         return cli_fail(&err);
     }
-    if (!session_open(&session, cli, &err)) {
+    if (!session_open(&session, &cli->settings.session, &err)) {
         PQfinish(conn);
         return cli_fail(&err);
     }
     Audit audit = {
-        .cli = cli,
         .options = *options,
         .table = audit_table_new(),
         .session = &session,

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/map.h"
 #include "common/bus/config_entry.h"
+#include "services/cli/cli.h"
 #include "services/cli/config_line.h"
 #include "services/cli/config_put.h"
 #include "services/cli/config_walk.h"
@@ -50,7 +51,7 @@ int cmd_config_export(Cli *cli)
     Error err = {0};
     Session session;
     Export export = {.arena = arena_new(0)};
-    if (!session_open(&session, cli, &err)) {
+    if (!session_open(&session, &cli->settings.session, &err)) {
         arena_free(export.arena);
         return cli_fail(&err);
     }
@@ -248,7 +249,7 @@ int cmd_config_import(Cli *cli)
 {
     Error err = {0};
     Session session;
-    if (!session_open(&session, cli, &err)) {
+    if (!session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     Import import = {.cli = cli, .session = &session, .there = map_new(free)};
@@ -374,7 +375,7 @@ int cmd_config_mend(Cli *cli)
             subject);
         return cli_fail(&err);
     }
-    if (!session_open(&session, cli, &err)) {
+    if (!session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     const char *result = mend_subject(&mend, &session, subject, &err);

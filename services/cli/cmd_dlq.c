@@ -96,7 +96,7 @@ int cmd_dlq_list(Cli *cli)
         return EXIT_USAGE;
     }
     Session session;
-    if (!session_open(&session, cli, &err)) {
+    if (!session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     list.newest = list.limit > 0 ? xcalloc((size_t)list.limit, sizeof *list.newest) : NULL;
@@ -179,7 +179,7 @@ int cmd_dlq_show(Cli *cli)
         cli_fail(&err);
         return EXIT_USAGE;
     }
-    if (!session_open(&session, cli, &err)) {
+    if (!session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     bool ok = show_letters(cli, &session, &selection, &shown, &err);

@@ -330,7 +330,7 @@ static int run_command(Cli *cli, bool drop)
         .ignore_expiry = args_has(&cli->args, "ignore-expiry"),
         .now_us = run.selection.now_us,
     };
-    if (!session_open(&session, cli, &err)) {
+    if (!session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     bool ok = run_all(&run, &err);

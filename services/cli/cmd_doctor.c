@@ -206,14 +206,14 @@ static void check_nats(Doctor *doctor)
 {
     Error err = {0};
     Session session;
-    if (!session_open(&session, doctor->cli, &err)) {
+    if (!session_open(&session, &doctor->cli->settings.session, &err)) {
         tell(doctor, "nats", CHECK_FAIL, err.text);
         return;
     }
-    tell(doctor, "nats", CHECK_OK, doctor->cli->settings.nats_url);
+    tell(doctor, "nats", CHECK_OK, doctor->cli->settings.session.nats_url);
     check_topology(doctor, &session);
     check_tenants(doctor, &session);
-    doctor->config_read = keys_fetch(&session, doctor->cli, &doctor->in_config, &err);
+    doctor->config_read = keys_fetch(&session, doctor->cli->arena, &doctor->in_config, &err);
     check_config(doctor, &session);
     session_close(&session);
 }
@@ -351,7 +351,7 @@ static void check_keys(Doctor *doctor)
             "not compared (HINT: STENTOR_MASTER_KEY_FILE=FILE stentor doctor)");
         return;
     }
-    MasterKey *master = keys_read_file(cli, &err);
+    MasterKey *master = keys_read_file(cli->settings.master_key_file, cli->arena, &err);
     if (master == NULL) {
         tell(doctor, "master key file", CHECK_FAIL, err.text);
         return;

@@ -9,6 +9,7 @@
 #include "common/codec/opt_out.h"
 #include "common/db/errors.h"
 #include "common/db/master_keys.h"
+#include "services/cli/cli.h"
 #include "services/cli/keys.h"
 
 // When a key of the same kind became current after it; null: it is the current one.
@@ -224,10 +225,10 @@ static bool retire(const Cli *cli, PGconn *pg, const char *id, Error *err)
 static bool publish(Cli *cli, const KeyRegister *keys, Error *err)
 {
     Session session;
-    if (!session_open(&session, cli, err)) {
+    if (!session_open(&session, &cli->settings.session, err)) {
         return false;
     }
-    bool ok = keys_publish(&session, cli, keys, err);
+    bool ok = keys_publish(&session, cli->arena, keys, err);
     session_close(&session);
     return ok;
 }

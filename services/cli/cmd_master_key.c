@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 #include <string.h>
 
+#include "services/cli/cli.h"
 #include "services/cli/keys.h"
 
 static int print_changed(MasterKey *master, const MasterKeyChange *change, Error *err)
@@ -30,6 +31,13 @@ int cmd_master_key(Cli *cli)
     return print_changed(master, &(MasterKeyChange){0}, &err);
 }
 
+static MasterKey *read_master(Cli *cli, Error *err)
+{
+    const char *path = cli->settings.master_key_file;
+    return cli_need(path, "STENTOR_MASTER_KEY_FILE", err) ? keys_read_file(path, cli->arena, err)
+                                                          : NULL;
+}
+
 int cmd_master_key_add(Cli *cli)
 {
     Error err = {0};
@@ -39,20 +47,20 @@ int cmd_master_key_add(Cli *cli)
         error_set(&err, ERROR_CONFIG, "--kind '%s': expected master or hash", name);
         return cli_fail(&err);
     }
-    MasterKey *master = keys_read_file(cli, &err);
+    MasterKey *master = read_master(cli, &err);
     return print_changed(master, &(MasterKeyChange){.add = (int)kind}, &err);
 }
 
 int cmd_master_key_use(Cli *cli)
 {
     Error err = {0};
-    MasterKey *master = keys_read_file(cli, &err);
+    MasterKey *master = read_master(cli, &err);
     return print_changed(master, &(MasterKeyChange){.first = args_word(&cli->args, 0)}, &err);
 }
 
 int cmd_master_key_remove(Cli *cli)
 {
     Error err = {0};
-    MasterKey *master = keys_read_file(cli, &err);
+    MasterKey *master = read_master(cli, &err);
     return print_changed(master, &(MasterKeyChange){.without = args_word(&cli->args, 0)}, &err);
 }

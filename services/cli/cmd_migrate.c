@@ -10,6 +10,7 @@
 #include "common/db/errors.h"
 #include "common/db/master_keys.h"
 #include "common/db/migrate.h"
+#include "services/cli/cli.h"
 #include "services/cli/keys.h"
 
 #define RIGHTS_HINT                                                                                \
@@ -68,7 +69,7 @@ static bool register_in_database(Migrate *m, Error *err)
 static bool register_in_config(Migrate *m, Session *session, Error *err)
 {
     KeyRegister there;
-    if (!keys_fetch(session, m->cli, &there, err)) {
+    if (!keys_fetch(session, m->cli->arena, &there, err)) {
         return false;
     }
     KeyRegister known = there;
@@ -78,7 +79,8 @@ static bool register_in_config(Migrate *m, Session *session, Error *err)
     if (!m->keys_read) {
         m->keys = known;
     }
-    return key_register_same(&there, &m->keys) || keys_publish(session, m->cli, &m->keys, err);
+    return key_register_same(&there, &m->keys) ||
+           keys_publish(session, m->cli->arena, &m->keys, err);
 }
 
 static bool migrate_database(Migrate *m, Error *err)
@@ -154,7 +156,7 @@ static bool migrate_nats(Migrate *m, Error *err)
     Accounts accounts = {0};
     Session session;
     if ((args_has(args, "passwords") && !read_accounts(m->cli, &accounts, err)) ||
-        !session_open(&session, m->cli, err)) {
+        !session_open(&session, &m->cli->settings.session, err)) {
         return false;
     }
     TopologyOptions options = {
@@ -190,8 +192,9 @@ static void print_keys(const Migrate *m)
 
 static bool migrate(Migrate *m, Error *err)
 {
-    bool names_file = m->cli->settings.master_key_file[0] != '\0';
-    m->master = names_file ? keys_read_file(m->cli, err) : NULL;
+    const char *path = m->cli->settings.master_key_file;
+    bool names_file = path[0] != '\0';
+    m->master = names_file ? keys_read_file(path, m->cli->arena, err) : NULL;
     if (names_file && m->master == NULL) {
         return false;
     }

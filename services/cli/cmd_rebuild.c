@@ -9,6 +9,7 @@
 #include "common/db/db.h"
 #include "services/archiver/refold.h"
 #include "services/archiver/shadow.h"
+#include "services/cli/cli.h"
 #include "services/cli/session.h"
 
 enum {
@@ -430,7 +431,7 @@ static void print_text(Rebuild *rebuild)
 
 static bool run(Rebuild *rebuild, Error *err)
 {
-    if (!session_open(&rebuild->session, rebuild->cli, err)) {
+    if (!session_open(&rebuild->session, &rebuild->cli->settings.session, err)) {
         return false;
     }
     uv_timer_init(&rebuild->session.loop, &rebuild->poll);

@@ -198,7 +198,7 @@ int cmd_replay(Cli *cli)
     if (!replay_plan_read(cli, clock_now_us(), &plan, &err)) {
         return usage(&err);
     }
-    if (!session_open(&session, cli, &err)) {
+    if (!session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     ReplayTally tally;

@@ -7,6 +7,7 @@
 #include "common/bus/reader.h"
 #include "common/codec/event.h"
 #include "common/model/enums.h"
+#include "services/cli/cli.h"
 #include "services/cli/session.h"
 #include "stentor/v1/status.pb-c.h"
 
@@ -134,7 +135,7 @@ int cmd_tail(Cli *cli)
         return cli_fail(&err);
     }
     Session session;
-    if (!session_open(&session, cli, &err)) {
+    if (!session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     Tail tail = {.cli = cli, .session = &session, .left = count};

@@ -249,7 +249,8 @@ int cmd_template_put(Cli *cli)
     stentor__v1__template_version__init(&version);
     Session session;
     if (!cli_need(cli->settings.tenant, "STENTOR_TENANT", &err) ||
-        !read_version(cli, &version, &err) || !session_open(&session, cli, &err)) {
+        !read_version(cli, &version, &err) ||
+        !session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     TemplateStore store;

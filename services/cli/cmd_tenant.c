@@ -12,6 +12,7 @@
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
 #include "common/model/sender_domain.h"
+#include "services/cli/cli.h"
 #include "services/cli/config_get.h"
 #include "services/cli/config_put.h"
 #include "services/ingest/tenant_json.h"
@@ -29,7 +30,7 @@ static bool fetch_entry(
     Str payload = STR_EMPTY;
     *ret = NULL;
     subject_config(subject, "tenant", str_from(tenant), STR("self"));
-    if (!config_get(session, cli, subject, &payload, ret_sequence, err)) {
+    if (!config_get(session, cli->arena, subject, &payload, ret_sequence, err)) {
         return false;
     }
     if (payload.len > 0) {
@@ -240,7 +241,7 @@ static bool put_tenant(Cli *cli, char *name, Stentor__V1__Tenant *tenant, Error 
     Session session;
     const Stentor__V1__Tenant *before = NULL;
     uint64_t sequence = 0;
-    if (!session_open(&session, cli, err)) {
+    if (!session_open(&session, &cli->settings.session, err)) {
         return false;
     }
     stentor__v1__tenant__init(tenant);
@@ -250,7 +251,7 @@ static bool put_tenant(Cli *cli, char *name, Stentor__V1__Tenant *tenant, Error 
     bool ok = fetch_entry(&session, cli, name, &before, &sequence, err) &&
               build_entry(cli, before, tenant, err) && verify_sender(cli, before, tenant, err);
     ConfigEntry entry = {"tenant", str_from(name), STR("self"), &tenant->base, sequence};
-    ok = ok && config_put(&session, cli, &entry, err);
+    ok = ok && config_put(&session, cli->arena, &entry, err);
     session_close(&session);
     return ok;
 }
@@ -286,7 +287,7 @@ int cmd_tenant_show(Cli *cli)
     const char *name = args_word(&cli->args, 0);
     name = name != NULL ? name : cli->settings.tenant;
     if (!cli_need(name, "STENTOR_TENANT", &err) || !check_tenant(name, &err) ||
-        !session_open(&session, cli, &err)) {
+        !session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     uint64_t sequence = 0;
@@ -339,7 +340,7 @@ static bool put_domains(Cli *cli, bool adds, Str domain, Stentor__V1__Tenant *te
     Session session;
     const Stentor__V1__Tenant *before = NULL;
     uint64_t sequence = 0;
-    if (!session_open(&session, cli, err)) {
+    if (!session_open(&session, &cli->settings.session, err)) {
         return false;
     }
     bool ok = fetch_entry(&session, cli, tenant->tenant, &before, &sequence, err);
@@ -349,7 +350,7 @@ static bool put_domains(Cli *cli, bool adds, Str domain, Stentor__V1__Tenant *te
     tenant->updated_at_us = clock_now_us();
     ConfigEntry entry = {"tenant", str_from(tenant->tenant), STR("self"), &tenant->base, sequence};
     ok = ok && change_domains(cli, before, adds, domain, tenant, err) &&
-         config_put(&session, cli, &entry, err);
+         config_put(&session, cli->arena, &entry, err);
     session_close(&session);
     return ok;
 }

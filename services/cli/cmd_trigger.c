@@ -10,6 +10,7 @@
 #include "common/bus/reader.h"
 #include "common/bus/topology.h"
 #include "common/codec/hash.h"
+#include "services/cli/cli.h"
 #include "services/cli/config_put.h"
 #include "services/ingest/trigger_map.h"
 #include "services/ingest/trigger_try.h"
@@ -82,7 +83,7 @@ static bool read_entries(Known *known, const char *filter, Error *err)
 static bool known_open(Known *known, Cli *cli, Error *err)
 {
     if (!cli_need(cli->settings.tenant, "STENTOR_TENANT", err) ||
-        !session_open(&known->session, cli, err)) {
+        !session_open(&known->session, &cli->settings.session, err)) {
         return false;
     }
     known->map = trigger_map_new();
@@ -273,7 +274,7 @@ int cmd_trigger_put(Cli *cli)
     }
     ConfigEntry entry = {
         "trigger", str_from(trigger.tenant), str_from(trigger.key), &trigger.base, 0};
-    bool ok = config_put(&known.session, cli, &entry, &err);
+    bool ok = config_put(&known.session, cli->arena, &entry, &err);
     if (ok) {
         warn_of_template(&known, cli, &trigger);
     }

@@ -11,12 +11,12 @@ enum { ENTRY_MAX = 128 * 1024, READ_TIMEOUT_MS = 60000, FREE_TIMEOUT_MS = 5000 }
 
 // *ret_message: borrowed of the answer, which the caller frees; NULL: there is none.
 static json_t *ask_last(
-    Session *session, Cli *cli, const char *subject, const json_t **ret_message, Error *err)
+    Session *session, Arena *arena, const char *subject, const json_t **ret_message, Error *err)
 {
     Str reply = STR_EMPTY;
-    const char *query = arena_printf(cli->arena, "{\"last_by_subj\":\"%s\"}", subject);
+    const char *query = arena_printf(arena, "{\"last_by_subj\":\"%s\"}", subject);
     if (!session_request(
-            session, "$JS.API.STREAM.MSG.GET.CONFIG", str_from(query), cli->arena, &reply, err)) {
+            session, "$JS.API.STREAM.MSG.GET.CONFIG", str_from(query), arena, &reply, err)) {
         return NULL;
     }
     json_t *answer = json_loadb(reply.ptr, reply.len, 0, NULL);
@@ -39,18 +39,18 @@ static uint64_t sequence_of(const json_t *message)
 }
 
 bool config_get(
-    Session *session, Cli *cli, const char *subject, Str *ret_payload, uint64_t *ret_sequence,
+    Session *session, Arena *arena, const char *subject, Str *ret_payload, uint64_t *ret_sequence,
     Error *err)
 {
     const json_t *message = NULL;
     *ret_payload = STR_EMPTY;
     *ret_sequence = 0;
-    json_t *answer = ask_last(session, cli, subject, &message, err);
+    json_t *answer = ask_last(session, arena, subject, &message, err);
     if (answer == NULL) {
         return false;
     }
     size_t len = 0;
-    uint8_t *bytes = arena_alloc(cli->arena, ENTRY_MAX);
+    uint8_t *bytes = arena_alloc(arena, ENTRY_MAX);
     const char *data = json_string_value(json_object_get(message, "data"));
     bool ok = data == NULL || base64_decode(str_from(data), bytes, ENTRY_MAX, &len) ||
               error_set(err, ERROR_PERMANENT, "CONFIG's answer cannot be read");
@@ -63,10 +63,10 @@ bool config_get(
 }
 
 bool config_get_sequence(
-    Session *session, Cli *cli, const char *subject, uint64_t *ret_sequence, Error *err)
+    Session *session, Arena *arena, const char *subject, uint64_t *ret_sequence, Error *err)
 {
     const json_t *message = NULL;
-    json_t *answer = ask_last(session, cli, subject, &message, err);
+    json_t *answer = ask_last(session, arena, subject, &message, err);
     *ret_sequence = sequence_of(message);
     json_decref(answer);
     return answer != NULL;

@@ -17,8 +17,7 @@ typedef struct ConfigEntry {
 
 // Publishes the entry on cfg.<kind>.<tenant>.<key> and waits until it is stored. ERROR_CONFLICT
 // when another changed it meanwhile; other errors wrap the publisher's.
-bool config_put(Session *session, Cli *cli, const ConfigEntry *entry, Error *err);
-// Prints {"key": value, ...} with --json, else "key  value" lines. Pairs end with NULL.
-void print_pairs(const Cli *cli, const char *const *pairs);
+bool config_put(Session *session, Arena *arena, const ConfigEntry *entry, Error *err);
 // Opens a session for one config_put.
-bool config_put_once(Cli *cli, const ConfigEntry *entry, Error *err);
+bool config_put_once(
+    const SessionOptions *options, Arena *arena, const ConfigEntry *entry, Error *err);

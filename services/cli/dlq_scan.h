@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/dead/letter.h"
+#include "services/cli/cli.h"
 #include "services/cli/session.h"
 
 // Who buries, for people to choose from.

@@ -3,6 +3,7 @@
 // than scopes, keys that end soon, senders that nothing has verified.
 #pragma once
 
+#include "services/cli/cli.h"
 #include "services/cli/session.h"
 
 typedef struct ConfigRemark {

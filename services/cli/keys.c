@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/cli/keys.h"
 
+#include "common/base/file.h"
 #include "common/bus/topology.h"
 #include "services/cli/config_get.h"
 #include "services/cli/config_put.h"
 
-MasterKey *keys_read_file(Cli *cli, Error *err)
+MasterKey *keys_read_file(const char *path, Arena *arena, Error *err)
 {
-    const char *path = cli->settings.master_key_file;
     Str text;
-    if (!cli_need(path, "STENTOR_MASTER_KEY_FILE", err) ||
-        !cli_read_file(cli, path, MASTER_KEY_FILE_MAX, &text, err)) {
+    if (!file_read(path, MASTER_KEY_FILE_MAX, arena, &text, err)) {
         return NULL;
     }
     MasterKey *master = master_key_parse(text, err);
@@ -20,38 +19,38 @@ MasterKey *keys_read_file(Cli *cli, Error *err)
     return master;
 }
 
-bool keys_fetch(Session *session, Cli *cli, KeyRegister *ret, Error *err)
+bool keys_fetch(Session *session, Arena *arena, KeyRegister *ret, Error *err)
 {
     char subject[SUBJECT_SIZE];
     Str payload = STR_EMPTY;
     uint64_t sequence = 0;
     *ret = (KeyRegister){.count = 0};
     subject_config(subject, KEY_REGISTER_KIND, STR(KEY_REGISTER_TENANT), STR(KEY_REGISTER_KEY));
-    return config_get(session, cli, subject, &payload, &sequence, err) &&
-           (payload.len == 0 || key_register_read(payload, cli->arena, ret, err));
+    return config_get(session, arena, subject, &payload, &sequence, err) &&
+           (payload.len == 0 || key_register_read(payload, arena, ret, err));
 }
 
-bool keys_publish(Session *session, Cli *cli, const KeyRegister *keys, Error *err)
+bool keys_publish(Session *session, Arena *arena, const KeyRegister *keys, Error *err)
 {
     ConfigEntry entry = {
         .kind = KEY_REGISTER_KIND,
         .tenant = STR(KEY_REGISTER_TENANT),
         .key = STR(KEY_REGISTER_KEY),
-        .message = key_register_message(keys, cli->arena),
+        .message = key_register_message(keys, arena),
     };
-    return config_put(session, cli, &entry, err);
+    return config_put(session, arena, &entry, err);
 }
 
-MasterKey *keys_open(Session *session, Cli *cli, Error *err)
+MasterKey *keys_open(Session *session, const char *path, Arena *arena, Error *err)
 {
     KeyRegister keys;
-    MasterKey *master = keys_read_file(cli, err);
+    MasterKey *master = keys_read_file(path, arena, err);
     if (master == NULL) {
         return NULL;
     }
-    bool ok = keys_fetch(session, cli, &keys, err);
+    bool ok = keys_fetch(session, arena, &keys, err);
     if (ok && !key_register_check(&keys, master, err)) {
-        ok = error_wrap(err, "master key file '%s'", cli->settings.master_key_file);
+        ok = error_wrap(err, "master key file '%s'", path);
     }
     if (!ok) {
         master_key_free(master);

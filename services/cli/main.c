@@ -12,9 +12,9 @@
 
 // clang-format off
 static const Option settings_table[] = {
-    {"STENTOR_NATS_URL",      OPTION_TEXT, offsetof(Settings, nats_url),      "nats://127.0.0.1:4222", 0, 0, false, "NATS servers, separated by commas"},
-    {"STENTOR_NATS_USER",     OPTION_TEXT, offsetof(Settings, nats_user),     "", 0, 0, false, "NATS user"},
-    {"STENTOR_NATS_PASSWORD", OPTION_TEXT, offsetof(Settings, nats_password), "", 0, 0, true,  "its password"},
+    {"STENTOR_NATS_URL",      OPTION_TEXT, offsetof(Settings, session.nats_url),      "nats://127.0.0.1:4222", 0, 0, false, "NATS servers, separated by commas"},
+    {"STENTOR_NATS_USER",     OPTION_TEXT, offsetof(Settings, session.user),     "", 0, 0, false, "NATS user"},
+    {"STENTOR_NATS_PASSWORD", OPTION_TEXT, offsetof(Settings, session.password), "", 0, 0, true,  "its password"},
     {"STENTOR_DATABASE_URL",  OPTION_TEXT, offsetof(Settings, database_url),  "", 0, 0, true,  "Postgres connection string"},
     {"STENTOR_API_URL",       OPTION_TEXT, offsetof(Settings, api_url),       "http://127.0.0.1:8080", 0, 0, false, "where ingest listens"},
     {"STENTOR_API_KEY",       OPTION_TEXT, offsetof(Settings, api_key),       "", 0, 0, true,  "API key that `send` and `recipient` use"},

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/base/map.h"
+#include "services/cli/cli.h"
 #include "services/cli/replay_plan.h"
 #include "services/cli/session.h"
 

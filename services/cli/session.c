@@ -47,20 +47,20 @@ static void on_bus_change(void *ctx, bool connected)
     }
 }
 
-bool session_open(Session *session, const Cli *cli, Error *err)
+bool session_open(Session *session, const SessionOptions *options, Error *err)
 {
     *session = (Session){0};
     uv_loop_init(&session->loop);
     uv_timer_init(&session->loop, &session->timer);
     session->timer.data = session;
-    BusOptions options = {
-        .url = cli->settings.nats_url,
-        .user = cli->settings.nats_user,
-        .password = cli->settings.nats_password,
+    BusOptions bus = {
+        .url = options->nats_url,
+        .user = options->user,
+        .password = options->password,
         .name = "stentor-cli",
-        .service = cli->settings.nats_user[0] != '\0' ? cli->settings.nats_user : "stentor-cli",
+        .service = options->user[0] != '\0' ? options->user : "stentor-cli",
     };
-    session->bus = bus_open(&session->loop, &options, err);
+    session->bus = bus_open(&session->loop, &bus, err);
     if (session->bus == NULL) {
         session_close(session);
         return false;
@@ -71,7 +71,7 @@ bool session_open(Session *session, const Cli *cli, Error *err)
             err, ERROR_TRANSIENT,
             "cannot connect to NATS at '%s' (HINT: STENTOR_NATS_URL, STENTOR_NATS_USER, "
             "STENTOR_NATS_PASSWORD)",
-            options.url);
+            options->nats_url);
         session_close(session);
         return false;
     }

@@ -4,7 +4,12 @@
 #pragma once
 
 #include "common/bus/bus.h"
-#include "services/cli/cli.h"
+
+typedef struct SessionOptions {
+    const char *nats_url;
+    const char *user; // "": none
+    const char *password;
+} SessionOptions;
 
 typedef struct Session {
     uv_loop_t loop;
@@ -16,7 +21,7 @@ typedef struct Session {
 } Session;
 
 // Connects within 5 s, else ERROR_TRANSIENT with the address.
-bool session_open(Session *session, const Cli *cli, Error *err);
+bool session_open(Session *session, const SessionOptions *options, Error *err);
 // From a callback: what the command waited for is over; err NULL for success.
 void session_finish(Session *session, const Error *err);
 // Runs the loop until session_finish or the time-out (0: none). false: failed or timed out.

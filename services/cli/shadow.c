@@ -253,10 +253,12 @@ static bool read_config(Shadow *shadow, Error *err)
 static bool open_keys(Shadow *shadow, Error *err)
 {
     const Settings *settings = &shadow->cli->settings;
-    if (!cli_need(settings->database_url, "STENTOR_DATABASE_URL", err)) {
+    const char *path = settings->master_key_file;
+    if (!cli_need(settings->database_url, "STENTOR_DATABASE_URL", err) ||
+        !cli_need(path, "STENTOR_MASTER_KEY_FILE", err)) {
         return false;
     }
-    shadow->master = keys_open(shadow->session, shadow->cli, err);
+    shadow->master = keys_open(shadow->session, path, shadow->cli->arena, err);
     if (shadow->master == NULL) {
         return false;
     }
@@ -304,7 +306,7 @@ static bool run_shadow(Shadow *shadow, Error *err)
 static bool run_plan(Cli *cli, const ShadowPlan *plan, ShadowTally *tally, Error *err)
 {
     Session session;
-    if (!session_open(&session, cli, err)) {
+    if (!session_open(&session, &cli->settings.session, err)) {
         return false;
     }
     Shadow *shadow = xcalloc(1, sizeof *shadow);

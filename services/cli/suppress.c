@@ -14,7 +14,11 @@ enum { READ_TIMEOUT_MS = 600000, CLOSE_TIMEOUT_MS = 5000 };
 
 static bool read_master(Suppress *suppress, Error *err)
 {
-    suppress->master = keys_open(&suppress->session, suppress->cli, err);
+    Cli *cli = suppress->cli;
+    const char *path = cli->settings.master_key_file;
+    suppress->master = cli_need(path, "STENTOR_MASTER_KEY_FILE", err)
+                           ? keys_open(&suppress->session, path, cli->arena, err)
+                           : NULL;
     return suppress->master != NULL || error_wrap(err, "addresses are kept as keyed hashes");
 }
 
@@ -31,7 +35,7 @@ bool suppress_open(Suppress *suppress, Cli *cli, bool wants_key, Error *err)
             err, ERROR_PERMANENT, "'%s' is not a tenant id: 1 to 32 of a-z 0-9 '_' '-'", tenant);
     }
     suppress->tenant = arena_cstr(cli->arena, str_from(tenant));
-    if (!session_open(&suppress->session, cli, err)) {
+    if (!session_open(&suppress->session, &cli->settings.session, err)) {
         return false;
     }
     if (wants_key && !read_master(suppress, err)) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/codec/seal.h"
+#include "services/cli/cli.h"
 #include "services/cli/session.h"
 #include "services/cli/suppress_line.h"
 

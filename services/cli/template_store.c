@@ -150,7 +150,7 @@ bool template_store_open(
         return error_set(
             err, ERROR_PERMANENT, "'%s' is not a template key: 1 to 64 of a-z 0-9 '_' '-'", key);
     }
-    if (!session_open(session, cli, err)) {
+    if (!session_open(session, &cli->settings.session, err)) {
         return false;
     }
     if (!read_store(session, cli, key, words, ret, err)) {

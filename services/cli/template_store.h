@@ -2,6 +2,7 @@
 // The template versions that CONFIG holds, as the `template` commands read and write them.
 #pragma once
 
+#include "services/cli/cli.h"
 #include "services/cli/config_put.h"
 #include "stentor/v1/config.pb-c.h"
 
