@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "services/cli/replay_options.h"
 #include "services/cli/replay_run.h"
 #include "services/cli/shadow.h"
 
@@ -203,7 +204,7 @@ int cmd_replay(Cli *cli)
     }
     ReplayTally tally;
     replay_tally_init(&tally);
-    bool ran = replay_run(cli, &session, &plan, &tally, &err);
+    bool ran = replay_run(&session, &plan, cli->arena, &tally, &err);
     session_close(&session);
     // Nothing read and nothing done: the error is all there is to say.
     bool began = ran || tally.took_us > 0;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay is to do, read from the command line, and what it does with each message. Pure: no
-// I/O; the time is an argument.
+// What a replay is to do, and what it does with each message. Pure: no I/O; the time is an
+// argument.
 #pragma once
 
 #include "common/bus/bus.h"
 #include "common/bus/topology.h"
-#include "services/cli/cli.h"
 
 enum {
     REPLAY_RUN_MAX = 64,
@@ -33,9 +32,7 @@ typedef struct ReplayPlan {
 
 // RFC 3339, or how long ago: "90s", "15m", "2h", "7d".
 bool replay_time_parse(Str text, int64_t now_us, int64_t *ret_us);
-// Reads and checks the flags. ERROR_CONFIG names what is wrong and what would be right. Strings
-// live as long as the Cli. Needs --stream and one of the three beginnings; a target unless dry.
-bool replay_plan_read(Cli *cli, int64_t now_us, ReplayPlan *ret, Error *err);
+bool replay_says_tenant(const StreamSpec *stream); // its subjects do
 // The subjects that the server is asked for; NULL: the whole stream. In `arena`.
 const char *replay_filter(const ReplayPlan *plan, Arena *arena);
 

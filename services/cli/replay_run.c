@@ -435,12 +435,13 @@ static bool find_end(const ReplayPlan *plan, const ReplayRoom *room, ReplayTally
     return true;
 }
 
-bool replay_run(Cli *cli, Session *session, const ReplayPlan *plan, ReplayTally *tally, Error *err)
+bool replay_run(
+    Session *session, const ReplayPlan *plan, Arena *arena, ReplayTally *tally, Error *err)
 {
     static const ReaderHandlers handlers = {
         on_reader_messages, on_reader_caught_up, on_reader_failed};
     ReplayRoom room;
-    if (!replay_room_open(&room, session, plan->stream->name, cli->arena, err) ||
+    if (!replay_room_open(&room, session, plan->stream->name, arena, err) ||
         !find_end(plan, &room, tally, err)) {
         return false;
     }
@@ -460,7 +461,7 @@ bool replay_run(Cli *cli, Session *session, const ReplayPlan *plan, ReplayTally 
     run->started_us = run->filled_us = clock_mono_us();
     ReaderOptions options = {
         .stream = plan->stream->name,
-        .filter = replay_filter(plan, cli->arena),
+        .filter = replay_filter(plan, arena),
         .start_sequence = plan->from_sequence,
         .start_time_us = plan->from_time_us,
         .last_per_subject = plan->last_per_subject,

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "common/base/map.h"
-#include "services/cli/cli.h"
 #include "services/cli/replay_plan.h"
 #include "services/cli/session.h"
 
@@ -39,4 +38,5 @@ void replay_tally_take(ReplayTally *tally, const BusMessage *message); // one th
 
 // Runs until the end, a failure or SIGINT. false: it failed; the tally tells how far it came. An
 // interrupt is no failure: then `complete` is false.
-bool replay_run(Cli *cli, Session *session, const ReplayPlan *plan, ReplayTally *tally, Error *err);
+bool replay_run(
+    Session *session, const ReplayPlan *plan, Arena *arena, ReplayTally *tally, Error *err);
