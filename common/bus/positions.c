@@ -47,10 +47,11 @@ void positions_init(
     // belongs to it: after a lost tail a twin may have come to the same sequence again.
     snprintf(
         out->sql[2], sizeof out->sql[2],
-        "UPDATE %s.positions AS p SET stored_at = m.at, sequence = CASE WHEN p.sequence = "
-        "m.expected AND p.stored_at IS NOT DISTINCT FROM m.expected_at THEN m.sequence END "
-        "FROM unnest($2::text[], $3::int8[], $4::timestamptz[], $5::int8[], $6::timestamptz[]) "
-        "AS m (stream, sequence, at, expected, expected_at) "
+        "UPDATE %s.positions AS p SET stored_at = m.at, stream_created_at = m.created, "
+        "sequence = CASE WHEN p.sequence = m.expected AND p.stored_at IS NOT DISTINCT FROM "
+        "m.expected_at THEN m.sequence END FROM unnest($2::text[], $3::int8[], "
+        "$4::timestamptz[], $5::timestamptz[], $6::int8[], $7::timestamptz[]) "
+        "AS m (stream, sequence, at, created, expected, expected_at) "
         "WHERE p.projection = $1::text AND p.stream = m.stream RETURNING p.sequence",
         schema);
     name_statement(out, 0, &out->load, schema, "load");
@@ -80,6 +81,7 @@ void positions_read(Positions *p, const PGresult *rows)
         p->at[i].known = row >= 0;
         p->at[i].stored = row >= 0 ? (uint64_t)db_get_int(rows, row, 1) : 0;
         p->at[i].created_us = row >= 0 ? db_get_time(rows, row, 2) : 0;
+        p->at[i].stored_created_us = p->at[i].created_us;
         p->at[i].stored_at_us = row >= 0 ? db_get_time(rows, row, 3) : 0;
         p->at[i].folded = p->at[i].stored;
         p->at[i].folded_at_us = p->at[i].stored_at_us;
@@ -98,10 +100,12 @@ bool positions_moved(const Positions *p, const PGresult *rows)
     return false;
 }
 
-// Backwards too: after a lost tail the same log has fewer messages.
+// Backwards too: after a lost tail the same log has fewer messages. Or the server reports another
+// creation time for the same stream.
 static bool has_moved(const Position *at)
 {
-    return at->folded != at->stored || at->folded_at_us != at->stored_at_us;
+    return at->folded != at->stored || at->folded_at_us != at->stored_at_us ||
+           (at->known && at->created_us != at->stored_created_us);
 }
 
 static bool moves(const Position *at, bool known)
@@ -125,7 +129,8 @@ static void add_statement(Positions *p, DbTxn *txn, bool known)
     DbArray *streams = db_array(params, DB_TEXT);
     DbArray *sequences = db_array(params, DB_I64);
     DbArray *times = db_array(params, DB_TIME);
-    DbArray *last = db_array(params, known ? DB_I64 : DB_TIME);
+    DbArray *created = db_array(params, DB_TIME);
+    DbArray *last = known ? db_array(params, DB_I64) : NULL;
     DbArray *last_times = known ? db_array(params, DB_TIME) : NULL;
     for (size_t i = 0; i < p->count; i++) {
         const Position *at = &p->at[i];
@@ -135,13 +140,17 @@ static void add_statement(Positions *p, DbTxn *txn, bool known)
         db_push_text(streams, str_from(at->stream));
         db_push_int(sequences, (int64_t)at->folded);
         db_push_time(times, at->folded_at_us);
+        db_push_time(created, at->created_us);
         if (known) {
             db_push_int(last, (int64_t)at->stored);
             db_push_time(last_times, at->stored_at_us);
-        } else {
-            db_push_time(last, at->created_us);
         }
     }
+}
+
+bool positions_pending(const Positions *p)
+{
+    return count_moves(p, true) + count_moves(p, false) > 0;
 }
 
 void positions_add_moves(Positions *p, DbTxn *txn)
@@ -167,5 +176,6 @@ void positions_commit(Positions *p)
         at->known = at->known || has_moved(at);
         at->stored = at->folded;
         at->stored_at_us = at->folded_at_us;
+        at->stored_created_us = at->created_us;
     }
 }

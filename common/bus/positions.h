@@ -15,8 +15,9 @@ typedef struct Position {
     int64_t stored_at_us; // when that message was stored; 0: not known
     uint64_t folded;
     int64_t folded_at_us;
-    int64_t created_us; // of the stream that the sequence belongs to
-    bool known;         // has a row
+    int64_t created_us;        // of the stream that the sequence belongs to
+    int64_t stored_created_us; // as the row says
+    bool known;                // has a row
 } Position;
 
 typedef struct Positions {
@@ -35,6 +36,7 @@ void positions_init(
     Positions *out, const char *schema, const char *projection, const char *const *streams);
 void positions_add_load(Positions *p, DbTxn *txn);       // the transaction's first statement
 void positions_read(Positions *p, const PGresult *rows); // its result: stored, known ...
+bool positions_pending(const Positions *p);              // positions_add_moves would write
 bool positions_moved(
     const Positions *p, const PGresult *rows);      // somebody else did, as its result says
 void positions_add_moves(Positions *p, DbTxn *txn); // stored -> folded where they differ

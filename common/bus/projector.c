@@ -250,12 +250,31 @@ static void on_reader_messages(void *ctx, const BusMessage *messages, size_t cou
     fold_messages(ctx, messages, count);
 }
 
+// The server may report another creation time for a stream (reader.c): then its position is written
+// though nothing is folded.
+static void note_created(Projector *p)
+{
+    for (size_t i = 0; i < p->positions.count; i++) {
+        const Source *source = &p->sources[i];
+        int64_t created_us = source->reader != NULL ? reader_stream_created_us(source->reader) : 0;
+        source->position->created_us = created_us != 0 ? created_us : source->position->created_us;
+    }
+}
+
+static void finish_catching_up(Source *source)
+{
+    Projector *p = source->projector;
+    source->caught_up = true;
+    LOG(LOG_DEBUG, "projection caught up", log_text("projection", p->options.name),
+        log_text("stream", source->position->stream));
+    if (p->state == PROJECTOR_FOLDING && p->folded == 0) {
+        wait_ms(p, p->options.flush_ms);
+    }
+}
+
 static void on_reader_caught_up(void *ctx)
 {
-    Source *source = ctx;
-    source->caught_up = true;
-    LOG(LOG_DEBUG, "projection caught up", log_text("projection", source->projector->options.name),
-        log_text("stream", source->position->stream));
+    finish_catching_up(ctx);
 }
 
 static void handle_reader_failed(Projector *p, const Error *err)
@@ -350,7 +369,9 @@ static void note_committed(Projector *p, DbTxn *txn)
 {
     CRASH_POINT("projector.committed");
     positions_commit(&p->positions);
-    p->handlers.committed(p->ctx, txn);
+    if (p->folded > 0) {
+        p->handlers.committed(p->ctx, txn);
+    }
     p->folded = 0;
     p->retry_ms = RETRY_MIN_MS;
     arena_reset(p->arena);
@@ -427,10 +448,10 @@ static void submit_flush(Projector *p)
 {
     DbTxn *txn = db_txn_new(p->options.pool);
     db_txn_lazy_commit(txn); // a lost tail is folded again from the stored sequence
-    p->handlers.write(p->ctx, txn);
-    for (size_t i = 0; i < p->positions.count; i++) {
-        p->sources[i].position->created_us = reader_stream_created_us(p->sources[i].reader);
+    if (p->folded > 0) {
+        p->handlers.write(p->ctx, txn);
     }
+    note_created(p);
     positions_add_moves(&p->positions, txn);
     p->in_database = true;
     db_txn_submit(txn, on_flush_done, p);
@@ -493,6 +514,12 @@ static void flush_or_drop(Projector *p)
     }
 }
 
+static bool has_work(Projector *p)
+{
+    note_created(p);
+    return p->folded > 0 || positions_pending(&p->positions);
+}
+
 // The one place that decides what follows; called whenever something ended or a timer is due.
 static void move_on(Projector *p)
 {
@@ -506,7 +533,7 @@ static void move_on(Projector *p)
         }
         break;
     case PROJECTOR_FOLDING:
-        if (p->folded > 0 && (p->stopping || !uv_is_active((uv_handle_t *)&p->timer))) {
+        if (has_work(p) && (p->stopping || !uv_is_active((uv_handle_t *)&p->timer))) {
             start_flush(p);
         } else if (p->stopping) {
             drop(p);

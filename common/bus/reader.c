@@ -14,6 +14,10 @@
 // read; whatever came after the loss was stored after it, by the server's clock. TAIL_MARGIN is for
 // a clock that was set back; what is read twice for it, readers must bear anyway.
 // (reader_nats_test: a_lost_tail_is_read_again, one_that_has_grown_past_is_noticed)
+//
+// The same look at the last message read decides where the server reports another creation time for
+// a stream (stream_check.h): with the time that it had, the stream is the same and the new creation
+// time is taken over; else the stream is refused. (reader_nats_test: finding_11_*)
 #include "common/bus/reader.h"
 
 #include <jansson.h>
@@ -24,6 +28,7 @@
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/bus/bus_internal.h"
+#include "common/bus/stream_check.h"
 #include "common/bus/topology.h"
 
 // INACTIVE_S: after it the names of processes that died are free again, so that a crash loop does
@@ -64,7 +69,9 @@ struct Reader {
     unsigned names_taken;   // tries in a row that met another reader's consumer
     uint64_t next_consumer; // the consumer sequence that must come next
     uint64_t end;           // the stream's last sequence at the start
-    int64_t created_us;
+    bool begun;             // the first STREAM.INFO was read
+    int64_t created_us;     // that of the stream that next belongs to; 0: not known
+    int64_t doubted_us;     // what the server reports instead, while CHECK decides; 0: no doubt
     uint64_t lag;
     bool caught_up, told;
     bool paused;
@@ -160,6 +167,64 @@ static json_t *parse(Str reply, const Error *err)
     return err == NULL ? json_loadb(reply.ptr, reply.len, 0, NULL) : NULL;
 }
 
+// ---- is it the same stream? ----
+
+static bool refuse_log(const Reader *r, const char *why, Error *err)
+{
+    const char *remedy = r->options.remedy;
+    return error_set(
+        err, ERROR_CONFIG, "stream '%s' %s%s%s%s", r->stream, why, remedy != NULL ? " (HINT: " : "",
+        remedy != NULL ? remedy : "", remedy != NULL ? ")" : "");
+}
+
+static bool refuse_other(const Reader *r, int64_t created_us, Error *err)
+{
+    char why[160], then[CLOCK_RFC3339_SIZE], now[CLOCK_RFC3339_SIZE];
+    clock_format(r->created_us, then);
+    clock_format(created_us, now);
+    (void)snprintf(why, sizeof why, "was made anew (%s, the stored sequence is of %s)", now, then);
+    return refuse_log(r, why, err);
+}
+
+static void take_over(Reader *r, int64_t created_us)
+{
+    char then[CLOCK_RFC3339_SIZE], now[CLOCK_RFC3339_SIZE];
+    clock_format(r->created_us, then);
+    clock_format(created_us, now);
+    LOG(LOG_INFO,
+        "the server reports another creation time for the stream, which is the one that was read: "
+        "going on",
+        log_text("stream", r->stream),
+        log_int("read_up_to", r->next > 0 ? (int64_t)r->next - 1 : 0), log_text("created", now),
+        log_text("known_as", then));
+    r->created_us = created_us;
+    r->doubted_us = 0;
+}
+
+// from_us 0: from the stream's beginning.
+static void begin_again(Reader *r, int64_t from_us)
+{
+    r->next = 0;
+    r->last_at_us = 0;
+    r->checking = false;
+    r->options.start_time_us = from_us;
+}
+
+// The last message read does not show that the stream is the same. Where it may be gone rightly and
+// all can be read again, that is done.
+static void settle_doubt(Reader *r, bool gone)
+{
+    Error err;
+    if (gone && r->last_per_subject) {
+        take_over(r, r->doubted_us);
+        begin_again(r, 0);
+        restart(r, 0);
+    } else {
+        (void)refuse_other(r, r->doubted_us, &err);
+        fail(r, &err);
+    }
+}
+
 // ---- CONSUMER.CREATE ----
 
 static void handle_created(Reader *r, Str reply, const Error *err)
@@ -173,6 +238,8 @@ static void handle_created(Reader *r, Str reply, const Error *err)
         if (name == NULL ||
             !str_to_c(str_from(name), r->endpoint.consumer, sizeof r->endpoint.consumer)) {
             restart(r, RETRY_MS);
+        } else if (empty && r->doubted_us != 0) {
+            settle_doubt(r, true);
         } else {
             r->state = READER_READING;
             r->names_taken = 0;
@@ -257,47 +324,10 @@ static void create_consumer(Reader *r)
 
 // ---- STREAM.INFO ----
 
-typedef struct StreamState {
-    int64_t created_us;
-    uint64_t first, last;
-    bool last_per_subject;
-} StreamState;
-
-static bool read_stream(const json_t *root, StreamState *ret)
-{
-    const char *created = json_string_value(json_object_get(root, "created"));
-    json_t *state = json_object_get(root, "state");
-    json_t *config = json_object_get(root, "config");
-    if (created == NULL || state == NULL || !clock_parse(str_from(created), &ret->created_us)) {
-        return false;
-    }
-    ret->first = (uint64_t)json_integer_value(json_object_get(state, "first_seq"));
-    ret->last = (uint64_t)json_integer_value(json_object_get(state, "last_seq"));
-    ret->last_per_subject = json_integer_value(json_object_get(config, "max_msgs_per_subject")) > 0;
-    return true;
-}
-
-static bool refuse_log(const Reader *r, const char *why, Error *err)
-{
-    const char *remedy = r->options.remedy;
-    return error_set(
-        err, ERROR_CONFIG, "stream '%s' %s%s%s%s", r->stream, why, remedy != NULL ? " (HINT: " : "",
-        remedy != NULL ? remedy : "", remedy != NULL ? ")" : "");
-}
-
 // Never continue in silence where something is missing.
-static bool check_stream(const Reader *r, const StreamState *s, Error *err)
+static bool check_ends(const Reader *r, const StreamState *s, Error *err)
 {
     char why[160];
-    int64_t expected = r->created_us != 0 ? r->created_us : r->options.expect_created_us;
-    if (expected != 0 && expected != s->created_us) {
-        char then[CLOCK_RFC3339_SIZE], now[CLOCK_RFC3339_SIZE];
-        clock_format(expected, then);
-        clock_format(s->created_us, now);
-        (void)snprintf(
-            why, sizeof why, "was made anew (%s, the stored sequence is of %s)", now, then);
-        return refuse_log(r, why, err);
-    }
     if (r->next > s->last + 1 && r->last_at_us == 0) {
         (void)snprintf(
             why, sizeof why,
@@ -326,15 +356,42 @@ static void lose_tail(Reader *r)
     LOG(LOG_WARN, "the log lost its tail, reading again", log_text("stream", r->stream),
         log_int("read_up_to", (int64_t)r->next - 1), log_text("from", from));
     r->tails_lost++;
-    r->next = 0;
-    r->last_at_us = 0;
-    r->checking = false;
-    r->options.start_time_us = from_us;
+    begin_again(r, from_us);
+}
+
+// A reader of the last of each subject has a consumer that cannot begin at a message, and whoever
+// asked for it asks again when it fails.
+static bool check_created(Reader *r, const StreamState *s, Error *err)
+{
+    StreamPlace place = {r->created_us, r->next, r->last_at_us};
+    StreamVerdict verdict = stream_check(&place, s);
+    bool cannot_look = r->options.last_per_subject;
+    r->doubted_us = 0;
+    switch (verdict) {
+    case STREAM_SAME:
+        r->created_us = s->created_us;
+        return true;
+    case STREAM_RENAMED:
+        take_over(r, s->created_us);
+        return true;
+    case STREAM_LOOK:
+        r->doubted_us = s->created_us;
+        return !cannot_look || refuse_other(r, s->created_us, err);
+    case STREAM_AGAIN:
+        if (!cannot_look) {
+            take_over(r, s->created_us);
+            begin_again(r, 0);
+            return true;
+        }
+        return refuse_other(r, s->created_us, err);
+    case STREAM_OTHER:
+        return refuse_other(r, s->created_us, err);
+    }
+    return false;
 }
 
 static void plan_start(Reader *r, const StreamState *s)
 {
-    r->last_per_subject = s->last_per_subject;
     r->checking = false;
     if (r->last_at_us == 0 || r->next <= 1) {
         return;
@@ -352,7 +409,7 @@ static void handle_info(Reader *r, Str reply, const Error *request_err)
     Error err;
     json_t *root = parse(reply, request_err);
     bool usable = accept_answer(r, root, "stream");
-    if (usable && !read_stream(root, &s)) {
+    if (usable && !stream_state_read(root, &s)) {
         restart(r, RETRY_MS);
         usable = false;
     }
@@ -360,14 +417,14 @@ static void handle_info(Reader *r, Str reply, const Error *request_err)
     if (!usable) {
         return;
     }
-    if (!check_stream(r, &s, &err)) {
+    r->last_per_subject = s.last_per_subject;
+    if (!check_created(r, &s, &err) || !check_ends(r, &s, &err)) {
         fail(r, &err);
         return;
     }
-    bool first_time = r->created_us == 0;
-    r->created_us = s.created_us;
     plan_start(r, &s);
-    if (first_time) {
+    if (!r->begun) {
+        r->begun = true;
         r->end = s.last;
         r->next = r->options.only_new ? s.last + 1 : r->next;
         r->caught_up = !r->checking && (r->next > s.last || s.first > s.last);
@@ -411,11 +468,19 @@ static void pull(Reader *r)
 static void check_last(Reader *r, const AckSubject *ack)
 {
     bool first = ack->consumer_sequence == 1;
-    if (first && ack->stream_sequence == r->next - 1 && ack->stored_at_us == r->last_at_us) {
+    bool there = first && ack->stream_sequence == r->next - 1;
+    if (there && ack->stored_at_us == r->last_at_us) {
+        if (r->doubted_us != 0) {
+            take_over(r, r->doubted_us);
+        }
         r->checking = false;
         r->next_consumer = 2;
         r->lag = ack->pending;
         r->caught_up = r->caught_up || ack->pending == 0 || ack->stream_sequence >= r->end;
+        return;
+    }
+    if (first && r->doubted_us != 0) {
+        settle_doubt(r, !there);
         return;
     }
     if (first) {
@@ -571,6 +636,7 @@ Reader *reader_new(
         !options->only_new && options->start_time_us == 0 && !options->last_per_subject;
     r->next = by_sequence ? options->start_sequence : 0;
     r->last_at_us = by_sequence && r->next > 1 ? options->last_stored_at_us : 0;
+    r->created_us = options->expect_created_us;
     r->held = xcalloc(r->options.batch_max, sizeof *r->held);
     r->messages = xcalloc(r->options.batch_max, sizeof *r->messages);
     r->endpoint.stream = str_from(r->stream);

@@ -20,7 +20,8 @@ typedef struct ReaderOptions {
     bool last_per_subject; // only the last of each subject, then what is new; the others count not
     bool only_new;         // from now on (tail); start_sequence is ignored
     int64_t expect_created_us; // the stream's creation time that the stored sequence belongs to; 0:
-                               // not known yet
+                               // not known yet. The server may report another one for the same
+                               // stream (stream_check.h)
     size_t batch_max;          // 0: 512
     const char *remedy; // for a log that is not what was read: a whole command, "stentor rebuild
                         // history"; lives as long as the reader; NULL: none
@@ -32,7 +33,7 @@ typedef struct ReaderHandlers {
     // Once, when everything that was in the stream at the start has been handed over (at once for
     // an empty stream).
     void (*on_caught_up)(void *ctx);
-    // The read cannot go on: CONFIG when the stream was made anew since, or the sequence is past
+    // The read cannot go on: CONFIG when it is another stream since, or the sequence is past
     // its age, or the stream ends before it and nobody knows since when; PERMANENT when there is no
     // such stream. Transient trouble is not told: the reader tries again.
     void (*on_failed)(void *ctx, const Error *err);
@@ -45,7 +46,7 @@ Reader *reader_new(
 void reader_pause(
     Reader *reader, bool paused); // while paused at most batch_max more messages arrive
 int64_t reader_stream_created_us(
-    const Reader *reader);                 // 0 before the first message or on_caught_up
+    const Reader *reader);                 // before the first message or on_caught_up: as expected
 uint64_t reader_lag(const Reader *reader); // messages known to wait
 uint64_t reader_tails_lost(
     const Reader *reader); // how often the log had lost what was read already

@@ -110,7 +110,8 @@ static void read_positions(const PGresult *rows, ShadowPositions *ret)
             int64_t sequence = 0;
             if (strcmp(PQgetvalue(rows, row, 0), history_streams[i]) == 0 &&
                 str_to_i64(str_from(PQgetvalue(rows, row, 1)), &sequence) &&
-                str_to_i64(str_from(PQgetvalue(rows, row, 2)), &ret->stream_created_us[i])) {
+                str_to_i64(str_from(PQgetvalue(rows, row, 2)), &ret->stream_created_us[i]) &&
+                str_to_i64(str_from(PQgetvalue(rows, row, 3)), &ret->stored_at_us[i])) {
                 ret->sequence[i] = (uint64_t)sequence;
             }
         }
@@ -122,7 +123,8 @@ bool shadow_positions(Shadow *shadow, ShadowPositions *ret, Error *err)
     CLEANUP(free_result)
     PGresult *rows =
         run(shadow, "positions",
-            "SELECT stream, sequence, (extract(epoch FROM stream_created_at) * 1000000)::int8"
+            "SELECT stream, sequence, (extract(epoch FROM stream_created_at) * 1000000)::int8,"
+            " coalesce((extract(epoch FROM stored_at) * 1000000)::int8, 0)"
             " FROM history.positions WHERE projection = 'history'",
             NULL, err);
     if (rows != NULL) {

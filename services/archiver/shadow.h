@@ -20,6 +20,7 @@ typedef struct Shadow Shadow;
 typedef struct ShadowPositions {
     uint64_t sequence[HISTORY_STREAM_COUNT];
     int64_t stream_created_us[HISTORY_STREAM_COUNT]; // 0: nothing folded yet
+    int64_t stored_at_us[HISTORY_STREAM_COUNT];      // when that message was stored; 0: not known
 } ShadowPositions;
 
 typedef void (*ShadowLine)(void *ctx, const char *line);

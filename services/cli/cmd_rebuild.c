@@ -6,6 +6,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/bus/stream_check.h"
 #include "common/db/db.h"
 #include "services/archiver/refold.h"
 #include "services/archiver/shadow.h"
@@ -94,6 +95,53 @@ static bool ask_streams(Rebuild *rebuild, Error *err)
     uv_update_time(&rebuild->session.loop); // Postgres has blocked it: no request is late by that
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
         if (!ask_stream(rebuild, i, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// When the message was stored; 0: it is not there.
+static bool ask_stored_at(
+    Rebuild *rebuild, const char *stream, uint64_t sequence, int64_t *ret_us, Error *err)
+{
+    Str reply;
+    Arena *arena = rebuild->cli->arena;
+    const char *subject = arena_printf(arena, "$JS.API.STREAM.MSG.GET.%s", stream);
+    const char *body = arena_printf(arena, "{\"seq\":%llu}", (unsigned long long)sequence);
+    if (!session_request(&rebuild->session, subject, str_from(body), arena, &reply, err)) {
+        return false;
+    }
+    json_t *root = json_loadb(reply.ptr, reply.len, 0, NULL);
+    *ret_us = read_time(json_object_get(root, "message"), "time");
+    json_decref(root);
+    return true;
+}
+
+// The archiver's own question (reader.c): another creation time need not be another stream.
+static bool recognise_stream(Rebuild *rebuild, ShadowPositions *live, int index, Error *err)
+{
+    const StreamInfo *info = &rebuild->streams[index];
+    int64_t last_at_us = live->stored_at_us[index];
+    StreamPlace place = {live->stream_created_us[index], live->sequence[index] + 1, last_at_us};
+    StreamState state = {info->created_us, info->first, info->last, false};
+    StreamVerdict verdict = stream_check(&place, &state);
+    int64_t stored_at_us = 0;
+    if (verdict == STREAM_LOOK &&
+        !ask_stored_at(
+            rebuild, history_streams[index], live->sequence[index], &stored_at_us, err)) {
+        return false;
+    }
+    if (verdict == STREAM_RENAMED || (verdict == STREAM_LOOK && stored_at_us == last_at_us)) {
+        live->stream_created_us[index] = info->created_us;
+    }
+    return true;
+}
+
+static bool recognise_streams(Rebuild *rebuild, ShadowPositions *live, Error *err)
+{
+    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
+        if (!recognise_stream(rebuild, live, i, err)) {
             return false;
         }
     }
@@ -271,9 +319,9 @@ static bool check_whole(const Rebuild *rebuild, Error *err)
 
 // Nothing that the stream does not hold can be waited for: a log that lost its tail, or its
 // beginning.
-static bool set_until(Rebuild *rebuild, const ShadowPositions *live, Error *err)
+static bool set_until(Rebuild *rebuild, ShadowPositions *live, Error *err)
 {
-    if (!ask_streams(rebuild, err)) {
+    if (!ask_streams(rebuild, err) || !recognise_streams(rebuild, live, err)) {
         return false;
     }
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
@@ -363,7 +411,7 @@ static bool fill(Rebuild *rebuild, Error *err)
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
         rebuild->first[i] = rebuild->streams[i].first;
     }
-    if (!shadow_positions(rebuild->shadow, &live, err) ||
+    if (!shadow_positions(rebuild->shadow, &live, err) || !recognise_streams(rebuild, &live, err) ||
         !find_beginning(rebuild, &live, &rebuild->before_us, err) ||
         !shadow_make(rebuild->shadow, on_schema_difference, NULL, err) ||
         !shadow_copy(

@@ -155,16 +155,21 @@ static inline void on_rig_applied(void *ctx, const Error *err)
     on_rig_reply(ctx, STR_EMPTY, err);
 }
 
-static inline void rig_apply(Rig *rig, int ack_wait_ms)
+static inline void rig_apply_options(Rig *rig, const TopologyOptions *options)
 {
     rig->done = false;
-    TopologyOptions options = {
-        .replicas = 1, .bytes_scale = 0.005, .ack_wait_ms = ack_wait_ms, .accounts = rig->accounts};
-    topology_apply(rig->bus, &options, on_rig_step, on_rig_applied, rig);
+    topology_apply(rig->bus, options, on_rig_step, on_rig_applied, rig);
     WAIT_FLAG(rig, rig->done);
     if (rig->error.kind != ERROR_NONE) {
         fail_msg("%s", rig->error.text);
     }
+}
+
+static inline void rig_apply(Rig *rig, int ack_wait_ms)
+{
+    TopologyOptions options = {
+        .replicas = 1, .bytes_scale = 0.005, .ack_wait_ms = ack_wait_ms, .accounts = rig->accounts};
+    rig_apply_options(rig, &options);
 }
 
 // Every stream empty and new.

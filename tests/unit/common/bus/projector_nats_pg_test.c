@@ -354,6 +354,46 @@ static void a_stream_made_anew_stops_it_with_a_reason(void **state)
     tally_stop(&rig, &next);
 }
 
+// nats-server 2.9.10 reports another creation time after an update and two starts.
+static void finding_11_a_creation_time_that_the_server_changed_is_taken_over(void **state)
+{
+    (void)state;
+    Tally tally = {0}, next = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    publish_many(&rig, "ntf.request.low.acme", "r", 5);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 15);
+    tally_stop(&rig, &tally);
+    sql("UPDATE tally.positions SET stream_created_at = stream_created_at - interval '1 hour'");
+    tally_start(&rig, &next); // with nothing to fold
+    WAIT(
+        &rig, sql("SELECT count(*) FROM tally.positions WHERE stream_created_at > now() - "
+                  "interval '30 min'") == 2);
+    assert_int_equal(next.folds + next.commits + next.drops, 0);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 5);
+    WAIT(&rig, counted() == 20);
+    assert_int_equal(next.folds, 5);
+    assert_null(projector_failure(next.projector));
+    tally_stop(&rig, &next);
+}
+
+static void finding_11_a_stream_with_other_messages_still_stops_it(void **state)
+{
+    (void)state;
+    Tally tally = {0}, next = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 10);
+    tally_stop(&rig, &tally);
+    log_level_set(LOG_ERROR);
+    sql("UPDATE tally.positions SET stream_created_at = stream_created_at - interval '1 hour',"
+        " stored_at = stored_at - interval '1 hour'");
+    tally_start(&rig, &next);
+    WAIT(&rig, projector_failure(next.projector) != NULL);
+    assert_non_null(strstr(projector_failure(next.projector), "made anew"));
+    tally_stop(&rig, &next);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
@@ -372,6 +412,8 @@ int main(void)
         TEST(the_unreadable_is_buried_and_passed),
         TEST(rows_that_postgres_refuses_stop_it_with_a_reason),
         TEST(a_stream_made_anew_stops_it_with_a_reason),
+        TEST(finding_11_a_creation_time_that_the_server_changed_is_taken_over),
+        TEST(finding_11_a_stream_with_other_messages_still_stops_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -381,6 +381,232 @@ static void a_read_goes_on_after_the_server_restarted(void **state)
     server_done(&server);
 }
 
+// ---- a stream whose creation time the server changes (nats-server 2.9.10) ----
+
+static void restart_server(Rig *on, Server *server)
+{
+    server_kill(server, SIGTERM);
+    pass_ms(on, 100);
+    server_start(server);
+    WAIT(on, bus_connected(on->bus));
+}
+
+static void apply_scale(Rig *on, double scale)
+{
+    rig_apply_options(on, &(TopologyOptions){.replicas = 1, .bytes_scale = scale});
+}
+
+static int64_t reported_creation(Rig *on, const char *stream)
+{
+    char subject[64], text[CLOCK_RFC3339_SIZE + 8];
+    int64_t created_us = 0;
+    snprintf(subject, sizeof subject, "$JS.API.STREAM.INFO.%s", stream);
+    const char *at = strstr(rig_ask(on, subject, ""), "\"created\":\"");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "\"created\":\"%35[^\"]", text), 1);
+    assert_true(clock_parse(str_from(text), &created_us));
+    return created_us;
+}
+
+// The operator's story: a restart, `stentor migrate` with another scale, a restart. A server without
+// the fault passes what follows too.
+static void creation_changes(Rig *on, Server *server)
+{
+    int64_t before_us = reported_creation(on, "STATUS");
+    restart_server(on, server);
+    apply_scale(on, 0.006);
+    restart_server(on, server);
+    if (reported_creation(on, "STATUS") == before_us) {
+        print_message("this nats-server keeps a stream's creation time\n");
+    }
+}
+
+static void own_server(Rig *own, Server *server)
+{
+    server_init(server);
+    server_start(server);
+    rig_open(own, server->url);
+    apply_scale(own, 0.005);
+}
+
+static void own_end(Rig *own, Server *server)
+{
+    rig_close(own);
+    server_done(server);
+}
+
+static Reader *read_on(Rig *on, Seen *seen, const ReaderOptions *options)
+{
+    memset(seen, 0, sizeof *seen);
+    return reader_new(on->bus, options, &handlers, seen);
+}
+
+static void finding_11_a_reader_goes_on_where_the_server_changed_the_creation_time(void **state)
+{
+    (void)state;
+    static Seen seen, entries;
+    Server server;
+    Rig own;
+    own_server(&own, &server);
+    publish_many(&own, "ntf.status.acme.email.sent", "s", 10);
+    publish_many(&own, "cfg.tenant.acme.self", "c", 2);
+    Reader *reader = read_from(&own, &seen, 0, 0);
+    Reader *config = read_on(&own, &entries, &(ReaderOptions){.stream = "CONFIG"});
+    WAIT(&own, seen.count == 10 && entries.count == 1);
+    creation_changes(&own, &server);
+    publish_many(&own, "ntf.status.acme.email.sent", "t", 5);
+    publish_many(&own, "cfg.tenant.acme.self", "d", 1);
+    WAIT(&own, seen.count == 15 && entries.sequences[entries.count - 1] == 3);
+    assert_in_order(&seen, 1);
+    assert_int_equal(reader_stream_created_us(reader), reported_creation(&own, "STATUS"));
+    assert_int_equal(reader_tails_lost(reader) + reader_tails_lost(config), 0);
+    assert_false(seen.failed || entries.failed);
+    end(&own, config);
+    end(&own, reader);
+    own_end(&own, &server);
+}
+
+static void finding_11_a_stored_place_goes_on_where_the_server_changed_the_creation_time(
+    void **state)
+{
+    (void)state;
+    static Seen seen;
+    Server server;
+    Rig own;
+    own_server(&own, &server);
+    publish_many(&own, "ntf.status.acme.email.sent", "s", 10);
+    Reader *reader = read_from(&own, &seen, 0, 0);
+    WAIT(&own, seen.count == 10);
+    ReaderOptions place = {
+        .stream = "STATUS",
+        .start_sequence = 11,
+        .expect_created_us = reader_stream_created_us(reader),
+        .last_stored_at_us = seen.last_at_us};
+    end(&own, reader);
+    creation_changes(&own, &server);
+    for (int more = 0; more <= 5; more += 5) {
+        publish_many(&own, "ntf.status.acme.email.sent", "t", more);
+        reader = read_on(&own, &seen, &place);
+        WAIT(&own, seen.caught_up);
+        assert_int_equal(seen.count, more);
+        assert_in_order(&seen, 11);
+        assert_int_equal(reader_stream_created_us(reader), reported_creation(&own, "STATUS"));
+        assert_int_equal(reader_tails_lost(reader), 0);
+        end(&own, reader);
+    }
+    place.last_stored_at_us =
+        0; // of before positions had a time: nothing shows that it is the same
+    reader = read_on(&own, &seen, &place);
+    WAIT(&own, seen.failed);
+    assert_non_null(strstr(seen.error.text, "made anew"));
+    end(&own, reader);
+    own_end(&own, &server);
+}
+
+static void finding_11_what_was_read_and_has_aged_is_no_other_stream(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.count == 10);
+    ReaderOptions place = {
+        .stream = "STATUS",
+        .start_sequence = 11,
+        .expect_created_us = reader_stream_created_us(reader) - 3600 * INT64_C(1000000),
+        .last_stored_at_us = 1}; // before what the server reports
+    end(&rig, reader);
+    rig_ask(&rig, "$JS.API.STREAM.PURGE.STATUS", "");
+    reader = read_on(&rig, &seen, &place);
+    WAIT(&rig, seen.caught_up);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 5);
+    WAIT(&rig, seen.count == 5);
+    assert_in_order(&seen, 11);
+    end(&rig, reader);
+    place.start_sequence = 10; // which nobody has read
+    reader = read_on(&rig, &seen, &place);
+    WAIT(&rig, seen.failed);
+    end(&rig, reader);
+}
+
+static void finding_11_an_entry_that_was_replaced_is_no_other_stream(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "cfg.tenant.acme.self", "a", 1);
+    publish_many(&rig, "cfg.tenant.other.self", "b", 1);
+    ReaderOptions place = {
+        .stream = "CONFIG",
+        .start_sequence = 3,
+        .expect_created_us = reported_creation(&rig, "CONFIG") - 3600 * INT64_C(1000000),
+        .last_stored_at_us = 1};
+    publish_many(&rig, "cfg.tenant.other.self", "c", 1); // replaces 2, the last one read
+    Reader *reader = read_on(&rig, &seen, &place);
+    WAIT(&rig, seen.caught_up && seen.count == 2); // both entries, once more
+    assert_int_equal(seen.sequences[0], 1);
+    assert_int_equal(seen.sequences[1], 3);
+    assert_int_equal(reader_tails_lost(reader), 0);
+    end(&rig, reader);
+    place.start_sequence = 2; // the message is there and has another time
+    reader = read_on(&rig, &seen, &place);
+    WAIT(&rig, seen.failed);
+    assert_non_null(strstr(seen.error.text, "made anew"));
+    end(&rig, reader);
+}
+
+static void finding_11_a_filters_last_message_that_is_gone_shows_nothing(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "a", 3);
+    publish_many(&rig, "ntf.status.other.email.sent", "o", 3);
+    rig_ask(&rig, "$JS.API.STREAM.PURGE.STATUS", "{\"filter\":\"ntf.status.other.>\"}");
+    ReaderOptions place = {
+        .stream = "STATUS",
+        .filter = "ntf.status.other.>",
+        .start_sequence = 7,
+        .expect_created_us = reported_creation(&rig, "STATUS") - 3600 * INT64_C(1000000),
+        .last_stored_at_us = 1};
+    Reader *reader = read_on(&rig, &seen, &place);
+    WAIT(&rig, seen.failed);
+    assert_int_equal(seen.error.kind, ERROR_CONFIG);
+    end(&rig, reader);
+}
+
+static void finding_11_another_stream_that_has_grown_past_is_refused(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.count == 10);
+    ReaderOptions place = {
+        .stream = "STATUS",
+        .start_sequence = 11,
+        .expect_created_us = reader_stream_created_us(reader),
+        .last_stored_at_us = seen.last_at_us};
+    end(&rig, reader);
+    rig_fresh(&rig, 0);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 30);
+    reader = read_on(&rig, &seen, &place);
+    WAIT(&rig, seen.failed);
+    assert_int_equal(seen.error.kind, ERROR_CONFIG);
+    assert_non_null(strstr(seen.error.text, "made anew"));
+    assert_int_equal(seen.count, 0);
+    end(&rig, reader);
+}
+
+static void finding_11_an_empty_place_takes_the_stream_that_is_there(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 3);
+    Reader *reader = read_from(&rig, &seen, 1, 1);
+    WAIT(&rig, seen.count == 3);
+    assert_int_equal(reader_stream_created_us(reader), reported_creation(&rig, "STATUS"));
+    end(&rig, reader);
+}
+
 // ---- a log that lost its tail ----
 
 // A server whose store was copied after the first ten messages.
@@ -611,6 +837,14 @@ int main(void)
         TEST(a_lost_consumer_is_made_again),
         TEST(the_last_of_each_subject_does_not_come_twice_with_a_new_consumer),
         cmocka_unit_test(a_read_goes_on_after_the_server_restarted),
+        cmocka_unit_test(finding_11_a_reader_goes_on_where_the_server_changed_the_creation_time),
+        cmocka_unit_test(
+            finding_11_a_stored_place_goes_on_where_the_server_changed_the_creation_time),
+        TEST(finding_11_what_was_read_and_has_aged_is_no_other_stream),
+        TEST(finding_11_an_entry_that_was_replaced_is_no_other_stream),
+        TEST(finding_11_a_filters_last_message_that_is_gone_shows_nothing),
+        TEST(finding_11_another_stream_that_has_grown_past_is_refused),
+        TEST(finding_11_an_empty_place_takes_the_stream_that_is_there),
         cmocka_unit_test(a_lost_tail_is_read_again),
         cmocka_unit_test(one_that_has_grown_past_is_noticed),
         TEST(the_message_read_last_is_not_read_again),
