@@ -22,6 +22,9 @@ typedef struct Admin {
     void (*on_done)(void *ctx, const Error *err);
     void *ctx;
     size_t step;             // streams, then consumers, then subscribers' consumers
+    const StreamSpec *model; // the largest stream that is there; NULL: none
+    double model_scale;
+    int model_replicas;
     ConsumerSpec subscriber; // of this step, its name and its filter
     char name[ACCOUNT_NAME_MAX + 1], filter[SUBJECT_SIZE];
     json_t *wanted;
@@ -60,14 +63,14 @@ static void want_source(json_t *config, const Admin *a, const StreamSpec *spec)
 
 static json_t *want_stream(const Admin *a, const StreamSpec *spec)
 {
-    double bytes =
-        (double)spec->max_bytes * (a->options.bytes_scale > 0 ? a->options.bytes_scale : 1);
+    double scale = a->options.bytes_scale > 0 ? a->options.bytes_scale : a->model_scale;
+    double bytes = (double)spec->max_bytes * scale;
     json_t *config = json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:s, s:b}", "name", spec->name, "retention", "limits",
         "storage", "file", "max_age", nanoseconds(spec->max_age_s), "max_bytes",
         (json_int_t)(bytes > BYTES_MIN ? bytes : BYTES_MIN), "max_msgs_per_subject",
         (json_int_t)(spec->max_per_subject > 0 ? spec->max_per_subject : -1), "num_replicas",
-        a->options.replicas > 0 ? a->options.replicas : 1, "discard",
+        a->options.replicas > 0 ? a->options.replicas : a->model_replicas, "discard",
         spec->discard_new ? "new" : "old", "allow_direct", 1);
     want_source(config, a, spec);
     return config;
@@ -279,6 +282,20 @@ static void write_step(Admin *a, const json_t *there)
 
 // ---- asking ----
 
+// What no option names stays as it is.
+static void keep_present(Admin *a, const json_t *there)
+{
+    if (stream_of(a) == NULL) {
+        return;
+    }
+    if (a->options.bytes_scale <= 0) {
+        json_object_set(a->wanted, "max_bytes", json_object_get(there, "max_bytes"));
+    }
+    if (a->options.replicas <= 0) {
+        json_object_set(a->wanted, "num_replicas", json_object_get(there, "num_replicas"));
+    }
+}
+
 static void handle_info(Admin *a, Str reply, const Error *err)
 {
     enum { NOT_FOUND = 404 };
@@ -295,10 +312,13 @@ static void handle_info(Admin *a, Str reply, const Error *err)
         char copy[160];
         snprintf(copy, sizeof copy, "%s", text != NULL ? text : "an answer that cannot be read");
         fail(a, ERROR_CONFIG, copy);
-    } else if (compare(a->wanted, config, differences, sizeof differences)) {
-        end_step(a, "present");
     } else {
-        write_step(a, config);
+        keep_present(a, config);
+        if (compare(a->wanted, config, differences, sizeof differences)) {
+            end_step(a, "present");
+        } else {
+            write_step(a, config);
+        }
     }
     json_decref(root);
 }
@@ -328,6 +348,55 @@ static void ask_step(Admin *a)
     bus_request(a->bus, subject, STR_EMPTY, API_TIMEOUT_MS, on_info, a);
 }
 
+// ---- what new streams take after ----
+
+static void ask_model(Admin *a);
+
+static void note_model(Admin *a, const StreamSpec *spec, const json_t *config)
+{
+    json_int_t bytes = json_integer_value(json_object_get(config, "max_bytes"));
+    if (bytes <= 0 || (a->model != NULL && a->model->max_bytes >= spec->max_bytes)) {
+        return;
+    }
+    a->model = spec;
+    a->model_scale = (double)bytes / (double)spec->max_bytes;
+    a->model_replicas = (int)json_integer_value(json_object_get(config, "num_replicas"));
+}
+
+static void handle_model(Admin *a, Str reply, const Error *err)
+{
+    if (err != NULL) {
+        fail(a, err->kind, err->text);
+        return;
+    }
+    json_t *root = json_loadb(reply.ptr, reply.len, 0, NULL);
+    const json_t *config = json_object_get(root, "config");
+    if (config != NULL) {
+        note_model(a, stream_of(a), config);
+    }
+    json_decref(root);
+    a->step++;
+    ask_model(a);
+}
+
+static void on_model(void *ctx, Str reply, const Error *err)
+{
+    handle_model(ctx, reply, err);
+}
+
+static void ask_model(Admin *a)
+{
+    char subject[160];
+    const StreamSpec *stream = stream_of(a);
+    if (stream == NULL) {
+        a->step = 0;
+        ask_step(a);
+        return;
+    }
+    snprintf(subject, sizeof subject, "$JS.API.STREAM.INFO.%s", stream->name);
+    bus_request(a->bus, subject, STR_EMPTY, API_TIMEOUT_MS, on_model, a);
+}
+
 void topology_apply(
     Bus *bus, const TopologyOptions *options,
     void (*on_step)(void *ctx, const char *what, const char *result),
@@ -335,6 +404,16 @@ void topology_apply(
 {
     Admin *a = xcalloc(1, sizeof *a);
     *a = (Admin){
-        .bus = bus, .options = *options, .on_step = on_step, .on_done = on_done, .ctx = ctx};
-    ask_step(a);
+        .bus = bus,
+        .options = *options,
+        .on_step = on_step,
+        .on_done = on_done,
+        .ctx = ctx,
+        .model_scale = 1,
+        .model_replicas = 1};
+    if (options->bytes_scale > 0 && options->replicas > 0) {
+        ask_step(a);
+    } else {
+        ask_model(a);
+    }
 }

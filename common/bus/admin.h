@@ -8,10 +8,12 @@
 #include "common/bus/bus.h"
 
 typedef struct TopologyOptions {
-    int replicas;             // 1 or 3
-    double bytes_scale;       // multiplies every stream's max_bytes; 1: as in the table
-    int ack_wait_ms;          // 0: each consumer's own
-    int duplicate_window_s;   // 0: 120
+    int replicas;           // 1 or 3; 0: as many as each stream has
+    double bytes_scale;     // multiplies every stream's max_bytes; 1: as in the table; 0: each
+                            // stream keeps its own. With 0, a stream that is not there takes after
+                            // the largest that is; with none there: 1 replica, scale 1
+    int ack_wait_ms;        // 0: each consumer's own
+    int duplicate_window_s; // 0: 120
     const Accounts *accounts; // whose subscribers get their consumers; NULL: none
 } TopologyOptions;
 

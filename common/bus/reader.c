@@ -360,10 +360,11 @@ static void lose_tail(Reader *r)
 }
 
 // A reader of the last of each subject has a consumer that cannot begin at a message, and whoever
-// asked for it asks again when it fails.
+// asked for it asks again when it fails. One that waits for the first new message has read nothing.
 static bool check_created(Reader *r, const StreamState *s, Error *err)
 {
-    StreamPlace place = {r->created_us, r->next, r->last_at_us};
+    bool waits = r->options.only_new && r->last_at_us == 0;
+    StreamPlace place = {r->created_us, waits ? 0 : r->next, r->last_at_us};
     StreamVerdict verdict = stream_check(&place, s);
     bool cannot_look = r->options.last_per_subject;
     r->doubted_us = 0;

@@ -148,8 +148,8 @@ static bool migrate_nats(Migrate *m, Error *err)
 {
     int64_t replicas = 0, percent = 0, ack_wait_ms = 0;
     const Args *args = &m->cli->args;
-    if (!args_int(args, "replicas", 1, 1, 5, &replicas, err) ||
-        !args_int(args, "bytes-scale-percent", 100, 1, 100000, &percent, err) ||
+    if (!args_int(args, "replicas", 0, 1, 5, &replicas, err) ||
+        !args_int(args, "bytes-scale-percent", 0, 1, 100000, &percent, err) ||
         !args_int(args, "ack-wait-ms", 0, 500, 600000, &ack_wait_ms, err)) {
         return false;
     }

@@ -30,8 +30,8 @@ static const Command commands[] = {
     {"migrate", "", 0, 0, "bootstrap replicas= bytes-scale-percent= ack-wait-ms= passwords= skip-nats skip-database json",
      "bring Postgres (schemas) and NATS (streams, consumers) to this version; safe to repeat\n"
      "  --bootstrap              first, as a superuser: roles, rights and owner; the rest is done as stentor_owner\n"
-     "  --replicas N             copies of each stream, 1 (default) or 3\n"
-     "  --bytes-scale-percent N  each stream's size limit in percent of the built-in one\n"
+     "  --replicas N             copies of each stream, 1 (a new installation's) or 3; not given: as many as it has\n"
+     "  --bytes-scale-percent N  each stream's size limit in percent of the built-in one (a new installation: 100); not given: it stays\n"
      "  --ack-wait-ms N          redeliver what a worker did not settle after this long (default 30000)\n"
      "  --passwords FILE         nats-config's: the consumers of its subscribers are made too\n"
      "  --skip-nats, --skip-database\n"

@@ -99,6 +99,45 @@ static void a_changed_option_is_updated(void **state)
         rig_ask(&rig, "$JS.API.CONSUMER.INFO.EVENTS.ingest", ""), "\"ack_wait\":5000000000"));
 }
 
+static void assert_bytes(const char *stream, const char *expected)
+{
+    char subject[64];
+    snprintf(subject, sizeof subject, "$JS.API.STREAM.INFO.%s", stream);
+    assert_non_null(strstr(rig_ask(&rig, subject, ""), expected));
+}
+
+static void finding_11_what_no_option_names_stays_as_it_is(void **state)
+{
+    (void)state;
+    assert_int_equal(apply((TopologyOptions){.replicas = 1, .bytes_scale = 0.01}).differs, 0);
+    rig_ask(&rig, "$JS.API.STREAM.DELETE.REQUEST_CRITICAL", "");
+    rig_ask(&rig, "$JS.API.STREAM.DELETE.SETTLE", "");
+    Steps steps = apply((TopologyOptions){0});
+    assert_int_equal(steps.error.kind, ERROR_NONE);
+    assert_int_equal(steps.updated + steps.differs, 0);
+    assert_bytes("STATUS", "\"max_bytes\":85899345,");           // a hundredth of 8 GiB
+    assert_bytes("REQUEST_CRITICAL", "\"max_bytes\":21474836,"); // as the largest that was there
+}
+
+static void finding_11_a_new_installation_has_the_sizes_of_the_table(void **state)
+{
+    (void)state;
+    size_t count;
+    const StreamSpec *streams = topology_streams(&count);
+    for (size_t i = 0; i < count; i++) {
+        char subject[128];
+        snprintf(subject, sizeof subject, "$JS.API.STREAM.DELETE.%s", streams[i].name);
+        rig_ask(&rig, subject, "");
+    }
+    Steps steps = apply((TopologyOptions){.replicas = 1});
+    // Whether so much fits on this disk is the server's to say, at the first stream that does not.
+    if (steps.error.kind == ERROR_NONE || steps.created > 0) {
+        assert_bytes(streams[0].name, "\"max_bytes\":2147483648,");
+    } else {
+        assert_non_null(strstr(steps.error.text, "insufficient storage"));
+    }
+}
+
 static void what_the_server_refuses_is_told_with_its_name(void **state)
 {
     (void)state;
@@ -164,6 +203,8 @@ int main(void)
         TEST(everything_is_made),
         TEST(a_second_time_changes_nothing),
         TEST(a_changed_option_is_updated),
+        TEST(finding_11_what_no_option_names_stays_as_it_is),
+        TEST(finding_11_a_new_installation_has_the_sizes_of_the_table),
         TEST(what_the_server_refuses_is_told_with_its_name),
         TEST(config_keeps_the_last_of_each_subject),
         TEST(earlier_entries_of_config_stay_in_its_history),
