@@ -9,7 +9,8 @@
 #include "common/base/clock.h"
 #include "services/cli/replay_options.h"
 #include "services/cli/replay_run.h"
-#include "services/cli/shadow.h"
+#include "services/cli/shadow_plan.h"
+#include "services/cli/shadow_report.h"
 
 static const char *target_of(const ReplayPlan *plan)
 {
@@ -188,13 +189,49 @@ static int tell(Cli *cli, const ReplayPlan *plan, const ReplayTally *tally, cons
                                                                                 : EXIT_FAILED;
 }
 
+static bool run_shadow(Cli *cli, const ShadowPlan *plan, ShadowTally *tally, Error *err)
+{
+    const Settings *settings = &cli->settings;
+    ShadowOptions options = {
+        .session = settings->session,
+        .database_url = settings->database_url,
+        .master_key_file = settings->master_key_file,
+    };
+    return cli_need(settings->database_url, "STENTOR_DATABASE_URL", err) &&
+           cli_need(settings->master_key_file, "STENTOR_MASTER_KEY_FILE", err) &&
+           shadow_run(&options, plan, tally, err);
+}
+
+static int shadow(Cli *cli)
+{
+    Error err = {0};
+    ShadowPlan plan;
+    if (!shadow_plan_read(cli, clock_now_us(), &plan, &err)) {
+        return usage(&err);
+    }
+    fprintf(
+        stderr, "stentor: what follows shows what people were sent; e-mail addresses are masked, "
+                "other personal data is not\n");
+    ShadowTally tally;
+    shadow_tally_init(&tally);
+    int status = EXIT_DONE;
+    if (run_shadow(cli, &plan, &tally, &err)) {
+        shadow_print(&plan, &tally, cli->json);
+    } else {
+        status = cli_fail(&err);
+        status = tally.no_words ? EXIT_NOT_FOUND : status;
+    }
+    shadow_tally_done(&tally);
+    return status;
+}
+
 int cmd_replay(Cli *cli)
 {
     Error err = {0};
     ReplayPlan plan;
     Session session;
     if (args_has(&cli->args, "shadow")) {
-        return shadow_command(cli);
+        return shadow(cli);
     }
     if (!replay_plan_read(cli, clock_now_us(), &plan, &err)) {
         return usage(&err);

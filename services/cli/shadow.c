@@ -25,7 +25,7 @@ typedef struct Item {
 } Item;
 
 typedef struct Shadow {
-    Cli *cli;
+    const ShadowOptions *options;
     const ShadowPlan *plan;
     Session *session;
     MasterKey *master;
@@ -252,18 +252,13 @@ static bool read_config(Shadow *shadow, Error *err)
 
 static bool open_keys(Shadow *shadow, Error *err)
 {
-    const Settings *settings = &shadow->cli->settings;
-    const char *path = settings->master_key_file;
-    if (!cli_need(settings->database_url, "STENTOR_DATABASE_URL", err) ||
-        !cli_need(path, "STENTOR_MASTER_KEY_FILE", err)) {
-        return false;
-    }
-    shadow->master = keys_open(shadow->session, path, shadow->cli->arena, err);
+    const char *path = shadow->options->master_key_file;
+    shadow->master = keys_open(shadow->session, path, shadow->arena, err);
     if (shadow->master == NULL) {
         return false;
     }
     DbPoolOptions options = {
-        .url = settings->database_url, .application_name = "stentor-cli", .connections = 1};
+        .url = shadow->options->database_url, .application_name = "stentor-cli", .connections = 1};
     shadow->pool = db_pool_new(&shadow->session->loop, &options);
     shadow->keyring = keyring_new(shadow->pool, shadow->master, &(KeyringOptions){0});
     return true;
@@ -288,7 +283,7 @@ static void close_parts(Shadow *shadow)
     master_key_free(shadow->master);
 }
 
-static bool run_shadow(Shadow *shadow, Error *err)
+static bool run(Shadow *shadow, Error *err)
 {
     bool ok = open_keys(shadow, err) && read_config(shadow, err);
     if (ok && !shadow_words_found(shadow->words, err)) {
@@ -303,50 +298,26 @@ static bool run_shadow(Shadow *shadow, Error *err)
     return ok;
 }
 
-static bool run_plan(Cli *cli, const ShadowPlan *plan, ShadowTally *tally, Error *err)
+bool shadow_run(
+    const ShadowOptions *options, const ShadowPlan *plan, ShadowTally *tally, Error *err)
 {
     Session session;
-    if (!session_open(&session, &cli->settings.session, err)) {
+    if (!session_open(&session, &options->session, err)) {
         return false;
     }
     Shadow *shadow = xcalloc(1, sizeof *shadow);
-    shadow->cli = cli;
+    shadow->options = options;
     shadow->plan = plan;
     shadow->session = &session;
     shadow->tally = tally;
     shadow->arena = arena_new(0);
     shadow->scratch = arena_new(0);
     shadow->words = shadow_words_new(plan);
-    bool ok = run_shadow(shadow, err);
+    bool ok = run(shadow, err);
     shadow_words_free(shadow->words);
     arena_free(shadow->arena);
     arena_free(shadow->scratch);
     free(shadow);
     session_close(&session);
     return ok;
-}
-
-int shadow_command(Cli *cli)
-{
-    Error err = {0};
-    ShadowPlan plan;
-    if (!shadow_plan_read(cli, clock_now_us(), &plan, &err)) {
-        fprintf(stderr, "stentor: %s\n", err.text);
-        return EXIT_USAGE;
-    }
-    fprintf(
-        stderr, "stentor: what follows shows what people were sent; e-mail addresses are masked, "
-                "other personal data is not\n");
-    ShadowTally tally;
-    shadow_tally_init(&tally);
-    bool ok = run_plan(cli, &plan, &tally, &err);
-    int status = EXIT_DONE;
-    if (ok) {
-        shadow_print(cli, &plan, &tally);
-    } else {
-        status = cli_fail(&err);
-        status = tally.no_words ? EXIT_NOT_FOUND : status;
-    }
-    shadow_tally_done(&tally);
-    return status;
 }

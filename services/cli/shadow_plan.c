@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "services/cli/shadow_plan.h"
+
 #include <string.h>
 
 #include "common/base/id.h"
 #include "common/template/template.h"
 #include "services/cli/replay_plan.h"
-#include "services/cli/shadow.h"
 
 static bool read_words(Cli *cli, const char *flag, char **ret, Error *err)
 {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a shadow replay has found: results, the reasons of failures, and groups of requests that
+// differ in the same lines.
+#pragma once
+
+#include "common/base/map.h"
+
+enum { SHADOW_GROUPS_MAX = 256, SHADOW_REASONS_MAX = 100, SHADOW_DIFFS_MAX = 100 };
+
+typedef enum ShadowResult {
+    SHADOW_SAME,
+    SHADOW_DIFFERENT,
+    SHADOW_FAILS,       // with the new words only
+    SHADOW_MENDED,      // with the old words only
+    SHADOW_FAILS_STILL, // with both
+    SHADOW_GATE_EXPIRED,
+    SHADOW_GATE_SUPPRESSED,
+    SHADOW_ERASED,     // the recipient's key is gone
+    SHADOW_UNKNOWN,    // the version that was frozen is not in CONFIG
+    SHADOW_UNREADABLE, // no request, or altered
+    SHADOW_RESULT_COUNT,
+} ShadowResult;
+
+const char *shadow_result_name(ShadowResult result); // as in --json
+
+// Those whose words differ in the same lines; the diff is of the first of them.
+typedef struct ShadowGroup {
+    uint64_t count;
+    uint64_t order; // by appearance
+    char *notification_id;
+    char *diff; // addresses masked; NULL: not kept
+} ShadowGroup;
+
+typedef struct ShadowTally {
+    uint64_t scanned; // requests of any template
+    uint64_t results[SHADOW_RESULT_COUNT];
+    Map *reasons; // "missing_variable: ..." -> uint64_t *
+    Map *groups;  // signature -> ShadowGroup *
+    uint64_t ungrouped;
+    bool limited;  // stopped by --limit
+    bool no_words; // there is no version that the new words could stand in: nothing was read
+} ShadowTally;
+
+void shadow_tally_init(ShadowTally *tally);
+void shadow_tally_done(ShadowTally *tally);
+void shadow_count_reason(ShadowTally *tally, const char *code, const char *reason);
+// Takes the diff as it is and keeps it masked, if the group is new and fewer than `diffs` are kept.
+void shadow_count_group(
+    ShadowTally *tally, uint64_t signature, const char *notification_id, Str diff, int64_t diffs);
+// Every e-mail address becomes its mask, and what could move a terminal's cursor a question mark.
+char *shadow_mask(Str text);
