@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "services/cli/dlq_scan.h"
+#include "services/cli/dlq_selection.h"
 #include "services/cli/dlq_show.h"
 
 enum { LIMIT_MAX = 100000, MATCHES_MAX = 16 };

@@ -17,7 +17,7 @@
 #include "common/dead/resend.h"
 #include "common/dead/store.h"
 #include "services/cli/dlq_end.h"
-#include "services/cli/dlq_scan.h"
+#include "services/cli/dlq_selection.h"
 #include "services/cli/dlq_show.h"
 
 enum { REASON_SIZE = 300 };

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which dead letters a command is about, and reading them: in order up to what is there now, or one
-// by its sequence.
+// Reading the dead letters of a selection: in order up to what is there now, or one by its
+// sequence.
 #pragma once
 
 #include "common/dead/letter.h"
-#include "services/cli/cli.h"
 #include "services/cli/session.h"
-
-// Who buries, for people to choose from.
-#define DLQ_STAGES                                                                                 \
-    "ingest, render, dispatcher, digest-flusher, webhook-receiver, history, people, digests, "     \
-    "order-saga"
 
 typedef struct Selection {
     Str tenant; // empty: all
@@ -18,16 +12,6 @@ typedef struct Selection {
     int64_t since_us;
     int64_t now_us;
 } Selection;
-
-// From STENTOR_TENANT and the flags all-tenants, stage, since. ERROR_CONFIG names the flag.
-bool selection_read(Cli *cli, Selection *ret, Error *err);
-
-// A letter of the selected stage was not found: says which stages there are, for a name may be
-// mistyped.
-void selection_tell_none(const Selection *selection);
-
-// "90s", "30m", "2h", "7d" before now, or a time in RFC 3339. ERROR_CONFIG when it is neither.
-bool selection_since(const char *text, int64_t now_us, int64_t *ret_us, Error *err);
 
 typedef struct Scan Scan;
 

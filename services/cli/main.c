@@ -8,7 +8,7 @@
 #include "common/service/harden.h"
 #include "common/service/options.h"
 #include "services/cli/cli.h"
-#include "services/cli/dlq_scan.h"
+#include "services/cli/dlq_stages.h"
 
 // clang-format off
 static const Option settings_table[] = {

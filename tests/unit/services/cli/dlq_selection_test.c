@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "services/cli/dlq_scan.h"
+#include "services/cli/dlq_selection.h"
 
 #define NOW_US INT64_C(1763648968320000)
 
