@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { EXIT_OPTIONS = 2, PASSES_MAX = 1000000 };
@@ -82,22 +83,64 @@ static bool contains(Str text, Str part)
     return false;
 }
 
-void crash_input(Str id, Str payload)
+static struct timespec late_at; // tv_sec 0: no late killer is in hand
+
+static bool is_past(struct timespec at)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec > at.tv_sec || (now.tv_sec == at.tv_sec && now.tv_nsec >= at.tv_nsec);
+}
+
+static void kill_for(const char *text)
+{
+    fprintf(stderr, "input with '%s' kills\n", text);
+    kill(getpid(), SIGKILL);
+}
+
+static void kill_after(long ms)
+{
+    if (late_at.tv_sec != 0) {
+        return; // the first one does it
+    }
+    clock_gettime(CLOCK_MONOTONIC, &late_at);
+    late_at.tv_sec += ms / 1000;
+    late_at.tv_nsec += ms % 1000 * 1000000;
+    if (late_at.tv_nsec >= 1000000000) {
+        late_at.tv_sec++;
+        late_at.tv_nsec -= 1000000000;
+    }
+}
+
+bool crash_input(Str id, Str payload)
 {
     static bool known;
-    static const char *kills, *hangs;
+    static const char *kills, *hangs, *after;
     if (!known) {
         known = true;
         kills = getenv("STENTOR_CRASH_ON");
         hangs = getenv("STENTOR_HANG_ON");
+        after = getenv("STENTOR_CRASH_AFTER_MS");
     }
-    if (contains(id, str_from(kills)) || contains(payload, str_from(kills))) {
-        fprintf(stderr, "input with '%s' kills\n", kills);
-        kill(getpid(), SIGKILL);
+    bool ends = contains(id, str_from(kills)) || contains(payload, str_from(kills));
+    if (ends && after != NULL) {
+        kill_after(strtol(after, NULL, 10));
+        return true;
+    }
+    if (ends) {
+        kill_for(kills);
     }
     bool stands = contains(id, str_from(hangs)) || contains(payload, str_from(hangs));
     for (volatile bool ever = stands; ever;) {
         continue; // with all of a processor, as an endless loop does
+    }
+    return false;
+}
+
+void crash_late(void)
+{
+    if (late_at.tv_sec != 0 && is_past(late_at)) {
+        kill_for("STENTOR_CRASH_ON");
     }
 }
 

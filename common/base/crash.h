@@ -11,7 +11,9 @@
 //
 // Beside the points: STENTOR_CRASH_ON=text kills the process when a worker hands over an input
 // whose id or payload contains the text, and STENTOR_HANG_ON=text lets its loop stand for ever
-// there: a poison message for every worker (tests/integration/test_finding_13_poison.py).
+// there: a poison message for every worker (tests/integration/test_finding_13_poison.py). With
+// STENTOR_CRASH_AFTER_MS=n beside STENTOR_CRASH_ON the handler does not see the input; it stays in
+// hand for so long, while the loop turns, and kills then: a late killer.
 //
 // A new one: a row here, CRASH_POINT("...") in the code; and in the matrix what makes it pass, if
 // that is not a plain e-mail.
@@ -125,17 +127,20 @@
 #define CRASH_POINT_IF(name, condition) ((condition) ? crash_pass("" name) : (void)0)
 
 #define CRASH_INPUT(id, payload) crash_input((id), (payload))
+#define CRASH_LATE() crash_late()
 
 // Kills the process when STENTOR_CRASH_AT says so, after a line on stderr; costs a look at two
 // static variables when it is not set. Only from the loop's thread. Ends the process with 2 when
 // STENTOR_CRASH_AT names no point.
 void crash_pass(const char *name);
-void crash_input(Str id, Str payload);
+bool crash_input(Str id, Str payload); // true: a late killer, which nobody sees before it kills
+void crash_late(void);                 // from time to time
 // The points that `service` ("dispatcher", "cli") passes, one a line: the name, a tab, what lies
 // before it, a tab, what comes after it. false: `out` is full.
 bool crash_points_print(const char *service, Buf *out);
 #else
 #define CRASH_POINT(name) ((void)0)
 #define CRASH_POINT_IF(name, condition) ((void)0)
-#define CRASH_INPUT(id, payload) ((void)0)
+#define CRASH_INPUT(id, payload) false
+#define CRASH_LATE() ((void)0)
 #endif

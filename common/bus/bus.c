@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/crash.h"
 #include "common/base/id.h"
 #include "common/bus/bus_internal.h"
 #include "common/bus/guard.h"
@@ -230,6 +231,9 @@ static void turn(Bus *bus)
         }
         more = publisher_turn(bus->publisher) || more || bus->again;
     }
+    if (!more && bus->guard != NULL) {
+        more = guard_rest(bus->guard);
+    }
     if (more) {
         uv_idle_start(&bus->idle, on_loop_idle);
     } else {
@@ -245,6 +249,7 @@ static void on_loop_prepare(uv_prepare_t *prepare)
 static void tick(Bus *bus)
 {
     int64_t now = (int64_t)uv_now(bus->loop);
+    CRASH_LATE();
     publisher_tick(bus->publisher);
     requests_tick(bus->requests);
     if (bus->guard != NULL) {

@@ -105,7 +105,7 @@ static void bury_refused(DeliveryState *d)
 
 static void answer_if_ready(DeliveryState *d)
 {
-    bool ready = d->verdict != VERDICT_NONE && d->emits == 0 && !d->batch->is_marked;
+    bool ready = d->verdict != VERDICT_NONE && d->emits == 0 && !d->marked;
     if (ready && d->verdict == VERDICT_ACK && d->refused != NULL && !d->emit_failed) {
         bury_refused(d);
         ready = d->emits == 0; // else the letter's ack comes back here
@@ -254,12 +254,14 @@ void delivery_quarantine(Batch *group, uint32_t deaths)
     decide(d);
 }
 
-void delivery_group_lifted(Batch *group)
+void delivery_group_lifted(Batch *group, bool all)
 {
-    group->is_marked = false;
     for (size_t i = 0; i < group->count; i++) {
-        if (group->deliveries[i].nats != NULL) {
-            answer_if_ready(&group->deliveries[i]);
+        DeliveryState *d = &group->deliveries[i];
+        bool free_to_go = d->marked && (all || d->verdict != VERDICT_NONE);
+        d->marked = d->marked && !free_to_go;
+        if (free_to_go && d->nats != NULL) {
+            answer_if_ready(d);
         }
     }
 }

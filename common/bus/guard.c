@@ -4,11 +4,14 @@
 //
 // Killed in MARKING or SYNCING: the mark stands though nothing was computed; that is one death too
 // many for its inputs, which the next process that lives takes back. Killed in IN_HAND: the
-// evidence. Killed in LIFTING: the inputs come again, without a mark or with one.
+// evidence, but for a watched group while the loop sleeps: no mark, as after LIFTING. Killed in
+// LIFTING: the inputs come again, without a mark or with one.
 // (guard_nats_test; tests/integration/test_finding_13_poison.py, test_crash_points.py)
 #include "common/bus/guard.h"
 
 #include <inttypes.h>
+#include <jansson.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,6 +19,7 @@
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/bus/poison.h"
+#include "common/bus/pub_ack.h"
 #include "common/bus/reader.h"
 #include "common/bus/topology.h"
 #include "common/bus/worker_internal.h"
@@ -26,7 +30,18 @@ enum {
     READY_TICKS = 50,  // the marks must be read by then, or the first suspects go unguarded
     BLIND_TICKS = 300, // no marks are tried for so long after one could not be stored
     REREAD_TICKS = 50, // after a read that cannot go on (no stream yet)
-    ALONE_IS_QUIET = 3, // deaths from which on the ticks before count as well
+    ALONE_IS_QUIET = 3,  // deaths from which on the ticks before count as well
+    LATE_DELIVERIES = 3, // from which on a group is watched ...
+    WATCH_TICKS = 50,    // ... for so long at most
+    DRAIN_TICKS = 50,    // what is in hand has so long to go before what is watched alone
+    UNWATCHED_TICKS = 9 * WATCH_TICKS, // before the next one without evidence
+    AWAKE_MAX_MS = 20,                 // a busy loop of a watched group sleeps after so long
+    REST_MIN_MS = 20,    // the loop of a watched group sleeps for so long at least, ...
+    REST_MAX_MS = 1000,  // ... at most, ...
+    REST_SHARE = 9,      // ... and so many times as long as the mark stood before
+    ASK_NOW_MS = 250,    // for a mark that the loop waits for
+    THROUGH_FIRST = 10,  // ticks before the first look whether standing marks name what is done
+    THROUGH_TICKS = 100, // ... and between looks
     PROCESS_SIZE = 17,
     MARK_BYTES_MAX = 64 + POISON_GROUP_MAX * 44,
 };
@@ -62,6 +77,12 @@ struct Guard {
     int ticks;            // in this state
     int quiet_ticks;      // since first deliveries were handed over
     bool closed;
+    bool late;                  // IN_HAND: it is watched when it is not settled soon
+    bool watched;               // ... and it is: the mark goes when the loop sleeps
+    bool rounded;               // the loop went round once more, so it polls what was begun last
+    int64_t marked_at_ms;       // watched: since when the mark stands
+    int unwatched_ticks;        // left, in which only what has evidence is watched
+    int through_ticks;          // since standing marks were compared with what is done
     void (*on_left)(void *ctx); // waits for the reader's end
     void *left_ctx;
 };
@@ -114,20 +135,24 @@ static void go_blind(Guard *g, const char *why)
 
 typedef struct Replacement {
     Guard *guard;
+    uint64_t at; // the mark that it takes the place of
     char process[80];
 } Replacement;
 
-static void end_replacement(Guard *g, Str process, const Error *err, uint64_t sequence)
+static void end_replacement(const Replacement *r, const Error *err, uint64_t sequence)
 {
-    PoisonMark *mark = poison_marks_find(&g->marks, process);
-    if (mark == NULL) {
-        return;
+    Guard *g = r->guard;
+    PoisonMark *mark = poison_marks_find(&g->marks, str_from(r->process));
+    if (mark == NULL || mark->at > r->at) {
+        return; // a newer one was read, and has its own replacement if it needs one
     }
     mark->storing = false;
-    if (err != NULL) {
-        mark->acquitted = false; // it has written a newer one, which is being read
-    } else if (sequence > mark->at) {
-        mark->at = sequence;
+    if (err == NULL) {
+        mark->at = sequence > mark->at ? sequence : mark->at;
+    } else {
+        // PERMANENT: there is a newer one, which is being read.
+        mark->acquitted = err->kind == ERROR_TRANSIENT;
+        g->acquitted = g->acquitted || mark->acquitted;
     }
     if (err == NULL && mark->count == 0) {
         poison_marks_drop(&g->marks, mark);
@@ -138,9 +163,8 @@ static void end_replacement(Guard *g, Str process, const Error *err, uint64_t se
 static void on_replaced(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)duplicate;
-    Replacement *r = ctx;
-    end_replacement(r->guard, str_from(r->process), err, sequence);
-    free(r);
+    end_replacement(ctx, err, sequence);
+    free(ctx);
 }
 
 static void store_acquitted(Guard *g, PoisonMark *mark)
@@ -149,6 +173,7 @@ static void store_acquitted(Guard *g, PoisonMark *mark)
     Arena *arena = arena_new(256);
     Replacement *r = xcalloc(1, sizeof *r);
     r->guard = g;
+    r->at = mark->at;
     snprintf(r->process, sizeof r->process, "%s", mark->process);
     mark->acquitted = false;
     mark->storing = true;
@@ -211,6 +236,8 @@ static void on_marks(void *ctx, const BusMessage *messages, size_t count)
             LOG(LOG_WARN, "not a mark of what is in hand, passed over",
                 log_int("sequence", (int64_t)m->sequence));
         }
+        const PoisonMark *mark = poison_marks_find(&g->marks, process_of(m->subject));
+        g->acquitted = g->acquitted || (mark != NULL && mark->acquitted);
         g->seen = m->sequence;
     }
     bus_again(g->bus);
@@ -271,6 +298,54 @@ static void leave_reader(Guard *g)
     }
 }
 
+// ---- marks of what is done ----
+
+static void end_marks_through(struct Worker *w, Str reply, const Error *err)
+{
+    Guard *g = w->guard;
+    json_t *root = err == NULL ? json_loadb(reply.ptr, reply.len, 0, NULL) : NULL;
+    json_int_t floor =
+        json_integer_value(json_object_get(json_object_get(root, "ack_floor"), "stream_seq"));
+    if (floor > 0 && poison_marks_through(&g->marks, own(g), w->spec->stream, (uint64_t)floor)) {
+        g->acquitted = true;
+        bus_again(g->bus);
+    }
+    json_decref(root);
+}
+
+static void on_floor(void *ctx, Str reply, const Error *err)
+{
+    end_marks_through(ctx, reply, err);
+}
+
+static bool has_marks(const Guard *g, const char *stream)
+{
+    for (size_t i = 0; i < g->marks.count; i++) {
+        const PoisonMark *mark = &g->marks.at[i];
+        if (str_eq(str_from(mark->stream), str_from(stream)) &&
+            !str_eq(str_from(mark->process), own(g))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Whoever had an input first may have settled it while the mark of one that had it later stands.
+static void ask_what_is_done(Guard *g)
+{
+    char subject[160];
+    g->through_ticks = 0;
+    for (size_t i = 0; i < g->worker_count; i++) {
+        struct Worker *w = g->workers[i];
+        if (has_marks(g, w->spec->stream)) {
+            snprintf(
+                subject, sizeof subject, "$JS.API.CONSUMER.INFO.%s.%s", w->spec->stream,
+                w->spec->name);
+            bus_request(g->bus, subject, STR_EMPTY, API_TIMEOUT_MS, on_floor, w);
+        }
+    }
+}
+
 // ---- choosing a group ----
 
 static PoisonEvidence evidence_of(const Guard *g, const struct Worker *w, size_t i)
@@ -296,6 +371,33 @@ static size_t choose(const Guard *g, const struct Worker *w, uint32_t *ret_death
     }
     *ret_deaths = most;
     return count;
+}
+
+static bool is_late(const struct Worker *w, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (waiting_at(&w->suspects, i)->ack.delivered >= LATE_DELIVERIES) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool nothing_is_in_hand(const Guard *g)
+{
+    for (size_t i = 0; i < g->worker_count; i++) {
+        if (g->workers[i]->in_flight > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// What was handed over before must not be what kills.
+static bool is_quiet(const Guard *g, uint32_t deaths, bool late)
+{
+    return deaths < ALONE_IS_QUIET || (g->quiet_ticks >= LIFT_TICKS &&
+                                       (!late || nothing_is_in_hand(g) || g->ticks >= DRAIN_TICKS));
 }
 
 static bool can_take(const struct Worker *w)
@@ -325,6 +427,8 @@ static void set_free(Guard *g)
     g->owner = NULL;
     g->batch = NULL;
     g->planned = 0;
+    g->late = false;
+    g->watched = false;
     move(g, GUARD_FREE);
 }
 
@@ -337,7 +441,7 @@ static void end_lifting(Guard *g, const Error *err)
     CRASH_POINT_IF("guard.lifted", batch != NULL);
     set_free(g);
     if (batch != NULL) {
-        delivery_group_lifted(batch);
+        delivery_group_lifted(batch, true);
     }
 }
 
@@ -414,10 +518,9 @@ static void plan(Guard *g)
     }
     size_t count = choose(g, w, &deaths);
     g->closed = deaths > 0;
-    if (deaths >= ALONE_IS_QUIET && g->quiet_ticks < LIFT_TICKS) {
-        return; // what was handed over before must not be what kills
+    if (is_quiet(g, deaths, is_late(w, count))) {
+        mark(g, w, count);
     }
-    mark(g, w, count);
 }
 
 static void quarantine(Guard *g, struct Worker *w, const PoisonEvidence *evidence)
@@ -443,9 +546,114 @@ static void judge(Guard *g)
         quarantine(g, w, &first);
         return;
     }
+    g->late =
+        synced && is_late(w, g->planned) && (deaths < ALONE_IS_QUIET || nothing_is_in_hand(g));
     g->batch = worker_take_group(w, g->planned);
     move(g, GUARD_IN_HAND);
     worker_hand_group(w, g->batch);
+}
+
+// ---- a watched group: the mark stands while the loop computes ----
+
+static bool store_now(Guard *g, Str text)
+{
+    char subject[SUBJECT_SIZE];
+    natsMsg *reply = NULL;
+    PubAck ack;
+    Error err;
+    subject_in_hand(subject, g->bus->service, g->process);
+    bool stored =
+        link_ask_now(g->bus->link, subject, text, ASK_NOW_MS, &reply) &&
+        pub_ack_parse(
+            str_of(natsMsg_GetData(reply), (size_t)natsMsg_GetDataLength(reply)), &ack, &err);
+    natsMsg_Destroy(reply);
+    return stored;
+}
+
+// Without what has a verdict: its answer may have left.
+static bool mark_now(Guard *g)
+{
+    PoisonInput inputs[POISON_GROUP_MAX];
+    size_t count = 0;
+    Buf text;
+    for (size_t i = 0; i < g->batch->count; i++) {
+        const DeliveryState *d = &g->batch->deliveries[i];
+        if (d->verdict == VERDICT_NONE) {
+            inputs[count++] = input_of(d->public.message.sequence, d->public.message.stored_at_us);
+        }
+    }
+    buf_init(&text, MARK_BYTES_MAX);
+    poison_mark_write(&text, g->owner->spec->stream, g->planned, inputs, count);
+    bool stored = store_now(g, buf_view(&text));
+    buf_done(&text);
+    return stored;
+}
+
+static int64_t now_ms(void)
+{
+    return (int64_t)(uv_hrtime() / 1000000);
+}
+
+// However slow machine and server are, the mark stands for a tenth of the time.
+static void sleep_well(const Guard *g, struct pollfd *loop, int timeout_ms)
+{
+    int64_t rest_ms = REST_SHARE * (now_ms() - g->marked_at_ms);
+    rest_ms = rest_ms < REST_MIN_MS ? REST_MIN_MS : rest_ms;
+    rest_ms = rest_ms > REST_MAX_MS ? REST_MAX_MS : rest_ms;
+    (void)poll(NULL, 0, (int)rest_ms);
+    if (timeout_ms < 0 || timeout_ms > rest_ms) {
+        (void)poll(loop, 1, timeout_ms < 0 ? -1 : timeout_ms - (int)rest_ms);
+    }
+}
+
+// The loop's own descriptor is readable when it would not sleep. What was begun in this round is
+// polled for from the next one on, so one round more goes before.
+static bool would_sleep(Guard *g, struct pollfd *loop, int timeout_ms)
+{
+    g->rounded = !g->rounded;
+    return !g->rounded && timeout_ms != 0 && poll(loop, 1, 0) == 0;
+}
+
+bool guard_rest(Guard *g)
+{
+    if (g->state != GUARD_IN_HAND || !g->watched) {
+        return false;
+    }
+    struct pollfd loop = {.fd = uv_backend_fd(g->bus->loop), .events = POLLIN};
+    int timeout_ms = uv_backend_timeout(g->bus->loop);
+    bool sleeps = would_sleep(g, &loop, timeout_ms);
+    if (!sleeps && now_ms() - g->marked_at_ms < AWAKE_MAX_MS) {
+        return g->rounded;
+    }
+    if (!store_now(g, STR_EMPTY)) {
+        g->watched = false; // as any other group: lifted when the loop has turned for a while
+        return false;
+    }
+    delivery_group_lifted(g->batch, false);
+    sleep_well(g, &loop, sleeps ? timeout_ms : 0);
+    uv_update_time(g->bus->loop);
+    g->rounded = false;
+    g->marked_at_ms = now_ms();
+    g->watched = mark_now(g);
+    return false;
+}
+
+// ---- the turn ----
+
+// Most groups are settled before they would be watched, which slows the process.
+static void look_after_group(Guard *g)
+{
+    bool may_be = g->late && (g->closed || g->unwatched_ticks == 0); // closed: it has evidence
+    if (may_be && g->ticks == LIFT_TICKS) {
+        g->late = false;
+        g->unwatched_ticks = UNWATCHED_TICKS;
+        g->watched = true;
+        g->rounded = false;
+        g->marked_at_ms = now_ms();
+    }
+    if (g->batch->undecided == 0 || g->ticks >= (g->watched ? WATCH_TICKS : LIFT_TICKS)) {
+        lift(g);
+    }
 }
 
 void guard_turn(Guard *g)
@@ -461,9 +669,7 @@ void guard_turn(Guard *g)
         }
         break;
     case GUARD_IN_HAND:
-        if (g->batch->undecided == 0 || g->ticks >= LIFT_TICKS) {
-            lift(g);
-        }
+        look_after_group(g);
         break;
     case GUARD_MARKING:
     case GUARD_LIFTING:
@@ -475,6 +681,10 @@ void guard_tick(Guard *g)
 {
     g->ticks++;
     g->quiet_ticks++;
+    if (++g->through_ticks >= THROUGH_TICKS && bus_connected(g->bus)) {
+        ask_what_is_done(g);
+    }
+    g->unwatched_ticks -= g->unwatched_ticks > 0 ? 1 : 0;
     g->blind_ticks -= g->blind_ticks > 0 ? 1 : 0;
     g->unready_ticks += !g->ready && bus_connected(g->bus) ? 1 : 0;
     if (g->unready_ticks == READY_TICKS && !g->reader_failed) {
@@ -508,6 +718,7 @@ void guard_join(Bus *bus, struct Worker *worker)
         uint8_t random[(PROCESS_SIZE - 1) / 2];
         Guard *g = xcalloc(1, sizeof *g);
         g->bus = bus;
+        g->through_ticks = THROUGH_TICKS - THROUGH_FIRST;
         random_bytes(random, sizeof random);
         hex_encode(random, sizeof random, g->process);
         bus->guard = g;

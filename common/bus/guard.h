@@ -6,9 +6,15 @@
 // waits, and being killed while it waits says nothing about its input. A process that dies, or
 // whose loop stands, leaves its mark.
 //
-// Law: no answer to a delivery of a group leaves before the group's mark is lifted, so no mark of a
-// process that lived stands where its inputs come again. While a group with evidence is in hand
-// nothing else is handed over. Without marks (no NATS, no stream) work goes on, unguarded.
+// What comes for the third time may be what kills late, after the loop has turned. Such a group is
+// watched then: its mark stands while the loop computes and is away while it sleeps, nine tenths of
+// the time at least, until the group is settled or some seconds have passed. What kills does so
+// while the loop computes; what waits for Postgres or a vendor waits while it sleeps.
+//
+// Law: no answer to a delivery of a group leaves before a mark without it is stored, so no mark of
+// a process that lived stands where its inputs come again. While a group with evidence is in hand
+// nothing else is handed over, and what one more death could prove is watched only when nothing
+// else is in hand. Without marks (no NATS, no stream) work goes on, unguarded.
 #pragma once
 
 #include "common/bus/bus_internal.h"
@@ -23,6 +29,9 @@ void guard_free(Guard *guard); // by the bus, when nothing is published any more
 
 void guard_turn(Guard *guard);
 void guard_tick(Guard *guard);
+// The loop has nothing more to do and would sleep: of a watched group it sleeps here, without the
+// mark. true: once more round before that.
+bool guard_rest(Guard *guard);
 
 bool guard_is_closed(const Guard *guard); // nothing but the group may be handed over
 void guard_note_hand_over(Guard *guard);  // ... of first deliveries

@@ -647,6 +647,19 @@ bool link_send(Link *link, LinkLane lane, const char *subject, const char *reply
     return s == NATS_OK;
 }
 
+bool link_ask_now(Link *link, const char *subject, Str payload, int timeout_ms, natsMsg **ret_reply)
+{
+    sigset_t before;
+    if (!link->connected || link->working) {
+        return false;
+    }
+    block_signals(&before); // the first time a thread is born
+    natsStatus s = natsConnection_Request(
+        ret_reply, link->nc[LINK_SWIFT], subject, payload.ptr, (int)payload.len, timeout_ms);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return s == NATS_OK;
+}
+
 const char *link_permission_error(const Link *link)
 {
     // Copied on the first look: the caller gets a pointer that stays.

@@ -56,6 +56,10 @@ unsigned link_breaks(const Link *link);
 // false: not connected, or the connection broke meanwhile.
 bool link_publish(Link *link, LinkLane lane, natsMsg *message);
 bool link_send(Link *link, LinkLane lane, const char *subject, const char *reply, Str payload);
+// One request and its answer, for which the loop waits: only where it would sleep anyway. true: it
+// came; *ret_reply is the caller's (natsMsg_Destroy).
+bool link_ask_now(
+    Link *link, const char *subject, Str payload, int timeout_ms, natsMsg **ret_reply);
 const char *link_permission_error(const Link *link); // the first one; NULL: none
 // Gives a delivery back (-NAK) when the link closes, after its inbox has no subscription any more.
 // Earlier the server would give it to a pull request of ours that is still open, and it would be

@@ -86,6 +86,20 @@ static bool read_mark(Str text, PoisonMark *mark)
 
 // ---- all marks ----
 
+// count: not there. Marks are few, and none stand while all goes well.
+static size_t find_input(const PoisonMark *mark, const char *stream, const PoisonInput *input)
+{
+    if (strcmp(mark->stream, stream) != 0) {
+        return mark->count;
+    }
+    size_t i = 0;
+    while (i < mark->count && (mark->inputs[i].sequence != input->sequence ||
+                               mark->inputs[i].stored_at_us != input->stored_at_us)) {
+        i++;
+    }
+    return i;
+}
+
 PoisonMark *poison_marks_find(PoisonMarks *marks, Str process)
 {
     for (size_t i = 0; i < marks->count; i++) {
@@ -126,26 +140,46 @@ static void add_mark(PoisonMarks *marks, Str process, PoisonMark mark)
     marks->at[marks->count++] = mark;
 }
 
+static bool is_name(Str process)
+{
+    return process.len > 0 && process.len <= PROCESS_MAX &&
+           memchr(process.ptr, '\0', process.len) == NULL;
+}
+
+// Two processes that each lived over some of a mark's inputs store it again at the same time: one
+// of them is refused, and reads the other's, which still has what itself took out.
+static void take_out_again(PoisonMark *mark, const PoisonMark *known)
+{
+    bool stored_again = mark->count < mark->size && mark->size == known->size &&
+                        strcmp(mark->stream, known->stream) == 0;
+    for (size_t i = 0; stored_again && i < mark->count;) {
+        if (find_input(known, mark->stream, &mark->inputs[i]) < known->count) {
+            i++;
+        } else {
+            mark->inputs[i] = mark->inputs[--mark->count];
+            mark->acquitted = true;
+        }
+    }
+}
+
 bool poison_marks_put(PoisonMarks *marks, Str process, uint64_t at, Str text)
 {
     PoisonMark *known = poison_marks_find(marks, process);
+    PoisonMark mark = {.at = at};
     if (known != NULL && at <= known->at) {
         return true;
+    }
+    bool is_mark = text.len > 0 && is_name(process) && read_mark(text, &mark);
+    if (is_mark && known != NULL) {
+        take_out_again(&mark, known);
     }
     if (known != NULL) {
         poison_marks_drop(marks, known);
     }
-    if (text.len == 0) {
-        return true;
+    if (is_mark) {
+        add_mark(marks, process, mark);
     }
-    PoisonMark mark = {.at = at};
-    bool is_name = process.len > 0 && process.len <= PROCESS_MAX &&
-                   memchr(process.ptr, '\0', process.len) == NULL;
-    if (!is_name || !read_mark(text, &mark)) {
-        return false;
-    }
-    add_mark(marks, process, mark);
-    return true;
+    return is_mark || text.len == 0;
 }
 
 void poison_marks_done(PoisonMarks *marks)
@@ -158,20 +192,6 @@ void poison_marks_done(PoisonMarks *marks)
 }
 
 // ---- evidence ----
-
-// count: not there. Marks are few, and none stand while all goes well.
-static size_t find_input(const PoisonMark *mark, const char *stream, const PoisonInput *input)
-{
-    if (strcmp(mark->stream, stream) != 0) {
-        return mark->count;
-    }
-    size_t i = 0;
-    while (i < mark->count && (mark->inputs[i].sequence != input->sequence ||
-                               mark->inputs[i].stored_at_us != input->stored_at_us)) {
-        i++;
-    }
-    return i;
-}
 
 PoisonEvidence poison_evidence(
     const PoisonMarks *marks, Str own, const char *stream, const PoisonInput *input)
@@ -198,6 +218,25 @@ bool poison_acquit(PoisonMarks *marks, Str own, const char *stream, const Poison
             mark->inputs[at] = mark->inputs[--mark->count];
             mark->acquitted = true;
             any = true;
+        }
+    }
+    return any;
+}
+
+bool poison_marks_through(PoisonMarks *marks, Str own, const char *stream, uint64_t floor)
+{
+    bool any = false;
+    for (size_t i = 0; i < marks->count; i++) {
+        PoisonMark *mark = &marks->at[i];
+        bool counts = strcmp(mark->stream, stream) == 0 && !str_eq(str_from(mark->process), own);
+        for (size_t at = 0; counts && at < mark->count;) {
+            if (mark->inputs[at].sequence > floor) {
+                at++;
+            } else {
+                mark->inputs[at] = mark->inputs[--mark->count];
+                mark->acquitted = true;
+                any = true;
+            }
         }
     }
     return any;

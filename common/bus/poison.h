@@ -30,7 +30,7 @@ typedef struct PoisonMark {
     char *process; // the subject's last token
     char *stream;
     uint64_t at;         // the mark's own sequence
-    size_t size;         // inputs when it was made
+    size_t size;         // inputs when it was made for a group, or more than are left of it
     PoisonInput *inputs; // without those that another process lived over since
     size_t count;
     bool acquitted; // an input was taken out here; not stored yet
@@ -55,7 +55,8 @@ bool poison_is_proven(const PoisonEvidence *evidence);
 bool poison_mark_write(
     Buf *out, const char *stream, size_t size, const PoisonInput *inputs, size_t count);
 // What `process` says now; an empty text takes its mark away, and so does one that cannot be read
-// (false). What is older than the mark that is known is passed over.
+// (false). What is older than the mark that is known is passed over. A mark that another process
+// stored again without what it lived over stays without what this one lived over.
 bool poison_marks_put(PoisonMarks *marks, Str process, uint64_t at, Str text);
 PoisonMark *poison_marks_find(PoisonMarks *marks, Str process); // NULL: none
 void poison_marks_drop(PoisonMarks *marks, PoisonMark *mark);
@@ -64,4 +65,7 @@ PoisonEvidence poison_evidence(
     const PoisonMarks *marks, Str own, const char *stream, const PoisonInput *input);
 // Takes the input out of every mark but `own`'s and flags those. true: there was one.
 bool poison_acquit(PoisonMarks *marks, Str own, const char *stream, const PoisonInput *input);
+// The stream's consumer is through with everything up to `floor`: no mark but `own`'s names that
+// any more. true: one did, and is flagged.
+bool poison_marks_through(PoisonMarks *marks, Str own, const char *stream, uint64_t floor);
 void poison_marks_done(PoisonMarks *marks); // empty again

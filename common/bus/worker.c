@@ -215,11 +215,16 @@ static Batch *make_batch(Worker *w, Waiting *queue, size_t count)
 static void call_handler(Worker *w, Batch *batch)
 {
     Delivery **deliveries = arena_array(batch->arena, batch->count, sizeof *deliveries);
+    size_t count = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        deliveries[i] = &batch->deliveries[i].public;
-        CRASH_INPUT(deliveries[i]->message.event_id, deliveries[i]->message.payload);
+        Delivery *delivery = &batch->deliveries[i].public;
+        if (!CRASH_INPUT(delivery->message.event_id, delivery->message.payload)) {
+            deliveries[count++] = delivery;
+        }
     }
-    w->handler(w->handler_ctx, deliveries, batch->count);
+    if (count > 0) {
+        w->handler(w->handler_ctx, deliveries, count);
+    }
 }
 
 void worker_hand_over(Worker *worker, Waiting *queue, size_t max)
@@ -232,7 +237,9 @@ void worker_hand_over(Worker *worker, Waiting *queue, size_t max)
 Batch *worker_take_group(Worker *worker, size_t count)
 {
     Batch *group = make_batch(worker, &worker->suspects, count);
-    group->is_marked = true;
+    for (size_t i = 0; i < count; i++) {
+        group->deliveries[i].marked = true;
+    }
     return group;
 }
 

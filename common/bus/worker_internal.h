@@ -29,6 +29,7 @@ typedef struct DeliveryState {
     const char *refused; // an output can never be published: why; in the batch's arena
     Verdict verdict;
     bool poison;
+    bool marked; // of a group of the guard: its answer waits until a mark without it is stored
 } DeliveryState;
 
 struct Batch {
@@ -38,7 +39,6 @@ struct Batch {
     size_t count;
     size_t open;      // not yet answered
     size_t undecided; // without a verdict
-    bool is_marked;   // a group of the guard: its answers wait until the mark is lifted
     Batch *next, *previous;
 };
 
@@ -102,4 +102,5 @@ Batch *worker_take_group(Worker *worker, size_t count);
 void worker_hand_group(Worker *worker, Batch *group);
 // Of a group of one: dead-lettered, and nothing of its payload is read.
 void delivery_quarantine(Batch *group, uint32_t deaths);
-void delivery_group_lifted(Batch *group);
+// No mark names the group any more: what has a verdict is answered. all: the rest too, once it has.
+void delivery_group_lifted(Batch *group, bool all);

@@ -121,6 +121,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
 #ifdef STENTOR_CRASH_POINTS
     "STENTOR_CRASH_AT",
     "STENTOR_CRASH_ON",
+    "STENTOR_CRASH_AFTER_MS",
     "STENTOR_HANG_ON",
 #endif
 };

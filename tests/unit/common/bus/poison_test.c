@@ -221,6 +221,44 @@ static void marks_in_memory_are_bounded(void **state)
     assert_non_null(poison_marks_find(&marks, STR("p11")));
 }
 
+static void finding_13_what_two_processes_take_out_of_a_mark_at_once_stays_out(void **state)
+{
+    (void)state;
+    PoisonInput mine = input(7);
+    put("dead", 3, "EVENTS 3 7/1007 8/1008 9/1009");
+    assert_true(poison_acquit(&marks, OWN, "EVENTS", &mine));
+    marks.at[0].acquitted = false;            // it is being stored
+    put("dead", 4, "EVENTS 3 7/1007 9/1009"); // another process was faster, without 8
+    assert_int_equal(evidence(7).deaths, 0);
+    assert_int_equal(evidence(8).deaths, 0);
+    assert_int_equal(evidence(9).deaths, 1);
+    assert_true(marks.at[0].acquitted);       // to be stored once more
+    put("dead", 5, "EVENTS 2 7/1007 9/1009"); // a group of its own, whole: it has it again
+    assert_int_equal(evidence(7).deaths, 1);
+    put("dead", 6, "REQUEST_LOW 2 7/1007");
+    put("dead", 7, "EVENTS 2 7/1007"); // what was known is of another stream
+    assert_int_equal(evidence(7).deaths, 1);
+}
+
+static void what_a_consumer_is_through_with_leaves_every_mark_but_the_own(void **state)
+{
+    (void)state;
+    put("dead", 3, "EVENTS 3 7/1007 8/1008 9/1009");
+    put("gone", 4, "EVENTS 1 8/1008");
+    put("other", 5, "SETTLE 1 7/1007");
+    put("me", 6, "EVENTS 1 7/1007");
+    assert_false(poison_marks_through(&marks, OWN, "EVENTS", 6));
+    assert_true(poison_marks_through(&marks, OWN, "EVENTS", 8));
+    assert_int_equal(evidence(7).deaths + evidence(8).deaths, 0);
+    assert_int_equal(evidence(9).deaths, 1);
+    assert_int_equal(poison_marks_find(&marks, STR("dead"))->count, 1);
+    assert_int_equal(poison_marks_find(&marks, STR("gone"))->count, 0);
+    assert_true(poison_marks_find(&marks, STR("gone"))->acquitted);
+    assert_int_equal(poison_marks_find(&marks, STR("other"))->count, 1);
+    assert_int_equal(poison_marks_find(&marks, OWN)->count, 1);
+    assert_false(poison_marks_through(&marks, OWN, "EVENTS", 8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +271,10 @@ int main(void)
             what_is_not_the_same_message_of_the_same_stream_does_not_count, begin),
         cmocka_unit_test_setup(the_newest_word_of_a_process_counts, begin),
         cmocka_unit_test_setup(what_is_no_mark_is_refused_and_takes_the_mark_away, begin),
+        cmocka_unit_test_setup(
+            finding_13_what_two_processes_take_out_of_a_mark_at_once_stays_out, begin),
+        cmocka_unit_test_setup(
+            what_a_consumer_is_through_with_leaves_every_mark_but_the_own, begin),
         cmocka_unit_test_setup_teardown(marks_in_memory_are_bounded, begin, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
