@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unicode/ucal.h>
 
 #include "common/base/clock.h"
 #include "common/base/json_scan.h"
@@ -246,4 +247,80 @@ bool api_body_end(ApiBody *body)
         }
     }
     return body->problem.status == 0;
+}
+
+bool api_body_inside_end(ApiBody *outer, ApiBody *inside)
+{
+    (void)api_body_end(inside);
+    outer->problem = inside->problem;
+    api_body_free(inside);
+    return outer->problem.status == 0;
+}
+
+// ---- language, zone, quiet hours ----
+
+bool api_is_zone(Str name)
+{
+    UChar wide[API_ZONE_MAX];
+    UChar canonical[2 * API_ZONE_MAX];
+    if (name.len == 0 || name.len > API_ZONE_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        unsigned char c = (unsigned char)name.ptr[i];
+        if (c <= 0x20 || c >= 0x7f) {
+            return false;
+        }
+        wide[i] = c;
+    }
+    UBool known = 0;
+    UErrorCode status = U_ZERO_ERROR;
+    (void)ucal_getCanonicalTimeZoneID(
+        wide, (int32_t)name.len, canonical, 2 * API_ZONE_MAX, &known, &status);
+    // ICU's own short names ("BST", which is Dhaka there) are none.
+    bool proper = str_find(name, '/') >= 0 || str_eq(name, STR("UTC"));
+    return U_SUCCESS(status) && known && proper;
+}
+
+bool api_is_locale(Str tag)
+{
+    size_t run = 0;
+    if (tag.len == 0 || tag.len > API_LOCALE_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < tag.len; i++) {
+        char c = tag.ptr[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        bool digit = c >= '0' && c <= '9';
+        if (c == '-' ? run == 0 : !letter && !digit) {
+            return false;
+        }
+        run = c == '-' ? 0 : run + 1;
+        if (run > 8) {
+            return false;
+        }
+    }
+    return run > 0;
+}
+
+bool api_take_quiet_hours(
+    ApiBody *body, const char *name, bool *ret_given, uint32_t *ret_start, uint32_t *ret_end)
+{
+    json_t *object = NULL;
+    *ret_given = false;
+    if (!api_take_object(body, name, &object) || object == NULL) {
+        return body->problem.status == 0;
+    }
+    ApiBody inside =
+        api_body_inside(body, object, arena_printf(body->arena, "%s%s.", body->at, name));
+    const uint32_t unsaid = UINT32_MAX;
+    *ret_start = unsaid;
+    *ret_end = unsaid;
+    bool ok =
+        api_take_minute(&inside, "start", ret_start) && api_take_minute(&inside, "end", ret_end);
+    if (ok && (*ret_start == unsaid || *ret_end == unsaid)) {
+        (void)api_body_fail(&inside, *ret_start == unsaid ? "start" : "end", "required");
+    }
+    *ret_given = true;
+    return api_body_inside_end(body, &inside);
 }

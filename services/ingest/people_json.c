@@ -2,58 +2,9 @@
 #include "services/ingest/people_json.h"
 
 #include <string.h>
-#include <unicode/ucal.h>
 
 #include "common/base/id.h"
 #include "services/ingest/people_address.h"
-
-enum { ZONE_MAX = 64, LOCALE_MAX = 35 };
-
-// ---- words ----
-
-bool person_zone_is(Str name)
-{
-    UChar wide[ZONE_MAX];
-    UChar canonical[2 * ZONE_MAX];
-    if (name.len == 0 || name.len > ZONE_MAX) {
-        return false;
-    }
-    for (size_t i = 0; i < name.len; i++) {
-        unsigned char c = (unsigned char)name.ptr[i];
-        if (c <= 0x20 || c >= 0x7f) {
-            return false;
-        }
-        wide[i] = c;
-    }
-    UBool known = 0;
-    UErrorCode status = U_ZERO_ERROR;
-    (void)ucal_getCanonicalTimeZoneID(
-        wide, (int32_t)name.len, canonical, 2 * ZONE_MAX, &known, &status);
-    // ICU's own short names ("BST", which is Dhaka there) are none.
-    bool proper = str_find(name, '/') >= 0 || str_eq(name, STR("UTC"));
-    return U_SUCCESS(status) && known && proper;
-}
-
-bool person_locale_is(Str tag)
-{
-    size_t run = 0;
-    if (tag.len == 0 || tag.len > LOCALE_MAX) {
-        return false;
-    }
-    for (size_t i = 0; i < tag.len; i++) {
-        char c = tag.ptr[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        bool digit = c >= '0' && c <= '9';
-        if (c == '-' ? run == 0 : !letter && !digit) {
-            return false;
-        }
-        run = c == '-' ? 0 : run + 1;
-        if (run > 8) {
-            return false;
-        }
-    }
-    return run > 0;
-}
 
 static bool take_line(ApiBody *body, const char *name, size_t max, Str *ret)
 {
@@ -103,7 +54,7 @@ static bool take_channel(ApiBody *body, Channel *ret)
 
 // ---- the entries of an array ----
 
-// One entry as a body of its own; its problem is handed out by end_entry.
+// One entry as a body of its own; its problem is handed out by api_body_inside_end.
 static bool begin_entry(ApiBody *outer, const char *name, size_t index, json_t *value, ApiBody *ret)
 {
     if (!json_is_object(value)) {
@@ -113,14 +64,6 @@ static bool begin_entry(ApiBody *outer, const char *name, size_t index, json_t *
     *ret = api_body_inside(
         outer, value, arena_printf(outer->arena, "%s%s[%zu].", outer->at, name, index));
     return true;
-}
-
-static bool end_entry(ApiBody *outer, ApiBody *entry)
-{
-    (void)api_body_end(entry);
-    outer->problem = entry->problem;
-    api_body_free(entry);
-    return outer->problem.status == 0;
 }
 
 // ---- addresses ----
@@ -199,7 +142,7 @@ static bool read_addresses(ApiBody *body, PersonRecord *ret)
             return false;
         }
         (void)read_address(&entry, &ret->addresses[i]);
-        if (!end_entry(body, &entry) || !check_twice(body, ret, i)) {
+        if (!api_body_inside_end(body, &entry) || !check_twice(body, ret, i)) {
             return false;
         }
         ret->address_count = i + 1;
@@ -208,28 +151,6 @@ static bool read_addresses(ApiBody *body, PersonRecord *ret)
 }
 
 // ---- the record ----
-
-bool person_quiet_read(
-    ApiBody *body, const char *name, bool *ret_given, uint32_t *ret_start, uint32_t *ret_end)
-{
-    json_t *object = NULL;
-    *ret_given = false;
-    if (!api_take_object(body, name, &object) || object == NULL) {
-        return body->problem.status == 0;
-    }
-    ApiBody inside =
-        api_body_inside(body, object, arena_printf(body->arena, "%s%s.", body->at, name));
-    const uint32_t unsaid = UINT32_MAX;
-    *ret_start = unsaid;
-    *ret_end = unsaid;
-    bool ok =
-        api_take_minute(&inside, "start", ret_start) && api_take_minute(&inside, "end", ret_end);
-    if (ok && (*ret_start == unsaid || *ret_end == unsaid)) {
-        (void)api_body_fail(&inside, *ret_start == unsaid ? "start" : "end", "required");
-    }
-    *ret_given = true;
-    return end_entry(body, &inside);
-}
 
 static bool read_identity(ApiBody *body, PersonRecord *ret)
 {
@@ -250,13 +171,13 @@ static bool read_identity(ApiBody *body, PersonRecord *ret)
 static bool read_language(ApiBody *body, PersonRecord *ret)
 {
     if (!api_take_text(body, "locale", 64, &ret->locale) ||
-        !api_take_text(body, "time_zone", 2 * ZONE_MAX, &ret->time_zone)) {
+        !api_take_text(body, "time_zone", 2 * API_ZONE_MAX, &ret->time_zone)) {
         return false;
     }
-    if (ret->locale.len > 0 && !person_locale_is(ret->locale)) {
+    if (ret->locale.len > 0 && !api_is_locale(ret->locale)) {
         return api_body_fail(body, "locale", "not a language tag such as 'en-US'");
     }
-    return ret->time_zone.len == 0 || person_zone_is(ret->time_zone) ||
+    return ret->time_zone.len == 0 || api_is_zone(ret->time_zone) ||
            api_body_fail(body, "time_zone", "not a time zone such as 'Europe/Berlin' (IANA)");
 }
 
@@ -285,7 +206,7 @@ bool person_record_read(ApiBody *body, PersonRecord *ret)
         .guardian_id = STR_EMPTY,
     };
     return read_identity(body, ret) && take_name(body, &ret->name) && read_language(body, ret) &&
-           person_quiet_read(
+           api_take_quiet_hours(
                body, "quiet_hours", &ret->quiet, &ret->quiet_start, &ret->quiet_end) &&
            read_addresses(body, ret) && read_guardian(body, ret);
 }
@@ -348,7 +269,7 @@ bool person_preferences_read(
                     &entry, "category", "the same category and channel as preferences[%zu]", n);
             }
         }
-        if (!end_entry(body, &entry)) {
+        if (!api_body_inside_end(body, &entry)) {
             return false;
         }
     }
@@ -393,7 +314,7 @@ bool person_consents_read(
             return false;
         }
         (void)read_consent(&entry, now_us, &items[i]);
-        if (!end_entry(body, &entry)) {
+        if (!api_body_inside_end(body, &entry)) {
             return false;
         }
     }

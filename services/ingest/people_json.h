@@ -76,11 +76,5 @@ typedef struct PersonLine {
 
 bool person_line_read(Str text, int64_t now_us, Arena *arena, PersonLine *ret, Problem *problem);
 
-// {"start": "22:00", "end": "07:00"} as field `name`; *ret_given false: not there.
-bool person_quiet_read(
-    ApiBody *body, const char *name, bool *ret_given, uint32_t *ret_start, uint32_t *ret_end);
-
-bool person_zone_is(Str name); // an IANA zone that ICU knows
-bool person_locale_is(Str tag);
 // A body that is an array becomes {"<name>": [...]}; every other text is parsed as it is.
 bool person_body_parse(ApiBody *body, const char *name, Str text, Arena *arena);

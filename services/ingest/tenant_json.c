@@ -4,7 +4,6 @@
 #include "common/base/id.h"
 #include "common/model/address.h"
 #include "common/model/sender_domain.h"
-#include "services/ingest/people_json.h"
 
 static char *own(ApiBody *body, Str text)
 {
@@ -51,10 +50,10 @@ static bool take_language(ApiBody *body, Stentor__V1__Tenant *ret)
         !take_line(body, "time_zone", &ret->time_zone)) {
         return false;
     }
-    if (ret->default_locale[0] != '\0' && !person_locale_is(str_from(ret->default_locale))) {
+    if (ret->default_locale[0] != '\0' && !api_is_locale(str_from(ret->default_locale))) {
         return api_body_fail(body, "locale", "not a language tag such as 'en-US'");
     }
-    return ret->time_zone[0] == '\0' || person_zone_is(str_from(ret->time_zone)) ||
+    return ret->time_zone[0] == '\0' || api_is_zone(str_from(ret->time_zone)) ||
            api_body_fail(body, "time_zone", "not a time zone such as 'Europe/Berlin' (IANA)");
 }
 
@@ -63,7 +62,7 @@ static bool take_quiet(ApiBody *body, Stentor__V1__Tenant *ret)
     bool given = false;
     uint32_t start = 0;
     uint32_t end = 0;
-    if (!person_quiet_read(body, "quiet_hours", &given, &start, &end)) {
+    if (!api_take_quiet_hours(body, "quiet_hours", &given, &start, &end)) {
         return false;
     }
     if (given) {
@@ -85,9 +84,7 @@ static bool take_limits(ApiBody *body, const char *name, Stentor__V1__Limits **r
     }
     ApiBody inside = api_body_inside(body, object, arena_printf(body->arena, "%s.", name));
     (void)(api_take_int(&inside, "per_minute", 0, TENANT_LIMIT_MAX, &minute) && api_take_int(&inside, "per_day", 0, TENANT_LIMIT_MAX, &day));
-    bool ok = api_body_end(&inside);
-    body->problem = inside.problem;
-    api_body_free(&inside);
+    bool ok = api_body_inside_end(body, &inside);
     *ret = arena_zalloc(body->arena, sizeof **ret);
     stentor__v1__limits__init(*ret);
     (*ret)->per_minute = (uint32_t)minute;

@@ -17,7 +17,7 @@ static void check_record(const PersonRecord *r, Arena *arena)
 {
     assert(r->quiet_start < 1440 && r->quiet_end < 1440);
     assert(!str_has_control(r->name) && !str_has_control(r->identity_id));
-    assert(r->time_zone.len == 0 || person_zone_is(r->time_zone));
+    assert(r->time_zone.len == 0 || api_is_zone(r->time_zone));
     assert(r->address_count <= PERSON_ADDRESSES_MAX);
     for (size_t i = 0; i < r->address_count; i++) {
         const PersonAddress *a = &r->addresses[i];
