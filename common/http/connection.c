@@ -192,10 +192,10 @@ void connection_open(HttpServer *server, int fd, const HttpAddress *peer, const 
 void on_mhd_connection(
     void *cls, struct MHD_Connection *mhd, void **context, enum MHD_ConnectionNotificationCode what)
 {
-    (void)mhd;
     HttpServer *server = cls;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         assert(server->opening != NULL);
+        server->opening->mhd = mhd;
         *context = server->opening;
         server->opening = NULL;
     } else {

@@ -5,6 +5,11 @@
 
 enum { LENGTH_DIGITS_MAX = 15 };
 
+// clang-format off
+static const HttpRefusal HOST_MISSING = {400, "malformed-request", "The request is malformed",
+    "a request of HTTP/1.1 must have a header Host"};
+// clang-format on
+
 static bool refuse(HttpRefusal *refusal, const char *detail)
 {
     *refusal =
@@ -20,7 +25,7 @@ static bool is_token_char(unsigned char c)
     return c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL;
 }
 
-static bool is_token(Str s)
+bool http_is_token(Str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         if (!is_token_char((unsigned char)s.ptr[i])) {
@@ -65,7 +70,7 @@ static bool must_be_single(Str name)
 static bool check_fields(const HttpField *fields, size_t count, HttpRefusal *refusal)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!is_token(fields[i].name)) {
+        if (!http_is_token(fields[i].name)) {
             return refuse(
                 refusal, "the name of a header has white space or another character "
                          "that a name may not have");
@@ -135,6 +140,10 @@ bool http_framing_read(
         !read_body(
             find_field(fields, count, STR("Content-Length")),
             find_field(fields, count, STR("Transfer-Encoding")), version, &framing, ret_refusal)) {
+        return false;
+    }
+    if (!str_eq(version, STR("HTTP/1.0")) && find_field(fields, count, STR("Host")) == NULL) {
+        *ret_refusal = HOST_MISSING;
         return false;
     }
     const HttpField *expect = find_field(fields, count, STR("Expect"));

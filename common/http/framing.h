@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the headers of a request can be read in one way only. libmicrohttpd has split them; this
 // refuses what a proxy in front may have read in another way (RFC 9112, sections 5.1 and 6.3): a
-// length that stands twice or beside chunks, an unknown transfer coding, a name with white space.
-// Pure.
+// length that stands twice or beside chunks, an unknown transfer coding, a name with white space,
+// no Host. Pure.
 #pragma once
 
 #include "common/base/error.h"
@@ -30,3 +30,4 @@ typedef struct HttpRefusal {
 // `version` is that of the request line, "HTTP/1.1". The refusal is 400 or 417.
 bool http_framing_read(
     const HttpField *fields, size_t count, Str version, HttpFraming *ret, HttpRefusal *ret_refusal);
+bool http_is_token(Str s); // what a method and the name of a header are

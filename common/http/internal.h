@@ -4,9 +4,11 @@
 #pragma once
 
 #include <microhttpd.h>
+#include <stdarg.h>
 
 #include "common/http/client.h"
 #include "common/http/framing.h"
+#include "common/http/head.h"
 #include "common/http/server.h"
 
 typedef enum ConnectionState {
@@ -22,7 +24,9 @@ typedef enum ConnectionState {
 
 typedef struct Connection {
     HttpServer *server;
-    int fd; // libmicrohttpd's
+    struct MHD_Connection *mhd;
+    int fd;     // libmicrohttpd's
+    Str target; // of the request line, as it was sent; in libmicrohttpd's memory
     ConnectionState state;
     uint64_t since_ms;     // when the wait that is on began
     uint64_t moved;        // bytes that came or went in it
@@ -77,6 +81,7 @@ struct HttpServer {
     HttpPlaces *places;
     uv_loop_t *loop;
     struct MHD_Daemon *daemon;
+    bool lenient; // libmicrohttpd is older than 1.0, whatever this was compiled with
     int fd;
     int port;
     bool listening; // the listener is polled
@@ -129,6 +134,7 @@ void request_resume(Request *request);
 void request_write_refusal(const HttpRefusal *refusal, Buf *out);
 
 // libmicrohttpd's callbacks. (request.c; connection.c: on_mhd_connection)
+void on_mhd_trouble(void *cls, const char *format, va_list args);
 void *on_mhd_uri(void *cls, const char *uri, struct MHD_Connection *mhd);
 enum MHD_Result on_mhd_request(
     void *cls, struct MHD_Connection *mhd, const char *url, const char *method, const char *version,

@@ -34,6 +34,12 @@ static const HttpRefusal TOO_MANY_FIELDS = {431, "head-too-large", "The head is 
     "a request may have at most 100 headers"};
 static const HttpRefusal TOO_MANY_ARGUMENTS = {414, "target-too-long", "The URI is too long",
     "a query may have at most 200 arguments"};
+static const HttpRefusal NOT_A_TARGET = {400, "malformed-request", "The request is malformed",
+    "method and target must be one word each, without a control character; escape them as %20"};
+static const HttpRefusal NOT_A_LENGTH = {400, "ambiguous-request", "Where the request ends is not clear",
+    "Content-Length is not a number of 1 to 15 digits, or the cookies are too long"};
+static const HttpRefusal NOT_PLAIN = {400, "ambiguous-request", "Where the request ends is not clear",
+    "each line of the head must end with CR LF and stand on one line, without a NUL"};
 static const HttpRefusal NOT_A_PATH = {400, "malformed-request", "The request is malformed",
     "the target must be a path that begins with '/'"};
 // clang-format on
@@ -330,6 +336,35 @@ static void write_too_large(Request *request)
 
 // ---- arriving ----
 
+static void refuse_connection(Connection *c, const HttpRefusal *refusal)
+{
+    Buf answer;
+    buf_init(&answer, PROBLEM_MAX);
+    request_write_refusal(refusal, &answer);
+    connection_answer_early(c, buf_view(&answer));
+    buf_done(&answer);
+}
+
+static bool is_one_word(Str target)
+{
+    for (size_t i = 0; i < target.len; i++) {
+        unsigned char c = (unsigned char)target.ptr[i];
+        if (c <= ' ' || c == 0x7f) {
+            return false;
+        }
+    }
+    return target.len > 0;
+}
+
+static size_t count_arguments(const char *uri)
+{
+    size_t arguments = 0;
+    for (const char *p = strchr(uri, '?'); p != NULL; p = strchr(p + 1, '&')) {
+        arguments++;
+    }
+    return arguments;
+}
+
 // The request line is there. libmicrohttpd keeps the arguments in its memory for the headers and
 // closes without an answer when that is full.
 void *on_mhd_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
@@ -340,18 +375,30 @@ void *on_mhd_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
         return NULL; // behind an answer that ended the connection
     }
     connection_move(c, CONNECTION_HEAD);
-    size_t arguments = 0;
-    for (const char *p = strchr(uri, '?'); p != NULL; p = strchr(p + 1, '&')) {
-        arguments++;
-    }
-    if (arguments > QUERY_ARGUMENTS_MAX) {
-        Buf answer;
-        buf_init(&answer, PROBLEM_MAX);
-        request_write_refusal(&TOO_MANY_ARGUMENTS, &answer);
-        connection_answer_early(c, buf_view(&answer));
-        buf_done(&answer);
+    c->target = str_from(uri);
+    if (!is_one_word(c->target)) {
+        refuse_connection(c, &NOT_A_TARGET);
+    } else if (count_arguments(uri) > QUERY_ARGUMENTS_MAX) {
+        refuse_connection(c, &TOO_MANY_ARGUMENTS);
     }
     return NULL;
+}
+
+// libmicrohttpd 0.9 answers 400 to some heads by itself, a length that is no number among them, and
+// then writes the head of its answer twice. It says so in its log first: the request whose headers
+// are whole, were not shown to us and have no answer yet is the one.
+void on_mhd_trouble(void *cls, const char *format, va_list args)
+{
+    (void)format;
+    (void)args;
+    HttpServer *server = cls;
+    for (Connection *c = server->lenient ? server->connections : NULL; c != NULL; c = c->next) {
+        if (c->state == CONNECTION_HEAD &&
+            MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE) != NULL &&
+            MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_HTTP_STATUS) == NULL) {
+            refuse_connection(c, &NOT_A_LENGTH);
+        }
+    }
 }
 
 typedef struct FieldList {
@@ -374,15 +421,21 @@ static enum MHD_Result on_mhd_field(
 }
 
 // What the server itself refuses at the headers. NULL: nothing.
-static const HttpRefusal *check_head(Request *request, Str version, HttpRefusal *slot)
+static const HttpRefusal *check_head(Request *request, const HttpHead *head, HttpRefusal *slot)
 {
+    if (!http_is_token(request->shown.method)) {
+        return &NOT_A_TARGET;
+    }
     HttpField fields[HTTP_FIELDS_MAX];
     FieldList list = {fields, 0};
     MHD_get_connection_values_n(request->mhd, MHD_HEADER_KIND, on_mhd_field, &list);
     if (list.count > HTTP_FIELDS_MAX) {
         return &TOO_MANY_FIELDS;
     }
-    if (!http_framing_read(fields, list.count, version, &request->framing, slot)) {
+    if (request->server->lenient && !http_head_is_plain(head, fields, list.count)) {
+        return &NOT_PLAIN;
+    }
+    if (!http_framing_read(fields, list.count, str_from(head->version), &request->framing, slot)) {
         return slot;
     }
     if (!str_starts(request->shown.path, STR("/")) && !str_eq(request->shown.path, STR("*"))) {
@@ -467,24 +520,46 @@ static bool make_room(Request *request, size_t more)
     return connection_count_body(request->connection, request, cap);
 }
 
+static enum MHD_Result hand_over(Request *request)
+{
+    HttpServer *server = request->server;
+    request->state = REQUEST_HANDLED;
+    connection_move(request->connection, CONNECTION_HANDLED);
+    request->shown.body = buf_view(&request->body);
+    server->options.handler(server->options.ctx, &request->shown);
+    if (request->state == REQUEST_ANSWERED) {
+        return send_answer(request);
+    }
+    request->suspended = true;
+    MHD_suspend_connection(request->mhd);
+    return MHD_YES;
+}
+
 static enum MHD_Result begin(
     Request *request, const char *url, const char *method, const char *version)
 {
     request->shown.method = arena_str(request->shown.arena, str_from(method));
     request->shown.path = arena_str(request->shown.arena, str_from(url));
     connection_move(request->connection, CONNECTION_BODY);
+    size_t size =
+        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)->header_size;
+    HttpHead head = {method, size, request->connection->target, version};
     HttpRefusal slot;
-    const HttpRefusal *refusal = check_head(request, str_from(version), &slot);
+    const HttpRefusal *refusal = check_head(request, &head, &slot);
     if (refusal != NULL) {
         return refuse(request, refusal);
     }
     bool has_body = request->framing.chunked || request->framing.length > 0;
+    request->last = request->framing.chunked; // where its end is, is the client's word alone
     if (!check_text(request) || !admit(request)) {
         if (has_body && !request->framing.wants_100) {
             return answer_early(request);
         }
         request->last = has_body; // of a client that waits for the word to send it
         return send_answer(request);
+    }
+    if (!has_body && request->framing.wants_100) {
+        return hand_over(request); // libmicrohttpd 0.9 takes an answer now or after a body
     }
     uint64_t length = request->framing.length;
     size_t first = length < FIRST_BODY_BYTES ? (size_t)length : FIRST_BODY_BYTES;
@@ -510,21 +585,6 @@ static enum MHD_Result take_body(Request *request, Str data)
         return refuse(request, &NO_MEMORY);
     }
     (void)buf_str(&request->body, data);
-    return MHD_YES;
-}
-
-static enum MHD_Result hand_over(Request *request)
-{
-    HttpServer *server = request->server;
-    request->state = REQUEST_HANDLED;
-    connection_move(request->connection, CONNECTION_HANDLED);
-    request->shown.body = buf_view(&request->body);
-    server->options.handler(server->options.ctx, &request->shown);
-    if (request->state == REQUEST_ANSWERED) {
-        return send_answer(request);
-    }
-    request->suspended = true;
-    MHD_suspend_connection(request->mhd);
     return MHD_YES;
 }
 

@@ -27,6 +27,10 @@ enum {
     CUT_MAX = 64,                        // connections that are shut down and not closed yet
 };
 
+// MHD_USE_NO_THREAD_SAFETY, which the headers of 0.9 do not know: without it 1.0 takes a connection
+// that is given to it in its next run only, and closes it there without a word if it cannot.
+static const unsigned ONE_THREAD = 1U << 19;
+
 static const HttpLimits DEFAULTS = {
     .connections = 1024,
     .client_connections = 256,
@@ -313,18 +317,20 @@ static void start_handles(HttpServer *server)
 // ---- life cycle ----
 
 // We accept, so that the limits are ours and an exhausted process is an exact line in the log.
+// Strict is level 1 of MHD_OPTION_CLIENT_DISCIPLINE_LVL in 1.0: no bare LF, folded line or NUL. In
+// 0.9 it means a space in the target, closed without an answer, and a missing Host, answered twice:
+// both are refused here. One library's name stands for both, so the version is asked at the start.
 static struct MHD_Daemon *start_daemon(HttpServer *server)
 {
     // clang-format off
     return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_mhd_request, server,
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+            (server->lenient ? 0 : ONE_THREAD), 0, NULL, NULL,
+        on_mhd_request, server,
+        MHD_OPTION_EXTERNAL_LOGGER, on_mhd_trouble, server,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned int)(server->limits.connections + CUT_MAX),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
-#if MHD_VERSION >= 0x00097701
-        MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, // refuses bare LF, folded lines and NUL
-#else
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,
-#endif
+        MHD_OPTION_STRICT_FOR_CLIENT, server->lenient ? 0 : 1,
         MHD_OPTION_NOTIFY_CONNECTION, on_mhd_connection, server,
         MHD_OPTION_URI_LOG_CALLBACK, on_mhd_uri, server,
         MHD_OPTION_UNESCAPE_CALLBACK, on_mhd_unescape, NULL,
@@ -363,6 +369,7 @@ HttpServer *http_server_new(uv_loop_t *loop, const HttpServerOptions *options, E
         free(server);
         return NULL;
     }
+    server->lenient = str_starts(str_from(MHD_get_version()), STR("0."));
     server->daemon = start_daemon(server);
     if (server->daemon == NULL) {
         close(server->fd);

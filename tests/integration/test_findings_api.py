@@ -4,6 +4,7 @@ import datetime
 import hashlib
 import http.client
 import json
+import socket
 import time
 
 import pytest
@@ -40,6 +41,35 @@ def test_finding_09_a_refused_preview_says_what_was_asked_for(pipeline):
         status, problem = ask(pipeline, "POST", "/v1/templates/preview", {"template": key, "version": version})
         assert status == 404 and problem["detail"] == f"no template '{key}' version {version}", problem
     assert ask(pipeline, "POST", "/v1/templates/preview", {"template": "welcome", "data": {"name": "A"}})[0] == 200
+
+
+# ---- finding 8: heads that two programs read in two ways -------------------------------------------------------------------
+
+
+def exchange(pipeline, raw):
+    """What comes back until the end of the connection."""
+    with socket.create_connection(("127.0.0.1", pipeline.api_port), 10) as client:
+        client.sendall(raw)
+        got = b""
+        while piece := client.recv(65536):
+            got += piece
+        return got
+
+
+@pytest.mark.parametrize("line", [b"X-A: b\n", b"X-A: b\r\n c\r\n", b"X-A: b\0c\r\n", b"\0X-A: b\r\n", b"Connectio: close\r\n n\r\n"],
+                         ids=["bare LF", "folded", "NUL in a value", "NUL line", "name folded together"])
+def test_finding_08_a_head_of_other_lines_is_400_and_the_end(pipeline, line):
+    head = f"GET /v1/tenant HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {pipeline.key}\r\n".encode()
+    got = exchange(pipeline, head + line + b"Connection: close\r\n\r\n")
+    assert got.startswith(b"HTTP/1.1 400 ") and b"\r\nConnection: close\r\n" in got and got.count(b"\r\nDate: ") == 1, got
+    assert exchange(pipeline, head + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+
+
+def test_finding_08_no_host_is_refused_once_and_expect_without_a_body_is_answered(pipeline):
+    got = exchange(pipeline, b"GET /v1/tenant HTTP/1.1\r\n\r\n")
+    assert got.count(b"\r\nDate: ") == 1 and b'"detail":"a request of HTTP/1.1 must have a header Host"' in got, got
+    head = f"GET /v1/tenant HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {pipeline.key}\r\nExpect: 100-continue\r\n\r\n".encode()
+    assert exchange(pipeline, head * 2).startswith(b"HTTP/1.1 200 ")
 
 
 # ---- finding 11: keys -----------------------------------------------------------------------------------------------------

@@ -15,6 +15,15 @@ static void converse(Fixture *f, const char *bytes, size_t len)
     close(fd);
 }
 
+static size_t count_of(Fixture *f, const char *text)
+{
+    size_t count = 0;
+    for (const char *at = buf_c(&f->got); (at = strstr(at, text)) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
 // ---- 8: framing ----
 
 #define ROW(text)                                                                                  \
@@ -73,11 +82,147 @@ static void finding_08_ambiguous_requests_are_refused_and_closed(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         converse(f, rows[i].bytes, rows[i].len);
-        if (!has(f, "HTTP/1.1 400 ") || has(f, "/smuggled") || !has(f, "Connection: close\r\n")) {
+        if (!has(f, "HTTP/1.1 400 ") || has(f, "/smuggled") || !has(f, "Connection: close\r\n") ||
+            count_of(f, "\r\nDate: ") != 1) {
             fail_msg("row %zu: %s answered %s", i, rows[i].bytes, buf_c(&f->got));
         }
     }
     assert_int_equal(f->handled, 0);
+}
+
+typedef enum Way { IN_ONE_PIECE, BYTE_BY_BYTE, BEHIND_ANOTHER, WAYS } Way;
+
+// What is answered is in f->got, without the answer to a first good request.
+static void converse_in(Fixture *f, Way way, const char *bytes, size_t len)
+{
+    static const char good[] = "GET /first HTTP/1.1\r\n" HOST "\r\n";
+    buf_clear(&f->got);
+    int fd = dial(f);
+    if (way == BEHIND_ANOTHER) {
+        send_text(f, fd, good);
+        await_text(f, fd, "GET /first");
+        buf_clear(&f->got);
+        f->handled--;
+    }
+    size_t step = way == BYTE_BY_BYTE ? 1 : len;
+    for (size_t i = 0; i < len && try_send(f, fd, bytes + i, step); i += step) {
+    }
+    await_end(f, fd);
+    close(fd);
+}
+
+#define SMUGGLED "GET /smuggled HTTP/1.1\r\n" HOST "\r\n"
+
+// libmicrohttpd 0.9 takes all of these but the last six, and the folded ones as another header;
+// some of them 1.0 closes without an answer.
+static void finding_08_a_head_of_other_lines_is_refused(void **state)
+{
+    Fixture *f = *state;
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } rows[] = {
+        ROW("GET /x HTTP/1.1\n" HOST "\r\n"),
+        ROW("GET /x HTTP/1.1\r\nHost: x\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\nX-A: b\n" HOST "\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "\n"),
+        ROW("GET /x HTTP/1.1\nHost: x\n\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "X-A: b\nContent-Length: 3\r\n\r\nabc"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "X-A: b\r\n c\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "X-A: b\r\n\tc\r\nX-B: d\r\n\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Leng: 3\r\n th\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST
+            "Transfer-Encodin: chunked\r\n g\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" SMUGGLED),
+        ROW("GET /x HTTP/1.1\r\n X-A: b\r\n" HOST "\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "X-A: b\0c\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "Authorization: k\0\r\nX-A: b\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "X-A: b\0\0X-B: c\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "X-A: b\0\0\0\0\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "X\0-A: b\r\n\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "\0X: y\r\n" SMUGGLED),
+        ROW("GET /x HTTP/1.1\r\n" HOST "\0\r\n" SMUGGLED),
+        ROW("GET /x\0y HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /x?a=\0b HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GE\0T /x HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST "X-A: b\rX-B: c\r\n\r\n"),
+        ROW("GET /x\ry HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /x\ty HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /x\x7f HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("G\x01T /x HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /x HTTP/1.1\r\n" HOST ": b\r\n\r\n"),
+        ROW("GET /x y HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET  /x HTTP/1.1\r\n" HOST "\r\n"),
+        ROW("GET /x HTTP/1.1 \r\n" HOST "\r\n"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length: 3 3\r\n\r\nabc"),
+        ROW("POST /x HTTP/1.1\r\n" HOST "Content-Length: 99999999999999999999999\r\n\r\nabc"),
+        ROW("GET /x HTTP/1.1\r\n\r\n"),
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (Way way = 0; way < WAYS; way++) {
+            converse_in(f, way, rows[i].bytes, rows[i].len);
+            bool refused = has(f, "HTTP/1.1 400 ") || has(f, "HTTP/1.1 413 ");
+            if (f->handled > 0 || count_of(f, "\r\nDate: ") != (refused ? 1 : 0)) {
+                fail_msg("row %zu, way %d: %s got %s", i, way, rows[i].bytes, buf_c(&f->got));
+            }
+        }
+    }
+}
+
+// What has lines as they should be is taken, wherever it lies in libmicrohttpd's memory.
+static void a_plain_head_is_taken_however_it_comes(void **state)
+{
+    static const size_t steps[] = {61, 1000, 100000};
+    Fixture *f = *state;
+    Buf text;
+    buf_init(&text, 64 * 1024);
+    buf_cstr(&text, "\r\nPOST /x?a&q=%71 HTTP/1.1\r\n" HOST "X-Test:  a\tb \r\nCookie: a=b; c\r\n");
+    for (int i = 0; i < 60; i++) {
+        buf_printf(&text, "X-%d:%*s\r\n", i, i * 6, "y");
+    }
+    buf_cstr(&text, "X-Empty:\r\nX-Blank: \t \r\nContent-Length: 3\r\n\r\nabc");
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        int fd = dial(f);
+        for (int round = 0; round < 3; round++) {
+            buf_clear(&f->got);
+            for (size_t at = 0; at < text.len; at += steps[i]) {
+                Str piece = str_slice(buf_view(&text), at, at + steps[i]);
+                assert_true(try_send(f, fd, piece.ptr, piece.len));
+            }
+            await_text(f, fd, "POST /x [a\tb] [q] 3 abc");
+        }
+        close(fd);
+    }
+    buf_done(&text);
+}
+
+// Where chunks end is read in more than one way (a bare LF, a NUL among the trailers): what could
+// be taken for a request behind them is never read.
+static void finding_08_nothing_is_read_behind_chunks(void **state)
+{
+    Fixture *f = *state;
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } rows[] = {
+        ROW("3\r\nabc\r\n0\r\n\r\n" SMUGGLED),
+        ROW("3\nabc\n0\n\n" SMUGGLED),
+        ROW("3;\nabc\n0\r\n\r\n" SMUGGLED),
+        ROW("3;a=\"\r\nabc\r\n0\r\n\r\n" SMUGGLED),
+        ROW("3\r\nabc\r\n0\r\nT: x\n\n" SMUGGLED),
+        ROW("3\r\nabc\r\n0\r\n\0T: x\r\n" SMUGGLED),
+        ROW("3\r\nabc\r\n0\r\nT: x\r\n \r\n\r\n" SMUGGLED),
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+        int head = snprintf(
+            text, sizeof text, "POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+        memcpy(text + head, rows[i].bytes, rows[i].len);
+        converse(f, text, (size_t)head + rows[i].len);
+        if (has(f, "/smuggled") || count_of(f, "\r\nDate: ") != 1 ||
+            !has(f, "Connection: close\r\n")) {
+            fail_msg("row %zu: %s answered %s", i, rows[i].bytes, buf_c(&f->got));
+        }
+    }
 }
 
 static void what_is_clear_is_taken(void **state)
@@ -94,7 +239,7 @@ static void what_is_clear_is_taken(void **state)
          "X-Test:\r\nAccept: a\r\nAccept: b\r\nConnection: close\r\n\r\n",
          "GET /x [] [] 0 "},
         {"POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: Chunked\r\nConnection: close\r\n\r\n"
-         "5;name=\"value\"\r\nabcde\r\nA\r\n0123456789\r\n00\r\nTrailer: x\r\n\r\n",
+         "5\r\nabcde\r\nA\r\n0123456789\r\n00\r\nTrailer: x\r\n\r\n",
          "POST /x [] [] 15 abcde0123456789"},
         {"GET /x?a=1&qq&q%20=2&%71=3+4%2b&q=5 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n",
          "GET /x [] [3 4+] 0 "},
@@ -111,18 +256,15 @@ static void what_is_clear_is_taken(void **state)
 static void byte_by_byte_is_the_same(void **state)
 {
     Fixture *f = *state;
-    static const char text[] =
-        "POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
-        "5;a\r\nabcde\r\n3\r\nfgh\r\n0\r\nT: x\r\n\r\nGET /next HTTP/1.1\r\n" HOST
-        "Connection: close\r\n\r\n";
-    int fd = dial(f);
-    for (size_t i = 0; i + 1 < sizeof text; i++) {
-        assert_true(try_send(f, fd, text + i, 1));
-    }
-    await_end(f, fd);
+    static const char text[] = "POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+                               "5\r\nabcde\r\n3\r\nfgh\r\n0\r\nT: x\r\n\r\n";
+    converse_in(f, BYTE_BY_BYTE, text, sizeof text - 1);
     assert_true(has(f, "POST /x [] [] 8 abcdefgh"));
+    static const char two[] = "PUT /x HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc"
+                              "GET /next HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n";
+    converse_in(f, BYTE_BY_BYTE, two, sizeof two - 1);
+    assert_true(has(f, "PUT /x [] [] 3 abc"));
     assert_true(has(f, "GET /next [] [] 0 "));
-    close(fd);
 }
 
 static void a_head_answers_without_a_body(void **state)
@@ -249,6 +391,25 @@ static void finding_07_expect_100_is_answered_at_the_headers(void **state)
         assert_true(has(f, answers[i]));
         assert_false(has(f, "100 Continue"));
     }
+}
+
+// libmicrohttpd 0.9 takes what stands behind the headers for a body, and the answer too late.
+static void finding_07_expect_100_without_a_body_is_answered(void **state)
+{
+    static const char text[] = "GET /x HTTP/1.1\r\n" HOST "Expect: 100-continue\r\n\r\n"
+                               "GET /y HTTP/1.1\r\n" HOST "\r\n";
+    static const char later[] =
+        "PUT /later HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 0\r\n\r\n";
+    Fixture *f = *state;
+    converse(f, text, sizeof text - 1);
+    assert_true(has(f, "HTTP/1.1 200 ") && has(f, "GET /x") && has(f, "Connection: close\r\n"));
+    assert_int_equal(f->handled, 1);
+    int fd = dial(f);
+    send_text(f, fd, later);
+    await_held(f, 1);
+    http_respond(f->held[0], 200, "text/plain", STR("late"));
+    await_text(f, fd, "late");
+    close(fd);
 }
 
 static void finding_07_a_route_may_lower_the_limit(void **state)
@@ -497,6 +658,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(finding_08_ambiguous_requests_are_refused_and_closed),
+        TEST(finding_08_a_head_of_other_lines_is_refused),
+        TEST(finding_08_nothing_is_read_behind_chunks),
+        TEST(a_plain_head_is_taken_however_it_comes),
         TEST(what_is_clear_is_taken),
         TEST(byte_by_byte_is_the_same),
         TEST(a_head_answers_without_a_body),
@@ -505,6 +669,7 @@ int main(void)
         TEST(finding_16_large_headers_get_an_answer),
         TEST(finding_07_a_refusal_comes_before_the_body),
         TEST(finding_07_expect_100_is_answered_at_the_headers),
+        TEST(finding_07_expect_100_without_a_body_is_answered),
         TEST(finding_07_a_route_may_lower_the_limit),
         TEST(finding_07_a_413_can_be_read),
         TEST(finding_07_bodies_have_a_total),
