@@ -66,6 +66,7 @@ typedef struct BusOut {
     size_t header_count;
     bool after_acks; // stored means that the acks sent before have arrived; a millisecond slower
     bool once;       // what the stream refuses is not tried again here: it fails TRANSIENT at once
+    bool slack; // whatever else is published here goes first, and finds few of these in the air
 } BusOut;
 
 // A header: stored only in the place of just that message of its subject (0: there is none yet);

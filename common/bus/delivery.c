@@ -142,8 +142,10 @@ void delivery_emit(Delivery *delivery, const BusOut *out)
 {
     DeliveryState *d = state_of(delivery);
     assert(d->verdict == VERDICT_NONE);
+    BusOut emitted = *out;
+    emitted.slack = d->batch->worker->options.slack;
     d->emits++;
-    bus_publish(d->batch->worker->bus, out, on_publish_acked, d);
+    bus_publish(d->batch->worker->bus, &emitted, on_publish_acked, d);
 }
 
 // ---- dead letters ----

@@ -28,7 +28,11 @@ enum {
     BLOCKS_MAX =
         2 * BUS_PENDING_MAX / BLOCK, // refusals that wait for their callback need entries too
     SWIFT_MAX = 4,                   // up to so many at once go out at once; more are coalesced
-    RESEND_MS = 2000,                // unanswered so long: lost. Doubles with each try
+    // So many that can wait are in the air at once while others come too: what the server has
+    // still to store when one that cannot wait arrives.
+    SLACK_WINDOW = 512,
+    SLACK_COMPANY_MS = 10000, // so long after one that cannot wait
+    RESEND_MS = 2000,         // unanswered so long: lost. Doubles with each try
     REFUSAL_LOG_MS = 10000,
     ORPHAN_MS = 5000,
     REST_MIN_MS = 250, // after a refusal; doubles up to
@@ -62,6 +66,7 @@ typedef struct Entry {
     uint8_t refusal; // ErrorKind of REFUSED
     bool after_acks;
     bool once;
+    bool slack;
 } Entry;
 
 typedef struct EntryQueue {
@@ -79,7 +84,10 @@ struct Publisher {
     Entry *free;
     Entry *oldest, *newest; // all live entries by age: also by deadline
     EntryQueue queue;       // QUEUED
-    EntryQueue refused;     // to be told in the next turn
+    EntryQueue slack_queue; // the same of those that can wait
+    size_t slack_in_air;
+    int64_t company_until_ms; // until then what can wait has the smaller window
+    EntryQueue refused;       // to be told in the next turn
     size_t pending, pending_bytes;
     size_t in_air, in_air_bytes;
     uint64_t acked, duplicates; // since the start
@@ -161,11 +169,18 @@ static void unlink_from_queue(EntryQueue *queue, Entry *e)
     }
 }
 
+static void enqueue(Publisher *p, Entry *e)
+{
+    e->state = ENTRY_QUEUED;
+    push(e->slack ? &p->slack_queue : &p->queue, e);
+}
+
 static void leave_air(Publisher *p, Entry *e)
 {
     if (e->state == ENTRY_SENT) {
         p->in_air--;
         p->in_air_bytes -= e->bytes;
+        p->slack_in_air -= e->slack ? 1 : 0;
     }
 }
 
@@ -178,7 +193,7 @@ static void finish(Publisher *p, Entry *e, const Error *err, uint64_t sequence, 
     p->duplicates += duplicate ? 1 : 0;
     leave_air(p, e);
     if (e->state == ENTRY_QUEUED) {
-        unlink_from_queue(&p->queue, e);
+        unlink_from_queue(e->slack ? &p->slack_queue : &p->queue, e);
     }
     *(e->older != NULL ? &e->older->newer : &p->oldest) = e->newer;
     *(e->newer != NULL ? &e->newer->older : &p->newest) = e->older;
@@ -272,9 +287,12 @@ void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void 
         e->bytes = (uint32_t)out->payload.len + 256;
         e->after_acks = out->after_acks;
         e->once = out->once;
+        e->slack = out->slack;
         p->pending_bytes += e->bytes;
-        e->state = ENTRY_QUEUED;
-        push(&p->queue, e);
+        if (!e->slack) {
+            p->company_until_ms = (int64_t)uv_now(p->loop) + SLACK_COMPANY_MS;
+        }
+        enqueue(p, e);
     }
 }
 
@@ -292,18 +310,36 @@ static bool send_entry(Publisher *p, Entry *e, LinkLane lane)
     e->due_ms = (int64_t)uv_now(p->loop) + ((int64_t)RESEND_MS << shift);
     p->in_air++;
     p->in_air_bytes += e->bytes;
+    p->slack_in_air += e->slack ? 1 : 0;
     return true;
+}
+
+static bool has_room(const Publisher *p)
+{
+    return p->in_air < p->window && p->in_air_bytes < AIR_BYTES_MAX;
 }
 
 static void send_queued(Publisher *p)
 {
     LinkLane lane = p->queue.count <= SWIFT_MAX ? LINK_SWIFT : LINK_CALM;
-    while (p->queue.first != NULL && p->in_air < p->window && p->in_air_bytes < AIR_BYTES_MAX) {
+    while (p->queue.first != NULL && has_room(p)) {
         Entry *e = p->queue.first;
         if (!send_entry(p, e, e->after_acks ? LINK_CALM : lane)) {
             return; // stays first in the queue; the link tells when it is back
         }
         pop(&p->queue);
+    }
+}
+
+static void send_slack(Publisher *p)
+{
+    bool company = (int64_t)uv_now(p->loop) < p->company_until_ms;
+    size_t window = company ? SLACK_WINDOW : p->window;
+    while (p->slack_queue.first != NULL && p->slack_in_air < window && has_room(p)) {
+        if (!send_entry(p, p->slack_queue.first, LINK_CALM)) {
+            return;
+        }
+        pop(&p->slack_queue);
     }
 }
 
@@ -336,8 +372,9 @@ bool publisher_turn(Publisher *p)
 
 void publisher_send(Publisher *p)
 {
-    if (p->queue.first != NULL && link_connected(p->link)) {
+    if (link_connected(p->link)) {
         send_queued(p);
+        send_slack(p);
     }
 }
 
@@ -446,8 +483,7 @@ static void fail_deadline(Publisher *p, Entry *e)
 static void requeue(Publisher *p, Entry *e)
 {
     leave_air(p, e);
-    e->state = ENTRY_QUEUED;
-    push(&p->queue, e);
+    enqueue(p, e);
 }
 
 void publisher_tick(Publisher *p)

@@ -25,6 +25,7 @@ typedef struct WorkerOptions {
     int batch_wait_ms;    // a batch closes after this long even when not full; 0: 2
     size_t in_flight_max; // deliveries not yet settled; pulling pauses there; 0: 1024
     const char *stage;    // the token in ntf.dead.<stage>.<tenant>
+    bool slack;           // its outputs let all others go first (BusOut)
 } WorkerOptions;
 
 // Called on the loop with 1..batch_max deliveries. The array itself lives in the batch's arena.

@@ -87,6 +87,7 @@ static void work(Dispatcher *dispatcher)
             .batch_max = dispatcher->parts.batch_max,
             .in_flight_max = dispatcher->parts.in_flight_max,
             .stage = "dispatcher",
+            .slack = at->lane == PRIORITY_LOW,
         };
         at->worker = worker_new(dispatcher->parts.bus, &options, on_worker_batch, at);
         worker_start(at->worker);

@@ -126,7 +126,9 @@ bool row_publisher_send(RowPublisher *p, size_t pending_max, const PublishedRow 
     p->rows++;
     metric_set(p->metrics->unpublished, (double)p->rows);
     for (size_t i = 0; i < published->count; i++) {
-        bus_publish(p->bus, &published->frames[i].out, on_bus_acked, row);
+        BusOut out = published->frames[i].out;
+        out.slack = published->lowered;
+        bus_publish(p->bus, &out, on_bus_acked, row);
     }
     return true;
 }

@@ -104,7 +104,8 @@ static size_t publish_row(Sweep *s, const PGresult *res, int i, Arena *arena)
             .accept_id = db_get_int(res, i, 0),
             .tenant = db_get_text(res, i, 1),
             .frames = frames,
-            .count = count});
+            .count = count,
+            .lowered = true}); // it has waited: what comes now does not wait behind all of it
     metric_add(s->options.metrics->swept, sent ? 1 : 0);
     return count;
 }

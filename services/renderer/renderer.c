@@ -28,7 +28,10 @@ enum {
     LANES = PRIORITY_COUNT - 1,
     PATIENCE = 5,      // deliveries of a request before its template counts as unknown
     PATIENCE_MS = 200, // between them
-    TURN_MS = 100,     // of one batch; then the loop has its turn: deliveries in hand are renewed
+    // Of one batch; then the loop has its turn: other lanes' requests come in, and deliveries in
+    // hand are renewed. What a one-time code waits for at most is the lowest lane's.
+    TURN_MS = 20,
+    TURN_LOW_MS = 4,
 };
 
 typedef struct RendererOptions {
@@ -46,6 +49,7 @@ typedef struct Lane {
     Priority priority;
     Worker *worker;
     Metric *rendered;
+    struct Batch *waiting, *last_waiting; // for a turn of the loop
 } Lane;
 
 struct Renderer {
@@ -61,8 +65,7 @@ struct Renderer {
     TemplateTools *tools;
     int64_t cpu_max_us;
     Lane lanes[LANES];
-    struct Batch *waiting; // for the next turn of the loop
-    uv_timer_t turn;
+    uv_idle_t turn; // of the batches that wait; a timer of 0 ms would not let the loop read
     Metric *failed[FAILURE_COUNT];
     Metric *suppressed;
     Metric *unsafe_urls;
@@ -332,14 +335,27 @@ static void handle_item(const Lane *lane, const Item *item, DataKey *key, int64_
 
 // ---- a batch ----
 
-static void on_turn(uv_timer_t *timer);
+static void on_turn(uv_idle_t *turn);
 
+// One that has begun goes on before the others of its lane.
 static void wait_for_turn(Batch *batch)
 {
-    Renderer *renderer = batch->lane->renderer;
-    batch->next = renderer->waiting;
-    renderer->waiting = batch;
-    uv_timer_start(&renderer->turn, on_turn, 0, 0);
+    Lane *lane = batch->lane;
+    if (batch->done > 0 || lane->waiting == NULL) {
+        batch->next = lane->waiting;
+        lane->waiting = batch;
+        lane->last_waiting = batch->next == NULL ? batch : lane->last_waiting;
+    } else {
+        batch->next = NULL;
+        lane->last_waiting->next = batch;
+        lane->last_waiting = batch;
+    }
+    uv_idle_start(&lane->renderer->turn, on_turn);
+}
+
+static int64_t turn_us(const Lane *lane)
+{
+    return (lane->priority == PRIORITY_LOW ? TURN_LOW_MS : TURN_MS) * INT64_C(1000);
 }
 
 // The batch lives in the deliveries' arena, which goes with the last settle: afterwards only locals
@@ -358,7 +374,7 @@ static void render_batch(Batch *batch, const Error *err)
             delivery_settle(items[i].delivery, err);
             continue;
         }
-        if (i > first && clock_mono_us() - started_us > TURN_MS * INT64_C(1000)) {
+        if (i > first && clock_mono_us() - started_us > turn_us(lane)) {
             batch->done = i;
             wait_for_turn(batch);
             return;
@@ -369,23 +385,50 @@ static void render_batch(Batch *batch, const Error *err)
     metric_observe(lane->renderer->batch_size, (double)count);
 }
 
-static void on_keyring_resolved(void *ctx, const Error *err)
+static void on_turn_resolved(void *ctx, const Error *err)
 {
     render_batch(ctx, err);
 }
 
-// Keys are good for one turn, so they are asked for again; they are in memory.
-static void on_turn(uv_timer_t *timer)
+static void on_keyring_resolved(void *ctx, const Error *err)
 {
-    Renderer *renderer = timer->data;
-    Batch *batch = renderer->waiting;
-    renderer->waiting = NULL;
-    while (batch != NULL) {
-        Batch *next = batch->next;
+    Batch *batch = ctx;
+    if (batch->lane->waiting == NULL) {
+        render_batch(batch, err);
+    } else {
+        wait_for_turn(batch); // an error comes again when the keys are asked for again
+    }
+}
+
+static Batch *take_waiting(Renderer *renderer, bool *ret_more)
+{
+    Batch *batch = NULL;
+    *ret_more = false;
+    for (size_t i = 0; i < LANES; i++) {
+        Lane *lane = &renderer->lanes[i];
+        if (batch == NULL && lane->waiting != NULL) {
+            batch = lane->waiting;
+            lane->waiting = batch->next;
+        }
+        *ret_more = *ret_more || lane->waiting != NULL;
+    }
+    return batch;
+}
+
+// One batch in each turn of the loop, of the highest lane that has one. Keys are good for one turn,
+// so they are asked for again; they are in memory.
+static void on_turn(uv_idle_t *turn)
+{
+    Renderer *renderer = turn->data;
+    bool more = false;
+    Batch *batch = take_waiting(renderer, &more);
+    if (!more) {
+        uv_idle_stop(turn);
+    }
+    if (batch != NULL) {
         keyring_resolve(
             renderer->keyring, batch->wants + batch->done, batch->count - batch->done,
-            on_keyring_resolved, batch);
-        batch = next;
+            on_turn_resolved, batch);
     }
 }
 
@@ -535,6 +578,7 @@ static void open_lane(Renderer *renderer, Lane *lane, const RendererOptions *opt
         .batch_max = (size_t)options->batch,
         .in_flight_max = (size_t)options->in_flight,
         .stage = "render",
+        .slack = lane->priority == PRIORITY_LOW,
     };
     lane->renderer = renderer;
     lane->worker = worker_new(service_bus(renderer->service), &worker, on_worker_batch, lane);
@@ -577,7 +621,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     draft_init(&renderer->draft);
     renderer->tools = template_tools_new();
     renderer->cpu_max_us = o->cpu_ms * 1000;
-    uv_timer_init(service_loop(service), &renderer->turn);
+    uv_idle_init(service_loop(service), &renderer->turn);
     renderer->turn.data = renderer;
     for (size_t i = 0; i < LANES; i++) {
         renderer->lanes[i].priority = (Priority)(PRIORITY_CRITICAL + i);

@@ -49,6 +49,25 @@ static void more_than_the_window_are_all_stored(void **state)
     assert_int_equal(rig_count(&rig, "REQUEST_LOW"), 10000);
 }
 
+static void what_cannot_wait_overtakes_what_can(void **state)
+{
+    (void)state;
+    enum { SLACK = 3000, FEW = 1200 };
+    Acks slack = {0}, first = {0};
+    BusOut out = {.subject = "ntf.request.low.acme", .payload = STR("x"), .slack = true};
+    publish_id(&rig, "ntf.request.normal.acme", "company", "x", &first);
+    WAIT(&rig, first.stored == 1);
+    for (int i = 0; i < SLACK; i++) {
+        bus_publish(rig.bus, &out, on_acks, &slack);
+    }
+    publish_id(&rig, "ntf.request.normal.acme", "urgent", "x", &first);
+    WAIT(&rig, first.stored == 2);
+    assert_true(slack.stored < FEW);
+    WAIT(&rig, slack.stored == SLACK);
+    assert_int_equal(rig_count(&rig, "REQUEST_LOW"), SLACK);
+    assert_int_equal(bus_pending(rig.bus), 0);
+}
+
 static void no_callback_comes_from_inside_the_call(void **state)
 {
     (void)state;
@@ -233,6 +252,7 @@ int main(void)
             a_publish_is_acknowledged_with_its_sequence, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(the_same_id_is_stored_once, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(more_than_the_window_are_all_stored, open_rig, close_rig),
+        cmocka_unit_test_setup_teardown(what_cannot_wait_overtakes_what_can, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(
             no_callback_comes_from_inside_the_call, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(a_bad_subject_is_permanent, open_rig, close_rig),
