@@ -87,7 +87,8 @@ static Step step_csv(RecipientFile *file, Buf *out, RecipientRead *ret, Error *e
     if (record.count == 0) {
         return STEP_AGAIN; // a blank line
     }
-    *ret = row_json(&file->columns, &record, out, err) ? RECIPIENT_LINE : RECIPIENT_BROKEN;
+    *ret =
+        recipient_row_json(&file->columns, &record, out, err) ? RECIPIENT_LINE : RECIPIENT_BROKEN;
     return STEP_DONE;
 }
 

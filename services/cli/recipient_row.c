@@ -120,7 +120,7 @@ static bool add_cell(json_t *person, const char *name, Str text, Error *err)
     return true;
 }
 
-bool row_json(const RowColumns *columns, const CsvRecord *row, Buf *out, Error *err)
+bool recipient_row_json(const RowColumns *columns, const CsvRecord *row, Buf *out, Error *err)
 {
     if (row->count != columns->count) {
         return error_set(

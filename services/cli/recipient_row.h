@@ -16,4 +16,4 @@ typedef struct RowColumns {
 bool row_columns(const CsvRecord *header, RowColumns *ret, Error *err);
 // Appends one line of JSON and a line break. ERROR_PERMANENT names the column that is wrong; what
 // only the API knows (addresses, zones) it checks.
-bool row_json(const RowColumns *columns, const CsvRecord *row, Buf *out, Error *err);
+bool recipient_row_json(const RowColumns *columns, const CsvRecord *row, Buf *out, Error *err);

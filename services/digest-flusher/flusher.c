@@ -28,7 +28,7 @@ typedef struct Flusher {
     Emit *emit;
     Keyring *keyring;
     Flush *flush;
-    People *people;
+    DigestPeople *people;
     Projector *projector; // of PEOPLE
     Trimmer *trimmer;
     uv_timer_t backlog_timer;
@@ -74,24 +74,24 @@ static void on_emit_emitted(void *ctx, size_t count, int64_t late_max_us)
 static bool on_people_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
 {
     const Flusher *flusher = ctx;
-    return people_fold(flusher->people, message, arena, err);
+    return digest_people_fold(flusher->people, message, arena, err);
 }
 
 static void on_people_write(void *ctx, DbTxn *txn)
 {
     const Flusher *flusher = ctx;
     db_txn_lazy_commit(txn); // rows and position are lost together, and read again
-    people_write(flusher->people, txn);
+    digest_people_write(flusher->people, txn);
 }
 
 // What became due is found by the next pass, here or elsewhere.
 static void on_people_committed(void *ctx, DbTxn *txn)
 {
     Flusher *flusher = ctx;
-    if (txn != NULL && people_count(flusher->people) > 0) {
+    if (txn != NULL && digest_people_count(flusher->people) > 0) {
         flush_wake_at(flusher->flush, 0);
     }
-    people_clear(flusher->people);
+    digest_people_clear(flusher->people);
 }
 
 static void open_projector(Flusher *flusher)
@@ -250,7 +250,7 @@ static bool start_flusher(Service *service, const void *options, void **ret_stat
         .lease_ms = own->lease_ms,
         .handlers = {.on_flushed = on_flush_flushed},
         .ctx = flusher});
-    flusher->people = people_new();
+    flusher->people = digest_people_new();
     open_projector(flusher);
     flusher->trimmer = trimmer_new(
         service_bus(service), service_pool(service), service_metrics(service), own->trim_ms);
@@ -319,7 +319,7 @@ static void free_flusher(void *state)
     Flusher *flusher = state;
     trimmer_free(flusher->trimmer);
     projector_free(flusher->projector);
-    people_free(flusher->people);
+    digest_people_free(flusher->people);
     flush_free(flusher->flush);
     keyring_free(flusher->keyring);
     emit_free(flusher->emit);

@@ -33,7 +33,7 @@ typedef struct Entry {
     struct Entry *next;
 } Entry;
 
-struct People {
+struct DigestPeople {
     Map *persons; // by tenant, recipient
     Map *entries; // by tenant, recipient, category, channel
     Person *first_person;
@@ -42,15 +42,15 @@ struct People {
 
 // ---- folding ----
 
-People *people_new(void)
+DigestPeople *digest_people_new(void)
 {
-    People *people = xcalloc(1, sizeof *people);
+    DigestPeople *people = xcalloc(1, sizeof *people);
     people->persons = map_new(NULL);
     people->entries = map_new(NULL);
     return people;
 }
 
-void people_free(People *people)
+void digest_people_free(DigestPeople *people)
 {
     if (people != NULL) {
         map_free(people->persons);
@@ -59,19 +59,19 @@ void people_free(People *people)
     }
 }
 
-void people_clear(People *people)
+void digest_people_clear(DigestPeople *people)
 {
     map_free(people->persons);
     map_free(people->entries);
-    *people = (People){.persons = map_new(NULL), .entries = map_new(NULL)};
+    *people = (DigestPeople){.persons = map_new(NULL), .entries = map_new(NULL)};
 }
 
-size_t people_count(const People *people)
+size_t digest_people_count(const DigestPeople *people)
 {
     return map_count(people->persons) + map_count(people->entries);
 }
 
-static Person *person_of(People *people, const PersonEvent *event, Arena *arena)
+static Person *person_of(DigestPeople *people, const PersonEvent *event, Arena *arena)
 {
     Str name = str_from(arena_printf(arena, "%s %s", event->meta->tenant, event->recipient_id));
     Person *person = map_get(people->persons, name);
@@ -87,7 +87,7 @@ static Person *person_of(People *people, const PersonEvent *event, Arena *arena)
 }
 
 // The one of the person's preferences, or consents, that `said` is about: a zeroed or an older one.
-static Entry *entry_of(People *people, const Entry *said, Arena *arena)
+static Entry *entry_of(DigestPeople *people, const Entry *said, Arena *arena)
 {
     const Person *person = said->person;
     Str name = str_from(arena_printf(
@@ -104,7 +104,7 @@ static Entry *entry_of(People *people, const Entry *said, Arena *arena)
     return entry;
 }
 
-static void fold_entry(People *people, Entry said, Arena *arena)
+static void fold_entry(DigestPeople *people, Entry said, Arena *arena)
 {
     Entry *entry = entry_of(people, &said, arena);
     said.next = entry->next;
@@ -122,7 +122,7 @@ static Str channel_word(Stentor__V1__Channel channel)
 }
 
 static void fold_preference(
-    People *people, Person *person, const Stentor__V1__Preference *said, Arena *arena)
+    DigestPeople *people, Person *person, const Stentor__V1__Preference *said, Arena *arena)
 {
     Entry entry = {
         .person = person,
@@ -136,7 +136,7 @@ static void fold_preference(
 }
 
 static void fold_consent(
-    People *people, Person *person, const Stentor__V1__Consent *said, Arena *arena)
+    DigestPeople *people, Person *person, const Stentor__V1__Consent *said, Arena *arena)
 {
     Entry entry = {
         .person = person,
@@ -149,7 +149,7 @@ static void fold_consent(
 }
 
 // Entries of before the removal must not come back with the flush.
-static void fold_removal(const People *people, Person *person)
+static void fold_removal(const DigestPeople *people, Person *person)
 {
     for (Entry *entry = people->first_entry; entry != NULL; entry = entry->next) {
         if (entry->person == person) {
@@ -203,7 +203,7 @@ static bool check_event(const PersonEvent *event, Error *err)
     }
 }
 
-bool people_fold(People *people, const BusMessage *message, Arena *arena, Error *err)
+bool digest_people_fold(DigestPeople *people, const BusMessage *message, Arena *arena, Error *err)
 {
     const PersonEvent *event = (const PersonEvent *)event_unpack(
         &stentor__v1__person_event__descriptor, message->payload, arena, err);
@@ -329,7 +329,7 @@ static void push_person(DbTxn *txn, const PersonArrays *arrays, const Person *pe
     db_push_text(arrays->recipient, person->recipient);
 }
 
-static void write_removals(const People *people, DbTxn *txn, const DbStatement *statement)
+static void write_removals(const DigestPeople *people, DbTxn *txn, const DbStatement *statement)
 {
     PersonArrays arrays;
     add_persons(txn, statement, &arrays);
@@ -341,7 +341,7 @@ static void write_removals(const People *people, DbTxn *txn, const DbStatement *
 }
 
 // A cleared consent is one of before a removal, which has deleted it.
-static void write_consents(const People *people, DbTxn *txn)
+static void write_consents(const DigestPeople *people, DbTxn *txn)
 {
     PersonArrays arrays;
     DbParams *params = add_persons(txn, &put_consents, &arrays);
@@ -358,7 +358,7 @@ static void write_consents(const People *people, DbTxn *txn)
     }
 }
 
-static void write_entries(const People *people, DbTxn *txn, bool cleared)
+static void write_entries(const DigestPeople *people, DbTxn *txn, bool cleared)
 {
     PersonArrays arrays;
     DbParams *params = add_persons(txn, cleared ? &clear_entries : &put_entries, &arrays);
@@ -389,7 +389,7 @@ static void push_known(DbArray *array, bool known, bool value)
     }
 }
 
-static void write_silence(const People *people, DbTxn *txn)
+static void write_silence(const DigestPeople *people, DbTxn *txn)
 {
     PersonArrays arrays;
     DbParams *params = add_persons(txn, &put_silence, &arrays);
@@ -408,7 +408,7 @@ static void write_silence(const People *people, DbTxn *txn)
     }
 }
 
-static void write_windows(const People *people, DbTxn *txn)
+static void write_windows(const DigestPeople *people, DbTxn *txn)
 {
     PersonArrays arrays;
     DbParams *params = add_persons(txn, &reconsider, &arrays);
@@ -421,9 +421,9 @@ static void write_windows(const People *people, DbTxn *txn)
     }
 }
 
-void people_write(const People *people, DbTxn *txn)
+void digest_people_write(const DigestPeople *people, DbTxn *txn)
 {
-    if (people_count(people) == 0) {
+    if (digest_people_count(people) == 0) {
         return;
     }
     write_removals(people, txn, &remove_all);

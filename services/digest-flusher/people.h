@@ -7,13 +7,14 @@
 #include "common/bus/bus.h"
 #include "common/db/db.h"
 
-typedef struct People People;
+typedef struct DigestPeople DigestPeople;
 
-People *people_new(void);
-void people_free(People *people);
-// One event; text lives in `arena` until people_clear. ERROR_PERMANENT names what is wrong.
-bool people_fold(People *people, const BusMessage *message, Arena *arena, Error *err);
+DigestPeople *digest_people_new(void);
+void digest_people_free(DigestPeople *people);
+// One event; text lives in `arena` until digest_people_clear. ERROR_PERMANENT names what is wrong.
+bool digest_people_fold(DigestPeople *people, const BusMessage *message, Arena *arena, Error *err);
 // Everything folded since the last clear. In the order removals, preferences, silence, windows.
-void people_write(const People *people, DbTxn *txn);
-void people_clear(People *people);
-size_t people_count(const People *people); // preferences and recipients that would be written
+void digest_people_write(const DigestPeople *people, DbTxn *txn);
+void digest_people_clear(DigestPeople *people);
+size_t digest_people_count(
+    const DigestPeople *people); // preferences and recipients that would be written

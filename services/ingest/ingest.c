@@ -67,7 +67,7 @@ typedef struct Ingest {
     TriggerMap *triggers;
     TriggersApi triggers_api;
     Commands *commands;
-    Intake *intake;
+    EventIntake *intake;
     HttpServer *server;
     Api api;
     NotificationsApi notifications;
@@ -260,7 +260,7 @@ static void free_parts(Ingest *in)
 {
     in->phase = PHASE_FREEING;
     in->closing = 9;
-    intake_free(in->intake);
+    event_intake_free(in->intake);
     people_stop(in->people, on_part_closed, in);
     batches_api_close(&in->batches, on_part_closed, in);
     config_mirror_free(in->mirror, on_part_closed, in);
@@ -303,7 +303,7 @@ static void begin_stop(void *state)
     Ingest *in = state;
     in->phase = PHASE_CLOSING_DOORS;
     in->closing = 3;
-    intake_stop(in->intake, on_part_closed, in);
+    event_intake_stop(in->intake, on_part_closed, in);
     http_server_stop(in->server, on_part_closed, in);
     commands_stop(in->commands, on_part_closed, in);
     batch_runner_stop(in->batch_runner);
@@ -439,7 +439,7 @@ static void build_parts(Ingest *in)
                  .map = in->triggers,
                  .metrics = &in->metrics,
              });
-    in->intake = intake_new(bus, &in->metrics);
+    in->intake = event_intake_new(bus, &in->metrics);
     in->mirror = config_mirror_new(bus, on_config_changed, in);
     bus_watch(bus, on_bus_changed, in);
     build_api(in);

@@ -20,7 +20,7 @@ enum {
     "{\"error\":{\"code\":503,\"description\":\"too many events wait to be stored; publish it "    \
     "again\"},\"stream\":\"EVENTS\",\"seq\":0}"
 
-struct Intake {
+struct EventIntake {
     Serve *serve;
     Bus *bus;
     IngestMetrics *metrics;
@@ -30,12 +30,12 @@ struct Intake {
 
 // An event on its way into EVENTS.
 typedef struct Flight {
-    Intake *intake;
+    EventIntake *intake;
     Asked *asked;
     uint16_t *share;
 } Flight;
 
-static uint16_t *share_of(Intake *intake, Str tenant)
+static uint16_t *share_of(EventIntake *intake, Str tenant)
 {
     uint32_t hash = 2166136261U; // FNV-1a
     for (size_t i = 0; i < tenant.len; i++) {
@@ -44,7 +44,7 @@ static uint16_t *share_of(Intake *intake, Str tenant)
     return &intake->shares[hash % SHARES];
 }
 
-static void answer_refusal(Intake *intake, Asked *asked, const IntakeRefusal *refusal)
+static void answer_refusal(EventIntake *intake, Asked *asked, const IntakeRefusal *refusal)
 {
     IntakeMetric metric = refusal->code == 400 ? INTAKE_REFUSED : INTAKE_UNAVAILABLE;
     metric_add(intake->metrics->intake[metric], 1);
@@ -55,7 +55,7 @@ static void answer_refusal(Intake *intake, Asked *asked, const IntakeRefusal *re
 // replica, and by its id it is the same event (crash matrix: intake.stored).
 static void finish(Flight *flight, const Error *err, uint64_t sequence, bool duplicate)
 {
-    Intake *intake = flight->intake;
+    EventIntake *intake = flight->intake;
     (*flight->share)--;
     arena_reset(intake->scratch);
     if (err == NULL) {
@@ -76,7 +76,7 @@ static void on_event_acked(void *ctx, const Error *err, uint64_t sequence, bool 
 }
 
 static bool read(
-    Intake *intake, const Asked *asked, Str *ret_tenant, BusOut *ret, IntakeRefusal *why)
+    EventIntake *intake, const Asked *asked, Str *ret_tenant, BusOut *ret, IntakeRefusal *why)
 {
     BusHeader *headers;
     IntakeMessage message = {.subject = asked->subject, .payload = asked->payload};
@@ -89,7 +89,7 @@ static bool read(
     return intake_read(&message, intake->scratch, ret_tenant, ret, why);
 }
 
-static void take(Intake *intake, Asked *asked)
+static void take(EventIntake *intake, Asked *asked)
 {
     Str tenant;
     BusOut out;
@@ -117,7 +117,7 @@ static void on_serve_asked(void *ctx, Asked *asked)
     take(ctx, asked);
 }
 
-Intake *intake_new(Bus *bus, IngestMetrics *metrics)
+EventIntake *event_intake_new(Bus *bus, IngestMetrics *metrics)
 {
     static const ServeOptions options = {
         .subject = SUBJECT_INTAKE,
@@ -126,7 +126,7 @@ Intake *intake_new(Bus *bus, IngestMetrics *metrics)
         .bytes_max = IN_HAND_BYTES_MAX,
         .busy = BUSY,
     };
-    Intake *intake = xcalloc(1, sizeof *intake);
+    EventIntake *intake = xcalloc(1, sizeof *intake);
     intake->bus = bus;
     intake->metrics = metrics;
     intake->scratch = arena_new(0);
@@ -134,12 +134,12 @@ Intake *intake_new(Bus *bus, IngestMetrics *metrics)
     return intake;
 }
 
-void intake_stop(Intake *intake, void (*on_stopped)(void *ctx), void *ctx)
+void event_intake_stop(EventIntake *intake, void (*on_stopped)(void *ctx), void *ctx)
 {
     serve_stop(intake->serve, on_stopped, ctx);
 }
 
-void intake_free(Intake *intake)
+void event_intake_free(EventIntake *intake)
 {
     serve_free(intake->serve);
     arena_free(intake->scratch);

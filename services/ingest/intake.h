@@ -9,9 +9,9 @@
 #include "common/bus/bus.h"
 #include "services/ingest/ingest_metrics.h"
 
-typedef struct Intake Intake;
+typedef struct EventIntake EventIntake;
 
-Intake *intake_new(Bus *bus, IngestMetrics *metrics); // takes at once; borrows both
+EventIntake *event_intake_new(Bus *bus, IngestMetrics *metrics); // takes at once; borrows both
 // Nothing new is taken; on_stopped when all that was taken is answered.
-void intake_stop(Intake *intake, void (*on_stopped)(void *ctx), void *ctx);
-void intake_free(Intake *intake);
+void event_intake_stop(EventIntake *intake, void (*on_stopped)(void *ctx), void *ctx);
+void event_intake_free(EventIntake *intake);

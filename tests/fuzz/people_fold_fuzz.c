@@ -10,17 +10,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     Arena *arena = arena_new(0);
-    People *people = people_new();
+    DigestPeople *people = digest_people_new();
     BusMessage message = {.payload = str_of(data, size), .stored_at_us = 1};
     Error err = {0};
-    bool folded = people_fold(people, &message, arena, &err);
-    size_t once = people_count(people);
-    bool again = people_fold(people, &message, arena, &err);
-    if (folded != again || once > 2 || people_count(people) != once ||
+    bool folded = digest_people_fold(people, &message, arena, &err);
+    size_t once = digest_people_count(people);
+    bool again = digest_people_fold(people, &message, arena, &err);
+    if (folded != again || once > 2 || digest_people_count(people) != once ||
         (!folded && (err.kind != ERROR_PERMANENT || once != 0))) {
         abort();
     }
-    people_free(people);
+    digest_people_free(people);
     arena_free(arena);
     return 0;
 }

@@ -13,7 +13,7 @@
 typedef Stentor__V1__PersonEvent PersonEvent;
 typedef Stentor__V1__Preference Preference;
 
-static People *people;
+static DigestPeople *people;
 
 static void fold(Fixture *f, PersonEvent *event)
 {
@@ -24,7 +24,7 @@ static void fold(Fixture *f, PersonEvent *event)
     BusMessage message = {.stored_at_us = clock_now_us()};
     assert_true(event_pack(&event->base, f->arena, &message.payload, NULL));
     Error err = {0};
-    if (!people_fold(people, &message, f->arena, &err)) {
+    if (!digest_people_fold(people, &message, f->arena, &err)) {
         fail_msg("%s", err.text);
     }
 }
@@ -99,24 +99,24 @@ static void flush(Fixture *f)
 {
     DbTxn *txn = db_txn_new(f->pool);
     db_txn_tenant(txn, STR("demo"));
-    people_write(people, txn);
-    if (people_count(people) > 0) {
+    digest_people_write(people, txn);
+    if (digest_people_count(people) > 0) {
         submit(f, txn, on_txn_done);
     } else {
         db_txn_abandon(txn);
     }
-    people_clear(people);
+    digest_people_clear(people);
 }
 
 static int begin(void **state)
 {
-    people = people_new();
+    people = digest_people_new();
     return set_up(state);
 }
 
 static int end(void **state)
 {
-    people_free(people);
+    digest_people_free(people);
     return tear_down(state);
 }
 
@@ -273,7 +273,7 @@ static void an_event_that_is_wrong_is_refused_by_its_field(void **state)
     Fixture *f = *state;
     BusMessage message = {.payload = STR("\xff")};
     Error err = {0};
-    assert_false(people_fold(people, &message, f->arena, &err));
+    assert_false(digest_people_fold(people, &message, f->arena, &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);
     PersonEvent event = event_of(f, "");
     Stentor__V1__Meta meta;
@@ -281,7 +281,7 @@ static void an_event_that_is_wrong_is_refused_by_its_field(void **state)
     meta.tenant = arena_cstr(f->arena, STR("demo"));
     event.meta = &meta;
     assert_true(event_pack(&event.base, f->arena, &message.payload, NULL));
-    assert_false(people_fold(people, &message, f->arena, &err));
+    assert_false(digest_people_fold(people, &message, f->arena, &err));
     assert_non_null(strstr(err.text, "recipient_id"));
     Preference preference;
     stentor__v1__preference__init(&preference);
@@ -291,7 +291,7 @@ static void an_event_that_is_wrong_is_refused_by_its_field(void **state)
     event.part_case = STENTOR__V1__PERSON_EVENT__PART_PREFERENCE;
     event.preference = &preference;
     assert_true(event_pack(&event.base, f->arena, &message.payload, NULL));
-    assert_false(people_fold(people, &message, f->arena, &err));
+    assert_false(digest_people_fold(people, &message, f->arena, &err));
     assert_non_null(strstr(err.text, "category 99"));
 }
 
