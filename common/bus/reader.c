@@ -17,7 +17,8 @@
 //
 // The same look at the last message read decides where the server reports another creation time for
 // a stream (stream_check.h): with the time that it had, the stream is the same and the new creation
-// time is taken over; else the stream is refused. (reader_nats_test: finding_11_*)
+// time is taken over; else the stream is refused. (reader_nats_test, "a stream whose creation time
+// the server changes")
 #include "common/bus/reader.h"
 
 #include <jansson.h>

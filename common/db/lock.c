@@ -166,13 +166,18 @@ static void on_timer_closed(uv_handle_t *handle)
     finish_close(handle->data);
 }
 
+int64_t db_lock_key(const char *name)
+{
+    return (int64_t)str_hash(str_from(name));
+}
+
 DbLock *db_lock_new(
     uv_loop_t *loop, const char *url, const char *name, void (*on_change)(void *ctx, bool held),
     void *ctx)
 {
     DbLock *lock = xcalloc(1, sizeof *lock);
     lock->url = xstrdup(url);
-    lock->key = (int64_t)str_hash(str_from(name));
+    lock->key = db_lock_key(name);
     lock->on_change = on_change;
     lock->ctx = ctx;
     lock->open = 2;

@@ -24,4 +24,5 @@ DbLock *db_lock_new(
     uv_loop_t *loop, const char *url, const char *name, void (*on_change)(void *ctx, bool held),
     void *ctx);
 bool db_lock_held(const DbLock *lock);
+int64_t db_lock_key(const char *name); // as pg_locks has it, in two halves
 void db_lock_close(DbLock *lock, void (*on_closed)(void *ctx), void *ctx); // releases

@@ -48,16 +48,18 @@ static char *tenant_of(Cli *cli, Error *err)
     return arena_cstr(cli->arena, str_from(name));
 }
 
+// All the names are longer than an Error's text.
 static bool fail_scope(Cli *cli, Str name, Error *err)
 {
     Buf known;
     buf_init(&known, 4096);
-    scope_print_known(&known, " ");
+    scope_print_known(&known, ",");
     const char *text = arena_cstr(cli->arena, buf_view(&known));
     buf_done(&known);
-    fprintf(stderr, "stentor: known scopes: %s\n", text);
+    fprintf(stderr, "stentor: HINT: --scopes takes one or more of %s\n", text);
     return error_set(
-        err, ERROR_CONFIG, "--scopes: '" STR_FMT "' is no scope", STR_ARG(str_slice(name, 0, 40)));
+        err, ERROR_CONFIG, "--scopes: '" STR_FMT "' is no scope (HINT: --scopes send,read)",
+        STR_ARG(str_slice(name, 0, 40)));
 }
 
 // "send,recipients:read"; not given: *count stays 0.

@@ -1,34 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // doctor: is everything there, does it fit together, and how durable is this installation? Each
 // check says the remedy.
+#include <assert.h>
 #include <curl/curl.h>
-#include <jansson.h>
-#include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/base/buf.h"
 #include "common/bus/topology.h"
 #include "common/db/master_keys.h"
+#include "services/cli/api_client.h"
 #include "services/cli/config_walk.h"
+#include "services/cli/doctor.h"
 #include "services/cli/doctor_config.h"
-#include "services/cli/keys.h"
 
-enum { STILL_LOOKS = 10, STILL_MS = 200 }; // until a position that does not move stands still
-
-typedef enum Verdict { CHECK_OK, CHECK_WARN, CHECK_FAIL } Verdict;
-
-typedef struct Doctor {
-    Cli *cli;
-    json_t *checks;
-    json_t *last;                       // of each stream, the last sequence
-    KeyRegister in_postgres, in_config; // the registered keys
-    bool postgres_read, config_read;
-    int failed;
-} Doctor;
-
-static void tell(Doctor *doctor, const char *name, Verdict verdict, const char *text)
+void doctor_say(Doctor *doctor, const char *name, Verdict verdict, const char *text)
 {
     static const char *const names[] = {"ok", "warn", "fail"};
     doctor->failed += verdict == CHECK_FAIL;
@@ -41,12 +27,24 @@ static void tell(Doctor *doctor, const char *name, Verdict verdict, const char *
     }
 }
 
+const StreamState *doctor_stream(const Doctor *doctor, const char *name)
+{
+    size_t count;
+    const StreamSpec *specs = topology_streams(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(specs[i].name, name) == 0) {
+            return doctor->stream_read[i] ? &doctor->streams[i] : NULL;
+        }
+    }
+    return NULL;
+}
+
 // ---- NATS ----
 
-static json_t *ask(Doctor *doctor, Session *session, const char *subject, Error *err)
+static json_t *ask(Doctor *doctor, const char *subject, Error *err)
 {
     Str reply;
-    if (!session_request(session, subject, STR_EMPTY, doctor->cli->arena, &reply, err)) {
+    if (!session_request(&doctor->session, subject, STR_EMPTY, doctor->cli->arena, &reply, err)) {
         return NULL;
     }
     json_t *json = json_loadb(reply.ptr, reply.len, 0, NULL);
@@ -60,15 +58,16 @@ static json_t *ask(Doctor *doctor, Session *session, const char *subject, Error 
     return json;
 }
 
-static void check_stream(Doctor *doctor, Session *session, const StreamSpec *spec, int *replicas)
+static void check_stream(Doctor *doctor, size_t index, int *replicas)
 {
+    size_t count;
+    const StreamSpec *spec = &topology_streams(&count)[index];
     Error err = {0};
     const char *name = arena_printf(doctor->cli->arena, "stream %s", spec->name);
     json_t *info =
-        ask(doctor, session, arena_printf(doctor->cli->arena, "$JS.API.STREAM.INFO.%s", spec->name),
-            &err);
+        ask(doctor, arena_printf(doctor->cli->arena, "$JS.API.STREAM.INFO.%s", spec->name), &err);
     if (info == NULL) {
-        tell(
+        doctor_say(
             doctor, name, CHECK_FAIL,
             arena_printf(doctor->cli->arena, "%s (HINT: stentor migrate)", err.text));
         return;
@@ -78,9 +77,9 @@ static void check_stream(Doctor *doctor, Session *session, const StreamSpec *spe
     *replicas = (int)json_integer_value(json_object_get(config, "num_replicas"));
     long long bytes = (long long)json_integer_value(json_object_get(state, "bytes"));
     long long max = (long long)json_integer_value(json_object_get(config, "max_bytes"));
-    json_object_set(doctor->last, spec->name, json_object_get(state, "last_seq"));
+    doctor->stream_read[index] = stream_state_read(info, &doctor->streams[index]);
     bool nearly_full = max > 0 && bytes > max / 10 * 8;
-    tell(
+    doctor_say(
         doctor, name, nearly_full ? CHECK_WARN : CHECK_OK,
         arena_printf(
             doctor->cli->arena, "%lld messages, %lld MB%s",
@@ -89,16 +88,16 @@ static void check_stream(Doctor *doctor, Session *session, const StreamSpec *spe
     json_decref(info);
 }
 
-static void check_consumer(Doctor *doctor, Session *session, const ConsumerSpec *spec)
+static void check_consumer(Doctor *doctor, const ConsumerSpec *spec)
 {
     Error err = {0};
     const char *name = arena_printf(doctor->cli->arena, "%s on %s", spec->name, spec->stream);
     json_t *info = ask(
-        doctor, session,
+        doctor,
         arena_printf(doctor->cli->arena, "$JS.API.CONSUMER.INFO.%s.%s", spec->stream, spec->name),
         &err);
     if (info == NULL) {
-        tell(
+        doctor_say(
             doctor, name, CHECK_FAIL,
             arena_printf(doctor->cli->arena, "%s (HINT: stentor migrate)", err.text));
         return;
@@ -116,25 +115,26 @@ static void check_consumer(Doctor *doctor, Session *session, const ConsumerSpec 
                    doctor->cli->arena, ", nobody asks for more (HINT: is stentor-%s running?)",
                    spec->name)
              : "";
-    tell(
+    doctor_say(
         doctor, name, (waiting > 100000 && wanted) || idle ? CHECK_WARN : CHECK_OK,
         arena_printf(doctor->cli->arena, "%lld waiting, %lld in hand%s", waiting, unacked, hint));
     json_decref(info);
 }
 
-static void check_topology(Doctor *doctor, Session *session)
+static void check_topology(Doctor *doctor)
 {
     int replicas = 0;
     size_t count = 0;
-    const StreamSpec *streams = topology_streams(&count);
+    (void)topology_streams(&count);
+    assert(count <= DOCTOR_STREAMS_MAX);
     for (size_t i = 0; i < count; i++) {
-        check_stream(doctor, session, &streams[i], &replicas);
+        check_stream(doctor, i, &replicas);
     }
     const ConsumerSpec *consumers = topology_consumers(&count);
     for (size_t i = 0; i < count; i++) {
-        check_consumer(doctor, session, &consumers[i]);
+        check_consumer(doctor, &consumers[i]);
     }
-    tell(
+    doctor_say(
         doctor, "durability", replicas >= 3 ? CHECK_OK : CHECK_WARN,
         replicas >= 3 ? "replicated: no acknowledged request is lost by the failure of one server "
                         "(with sync_interval: always)"
@@ -149,11 +149,11 @@ static void check_tenants(Doctor *doctor, Session *session)
     ConfigRemark keys;
     ConfigRemark senders;
     if (!doctor_config_read(session, doctor->cli, &keys, &senders, &err)) {
-        tell(doctor, "tenants", CHECK_FAIL, err.text);
+        doctor_say(doctor, "tenants", CHECK_FAIL, err.text);
         return;
     }
-    tell(doctor, "api keys", keys.warns ? CHECK_WARN : CHECK_OK, keys.text);
-    tell(doctor, "senders", senders.warns ? CHECK_WARN : CHECK_OK, senders.text);
+    doctor_say(doctor, "api keys", keys.warns ? CHECK_WARN : CHECK_OK, keys.text);
+    doctor_say(doctor, "senders", senders.warns ? CHECK_WARN : CHECK_OK, senders.text);
 }
 
 // ---- CONFIG ----
@@ -171,7 +171,7 @@ static bool check_entry(void *ctx, const BusMessage *message, const char *reason
     Arena *arena = check->doctor->cli->arena;
     check->entries += message->payload.len > 0 ? 1 : 0;
     if (reason != NULL && check->bad++ < NAMED_MAX) {
-        tell(
+        doctor_say(
             check->doctor, arena_cstr(arena, message->subject), CHECK_FAIL,
             arena_printf(
                 arena, "cannot be read: %s (HINT: stentor config mend %.*s)", reason,
@@ -184,18 +184,19 @@ static void check_config(Doctor *doctor, Session *session)
 {
     Error err = {0};
     ConfigCheck check = {.doctor = doctor};
-    bool had_some = json_integer_value(json_object_get(doctor->last, "CONFIG")) > 0;
+    const StreamState *config = doctor_stream(doctor, "CONFIG");
+    bool had_some = config != NULL && config->last > 0;
     if (!config_walk(session, "CONFIG", NULL, check_entry, &check, &err)) {
-        tell(doctor, "config", CHECK_FAIL, err.text);
+        doctor_say(doctor, "config", CHECK_FAIL, err.text);
     } else if (check.entries == 0) {
-        tell(
+        doctor_say(
             doctor, "config", had_some ? CHECK_FAIL : CHECK_WARN,
             had_some ? "empty, and was not: no tenant, key or template is left once the services "
                        "restart (HINT: stentor config import FILE)"
                      : "empty: no tenant, no API key, no template yet (HINT: stentor tenant put "
                        "TENANT --name NAME --sender ADDRESS)");
     } else {
-        tell(
+        doctor_say(
             doctor, "config", check.bad > 0 ? CHECK_FAIL : CHECK_OK,
             arena_printf(
                 doctor->cli->arena, "%lld entries, %lld cannot be read", check.entries, check.bad));
@@ -205,17 +206,17 @@ static void check_config(Doctor *doctor, Session *session)
 static void check_nats(Doctor *doctor)
 {
     Error err = {0};
-    Session session;
-    if (!session_open(&session, &doctor->cli->settings.session, &err)) {
-        tell(doctor, "nats", CHECK_FAIL, err.text);
+    Session *session = &doctor->session;
+    if (!session_open(session, &doctor->cli->settings.session, &err)) {
+        doctor_say(doctor, "nats", CHECK_FAIL, err.text);
         return;
     }
-    tell(doctor, "nats", CHECK_OK, doctor->cli->settings.session.nats_url);
-    check_topology(doctor, &session);
-    check_tenants(doctor, &session);
-    doctor->config_read = keys_fetch(&session, doctor->cli->arena, &doctor->in_config, &err);
-    check_config(doctor, &session);
-    session_close(&session);
+    doctor_say(doctor, "nats", CHECK_OK, doctor->cli->settings.session.nats_url);
+    doctor->has_session = true;
+    check_topology(doctor);
+    check_tenants(doctor, session);
+    doctor->config_read = keys_fetch(session, doctor->cli->arena, &doctor->in_config, &err);
+    check_config(doctor, session);
 }
 
 // ---- Postgres ----
@@ -226,7 +227,7 @@ static void check_role(Doctor *doctor, PGconn *conn)
         conn,
         "SELECT rolsuper OR rolbypassrls, current_user FROM pg_roles WHERE rolname = current_user");
     bool bypasses = PQntuples(res) == 1 && PQgetvalue(res, 0, 0)[0] == 't';
-    tell(
+    doctor_say(
         doctor, "postgres role", bypasses ? CHECK_WARN : CHECK_OK,
         bypasses ? "this login bypasses row-level security; services must not use it"
                  : "cannot bypass row-level security");
@@ -243,7 +244,7 @@ static void check_owner(Doctor *doctor, PGconn *conn)
               " ('stentor', 'keys', 'ingest', 'dispatch', 'clock', 'history', 'people', 'saga')");
     bool known = PQresultStatus(res) == PGRES_TUPLES_OK;
     bool ok = known && strcmp(PQgetvalue(res, 0, 0), "0") == 0;
-    tell(
+    doctor_say(
         doctor, "postgres owner", ok ? CHECK_OK : CHECK_FAIL,
         ok ? "no function runs as a superuser"
            : arena_printf(
@@ -260,65 +261,27 @@ static void check_durability(Doctor *doctor, PGconn *conn)
         PQexec(conn, "SELECT current_setting('fsync'), current_setting('synchronous_commit')");
     bool durable = PQntuples(res) == 1 && strcmp(PQgetvalue(res, 0, 0), "on") == 0 &&
                    strcmp(PQgetvalue(res, 0, 1), "off") != 0;
-    tell(
+    doctor_say(
         doctor, "postgres durability", durable ? CHECK_OK : CHECK_FAIL,
         durable ? "fsync and synchronous_commit are on"
                 : "fsync or synchronous_commit is off: an accepted request may be lost");
     PQclear(res);
 }
 
-// Events that STATUS and the other streams have and history has not; -1: not known.
-static int64_t history_behind(const Doctor *doctor, PGconn *conn)
-{
-    PGresult *res =
-        PQexec(conn, "SELECT stream, sequence FROM history.positions WHERE projection = 'history'");
-    bool known = PQresultStatus(res) == PGRES_TUPLES_OK;
-    bool begun = PQntuples(res) > 0;
-    int64_t behind = !known  ? -1
-                     : begun ? 0
-                             : json_integer_value(json_object_get(doctor->last, "STATUS"));
-    for (int i = 0; i < PQntuples(res); i++) {
-        int64_t last = json_integer_value(json_object_get(doctor->last, PQgetvalue(res, i, 0)));
-        int64_t read = strtoll(PQgetvalue(res, i, 1), NULL, 10);
-        behind += last > read ? last - read : 0;
-    }
-    PQclear(res);
-    return behind;
-}
-
-// The archiver reads by position and has no consumer that tells of it: behind is well when it
-// moves.
-static void check_history(Doctor *doctor, PGconn *conn)
-{
-    int64_t before = history_behind(doctor, conn);
-    int64_t behind = before;
-    for (int i = 0; i < STILL_LOOKS && before > 0 && behind == before; i++) {
-        (void)nanosleep(&(struct timespec){.tv_nsec = STILL_MS * 1000000L}, NULL);
-        behind = history_behind(doctor, conn);
-    }
-    bool still = before > 0 && behind == before;
-    const char *hint = still ? ", and stands still (HINT: is stentor-archiver running?)" : "";
-    tell(
-        doctor, "history", still || before < 0 ? CHECK_WARN : CHECK_OK,
-        before < 0
-            ? "its position cannot be read (HINT: stentor migrate)"
-            : arena_printf(doctor->cli->arena, "%lld events behind%s", (long long)behind, hint));
-}
-
 static void check_postgres(Doctor *doctor)
 {
     const Cli *cli = doctor->cli;
     if (cli->settings.database_url[0] == '\0') {
-        tell(doctor, "postgres", CHECK_FAIL, "STENTOR_DATABASE_URL is not set");
+        doctor_say(doctor, "postgres", CHECK_FAIL, "STENTOR_DATABASE_URL is not set");
         return;
     }
     PGconn *conn = PQconnectdb(cli->settings.database_url);
     if (PQstatus(conn) != CONNECTION_OK) {
-        tell(
+        doctor_say(
             doctor, "postgres", CHECK_FAIL,
             arena_cstr(cli->arena, str_trim(str_from(PQerrorMessage(conn)))));
     } else {
-        tell(
+        doctor_say(
             doctor, "postgres", CHECK_OK,
             arena_printf(cli->arena, "server %d", PQserverVersion(conn) / 10000));
         check_role(doctor, conn);
@@ -326,11 +289,34 @@ static void check_postgres(Doctor *doctor)
         check_durability(doctor, conn);
         Error err = {0};
         doctor->postgres_read = master_keys_load(conn, &doctor->in_postgres, &err);
-        if (json_object_size(doctor->last) > 0) { // NATS has said where its streams end
-            check_history(doctor, conn);
+        if (doctor->has_session) { // NATS has said where its streams end
+            doctor_projections(doctor, conn);
         }
     }
     PQfinish(conn);
+}
+
+static void check_outbox(Doctor *doctor, const char *url)
+{
+    PGconn *conn = PQconnectdb(url);
+    if (PQstatus(conn) == CONNECTION_OK) {
+        doctor_outbox_projections(doctor, conn);
+    } else {
+        doctor_say(
+            doctor, "outbox database", CHECK_FAIL,
+            arena_cstr(doctor->cli->arena, str_trim(str_from(PQerrorMessage(conn)))));
+    }
+    PQfinish(conn);
+}
+
+static void check_outboxes(Doctor *doctor)
+{
+    const char *url;
+    for (int i = 0; (url = args_each(&doctor->cli->args, "outbox-database", &i)) != NULL;) {
+        if (doctor->has_session) {
+            check_outbox(doctor, url);
+        }
+    }
 }
 
 // ---- the master key file ----
@@ -346,14 +332,14 @@ static void check_keys(Doctor *doctor)
     Cli *cli = doctor->cli;
     Error err = {0};
     if (cli->settings.master_key_file[0] == '\0') {
-        tell(
+        doctor_say(
             doctor, "master key file", CHECK_WARN,
             "not compared (HINT: STENTOR_MASTER_KEY_FILE=FILE stentor doctor)");
         return;
     }
     MasterKey *master = keys_read_file(cli->settings.master_key_file, cli->arena, &err);
     if (master == NULL) {
-        tell(doctor, "master key file", CHECK_FAIL, err.text);
+        doctor_say(doctor, "master key file", CHECK_FAIL, err.text);
         return;
     }
     bool ok =
@@ -365,7 +351,7 @@ static void check_keys(Doctor *doctor)
             &err, ERROR_CONFIG,
             "Postgres and CONFIG have registered other keys (HINT: stentor migrate)");
     }
-    tell(
+    doctor_say(
         doctor, "master key file",
         !ok    ? CHECK_FAIL
         : both ? CHECK_OK
@@ -386,7 +372,7 @@ static size_t on_curl_body(char *data, size_t size, size_t count, void *ctx)
 }
 
 // An unauthenticated request must be refused with 401: the API is there and guarded.
-static void check_api(Doctor *doctor)
+static bool check_api(Doctor *doctor)
 {
     const Cli *cli = doctor->cli;
     CURL *curl = curl_easy_init();
@@ -400,27 +386,65 @@ static void check_api(Doctor *doctor)
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_cleanup(curl);
     if (code != CURLE_OK) {
-        tell(
+        doctor_say(
             doctor, "api", CHECK_FAIL,
             arena_printf(cli->arena, "%s: %s", cli->settings.api_url, curl_easy_strerror(code)));
     } else if (status != 401) {
-        tell(
+        doctor_say(
             doctor, "api", CHECK_FAIL,
             arena_printf(
                 cli->arena, "%s answered %ld where 401 was expected", cli->settings.api_url,
                 status));
     } else {
-        tell(doctor, "api", CHECK_OK, cli->settings.api_url);
+        doctor_say(doctor, "api", CHECK_OK, cli->settings.api_url);
+        return true;
     }
+    return false;
+}
+
+// 403 is a key that is in force and may not read the tenant's settings, or a tenant that is
+// suspended.
+static void check_api_key(Doctor *doctor)
+{
+    Cli *cli = doctor->cli;
+    Error err = {0};
+    ApiAnswer answer;
+    if (cli->settings.api_key[0] == '\0') {
+        doctor_say(
+            doctor, "own api key", CHECK_WARN,
+            "not tried (HINT: STENTOR_API_KEY=KEY stentor doctor)");
+        return;
+    }
+    ApiClient *client = api_client_new(cli, &err);
+    if (client == NULL || !api_client_call(client, "GET", "/v1/tenant", STR_EMPTY, &answer, &err)) {
+        doctor_say(doctor, "own api key", CHECK_FAIL, arena_cstr(cli->arena, str_from(err.text)));
+    } else if (answer.status == 401) {
+        doctor_say(
+            doctor, "own api key", CHECK_FAIL,
+            "STENTOR_API_KEY is refused: it was revoked, has expired, or is another "
+            "installation's (HINT: stentor apikey create)");
+    } else if (answer.status / 100 != 2 && answer.status != 403) {
+        (void)api_client_explain(&answer, &err);
+        doctor_say(doctor, "own api key", CHECK_FAIL, arena_cstr(cli->arena, str_from(err.text)));
+    } else {
+        doctor_say(doctor, "own api key", CHECK_OK, "STENTOR_API_KEY is in force");
+    }
+    api_client_free(client);
 }
 
 int cmd_doctor(Cli *cli)
 {
-    Doctor doctor = {.cli = cli, .checks = json_array(), .last = json_object()};
+    Doctor doctor = {.cli = cli, .checks = json_array()};
     check_nats(&doctor);
     check_postgres(&doctor);
+    check_outboxes(&doctor);
+    if (doctor.has_session) {
+        session_close(&doctor.session);
+    }
     check_keys(&doctor);
-    check_api(&doctor);
+    if (check_api(&doctor)) {
+        check_api_key(&doctor);
+    }
     if (cli->json) {
         json_t *report = json_pack("{s:b, s:O}", "ok", doctor.failed == 0, "checks", doctor.checks);
         char *text = json_dumps(report, JSON_COMPACT);
@@ -429,6 +453,5 @@ int cmd_doctor(Cli *cli)
         json_decref(report);
     }
     json_decref(doctor.checks);
-    json_decref(doctor.last);
     return doctor.failed == 0 ? EXIT_DONE : EXIT_FAILED;
 }

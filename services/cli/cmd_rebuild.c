@@ -6,12 +6,12 @@
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
-#include "common/bus/stream_check.h"
 #include "common/db/db.h"
 #include "services/archiver/refold.h"
 #include "services/archiver/shadow.h"
 #include "services/cli/cli.h"
 #include "services/cli/session.h"
+#include "services/cli/stream_same.h"
 
 enum {
     CONNECTIONS = 2,
@@ -101,38 +101,20 @@ static bool ask_streams(Rebuild *rebuild, Error *err)
     return true;
 }
 
-// When the message was stored; 0: it is not there.
-static bool ask_stored_at(
-    Rebuild *rebuild, const char *stream, uint64_t sequence, int64_t *ret_us, Error *err)
-{
-    Str reply;
-    Arena *arena = rebuild->cli->arena;
-    const char *subject = arena_printf(arena, "$JS.API.STREAM.MSG.GET.%s", stream);
-    const char *body = arena_printf(arena, "{\"seq\":%llu}", (unsigned long long)sequence);
-    if (!session_request(&rebuild->session, subject, str_from(body), arena, &reply, err)) {
-        return false;
-    }
-    json_t *root = json_loadb(reply.ptr, reply.len, 0, NULL);
-    *ret_us = read_time(json_object_get(root, "message"), "time");
-    json_decref(root);
-    return true;
-}
-
-// The archiver's own question (reader.c): another creation time need not be another stream.
+// The archiver's own question: another creation time need not be another stream.
 static bool recognise_stream(Rebuild *rebuild, ShadowPositions *live, int index, Error *err)
 {
     const StreamInfo *info = &rebuild->streams[index];
-    int64_t last_at_us = live->stored_at_us[index];
-    StreamPlace place = {live->stream_created_us[index], live->sequence[index] + 1, last_at_us};
+    StreamPlace place = {
+        live->stream_created_us[index], live->sequence[index] + 1, live->stored_at_us[index]};
     StreamState state = {info->created_us, info->first, info->last, false};
-    StreamVerdict verdict = stream_check(&place, &state);
-    int64_t stored_at_us = 0;
-    if (verdict == STREAM_LOOK &&
-        !ask_stored_at(
-            rebuild, history_streams[index], live->sequence[index], &stored_at_us, err)) {
+    bool same = false;
+    if (!stream_same(
+            &rebuild->session, rebuild->cli->arena, history_streams[index], &place, &state, &same,
+            err)) {
         return false;
     }
-    if (verdict == STREAM_RENAMED || (verdict == STREAM_LOOK && stored_at_us == last_at_us)) {
+    if (same && place.created_us != 0) {
         live->stream_created_us[index] = info->created_us;
     }
     return true;

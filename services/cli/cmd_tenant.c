@@ -147,14 +147,25 @@ static bool set_theme(Cli *cli, json_t *settings, Error *err)
     return true;
 }
 
+static bool set_suspended(const Cli *cli, json_t *settings, Error *err)
+{
+    bool suspends = args_has(&cli->args, "suspended");
+    bool lifts = args_has(&cli->args, "no-suspended");
+    if (suspends || lifts) {
+        (void)json_object_set_new(settings, "suspended", json_boolean(suspends));
+    }
+    return !(suspends && lifts) ||
+           error_set(err, ERROR_CONFIG, "--suspended and --no-suspended exclude each other");
+}
+
 static bool build_entry(
     Cli *cli, const Stentor__V1__Tenant *before, Stentor__V1__Tenant *ret, Error *err)
 {
     json_t *settings = before != NULL ? settings_of(before) : json_object();
     unsigned named = 0;
-    (void)json_object_del(settings, "suspended"); // --suspended alone says it
-    if (!set_texts(cli, settings, err) || !set_limits(cli, settings, err) ||
-        !set_quiet(cli, settings, err) || !set_theme(cli, settings, err)) {
+    if (!set_suspended(cli, settings, err) || !set_texts(cli, settings, err) ||
+        !set_limits(cli, settings, err) || !set_quiet(cli, settings, err) ||
+        !set_theme(cli, settings, err)) {
         json_decref(settings);
         return false;
     }
@@ -246,7 +257,6 @@ static bool put_tenant(Cli *cli, char *name, Stentor__V1__Tenant *tenant, Error 
     }
     stentor__v1__tenant__init(tenant);
     tenant->tenant = name;
-    tenant->suspended = args_has(&cli->args, "suspended");
     tenant->updated_at_us = clock_now_us();
     bool ok = fetch_entry(&session, cli, name, &before, &sequence, err) &&
               build_entry(cli, before, tenant, err) && verify_sender(cli, before, tenant, err);
@@ -279,29 +289,37 @@ static void print_settings(const Cli *cli, const Stentor__V1__Tenant *tenant)
     json_decref(json);
 }
 
-int cmd_tenant_show(Cli *cli)
+// *ret is the entry when this is EXIT_DONE; else the reason was printed.
+static int fetch_tenant(Cli *cli, const char *name, const Stentor__V1__Tenant **ret)
 {
     Error err = {0};
     Session session;
-    const Stentor__V1__Tenant *tenant = NULL;
-    const char *name = args_word(&cli->args, 0);
-    name = name != NULL ? name : cli->settings.tenant;
     if (!cli_need(name, "STENTOR_TENANT", &err) || !check_tenant(name, &err) ||
         !session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(&err);
     }
     uint64_t sequence = 0;
-    bool ok = fetch_entry(&session, cli, name, &tenant, &sequence, &err);
+    bool ok = fetch_entry(&session, cli, name, ret, &sequence, &err);
     session_close(&session);
     if (!ok) {
         return cli_fail(&err);
     }
-    if (tenant == NULL) {
+    if (*ret == NULL) {
         fprintf(stderr, "stentor: no settings of tenant '%s'\n", name);
         return EXIT_NOT_FOUND;
     }
-    print_settings(cli, tenant);
     return EXIT_DONE;
+}
+
+int cmd_tenant_show(Cli *cli)
+{
+    const Stentor__V1__Tenant *tenant = NULL;
+    const char *name = args_word(&cli->args, 0);
+    int status = fetch_tenant(cli, name != NULL ? name : cli->settings.tenant, &tenant);
+    if (status == EXIT_DONE) {
+        print_settings(cli, tenant);
+    }
+    return status;
 }
 
 // What `sender-domain add` and `remove` do to an entry that was read.
@@ -365,21 +383,46 @@ static const char *domains_text(Cli *cli, const Stentor__V1__Tenant *tenant)
     return text;
 }
 
-int cmd_tenant_sender_domain(Cli *cli)
+static int list_domains(Cli *cli)
+{
+    const Stentor__V1__Tenant *tenant = NULL;
+    const char *name = args_word(&cli->args, 1);
+    int status = fetch_tenant(cli, name != NULL ? name : cli->settings.tenant, &tenant);
+    if (status != EXIT_DONE) {
+        return status;
+    }
+    json_t *domains = json_array();
+    for (size_t i = 0; i < tenant->n_sender_domains; i++) {
+        (void)json_array_append_new(domains, json_string(tenant->sender_domains[i]));
+        if (!cli->json) {
+            puts(tenant->sender_domains[i]);
+        }
+    }
+    if (cli->json) {
+        json_t *root = json_pack(
+            "{s:s, s:o, s:s}", "tenant", tenant->tenant, "sender_domains", domains,
+            "sender_address", tenant->sender_address);
+        json_dumpf(root, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(root);
+        return EXIT_DONE;
+    }
+    json_decref(domains);
+    if (tenant->n_sender_domains == 0) {
+        fprintf(stderr, "stentor: tenant '%s' has no sender domain\n", tenant->tenant);
+    }
+    return EXIT_DONE;
+}
+
+static int change_domain(Cli *cli, bool adds)
 {
     Error err = {0};
     Stentor__V1__Tenant tenant;
     Str domain = STR_EMPTY;
     char reason[ADDRESS_REASON_SIZE];
-    const char *word = args_word(&cli->args, 0);
     const char *text = args_word(&cli->args, 2);
-    bool adds = strcmp(word, "add") == 0;
     stentor__v1__tenant__init(&tenant);
     tenant.tenant = arena_cstr(cli->arena, str_from(args_word(&cli->args, 1)));
-    if (!adds && strcmp(word, "remove") != 0) {
-        (void)error_set(&err, ERROR_CONFIG, "'%s': say add or remove", word);
-        return cli_fail(&err);
-    }
     if (!sender_domain_parse(str_from(text), cli->arena, &domain, reason)) {
         (void)error_set(&err, ERROR_CONFIG, "'%s': %s", text, reason);
         return cli_fail(&err);
@@ -392,4 +435,20 @@ int cmd_tenant_sender_domain(Cli *cli)
                  "tenant", tenant.tenant, "sender_domains", domains_text(cli, &tenant),
                  "sender_address", tenant.sender_address, NULL});
     return EXIT_DONE;
+}
+
+int cmd_tenant_sender_domain(Cli *cli)
+{
+    const char *word = args_word(&cli->args, 0);
+    bool adds = strcmp(word, "add") == 0;
+    if (strcmp(word, "list") == 0 && cli->args.word_count <= 2) {
+        return list_domains(cli);
+    }
+    if ((adds || strcmp(word, "remove") == 0) && cli->args.word_count == 3) {
+        return change_domain(cli, adds);
+    }
+    fputs(
+        "stentor: usage: stentor tenant sender-domain add|remove TENANT DOMAIN, or list [TENANT]\n",
+        stderr);
+    return EXIT_USAGE;
 }

@@ -127,8 +127,9 @@ static ConfigRemark remark_senders(const Reading *reading)
                 names->count, names->text, names->remedy)};
     }
     return (ConfigRemark){
-        false,
-        arena_printf(arena, "%zu tenants, each From of a verified domain", reading->tenants)};
+        false, arena_printf(
+                   arena, "%zu tenant%s, each From of a verified domain", reading->tenants,
+                   reading->tenants == 1 ? "" : "s")};
 }
 
 bool doctor_config_read(

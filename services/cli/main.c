@@ -101,7 +101,7 @@ static const Command commands[] = {
      "  --plain                        no HTML escaping", cmd_template_render},
     {"tenant put", "TENANT", 1, 1,
      "name= sender= sender-name= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "
-     "recipient-limit-day= over-limit= guardian-routing= physical-address= theme= suspended json",
+     "recipient-limit-day= over-limit= guardian-routing= physical-address= theme= suspended no-suspended json",
      "create or change a tenant; what no option names stays as it is\n"
      "  --sender ADDRESS --sender-name TEXT     From of its e-mails; the address's domain counts as verified by it\n"
      "  --locale TAG --time-zone ZONE           for recipients without their own\n"
@@ -112,9 +112,9 @@ static const Command commands[] = {
      "  --guardian-routing none|copy|redirect   for minors without their own\n"
      "  --physical-address TEXT                 for the footer of e-mails\n"
      "  --theme NAME=VALUE                      {{theme.NAME}} in templates, repeatable; without a value: gone\n"
-     "  --suspended                             it may not send; a put without it lifts that", cmd_tenant_put},
+     "  --suspended, --no-suspended             it may not send; it may again", cmd_tenant_put},
     {"tenant show", "[TENANT]", 0, 1, "json", "the settings of a tenant (default: STENTOR_TENANT)", cmd_tenant_show},
-    {"tenant sender-domain", "add|remove TENANT DOMAIN", 3, 3, "json",
+    {"tenant sender-domain", "add|remove TENANT DOMAIN | list [TENANT]", 1, 3, "json",
      "the domains that a tenant's From may have: acme.test, or *.acme.test for all below it\n"
      "  a sender of a domain that is removed is taken out of the settings; mails with it that wait fail with sender_unverified", cmd_tenant_sender_domain},
     {"recipient put", "[ID]", 0, 1,
@@ -226,7 +226,9 @@ static const Command commands[] = {
      "  --locale TAG                  the variant that is replaced; default: each version's first\n"
      "  --limit N                     requests of the template that are read at most\n"
      "  --diffs N                     differences that are printed (default 3)", cmd_replay},
-    {"doctor", "", 0, 0, "json", "check NATS and who works on each stream, Postgres, the API, and how durable this installation is", cmd_doctor},
+    {"doctor", "", 0, 0, "outbox-database= json",
+     "check NATS and who works on each stream, Postgres, each projection, the API, and how durable this installation is\n"
+     "  --outbox-database URL  also the relays of the outboxes in this database (a Postgres URL); may be repeated", cmd_doctor},
     {"audit", "", 0, 0, "since= until= grace= tenant= limit= repair wait= json",
      "reconcile every record of every notification; names what is lost, doubled or unknown\n"
      "  --since TIME, --until TIME   accepted between (RFC 3339, or 90s, 30m, 2h, 7d ago; default 24h ago to now)\n"

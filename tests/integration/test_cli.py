@@ -177,8 +177,48 @@ def test_a_tenant_can_be_made_suspended_and_taken_back(pipeline):
     wait_until(lambda: pipeline.post({}, headers=sign)[0] == 422, 20, "the key of the new tenant")
     assert json.loads(pipeline.cli("tenant", "put", "cli-tenant", "--suspended", "--json"))["state"] == "suspended"
     wait_until(lambda: pipeline.post({}, headers=sign)[0] == 403, 20, "the suspension")
-    assert "active" in pipeline.cli("tenant", "put", "cli-tenant")
+    assert json.loads(pipeline.cli("tenant", "put", "cli-tenant", "--name", "T2", "--json"))["state"] == "suspended"
+    both = pipeline.run_cli("tenant", "put", "cli-tenant", "--suspended", "--no-suspended")
+    assert both.returncode == 1 and "exclude each other" in both.stderr
+    assert "active" in pipeline.cli("tenant", "put", "cli-tenant", "--no-suspended")
     wait_until(lambda: pipeline.post({}, headers=sign)[0] == 422, 20, "the end of the suspension")
+
+
+def test_a_put_of_a_tenant_keeps_all_that_no_option_names(pipeline):
+    pipeline.cli("tenant", "put", "cli-keeps", "--name", "K", "--sender", "k@keeps.test", "--sender-name", "Keeps", "--locale", "de-DE",
+                 "--time-zone", "Europe/Berlin", "--quiet-hours", "22:00-07:00", "--limit-minute", "5", "--recipient-limit-day", "7",
+                 "--over-limit", "suppress", "--guardian-routing", "copy", "--physical-address", "Street 1", "--theme", "logo=x", "--suspended")
+    pipeline.cli("tenant", "sender-domain", "add", "cli-keeps", "*.keeps.test")
+    before = json.loads(pipeline.cli("tenant", "show", "cli-keeps", "--json"))
+    assert before["suspended"] is True and before["sender_domains"] == ["keeps.test", "*.keeps.test"]
+    pipeline.cli("tenant", "put", "cli-keeps", "--name", "Other")
+    assert json.loads(pipeline.cli("tenant", "show", "cli-keeps", "--json")) == {**before, "name": "Other"}
+
+
+def test_the_sender_domains_of_a_tenant_are_listed(pipeline):
+    pipeline.cli("tenant", "put", "cli-domains", "--name", "D", "--sender", "d@one.test")
+    pipeline.cli("tenant", "sender-domain", "add", "cli-domains", "two.test")
+    assert pipeline.cli("tenant", "sender-domain", "list", "cli-domains") == "one.test\ntwo.test\n"
+    listed = json.loads(pipeline.cli("tenant", "sender-domain", "list", "--json", tenant="cli-domains"))
+    assert listed == {"tenant": "cli-domains", "sender_domains": ["one.test", "two.test"], "sender_address": "d@one.test"}
+    assert pipeline.run_cli("tenant", "sender-domain", "list", "cli-nobody").returncode == 3
+    for words in (["add", "cli-domains"], ["list", "a", "b"], ["show"]):
+        wrong = pipeline.run_cli("tenant", "sender-domain", *words)
+        assert wrong.returncode == 2 and "usage: stentor tenant sender-domain" in wrong.stderr
+
+
+def test_doctor_tries_the_command_lines_own_key(pipeline):
+    def own_key(key):
+        done = pipeline.run_cli("doctor", "--json", key=key)
+        return next(check for check in json.loads(done.stdout)["checks"] if check["check"] == "own api key")
+
+    made = json.loads(pipeline.cli("apikey", "create", "--scopes", "send", "--json"))  # may not read the settings
+    wait_until(lambda: own_key(made["key"])["result"] == "ok", 20, "the key reaching ingest")
+    pipeline.cli("apikey", "revoke", made["key_id"])
+    wait_until(lambda: own_key(made["key"])["result"] == "fail", 20, "the revocation reaching ingest")
+    assert own_key(made["key"])["text"].endswith("(HINT: stentor apikey create)")
+    assert own_key("")["result"] == "warn"
+    assert own_key(pipeline.key)["text"] == "STENTOR_API_KEY is in force"
 
 
 def test_a_vendors_key_can_be_put_and_revoked(pipeline):
@@ -305,20 +345,67 @@ def test_doctor_names_the_service_that_does_not_run(pipeline):
         pipeline.services["webhook-receiver"].start()
 
 
-def test_doctor_names_an_archiver_that_stands_still(pipeline):
-    def history():
-        report = json.loads(pipeline.cli("doctor", "--json"))
-        return next(check for check in report["checks"] if check["check"] == "history")
+def projections(pipeline, *words):
+    """What doctor says of each."""
+    checks = json.loads(pipeline.run_cli("doctor", "--json", *words).stdout)["checks"]
+    return {check["check"].split()[1]: check for check in checks if check["check"].startswith("projection ")}
 
-    wait_until(lambda: history()["text"] == "0 events behind", 20, "the archiver at work")
+
+def test_doctor_has_a_line_for_each_projection(pipeline):
+    pipeline.cli("recipient", "put", "--identity", "user:doctor", "--name", "Doc", "--email", "doctor@example.com")
+    pipeline.status(pipeline.send(to="lines@example.com"), wait="sent")
+    wait_until(lambda: all(check["result"] == "ok" for check in projections(pipeline).values()), 20, "all at work")
+    told = projections(pipeline)
+    assert list(told) == ["history", "people", "digests"]
+    for name in ("digests", "people"):
+        last = pipeline.postgres.query("SELECT max(sequence) FROM people.positions")[0][0]
+        assert told[name]["text"] == f"0 events behind, at PEOPLE {last}, folding"
+    assert ", STATUS " in told["history"]["text"]
+
+
+def test_doctor_names_what_does_not_fold(pipeline):
     pipeline.services["archiver"].stop()
     try:
         pipeline.send(to="behind@example.com", variables={"name": "Alice"})
-        wait_until(lambda: history()["result"] == "warn", 20, "the warning")
-        assert "is stentor-archiver running" in history()["text"]
+        wait_until(lambda: not projections(pipeline)["history"]["text"].startswith("0 "), 20, "some events behind")
+        history = projections(pipeline)["history"]
+        assert history["result"] == "warn" and history["text"].endswith("no process folds it (HINT: is stentor-archiver running?)")
+        assert projections(pipeline)["people"]["result"] == "ok"
     finally:
         pipeline.services["archiver"].start()
-    wait_until(lambda: history() == {"check": "history", "result": "ok", "text": "0 events behind"}, 20, "all read")
+    wait_until(lambda: projections(pipeline)["history"]["result"] == "ok" and projections(pipeline)["history"]["text"].startswith("0 "), 20, "all read")
+
+
+def test_doctor_names_a_projection_whose_stream_is_another(pipeline):
+    """The time of the last message read is another: so is the stream."""
+    shift = "UPDATE history.positions SET stream_created_at = stream_created_at {0} interval '1 hour', stored_at = stored_at {0} interval '1 hour'"
+    pipeline.status(pipeline.send(to="another@example.com"), wait="sent")
+    pipeline.services["archiver"].stop()
+    try:
+        pipeline.postgres.query(shift.format("-"))
+        pipeline.services["archiver"].start(wait=False)
+        wait_until(lambda: "projection stands still" in pipeline.services["archiver"].log.read_text(), 20, "the archiver refusing it")
+        history = projections(pipeline)["history"]
+        assert history["result"] == "fail" and "failed: stream '" in history["text"], history
+        assert history["text"].endswith("(HINT: stentor rebuild history --carry-older)")
+    finally:
+        pipeline.services["archiver"].stop()
+        pipeline.postgres.query(shift.format("+"))
+        pipeline.services["archiver"].start()
+    wait_until(lambda: projections(pipeline)["history"]["result"] == "ok", 20, "history at work")
+
+
+def test_doctor_names_a_projection_that_stands_still(pipeline):
+    """Its process holds the lock and does not fold: Postgres refuses its rows."""
+    pipeline.postgres.query("ALTER TABLE history.notifications ADD CONSTRAINT no_stander CHECK (template <> 'welcome') NOT VALID")
+    try:
+        pipeline.send(to="stands@example.com", variables={"name": "Alice"})
+        wait_until(lambda: "stands still (HINT: the log of stentor-archiver says why)" in projections(pipeline)["history"]["text"], 30, "the warning")
+    finally:
+        pipeline.postgres.query("ALTER TABLE history.notifications DROP CONSTRAINT no_stander")
+        pipeline.services["archiver"].stop()
+        pipeline.services["archiver"].start()
+    wait_until(lambda: projections(pipeline)["history"]["result"] == "ok", 20, "history at work")
 
 
 def test_doctor_does_not_ask_for_a_saga_that_nobody_runs(pipeline):
@@ -330,7 +417,7 @@ def test_doctor_says_nothing_of_history_when_nats_is_away(pipeline):
     done = _stentor("doctor", "--json", STENTOR_NATS_URL="nats://127.0.0.1:9", STENTOR_API_URL="http://127.0.0.1:9",
                     STENTOR_DATABASE_URL=pipeline.postgres.url("stentor_cli"), STENTOR_TENANT=TENANT)
     checks = {check["check"]: check["result"] for check in json.loads(done.stdout)["checks"]}
-    assert checks["nats"] == "fail" and checks["postgres"] == "ok" and "history" not in checks
+    assert checks["nats"] == "fail" and checks["postgres"] == "ok" and not any("projection" in name for name in checks)
 
 
 def test_doctor_names_what_is_not_there(pipeline):

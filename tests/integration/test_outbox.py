@@ -73,6 +73,26 @@ def test_an_insert_becomes_a_mail_and_the_row_says_sent(pipeline, memo):
     assert pipeline.history_count("correlation_id = 'memo-1-bob' AND tenant_id = 'memo' AND status = 'sent'") == 1
 
 
+def test_doctor_has_a_line_for_an_outboxs_relay(pipeline, memo):
+    wait_row(memo, memo.memo("doctor@example.com", "memo-doctor"), ("SENT",))
+
+    def told(*words):
+        checks = json.loads(pipeline.run_cli("doctor", "--json", *words).stdout)["checks"]
+        return {check["check"]: check for check in checks if "outbox" in check["check"]}
+
+    url = pipeline.postgres.url(ROLE, memo.database)
+    urls, name = ("--outbox-database", url), "projection outbox-memo"
+    assert told() == {}
+    wait_until(lambda: told(*urls)[name]["result"] == "ok", 20, "the relay reading what became of its mails")
+    assert "STATUS " in told(*urls)[name]["text"] and told(*urls)[name]["text"].endswith(", folding")
+    memo.process.stop()
+    try:
+        assert told(*urls)[name]["text"].endswith("no process folds it (HINT: is stentor-outbox-relay running?)")
+    finally:
+        memo.process.start()
+    assert told("--outbox-database", url.replace("dbname=", "dbname=no"))["outbox database"]["result"] == "fail"
+
+
 def test_a_body_of_html_is_sent_as_html(pipeline, memo):
     row_id = memo.memo("html@example.com", "memo-html", "Page", "<p>See <b>this</b></p>")
     wait_row(memo, row_id, ("SENT",))

@@ -234,7 +234,7 @@ def test_a_suspension_is_not_lifted_by_a_replica_that_has_not_heard_of_it(people
     assert status == 403 and problem["type"].endswith("tenant-suspended"), problem
     assert json.loads(people.cli("tenant", "show", "globex", "--json"))["suspended"] is True
     wait_until(lambda: other("GET", "/v1/tenant")[0] == 403, 30, "the suspension reaching ingest")
-    people.cli("tenant", "put", "globex")
+    people.cli("tenant", "put", "globex", "--no-suspended")
 
 
 # ---- import ---------------------------------------------------------------------------------------------------------

@@ -383,7 +383,7 @@ def test_a_shadow_names_what_would_fail_and_what_the_gate_would_stop(replayed, c
     replayed.cli("tenant", "put", "acme", "--name", "Acme", "--sender", "hello@acme.test", "--sender-name", "Acme", "--suspended")
     stopped = _replay(replayed, *shadow)
     assert stopped["suppressed"] == stopped["requests"] > 0
-    replayed.cli("tenant", "put", "acme", "--name", "Acme", "--sender", "hello@acme.test", "--sender-name", "Acme")
+    replayed.cli("tenant", "put", "acme", "--name", "Acme", "--sender", "hello@acme.test", "--sender-name", "Acme", "--no-suspended")
     # Erased: the key is gone, so nothing can be shown of it.
     erased = replayed.postgres.query("UPDATE keys.data_keys SET wrapped = NULL, destroyed_at = now() WHERE (subject, generation) ="
                                      " (SELECT subject, generation FROM keys.data_keys LIMIT 1) RETURNING 1")

@@ -106,7 +106,7 @@ static void assert_bytes(const char *stream, const char *expected)
     assert_non_null(strstr(rig_ask(&rig, subject, ""), expected));
 }
 
-static void finding_11_what_no_option_names_stays_as_it_is(void **state)
+static void what_no_option_names_stays_as_it_is(void **state)
 {
     (void)state;
     assert_int_equal(apply((TopologyOptions){.replicas = 1, .bytes_scale = 0.01}).differs, 0);
@@ -119,7 +119,7 @@ static void finding_11_what_no_option_names_stays_as_it_is(void **state)
     assert_bytes("REQUEST_CRITICAL", "\"max_bytes\":21474836,"); // as the largest that was there
 }
 
-static void finding_11_a_new_installation_has_the_sizes_of_the_table(void **state)
+static void a_new_installation_has_the_sizes_of_the_table(void **state)
 {
     (void)state;
     size_t count;
@@ -203,8 +203,8 @@ int main(void)
         TEST(everything_is_made),
         TEST(a_second_time_changes_nothing),
         TEST(a_changed_option_is_updated),
-        TEST(finding_11_what_no_option_names_stays_as_it_is),
-        TEST(finding_11_a_new_installation_has_the_sizes_of_the_table),
+        TEST(what_no_option_names_stays_as_it_is),
+        TEST(a_new_installation_has_the_sizes_of_the_table),
         TEST(what_the_server_refuses_is_told_with_its_name),
         TEST(config_keeps_the_last_of_each_subject),
         TEST(earlier_entries_of_config_stay_in_its_history),

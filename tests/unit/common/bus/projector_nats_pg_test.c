@@ -355,7 +355,7 @@ static void a_stream_made_anew_stops_it_with_a_reason(void **state)
 }
 
 // nats-server 2.9.10 reports another creation time after an update and two starts.
-static void finding_11_a_creation_time_that_the_server_changed_is_taken_over(void **state)
+static void a_creation_time_that_the_server_changed_is_taken_over(void **state)
 {
     (void)state;
     Tally tally = {0}, next = {0};
@@ -377,7 +377,7 @@ static void finding_11_a_creation_time_that_the_server_changed_is_taken_over(voi
     tally_stop(&rig, &next);
 }
 
-static void finding_11_a_stream_with_other_messages_still_stops_it(void **state)
+static void a_stream_with_other_messages_still_stops_it(void **state)
 {
     (void)state;
     Tally tally = {0}, next = {0};
@@ -412,8 +412,8 @@ int main(void)
         TEST(the_unreadable_is_buried_and_passed),
         TEST(rows_that_postgres_refuses_stop_it_with_a_reason),
         TEST(a_stream_made_anew_stops_it_with_a_reason),
-        TEST(finding_11_a_creation_time_that_the_server_changed_is_taken_over),
-        TEST(finding_11_a_stream_with_other_messages_still_stops_it),
+        TEST(a_creation_time_that_the_server_changed_is_taken_over),
+        TEST(a_stream_with_other_messages_still_stops_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -441,7 +441,7 @@ static Reader *read_on(Rig *on, Seen *seen, const ReaderOptions *options)
     return reader_new(on->bus, options, &handlers, seen);
 }
 
-static void finding_11_a_reader_goes_on_where_the_server_changed_the_creation_time(void **state)
+static void a_reader_goes_on_where_the_server_changed_the_creation_time(void **state)
 {
     (void)state;
     static Seen seen, entries, fresh;
@@ -470,8 +470,7 @@ static void finding_11_a_reader_goes_on_where_the_server_changed_the_creation_ti
     own_end(&own, &server);
 }
 
-static void finding_11_a_stored_place_goes_on_where_the_server_changed_the_creation_time(
-    void **state)
+static void a_stored_place_goes_on_where_the_server_changed_the_creation_time(void **state)
 {
     (void)state;
     static Seen seen;
@@ -507,7 +506,7 @@ static void finding_11_a_stored_place_goes_on_where_the_server_changed_the_creat
     own_end(&own, &server);
 }
 
-static void finding_11_what_was_read_and_has_aged_is_no_other_stream(void **state)
+static void what_was_read_and_has_aged_is_no_other_stream(void **state)
 {
     (void)state;
     static Seen seen;
@@ -533,7 +532,7 @@ static void finding_11_what_was_read_and_has_aged_is_no_other_stream(void **stat
     end(&rig, reader);
 }
 
-static void finding_11_an_entry_that_was_replaced_is_no_other_stream(void **state)
+static void an_entry_that_was_replaced_is_no_other_stream(void **state)
 {
     (void)state;
     static Seen seen;
@@ -558,7 +557,7 @@ static void finding_11_an_entry_that_was_replaced_is_no_other_stream(void **stat
     end(&rig, reader);
 }
 
-static void finding_11_a_filters_last_message_that_is_gone_shows_nothing(void **state)
+static void a_filters_last_message_that_is_gone_shows_nothing(void **state)
 {
     (void)state;
     static Seen seen;
@@ -577,7 +576,7 @@ static void finding_11_a_filters_last_message_that_is_gone_shows_nothing(void **
     end(&rig, reader);
 }
 
-static void finding_11_another_stream_that_has_grown_past_is_refused(void **state)
+static void another_stream_that_has_grown_past_is_refused(void **state)
 {
     (void)state;
     static Seen seen;
@@ -600,7 +599,7 @@ static void finding_11_another_stream_that_has_grown_past_is_refused(void **stat
     end(&rig, reader);
 }
 
-static void finding_11_an_empty_place_takes_the_stream_that_is_there(void **state)
+static void an_empty_place_takes_the_stream_that_is_there(void **state)
 {
     (void)state;
     static Seen seen;
@@ -841,14 +840,13 @@ int main(void)
         TEST(a_lost_consumer_is_made_again),
         TEST(the_last_of_each_subject_does_not_come_twice_with_a_new_consumer),
         cmocka_unit_test(a_read_goes_on_after_the_server_restarted),
-        cmocka_unit_test(finding_11_a_reader_goes_on_where_the_server_changed_the_creation_time),
-        cmocka_unit_test(
-            finding_11_a_stored_place_goes_on_where_the_server_changed_the_creation_time),
-        TEST(finding_11_what_was_read_and_has_aged_is_no_other_stream),
-        TEST(finding_11_an_entry_that_was_replaced_is_no_other_stream),
-        TEST(finding_11_a_filters_last_message_that_is_gone_shows_nothing),
-        TEST(finding_11_another_stream_that_has_grown_past_is_refused),
-        TEST(finding_11_an_empty_place_takes_the_stream_that_is_there),
+        cmocka_unit_test(a_reader_goes_on_where_the_server_changed_the_creation_time),
+        cmocka_unit_test(a_stored_place_goes_on_where_the_server_changed_the_creation_time),
+        TEST(what_was_read_and_has_aged_is_no_other_stream),
+        TEST(an_entry_that_was_replaced_is_no_other_stream),
+        TEST(a_filters_last_message_that_is_gone_shows_nothing),
+        TEST(another_stream_that_has_grown_past_is_refused),
+        TEST(an_empty_place_takes_the_stream_that_is_there),
         cmocka_unit_test(a_lost_tail_is_read_again),
         cmocka_unit_test(one_that_has_grown_past_is_noticed),
         TEST(the_message_read_last_is_not_read_again),
