@@ -68,7 +68,7 @@ class Order:
 
     def mails(self):
         """Subjects of the order's mails, sorted."""
-        return sorted(str(mail["Subject"]).replace(self.id, "#") for mail in self.shop.pipeline.mailbox.mails() if self.email in str(mail["To"]))
+        return sorted(str(mail["Subject"]).replace(self.id, "#") for mail in self.shop.pipeline.mailbox.mails(self.email) if self.email in str(mail["To"]))
 
     def wait_mails(self, *subjects, seconds=40):
         wait_until(lambda: len(self.mails()) >= len(subjects), seconds, f"mails of order {self.id}: {subjects}, not {self.mails()}")

@@ -12,6 +12,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from tests.harness import clusters
+
 HOME = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("STENTOR_BIN", HOME / "build" / "dev" / "bin")).resolve()  # processes run in folders of their own
 SERVICES = ["ingest", "renderer", "dispatcher", "archiver", "digest-flusher", "webhook-receiver"]
@@ -36,15 +38,19 @@ def free_port(taken=set()):  # noqa: B006 (the default is the memory)
 
 
 def wait_until(condition, seconds=30, what="the condition"):
-    """Polls until condition() is true and returns its value; fails with `what` otherwise."""
+    """Polls until condition() is true and returns its value; fails with `what` otherwise.
+
+    Often at first, then every tenth of a second: asking is work for a machine that is to do what is waited for."""
     end = time.monotonic() + seconds
+    pause = 0.01
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
             raise AssertionError(f"{what} did not come true within {seconds} s")
-        time.sleep(0.05)
+        time.sleep(pause)
+        pause = min(1.3 * pause, 0.1)
 
 
 def wait_count(count, target, seconds=30, what="the count"):
@@ -148,14 +154,30 @@ class Postgres(Process):
 
     def start(self, wait=True):
         if not self.data.exists():
-            if self.user():
-                shutil.chown(self.folder, self.user())
-            subprocess.run(
-                [self.bin / "initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8",
-                 "--locale=C.UTF-8", "--no-sync"],
-                check=True, user=self.user(), stdout=subprocess.DEVNULL, cwd="/")
+            clusters.provide("empty", self.initdb, self.data)
         super().start(wait)
         return self
+
+    def start_installed(self):
+        """With the database 'stentor', in which every migration was applied. For a cluster that is not there yet."""
+        clusters.provide("installed", self.install, self.data)
+        return self.start()
+
+    def initdb(self):
+        if self.user():
+            shutil.chown(self.folder, self.user())
+        subprocess.run(
+            [self.bin / "initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8",
+             "--locale=C.UTF-8", "--no-sync"],
+            check=True, user=self.user(), stdout=subprocess.DEVNULL, cwd="/")
+
+    def install(self):
+        self.start()
+        self.create_database()
+        environment = {"PATH": os.environ["PATH"], "STENTOR_HOME": str(HOME), "STENTOR_DATABASE_URL": self.url("stentor_owner")}
+        done = subprocess.run([BIN / "stentor", "migrate", "--skip-nats"], env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert self.stop() == 0, self.tail()
 
     def argv(self):
         options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "100",

@@ -68,13 +68,14 @@ class Mailbox:
             self.raw.append((envelope.mail_from, list(envelope.rcpt_tos), envelope.content))
         return "250 2.0.0 kept"
 
-    def mails(self):
+    def mails(self, text=""):
+        """Those with the text somewhere, as it is sent: only they are parsed, which is work when there are hundreds."""
         with self.lock:
             raw = list(self.raw)
-        return [email.message_from_bytes(content, policy=email.policy.default) for _, _, content in raw]
+        return [email.message_from_bytes(content, policy=email.policy.default) for _, _, content in raw if text.encode() in content]
 
     def for_notification(self, notification_id):
-        return [mail for mail in self.mails() if notification_id in mail["Message-ID"]]
+        return [mail for mail in self.mails(notification_id) if notification_id in mail["Message-ID"]]
 
     def count_by_message_id(self):
         """Message-ID -> how often it was taken. Reads the header only: 10,000 mails are quick."""

@@ -1,12 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.harness import clusters, length  # noqa: E402
 from tests.harness.pipeline import Pipeline  # noqa: E402
+
+# The longest first, and the rest while they run: a long one that begins last would be waited for by the other workers.
+LONGEST = ["test_kill", "test_crash_points", "test_batches", "test_chaos", "test_audit", "test_rebuild"]
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="everything in full: what takes longer than tests/run may take too")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: runs with --long only")
+    length.LONG = config.getoption("--long")
+    if not hasattr(config, "workerinput"):  # one folder for all workers, which begin with this environment
+        config.clusters = os.environ[clusters.FOLDER] = tempfile.mkdtemp(prefix="stentor-clusters-")
+        os.chmod(config.clusters, 0o755)
+
+
+def pytest_unconfigure(config):
+    if hasattr(config, "clusters"):
+        shutil.rmtree(config.clusters, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(config, items):
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.stem, len(LONGEST)))  # stable: within a file nothing moves
+    if not length.LONG:
+        left_out = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

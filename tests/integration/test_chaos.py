@@ -11,12 +11,13 @@ import pytest
 
 from tests.chaos import schedule
 from tests.chaos.ledger import Ledger
+from tests.harness.length import amount
 from tests.harness.processes import HOME, free_port
 from tests.harness.proxy import Proxy
 from tests.harness.tally import Tally
 
 SEED, SECONDS = 1, 60
-RATE = int(os.environ.get("STENTOR_CHAOS_RATE", "500"))
+RATE = int(os.environ.get("STENTOR_CHAOS_RATE", amount(250, 500)))
 
 
 def test_a_minute_of_chaos_loses_nothing_and_names_every_double():

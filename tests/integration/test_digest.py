@@ -203,7 +203,7 @@ class Reader:
         return event
 
     def mails(self):
-        return [mail for mail in self.pipeline.mailbox.mails() if self.address in mail["To"]]
+        return [mail for mail in self.pipeline.mailbox.mails(self.address) if self.address in mail["To"]]
 
 
 def in_twelve_hours():

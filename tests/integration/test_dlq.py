@@ -55,10 +55,13 @@ def exhaust(pipeline, count=1):
     """So many mails whose ladder ended at a server that answers 4xx; returns their ids."""
     pipeline.mailbox.answer(TRY_LATER, times=count * EVERY_ATTEMPT)
     ids = [pipeline.send(to=f"dlq{i}-{uuid.uuid4().hex[:6]}@example.com") for i in range(count)]
-    for notification in ids:
-        pipeline.status(notification, wait="failed")
-    wait_until(lambda: all(letters_of(pipeline, one) for one in ids), 20, "the dead letters")
+    wait_until(lambda: all_are(pipeline, ids, "failed"), 60, "every ladder's end")
+    wait_until(lambda: set(ids) <= {letter["notification_id"] for letter in letters(pipeline)}, 20, "the dead letters")
     return ids
+
+
+def all_are(pipeline, ids, status):
+    return pipeline.postgres.query("SELECT count(*) FROM history.notifications WHERE id = ANY (%s) AND status = %s", ids, status)[0][0] == len(ids)
 
 
 def poison(pipeline, bus, payload=b"\xff\xff\xff\xff", subject=f"ntf.request.normal.{TENANT}"):
@@ -192,8 +195,9 @@ def test_all_letters_are_sent_again_in_batches(limited):
     done = lines(limited.cli("dlq", "resend", "--all", "--stage", "dispatcher", "--since", "1h", "--json"))
     assert done[-1]["total"] == {"resent": many, "refused": 0, "failed": 0, "not_found": 0}
     assert {line["notification_id"] for line in done[:-1]} == set(ids)
-    for notification in ids:
-        sent_once(limited, notification)
+    wait_until(lambda: all_are(limited, ids, "sent"), 60, "the mails that were sent again")
+    assert [len(limited.mailbox.for_notification(notification)) for notification in ids] == [1] * many
+    assert letters(limited) == []
     assert limited.cli("dlq", "resend", "--all") == "0 resent, 0 refused, 0 failed\n"
 
 

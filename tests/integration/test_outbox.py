@@ -51,7 +51,7 @@ def events(pipeline):
 
 
 def mails_to(pipeline, address):
-    return [mail for mail in pipeline.mailbox.mails() if address in mail["To"]]
+    return [mail for mail in pipeline.mailbox.mails(address) if address in mail["To"]]
 
 
 def wait_row(app, row_id, status, seconds=30):

@@ -11,7 +11,7 @@ from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import wait_until
 from tests.harness.protobuf import messages
 from tests.integration.test_cleanup import aged
-from tests.integration.test_dlq import EVERY_ATTEMPT, LIMITED, TRY_LATER, exhaust, letters, letters_of, make_letter, rendered_of
+from tests.integration.test_dlq import EVERY_ATTEMPT, LIMITED, TRY_LATER, all_are, exhaust, letters, letters_of, make_letter, rendered_of
 
 OTHER = "globex"
 PROTOBUF = {"Content-Type": "application/protobuf"}
@@ -131,10 +131,10 @@ def test_many_events_are_followed_together(limited, bus):
     resent = counted(limited, "resent")
     for notification in ids:
         ask(limited, bus, notification)
-    for notification in ids:
-        sent(limited, notification)
+    wait_until(lambda: all_are(limited, ids, "sent"), 60, "the mails that were sent again")
+    wait_until(lambda: letters(limited) == [], 10, "the letters being deleted")
+    assert [len(limited.mailbox.for_notification(notification)) for notification in ids] == [1] * len(ids)
     assert counted(limited, "resent") == resent + len(ids)
-    assert letters(limited) == []
 
 
 def test_a_request_that_could_not_be_rendered_is_driven_again(limited, bus):

@@ -21,16 +21,10 @@ TOTAL = 6000
 CHUNK_S = 0.1  # between two arrays of 100: a restart meets messages at every stage
 
 
-class SteadyLoad(Load):
-    def post(self, bodies, key):
-        time.sleep(CHUNK_S)
-        return super().post(bodies, key)
-
-
 @pytest.mark.parametrize("name", ["renderer", "dispatcher"])
 def test_a_graceful_restart_delays_nothing_by_the_ack_wait(name):
     pipeline = Pipeline(FAST, ack_wait_ms=ACK_WAIT_S * 1000).start()
-    load = SteadyLoad(pipeline, total=TOTAL)
+    load = Load(pipeline, total=TOTAL, pause_s=CHUNK_S)
     load.start()
     try:
         restarts = 0
@@ -54,7 +48,7 @@ def test_a_graceful_restart_delays_nothing_by_the_ack_wait(name):
 @pytest.mark.parametrize("victim, seconds", [("ingest", 6), ("renderer", 6), ("archiver", 6), ("nats", 13), ("postgres", 8)])
 def test_a_frozen_process_that_goes_on_loses_and_doubles_nothing(victim, seconds):
     pipeline = Pipeline(FAST, ack_wait_ms=3000).start()
-    load = SteadyLoad(pipeline, total=3000)
+    load = Load(pipeline, total=3000, pause_s=CHUNK_S)
     load.start()
     try:
         process = pipeline.services.get(victim) or getattr(pipeline, victim)

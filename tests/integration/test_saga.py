@@ -77,7 +77,7 @@ def test_an_order_is_placed_and_completed(shop):
     order.complete().wait_state("Completed")
     order.wait_mails(PLACED, COMPLETED)
     assert order.sent() == ["PlaceOrder", "Deferred", "CompleteOrder"]
-    words = [mail.get_body(("plain",)).get_content() for mail in shop.pipeline.mailbox.mails() if order.email in str(mail["To"])]
+    words = [mail.get_body(("plain",)).get_content() for mail in shop.pipeline.mailbox.mails(order.email) if order.email in str(mail["To"])]
     assert any("Dear Alice Doe" in text and "of 59.90 EUR" in text for text in words)
     assert any("at DHL as JD0146." in text for text in words)
     total, currency, retries, token, version, finished = order.row(
@@ -89,7 +89,7 @@ def test_an_order_is_placed_and_cancelled(shop):
     order = shop.order().check_out().wait_state("Placed")
     order.cancel(refundMoney=12.5).wait_state("Cancelled")
     order.wait_mails(PLACED, CANCELLED)
-    mail = [mail for mail in shop.pipeline.mailbox.mails() if order.email in str(mail["To"]) and "cancelled" in str(mail["Subject"])][0]
+    mail = [mail for mail in shop.pipeline.mailbox.mails(order.email) if order.email in str(mail["To"]) and "cancelled" in str(mail["Subject"])][0]
     assert "is cancelled: out of stock. 12.50 EUR go back" in " ".join(mail.get_body(("plain",)).get_content().split())
 
 

@@ -67,6 +67,7 @@ class Run:
         self.shop = shop
         self.completed, self.early, self.failed, self.conflict, self.unmatched = [shop.order() for _ in range(5)]
         self.bad = shop.order()
+        self.letters_before = shop.nats.stream_info("DEAD")["state"]["last_seq"]
 
     def orders(self):
         return {"completed": self.completed, "early": self.early, "failed": self.failed, "conflict": self.conflict, "unmatched": self.unmatched}
@@ -104,7 +105,7 @@ class Run:
     def letters(self):
         """Ids and reasons of the dead letters of the event that cannot be read; the same one may be stored twice."""
         found = set()
-        for sequence in range(1, self.shop.nats.stream_info("DEAD")["state"]["last_seq"] + 1):
+        for sequence in range(self.letters_before + 1, self.shop.nats.stream_info("DEAD")["state"]["last_seq"] + 1):
             message = self.shop.nats.message("DEAD", seq=sequence)
             letter = messages(self.shop.pipeline).DeadLetter.FromString(message[1])
             if self.bad.id.encode() in letter.payload:

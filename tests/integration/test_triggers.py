@@ -61,7 +61,7 @@ def guest(**fields):
 
 
 def mails_to(pipeline, address):
-    return [mail for mail in pipeline.mailbox.mails() if address in str(mail["To"])]
+    return [mail for mail in pipeline.mailbox.mails(address) if address in str(mail["To"])]
 
 
 def one_mail(pipeline, address, timeout=30):

@@ -294,7 +294,10 @@ static inline void server_start(Server *server)
 static inline void server_init(Server *server)
 {
     memset(server, 0, sizeof *server);
-    snprintf(server->folder, sizeof server->folder, "/tmp/stentor-bus-XXXXXX");
+    const char *temporary = getenv("TMPDIR");
+    snprintf(
+        server->folder, sizeof server->folder, "%s/stentor-bus-XXXXXX",
+        temporary != NULL ? temporary : "/tmp");
     assert_non_null(mkdtemp(server->folder));
     uv_loop_t loop;
     uv_tcp_t tcp;
