@@ -98,6 +98,17 @@ bool connection_find_client(Connection *c, const HttpField *fields, size_t count
     return take_place(c);
 }
 
+static void log_full(HttpServer *server)
+{
+    char hint[160];
+    const char *prefix = server->options.option_prefix;
+    snprintf(
+        hint, sizeof hint, "HINT: %s%s%slook for a client that floods",
+        prefix != NULL ? "raise " : "", prefix != NULL ? prefix : "",
+        prefix != NULL ? "_BODIES_BYTES, or " : "");
+    server_log_trouble(server, "request bodies fill their memory, more are answered 503", hint);
+}
+
 bool connection_count_body(Connection *c, Request *request, size_t capacity)
 {
     HttpServer *server = c->server;
@@ -105,9 +116,7 @@ bool connection_count_body(Connection *c, Request *request, size_t capacity)
     int64_t max = server->limits.bodies_bytes;
     if ((int64_t)server->bodies_bytes + grows > (c->known ? max : max / 2) ||
         (c->placed && !http_places_bytes(server->places, &c->client, grows, max / 8))) {
-        server_log_trouble(
-            server, "request bodies fill their memory, more are answered 503",
-            "HINT: raise the option ..._BODIES_BYTES, or look for a client that floods");
+        log_full(server);
         return false;
     }
     c->place_bytes += c->placed ? grows : 0;

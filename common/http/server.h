@@ -51,7 +51,8 @@ typedef struct HttpServerOptions {
     int port;         // 0: any free one
     size_t body_max;
     HttpLimits limits;
-    HttpAdmit admit; // NULL: all are admitted
+    const char *option_prefix; // "STENTOR_INGEST": of the options that hints name; NULL: none
+    HttpAdmit admit;           // NULL: all are admitted
     HttpHandler handler;
     void *ctx;
 } HttpServerOptions;

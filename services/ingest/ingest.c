@@ -458,6 +458,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         .port = (int)o->port,
         .body_max = (size_t)o->body_max,
         .limits = o->limits,
+        .option_prefix = "STENTOR_INGEST",
         .admit = api_admit,
         .handler = api_handle,
         .ctx = &in->api,

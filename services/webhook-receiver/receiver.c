@@ -158,6 +158,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         .port = (int)o->port,
         .body_max = (size_t)o->body_max,
         .limits = o->limits,
+        .option_prefix = "STENTOR_WEBHOOK",
         .admit = on_http_headers,
         .handler = on_http_request,
         .ctx = r,

@@ -39,6 +39,28 @@ def test_hours_add_up(tmp_path):
         ["target", "hours", "runs", "crashes_found"], ["a", "0.010", "1", "0"], ["b", "1.500", "12", "1"]]
 
 
+@pytest.mark.parametrize("late", [0, 3, 40])
+def test_every_target_has_a_turn_though_others_take_longer_than_theirs(monkeypatch, late):
+    """A target reads its corpus before its time begins; those behind it had no turn at all."""
+    fuzz, now, turns = load(), [0.0], []
+
+    class Slow:
+        found = ()
+
+        def __init__(self, name):
+            self.name = name
+
+        def turn(self, seconds):
+            turns.append(self.name)
+            now[0] += max(1, seconds) + late
+
+    monkeypatch.setattr(fuzz, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    names = [f"t{n}" for n in range(37)]
+    fuzz.fuzz([Slow(name) for name in names], SimpleNamespace(minutes=5, jobs=1))
+    assert turns[: len(names)] == names
+    assert now[0] < 5 * 60 + len(names) * (late + 1)
+
+
 def test_every_target_has_a_corpus():
     fuzz = load()
     for name in fuzz.all_targets():

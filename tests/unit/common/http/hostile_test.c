@@ -444,10 +444,32 @@ static void finding_07_a_413_can_be_read(void **state)
     close(fd);
 }
 
+// Standard error, a file meanwhile.
+static int hide_errors(FILE *file)
+{
+    int saved = dup(STDERR_FILENO);
+    assert_true(saved >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    return saved;
+}
+
+static void assert_hidden(FILE *file, int saved, const char *expected)
+{
+    char text[4096];
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    close(saved);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    assert_non_null(strstr(text, expected));
+}
+
 static void finding_07_bodies_have_a_total(void **state)
 {
     Fixture *f = *state;
     free_server(f);
+    FILE *errors = tmpfile();
+    assert_non_null(errors);
+    int saved = hide_errors(errors);
     start_server(f, (HttpLimits){.bodies_bytes = 400 * 1000, .client_connections = 1000});
     static char part[90 * 1000];
     memset(part, 'p', sizeof part);
@@ -463,6 +485,8 @@ static void finding_07_bodies_have_a_total(void **state)
         (void)receive(f, fds[i], &end);
         refused = refused || (has(f, "HTTP/1.1 503 ") && has(f, "Retry-After: "));
     }
+    assert_hidden(
+        errors, saved, "HINT: raise STENTOR_STAGE_BODIES_BYTES, or look for a client that floods");
     assert_true(refused); // strangers
     buf_clear(&f->got);
     int known = dial(f);

@@ -97,6 +97,7 @@ static inline void start_server(Fixture *f, HttpLimits limits)
         .bind = "127.0.0.1",
         .body_max = BODY_MAX,
         .limits = limits,
+        .option_prefix = "STENTOR_STAGE",
         .admit = on_admit,
         .handler = on_http_request,
         .ctx = f};
