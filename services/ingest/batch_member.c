@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/batch_member.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/codec/hash.h"
 
 DEFINE_CLEANUP(free_json, json_t *, json_decref)
 
@@ -125,4 +128,13 @@ bool batch_member_parse(
             utf8 ? "not valid UTF-8" : error.text);
     }
     return batch_member_read(root, rules, arena, ret, err);
+}
+
+void batch_notification_id(Str batch_id, int64_t index, int64_t begun_at_us, char out[ID_SIZE])
+{
+    char text[64];
+    int len = snprintf(text, sizeof text, STR_FMT "/%" PRId64, STR_ARG(batch_id), index);
+    uint8_t digest[SHA256_LEN];
+    sha256(str_of(text, (size_t)len), digest);
+    id_derived("ntf_", begun_at_us, digest, out);
 }

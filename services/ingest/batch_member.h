@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "common/base/id.h"
 #include "services/ingest/request.h"
 
 typedef struct Member {
@@ -29,3 +30,7 @@ bool batch_member_parse(
     Str line, const MemberRules *rules, Arena *arena, Member *ret, FieldError *err);
 bool batch_member_read(
     const json_t *value, const MemberRules *rules, Arena *arena, Member *ret, FieldError *err);
+
+// The id of the member with this index: the same whenever and wherever it is made. begun_at_us is
+// its chunk's.
+void batch_notification_id(Str batch_id, int64_t index, int64_t begun_at_us, char out[ID_SIZE]);

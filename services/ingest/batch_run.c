@@ -59,15 +59,6 @@ struct BatchRunner {
 
 static void advance(Run *run);
 
-void batch_notification_id(Str batch_id, int64_t index, int64_t begun_at_us, char out[ID_SIZE])
-{
-    char text[64];
-    int len = snprintf(text, sizeof text, STR_FMT "/%" PRId64, STR_ARG(batch_id), index);
-    uint8_t digest[SHA256_LEN];
-    sha256(str_of(text, (size_t)len), digest);
-    id_derived("ntf_", begun_at_us, digest, out);
-}
-
 // ---- life of a run ----
 
 static void drop_chunk(Run *run)

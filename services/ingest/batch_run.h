@@ -45,7 +45,3 @@ void batch_runner_wake(BatchRunner *runner);                      // a batch was
 void batch_runner_stop(BatchRunner *runner);
 bool batch_runner_idle(const BatchRunner *runner);
 void batch_runner_free(BatchRunner *runner); // only when idle
-
-// The id of the member with this index: the same whenever and wherever it is made. begun_at_us is
-// its chunk's.
-void batch_notification_id(Str batch_id, int64_t index, int64_t begun_at_us, char out[ID_SIZE]);

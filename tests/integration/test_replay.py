@@ -400,10 +400,12 @@ def test_a_shadow_names_what_would_fail_and_what_the_gate_would_stop(replayed, c
 
 def test_nothing_in_the_shadows_code_can_publish():
     """By construction: no object file of the shadow refers to a function that publishes or sends."""
-    archive = BIN.parent / "services" / "libsvc_cli.a"
-    if not archive.exists():
+    archives = sorted(BIN.parent.glob("*/lib*.a"))
+    if not archives:
         pytest.skip("the object files of this build are not here")
-    undefined = subprocess.run(["nm", "-A", "-u", archive], check=True, capture_output=True, text=True).stdout
+    members = {archive: subprocess.run(["ar", "t", archive], check=True, capture_output=True, text=True).stdout.split() for archive in archives}
+    engines = [archive for archive, names in members.items() if {"shadow_words.c.o", "replay_run.c.o"} & set(names)]
+    undefined = subprocess.run(["nm", "-A", "-u", *engines], check=True, capture_output=True, text=True).stdout
     used = {}
     for line in undefined.splitlines():
         found = re.match(r".*:([\w.-]+\.o):\s+U (\w+)", line)

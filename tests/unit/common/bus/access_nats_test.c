@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server with the generated authorization block: what each user may and may not do.
-#include "bus_tools.h"
 #include "common/bus/accounts.h"
-#include "common/bus/config_mirror.h"
 #include "common/bus/reader.h"
 #include "common/bus/serve.h"
 #include "common/bus/worker.h"
+#include "tests/unit/common/bus/bus_tools.h"
 
 static Rig rig;
 static Server server;
@@ -244,17 +243,27 @@ static void a_worker_pulls_and_acks_with_its_rights(void **state)
     rig_close_bus(&rig, bus);
 }
 
-static bool note_change(
-    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
+static void count_messages(void *ctx, const BusMessage *messages, size_t count)
 {
-    (void)kind, (void)tenant, (void)key, (void)message, (void)err;
-    (*(size_t *)ctx)++;
-    return true;
+    (void)messages;
+    *(size_t *)ctx += count;
+}
+
+static void note_caught_up(void *ctx)
+{
+    (void)ctx;
+}
+
+static void note_failed(void *ctx, const Error *err)
+{
+    (void)ctx;
+    fail_msg("%s", err->text);
 }
 
 static void every_service_reads_config_with_its_rights(void **state)
 {
     (void)state;
+    static const ReaderHandlers handlers = {count_messages, note_caught_up, note_failed};
     static const char *const services[] = {"stentor-ingest",
                                            "stentor-renderer",
                                            "stentor-dispatcher",
@@ -269,12 +278,12 @@ static void every_service_reads_config_with_its_rights(void **state)
     for (size_t i = 0; i < sizeof services / sizeof services[0]; i++) {
         size_t changes = 0;
         Bus *bus = rig_bus(&rig, server.url, services[i], "secret");
-        ConfigMirror *mirror = config_mirror_new(bus, note_change, &changes);
-        WAIT(&rig, config_mirror_ready(mirror));
-        assert_true(changes > 0);
+        ReaderOptions options = {.stream = "CONFIG"};
+        Reader *reader = reader_new(bus, &options, &handlers, &changes);
+        WAIT(&rig, changes > 0);
         assert_null(bus_permission_error(bus));
         rig.done = false;
-        config_mirror_free(mirror, on_rig_done, &rig);
+        reader_free(reader, on_rig_done, &rig);
         WAIT_FLAG(&rig, rig.done);
         rig_close_bus(&rig, bus);
     }
@@ -478,17 +487,6 @@ static void note_messages(void *ctx, const BusMessage *messages, size_t count)
         assert_true(str_starts(messages[i].subject, STR("ntf.status.acme.")));
         (*seen)++;
     }
-}
-
-static void note_caught_up(void *ctx)
-{
-    (void)ctx;
-}
-
-static void note_failed(void *ctx, const Error *err)
-{
-    (void)ctx;
-    fail_msg("%s", err->text);
 }
 
 // As the relay reads: by the API's other name, its own consumers, its tenant's filter.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bus_tools.h"
+#include "tests/unit/common/bus/bus_tools.h"
 
 typedef struct Steps {
     size_t created, updated, present, differs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bus_tools.h"
 #include "common/bus/config_mirror.h"
 #include "stentor/v1/config.pb-c.h"
+#include "tests/unit/common/bus/bus_tools.h"
 
 typedef struct Copy {
     size_t changes;

@@ -2,11 +2,11 @@
 // Lives of a service, one after the other: each is this program again, with a worker of its own,
 // and dies while it works, dies of what it has in hand later on, is killed while it waits, or ends
 // as it should.
-#include "bus_tools.h"
 #include "common/bus/reader.h"
 #include "common/bus/worker.h"
 #include "common/codec/event.h"
 #include "stentor/v1/dead.pb-c.h"
+#include "tests/unit/common/bus/bus_tools.h"
 
 enum { ACK_WAIT_MS = 500, INPUTS = 40, LIFTED_MS = 700, LATE_MS = 450 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A projector on a real NATS and a real Postgres: it counts events in the table `tally.counted`.
-#include "bus_tools.h"
 #include "common/base/clock.h"
 #include "common/bus/projector.h"
 #include "common/db/db.h"
+#include "tests/unit/common/bus/bus_tools.h"
 
 typedef struct Tally {
     Projector *projector;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bus_tools.h"
 #include "common/base/clock.h"
 #include "common/bus/reader.h"
+#include "tests/unit/common/bus/bus_tools.h"
 
 typedef struct Seen {
     uint64_t sequences[20000];

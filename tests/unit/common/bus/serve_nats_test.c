@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What others ask of us, on a real server without accounts (with them: access_nats_test.c).
-#include "bus_tools.h"
 #include "common/bus/serve.h"
+#include "tests/unit/common/bus/bus_tools.h"
 
 enum { HELD_MAX = 8 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bus_tools.h"
 #include "common/bus/worker.h"
 #include "common/codec/event.h"
 #include "stentor/v1/dead.pb-c.h"
+#include "tests/unit/common/bus/bus_tools.h"
 
 enum { ACK_WAIT_MS = 1500, LONG_ACK_WAIT_MS = 60000 };
 

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "services/ingest/batch_run.h"
 #include "services/ingest/batch_sql.h"
 #include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
@@ -247,26 +246,6 @@ static void a_chunk_keeps_the_time_at_which_it_was_begun(void **state)
     assert_int_equal(s->count, 0);
 }
 
-static void a_members_id_is_derived_from_its_place(void **state)
-{
-    (void)state;
-    const int64_t at_us = INT64_C(1795199136000000);
-    char first[ID_SIZE];
-    char again[ID_SIZE];
-    char next[ID_SIZE];
-    char other[ID_SIZE];
-    batch_notification_id(STR(BATCH), 7, at_us, first);
-    batch_notification_id(STR(BATCH), 7, at_us, again);
-    batch_notification_id(STR(BATCH), 8, at_us, next);
-    batch_notification_id(STR(OTHER), 7, at_us, other);
-    int64_t ms = 0;
-    assert_true(id_parse(str_from(first), "ntf_", &ms));
-    assert_int_equal(ms, at_us / 1000);
-    assert_string_equal(first, again);
-    assert_string_not_equal(first, next);
-    assert_string_not_equal(first, other);
-}
-
 int main(void)
 {
 #define ON_SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -275,7 +254,6 @@ int main(void)
         ON_SCENE(one_holds_it_and_after_its_lease_another),
         ON_SCENE(a_scheduled_one_is_claimed_at_its_time_and_a_paused_one_never),
         ON_SCENE(a_chunk_keeps_the_time_at_which_it_was_begun),
-        cmocka_unit_test(a_members_id_is_derived_from_its_place),
     };
     return cmocka_run_group_tests(tests, migrate_all, NULL);
 }
