@@ -403,8 +403,10 @@ static void compile_content(Compiler *compiler, const Node *node)
     if (node->value.len > 0) {
         Op *op = emit(compiler, OP_TEXT, node->at);
         op->text = node->value;
-        op->ends_scheme =
-            compiler->escape == TEMPLATE_ESCAPE_HTML && html_url_ends_scheme(node->value);
+        if (compiler->escape == TEMPLATE_ESCAPE_HTML) {
+            op->ends_scheme = html_url_ends_scheme(node->value);
+            op->has_code = html_url_has_code(node->value);
+        }
     }
 }
 

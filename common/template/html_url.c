@@ -5,133 +5,33 @@
 
 #include <string.h>
 
-enum { SCHEME_MAX = 12, LOOK_BACK_MAX = 256, SCAN_STEP_BYTES = 128 };
+#include "common/template/html_css.h"
+#include "common/template/html_scheme.h"
 
-static bool is_space(uint32_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static bool is_letter(uint32_t c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_scheme_character(uint32_t c)
-{
-    return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
-}
-
-// What browsers, or some of them, pass over in a scheme.
-static bool is_passed_over(uint32_t c)
-{
-    return c <= ' ' || c >= 0x7f;
-}
-
-// ---- schemes ----
-
-static int digit_of(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : 99;
-}
-
-// Behind "&#"; the ';' may be missing, as browsers have it.
-static uint32_t numeric_character(Str text, size_t *at)
-{
-    bool hex = *at < text.len && (text.ptr[*at] == 'x' || text.ptr[*at] == 'X');
-    int base = hex ? 16 : 10;
-    uint32_t c = 0;
-    *at += hex ? 1 : 0;
-    for (; *at < text.len && digit_of(text.ptr[*at]) < base; ++*at) {
-        c = c > 0x110000 ? c : c * (uint32_t)base + (uint32_t)digit_of(text.ptr[*at]);
-    }
-    *at += *at < text.len && text.ptr[*at] == ';' ? 1 : 0;
-    return c;
-}
-
-// The character at *at as a browser reads it. Of the named ones those that matter in a scheme; the
-// others are an '&', which ends it as they do.
-static uint32_t next_character(Str text, size_t *at)
-{
-    static const struct {
-        Str name;
-        char c;
-    } names[] = {{{"&colon;", 7}, ':'}, {{"&Tab;", 5}, '\t'}, {{"&NewLine;", 9}, '\n'}};
-    Str rest = str_slice(text, *at, text.len);
-    if (str_starts(rest, STR("&#"))) {
-        *at += 2;
-        return numeric_character(text, at);
-    }
-    for (size_t i = 0; rest.ptr[0] == '&' && i < sizeof names / sizeof *names; i++) {
-        if (str_starts(rest, names[i].name)) {
-            *at += names[i].name.len;
-            return (unsigned char)names[i].c;
-        }
-    }
-    ++*at;
-    return (unsigned char)rest.ptr[0];
-}
-
-typedef enum Scheme {
-    SCHEME_OPEN,    // the text ends before it does
-    SCHEME_NONE,    // a relative URL, a fragment
-    SCHEME_ODD,     // a ':' without a name before it
-    SCHEME_ALLOWED, // one of the list
-    SCHEME_REFUSED,
-} Scheme;
-
-static bool is_allowed(Str name)
-{
-    static const char *const allowed[] = {"http", "https", "mailto", "tel", "cid"};
-    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
-        if (str_eq_nocase(name, str_from(allowed[i]))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// *ret_end is behind its ':'.
-static Scheme read_scheme(Str text, size_t *ret_end)
-{
-    char name[SCHEME_MAX];
-    size_t len = 0;
-    for (size_t at = 0; at < text.len;) {
-        uint32_t c = next_character(text, &at);
-        if (c == ':') {
-            *ret_end = at;
-            return len == 0 || !is_letter((unsigned char)name[0])      ? SCHEME_ODD
-                   : len < SCHEME_MAX && is_allowed(str_of(name, len)) ? SCHEME_ALLOWED
-                                                                       : SCHEME_REFUSED;
-        }
-        if (is_scheme_character(c)) {
-            name[len] = (char)c;
-            len += len + 1 < SCHEME_MAX ? 1 : 0;
-        } else if (!is_passed_over(c)) {
-            return SCHEME_NONE;
-        }
-    }
-    return SCHEME_OPEN;
-}
+enum { LOOK_BACK_MAX = 256, SCAN_STEP_BYTES = 128 };
 
 bool html_url_ends_scheme(Str text)
 {
     size_t end = 0;
-    Scheme scheme = read_scheme(text, &end);
+    HtmlScheme scheme = html_read_scheme(text, &end);
     return scheme == SCHEME_ODD || scheme == SCHEME_REFUSED;
 }
 
 // ---- where in the HTML ----
 
+static bool tag_is(const HtmlScan *scan, Str html, Str name)
+{
+    Str tag = str_slice(html, scan->tag_at, scan->tag_at + name.len);
+    Str next = str_slice(html, scan->tag_at + name.len, scan->tag_at + name.len + 1);
+    return str_eq_nocase(tag, name) && next.len > 0 && !html_is_letter((unsigned char)next.ptr[0]);
+}
+
 static void leave_tag(HtmlScan *scan, Str html)
 {
-    Str name = str_slice(html, scan->tag_at, scan->tag_at + 6);
-    Str next = str_slice(html, scan->tag_at + 6, scan->tag_at + 7);
-    bool whole = next.len > 0 && !is_letter((unsigned char)next.ptr[0]);
-    scan->state = whole && str_eq_nocase(name, STR("script")) ? HTML_SCRIPT : HTML_TEXT;
+    scan->value_at = scan->at + 1;
+    scan->state = tag_is(scan, html, STR("script"))  ? HTML_SCRIPT
+                  : tag_is(scan, html, STR("style")) ? HTML_STYLE
+                                                     : HTML_TEXT;
 }
 
 // Inside of a tag; source: the HTML standard, 13.2.5.
@@ -139,14 +39,15 @@ static void step_tag(HtmlScan *scan, Str html, char c)
 {
     switch (scan->state) {
     case HTML_TAG_NAME:
-        scan->state = is_space((unsigned char)c) || c == '/' ? HTML_BEFORE_NAME : HTML_TAG_NAME;
+        scan->state =
+            html_is_space((unsigned char)c) || c == '/' ? HTML_BEFORE_NAME : HTML_TAG_NAME;
         break;
     case HTML_NAME:
         scan->name_len = scan->at - scan->name_at;
-        scan->state = c == '='                     ? HTML_BEFORE_VALUE
-                      : is_space((unsigned char)c) ? HTML_AFTER_NAME
-                      : c == '/'                   ? HTML_BEFORE_NAME
-                                                   : HTML_NAME;
+        scan->state = c == '='                          ? HTML_BEFORE_VALUE
+                      : html_is_space((unsigned char)c) ? HTML_AFTER_NAME
+                      : c == '/'                        ? HTML_BEFORE_NAME
+                                                        : HTML_NAME;
         break;
     case HTML_AFTER_NAME:
         if (c == '=') {
@@ -155,14 +56,14 @@ static void step_tag(HtmlScan *scan, Str html, char c)
         }
         // fall through
     case HTML_BEFORE_NAME:
-        if (!is_space((unsigned char)c)) {
+        if (!html_is_space((unsigned char)c)) {
             scan->state = c == '/' ? HTML_BEFORE_NAME : HTML_NAME;
             scan->name_at = scan->at;
             scan->name_len = 1;
         }
         break;
     case HTML_BEFORE_VALUE:
-        if (!is_space((unsigned char)c)) {
+        if (!html_is_space((unsigned char)c)) {
             scan->state = c == '"'    ? HTML_VALUE_DOUBLE
                           : c == '\'' ? HTML_VALUE_SINGLE
                                       : HTML_VALUE_BARE;
@@ -170,7 +71,7 @@ static void step_tag(HtmlScan *scan, Str html, char c)
         }
         break;
     case HTML_VALUE_BARE:
-        scan->state = is_space((unsigned char)c) ? HTML_BEFORE_NAME : HTML_VALUE_BARE;
+        scan->state = html_is_space((unsigned char)c) ? HTML_BEFORE_NAME : HTML_VALUE_BARE;
         break;
     default:
         break;
@@ -183,7 +84,7 @@ static void step_tag(HtmlScan *scan, Str html, char c)
 // Behind '<'.
 static void step_markup(HtmlScan *scan, char c)
 {
-    bool letter = is_letter((unsigned char)c);
+    bool letter = html_is_letter((unsigned char)c);
     switch (scan->state) {
     case HTML_TAG_OPEN:
         scan->tag_at = scan->at;
@@ -229,6 +130,14 @@ static bool seek(HtmlScan *scan, Str html, size_t to, char c)
     return found != NULL;
 }
 
+static void step_to_end(HtmlScan *scan, Str html, size_t to, Str end)
+{
+    if (seek(scan, html, to, '<') &&
+        str_eq_nocase(str_slice(html, scan->at, scan->at + end.len), end)) {
+        scan->state = HTML_TAG_OPEN;
+    }
+}
+
 static void step(HtmlScan *scan, Str html, size_t to)
 {
     switch (scan->state) {
@@ -245,10 +154,10 @@ static void step(HtmlScan *scan, Str html, size_t to)
         scan->state = seek(scan, html, to, '\'') ? HTML_BEFORE_NAME : HTML_VALUE_SINGLE;
         break;
     case HTML_SCRIPT:
-        if (seek(scan, html, to, '<') &&
-            str_eq_nocase(str_slice(html, scan->at, scan->at + 8), STR("</script"))) {
-            scan->state = HTML_TAG_OPEN;
-        }
+        step_to_end(scan, html, to, STR("</script"));
+        break;
+    case HTML_STYLE:
+        step_to_end(scan, html, to, STR("</style"));
         break;
     case HTML_COMMENT:
         step_comment(scan, html, html.ptr[scan->at]);
@@ -271,42 +180,134 @@ static void step(HtmlScan *scan, Str html, size_t to)
     scan->at += scan->at < to ? 1 : 0;
 }
 
-static bool takes_url(Str name)
+// ---- what stands there ----
+
+typedef enum Place {
+    PLACE_PLAIN,
+    PLACE_URL,
+    PLACE_URLS, // several, parted by commas
+    PLACE_CSS,
+    PLACE_REFRESH, // content of <meta>
+    PLACE_CODE,    // of which each character counts
+} Place;
+
+// clang-format off
+static const struct {
+    const char *attribute;
+    const char *tag; // NULL: any
+    Place place;
+} places[] = {
+    {"href",        NULL,    PLACE_URL},
+    {"src",         NULL,    PLACE_URL},
+    {"xlink:href",  NULL,    PLACE_URL},
+    {"action",      NULL,    PLACE_URL},
+    {"formaction",  NULL,    PLACE_URL},
+    {"background",  NULL,    PLACE_URL},
+    {"poster",      NULL,    PLACE_URL},
+    {"data",        NULL,    PLACE_URL},
+    {"cite",        NULL,    PLACE_URL},
+    {"longdesc",    NULL,    PLACE_URL},
+    {"ping",        NULL,    PLACE_URL},
+    {"lowsrc",      NULL,    PLACE_URL},
+    {"dynsrc",      NULL,    PLACE_URL},
+    {"codebase",    NULL,    PLACE_URL},
+    {"classid",     NULL,    PLACE_URL},
+    {"code",        NULL,    PLACE_URL},
+    {"archive",     NULL,    PLACE_URL},
+    {"manifest",    NULL,    PLACE_URL},
+    {"profile",     NULL,    PLACE_URL},
+    {"usemap",      NULL,    PLACE_URL},
+    {"icon",        NULL,    PLACE_URL},
+    {"value",       "param", PLACE_URL},
+    {"to",          NULL,    PLACE_URL}, // <set> and <animate> of SVG
+    {"from",        NULL,    PLACE_URL},
+    {"by",          NULL,    PLACE_URL},
+    {"values",      NULL,    PLACE_URL},
+    {"srcset",      NULL,    PLACE_URLS},
+    {"imagesrcset", NULL,    PLACE_URLS},
+    {"style",       NULL,    PLACE_CSS},
+    {"content",     "meta",  PLACE_REFRESH},
+    {"srcdoc",      NULL,    PLACE_CODE},
+};
+// clang-format on
+
+static bool is_handler(Str name)
 {
-    static const char *const names[] = {
-        "href",       "src",  "action", "formaction", "background", "poster", "srcset",
-        "xlink:href", "data", "cite",   "longdesc",   "ping",       "lowsrc", "dynsrc",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (str_eq_nocase(name, str_from(names[i]))) {
-            return true;
-        }
-    }
-    return false;
+    return name.len > 2 && str_eq_nocase(str_slice(name, 0, 2), STR("on"));
 }
 
-// Where the URL that `from` belongs to begins; false: it belongs to none.
-static bool url_begin(HtmlScan *scan, Str html, size_t from, size_t *ret_begin, uint32_t *steps)
+static bool is_inside(const HtmlScan *scan)
+{
+    return scan->state == HTML_VALUE_DOUBLE || scan->state == HTML_VALUE_SINGLE ||
+           scan->state == HTML_VALUE_BARE;
+}
+
+// Where the byte at `from` stands; reads the HTML on until there.
+static Place find_place(HtmlScan *scan, Str html, size_t from, uint32_t *steps)
 {
     *steps += (uint32_t)((from - scan->at) / SCAN_STEP_BYTES) + 1;
     while (scan->at < from) {
         step(scan, html, from);
     }
-    bool inside = scan->state == HTML_VALUE_DOUBLE || scan->state == HTML_VALUE_SINGLE ||
-                  scan->state == HTML_VALUE_BARE;
-    Str name = str_slice(html, scan->name_at, scan->name_at + scan->name_len);
-    if ((!inside && scan->state != HTML_BEFORE_VALUE) || !takes_url(name)) {
-        return false;
+    if (scan->state == HTML_STYLE) {
+        return PLACE_CSS;
     }
-    size_t begin = inside ? scan->value_at : from;
-    // Of several ("a.png 1x, b.png 2x") the last.
-    for (size_t at = from; str_eq_nocase(name, STR("srcset")) && at > begin; at--) {
-        if (html.ptr[at - 1] == ',') {
-            begin = at;
+    if (!is_inside(scan) && scan->state != HTML_BEFORE_VALUE) {
+        return PLACE_PLAIN;
+    }
+    Str name = str_slice(html, scan->name_at, scan->name_at + scan->name_len);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (str_eq_nocase(name, str_from(places[i].attribute)) &&
+            (places[i].tag == NULL || tag_is(scan, html, str_from(places[i].tag)))) {
+            return places[i].place;
         }
     }
-    *ret_begin = begin;
-    return true;
+    return is_handler(name) ? PLACE_CODE : PLACE_PLAIN;
+}
+
+// Where the CSS or the attribute begins, as far back as is looked.
+static size_t place_begin(const HtmlScan *scan, size_t from)
+{
+    size_t begin = is_inside(scan) || scan->state == HTML_STYLE ? scan->value_at : from;
+    return from > LOOK_BACK_MAX && from - LOOK_BACK_MAX > begin ? from - LOOK_BACK_MAX : begin;
+}
+
+// Of several ("a.png 1x, b.png 2x") the last.
+static size_t last_of(Str html, size_t begin, size_t from)
+{
+    for (size_t at = from; at > begin; at--) {
+        if (html.ptr[at - 1] == ',') {
+            return at;
+        }
+    }
+    return begin;
+}
+
+// Where the URL that `from` belongs to begins; false: it belongs to none.
+static bool url_begin(HtmlScan *scan, Str html, size_t from, size_t *ret_begin, uint32_t *steps)
+{
+    Place place = find_place(scan, html, from, steps);
+    size_t begin = is_inside(scan) ? scan->value_at : from;
+    ptrdiff_t within = 0;
+    switch (place) {
+    case PLACE_PLAIN:
+    case PLACE_CODE:
+        return false;
+    case PLACE_URL:
+        break;
+    case PLACE_URLS:
+        begin = last_of(html, begin, from);
+        break;
+    case PLACE_CSS:
+        begin = place_begin(scan, from);
+        within = html_css_url(str_slice(html, begin, from));
+        break;
+    case PLACE_REFRESH:
+        within = html_refresh_url(str_slice(html, begin, html.len));
+        break;
+    }
+    *ret_begin = begin + (size_t)(within > 0 ? within : 0);
+    return within >= 0;
 }
 
 // May a URL begin a few bytes in front of `from`? What stands between could be part of a scheme.
@@ -315,28 +316,93 @@ static bool may_be_begin(Str html, size_t from)
     size_t floor = from > LOOK_BACK_MAX ? from - LOOK_BACK_MAX : 0;
     for (size_t at = from; at > floor; at--) {
         unsigned char c = (unsigned char)html.ptr[at - 1];
-        if (c == '"' || c == '\'' || c == '=' || c == ',') {
+        if (c == '"' || c == '\'' || c == '=' || c == ',' || c == '(') {
             return true;
         }
-        if (!is_scheme_character(c) && !is_passed_over(c) && c != '&' && c != '#' && c != ';') {
+        if (!html_is_scheme_character(c) && !html_is_passed_over(c) && c != '&' && c != '#' &&
+            c != ';') {
             return false;
         }
     }
     return floor > 0;
 }
 
-bool html_url_is_unsafe(HtmlScan *scan, Str html, size_t from, uint32_t *steps)
+static bool is_unsafe_scheme(HtmlScan *scan, Str html, size_t from, uint32_t *steps)
 {
     size_t begin = 0;
     size_t end = 0;
-    Str value = str_slice(html, from, html.len);
-    Scheme alone = read_scheme(value, &end);
+    HtmlScheme alone = html_read_scheme(str_slice(html, from, html.len), &end);
     if ((alone != SCHEME_REFUSED && alone != SCHEME_ODD) || !may_be_begin(html, from) ||
         !url_begin(scan, html, from, &begin, steps)) {
         return false;
     }
-    Scheme whole = read_scheme(str_slice(html, begin, html.len), &end);
+    HtmlScheme whole = html_read_scheme(str_slice(html, begin, html.len), &end);
     return whole == SCHEME_REFUSED && begin + end > from;
+}
+
+// What most values are, wherever they stand, is seen without reading the HTML: this comes first.
+static bool is_unsafe_css(HtmlScan *scan, Str html, size_t from, bool raw, uint32_t *steps)
+{
+    size_t floor = from > LOOK_BACK_MAX ? from - LOOK_BACK_MAX : 0;
+    *steps += (uint32_t)((html.len - floor) / SCAN_STEP_BYTES);
+    if (!html_css_is_unsafe(str_slice(html, floor, html.len), from - floor) ||
+        find_place(scan, html, from, steps) != PLACE_CSS || (raw && scan->state == HTML_STYLE)) {
+        return false;
+    }
+    size_t begin = place_begin(scan, from);
+    return html_css_is_unsafe(str_slice(html, begin, html.len), from - begin);
+}
+
+// The '<' that is nearest, within reach, is that of a <meta>.
+static bool may_be_meta(Str html, size_t from)
+{
+    size_t floor = from > LOOK_BACK_MAX ? from - LOOK_BACK_MAX : 0;
+    for (size_t at = from; at > floor; at--) {
+        if (html.ptr[at - 1] == '>') {
+            return false;
+        }
+        if (html.ptr[at - 1] == '<') {
+            return str_eq_nocase(str_slice(html, at, at + 4), STR("meta"));
+        }
+    }
+    return floor > 0;
+}
+
+// A refresh whose URL begins within the value.
+static bool is_unsafe_refresh(HtmlScan *scan, Str html, size_t from, uint32_t *steps)
+{
+    size_t begin = 0;
+    size_t end = 0;
+    return str_find(str_slice(html, from, html.len), ':') >= 0 && may_be_meta(html, from) &&
+           find_place(scan, html, from, steps) == PLACE_REFRESH &&
+           url_begin(scan, html, from, &begin, steps) &&
+           html_read_scheme(str_slice(html, begin, html.len), &end) == SCHEME_REFUSED &&
+           begin + end > from;
+}
+
+static bool is_words(Str value)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char c = (unsigned char)value.ptr[i];
+        if (!html_is_letter(c) && !(c >= '0' && c <= '9') && c < 0x80 &&
+            memchr(" _-.,", c, 5) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_unsafe_code(HtmlScan *scan, Str html, size_t from, uint32_t *steps)
+{
+    return scan->has_code && !is_words(str_slice(html, from, html.len)) &&
+           find_place(scan, html, from, steps) == PLACE_CODE;
+}
+
+bool html_url_is_unsafe(HtmlScan *scan, Str html, size_t from, bool raw, uint32_t *steps)
+{
+    return is_unsafe_scheme(scan, html, from, steps) ||
+           is_unsafe_css(scan, html, from, raw, steps) ||
+           is_unsafe_refresh(scan, html, from, steps) || is_unsafe_code(scan, html, from, steps);
 }
 
 bool html_url_has_begun(HtmlScan *scan, Str html, size_t from, uint32_t *steps)
@@ -344,4 +410,27 @@ bool html_url_has_begun(HtmlScan *scan, Str html, size_t from, uint32_t *steps)
     size_t begin = 0;
     return may_be_begin(html, from) && url_begin(scan, html, from, &begin, steps) &&
            str_trim(str_slice(html, begin, from)).len > 0;
+}
+
+// "srcdoc", or a name that begins with "on" behind what parts attributes.
+bool html_url_has_code(Str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char before = i == 0 ? ' ' : (unsigned char)text.ptr[i - 1];
+        Str rest = str_slice(text, i, text.len);
+        if (str_eq_nocase(str_slice(rest, 0, 6), STR("srcdoc"))) {
+            return true;
+        }
+        if (!is_handler(rest) || html_is_letter(before)) {
+            continue;
+        }
+        size_t end = 2;
+        while (end < rest.len && html_is_letter((unsigned char)rest.ptr[end])) {
+            end++;
+        }
+        if (end > 2 && str_starts(str_trim(str_slice(rest, end, rest.len)), STR("="))) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -101,6 +101,7 @@ typedef struct Op {
     TemplateEscape escape; // OP_PRINT
     bool in_html;          // OP_PRINT: the template is escaped for HTML, though this tag may not be
     bool ends_scheme;      // OP_TEXT in HTML: begins with what may end a URL's scheme
+    bool has_code;         // OP_TEXT in HTML: may begin an attribute that is code
     bool zero_is_true;     // OP_UNLESS_GO, OP_IF_GO: includeZero=true
     uint32_t target;
     uint32_t at; // where in the source

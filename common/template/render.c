@@ -408,12 +408,12 @@ static bool within_limits(Render *render, Error *err)
     return render_within_steps(render, err);
 }
 
-// What was appended from `from` on must not make a script of a URL; else a harmless one stands for
-// it. ERROR_PERMANENT: no room for that.
-static void guard_url(Render *render, size_t from, Str instead)
+// What was appended from `from` on must not make a script of a URL or of CSS; else a harmless one
+// stands for it. ERROR_PERMANENT: no room for that.
+static void guard_url(Render *render, size_t from, bool raw, Str instead)
 {
     Buf *out = render->out;
-    if (!html_url_is_unsafe(&render->html, buf_view(out), from, &render->steps)) {
+    if (!html_url_is_unsafe(&render->html, buf_view(out), from, raw, &render->steps)) {
         return;
     }
     out->len = from;
@@ -432,9 +432,10 @@ static void put_text(Render *render, const Op *op)
     } else {
         buf_append(render->out, op->text.ptr, op->text.len);
     }
+    render->html.has_code = render->html.has_code || op->has_code;
     if (op->ends_scheme &&
         html_url_has_begun(&render->html, buf_view(render->out), from, &render->steps)) {
-        guard_url(render, from, op->text);
+        guard_url(render, from, false, op->text);
     }
 }
 
@@ -453,8 +454,9 @@ static bool print(Render *render, const Op *op, Error *err)
     size_t from = out->len;
     bool ok = value_print(&print, &value, err);
     render->steps += print.steps;
-    if (op->in_html && (print.colon || op->escape == TEMPLATE_ESCAPE_NONE)) {
-        guard_url(render, from, STR_EMPTY);
+    bool raw = op->escape == TEMPLATE_ESCAPE_NONE;
+    if (op->in_html && (print.marked || raw || render->html.has_code)) {
+        guard_url(render, from, raw, STR_EMPTY);
     }
     return ok;
 }

@@ -236,10 +236,12 @@ static void print_real(double real, Buf *out)
     }
 }
 
-// ':' stays as it is, but is noticed: a URL's scheme may end there.
+// What is as long as it was stays as it is, but is noticed: a URL's scheme may end with ':', and
+// CSS that runs has one of the others (html_css.h).
 static const Str html_escapes[256] = {
     ['&'] = {"&amp;", 5},   ['<'] = {"&lt;", 4},   ['>'] = {"&gt;", 4},   ['"'] = {"&quot;", 6},
     ['\''] = {"&#x27;", 6}, ['`'] = {"&#x60;", 6}, ['='] = {"&#x3D;", 6}, [':'] = {":", 1},
+    ['('] = {"(", 1},       ['@'] = {"@", 1},      ['*'] = {"*", 1},      ['\\'] = {"\\", 1},
 };
 
 static void print_escaped(Print *print, Str text)
@@ -251,7 +253,7 @@ static void print_escaped(Print *print, Str text)
         if (escape->len > 0) {
             buf_append(out, text.ptr + done, i - done);
             buf_append(out, escape->ptr, escape->len);
-            print->colon = print->colon || text.ptr[i] == ':';
+            print->marked = print->marked || escape->len == 1;
             done = i + 1;
         }
     }

@@ -68,7 +68,7 @@ typedef struct Print {
     TemplateEscape escape;
     Buf *out;
     uint32_t steps; // what it took so far
-    bool colon;     // an escaped text had a ':'
+    bool marked;    // an escaped text had what a URL's scheme or CSS that runs cannot be without
 } Print;
 
 // As JavaScript turns it into a string. ERROR_PERMANENT for arrays nested too deep.

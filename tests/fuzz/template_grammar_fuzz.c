@@ -2,8 +2,8 @@
 // links: stentor_template
 // Templates built by their grammar (blocks, helpers, partials, white space control, HTML around
 // them) over values that are as odd as JSON has them. Law: what the grammar makes compiles; it
-// renders, twice the same, or ends as permanent; no attribute that takes a URL begins with a scheme
-// that runs.
+// renders, twice the same, or ends as permanent; no URL (of an attribute, of CSS, of a refresh) has
+// a scheme that runs.
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -145,11 +145,22 @@ static void put_partial(Choices *choices, int depth, Buf *out)
 }
 
 // The tags of HTML that this makes are whole, so that what is in an attribute is known.
+static const struct {
+    const char *open, *close;
+} links[] = {
+    {"<a href=\"", "\">"},
+    {"<img alt='a>b' src=\"", "\">"},
+    {"<FORM\nACTION = \"", "\">"},
+    {"<use xlink:href=\"", "\">"},
+    {"<p style='a:b;c:url(\"", "\")'>"},
+    {"<style>p{a:url(\"", "\") }</style>"},
+    {"<meta http-equiv=refresh content='0;url=\"", "\"'>"},
+};
+
 static void put_link(Choices *choices, int depth, Buf *out)
 {
-    static const char *const opens[] = {
-        "<a href=\"", "<img alt='a>b' src=\"", "<FORM\nACTION = \"", "<use xlink:href=\""};
-    buf_str(out, CHOOSE_TEXT(choices, opens));
+    uint32_t which = choose(choices, sizeof links / sizeof *links);
+    buf_cstr(out, links[which].open);
     for (uint32_t i = choose(choices, 4); i > 0; i--) {
         if (depth > 0 && choose(choices, 4) == 1) {
             buf_cstr(out, "{{#if a}}{{u}}{{else}}{{s}}{{/if}}");
@@ -161,7 +172,7 @@ static void put_link(Choices *choices, int depth, Buf *out)
             buf_cstr(out, "}}");
         }
     }
-    buf_cstr(out, "\">");
+    buf_cstr(out, links[which].close);
 }
 
 static void put_node(Choices *choices, int depth, Buf *out)
@@ -253,11 +264,9 @@ static bool runs(const char *url)
 
 static void check_links(Buf *html)
 {
-    static const char *const opens[] = {
-        "<a href=\"", "<img alt='a>b' src=\"", "<FORM\nACTION = \"", "<use xlink:href=\""};
-    for (size_t i = 0; i < sizeof opens / sizeof *opens; i++) {
-        for (const char *at = buf_c(html); (at = strstr(at, opens[i])) != NULL;) {
-            at += strlen(opens[i]);
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        for (const char *at = buf_c(html); (at = strstr(at, links[i].open)) != NULL;) {
+            at += strlen(links[i].open);
             assert(!runs(at));
         }
     }

@@ -126,3 +126,16 @@ def test_finding_16_a_url_that_runs_is_replaced_and_counted(pipeline):
     status, answer = preview(pipeline, '<a href="{{u}}">', {"u": "data:text/html,x"})
     assert status == 200 and answer["parts"]["html"] == '<a href="#stentor-unsafe-url">'
     assert any("#stentor-unsafe-url" in warning for warning in answer["warnings"])
+
+
+@pytest.mark.parametrize("before, value, after", [
+    ("<p style=\"background:url('", "javascript:x", "')\">"),
+    ("<p style='color:", "red;behavior:url(/a)", "'>"),
+    ("<style>p{a:", "expression(x)", " }</style>"),
+    ("<meta http-equiv=refresh content='0;url=", "data:text/html,x", "'>"),
+    ("<p onclick=\"go('", "');x('", "')\">"),
+])
+def test_finding_16_css_a_refresh_and_code_run_nothing_of_a_value(pipeline, before, value, after):
+    status, answer = preview(pipeline, before + "{{u}}" + after, {"u": value})
+    assert status == 200 and answer["parts"]["html"] == before + "#stentor-unsafe-url" + after, answer
+    assert any("#stentor-unsafe-url" in warning for warning in answer["warnings"])

@@ -324,6 +324,12 @@ static void finding_16_a_value_makes_no_url_that_runs(void **state)
         {"<video poster='", "'>"},
         {"<img srcset=\"/a.png 1x,", "\">"},
         {"<use xlink:href=\"", "\">"},
+        {"<link imagesrcset=\"/a.png 1x, ", "\">"},
+        {"<object codebase=\"", "\">"},
+        {"<object data=\"", "\">"},
+        {"<a ping=\"", "\">"},
+        {"<param name=src value=\"", "\">"},
+        {"<svg><set attributeName=href to=\"", "\">"},
         {"<!--[if mso]><a href=\"", "\">"},
         {"<p title='a > b \"' class=x href=\"", "\">"},
         {"<svg/onload=x href=\"", "\">"},
@@ -418,6 +424,132 @@ static void finding_16_other_values_stay_as_they_are(void **state)
     expect("<a href=\"?x={{u}}\">", json, "<a href=\"?x=Note: x\">");
 }
 
+static void expect_each_refused(const Place *places, size_t count, const char *value)
+{
+    char json[128];
+    (void)snprintf(json, sizeof json, "{\"u\":\"%s\"}", value);
+    for (size_t i = 0; i < count; i++) {
+        expect_refused(&places[i], json);
+    }
+}
+
+static void finding_16_a_value_makes_no_css_that_runs(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "url(javascript:alert(1))",     "red;background:URL( 'JavaScript:x')",
+        "url(data:text/css,x)",         "expression(alert(1))",
+        "red; x:expre ssion (1)",       "x:exp/**/ression(1)",
+        "exp\\\\72 ession(1)",          "x;behavior:url(/a.htc)",
+        "-moz-binding : url(/a)",       "@import '/a'",
+        "red; background: u\\\\72l(x)",
+    };
+    static const Place css[] = {
+        {"<p style=\"", "\">"},
+        {"<p class=x STYLE = 'color:red;x:", "'>"},
+        {"<p style=", ">"},
+        {"<style>", "</style>"},
+        {"<style type=\"text/css\">a > b {color:", " }</style><p>"},
+        {"<!--[if mso]><style>", "</style>"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        expect_each_refused(css, sizeof css / sizeof *css, bad[i]);
+    }
+    static const Place url[] = {
+        {"<p style=\"background:url(", ")\">"},
+        {"<p style=\"background:url(  '", "')\">"},
+        {"<p style='background : URL (\"", "\")'>"},
+        {"<style>a{b:url(x);c:url(", ")}</style>"},
+    };
+    expect_each_refused(url, sizeof url / sizeof *url, "javascript:x");
+    expect_each_refused(url, sizeof url / sizeof *url, "java\\tscript:x");
+    expect_each_refused(url, sizeof url / sizeof *url, "data:text/html,x");
+    static const char pieces[] = "{\"a\":\"java\",\"b\":\"script:x\",\"c\":\"/\",\"d\":\"*\"}";
+    expect(
+        "<p style='a:url({{a}}{{b}})'>", pieces, "<p style='a:url(java" TEMPLATE_UNSAFE_URL ")'>");
+    expect(
+        "<p style='a:url({{a}}script:)'>", pieces,
+        "<p style='a:url(java" TEMPLATE_UNSAFE_URL "script:)'>");
+    expect("<p style='a{{c}}{{d}}'>", pieces, "<p style='a/" TEMPLATE_UNSAFE_URL "'>");
+}
+
+static void finding_16_ordinary_css_passes(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "#ff8800",
+        "12px",
+        "50%",
+        "Arial, sans-serif",
+        "rgb(1, 2, 3)",
+        "calc(100% - 2px)",
+        "color:red;font-size:12px",
+        "scroll-behavior:smooth",
+        "url(https://a.test/b.png)",
+        "url(/b.png)",
+        "1 / 2 * 3",
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        char json[128], styled[128], element[128];
+        (void)snprintf(json, sizeof json, "{\"u\":\"%s\"}", good[i]);
+        (void)snprintf(styled, sizeof styled, "<p style=\"x:%s\">", good[i]);
+        (void)snprintf(element, sizeof element, "<style>a{x:%s }</style>", good[i]);
+        expect("<p style=\"x:{{u}}\">", json, styled);
+        expect("<style>a{x:{{u}} }</style>", json, element);
+    }
+    static const char json[] = "{\"u\":\"x: expression(1) @import url(javascript:y) "
+                               "\\\\\",\"c\":\"/*x*/@import url(data:a)\"}";
+    expect("<p>{{u}}</p>", json, "<p>x: expression(1) @import url(javascript:y) \\</p>");
+    expect("<a title='{{u}}'>", json, "<a title='x: expression(1) @import url(javascript:y) \\'>");
+    expect("<style>{{{c}}}</style>", json, "<style>/*x*/@import url(data:a)</style>");
+    expect(
+        "<p style='a:b'>{{u}}</p>", json,
+        "<p style='a:b'>x: expression(1) @import url(javascript:y) \\</p>");
+}
+
+static void finding_16_a_refresh_goes_to_no_url_that_runs(void **state)
+{
+    (void)state;
+    static const Place url[] = {
+        {"<meta http-equiv=\"refresh\" content=\"0;url=", "\">"},
+        {"<META content='5 , URL = ", "' http-equiv=refresh>"},
+        {"<meta http-equiv=refresh content='0; ", "'>"},
+        {"<meta http-equiv=refresh content=\"0;url='", "'\">"},
+        {"<meta http-equiv=refresh content=\"3 ", "\">"},
+    };
+    expect_each_refused(url, sizeof url / sizeof *url, "javascript:x");
+    expect_each_refused(url, sizeof url / sizeof *url, " Java\\nscript:x");
+    expect_each_refused(url, sizeof url / sizeof *url, "data:text/html,x");
+    expect_each_refused(&(Place){"<meta content=\"", "\">"}, 1, "0;url=javascript:x");
+    expect_each_refused(&(Place){"<meta content=\"", "\">"}, 1, ".5;url='data:x");
+    expect_each_refused(&(Place){"<meta content=\"0", "\">"}, 1, ";javascript:x");
+    static const char json[] =
+        "{\"u\":\"Rules; note: x\",\"s\":\"https://a.test/?b:c\",\"n\":\"10:30; at: x\"}";
+    expect("<meta name=d content=\"{{u}}\">", json, "<meta name=d content=\"Rules; note: x\">");
+    expect("<meta name=d content=\"{{n}}\">", json, "<meta name=d content=\"10:30; at: x\">");
+    expect("<meta content=\"0;url={{s}}\">", json, "<meta content=\"0;url=https://a.test/?b:c\">");
+}
+
+// What is code takes words alone: an entity is a quote again before it runs.
+static void finding_16_a_value_in_code_is_words(void **state)
+{
+    (void)state;
+    static const Place code[] = {
+        {"<p onclick=\"go('", "')\">"},
+        {"<body\tOnLoad = '", "'>"},
+        {"<iframe srcdoc=\"<b>", "</b>\">"},
+        {"<p>on time</p><img onerror=", ">"},
+    };
+    expect_each_refused(code, sizeof code / sizeof *code, "');alert(1)");
+    expect_each_refused(code, sizeof code / sizeof *code, "<script>");
+    expect_each_refused(code, sizeof code / sizeof *code, "a\\\\b");
+    static const char json[] = "{\"u\":\"A-1, B_2.\",\"q\":\"it's (on) = \\\\\"}";
+    expect("<p onclick=\"go('{{u}}')\">", json, "<p onclick=\"go('A-1, B_2.')\">");
+    expect(
+        "<p onclick=\"go()\" title=\"{{q}}\">{{q}}", json,
+        "<p onclick=\"go()\" title=\"it&#x27;s (on) &#x3D; \\\">it&#x27;s (on) &#x3D; \\");
+}
+
 // Only what is escaped for HTML is HTML.
 static void finding_16_plain_text_has_no_urls(void **state)
 {
@@ -464,6 +596,10 @@ int main(void)
         cmocka_unit_test(finding_16_a_value_makes_no_url_that_runs),
         cmocka_unit_test(finding_16_a_url_in_pieces_is_one_url),
         cmocka_unit_test(finding_16_other_values_stay_as_they_are),
+        cmocka_unit_test(finding_16_a_value_makes_no_css_that_runs),
+        cmocka_unit_test(finding_16_ordinary_css_passes),
+        cmocka_unit_test(finding_16_a_refresh_goes_to_no_url_that_runs),
+        cmocka_unit_test(finding_16_a_value_in_code_is_words),
         cmocka_unit_test(finding_16_plain_text_has_no_urls),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
