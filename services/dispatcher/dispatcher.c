@@ -5,7 +5,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "services/dispatcher/dispatcher_internal.h"
+#include "services/dispatcher/turns.h"
 
 enum { START_POLL_MS = 20, PARTITIONS_EVERY_H = 12, TURN_MAX_MS = 5000 };
 
@@ -28,6 +28,7 @@ static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
     ours->refused   = metrics_counter(metrics, "stentor_dispatcher_claims_refused_total", "", "deliveries that the ledger had already");
     ours->again     = metrics_counter(metrics, "stentor_dispatcher_again_total", "", "deliveries given back to come again");
     ours->released  = metrics_counter(metrics, "stentor_dispatcher_released_total", "", "claims released while draining");
+    ours->postponed = metrics_counter(metrics, "stentor_dispatcher_postponed_total", "", "mails deferred because too many of their tenant wait for a slow vendor");
     ours->lost      = metrics_counter(metrics, "stentor_dispatcher_claims_lost_total", "", "outcomes whose claim another process had taken over");
     const char *open = "stentor_dispatcher_unknown_open";
     const char *open_help = "unknown outcomes in the ledger that nobody has settled yet, over all tenants";
@@ -81,6 +82,7 @@ static void work(Dispatcher *dispatcher)
         DispatcherLane *at = &dispatcher->lanes[lane];
         at->dispatcher = dispatcher;
         at->lane = (Priority)(lane + PRIORITY_CRITICAL);
+        turns_open(at);
         const char *stream = topology_lane_stream("RENDERED", at->lane);
         WorkerOptions options = {
             .consumer = topology_consumer(dispatcher->parts.service, stream),
@@ -98,6 +100,7 @@ static void work(Dispatcher *dispatcher)
     };
     dispatcher->settler = worker_new(dispatcher->parts.bus, &settle, on_settle_batch, dispatcher);
     worker_start(dispatcher->settler);
+    intake_watch(dispatcher);
     dispatcher->working = true;
     // From now on the timer is for leases, partitions and the count of open unknowns.
     uint64_t quarter_ms = (uint64_t)dispatcher->parts.lease_ms / 4;
@@ -136,6 +139,8 @@ Dispatcher *dispatcher_new(const DispatcherParts *parts)
     register_metrics(&dispatcher->metrics, parts->metrics);
     uv_timer_init(parts->loop, &dispatcher->flush_timer);
     uv_timer_init(parts->loop, &dispatcher->tick);
+    uv_timer_init(parts->loop, &dispatcher->turns);
+    dispatcher->turns.data = dispatcher;
     dispatcher->flush_timer.data = dispatcher;
     dispatcher->tick.data = dispatcher;
     dispatcher->mirror = config_mirror_new(parts->bus, directory_changed, dispatcher->directory);
@@ -170,7 +175,7 @@ static void on_part_freed(void *ctx)
 
 static void close_rest(Dispatcher *dispatcher)
 {
-    dispatcher->open = 3 + (dispatcher->working ? LANES + 1 : 0);
+    dispatcher->open = 4 + (dispatcher->working ? LANES + 1 : 0);
     for (int lane = 0; dispatcher->working && lane < LANES; lane++) {
         worker_free(dispatcher->lanes[lane].worker, on_part_freed, dispatcher);
     }
@@ -180,6 +185,7 @@ static void close_rest(Dispatcher *dispatcher)
     config_mirror_free(dispatcher->mirror, on_part_freed, dispatcher);
     uv_close((uv_handle_t *)&dispatcher->flush_timer, on_handle_closed);
     uv_close((uv_handle_t *)&dispatcher->tick, on_handle_closed);
+    uv_close((uv_handle_t *)&dispatcher->turns, on_handle_closed);
 }
 
 static void on_worker_stopped(void *ctx)
@@ -205,11 +211,15 @@ void dispatcher_stop(Dispatcher *dispatcher, void (*on_stopped)(void *ctx), void
     for (int lane = 0; lane < LANES; lane++) {
         worker_stop(dispatcher->lanes[lane].worker, on_worker_stopped, dispatcher);
     }
+    intake_give_up(dispatcher);
 }
 
 void dispatcher_free(Dispatcher *dispatcher)
 {
     if (dispatcher != NULL) {
+        for (int lane = 0; lane < LANES; lane++) {
+            turns_close(&dispatcher->lanes[lane]);
+        }
         keyring_free(dispatcher->keyring);
         directory_free(dispatcher->directory);
         map_free(dispatcher->jobs);

@@ -40,7 +40,8 @@ typedef struct DispatcherParts {
     size_t batch_max;
     size_t claims_max; // of one lane, without an outcome; a whole batch may come on top of it
     size_t in_flight_max;
-    const char *service; // "stentor-dispatcher": whose consumers are read
+    size_t tenant_percent; // of claims_max, for one tenant's mails in a lane that is slow (turns.h)
+    const char *service;   // "stentor-dispatcher": whose consumers are read
 } DispatcherParts;
 
 // Borrows all parts until dispatcher_free; begins to read once CONFIG is there.

@@ -24,7 +24,7 @@ enum {
 
 typedef struct DispatcherMetrics {
     Metric *sent, *rejected, *exhausted, *decided, *deferred, *unknown, *parked, *refused, *again,
-        *released, *lost, *settled, *open_claimed, *open_parked;
+        *released, *lost, *postponed, *settled, *open_claimed, *open_parked;
     Metric *send_seconds;
 } DispatcherMetrics;
 
@@ -34,8 +34,12 @@ typedef struct DispatcherLane {
     Dispatcher *dispatcher;
     Worker *worker;
     Priority lane;
-    size_t jobs; // admitted and not settled
+    size_t jobs; // admitted and not settled, without the held
+    size_t held;
+    Map *tenants; // of these: turns.c's own
     bool full;
+    bool slow;
+    int64_t full_since_us; // of clock_mono_us()
 } DispatcherLane;
 
 struct Dispatcher {
@@ -56,7 +60,8 @@ struct Dispatcher {
     unsigned flush_backoff_ms; // 0: Postgres answers
     bool renewing;
     uv_timer_t flush_timer;
-    uv_timer_t tick; // start-up, renewals
+    uv_timer_t tick;  // start-up, renewals
+    uv_timer_t turns; // of what is held
     int64_t partitions_at_us;
     int64_t open_at_us; // when the open unknowns were last counted
     DispatcherMetrics metrics;
@@ -68,8 +73,11 @@ struct Dispatcher {
 
 // intake.c
 void intake_batch(DispatcherLane *lane, Delivery **deliveries, size_t count);
-void intake_left(Job *job);  // its claim ended: makes room for others
-void intake_begin(Job *job); // claimed: sends it, or records what was decided
+void intake_left(Job *job);                  // its claim ended: makes room for others
+void intake_watch(Dispatcher *dispatcher);   // from now on what is held is looked at
+void intake_held(Dispatcher *dispatcher);    // what was held and whose turn has come goes on
+void intake_give_up(Dispatcher *dispatcher); // what is held is given back, for a stop
+void intake_begin(Job *job);                 // claimed: sends it, or records what was decided
 
 // settle.c
 void settle_batch(Dispatcher *dispatcher, Delivery **deliveries, size_t count);

@@ -18,7 +18,7 @@ typedef struct Options {
         smtp_idle_ms;
     const char *mail_from, *mail_domain;
     const char *unknown, *ladder;
-    int64_t lease_ms, batch, in_flight;
+    int64_t lease_ms, batch, in_flight, tenant_percent;
     int64_t kept_days, cleanup_every_s;
 } Options;
 
@@ -60,6 +60,8 @@ static const Option table[] = {
      "deliveries claimed by one statement at most"},
     {"STENTOR_DISPATCHER_IN_FLIGHT",  OPTION_INT,  offsetof(Options, in_flight),        "2048", 1, 8192, false,
      "deliveries of one lane that are not yet settled at most"},
+    {"STENTOR_DISPATCHER_TENANT_PERCENT", OPTION_INT, offsetof(Options, tenant_percent), "75", 1, 100, false,
+     "percent of a lane's connections that one tenant's mails may hold while others send too, and of its claims while its mails take long; 100: all"},
     {"STENTOR_DISPATCHER_KEPT_DAYS",  OPTION_INT,  offsetof(Options, kept_days),        "100", 95, 36500, false,
      "days that the ledger keeps an attempt that has ended; dead letters can be sent again for 90"},
     {"STENTOR_CLEANUP_EVERY_S",       OPTION_INT,  offsetof(Options, cleanup_every_s),  "86400", 1, 604800, false,
@@ -85,6 +87,7 @@ static bool read_smtp(const Options *options, SmtpOptions *smtp, Error *err)
         .helo = options->smtp_helo,
         .connections = (unsigned)options->smtp_connections,
         .mails_max = (unsigned)options->smtp_mails,
+        .tenant_percent = (unsigned)options->tenant_percent,
         .connect_ms = (unsigned)options->smtp_connect_ms,
         .command_ms = (unsigned)options->smtp_command_ms,
         .data_ms = (unsigned)options->smtp_data_ms,
@@ -222,6 +225,7 @@ static bool assemble(State *state, const Options *options, Error *err)
         .batch_max = (size_t)options->batch,
         .claims_max = (size_t)options->smtp_connections * CLAIMS_PER_CONNECTION,
         .in_flight_max = (size_t)options->in_flight,
+        .tenant_percent = (size_t)options->tenant_percent,
         .service = dispatcher_service.name,
     };
     if (!read_smtp(options, &smtp, err) ||

@@ -4,7 +4,9 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
-#include "services/dispatcher/dispatcher_internal.h"
+#include "services/dispatcher/turns.h"
+
+enum { TURNS_MS = 100 };
 
 // Jobs that go on together; in the deliveries' arena, so it is gone when the last of them is
 // settled.
@@ -87,22 +89,24 @@ static void on_keyring_resolved(void *ctx, const Error *err)
     open_jobs(batch, err);
 }
 
-static void mark_full(DispatcherLane *lane)
+static void on_turns_timer(uv_timer_t *timer)
 {
-    bool full = lane->jobs >= lane->dispatcher->parts.claims_max;
-    if (full != lane->full) {
-        lane->full = full;
-        worker_pause(lane->worker, full);
-    }
+    intake_held(timer->data);
+}
+
+void intake_watch(Dispatcher *dispatcher)
+{
+    uv_timer_start(&dispatcher->turns, on_turns_timer, TURNS_MS, TURNS_MS);
 }
 
 void intake_left(Job *job)
 {
     Dispatcher *dispatcher = job->owner;
-    DispatcherLane *lane = job->lane;
     map_remove(dispatcher->jobs, job->name);
-    lane->jobs--;
-    mark_full(lane);
+    turns_left(job);
+    if (turns_due(job->lane) && !dispatcher->stopping) {
+        uv_timer_start(&dispatcher->turns, on_turns_timer, 0, TURNS_MS);
+    }
 }
 
 static bool admit(DispatcherLane *lane, Job *job, Delivery *delivery, int64_t now_us)
@@ -124,37 +128,95 @@ static bool admit(DispatcherLane *lane, Job *job, Delivery *delivery, int64_t no
         return false;
     }
     map_put(dispatcher->jobs, job->name, job);
-    lane->jobs++;
     return true;
+}
+
+static Batch *make_batch(Dispatcher *dispatcher, Arena *arena, size_t room)
+{
+    Batch *batch = arena_zalloc(arena, sizeof *batch);
+    batch->dispatcher = dispatcher;
+    batch->now_us = clock_now_us();
+    batch->jobs = arena_array(arena, room, sizeof *batch->jobs);
+    batch->wants = arena_array(arena, 2 * room, sizeof *batch->wants);
+    return batch;
+}
+
+static void add_job(Batch *batch, Job *job)
+{
+    batch->wants[2 * batch->count] = want_key(job, job->rendered->address);
+    batch->wants[2 * batch->count + 1] = want_key(job, job->rendered->content);
+    batch->jobs[batch->count++] = job;
+}
+
+static void resolve(Batch *batch)
+{
+    keyring_resolve(
+        batch->dispatcher->keyring, batch->wants, 2 * batch->count, on_keyring_resolved, batch);
 }
 
 void intake_batch(DispatcherLane *lane, Delivery **deliveries, size_t count)
 {
     Dispatcher *dispatcher = lane->dispatcher;
     Arena *arena = deliveries[0]->arena;
-    Batch *batch = arena_zalloc(arena, sizeof *batch);
+    Batch *batch = make_batch(dispatcher, arena, count);
     Job *jobs = arena_array(arena, count, sizeof *jobs);
-    batch->dispatcher = dispatcher;
-    batch->now_us = clock_now_us();
-    batch->jobs = arena_array(arena, count, sizeof *batch->jobs);
-    batch->wants = arena_array(arena, 2 * count, sizeof *batch->wants);
-    int64_t now_us = batch->now_us;
-    size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (admit(lane, &jobs[i], deliveries[i], now_us)) {
-            batch->wants[2 * kept] = want_key(&jobs[i], jobs[i].rendered->address);
-            batch->wants[2 * kept + 1] = want_key(&jobs[i], jobs[i].rendered->content);
-            batch->jobs[kept++] = &jobs[i];
+        if (!admit(lane, &jobs[i], deliveries[i], batch->now_us)) {
+            continue;
+        }
+        Turn turn = turns_take(lane, &jobs[i]);
+        jobs[i].postponed = turn == TURN_POSTPONED;
+        if (turn != TURN_HELD) {
+            add_job(batch, &jobs[i]);
         }
     }
-    mark_full(lane);
-    if (kept > 0) {
-        batch->count = kept;
-        keyring_resolve(dispatcher->keyring, batch->wants, 2 * kept, on_keyring_resolved, batch);
+    if (batch->count > 0) {
+        resolve(batch);
+    }
+}
+
+void intake_held(Dispatcher *dispatcher)
+{
+    int64_t now_us = clock_mono_us();
+    for (int i = 0; i < LANES && !dispatcher->stopping; i++) {
+        DispatcherLane *lane = &dispatcher->lanes[i];
+        turns_look(lane, now_us);
+        Job **jobs = NULL;
+        size_t count;
+        while ((count = turns_next(lane, dispatcher->parts.batch_max, &jobs)) > 0) {
+            Batch *batch = make_batch(dispatcher, jobs[0]->delivery->arena, count);
+            for (size_t n = 0; n < count; n++) {
+                add_job(batch, jobs[n]);
+            }
+            resolve(batch);
+        }
+    }
+}
+
+void intake_give_up(Dispatcher *dispatcher)
+{
+    Error err = {.kind = ERROR_CANCELLED};
+    for (int i = 0; i < LANES; i++) {
+        Job *job;
+        while ((job = turns_give_up(&dispatcher->lanes[i])) != NULL) {
+            outcomes_settle(job, &err);
+        }
     }
 }
 
 // ---- claim ----
+
+// A deferred attempt that uses no rung of the ladder.
+static void postpone(Job *job)
+{
+    static const char WHY[] = "its tenant's mails take long, and too many of them wait already";
+    SendResult result = {
+        .state = SEND_ANSWERED, .reply = REPLY_THROTTLED, .text = {WHY, sizeof WHY - 1}};
+    const Dispatcher *dispatcher = job->owner;
+    metric_add(dispatcher->metrics.postponed, 1);
+    job_outcome(job, &dispatcher->parts.rules, &result, clock_now_us());
+    outcomes_add(job);
+}
 
 void intake_begin(Job *job)
 {
@@ -169,9 +231,14 @@ void intake_begin(Job *job)
         outcomes_add(job);
         return;
     }
+    if (job->postponed) {
+        postpone(job);
+        return;
+    }
     // Begun only while three quarters of the lease are left to run: the last quarter is for the
     // answer, and outcomes_renew() makes it longer when the vendor is slow.
     job->mail.give_up_at_ms = job->mail.held_until_ms - (uint64_t)dispatcher->parts.lease_ms / 4;
+    job->mail.tenant = job->key.tenant;
     job->mail.on_done = outcomes_on_sent;
     job->mail.ctx = job;
     // That of the stream, which may be lower than the priority's (common/model/fair_share.h).

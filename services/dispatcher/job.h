@@ -32,6 +32,7 @@ struct Job {
     Str message_id; // without <>
     bool decided;   // row is the outcome already; nothing is sent
     bool releasing; // surely not sent, and given back
+    bool postponed; // not sent now: too much of its tenant waits already (turns.h)
     bool recorded;
     bool claimed;
     bool settled; // a callback's proof was noted on the claim: the ledger has it as sent

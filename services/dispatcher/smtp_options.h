@@ -28,6 +28,8 @@ typedef struct SmtpOptions {
     const char *helo;    // our name in EHLO
     unsigned connections;
     unsigned mails_max; // of one connection; then QUIT
+    // Of a lane's connections one tenant may hold so many, and at least one, while others send too.
+    unsigned tenant_percent;
     // RFC 5321 4.5.3.2, scaled down: a relay of our own answers sooner.
     unsigned connect_ms, command_ms, data_ms, idle_ms;
 } SmtpOptions;

@@ -6,6 +6,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/log.h"
+#include "common/model/company.h"
 #include "services/dispatcher/smtp_client.h"
 
 enum {
@@ -19,13 +20,15 @@ enum {
     // alone: a campaign to a slow server would else hold them all. As many again, and at least one
     // when there are three, are not for the lowest lane.
     RESERVED_SHARE = 8,
+    PLACE_MAILS = 2, // of one connection: one whose dot was written, and the next one's envelope
 };
 
 // A place for one connection; how many of them are reserved is fixed, which one is where is not.
 typedef struct Place {
     struct SmtpPool *pool;
-    SmtpClient *client; // NULL: free
-    Priority lowest;    // lane that it serves
+    SmtpClient *client;       // NULL: free
+    Priority lowest;          // lane that it serves
+    Mail *mails[PLACE_MAILS]; // given to it and not answered, oldest first
 } Place;
 
 typedef struct Queue {
@@ -40,8 +43,10 @@ struct SmtpPool {
     Queue lanes[PRIORITY_COUNT];
     size_t queued;
     unsigned taken;
-    Place places[SMTP_CONNECTIONS_MAX]; // options.connections of them; the reserved ones first
-    unsigned count;                     // of them taken
+    Place places[SMTP_CONNECTIONS_MAX];  // options.connections of them; the reserved ones first
+    unsigned count;                      // of them taken
+    unsigned tenant_max[PRIORITY_COUNT]; // of the places that serve the lane, in company
+    Company company;
     uv_timer_t tick;
     uv_timer_t soon; // pump() in the next turn of the loop
     uint64_t retry_at_ms;
@@ -108,17 +113,116 @@ static bool has_work(const SmtpPool *pool, Priority lowest)
     return false;
 }
 
-static Mail *pop_first(SmtpPool *pool, Priority lowest)
+// ---- whose turn it is ----
+
+static bool is_company(const SmtpPool *pool)
 {
-    int count = (int)lowest + 1;
-    bool from_below = lowest == PRIORITY_LOW && ++pool->taken % FAIRNESS == 0;
+    return company_is(&pool->company, (int64_t)uv_now(pool->loop) * 1000);
+}
+
+static bool holds(const Place *place, Str tenant)
+{
+    for (int i = 0; i < PLACE_MAILS; i++) {
+        if (place->mails[i] != NULL && str_eq(place->mails[i]->tenant, tenant)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_its_part(const SmtpPool *pool, const Mail *mail)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < pool->options.connections; i++) {
+        count += holds(&pool->places[i], mail->tenant) ? 1 : 0;
+    }
+    return count >= pool->tenant_max[mail->lane];
+}
+
+typedef struct Found {
+    Queue *queue;
+    Mail *before; // NULL: it is the first
+    Mail *mail;
+} Found;
+
+// The lane's first mail that goes to this place, or may go to any.
+static bool find_fair(const SmtpPool *pool, Queue *queue, const Place *place, Found *ret)
+{
+    Mail *before = NULL;
+    for (Mail *mail = queue->head; mail != NULL; before = mail, mail = mail->next) {
+        if (holds(place, mail->tenant) || !has_its_part(pool, mail)) {
+            *ret = (Found){queue, before, mail};
+            return true;
+        }
+    }
+    return false;
+}
+
+static Mail *pop_found(SmtpPool *pool, const Found *found)
+{
+    if (found->before == NULL) {
+        return pop(pool, found->queue);
+    }
+    found->before->next = found->mail->next;
+    if (found->queue->tail == found->mail) {
+        found->queue->tail = found->before;
+    }
+    found->mail->next = NULL;
+    pool->queued--;
+    return found->mail;
+}
+
+// `order`: the lanes, in which they are looked at. Behind a mail of a tenant that has its part no
+// other tenant's goes: the answer may take long, and it is next here or elsewhere.
+static Mail *pop_fair(SmtpPool *pool, const Place *place, const Priority *order, int count)
+{
+    const Mail *ahead = place->mails[0];
+    bool tied = ahead != NULL && has_its_part(pool, ahead);
+    Found found;
     for (int i = 0; i < count; i++) {
-        Mail *mail = pop(pool, &pool->lanes[from_below ? count - 1 - i : i]);
-        if (mail != NULL) {
-            return mail;
+        if (find_fair(pool, &pool->lanes[order[i]], place, &found)) {
+            return tied && !holds(place, found.mail->tenant) ? NULL : pop_found(pool, &found);
         }
     }
     return NULL;
+}
+
+static Mail *pop_first(SmtpPool *pool, const Place *place)
+{
+    Priority order[PRIORITY_COUNT];
+    int count = (int)place->lowest + 1;
+    bool from_below = place->lowest == PRIORITY_LOW && ++pool->taken % FAIRNESS == 0;
+    for (int i = 0; i < count; i++) {
+        order[i] = (Priority)(from_below ? count - 1 - i : i);
+    }
+    if (is_company(pool)) {
+        return pop_fair(pool, place, order, count);
+    }
+    Mail *mail = NULL;
+    for (int i = 0; i < count && mail == NULL; i++) {
+        mail = pop(pool, &pool->lanes[order[i]]);
+    }
+    return mail;
+}
+
+static void note_given(Place *place, Mail *mail)
+{
+    int i = 0;
+    while (place->mails[i] != NULL) {
+        i++;
+        assert(i < PLACE_MAILS);
+    }
+    place->mails[i] = mail;
+}
+
+static void note_answered(Place *place, const Mail *mail)
+{
+    if (place->mails[0] == mail) {
+        place->mails[0] = place->mails[1];
+        place->mails[1] = NULL;
+    } else if (place->mails[1] == mail) {
+        place->mails[1] = NULL;
+    }
 }
 
 static void answer(Mail *mail, SendState state, const char *text)
@@ -172,15 +276,18 @@ static void pump_soon(SmtpPool *pool);
 
 static Mail *on_client_next(void *ctx)
 {
-    const Place *place = ctx;
+    Place *place = ctx;
     SmtpPool *pool = place->pool;
     if (pool->draining) {
         return NULL;
     }
     uint64_t now = clock_ms();
     Mail *mail;
-    while ((mail = pop_first(pool, place->lowest)) != NULL && is_late(mail, now)) {
+    while ((mail = pop_first(pool, place)) != NULL && is_late(mail, now)) {
         answer(mail, SEND_UNSENT, trouble_text(pool));
+    }
+    if (mail != NULL) {
+        note_given(place, mail);
     }
     return mail;
 }
@@ -193,7 +300,7 @@ static bool on_client_may_write(void *ctx, const Mail *mail)
 
 static void on_client_answer(void *ctx, Mail *mail, const SendResult *result)
 {
-    (void)ctx;
+    note_answered(ctx, mail);
     mail->on_done(mail->ctx, mail, result);
 }
 
@@ -211,13 +318,14 @@ static void on_client_ready(void *ctx)
 
 static void on_client_lost(void *ctx, Mail *mail)
 {
-    (void)ctx;
+    note_answered(ctx, mail);
     answer(mail, SEND_UNKNOWN, "the connection was lost after the whole mail was sent");
 }
 
 static void on_client_back(void *ctx, Mail *mail)
 {
     SmtpPool *pool = ((Place *)ctx)->pool;
+    note_answered(ctx, mail);
     mail->tries++;
     if (pool->draining) {
         answer(mail, SEND_RELEASED, "draining");
@@ -414,6 +522,13 @@ static void make_places(SmtpPool *pool)
         Priority lowest = i < reserved ? PRIORITY_HIGH : PRIORITY_NORMAL;
         pool->places[i] =
             (Place){.pool = pool, .lowest = i < reserved + raised ? lowest : PRIORITY_LOW};
+        for (int lane = 0; lane <= (int)pool->places[i].lowest; lane++) {
+            pool->tenant_max[lane]++;
+        }
+    }
+    for (int lane = 0; lane < PRIORITY_COUNT; lane++) {
+        unsigned part = pool->tenant_max[lane] * pool->options.tenant_percent / 100;
+        pool->tenant_max[lane] = part > 0 ? part : 1;
     }
 }
 
@@ -457,6 +572,7 @@ Vendor smtp_pool_vendor(SmtpPool *pool)
 void smtp_pool_send(SmtpPool *pool, Mail *mail)
 {
     mail->tries = 0;
+    company_note(&pool->company, mail->tenant, (int64_t)uv_now(pool->loop) * 1000);
     push_back(pool, mail);
     pump_soon(pool);
 }

@@ -2,9 +2,11 @@
 // The SMTP vendor: a queue per lane and the connections that empty it. Connections are opened on
 // demand, kept while there is work, closed when idle; while the server cannot be reached one
 // connection tries again with back-off, and mails wait until their give_up_at_ms. Some connections
-// are for the lanes critical and high alone. Law: each mail is
-// in the queue, on one connection, or answered; a mail that was surely not sent goes back to the
-// queue's front, one whose end is not known is answered SEND_UNKNOWN and never tried again here.
+// are for the lanes critical and high alone, and while several tenants send, one tenant's mails
+// hold only a part of a lane's connections: recipients that answer slowly are waited for by their
+// own sender. Law: each mail is in the queue, on one connection, or answered; a mail that was
+// surely not sent goes back to the queue's front, one whose end is not known is answered
+// SEND_UNKNOWN and never tried again here.
 #pragma once
 
 #include <uv.h>

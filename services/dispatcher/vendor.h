@@ -30,6 +30,7 @@ typedef void (*MailDone)(void *ctx, Mail *mail, const SendResult *result);
 
 // The caller's; it and what it points to must live until on_done.
 struct Mail {
+    Str tenant;
     Str from, to; // envelope; checked by mail_address_check()
     Str message;  // headers and body, CRLF
     bool utf8;    // an address or a header is not ASCII

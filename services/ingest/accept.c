@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/map.h"
+#include "common/model/company.h"
 #include "services/ingest/accept_group.h"
 #include "services/ingest/auth.h"
 
@@ -33,8 +34,7 @@ struct Accept {
     size_t gathered_bytes;
     size_t waiting; // the same and those in the air
     size_t waiting_bytes;
-    char last_tenant[TENANT_SIZE];    // that handed something in
-    int64_t company_until_us;         // until then more than one tenant counts as sending
+    Company company;                  // of those that hand something in
     Group *groups[ACCEPT_GROUPS_MAX]; // NULL: a free place
     Map *flights;                     // "<tenant>/<scope>/<key>" -> Submission
     void (*on_freed)(void *ctx);
@@ -185,21 +185,10 @@ static void count_decisions(const Group *g)
 }
 
 // A flood without company costs nobody anything, and the sweep would read its rows once more.
-static void note_company(Accept *a, Str tenant, int64_t now_us)
-{
-    if (str_eq(tenant, str_from(a->last_tenant))) {
-        return;
-    }
-    if (a->last_tenant[0] != '\0') {
-        a->company_until_us = now_us + ACCEPT_COMPANY_MS * INT64_C(1000);
-    }
-    (void)str_to_c(tenant, a->last_tenant, sizeof a->last_tenant);
-}
-
 static void publish_rows(const Group *g)
 {
     const PublishedRow *rows = group_published_rows(g);
-    bool company = clock_mono_us() < g->accept->company_until_us;
+    bool company = company_is(&g->accept->company, clock_mono_us());
     for (size_t i = 0; i < g->row_count; i++) {
         if (rows[i].accept_id != 0) {
             size_t room =
@@ -475,7 +464,7 @@ bool accept_submit(Accept *a, Submission *s, Arena *arena, Error *err)
     TenantQueue *q = queue_of(a, s->tenant);
     s->followers = NULL;
     s->queued_at_us = clock_mono_us();
-    note_company(a, s->tenant, s->queued_at_us);
+    company_note(&a->company, s->tenant, s->queued_at_us);
     begin_waiting(a, q, s);
     if (!follow(a, s, arena)) {
         queue(a, q, s);

@@ -19,9 +19,8 @@
 enum {
     ACCEPT_WAITING_MAX = 20000,                  // notifications waiting, those in the air included
     ACCEPT_WAITING_BYTES_MAX = 64 * 1024 * 1024, // of their bodies
-    ACCEPT_COMPANY_MS = 10 * 1000, // so long after two tenants sent in turn a flood gives way
-    ACCEPT_TENANT_SHARE = 4,       // one tenant may have a quarter of both waiting
-    ACCEPT_GROUP_MAX = 500,        // a group closes at this many notifications ...
+    ACCEPT_TENANT_SHARE = 4,                     // one tenant may have a quarter of both waiting
+    ACCEPT_GROUP_MAX = 500,                      // a group closes at this many notifications ...
     ACCEPT_GROUP_BYTES = 2 * 1024 * 1024, // ... or bytes; the submission that passes it is the last
     ACCEPT_GROUPS_MAX = 2,
     ACCEPT_GATHER_MS = 2,

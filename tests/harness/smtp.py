@@ -16,13 +16,15 @@ class _Handler:
 
     async def handle_DATA(self, server, session, envelope):  # noqa: N802 (the library's name)
         reply = self.mailbox.deliver(envelope)
+        await asyncio.sleep(self.mailbox.patience(envelope))
         if self.mailbox.take_silence():
             await asyncio.Event().wait()  # ended with the connection
         return reply
 
 
 class Mailbox:
-    """start(), stop(); mails; answer("451 try later", times=3) for the next ones; silence() keeps them and never answers."""
+    """start(), stop(); mails; answer("451 try later", times=3) for the next ones; silence() keeps them and never answers;
+    slow("example.org", seconds): the answer to each mail to that domain takes so long."""
 
     def __init__(self, port):
         self.port = port
@@ -30,6 +32,7 @@ class Mailbox:
         self.raw = []
         self.answers = collections.deque()
         self.silent = 0
+        self.slow_domains = {}
         self.controller = None
 
     def start(self):
@@ -52,6 +55,12 @@ class Mailbox:
         """The next mails are kept, and their final dot has no answer."""
         with self.lock:
             self.silent = times
+
+    def slow(self, domain, seconds):
+        self.slow_domains[domain] = seconds
+
+    def patience(self, envelope):
+        return max(self.slow_domains.get(to.rpartition("@")[2], 0) for to in envelope.rcpt_tos)
 
     def take_silence(self):
         with self.lock:

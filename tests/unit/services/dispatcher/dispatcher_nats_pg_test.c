@@ -441,6 +441,36 @@ static void no_more_is_claimed_than_the_vendor_can_take(void **state)
     wait_acked(stage);
 }
 
+static void hold_in_a_slow_lane(Stage *stage, int mails, const char *claimed_at_most)
+{
+    stage->holding = true;
+    for (int i = 0; i < mails; i++) {
+        make_and_publish(stage, &(Event){.to = "alice@example.org"});
+    }
+    WAIT(&stage->rig, stage->held_count > 0);
+    pass_ms(&stage->rig, 800); // the lane is slow by now, and its worker hands over the others
+    assert_string_equal(sql_value(stage, claimed_at_most), "t");
+}
+
+static void what_a_slow_lane_holds_back_is_unclaimed_and_goes_on(void **state)
+{
+    enum { MAILS = 20, CLAIMS = 4 };
+    Stage *stage = *state;
+    dispatcher_down(stage);
+    stage->claims_max = CLAIMS;
+    dispatcher_up(stage, "second");
+    hold_in_a_slow_lane(stage, MAILS, "SELECT count(*) <= 7 FROM dispatch.ledger");
+    stage->holding = false;
+    status_at(stage, MAILS - 1);
+    assert_int_equal(stage->sends, MAILS);
+    wait_acked(stage);
+    hold_in_a_slow_lane(stage, MAILS, "SELECT count(*) <= 27 FROM dispatch.ledger");
+    dispatcher_down(stage); // with held ones, which are given back as they came
+    assert_string_equal(
+        sql_value(stage, "SELECT count(*) <= 27 AND sum(unknown_count) = 0 FROM dispatch.ledger"),
+        "t");
+}
+
 static void a_claim_taken_away_is_not_recorded(void **state)
 {
     Stage *stage = *state;
@@ -503,6 +533,7 @@ int main(void)
         ON_STAGE(outcomes_survive_a_database_that_goes_away),
         ON_STAGE(a_slow_mail_keeps_its_claim),
         ON_STAGE(no_more_is_claimed_than_the_vendor_can_take),
+        ON_STAGE(what_a_slow_lane_holds_back_is_unclaimed_and_goes_on),
         ON_STAGE(a_claim_taken_away_is_not_recorded),
         ON_STAGE(another_tenants_row_is_not_asked_for_for_ever),
     };

@@ -256,6 +256,7 @@ static inline void dispatcher_up(Stage *stage, const char *instance)
         .lease_ms = stage->parts.lease_ms,
         .batch_max = claims_max,
         .claims_max = claims_max,
+        .tenant_percent = 75,
         .in_flight_max = 256,
         .service = "stentor-dispatcher",
     };

@@ -59,6 +59,7 @@ static int stage_up(void **state)
         .command_ms = 2000,
         .data_ms = 2000,
         .idle_ms = 5000,
+        .tenant_percent = 75,
     };
     snprintf(stage->options.host, sizeof stage->options.host, "127.0.0.1");
     snprintf(stage->options.port, sizeof stage->options.port, "%d", stage->script.port);
@@ -114,11 +115,13 @@ static void on_mail_done(void *ctx, Mail *mail, const SendResult *result)
     assert_true(str_to_c(result->text, sent->text, sizeof sent->text));
 }
 
-static Sent *send_in_lane(Stage *stage, Priority lane, const char *to, const char *message)
+static Sent *send_for(
+    Stage *stage, const char *tenant, Priority lane, const char *to, const char *message)
 {
     Sent *sent = &stage->sent[stage->expected++];
     sent->stage = stage;
     sent->mail = (Mail){
+        .tenant = str_from(tenant),
         .from = STR("shop@example.com"),
         .to = str_from(to),
         .message = str_from(message),
@@ -132,6 +135,11 @@ static Sent *send_in_lane(Stage *stage, Priority lane, const char *to, const cha
     smtp_pool_send(stage->pool, &sent->mail);
     stage->inside_send = false;
     return sent;
+}
+
+static Sent *send_in_lane(Stage *stage, Priority lane, const char *to, const char *message)
+{
+    return send_for(stage, "acme", lane, to, message);
 }
 
 static Sent *send_mail(Stage *stage, const char *to, const char *message)
@@ -824,6 +832,74 @@ static void a_flood_that_hangs_in_the_lowest_lane_leaves_a_connection_to_the_oth
     assert_int_equal(smtp_pool_stats(stage->pool).queued, queued); // the third took none of them
 }
 
+static Sent *send_of(Stage *stage, const char *tenant)
+{
+    return send_for(stage, tenant, PRIORITY_NORMAL, "a@example.org", "x\r\n");
+}
+
+static void until_answered(Stage *stage, const Sent *sent)
+{
+    while (sent->answers == 0 && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    assert_false(stage->late);
+}
+
+static void until_kept(Stage *stage, size_t mails)
+{
+    while (stage->script.mail_count < mails && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    assert_false(stage->late);
+}
+
+// Three of four connections serve the lane; of these a tenant may hold two.
+static void check_a_tenant_that_hangs(Stage *stage)
+{
+    stage->options.connections = 4;
+    script_rule(&stage->script, ".", "250 2.0.0 Ok", 2); // who makes the company
+    script_rule(&stage->script, ".", SCRIPT_SILENCE, 2);
+    open_pool(stage);
+    until_answered(stage, send_of(stage, "other"));
+    until_answered(stage, send_of(stage, "slow"));
+    for (int i = 0; i < 8; i++) {
+        (void)send_of(stage, "slow");
+    }
+    until_kept(stage, 4); // two connections wait for an answer
+    for (int i = 0; i < 4; i++) {
+        Sent *other = send_of(stage, "other");
+        until_answered(stage, other);
+        expect_answer(other, REPLY_ACCEPTED, "250", "2.0.0");
+    }
+    assert_int_equal(stage->script.mail_count, 8); // and none of the slow one's six
+}
+
+static void finding_fairness_a_tenant_that_hangs_leaves_connections_to_the_others(void **state)
+{
+    Stage *stage = *state;
+    script_rule(&stage->script, "EHLO", "250 script", 0); // no pipelining
+    check_a_tenant_that_hangs(stage);
+}
+
+static void finding_fairness_no_other_tenants_mail_goes_behind_one_that_hangs(void **state)
+{
+    check_a_tenant_that_hangs(*state);
+}
+
+static void a_tenant_without_company_may_hold_every_connection(void **state)
+{
+    Stage *stage = *state;
+    stage->options.connections = 4;
+    script_rule(&stage->script, "EHLO", "250 script", 0);
+    script_rule(&stage->script, ".", SCRIPT_SILENCE, 3);
+    open_pool(stage);
+    for (int i = 0; i < 8; i++) {
+        (void)send_of(stage, "alone");
+    }
+    until_kept(stage, 3);
+    assert_int_equal(smtp_pool_stats(stage->pool).connections, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -836,6 +912,9 @@ int main(void)
         ON_STAGE(an_idle_connection_says_quit),
         ON_STAGE(critical_mails_go_first),
         ON_STAGE(a_campaign_that_hangs_does_not_hold_the_connection_of_a_code),
+        ON_STAGE(finding_fairness_a_tenant_that_hangs_leaves_connections_to_the_others),
+        ON_STAGE(finding_fairness_no_other_tenants_mail_goes_behind_one_that_hangs),
+        ON_STAGE(a_tenant_without_company_may_hold_every_connection),
         ON_STAGE(a_flood_that_hangs_in_the_lowest_lane_leaves_a_connection_to_the_others),
         ON_STAGE(many_mails_use_several_connections),
         ON_STAGE(each_stage_may_refuse_and_the_next_mail_goes_on),
