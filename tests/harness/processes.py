@@ -154,18 +154,21 @@ class Postgres(Process):
 
     def start(self, wait=True):
         if not self.data.exists():
-            clusters.provide("empty", self.initdb, self.data)
+            self.provide("empty", self.initdb)
         super().start(wait)
         return self
 
     def start_installed(self):
         """With the database 'stentor', in which every migration was applied. For a cluster that is not there yet."""
-        clusters.provide("installed", self.install, self.data)
+        self.provide("installed", self.install)
         return self.start()
 
-    def initdb(self):
+    def provide(self, kind, make):
         if self.user():
             shutil.chown(self.folder, self.user())
+        clusters.provide(kind, make, self.data)
+
+    def initdb(self):
         subprocess.run(
             [self.bin / "initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8",
              "--locale=C.UTF-8", "--no-sync"],
