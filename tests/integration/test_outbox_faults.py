@@ -67,8 +67,8 @@ def wait_published(app, seconds=60):
     wait_until(lambda: pending(app) == 0, seconds, "everything published")
 
 
-def check_once_and_in_order(events, count, keys=10, tag="row"):
-    numbers = [body["n"] for body in (json.loads(event["data"]) for event in events.all() if b'"tag"' in event["data"]) if body["tag"] == tag]
+def check_once_and_in_order(stored, count, keys=10, tag="row"):
+    numbers = [body["n"] for body in (json.loads(event["data"]) for event in stored if b'"tag"' in event["data"]) if body["tag"] == tag]
     assert sorted(numbers) == list(range(1, count + 1))
     for key in range(keys):
         mine = [number for number in numbers if number % keys == key]
@@ -88,7 +88,7 @@ def test_four_relays_on_one_table_publish_each_row_once_and_in_order(app, events
         insert(app, 300, tag=f"part{part}")
     wait_published(app)
     for part in range(10):
-        check_once_and_in_order(events, 300, tag=f"part{part}")
+        check_once_and_in_order(events.all(), 300, tag=f"part{part}")
     assert events.count() == 3000
     assert sum(relay.metric("stentor_outbox_published_total") for relay in relays) == 3000
     # A busy machine may leave one without a turn; one alone would be no test.
@@ -106,9 +106,10 @@ def test_relays_that_are_killed_again_and_again_lose_and_double_nothing(app, eve
         victim.kill()
         victim.start()
     wait_published(app, 90)
-    assert events.count() == 2400  # within JetStream's duplicate window every repeat is dropped
+    stored = events.each()  # what a dead relay had published and not marked is published again
+    assert len(stored) == 2400
     for part in range(12):
-        check_once_and_in_order(events, 200, keys=7, tag=f"part{part}")
+        check_once_and_in_order(stored, 200, keys=7, tag=f"part{part}")
     wait_until(lambda: app.one("SELECT count(*) FROM stentor_outbox.claims") == 0, 20, "no claim left")
 
 
@@ -121,7 +122,7 @@ def test_a_dead_relays_claim_is_adopted_when_its_lease_is_over(app, events):
     insert(app, 5, tag="later")  # rows of keys that the dead relay holds wait for it
     wait_published(app, 30)
     assert heir.metric("stentor_outbox_adopted_total") == 1
-    check_once_and_in_order(events, 20)
+    check_once_and_in_order(events.all(), 20)
     order = [json.loads(event["data"])["tag"] for event in events.all() if json.loads(event["data"])["n"] % 10 == 1]
     assert order == ["row", "row", "later"]
 
@@ -177,7 +178,7 @@ def test_the_applications_postgres_is_killed_and_comes_back(pipeline, events):
         wait_published(app, 60)
         assert events.count() == 1500
         for part in range(3):
-            check_once_and_in_order(events, 500, tag=f"part{part}")
+            check_once_and_in_order(events.all(), 500, tag=f"part{part}")
         told = lines(relay, "warn", "error")
         assert len(told) <= 3 * 5, "\n".join(line["event"] for line in told)
         assert [line for line in told if line["level"] == "error"] == []
@@ -199,8 +200,8 @@ def test_nats_goes_away_and_comes_back(app, events):
     app.pipeline.nats.start()
     events.reopen()
     wait_published(app, 60)
-    check_once_and_in_order(events, 500, tag="before")
-    check_once_and_in_order(events, 500, tag="meanwhile")
+    check_once_and_in_order(events.all(), 500, tag="before")
+    check_once_and_in_order(events.all(), 500, tag="meanwhile")
     assert events.count() == 1000
     assert lines(relay, "error") == []
 
