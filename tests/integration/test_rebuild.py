@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tests.harness.history_log import publish_log
+from tests.harness.length import amount
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import BIN, HOME, wait_until
@@ -23,7 +24,7 @@ class Load(threading.Thread):
 
     self.ids are those that have their 202."""
 
-    def __init__(self, pipeline, rate=500):
+    def __init__(self, pipeline, rate=amount(250, 500)):
         super().__init__(daemon=True)
         self.pipeline, self.rate = pipeline, rate
         self.ids = []

@@ -12,19 +12,20 @@ import time
 import psycopg2
 import pytest
 
+from tests.harness.length import amount
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import wait_until
 from tests.integration.test_kill import FAST, Load, check_nothing_lost_nothing_doubled
 
 ACK_WAIT_S = 60
-TOTAL = 6000
+TOTAL, TOTAL_S = amount((3000, 0.2), (6000, 0.1))  # as many restarts either way
 CHUNK_S = 0.1  # between two arrays of 100: a restart meets messages at every stage
 
 
 @pytest.mark.parametrize("name", ["renderer", "dispatcher"])
 def test_a_graceful_restart_delays_nothing_by_the_ack_wait(name):
     pipeline = Pipeline(FAST, ack_wait_ms=ACK_WAIT_S * 1000).start()
-    load = Load(pipeline, total=TOTAL, pause_s=CHUNK_S)
+    load = Load(pipeline, total=TOTAL, pause_s=TOTAL_S)
     load.start()
     try:
         restarts = 0
