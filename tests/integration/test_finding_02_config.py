@@ -118,6 +118,20 @@ def test_finding_02_config_is_exported_and_imported(pipeline, nats, tmp_path):
     pipeline.cli("trigger", "delete", "copied")
 
 
+def test_finding_16_doctor_names_an_empty_config_and_the_copy_brings_it_back(pipeline, nats, doctor, tmp_path):
+    file = tmp_path / "config.ndjson"
+    file.write_text(pipeline.run_cli("config", "export").stdout)
+    nats.request("$JS.API.STREAM.PURGE.CONFIG", b"{}")
+    try:
+        said = doctor()[1]["config"]
+        assert said["result"] == "fail" and "stentor config import FILE" in said["text"], said
+        assert pipeline.send()  # memory keeps what it has
+    finally:
+        imported = pipeline.run_cli("config", "import", str(file))
+    assert imported.returncode == 0, imported.stderr
+    assert doctor()[1]["config"]["result"] == "ok"
+
+
 @pytest.mark.parametrize(("spoil", "said"), [
     (lambda text: text.replace('"cfg.tenant.', '"cfg.tenanz.', 1), "sha256 differs"),
     (lambda text: "\n".join(text.splitlines()[:-1]) + "\n", "a part is missing"),

@@ -480,6 +480,28 @@ static void finding_14_an_applications_reader_sees_its_tenants_only(void **state
     assert_non_null(strstr(mine, "\"filter_subject\":\"ntf.status.acme."));
 }
 
+// It made 2,000 that lived a year.
+static void finding_14_a_subscriber_makes_no_consumer(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {
+        "$JS.API.CONSUMER.CREATE.STATUS",
+        "$JS.stentor.API.CONSUMER.CREATE.STATUS",
+        "$JS.stentor.API.CONSUMER.CREATE.STATUS.board-0.ntf.status.acme.>",
+        "$JS.stentor.API.CONSUMER.CREATE.STATUS.board",
+        "$JS.stentor.API.CONSUMER.DURABLE.CREATE.STATUS.board",
+    };
+    char before[sizeof rig.reply];
+    snprintf(before, sizeof before, "%s", rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""));
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        (void)ask_as(
+            "board", calls[i],
+            "{\"stream_name\":\"STATUS\",\"config\":{\"ack_policy\":\"none\","
+            "\"inactive_threshold\":31536000000000000}}");
+        assert_string_equal(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), before);
+    }
+}
+
 static void note_messages(void *ctx, const BusMessage *messages, size_t count)
 {
     size_t *seen = ctx;
@@ -528,6 +550,7 @@ int main(void)
         cmocka_unit_test(finding_12_an_applications_events_reach_ingest_alone),
         cmocka_unit_test(finding_12_no_other_service_serves_applications),
         cmocka_unit_test(finding_14_an_applications_reader_sees_its_tenants_only),
+        cmocka_unit_test(finding_14_a_subscriber_makes_no_consumer),
         cmocka_unit_test(an_application_reads_its_statuses_in_order),
     };
     return cmocka_run_group_tests(tests, open_rig, close_rig);

@@ -45,8 +45,8 @@ static void finding_16_a_process_that_holds_keys_leaves_no_core(void **state)
     assert_true(holds_in_child(refuses_dumps));
 }
 
-// Whether the pages of `address` are kept out of dumps: "dd" in their VmFlags.
-static bool is_kept_out(const void *address)
+// Whether the pages of `address` have a flag of VmFlags: " dd" (kept out of dumps), " lo" (locked).
+static bool has_flag(const void *address, const char *flag)
 {
     FILE *maps = fopen("/proc/self/smaps", "re");
     char line[512];
@@ -58,7 +58,7 @@ static bool is_kept_out(const void *address)
         if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
             inside = (uintptr_t)address >= from && (uintptr_t)address < to;
         }
-        found = inside && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " dd") != NULL;
+        found = inside && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, flag) != NULL;
     }
     if (maps != NULL) {
         fclose(maps);
@@ -71,9 +71,25 @@ static bool keeps_keys_apart(void)
     char text[132];
     master_key_generate(text);
     MasterKey *master = master_key_parse(str_from(text), NULL);
-    bool apart = master != NULL && is_kept_out(master_hash_key(master).ptr) && !is_kept_out(master);
+    bool apart =
+        master != NULL && has_flag(master_hash_key(master).ptr, " dd") && !has_flag(master, " dd");
     master_key_free(master);
     return apart;
+}
+
+// As many bytes may be locked as any Linux grants.
+static bool locks_keys(void)
+{
+    char text[132];
+    struct rlimit limit = {0};
+    (void)getrlimit(RLIMIT_MEMLOCK, &limit);
+    limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+    (void)setrlimit(RLIMIT_MEMLOCK, &limit);
+    master_key_generate(text);
+    MasterKey *master = master_key_parse(str_from(text), NULL);
+    bool locked = master != NULL && has_flag(master_hash_key(master).ptr, " lo");
+    master_key_free(master);
+    return locked || limit.rlim_cur < 65536;
 }
 
 static bool lives_without_a_lock(void)
@@ -86,6 +102,7 @@ static void finding_16_keys_lie_in_memory_of_their_own(void **state)
 {
     (void)state;
     assert_true(holds_in_child(keeps_keys_apart));
+    assert_true(holds_in_child(locks_keys));
     assert_true(holds_in_child(lives_without_a_lock));
 }
 
