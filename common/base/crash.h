@@ -116,6 +116,8 @@
       "what became of requests is committed with the position in STATUS", "the next flush")                                                \
     X("migrate.applied", "cli",                                                                                                            \
       "a migration and its row are committed", "the next migration")                                                                       \
+    X("config.ordered", "cli",                                                                                                             \
+      "an entry of CONFIG is stored again, with what it replaces", "the next one, and the history's copies")                               \
     X("topology.applied", "cli",                                                                                                           \
       "a stream or consumer is made", "the next one")
 // clang-format on

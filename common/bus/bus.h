@@ -70,10 +70,11 @@ typedef struct BusOut {
 } BusOut;
 
 // A header: stored only in the place of just that message of its subject (0: there is none yet);
-// otherwise the ack is PERMANENT. Its value lives in `arena`.
+// otherwise the ack is CONFLICT. Its value lives in `arena`.
 BusHeader bus_replaces(uint64_t sequence, Arena *arena);
 
-// err NULL: stored (acknowledged with a sequence above 0), perhaps earlier (duplicate).
+// err NULL: stored (acknowledged with a sequence above 0), perhaps earlier (duplicate). err
+// CONFLICT: another message than that of bus_replaces stands there, `sequence`.
 typedef void (*BusAcked)(void *ctx, const Error *err, uint64_t sequence, bool duplicate);
 
 // Publishes and awaits JetStream's ack. The message is copied before the call returns; on_acked
@@ -94,6 +95,7 @@ typedef struct BusStats {
     uint64_t withheld;    // inputs that are done, but their connection is gone: they come again
     uint64_t again;       // given back
     uint64_t buried;      // dead letters of workers
+    uint64_t unreadable;  // subjects of CONFIG whose last message is no entry, now
     uint64_t poisoned;    // of these: unread, because every process that had them ended or hung
 } BusStats;
 BusStats bus_stats(const Bus *bus);

@@ -120,6 +120,9 @@ bool config_entry_name(Str subject, ConfigName *ret, Error *err)
     if (!shaped) {
         return error_set(err, ERROR_PERMANENT, "not cfg.<kind>.<tenant>.<key>");
     }
+    if (str_eq(name.kind, STR("tenant")) && !str_eq(rest, STR("self"))) {
+        return error_set(err, ERROR_PERMANENT, "not cfg.tenant.<tenant>.self");
+    }
     name.key = rest;
     *ret = name;
     return true;
@@ -136,10 +139,27 @@ static bool check_place(
                err, ERROR_PERMANENT, "it speaks of '%.120s', the subject of another entry", own);
 }
 
+// What the server adds to a stored message that it puts on a subject by itself: without its payload
+// (a consumer's headers_only: an entry would look like its own removal), as an answer, as a copy.
+static bool is_servers_copy(const BusMessage *message)
+{
+    static const char *const names[] = {"Nats-Msg-Size", "Nats-Stream", "Nats-Sequence"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (bus_message_header(message, names[i]).len > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool config_entry_check(const BusMessage *message, ConfigName *ret, Arena *arena, Error *err)
 {
     if (!config_entry_name(message->subject, ret, err)) {
         return false;
+    }
+    if (is_servers_copy(message)) {
+        return error_set(
+            err, ERROR_PERMANENT, "the server's copy of another message, not a writer's");
     }
     const Kind *kind = find_kind(ret->kind);
     if (kind == NULL) {

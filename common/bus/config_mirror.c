@@ -12,11 +12,10 @@
 
 enum { RETRY_MS = 1000 };
 
-// A subject whose last entry cannot be read, at the start, when this memory has no earlier one.
+// A subject whose last message cannot be read.
 typedef struct Refused {
     char subject[SUBJECT_SIZE];
-    uint64_t sequence; // of the entry that cannot be read
-    bool replaced;     // a readable one has come since
+    uint64_t sequence; // of that message
 } Refused;
 
 struct ConfigMirror {
@@ -31,10 +30,11 @@ struct ConfigMirror {
     bool ready;
     bool complained;
     bool freeing;
-    Reader *earlier;   // of CONFIG_HISTORY, for refused[next]; NULL: none is open
-    Map *refused_by;   // subject -> Refused; who spoils one entry can spoil all: no limit
-    Refused **refused; // in the order in which they came
-    size_t refused_count, refused_room, next;
+    ConfigUnreadable on_unreadable; // NULL: nobody asks
+    Map *refused;    // subject -> Refused; who spoils one entry can spoil all: no limit
+    Reader *earlier; // of CONFIG_HISTORY, for look_for[next]; NULL: none is open
+    char **look_for; // at the start: subjects of `refused`, in the order in which they came
+    size_t look_count, look_room, next;
     void (*on_freed)(void *ctx);
     void *freed_ctx;
 };
@@ -50,36 +50,60 @@ static bool take(ConfigMirror *m, const BusMessage *message, Error *err)
            m->on_changed(m->ctx, name.kind, name.tenant, name.key, message, err);
 }
 
-// Later than the start nothing is to be done: this memory keeps what it has.
+// How many there are is shown by the service's metrics.
+static void count_refused(const ConfigMirror *m)
+{
+    m->bus->stats.unreadable = map_count(m->refused);
+}
+
+static void tell_unreadable(ConfigMirror *m, const Refused *refused)
+{
+    ConfigName name;
+    if (m->on_unreadable != NULL && config_entry_name(str_from(refused->subject), &name, NULL)) {
+        m->on_unreadable(m->ctx, name.kind, name.tenant, name.key, refused->sequence);
+    }
+}
+
+static void look_for_earlier(ConfigMirror *m, const Refused *refused)
+{
+    if (m->look_count == m->look_room) {
+        m->look_room = m->look_room > 0 ? 2 * m->look_room : 16;
+        m->look_for = xrealloc(m->look_for, m->look_room * sizeof *m->look_for);
+    }
+    m->look_for[m->look_count++] = xstrdup(refused->subject);
+}
+
+// At the start the history is asked first; later this memory has what there was.
 static void note_refused(ConfigMirror *m, const BusMessage *message)
 {
     ConfigName name;
-    Refused *refused = map_get(m->refused_by, message->subject);
-    if (m->ready || message->subject.len >= SUBJECT_SIZE ||
-        !config_entry_name(message->subject, &name, NULL)) {
+    Refused *refused = map_get(m->refused, message->subject);
+    if (message->subject.len >= SUBJECT_SIZE || !config_entry_name(message->subject, &name, NULL)) {
         return;
     }
     if (refused == NULL) {
         refused = xcalloc(1, sizeof *refused);
         (void)str_to_c(message->subject, refused->subject, sizeof refused->subject);
-        map_put(m->refused_by, message->subject, refused);
-        if (m->refused_count == m->refused_room) {
-            m->refused_room = m->refused_room > 0 ? 2 * m->refused_room : 16;
-            m->refused = xrealloc(m->refused, m->refused_room * sizeof *m->refused);
+        map_put(m->refused, message->subject, refused);
+        count_refused(m);
+        if (!m->ready) {
+            look_for_earlier(m, refused);
         }
-        m->refused[m->refused_count++] = refused;
     }
     refused->sequence = message->sequence;
-    refused->replaced = false;
+    if (m->ready) {
+        tell_unreadable(m, refused);
+    }
 }
 
-static void forget_refused(ConfigMirror *m)
+static void forget_looked_for(ConfigMirror *m)
 {
-    map_free(m->refused_by);
-    free(m->refused);
-    m->refused_by = NULL;
-    m->refused = NULL;
-    m->refused_count = m->refused_room = m->next = 0;
+    for (size_t i = 0; i < m->look_count; i++) {
+        free(m->look_for[i]);
+    }
+    free(m->look_for);
+    m->look_for = NULL;
+    m->look_count = m->look_room = m->next = 0;
 }
 
 static void apply(ConfigMirror *m, const BusMessage *message)
@@ -91,15 +115,18 @@ static void apply(ConfigMirror *m, const BusMessage *message)
             log_int("sequence", (int64_t)message->sequence), log_error(&err));
     }
     if (whole || err.kind == ERROR_CONFIG) {
-        Refused *refused = m->refused_count > 0 ? map_get(m->refused_by, message->subject) : NULL;
-        if (refused != NULL) {
-            refused->replaced = true;
+        if (map_count(m->refused) > 0) {
+            (void)map_remove(m->refused, message->subject);
+            count_refused(m);
         }
         return;
     }
     LOG(LOG_WARN, "config entry passed over, what was known of it stays",
         log_str("subject", message->subject), log_int("sequence", (int64_t)message->sequence),
-        log_error(&err), log_text("hint", "stentor config mend SUBJECT"));
+        log_error(&err),
+        log_text(
+            "hint",
+            arena_printf(m->scratch, "stentor config mend " STR_FMT, STR_ARG(message->subject))));
     note_refused(m, message);
 }
 
@@ -129,7 +156,8 @@ static void on_timer_closed(uv_handle_t *handle)
     void (*on_freed)(void *) = m->on_freed;
     void *ctx = m->freed_ctx;
     arena_free(m->scratch);
-    forget_refused(m);
+    forget_looked_for(m);
+    map_free(m->refused);
     free(m);
     on_freed(ctx);
 }
@@ -144,14 +172,16 @@ static void finish_free(ConfigMirror *m)
 
 // ---- earlier entries of what could not be read ----
 
-// From the oldest on, so that the newest readable one stays.
+// From the oldest on, so that the newest readable one stays. What was mended meanwhile is none of
+// the refused any more.
 static void on_earlier_messages(void *ctx, const BusMessage *messages, size_t count)
 {
     ConfigMirror *m = ctx;
-    const Refused *refused = m->refused[m->next];
-    for (size_t i = 0; i < count && !refused->replaced; i++) {
+    for (size_t i = 0; i < count; i++) {
+        const Refused *refused = map_get(m->refused, str_from(m->look_for[m->next]));
         Error err = {0};
-        if (messages[i].sequence < refused->sequence && take(m, &messages[i], &err)) {
+        if (refused != NULL && messages[i].sequence < refused->sequence &&
+            take(m, &messages[i], &err)) {
             LOG(LOG_INFO, "config entry taken from before the one that cannot be read",
                 log_text("subject", refused->subject),
                 log_int("sequence", (int64_t)messages[i].sequence));
@@ -162,8 +192,12 @@ static void on_earlier_messages(void *ctx, const BusMessage *messages, size_t co
 static void on_earlier_freed(void *ctx)
 {
     ConfigMirror *m = ctx;
+    const Refused *refused = map_get(m->refused, str_from(m->look_for[m->next]));
     m->earlier = NULL;
     m->next++;
+    if (refused != NULL && !m->freeing) {
+        tell_unreadable(m, refused);
+    }
     recover_next(m);
 }
 
@@ -183,7 +217,7 @@ static void on_earlier_failed(void *ctx, const Error *err)
 {
     ConfigMirror *m = ctx;
     LOG(LOG_WARN, "earlier config entries cannot be read",
-        log_text("subject", m->refused[m->next]->subject), log_error(err));
+        log_text("subject", m->look_for[m->next]), log_error(err));
     end_earlier(m);
 }
 
@@ -195,16 +229,15 @@ static void recover_next(ConfigMirror *m)
         finish_free(m);
         return;
     }
-    while (m->next < m->refused_count && m->refused[m->next]->replaced) {
+    while (m->next < m->look_count && map_get(m->refused, str_from(m->look_for[m->next])) == NULL) {
         m->next++;
     }
-    if (m->next == m->refused_count) {
-        forget_refused(m);
-        m->refused_by = map_new(free);
+    if (m->next == m->look_count) {
+        forget_looked_for(m);
         note_ready(m);
         return;
     }
-    ReaderOptions options = {.stream = "CONFIG_HISTORY", .filter = m->refused[m->next]->subject};
+    ReaderOptions options = {.stream = "CONFIG_HISTORY", .filter = m->look_for[m->next]};
     m->earlier = reader_new(m->bus, &options, &handlers, m);
 }
 
@@ -270,7 +303,7 @@ ConfigMirror *config_mirror_new(Bus *bus, ConfigChanged on_changed, void *ctx)
     m->on_changed = on_changed;
     m->ctx = ctx;
     m->scratch = arena_new(0);
-    m->refused_by = map_new(free);
+    m->refused = map_new(free);
     uv_timer_init(bus_loop(bus), &m->retry);
     m->retry.data = m;
     begin(m);
@@ -282,6 +315,11 @@ void config_mirror_on_ready(ConfigMirror *mirror, void (*on_ready)(void *ctx), v
     assert(!mirror->ready);
     mirror->on_ready = on_ready;
     mirror->ready_ctx = ctx;
+}
+
+void config_mirror_on_unreadable(ConfigMirror *mirror, ConfigUnreadable on_unreadable)
+{
+    mirror->on_unreadable = on_unreadable;
 }
 
 bool config_mirror_ready(const ConfigMirror *mirror)

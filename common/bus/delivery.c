@@ -148,6 +148,18 @@ void delivery_emit(Delivery *delivery, const BusOut *out)
     bus_publish(d->batch->worker->bus, &emitted, on_publish_acked, d);
 }
 
+void delivery_hold(Delivery *delivery)
+{
+    DeliveryState *d = state_of(delivery);
+    assert(d->verdict == VERDICT_NONE);
+    d->emits++;
+}
+
+void delivery_held(Delivery *delivery, const Error *err)
+{
+    note_emitted(state_of(delivery), err);
+}
+
 // ---- dead letters ----
 
 static void bury(DeliveryState *d, const char *reason)

@@ -14,6 +14,7 @@ typedef struct PubAck {
     int error_code; // JetStream's err_code; 0 when it gave none
 } PubAck;
 
-// false: refused or not an answer; err is PERMANENT when the same message can never be stored, else
-// TRANSIENT.
+// false: refused or not an answer. err is PERMANENT when the same message can never be stored,
+// CONFLICT when another one stands where it was to replace one (`sequence` is then that other's; 0:
+// nothing stands there, or the server does not say), else TRANSIENT.
 bool pub_ack_parse(Str payload, PubAck *ret, Error *err);

@@ -463,8 +463,8 @@ void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
     } else if (pub_ack_parse(payload, &ack, &err)) {
         CRASH_POINT("bus.stored");
         finish(p, e, NULL, ack.sequence, ack.duplicate);
-    } else if (err.kind == ERROR_PERMANENT) {
-        finish(p, e, &err, 0, false);
+    } else if (err.kind == ERROR_PERMANENT || err.kind == ERROR_CONFLICT) {
+        finish(p, e, &err, ack.sequence, false);
     } else {
         refused_now(p, e, &err);
     }

@@ -82,7 +82,7 @@ bool suppression_check(const Stentor__V1__Suppression *entry, Error *err)
             err, ERROR_PERMANENT, "suppression: address_hash has %zu bytes instead of %d",
             entry->address_hash.len, SUPPRESSION_HASH_LEN);
     }
-    if (suppression_reason_name((SuppressionReason)entry->reason)[0] == '\0') {
+    if (!suppression_is_given((SuppressionReason)entry->reason)) {
         return error_set(
             err, ERROR_PERMANENT, "suppression: reason %d is unknown", (int)entry->reason);
     }
@@ -154,32 +154,36 @@ Stentor__V1__Suppression *suppression_read(
     return entry;
 }
 
-static bool remove_entry(Suppressions *index, Str tenant, Str key, Error *err)
+// The message stays, and who writes the next one must say so: hence a release, at no time.
+static void remove_entry(Suppressions *index, Str tenant, Str key, const BusMessage *message)
 {
     Channel channel = CHANNEL_NONE;
     Category category = CATEGORY_NONE;
     uint8_t hash[SUPPRESSION_HASH_LEN];
     if (!parse_key(key, &channel, &category, hash)) {
-        return error_set(
-            err, ERROR_PERMANENT, "suppression: the key is not <channel>.<category>.<hash>");
+        return; // no address's: there is nothing to remove
     }
-    suppressions_remove(index, tenant, channel, category, hash);
-    return true;
+    SuppressionEntry removal = {.reason = SUPPRESSION_NONE, .sequence = message->sequence};
+    suppressions_note(index, tenant, channel, category, hash, &removal);
 }
 
-bool suppression_take(Suppressions *index, Str tenant, Str key, Str payload, Error *err)
+bool suppression_take(
+    Suppressions *index, Str tenant, Str key, const BusMessage *message, Error *err)
 {
-    if (payload.len == 0) {
-        return remove_entry(index, tenant, key, err);
+    if (message->payload.len == 0) {
+        remove_entry(index, tenant, key, message);
+        return true;
     }
     Arena *arena = arena_new(0);
-    const Stentor__V1__Suppression *entry = suppression_read(tenant, key, payload, arena, err);
+    const Stentor__V1__Suppression *entry =
+        suppression_read(tenant, key, message->payload, arena, err);
     if (entry != NULL) {
         bool released = entry->released_at_us > 0;
         SuppressionEntry note = {
             .reason = released ? SUPPRESSION_NONE : (SuppressionReason)entry->reason,
             .expires_at_us = entry->expires_at_us,
             .changed_at_us = changed_at(entry),
+            .sequence = message->sequence,
         };
         suppressions_note(
             index, tenant, (Channel)entry->channel, (Category)entry->category,
@@ -187,6 +191,16 @@ bool suppression_take(Suppressions *index, Str tenant, Str key, Str payload, Err
     }
     arena_free(arena);
     return entry != NULL;
+}
+
+void suppression_unreadable(Suppressions *index, Str tenant, Str key, uint64_t sequence)
+{
+    Channel channel = CHANNEL_NONE;
+    Category category = CATEGORY_NONE;
+    uint8_t hash[SUPPRESSION_HASH_LEN];
+    if (parse_key(key, &channel, &category, hash)) { // else it is no address's
+        suppressions_note_unreadable(index, tenant, channel, category, hash, sequence);
+    }
 }
 
 // ---- showing ----

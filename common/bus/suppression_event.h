@@ -39,9 +39,13 @@ bool suppression_check(const Stentor__V1__Suppression *entry, Error *err);
 bool suppression_event(
     const Stentor__V1__Suppression *entry, Arena *arena, BusOut *ret, Error *err);
 
-// An entry of kind "suppression" into the index; tenant and key are the subject's. An empty payload
-// removes it. ERROR_PERMANENT when the payload is not the entry that the subject names.
-bool suppression_take(Suppressions *index, Str tenant, Str key, Str payload, Error *err);
+// An entry of kind "suppression" into the index; tenant and key are the subject's, payload and
+// sequence the message's. An empty payload is a release of what was there.
+// ERROR_PERMANENT when the payload is not the entry that the subject names.
+bool suppression_take(
+    Suppressions *index, Str tenant, Str key, const BusMessage *message, Error *err);
+// The subject's last message cannot be read (ConfigUnreadable).
+void suppression_unreadable(Suppressions *index, Str tenant, Str key, uint64_t sequence);
 // The entry itself, in `arena`; NULL and ERROR_PERMANENT as above.
 Stentor__V1__Suppression *suppression_read(
     Str tenant, Str key, Str payload, Arena *arena, Error *err);

@@ -48,6 +48,10 @@ size_t worker_in_flight(const Worker *worker);  // deliveries not yet settled
 // An output of this input: published now, awaited before the input's ack. May be called until the
 // settle.
 void delivery_emit(Delivery *delivery, const BusOut *out);
+// An output that is stored by other means (config_store): the input's ack waits for its end, once
+// for each hold. err as a publish's; the arena lives until then. CONFLICT counts as TRANSIENT.
+void delivery_hold(Delivery *delivery);
+void delivery_held(Delivery *delivery, const Error *err);
 // The verdict, once per delivery, from the error's kind:
 //   NULL or CONFLICT  ack, once all that was emitted is stored (if that fails: redelivery; if an
 //                     output can never be published: bury)

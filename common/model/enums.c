@@ -83,6 +83,7 @@ static const char *const suppression_names[SUPPRESSION_COUNT] = {
     [SUPPRESSION_MANUAL]          = "manual",
     [SUPPRESSION_COMPLIANCE]      = "compliance",
     [SUPPRESSION_RATE_LIMIT]      = "rate_limit",
+    [SUPPRESSION_UNREADABLE]      = "unreadable",
 };
 
 static const char *const identity_names[IDENTITY_COUNT] = {
@@ -205,13 +206,19 @@ const char *suppression_reason_name(SuppressionReason reason)
     return name_of(suppression_names, SUPPRESSION_COUNT, (unsigned)reason);
 }
 
+bool suppression_is_given(SuppressionReason reason)
+{
+    return reason > SUPPRESSION_NONE && reason < SUPPRESSION_UNREADABLE;
+}
+
 bool suppression_reason_from_name(Str name, SuppressionReason *ret)
 {
     unsigned value = value_of(suppression_names, SUPPRESSION_COUNT, name);
-    if (value != 0) {
-        *ret = (SuppressionReason)value;
+    if (!suppression_is_given((SuppressionReason)value)) {
+        return false;
     }
-    return value != 0;
+    *ret = (SuppressionReason)value;
+    return true;
 }
 
 const char *identity_name(Identity identity)

@@ -85,6 +85,7 @@ typedef enum SuppressionReason {
     SUPPRESSION_MANUAL,
     SUPPRESSION_COMPLIANCE,
     SUPPRESSION_RATE_LIMIT,
+    SUPPRESSION_UNREADABLE, // its entry cannot be read; never stored in one
     SUPPRESSION_COUNT
 } SuppressionReason;
 
@@ -141,6 +142,9 @@ bool channel_from_name(Str name, Channel *ret);
 bool category_from_name(Str name, Category *ret);
 bool priority_from_name(Str name, Priority *ret);
 bool status_from_name(Str name, Status *ret);
+// A reason that an entry may give.
+bool suppression_is_given(SuppressionReason reason);
+// Of those alone.
 bool suppression_reason_from_name(Str name, SuppressionReason *ret);
 bool identity_from_name(Str name, Identity *ret);
 bool address_status_from_name(Str name, AddressStatus *ret);

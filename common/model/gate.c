@@ -26,6 +26,8 @@ const char *gate_reason_name(GateReason reason)
         return suppression_reason_name(SUPPRESSION_COMPLIANCE);
     case GATE_RATE_LIMIT:
         return suppression_reason_name(SUPPRESSION_RATE_LIMIT);
+    case GATE_UNREADABLE:
+        return suppression_reason_name(SUPPRESSION_UNREADABLE);
     case GATE_UNSUBSCRIBED:
         return "unsubscribed";
     case GATE_NO_CONSENT:
@@ -81,6 +83,8 @@ static GateReason reason_of(SuppressionReason suppression)
         return GATE_COMPLIANCE;
     case SUPPRESSION_RATE_LIMIT:
         return GATE_RATE_LIMIT;
+    case SUPPRESSION_UNREADABLE:
+        return GATE_UNREADABLE;
     case SUPPRESSION_NONE:
     case SUPPRESSION_COUNT:
         break;

@@ -80,6 +80,7 @@ typedef enum GateReason {
     GATE_OPT_OUT,
     GATE_MANUAL,
     GATE_COMPLIANCE,
+    GATE_UNREADABLE, // the suppression of the address cannot be read
     GATE_UNSUBSCRIBED,
     GATE_NO_CONSENT,
     GATE_PREFERENCE,

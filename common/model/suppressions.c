@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open addressing with linear probing; a removal moves later keys of the run back, so there are no
-// tombstones. The slots of one address are one run, whatever their categories, so one walk finds
-// both entries that a notification can meet. Each tenant has its own table: hashes that somebody
-// chose so that they collide slow down nobody else.
+// Open addressing with linear probing; nothing is ever removed. The slots of one address are one
+// run, whatever their categories, so one walk finds both entries that a notification can meet. Each
+// tenant has its own table: hashes that were chosen so that they collide slow down no other tenant.
 #include "common/model/suppressions.h"
 
 #include <assert.h>
@@ -14,17 +13,22 @@
 
 enum { KEPT = 16, FIRST_SLOTS = 8, LOAD_NUMERATOR = 4, LOAD_DENOMINATOR = 5 };
 
+#define SEQUENCE_MAX ((UINT64_C(1) << 44) - 1) // a thousand changes a second for 500 years
+
 typedef struct Slot {
     uint8_t hash[KEPT];
     int64_t expires_at_us;
     int64_t changed_at_us;
-    uint8_t used;
-    uint8_t channel;
-    uint8_t category;
-    uint8_t reason; // SUPPRESSION_NONE: released
+    uint64_t sequence : 44; // of its message in CONFIG; 0: not known
+    uint64_t channel : 6;
+    uint64_t category : 6;
+    uint64_t reason : 7; // SUPPRESSION_NONE: released
+    uint64_t used : 1;
 } Slot;
 
 static_assert(sizeof(Slot) == 40, "millions of these are kept");
+static_assert((int)CHANNEL_COUNT <= 64 && (int)CATEGORY_COUNT <= 64, "they fit in a slot");
+static_assert((int)SUPPRESSION_COUNT <= 128, "it fits in a slot");
 
 typedef struct Table {
     Slot *slots;
@@ -84,7 +88,7 @@ static size_t after(const Table *table, size_t at)
 
 static bool is_key(const Slot *slot, Channel channel, Category category, const uint8_t *hash)
 {
-    return slot->channel == (uint8_t)channel && slot->category == (uint8_t)category &&
+    return slot->channel == (unsigned)channel && slot->category == (unsigned)category &&
            memcmp(slot->hash, hash, KEPT) == 0;
 }
 
@@ -113,21 +117,6 @@ static void grow(Table *table)
     free(old.slots);
 }
 
-// Each later slot of the run whose home is not behind the hole moves into it.
-static void close_gap(Table *table, size_t hole)
-{
-    for (size_t at = after(table, hole); table->slots[at].used; at = after(table, at)) {
-        size_t home = home_of(table, table->slots[at].hash);
-        size_t from_home = (at + table->cap - home) % table->cap;
-        size_t from_hole = (at + table->cap - hole) % table->cap;
-        if (from_home >= from_hole) {
-            table->slots[hole] = table->slots[at];
-            hole = at;
-        }
-    }
-    table->slots[hole] = (Slot){0};
-}
-
 // ---- all of them ----
 
 static Table *table_of(Suppressions *s, Str tenant)
@@ -154,31 +143,70 @@ static const Slot *look_up(
     return slot->used ? slot : NULL;
 }
 
-void suppressions_note(
-    Suppressions *s, Str tenant, Channel channel, Category category,
-    const uint8_t hash[SUPPRESSION_HASH_LEN], const SuppressionEntry *entry)
+// The key's slot, which becomes a used one when it is not.
+static Slot *claim_slot(
+    Suppressions *s, Str tenant, Channel channel, Category category, const uint8_t *hash,
+    Table **ret_table)
 {
     Table *table = table_of(s, tenant);
     if ((table->used + 1) * LOAD_DENOMINATOR > table->cap * LOAD_NUMERATOR) {
         grow(table);
     }
     Slot *slot = find_slot(table, channel, category, hash);
+    *ret_table = table;
     if (!slot->used) {
         table->used++;
+        table->released++; // until it has a reason
         memcpy(slot->hash, hash, KEPT);
         slot->used = 1;
-        slot->channel = (uint8_t)channel;
-        slot->category = (uint8_t)category;
-    } else {
-        bool was_released = slot->reason == SUPPRESSION_NONE;
-        table->released -= was_released ? 1 : 0;
-        s->in_force -= was_released ? 0 : 1;
+        slot->channel = (unsigned)channel & 63;
+        slot->category = (unsigned)category & 63;
+        slot->reason = SUPPRESSION_NONE;
     }
-    slot->reason = (uint8_t)entry->reason;
+    return slot;
+}
+
+static void set_reason(Suppressions *s, Table *table, Slot *slot, SuppressionReason reason)
+{
+    bool was_released = slot->reason == SUPPRESSION_NONE;
+    table->released -= was_released ? 1 : 0;
+    s->in_force -= was_released ? 0 : 1;
+    slot->reason = (unsigned)reason & 127;
+    table->released += reason == SUPPRESSION_NONE ? 1 : 0;
+    s->in_force += reason == SUPPRESSION_NONE ? 0 : 1;
+}
+
+void suppressions_note(
+    Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], const SuppressionEntry *entry)
+{
+    Table *table = NULL;
+    Slot *slot = claim_slot(s, tenant, channel, category, hash, &table);
+    set_reason(s, table, slot, entry->reason);
     slot->expires_at_us = entry->expires_at_us;
     slot->changed_at_us = entry->changed_at_us;
-    table->released += entry->reason == SUPPRESSION_NONE ? 1 : 0;
-    s->in_force += entry->reason == SUPPRESSION_NONE ? 0 : 1;
+    slot->sequence = entry->sequence & SEQUENCE_MAX;
+}
+
+void suppressions_note_unreadable(
+    Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], uint64_t sequence)
+{
+    bool known = look_up(s, tenant, channel, category, hash) != NULL;
+    Table *table = NULL;
+    Slot *slot = claim_slot(s, tenant, channel, category, hash, &table);
+    if (!known) {
+        set_reason(s, table, slot, SUPPRESSION_UNREADABLE);
+    }
+    slot->sequence = sequence & SEQUENCE_MAX;
+}
+
+uint64_t suppressions_sequence(
+    const Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN])
+{
+    const Slot *slot = look_up(s, tenant, channel, category, hash);
+    return slot == NULL ? 0 : slot->sequence;
 }
 
 void suppressions_put(
@@ -187,24 +215,6 @@ void suppressions_put(
 {
     SuppressionEntry entry = {.reason = reason, .expires_at_us = expires_at_us};
     suppressions_note(s, tenant, channel, category, hash, &entry);
-}
-
-void suppressions_remove(
-    Suppressions *s, Str tenant, Channel channel, Category category,
-    const uint8_t hash[SUPPRESSION_HASH_LEN])
-{
-    Table *table = map_get(s->tables, tenant);
-    if (table == NULL || table->used == 0) {
-        return;
-    }
-    Slot *slot = find_slot(table, channel, category, hash);
-    if (slot->used) {
-        bool was_released = slot->reason == SUPPRESSION_NONE;
-        table->released -= was_released ? 1 : 0;
-        s->in_force -= was_released ? 0 : 1;
-        table->used--;
-        close_gap(table, (size_t)(slot - table->slots));
-    }
 }
 
 // ---- asking ----
@@ -273,6 +283,20 @@ SuppressionReason suppressions_judge(
     return ignored ? SUPPRESSION_NONE : reason;
 }
 
+static bool holds_for_more(SuppressionReason reason, SuppressionReason there)
+{
+    switch (there) {
+    case SUPPRESSION_OPT_OUT:
+    case SUPPRESSION_UNREADABLE:
+        return reason != SUPPRESSION_OPT_OUT;
+    case SUPPRESSION_COMPLAINT:
+    case SUPPRESSION_COMPLIANCE:
+        return false;
+    default:
+        return reason == SUPPRESSION_COMPLAINT;
+    }
+}
+
 bool suppressions_wants(
     const Suppressions *s, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t at_us)
@@ -288,7 +312,7 @@ bool suppressions_wants(
         return true;
     }
     bool forever = slot->expires_at_us == 0;
-    return !forever || (slot->reason == SUPPRESSION_OPT_OUT && reason != SUPPRESSION_OPT_OUT);
+    return !forever || holds_for_more(reason, (SuppressionReason)slot->reason);
 }
 
 size_t suppressions_count(const Suppressions *s)

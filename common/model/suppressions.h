@@ -2,7 +2,8 @@
 // Suppressions: the addresses that must not be written to, in memory, by tenant, channel, category
 // and address hash. A table a tenant, 40 bytes a slot (55 to 75 bytes an entry), so that millions
 // fit. Pure; time is an argument. Released entries stay, for what is known of an address from
-// before its release must not suppress it again.
+// before its release must not suppress it again. Each entry knows the sequence of its message in
+// CONFIG, so that who writes the next one says which one it replaces.
 #pragma once
 
 #include "common/model/enums.h"
@@ -20,9 +21,6 @@ void suppressions_free(Suppressions *suppressions); // NULL-safe
 void suppressions_put(
     Suppressions *suppressions, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t expires_at_us);
-void suppressions_remove(
-    Suppressions *suppressions, Str tenant, Channel channel, Category category,
-    const uint8_t hash[SUPPRESSION_HASH_LEN]);
 
 // What is in force at now_us for the category: its own entry or that of every category, of the two
 // the one that also holds for transactional mail. SUPPRESSION_NONE: nothing.
@@ -55,6 +53,7 @@ typedef struct SuppressionEntry {
     SuppressionReason reason; // SUPPRESSION_NONE: released
     int64_t expires_at_us;    // 0: never
     int64_t changed_at_us;    // when it was made or released
+    uint64_t sequence;        // of its message in CONFIG; 0: not known
 } SuppressionEntry;
 
 // As suppressions_put; reason SUPPRESSION_NONE notes a release.
@@ -62,9 +61,22 @@ void suppressions_note(
     Suppressions *suppressions, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], const SuppressionEntry *entry);
 
+// The key's last message in CONFIG cannot be read: what is known of it stays, and when nothing is
+// known it counts as suppressed (SUPPRESSION_UNREADABLE, for ever) until a readable one comes.
+void suppressions_note_unreadable(
+    Suppressions *suppressions, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], uint64_t sequence);
+
+// Of the key's last message in CONFIG; 0: none is known.
+uint64_t suppressions_sequence(
+    const Suppressions *suppressions, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN]);
+
 // May something that happened at `at_us` make an entry of that reason? Not when the key was
 // released since, and not when it is suppressed already for a reason that holds at least as much: a
-// repeat changes nothing, and an opt-out does not replace a hard bounce.
+// repeat changes nothing, and an opt-out does not replace a hard bounce. A complaint replaces all
+// but another one and compliance, for only it takes a right of its own to release. What cannot be
+// read is replaced by all but an opt-out, which may hold for less.
 bool suppressions_wants(
     const Suppressions *suppressions, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t at_us);

@@ -230,6 +230,12 @@ static double read_poisoned(void *ctx)
     return (double)bus_stats(service->bus).poisoned;
 }
 
+static double read_unreadable(void *ctx)
+{
+    const Service *service = ctx;
+    return (double)bus_stats(service->bus).unreadable;
+}
+
 static double read_duplicate_ratio(void *ctx)
 {
     const Service *service = ctx;
@@ -281,6 +287,10 @@ static void register_repeats(Service *service)
         m, "stentor_bus_poisoned_total", "",
         "Of these, the ones that nobody read: every process that had them died or hung.",
         read_poisoned, service);
+    metrics_gauge_fn(
+        m, "stentor_config_unreadable", "",
+        "Subjects of CONFIG whose last message is no entry; stentor doctor names them.",
+        read_unreadable, service);
 }
 
 static double read_db_ready(void *ctx)

@@ -14,6 +14,7 @@
 #include "services/cli/cli.h"
 #include "services/cli/config_get.h"
 #include "services/cli/config_put.h"
+#include "services/cli/config_walk.h"
 #include "services/cli/span.h"
 #include "stentor/v1/config.pb-c.h"
 
@@ -226,17 +227,18 @@ static bool is_over(const char *state)
     return strcmp(state, "revoked") == 0 || strcmp(state, "expired") == 0;
 }
 
-static void take_key(void *ctx, const BusMessage *message)
+static bool take_key(void *ctx, const BusMessage *message, const char *reason, Error *err)
 {
+    (void)err;
     Listing *listing = ctx;
     const ApiKey *key =
-        message->payload.len == 0
+        reason != NULL || message->payload.len == 0
             ? NULL
             : (const ApiKey *)event_unpack(
                   &stentor__v1__api_key__descriptor, message->payload, listing->cli->arena, NULL);
     if (key == NULL || (!listing->all && is_over(state_of(key, listing->now_us))) ||
         listing->count == KEYS_MAX) {
-        return;
+        return true;
     }
     if (listing->count == listing->room) {
         listing->room = listing->room == 0 ? 64 : 2 * listing->room;
@@ -247,6 +249,7 @@ static void take_key(void *ctx, const BusMessage *message)
         listing->keys = keys;
     }
     listing->keys[listing->count++] = key;
+    return true;
 }
 
 static int by_age(const void *a, const void *b)
@@ -321,7 +324,7 @@ int cmd_apikey_list(Cli *cli)
         return cli_fail(&err);
     }
     const char *filter = arena_printf(cli->arena, "cfg.apikey.%s.>", tenant);
-    bool ok = config_each(&session, filter, take_key, &listing, &err);
+    bool ok = config_walk(&session, &(ConfigPart){.filter = filter}, take_key, &listing, &err);
     session_close(&session);
     if (!ok) {
         return cli_fail(&err);

@@ -56,7 +56,7 @@ int cmd_config_export(Cli *cli)
         return cli_fail(&err);
     }
     buf_init(&export.out, LINE_BYTES_MAX);
-    bool ok = config_walk(&session, "CONFIG", NULL, export_one, &export, &err);
+    bool ok = config_walk(&session, &(ConfigPart){0}, export_one, &export, &err);
     session_close(&session);
     buf_clear(&export.out);
     config_total_write(&export.out, &export.total);
@@ -241,7 +241,7 @@ static bool import_file(Import *import, Error *err)
     const Args *args = &import->cli->args;
     bool dry = args_has(args, "dry-run");
     return read_file(import, args_word(args, 0), err) &&
-           config_walk(import->session, "CONFIG", NULL, note_there, import, err) &&
+           config_walk(import->session, &(ConfigPart){0}, note_there, import, err) &&
            check_newer(import, dry || args_has(args, "force"), err) && put_all(import, dry, err);
 }
 
@@ -302,6 +302,7 @@ static bool note_earlier(void *ctx, const BusMessage *message, const char *reaso
     return true;
 }
 
+// What was found before it; nothing: a removal.
 static bool put_again(Mend *mend, Session *session, const char *subject, Error *err)
 {
     Arena *arena = mend->cli->arena;
@@ -337,29 +338,45 @@ static bool drop_bad(Mend *mend, Session *session, Error *err)
                      STR_ARG(str_slice(reply, 0, 160)));
 }
 
+// Services follow removals; of what is of no kind they know nothing, and it is deleted.
+static bool is_of_a_kind(const char *subject, Arena *arena)
+{
+    ConfigName name;
+    BusMessage removal = {.subject = str_from(subject), .event_id = STR("mend")};
+    return config_entry_check(&removal, &name, arena, NULL);
+}
+
+static const char *drop(Mend *mend, Session *session, const char *subject, Error *err)
+{
+    bool ok = is_of_a_kind(subject, mend->cli->arena) ? put_again(mend, session, subject, err)
+                                                      : drop_bad(mend, session, err);
+    return ok ? "dropped" : NULL;
+}
+
 static const char *mend_subject(Mend *mend, Session *session, const char *subject, Error *err)
 {
-    if (!config_walk(session, "CONFIG", subject, note_last, mend, err)) {
+    if (!config_walk(session, &(ConfigPart){.filter = subject}, note_last, mend, err)) {
         return NULL;
     }
     if (mend->bad == 0) {
         return mend->found ? "its last entry can be read" : "there is no entry";
     }
-    if (!config_walk(session, "CONFIG_HISTORY", subject, note_earlier, mend, err)) {
+    const ConfigPart earlier = {.stream = "CONFIG_HISTORY", .filter = subject};
+    if (!config_walk(session, &earlier, note_earlier, mend, err)) {
         return NULL;
     }
     if (mend->newest > 0) {
         return put_again(mend, session, subject, err) ? "put again as it was before" : NULL;
     }
     if (args_has(&mend->cli->args, "drop")) {
-        return drop_bad(mend, session, err) ? "dropped" : NULL;
+        return drop(mend, session, subject, err);
     }
     error_set(
         err, ERROR_PERMANENT,
-        "no earlier entry of '%s' can be read (HINT: put it anew, or stentor config import FILE, "
-        "or "
-        "stentor config mend %s --drop)",
-        subject, subject);
+        "no earlier entry of it can be read (HINT: stentor config mend %s --drop, or stentor "
+        "config "
+        "import FILE)",
+        subject);
     return NULL;
 }
 

@@ -10,6 +10,7 @@
 #include "common/bus/topology.h"
 #include "common/db/master_keys.h"
 #include "services/cli/api_client.h"
+#include "services/cli/config_order.h"
 #include "services/cli/config_walk.h"
 #include "services/cli/doctor.h"
 #include "services/cli/doctor_config.h"
@@ -160,7 +161,7 @@ static void check_tenants(Doctor *doctor, Session *session)
 
 typedef struct ConfigCheck {
     Doctor *doctor;
-    long long entries, bad;
+    long long entries, bad, unordered;
 } ConfigCheck;
 
 static bool check_entry(void *ctx, const BusMessage *message, const char *reason, Error *err)
@@ -170,6 +171,7 @@ static bool check_entry(void *ctx, const BusMessage *message, const char *reason
     ConfigCheck *check = ctx;
     Arena *arena = check->doctor->cli->arena;
     check->entries += message->payload.len > 0 ? 1 : 0;
+    check->unordered += reason == NULL && !config_is_ordered(message) ? 1 : 0;
     if (reason != NULL && check->bad++ < NAMED_MAX) {
         doctor_say(
             check->doctor, arena_cstr(arena, message->subject), CHECK_FAIL,
@@ -186,7 +188,7 @@ static void check_config(Doctor *doctor, Session *session)
     ConfigCheck check = {.doctor = doctor};
     const StreamState *config = doctor_stream(doctor, "CONFIG");
     bool had_some = config != NULL && config->last > 0;
-    if (!config_walk(session, "CONFIG", NULL, check_entry, &check, &err)) {
+    if (!config_walk(session, &(ConfigPart){0}, check_entry, &check, &err)) {
         doctor_say(doctor, "config", CHECK_FAIL, err.text);
     } else if (check.entries == 0) {
         doctor_say(
@@ -196,10 +198,22 @@ static void check_config(Doctor *doctor, Session *session)
                      : "empty: no tenant, no API key, no template yet (HINT: stentor tenant put "
                        "TENANT --name NAME --sender ADDRESS)");
     } else {
+        const char *old = check.unordered == 0
+                              ? ""
+                              : arena_printf(
+                                    doctor->cli->arena,
+                                    ", %lld of an earlier version do not say what they replace, so "
+                                    "a service that "
+                                    "was taken over could bring them back (HINT: stentor migrate)",
+                                    check.unordered);
         doctor_say(
-            doctor, "config", check.bad > 0 ? CHECK_FAIL : CHECK_OK,
+            doctor, "config",
+            check.bad > 0         ? CHECK_FAIL
+            : check.unordered > 0 ? CHECK_WARN
+                                  : CHECK_OK,
             arena_printf(
-                doctor->cli->arena, "%lld entries, %lld cannot be read", check.entries, check.bad));
+                doctor->cli->arena, "%lld entries, %lld cannot be read%s", check.entries, check.bad,
+                old));
     }
 }
 

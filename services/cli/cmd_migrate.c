@@ -11,6 +11,7 @@
 #include "common/db/master_keys.h"
 #include "common/db/migrate.h"
 #include "services/cli/cli.h"
+#include "services/cli/config_order.h"
 #include "services/cli/keys.h"
 
 #define RIGHTS_HINT                                                                                \
@@ -144,6 +145,31 @@ static bool apply_topology(Apply *apply, const TopologyOptions *options, Error *
     return session_run(apply->session, 60000, err);
 }
 
+static bool order_config(const Migrate *m, Session *session, Error *err)
+{
+    ConfigOrdered done;
+    if (!config_order(session, m->cli->arena, &done, err)) {
+        return false;
+    }
+    if (done.rewritten > 0 || done.forgotten > 0) {
+        print_step(
+            m->cli, "entries of an earlier version",
+            arena_printf(
+                m->cli->arena,
+                "%lld say now what they replace, %lld copies are gone from CONFIG_HISTORY",
+                (long long)done.rewritten, (long long)done.forgotten));
+    }
+    if (done.left > 0) {
+        print_step(
+            m->cli, "entries of an earlier version",
+            arena_printf(
+                m->cli->arena,
+                "%lld came meanwhile (HINT: stentor migrate, once the services run this version)",
+                (long long)done.left));
+    }
+    return true;
+}
+
 static bool migrate_nats(Migrate *m, Error *err)
 {
     int64_t replicas = 0, percent = 0, ack_wait_ms = 0;
@@ -165,7 +191,8 @@ static bool migrate_nats(Migrate *m, Error *err)
         .bytes_scale = (double)percent / 100,
         .ack_wait_ms = (int)ack_wait_ms};
     Apply apply = {.cli = m->cli, .session = &session};
-    bool ok = apply_topology(&apply, &options, err) && register_in_config(m, &session, err);
+    bool ok = apply_topology(&apply, &options, err) && register_in_config(m, &session, err) &&
+              order_config(m, &session, err);
     session_close(&session);
     return ok;
 }

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "services/cli/config_put.h"
 #include "services/cli/suppress.h"
 
 enum { LINE_BYTES_MAX = 64 * 1024, LIST_LIMIT = 100 };
@@ -99,8 +100,9 @@ static void print_json(const Stentor__V1__Suppression *entry, const char *before
     buf_done(&out);
 }
 
-static bool on_entry(void *ctx, Stentor__V1__Suppression *entry)
+static bool on_entry(void *ctx, Stentor__V1__Suppression *entry, uint64_t sequence)
 {
+    (void)sequence;
     Listing *listing = ctx;
     bool wanted = listing->all || strcmp(state_of(entry, listing->now_us), "active") == 0;
     if (!wanted ||
@@ -238,7 +240,7 @@ static bool add(Suppress *suppress, Stentor__V1__Suppression **ret, Error *err)
         return error_set(err, ERROR_PERMANENT, "--expires lies in the past");
     }
     return suppress_event(suppress, &line, now_us, cli->arena, ret, &out, err) &&
-           session_publish(&suppress->session, &out, NULL, err);
+           config_replace(&suppress->session, cli->arena, &out, 0, err);
 }
 
 static void print_entry(const Cli *cli, const Stentor__V1__Suppression *entry)
@@ -276,6 +278,7 @@ typedef struct Release {
     const char *id; // NULL: by address
     Arena *arena;
     Stentor__V1__Suppression *found[RELEASES_MAX];
+    uint64_t sequences[RELEASES_MAX]; // of their messages
     size_t count;
 } Release;
 
@@ -289,19 +292,21 @@ static Stentor__V1__Suppression *copy_entry(const Stentor__V1__Suppression *entr
                : NULL;
 }
 
-static bool on_candidate(void *ctx, Stentor__V1__Suppression *entry)
+static bool on_candidate(void *ctx, Stentor__V1__Suppression *entry, uint64_t sequence)
 {
     Release *release = ctx;
     bool wanted =
         release->id != NULL ? strcmp(entry->id, release->id) == 0 : entry->released_at_us == 0;
     if (wanted) {
         release->found[release->count] = copy_entry(entry, release->arena);
+        release->sequences[release->count] = sequence;
         release->count += release->found[release->count] != NULL ? 1 : 0;
     }
     return release->count < (release->id != NULL ? 1 : RELEASES_MAX);
 }
 
-static bool release_one(Suppress *suppress, Stentor__V1__Suppression *entry, Error *err)
+static bool release_one(
+    Suppress *suppress, Stentor__V1__Suppression *entry, uint64_t sequence, Error *err)
 {
     static char who[] = "cli";
     BusOut out;
@@ -309,7 +314,7 @@ static bool release_one(Suppress *suppress, Stentor__V1__Suppression *entry, Err
         entry->released_at_us = clock_now_us();
         entry->released_by = who;
         if (!suppression_event(entry, suppress->cli->arena, &out, err) ||
-            !session_publish(&suppress->session, &out, NULL, err)) {
+            !config_replace(&suppress->session, suppress->cli->arena, &out, sequence, err)) {
             return false;
         }
     }
@@ -325,7 +330,7 @@ static bool release(Suppress *suppress, Release *what, Error *err)
     }
     bool ok = suppress_each(suppress, filter, on_candidate, what, err);
     for (size_t i = 0; ok && i < what->count; i++) {
-        ok = release_one(suppress, what->found[i], err);
+        ok = release_one(suppress, what->found[i], what->sequences[i], err);
     }
     return ok;
 }

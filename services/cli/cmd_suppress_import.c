@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/bus/config_store.h"
 #include "services/cli/suppress.h"
 
-enum { IN_THE_AIR_MAX = 2048, NAMED_MAX = 100, REPORT_EVERY = 100000 };
+enum { IN_THE_AIR_MAX = 2048, LINE_ARENA_SIZE = 2048, NAMED_MAX = 100, REPORT_EVERY = 100000 };
 
 typedef struct Import {
     Suppress *suppress;
@@ -32,11 +33,19 @@ static void name_line(Import *import, const Error *err)
     }
 }
 
+// A line on its way, in an arena of its own.
+typedef struct Stored {
+    Import *import;
+    Arena *arena;
+} Stored;
+
 static void on_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)sequence;
     (void)duplicate;
-    Import *import = ctx;
+    Stored *stored = ctx;
+    Import *import = stored->import;
+    arena_free(stored->arena);
     import->waiting--;
     import->stored += err == NULL ? 1 : 0;
     if (err != NULL && import->failure.kind == ERROR_NONE) {
@@ -56,20 +65,24 @@ static void wait_for_room(Import *import, size_t room)
     }
 }
 
+// Most lines are new to the list, so that is what each says first; of what is there the server
+// names the sequence, and the line is stored in its place. The last line of an address counts.
 static bool store(Import *import, const SuppressLine *line, Error *err)
 {
+    Arena *arena = arena_new(LINE_ARENA_SIZE);
+    Stored *stored = arena_alloc(arena, sizeof *stored);
     Stentor__V1__Suppression *entry = NULL;
-    BusOut out;
-    if (!suppress_event(import->suppress, line, import->at_us, import->arena, &entry, &out, err)) {
-        return false;
-    }
-    if (import->dry_run) {
-        import->stored++;
-        return true;
+    ConfigStore put = {.done = on_acked, .ctx = stored};
+    *stored = (Stored){import, arena};
+    bool ok = suppress_event(import->suppress, line, import->at_us, arena, &entry, &put.out, err);
+    if (!ok || import->dry_run) {
+        import->stored += ok ? 1 : 0;
+        arena_free(arena);
+        return ok;
     }
     wait_for_room(import, IN_THE_AIR_MAX - 1);
     import->waiting++;
-    bus_publish(import->suppress->session.bus, &out, on_acked, import);
+    config_store(import->suppress->session.bus, &put, arena);
     return true;
 }
 

@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/bus/reader.h"
 #include "common/bus/topology.h"
 #include "common/codec/hash.h"
 #include "services/cli/cli.h"
 #include "services/cli/config_put.h"
+#include "services/cli/config_walk.h"
 #include "services/ingest/trigger_map.h"
 #include "services/ingest/trigger_try.h"
 
-enum { FILE_BYTES_MAX = 1024 * 1024, READ_TIMEOUT_MS = 10000 };
+enum { FILE_BYTES_MAX = 1024 * 1024 };
 
 typedef Stentor__V1__Trigger Trigger;
 
@@ -29,12 +29,17 @@ typedef struct Known {
 // ---- CONFIG ----
 
 // An entry that cannot be read is passed over, as every service does.
-static void note_entry(Known *known, const BusMessage *message)
+static bool note_entry(void *ctx, const BusMessage *message, const char *reason, Error *err)
 {
+    (void)err;
+    Known *known = ctx;
     Str rest = message->subject;
     Str kind = STR_EMPTY;
     Str tenant = STR_EMPTY;
     (void)(str_split(&rest, '.', &kind) && str_split(&rest, '.', &kind) && str_split(&rest, '.', &tenant));
+    if (reason != NULL) {
+        return true;
+    }
     if (str_eq(kind, STR("trigger"))) {
         (void)trigger_map_changed(known->map, tenant, rest, message->payload, NULL);
     } else if (str_eq(kind, STR("tenant"))) {
@@ -42,42 +47,12 @@ static void note_entry(Known *known, const BusMessage *message)
     } else {
         (void)catalog_template_changed(known->catalog, tenant, rest, message->payload, NULL);
     }
-}
-
-static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        note_entry(ctx, &messages[i]);
-    }
-}
-
-static void on_reader_caught_up(void *ctx)
-{
-    Known *known = ctx;
-    session_finish(&known->session, NULL);
-}
-
-static void on_reader_failed(void *ctx, const Error *err)
-{
-    Known *known = ctx;
-    session_finish(&known->session, err);
-}
-
-static void on_reader_freed(void *ctx)
-{
-    session_finish(ctx, NULL);
+    return true;
 }
 
 static bool read_entries(Known *known, const char *filter, Error *err)
 {
-    ReaderOptions options = {.stream = "CONFIG", .filter = filter};
-    ReaderHandlers handlers = {on_reader_messages, on_reader_caught_up, on_reader_failed};
-    Reader *reader = reader_new(known->session.bus, &options, &handlers, known);
-    bool ok = session_run(&known->session, READ_TIMEOUT_MS, err);
-    reader_free(reader, on_reader_freed, &known->session);
-    Error ignored;
-    (void)session_run(&known->session, READ_TIMEOUT_MS, &ignored);
-    return ok || error_wrap(err, "reading %s", filter);
+    return config_walk(&known->session, &(ConfigPart){.filter = filter}, note_entry, known, err);
 }
 
 static bool known_open(Known *known, Cli *cli, Error *err)
@@ -374,7 +349,7 @@ static bool publish_nothing(Known *known, Cli *cli, const char *key, Error *err)
     const char *when = arena_printf(cli->arena, "%lld", (long long)clock_now_us());
     event_id_derive("config", str_from(subject), str_from(when), event_id);
     BusOut out = {.subject = subject, .event_id = str_from(event_id)};
-    return session_publish(&known->session, &out, NULL, err);
+    return config_replace(&known->session, cli->arena, &out, 0, err);
 }
 
 int cmd_trigger_delete(Cli *cli)

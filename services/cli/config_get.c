@@ -5,9 +5,7 @@
 
 #include "common/base/id.h"
 
-enum { ENTRY_MAX = 128 * 1024, READ_TIMEOUT_MS = 60000, FREE_TIMEOUT_MS = 5000 };
-
-// ---- one ----
+enum { ENTRY_MAX = 128 * 1024 };
 
 // *ret_message: borrowed of the answer, which the caller frees; NULL: there is none.
 static json_t *ask_last(
@@ -70,48 +68,4 @@ bool config_get_sequence(
     *ret_sequence = sequence_of(message);
     json_decref(answer);
     return answer != NULL;
-}
-
-// ---- many ----
-
-typedef struct Reading {
-    Session *session;
-    ConfigEach each;
-    void *ctx;
-} Reading;
-
-static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
-{
-    const Reading *reading = ctx;
-    for (size_t i = 0; i < count; i++) {
-        reading->each(reading->ctx, &messages[i]);
-    }
-}
-
-static void on_reader_caught_up(void *ctx)
-{
-    session_finish(((Reading *)ctx)->session, NULL);
-}
-
-static void on_reader_failed(void *ctx, const Error *err)
-{
-    session_finish(((Reading *)ctx)->session, err);
-}
-
-static void on_reader_freed(void *ctx)
-{
-    session_finish(ctx, NULL);
-}
-
-bool config_each(Session *session, const char *filter, ConfigEach each, void *ctx, Error *err)
-{
-    Reading reading = {session, each, ctx};
-    ReaderOptions options = {.stream = "CONFIG", .filter = filter};
-    ReaderHandlers handlers = {on_reader_messages, on_reader_caught_up, on_reader_failed};
-    Reader *reader = reader_new(session->bus, &options, &handlers, &reading);
-    bool ok = session_run(session, READ_TIMEOUT_MS, err);
-    reader_free(reader, on_reader_freed, session);
-    Error ignored;
-    session_run(session, FREE_TIMEOUT_MS, &ignored);
-    return ok || error_wrap(err, "reading '%s' of CONFIG", filter);
 }

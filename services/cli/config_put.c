@@ -7,6 +7,48 @@
 #include "common/codec/hash.h"
 #include "services/cli/config_get.h"
 
+enum { TRIES_MAX = 20 };
+
+// A service that was taken over can have the server store an earlier message again, with its
+// headers: one that says what it replaces is refused then.
+static bool publish_in_place(
+    Session *session, Arena *arena, const BusOut *out, uint64_t replaces, Error *err)
+{
+    const BusHeader expected = bus_replaces(replaces, arena);
+    BusOut whole = *out;
+    whole.headers = &expected;
+    whole.header_count = 1;
+    return session_publish(session, &whole, NULL, err);
+}
+
+static bool publish_over(Session *session, Arena *arena, const BusOut *out, Error *err)
+{
+    uint64_t there = 0;
+    bool ok = false;
+    for (int i = 0; i < TRIES_MAX && !ok; i++) {
+        error_clear(err);
+        session->err = (Error){0};
+        ok = config_get_sequence(session, arena, out->subject, &there, err) &&
+             publish_in_place(session, arena, out, there, err);
+        if (!ok && err->kind != ERROR_CONFLICT) {
+            break;
+        }
+    }
+    return ok;
+}
+
+bool config_replace(
+    Session *session, Arena *arena, const BusOut *out, uint64_t replaces, Error *err)
+{
+    bool ok = replaces == 0 ? publish_over(session, arena, out, err)
+                            : publish_in_place(session, arena, out, replaces, err);
+    return ok || (err->kind == ERROR_CONFLICT
+                      ? error_set(
+                            err, ERROR_CONFLICT, "'%s' was changed by another meanwhile: try again",
+                            out->subject)
+                      : false);
+}
+
 bool config_put(Session *session, Arena *arena, const ConfigEntry *entry, Error *err)
 {
     Str payload;
@@ -20,28 +62,8 @@ bool config_put(Session *session, Arena *arena, const ConfigEntry *entry, Error 
     event_id_derive(
         "config", str_from(subject),
         str_from(arena_printf(arena, "%lld", (long long)clock_now_us())), event_id);
-    // A service that was taken over can have the server store an earlier message again, with its
-    // headers: one that says what it replaces is refused then.
-    uint64_t replaces = entry->replaces;
-    if (replaces == 0 && !config_get_sequence(session, arena, subject, &replaces, err)) {
-        return false;
-    }
-    const BusHeader expected = bus_replaces(replaces, arena);
-    BusOut out = {
-        .subject = subject,
-        .event_id = str_from(event_id),
-        .payload = payload,
-        .headers = &expected,
-        .header_count = 1,
-    };
-    if (session_publish(session, &out, NULL, err)) {
-        return true;
-    }
-    return err->kind == ERROR_PERMANENT
-               ? error_set(
-                     err, ERROR_CONFLICT, "'%s' was changed by another meanwhile: try again",
-                     subject)
-               : false;
+    BusOut out = {.subject = subject, .event_id = str_from(event_id), .payload = payload};
+    return config_replace(session, arena, &out, entry->replaces, err);
 }
 
 bool config_put_once(

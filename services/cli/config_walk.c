@@ -50,14 +50,14 @@ static void on_reader_freed(void *ctx)
     session_finish(ctx, NULL);
 }
 
-bool config_walk(
-    Session *session, const char *stream, const char *filter, ConfigWalk each, void *ctx,
-    Error *err)
+bool config_walk(Session *session, const ConfigPart *part, ConfigWalk each, void *ctx, Error *err)
 {
     static const ReaderHandlers handlers = {
         on_reader_messages, on_reader_caught_up, on_reader_failed};
     Walk walk = {session, each, ctx, arena_new(0), false};
-    ReaderOptions options = {.stream = stream, .filter = filter};
+    const char *stream = part->stream != NULL ? part->stream : "CONFIG";
+    ReaderOptions options = {
+        .stream = stream, .filter = part->filter, .start_sequence = part->from};
     Reader *reader = reader_new(session->bus, &options, &handlers, &walk);
     bool ok = session_run(session, READ_TIMEOUT_MS, err);
     Error ignored = {0};
@@ -66,5 +66,6 @@ bool config_walk(
     reader_free(reader, on_reader_freed, session);
     (void)session_run(session, CLOSE_TIMEOUT_MS, &ignored);
     arena_free(walk.arena);
-    return ok || error_wrap(err, "reading %s", stream);
+    const char *filter = part->filter != NULL ? part->filter : "cfg.>";
+    return ok || error_wrap(err, "reading '%s' of %s", filter, stream);
 }

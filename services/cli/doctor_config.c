@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "common/codec/event.h"
 #include "common/model/sender_domain.h"
-#include "services/cli/config_get.h"
+#include "services/cli/config_walk.h"
 #include "stentor/v1/config.pb-c.h"
 
 enum { NAMED_MAX = 5, SOON_DAYS = 14 };
@@ -41,18 +41,19 @@ static void add_name(const Reading *reading, Names *names, const char *name, con
     names->count++;
 }
 
-static void take_key(void *ctx, const BusMessage *message)
+static bool take_key(void *ctx, const BusMessage *message, const char *reason, Error *err)
 {
+    (void)err;
     Reading *reading = ctx;
     Arena *arena = reading->cli->arena;
     int64_t soon_us = reading->now_us + SOON_DAYS * INT64_C(86400) * 1000000;
     arena_reset(reading->scratch);
     const Stentor__V1__ApiKey *key = (const Stentor__V1__ApiKey *)event_unpack(
         &stentor__v1__api_key__descriptor, message->payload, reading->scratch, NULL);
-    if (key == NULL || key->key_id[0] == '\0' ||
+    if (reason != NULL || key == NULL || key->key_id[0] == '\0' ||
         (key->revoked_at_us != 0 && key->revoked_at_us <= reading->now_us) ||
         (key->expires_at_us != 0 && key->expires_at_us <= reading->now_us)) {
-        return;
+        return true;
     }
     reading->keys++;
     const char *name = arena_printf(arena, "%.32s/%.64s", key->tenant, key->key_id);
@@ -69,17 +70,19 @@ static void take_key(void *ctx, const BusMessage *message)
             arena_printf(
                 arena, "stentor apikey rotate %.64s --tenant %.32s", key->key_id, key->tenant));
     }
+    return true;
 }
 
-static void take_tenant(void *ctx, const BusMessage *message)
+static bool take_tenant(void *ctx, const BusMessage *message, const char *reason, Error *err)
 {
+    (void)err;
     Reading *reading = ctx;
     Arena *arena = reading->cli->arena;
     arena_reset(reading->scratch);
     const Stentor__V1__Tenant *tenant = (const Stentor__V1__Tenant *)event_unpack(
         &stentor__v1__tenant__descriptor, message->payload, reading->scratch, NULL);
-    if (tenant == NULL || tenant->tenant[0] == '\0') {
-        return;
+    if (reason != NULL || tenant == NULL || tenant->tenant[0] == '\0') {
+        return true;
     }
     reading->tenants++;
     const SenderRule rule = {tenant->sender_domains, tenant->n_sender_domains, STR_EMPTY};
@@ -93,6 +96,7 @@ static void take_tenant(void *ctx, const BusMessage *message)
                 arena, "stentor tenant sender-domain add %.32s " STR_FMT, tenant->tenant,
                 STR_ARG(domain)));
     }
+    return true;
 }
 
 static ConfigRemark remark_keys(const Reading *reading)
@@ -136,8 +140,9 @@ bool doctor_config_read(
     Session *session, Cli *cli, ConfigRemark *ret_keys, ConfigRemark *ret_senders, Error *err)
 {
     Reading reading = {.cli = cli, .scratch = arena_new(0), .now_us = clock_now_us()};
-    bool ok = config_each(session, "cfg.apikey.>", take_key, &reading, err) &&
-              config_each(session, "cfg.tenant.>", take_tenant, &reading, err);
+    bool ok =
+        config_walk(session, &(ConfigPart){.filter = "cfg.apikey.>"}, take_key, &reading, err) &&
+        config_walk(session, &(ConfigPart){.filter = "cfg.tenant.>"}, take_tenant, &reading, err);
     arena_free(reading.scratch);
     if (ok) {
         *ret_keys = remark_keys(&reading);

@@ -5,10 +5,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/id.h"
-#include "common/bus/reader.h"
+#include "services/cli/config_walk.h"
 #include "services/cli/keys.h"
-
-enum { READ_TIMEOUT_MS = 600000, CLOSE_TIMEOUT_MS = 5000 };
 
 // ---- whose list ----
 
@@ -122,7 +120,6 @@ typedef struct Read {
     SuppressEach each;
     void *ctx;
     Arena *arena;
-    bool enough;
 } Read;
 
 static bool is_wanted(const Suppress *suppress, const Stentor__V1__Suppression *entry)
@@ -135,63 +132,30 @@ static bool is_wanted(const Suppress *suppress, const Stentor__V1__Suppression *
     return suppress->wanted_count == 0;
 }
 
-static void take(Read *read, const BusMessage *message)
+static bool take(void *ctx, const BusMessage *message, const char *reason, Error *err)
 {
+    const Read *read = ctx;
     Str key = message->subject;
     Str token = STR_EMPTY;
     Str tenant = STR_EMPTY;
     Error ignored = {0}; // an entry that the services pass over too
+    (void)err;
     arena_reset(read->arena);
-    bool shaped = str_split(&key, '.', &token) && str_split(&key, '.', &token) &&
+    bool shaped = reason == NULL && str_split(&key, '.', &token) && str_split(&key, '.', &token) &&
                   str_split(&key, '.', &tenant);
     Stentor__V1__Suppression *entry =
         shaped ? suppression_read(tenant, key, message->payload, read->arena, &ignored) : NULL;
-    if (entry != NULL && is_wanted(read->suppress, entry) && !read->each(read->ctx, entry)) {
-        read->enough = true;
-        session_finish(&read->suppress->session, NULL);
-    }
-}
-
-static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
-{
-    Read *read = ctx;
-    for (size_t i = 0; i < count && !read->enough; i++) {
-        take(read, &messages[i]);
-    }
-}
-
-static void on_reader_caught_up(void *ctx)
-{
-    const Read *read = ctx;
-    session_finish(&read->suppress->session, NULL);
-}
-
-static void on_reader_failed(void *ctx, const Error *err)
-{
-    const Read *read = ctx;
-    session_finish(&read->suppress->session, err);
-}
-
-static void on_reader_freed(void *ctx)
-{
-    session_finish(ctx, NULL);
+    return entry == NULL || !is_wanted(read->suppress, entry) ||
+           read->each(read->ctx, entry, message->sequence);
 }
 
 bool suppress_each(Suppress *suppress, const char *filter, SuppressEach each, void *ctx, Error *err)
 {
-    static const ReaderHandlers handlers = {
-        on_reader_messages, on_reader_caught_up, on_reader_failed};
     Read read = {.suppress = suppress, .each = each, .ctx = ctx, .arena = arena_new(0)};
-    ReaderOptions options = {
-        .stream = "CONFIG",
+    ConfigPart part = {
         .filter =
-            arena_printf(suppress->cli->arena, "cfg.suppression.%s.%s", suppress->tenant, filter),
-    };
-    Reader *reader = reader_new(suppress->session.bus, &options, &handlers, &read);
-    bool ok = session_run(&suppress->session, READ_TIMEOUT_MS, err);
-    reader_free(reader, on_reader_freed, &suppress->session);
-    Error ignored = {0};
-    (void)session_run(&suppress->session, CLOSE_TIMEOUT_MS, &ignored);
+            arena_printf(suppress->cli->arena, "cfg.suppression.%s.%s", suppress->tenant, filter)};
+    bool ok = config_walk(&suppress->session, &part, take, &read, err);
     arena_free(read.arena);
-    return ok || error_wrap(err, "reading the suppressions of '%s'", suppress->tenant);
+    return ok || error_wrap(err, "the suppressions of '%s'", suppress->tenant);
 }

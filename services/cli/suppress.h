@@ -24,8 +24,9 @@ void suppress_close(Suppress *suppress);
 // The flags --channel, --category, --reason, --note, --expires as a line's defaults.
 bool suppress_defaults(const Suppress *suppress, SuppressLine *ret, Error *err);
 
-// Called for each entry of the tenant, released ones too; false: enough.
-typedef bool (*SuppressEach)(void *ctx, Stentor__V1__Suppression *entry);
+// Called for each entry of the tenant, released ones too, with its message's sequence; false:
+// enough.
+typedef bool (*SuppressEach)(void *ctx, Stentor__V1__Suppression *entry, uint64_t sequence);
 // Of the address that suppress->wanted names only.
 // filter: what follows "cfg.suppression.<tenant>.". The entries live until the next.
 bool suppress_each(

@@ -9,7 +9,7 @@
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
-#include "services/cli/config_get.h"
+#include "services/cli/config_walk.h"
 
 enum { VERSION_PART_MAX = 999999, VERSIONS_MAX = 1000000 };
 
@@ -77,17 +77,19 @@ static StoredVersion *add_stored(Reading *reading)
     return &store->items[store->count++];
 }
 
-static void take_version(void *ctx, const BusMessage *message)
+static bool take_version(void *ctx, const BusMessage *message, const char *reason, Error *err)
 {
+    (void)err;
     Reading *reading = ctx;
-    Error ignored;
+    Error ignored = {0};
     arena_reset(reading->scratch);
     Arena *arena = reading->words ? reading->arena : reading->scratch;
     const Stentor__V1__TemplateVersion *version =
         (const Stentor__V1__TemplateVersion *)event_unpack(
             &stentor__v1__template_version__descriptor, message->payload, arena, &ignored);
-    if (message->payload.len == 0 || version == NULL || reading->store->count == VERSIONS_MAX) {
-        return; // removed, or not ours
+    if (reason != NULL || message->payload.len == 0 || version == NULL ||
+        reading->store->count == VERSIONS_MAX) {
+        return true; // removed, or not ours
     }
     StoredVersion *stored = add_stored(reading);
     *stored = (StoredVersion){
@@ -109,6 +111,7 @@ static void take_version(void *ctx, const BusMessage *message)
     if (!parse_semver(str_from(version->version), &stored->semver)) {
         stored->semver = (Semver){{0, 0, 0}};
     }
+    return true;
 }
 
 bool template_store_read(
@@ -119,7 +122,7 @@ bool template_store_read(
     Reading reading = {cli->arena, arena_new(0), words, 0, ret};
     const char *filter = key != NULL ? arena_printf(cli->arena, "cfg.template.%s.%s.*", tenant, key)
                                      : arena_printf(cli->arena, "cfg.template.%s.>", tenant);
-    bool ok = config_each(session, filter, take_version, &reading, err);
+    bool ok = config_walk(session, &(ConfigPart){.filter = filter}, take_version, &reading, err);
     arena_free(reading.scratch);
     if (ret->count > 0) {
         qsort(ret->items, ret->count, sizeof *ret->items, compare_stored);
@@ -233,7 +236,7 @@ bool template_store_put(
         .header_count = 1,
     };
     return session_publish(session, &out, NULL, err) ||
-           (err->kind == ERROR_PERMANENT
+           (err->kind == ERROR_CONFLICT
                 ? error_set(
                       err, ERROR_CONFLICT, "version %s of '%s' was published by another meanwhile",
                       version->version, version->key)

@@ -142,9 +142,23 @@ bool directory_changed(
         return put_version(directory, tenant, key, message->payload, err);
     }
     if (str_eq(kind, STR("suppression"))) {
-        return suppression_take(directory->suppressions, tenant, key, message->payload, err);
+        return suppression_take(directory->suppressions, tenant, key, message, err);
     }
     return true;
+}
+
+void directory_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence)
+{
+    Directory *directory = ctx;
+    if (str_eq(kind, STR("tenant")) && map_get(directory->senders, tenant) == NULL) {
+        Sender *sender = xcalloc(1, sizeof *sender);
+        sender->name = xstrdup("");
+        sender->address = xstrdup("");
+        sender->suspended = true;
+        map_put(directory->senders, tenant, sender);
+    } else if (str_eq(kind, STR("suppression"))) {
+        suppression_unreadable(directory->suppressions, tenant, key, sequence);
+    }
 }
 
 bool directory_sender(const Directory *directory, Str tenant, Str *ret_name, Str *ret_address)

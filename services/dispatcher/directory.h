@@ -19,6 +19,10 @@ void directory_free(Directory *directory);
 bool directory_changed(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err);
 
+// A ConfigUnreadable: a tenant of whom nothing is known counts as suspended, an address as
+// suppressed.
+void directory_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence);
+
 // Name and address of the tenant's sender; false: it has none of its own. Valid until the next
 // change.
 bool directory_sender(const Directory *directory, Str tenant, Str *ret_name, Str *ret_address);

@@ -144,6 +144,7 @@ Dispatcher *dispatcher_new(const DispatcherParts *parts)
     dispatcher->flush_timer.data = dispatcher;
     dispatcher->tick.data = dispatcher;
     dispatcher->mirror = config_mirror_new(parts->bus, directory_changed, dispatcher->directory);
+    config_mirror_on_unreadable(dispatcher->mirror, directory_unreadable);
     uv_timer_start(&dispatcher->tick, on_tick_timer, 0, START_POLL_MS);
     return dispatcher;
 }

@@ -42,7 +42,8 @@ void outcomes_publish(Job *job)
     // Killed before this is stored, or before the ack: the redelivery finds the row and publishes
     // the same again (dispatcher.h; test_kill.py).
     const Dispatcher *dispatcher = job->owner;
-    if (!suppress_address(job, directory_suppressions(dispatcher->directory), &err) ||
+    if (!suppress_address(
+            job, dispatcher->parts.bus, directory_suppressions(dispatcher->directory), &err) ||
         !report(job, &verdict, &err)) {
         verdict = err;
     }

@@ -229,6 +229,7 @@ static bool was_barred(const LedgerRow *row)
     SuppressionReason reason = SUPPRESSION_NONE;
     return row->vendor.len == 0 && !str_eq(row->code, STR("invalid_address")) &&
            (str_eq(row->code, STR("tenant_suspended")) ||
+            str_eq(row->code, str_from(suppression_reason_name(SUPPRESSION_UNREADABLE))) ||
             suppression_reason_from_name(row->code, &reason));
 }
 

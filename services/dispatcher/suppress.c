@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/suppress.h"
 
+#include "common/bus/config_store.h"
 #include "common/bus/suppression_event.h"
 #include "common/model/ladder.h"
 
@@ -22,7 +23,15 @@ SuppressionReason suppress_reason(const LedgerRow *row)
     return gone ? SUPPRESSION_HARD_BOUNCE : SUPPRESSION_INVALID_ADDRESS;
 }
 
-bool suppress_address(Job *job, const Suppressions *known, Error *err)
+// The job may be gone: it ends with its settle, and its delivery with this.
+static void on_stored(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
+{
+    (void)sequence;
+    (void)duplicate;
+    delivery_held(ctx, err);
+}
+
+bool suppress_address(Job *job, Bus *bus, const Suppressions *known, Error *err)
 {
     const Stentor__V1__Rendered *rendered = job->rendered;
     SuppressionReason reason = suppress_reason(&job->row);
@@ -44,11 +53,12 @@ bool suppress_address(Job *job, const Suppressions *known, Error *err)
         .notification_id = job->key.notification_id,
         .address = job->mail.to, // empty when only the ledger's row is known
     };
-    BusOut out;
-    if (!suppression_event(suppression_make(&spec, arena), arena, &out, err)) {
+    const Stentor__V1__Suppression *entry = suppression_make(&spec, arena);
+    if (!suppression_check(entry, err)) {
         return false;
     }
-    out.traceparent = job->delivery->message.traceparent;
-    delivery_emit(job->delivery, &out);
+    delivery_hold(job->delivery);
+    suppression_store(
+        bus, known, entry, job->delivery->message.traceparent, arena, on_stored, job->delivery);
     return true;
 }

@@ -12,5 +12,6 @@
 // address.
 SuppressionReason suppress_reason(const LedgerRow *row);
 
-// Emits the suppression when there is one to make. false: the event cannot be made.
-bool suppress_address(Job *job, const Suppressions *known, Error *err);
+// Stores the suppression when there is one to make, before the delivery's ack. false: it cannot be
+// made.
+bool suppress_address(Job *job, Bus *bus, const Suppressions *known, Error *err);

@@ -137,6 +137,15 @@ bool catalog_tenant_changed(Catalog *catalog, Str tenant, Str payload, Error *er
     return ok;
 }
 
+void catalog_tenant_unreadable(Catalog *catalog, Str tenant)
+{
+    if (map_get(catalog->tenants, tenant) == NULL) {
+        TenantSettings *settings = xcalloc(1, sizeof *settings);
+        settings->gate.suspended = true;
+        map_put(catalog->tenants, tenant, settings);
+    }
+}
+
 const TenantSettings *catalog_tenant(const Catalog *catalog, Str tenant)
 {
     static const TenantSettings nothing_said;

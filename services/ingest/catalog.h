@@ -19,6 +19,9 @@ void catalog_free(Catalog *catalog);
 // subject. A tenant's entry whose time zone or quiet hours are none counts but for those; the error
 // says so.
 bool catalog_tenant_changed(Catalog *catalog, Str tenant, Str payload, Error *err);
+// The tenant's entry cannot be read: what is known of it stays, and when nothing is known it counts
+// as suspended.
+void catalog_tenant_unreadable(Catalog *catalog, Str tenant);
 bool catalog_template_changed(Catalog *catalog, Str tenant, Str key, Str payload, Error *err);
 
 // What a tenant said for all its recipients. A tenant without an entry is not suspended (its API

@@ -146,7 +146,7 @@ static bool take_config(
         return auth_changed(in->auth, tenant, key, message->payload, err);
     }
     if (str_eq(kind, STR("suppression"))) {
-        return suppression_take(in->suppressions, tenant, key, message->payload, err);
+        return suppression_take(in->suppressions, tenant, key, message, err);
     }
     return true; // other kinds are other services'
 }
@@ -155,6 +155,18 @@ static bool on_config_changed(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
     return take_config(ctx, kind, tenant, key, message, err);
+}
+
+static void on_config_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence)
+{
+    Ingest *in = ctx;
+    if (str_eq(kind, STR("trigger"))) {
+        trigger_map_unreadable(in->triggers, tenant, key);
+    } else if (str_eq(kind, STR("tenant"))) {
+        catalog_tenant_unreadable(in->catalog, tenant);
+    } else if (str_eq(kind, STR("suppression"))) {
+        suppression_unreadable(in->suppressions, tenant, key, sequence);
+    }
 }
 
 static double read_templates(void *ctx)
@@ -441,6 +453,7 @@ static void build_parts(Ingest *in)
              });
     in->intake = event_intake_new(bus, &in->metrics);
     in->mirror = config_mirror_new(bus, on_config_changed, in);
+    config_mirror_on_unreadable(in->mirror, on_config_unreadable);
     bus_watch(bus, on_bus_changed, in);
     build_api(in);
     build_cleanup(in);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/bus/config_store.h"
 #include "common/bus/reader.h"
 #include "common/bus/suppression_event.h"
 #include "common/codec/event.h"
@@ -36,9 +37,11 @@ static bool hash_address(
 
 // One suppression on its way into CONFIG; lives in the request's arena.
 typedef struct Store {
+    const SuppressionsApi *api;
     ApiCall *call;
     const Stentor__V1__Suppression *entry;
-    int status; // of the answer
+    int status;  // of the answer
+    bool barred; // by what another stored at the same moment
 } Store;
 
 static void answer_entry(Store *store)
@@ -50,27 +53,91 @@ static void answer_entry(Store *store)
     buf_done(&out);
 }
 
+// What a complaint or the law made is ended by who may release it, also in the place of another
+// entry that says less or ends sooner; and so is what cannot be read, for it may be either.
+static bool is_guarded(SuppressionReason reason)
+{
+    return reason == SUPPRESSION_COMPLAINT || reason == SUPPRESSION_COMPLIANCE ||
+           reason == SUPPRESSION_UNREADABLE;
+}
+
+static bool may_end(const ApiCall *call, SuppressionReason reason)
+{
+    return !is_guarded(reason) || (call->scopes & SCOPE_BIT(SCOPE_SUPPRESSIONS_RELEASE)) != 0;
+}
+
+static bool may_replace(
+    const SuppressionsApi *api, const ApiCall *call, const Stentor__V1__Suppression *entry)
+{
+    SuppressionReason before = suppressions_of_entry(
+        api->known, str_from(entry->tenant), (Channel)entry->channel, (Category)entry->category,
+        entry->address_hash.data, call->http->received_at_us);
+    bool weaker = (SuppressionReason)entry->reason != before || entry->expires_at_us != 0;
+    return !weaker || may_end(call, before);
+}
+
+static void answer_barred(const Store *store)
+{
+    if (store->status == 201) {
+        (void)api_need_scope(store->call, SCOPE_SUPPRESSIONS_RELEASE);
+        return;
+    }
+    Problem problem = {.status = 409, .slug = "suppression-changed"};
+    problem.title = "The suppression was changed by another at this moment: read it again";
+    api_answer_problem(store->call, &problem);
+}
+
 static void on_stored(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)sequence;
     (void)duplicate; // the same cause once more is a success
     Store *store = ctx;
-    if (err != NULL) {
+    if (store->barred) {
+        answer_barred(store);
+    } else if (err != NULL) {
         api_answer_failure(store->call, err);
     } else {
         answer_entry(store);
     }
 }
 
-static void store_entry(
-    SuppressionsApi *api, ApiCall *call, const Stentor__V1__Suppression *entry, int status)
+// Another came first: what it says may be what this caller may not end.
+static ConfigVerdict decide_new(void *ctx, uint64_t there)
 {
+    Store *store = ctx;
+    if (!suppression_is_known(store->api->known, store->entry, there)) {
+        return CONFIG_WAIT;
+    }
+    store->barred = !may_replace(store->api, store->call, store->entry);
+    return store->barred ? CONFIG_LEAVE : CONFIG_PUT;
+}
+
+// What is released is just what was read.
+static ConfigVerdict decide_release(void *ctx, uint64_t there)
+{
+    Store *store = ctx;
+    (void)there;
+    store->barred = true;
+    return CONFIG_LEAVE;
+}
+
+// replaces: the sequence that was read, for a release.
+static void store_entry(
+    const SuppressionsApi *api, ApiCall *call, const Stentor__V1__Suppression *entry,
+    uint64_t replaces)
+{
+    bool releases = entry->released_at_us > 0;
     Store *store = arena_zalloc(call->http->arena, sizeof *store);
-    *store = (Store){.call = call, .entry = entry, .status = status};
-    BusOut out;
+    *store = (Store){.api = api, .call = call, .entry = entry, .status = releases ? 200 : 201};
+    ConfigStore put = {
+        .replaces = replaces,
+        .decide = releases ? decide_release : decide_new,
+        .done = on_stored,
+        .ctx = store,
+    };
     Error err = {0};
-    if (suppression_event(entry, call->http->arena, &out, &err)) {
-        bus_publish(api->bus, &out, on_stored, store);
+    if (suppression_event(entry, call->http->arena, &put.out, &err)) {
+        config_store(api->bus, &put, call->http->arena);
     } else {
         api_answer_failure(call, &err);
     }
@@ -157,25 +224,20 @@ static bool read_wish(
     return true;
 }
 
-// What a complaint or the law made is ended by who may release it, also in the place of another
-// entry that says less or ends sooner. false: answered.
-static bool may_end(ApiCall *call, SuppressionReason reason)
+static void add(const SuppressionsApi *api, ApiCall *call, const Stentor__V1__Suppression *entry)
 {
-    bool guarded = reason == SUPPRESSION_COMPLAINT || reason == SUPPRESSION_COMPLIANCE;
-    return !guarded || api_need_scope(call, SCOPE_SUPPRESSIONS_RELEASE);
-}
-
-static bool may_replace(const SuppressionsApi *api, ApiCall *call, const SuppressionSpec *spec)
-{
-    SuppressionReason before = suppressions_of_entry(
-        api->known, spec->tenant, spec->channel, spec->category, spec->hash, spec->at_us);
-    bool weaker = spec->reason != before || spec->expires_at_us != 0;
-    return !weaker || may_end(call, before);
+    if (may_replace(api, call, entry) || api_need_scope(call, SCOPE_SUPPRESSIONS_RELEASE)) {
+        store_entry(
+            api, call, entry,
+            suppressions_sequence(
+                api->known, str_from(entry->tenant), (Channel)entry->channel,
+                (Category)entry->category, entry->address_hash.data));
+    }
 }
 
 static void post_suppression(ApiCall *call)
 {
-    SuppressionsApi *api = call->ctx;
+    const SuppressionsApi *api = call->ctx;
     ApiBody body = {0};
     uint8_t hash[ADDRESS_HASH_LEN];
     SuppressionSpec spec = {
@@ -188,8 +250,8 @@ static void post_suppression(ApiCall *call)
     if (!api_body_parse(&body, call->http->body, call->http->arena) ||
         !read_wish(api, call, &body, &spec, hash)) {
         api_answer_problem(call, &body.problem);
-    } else if (may_replace(api, call, &spec)) {
-        store_entry(api, call, suppression_make(&spec, call->http->arena), 201);
+    } else {
+        add(api, call, suppression_make(&spec, call->http->arena));
     }
     api_body_free(&body);
 }
@@ -297,7 +359,7 @@ static void show(Reading *reading, const Stentor__V1__Suppression *entry, uint64
     reading->last = sequence;
 }
 
-static void release(Reading *reading, Stentor__V1__Suppression *entry)
+static void release(Reading *reading, Stentor__V1__Suppression *entry, uint64_t sequence)
 {
     ApiCall *call = reading->call;
     Arena *arena = call->http->arena;
@@ -314,18 +376,20 @@ static void release(Reading *reading, Stentor__V1__Suppression *entry)
     } else if (copy->released_at_us > 0) {
         Store done = {.call = call, .entry = copy, .status = 200};
         answer_entry(&done); // twice is once: the first one's name and time stay
-    } else if (may_end(call, (SuppressionReason)copy->reason)) {
+    } else if (
+        may_end(call, (SuppressionReason)copy->reason) ||
+        api_need_scope(call, SCOPE_SUPPRESSIONS_RELEASE)) {
         copy->released_at_us = call->http->received_at_us;
         copy->released_by = arena_cstr(arena, call->key_id);
-        store_entry(reading->api, call, copy, 200);
+        store_entry(reading->api, call, copy, sequence);
     }
     end(reading);
 }
 
-static void take_found(Reading *reading, Stentor__V1__Suppression *entry)
+static void take_found(Reading *reading, Stentor__V1__Suppression *entry, uint64_t sequence)
 {
     if (reading->purpose == PURPOSE_RELEASE) {
-        release(reading, entry);
+        release(reading, entry, sequence);
         return;
     }
     Store found = {.call = reading->call, .entry = entry, .status = 200};
@@ -368,7 +432,7 @@ static void take_entry(Reading *reading, const BusMessage *message)
     }
     if (reading->purpose == PURPOSE_GET || reading->purpose == PURPOSE_RELEASE) {
         if (strcmp(entry->id, reading->id) == 0) {
-            take_found(reading, entry);
+            take_found(reading, entry, message->sequence);
         }
     } else if (is_wanted(reading, entry)) {
         if (reading->count == reading->limit) {

@@ -218,7 +218,7 @@ static void on_published(void *ctx, const Error *err, uint64_t sequence, bool du
     TemplateCall *call = ctx;
     (void)sequence;
     (void)duplicate;
-    if (err != NULL && err->kind == ERROR_PERMANENT) {
+    if (err != NULL && err->kind == ERROR_CONFLICT) {
         Problem problem = {.status = 409, .slug = "version-exists"};
         problem.title = "The version is published and cannot change";
         api_answer_problem(call->base, &problem);
@@ -236,12 +236,12 @@ static void on_published(void *ctx, const Error *err, uint64_t sequence, bool du
     answer_json(call->base, 201, version_to_json(call->version, true));
 }
 
-// What is new must be new on the server too; a draft may be written again.
-static bool publish(TemplateCall *call, bool replaces, Error *err)
+// replaces: the draft's sequence; 0: what is new must be new on the server too.
+static bool publish(TemplateCall *call, uint64_t replaces, Error *err)
 {
     const Stentor__V1__TemplateVersion *version = call->version;
     Arena *arena = call->base->http->arena;
-    const BusHeader unseen = bus_replaces(0, arena);
+    const BusHeader expected = bus_replaces(replaces, arena);
     char now[32];
     char id[EVENT_ID_SIZE];
     Str payload;
@@ -256,8 +256,8 @@ static bool publish(TemplateCall *call, bool replaces, Error *err)
         .subject = subject,
         .event_id = str_from(id),
         .payload = payload,
-        .headers = &unseen,
-        .header_count = replaces ? 0 : 1,
+        .headers = &expected,
+        .header_count = 1,
     };
     bus_publish(call->api->bus, &out, on_published, call);
     return true;
@@ -319,6 +319,41 @@ static bool read_version(TemplateCall *call, const json_t *document)
     return true;
 }
 
+static void answer_published(TemplateCall *call)
+{
+    Error err = {0};
+    error_set(&err, ERROR_CONFLICT, "it is published");
+    on_published(call, &err, 0, false);
+}
+
+static void store_version(TemplateCall *call, uint64_t replaces)
+{
+    Error err = {0};
+    if (!publish(call, replaces, &err)) {
+        refuse_field(call->base, "locales", err.text);
+    }
+}
+
+// A draft may be written again, in the place of just what was looked at.
+static void on_draft_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+{
+    TemplateCall *call = ctx;
+    Error own = {0};
+    const Stentor__V1__TemplateVersion *there =
+        err != NULL || payload.len == 0 ? NULL
+                                        : (const Stentor__V1__TemplateVersion *)event_unpack(
+                                              &stentor__v1__template_version__descriptor, payload,
+                                              call->base->http->arena, &own);
+    if (err != NULL || own.kind != ERROR_NONE) {
+        api_answer_failure(call->base, err != NULL ? err : &own);
+    } else if (
+        there != NULL && there->status != STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT) {
+        answer_published(call);
+    } else {
+        store_version(call, sequence);
+    }
+}
+
 static void post_templates(ApiCall *base)
 {
     TemplateCall *call = begin(base);
@@ -333,12 +368,15 @@ static void post_templates(ApiCall *base)
         ok && catalog_find(
                   call->api->catalog, str_from(base->tenant), str_from(call->version->key),
                   str_from(call->version->version), &there);
-    Error err = {0};
     if (ok && replaces && there.status != STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT) {
-        error_set(&err, ERROR_PERMANENT, "it is published");
-        on_published(call, &err, 0, false);
-    } else if (ok && !publish(call, replaces, &err)) {
-        refuse_field(base, "locales", err.text);
+        answer_published(call);
+    } else if (ok && replaces) {
+        call->subject = templates_subject(
+            base->http->arena, str_from(base->tenant), str_from(call->version->key),
+            str_from(call->version->version));
+        config_read(call->api->bus, call->subject, base->http->arena, on_draft_read, call);
+    } else if (ok) {
+        store_version(call, 0);
     }
 }
 

@@ -105,7 +105,7 @@ static void on_published(void *ctx, const Error *err, uint64_t sequence, bool du
     Move *move = ctx;
     (void)sequence;
     (void)duplicate;
-    if (err != NULL && err->kind == ERROR_PERMANENT) {
+    if (err != NULL && err->kind == ERROR_CONFLICT) {
         refuse_conflict(move, "The version was changed by another at this moment", "read it again");
         return;
     }

@@ -95,7 +95,7 @@ static void on_stored(void *ctx, const Error *err, uint64_t sequence, bool dupli
     (void)sequence;
     (void)duplicate;
     Call *call = ctx;
-    if (err != NULL && err->kind == ERROR_PERMANENT) {
+    if (err != NULL && err->kind == ERROR_CONFLICT) {
         Problem problem = {.status = 409, .slug = "settings-changed"};
         problem.title = "The settings were changed by another at this moment: read them again";
         api_answer_problem(call->base, &problem);

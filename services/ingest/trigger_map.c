@@ -26,6 +26,7 @@ typedef struct List {
 
 struct TriggerMap {
     Map *entries; // "<tenant>/<key>" -> Entry
+    Map *unknown; // "<tenant>/<key>" whose entry cannot be read
     Map *lists;   // "<tenant>", "<tenant>/+<type>" makes, "<tenant>/-<type>" cancels -> List
 };
 
@@ -46,6 +47,7 @@ TriggerMap *trigger_map_new(void)
 {
     TriggerMap *map = xcalloc(1, sizeof *map);
     map->entries = map_new(free_entry);
+    map->unknown = map_new(NULL);
     map->lists = map_new(free_list);
     return map;
 }
@@ -56,6 +58,7 @@ void trigger_map_free(TriggerMap *map)
         return;
     }
     map_free(map->entries);
+    map_free(map->unknown);
     map_free(map->lists);
     free(map);
 }
@@ -175,10 +178,36 @@ static const Trigger *read_trigger(Str tenant, Str key, Str payload, Arena *aren
     return t;
 }
 
+void trigger_map_unreadable(TriggerMap *map, Str tenant, Str key)
+{
+    char place[PLACE_SIZE];
+    Str name = make_place(place, tenant, "/", key);
+    if (name.len > 0 && find_entry(map, tenant, key) == NULL) {
+        map_put(map->unknown, name, map);
+    }
+}
+
+static void forget_unknown(TriggerMap *map, Str tenant, Str key)
+{
+    char place[PLACE_SIZE];
+    if (map_count(map->unknown) > 0) {
+        (void)map_remove(map->unknown, make_place(place, tenant, "/", key));
+    }
+}
+
+static bool has_own(const TriggerMap *map, Str tenant, Str key)
+{
+    char place[PLACE_SIZE];
+    return find_entry(map, tenant, key) != NULL ||
+           (map_count(map->unknown) > 0 &&
+            map_get(map->unknown, make_place(place, tenant, "/", key)) != NULL);
+}
+
 bool trigger_map_changed(TriggerMap *map, Str tenant, Str key, Str payload, Error *err)
 {
     if (payload.len == 0) {
         remove_entry(map, tenant, key);
+        forget_unknown(map, tenant, key);
         return true;
     }
     Arena *arena = arena_new(512);
@@ -193,6 +222,7 @@ bool trigger_map_changed(TriggerMap *map, Str tenant, Str key, Str payload, Erro
     *entry = (Entry){arena, trigger};
     map_put(map->entries, make_place(place, tenant, "/", key), entry);
     change_lists(map, entry, list_add);
+    forget_unknown(map, tenant, key);
     return true;
 }
 
@@ -229,7 +259,7 @@ const Trigger **trigger_map_find(
     }
     for (size_t i = 0; i < count_of(shared); i++) {
         const Trigger *t = shared->at[i]->trigger;
-        if (!t->disabled && find_entry(map, tenant, str_from(t->key)) == NULL) {
+        if (!t->disabled && !has_own(map, tenant, str_from(t->key))) {
             found[count++] = t;
         }
     }

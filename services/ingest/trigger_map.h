@@ -16,6 +16,10 @@ void trigger_map_free(TriggerMap *map);
 // keeps the rules, or speaks of another tenant or key than its subject: the entry before it stays.
 bool trigger_map_changed(TriggerMap *map, Str tenant, Str key, Str payload, Error *err);
 
+// Its entry cannot be read: what is known of it stays, and when nothing is known it counts as one
+// that is disabled, so that the platform's does not take its place.
+void trigger_map_unreadable(TriggerMap *map, Str tenant, Str key);
+
 typedef enum TriggerUse {
     TRIGGER_MAKES,   // its event_type is this one
     TRIGGER_CANCELS, // its obsoleted_by names this one

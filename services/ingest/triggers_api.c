@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/id.h"
+#include "common/bus/config_store.h"
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
@@ -142,14 +143,18 @@ static void publish(Change *change)
     ApiCall *call = change->call;
     const TriggersApi *api = call->ctx;
     Arena *arena = call->http->arena;
-    char subject[SUBJECT_SIZE];
-    char event_id[EVENT_ID_SIZE];
+    char *subject = arena_alloc(arena, SUBJECT_SIZE);
+    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
     subject_config(subject, "trigger", str_from(call->tenant), change->key);
     // Every put is a new fact, so its id is its own: the time makes it one.
     const char *when = arena_printf(arena, "%" PRId64, call->http->received_at_us);
     event_id_derive("config", str_from(subject), str_from(when), event_id);
-    BusOut out = {.subject = subject, .event_id = str_from(event_id), .payload = change->payload};
-    bus_publish(api->bus, &out, on_bus_stored, change);
+    ConfigStore store = {
+        .out = {.subject = subject, .event_id = str_from(event_id), .payload = change->payload},
+        .done = on_bus_stored,
+        .ctx = change,
+    };
+    config_store(api->bus, &store, arena); // of two puts at once the later one counts
 }
 
 static void put_trigger(ApiCall *call)

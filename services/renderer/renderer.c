@@ -486,8 +486,10 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
 
 // ---- configuration and readiness ----
 
-static bool take_config(Renderer *renderer, Str kind, Str tenant, Str key, Str payload, Error *err)
+static bool take_config(
+    Renderer *renderer, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
+    Str payload = message->payload;
     if (str_eq(kind, STR("template"))) {
         return template_cache_put(renderer->templates, tenant, key, payload, err);
     }
@@ -495,7 +497,7 @@ static bool take_config(Renderer *renderer, Str kind, Str tenant, Str key, Str p
         return senders_put(renderer->senders, tenant, payload, err);
     }
     if (str_eq(kind, STR("suppression"))) {
-        return suppression_take(renderer->suppressions, tenant, key, payload, err);
+        return suppression_take(renderer->suppressions, tenant, key, message, err);
     }
     return true; // other kinds are other services'
 }
@@ -503,7 +505,17 @@ static bool take_config(Renderer *renderer, Str kind, Str tenant, Str key, Str p
 static bool on_config_changed(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
-    return take_config(ctx, kind, tenant, key, message->payload, err);
+    return take_config(ctx, kind, tenant, key, message, err);
+}
+
+static void on_config_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence)
+{
+    Renderer *renderer = ctx;
+    if (str_eq(kind, STR("tenant"))) {
+        senders_unreadable(renderer->senders, tenant);
+    } else if (str_eq(kind, STR("suppression"))) {
+        suppression_unreadable(renderer->suppressions, tenant, key, sequence);
+    }
 }
 
 static bool is_ready(void *state, Buf *reason)
@@ -628,6 +640,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     }
     register_metrics(renderer);
     renderer->mirror = config_mirror_new(service_bus(service), on_config_changed, renderer);
+    config_mirror_on_unreadable(renderer->mirror, on_config_unreadable);
     for (size_t i = 0; i < LANES; i++) {
         open_lane(renderer, &renderer->lanes[i], o);
     }

@@ -93,6 +93,22 @@ bool senders_put(Senders *senders, Str tenant, Str payload, Error *err)
     return ok;
 }
 
+void senders_unreadable(Senders *senders, Str tenant)
+{
+    if (map_get(senders->by_tenant, tenant) == NULL) {
+        Sender *sender = xcalloc(1, sizeof *sender);
+        sender->address = xstrdup("");
+        sender->name = xstrdup("");
+        sender->locale = xstrdup("");
+        sender->zone = xstrdup("");
+        sender->theme = json_object();
+        sender->names = json_object();
+        sender->physical_address = xstrdup("");
+        sender->suspended = true;
+        map_put(senders->by_tenant, tenant, sender);
+    }
+}
+
 const Sender *senders_get(const Senders *senders, Str tenant)
 {
     const Sender *sender = map_get(senders->by_tenant, tenant);

@@ -26,5 +26,8 @@ void senders_free(Senders *senders);
 // An empty payload removes the entry. ERROR_PERMANENT when it is not a Tenant, is another's, or a
 // line break is in it.
 bool senders_put(Senders *senders, Str tenant, Str payload, Error *err);
+// The tenant's entry cannot be read: what is known of it stays, and when nothing is known it counts
+// as suspended.
+void senders_unreadable(Senders *senders, Str tenant);
 // Never NULL: a tenant without an entry has empty fields.
 const Sender *senders_get(const Senders *senders, Str tenant);

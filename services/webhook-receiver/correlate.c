@@ -6,6 +6,7 @@
 
 #include "common/base/log.h"
 #include "common/base/map.h"
+#include "common/bus/config_store.h"
 #include "common/bus/status_event.h"
 #include "common/bus/suppression_event.h"
 #include "common/codec/event.h"
@@ -27,6 +28,7 @@ typedef struct Counters {
 } Counters;
 
 struct Correlator {
+    Bus *bus;
     Worker *worker;
     MasterKey *master;
     const Suppressions *known;
@@ -120,7 +122,7 @@ void correlate_settle(
 
 bool correlate_suppression(
     const SendgridEvent *event, const CallbackOrigin *origin, Str hash_key,
-    const Suppressions *known, Arena *arena, BusOut *ret)
+    const Suppressions *known, Arena *arena, Stentor__V1__Suppression **ret)
 {
     // A mailbox that is full bounces too; only what is for good suppresses.
     bool passing =
@@ -142,9 +144,10 @@ bool correlate_suppression(
         .notification_id = event->notification_id,
         .address = event->email,
     };
+    *ret = suppression_make(&spec, arena);
     return suppressions_wants(
                known, spec.tenant, spec.channel, spec.category, hash, spec.reason, spec.at_us) &&
-           suppression_event(suppression_make(&spec, arena), arena, ret, NULL);
+           suppression_check(*ret, NULL);
 }
 
 // ---- one callback ----
@@ -199,15 +202,24 @@ static bool open_callback(
            sendgrid_events_parse(body, arena, ret_batch, err);
 }
 
+static void on_suppression_stored(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
+{
+    (void)sequence;
+    (void)duplicate;
+    delivery_held(ctx, err);
+}
+
 static bool emit_event(
     Correlator *c, Delivery *delivery, const SendgridEvent *event, const CallbackOrigin *origin,
     Error *err)
 {
-    BusOut suppression = {0};
+    Stentor__V1__Suppression *suppression = NULL;
     if (correlate_suppression(
             event, origin, master_hash_key(c->master), c->known, delivery->arena, &suppression)) {
-        suppression.traceparent = delivery->message.traceparent;
-        delivery_emit(delivery, &suppression);
+        delivery_hold(delivery);
+        suppression_store(
+            c->bus, c->known, suppression, delivery->message.traceparent, delivery->arena,
+            on_suppression_stored, delivery);
         metric_add(c->counters.suppressed, 1);
     }
     if (event->status == STATUS_NONE) {
@@ -291,6 +303,7 @@ static void register_metrics(Counters *counters, Metrics *metrics)
 Correlator *correlator_new(Bus *bus, MasterKey *master, const Suppressions *known, Metrics *metrics)
 {
     Correlator *c = xcalloc(1, sizeof *c);
+    c->bus = bus;
     c->master = master;
     c->known = known;
     c->keys = map_new(free_data_key);

@@ -12,6 +12,7 @@
 #include "common/model/suppressions.h"
 #include "common/service/metrics.h"
 #include "services/webhook-receiver/sendgrid_events.h"
+#include "stentor/v1/config.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
 
 typedef struct Correlator Correlator;
@@ -47,4 +48,4 @@ void correlate_settle(
 // released since.
 bool correlate_suppression(
     const SendgridEvent *event, const CallbackOrigin *origin, Str hash_key,
-    const Suppressions *known, Arena *arena, BusOut *ret);
+    const Suppressions *known, Arena *arena, Stentor__V1__Suppression **ret);

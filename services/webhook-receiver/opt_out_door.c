@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/webhook-receiver/opt_out_door.h"
 
+#include "common/bus/config_store.h"
 #include "common/bus/suppression_event.h"
 #include "common/bus/topology.h"
 #include "common/codec/event.h"
@@ -111,7 +112,7 @@ static void answer_question(HttpRequest *http, const OptOut *what)
 
 // ---- storing ----
 
-static bool make_suppression(const Click *click, BusOut *ret, Error *err)
+static const Stentor__V1__Suppression *make_suppression(const Click *click)
 {
     SuppressionSpec spec = {
         .tenant = click->what.tenant,
@@ -123,8 +124,7 @@ static bool make_suppression(const Click *click, BusOut *ret, Error *err)
         .by = STR("opt-out"),
         .notification_id = click->what.notification_id,
     };
-    Arena *arena = click->http->arena;
-    return suppression_event(suppression_make(&spec, arena), arena, ret, err);
+    return suppression_make(&spec, click->http->arena);
 }
 
 bool opt_out_preference(const OptOut *what, int64_t at_us, Arena *arena, BusOut *ret, Error *err)
@@ -176,13 +176,10 @@ static void on_suppression_acked(void *ctx, const Error *err, uint64_t sequence,
 
 static void store_suppression(Click *click)
 {
-    BusOut out;
-    Error err = {0};
-    if (make_suppression(click, &out, &err)) {
-        bus_publish(click->door->bus, &out, on_suppression_acked, click);
-    } else {
-        finish(click, &err);
-    }
+    const OptOutDoor *door = click->door;
+    suppression_store(
+        door->bus, door->known, make_suppression(click), STR_EMPTY, click->http->arena,
+        on_suppression_acked, click);
 }
 
 // Killed here: the suppression is not there yet, so the next click stores both again, which changes
@@ -227,6 +224,12 @@ static void take_post(OptOutDoor *door, HttpRequest *http, const OptOut *what)
     }
     if (!door->ready(door->ready_ctx) || door->waiting >= OPT_OUTS_MAX) {
         answer_unavailable(door, http);
+        return;
+    }
+    if (suppressions_of_entry(
+            door->known, what->tenant, what->channel, what->category, what->address_hash,
+            http->received_at_us) == SUPPRESSION_UNREADABLE) {
+        answer_unavailable(door, http); // it would be forgotten when the entry is mended
         return;
     }
     if (!suppressions_wants(

@@ -67,13 +67,23 @@ static bool on_config_changed(
 {
     Receiver *r = ctx;
     if (str_eq(kind, STR("suppression"))) {
-        return suppression_take(r->suppressions, tenant, key, message->payload, err);
+        return suppression_take(r->suppressions, tenant, key, message, err);
     }
     if (str_eq(kind, STR(KEY_REGISTER_KIND)) && str_eq(tenant, STR(KEY_REGISTER_TENANT))) {
         return take_registered(r, message, err);
     }
     return !str_eq(kind, STR("inbound")) ||
            inbound_keys_changed(r->keys, tenant, key, message->payload, err);
+}
+
+// Without a readable key its tenant's callbacks are refused; without readable keys of the
+// installation the process does not start.
+static void on_config_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence)
+{
+    Receiver *r = ctx;
+    if (str_eq(kind, STR("suppression"))) {
+        suppression_unreadable(r->suppressions, tenant, key, sequence);
+    }
 }
 
 static void on_config_ready(void *ctx)
@@ -145,6 +155,7 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
     opt_out_key(r->door.master, &r->opt_out.key);
     r->correlator = correlator_new(bus, r->door.master, r->suppressions, metrics);
     r->mirror = config_mirror_new(bus, on_config_changed, r);
+    config_mirror_on_unreadable(r->mirror, on_config_unreadable);
     config_mirror_on_ready(r->mirror, on_config_ready, r);
 }
 

@@ -96,7 +96,8 @@ def cases():
 
 
 CASES = list(cases())
-CLI_POINTS = [point for _, point in points_of("stentor", "cli")]
+# What an earlier version stored is in no new installation: test_finding_02_config.py ends migrate at config.ordered.
+CLI_POINTS = [point for _, point in points_of("stentor", "cli") if point != "config.ordered"]
 pytestmark = pytest.mark.skipif(not CASES, reason="built without -DSTENTOR_CRASH_POINTS=ON")
 
 

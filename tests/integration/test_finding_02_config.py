@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding 2: what nats-server writes on a reply's subject destroys no configuration, doctor names it, and CONFIG has copies."""
+import base64
+import http.client
 import json
+import threading
 import time
 
 import pytest
@@ -76,6 +79,147 @@ def test_finding_02_a_revoked_key_is_not_brought_back_from_the_history(pipeline,
     assert pipeline.run_cli("config", "mend", "cfg.after.acme.it", "--drop").returncode == 0
     nats.request("$JS.API.STREAM.UPDATE.CONFIG", json.dumps(config).encode())
     thief.close()
+
+
+def _headers(nats, stream, **query):
+    answer = json.loads(nats.request(f"$JS.API.STREAM.MSG.GET.{stream}", json.dumps(query).encode()))
+    return base64.b64decode(answer["message"].get("hdrs", "")).decode() if "message" in answer else None
+
+
+def _call(pipeline, method, path, body, key=None):
+    connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
+    try:
+        connection.request(method, path, json.dumps(body),
+                           {"Authorization": f"Bearer {key or pipeline.key}", "Content-Type": "application/json"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+SAYS = "Nats-Expected-Last-Subject-Sequence"
+KINDS = {"suppression", "trigger", "template", "tenant", "apikey"}
+
+
+def test_finding_02_every_writer_says_which_entry_it_replaces(pipeline, nats):
+    """Whatever the services and the command line have stored; and twice of each kind, so that the second one has something to replace."""
+    to = "written@example.com"
+    pipeline.mailbox.answer("550 5.1.1 no such user")
+    pipeline.status(pipeline.send(to=to), wait="failed")
+    pipeline.cli("suppress", "add", "listed@example.com", "--reason", "manual")
+    pipeline.cli("suppress", "release", "--address", "listed@example.com")
+    file = pipeline.folder / "list.csv"
+    for note in ("one", "two"):
+        file.write_text(f"address,note\nimported@example.com,{note}\nimported@example.com,{note} again\n")
+        pipeline.cli("suppress", "import", file)
+        assert _call(pipeline, "POST", "/v1/suppressions", {"address": "posted@example.com", "note": note}) == 201
+        trigger = {"event_type": "said.it", "template": "welcome", "resolver": "address:to"}
+        assert _call(pipeline, "PUT", "/v1/triggers/posted", trigger) == 200
+        draft = {"key": "drafted", "version": "1.0.0", "status": "draft", "locales": [{"locale": "en", "subject": note, "text": "T"}]}
+        wait_until(lambda: _call(pipeline, "POST", "/v1/templates", draft) == 201, 10, "the draft being stored")
+        pipeline.cli("trigger", "put", "listed", "--event", "said.so", "--template", "welcome", "--resolver", "address:to")
+    pipeline.cli("trigger", "delete", "listed")
+    kinds = set()
+    for sequence in range(1, nats.stream_info("CONFIG_HISTORY")["state"]["last_seq"] + 1):
+        subject, payload = nats.message("CONFIG_HISTORY", seq=sequence) or ("cfg.none", b"")
+        kind = subject.split(".")[1]
+        if kind in KINDS and not payload.startswith(b"{"):  # not what the tests forged
+            assert SAYS in _headers(nats, "CONFIG_HISTORY", seq=sequence), subject
+            kinds.add(kind)
+    assert kinds >= KINDS
+    pipeline.cli("trigger", "delete", "posted")
+
+
+def test_finding_02_a_released_complaint_and_a_weaker_entry_at_once(pipeline, nats):
+    """A complaint that the operator stores while a caller, whose key may not end one, posts another reason for the same address."""
+    weak = json.loads(pipeline.cli("apikey", "create", "--name", "weak", "--scopes", "suppressions:write", "--json"))["key"]
+    wait_until(lambda: _call(pipeline, "POST", "/v1/suppressions", {"address": "warm@example.com"}, weak) == 201, 10, "the key being known")
+    for i in range(4):
+        to, posts, stored = f"race{i}@example.com", [], threading.Event()
+
+        def post():
+            posts.append(_call(pipeline, "POST", "/v1/suppressions", {"address": to, "note": str(len(posts))}, weak))
+
+        def post_on():
+            while not stored.is_set():
+                post()
+
+        caller = threading.Thread(target=post_on)
+        caller.start()
+        pipeline.cli("suppress", "add", to, "--reason", "complaint")
+        stored.set()
+        caller.join()
+        wait_until(lambda: post() or posts[-1] == 403, 5, "the complaint being known")
+        assert set(posts) <= {201, 403} and posts[posts.index(403):].count(201) == 0, posts
+        listed = json.loads(pipeline.cli("suppress", "list", "--address", to, "--json"))
+        assert [entry["reason"] for entry in listed] == ["complaint"]
+    pipeline.cli("apikey", "revoke", weak.split(".")[0])
+
+
+def test_finding_02_after_eight_forged_entries_nobody_is_written_to_until_it_is_mended(pipeline, nats, doctor):
+    to = "forged@example.com"
+    entry = json.loads(pipeline.cli("suppress", "add", to, "--reason", "complaint", "--json"))
+    subject = f"cfg.suppression.{TENANT}.email.any.{entry['address_hash']}"
+    good = nats.message("CONFIG", last_by_subj=subject)[1]
+    for _ in range(9):
+        _answer_on(nats, subject)
+    wait_until(lambda: pipeline.status(pipeline.send(to=to))["reason_code"] == "complaint", 10, "the suppression in memory")
+    for name in ("ingest", "renderer", "dispatcher"):
+        pipeline.services[name].stop()
+        pipeline.services[name].start()
+    row = pipeline.status(pipeline.send(to=to), wait="suppressed")
+    assert row["reason_code"] == "unreadable"
+    assert pipeline.services["dispatcher"].metric("stentor_config_unreadable") == 1
+    assert doctor()[1][subject]["result"] == "fail"
+    refused = pipeline.run_cli("config", "mend", subject)
+    assert refused.returncode == 1 and "--drop" in refused.stderr
+    # The API's caller without the right to end a complaint does not end what may be one.
+    weak = json.loads(pipeline.cli("apikey", "create", "--name", "meek", "--scopes", "suppressions:write", "--json"))["key"]
+    wait_until(lambda: _call(pipeline, "POST", "/v1/suppressions", {"address": to}, weak) == 403, 10, "the key being known")
+    pipeline.cli("apikey", "revoke", weak.split(".")[0])
+    assert pipeline.run_cli("config", "mend", subject, "--drop").returncode == 0
+    assert nats.message("CONFIG", last_by_subj=subject)[1] == b"" and good  # a removal, which services follow
+    wait_until(lambda: pipeline.status(pipeline.send(to=to), wait="sent")["status"] == "sent", 15, "the mended address")
+    assert subject not in doctor()[1]
+    assert pipeline.services["dispatcher"].metric("stentor_config_unreadable") == 0
+
+
+def test_finding_02_migrate_orders_what_an_earlier_version_stored(pipeline, nats, doctor):
+    """Killed after the first entry, run again; a service of that version stores meanwhile, and a forged entry keeps what was before it."""
+    entry = json.loads(pipeline.cli("suppress", "add", "old@example.com", "--reason", "complaint", "--json"))
+    subject = f"cfg.suppression.{TENANT}.email.any.{entry['address_hash']}"
+    released = nats.message("CONFIG", last_by_subj=subject)[1]
+    old = [f"cfg.trigger.{TENANT}.old{i}" for i in range(3)] + [f"cfg.trigger.{TENANT}.spoiled"]
+
+    for name in old:
+        pipeline.cli("trigger", "put", name.split(".")[-1], "--event", "old.event", "--template", "welcome", "--resolver", "address:to")
+    stored = {name: nats.message("CONFIG", last_by_subj=name)[1] for name in old}
+    for name in [*old, subject]:  # as an earlier version stored it: without the word, and so twice
+        for _ in range(2):
+            bytes_of = stored.get(name, released)
+            before = nats.publish(name, bytes_of)["seq"]
+            wait_until(lambda: nats.stream_info("CONFIG_HISTORY")["state"]["last_seq"] >= before, 10, "the history's copy")
+    _answer_on(nats, old[-1])
+    checks = doctor()[1]
+    assert checks["config"]["result"] == "fail" and "stentor migrate" in checks["config"]["text"]
+    died = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True, STENTOR_CRASH_AT="config.ordered:2")
+    assert died.returncode != 0 and "crash point 'config.ordered' reached" in died.stderr
+    done = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
+    assert done.returncode == 0 and "say now what they replace" in done.stdout, done
+    for name in [*old[:-1], subject]:
+        assert SAYS in _headers(nats, "CONFIG", last_by_subj=name)
+        assert nats.message("CONFIG", last_by_subj=name)[1] == stored.get(name, released)
+    for sequence in range(1, nats.stream_info("CONFIG_HISTORY")["state"]["last_seq"] + 1):
+        message = nats.message("CONFIG_HISTORY", seq=sequence)
+        if message is not None and message[0] != old[-1]:
+            assert SAYS in _headers(nats, "CONFIG_HISTORY", seq=sequence), message[0]
+    assert "put again as it was before" in pipeline.run_cli("config", "mend", old[-1]).stdout  # its earlier ones were kept
+    again = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
+    assert again.returncode == 0 and "0 say now" in again.stdout  # what was mended since is gone from the history
+    last = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
+    assert last.returncode == 0 and "earlier version" not in last.stdout
+    assert "earlier version" not in doctor()[1]["config"]["text"]
+    for name in old:
+        pipeline.cli("trigger", "delete", name.split(".")[-1])
 
 
 def test_finding_02_what_never_was_an_entry_is_dropped_only_when_told(pipeline, nats, doctor):

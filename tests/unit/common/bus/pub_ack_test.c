@@ -61,6 +61,25 @@ static void a_message_too_large_is_permanent(void **state)
     assert_int_equal(err.kind, ERROR_PERMANENT);
 }
 
+static void another_message_in_the_place_is_a_conflict_that_names_it(void **state)
+{
+    (void)state;
+    PubAck ack;
+    Error err;
+    assert_false(pub_ack_parse(
+        STR("{\"error\":{\"code\":400,\"err_code\":10071,\"description\":\"wrong last sequence: "
+            "4711\"},\"stream\":\"CONFIG\",\"seq\":0}"),
+        &ack, &err));
+    assert_int_equal(err.kind, ERROR_CONFLICT);
+    assert_int_equal(ack.sequence, 4711);
+    assert_false(pub_ack_parse(
+        STR("{\"error\":{\"code\":400,\"err_code\":10071,\"description\":\"wrong last "
+            "sequence\"}}"),
+        &ack, &err));
+    assert_int_equal(err.kind, ERROR_CONFLICT);
+    assert_int_equal(ack.sequence, 0);
+}
+
 static void what_is_no_answer_is_transient(void **state)
 {
     (void)state;
@@ -81,6 +100,7 @@ int main(void)
         cmocka_unit_test(sequence_zero_is_no_success),
         cmocka_unit_test(a_refusal_is_told_in_the_servers_words),
         cmocka_unit_test(a_message_too_large_is_permanent),
+        cmocka_unit_test(another_message_in_the_place_is_a_conflict_that_names_it),
         cmocka_unit_test(what_is_no_answer_is_transient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,12 @@ static Str key_in(const BusOut *out)
     return str_slice(subject, prefix.len, subject.len);
 }
 
+static bool take(Suppressions *s, Str tenant, Str key, Str payload, Error *err)
+{
+    BusMessage message = {.payload = payload, .sequence = 7};
+    return suppression_take(s, tenant, key, &message, err);
+}
+
 static SuppressionReason found(const Suppressions *s, Category category)
 {
     return suppressions_find(
@@ -53,11 +59,45 @@ static void what_is_made_is_taken(void **state)
     Stentor__V1__Suppression *entry = suppression_make(&what, arena);
     assert_string_equal(entry->masked_address, "ali***@example.com");
     assert_true(suppression_event(entry, arena, &out, &err));
-    assert_true(suppression_take(s, STR("acme"), key_in(&out), out.payload, &err));
+    assert_true(take(s, STR("acme"), key_in(&out), out.payload, &err));
     assert_int_equal(found(s, CATEGORY_MARKETING), SUPPRESSION_OPT_OUT);
     assert_int_equal(found(s, CATEGORY_SOCIAL), SUPPRESSION_NONE);
-    assert_true(suppression_take(s, STR("acme"), key_in(&out), STR_EMPTY, &err));
+    assert_true(take(s, STR("acme"), key_in(&out), STR_EMPTY, &err));
     assert_int_equal(found(s, CATEGORY_MARKETING), SUPPRESSION_NONE);
+    // The removal is a message too, which the next entry replaces.
+    assert_int_equal(
+        suppressions_sequence(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_MARKETING, HASH), 7);
+    suppressions_free(s);
+    arena_free(arena);
+}
+
+static void finding_02_what_cannot_be_read_counts_as_suppressed(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Suppressions *s = suppressions_new();
+    SuppressionSpec what = spec();
+    BusOut out;
+    Error err = {0};
+    Stentor__V1__Suppression *entry = suppression_make(&what, arena);
+    assert_true(suppression_event(entry, arena, &out, &err));
+    suppression_unreadable(s, STR("acme"), key_in(&out), 9);
+    assert_int_equal(found(s, CATEGORY_MARKETING), SUPPRESSION_UNREADABLE);
+    assert_int_equal(found(s, CATEGORY_SOCIAL), SUPPRESSION_NONE);
+    assert_int_equal(suppressions_count(s), 1);
+    assert_int_equal(
+        suppressions_sequence(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_MARKETING, HASH), 9);
+    assert_true(take(s, STR("acme"), key_in(&out), out.payload, &err));
+    assert_int_equal(found(s, CATEGORY_MARKETING), SUPPRESSION_OPT_OUT);
+    suppression_unreadable(s, STR("acme"), key_in(&out), 11); // what is known stays
+    assert_int_equal(found(s, CATEGORY_MARKETING), SUPPRESSION_OPT_OUT);
+    assert_int_equal(
+        suppressions_sequence(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_MARKETING, HASH), 11);
+    suppression_unreadable(s, STR("acme"), STR("email.any.00"), 12); // nobody's address
+    assert_int_equal(suppressions_count(s), 1);
+    // And no entry may say so of itself.
+    entry->reason = STENTOR__V1__SUPPRESSION_REASON__SUPPRESSION_REASON_UNREADABLE;
+    assert_false(suppression_event(entry, arena, &out, &err));
     suppressions_free(s);
     arena_free(arena);
 }
@@ -99,9 +139,9 @@ static void a_release_ends_it_and_is_an_event_of_its_own(void **state)
     assert_true(suppression_event(entry, arena, &released, &err));
     assert_false(str_eq(made.event_id, released.event_id));
     assert_string_equal(made.subject, released.subject);
-    assert_true(suppression_take(s, STR("acme"), key_in(&made), made.payload, &err));
+    assert_true(take(s, STR("acme"), key_in(&made), made.payload, &err));
     assert_int_equal(found(s, CATEGORY_SOCIAL), SUPPRESSION_OPT_OUT);
-    assert_true(suppression_take(s, STR("acme"), key_in(&made), released.payload, &err));
+    assert_true(take(s, STR("acme"), key_in(&made), released.payload, &err));
     assert_int_equal(found(s, CATEGORY_SOCIAL), SUPPRESSION_NONE);
     assert_false(suppressions_wants(
         s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, HASH, SUPPRESSION_OPT_OUT, what.at_us));
@@ -118,12 +158,12 @@ static void an_entry_of_another_subject_is_refused(void **state)
     BusOut out;
     Error err = {0};
     assert_true(suppression_event(suppression_make(&what, arena), arena, &out, &err));
-    assert_false(suppression_take(s, STR("other"), key_in(&out), out.payload, &err));
+    assert_false(take(s, STR("other"), key_in(&out), out.payload, &err));
     assert_non_null(strstr(err.text, "another"));
-    assert_false(suppression_take(s, STR("acme"), STR("email.any.00"), out.payload, &err));
-    assert_false(suppression_take(s, STR("acme"), STR("email.any.00"), STR_EMPTY, &err));
-    assert_false(suppression_take(s, STR("acme"), STR("email"), STR_EMPTY, &err));
-    assert_false(suppression_take(s, STR("acme"), key_in(&out), STR("\xff\xff"), &err));
+    assert_false(take(s, STR("acme"), STR("email.any.00"), out.payload, &err));
+    assert_true(take(s, STR("acme"), STR("email.any.00"), STR_EMPTY, &err)); // nothing to remove
+    assert_true(take(s, STR("acme"), STR("email"), STR_EMPTY, &err));
+    assert_false(take(s, STR("acme"), key_in(&out), STR("\xff\xff"), &err));
     assert_int_equal(suppressions_count(s), 0);
     suppressions_free(s);
     arena_free(arena);
@@ -167,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_made_is_taken),
+        cmocka_unit_test(finding_02_what_cannot_be_read_counts_as_suppressed),
         cmocka_unit_test(the_same_cause_is_the_same_event),
         cmocka_unit_test(a_release_ends_it_and_is_an_event_of_its_own),
         cmocka_unit_test(an_entry_of_another_subject_is_refused),

@@ -92,7 +92,7 @@ static void it_ends_at_its_expiry(void **state)
     suppressions_free(s);
 }
 
-static void a_later_entry_replaces_and_a_removal_takes_it_away(void **state)
+static void a_later_entry_replaces_the_one_before(void **state)
 {
     (void)state;
     Suppressions *s = suppressions_new();
@@ -101,9 +101,7 @@ static void a_later_entry_replaces_and_a_removal_takes_it_away(void **state)
     put(s, CATEGORY_NONE, hash, SUPPRESSION_COMPLAINT, 0);
     assert_int_equal(suppressions_count(s), 1);
     assert_int_equal(find(s, CATEGORY_MARKETING, hash, 0), SUPPRESSION_COMPLAINT);
-    suppressions_remove(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of);
-    suppressions_remove(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of);
-    suppressions_remove(s, STR("nobody"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of);
+    put(s, CATEGORY_NONE, hash, SUPPRESSION_NONE, 0);
     assert_int_equal(suppressions_count(s), 0);
     assert_int_equal(find(s, CATEGORY_MARKETING, hash, 0), SUPPRESSION_NONE);
     suppressions_free(s);
@@ -185,6 +183,44 @@ static void a_repeat_and_a_weaker_reason_are_not_wanted(void **state)
     suppressions_free(s);
 }
 
+// Who may release a manual entry may not release a complaint, so that one must not be hidden.
+static void finding_02_a_complaint_replaces_what_is_released_more_easily(void **state)
+{
+    (void)state;
+    for (SuppressionReason there = SUPPRESSION_NONE + 1; there < SUPPRESSION_COUNT; there++) {
+        Suppressions *s = suppressions_new();
+        Hash hash = hash_of(8, 8);
+        put(s, CATEGORY_NONE, hash, there, 0);
+        bool guarded = there == SUPPRESSION_COMPLAINT || there == SUPPRESSION_COMPLIANCE;
+        assert_int_equal(wants(s, hash, SUPPRESSION_COMPLAINT, 5), !guarded);
+        assert_int_equal(wants(s, hash, SUPPRESSION_OPT_OUT, 5), false);
+        assert_int_equal(
+            wants(s, hash, SUPPRESSION_HARD_BOUNCE, 5),
+            there == SUPPRESSION_OPT_OUT || there == SUPPRESSION_UNREADABLE);
+        suppressions_free(s);
+    }
+}
+
+static void each_entry_knows_its_message(void **state)
+{
+    (void)state;
+    Suppressions *s = suppressions_new();
+    Hash hash = hash_of(8, 8);
+    uint64_t sequence = UINT64_C(0xfedcba98765); // more than 32 bits
+    SuppressionEntry entry = {.reason = SUPPRESSION_MANUAL, .sequence = sequence};
+    assert_int_equal(
+        suppressions_sequence(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of), 0);
+    suppressions_note(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of, &entry);
+    for (uint64_t i = 0; i < 100; i++) { // and keeps it when its table grows
+        put(s, CATEGORY_NONE, hash_of(i, 9), SUPPRESSION_MANUAL, 0);
+    }
+    assert_true(
+        suppressions_sequence(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of) == sequence);
+    assert_int_equal(
+        suppressions_sequence(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_SOCIAL, hash.of), 0);
+    suppressions_free(s);
+}
+
 // Against a plain array, over keys that crowd in few homes.
 static void random_changes_agree_with_a_list(void **state)
 {
@@ -202,7 +238,7 @@ static void random_changes_agree_with_a_list(void **state)
             put(s, category, hash, SUPPRESSION_MANUAL, 0);
             expected[key] = 1;
         } else {
-            suppressions_remove(s, STR("acme"), CHANNEL_EMAIL, category, hash.of);
+            put(s, category, hash, SUPPRESSION_NONE, 0); // released
             expected[key] = 0;
         }
         size_t count = 0;
@@ -242,11 +278,13 @@ int main(void)
         cmocka_unit_test(an_entry_without_category_holds_for_all),
         cmocka_unit_test(a_fact_wins_over_an_opt_out_whatever_their_order),
         cmocka_unit_test(it_ends_at_its_expiry),
-        cmocka_unit_test(a_later_entry_replaces_and_a_removal_takes_it_away),
+        cmocka_unit_test(a_later_entry_replaces_the_one_before),
         cmocka_unit_test(the_platform_is_counted_and_judged),
         cmocka_unit_test(only_an_opt_out_is_ignored_by_what_must_be_told),
         cmocka_unit_test(a_released_address_is_suppressed_again_only_by_something_newer),
         cmocka_unit_test(a_repeat_and_a_weaker_reason_are_not_wanted),
+        cmocka_unit_test(finding_02_a_complaint_replaces_what_is_released_more_easily),
+        cmocka_unit_test(each_entry_knows_its_message),
         cmocka_unit_test(random_changes_agree_with_a_list),
         cmocka_unit_test(a_hundred_thousand_are_found),
     };

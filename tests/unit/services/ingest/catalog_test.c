@@ -166,6 +166,23 @@ static void a_tenant_is_suspended_and_released(void **state)
     }
 }
 
+static void finding_02_a_tenant_that_cannot_be_read_counts_as_suspended(void **state)
+{
+    Fixture *f = *state;
+    catalog_tenant_unreadable(f->catalog, STR("acme"));
+    assert_true(catalog_is_suspended(f->catalog, STR("acme")));
+    assert_false(catalog_is_suspended(f->catalog, STR("other")));
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
+    tenant.tenant = arena_cstr(f->arena, STR("acme"));
+    Str bytes = STR_EMPTY;
+    assert_true(event_pack(&tenant.base, f->arena, &bytes, NULL));
+    assert_true(catalog_tenant_changed(f->catalog, STR("acme"), bytes, NULL));
+    assert_false(catalog_is_suspended(f->catalog, STR("acme")));
+    catalog_tenant_unreadable(f->catalog, STR("acme")); // what is known stays
+    assert_false(catalog_is_suspended(f->catalog, STR("acme")));
+}
+
 static bool put_tenant(Fixture *f, Stentor__V1__Tenant *tenant, Error *err)
 {
     tenant->tenant = arena_cstr(f->arena, STR("acme"));
@@ -317,6 +334,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             an_entry_for_another_tenant_or_of_garbage_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tenant_is_suspended_and_released, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            finding_02_a_tenant_that_cannot_be_read_counts_as_suspended, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_tenants_settings_are_known_and_forgotten, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -125,6 +125,23 @@ static void a_disabled_one_is_an_override_that_does_nothing(void **state)
     assert_string_equal(found(s, "other", "stay", TRIGGER_MAKES), "");
 }
 
+// Its own, which may have switched the platform's off, is not known.
+static void finding_02_an_unreadable_one_does_nothing_nor_does_the_platforms(void **state)
+{
+    Scene *s = *state;
+    put(s, &(Put){"platform", "a", "stay", "gone", false});
+    trigger_map_unreadable(s->map, STR("acme"), STR("a"));
+    assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "");
+    assert_string_equal(found(s, "acme", "gone", TRIGGER_CANCELS), "");
+    assert_string_equal(found(s, "other", "stay", TRIGGER_MAKES), "platform/a");
+    put(s, &(Put){"acme", "a", "stay", NULL, false}); // mended
+    assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "acme/a");
+    trigger_map_unreadable(s->map, STR("acme"), STR("a")); // what is known stays
+    assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "acme/a");
+    assert_true(trigger_map_changed(s->map, STR("acme"), STR("a"), STR_EMPTY, NULL));
+    assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "platform/a");
+}
+
 static void what_is_removed_or_changed_is_found_no_more(void **state)
 {
     Scene *s = *state;
@@ -188,6 +205,8 @@ int main(void)
             a_tenants_own_takes_the_place_of_the_platforms_of_the_same_key, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_disabled_one_is_an_override_that_does_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            finding_02_an_unreadable_one_does_nothing_nor_does_the_platforms, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_is_removed_or_changed_is_found_no_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -41,6 +41,21 @@ static void a_tenant_has_its_sender_and_others_have_none(void **state)
     senders_free(senders);
 }
 
+static void finding_02_a_tenant_that_cannot_be_read_counts_as_suspended(void **state)
+{
+    (void)state;
+    Error err = {0};
+    Senders *senders = senders_new();
+    senders_unreadable(senders, STR("acme"));
+    assert_true(senders_get(senders, STR("acme"))->suspended);
+    assert_string_equal(senders_get(senders, STR("acme"))->address, "");
+    assert_true(put(senders, "acme", "Acme", &err));
+    assert_false(senders_get(senders, STR("acme"))->suspended);
+    senders_unreadable(senders, STR("acme")); // what is known stays
+    assert_string_equal(senders_get(senders, STR("acme"))->name, "Acme");
+    senders_free(senders);
+}
+
 static void a_bad_entry_is_refused(void **state)
 {
     (void)state;
@@ -60,6 +75,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tenant_has_its_sender_and_others_have_none),
+        cmocka_unit_test(finding_02_a_tenant_that_cannot_be_read_counts_as_suspended),
         cmocka_unit_test(a_bad_entry_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

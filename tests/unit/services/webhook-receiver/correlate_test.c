@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "common/bus/suppression_event.h"
 #include "common/codec/hash.h"
 #include "services/webhook-receiver/callback.h"
 #include "services/webhook-receiver/correlate.h"
@@ -139,8 +140,10 @@ static const Str HASH_KEY = {"0123456789abcdef0123456789abcdef", 32};
 static bool suppresses(const SendgridEvent *event, const Suppressions *known, BusOut *ret)
 {
     Arena *arena = arena_new(0);
-    bool made = correlate_suppression(event, &ORIGIN, HASH_KEY, known, arena, ret);
+    Stentor__V1__Suppression *entry = NULL;
+    bool made = correlate_suppression(event, &ORIGIN, HASH_KEY, known, arena, &entry);
     if (made) {
+        assert_true(suppression_event(entry, arena, ret, NULL));
         assert_memory_equal(ret->subject, "cfg.suppression.acme.email.any.", 31);
         assert_int_equal(ret->event_id.len, EVENT_ID_LEN);
     }
