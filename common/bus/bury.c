@@ -181,7 +181,7 @@ static void fill_meta(
 // payload NULL: not read.
 static bool pack(
     const BusMessage *message, const char *stage, const char *reason,
-    const ProtobufCMessage *payload, Str last_attempt, Arena *arena, BusOut *ret)
+    const ProtobufCMessage *payload, Str notification, Str last_attempt, Arena *arena, BusOut *ret)
 {
     Stentor__V1__DeadLetter letter;
     Stentor__V1__Meta meta;
@@ -190,7 +190,7 @@ static bool pack(
     stentor__v1__meta__init(&meta);
     char *event_id = derive_id(message, stage, arena);
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
-    fill_meta(&meta, message, tenant, notification_of(payload), event_id, arena);
+    fill_meta(&meta, message, tenant, notification, event_id, arena);
     subject_dead(subject, stage, tenant);
     letter.meta = &meta;
     letter.stage = arena_cstr(arena, str_from(stage));
@@ -211,11 +211,13 @@ bool bury_pack(
     Arena *arena, BusOut *ret)
 {
     const ProtobufCMessage *payload = read_payload(message, arena);
-    return pack(message, stage, reason, payload, last_attempt, arena, ret);
+    return pack(
+        message, stage, reason, payload, notification_of(payload), last_attempt, arena, ret);
 }
 
 bool bury_pack_unread(
-    const BusMessage *message, const char *stage, const char *reason, Arena *arena, BusOut *ret)
+    const BusMessage *message, const char *stage, const char *reason, Str notification,
+    Arena *arena, BusOut *ret)
 {
-    return pack(message, stage, reason, NULL, STR_EMPTY, arena, ret);
+    return pack(message, stage, reason, NULL, notification, STR_EMPTY, arena, ret);
 }

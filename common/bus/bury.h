@@ -15,6 +15,7 @@ bool bury_pack(
     const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
     Arena *arena, BusOut *ret);
 // The same of an input that ends who reads it: the payload goes along and is not looked at, so the
-// notification is "unknown", and so is a tenant that the subject does not have.
+// caller says whose notification it is, or "unknown"; a tenant that the subject does not have is.
 bool bury_pack_unread(
-    const BusMessage *message, const char *stage, const char *reason, Arena *arena, BusOut *ret);
+    const BusMessage *message, const char *stage, const char *reason, Str notification,
+    Arena *arena, BusOut *ret);

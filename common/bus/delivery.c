@@ -4,15 +4,18 @@
 //
 // Killed between the last output's ack and the input's ack: the input comes again, its outputs are
 // published again with the same ids (duplicates); nothing is lost. Killed between a dead letter's
-// ack and the input's: the same, the letter's id is derived from stage, stream and sequence.
+// ack and the input's: the same, the letter's id is derived from stage, stream and sequence, as is
+// that of the end which a poison message has beside it.
 // (worker_nats_test: an_unsettled_delivery_comes_again, buried_once_only)
 #include <assert.h>
 #include <stdio.h>
 
+#include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/bury.h"
 #include "common/bus/guard.h"
+#include "common/bus/quarantine.h"
 #include "common/bus/worker_internal.h"
 
 enum { AGAIN_MIN_MS = 1000, AGAIN_MAX_MS = 60000 };
@@ -241,27 +244,26 @@ void delivery_quarantine(Batch *group, uint32_t deaths)
     DeliveryState *d = &group->deliveries[0];
     const BusMessage *message = &d->public.message;
     const char *stage = group->worker->options.stage;
-    BusOut out;
+    Quarantine left;
     assert(group->count == 1 && d->verdict == VERDICT_NONE);
-    const char *reason = arena_printf(
-        group->arena,
-        "poison message: %u processes in a row died or hung while they had it in hand; not read",
-        deaths);
     // Its size fits: what is too long is cut, and there are no attempts.
-    bool packed =
-        bury_pack_unread(message, stage != NULL ? stage : "unknown", reason, group->arena, &out);
+    bool packed = quarantine_pack(
+        message, stage != NULL ? stage : "unknown", deaths, clock_now_us(), group->arena, &left);
     assert(packed);
     LOG(LOG_ERROR, "poison message quarantined: the processes that had it died or hung",
         log_text("stream", message->stream), log_int("sequence", (int64_t)message->sequence),
         log_str("subject", message->subject), log_int("processes", deaths),
         log_text(
-            "hint",
-            arena_printf(
-                group->arena, "stentor dlq show --all-tenants " STR_FMT, STR_ARG(out.event_id))));
+            "hint", arena_printf(
+                        group->arena, "stentor dlq show --all-tenants " STR_FMT,
+                        STR_ARG(left.letter.event_id))));
     if (message->replayed) { // its original has a letter, or will have one
         d->verdict = VERDICT_ACK;
     } else {
-        delivery_emit(&d->public, &out);
+        delivery_emit(&d->public, &left.letter);
+        if (left.has_end) {
+            delivery_emit(&d->public, &left.end);
+        }
         d->verdict = VERDICT_BURY;
     }
     d->poison = true;

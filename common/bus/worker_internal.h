@@ -100,7 +100,7 @@ void worker_hand_over(Worker *worker, Waiting *queue, size_t max);
 // The first suspects as a batch that is not handed over yet; its answers wait.
 Batch *worker_take_group(Worker *worker, size_t count);
 void worker_hand_group(Worker *worker, Batch *group);
-// Of a group of one: dead-lettered, and nothing of its payload is read.
+// Of a group of one: dead-lettered unread, with the end of its notification (quarantine.h).
 void delivery_quarantine(Batch *group, uint32_t deaths);
 // No mark names the group any more: what has a verdict is answered. all: the rest too, once it has.
 void delivery_group_lifted(Batch *group, bool all);

@@ -108,6 +108,16 @@ void letter_read(const BusMessage *message, Arena *arena, Letter *ret)
     ret->attempts = told > 0 ? ret->body->attempts[told - 1]->number : 0;
 }
 
+bool letter_told_end(const Letter *letter)
+{
+    if (letter->body == NULL) {
+        return false;
+    }
+    Str reason = str_from(letter->body->reason);
+    return str_starts(reason, STR("retries_exhausted")) ||
+           (str_starts(reason, STR("poison message")) && is_notification(letter->body->meta));
+}
+
 bool letter_holds_work(const Letter *letter)
 {
     static const char *const ways[] = {"ntf.request.", "ntf.rendered.", "ntf.deferred."};

@@ -22,6 +22,8 @@ typedef struct Letter {
 // Never fails: what cannot be read is told in the letter. Everything lives in `arena`.
 void letter_read(const BusMessage *message, Arena *arena, Letter *ret);
 
+// The notification's end, `failed`, was told when the letter was written.
+bool letter_told_end(const Letter *letter);
 // The letter is about a notification's own way to its recipient (a request, a rendered mail, a
 // deferral), so sending it again brings that notification on; not about what a vendor said of it
 // or what the history could not take.

@@ -7,9 +7,12 @@
 #include "common/base/id.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "stentor/v1/deferred.pb-c.h"
 #include "stentor/v1/rendered.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 
+typedef Stentor__V1__Deferred Deferred;
+typedef Stentor__V1__NotificationRequest Request;
 typedef Stentor__V1__Rendered Rendered;
 typedef Stentor__V1__Meta Meta;
 
@@ -79,6 +82,15 @@ static uint32_t last_attempt(const Letter *letter, const Rendered *rendered)
     return letter->attempts > rendered->attempt ? letter->attempts : rendered->attempt;
 }
 
+static bool check_lives(uint32_t resends, Error *err)
+{
+    return resends < RESENDS_MAX ||
+           error_set(
+               err, ERROR_PERMANENT,
+               "it was sent again %d times, more are not taken (HINT: send a new notification)",
+               RESENDS_MAX);
+}
+
 static bool check_mail(
     const Letter *letter, const Rendered *rendered, const ResendRules *rules, Error *err)
 {
@@ -100,14 +112,7 @@ static bool check_mail(
             "notification)",
             ATTEMPTS_MAX);
     }
-    if (rendered->resends >= RESENDS_MAX) {
-        return error_set(
-            err, ERROR_PERMANENT,
-            "it was sent again %d times, more are not taken (HINT: send a "
-            "new notification)",
-            RESENDS_MAX);
-    }
-    return true;
+    return check_lives(rendered->resends, err);
 }
 
 // Those that came with the mail, then those that only the letter knows.
@@ -176,6 +181,45 @@ static void as_it_was(const Letter *letter, Arena *arena, Resend *ret)
     };
 }
 
+static bool pack_request(const Request *request, Arena *arena, Resend *ret, Error *err)
+{
+    Request next = *request;
+    next.resends++;
+    return check_lives(request->resends, err) &&
+           event_pack(&next.base, arena, &ret->out.payload, err);
+}
+
+static bool pack_deferred(const Deferred *deferred, Arena *arena, Resend *ret, Error *err)
+{
+    Deferred next = *deferred;
+    Request request;
+    Rendered rendered;
+    uint32_t resends = 0;
+    if (next.work_case == STENTOR__V1__DEFERRED__WORK_REQUEST) {
+        request = *next.request;
+        resends = request.resends++;
+        next.request = &request;
+    } else if (next.work_case == STENTOR__V1__DEFERRED__WORK_RENDERED) {
+        rendered = *next.rendered;
+        resends = rendered.resends++;
+        next.rendered = &rendered;
+    }
+    return check_lives(resends, err) && event_pack(&next.base, arena, &ret->out.payload, err);
+}
+
+// What was not rendered yet, or waits, and whose end was told: the same work in a life of its own,
+// so that what becomes of it wins over that end.
+static bool next_life(const Letter *letter, Arena *arena, Resend *ret, Error *err)
+{
+    const ProtobufCMessageDescriptor *type =
+        letter->event != NULL && letter_told_end(letter) ? letter->event->descriptor : NULL;
+    const void *event = letter->event;
+    if (type == &stentor__v1__notification_request__descriptor) {
+        return pack_request(event, arena, ret, err);
+    }
+    return type != &stentor__v1__deferred__descriptor || pack_deferred(event, arena, ret, err);
+}
+
 // Only a mail of a notification has attempts to count.
 static bool is_mail(const Rendered *rendered)
 {
@@ -205,6 +249,9 @@ bool letter_resend(
             return false;
         }
         as_it_was(letter, arena, ret);
+        if (!next_life(letter, arena, ret, err)) {
+            return false;
+        }
     }
     ret->out.subject = letter->body->subject;
     ret->out.traceparent = letter->traceparent;

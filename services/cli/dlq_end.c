@@ -28,6 +28,7 @@ static void describe_request(const Request *request, StatusEvent *event)
     event->address_hash = request->address_hash;
     event->accepted_at_us = request->accepted_at_us;
     event->scheduled_for_us = request->scheduled_for_us;
+    event->resends = request->resends;
 }
 
 static uint32_t describe_rendered(const Rendered *rendered, StatusEvent *event)
@@ -73,7 +74,7 @@ static bool is_needed(const Letter *letter, const StatusEvent *event)
     return event->meta != NULL && id_is_tenant(str_from(event->meta->tenant)) &&
            id_parse(str_from(event->meta->notification_id), "ntf_", NULL) &&
            !str_eq(letter->stage, STR("history")) && // the stage itself goes on with the event
-           !str_starts(str_from(letter->body->reason), STR("retries_exhausted"));
+           !letter_told_end(letter);
 }
 
 bool letter_end(const Letter *letter, Arena *arena, BusOut *ret, bool *ret_needed, Error *err)

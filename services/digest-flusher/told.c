@@ -40,6 +40,7 @@ static void fill_status(
     status->accepted_at_us = request->accepted_at_us;
     status->scheduled_for_us = request->scheduled_for_us;
     status->batch_id = request->batch_id;
+    status->resends = request->resends;
     status->digest_window_id = arena_cstr(arena, told->window_id);
 }
 

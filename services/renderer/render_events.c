@@ -281,6 +281,7 @@ static Stentor__V1__Rendered rendered_head(const Job *job, const CompiledLocale 
     rendered.accepted_at_us = request->accepted_at_us;
     rendered.rendered_at_us = job->now_us;
     rendered.expires_at_us = request->expires_at_us;
+    rendered.resends = request->resends;
     rendered.batch_id = request->batch_id;
     rendered.attempt = FIRST_ATTEMPT;
     return rendered;
@@ -352,5 +353,6 @@ bool failed_event(const Job *job, const RenderFailure *failure, BusOut *ret_out,
     status.accepted_at_us = request->accepted_at_us;
     status.scheduled_for_us = request->scheduled_for_us;
     status.batch_id = request->batch_id;
+    status.resends = request->resends;
     return status_event(&status, job->traceparent, job->arena, ret_out, err);
 }

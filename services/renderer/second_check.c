@@ -105,6 +105,7 @@ bool suppressed_event(
     status.accepted_at_us = request->accepted_at_us;
     status.scheduled_for_us = request->scheduled_for_us;
     status.batch_id = request->batch_id;
+    status.resends = request->resends;
     status.digest_window_id = request->digest_window_id;
     return status_event(&status, job->traceparent, job->arena, ret_out, err);
 }

@@ -223,6 +223,56 @@ static void what_no_stage_reads_is_refused(void **state)
     }
 }
 
+static Letter poison_letter(Arena *arena, const char *subject, Str payload, const char *ntf)
+{
+    DeadLetter *body = letter_new(arena, subject, payload);
+    body->reason = text_of("poison message: 5 processes in a row died or hung");
+    body->meta->notification_id = text_of(ntf);
+    return read_letter(arena, body);
+}
+
+static const ProtobufCMessage *resent(
+    Arena *arena, const Letter *letter, const ProtobufCMessageDescriptor *type)
+{
+    return event_unpack(type, resend_ok(arena, letter, &plain).out.payload, arena, NULL);
+}
+
+static void finding_13_work_whose_end_was_told_goes_on_in_a_life_of_its_own(void **state)
+{
+    Arena *arena = *state;
+    Stentor__V1__NotificationRequest request;
+    Stentor__V1__Deferred deferred;
+    stentor__v1__notification_request__init(&request);
+    request.meta = meta_new(arena, "request");
+    request.resends = 4;
+    Str bytes = packed(arena, &request.base);
+    Letter letter = poison_letter(arena, "ntf.request.low.demo", bytes, NTF_ID);
+    assert_true(letter_told_end(&letter));
+    const Stentor__V1__NotificationRequest *again =
+        (const void *)resent(arena, &letter, &stentor__v1__notification_request__descriptor);
+    assert_int_equal(again->resends, 5);
+    assert_string_equal(again->meta->notification_id, NTF_ID);
+    Letter untold = poison_letter(arena, "ntf.request.low.demo", bytes, "unknown");
+    assert_false(letter_told_end(&untold));
+    assert_true(str_eq(resend_ok(arena, &untold, &plain).out.payload, bytes));
+
+    stentor__v1__deferred__init(&deferred);
+    deferred.meta = meta_new(arena, "deferred");
+    deferred.work_case = STENTOR__V1__DEFERRED__WORK_REQUEST;
+    deferred.request = &request;
+    letter =
+        poison_letter(arena, "ntf.deferred.schedule.demo", packed(arena, &deferred.base), NTF_ID);
+    const Stentor__V1__Deferred *later =
+        (const void *)resent(arena, &letter, &stentor__v1__deferred__descriptor);
+    assert_int_equal(later->request->resends, 5);
+    deferred.work_case = STENTOR__V1__DEFERRED__WORK_RENDERED;
+    deferred.rendered = rendered_new(arena);
+    letter = poison_letter(arena, "ntf.deferred.retry.demo", packed(arena, &deferred.base), NTF_ID);
+    later = (const void *)resent(arena, &letter, &stentor__v1__deferred__descriptor);
+    assert_int_equal(later->rendered->resends, 1);
+    assert_int_equal(later->rendered->attempt, 6); // the waiting one itself
+}
+
 static void an_expired_request_is_refused(void **state)
 {
     Arena *arena = *state;
@@ -366,6 +416,7 @@ int main(void)
         TEST(other_events_go_as_they_were),
         TEST(a_command_keeps_the_id_that_its_service_gave_it),
         TEST(what_no_stage_reads_is_refused),
+        TEST(finding_13_work_whose_end_was_told_goes_on_in_a_life_of_its_own),
         TEST(an_expired_request_is_refused),
         TEST(an_event_that_may_have_lost_its_end_is_refused),
         TEST(bytes_that_are_no_letter_are_told),
