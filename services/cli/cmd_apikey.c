@@ -59,7 +59,7 @@ static bool fail_scope(Cli *cli, Str name, Error *err)
     buf_done(&known);
     fprintf(stderr, "stentor: HINT: --scopes takes one or more of %s\n", text);
     return error_set(
-        err, ERROR_CONFIG, "--scopes: '" STR_FMT "' is no scope (HINT: --scopes send,read)",
+        err, ERROR_CONFIG, "--scopes: '" STR_FMT "' is no scope (HINT: stentor help apikey create)",
         STR_ARG(str_slice(name, 0, 40)));
 }
 

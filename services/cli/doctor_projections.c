@@ -16,8 +16,7 @@ enum { PROJECTIONS_MAX = 64, LOOKS = 10, LOOK_MS = 200 };
 typedef struct Known {
     const char *schema, *name, *service;
     const char *const *streams;
-    const char
-        *remedy; // where its stream is another one, or has lost what was not read; NULL: none
+    const char *remedy; // a whole command for one that has failed; NULL: none
 } Known;
 
 static const char *const of_people[] = {"PEOPLE", NULL};
@@ -284,7 +283,11 @@ static void check_projections(Doctor *doctor, PGconn *conn, const Known *known)
             arena_printf(
                 doctor->cli->arena, "projection %s",
                 known->name != NULL ? known->name : known->schema),
-            CHECK_WARN, "its position cannot be read (HINT: stentor migrate)");
+            CHECK_WARN,
+            known->name != NULL
+                ? "its position cannot be read (HINT: stentor migrate)"
+                : "no positions that this role can read (HINT: as the relay's role: stentor doctor "
+                  "--outbox-database URL)");
         return;
     }
     now = before;
