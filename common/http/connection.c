@@ -13,6 +13,8 @@
 
 enum {
     LINGER_MS = 5000,
+    DRAIN_MS = 3000,         // that any wait has left once the server stops
+    LOOK_EVERY = 5,          // ticks of the clock between two looks at a connection
     EARNS_BYTES = 64 * 1024, // a second more for each
     SPARE_MS = 1000,
     REFUSAL_MAX = 2048,
@@ -223,18 +225,24 @@ static uint64_t acknowledged(const Connection *c)
     return getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_acked : 0;
 }
 
+// A server that stops waits for nobody longer than that.
+static uint64_t shortened(const Connection *c, int64_t limit_ms)
+{
+    return (uint64_t)(c->server->stopping && limit_ms > DRAIN_MS ? DRAIN_MS : limit_ms);
+}
+
 static uint64_t allowed_ms(const Connection *c)
 {
     const HttpLimits *limits = &c->server->limits;
     uint64_t earned_ms = c->moved / EARNS_BYTES * 1000;
     switch (c->state) {
     case CONNECTION_WAITING:
-        return (uint64_t)(c->served ? limits->idle_ms : limits->head_ms);
+        return shortened(c, c->served ? limits->idle_ms : limits->head_ms);
     case CONNECTION_HEAD:
-        return (uint64_t)limits->head_ms;
+        return shortened(c, limits->head_ms);
     case CONNECTION_BODY:
     case CONNECTION_SENDING:
-        return (uint64_t)limits->request_ms + earned_ms;
+        return shortened(c, limits->request_ms) + earned_ms;
     case CONNECTION_LINGERING:
         return LINGER_MS;
     case CONNECTION_HANDLED:
@@ -244,8 +252,22 @@ static uint64_t allowed_ms(const Connection *c)
     return UINT64_MAX;
 }
 
+// libmicrohttpd 0.9 does not notice an end that came together with the last bytes: after a read
+// that did not fill its memory it waits for an edge, and there is none any more.
+static bool has_left(const Connection *c)
+{
+    char byte = 0;
+    bool waits = c->state == CONNECTION_WAITING || c->state == CONNECTION_HEAD ||
+                 c->state == CONNECTION_BODY || c->state == CONNECTION_LINGERING;
+    return waits && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 void connection_check_time(Connection *c, uint64_t now_ms)
 {
+    if (++c->ticks % LOOK_EVERY == 0 && has_left(c)) {
+        connection_cut(c);
+        return;
+    }
     if (c->state == CONNECTION_SENDING) { // asked by the clock only: most answers are gone by then
         uint64_t now_acknowledged = acknowledged(c);
         c->acknowledged = c->acknowledged == 0 ? now_acknowledged : c->acknowledged;

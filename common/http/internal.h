@@ -28,6 +28,7 @@ typedef struct Connection {
     int fd;     // libmicrohttpd's
     Str target; // of the request line, as it was sent; in libmicrohttpd's memory
     ConnectionState state;
+    unsigned ticks;        // of the clock that it has seen
     uint64_t since_ms;     // when the wait that is on began
     uint64_t moved;        // bytes that came or went in it
     uint64_t acknowledged; // bytes that the client had when its answer was first looked at
@@ -113,7 +114,8 @@ void server_log_trouble(HttpServer *server, const char *event, const char *why);
 // Gives `fd` to libmicrohttpd, or refuses and closes it. (connection.c)
 void connection_open(HttpServer *server, int fd, const HttpAddress *peer, const void *address);
 void connection_move(Connection *connection, ConnectionState next);
-// Closes it when the time of its wait is over, with 408 where a request has begun.
+// Closes it when its client has left, or the time of its wait is over, with 408 where a request has
+// begun.
 void connection_check_time(Connection *connection, uint64_t now_ms);
 // How willingly it is given up for a new one: 0 not at all.
 uint64_t connection_spare(const Connection *connection, uint64_t now_ms);

@@ -589,6 +589,54 @@ static void finding_06_a_steady_body_earns_time(void **state)
     close(fd);
 }
 
+// Bytes and the end of the connection come together, before the server looks: the place is free
+// long before the time of the wait is over.
+static void finding_06_who_leaves_with_the_last_byte_leaves(void **state)
+{
+    static const char *const beginnings[] = {
+        "",
+        "GET /x HTT",
+        "GET /x HTTP/1.1\r\nX-A: b\r\n",
+        "POST /x HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc",
+        "POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n5;abc",
+        "GET /x HTTP/1.1\r\n" HOST "\r\n",
+        "GET /x y HTTP/1.1\r\n",
+    };
+    Fixture *f = *state;
+    free_server(f);
+    start_server(f, (HttpLimits){.client_connections = 1});
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
+        int fd = dial(f);
+        assert_int_equal(
+            send(fd, beginnings[i], strlen(beginnings[i]), MSG_NOSIGNAL), strlen(beginnings[i]));
+        assert_int_equal(shutdown(fd, SHUT_WR), 0);
+        int64_t from = clock_mono_us();
+        buf_clear(&f->got);
+        await_end(f, fd);
+        assert_true(clock_mono_us() - from < 4 * 1000 * 1000);
+        close(fd);
+        turn_for(f, 20);
+    }
+    converse(f, "GET /x HTTP/1.0\r\n\r\n", 19);
+    assert_true(has(f, "HTTP/1.1 200 "));
+    assert_true(http_server_idle(f->server));
+}
+
+// A body that never ends holds no stop for its 30 s.
+static void finding_06_a_slow_body_does_not_hold_a_stop(void **state)
+{
+    Fixture *f = *state;
+    int fd = dial(f);
+    send_text(f, fd, "POST /x HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc");
+    int64_t from = clock_mono_us();
+    http_server_stop(f->server, on_server_stopped, f);
+    await_text(f, fd, "HTTP/1.1 408 ");
+    await_end(f, fd);
+    turn_for(f, 50);
+    assert_true(f->stopped && clock_mono_us() - from < 5 * 1000 * 1000);
+    close(fd);
+}
+
 // Twice as many silent connections as there are places: others are answered all the same.
 static void finding_06_silent_clients_shut_nobody_out(void **state)
 {
@@ -702,6 +750,8 @@ int main(void)
         TEST(finding_06_a_request_has_a_deadline),
         TEST(finding_06_an_answer_must_be_read),
         TEST(finding_06_a_steady_body_earns_time),
+        TEST(finding_06_who_leaves_with_the_last_byte_leaves),
+        TEST(finding_06_a_slow_body_does_not_hold_a_stop),
         TEST(finding_06_silent_clients_shut_nobody_out),
         TEST(finding_06_an_address_has_a_limit_of_strangers),
         TEST(finding_06_a_trusted_proxy_names_the_client),
