@@ -67,7 +67,9 @@ def test_finding_08_a_head_of_other_lines_is_400_and_the_end(pipeline, line):
 
 def test_finding_08_no_host_is_refused_once_and_expect_without_a_body_is_answered(pipeline):
     got = exchange(pipeline, b"GET /v1/tenant HTTP/1.1\r\n\r\n")
-    assert got.count(b"\r\nDate: ") == 1 and b'"detail":"a request of HTTP/1.1 must have a header Host"' in got, got
+    assert got.startswith(b"HTTP/1.1 400 ") and got.count(b"\r\nDate: ") == 1, got
+    # libmicrohttpd 1.0 (Debian 13) says it itself, in HTML.
+    assert b'"detail":"a request of HTTP/1.1 must have a header Host"' in got or b"<html>" in got, got
     head = f"GET /v1/tenant HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {pipeline.key}\r\nExpect: 100-continue\r\n\r\n".encode()
     assert exchange(pipeline, head * 2).startswith(b"HTTP/1.1 200 ")
 
