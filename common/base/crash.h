@@ -6,14 +6,14 @@
 // Law: outside of test builds (CMake option STENTOR_CRASH_POINTS) a point is nothing, not even its
 // name. In them STENTOR_CRASH_AT=name or name:N kills the process (SIGKILL) when it passes that
 // point for the N-th time. A point stands in the table, in the code at one place (tests/lint), and
-// by that in the matrix: tests/integration/test_crash_points.py kills each service at each of its
-// points, test_saga_crash.py order-saga.
+// by that in the matrix: tests/integration/faults/test_crash_points.py kills each service at each
+// of its points, test_saga_crash.py order-saga.
 //
 // Beside the points: STENTOR_CRASH_ON=text kills the process when a worker hands over an input
 // whose id or payload contains the text, and STENTOR_HANG_ON=text lets its loop stand for ever
-// there: a poison message for every worker (tests/integration/test_finding_13_poison.py). With
-// STENTOR_CRASH_AFTER_MS=n beside STENTOR_CRASH_ON the handler does not see the input; it stays in
-// hand for so long, while the loop turns, and kills then: a late killer.
+// there: a poison message for every worker (tests/integration/security/test_finding_13_poison.py).
+// With STENTOR_CRASH_AFTER_MS=n beside STENTOR_CRASH_ON the handler does not see the input; it
+// stays in hand for so long, while the loop turns, and kills then: a late killer.
 //
 // A new one: a row here, CRASH_POINT("...") in the code; and in the matrix what makes it pass, if
 // that is not a plain e-mail.

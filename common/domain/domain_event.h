@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "common/bus/bus.h"
+#include "common/bus/jetstream/bus.h"
 #include "common/model/zone.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
-#include "common/bus/reader.h"
+#include "common/bus/consume/reader.h"
 #include "common/domain/domain_event.h"
 
 enum {

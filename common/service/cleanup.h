@@ -11,7 +11,7 @@
 // remembered.
 #pragma once
 
-#include "common/bus/bus.h"
+#include "common/bus/jetstream/bus.h"
 #include "common/db/db.h"
 #include "common/service/metrics.h"
 

@@ -11,7 +11,7 @@
 
 #include <uv.h>
 
-#include "common/bus/bus.h"
+#include "common/bus/jetstream/bus.h"
 #include "common/codec/key_register.h"
 #include "common/codec/seal.h"
 #include "common/db/db.h"

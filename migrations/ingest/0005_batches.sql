@@ -62,7 +62,7 @@ CREATE TABLE ingest.batch_chunks (
     first_index bigint           NOT NULL,
     members     integer          NOT NULL,
     begun_at    timestamptz,               -- when its first member was made: the time in their ids
-    data        bytea,                     -- services/ingest/batch_chunk.h; NULL: not needed any more
+    data        bytea,                     -- common/campaign/batch_chunk.h; NULL: not needed any more
     PRIMARY KEY (batch_id, number)
 );
 SELECT stentor.isolate('ingest.batch_chunks');

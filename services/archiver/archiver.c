@@ -6,11 +6,11 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
-#include "common/bus/projector.h"
+#include "common/bus/consume/projector.h"
+#include "common/history/fold.h"
+#include "common/history/history_sql.h"
+#include "common/history/rebuild.h"
 #include "common/service/cleanup.h"
-#include "services/archiver/fold.h"
-#include "services/archiver/history_sql.h"
-#include "services/archiver/refold.h"
 #include "services/archiver/retention.h"
 
 enum {
@@ -61,7 +61,7 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
 
 // Killed before the COMMIT: neither rows nor sequence are there, and the events are folded again.
 // Killed after it: the sequence says so. In between there is nothing.
-// tests/integration/test_kill.py kills the archiver within a flush.
+// tests/integration/faults/test_kill.py kills the archiver within a flush.
 static void on_projector_write(void *ctx, DbTxn *txn)
 {
     Archiver *archiver = ctx;

@@ -8,7 +8,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/error.h"
-#include "services/cli/session.h"
+#include "common/session/session.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_FOUND = 3 };
 

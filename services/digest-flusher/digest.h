@@ -8,7 +8,7 @@
 #include "common/base/arena.h"
 #include "common/base/error.h"
 #include "common/base/id.h"
-#include "common/bus/topology.h"
+#include "common/bus/topology/topology.h"
 #include "common/codec/seal.h"
 #include "stentor/v1/request.pb-c.h"
 

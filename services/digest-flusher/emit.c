@@ -7,8 +7,8 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
-#include "common/bus/topology.h"
-#include "common/model/fair_share.h"
+#include "common/bus/topology/topology.h"
+#include "common/model/rules/fair_share.h"
 #include "services/digest-flusher/clock_sql.h"
 #include "services/digest-flusher/told.h"
 
@@ -117,7 +117,7 @@ static void on_done_committed(void *ctx, DbTxn *txn, const Error *err)
 
 // Killed between the acks and this delete: the lease runs out and the rows go out again under the
 // same ids. Within the duplicate window JetStream drops them; after it the stages do, and the
-// ledger refuses a second send. tests/integration/test_kill.py kills the flusher there.
+// ledger refuses a second send. tests/integration/faults/test_kill.py kills the flusher there.
 static void delete_stored(Emit *emit)
 {
     CRASH_POINT("flusher.published");

@@ -5,7 +5,7 @@
 // replicas: the claim skips what another holds.
 #pragma once
 
-#include "common/bus/bus.h"
+#include "common/bus/jetstream/bus.h"
 #include "common/db/db.h"
 
 typedef struct Emit Emit;
@@ -16,8 +16,8 @@ typedef struct EmitHandlers {
     void (*on_emitted)(void *ctx, size_t count, int64_t late_max_us);
 } EmitHandlers;
 
-// share_per_s: common/model/fair_share.h; a schedule of a million for one minute is a flood as
-// well.
+// share_per_s: common/model/rules/fair_share.h; a schedule of a million for one minute is a flood
+// as well.
 Emit *emit_new(
     Bus *bus, DbPool *pool, int64_t lease_ms, int64_t share_per_s, const EmitHandlers *handlers,
     void *ctx);

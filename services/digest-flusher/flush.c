@@ -139,7 +139,7 @@ static void build(Flush *flush, const DigestWindow *window, DataKey *key, Digest
 
 // Killed before this commit: the windows stay frozen, and when the lease ends another process or
 // the next one makes the same digests of the same items. Killed after it: they are due work.
-// tests/integration/test_digest.py kills the flusher in the middle of some hundred windows.
+// tests/integration/sending/test_digest.py kills the flusher in the middle of some hundred windows.
 static void on_keys(void *ctx, const Error *err)
 {
     Flush *flush = ctx;

@@ -4,7 +4,7 @@
 // there on, and emit.h sends them. Any number of replicas: a freeze skips what another holds.
 #pragma once
 
-#include "common/bus/bus.h"
+#include "common/bus/jetstream/bus.h"
 #include "common/db/db.h"
 #include "common/db/keyring.h"
 

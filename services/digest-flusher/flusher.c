@@ -4,14 +4,14 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
-#include "common/bus/projector.h"
-#include "common/model/fair_share.h"
+#include "common/bus/consume/projector.h"
+#include "common/model/rules/fair_share.h"
 #include "services/digest-flusher/clock_sql.h"
+#include "services/digest-flusher/digest_people.h"
 #include "services/digest-flusher/digest_sql.h"
 #include "services/digest-flusher/emit.h"
 #include "services/digest-flusher/flush.h"
 #include "services/digest-flusher/intake.h"
-#include "services/digest-flusher/people.h"
 #include "services/digest-flusher/trimmer.h"
 
 enum { BACKLOG_PERIOD_MS = 15 * 1000 };

@@ -72,7 +72,7 @@ static void tell_stored(const IntakeBatch *batch)
 
 // Killed between the commit and the ack: the deliveries come again and ON CONFLICT drops them; when
 // the work was emitted and deleted meanwhile it is emitted again under the same id, and the ledger
-// refuses the second. tests/integration/test_kill.py kills the flusher with work on its way.
+// refuses the second. tests/integration/faults/test_kill.py kills the flusher with work on its way.
 static void finish_batch(IntakeBatch *batch, const Error *err)
 {
     if (err != NULL && err->kind == ERROR_PERMANENT && batch->count > 1) {

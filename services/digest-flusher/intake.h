@@ -4,7 +4,7 @@
 // halving its batch and buried alone.
 #pragma once
 
-#include "common/bus/worker.h"
+#include "common/bus/consume/worker.h"
 #include "common/db/db.h"
 
 typedef struct Intake Intake;

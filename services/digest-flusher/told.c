@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/digest-flusher/told.h"
 
-#include "common/bus/status_event.h"
+#include "common/bus/events/status_event.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/model/enums.h"

@@ -3,7 +3,7 @@
 // superseded (by a digest), suppressed (cancelled, or no longer wanted). Pure.
 #pragma once
 
-#include "common/bus/bus.h"
+#include "common/bus/jetstream/bus.h"
 
 typedef struct Told {
     Str status; // "queued", "superseded", "suppressed"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "common/base/log.h"
-#include "common/bus/topology.h"
-#include "common/bus/trim.h"
+#include "common/bus/topology/topology.h"
+#include "common/bus/topology/trim.h"
 #include "services/digest-flusher/clock_sql.h"
 
 typedef struct Gauge {

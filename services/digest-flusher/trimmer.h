@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trimmer: every few seconds asks how full the working streams are and trims those that are nearly
-// so (common/bus/trim.h). It is the clock's because nobody else looks at all of them. Any number of
-// replicas: they remove the same messages.
+// so (common/bus/topology/trim.h). It is the clock's because nobody else looks at all of them. Any
+// number of replicas: they remove the same messages.
 #pragma once
 
-#include "common/bus/bus.h"
+#include "common/bus/jetstream/bus.h"
 #include "common/db/db.h"
 #include "common/service/metrics.h"
 

@@ -251,8 +251,8 @@ static bool read_cancel(const Deferred *deferred, DueWork *work, Error *err)
 
 // ---- domain events ----
 
-// What the clock may say on EVENTS: its rights name them one by one (common/bus/topology.c), and an
-// event that the server refuses would be tried for ever.
+// What the clock may say on EVENTS: its rights name them one by one
+// (common/bus/topology/topology.c), and an event that the server refuses would be tried for ever.
 static bool is_clock_event(Str type)
 {
     return str_eq(type, STR("PlaceOrderTimeout")) || str_eq(type, STR("CleanUpOrders"));

@@ -6,7 +6,7 @@
 #include "common/base/arena.h"
 #include "common/base/error.h"
 #include "common/base/id.h"
-#include "common/bus/topology.h"
+#include "common/bus/topology/topology.h"
 #include "stentor/v1/deferred.pb-c.h"
 
 typedef enum WorkKind {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/map.h"
-#include "common/bus/suppression_event.h"
+#include "common/bus/events/suppression_event.h"
 #include "common/codec/event.h"
 #include "common/model/sender_domain.h"
 

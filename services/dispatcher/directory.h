@@ -5,8 +5,8 @@
 // use, and the least used ones are let go.
 #pragma once
 
-#include "common/bus/config_mirror.h"
 #include "common/codec/body.h"
+#include "common/config/config_mirror.h"
 #include "common/model/suppressions.h"
 
 enum { DIRECTORY_PREFIXES_MAX = 256 };

@@ -7,7 +7,7 @@
 // Law: a mail is sent only under a claim that this process holds in the ledger, and an input is
 // acked only after its outcome is committed and what follows from it is stored.
 //
-// Killed between two durable effects (tests/integration/test_kill.py covers each):
+// Killed between two durable effects (tests/integration/faults/test_kill.py covers each):
 // - claim committed, not sent: redelivered; the lease has ended: counted as unknown, sent again or
 //   parked
 // - sent, outcome not committed: the same. This is the one window in which a mail may go out twice
@@ -18,7 +18,7 @@
 //   settled it and told again (settle_nats_pg_test.c)
 #pragma once
 
-#include "common/bus/bus.h"
+#include "common/bus/jetstream/bus.h"
 #include "common/db/keyring.h"
 #include "common/service/metrics.h"
 #include "services/dispatcher/job.h"

@@ -6,7 +6,7 @@
 
 #include "common/service/cleanup.h"
 #include "services/dispatcher/dispatcher.h"
-#include "services/dispatcher/smtp_pool.h"
+#include "services/dispatcher/vendor/smtp/smtp_pool.h"
 
 // Claimed mails that wait for each connection: as many as it sends while the next batch is claimed
 // and the last outcomes are recorded.

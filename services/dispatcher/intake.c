@@ -241,7 +241,7 @@ void intake_begin(Job *job)
     job->mail.tenant = job->key.tenant;
     job->mail.on_done = outcomes_on_sent;
     job->mail.ctx = job;
-    // That of the stream, which may be lower than the priority's (common/model/fair_share.h).
+    // That of the stream, which may be lower than the priority's (common/model/rules/fair_share.h).
     job->mail.lane = ((const DispatcherLane *)job->lane)->lane;
     // Killed from here until the outcome is committed: unknown (dispatcher.h; test_kill.py).
     dispatcher->parts.vendor.send(dispatcher->parts.vendor.self, &job->mail);

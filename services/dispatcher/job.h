@@ -5,13 +5,13 @@
 // touches it after that.
 #pragma once
 
-#include "common/bus/worker.h"
+#include "common/bus/consume/worker.h"
 #include "common/codec/seal.h"
-#include "common/model/ladder.h"
+#include "common/model/rules/ladder.h"
 #include "services/dispatcher/directory.h"
-#include "services/dispatcher/ledger.h"
-#include "services/dispatcher/mime.h"
-#include "services/dispatcher/vendor.h"
+#include "services/dispatcher/ledger/ledger.h"
+#include "services/dispatcher/mime/mime.h"
+#include "services/dispatcher/vendor/vendor.h"
 #include "stentor/v1/rendered.pb-c.h"
 
 // Throttled attempts use no rung of the ladder for so long after the mail was rendered, then each

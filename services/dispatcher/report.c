@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/report.h"
 
-#include "common/bus/status_event.h"
+#include "common/bus/events/status_event.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
-#include "services/dispatcher/smtp_reply.h"
+#include "services/dispatcher/vendor/smtp/smtp_reply.h"
 #include "stentor/v1/deferred.pb-c.h"
 
 // What a mail carries of its earlier attempts.

@@ -9,7 +9,7 @@
 #include "common/codec/event.h"
 #include "common/model/status.h"
 #include "services/dispatcher/dispatcher_internal.h"
-#include "services/dispatcher/ledger_settle.h"
+#include "services/dispatcher/ledger/ledger_settle.h"
 #include "services/dispatcher/report.h"
 
 typedef struct Proof {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/suppress.h"
 
-#include "common/bus/config_store.h"
-#include "common/bus/suppression_event.h"
-#include "common/model/ladder.h"
+#include "common/bus/events/suppression_event.h"
+#include "common/config/config_store.h"
+#include "common/model/rules/ladder.h"
 
 SuppressionReason suppress_reason(const LedgerRow *row)
 {

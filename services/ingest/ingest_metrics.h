@@ -2,7 +2,7 @@
 // What ingest counts. Registered once at start; every part updates its own.
 #pragma once
 
-#include "services/ingest/api_metrics.h"
+#include "common/api/api_metrics.h"
 
 // What became of an application's event on its way into EVENTS.
 typedef enum IntakeMetric {

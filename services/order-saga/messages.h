@@ -6,7 +6,7 @@
 // message.
 #pragma once
 
-#include "common/bus/topology.h"
+#include "common/bus/topology/topology.h"
 #include "common/codec/seal.h"
 #include "services/order-saga/order.h"
 

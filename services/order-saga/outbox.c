@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Killed between the commit and a mark, the row is published again under the same id: JetStream
 // drops it within its window, the inbox or ingest's keys of whoever reads it after that
-// (tests/integration/test_saga_crash.py).
+// (tests/integration/faults/test_saga_crash.py).
 #include "services/order-saga/outbox.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 // gone on with.
 #pragma once
 
-#include "common/bus/worker.h"
+#include "common/bus/consume/worker.h"
 #include "services/order-saga/saga_metrics.h"
 #include "services/order-saga/saga_sql.h"
 

@@ -9,7 +9,7 @@
 #include "services/order-saga/take.h"
 #include "services/order-saga/waits.h"
 
-enum { DUPLICATE_WINDOW_MS = 120000 }; // common/bus/topology.c
+enum { DUPLICATE_WINDOW_MS = 120000 }; // common/bus/topology/topology.c
 
 typedef struct SagaOptions {
     int64_t retry_timeout_ms;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Crash windows (tests/integration/test_saga_crash.py):
+// Crash windows (tests/integration/faults/test_saga_crash.py):
 // - Killed before the commit: the events come again.
 // - Killed between the commit and the acks (saga.committed): they come again, the inbox knows them,
 //   and the sweep publishes what the commit left in the outbox.

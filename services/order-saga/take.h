@@ -7,7 +7,7 @@
 // wrote in the meantime is decided again.
 #pragma once
 
-#include "common/bus/worker.h"
+#include "common/bus/consume/worker.h"
 #include "services/order-saga/outbox.h"
 
 typedef struct Take Take;

@@ -5,7 +5,7 @@
 // application never waits for a long transaction.
 #pragma once
 
-#include "services/outbox-relay/relay_sql.h"
+#include "common/outbox/sql/relay_sql.h"
 
 typedef struct Keeper Keeper;
 

@@ -8,16 +8,16 @@
 #include "common/base/crash.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
-#include "common/bus/accounts.h"
-#include "common/bus/projector.h"
-#include "common/bus/topology.h"
+#include "common/bus/consume/projector.h"
+#include "common/bus/topology/accounts.h"
+#include "common/bus/topology/topology.h"
 #include "common/db/listen.h"
 #include "common/service/read_file.h"
-#include "services/outbox-relay/drain.h"
+#include "services/outbox-relay/feedback/teller.h"
+#include "services/outbox-relay/feedback/told.h"
 #include "services/outbox-relay/keeper.h"
+#include "services/outbox-relay/publish/drain.h"
 #include "services/outbox-relay/relay_metrics.h"
-#include "services/outbox-relay/teller.h"
-#include "services/outbox-relay/told.h"
 
 enum {
     CHECK_MIN_MS = 200,

@@ -2,12 +2,12 @@
 // What a relay counts, by the names that dashboards and the bench know.
 #pragma once
 
-#include "common/bus/projector.h"
+#include "common/bus/consume/projector.h"
 #include "common/db/listen.h"
 #include "common/service/metrics.h"
-#include "services/outbox-relay/batch.h"
+#include "services/outbox-relay/feedback/told.h"
 #include "services/outbox-relay/keeper.h"
-#include "services/outbox-relay/told.h"
+#include "services/outbox-relay/publish/batch.h"
 
 typedef struct RelayMetrics {
     Metric *claimed, *published, *marked, *refused, *left, *adopted, *deleted, *woken;

@@ -5,7 +5,7 @@
 
 #include "common/codec/opt_out.h"
 #include "common/model/suppressions.h"
-#include "services/renderer/render_events.h"
+#include "common/render/render_events.h"
 
 enum { PUBLIC_URL_MAX = 200 };
 

@@ -4,7 +4,7 @@
 // was emitted and the ack of its request: killed there, the request is rendered again with the same
 // event ids, and JetStream (within 120 s) or the dispatcher's ledger (later) drops the repeat;
 // killed before, it is simply rendered later. Nothing is lost in either case:
-// tests/integration/test_kill.py.
+// tests/integration/faults/test_kill.py.
 #include "services/renderer/renderer.h"
 
 #include <stddef.h>
@@ -13,16 +13,16 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/bus/config_mirror.h"
-#include "common/bus/suppression_event.h"
-#include "common/bus/worker.h"
+#include "common/bus/consume/worker.h"
+#include "common/bus/events/suppression_event.h"
 #include "common/codec/event.h"
+#include "common/config/config_mirror.h"
 #include "common/db/keyring.h"
+#include "common/render/render_events.h"
+#include "common/render/template_cache.h"
 #include "common/template/format.h"
 #include "services/renderer/footer.h"
-#include "services/renderer/render_events.h"
 #include "services/renderer/second_check.h"
-#include "services/renderer/template_cache.h"
 
 enum {
     LANES = PRIORITY_COUNT - 1,
@@ -124,7 +124,7 @@ static Result refuse(RenderFailure *failure, FailureCode code, const char *reaso
 // What needs neither template nor variables; RESULT_OUT: go on. What has expired goes on too: it
 // may be seen again, sent long ago, and our `failed` would win over `sent`. The dispatcher says
 // `expired` through its ledger. The count of deliveries is no help: after a crash the server may
-// begin it anew (tests/integration/test_seen_again.py). Of a replay nothing is told
+// begin it anew (tests/integration/faults/test_seen_again.py). Of a replay nothing is told
 // (report_failure).
 static Result check_first(const Delivery *delivery, const Job *job, RenderFailure *failure)
 {

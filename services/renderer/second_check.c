@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "common/bus/status_event.h"
+#include "common/bus/events/status_event.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/codec/suppressed.h"

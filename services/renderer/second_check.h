@@ -5,7 +5,7 @@
 #pragma once
 
 #include "common/model/suppressions.h"
-#include "services/renderer/render_events.h"
+#include "common/render/render_events.h"
 
 // NULL: go on. Else the reason_code of `suppressed`; *ret_reason is for a person. `hash_keys` are
 // asked for only when the platform has suppressions, for their hashes are others.

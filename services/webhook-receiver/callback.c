@@ -2,7 +2,7 @@
 #include "services/webhook-receiver/callback.h"
 
 #include "common/base/crash.h"
-#include "common/bus/topology.h"
+#include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "stentor/v1/inbound.pb-c.h"
@@ -101,7 +101,7 @@ static bool pack_callback(
 }
 
 // Killed after the publish and before the 200: the vendor sends it again, and its id, derived from
-// the body, is known (tests/integration/test_kill.py).
+// the body, is known (tests/integration/faults/test_kill.py).
 static void store(CallbackDoor *door, Str tenant, HttpRequest *http)
 {
     char event_id[EVENT_ID_SIZE];

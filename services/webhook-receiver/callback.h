@@ -3,7 +3,7 @@
 // it. Law: nothing of a body is parsed here, and nothing of it is kept whose signature is not good.
 #pragma once
 
-#include "common/bus/bus.h"
+#include "common/bus/jetstream/bus.h"
 #include "common/codec/seal.h"
 #include "common/http/server.h"
 #include "common/service/metrics.h"

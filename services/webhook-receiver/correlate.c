@@ -6,11 +6,11 @@
 
 #include "common/base/log.h"
 #include "common/base/map.h"
-#include "common/bus/config_store.h"
-#include "common/bus/status_event.h"
-#include "common/bus/suppression_event.h"
+#include "common/bus/events/status_event.h"
+#include "common/bus/events/suppression_event.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/config/config_store.h"
 #include "stentor/v1/inbound.pb-c.h"
 
 // Few at once, for a callback may hold SENDGRID_EVENTS_MAX events, all published in one turn.
@@ -246,7 +246,7 @@ static bool emit_event(
 }
 
 // Killed anywhere before the ack: the callback is read again and makes the same events under the
-// same ids (tests/integration/test_kill.py).
+// same ids (tests/integration/faults/test_kill.py).
 static bool correlate(Correlator *c, Delivery *delivery, Error *err)
 {
     CallbackOrigin origin = {0};

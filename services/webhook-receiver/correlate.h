@@ -7,7 +7,7 @@
 // twice, is one in effect.
 #pragma once
 
-#include "common/bus/worker.h"
+#include "common/bus/consume/worker.h"
 #include "common/codec/seal.h"
 #include "common/model/suppressions.h"
 #include "common/service/metrics.h"

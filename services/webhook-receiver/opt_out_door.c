@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/webhook-receiver/opt_out_door.h"
 
-#include "common/bus/config_store.h"
-#include "common/bus/suppression_event.h"
-#include "common/bus/topology.h"
+#include "common/bus/events/suppression_event.h"
+#include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
+#include "common/config/config_store.h"
 #include "stentor/v1/people.pb-c.h"
 
 enum { PAGE_MAX = 8 * 1024 };
@@ -183,8 +183,8 @@ static void store_suppression(Click *click)
 }
 
 // Killed here: the suppression is not there yet, so the next click stores both again, which changes
-// nothing about the preference (tests/integration/test_opt_out.py: a_kill_between). The other way
-// round a known suppression would hide that the preference is missing.
+// nothing about the preference (tests/integration/recipients/test_opt_out.py: a_kill_between). The
+// other way round a known suppression would hide that the preference is missing.
 static void on_preference_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)sequence;

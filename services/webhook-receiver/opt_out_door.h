@@ -6,7 +6,7 @@
 // Postgres.
 #pragma once
 
-#include "common/bus/bus.h"
+#include "common/bus/jetstream/bus.h"
 #include "common/codec/opt_out.h"
 #include "common/http/server.h"
 #include "common/model/suppressions.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "common/base/log.h"
-#include "common/bus/config_mirror.h"
-#include "common/bus/suppression_event.h"
+#include "common/bus/events/suppression_event.h"
+#include "common/config/config_mirror.h"
 #include "common/service/http_rows.h"
 #include "services/webhook-receiver/callback.h"
 #include "services/webhook-receiver/correlate.h"

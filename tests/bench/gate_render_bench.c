@@ -12,9 +12,9 @@
 
 #include "common/base/arena.h"
 #include "common/codec/event.h"
-#include "common/model/gate.h"
+#include "common/model/rules/gate.h"
+#include "common/request/catalog.h"
 #include "common/template/template.h"
-#include "services/ingest/catalog.h"
 #include "stentor/v1/config.pb-c.h"
 
 enum { VARIABLES = 20, BODY_BYTES = 4096, ROUND = 1000, TEMPLATES = 100000 };

@@ -4,7 +4,7 @@
 // configuration.
 #include <stdlib.h>
 
-#include "common/bus/accounts.h"
+#include "common/bus/topology/accounts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

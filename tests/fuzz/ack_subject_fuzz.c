@@ -2,7 +2,7 @@
 // links: stentor_bus
 #include <stdlib.h>
 
-#include "common/bus/ack_subject.h"
+#include "common/bus/jetstream/ack_subject.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "services/cli/audit_events.h"
+#include "common/audit/audit_events.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

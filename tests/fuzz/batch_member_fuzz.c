@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "services/ingest/batch_chunk.h"
+#include "common/campaign/batch_chunk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "services/cli/config_line.h"
+#include "services/cli/config/config_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/dead/resend.h"
-#include "common/dead/store.h"
-#include "services/cli/dlq_show.h"
+#include "common/deadletter/resend.h"
+#include "common/deadletter/store.h"
+#include "services/cli/operate/dlq_show.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/domain/domain_event.h"
-#include "services/ingest/trigger_apply.h"
-#include "services/ingest/trigger_path.h"
+#include "common/trigger/trigger_apply.h"
+#include "common/trigger/trigger_path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

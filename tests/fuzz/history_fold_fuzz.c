@@ -4,7 +4,7 @@
 // of them is kept.
 #include <stdlib.h>
 
-#include "services/archiver/fold.h"
+#include "common/history/fold.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

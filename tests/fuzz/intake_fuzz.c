@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/domain/domain_event.h"
-#include "services/ingest/intake_event.h"
+#include "services/ingest/intake/intake_event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

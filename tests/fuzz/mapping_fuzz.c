@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "services/outbox-relay/relay_sql.h"
+#include "common/outbox/sql/relay_sql.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

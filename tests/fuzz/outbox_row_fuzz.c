@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/base/id.h"
-#include "services/outbox-relay/row.h"
+#include "services/outbox-relay/row/row.h"
 #include "stentor/v1/request.pb-c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "services/ingest/people_address.h"
-#include "services/ingest/people_json.h"
-#include "services/ingest/tenant_json.h"
+#include "common/api/tenant_json.h"
+#include "common/model/channel_address.h"
+#include "services/ingest/recipients/people_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

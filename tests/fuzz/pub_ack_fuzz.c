@@ -2,7 +2,7 @@
 // links: stentor_bus
 #include <stdlib.h>
 
-#include "common/bus/pub_ack.h"
+#include "common/bus/jetstream/pub_ack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

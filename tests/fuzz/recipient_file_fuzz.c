@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "services/cli/recipient_file.h"
+#include "services/cli/import/recipient_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "services/ingest/commands.h"
-#include "services/ingest/request_json.h"
+#include "services/ingest/intake/commands.h"
+#include "services/ingest/intake/request_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "services/dispatcher/smtp_reply.h"
+#include "services/dispatcher/vendor/smtp/smtp_reply.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

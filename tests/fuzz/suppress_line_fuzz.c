@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "services/cli/suppress_line.h"
+#include "services/cli/import/suppress_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "services/ingest/trigger_map.h"
-#include "services/ingest/trigger_path.h"
+#include "common/trigger/trigger_map.h"
+#include "common/trigger/trigger_path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/model/digest_window.h"
-#include "common/model/quiet_hours.h"
+#include "common/model/rules/digest_window.h"
+#include "common/model/rules/quiet_hours.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "common/bus/admin.h"
-#include "common/bus/topology.h"
+#include "common/bus/topology/admin.h"
+#include "common/bus/topology/topology.h"
 
 enum { WAIT_MS = 15000 };
 

@@ -8,7 +8,7 @@
 #include <libpq-fe.h>
 
 #include "common/base/clock.h"
-#include "common/bus/reader.h"
+#include "common/bus/consume/reader.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "services/dispatcher/dispatcher.h"

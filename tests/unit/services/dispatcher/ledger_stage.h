@@ -11,7 +11,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/id.h"
-#include "services/dispatcher/ledger.h"
+#include "services/dispatcher/ledger/ledger.h"
 #include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 

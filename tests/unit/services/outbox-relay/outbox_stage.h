@@ -6,7 +6,7 @@
 #include "common/base/clock.h"
 #include "common/codec/hash.h"
 #include "common/db/migrate.h"
-#include "services/outbox-relay/relay_sql.h"
+#include "common/outbox/sql/relay_sql.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
 enum { STAGE_KEYS_MAX = 4096, CLAIM_MS = 30000 };

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "common/bus/suppression_event.h"
+#include "common/bus/events/suppression_event.h"
 #include "common/codec/hash.h"
 #include "services/webhook-receiver/callback.h"
 #include "services/webhook-receiver/correlate.h"

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/api/api.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+// ---- answers ----
+
+void api_answer_unavailable(ApiCall *call, const char *why)
+{
+    metric_add(call->metrics->refused[REFUSED_UNAVAILABLE], 1);
+    http_response_header(call->http, "Retry-After", STR("2"));
+    http_problem(call->http, 503, "unavailable", "Not accepted just now", NULL, "%s", why);
+}
+
+void api_answer_problem(ApiCall *call, const Problem *problem)
+{
+    Refusal reason = problem->status == 400 ? REFUSED_MALFORMED : REFUSED_INVALID;
+    metric_add(call->metrics->refused[reason], 1);
+    http_problem(
+        call->http, problem->status, problem->slug, problem->title,
+        problem->field[0] == '\0' ? NULL : problem->field, "%s", problem->detail);
+}
+
+void api_answer_field(ApiCall *call, const FieldError *err)
+{
+    metric_add(call->metrics->refused[REFUSED_INVALID], 1);
+    http_problem(
+        call->http, 422, "invalid-field", "A field is not valid",
+        err->field[0] == '\0' ? NULL : err->field, "%s", err->text);
+}
+
+void api_answer_missing(ApiCall *call, const char *what)
+{
+    http_problem(call->http, 404, "not-found", "There is no such thing", NULL, "no %s", what);
+}
+
+void api_answer_suspended(ApiCall *call)
+{
+    metric_add(call->metrics->refused[REFUSED_SUSPENDED], 1);
+    http_problem(
+        call->http, 403, "tenant-suspended", "The tenant is suspended", NULL,
+        "tenant '%s' may not send", call->tenant);
+}
+
+void api_answer_failure(ApiCall *call, const Error *err)
+{
+    bool may_pass = err->kind == ERROR_TRANSIENT || err->kind == ERROR_CANCELLED;
+    bool is_new = false;
+    const char *id = faults_note(call->faults, err, clock_now_us(), &is_new);
+    if (is_new) {
+        LOG(may_pass ? LOG_WARN : LOG_ERROR, "requests cannot be served", log_text("fault", id),
+            log_text("tenant", call->tenant), log_error(err));
+    }
+    call->http->instance = arena_printf(call->http->arena, "urn:stentor:fault:%s", id);
+    if (may_pass) {
+        api_answer_unavailable(call, "something that is needed does not answer; try again");
+        return;
+    }
+    metric_add(call->metrics->refused[REFUSED_UNAVAILABLE], 1);
+    http_problem(
+        call->http, 500, "internal", "Not accepted", NULL,
+        "a fault of the service; its log names it by the instance");
+}
+
+// ---- routes ----
+
+static bool take_segment(Str *path, Str *ret)
+{
+    if (path->len == 0 || path->ptr[0] != '/') {
+        return false;
+    }
+    *path = str_slice(*path, 1, path->len);
+    ptrdiff_t end = str_find(*path, '/');
+    size_t len = end < 0 ? path->len : (size_t)end;
+    *ret = str_slice(*path, 0, len);
+    *path = str_slice(*path, len, path->len);
+    return true;
+}
+
+static bool path_matches(Str pattern, Str path, Str params[API_PARAMS_MAX])
+{
+    size_t found = 0;
+    Str want = STR_EMPTY;
+    Str is = STR_EMPTY;
+    while (take_segment(&pattern, &want)) {
+        if (!take_segment(&path, &is)) {
+            return false;
+        }
+        if (!str_eq(want, STR("{}"))) {
+            if (!str_eq(want, is)) {
+                return false;
+            }
+        } else if (is.len == 0 || found == API_PARAMS_MAX) {
+            return false;
+        } else {
+            params[found++] = is;
+        }
+    }
+    return path.len == 0;
+}
+
+typedef struct Search {
+    const ApiRoute *route; // NULL: none
+    void *ctx;
+    const char *methods[8]; // that the path knows
+    size_t method_count;
+} Search;
+
+static void search_route(const Api *api, ApiCall *call, Search *search)
+{
+    const HttpRequest *http = call->http;
+    for (size_t s = 0; s < api->set_count; s++) {
+        const ApiRoutes *set = &api->sets[s];
+        for (size_t i = 0; i < set->count; i++) {
+            const ApiRoute *route = &set->routes[i];
+            Str params[API_PARAMS_MAX] = {STR_EMPTY};
+            if (!path_matches(str_from(route->path), http->path, params)) {
+                continue;
+            }
+            if (str_eq(str_from(route->method), http->method)) {
+                *search = (Search){.route = route, .ctx = set->ctx};
+                for (size_t n = 0; n < API_PARAMS_MAX; n++) {
+                    call->params[n] = params[n];
+                }
+                return;
+            }
+            if (search->method_count < sizeof search->methods / sizeof search->methods[0]) {
+                search->methods[search->method_count++] = route->method;
+            }
+        }
+    }
+}
+
+static void answer_no_route(ApiCall *call, const Search *search)
+{
+    HttpRequest *http = call->http;
+    if (search->method_count == 0) {
+        http_problem(
+            http, 404, "not-found", "There is nothing here", NULL,
+            "no such path; services/ingest/README.md lists them");
+        return;
+    }
+    Buf allow;
+    buf_init(&allow, 256);
+    for (size_t i = 0; i < search->method_count; i++) {
+        buf_cstr(&allow, i > 0 ? ", " : "");
+        buf_cstr(&allow, search->methods[i]);
+    }
+    http_response_header(http, "Allow", buf_view(&allow));
+    http_problem(
+        http, 405, "method-not-allowed", "Not this method", NULL, "use " STR_FMT,
+        STR_ARG(buf_view(&allow)));
+    buf_done(&allow);
+}
+
+// ---- who calls ----
+
+static void refuse_key(const Api *api, ApiCall *call, AuthVerdict verdict)
+{
+    static const char *const slugs[] = {
+        [AUTH_UNKNOWN] = "unauthorized",
+        [AUTH_REVOKED] = "key-revoked",
+        [AUTH_EXPIRED] = "key-expired",
+    };
+    static const char *const details[] = {
+        [AUTH_UNKNOWN] = "send 'Authorization: Bearer stn_<key id>.<secret>' with an active key",
+        [AUTH_REVOKED] = "the key was revoked; ask the operator for a new one",
+        [AUTH_EXPIRED] = "the key has expired; ask the operator for a new one",
+    };
+    metric_add(api->metrics->refused[REFUSED_UNAUTHORIZED], 1);
+    http_response_header(call->http, "WWW-Authenticate", STR("Bearer"));
+    http_problem(call->http, 401, slugs[verdict], "No valid API key", NULL, "%s", details[verdict]);
+}
+
+static bool check_key(const Api *api, ApiCall *call)
+{
+    const HttpRequest *http = call->http;
+    AuthCaller caller = {.key_id = STR_EMPTY};
+    AuthVerdict verdict =
+        auth_check(api->auth, http_header(http, "Authorization"), http->received_at_us, &caller);
+    if (verdict != AUTH_OK) {
+        refuse_key(api, call, verdict);
+        return false;
+    }
+    http_request_known(call->http);
+    memcpy(call->tenant, caller.tenant, TENANT_SIZE);
+    call->key_id = caller.key_id;
+    call->scopes = caller.scopes;
+    return true;
+}
+
+bool api_need_scope(ApiCall *call, Scope scope)
+{
+    if ((call->scopes & SCOPE_BIT(scope)) != 0) {
+        return true;
+    }
+    metric_add(call->metrics->refused[REFUSED_SCOPE], 1);
+    http_problem(
+        call->http, 403, "missing-scope", "The API key may not do this", NULL,
+        "this needs scope '%s', which key '" STR_FMT "' does not have", scope_name(scope),
+        STR_ARG(call->key_id));
+    return false;
+}
+
+static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
+{
+    if (!check_key(api, call)) {
+        return false;
+    }
+    if (catalog_is_suspended(api->catalog, str_from(call->tenant))) {
+        api_answer_suspended(call);
+        return false;
+    }
+    return api_need_scope(call, route->scope);
+}
+
+// A body that is packed would be answered as one that is no JSON.
+static bool check_coding(ApiCall *call)
+{
+    Str coding = http_header(call->http, "Content-Encoding");
+    if (coding.len == 0 || str_eq_nocase(coding, STR("identity"))) {
+        return true;
+    }
+    metric_add(call->metrics->refused[REFUSED_MALFORMED], 1);
+    http_problem(
+        call->http, 415, "content-encoding", "The body's coding is not taken", "Content-Encoding",
+        "send the body as it is, without '" STR_FMT "'", STR_ARG(str_slice(coding, 0, 40)));
+    return false;
+}
+
+bool api_admit(void *ctx, HttpRequest *request)
+{
+    Api *api = ctx;
+    ApiCall *call = arena_zalloc(request->arena, sizeof *call);
+    call->http = request;
+    call->metrics = api->metrics;
+    call->faults = &api->faults;
+    Search search = {0};
+    search_route(api, call, &search);
+    if (search.route == NULL) {
+        answer_no_route(call, &search);
+        return false;
+    }
+    call->route = search.route;
+    call->ctx = search.ctx;
+    const char *unready = api->unready(api->unready_ctx);
+    if (unready != NULL) {
+        api_answer_unavailable(call, unready);
+        return false;
+    }
+    if (!check_caller(api, call, search.route) || !check_coding(call)) {
+        return false;
+    }
+    request->admitted = call;
+    return true;
+}
+
+void api_handle(void *ctx, HttpRequest *request)
+{
+    (void)ctx;
+    ApiCall *call = request->admitted;
+    call->route->handle(call);
+}
+
+void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx)
+{
+    assert(api->set_count < API_ROUTE_SETS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        assert(routes[i].scope != SCOPE_NONE);
+    }
+    api->sets[api->set_count++] = (ApiRoutes){routes, count, ctx};
+}

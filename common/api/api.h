@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP surface's core: which handler a method and a path lead to, and what must hold before it
+// runs (the service is ready, the key is valid and may do this, the tenant is not suspended). The
+// handlers stand in
+// the files of their subject (notifications_api.c, ...), each with its table of routes. Law: every
+// refusal is a problem document (RFC 9457); one that concerns a field names it.
+#pragma once
+
+#include "common/api/api_metrics.h"
+#include "common/api/auth.h"
+#include "common/api/faults.h"
+#include "common/http/server.h"
+#include "common/request/catalog.h"
+#include "common/request/request.h"
+
+enum { API_PARAMS_MAX = 3, API_ROUTE_SETS_MAX = 16 };
+
+// One call; lives in http->arena, until it is answered.
+typedef struct ApiCall {
+    const struct ApiRoute *route;
+    HttpRequest *http;
+    void *ctx; // of the set of routes
+    ApiMetrics *metrics;
+    Faults *faults;
+    char tenant[TENANT_SIZE];
+    Str key_id;                 // of the API key that was shown: who did it
+    ScopeSet scopes;            // what it may
+    Str params[API_PARAMS_MAX]; // what stands in the place of each {}
+} ApiCall;
+
+// Must lead to exactly one answer, now or later; runs on the loop.
+typedef void (*ApiHandler)(ApiCall *call);
+
+typedef struct ApiRoute {
+    const char *method;
+    const char *path; // "/v1/recipients/{}/preferences": {} is one segment, never empty
+    Scope scope;      // what the key must have; no route is without
+    ApiHandler handle;
+} ApiRoute;
+
+typedef struct ApiRoutes {
+    const ApiRoute *routes;
+    size_t count;
+    void *ctx;
+} ApiRoutes;
+
+typedef struct Api {
+    const Auth *auth;
+    const Catalog *catalog;
+    ApiMetrics *metrics;
+    // NULL: requests are taken; else why not ("configuration is being read").
+    const char *(*unready)(void *ctx);
+    void *unready_ctx;
+    Faults faults; // of all calls
+    ApiRoutes sets[API_ROUTE_SETS_MAX];
+    size_t set_count;
+} Api;
+
+void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx);
+// An HttpAdmit: route, readiness, key, tenant and scope, at the headers. ctx is an Api.
+bool api_admit(void *ctx, HttpRequest *request);
+void api_handle(void *ctx, HttpRequest *request); // an HttpHandler; the same ctx
+
+// For what a route's own scope does not cover. false: answered, 403 with the scope's name.
+bool api_need_scope(ApiCall *call, Scope scope);
+
+// The refusals that all have in common. Each answers the call and counts it.
+void api_answer_unavailable(ApiCall *call, const char *why); // 503 with Retry-After
+void api_answer_problem(ApiCall *call, const Problem *problem);
+void api_answer_field(ApiCall *call, const FieldError *err); // 422
+void api_answer_missing(ApiCall *call, const char *what);    // 404: "recipient 'rcp_...'"
+void api_answer_suspended(ApiCall *call);                    // 403: the tenant
+// 503 for ERROR_TRANSIENT and CANCELLED, else 500. The error is logged, not told: it may be the
+// words of Postgres or NATS; the answer's instance is the id that the line in the log has.
+void api_answer_failure(ApiCall *call, const Error *err);

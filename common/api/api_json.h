@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of the API that are one JSON object: taken field by field, each with its type, and nothing
+// left over. The first error is kept; a reader goes on and asks once at the end. Pure.
+#pragma once
+
+#include <jansson.h>
+
+#include "common/request/request.h"
+
+enum { API_ZONE_MAX = 64, API_LOCALE_MAX = 35 }; // bytes
+
+typedef struct ApiBody {
+    Arena *arena;    // the texts that are taken live in it
+    json_t *root;    // owned; NULL: not an object
+    Problem problem; // status 0: none so far
+    const char *at;  // prefix of the field names: "addresses[2]."; empty at the top
+} ApiBody;
+
+// ERROR in body->problem when it is not one JSON object (400, with line and column). Free it either
+// way.
+// json_loadb() for what a caller sent: a text that would be too much once parsed is refused as one
+// that is no JSON.
+json_t *api_json_load(Str text, size_t flags, json_error_t *ret_error);
+bool api_body_parse(ApiBody *body, Str text, Arena *arena);
+// One object inside of another; `at` lives in the arena. End it by api_body_inside_end, which hands
+// its problem to the outer one, frees it, and is false when there is a problem.
+ApiBody api_body_inside(const ApiBody *outer, json_t *object, const char *at);
+bool api_body_inside_end(ApiBody *outer, ApiBody *inside);
+void api_body_free(ApiBody *body);
+
+// Each takes the field out of the object. Not there (or null): *ret stays as it is, and true. Of
+// the wrong type or out of its range: the problem is set, false.
+bool api_take_text(ApiBody *body, const char *name, size_t max, Str *ret);
+bool api_take_bool(ApiBody *body, const char *name, bool *ret);
+bool api_take_int(ApiBody *body, const char *name, int64_t min, int64_t max, int64_t *ret);
+bool api_take_time(ApiBody *body, const char *name, int64_t *ret_us);        // RFC 3339
+bool api_take_minute(ApiBody *body, const char *name, uint32_t *ret_minute); // "22:30"
+// {"start": "22:00", "end": "07:00"}; *ret_given false: not there.
+bool api_take_quiet_hours(
+    ApiBody *body, const char *name, bool *ret_given, uint32_t *ret_start, uint32_t *ret_end);
+// Borrowed from the body; NULL stays when it is not there.
+bool api_take_array(ApiBody *body, const char *name, size_t max, json_t **ret);
+bool api_take_object(ApiBody *body, const char *name, json_t **ret);
+bool api_has(const ApiBody *body, const char *name); // not taken yet; null counts
+
+bool api_is_zone(Str name);  // an IANA zone that ICU knows
+bool api_is_locale(Str tag); // of the form of a BCP 47 tag
+
+// A problem of a field, 422; returns false.
+bool api_body_fail(ApiBody *body, const char *field, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// What is left is unknown: false with the first such name. false too when a problem was set before.
+bool api_body_end(ApiBody *body);

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/api/auth.h"
+
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/arena.h"
+#include "common/base/id.h"
+#include "common/base/map.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "stentor/v1/config.pb-c.h"
+
+#define KEY_PREFIX STR("stn_")
+
+typedef struct KeyEntry {
+    uint8_t hash[SHA256_LEN];
+    char tenant[TENANT_SIZE];
+    int64_t revoked_at_us; // 0: not
+    int64_t expires_at_us; // 0: never
+    ScopeSet scopes;
+} KeyEntry;
+
+struct Auth {
+    Map *keys;       // key id -> KeyEntry
+    KeyEntry nobody; // compared against when there is no such key; no text has its hash
+};
+
+Auth *auth_new(void)
+{
+    Auth *auth = xcalloc(1, sizeof *auth);
+    auth->keys = map_new(free);
+    random_bytes(auth->nobody.hash, sizeof auth->nobody.hash);
+    return auth;
+}
+
+void auth_free(Auth *auth)
+{
+    if (auth == NULL) {
+        return;
+    }
+    map_free(auth->keys);
+    free(auth);
+}
+
+// Key ids are written with or without the prefix; they are one.
+static Str bare_id(Str key_id)
+{
+    return str_starts(key_id, KEY_PREFIX) ? str_slice(key_id, KEY_PREFIX.len, key_id.len) : key_id;
+}
+
+static bool put_key(Auth *auth, Str tenant, const Stentor__V1__ApiKey *event, Error *err)
+{
+    Str key_id = bare_id(str_from(event->key_id));
+    if (!id_is_tenant(tenant) || !str_eq(tenant, str_from(event->tenant))) {
+        return error_set(err, ERROR_PERMANENT, "the API key's tenant is not the subject's");
+    }
+    if (key_id.len == 0 || event->secret_hash.len != SHA256_LEN) {
+        return error_set(err, ERROR_PERMANENT, "the API key has no id or no SHA-256");
+    }
+    const KeyEntry *before = map_get(auth->keys, key_id);
+    if (before != NULL && !str_eq(str_from(before->tenant), tenant)) {
+        return error_set(
+            err, ERROR_PERMANENT, "key id '%.40s' belongs to tenant '%s' already", event->key_id,
+            before->tenant);
+    }
+    KeyEntry *entry = xcalloc(1, sizeof *entry);
+    memcpy(entry->hash, event->secret_hash.data, SHA256_LEN);
+    (void)str_to_c(tenant, entry->tenant, sizeof entry->tenant);
+    entry->revoked_at_us = event->revoked_at_us;
+    entry->expires_at_us = event->expires_at_us;
+    entry->scopes = scope_set_from_names(event->scopes, event->n_scopes);
+    map_put(auth->keys, key_id, entry);
+    return true;
+}
+
+bool auth_changed(Auth *auth, Str tenant, Str key_id, Str payload, Error *err)
+{
+    if (payload.len == 0) {
+        const KeyEntry *entry = map_get(auth->keys, bare_id(key_id));
+        if (entry != NULL && str_eq(str_from(entry->tenant), tenant)) {
+            (void)map_remove(auth->keys, bare_id(key_id));
+        }
+        return true;
+    }
+    Arena *arena = arena_new(0);
+    const Stentor__V1__ApiKey *event = (const Stentor__V1__ApiKey *)event_unpack(
+        &stentor__v1__api_key__descriptor, payload, arena, err);
+    bool ok = event != NULL && put_key(auth, tenant, event, err);
+    arena_free(arena);
+    return ok;
+}
+
+static Str bearer(Str authorization)
+{
+    Str scheme = STR("Bearer ");
+    if (!str_eq_nocase(str_slice(authorization, 0, scheme.len), scheme)) {
+        return STR_EMPTY;
+    }
+    return str_trim(str_slice(authorization, scheme.len, authorization.len));
+}
+
+AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, AuthCaller *ret)
+{
+    Str key = str_slice(bearer(authorization), 0, AUTH_KEY_MAX);
+    ptrdiff_t dot = str_find(key, '.');
+    Str key_id = dot < 0 ? STR_EMPTY : bare_id(str_slice(key, 0, (size_t)dot));
+    const KeyEntry *entry = map_get(auth->keys, key_id);
+    if (entry == NULL) {
+        entry = &auth->nobody;
+    }
+    uint8_t hash[SHA256_LEN];
+    sha256(key, hash);
+    if (CRYPTO_memcmp(hash, entry->hash, SHA256_LEN) != 0) {
+        return AUTH_UNKNOWN;
+    }
+    if (entry->revoked_at_us != 0 && entry->revoked_at_us <= now_us) {
+        return AUTH_REVOKED;
+    }
+    if (entry->expires_at_us != 0 && entry->expires_at_us <= now_us) {
+        return AUTH_EXPIRED;
+    }
+    memcpy(ret->tenant, entry->tenant, TENANT_SIZE);
+    ret->key_id = key_id;
+    ret->scopes = entry->scopes;
+    return AUTH_OK;
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/api/tenant_json.h"
+
+#include "common/base/id.h"
+#include "common/model/address.h"
+#include "common/model/sender_domain.h"
+
+static char *own(ApiBody *body, Str text)
+{
+    static char empty[] = "";
+    return text.len == 0 ? empty : arena_cstr(body->arena, text);
+}
+
+// A name and a sender stand in headers: no line break. The postal address may have several lines.
+static bool take_line(ApiBody *body, const char *name, char **ret)
+{
+    char reason[ADDRESS_REASON_SIZE];
+    Str text = STR_EMPTY;
+    if (!api_take_text(body, name, TENANT_TEXT_MAX, &text)) {
+        return false;
+    }
+    if (!address_name_check(text, reason)) {
+        return api_body_fail(body, name, "%s", reason);
+    }
+    *ret = own(body, text);
+    return true;
+}
+
+static bool take_sender(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    char reason[ADDRESS_REASON_SIZE];
+    Str address = STR_EMPTY;
+    if (!take_line(body, "sender_address", &ret->sender_address) ||
+        !take_line(body, "sender_name", &ret->sender_name)) {
+        return false;
+    }
+    if (ret->sender_address[0] == '\0') {
+        return true;
+    }
+    if (!address_parse(str_from(ret->sender_address), body->arena, &address, reason)) {
+        return api_body_fail(body, "sender_address", "%s", reason);
+    }
+    ret->sender_address = own(body, address);
+    return true;
+}
+
+static bool take_language(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    if (!take_line(body, "locale", &ret->default_locale) ||
+        !take_line(body, "time_zone", &ret->time_zone)) {
+        return false;
+    }
+    if (ret->default_locale[0] != '\0' && !api_is_locale(str_from(ret->default_locale))) {
+        return api_body_fail(body, "locale", "not a language tag such as 'en-US'");
+    }
+    return ret->time_zone[0] == '\0' || api_is_zone(str_from(ret->time_zone)) ||
+           api_body_fail(body, "time_zone", "not a time zone such as 'Europe/Berlin' (IANA)");
+}
+
+static bool take_quiet(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    bool given = false;
+    uint32_t start = 0;
+    uint32_t end = 0;
+    if (!api_take_quiet_hours(body, "quiet_hours", &given, &start, &end)) {
+        return false;
+    }
+    if (given) {
+        ret->quiet_hours = arena_zalloc(body->arena, sizeof *ret->quiet_hours);
+        stentor__v1__quiet_hours__init(ret->quiet_hours);
+        ret->quiet_hours->start_minute = start;
+        ret->quiet_hours->end_minute = end;
+    }
+    return true;
+}
+
+static bool take_limits(ApiBody *body, const char *name, Stentor__V1__Limits **ret)
+{
+    json_t *object = NULL;
+    int64_t minute = 0;
+    int64_t day = 0;
+    if (!api_take_object(body, name, &object) || object == NULL) {
+        return body->problem.status == 0;
+    }
+    ApiBody inside = api_body_inside(body, object, arena_printf(body->arena, "%s.", name));
+    (void)(api_take_int(&inside, "per_minute", 0, TENANT_LIMIT_MAX, &minute) && api_take_int(&inside, "per_day", 0, TENANT_LIMIT_MAX, &day));
+    bool ok = api_body_inside_end(body, &inside);
+    *ret = arena_zalloc(body->arena, sizeof **ret);
+    stentor__v1__limits__init(*ret);
+    (*ret)->per_minute = (uint32_t)minute;
+    (*ret)->per_day = (uint32_t)day;
+    return ok;
+}
+
+static bool take_policies(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    Str over = STR_EMPTY;
+    Str routing = STR_EMPTY;
+    GuardianRouting guardian = GUARDIAN_UNSAID;
+    if (!api_take_text(body, "over_limit", 32, &over) ||
+        !api_take_text(body, "guardian_routing", 32, &routing)) {
+        return false;
+    }
+    bool suppress = str_eq(over, STR("suppress"));
+    if (over.len > 0 && !suppress && !str_eq(over, STR("defer"))) {
+        return api_body_fail(body, "over_limit", "not defer or suppress");
+    }
+    if (routing.len > 0 && !guardian_routing_from_name(routing, &guardian)) {
+        return api_body_fail(body, "guardian_routing", "not none, copy or redirect");
+    }
+    ret->over_limit = suppress ? STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS
+                               : STENTOR__V1__OVER_LIMIT__OVER_LIMIT_DEFER;
+    ret->guardian_routing = (Stentor__V1__GuardianRouting)guardian;
+    return true;
+}
+
+static bool is_theme_name(Str name)
+{
+    if (name.len == 0 || name.len > 32 || name.ptr[0] < 'a' || name.ptr[0] > 'z') {
+        return false;
+    }
+    return id_is_key(name) && str_find(name, '-') < 0;
+}
+
+static bool add_theme(
+    ApiBody *body, const char *name, const json_t *value, Stentor__V1__Tenant *ret)
+{
+    const char *path = arena_printf(body->arena, "theme.%.40s", name);
+    if (!is_theme_name(str_from(name))) {
+        return api_body_fail(
+            body, path, "a name is a-z, 0-9 and '_', at most 32, and begins with a letter");
+    }
+    Str text = str_of(json_string_value(value), json_string_length(value));
+    if (!json_is_string(value) || text.len > TENANT_TEXT_MAX || str_has_control(text)) {
+        return api_body_fail(
+            body, path, "must be a string of at most %d bytes on one line", (int)TENANT_TEXT_MAX);
+    }
+    Stentor__V1__ThemeValue *entry = arena_zalloc(body->arena, sizeof *entry);
+    stentor__v1__theme_value__init(entry);
+    entry->name = own(body, str_from(name));
+    entry->value = own(body, text);
+    ret->theme[ret->n_theme++] = entry;
+    return true;
+}
+
+static bool take_theme(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    json_t *object = NULL;
+    const char *name = NULL;
+    json_t *value = NULL;
+    if (!api_take_object(body, "theme", &object) || object == NULL) {
+        return body->problem.status == 0;
+    }
+    if (json_object_size(object) > TENANT_THEME_MAX) {
+        return api_body_fail(body, "theme", "at most %d values", (int)TENANT_THEME_MAX);
+    }
+    ret->theme = arena_array(body->arena, TENANT_THEME_MAX, sizeof(void *));
+    json_object_foreach(object, name, value)
+    {
+        if (!add_theme(body, name, value, ret)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static unsigned named_fields(const ApiBody *body)
+{
+    static const struct {
+        const char *name;
+        TenantField field;
+    } fields[] = {
+        {"suspended", TENANT_SUSPENDED},   {"sender_domains", TENANT_SENDER_DOMAINS},
+        {"limits", TENANT_LIMITS},         {"recipient_limits", TENANT_RECIPIENT_LIMITS},
+        {"over_limit", TENANT_OVER_LIMIT},
+    };
+    unsigned named = 0;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        named |= api_has(body, fields[i].name) ? fields[i].field : 0;
+    }
+    return named;
+}
+
+// A body that was read and is put back names its tenant.
+static bool take_head(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    Str tenant = str_from(ret->tenant);
+    bool suspended = ret->suspended;
+    if (!api_take_text(body, "tenant", TENANT_TEXT_MAX, &tenant) ||
+        !api_take_bool(body, "suspended", &suspended)) {
+        return false;
+    }
+    ret->suspended = suspended;
+    return str_eq(tenant, str_from(ret->tenant)) ||
+           api_body_fail(body, "tenant", "these are the settings of tenant '%s'", ret->tenant);
+}
+
+static bool take_domains(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    json_t *list = NULL;
+    char reason[ADDRESS_REASON_SIZE];
+    if (!api_take_array(body, "sender_domains", SENDER_DOMAINS_MAX, &list)) {
+        return false;
+    }
+    ret->sender_domains = arena_array(body->arena, SENDER_DOMAINS_MAX, sizeof(char *));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        Str text = str_of(json_string_value(item), json_string_length(item));
+        Str domain = STR_EMPTY;
+        if (!json_is_string(item) || !sender_domain_parse(text, body->arena, &domain, reason)) {
+            return api_body_fail(
+                body, arena_printf(body->arena, "sender_domains[%zu]", i), "%s",
+                json_is_string(item) ? reason : "must be a string");
+        }
+        ret->sender_domains[ret->n_sender_domains++] = own(body, domain);
+    }
+    return true;
+}
+
+static bool take_postal(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    Str text = STR_EMPTY;
+    bool ok = api_take_text(body, "physical_address", TENANT_TEXT_MAX, &text);
+    ret->physical_address = own(body, text);
+    return ok;
+}
+
+bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_named)
+{
+    *ret_named = named_fields(body);
+    return take_head(body, ret) && take_domains(body, ret) && take_line(body, "name", &ret->name) &&
+           take_language(body, ret) && take_sender(body, ret) && take_quiet(body, ret) &&
+           take_limits(body, "limits", &ret->tenant_limits) &&
+           take_limits(body, "recipient_limits", &ret->recipient_limits) &&
+           take_policies(body, ret) && take_postal(body, ret) && take_theme(body, ret);
+}
+
+// ---- printing ----
+
+static void put_text(Buf *out, const char *name, const char *text)
+{
+    if (text[0] != '\0') {
+        buf_printf(out, ",\"%s\":", name);
+        buf_json(out, str_from(text));
+    }
+}
+
+static void put_limits(Buf *out, const char *name, const Stentor__V1__Limits *limits)
+{
+    if (limits != NULL) {
+        buf_printf(
+            out, ",\"%s\":{\"per_minute\":%u,\"per_day\":%u}", name, limits->per_minute,
+            limits->per_day);
+    }
+}
+
+void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
+{
+    buf_cstr(out, "{\"tenant\":");
+    buf_json(out, str_from(tenant->tenant));
+    put_text(out, "name", tenant->name);
+    buf_printf(out, ",\"suspended\":%s", tenant->suspended ? "true" : "false");
+    put_text(out, "locale", tenant->default_locale);
+    put_text(out, "time_zone", tenant->time_zone);
+    put_text(out, "sender_address", tenant->sender_address);
+    put_text(out, "sender_name", tenant->sender_name);
+    for (size_t i = 0; i < tenant->n_sender_domains; i++) {
+        buf_cstr(out, i == 0 ? ",\"sender_domains\":[" : ",");
+        buf_json(out, str_from(tenant->sender_domains[i]));
+        buf_cstr(out, i + 1 == tenant->n_sender_domains ? "]" : "");
+    }
+    if (tenant->quiet_hours != NULL) {
+        unsigned start = tenant->quiet_hours->start_minute;
+        unsigned end = tenant->quiet_hours->end_minute;
+        buf_printf(
+            out, ",\"quiet_hours\":{\"start\":\"%02u:%02u\",\"end\":\"%02u:%02u\"}", start / 60,
+            start % 60, end / 60, end % 60);
+    }
+    put_limits(out, "limits", tenant->tenant_limits);
+    put_limits(out, "recipient_limits", tenant->recipient_limits);
+    bool suppress = tenant->over_limit == STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS;
+    put_text(out, "over_limit", suppress ? "suppress" : "defer");
+    put_text(
+        out, "guardian_routing", guardian_routing_name((GuardianRouting)tenant->guardian_routing));
+    put_text(out, "physical_address", tenant->physical_address);
+    buf_cstr(out, ",\"theme\":{");
+    for (size_t i = 0; i < tenant->n_theme; i++) {
+        buf_cstr(out, i > 0 ? "," : "");
+        buf_json(out, str_from(tenant->theme[i]->name));
+        buf_char(out, ':');
+        buf_json(out, str_from(tenant->theme[i]->value));
+    }
+    buf_cstr(out, "}}");
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tenant's settings as JSON and back. Pure.
+#pragma once
+
+#include "common/api/api_json.h"
+#include "common/base/buf.h"
+#include "stentor/v1/config.pb-c.h"
+
+enum { TENANT_TEXT_MAX = 512, TENANT_THEME_MAX = 32, TENANT_LIMIT_MAX = 1000000000 };
+
+// The operator's fields; which of them a body names (also with null).
+typedef enum TenantField {
+    TENANT_SUSPENDED = 1,
+    TENANT_SENDER_DOMAINS = 2,
+    TENANT_LIMITS = 4,
+    TENANT_RECIPIENT_LIMITS = 8,
+    TENANT_OVER_LIMIT = 16,
+} TenantField;
+
+// Takes the settings out of the body into *ret, which has only its head set; what a body does not
+// name is empty. "tenant" must be ret->tenant. Call api_body_end after it.
+bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_named);
+void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out);

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/bus/consume/bury.h"
+
+#include "common/bus/topology/topology.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "stentor/v1/dead.pb-c.h"
+#include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/inbound.pb-c.h"
+#include "stentor/v1/rendered.pb-c.h"
+#include "stentor/v1/request.pb-c.h"
+#include "stentor/v1/status.pb-c.h"
+
+enum { LETTER_ROOM = 4096 };
+
+// ---- what the payload tells ----
+
+typedef struct StreamType {
+    const char *stream; // a prefix
+    const ProtobufCMessageDescriptor *type;
+} StreamType;
+
+static const ProtobufCMessageDescriptor *type_of(const char *stream)
+{
+    static const StreamType types[] = {
+        {"REQUEST_", &stentor__v1__notification_request__descriptor},
+        {"RENDERED_", &stentor__v1__rendered__descriptor},
+        {"STATUS", &stentor__v1__notification_status__descriptor},
+        {"SETTLE", &stentor__v1__notification_status__descriptor},
+        {"DEFERRED", &stentor__v1__deferred__descriptor},
+        {"INBOUND", &stentor__v1__inbound_callback__descriptor},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (str_starts(str_from(stream), str_from(types[i].stream))) {
+            return types[i].type;
+        }
+    }
+    return NULL;
+}
+
+// NULL: of a stream without notifications, or unreadable, which may be why it is buried.
+static const ProtobufCMessage *read_payload(const BusMessage *message, Arena *arena)
+{
+    const ProtobufCMessageDescriptor *type = type_of(message->stream);
+    return type == NULL ? NULL : event_unpack(type, message->payload, arena, NULL);
+}
+
+static const Stentor__V1__Meta *meta_of(const ProtobufCMessage *payload)
+{
+    if (payload->descriptor == &stentor__v1__notification_request__descriptor) {
+        return ((const Stentor__V1__NotificationRequest *)payload)->meta;
+    }
+    if (payload->descriptor == &stentor__v1__rendered__descriptor) {
+        return ((const Stentor__V1__Rendered *)payload)->meta;
+    }
+    if (payload->descriptor == &stentor__v1__deferred__descriptor) {
+        return ((const Stentor__V1__Deferred *)payload)->meta;
+    }
+    if (payload->descriptor == &stentor__v1__inbound_callback__descriptor) {
+        return ((const Stentor__V1__InboundCallback *)payload)->meta;
+    }
+    return ((const Stentor__V1__NotificationStatus *)payload)->meta;
+}
+
+static Str notification_of(const ProtobufCMessage *payload)
+{
+    const Stentor__V1__Meta *meta = payload == NULL ? NULL : meta_of(payload);
+    Str id = meta == NULL ? STR_EMPTY : str_from(meta->notification_id);
+    return id_parse(id, "ntf_", NULL) ? id : STR("unknown");
+}
+
+static void fill_attempts(
+    Stentor__V1__DeadLetter *letter, const ProtobufCMessage *payload, Str last_attempt,
+    Arena *arena)
+{
+    size_t count = 0;
+    Stentor__V1__Attempt **earlier = NULL;
+    if (payload != NULL && payload->descriptor == &stentor__v1__rendered__descriptor) {
+        count = ((const Stentor__V1__Rendered *)payload)->n_attempts;
+        earlier = ((const Stentor__V1__Rendered *)payload)->attempts;
+    }
+    letter->attempts = arena_array(arena, count + 1, sizeof *letter->attempts);
+    for (size_t i = 0; i < count; i++) {
+        letter->attempts[i] = earlier[i];
+    }
+    letter->n_attempts = count;
+    if (last_attempt.len > 0) {
+        letter->attempts[count] = (Stentor__V1__Attempt *)event_unpack(
+            &stentor__v1__attempt__descriptor, last_attempt, arena, NULL);
+        letter->n_attempts += letter->attempts[count] != NULL ? 1 : 0;
+    }
+}
+
+// Beside a payload near the size limit the oldest attempts give way: they stand in it too.
+static bool pack_letter(Stentor__V1__DeadLetter *letter, Arena *arena, Str *ret)
+{
+    while (letter->n_attempts > 0 &&
+           protobuf_c_message_get_packed_size(&letter->base) > EVENT_BYTES_MAX) {
+        letter->attempts++;
+        letter->n_attempts--;
+    }
+    return event_pack(&letter->base, arena, ret, NULL);
+}
+
+// ---- the subject ----
+
+static Str token_at(Str subject, int wanted)
+{
+    Str token = STR_EMPTY;
+    for (int i = 0; i <= wanted; i++) {
+        if (!str_split(&subject, '.', &token)) {
+            return STR_EMPTY;
+        }
+    }
+    return token;
+}
+
+static Str last_token(Str subject)
+{
+    Str token = STR_EMPTY;
+    while (str_split(&subject, '.', &token)) {
+        continue;
+    }
+    return token;
+}
+
+static Str find_tenant(Str subject, const ProtobufCMessage *payload)
+{
+    if (str_starts(subject, STR("ntf.inbound."))) { // its subject names the vendor
+        const Stentor__V1__Meta *meta = payload == NULL ? NULL : meta_of(payload);
+        return meta == NULL ? STR_EMPTY : str_from(meta->tenant);
+    }
+    if (str_starts(subject, STR("evt."))) {
+        return token_at(subject, 1);
+    }
+    if (str_starts(subject, STR("ntf.status.")) || str_starts(subject, STR("cfg."))) {
+        return token_at(subject, 2);
+    }
+    return last_token(subject);
+}
+
+// ---- the letter ----
+
+// Foreign bytes stand in a reason, and a cut may have gone through a character; a letter with a
+// string that is not UTF-8 could be read by nobody.
+static char *readable(Str text, Arena *arena)
+{
+    char *copy = arena_cstr(arena, text);
+    for (size_t i = 0; i < text.len;) {
+        size_t step = str_utf8_step(str_slice(text, i, text.len));
+        if (step == 0 || copy[i] == '\0') {
+            copy[i] = '?';
+            step = 1;
+        }
+        i += step;
+    }
+    return copy;
+}
+
+// With the stage: an event that two stages read and neither understands has a letter from each.
+static char *derive_id(const BusMessage *message, const char *stage, Arena *arena)
+{
+    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
+    const char *discriminator =
+        arena_printf(arena, "%s/%llu", stage, (unsigned long long)message->sequence);
+    event_id_derive("dead", str_from(message->stream), str_from(discriminator), event_id);
+    return event_id;
+}
+
+static void fill_meta(
+    Stentor__V1__Meta *meta, const BusMessage *message, Str tenant, Str notification,
+    char *event_id, Arena *arena)
+{
+    meta->event_id = event_id;
+    meta->tenant = arena_cstr(arena, id_is_tenant(tenant) ? tenant : STR("unknown"));
+    meta->notification_id = arena_cstr(arena, notification);
+    meta->causation_id = readable(message->event_id, arena);
+    meta->occurred_at_us = message->stored_at_us;
+}
+
+// payload NULL: not read.
+static bool pack(
+    const BusMessage *message, const char *stage, const char *reason,
+    const ProtobufCMessage *payload, Str notification, Str last_attempt, Arena *arena, BusOut *ret)
+{
+    Stentor__V1__DeadLetter letter;
+    Stentor__V1__Meta meta;
+    Str tenant = find_tenant(message->subject, payload);
+    stentor__v1__dead_letter__init(&letter);
+    stentor__v1__meta__init(&meta);
+    char *event_id = derive_id(message, stage, arena);
+    char *subject = arena_alloc(arena, SUBJECT_SIZE);
+    fill_meta(&meta, message, tenant, notification, event_id, arena);
+    subject_dead(subject, stage, tenant);
+    letter.meta = &meta;
+    letter.stage = arena_cstr(arena, str_from(stage));
+    letter.reason = readable(str_from(reason), arena);
+    letter.stream = arena_cstr(arena, str_from(message->stream));
+    letter.stream_sequence = message->sequence;
+    letter.subject = readable(message->subject, arena);
+    letter.payload = pb_data(str_slice(message->payload, 0, EVENT_BYTES_MAX - LETTER_ROOM));
+    letter.deliveries = message->delivered;
+    fill_attempts(&letter, payload, last_attempt, arena);
+    *ret = (BusOut){
+        .subject = subject, .event_id = str_from(event_id), .traceparent = message->traceparent};
+    return pack_letter(&letter, arena, &ret->payload);
+}
+
+bool bury_pack(
+    const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
+    Arena *arena, BusOut *ret)
+{
+    const ProtobufCMessage *payload = read_payload(message, arena);
+    return pack(
+        message, stage, reason, payload, notification_of(payload), last_attempt, arena, ret);
+}
+
+bool bury_pack_unread(
+    const BusMessage *message, const char *stage, const char *reason, Str notification,
+    Arena *arena, BusOut *ret)
+{
+    return pack(message, stage, reason, NULL, notification, STR_EMPTY, arena, ret);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/bus/consume/presence.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/log.h"
+#include "common/bus/topology/topology.h"
+
+enum { ITEMS_MAX = 32, ASK_EVERY_MS = 2000, API_TIMEOUT_MS = 2000, NOT_FOUND = 404 };
+
+typedef struct Item {
+    Presence *presence;
+    const char *stream;
+    const char *consumer; // NULL: the stream alone
+    bool asking;
+    bool missing;
+} Item;
+
+struct Presence {
+    Bus *bus;
+    Item items[ITEMS_MAX];
+    size_t count;
+    int64_t asked_ms;
+    char why[240]; // "": nothing is missing
+};
+
+static void add_item(Presence *p, const char *stream, const char *consumer)
+{
+    if (p->count < ITEMS_MAX) {
+        p->items[p->count++] = (Item){.presence = p, .stream = stream, .consumer = consumer};
+    }
+}
+
+static void add_streams(Presence *p, const AccessSpec *access)
+{
+    Str rest = str_from(access->reads);
+    Str word = STR_EMPTY;
+    while (rest.len > 0 && str_split(&rest, ' ', &word)) {
+        char name[64];
+        const StreamSpec *stream =
+            word.len > 0 && str_to_c(word, name, sizeof name) ? topology_stream(name) : NULL;
+        if (stream != NULL) {
+            add_item(p, stream->name, NULL);
+        }
+    }
+}
+
+Presence *presence_new(Bus *bus, const char *service)
+{
+    Presence *p = xcalloc(1, sizeof *p);
+    p->bus = bus;
+    size_t count = 0;
+    const ConsumerSpec *consumers = topology_consumers(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (str_eq(str_from(consumers[i].service), str_from(service))) {
+            add_item(p, consumers[i].stream, consumers[i].name);
+        }
+    }
+    const AccessSpec *access = topology_access(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (str_eq(str_from(access[i].service), str_from(service))) {
+            add_streams(p, &access[i]);
+        }
+    }
+    return p;
+}
+
+void presence_free(Presence *presence)
+{
+    free(presence);
+}
+
+static void describe(Presence *p)
+{
+    p->why[0] = '\0';
+    for (size_t i = 0; i < p->count; i++) {
+        const Item *item = &p->items[i];
+        if (!item->missing) {
+            continue;
+        }
+        (void)snprintf(
+            p->why, sizeof p->why, "%s%s%sstream '%s' is missing. HINT: run 'stentor migrate'",
+            item->consumer != NULL ? "consumer '" : "",
+            item->consumer != NULL ? item->consumer : "", item->consumer != NULL ? "' of " : "",
+            item->stream);
+        return;
+    }
+}
+
+// One line when the first is missed and one when all are back.
+static void note(Item *item, bool missing)
+{
+    Presence *p = item->presence;
+    bool before = p->why[0] != '\0';
+    item->missing = missing;
+    describe(p);
+    bool after = p->why[0] != '\0';
+    if (after && !before) {
+        LOG(LOG_ERROR, "not ready", log_text("why", p->why));
+    } else if (before && !after) {
+        LOG_PLAIN(LOG_INFO, "all streams and consumers are there again");
+    }
+}
+
+// Only NATS's word counts: what is not answered in time changes nothing.
+static void on_info(void *ctx, Str reply, const Error *err)
+{
+    Item *item = ctx;
+    item->asking = false;
+    json_t *root = err == NULL ? json_loadb(reply.ptr, reply.len, 0, NULL) : NULL;
+    const json_t *error = json_object_get(root, "error");
+    bool missing = json_integer_value(json_object_get(error, "code")) == NOT_FOUND;
+    if (missing != item->missing && (missing || json_object_get(root, "config") != NULL)) {
+        note(item, missing);
+    }
+    json_decref(root);
+}
+
+static void ask(Item *item)
+{
+    char subject[160];
+    if (item->asking) {
+        return;
+    }
+    item->asking = true;
+    if (item->consumer != NULL) {
+        (void)snprintf(
+            subject, sizeof subject, "$JS.API.CONSUMER.INFO.%s.%s", item->stream, item->consumer);
+    } else {
+        (void)snprintf(subject, sizeof subject, "$JS.API.STREAM.INFO.%s", item->stream);
+    }
+    bus_request(item->presence->bus, subject, STR_EMPTY, API_TIMEOUT_MS, on_info, item);
+}
+
+void presence_tick(Presence *p, int64_t now_ms)
+{
+    if (!bus_connected(p->bus) || now_ms - p->asked_ms < ASK_EVERY_MS) {
+        return;
+    }
+    p->asked_ms = now_ms;
+    for (size_t i = 0; i < p->count; i++) {
+        ask(&p->items[i]);
+    }
+}
+
+const char *presence_missing(const Presence *p)
+{
+    return p->why[0] != '\0' ? p->why : NULL;
+}

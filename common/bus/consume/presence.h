@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Presence: are the streams and durable consumers that a service reads there? Asked every few
+// seconds of what its row of the topology names, so that readiness tells a deleted one, and tells
+// when `stentor migrate` has made it again.
+#pragma once
+
+#include "common/bus/jetstream/bus.h"
+
+typedef struct Presence Presence;
+
+Presence *presence_new(Bus *bus, const char *service);
+void presence_free(Presence *presence); // NULL-safe; after the bus has cancelled its requests
+void presence_tick(Presence *presence, int64_t now_ms);
+const char *presence_missing(const Presence *presence); // why; NULL: all are there

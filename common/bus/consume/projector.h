@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Projector: the other way to read. Streams folded into Postgres rows, with the sequences stored in
+// the same transaction. One active per projection by advisory lock; stand-bys take over. The
+// transaction moves the stored sequence from where this process last saw it and fails when somebody
+// else moved it: a late twin cannot write. A log that lost its tail is read again from the time of
+// the last message that was folded, so folds must bear repetition (reader.c says why by time).
+// Needs a table <schema>.positions (projection text, stream text, sequence bigint,
+// stream_created_at timestamptz, stored_at timestamptz NULL).
+#pragma once
+
+#include "common/bus/jetstream/bus.h"
+#include "common/db/db.h"
+
+typedef struct Projector Projector;
+
+typedef struct ProjectorOptions {
+    const char *name;           // "history"
+    const char *lock_name;      // NULL: name
+    const char *schema;         // where positions is
+    const char *const *streams; // NULL-terminated, at most 16; "STATUS", or with a filter of its
+                                // subjects "STATUS ntf.status.acme.>": its position is its own
+    const char *database_url;   // for the lock's own connection
+    DbPool *pool;
+    size_t flush_max; // fold at most this many events into one transaction; 0: 2000
+    int flush_ms;     // and wait at most this long; 0: 20
+    // Where a stream begins of which nothing was folded yet: at what was stored since; 0: at its
+    // beginning.
+    int64_t begin_at_us;
+    const char *remedy; // as ReaderOptions'
+} ProjectorOptions;
+
+typedef struct ProjectorHandlers {
+    // Fold one event into memory. The arena lives until the flush is committed. An event that
+    // cannot be read: PERMANENT: it is logged, counted and buried (ntf.dead.<name>.<tenant>), and
+    // the projection goes on.
+    bool (*fold)(void *ctx, const BusMessage *message, Arena *arena, Error *err);
+    // Add statements for everything folded since the last successful flush; called again with a new
+    // transaction when the first could not be committed.
+    void (*write)(void *ctx, DbTxn *txn);
+    // The flush is committed: forget what was folded. txn is NULL when what was folded was dropped
+    // without being written (the lock was lost, another one moved the sequence): forget it just the
+    // same, it is read and folded again.
+    void (*committed)(void *ctx, DbTxn *txn);
+    // Postgres refuses what `write` has added (PERMANENT), or lacks a table or a right (CONFIG;
+    // also when the positions are read). true: the same again after a pause that grows; `write` may
+    // do it otherwise. false, or NULL: the projection stands still.
+    bool (*refused)(void *ctx, const Error *err);
+} ProjectorHandlers;
+
+// Borrows bus, pool and the options' strings until projector_free. Begins at once to compete for
+// the lock; never fails for an absent server. All handlers are called on the loop.
+Projector *projector_new(
+    Bus *bus, const ProjectorOptions *options, const ProjectorHandlers *handlers, void *ctx);
+void projector_stop(
+    Projector *projector, void (*on_stopped)(void *ctx), void *ctx); // flushes what is folded first
+void projector_free(Projector *projector);                           // only after on_stopped
+bool projector_active(const Projector *projector); // holds the lock and folds; false: stands by
+const char *projector_failure(
+    const Projector *projector); // NULL, or why it stands still (stream made anew ...)
+// Events that are in the streams and not yet in the tables; 0 for a stand-by.
+uint64_t projector_lag(const Projector *projector);
+// Everything that was in the streams when the readers began has been folded, if not yet written.
+bool projector_caught_up(const Projector *projector);
+uint64_t projector_position(
+    const Projector *projector, const char *stream);       // committed; 0: nothing yet
+uint64_t projector_tails_lost(const Projector *projector); // logs that had lost what was folded

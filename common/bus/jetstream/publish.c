@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: Apache-2.0
+// Publishes that await JetStream's ack. Each one is an entry; its reply subject names the entry, so
+// an ack finds it by index. An entry waits (QUEUED), is in the air (SENT), or waits for another try
+// (RESTING); one of three things ends it: an ack, a refusal for ever, the deadline.
+//
+// Killed between a publish and its ack: the caller's own durable record (the accept log, the
+// unacked input) publishes again with the same event id; inside the duplicate window JetStream
+// drops the second, beyond it readers drop it by id. The same holds for our own repeats after a
+// reconnect. (bus_nats_test: publishes_survive_a_killed_server.)
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/crash.h"
+#include "common/base/log.h"
+#include "common/bus/jetstream/bus_internal.h"
+#include "common/bus/jetstream/pub_ack.h"
+#include "common/codec/event.h"
+
+enum {
+    WINDOW_DEFAULT = 4096,
+    DEADLINE_DEFAULT_MS = 10000,
+    PENDING_BYTES_MAX = 64 * 1024 * 1024,
+    AIR_BYTES_MAX =
+        8 * 1024 * 1024, // less than socket buffers and server take: a write seldom blocks
+    BLOCK = 256,
+    BLOCKS_MAX =
+        2 * BUS_PENDING_MAX / BLOCK, // refusals that wait for their callback need entries too
+    SWIFT_MAX = 4,                   // up to so many at once go out at once; more are coalesced
+    // So many that can wait are in the air at once while others come too: what the server has
+    // still to store when one that cannot wait arrives.
+    SLACK_WINDOW = 512,
+    SLACK_COMPANY_MS = 10000, // so long after one that cannot wait
+    RESEND_MS = 2000,         // unanswered so long: lost. Doubles with each try
+    REFUSAL_LOG_MS = 10000,
+    ORPHAN_MS = 5000,
+    REST_MIN_MS = 250, // after a refusal; doubles up to
+    REST_MAX_MS = 2000,
+    HEADER_VALUE_MAX = 1024,
+    INDEX_BITS = 18,
+    TOKEN_SIZE = 24,
+};
+
+typedef enum EntryState {
+    ENTRY_FREE,
+    ENTRY_QUEUED,
+    ENTRY_SENT,
+    ENTRY_RESTING,
+    ENTRY_REFUSED
+} EntryState;
+
+typedef struct Entry {
+    natsMsg *message;
+    BusAcked on_acked;
+    void *ctx;
+    int64_t born_ms;
+    int64_t due_ms; // SENT: taken for lost; RESTING: try again
+    struct Entry *older, *newer;
+    struct Entry *next; // in the queue, in the free list, or among the refused
+    uint32_t index;
+    uint32_t generation;
+    uint32_t bytes;
+    uint16_t tries;
+    uint8_t state;
+    uint8_t refusal; // ErrorKind of REFUSED
+    bool after_acks;
+    bool once;
+    bool slack;
+} Entry;
+
+typedef struct EntryQueue {
+    Entry *first, *last;
+    size_t count;
+} EntryQueue;
+
+struct Publisher {
+    uv_loop_t *loop;
+    Link *link;
+    size_t window;
+    int deadline_ms;
+    Entry *blocks[BLOCKS_MAX];
+    uint32_t block_count;
+    Entry *free;
+    Entry *oldest, *newest; // all live entries by age: also by deadline
+    EntryQueue queue;       // QUEUED
+    EntryQueue slack_queue; // the same of those that can wait
+    size_t slack_in_air;
+    int64_t company_until_ms; // until then what can wait has the smaller window
+    EntryQueue refused;       // to be told in the next turn
+    size_t pending, pending_bytes;
+    size_t in_air, in_air_bytes;
+    uint64_t acked, duplicates; // since the start
+    Buf scratch;                // header values as C strings
+    char last_error[160];       // the last refusal, for the text of a missed deadline
+    uint64_t told_ms;           // when a refusal was last logged; 0: never
+    uint64_t orphan_ms;         // when no stream took a publish; 0: never
+    char orphan[200];           // which
+};
+
+// ---- entries ----
+
+static bool grow(Publisher *p)
+{
+    if (p->block_count == BLOCKS_MAX) {
+        return false;
+    }
+    Entry *block = xcalloc(BLOCK, sizeof *block);
+    for (uint32_t i = BLOCK; i-- > 0;) {
+        block[i].index = p->block_count * BLOCK + i;
+        block[i].next = p->free;
+        p->free = &block[i];
+    }
+    p->blocks[p->block_count++] = block;
+    return true;
+}
+
+static Entry *take_entry(Publisher *p, BusAcked on_acked, void *ctx)
+{
+    if (p->free == NULL && !grow(p)) {
+        fprintf(stderr, "publish: %d refused publishes in one turn\n", BLOCKS_MAX * BLOCK);
+        abort(); // a caller that ignores every refusal inside one turn: a bug
+    }
+    Entry *e = p->free;
+    p->free = e->next;
+    uint32_t index = e->index, generation = e->generation + 1;
+    *e = (Entry){
+        .index = index,
+        .generation = generation,
+        .on_acked = on_acked,
+        .ctx = ctx,
+        .born_ms = (int64_t)uv_now(p->loop),
+        .older = p->newest};
+    *(p->newest != NULL ? &p->newest->newer : &p->oldest) = e;
+    p->newest = e;
+    p->pending++;
+    return e;
+}
+
+static void push(EntryQueue *queue, Entry *e)
+{
+    e->next = NULL;
+    *(queue->last != NULL ? &queue->last->next : &queue->first) = e;
+    queue->last = e;
+    queue->count++;
+}
+
+static Entry *pop(EntryQueue *queue)
+{
+    Entry *e = queue->first;
+    if (e != NULL) {
+        queue->first = e->next;
+        queue->last = queue->first == NULL ? NULL : queue->last;
+        queue->count--;
+    }
+    return e;
+}
+
+static void unlink_from_queue(EntryQueue *queue, Entry *e)
+{
+    Entry *before = NULL;
+    for (Entry *at = queue->first; at != NULL; before = at, at = at->next) {
+        if (at == e) {
+            *(before != NULL ? &before->next : &queue->first) = e->next;
+            queue->last = queue->last == e ? before : queue->last;
+            queue->count--;
+            return;
+        }
+    }
+}
+
+static void enqueue(Publisher *p, Entry *e)
+{
+    e->state = ENTRY_QUEUED;
+    push(e->slack ? &p->slack_queue : &p->queue, e);
+}
+
+static void leave_air(Publisher *p, Entry *e)
+{
+    if (e->state == ENTRY_SENT) {
+        p->in_air--;
+        p->in_air_bytes -= e->bytes;
+        p->slack_in_air -= e->slack ? 1 : 0;
+    }
+}
+
+// The one end of every entry: it is gone before the caller hears of it, who may publish again.
+static void finish(Publisher *p, Entry *e, const Error *err, uint64_t sequence, bool duplicate)
+{
+    BusAcked on_acked = e->on_acked;
+    void *ctx = e->ctx;
+    p->acked += err == NULL ? 1 : 0;
+    p->duplicates += duplicate ? 1 : 0;
+    leave_air(p, e);
+    if (e->state == ENTRY_QUEUED) {
+        unlink_from_queue(e->slack ? &p->slack_queue : &p->queue, e);
+    }
+    *(e->older != NULL ? &e->older->newer : &p->oldest) = e->newer;
+    *(e->newer != NULL ? &e->newer->older : &p->newest) = e->older;
+    natsMsg_Destroy(e->message);
+    e->message = NULL;
+    p->pending--;
+    p->pending_bytes -= e->bytes;
+    e->state = ENTRY_FREE;
+    e->next = p->free;
+    p->free = e;
+    on_acked(ctx, err, sequence, duplicate);
+}
+
+static void refuse(Publisher *p, Entry *e, ErrorKind kind)
+{
+    e->state = ENTRY_REFUSED;
+    e->refusal = (uint8_t)kind;
+    push(&p->refused, e);
+}
+
+// ---- building ----
+
+static bool set_header(Publisher *p, natsMsg *message, const char *name, Str value)
+{
+    if (value.len > HEADER_VALUE_MAX || str_has_control(value)) {
+        return false;
+    }
+    buf_clear(&p->scratch);
+    buf_str(&p->scratch, value);
+    return natsMsgHeader_Set(message, name, buf_c(&p->scratch)) == NATS_OK;
+}
+
+static bool set_headers(Publisher *p, natsMsg *message, const BusOut *out)
+{
+    if (out->event_id.len > 0 && !set_header(p, message, "Nats-Msg-Id", out->event_id)) {
+        return false;
+    }
+    if (out->traceparent.len > 0 && !set_header(p, message, "traceparent", out->traceparent)) {
+        return false;
+    }
+    for (size_t i = 0; i < out->header_count; i++) {
+        if (!set_header(p, message, out->headers[i].name, out->headers[i].value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void format_reply(const Publisher *p, const Entry *e, char *out, size_t size)
+{
+    snprintf(
+        out, size, "%s.p%llu", link_inbox(p->link),
+        ((unsigned long long)e->generation << INDEX_BITS) | e->index);
+}
+
+static bool create_message(Publisher *p, natsMsg **ret, const char *reply, const BusOut *out)
+{
+    if (out->subject[0] == '\0' || str_has_control(str_from(out->subject)) ||
+        strchr(out->subject, ' ') != NULL || out->payload.len > EVENT_BYTES_MAX) {
+        return false;
+    }
+    return natsMsg_Create(ret, out->subject, reply, out->payload.ptr, (int)out->payload.len) ==
+               NATS_OK &&
+           set_headers(p, *ret, out);
+}
+
+static bool build_message(Publisher *p, Entry *e, const BusOut *out)
+{
+    char reply[160 + TOKEN_SIZE];
+    format_reply(p, e, reply, sizeof reply);
+    return create_message(p, &e->message, reply, out);
+}
+
+bool publisher_send_core(Publisher *p, const BusOut *out)
+{
+    natsMsg *message = NULL;
+    bool sent = create_message(p, &message, NULL, out) && link_publish(p->link, LINK_CALM, message);
+    natsMsg_Destroy(message);
+    return sent;
+}
+
+void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void *ctx)
+{
+    bool full = p->pending >= BUS_PENDING_MAX || p->pending_bytes >= PENDING_BYTES_MAX;
+    Entry *e = take_entry(p, on_acked, ctx);
+    if (full) {
+        refuse(p, e, ERROR_TRANSIENT);
+    } else if (!build_message(p, e, out)) {
+        refuse(p, e, ERROR_PERMANENT);
+    } else {
+        e->bytes = (uint32_t)out->payload.len + 256;
+        e->after_acks = out->after_acks;
+        e->once = out->once;
+        e->slack = out->slack;
+        p->pending_bytes += e->bytes;
+        if (!e->slack) {
+            p->company_until_ms = (int64_t)uv_now(p->loop) + SLACK_COMPANY_MS;
+        }
+        enqueue(p, e);
+    }
+}
+
+// ---- sending ----
+
+static bool send_entry(Publisher *p, Entry *e, LinkLane lane)
+{
+    CRASH_POINT("bus.publishing");
+    if (!link_publish(p->link, lane, e->message)) {
+        return false;
+    }
+    int shift = e->tries < 3 ? e->tries : 3;
+    e->tries++;
+    e->state = ENTRY_SENT;
+    e->due_ms = (int64_t)uv_now(p->loop) + ((int64_t)RESEND_MS << shift);
+    p->in_air++;
+    p->in_air_bytes += e->bytes;
+    p->slack_in_air += e->slack ? 1 : 0;
+    return true;
+}
+
+static bool has_room(const Publisher *p)
+{
+    return p->in_air < p->window && p->in_air_bytes < AIR_BYTES_MAX;
+}
+
+static void send_queued(Publisher *p)
+{
+    LinkLane lane = p->queue.count <= SWIFT_MAX ? LINK_SWIFT : LINK_CALM;
+    while (p->queue.first != NULL && has_room(p)) {
+        Entry *e = p->queue.first;
+        if (!send_entry(p, e, e->after_acks ? LINK_CALM : lane)) {
+            return; // stays first in the queue; the link tells when it is back
+        }
+        pop(&p->queue);
+    }
+}
+
+static void send_slack(Publisher *p)
+{
+    bool company = (int64_t)uv_now(p->loop) < p->company_until_ms;
+    size_t window = company ? SLACK_WINDOW : p->window;
+    while (p->slack_queue.first != NULL && p->slack_in_air < window && has_room(p)) {
+        if (!send_entry(p, p->slack_queue.first, LINK_CALM)) {
+            return;
+        }
+        pop(&p->slack_queue);
+    }
+}
+
+static void tell_refused(Publisher *p)
+{
+    Entry *e;
+    while ((e = pop(&p->refused)) != NULL) {
+        Error err;
+        if (e->refusal == ERROR_PERMANENT) {
+            error_set(
+                &err, ERROR_PERMANENT,
+                "publish: a bad subject, a header with a control character or over %d bytes, or a "
+                "payload over %d bytes",
+                HEADER_VALUE_MAX, EVENT_BYTES_MAX);
+        } else {
+            error_set(
+                &err, ERROR_TRANSIENT, "publish: more than %d wait for their ack", BUS_PENDING_MAX);
+        }
+        finish(p, e, &err, 0, false);
+    }
+}
+
+bool publisher_turn(Publisher *p)
+{
+    bool told = p->refused.first != NULL;
+    tell_refused(p);
+    publisher_send(p);
+    return told;
+}
+
+void publisher_send(Publisher *p)
+{
+    if (link_connected(p->link)) {
+        send_queued(p);
+        send_slack(p);
+    }
+}
+
+// ---- answers ----
+
+static Entry *find_entry(Publisher *p, Str token)
+{
+    int64_t number;
+    if (!str_to_i64(token, &number) || number < 0) {
+        return NULL;
+    }
+    uint32_t index = (uint32_t)(number & ((1 << INDEX_BITS) - 1));
+    if (index >= p->block_count * BLOCK) {
+        return NULL;
+    }
+    Entry *e = &p->blocks[index / BLOCK][index % BLOCK];
+    bool same = (uint32_t)(number >> INDEX_BITS) == e->generation;
+    return same && e->state != ENTRY_FREE && e->state != ENTRY_REFUSED ? e : NULL;
+}
+
+static void rest(Publisher *p, Entry *e)
+{
+    if (e->state != ENTRY_SENT) {
+        return; // already queued again: an answer to an earlier try
+    }
+    leave_air(p, e);
+    int shift = e->tries < 4 ? e->tries - 1 : 3;
+    int64_t pause = (int64_t)REST_MIN_MS << shift;
+    e->state = ENTRY_RESTING;
+    e->due_ms = (int64_t)uv_now(p->loop) + (pause < REST_MAX_MS ? pause : REST_MAX_MS);
+}
+
+// A full stream refuses thousands of publishes a second: a person must hear of it, once in a while.
+static void note_refusal(Publisher *p, const Entry *e, const char *text)
+{
+    snprintf(p->last_error, sizeof p->last_error, "%.150s", text);
+    uint64_t now_ms = uv_now(p->loop);
+    if (p->told_ms == 0 || now_ms >= p->told_ms + REFUSAL_LOG_MS) {
+        p->told_ms = now_ms;
+        LOG(LOG_WARN,
+            "publishes are refused and tried again. HINT: 'stentor doctor' shows full and missing "
+            "streams",
+            log_text("subject", natsMsg_GetSubject(e->message)), log_text("error", p->last_error),
+            log_int("waiting", (int64_t)p->pending));
+    }
+}
+
+static void note_orphan(Publisher *p, const char *text)
+{
+    p->orphan_ms = uv_now(p->loop);
+    snprintf(p->orphan, sizeof p->orphan, "%.150s. HINT: run 'stentor migrate'", text);
+}
+
+// It is tried again every second or sooner, so what is silent for so long was taken or given up.
+const char *publisher_missing(const Publisher *p)
+{
+    bool lately = p->orphan_ms > 0 && uv_now(p->loop) - p->orphan_ms < ORPHAN_MS;
+    return lately ? p->orphan : NULL;
+}
+
+static void refused_now(Publisher *p, Entry *e, const Error *err)
+{
+    note_refusal(p, e, err->text);
+    if (e->once) {
+        finish(p, e, err, 0, false);
+    } else {
+        rest(p, e);
+    }
+}
+
+void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
+{
+    Entry *e = find_entry(p, token);
+    PubAck ack;
+    Error err;
+    if (e == NULL) {
+        return; // late: it failed or was acked before
+    }
+    Str payload = str_of(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
+    if (payload.len == 0 && natsMsg_IsNoResponders(message)) {
+        char text[sizeof p->last_error];
+        snprintf(text, sizeof text, "no stream takes '%s'", natsMsg_GetSubject(e->message));
+        note_orphan(p, text);
+        error_set(&err, ERROR_TRANSIENT, "%s", text);
+        refused_now(p, e, &err);
+    } else if (pub_ack_parse(payload, &ack, &err)) {
+        CRASH_POINT("bus.stored");
+        finish(p, e, NULL, ack.sequence, ack.duplicate);
+    } else if (err.kind == ERROR_PERMANENT || err.kind == ERROR_CONFLICT) {
+        finish(p, e, &err, ack.sequence, false);
+    } else {
+        refused_now(p, e, &err);
+    }
+}
+
+static void fail_deadline(Publisher *p, Entry *e)
+{
+    Error err;
+    error_set(
+        &err, ERROR_TRANSIENT, "publish on '%s': no ack within %d ms%s%s",
+        natsMsg_GetSubject(e->message), p->deadline_ms, p->last_error[0] != '\0' ? ", last: " : "",
+        p->last_error);
+    finish(p, e, &err, 0, false);
+}
+
+static void requeue(Publisher *p, Entry *e)
+{
+    leave_air(p, e);
+    enqueue(p, e);
+}
+
+void publisher_tick(Publisher *p)
+{
+    int64_t now = (int64_t)uv_now(p->loop);
+    // finish() may let the caller publish, which only appends at the new end.
+    while (p->oldest != NULL && p->oldest->born_ms + p->deadline_ms <= now &&
+           p->oldest->state != ENTRY_REFUSED) {
+        fail_deadline(p, p->oldest);
+    }
+    for (Entry *e = p->oldest; e != NULL && e->born_ms + REST_MIN_MS <= now; e = e->newer) {
+        if ((e->state == ENTRY_SENT || e->state == ENTRY_RESTING) && e->due_ms <= now) {
+            requeue(p, e);
+        }
+    }
+}
+
+void publisher_on_link(Publisher *p, bool connected)
+{
+    for (Entry *e = connected ? p->oldest : NULL; e != NULL; e = e->newer) {
+        if (e->state == ENTRY_SENT) {
+            requeue(p, e);
+        }
+    }
+}
+
+void publisher_cancel(Publisher *p)
+{
+    Error err;
+    error_set(&err, ERROR_CANCELLED, "publish: the bus is closing");
+    p->refused = (EntryQueue){0};
+    while (p->oldest != NULL) {
+        finish(p, p->oldest, &err, 0, false);
+    }
+}
+
+// ---- life ----
+
+Publisher *publisher_new(uv_loop_t *loop, Link *link, size_t window, int deadline_ms)
+{
+    Publisher *p = xcalloc(1, sizeof *p);
+    p->loop = loop;
+    p->link = link;
+    p->window = window > 0 ? window : WINDOW_DEFAULT;
+    p->deadline_ms = deadline_ms > 0 ? deadline_ms : DEADLINE_DEFAULT_MS;
+    buf_init(&p->scratch, HEADER_VALUE_MAX + 1);
+    return p;
+}
+
+void publisher_free(Publisher *p)
+{
+    assert(p->pending == 0);
+    for (uint32_t i = 0; i < p->block_count; i++) {
+        free(p->blocks[i]);
+    }
+    buf_done(&p->scratch);
+    free(p);
+}
+
+size_t publisher_pending(const Publisher *p)
+{
+    return p->pending;
+}
+
+void publisher_add_stats(const Publisher *publisher, BusStats *stats)
+{
+    stats->published += publisher->acked;
+    stats->duplicates += publisher->duplicates;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/bus/topology/topology.h"
+
+#include <stdio.h>
+
+enum { DAY_S = 86400 };
+
+#define MIB ((int64_t)1024 * 1024)
+#define GIB ((int64_t)1024 * MIB)
+
+// Retention by age is the rule; max_bytes is the disk's protection. A working stream that is nearly
+// full loses what everybody has read (trim.h); one that is full of what waits refuses, so that its
+// publisher holds back. STATUS, the public log, drops its oldest instead. CONFIG_HISTORY is the
+// server's copy of CONFIG with earlier entries: nobody publishes to it, and readers look there when
+// the last entry of a subject cannot be read. The server's window of duplicates is one for all
+// subjects of a stream; ids of EVENTS are chosen by applications, so there it is the least that the
+// server takes, and readers tell events apart by tenant, type and id.
+// clang-format off
+static const StreamSpec streams[] = {
+    {"REQUEST_CRITICAL",  "ntf.request.critical.*",  30 * DAY_S, 2 * GIB, 0, true,  NULL, NULL, 0},
+    {"REQUEST_HIGH",      "ntf.request.high.*",      30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
+    {"REQUEST_NORMAL",    "ntf.request.normal.*",    30 * DAY_S, 8 * GIB, 0, true,  NULL, NULL, 0},
+    {"REQUEST_LOW",       "ntf.request.low.*",       30 * DAY_S, 8 * GIB, 0, true,  NULL, NULL, 0},
+    {"RENDERED_CRITICAL", "ntf.rendered.critical.*",  3 * DAY_S, 1 * GIB, 0, true,  NULL, NULL, 0},
+    {"RENDERED_HIGH",     "ntf.rendered.high.*",      3 * DAY_S, 2 * GIB, 0, true,  NULL, NULL, 0},
+    {"RENDERED_NORMAL",   "ntf.rendered.normal.*",    3 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
+    {"RENDERED_LOW",      "ntf.rendered.low.*",       3 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
+    {"STATUS",            "ntf.status.>",            30 * DAY_S, 8 * GIB, 0, false, "live.status.>", NULL, 0},
+    {"DEFERRED",          "ntf.deferred.>",          30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
+    {"INBOUND",           "ntf.inbound.>",           30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
+    {"SETTLE",            "ntf.settle.*",             7 * DAY_S, 1 * GIB, 0, true,  NULL, NULL, 0},
+    {"CONFIG",            "cfg.>",                            0, 1 * GIB, 1, true,  NULL, NULL, 0},
+    {"CONFIG_HISTORY",    NULL,                               0, 2 * GIB, 8, false, NULL, "CONFIG", 0},
+    {"PEOPLE",            "ppl.*",                            0, 8 * GIB, 0, true,  NULL, NULL, 0},
+    {"DEAD",              "ntf.dead.>",              90 * DAY_S, 2 * GIB, 0, true,  NULL, NULL, 0},
+    {"EVENTS",            "evt.>",                    7 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 100},
+    // What each process of a service has in hand that came again (guard.h); the oldest may go.
+    {"IN_HAND",           "ntf.inhand.*.*",               DAY_S, GIB / 8, 1, false, NULL, NULL, 0},
+};
+
+static const ConsumerSpec consumers[] = {
+    {"REQUEST_CRITICAL",  "renderer",         "stentor-renderer",         30, 8192, false},
+    {"REQUEST_HIGH",      "renderer",         "stentor-renderer",         30, 8192, false},
+    {"REQUEST_NORMAL",    "renderer",         "stentor-renderer",         30, 8192, false},
+    {"REQUEST_LOW",       "renderer",         "stentor-renderer",         30, 8192, false},
+    {"RENDERED_CRITICAL", "dispatcher",       "stentor-dispatcher",       30, 8192, false},
+    {"RENDERED_HIGH",     "dispatcher",       "stentor-dispatcher",       30, 8192, false},
+    {"RENDERED_NORMAL",   "dispatcher",       "stentor-dispatcher",       30, 8192, false},
+    {"RENDERED_LOW",      "dispatcher",       "stentor-dispatcher",       30, 8192, false},
+    {"SETTLE",            "dispatcher",       "stentor-dispatcher",       30, 8192, false},
+    {"DEFERRED",          "digest-flusher",   "stentor-digest-flusher",   30, 8192, false},
+    {"INBOUND",           "webhook-receiver", "stentor-webhook-receiver", 30, 8192, false},
+    {"EVENTS",            "ingest",           "stentor-ingest",           30, 8192, false},
+    {"EVENTS",            "order-saga",       "stentor-order-saga",       30, 8192, true},
+};
+
+#define REQUESTS "REQUEST_CRITICAL REQUEST_HIGH REQUEST_NORMAL REQUEST_LOW"
+#define RENDEREDS "RENDERED_CRITICAL RENDERED_HIGH RENDERED_NORMAL RENDERED_LOW"
+
+static const AccessSpec access_table[] = {
+    // The API's side of ingest writes configuration and people. It sends dead letters again too
+    // (ResendErrorEmail): they are read in order and one by one, published as mails, deleted. It
+    // stores applications' events and answers for them: a reply to another account is _R_.>.
+    {"stentor-ingest",
+     "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> ppl.* cfg.suppression.> "
+     "cfg.trigger.> cfg.template.> cfg.tenant.> evt.> _R_.> $JS.API.STREAM.MSG.GET.DEAD "
+     "$JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.*",
+     "EVENTS", "CONFIG CONFIG_HISTORY STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
+    {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
+     REQUESTS, "CONFIG CONFIG_HISTORY IN_HAND", NULL},
+    {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> ntf.inhand.dispatcher.*",
+     RENDEREDS " SETTLE", "CONFIG CONFIG_HISTORY EVENTS IN_HAND", NULL},
+    {"stentor-webhook-receiver",
+     "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",
+     "INBOUND", "CONFIG CONFIG_HISTORY IN_HAND", NULL},
+    // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
+    {"stentor-digest-flusher",
+     "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout evt.*.CleanUpOrders "
+     "ntf.inhand.digest-flusher.* $JS.API.STREAM.INFO.* "
+     "$JS.API.CONSUMER.INFO.*.* "
+     "$JS.API.STREAM.MSG.DELETE.REQUEST_CRITICAL $JS.API.STREAM.MSG.DELETE.REQUEST_HIGH "
+     "$JS.API.STREAM.MSG.DELETE.REQUEST_NORMAL $JS.API.STREAM.MSG.DELETE.REQUEST_LOW "
+     "$JS.API.STREAM.MSG.DELETE.RENDERED_CRITICAL $JS.API.STREAM.MSG.DELETE.RENDERED_HIGH "
+     "$JS.API.STREAM.MSG.DELETE.RENDERED_NORMAL $JS.API.STREAM.MSG.DELETE.RENDERED_LOW "
+     "$JS.API.STREAM.MSG.DELETE.DEFERRED $JS.API.STREAM.MSG.DELETE.INBOUND $JS.API.STREAM.MSG.DELETE.SETTLE "
+     "$JS.API.STREAM.MSG.DELETE.EVENTS",
+     "DEFERRED", "CONFIG CONFIG_HISTORY PEOPLE IN_HAND", NULL},
+    {"stentor-archiver",         "ntf.dead.>",
+     "", "CONFIG CONFIG_HISTORY STATUS EVENTS " REQUESTS, NULL},
+    {"stentor-order-saga",
+     "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder ntf.deferred.saga.* ntf.dead.> "
+     "ntf.inhand.order-saga.*",
+     "EVENTS", "IN_HAND", NULL},
+    // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
+    {"stentor-cli",
+     "cfg.> evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
+     "$JS.API.STREAM.MSG.DELETE.DEAD $JS.API.STREAM.MSG.DELETE.CONFIG",
+     "", "CONFIG CONFIG_HISTORY STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE IN_HAND " REQUESTS " " RENDEREDS, NULL},
+    {"stentor-admin",            ">", "", "", NULL},
+};
+// clang-format on
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+const StreamSpec *topology_streams(size_t *ret_count)
+{
+    *ret_count = COUNT(streams);
+    return streams;
+}
+
+const ConsumerSpec *topology_consumers(size_t *ret_count)
+{
+    *ret_count = COUNT(consumers);
+    return consumers;
+}
+
+const AccessSpec *topology_access(size_t *ret_count)
+{
+    *ret_count = COUNT(access_table);
+    return access_table;
+}
+
+const StreamSpec *topology_stream(const char *name)
+{
+    for (size_t i = 0; i < COUNT(streams); i++) {
+        if (str_eq(str_from(streams[i].name), str_from(name))) {
+            return &streams[i];
+        }
+    }
+    return NULL;
+}
+
+const ConsumerSpec *topology_consumer(const char *service, const char *stream)
+{
+    for (size_t i = 0; i < COUNT(consumers); i++) {
+        bool same_service = str_eq(str_from(consumers[i].service), str_from(service)) ||
+                            str_eq(str_from(consumers[i].name), str_from(service));
+        if (same_service && str_eq(str_from(consumers[i].stream), str_from(stream))) {
+            return &consumers[i];
+        }
+    }
+    return NULL;
+}
+
+const char *topology_lane_stream(const char *stage, Priority lane)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", stage, priority_stream_suffix(lane));
+    const StreamSpec *spec = topology_stream(name);
+    return spec != NULL ? spec->name : "";
+}
+
+// Every process holds a copy of CONFIG, marks what it has in hand and hears of clean-ups on EVENTS;
+// a projection reads once.
+unsigned topology_reader_names(const char *stream)
+{
+    static const char *const of_every_process[] = {"CONFIG", "CONFIG_HISTORY", "EVENTS", "IN_HAND"};
+    for (size_t i = 0; i < COUNT(of_every_process); i++) {
+        if (str_eq(str_from(of_every_process[i]), str_from(stream))) {
+            return 32;
+        }
+    }
+    return 8;
+}
+
+void topology_reader_name(char out[READER_NAME_SIZE], const char *service, unsigned number)
+{
+    snprintf(out, READER_NAME_SIZE, "%s-%u", service, number);
+}

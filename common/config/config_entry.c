@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/config/config_entry.h"
+
+#include <string.h>
+
+#include "common/base/id.h"
+#include "common/bus/events/suppression_event.h"
+#include "common/codec/event.h"
+#include "common/codec/key_register.h"
+#include "stentor/v1/config.pb-c.h"
+
+typedef struct Kind {
+    const char *name;
+    const ProtobufCMessageDescriptor *type;
+    const char *(*tenant)(const ProtobufCMessage *message);
+    const char *(*key)(const ProtobufCMessage *message, Arena *arena);
+} Kind;
+
+#define TENANT_OF(function, Type)                                                                  \
+    static const char *function(const ProtobufCMessage *message)                                   \
+    {                                                                                              \
+        return ((const Type *)message)->tenant;                                                    \
+    }
+
+TENANT_OF(tenant_of_tenant, Stentor__V1__Tenant)
+TENANT_OF(tenant_of_key, Stentor__V1__ApiKey)
+TENANT_OF(tenant_of_template, Stentor__V1__TemplateVersion)
+TENANT_OF(tenant_of_trigger, Stentor__V1__Trigger)
+TENANT_OF(tenant_of_suppression, Stentor__V1__Suppression)
+TENANT_OF(tenant_of_inbound, Stentor__V1__InboundKey)
+
+static const char *key_of_tenant(const ProtobufCMessage *message, Arena *arena)
+{
+    (void)message, (void)arena;
+    return "self";
+}
+
+static const char *key_of_key(const ProtobufCMessage *message, Arena *arena)
+{
+    (void)arena;
+    return ((const Stentor__V1__ApiKey *)message)->key_id;
+}
+
+// "welcome.1_0_0": the version's dots would be tokens.
+static const char *key_of_template(const ProtobufCMessage *message, Arena *arena)
+{
+    const Stentor__V1__TemplateVersion *version = (const Stentor__V1__TemplateVersion *)message;
+    char *token = arena_cstr(arena, str_from(version->version));
+    for (char *c = strchr(token, '.'); c != NULL; c = strchr(c, '.')) {
+        *c = '_';
+    }
+    return arena_printf(arena, "%s.%s", version->key, token);
+}
+
+static const char *key_of_trigger(const ProtobufCMessage *message, Arena *arena)
+{
+    (void)arena;
+    return ((const Stentor__V1__Trigger *)message)->key;
+}
+
+static const char *key_of_suppression(const ProtobufCMessage *message, Arena *arena)
+{
+    const Stentor__V1__Suppression *entry = (const Stentor__V1__Suppression *)message;
+    if (!suppression_check(entry, NULL)) {
+        return "";
+    }
+    char *key = arena_alloc(arena, SUPPRESSION_KEY_SIZE);
+    suppression_key(
+        key, (Channel)entry->channel, (Category)entry->category, entry->address_hash.data);
+    return key;
+}
+
+static const char *key_of_inbound(const ProtobufCMessage *message, Arena *arena)
+{
+    (void)arena;
+    return ((const Stentor__V1__InboundKey *)message)->vendor;
+}
+
+static const char *tenant_of_register(const ProtobufCMessage *message)
+{
+    (void)message;
+    return KEY_REGISTER_TENANT;
+}
+
+static const char *key_of_register(const ProtobufCMessage *message, Arena *arena)
+{
+    (void)message, (void)arena;
+    return KEY_REGISTER_KEY;
+}
+
+// clang-format off
+static const Kind kinds[] = {
+    {"tenant",      &stentor__v1__tenant__descriptor,           tenant_of_tenant,      key_of_tenant},
+    {"apikey",      &stentor__v1__api_key__descriptor,          tenant_of_key,         key_of_key},
+    {"template",    &stentor__v1__template_version__descriptor, tenant_of_template,    key_of_template},
+    {"trigger",     &stentor__v1__trigger__descriptor,          tenant_of_trigger,     key_of_trigger},
+    {"suppression", &stentor__v1__suppression__descriptor,      tenant_of_suppression, key_of_suppression},
+    {"inbound",     &stentor__v1__inbound_key__descriptor,      tenant_of_inbound,     key_of_inbound},
+    {KEY_REGISTER_KIND, &stentor__v1__master_keys__descriptor,  tenant_of_register,    key_of_register},
+};
+// clang-format on
+
+static const Kind *find_kind(Str name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (str_eq(str_from(kinds[i].name), name)) {
+            return &kinds[i];
+        }
+    }
+    return NULL;
+}
+
+bool config_entry_name(Str subject, ConfigName *ret, Error *err)
+{
+    Str prefix, rest = subject;
+    ConfigName name = {0};
+    bool shaped = str_split(&rest, '.', &prefix) && str_eq(prefix, STR("cfg")) &&
+                  str_split(&rest, '.', &name.kind) && str_split(&rest, '.', &name.tenant) &&
+                  rest.len > 0 && id_is_tenant(name.tenant);
+    if (!shaped) {
+        return error_set(err, ERROR_PERMANENT, "not cfg.<kind>.<tenant>.<key>");
+    }
+    if (str_eq(name.kind, STR("tenant")) && !str_eq(rest, STR("self"))) {
+        return error_set(err, ERROR_PERMANENT, "not cfg.tenant.<tenant>.self");
+    }
+    name.key = rest;
+    *ret = name;
+    return true;
+}
+
+// The subject that the entry belongs on must be the one that it came on.
+static bool check_place(
+    const Kind *kind, const ProtobufCMessage *entry, Str subject, Arena *arena, Error *err)
+{
+    const char *own = arena_printf(
+        arena, "cfg.%s.%s.%s", kind->name, kind->tenant(entry), kind->key(entry, arena));
+    return str_eq(str_from(own), subject) ||
+           error_set(
+               err, ERROR_PERMANENT, "it speaks of '%.120s', the subject of another entry", own);
+}
+
+// What the server adds to a stored message that it puts on a subject by itself: without its payload
+// (a consumer's headers_only: an entry would look like its own removal), as an answer, as a copy.
+static bool is_servers_copy(const BusMessage *message)
+{
+    static const char *const names[] = {"Nats-Msg-Size", "Nats-Stream", "Nats-Sequence"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (bus_message_header(message, names[i]).len > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool config_entry_check(const BusMessage *message, ConfigName *ret, Arena *arena, Error *err)
+{
+    if (!config_entry_name(message->subject, ret, err)) {
+        return false;
+    }
+    if (is_servers_copy(message)) {
+        return error_set(
+            err, ERROR_PERMANENT, "the server's copy of another message, not a writer's");
+    }
+    const Kind *kind = find_kind(ret->kind);
+    if (kind == NULL) {
+        return error_set(
+            err, ERROR_PERMANENT, "'%.*s' is no kind of configuration that this version knows",
+            STR_ARG(ret->kind));
+    }
+    if (message->payload.len == 0) {
+        return message->event_id.len > 0 ||
+               error_set(
+                   err, ERROR_PERMANENT,
+                   "an empty message without an id: an answer of the server, not a removal");
+    }
+    const ProtobufCMessage *entry = event_unpack(kind->type, message->payload, arena, err);
+    return entry != NULL && check_place(kind, entry, message->subject, arena, err);
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/deadletter/resend.h"
+
+#include <inttypes.h>
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/rendered.pb-c.h"
+#include "stentor/v1/request.pb-c.h"
+
+typedef Stentor__V1__Deferred Deferred;
+typedef Stentor__V1__NotificationRequest Request;
+typedef Stentor__V1__Rendered Rendered;
+typedef Stentor__V1__Meta Meta;
+
+enum {
+    ATTEMPTS_MAX = 1000, // of the dispatcher
+    RESENDS_MAX = 299,   // of the archiver's status_rank
+    ATTEMPTS_KEPT = 20,  // in Rendered.attempts
+    // A letter's payload above this may have lost its end to make it fit
+    // (common/bus/consume/bury.h).
+    WHOLE_BYTES_MAX = EVENT_BYTES_MAX - 64 * 1024,
+};
+
+static const Rendered *rendered_of(const Letter *letter)
+{
+    bool is_one =
+        letter->event != NULL && letter->event->descriptor == &stentor__v1__rendered__descriptor;
+    return is_one ? (const Rendered *)(const void *)letter->event : NULL;
+}
+
+static bool may_be_resent(const Letter *letter, Error *err)
+{
+    if (letter->body == NULL) {
+        return error_set(
+            err, ERROR_PERMANENT, "it is not a dead letter: %s (HINT: stentor dlq drop SEQUENCE)",
+            letter->unreadable.text);
+    }
+    Str subject = str_from(letter->body->subject);
+    // Its stream still has the event; published again it would be told twice to whoever subscribes.
+    if (str_eq(letter->stage, STR("history")) || str_starts(subject, STR("ntf.status."))) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "the event is in its stream and only the history could not take "
+            "it (HINT: stentor rebuild history)");
+    }
+    static const char *const read_by_stages[] = {"ntf.request.", "ntf.rendered.", "ntf.deferred.",
+                                                 "ntf.inbound.", "ntf.settle.",   "evt."};
+    bool read = false;
+    for (size_t i = 0; i < sizeof read_by_stages / sizeof *read_by_stages; i++) {
+        read = read || str_starts(subject, str_from(read_by_stages[i]));
+    }
+    for (size_t i = 0; i < subject.len; i++) {
+        read = read && subject.ptr[i] > ' ' && subject.ptr[i] != '*' && subject.ptr[i] != '>';
+    }
+    if (!read) {
+        return error_set(err, ERROR_PERMANENT, "no stage reads subject '%.100s'", subject.ptr);
+    }
+    if (letter->body->payload.len > WHOLE_BYTES_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "%zu bytes: the letter may lack the end of its event",
+            letter->body->payload.len);
+    }
+    return true;
+}
+
+static bool check_expiry(int64_t expires_at_us, int64_t now_us, const char *hint, Error *err)
+{
+    if (expires_at_us <= 0 || expires_at_us > now_us) {
+        return true;
+    }
+    char at[CLOCK_RFC3339_SIZE];
+    clock_format(expires_at_us, at);
+    return error_set(
+        err, ERROR_PERMANENT, "it expired at %s and would be refused (HINT: %s)", at, hint);
+}
+
+static uint32_t last_attempt(const Letter *letter, const Rendered *rendered)
+{
+    return letter->attempts > rendered->attempt ? letter->attempts : rendered->attempt;
+}
+
+static bool check_lives(uint32_t resends, Error *err)
+{
+    return resends < RESENDS_MAX ||
+           error_set(
+               err, ERROR_PERMANENT,
+               "it was sent again %d times, more are not taken (HINT: send a new notification)",
+               RESENDS_MAX);
+}
+
+static bool check_mail(
+    const Letter *letter, const Rendered *rendered, const ResendRules *rules, Error *err)
+{
+    if (str_starts(str_from(letter->body->reason), STR("unknown_outcome")) && !rules->may_double) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "this mail may have been sent already, and the recipient may get "
+            "a second copy (HINT: --may-double, may_double of an event, sends it all the same)");
+    }
+    if (!rules->ignore_expiry && !check_expiry(
+                                     rendered->expires_at_us, rules->now_us,
+                                     "--ignore-expiry, ignore_expiry of an event", err)) {
+        return false;
+    }
+    if (last_attempt(letter, rendered) >= ATTEMPTS_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "%d attempts were made, more are not taken (HINT: send a new "
+            "notification)",
+            ATTEMPTS_MAX);
+    }
+    return check_lives(rendered->resends, err);
+}
+
+// Those that came with the mail, then those that only the letter knows.
+static void carry_attempts(const Letter *letter, Rendered *next, Arena *arena)
+{
+    const Stentor__V1__DeadLetter *body = letter->body;
+    size_t room = next->n_attempts + body->n_attempts;
+    Stentor__V1__Attempt **all = arena_array(arena, room + 1, sizeof(Stentor__V1__Attempt *));
+    size_t count = 0;
+    for (size_t i = 0; i < next->n_attempts; i++) {
+        all[count++] = next->attempts[i];
+    }
+    uint32_t known = count > 0 ? all[count - 1]->number : 0;
+    for (size_t i = 0; i < body->n_attempts; i++) {
+        if (body->attempts[i]->number > known) {
+            all[count++] = body->attempts[i];
+        }
+    }
+    size_t dropped = count > ATTEMPTS_KEPT ? count - ATTEMPTS_KEPT : 0;
+    next->attempts = all + dropped;
+    next->n_attempts = count - dropped;
+}
+
+static char *replay_id(const Letter *letter, Arena *arena)
+{
+    const Stentor__V1__DeadLetter *body = letter->body;
+    char *id = arena_alloc(arena, EVENT_ID_SIZE);
+    const char *place = arena_printf(arena, "%s/%" PRIu64, body->stream, body->stream_sequence);
+    event_id_derive("replay", str_from(body->meta->event_id), str_from(place), id);
+    return id;
+}
+
+// Past the limits: a new attempt with a fresh ladder, in a life of its own.
+static bool next_attempt(
+    const Letter *letter, const Rendered *rendered, const ResendRules *rules, Arena *arena,
+    Resend *ret, Error *err)
+{
+    Rendered next = *rendered;
+    Meta meta = *rendered->meta;
+    char *id = replay_id(letter, arena);
+    meta.event_id = id;
+    meta.causation_id = letter->body->meta->event_id;
+    meta.occurred_at_us = rules->now_us;
+    next.meta = &meta;
+    next.attempt = last_attempt(letter, rendered) + 1;
+    next.rung = 0;
+    next.resends = rendered->resends + 1;
+    bool expired = rendered->expires_at_us > 0 && rendered->expires_at_us <= rules->now_us;
+    next.expires_at_us = expired ? 0 : rendered->expires_at_us;
+    carry_attempts(letter, &next, arena);
+    *ret = (Resend){.attempt = next.attempt, .out.event_id = str_from(id)};
+    return event_pack(&next.base, arena, &ret->out.payload, err);
+}
+
+// A command of another service keeps its id: under a new one it would be another notification than
+// what that service publishes again itself.
+static void as_it_was(const Letter *letter, Arena *arena, Resend *ret)
+{
+    const Stentor__V1__DeadLetter *body = letter->body;
+    Str own = str_from(body->meta->causation_id);
+    bool command = str_starts(str_from(body->subject), STR("evt.")) && own.len > 0;
+    *ret = (Resend){
+        .own_id = command,
+        .out.event_id = command ? own : str_from(replay_id(letter, arena)),
+        .out.payload = pb_bytes(body->payload),
+    };
+}
+
+static bool pack_request(const Request *request, Arena *arena, Resend *ret, Error *err)
+{
+    Request next = *request;
+    next.resends++;
+    return check_lives(request->resends, err) &&
+           event_pack(&next.base, arena, &ret->out.payload, err);
+}
+
+static bool pack_deferred(const Deferred *deferred, Arena *arena, Resend *ret, Error *err)
+{
+    Deferred next = *deferred;
+    Request request;
+    Rendered rendered;
+    uint32_t resends = 0;
+    if (next.work_case == STENTOR__V1__DEFERRED__WORK_REQUEST) {
+        request = *next.request;
+        resends = request.resends++;
+        next.request = &request;
+    } else if (next.work_case == STENTOR__V1__DEFERRED__WORK_RENDERED) {
+        rendered = *next.rendered;
+        resends = rendered.resends++;
+        next.rendered = &rendered;
+    }
+    return check_lives(resends, err) && event_pack(&next.base, arena, &ret->out.payload, err);
+}
+
+// What was not rendered yet, or waits, and whose end was told: the same work in a life of its own,
+// so that what becomes of it wins over that end.
+static bool next_life(const Letter *letter, Arena *arena, Resend *ret, Error *err)
+{
+    const ProtobufCMessageDescriptor *type =
+        letter->event != NULL && letter_told_end(letter) ? letter->event->descriptor : NULL;
+    const void *event = letter->event;
+    if (type == &stentor__v1__notification_request__descriptor) {
+        return pack_request(event, arena, ret, err);
+    }
+    return type != &stentor__v1__deferred__descriptor || pack_deferred(event, arena, ret, err);
+}
+
+// Only a mail of a notification has attempts to count.
+static bool is_mail(const Rendered *rendered)
+{
+    return rendered != NULL && rendered->attempt > 0 &&
+           id_parse(str_from(rendered->meta->notification_id), "ntf_", NULL);
+}
+
+bool letter_resend(
+    const Letter *letter, const ResendRules *rules, Arena *arena, Resend *ret, Error *err)
+{
+    if (!may_be_resent(letter, err)) {
+        return false;
+    }
+    const Rendered *rendered = rendered_of(letter);
+    if (is_mail(rendered)) {
+        if (!check_mail(letter, rendered, rules, err) ||
+            !next_attempt(letter, rendered, rules, arena, ret, err)) {
+            return false;
+        }
+    } else {
+        if (letter->event != NULL &&
+            letter->event->descriptor == &stentor__v1__notification_request__descriptor &&
+            !check_expiry(
+                ((const Stentor__V1__NotificationRequest *)(const void *)letter->event)
+                    ->expires_at_us,
+                rules->now_us, "send a new notification", err)) {
+            return false;
+        }
+        as_it_was(letter, arena, ret);
+        if (!next_life(letter, arena, ret, err)) {
+            return false;
+        }
+    }
+    ret->out.subject = letter->body->subject;
+    ret->out.traceparent = letter->traceparent;
+    return true;
+}

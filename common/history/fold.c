@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/history/fold.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/history/event_row.h"
+
+enum { CAPACITY_FIRST = 1024 }; // a power of two
+
+// Rows in the order of their first event, and an open-addressed index over them: slots hold
+// position + 1.
+struct Fold {
+    size_t capacity; // of rows and of attempts: an event adds at most one of each
+    HistoryRow **rows;
+    size_t row_count;
+    AttemptRow **attempts;
+    size_t attempt_count;
+    uint32_t *slots;
+    size_t slot_mask;
+    int64_t oldest_us;
+};
+
+const char *fold_text_column(FoldText field)
+{
+    static const char *const names[FOLD_TEXT_COUNT] = {
+        "channel",      "category",     "priority",        "template",        "template_version",
+        "locale",       "recipient_id", "correlation_id",  "source_event_id", "batch_id",
+        "address_hash", "address",      "content_checksum"};
+    return names[field];
+}
+
+const char *fold_time_column(FoldTime field)
+{
+    static const char *const names[FOLD_TIME_COUNT] = {
+        "scheduled_for", "expires_at",   "queued_at", "scheduled_at", "rendered_at",
+        "sent_at",       "delivered_at", "opened_at", "clicked_at",   "ended_at"};
+    return names[field];
+}
+
+// ---- merging ----
+
+static Str greater(Str a, Str b)
+{
+    return str_cmp(a, b) >= 0 ? a : b;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    if (a == 0 || b == 0) {
+        return a + b;
+    }
+    return a < b ? a : b;
+}
+
+static int compare_i64(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_status(const HistoryRow *a, const HistoryRow *b)
+{
+    int order = compare_i64(a->rank, b->rank);
+    if (order == 0) {
+        order = str_cmp(a->reason_code, b->reason_code);
+    }
+    return order != 0 ? order : str_cmp(a->reason, b->reason);
+}
+
+static void merge_row(HistoryRow *row, const HistoryRow *other)
+{
+    if (compare_status(other, row) > 0) {
+        row->status = other->status;
+        row->rank = other->rank;
+        row->reason_code = other->reason_code;
+        row->reason = other->reason;
+    }
+    for (int i = 0; i < FOLD_TEXT_COUNT; i++) {
+        row->text[i] = greater(row->text[i], other->text[i]);
+    }
+    for (int i = 0; i < FOLD_TIME_COUNT; i++) {
+        row->at_us[i] = earlier(row->at_us[i], other->at_us[i]);
+    }
+}
+
+// The total order in which the greater row of an attempt stays; the same one as in history_sql.c.
+static int compare_attempts(const AttemptRow *a, const AttemptRow *b)
+{
+    const int numbers[] = {
+        compare_i64(a->outcome, b->outcome), compare_i64(a->was_unknown, b->was_unknown),
+        compare_i64(a->finished_at_us, b->finished_at_us),
+        compare_i64(a->started_at_us, b->started_at_us)};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (numbers[i] != 0) {
+            return numbers[i];
+        }
+    }
+    const Str texts[][2] = {
+        {a->id, b->id},
+        {a->vendor, b->vendor},
+        {a->vendor_message_id, b->vendor_message_id},
+        {a->code, b->code},
+        {a->enhanced_code, b->enhanced_code},
+        {a->reply, b->reply}};
+    int order = 0;
+    for (size_t i = 0; order == 0 && i < sizeof(texts) / sizeof(texts[0]); i++) {
+        order = str_cmp(texts[i][0], texts[i][1]);
+    }
+    return order;
+}
+
+// ---- the rows of a flush ----
+
+static void index_row(Fold *fold, size_t position)
+{
+    size_t slot = str_hash(fold->rows[position]->id) & fold->slot_mask;
+    while (fold->slots[slot] != 0) {
+        slot = (slot + 1) & fold->slot_mask;
+    }
+    fold->slots[slot] = (uint32_t)(position + 1);
+}
+
+static void grow(Fold *fold)
+{
+    fold->capacity *= 2;
+    fold->rows = xrealloc(fold->rows, fold->capacity * sizeof(HistoryRow *));
+    fold->attempts = xrealloc(fold->attempts, fold->capacity * sizeof(AttemptRow *));
+    free(fold->slots);
+    fold->slots = xcalloc(2 * fold->capacity, sizeof(uint32_t));
+    fold->slot_mask = 2 * fold->capacity - 1;
+    for (size_t i = 0; i < fold->row_count; i++) {
+        index_row(fold, i);
+    }
+}
+
+Fold *fold_new(void)
+{
+    Fold *fold = xcalloc(1, sizeof(*fold));
+    fold->capacity = CAPACITY_FIRST / 2;
+    grow(fold);
+    return fold;
+}
+
+void fold_free(Fold *fold)
+{
+    if (fold == NULL) {
+        return;
+    }
+    free(fold->rows);
+    free(fold->attempts);
+    free(fold->slots);
+    free(fold);
+}
+
+HistoryRow *const *fold_rows(const Fold *fold, size_t *ret_count)
+{
+    *ret_count = fold->row_count;
+    return fold->rows;
+}
+
+AttemptRow *const *fold_attempts(const Fold *fold, size_t *ret_count)
+{
+    *ret_count = fold->attempt_count;
+    return fold->attempts;
+}
+
+int64_t fold_oldest_us(const Fold *fold)
+{
+    return fold->oldest_us;
+}
+
+void fold_clear(Fold *fold)
+{
+    fold->row_count = 0;
+    fold->attempt_count = 0;
+    fold->oldest_us = 0;
+    memset(fold->slots, 0, (fold->slot_mask + 1) * sizeof(uint32_t));
+}
+
+static HistoryRow *find_row(const Fold *fold, Str id, Str tenant)
+{
+    size_t slot = str_hash(id) & fold->slot_mask;
+    for (; fold->slots[slot] != 0; slot = (slot + 1) & fold->slot_mask) {
+        HistoryRow *row = fold->rows[fold->slots[slot] - 1];
+        if (str_eq(row->id, id) && str_eq(row->tenant, tenant)) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static HistoryRow *put_row(Fold *fold, const HistoryRow *event, Arena *arena)
+{
+    HistoryRow *row = find_row(fold, event->id, event->tenant);
+    if (row != NULL) {
+        merge_row(row, event);
+        return row;
+    }
+    row = arena_copy(arena, event, sizeof(*event));
+    fold->rows[fold->row_count] = row;
+    index_row(fold, fold->row_count++);
+    return row;
+}
+
+static void put_attempt(Fold *fold, HistoryRow *row, const AttemptRow *event, Arena *arena)
+{
+    AttemptRow *same = row->attempts;
+    while (same != NULL && same->number != event->number) {
+        same = same->next;
+    }
+    if (same == NULL) {
+        same = arena_copy(arena, event, sizeof(*event));
+        same->next = row->attempts;
+        same->row = row;
+        row->attempts = same;
+        fold->attempts[fold->attempt_count++] = same;
+    } else if (compare_attempts(event, same) > 0) {
+        AttemptRow *next = same->next;
+        *same = *event;
+        same->next = next;
+        same->row = row;
+    }
+}
+
+bool fold_event(Fold *fold, const BusMessage *message, Arena *arena, Error *err)
+{
+    HistoryRow row;
+    AttemptRow attempt;
+    if (!event_row_read(message, arena, &row, &attempt, err)) {
+        return false;
+    }
+    if (fold->row_count == fold->capacity || fold->attempt_count == fold->capacity) {
+        grow(fold);
+    }
+    HistoryRow *merged = put_row(fold, &row, arena);
+    if (attempt.number > 0) {
+        put_attempt(fold, merged, &attempt, arena);
+    }
+    fold->oldest_us = earlier(fold->oldest_us, message->stored_at_us);
+    return true;
+}

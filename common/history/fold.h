@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The history fold: events in, rows in memory out. Pure: no database, no clock, no loop;
+// history_sql.h writes the rows. Law: each column merges by a maximum or a minimum (the status by
+// its rank, with the reason that came with it), so the rows are the same in whatever order events
+// of different streams come, and however often. The database merges with what it has by the same
+// rules. An absent value is the empty slice or time 0, and loses against any other.
+//
+// Lives: each time that a person has a mail sent again begins one (NotificationStatus.resends), and
+// a status of a later life wins over any of an earlier one. What a vendor reports (delivered,
+// opened, clicked, bounced, complained, or failed with an attempt of number 0) is about the mail
+// and not about one of its lives, and is heard after it was sent: it wins over whatever we said
+// ourselves.
+#pragma once
+
+#include "common/bus/jetstream/bus.h"
+#include "common/model/enums.h"
+
+enum {
+    FOLD_FIELD_MAX = 4096,    // bytes of one text or blob; a longer one is PERMANENT
+    FOLD_ATTEMPT_MAX = 32767, // the column is a smallint
+    FOLD_RESENDS_MAX = 299,   // status_rank is a smallint; more is PERMANENT
+    FOLD_LIFE_RANKS = 100,    // between the ranks of one life and those of the next
+    FOLD_CALLBACK_LIFE = FOLD_RESENDS_MAX + 1,
+    FOLD_AGE_MAX_MONTHS = 120, // of an id when its event was stored; an older one is PERMANENT
+};
+
+// clang-format off
+typedef enum FoldText {
+    FOLD_CHANNEL, FOLD_CATEGORY, FOLD_PRIORITY, FOLD_TEMPLATE, FOLD_TEMPLATE_VERSION, FOLD_LOCALE, FOLD_RECIPIENT,
+    FOLD_CORRELATION, FOLD_SOURCE_EVENT, FOLD_BATCH, FOLD_ADDRESS_HASH, FOLD_ADDRESS, FOLD_CHECKSUM,
+    FOLD_TEXT_COUNT
+} FoldText;
+
+typedef enum FoldTime {
+    FOLD_SCHEDULED_FOR, FOLD_EXPIRES, FOLD_QUEUED, FOLD_SCHEDULED, FOLD_RENDERED, FOLD_SENT, FOLD_DELIVERED,
+    FOLD_OPENED, FOLD_CLICKED, FOLD_ENDED,
+    FOLD_TIME_COUNT
+} FoldTime;
+// clang-format on
+
+typedef struct AttemptRow AttemptRow;
+
+// One notification. Slices point into the arena that was given to fold_event.
+typedef struct HistoryRow {
+    Str tenant;
+    Str id;
+    int64_t created_at_us; // the time in the id
+    Status status;
+    int32_t rank;    // status_rank of the status + FOLD_LIFE_RANKS * its life
+    Str reason_code; // of the status that won
+    Str reason;
+    Str text[FOLD_TEXT_COUNT];
+    int64_t at_us[FOLD_TIME_COUNT];
+    AttemptRow *attempts; // of this flush; chained by `next`
+} HistoryRow;
+
+// One attempt. Two rows of the same attempt: the greater one stays whole, by the fields in their
+// order from `outcome`.
+struct AttemptRow {
+    AttemptRow *next;
+    const HistoryRow *row; // tenant, notification, created_at, channel
+    int32_t number;
+    Outcome outcome;
+    bool was_unknown;
+    int64_t finished_at_us;
+    int64_t started_at_us;
+    Str id; // "dat_..."
+    Str vendor;
+    Str vendor_message_id;
+    Str code;
+    Str enhanced_code;
+    Str reply;
+};
+
+typedef struct Fold Fold;
+
+// Grows with the events between two fold_clear: their number is the projector's flush_max and one
+// batch of its readers.
+Fold *fold_new(void);
+void fold_free(Fold *fold);
+
+// Merges one event of REQUEST_<LANE> or STATUS. The arena must live until fold_clear.
+// ERROR_PERMANENT names the field that cannot be stored; nothing of that event is in the rows then.
+bool fold_event(Fold *fold, const BusMessage *message, Arena *arena, Error *err);
+
+HistoryRow *const *fold_rows(const Fold *fold, size_t *ret_count);
+AttemptRow *const *fold_attempts(const Fold *fold, size_t *ret_count);
+int64_t fold_oldest_us(
+    const Fold *fold); // when the oldest event in the rows was stored in its stream; 0: no rows
+void fold_clear(Fold *fold);
+
+// The column of history.notifications that each field is.
+const char *fold_text_column(FoldText field);
+const char *fold_time_column(FoldTime field);

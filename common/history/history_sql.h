@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folded rows as statements: one for the notifications of a flush, one for its attempts, and
+// one for each month that this process has not seen yet. They merge with what is in the tables by
+// the rules of fold.h.
+#pragma once
+
+#include "common/db/db.h"
+#include "common/history/fold.h"
+
+// The statements for one schema: the live one, or a shadow that is being filled.
+enum { HISTORY_SQL_MAX = 6144 };
+
+typedef struct HistorySql {
+    DbStatement notifications;
+    DbStatement attempts;
+    DbStatement months;
+    char text[3][HISTORY_SQL_MAX];
+    char names[3][64];
+} HistorySql;
+
+// schema is the program's own constant. *out must live, and stay where it is, as long as the pool
+// that its statements are used with.
+void history_sql_init(HistorySql *out, const char *schema);
+
+// Adds the statements for everything in `fold` and declares its tenants. The rows must live until
+// the commit.
+void history_write(const HistorySql *sql, const Fold *fold, DbTxn *txn);
+
+// Adds stentor.ensure_partitions for both tables, for the months that hold the two times and those
+// between.
+void history_ensure_months(const HistorySql *sql, DbTxn *txn, int64_t since_us, int64_t until_us);
+
+// The months whose partitions are known to be there, so that only a new one costs a statement.
+enum { HISTORY_MONTHS_MAX = 256 };
+
+typedef struct HistoryMonths {
+    int64_t start_us[HISTORY_MONTHS_MAX];
+    size_t known; // committed
+    size_t asked; // known, and those whose statement is in the current transaction
+} HistoryMonths;
+
+// Adds a statement for each month of the rows that is not known. Called again when a transaction
+// failed.
+void history_months_write(
+    const HistorySql *sql, HistoryMonths *months, const Fold *fold, DbTxn *txn);
+void history_months_committed(HistoryMonths *months);
+// What a lazy commit made may be gone after a crash of Postgres: each month is asked for again.
+void history_months_forget(HistoryMonths *months);

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/history/rebuild_schema.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/arena.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/str.h"
+
+DEFINE_CLEANUP(free_result, PGresult *, PQclear)
+
+enum { DIFFERENCES_SHOWN = 100 };
+
+struct Shadow {
+    PGconn *pg;
+};
+
+// ---- talking to Postgres, blocking ----
+
+static PGresult *run(
+    Shadow *shadow, const char *what, const char *sql, const char *param, Error *err)
+{
+    const char *params[] = {param};
+    PGresult *res = param != NULL ? PQexecParams(shadow->pg, sql, 1, NULL, params, NULL, NULL, 0)
+                                  : PQexec(shadow->pg, sql);
+    ExecStatusType status = PQresultStatus(res);
+    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) {
+        return res;
+    }
+    const char *text = PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY);
+    Str line = str_from(text != NULL ? text : PQerrorMessage(shadow->pg));
+    error_set(err, ERROR_PERMANENT, "%s: " STR_FMT, what, STR_ARG(str_trim(line)));
+    PQclear(res);
+    return NULL;
+}
+
+static bool execute(Shadow *shadow, const char *what, const char *sql, Error *err)
+{
+    CLEANUP(free_result) PGresult *res = run(shadow, what, sql, NULL, err);
+    return res != NULL;
+}
+
+static void ignore_notice(void *ctx, const char *message)
+{
+    (void)ctx;
+    (void)message;
+}
+
+// A superuser too makes a shadow that the owner of history owns, or it could not take its place.
+static bool become_owner(Shadow *shadow, Error *err)
+{
+    return execute(
+        shadow, "become the owner of history",
+        "SELECT set_config('role', pg_get_userbyid(nspowner), false) FROM pg_namespace"
+        " WHERE nspname = 'history'",
+        err);
+}
+
+bool shadow_open(Shadow **ret, const char *url, Error *err)
+{
+    const char *keywords[] = {"dbname", "application_name", "client_encoding", NULL};
+    const char *values[] = {url, "stentor-rebuild", "UTF8", NULL};
+    Shadow *shadow = xcalloc(1, sizeof(*shadow));
+    shadow->pg = PQconnectdbParams(keywords, values, 1);
+    if (PQstatus(shadow->pg) != CONNECTION_OK) {
+        Str text = str_trim(str_from(PQerrorMessage(shadow->pg)));
+        error_set(err, ERROR_TRANSIENT, "postgres: " STR_FMT, STR_ARG(text));
+        shadow_close(shadow);
+        return false;
+    }
+    PQsetNoticeProcessor(shadow->pg, ignore_notice, NULL);
+    if (!become_owner(shadow, err)) {
+        shadow_close(shadow);
+        return false;
+    }
+    CLEANUP(free_result)
+    PGresult *res = run(
+        shadow, "rebuild lock",
+        "SELECT pg_try_advisory_lock(hashtextextended('stentor.rebuild.history', 0))", NULL, err);
+    if (res == NULL || strcmp(PQgetvalue(res, 0, 0), "t") != 0) {
+        if (res != NULL) {
+            error_set(err, ERROR_CONFLICT, "another rebuild of history is running");
+        }
+        shadow_close(shadow);
+        return false;
+    }
+    *ret = shadow;
+    return true;
+}
+
+void shadow_close(Shadow *shadow)
+{
+    if (shadow != NULL) {
+        PQfinish(shadow->pg);
+        free(shadow);
+    }
+}
+
+// ---- positions ----
+
+static void read_positions(const PGresult *rows, ShadowPositions *ret)
+{
+    *ret = (ShadowPositions){0};
+    for (int row = 0; row < PQntuples(rows); row++) {
+        for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
+            int64_t sequence = 0;
+            if (strcmp(PQgetvalue(rows, row, 0), history_streams[i]) == 0 &&
+                str_to_i64(str_from(PQgetvalue(rows, row, 1)), &sequence) &&
+                str_to_i64(str_from(PQgetvalue(rows, row, 2)), &ret->stream_created_us[i]) &&
+                str_to_i64(str_from(PQgetvalue(rows, row, 3)), &ret->stored_at_us[i])) {
+                ret->sequence[i] = (uint64_t)sequence;
+            }
+        }
+    }
+}
+
+bool shadow_positions(Shadow *shadow, ShadowPositions *ret, Error *err)
+{
+    CLEANUP(free_result)
+    PGresult *rows =
+        run(shadow, "positions",
+            "SELECT stream, sequence, (extract(epoch FROM stream_created_at) * 1000000)::int8,"
+            " coalesce((extract(epoch FROM stored_at) * 1000000)::int8, 0)"
+            " FROM history.positions WHERE projection = 'history'",
+            NULL, err);
+    if (rows != NULL) {
+        read_positions(rows, ret);
+    }
+    return rows != NULL;
+}
+
+// ---- making ----
+
+bool shadow_make(Shadow *shadow, ShadowLine on_difference, void *ctx, Error *err)
+{
+    if (!execute(
+            shadow, "make the shadow",
+            "SELECT stentor.make_shadow('history', '" SHADOW_SCHEMA
+            "', '{notifications,delivery_attempts,positions}')",
+            err)) {
+        return false;
+    }
+    CLEANUP(free_result)
+    PGresult *rows = run(
+        shadow, "compare the schemas",
+        "SELECT d FROM stentor.shadow_differences('history', '" SHADOW_SCHEMA "') AS d ORDER BY d",
+        NULL, err);
+    if (rows == NULL) {
+        return false;
+    }
+    for (int i = 0; i < PQntuples(rows); i++) {
+        on_difference(ctx, PQgetvalue(rows, i, 0));
+    }
+    return PQntuples(rows) == 0 ||
+           error_set(
+               err, ERROR_CONFIG,
+               "the schema history has %d things that a rebuild does not know how to carry over",
+               PQntuples(rows));
+}
+
+// ---- copying and remembering ----
+
+static bool copy_table(
+    Shadow *shadow, const char *table, const char *before, int64_t *ret_copied, Error *err)
+{
+    char sql[256];
+    snprintf(
+        sql, sizeof(sql),
+        "INSERT INTO " SHADOW_SCHEMA
+        ".%s SELECT * FROM history.%s WHERE created_at < $1::timestamptz",
+        table, table);
+    CLEANUP(free_result) PGresult *res = run(shadow, "copy older rows", sql, before, err);
+    int64_t count = 0;
+    if (res != NULL && str_to_i64(str_from(PQcmdTuples(res)), &count)) {
+        *ret_copied += count;
+    }
+    return res != NULL;
+}
+
+static bool copy_older(Shadow *shadow, int64_t before_us, int64_t *ret_copied, Error *err)
+{
+    char before[CLOCK_RFC3339_SIZE];
+    clock_format(before_us, before);
+    return copy_table(shadow, "notifications", before, ret_copied, err) &&
+           copy_table(shadow, "delivery_attempts", before, ret_copied, err);
+}
+
+// updated_at is when a row was written: no part of the projection's value.
+static bool remember_rows(Shadow *shadow, Error *err)
+{
+    return execute(
+        shadow, "remember the live rows",
+        "CREATE TEMP TABLE rebuild_live AS"
+        " SELECT 'notifications' AS source, d.* FROM stentor.digest_rows('history.notifications',"
+        " '{updated_at}') AS d UNION ALL SELECT 'delivery_attempts', d.* FROM"
+        " stentor.digest_rows('history.delivery_attempts', '{updated_at}') AS d",
+        err);
+}
+
+bool shadow_copy(
+    Shadow *shadow, int64_t before_us, bool remember, ShadowPositions *ret, int64_t *ret_copied,
+    Error *err)
+{
+    int64_t copied = 0;
+    bool ok = execute(shadow, "begin", "BEGIN ISOLATION LEVEL REPEATABLE READ", err) &&
+              shadow_positions(shadow, ret, err) &&
+              (before_us == 0 || copy_older(shadow, before_us, &copied, err)) &&
+              (!remember || remember_rows(shadow, err)) &&
+              execute(shadow, "commit the copy", "COMMIT", err);
+    *ret_copied = copied;
+    return ok;
+}
+
+// ---- comparing ----
+
+bool shadow_compare(
+    Shadow *shadow, ShadowLine on_difference, void *ctx, int64_t *ret_count, Error *err)
+{
+    CLEANUP(free_result)
+    PGresult *rows = run(
+        shadow, "compare the rows",
+        "SELECT source || ' ' || key || ': ' || CASE WHEN l.digest IS NULL THEN 'only in the log'"
+        " WHEN r.digest IS NULL THEN 'only in the live table' ELSE 'differs' END"
+        " FROM rebuild_live AS l FULL JOIN ("
+        "  SELECT 'notifications' AS source, d.* FROM"
+        "  stentor.digest_rows('" SHADOW_SCHEMA ".notifications', '{updated_at}') AS d"
+        "  UNION ALL SELECT 'delivery_attempts', d.* FROM"
+        "  stentor.digest_rows('" SHADOW_SCHEMA ".delivery_attempts', '{updated_at}') AS d"
+        " ) AS r USING (source, key) WHERE l.digest IS DISTINCT FROM r.digest ORDER BY 1",
+        NULL, err);
+    if (rows == NULL) {
+        return false;
+    }
+    *ret_count = PQntuples(rows);
+    for (int i = 0; i < PQntuples(rows) && i < DIFFERENCES_SHOWN; i++) {
+        on_difference(ctx, PQgetvalue(rows, i, 0));
+    }
+    return true;
+}
+
+// ---- swapping ----
+
+// The tables in the order in which a flush touches them, so that neither waits for the other's
+// last. All three: a flush that had written its rows into the old tables could pass the fence of
+// new positions that stand at the same sequences.
+bool shadow_freeze(Shadow *shadow, ShadowPositions *ret, Error *err)
+{
+    Error ignored;
+    if (execute(
+            shadow, "hold the live tables",
+            "BEGIN; SET LOCAL lock_timeout = '5s';"
+            "LOCK TABLE history.notifications, history.delivery_attempts, history.positions"
+            " IN EXCLUSIVE MODE",
+            err) &&
+        shadow_positions(shadow, ret, err)) {
+        return true;
+    }
+    shadow_thaw(shadow, &ignored);
+    return false;
+}
+
+bool shadow_thaw(Shadow *shadow, Error *err)
+{
+    return execute(shadow, "release the live tables", "ROLLBACK", err);
+}
+
+bool shadow_swap(Shadow *shadow, Error *err)
+{
+    Error ignored;
+    if (execute(
+            shadow, "swap",
+            "SELECT stentor.swap_shadow('history', '" SHADOW_SCHEMA "', 'history_old')", err) &&
+        execute(shadow, "commit the swap", "COMMIT", err)) {
+        return true;
+    }
+    shadow_thaw(shadow, &ignored);
+    return false;
+}
+
+bool shadow_drop(Shadow *shadow, Error *err)
+{
+    return execute(
+        shadow, "drop the shadow", "DROP SCHEMA IF EXISTS " SHADOW_SCHEMA " CASCADE", err);
+}
+
+bool shadow_drop_old(Shadow *shadow, Error *err)
+{
+    return execute(
+        shadow, "drop the former history", "DROP SCHEMA IF EXISTS history_old CASCADE", err);
+}

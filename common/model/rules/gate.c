@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/model/rules/gate.h"
+
+#include "common/model/suppressions.h"
+
+#define DEFER_MAX_US (366 * INT64_C(86400000000)) // as far as a caller may schedule
+
+const char *gate_reason_name(GateReason reason)
+{
+    switch (reason) {
+    case GATE_TENANT_SUSPENDED:
+        return "tenant_suspended";
+    case GATE_EXPIRED:
+        return "expired";
+    case GATE_HARD_BOUNCE:
+        return suppression_reason_name(SUPPRESSION_HARD_BOUNCE);
+    case GATE_COMPLAINT:
+        return suppression_reason_name(SUPPRESSION_COMPLAINT);
+    case GATE_INVALID_ADDRESS:
+        return suppression_reason_name(SUPPRESSION_INVALID_ADDRESS);
+    case GATE_OPT_OUT:
+        return suppression_reason_name(SUPPRESSION_OPT_OUT);
+    case GATE_MANUAL:
+        return suppression_reason_name(SUPPRESSION_MANUAL);
+    case GATE_COMPLIANCE:
+        return suppression_reason_name(SUPPRESSION_COMPLIANCE);
+    case GATE_RATE_LIMIT:
+        return suppression_reason_name(SUPPRESSION_RATE_LIMIT);
+    case GATE_UNREADABLE:
+        return suppression_reason_name(SUPPRESSION_UNREADABLE);
+    case GATE_UNSUBSCRIBED:
+        return "unsubscribed";
+    case GATE_NO_CONSENT:
+        return "no_consent";
+    case GATE_PREFERENCE:
+        return "preference";
+    case GATE_NO_ADDRESS:
+        return "no_address";
+    case GATE_QUIET_HOURS:
+        return "quiet_hours";
+    case GATE_DIGEST:
+        return "digest";
+    case GATE_NO_REASON:
+    case GATE_SCHEDULE:
+    case GATE_REASON_COUNT:
+        break;
+    }
+    return "";
+}
+
+const char *gate_reason_deferred(GateReason reason)
+{
+    switch ((int)reason) {
+    case GATE_QUIET_HOURS:
+        return "quiet";
+    case GATE_RATE_LIMIT:
+        return "limit";
+    case GATE_DIGEST:
+        return "digest";
+    case GATE_SCHEDULE:
+        return "schedule";
+    default:
+        return "";
+    }
+}
+
+// ---- refusals ----
+
+static GateReason reason_of(SuppressionReason suppression)
+{
+    switch (suppression) {
+    case SUPPRESSION_HARD_BOUNCE:
+        return GATE_HARD_BOUNCE;
+    case SUPPRESSION_COMPLAINT:
+        return GATE_COMPLAINT;
+    case SUPPRESSION_INVALID_ADDRESS:
+        return GATE_INVALID_ADDRESS;
+    case SUPPRESSION_OPT_OUT:
+        return GATE_OPT_OUT;
+    case SUPPRESSION_MANUAL:
+        return GATE_MANUAL;
+    case SUPPRESSION_COMPLIANCE:
+        return GATE_COMPLIANCE;
+    case SUPPRESSION_RATE_LIMIT:
+        return GATE_RATE_LIMIT;
+    case SUPPRESSION_UNREADABLE:
+        return GATE_UNREADABLE;
+    case SUPPRESSION_NONE:
+    case SUPPRESSION_COUNT:
+        break;
+    }
+    return GATE_NO_REASON;
+}
+
+// 0: not about it; more is more specific.
+static int rank_of(const GateCase *c, Category category, Channel channel)
+{
+    bool fits = (category == CATEGORY_NONE || category == c->category) &&
+                (channel == CHANNEL_NONE || channel == c->channel);
+    return fits ? 1 + 2 * (category != CATEGORY_NONE) + (channel != CHANNEL_NONE) : 0;
+}
+
+static const GatePreference *find_preference(const GateCase *c)
+{
+    const GatePreference *best = NULL;
+    int best_rank = 0;
+    for (size_t i = 0; c->person != NULL && i < c->person->preference_count; i++) {
+        const GatePreference *one = &c->person->preferences[i];
+        int rank = rank_of(c, one->category, one->channel);
+        if (rank > best_rank) {
+            best = one;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+static const GateConsent *find_consent(const GateCase *c)
+{
+    const GateConsent *best = NULL;
+    int best_rank = 0;
+    for (size_t i = 0; i < c->person->consent_count; i++) {
+        const GateConsent *one = &c->person->consents[i];
+        int rank = rank_of(c, one->category, one->channel);
+        if (rank > best_rank) {
+            best = one;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+// Marketing needs a word that grants it; everything else only that no word refuses it.
+static bool is_consented(const GateCase *c)
+{
+    const GateConsent *consent = find_consent(c);
+    return consent == NULL ? c->category != CATEGORY_MARKETING : consent->granted;
+}
+
+static GateReason refuse_person(const GateCase *c)
+{
+    if (c->person == NULL || category_ignores_opt_out(c->category)) {
+        return GATE_NO_REASON;
+    }
+    if (c->person->unsubscribed && c->priority != PRIORITY_CRITICAL) {
+        return GATE_UNSUBSCRIBED;
+    }
+    if (!is_consented(c)) {
+        return GATE_NO_CONSENT;
+    }
+    const GatePreference *preference = find_preference(c);
+    return preference != NULL && preference->off ? GATE_PREFERENCE : GATE_NO_REASON;
+}
+
+static GateReason refuse_address(const GateCase *c)
+{
+    bool waived = c->suppression == SUPPRESSION_OPT_OUT && category_ignores_opt_out(c->category);
+    return waived ? GATE_NO_REASON : reason_of(c->suppression);
+}
+
+GateReason gate_refuse(const GateCase *c)
+{
+    if (c->tenant->suspended) {
+        return GATE_TENANT_SUSPENDED;
+    }
+    if (c->expires_at_us != 0 && c->expires_at_us <= c->now_us) {
+        return GATE_EXPIRED;
+    }
+    bool redirected = gate_route(c->tenant, c->person) == GUARDIAN_REDIRECT;
+    GateReason reason = redirected ? GATE_NO_REASON : refuse_address(c);
+    if (reason == GATE_NO_REASON) {
+        reason = refuse_person(c);
+    }
+    if (reason == GATE_NO_REASON && !redirected && !c->has_address) {
+        reason = GATE_NO_ADDRESS;
+    }
+    return reason;
+}
+
+GuardianRouting gate_route(const GateTenant *tenant, const GatePerson *person)
+{
+    if (person == NULL || !person->minor) {
+        return GUARDIAN_NONE;
+    }
+    GuardianRouting own = person->guardian_routing;
+    GuardianRouting routing = own == GUARDIAN_UNSAID ? tenant->guardian_routing : own;
+    return routing == GUARDIAN_COPY || routing == GUARDIAN_REDIRECT ? routing : GUARDIAN_NONE;
+}
+
+// ---- times ----
+
+// A one-time code does not wait behind the tenant's own campaign, but no one person is flooded.
+static int64_t find_turn(const GateCase *c)
+{
+    int64_t tenant_us = c->priority == PRIORITY_CRITICAL
+                            ? 0
+                            : limits_turn(&c->tenant->limits, &c->tenant_place, c->now_us);
+    int64_t recipient_us =
+        limits_turn(&c->tenant->recipient_limits, &c->recipient_place, c->now_us);
+    return tenant_us > recipient_us ? tenant_us : recipient_us;
+}
+
+static bool is_urgent(const GateCase *c)
+{
+    return c->priority == PRIORITY_CRITICAL || c->category == CATEGORY_SECURITY;
+}
+
+static Zone *zone_of(const GateCase *c)
+{
+    if (c->person != NULL && c->person->zone != NULL) {
+        return c->person->zone;
+    }
+    return c->tenant->zone != NULL ? c->tenant->zone : c->utc;
+}
+
+static QuietHours quiet_hours_of(const GateCase *c)
+{
+    if (c->person == NULL || is_urgent(c)) {
+        return (QuietHours){0, 0};
+    }
+    return c->person->has_quiet_hours ? c->person->quiet_hours : c->tenant->quiet_hours;
+}
+
+static const DigestPlan *find_plan(const GateCase *c)
+{
+    if (c->no_digest || is_urgent(c) || category_ignores_opt_out(c->category)) {
+        return NULL;
+    }
+    const GatePreference *preference = find_preference(c);
+    return preference != NULL && digest_plan_gathers(&preference->plan) ? &preference->plan : NULL;
+}
+
+// What cannot go out before it expires is refused now, when the caller can still learn of it.
+static GateDecision wait_until(
+    const GateCase *c, GateVerdict verdict, GateReason reason, int64_t us)
+{
+    if (c->expires_at_us != 0 && c->expires_at_us <= us) {
+        return (GateDecision){.verdict = GATE_SUPPRESS, .reason = GATE_EXPIRED};
+    }
+    return (GateDecision){.verdict = verdict, .reason = reason, .until_us = us};
+}
+
+// The schedule, the limits' turn and the quiet hours each push the time on, so that what is
+// scheduled into the night is deferred as what arrives in it.
+static GateDecision decide_time(const GateCase *c, int64_t turn_us)
+{
+    GateReason reason = GATE_NO_REASON;
+    int64_t at_us = c->now_us;
+    if (c->scheduled_for_us > at_us) {
+        at_us = c->scheduled_for_us;
+        reason = GATE_SCHEDULE;
+    }
+    if (turn_us > at_us) {
+        at_us = turn_us;
+        reason = GATE_RATE_LIMIT;
+    }
+    Zone *zone = zone_of(c);
+    QuietHours quiet = quiet_hours_of(c);
+    const DigestPlan *plan = find_plan(c);
+    if (plan != NULL) {
+        // A digest of the night goes out in the morning, with all that the night gathered.
+        int64_t flush_us = digest_window_flush_at(plan, zone, at_us);
+        flush_us = quiet_hours_end(quiet, zone, flush_us);
+        return wait_until(c, GATE_GATHER, GATE_DIGEST, flush_us);
+    }
+    int64_t end_us = quiet_hours_end(quiet, zone, at_us);
+    if (end_us > at_us) {
+        at_us = end_us;
+        reason = GATE_QUIET_HOURS;
+    }
+    if (reason == GATE_NO_REASON) {
+        return (GateDecision){.verdict = GATE_GO};
+    }
+    return wait_until(c, GATE_DEFER, reason, at_us);
+}
+
+GateDecision gate_decide(const GateCase *c)
+{
+    GateReason refusal = gate_refuse(c);
+    if (refusal != GATE_NO_REASON) {
+        return (GateDecision){.verdict = GATE_SUPPRESS, .reason = refusal};
+    }
+    int64_t turn_us = find_turn(c);
+    bool too_far = turn_us > c->now_us + DEFER_MAX_US;
+    if (turn_us > 0 && (too_far || c->tenant->over_limit == OVER_LIMIT_SUPPRESS)) {
+        return (GateDecision){.verdict = GATE_SUPPRESS, .reason = GATE_RATE_LIMIT};
+    }
+    return decide_time(c, turn_us);
+}

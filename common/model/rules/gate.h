@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gate: whether a notification goes out, when, and whether a guardian gets it. One pure
+// decision over facts that others gathered: no I/O, the time is an argument. The order is the law:
+// tenant suspended, expired, suppression, opt-out and consent, preference, address, limits, quiet
+// hours, digest, schedule. Whether a minor's notification goes to the guardian (gate_route) is
+// asked before the address; the guardian's own notification is then decided by the guardian's
+// facts.
+#pragma once
+
+#include "common/model/enums.h"
+#include "common/model/rules/digest_window.h"
+#include "common/model/rules/limits.h"
+#include "common/model/rules/quiet_hours.h"
+
+// What a tenant said for all its recipients. All zero: nothing.
+typedef struct GateTenant {
+    bool suspended;
+    Zone *zone; // NULL: UTC, given by the caller in GateCase.utc
+    QuietHours quiet_hours;
+    Limits limits;           // of all that it sends
+    Limits recipient_limits; // of what one recipient or inline address gets
+    OverLimit over_limit;
+    GuardianRouting guardian_routing;
+} GateTenant;
+
+// A recipient's words about a category on a channel; CATEGORY_NONE and CHANNEL_NONE: any. The most
+// specific one wins: (category, channel), (category, any), (any, channel), (any, any).
+typedef struct GatePreference {
+    Category category;
+    Channel channel;
+    bool off;
+    DigestPlan plan;
+} GatePreference;
+
+typedef struct GateConsent {
+    Category category;
+    Channel channel;
+    bool granted;
+} GateConsent;
+
+typedef struct GatePerson {
+    bool unsubscribed; // from everything but critical and what ignores opt-outs
+    bool minor;
+    GuardianRouting guardian_routing; // unsaid: the tenant's
+    Zone *zone;                       // NULL: the tenant's
+    bool has_quiet_hours;             // false: the tenant's
+    QuietHours quiet_hours;
+    const GatePreference *preferences;
+    size_t preference_count;
+    const GateConsent *consents;
+    size_t consent_count;
+} GatePerson;
+
+// One notification.
+typedef struct GateCase {
+    const GateTenant *tenant;
+    const GatePerson *person; // NULL: an inline address, which has no wishes of its own
+    Zone *utc;
+    Category category;
+    Channel channel;
+    Priority priority;
+    int64_t scheduled_for_us;      // 0: now
+    int64_t expires_at_us;         // 0: never
+    bool has_address;              // active, on this channel
+    SuppressionReason suppression; // of that address (suppressions_judge)
+    bool no_digest;                // there is no template to show one with: nothing is gathered
+    LimitPlace tenant_place;       // 0, 0: not counted (yet)
+    LimitPlace recipient_place;
+    int64_t now_us;
+} GateCase;
+
+typedef enum GateReason {
+    GATE_NO_REASON = 0,
+    // of what is suppressed
+    GATE_TENANT_SUSPENDED,
+    GATE_EXPIRED, // before it could go out
+    GATE_HARD_BOUNCE,
+    GATE_COMPLAINT,
+    GATE_INVALID_ADDRESS,
+    GATE_OPT_OUT,
+    GATE_MANUAL,
+    GATE_COMPLIANCE,
+    GATE_UNREADABLE, // the suppression of the address cannot be read
+    GATE_UNSUBSCRIBED,
+    GATE_NO_CONSENT,
+    GATE_PREFERENCE,
+    GATE_NO_ADDRESS,
+    GATE_RATE_LIMIT, // of what is suppressed or deferred
+    // of what is deferred
+    GATE_QUIET_HOURS,
+    GATE_DIGEST,
+    GATE_SCHEDULE,
+    GATE_REASON_COUNT
+} GateReason;
+
+typedef enum GateVerdict {
+    GATE_GO = 0,
+    GATE_SUPPRESS,
+    GATE_DEFER,
+    GATE_GATHER, // into the digest window that is flushed at until_us
+} GateVerdict;
+
+typedef struct GateDecision {
+    GateVerdict verdict;
+    GateReason reason;
+    int64_t until_us; // of GATE_DEFER and GATE_GATHER
+} GateDecision;
+
+// The reason_code of the status event: "tenant_suspended", "quiet_hours" ...; "" for none and for
+// schedule, which is the caller's own wish.
+const char *gate_reason_name(GateReason reason);
+// The token of DEFERRED's subject: "quiet", "limit", "digest", "schedule"; "" for the others.
+const char *gate_reason_deferred(GateReason reason);
+
+// Everything before the limits: why it is not to go out, or GATE_NO_REASON. What is not refused is
+// counted against the limits.
+GateReason gate_refuse(const GateCase *facts);
+// The whole.
+GateDecision gate_decide(const GateCase *facts);
+
+// GUARDIAN_NONE, COPY or REDIRECT. Under REDIRECT the minor's own address is not asked for:
+// has_address and suppression are the guardian's business.
+GuardianRouting gate_route(const GateTenant *tenant, const GatePerson *person);

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// RelaySql: the statements of one mapping, generated. It runs nothing. Two steps: relay_sql_new
+// gives `check`; its answer, given to relay_sql_bind, says what is missing or, when nothing is,
+// completes all others (keys are cast to the types that the catalogue names, so that the
+// application's indexes serve). Texts live as long as the RelaySql.
+//
+// A batch's life, each line one transaction (statements in this order):
+//   lock, adopt                   now and then: a dead relay's rows
+//   lock, begin, edge, claim      begin once, edge where there is one
+//   plan, note                    requests only: before anything of it is published
+//   (publish)
+//   plan, mark, give_back, refuse, release       those of them that have rows; release always
+// and of a flush of status events: plan, told (or told_aside); of what it left: plan, untold; plan,
+// tell; or tell_later; of the gauge: plan, backlog.
+// `plan` sets the planner's options for its transaction (no sequential scan of a big table because
+// its figures are old); `lock` has it in it. Every statement may be repeated after a commit whose
+// answer was lost; claim and adopt then return nothing, and the rows are adopted once the claim
+// expires.
+#pragma once
+
+#include "common/db/db.h"
+#include "common/outbox/mapping/mapping.h"
+
+// Columns of adopt's and claim's rows, in the order in which they are to be published.
+enum {
+    CLAIM_ROW_KEY = 0, // text: the id as text
+    CLAIM_ATTEMPT,     // int4: which letter of the row this is (1, 2 ...); 0 for events
+    CLAIM_MADE_AT, // timestamptz: when the letter was noted before; else now, by Postgres's clock
+    CLAIM_ORDERING_KEY, // text; NULL: waits for nobody. With states: the state that it belongs to
+    CLAIM_POSITION,     // int8; NULL: the mapping has none
+    CLAIM_CREATED_AT,   // timestamptz; 0: the mapping has none
+    CLAIM_SOURCE,       // text: of the database, the same in all rows (Row.source)
+    CLAIM_FIELDS,       // from here: Mapping.columns, then Mapping.members, as text (RowValue)
+};
+
+// States of a letter (stentor_outbox.letters.state).
+// noted -> published -> retrying -> sent | failed; again: failed and asked for once more
+// (`stentor outbox retry`).
+
+enum { RELAY_KEEP_MAX = MOMENT_COUNT + 3 };
+
+// How a column's text is to be understood (row.h).
+typedef enum ColumnKind {
+    COLUMN_TEXT,
+    COLUMN_JSON,  // json: any text that is JSON
+    COLUMN_JSONB, // Postgres picks its members (RowValue), and gives the whole only if asked for
+    COLUMN_NUMBER,
+    COLUMN_BOOL
+} ColumnKind;
+
+typedef struct RelaySql {
+    // No parameters. Rows for relay_sql_bind and relay_sql_problems.
+    DbStatement check;
+
+    // ---- complete after relay_sql_bind; note, told ... tell_later only for requests (else NULL)
+    // ----
+
+    // No parameters, no use of the result.
+    DbStatement plan;
+    // No parameters: claims of several relays follow each other, so that each sees the others'.
+    // A waiter waits inside Postgres: the statement's time-out bounds it.
+    DbStatement lock;
+    // With states only (else sql is NULL): the first time, remembers as published what is not above
+    // its state's position; afterwards nothing. No parameters, no rows. Behind `lock`, before the
+    // first claim of a process.
+    DbStatement begin;
+    // Tables whose first order_by is their position (else sql is NULL): how far the claim behind it
+    // in the same transaction looks. $1::int8 position (db_null: from the start), $2::int8 rows of
+    // the table at most, pending or not. One row: int8 the last position in it (NULL: no rows),
+    // int8 how many rows.
+    DbStatement edge;
+    // Puts the first row that a claim of the same $1, $4 (1) and $5 would take into refused.
+    // $2::text reason, $3 is not used. One row: text row_key; none: there is none.
+    DbStatement aside;
+    // Takes over ONE claim whose time is over: same rows, same attempts; it gets the new id.
+    // $1::text claim_id (new, unique), $2::text relay (who, for people), $3::int8 claim_ms (how
+    // long it is ours without renew). Rows: CLAIM_*.
+    DbStatement adopt;
+    // $1::text claim_id, $2::text relay, $3::int8 claim_ms, $4::int4 rows at most, $5::int8 only
+    // rows whose position is above it (db_null: all). Nothing when there is a claim with this
+    // claim_id. Rows: CLAIM_*. None: nothing was inserted into claims.
+    // Not taken: rows of any claim, living or expired; rows whose ordering key such a claim holds;
+    // refused ones; of requests without a `claimed` moment those whose last letter is under way or
+    // failed. A row may be skipped for the moment (locked by the application), so a position that
+    // was reached says nothing about what is before it: scan from the start now and then.
+    DbStatement claim;
+    // Requests: remembers the letters; what is answered is what counts, since a letter that was
+    // noted before keeps its id and time. $1::text claim_id, $2::text[] row_key, $3::int4[]
+    // attempt, $4::text[] notification_id, $5::timestamptz[] made_at. Rows: row_key text, attempt
+    // int4, notification_id text, made_at timestamptz. No rows: the
+    // claim was lost (expired and adopted by another): drop the batch, publish nothing of it. A
+    // letter that was noted but not published within 6 days is given the new id and time.
+    DbStatement note;
+    // $1::text claim_id, $2::int8 claim_ms. One row when it is still ours, none when it is lost.
+    DbStatement renew;
+    // Rows that JetStream has stored. $1::text[] row_key, $2::int4[] attempt (0s for events). Rows,
+    // at least one: int8 how many it changed; text row_key of one that the application holds, which
+    // is to be marked later (NULL: none). Needs no claim: what is stored is stored.
+    // Events: the moment `published`, the states' positions. Requests: letters become published.
+    DbStatement mark;
+    // Rows that could not be published now: pending again. $1::text claim_id, $2::text[] row_key,
+    // $3::text[] reason. One row: int8 how many; 0 also when the claim was lost.
+    DbStatement give_back;
+    // Rows that do not fit. $1::text claim_id, $2::text[] row_key, $3::int4[] attempt, $4::text[]
+    // reason. One row: int8 how many; 0 also when the claim was lost.
+    DbStatement refuse;
+    // Ends the claim, but not behind a `mark` of the same transaction that found rows held.
+    // $1::text claim_id. One row when it was still ours.
+    DbStatement release;
+    // Requests: what status events say. $1::text[] notification_id (each once), $2::text[] state
+    // ('retrying', 'sent', 'failed'), $3::int4[] rank, $4::int4[] attempts (that have failed so
+    // far), $5::text[] reason (NULL: none), $6::timestamptz[] at. A letter takes only a higher rank
+    // than it has (0 at first): give all statuses that mean "sent" the same one, and each further
+    // retry a higher one. Ids that are not ours are passed over. The row gets the moment when the
+    // letter is its latest. One row: int8 letters changed, int8 rows written. It waits for no lock
+    // of the application: a row that somebody holds is left in stentor_outbox.untold.
+    DbStatement told;
+    // The same parameters and answer, but the application's table is not touched: all its rows are
+    // left in untold.
+    DbStatement told_aside;
+    // Letters whose rows are to be written now. $1::int4 at most. Rows: row_key text, attempt int4.
+    DbStatement untold;
+    // Writes them. $1::text[] row_key, $2::int4[] attempt. One row: int8 rows written, int8 still
+    // held by somebody: those wait for another second.
+    DbStatement tell;
+    // Their table refuses one. $1::text row_key, $2::int4 attempt, $3::text reason. One row: bool
+    // it was the last of several tries: it is in `refused` now. False: it waits, twice as long each
+    // time.
+    DbStatement tell_later;
+    // $1::int8 count at most, $2::int8 position above which to count (db_null: all). One row: int8
+    // pending rows that are not published (those of a claim too, unless `claimed` changes them),
+    // timestamptz created_at of the oldest (0: none), int8 claims, int8 refused rows in
+    // stentor_outbox.refused (at most the first parameter). A scan: not for every second.
+    DbStatement backlog;
+    // Housekeeping, each its own transaction, without `plan`: $1::int4 rows at most. One row: int8
+    // deleted. Run again soon when it equals the limit.
+    DbStatement keep[RELAY_KEEP_MAX];
+    int keep_count;
+    ColumnKind kinds[MAPPING_COLUMNS_MAX]; // of Mapping.columns
+
+    // ---- for the command line ----
+
+    // The claim's walk through the table, for EXPLAIN: a Sort or a Seq Scan in it means that there
+    // is no index for it, and this is one that would do.
+    const char *scan;
+    const char *index_hint;
+    // Rows that failed or were refused and wait for a person. $1::int4 at most. Rows: row_key text,
+    // reason text, at timestamptz (0: unknown). Requests whose row says so itself are found in the
+    // table, others in letters; events: NULL.
+    DbStatement failed;
+    // Asks for rows once more. $1::text[] row_key, $2::bool also what is under way or sent (it may
+    // be sent twice). Rows: row_key text of those that will be taken again.
+    DbStatement retry;
+
+    const Mapping *mapping; // borrowed
+    struct Wanted *wanted;  // private, like the rest
+    size_t wanted_count;
+    Arena *arena;
+} RelaySql;
+
+RelaySql *relay_sql_new(const Mapping *mapping); // borrows the mapping
+void relay_sql_free(RelaySql *sql);              // NULL-safe
+// Reads check's answer (binary format). ERROR_CONFIG with the first problem: "column 'x' of table
+// 'public.email_outbox' is missing (mapping field moments.sent.x)". May be called again (after a
+// reconnect, with a new check): the texts do not change while the types do not.
+bool relay_sql_bind(RelaySql *sql, const PGresult *check, Error *err);
+// All of them, for people: texts in `arena`, *ret_problems of the returned length; 0: none.
+size_t relay_sql_problems(
+    const RelaySql *sql, const PGresult *check, Arena *arena, Str **ret_problems);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became of requests: told, told_aside, and untold, tell, tell_later for what they left.
+//
+// Nobody's lock is waited for, so that nothing held by the application holds up the others, and no
+// two can wait for each other: rows are locked in the order of their ids, those that are held are
+// skipped and left in `untold`. A letter and its place in `untold` are one commit, so a claim never
+// takes a row for a new one because it does not say yet that it is sent.
+#include "common/outbox/sql/sql_text.h"
+
+#define LETTERS "stentor_outbox.letters"
+#define UNTOLD "stentor_outbox.untold"
+
+// A table refuses a row for this many times, 1, 2, 4 ... seconds apart, until it is put aside.
+#define TRIES "4"
+
+typedef struct Written {
+    const char *updates; // ", row_sent AS (UPDATE ...)" of the rows in `rows`
+    const char *count;
+    const char *states; // 'sent', 'failed': moments that write something; "": none does
+} Written;
+
+static Written write_moments(const SqlParts *p)
+{
+    static const MappingMoment moments[] = {MOMENT_RETRYING, MOMENT_SENT, MOMENT_FAILED};
+    const SqlValues values = {.at = "n.at", .reason = "n.reason", .attempts = "n.attempts"};
+    Written w = {"", "0", ""};
+    for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++) {
+        const char *name = moment_name(moments[i]);
+        const char *where = arena_printf(p->arena, " AND n.state = '%s'", name);
+        const char *update = sql_moment_update(p, moments[i], &values, "rows", where);
+        if (update[0] != '\0') {
+            w.updates = arena_printf(p->arena, "%s, row_%s AS (%s)", w.updates, name, update);
+            w.count = arena_printf(p->arena, "%s + (SELECT count(*) FROM row_%s)", w.count, name);
+            w.states =
+                arena_printf(p->arena, "%s%s'%s'", w.states, w.states[0] == '\0' ? "" : ", ", name);
+        }
+    }
+    return w;
+}
+
+// Not by the letters' places: one that is marked at the same moment must still be told of (found by
+// its place, it would be passed over). IS TRUE: the mapping alone is no way to find letters.
+static const char *changed_letters(const SqlParts *p)
+{
+    return arena_printf(
+        p->arena,
+        "WITH changed AS (UPDATE " LETTERS " AS l SET state = n.state, rank = n.rank,"
+        " attempts = n.attempts, reason = n.reason,"
+        " ended_at = CASE WHEN n.state IN ('sent', 'failed') THEN n.at END"
+        " FROM unnest($1::text[], $2::text[], $3::int4[], $4::int4[], $5::text[],"
+        " $6::timestamptz[]) AS n (notification_id, state, rank, attempts, reason, at)"
+        " WHERE l.notification_id = n.notification_id AND (l.mapping = %s) IS TRUE"
+        " AND l.rank < n.rank"
+        " RETURNING l.row_key, l.attempt AS letter, n.state, n.attempts, n.reason, n.at),"
+        " latest AS MATERIALIZED (SELECT c.* FROM changed AS c WHERE NOT EXISTS (SELECT "
+        "FROM " LETTERS
+        " AS x WHERE x.mapping = %s AND x.row_key = c.row_key AND x.attempt > c.letter OFFSET 0))",
+        p->mapping, p->mapping);
+}
+
+// rows: those of `source` that are ours now; held: those that somebody else has locked.
+static const char *locked_rows(const SqlParts *p, const char *source, const char *states)
+{
+    return arena_printf(
+        p->arena,
+        ", rows AS MATERIALIZED (SELECT n.* FROM %s AS n JOIN %s AS t ON t.%s = n.row_key::%s"
+        " WHERE n.state IN (%s) ORDER BY t.%s FOR NO KEY UPDATE OF t SKIP LOCKED),"
+        " held AS MATERIALIZED (SELECT n.row_key, n.letter, n.at FROM %s AS n"
+        " WHERE n.state IN (%s) AND n.row_key NOT IN (SELECT r.row_key FROM rows AS r)"
+        " AND EXISTS (SELECT FROM %s AS t WHERE t.%s = n.row_key::%s OFFSET 0))",
+        source, p->table, p->id, p->id_type, states, p->id, source, states, p->table, p->id,
+        p->id_type);
+}
+
+// In the order of the key: so does everybody who writes there.
+static const char *left_untold(const SqlParts *p, const char *source, const char *where)
+{
+    return arena_printf(
+        p->arena,
+        ", untold AS (INSERT INTO " UNTOLD " AS u (mapping, row_key, attempt, at) SELECT %s,"
+        " n.row_key, n.letter, n.at FROM %s AS n%s ORDER BY n.row_key"
+        " ON CONFLICT (mapping, row_key, attempt) DO UPDATE SET at = excluded.at)",
+        p->mapping, source, where);
+}
+
+static const char *told_text(const SqlParts *p, const Written *w)
+{
+    const char *text = changed_letters(p);
+    if (w->states[0] == '\0') {
+        return arena_printf(p->arena, "%s SELECT count(*), 0::int8 FROM changed", text);
+    }
+    return arena_printf(
+        p->arena,
+        "%s%s%s%s, told AS (DELETE FROM " UNTOLD " AS u WHERE u.mapping = %s"
+        " AND u.row_key = ANY (ARRAY(SELECT r.row_key FROM rows AS r)))"
+        " SELECT (SELECT count(*) FROM changed), %s",
+        text, locked_rows(p, "latest", w->states), w->updates, left_untold(p, "held", ""),
+        p->mapping, w->count);
+}
+
+static const char *told_aside_text(const SqlParts *p, const Written *w)
+{
+    const char *text = changed_letters(p);
+    const char *where = arena_printf(p->arena, " WHERE n.state IN (%s)", w->states);
+    return arena_printf(
+        p->arena, "%s%s SELECT count(*), 0::int8 FROM changed", text,
+        w->states[0] == '\0' ? "" : left_untold(p, "latest", where));
+}
+
+static const char *untold_text(const SqlParts *p)
+{
+    return arena_printf(
+        p->arena,
+        "SELECT u.row_key, u.attempt FROM " UNTOLD " AS u WHERE u.mapping = %s"
+        " AND u.next_at <= now() ORDER BY u.row_key, u.attempt LIMIT $1::int4",
+        p->mapping);
+}
+
+// The letter says what to write: it may have heard more since. A row that is gone, or whose letter
+// is not its latest any more, has nothing to be told.
+static const char *tell_text(const SqlParts *p, const Written *w)
+{
+    const char *held = w->states[0] == '\0'
+                           ? ", rows AS (SELECT WHERE false), held AS (SELECT ''::text AS row_key,"
+                             " 0 AS letter WHERE false)"
+                           : locked_rows(p, "n", w->states);
+    return arena_printf(
+        p->arena,
+        "WITH due AS MATERIALIZED (SELECT u.row_key, u.attempt AS letter, u.at FROM " UNTOLD
+        " AS u, unnest($1::text[], $2::int4[]) AS k (row_key, attempt) WHERE u.mapping = %s"
+        " AND u.row_key = k.row_key AND u.attempt = k.attempt ORDER BY u.row_key"
+        " FOR UPDATE OF u SKIP LOCKED),"
+        " n AS MATERIALIZED (SELECT d.*, l.state, l.attempts, l.reason FROM due AS d JOIN " LETTERS
+        " AS l ON l.mapping = %s AND l.row_key = d.row_key AND l.attempt = d.letter"
+        " WHERE NOT EXISTS (SELECT FROM " LETTERS " AS x WHERE x.mapping = %s"
+        " AND x.row_key = d.row_key AND x.attempt > d.letter OFFSET 0))%s%s,"
+        " later AS (UPDATE " UNTOLD " AS u SET next_at = now() + interval '1 s' FROM held AS h"
+        " WHERE u.mapping = %s AND u.row_key = h.row_key AND u.attempt = h.letter),"
+        " gone AS (DELETE FROM " UNTOLD " AS u USING due AS d WHERE u.mapping = %s"
+        " AND u.row_key = d.row_key AND u.attempt = d.letter"
+        " AND d.row_key NOT IN (SELECT h.row_key FROM held AS h))"
+        " SELECT %s, (SELECT count(*) FROM held)",
+        p->mapping, p->mapping, p->mapping, held, w->updates, p->mapping, p->mapping, w->count);
+}
+
+static const char *tell_later_text(const SqlParts *p)
+{
+    return arena_printf(
+        p->arena,
+        "WITH later AS (UPDATE " UNTOLD " AS u SET tries = u.tries + 1, next_at = now()"
+        " + interval '1 s' * (2 ^ u.tries) WHERE u.mapping = %s AND u.row_key = $1::text"
+        " AND u.attempt = $2::int4 AND u.tries < " TRIES "),"
+        " given_up AS (DELETE FROM " UNTOLD " AS u WHERE u.mapping = %s AND u.row_key = $1::text"
+        " AND u.attempt = $2::int4 AND u.tries >= " TRIES " RETURNING u.row_key),"
+        " aside AS (INSERT INTO stentor_outbox.refused AS f (mapping, row_key, reason, refused_at)"
+        " SELECT %s, g.row_key, $3::text, now() FROM given_up AS g ON CONFLICT (mapping, row_key)"
+        " DO UPDATE SET reason = excluded.reason, refused_at = now(), again = false)"
+        " SELECT EXISTS (SELECT FROM given_up)",
+        p->mapping, p->mapping, p->mapping);
+}
+
+void relay_told_sql(RelaySql *sql, const SqlParts *p)
+{
+    Written w = write_moments(p);
+    sql->told = (DbStatement){"outbox_told", told_text(p, &w)};
+    sql->told_aside = (DbStatement){"outbox_told_aside", told_aside_text(p, &w)};
+    sql->untold = (DbStatement){"outbox_untold", untold_text(p)};
+    sql->tell = (DbStatement){"outbox_tell", tell_text(p, &w)};
+    sql->tell_later = (DbStatement){"outbox_tell_later", tell_later_text(p)};
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/render/render_events.h"
+
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/bus/events/status_event.h"
+#include "common/bus/topology/topology.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "stentor/v1/rendered.pb-c.h"
+#include "stentor/v1/status.pb-c.h"
+
+// The renderer makes first attempts; digest-flusher makes the later ones from what is rendered
+// already.
+enum { FIRST_ATTEMPT = 1 };
+
+// ---- the request ----
+
+static bool check_sealed(
+    const Stentor__V1__Sealed *sealed, const char *field, bool required, Error *err)
+{
+    if (sealed == NULL) {
+        return !required || error_set(err, ERROR_PERMANENT, "field '%s' is missing", field);
+    }
+    if (sealed->key_subject.len != KEY_SUBJECT_LEN || sealed->key_generation == 0) {
+        return error_set(err, ERROR_PERMANENT, "field '%s' does not name its key", field);
+    }
+    return true;
+}
+
+static bool same_key(const Stentor__V1__Sealed *a, const Stentor__V1__Sealed *b)
+{
+    return a->key_generation == b->key_generation &&
+           str_eq(pb_bytes(a->key_subject), pb_bytes(b->key_subject));
+}
+
+// "ntf.request.<lane>.<tenant>"
+static Str last_token(Str subject)
+{
+    size_t from = subject.len;
+    while (from > 0 && subject.ptr[from - 1] != '.') {
+        from--;
+    }
+    return str_slice(subject, from, subject.len);
+}
+
+bool render_request_check(const Request *request, Str subject, Error *err)
+{
+    const Stentor__V1__Meta *meta = request->meta;
+    if (meta == NULL || !id_is_tenant(str_from(meta->tenant))) {
+        return error_set(err, ERROR_PERMANENT, "field 'meta.tenant' is not a tenant");
+    }
+    if (!str_eq(last_token(subject), str_from(meta->tenant))) {
+        return error_set(
+            err, ERROR_PERMANENT, "field 'meta.tenant' is '%s', which is not the subject's",
+            meta->tenant);
+    }
+    if (!id_parse(str_from(meta->notification_id), "ntf_", NULL)) {
+        return error_set(err, ERROR_PERMANENT, "field 'meta.notification_id' is not an id");
+    }
+    if (channel_name((Channel)request->channel)[0] == '\0') {
+        return error_set(
+            err, ERROR_PERMANENT, "field 'channel' is %d, which is unknown", (int)request->channel);
+    }
+    if (!check_sealed(request->address, "address", true, err) ||
+        !check_sealed(request->variables, "variables", false, err)) {
+        return false;
+    }
+    if (request->variables != NULL && !same_key(request->address, request->variables)) {
+        return error_set(
+            err, ERROR_PERMANENT, "fields 'address' and 'variables' are sealed under two keys");
+    }
+    return true;
+}
+
+bool job_variables(const Job *job, Str *ret_json, Error *err)
+{
+    const Stentor__V1__Meta *meta = job->request->meta;
+    *ret_json = STR_EMPTY;
+    if (job->request->variables == NULL) {
+        return true;
+    }
+    return unseal(
+        job->key, str_from(meta->tenant), str_from(meta->notification_id), "variables",
+        job->request->variables, job->arena, ret_json, err);
+}
+
+// ---- digests ----
+
+static json_t *item_variables(Str text)
+{
+    json_t *json = text.len > 0 ? json_loadb(text.ptr, text.len, 0, NULL) : NULL;
+    if (json_is_object(json)) {
+        return json;
+    }
+    json_decref(json);
+    return json_object();
+}
+
+// Each item was sealed for its own notification, under the key of the same recipient.
+static json_t *open_item(const Job *job, const Stentor__V1__DigestItem *item, Error *err)
+{
+    Str text = STR_EMPTY;
+    char at[CLOCK_RFC3339_SIZE];
+    if (item->variables != NULL &&
+        !unseal(
+            job->key, str_from(job->request->meta->tenant), str_from(item->notification_id),
+            "variables", item->variables, job->arena, &text, err)) {
+        (void)error_wrap(err, "digest item '%.40s'", item->notification_id);
+        return NULL;
+    }
+    json_t *json = item_variables(text);
+    clock_format(item->accepted_at_us, at);
+    (void)json_object_set_new(json, "notification_id", json_string(item->notification_id));
+    (void)json_object_set_new(json, "template", json_string(item->template_));
+    (void)json_object_set_new(json, "accepted_at", json_string(at));
+    return json;
+}
+
+bool digest_variables(const Job *job, json_t *variables, Error *err)
+{
+    const Request *request = job->request;
+    json_t *list = json_array();
+    for (size_t i = 0; i < request->n_digest_items; i++) {
+        json_t *item = open_item(job, request->digest_items[i], err);
+        if (item == NULL) {
+            json_decref(list);
+            return false;
+        }
+        (void)json_array_append_new(list, item);
+    }
+    size_t shown = request->n_digest_items;
+    size_t count = request->digest_total > shown ? request->digest_total : shown;
+    (void)json_object_set_new(variables, "count", json_integer((json_int_t)count));
+    (void)json_object_set_new(variables, "more", json_integer((json_int_t)(count - shown)));
+    json_t *first = json_array_get(list, 0);
+    (void)(first != NULL ? json_object_set(variables, "first", first) : json_object_set_new(variables, "first", json_null()));
+    (void)json_object_set_new(variables, "list", list);
+    return true;
+}
+
+// ---- what goes out ----
+
+// The event's own id is in `id`, which must live as long as the meta.
+static Stentor__V1__Meta follow(const Job *job, char *id)
+{
+    const Stentor__V1__Meta *cause = job->request->meta;
+    Stentor__V1__Meta meta;
+    stentor__v1__meta__init(&meta);
+    meta.event_id = id;
+    meta.tenant = cause->tenant;
+    meta.notification_id = cause->notification_id;
+    meta.correlation_id = cause->correlation_id;
+    meta.causation_id = cause->event_id;
+    meta.occurred_at_us = job->now_us;
+    return meta;
+}
+
+static char *borrow(const char *text)
+{
+    return (
+        char *)(uintptr_t)text; // protobuf-c's strings are not const; packing does not change them
+}
+
+static bool pack_email(
+    const Job *job, Draft *draft, const Sender *sender, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__EmailContent content;
+    stentor__v1__email_content__init(&content);
+    content.subject = borrow(buf_c(&draft->subject));
+    content.html = borrow(buf_c(&draft->html));
+    content.text = borrow(buf_c(&draft->text));
+    content.from = sender->address;
+    content.from_name = sender->name;
+    if (job->unsubscribe_url != NULL) {
+        content.unsubscribe_url = borrow(job->unsubscribe_url);
+    }
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
+static bool pack_sms(const Job *job, Draft *draft, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__SmsContent content;
+    stentor__v1__sms_content__init(&content);
+    content.text = borrow(buf_c(&draft->text));
+    content.segments = draft->sms.segments;
+    content.ucs2 = draft->sms.ucs2;
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
+static bool pack_push(const Job *job, Draft *draft, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__PushContent content;
+    stentor__v1__push_content__init(&content);
+    content.title = borrow(buf_c(&draft->title));
+    content.body = borrow(buf_c(&draft->text));
+    content.data_json = borrow(buf_c(&draft->data));
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
+static bool pack_inapp(const Job *job, Draft *draft, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__InappContent content;
+    stentor__v1__inapp_content__init(&content);
+    content.title = borrow(buf_c(&draft->title));
+    content.body = borrow(buf_c(&draft->text));
+    content.data_json = borrow(buf_c(&draft->data));
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
+static bool pack_whatsapp(
+    const Job *job, const char *locale, Draft *draft, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__WhatsappContent content;
+    stentor__v1__whatsapp_content__init(&content);
+    char *at = draft->parameters.ptr;
+    content.reference = borrow(draft->reference);
+    content.locale = borrow(locale);
+    content.text = borrow(buf_c(&draft->text));
+    content.parameters =
+        arena_array(job->arena, draft->parameter_count, sizeof *content.parameters);
+    content.n_parameters = draft->parameter_count;
+    for (size_t i = 0; i < draft->parameter_count; i++) {
+        content.parameters[i] = at;
+        at += strlen(at) + 1;
+    }
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
+static bool pack_voice(const Job *job, const char *locale, Draft *draft, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__VoiceContent content;
+    stentor__v1__voice_content__init(&content);
+    content.script = borrow(buf_c(&draft->text));
+    content.locale = borrow(locale);
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
+static bool pack_content(
+    const Job *job, const char *locale, Draft *draft, const Sender *sender, Str *ret_bytes,
+    Error *err)
+{
+    switch ((Channel)job->request->channel) {
+    case CHANNEL_EMAIL:
+        return pack_email(job, draft, sender, ret_bytes, err);
+    case CHANNEL_SMS:
+        return pack_sms(job, draft, ret_bytes, err);
+    case CHANNEL_PUSH:
+        return pack_push(job, draft, ret_bytes, err);
+    case CHANNEL_INAPP:
+        return pack_inapp(job, draft, ret_bytes, err);
+    case CHANNEL_WHATSAPP:
+        return pack_whatsapp(job, locale, draft, ret_bytes, err);
+    case CHANNEL_VOICE:
+        return pack_voice(job, locale, draft, ret_bytes, err);
+    case CHANNEL_WEBHOOK:
+    case CHANNEL_NONE:
+    case CHANNEL_COUNT:
+        break;
+    }
+    return error_set(err, ERROR_PERMANENT, "this channel has no content");
+}
+
+static Stentor__V1__Rendered rendered_head(const Job *job, const CompiledLocale *locale)
+{
+    const Request *request = job->request;
+    Stentor__V1__Rendered rendered;
+    stentor__v1__rendered__init(&rendered);
+    rendered.channel = request->channel;
+    rendered.category = request->category;
+    rendered.priority = request->priority;
+    rendered.template_ = request->template_;
+    rendered.template_version = request->template_version;
+    rendered.locale = borrow(locale->locale);
+    rendered.direction = borrow(locale->direction);
+    rendered.batch_id = request->batch_id;
+    rendered.recipient_id = request->recipient_id;
+    rendered.address_hash = request->address_hash;
+    rendered.address = request->address;
+    rendered.accepted_at_us = request->accepted_at_us;
+    rendered.rendered_at_us = job->now_us;
+    rendered.expires_at_us = request->expires_at_us;
+    rendered.resends = request->resends;
+    rendered.batch_id = request->batch_id;
+    rendered.attempt = FIRST_ATTEMPT;
+    return rendered;
+}
+
+bool rendered_event(
+    const Job *job, const CompiledVersion *version, const CompiledLocale *locale, Draft *draft,
+    const Sender *sender, BusOut *ret_out, Error *err)
+{
+    const Stentor__V1__Meta *cause = job->request->meta;
+    Str notification = str_from(cause->notification_id);
+    Str plain;
+    Str frame;
+    Str payload;
+    uint8_t checksum[SHA256_LEN];
+    if (!pack_content(job, locale->locale, draft, sender, &plain, err) ||
+        !body_pack(version->prefix, plain, job->arena, &frame, err)) {
+        return false;
+    }
+    sha256(plain, checksum);
+    char *id = arena_alloc(job->arena, EVENT_ID_SIZE);
+    event_id_derive("rendered", notification, STR("1"), id);
+    Stentor__V1__Meta meta = follow(job, id);
+    Stentor__V1__Rendered rendered = rendered_head(job, locale);
+    rendered.meta = &meta;
+    rendered.content =
+        seal(job->key, str_from(cause->tenant), notification, "content", frame, job->arena);
+    rendered.content_checksum = pb_data(str_of(checksum, sizeof checksum));
+    rendered.content_prefix_id = body_prefix_id(version->prefix);
+    if (!event_pack(&rendered.base, job->arena, &payload, err)) {
+        return false;
+    }
+    if (payload.len > EVENT_BYTES_MAX - RENDERED_ROOM) {
+        return error_set(
+            err, ERROR_PERMANENT, "the words have %zu bytes when packed, at most %d are allowed",
+            payload.len, EVENT_BYTES_MAX - RENDERED_ROOM);
+    }
+    char *subject = arena_alloc(job->arena, SUBJECT_SIZE);
+    subject_rendered(subject, job->lane, str_from(cause->tenant));
+    *ret_out = (BusOut){
+        .subject = subject,
+        .event_id = str_from(id),
+        .payload = payload,
+        .traceparent = job->traceparent,
+    };
+    return true;
+}
+
+bool failed_event(const Job *job, const RenderFailure *failure, BusOut *ret_out, Error *err)
+{
+    const Request *request = job->request;
+    RenderFailure copy = *failure;
+    Stentor__V1__NotificationStatus status;
+    stentor__v1__notification_status__init(&status);
+    char id[EVENT_ID_SIZE];
+    event_id_derive("status", str_from(request->meta->notification_id), STR("failed/0"), id);
+    Stentor__V1__Meta meta = follow(job, id);
+    status.meta = &meta;
+    status.channel = request->channel;
+    status.category = request->category;
+    status.priority = request->priority;
+    status.status = STENTOR__V1__STATUS__STATUS_FAILED;
+    status.reason_code = borrow(failure_code_name(failure->code));
+    status.reason = copy.reason;
+    status.template_ = request->template_;
+    status.template_version = request->template_version;
+    status.recipient_id = request->recipient_id;
+    status.address_hash = request->address_hash;
+    status.accepted_at_us = request->accepted_at_us;
+    status.scheduled_for_us = request->scheduled_for_us;
+    status.batch_id = request->batch_id;
+    status.resends = request->resends;
+    return status_event(&status, job->traceparent, job->arena, ret_out, err);
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/render/template_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/id.h"
+#include "common/base/map.h"
+#include "common/codec/event.h"
+
+enum { NAME_SIZE = 256, VERSION_LEN_MAX = 64 };
+
+#define PLATFORM STR("platform")
+
+// One version. The compiled ones are in a list, the most recently used first.
+typedef struct Entry {
+    TemplateCache *cache;
+    char *bytes;
+    size_t len;
+    CompiledVersion *compiled;
+    struct Entry *newer;
+    struct Entry *older;
+} Entry;
+
+struct TemplateCache {
+    Map *entries; // "<tenant>/<key>_<version>", dots as underscores
+    Entry *newest;
+    Entry *oldest;
+    size_t compiled_count;
+    size_t compiled_max;
+};
+
+// ---- the list of the compiled ----
+
+static void unlink_entry(Entry *entry)
+{
+    TemplateCache *cache = entry->cache;
+    *(entry->newer != NULL ? &entry->newer->older : &cache->newest) = entry->older;
+    *(entry->older != NULL ? &entry->older->newer : &cache->oldest) = entry->newer;
+    entry->newer = NULL;
+    entry->older = NULL;
+}
+
+static void link_newest(Entry *entry)
+{
+    TemplateCache *cache = entry->cache;
+    entry->older = cache->newest;
+    *(cache->newest != NULL ? &cache->newest->newer : &cache->oldest) = entry;
+    cache->newest = entry;
+}
+
+static void forget_compiled(Entry *entry)
+{
+    if (entry->compiled != NULL) {
+        unlink_entry(entry);
+        version_free(entry->compiled);
+        entry->compiled = NULL;
+        entry->cache->compiled_count--;
+    }
+}
+
+static const CompiledVersion *use(Entry *entry)
+{
+    TemplateCache *cache = entry->cache;
+    if (entry->compiled != NULL) {
+        if (cache->newest != entry) {
+            unlink_entry(entry);
+            link_newest(entry);
+        }
+        return entry->compiled;
+    }
+    if (cache->compiled_count >= cache->compiled_max) {
+        forget_compiled(cache->oldest);
+    }
+    entry->compiled = version_compile(str_of(entry->bytes, entry->len));
+    cache->compiled_count++;
+    link_newest(entry);
+    return entry->compiled;
+}
+
+// ---- the cache ----
+
+static void free_entry(void *value)
+{
+    Entry *entry = value;
+    forget_compiled(entry);
+    free(entry->bytes);
+    free(entry);
+}
+
+TemplateCache *template_cache_new(size_t compiled_max)
+{
+    TemplateCache *cache = xcalloc(1, sizeof *cache);
+    cache->entries = map_new(free_entry);
+    cache->compiled_max = compiled_max > 0 ? compiled_max : 1;
+    return cache;
+}
+
+void template_cache_free(TemplateCache *cache)
+{
+    if (cache != NULL) {
+        map_free(cache->entries);
+        free(cache);
+    }
+}
+
+static bool append_token(char out[NAME_SIZE], size_t *len, Str text, char end)
+{
+    if (text.len + 1 > NAME_SIZE - *len) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        out[(*len)++] = c == '.' ? '_' : c;
+    }
+    if (end != '\0') {
+        out[(*len)++] = end;
+    }
+    return true;
+}
+
+// The empty name, which no entry has, when the parts are longer than any that are stored.
+static Str make_name(char out[NAME_SIZE], Str tenant, Str key, Str version)
+{
+    size_t len = 0;
+    bool ok = append_token(out, &len, tenant, '/') &&
+              append_token(out, &len, key, version.len > 0 ? '_' : '\0') &&
+              append_token(out, &len, version, '\0');
+    return str_of(out, ok ? len : 0);
+}
+
+static bool check_names(const Stentor__V1__TemplateVersion *source, Str tenant, Error *err)
+{
+    if (!id_is_tenant(tenant) || !str_eq(tenant, str_from(source->tenant))) {
+        return error_set(
+            err, ERROR_PERMANENT, "the entry's tenant '%.40s' is not the subject's '%.*s'",
+            source->tenant, STR_ARG(str_slice(tenant, 0, 40)));
+    }
+    size_t version_len = strlen(source->version);
+    if (!id_is_key(str_from(source->key)) || version_len == 0 || version_len > VERSION_LEN_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "'%.70s' version '%.70s' is not a template's key and version",
+            source->key, source->version);
+    }
+    return true;
+}
+
+// Is this payload the version that its subject speaks of?
+static bool check_payload(Str name, Str tenant, Str payload, Error *err)
+{
+    Arena *arena = arena_new(0);
+    const Stentor__V1__TemplateVersion *source = (const Stentor__V1__TemplateVersion *)event_unpack(
+        &stentor__v1__template_version__descriptor, payload, arena, err);
+    bool ok = source != NULL && check_names(source, tenant, err);
+    char own[NAME_SIZE];
+    if (ok &&
+        !str_eq(name, make_name(own, tenant, str_from(source->key), str_from(source->version)))) {
+        ok = error_set(
+            err, ERROR_PERMANENT, "template '%.64s' version '%.64s' came on the subject of another",
+            source->key, source->version);
+    }
+    arena_free(arena);
+    return ok;
+}
+
+bool template_cache_put(TemplateCache *cache, Str tenant, Str key, Str payload, Error *err)
+{
+    char buffer[NAME_SIZE];
+    Str name = make_name(buffer, tenant, key, STR_EMPTY);
+    if (payload.len == 0) {
+        (void)map_remove(cache->entries, name);
+        return true;
+    }
+    if (!check_payload(name, tenant, payload, err)) {
+        return false;
+    }
+    Entry *entry = xcalloc(1, sizeof *entry);
+    entry->cache = cache;
+    entry->bytes = xmalloc(payload.len);
+    memcpy(entry->bytes, payload.ptr, payload.len);
+    entry->len = payload.len;
+    map_put(cache->entries, name, entry);
+    return true;
+}
+
+const CompiledVersion *template_cache_get(TemplateCache *cache, Str tenant, Str key, Str version)
+{
+    char name[NAME_SIZE];
+    if (version.len == 0) {
+        return NULL;
+    }
+    Entry *entry = map_get(cache->entries, make_name(name, tenant, key, version));
+    if (entry == NULL) {
+        entry = map_get(cache->entries, make_name(name, PLATFORM, key, version));
+    }
+    return entry == NULL ? NULL : use(entry);
+}
+
+size_t template_cache_count(const TemplateCache *cache)
+{
+    return map_count(cache->entries);
+}
+
+size_t template_cache_compiled(const TemplateCache *cache)
+{
+    return cache->compiled_count;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a replay is to do, and what it does with each message. Pure: no I/O; the time is an
+// argument.
+#pragma once
+
+#include "common/bus/jetstream/bus.h"
+#include "common/bus/topology/topology.h"
+
+enum {
+    REPLAY_RUN_MAX = 64,
+    REPLAY_RATE_MAX = 1000000,
+    // ingest forgets an event's id after 24 h; a copy may be an hour on its way to it.
+    REPLAY_EVENT_HOURS = 23,
+};
+
+typedef struct ReplayPlan {
+    const StreamSpec *stream;
+    const char *service; // "dispatcher"; NULL: none
+    const char *subject; // "replay.x"; NULL: none. Both NULL: a dry run
+    const char *run;     // its id: the same run makes the same copies
+    uint64_t from_sequence;
+    int64_t from_time_us;
+    bool last_per_subject;
+    uint64_t to_sequence; // 0: the stream's end
+    int64_t to_time_us;   // 0: the same
+    const char *filter;   // --subject; NULL: none
+    const char *tenant;   // NULL: all of them
+    int64_t rate;         // messages a second; 0: as fast as they are taken
+    bool dry_run;
+    bool accept_again; // EVENTS: also what ingest has forgotten
+} ReplayPlan;
+
+// RFC 3339, or how long ago: "90s", "15m", "2h", "7d".
+bool replay_time_parse(Str text, int64_t now_us, int64_t *ret_us);
+bool replay_says_tenant(const StreamSpec *stream); // its subjects do
+// The subjects that the server is asked for; NULL: the whole stream. In `arena`.
+const char *replay_filter(const ReplayPlan *plan, Arena *arena);
+
+typedef enum ReplayVerdict {
+    REPLAY_TAKE,
+    REPLAY_OTHER_TENANT,
+    REPLAY_COPY,    // made by a replay: its original comes too
+    REPLAY_EXPIRED, // work that would only be told as failed
+    REPLAY_OLD,     // an event whose id ingest has forgotten: it would be a new notification
+    REPLAY_VERDICT_COUNT,
+} ReplayVerdict;
+
+// Is it behind what was asked for? Then nothing after it is wanted either.
+bool replay_is_past(const ReplayPlan *plan, const BusMessage *message);
+// `scratch` is for unpacking.
+ReplayVerdict replay_judge(
+    const ReplayPlan *plan, const BusMessage *message, int64_t now_us, Arena *scratch);
+// The id of the message's copy. EVENTS keep theirs, because ingest knows a command by it.
+enum { REPLAY_ID_SIZE = 96 };
+Str replay_event_id(const ReplayPlan *plan, const BusMessage *message, char space[REPLAY_ID_SIZE]);
+
+// The command that goes on from `next` to `end`, in `arena`.
+const char *replay_continue(const ReplayPlan *plan, uint64_t next, uint64_t end, Arena *arena);

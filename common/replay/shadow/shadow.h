@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shadow replay: past requests go through the gate and the renderer again, with other words, and
+// what would have been different is printed. Law: sends are impossible by construction. These
+// files know a reader and the renderer's pure part; nothing in them refers to a publishing
+// function (test_replay.py looks at the object files).
+#pragma once
+
+#include "common/replay/shadow/shadow_tally.h"
+#include "common/session/session.h"
+
+typedef struct ShadowPlan {
+    const char *key;    // of the template
+    const char *locale; // NULL: each version's first
+    const char *tenant; // NULL: all of them
+    char *html;         // the new words; NULL: as they were
+    char *subject;
+    char *text;
+    int64_t from_us;
+    int64_t to_us; // 0: now
+    int64_t limit; // requests of the template; 0: all
+    int64_t diffs; // groups that are printed
+} ShadowPlan;
+
+typedef struct ShadowOptions {
+    SessionOptions session;
+    const char *database_url;
+    const char *master_key_file;
+} ShadowOptions;
+
+// Reads CONFIG, then the streams of requests, and counts into `tally`. false with ERROR_PERMANENT:
+// the new words are no template; with tally->no_words: no version is there to compare with.
+bool shadow_run(
+    const ShadowOptions *options, const ShadowPlan *plan, ShadowTally *tally, Error *err);

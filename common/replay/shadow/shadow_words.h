@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// One past request with the words that were frozen and with the new ones. Pure: what CONFIG holds
+// is put in, the recipient's key is an argument.
+#pragma once
+
+#include "common/render/render_events.h"
+#include "common/replay/shadow/shadow.h"
+
+typedef struct ShadowWords ShadowWords;
+
+ShadowWords *shadow_words_new(const ShadowPlan *plan);
+void shadow_words_free(ShadowWords *words);
+// An entry of CONFIG; those of other kinds and templates are passed over.
+bool shadow_words_put(ShadowWords *words, Str kind, Str tenant, Str key, Str payload, Error *err);
+bool shadow_words_suspended(const ShadowWords *words, Str tenant);
+// Once CONFIG is read: did any version get the new words? ERROR_CONFIG says what is not there.
+bool shadow_words_found(const ShadowWords *words, Error *err);
+// Counts the request in `tally`. false with ERROR_PERMANENT when the new words are no template:
+// there is nothing to compare then. `scratch` is the caller's to reset.
+bool shadow_words_compare(
+    ShadowWords *words, const Job *job, Arena *scratch, ShadowTally *tally, Error *err);

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/request/catalog.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/id.h"
+#include "common/base/map.h"
+#include "common/codec/event.h"
+#include "common/request/semver.h"
+#include "stentor/v1/config.pb-c.h"
+
+enum { VERSIONS_MAX = 4096, PATH_SIZE = 128 };
+
+#define PLATFORM STR("platform")
+
+typedef struct Version {
+    char text[SEMVER_MAX + 1];
+    Stentor__V1__TemplateStatus status;
+    Channel channel;
+    Category category;
+} Version;
+
+typedef struct TemplateEntry {
+    Version *versions;
+    size_t count;
+    size_t cap;
+    const Version *latest; // the highest active one, or NULL
+} TemplateEntry;
+
+struct Catalog {
+    Map *templates; // "<tenant>/<key>" -> TemplateEntry
+    Map *tenants;   // tenant -> TenantSettings
+    Zones *zones;
+};
+
+static void free_entry(void *value)
+{
+    TemplateEntry *entry = value;
+    free(entry->versions);
+    free(entry);
+}
+
+Catalog *catalog_new(void)
+{
+    Catalog *catalog = xcalloc(1, sizeof *catalog);
+    catalog->templates = map_new(free_entry);
+    catalog->tenants = map_new(free);
+    catalog->zones = zones_new();
+    return catalog;
+}
+
+void catalog_free(Catalog *catalog)
+{
+    if (catalog == NULL) {
+        return;
+    }
+    map_free(catalog->templates);
+    map_free(catalog->tenants);
+    zones_free(catalog->zones);
+    free(catalog);
+}
+
+static bool check_tenant(Str subject, const char *payload, Error *err)
+{
+    if (!id_is_tenant(subject) || !str_eq(subject, str_from(payload))) {
+        return error_set(
+            err, ERROR_PERMANENT, "the entry's tenant '%.40s' is not the subject's '%.*s'", payload,
+            STR_ARG(str_slice(subject, 0, 40)));
+    }
+    return true;
+}
+
+static Limits limits_of(const Stentor__V1__Limits *limits)
+{
+    return limits == NULL ? (Limits){0, 0} : (Limits){limits->per_minute, limits->per_day};
+}
+
+static bool take_quiet_hours(TenantSettings *settings, const Stentor__V1__Tenant *entry, Error *err)
+{
+    if (entry->quiet_hours == NULL) {
+        return true;
+    }
+    uint32_t start = entry->quiet_hours->start_minute;
+    uint32_t end = entry->quiet_hours->end_minute;
+    QuietHours hours = {
+        start < MINUTES_OF_DAY ? (int32_t)start : -1, end < MINUTES_OF_DAY ? (int32_t)end : -1};
+    if (!quiet_hours_check(hours, err)) {
+        return error_wrap(err, "it has none now");
+    }
+    settings->gate.quiet_hours = hours;
+    return true;
+}
+
+static bool take_settings(
+    TenantSettings *settings, const Stentor__V1__Tenant *entry, Zones *zones, Error *err)
+{
+    settings->gate = (GateTenant){
+        .suspended = entry->suspended,
+        .limits = limits_of(entry->tenant_limits),
+        .recipient_limits = limits_of(entry->recipient_limits),
+        .over_limit = entry->over_limit == STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS
+                          ? OVER_LIMIT_SUPPRESS
+                          : OVER_LIMIT_DEFER,
+        .guardian_routing = (GuardianRouting)entry->guardian_routing,
+    };
+    (void)str_to_c(
+        str_from(entry->default_locale), settings->default_locale, sizeof settings->default_locale);
+    bool hours = take_quiet_hours(settings, entry, err);
+    settings->gate.zone = zones_get(zones, str_from(entry->time_zone), err);
+    if (settings->gate.zone == NULL) {
+        (void)error_wrap(err, "UTC is used");
+    }
+    bool whole = hours && settings->gate.zone != NULL;
+    if (!whole && err != NULL) {
+        err->kind = ERROR_CONFIG; // used, but for that (config_mirror.h)
+    }
+    return whole;
+}
+
+bool catalog_tenant_changed(Catalog *catalog, Str tenant, Str payload, Error *err)
+{
+    if (payload.len == 0) {
+        (void)map_remove(catalog->tenants, tenant);
+        return true;
+    }
+    Arena *arena = arena_new(0);
+    const Stentor__V1__Tenant *entry = (const Stentor__V1__Tenant *)event_unpack(
+        &stentor__v1__tenant__descriptor, payload, arena, err);
+    bool ok = entry != NULL && check_tenant(tenant, entry->tenant, err);
+    if (ok) {
+        TenantSettings *settings = xcalloc(1, sizeof *settings);
+        ok = take_settings(settings, entry, catalog->zones, err);
+        map_put(catalog->tenants, tenant, settings);
+    }
+    arena_free(arena);
+    return ok;
+}
+
+void catalog_tenant_unreadable(Catalog *catalog, Str tenant)
+{
+    if (map_get(catalog->tenants, tenant) == NULL) {
+        TenantSettings *settings = xcalloc(1, sizeof *settings);
+        settings->gate.suspended = true;
+        map_put(catalog->tenants, tenant, settings);
+    }
+}
+
+const TenantSettings *catalog_tenant(const Catalog *catalog, Str tenant)
+{
+    static const TenantSettings nothing_said;
+    const TenantSettings *settings = map_get(catalog->tenants, tenant);
+    return settings != NULL ? settings : &nothing_said;
+}
+
+bool catalog_is_suspended(const Catalog *catalog, Str tenant)
+{
+    return catalog_tenant(catalog, tenant)->gate.suspended;
+}
+
+Zones *catalog_zones(const Catalog *catalog)
+{
+    return catalog->zones;
+}
+
+// ---- templates ----
+
+static Str make_path(char out[PATH_SIZE], Str tenant, Str key)
+{
+    size_t len = tenant.len + 1 + key.len;
+    if (len > PATH_SIZE) {
+        return STR_EMPTY; // longer than any that was stored
+    }
+    memcpy(out, tenant.ptr, tenant.len);
+    out[tenant.len] = '/';
+    memcpy(out + tenant.len + 1, key.ptr, key.len);
+    return str_of(out, len);
+}
+
+static TemplateEntry *find_entry(const Catalog *catalog, Str tenant, Str key)
+{
+    char path[PATH_SIZE];
+    return map_get(catalog->templates, make_path(path, tenant, key));
+}
+
+static void choose_latest(TemplateEntry *entry)
+{
+    entry->latest = NULL;
+    for (size_t i = 0; i < entry->count; i++) {
+        const Version *v = &entry->versions[i];
+        if (v->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE &&
+            (entry->latest == NULL ||
+             semver_compare(str_from(v->text), str_from(entry->latest->text)) > 0)) {
+            entry->latest = v;
+        }
+    }
+}
+
+static Version *find_version(const TemplateEntry *entry, Str text)
+{
+    for (size_t i = 0; i < entry->count; i++) {
+        if (str_eq(str_from(entry->versions[i].text), text)) {
+            return &entry->versions[i];
+        }
+    }
+    return NULL;
+}
+
+static Version *add_version(TemplateEntry *entry, Error *err)
+{
+    if (entry->count == VERSIONS_MAX) {
+        (void)error_set(
+            err, ERROR_PERMANENT, "the template has more than %d versions", VERSIONS_MAX);
+        return NULL;
+    }
+    if (entry->count == entry->cap) {
+        entry->cap = entry->cap == 0 ? 4 : entry->cap * 2;
+        entry->versions = xrealloc(entry->versions, entry->cap * sizeof *entry->versions);
+    }
+    return &entry->versions[entry->count++];
+}
+
+static bool put_version(Catalog *catalog, const Stentor__V1__TemplateVersion *event, Error *err)
+{
+    char path[PATH_SIZE];
+    Str place = make_path(path, str_from(event->tenant), str_from(event->key));
+    TemplateEntry *entry = map_get(catalog->templates, place);
+    if (entry == NULL) {
+        entry = xcalloc(1, sizeof *entry);
+        map_put(catalog->templates, place, entry);
+    }
+    Version *version = find_version(entry, str_from(event->version));
+    if (version == NULL) {
+        version = add_version(entry, err);
+        if (version == NULL) {
+            return false;
+        }
+    }
+    *version = (Version){
+        .status = event->status,
+        .channel = (Channel)event->channel,
+        .category = (Category)event->category,
+    };
+    (void)str_to_c(str_from(event->version), version->text, sizeof version->text);
+    choose_latest(entry);
+    return true;
+}
+
+// The subject's key is "<template key>.<version with underscores>".
+static void remove_version(Catalog *catalog, Str tenant, Str key)
+{
+    Str rest = key;
+    Str name = STR_EMPTY;
+    (void)str_split(&rest, '.', &name);
+    TemplateEntry *entry = find_entry(catalog, tenant, name);
+    for (size_t i = 0; entry != NULL && i < entry->count; i++) {
+        char token[SEMVER_MAX + 1];
+        memcpy(token, entry->versions[i].text, sizeof token);
+        for (char *c = token; *c != '\0'; c++) {
+            *c = *c == '.' ? '_' : *c;
+        }
+        if (str_eq(str_from(token), rest)) {
+            entry->versions[i] = entry->versions[--entry->count];
+            choose_latest(entry);
+            return;
+        }
+    }
+}
+
+bool catalog_template_changed(Catalog *catalog, Str tenant, Str key, Str payload, Error *err)
+{
+    if (payload.len == 0) {
+        remove_version(catalog, tenant, key);
+        return true;
+    }
+    Arena *arena = arena_new(0);
+    const Stentor__V1__TemplateVersion *event = (const Stentor__V1__TemplateVersion *)event_unpack(
+        &stentor__v1__template_version__descriptor, payload, arena, err);
+    bool ok = event != NULL && check_tenant(tenant, event->tenant, err);
+    if (ok && (!id_is_key(str_from(event->key)) || !semver_is(str_from(event->version)))) {
+        ok = error_set(
+            err, ERROR_PERMANENT, "'%.70s' version '%.70s' is not a template's key and version",
+            event->key, event->version);
+    }
+    ok = ok && put_version(catalog, event, err);
+    arena_free(arena);
+    return ok;
+}
+
+static const Version *choose(const TemplateEntry *entry, Str wanted)
+{
+    if (wanted.len == 0) {
+        return entry->latest;
+    }
+    const Version *version = find_version(entry, wanted);
+    bool usable =
+        version != NULL && version->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE;
+    return usable ? version : NULL;
+}
+
+static const Version *look_up(
+    const Catalog *catalog, Str tenant, const Request *request, bool *ret_known)
+{
+    const TemplateEntry *own = find_entry(catalog, tenant, request->template_key);
+    const TemplateEntry *shared = find_entry(catalog, PLATFORM, request->template_key);
+    *ret_known = own != NULL || shared != NULL;
+    const Version *version = own == NULL ? NULL : choose(own, request->template_version);
+    if (version == NULL && shared != NULL) {
+        version = choose(shared, request->template_version);
+    }
+    return version;
+}
+
+bool catalog_freeze(
+    const Catalog *catalog, Str tenant, Request *request, Arena *arena, FieldError *err)
+{
+    bool known = false;
+    const Version *version = look_up(catalog, tenant, request, &known);
+    if (version == NULL && known && request->template_version.len > 0) {
+        return field_error(
+            err, "template_version", "template '%.*s' has no usable version '%.*s'",
+            STR_ARG(request->template_key), STR_ARG(request->template_version));
+    }
+    if (version == NULL) {
+        return field_error(
+            err, "template",
+            known ? "template '%.*s' has no active version" : "unknown template '%.*s'",
+            STR_ARG(request->template_key));
+    }
+    if (version->channel != CHANNEL_NONE && version->channel != request->channel) {
+        return field_error(
+            err, "template", "template '%.*s' is for channel '%s'", STR_ARG(request->template_key),
+            channel_name(version->channel));
+    }
+    request->template_version = arena_str(arena, str_from(version->text));
+    if (request->category == CATEGORY_NONE) {
+        request->category =
+            version->category == CATEGORY_NONE ? CATEGORY_TRANSACTIONAL : version->category;
+    }
+    return true;
+}
+
+bool catalog_digest(
+    const Catalog *catalog, Str tenant, const Request *request, Arena *arena, DigestTarget *ret)
+{
+    char *own = arena_printf(arena, "digest-%s", category_name(request->category));
+    const Str keys[] = {str_from(own), STR("digest")};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        Request digest = {.template_key = keys[i]};
+        bool known = false;
+        const Version *version = look_up(catalog, tenant, &digest, &known);
+        if (version != NULL &&
+            (version->channel == CHANNEL_NONE || version->channel == request->channel)) {
+            *ret = (DigestTarget){keys[i], arena_str(arena, str_from(version->text))};
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t catalog_templates(const Catalog *catalog)
+{
+    return map_count(catalog->templates);
+}
+
+// ---- lists ----
+
+static CatalogVersion describe(const Version *version)
+{
+    return (CatalogVersion){version->text, version->status, version->channel, version->category};
+}
+
+size_t catalog_versions(
+    const Catalog *catalog, Str tenant, Str key, Arena *arena, CatalogVersion **ret)
+{
+    const TemplateEntry *entry = find_entry(catalog, tenant, key);
+    size_t count = entry == NULL ? 0 : entry->count;
+    *ret = arena_array(arena, count, sizeof **ret);
+    for (size_t i = 0; i < count; i++) {
+        (*ret)[i] = describe(&entry->versions[i]);
+    }
+    return count;
+}
+
+bool catalog_find(const Catalog *catalog, Str tenant, Str key, Str version, CatalogVersion *ret)
+{
+    const TemplateEntry *entry = find_entry(catalog, tenant, key);
+    const Version *found = entry == NULL           ? NULL
+                           : version.len > 0       ? find_version(entry, version)
+                           : entry->latest != NULL ? entry->latest
+                           : entry->count > 0      ? &entry->versions[entry->count - 1]
+                                                   : NULL;
+    if (found != NULL) {
+        *ret = describe(found);
+    }
+    return found != NULL;
+}
+
+// Keeps the `limit` smallest, in order: a page costs one walk over all names and no list of them.
+size_t catalog_keys(
+    const Catalog *catalog, Str tenant, Str after, size_t limit, Arena *arena, Str *ret)
+{
+    Str path;
+    void *value = NULL;
+    size_t count = 0;
+    for (size_t cursor = 0; map_next(catalog->templates, &cursor, &path, &value);) {
+        Str key = str_slice(path, tenant.len + 1, path.len);
+        bool own = path.len > tenant.len && path.ptr[tenant.len] == '/' &&
+                   str_starts(path, tenant) && str_cmp(key, after) > 0;
+        bool room = count < limit || str_cmp(key, ret[count - 1]) < 0;
+        if (!own || !room || ((const TemplateEntry *)value)->count == 0) {
+            continue;
+        }
+        size_t at = count < limit ? count++ : count - 1;
+        for (; at > 0 && str_cmp(ret[at - 1], key) > 0; at--) {
+            ret[at] = ret[at - 1];
+        }
+        ret[at] = key;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ret[i] = arena_str(arena, ret[i]);
+    }
+    return count;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Catalog: what ingest must know of CONFIG to accept a request: which tenants are suspended, and
+// which versions of which templates there are. Only names, versions and kinds are kept; the
+// templates' words are the renderer's.
+#pragma once
+
+#include "common/base/error.h"
+#include "common/model/rules/gate.h"
+#include "common/request/request.h"
+#include "stentor/v1/config.pb-c.h"
+
+typedef struct Catalog Catalog;
+
+Catalog *catalog_new(void);
+void catalog_free(Catalog *catalog);
+
+// cfg.tenant.<tenant>.self and cfg.template.<tenant>.<key>; an empty payload removes the entry.
+// ERROR_PERMANENT when the payload is not such an entry or speaks of another tenant than the
+// subject. A tenant's entry whose time zone or quiet hours are none counts but for those; the error
+// says so.
+bool catalog_tenant_changed(Catalog *catalog, Str tenant, Str payload, Error *err);
+// The tenant's entry cannot be read: what is known of it stays, and when nothing is known it counts
+// as suspended.
+void catalog_tenant_unreadable(Catalog *catalog, Str tenant);
+bool catalog_template_changed(Catalog *catalog, Str tenant, Str key, Str payload, Error *err);
+
+// What a tenant said for all its recipients. A tenant without an entry is not suspended (its API
+// key speaks for it), lives in UTC and has neither quiet hours nor limits.
+typedef struct TenantSettings {
+    GateTenant gate;
+    char default_locale[REQUEST_LOCALE_MAX + 1]; // "": it did not say
+} TenantSettings;
+
+// Never NULL; valid until the tenant's next change.
+const TenantSettings *catalog_tenant(const Catalog *catalog, Str tenant);
+bool catalog_is_suspended(const Catalog *catalog, Str tenant);
+Zones *catalog_zones(const Catalog *catalog); // the process's one cache of zones
+
+// Freezes the template's version (the tenant's own template wins over the platform's; the highest
+// active version unless one is named) and fills in its category. false: unknown, or of another
+// channel.
+bool catalog_freeze(
+    const Catalog *catalog, Str tenant, Request *request, Arena *arena, FieldError *err);
+
+// The template that shows a digest of such requests.
+typedef struct DigestTarget {
+    Str template_key;
+    Str template_version;
+} DigestTarget;
+
+// "digest-<category>", else "digest", frozen; it must be for the request's channel. false: there is
+// none.
+bool catalog_digest(
+    const Catalog *catalog, Str tenant, const Request *request, Arena *arena, DigestTarget *ret);
+
+size_t catalog_templates(const Catalog *catalog);
+
+// ---- for those who ask ----
+
+// `version` points into the catalog: valid until the next change.
+typedef struct CatalogVersion {
+    const char *version;
+    Stentor__V1__TemplateStatus status;
+    Channel channel;
+    Category category;
+} CatalogVersion;
+
+// The tenant's own keys behind `after`, in order, at most `limit` (above 0); copies in `arena`.
+size_t catalog_keys(
+    const Catalog *catalog, Str tenant, Str after, size_t limit, Arena *arena, Str *ret);
+// The tenant's own versions of the key, in no order.
+size_t catalog_versions(
+    const Catalog *catalog, Str tenant, Str key, Arena *arena, CatalogVersion **ret);
+// One of them; version empty: the highest active one, else any. false: there is none.
+bool catalog_find(const Catalog *catalog, Str tenant, Str key, Str version, CatalogVersion *ret);

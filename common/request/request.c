@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/request/request.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/base/id.h"
+#include "common/model/channel_address.h"
+#include "common/request/semver.h"
+
+bool field_error(FieldError *err, const char *field, const char *format, ...)
+{
+    err->field = field;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool check_text(Str text, size_t max, const char *field, FieldError *err)
+{
+    if (text.len > max) {
+        return field_error(err, field, "longer than %zu bytes", max);
+    }
+    if (str_has_control(text)) {
+        return field_error(err, field, "has a line break or another control character");
+    }
+    return true;
+}
+
+static bool check_locale(Str locale, FieldError *err)
+{
+    if (locale.len == 0) {
+        return true;
+    }
+    size_t run = 0;
+    bool good = locale.len <= REQUEST_LOCALE_MAX;
+    for (size_t i = 0; good && i < locale.len; i++) {
+        char c = locale.ptr[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        run = c == '-' ? 0 : run + 1;
+        good =
+            (letter || (c >= '0' && c <= '9') || (c == '-' && i > 0 && locale.ptr[i - 1] != '-')) &&
+            run <= 8;
+    }
+    if (!good || run == 0) {
+        return field_error(err, "locale", "not a language tag such as 'en-US'");
+    }
+    return true;
+}
+
+static bool check_address(Request *request, Arena *arena, FieldError *err)
+{
+    char reason[ADDRESS_REASON_SIZE];
+    if (request->to.len == 0 && request->recipient_id.len > 0) {
+        return true; // the recipient's own address of the channel
+    }
+    if (request->to.len == 0) {
+        return field_error(err, "to", "required where there is no recipient_id");
+    }
+    return people_address_check(request->channel, request->to, arena, &request->to, reason) ||
+           field_error(err, "to", "%s", reason);
+}
+
+static bool check_recipient(Request *request, Arena *arena, FieldError *err)
+{
+    if (request->recipient_id.len > 0 && !id_parse(request->recipient_id, "rcp_", NULL)) {
+        return field_error(err, "recipient_id", "not a recipient's id ('rcp_' and a ULID)");
+    }
+    char reason[ADDRESS_REASON_SIZE];
+    return check_address(request, arena, err) &&
+           check_text(request->to_name, REQUEST_NAME_MAX, "to.name", err) &&
+           (address_name_check(request->to_name, reason) ||
+            field_error(err, "to.name", "%s", reason));
+}
+
+static bool check_template(const Request *request, FieldError *err)
+{
+    if (request->template_key.len == 0) {
+        return field_error(err, "template", "required");
+    }
+    if (!id_is_key(request->template_key)) {
+        return field_error(err, "template", "not a template's key: a-z, 0-9, '_', '-', at most 64");
+    }
+    if (request->template_version.len > 0 && !semver_is(request->template_version)) {
+        return field_error(err, "template_version", "not a version such as '1.2.0'");
+    }
+    if (request->variables.len > REQUEST_VARIABLES_MAX) {
+        return field_error(
+            err, "variables", "%zu bytes of JSON; at most %d", request->variables.len,
+            (int)REQUEST_VARIABLES_MAX);
+    }
+    return check_locale(request->locale, err);
+}
+
+static bool check_times(Request *request, int64_t now_us, FieldError *err)
+{
+    if (request->scheduled_for_us < 0 ||
+        request->scheduled_for_us > now_us + REQUEST_SCHEDULE_MAX_S * INT64_C(1000000)) {
+        return field_error(err, "scheduled_for", "more than 366 days ahead");
+    }
+    if (request->scheduled_for_us <= now_us) {
+        request->scheduled_for_us = 0;
+    }
+    if (request->expires_at_us != 0 && request->expires_at_us <= now_us) {
+        return field_error(err, "expires_at", "in the past");
+    }
+    if (request->expires_at_us != 0 && request->expires_at_us <= request->scheduled_for_us) {
+        return field_error(err, "expires_at", "not after scheduled_for");
+    }
+    return true;
+}
+
+static bool check_kind(Request *request, FieldError *err)
+{
+    if (request->channel == CHANNEL_NONE) {
+        request->channel = CHANNEL_EMAIL;
+    }
+    if (channel_name(request->channel)[0] == '\0') {
+        return field_error(err, "channel", "not a channel");
+    }
+    if (request->channel == CHANNEL_WEBHOOK) {
+        return field_error(err, "channel", "'webhook' is for subscriptions, not for requests");
+    }
+    if (request->priority == PRIORITY_NONE) {
+        request->priority = PRIORITY_NORMAL;
+    }
+    if (priority_name(request->priority)[0] == '\0') {
+        return field_error(err, "priority", "not one of critical, high, normal, low");
+    }
+    if (request->category != CATEGORY_NONE && category_name(request->category)[0] == '\0') {
+        return field_error(err, "category", "not a category");
+    }
+    return true;
+}
+
+bool request_check(Request *request, int64_t now_us, Arena *arena, FieldError *err)
+{
+    return check_kind(request, err) && check_recipient(request, arena, err) &&
+           check_template(request, err) &&
+           check_text(request->correlation_id, REQUEST_ID_MAX, "correlation_id", err) &&
+           check_text(request->source_event_id, REQUEST_ID_MAX, "source_event_id", err) &&
+           check_times(request, now_us, err);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/session/session.h"
+
+enum { CONNECT_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 5000 };
+
+void session_finish(Session *session, const Error *err)
+{
+    if (err != NULL) {
+        session->err = *err;
+    }
+    session->finished = true;
+    uv_stop(&session->loop);
+}
+
+static void on_timer_fired(uv_timer_t *timer)
+{
+    Session *session = timer->data;
+    session->timed_out = true;
+    uv_stop(&session->loop);
+}
+
+bool session_run(Session *session, int timeout_ms, Error *err)
+{
+    session->timed_out = false;
+    if (timeout_ms > 0) {
+        uv_timer_start(&session->timer, on_timer_fired, (uint64_t)timeout_ms, 0);
+    }
+    while (!session->finished && !session->timed_out) {
+        uv_run(&session->loop, UV_RUN_DEFAULT);
+    }
+    uv_timer_stop(&session->timer);
+    if (!session->finished) {
+        return error_set(err, ERROR_TRANSIENT, "no answer within %d ms", timeout_ms);
+    }
+    session->finished = false;
+    if (session->err.kind != ERROR_NONE) {
+        *err = session->err;
+        return false;
+    }
+    return true;
+}
+
+static void on_bus_change(void *ctx, bool connected)
+{
+    if (connected) {
+        session_finish(ctx, NULL);
+    }
+}
+
+bool session_open(Session *session, const SessionOptions *options, Error *err)
+{
+    *session = (Session){0};
+    uv_loop_init(&session->loop);
+    uv_timer_init(&session->loop, &session->timer);
+    session->timer.data = session;
+    BusOptions bus = {
+        .url = options->nats_url,
+        .user = options->user,
+        .password = options->password,
+        .name = "stentor-cli",
+        .service = options->user[0] != '\0' ? options->user : "stentor-cli",
+    };
+    session->bus = bus_open(&session->loop, &bus, err);
+    if (session->bus == NULL) {
+        session_close(session);
+        return false;
+    }
+    bus_watch(session->bus, on_bus_change, session);
+    if (!bus_connected(session->bus) && !session_run(session, CONNECT_TIMEOUT_MS, err)) {
+        error_set(
+            err, ERROR_TRANSIENT,
+            "cannot connect to NATS at '%s' (HINT: STENTOR_NATS_URL, STENTOR_NATS_USER, "
+            "STENTOR_NATS_PASSWORD)",
+            options->nats_url);
+        session_close(session);
+        return false;
+    }
+    session->finished = false;
+    return true;
+}
+
+static void on_bus_closed(void *ctx)
+{
+    Session *session = ctx;
+    session->bus = NULL;
+}
+
+void session_close(Session *session)
+{
+    uv_close((uv_handle_t *)&session->timer, NULL);
+    if (session->bus != NULL) {
+        bus_close(session->bus, on_bus_closed, session);
+    }
+    uv_run(&session->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&session->loop);
+}
+
+typedef struct PublishWait {
+    Session *session;
+    uint64_t sequence;
+} PublishWait;
+
+static void on_publish_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
+{
+    (void)duplicate;
+    PublishWait *wait = ctx;
+    wait->sequence = sequence;
+    session_finish(wait->session, err);
+}
+
+bool session_publish(Session *session, const BusOut *out, uint64_t *ret_sequence, Error *err)
+{
+    PublishWait wait = {.session = session};
+    bus_publish(session->bus, out, on_publish_acked, &wait);
+    // The bus gives up by its own deadline, so there is always an answer.
+    if (!session_run(session, 0, err)) {
+        return error_wrap(err, "publish on '%s'", out->subject);
+    }
+    if (ret_sequence != NULL) {
+        *ret_sequence = wait.sequence;
+    }
+    return true;
+}
+
+typedef struct RequestWait {
+    Session *session;
+    Arena *arena;
+    Str reply;
+} RequestWait;
+
+static void on_request_reply(void *ctx, Str reply, const Error *err)
+{
+    RequestWait *wait = ctx;
+    if (err == NULL) {
+        wait->reply = arena_str(wait->arena, reply);
+    }
+    session_finish(wait->session, err);
+}
+
+bool session_request(
+    Session *session, const char *subject, Str payload, Arena *arena, Str *ret_reply, Error *err)
+{
+    RequestWait wait = {.session = session, .arena = arena};
+    bus_request(session->bus, subject, payload, REQUEST_TIMEOUT_MS, on_request_reply, &wait);
+    if (!session_run(session, 0, err)) {
+        session->err = (Error){0};
+        return error_wrap(err, "request to '%s'", subject);
+    }
+    *ret_reply = wait.reply;
+    return true;
+}

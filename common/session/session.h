@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// One loop and one connection to NATS for the length of a command: open, start something, run until
+// finished, close.
+#pragma once
+
+#include "common/bus/jetstream/bus.h"
+
+typedef struct SessionOptions {
+    const char *nats_url;
+    const char *user; // "": none
+    const char *password;
+} SessionOptions;
+
+typedef struct Session {
+    uv_loop_t loop;
+    Bus *bus;
+    uv_timer_t timer;
+    bool finished;
+    bool timed_out;
+    Error err; // kind ERROR_NONE when all went well
+} Session;
+
+// Connects within 5 s, else ERROR_TRANSIENT with the address.
+bool session_open(Session *session, const SessionOptions *options, Error *err);
+// From a callback: what the command waited for is over; err NULL for success.
+void session_finish(Session *session, const Error *err);
+// Runs the loop until session_finish or the time-out (0: none). false: failed or timed out.
+bool session_run(Session *session, int timeout_ms, Error *err);
+void session_close(Session *session); // only after a session_open that did not fail
+
+// Publishes one event and waits until it is stored.
+bool session_publish(Session *session, const BusOut *out, uint64_t *ret_sequence, Error *err);
+// One request to JetStream's API. The reply is copied to the arena.
+bool session_request(
+    Session *session, const char *subject, Str payload, Arena *arena, Str *ret_reply, Error *err);

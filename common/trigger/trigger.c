@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/trigger/trigger.h"
+
+#include <string.h>
+
+#include "common/api/api_json.h"
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/trigger/trigger_path.h"
+
+typedef Stentor__V1__Trigger Trigger;
+
+// ---- rules ----
+
+static bool is_token_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+}
+
+bool trigger_is_event_type(Str text)
+{
+    if (text.len == 0 || text.len > TRIGGER_TYPE_MAX || str_eq(text, STR("notify"))) {
+        return false;
+    }
+    bool in_token = false;
+    for (size_t i = 0; i < text.len; i++) {
+        bool dot = text.ptr[i] == '.';
+        if (dot ? !in_token : !is_token_char(text.ptr[i])) {
+            return false;
+        }
+        in_token = !dot;
+    }
+    return in_token;
+}
+
+static bool take_word(Str *text, Str word)
+{
+    if (!str_starts(*text, word)) {
+        return false;
+    }
+    *text = str_slice(*text, word.len, text->len);
+    return true;
+}
+
+static bool parse_identity(Str *rest, Resolver *ret, FieldError *why)
+{
+    Str type = STR_EMPTY;
+    (void)str_split(rest, ':', &type);
+    if (!identity_from_name(type, &ret->identity) || ret->identity == IDENTITY_ANONYMOUS) {
+        return field_error(
+            why, "resolver", "'%.*s' is not a kind of identity: guest, user or vendor",
+            STR_ARG(str_slice(type, 0, 40)));
+    }
+    return true;
+}
+
+bool resolver_parse(Str text, Resolver *ret, FieldError *why)
+{
+    Resolver r = {.path = text};
+    if (text.len > RESOLVER_MAX) {
+        return field_error(why, "resolver", "longer than %d bytes", RESOLVER_MAX);
+    }
+    if (take_word(&r.path, STR("address:"))) {
+        r.kind = RESOLVER_ADDRESS;
+    } else if (take_word(&r.path, STR("recipient:"))) {
+        r.kind = RESOLVER_RECIPIENT;
+    } else if (take_word(&r.path, STR("recipients:"))) {
+        r.kind = RESOLVER_RECIPIENTS;
+    } else if (take_word(&r.path, STR("identity:"))) {
+        r.kind = RESOLVER_IDENTITY;
+        if (!parse_identity(&r.path, &r, why)) {
+            return false;
+        }
+    } else {
+        return field_error(
+            why, "resolver",
+            "not 'address:PATH', 'recipient:PATH', 'identity:TYPE:PATH' or 'recipients:PATH'");
+    }
+    if (!path_is(r.path)) {
+        return field_error(
+            why, "resolver", "'%.*s' is not a path such as 'guest.email'",
+            STR_ARG(str_slice(r.path, 0, 60)));
+    }
+    *ret = r;
+    return true;
+}
+
+bool trigger_anchor_is_event(const Trigger *t)
+{
+    return t->anchor[0] == '\0' || strcmp(t->anchor, "event_produced_at") == 0;
+}
+
+static bool check_path(const char *path, const char *field, FieldError *err)
+{
+    return path[0] == '\0' || path_is(str_from(path)) ||
+           field_error(err, field, "'%.60s' is not a path such as 'guest.name'", path);
+}
+
+static bool check_paths(const Trigger *t, FieldError *err)
+{
+    return check_path(t->name_path, "name_path", err) &&
+           check_path(t->locale_path, "locale_path", err) &&
+           check_path(t->subject_path, "subject_path", err) &&
+           (trigger_anchor_is_event(t) || check_path(t->anchor, "anchor", err));
+}
+
+static bool check_kind(const Trigger *t, FieldError *err)
+{
+    if (t->channel != 0 && channel_name((Channel)t->channel)[0] == '\0') {
+        return field_error(err, "channel", "not a channel");
+    }
+    if (t->channel == STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK) {
+        return field_error(err, "channel", "'webhook' is for subscriptions, not for triggers");
+    }
+    if (t->category != 0 && category_name((Category)t->category)[0] == '\0') {
+        return field_error(err, "category", "not a category");
+    }
+    if (t->priority != 0 && priority_name((Priority)t->priority)[0] == '\0') {
+        return field_error(err, "priority", "not one of critical, high, normal, low");
+    }
+    return true;
+}
+
+static bool check_obsoleted(const Trigger *t, FieldError *err)
+{
+    if (t->n_obsoleted_by > TRIGGER_OBSOLETED_MAX) {
+        return field_error(
+            err, "obsoleted_by", "%zu event types; at most %d", t->n_obsoleted_by,
+            TRIGGER_OBSOLETED_MAX);
+    }
+    for (size_t i = 0; i < t->n_obsoleted_by; i++) {
+        if (!trigger_is_event_type(str_from(t->obsoleted_by[i]))) {
+            return field_error(
+                err, "obsoleted_by", "'%.60s' is not an event type such as 'stay.cancelled'",
+                t->obsoleted_by[i]);
+        }
+    }
+    if (t->n_obsoleted_by > 0 && t->subject_path[0] == '\0') {
+        return field_error(
+            err, "subject_path", "required with obsoleted_by: what both events are about");
+    }
+    return true;
+}
+
+bool trigger_check(const Trigger *t, FieldError *err)
+{
+    Resolver resolver;
+    if (!id_is_key(str_from(t->key))) {
+        return field_error(err, "key", "not a trigger's key: a-z, 0-9, '_', '-', at most 64");
+    }
+    if (!trigger_is_event_type(str_from(t->event_type))) {
+        return field_error(
+            err, "event_type",
+            "not an event type such as 'stay.confirmed': A-Z a-z 0-9 '_' '-' and dots, at most %d "
+            "bytes, not 'notify'",
+            TRIGGER_TYPE_MAX);
+    }
+    if (!id_is_key(str_from(t->template_))) {
+        return field_error(err, "template", "not a template's key: a-z, 0-9, '_', '-', at most 64");
+    }
+    if (t->offset_s > TRIGGER_OFFSET_MAX_S || t->offset_s < -TRIGGER_OFFSET_MAX_S) {
+        return field_error(err, "offset_s", "more than 366 days from the anchor");
+    }
+    if (!resolver_parse(str_from(t->resolver), &resolver, err)) {
+        return false;
+    }
+    return check_kind(t, err) && check_paths(t, err) && check_obsoleted(t, err);
+}
+
+// ---- JSON ----
+
+static char *take_text(ApiBody *body, const char *name, size_t max)
+{
+    Str text = STR_EMPTY;
+    (void)api_take_text(body, name, max, &text);
+    return arena_cstr(body->arena, text);
+}
+
+// A word of an enumeration; each of its values is the protocol's.
+static int take_word_of(ApiBody *body, const char *name, bool (*from_name)(Str text, int *ret))
+{
+    Str text = STR_EMPTY;
+    int value = 0;
+    if (api_take_text(body, name, 40, &text) && text.len > 0 && !from_name(text, &value)) {
+        (void)api_body_fail(body, name, "'%.*s' is not a %s", STR_ARG(text), name);
+    }
+    return value;
+}
+
+static bool channel_of(Str text, int *ret)
+{
+    Channel channel = CHANNEL_NONE;
+    bool ok = channel_from_name(text, &channel);
+    *ret = (int)channel;
+    return ok;
+}
+
+static bool category_of(Str text, int *ret)
+{
+    Category category = CATEGORY_NONE;
+    bool ok = category_from_name(text, &category);
+    *ret = (int)category;
+    return ok;
+}
+
+static bool priority_of(Str text, int *ret)
+{
+    Priority priority = PRIORITY_NONE;
+    bool ok = priority_from_name(text, &priority);
+    *ret = (int)priority;
+    return ok;
+}
+
+static void take_obsoleted(ApiBody *body, Trigger *t)
+{
+    json_t *list = NULL;
+    if (!api_take_array(body, "obsoleted_by", TRIGGER_OBSOLETED_MAX, &list) || list == NULL) {
+        return;
+    }
+    size_t count = json_array_size(list);
+    t->obsoleted_by = arena_array(body->arena, count + 1, sizeof *t->obsoleted_by);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *item = json_array_get(list, i);
+        if (!json_is_string(item)) {
+            (void)api_body_fail(body, "obsoleted_by", "entry %zu is not a string", i);
+            return;
+        }
+        Str text = str_of(json_string_value(item), json_string_length(item));
+        t->obsoleted_by[t->n_obsoleted_by++] = arena_cstr(body->arena, text);
+    }
+}
+
+static void take_fields(ApiBody *body, Trigger *t)
+{
+    bool enabled = true;
+    t->event_type = take_text(body, "event_type", 200);
+    t->template_ = take_text(body, "template", 200);
+    t->channel = (Stentor__V1__Channel)take_word_of(body, "channel", channel_of);
+    t->category = (Stentor__V1__Category)take_word_of(body, "category", category_of);
+    t->priority = (Stentor__V1__Priority)take_word_of(body, "priority", priority_of);
+    t->resolver = take_text(body, "resolver", 400);
+    t->name_path = take_text(body, "name_path", 400);
+    t->locale_path = take_text(body, "locale_path", 400);
+    (void)api_take_int(body, "offset_s", INT64_MIN, INT64_MAX, &t->offset_s);
+    t->anchor = take_text(body, "anchor", 400);
+    t->subject_path = take_text(body, "subject_path", 400);
+    take_obsoleted(body, t);
+    (void)api_take_bool(body, "enabled", &enabled);
+    t->disabled = !enabled;
+}
+
+bool trigger_from_json(Str text, Str tenant, Str key, Arena *arena, Trigger *ret, Problem *problem)
+{
+    ApiBody body;
+    FieldError wrong = {.field = ""};
+    stentor__v1__trigger__init(ret);
+    ret->tenant = arena_cstr(arena, tenant);
+    ret->key = arena_cstr(arena, key);
+    bool ok = api_body_parse(&body, text, arena);
+    if (ok) {
+        take_fields(&body, ret);
+        ok = api_body_end(&body) &&
+             (trigger_check(ret, &wrong) || api_body_fail(&body, wrong.field, "%s", wrong.text));
+    }
+    *problem = body.problem;
+    api_body_free(&body);
+    return ok;
+}
+
+static void set_text(json_t *object, const char *name, const char *value)
+{
+    if (value[0] != '\0') {
+        (void)json_object_set_new(object, name, json_string(value));
+    }
+}
+
+json_t *trigger_to_json(const Trigger *t)
+{
+    json_t *object = json_object();
+    set_text(object, "key", t->key);
+    set_text(object, "event_type", t->event_type);
+    set_text(object, "template", t->template_);
+    set_text(
+        object, "channel", channel_name(t->channel == 0 ? CHANNEL_EMAIL : (Channel)t->channel));
+    set_text(object, "category", category_name((Category)t->category));
+    set_text(
+        object, "priority",
+        priority_name(t->priority == 0 ? PRIORITY_NORMAL : (Priority)t->priority));
+    set_text(object, "resolver", t->resolver);
+    set_text(object, "name_path", t->name_path);
+    set_text(object, "locale_path", t->locale_path);
+    (void)json_object_set_new(object, "offset_s", json_integer(t->offset_s));
+    set_text(object, "anchor", t->anchor[0] == '\0' ? "event_produced_at" : t->anchor);
+    set_text(object, "subject_path", t->subject_path);
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->n_obsoleted_by; i++) {
+        (void)json_array_append_new(list, json_string(t->obsoleted_by[i]));
+    }
+    (void)json_object_set_new(object, "obsoleted_by", list);
+    (void)json_object_set_new(object, "enabled", json_boolean(!t->disabled));
+    char at[CLOCK_RFC3339_SIZE] = "";
+    if (t->updated_at_us > 0) {
+        clock_format(t->updated_at_us, at);
+    }
+    set_text(object, "updated_at", at);
+    set_text(object, "updated_by", t->updated_by);
+    return object;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trigger: what a domain event leads to, as the map holds it and the API takes it. The entry itself
+// is stentor.v1.Trigger (config.proto); here are its rules and its recipient resolver. Pure.
+#pragma once
+
+#include <jansson.h>
+
+#include "common/request/request.h"
+#include "stentor/v1/config.pb-c.h"
+
+enum {
+    TRIGGER_TYPE_MAX = 100,                 // bytes of an event type
+    TRIGGER_OBSOLETED_MAX = 16,             // event types in obsoleted_by
+    TRIGGER_RECIPIENTS_MAX = 1000,          // that one event may reach through "recipients:<path>"
+    TRIGGER_OFFSET_MAX_S = 366 * 24 * 3600, // either way
+    RESOLVER_MAX = 200,
+};
+
+#define TRIGGER_PLATFORM STR("platform")
+
+typedef enum ResolverKind {
+    RESOLVER_ADDRESS,    // "address:<path>": an inline address
+    RESOLVER_RECIPIENT,  // "recipient:<path>": an rcp_ id
+    RESOLVER_IDENTITY,   // "identity:<type>:<path>": the tenant's own id of a guest, user or vendor
+    RESOLVER_RECIPIENTS, // "recipients:<path>": an array of rcp_ ids
+} ResolverKind;
+
+typedef struct Resolver {
+    ResolverKind kind;
+    Identity identity; // of RESOLVER_IDENTITY
+    Str path;          // points into the text
+} Resolver;
+
+// false: not such a text; `why` gets what is wrong.
+bool resolver_parse(Str text, Resolver *ret, FieldError *why);
+// "stay.confirmed", "PlaceOrder": tokens of A-Z a-z 0-9 '_' '-', joined by dots; not "notify".
+bool trigger_is_event_type(Str text);
+// "event_produced_at" or empty: the event's own time; else a path.
+bool trigger_anchor_is_event(const Stentor__V1__Trigger *trigger);
+
+// All rules that need no other entry. Field names are those of the API.
+bool trigger_check(const Stentor__V1__Trigger *trigger, FieldError *err);
+
+// The API's object: taken from JSON (every unknown field, wrong type or bad value is a problem) ...
+bool trigger_from_json(
+    Str body, Str tenant, Str key, Arena *arena, Stentor__V1__Trigger *ret, Problem *problem);
+// ... and told as JSON, a new reference.
+json_t *trigger_to_json(const Stentor__V1__Trigger *trigger);

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/trigger/trigger_apply.h"
+
+#include <string.h>
+
+#include "common/base/id.h"
+#include "common/bus/topology/topology.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "common/trigger/trigger_path.h"
+#include "stentor/v1/deferred.pb-c.h"
+
+#define SECOND_US INT64_C(1000000)
+
+typedef Stentor__V1__Trigger Trigger;
+
+typedef struct Planning {
+    const Trigger *trigger;
+    const DomainEvent *event;
+    Arena *arena;
+    TriggerPlan *plan;
+    Error *err;
+} Planning;
+
+// ---- when ----
+
+// A trigger that sends at once is late when its event was old already when it came into the stream
+// (of a command of the saga: when that came which it follows from): then somebody filled it with
+// the past. However long we were away ourselves, it still goes. One that waits for a date is late
+// by the clock: nobody wants last week's reminder. What a person sends again on purpose is never
+// late.
+static void judge_time(Planning *p, int64_t now_us)
+{
+    const Trigger *t = p->trigger;
+    bool at_once = trigger_anchor_is_event(t) && t->offset_s <= 0;
+    int64_t seen_us = at_once ? p->event->seen_at_us : now_us;
+    TriggerPlan *plan = p->plan;
+    plan->late = p->event->only.len == 0 && plan->at_us < seen_us - TRIGGER_LATE_S * SECOND_US;
+    plan->draft.scheduled_for_us = plan->at_us > now_us ? plan->at_us : 0;
+}
+
+static bool find_time(Planning *p, int64_t now_us)
+{
+    const Trigger *t = p->trigger;
+    int64_t anchor_us = p->event->produced_at_us;
+    if (!trigger_anchor_is_event(t) &&
+        !path_time(p->event->data, str_from(t->anchor), p->event->zone, &anchor_us, p->err)) {
+        return error_wrap(p->err, "anchor");
+    }
+    p->plan->at_us = anchor_us + t->offset_s * SECOND_US;
+    judge_time(p, now_us);
+    return true;
+}
+
+// ---- to whom ----
+
+static bool add_recipients(Planning *p, const Resolver *resolver)
+{
+    const json_t *list = path_find(p->event->data, resolver->path);
+    size_t size = json_array_size(list);
+    if (!json_is_array(list) || size > TRIGGER_RECIPIENTS_MAX) {
+        return error_set(
+            p->err, ERROR_PERMANENT,
+            "what is at path '" STR_FMT "' is not an array of at most %d recipients' ids",
+            STR_ARG(resolver->path), TRIGGER_RECIPIENTS_MAX);
+    }
+    TriggerPlan *plan = p->plan;
+    plan->targets = arena_array(p->arena, size + 1, sizeof *plan->targets);
+    for (size_t i = 0; i < size; i++) {
+        const json_t *item = json_array_get(list, i);
+        Str id = str_of(json_string_value(item), json_string_length(item));
+        if (json_is_string(item) && id_parse(id, "rcp_", NULL)) {
+            plan->targets[plan->count++] =
+                (Target){.kind = TARGET_RECIPIENT, .value = arena_str(p->arena, id)};
+        } else if (plan->bad_target == NULL) {
+            plan->bad_target = arena_printf(
+                p->arena,
+                "trigger '%s': entry %zu of path '" STR_FMT
+                "' is not a recipient's id ('rcp_' and a ULID)",
+                p->trigger->key, i, STR_ARG(resolver->path));
+        }
+    }
+    return true;
+}
+
+static bool add_targets(Planning *p)
+{
+    Resolver resolver;
+    FieldError wrong = {.field = ""};
+    if (!resolver_parse(str_from(p->trigger->resolver), &resolver, &wrong)) {
+        return error_set(p->err, ERROR_PERMANENT, "field '%s': %s", wrong.field, wrong.text);
+    }
+    TriggerPlan *plan = p->plan;
+    plan->path = arena_str(p->arena, resolver.path);
+    if (resolver.kind == RESOLVER_RECIPIENTS) {
+        return add_recipients(p, &resolver);
+    }
+    Target *target = arena_zalloc(p->arena, sizeof *target);
+    target->kind = resolver.kind == RESOLVER_ADDRESS     ? TARGET_ADDRESS
+                   : resolver.kind == RESOLVER_RECIPIENT ? TARGET_RECIPIENT
+                                                         : TARGET_IDENTITY;
+    target->identity = resolver.identity;
+    plan->targets = target;
+    plan->count = 1;
+    return path_text(p->event->data, resolver.path, p->arena, &target->value, p->err) &&
+           (target->kind != TARGET_RECIPIENT || id_parse(target->value, "rcp_", NULL) ||
+            error_set(
+                p->err, ERROR_PERMANENT,
+                "what is at path '" STR_FMT "' is not a recipient's id ('rcp_' and a ULID)",
+                STR_ARG(resolver.path)));
+}
+
+// ---- the rest ----
+
+// A name or a locale is a courtesy: an event without it, or with something else there, still goes.
+static Str optional_text(Planning *p, const char *path)
+{
+    Str text = STR_EMPTY;
+    if (path[0] != '\0') {
+        (void)path_text(p->event->data, str_from(path), p->arena, &text, NULL);
+    }
+    return text;
+}
+
+static void draft_request(Planning *p)
+{
+    const Trigger *t = p->trigger;
+    p->plan->draft = (Request){
+        .to_name = optional_text(p, t->name_path),
+        .channel = (Channel)t->channel,
+        .category = (Category)t->category,
+        .priority = (Priority)t->priority,
+        .template_key = arena_str(p->arena, str_from(t->template_)),
+        .locale = optional_text(p, t->locale_path),
+        .variables = p->event->variables,
+        .source_event_id = p->event->identity,
+        .trigger_key = arena_str(p->arena, str_from(t->key)),
+    };
+}
+
+bool trigger_cancel_key(
+    const Trigger *trigger, const DomainEvent *event, Arena *arena, Str *ret, Error *err)
+{
+    Str subject = STR_EMPTY;
+    if (!path_text(event->data, str_from(trigger->subject_path), arena, &subject, err)) {
+        return error_wrap(err, "subject_path");
+    }
+    size_t room = TRIGGER_CANCEL_KEY_MAX - strlen(trigger->key) - 1;
+    if (subject.len > room) {
+        return error_set(
+            err, ERROR_PERMANENT, "subject_path: %zu bytes at path '%.128s'; at most %zu",
+            subject.len, trigger->subject_path, room);
+    }
+    *ret = str_from(arena_printf(arena, "%s/" STR_FMT, trigger->key, STR_ARG(subject)));
+    return true;
+}
+
+static bool fill_plan(Planning *p, int64_t now_us)
+{
+    draft_request(p);
+    if (!find_time(p, now_us)) {
+        return false;
+    }
+    if (p->plan->late) {
+        return true;
+    }
+    bool keyed = p->trigger->n_obsoleted_by > 0;
+    return add_targets(p) &&
+           (!keyed ||
+            trigger_cancel_key(p->trigger, p->event, p->arena, &p->plan->draft.cancel_key, p->err));
+}
+
+bool trigger_plan(
+    const Trigger *trigger, const DomainEvent *event, int64_t now_us, Arena *arena,
+    TriggerPlan *ret, Error *err)
+{
+    *ret = (TriggerPlan){0};
+    Planning p = {trigger, event, arena, ret, err};
+    return fill_plan(&p, now_us) || error_wrap(err, "trigger '%s'", trigger->key);
+}
+
+bool trigger_request(
+    const TriggerPlan *plan, const Target *target, int64_t now_us, Arena *arena, Request *ret,
+    Error *err)
+{
+    FieldError wrong = {.field = ""};
+    Request request = plan->draft;
+    if (target->kind == TARGET_ADDRESS) {
+        request.to = target->value;
+    } else {
+        request.recipient_id = target->recipient_id;
+    }
+    if (!request_check(&request, now_us, arena, &wrong)) {
+        return error_set(
+            err, ERROR_PERMANENT, "trigger '" STR_FMT "', recipient at path '" STR_FMT "': %s: %s",
+            STR_ARG(plan->draft.trigger_key), STR_ARG(plan->path), wrong.field, wrong.text);
+    }
+    *ret = request;
+    return true;
+}
+
+// ---- identity ----
+
+// An address is one recipient however it is spelled: in lower case, as its hash has it.
+static Str recipient_of(const Request *request, Arena *arena)
+{
+    if (request->recipient_id.len > 0) {
+        return request->recipient_id;
+    }
+    char *text = arena_cstr(arena, request->to);
+    for (char *c = text; *c != '\0'; c++) {
+        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    }
+    return str_from(text);
+}
+
+void trigger_identify(const DomainEvent *event, Request *request, Arena *arena, Str *ret_key)
+{
+    // The identity comes last: it is the only part that may hold a '|'.
+    char *cause = arena_printf(
+        arena, "trigger|" STR_FMT "|" STR_FMT "|" STR_FMT "|%s|" STR_FMT "|" STR_FMT,
+        STR_ARG(event->tenant), STR_ARG(event->type), STR_ARG(request->template_key),
+        channel_name(request->channel), STR_ARG(recipient_of(request, arena)),
+        STR_ARG(event->identity));
+    uint8_t hash[SHA256_LEN];
+    sha256(str_from(cause), hash);
+    char *id = arena_alloc(arena, ID_SIZE);
+    id_derived("ntf_", event->id_at_us, hash, id);
+    request->given_id = id;
+    char *key = arena_alloc(arena, EVENT_ID_SIZE);
+    base64url_encode(hash, 16, key);
+    *ret_key = str_from(key);
+}
+
+// ---- obsolescence ----
+
+// What the clock compares it with is the time in a notification's id, in milliseconds. An event
+// that cancels what earlier ones made and makes it anew must not cancel its own: hence the cut.
+static int64_t cancel_before(const DomainEvent *event)
+{
+    return event->id_at_us / 1000 * 1000;
+}
+
+static bool pack_cancel(
+    const DomainEvent *event, char *cancel_key, char *event_id, Arena *arena, Str *ret, Error *err)
+{
+    static char reason[] = "cancel";
+    Stentor__V1__Meta meta;
+    stentor__v1__meta__init(&meta);
+    meta.event_id = event_id;
+    meta.tenant = arena_cstr(arena, event->tenant);
+    meta.causation_id = arena_cstr(arena, event->identity);
+    meta.occurred_at_us = event->id_at_us;
+    Stentor__V1__Cancel cancel;
+    stentor__v1__cancel__init(&cancel);
+    cancel.cancel_key = cancel_key;
+    cancel.before_us = cancel_before(event);
+    cancel.reason =
+        arena_printf(arena, STR_FMT " " STR_FMT, STR_ARG(event->type), STR_ARG(event->identity));
+    Stentor__V1__Deferred deferred;
+    stentor__v1__deferred__init(&deferred);
+    deferred.meta = &meta;
+    deferred.reason = reason;
+    deferred.due_at_us = event->id_at_us;
+    deferred.cancel_key = cancel_key;
+    deferred.work_case = STENTOR__V1__DEFERRED__WORK_CANCEL;
+    deferred.cancel = &cancel;
+    return event_pack(&deferred.base, arena, ret, err);
+}
+
+bool trigger_cancel(
+    const Trigger *trigger, const DomainEvent *event, Str traceparent, Arena *arena, BusOut *ret,
+    Error *err)
+{
+    Str cancel_key = STR_EMPTY;
+    if (!trigger_cancel_key(trigger, event, arena, &cancel_key, err)) {
+        return error_wrap(err, "trigger '%s', obsoleted_by", trigger->key);
+    }
+    char *subject = arena_alloc(arena, SUBJECT_SIZE);
+    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
+    subject_deferred(subject, "cancel", event->tenant);
+    char *place = arena_printf(
+        arena, STR_FMT "|" STR_FMT "|" STR_FMT, STR_ARG(event->tenant), STR_ARG(event->type),
+        STR_ARG(cancel_key));
+    event_id_derive("cancel", event->identity, str_from(place), event_id);
+    *ret = (BusOut){.subject = subject, .event_id = str_from(event_id), .traceparent = traceparent};
+    return pack_cancel(event, arena_cstr(arena, cancel_key), event_id, arena, &ret->payload, err);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a trigger makes of an event: whom it concerns, when, under which ids, and what it cancels.
+// Pure: time is an argument, recipients are looked up by the caller (trigger_lookup.h).
+//
+// Law: one (tenant, source event, template, recipient, channel) is one notification. Its id and its
+// idempotency key are derived from these, so neither a repeated event nor a second trigger that
+// says the same makes a second one.
+#pragma once
+
+#include "common/bus/jetstream/bus.h"
+#include "common/domain/domain_event.h"
+#include "common/trigger/trigger.h"
+
+enum {
+    TRIGGER_LATE_S = 24 * 3600,   // what should have gone out longer ago than this does not go
+    TRIGGER_CANCEL_KEY_MAX = 256, // as the clock takes it (services/digest-flusher/work.c)
+};
+
+typedef enum TargetKind { TARGET_ADDRESS, TARGET_RECIPIENT, TARGET_IDENTITY } TargetKind;
+
+typedef struct Target {
+    TargetKind kind;
+    Identity identity; // of TARGET_IDENTITY
+    Str value;         // the address, the rcp_ id, or the tenant's own id of the person
+    Str recipient_id;  // filled by the look-up; empty: no such recipient (or an address)
+} Target;
+
+// One trigger's answer to one event. All in the arena that was given.
+typedef struct TriggerPlan {
+    Request draft;   // everything but whom it goes to
+    Str path;        // of the resolver, for messages
+    Target *targets; // none when late
+    size_t count;
+    bool late;              // it should have gone out too long ago: nothing is sent
+    int64_t at_us;          // when it should go out; may have passed
+    const char *bad_target; // entries of the array that are no rcp_ id: the first one; NULL: none
+} TriggerPlan;
+
+// ERROR_PERMANENT "trigger 'remind': ..." names the path.
+bool trigger_plan(
+    const Stentor__V1__Trigger *trigger, const DomainEvent *event, int64_t now_us, Arena *arena,
+    TriggerPlan *ret, Error *err);
+
+// The request for one target, checked (request_check). ERROR_PERMANENT names the trigger and what
+// is wrong.
+bool trigger_request(
+    const TriggerPlan *plan, const Target *target, int64_t now_us, Arena *arena, Request *ret,
+    Error *err);
+// Once it is frozen: fills request->given_id and the submission's idempotency key (scope
+// "trigger").
+void trigger_identify(const DomainEvent *event, Request *request, Arena *arena, Str *ret_key);
+
+// "<trigger key>/<subject>": under which what it made can be cancelled. ERROR_PERMANENT names the
+// path.
+bool trigger_cancel_key(
+    const Stentor__V1__Trigger *trigger, const DomainEvent *event, Arena *arena, Str *ret,
+    Error *err);
+// The event on DEFERRED that cancels what the trigger made of earlier events about the same
+// subject.
+bool trigger_cancel(
+    const Stentor__V1__Trigger *trigger, const DomainEvent *event, Str traceparent, Arena *arena,
+    BusOut *ret, Error *err);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// TriggerMap: every tenant's triggers in memory (cfg.trigger.<tenant>.<key>), found by event type.
+// Law: a tenant's own trigger takes the place of the platform's of the same key, also when it is
+// disabled (then nothing happens) or waits for another event type.
+#pragma once
+
+#include "common/base/error.h"
+#include "common/trigger/trigger.h"
+
+typedef struct TriggerMap TriggerMap;
+
+TriggerMap *trigger_map_new(void);
+void trigger_map_free(TriggerMap *map);
+
+// An entry of CONFIG; an empty payload removes it. ERROR_PERMANENT when it is not a trigger that
+// keeps the rules, or speaks of another tenant or key than its subject: the entry before it stays.
+bool trigger_map_changed(TriggerMap *map, Str tenant, Str key, Str payload, Error *err);
+
+// Its entry cannot be read: what is known of it stays, and when nothing is known it counts as one
+// that is disabled, so that the platform's does not take its place.
+void trigger_map_unreadable(TriggerMap *map, Str tenant, Str key);
+
+typedef enum TriggerUse {
+    TRIGGER_MAKES,   // its event_type is this one
+    TRIGGER_CANCELS, // its obsoleted_by names this one
+} TriggerUse;
+
+// The enabled triggers in force for the tenant, in the order of their keys; *ret_count of them in
+// `arena`. Valid until the map changes.
+const Stentor__V1__Trigger **trigger_map_find(
+    const TriggerMap *map, Str tenant, Str event_type, TriggerUse use, Arena *arena,
+    size_t *ret_count);
+// By key: the tenant's own, else the platform's, also disabled ones; NULL: neither.
+const Stentor__V1__Trigger *trigger_map_get(const TriggerMap *map, Str tenant, Str key);
+// The tenant's own entry; NULL: none.
+const Stentor__V1__Trigger *trigger_map_own(const TriggerMap *map, Str tenant, Str key);
+// Everything that `tenant` has itself, in the order of their keys.
+const Stentor__V1__Trigger **trigger_map_list(
+    const TriggerMap *map, Str tenant, Arena *arena, size_t *ret_count);
+size_t trigger_map_count(const TriggerMap *map);

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// config export, import, mend: a copy of CONFIG in a file, back again, and a subject whose last
+// entry cannot be read.
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/map.h"
+#include "common/config/config_entry.h"
+#include "common/session/config_put.h"
+#include "services/cli/cli.h"
+#include "services/cli/config/config_line.h"
+#include "services/cli/config/config_walk.h"
+
+enum { LINE_BYTES_MAX = 2 * 1024 * 1024 };
+
+// ---- export ----
+
+typedef struct Export {
+    Arena *arena;
+    Buf out;
+    ConfigTotal total;
+    int64_t bad;
+} Export;
+
+static bool export_one(void *ctx, const BusMessage *message, const char *reason, Error *err)
+{
+    Export *export = ctx;
+    if (reason != NULL) {
+        fprintf(
+            stderr, "stentor: not exported: '%.*s': %s (HINT: stentor config mend %.*s)\n",
+            STR_ARG(message->subject), reason, STR_ARG(message->subject));
+        export->bad++;
+        return true;
+    }
+    ConfigLine line = {
+        .subject = message->subject,
+        .payload = message->payload,
+        .stored_at_us = message->stored_at_us};
+    arena_reset(export->arena);
+    buf_clear(&export->out);
+    config_line_write(&export->out, &line, &export->total, export->arena);
+    return fwrite(export->out.ptr, 1, export->out.len, stdout) == export->out.len ||
+           error_set(err, ERROR_TRANSIENT, "standard output takes no more");
+}
+
+int cmd_config_export(Cli *cli)
+{
+    Error err = {0};
+    Session session;
+    Export export = {.arena = arena_new(0)};
+    if (!session_open(&session, &cli->settings.session, &err)) {
+        arena_free(export.arena);
+        return cli_fail(&err);
+    }
+    buf_init(&export.out, LINE_BYTES_MAX);
+    bool ok = config_walk(&session, &(ConfigPart){0}, export_one, &export, &err);
+    session_close(&session);
+    buf_clear(&export.out);
+    config_total_write(&export.out, &export.total);
+    ok = ok && ((fputs(buf_c(&export.out), stdout) >= 0 && fflush(stdout) == 0) ||
+                error_set(&err, ERROR_TRANSIENT, "standard output takes no more"));
+    buf_done(&export.out);
+    arena_free(export.arena);
+    if (!ok) {
+        return cli_fail(&err);
+    }
+    fprintf(
+        stderr,
+        "%lld entries; hashes of API keys and addresses are among them: keep the file as a "
+        "secret\n",
+        (long long)export.total.entries);
+    return export.bad == 0 ? EXIT_DONE : EXIT_FAILED;
+}
+
+// ---- import ----
+
+// What CONFIG has of a subject.
+typedef struct There {
+    uint8_t sum[SHA256_LEN]; // of the payload
+    int64_t stored_at_us;
+    uint64_t sequence;
+    bool readable;
+} There;
+
+typedef struct Import {
+    Cli *cli;
+    Session *session;
+    Map *there;
+    ConfigLine *lines;
+    size_t count, room;
+    int64_t put, same, newer;
+} Import;
+
+static bool note_there(void *ctx, const BusMessage *message, const char *reason, Error *err)
+{
+    (void)err;
+    Import *import = ctx;
+    There *there = xcalloc(1, sizeof *there);
+    sha256(message->payload, there->sum);
+    there->stored_at_us = message->stored_at_us;
+    there->sequence = message->sequence;
+    there->readable = reason == NULL;
+    map_put(import->there, message->subject, there);
+    return true;
+}
+
+static bool check_entry(const ConfigLine *line, Arena *arena, Error *err)
+{
+    ConfigName name;
+    BusMessage message = {
+        .subject = line->subject, .payload = line->payload, .event_id = STR("import")};
+    return config_entry_check(&message, &name, arena, err) ||
+           error_wrap(err, "'%.*s'", STR_ARG(line->subject));
+}
+
+static void keep_line(Import *import, const ConfigLine *line)
+{
+    if (import->count == import->room) {
+        import->room = import->room > 0 ? 2 * import->room : 256;
+        import->lines = xrealloc(import->lines, import->room * sizeof *import->lines);
+    }
+    import->lines[import->count++] = *line;
+}
+
+static bool read_lines(Import *import, FILE *file, const char *path, Error *err)
+{
+    ConfigTotal total = {0};
+    ConfigLineKind kind = CONFIG_LINE_ENTRY;
+    ConfigLine entry;
+    char *text = NULL;
+    size_t room = 0, number = 0;
+    ssize_t len;
+    bool ok = true;
+    while (ok && kind == CONFIG_LINE_ENTRY && (len = getline(&text, &room, file)) > 0) {
+        number++;
+        ok = (len <= LINE_BYTES_MAX || error_set(err, ERROR_PERMANENT, "longer than an entry")) &&
+             config_line_read(
+                 str_of(text, (size_t)len), &total, import->cli->arena, &kind, &entry, err) &&
+             (kind == CONFIG_LINE_TOTAL || check_entry(&entry, import->cli->arena, err));
+        if (!ok) {
+            (void)error_wrap(err, "'%s', line %zu", path, number);
+        } else if (kind == CONFIG_LINE_ENTRY) {
+            keep_line(import, &entry);
+        }
+    }
+    if (ok && (kind != CONFIG_LINE_TOTAL || getline(&text, &room, file) > 0)) {
+        ok = error_set(
+            err, ERROR_PERMANENT,
+            "'%s' does not end with the line that counts its entries: a part is missing", path);
+    }
+    free(text);
+    return ok;
+}
+
+// All of the file, before anything is published.
+static bool read_file(Import *import, const char *path, Error *err)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (file == NULL) {
+        return error_set(err, ERROR_CONFIG, "cannot open '%s': %s", path, strerror(errno));
+    }
+    bool ok = read_lines(import, file, path, err);
+    if (file != stdin) {
+        (void)fclose(file);
+    }
+    return ok;
+}
+
+static bool is_same(const There *there, const ConfigLine *line)
+{
+    uint8_t sum[SHA256_LEN];
+    sha256(line->payload, sum);
+    return there != NULL && there->readable && memcmp(there->sum, sum, SHA256_LEN) == 0;
+}
+
+// What is there now was stored after the file's entry.
+static bool is_newer(const There *there, const ConfigLine *line)
+{
+    return there != NULL && there->readable && there->stored_at_us > line->stored_at_us;
+}
+
+static bool check_newer(Import *import, bool forced, Error *err)
+{
+    for (size_t i = 0; i < import->count; i++) {
+        const There *there = map_get(import->there, import->lines[i].subject);
+        if (!is_same(there, &import->lines[i]) && is_newer(there, &import->lines[i])) {
+            import->newer++;
+            fprintf(
+                stderr, "stentor: '%.*s' was changed after the export\n",
+                STR_ARG(import->lines[i].subject));
+        }
+    }
+    return import->newer == 0 || forced ||
+           error_set(
+               err, ERROR_CONFLICT,
+               "%lld entries were changed after the export; nothing was imported (HINT: stentor "
+               "config import FILE --force overwrites them)",
+               (long long)import->newer);
+}
+
+// Only in the place of what was looked at.
+static bool put_one(Import *import, const ConfigLine *line, const There *there, Error *err)
+{
+    Arena *arena = import->cli->arena;
+    char event_id[EVENT_ID_SIZE];
+    const char *when = arena_printf(arena, "import/%lld", (long long)clock_now_us());
+    event_id_derive("config", line->subject, str_from(when), event_id);
+    BusHeader expected = bus_replaces(there != NULL ? there->sequence : 0, arena);
+    BusOut out = {
+        .subject = arena_cstr(arena, line->subject),
+        .event_id = str_from(event_id),
+        .payload = line->payload,
+        .headers = &expected,
+        .header_count = 1};
+    return session_publish(import->session, &out, NULL, err) ||
+           error_wrap(err, "'%.*s'", STR_ARG(line->subject));
+}
+
+static bool put_all(Import *import, bool dry, Error *err)
+{
+    for (size_t i = 0; i < import->count; i++) {
+        const ConfigLine *line = &import->lines[i];
+        const There *there = map_get(import->there, line->subject);
+        bool nothing = there == NULL && line->payload.len == 0; // removed, and not there
+        if (is_same(there, line) || nothing) {
+            import->same++;
+        } else if (!dry && !put_one(import, line, there, err)) {
+            return false;
+        } else {
+            import->put++;
+        }
+    }
+    return true;
+}
+
+static bool import_file(Import *import, Error *err)
+{
+    const Args *args = &import->cli->args;
+    bool dry = args_has(args, "dry-run");
+    return read_file(import, args_word(args, 0), err) &&
+           config_walk(import->session, &(ConfigPart){0}, note_there, import, err) &&
+           check_newer(import, dry || args_has(args, "force"), err) && put_all(import, dry, err);
+}
+
+int cmd_config_import(Cli *cli)
+{
+    Error err = {0};
+    Session session;
+    if (!session_open(&session, &cli->settings.session, &err)) {
+        return cli_fail(&err);
+    }
+    Import import = {.cli = cli, .session = &session, .there = map_new(free)};
+    bool ok = import_file(&import, &err);
+    session_close(&session);
+    map_free(import.there);
+    free(import.lines);
+    if (!ok) {
+        return cli_fail(&err);
+    }
+    char *counts[] = {
+        arena_printf(cli->arena, "%lld", (long long)import.put),
+        arena_printf(cli->arena, "%lld", (long long)import.same),
+        arena_printf(cli->arena, "%lld", (long long)import.newer)};
+    bool dry = args_has(&cli->args, "dry-run");
+    print_pairs(
+        cli, (const char *const[]){
+                 dry ? "would_import" : "imported", counts[0], "same", counts[1], "changed_since",
+                 counts[2], NULL});
+    return EXIT_DONE;
+}
+
+// ---- mend ----
+
+typedef struct Mend {
+    Cli *cli;
+    uint64_t bad;    // the last message's sequence when it is no entry; 0: all is well, or nothing
+    uint64_t newest; // of CONFIG_HISTORY, before it
+    bool found;      // there is a last message
+    Str payload;
+} Mend;
+
+static bool note_last(void *ctx, const BusMessage *message, const char *reason, Error *err)
+{
+    (void)err;
+    Mend *mend = ctx;
+    mend->found = true;
+    mend->bad = reason != NULL ? message->sequence : 0;
+    return true;
+}
+
+static bool note_earlier(void *ctx, const BusMessage *message, const char *reason, Error *err)
+{
+    (void)err;
+    Mend *mend = ctx;
+    if (reason == NULL && message->sequence < mend->bad) {
+        mend->newest = message->sequence;
+        mend->payload = arena_str(mend->cli->arena, message->payload);
+    }
+    return true;
+}
+
+// What was found before it; nothing: a removal.
+static bool put_again(Mend *mend, Session *session, const char *subject, Error *err)
+{
+    Arena *arena = mend->cli->arena;
+    char event_id[EVENT_ID_SIZE];
+    const char *what = arena_printf(
+        arena, "mend/%llu/%llu", (unsigned long long)mend->bad, (unsigned long long)mend->newest);
+    event_id_derive("config", str_from(subject), str_from(what), event_id);
+    BusHeader expected = bus_replaces(mend->bad, arena);
+    BusOut out = {
+        .subject = subject,
+        .event_id = str_from(event_id),
+        .payload = mend->payload,
+        .headers = &expected,
+        .header_count = 1};
+    return session_publish(session, &out, NULL, err);
+}
+
+static bool drop_bad(Mend *mend, Session *session, Error *err)
+{
+    Str reply;
+    const char *query =
+        arena_printf(mend->cli->arena, "{\"seq\":%llu}", (unsigned long long)mend->bad);
+    if (!session_request(
+            session, "$JS.API.STREAM.MSG.DELETE.CONFIG", str_from(query), mend->cli->arena, &reply,
+            err)) {
+        return false;
+    }
+    json_t *root = json_loadb(reply.ptr, reply.len, 0, NULL);
+    bool ok = json_is_true(json_object_get(root, "success"));
+    json_decref(root);
+    return ok || error_set(
+                     err, ERROR_PERMANENT, "CONFIG does not delete the message: %.*s",
+                     STR_ARG(str_slice(reply, 0, 160)));
+}
+
+// Services follow removals; of what is of no kind they know nothing, and it is deleted.
+static bool is_of_a_kind(const char *subject, Arena *arena)
+{
+    ConfigName name;
+    BusMessage removal = {.subject = str_from(subject), .event_id = STR("mend")};
+    return config_entry_check(&removal, &name, arena, NULL);
+}
+
+static const char *drop(Mend *mend, Session *session, const char *subject, Error *err)
+{
+    bool ok = is_of_a_kind(subject, mend->cli->arena) ? put_again(mend, session, subject, err)
+                                                      : drop_bad(mend, session, err);
+    return ok ? "dropped" : NULL;
+}
+
+static const char *mend_subject(Mend *mend, Session *session, const char *subject, Error *err)
+{
+    if (!config_walk(session, &(ConfigPart){.filter = subject}, note_last, mend, err)) {
+        return NULL;
+    }
+    if (mend->bad == 0) {
+        return mend->found ? "its last entry can be read" : "there is no entry";
+    }
+    const ConfigPart earlier = {.stream = "CONFIG_HISTORY", .filter = subject};
+    if (!config_walk(session, &earlier, note_earlier, mend, err)) {
+        return NULL;
+    }
+    if (mend->newest > 0) {
+        return put_again(mend, session, subject, err) ? "put again as it was before" : NULL;
+    }
+    if (args_has(&mend->cli->args, "drop")) {
+        return drop(mend, session, subject, err);
+    }
+    error_set(
+        err, ERROR_PERMANENT,
+        "no earlier entry of it can be read (HINT: stentor config mend %s --drop, or stentor "
+        "config "
+        "import FILE)",
+        subject);
+    return NULL;
+}
+
+int cmd_config_mend(Cli *cli)
+{
+    Error err = {0};
+    Session session;
+    Mend mend = {.cli = cli};
+    const char *subject = args_word(&cli->args, 0);
+    if (strncmp(subject, "cfg.", 4) != 0 || strpbrk(subject, "*> ") != NULL) {
+        error_set(
+            &err, ERROR_PERMANENT, "'%s' is no subject of CONFIG: cfg.<kind>.<tenant>.<key>",
+            subject);
+        return cli_fail(&err);
+    }
+    if (!session_open(&session, &cli->settings.session, &err)) {
+        return cli_fail(&err);
+    }
+    const char *result = mend_subject(&mend, &session, subject, &err);
+    session_close(&session);
+    if (result == NULL) {
+        return cli_fail(&err);
+    }
+    print_pairs(cli, (const char *const[]){"subject", subject, "result", result, NULL});
+    return mend.found ? EXIT_DONE : EXIT_NOT_FOUND;
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an earlier version stored in CONFIG does not say which message it replaces (config_store.h),
+// so a service that was taken over could have it stored again. `stentor migrate` ends that: such an
+// entry is stored again in its own place with that word, and CONFIG_HISTORY forgets the copies
+// without it. Law: only what needs it is touched, and nothing that a running service stores
+// meanwhile is replaced, so it may run at any time and be killed anywhere: the next run does the
+// rest.
+#pragma once
+
+#include "common/session/session.h"
+
+typedef struct ConfigOrdered {
+    int64_t rewritten; // entries of CONFIG
+    int64_t forgotten; // messages of CONFIG_HISTORY
+    int64_t left;      // entries that a service of an earlier version stored meanwhile
+} ConfigOrdered;
+
+bool config_order(Session *session, Arena *arena, ConfigOrdered *ret, Error *err);
+// Does the message say what it replaces?
+bool config_is_ordered(const BusMessage *message);

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// recipient import: a file of people through the API, 500 a request. Through the API and not to
+// NATS, because the rules, the sealing and the ids are then the services' own, and the command
+// needs neither the master key nor a right to write people.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "services/cli/api_client.h"
+#include "services/cli/import/recipient_file.h"
+
+enum {
+    BATCH_LINES = 500,
+    BATCH_BYTES = 768 * 1024,
+    BATCH_ROOM = 128 * 1024, // one more line fits
+    ERRORS_KEPT_MAX = 10000,
+    BAR_WIDTH = 30,
+    BAR_EVERY_US = 100000,
+    RETRY_MS = 500,
+};
+
+typedef struct Import {
+    Cli *cli;
+    const char *path;
+    ApiClient *client;
+    RecipientFile file;
+    Buf batch;
+    size_t lines[BATCH_LINES]; // of the file, of each person in the batch
+    size_t count;
+    int64_t size_bytes; // 0: not known
+    int64_t patience_s;
+    int64_t errors_max;
+    int64_t listed;
+    json_t *errors; // the listed ones
+    size_t stored;
+    size_t failed;
+    int64_t started_us;
+    int64_t drawn_us;
+    bool bar;
+} Import;
+
+// ---- what is shown ----
+
+static void clear_bar(const Import *import)
+{
+    if (import->bar) {
+        fputs("\r\033[K", stderr);
+    }
+}
+
+static void draw_bar(Import *import)
+{
+    int64_t now_us = clock_mono_us();
+    if (!import->bar || now_us - import->drawn_us < BAR_EVERY_US) {
+        return;
+    }
+    import->drawn_us = now_us;
+    double seconds = (double)(now_us - import->started_us) / 1e6;
+    double rate = (double)(import->stored + import->failed) / (seconds > 0 ? seconds : 1);
+    clear_bar(import);
+    if (import->size_bytes > 0) {
+        int64_t used =
+            import->file.bytes < import->size_bytes ? import->file.bytes : import->size_bytes;
+        int full = (int)(used * BAR_WIDTH / import->size_bytes);
+        fprintf(
+            stderr, "[%.*s%*s] %3d%%  ", full, "##############################", BAR_WIDTH - full,
+            "", (int)(used * 100 / import->size_bytes));
+    }
+    fprintf(stderr, "%zu stored, %zu failed, %.0f/s", import->stored, import->failed, rate);
+    fflush(stderr);
+}
+
+static void note_failed(Import *import, size_t line, const char *field, const char *what)
+{
+    import->failed++;
+    if (import->listed++ >= import->errors_max) {
+        return;
+    }
+    json_t *entry = json_pack("{s:I, s:s}", "line", (json_int_t)line, "error", what);
+    if (field != NULL) {
+        (void)json_object_set_new(entry, "field", json_string(field));
+    }
+    (void)json_array_append_new(import->errors, entry);
+    if (!import->cli->json) {
+        clear_bar(import);
+        fprintf(
+            stderr, "line %zu: %s%s%s\n", line, field != NULL ? field : "",
+            field != NULL ? ": " : "", what);
+    }
+}
+
+// ---- a batch ----
+
+static bool take_results(Import *import, const json_t *results, Error *err)
+{
+    if (json_array_size(results) != import->count) {
+        return error_set(err, ERROR_PERMANENT, "the API answered for another number of lines");
+    }
+    for (size_t i = 0; i < import->count; i++) {
+        const json_t *result = json_array_get(results, i);
+        const char *what = json_string_value(json_object_get(result, "error"));
+        const char *field = json_string_value(json_object_get(result, "field"));
+        if (what != NULL) {
+            note_failed(import, import->lines[i], field, what);
+        } else {
+            import->stored++;
+        }
+    }
+    return true;
+}
+
+static bool post_once(Import *import, Error *err)
+{
+    ApiAnswer answer;
+    if (!api_client_call(
+            import->client, "POST", "/v1/recipients/import", buf_view(&import->batch), &answer,
+            err)) {
+        return false;
+    }
+    if (answer.status != 200) {
+        return api_client_explain(&answer, err);
+    }
+    return take_results(import, json_object_get(answer.json, "results"), err);
+}
+
+// No answer, or not now: the same lines again. Whoever was stored already is stored again as the
+// same person, for the ids come from the lines.
+static bool post_batch(Import *import, Error *err)
+{
+    int64_t until_us = clock_mono_us() + import->patience_s * 1000000;
+    while (import->count > 0 && !post_once(import, err)) {
+        if (err->kind != ERROR_TRANSIENT || clock_mono_us() > until_us) {
+            return error_wrap(err, "lines from %zu", import->lines[0]);
+        }
+        const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
+        (void)nanosleep(&pause, NULL);
+    }
+    import->count = 0;
+    buf_clear(&import->batch);
+    draw_bar(import);
+    return true;
+}
+
+static bool import_all(Import *import, Error *err)
+{
+    for (;;) {
+        Error broken = {0};
+        switch (recipient_file_next(&import->file, &import->batch, &broken)) {
+        case RECIPIENT_END:
+            return post_batch(import, err);
+        case RECIPIENT_FAILED:
+            *err = broken;
+            return error_wrap(err, "line %zu", import->file.line);
+        case RECIPIENT_BROKEN:
+            note_failed(import, import->file.line, NULL, broken.text);
+            break;
+        case RECIPIENT_LINE:
+            import->lines[import->count++] = import->file.line;
+            break;
+        }
+        bool full = import->count == BATCH_LINES || import->batch.len > BATCH_BYTES;
+        if (full && !post_batch(import, err)) {
+            return false;
+        }
+    }
+}
+
+// ---- the command ----
+
+static void print_summary(const Import *import, const Error *err)
+{
+    double seconds = (double)(clock_mono_us() - import->started_us) / 1e6;
+    int64_t omitted = import->listed > import->errors_max ? import->listed - import->errors_max : 0;
+    clear_bar(import);
+    if (import->cli->json) {
+        json_t *summary = json_pack(
+            "{s:s, s:I, s:I, s:f, s:O, s:I}", "file", import->path, "stored",
+            (json_int_t)import->stored, "failed", (json_int_t)import->failed, "seconds", seconds,
+            "errors", import->errors, "errors_omitted", (json_int_t)omitted);
+        if (err != NULL) {
+            (void)json_object_set_new(summary, "stopped", json_string(err->text));
+        }
+        char *text = json_dumps(summary, JSON_COMPACT | JSON_REAL_PRECISION(6));
+        printf("%s\n", text != NULL ? text : "{}");
+        free(text);
+        json_decref(summary);
+        return;
+    }
+    if (omitted > 0) {
+        fprintf(
+            stderr, "and %lld more lines that failed (--errors N lists more)\n",
+            (long long)omitted);
+    }
+    printf(
+        "%zu stored, %zu failed, %.1f s, %.0f/s\n", import->stored, import->failed, seconds,
+        (double)import->stored / (seconds > 0.001 ? seconds : 0.001));
+}
+
+static bool choose_format(const Import *import, bool *ret_csv, Error *err)
+{
+    const char *format = args_flag(&import->cli->args, "format");
+    Str path = str_from(import->path);
+    if (format == NULL) {
+        *ret_csv = str_ends(path, STR(".csv"));
+        return *ret_csv || str_ends(path, STR(".ndjson")) || str_ends(path, STR(".jsonl")) ||
+               error_set(
+                   err, ERROR_CONFIG,
+                   "'%s' ends with neither .csv nor .ndjson (HINT: --format csv|ndjson)",
+                   import->path);
+    }
+    *ret_csv = strcmp(format, "csv") == 0;
+    return *ret_csv || strcmp(format, "ndjson") == 0 ||
+           error_set(err, ERROR_CONFIG, "--format is '%s': expected csv or ndjson", format);
+}
+
+static bool open_file(Import *import, FILE **ret, Error *err)
+{
+    struct stat about;
+    bool standard = strcmp(import->path, "-") == 0;
+    *ret = standard ? stdin : fopen(import->path, "rb");
+    if (*ret == NULL) {
+        return error_set(err, ERROR_CONFIG, "cannot open '%s': %s", import->path, strerror(errno));
+    }
+    if (!standard && fstat(fileno(*ret), &about) == 0 && S_ISREG(about.st_mode)) {
+        import->size_bytes = about.st_size;
+    }
+    return true;
+}
+
+static int run_import(Import *import, FILE *file, bool csv)
+{
+    Error err = {0};
+    recipient_file_init(&import->file, file, csv);
+    buf_init(&import->batch, BATCH_BYTES + BATCH_ROOM);
+    import->errors = json_array();
+    import->started_us = clock_mono_us();
+    import->bar = !import->cli->json && isatty(STDERR_FILENO) == 1;
+    bool ok = import_all(import, &err);
+    print_summary(import, ok ? NULL : &err);
+    int status = !ok ? cli_fail(&err) : import->failed > 0 ? EXIT_FAILED : EXIT_DONE;
+    json_decref(import->errors);
+    buf_done(&import->batch);
+    recipient_file_done(&import->file);
+    return status;
+}
+
+int cmd_recipient_import(Cli *cli)
+{
+    Error err = {0};
+    FILE *file = NULL;
+    bool csv = false;
+    Import import = {.cli = cli, .path = args_word(&cli->args, 0)};
+    if (!args_int(&cli->args, "errors", 20, 0, ERRORS_KEPT_MAX, &import.errors_max, &err) ||
+        !args_int(&cli->args, "patience", 60, 0, 86400, &import.patience_s, &err) ||
+        !choose_format(&import, &csv, &err)) {
+        (void)cli_fail(&err);
+        return EXIT_USAGE;
+    }
+    import.client = api_client_new(cli, &err);
+    int status = EXIT_FAILED;
+    if (import.client == NULL || !open_file(&import, &file, &err)) {
+        status = cli_fail(&err);
+    } else {
+        status = run_import(&import, file, csv);
+    }
+    if (file != NULL && file != stdin) {
+        fclose(file);
+    }
+    api_client_free(import.client);
+    return status;
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// send: one request over the HTTP API, as any client would make it.
+#include <curl/curl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/buf.h"
+#include "services/cli/manage/send.h"
+
+enum { ANSWER_MAX = 1024 * 1024, DATA_MAX = 1024 * 1024 };
+
+static bool add_text_variable(json_t *variables, const char *pair, bool is_json, Error *err)
+{
+    const char *equals = strchr(pair, '=');
+    if (equals == NULL || equals == pair) {
+        return error_set(err, ERROR_PERMANENT, "--var '%s': expected NAME=VALUE", pair);
+    }
+    json_error_t json_err;
+    json_t *value =
+        is_json ? json_loads(equals + 1, JSON_DECODE_ANY, &json_err) : json_string(equals + 1);
+    if (value == NULL) {
+        return error_set(
+            err, ERROR_PERMANENT, "variable '%s': not %s", pair, is_json ? json_err.text : "UTF-8");
+    }
+    char name[128];
+    if (!str_to_c(str_of(pair, (size_t)(equals - pair)), name, sizeof name)) {
+        json_decref(value);
+        return error_set(
+            err, ERROR_PERMANENT, "variable '%s': the name is longer than 127 bytes", pair);
+    }
+    json_object_set_new(variables, name, value);
+    return true;
+}
+
+static bool build_variables(Cli *cli, json_t *variables, Error *err)
+{
+    const char *path = args_flag(&cli->args, "data");
+    if (path != NULL) {
+        Str text;
+        json_error_t json_err;
+        if (!cli_read_file(cli, path, DATA_MAX, &text, err)) {
+            return error_wrap(err, "--data");
+        }
+        json_t *data = json_loadb(text.ptr, text.len, 0, &json_err);
+        if (!json_is_object(data)) {
+            json_decref(data);
+            return error_set(err, ERROR_PERMANENT, "--data '%s' is not a JSON object", path);
+        }
+        json_object_update(variables, data);
+        json_decref(data);
+    }
+    const char *pair;
+    for (int i = 0; (pair = args_each(&cli->args, "var", &i)) != NULL;) {
+        if (!add_text_variable(variables, pair, false, err)) {
+            return false;
+        }
+    }
+    for (int i = 0; (pair = args_each(&cli->args, "var-json", &i)) != NULL;) {
+        if (!add_text_variable(variables, pair, true, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool build_target(Cli *cli, json_t *request, Error *err)
+{
+    const char *to = args_flag(&cli->args, "to");
+    const char *name = args_flag(&cli->args, "name");
+    if (to == NULL && name != NULL) {
+        return error_set(
+            err, ERROR_PERMANENT, "--name is the name of --to ADDRESS, which is missing");
+    }
+    if (to == NULL) {
+        return true; // the recipient's own address
+    }
+    json_t *target =
+        name == NULL ? json_string(to) : json_pack("{s:s, s:s}", "address", to, "name", name);
+    if (target == NULL) {
+        return error_set(err, ERROR_PERMANENT, "--to or --name is not UTF-8");
+    }
+    json_object_set_new(request, "to", target);
+    return true;
+}
+
+// "email,sms": one notification for each.
+static bool build_channels(Cli *cli, json_t *request, Error *err)
+{
+    const char *text = args_flag(&cli->args, "channel");
+    if (text == NULL) {
+        return true;
+    }
+    json_t *channels = json_array();
+    Str rest = str_from(text);
+    Str name = STR_EMPTY;
+    while (str_split(&rest, ',', &name)) {
+        if (json_array_append_new(channels, json_stringn(name.ptr, name.len)) != 0) {
+            json_decref(channels);
+            return error_set(err, ERROR_PERMANENT, "--channel is not UTF-8");
+        }
+    }
+    if (json_array_size(channels) == 1) {
+        json_object_set(request, "channel", json_array_get(channels, 0));
+        json_decref(channels);
+    } else {
+        json_object_set_new(request, "channels", channels);
+    }
+    return true;
+}
+
+static bool build_request(Cli *cli, json_t *request, Error *err)
+{
+    // clang-format off
+    static const char *const fields[][2] = { // flag, field of the API
+        {"template", "template"}, {"template-version", "template_version"}, {"locale", "locale"},
+        {"category", "category"}, {"priority", "priority"}, {"correlation-id", "correlation_id"}, {"at", "scheduled_for"},
+        {"recipient", "recipient_id"}, {"expires", "expires_at"},
+    };
+    // clang-format on
+    bool somebody =
+        args_flag(&cli->args, "to") != NULL || args_flag(&cli->args, "recipient") != NULL;
+    if (!somebody || args_flag(&cli->args, "template") == NULL) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "--template KEY and one of --to ADDRESS and --recipient ID are required");
+    }
+    if (!build_target(cli, request, err) || !build_channels(cli, request, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const char *value = args_flag(&cli->args, fields[i][0]);
+        if (value != NULL && json_object_set_new(request, fields[i][1], json_string(value)) != 0) {
+            return error_set(err, ERROR_PERMANENT, "--%s is not UTF-8", fields[i][0]);
+        }
+    }
+    json_t *variables = json_object();
+    json_object_set_new(request, "variables", variables);
+    return build_variables(cli, variables, err);
+}
+
+static size_t on_curl_body(char *data, size_t size, size_t count, void *ctx)
+{
+    return buf_append(ctx, data, size * count) ? size * count : 0;
+}
+
+static struct curl_slist *build_headers(Cli *cli)
+{
+    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+    headers = curl_slist_append(
+        headers, arena_printf(cli->arena, "Authorization: Bearer %s", cli->settings.api_key));
+    const char *key = args_flag(&cli->args, "idempotency-key");
+    if (key != NULL) {
+        headers = curl_slist_append(headers, arena_printf(cli->arena, "Idempotency-Key: %s", key));
+    }
+    return headers;
+}
+
+static bool post(Cli *cli, const char *body, Buf *answer, long *ret_status, Error *err)
+{
+    CURL *curl = curl_easy_init();
+    if (curl == NULL) {
+        return error_set(err, ERROR_TRANSIENT, "libcurl cannot start");
+    }
+    struct curl_slist *headers = build_headers(cli);
+    const char *url = arena_printf(cli->arena, "%s/v1/notifications", cli->settings.api_url);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_curl_body);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 30L);
+    CURLcode code = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
+    curl_slist_free_all(headers);
+    curl_easy_cleanup(curl);
+    return code == CURLE_OK ||
+           error_set(err, ERROR_TRANSIENT, "%s: %s", url, curl_easy_strerror(code));
+}
+
+// The server's problem document, in one line.
+static void explain(const json_t *problem, long status, Error *err)
+{
+    const char *title = json_string_value(json_object_get(problem, "title"));
+    const char *detail = json_string_value(json_object_get(problem, "detail"));
+    const char *field = json_string_value(json_object_get(problem, "field"));
+    error_set(
+        err, ERROR_PERMANENT, "the API answered %ld: %s%s%s%s%s", status,
+        title != NULL ? title : "no reason given", detail != NULL ? ": " : "",
+        detail != NULL ? detail : "", field != NULL ? ", field " : "", field != NULL ? field : "");
+}
+
+static void print_line(const json_t *notification)
+{
+    printf(
+        "%s %s\n", json_string_value(json_object_get(notification, "id")),
+        json_string_value(json_object_get(notification, "status")));
+}
+
+static int report(Cli *cli, long status, Buf *answer)
+{
+    Error err = {0};
+    json_t *json = json_loadb(answer->ptr, answer->len, 0, NULL);
+    const json_t *list = json_object_get(json, "notifications"); // of several channels
+    if (status != 202 || (json_object_get(json, "id") == NULL && list == NULL)) {
+        if (cli->json && json != NULL) {
+            printf("%s\n", buf_c(answer));
+        }
+        explain(json, status, &err);
+        json_decref(json);
+        return cli_fail(&err);
+    }
+    if (cli->json) {
+        printf("%s\n", buf_c(answer));
+    } else if (list == NULL) {
+        print_line(json);
+    }
+    for (size_t i = 0; !cli->json && i < json_array_size(list); i++) {
+        print_line(json_array_get(list, i));
+    }
+    json_decref(json);
+    return EXIT_DONE;
+}
+
+int send_request(Cli *cli, const json_t *request)
+{
+    Error err = {0};
+    Buf answer;
+    long status = 0;
+    char *body = json_dumps(request, JSON_COMPACT);
+    buf_init(&answer, ANSWER_MAX);
+    int result =
+        post(cli, body, &answer, &status, &err) ? report(cli, status, &answer) : cli_fail(&err);
+    buf_done(&answer);
+    free(body);
+    return result;
+}
+
+int cmd_send(Cli *cli)
+{
+    Error err = {0};
+    json_t *request = json_object();
+    bool ok = cli_need(cli->settings.api_key, "STENTOR_API_KEY", &err) &&
+              build_request(cli, request, &err);
+    int result = ok ? send_request(cli, request) : cli_fail(&err);
+    json_decref(request);
+    return result;
+}

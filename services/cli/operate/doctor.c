@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+// doctor: is everything there, does it fit together, and how durable is this installation? Each
+// check says the remedy.
+#include <assert.h>
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/buf.h"
+#include "common/bus/topology/topology.h"
+#include "common/db/master_keys.h"
+#include "services/cli/api_client.h"
+#include "services/cli/config/config_order.h"
+#include "services/cli/config/config_walk.h"
+#include "services/cli/config/doctor_config.h"
+#include "services/cli/operate/doctor.h"
+
+void doctor_say(Doctor *doctor, const char *name, Verdict verdict, const char *text)
+{
+    static const char *const names[] = {"ok", "warn", "fail"};
+    doctor->failed += verdict == CHECK_FAIL;
+    if (doctor->cli->json) {
+        json_array_append_new(
+            doctor->checks,
+            json_pack("{s:s, s:s, s:s}", "check", name, "result", names[verdict], "text", text));
+    } else {
+        printf("%-5s %-31s %s\n", names[verdict], name, text);
+    }
+}
+
+const StreamState *doctor_stream(const Doctor *doctor, const char *name)
+{
+    size_t count;
+    const StreamSpec *specs = topology_streams(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(specs[i].name, name) == 0) {
+            return doctor->stream_read[i] ? &doctor->streams[i] : NULL;
+        }
+    }
+    return NULL;
+}
+
+// ---- NATS ----
+
+static json_t *ask(Doctor *doctor, const char *subject, Error *err)
+{
+    Str reply;
+    if (!session_request(&doctor->session, subject, STR_EMPTY, doctor->cli->arena, &reply, err)) {
+        return NULL;
+    }
+    json_t *json = json_loadb(reply.ptr, reply.len, 0, NULL);
+    const char *refusal =
+        json_string_value(json_object_get(json_object_get(json, "error"), "description"));
+    if (json == NULL || refusal != NULL) {
+        error_set(err, ERROR_PERMANENT, "%s", refusal != NULL ? refusal : "the answer is not JSON");
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
+static void check_stream(Doctor *doctor, size_t index, int *replicas)
+{
+    size_t count;
+    const StreamSpec *spec = &topology_streams(&count)[index];
+    Error err = {0};
+    const char *name = arena_printf(doctor->cli->arena, "stream %s", spec->name);
+    json_t *info =
+        ask(doctor, arena_printf(doctor->cli->arena, "$JS.API.STREAM.INFO.%s", spec->name), &err);
+    if (info == NULL) {
+        doctor_say(
+            doctor, name, CHECK_FAIL,
+            arena_printf(doctor->cli->arena, "%s (HINT: stentor migrate)", err.text));
+        return;
+    }
+    const json_t *state = json_object_get(info, "state");
+    const json_t *config = json_object_get(info, "config");
+    *replicas = (int)json_integer_value(json_object_get(config, "num_replicas"));
+    long long bytes = (long long)json_integer_value(json_object_get(state, "bytes"));
+    long long max = (long long)json_integer_value(json_object_get(config, "max_bytes"));
+    doctor->stream_read[index] = stream_state_read(info, &doctor->streams[index]);
+    bool nearly_full = max > 0 && bytes > max / 10 * 8;
+    doctor_say(
+        doctor, name, nearly_full ? CHECK_WARN : CHECK_OK,
+        arena_printf(
+            doctor->cli->arena, "%lld messages, %lld MB%s",
+            (long long)json_integer_value(json_object_get(state, "messages")), bytes / 1000000,
+            nearly_full ? ", over 80 % of its limit" : ""));
+    json_decref(info);
+}
+
+static void check_consumer(Doctor *doctor, const ConsumerSpec *spec)
+{
+    Error err = {0};
+    const char *name = arena_printf(doctor->cli->arena, "%s on %s", spec->name, spec->stream);
+    json_t *info = ask(
+        doctor,
+        arena_printf(doctor->cli->arena, "$JS.API.CONSUMER.INFO.%s.%s", spec->stream, spec->name),
+        &err);
+    if (info == NULL) {
+        doctor_say(
+            doctor, name, CHECK_FAIL,
+            arena_printf(doctor->cli->arena, "%s (HINT: stentor migrate)", err.text));
+        return;
+    }
+    long long waiting = (long long)json_integer_value(json_object_get(info, "num_pending"));
+    long long unacked = (long long)json_integer_value(json_object_get(info, "num_ack_pending"));
+    // A worker always asks for more, but while it has its hands full.
+    bool idle = json_integer_value(json_object_get(info, "num_waiting")) == 0 && unacked == 0;
+    bool wanted =
+        !spec->is_optional ||
+        json_integer_value(json_object_get(json_object_get(info, "delivered"), "consumer_seq")) > 0;
+    idle = idle && wanted;
+    const char *hint =
+        idle ? arena_printf(
+                   doctor->cli->arena, ", nobody asks for more (HINT: is stentor-%s running?)",
+                   spec->name)
+             : "";
+    doctor_say(
+        doctor, name, (waiting > 100000 && wanted) || idle ? CHECK_WARN : CHECK_OK,
+        arena_printf(doctor->cli->arena, "%lld waiting, %lld in hand%s", waiting, unacked, hint));
+    json_decref(info);
+}
+
+static void check_topology(Doctor *doctor)
+{
+    int replicas = 0;
+    size_t count = 0;
+    (void)topology_streams(&count);
+    assert(count <= DOCTOR_STREAMS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        check_stream(doctor, i, &replicas);
+    }
+    const ConsumerSpec *consumers = topology_consumers(&count);
+    for (size_t i = 0; i < count; i++) {
+        check_consumer(doctor, &consumers[i]);
+    }
+    doctor_say(
+        doctor, "durability", replicas >= 3 ? CHECK_OK : CHECK_WARN,
+        replicas >= 3 ? "replicated: no acknowledged request is lost by the failure of one server "
+                        "(with sync_interval: always)"
+                      : "development: one copy of each stream; after a power cut the log may lack "
+                        "its last minutes, which "
+                        "the accept log still has");
+}
+
+static void check_tenants(Doctor *doctor, Session *session)
+{
+    Error err = {0};
+    ConfigRemark keys;
+    ConfigRemark senders;
+    if (!doctor_config_read(session, doctor->cli, &keys, &senders, &err)) {
+        doctor_say(doctor, "tenants", CHECK_FAIL, err.text);
+        return;
+    }
+    doctor_say(doctor, "api keys", keys.warns ? CHECK_WARN : CHECK_OK, keys.text);
+    doctor_say(doctor, "senders", senders.warns ? CHECK_WARN : CHECK_OK, senders.text);
+}
+
+// ---- CONFIG ----
+
+typedef struct ConfigCheck {
+    Doctor *doctor;
+    long long entries, bad, unordered;
+} ConfigCheck;
+
+static bool check_entry(void *ctx, const BusMessage *message, const char *reason, Error *err)
+{
+    enum { NAMED_MAX = 20 };
+    (void)err;
+    ConfigCheck *check = ctx;
+    Arena *arena = check->doctor->cli->arena;
+    check->entries += message->payload.len > 0 ? 1 : 0;
+    check->unordered += reason == NULL && !config_is_ordered(message) ? 1 : 0;
+    if (reason != NULL && check->bad++ < NAMED_MAX) {
+        doctor_say(
+            check->doctor, arena_cstr(arena, message->subject), CHECK_FAIL,
+            arena_printf(
+                arena, "cannot be read: %s (HINT: stentor config mend %.*s)", reason,
+                STR_ARG(message->subject)));
+    }
+    return true;
+}
+
+static void check_config(Doctor *doctor, Session *session)
+{
+    Error err = {0};
+    ConfigCheck check = {.doctor = doctor};
+    const StreamState *config = doctor_stream(doctor, "CONFIG");
+    bool had_some = config != NULL && config->last > 0;
+    if (!config_walk(session, &(ConfigPart){0}, check_entry, &check, &err)) {
+        doctor_say(doctor, "config", CHECK_FAIL, err.text);
+    } else if (check.entries == 0) {
+        doctor_say(
+            doctor, "config", had_some ? CHECK_FAIL : CHECK_WARN,
+            had_some ? "empty, and was not: no tenant, key or template is left once the services "
+                       "restart (HINT: stentor config import FILE)"
+                     : "empty: no tenant, no API key, no template yet (HINT: stentor tenant put "
+                       "TENANT --name NAME --sender ADDRESS)");
+    } else {
+        const char *old = check.unordered == 0
+                              ? ""
+                              : arena_printf(
+                                    doctor->cli->arena,
+                                    ", %lld of an earlier version do not say what they replace, so "
+                                    "a service that "
+                                    "was taken over could bring them back (HINT: stentor migrate)",
+                                    check.unordered);
+        doctor_say(
+            doctor, "config",
+            check.bad > 0         ? CHECK_FAIL
+            : check.unordered > 0 ? CHECK_WARN
+                                  : CHECK_OK,
+            arena_printf(
+                doctor->cli->arena, "%lld entries, %lld cannot be read%s", check.entries, check.bad,
+                old));
+    }
+}
+
+static void check_nats(Doctor *doctor)
+{
+    Error err = {0};
+    Session *session = &doctor->session;
+    if (!session_open(session, &doctor->cli->settings.session, &err)) {
+        doctor_say(doctor, "nats", CHECK_FAIL, err.text);
+        return;
+    }
+    doctor_say(doctor, "nats", CHECK_OK, doctor->cli->settings.session.nats_url);
+    doctor->has_session = true;
+    check_topology(doctor);
+    check_tenants(doctor, session);
+    doctor->config_read = keys_fetch(session, doctor->cli->arena, &doctor->in_config, &err);
+    check_config(doctor, session);
+}
+
+// ---- Postgres ----
+
+static void check_role(Doctor *doctor, PGconn *conn)
+{
+    PGresult *res = PQexec(
+        conn,
+        "SELECT rolsuper OR rolbypassrls, current_user FROM pg_roles WHERE rolname = current_user");
+    bool bypasses = PQntuples(res) == 1 && PQgetvalue(res, 0, 0)[0] == 't';
+    doctor_say(
+        doctor, "postgres role", bypasses ? CHECK_WARN : CHECK_OK,
+        bypasses ? "this login bypasses row-level security; services must not use it"
+                 : "cannot bypass row-level security");
+    PQclear(res);
+}
+
+// What runs with its owner's rights must not have a superuser's.
+static void check_owner(Doctor *doctor, PGconn *conn)
+{
+    PGresult *res = PQexec(
+        conn, "SELECT count(*), min(p.oid::regproc::text) FROM pg_proc p"
+              " JOIN pg_roles r ON r.oid = p.proowner AND r.rolsuper"
+              " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prosecdef AND n.nspname IN"
+              " ('stentor', 'keys', 'ingest', 'dispatch', 'clock', 'history', 'people', 'saga')");
+    bool known = PQresultStatus(res) == PGRES_TUPLES_OK;
+    bool ok = known && strcmp(PQgetvalue(res, 0, 0), "0") == 0;
+    doctor_say(
+        doctor, "postgres owner", ok ? CHECK_OK : CHECK_FAIL,
+        ok ? "no function runs as a superuser"
+           : arena_printf(
+                 doctor->cli->arena,
+                 "%s functions run as a superuser, '%s' first"
+                 " (HINT: as a superuser: stentor migrate --bootstrap)",
+                 known ? PQgetvalue(res, 0, 0) : "unknown", known ? PQgetvalue(res, 0, 1) : "?"));
+    PQclear(res);
+}
+
+static void check_durability(Doctor *doctor, PGconn *conn)
+{
+    PGresult *res =
+        PQexec(conn, "SELECT current_setting('fsync'), current_setting('synchronous_commit')");
+    bool durable = PQntuples(res) == 1 && strcmp(PQgetvalue(res, 0, 0), "on") == 0 &&
+                   strcmp(PQgetvalue(res, 0, 1), "off") != 0;
+    doctor_say(
+        doctor, "postgres durability", durable ? CHECK_OK : CHECK_FAIL,
+        durable ? "fsync and synchronous_commit are on"
+                : "fsync or synchronous_commit is off: an accepted request may be lost");
+    PQclear(res);
+}
+
+static void check_postgres(Doctor *doctor)
+{
+    const Cli *cli = doctor->cli;
+    if (cli->settings.database_url[0] == '\0') {
+        doctor_say(doctor, "postgres", CHECK_FAIL, "STENTOR_DATABASE_URL is not set");
+        return;
+    }
+    PGconn *conn = PQconnectdb(cli->settings.database_url);
+    if (PQstatus(conn) != CONNECTION_OK) {
+        doctor_say(
+            doctor, "postgres", CHECK_FAIL,
+            arena_cstr(cli->arena, str_trim(str_from(PQerrorMessage(conn)))));
+    } else {
+        doctor_say(
+            doctor, "postgres", CHECK_OK,
+            arena_printf(cli->arena, "server %d", PQserverVersion(conn) / 10000));
+        check_role(doctor, conn);
+        check_owner(doctor, conn);
+        check_durability(doctor, conn);
+        Error err = {0};
+        doctor->postgres_read = master_keys_load(conn, &doctor->in_postgres, &err);
+        if (doctor->has_session) { // NATS has said where its streams end
+            doctor_projections(doctor, conn);
+        }
+    }
+    PQfinish(conn);
+}
+
+static void check_outbox(Doctor *doctor, const char *url)
+{
+    PGconn *conn = PQconnectdb(url);
+    if (PQstatus(conn) == CONNECTION_OK) {
+        doctor_outbox_projections(doctor, conn);
+    } else {
+        doctor_say(
+            doctor, "outbox database", CHECK_FAIL,
+            arena_cstr(doctor->cli->arena, str_trim(str_from(PQerrorMessage(conn)))));
+    }
+    PQfinish(conn);
+}
+
+static void check_outboxes(Doctor *doctor)
+{
+    const char *url;
+    for (int i = 0; (url = args_each(&doctor->cli->args, "outbox-database", &i)) != NULL;) {
+        if (doctor->has_session) {
+            check_outbox(doctor, url);
+        }
+    }
+}
+
+// ---- the master key file ----
+
+static bool is_registered(
+    bool known, const KeyRegister *keys, MasterKey *master, const char *where, Error *err)
+{
+    return !known || key_register_check(keys, master, err) || error_wrap(err, "%s", where);
+}
+
+static void check_keys(Doctor *doctor)
+{
+    Cli *cli = doctor->cli;
+    Error err = {0};
+    if (cli->settings.master_key_file[0] == '\0') {
+        doctor_say(
+            doctor, "master key file", CHECK_WARN,
+            "not compared (HINT: STENTOR_MASTER_KEY_FILE=FILE stentor doctor)");
+        return;
+    }
+    MasterKey *master = keys_read_file(cli->settings.master_key_file, cli->arena, &err);
+    if (master == NULL) {
+        doctor_say(doctor, "master key file", CHECK_FAIL, err.text);
+        return;
+    }
+    bool ok =
+        is_registered(doctor->postgres_read, &doctor->in_postgres, master, "Postgres", &err) &&
+        is_registered(doctor->config_read, &doctor->in_config, master, "CONFIG", &err);
+    bool both = doctor->postgres_read && doctor->config_read;
+    if (ok && both && !key_register_same(&doctor->in_postgres, &doctor->in_config)) {
+        ok = error_set(
+            &err, ERROR_CONFIG,
+            "Postgres and CONFIG have registered other keys (HINT: stentor migrate)");
+    }
+    doctor_say(
+        doctor, "master key file",
+        !ok    ? CHECK_FAIL
+        : both ? CHECK_OK
+               : CHECK_WARN,
+        !ok    ? err.text
+        : both ? "the registered one"
+               : "could be compared in part only, see above");
+    master_key_free(master);
+}
+
+// ---- the API ----
+
+static size_t on_curl_body(char *data, size_t size, size_t count, void *ctx)
+{
+    (void)data;
+    (void)ctx;
+    return size * count;
+}
+
+// An unauthenticated request must be refused with 401: the API is there and guarded.
+static bool check_api(Doctor *doctor)
+{
+    const Cli *cli = doctor->cli;
+    CURL *curl = curl_easy_init();
+    long status = 0;
+    curl_easy_setopt(
+        curl, CURLOPT_URL, arena_printf(cli->arena, "%s/v1/notifications", cli->settings.api_url));
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "{}");
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_curl_body);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 5L);
+    CURLcode code = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_cleanup(curl);
+    if (code != CURLE_OK) {
+        doctor_say(
+            doctor, "api", CHECK_FAIL,
+            arena_printf(cli->arena, "%s: %s", cli->settings.api_url, curl_easy_strerror(code)));
+    } else if (status != 401) {
+        doctor_say(
+            doctor, "api", CHECK_FAIL,
+            arena_printf(
+                cli->arena, "%s answered %ld where 401 was expected", cli->settings.api_url,
+                status));
+    } else {
+        doctor_say(doctor, "api", CHECK_OK, cli->settings.api_url);
+        return true;
+    }
+    return false;
+}
+
+// 403 is a key that is in force and may not read the tenant's settings, or a tenant that is
+// suspended.
+static void check_api_key(Doctor *doctor)
+{
+    Cli *cli = doctor->cli;
+    Error err = {0};
+    ApiAnswer answer;
+    if (cli->settings.api_key[0] == '\0') {
+        doctor_say(
+            doctor, "own api key", CHECK_WARN,
+            "not tried (HINT: STENTOR_API_KEY=KEY stentor doctor)");
+        return;
+    }
+    ApiClient *client = api_client_new(cli, &err);
+    if (client == NULL || !api_client_call(client, "GET", "/v1/tenant", STR_EMPTY, &answer, &err)) {
+        doctor_say(doctor, "own api key", CHECK_FAIL, arena_cstr(cli->arena, str_from(err.text)));
+    } else if (answer.status == 401) {
+        doctor_say(
+            doctor, "own api key", CHECK_FAIL,
+            "STENTOR_API_KEY is refused: it was revoked, has expired, or is another "
+            "installation's (HINT: stentor apikey create)");
+    } else if (answer.status / 100 != 2 && answer.status != 403) {
+        (void)api_client_explain(&answer, &err);
+        doctor_say(doctor, "own api key", CHECK_FAIL, arena_cstr(cli->arena, str_from(err.text)));
+    } else {
+        doctor_say(doctor, "own api key", CHECK_OK, "STENTOR_API_KEY is in force");
+    }
+    api_client_free(client);
+}
+
+int cmd_doctor(Cli *cli)
+{
+    Doctor doctor = {.cli = cli, .checks = json_array()};
+    check_nats(&doctor);
+    check_postgres(&doctor);
+    check_outboxes(&doctor);
+    if (doctor.has_session) {
+        session_close(&doctor.session);
+    }
+    check_keys(&doctor);
+    if (check_api(&doctor)) {
+        check_api_key(&doctor);
+    }
+    if (cli->json) {
+        json_t *report = json_pack("{s:b, s:O}", "ok", doctor.failed == 0, "checks", doctor.checks);
+        char *text = json_dumps(report, JSON_COMPACT);
+        printf("%s\n", text);
+        free(text);
+        json_decref(report);
+    }
+    json_decref(doctor.checks);
+    return doctor.failed == 0 ? EXIT_DONE : EXIT_FAILED;
+}

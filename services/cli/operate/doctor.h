@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of `stentor doctor` share: the report under way, and what NATS has said of the
+// streams.
+#pragma once
+
+#include <jansson.h>
+#include <libpq-fe.h>
+
+#include "common/bus/consume/stream_check.h"
+#include "common/session/key_file.h"
+#include "services/cli/cli.h"
+
+typedef enum Verdict { CHECK_OK, CHECK_WARN, CHECK_FAIL } Verdict;
+
+enum { DOCTOR_STREAMS_MAX = 32 };
+
+typedef struct Doctor {
+    Cli *cli;
+    json_t *checks;
+    Session session; // of NATS
+    bool has_session;
+    StreamState streams[DOCTOR_STREAMS_MAX]; // as in the topology
+    bool stream_read[DOCTOR_STREAMS_MAX];
+    KeyRegister in_postgres, in_config; // the registered keys
+    bool postgres_read, config_read;
+    int failed;
+} Doctor;
+
+void doctor_say(Doctor *doctor, const char *check, Verdict verdict, const char *text);
+const StreamState *doctor_stream(const Doctor *doctor, const char *name); // NULL: not known
+
+// A line for each projection whose positions this database has: Stentor's own, which must be there,
+// or those of the outboxes in an application's. Both want a session, and block for up to two
+// seconds where one does not move.
+void doctor_projections(Doctor *doctor, PGconn *conn);
+void doctor_outbox_projections(Doctor *doctor, PGconn *conn);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/cli/replay/shadow_plan.h"
+
+#include <string.h>
+
+#include "common/base/id.h"
+#include "common/replay/replay_plan.h"
+#include "common/template/template.h"
+
+static bool read_words(Cli *cli, const char *flag, char **ret, Error *err)
+{
+    const char *path = args_flag(&cli->args, flag);
+    Str text;
+    *ret = NULL;
+    if (path == NULL) {
+        return true;
+    }
+    if (!cli_read_file(cli, path, TEMPLATE_SOURCE_MAX, &text, err)) {
+        return error_wrap(err, "--%s", flag);
+    }
+    if (!str_is_utf8(text)) {
+        return error_set(err, ERROR_CONFIG, "--%s: '%s' is not UTF-8", flag, path);
+    }
+    *ret = arena_cstr(cli->arena, text);
+    return true;
+}
+
+// "mails/welcome.v2.hbs" is of the template 'welcome'.
+static bool read_key(Cli *cli, ShadowPlan *plan, Error *err)
+{
+    const char *path = args_flag(&cli->args, "template");
+    plan->key = args_flag(&cli->args, "key");
+    if (plan->key == NULL && path != NULL) {
+        const char *slash = strrchr(path, '/');
+        const char *name = slash != NULL ? slash + 1 : path;
+        plan->key = arena_cstr(cli->arena, str_of(name, strcspn(name, ".")));
+    }
+    if (plan->key == NULL || !id_is_key(str_from(plan->key))) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "'%s' is not a template key: 1 to 64 of a-z 0-9 '_' '-' (HINT: --key KEY)",
+            plan->key != NULL ? plan->key : "");
+    }
+    return true;
+}
+
+static bool read_tenant(Cli *cli, ShadowPlan *plan, Error *err)
+{
+    const char *tenant = args_flag(&cli->args, "tenant");
+    if (args_has(&cli->args, "all-tenants")) {
+        return tenant == NULL ||
+               error_set(err, ERROR_CONFIG, "--tenant and --all-tenants exclude each other");
+    }
+    plan->tenant = tenant != NULL ? tenant : cli->settings.tenant;
+    if (plan->tenant == NULL || plan->tenant[0] == '\0') {
+        return error_set(
+            err, ERROR_CONFIG, "say whose requests: --tenant T, STENTOR_TENANT, or --all-tenants");
+    }
+    return id_is_tenant(str_from(plan->tenant)) ||
+           error_set(err, ERROR_CONFIG, "'%s' is not a tenant's id", plan->tenant);
+}
+
+static bool read_span(Cli *cli, int64_t now_us, ShadowPlan *plan, Error *err)
+{
+    const char *from = args_flag(&cli->args, "from-time");
+    const char *to = args_flag(&cli->args, "to-time");
+    if (from == NULL) {
+        return error_set(
+            err, ERROR_CONFIG, "say since when: --from-time TIME (RFC 3339, or 2h, 7d ago)");
+    }
+    if (!replay_time_parse(str_from(from), now_us, &plan->from_us) || plan->from_us > now_us) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "--from-time is '%s': expected RFC 3339 in the past, or how long ago (2h, 7d)", from);
+    }
+    if (to != NULL &&
+        (!replay_time_parse(str_from(to), now_us, &plan->to_us) || plan->to_us < plan->from_us)) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "--to-time is '%s': expected RFC 3339 or how long ago, not before --from-time", to);
+    }
+    return args_int(&cli->args, "limit", 0, 1, INT64_MAX, &plan->limit, err) &&
+           args_int(&cli->args, "diffs", 3, 0, SHADOW_DIFFS_MAX, &plan->diffs, err);
+}
+
+bool shadow_plan_read(Cli *cli, int64_t now_us, ShadowPlan *ret, Error *err)
+{
+    static const char *const others[] = {
+        "stream",  "from-seq",   "last-per-subject", "to-seq",
+        "subject", "to-service", "to-subject",       "dry-run",
+        "rate",    "run",        "accept-again",
+    };
+    *ret = (ShadowPlan){.locale = args_flag(&cli->args, "locale")};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (args_has(&cli->args, others[i])) {
+            return error_set(
+                err, ERROR_CONFIG, "--%s has no meaning with --shadow, which publishes nothing",
+                others[i]);
+        }
+    }
+    if (!read_words(cli, "template", &ret->html, err) ||
+        !read_words(cli, "subject-template", &ret->subject, err) ||
+        !read_words(cli, "text", &ret->text, err)) {
+        return false;
+    }
+    if (ret->html == NULL && ret->subject == NULL && ret->text == NULL) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "say the new words: --template FILE (html), --subject-template FILE, --text FILE");
+    }
+    if (ret->subject != NULL) {
+        ret->subject[strcspn(ret->subject, "\r\n")] = '\0'; // an editor's line break is none of it
+    }
+    return read_key(cli, ret, err) && read_tenant(cli, ret, err) &&
+           read_span(cli, now_us, ret, err);
+}

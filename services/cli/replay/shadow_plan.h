@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a shadow replay is to compare, as the command line says it.
+#pragma once
+
+#include "common/replay/shadow/shadow.h"
+#include "services/cli/cli.h"
+
+// Reads the files of the new words too. ERROR_CONFIG names the flag and what would be right.
+// Strings live as long as the Cli.
+bool shadow_plan_read(Cli *cli, int64_t now_us, ShadowPlan *ret, Error *err);

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// People: what digests need to know of PEOPLE, folded into clock.preferences and clock.silenced. A
+// recipient who no longer wants a digest has the open windows made due at once; what becomes of
+// them then is decided when they are frozen (clock.digest_verdict).
+#pragma once
+
+#include "common/bus/jetstream/bus.h"
+#include "common/db/db.h"
+
+typedef struct DigestPeople DigestPeople;
+
+DigestPeople *digest_people_new(void);
+void digest_people_free(DigestPeople *people);
+// One event; text lives in `arena` until digest_people_clear. ERROR_PERMANENT names what is wrong.
+bool digest_people_fold(DigestPeople *people, const BusMessage *message, Arena *arena, Error *err);
+// Everything folded since the last clear. In the order removals, preferences, silence, windows.
+void digest_people_write(const DigestPeople *people, DbTxn *txn);
+void digest_people_clear(DigestPeople *people);
+size_t digest_people_count(
+    const DigestPeople *people); // preferences and recipients that would be written

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/ledger/ledger.h"
+
+#include <assert.h>
+
+// One statement claims and, for the keys that have a row already, reads it. The main query sees the
+// table as it was before the insert, so a row that another process commits in between is in
+// neither: it is asked for again later. LATERAL ... LIMIT 1 and the role's enable_seqscan =
+// off (0002_settled.sql) keep it a look-up by primary key whatever the planner believes about the
+// table's size. NOT IN is hashed whatever it believes about the batch; a join may be quadratic.
+// wanted: the keys; unclaimed: which of them may be inserted; row: which attempt's row is read.
+#define CLAIM(wanted, unclaimed, row)                                                              \
+    "WITH wanted AS MATERIALIZED (" wanted "),"                                                    \
+    " claimed AS ("                                                                                \
+    "  INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id,"              \
+    "    state, owner, lease_until, claimed_at)"                                                   \
+    "  SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"               \
+    "         now() + $6::int8 * interval '1 millisecond', $7::timestamptz FROM wanted" unclaimed  \
+    "  ON CONFLICT (created_at, notification_id, attempt) DO NOTHING"                              \
+    "  RETURNING notification_id, attempt),"                                                       \
+    " missed AS MATERIALIZED ("                                                                    \
+    "  SELECT * FROM wanted WHERE (notification_id, attempt) NOT IN"                               \
+    "   (SELECT notification_id, attempt FROM claimed))"                                           \
+    " SELECT w.n, l.state, l.owner,"                                                               \
+    "        CASE WHEN l.lease_until > now()"                                                      \
+    "             THEN least(ceil(extract(epoch FROM l.lease_until - now()) * 1000),"              \
+    "               86400000)::int8 ELSE 0 END,"                                                   \
+    "        l.claimed_at, l.finished_at, l.due_at, l.rung, l.unknown_count,"                      \
+    "        l.vendor, l.vendor_message_id, l.code, l.enhanced_code, l.reply, l.attempt"           \
+    " FROM missed w LEFT JOIN LATERAL (SELECT * FROM dispatch.ledger x"                            \
+    "  WHERE x.created_at = w.created_at AND x.notification_id = w.notification_id"                \
+    "    AND x.attempt " row " LIMIT 1) l ON true"
+
+static const DbStatement claim_statement = {
+    "dispatch_claim",
+    CLAIM(
+        "SELECT * FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
+        " WITH ORDINALITY AS w(created_at, notification_id, attempt, tenant_id, n)",
+        "", "= w.attempt"),
+};
+
+// The same for a batch with retries in it, which first look for an earlier attempt that was settled
+// as sent. It is then not inserted, and that attempt's row is what it reads. A statement of its
+// own, for the look-up costs 5 us a mail.
+static const DbStatement claim_retries_statement = {
+    "dispatch_claim_retries",
+    CLAIM(
+        "SELECT w.*, s.attempt AS settled"
+        " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $8::bool[])"
+        " WITH ORDINALITY AS w(created_at, notification_id, attempt, tenant_id, retry, n)"
+        " LEFT JOIN LATERAL (SELECT x.attempt FROM dispatch.ledger x"
+        "  WHERE w.retry AND x.created_at = w.created_at AND x.notification_id = w.notification_id"
+        "    AND x.attempt < w.attempt AND x.settled_at IS NOT NULL AND x.state = 'sent'"
+        "  ORDER BY x.attempt DESC LIMIT 1) s ON true",
+        " WHERE settled IS NULL", "IN (w.attempt, w.settled) ORDER BY x.attempt DESC"),
+};
+
+#define LEDGER_INSERT                                                                              \
+    "INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, owner, " \
+    "lease_until, claimed_at)"
+
+#define LEDGER_RETURNING                                                                           \
+    " RETURNING notification_id, attempt, unknown_count, settled_at IS NOT NULL"
+
+// Of a claim on which a proof was noted (settled_at), only "sent" can become, whoever ends it.
+static const DbStatement take_over_statement = {
+    "dispatch_take_over",
+    LEDGER_INSERT " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"
+                  "        now() + $6::int8 * interval '1 millisecond', $7::timestamptz"
+                  " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
+                  "      AS w(created_at, notification_id, attempt, tenant_id)"
+                  " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
+                  " SET state = CASE WHEN ledger.settled_at IS NULL THEN 'claimed' ELSE 'sent' END,"
+                  "     owner = excluded.owner, lease_until = excluded.lease_until,"
+                  "     claimed_at = CASE WHEN ledger.settled_at IS NULL THEN excluded.claimed_at "
+                  "ELSE ledger.claimed_at END,"
+                  "     unknown_count = ledger.unknown_count + CASE WHEN ledger.owner IN ('', "
+                  "excluded.owner) THEN 0 ELSE 1 END"
+                  " WHERE ledger.state = 'claimed' AND (ledger.lease_until <= now() OR "
+                  "ledger.owner = excluded.owner)" LEDGER_RETURNING,
+};
+
+static const DbStatement park_statement = {
+    "dispatch_park",
+    LEDGER_INSERT " SELECT created_at, notification_id, attempt, tenant_id, 'parked', $5::text,"
+                  "        now() + $6::int8 * interval '1 millisecond', $7::timestamptz"
+                  " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
+                  "      AS w(created_at, notification_id, attempt, tenant_id)"
+                  " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
+                  " SET state = CASE WHEN ledger.settled_at IS NULL THEN 'parked' ELSE 'sent' END,"
+                  "     finished_at = CASE WHEN ledger.settled_at IS NULL THEN excluded.claimed_at "
+                  "ELSE ledger.finished_at END,"
+                  "     unknown_count = ledger.unknown_count + 1"
+                  " WHERE ledger.state = 'claimed' AND ledger.lease_until <= now() AND "
+                  "ledger.owner NOT IN ('', excluded.owner)" LEDGER_RETURNING,
+};
+
+static const DbStatement outcome_statement = {
+    "dispatch_outcome",
+    "INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, owner, "
+    "lease_until, claimed_at,"
+    "  unknown_count, finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at, "
+    "rung)"
+    " SELECT created_at, notification_id, attempt, tenant_id, state, $5::text, now(), claimed_at,"
+    "  unknown_count, finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at, "
+    "rung"
+    " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $6::text[], "
+    "$7::timestamptz[], $8::int2[],"
+    "  $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], "
+    "$15::timestamptz[], $16::int2[])"
+    "  AS o(created_at, notification_id, attempt, tenant_id, state, claimed_at, unknown_count,"
+    "       finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at, rung)"
+    " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
+    " SET state = CASE WHEN ledger.settled_at IS NULL THEN excluded.state ELSE 'sent' END,"
+    "     unknown_count = CASE WHEN ledger.settled_at IS NULL OR excluded.state = 'sent' THEN "
+    "excluded.unknown_count ELSE greatest(excluded.unknown_count, 1::int2) END,"
+    "     finished_at = excluded.finished_at, vendor = coalesce(excluded.vendor, ledger.vendor),"
+    "     vendor_message_id = coalesce(excluded.vendor_message_id, ledger.vendor_message_id),"
+    "     code = excluded.code, enhanced_code = excluded.enhanced_code, reply = excluded.reply,"
+    "     due_at = excluded.due_at, rung = excluded.rung"
+    " WHERE ledger.owner = excluded.owner AND (ledger.state = 'claimed'"
+    // A repeat of this very statement, whose first COMMIT was not answered:
+    "       OR (ledger.finished_at = excluded.finished_at"
+    "           AND (ledger.state = excluded.state OR ledger.settled_at IS NOT "
+    "NULL)))" LEDGER_RETURNING,
+};
+
+static const DbStatement release_statement = {
+    "dispatch_release",
+    LEDGER_INSERT
+    " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text, "
+    "'-infinity', now()"
+    " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
+    "      AS w(created_at, notification_id, attempt, tenant_id)"
+    " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
+    " SET owner = '', lease_until = '-infinity'"
+    " WHERE ledger.owner = excluded.owner AND ledger.state = 'claimed'" LEDGER_RETURNING,
+};
+
+static const DbStatement renew_statement = {
+    "dispatch_renew",
+    LEDGER_INSERT
+    " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"
+    "        now() + $6::int8 * interval '1 millisecond', $7::timestamptz"
+    " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
+    "      AS w(created_at, notification_id, attempt, tenant_id)"
+    " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
+    " SET lease_until = excluded.lease_until"
+    " WHERE ledger.owner = excluded.owner AND ledger.state = 'claimed'" LEDGER_RETURNING,
+};
+
+static const DbStatement partitions_statement = {
+    "dispatch_partitions",
+    "SELECT stentor.ensure_partitions('dispatch.ledger', now() - interval '1 month', now() + "
+    "interval '2 months')",
+};
+
+const char *ledger_state_name(LedgerState state)
+{
+    switch (state) {
+    case LEDGER_NONE:
+        return "";
+    case LEDGER_CLAIMED:
+        return "claimed";
+    case LEDGER_SENT:
+        return "sent";
+    case LEDGER_DEFERRED:
+        return "deferred";
+    case LEDGER_FAILED:
+        return "failed";
+    case LEDGER_PARKED:
+        return "parked";
+    }
+    return "";
+}
+
+static LedgerState state_from_name(Str name)
+{
+    for (LedgerState state = LEDGER_CLAIMED; state <= LEDGER_PARKED; state++) {
+        if (str_eq(name, str_from(ledger_state_name(state)))) {
+            return state;
+        }
+    }
+    return LEDGER_NONE;
+}
+
+// $1 .. $4: the keys.
+static DbParams *add_keys(
+    DbTxn *txn, const DbStatement *statement, const LedgerKey *const *keys, size_t count,
+    int *ret_index)
+{
+    assert(count > 0 && count <= LEDGER_BATCH_MAX);
+    DbParams *p = db_txn_add(txn, statement, ret_index);
+    DbArray *created = db_array(p, DB_TIME);
+    DbArray *ids = db_array(p, DB_TEXT);
+    DbArray *attempts = db_array(p, DB_I16);
+    DbArray *tenants = db_array(p, DB_TEXT);
+    for (size_t i = 0; i < count; i++) {
+        db_push_time(created, keys[i]->created_at_us);
+        db_push_text(ids, keys[i]->notification_id);
+        db_push_int(attempts, keys[i]->attempt);
+        db_push_text(tenants, keys[i]->tenant);
+        db_txn_tenant(txn, keys[i]->tenant);
+    }
+    return p;
+}
+
+// $5 .. $7
+static void add_claim(DbParams *p, const LedgerClaim *claim)
+{
+    db_text(p, claim->owner);
+    db_i64(p, claim->lease_ms);
+    db_time(p, claim->now_us);
+}
+
+static int add_claim_like(
+    DbTxn *txn, const DbStatement *statement, const LedgerKey *const *keys, size_t count,
+    const LedgerClaim *claim)
+{
+    int index = 0;
+    add_claim(add_keys(txn, statement, keys, count, &index), claim);
+    return index;
+}
+
+int ledger_add_claim(
+    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim)
+{
+    bool retries = false;
+    for (size_t i = 0; i < count; i++) {
+        retries = retries || keys[i]->retry;
+    }
+    if (!retries) {
+        return add_claim_like(txn, &claim_statement, keys, count, claim);
+    }
+    int index = 0;
+    DbParams *p = add_keys(txn, &claim_retries_statement, keys, count, &index);
+    add_claim(p, claim);
+    DbArray *flags = db_array(p, DB_BOOL);
+    for (size_t i = 0; i < count; i++) {
+        db_push_int(flags, keys[i]->retry ? 1 : 0);
+    }
+    return index;
+}
+
+int ledger_add_take_over(
+    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim)
+{
+    return add_claim_like(txn, &take_over_statement, keys, count, claim);
+}
+
+int ledger_add_park(
+    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim)
+{
+    return add_claim_like(txn, &park_statement, keys, count, claim);
+}
+
+int ledger_add_renew(
+    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim)
+{
+    return add_claim_like(txn, &renew_statement, keys, count, claim);
+}
+
+int ledger_add_release(DbTxn *txn, const LedgerKey *const *keys, size_t count, Str owner)
+{
+    int index = 0;
+    DbParams *p = add_keys(txn, &release_statement, keys, count, &index);
+    db_text(p, owner);
+    return index;
+}
+
+static void push_optional(DbArray *column, Str value)
+{
+    if (value.len == 0) {
+        db_push_null(column);
+    } else {
+        db_push_text(column, value);
+    }
+}
+
+static void push_rung(DbArray *column, int32_t rung)
+{
+    if (rung < 0) {
+        db_push_null(column);
+    } else {
+        db_push_int(column, rung);
+    }
+}
+
+int ledger_add_outcomes(
+    DbTxn *txn, const LedgerKey *const *keys, const LedgerRow *const *rows, size_t count, Str owner)
+{
+    int index = 0;
+    DbParams *p = add_keys(txn, &outcome_statement, keys, count, &index);
+    db_text(p, owner);
+    DbArray *states = db_array(p, DB_TEXT);
+    DbArray *claimed = db_array(p, DB_TIME);
+    DbArray *unknown = db_array(p, DB_I16);
+    DbArray *finished = db_array(p, DB_TIME);
+    DbArray *vendors = db_array(p, DB_TEXT);
+    DbArray *message_ids = db_array(p, DB_TEXT);
+    DbArray *codes = db_array(p, DB_TEXT);
+    DbArray *enhanced = db_array(p, DB_TEXT);
+    DbArray *replies = db_array(p, DB_TEXT);
+    DbArray *due = db_array(p, DB_TIME);
+    DbArray *rungs = db_array(p, DB_I16);
+    for (size_t i = 0; i < count; i++) {
+        const LedgerRow *row = rows[i];
+        db_push_text(states, str_from(ledger_state_name(row->state)));
+        db_push_time(claimed, row->claimed_at_us);
+        db_push_int(unknown, row->unknown_count);
+        db_push_time(finished, row->finished_at_us);
+        push_optional(vendors, row->vendor);
+        push_optional(message_ids, row->vendor_message_id);
+        push_optional(codes, row->code);
+        push_optional(enhanced, row->enhanced);
+        push_optional(replies, row->reply);
+        db_push_time(due, row->due_at_us);
+        push_rung(rungs, row->rung);
+    }
+    return index;
+}
+
+size_t ledger_conflicts(const PGresult *res)
+{
+    return (size_t)db_rows(res);
+}
+
+LedgerConflict ledger_conflict(const PGresult *res, size_t n)
+{
+    int at = (int)n;
+    return (LedgerConflict){
+        .index = (size_t)db_get_int(res, at, 0) - 1,
+        .owner = db_get_text(res, at, 2),
+        .wait_ms = db_get_int(res, at, 3),
+        .attempt = db_is_null(res, at, 14) ? 0 : (int32_t)db_get_int(res, at, 14),
+        .row =
+            {
+                .state =
+                    db_is_null(res, at, 1) ? LEDGER_NONE : state_from_name(db_get_text(res, at, 1)),
+                .claimed_at_us = db_get_time(res, at, 4),
+                .finished_at_us = db_get_time(res, at, 5),
+                .due_at_us = db_get_time(res, at, 6),
+                .rung = db_is_null(res, at, 7) ? -1 : (int32_t)db_get_int(res, at, 7),
+                .unknown_count = db_is_null(res, at, 8) ? 0 : (int32_t)db_get_int(res, at, 8),
+                .vendor = db_get_text(res, at, 9),
+                .vendor_message_id = db_get_text(res, at, 10),
+                .code = db_get_text(res, at, 11),
+                .enhanced = db_get_text(res, at, 12),
+                .reply = db_get_text(res, at, 13),
+            },
+    };
+}
+
+LedgerHit ledger_hit(const PGresult *res, size_t n)
+{
+    int at = (int)n;
+    return (LedgerHit){
+        .notification_id = db_get_text(res, at, 0),
+        .attempt = (int32_t)db_get_int(res, at, 1),
+        .unknown_count = (int32_t)db_get_int(res, at, 2),
+        .settled = db_get_int(res, at, 3) != 0,
+    };
+}
+
+void ledger_add_partitions(DbTxn *txn)
+{
+    db_txn_add(txn, &partitions_statement, NULL);
+}

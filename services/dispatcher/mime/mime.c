@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/mime/mime.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "services/dispatcher/mime/mime_encode.h"
+
+enum { DATE_SIZE = 48, BOUNDARY_SIZE = 64 };
+
+// ---- addresses ----
+
+static bool is_atom_char(uint8_t c)
+{
+    bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return alnum || c >= 0x80 || (c != 0 && strchr("!#$%&'*+-/=?^_`{|}~", c) != NULL);
+}
+
+static bool is_dot_string(Str text)
+{
+    bool after_dot = true;
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = (uint8_t)text.ptr[i];
+        if (c == '.' ? after_dot : !is_atom_char(c)) {
+            return false;
+        }
+        after_dot = c == '.';
+    }
+    return !after_dot;
+}
+
+static bool is_domain(Str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = (uint8_t)text.ptr[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!plain && c < 0x80 && c != '-' && c != '.') {
+            return false;
+        }
+    }
+    return is_dot_string(text) && text.ptr[0] != '-';
+}
+
+bool mail_address_check(const char *field, Str address, bool *ret_utf8, Error *err)
+{
+    ptrdiff_t at = str_find(address, '@');
+    const char *why = NULL;
+    if (address.len > MAIL_ADDRESS_MAX || at > MAIL_LOCAL_MAX) {
+        why = "it is too long";
+    } else if (at <= 0 || !is_dot_string(str_slice(address, 0, (size_t)at))) {
+        why = "its part before the '@' is malformed";
+    } else if (!is_domain(str_slice(address, (size_t)at + 1, address.len))) {
+        why = "its domain is malformed";
+    } else if (!str_is_utf8(address)) {
+        why = "it is not UTF-8";
+    } else if (str_has_bidi(address)) {
+        why = "a character of it turns the direction of writing";
+    }
+    if (why != NULL) {
+        return error_set(err, ERROR_PERMANENT, "'%s' is not an e-mail address: %s", field, why);
+    }
+    if (ret_utf8 != NULL) {
+        *ret_utf8 = false;
+        for (size_t i = 0; i < address.len; i++) {
+            *ret_utf8 |= (uint8_t)address.ptr[i] >= 0x80;
+        }
+    }
+    return true;
+}
+
+// ---- message ----
+
+static void format_date(int64_t at_us, char out[DATE_SIZE])
+{
+    static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_t seconds = (time_t)(at_us / 1000000);
+    struct tm t = {0};
+    gmtime_r(&seconds, &t);
+    size_t used = strftime(out, DATE_SIZE, "xxx, %d xxx %Y %H:%M:%S +0000", &t);
+    memcpy(out, days[t.tm_wday % 7], 3); // not %a and %b: they speak the locale's language
+    memcpy(out + 8, months[t.tm_mon % 12], 3);
+    out[used] = '\0';
+}
+
+// Printable ASCII without what could end the brackets or begin another URL: nothing in it can begin
+// a header, and it needs no encoding. It is in a line of its own, whose length is bounded.
+static bool check_url(Str url, Error *err)
+{
+    bool good = url.len <= MIME_URL_MAX &&
+                (str_starts(url, STR("https://")) || str_starts(url, STR("http://")));
+    for (size_t i = 0; good && i < url.len; i++) {
+        char c = url.ptr[i];
+        good = c > ' ' && c < 0x7f && strchr("<>,\"", c) == NULL;
+    }
+    return good ||
+           error_set(err, ERROR_PERMANENT, "'unsubscribe_url' is not a URL fit for a header");
+}
+
+static bool write_unsubscribe(Str url, Buf *out, Error *err)
+{
+    if (url.len == 0) {
+        return true;
+    }
+    if (!check_url(url, err)) {
+        return false;
+    }
+    buf_str(out, STR("List-Unsubscribe:\r\n <"));
+    buf_str(out, url);
+    buf_str(out, STR(">\r\n"));
+    if (str_starts(url, STR("https://"))) { // RFC 8058, section 3.1: one click needs HTTPS
+        mime_header_plain("List-Unsubscribe-Post", "List-Unsubscribe=One-Click", out);
+    }
+    return true;
+}
+
+static bool write_headers(const MimeMail *mail, Buf *out, Error *err)
+{
+    char date[DATE_SIZE];
+    format_date(mail->date_us, date);
+    mime_header_plain("Date", date, out);
+    if (!mime_header_mailbox("From", mail->from_name, mail->from, out, err) ||
+        !mime_header_mailbox("To", mail->to_name, mail->to, out, err)) {
+        return false;
+    }
+    if (mail->reply_to.len > 0 &&
+        !mime_header_mailbox("Reply-To", STR_EMPTY, mail->reply_to, out, err)) {
+        return false;
+    }
+    if (!mime_header_text("Subject", mail->subject, out, err) ||
+        !write_unsubscribe(mail->unsubscribe_url, out, err)) {
+        return false;
+    }
+    buf_str(out, STR("Message-ID: <"));
+    buf_str(out, mail->id);
+    buf_char(out, '@');
+    buf_str(out, mail->id_domain);
+    buf_str(out, STR(">\r\nMIME-Version: 1.0\r\n"));
+    return true;
+}
+
+static void write_part(const char *type, Str body, Buf *out)
+{
+    MimeEncoding encoding = mime_choose(body);
+    buf_str(out, STR("Content-Type: "));
+    buf_cstr(out, type);
+    buf_str(out, STR("; charset=utf-8\r\nContent-Transfer-Encoding: "));
+    buf_cstr(out, mime_encoding_name(encoding));
+    buf_str(out, STR("\r\n\r\n"));
+    size_t before = out->len;
+    mime_encode(encoding, body, out);
+    bool ended = out->len >= before + 2 && str_ends(buf_view(out), STR("\r\n"));
+    if (!ended) {
+        buf_str(out, STR("\r\n"));
+    }
+}
+
+static void write_boundary(const char *boundary, bool last, Buf *out)
+{
+    buf_str(out, STR("--"));
+    buf_cstr(out, boundary);
+    buf_str(out, last ? STR("--\r\n") : STR("\r\n"));
+}
+
+static void write_alternative(const MimeMail *mail, Buf *out)
+{
+    // "=_" cannot stand in quoted-printable or base64, and mime_choose() keeps it out of 7bit.
+    char boundary[BOUNDARY_SIZE] = "=_stentor_";
+    size_t prefix = strlen(boundary);
+    Str id = str_slice(mail->id, 0, BOUNDARY_SIZE - prefix - 1);
+    memcpy(boundary + prefix, id.ptr, id.len);
+    boundary[prefix + id.len] = '\0';
+    buf_str(out, STR("Content-Type: multipart/alternative;\r\n boundary=\""));
+    buf_cstr(out, boundary);
+    buf_str(out, STR("\"\r\n\r\n"));
+    write_boundary(boundary, false, out);
+    write_part("text/plain", mail->text, out);
+    write_boundary(boundary, false, out);
+    write_part("text/html", mail->html, out);
+    write_boundary(boundary, true, out);
+}
+
+static bool check(const MimeMail *mail, Error *err)
+{
+    if (!mail_address_check("from", mail->from, NULL, err) ||
+        !mail_address_check("to", mail->to, NULL, err)) {
+        return false;
+    }
+    if (mail->reply_to.len > 0 && !mail_address_check("reply_to", mail->reply_to, NULL, err)) {
+        return false;
+    }
+    if (mail->html.len == 0 && mail->text.len == 0) {
+        return error_set(err, ERROR_PERMANENT, "the e-mail has neither 'html' nor 'text'");
+    }
+    return true;
+}
+
+bool mime_compose(const MimeMail *mail, Buf *out, Error *err)
+{
+    if (!check(mail, err) || !write_headers(mail, out, err)) {
+        return false;
+    }
+    if (mail->html.len == 0) {
+        write_part("text/plain", mail->text, out);
+    } else if (mail->text.len == 0) {
+        write_part("text/html", mail->html, out);
+    } else {
+        write_alternative(mail, out);
+    }
+    if (out->full) {
+        return error_set(
+            err, ERROR_PERMANENT, "the e-mail is longer than %d bytes", (int)MIME_BYTES_MAX);
+    }
+    return true;
+}

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _DEFAULT_SOURCE // uv.h's struct addrinfo
+#include "services/dispatcher/vendor/smtp/smtp_client.h"
+
+#include <netdb.h>
+#include <stdlib.h>
+
+#include "common/base/arena.h"
+#include "common/base/crash.h"
+
+enum {
+    READ_CHUNK = 16 * 1024,
+    PLAIN_MAX = 256 * 1024,
+    WIRE_MAX = SMTP_OUT_MAX + SMTP_OUT_MAX / 64
+};
+
+struct SmtpClient {
+    SmtpClientWorld world;
+    SmtpSession session;
+    SmtpReplyParser parser;
+    uv_tcp_t tcp;
+    uv_getaddrinfo_t lookup;
+    uv_connect_t connect;
+    uv_write_t write;
+    bool looking_up, tcp_open, closing, connected, was_ready, quitting, writing;
+    bool turning;  // inside turn(): a wake now does nothing
+    bool answered; // a whole reply came in this turn: a server that drips bytes gains no time
+    SmtpTls *tls;
+    Buf plain;           // decrypted, not yet parsed
+    Buf wire;            // encrypted, not yet written
+    Buf flight;          // what uv_write() still holds
+    uint64_t wire_total; // bytes handed to the system or to libuv
+    uint64_t
+        dot_at; // position on the wire up to which the final dot of `sending` is surely not sent
+    uint64_t deadline_ms; // of the reply that is waited for, or of idleness
+    Error why;
+    char chunk[READ_CHUNK];
+};
+
+static void connect_to(SmtpClient *client, const struct addrinfo *found);
+static void flush(SmtpClient *client);
+
+// ---- end ----
+
+static void give_back_mails(SmtpClient *client)
+{
+    SmtpSession *session = &client->session;
+    Mail *sending = session->sending;
+    Mail *envelope = session->envelope;
+    session->sending = NULL;
+    session->envelope = NULL;
+    if (envelope != NULL) {
+        client->world.hooks->on_back(client->world.ctx, envelope);
+    }
+    if (sending != NULL && client->dot_at == UINT64_MAX) {
+        client->world.hooks->on_back(client->world.ctx, sending);
+    } else if (sending != NULL) {
+        client->world.hooks->on_lost(client->world.ctx, sending);
+    }
+}
+
+static void finish(SmtpClient *client)
+{
+    if (client->tcp_open || client->looking_up) {
+        return;
+    }
+    bool had_none = client->session.sending == NULL && client->session.envelope == NULL;
+    bool useful = client->was_ready && (client->session.mails > 0 || had_none);
+    give_back_mails(client);
+    client->world.hooks->on_closed(client->world.ctx, client, useful, &client->why);
+    smtp_session_done(&client->session);
+    smtp_tls_free(client->tls);
+    buf_done(&client->plain);
+    buf_done(&client->wire);
+    buf_done(&client->flight);
+    free(client);
+}
+
+static void on_tcp_closed(uv_handle_t *handle)
+{
+    SmtpClient *client = handle->data;
+    client->tcp_open = false;
+    finish(client);
+}
+
+// Whether the dot left is decided before the close: afterwards libuv counts what it dropped as
+// written.
+static void judge_dot(SmtpClient *client)
+{
+    bool flushed = !client->session.dot_in_out && client->dot_at != UINT64_MAX;
+    uint64_t queued = uv_stream_get_write_queue_size((uv_stream_t *)&client->tcp);
+    if (!flushed || client->wire_total - queued < client->dot_at) {
+        client->dot_at = UINT64_MAX; // surely not sent
+    }
+}
+
+static void close_with(SmtpClient *client, const Error *err)
+{
+    if (client->closing) {
+        return;
+    }
+    client->closing = true;
+    client->why = *err;
+    judge_dot(client);
+    if (client->looking_up) {
+        uv_cancel((uv_req_t *)&client->lookup); // its callback comes in either case
+    }
+    uv_close((uv_handle_t *)&client->tcp, on_tcp_closed);
+}
+
+static void lose(SmtpClient *client, const char *what, int status)
+{
+    Error err = {0};
+    error_set(
+        &err, ERROR_TRANSIENT, "smtp://%s:%s: %s: %s", client->world.options->host,
+        client->world.options->port, what, uv_strerror(status));
+    close_with(client, &err);
+}
+
+static void lose_with(SmtpClient *client, Error *err)
+{
+    if (err->kind != ERROR_CANCELLED) {
+        error_wrap(err, "smtp://%s:%s", client->world.options->host, client->world.options->port);
+    }
+    close_with(client, err);
+}
+
+// ---- writing ----
+
+static void on_stream_written(uv_write_t *request, int status)
+{
+    SmtpClient *client = request->data;
+    client->writing = false;
+    if (client->closing) {
+        return;
+    }
+    if (status < 0) {
+        lose(client, "write", status);
+        return;
+    }
+    flush(client);
+}
+
+// Hands `bytes` to the system, and what it does not take at once to libuv; empties the buffer.
+static void send_bytes(SmtpClient *client, Buf *bytes)
+{
+    uv_buf_t all = uv_buf_init(bytes->ptr, (unsigned)bytes->len);
+    int sent = uv_try_write((uv_stream_t *)&client->tcp, &all, 1);
+    if (sent < 0 && sent != UV_EAGAIN) {
+        lose(client, "write", sent);
+        return;
+    }
+    size_t done = sent > 0 ? (size_t)sent : 0;
+    client->wire_total += bytes->len;
+    if (done < bytes->len) {
+        buf_clear(&client->flight);
+        buf_append(&client->flight, bytes->ptr + done, bytes->len - done);
+        uv_buf_t rest = uv_buf_init(client->flight.ptr, (unsigned)client->flight.len);
+        client->write.data = client;
+        client->writing = true;
+        int status =
+            uv_write(&client->write, (uv_stream_t *)&client->tcp, &rest, 1, on_stream_written);
+        if (status < 0) {
+            client->writing = false;
+            lose(client, "write", status);
+            return;
+        }
+    }
+    buf_clear(bytes);
+    CRASH_POINT_IF("smtp.dot_written", client->session.sending != NULL && !client->writing);
+}
+
+static void mark_dot(SmtpClient *client)
+{
+    SmtpSession *session = &client->session;
+    if (session->dot_in_out) {
+        // Inside TLS the dot's place is not known: from the first byte of this write on it may have
+        // arrived.
+        client->dot_at =
+            client->wire_total + 1 + (client->tls == NULL ? session->dot_offset : client->wire.len);
+        session->dot_in_out = false;
+    }
+}
+
+static void flush(SmtpClient *client)
+{
+    Buf *out = &client->session.out;
+    if (client->closing || client->writing || !client->connected) {
+        return;
+    }
+    mark_dot(client);
+    if (client->tls == NULL) {
+        if (out->len > 0) {
+            send_bytes(client, out);
+        }
+        return;
+    }
+    Error err = {0};
+    if (out->len > 0 && client->session.encrypted) {
+        if (!smtp_tls_write(client->tls, buf_view(out), &client->wire, &err)) {
+            lose_with(client, &err);
+            return;
+        }
+        buf_clear(out);
+    }
+    if (client->wire.len > 0) {
+        send_bytes(client, &client->wire);
+    }
+}
+
+// ---- reading ----
+
+static void set_deadline(SmtpClient *client)
+{
+    const char *what;
+    uint64_t wait = smtp_session_idle(&client->session)
+                        ? client->world.options->idle_ms
+                        : smtp_session_patience_ms(&client->session, &what);
+    client->deadline_ms = uv_now(client->world.loop) + wait;
+}
+
+static bool parse(SmtpClient *client, Str input, Error *err)
+{
+    while (input.len > 0) {
+        SmtpFeed fed = smtp_reply_feed(&client->parser, &input, err);
+        if (fed == SMTP_FEED_MORE) {
+            return true;
+        }
+        client->answered = true;
+        if (fed == SMTP_FEED_BAD ||
+            !smtp_session_reply(&client->session, &client->parser.reply, err)) {
+            return false;
+        }
+        if (client->session.phase == SMTP_HANDSHAKE) {
+            // Whatever came in the clear behind the answer to STARTTLS was slipped in by somebody
+            // else (RFC 3207 6).
+            return true;
+        }
+    }
+    return true;
+}
+
+static bool go_secure(SmtpClient *client, Str received, Error *err)
+{
+    if (client->tls == NULL) {
+        smtp_reply_init(&client->parser);
+        client->tls = smtp_tls_new(client->world.tls, client->world.options->host, err);
+    }
+    bool done = false;
+    if (client->tls == NULL ||
+        !smtp_tls_handshake(client->tls, received, &client->wire, &done, err)) {
+        return false;
+    }
+    if (done) {
+        smtp_session_encrypted(&client->session);
+    }
+    return true;
+}
+
+static bool take(SmtpClient *client, Str received, Error *err)
+{
+    if (client->session.phase == SMTP_HANDSHAKE) {
+        if (!go_secure(client, received, err) || !client->session.encrypted) {
+            return err->kind == ERROR_NONE;
+        }
+        received = STR_EMPTY; // the session may hold more than the handshake: read it below
+    }
+    if (client->tls == NULL) {
+        return parse(client, received, err) &&
+               (client->session.phase != SMTP_HANDSHAKE || go_secure(client, STR_EMPTY, err));
+    }
+    bool closed = false;
+    if (!smtp_tls_read(client->tls, received, &client->plain, &client->wire, &closed, err)) {
+        return false;
+    }
+    bool fine = parse(client, buf_view(&client->plain), err);
+    buf_clear(&client->plain);
+    return fine && (!closed || error_set(err, ERROR_TRANSIENT, "the server ended the tls session"));
+}
+
+// One turn of the conversation: what arrived, what follows from it, one write.
+static void turn(SmtpClient *client, Str received)
+{
+    Error err = {0};
+    client->turning = true;
+    client->answered = false;
+    bool fine = take(client, received, &err);
+    client->turning = false;
+    bool ready = client->session.phase == SMTP_READY;
+    if (ready && !client->was_ready) {
+        client->was_ready = true;
+        client->world.hooks->on_ready(client->world.ctx);
+    }
+    if (!fine) {
+        lose_with(client, &err);
+        return;
+    }
+    if (client->quitting && smtp_session_idle(&client->session)) {
+        smtp_session_quit(&client->session);
+    }
+    if (client->answered) {
+        set_deadline(client);
+    }
+    flush(client);
+}
+
+static void on_stream_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)suggested;
+    SmtpClient *client = handle->data;
+    *buf = uv_buf_init(client->chunk, READ_CHUNK);
+}
+
+static void on_stream_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
+{
+    SmtpClient *client = stream->data;
+    if (client->closing || count == 0) {
+        return;
+    }
+    if (count < 0) {
+        lose(client, "read", (int)count);
+        return;
+    }
+    turn(client, (Str){buf->base, (size_t)count});
+}
+
+// ---- beginning ----
+
+static void on_tcp_connected(uv_connect_t *request, int status)
+{
+    SmtpClient *client = request->data;
+    if (client->closing) {
+        return;
+    }
+    if (status == 0) {
+        status = uv_read_start((uv_stream_t *)&client->tcp, on_stream_alloc, on_stream_read);
+    }
+    if (status < 0) {
+        lose(client, "connect", status);
+        return;
+    }
+    client->connected = true;
+    uv_tcp_nodelay(&client->tcp, 1);
+    set_deadline(client);
+    if (client->session.phase == SMTP_HANDSHAKE) {
+        turn(client, STR_EMPTY); // smtps: we speak first
+    }
+}
+
+static void on_lookup_done(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+{
+    SmtpClient *client = request->data;
+    client->looking_up = false;
+    if (client->closing) {
+        finish(client);
+    } else if (status < 0) {
+        lose(client, "name look-up", status);
+    } else {
+        connect_to(client, found);
+    }
+    uv_freeaddrinfo(found);
+}
+
+static void connect_to(SmtpClient *client, const struct addrinfo *found)
+{
+    unsigned count = 0;
+    for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {
+        count++;
+    }
+    const struct addrinfo *chosen = found;
+    for (unsigned i = 0; count > 0 && i < client->world.turn % count; i++) {
+        chosen = chosen->ai_next;
+    }
+    client->connect.data = client;
+    int status =
+        chosen == NULL
+            ? UV_EAI_NODATA
+            : uv_tcp_connect(&client->connect, &client->tcp, chosen->ai_addr, on_tcp_connected);
+    if (status < 0) {
+        lose(client, "connect", status);
+    }
+}
+
+SmtpClient *smtp_client_new(const SmtpClientWorld *world)
+{
+    SmtpClient *client = xcalloc(1, sizeof *client);
+    client->world = *world;
+    client->dot_at = UINT64_MAX;
+    smtp_session_init(&client->session, world->options, &world->hooks->session, world->ctx);
+    smtp_reply_init(&client->parser);
+    buf_init(&client->plain, PLAIN_MAX);
+    buf_init(&client->wire, WIRE_MAX);
+    buf_init(&client->flight, WIRE_MAX);
+    uv_tcp_init(world->loop, &client->tcp);
+    client->tcp.data = client;
+    client->tcp_open = true;
+    client->deadline_ms = uv_now(world->loop) + world->options->connect_ms;
+    client->lookup.data = client;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    int status = uv_getaddrinfo(
+        world->loop, &client->lookup, on_lookup_done, world->options->host, world->options->port,
+        &hints);
+    if (status < 0) {
+        lose(client, "name look-up", status);
+    } else {
+        client->looking_up = true;
+    }
+    return client;
+}
+
+// ---- the pool's calls ----
+
+bool smtp_client_idle(const SmtpClient *client)
+{
+    return !client->closing && !client->quitting && smtp_session_idle(&client->session);
+}
+
+bool smtp_client_ready(const SmtpClient *client)
+{
+    return client->was_ready && !client->closing;
+}
+
+void smtp_client_wake(SmtpClient *client)
+{
+    if (client->closing || client->quitting || client->turning) {
+        return;
+    }
+    smtp_session_pull(&client->session);
+    set_deadline(client);
+    flush(client);
+}
+
+void smtp_client_quit(SmtpClient *client)
+{
+    if (client->closing || client->quitting) {
+        return;
+    }
+    client->quitting = true;
+    if (!client->was_ready) {
+        smtp_client_abort(client);
+    } else if (smtp_session_idle(&client->session)) {
+        smtp_session_quit(&client->session);
+        set_deadline(client);
+        flush(client);
+    }
+}
+
+void smtp_client_abort(SmtpClient *client)
+{
+    Error err = {.kind = ERROR_CANCELLED};
+    close_with(client, &err);
+}
+
+void smtp_client_tick(SmtpClient *client, uint64_t now_ms)
+{
+    if (client->closing || now_ms < client->deadline_ms) {
+        return;
+    }
+    if (smtp_session_idle(&client->session)) {
+        smtp_client_quit(client);
+        return;
+    }
+    Error err = {0};
+    const char *what = "the connection";
+    unsigned waited = client->world.options->connect_ms;
+    if (client->connected) {
+        waited = smtp_session_patience_ms(&client->session, &what);
+    }
+    error_set(&err, ERROR_TRANSIENT, "no answer to %s within %u ms", what, waited);
+    lose_with(client, &err);
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/vendor/smtp/smtp_tls.h"
+
+#include <arpa/inet.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+
+#include "common/base/arena.h"
+
+struct SmtpTlsContext {
+    SSL_CTX *ssl;
+};
+
+struct SmtpTls {
+    SSL *ssl;
+    BIO *in;  // what the peer sent; owned by ssl
+    BIO *out; // what is to be written; owned by ssl
+};
+
+// OpenSSL's own words for what went wrong last; clears its queue.
+static bool fail(Error *err, ErrorKind kind, const char *what)
+{
+    unsigned long code = ERR_peek_last_error();
+    const char *reason = code != 0 ? ERR_reason_error_string(code) : NULL;
+    ERR_clear_error();
+    return error_set(err, kind, "%s: %s", what, reason != NULL ? reason : "the session ended");
+}
+
+static bool load_trust(SSL_CTX *ssl, const char *ca_file)
+{
+    return ca_file[0] == '\0' ? SSL_CTX_set_default_verify_paths(ssl) == 1
+                              : SSL_CTX_load_verify_locations(ssl, ca_file, NULL) == 1;
+}
+
+SmtpTlsContext *smtp_tls_context_new(const char *ca_file, bool verify, Error *err)
+{
+    ERR_clear_error();
+    SSL_CTX *ssl = SSL_CTX_new(TLS_client_method());
+    if (ssl == NULL || SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION) != 1) {
+        SSL_CTX_free(ssl);
+        fail(err, ERROR_CONFIG, "tls");
+        return NULL;
+    }
+    if (!load_trust(ssl, ca_file)) {
+        SSL_CTX_free(ssl);
+        error_set(
+            err, ERROR_CONFIG, "STENTOR_SMTP_CA_FILE: no certificates can be read from '%s'",
+            ca_file);
+        ERR_clear_error();
+        return NULL;
+    }
+    SSL_CTX_set_verify(ssl, verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
+    SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+    SmtpTlsContext *context = xcalloc(1, sizeof *context);
+    context->ssl = ssl;
+    return context;
+}
+
+void smtp_tls_context_free(SmtpTlsContext *context)
+{
+    if (context != NULL) {
+        SSL_CTX_free(context->ssl);
+        free(context);
+    }
+}
+
+static bool is_ip(const char *host)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    return inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+}
+
+static bool expect_host(SSL *ssl, const char *host)
+{
+    if (is_ip(host)) {
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
+    }
+    // SSL_set_tlsext_host_name() is a macro that casts const away.
+    void *name = (void *)(uintptr_t)host;
+    return SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name) == 1 &&
+           SSL_set1_host(ssl, host) == 1;
+}
+
+SmtpTls *smtp_tls_new(SmtpTlsContext *context, const char *host, Error *err)
+{
+    ERR_clear_error();
+    SSL *ssl = SSL_new(context->ssl);
+    BIO *in = BIO_new(BIO_s_mem());
+    BIO *out = BIO_new(BIO_s_mem());
+    if (ssl == NULL || in == NULL || out == NULL || !expect_host(ssl, host)) {
+        SSL_free(ssl);
+        BIO_free(in);
+        BIO_free(out);
+        fail(err, ERROR_TRANSIENT, "tls");
+        return NULL;
+    }
+    SSL_set_bio(ssl, in, out);
+    SSL_set_connect_state(ssl);
+    SmtpTls *tls = xcalloc(1, sizeof *tls);
+    *tls = (SmtpTls){.ssl = ssl, .in = in, .out = out};
+    return tls;
+}
+
+void smtp_tls_free(SmtpTls *tls)
+{
+    if (tls != NULL) {
+        SSL_free(tls->ssl);
+        free(tls);
+    }
+}
+
+static bool take_in(SmtpTls *tls, Str received)
+{
+    return received.len == 0 ||
+           (received.len <= INT_MAX &&
+            BIO_write(tls->in, received.ptr, (int)received.len) == (int)received.len);
+}
+
+// What OpenSSL wants written.
+static bool drain_out(SmtpTls *tls, Buf *wire)
+{
+    size_t pending = BIO_ctrl_pending(tls->out);
+    if (pending == 0) {
+        return true;
+    }
+    if (pending > INT_MAX || !buf_reserve(wire, pending)) {
+        return false;
+    }
+    int got = BIO_read(tls->out, wire->ptr + wire->len, (int)pending);
+    wire->len += got > 0 ? (size_t)got : 0;
+    return got == (int)pending;
+}
+
+bool smtp_tls_handshake(SmtpTls *tls, Str received, Buf *wire, bool *ret_done, Error *err)
+{
+    ERR_clear_error();
+    bool fine = take_in(tls, received);
+    int result = fine ? SSL_do_handshake(tls->ssl) : -1;
+    bool waits = result != 1 && SSL_get_error(tls->ssl, result) == SSL_ERROR_WANT_READ;
+    long verified = SSL_get_verify_result(tls->ssl);
+    if (!drain_out(tls, wire) || (result != 1 && !waits)) {
+        if (verified != X509_V_OK && SSL_get_verify_mode(tls->ssl) != SSL_VERIFY_NONE) {
+            ERR_clear_error();
+            return error_set(
+                err, ERROR_TRANSIENT, "tls: the server's certificate is not accepted: %s",
+                X509_verify_cert_error_string(verified));
+        }
+        return fail(err, ERROR_TRANSIENT, "tls handshake");
+    }
+    *ret_done = result == 1;
+    return true;
+}
+
+bool smtp_tls_read(SmtpTls *tls, Str received, Buf *plain, Buf *wire, bool *ret_closed, Error *err)
+{
+    ERR_clear_error();
+    *ret_closed = false;
+    if (!take_in(tls, received)) {
+        return fail(err, ERROR_TRANSIENT, "tls");
+    }
+    for (;;) {
+        if (!buf_reserve(plain, 4096)) {
+            return error_set(err, ERROR_TRANSIENT, "tls: the server sends more than is read");
+        }
+        int got = SSL_read(tls->ssl, plain->ptr + plain->len, 4096);
+        if (got > 0) {
+            plain->len += (size_t)got;
+            continue;
+        }
+        int why = SSL_get_error(tls->ssl, got);
+        *ret_closed = why == SSL_ERROR_ZERO_RETURN;
+        bool fine = why == SSL_ERROR_WANT_READ || *ret_closed;
+        return (drain_out(tls, wire) && fine) || fail(err, ERROR_TRANSIENT, "tls");
+    }
+}
+
+bool smtp_tls_write(SmtpTls *tls, Str plain, Buf *wire, Error *err)
+{
+    ERR_clear_error();
+    while (plain.len > 0) {
+        int chunk = plain.len > INT_MAX ? INT_MAX : (int)plain.len;
+        int put = SSL_write(tls->ssl, plain.ptr, chunk); // into memory: it never blocks
+        if (put <= 0) {
+            return fail(err, ERROR_TRANSIENT, "tls");
+        }
+        plain = str_slice(plain, (size_t)put, plain.len);
+    }
+    return drain_out(tls, wire) || fail(err, ERROR_TRANSIENT, "tls");
+}

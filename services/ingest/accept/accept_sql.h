@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one transaction of a group commit: accept rows, idempotency keys, and the answers that older
+// keys hold.
+#pragma once
+
+#include "common/bus/events/frames.h"
+#include "common/codec/hash.h"
+#include "common/db/db.h"
+
+// What is stored as a whole or not at all: a row's requests without a key, or one request with a
+// key. Of a row of ingest.accept_log the parts are stored that have no key or a new one.
+typedef struct AcceptPart {
+    Str tenant;
+    size_t row;              // its number in the group
+    struct AcceptPart *next; // of the same row, behind this one
+    Str ids;                 // "ntf_a,ntf_b"
+    Frame *frames;
+    size_t frame_count;
+    Str events;   // the frames packed
+    bool lowered; // something of it is beyond its tenant's share
+    Str scope;    // with key, hash and answer: of a keyed request
+    Str key;      // empty: none
+    const uint8_t *hash;
+    Str answer;
+    // read back:
+    int64_t accept_id; // of the row; 0: the key was there already, nothing was stored
+    Str stored_hash;
+    int stored_status;
+    Str stored_answer;
+} AcceptPart;
+
+void accept_sql_add(DbTxn *txn, const AcceptPart *parts, size_t count, int64_t accepted_at_us);
+// After success. What is read is copied into `arena`.
+bool accept_sql_read(const DbTxn *txn, AcceptPart *parts, size_t count, Arena *arena, Error *err);

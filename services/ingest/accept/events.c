@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/accept/events.h"
+
+#include <inttypes.h>
+
+#include "common/bus/events/status_event.h"
+#include "common/bus/topology/topology.h"
+#include "common/codec/event.h"
+#include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/request.pb-c.h"
+
+typedef struct Building {
+    const Request *request;
+    const Acceptance *acceptance;
+    Arena *arena;
+    Str id;
+} Building;
+
+// protobuf-c's strings are not const; nothing writes to them.
+static char *pb_text(Arena *arena, Str s)
+{
+    static char empty[] = "";
+    return s.len == 0 ? empty : arena_cstr(arena, s);
+}
+
+static char *derive(Building *b, const char *stage, const char *discriminator)
+{
+    char *id = arena_alloc(b->arena, EVENT_ID_SIZE);
+    event_id_derive(stage, b->id, str_from(discriminator), id);
+    return id;
+}
+
+static void fill_meta(Building *b, Stentor__V1__Meta *meta, char *event_id, char *causation)
+{
+    stentor__v1__meta__init(meta);
+    meta->event_id = event_id;
+    meta->tenant = pb_text(b->arena, b->acceptance->tenant);
+    meta->notification_id = pb_text(b->arena, b->id);
+    meta->correlation_id = pb_text(b->arena, b->request->correlation_id);
+    meta->causation_id = causation;
+    meta->occurred_at_us = b->acceptance->accepted_at_us;
+}
+
+static bool seal_address(Building *b, Stentor__V1__Sealed **ret, Error *err)
+{
+    Stentor__V1__Address address;
+    stentor__v1__address__init(&address);
+    address.address = pb_text(b->arena, b->request->to);
+    address.name = pb_text(b->arena, b->request->to_name);
+    Str plain = STR_EMPTY;
+    if (!event_pack(&address.base, b->arena, &plain, err)) {
+        return false;
+    }
+    const Acceptance *a = b->acceptance;
+    *ret = seal(a->key, a->tenant, b->id, "address", plain, b->arena);
+    return true;
+}
+
+static ProtobufCBinaryData hash_of(const Acceptance *a)
+{
+    return pb_data(a->address_hash == NULL ? STR_EMPTY : str_of(a->address_hash, ADDRESS_HASH_LEN));
+}
+
+static bool build_request(
+    Building *b, Stentor__V1__Meta *meta, Stentor__V1__NotificationRequest *event, Error *err)
+{
+    const Request *r = b->request;
+    const Acceptance *a = b->acceptance;
+    static char none[] = "";
+    fill_meta(b, meta, derive(b, "request", ""), none);
+    stentor__v1__notification_request__init(event);
+    event->meta = meta;
+    event->channel = (Stentor__V1__Channel)r->channel;
+    event->category = (Stentor__V1__Category)r->category;
+    event->priority = (Stentor__V1__Priority)r->priority;
+    event->template_ = pb_text(b->arena, r->template_key);
+    event->template_version = pb_text(b->arena, r->template_version);
+    event->locale = pb_text(b->arena, r->locale);
+    event->recipient_id = pb_text(b->arena, r->recipient_id);
+    event->address_hash = hash_of(a);
+    event->accepted_at_us = a->accepted_at_us;
+    event->scheduled_for_us = r->scheduled_for_us;
+    event->expires_at_us = r->expires_at_us;
+    event->source_event_id = pb_text(b->arena, r->source_event_id);
+    event->batch_id = pb_text(b->arena, r->batch_id);
+    event->trigger_key = pb_text(b->arena, r->trigger_key);
+    event->cancel_key = pb_text(b->arena, r->cancel_key);
+    event->time_zone = pb_text(b->arena, a->time_zone);
+    Str variables = r->variables.len > 0 ? r->variables : STR("{}");
+    event->variables = seal(a->key, a->tenant, b->id, "variables", variables, b->arena);
+    return seal_address(b, &event->address, err);
+}
+
+static bool frame_of(
+    Building *b, FrameKind kind, const ProtobufCMessage *message, char *event_id, Frame *ret,
+    Error *err)
+{
+    char *subject = arena_alloc(b->arena, SUBJECT_SIZE);
+    if (kind == FRAME_DEFERRED) {
+        const char *reason = gate_reason_deferred(b->acceptance->decision.reason);
+        subject_deferred(subject, reason, b->acceptance->tenant);
+    } else {
+        Priority lane = b->acceptance->lane;
+        subject_request(
+            subject, lane != PRIORITY_NONE ? lane : b->request->priority, b->acceptance->tenant);
+    }
+    *ret = (Frame){
+        .kind = kind,
+        .out = {
+            .subject = subject,
+            .event_id = str_from(event_id),
+            .traceparent = b->acceptance->traceparent,
+        }};
+    return event_pack(message, b->arena, &ret->out.payload, err);
+}
+
+// Whoever gathers for the same border names the same window.
+static char *window_id(Building *b)
+{
+    const Request *r = b->request;
+    char *discriminator = arena_printf(
+        b->arena, STR_FMT "/%s/%s/%" PRId64, STR_ARG(b->acceptance->tenant),
+        category_name(r->category), channel_name(r->channel), b->acceptance->decision.until_us);
+    char id[EVENT_ID_SIZE];
+    event_id_derive("window", r->recipient_id, str_from(discriminator), id);
+    return arena_printf(b->arena, "dgw_%s", id);
+}
+
+static void fill_window(
+    Building *b, const Stentor__V1__NotificationRequest *request, Stentor__V1__DigestWindow *window)
+{
+    const Acceptance *a = b->acceptance;
+    stentor__v1__digest_window__init(window);
+    window->window_id = window_id(b);
+    window->recipient_id = request->recipient_id;
+    window->category = request->category;
+    window->channel = request->channel;
+    window->flush_at_us = a->decision.until_us;
+    window->template_ = pb_text(b->arena, a->digest.template_key);
+    window->template_version = pb_text(b->arena, a->digest.template_version);
+    window->locale = request->locale;
+}
+
+static bool frame_deferred(
+    Building *b, Stentor__V1__NotificationRequest *request, Frame *ret, Error *err)
+{
+    const GateDecision *decision = &b->acceptance->decision;
+    char *reason = pb_text(b->arena, str_from(gate_reason_deferred(decision->reason)));
+    Stentor__V1__Meta meta;
+    fill_meta(b, &meta, derive(b, "deferred", reason), request->meta->event_id);
+    Stentor__V1__Deferred deferred;
+    stentor__v1__deferred__init(&deferred);
+    deferred.meta = &meta;
+    deferred.reason = reason;
+    deferred.due_at_us = decision->until_us;
+    deferred.cancel_key = request->cancel_key;
+    deferred.work_case = STENTOR__V1__DEFERRED__WORK_REQUEST;
+    deferred.request = request;
+    Stentor__V1__DigestWindow window;
+    if (decision->verdict == GATE_GATHER) {
+        fill_window(b, request, &window);
+        deferred.digest = &window;
+    }
+    return frame_of(b, FRAME_DEFERRED, &deferred.base, meta.event_id, ret, err);
+}
+
+static bool frame_status(Building *b, Frame *ret, Error *err)
+{
+    const Request *r = b->request;
+    const Acceptance *a = b->acceptance;
+    Status status = events_status(&a->decision);
+    char *discriminator = arena_printf(b->arena, "%s/0", status_name(status));
+    Stentor__V1__Meta meta;
+    fill_meta(b, &meta, derive(b, "status", discriminator), derive(b, "request", ""));
+    Stentor__V1__NotificationStatus event;
+    stentor__v1__notification_status__init(&event);
+    event.meta = &meta;
+    event.channel = (Stentor__V1__Channel)r->channel;
+    event.category = (Stentor__V1__Category)r->category;
+    event.priority = (Stentor__V1__Priority)r->priority;
+    event.status = (Stentor__V1__Status)status;
+    event.reason_code = pb_text(b->arena, str_from(gate_reason_name(a->decision.reason)));
+    event.template_ = pb_text(b->arena, r->template_key);
+    event.template_version = pb_text(b->arena, r->template_version);
+    event.recipient_id = pb_text(b->arena, r->recipient_id);
+    event.address_hash = hash_of(a);
+    event.accepted_at_us = a->accepted_at_us;
+    event.scheduled_for_us = a->decision.until_us;
+    event.batch_id = pb_text(b->arena, r->batch_id);
+    if (a->decision.verdict == GATE_GATHER) {
+        event.digest_window_id = window_id(b);
+    }
+    ret->kind = FRAME_STATUS;
+    return status_event(&event, a->traceparent, b->arena, &ret->out, err);
+}
+
+Status events_status(const GateDecision *decision)
+{
+    switch (decision->verdict) {
+    case GATE_SUPPRESS:
+        return STATUS_SUPPRESSED;
+    case GATE_DEFER:
+    case GATE_GATHER:
+        return STATUS_SCHEDULED;
+    case GATE_GO:
+        break;
+    }
+    return STATUS_QUEUED;
+}
+
+bool events_build(
+    const Request *request, const Acceptance *acceptance, Arena *arena,
+    Frame ret[EVENTS_PER_NOTIFICATION], size_t *ret_count, Error *err)
+{
+    Building b = {
+        .request = request,
+        .acceptance = acceptance,
+        .arena = arena,
+        .id = str_from(acceptance->id),
+    };
+    Status status = events_status(&acceptance->decision);
+    if (status == STATUS_SUPPRESSED) {
+        *ret_count = 1;
+        return frame_status(&b, &ret[0], err);
+    }
+    Stentor__V1__Meta meta;
+    Stentor__V1__NotificationRequest event;
+    if (!build_request(&b, &meta, &event, err)) {
+        return false;
+    }
+    *ret_count = 2;
+    bool ok = status == STATUS_SCHEDULED
+                  ? frame_deferred(&b, &event, &ret[0], err)
+                  : frame_of(&b, FRAME_REQUEST, &event.base, meta.event_id, &ret[0], err);
+    return ok && frame_status(&b, &ret[1], err);
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/campaigns/batch_json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+
+static const int64_t second_us = 1000000;
+
+// ---- reading ----
+
+static bool take_category(ApiBody *body, Category *ret)
+{
+    Str name = STR_EMPTY;
+    return api_take_text(body, "category", 32, &name) &&
+           (name.len == 0 || category_from_name(name, ret) ||
+            api_body_fail(body, "category", "not a category"));
+}
+
+static bool take_priority(ApiBody *body, Priority *ret)
+{
+    Str name = STR_EMPTY;
+    return api_take_text(body, "priority", 32, &name) &&
+           (name.len == 0 || priority_from_name(name, ret) ||
+            api_body_fail(body, "priority", "not one of critical, high, normal, low"));
+}
+
+static bool take_channel(ApiBody *body, Channel *ret)
+{
+    Str name = STR_EMPTY;
+    return api_take_text(body, "channel", 32, &name) &&
+           (name.len == 0 || channel_from_name(name, ret) ||
+            api_body_fail(body, "channel", "not a channel"));
+}
+
+static bool take_variables(ApiBody *body, Str *ret)
+{
+    json_t *variables = NULL;
+    if (!api_take_object(body, "variables", &variables) || variables == NULL) {
+        return body->problem.status == 0;
+    }
+    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
+    size_t size = json_dumpb(variables, NULL, 0, flags);
+    if (size > BATCH_VARIABLES_MAX) {
+        return api_body_fail(
+            body, "variables", "%zu bytes of JSON; at most %d for a batch", size,
+            BATCH_VARIABLES_MAX);
+    }
+    char *text = arena_alloc(body->arena, size);
+    (void)json_dumpb(variables, text, size, flags);
+    *ret = str_of(text, size);
+    return true;
+}
+
+static bool check_schedule(ApiBody *body, int64_t now_us, int64_t at_us)
+{
+    if (at_us > now_us + REQUEST_SCHEDULE_MAX_S * second_us) {
+        return api_body_fail(body, "scheduled_for", "more than 366 days ahead");
+    }
+    return at_us == 0 || at_us > now_us || api_body_fail(body, "scheduled_for", "in the past");
+}
+
+// By the rules of a request: one to nobody in particular must be refused for nothing but that.
+static bool check_model(ApiBody *body, BatchDraft *draft, int64_t now_us)
+{
+    Request probe = draft->model;
+    bool email = probe.channel == CHANNEL_NONE || probe.channel == CHANNEL_EMAIL;
+    probe.to = email ? STR("nobody@example.com") : STR_EMPTY;
+    probe.recipient_id = STR("rcp_00000000000000000000000000");
+    FieldError err = {.field = ""};
+    if (!request_check(&probe, now_us, body->arena, &err)) {
+        return api_body_fail(body, err.field, "%s", err.text);
+    }
+    draft->model.channel = probe.channel;
+    return true;
+}
+
+static bool take_schedule(ApiBody *body, int64_t now_us, int64_t *ret_us)
+{
+    return !api_has(body, "scheduled_for") ||
+           (api_take_time(body, "scheduled_for", ret_us) && check_schedule(body, now_us, *ret_us));
+}
+
+static bool take_head(ApiBody *body, BatchDraft *draft, int64_t now_us)
+{
+    Request *model = &draft->model;
+    model->priority = PRIORITY_LOW;
+    bool ok = api_take_text(body, "name", BATCH_NAME_MAX, &draft->name) &&
+              api_take_text(body, "template", 64, &model->template_key) &&
+              api_take_text(body, "template_version", 64, &model->template_version) &&
+              api_take_text(body, "locale", REQUEST_LOCALE_MAX, &model->locale) &&
+              take_category(body, &model->category) && take_priority(body, &model->priority) &&
+              take_channel(body, &model->channel) && take_variables(body, &draft->variables) &&
+              take_schedule(body, now_us, &draft->scheduled_for_us) &&
+              api_take_int(body, "rate_per_second", 0, BATCH_RATE_MAX, &draft->rate_per_s);
+    if (!ok) {
+        return false;
+    }
+    if (draft->name.len == 0 || str_has_control(draft->name)) {
+        return api_body_fail(body, "name", "required: one line of text");
+    }
+    return check_model(body, draft, now_us);
+}
+
+static bool take_members(ApiBody *body, BatchDraft *draft, int64_t now_us)
+{
+    json_t *list = NULL;
+    if (!api_take_array(body, "members", BATCH_INLINE_MAX, &list) || list == NULL) {
+        return body->problem.status == 0;
+    }
+    MemberRules rules = {
+        .model = draft->model,
+        .variables_max = REQUEST_VARIABLES_MAX - draft->variables.len,
+        .now_us = now_us,
+    };
+    draft->members = arena_array(body->arena, json_array_size(list), sizeof *draft->members);
+    size_t bytes = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        FieldError err = {.field = ""};
+        Member *member = &draft->members[i];
+        if (!batch_member_read(json_array_get(list, i), &rules, body->arena, member, &err)) {
+            char field[64];
+            (void)snprintf(
+                field, sizeof field, "members[%zu]%s%s", i, err.field[0] == '\0' ? "" : ".",
+                err.field);
+            return api_body_fail(body, field, "%s", err.text);
+        }
+        bytes += chunk_member_bytes(member);
+        if (bytes > CHUNK_BYTES_MAX) {
+            return api_body_fail(
+                body, "members", "more than %d bytes; upload them in parts", CHUNK_BYTES_MAX);
+        }
+        draft->member_count++;
+    }
+    return true;
+}
+
+bool batch_json_parse(Str text, int64_t now_us, Arena *arena, BatchDraft *ret, Problem *ret_problem)
+{
+    ApiBody body;
+    BatchDraft draft = {.name = STR_EMPTY};
+    bool ok = api_body_parse(&body, text, arena) && take_head(&body, &draft, now_us) &&
+              take_members(&body, &draft, now_us) && api_body_end(&body);
+    *ret_problem = body.problem;
+    api_body_free(&body);
+    *ret = draft;
+    return ok;
+}
+
+bool batch_json_schedule(
+    Str text, int64_t now_us, Arena *arena, int64_t *ret_us, Problem *ret_problem)
+{
+    *ret_us = 0;
+    if (str_trim(text).len == 0) {
+        return true;
+    }
+    ApiBody body;
+    bool ok = api_body_parse(&body, text, arena) && take_schedule(&body, now_us, ret_us) &&
+              api_body_end(&body);
+    *ret_problem = body.problem;
+    api_body_free(&body);
+    return ok;
+}
+
+// ---- printing ----
+
+int64_t batch_eta_s(const BatchRow *row, int64_t now_us)
+{
+    int64_t left = row->total - row->accepted;
+    if (row->status != BATCH_RUNNING || row->paused) {
+        return -1;
+    }
+    if (row->rate_per_s > 0) {
+        return (left + row->rate_per_s - 1) / row->rate_per_s;
+    }
+    int64_t spent_us = now_us - row->started_at_us;
+    if (row->accepted == 0 || spent_us <= 0) {
+        return -1;
+    }
+    return (int64_t)((double)spent_us / (double)row->accepted * (double)left / 1e6);
+}
+
+static void print_text(Buf *out, const char *name, Str value)
+{
+    buf_printf(out, ",\"%s\":", name);
+    if (value.len == 0) {
+        buf_cstr(out, "null");
+    } else {
+        buf_json(out, value);
+    }
+}
+
+static void print_time(Buf *out, const char *name, int64_t at_us)
+{
+    char text[CLOCK_RFC3339_SIZE] = "";
+    if (at_us != 0) {
+        clock_format(at_us, text);
+    }
+    print_text(out, name, str_from(text));
+}
+
+static void print_totals(Buf *out, const BatchTotals *totals)
+{
+    buf_cstr(out, ",\"totals\":{");
+    const char *comma = "";
+    for (int i = STATUS_NONE + 1; i < STATUS_COUNT; i++) {
+        if (totals->of[i] > 0) {
+            buf_printf(out, "%s\"%s\":%" PRId64, comma, status_name((Status)i), totals->of[i]);
+            comma = ",";
+        }
+    }
+    buf_char(out, '}');
+}
+
+void batch_json_print(Buf *out, const BatchRow *row, const BatchTotals *totals, int64_t now_us)
+{
+    buf_cstr(out, "{\"id\":");
+    buf_json(out, row->id);
+    print_text(out, "name", row->name);
+    print_text(out, "status", str_from(batch_status_name(row->status)));
+    buf_printf(out, ",\"paused\":%s", row->paused ? "true" : "false");
+    print_text(out, "reason", row->reason);
+    print_text(out, "channel", str_from(channel_name(row->channel)));
+    print_text(out, "category", str_from(category_name(row->category)));
+    print_text(out, "priority", str_from(priority_name(row->priority)));
+    print_text(out, "template", row->template_key);
+    print_text(out, "template_version", row->template_version);
+    print_text(out, "locale", row->locale);
+    buf_printf(
+        out,
+        ",\"rate_per_second\":%" PRId64 ",\"members\":%" PRId64 ",\"broken_lines\":%" PRId64
+        ",\"accepted\":%" PRId64 ",\"checkpoint\":{\"chunk\":%" PRId64 ",\"offset\":%" PRId64
+        ",\"chunks\":%" PRId64 "}",
+        row->rate_per_s, row->total, row->broken, row->accepted, row->next_chunk, row->next_offset,
+        row->chunks);
+    int64_t eta_s = batch_eta_s(row, now_us);
+    if (eta_s >= 0) {
+        buf_printf(out, ",\"eta_seconds\":%" PRId64, eta_s);
+    }
+    print_text(out, "created_by", row->created_by);
+    print_time(out, "created_at", row->created_at_us);
+    print_time(out, "scheduled_for", row->scheduled_for_us);
+    print_time(out, "started_at", row->started_at_us);
+    print_time(out, "ended_at", row->ended_at_us);
+    if (totals != NULL) {
+        print_totals(out, totals);
+    }
+    buf_char(out, '}');
+}

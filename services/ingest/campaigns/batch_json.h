@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches as JSON: what POST /v1/batches takes, and what every answer about a batch says. Pure.
+#pragma once
+
+#include "common/api/api_json.h"
+#include "common/base/buf.h"
+#include "common/campaign/batch_chunk.h"
+#include "common/campaign/batch_sql.h"
+#include "common/codec/hash.h"
+
+enum {
+    BATCH_NAME_MAX = 200,
+    BATCH_VARIABLES_MAX = 16 * 1024, // packed; of a member's 64 KiB the rest is left to it
+    BATCH_RATE_MAX = 100000,
+    BATCH_INLINE_MAX = CHUNK_MEMBERS_MAX,
+};
+
+typedef struct BatchDraft {
+    Request model; // checked but for what only a member has; not frozen
+    Str name;
+    Str variables; // packed JSON, or empty
+    int64_t scheduled_for_us;
+    int64_t rate_per_s;
+    Member *members;
+    size_t member_count;
+} BatchDraft;
+
+// false: *ret_problem names the field ("members[3].to"). Everything lives in `arena`.
+bool batch_json_parse(
+    Str body, int64_t now_us, Arena *arena, BatchDraft *ret, Problem *ret_problem);
+
+// {"scheduled_for": "..."} of POST .../schedule; an empty body leaves it 0.
+bool batch_json_schedule(
+    Str body, int64_t now_us, Arena *arena, int64_t *ret_us, Problem *ret_problem);
+
+// Counts by status, from history.
+typedef struct BatchTotals {
+    int64_t of[STATUS_COUNT];
+} BatchTotals;
+
+// The batch as one JSON object; totals may be NULL (left out).
+void batch_json_print(Buf *out, const BatchRow *row, const BatchTotals *totals, int64_t now_us);
+// Seconds until the last member is accepted: by its limit, else as fast as so far; -1: not known.
+int64_t batch_eta_s(const BatchRow *row, int64_t now_us);

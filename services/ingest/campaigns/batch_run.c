@@ -1,0 +1,592 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/campaigns/batch_run.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/crash.h"
+#include "common/base/log.h"
+#include "common/campaign/batch_chunk.h"
+#include "common/campaign/batch_sql.h"
+#include "common/model/rules/pace.h"
+
+#define SCOPE STR("batch")
+
+enum {
+    LOOK_MS = 500,       // between two claims
+    ROOM_MS = 20,        // before another look at whether there is room
+    TROUBLE_MS = 500,    // after Postgres or accept did not answer
+    SUSPENDED_MS = 1000, // before another look at whether the tenant may send
+    RENEWALS = 3,        // of a lease, before it would end
+};
+
+// One batch that this process holds.
+typedef struct Run {
+    struct Run *next;
+    BatchRunner *runner;
+    Arena *arena; // of the batch itself
+    BatchRow row;
+    Pace pace;
+    json_t *variables; // the batch's own; NULL: none
+    Arena *chunk;      // of the chunk that is being worked at; NULL: none is loaded
+    Member *members;
+    size_t count;
+    int64_t first_index;
+    int64_t begun_at_us;
+    Arena *step; // of the submission in the air
+    Submission submission;
+    int64_t wait_until_us; // of clock_mono_us
+    int64_t renew_at_us;
+    bool in_air; // an accept or a transaction will call back
+    bool over;   // to be dropped
+} Run;
+
+struct BatchRunner {
+    BatchRunnerOptions options;
+    Run *runs;
+    int run_count;
+    size_t waiting; // members in accept
+    int64_t look_at_us;
+    bool looking;
+    bool stopping;
+    Metric *accepted;
+    Metric *running;
+};
+
+static void advance(Run *run);
+
+// ---- life of a run ----
+
+static void drop_chunk(Run *run)
+{
+    arena_free(run->chunk);
+    run->chunk = NULL;
+}
+
+static void free_run(Run *run)
+{
+    drop_chunk(run);
+    arena_free(run->step);
+    json_decref(run->variables);
+    arena_free(run->arena);
+    free(run);
+}
+
+static void sweep_runs(BatchRunner *r)
+{
+    Run **at = &r->runs;
+    while (*at != NULL) {
+        Run *run = *at;
+        if (run->over && !run->in_air) {
+            *at = run->next;
+            free_run(run);
+            r->run_count--;
+        } else {
+            at = &run->next;
+        }
+    }
+    metric_set(r->running, r->run_count);
+}
+
+static void wait_ms(Run *run, int64_t ms)
+{
+    run->wait_until_us = clock_mono_us() + ms * 1000;
+}
+
+static DbTxn *begin(const Run *run)
+{
+    DbTxn *txn = db_txn_new(run->runner->options.pool);
+    db_txn_tenant(txn, run->row.tenant);
+    return txn;
+}
+
+static Str holder(const Run *run)
+{
+    return str_from(run->runner->options.holder);
+}
+
+static void on_db_ended(void *ctx, DbTxn *txn, const Error *err)
+{
+    Run *run = ctx;
+    (void)txn;
+    (void)err; // the lease ends by itself
+    run->in_air = false;
+    run->over = true;
+}
+
+// Gives the batch up; whoever looks next may have it.
+static void release(Run *run)
+{
+    DbTxn *txn = begin(run);
+    batch_sql_release(txn, run->row.id, holder(run));
+    run->in_air = true;
+    db_txn_submit(txn, on_db_ended, run);
+}
+
+static void fail(Run *run, const char *reason)
+{
+    LOG(LOG_WARN, "batch failed", log_str("tenant", run->row.tenant), log_str("batch", run->row.id),
+        log_text("reason", reason));
+    DbTxn *txn = begin(run);
+    batch_sql_fail(txn, run->row.id, holder(run), str_from(reason));
+    batch_sql_drop_members(txn, run->row.id);
+    run->in_air = true;
+    db_txn_submit(txn, on_db_ended, run);
+}
+
+// After a transaction that did not go through: false, and the run waits or ends.
+static bool went_through(Run *run, const Error *err)
+{
+    run->in_air = false;
+    if (err == NULL) {
+        return true;
+    }
+    if (err->kind == ERROR_CANCELLED) {
+        run->over = true;
+    } else if (err->kind != ERROR_TRANSIENT) {
+        LOG(LOG_ERROR, "batch cannot go on just now", log_str("batch", run->row.id),
+            log_error(err));
+    }
+    wait_ms(run, TROUBLE_MS);
+    return false;
+}
+
+// The answer of a checkpoint or a renewal: false: it is no longer ours to run.
+static bool may_go_on(Run *run, const PGresult *res)
+{
+    BatchStatus status = BATCH_NONE;
+    if (db_rows(res) == 0 || !batch_status_from_name(db_get_text(res, 0, 0), &status)) {
+        LOG(LOG_INFO, "batch was taken over or moved elsewhere", log_str("batch", run->row.id));
+        return false;
+    }
+    run->row.status = status;
+    run->row.paused = db_get_int(res, 0, 1) != 0;
+    run->renew_at_us = clock_mono_us() + run->runner->options.lease_ms * 1000 / RENEWALS;
+    return status == BATCH_RUNNING && !run->row.paused;
+}
+
+// ---- the checkpoint ----
+
+static void on_db_checkpoint(void *ctx, DbTxn *txn, const Error *err)
+{
+    Run *run = ctx;
+    if (!went_through(run, err)) {
+        if (!run->over) {
+            release(run); // perhaps it moved, perhaps not: who claims it next reads where it stands
+        }
+        return;
+    }
+    CRASH_POINT("batch.moved");
+    if (!may_go_on(run, db_txn_result(txn, 0))) {
+        if (batch_is_over(run->row.status)) {
+            LOG(LOG_INFO, "batch ended", log_str("tenant", run->row.tenant),
+                log_str("batch", run->row.id),
+                log_text("status", batch_status_name(run->row.status)));
+        }
+        release(run);
+        return;
+    }
+    advance(run);
+}
+
+static void save_checkpoint(Run *run)
+{
+    BatchRow *row = &run->row;
+    int64_t members = (int64_t)run->submission.count;
+    BatchMove move = {
+        .id = row->id,
+        .holder = holder(run),
+        .chunk = row->next_chunk,
+        .offset = row->next_offset,
+        .next_chunk = row->next_chunk,
+        .next_offset = row->next_offset + members,
+        .members = members,
+        .lease_ms = run->runner->options.lease_ms,
+    };
+    if (move.next_offset >= (int64_t)run->count) {
+        move.next_chunk++;
+        move.next_offset = 0;
+        drop_chunk(run);
+    }
+    move.done = move.next_chunk >= row->chunks;
+    DbTxn *txn = begin(run);
+    batch_sql_checkpoint(txn, &move);
+    row->next_chunk = move.next_chunk;
+    row->next_offset = move.next_offset;
+    run->in_air = true;
+    db_txn_submit(txn, on_db_checkpoint, run);
+}
+
+// ---- a step ----
+
+static void on_accept_done(void *ctx, const AcceptResult *result)
+{
+    Run *run = ctx;
+    size_t count = run->submission.count;
+    run->in_air = false;
+    run->runner->waiting -= count;
+    if (result->verdict == ACCEPT_UNAVAILABLE) {
+        pace_give_back(&run->pace, (int64_t)count);
+        wait_ms(run, TROUBLE_MS);
+        return;
+    }
+    // Replayed: a process that died had it accepted and did not come to the checkpoint.
+    metric_add(run->runner->accepted, result->verdict == ACCEPT_STORED ? (double)count : 0);
+    CRASH_POINT("batch.accepted");
+    save_checkpoint(run);
+}
+
+// The member's variables over the batch's own.
+static Str merge_variables(Run *run, Str own)
+{
+    if (run->variables == NULL) {
+        return own.len == 0 ? own : arena_str(run->step, own);
+    }
+    json_t *merged = own.len == 0 ? json_object() : json_loadb(own.ptr, own.len, 0, NULL);
+    json_object_update_missing(merged, run->variables);
+    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
+    size_t size = json_dumpb(merged, NULL, 0, flags);
+    char *text = arena_alloc(run->step, size);
+    (void)json_dumpb(merged, text, size, flags);
+    json_decref(merged);
+    return str_of(text, size);
+}
+
+static Request request_of(Run *run, size_t offset)
+{
+    const BatchRow *row = &run->row;
+    const Member *member = &run->members[offset];
+    char *id = arena_alloc(run->step, ID_SIZE);
+    batch_notification_id(row->id, run->first_index + (int64_t)offset, run->begun_at_us, id);
+    return (Request){
+        .to = member->to,
+        .to_name = member->name,
+        .channel = row->channel,
+        .category = row->category,
+        .priority = row->priority,
+        .template_key = row->template_key,
+        .template_version = row->template_version,
+        .locale = member->locale.len > 0 ? member->locale : row->locale,
+        .variables = merge_variables(run, member->variables),
+        .recipient_id = member->recipient_id,
+        .given_id = id,
+        .batch_id = row->id,
+    };
+}
+
+static size_t step_count(const Run *run)
+{
+    size_t left = run->count - (size_t)run->row.next_offset;
+    return left < (size_t)run->row.step ? left : (size_t)run->row.step;
+}
+
+// The key and the hash say which members it is and nothing else: the steps of a chunk are always
+// cut at the same places.
+static void build_step(Run *run, size_t count)
+{
+    arena_free(run->step);
+    run->step = arena_new(0);
+    Request *requests = arena_array(run->step, count, sizeof *requests);
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        requests[i] = request_of(run, (size_t)run->row.next_offset + i);
+        bytes += requests[i].to.len + requests[i].to_name.len + requests[i].variables.len;
+    }
+    char *key = arena_printf(
+        run->step, STR_FMT "/%" PRId64 "/%" PRId64, STR_ARG(run->row.id), run->row.next_chunk,
+        run->row.next_offset);
+    run->submission = (Submission){
+        .tenant = run->row.tenant,
+        .scope = SCOPE,
+        .key = str_from(key),
+        .requests = requests,
+        .count = count,
+        .bytes = bytes,
+        .done = on_accept_done,
+        .ctx = run,
+    };
+    sha256(run->submission.key, run->submission.body_hash);
+}
+
+static void submit_step(Run *run, size_t count)
+{
+    build_step(run, count);
+    Error err = {0};
+    run->in_air = true;
+    run->runner->waiting += count;
+    if (!accept_submit(run->runner->options.accept, &run->submission, run->step, &err)) {
+        run->in_air = false;
+        run->runner->waiting -= count;
+        pace_give_back(&run->pace, (int64_t)count);
+        wait_ms(run, ROOM_MS);
+    }
+}
+
+// ---- a chunk ----
+
+static bool unpack_chunk(Run *run, const PGresult *res, Error *err)
+{
+    ChunkPlace place = {
+        .tenant = run->row.tenant,
+        .batch_id = run->row.id,
+        .part = db_get_int(res, 0, 0),
+        .ordinal = db_get_int(res, 0, 1),
+    };
+    run->first_index = db_get_int(res, 0, 2);
+    run->begun_at_us = db_get_time(res, 0, 3);
+    DataKey *key = data_key_for_tenant(run->runner->options.master, run->row.tenant);
+    bool ok = chunk_unpack(
+        key, &place, db_get_text(res, 0, 4), run->chunk, &run->members, &run->count, err);
+    data_key_free(key);
+    return ok && (run->row.next_offset < (int64_t)run->count ||
+                  error_set(err, ERROR_PERMANENT, "the checkpoint lies outside of its chunk"));
+}
+
+static void on_db_chunk(void *ctx, DbTxn *txn, const Error *err)
+{
+    Run *run = ctx;
+    if (!went_through(run, err)) {
+        return;
+    }
+    const PGresult *res = db_txn_result(txn, 0);
+    if (db_rows(res) == 0) {
+        release(run); // paused, cancelled or taken over meanwhile
+        return;
+    }
+    Error broken = {0};
+    run->chunk = arena_new(0);
+    if (!unpack_chunk(run, res, &broken)) {
+        fail(run, broken.text);
+        return;
+    }
+    advance(run);
+}
+
+static void load_chunk(Run *run)
+{
+    DbTxn *txn = begin(run);
+    batch_sql_load_chunk(txn, run->row.id, holder(run), run->row.next_chunk);
+    run->in_air = true;
+    db_txn_submit(txn, on_db_chunk, run);
+}
+
+// ---- what is next ----
+
+static void on_db_renewed(void *ctx, DbTxn *txn, const Error *err)
+{
+    Run *run = ctx;
+    if (went_through(run, err) && !may_go_on(run, db_txn_result(txn, 0))) {
+        release(run);
+    }
+}
+
+static void renew(Run *run)
+{
+    DbTxn *txn = begin(run);
+    batch_sql_renew(txn, run->row.id, holder(run), run->runner->options.lease_ms);
+    run->in_air = true;
+    db_txn_submit(txn, on_db_renewed, run);
+}
+
+// false: it waits.
+static bool has_room(Run *run, size_t count)
+{
+    const BatchRunner *r = run->runner;
+    if (catalog_is_suspended(r->options.catalog, run->row.tenant)) {
+        wait_ms(run, SUSPENDED_MS);
+        return false;
+    }
+    bool bus_has = bus_connected(r->options.bus) && bus_pending(r->options.bus) < BATCH_BUS_ROOM;
+    if (!bus_has || r->waiting + count > BATCH_ROOM) {
+        wait_ms(run, ROOM_MS);
+        return false;
+    }
+    int64_t wait_us = 0;
+    int64_t now_us = clock_mono_us();
+    if (!pace_take(&run->pace, (int64_t)count, now_us, &wait_us)) {
+        run->wait_until_us = now_us + wait_us;
+        return false;
+    }
+    return true;
+}
+
+static bool template_is_there(Run *run)
+{
+    Request request = {
+        .channel = run->row.channel,
+        .category = run->row.category,
+        .template_key = run->row.template_key,
+        .template_version = run->row.template_version,
+    };
+    FieldError err = {.field = ""};
+    if (!catalog_freeze(
+            run->runner->options.catalog, run->row.tenant, &request, run->arena, &err)) {
+        fail(run, err.text);
+        return false;
+    }
+    return true;
+}
+
+static void advance(Run *run)
+{
+    const BatchRunner *r = run->runner;
+    if (run->in_air || run->over) {
+        return;
+    }
+    if (r->stopping) {
+        release(run);
+        return;
+    }
+    int64_t now_us = clock_mono_us();
+    if (now_us >= run->renew_at_us) {
+        renew(run);
+        return;
+    }
+    if (now_us < run->wait_until_us || r->options.unready(r->options.unready_ctx) != NULL) {
+        return;
+    }
+    if (run->chunk == NULL) {
+        if (template_is_there(run)) {
+            load_chunk(run);
+        }
+        return;
+    }
+    size_t count = step_count(run);
+    if (has_room(run, count)) {
+        submit_step(run, count);
+    }
+}
+
+// ---- claiming ----
+
+static bool read_variables(Run *run, Error *err)
+{
+    if (run->row.variables.len == 0) {
+        return true;
+    }
+    Str plain = STR_EMPTY;
+    DataKey *key = data_key_for_tenant(run->runner->options.master, run->row.tenant);
+    bool ok = chunk_unseal_text(
+        key, run->row.tenant, run->row.id, "variables", run->row.variables, run->arena, &plain,
+        err);
+    data_key_free(key);
+    run->variables = ok ? json_loadb(plain.ptr, plain.len, 0, NULL) : NULL;
+    return ok && (run->variables != NULL ||
+                  error_set(err, ERROR_PERMANENT, "the batch's variables are not JSON"));
+}
+
+static void take_run(BatchRunner *r, const PGresult *res, int i)
+{
+    Run *run = xcalloc(1, sizeof *run);
+    run->runner = r;
+    run->arena = arena_new(0);
+    Error err = {0};
+    if (!batch_sql_read(res, i, run->arena, &run->row, &err)) {
+        LOG(LOG_ERROR, "batch cannot be read", log_error(&err));
+        free_run(run);
+        return;
+    }
+    int64_t now_us = clock_mono_us();
+    // Two steps' worth: what a commit takes is not lost from the pace.
+    pace_init(&run->pace, run->row.rate_per_s, 2 * run->row.step, now_us);
+    run->renew_at_us = now_us + r->options.lease_ms * 1000 / RENEWALS;
+    run->next = r->runs;
+    r->runs = run;
+    r->run_count++;
+    LOG(LOG_INFO, "batch runs here", log_str("tenant", run->row.tenant),
+        log_str("batch", run->row.id), log_int("accepted", run->row.accepted),
+        log_int("of", run->row.total));
+    if (!read_variables(run, &err)) {
+        fail(run, err.text);
+    }
+}
+
+static void on_db_claimed(void *ctx, DbTxn *txn, const Error *err)
+{
+    BatchRunner *r = ctx;
+    r->looking = false;
+    if (err != NULL) {
+        if (err->kind != ERROR_TRANSIENT && err->kind != ERROR_CANCELLED) {
+            LOG(LOG_ERROR, "batches cannot be claimed", log_error(err));
+        }
+        return;
+    }
+    const PGresult *res = db_txn_result(txn, 0);
+    for (int i = 0; i < db_rows(res); i++) {
+        take_run(r, res, i);
+    }
+}
+
+static void look(BatchRunner *r)
+{
+    int64_t now_us = clock_mono_us();
+    bool wanted = !r->stopping && !r->looking && now_us >= r->look_at_us &&
+                  r->run_count < BATCH_RUNS_MAX && db_pool_ready(r->options.pool) &&
+                  r->options.unready(r->options.unready_ctx) == NULL;
+    if (!wanted) {
+        return;
+    }
+    r->look_at_us = now_us + LOOK_MS * 1000;
+    r->looking = true;
+    DbTxn *txn = db_txn_new(r->options.pool);
+    batch_sql_claim(
+        txn, str_from(r->options.holder), r->options.lease_ms, BATCH_RUNS_MAX - r->run_count);
+    db_txn_submit(txn, on_db_claimed, r);
+}
+
+// ---- life ----
+
+static void turn(BatchRunner *r)
+{
+    for (Run *run = r->runs; run != NULL; run = run->next) {
+        advance(run);
+    }
+    sweep_runs(r);
+}
+
+void batch_runner_tick(BatchRunner *r)
+{
+    look(r);
+    turn(r);
+}
+
+void batch_runner_wake(BatchRunner *r)
+{
+    r->look_at_us = 0;
+    look(r);
+}
+
+void batch_runner_stop(BatchRunner *r)
+{
+    r->stopping = true;
+    turn(r);
+}
+
+bool batch_runner_idle(const BatchRunner *r)
+{
+    return !r->looking && r->run_count == 0;
+}
+
+BatchRunner *batch_runner_new(const BatchRunnerOptions *options)
+{
+    BatchRunner *r = xcalloc(1, sizeof *r);
+    r->options = *options;
+    r->accepted = metrics_counter(
+        options->metrics, "stentor_ingest_batch_accepted_total", "",
+        "Members of batches accepted as notifications");
+    r->running = metrics_gauge(
+        options->metrics, "stentor_ingest_batches_running", "", "Batches that this process runs");
+    return r;
+}
+
+void batch_runner_free(BatchRunner *r)
+{
+    if (r != NULL) {
+        assert(batch_runner_idle(r));
+        free(r);
+    }
+}

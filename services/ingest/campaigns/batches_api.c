@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/campaigns/batches_api.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+enum {
+    BODY_MAX = 64 * 1024, // of an answer about one batch
+    LIST_MAX = 100,
+    LIST_BYTES_MAX = 1024 * 1024,
+    MOVE_TRIES = 3,
+    KEY_MAX = 128,
+};
+
+// ---- what all have in common ----
+
+BatchCall batch_call(ApiCall *call)
+{
+    return (BatchCall){
+        .api = call->ctx,
+        .base = call,
+        .arena = call->http->arena,
+        .tenant = str_from(call->tenant),
+        .id = call->params[0],
+    };
+}
+
+void batch_call_missing(const BatchCall *c)
+{
+    char *what = arena_printf(c->arena, "batch '%.64s'", arena_cstr(c->arena, c->id));
+    api_answer_missing(c->base, what);
+}
+
+bool batch_call_has_id(const BatchCall *c)
+{
+    if (id_parse(c->id, "dbt_", NULL)) {
+        return true;
+    }
+    batch_call_missing(c);
+    return false;
+}
+
+DbTxn *batch_call_begin(const BatchCall *c)
+{
+    DbTxn *txn = db_txn_new(c->api->pool);
+    db_txn_tenant(txn, c->tenant);
+    return txn;
+}
+
+void batch_call_conflict(const BatchCall *c, const char *why)
+{
+    metric_add(c->base->metrics->refused[REFUSED_CONFLICT], 1);
+    http_problem(
+        c->base->http, 409, "batch-conflict", "Not with this batch as it is", NULL, "%s", why);
+}
+
+void batch_call_respond(
+    const BatchCall *c, int status, const BatchRow *row, const BatchTotals *totals)
+{
+    Buf out;
+    buf_init(&out, BODY_MAX);
+    batch_json_print(&out, row, totals, clock_now_us());
+    http_respond(c->base->http, status, "application/json", buf_view(&out));
+    buf_done(&out);
+}
+
+// The transaction's n-th result as a batch. false: answered.
+static bool read_batch(const BatchCall *c, DbTxn *txn, int index, const Error *err, BatchRow *ret)
+{
+    Error broken = {0};
+    if (err != NULL) {
+        api_answer_failure(c->base, err);
+        return false;
+    }
+    const PGresult *res = db_txn_result(txn, index);
+    if (db_rows(res) == 0) {
+        batch_call_missing(c);
+        return false;
+    }
+    if (!batch_sql_read(res, 0, c->arena, ret, &broken)) {
+        api_answer_failure(c->base, &broken);
+        return false;
+    }
+    return true;
+}
+
+// ---- POST /v1/batches ----
+
+typedef struct CreateCall {
+    BatchCall call;
+    BatchDraft draft;
+    BatchRow row;
+    Str key; // Idempotency-Key
+} CreateCall;
+
+static void on_db_created(void *ctx, DbTxn *txn, const Error *err)
+{
+    CreateCall *c = ctx;
+    BatchRow row;
+    if (!read_batch(&c->call, txn, 1, err, &row)) {
+        return;
+    }
+    bool fresh = str_eq(row.id, c->row.id);
+    if (!fresh && !str_eq(row.create_hash, c->row.create_hash)) {
+        http_problem(
+            c->call.base->http, 409, "idempotency-conflict", "The idempotency key was used before",
+            "Idempotency-Key", "the same key came with another body");
+        return;
+    }
+    if (!fresh) {
+        http_response_header(c->call.base->http, "Idempotent-Replayed", STR("true"));
+    } else {
+        row.total = (int64_t)c->draft.member_count; // the row was read before they were added
+        row.chunks = row.total > 0;
+    }
+    char *path = arena_printf(c->call.arena, "/v1/batches/" STR_FMT, STR_ARG(row.id));
+    http_response_header(c->call.base->http, "Location", str_from(path));
+    batch_call_respond(&c->call, 201, &row, NULL);
+}
+
+static bool seal_draft(CreateCall *c, DbTxn *txn, Error *err)
+{
+    BatchCall *call = &c->call;
+    BatchDraft *draft = &c->draft;
+    DataKey *key = data_key_for_tenant(call->api->master, call->tenant);
+    ChunkPlace place = {.tenant = call->tenant, .batch_id = c->row.id};
+    Str blob = STR_EMPTY;
+    bool ok =
+        draft->variables.len == 0 || chunk_seal_text(
+                                         key, call->tenant, c->row.id, "variables",
+                                         draft->variables, call->arena, &c->row.variables, err);
+    ok = ok &&
+         (draft->member_count == 0 ||
+          chunk_pack(key, &place, draft->members, draft->member_count, call->arena, &blob, err));
+    data_key_free(key);
+    if (!ok) {
+        return false;
+    }
+    batch_sql_create(txn, &c->row, c->key);
+    if (draft->member_count > 0) {
+        int32_t count = (int32_t)draft->member_count;
+        // A part 0 of a batch that a repeated key did not make finds no batch: nothing happens.
+        batch_sql_add_part(
+            txn, &(BatchPart){
+                     .batch_id = c->row.id,
+                     .hash = str_of(c->row.create_hash.ptr, c->row.create_hash.len),
+                     .counts = &count,
+                     .blobs = &blob,
+                     .chunks = 1,
+                 });
+    }
+    return true;
+}
+
+static void fill_row(CreateCall *c)
+{
+    HttpRequest *http = c->call.base->http;
+    char *id = arena_alloc(c->call.arena, ID_SIZE);
+    uint8_t *hash = arena_alloc(c->call.arena, SHA256_LEN);
+    id_new("dbt_", http->received_at_us, id);
+    hmac_sha256(master_hash_key(c->call.api->master), http->body, hash);
+    const BatchDraft *draft = &c->draft;
+    c->row = (BatchRow){
+        .id = str_from(id),
+        .tenant = c->call.tenant,
+        .name = draft->name,
+        .category = draft->model.category,
+        .channel = draft->model.channel,
+        .priority = draft->model.priority,
+        .template_key = draft->model.template_key,
+        .template_version = draft->model.template_version,
+        .locale = draft->model.locale,
+        .scheduled_for_us = draft->scheduled_for_us,
+        .rate_per_s = draft->rate_per_s,
+        .step = batch_step(draft->rate_per_s),
+        .created_by = c->call.base->key_id,
+        .created_at_us = http->received_at_us,
+        .create_hash = str_of(hash, SHA256_LEN),
+    };
+}
+
+static bool check_create(CreateCall *c)
+{
+    HttpRequest *http = c->call.base->http;
+    Problem problem = {0};
+    FieldError wrong = {.field = ""};
+    c->key = http_header(http, "Idempotency-Key");
+    if (c->key.len > KEY_MAX || str_has_control(c->key) || !str_is_utf8(c->key)) {
+        (void)field_error(&wrong, "Idempotency-Key", "at most 128 printable characters");
+        api_answer_field(c->call.base, &wrong);
+        return false;
+    }
+    if (!batch_json_parse(http->body, http->received_at_us, c->call.arena, &c->draft, &problem)) {
+        api_answer_problem(c->call.base, &problem);
+        return false;
+    }
+    if (!catalog_freeze(
+            c->call.api->catalog, c->call.tenant, &c->draft.model, c->call.arena, &wrong)) {
+        api_answer_field(c->call.base, &wrong);
+        return false;
+    }
+    return true;
+}
+
+static void post_batch(ApiCall *base)
+{
+    CreateCall *c = arena_zalloc(base->http->arena, sizeof *c);
+    c->call = batch_call(base);
+    if (!check_create(c)) {
+        return;
+    }
+    fill_row(c);
+    DbTxn *txn = batch_call_begin(&c->call);
+    Error err = {0};
+    if (!seal_draft(c, txn, &err)) {
+        db_txn_abandon(txn);
+        api_answer_failure(base, &err);
+        return;
+    }
+    db_txn_submit(txn, on_db_created, c);
+}
+
+// ---- GET /v1/batches/{} ----
+
+static void on_db_got(void *ctx, DbTxn *txn, const Error *err)
+{
+    BatchCall *c = ctx;
+    BatchRow row;
+    if (!read_batch(c, txn, 0, err, &row)) {
+        return;
+    }
+    BatchTotals totals = {{0}};
+    const PGresult *res = db_txn_result(txn, 1);
+    for (int i = 0; i < db_rows(res); i++) {
+        Status status = STATUS_NONE;
+        if (status_from_name(db_get_text(res, i, 0), &status)) {
+            totals.of[status] = db_get_int(res, i, 1);
+        }
+    }
+    batch_call_respond(c, 200, &row, &totals);
+}
+
+static void get_batch(ApiCall *base)
+{
+    BatchCall *c = arena_zalloc(base->http->arena, sizeof *c);
+    *c = batch_call(base);
+    if (!batch_call_has_id(c)) {
+        return;
+    }
+    DbTxn *txn = batch_call_begin(c);
+    batch_sql_get(txn, c->id);
+    batch_sql_totals(txn, c->tenant, c->id);
+    db_txn_submit(txn, on_db_got, c);
+}
+
+// ---- GET /v1/batches ----
+
+static void on_db_listed(void *ctx, DbTxn *txn, const Error *err)
+{
+    BatchCall *c = ctx;
+    if (err != NULL) {
+        api_answer_failure(c->base, err);
+        return;
+    }
+    const PGresult *res = db_txn_result(txn, 0);
+    Buf out;
+    buf_init(&out, LIST_BYTES_MAX);
+    buf_cstr(&out, "{\"batches\":[");
+    Error broken = {0};
+    bool ok = true;
+    for (int i = 0; ok && i < db_rows(res); i++) {
+        BatchRow row;
+        ok = batch_sql_read(res, i, c->arena, &row, &broken);
+        buf_cstr(&out, i > 0 ? "," : "");
+        if (ok) {
+            batch_json_print(&out, &row, NULL, clock_now_us());
+        }
+    }
+    buf_cstr(&out, "]}");
+    if (ok) {
+        http_respond(c->base->http, 200, "application/json", buf_view(&out));
+    } else {
+        api_answer_failure(c->base, &broken);
+    }
+    buf_done(&out);
+}
+
+static void list_batches(ApiCall *base)
+{
+    BatchCall *c = arena_zalloc(base->http->arena, sizeof *c);
+    *c = batch_call(base);
+    Str status = http_query(base->http, "status");
+    Str before = http_query(base->http, "before");
+    BatchStatus known = BATCH_NONE;
+    FieldError wrong = {.field = NULL};
+    if (status.len > 0 && !batch_status_from_name(status, &known)) {
+        (void)field_error(
+            &wrong, "status", "not one of draft, scheduled, running, completed, cancelled, failed");
+    } else if (before.len > 0 && !id_parse(before, "dbt_", NULL)) {
+        (void)field_error(&wrong, "before", "not a batch's id");
+    }
+    if (wrong.field != NULL) {
+        api_answer_field(base, &wrong);
+        return;
+    }
+    DbTxn *txn = batch_call_begin(c);
+    batch_sql_list(txn, c->tenant, status, before, LIST_MAX);
+    db_txn_submit(txn, on_db_listed, c);
+}
+
+// ---- POST /v1/batches/{}/<command> ----
+
+typedef struct MoveCall {
+    BatchCall call;
+    BatchCommand command;
+    int64_t scheduled_for_us;
+    BatchState to;
+    int tries;
+} MoveCall;
+
+static void read_and_move(MoveCall *c);
+
+static void on_db_moved(void *ctx, DbTxn *txn, const Error *err)
+{
+    MoveCall *c = ctx;
+    if (err == NULL && db_rows(db_txn_result(txn, 0)) == 0) {
+        if (++c->tries < MOVE_TRIES) {
+            read_and_move(c); // it changed in between
+        } else {
+            batch_call_conflict(&c->call, "it changes all the time; try again");
+        }
+        return;
+    }
+    BatchRow row;
+    if (!read_batch(&c->call, txn, 0, err, &row)) {
+        return;
+    }
+    LOG(LOG_INFO, "batch was told", log_str("tenant", row.tenant), log_str("batch", row.id),
+        log_text("command", batch_command_name(c->command)),
+        log_text("status", batch_status_name(row.status)));
+    if (row.status == BATCH_RUNNING && !row.paused) {
+        batch_runner_wake(c->call.api->runner);
+    }
+    batch_call_respond(&c->call, 200, &row, NULL);
+}
+
+static bool check_move(MoveCall *c, const BatchRow *row)
+{
+    Error err = {0};
+    if (!batch_decide((BatchState){row->status, row->paused}, c->command, &c->to, &err)) {
+        batch_call_conflict(&c->call, err.text);
+        return false;
+    }
+    bool begins = c->to.status == BATCH_SCHEDULED || c->to.status == BATCH_RUNNING;
+    if (begins && row->total == 0) {
+        batch_call_conflict(&c->call, "nobody is in it: upload its members first");
+        return false;
+    }
+    if (c->command == BATCH_DO_SCHEDULE && c->scheduled_for_us == 0) {
+        c->scheduled_for_us = row->scheduled_for_us;
+    }
+    if (c->command == BATCH_DO_SCHEDULE && c->scheduled_for_us == 0) {
+        FieldError wrong = {.field = ""};
+        (void)field_error(&wrong, "scheduled_for", "required: the batch has none yet");
+        api_answer_field(c->call.base, &wrong);
+        return false;
+    }
+    return true;
+}
+
+static void on_db_read(void *ctx, DbTxn *read, const Error *err)
+{
+    MoveCall *c = ctx;
+    BatchRow row;
+    if (!read_batch(&c->call, read, 0, err, &row) || !check_move(c, &row)) {
+        return;
+    }
+    DbTxn *txn = batch_call_begin(&c->call);
+    batch_sql_move(txn, row.id, (BatchState){row.status, row.paused}, c->to, c->scheduled_for_us);
+    if (c->to.status == BATCH_CANCELLED) {
+        batch_sql_drop_members(txn, row.id);
+    }
+    db_txn_submit(txn, on_db_moved, c);
+}
+
+static void read_and_move(MoveCall *c)
+{
+    DbTxn *txn = batch_call_begin(&c->call);
+    batch_sql_get(txn, c->call.id);
+    db_txn_submit(txn, on_db_read, c);
+}
+
+static void command(ApiCall *base, BatchCommand what)
+{
+    MoveCall *c = arena_zalloc(base->http->arena, sizeof *c);
+    c->call = batch_call(base);
+    c->command = what;
+    Problem problem = {0};
+    if (!batch_call_has_id(&c->call)) {
+        return;
+    }
+    if (what == BATCH_DO_SCHEDULE && !batch_json_schedule(
+                                         base->http->body, base->http->received_at_us,
+                                         c->call.arena, &c->scheduled_for_us, &problem)) {
+        api_answer_problem(base, &problem);
+        return;
+    }
+    read_and_move(c);
+}
+
+static void post_schedule(ApiCall *call)
+{
+    command(call, BATCH_DO_SCHEDULE);
+}
+
+static void post_start(ApiCall *call)
+{
+    command(call, BATCH_DO_START);
+}
+
+static void post_pause(ApiCall *call)
+{
+    command(call, BATCH_DO_PAUSE);
+}
+
+static void post_resume(ApiCall *call)
+{
+    command(call, BATCH_DO_RESUME);
+}
+
+static void post_cancel(ApiCall *call)
+{
+    command(call, BATCH_DO_CANCEL);
+}
+
+// ---- life ----
+
+static const ApiRoute ROUTES[] = {
+    {"POST", "/v1/batches", SCOPE_BATCHES_WRITE, post_batch},
+    {"GET", "/v1/batches", SCOPE_BATCHES_READ, list_batches},
+    {"GET", "/v1/batches/{}", SCOPE_BATCHES_READ, get_batch},
+    {"PUT", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put},
+    {"POST", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put},
+    {"POST", "/v1/batches/{}/schedule", SCOPE_BATCHES_WRITE, post_schedule},
+    {"POST", "/v1/batches/{}/start", SCOPE_BATCHES_WRITE, post_start},
+    {"POST", "/v1/batches/{}/pause", SCOPE_BATCHES_WRITE, post_pause},
+    {"POST", "/v1/batches/{}/resume", SCOPE_BATCHES_WRITE, post_resume},
+    {"POST", "/v1/batches/{}/cancel", SCOPE_BATCHES_WRITE, post_cancel},
+};
+
+void batches_api_add(Api *api, BatchesApi *batches, uv_loop_t *loop)
+{
+    (void)uv_timer_init(loop, &batches->slice);
+    batches->slice.data = batches;
+    api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], batches);
+}
+
+static void on_uv_closed(uv_handle_t *handle)
+{
+    BatchesApi *batches = handle->data;
+    batches->on_closed(batches->closed_ctx);
+}
+
+void batches_api_close(BatchesApi *batches, void (*on_closed)(void *ctx), void *ctx)
+{
+    batches->on_closed = on_closed;
+    batches->closed_ctx = ctx;
+    uv_close((uv_handle_t *)&batches->slice, on_uv_closed);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/batches: made, filled part by part, told to run, asked about. Everything is one or two
+// transactions; an upload is read in slices between the turns of the loop, at most
+// BATCH_UPLOADS_MAX of them at a time.
+#pragma once
+
+#include "common/api/api.h"
+#include "services/ingest/campaigns/batch_json.h"
+#include "services/ingest/campaigns/batch_run.h"
+#include "services/ingest/campaigns/batch_upload.h"
+
+enum { BATCH_UPLOADS_MAX = 8 };
+
+typedef struct PartCall PartCall;
+
+typedef struct BatchesApi {
+    DbPool *pool;
+    MasterKey *master;
+    const Catalog *catalog;
+    BatchRunner *runner;
+    // its own:
+    uv_timer_t slice; // reads on in the uploads, one slice of one of them a turn of the loop
+    PartCall *uploads;
+    int upload_count; // those that wait for Postgres included
+    void (*on_closed)(void *ctx);
+    void *closed_ctx;
+} BatchesApi;
+
+// Adds the routes; borrows what stands above in the struct.
+void batches_api_add(Api *api, BatchesApi *batches, uv_loop_t *loop);
+// Once no request is left.
+void batches_api_close(BatchesApi *batches, void (*on_closed)(void *ctx), void *ctx);
+
+// Private to batches_api.c and batches_parts.c.
+typedef struct BatchCall {
+    BatchesApi *api;
+    ApiCall *base;
+    Arena *arena; // the request's
+    Str tenant;
+    Str id; // of the batch, as the path says
+} BatchCall;
+
+void batches_part_put(ApiCall *call); // PUT and POST /v1/batches/{}/members
+void batches_part_on_slice(uv_timer_t *timer);
+BatchCall batch_call(ApiCall *call);
+// false: answered with 404, for it cannot be one's id.
+bool batch_call_has_id(const BatchCall *call);
+DbTxn *batch_call_begin(const BatchCall *call);
+void batch_call_missing(const BatchCall *call);
+void batch_call_conflict(const BatchCall *call, const char *why); // 409
+void batch_call_respond(
+    const BatchCall *call, int status, const BatchRow *row, const BatchTotals *totals);

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The counters of the limits: one statement takes the places of a whole group in
+// ingest.gate_counters, which all replicas share. Pure but for the statement.
+#pragma once
+
+#include "common/base/map.h"
+#include "common/db/db.h"
+#include "common/model/rules/limits.h"
+
+// One counter and how many places a group takes in it.
+typedef struct Counter {
+    Str tenant;
+    Str subject; // "": the tenant; else a recipient's id or the hex of an address hash
+    Limits limits;
+    OverLimit over_limit;
+    int64_t wanted;
+    LimitPlace before; // read back: places that were taken before the group's first
+    int64_t given;     // by counters_next
+} Counter;
+
+typedef struct Counters {
+    Arena *arena;
+    Map *by_name;
+    Counter **items;
+    size_t count;
+    size_t cap;
+} Counters;
+
+void counters_init(Counters *counters, Arena *arena, size_t cap);
+void counters_done(Counters *counters);
+// The counter with one more place wanted.
+Counter *counters_want(Counters *counters, const Counter *what);
+Counter *counters_find(const Counters *counters, Str tenant, Str subject); // NULL: not wanted
+void counters_ask(const Counters *counters, DbTxn *txn, int64_t now_us);
+bool counters_read(Counters *counters, const DbTxn *txn, Error *err);
+LimitPlace counters_next(Counter *counter); // the next place of those that were taken

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/gate/gate_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/codec/suppressed.h"
+
+#define PLATFORM STR("platform")
+
+static const TenantSettings *settings_of(const GateRun *run, const Notice *notice)
+{
+    return catalog_tenant(run->gate->catalog, notice->tenant);
+}
+
+static void finish(GateRun *run, const Error *err)
+{
+    records_done(&run->records);
+    counters_done(&run->counters);
+    run->done(run->ctx, err);
+}
+
+// ---- who it is for ----
+
+// An address that the caller gave wins over the recipient's own.
+static void find_address(const GateRun *run, Notice *notice)
+{
+    const Request *request = &notice->request;
+    notice->has_address = request->to.len > 0;
+    notice->sealed = STR_EMPTY;
+    if (notice->has_address) {
+        address_hash(
+            run->gate->hash_key, notice->tenant, request->channel, request->to, notice->hash);
+        return;
+    }
+    const RecordAddress *address =
+        notice->record == NULL ? NULL : &notice->record->addresses[request->channel];
+    if (address != NULL && address->there) {
+        notice->has_address = true;
+        notice->sealed = address->sealed;
+        memcpy(notice->hash, address->hash, ADDRESS_HASH_LEN);
+    }
+}
+
+// Copied: the group waits for its keys afterwards, and the tenant's entry may change meanwhile.
+static void find_locale(const GateRun *run, Notice *notice)
+{
+    if (notice->request.locale.len == 0 && notice->record != NULL) {
+        notice->request.locale = notice->record->locale;
+    }
+    if (notice->request.locale.len == 0) {
+        notice->request.locale =
+            arena_str(run->arena, str_from(settings_of(run, notice)->default_locale));
+    }
+}
+
+static void find_record(const GateRun *run, Notice *notice)
+{
+    Str id = notice->request.recipient_id;
+    notice->record = id.len == 0 ? NULL : records_find(&run->records, notice->tenant, id);
+    notice->person = notice->record == NULL ? NULL : &notice->record->facts;
+    find_address(run, notice);
+}
+
+// The hash under the platform's name, and those under other hash keys, need the address itself;
+// that of a stored one is not opened here, and the renderer, which has it, asks again.
+static SuppressionReason find_suppression(const GateRun *run, const Notice *notice)
+{
+    const Suppressions *suppressions = run->gate->suppressions;
+    if (suppressions == NULL || !notice->has_address) {
+        return SUPPRESSION_NONE;
+    }
+    const Request *request = &notice->request;
+    uint8_t hash[ADDRESS_HASH_LEN];
+    bool platform = suppressions_count_of_platform(suppressions) > 0 && request->to.len > 0;
+    if (platform) {
+        address_hash(run->gate->hash_key, PLATFORM, request->channel, request->to, hash);
+    }
+    SuppressionReason found = suppressions_judge(
+        suppressions, notice->tenant, request->channel, request->category, notice->hash,
+        platform ? hash : NULL, run->now_us);
+    return found != SUPPRESSION_NONE
+               ? found
+               : suppressed_under_any(
+                     suppressions, &run->gate->hash_keys, notice->tenant, request->channel,
+                     request->category, request->to, run->now_us);
+}
+
+static GateCase case_of(const GateRun *run, const Notice *notice)
+{
+    const Request *request = &notice->request;
+    return (GateCase){
+        .tenant = &settings_of(run, notice)->gate,
+        .person = notice->person,
+        .utc = zones_get(catalog_zones(run->gate->catalog), STR_EMPTY, NULL),
+        .category = request->category,
+        .channel = request->channel,
+        .priority = request->priority,
+        .scheduled_for_us = request->scheduled_for_us,
+        .expires_at_us = request->expires_at_us,
+        .has_address = notice->has_address,
+        .suppression = find_suppression(run, notice),
+        .now_us = run->now_us,
+    };
+}
+
+// ---- guardians ----
+
+// The guardian's own record, but for who looks after the guardian.
+static void take_guardian(const GateRun *run, Notice *notice, Str guardian_id)
+{
+    notice->request.recipient_id = guardian_id;
+    notice->request.to = STR_EMPTY;
+    notice->request.to_name = STR_EMPTY;
+    notice->request.locale = notice->asked_locale;
+    find_record(run, notice);
+    if (notice->person != NULL) {
+        GatePerson *adult = arena_copy(run->arena, notice->person, sizeof *notice->person);
+        adult->minor = false;
+        notice->person = adult;
+    }
+}
+
+// The same cause makes the same id, and its time is the first one's.
+static const char *derive_id(const GateRun *run, const Notice *first)
+{
+    char *cause = arena_printf(run->arena, "guardian|%s", first->id);
+    uint8_t hash[SHA256_LEN];
+    sha256(str_from(cause), hash);
+    int64_t at_ms = 0;
+    (void)id_parse(str_from(first->id), "ntf_", &at_ms);
+    char *id = arena_alloc(run->arena, ID_SIZE);
+    id_derived("ntf_", at_ms * 1000, hash, id);
+    return id;
+}
+
+static void judge(const GateRun *run, Notice *notice)
+{
+    GateCase facts = case_of(run, notice);
+    notice->decision.reason = gate_refuse(&facts);
+    notice->decision.verdict = notice->decision.reason == GATE_NO_REASON ? GATE_GO : GATE_SUPPRESS;
+}
+
+static void add_copy(GateRun *run, const Notice *first, Str guardian_id)
+{
+    Notice *copy = &run->notices[run->count++];
+    *copy = *first;
+    copy->first = (size_t)(first - run->notices);
+    copy->id = derive_id(run, first);
+    take_guardian(run, copy, guardian_id);
+    judge(run, copy);
+}
+
+static GuardianRouting route_of(const GateRun *run, const Notice *notice)
+{
+    return gate_route(&settings_of(run, notice)->gate, notice->person);
+}
+
+// Of what is refused there is nothing to copy. Where nobody is named as the guardian there is no
+// copy, and nothing to redirect to.
+static void judge_and_route(GateRun *run, Notice *notice)
+{
+    find_record(run, notice);
+    judge(run, notice);
+    GuardianRouting routing = route_of(run, notice);
+    if (notice->decision.verdict == GATE_SUPPRESS || routing == GUARDIAN_NONE) {
+        return;
+    }
+    Str guardian_id = notice->record->guardian_id;
+    if (guardian_id.len == 0 && routing == GUARDIAN_REDIRECT) {
+        notice->decision = (GateDecision){.verdict = GATE_SUPPRESS, .reason = GATE_NO_ADDRESS};
+    } else if (routing == GUARDIAN_REDIRECT) {
+        take_guardian(run, notice, guardian_id);
+        judge(run, notice);
+    } else if (guardian_id.len > 0) {
+        add_copy(run, notice, guardian_id);
+    }
+}
+
+// ---- limits ----
+
+static Str subject_of(const GateRun *run, const Notice *notice)
+{
+    if (notice->request.recipient_id.len > 0) {
+        return notice->request.recipient_id;
+    }
+    char *hex = arena_alloc(run->arena, 2 * ADDRESS_HASH_LEN + 1);
+    hex_encode(notice->hash, ADDRESS_HASH_LEN, hex);
+    return str_from(hex);
+}
+
+static void want_places(GateRun *run, Notice *notice)
+{
+    const GateTenant *tenant = &settings_of(run, notice)->gate;
+    if (notice->decision.verdict == GATE_SUPPRESS) {
+        return;
+    }
+    Counter what = {.tenant = notice->tenant, .over_limit = tenant->over_limit};
+    if (limits_any(&tenant->limits)) {
+        what.limits = tenant->limits;
+        what.subject = STR_EMPTY;
+        notice->tenant_counter = counters_want(&run->counters, &what);
+    }
+    if (limits_any(&tenant->recipient_limits)) {
+        what.limits = tenant->recipient_limits;
+        what.subject = subject_of(run, notice);
+        notice->recipient_counter = counters_want(&run->counters, &what);
+    }
+}
+
+static LimitPlace place_in(Counter *counter)
+{
+    return counter == NULL ? (LimitPlace){0, 0} : counters_next(counter);
+}
+
+// ---- the decision ----
+
+static void decide(const GateRun *run, Notice *notice)
+{
+    find_locale(run, notice);
+    GateCase facts = case_of(run, notice);
+    facts.tenant_place = place_in(notice->tenant_counter);
+    facts.recipient_place = place_in(notice->recipient_counter);
+    notice->decision = gate_decide(&facts);
+    if (notice->decision.verdict == GATE_GATHER &&
+        !catalog_digest(
+            run->gate->catalog, notice->tenant, &notice->request, run->arena, &notice->digest)) {
+        facts.no_digest = true;
+        notice->decision = gate_decide(&facts);
+    }
+}
+
+static void decide_all(GateRun *run)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        if (run->notices[i].decision.verdict != GATE_SUPPRESS) {
+            decide(run, &run->notices[i]);
+        }
+    }
+    finish(run, NULL);
+}
+
+static void on_db_places(void *ctx, DbTxn *txn, const Error *err)
+{
+    GateRun *run = ctx;
+    if (err != NULL) {
+        finish(run, err);
+    } else if (!counters_read(&run->counters, txn, &run->err)) {
+        finish(run, &run->err);
+    } else {
+        decide_all(run);
+    }
+}
+
+static void judge_all(GateRun *run)
+{
+    for (size_t i = 0; i < run->asked; i++) {
+        judge_and_route(run, &run->notices[i]);
+    }
+    counters_init(&run->counters, run->arena, 2 * run->count);
+    for (size_t i = 0; i < run->count; i++) {
+        want_places(run, &run->notices[i]);
+    }
+    if (run->counters.count == 0) {
+        decide_all(run);
+        return;
+    }
+    DbTxn *txn = db_txn_new(run->gate->pool);
+    counters_ask(&run->counters, txn, run->now_us);
+    db_txn_submit(txn, on_db_places, run);
+}
+
+// ---- the look-up ----
+
+static void want_guardians(GateRun *run)
+{
+    for (size_t i = 0; i < run->asked; i++) {
+        const Notice *notice = &run->notices[i];
+        Str id = notice->request.recipient_id;
+        const Record *minor = id.len == 0 ? NULL : records_find(&run->records, notice->tenant, id);
+        bool routed = minor != NULL && minor->guardian_id.len > 0 &&
+                      gate_route(&settings_of(run, notice)->gate, &minor->facts) != GUARDIAN_NONE;
+        if (routed) {
+            (void)records_want(&run->records, notice->tenant, minor->guardian_id);
+        }
+    }
+}
+
+static void look_up(GateRun *run);
+
+static void on_db_records(void *ctx, DbTxn *txn, const Error *err)
+{
+    GateRun *run = ctx;
+    if (err != NULL) {
+        finish(run, err);
+        return;
+    }
+    bool first = run->records.read == 0;
+    records_read(&run->records, txn, catalog_zones(run->gate->catalog));
+    if (first) {
+        want_guardians(run);
+    }
+    look_up(run);
+}
+
+// What was wanted and not read yet, then on.
+static void look_up(GateRun *run)
+{
+    if (run->records.read == run->records.count) {
+        judge_all(run);
+        return;
+    }
+    DbTxn *txn = db_txn_new(run->gate->pool);
+    records_ask(&run->records, txn);
+    db_txn_submit(txn, on_db_records, run);
+}
+
+void gate_run(GateRun *run)
+{
+    run->asked = run->count;
+    records_init(&run->records, run->arena, 2 * run->count);
+    for (size_t i = 0; i < run->count; i++) {
+        Notice *notice = &run->notices[i];
+        notice->asked_locale = notice->request.locale;
+        if (notice->request.recipient_id.len > 0) {
+            (void)records_want(&run->records, notice->tenant, notice->request.recipient_id);
+        }
+    }
+    look_up(run);
+}

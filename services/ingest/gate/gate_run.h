@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gate for a whole group of notifications: one look-up of the recipients (one more for
+// guardians), one statement for the limits, the decision itself in common/model/rules/gate.h. Where
+// no recipient is named and no tenant has limits, nothing is asked and the answer comes at once.
+#pragma once
+
+#include "common/model/suppressions.h"
+#include "common/request/catalog.h"
+#include "services/ingest/gate/gate_counters.h"
+#include "services/ingest/gate/notice.h"
+
+typedef struct Gate {
+    DbPool *pool;
+    const Catalog *catalog;
+    const Suppressions *suppressions; // NULL: none
+    Str hash_key;                     // the current one
+    HashKeys hash_keys;               // all of them; none: the current one alone
+} Gate;
+
+typedef void (*GateDone)(void *ctx, const Error *err); // NULL: all notices are decided
+
+typedef struct GateRun {
+    const Gate *gate;
+    Arena *arena;
+    Notice *notices; // the copies for guardians are added at the end
+    size_t count;
+    size_t cap; // twice the count
+    int64_t now_us;
+    GateDone done;
+    void *ctx;
+    // its own:
+    Records records;
+    Counters counters;
+    size_t asked; // notices that came in
+    Error err;
+} GateRun;
+
+// `done` once: before gate_run returns when nothing had to be asked, else from the loop. After an
+// error the notices are spent; a new try makes them anew. Places taken from limits by a group that
+// is not committed are lost, never taken twice.
+void gate_run(GateRun *run);

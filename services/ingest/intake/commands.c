@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/intake/commands.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/codec/event.h"
+#include "common/domain/domain_event.h"
+#include "common/service/cleanup.h"
+#include "services/ingest/resend/resend_event.h"
+#include "services/ingest/resend/resends.h"
+#include "stentor/v1/request.pb-c.h"
+
+#define STAGE "ingest"
+
+enum {
+    BATCH_MAX = 256,
+    TEMPLATE_WAITS = 5, // deliveries granted to a template that was put just before the command
+    TEMPLATE_WAIT_MS = 300,
+};
+
+struct Commands {
+    Worker *worker;
+    Triggers *triggers;
+    Resends *resends;
+    Accept *accept;
+    const Catalog *catalog;
+    IngestMetrics *metrics;
+    void (*on_freed)(void *ctx);
+    void *freed_ctx;
+};
+
+// One command on its way to the commit; lives in the batch's arena.
+typedef struct Command {
+    Commands *commands;
+    Delivery *delivery;
+    Request request;
+    Submission submission;
+} Command;
+
+// ---- reading ----
+
+static bool check_variables(Str json, FieldError *err)
+{
+    if (json.len == 0) {
+        return true;
+    }
+    if (json.len > REQUEST_VARIABLES_MAX) {
+        return field_error(
+            err, "variables", "%zu bytes of JSON; at most %d", json.len,
+            (int)REQUEST_VARIABLES_MAX);
+    }
+    json_error_t where;
+    json_t *root = json_loadb(json.ptr, json.len, JSON_REJECT_DUPLICATES, &where);
+    bool is_json = root != NULL;
+    bool is_object = json_is_object(root);
+    json_decref(root);
+    if (!is_json) {
+        return field_error(
+            err, "variables_json", "line %d, column %d: %.100s", where.line, where.column,
+            where.text);
+    }
+    return is_object || field_error(err, "variables_json", "must be an object");
+}
+
+static Request request_of(const Stentor__V1__NotifyCommand *c)
+{
+    return (Request){
+        .to = str_from(c->to),
+        .to_name = str_from(c->to_name),
+        .channel = (Channel)c->channel,
+        .category = (Category)c->category,
+        .priority = (Priority)c->priority,
+        .template_key = str_from(c->template_),
+        .template_version = str_from(c->template_version),
+        .locale = str_from(c->locale),
+        .variables = str_from(c->variables_json),
+        .correlation_id = str_from(c->correlation_id),
+        .recipient_id = str_from(c->recipient_id),
+        .scheduled_for_us = c->scheduled_for_us,
+        .expires_at_us = c->expires_at_us,
+        .produced_at_us = c->produced_at_us,
+    };
+}
+
+bool command_read(Str payload, int64_t now_us, Arena *arena, Request *ret, Error *err)
+{
+    const Stentor__V1__NotifyCommand *command = (const Stentor__V1__NotifyCommand *)event_unpack(
+        &stentor__v1__notify_command__descriptor, payload, arena, err);
+    if (command == NULL) {
+        return false;
+    }
+    FieldError wrong = {.field = ""};
+    *ret = request_of(command);
+    if (!check_variables(ret->variables, &wrong) || !request_check(ret, now_us, arena, &wrong)) {
+        return error_set(err, ERROR_PERMANENT, "field '%s': %s", wrong.field, wrong.text);
+    }
+    return true;
+}
+
+// ---- accepting ----
+
+static void settle_result(Command *c, const AcceptResult *result)
+{
+    if (result->verdict == ACCEPT_STORED) {
+        metric_add(c->commands->metrics->commands, 1);
+    } else if (result->verdict == ACCEPT_REPLAYED) {
+        metric_add(c->commands->metrics->replayed, 1);
+    } else if (result->verdict == ACCEPT_OTHER_BODY) {
+        Error err = {0};
+        (void)error_set(
+            &err, ERROR_PERMANENT, "another command with message id '%.*s' was accepted before",
+            STR_ARG(c->submission.key));
+        metric_add(c->commands->metrics->api.refused[REFUSED_CONFLICT], 1);
+        delivery_settle(c->delivery, &err);
+        return;
+    }
+    delivery_settle(c->delivery, result->verdict == ACCEPT_UNAVAILABLE ? &result->error : NULL);
+}
+
+static void on_accept_done(void *ctx, const AcceptResult *result)
+{
+    settle_result(ctx, result);
+}
+
+// What makes two deliveries the same command. Also the idempotency key.
+static Str identify(const BusMessage *message, Str tenant, Arena *arena)
+{
+    if (message->event_id.len > 0) {
+        return domain_identity(domain_own_id(tenant, STR("notify"), message->event_id), arena);
+    }
+    return str_from(arena_printf(arena, "%s/%" PRIu64, message->stream, message->sequence));
+}
+
+// The time in the notification's id: the command's own when the stream took it soon enough.
+static int64_t id_time(const BusMessage *message, int64_t produced_at_us)
+{
+    const int64_t back_us = INT64_C(7) * 86400 * 1000000, ahead_us = INT64_C(60) * 1000000;
+    int64_t stored_at_us = message->stored_at_us;
+    bool near =
+        produced_at_us >= stored_at_us - back_us && produced_at_us <= stored_at_us + ahead_us;
+    return near ? produced_at_us : stored_at_us;
+}
+
+// Killed after the commit and before the ack: the redelivered command meets its key in
+// ingest.idempotency_keys and is acknowledged without a second notification
+// (tests/integration/faults/test_kill.py).
+static bool submit(Command *c, Str tenant, Error *err)
+{
+    const BusMessage *message = &c->delivery->message;
+    Arena *arena = c->delivery->arena;
+    Str identity = identify(message, tenant, arena);
+    char *id = arena_alloc(arena, ID_SIZE);
+    notify_id_derive(tenant, identity, id_time(message, c->request.produced_at_us), id);
+    c->request.given_id = id;
+    c->submission = (Submission){
+        .tenant = tenant,
+        .scope = STR("evt"),
+        .key = identity,
+        .traceparent = message->traceparent,
+        .requests = &c->request,
+        .count = 1,
+        .single = true,
+        .bytes = message->payload.len,
+        .done = on_accept_done,
+        .ctx = c,
+    };
+    sha256(message->payload, c->submission.body_hash);
+    return accept_submit(c->commands->accept, &c->submission, arena, err);
+}
+
+static void take_command(Commands *commands, Delivery *delivery, Str tenant, int64_t now_us)
+{
+    Command *c = arena_zalloc(delivery->arena, sizeof *c);
+    c->commands = commands;
+    c->delivery = delivery;
+    Error err = {0};
+    FieldError wrong = {.field = ""};
+    Refusal refusal = REFUSED_INVALID;
+    bool ok = command_read(delivery->message.payload, now_us, delivery->arena, &c->request, &err);
+    if (ok && catalog_is_suspended(commands->catalog, tenant)) {
+        refusal = REFUSED_SUSPENDED;
+        ok = error_set(&err, ERROR_PERMANENT, "tenant '%.*s' is suspended", STR_ARG(tenant));
+    }
+    if (ok && !catalog_freeze(commands->catalog, tenant, &c->request, delivery->arena, &wrong)) {
+        if (delivery->message.delivered < TEMPLATE_WAITS) {
+            delivery_again(delivery, TEMPLATE_WAIT_MS);
+            return;
+        }
+        ok = error_set(&err, ERROR_PERMANENT, "field '%s': %s", wrong.field, wrong.text);
+    }
+    if (ok) {
+        refusal = REFUSED_UNAVAILABLE;
+        ok = submit(c, tenant, &err);
+    }
+    if (!ok) {
+        metric_add(commands->metrics->api.refused[refusal], 1);
+        delivery_settle(delivery, &err);
+    }
+}
+
+// The parts that drop have heard of it themselves (cleanup.h); here is who tells its publisher when
+// it cannot be read.
+static void take_cleanup(Commands *commands, Delivery *delivery)
+{
+    Str tenant, requested_by;
+    Error err = {0};
+    bool ok = cleanup_event_read(&delivery->message, delivery->arena, &tenant, &requested_by, &err);
+    metric_add(commands->metrics->api.refused[REFUSED_INVALID], ok ? 0 : 1);
+    delivery_settle(delivery, ok ? NULL : &err);
+}
+
+// false: no subject of EVENTS; nobody can do anything with it.
+static bool take_delivery(
+    Commands *commands, Delivery *delivery, int64_t now_us, EventDelivery *ret)
+{
+    *ret = (EventDelivery){.delivery = delivery};
+    if (!domain_subject(delivery->message.subject, &ret->tenant, &ret->type)) {
+        metric_add(commands->metrics->commands_ignored, 1);
+        delivery_settle(delivery, NULL);
+        return false;
+    }
+    if (str_eq(ret->type, STR("notify"))) {
+        take_command(commands, delivery, ret->tenant, now_us);
+        return false;
+    }
+    if (str_eq(ret->type, STR(RESEND_EVENT_TYPE))) {
+        resends_take(commands->resends, delivery, ret->tenant);
+        return false;
+    }
+    if (str_eq(ret->type, STR(CLEANUP_EVENT_TYPE))) {
+        take_cleanup(commands, delivery);
+        return false;
+    }
+    return true;
+}
+
+static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
+{
+    Commands *commands = ctx;
+    int64_t now_us = clock_now_us();
+    EventDelivery *events = arena_array(deliveries[0]->arena, count, sizeof *events);
+    size_t event_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        event_count += take_delivery(commands, deliveries[i], now_us, &events[event_count]);
+    }
+    if (event_count > 0) {
+        triggers_take(commands->triggers, events, event_count, now_us);
+    }
+    resends_go(commands->resends);
+}
+
+// ---- life ----
+
+Commands *commands_new(Bus *bus, const TriggersOptions *options)
+{
+    Commands *commands = xcalloc(1, sizeof *commands);
+    commands->accept = options->accept;
+    commands->catalog = options->catalog;
+    commands->metrics = options->metrics;
+    WorkerOptions worker = {
+        .consumer = topology_consumer("stentor-ingest", "EVENTS"),
+        .batch_max = BATCH_MAX,
+        .stage = STAGE,
+    };
+    TriggersOptions triggers = *options;
+    triggers.stage = STAGE;
+    commands->triggers = triggers_new(&triggers);
+    commands->resends = resends_new(bus, options->pool, options->metrics);
+    commands->worker = worker_new(bus, &worker, on_worker_batch, commands);
+    return commands;
+}
+
+void commands_start(Commands *commands)
+{
+    worker_start(commands->worker);
+}
+
+void commands_stop(Commands *commands, void (*on_stopped)(void *ctx), void *ctx)
+{
+    resends_stop(commands->resends);
+    worker_stop(commands->worker, on_stopped, ctx);
+}
+
+static void on_worker_freed(void *ctx)
+{
+    Commands *commands = ctx;
+    commands->on_freed(commands->freed_ctx);
+    triggers_free(commands->triggers);
+    resends_free(commands->resends);
+    free(commands);
+}
+
+void commands_free(Commands *commands, void (*on_freed)(void *ctx), void *ctx)
+{
+    commands->on_freed = on_freed;
+    commands->freed_ctx = ctx;
+    worker_free(commands->worker, on_worker_freed, commands);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/intake/notifications_api.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "services/ingest/intake/request_json.h"
+
+#define SCOPE STR("POST /v1/notifications")
+
+enum { IDEMPOTENCY_KEY_MAX = 128, NTF_ID_LEN = 4 + ULID_LEN, TRACEPARENT_LEN = 55 };
+
+// One request on its way to the commit; lives in the request's arena.
+typedef struct Call {
+    NotificationsApi *api;
+    ApiCall *base;
+    RequestList list;
+    Submission submission;
+} Call;
+
+// ---- answers ----
+
+static void add_location(HttpRequest *http, Str answer)
+{
+    Str before = STR("{\"id\":\"");
+    if (str_starts(answer, before)) {
+        Str id = str_slice(answer, before.len, before.len + NTF_ID_LEN);
+        char *path = arena_printf(http->arena, "/v1/notifications/" STR_FMT, STR_ARG(id));
+        http_response_header(http, "Location", str_from(path));
+    }
+}
+
+static void answer_accepted(Call *call, const AcceptResult *result)
+{
+    if (result->verdict == ACCEPT_REPLAYED) {
+        metric_add(call->api->metrics->replayed, 1);
+        http_response_header(call->base->http, "Idempotent-Replayed", STR("true"));
+    }
+    add_location(call->base->http, result->answer);
+    http_respond(call->base->http, result->status, "application/json", result->answer);
+}
+
+static void on_accept_done(void *ctx, const AcceptResult *result)
+{
+    Call *call = ctx;
+    switch (result->verdict) {
+    case ACCEPT_STORED:
+    case ACCEPT_REPLAYED:
+        answer_accepted(call, result);
+        break;
+    case ACCEPT_OTHER_BODY:
+        metric_add(call->base->metrics->refused[REFUSED_CONFLICT], 1);
+        http_problem(
+            call->base->http, 409, "idempotency-conflict", "The idempotency key was used before",
+            "Idempotency-Key", "the same key came with another body within 24 hours");
+        break;
+    case ACCEPT_UNAVAILABLE:
+        api_answer_failure(call->base, &result->error);
+        break;
+    }
+}
+
+// ---- checks ----
+
+static bool check_idempotency_key(Call *call, Str *ret_key)
+{
+    Str key = http_header(call->base->http, "Idempotency-Key");
+    bool good = key.len <= IDEMPOTENCY_KEY_MAX;
+    for (size_t i = 0; good && i < key.len; i++) {
+        good = key.ptr[i] >= 0x20 && key.ptr[i] <= 0x7e;
+    }
+    if (!good) {
+        Problem problem = {
+            .status = 422,
+            .slug = "invalid-field",
+            .title = "A field is not valid",
+            .field = "Idempotency-Key",
+            .detail = "at most 128 printable ASCII characters",
+        };
+        api_answer_problem(call->base, &problem);
+    }
+    *ret_key = key;
+    return good;
+}
+
+static bool check_body(Call *call)
+{
+    HttpRequest *http = call->base->http;
+    Problem problem = {0};
+    if (!request_json_parse(http->body, http->received_at_us, http->arena, &call->list, &problem)) {
+        api_answer_problem(call->base, &problem);
+        return false;
+    }
+    for (size_t i = 0; i < call->list.count; i++) {
+        FieldError err = {.field = ""};
+        Request *request = &call->list.items[i];
+        if (!catalog_freeze(
+                call->api->catalog, str_from(call->base->tenant), request, http->arena, &err)) {
+            request_json_problem(&call->list, i, &err, &problem);
+            api_answer_problem(call->base, &problem);
+            return false;
+        }
+    }
+    return true;
+}
+
+// W3C trace context, version 00: 55 characters of hex and dashes. Anything else is not passed on.
+static Str read_traceparent(const HttpRequest *http)
+{
+    Str text = http_header(http, "traceparent");
+    if (text.len != TRACEPARENT_LEN) {
+        return STR_EMPTY;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        bool dash = i == 2 || i == 35 || i == 52;
+        bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+        if (dash ? c != '-' : !hex) {
+            return STR_EMPTY;
+        }
+    }
+    return text;
+}
+
+static void submit(Call *call, Str key)
+{
+    HttpRequest *http = call->base->http;
+    call->submission = (Submission){
+        .tenant = str_from(call->base->tenant),
+        .scope = SCOPE,
+        .key = key,
+        .traceparent = read_traceparent(http),
+        .requests = call->list.items,
+        .count = call->list.count,
+        .single = call->list.single,
+        .bytes = http->body.len,
+        .done = on_accept_done,
+        .ctx = call,
+    };
+    if (key.len > 0) {
+        sha256(http->body, call->submission.body_hash);
+    }
+    Error err = {0};
+    if (!accept_submit(call->api->accept, &call->submission, http->arena, &err)) {
+        api_answer_unavailable(call->base, err.text);
+    }
+}
+
+static void post_notifications(ApiCall *api_call)
+{
+    Call *call = arena_zalloc(api_call->http->arena, sizeof *call);
+    call->api = api_call->ctx;
+    call->base = api_call;
+    Str key = STR_EMPTY;
+    if (check_idempotency_key(call, &key) && check_body(call)) {
+        submit(call, key);
+    }
+}
+
+static const ApiRoute ROUTES[] = {
+    {"POST", "/v1/notifications", SCOPE_NOTIFICATIONS_SEND, post_notifications},
+};
+
+void notifications_api_add(Api *api, NotificationsApi *notifications)
+{
+    api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], notifications);
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// POST /v1/notifications: checks the idempotency key, the body and the template, hands what is
+// right to accept and answers when it is committed.
+#pragma once
+
+#include "common/api/api.h"
+#include "services/ingest/accept/accept.h"
+
+typedef struct NotificationsApi {
+    Accept *accept;
+    const Catalog *catalog;
+    IngestMetrics *metrics;
+} NotificationsApi;
+
+void notifications_api_add(Api *api, NotificationsApi *notifications); // borrowed

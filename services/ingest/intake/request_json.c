@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/intake/request_json.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/api/api_json.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+
+DEFINE_CLEANUP(free_json, json_t *, json_decref)
+
+// One object of the body: the request and the channels that it is for.
+typedef struct Reading {
+    Request *request;
+    Channel channels[CHANNEL_COUNT]; // of `channels`
+    size_t channel_count;            // 0: the field is not there
+    Arena *arena;
+    FieldError *err;
+} Reading;
+
+// false: r->err is set.
+typedef bool (*ReadField)(Reading *r, const char *field, const json_t *value);
+
+static bool take_text(Reading *r, const char *field, const json_t *value, Str *ret)
+{
+    if (!json_is_string(value)) {
+        return field_error(r->err, field, "must be a string");
+    }
+    *ret = arena_str(r->arena, str_of(json_string_value(value), json_string_length(value)));
+    return true;
+}
+
+static bool read_to_object(Reading *r, const json_t *value)
+{
+    const char *name = NULL;
+    json_t *part = NULL;
+    json_object_foreach((json_t *)(uintptr_t)value, name, part)
+    {
+        if (strcmp(name, "address") == 0) {
+            if (!take_text(r, "to.address", part, &r->request->to)) {
+                return false;
+            }
+        } else if (strcmp(name, "name") == 0) {
+            if (!take_text(r, "to.name", part, &r->request->to_name)) {
+                return false;
+            }
+        } else {
+            return field_error(r->err, "to", "unknown field '%.40s'", name);
+        }
+    }
+    return true;
+}
+
+static bool read_to(Reading *r, const char *field, const json_t *value)
+{
+    if (json_is_object(value)) {
+        return read_to_object(r, value);
+    }
+    if (!json_is_string(value)) {
+        return field_error(r->err, field, "must be an address or {\"address\", \"name\"}");
+    }
+    return take_text(r, field, value, &r->request->to);
+}
+
+static bool read_template(Reading *r, const char *field, const json_t *value)
+{
+    return take_text(r, field, value, &r->request->template_key);
+}
+
+static bool read_version(Reading *r, const char *field, const json_t *value)
+{
+    return take_text(r, field, value, &r->request->template_version);
+}
+
+static bool read_locale(Reading *r, const char *field, const json_t *value)
+{
+    return take_text(r, field, value, &r->request->locale);
+}
+
+static bool read_correlation(Reading *r, const char *field, const json_t *value)
+{
+    return take_text(r, field, value, &r->request->correlation_id);
+}
+
+static bool read_recipient(Reading *r, const char *field, const json_t *value)
+{
+    return take_text(r, field, value, &r->request->recipient_id);
+}
+
+static bool read_source(Reading *r, const char *field, const json_t *value)
+{
+    return take_text(r, field, value, &r->request->source_event_id);
+}
+
+static bool read_variables(Reading *r, const char *field, const json_t *value)
+{
+    if (!json_is_object(value)) {
+        return field_error(r->err, field, "must be an object");
+    }
+    // 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
+    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
+    char small[1024];
+    size_t size = json_dumpb(value, small, sizeof small, flags);
+    if (size > REQUEST_VARIABLES_MAX) {
+        return field_error(
+            r->err, field, "%zu bytes of JSON; at most %d", size, (int)REQUEST_VARIABLES_MAX);
+    }
+    char *text = small;
+    if (size > sizeof small) {
+        text = arena_alloc(r->arena, size);
+        (void)json_dumpb(value, text, size, flags);
+    } else {
+        text = arena_copy(r->arena, small, size);
+    }
+    r->request->variables = str_of(text, size);
+    return true;
+}
+
+static bool read_channel(Reading *r, const char *field, const json_t *value)
+{
+    Str name = STR_EMPTY;
+    return take_text(r, field, value, &name) && (channel_from_name(name, &r->request->channel) ||
+                                                 field_error(r->err, field, "not a channel"));
+}
+
+static bool add_channel(Reading *r, const char *field, const json_t *value)
+{
+    Str name = STR_EMPTY;
+    Channel channel = CHANNEL_NONE;
+    if (!take_text(r, field, value, &name)) {
+        return false;
+    }
+    if (!channel_from_name(name, &channel)) {
+        return field_error(r->err, field, "'%.20s' is not a channel", arena_cstr(r->arena, name));
+    }
+    for (size_t i = 0; i < r->channel_count; i++) {
+        if (r->channels[i] == channel) {
+            return field_error(r->err, field, "'%s' is named twice", channel_name(channel));
+        }
+    }
+    r->channels[r->channel_count++] = channel;
+    return true;
+}
+
+static bool read_channels(Reading *r, const char *field, const json_t *value)
+{
+    size_t count = json_array_size(value); // 0 when it is no array
+    for (size_t i = 0; i < count; i++) {
+        if (!add_channel(r, field, json_array_get(value, i))) {
+            return false;
+        }
+    }
+    return count > 0 || field_error(r->err, field, "must be a list of channels");
+}
+
+static bool read_category(Reading *r, const char *field, const json_t *value)
+{
+    Str name = STR_EMPTY;
+    return take_text(r, field, value, &name) && (category_from_name(name, &r->request->category) ||
+                                                 field_error(r->err, field, "not a category"));
+}
+
+static bool read_priority(Reading *r, const char *field, const json_t *value)
+{
+    Str name = STR_EMPTY;
+    return take_text(r, field, value, &name) &&
+           (priority_from_name(name, &r->request->priority) ||
+            field_error(r->err, field, "not one of critical, high, normal, low"));
+}
+
+static bool read_time(Reading *r, const char *field, const json_t *value, int64_t *ret_us)
+{
+    Str text = STR_EMPTY;
+    return take_text(r, field, value, &text) &&
+           (clock_parse(text, ret_us) ||
+            field_error(r->err, field, "not a time such as '2026-11-20T18:25:36Z' (RFC 3339)"));
+}
+
+static bool read_scheduled(Reading *r, const char *field, const json_t *value)
+{
+    return read_time(r, field, value, &r->request->scheduled_for_us);
+}
+
+static bool read_expires(Reading *r, const char *field, const json_t *value)
+{
+    int64_t at_us = 0;
+    if (!read_time(r, field, value, &at_us)) {
+        return false;
+    }
+    r->request->expires_at_us = at_us > 0 ? at_us : 1; // 1970 itself is in the past, not "never"
+    return true;
+}
+
+// clang-format off
+static const struct { const char *name; ReadField read; } FIELDS[] = {
+    {"to",               read_to},
+    {"template",         read_template},
+    {"variables",        read_variables},
+    {"template_version", read_version},
+    {"locale",           read_locale},
+    {"channel",          read_channel},
+    {"channels",         read_channels},
+    {"category",         read_category},
+    {"priority",         read_priority},
+    {"correlation_id",   read_correlation},
+    {"scheduled_for",    read_scheduled},
+    {"expires_at",       read_expires},
+    {"recipient_id",     read_recipient},
+    {"source_event_id",  read_source},
+};
+// clang-format on
+
+static bool read_field(Reading *r, const char *name, const json_t *value)
+{
+    for (size_t i = 0; i < sizeof FIELDS / sizeof FIELDS[0]; i++) {
+        if (strcmp(name, FIELDS[i].name) == 0) {
+            return FIELDS[i].read(r, FIELDS[i].name, value);
+        }
+    }
+    return field_error(
+        r->err, arena_cstr(r->arena, str_slice(str_from(name), 0, 40)), "unknown field");
+}
+
+static bool read_object(Reading *r, const json_t *value)
+{
+    if (!json_is_object(value)) {
+        return field_error(r->err, "", "must be an object");
+    }
+    const char *name = NULL;
+    json_t *part = NULL;
+    json_object_foreach((json_t *)(uintptr_t)value, name, part)
+    {
+        if (!read_field(r, name, part)) {
+            return false;
+        }
+    }
+    if (r->channel_count > 0 && r->request->channel != CHANNEL_NONE) {
+        return field_error(r->err, "channels", "either 'channel' or 'channels'");
+    }
+    return true;
+}
+
+static void name_field(const RequestList *list, size_t source, const FieldError *err, Problem *ret)
+{
+    if (!list->is_array) {
+        (void)snprintf(ret->field, sizeof ret->field, "%s", err->field);
+    } else {
+        (void)snprintf(
+            ret->field, sizeof ret->field, "notifications[%zu]%s%s", source,
+            err->field[0] == '\0' ? "" : ".", err->field);
+    }
+}
+
+static void problem_of(const RequestList *list, size_t source, const FieldError *err, Problem *ret)
+{
+    *ret = (Problem){.status = 422, .slug = "invalid-field", .title = "A field is not valid"};
+    name_field(list, source, err, ret);
+    (void)snprintf(ret->detail, sizeof ret->detail, "%s", err->text);
+}
+
+void request_json_problem(
+    const RequestList *list, size_t index, const FieldError *err, Problem *ret)
+{
+    problem_of(list, list->sources[index], err, ret);
+}
+
+static bool fail_body(Problem *problem, int status, const char *detail)
+{
+    *problem =
+        (Problem){.status = status, .slug = "invalid-body", .title = "The body is not valid"};
+    (void)snprintf(problem->detail, sizeof problem->detail, "%s", detail);
+    return false;
+}
+
+static bool fail_malformed(Problem *problem, const json_error_t *error)
+{
+    bool utf8 = json_error_code(error) == json_error_invalid_utf8;
+    *problem =
+        (Problem){.status = 400, .slug = "malformed-json", .title = "The body is not valid JSON"};
+    (void)snprintf(
+        problem->detail, sizeof problem->detail, "line %d, column %d: %.120s", error->line,
+        error->column, utf8 ? "not valid UTF-8" : error->text);
+    return false;
+}
+
+static bool measure(const json_t *root, RequestList *list, size_t *ret_objects, Problem *problem)
+{
+    list->is_array = json_is_array(root);
+    *ret_objects = list->is_array ? json_array_size(root) : 1;
+    if (!list->is_array && !json_is_object(root)) {
+        return fail_body(problem, 400, "must be an object or an array of objects");
+    }
+    if (*ret_objects == 0) {
+        return fail_body(problem, 422, "the array is empty; it takes 1 to 1000 notifications");
+    }
+    if (*ret_objects > REQUEST_ARRAY_MAX) {
+        return fail_body(problem, 422, "the array has more than 1000 notifications");
+    }
+    return true;
+}
+
+static void make_room(RequestList *list, size_t objects, Arena *arena)
+{
+    size_t room = objects * CHANNEL_COUNT;
+    room = room < REQUEST_ARRAY_MAX + CHANNEL_COUNT ? room : REQUEST_ARRAY_MAX + CHANNEL_COUNT;
+    list->items = arena_array(arena, room, sizeof *list->items);
+    list->sources = arena_array(arena, room, sizeof *list->sources);
+}
+
+// One request for each channel; without `channels` the one that is there.
+static bool add_requests(Reading *r, size_t source, int64_t now_us, RequestList *list)
+{
+    size_t count = r->channel_count == 0 ? 1 : r->channel_count;
+    Request asked = *r->request;
+    for (size_t i = 0; i < count; i++) {
+        Request *request = &list->items[list->count];
+        *request = asked;
+        request->channel = r->channel_count == 0 ? asked.channel : r->channels[i];
+        list->sources[list->count++] = source;
+        if (!request_check(request, now_us, r->arena, r->err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret, Problem *problem)
+{
+    json_error_t error;
+    CLEANUP(free_json)
+    json_t *root = api_json_load(body, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (root == NULL) {
+        return fail_malformed(problem, &error);
+    }
+    RequestList list = {0};
+    size_t objects = 0;
+    if (!measure(root, &list, &objects, problem)) {
+        return false;
+    }
+    make_room(&list, objects, arena);
+    for (size_t i = 0; i < objects; i++) {
+        FieldError err = {.field = ""};
+        Request request = {0};
+        Reading reading = {.request = &request, .arena = arena, .err = &err};
+        const json_t *item = list.is_array ? json_array_get(root, i) : root;
+        if (!read_object(&reading, item) || !add_requests(&reading, i, now_us, &list)) {
+            problem_of(&list, i, &err, problem);
+            return false;
+        }
+        if (list.count > REQUEST_ARRAY_MAX) {
+            return fail_body(problem, 422, "more than 1000 notifications, counted by channel");
+        }
+        list.single = !list.is_array && reading.channel_count == 0;
+    }
+    *ret = list;
+    return true;
+}

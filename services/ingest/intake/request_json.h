@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The body of POST /v1/notifications: JSON to checked requests, or the problem to answer with.
+// Pure. One object, or an array of 1..1000 that is taken or refused as a whole. An object with
+// `channels` makes one request for each of them.
+#pragma once
+
+#include "common/request/request.h"
+
+enum { REQUEST_ARRAY_MAX = 1000 };
+
+typedef struct RequestList {
+    Request *items;
+    size_t *sources; // of each: its object's place in the array
+    size_t count;
+    bool is_array; // fields are named with the object's index
+    bool single;   // one object without `channels`: answered with one object
+} RequestList;
+
+// Everything in *ret lives in `arena`; nothing points into `body`.
+bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret, Problem *problem);
+
+// The problem of a field found wrong after parsing (unknown template) in the request at `index`:
+// the field gets its object's index.
+void request_json_problem(
+    const RequestList *list, size_t index, const FieldError *err, Problem *ret);

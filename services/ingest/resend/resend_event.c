@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/ingest/resend/resend_event.h"
+
+#include "common/base/id.h"
+
+// Absent, or null: empty.
+static bool read_text(
+    const json_t *data, const char *field, size_t len_max, Arena *arena, Str *ret, Error *err)
+{
+    const json_t *value = json_object_get(data, field);
+    *ret = STR_EMPTY;
+    if (value == NULL || json_is_null(value)) {
+        return true;
+    }
+    Str text = str_of(json_string_value(value), json_string_length(value));
+    if (!json_is_string(value) || text.len > len_max || str_has_control(text)) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "field '%s': must be a text of at most %zu bytes without control characters", field,
+            len_max);
+    }
+    *ret = arena_str(arena, text);
+    return true;
+}
+
+static bool read_flag(const json_t *data, const char *field, bool *ret, Error *err)
+{
+    const json_t *value = json_object_get(data, field);
+    *ret = json_is_true(value);
+    return value == NULL || json_is_boolean(value) ||
+           error_set(err, ERROR_PERMANENT, "field '%s': must be true or false", field);
+}
+
+static bool read_data(const json_t *data, Arena *arena, ResendWish *wish, Error *err)
+{
+    int64_t created_ms = 0;
+    if (!read_text(data, "notification_id", ID_SIZE, arena, &wish->notification_id, err) ||
+        !read_text(
+            data, "requested_by", RESEND_REQUESTED_BY_MAX, arena, &wish->requested_by, err) ||
+        !read_flag(data, "may_double", &wish->may_double, err) ||
+        !read_flag(data, "ignore_expiry", &wish->ignore_expiry, err)) {
+        return false;
+    }
+    if (!id_parse(wish->notification_id, "ntf_", &created_ms)) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "field 'notification_id': must be the id of a notification: 'ntf_' and a ULID");
+    }
+    wish->created_us = created_ms * 1000;
+    return true;
+}
+
+bool resend_event_read(const DomainInput *input, Arena *arena, ResendWish *ret, Error *err)
+{
+    DomainEvent event;
+    if (!domain_event_read(input, arena, &event, err)) {
+        return false;
+    }
+    ResendWish wish = {.tenant = event.tenant, .identity = event.identity};
+    bool ok = read_data(event.data, arena, &wish, err);
+    wish.letter = ok ? domain_event_letter(&event, STR_EMPTY, arena) : STR_EMPTY;
+    domain_event_free(&event);
+    if (ok) {
+        *ret = wish;
+    }
+    return ok;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/suppressions: list, add, release, export. The list is read from CONFIG itself (a reader per
+// call, at most READS_MAX at once): the index in memory knows hashes, not who and why. Answers come
+// after JetStream's ack, so what was answered reaches every replica by its copy of CONFIG.
+#pragma once
+
+#include "common/api/api.h"
+#include "common/bus/jetstream/bus.h"
+#include "common/codec/master_key.h"
+#include "common/model/suppressions.h"
+
+enum {
+    SUPPRESSIONS_READS_MAX = 8,
+    SUPPRESSIONS_LIMIT = 100,
+    SUPPRESSIONS_LIMIT_MAX = 1000,
+    SUPPRESSIONS_EXPORT_MAX = 50000, // lines of one answer; the next begin at Stentor-Next
+    SUPPRESSIONS_READ_MS = 20000,    // then 503
+};
+
+typedef struct SuppressionsApi {
+    Bus *bus;
+    HashKeys hash_keys;        // of addresses
+    const Suppressions *known; // of all tenants: what a new entry would replace
+    size_t reading;            // readers not yet freed; 0 before the process may end
+    struct SuppressionsReading *under_way;
+} SuppressionsApi;
+
+void suppressions_api_add(Api *api, SuppressionsApi *suppressions);
+void suppressions_api_tick(SuppressionsApi *suppressions); // every 50 ms: what reads too long

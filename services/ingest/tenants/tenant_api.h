@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// GET and PUT /v1/tenant: the caller's own settings. The entry is cfg.tenant.<tenant>.self, which
+// every service keeps in memory; a PUT is answered when it is stored and this process has it.
+#pragma once
+
+#include "common/api/api.h"
+#include "common/bus/jetstream/bus.h"
+
+typedef struct TenantApi TenantApi;
+
+TenantApi *tenant_api_new(Bus *bus);
+void tenant_api_free(TenantApi *api);
+// The entry changed; what cannot be read is the catalogue's to complain of.
+void tenant_api_changed(TenantApi *api, Str tenant, Str payload);
+void tenant_api_add(Api *api, TenantApi *tenants);

@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/outbox-relay/publish/batch.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/crash.h"
+#include "common/base/log.h"
+#include "services/outbox-relay/publish/claim.h"
+#include "services/outbox-relay/publish/letters.h"
+#include "services/outbox-relay/publish/marks.h"
+#include "services/outbox-relay/publish/post.h"
+#include "services/outbox-relay/row/row.h"
+
+enum {
+    RETRY_MIN_MS = 100,
+    RETRY_MAX_MS = 2000,
+    // Between passes of marks; the second when the table refuses one row after the other.
+    PASS_MAX_MS = 2000,
+    PASS_STEP_MS = 500,
+    STUCK_MIN_MS = 1000,
+    STUCK_MAX_MS = 30 * 1000,
+    // Before the claim's end nothing is published any more: what is on its way then has landed
+    // before somebody else begins.
+    MARGIN_MS = 2000,
+};
+
+static const int64_t REPEATS_QUIET_US = INT64_C(60000000); // between two lines about repeats
+
+struct Batch {
+    BatchWorld *world;
+    BatchHandlers handlers;
+    void *ctx;
+    Arena *arena;
+    Str claim_id;
+    int64_t asked_at_us; // monotonic, before the claim or its last renewal was sent
+    int64_t until_us;    // monotonic: nothing is published any more
+    Row *rows;
+    RowMessage *messages;
+    Post *posts;
+    size_t count;
+    BatchClaim claim;
+    BatchEnd end;
+    Marks marks;
+    int retry_ms;
+    int pass_ms;
+    int64_t pass_at_us;     // monotonic: the next pass
+    bool stuck;             // counted in world->stuck
+    uv_timer_t timer;       // the next try of what the database did not take, or the next pass
+    uv_timer_t renew_timer; // until the claim is released
+    int handles;
+    bool renewing;
+    bool posted;
+    BatchAsk ask;
+    int result; // whose rows are ours, in the claim's transaction
+    bool ended;
+};
+
+static void note_letters(Batch *batch);
+static void post_rows(Batch *batch);
+static void finish(Batch *batch);
+
+// ---- ending ----
+
+static void free_batch(Batch *batch)
+{
+    arena_free(batch->arena);
+    free(batch);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    Batch *batch = handle->data;
+    if (--batch->handles > 0) {
+        return;
+    }
+    BatchHandlers handlers = batch->handlers;
+    void *ctx = batch->ctx;
+    BatchClaim claim = batch->claim;
+    BatchEnd end = batch->end;
+    free_batch(batch);
+    handlers.ended(ctx, &claim, &end);
+}
+
+static void set_stuck(Batch *batch, bool stuck)
+{
+    batch->world->stuck += (stuck ? 1 : 0) - (batch->stuck ? 1 : 0);
+    batch->stuck = stuck;
+}
+
+// A renewal that is under way ends first.
+static void end_batch(Batch *batch)
+{
+    batch->ended = true;
+    uv_timer_stop(&batch->renew_timer);
+    if (batch->renewing) {
+        return;
+    }
+    set_stuck(batch, false);
+    batch->handles = 2;
+    uv_close((uv_handle_t *)&batch->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&batch->renew_timer, on_timer_closed);
+}
+
+static void abandon(Batch *batch, const char *why)
+{
+    batch->end.left = batch->count - batch->end.marked - batch->end.refused;
+    LOG(LOG_WARN, "a claim is left to whoever adopts it", log_str("claim", batch->claim_id),
+        log_text("reason", why), log_int("rows", (int64_t)batch->end.left));
+    end_batch(batch);
+}
+
+// ---- trying again ----
+
+static void on_retry_timer(uv_timer_t *timer)
+{
+    Batch *batch = timer->data;
+    if (batch->posted) {
+        finish(batch);
+    } else {
+        note_letters(batch);
+    }
+}
+
+// The claim is ours for a while yet, and what is stored is to be marked even after it: a relay
+// whose database is away has nothing better to do.
+static void try_again(Batch *batch, const Error *err)
+{
+    if (batch->world->stopping || err->kind == ERROR_CANCELLED) {
+        abandon(batch, err->text);
+        return;
+    }
+    if (!batch->world->away) { // once, not for each batch and try; the pool tells of the connection
+        batch->world->away = true;
+        LOG(LOG_WARN, "the application's database does not take what was done, trying again",
+            log_error(err));
+    }
+    uv_timer_start(&batch->timer, on_retry_timer, (uint64_t)batch->retry_ms, 0);
+    batch->retry_ms = 2 * batch->retry_ms < RETRY_MAX_MS ? 2 * batch->retry_ms : RETRY_MAX_MS;
+}
+
+static void note_answer(Batch *batch)
+{
+    batch->retry_ms = RETRY_MIN_MS;
+    if (batch->world->away) {
+        batch->world->away = false;
+        LOG_PLAIN(LOG_INFO, "the application's database takes what is done again");
+    }
+}
+
+// ---- what is stored, back into the table ----
+
+// In small steps, for a relay that is to stop.
+static void on_pass_timer(uv_timer_t *timer)
+{
+    Batch *batch = timer->data;
+    if (batch->world->stopping) {
+        abandon(batch, "rows that are published could not be marked yet");
+    } else if (clock_mono_us() < batch->pass_at_us) {
+        uv_timer_start(&batch->timer, on_pass_timer, PASS_STEP_MS, 0);
+    } else {
+        finish(batch);
+    }
+}
+
+// Rows are held by the application, or refused by its table: in a while once more. The claim stays
+// ours meanwhile.
+static void pause_marks(Batch *batch)
+{
+    if (batch->marks.trouble && !batch->stuck) {
+        LOG(LOG_WARN, "the application's table does not let published rows be marked, trying again",
+            log_int("rows", (int64_t)batch->marks.count));
+    }
+    set_stuck(batch, batch->marks.trouble);
+    int least_ms = batch->stuck ? STUCK_MIN_MS : RETRY_MIN_MS;
+    int most_ms = batch->stuck ? STUCK_MAX_MS : PASS_MAX_MS;
+    int ms = batch->pass_ms > least_ms ? batch->pass_ms : least_ms;
+    ms = ms < most_ms ? ms : most_ms;
+    batch->pass_ms = 2 * ms;
+    batch->marks.trouble = false;
+    batch->pass_at_us = clock_mono_us() + ms * INT64_C(1000);
+    uv_timer_start(
+        &batch->timer, on_pass_timer, (uint64_t)(ms < PASS_STEP_MS ? ms : PASS_STEP_MS), 0);
+}
+
+static void go_on(Batch *batch)
+{
+    switch (marks_step(&batch->marks)) {
+    case MARKS_WRITE:
+        finish(batch);
+        break;
+    case MARKS_PAUSE:
+        pause_marks(batch);
+        break;
+    case MARKS_DONE:
+        end_batch(batch);
+        break;
+    }
+}
+
+static void on_finish_done(void *ctx, DbTxn *txn, const Error *err)
+{
+    Batch *batch = ctx;
+    if (err != NULL && !marks_narrow(&batch->marks, err)) {
+        try_again(batch, err);
+        return;
+    }
+    if (err != NULL) { // one row of these is refused by its table: find it
+        go_on(batch);
+        return;
+    }
+    note_answer(batch);
+    CRASH_POINT("outbox.marked");
+    MarkCounts counts = marks_take(&batch->marks, txn);
+    batch->end.marked += counts.marked;
+    batch->end.refused += counts.refused;
+    batch->end.left += counts.left;
+    go_on(batch);
+}
+
+// Killed before this commit: the claim is adopted and its rows published again under the same ids,
+// which JetStream drops within its duplicate window and the readers after it. Killed after it:
+// there is nothing left to do. (test_outbox_crash.py)
+static void finish(Batch *batch)
+{
+    DbTxn *txn = db_txn_new(batch->world->pool);
+    marks_write(&batch->marks, txn);
+    db_txn_submit(txn, on_finish_done, batch);
+}
+
+static void count_posts(Batch *batch)
+{
+    const Post *refused = NULL;
+    size_t refusals = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->end.published += batch->posts[i].fate == POST_STORED ? 1 : 0;
+        if (batch->posts[i].fate == POST_REFUSED) {
+            refused = refused != NULL ? refused : &batch->posts[i];
+            refusals++;
+        }
+    }
+    if (refused != NULL) {
+        LOG(LOG_WARN, "rows do not fit and are refused", log_int("count", (int64_t)refusals),
+            log_str("row", batch->rows[refused - batch->posts].key),
+            log_str("reason", refused->reason));
+    }
+}
+
+// What JetStream has already, of a claim that nobody had before: a publish whose ack was lost and
+// whose row was given back, or two rows under one id, of which one is lost.
+static void tell_repeats(Batch *batch)
+{
+    size_t repeats = 0;
+    size_t first = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        first = batch->posts[i].repeated && repeats == 0 ? i : first;
+        repeats += batch->posts[i].repeated ? 1 : 0;
+    }
+    int64_t now_us = clock_mono_us();
+    if (repeats == 0 || batch->claim.adopted || now_us < batch->world->repeats_quiet_until_us) {
+        return;
+    }
+    batch->world->repeats_quiet_until_us = now_us + REPEATS_QUIET_US;
+    LOG(LOG_WARN, "rows were stored before under the same message id",
+        log_int("count", (int64_t)repeats), log_str("row", batch->rows[first].key),
+        log_text(
+            "hint", "a repeat of a publish that was not answered; otherwise two rows have one id"));
+}
+
+static void on_posted(void *ctx)
+{
+    Batch *batch = ctx;
+    CRASH_POINT("outbox.published");
+    batch->posted = true;
+    count_posts(batch);
+    tell_repeats(batch);
+    marks_init(
+        &batch->marks, batch->world->sql, batch->claim_id, batch->rows, batch->posts, batch->count,
+        batch->arena);
+    finish(batch);
+}
+
+// ---- keeping the claim until it is released ----
+
+static int64_t end_of_claim(const Batch *batch)
+{
+    return batch->asked_at_us + (batch->world->lease_ms - MARGIN_MS) * INT64_C(1000);
+}
+
+static void on_renew_timer(uv_timer_t *timer);
+
+static void start_renew_timer(Batch *batch)
+{
+    uv_timer_start(&batch->renew_timer, on_renew_timer, (uint64_t)batch->world->lease_ms / 3, 0);
+}
+
+static void on_renew_done(void *ctx, DbTxn *txn, const Error *err)
+{
+    Batch *batch = ctx;
+    batch->renewing = false;
+    if (err == NULL) {
+        bool ours = db_rows(db_txn_result(txn, 0)) == 1;
+        batch->until_us = ours ? end_of_claim(batch) : 0;
+    }
+    if (batch->ended) {
+        end_batch(batch);
+    } else {
+        start_renew_timer(batch);
+    }
+}
+
+// Rows of one key go one by one, so a batch may last for longer than its claim.
+static void renew(Batch *batch)
+{
+    batch->renewing = true;
+    DbTxn *txn = db_txn_new(batch->world->pool);
+    DbParams *p = db_txn_add(txn, &batch->world->sql->renew, NULL);
+    db_text(p, batch->claim_id);
+    db_i64(p, batch->world->lease_ms);
+    batch->asked_at_us = clock_mono_us();
+    db_txn_submit(txn, on_renew_done, batch);
+}
+
+static void on_renew_timer(uv_timer_t *timer)
+{
+    renew(timer->data);
+}
+
+// ---- publishing ----
+
+static void refuse_post(Batch *batch, size_t at, const Error *err)
+{
+    batch->posts[at].fate = POST_REFUSED;
+    batch->posts[at].reason = arena_str(batch->arena, str_from(err->text));
+}
+
+static void make_message(Batch *batch, size_t at)
+{
+    Error err = {0};
+    const RelaySql *sql = batch->world->sql;
+    if (row_message(
+            sql->mapping, sql->kinds, &batch->rows[at], batch->arena, &batch->messages[at], &err)) {
+        batch->posts[at].out = batch->messages[at].out;
+    } else {
+        refuse_post(batch, at, &err);
+    }
+}
+
+static void post_rows(Batch *batch)
+{
+    batch->until_us = end_of_claim(batch);
+    const PostRun run = {
+        .bus = batch->world->bus,
+        .arena = batch->arena,
+        .posts = batch->posts,
+        .count = batch->count,
+        .until_us = &batch->until_us,
+        .on_done = on_posted,
+        .ctx = batch,
+    };
+    start_renew_timer(batch);
+    post_all(&run);
+}
+
+// ---- letters: a request's fate is told of the id under which it was noted ----
+
+static void on_noted(void *ctx, DbTxn *txn, const Error *err)
+{
+    Batch *batch = ctx;
+    if (err != NULL) {
+        try_again(batch, err);
+        return;
+    }
+    note_answer(batch);
+    CRASH_POINT("outbox.noted");
+    const PGresult *noted = db_txn_result(txn, 1);
+    if (db_rows(noted) == 0) {
+        abandon(batch, "it was adopted by another relay");
+        return;
+    }
+    const Letters letters = {batch->rows, batch->messages, batch->posts, batch->count};
+    size_t *again = arena_array(batch->arena, batch->count, sizeof(*again));
+    size_t changed = letters_read(&letters, noted, batch->arena, again);
+    for (size_t i = 0; i < changed; i++) {
+        make_message(batch, again[i]);
+    }
+    post_rows(batch);
+}
+
+// Killed before this commit: nobody has heard of the letters. Killed after it: who adopts the claim
+// finds them noted, and publishes the same ids. (test_outbox_crash.py)
+static void note_letters(Batch *batch)
+{
+    DbTxn *txn = db_txn_new(batch->world->pool);
+    const Letters letters = {batch->rows, batch->messages, batch->posts, batch->count};
+    if (!letters_note(&letters, batch->world->sql, batch->claim_id, txn)) {
+        db_txn_abandon(txn);
+        post_rows(batch); // none of them fits
+        return;
+    }
+    db_txn_submit(txn, on_noted, batch);
+}
+
+// ---- claiming ----
+
+static void read_row(Batch *batch, const PGresult *res, int at, int64_t now_us)
+{
+    const Mapping *mapping = batch->world->sql->mapping;
+    Arena *arena = batch->arena;
+    int count = mapping->column_count + mapping->member_count;
+    RowValue *values = arena_array(arena, (size_t)count, sizeof(*values));
+    for (int i = 0; i < count; i++) {
+        values[i].is_null = db_is_null(res, at, CLAIM_FIELDS + i);
+        values[i].text = values[i].is_null
+                             ? STR_EMPTY
+                             : arena_str(arena, db_get_text(res, at, CLAIM_FIELDS + i));
+    }
+    int64_t made_at_us = db_get_time(res, at, CLAIM_MADE_AT);
+    batch->rows[at] = (Row){
+        .key = arena_str(arena, db_get_text(res, at, CLAIM_ROW_KEY)),
+        .source = arena_str(arena, db_get_text(res, at, CLAIM_SOURCE)),
+        .attempt = (int32_t)db_get_int(res, at, CLAIM_ATTEMPT),
+        .values = values,
+        .made_at_us = made_at_us != 0 ? made_at_us : now_us,
+    };
+    if (!db_is_null(res, at, CLAIM_ORDERING_KEY)) {
+        batch->posts[at].ordering_key = arena_str(arena, db_get_text(res, at, CLAIM_ORDERING_KEY));
+        batch->claim.keyed = true;
+    }
+}
+
+static void read_positions(Batch *batch, const PGresult *res)
+{
+    BatchClaim *claim = &batch->claim;
+    bool any = false;
+    for (int at = 0; at < db_rows(res); at++) {
+        if (db_is_null(res, at, CLAIM_POSITION)) {
+            continue;
+        }
+        int64_t position = db_get_int(res, at, CLAIM_POSITION);
+        bool first = !any || position < claim->first_position;
+        bool last = !any || position > claim->last_position;
+        claim->first_position = first ? position : claim->first_position;
+        claim->last_position = last ? position : claim->last_position;
+        any = true;
+    }
+}
+
+static void read_rows(Batch *batch, const PGresult *res)
+{
+    batch->count = (size_t)db_rows(res);
+    batch->claim.rows = batch->count;
+    batch->rows = arena_array(batch->arena, batch->count, sizeof(*batch->rows));
+    batch->posts = arena_array(batch->arena, batch->count, sizeof(*batch->posts));
+    batch->messages = arena_array(batch->arena, batch->count, sizeof(*batch->messages));
+    int64_t now_us = clock_now_us();
+    for (int at = 0; at < db_rows(res); at++) {
+        read_row(batch, res, at, now_us);
+    }
+    read_positions(batch, res);
+}
+
+static void start_work(Batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        make_message(batch, i);
+    }
+    if (mapping_is_request(batch->world->sql->mapping)) {
+        note_letters(batch);
+    } else {
+        post_rows(batch);
+    }
+}
+
+static void read_edge(Batch *batch, const PGresult *res)
+{
+    bool any = !db_is_null(res, 0, 0);
+    batch->claim.edge = any ? db_get_int(res, 0, 0) : BATCH_FROM_START;
+    batch->claim.cut = db_get_int(res, 0, 1) >= batch->ask.piece;
+}
+
+static void read_claim(Batch *batch, DbTxn *txn)
+{
+    const RelaySql *sql = batch->world->sql;
+    batch->claim.adopted = batch->ask.adopt;
+    batch->claim.edge = BATCH_FROM_START;
+    batch->world->begun = batch->world->begun || !batch->ask.adopt;
+    if (!batch->ask.adopt && sql->edge.sql != NULL) {
+        read_edge(batch, db_txn_result(txn, batch->result - 1));
+    }
+    read_rows(batch, db_txn_result(txn, batch->result));
+    batch->claim.full = (int64_t)batch->count >= batch->ask.rows;
+}
+
+// Killed between the claim's commit and the publish: its time runs out, and another relay, or the
+// next process, adopts it. (test_outbox_crash.py)
+static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
+{
+    Batch *batch = ctx;
+    if (err == NULL) {
+        read_claim(batch, txn);
+    }
+    if (batch->count == 0) {
+        batch->handlers.claimed(batch->ctx, &batch->claim, err);
+        free_batch(batch);
+        return;
+    }
+    CRASH_POINT("outbox.claimed");
+    uv_timer_init(db_pool_loop(batch->world->pool), &batch->timer);
+    batch->timer.data = batch;
+    uv_timer_init(db_pool_loop(batch->world->pool), &batch->renew_timer);
+    batch->renew_timer.data = batch;
+    batch->handlers.claimed(batch->ctx, &batch->claim, NULL);
+    start_work(batch);
+}
+
+void batch_start(BatchWorld *world, const BatchAsk *ask, const BatchHandlers *handlers, void *ctx)
+{
+    Batch *batch = xcalloc(1, sizeof(*batch));
+    batch->world = world;
+    batch->handlers = *handlers;
+    batch->ctx = ctx;
+    batch->ask = *ask;
+    batch->retry_ms = RETRY_MIN_MS;
+    batch->arena = arena_new(256 * 1024);
+    batch->claim_id = arena_str(batch->arena, str_from(ask->claim_id));
+    batch->ask.claim_id = batch->claim_id.ptr;
+    DbTxn *txn = db_txn_new(world->pool);
+    batch->result = claim_write(world, &batch->ask, txn);
+    batch->asked_at_us = clock_mono_us();
+    db_txn_submit(txn, on_claimed, batch);
+}

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/outbox-relay/publish/drain.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/base/log.h"
+#include "services/outbox-relay/publish/claim.h"
+
+enum {
+    POLL_MIN_MS = 20,
+    FAIL_MIN_MS = 200, // after a claim that failed, or a batch of which something was given back
+    FAIL_MAX_MS = 5000,
+    SCAN_MIN_MS = 1000, // between two claims that look at the whole table
+    SCAN_SHARE = 20,    // and this many times as long as one takes
+    CLAIM_ID_SIZE = 64,
+    ADOPT_MS = 1000, // between two looks for claims whose time is over
+    PIECE_ROWS = 20000,
+    PIECE_MIN_ROWS = 500,
+    ASIDES_MAX = 3,   // rows put aside one after the other, without a claim that works
+    TIMEOUTS_MAX = 3, // then it is said
+};
+
+struct Drain {
+    BatchWorld *world;
+    DrainOptions options;
+    DrainHandlers handlers;
+    void *ctx;
+    uv_timer_t timer;
+    bool started;
+    bool claiming;
+    bool woken; // while a claim was in the air
+    bool failing;
+    int under_way;
+    uint64_t claims;       // so far: makes the claims' ids
+    int64_t idle_ms;       // the next pause
+    int64_t fail_ms;       // the next pause after a failure
+    int64_t resting_until; // monotonic
+    // Tables in which published rows stay would be walked through all of those at each claim. So
+    // claims begin behind the last position that was claimed, and a scan goes through everything in
+    // pieces, for what was committed late, given back or asked for again. The first scan makes no
+    // pauses; afterwards each piece is followed by many times its duration without one.
+    int64_t cursor;
+    int64_t scan_from; // where the next piece begins
+    int64_t scan_due;  // monotonic
+    bool scanning;     // the claim in the air is a piece of the scan
+    bool adopting;     // it looks for a claim whose time is over
+    bool adopt_failing;
+    int64_t adopt_due; // monotonic
+    int64_t rows;      // to claim at most: less after a claim that failed
+    int64_t piece;     // likewise
+    int asides;        // rows put aside since the last claim that worked
+    int timeouts;      // likewise
+    char claim_id[CLAIM_ID_SIZE];
+    BatchAsk ask; // of the claim in the air
+    int64_t claim_started;
+    void (*on_stopped)(void *ctx);
+    void *stopped_ctx;
+};
+
+static void try_claim(Drain *drain);
+
+// ---- pauses ----
+
+static void on_timer(uv_timer_t *timer)
+{
+    try_claim(timer->data);
+}
+
+static void pause_ms(Drain *drain, int64_t ms)
+{
+    uv_update_time(bus_loop(drain->world->bus));
+    uv_timer_start(&drain->timer, on_timer, (uint64_t)ms, 0);
+}
+
+static int64_t double_up(int64_t *ms, int64_t max_ms)
+{
+    int64_t now_ms = *ms;
+    *ms = 2 * now_ms < max_ms ? 2 * now_ms : max_ms;
+    return now_ms;
+}
+
+static void rest(Drain *drain)
+{
+    int64_t ms = double_up(&drain->fail_ms, FAIL_MAX_MS);
+    drain->resting_until = clock_mono_us() + ms * 1000;
+    pause_ms(drain, ms);
+}
+
+// ---- where the next claim looks ----
+
+static bool has_cursor(const Drain *drain)
+{
+    return drain->world->sql->mapping->position.len > 0;
+}
+
+static int64_t next_start(Drain *drain)
+{
+    drain->scanning = !has_cursor(drain) || drain->cursor == BATCH_FROM_START ||
+                      drain->claim_started >= drain->scan_due;
+    return drain->scanning ? drain->scan_from : drain->cursor;
+}
+
+static void plan_scan(Drain *drain)
+{
+    int64_t now = clock_mono_us();
+    int64_t share = SCAN_SHARE * (now - drain->claim_started);
+    int64_t least = SCAN_MIN_MS * INT64_C(1000);
+    drain->scan_due = now + (share > least ? share : least);
+}
+
+static void move_scan(Drain *drain, const BatchClaim *claim)
+{
+    if (claim->rows > 0 && claim->edge != BATCH_FROM_START) {
+        drain->scan_from = claim->last_position;
+    } else if (claim->cut) {
+        drain->scan_from = claim->edge;
+    } else {
+        drain->scan_from = BATCH_FROM_START; // it has been through everything
+    }
+    if (claim->full) {
+        drain->scan_due = 0;
+    } else {
+        plan_scan(drain);
+    }
+}
+
+// Of a look that found nothing the cursor may pass what it has seen.
+static void move_cursor(Drain *drain, const BatchClaim *claim)
+{
+    bool first = drain->cursor == BATCH_FROM_START;
+    if (drain->scanning) {
+        move_scan(drain, claim);
+    }
+    if (!has_cursor(drain)) {
+        return;
+    }
+    if (claim->rows > 0) {
+        drain->cursor = claim->last_position > drain->cursor ? claim->last_position : drain->cursor;
+    } else if (claim->cut ? !first : first && claim->edge != BATCH_FROM_START) {
+        drain->cursor = claim->edge > drain->cursor ? claim->edge : drain->cursor;
+    }
+}
+
+// Rows that had to wait for one of the batch's keys, or were given back, are before the cursor.
+static void take_cursor_back(Drain *drain, const BatchClaim *claim)
+{
+    if (has_cursor(drain) && claim->first_position <= drain->cursor) {
+        drain->cursor = claim->first_position - 1;
+    }
+}
+
+// ---- claiming ----
+
+static void on_aside(void *ctx, Str key, const Error *err);
+
+static bool is_timeout(const Error *err)
+{
+    return strstr(err->text, "(57014)") != NULL;
+}
+
+// A claim of one row that fails for that row's sake must not hold up the others. A table that lets
+// nothing be claimed is another matter: that is said instead.
+static bool shrink(Drain *drain, const Error *err)
+{
+    if (is_timeout(err)) {
+        drain->timeouts++;
+        drain->rows = drain->rows > 1 ? drain->rows / 2 : 1;
+        drain->piece = drain->piece / 2 > PIECE_MIN_ROWS ? drain->piece / 2 : PIECE_MIN_ROWS;
+        return false;
+    }
+    if (err->kind != ERROR_PERMANENT || drain->asides >= ASIDES_MAX) {
+        drain->asides = 0;
+        return false;
+    }
+    if (drain->rows > 1) {
+        drain->rows /= 2;
+        try_claim(drain);
+        return true;
+    }
+    drain->asides++;
+    drain->claiming = true;
+    claim_put_aside(drain->world, &drain->ask, err->text, on_aside, drain);
+    return true;
+}
+
+static void take_adopt_failure(Drain *drain, const Error *err)
+{
+    if (!drain->adopt_failing) {
+        LOG(LOG_ERROR, "a claim whose time is over cannot be adopted", log_error(err));
+    }
+    drain->adopt_failing = true;
+    drain->adopt_due = clock_mono_us() + FAIL_MAX_MS * INT64_C(1000);
+    try_claim(drain);
+}
+
+static void take_failure(Drain *drain, const Error *err)
+{
+    if (drain->adopting && (err->kind == ERROR_PERMANENT || is_timeout(err))) {
+        take_adopt_failure(drain, err);
+        return;
+    }
+    if (drain->scanning) {
+        plan_scan(drain);
+    }
+    bool trouble = err->kind == ERROR_CONFIG ||
+                   (err->kind == ERROR_PERMANENT && drain->asides >= ASIDES_MAX) ||
+                   (is_timeout(err) && drain->timeouts + 1 >= TIMEOUTS_MAX);
+    if (!drain->failing && err->kind != ERROR_CANCELLED) {
+        LOG(trouble ? LOG_ERROR : LOG_WARN, "the outbox cannot be claimed from, trying again",
+            log_error(err));
+    }
+    drain->failing = true;
+    if (trouble) {
+        drain->handlers.trouble(drain->ctx, err);
+    }
+    if (!shrink(drain, err)) {
+        rest(drain);
+    }
+}
+
+static void take_success(Drain *drain)
+{
+    if (drain->failing) {
+        LOG_PLAIN(LOG_INFO, "the outbox is claimed from again");
+        drain->handlers.trouble(drain->ctx, NULL);
+    }
+    drain->failing = false;
+    drain->asides = 0;
+    drain->timeouts = 0;
+    drain->rows =
+        2 * drain->rows < drain->world->rows_max ? 2 * drain->rows : drain->world->rows_max;
+    drain->piece = 2 * drain->piece < PIECE_ROWS ? 2 * drain->piece : PIECE_ROWS;
+}
+
+static void take_adopted(Drain *drain, const BatchClaim *claim)
+{
+    drain->adopt_failing = false;
+    drain->adopt_due = claim->rows > 0 ? 0 : clock_mono_us() + ADOPT_MS * INT64_C(1000);
+    try_claim(drain);
+}
+
+// Few rows: the next come together for a moment instead of one by one.
+static void plan_next(Drain *drain, const BatchClaim *claim)
+{
+    bool more = claim->full || (claim->cut && !(drain->scanning && has_cursor(drain) &&
+                                                drain->cursor != BATCH_FROM_START));
+    if (claim->rows > 0) {
+        drain->idle_ms = POLL_MIN_MS;
+    }
+    if (more || drain->woken) {
+        try_claim(drain);
+    } else {
+        pause_ms(drain, double_up(&drain->idle_ms, drain->options.poll_max_ms));
+    }
+}
+
+static void finish_stop(Drain *drain);
+
+static void on_batch_claimed(void *ctx, const BatchClaim *claim, const Error *err)
+{
+    Drain *drain = ctx;
+    drain->claiming = false;
+    if (err == NULL && claim->rows > 0) {
+        drain->under_way++;
+        drain->handlers.claimed(drain->ctx, claim);
+    }
+    if (drain->on_stopped != NULL) {
+        finish_stop(drain);
+    } else if (err != NULL) {
+        take_failure(drain, err);
+    } else if (drain->adopting) {
+        take_adopted(drain, claim);
+    } else {
+        take_success(drain);
+        move_cursor(drain, claim);
+        plan_next(drain, claim);
+    }
+}
+
+static void on_aside(void *ctx, Str key, const Error *err)
+{
+    Drain *drain = ctx;
+    drain->claiming = false;
+    if (err == NULL && key.len > 0) {
+        LOG(LOG_ERROR, "the application's table does not let a row be claimed, it is put aside",
+            log_str("row", key));
+    }
+    if (drain->on_stopped != NULL) {
+        finish_stop(drain);
+    } else if (err != NULL) {
+        rest(drain);
+    } else {
+        try_claim(drain);
+    }
+}
+
+static void on_batch_ended(void *ctx, const BatchClaim *claim, const BatchEnd *end)
+{
+    Drain *drain = ctx;
+    drain->under_way--;
+    drain->handlers.ended(drain->ctx, end);
+    if (drain->on_stopped != NULL) {
+        finish_stop(drain);
+        return;
+    }
+    if (claim->keyed || end->left > 0) {
+        take_cursor_back(drain, claim);
+    }
+    if (end->left > 0) {
+        rest(drain);
+        return;
+    }
+    drain->fail_ms = FAIL_MIN_MS;
+    if (claim->keyed || claim->full || drain->woken) {
+        try_claim(drain);
+    }
+}
+
+static bool can_claim(const Drain *drain)
+{
+    return drain->started && drain->on_stopped == NULL && !drain->claiming &&
+           drain->under_way < drain->options.batches_max;
+}
+
+// A pause that is not over is looked at again when the timer comes; the bus and the pool too.
+static bool is_away(const Drain *drain)
+{
+    return clock_mono_us() < drain->resting_until || !bus_connected(drain->world->bus) ||
+           !db_pool_ready(drain->world->pool);
+}
+
+static void try_claim(Drain *drain)
+{
+    static const BatchHandlers handlers = {.claimed = on_batch_claimed, .ended = on_batch_ended};
+    if (!can_claim(drain)) {
+        drain->woken = true;
+        return;
+    }
+    if (is_away(drain)) {
+        pause_ms(drain, double_up(&drain->idle_ms, drain->options.poll_max_ms));
+        return;
+    }
+    drain->woken = false;
+    drain->claiming = true;
+    drain->claim_started = clock_mono_us();
+    drain->adopting = drain->claim_started >= drain->adopt_due;
+    snprintf(
+        drain->claim_id, sizeof drain->claim_id, "%s/%llu", drain->world->relay,
+        (unsigned long long)++drain->claims);
+    drain->ask = (BatchAsk){
+        .claim_id = drain->claim_id,
+        .adopt = drain->adopting,
+        .after_position = drain->adopting ? BATCH_FROM_START : next_start(drain),
+        .rows = drain->rows,
+        .piece = drain->piece,
+    };
+    batch_start(drain->world, &drain->ask, &handlers, drain);
+}
+
+void drain_wake(Drain *drain)
+{
+    drain->idle_ms = POLL_MIN_MS;
+    try_claim(drain);
+}
+
+// ---- life ----
+
+Drain *drain_new(
+    BatchWorld *world, const DrainOptions *options, const DrainHandlers *handlers, void *ctx)
+{
+    Drain *drain = xcalloc(1, sizeof(*drain));
+    drain->world = world;
+    drain->options = *options;
+    drain->handlers = *handlers;
+    drain->ctx = ctx;
+    drain->idle_ms = POLL_MIN_MS;
+    drain->fail_ms = FAIL_MIN_MS;
+    drain->cursor = BATCH_FROM_START;
+    drain->scan_from = BATCH_FROM_START;
+    drain->rows = world->rows_max;
+    drain->piece = PIECE_ROWS;
+    uv_timer_init(bus_loop(world->bus), &drain->timer);
+    drain->timer.data = drain;
+    return drain;
+}
+
+void drain_start(Drain *drain)
+{
+    drain->started = true;
+    drain_wake(drain);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    Drain *drain = handle->data;
+    drain->on_stopped(drain->stopped_ctx);
+}
+
+static void finish_stop(Drain *drain)
+{
+    if (!drain->claiming && drain->under_way == 0) {
+        uv_close((uv_handle_t *)&drain->timer, on_timer_closed);
+    }
+}
+
+void drain_stop(Drain *drain, void (*on_stopped)(void *ctx), void *ctx)
+{
+    assert(drain->on_stopped == NULL);
+    drain->on_stopped = on_stopped;
+    drain->stopped_ctx = ctx;
+    drain->world->stopping = true;
+    finish_stop(drain);
+}
+
+void drain_free(Drain *drain)
+{
+    free(drain);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a mapping's Source gives for one row: text, or a piece of JSON. Private to row*.c. Pure.
+// JSON in a column is parsed once per row; members that Postgres has picked only when they must be.
+#pragma once
+
+#include "services/outbox-relay/row/row.h"
+
+typedef struct RowReader {
+    const Mapping *mapping;
+    const ColumnKind *kinds;
+    const Row *row;
+    Arena *arena;
+    json_t *roots[MAPPING_COLUMNS_MAX + MAPPING_MEMBERS_MAX]; // owned; NULL: not parsed yet
+    Error *err;
+} RowReader;
+
+void row_reader_done(RowReader *r);
+
+// Fails with "<field> (column 'x') <text>".
+bool row_unfit(RowReader *r, const Source *source, const char *field, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+// jansson's own words quote the row, and are not told.
+const char *row_why_no_json(const json_error_t *where);
+// The field as text after all transformations; empty: not given, null or empty. Control characters
+// pass: check them where they matter.
+bool row_text(RowReader *r, const Source *source, const char *field, Str *ret);
+// The same as packed JSON of any kind; len 0: not given or null.
+bool row_json(RowReader *r, const Source *source, const char *field, Str *ret);
+// The same, which must be an object.
+bool row_object(RowReader *r, const Source *source, const char *field, Str *ret);

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of routes behind a real server: one plain socket a request.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/api/api.h"
+#include "common/base/clock.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "stentor/v1/config.pb-c.h"
+
+#define KEY "stn_k1.secret"
+#define READER "stn_k2.secret"
+
+enum { PATIENCE_US = 5 * 1000 * 1000 };
+
+typedef struct Scene {
+    uv_loop_t loop;
+    HttpServer *server;
+    Metrics *registry;
+    ApiMetrics metrics;
+    Auth *auth;
+    Catalog *catalog;
+    Api api;
+    const char *unready;
+    bool freed;
+    Arena *arena;
+    Buf answer;
+} Scene;
+
+static const char *unready(void *ctx)
+{
+    return ((Scene *)ctx)->unready;
+}
+
+// Tells what it was called with.
+static void tell(ApiCall *call, const char *who)
+{
+    char *text = arena_printf(
+        call->http->arena, "%s|%s|" STR_FMT "|" STR_FMT "|" STR_FMT, who, call->tenant,
+        STR_ARG(call->key_id), STR_ARG(call->params[0]), STR_ARG(call->params[1]));
+    http_respond(call->http, 200, "text/plain", str_from(text));
+}
+
+static void get_thing(ApiCall *call)
+{
+    tell(call, "get");
+}
+
+static void put_thing(ApiCall *call)
+{
+    tell(call, "put");
+}
+
+static void get_part(ApiCall *call)
+{
+    tell(call, "part");
+}
+
+static void post_fixed(ApiCall *call)
+{
+    tell(call, "fixed");
+}
+
+static void get_failing(ApiCall *call)
+{
+    Error err = {0};
+    bool transient = str_eq(call->params[0], STR("transient"));
+    (void)error_set(&err, transient ? ERROR_TRANSIENT : ERROR_PERMANENT, "the inner reason");
+    api_answer_failure(call, &err);
+}
+
+static void get_missing(ApiCall *call)
+{
+    api_answer_missing(call, "thing 'x'");
+}
+
+static const ApiRoute FIRST[] = {
+    {"GET", "/v1/things/{}", SCOPE_TRIGGERS_READ, get_thing},
+    {"PUT", "/v1/things/{}", SCOPE_TRIGGERS_WRITE, put_thing},
+    {"GET", "/v1/things/{}/parts/{}", SCOPE_TRIGGERS_READ, get_part},
+};
+static const ApiRoute SECOND[] = {
+    {"POST", "/v1/things/fixed", SCOPE_TRIGGERS_WRITE, post_fixed},
+    {"GET", "/v1/failing/{}", SCOPE_TRIGGERS_READ, get_failing},
+    {"GET", "/v1/missing", SCOPE_TRIGGERS_READ, get_missing},
+};
+
+static void add_key(Scene *s, const char *id, const char *text, const char *scope)
+{
+    char *scopes[] = {arena_cstr(s->arena, str_from(scope))};
+    uint8_t hash[SHA256_LEN];
+    Stentor__V1__ApiKey key;
+    stentor__v1__api_key__init(&key);
+    sha256(str_from(text), hash);
+    key.key_id = arena_cstr(s->arena, str_from(id));
+    key.scopes = scopes;
+    key.n_scopes = scope != NULL ? 1 : 0;
+    key.tenant = arena_cstr(s->arena, STR("acme"));
+    key.secret_hash = pb_data(str_of(hash, sizeof hash));
+    Str packed = STR_EMPTY;
+    assert_true(event_pack(&key.base, s->arena, &packed, NULL));
+    assert_true(auth_changed(s->auth, STR("acme"), str_from(id), packed, NULL));
+}
+
+static int set_up(void **state)
+{
+    Scene *s = xcalloc(1, sizeof *s);
+    Error err = {0};
+    uv_loop_init(&s->loop);
+    s->arena = arena_new(0);
+    buf_init(&s->answer, 65536);
+    s->registry = metrics_new();
+    api_metrics_init(&s->metrics, s->registry, "stentor_ingest_refused_total");
+    s->auth = auth_new();
+    s->catalog = catalog_new();
+    add_key(s, "k1", KEY, NULL);
+    add_key(s, "k2", READER, "read");
+    s->api = (Api){
+        .auth = s->auth,
+        .catalog = s->catalog,
+        .metrics = &s->metrics,
+        .unready = unready,
+        .unready_ctx = s,
+    };
+    api_add(&s->api, FIRST, 3, NULL);
+    api_add(&s->api, SECOND, 3, NULL);
+    s->server = http_server_new(
+        &s->loop,
+        &(HttpServerOptions){
+            .bind = "127.0.0.1",
+            .body_max = 1000,
+            .admit = api_admit,
+            .handler = api_handle,
+            .ctx = &s->api},
+        &err);
+    assert_non_null(s->server);
+    *state = s;
+    return 0;
+}
+
+static void on_server_freed(void *ctx)
+{
+    ((Scene *)ctx)->freed = true;
+}
+
+static int tear_down(void **state)
+{
+    Scene *s = *state;
+    http_server_free(s->server, on_server_freed, s);
+    while (!s->freed) {
+        uv_run(&s->loop, UV_RUN_ONCE);
+    }
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&s->loop), 0);
+    catalog_free(s->catalog);
+    auth_free(s->auth);
+    metrics_free(s->registry);
+    buf_done(&s->answer);
+    arena_free(s->arena);
+    free(s);
+    return 0;
+}
+
+// Everything that is answered until the end; the connection is closed after it.
+static const char *converse(Scene *s, const char *text)
+{
+    struct sockaddr_in place = {
+        .sin_family = AF_INET,
+        .sin_port = htons((uint16_t)http_server_port(s->server)),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&place, sizeof place), 0);
+    assert_int_equal(send(fd, text, strlen(text), 0), (ssize_t)strlen(text));
+    buf_clear(&s->answer);
+    int64_t until_us = clock_mono_us() + PATIENCE_US;
+    ssize_t got = -1;
+    while (got != 0 && clock_mono_us() < until_us) {
+        char chunk[4096];
+        uv_run(&s->loop, UV_RUN_NOWAIT);
+        got = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT);
+        if (got > 0) {
+            buf_append(&s->answer, chunk, (size_t)got);
+        }
+    }
+    close(fd);
+    return buf_c(&s->answer);
+}
+
+// The whole answer, head and body.
+static const char *ask(Scene *s, const char *method, const char *path, const char *key)
+{
+    return converse(
+        s,
+        arena_printf(
+            s->arena,
+            "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n%s%s\r\n\r\n",
+            method, path,
+            key != NULL ? "Authorization: Bearer " : "X-None: ", key != NULL ? key : "1"));
+}
+
+static void assert_answer(
+    Scene *s, const char *method, const char *path, const char *status, const char *part)
+{
+    const char *answer = ask(s, method, path, KEY);
+    if (strstr(answer, status) == NULL || strstr(answer, part) == NULL) {
+        fail_msg("%s %s: wanted '%s' and '%s', got:\n%s", method, path, status, part, answer);
+    }
+}
+
+static void a_route_is_found_by_method_and_path_with_its_segments(void **state)
+{
+    Scene *s = *state;
+    assert_answer(s, "GET", "/v1/things/a%20b", " 200 ", "get|acme|k1|a b|");
+    assert_answer(s, "PUT", "/v1/things/7", " 200 ", "put|acme|k1|7|");
+    assert_answer(s, "GET", "/v1/things/7/parts/8?x=9", " 200 ", "part|acme|k1|7|8");
+    assert_answer(s, "POST", "/v1/things/fixed", " 200 ", "fixed|acme|k1||");
+}
+
+static void what_leads_nowhere_is_404_and_another_method_405_with_those_that_there_are(void **state)
+{
+    Scene *s = *state;
+    static const char *const NOWHERE[] = {
+        "/",
+        "/v1/things",
+        "/v1/things/",
+        "/v1/things/7/",
+        "/v1/things/7/parts",
+        "/v1/things//parts/8",
+        "/v1/things/7/parts/8/9",
+        "/v2/things/7"};
+    for (size_t i = 0; i < sizeof NOWHERE / sizeof NOWHERE[0]; i++) {
+        assert_answer(s, "GET", NOWHERE[i], " 404 ", "application/problem+json");
+    }
+    assert_answer(s, "DELETE", "/v1/things/7", " 405 ", "Allow: GET, PUT");
+    // Both patterns fit the path; each tells its method.
+    assert_answer(s, "DELETE", "/v1/things/fixed", " 405 ", "Allow: GET, PUT, POST");
+}
+
+static void nothing_is_served_without_a_key_or_while_it_is_not_ready(void **state)
+{
+    Scene *s = *state;
+    assert_non_null(strstr(ask(s, "GET", "/v1/things/7", NULL), " 401 "));
+    assert_non_null(strstr(ask(s, "GET", "/v1/things/7", "stn_k1.wrong"), " 401 "));
+    assert_non_null(strstr(ask(s, "GET", "/v1/things/7", "stn_k1.wrong"), "WWW-Authenticate"));
+    s->unready = "reading";
+    assert_answer(s, "GET", "/v1/things/7", " 503 ", "Retry-After: 2");
+    assert_answer(s, "GET", "/v1/nothing", " 404 ", "problem");
+}
+
+static void a_suspended_tenant_gets_no_further(void **state)
+{
+    Scene *s = *state;
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
+    tenant.tenant = arena_cstr(s->arena, STR("acme"));
+    tenant.suspended = true;
+    Str packed = STR_EMPTY;
+    assert_true(event_pack(&tenant.base, s->arena, &packed, NULL));
+    assert_true(catalog_tenant_changed(s->catalog, STR("acme"), packed, NULL));
+    assert_answer(s, "GET", "/v1/things/7", " 403 ", "tenant-suspended");
+}
+
+static void finding_11_a_key_gets_no_further_than_its_scopes(void **state)
+{
+    Scene *s = *state;
+    assert_non_null(strstr(ask(s, "GET", "/v1/things/7", READER), " 200 "));
+    const char *answer = ask(s, "PUT", "/v1/things/7", READER);
+    assert_non_null(strstr(answer, " 403 "));
+    assert_non_null(strstr(answer, "urn:stentor:problem:missing-scope"));
+    assert_non_null(strstr(answer, "'triggers:write'"));
+    assert_non_null(strstr(ask(s, "PUT", "/v1/things/7", KEY), " 200 "));
+}
+
+static void finding_16_a_failure_is_503_or_500_and_quotes_no_inner_words(void **state)
+{
+    Scene *s = *state;
+    assert_answer(s, "GET", "/v1/failing/transient", " 503 ", "\"urn:stentor:fault:flt_");
+    assert_null(strstr(buf_c(&s->answer), "the inner reason"));
+    assert_answer(s, "GET", "/v1/failing/fault", " 500 ", "\"urn:stentor:fault:flt_");
+    assert_null(strstr(buf_c(&s->answer), "the inner reason"));
+    assert_answer(s, "GET", "/v1/missing", " 404 ", "no thing 'x'");
+}
+
+// A thousand bytes are announced and none is sent: the answer is there all the same.
+static void finding_07_route_key_scope_and_coding_are_asked_at_the_headers(void **state)
+{
+    Scene *s = *state;
+    static const struct {
+        const char *line, *headers, *status;
+    } rows[] = {
+        {"POST /v1/nowhere", "Authorization: Bearer " KEY, " 404 "},
+        {"DELETE /v1/things/7", "Authorization: Bearer " KEY, " 405 "},
+        {"PUT /v1/things/7", "X-None: 1", " 401 "},
+        {"PUT /v1/things/7", "Authorization: Bearer stn_k1.wrong", " 401 "},
+        {"PUT /v1/things/7", "Authorization: Bearer " READER, " 403 "},
+        {"PUT /v1/things/7", "Content-Encoding: gzip\r\nAuthorization: Bearer " KEY, " 415 "},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *answer = converse(
+            s, arena_printf(
+                   s->arena, "%s HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: 1000\r\n\r\n",
+                   rows[i].line, rows[i].headers));
+        if (strstr(answer, rows[i].status) == NULL) {
+            fail_msg("row %zu: %s", i, answer);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_route_is_found_by_method_and_path_with_its_segments, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_leads_nowhere_is_404_and_another_method_405_with_those_that_there_are, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(
+            nothing_is_served_without_a_key_or_while_it_is_not_ready, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_suspended_tenant_gets_no_further, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            finding_11_a_key_gets_no_further_than_its_scopes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            finding_16_a_failure_is_503_or_500_and_quotes_no_inner_words, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            finding_07_route_key_scope_and_coding_are_asked_at_the_headers, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

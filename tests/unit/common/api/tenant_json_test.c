@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/api/tenant_json.h"
+
+#define WHOLE                                                                                      \
+    "\"name\":\"Acme\",\"suspended\":false,\"locale\":\"de-DE\",\"time_zone\":\"Europe/Berlin\","  \
+    "\"sender_address\":\"hello@acme.example\",\"sender_name\":\"Acme\",\"sender_domains\":["      \
+    "\"acme.example\",\"*.acme.example\"],\"quiet_hours\":{"                                       \
+    "\"start\":\"22:00\",\"end\":\"07:05\"},\"limits\":{\"per_minute\":5,\"per_day\":0},"          \
+    "\"recipient_limits\":{\"per_minute\":0,\"per_day\":9},\"over_limit\":\"suppress\","           \
+    "\"guardian_routing\":\"copy\",\"physical_address\":\"1 Main St\\nTown\",\"theme\":{"          \
+    "\"logo_url\":\"https://acme.example/l.png\"}}"
+
+static Problem read_it(const char *json, Arena *arena, Stentor__V1__Tenant *ret)
+{
+    ApiBody body;
+    unsigned named = 0;
+    stentor__v1__tenant__init(ret);
+    ret->tenant = arena_cstr(arena, STR("acme"));
+    assert_true(api_body_parse(&body, str_from(json), arena));
+    (void)(tenant_json_read(&body, ret, &named) && api_body_end(&body));
+    Problem problem = body.problem;
+    api_body_free(&body);
+    return problem;
+}
+
+static void assert_prints(const Stentor__V1__Tenant *tenant, const char *wanted)
+{
+    Buf out;
+    buf_init(&out, 8192);
+    tenant_json_print(tenant, &out);
+    assert_string_equal(buf_c(&out), wanted);
+    buf_done(&out);
+}
+
+static void what_is_printed_can_be_read_back(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Stentor__V1__Tenant tenant;
+    assert_int_equal(read_it("{\"tenant\":\"acme\"," WHOLE, arena, &tenant).status, 0);
+    assert_prints(&tenant, "{\"tenant\":\"acme\"," WHOLE);
+    arena_free(arena);
+}
+
+static void nothing_said_is_nothing_set(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Stentor__V1__Tenant tenant;
+    assert_int_equal(read_it("{}", arena, &tenant).status, 0);
+    assert_null(tenant.quiet_hours);
+    assert_null(tenant.tenant_limits);
+    assert_prints(
+        &tenant, "{\"tenant\":\"acme\",\"suspended\":false,\"over_limit\":\"defer\",\"theme\":{}}");
+    arena_free(arena);
+}
+
+static void a_wrong_setting_is_named(void **state)
+{
+    static const char *const CASES[][2] = {
+        {"{\"suspended\":7}", "suspended"},
+        {"{\"tenant\":\"beta\"}", "tenant"},
+        {"{\"sender_domains\":[\"a.test\",\"a@b.test\"]}", "sender_domains[1]"},
+        {"{\"sender_domains\":[7]}", "sender_domains[0]"},
+        {"{\"name\":\"a\\nb\"}", "name"},
+        {"{\"sender_address\":\"a b@c.example\"}", "sender_address"},
+        {"{\"sender_name\":\"a\\r\\nBcc: x\"}", "sender_name"},
+        {"{\"time_zone\":\"Mars/Base\"}", "time_zone"},
+        {"{\"locale\":\"x_y\"}", "locale"},
+        {"{\"quiet_hours\":{\"start\":\"22\",\"end\":\"07:00\"}}", "quiet_hours.start"},
+        {"{\"limits\":{\"per_minute\":-1}}", "limits.per_minute"},
+        {"{\"limits\":{\"per_hour\":1}}", "limits.per_hour"},
+        {"{\"recipient_limits\":7}", "recipient_limits"},
+        {"{\"over_limit\":\"drop\"}", "over_limit"},
+        {"{\"guardian_routing\":\"maybe\"}", "guardian_routing"},
+        {"{\"theme\":{\"Logo\":\"x\"}}", "theme.Logo"},
+        {"{\"theme\":{\"a-b\":\"x\"}}", "theme.a-b"},
+        {"{\"theme\":{\"logo\":7}}", "theme.logo"},
+        {"{\"unknown\":1}", "unknown"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        Arena *arena = arena_new(0);
+        Stentor__V1__Tenant tenant;
+        Problem problem = read_it(CASES[i][0], arena, &tenant);
+        assert_int_equal(problem.status, 422);
+        assert_string_equal(problem.field, CASES[i][1]);
+        arena_free(arena);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_printed_can_be_read_back),
+        cmocka_unit_test(nothing_said_is_nothing_set),
+        cmocka_unit_test(a_wrong_setting_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// A projector on a real NATS and a real Postgres: it counts events in the table `tally.counted`.
+#include "common/base/clock.h"
+#include "common/bus/consume/projector.h"
+#include "common/db/db.h"
+#include "tests/unit/common/bus/bus_tools.h"
+
+typedef struct Tally {
+    Projector *projector;
+    DbPool *pool;
+    size_t folded; // not committed yet
+    size_t folds, commits, drops;
+    bool poison; // refuse events whose payload is "3"
+    bool bad_rows;
+    int64_t begin_at_us;
+} Tally;
+
+static Rig rig;
+static const char *database_url;
+
+static PGconn *sql_connection(void)
+{
+    PGconn *conn = PQconnectdb(database_url);
+    assert_int_equal(PQstatus(conn), CONNECTION_OK);
+    return conn;
+}
+
+static long sql(const char *text)
+{
+    PGconn *conn = sql_connection();
+    PGresult *result = PQexec(conn, text);
+    ExecStatusType status = PQresultStatus(result);
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+        fail_msg("%s: %s", text, PQerrorMessage(conn));
+    }
+    long value = status == PGRES_TUPLES_OK && PQntuples(result) > 0
+                     ? strtol(PQgetvalue(result, 0, 0), NULL, 10)
+                     : 0;
+    PQclear(result);
+    PQfinish(conn);
+    return value;
+}
+
+static long counted(void)
+{
+    return sql("SELECT coalesce(sum(n), 0) FROM tally.counted");
+}
+
+static long stored(void)
+{
+    return sql("SELECT coalesce(max(sequence), 0) FROM tally.positions");
+}
+
+static bool fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
+{
+    Tally *tally = ctx;
+    tally->folds++;
+    (void)arena_str(arena, message->payload);
+    if (tally->poison && str_eq(message->payload, STR("3"))) {
+        return error_set(err, ERROR_PERMANENT, "three cannot be read");
+    }
+    tally->folded++;
+    return true;
+}
+
+static void write_rows(void *ctx, DbTxn *txn)
+{
+    static const DbStatement insert = {
+        "tally_insert", "INSERT INTO tally.counted (n) VALUES ($1::int8)"};
+    Tally *tally = ctx;
+    DbParams *params = db_txn_add(txn, &insert, NULL);
+    if (tally->bad_rows) {
+        db_null(params);
+    } else {
+        db_i64(params, (int64_t)tally->folded);
+    }
+}
+
+static void committed(void *ctx, DbTxn *txn)
+{
+    Tally *tally = ctx;
+    tally->folded = 0;
+    tally->commits += txn != NULL ? 1 : 0;
+    tally->drops += txn == NULL ? 1 : 0;
+}
+
+static void tally_start(Rig *on, Tally *tally)
+{
+    static const char *const streams[] = {"STATUS", "REQUEST_LOW", NULL};
+    static const ProjectorHandlers handlers = {
+        .fold = fold, .write = write_rows, .committed = committed};
+    tally->pool = db_pool_new(
+        &on->loop,
+        &(DbPoolOptions){
+            .url = database_url, .application_name = "projector-test", .connections = 2});
+    ProjectorOptions options = {
+        .name = "tally",
+        .schema = "tally",
+        .streams = streams,
+        .database_url = database_url,
+        .pool = tally->pool,
+        .flush_max = 500,
+        .flush_ms = 10,
+        .begin_at_us = tally->begin_at_us};
+    tally->projector = projector_new(on->bus, &options, &handlers, tally);
+}
+
+static void tally_stop(Rig *on, Tally *tally)
+{
+    on->done = false;
+    projector_stop(tally->projector, on_rig_done, on);
+    WAIT_FLAG(on, on->done);
+    projector_free(tally->projector);
+    on->done = false;
+    db_pool_close(tally->pool, on_rig_done, on);
+    WAIT_FLAG(on, on->done);
+}
+
+static int open_rig(void **state)
+{
+    (void)state;
+    database_url = getenv("STENTOR_TEST_DATABASE_URL");
+    rig_open(&rig, getenv("STENTOR_TEST_NATS_URL"));
+    rig_fresh(&rig, 0);
+    sql("SET client_min_messages = warning; DROP SCHEMA IF EXISTS tally CASCADE; CREATE SCHEMA "
+        "tally;"
+        "CREATE TABLE tally.counted (n bigint NOT NULL);"
+        "CREATE TABLE tally.positions (projection text NOT NULL, stream text NOT NULL, sequence "
+        "bigint NOT NULL,"
+        " stream_created_at timestamptz NOT NULL, stored_at timestamptz, PRIMARY KEY (projection, "
+        "stream))");
+    return 0;
+}
+
+static int close_rig(void **state)
+{
+    (void)state;
+    rig_close(&rig);
+    return 0;
+}
+
+static void rows_and_sequence_move_together(void **state)
+{
+    (void)state;
+    Tally tally = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 2000);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 2000);
+    assert_int_equal(stored(), 2000);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 10);
+    WAIT(&rig, counted() == 2010);
+    assert_int_equal(stored(), 2010);
+    assert_true(projector_active(tally.projector));
+    WAIT(&rig, projector_lag(tally.projector) == 0);
+    tally_stop(&rig, &tally);
+}
+
+static void it_goes_on_from_the_stored_sequence(void **state)
+{
+    (void)state;
+    Tally tally = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 100);
+    publish_many(&rig, "ntf.request.low.acme", "r", 50);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 150);
+    tally_stop(&rig, &tally);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 7);
+    Tally next = {0};
+    tally_start(&rig, &next);
+    WAIT(&rig, counted() == 157);
+    assert_int_equal(next.folds, 7);
+    tally_stop(&rig, &next);
+}
+
+static void a_new_projection_may_begin_at_a_time(void **state)
+{
+    (void)state;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 40);
+    pass_ms(&rig, 50);
+    Tally tally = {.begin_at_us = clock_now_us()};
+    pass_ms(&rig, 50);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 5);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 5);
+    assert_int_equal(stored(), 45);
+    tally_stop(&rig, &tally);
+    Tally next = {.begin_at_us = tally.begin_at_us}; // what was folded decides from then on
+    publish_many(&rig, "ntf.status.acme.email.sent", "u", 3);
+    tally_start(&rig, &next);
+    WAIT(&rig, counted() == 8);
+    assert_int_equal(next.folds, 3);
+    tally_stop(&rig, &next);
+}
+
+static void a_stop_flushes_what_is_folded(void **state)
+{
+    (void)state;
+    Tally tally = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 30);
+    tally_start(&rig, &tally);
+    WAIT(&rig, tally.folds == 30);
+    tally_stop(&rig, &tally);
+    assert_int_equal(counted(), 30);
+}
+
+static void a_late_twin_cannot_write(void **state)
+{
+    (void)state;
+    Tally tally = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 10);
+    // Another process moved the sequence meanwhile: what this one folds from now on must not be
+    // written on top.
+    sql("UPDATE tally.positions SET sequence = 15, stored_at = NULL WHERE stream = 'STATUS'");
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 10);
+    WAIT(&rig, stored() == 20);
+    assert_int_equal(counted(), 15); // 16..20, from the new position; never 11..15
+    assert_int_equal(tally.drops, 1);
+    assert_null(projector_failure(tally.projector));
+    tally_stop(&rig, &tally);
+}
+
+// A twin that met a log without its tail came to the same sequence: another message.
+static void a_late_twin_at_the_same_sequence_cannot_write(void **state)
+{
+    (void)state;
+    Tally tally = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 10);
+    sql("UPDATE tally.positions SET stored_at = stored_at - interval '1 ms'");
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 10);
+    WAIT(&rig, stored() == 20);
+    assert_int_equal(tally.drops, 1);
+    assert_null(projector_failure(tally.projector));
+    tally_stop(&rig, &tally);
+}
+
+static void a_lost_tail_is_folded_again(void **state)
+{
+    (void)state;
+    Tally tally = {0}, next = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 10);
+    assert_int_equal(projector_tails_lost(tally.projector), 0);
+    tally_stop(&rig, &tally);
+    // As after a loss of 5: more was folded than there is. What the message was, its time tells.
+    sql("UPDATE tally.positions SET sequence = 15, stored_at = stored_at + interval '1 s'");
+    log_level_set(LOG_ERROR);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 1);
+    tally_start(&rig, &next);
+    WAIT(&rig, counted() == 21);
+    assert_int_equal(stored(), 11);
+    assert_int_equal(
+        sql("SELECT count(*) FROM tally.positions WHERE stored_at BETWEEN now() - interval '1 min' "
+            "AND now()"),
+        1);
+    assert_int_equal(projector_tails_lost(next.projector), 1);
+    tally_stop(&rig, &next);
+}
+
+static void a_stand_by_takes_over(void **state)
+{
+    (void)state;
+    Tally first = {0}, second = {0};
+    Rig other;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    tally_start(&rig, &first);
+    WAIT(&rig, counted() == 10);
+    rig_open(&other, getenv("STENTOR_TEST_NATS_URL"));
+    tally_start(&other, &second);
+    pass_ms(&other, 300);
+    assert_false(projector_active(second.projector));
+    tally_stop(&rig, &first);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 10);
+    WAIT(&other, counted() == 20);
+    assert_int_equal(second.folds, 10);
+    tally_stop(&other, &second);
+    rig_close(&other);
+}
+
+static void a_dead_database_connection_loses_and_doubles_nothing(void **state)
+{
+    (void)state;
+    Tally tally = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 1000);
+    tally_start(&rig, &tally);
+    WAIT(&rig, tally.commits > 0);
+    sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> "
+        "pg_backend_pid() AND "
+        "backend_type = 'client backend'");
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 1000);
+    WAIT(&rig, stored() == 2000);
+    assert_int_equal(counted(), 2000);
+    tally_stop(&rig, &tally);
+}
+
+static void a_drop_folds_again(void **state)
+{
+    (void)state;
+    Tally tally = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 10);
+    sql("DELETE FROM tally.positions; DELETE FROM tally.counted"); // somebody resets the projection
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 5);
+    WAIT(&rig, stored() == 15);
+    // The first flush was written once without a position, then all came from 1. How many of the
+    // five it held is the clock's.
+    assert_in_range(counted(), 15 + 1, 15 + 5);
+    tally_stop(&rig, &tally);
+}
+
+static void the_unreadable_is_buried_and_passed(void **state)
+{
+    (void)state;
+    Tally tally = {.poison = true};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    tally_start(&rig, &tally);
+    WAIT(&rig, stored() == 10);
+    assert_int_equal(counted(), 9);
+    assert_int_equal(rig_count(&rig, "DEAD"), 1);
+    tally_stop(&rig, &tally);
+}
+
+static void rows_that_postgres_refuses_stop_it_with_a_reason(void **state)
+{
+    (void)state;
+    Tally tally = {.bad_rows = true};
+    log_level_set(LOG_ERROR);
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    tally_start(&rig, &tally);
+    WAIT(&rig, projector_failure(tally.projector) != NULL);
+    assert_non_null(strstr(projector_failure(tally.projector), "null value"));
+    assert_int_equal(stored(), 0);
+    tally_stop(&rig, &tally);
+}
+
+static void a_stream_made_anew_stops_it_with_a_reason(void **state)
+{
+    (void)state;
+    Tally tally = {0}, next = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 10);
+    tally_stop(&rig, &tally);
+    rig_fresh(&rig, 0);
+    tally_start(&rig, &next);
+    WAIT(&rig, projector_failure(next.projector) != NULL);
+    assert_non_null(strstr(projector_failure(next.projector), "made anew"));
+    assert_false(projector_active(next.projector));
+    tally_stop(&rig, &next);
+}
+
+// nats-server 2.9.10 reports another creation time after an update and two starts.
+static void a_creation_time_that_the_server_changed_is_taken_over(void **state)
+{
+    (void)state;
+    Tally tally = {0}, next = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    publish_many(&rig, "ntf.request.low.acme", "r", 5);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 15);
+    tally_stop(&rig, &tally);
+    sql("UPDATE tally.positions SET stream_created_at = stream_created_at - interval '1 hour'");
+    tally_start(&rig, &next); // with nothing to fold
+    WAIT(
+        &rig, sql("SELECT count(*) FROM tally.positions WHERE stream_created_at > now() - "
+                  "interval '30 min'") == 2);
+    assert_int_equal(next.folds + next.commits + next.drops, 0);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 5);
+    WAIT(&rig, counted() == 20);
+    assert_int_equal(next.folds, 5);
+    assert_null(projector_failure(next.projector));
+    tally_stop(&rig, &next);
+}
+
+static void a_stream_with_other_messages_still_stops_it(void **state)
+{
+    (void)state;
+    Tally tally = {0}, next = {0};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 10);
+    tally_stop(&rig, &tally);
+    log_level_set(LOG_ERROR);
+    sql("UPDATE tally.positions SET stream_created_at = stream_created_at - interval '1 hour',"
+        " stored_at = stored_at - interval '1 hour'");
+    tally_start(&rig, &next);
+    WAIT(&rig, projector_failure(next.projector) != NULL);
+    assert_non_null(strstr(projector_failure(next.projector), "made anew"));
+    tally_stop(&rig, &next);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(rows_and_sequence_move_together),
+        TEST(it_goes_on_from_the_stored_sequence),
+        TEST(a_new_projection_may_begin_at_a_time),
+        TEST(a_stop_flushes_what_is_folded),
+        TEST(a_late_twin_cannot_write),
+        TEST(a_late_twin_at_the_same_sequence_cannot_write),
+        TEST(a_lost_tail_is_folded_again),
+        TEST(a_stand_by_takes_over),
+        TEST(a_dead_database_connection_loses_and_doubles_nothing),
+        TEST(a_drop_folds_again),
+        TEST(the_unreadable_is_buried_and_passed),
+        TEST(rows_that_postgres_refuses_stop_it_with_a_reason),
+        TEST(a_stream_made_anew_stops_it_with_a_reason),
+        TEST(a_creation_time_that_the_server_changed_is_taken_over),
+        TEST(a_stream_with_other_messages_still_stops_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <libpq-fe.h>
+
+#include "common/base/arena.h"
+#include "common/history/rebuild_schema.h"
+#include "tests/unit/common/db/migrated.h"
+
+typedef struct Fixture {
+    Arena *arena;
+    PGconn *super;
+    PGconn *writer; // as the archiver, with its statements prepared
+    Shadow *shadow;
+    char lines[4096];
+} Fixture;
+
+static const char *test_url(void)
+{
+    const char *url = getenv("STENTOR_TEST_DATABASE_URL");
+    assert_non_null(url);
+    return url;
+}
+
+static const char *value(Fixture *f, PGconn *pg, const char *sql)
+{
+    PGresult *res = PQexec(pg, sql);
+    ExecStatusType status = PQresultStatus(res);
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+        fail_msg("%s: %s", sql, PQerrorMessage(pg));
+    }
+    const char *found = PQntuples(res) == 1 ? PQgetvalue(res, 0, 0) : "";
+    found = arena_cstr(f->arena, str_from(found));
+    PQclear(res);
+    return found;
+}
+
+static void note_line(void *ctx, const char *line)
+{
+    Fixture *f = ctx;
+    size_t len = strlen(f->lines);
+    snprintf(f->lines + len, sizeof f->lines - len, "%s\n", line);
+}
+
+static const char insert_sql[] =
+    "INSERT INTO history.notifications (created_at, id, tenant_id, channel, status, status_rank)"
+    " VALUES (now(), $1, 'acme', 'email', 'sent', 5)";
+
+static int set_up(void **state)
+{
+    Error err = {0};
+    Fixture *f = xcalloc(1, sizeof *f);
+    f->arena = arena_new(0);
+    f->super = PQconnectdb(test_url());
+    f->writer = PQconnectdb(arena_printf(f->arena, "%s&user=stentor_archiver", test_url()));
+    assert_int_equal(PQstatus(f->writer), CONNECTION_OK);
+    value(
+        f, f->super,
+        "TRUNCATE history.notifications, history.delivery_attempts, history.positions");
+    value(f, f->writer, "SELECT set_config('app.tenant_id', 'acme', false)");
+    PQclear(PQprepare(f->writer, "insert", insert_sql, 0, NULL));
+    if (!shadow_open(&f->shadow, test_url(), &err)) {
+        fail_msg("%s", err.text);
+    }
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    Fixture *f = *state;
+    Error err;
+    shadow_drop(f->shadow, &err);
+    shadow_drop_old(f->shadow, &err);
+    shadow_close(f->shadow);
+    PQfinish(f->super);
+    PQfinish(f->writer);
+    arena_free(f->arena);
+    free(f);
+    return 0;
+}
+
+static void send_insert(Fixture *f, const char *id)
+{
+    const char *params[] = {id};
+    assert_int_equal(PQsendQueryPrepared(f->writer, "insert", 1, params, NULL, NULL, 0), 1);
+}
+
+static void take_insert(Fixture *f)
+{
+    PGresult *res;
+    while ((res = PQgetResult(f->writer)) != NULL) {
+        if (PQresultStatus(res) != PGRES_COMMAND_OK) {
+            fail_msg("%s", PQerrorMessage(f->writer));
+        }
+        PQclear(res);
+    }
+}
+
+static void insert(Fixture *f, const char *id)
+{
+    send_insert(f, id);
+    take_insert(f);
+}
+
+static void make(Fixture *f)
+{
+    Error err = {0};
+    if (!shadow_make(f->shadow, note_line, f, &err)) {
+        fail_msg("%s\n%s", err.text, f->lines);
+    }
+}
+
+// Fails when a migration adds to the schema what a rebuild would forget.
+static void a_rebuild_knows_everything_that_the_schema_has(void **state)
+{
+    Fixture *f = *state;
+    make(f);
+    assert_string_equal(f->lines, "");
+}
+
+static void what_it_does_not_know_is_told_by_name(void **state)
+{
+    Fixture *f = *state;
+    Error err = {0};
+    value(f, f->super, "CREATE VIEW stentor.recent AS SELECT id FROM history.notifications");
+    value(f, f->super, "CREATE SEQUENCE history.numbers");
+    assert_false(shadow_make(f->shadow, note_line, f, &err));
+    value(f, f->super, "DROP VIEW stentor.recent; DROP SEQUENCE history.numbers");
+    assert_int_equal(err.kind, ERROR_CONFIG);
+    assert_non_null(strstr(f->lines, "view stentor.recent hangs on it"));
+    assert_non_null(strstr(f->lines, "only in history: relation S numbers"));
+}
+
+static void only_one_rebuild_at_a_time(void **state)
+{
+    (void)state;
+    Shadow *second = NULL;
+    Error err = {0};
+    assert_false(shadow_open(&second, test_url(), &err));
+    assert_int_equal(err.kind, ERROR_CONFLICT);
+}
+
+static void a_swap_makes_prepared_statements_meet_the_new_tables(void **state)
+{
+    Fixture *f = *state;
+    Error err = {0};
+    ShadowPositions live;
+    for (int i = 0; i < 8; i++) { // past the five runs after which Postgres may keep a generic plan
+        char id[16];
+        snprintf(id, sizeof id, "old%d", i);
+        insert(f, id);
+    }
+    make(f);
+    assert_true(shadow_freeze(f->shadow, &live, &err));
+    assert_true(shadow_swap(f->shadow, &err));
+    insert(f, "new");
+    assert_string_equal(value(f, f->writer, "SELECT id FROM history.notifications"), "new");
+    assert_string_equal(value(f, f->super, "SELECT count(*) FROM history_old.notifications"), "8");
+    assert_true(shadow_drop_old(f->shadow, &err));
+    insert(f, "newer");
+    assert_string_equal(value(f, f->writer, "SELECT count(*) FROM history.notifications"), "2");
+}
+
+// The window that would lose rows: a flush that has begun when the swap begins.
+static void a_write_that_waits_for_the_swap_goes_into_the_new_tables(void **state)
+{
+    Fixture *f = *state;
+    Error err = {0};
+    ShadowPositions live;
+    insert(f, "old");
+    make(f);
+    assert_true(shadow_freeze(f->shadow, &live, &err));
+    send_insert(f, "waited");
+    assert_int_equal(PQflush(f->writer), 0);
+    const char *waiting = "";
+    for (int i = 0; i < 200 && strcmp(waiting, "1") != 0; i++) {
+        value(f, f->super, "SELECT pg_sleep(0.02)");
+        waiting = value(f, f->super, "SELECT count(*) FROM pg_locks WHERE NOT granted");
+    }
+    assert_string_equal(waiting, "1");
+    assert_true(shadow_swap(f->shadow, &err));
+    take_insert(f);
+    assert_string_equal(value(f, f->super, "SELECT id FROM history.notifications"), "waited");
+    assert_string_equal(value(f, f->super, "SELECT id FROM history_old.notifications"), "old");
+}
+
+static void a_month_that_came_meanwhile_is_there_after_the_swap(void **state)
+{
+    Fixture *f = *state;
+    Error err = {0};
+    ShadowPositions live;
+    make(f);
+    value(
+        f, f->super,
+        "SELECT stentor.ensure_partitions('history.notifications', '2020-02-01', '2020-02-01')");
+    assert_true(shadow_freeze(f->shadow, &live, &err));
+    assert_true(shadow_swap(f->shadow, &err));
+    assert_string_not_equal(
+        value(f, f->super, "SELECT to_regclass('history.notifications_y2020m02')"), "");
+}
+
+static void older_rows_are_copied_and_differences_found(void **state)
+{
+    Fixture *f = *state;
+    Error err = {0};
+    ShadowPositions live;
+    int64_t copied = 0, differences = 0;
+    insert(f, "one");
+    insert(f, "two");
+    value(
+        f, f->super,
+        "INSERT INTO history.positions VALUES ('history', 'STATUS', 7, '2026-01-02T00:00:00Z')");
+    make(f);
+    assert_true(shadow_copy(f->shadow, INT64_C(4000000000000000), true, &live, &copied, &err));
+    assert_int_equal(copied, 2);
+    assert_int_equal(live.sequence[4], 7);
+    assert_int_equal(live.stream_created_us[4], INT64_C(1767312000000000));
+    assert_true(shadow_compare(f->shadow, note_line, f, &differences, &err));
+    assert_int_equal(differences, 0);
+    value(
+        f, f->super,
+        "UPDATE " SHADOW_SCHEMA ".notifications SET updated_at = now() + interval '1 h'");
+    value(f, f->super, "UPDATE " SHADOW_SCHEMA ".notifications SET reason = 'x' WHERE id = 'two'");
+    assert_true(shadow_compare(f->shadow, note_line, f, &differences, &err));
+    assert_int_equal(differences, 1);
+    assert_string_equal(f->lines, "notifications two acme: differs\n");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_rebuild_knows_everything_that_the_schema_has),
+        TEST(what_it_does_not_know_is_told_by_name),
+        TEST(only_one_rebuild_at_a_time),
+        TEST(a_swap_makes_prepared_statements_meet_the_new_tables),
+        TEST(a_write_that_waits_for_the_swap_goes_into_the_new_tables),
+        TEST(a_month_that_came_meanwhile_is_there_after_the_swap),
+        TEST(older_rows_are_copied_and_differences_found),
+    };
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
+}

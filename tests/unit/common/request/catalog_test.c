@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/codec/event.h"
+#include "common/request/catalog.h"
+#include "stentor/v1/config.pb-c.h"
+
+static Str pack_template(Arena *arena, const char *tenant, const char *version, int status)
+{
+    Stentor__V1__TemplateVersion event;
+    stentor__v1__template_version__init(&event);
+    event.tenant = arena_cstr(arena, str_from(tenant));
+    event.key = arena_cstr(arena, STR("welcome"));
+    event.version = arena_cstr(arena, str_from(version));
+    event.status = (Stentor__V1__TemplateStatus)status;
+    event.channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
+    event.category = STENTOR__V1__CATEGORY__CATEGORY_BILLING;
+    Str bytes = STR_EMPTY;
+    assert_true(event_pack(&event.base, arena, &bytes, NULL));
+    return bytes;
+}
+
+enum { DRAFT = 1, ACTIVE = 2, ARCHIVED = 3 };
+
+typedef struct Fixture {
+    Arena *arena;
+    Catalog *catalog;
+} Fixture;
+
+static void put(Fixture *f, const char *tenant, const char *version, int status)
+{
+    Error err = {0};
+    Str bytes = pack_template(f->arena, tenant, version, status);
+    if (!catalog_template_changed(f->catalog, str_from(tenant), STR("welcome.x"), bytes, &err)) {
+        fail_msg("%s", err.text);
+    }
+}
+
+// The version that a request for 'welcome' is frozen to, or the field that is wrong.
+static const char *freeze(
+    Fixture *f, const char *tenant, const char *wanted, Category *ret_category)
+{
+    Request request = {
+        .template_key = STR("welcome"),
+        .template_version = str_from(wanted),
+        .channel = CHANNEL_EMAIL,
+    };
+    FieldError err = {.field = ""};
+    if (!catalog_freeze(f->catalog, str_from(tenant), &request, f->arena, &err)) {
+        return err.field;
+    }
+    if (ret_category != NULL) {
+        *ret_category = request.category;
+    }
+    return arena_cstr(f->arena, request.template_version);
+}
+
+static int set_up(void **state)
+{
+    static Fixture fixture;
+    fixture.arena = arena_new(0);
+    fixture.catalog = catalog_new();
+    *state = &fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    Fixture *f = *state;
+    catalog_free(f->catalog);
+    arena_free(f->arena);
+    return 0;
+}
+
+static void the_highest_active_version_is_frozen(void **state)
+{
+    Fixture *f = *state;
+    put(f, "acme", "1.9.0", ACTIVE);
+    put(f, "acme", "1.10.0", ACTIVE);
+    put(f, "acme", "2.0.0", DRAFT);
+    put(f, "acme", "1.2.0", ARCHIVED);
+    Category category = CATEGORY_NONE;
+    assert_string_equal(freeze(f, "acme", "", &category), "1.10.0");
+    assert_int_equal(category, CATEGORY_BILLING);
+    put(f, "acme", "1.10.0", ARCHIVED);
+    assert_string_equal(freeze(f, "acme", "", NULL), "1.9.0");
+}
+
+static void a_named_version_is_neither_archived_nor_a_draft(void **state)
+{
+    Fixture *f = *state;
+    put(f, "acme", "1.0.0", ARCHIVED);
+    put(f, "acme", "2.0.0", DRAFT);
+    assert_string_equal(freeze(f, "acme", "1.0.0", NULL), "template_version");
+    assert_string_equal(freeze(f, "acme", "2.0.0", NULL), "template_version");
+    assert_string_equal(freeze(f, "acme", "3.0.0", NULL), "template_version");
+    assert_string_equal(freeze(f, "acme", "", NULL), "template");
+}
+
+static void the_tenants_own_template_wins_over_the_platforms(void **state)
+{
+    Fixture *f = *state;
+    put(f, "platform", "5.0.0", ACTIVE);
+    assert_string_equal(freeze(f, "acme", "", NULL), "5.0.0");
+    put(f, "acme", "1.0.0", ACTIVE);
+    assert_string_equal(freeze(f, "acme", "", NULL), "1.0.0");
+    assert_string_equal(freeze(f, "other", "", NULL), "5.0.0");
+}
+
+static void another_tenants_template_is_unknown(void **state)
+{
+    Fixture *f = *state;
+    put(f, "acme", "1.0.0", ACTIVE);
+    assert_string_equal(freeze(f, "other", "", NULL), "template");
+}
+
+static void a_removed_version_is_gone(void **state)
+{
+    Fixture *f = *state;
+    put(f, "acme", "1.0.0", ACTIVE);
+    put(f, "acme", "2.0.0", ACTIVE);
+    assert_true(
+        catalog_template_changed(f->catalog, STR("acme"), STR("welcome.2_0_0"), STR_EMPTY, NULL));
+    assert_string_equal(freeze(f, "acme", "", NULL), "1.0.0");
+    assert_true(
+        catalog_template_changed(f->catalog, STR("acme"), STR("nothing.2_0_0"), STR_EMPTY, NULL));
+}
+
+static void an_entry_for_another_tenant_or_of_garbage_is_refused(void **state)
+{
+    Fixture *f = *state;
+    Error err = {0};
+    Str bytes = pack_template(f->arena, "acme", "1.0.0", ACTIVE);
+    assert_false(
+        catalog_template_changed(f->catalog, STR("other"), STR("welcome.1_0_0"), bytes, &err));
+    assert_int_equal(err.kind, ERROR_PERMANENT);
+    assert_false(catalog_template_changed(
+        f->catalog, STR("acme"), STR("welcome.1_0_0"), STR("\xff\xff"), &err));
+    bytes = pack_template(f->arena, "acme", "latest", ACTIVE);
+    assert_false(
+        catalog_template_changed(f->catalog, STR("acme"), STR("welcome.latest"), bytes, &err));
+    assert_int_equal(catalog_templates(f->catalog), 0);
+}
+
+static void a_tenant_is_suspended_and_released(void **state)
+{
+    Fixture *f = *state;
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
+    tenant.tenant = arena_cstr(f->arena, STR("acme"));
+    for (int suspended = 1; suspended >= 0; suspended--) {
+        tenant.suspended = suspended;
+        Str bytes = STR_EMPTY;
+        assert_true(event_pack(&tenant.base, f->arena, &bytes, NULL));
+        assert_true(catalog_tenant_changed(f->catalog, STR("acme"), bytes, NULL));
+        assert_int_equal(catalog_is_suspended(f->catalog, STR("acme")), suspended);
+        assert_false(catalog_is_suspended(f->catalog, STR("other")));
+    }
+}
+
+static void finding_02_a_tenant_that_cannot_be_read_counts_as_suspended(void **state)
+{
+    Fixture *f = *state;
+    catalog_tenant_unreadable(f->catalog, STR("acme"));
+    assert_true(catalog_is_suspended(f->catalog, STR("acme")));
+    assert_false(catalog_is_suspended(f->catalog, STR("other")));
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
+    tenant.tenant = arena_cstr(f->arena, STR("acme"));
+    Str bytes = STR_EMPTY;
+    assert_true(event_pack(&tenant.base, f->arena, &bytes, NULL));
+    assert_true(catalog_tenant_changed(f->catalog, STR("acme"), bytes, NULL));
+    assert_false(catalog_is_suspended(f->catalog, STR("acme")));
+    catalog_tenant_unreadable(f->catalog, STR("acme")); // what is known stays
+    assert_false(catalog_is_suspended(f->catalog, STR("acme")));
+}
+
+static bool put_tenant(Fixture *f, Stentor__V1__Tenant *tenant, Error *err)
+{
+    tenant->tenant = arena_cstr(f->arena, STR("acme"));
+    Str bytes = STR_EMPTY;
+    assert_true(event_pack(&tenant->base, f->arena, &bytes, NULL));
+    return catalog_tenant_changed(f->catalog, STR("acme"), bytes, err);
+}
+
+static void a_tenants_settings_are_known_and_forgotten(void **state)
+{
+    Fixture *f = *state;
+    Stentor__V1__QuietHours hours;
+    stentor__v1__quiet_hours__init(&hours);
+    hours.start_minute = 1320;
+    hours.end_minute = 420;
+    Stentor__V1__Limits limits;
+    stentor__v1__limits__init(&limits);
+    limits.per_minute = 5;
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
+    tenant.time_zone = arena_cstr(f->arena, STR("Europe/Berlin"));
+    tenant.default_locale = arena_cstr(f->arena, STR("de-DE"));
+    tenant.quiet_hours = &hours;
+    tenant.recipient_limits = &limits;
+    tenant.over_limit = STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS;
+    tenant.guardian_routing = STENTOR__V1__GUARDIAN_ROUTING__GUARDIAN_ROUTING_COPY;
+    assert_true(put_tenant(f, &tenant, NULL));
+    const TenantSettings *settings = catalog_tenant(f->catalog, STR("acme"));
+    assert_ptr_equal(
+        settings->gate.zone, zones_get(catalog_zones(f->catalog), STR("Europe/Berlin"), NULL));
+    assert_string_equal(settings->default_locale, "de-DE");
+    assert_int_equal(settings->gate.quiet_hours.start_minute, 1320);
+    assert_int_equal(settings->gate.quiet_hours.end_minute, 420);
+    assert_int_equal(settings->gate.recipient_limits.per_minute, 5);
+    assert_int_equal(settings->gate.limits.per_minute, 0);
+    assert_int_equal(settings->gate.over_limit, OVER_LIMIT_SUPPRESS);
+    assert_int_equal(settings->gate.guardian_routing, GUARDIAN_COPY);
+    assert_true(catalog_tenant_changed(f->catalog, STR("acme"), STR_EMPTY, NULL));
+    assert_null(catalog_tenant(f->catalog, STR("acme"))->gate.zone);
+}
+
+static void a_tenants_entry_counts_but_for_what_is_wrong_in_it(void **state)
+{
+    Fixture *f = *state;
+    Stentor__V1__QuietHours hours;
+    stentor__v1__quiet_hours__init(&hours);
+    hours.start_minute = 4000000000U;
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
+    tenant.suspended = true;
+    tenant.time_zone = arena_cstr(f->arena, STR("Mars/Olympus"));
+    Error err = {0};
+    assert_false(put_tenant(f, &tenant, &err));
+    assert_non_null(strstr(err.text, "'Mars/Olympus'"));
+    assert_true(catalog_is_suspended(f->catalog, STR("acme"))); // not lost with the zone
+    tenant.time_zone = arena_cstr(f->arena, STR("Asia/Tokyo"));
+    tenant.quiet_hours = &hours;
+    assert_false(put_tenant(f, &tenant, &err));
+    assert_non_null(strstr(err.text, "quiet hours"));
+    const GateTenant *gate = &catalog_tenant(f->catalog, STR("acme"))->gate;
+    assert_non_null(gate->zone);
+    assert_int_equal(gate->quiet_hours.start_minute, gate->quiet_hours.end_minute);
+}
+
+static void put_named(Fixture *f, const char *tenant, const char *key, Channel channel)
+{
+    Stentor__V1__TemplateVersion event;
+    stentor__v1__template_version__init(&event);
+    event.tenant = arena_cstr(f->arena, str_from(tenant));
+    event.key = arena_cstr(f->arena, str_from(key));
+    event.version = arena_cstr(f->arena, STR("1.0.0"));
+    event.status = STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE;
+    event.channel = (Stentor__V1__Channel)channel;
+    Str bytes = STR_EMPTY;
+    assert_true(event_pack(&event.base, f->arena, &bytes, NULL));
+    char *subject_key = arena_printf(f->arena, "%s.1_0_0", key);
+    assert_true(
+        catalog_template_changed(f->catalog, str_from(tenant), str_from(subject_key), bytes, NULL));
+}
+
+static void a_digests_template_is_the_categorys_own_or_the_common_one(void **state)
+{
+    Fixture *f = *state;
+    Request request = {.category = CATEGORY_SOCIAL, .channel = CHANNEL_EMAIL};
+    DigestTarget target;
+    assert_false(catalog_digest(f->catalog, STR("acme"), &request, f->arena, &target));
+    put_named(f, "platform", "digest", CHANNEL_NONE);
+    assert_true(catalog_digest(f->catalog, STR("acme"), &request, f->arena, &target));
+    assert_true(str_eq(target.template_key, STR("digest")));
+    assert_true(str_eq(target.template_version, STR("1.0.0")));
+    put_named(f, "acme", "digest-social", CHANNEL_SMS); // of another channel
+    assert_true(catalog_digest(f->catalog, STR("acme"), &request, f->arena, &target));
+    assert_true(str_eq(target.template_key, STR("digest")));
+    request.channel = CHANNEL_SMS;
+    assert_true(catalog_digest(f->catalog, STR("acme"), &request, f->arena, &target));
+    assert_true(str_eq(target.template_key, STR("digest-social")));
+}
+
+// Nanoseconds a freeze takes; the least of some rounds, for others use the machine too.
+static int64_t freeze_ns(Fixture *f, size_t templates)
+{
+    enum { ROUNDS = 7, FREEZES = 2000 };
+    int64_t best_us = INT64_MAX;
+    for (int round = 0; round < ROUNDS; round++) {
+        Arena *arena = arena_new(0);
+        int64_t began_us = clock_thread_cpu_us();
+        for (size_t i = 0; i < FREEZES; i++) {
+            Request request = {.channel = CHANNEL_EMAIL};
+            request.template_key =
+                str_from(arena_printf(arena, "t%zu", i * 2654435761U % templates));
+            FieldError err = {.field = ""};
+            assert_true(catalog_freeze(f->catalog, STR("acme"), &request, arena, &err));
+        }
+        int64_t took_us = clock_thread_cpu_us() - began_us;
+        best_us = took_us < best_us ? took_us : best_us;
+        arena_free(arena);
+    }
+    return best_us * 1000 / FREEZES;
+}
+
+static void a_hundred_thousand_templates_do_not_slow_a_freeze(void **state)
+{
+    enum { FEW = 100, MANY = 100000, ALLOWED_NS = 4000 };
+    Fixture *f = *state;
+    for (size_t i = 0; i < FEW; i++) {
+        put_named(f, "acme", arena_printf(f->arena, "t%zu", i), CHANNEL_EMAIL);
+    }
+    int64_t few_ns = freeze_ns(f, FEW);
+    for (size_t i = FEW; i < MANY; i++) {
+        put_named(f, "acme", arena_printf(f->arena, "t%zu", i), CHANNEL_EMAIL);
+        arena_reset(f->arena);
+    }
+    assert_int_equal(catalog_templates(f->catalog), MANY);
+    int64_t many_ns = freeze_ns(f, MANY);
+    print_message("a freeze takes %d ns of 100, %d ns of 100,000\n", (int)few_ns, (int)many_ns);
+    assert_true(many_ns < few_ns * 5 + ALLOWED_NS); // a walk along the list would be 1,000 times
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_highest_active_version_is_frozen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_named_version_is_neither_archived_nor_a_draft, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_tenants_own_template_wins_over_the_platforms, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_tenants_template_is_unknown, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_removed_version_is_gone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_entry_for_another_tenant_or_of_garbage_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_tenant_is_suspended_and_released, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            finding_02_a_tenant_that_cannot_be_read_counts_as_suspended, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_tenants_settings_are_known_and_forgotten, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_tenants_entry_counts_but_for_what_is_wrong_in_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_digests_template_is_the_categorys_own_or_the_common_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_hundred_thousand_templates_do_not_slow_a_freeze, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/codec/event.h"
+#include "services/ingest/resend/resend_event.h"
+#include "stentor/v1/order.pb-c.h"
+
+#define NTF "ntf_01KAGTQ5M0000000000000000A"
+
+static int set_up(void **state)
+{
+    *state = arena_new(0);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    arena_free(*state);
+    return 0;
+}
+
+static DomainInput input_of(Str payload)
+{
+    return (DomainInput){
+        .tenant = STR("acme"),
+        .type = STR(RESEND_EVENT_TYPE),
+        .payload = payload,
+        .message_id = STR("wish-1"),
+        .stream = "EVENTS",
+        .sequence = 7,
+        .stored_at_us = INT64_C(1763648968320000),
+    };
+}
+
+static void check(const ResendWish *wish)
+{
+    assert_true(str_eq(wish->tenant, STR("acme")));
+    assert_true(str_eq(wish->identity, STR("wish-1")));
+    assert_true(str_eq(wish->notification_id, STR(NTF)));
+    assert_true(str_eq(wish->requested_by, STR("ops")));
+    assert_true(wish->may_double);
+    assert_false(wish->ignore_expiry);
+    assert_int_equal(wish->created_us % 1000, 0);
+    assert_true(wish->created_us > INT64_C(1700000000000000));
+}
+
+static void json_and_protobuf_are_the_same_wish(void **state)
+{
+    Arena *arena = *state;
+    ResendWish wish;
+    Error err = {0};
+    DomainInput json = input_of(
+        STR("{\"notification_id\":\"" NTF "\",\"requested_by\":\"ops\",\"may_double\":true}"));
+    assert_true(resend_event_read(&json, arena, &wish, &err));
+    check(&wish);
+    Stentor__V1__ResendErrorEmail event;
+    stentor__v1__resend_error_email__init(&event);
+    char ntf[] = NTF, ops[] = "ops";
+    event.notification_id = ntf;
+    event.requested_by = ops;
+    event.may_double = true;
+    Str bytes;
+    assert_true(event_pack(&event.base, arena, &bytes, &err));
+    DomainInput packed = input_of(bytes);
+    packed.content_type = STR("application/protobuf");
+    assert_true(resend_event_read(&packed, arena, &wish, &err));
+    check(&wish);
+}
+
+static void its_letter_is_the_same_wish_without_headers(void **state)
+{
+    Arena *arena = *state;
+    ResendWish wish, again;
+    Error err = {0};
+    DomainInput first = input_of(
+        STR("{\"notification_id\":\"" NTF "\",\"requested_by\":\"ops\",\"may_double\":true}"));
+    assert_true(resend_event_read(&first, arena, &wish, &err));
+    DomainInput letter = input_of(wish.letter);
+    letter.message_id = STR_EMPTY;
+    assert_true(resend_event_read(&letter, arena, &again, &err));
+    check(&again);
+}
+
+static void what_is_left_out_is_no(void **state)
+{
+    Arena *arena = *state;
+    ResendWish wish;
+    Error err = {0};
+    DomainInput input =
+        input_of(STR("{\"notification_id\":\"" NTF "\",\"requested_by\":null,\"other\":1}"));
+    assert_true(resend_event_read(&input, arena, &wish, &err));
+    assert_int_equal(wish.requested_by.len, 0);
+    assert_false(wish.may_double || wish.ignore_expiry);
+}
+
+static void what_does_not_fit_names_the_field(void **state)
+{
+    Arena *arena = *state;
+    static const char *const rows[][2] = {
+        {"{}", "'notification_id'"},
+        {"{\"notification_id\":null}", "'notification_id'"},
+        {"{\"notification_id\":7}", "'notification_id'"},
+        {"{\"notification_id\":\"rcp_01KAGTQ5M0000000000000000A\"}", "'notification_id'"},
+        {"{\"notification_id\":\"" NTF "x\"}", "'notification_id'"},
+        {"{\"notification_id\":\"" NTF "\",\"requested_by\":[]}", "'requested_by'"},
+        {"{\"notification_id\":\"" NTF "\",\"requested_by\":\"a\\nb\"}", "'requested_by'"},
+        {"{\"notification_id\":\"" NTF "\",\"may_double\":1}", "'may_double'"},
+        {"{\"notification_id\":\"" NTF "\",\"ignore_expiry\":\"no\"}", "'ignore_expiry'"},
+        {"[]", "ResendErrorEmail"},
+        {"", "not JSON"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ResendWish wish;
+        Error err = {0};
+        DomainInput input = input_of(str_from(rows[i][0]));
+        assert_false(resend_event_read(&input, arena, &wish, &err));
+        assert_int_equal(err.kind, ERROR_PERMANENT);
+        if (strstr(err.text, rows[i][1]) == NULL) {
+            fail_msg("%s: '%s' does not say %s", rows[i][0], err.text, rows[i][1]);
+        }
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(json_and_protobuf_are_the_same_wish),
+        TEST(its_letter_is_the_same_wish_without_headers),
+        TEST(what_is_left_out_is_no),
+        TEST(what_does_not_fit_names_the_field),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "services/ingest/triggers/trigger_lookup.h"
+#include "tests/unit/common/db/migrated.h"
+#include "tests/unit/common/db/pg_fixture.h"
+
+#define FIRST "rcp_01ARZ3NDEKTSV4RRFFQ69G5FA1"
+#define SECOND "rcp_01ARZ3NDEKTSV4RRFFQ69G5FA2"
+#define OTHERS "rcp_01ARZ3NDEKTSV4RRFFQ69G5FA3"
+
+enum { WANTS = 8 };
+
+typedef struct Asking {
+    Arena *arena;
+    TriggerWant *wants;
+    size_t count;
+    bool done;
+    Error err;
+} Asking;
+
+static void fill(PGconn *admin)
+{
+    admin_exec(admin, "TRUNCATE people.recipients");
+    admin_exec(
+        admin,
+        "INSERT INTO people.recipients (tenant_id, recipient_id, identity_type, identity_id, "
+        "updated_at, sequence) VALUES "
+        "('acme', '" SECOND "', 'guest', 'g-1', now(), 2), "
+        "('acme', '" FIRST "', 'guest', 'g-1', now(), 1), "
+        "('other', '" OTHERS "', 'guest', 'g-1', now(), 3)");
+}
+
+static void on_db_found(void *ctx, DbTxn *txn, const Error *err)
+{
+    Asking *asking = ctx;
+    if (err == NULL) {
+        trigger_lookup_read(txn, asking->wants, asking->count, asking->arena);
+    } else {
+        asking->err = *err;
+    }
+    asking->done = true;
+}
+
+static void ask(uv_loop_t *loop, DbPool *pool, Asking *asking)
+{
+    DbTxn *txn = db_txn_new(pool);
+    trigger_lookup_add(txn, asking->wants, asking->count);
+    db_txn_submit(txn, on_db_found, asking);
+    assert_true(run_for(loop, &asking->done, true, WAIT_MS));
+    if (asking->err.kind != ERROR_NONE) {
+        fail_msg("%s", asking->err.text);
+    }
+}
+
+// As the service's role, which row-level security binds.
+static void recipients_are_found_by_id_and_identity_within_their_tenant(void **state)
+{
+    (void)state;
+    uv_loop_t loop;
+    char url[512];
+    bool closed = false;
+    PGconn *admin = admin_connect();
+    fill(admin);
+    uv_loop_init(&loop);
+    url_with("&user=stentor_ingest", url, sizeof url);
+    DbPool *pool = db_pool_new(
+        &loop, &(DbPoolOptions){.url = url, .application_name = "test", .connections = 1});
+    Target targets[WANTS] = {
+        {.kind = TARGET_RECIPIENT, .value = STR(SECOND)},
+        {.kind = TARGET_IDENTITY, .identity = IDENTITY_GUEST, .value = STR("g-1")},
+        {.kind = TARGET_IDENTITY, .identity = IDENTITY_USER, .value = STR("g-1")},
+        {.kind = TARGET_IDENTITY, .identity = IDENTITY_GUEST, .value = STR("g-2")},
+        {.kind = TARGET_RECIPIENT, .value = STR(OTHERS)},
+        {.kind = TARGET_RECIPIENT, .value = STR("rcp_01ARZ3NDEKTSV4RRFFQ69G5FA9")},
+        {.kind = TARGET_IDENTITY, .identity = IDENTITY_GUEST, .value = STR("g-1")},
+        {.kind = TARGET_RECIPIENT, .value = STR(SECOND)},
+    };
+    static const char *const FOUND[WANTS] = {SECOND, FIRST, "", "", "", "", OTHERS, ""};
+    TriggerWant wants[WANTS];
+    for (size_t i = 0; i < WANTS; i++) {
+        wants[i] = (TriggerWant){i < 6 ? STR("acme") : STR("other"), &targets[i]};
+    }
+    Asking asking = {.arena = arena_new(0), .wants = wants, .count = WANTS};
+    ask(&loop, pool, &asking);
+    for (size_t i = 0; i < WANTS; i++) {
+        if (!str_eq(targets[i].recipient_id, str_from(FOUND[i]))) {
+            fail_msg("%zu: " STR_FMT, i, STR_ARG(targets[i].recipient_id));
+        }
+    }
+    arena_free(asking.arena);
+    db_pool_close(pool, on_pool_closed, &closed);
+    assert_true(run_for(&loop, &closed, true, WAIT_MS));
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    PQfinish(admin);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recipients_are_found_by_id_and_identity_within_their_tenant),
+    };
+    return cmocka_run_group_tests(tests, migrate_all, NULL);
+}
