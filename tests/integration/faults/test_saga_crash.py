@@ -94,7 +94,7 @@ class Run:
         self.failed.wait_state("Failed", 40)
         # Of every order that was placed the time-out is among them, too late for all but one.
         for order, count in ((self.conflict, 4), (self.completed, 4), (self.early, 3), (self.unmatched, 1), (self.failed, 3)):
-            order.wait_inbox(count)
+            order.wait_inbox(count, 60)
         self.completed.wait_mails(PLACED, COMPLETED)
         self.early.wait_mails(PLACED, CANCELLED)
         self.conflict.wait_mails(PLACED, CANCELLED)

@@ -108,7 +108,8 @@ def test_a_rebuild_under_load_equals_the_live_projection_and_the_archiver_goes_o
     assert rebuild(own, "--dry-run")["differences"] == 0
     rebuild(own, "--keep-old")
     assert rows(own, "history_old") == after == rows(own)
-    assert len([row for row in after if row.startswith("a ")]) == len(ids), "an attempt of each, once"
+    (tried,), = own.postgres.query("SELECT count(*) FROM dispatch.ledger")  # more than the ids when the mail server was slow to answer
+    assert len([row for row in after if row.startswith("a ")]) == tried >= len(ids), "each attempt of the ledger, once"
     # What the services see: their rights came along, and their statements go on.
     assert own.status(ids[0])["status"] == "sent"
     more = own.send()
