@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/base/map.h"
+#include "common/model/company.h"
 #include "services/dispatcher/dispatcher.h"
 
 enum {
@@ -39,6 +40,7 @@ typedef struct DispatcherLane {
     Map *tenants; // of these: turns.c's own
     bool full;
     bool slow;
+    Company company;       // of those whose deliveries come
     int64_t full_since_us; // of clock_mono_us()
 } DispatcherLane;
 

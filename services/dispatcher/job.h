@@ -29,10 +29,11 @@ struct Job {
     Str name;      // "ntf_.../<attempt>": in the table of jobs in flight
     LedgerRow row;
     Mail mail;
-    Str message_id; // without <>
-    bool decided;   // row is the outcome already; nothing is sent
-    bool releasing; // surely not sent, and given back
-    bool postponed; // not sent now: too much of its tenant waits already (turns.h)
+    Str message_id;   // without <>
+    bool decided;     // row is the outcome already; nothing is sent
+    bool releasing;   // surely not sent, and given back
+    int64_t taken_us; // since when it goes on, of clock_mono_us()
+    bool postponed;   // not sent now: too much of its tenant waits already (turns.h)
     bool recorded;
     bool claimed;
     bool settled; // a callback's proof was noted on the claim: the ledger has it as sent

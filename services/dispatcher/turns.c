@@ -7,13 +7,18 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 
-// So long full, and it is the vendor: with one that keeps up a lane is full for some milliseconds.
-enum { SLOW_AFTER_MS = 250 };
+enum {
+    SLOW_AFTER_MS = 250, // so long full: with a vendor that keeps up it is some milliseconds
+    // A tenant whose mails take so long from the claim to the outcome waits for the vendor; else it
+    // waits for this machine, and what is beyond its part goes on within a second.
+    STUCK_MS = 1000,
+};
 
 // What a lane has of one tenant; there while there is something.
 typedef struct LaneTenant {
-    size_t jobs; // going on
-    Job *first;  // held, oldest first
+    size_t jobs;     // going on
+    int64_t took_us; // the last that ended
+    Job *first;      // held, oldest first
     Job *last;
 } LaneTenant;
 
@@ -35,29 +40,44 @@ static size_t tenant_max(const DispatcherLane *lane)
     return max > 0 ? max : 1;
 }
 
-// What is beyond a tenant's part was claimed before the lane was slow, and keeps nobody out.
-static size_t claims_that_count(const DispatcherLane *lane)
+static bool is_stuck(const LaneTenant *tenant)
 {
+    return tenant->took_us >= STUCK_MS * INT64_C(1000);
+}
+
+static bool holds_much(const DispatcherLane *lane)
+{
+    return lane->held >= lane->dispatcher->parts.in_flight_max / 2;
+}
+
+// What is beyond a tenant's part was claimed before the lane was slow, and keeps nobody out. What
+// is held does when its tenant is not stuck, or nobody else sends: then waiting is enough.
+static bool is_full(const DispatcherLane *lane, int64_t now_us)
+{
+    size_t claims_max = lane->dispatcher->parts.claims_max;
     if (!lane->slow) {
-        return lane->jobs;
+        return lane->jobs >= claims_max;
     }
+    bool alone = !company_is(&lane->company, now_us);
     size_t max = tenant_max(lane);
     size_t count = 0;
+    bool moving = false;
     Str name;
     void *value = NULL;
     for (size_t i = 0; map_next(lane->tenants, &i, &name, &value);) {
         const LaneTenant *tenant = value;
         count += tenant->jobs < max ? tenant->jobs : max;
+        moving = moving || (tenant->first != NULL && !is_stuck(tenant));
     }
-    return count;
+    return count >= claims_max || (lane->held > 0 && alone) || (holds_much(lane) && moving);
 }
 
-static void mark_full(DispatcherLane *lane)
+static void mark_full(DispatcherLane *lane, int64_t now_us)
 {
-    bool full = claims_that_count(lane) >= lane->dispatcher->parts.claims_max;
+    bool full = is_full(lane, now_us);
     if (full != lane->full) {
         lane->full = full;
-        lane->full_since_us = clock_mono_us();
+        lane->full_since_us = now_us;
         worker_pause(lane->worker, full);
     }
 }
@@ -103,35 +123,50 @@ static Job *unhold(DispatcherLane *lane, LaneTenant *tenant)
     return job;
 }
 
-static void go_on(DispatcherLane *lane, LaneTenant *tenant)
+static void go_on(DispatcherLane *lane, LaneTenant *tenant, Job *job, int64_t now_us)
 {
+    job->taken_us = now_us;
     tenant->jobs++;
     lane->jobs++;
 }
 
+static Turn turn_of(const DispatcherLane *lane, const LaneTenant *tenant)
+{
+    bool over = tenant->first != NULL || tenant->jobs >= tenant_max(lane);
+    if (!lane->slow || !over) {
+        return TURN_NOW;
+    }
+    return holds_much(lane) && is_stuck(tenant) ? TURN_POSTPONED : TURN_HELD;
+}
+
 Turn turns_take(DispatcherLane *lane, Job *job)
 {
+    int64_t now_us = clock_mono_us();
+    company_note(&lane->company, job->key.tenant, now_us);
     LaneTenant *tenant = tenant_of(lane, job->key.tenant);
-    bool over = tenant->first != NULL || tenant->jobs >= tenant_max(lane);
-    bool postponed = over && lane->held >= lane->dispatcher->parts.in_flight_max / 2;
-    if (lane->slow && over && !postponed) {
+    Turn turn = turn_of(lane, tenant);
+    if (turn == TURN_HELD) {
         hold(lane, tenant, job);
-        return TURN_HELD;
+    } else {
+        go_on(lane, tenant, job, now_us);
     }
-    go_on(lane, tenant);
-    mark_full(lane);
-    return lane->slow && postponed ? TURN_POSTPONED : TURN_NOW;
+    mark_full(lane, now_us);
+    return turn;
 }
 
 void turns_left(Job *job)
 {
     DispatcherLane *lane = job->lane;
+    int64_t now_us = clock_mono_us();
     LaneTenant *tenant = map_get(lane->tenants, job->key.tenant);
     assert(tenant != NULL && tenant->jobs > 0);
     tenant->jobs--;
     lane->jobs--;
+    if (!job->postponed) {
+        tenant->took_us = now_us - job->taken_us;
+    }
     forget_if_gone(lane, job->key.tenant, tenant);
-    mark_full(lane);
+    mark_full(lane, now_us);
 }
 
 static LaneTenant *find_due(const DispatcherLane *lane)
@@ -160,20 +195,21 @@ size_t turns_next(DispatcherLane *lane, size_t max, Job ***ret)
         return 0;
     }
     Arena *arena = tenant->first->delivery->arena;
+    int64_t now_us = clock_mono_us();
     size_t count = 0;
     Job **jobs = arena_array(arena, max, sizeof *jobs);
     while (count < max && tenant->first != NULL && tenant->first->delivery->arena == arena) {
-        jobs[count++] = unhold(lane, tenant);
-        go_on(lane, tenant);
+        jobs[count] = unhold(lane, tenant);
+        go_on(lane, tenant, jobs[count++], now_us);
     }
-    mark_full(lane);
+    mark_full(lane, now_us);
     *ret = jobs;
     return count;
 }
 
 void turns_look(DispatcherLane *lane, int64_t now_us)
 {
-    if (!lane->slow && lane->full &&
+    if (!lane->slow && lane->full && company_is(&lane->company, now_us) &&
         now_us - lane->full_since_us >= SLOW_AFTER_MS * INT64_C(1000)) {
         LOG(LOG_DEBUG, "a lane's mails take long; its tenants take turns",
             log_text("lane", priority_name(lane->lane)));
@@ -181,7 +217,7 @@ void turns_look(DispatcherLane *lane, int64_t now_us)
     } else if (lane->slow && lane->held == 0 && lane->jobs < lane->dispatcher->parts.claims_max) {
         lane->slow = false;
     }
-    mark_full(lane);
+    mark_full(lane, now_us);
 }
 
 Job *turns_give_up(DispatcherLane *lane)
@@ -192,7 +228,7 @@ Job *turns_give_up(DispatcherLane *lane)
         LaneTenant *tenant = value;
         if (tenant->first != NULL) {
             Job *job = unhold(lane, tenant);
-            go_on(lane, tenant); // until it is settled
+            go_on(lane, tenant, job, clock_mono_us()); // until it is settled
             return job;
         }
     }

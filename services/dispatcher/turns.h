@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns: whose deliveries of a lane go on while its vendor is slow. A lane that has been full for a
-// while is slow: then of each tenant only a part of its claims counts and goes on, what is beyond
-// is held here unclaimed, and the others' go past. Held deliveries go on as their tenant's claims
-// end; when too many are held, further ones are postponed: a deferred attempt, so that the rest of
-// the lane can still come in. Nothing is done while the vendor keeps up.
+// while, and of more than one tenant, is slow: then of each tenant only a part of its claims counts
+// and goes on, what is beyond is held here unclaimed, and the others' go past. Held deliveries go
+// on as their tenant's claims end. When too many are held, the lane waits, as a full one; but of a
+// tenant whose mails take long further ones are postponed: a deferred attempt, so that the rest of
+// the lane can still come in. A tenant that sends alone, and a machine that is busy, postpone none.
 #pragma once
 
 #include "services/dispatcher/dispatcher_internal.h"

@@ -12,7 +12,7 @@ from tests.harness.processes import wait_until
 SLOW_S = 1.5  # of each answer about the slow tenant's recipients
 SLOW_MAILS = 160  # at once: 24 claims and a batch, 64 held, the rest is postponed
 QUICK_MAILS = 20
-QUICK_S = 1.0  # each; of the slow tenant's mails in front of it they would be 30
+QUICK_S = 4.0  # each, until the other is known to be slow included; behind its mails they would be 60 and more
 
 
 @pytest.fixture(name="pipeline", scope="module")

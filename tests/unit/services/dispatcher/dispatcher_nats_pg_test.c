@@ -441,14 +441,14 @@ static void no_more_is_claimed_than_the_vendor_can_take(void **state)
     wait_acked(stage);
 }
 
-static void hold_in_a_slow_lane(Stage *stage, int mails, const char *claimed_at_most)
+static void hold_mails(Stage *stage, int mails, const char *claimed_at_most)
 {
     stage->holding = true;
     for (int i = 0; i < mails; i++) {
         make_and_publish(stage, &(Event){.to = "alice@example.org"});
     }
     WAIT(&stage->rig, stage->held_count > 0);
-    pass_ms(&stage->rig, 800); // the lane is slow by now, and its worker hands over the others
+    pass_ms(&stage->rig, 800); // long enough for a lane to be slow
     assert_string_equal(sql_value(stage, claimed_at_most), "t");
 }
 
@@ -459,16 +459,35 @@ static void what_a_slow_lane_holds_back_is_unclaimed_and_goes_on(void **state)
     dispatcher_down(stage);
     stage->claims_max = CLAIMS;
     dispatcher_up(stage, "second");
-    hold_in_a_slow_lane(stage, MAILS, "SELECT count(*) <= 7 FROM dispatch.ledger");
+    make_and_publish(stage, &(Event){.to = "alice@example.org"});
+    make_and_publish(stage, &(Event){.to = "bob@example.org", .tenant = "other"}); // company
+    WAIT(&stage->rig, stage->status.count == 2);
+    hold_mails(stage, MAILS, "SELECT count(*) <= 9 FROM dispatch.ledger");
+    stage->holding = false;
+    status_at(stage, MAILS + 1);
+    assert_int_equal(stage->sends, MAILS + 1);
+    wait_acked(stage);
+    hold_mails(stage, MAILS, "SELECT count(*) <= 29 FROM dispatch.ledger");
+    dispatcher_down(stage); // with held ones, which are given back as they came
+    assert_string_equal(
+        sql_value(stage, "SELECT count(*) <= 29 AND sum(unknown_count) = 0 FROM dispatch.ledger"),
+        "t");
+}
+
+static void of_a_tenant_that_sends_alone_nothing_is_postponed(void **state)
+{
+    enum { MAILS = 40, CLAIMS = 4 };
+    Stage *stage = *state;
+    dispatcher_down(stage);
+    stage->claims_max = CLAIMS;
+    stage->in_flight_max = 2 * CLAIMS;
+    dispatcher_up(stage, "second");
+    hold_mails(stage, MAILS, "SELECT count(*) <= 7 FROM dispatch.ledger");
     stage->holding = false;
     status_at(stage, MAILS - 1);
     assert_int_equal(stage->sends, MAILS);
+    assert_int_equal(stage->deferred.count, 0);
     wait_acked(stage);
-    hold_in_a_slow_lane(stage, MAILS, "SELECT count(*) <= 27 FROM dispatch.ledger");
-    dispatcher_down(stage); // with held ones, which are given back as they came
-    assert_string_equal(
-        sql_value(stage, "SELECT count(*) <= 27 AND sum(unknown_count) = 0 FROM dispatch.ledger"),
-        "t");
 }
 
 static void a_claim_taken_away_is_not_recorded(void **state)
@@ -534,6 +553,7 @@ int main(void)
         ON_STAGE(a_slow_mail_keeps_its_claim),
         ON_STAGE(no_more_is_claimed_than_the_vendor_can_take),
         ON_STAGE(what_a_slow_lane_holds_back_is_unclaimed_and_goes_on),
+        ON_STAGE(of_a_tenant_that_sends_alone_nothing_is_postponed),
         ON_STAGE(a_claim_taken_away_is_not_recorded),
         ON_STAGE(another_tenants_row_is_not_asked_for_for_ever),
     };

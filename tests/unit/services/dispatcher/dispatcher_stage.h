@@ -41,8 +41,9 @@ typedef struct Stage {
     Arena *arena;
     bool flag;
     // the vendor
-    bool holding;      // mails are kept instead of answered
-    size_t claims_max; // of the next dispatcher; 0: 64
+    bool holding;         // mails are kept instead of answered
+    size_t claims_max;    // of the next dispatcher; 0: 64
+    size_t in_flight_max; // the same; 0: 256
     bool draining;
     Mail *held[HELD_MAX];
     size_t held_count;
@@ -257,7 +258,7 @@ static inline void dispatcher_up(Stage *stage, const char *instance)
         .batch_max = claims_max,
         .claims_max = claims_max,
         .tenant_percent = 75,
-        .in_flight_max = 256,
+        .in_flight_max = stage->in_flight_max > 0 ? stage->in_flight_max : 256,
         .service = "stentor-dispatcher",
     };
     assert_true(ladders_parse(STR("60,120"), &stage->parts.rules.ladders, NULL));
@@ -352,6 +353,7 @@ static inline int stage_down(void **state)
 
 typedef struct Event {
     const char *to;
+    const char *tenant; // NULL: acme; another one has no keys here, so nothing is sent
     uint32_t attempt, rung;
     int64_t expires_at_us;
     int64_t rendered_ago_s;
@@ -435,7 +437,7 @@ static inline void make_event(Stage *stage, Event *event)
     Stentor__V1__Meta meta;
     stentor__v1__meta__init(&meta);
     meta.event_id = (char *)(uintptr_t) "causecausecausecausec1";
-    meta.tenant = (char *)(uintptr_t) "acme";
+    meta.tenant = (char *)(uintptr_t)(event->tenant != NULL ? event->tenant : "acme");
     meta.notification_id = event->id;
     meta.correlation_id = (char *)(uintptr_t) "order-7";
     Stentor__V1__Rendered rendered;
@@ -462,20 +464,25 @@ static inline void make_event(Stage *stage, Event *event)
     assert_true(event_pack(&rendered.base, stage->arena, &event->packed, NULL));
 }
 
-static inline void publish(Stage *stage, Str payload, const char *event_id)
+static inline void publish_of(Stage *stage, const char *tenant, Str payload, const char *event_id)
 {
     char subject[SUBJECT_SIZE];
-    subject_rendered(subject, PRIORITY_NORMAL, STR("acme"));
+    subject_rendered(subject, PRIORITY_NORMAL, str_from(tenant));
     BusOut out = {.subject = subject, .event_id = str_from(event_id), .payload = payload};
     Acks acks = {0};
     bus_publish(stage->rig.bus, &out, on_acks, &acks);
     WAIT(&stage->rig, acks.stored == 1);
 }
 
+static inline void publish(Stage *stage, Str payload, const char *event_id)
+{
+    publish_of(stage, "acme", payload, event_id);
+}
+
 static inline void make_and_publish(Stage *stage, Event *event)
 {
     make_event(stage, event);
-    publish(stage, event->packed, event->id);
+    publish_of(stage, event->tenant != NULL ? event->tenant : "acme", event->packed, event->id);
 }
 
 static inline void wait_acked_on(Stage *stage, const char *stream)
