@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shadow of the history schema, for `stentor rebuild`: made empty beside the live one, filled
-// by refold.h, swapped in with two renames in one transaction, or only compared. Blocking, like
+// by rebuild.h, swapped in with two renames in one transaction, or only compared. Blocking, like
 // migrations: for the command line, as the role that runs them. The SQL is
 // migrations/history/0002_rebuild.sql.
 //

@@ -50,8 +50,8 @@ static bool holds_much(const DispatcherLane *lane)
     return lane->held >= lane->dispatcher->parts.in_flight_max / 2;
 }
 
-// What is beyond a tenant's part was claimed before the lane was slow, and keeps nobody out. What
-// is held does when its tenant is not stuck, or nobody else sends: then waiting is enough.
+// What is beyond a tenant's part was claimed before the lane was slow, and does not fill the lane.
+// What is held fills it when its tenant is not stuck, or sends alone: then waiting is enough.
 static bool is_full(const DispatcherLane *lane, int64_t now_us)
 {
     size_t claims_max = lane->dispatcher->parts.claims_max;

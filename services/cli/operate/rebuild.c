@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rebuild: a projection once more from the log, beside the live one, and swapped in. What is done
-// to the database is shadow.h, what folds is refold.h; this is the order of it.
+// to the database is rebuild_schema.h, what folds is rebuild.h; this is the order of it.
 #include <jansson.h>
 #include <string.h>
 
@@ -274,7 +274,7 @@ static void stop_refold(Rebuild *rebuild)
 
 // The log may lose its beginning while it is read: the clock trims what the live projection has
 // read.
-// What it still holds tells of most such losses (refold.h), its first sequence of one at its end.
+// What it still holds tells of most such losses (rebuild.h), its first sequence of one at its end.
 static bool check_whole(const Rebuild *rebuild, Error *err)
 {
     int64_t missing_us = rebuild->missing_before_us;
