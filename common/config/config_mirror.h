@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A service's copy of CONFIG: reads cfg.> from the beginning into the service's own memory and
 // follows it live, so a change reaches every replica within a second. Not stored: the stream keeps
-// the last message of each subject for ever. What is no entry (config_entry.h) or cannot be read is
-// passed over, and what was known before stays: in memory, or at the start from CONFIG_HISTORY.
-// When nothing readable is left there, the service is told and assumes the worst. An
+// the last eight messages of each subject for ever. What is no entry (config_entry.h) or cannot be
+// read is passed over, and what was known before stays: the start too reads from the oldest message
+// on. When no readable one is left, the service assumes the worst (config_mirror_on_unreadable). An
 // entry that a restored store does not have any more stays in this memory until the process
 // restarts (README.md says why).
 #pragma once
@@ -19,8 +19,7 @@ typedef struct ConfigMirror ConfigMirror;
 typedef bool (*ConfigChanged)(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err);
 
-// The subject's last message, `sequence`, cannot be read. Comes after the newest readable one that
-// CONFIG_HISTORY has, if any. The service keeps what it knows of it; if it knows nothing, it does
+// The message `sequence` of the subject cannot be read; a readable one may follow. The service keeps what it knows of it; if it knows nothing, it does
 // what cannot harm (README.md, what an unreadable entry counts as).
 typedef void (*ConfigUnreadable)(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence);
 

@@ -266,8 +266,7 @@ static void describe_start(const Reader *r, json_t *config)
     if (r->options.last_per_subject) {
         policy = "last_per_subject";
         if (r->filter == NULL) { // which this policy must have
-            const char *all =
-                r->spec != NULL && r->spec->subjects != NULL ? r->spec->subjects : ">";
+            const char *all = r->spec != NULL ? r->spec->subjects : ">";
             json_object_set_new(config, "filter_subject", json_string(all));
         }
     } else if (r->next == 0 && r->options.start_time_us > 0) {

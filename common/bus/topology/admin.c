@@ -40,7 +40,7 @@ static json_int_t nanoseconds(int64_t seconds)
 
 // ---- what is wanted ----
 
-// What it takes: subjects of its own, and what of them is a repeat; or another stream.
+// What it takes, and what of that is a repeat.
 static void want_source(json_t *config, const Admin *a, const StreamSpec *spec)
 {
     int window =
@@ -48,10 +48,6 @@ static void want_source(json_t *config, const Admin *a, const StreamSpec *spec)
     json_int_t window_ns = spec->duplicate_window_ms > 0
                                ? (json_int_t)spec->duplicate_window_ms * 1000000
                                : nanoseconds(window);
-    if (spec->mirror != NULL) {
-        json_object_set_new(config, "mirror", json_pack("{s:s}", "name", spec->mirror));
-        return;
-    }
     json_object_set_new(config, "subjects", json_pack("[s]", spec->subjects));
     json_object_set_new(config, "duplicate_window", json_integer(window_ns));
     if (spec->republish != NULL) {

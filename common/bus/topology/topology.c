@@ -10,32 +10,30 @@ enum { DAY_S = 86400 };
 
 // Retention by age is the rule; max_bytes is the disk's protection. A working stream that is nearly
 // full loses what everybody has read (trim.h); one that is full of what waits refuses, so that its
-// publisher holds back. STATUS, the public log, drops its oldest instead. CONFIG_HISTORY is the
-// server's copy of CONFIG with earlier entries: nobody publishes to it, and readers look there when
-// the last entry of a subject cannot be read. The server's window of duplicates is one for all
-// subjects of a stream; ids of EVENTS are chosen by applications, so there it is the least that the
-// server takes, and readers tell events apart by tenant, type and id.
+// publisher holds back. STATUS, the public log, drops its oldest instead. CONFIG keeps earlier
+// entries of each subject for when the last one cannot be read. The server's window of duplicates
+// is one for all subjects of a stream; ids of EVENTS are chosen by applications, so there it is the
+// least that the server takes, and readers tell events apart by tenant, type and id.
 // clang-format off
 static const StreamSpec streams[] = {
-    {"REQUEST_CRITICAL",  "ntf.request.critical.*",  30 * DAY_S, 2 * GIB, 0, true,  NULL, NULL, 0},
-    {"REQUEST_HIGH",      "ntf.request.high.*",      30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
-    {"REQUEST_NORMAL",    "ntf.request.normal.*",    30 * DAY_S, 8 * GIB, 0, true,  NULL, NULL, 0},
-    {"REQUEST_LOW",       "ntf.request.low.*",       30 * DAY_S, 8 * GIB, 0, true,  NULL, NULL, 0},
-    {"RENDERED_CRITICAL", "ntf.rendered.critical.*",  3 * DAY_S, 1 * GIB, 0, true,  NULL, NULL, 0},
-    {"RENDERED_HIGH",     "ntf.rendered.high.*",      3 * DAY_S, 2 * GIB, 0, true,  NULL, NULL, 0},
-    {"RENDERED_NORMAL",   "ntf.rendered.normal.*",    3 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
-    {"RENDERED_LOW",      "ntf.rendered.low.*",       3 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
-    {"STATUS",            "ntf.status.>",            30 * DAY_S, 8 * GIB, 0, false, "live.status.>", NULL, 0},
-    {"DEFERRED",          "ntf.deferred.>",          30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
-    {"INBOUND",           "ntf.inbound.>",           30 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 0},
-    {"SETTLE",            "ntf.settle.*",             7 * DAY_S, 1 * GIB, 0, true,  NULL, NULL, 0},
-    {"CONFIG",            "cfg.>",                            0, 1 * GIB, 1, true,  NULL, NULL, 0},
-    {"CONFIG_HISTORY",    NULL,                               0, 2 * GIB, 8, false, NULL, "CONFIG", 0},
-    {"PEOPLE",            "ppl.*",                            0, 8 * GIB, 0, true,  NULL, NULL, 0},
-    {"DEAD",              "ntf.dead.>",              90 * DAY_S, 2 * GIB, 0, true,  NULL, NULL, 0},
-    {"EVENTS",            "evt.>",                    7 * DAY_S, 4 * GIB, 0, true,  NULL, NULL, 100},
+    {"REQUEST_CRITICAL",  "ntf.request.critical.*",  30 * DAY_S, 2 * GIB, 0, true,  NULL, 0},
+    {"REQUEST_HIGH",      "ntf.request.high.*",      30 * DAY_S, 4 * GIB, 0, true,  NULL, 0},
+    {"REQUEST_NORMAL",    "ntf.request.normal.*",    30 * DAY_S, 8 * GIB, 0, true,  NULL, 0},
+    {"REQUEST_LOW",       "ntf.request.low.*",       30 * DAY_S, 8 * GIB, 0, true,  NULL, 0},
+    {"RENDERED_CRITICAL", "ntf.rendered.critical.*",  3 * DAY_S, 1 * GIB, 0, true,  NULL, 0},
+    {"RENDERED_HIGH",     "ntf.rendered.high.*",      3 * DAY_S, 2 * GIB, 0, true,  NULL, 0},
+    {"RENDERED_NORMAL",   "ntf.rendered.normal.*",    3 * DAY_S, 4 * GIB, 0, true,  NULL, 0},
+    {"RENDERED_LOW",      "ntf.rendered.low.*",       3 * DAY_S, 4 * GIB, 0, true,  NULL, 0},
+    {"STATUS",            "ntf.status.>",            30 * DAY_S, 8 * GIB, 0, false, "live.status.>", 0},
+    {"DEFERRED",          "ntf.deferred.>",          30 * DAY_S, 4 * GIB, 0, true,  NULL, 0},
+    {"INBOUND",           "ntf.inbound.>",           30 * DAY_S, 4 * GIB, 0, true,  NULL, 0},
+    {"SETTLE",            "ntf.settle.*",             7 * DAY_S, 1 * GIB, 0, true,  NULL, 0},
+    {"CONFIG",            "cfg.>",                            0, 2 * GIB, 8, true,  NULL, 0},
+    {"PEOPLE",            "ppl.*",                            0, 8 * GIB, 0, true,  NULL, 0},
+    {"DEAD",              "ntf.dead.>",              90 * DAY_S, 2 * GIB, 0, true,  NULL, 0},
+    {"EVENTS",            "evt.>",                    7 * DAY_S, 4 * GIB, 0, true,  NULL, 100},
     // What each process of a service has in hand that came again (guard.h); the oldest may go.
-    {"IN_HAND",           "ntf.inhand.*.*",               DAY_S, GIB / 8, 1, false, NULL, NULL, 0},
+    {"IN_HAND",           "ntf.inhand.*.*",               DAY_S, GIB / 8, 1, false, NULL, 0},
 };
 
 static const ConsumerSpec consumers[] = {
@@ -65,14 +63,14 @@ static const AccessSpec access_table[] = {
      "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> ppl.* cfg.suppression.> "
      "cfg.trigger.> cfg.template.> cfg.tenant.> evt.> _R_.> $JS.API.STREAM.MSG.GET.DEAD "
      "$JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.*",
-     "EVENTS", "CONFIG CONFIG_HISTORY STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
+     "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
-     REQUESTS, "CONFIG CONFIG_HISTORY IN_HAND", NULL},
+     REQUESTS, "CONFIG IN_HAND", NULL},
     {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> ntf.inhand.dispatcher.*",
-     RENDEREDS " SETTLE", "CONFIG CONFIG_HISTORY EVENTS IN_HAND", NULL},
+     RENDEREDS " SETTLE", "CONFIG EVENTS IN_HAND", NULL},
     {"stentor-webhook-receiver",
      "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",
-     "INBOUND", "CONFIG CONFIG_HISTORY IN_HAND", NULL},
+     "INBOUND", "CONFIG IN_HAND", NULL},
     // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
     {"stentor-digest-flusher",
      "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout evt.*.CleanUpOrders "
@@ -84,9 +82,9 @@ static const AccessSpec access_table[] = {
      "$JS.API.STREAM.MSG.DELETE.RENDERED_NORMAL $JS.API.STREAM.MSG.DELETE.RENDERED_LOW "
      "$JS.API.STREAM.MSG.DELETE.DEFERRED $JS.API.STREAM.MSG.DELETE.INBOUND $JS.API.STREAM.MSG.DELETE.SETTLE "
      "$JS.API.STREAM.MSG.DELETE.EVENTS",
-     "DEFERRED", "CONFIG CONFIG_HISTORY PEOPLE IN_HAND", NULL},
+     "DEFERRED", "CONFIG PEOPLE IN_HAND", NULL},
     {"stentor-archiver",         "ntf.dead.>",
-     "", "CONFIG CONFIG_HISTORY STATUS EVENTS " REQUESTS, NULL},
+     "", "CONFIG STATUS EVENTS " REQUESTS, NULL},
     {"stentor-order-saga",
      "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder ntf.deferred.saga.* ntf.dead.> "
      "ntf.inhand.order-saga.*",
@@ -95,7 +93,7 @@ static const AccessSpec access_table[] = {
     {"stentor-cli",
      "cfg.> evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
      "$JS.API.STREAM.MSG.DELETE.DEAD $JS.API.STREAM.MSG.DELETE.CONFIG",
-     "", "CONFIG CONFIG_HISTORY STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE IN_HAND " REQUESTS " " RENDEREDS, NULL},
+     "", "CONFIG STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE IN_HAND " REQUESTS " " RENDEREDS, NULL},
     {"stentor-admin",            ">", "", "", NULL},
 };
 // clang-format on
@@ -154,7 +152,7 @@ const char *topology_lane_stream(const char *stage, Priority lane)
 // a projection reads once.
 unsigned topology_reader_names(const char *stream)
 {
-    static const char *const of_every_process[] = {"CONFIG", "CONFIG_HISTORY", "EVENTS", "IN_HAND"};
+    static const char *const of_every_process[] = {"CONFIG", "EVENTS", "IN_HAND"};
     for (size_t i = 0; i < COUNT(of_every_process); i++) {
         if (str_eq(str_from(of_every_process[i]), str_from(stream))) {
             return 32;

@@ -9,13 +9,12 @@
 
 typedef struct StreamSpec {
     const char *name;        // "REQUEST_NORMAL"
-    const char *subjects;    // "ntf.request.normal.*"; NULL: a mirror, which nobody publishes to
+    const char *subjects;    // "ntf.request.normal.*"
     int64_t max_age_s;       // 0: for ever
     int64_t max_bytes;       // scaled by migrate --bytes-scale-percent
-    int64_t max_per_subject; // 0: no limit; 1: last per subject
+    int64_t max_per_subject; // the last of each subject; 0: no limit
     bool discard_new;        // a full stream refuses (back-pressure) instead of dropping its oldest
     const char *republish;   // destination of RePublish or NULL
-    const char *mirror;      // the stream that it copies, or NULL
     int duplicate_window_ms; // 0: the usual one (admin.h)
 } StreamSpec;
 

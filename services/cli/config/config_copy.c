@@ -274,30 +274,30 @@ int cmd_config_import(Cli *cli)
 
 // ---- mend ----
 
+enum { KEPT_MAX = 64 }; // messages of one subject; CONFIG keeps 8
+
 typedef struct Mend {
     Cli *cli;
     uint64_t bad;    // the last message's sequence when it is no entry; 0: all is well, or nothing
-    uint64_t newest; // of CONFIG_HISTORY, before it
+    uint64_t newest; // of those that can be read
     bool found;      // there is a last message
-    Str payload;
+    Str payload;     // of the newest
+    uint64_t kept[KEPT_MAX];
+    size_t kept_count;
 } Mend;
 
-static bool note_last(void *ctx, const BusMessage *message, const char *reason, Error *err)
+static bool note_message(void *ctx, const BusMessage *message, const char *reason, Error *err)
 {
     (void)err;
     Mend *mend = ctx;
     mend->found = true;
     mend->bad = reason != NULL ? message->sequence : 0;
-    return true;
-}
-
-static bool note_earlier(void *ctx, const BusMessage *message, const char *reason, Error *err)
-{
-    (void)err;
-    Mend *mend = ctx;
-    if (reason == NULL && message->sequence < mend->bad) {
+    if (reason == NULL) {
         mend->newest = message->sequence;
         mend->payload = arena_str(mend->cli->arena, message->payload);
+    }
+    if (mend->kept_count < KEPT_MAX) {
+        mend->kept[mend->kept_count++] = message->sequence;
     }
     return true;
 }
@@ -320,11 +320,11 @@ static bool put_again(Mend *mend, Session *session, const char *subject, Error *
     return session_publish(session, &out, NULL, err);
 }
 
-static bool drop_bad(Mend *mend, Session *session, Error *err)
+static bool delete_message(const Mend *mend, Session *session, uint64_t sequence, Error *err)
 {
     Str reply;
     const char *query =
-        arena_printf(mend->cli->arena, "{\"seq\":%llu}", (unsigned long long)mend->bad);
+        arena_printf(mend->cli->arena, "{\"seq\":%llu}", (unsigned long long)sequence);
     if (!session_request(
             session, "$JS.API.STREAM.MSG.DELETE.CONFIG", str_from(query), mend->cli->arena, &reply,
             err)) {
@@ -338,6 +338,17 @@ static bool drop_bad(Mend *mend, Session *session, Error *err)
                      STR_ARG(str_slice(reply, 0, 160)));
 }
 
+// From the oldest on: killed in the middle, the last one is still bad and the next mend goes on.
+static bool delete_all(const Mend *mend, Session *session, Error *err)
+{
+    for (size_t i = 0; i < mend->kept_count; i++) {
+        if (!delete_message(mend, session, mend->kept[i], err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 // Services follow removals; of what is of no kind they know nothing, and it is deleted.
 static bool is_of_a_kind(const char *subject, Arena *arena)
 {
@@ -349,21 +360,18 @@ static bool is_of_a_kind(const char *subject, Arena *arena)
 static const char *drop(Mend *mend, Session *session, const char *subject, Error *err)
 {
     bool ok = is_of_a_kind(subject, mend->cli->arena) ? put_again(mend, session, subject, err)
-                                                      : drop_bad(mend, session, err);
+                                                      : delete_all(mend, session, err);
     return ok ? "dropped" : NULL;
 }
 
 static const char *mend_subject(Mend *mend, Session *session, const char *subject, Error *err)
 {
-    if (!config_walk(session, &(ConfigPart){.filter = subject}, note_last, mend, err)) {
+    const ConfigPart part = {.filter = subject, .earlier = true};
+    if (!config_walk(session, &part, note_message, mend, err)) {
         return NULL;
     }
     if (mend->bad == 0) {
         return mend->found ? "its last entry can be read" : "there is no entry";
-    }
-    const ConfigPart earlier = {.stream = "CONFIG_HISTORY", .filter = subject};
-    if (!config_walk(session, &earlier, note_earlier, mend, err)) {
-        return NULL;
     }
     if (mend->newest > 0) {
         return put_again(mend, session, subject, err) ? "put again as it was before" : NULL;

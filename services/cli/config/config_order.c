@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Killed between an entry's new message and the end: the next run finds fewer to write. Killed
-// before the history forgets: the next run finds nothing to write and forgets.
+// before the earlier messages are deleted: the next run finds nothing to write and deletes them.
 #include "services/cli/config/config_order.h"
 
 #include <jansson.h>
@@ -13,14 +13,7 @@
 #include "common/config/config_store.h"
 #include "services/cli/config/config_walk.h"
 
-enum {
-    PASSES = 3,
-    AIR_MAX = 1024,
-    DELETES_MAX = 128,
-    COPY_TRIES = 600,
-    COPY_MS = 100,
-    REQUEST_MS = 10000
-};
+enum { PASSES = 3, AIR_MAX = 1024, DELETES_MAX = 128, REQUEST_MS = 10000 };
 
 bool config_is_ordered(const BusMessage *message)
 {
@@ -31,14 +24,13 @@ typedef struct Order {
     Session *session;
     Arena *arena;
     ConfigOrdered *done;
-    Map *bad;          // subjects whose last message is no entry: their earlier ones stay
-    uint64_t from;     // where the walk goes on
-    uint64_t last;     // of CONFIG, as far as it was read or written
-    bool more;         // the walk ended before the end
-    bool walking;      // the session's loop is the walk's
-    size_t waiting;    // for an answer
-    int64_t unordered; // of this pass
-    uint64_t *forget;  // sequences of CONFIG_HISTORY
+    Map *old;         // subject -> its last message without the word, until an entry follows
+    Map *spoiled;     // subjects whose last message is no entry
+    uint64_t from;    // where the walk goes on
+    bool more;        // the walk ended before the end
+    bool walking;     // the session's loop is the walk's
+    size_t waiting;   // for an answer
+    uint64_t *forget; // sequences
     size_t forget_count, forget_room;
     Error failure;
 } Order;
@@ -75,8 +67,7 @@ typedef struct Again {
     Arena *arena;
 } Again;
 
-// Another stored there meanwhile, a service of this version or of an earlier one: the next pass
-// looks at it.
+// It is not the subject's last message: an earlier one, or a service has stored another meanwhile.
 static ConfigVerdict decide_again(void *ctx, uint64_t there)
 {
     (void)ctx, (void)there;
@@ -87,8 +78,8 @@ static void on_stored(void *ctx, const Error *err, uint64_t sequence, bool dupli
 {
     Again *again = ctx;
     Order *order = again->order;
+    (void)sequence;
     order->done->rewritten += err == NULL && !duplicate ? 1 : 0;
-    order->last = sequence > order->last ? sequence : order->last;
     arena_free(again->arena);
     CRASH_POINT_IF("config.ordered", err == NULL);
     note_end(order, err);
@@ -121,12 +112,8 @@ static bool take_entry(void *ctx, const BusMessage *message, const char *reason,
     (void)err;
     Order *order = ctx;
     order->from = message->sequence + 1;
-    order->last = message->sequence > order->last ? message->sequence : order->last;
-    if (reason != NULL) {
-        map_put(order->bad, message->subject, order);
-    } else if (!config_is_ordered(message)) {
-        order->unordered++;
-        store_again(order, message);
+    if (reason == NULL && !config_is_ordered(message)) {
+        store_again(order, message); // refused unless it is the subject's last message
     }
     order->more = order->waiting >= AIR_MAX;
     return !order->more;
@@ -144,58 +131,45 @@ static bool rewrite_entries(Order *order, Error *err)
 {
     bool ok = true;
     order->from = 0;
-    order->unordered = 0;
     do {
         order->more = false;
-        ok = walk(order, &(ConfigPart){.from = order->from}, take_entry, err);
+        ok = walk(order, &(ConfigPart){.earlier = true, .from = order->from}, take_entry, err);
     } while (ok && order->more);
     return ok;
 }
 
-// ---- the history ----
+// ---- earlier messages ----
 
-// It copies a moment later.
-static bool has_copied(Order *order, Error *err)
+static void forget(Order *order, uint64_t sequence)
 {
-    Str reply;
-    for (int i = 0; i < COPY_TRIES; i++) {
-        if (!session_request(
-                order->session, "$JS.API.STREAM.INFO.CONFIG_HISTORY", STR_EMPTY, order->arena,
-                &reply, err)) {
-            return false;
-        }
-        json_t *root = json_loadb(reply.ptr, reply.len, 0, NULL);
-        const json_t *state = json_object_get(root, "state");
-        uint64_t last = (uint64_t)json_integer_value(json_object_get(state, "last_seq"));
-        json_decref(root);
-        if (last >= order->last) {
-            return true;
-        }
-        Error ignored = {0};
-        (void)session_run(order->session, COPY_MS, &ignored); // nothing finishes it
-    }
-    return error_set(
-        err, ERROR_TRANSIENT,
-        "CONFIG_HISTORY has not copied CONFIG within %d s (HINT: stentor doctor)",
-        COPY_TRIES * COPY_MS / 1000);
-}
-
-// What came after the walk over CONFIG is the next run's.
-static bool take_copy(void *ctx, const BusMessage *message, const char *reason, Error *err)
-{
-    Order *order = ctx;
-    (void)reason, (void)err;
-    if (message->sequence > order->last) {
-        return false;
-    }
-    if (config_is_ordered(message) || map_get(order->bad, message->subject) != NULL) {
-        return true;
-    }
     if (order->forget_count == order->forget_room) {
         order->forget_room = order->forget_room > 0 ? 2 * order->forget_room : 1024;
         order->forget = xrealloc(order->forget, order->forget_room * sizeof *order->forget);
     }
-    order->forget[order->forget_count++] = message->sequence;
+    order->forget[order->forget_count++] = sequence;
+}
+
+// A message without the word goes once an entry follows it; what is no entry does not count, for
+// the message before it may be the newest that can be read.
+static bool take_earlier(void *ctx, const BusMessage *message, const char *reason, Error *err)
+{
+    Order *order = ctx;
+    (void)err;
+    if (reason != NULL) {
+        map_put(order->spoiled, message->subject, order);
+        return true;
+    }
+    (void)map_remove(order->spoiled, message->subject);
+    const uint64_t *old = map_get(order->old, message->subject);
+    if (old != NULL) {
+        forget(order, *old);
+        (void)map_remove(order->old, message->subject);
+    }
+    if (!config_is_ordered(message)) {
+        uint64_t *sequence = xmalloc(sizeof *sequence);
+        *sequence = message->sequence;
+        map_put(order->old, message->subject, sequence);
+    }
     return true;
 }
 
@@ -211,7 +185,7 @@ static void on_deleted(void *ctx, Str reply, const Error *err)
                 (text != NULL && strstr(text, "no message found") != NULL);
     if (!gone) {
         error_set(
-            &failure, ERROR_TRANSIENT, "CONFIG_HISTORY does not delete a message: %s",
+            &failure, ERROR_TRANSIENT, "CONFIG does not delete a message: %s",
             err != NULL    ? err->text
             : text != NULL ? text
                            : "the answer cannot be read");
@@ -221,7 +195,7 @@ static void on_deleted(void *ctx, Str reply, const Error *err)
     note_end(order, gone ? NULL : &failure);
 }
 
-static bool forget_copies(Order *order, Error *err)
+static bool forget_all(Order *order, Error *err)
 {
     for (size_t i = 0; i < order->forget_count && order->failure.kind == ERROR_NONE;) {
         for (; order->waiting < DELETES_MAX && i < order->forget_count; i++) {
@@ -231,8 +205,8 @@ static bool forget_copies(Order *order, Error *err)
                 (unsigned long long)order->forget[i]);
             order->waiting++;
             bus_request(
-                order->session->bus, "$JS.API.STREAM.MSG.DELETE.CONFIG_HISTORY",
-                str_of(query, (size_t)len), REQUEST_MS, on_deleted, order);
+                order->session->bus, "$JS.API.STREAM.MSG.DELETE.CONFIG", str_of(query, (size_t)len),
+                REQUEST_MS, on_deleted, order);
         }
         if (!wait_for_all(order, err)) {
             return false;
@@ -241,26 +215,69 @@ static bool forget_copies(Order *order, Error *err)
     return true;
 }
 
+static void end_pass(Order *order)
+{
+    map_free(order->old);
+    map_free(order->spoiled);
+    free(order->forget);
+}
+
+static void begin_pass(Order *order)
+{
+    end_pass(order);
+    order->old = map_new(free);
+    order->spoiled = map_new(NULL);
+    order->forget = NULL;
+    order->forget_count = order->forget_room = 0;
+}
+
+static bool forget_earlier(Order *order, Error *err)
+{
+    begin_pass(order);
+    return walk(order, &(ConfigPart){.earlier = true}, take_earlier, err) && forget_all(order, err);
+}
+
+// Those that a service of an earlier version stored meanwhile.
+static int64_t count_left(const Order *order)
+{
+    int64_t left = 0;
+    size_t at = 0;
+    Str subject;
+    void *value;
+    while (map_next(order->old, &at, &subject, &value)) {
+        left += map_get(order->spoiled, subject) == NULL ? 1 : 0;
+    }
+    return left;
+}
+
+// The copy with earlier entries that an earlier version had; mend may still need it.
+static bool delete_retired(const Order *order, Error *err)
+{
+    Str reply;
+    return map_count(order->spoiled) > 0 ||
+           session_request(
+               order->session, "$JS.API.STREAM.DELETE.CONFIG_HISTORY", STR_EMPTY, order->arena,
+               &reply, err);
+}
+
 // ---- both ----
 
 static bool run(Order *order, Error *err)
 {
-    bool ok = rewrite_entries(order, err);
-    for (int i = 1; ok && order->unordered > 0 && i < PASSES; i++) {
-        ok = rewrite_entries(order, err);
+    bool ok = true;
+    order->done->left = 1;
+    for (int i = 0; ok && order->done->left > 0 && i < PASSES; i++) {
+        ok = rewrite_entries(order, err) && forget_earlier(order, err);
+        order->done->left = ok ? count_left(order) : 0;
     }
-    order->done->left = order->unordered;
-    return ok && has_copied(order, err) &&
-           walk(order, &(ConfigPart){.stream = "CONFIG_HISTORY"}, take_copy, err) &&
-           forget_copies(order, err);
+    return ok && delete_retired(order, err);
 }
 
 bool config_order(Session *session, Arena *arena, ConfigOrdered *ret, Error *err)
 {
     *ret = (ConfigOrdered){0};
-    Order order = {.session = session, .arena = arena, .done = ret, .bad = map_new(NULL)};
+    Order order = {.session = session, .arena = arena, .done = ret};
     bool ok = run(&order, err);
-    map_free(order.bad);
-    free(order.forget);
+    end_pass(&order);
     return ok || error_wrap(err, "entries of an earlier version");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an earlier version stored in CONFIG does not say which message it replaces (config_store.h),
 // so a service that was taken over could have it stored again. `stentor migrate` ends that: such an
-// entry is stored again in its own place with that word, and CONFIG_HISTORY forgets the copies
-// without it. Law: only what needs it is touched, and nothing that a running service stores
+// entry is stored again in its own place with that word, and the earlier messages without it are
+// deleted. Law: only what needs it is touched, and nothing that a running service stores
 // meanwhile is replaced, so it may run at any time and be killed anywhere: the next run does the
 // rest.
 #pragma once
@@ -10,8 +10,8 @@
 #include "common/session/session.h"
 
 typedef struct ConfigOrdered {
-    int64_t rewritten; // entries of CONFIG
-    int64_t forgotten; // messages of CONFIG_HISTORY
+    int64_t rewritten;
+    int64_t forgotten; // earlier messages, deleted
     int64_t left;      // entries that a service of an earlier version stored meanwhile
 } ConfigOrdered;
 

@@ -55,9 +55,11 @@ bool config_walk(Session *session, const ConfigPart *part, ConfigWalk each, void
     static const ReaderHandlers handlers = {
         on_reader_messages, on_reader_caught_up, on_reader_failed};
     Walk walk = {session, each, ctx, arena_new(0), false};
-    const char *stream = part->stream != NULL ? part->stream : "CONFIG";
     ReaderOptions options = {
-        .stream = stream, .filter = part->filter, .start_sequence = part->from};
+        .stream = "CONFIG",
+        .filter = part->filter,
+        .start_sequence = part->from,
+        .last_per_subject = !part->earlier};
     Reader *reader = reader_new(session->bus, &options, &handlers, &walk);
     bool ok = session_run(session, READ_TIMEOUT_MS, err);
     Error ignored = {0};
@@ -67,5 +69,5 @@ bool config_walk(Session *session, const ConfigPart *part, ConfigWalk each, void
     (void)session_run(session, CLOSE_TIMEOUT_MS, &ignored);
     arena_free(walk.arena);
     const char *filter = part->filter != NULL ? part->filter : "cfg.>";
-    return ok || error_wrap(err, "reading '%s' of %s", filter, stream);
+    return ok || error_wrap(err, "reading '%s' of CONFIG", filter);
 }

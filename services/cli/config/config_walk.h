@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading CONFIG or CONFIG_HISTORY for the length of a command.
+// Reading CONFIG for the length of a command.
 #pragma once
 
 #include "common/session/session.h"
@@ -9,9 +9,9 @@
 typedef bool (*ConfigWalk)(void *ctx, const BusMessage *message, const char *reason, Error *err);
 
 typedef struct ConfigPart {
-    const char *stream; // NULL: CONFIG
     const char *filter; // NULL: all
-    uint64_t from;      // the first sequence; 0: from the beginning
+    bool earlier;       // earlier messages too, not only the last of each subject
+    uint64_t from;      // with earlier: the first sequence; 0: from the beginning
 } ConfigPart;
 
 // To the end. An error of the stream's, or of `each`.

@@ -155,8 +155,7 @@ static bool order_config(const Migrate *m, Session *session, Error *err)
         print_step(
             m->cli, "entries of an earlier version",
             arena_printf(
-                m->cli->arena,
-                "%lld say now what they replace, %lld copies are gone from CONFIG_HISTORY",
+                m->cli->arena, "%lld say now what they replace, %lld earlier messages are deleted",
                 (long long)done.rewritten, (long long)done.forgotten));
     }
     if (done.left > 0) {

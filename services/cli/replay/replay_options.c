@@ -63,7 +63,7 @@ static bool read_stream(Cli *cli, ReplayPlan *plan, Error *err)
 {
     const char *name = args_flag(&cli->args, "stream");
     plan->stream = name != NULL ? topology_stream(name) : NULL;
-    if (plan->stream != NULL && plan->stream->mirror == NULL) {
+    if (plan->stream != NULL) {
         return true;
     }
     Buf names;
@@ -71,9 +71,7 @@ static bool read_stream(Cli *cli, ReplayPlan *plan, Error *err)
     size_t count;
     const StreamSpec *streams = topology_streams(&count);
     for (size_t i = 0; i < count; i++) {
-        if (streams[i].mirror == NULL) {
-            buf_printf(&names, "%s%s", names.len > 0 ? " " : "", streams[i].name);
-        }
+        buf_printf(&names, "%s%s", names.len > 0 ? " " : "", streams[i].name);
     }
     error_set(
         err, ERROR_CONFIG, "%s%s%s: expected one of %s", name == NULL ? "--stream is required" : "",

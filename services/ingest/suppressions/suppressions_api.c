@@ -416,6 +416,15 @@ static bool is_wanted(const Reading *reading, const Stentor__V1__Suppression *en
            (reading->reason == SUPPRESSION_NONE || (int)entry->reason == (int)reading->reason);
 }
 
+// CONFIG keeps earlier messages of an entry; what this process knows of it is the last one.
+static bool is_earlier(
+    const Reading *reading, const Stentor__V1__Suppression *entry, uint64_t sequence)
+{
+    return sequence < suppressions_sequence(
+                          reading->api->known, str_from(entry->tenant), (Channel)entry->channel,
+                          (Category)entry->category, entry->address_hash.data);
+}
+
 static void take_entry(Reading *reading, const BusMessage *message)
 {
     Str rest = message->subject;
@@ -427,8 +436,8 @@ static void take_entry(Reading *reading, const BusMessage *message)
     arena_reset(reading->arena);
     Stentor__V1__Suppression *entry =
         shaped ? suppression_read(tenant, rest, message->payload, reading->arena, &err) : NULL;
-    if (entry == NULL) {
-        return; // the mirror has logged it
+    if (entry == NULL || is_earlier(reading, entry, message->sequence)) {
+        return; // the mirror has logged what it could not read
     }
     if (reading->purpose == PURPOSE_GET || reading->purpose == PURPOSE_RELEASE) {
         if (strcmp(entry->id, reading->id) == 0) {

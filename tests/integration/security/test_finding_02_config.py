@@ -9,8 +9,16 @@ import time
 import pytest
 
 from tests.harness.nats_client import NatsClient
-from tests.harness.pipeline import TENANT
+from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import wait_until
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    """A pipeline of its own: these tests judge every entry of CONFIG, and those of other files write entries of earlier versions."""
+    running = Pipeline({"STENTOR_RETRY_LADDER": "1,1,1"}, durable=True).start()
+    yield running
+    running.stop()
 
 
 @pytest.fixture
@@ -27,7 +35,7 @@ def _answer_on(nats, subject):
     before = nats.stream_info("CONFIG")["state"]["last_seq"]
     nats._write(f"PUB $JS.API.STREAM.INFO.STATUS {subject} 0\r\n\r\n".encode())
     until = time.monotonic() + 10
-    while nats.stream_info("CONFIG_HISTORY")["state"]["last_seq"] == before:
+    while nats.stream_info("CONFIG")["state"]["last_seq"] == before:
         assert time.monotonic() < until
         time.sleep(0.05)
 
@@ -68,12 +76,12 @@ def test_finding_02_a_revoked_key_is_not_brought_back_from_the_history(pipeline,
     time.sleep(0.2)
     thief = NatsClient(pipeline.nats.port, "stentor-archiver")
     reader = {"name": "stentor-archiver-7", "filter_subject": subject, "ack_policy": "none", "mem_storage": True, "inactive_threshold": 10**10}
-    made = json.loads(thief.request(f"$JS.API.CONSUMER.CREATE.CONFIG_HISTORY.stentor-archiver-7.{subject}",
-                                    json.dumps({"stream_name": "CONFIG_HISTORY", "config": reader}).encode()))
+    made = json.loads(thief.request(f"$JS.API.CONSUMER.CREATE.CONFIG.stentor-archiver-7.{subject}",
+                                    json.dumps({"stream_name": "CONFIG", "config": reader}).encode()))
     assert made["num_pending"] == 2, made
-    thief._write(b'PUB $JS.API.CONSUMER.MSG.NEXT.CONFIG_HISTORY.stentor-archiver-7 cfg.replayed 26\r\n{"batch":1,"no_wait":true}\r\n')
-    info = "$JS.API.CONSUMER.INFO.CONFIG_HISTORY.stentor-archiver-7"
-    wait_until(lambda: json.loads(nats.request(info))["delivered"]["consumer_seq"] == 1, 10, "the history's entry being delivered")
+    thief._write(b'PUB $JS.API.CONSUMER.MSG.NEXT.CONFIG.stentor-archiver-7 cfg.replayed 26\r\n{"batch":1,"no_wait":true}\r\n')
+    info = "$JS.API.CONSUMER.INFO.CONFIG.stentor-archiver-7"
+    wait_until(lambda: json.loads(nats.request(info))["delivered"]["consumer_seq"] == 1, 10, "the earlier entry being delivered")
     nats.publish("cfg.after.acme.it", b"", event_id="after-it")  # behind it in the stream's queue
     assert nats.message("CONFIG", last_by_subj=subject)[1] == revoked
     assert pipeline.run_cli("config", "mend", "cfg.after.acme.it", "--drop").returncode == 0
@@ -119,11 +127,11 @@ def test_finding_02_every_writer_says_which_entry_it_replaces(pipeline, nats):
         pipeline.cli("trigger", "put", "listed", "--event", "said.so", "--template", "welcome", "--resolver", "address:to")
     pipeline.cli("trigger", "delete", "listed")
     kinds = set()
-    for sequence in range(1, nats.stream_info("CONFIG_HISTORY")["state"]["last_seq"] + 1):
-        subject, payload = nats.message("CONFIG_HISTORY", seq=sequence) or ("cfg.none", b"")
+    for sequence in range(1, nats.stream_info("CONFIG")["state"]["last_seq"] + 1):
+        subject, payload = nats.message("CONFIG", seq=sequence) or ("cfg.none", b"")
         kind = subject.split(".")[1]
         if kind in KINDS and not payload.startswith(b"{"):  # not what the tests forged
-            assert SAYS in _headers(nats, "CONFIG_HISTORY", seq=sequence), subject
+            assert SAYS in _headers(nats, "CONFIG", seq=sequence), subject
             kinds.add(kind)
     assert kinds >= KINDS
     pipeline.cli("trigger", "delete", "posted")
@@ -196,9 +204,10 @@ def test_finding_02_migrate_orders_what_an_earlier_version_stored(pipeline, nats
     for name in [*old, subject]:  # as an earlier version stored it: without the word, and so twice
         for _ in range(2):
             bytes_of = stored.get(name, released)
-            before = nats.publish(name, bytes_of)["seq"]
-            wait_until(lambda: nats.stream_info("CONFIG_HISTORY")["state"]["last_seq"] >= before, 10, "the history's copy")
+            nats.publish(name, bytes_of)
     _answer_on(nats, old[-1])
+    mirror = {"name": "CONFIG_HISTORY", "mirror": {"name": "CONFIG"}, "storage": "file", "max_bytes": 1 << 20}  # of an earlier version
+    assert "error" not in json.loads(nats.request("$JS.API.STREAM.CREATE.CONFIG_HISTORY", json.dumps(mirror).encode()))
     checks = doctor()[1]
     assert checks["config"]["result"] == "fail" and "stentor migrate" in checks["config"]["text"]
     died = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True, STENTOR_CRASH_AT="config.ordered:2")
@@ -208,15 +217,17 @@ def test_finding_02_migrate_orders_what_an_earlier_version_stored(pipeline, nats
     for name in [*old[:-1], subject]:
         assert SAYS in _headers(nats, "CONFIG", last_by_subj=name)
         assert nats.message("CONFIG", last_by_subj=name)[1] == stored.get(name, released)
-    for sequence in range(1, nats.stream_info("CONFIG_HISTORY")["state"]["last_seq"] + 1):
-        message = nats.message("CONFIG_HISTORY", seq=sequence)
-        if message is not None and message[0] != old[-1]:
-            assert SAYS in _headers(nats, "CONFIG_HISTORY", seq=sequence), message[0]
+    for sequence in range(1, nats.stream_info("CONFIG")["state"]["last_seq"] + 1):
+        message = nats.message("CONFIG", seq=sequence)
+        if message is not None and message[0] != old[-1] and not message[1].startswith(b"{"):
+            assert SAYS in _headers(nats, "CONFIG", seq=sequence), message[0]
+    assert "state" in nats.stream_info("CONFIG_HISTORY")  # as long as an entry cannot be read
     assert "put again as it was before" in pipeline.run_cli("config", "mend", old[-1]).stdout  # its earlier ones were kept
     again = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
-    assert again.returncode == 0 and "0 say now" in again.stdout  # what was mended since is gone from the history
+    assert again.returncode == 0 and "0 say now" in again.stdout  # what was mended since is deleted
     last = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
     assert last.returncode == 0 and "earlier version" not in last.stdout
+    assert "state" not in nats.stream_info("CONFIG_HISTORY")
     assert "earlier version" not in doctor()[1]["config"]["text"]
     for name in old:
         pipeline.cli("trigger", "delete", name.split(".")[-1])
@@ -236,7 +247,7 @@ def test_finding_02_config_is_exported_and_imported(pipeline, nats, tmp_path):
     exported = pipeline.run_cli("config", "export")
     assert exported.returncode == 0 and "secret" in exported.stderr
     lines = exported.stdout.splitlines()
-    assert json.loads(lines[-1])["entries"] == len(lines) - 1 == nats.stream_info("CONFIG")["state"]["messages"]
+    assert json.loads(lines[-1])["entries"] == len(lines) - 1 == nats.stream_info("CONFIG")["state"]["num_subjects"]
     file = tmp_path / "config.ndjson"
     file.write_text(exported.stdout)
 
@@ -250,8 +261,7 @@ def test_finding_02_config_is_exported_and_imported(pipeline, nats, tmp_path):
     trigger = nats.message("CONFIG", last_by_subj=subject)[1]
     file.write_text(pipeline.run_cli("config", "export").stdout)
     # Lost altogether, then changed after the export.
-    sequence = json.loads(nats.request("$JS.API.STREAM.MSG.GET.CONFIG", json.dumps({"last_by_subj": subject}).encode()))["message"]["seq"]
-    nats.request("$JS.API.STREAM.MSG.DELETE.CONFIG", json.dumps({"seq": sequence}).encode())
+    nats.request("$JS.API.STREAM.PURGE.CONFIG", json.dumps({"filter": subject}).encode())
     assert imported("--dry-run")["would_import"] == "1" and nats.message("CONFIG", last_by_subj=subject) is None
     assert imported()["imported"] == "1" and nats.message("CONFIG", last_by_subj=subject)[1] == trigger
     pipeline.cli("trigger", "put", "copied", "--event", "copy.changed", "--template", "welcome", "--resolver", "address:to")
