@@ -2,6 +2,8 @@
 #include "common/api/api.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/clock.h"
@@ -33,6 +35,18 @@ void api_answer_field(ApiCall *call, const FieldError *err)
         err->field[0] == '\0' ? NULL : err->field, "%s", err->text);
 }
 
+void api_answer_parameter(ApiCall *call, const char *name, const char *format, ...)
+{
+    char detail[256];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    metric_add(call->metrics->refused[REFUSED_MALFORMED], 1);
+    http_problem(
+        call->http, 400, "invalid-parameter", "A query parameter is not valid", name, "%s", detail);
+}
+
 void api_answer_missing(ApiCall *call, const char *what)
 {
     http_problem(call->http, 404, "not-found", "There is no such thing", NULL, "no %s", what);
@@ -53,7 +67,7 @@ void api_answer_failure(ApiCall *call, const Error *err)
     const char *id = faults_note(call->faults, err, clock_now_us(), &is_new);
     if (is_new) {
         LOG(may_pass ? LOG_WARN : LOG_ERROR, "requests cannot be served", log_text("fault", id),
-            log_text("tenant", call->tenant), log_error(err));
+            log_text("request", call->http->id), log_text("tenant", call->tenant), log_error(err));
     }
     call->http->instance = arena_printf(call->http->arena, "urn:stentor:fault:%s", id);
     if (may_pass) {
@@ -232,6 +246,60 @@ static bool check_coding(ApiCall *call)
     return false;
 }
 
+// ---- what is asked ----
+
+static bool takes(const ApiRoute *route, Str name)
+{
+    Str rest = str_from(route->query);
+    Str known = STR_EMPTY;
+    while (str_split(&rest, ' ', &known)) {
+        if (known.len > 0 && str_eq(known, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void refuse_unknown(ApiCall *call, Str name)
+{
+    const char *field = arena_cstr(call->http->arena, str_slice(name, 0, 64));
+    if (call->route->query == NULL) {
+        api_answer_parameter(call, field, "unknown; this route takes no query parameters");
+        return;
+    }
+    Buf known;
+    buf_init(&known, 256);
+    Str rest = str_from(call->route->query);
+    Str token = STR_EMPTY;
+    while (str_split(&rest, ' ', &token)) {
+        buf_cstr(&known, known.len > 0 ? ", " : "");
+        buf_str(&known, token);
+    }
+    api_answer_parameter(call, field, "unknown; this route takes %s", buf_c(&known));
+    buf_done(&known);
+}
+
+static bool check_query(ApiCall *call)
+{
+    HttpArgument arguments[API_ARGUMENTS_MAX]; // one more than a route has: the first wrong is here
+    size_t count = http_arguments(call->http, arguments, API_ARGUMENTS_MAX);
+    for (size_t i = 0; i < count && i < API_ARGUMENTS_MAX; i++) {
+        Str name = arguments[i].name;
+        if (!takes(call->route, name)) {
+            refuse_unknown(call, name);
+            return false;
+        }
+        for (size_t n = 0; n < i; n++) {
+            if (str_eq(arguments[n].name, name)) {
+                const char *field = arena_cstr(call->http->arena, name);
+                api_answer_parameter(call, field, "given twice; give it once");
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 bool api_admit(void *ctx, HttpRequest *request)
 {
     Api *api = ctx;
@@ -252,7 +320,7 @@ bool api_admit(void *ctx, HttpRequest *request)
         api_answer_unavailable(call, unready);
         return false;
     }
-    if (!check_caller(api, call, search.route) || !check_coding(call)) {
+    if (!check_caller(api, call, search.route) || !check_coding(call) || !check_query(call)) {
         return false;
     }
     request->admitted = call;
@@ -266,11 +334,23 @@ void api_handle(void *ctx, HttpRequest *request)
     call->route->handle(call);
 }
 
+static size_t count_names(const char *query)
+{
+    Str rest = str_from(query);
+    Str token = STR_EMPTY;
+    size_t count = 0;
+    while (str_split(&rest, ' ', &token)) {
+        count++;
+    }
+    return count;
+}
+
 void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx)
 {
     assert(api->set_count < API_ROUTE_SETS_MAX);
     for (size_t i = 0; i < count; i++) {
         assert(routes[i].scope != SCOPE_NONE);
+        assert(count_names(routes[i].query) < API_ARGUMENTS_MAX);
     }
     api->sets[api->set_count++] = (ApiRoutes){routes, count, ctx};
 }

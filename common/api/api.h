@@ -13,7 +13,7 @@
 #include "common/request/catalog.h"
 #include "common/request/request.h"
 
-enum { API_PARAMS_MAX = 3, API_ROUTE_SETS_MAX = 16 };
+enum { API_PARAMS_MAX = 3, API_ROUTE_SETS_MAX = 16, API_ARGUMENTS_MAX = 16 };
 
 // One call; lives in http->arena, until it is answered.
 typedef struct ApiCall {
@@ -36,6 +36,7 @@ typedef struct ApiRoute {
     const char *path; // "/v1/recipients/{}/preferences": {} is one segment, never empty
     Scope scope;      // what the key must have; no route is without
     ApiHandler handle;
+    const char *query; // the query parameters that it takes, "limit cursor status"; NULL: none
 } ApiRoute;
 
 typedef struct ApiRoutes {
@@ -57,7 +58,8 @@ typedef struct Api {
 } Api;
 
 void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx);
-// An HttpAdmit: route, readiness, key, tenant and scope, at the headers. ctx is an Api.
+// An HttpAdmit: route, readiness, key, tenant, scope and the query's names, at the headers. A
+// parameter that the route does not take, or that is given twice, is 400. ctx is an Api.
 bool api_admit(void *ctx, HttpRequest *request);
 void api_handle(void *ctx, HttpRequest *request); // an HttpHandler; the same ctx
 
@@ -68,8 +70,11 @@ bool api_need_scope(ApiCall *call, Scope scope);
 void api_answer_unavailable(ApiCall *call, const char *why); // 503 with Retry-After
 void api_answer_problem(ApiCall *call, const Problem *problem);
 void api_answer_field(ApiCall *call, const FieldError *err); // 422
-void api_answer_missing(ApiCall *call, const char *what);    // 404: "recipient 'rcp_...'"
-void api_answer_suspended(ApiCall *call);                    // 403: the tenant
+// 400: a query parameter, with the remedy.
+void api_answer_parameter(ApiCall *call, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void api_answer_missing(ApiCall *call, const char *what); // 404: "recipient 'rcp_...'"
+void api_answer_suspended(ApiCall *call);                 // 403: the tenant
 // 503 for ERROR_TRANSIENT and CANCELLED, else 500. The error is logged, not told: it may be the
 // words of Postgres or NATS; the answer's instance is the id that the line in the log has.
 void api_answer_failure(ApiCall *call, const Error *err);

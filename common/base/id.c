@@ -165,6 +165,32 @@ static int base64_value(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
+bool base64url_decode(Str text, uint8_t *out, size_t out_size, size_t *ret_len)
+{
+    uint32_t bits = 0;
+    unsigned held = 0;
+    size_t len = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        int value = c == '-' ? 62 : c == '_' ? 63 : c == '+' || c == '/' ? -1 : base64_value(c);
+        if (value < 0) {
+            return false;
+        }
+        bits = bits << 6 | (uint32_t)value;
+        held += 6;
+        if (held >= 8) {
+            if (len == out_size) {
+                return false;
+            }
+            held -= 8;
+            out[len++] = (uint8_t)(bits >> held);
+            bits &= (1U << held) - 1;
+        }
+    }
+    *ret_len = len;
+    return bits == 0 && held < 6;
+}
+
 static size_t count_padding(Str text)
 {
     if (!str_ends(text, STR("="))) {

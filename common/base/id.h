@@ -23,6 +23,8 @@ bool id_is_key(Str text);
 void random_bytes(void *out, size_t len);
 // base64url without padding; out needs 4 * ((len + 2) / 3) + 1 bytes.
 void base64url_encode(const void *data, size_t len, char *out);
+// Without padding; the bits that are left over must be zero, so that bytes have one spelling.
+bool base64url_decode(Str text, uint8_t *out, size_t out_size, size_t *ret_len);
 // Standard base64 with padding. false when it is not, or longer than out_size.
 bool base64_decode(Str text, uint8_t *out, size_t out_size, size_t *ret_len);
 void hex_encode(const void *data, size_t len, char *out); // out: 2 * len + 1

@@ -110,45 +110,6 @@ bool opt_out_sign(
 
 // ---- reading ----
 
-static int url_value(char c)
-{
-    if (c >= 'A' && c <= 'Z') {
-        return c - 'A';
-    }
-    if (c >= 'a' && c <= 'z') {
-        return c - 'a' + 26;
-    }
-    if (c >= '0' && c <= '9') {
-        return c - '0' + 52;
-    }
-    return c == '-' ? 62 : c == '_' ? 63 : -1;
-}
-
-// Without padding; the bits that are left over must be zero, so that a token has one spelling.
-static bool decode(Str text, Raw *raw)
-{
-    uint32_t bits = 0;
-    unsigned held = 0;
-    raw->len = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        int value = url_value(text.ptr[i]);
-        if (value < 0) {
-            return false;
-        }
-        bits = bits << 6 | (uint32_t)value;
-        held += 6;
-        if (held >= 8) {
-            if (raw->len == RAW_MAX) {
-                return false;
-            }
-            held -= 8;
-            raw->bytes[raw->len++] = (uint8_t)(bits >> held);
-            bits &= (1U << held) - 1;
-        }
-    }
-    return bits == 0 && held < 6;
-}
-
 static bool take(Str *rest, size_t len, Str *ret)
 {
     if (rest->len < len) {
@@ -230,8 +191,8 @@ bool opt_out_verify(
 {
     Raw raw;
     if (!str_starts(token, PREFIX) || token.len >= OPT_OUT_TOKEN_SIZE ||
-        !decode(str_slice(token, PREFIX.len, token.len), &raw) || !is_signed(key, &raw) ||
-        !parse(str_of(raw.bytes, raw.len - MAC_LEN), arena, ret)) {
+        !base64url_decode(str_slice(token, PREFIX.len, token.len), raw.bytes, RAW_MAX, &raw.len) ||
+        !is_signed(key, &raw) || !parse(str_of(raw.bytes, raw.len - MAC_LEN), arena, ret)) {
         return error_set(err, ERROR_PERMANENT, "the link is not one of ours, or not whole");
     }
     int64_t age_s = now_us / 1000000 - ret->issued_at_us / 1000000;

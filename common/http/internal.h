@@ -11,6 +11,19 @@
 #include "common/http/head.h"
 #include "common/http/server.h"
 
+// A problem document of 32 errors, each of which JSON may make six times as long.
+enum { HTTP_PROBLEM_MAX = 128 * 1024 };
+
+typedef struct HttpProblem {
+    int status;
+    const char *slug, *title, *detail;
+    const char *field;    // NULL: none
+    const char *instance; // NULL: the request's id
+    const char *request_id;
+    const HttpError *errors;
+    size_t error_count;
+} HttpProblem;
+
 typedef enum ConnectionState {
     CONNECTION_WAITING,   // for a request line
     CONNECTION_HEAD,      // the request line is there
@@ -134,6 +147,8 @@ void connection_answer_early(Connection *connection, Str answer);
 void request_resume(Request *request);
 // A whole answer of a problem document as bytes, for the cases without a request. (request.c)
 void request_write_refusal(const HttpRefusal *refusal, Buf *out);
+
+void problem_write(Buf *json, const HttpProblem *problem); // (problem.c)
 
 // libmicrohttpd's callbacks. (request.c; connection.c: on_mhd_connection)
 void on_mhd_trouble(void *cls, const char *format, va_list args);

@@ -19,11 +19,12 @@ enum {
     FIRST_BODY_BYTES = 64 * 1024, // reserved on the word of a Content-Length, no more
     LINGER_BYTES = 16 * 1024 * 1024,
     QUERY_ARGUMENTS_MAX = 200, // each takes some of libmicrohttpd's memory for the headers
-    DETAIL_MAX = 1024,
-    PROBLEM_MAX = 16 * 1024,
     HEAD_MAX = 16 * 1024,
     DATE_MAX = 40,
 };
+
+#define REQUEST_ID_HEADER "Stentor-Request-Id"
+#define REQUEST_ID_PREFIX "req_"
 
 // clang-format off
 static const HttpRefusal NO_PLACE = {429, "too-many-connections", "Too many connections",
@@ -84,6 +85,7 @@ static Request *new_request(HttpServer *server, struct MHD_Connection *mhd)
     Request *request = arena_zalloc(arena, sizeof *request);
     request->shown.arena = arena;
     request->shown.received_at_us = clock_now_us();
+    id_new(REQUEST_ID_PREFIX, request->shown.received_at_us, request->shown.id);
     request->shown.body_max = server->options.body_max;
     request->server = server;
     request->connection = connection_of(mhd);
@@ -138,6 +140,7 @@ static bool fill_headers(struct MHD_Response *response, const Request *request)
     if (request->content_type != NULL) {
         ok = MHD_add_response_header(response, "Content-Type", request->content_type) == MHD_YES;
     }
+    ok = ok && MHD_add_response_header(response, REQUEST_ID_HEADER, request->shown.id) == MHD_YES;
     for (size_t i = 0; i < request->header_count; i++) {
         const ResponseHeader *header = &request->headers[i];
         ok = ok && MHD_add_response_header(response, header->name, header->value) == MHD_YES;
@@ -203,47 +206,6 @@ void http_response_header(HttpRequest *shown, const char *name, Str value)
     header->value = arena_cstr(shown->arena, value);
 }
 
-typedef struct Problem {
-    int status;
-    const char *slug, *title, *detail;
-    const char *field;    // NULL: none
-    const char *instance; // NULL: none
-} Problem;
-
-static void write_problem(Buf *json, const Problem *problem)
-{
-    buf_printf(json, "{\"type\":\"urn:stentor:problem:%s\",\"title\":", problem->slug);
-    buf_json(json, str_from(problem->title));
-    buf_printf(json, ",\"status\":%d,\"detail\":", problem->status);
-    buf_json(json, str_from(problem->detail));
-    if (problem->field != NULL) {
-        buf_cstr(json, ",\"field\":");
-        buf_json(json, str_slice(str_from(problem->field), 0, DETAIL_MAX));
-    }
-    if (problem->instance != NULL) {
-        buf_cstr(json, ",\"instance\":");
-        buf_json(json, str_slice(str_from(problem->instance), 0, DETAIL_MAX));
-    }
-    buf_char(json, '}');
-    assert(!json->full);
-}
-
-void http_problem(
-    HttpRequest *request, int status, const char *slug, const char *title, const char *field,
-    const char *format, ...)
-{
-    char detail[DETAIL_MAX];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(detail, sizeof detail, format, args);
-    va_end(args);
-    Buf json;
-    buf_init(&json, PROBLEM_MAX);
-    write_problem(&json, &(Problem){status, slug, title, detail, field, request->instance});
-    http_respond(request, status, "application/problem+json", buf_view(&json));
-    buf_done(&json);
-}
-
 // ---- the answer before the body's end ----
 
 static const char *date_now(char out[DATE_MAX])
@@ -257,7 +219,7 @@ static const char *date_now(char out[DATE_MAX])
 
 static void write_answer(
     Buf *out, int status, const char *content_type, const ResponseHeader *headers, size_t count,
-    Str body)
+    const char *request_id, Str body)
 {
     char date[DATE_MAX];
     buf_printf(
@@ -269,7 +231,7 @@ static void write_answer(
     for (size_t i = 0; i < count; i++) {
         buf_printf(out, "%s: %s\r\n", headers[i].name, headers[i].value);
     }
-    buf_cstr(out, "\r\n");
+    buf_printf(out, REQUEST_ID_HEADER ": %s\r\n\r\n", request_id);
     buf_str(out, body);
 }
 
@@ -283,12 +245,19 @@ static bool is_for_now(const HttpRefusal *refusal)
 void request_write_refusal(const HttpRefusal *refusal, Buf *out)
 {
     Buf json;
-    buf_init(&json, PROBLEM_MAX);
-    write_problem(
-        &json,
-        &(Problem){refusal->status, refusal->slug, refusal->title, refusal->detail, NULL, NULL});
+    char id[ID_SIZE];
+    id_new(REQUEST_ID_PREFIX, clock_now_us(), id);
+    buf_init(&json, HTTP_PROBLEM_MAX);
+    const HttpProblem problem = {
+        .status = refusal->status,
+        .slug = refusal->slug,
+        .title = refusal->title,
+        .detail = refusal->detail,
+        .request_id = id,
+    };
+    problem_write(&json, &problem);
     write_answer(
-        out, refusal->status, "application/problem+json", &RETRY_AFTER, is_for_now(refusal),
+        out, refusal->status, "application/problem+json", &RETRY_AFTER, is_for_now(refusal), id,
         buf_view(&json));
     buf_done(&json);
 }
@@ -302,7 +271,7 @@ static enum MHD_Result answer_early(Request *request)
     buf_init(&bytes, HEAD_MAX + request->answer_len);
     write_answer(
         &bytes, request->status, request->content_type, request->headers, request->header_count,
-        str_of(request->answer, request->answer_len));
+        request->shown.id, str_of(request->answer, request->answer_len));
     assert(!bytes.full);
     request->state = REQUEST_DISCARDING;
     request->server->bodies_bytes -= request->counted;
@@ -339,7 +308,7 @@ static void write_too_large(Request *request)
 static void refuse_connection(Connection *c, const HttpRefusal *refusal)
 {
     Buf answer;
-    buf_init(&answer, PROBLEM_MAX);
+    buf_init(&answer, HTTP_PROBLEM_MAX + HEAD_MAX);
     request_write_refusal(refusal, &answer);
     connection_answer_early(c, buf_view(&answer));
     buf_done(&answer);
@@ -667,4 +636,36 @@ Str http_header(const HttpRequest *request, const char *name)
 Str http_query(const HttpRequest *request, const char *name)
 {
     return look_up(request, MHD_GET_ARGUMENT_KIND, name);
+}
+
+typedef struct ArgumentList {
+    const HttpRequest *shown;
+    HttpArgument *to;
+    size_t count, max;
+} ArgumentList;
+
+static enum MHD_Result on_mhd_listed(
+    void *cls, enum MHD_ValueKind kind, const char *name, size_t name_len, const char *value,
+    size_t value_len)
+{
+    (void)kind;
+    ArgumentList *list = cls;
+    if (list->count < list->max) {
+        Arena *arena = list->shown->arena;
+        list->to[list->count] = (HttpArgument){
+            arena_str(arena, str_of(name, name_len)),
+            arena_str(arena, str_of(value, value == NULL ? 0 : value_len))};
+    }
+    list->count++;
+    return MHD_YES;
+}
+
+size_t http_arguments(const HttpRequest *shown, HttpArgument *ret, size_t max)
+{
+    const Request *request = (const Request *)shown;
+    ArgumentList list = {shown, ret, 0, max};
+    if (request->mhd != NULL) {
+        MHD_get_connection_values_n(request->mhd, MHD_GET_ARGUMENT_KIND, on_mhd_listed, &list);
+    }
+    return list.count;
 }

@@ -11,10 +11,23 @@
 #include "common/base/arena.h"
 #include "common/base/buf.h"
 #include "common/base/error.h"
+#include "common/base/id.h"
 
-enum { HTTP_RESPONSE_HEADERS_MAX = 16 };
+enum { HTTP_RESPONSE_HEADERS_MAX = 16, HTTP_ERRORS_MAX = 32 };
 
 typedef struct HttpServer HttpServer;
+
+// One fault of a request. The field is named as a problem's is: "notifications[3].to".
+typedef struct HttpError {
+    const char *field;
+    const char *detail;
+} HttpError;
+
+// An argument of the query, decoded.
+typedef struct HttpArgument {
+    Str name;
+    Str value; // empty: "?a" and "?a="
+} HttpArgument;
 
 typedef struct HttpRequest {
     Str method; // "POST"
@@ -24,7 +37,10 @@ typedef struct HttpRequest {
     int64_t received_at_us;
     size_t body_max;      // the server's; admit may lower it. Beyond it 413
     void *admitted;       // whatever admit leaves for the handler; NULL at first
-    const char *instance; // what its problem is called where it was noted (RFC 9457); NULL: not
+    char id[ID_SIZE];     // "req_" and a ULID; every answer has it as Stentor-Request-Id
+    const char *instance; // what its problem is called where it was noted (RFC 9457); NULL: the id
+    const HttpError *errors; // of the problem that follows, all of them; at most HTTP_ERRORS_MAX
+    size_t error_count;      // 0: the one field that the problem names, if any
 } HttpRequest;
 
 // Must lead to exactly one http_respond, now or later. Runs on the loop.
@@ -77,14 +93,17 @@ Str http_header(
     const HttpRequest *request,
     const char *name); // empty when not there; case-insensitive
 Str http_query(const HttpRequest *request, const char *name); // decoded; empty when not there
+// All arguments in their order; the first `max` are written. The number of all.
+size_t http_arguments(const HttpRequest *request, HttpArgument *ret, size_t max);
 // Before http_respond; name and value are copied; at most HTTP_RESPONSE_HEADERS_MAX. A value with
 // control characters (a line break) is left out.
 void http_response_header(HttpRequest *request, const char *name, Str value);
 // The body is copied; content_type is a literal. The request is gone after it. The client may have
 // left meanwhile: that is fine.
 void http_respond(HttpRequest *request, int status, const char *content_type, Str body);
-// RFC 9457: application/problem+json with type "urn:stentor:problem:<slug>", title, status, detail
-// and, when given, the field that is wrong ("notifications[3].to").
+// RFC 9457: application/problem+json with type "urn:stentor:problem:<slug>", title, status, detail,
+// instance ("urn:stentor:request:<id>" where nothing else is set) and, when given, the field that
+// is wrong ("notifications[3].to"); where fields are wrong, `errors` lists each with its detail.
 void http_problem(
     HttpRequest *request, int status, const char *slug, const char *title, const char *field,
     const char *format, ...) __attribute__((format(printf, 6, 7)));

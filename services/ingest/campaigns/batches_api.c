@@ -436,16 +436,16 @@ static void post_cancel(ApiCall *call)
 // ---- life ----
 
 static const ApiRoute ROUTES[] = {
-    {"POST", "/v1/batches", SCOPE_BATCHES_WRITE, post_batch},
-    {"GET", "/v1/batches", SCOPE_BATCHES_READ, list_batches},
-    {"GET", "/v1/batches/{}", SCOPE_BATCHES_READ, get_batch},
-    {"PUT", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put},
-    {"POST", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put},
-    {"POST", "/v1/batches/{}/schedule", SCOPE_BATCHES_WRITE, post_schedule},
-    {"POST", "/v1/batches/{}/start", SCOPE_BATCHES_WRITE, post_start},
-    {"POST", "/v1/batches/{}/pause", SCOPE_BATCHES_WRITE, post_pause},
-    {"POST", "/v1/batches/{}/resume", SCOPE_BATCHES_WRITE, post_resume},
-    {"POST", "/v1/batches/{}/cancel", SCOPE_BATCHES_WRITE, post_cancel},
+    {"POST", "/v1/batches", SCOPE_BATCHES_WRITE, post_batch, NULL},
+    {"GET", "/v1/batches", SCOPE_BATCHES_READ, list_batches, "status before"},
+    {"GET", "/v1/batches/{}", SCOPE_BATCHES_READ, get_batch, NULL},
+    {"PUT", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put, "part"},
+    {"POST", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put, "part"},
+    {"POST", "/v1/batches/{}/schedule", SCOPE_BATCHES_WRITE, post_schedule, NULL},
+    {"POST", "/v1/batches/{}/start", SCOPE_BATCHES_WRITE, post_start, NULL},
+    {"POST", "/v1/batches/{}/pause", SCOPE_BATCHES_WRITE, post_pause, NULL},
+    {"POST", "/v1/batches/{}/resume", SCOPE_BATCHES_WRITE, post_resume, NULL},
+    {"POST", "/v1/batches/{}/cancel", SCOPE_BATCHES_WRITE, post_cancel, NULL},
 };
 
 void batches_api_add(Api *api, BatchesApi *batches, uv_loop_t *loop)

@@ -157,7 +157,7 @@ static void post_notifications(ApiCall *api_call)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"POST", "/v1/notifications", SCOPE_NOTIFICATIONS_SEND, post_notifications},
+    {"POST", "/v1/notifications", SCOPE_NOTIFICATIONS_SEND, post_notifications, NULL},
 };
 
 void notifications_api_add(Api *api, NotificationsApi *notifications)

@@ -225,12 +225,13 @@ static void list_recipients(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"POST", "/v1/recipients", SCOPE_RECIPIENTS_WRITE, post_recipient},
-    {"GET", "/v1/recipients", SCOPE_RECIPIENTS_READ, list_recipients},
-    {"POST", "/v1/recipients/import", SCOPE_RECIPIENTS_WRITE, people_api_import},
-    {"PUT", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, put_recipient},
-    {"GET", "/v1/recipients/{}", SCOPE_RECIPIENTS_READ, get_recipient},
-    {"DELETE", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, delete_recipient},
+    {"POST", "/v1/recipients", SCOPE_RECIPIENTS_WRITE, post_recipient, NULL},
+    {"GET", "/v1/recipients", SCOPE_RECIPIENTS_READ, list_recipients,
+     "address identity_type identity_id reveal"},
+    {"POST", "/v1/recipients/import", SCOPE_RECIPIENTS_WRITE, people_api_import, NULL},
+    {"PUT", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, put_recipient, NULL},
+    {"GET", "/v1/recipients/{}", SCOPE_RECIPIENTS_READ, get_recipient, "reveal"},
+    {"DELETE", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, delete_recipient, NULL},
 };
 
 void people_api_add(Api *api, PeopleApi *people)

@@ -225,11 +225,11 @@ static void get_consents(ApiCall *base)
 }
 
 const ApiRoute people_wishes_routes[] = {
-    {"PUT", "/v1/recipients/{}/preferences", SCOPE_RECIPIENTS_WRITE, put_preferences},
-    {"GET", "/v1/recipients/{}/preferences", SCOPE_RECIPIENTS_READ, get_preferences},
-    {"PUT", "/v1/recipients/{}/consents", SCOPE_RECIPIENTS_WRITE, put_consents},
-    {"GET", "/v1/recipients/{}/consents", SCOPE_RECIPIENTS_READ, get_consents},
-    {"PUT", "/v1/recipients/{}/unsubscription", SCOPE_RECIPIENTS_WRITE, put_unsubscription},
+    {"PUT", "/v1/recipients/{}/preferences", SCOPE_RECIPIENTS_WRITE, put_preferences, NULL},
+    {"GET", "/v1/recipients/{}/preferences", SCOPE_RECIPIENTS_READ, get_preferences, NULL},
+    {"PUT", "/v1/recipients/{}/consents", SCOPE_RECIPIENTS_WRITE, put_consents, NULL},
+    {"GET", "/v1/recipients/{}/consents", SCOPE_RECIPIENTS_READ, get_consents, NULL},
+    {"PUT", "/v1/recipients/{}/unsubscription", SCOPE_RECIPIENTS_WRITE, put_unsubscription, NULL},
 };
 const size_t people_wishes_route_count =
     sizeof people_wishes_routes / sizeof people_wishes_routes[0];

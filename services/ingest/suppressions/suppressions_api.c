@@ -672,13 +672,15 @@ static void release_suppression(ApiCall *call)
     find(call, PURPOSE_RELEASE);
 }
 
+#define LIST_QUERY "limit after channel reason state address address_hash"
+
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/suppressions", SCOPE_SUPPRESSIONS_READ, get_suppressions},
-    {"POST", "/v1/suppressions", SCOPE_SUPPRESSIONS_WRITE, post_suppression},
-    {"GET", "/v1/suppressions/export", SCOPE_SUPPRESSIONS_EXPORT, get_export},
-    {"GET", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_READ, get_suppression},
-    {"DELETE", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_WRITE, release_suppression},
-    {"POST", "/v1/suppressions/{}/release", SCOPE_SUPPRESSIONS_WRITE, release_suppression},
+    {"GET", "/v1/suppressions", SCOPE_SUPPRESSIONS_READ, get_suppressions, LIST_QUERY},
+    {"POST", "/v1/suppressions", SCOPE_SUPPRESSIONS_WRITE, post_suppression, NULL},
+    {"GET", "/v1/suppressions/export", SCOPE_SUPPRESSIONS_EXPORT, get_export, LIST_QUERY},
+    {"GET", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_READ, get_suppression, NULL},
+    {"DELETE", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_WRITE, release_suppression, NULL},
+    {"POST", "/v1/suppressions/{}/release", SCOPE_SUPPRESSIONS_WRITE, release_suppression, NULL},
 };
 
 void suppressions_api_add(Api *api, SuppressionsApi *suppressions)

@@ -525,10 +525,10 @@ static void post_preview(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/templates", SCOPE_TEMPLATES_READ, get_templates},
-    {"POST", "/v1/templates", SCOPE_TEMPLATES_WRITE, post_templates},
-    {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, post_preview},
-    {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template},
+    {"GET", "/v1/templates", SCOPE_TEMPLATES_READ, get_templates, "limit after platform"},
+    {"POST", "/v1/templates", SCOPE_TEMPLATES_WRITE, post_templates, NULL},
+    {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, post_preview, NULL},
+    {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template, "version"},
 };
 
 void templates_api_add(Api *api, TemplatesApi *templates)

@@ -220,8 +220,8 @@ static void post_archive(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, post_activate},
-    {"POST", "/v1/templates/{}/{}/archive", SCOPE_TEMPLATES_ACTIVATE, post_archive},
+    {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, post_activate, NULL},
+    {"POST", "/v1/templates/{}/{}/archive", SCOPE_TEMPLATES_ACTIVATE, post_archive, NULL},
 };
 
 void templates_life_add(Api *api, TemplatesApi *templates)

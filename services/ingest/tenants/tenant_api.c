@@ -201,8 +201,8 @@ static void put_tenant(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/tenant", SCOPE_TENANT_READ, get_tenant},
-    {"PUT", "/v1/tenant", SCOPE_TENANT_WRITE, put_tenant},
+    {"GET", "/v1/tenant", SCOPE_TENANT_READ, get_tenant, NULL},
+    {"PUT", "/v1/tenant", SCOPE_TENANT_WRITE, put_tenant, NULL},
 };
 
 void tenant_api_add(Api *api, TenantApi *tenants)

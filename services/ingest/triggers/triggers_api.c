@@ -233,11 +233,11 @@ static void try_trigger(ApiCall *call)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/triggers", SCOPE_TRIGGERS_READ, get_triggers},
-    {"GET", "/v1/triggers/{}", SCOPE_TRIGGERS_READ, get_trigger},
-    {"PUT", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, put_trigger},
-    {"DELETE", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, delete_trigger},
-    {"POST", "/v1/triggers/{}/try", SCOPE_TRIGGERS_READ, try_trigger},
+    {"GET", "/v1/triggers", SCOPE_TRIGGERS_READ, get_triggers, NULL},
+    {"GET", "/v1/triggers/{}", SCOPE_TRIGGERS_READ, get_trigger, NULL},
+    {"PUT", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, put_trigger, NULL},
+    {"DELETE", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, delete_trigger, NULL},
+    {"POST", "/v1/triggers/{}/try", SCOPE_TRIGGERS_READ, try_trigger, NULL},
 };
 
 void triggers_api_add(Api *api, TriggersApi *triggers)

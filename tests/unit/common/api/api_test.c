@@ -86,14 +86,14 @@ static void get_missing(ApiCall *call)
 }
 
 static const ApiRoute FIRST[] = {
-    {"GET", "/v1/things/{}", SCOPE_TRIGGERS_READ, get_thing},
-    {"PUT", "/v1/things/{}", SCOPE_TRIGGERS_WRITE, put_thing},
-    {"GET", "/v1/things/{}/parts/{}", SCOPE_TRIGGERS_READ, get_part},
+    {"GET", "/v1/things/{}", SCOPE_TRIGGERS_READ, get_thing, NULL},
+    {"PUT", "/v1/things/{}", SCOPE_TRIGGERS_WRITE, put_thing, NULL},
+    {"GET", "/v1/things/{}/parts/{}", SCOPE_TRIGGERS_READ, get_part, "x z"},
 };
 static const ApiRoute SECOND[] = {
-    {"POST", "/v1/things/fixed", SCOPE_TRIGGERS_WRITE, post_fixed},
-    {"GET", "/v1/failing/{}", SCOPE_TRIGGERS_READ, get_failing},
-    {"GET", "/v1/missing", SCOPE_TRIGGERS_READ, get_missing},
+    {"POST", "/v1/things/fixed", SCOPE_TRIGGERS_WRITE, post_fixed, NULL},
+    {"GET", "/v1/failing/{}", SCOPE_TRIGGERS_READ, get_failing, NULL},
+    {"GET", "/v1/missing", SCOPE_TRIGGERS_READ, get_missing, NULL},
 };
 
 static void add_key(Scene *s, const char *id, const char *text, const char *scope)
@@ -292,6 +292,61 @@ static void finding_16_a_failure_is_503_or_500_and_quotes_no_inner_words(void **
     assert_answer(s, "GET", "/v1/missing", " 404 ", "no thing 'x'");
 }
 
+static void a_query_parameter_is_one_that_the_route_takes_and_given_once(void **state)
+{
+    Scene *s = *state;
+    assert_answer(s, "GET", "/v1/things/7/parts/8?x=", " 200 ", "part|");
+    assert_answer(s, "GET", "/v1/things/7/parts/8?y=1", " 400 ", "\"field\":\"y\"");
+    assert_answer(s, "GET", "/v1/things/7/parts/8?y=1", " 400 ", "this route takes x, z\"");
+    assert_answer(s, "GET", "/v1/things/7/parts/8?X=1", " 400 ", "\"field\":\"X\"");
+    assert_answer(s, "GET", "/v1/things/7/parts/8?=1", " 400 ", "\"field\":\"\"");
+    assert_answer(s, "GET", "/v1/things/7/parts/8?x=1&z=2&x=1", " 400 ", "\"field\":\"x\"");
+    assert_answer(s, "GET", "/v1/things/7?x=1", " 400 ", "takes no query parameters");
+    assert_answer(s, "GET", "/v1/things/7?=1", " 400 ", "takes no query parameters");
+    // Who shows no key learns nothing of the parameters.
+    assert_non_null(strstr(ask(s, "GET", "/v1/things/7?x=1", NULL), " 401 "));
+}
+
+static const char *request_id(const char *answer)
+{
+    const char *at = strstr(answer, "Stentor-Request-Id: req_");
+    return at != NULL ? at + strlen("Stentor-Request-Id: ") : NULL;
+}
+
+static void every_answer_has_its_request_s_id_and_every_problem_names_it(void **state)
+{
+    Scene *s = *state;
+    static const struct {
+        const char *method, *path, *key, *status;
+    } rows[] = {
+        {"GET", "/v1/things/7", KEY, " 200 "},    {"GET", "/v1/nothing", KEY, " 404 "},
+        {"DELETE", "/v1/things/7", KEY, " 405 "}, {"GET", "/v1/things/7", NULL, " 401 "},
+        {"PUT", "/v1/things/7", READER, " 403 "}, {"GET", "/v1/things/7?x=1", KEY, " 400 "},
+        {"GET", "/v1/things/%FE", KEY, " 400 "},  {"GET", "nothing", KEY, " 400 "},
+        {"GET", "/v1/failing/x", KEY, " 500 "},
+    };
+    char seen[sizeof rows / sizeof rows[0]][ID_SIZE] = {{0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *answer = ask(s, rows[i].method, rows[i].path, rows[i].key);
+        const char *id = request_id(answer);
+        if (strstr(answer, rows[i].status) == NULL || id == NULL) {
+            fail_msg("row %zu: %s", i, answer);
+            return;
+        }
+        memcpy(seen[i], id, ID_SIZE - 1);
+        seen[i][4 + ULID_LEN] = '\0';
+        assert_true(id_parse(str_from(seen[i]), "req_", NULL));
+        const char *named =
+            arena_printf(s->arena, "\"instance\":\"urn:stentor:request:%s\"", seen[i]);
+        const char *fault = strstr(answer, "\"instance\":\"urn:stentor:fault:");
+        bool problem = strstr(answer, "problem+json") != NULL;
+        assert_true(!problem || fault != NULL || strstr(answer, named) != NULL);
+        for (size_t n = 0; n < i; n++) {
+            assert_string_not_equal(seen[i], seen[n]);
+        }
+    }
+}
+
 // A thousand bytes are announced and none is sent: the answer is there all the same.
 static void finding_07_route_key_scope_and_coding_are_asked_at_the_headers(void **state)
 {
@@ -332,6 +387,10 @@ int main(void)
             finding_11_a_key_gets_no_further_than_its_scopes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             finding_16_a_failure_is_503_or_500_and_quotes_no_inner_words, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_query_parameter_is_one_that_the_route_takes_and_given_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            every_answer_has_its_request_s_id_and_every_problem_names_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             finding_07_route_key_scope_and_coding_are_asked_at_the_headers, set_up, tear_down),
     };

@@ -153,7 +153,25 @@ static void base64url_has_no_padding(void **state)
         char out[16];
         base64url_encode(rows[i][0], strlen(rows[i][0]), out);
         assert_string_equal(out, rows[i][1]);
+        uint8_t again[16];
+        size_t length = 0;
+        assert_true(base64url_decode(str_from(out), again, sizeof again, &length));
+        assert_int_equal(length, strlen(rows[i][0]));
+        assert_memory_equal(again, rows[i][0], length);
     }
+}
+
+static void base64url_has_one_spelling(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"Z", "Zh", "Zm9=", "Zg==", "+/8", "Zm 9v", "Zm9vY"};
+    uint8_t out[16];
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_false(base64url_decode(str_from(bad[i]), out, sizeof out, &length));
+    }
+    assert_true(base64url_decode(STR("Zm9v"), out, 3, &length));
+    assert_false(base64url_decode(STR("Zm9v"), out, 2, &length));
 }
 
 static void base64_is_strict(void **state)
@@ -203,6 +221,7 @@ int main(void)
         cmocka_unit_test(random_bytes_do_not_repeat),
         cmocka_unit_test(finding_16_two_copies_of_one_memory_draw_other_bytes),
         cmocka_unit_test(base64url_has_no_padding),
+        cmocka_unit_test(base64url_has_one_spelling),
         cmocka_unit_test(base64_is_strict),
         cmocka_unit_test(hex_goes_both_ways),
     };

@@ -101,13 +101,16 @@ static void a_problem_names_the_field(void **state)
     Fixture *f = *state;
     int fd = dial(f);
     send_text(f, fd, "GET /problem HTTP/1.1\r\nHost: x\r\n\r\n");
-    await_text(f, fd, "}");
+    await_text(f, fd, "\"}");
     assert_true(has(f, "HTTP/1.1 422 "));
     assert_true(has(f, "Content-Type: application/problem+json\r\n"));
     assert_true(
         has(f, "{\"type\":\"urn:stentor:problem:bad-field\","
                "\"title\":\"A \\\"field\\\" is wrong\",\"status\":422,"
-               "\"detail\":\"'x\\ny' is no address\",\"field\":\"notifications[3].to\"}"));
+               "\"detail\":\"'x\\ny' is no address\",\"field\":\"notifications[3].to\","
+               "\"errors\":[{\"field\":\"notifications[3].to\","
+               "\"detail\":\"'x\\ny' is no address\"}],"
+               "\"instance\":\"urn:stentor:request:req_"));
     close(fd);
 }
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/http/internal.h"
+
+enum { DETAIL_MAX = 1024, ERROR_TEXT_MAX = 256 };
+
+static void write_errors(Buf *json, const HttpError *errors, size_t count)
+{
+    buf_cstr(json, ",\"errors\":[");
+    for (size_t i = 0; i < count && i < HTTP_ERRORS_MAX; i++) {
+        buf_cstr(json, i > 0 ? ",{\"field\":" : "{\"field\":");
+        buf_json(json, str_slice(str_from(errors[i].field), 0, ERROR_TEXT_MAX));
+        buf_cstr(json, ",\"detail\":");
+        buf_json(json, str_slice(str_from(errors[i].detail), 0, ERROR_TEXT_MAX));
+        buf_char(json, '}');
+    }
+    buf_char(json, ']');
+}
+
+void problem_write(Buf *json, const HttpProblem *problem)
+{
+    const HttpError only = {problem->field, problem->detail};
+    buf_printf(json, "{\"type\":\"urn:stentor:problem:%s\",\"title\":", problem->slug);
+    buf_json(json, str_from(problem->title));
+    buf_printf(json, ",\"status\":%d,\"detail\":", problem->status);
+    buf_json(json, str_from(problem->detail));
+    if (problem->field != NULL) {
+        buf_cstr(json, ",\"field\":");
+        buf_json(json, str_slice(str_from(problem->field), 0, DETAIL_MAX));
+    }
+    if (problem->error_count > 0) {
+        write_errors(json, problem->errors, problem->error_count);
+    } else if (problem->field != NULL) {
+        write_errors(json, &only, 1);
+    }
+    if (problem->instance != NULL) {
+        buf_cstr(json, ",\"instance\":");
+        buf_json(json, str_slice(str_from(problem->instance), 0, DETAIL_MAX));
+    } else {
+        buf_printf(json, ",\"instance\":\"urn:stentor:request:%s\"", problem->request_id);
+    }
+    buf_char(json, '}');
+    assert(!json->full);
+}
+
+void http_problem(
+    HttpRequest *request, int status, const char *slug, const char *title, const char *field,
+    const char *format, ...)
+{
+    char detail[DETAIL_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    Buf json;
+    buf_init(&json, HTTP_PROBLEM_MAX);
+    const HttpProblem problem = {
+        .status = status,
+        .slug = slug,
+        .title = title,
+        .detail = detail,
+        .field = field,
+        .instance = request->instance,
+        .request_id = request->id,
+        .errors = request->errors,
+        .error_count = request->error_count,
+    };
+    problem_write(&json, &problem);
+    http_respond(request, status, "application/problem+json", buf_view(&json));
+    buf_done(&json);
+}
