@@ -307,6 +307,7 @@ bool api_admit(void *ctx, HttpRequest *request)
     call->http = request;
     call->metrics = api->metrics;
     call->faults = &api->faults;
+    call->page_keys = &api->page_keys;
     Search search = {0};
     search_route(api, call, &search);
     if (search.route == NULL) {

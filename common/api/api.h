@@ -9,6 +9,7 @@
 #include "common/api/api_metrics.h"
 #include "common/api/auth.h"
 #include "common/api/faults.h"
+#include "common/api/page_cursor.h"
 #include "common/http/server.h"
 #include "common/request/catalog.h"
 #include "common/request/request.h"
@@ -22,6 +23,7 @@ typedef struct ApiCall {
     void *ctx; // of the set of routes
     ApiMetrics *metrics;
     Faults *faults;
+    const PageKeys *page_keys;
     char tenant[TENANT_SIZE];
     Str key_id;                 // of the API key that was shown: who did it
     ScopeSet scopes;            // what it may
@@ -52,6 +54,7 @@ typedef struct Api {
     // NULL: requests are taken; else why not ("configuration is being read").
     const char *(*unready)(void *ctx);
     void *unready_ctx;
+    PageKeys page_keys;
     Faults faults; // of all calls
     ApiRoutes sets[API_ROUTE_SETS_MAX];
     size_t set_count;

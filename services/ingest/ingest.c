@@ -385,6 +385,7 @@ static void build_api(Ingest *in)
         .unready = unready,
         .unready_ctx = in,
     };
+    page_keys_derive(service_master_key(service), &in->api.page_keys);
     in->notifications = (NotificationsApi){in->accept, in->catalog, &in->metrics};
     notifications_api_add(&in->api, &in->notifications);
     in->templates = (TemplatesApi){bus, in->catalog, in->options.preview_cpu_ms * 1000};

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/api/api.h"
+#include "common/api/page.h"
 #include "common/base/clock.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
@@ -21,6 +22,7 @@
 
 #define KEY "stn_k1.secret"
 #define READER "stn_k2.secret"
+#define STRANGER "stn_k3.secret" // of another tenant
 
 enum { PATIENCE_US = 5 * 1000 * 1000 };
 
@@ -85,6 +87,28 @@ static void get_missing(ApiCall *call)
     api_answer_missing(call, "thing 'x'");
 }
 
+// The numbers from 1 to 5.
+static void get_numbers(ApiCall *call)
+{
+    Page page;
+    int64_t number = 0;
+    if (!page_read(call, 2, 4, &page)) {
+        return;
+    }
+    assert_true(page.after.len == 0 || str_to_i64(page.after, &number));
+    Buf out;
+    buf_init(&out, 1024);
+    page_begin(&out);
+    while (page.made < page.limit && number < 5) {
+        page_item(&page, &out);
+        buf_printf(&out, "%d", (int)++number);
+    }
+    const char *last = arena_printf(call->http->arena, "%d", (int)number);
+    page_end(call, number < 5 ? str_from(last) : STR_EMPTY, &out);
+    http_respond(call->http, 200, "application/json", buf_view(&out));
+    buf_done(&out);
+}
+
 static const ApiRoute FIRST[] = {
     {"GET", "/v1/things/{}", SCOPE_TRIGGERS_READ, get_thing, NULL},
     {"PUT", "/v1/things/{}", SCOPE_TRIGGERS_WRITE, put_thing, NULL},
@@ -94,9 +118,12 @@ static const ApiRoute SECOND[] = {
     {"POST", "/v1/things/fixed", SCOPE_TRIGGERS_WRITE, post_fixed, NULL},
     {"GET", "/v1/failing/{}", SCOPE_TRIGGERS_READ, get_failing, NULL},
     {"GET", "/v1/missing", SCOPE_TRIGGERS_READ, get_missing, NULL},
+    {"GET", "/v1/numbers", SCOPE_TRIGGERS_READ, get_numbers, "limit cursor kind state"},
+    {"GET", "/v1/{}/numbers", SCOPE_TRIGGERS_READ, get_numbers, "limit cursor kind state"},
 };
 
-static void add_key(Scene *s, const char *id, const char *text, const char *scope)
+static void add_key(
+    Scene *s, const char *tenant, const char *id, const char *text, const char *scope)
 {
     char *scopes[] = {arena_cstr(s->arena, str_from(scope))};
     uint8_t hash[SHA256_LEN];
@@ -106,11 +133,11 @@ static void add_key(Scene *s, const char *id, const char *text, const char *scop
     key.key_id = arena_cstr(s->arena, str_from(id));
     key.scopes = scopes;
     key.n_scopes = scope != NULL ? 1 : 0;
-    key.tenant = arena_cstr(s->arena, STR("acme"));
+    key.tenant = arena_cstr(s->arena, str_from(tenant));
     key.secret_hash = pb_data(str_of(hash, sizeof hash));
     Str packed = STR_EMPTY;
     assert_true(event_pack(&key.base, s->arena, &packed, NULL));
-    assert_true(auth_changed(s->auth, STR("acme"), str_from(id), packed, NULL));
+    assert_true(auth_changed(s->auth, str_from(tenant), str_from(id), packed, NULL));
 }
 
 static int set_up(void **state)
@@ -124,8 +151,9 @@ static int set_up(void **state)
     api_metrics_init(&s->metrics, s->registry, "stentor_ingest_refused_total");
     s->auth = auth_new();
     s->catalog = catalog_new();
-    add_key(s, "k1", KEY, NULL);
-    add_key(s, "k2", READER, "read");
+    add_key(s, "acme", "k1", KEY, NULL);
+    add_key(s, "acme", "k2", READER, "read");
+    add_key(s, "other", "k3", STRANGER, NULL);
     s->api = (Api){
         .auth = s->auth,
         .catalog = s->catalog,
@@ -134,7 +162,7 @@ static int set_up(void **state)
         .unready_ctx = s,
     };
     api_add(&s->api, FIRST, 3, NULL);
-    api_add(&s->api, SECOND, 3, NULL);
+    api_add(&s->api, SECOND, sizeof SECOND / sizeof SECOND[0], NULL);
     s->server = http_server_new(
         &s->loop,
         &(HttpServerOptions){
@@ -347,6 +375,44 @@ static void every_answer_has_its_request_s_id_and_every_problem_names_it(void **
     }
 }
 
+static const char *next_of(Scene *s, const char *answer)
+{
+    const char *at = strstr(answer, "\"next\":\"");
+    assert_non_null(at);
+    at += strlen("\"next\":\"");
+    return arena_cstr(s->arena, str_of(at, strcspn(at, "\"")));
+}
+
+static void a_list_comes_in_pages_and_its_cursor_leads_to_no_other_list(void **state)
+{
+    Scene *s = *state;
+    const char *next = next_of(s, ask(s, "GET", "/v1/numbers?kind=a", KEY));
+    assert_non_null(strstr(buf_c(&s->answer), "{\"data\":[1,2],\"next\":\""));
+    assert_answer(
+        s, "GET", arena_printf(s->arena, "/v1/numbers?kind=a&cursor=%s&limit=3", next), " 200 ",
+        "{\"data\":[3,4,5],\"next\":null}");
+    assert_answer(
+        s, "GET", arena_printf(s->arena, "/v1/numbers?limit=3&cursor=%s&kind=a", next), " 200 ",
+        "{\"data\":[3,4,5],\"next\":null}");
+    static const char *const others[] = {
+        "/v1/numbers?", "/v1/numbers?kind=b&", "/v1/numbers?state=a&",
+        "/v1/numbers?kind=a&state=a&", "/v1/x/numbers?kind=a&"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        const char *path = arena_printf(s->arena, "%scursor=%s", others[i], next);
+        assert_answer(s, "GET", path, " 400 ", "\"field\":\"cursor\"");
+    }
+    const char *cut = arena_cstr(s->arena, str_slice(str_from(next), 0, strlen(next) - 1));
+    assert_answer(
+        s, "GET", arena_printf(s->arena, "/v1/numbers?kind=a&cursor=%s", cut), " 400 ",
+        "\"field\":\"cursor\"");
+    // Of another tenant, whose key this is.
+    const char *answer =
+        ask(s, "GET", arena_printf(s->arena, "/v1/numbers?kind=a&cursor=%s", next), STRANGER);
+    assert_non_null(strstr(answer, " 400 "));
+    assert_answer(s, "GET", "/v1/numbers?limit=5", " 422 ", "from 1 to 4");
+    assert_answer(s, "GET", "/v1/numbers?limit=0", " 422 ", "\"field\":\"limit\"");
+}
+
 // A thousand bytes are announced and none is sent: the answer is there all the same.
 static void finding_07_route_key_scope_and_coding_are_asked_at_the_headers(void **state)
 {
@@ -391,6 +457,8 @@ int main(void)
             a_query_parameter_is_one_that_the_route_takes_and_given_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             every_answer_has_its_request_s_id_and_every_problem_names_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_list_comes_in_pages_and_its_cursor_leads_to_no_other_list, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             finding_07_route_key_scope_and_coding_are_asked_at_the_headers, set_up, tear_down),
     };
