@@ -34,7 +34,7 @@ class World(Pipeline):
         self.postgres.port, self.nats.port = free_port(), free_port()
         self.mailbox = Tally(free_port(), seed)
         self.ingest_ports = [free_port() for _ in range(REPLICAS["ingest"])]
-        self.api_port, self.webhook_port = self.ingest_ports[0], free_port()
+        self.webhook_port = free_port()
         self.routes = {f"{member}>{to}": (free_port(), port) for member in self.members() for to, port in self.targets(member)}
         self.proxy = Proxy(self.routes)
         self.wanted = set()  # processes that ought to run: the watch starts them again
@@ -49,6 +49,9 @@ class World(Pipeline):
     def targets(self, member):
         found = [("nats", self.nats.port), ("postgres", self.postgres.port)]
         return found + ([("smtp", self.mailbox.port)] if member in SMTP_USERS else [])
+
+    def upstreams(self):
+        return {**super().upstreams(), **{name: ",".join(f"127.0.0.1:{port}" for port in self.ingest_ports) for name in ("INGEST", "GATEWAY")}}
 
     def route(self, member, to):
         return self.routes[f"{member}>{to}"][0]

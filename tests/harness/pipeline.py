@@ -9,7 +9,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.harness.processes import BIN, HOME, SERVICES, Nats, Postgres, Service, free_port, wait_until
+from tests.harness.processes import BIN, HOME, SERVICES, Nats, Nginx, Postgres, Service, free_port, wait_until
 from tests.harness.smtp import Mailbox
 
 TENANT = "acme"
@@ -30,8 +30,10 @@ class Pipeline:
         self.postgres = Postgres(self.folder / "pg", durable)
         self.nats = Nats(self.folder / "nats")
         self.mailbox = Mailbox(free_port())
-        self.api_port = free_port()
-        self.webhook_port = free_port()
+        # The users' address is nginx's; the others are the services' own ports.
+        self.api_port, self.ingest_port, self.webhook_port = free_port(), free_port(), free_port()
+        self.gateway_port = self.ingest_port
+        self.nginx = None
         self.services = {}
         self.key = None
 
@@ -46,6 +48,7 @@ class Pipeline:
 
     def bring_up(self, services):
         self.mailbox.start()
+        self.nginx = Nginx(self.folder / "nginx", self.api_port, **self.upstreams()).start(wait=False)
         self.postgres.start_installed()
         self.nats.start()
         master = self.folder / "master.key"
@@ -53,16 +56,21 @@ class Pipeline:
         self.cli("migrate", "--bytes-scale-percent", str(self.bytes_percent), "--ack-wait-ms", str(self.ack_wait_ms), admin=True)
         for name in services:
             self.services[name] = self.service(name).start(wait=False)
-        for service in self.services.values():
+        for service in [*self.services.values(), self.nginx]:
             service.wait_ready()
         self.demo()
         return self
+
+    def upstreams(self):
+        return {"INGEST": f"127.0.0.1:{self.ingest_port}", "GATEWAY": f"127.0.0.1:{self.gateway_port}",
+                "WEBHOOK": f"127.0.0.1:{self.webhook_port}"}
 
     def service(self, name, instance="", **options):
         settings = {
             "STENTOR_NATS_URL": self.nats.url, "STENTOR_NATS_USER": f"stentor-{name}", "STENTOR_NATS_PASSWORD": "pw",
             "STENTOR_DATABASE_URL": self.postgres.url("stentor_" + name.replace("-", "_")),
-            "STENTOR_MASTER_KEY_FILE": self.folder / "master.key", "STENTOR_INGEST_PORT": self.api_port,
+            "STENTOR_MASTER_KEY_FILE": self.folder / "master.key", "STENTOR_INGEST_PORT": self.ingest_port,
+            "STENTOR_INGEST_TRUSTED_PROXIES": Nginx.SOURCE, "STENTOR_WEBHOOK_TRUSTED_PROXIES": Nginx.SOURCE,
             "STENTOR_WEBHOOK_PORT": self.webhook_port, "STENTOR_SMTP_URL": f"smtp://127.0.0.1:{self.mailbox.port}",
             "STENTOR_SMTP_TLS": "off", "STENTOR_OUTBOX_NATS_DOMAIN": "stentor", **self.extra, **options}
         return Service(self.folder / "services", name, settings, instance)
@@ -88,8 +96,8 @@ class Pipeline:
 
     def kill(self):
         """Ends everything at once, whatever state it is in; the logs stay."""
-        for process in [*self.services.values(), self.nats, self.postgres]:
-            if process.alive():
+        for process in [*self.services.values(), self.nginx, self.nats, self.postgres]:
+            if process and process.alive():
                 process.kill()
         self.mailbox.stop()
 
@@ -138,7 +146,7 @@ class Pipeline:
         return done.stdout
 
     def post(self, body, path="/v1/notifications", headers=None, port=None):
-        """(status, headers, parsed body). `body` is JSON-able, or bytes as they are."""
+        """(status, headers, parsed body). `body` is JSON-able, or bytes as they are. port: a service's own in place of the address."""
         connection = http.client.HTTPConnection("127.0.0.1", port or self.api_port, timeout=30)
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}", **(headers or {})}

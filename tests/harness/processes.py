@@ -306,3 +306,44 @@ class Service(Process):
         """Sum of a metric over its labels; or one series: 'stentor_sent_total{lane="high"}'."""
         lines = [line for line in self.get("/metrics")[1].splitlines() if name in (line.split("{")[0].split(" ")[0], line.rsplit(" ", 1)[0])]
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
+
+
+class Nginx(Process):
+    """The one address, with the file that is shipped (deploy/nginx). Its services believe what it says of a client because it comes
+    from 127.0.0.2; whoever calls a service's own port comes from 127.0.0.1 and is a client like any other."""
+
+    name = "nginx"
+    SOURCE = "127.0.0.2"
+
+    def __init__(self, folder, port, **values):
+        super().__init__(folder)
+        self.port = port
+        self.values = {"LISTEN": f"127.0.0.1:{port}", "FOLDER": self.folder, "SOURCE": self.SOURCE, "WORKERS": "1", **values}
+        self.config = self.folder / "nginx.conf"
+
+    def user(self):
+        return "www-data" if os.getuid() == 0 else None
+
+    def start(self, wait=True):
+        if self.user():
+            shutil.chown(self.folder, self.user())
+        words = [f"{name}={value}" for name, value in self.values.items()]
+        done = subprocess.run([HOME / "deploy" / "nginx" / "configure", *words], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        self.config.write_text(done.stdout)
+        return super().start(wait)
+
+    def argv(self):
+        return ["/usr/sbin/nginx", "-e", "stderr", "-c", self.config]
+
+    def ready(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+            return True
+        except OSError:
+            return False
+
+    def kill(self):
+        """With its workers, which would go on alone."""
+        os.killpg(self.child.pid, signal.SIGKILL)
+        self.child.wait()

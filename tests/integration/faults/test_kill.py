@@ -50,7 +50,7 @@ class Load(threading.Thread):
                 status, answer = 0, None
             if status == 202:
                 return [item["id"] for item in answer["notifications"]]
-            if status not in (0, 503):
+            if status not in (0, 502, 503):
                 self.refused.append((status, answer))
                 return []
             time.sleep(0.1)

@@ -81,7 +81,7 @@ def test_a_request_on_an_old_connection_while_ingest_drains_is_answered():
     more request, whose commit hangs when Postgres dies. Found by the chaos suite: it ended the process by an assertion."""
     pipeline = Pipeline().start(["ingest"])
     answers = []
-    connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", pipeline.ingest_port, timeout=30)
     try:
         ingest = pipeline.services["ingest"]
         _post_on(connection, pipeline, answers)

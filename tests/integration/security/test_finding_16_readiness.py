@@ -94,7 +94,7 @@ def dial(port):
 @pytest.mark.parametrize("which", ["ingest", "webhook-receiver"])
 def test_finding_06_silent_connections_shut_nobody_out(breakable, which):
     service = breakable.services[which]
-    port = breakable.api_port if which == "ingest" else breakable.webhook_port
+    port = breakable.ingest_port if which == "ingest" else breakable.webhook_port
     silent = []
     try:
         for target, count in ((port, 2 * CONNECTIONS), (service.admin_port, 80)):
@@ -121,7 +121,7 @@ def test_finding_16_exhausted_files_are_logged_with_the_limit(breakable):
     peers = []
     try:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (now + 3, hard))
-        peers = [dial(breakable.api_port) for _ in range(12)]
+        peers = [dial(breakable.ingest_port) for _ in range(12)]
         wait_until(lambda: lines_of(ingest, f"the limit of open files is {now + 3}"), 10, "the line about files")
         time.sleep(0.5)
         assert len(lines_of(ingest, "the limit of open files")) == 1
