@@ -10,6 +10,7 @@
 
 #include "common/base/arena.h"
 #include "common/service/known_names.h"
+#include "common/service/option_value.h"
 #include "common/service/options_file.h"
 #include "common/service/read_file.h"
 
@@ -17,88 +18,19 @@ enum { ROWS_MAX = 128, NAME_MAX_BYTES = KNOWN_NAME_MAX };
 
 extern char **environ; // POSIX has no header for it
 
-typedef enum Source {
-    SOURCE_NONE,
-    SOURCE_DEFAULT,
-    SOURCE_FILE,
-    SOURCE_ENVIRONMENT,
-    SOURCE_ARGUMENT,
-} Source;
-
 typedef struct Loader {
     const Option *table;
     size_t count;
     char *options;
-    Source set_by[ROWS_MAX];
+    OptionSource set_by[ROWS_MAX];
     const char *config; // --config; NULL: none
 } Loader;
 
 // ---- one value ----
 
-static bool is_wrong(const Option *row, Str value, const char *expected, Error *err)
+static bool store(Loader *l, const Option *row, Str value, OptionSource source, Error *err)
 {
-    Str shown = row->secret ? STR("***") : str_slice(value, 0, 80);
-    return error_set(
-        err, ERROR_CONFIG, "%s is '" STR_FMT "': expected %s", row->name, STR_ARG(shown), expected);
-}
-
-static bool store_text(const Option *row, char *field, Str value, Error *err)
-{
-    if (value.len > OPTION_TEXT_MAX) {
-        return error_set(
-            err, ERROR_CONFIG, "%s has %zu bytes: expected at most %d", row->name, value.len,
-            OPTION_TEXT_MAX);
-    }
-    if (str_has_control(value) || !str_is_utf8(value)) {
-        return error_set(
-            err, ERROR_CONFIG, "%s: expected UTF-8 text without control characters or line breaks",
-            row->name);
-    }
-    char *copy = xmalloc(value.len + 1);
-    str_to_c(value, copy, value.len + 1);
-    memcpy(field, &copy, sizeof copy);
-    return true;
-}
-
-static bool store_int(const Option *row, char *field, Str value, Error *err)
-{
-    int64_t number = 0;
-    if (!str_to_i64(value, &number) || number < row->min || number > row->max) {
-        char expected[96];
-        snprintf(
-            expected, sizeof expected, "a whole number from %" PRId64 " to %" PRId64, row->min,
-            row->max);
-        return is_wrong(row, value, expected, err);
-    }
-    memcpy(field, &number, sizeof number);
-    return true;
-}
-
-static bool parse_bool(Str value, bool *ret_flag)
-{
-    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (str_eq_nocase(value, str_from(words[i]))) {
-            *ret_flag = i % 2 == 1;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool store_bool(const Option *row, char *field, Str value, Error *err)
-{
-    bool flag = false;
-    if (!parse_bool(value, &flag)) {
-        return is_wrong(row, value, "true or false", err);
-    }
-    memcpy(field, &flag, sizeof flag);
-    return true;
-}
-
-static bool store(Loader *l, const Option *row, Str value, Source source, Error *err)
-{
-    Source *set_by = &l->set_by[row - l->table];
+    OptionSource *set_by = &l->set_by[row - l->table];
     if (*set_by > source) {
         return true;
     }
@@ -110,25 +42,13 @@ static bool store(Loader *l, const Option *row, Str value, Source source, Error 
     if (value.len == 0 && row->type == OPTION_TEXT && row->def == NULL) {
         return true; // required: an empty text is as good as none
     }
-    char *field = l->options + row->offset;
-    bool ok = false;
-    switch (row->type) {
-    case OPTION_TEXT:
-        ok = store_text(row, field, value, err);
-        break;
-    case OPTION_INT:
-        ok = store_int(row, field, value, err);
-        break;
-    case OPTION_BOOL:
-        ok = store_bool(row, field, value, err);
-        break;
-    }
+    bool ok = option_store(row, l->options, value, err);
     *set_by = ok ? source : *set_by;
     return ok;
 }
 
 static bool store_from_file(
-    Loader *l, const Option *row, const char *path, Source source, Error *err)
+    Loader *l, const Option *row, const char *path, OptionSource source, Error *err)
 {
     Buf secret;
     buf_init(&secret, OPTION_TEXT_MAX + 2);
@@ -169,7 +89,7 @@ static const Option *find_row(const Loader *l, Str name, bool *ret_from_file)
 }
 
 static bool store_named(
-    Loader *l, const Option *row, bool from_file, Str value, Source source, Error *err)
+    Loader *l, const Option *row, bool from_file, Str value, OptionSource source, Error *err)
 {
     if (!from_file) {
         return store(l, row, value, source, err);
@@ -234,7 +154,7 @@ static void take_switch(Arguments *a)
 {
     bool ignored;
     Str next = a->at + 1 < a->argc ? str_from(a->argv[a->at + 1]) : STR_EMPTY;
-    if (!a->has_value && parse_bool(next, &ignored)) {
+    if (!a->has_value && option_parse_bool(next, &ignored)) {
         a->at++;
         a->value = next;
     } else if (!a->has_value) {
@@ -278,7 +198,7 @@ static bool read_argument(Loader *l, Arguments *a, Error *err)
     } else if (!take_value(a, err)) {
         return false;
     }
-    return store_named(l, row, from_file, a->value, SOURCE_ARGUMENT, err);
+    return store_named(l, row, from_file, a->value, OPTION_FROM_ARGUMENT, err);
 }
 
 static bool read_arguments(Loader *l, int argc, char **argv, int *ret_rest, Error *err)
@@ -299,6 +219,26 @@ static bool read_arguments(Loader *l, int argc, char **argv, int *ret_rest, Erro
     }
     *ret_rest = a.at < argc ? a.at : argc;
     return true;
+}
+
+int options_rest(const Option *table, size_t count, int argc, char **argv)
+{
+    Loader l = {.table = table, .count = count};
+    Arguments a = {.argc = argc, .argv = argv, .at = 1};
+    for (; a.at < argc && str_starts(str_from(argv[a.at]), STR("--")); a.at++) {
+        Str flag = str_from(argv[a.at] + 2);
+        bool from_file = false;
+        const Option *row = find_flag(&l, flag, &from_file);
+        a.has_value = false;
+        if (row != NULL && row->type == OPTION_BOOL) {
+            take_switch(&a);
+        } else if (row != NULL || str_eq(flag, STR("config"))) {
+            a.at++;
+        } else if (str_find(flag, '=') < 0) {
+            break;
+        }
+    }
+    return a.at < argc ? a.at : argc;
 }
 
 // A name that is none of ours: another program's is passed over, what no program knows is refused.
@@ -358,14 +298,14 @@ static bool read_environment(Loader *l, Error *err)
     for (size_t i = 0; i < l->count; i++) {
         const Option *row = &l->table[i];
         const char *value = value_of(row->name);
-        if (value != NULL && !store(l, row, str_from(value), SOURCE_ENVIRONMENT, err)) {
+        if (value != NULL && !store(l, row, str_from(value), OPTION_FROM_ENVIRONMENT, err)) {
             return false;
         }
         char file_name[NAME_MAX_BYTES];
         snprintf(file_name, sizeof file_name, "%s_FILE", row->name);
         const char *path = row->secret ? getenv(file_name) : NULL;
         if (path != NULL && path[0] != '\0' &&
-            !store_from_file(l, row, path, SOURCE_ENVIRONMENT, err)) {
+            !store_from_file(l, row, path, OPTION_FROM_ENVIRONMENT, err)) {
             return false;
         }
     }
@@ -379,7 +319,7 @@ static bool take_line(Loader *l, Str name, Str value, Error *err)
     bool from_file = false;
     const Option *row = find_row(l, name, &from_file);
     if (row != NULL) {
-        return store_named(l, row, from_file, value, SOURCE_FILE, err);
+        return store_named(l, row, from_file, value, OPTION_FROM_FILE, err);
     }
     if (str_starts(name, STR("STENTOR_"))) {
         return pass_over(name, err);
@@ -424,13 +364,13 @@ static bool read_defaults(Loader *l, Error *err)
 {
     for (size_t i = 0; i < l->count; i++) {
         const Option *row = &l->table[i];
-        if (l->set_by[i] != SOURCE_NONE) {
+        if (l->set_by[i] != OPTION_FROM_NONE) {
             continue;
         }
         if (row->def == NULL) {
             return error_set(err, ERROR_CONFIG, "%s is not set: %s", row->name, row->help);
         }
-        if (!store(l, row, str_from(row->def), SOURCE_DEFAULT, err)) {
+        if (!store(l, row, str_from(row->def), OPTION_FROM_DEFAULT, err)) {
             return error_wrap(err, "default");
         }
     }
@@ -441,7 +381,7 @@ static bool read_defaults(Loader *l, Error *err)
 
 bool options_load_args(
     const Option *table, size_t count, void *options, int argc, char **argv, int *ret_rest,
-    Error *err)
+    OptionSource *ret_sources, Error *err)
 {
     assert(count <= ROWS_MAX);
     Loader l = {.table = table, .count = count, .options = options};
@@ -457,6 +397,9 @@ bool options_load_args(
     if (read_arguments(&l, argc, argv, &rest, &own) && read_environment(&l, &own) &&
         read_config(&l, &own) && read_defaults(&l, &own)) {
         *ret_rest = rest;
+        if (ret_sources != NULL) {
+            memcpy(ret_sources, l.set_by, count * sizeof *ret_sources);
+        }
         return true;
     }
     options_free(table, count, options);
@@ -467,7 +410,7 @@ bool options_load(
     const Option *table, size_t count, void *options, int argc, char **argv, Error *err)
 {
     int rest = argc;
-    if (!options_load_args(table, count, options, argc, argv, &rest, err)) {
+    if (!options_load_args(table, count, options, argc, argv, &rest, NULL, err)) {
         return false;
     }
     if (rest == argc) {

@@ -23,6 +23,15 @@ typedef struct Option {
     const char *help; // one line
 } Option;
 
+// Where a value came from, the weakest first.
+typedef enum OptionSource {
+    OPTION_FROM_NONE,
+    OPTION_FROM_DEFAULT,
+    OPTION_FROM_FILE,
+    OPTION_FROM_ENVIRONMENT,
+    OPTION_FROM_ARGUMENT,
+} OptionSource;
+
 enum { OPTION_TEXT_MAX = 4096, OPTION_FILE_MAX = 256 * 1024 };
 
 // Values live until options_free. ERROR_CONFIG names the option, the value and what is expected.
@@ -33,9 +42,12 @@ bool options_load(
     __attribute__((warn_unused_result));
 // The same for a command with arguments of its own: reading ends at the first argument that does
 // not begin with '-', or after "--"; *ret_rest is the index of the first one not read (argc: none).
+// ret_sources (NULL: nobody asks) gets one entry for each row.
 bool options_load_args(
     const Option *table, size_t count, void *options, int argc, char **argv, int *ret_rest,
-    Error *err) __attribute__((warn_unused_result));
+    OptionSource *ret_sources, Error *err) __attribute__((warn_unused_result));
+// Only finds that index, without reading a value: an unknown option is where the rest begins.
+int options_rest(const Option *table, size_t count, int argc, char **argv);
 // Frees the values (not the struct) of a successful load.
 void options_free(const Option *table, size_t count, void *options);
 

@@ -52,6 +52,57 @@ put_private() { # FILE GROUP
     mv "$DATA/etc/.new" "$DATA/etc/$1"
 }
 
+# ---- the users' own settings: ~USER/.config/stentor/config, which `stentor` reads by itself ----
+
+# Who gets them: root, and who called sudo.
+persons() {
+    id -un
+    [ -z "${SUDO_USER:-}" ] || [ "$SUDO_USER" = "$(id -un)" ] || ! getent passwd "$SUDO_USER" >/dev/null || echo "$SUDO_USER"
+}
+
+# Runs a script as USER, in whose home root must not follow what that user put there. A home of the caller's environment that is another
+# user's (sudo -E) does not count either.
+as_person() { # USER SCRIPT WORDS...
+    local user=$1 script=$2 home
+    shift 2
+    home=$(getent passwd "$user" | cut -d: -f6)
+    if [ "$user" != "$(id -un)" ]; then
+        setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups env -i PATH="$PATH" HOME="$home" sh -euc "$script" sh "$@"
+    elif [ -n "${HOME:-}" ] && [ -O "$HOME" ]; then
+        sh -euc "$script" sh "$@"
+    else
+        env -u XDG_CONFIG_HOME HOME="$home" sh -euc "$script" sh "$@"
+    fi
+}
+
+# Is $file what some `up` wrote? Its first line sums up the rest, so that a file which was changed stays as it is.
+USER_CONFIG='
+    file=${XDG_CONFIG_HOME:-$HOME/.config}/stentor/config
+    is_ours() {
+        [ "$(sed -n "1s/^# written by deploy\/local\/up of .*, sum \([0-9]*\):.*/\1/p" "$file")" = "$(sed 1d "$file" | cksum | cut -d" " -f1)" ]
+    }'
+
+# Standard input becomes the settings of USER, unless there are others than those of an `up`.
+put_user_config() { # USER
+    as_person "$1" "$USER_CONFIG"'
+        [ ! -e "$file" ] || is_ours || { echo "$file is not what deploy/local/up wrote" >&2; exit 3; }
+        umask 077
+        mkdir -p "$(dirname "$file")"
+        cat >"$file.new"
+        { echo "# written by deploy/local/up of $1, sum $(cksum <"$file.new" | cut -d" " -f1): replaced and removed with it unless changed"
+          cat "$file.new"; } >"$file.newer"
+        rm -f "$file.new"
+        mv "$file.newer" "$file"' "$DATA"
+}
+
+# Takes them away again, when they are still what the `up` of this folder wrote.
+drop_user_config() { # USER
+    as_person "$1" "$USER_CONFIG"'
+        [ -e "$file" ] && is_ours && [ "$(sed -n "1s/^# written by deploy\/local\/up of \(.*\), sum .*/\1/p" "$file")" = "$1" ] || exit 0
+        rm -f "$file"
+        rmdir "$(dirname "$file")" 2>/dev/null || true' "$DATA"
+}
+
 # The folders, each server's data its own. What an installation from before had in the name of one user is given to those
 # whom it belongs to; everything is stopped for that, once.
 make_folders() {

@@ -78,7 +78,7 @@ bool api_client_call(
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, 30L);
     CURLcode code = curl_easy_perform(curl);
     if (code != CURLE_OK) {
-        return error_set(err, ERROR_TRANSIENT, "%s: %s", url, curl_easy_strerror(code));
+        return cli_no_answer(client->cli, curl_easy_strerror(code), err);
     }
     *ret = (ApiAnswer){.text = buf_view(&client->text)};
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &ret->status);

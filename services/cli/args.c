@@ -3,16 +3,32 @@
 
 #include "services/cli/cli.h"
 
+bool command_flag(const Command *command, Str *rest, Str *ret_name, bool *ret_takes_value)
+{
+    if (rest->ptr == NULL) {
+        *rest = str_from(command->flags);
+    }
+    Str token;
+    while (rest->len > 0 && str_split(rest, ' ', &token)) {
+        *ret_takes_value = str_ends(token, STR("="));
+        *ret_name = *ret_takes_value ? str_slice(token, 0, token.len - 1) : token;
+        if (rest->ptr == NULL) {
+            *rest = STR(""); // the end, and not the beginning
+        }
+        if (ret_name->len > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // Is `name` in the command's flag list, and does it take a value?
 static bool find_flag(const Command *command, Str name, bool *ret_takes_value)
 {
-    Str rest = str_from(command->flags);
-    Str token;
-    while (str_split(&rest, ' ', &token)) {
-        bool takes_value = str_ends(token, STR("="));
-        Str flag = takes_value ? str_slice(token, 0, token.len - 1) : token;
-        if (flag.len > 0 && str_eq(flag, name)) {
-            *ret_takes_value = takes_value;
+    Str rest = {0};
+    Str flag;
+    while (command_flag(command, &rest, &flag, ret_takes_value)) {
+        if (str_eq(flag, name)) {
             return true;
         }
     }

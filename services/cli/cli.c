@@ -5,6 +5,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/file.h"
+#include "services/cli/user_config.h"
 
 // On one line: libpq's texts end with a line break, and have some within.
 static void print_line(const char *text)
@@ -32,13 +33,46 @@ int cli_fail(const Error *err)
 bool cli_need(const char *value, const char *option, Error *err)
 {
     if (value == NULL || value[0] == '\0') {
+        bool key = strcmp(option, "STENTOR_API_KEY") == 0;
         return error_set(
             err, ERROR_CONFIG,
-            "%s is not set (HINT: in the environment, or in --config FILE; deploy/local/up writes "
-            "etc/cli.conf in its data folder)",
-            option);
+            "%s is not set (HINT: %sin the environment, in " USER_CONFIG " or in --config FILE%s)",
+            option, key ? "stentor login URL; or " : "",
+            key ? "" : "; deploy/local/up writes etc/cli.conf in its data folder");
     }
     return true;
+}
+
+// Where the value of a setting stands, as an operator would look for it.
+static const char *origin_of(const Cli *cli, const char *name)
+{
+    for (size_t i = 0; cli->table != NULL && i < cli->table->setting_count; i++) {
+        if (strcmp(cli->table->settings[i].name, name) != 0) {
+            continue;
+        }
+        switch (cli->sources[i]) {
+        case OPTION_FROM_FILE:
+            return cli->config != NULL && cli->config[0] != '\0' ? cli->config : "--config's file";
+        case OPTION_FROM_ENVIRONMENT:
+            return "the environment";
+        case OPTION_FROM_ARGUMENT:
+            return "the command line";
+        case OPTION_FROM_NONE:
+        case OPTION_FROM_DEFAULT:
+            break;
+        }
+    }
+    return "its default";
+}
+
+bool cli_no_answer(const Cli *cli, const char *reason, Error *err)
+{
+    return error_set(
+        err, ERROR_TRANSIENT,
+        "no answer from %s (STENTOR_API_URL, from %s): %s (HINT: is it running there? stentor "
+        "login "
+        "URL, or STENTOR_API_URL=URL, sets another address)",
+        cli->settings.api_url, origin_of(cli, "STENTOR_API_URL"), reason);
 }
 
 bool cli_read_file(Cli *cli, const char *path, size_t max, Str *ret, Error *err)

@@ -8,6 +8,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/error.h"
+#include "common/service/options.h"
 #include "common/session/session.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_FOUND = 3 };
@@ -38,11 +39,16 @@ typedef struct Args {
     bool help; // --help or -h stands among them: nothing else was checked
 } Args;
 
+typedef struct CommandTable CommandTable;
+
 typedef struct Cli {
     Settings settings;
     Args args;
     bool json;
     Arena *arena; // of the process's one command
+    const CommandTable *table;
+    const char *config;          // the settings' file; NULL: none, "": --config names it
+    const OptionSource *sources; // of each row of the settings
 } Cli;
 
 typedef struct Command {
@@ -54,6 +60,16 @@ typedef struct Command {
     int (*run)(Cli *cli);
 } Command;
 
+// Everything that there is to call: help, completion and the man page are made from it.
+struct CommandTable {
+    const Command *rows;
+    int count;
+    const Option *settings;
+    size_t setting_count;
+};
+
+// Walks the flags of a command; *rest is {0} before the first one.
+bool command_flag(const Command *command, Str *rest, Str *ret_name, bool *ret_takes_value);
 // Cuts argv into words and flags by the command's list; `ret` points into argv. ERROR_CONFIG names
 // what is wrong.
 bool args_parse(const Command *command, int argc, char **argv, Args *ret, Error *err);
@@ -69,6 +85,8 @@ bool args_int(
 
 int cli_fail(const Error *err); // prints "stentor: <text>", returns EXIT_FAILED
 bool cli_need(const char *value, const char *option, Error *err); // the setting must be there
+// The API did not answer: names the address, where it comes from and how to set another. False.
+bool cli_no_answer(const Cli *cli, const char *reason, Error *err);
 bool cli_read_file(
     Cli *cli, const char *path, size_t max, Str *ret, Error *err); // "-": standard input
 // Prints {"key": value, ...} with --json, else "key  value" lines. Pairs end with NULL.
@@ -114,6 +132,10 @@ int cmd_trigger_list(Cli *cli);
 int cmd_trigger_show(Cli *cli);
 int cmd_trigger_delete(Cli *cli);
 int cmd_trigger_try(Cli *cli);
+int cmd_completion(Cli *cli);
+int cmd_man(Cli *cli);
+int cmd_login(Cli *cli);
+int cmd_logout(Cli *cli);
 int cmd_send(Cli *cli);
 int cmd_batch_create(Cli *cli);
 int cmd_batch_add(Cli *cli);

@@ -9,6 +9,8 @@
 #include "common/service/options.h"
 #include "services/cli/cli.h"
 #include "services/cli/dlq_stages.h"
+#include "services/cli/help.h"
+#include "services/cli/user_config.h"
 
 // clang-format off
 static const Option settings_table[] = {
@@ -16,8 +18,8 @@ static const Option settings_table[] = {
     {"STENTOR_NATS_USER",     OPTION_TEXT, offsetof(Settings, session.user),     "", 0, 0, false, "NATS user"},
     {"STENTOR_NATS_PASSWORD", OPTION_TEXT, offsetof(Settings, session.password), "", 0, 0, true,  "its password"},
     {"STENTOR_DATABASE_URL",  OPTION_TEXT, offsetof(Settings, database_url),  "", 0, 0, true,  "Postgres connection string"},
-    {"STENTOR_API_URL",       OPTION_TEXT, offsetof(Settings, api_url),       "http://127.0.0.1:8080", 0, 0, false, "where ingest listens"},
-    {"STENTOR_API_KEY",       OPTION_TEXT, offsetof(Settings, api_key),       "", 0, 0, true,  "API key that `send` and `recipient` use"},
+    {"STENTOR_API_URL",       OPTION_TEXT, offsetof(Settings, api_url),       "http://127.0.0.1:8080", 0, 0, false, "where the API is"},
+    {"STENTOR_API_KEY",       OPTION_TEXT, offsetof(Settings, api_key),       "", 0, 0, true,  "API key of the commands that ask the API"},
     {"STENTOR_TENANT",        OPTION_TEXT, offsetof(Settings, tenant),        "", 0, 0, false, "tenant that the commands speak of"},
     {"STENTOR_HOME",          OPTION_TEXT, offsetof(Settings, home),          ".", 0, 0, false, "folder with deploy/ and migrations/"},
     {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, offsetof(Settings, master_key_file), "", 0, 0, false, "the services' master key file, for `migrate`, `doctor`, `keys`, `master-key`, `suppress` and `replay --shadow` only"},
@@ -64,6 +66,17 @@ static const Command commands[] = {
     {"batch show", "ID", 1, 1, "watch json",
      "how far it is, and what became of its notifications\n  --watch   again and again until nothing is left to come", cmd_batch_show},
     {"batch list", "", 0, 0, "status= json", "the youngest 100\n  --status NAME   only those", cmd_batch_list},
+    {"login", "[URL]", 0, 1, "key-file= tenant= unchecked json",
+     "write an API address and key into the file that `stentor` reads by itself, " USER_CONFIG "; readable by you alone\n"
+     "  URL              default: STENTOR_API_URL; the key is asked for, or read from standard input\n"
+     "  --key-file FILE  the key, instead of standard input\n"
+     "  --tenant TENANT  for the commands that read NATS or Postgres; default: the key's own, when the API tells it\n"
+     "  --unchecked      do not ask the API whether it takes the key", cmd_login},
+    {"logout", "", 0, 0, "json", "take address, key and tenant out of that file again", cmd_logout},
+    {"completion", "bash|zsh|fish", 1, 1, "",
+     "print the completion of a shell: source <(stentor completion bash); stentor completion fish | source\n"
+     "  zsh: stentor completion zsh >FOLDER/_stentor, where FOLDER is in its $fpath", cmd_completion},
+    {"man", "", 0, 0, "", "print the manual page: stentor man | man -l -", cmd_man},
     {"status", "ID", 1, 1, "wait= timeout= json",
      "a notification with its timeline and attempts\n"
      "  --wait STATUS   until it has that status (or one that ends it); --timeout S gives up (default 30)", cmd_status},
@@ -305,82 +318,6 @@ static const Command commands[] = {
 // clang-format on
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
-static void print_command(const Command *command)
-{
-    Str flags = str_from(command->flags);
-    const char *json = str_ends(flags, STR("json")) ? " [--json]" : "";
-    printf(
-        "usage: stentor [--config FILE] %s%s%s%s\n\n%s\n", command->name,
-        command->usage[0] != '\0' ? " " : "", command->usage, json, command->help);
-}
-
-static bool is_of_group(const Command *command, const char *group)
-{
-    size_t len = strlen(group);
-    return strncmp(command->name, group, len) == 0 && command->name[len] == ' ';
-}
-
-static void print_line(const Command *command)
-{
-    int first_line = (int)strcspn(command->help, "\n");
-    printf("  %-18s  %.*s\n", command->name, first_line, command->help);
-}
-
-// "dlq": the commands that begin with it. False: there are none.
-static bool print_group(const char *group)
-{
-    bool any = false;
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        if (is_of_group(&commands[i], group)) {
-            any = true;
-            print_line(&commands[i]);
-        }
-    }
-    return any;
-}
-
-static int fail_unknown(const char *word)
-{
-    bool any = false;
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        if (is_of_group(&commands[i], word)) {
-            fprintf(stderr, any ? ", %s" : "stentor: say which: %s", commands[i].name);
-            any = true;
-        }
-    }
-    if (any) {
-        fprintf(stderr, " (stentor help %s)\n", word);
-    } else {
-        fprintf(stderr, "stentor: unknown command '%s' (stentor help lists them)\n", word);
-    }
-    return EXIT_USAGE;
-}
-
-static int print_help(const char *topic)
-{
-    for (int i = 0; topic != NULL && i < COMMAND_COUNT; i++) {
-        if (strcmp(topic, commands[i].name) == 0) {
-            print_command(&commands[i]);
-            return EXIT_DONE;
-        }
-    }
-    if (topic != NULL) {
-        return print_group(topic) ? EXIT_DONE : fail_unknown(topic);
-    }
-    printf("usage: stentor [--config FILE] COMMAND ... [--json]\n\n");
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        print_line(&commands[i]);
-    }
-    printf("\nstentor help COMMAND tells its options. Settings come from the file "
-           "($STENTOR_CONFIG) and the environment:\n");
-    Buf table;
-    buf_init(&table, 64 * 1024);
-    options_markdown(settings_table, sizeof settings_table / sizeof *settings_table, &table);
-    printf("%s", buf_c(&table));
-    buf_done(&table);
-    return EXIT_DONE;
-}
-
 // The longest command name that the words begin with; *ret_used is how many words it took.
 static const Command *find_command(int argc, char **argv, int *ret_used)
 {
@@ -401,38 +338,72 @@ static const Command *find_command(int argc, char **argv, int *ret_used)
     return NULL;
 }
 
-static bool load_settings(const char *config, char *program, Settings *ret, Error *err)
+static const CommandTable table = {
+    commands, COMMAND_COUNT, settings_table, sizeof settings_table / sizeof *settings_table};
+
+// The flags before the command, with the file's name among them when none of them is --config: that
+// of STENTOR_CONFIG, else the user's own.
+static bool load_settings(Cli *cli, int argc, char **argv, Error *err)
 {
     static char flag[] = "--config";
-    char *with_file[] = {program, flag, (char *)(uintptr_t)config, NULL};
-    return options_load(
-        settings_table, sizeof settings_table / sizeof *settings_table, ret, config != NULL ? 3 : 1,
-        with_file, err);
+    const char *file = getenv("STENTOR_CONFIG");
+    for (int i = 1; i < argc; i++) {
+        file = strncmp(argv[i], flag, sizeof flag - 1) == 0 ? "" : file;
+    }
+    if (file == NULL && !user_config_find(cli->arena, &file, err)) {
+        return false;
+    }
+    char **words = arena_alloc(cli->arena, ((size_t)argc + 3) * sizeof *words);
+    int count = 0, rest = 0;
+    words[count++] = argv[0];
+    if (file != NULL && file[0] != '\0') {
+        words[count++] = flag;
+        words[count++] = arena_printf(cli->arena, "%s", file);
+    }
+    for (int i = 1; i < argc; i++) {
+        words[count++] = argv[i];
+    }
+    OptionSource *sources = arena_alloc(cli->arena, table.setting_count * sizeof *sources);
+    cli->config = file;
+    cli->sources = sources;
+    return options_load_args(
+        table.settings, table.setting_count, &cli->settings, count, words, &rest, sources, err);
 }
 
-static int run_command(
-    const Command *command, const char *config, char *program, int argc, char **argv)
+// A broken file does not stop a shell that starts.
+static bool needs_settings(const Command *command)
+{
+    return command->run != cmd_completion && command->run != cmd_man;
+}
+
+// argv[0..at): the program and the flags before the command; argv[from..argc): what follows it.
+static int run_command(const Command *command, int at, int from, int argc, char **argv)
 {
     Cli cli = {0};
     Error err = {0};
-    if (!args_parse(command, argc, argv, &cli.args, &err)) {
+    if (!args_parse(command, argc - from, argv + from, &cli.args, &err)) {
         fprintf(stderr, "stentor: %s\n", err.text);
         return EXIT_USAGE;
     }
     if (cli.args.help) {
-        return print_help(command->name);
+        return help_print(&table, command->name);
     }
-    if (!load_settings(config, program, &cli.settings, &err)) {
-        return cli_fail(&err);
-    }
-    if (!cli.settings.core_dumps) {
-        process_forbid_dumps();
-    }
-    cli.json = args_has(&cli.args, "json");
+    int status = EXIT_FAILED;
     cli.arena = arena_new(0);
-    int status = command->run(&cli);
+    cli.json = args_has(&cli.args, "json");
+    cli.table = &table;
+    if (!needs_settings(command)) {
+        status = command->run(&cli);
+    } else if (!load_settings(&cli, at, argv, &err)) {
+        status = cli_fail(&err);
+    } else {
+        if (!cli.settings.core_dumps) {
+            process_forbid_dumps();
+        }
+        status = command->run(&cli);
+        options_free(table.settings, table.setting_count, &cli.settings);
+    }
     arena_free(cli.arena);
-    options_free(settings_table, sizeof settings_table / sizeof *settings_table, &cli.settings);
     return status;
 }
 
@@ -448,36 +419,35 @@ static int print_crash_points(void)
 }
 #endif
 
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 int main(int argc, char **argv)
 {
     log_setup("stentor", LOG_WARN, false);
-    const char *config = getenv("STENTOR_CONFIG");
-    int at = 1;
-    if (argc > 2 && strcmp(argv[1], "--config") == 0) {
-        config = argv[2];
-        at = 3;
-    }
-    if (at >= argc || strcmp(argv[at], "help") == 0 || strcmp(argv[at], "--help") == 0 ||
-        strcmp(argv[at], "-h") == 0) {
+    int at = options_rest(table.settings, table.setting_count, argc, argv);
+    const char *word = at < argc ? argv[at] : "help";
+    if (strcmp(word, "help") == 0 || is_help(word)) {
         char topic[64] = "";
         for (int i = at + 1; i < argc; i++) {
             snprintf(
                 topic + strlen(topic), sizeof topic - strlen(topic), "%s%s", i > at + 1 ? " " : "",
                 argv[i]);
         }
-        return print_help(topic[0] != '\0' ? topic : NULL);
+        return help_print(&table, topic[0] != '\0' ? topic : NULL);
     }
 #ifdef STENTOR_CRASH_POINTS
-    if (strcmp(argv[at], "--crash-points") == 0) {
+    if (strcmp(word, "--crash-points") == 0) {
         return print_crash_points();
     }
 #endif
     int used = 0;
     const Command *command = find_command(argc - at, argv + at, &used);
     if (command == NULL) {
-        const char *next = argc > at + 1 ? argv[at + 1] : "";
-        bool help = strcmp(next, "--help") == 0 || strcmp(next, "-h") == 0;
-        return help ? print_help(argv[at]) : fail_unknown(argv[at]);
+        bool help = argc > at + 1 && is_help(argv[at + 1]);
+        return help ? help_print(&table, word) : help_unknown(&table, word);
     }
-    return run_command(command, config, argv[0], argc - at - used, argv + at + used);
+    return run_command(command, at, at + used, argc, argv);
 }

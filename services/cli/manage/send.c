@@ -174,8 +174,7 @@ static bool post(Cli *cli, const char *body, Buf *answer, long *ret_status, Erro
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
     curl_slist_free_all(headers);
     curl_easy_cleanup(curl);
-    return code == CURLE_OK ||
-           error_set(err, ERROR_TRANSIENT, "%s: %s", url, curl_easy_strerror(code));
+    return code == CURLE_OK || cli_no_answer(cli, curl_easy_strerror(code), err);
 }
 
 // The server's problem document, in one line.

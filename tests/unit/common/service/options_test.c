@@ -358,17 +358,67 @@ static void a_command_keeps_its_own_arguments(void **state)
     int rest = 0;
     char *argv[] = {
         (char[]){"send"}, (char[]){"--t-port"}, (char[]){"9"}, (char[]){"--"}, (char[]){"--mine"}};
-    assert_true(options_load_args(table, ROWS, &values, 5, argv, &rest, &err));
+    assert_true(options_load_args(table, ROWS, &values, 5, argv, &rest, NULL, &err));
     assert_int_equal(values.port, 9);
     assert_int_equal(rest, 4);
     options_free(table, ROWS, &values);
     char *other[] = {(char[]){"status"}, (char[]){"ntf_1"}, (char[]){"--t-port"}};
-    assert_true(options_load_args(table, ROWS, &values, 3, other, &rest, &err));
+    assert_true(options_load_args(table, ROWS, &values, 3, other, &rest, NULL, &err));
     assert_int_equal(rest, 1);
     options_free(table, ROWS, &values);
-    assert_true(options_load_args(table, ROWS, &values, 1, other, &rest, &err));
+    assert_true(options_load_args(table, ROWS, &values, 1, other, &rest, NULL, &err));
     assert_int_equal(rest, 1);
     options_free(table, ROWS, &values);
+}
+
+static void where_a_value_comes_from_is_known(void **state)
+{
+    (void)state;
+    Values values;
+    Error err = {0};
+    int rest = 0;
+    OptionSource sources[ROWS];
+    setenv("STENTOR_T_URL", "from-environment", 1);
+    char *argv[] = {(char[]){"x"}, (char[]){"--t-port"}, (char[]){"9"}, (char[]){"command"}};
+    assert_true(options_load_args(table, ROWS, &values, 4, argv, &rest, sources, &err));
+    for (size_t i = 0; i < ROWS; i++) {
+        bool url = strcmp(table[i].name, "STENTOR_T_URL") == 0;
+        bool port = strcmp(table[i].name, "STENTOR_T_PORT") == 0;
+        url = url || strcmp(table[i].name, "STENTOR_T_KEY_FILE") == 0; // by set_up
+        assert_int_equal(
+            sources[i], url    ? OPTION_FROM_ENVIRONMENT
+                        : port ? OPTION_FROM_ARGUMENT
+                               : OPTION_FROM_DEFAULT);
+    }
+    options_free(table, ROWS, &values);
+}
+
+static void the_rest_is_found_without_reading_a_value(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[6];
+        int rest;
+    } rows[] = {
+        {{"x", "send"}, 1},
+        {{"x", "--t-port", "no-number", "send"}, 3},
+        {{"x", "--t-port=no-number", "send", "--t-port"}, 2},
+        {{"x", "--config", "FILE", "send"}, 3},
+        {{"x", "--unknown", "send"}, 1},
+        {{"x", "--unknown=1", "send"}, 2},
+        {{"x", "--t-port"}, 2},
+        {{"x"}, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char words[6][32];
+        char *argv[6];
+        int argc = 0;
+        for (; argc < 6 && rows[i].words[argc] != NULL; argc++) {
+            snprintf(words[argc], sizeof words[argc], "%s", rows[i].words[argc]);
+            argv[argc] = words[argc];
+        }
+        assert_int_equal(options_rest(table, ROWS, argc, argv), rows[i].rest);
+    }
 }
 
 int main(void)
@@ -395,6 +445,8 @@ int main(void)
         TEST(only_secrets_are_read_from_files),
         TEST(a_text_has_a_limit),
         TEST(a_command_keeps_its_own_arguments),
+        TEST(where_a_value_comes_from_is_known),
+        TEST(the_rest_is_found_without_reading_a_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

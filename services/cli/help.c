@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/cli/help.h"
+
+#include <string.h>
+
+#include "common/base/buf.h"
+#include "services/cli/user_config.h"
+
+static void print_command(const Command *command)
+{
+    Str flags = str_from(command->flags);
+    const char *json = str_ends(flags, STR("json")) ? " [--json]" : "";
+    printf(
+        "usage: stentor [--config FILE] %s%s%s%s\n\n%s\n", command->name,
+        command->usage[0] != '\0' ? " " : "", command->usage, json, command->help);
+}
+
+static bool is_of_group(const Command *command, const char *group)
+{
+    size_t len = strlen(group);
+    return strncmp(command->name, group, len) == 0 && command->name[len] == ' ';
+}
+
+static void print_line(const Command *command)
+{
+    int first_line = (int)strcspn(command->help, "\n");
+    printf("  %-18s  %.*s\n", command->name, first_line, command->help);
+}
+
+// "dlq": the commands that begin with it. False: there are none.
+static bool print_group(const CommandTable *table, const char *group)
+{
+    bool any = false;
+    for (int i = 0; i < table->count; i++) {
+        if (is_of_group(&table->rows[i], group)) {
+            any = true;
+            print_line(&table->rows[i]);
+        }
+    }
+    return any;
+}
+
+int help_unknown(const CommandTable *table, const char *word)
+{
+    bool any = false;
+    for (int i = 0; i < table->count; i++) {
+        if (is_of_group(&table->rows[i], word)) {
+            fprintf(stderr, any ? ", %s" : "stentor: say which: %s", table->rows[i].name);
+            any = true;
+        }
+    }
+    if (any) {
+        fprintf(stderr, " (stentor help %s)\n", word);
+    } else {
+        fprintf(stderr, "stentor: unknown command '%s' (stentor help lists them)\n", word);
+    }
+    return EXIT_USAGE;
+}
+
+int help_print(const CommandTable *table, const char *topic)
+{
+    for (int i = 0; topic != NULL && i < table->count; i++) {
+        if (strcmp(topic, table->rows[i].name) == 0) {
+            print_command(&table->rows[i]);
+            return EXIT_DONE;
+        }
+    }
+    if (topic != NULL) {
+        return print_group(table, topic) ? EXIT_DONE : help_unknown(table, topic);
+    }
+    printf("usage: stentor [--config FILE] COMMAND ... [--json]\n\n");
+    for (int i = 0; i < table->count; i++) {
+        print_line(&table->rows[i]);
+    }
+    printf(
+        "\nstentor help COMMAND tells its options. Settings come from a file (--config, else "
+        "$STENTOR_CONFIG, else\n%s, which `stentor login` writes), the environment, "
+        "which wins over it, and\nflags before COMMAND, which win over both: "
+        "stentor --api-url URL COMMAND.\n",
+        USER_CONFIG);
+    Buf rows;
+    buf_init(&rows, 64 * 1024);
+    options_markdown(table->settings, table->setting_count, &rows);
+    printf("%s", buf_c(&rows));
+    buf_done(&rows);
+    return EXIT_DONE;
+}

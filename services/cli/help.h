@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `stentor help` prints, made from the command table.
+#pragma once
+
+#include "services/cli/cli.h"
+
+// topic: a command, the first word of several, or NULL for all. Returns the exit status.
+int help_print(const CommandTable *table, const char *topic);
+// Says on standard error which commands begin with the word, or that none does; EXIT_USAGE.
+int help_unknown(const CommandTable *table, const char *word);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/cli/user_config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/buf.h"
+#include "common/base/file.h"
+#include "common/service/options.h"
+
+const char *user_config_path(Arena *arena)
+{
+    const char *config = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    if (config != NULL && config[0] == '/') { // the specification passes over a relative one
+        return arena_printf(arena, "%s/stentor/config", config);
+    }
+    return home != NULL && home[0] == '/' ? arena_printf(arena, "%s/.config/stentor/config", home)
+                                          : NULL;
+}
+
+static bool fail(const char *what, const char *path, Error *err)
+{
+    return error_set(err, ERROR_CONFIG, "cannot %s '%s': %s", what, path, strerror(errno));
+}
+
+bool user_config_find(Arena *arena, const char **ret, Error *err)
+{
+    struct stat found;
+    const char *path = user_config_path(arena);
+    *ret = NULL;
+    if (path == NULL || (stat(path, &found) != 0 && (errno == ENOENT || errno == ENOTDIR))) {
+        return true;
+    }
+    if (stat(path, &found) != 0) {
+        return fail("read", path, err);
+    }
+    if (found.st_uid != geteuid()) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "'%s' belongs to another user (HINT: HOME is that user's; sudo -H takes yours)", path);
+    }
+    if ((found.st_mode & 077) != 0) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "others may read your settings, which hold a key (HINT: chmod 600 '%s')", path);
+    }
+    *ret = path;
+    return true;
+}
+
+// ---- changing it ----
+
+static bool is_setting(Str line, const char *name)
+{
+    Str rest = str_trim(line);
+    Str before;
+    return str_split(&rest, '=', &before) && rest.ptr != NULL &&
+           str_eq(str_trim(before), str_from(name));
+}
+
+static bool is_replaced(Str line, const UserSetting *settings, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (is_setting(line, settings[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_setting(Buf *out, const UserSetting *setting)
+{
+    buf_printf(out, "%s=\"", setting->name);
+    for (const char *c = setting->value; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\') {
+            buf_char(out, '\\');
+        }
+        buf_char(out, *c);
+    }
+    buf_cstr(out, "\"\n");
+}
+
+// The file's new text. *ret_left: a setting is in it.
+static void change_text(
+    Str text, const UserSetting *settings, size_t count, Buf *out, bool *ret_left)
+{
+    Str line;
+    *ret_left = false;
+    while (text.len > 0 && str_split(&text, '\n', &line)) {
+        if (!is_replaced(line, settings, count)) {
+            Str plain = str_trim(line);
+            *ret_left = *ret_left || (plain.len > 0 && plain.ptr[0] != '#');
+            buf_str(out, line);
+            buf_char(out, '\n');
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (settings[i].value != NULL) {
+            write_setting(out, &settings[i]);
+            *ret_left = true;
+        }
+    }
+}
+
+// Each folder of the path that is not there, for the user alone.
+static bool make_folders(char *path, Error *err)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        bool ok = mkdir(path, 0700) == 0 || errno == EEXIST || fail("make", path, err);
+        *slash = '/';
+        if (!ok) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool write_file(const char *path, const Buf *text, Arena *arena, Error *err)
+{
+    char *temporary = arena_printf(arena, "%s.XXXXXX", path);
+    int fd = mkstemp(temporary); // 0600
+    if (fd < 0) {
+        return fail("write", path, err);
+    }
+    bool ok = write(fd, text->ptr, text->len) == (ssize_t)text->len && fsync(fd) == 0;
+    ok = close(fd) == 0 && ok && rename(temporary, path) == 0;
+    if (!ok) {
+        fail("write", path, err);
+        unlink(temporary);
+    }
+    return ok;
+}
+
+bool user_config_change(
+    const char *path, const UserSetting *settings, size_t count, Arena *arena, Error *err)
+{
+    Str text = STR_EMPTY;
+    if (access(path, F_OK) == 0 && !file_read(path, OPTION_FILE_MAX, arena, &text, err)) {
+        return false;
+    }
+    Buf changed;
+    bool left = false;
+    buf_init(&changed, (size_t)2 * OPTION_FILE_MAX);
+    change_text(text, settings, count, &changed, &left);
+    bool ok = true;
+    if (left) {
+        ok = make_folders(arena_printf(arena, "%s", path), err) &&
+             write_file(path, &changed, arena, err);
+    } else {
+        ok = unlink(path) == 0 || errno == ENOENT || fail("remove", path, err);
+    }
+    buf_done(&changed);
+    return ok;
+}
