@@ -24,6 +24,17 @@ static inline Str pb_bytes(ProtobufCBinaryData data)
 {
     return (Str){(const char *)data.data, data.len};
 }
+// protobuf-c's strings are not const, and nothing writes to them: the text must outlive the
+// message. NULL is the empty string.
+static inline char *pb_borrow(const char *text)
+{
+    return (char *)(uintptr_t)(text != NULL ? text : "");
+}
+// A copy for a message, in `arena`.
+static inline char *pb_text(Arena *arena, Str s)
+{
+    return s.len == 0 ? pb_borrow("") : arena_cstr(arena, s);
+}
 // The data is not copied: `s` must outlive the message.
 static inline ProtobufCBinaryData pb_data(Str s)
 {

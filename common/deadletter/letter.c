@@ -2,68 +2,25 @@
 #include "common/deadletter/letter.h"
 
 #include "common/base/id.h"
+#include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
-#include "stentor/v1/deferred.pb-c.h"
-#include "stentor/v1/inbound.pb-c.h"
-#include "stentor/v1/rendered.pb-c.h"
+#include "common/events/kinds.h"
+#include "common/events/meta.h"
 #include "stentor/v1/request.pb-c.h"
 
 typedef Stentor__V1__Meta Meta;
 
-static Str token_at(Str subject, int wanted)
-{
-    Str token = STR_EMPTY;
-    for (int i = 0; i <= wanted; i++) {
-        if (!str_split(&subject, '.', &token)) {
-            return STR_EMPTY;
-        }
-    }
-    return token;
-}
-
-static const ProtobufCMessageDescriptor *type_of(Str subject)
-{
-    static const struct {
-        const char *prefix;
-        const ProtobufCMessageDescriptor *type;
-    } types[] = {
-        {"ntf.request.", &stentor__v1__notification_request__descriptor},
-        {"ntf.rendered.", &stentor__v1__rendered__descriptor},
-        {"ntf.deferred.", &stentor__v1__deferred__descriptor},
-        {"ntf.status.", &stentor__v1__notification_status__descriptor},
-        {"ntf.settle.", &stentor__v1__notification_status__descriptor},
-        {"ntf.inbound.", &stentor__v1__inbound_callback__descriptor},
-    };
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (str_starts(subject, str_from(types[i].prefix))) {
-            return types[i].type;
-        }
-    }
-    bool command = str_starts(subject, STR("evt.")) && str_ends(subject, STR(".notify"));
-    return command ? &stentor__v1__notify_command__descriptor : NULL;
-}
-
-// NULL: the type has none, or the event does not.
-static const Meta *meta_of(const ProtobufCMessage *event)
-{
-    const ProtobufCFieldDescriptor *field =
-        protobuf_c_message_descriptor_get_field_by_name(event->descriptor, "meta");
-    return field == NULL
-               ? NULL
-               : *(const Meta *const *)(const void *)((const char *)event + field->offset);
-}
-
 static const ProtobufCMessage *read_event(const Stentor__V1__DeadLetter *body, Arena *arena)
 {
     Error ignored = {0};
-    const ProtobufCMessageDescriptor *type = type_of(str_from(body->subject));
+    const ProtobufCMessageDescriptor *type = event_type_of_subject(str_from(body->subject));
     if (type == NULL || body->payload.len == 0) {
         return NULL;
     }
     const ProtobufCMessage *event = event_unpack(type, pb_bytes(body->payload), arena, &ignored);
     // Protobuf takes nearly anything for an empty message with unknown fields.
-    bool headless =
-        event != NULL && type != &stentor__v1__notify_command__descriptor && meta_of(event) == NULL;
+    bool headless = event != NULL && type != &stentor__v1__notify_command__descriptor &&
+                    event_meta(event) == NULL;
     return headless ? NULL : event;
 }
 
@@ -76,7 +33,7 @@ static const char *find_notification(const Letter *letter)
 {
     const Meta *meta = letter->body->meta;
     if (!is_notification(meta)) {
-        meta = letter->event != NULL ? meta_of(letter->event) : NULL;
+        meta = letter->event != NULL ? event_meta(letter->event) : NULL;
     }
     return is_notification(meta) ? meta->notification_id : "";
 }
@@ -88,8 +45,8 @@ void letter_read(const BusMessage *message, Arena *arena, Letter *ret)
         .sequence = message->sequence,
         .stored_at_us = message->stored_at_us,
         .subject = subject,
-        .stage = token_at(subject, 2),
-        .tenant = token_at(subject, 3),
+        .stage = subject_token(subject, 2),
+        .tenant = subject_token(subject, 3),
         .traceparent = arena_str(arena, message->traceparent),
         .notification_id = "",
     };

@@ -8,8 +8,10 @@
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/events/meta.h"
+#include "common/events/sealed.h"
+#include "common/events/status.h"
 #include "stentor/v1/rendered.pb-c.h"
-#include "stentor/v1/status.pb-c.h"
 
 // The renderer makes first attempts; digest-flusher makes the later ones from what is rendered
 // already.
@@ -17,41 +19,13 @@ enum { FIRST_ATTEMPT = 1 };
 
 // ---- the request ----
 
-static bool check_sealed(
-    const Stentor__V1__Sealed *sealed, const char *field, bool required, Error *err)
-{
-    if (sealed == NULL) {
-        return !required || error_set(err, ERROR_PERMANENT, "field '%s' is missing", field);
-    }
-    if (sealed->key_subject.len != KEY_SUBJECT_LEN || sealed->key_generation == 0) {
-        return error_set(err, ERROR_PERMANENT, "field '%s' does not name its key", field);
-    }
-    return true;
-}
-
-static bool same_key(const Stentor__V1__Sealed *a, const Stentor__V1__Sealed *b)
-{
-    return a->key_generation == b->key_generation &&
-           str_eq(pb_bytes(a->key_subject), pb_bytes(b->key_subject));
-}
-
-// "ntf.request.<lane>.<tenant>"
-static Str last_token(Str subject)
-{
-    size_t from = subject.len;
-    while (from > 0 && subject.ptr[from - 1] != '.') {
-        from--;
-    }
-    return str_slice(subject, from, subject.len);
-}
-
 bool render_request_check(const Request *request, Str subject, Error *err)
 {
     const Stentor__V1__Meta *meta = request->meta;
     if (meta == NULL || !id_is_tenant(str_from(meta->tenant))) {
         return error_set(err, ERROR_PERMANENT, "field 'meta.tenant' is not a tenant");
     }
-    if (!str_eq(last_token(subject), str_from(meta->tenant))) {
+    if (!str_eq(subject_last(subject), str_from(meta->tenant))) {
         return error_set(
             err, ERROR_PERMANENT, "field 'meta.tenant' is '%s', which is not the subject's",
             meta->tenant);
@@ -63,11 +37,11 @@ bool render_request_check(const Request *request, Str subject, Error *err)
         return error_set(
             err, ERROR_PERMANENT, "field 'channel' is %d, which is unknown", (int)request->channel);
     }
-    if (!check_sealed(request->address, "address", true, err) ||
-        !check_sealed(request->variables, "variables", false, err)) {
+    if (!sealed_check(request->address, "address", err) ||
+        (request->variables != NULL && !sealed_check(request->variables, "variables", err))) {
         return false;
     }
-    if (request->variables != NULL && !same_key(request->address, request->variables)) {
+    if (request->variables != NULL && !sealed_same_key(request->address, request->variables)) {
         return error_set(
             err, ERROR_PERMANENT, "fields 'address' and 'variables' are sealed under two keys");
     }
@@ -142,39 +116,18 @@ bool digest_variables(const Job *job, json_t *variables, Error *err)
 
 // ---- what goes out ----
 
-// The event's own id is in `id`, which must live as long as the meta.
-static Stentor__V1__Meta follow(const Job *job, char *id)
-{
-    const Stentor__V1__Meta *cause = job->request->meta;
-    Stentor__V1__Meta meta;
-    stentor__v1__meta__init(&meta);
-    meta.event_id = id;
-    meta.tenant = cause->tenant;
-    meta.notification_id = cause->notification_id;
-    meta.correlation_id = cause->correlation_id;
-    meta.causation_id = cause->event_id;
-    meta.occurred_at_us = job->now_us;
-    return meta;
-}
-
-static char *borrow(const char *text)
-{
-    return (
-        char *)(uintptr_t)text; // protobuf-c's strings are not const; packing does not change them
-}
-
 static bool pack_email(
     const Job *job, Draft *draft, const Sender *sender, Str *ret_bytes, Error *err)
 {
     Stentor__V1__EmailContent content;
     stentor__v1__email_content__init(&content);
-    content.subject = borrow(buf_c(&draft->subject));
-    content.html = borrow(buf_c(&draft->html));
-    content.text = borrow(buf_c(&draft->text));
+    content.subject = pb_borrow(buf_c(&draft->subject));
+    content.html = pb_borrow(buf_c(&draft->html));
+    content.text = pb_borrow(buf_c(&draft->text));
     content.from = sender->address;
     content.from_name = sender->name;
     if (job->unsubscribe_url != NULL) {
-        content.unsubscribe_url = borrow(job->unsubscribe_url);
+        content.unsubscribe_url = pb_borrow(job->unsubscribe_url);
     }
     return event_pack(&content.base, job->arena, ret_bytes, err);
 }
@@ -183,7 +136,7 @@ static bool pack_sms(const Job *job, Draft *draft, Str *ret_bytes, Error *err)
 {
     Stentor__V1__SmsContent content;
     stentor__v1__sms_content__init(&content);
-    content.text = borrow(buf_c(&draft->text));
+    content.text = pb_borrow(buf_c(&draft->text));
     content.segments = draft->sms.segments;
     content.ucs2 = draft->sms.ucs2;
     return event_pack(&content.base, job->arena, ret_bytes, err);
@@ -193,9 +146,9 @@ static bool pack_push(const Job *job, Draft *draft, Str *ret_bytes, Error *err)
 {
     Stentor__V1__PushContent content;
     stentor__v1__push_content__init(&content);
-    content.title = borrow(buf_c(&draft->title));
-    content.body = borrow(buf_c(&draft->text));
-    content.data_json = borrow(buf_c(&draft->data));
+    content.title = pb_borrow(buf_c(&draft->title));
+    content.body = pb_borrow(buf_c(&draft->text));
+    content.data_json = pb_borrow(buf_c(&draft->data));
     return event_pack(&content.base, job->arena, ret_bytes, err);
 }
 
@@ -203,9 +156,9 @@ static bool pack_inapp(const Job *job, Draft *draft, Str *ret_bytes, Error *err)
 {
     Stentor__V1__InappContent content;
     stentor__v1__inapp_content__init(&content);
-    content.title = borrow(buf_c(&draft->title));
-    content.body = borrow(buf_c(&draft->text));
-    content.data_json = borrow(buf_c(&draft->data));
+    content.title = pb_borrow(buf_c(&draft->title));
+    content.body = pb_borrow(buf_c(&draft->text));
+    content.data_json = pb_borrow(buf_c(&draft->data));
     return event_pack(&content.base, job->arena, ret_bytes, err);
 }
 
@@ -215,9 +168,9 @@ static bool pack_whatsapp(
     Stentor__V1__WhatsappContent content;
     stentor__v1__whatsapp_content__init(&content);
     char *at = draft->parameters.ptr;
-    content.reference = borrow(draft->reference);
-    content.locale = borrow(locale);
-    content.text = borrow(buf_c(&draft->text));
+    content.reference = pb_borrow(draft->reference);
+    content.locale = pb_borrow(locale);
+    content.text = pb_borrow(buf_c(&draft->text));
     content.parameters =
         arena_array(job->arena, draft->parameter_count, sizeof *content.parameters);
     content.n_parameters = draft->parameter_count;
@@ -232,8 +185,8 @@ static bool pack_voice(const Job *job, const char *locale, Draft *draft, Str *re
 {
     Stentor__V1__VoiceContent content;
     stentor__v1__voice_content__init(&content);
-    content.script = borrow(buf_c(&draft->text));
-    content.locale = borrow(locale);
+    content.script = pb_borrow(buf_c(&draft->text));
+    content.locale = pb_borrow(locale);
     return event_pack(&content.base, job->arena, ret_bytes, err);
 }
 
@@ -272,8 +225,8 @@ static Stentor__V1__Rendered rendered_head(const Job *job, const CompiledLocale 
     rendered.priority = request->priority;
     rendered.template_ = request->template_;
     rendered.template_version = request->template_version;
-    rendered.locale = borrow(locale->locale);
-    rendered.direction = borrow(locale->direction);
+    rendered.locale = pb_borrow(locale->locale);
+    rendered.direction = pb_borrow(locale->direction);
     rendered.batch_id = request->batch_id;
     rendered.recipient_id = request->recipient_id;
     rendered.address_hash = request->address_hash;
@@ -304,7 +257,7 @@ bool rendered_event(
     sha256(plain, checksum);
     char *id = arena_alloc(job->arena, EVENT_ID_SIZE);
     event_id_derive("rendered", notification, STR("1"), id);
-    Stentor__V1__Meta meta = follow(job, id);
+    Stentor__V1__Meta meta = meta_follow(job->request->meta, id, job->now_us);
     Stentor__V1__Rendered rendered = rendered_head(job, locale);
     rendered.meta = &meta;
     rendered.content =
@@ -332,27 +285,11 @@ bool rendered_event(
 
 bool failed_event(const Job *job, const RenderFailure *failure, BusOut *ret_out, Error *err)
 {
-    const Request *request = job->request;
-    RenderFailure copy = *failure;
-    Stentor__V1__NotificationStatus status;
-    stentor__v1__notification_status__init(&status);
+    const Stentor__V1__Meta *cause = job->request->meta;
     char id[EVENT_ID_SIZE];
-    event_id_derive("status", str_from(request->meta->notification_id), STR("failed/0"), id);
-    Stentor__V1__Meta meta = follow(job, id);
-    status.meta = &meta;
-    status.channel = request->channel;
-    status.category = request->category;
-    status.priority = request->priority;
-    status.status = STENTOR__V1__STATUS__STATUS_FAILED;
-    status.reason_code = borrow(failure_code_name(failure->code));
-    status.reason = copy.reason;
-    status.template_ = request->template_;
-    status.template_version = request->template_version;
-    status.recipient_id = request->recipient_id;
-    status.address_hash = request->address_hash;
-    status.accepted_at_us = request->accepted_at_us;
-    status.scheduled_for_us = request->scheduled_for_us;
-    status.batch_id = request->batch_id;
-    status.resends = request->resends;
+    event_id_derive("status", str_from(cause->notification_id), STR("failed/0"), id);
+    Stentor__V1__Meta meta = meta_follow(cause, id, job->now_us);
+    StatusSpec spec = {&meta, STATUS_FAILED, failure_code_name(failure->code), failure->reason};
+    Stentor__V1__NotificationStatus status = status_of_request(&spec, job->request);
     return status_event(&status, job->traceparent, job->arena, ret_out, err);
 }

@@ -7,6 +7,7 @@
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/events/meta.h"
 #include "common/trigger/trigger_path.h"
 #include "stentor/v1/deferred.pb-c.h"
 
@@ -245,12 +246,13 @@ static bool pack_cancel(
     const DomainEvent *event, char *cancel_key, char *event_id, Arena *arena, Str *ret, Error *err)
 {
     static char reason[] = "cancel";
-    Stentor__V1__Meta meta;
-    stentor__v1__meta__init(&meta);
-    meta.event_id = event_id;
-    meta.tenant = arena_cstr(arena, event->tenant);
-    meta.causation_id = arena_cstr(arena, event->identity);
-    meta.occurred_at_us = event->id_at_us;
+    MetaSpec head = {
+        .event_id = event_id,
+        .tenant = arena_cstr(arena, event->tenant),
+        .causation_id = arena_cstr(arena, event->identity),
+        .at_us = event->id_at_us,
+    };
+    Stentor__V1__Meta meta = meta_make(&head);
     Stentor__V1__Cancel cancel;
     stentor__v1__cancel__init(&cancel);
     cancel.cancel_key = cancel_key;

@@ -5,6 +5,8 @@
 
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/events/meta.h"
+#include "common/events/sealed.h"
 
 typedef Stentor__V1__NotificationRequest Request;
 typedef Stentor__V1__DigestItem Item;
@@ -40,17 +42,11 @@ static void derive_ids(const DigestWindow *window, Digest *digest, Arena *arena)
 
 // ---- the items ----
 
-static bool same_key(const Sealed *a, const Sealed *b)
-{
-    return a->key_generation == b->key_generation &&
-           str_eq(pb_bytes(a->key_subject), pb_bytes(b->key_subject));
-}
-
 // What was sealed under an older key of the recipient nobody can read any more: it is counted, and
 // not listed.
 static bool is_readable(const Request *item, const Request *newest)
 {
-    return item->variables == NULL || same_key(item->variables, newest->address);
+    return item->variables == NULL || sealed_same_key(item->variables, newest->address);
 }
 
 static void list_item(const Request *from, Request *digest, Arena *arena)
@@ -96,15 +92,16 @@ static bool seal_address(
     return true;
 }
 
-static void fill_meta(
-    const DigestWindow *window, Digest *digest, Arena *arena, Stentor__V1__Meta *meta)
+static Stentor__V1__Meta make_meta(const DigestWindow *window, const Digest *digest, Arena *arena)
 {
-    stentor__v1__meta__init(meta);
-    meta->event_id = digest->event_id;
-    meta->tenant = arena_cstr(arena, window->tenant);
-    meta->notification_id = digest->id;
-    meta->causation_id = window->newest->meta->event_id;
-    meta->occurred_at_us = time_of(window);
+    MetaSpec head = {
+        .event_id = digest->event_id,
+        .tenant = arena_cstr(arena, window->tenant),
+        .notification_id = digest->id,
+        .causation_id = window->newest->meta->event_id,
+        .at_us = time_of(window),
+    };
+    return meta_make(&head);
 }
 
 static void fill_request(const DigestWindow *window, Arena *arena, Request *request)
@@ -128,9 +125,8 @@ static void fill_request(const DigestWindow *window, Arena *arena, Request *requ
 
 static bool pack(const DigestWindow *window, DataKey *key, Arena *arena, Digest *digest, Error *err)
 {
-    Stentor__V1__Meta meta;
+    Stentor__V1__Meta meta = make_meta(window, digest, arena);
     Request request;
-    fill_meta(window, digest, arena, &meta);
     fill_request(window, arena, &request);
     request.meta = &meta;
     subject_request(digest->subject, (Priority)request.priority, window->tenant);

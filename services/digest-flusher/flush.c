@@ -9,6 +9,7 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
+#include "common/events/sealed.h"
 #include "services/digest-flusher/digest_sql.h"
 
 enum {
@@ -166,11 +167,8 @@ static void want_keys(Flush *flush)
     for (size_t i = 0; i < flush->count; i++) {
         const DigestWindow *window = &flush->windows[i];
         if (digest_wanted(window)) {
-            const Stentor__V1__Sealed *address = window->newest->address;
-            KeyWant *want = &flush->wants[flush->want_count++];
-            want->tenant = window->tenant;
-            want->generation = address->key_generation;
-            memcpy(want->subject, address->key_subject.data, sizeof want->subject);
+            flush->wants[flush->want_count++] =
+                key_want_of(window->tenant, window->newest->address);
         }
     }
     keyring_resolve(flush->options.keyring, flush->wants, flush->want_count, on_keys, flush);

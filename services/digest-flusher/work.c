@@ -6,6 +6,7 @@
 
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/events/sealed.h"
 #include "common/model/enums.h"
 
 typedef Stentor__V1__Deferred Deferred;
@@ -199,23 +200,14 @@ static bool check_window(const Stentor__V1__DigestWindow *window, Error *err)
            check_length("digest.template_version", window->template_version, TEMPLATE_MAX, err);
 }
 
-// The digest goes to an item's address, sealed anew under the same key.
-static bool check_address(const Stentor__V1__NotificationRequest *request, Error *err)
-{
-    const Stentor__V1__Sealed *address = request->address;
-    bool named = address != NULL && address->key_subject.len == KEY_SUBJECT_LEN &&
-                 address->key_generation > 0;
-    return named ||
-           error_set(err, ERROR_PERMANENT, "request.address is missing or does not name its key");
-}
-
 static bool read_item(const Deferred *deferred, Arena *arena, DueWork *work, Error *err)
 {
     if (deferred->digest == NULL) {
         return error_set(err, ERROR_PERMANENT, "reason is 'digest', and digest is missing");
     }
     if (!read_request(deferred, arena, work, err) || !check_window(deferred->digest, err) ||
-        !check_address(deferred->request, err)) {
+        // The digest goes to an item's address, sealed anew under the same key.
+        !sealed_check(deferred->request->address, "request.address", err)) {
         return false;
     }
     if (deferred->digest->channel != deferred->request->channel) {

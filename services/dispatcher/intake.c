@@ -4,6 +4,7 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
+#include "common/events/sealed.h"
 #include "services/dispatcher/turns.h"
 
 enum { TURNS_MS = 100 };
@@ -22,15 +23,6 @@ typedef struct Batch {
 static void claim(Batch *batch);
 
 // ---- keys and content ----
-
-static KeyWant want_key(const Job *job, const Stentor__V1__Sealed *sealed)
-{
-    KeyWant want = {.tenant = job->key.tenant, .generation = sealed->key_generation};
-    for (size_t i = 0; i < sizeof want.subject; i++) {
-        want.subject[i] = sealed->key_subject.data[i];
-    }
-    return want;
-}
 
 // For a template version or a sender's domain that CONFIG has not brought here yet.
 static bool wait_for_config(Job *job)
@@ -143,8 +135,8 @@ static Batch *make_batch(Dispatcher *dispatcher, Arena *arena, size_t room)
 
 static void add_job(Batch *batch, Job *job)
 {
-    batch->wants[2 * batch->count] = want_key(job, job->rendered->address);
-    batch->wants[2 * batch->count + 1] = want_key(job, job->rendered->content);
+    batch->wants[2 * batch->count] = key_want_of(job->key.tenant, job->rendered->address);
+    batch->wants[2 * batch->count + 1] = key_want_of(job->key.tenant, job->rendered->content);
     batch->jobs[batch->count++] = job;
 }
 

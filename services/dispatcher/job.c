@@ -7,21 +7,13 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/codec/suppressed.h"
+#include "common/events/sealed.h"
 #include "stentor/v1/request.pb-c.h"
 
 static const int64_t DAY_US = 86400LL * 1000000;
 enum { OLDEST_DAYS = 400 };
 
 // ---- reading ----
-
-static bool check_sealed(const Stentor__V1__Sealed *sealed, const char *field, Error *err)
-{
-    if (sealed == NULL || sealed->key_subject.len != KEY_SUBJECT_LEN ||
-        sealed->key_generation == 0) {
-        return error_set(err, ERROR_PERMANENT, "'%s' is not a sealed field", field);
-    }
-    return true;
-}
 
 static bool check_fields(const Stentor__V1__Rendered *rendered, Error *err)
 {
@@ -47,8 +39,8 @@ static bool check_fields(const Stentor__V1__Rendered *rendered, Error *err)
     if (rendered->content_checksum.len != SHA256_LEN) {
         return error_set(err, ERROR_PERMANENT, "'content_checksum' is not a SHA-256");
     }
-    return check_sealed(rendered->address, "address", err) &&
-           check_sealed(rendered->content, "content", err);
+    return sealed_check(rendered->address, "address", err) &&
+           sealed_check(rendered->content, "content", err);
 }
 
 static bool read_key(Job *job, int64_t now_us, Error *err)

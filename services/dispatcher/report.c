@@ -4,6 +4,8 @@
 #include "common/bus/events/status_event.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/events/meta.h"
+#include "common/events/status.h"
 #include "services/dispatcher/vendor/smtp/smtp_reply.h"
 #include "stentor/v1/deferred.pb-c.h"
 
@@ -46,25 +48,9 @@ static Outcome attempt_outcome(const LedgerRow *row)
     return terminal ? OUTCOME_REJECTED_TERMINAL : OUTCOME_REJECTED_RETRYABLE;
 }
 
-// Strings of events are char * though nobody writes to them.
-static char *text_of(const char *text)
+static Stentor__V1__Meta follow(const Job *job, const char *event_id)
 {
-    return (char *)(uintptr_t)text;
-}
-
-static Stentor__V1__Meta *make_meta(Job *job, const char *event_id)
-{
-    Arena *arena = job->delivery->arena;
-    const Stentor__V1__Meta *cause = job->rendered->meta;
-    Stentor__V1__Meta *meta = arena_alloc(arena, sizeof *meta);
-    stentor__v1__meta__init(meta);
-    meta->event_id = arena_cstr(arena, str_from(event_id));
-    meta->tenant = cause->tenant;
-    meta->notification_id = cause->notification_id;
-    meta->correlation_id = cause->correlation_id;
-    meta->causation_id = cause->event_id;
-    meta->occurred_at_us = job->row.finished_at_us;
-    return meta;
+    return meta_follow(job->rendered->meta, event_id, job->row.finished_at_us);
 }
 
 static Stentor__V1__Attempt *make_attempt(const LedgerKey *key, const LedgerRow *row, Arena *arena)
@@ -99,30 +85,19 @@ static void status_id(const LedgerKey *key, Status status, Arena *arena, char ou
 static bool emit_status(Job *job, Status status, Error *err)
 {
     Arena *arena = job->delivery->arena;
-    const Stentor__V1__Rendered *rendered = job->rendered;
     const LedgerRow *row = &job->row;
     char event_id[EVENT_ID_SIZE];
     status_id(&job->key, status, arena, event_id);
-    Stentor__V1__NotificationStatus event;
-    stentor__v1__notification_status__init(&event);
-    event.meta = make_meta(job, event_id);
-    event.channel = rendered->channel;
-    event.category = rendered->category;
-    event.priority = rendered->priority;
-    event.status = (Stentor__V1__Status)status;
     bool own = row->vendor.len == 0;
-    event.reason_code = own ? arena_cstr(arena, row->code) : text_of(report_reason_code(row));
-    event.reason = status == STATUS_SENT ? text_of("") : arena_cstr(arena, row->reply);
-    event.template_ = rendered->template_;
-    event.template_version = rendered->template_version;
-    event.recipient_id = rendered->recipient_id;
-    event.address_hash = rendered->address_hash;
-    event.accepted_at_us = rendered->accepted_at_us;
-    event.rendered_at_us = rendered->rendered_at_us;
+    Stentor__V1__Meta meta = follow(job, event_id);
+    StatusSpec spec = {
+        .meta = &meta,
+        .status = status,
+        .reason_code = own ? arena_cstr(arena, row->code) : report_reason_code(row),
+        .reason = status == STATUS_SENT ? "" : arena_cstr(arena, row->reply),
+    };
+    Stentor__V1__NotificationStatus event = status_of_rendered(&spec, job->rendered);
     event.attempt = own ? NULL : make_attempt(&job->key, row, arena);
-    event.content_checksum = rendered->content_checksum;
-    event.batch_id = rendered->batch_id;
-    event.resends = rendered->resends;
     BusOut out;
     if (!status_event(&event, job->delivery->message.traceparent, arena, &out, err)) {
         return false;
@@ -193,16 +168,19 @@ static bool emit_deferred(Job *job, Error *err)
     next.rung = (uint32_t)(job->row.rung < 0 ? 0 : job->row.rung);
     carry_attempts(job, &next);
     char event_id[EVENT_ID_SIZE];
+    char rendered_id[EVENT_ID_SIZE];
     const char *number = arena_printf(arena, "%u", next.attempt);
-    event_id_derive("rendered", job->key.notification_id, str_from(number), event_id);
-    next.meta = make_meta(job, event_id);
+    event_id_derive("rendered", job->key.notification_id, str_from(number), rendered_id);
+    Stentor__V1__Meta next_meta = follow(job, rendered_id);
+    next.meta = &next_meta;
     event_id_derive(
         "deferred", job->key.notification_id, str_from(arena_printf(arena, "retry/%s", number)),
         event_id);
     Stentor__V1__Deferred event;
     stentor__v1__deferred__init(&event);
-    event.meta = make_meta(job, event_id);
-    event.reason = text_of("retry");
+    Stentor__V1__Meta meta = follow(job, event_id);
+    event.meta = &meta;
+    event.reason = pb_borrow("retry");
     event.due_at_us = job->row.due_at_us;
     event.work_case = STENTOR__V1__DEFERRED__WORK_RENDERED;
     event.rendered = &next;
@@ -280,19 +258,9 @@ bool report_settled(
     Arena *arena = delivery->arena;
     char event_id[EVENT_ID_SIZE];
     status_id(key, STATUS_SENT, arena, event_id);
-    Stentor__V1__Meta meta;
-    stentor__v1__meta__init(&meta);
-    meta.event_id = event_id;
-    meta.tenant = proof->meta->tenant;
-    meta.notification_id = proof->meta->notification_id;
-    meta.correlation_id = proof->meta->correlation_id;
-    meta.causation_id = proof->meta->event_id;
-    meta.occurred_at_us = row->finished_at_us;
-    Stentor__V1__NotificationStatus event;
-    stentor__v1__notification_status__init(&event);
-    event.meta = &meta;
-    event.channel = proof->channel;
-    event.status = STENTOR__V1__STATUS__STATUS_SENT;
+    Stentor__V1__Meta meta = meta_follow(proof->meta, event_id, row->finished_at_us);
+    StatusSpec spec = {.meta = &meta, .status = STATUS_SENT};
+    Stentor__V1__NotificationStatus event = status_make(&spec, (Channel)proof->channel);
     event.resends = proof->resends;
     event.attempt = make_attempt(key, row, arena);
     BusOut out;

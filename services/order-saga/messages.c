@@ -7,6 +7,8 @@
 
 #include "common/base/clock.h"
 #include "common/codec/event.h"
+#include "common/events/meta.h"
+#include "common/events/sealed.h"
 #include "stentor/v1/deferred.pb-c.h"
 #include "stentor/v1/order.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
@@ -102,11 +104,12 @@ bool message_command(
 static bool pack_deferred(
     OutMessage *out, const char *type, Str event, int64_t due_at_us, Arena *arena, Error *err)
 {
-    Stentor__V1__Meta meta;
-    stentor__v1__meta__init(&meta);
-    meta.event_id = out->event_id;
-    meta.tenant = arena_cstr(arena, out->tenant);
-    meta.correlation_id = out->correlation_id;
+    MetaSpec head = {
+        .event_id = out->event_id,
+        .tenant = arena_cstr(arena, out->tenant),
+        .correlation_id = out->correlation_id,
+    };
+    Stentor__V1__Meta meta = meta_make(&head);
     Stentor__V1__DomainEvent later;
     stentor__v1__domain_event__init(&later);
     later.type = arena_cstr(arena, str_from(type));
@@ -259,15 +262,9 @@ bool command_unseal(
            unseal(key, tenant, correlation_id, command_field, sealed, arena, ret, err);
 }
 
-bool sealed_key(
-    Str packed, Arena *arena, uint8_t ret_subject[KEY_SUBJECT_LEN], uint32_t *ret_generation)
+KeyWant message_key_want(Str tenant, Str packed, Arena *arena)
 {
     const Stentor__V1__Sealed *sealed = sealed_of(packed, arena, NULL);
-    if (sealed == NULL || sealed->key_subject.len != KEY_SUBJECT_LEN ||
-        sealed->key_generation == 0) {
-        return false;
-    }
-    memcpy(ret_subject, sealed->key_subject.data, KEY_SUBJECT_LEN);
-    *ret_generation = sealed->key_generation;
-    return true;
+    return sealed_names_key(sealed) ? key_want_of(tenant, sealed)
+                                    : (KeyWant){.tenant = tenant, .generation = 1};
 }

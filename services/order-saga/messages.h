@@ -7,7 +7,7 @@
 #pragma once
 
 #include "common/bus/topology/topology.h"
-#include "common/codec/seal.h"
+#include "common/db/keyring.h"
 #include "services/order-saga/order.h"
 
 // Who placed the order, in clear.
@@ -46,6 +46,5 @@ bool person_unseal(DataKey *key, const Order *order, Arena *arena, Person *ret, 
 Str command_seal(DataKey *key, const OutMessage *message, Arena *arena);
 bool command_unseal(
     DataKey *key, Str tenant, Str correlation_id, Str body, Arena *arena, Str *ret, Error *err);
-// Whose key it needs. false: it is no Sealed.
-bool sealed_key(
-    Str packed, Arena *arena, uint8_t ret_subject[KEY_SUBJECT_LEN], uint32_t *ret_generation);
+// The key that it needs. Of what is no Sealed: one that never exists.
+KeyWant message_key_want(Str tenant, Str packed, Arena *arena);

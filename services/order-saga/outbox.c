@@ -230,12 +230,8 @@ static void read_row(Sweep *sweep, const PGresult *res, int at)
     row->traceparent = arena_str(sweep->arena, db_get_text(res, at, CLAIM_TRACEPARENT));
     sweep->bodies[at] = m->payload;
     sweep->committed_at_us[at] = db_get_time(res, at, CLAIM_ENQUEUED);
-    KeyWant *want = &sweep->wants[at];
-    want->tenant = m->tenant;
-    want->generation = 1;
-    if (message_is_command(str_from(m->type))) {
-        (void)sealed_key(m->payload, sweep->arena, want->subject, &want->generation);
-    }
+    Str sealed = message_is_command(str_from(m->type)) ? m->payload : STR_EMPTY;
+    sweep->wants[at] = message_key_want(m->tenant, sealed, sweep->arena);
 }
 
 static void on_db_claimed(void *ctx, DbTxn *txn, const Error *err)

@@ -364,8 +364,6 @@ static void want_key(Batch *batch, Order *order)
     }
     *at = batch->want_count++;
     KeyWant *want = &batch->wants[*at];
-    want->tenant = order->tenant;
-    want->generation = 1;
     if (order->checked_out != NULL) { // whoever is here again after an erasure gets a new one
         Str email = order->checked_out->email;
         address_hash(
@@ -373,7 +371,7 @@ static void want_key(Batch *batch, Order *order)
         *want =
             keyring_want_address(batch->take->options.keyring, order->tenant, CHANNEL_EMAIL, email);
     } else {
-        (void)sealed_key(order->person, batch->arena, want->subject, &want->generation);
+        *want = message_key_want(order->tenant, order->person, batch->arena);
     }
 }
 

@@ -18,6 +18,7 @@
 #include "common/codec/event.h"
 #include "common/config/config_mirror.h"
 #include "common/db/keyring.h"
+#include "common/events/sealed.h"
 #include "common/render/render_events.h"
 #include "common/render/template_cache.h"
 #include "common/template/format.h"
@@ -432,16 +433,6 @@ static void on_turn(uv_idle_t *turn)
     }
 }
 
-static void want_key(const Request *request, KeyWant *want)
-{
-    const Stentor__V1__Sealed *sealed = request->address;
-    want->tenant = str_from(request->meta->tenant);
-    want->generation = sealed->key_generation;
-    for (size_t i = 0; i < sizeof want->subject; i++) {
-        want->subject[i] = sealed->key_subject.data[i];
-    }
-}
-
 // NULL: the delivery has been buried.
 static const Request *read_request(Delivery *delivery)
 {
@@ -468,7 +459,7 @@ static void take_batch(Lane *lane, Delivery **deliveries, size_t count)
         Delivery *delivery = deliveries[i];
         const Request *request = read_request(delivery);
         if (request != NULL) {
-            want_key(request, &batch->wants[kept]);
+            batch->wants[kept] = key_want_of(str_from(request->meta->tenant), request->address);
             batch->items[kept++] = (Item){delivery, request};
         }
     }

@@ -7,6 +7,8 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/codec/suppressed.h"
+#include "common/events/meta.h"
+#include "common/events/status.h"
 #include "stentor/v1/status.pb-c.h"
 
 static_assert((int)SUPPRESSION_HASH_LEN == (int)ADDRESS_HASH_LEN, "they are the same hash");
@@ -69,43 +71,15 @@ const char *second_check(
     return found == SUPPRESSION_NONE ? NULL : suppression_reason_name(found);
 }
 
-static char *borrow(const char *text)
-{
-    return (char *)(uintptr_t)text; // packing does not change it
-}
-
 bool suppressed_event(
     const Job *job, const char *reason_code, const char *reason, BusOut *ret_out, Error *err)
 {
-    const Request *request = job->request;
-    const Stentor__V1__Meta *cause = request->meta;
-    Stentor__V1__NotificationStatus status;
-    stentor__v1__notification_status__init(&status);
-    Stentor__V1__Meta meta;
-    stentor__v1__meta__init(&meta);
+    const Stentor__V1__Meta *cause = job->request->meta;
     char id[EVENT_ID_SIZE];
     event_id_derive("status", str_from(cause->notification_id), STR("suppressed/0"), id);
-    meta.event_id = id;
-    meta.tenant = cause->tenant;
-    meta.notification_id = cause->notification_id;
-    meta.correlation_id = cause->correlation_id;
-    meta.causation_id = cause->event_id;
-    meta.occurred_at_us = job->now_us;
-    status.meta = &meta;
-    status.channel = request->channel;
-    status.category = request->category;
-    status.priority = request->priority;
-    status.status = STENTOR__V1__STATUS__STATUS_SUPPRESSED;
-    status.reason_code = borrow(reason_code);
-    status.reason = borrow(reason);
-    status.template_ = request->template_;
-    status.template_version = request->template_version;
-    status.recipient_id = request->recipient_id;
-    status.address_hash = request->address_hash;
-    status.accepted_at_us = request->accepted_at_us;
-    status.scheduled_for_us = request->scheduled_for_us;
-    status.batch_id = request->batch_id;
-    status.resends = request->resends;
-    status.digest_window_id = request->digest_window_id;
+    Stentor__V1__Meta meta = meta_follow(cause, id, job->now_us);
+    StatusSpec spec = {&meta, STATUS_SUPPRESSED, reason_code, reason};
+    Stentor__V1__NotificationStatus status = status_of_request(&spec, job->request);
+    status.digest_window_id = job->request->digest_window_id;
     return status_event(&status, job->traceparent, job->arena, ret_out, err);
 }

@@ -5,6 +5,7 @@
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/events/meta.h"
 #include "stentor/v1/inbound.pb-c.h"
 
 #define SIGNATURE_HEADER "X-Twilio-Email-Event-Webhook-Signature"
@@ -85,12 +86,13 @@ static bool pack_callback(
     Error *err)
 {
     static char vendor[] = "sendgrid";
-    Stentor__V1__Meta meta;
-    stentor__v1__meta__init(&meta);
     derive_id(tenant, http, event_id);
-    meta.event_id = event_id;
-    meta.tenant = arena_cstr(http->arena, tenant);
-    meta.occurred_at_us = http->received_at_us;
+    MetaSpec head = {
+        .event_id = event_id,
+        .tenant = arena_cstr(http->arena, tenant),
+        .at_us = http->received_at_us,
+    };
+    Stentor__V1__Meta meta = meta_make(&head);
     Stentor__V1__InboundCallback callback;
     stentor__v1__inbound_callback__init(&callback);
     callback.meta = &meta;

@@ -11,6 +11,8 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/config/config_store.h"
+#include "common/events/meta.h"
+#include "common/events/status.h"
 #include "stentor/v1/inbound.pb-c.h"
 
 // Few at once, for a callback may hold SENDGRID_EVENTS_MAX events, all published in one turn.
@@ -38,11 +40,6 @@ struct Correlator {
     void *freed_ctx;
 };
 
-static char *pb_text(Arena *arena, Str s)
-{
-    return arena_cstr(arena, s);
-}
-
 // ---- one event ----
 
 // A vendor event without an id of its own is known by its place in the callback, whose id is
@@ -59,14 +56,17 @@ static Stentor__V1__Meta *make_meta(
     const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
 {
     Str cause = vendor_cause(event, origin, arena);
+    char *id = arena_alloc(arena, EVENT_ID_SIZE);
+    event_id_derive("status", cause, str_from(status_name(event->status)), id);
+    MetaSpec head = {
+        .event_id = id,
+        .tenant = pb_text(arena, origin->tenant),
+        .notification_id = pb_text(arena, event->notification_id),
+        .causation_id = pb_text(arena, origin->event_id),
+        .at_us = event->at_us > 0 ? event->at_us : origin->received_at_us,
+    };
     Stentor__V1__Meta *meta = arena_alloc(arena, sizeof *meta);
-    stentor__v1__meta__init(meta);
-    meta->event_id = arena_alloc(arena, EVENT_ID_SIZE);
-    event_id_derive("status", cause, str_from(status_name(event->status)), meta->event_id);
-    meta->tenant = pb_text(arena, origin->tenant);
-    meta->notification_id = pb_text(arena, event->notification_id);
-    meta->causation_id = pb_text(arena, origin->event_id);
-    meta->occurred_at_us = event->at_us > 0 ? event->at_us : origin->received_at_us;
+    *meta = meta_make(&head);
     return meta;
 }
 
@@ -89,15 +89,14 @@ static Stentor__V1__Attempt *make_attempt(
 Stentor__V1__NotificationStatus *correlate_status(
     const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
 {
+    StatusSpec spec = {
+        .meta = make_meta(event, origin, arena),
+        .status = event->status,
+        .reason_code = event->reason_code,
+        .reason = event->reason_code[0] != '\0' ? pb_text(arena, event->text) : "",
+    };
     Stentor__V1__NotificationStatus *status = arena_alloc(arena, sizeof *status);
-    stentor__v1__notification_status__init(status);
-    status->meta = make_meta(event, origin, arena);
-    status->channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
-    status->status = (Stentor__V1__Status)event->status;
-    status->reason_code = pb_text(arena, str_from(event->reason_code));
-    if (event->reason_code[0] != '\0') {
-        status->reason = pb_text(arena, event->text);
-    }
+    *status = status_make(&spec, CHANNEL_EMAIL);
     status->attempt = make_attempt(event, origin, arena);
     return status;
 }

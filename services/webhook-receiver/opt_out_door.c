@@ -5,6 +5,7 @@
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/config/config_store.h"
+#include "common/events/meta.h"
 #include "stentor/v1/people.pb-c.h"
 
 enum { PAGE_MAX = 8 * 1024 };
@@ -135,11 +136,12 @@ bool opt_out_preference(const OptOut *what, int64_t at_us, Arena *arena, BusOut 
     event_id_derive(
         "opt-out", what->notification_id, str_from(arena_printf(arena, "%lld", (long long)at_us)),
         event_id);
-    Stentor__V1__Meta meta;
-    stentor__v1__meta__init(&meta);
-    meta.event_id = event_id;
-    meta.tenant = arena_cstr(arena, what->tenant);
-    meta.occurred_at_us = at_us;
+    MetaSpec head = {
+        .event_id = event_id,
+        .tenant = arena_cstr(arena, what->tenant),
+        .at_us = at_us,
+    };
+    Stentor__V1__Meta meta = meta_make(&head);
     Stentor__V1__Preference preference;
     stentor__v1__preference__init(&preference);
     preference.category = (Stentor__V1__Category)what->category;

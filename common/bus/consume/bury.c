@@ -4,67 +4,25 @@
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/events/kinds.h"
+#include "common/events/meta.h"
 #include "stentor/v1/dead.pb-c.h"
-#include "stentor/v1/deferred.pb-c.h"
-#include "stentor/v1/inbound.pb-c.h"
 #include "stentor/v1/rendered.pb-c.h"
-#include "stentor/v1/request.pb-c.h"
-#include "stentor/v1/status.pb-c.h"
 
 enum { LETTER_ROOM = 4096 };
 
 // ---- what the payload tells ----
 
-typedef struct StreamType {
-    const char *stream; // a prefix
-    const ProtobufCMessageDescriptor *type;
-} StreamType;
-
-static const ProtobufCMessageDescriptor *type_of(const char *stream)
-{
-    static const StreamType types[] = {
-        {"REQUEST_", &stentor__v1__notification_request__descriptor},
-        {"RENDERED_", &stentor__v1__rendered__descriptor},
-        {"STATUS", &stentor__v1__notification_status__descriptor},
-        {"SETTLE", &stentor__v1__notification_status__descriptor},
-        {"DEFERRED", &stentor__v1__deferred__descriptor},
-        {"INBOUND", &stentor__v1__inbound_callback__descriptor},
-    };
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (str_starts(str_from(stream), str_from(types[i].stream))) {
-            return types[i].type;
-        }
-    }
-    return NULL;
-}
-
 // NULL: of a stream without notifications, or unreadable, which may be why it is buried.
 static const ProtobufCMessage *read_payload(const BusMessage *message, Arena *arena)
 {
-    const ProtobufCMessageDescriptor *type = type_of(message->stream);
+    const ProtobufCMessageDescriptor *type = event_type_of_stream(str_from(message->stream));
     return type == NULL ? NULL : event_unpack(type, message->payload, arena, NULL);
-}
-
-static const Stentor__V1__Meta *meta_of(const ProtobufCMessage *payload)
-{
-    if (payload->descriptor == &stentor__v1__notification_request__descriptor) {
-        return ((const Stentor__V1__NotificationRequest *)payload)->meta;
-    }
-    if (payload->descriptor == &stentor__v1__rendered__descriptor) {
-        return ((const Stentor__V1__Rendered *)payload)->meta;
-    }
-    if (payload->descriptor == &stentor__v1__deferred__descriptor) {
-        return ((const Stentor__V1__Deferred *)payload)->meta;
-    }
-    if (payload->descriptor == &stentor__v1__inbound_callback__descriptor) {
-        return ((const Stentor__V1__InboundCallback *)payload)->meta;
-    }
-    return ((const Stentor__V1__NotificationStatus *)payload)->meta;
 }
 
 static Str notification_of(const ProtobufCMessage *payload)
 {
-    const Stentor__V1__Meta *meta = payload == NULL ? NULL : meta_of(payload);
+    const Stentor__V1__Meta *meta = payload == NULL ? NULL : event_meta(payload);
     Str id = meta == NULL ? STR_EMPTY : str_from(meta->notification_id);
     return id_parse(id, "ntf_", NULL) ? id : STR("unknown");
 }
@@ -104,39 +62,19 @@ static bool pack_letter(Stentor__V1__DeadLetter *letter, Arena *arena, Str *ret)
 
 // ---- the subject ----
 
-static Str token_at(Str subject, int wanted)
-{
-    Str token = STR_EMPTY;
-    for (int i = 0; i <= wanted; i++) {
-        if (!str_split(&subject, '.', &token)) {
-            return STR_EMPTY;
-        }
-    }
-    return token;
-}
-
-static Str last_token(Str subject)
-{
-    Str token = STR_EMPTY;
-    while (str_split(&subject, '.', &token)) {
-        continue;
-    }
-    return token;
-}
-
 static Str find_tenant(Str subject, const ProtobufCMessage *payload)
 {
     if (str_starts(subject, STR("ntf.inbound."))) { // its subject names the vendor
-        const Stentor__V1__Meta *meta = payload == NULL ? NULL : meta_of(payload);
+        const Stentor__V1__Meta *meta = payload == NULL ? NULL : event_meta(payload);
         return meta == NULL ? STR_EMPTY : str_from(meta->tenant);
     }
     if (str_starts(subject, STR("evt."))) {
-        return token_at(subject, 1);
+        return subject_token(subject, 1);
     }
     if (str_starts(subject, STR("ntf.status.")) || str_starts(subject, STR("cfg."))) {
-        return token_at(subject, 2);
+        return subject_token(subject, 2);
     }
-    return last_token(subject);
+    return subject_last(subject);
 }
 
 // ---- the letter ----
@@ -167,30 +105,24 @@ static char *derive_id(const BusMessage *message, const char *stage, Arena *aren
     return event_id;
 }
 
-static void fill_meta(
-    Stentor__V1__Meta *meta, const BusMessage *message, Str tenant, Str notification,
-    char *event_id, Arena *arena)
-{
-    meta->event_id = event_id;
-    meta->tenant = arena_cstr(arena, id_is_tenant(tenant) ? tenant : STR("unknown"));
-    meta->notification_id = arena_cstr(arena, notification);
-    meta->causation_id = readable(message->event_id, arena);
-    meta->occurred_at_us = message->stored_at_us;
-}
-
 // payload NULL: not read.
 static bool pack(
     const BusMessage *message, const char *stage, const char *reason,
     const ProtobufCMessage *payload, Str notification, Str last_attempt, Arena *arena, BusOut *ret)
 {
     Stentor__V1__DeadLetter letter;
-    Stentor__V1__Meta meta;
     Str tenant = find_tenant(message->subject, payload);
     stentor__v1__dead_letter__init(&letter);
-    stentor__v1__meta__init(&meta);
     char *event_id = derive_id(message, stage, arena);
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
-    fill_meta(&meta, message, tenant, notification, event_id, arena);
+    MetaSpec head = {
+        .event_id = event_id,
+        .tenant = arena_cstr(arena, id_is_tenant(tenant) ? tenant : STR("unknown")),
+        .notification_id = arena_cstr(arena, notification),
+        .causation_id = readable(message->event_id, arena),
+        .at_us = message->stored_at_us,
+    };
+    Stentor__V1__Meta meta = meta_make(&head);
     subject_dead(subject, stage, tenant);
     letter.meta = &meta;
     letter.stage = arena_cstr(arena, str_from(stage));

@@ -5,7 +5,10 @@
 
 #include "common/bus/consume/bury.h"
 #include "common/bus/events/status_event.h"
+#include "common/bus/topology/topology.h"
 #include "common/codec/hash.h"
+#include "common/events/meta.h"
+#include "common/events/status.h"
 
 // ---- the frames of a protobuf message ----
 
@@ -129,39 +132,26 @@ bool poison_work(const char *stream, Str payload, Str tenant, PoisonWork *ret)
 
 // ---- what is left ----
 
-static Str tenant_of(Str subject)
-{
-    Str token = STR_EMPTY;
-    while (str_split(&subject, '.', &token)) {
-        continue;
-    }
-    return token;
-}
-
 static bool pack_end(
-    const BusMessage *message, PoisonWork *work, char *reason, int64_t now_us, Arena *arena,
-    BusOut *ret)
+    const BusMessage *message, const PoisonWork *work, const char *reason, int64_t now_us,
+    Arena *arena, BusOut *ret)
 {
-    Stentor__V1__NotificationStatus status;
-    Stentor__V1__Meta meta;
     Error err;
     char *id = arena_alloc(arena, EVENT_ID_SIZE);
     const char *place =
         arena_printf(arena, "poison/%s/%" PRIu64, message->stream, message->sequence);
     event_id_derive("status", str_from(work->notification_id), str_from(place), id);
-    stentor__v1__meta__init(&meta);
-    stentor__v1__notification_status__init(&status);
-    meta.event_id = id;
-    meta.tenant = arena_cstr(arena, tenant_of(message->subject));
-    meta.notification_id = work->notification_id;
-    meta.causation_id =
-        arena_cstr(arena, str_is_utf8(message->event_id) ? message->event_id : STR_EMPTY);
-    meta.occurred_at_us = now_us;
-    status.meta = &meta;
-    status.channel = (Stentor__V1__Channel)work->channel;
-    status.status = STENTOR__V1__STATUS__STATUS_FAILED;
-    status.reason_code = arena_cstr(arena, STR("poison_message"));
-    status.reason = reason;
+    MetaSpec head = {
+        .event_id = id,
+        .tenant = arena_cstr(arena, subject_last(message->subject)),
+        .notification_id = work->notification_id,
+        .causation_id =
+            arena_cstr(arena, str_is_utf8(message->event_id) ? message->event_id : STR_EMPTY),
+        .at_us = now_us,
+    };
+    Stentor__V1__Meta meta = meta_make(&head);
+    StatusSpec spec = {&meta, STATUS_FAILED, "poison_message", reason};
+    Stentor__V1__NotificationStatus status = status_make(&spec, work->channel);
     status.resends = work->resends;
     return status_event(&status, message->traceparent, arena, ret, &err);
 }
@@ -175,7 +165,8 @@ bool quarantine_pack(
         arena,
         "poison message: %u processes in a row died or hung while they had it in hand; not read",
         deaths);
-    bool known = poison_work(message->stream, message->payload, tenant_of(message->subject), &work);
+    bool known =
+        poison_work(message->stream, message->payload, subject_last(message->subject), &work);
     Str notification = known ? str_from(work.notification_id) : STR("unknown");
     *ret = (Quarantine){0};
     ret->has_end = known && pack_end(message, &work, reason, now_us, arena, &ret->end);

@@ -136,3 +136,23 @@ void subject_config(char out[SUBJECT_SIZE], const char *kind, Str tenant, Str ke
     Str tokens = key.len > 0 ? str_of(clean, key.len) : STR("_");
     join(out, (Str[]){STR("cfg"), word(kind), tenant_token(tenant), tokens}, 4);
 }
+
+Str subject_token(Str subject, int wanted)
+{
+    Str token = STR_EMPTY;
+    for (int i = 0; i <= wanted; i++) {
+        if (!str_split(&subject, '.', &token)) {
+            return STR_EMPTY;
+        }
+    }
+    return token;
+}
+
+Str subject_last(Str subject)
+{
+    Str token = STR_EMPTY;
+    while (str_split(&subject, '.', &token)) {
+        continue;
+    }
+    return token;
+}

@@ -71,6 +71,9 @@ void subject_people(char out[SUBJECT_SIZE], Str tenant);
 void subject_event(char out[SUBJECT_SIZE], Str tenant, Str type);
 // 1..96 bytes of [A-Za-z0-9_-] in tokens joined by single dots.
 bool event_type_fits(Str type);
+// Token number `wanted` of a subject, from 0; empty: it has fewer.
+Str subject_token(Str subject, int wanted);
+Str subject_last(Str subject); // its last token
 // An unreadable tenant becomes "unknown".
 void subject_dead(char out[SUBJECT_SIZE], const char *stage, Str tenant);
 // `service` as in "stentor-renderer"; '*' as the process names all of the service's.

@@ -12,6 +12,7 @@
 #include "common/codec/event.h"
 #include "common/config/config_mirror.h"
 #include "common/db/keyring.h"
+#include "common/events/sealed.h"
 #include "common/replay/shadow/shadow_words.h"
 #include "common/session/key_file.h"
 #include "common/session/session.h"
@@ -104,14 +105,6 @@ static void on_keyring_resolved(void *ctx, const Error *err)
     compare_batch(ctx, err);
 }
 
-static void want_key(const Request *request, KeyWant *want)
-{
-    const Stentor__V1__Sealed *sealed = request->address;
-    *want =
-        (KeyWant){.tenant = str_from(request->meta->tenant), .generation = sealed->key_generation};
-    memcpy(want->subject, sealed->key_subject.data, sizeof want->subject);
-}
-
 static void take_message(Shadow *shadow, const BusMessage *message)
 {
     const ShadowPlan *plan = shadow->plan;
@@ -138,7 +131,7 @@ static void take_message(Shadow *shadow, const BusMessage *message)
         return;
     }
     shadow->taken++;
-    want_key(request, &shadow->wants[shadow->count]);
+    shadow->wants[shadow->count] = key_want_of(str_from(request->meta->tenant), request->address);
     shadow->items[shadow->count++] = (Item){request, shadow->lane, message->stored_at_us};
 }
 

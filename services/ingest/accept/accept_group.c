@@ -6,6 +6,7 @@
 
 #include "common/base/map.h"
 #include "common/codec/event.h"
+#include "common/events/sealed.h"
 #include "services/ingest/accept/events.h"
 #include "stentor/v1/request.pb-c.h"
 
@@ -47,13 +48,9 @@ static void want_keys_of(Group *g, Notice *notice, const Keyring *keyring)
 {
     if (notice->sealed.len > 0) {
         const Stentor__V1__Sealed *sealed = sealed_of(notice, g->arena);
-        // Under the subject that it names: another hash key may have made it.
-        if (sealed != NULL && sealed->key_generation > 0 &&
-            sealed->key_subject.len == KEY_SUBJECT_LEN) {
+        if (sealed_names_key(sealed)) {
             notice->address_key = &g->wants[g->want_count++];
-            *notice->address_key =
-                (KeyWant){.tenant = notice->tenant, .generation = sealed->key_generation};
-            memcpy(notice->address_key->subject, sealed->key_subject.data, KEY_SUBJECT_LEN);
+            *notice->address_key = key_want_of(notice->tenant, sealed);
         }
     }
     const Request *request = &notice->request;

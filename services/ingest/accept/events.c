@@ -6,6 +6,8 @@
 #include "common/bus/events/status_event.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
+#include "common/events/meta.h"
+#include "common/events/status.h"
 #include "stentor/v1/deferred.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 
@@ -16,13 +18,6 @@ typedef struct Building {
     Str id;
 } Building;
 
-// protobuf-c's strings are not const; nothing writes to them.
-static char *pb_text(Arena *arena, Str s)
-{
-    static char empty[] = "";
-    return s.len == 0 ? empty : arena_cstr(arena, s);
-}
-
 static char *derive(Building *b, const char *stage, const char *discriminator)
 {
     char *id = arena_alloc(b->arena, EVENT_ID_SIZE);
@@ -30,15 +25,17 @@ static char *derive(Building *b, const char *stage, const char *discriminator)
     return id;
 }
 
-static void fill_meta(Building *b, Stentor__V1__Meta *meta, char *event_id, char *causation)
+static Stentor__V1__Meta make_meta(Building *b, const char *event_id, const char *causation)
 {
-    stentor__v1__meta__init(meta);
-    meta->event_id = event_id;
-    meta->tenant = pb_text(b->arena, b->acceptance->tenant);
-    meta->notification_id = pb_text(b->arena, b->id);
-    meta->correlation_id = pb_text(b->arena, b->request->correlation_id);
-    meta->causation_id = causation;
-    meta->occurred_at_us = b->acceptance->accepted_at_us;
+    MetaSpec head = {
+        .event_id = event_id,
+        .tenant = pb_text(b->arena, b->acceptance->tenant),
+        .notification_id = pb_text(b->arena, b->id),
+        .correlation_id = pb_text(b->arena, b->request->correlation_id),
+        .causation_id = causation,
+        .at_us = b->acceptance->accepted_at_us,
+    };
+    return meta_make(&head);
 }
 
 static bool seal_address(Building *b, Stentor__V1__Sealed **ret, Error *err)
@@ -66,8 +63,7 @@ static bool build_request(
 {
     const Request *r = b->request;
     const Acceptance *a = b->acceptance;
-    static char none[] = "";
-    fill_meta(b, meta, derive(b, "request", ""), none);
+    *meta = make_meta(b, derive(b, "request", ""), "");
     stentor__v1__notification_request__init(event);
     event->meta = meta;
     event->channel = (Stentor__V1__Channel)r->channel;
@@ -145,13 +141,12 @@ static bool frame_deferred(
     Building *b, Stentor__V1__NotificationRequest *request, Frame *ret, Error *err)
 {
     const GateDecision *decision = &b->acceptance->decision;
-    char *reason = pb_text(b->arena, str_from(gate_reason_deferred(decision->reason)));
-    Stentor__V1__Meta meta;
-    fill_meta(b, &meta, derive(b, "deferred", reason), request->meta->event_id);
+    const char *reason = gate_reason_deferred(decision->reason);
+    Stentor__V1__Meta meta = make_meta(b, derive(b, "deferred", reason), request->meta->event_id);
     Stentor__V1__Deferred deferred;
     stentor__v1__deferred__init(&deferred);
     deferred.meta = &meta;
-    deferred.reason = reason;
+    deferred.reason = pb_borrow(reason);
     deferred.due_at_us = decision->until_us;
     deferred.cancel_key = request->cancel_key;
     deferred.work_case = STENTOR__V1__DEFERRED__WORK_REQUEST;
@@ -170,16 +165,12 @@ static bool frame_status(Building *b, Frame *ret, Error *err)
     const Acceptance *a = b->acceptance;
     Status status = events_status(&a->decision);
     char *discriminator = arena_printf(b->arena, "%s/0", status_name(status));
-    Stentor__V1__Meta meta;
-    fill_meta(b, &meta, derive(b, "status", discriminator), derive(b, "request", ""));
-    Stentor__V1__NotificationStatus event;
-    stentor__v1__notification_status__init(&event);
-    event.meta = &meta;
-    event.channel = (Stentor__V1__Channel)r->channel;
+    Stentor__V1__Meta meta =
+        make_meta(b, derive(b, "status", discriminator), derive(b, "request", ""));
+    StatusSpec spec = {&meta, status, gate_reason_name(a->decision.reason), ""};
+    Stentor__V1__NotificationStatus event = status_make(&spec, r->channel);
     event.category = (Stentor__V1__Category)r->category;
     event.priority = (Stentor__V1__Priority)r->priority;
-    event.status = (Stentor__V1__Status)status;
-    event.reason_code = pb_text(b->arena, str_from(gate_reason_name(a->decision.reason)));
     event.template_ = pb_text(b->arena, r->template_key);
     event.template_version = pb_text(b->arena, r->template_version);
     event.recipient_id = pb_text(b->arena, r->recipient_id);

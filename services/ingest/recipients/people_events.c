@@ -3,6 +3,7 @@
 
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/events/meta.h"
 #include "common/recipients/people_fold.h"
 #include "stentor/v1/people.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
@@ -12,13 +13,6 @@ typedef struct Building {
     const PersonSaying *saying;
     Arena *arena;
 } Building;
-
-// protobuf-c's strings are not const; nothing writes to them.
-static char *pb_text(Arena *arena, Str s)
-{
-    static char empty[] = "";
-    return s.len == 0 ? empty : arena_cstr(arena, s);
-}
 
 static Stentor__V1__Sealed *seal_text(Building *b, const char *field, Str plain)
 {
@@ -177,11 +171,12 @@ bool person_event_pack(
     Str *ret_payload, Error *err)
 {
     Building building = {.fact = fact, .saying = saying, .arena = arena};
-    Stentor__V1__Meta meta;
-    stentor__v1__meta__init(&meta);
-    meta.event_id = make_event_id(arena);
-    meta.tenant = pb_text(arena, saying->tenant);
-    meta.occurred_at_us = saying->now_us;
+    MetaSpec head = {
+        .event_id = make_event_id(arena),
+        .tenant = pb_text(arena, saying->tenant),
+        .at_us = saying->now_us,
+    };
+    Stentor__V1__Meta meta = meta_make(&head);
     Stentor__V1__PersonEvent event;
     stentor__v1__person_event__init(&event);
     event.meta = &meta;

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/events/sealed.h"
 #include "common/model/channel_address.h"
 #include "common/recipients/people_sql.h"
 #include "stentor/v1/request.pb-c.h"
@@ -253,14 +254,11 @@ static const Stentor__V1__Sealed *want_sealed(
     }
     const Stentor__V1__Sealed *sealed = (const Stentor__V1__Sealed *)event_unpack(
         &stentor__v1__sealed__descriptor, line->text[column], r->read->arena, NULL);
-    if (sealed == NULL || sealed->key_subject.len != KEY_SUBJECT_LEN) {
+    if (!sealed_names_key(sealed)) {
         return NULL;
     }
-    // Under the subject that it names: another hash key may have made it.
-    KeyWant *want = &r->wants[r->want_count++];
-    *want = (KeyWant){.tenant = r->read->tenant, .generation = sealed->key_generation};
-    memcpy(want->subject, sealed->key_subject.data, KEY_SUBJECT_LEN);
-    *ret_want = want;
+    *ret_want = &r->wants[r->want_count++];
+    **ret_want = key_want_of(r->read->tenant, sealed);
     return sealed;
 }
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/events/kinds.h"
+
+#include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/inbound.pb-c.h"
+#include "stentor/v1/rendered.pb-c.h"
+#include "stentor/v1/request.pb-c.h"
+#include "stentor/v1/status.pb-c.h"
+
+typedef struct EventKind {
+    const char *stream;  // a prefix
+    const char *subject; // a prefix
+    const ProtobufCMessageDescriptor *type;
+} EventKind;
+
+// clang-format off
+static const EventKind kinds[] = {
+    {"REQUEST_",  "ntf.request.",  &stentor__v1__notification_request__descriptor},
+    {"RENDERED_", "ntf.rendered.", &stentor__v1__rendered__descriptor},
+    {"STATUS",    "ntf.status.",   &stentor__v1__notification_status__descriptor},
+    {"SETTLE",    "ntf.settle.",   &stentor__v1__notification_status__descriptor},
+    {"DEFERRED",  "ntf.deferred.", &stentor__v1__deferred__descriptor},
+    {"INBOUND",   "ntf.inbound.",  &stentor__v1__inbound_callback__descriptor},
+};
+// clang-format on
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+const ProtobufCMessageDescriptor *event_type_of_stream(Str stream)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        if (str_starts(stream, str_from(kinds[i].stream))) {
+            return kinds[i].type;
+        }
+    }
+    return NULL;
+}
+
+const ProtobufCMessageDescriptor *event_type_of_subject(Str subject)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        if (str_starts(subject, str_from(kinds[i].subject))) {
+            return kinds[i].type;
+        }
+    }
+    bool command = str_starts(subject, STR("evt.")) && str_ends(subject, STR(".notify"));
+    return command ? &stentor__v1__notify_command__descriptor : NULL;
+}

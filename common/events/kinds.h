@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which message a stream or a subject carries.
+#pragma once
+
+#include "common/codec/event.h"
+
+// NULL: a stream whose events are about no notification.
+const ProtobufCMessageDescriptor *event_type_of_stream(Str stream);
+// The same by the subject, under which an application's notify commands are found too.
+const ProtobufCMessageDescriptor *event_type_of_subject(Str subject);
