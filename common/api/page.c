@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/api/page.h"
 
+#include <stdlib.h>
+
 enum { BINDING_MAX = 64 * 1024 }; // a target has at most 32 KiB
 
 static void add_part(Buf *out, Str text)
@@ -101,4 +103,14 @@ void page_end(const ApiCall *call, Str last, Buf *out)
     } else {
         buf_printf(out, "],\"next\":\"%s\"}", page_cursor(call, last));
     }
+}
+
+void page_answer(ApiCall *call, json_t *data, Str last)
+{
+    const char *next = last.len > 0 ? page_cursor(call, last) : NULL;
+    json_t *answer = json_pack("{s:o,s:s?}", "data", data, "next", next);
+    char *text = json_dumps(answer, JSON_COMPACT);
+    http_respond(call->http, 200, "application/json", str_from(text));
+    free(text);
+    json_decref(answer);
 }

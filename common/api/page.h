@@ -6,6 +6,8 @@
 // tenant's rows are shown is the query's own business and never the cursor's.
 #pragma once
 
+#include <jansson.h>
+
 #include "common/api/api.h"
 
 enum { PAGE_LIMIT = 100, PAGE_LIMIT_MAX = 1000 };
@@ -25,5 +27,7 @@ bool page_read(ApiCall *call, size_t limit, size_t limit_max, Page *ret);
 void page_begin(Buf *out);
 void page_item(Page *page, Buf *out); // the comma, and counts
 void page_end(const ApiCall *call, Str last, Buf *out);
+// The same of a JSON array, which is taken.
+void page_answer(ApiCall *call, json_t *data, Str last);
 // The cursor alone, in the request's arena.
 const char *page_cursor(const ApiCall *call, Str position);

@@ -269,7 +269,7 @@ static void print_list(const Cli *cli, const ApiAnswer *answer)
     }
     size_t i = 0;
     const json_t *batch = NULL;
-    json_array_foreach(json_object_get(answer->json, "batches"), i, batch)
+    json_array_foreach(json_object_get(answer->json, "data"), i, batch)
     {
         print_batch(cli, batch);
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/campaigns/batches_api.h"
 
+#include "common/api/page.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 
 enum {
     BODY_MAX = 64 * 1024, // of an answer about one batch
-    LIST_MAX = 100,
     LIST_BYTES_MAX = 1024 * 1024,
     MOVE_TRIES = 3,
     KEY_MAX = 128,
@@ -255,56 +255,67 @@ static void get_batch(ApiCall *base)
 
 // ---- GET /v1/batches ----
 
+typedef struct ListCall {
+    BatchCall call;
+    Page page;
+} ListCall;
+
+// One row more than fits was asked for. A page of long rows ends sooner.
+static bool print_list(ListCall *c, const PGresult *res, Buf *out, Error *err)
+{
+    Str last = STR_EMPTY;
+    int rows = db_rows(res);
+    int i = 0;
+    page_begin(out);
+    for (; i < rows && c->page.made < c->page.limit && out->len < LIST_BYTES_MAX; i++) {
+        BatchRow row;
+        if (!batch_sql_read(res, i, c->call.arena, &row, err)) {
+            return false;
+        }
+        page_item(&c->page, out);
+        batch_json_print(out, &row, NULL, clock_now_us());
+        last = row.id;
+    }
+    page_end(c->call.base, i < rows ? last : STR_EMPTY, out);
+    return true;
+}
+
 static void on_db_listed(void *ctx, DbTxn *txn, const Error *err)
 {
-    BatchCall *c = ctx;
+    ListCall *c = ctx;
     if (err != NULL) {
-        api_answer_failure(c->base, err);
+        api_answer_failure(c->call.base, err);
         return;
     }
-    const PGresult *res = db_txn_result(txn, 0);
     Buf out;
-    buf_init(&out, LIST_BYTES_MAX);
-    buf_cstr(&out, "{\"batches\":[");
     Error broken = {0};
-    bool ok = true;
-    for (int i = 0; ok && i < db_rows(res); i++) {
-        BatchRow row;
-        ok = batch_sql_read(res, i, c->arena, &row, &broken);
-        buf_cstr(&out, i > 0 ? "," : "");
-        if (ok) {
-            batch_json_print(&out, &row, NULL, clock_now_us());
-        }
-    }
-    buf_cstr(&out, "]}");
-    if (ok) {
-        http_respond(c->base->http, 200, "application/json", buf_view(&out));
+    buf_init(&out, LIST_BYTES_MAX + BODY_MAX);
+    if (print_list(c, db_txn_result(txn, 0), &out, &broken)) {
+        http_respond(c->call.base->http, 200, "application/json", buf_view(&out));
     } else {
-        api_answer_failure(c->base, &broken);
+        api_answer_failure(c->call.base, &broken);
     }
     buf_done(&out);
 }
 
 static void list_batches(ApiCall *base)
 {
-    BatchCall *c = arena_zalloc(base->http->arena, sizeof *c);
-    *c = batch_call(base);
+    ListCall *c = arena_zalloc(base->http->arena, sizeof *c);
+    c->call = batch_call(base);
     Str status = http_query(base->http, "status");
-    Str before = http_query(base->http, "before");
     BatchStatus known = BATCH_NONE;
     FieldError wrong = {.field = NULL};
     if (status.len > 0 && !batch_status_from_name(status, &known)) {
         (void)field_error(
             &wrong, "status", "not one of draft, scheduled, running, completed, cancelled, failed");
-    } else if (before.len > 0 && !id_parse(before, "dbt_", NULL)) {
-        (void)field_error(&wrong, "before", "not a batch's id");
-    }
-    if (wrong.field != NULL) {
         api_answer_field(base, &wrong);
         return;
     }
-    DbTxn *txn = batch_call_begin(c);
-    batch_sql_list(txn, c->tenant, status, before, LIST_MAX);
+    if (!page_read(base, PAGE_LIMIT, PAGE_LIMIT_MAX, &c->page)) {
+        return;
+    }
+    DbTxn *txn = batch_call_begin(&c->call);
+    batch_sql_list(txn, c->call.tenant, status, c->page.after, (int32_t)c->page.limit + 1);
     db_txn_submit(txn, on_db_listed, c);
 }
 
@@ -437,7 +448,7 @@ static void post_cancel(ApiCall *call)
 
 static const ApiRoute ROUTES[] = {
     {"POST", "/v1/batches", SCOPE_BATCHES_WRITE, post_batch, NULL},
-    {"GET", "/v1/batches", SCOPE_BATCHES_READ, list_batches, "status before"},
+    {"GET", "/v1/batches", SCOPE_BATCHES_READ, list_batches, "limit cursor status"},
     {"GET", "/v1/batches/{}", SCOPE_BATCHES_READ, get_batch, NULL},
     {"PUT", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put, "part"},
     {"POST", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put, "part"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/recipients/people_api.h"
 
+#include "common/api/page.h"
 #include "common/base/clock.h"
 #include "common/model/channel_address.h"
 #include "services/ingest/recipients/people_call.h"
@@ -119,9 +120,11 @@ static PeopleRead *read_new(PeopleCall *call, void (*done)(void *, size_t, Str, 
         .keyring = call->api->keyring,
         .arena = call->base->http->arena,
         .tenant = str_from(call->base->tenant),
+        .after = STR_EMPTY,
         .done = done,
         .ctx = call,
     };
+    call->read = read;
     return read;
 }
 
@@ -158,10 +161,10 @@ static void on_list_read(void *ctx, size_t count, Str people, const Error *err)
         return;
     }
     Buf out;
-    buf_init(&out, PEOPLE_JSON_MAX + 64);
-    buf_cstr(&out, "{\"recipients\":[");
+    buf_init(&out, PEOPLE_JSON_MAX + PAGE_CURSOR_SIZE + 64);
+    page_begin(&out);
     buf_str(&out, people);
-    buf_cstr(&out, "]}");
+    page_end(call->base, call->read->more ? call->read->last : STR_EMPTY, &out);
     people_call_answer(call, 200, &out);
     buf_done(&out);
 }
@@ -214,9 +217,12 @@ static void list_recipients(ApiCall *base)
     PeopleCall *call = people_call_new(base);
     FieldError err = {.field = ""};
     PeopleRead *read = read_new(call, on_list_read);
-    if (!read_reveal(base, &read->reveal)) {
+    Page page;
+    if (!read_reveal(base, &read->reveal) || !page_read(base, PAGE_LIMIT, PAGE_LIMIT_MAX, &page)) {
         return;
     }
+    read->after = page.after;
+    read->limit = page.limit;
     if (choose_people(call, read, &err)) {
         people_read(read);
     } else {
@@ -227,7 +233,7 @@ static void list_recipients(ApiCall *base)
 static const ApiRoute ROUTES[] = {
     {"POST", "/v1/recipients", SCOPE_RECIPIENTS_WRITE, post_recipient, NULL},
     {"GET", "/v1/recipients", SCOPE_RECIPIENTS_READ, list_recipients,
-     "address identity_type identity_id reveal"},
+     "limit cursor address identity_type identity_id reveal"},
     {"POST", "/v1/recipients/import", SCOPE_RECIPIENTS_WRITE, people_api_import, NULL},
     {"PUT", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, put_recipient, NULL},
     {"GET", "/v1/recipients/{}", SCOPE_RECIPIENTS_READ, get_recipient, "reveal"},

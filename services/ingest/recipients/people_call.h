@@ -4,12 +4,14 @@
 #pragma once
 
 #include "services/ingest/recipients/people_api.h"
+#include "services/ingest/recipients/people_read.h"
 
 // One call on its way; lives in the request's arena.
 typedef struct PeopleCall {
     PeopleApi *api;
     ApiCall *base;
     Str id;
+    PeopleRead *read; // of a call that reads people
     bool created;
     bool given; // the body named what it is about
     PersonRecord record;

@@ -16,24 +16,24 @@
 // First the ids, then a look-up by key for each: no plan joins whole tables.
 #define IDS "WITH ids AS MATERIALIZED ("
 #define PEOPLE \
-    "), chosen AS MATERIALIZED (SELECT DISTINCT recipient_id FROM ids ORDER BY 1 LIMIT 20)" \
+    "), chosen AS MATERIALIZED (SELECT DISTINCT recipient_id FROM ids WHERE recipient_id > $2::text ORDER BY 1 LIMIT $3::int4)" \
     " SELECT r.recipient_id, r.identity_type, r.identity_id, r.name, r.locale, r.time_zone, r.quiet_start, r.quiet_end," \
     " r.minor, r.guardian_id, r.guardian_routing, r.unsubscribed_at, r.updated_at," \
-    " a.channel, a.address, a.status, a.verified, a.is_primary, a.label FROM chosen s" \
+    " a.channel, a.address, a.status, a.verified, a.is_primary, a.label, r.sequence FROM chosen s" \
     " CROSS JOIN LATERAL (SELECT * FROM people.recipients q" \
     "  WHERE q.tenant_id = $1::text AND q.recipient_id = s.recipient_id AND q.sequence > 0 OFFSET 0) r" \
     " LEFT JOIN LATERAL (SELECT * FROM people.addresses q" \
     "  WHERE q.tenant_id = $1::text AND q.recipient_id = s.recipient_id OFFSET 0) a ON true" \
     " ORDER BY r.recipient_id, a.position"
 enum { ID, IDENTITY_TYPE, IDENTITY_ID, NAME, LOCALE, TIME_ZONE, QUIET_START, QUIET_END, MINOR, GUARDIAN, ROUTING,
-       UNSUBSCRIBED_AT, UPDATED_AT, CHANNEL, ADDRESS, STATUS, VERIFIED, PRIMARY, LABEL };
+       UNSUBSCRIBED_AT, UPDATED_AT, CHANNEL, ADDRESS, STATUS, VERIFIED, PRIMARY, LABEL, SEQUENCE, COLUMNS };
 
-static const DbStatement BY_ID = {"people_by_id", IDS "SELECT $2::text AS recipient_id" PEOPLE};
+static const DbStatement BY_ID = {"people_by_id", IDS "SELECT $4::text AS recipient_id" PEOPLE};
 static const DbStatement BY_IDENTITY = {"people_by_identity",
-    IDS "SELECT recipient_id FROM people.recipients WHERE tenant_id = $1::text AND identity_type = $2::text"
-    " AND identity_id = $3::text AND sequence > 0" PEOPLE};
+    IDS "SELECT recipient_id FROM people.recipients WHERE tenant_id = $1::text AND identity_type = $4::text"
+    " AND identity_id = $5::text AND sequence > 0" PEOPLE};
 static const DbStatement BY_ADDRESS = {"people_by_address",
-    IDS "SELECT recipient_id FROM people.addresses WHERE tenant_id = $1::text AND address_hash = ANY ($2::bytea[])" PEOPLE};
+    IDS "SELECT recipient_id FROM people.addresses WHERE tenant_id = $1::text AND address_hash = ANY ($4::bytea[])" PEOPLE};
 const DbStatement people_known_sql = {"people_known",
     "SELECT recipient_id FROM people.recipients WHERE tenant_id = $1::text AND recipient_id = ANY ($2::text[]) AND sequence > 0"};
 const DbStatement people_preferences_sql = {"people_preferences_of",
@@ -49,9 +49,9 @@ const DbStatement people_identities_sql = {"people_identities",
 // clang-format on
 
 typedef struct Line { // a recipient with one of its addresses; a copy of the row
-    Str text[LABEL + 1];
-    bool null[LABEL + 1];
-    int64_t number[LABEL + 1];
+    Str text[COLUMNS];
+    bool null[COLUMNS];
+    int64_t number[COLUMNS];
     KeyWant *name_key;    // NULL: no name
     KeyWant *address_key; // NULL: no address
     const Stentor__V1__Sealed *name;
@@ -204,15 +204,27 @@ static void put_head(const Reading *r, const Line *line, Buf *out)
     buf_char(out, '[');
 }
 
+static size_t limit_of(const PeopleRead *read)
+{
+    return read->limit == 0 ? 1 : read->limit;
+}
+
 static size_t put_people(Reading *r)
 {
     size_t people = 0;
+    size_t limit = limit_of(r->read);
     bool first_address = true;
     for (size_t i = 0; i < r->count; i++) {
         const Line *line = &r->lines[i];
         if (i == 0 || !str_eq(line->text[ID], r->lines[i - 1].text[ID])) {
+            if (people == limit) {
+                r->read->more = true; // one more than was to be shown was read
+                break;
+            }
             buf_cstr(&r->out, people > 0 ? "]}," : "");
             put_head(r, line, &r->out);
+            r->read->last = line->text[ID];
+            r->read->sequence = (uint64_t)line->number[SEQUENCE];
             people++;
             first_address = true;
         }
@@ -264,13 +276,13 @@ static const Stentor__V1__Sealed *want_sealed(
 
 static void copy_row(const PGresult *rows, int at, Line *line, Arena *arena)
 {
-    for (int column = 0; column <= LABEL; column++) {
+    for (int column = 0; column < COLUMNS; column++) {
         line->null[column] = db_is_null(rows, at, column);
         if (line->null[column]) {
             continue;
         }
         if (column == QUIET_START || column == QUIET_END || column == MINOR || column == VERIFIED ||
-            column == PRIMARY) {
+            column == PRIMARY || column == SEQUENCE) {
             line->number[column] = db_get_int(rows, at, column);
         } else if (column == UNSUBSCRIBED_AT || column == UPDATED_AT) {
             line->number[column] = db_get_time(rows, at, column);
@@ -308,18 +320,19 @@ static void on_rows(void *ctx, DbTxn *txn, const Error *err)
 
 static void add_query(const PeopleRead *read, DbTxn *txn)
 {
-    if (read->id.len > 0) {
-        DbParams *p = db_txn_add(txn, &BY_ID, NULL);
-        db_text(p, read->tenant);
+    const DbStatement *statement = read->id.len > 0            ? &BY_ID
+                                   : read->identity_id.len > 0 ? &BY_IDENTITY
+                                                               : &BY_ADDRESS;
+    DbParams *p = db_txn_add(txn, statement, NULL);
+    db_text(p, read->tenant);
+    db_text(p, read->after);
+    db_i32(p, (int32_t)limit_of(read) + 1);
+    if (statement == &BY_ID) {
         db_text(p, read->id);
-    } else if (read->identity_id.len > 0) {
-        DbParams *p = db_txn_add(txn, &BY_IDENTITY, NULL);
-        db_text(p, read->tenant);
+    } else if (statement == &BY_IDENTITY) {
         db_text(p, str_from(identity_name(read->identity)));
         db_text(p, read->identity_id);
     } else {
-        DbParams *p = db_txn_add(txn, &BY_ADDRESS, NULL);
-        db_text(p, read->tenant);
         DbArray *hashes = db_array(p, DB_BYTES);
         for (size_t i = 0; i < read->hash_count; i++) {
             db_push_text(hashes, str_of(read->hashes[i], ADDRESS_HASH_LEN));

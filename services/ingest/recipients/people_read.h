@@ -6,7 +6,7 @@
 #include "common/codec/hash.h"
 #include "common/db/keyring.h"
 
-enum { PEOPLE_FOUND_MAX = 20, PEOPLE_HASHES_MAX = 8, PEOPLE_JSON_MAX = 8 * 1024 * 1024 };
+enum { PEOPLE_HASHES_MAX = 8, PEOPLE_JSON_MAX = 8 * 1024 * 1024 };
 
 typedef struct PeopleRead {
     DbPool *pool;
@@ -20,6 +20,12 @@ typedef struct PeopleRead {
     Str identity_id;
     const uint8_t (*hashes)[ADDRESS_HASH_LEN]; // of the address, one for each channel that it fits
     size_t hash_count;
+    Str after;    // ids behind this one; empty: from the first
+    size_t limit; // 0: 1
+    // What was found:
+    bool more;         // than the limit; `last` is the last id shown
+    Str last;          // empty: none
+    uint64_t sequence; // of PEOPLE, that the last one's record comes from
     // From the loop, once. people: so many objects, separated by commas.
     void (*done)(void *ctx, size_t count, Str people, const Error *err);
     void *ctx;

@@ -2,11 +2,13 @@
 #include "services/ingest/suppressions/suppressions_api.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/api/api_json.h"
+#include "common/api/page.h"
 #include "common/base/clock.h"
 #include "common/bus/consume/reader.h"
 #include "common/bus/events/suppression_event.h"
@@ -277,8 +279,7 @@ struct SuppressionsReading {
     Reader *reader;
     Arena *arena;
     Buf out;
-    size_t limit;
-    size_t count;
+    Page page;
     uint64_t last; // sequence of the last entry shown
     bool more;
     bool answered;
@@ -312,21 +313,16 @@ static void end(Reading *reading)
 static void answer_list(Reading *reading)
 {
     HttpRequest *http = reading->call->http;
-    char next[24] = "";
+    const char *last = arena_printf(http->arena, "%" PRIu64, reading->last);
     if (reading->more) {
-        (void)snprintf(next, sizeof next, "%llu", (unsigned long long)reading->last);
+        const char *next = page_cursor(reading->call, str_from(last));
         http_response_header(http, "Stentor-Next", str_from(next));
     }
     if (reading->purpose == PURPOSE_EXPORT) {
         http_respond(http, 200, "application/x-ndjson", buf_view(&reading->out));
         return;
     }
-    buf_cstr(&reading->out, "],\"next\":");
-    if (reading->more) {
-        buf_printf(&reading->out, "\"%s\"}", next);
-    } else {
-        buf_cstr(&reading->out, "null}");
-    }
+    page_end(reading->call, reading->more ? str_from(last) : STR_EMPTY, &reading->out);
     http_respond(http, 200, "application/json", buf_view(&reading->out));
 }
 
@@ -352,10 +348,13 @@ static void finish_missing(Reading *reading)
 static void show(Reading *reading, const Stentor__V1__Suppression *entry, uint64_t sequence)
 {
     bool lines = reading->purpose == PURPOSE_EXPORT;
-    buf_cstr(&reading->out, lines || reading->count == 0 ? "" : ",");
+    if (lines) {
+        reading->page.made++;
+    } else {
+        page_item(&reading->page, &reading->out);
+    }
     suppression_json(&reading->out, entry);
     buf_cstr(&reading->out, lines ? "\n" : "");
-    reading->count++;
     reading->last = sequence;
 }
 
@@ -444,7 +443,7 @@ static void take_entry(Reading *reading, const BusMessage *message)
             take_found(reading, entry, message->sequence);
         }
     } else if (is_wanted(reading, entry)) {
-        if (reading->count == reading->limit) {
+        if (reading->page.made == reading->page.limit) {
             reading->more = true;
             finish_list(reading);
         } else {
@@ -539,17 +538,7 @@ typedef struct Query {
     SuppressionReason reason;
     HashSet hashes;
     bool all;
-    int64_t after;
-    int64_t limit;
 } Query;
-
-static bool query_number(
-    const ApiCall *call, const char *name, int64_t max, int64_t *ret, FieldError *err)
-{
-    Str text = http_query(call->http, name);
-    return text.len == 0 || (str_to_i64(text, ret) && *ret >= 1 && *ret <= max) ||
-           field_error(err, name, "a whole number from 1 to %lld", (long long)max);
-}
 
 static bool query_address(const SuppressionsApi *api, ApiCall *call, Query *query, FieldError *err)
 {
@@ -581,8 +570,7 @@ static bool query_address(const SuppressionsApi *api, ApiCall *call, Query *quer
     return true;
 }
 
-static bool read_query(
-    const SuppressionsApi *api, ApiCall *call, int64_t limit_max, Query *query, FieldError *err)
+static bool read_query(const SuppressionsApi *api, ApiCall *call, Query *query, FieldError *err)
 {
     Str channel = http_query(call->http, "channel");
     Str reason = http_query(call->http, "reason");
@@ -597,24 +585,28 @@ static bool read_query(
         return field_error(err, "state", "'active' (the default) or 'all'");
     }
     query->all = str_eq(state, STR("all"));
-    return query_number(call, "limit", limit_max, &query->limit, err) &&
-           query_number(call, "after", INT64_MAX - 1, &query->after, err) &&
-           query_address(api, call, query, err);
+    return query_address(api, call, query, err);
 }
 
-static void list(ApiCall *call, Purpose purpose, int64_t limit, int64_t limit_max)
+static void list(ApiCall *call, Purpose purpose, size_t limit, size_t limit_max)
 {
-    Query query = {.limit = limit};
+    Query query = {.all = false};
+    Page page;
+    int64_t after = 0;
     FieldError err = {.field = ""};
-    if (!read_query(call->ctx, call, limit_max, &query, &err)) {
+    if (!read_query(call->ctx, call, &query, &err)) {
         api_answer_field(call, &err);
         return;
     }
+    if (!page_read(call, limit, limit_max, &page)) {
+        return;
+    }
+    (void)str_to_i64(page.after, &after); // ours, for the cursor's MAC holds
     Reading *reading = begin(call, purpose);
     if (reading == NULL) {
         return;
     }
-    reading->limit = (size_t)query.limit;
+    reading->page = page;
     reading->reason = query.reason;
     reading->all = query.all;
     char hex[2 * ADDRESS_HASH_LEN + 1] = "*";
@@ -626,13 +618,15 @@ static void list(ApiCall *call, Purpose purpose, int64_t limit, int64_t limit_ma
     (void)snprintf(
         filter, sizeof filter, "cfg.suppression.%s.%s.*.%s", call->tenant,
         query.channel == CHANNEL_NONE ? "*" : channel_name(query.channel), hex);
-    buf_cstr(&reading->out, purpose == PURPOSE_LIST ? "{\"suppressions\":[" : "");
-    read_on(reading, filter, (uint64_t)query.after, 0);
+    if (purpose == PURPOSE_LIST) {
+        page_begin(&reading->out);
+    }
+    read_on(reading, filter, (uint64_t)after, 0);
 }
 
 static void get_suppressions(ApiCall *call)
 {
-    list(call, PURPOSE_LIST, SUPPRESSIONS_LIMIT, SUPPRESSIONS_LIMIT_MAX);
+    list(call, PURPOSE_LIST, PAGE_LIMIT, PAGE_LIMIT_MAX);
 }
 
 static void get_export(ApiCall *call)
@@ -672,7 +666,7 @@ static void release_suppression(ApiCall *call)
     find(call, PURPOSE_RELEASE);
 }
 
-#define LIST_QUERY "limit after channel reason state address address_hash"
+#define LIST_QUERY "limit cursor channel reason state address address_hash"
 
 static const ApiRoute ROUTES[] = {
     {"GET", "/v1/suppressions", SCOPE_SUPPRESSIONS_READ, get_suppressions, LIST_QUERY},

@@ -11,10 +11,9 @@
 
 enum {
     SUPPRESSIONS_READS_MAX = 8,
-    SUPPRESSIONS_LIMIT = 100,
-    SUPPRESSIONS_LIMIT_MAX = 1000,
-    SUPPRESSIONS_EXPORT_MAX = 50000, // lines of one answer; the next begin at Stentor-Next
-    SUPPRESSIONS_READ_MS = 20000,    // then 503
+    SUPPRESSIONS_EXPORT_MAX =
+        50000,                    // lines of one answer; Stentor-Next is the cursor of those behind
+    SUPPRESSIONS_READ_MS = 20000, // then 503
 };
 
 typedef struct SuppressionsApi {

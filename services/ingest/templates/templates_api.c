@@ -7,6 +7,7 @@
 
 #include "common/api/api_json.h"
 #include "common/api/config_read.h"
+#include "common/api/page.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/codec/event.h"
@@ -14,8 +15,6 @@
 #include "common/render/preview.h"
 #include "common/render/version_json.h"
 #include "common/request/semver.h"
-
-enum { PAGE_DEFAULT = 100, PAGE_MAX = 500 };
 
 #define PLATFORM STR("platform")
 
@@ -100,35 +99,37 @@ static Str tenant_asked(const ApiCall *call)
     return shared ? PLATFORM : str_from(call->tenant);
 }
 
+static json_t *template_line(const Catalog *catalog, Str tenant, Str key)
+{
+    CatalogVersion version;
+    if (!catalog_find(catalog, tenant, key, STR_EMPTY, &version)) {
+        return NULL; // without a version in force
+    }
+    json_t *line = version_names(&version);
+    (void)json_object_set_new(line, "key", json_stringn(key.ptr, key.len));
+    return line;
+}
+
 static void get_templates(ApiCall *base)
 {
-    TemplateCall *call = begin(base);
+    const TemplatesApi *api = base->ctx;
     Arena *arena = base->http->arena;
     Str tenant = tenant_asked(base);
-    Str limit_text = http_query(base->http, "limit");
-    int64_t limit = PAGE_DEFAULT;
-    if (limit_text.len > 0 && (!str_to_i64(limit_text, &limit) || limit < 1 || limit > PAGE_MAX)) {
-        refuse_field(base, "limit", "expected a whole number from 1 to 500");
+    Page page;
+    if (!page_read(base, PAGE_LIMIT, PAGE_LIMIT_MAX, &page)) {
         return;
     }
-    Str *keys = arena_array(arena, (size_t)limit, sizeof *keys);
-    size_t count = catalog_keys(
-        call->api->catalog, tenant, http_query(base->http, "after"), (size_t)limit, arena, keys);
+    Str *keys = arena_array(arena, page.limit + 1, sizeof *keys);
+    size_t found = catalog_keys(api->catalog, tenant, page.after, page.limit + 1, arena, keys);
+    size_t shown = found > page.limit ? page.limit : found;
     json_t *list = json_array();
-    for (size_t i = 0; i < count; i++) {
-        CatalogVersion version;
-        if (catalog_find(call->api->catalog, tenant, keys[i], STR_EMPTY, &version)) {
-            json_t *item = version_names(&version);
-            (void)json_object_set_new(item, "key", json_stringn(keys[i].ptr, keys[i].len));
-            (void)json_array_append_new(list, item);
+    for (size_t i = 0; i < shown; i++) {
+        json_t *line = template_line(api->catalog, tenant, keys[i]);
+        if (line != NULL) {
+            (void)json_array_append_new(list, line);
         }
     }
-    json_t *answer = json_pack("{s:o}", "templates", list);
-    if (count == (size_t)limit) {
-        (void)json_object_set_new(
-            answer, "next_after", json_stringn(keys[count - 1].ptr, keys[count - 1].len));
-    }
-    answer_json(base, 200, answer);
+    page_answer(base, list, found > shown ? keys[shown - 1] : STR_EMPTY);
 }
 
 // ---- stored words ----
@@ -525,7 +526,7 @@ static void post_preview(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/templates", SCOPE_TEMPLATES_READ, get_templates, "limit after platform"},
+    {"GET", "/v1/templates", SCOPE_TEMPLATES_READ, get_templates, "limit cursor platform"},
     {"POST", "/v1/templates", SCOPE_TEMPLATES_WRITE, post_templates, NULL},
     {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, post_preview, NULL},
     {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template, "version"},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/api/page.h"
 #include "common/base/id.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
@@ -56,32 +57,53 @@ static void answer_unknown(ApiCall *call)
 
 // ---- reading ----
 
-// The tenant's own, then the platform's, each list in the order of keys.
-static void add_list(json_t *list, const ApiCall *call, Str tenant, bool shared)
+// In the order in which they are listed: the tenant's own, then the platform's, each by its key.
+static Str position_of(const Trigger *trigger, bool shared, Arena *arena)
+{
+    return str_from(arena_printf(arena, "%s/%s", shared ? "platform" : "own", trigger->key));
+}
+
+// Adds those behind `after`, while there is room; *ret_last is the last one's. false: there are
+// more.
+static bool add_list(
+    json_t *list, const ApiCall *call, bool shared, const Page *page, Str *ret_last)
 {
     const TriggersApi *api = call->ctx;
+    Arena *arena = call->http->arena;
     size_t count = 0;
-    const Trigger **all = trigger_map_list(api->map, tenant, call->http->arena, &count);
+    Str tenant = shared ? TRIGGER_PLATFORM : str_from(call->tenant);
+    const Trigger **all = trigger_map_list(api->map, tenant, arena, &count);
     for (size_t i = 0; i < count; i++) {
+        Str position = position_of(all[i], shared, arena);
+        if (str_cmp(position, page->after) <= 0) {
+            continue;
+        }
+        if (json_array_size(list) == page->limit) {
+            return false;
+        }
         json_t *object = tell(call, all[i]);
         const Trigger *own =
             trigger_map_own(api->map, str_from(call->tenant), str_from(all[i]->key));
         bool overridden = shared && own != NULL;
         (void)json_object_set_new(object, "in_force", json_boolean(!overridden));
         (void)json_array_append_new(list, object);
+        *ret_last = position;
     }
+    return true;
 }
 
 static void get_triggers(ApiCall *call)
 {
-    json_t *list = json_array();
-    add_list(list, call, str_from(call->tenant), false);
-    if (!str_eq(str_from(call->tenant), TRIGGER_PLATFORM)) {
-        add_list(list, call, TRIGGER_PLATFORM, true);
+    Page page;
+    Str last = STR_EMPTY;
+    if (!page_read(call, PAGE_LIMIT, PAGE_LIMIT_MAX, &page)) {
+        return;
     }
-    json_t *body = json_object();
-    (void)json_object_set_new(body, "triggers", list);
-    answer_json(call, 200, body);
+    json_t *list = json_array();
+    bool platform = str_eq(str_from(call->tenant), TRIGGER_PLATFORM);
+    bool all = add_list(list, call, false, &page, &last) &&
+               (platform || add_list(list, call, true, &page, &last));
+    page_answer(call, list, all ? STR_EMPTY : last);
 }
 
 static void get_trigger(ApiCall *call)
@@ -233,7 +255,7 @@ static void try_trigger(ApiCall *call)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/triggers", SCOPE_TRIGGERS_READ, get_triggers, NULL},
+    {"GET", "/v1/triggers", SCOPE_TRIGGERS_READ, get_triggers, "limit cursor"},
     {"GET", "/v1/triggers/{}", SCOPE_TRIGGERS_READ, get_trigger, NULL},
     {"PUT", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, put_trigger, NULL},
     {"DELETE", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, delete_trigger, NULL},

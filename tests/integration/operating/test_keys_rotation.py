@@ -135,7 +135,7 @@ def import_people(pipeline, line):
 def found(pipeline, address):
     status, answer = call(pipeline, "GET", f"/v1/recipients?address={urllib.parse.quote(address)}")
     assert status == 200, answer
-    return [person["id"] for person in answer["recipients"]]
+    return [person["id"] for person in answer["data"]]
 
 
 def end_of(pipeline, **fields):
@@ -174,8 +174,8 @@ def test_what_was_hashed_under_the_key_of_before_is_found_after(rotating):
     assert end_of(rotating, to="angry@example.com")["status"] == "suppressed"
     assert end_of(rotating, to="spam@example.com")["status"] == "suppressed"
     assert [entry["reason"] for entry in json.loads(rotating.cli("suppress", "list", "--address", "angry@example.com", "--json"))] == ["complaint"]
-    assert len(call(rotating, "GET", "/v1/suppressions?address=angry@example.com")[1]["suppressions"]) == 1
-    assert call(rotating, "GET", "/v1/suppressions?address=nobody@example.com")[1]["suppressions"] == []
+    assert len(call(rotating, "GET", "/v1/suppressions?address=angry@example.com")[1]["data"]) == 1
+    assert call(rotating, "GET", "/v1/suppressions?address=nobody@example.com")[1]["data"] == []
 
     # People: their address still opens, they are found by it, and they get no second id and no second key.
     assert found(rotating, "ada@example.com") == [ada]

@@ -67,7 +67,7 @@ def _post(api, record):
 def _found(api, query):
     status, body = api("GET", "/v1/recipients?" + query)
     assert status == 200, body
-    return body["recipients"]
+    return body["data"]
 
 
 # ---- the record -----------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_who_was_just_stored_is_read_found_by_address_and_by_identity_and_seen_b
     for query in ({"address": "ALICE@example.COM"}, {"address": "+491512345678"}, {"identity_type": "user", "identity_id": "u-1"}):
         path = "/v1/recipients?" + urlencode(query)
         assert [p["id"] for p in _found(api, urlencode(query))] == [alice], query
-        assert other("GET", path)[1] == {"recipients": []}, query
+        assert other("GET", path)[1] == {"data": [], "next": None}, query
     for path in ("", "/preferences", "/consents"):
         assert other("GET", f"/v1/recipients/{alice}{path}")[0] == 404
     for path, body in (("/preferences", []), ("/unsubscription", {"unsubscribed": True})):
@@ -103,7 +103,7 @@ def test_the_same_identity_is_the_same_recipient_and_a_put_replaces_the_whole_re
     assert _post(api, {"identity_type": "guest", "identity_id": "g-7", "addresses": [{"channel": "inapp", "address": "g7"}]}) == first
     shown = api("GET", f"/v1/recipients/{first}")[1]
     assert [a["channel"] for a in shown["addresses"]] == ["inapp"]
-    assert api("GET", "/v1/recipients?address=g7%40example.com")[1] == {"recipients": []}
+    assert api("GET", "/v1/recipients?address=g7%40example.com")[1] == {"data": [], "next": None}
     assert api("PUT", f"/v1/recipients/{first}", {"name": "G"})[0] == 200
     shown = api("GET", f"/v1/recipients/{first}")[1]
     assert shown["addresses"] == [] and "identity_id" not in shown and shown["name"] == "G***"
@@ -180,7 +180,7 @@ def test_every_recipient_command(people, api):
                                  "--sms", "+4915100000001", "--time-zone", "Europe/Paris", "--quiet-hours", "21:00-06:30", "--json"))
     cleo = made["id"]
     assert json.loads(people.cli("recipient", "get", cleo, "--json"))["quiet_hours"] == {"start": "21:00", "end": "06:30"}
-    found = json.loads(people.cli("recipient", "get", "--address", "+4915100000001", "--reveal", "--json"))["recipients"]
+    found = json.loads(people.cli("recipient", "get", "--address", "+4915100000001", "--reveal", "--json"))["data"]
     assert [(p["id"], p["name"]) for p in found] == [(cleo, "Cleo")]
     people.cli("recipient", "prefs", cleo, "--set", "billing/email=weekly@09:15/5", "--set", "marketing=off")
     people.cli("recipient", "prefs", cleo, "--set", "marketing=clear", "--set", "social=daily@18:00")

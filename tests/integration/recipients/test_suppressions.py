@@ -41,7 +41,7 @@ def call(pipeline, method, path, body=None, key=None):
 def listed_at(pipeline, query=""):
     status, _, text = call(pipeline, "GET", "/v1/suppressions" + query)
     assert status == 200, text
-    return json.loads(text)["suppressions"]
+    return json.loads(text)["data"]
 
 
 def end_of(pipeline, to, template="welcome"):
@@ -161,11 +161,18 @@ def test_a_wrong_field_is_named(listed, body, field):
 
 
 @pytest.mark.parametrize("query, field", [
-    ("?channel=pigeon", "channel"), ("?reason=x", "reason"), ("?limit=0", "limit"), ("?limit=1001", "limit"), ("?after=x", "after"),
+    ("?channel=pigeon", "channel"), ("?reason=x", "reason"), ("?limit=0", "limit"), ("?limit=1001", "limit"),
     ("?address=x", "address"), ("?address_hash=zz", "address_hash"), ("?state=x", "state")])
 def test_a_wrong_query_is_named(listed, query, field):
     status, _, text = call(listed, "GET", "/v1/suppressions" + query)
     assert status == 422 and json.loads(text)["field"] == field
+
+
+@pytest.mark.parametrize("query, field", [("?cursor=x", "cursor"), ("?after=1", "after"), ("?state=all&state=all", "state")])
+def test_a_query_that_is_none_of_the_list_s_is_malformed(listed, query, field):
+    for path in ("/v1/suppressions", "/v1/suppressions/export"):
+        status, _, text = call(listed, "GET", path + query)
+        assert status == 400 and json.loads(text)["field"] == field
 
 
 def test_what_is_not_there_is_not_found(listed):
@@ -179,17 +186,21 @@ def test_pages_and_the_export_hold_every_entry_once(listed):
     seen, after = [], ""
     while True:
         answer = json.loads(call(listed, "GET", f"/v1/suppressions?reason=rate_limit&limit=3{after}")[2])
-        assert len(answer["suppressions"]) <= 3
-        seen += [entry["id"] for entry in answer["suppressions"]]
+        assert len(answer["data"]) <= 3
+        seen += [entry["id"] for entry in answer["data"]]
         if answer["next"] is None:
             break
-        after = f"&after={answer['next']}"
+        after = f"&cursor={answer['next']}"
     assert len(seen) == len(set(seen)) == 7
     status, headers, text = call(listed, "GET", "/v1/suppressions/export?reason=rate_limit")
     assert status == 200 and headers["Content-Type"] == "application/x-ndjson" and "Stentor-Next" not in headers
     assert [json.loads(line)["id"] for line in text.splitlines()] == seen
     status, headers, text = call(listed, "GET", "/v1/suppressions/export?reason=rate_limit&limit=5")
     assert len(text.splitlines()) == 5 and headers["Stentor-Next"]
+    rest = call(listed, "GET", f"/v1/suppressions/export?reason=rate_limit&cursor={headers['Stentor-Next']}")[2]
+    assert [json.loads(line)["id"] for line in (text + rest).splitlines()] == seen
+    # The cursor of the export leads to no page of the list.
+    assert call(listed, "GET", f"/v1/suppressions?reason=rate_limit&cursor={headers['Stentor-Next']}")[0] == 400
 
 
 def test_a_suspended_tenants_waiting_mail_is_not_sent(listed):

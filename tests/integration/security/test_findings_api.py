@@ -320,7 +320,7 @@ def test_finding_11_an_older_installation_goes_on_and_is_told(pipeline):
 
 @pytest.mark.parametrize("path,field", [
     ("/v1/recipients?identity_type=guest&identity_id=%FF", "identity_id"),  # was a 500, with Postgres' words in the log
-    ("/v1/recipients?address=%C3%28", "address"), ("/v1/suppressions?after=%80", "after"), ("/v1/templates/x?version=%FE", "version"),
+    ("/v1/recipients?address=%C3%28", "address"), ("/v1/suppressions?cursor=%80", "cursor"), ("/v1/templates/x?version=%FE", "version"),
     ("/v1/templates/%FF", None), ("/v1/tenant?unused=%FF", "unused"),
 ])
 def test_finding_16_what_is_not_utf8_in_the_address_is_named(pipeline, path, field):

@@ -337,8 +337,15 @@ def test_another_tenant_sees_nothing_of_it(own):
     assert call(own, "GET", f"/v1/batches/{batch}", headers=headers)[0] == 404
     assert call(own, "PUT", f"/v1/batches/{batch}/members?part=1", lines(1), headers)[0] == 404
     assert call(own, "POST", f"/v1/batches/{batch}/cancel", headers=headers)[0] == 404
-    assert call(own, "GET", "/v1/batches", headers=headers)[1] == {"batches": []}
-    assert batch in [b["id"] for b in call(own, "GET", "/v1/batches?status=draft")[1]["batches"]]
+    assert call(own, "GET", "/v1/batches", headers=headers)[1] == {"data": [], "next": None}
+    assert batch in [b["id"] for b in call(own, "GET", "/v1/batches?status=draft")[1]["data"]]
+    younger = create(own)
+    first = call(own, "GET", "/v1/batches?status=draft&limit=1")[1]
+    assert [b["id"] for b in first["data"]] == [younger]
+    path = f"/v1/batches?status=draft&limit=1&cursor={first['next']}"
+    assert [b["id"] for b in call(own, "GET", path)[1]["data"]] == [batch]
+    status, problem = call(own, "GET", path, headers=headers)  # the same cursor, another tenant
+    assert (status, problem["field"]) == (400, "cursor"), problem
 
 
 def code_seconds(pipeline, number):

@@ -84,7 +84,7 @@ def test_the_tenants_own_template_wins_over_the_platforms(pipeline, tmp_path):
     publish(pipeline, "shared", version="3.0.0", locales=[locale("en", subject="Own", text="own")])
     wait_until(lambda: preview(pipeline, template="shared")["parts"]["subject"] == "Own", 10)
     assert mail_of(pipeline, template="shared")["Subject"] == "Own"
-    keys = [item["key"] for item in get(pipeline, "/v1/templates?platform=true")[1]["templates"]]
+    keys = [item["key"] for item in get(pipeline, "/v1/templates?platform=true")[1]["data"]]
     assert "shared" in keys
 
 
@@ -210,11 +210,21 @@ def test_a_partial_that_calls_itself_and_endless_output_fail_with_their_place(pi
 def test_templates_are_listed_in_pages(pipeline):
     for key in ("page-a", "page-b", "page-c"):
         publish(pipeline, key, locales=[locale("en", subject="s", text="x")])
-    status, first = get(pipeline, "/v1/templates?limit=2&after=page-")
-    assert status == 200 and [t["key"] for t in first["templates"]] == ["page-a", "page-b"]
-    rest = get(pipeline, f"/v1/templates?limit=1&after={first['next_after']}")[1]
-    assert [t["key"] for t in rest["templates"]] == ["page-c"]
+    whole = [t["key"] for t in get(pipeline, "/v1/templates?limit=1000")[1]["data"]]
+    assert whole == sorted(whole) and {"page-a", "page-b", "page-c"} <= set(whole)
+    seen, cursor, pages = [], "", 0
+    while cursor is not None:
+        status, page = get(pipeline, f"/v1/templates?limit=2{cursor and '&cursor=' + cursor}")
+        assert status == 200 and 1 <= len(page["data"]) <= 2, page
+        seen, cursor, pages = seen + [t["key"] for t in page["data"]], page["next"], pages + 1
+    assert seen == whole and pages == (len(whole) + 1) // 2
+    cursor = get(pipeline, "/v1/templates?limit=2")[1]["next"]
+    for wrong in (f"?platform=true&cursor={cursor}", f"?cursor={cursor[:-1]}", f"?cursor=A{cursor}", "?cursor=page-"):
+        status, problem = get(pipeline, "/v1/templates" + wrong)
+        assert (status, problem["field"]) == (400, "cursor"), problem
     assert get(pipeline, "/v1/templates?limit=0")[0] == 422
+    status, problem = get(pipeline, "/v1/templates?after=page-")
+    assert (status, problem["field"]) == (400, "after") and "limit, cursor, platform" in problem["detail"], problem
     shown = get(pipeline, "/v1/templates/page-a")[1]
     assert shown["locales"][0]["text"] == "x" and shown["versions"][0]["status"] == "active" and shown["published_by"]
     assert "page-a" in pipeline.cli("template", "list")

@@ -272,7 +272,7 @@ def test_a_tenants_own_trigger_takes_the_place_of_the_platforms(pipeline, nats):
     assert len(one_mail(pipeline, by_platform["guest"]["email"])) == 1
 
     put_trigger(pipeline, event_type, resolver="address:other")  # the same key
-    listed = [t for t in call(pipeline, "GET", "/v1/triggers")[1]["triggers"] if t["key"] == trigger]
+    listed = [t for t in call(pipeline, "GET", "/v1/triggers")[1]["data"] if t["key"] == trigger]
     assert [(t["scope"], t["in_force"]) for t in listed] == [("tenant", True), ("platform", False)]
     own = guest(other=f"{uuid.uuid4().hex}@example.com")
     handled(pipeline, nats, publish(nats, event_type, own))
