@@ -14,7 +14,6 @@ enum {
     AGAIN_TEMPLATE_MS = 200,
     AGAIN_RACE_MS = 200,
     AGAIN_SELF_MS = 1000,
-    AGAIN_RELEASED_MS = 1000,
     AGAIN_MAX_MS = 60000,
     TEMPLATE_DELIVERIES_MAX = 300, // then the version will not come any more
     SENDER_DELIVERIES_MAX = 25,    // then the operator has not verified the sender's domain

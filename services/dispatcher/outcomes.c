@@ -179,10 +179,13 @@ static void conclude(Job *job)
 {
     Dispatcher *dispatcher = job->owner;
     if (job->releasing) {
-        // Not at once: our own pull requests are still open, and it would come back to us.
+        // Only a stopping process releases, and it gives back when its bus closes (worker.h). A
+        // delayed NAK would end while the pull requests of a process that leaves are open, and
+        // nats-server 2.9 then keeps the message until the ack wait is over.
+        Error cancelled = {.kind = ERROR_CANCELLED};
         CRASH_POINT("dispatcher.released");
         metric_add(dispatcher->metrics.released, 1);
-        outcomes_again(job, AGAIN_RELEASED_MS);
+        outcomes_settle(job, &cancelled);
     } else if (job->settled) {
         // A callback proved it while it was being tried again; the redelivery tells what the row
         // says.

@@ -30,6 +30,7 @@ typedef struct Seen {
 
 typedef struct Stage {
     Rig rig;
+    Bus *bus;           // the dispatcher's own
     DbPool *pool;       // as stentor_dispatcher
     DbPool *admin_pool; // makes the recipients' keys
     PGconn *admin;
@@ -238,12 +239,13 @@ static inline void close_pool(Stage *stage, DbPool *pool)
 static inline void dispatcher_up(Stage *stage, const char *instance)
 {
     open_pool(stage);
+    stage->bus = rig_bus(&stage->rig, getenv("STENTOR_TEST_NATS_URL"), "stentor-dispatcher", NULL);
     size_t claims_max = stage->claims_max > 0 ? stage->claims_max : 64;
     metrics_free(stage->metrics);
     stage->metrics = metrics_new();
     stage->parts = (DispatcherParts){
         .loop = &stage->rig.loop,
-        .bus = stage->rig.bus,
+        .bus = stage->bus,
         .pool = stage->pool,
         .master = stage->master,
         .metrics = stage->metrics,
@@ -266,7 +268,8 @@ static inline void dispatcher_up(Stage *stage, const char *instance)
     stage->dispatcher = dispatcher_new(&stage->parts);
 }
 
-// In the order of a service: the pool's last answers still come to the dispatcher.
+// In the order of a service: the pool's last answers still come to the dispatcher, and what it
+// gives back goes when its bus closes.
 static inline void dispatcher_down(Stage *stage)
 {
     stage->flag = false;
@@ -275,6 +278,7 @@ static inline void dispatcher_down(Stage *stage)
     close_pool(stage, stage->pool);
     dispatcher_free(stage->dispatcher);
     stage->dispatcher = NULL;
+    rig_close_bus(&stage->rig, stage->bus);
 }
 
 // Without a sender's domain that the operator has verified no mail leaves.
