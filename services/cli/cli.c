@@ -2,6 +2,7 @@
 #include "services/cli/cli.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/buf.h"
 #include "common/base/file.h"
@@ -73,6 +74,25 @@ bool cli_no_answer(const Cli *cli, const char *reason, Error *err)
         "login "
         "URL, or STENTOR_API_URL=URL, sets another address)",
         cli->settings.api_url, origin_of(cli, "STENTOR_API_URL"), reason);
+}
+
+const char *cli_home(Cli *cli)
+{
+    if (cli->settings.home[0] != '\0') {
+        return cli->settings.home;
+    }
+    char own[4096];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    own[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(own, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+        const char *home = arena_printf(cli->arena, "%s/" STENTOR_DATA_FROM_BIN, own);
+        if (access(arena_printf(cli->arena, "%s/migrations", home), R_OK) == 0) {
+            return home;
+        }
+    }
+    return ".";
 }
 
 bool cli_read_file(Cli *cli, const char *path, size_t max, Str *ret, Error *err)

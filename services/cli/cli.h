@@ -87,6 +87,8 @@ int cli_fail(const Error *err); // prints "stentor: <text>", returns EXIT_FAILED
 bool cli_need(const char *value, const char *option, Error *err); // the setting must be there
 // The API did not answer: names the address, where it comes from and how to set another. False.
 bool cli_no_answer(const Cli *cli, const char *reason, Error *err);
+// STENTOR_HOME; without it what was installed with this program, else the current folder.
+const char *cli_home(Cli *cli);
 bool cli_read_file(
     Cli *cli, const char *path, size_t max, Str *ret, Error *err); // "-": standard input
 // Prints {"key": value, ...} with --json, else "key  value" lines. Pairs end with NULL.

@@ -8,7 +8,7 @@
 
 static int run_script(Cli *cli, const char *name)
 {
-    const char *path = arena_printf(cli->arena, "%s/deploy/local/%s", cli->settings.home, name);
+    const char *path = arena_printf(cli->arena, "%s/deploy/local/%s", cli_home(cli), name);
     char *argv[4] = {arena_printf(cli->arena, "%s", path)};
     int count = 1;
     if (cli->json) {

@@ -93,7 +93,7 @@ static bool migrate_database(Migrate *m, Error *err)
     MigrateReport report = {0};
     MigrateJob job = {
         .url = cli->settings.database_url,
-        .folder = arena_printf(cli->arena, "%s/migrations", cli->settings.home),
+        .folder = arena_printf(cli->arena, "%s/migrations", cli_home(cli)),
         .schemas = migrate_schemas,
         .rights_hint = RIGHTS_HINT,
         .on_applied = on_migration_applied,

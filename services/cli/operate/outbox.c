@@ -36,7 +36,7 @@ static bool migrate(Outbox *outbox, Error *err)
     MigrateReport report = {0};
     MigrateJob job = {
         .url = cli->settings.database_url,
-        .folder = arena_printf(cli->arena, "%s/migrations", cli->settings.home),
+        .folder = arena_printf(cli->arena, "%s/migrations", cli_home(cli)),
         .schemas = schemas,
         .superuser_may = true, // outbox_open has asked
         .rights_hint = "connect as the owner of the mapped table",
