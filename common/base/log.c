@@ -187,9 +187,14 @@ static void put_fields(Buf *line, const LogField *fields)
     }
 }
 
+bool log_wants(LogLevel level)
+{
+    return level >= setup.level;
+}
+
 void log_line(LogLevel level, const char *event, const LogField *fields)
 {
-    if (level < setup.level) {
+    if (!log_wants(level)) {
         return;
     }
     Buf line;

@@ -40,6 +40,7 @@ LogField log_error(const Error *err);                 // key "error": "<kind>: <
 
 void log_setup(const char *service, LogLevel level, bool json);
 void log_level_set(LogLevel level);
+bool log_wants(LogLevel level); // a line of this level is written
 void log_line(
     LogLevel level, const char *event, const LogField *fields); // ends with a LOG_END field
 

@@ -22,9 +22,12 @@ struct SmtpClient {
     uv_getaddrinfo_t lookup;
     uv_connect_t connect;
     uv_write_t write;
-    bool looking_up, tcp_open, closing, connected, was_ready, quitting, writing;
-    bool turning;  // inside turn(): a wake now does nothing
-    bool answered; // a whole reply came in this turn: a server that drips bytes gains no time
+    SmtpClientState state;
+    unsigned callbacks; // of the look-up and of the closed handle, still to come: then it is freed
+    bool was_ready;     // it has been in SMTP_CLIENT_READY, also when it is closed
+    bool writing;       // libuv still holds `flight`
+    bool turning;       // inside turn(): a wake now does nothing
+    uint64_t replies;   // whole ones: a server that drips bytes gains no time
     SmtpTls *tls;
     Buf plain;           // decrypted, not yet parsed
     Buf wire;            // encrypted, not yet written
@@ -37,8 +40,19 @@ struct SmtpClient {
     char chunk[READ_CHUNK];
 };
 
-static void connect_to(SmtpClient *client, const struct addrinfo *found);
+static void connect_to(SmtpClient *client, int looked_up, const struct addrinfo *found);
 static void flush(SmtpClient *client);
+
+static bool is_closing(const SmtpClient *client)
+{
+    return client->state >= SMTP_CLIENT_CLOSING;
+}
+
+// Connected, and not closing.
+static bool is_open(const SmtpClient *client)
+{
+    return client->state >= SMTP_CLIENT_SETTING_UP && !is_closing(client);
+}
 
 // ---- end ----
 
@@ -61,9 +75,10 @@ static void give_back_mails(SmtpClient *client)
 
 static void finish(SmtpClient *client)
 {
-    if (client->tcp_open || client->looking_up) {
+    if (client->callbacks > 0) {
         return;
     }
+    (void)smtp_client_move(&client->state, SMTP_CLIENT_CLOSED, client->world.options->host);
     bool had_none = client->session.sending == NULL && client->session.envelope == NULL;
     bool useful = client->was_ready && (client->session.mails > 0 || had_none);
     give_back_mails(client);
@@ -79,7 +94,7 @@ static void finish(SmtpClient *client)
 static void on_tcp_closed(uv_handle_t *handle)
 {
     SmtpClient *client = handle->data;
-    client->tcp_open = false;
+    client->callbacks--;
     finish(client);
 }
 
@@ -96,15 +111,15 @@ static void judge_dot(SmtpClient *client)
 
 static void close_with(SmtpClient *client, const Error *err)
 {
-    if (client->closing) {
+    if (is_closing(client)) {
         return;
     }
-    client->closing = true;
-    client->why = *err;
-    judge_dot(client);
-    if (client->looking_up) {
+    if (client->state == SMTP_CLIENT_LOOKING_UP) {
         uv_cancel((uv_req_t *)&client->lookup); // its callback comes in either case
     }
+    (void)smtp_client_move(&client->state, SMTP_CLIENT_CLOSING, client->world.options->host);
+    client->why = *err;
+    judge_dot(client);
     uv_close((uv_handle_t *)&client->tcp, on_tcp_closed);
 }
 
@@ -125,13 +140,24 @@ static void lose_with(SmtpClient *client, Error *err)
     close_with(client, err);
 }
 
+static bool move(SmtpClient *client, SmtpClientState next)
+{
+    if (smtp_client_move(&client->state, next, client->world.options->host)) {
+        return true;
+    }
+    Error err = {0};
+    error_set(&err, ERROR_TRANSIENT, "the connection is in a state that should not be");
+    lose_with(client, &err);
+    return false;
+}
+
 // ---- writing ----
 
 static void on_stream_written(uv_write_t *request, int status)
 {
     SmtpClient *client = request->data;
     client->writing = false;
-    if (client->closing) {
+    if (is_closing(client)) {
         return;
     }
     if (status < 0) {
@@ -185,7 +211,7 @@ static void mark_dot(SmtpClient *client)
 static void flush(SmtpClient *client)
 {
     Buf *out = &client->session.out;
-    if (client->closing || client->writing || !client->connected) {
+    if (client->writing || !is_open(client)) {
         return;
     }
     mark_dot(client);
@@ -226,7 +252,7 @@ static bool parse(SmtpClient *client, Str input, Error *err)
         if (fed == SMTP_FEED_MORE) {
             return true;
         }
-        client->answered = true;
+        client->replies++;
         if (fed == SMTP_FEED_BAD ||
             !smtp_session_reply(&client->session, &client->parser.reply, err)) {
             return false;
@@ -282,23 +308,26 @@ static bool take(SmtpClient *client, Str received, Error *err)
 static void turn(SmtpClient *client, Str received)
 {
     Error err = {0};
+    uint64_t replies = client->replies;
     client->turning = true;
-    client->answered = false;
     bool fine = take(client, received, &err);
     client->turning = false;
-    bool ready = client->session.phase == SMTP_READY;
-    if (ready && !client->was_ready) {
+    if (client->session.phase == SMTP_READY && client->state == SMTP_CLIENT_SETTING_UP &&
+        move(client, SMTP_CLIENT_READY)) {
         client->was_ready = true;
         client->world.hooks->on_ready(client->world.ctx);
+    }
+    if (fine && client->session.phase == SMTP_FAILED) { // it refused a move
+        fine = error_set(&err, ERROR_TRANSIENT, "the session is in a state that should not be");
     }
     if (!fine) {
         lose_with(client, &err);
         return;
     }
-    if (client->quitting && smtp_session_idle(&client->session)) {
+    if (client->state == SMTP_CLIENT_QUITTING && smtp_session_idle(&client->session)) {
         smtp_session_quit(&client->session);
     }
-    if (client->answered) {
+    if (client->replies > replies) {
         set_deadline(client);
     }
     flush(client);
@@ -314,7 +343,7 @@ static void on_stream_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf
 static void on_stream_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 {
     SmtpClient *client = stream->data;
-    if (client->closing || count == 0) {
+    if (is_closing(client) || count == 0) {
         return;
     }
     if (count < 0) {
@@ -329,7 +358,7 @@ static void on_stream_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *b
 static void on_tcp_connected(uv_connect_t *request, int status)
 {
     SmtpClient *client = request->data;
-    if (client->closing) {
+    if (is_closing(client)) {
         return;
     }
     if (status == 0) {
@@ -339,7 +368,9 @@ static void on_tcp_connected(uv_connect_t *request, int status)
         lose(client, "connect", status);
         return;
     }
-    client->connected = true;
+    if (!move(client, SMTP_CLIENT_SETTING_UP)) {
+        return;
+    }
     uv_tcp_nodelay(&client->tcp, 1);
     set_deadline(client);
     if (client->session.phase == SMTP_HANDSHAKE) {
@@ -350,19 +381,21 @@ static void on_tcp_connected(uv_connect_t *request, int status)
 static void on_lookup_done(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
 {
     SmtpClient *client = request->data;
-    client->looking_up = false;
-    if (client->closing) {
+    client->callbacks--;
+    if (is_closing(client)) {
         finish(client);
-    } else if (status < 0) {
-        lose(client, "name look-up", status);
-    } else {
-        connect_to(client, found);
+    } else if (move(client, SMTP_CLIENT_CONNECTING)) { // from now on there is no look-up to cancel
+        connect_to(client, status, found);
     }
     uv_freeaddrinfo(found);
 }
 
-static void connect_to(SmtpClient *client, const struct addrinfo *found)
+static void connect_to(SmtpClient *client, int looked_up, const struct addrinfo *found)
 {
+    if (looked_up < 0) {
+        lose(client, "name look-up", looked_up);
+        return;
+    }
     unsigned count = 0;
     for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {
         count++;
@@ -393,7 +426,7 @@ SmtpClient *smtp_client_new(const SmtpClientWorld *world)
     buf_init(&client->flight, WIRE_MAX);
     uv_tcp_init(world->loop, &client->tcp);
     client->tcp.data = client;
-    client->tcp_open = true;
+    client->callbacks = 1;
     client->deadline_ms = uv_now(world->loop) + world->options->connect_ms;
     client->lookup.data = client;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -403,7 +436,8 @@ SmtpClient *smtp_client_new(const SmtpClientWorld *world)
     if (status < 0) {
         lose(client, "name look-up", status);
     } else {
-        client->looking_up = true;
+        client->callbacks++;
+        (void)move(client, SMTP_CLIENT_LOOKING_UP);
     }
     return client;
 }
@@ -412,17 +446,17 @@ SmtpClient *smtp_client_new(const SmtpClientWorld *world)
 
 bool smtp_client_idle(const SmtpClient *client)
 {
-    return !client->closing && !client->quitting && smtp_session_idle(&client->session);
+    return client->state < SMTP_CLIENT_QUITTING && smtp_session_idle(&client->session);
 }
 
 bool smtp_client_ready(const SmtpClient *client)
 {
-    return client->was_ready && !client->closing;
+    return client->state == SMTP_CLIENT_READY || client->state == SMTP_CLIENT_QUITTING;
 }
 
 void smtp_client_wake(SmtpClient *client)
 {
-    if (client->closing || client->quitting || client->turning) {
+    if (client->state >= SMTP_CLIENT_QUITTING || client->turning) {
         return;
     }
     smtp_session_pull(&client->session);
@@ -432,13 +466,12 @@ void smtp_client_wake(SmtpClient *client)
 
 void smtp_client_quit(SmtpClient *client)
 {
-    if (client->closing || client->quitting) {
+    if (client->state >= SMTP_CLIENT_QUITTING) {
         return;
     }
-    client->quitting = true;
-    if (!client->was_ready) {
+    if (client->state != SMTP_CLIENT_READY) {
         smtp_client_abort(client);
-    } else if (smtp_session_idle(&client->session)) {
+    } else if (move(client, SMTP_CLIENT_QUITTING) && smtp_session_idle(&client->session)) {
         smtp_session_quit(&client->session);
         set_deadline(client);
         flush(client);
@@ -453,7 +486,7 @@ void smtp_client_abort(SmtpClient *client)
 
 void smtp_client_tick(SmtpClient *client, uint64_t now_ms)
 {
-    if (client->closing || now_ms < client->deadline_ms) {
+    if (is_closing(client) || now_ms < client->deadline_ms) {
         return;
     }
     if (smtp_session_idle(&client->session)) {
@@ -463,7 +496,7 @@ void smtp_client_tick(SmtpClient *client, uint64_t now_ms)
     Error err = {0};
     const char *what = "the connection";
     unsigned waited = client->world.options->connect_ms;
-    if (client->connected) {
+    if (is_open(client)) {
         waited = smtp_session_patience_ms(&client->session, &what);
     }
     error_set(&err, ERROR_TRANSIENT, "no answer to %s within %u ms", what, waited);

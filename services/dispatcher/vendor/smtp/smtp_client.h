@@ -3,6 +3,17 @@
 // said is the session's business (smtp_session.h); who gets the mails is the pool's. Law: a client
 // ends by itself: every way to its end leads through on_closed, from the loop, after which it is
 // gone.
+//
+//   new --> looking up --> connecting --> setting up --> ready --> quitting
+//    |          |              |              |            |          |
+//    '----------+--------------+------+-------+------------+----------'
+//                                     v
+//                                  closing --> closed (and freed)
+//
+// setting up: connected; greeting, TLS and AUTH. quitting: it takes no more mails, ends what it has
+// begun and says QUIT. What the protocol says in these is the session's phase. A move that is
+// refused closes the connection: its mails are given back, or unknown, as when a connection is
+// lost.
 #pragma once
 
 #include <uv.h>
@@ -11,6 +22,21 @@
 #include "services/dispatcher/vendor/smtp/smtp_tls.h"
 
 typedef struct SmtpClient SmtpClient;
+
+typedef enum SmtpClientState {
+    SMTP_CLIENT_NEW,
+    SMTP_CLIENT_LOOKING_UP,
+    SMTP_CLIENT_CONNECTING,
+    SMTP_CLIENT_SETTING_UP,
+    SMTP_CLIENT_READY,
+    SMTP_CLIENT_QUITTING,
+    SMTP_CLIENT_CLOSING,
+    SMTP_CLIENT_CLOSED,
+    SMTP_CLIENT_STATE_COUNT,
+} SmtpClientState;
+
+// The only writer of a client's state. false: refused, nothing changed (common/base/states.h).
+bool smtp_client_move(SmtpClientState *state, SmtpClientState next, const char *host);
 
 typedef struct SmtpClientHooks {
     SmtpHooks session;                      // next, on_answer; ctx is the pool's

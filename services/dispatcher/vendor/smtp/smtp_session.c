@@ -25,24 +25,13 @@ void smtp_session_done(SmtpSession *session)
 
 // ---- phases ----
 
-// The only writer of session->phase.
+// A move that is refused ends the session: its connection is closed, and what was not answered is
+// given back or unknown, as with any connection that is lost.
 static void move(SmtpSession *session, SmtpPhase next)
 {
-    // clang-format off
-    static const bool allowed[SMTP_PHASE_COUNT][SMTP_PHASE_COUNT] = {
-        [SMTP_GREETING]  = {[SMTP_EHLO] = true, [SMTP_FAILED] = true},
-        [SMTP_EHLO]      = {[SMTP_HELO] = true, [SMTP_STARTTLS] = true, [SMTP_AUTH] = true, [SMTP_READY] = true,
-                            [SMTP_FAILED] = true},
-        [SMTP_HELO]      = {[SMTP_READY] = true, [SMTP_FAILED] = true},
-        [SMTP_STARTTLS]  = {[SMTP_HANDSHAKE] = true, [SMTP_READY] = true, [SMTP_AUTH] = true, [SMTP_FAILED] = true},
-        [SMTP_HANDSHAKE] = {[SMTP_GREETING] = true, [SMTP_EHLO] = true, [SMTP_FAILED] = true},
-        [SMTP_AUTH]      = {[SMTP_READY] = true, [SMTP_FAILED] = true},
-        [SMTP_READY]     = {[SMTP_QUIT] = true, [SMTP_FAILED] = true},
-        [SMTP_QUIT]      = {[SMTP_FAILED] = true},
-    };
-    // clang-format on
-    assert(allowed[session->phase][next]);
-    session->phase = next;
+    if (!smtp_phase_move(&session->phase, next, session->options->host)) {
+        session->phase = SMTP_FAILED;
+    }
 }
 
 static void expect(SmtpSession *session, SmtpExpect what)

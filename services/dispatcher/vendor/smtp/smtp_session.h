@@ -4,6 +4,19 @@
 // mail's group goes right behind the final dot of the one before, so a mail costs one write and one
 // read. Law: a mail is at any moment either `envelope` (surely not sent) or `sending` (its final
 // dot is in `out` or gone).
+//
+// Phases (smtp_states.c has the table). From each of them a fault leads to FAILED, which is an end.
+//
+//   HANDSHAKE of smtps
+//       v
+//   GREETING --> EHLO --+--> READY ----------------------.
+//                 ^     +--> HELO --> READY -------------+
+//                 |     +--> AUTH --> READY -------------+--> QUIT
+//                 |     '--> STARTTLS --+--> AUTH, READY-'
+//                 '----- HANDSHAKE <----'    (refused, and not needed)
+//
+// Facts beside the phase, each true or false in several phases: `encrypted`, `dot_in_out` (of the
+// bytes in `out`), `mail_open` (of the server), `refusal.set` (of the envelope).
 #pragma once
 
 #include "common/base/buf.h"
@@ -23,6 +36,9 @@ typedef enum SmtpPhase {
     SMTP_FAILED,
     SMTP_PHASE_COUNT,
 } SmtpPhase;
+
+// The only writer of a phase. false: refused, nothing changed (common/base/states.h).
+bool smtp_phase_move(SmtpPhase *phase, SmtpPhase next, const char *host);
 
 typedef enum SmtpExpect {
     EXPECT_SETUP, // the reply to what the phase says
