@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dispatcher.c, intake.c and outcomes.c share.
+// What dispatcher.c, intake.c, claim.c and outcomes.c share.
 #pragma once
 
 #include "common/base/map.h"
@@ -72,21 +72,35 @@ struct Dispatcher {
     void *stopped_ctx;
 };
 
+// Jobs that go on together; in the deliveries' arena, so it is gone when the last of them is
+// settled.
+typedef struct JobBatch {
+    Dispatcher *dispatcher;
+    Job **jobs;
+    size_t count;
+    KeyWant *wants; // two for each job: its address's key and its content's
+    int64_t now_us;
+    size_t takes; // of take_over(): the first so many are taken over, the others parked
+} JobBatch;
+
 // intake.c
 void intake_batch(DispatcherLane *lane, Delivery **deliveries, size_t count);
 void intake_left(Job *job);                  // its claim ended: makes room for others
 void intake_watch(Dispatcher *dispatcher);   // from now on what is held is looked at
 void intake_held(Dispatcher *dispatcher);    // what was held and whose turn has come goes on
 void intake_give_up(Dispatcher *dispatcher); // what is held is given back, for a stop
-void intake_begin(Job *job);                 // claimed: sends it, or records what was decided
+
+// claim.c
+void claim_batch(JobBatch *batch); // CLAIMING; from here on the jobs go their own ways
 
 // settle.c
 void settle_batch(Dispatcher *dispatcher, Delivery **deliveries, size_t count);
 void settle_count_open(Dispatcher *dispatcher); // when it is time: asks for the gauge's values
 
 // outcomes.c
-void outcomes_add(Job *job);     // job->row or job->releasing says what is recorded
-void outcomes_publish(Job *job); // the outcome is in the ledger: emit, settle
+bool outcomes_move(Job *job, JobState next);      // false: refused; the caller leaves the job alone
+void outcomes_add(Job *job, JobState next);       // RECORDING: job->row; RELEASING: its claim
+void outcomes_publish(Job *job);                  // RECORDED: emit what job->row says, settle
 void outcomes_settle(Job *job, const Error *err); // the only ways in which a job ends
 void outcomes_again(Job *job, int64_t delay_ms);
 void outcomes_on_sent(

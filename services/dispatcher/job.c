@@ -58,7 +58,8 @@ static bool read_key(Job *job, int64_t now_us, Error *err)
         return error_set(
             err, ERROR_PERMANENT, "'meta.notification_id' is of a time too far from now");
     }
-    job->key = (LedgerKey){
+    LedgerKey *key = arena_zalloc(job->delivery->arena, sizeof *key);
+    *key = (LedgerKey){
         .created_at_us = created_ms * 1000,
         .notification_id = str_from(meta->notification_id),
         .attempt = (int32_t)job->rendered->attempt,
@@ -66,6 +67,8 @@ static bool read_key(Job *job, int64_t now_us, Error *err)
         // What a person has had sent again is sent, whatever was proved of its earlier life.
         .retry = job->rendered->attempt > 1 && job->rendered->resends == 0,
     };
+    job->key = key;
+    job->row_key = key;
     return true;
 }
 
@@ -86,7 +89,7 @@ bool job_read(Job *job, Delivery *delivery, int64_t now_us, Error *err)
     job->row = (LedgerRow){.rung = -1};
     char name[JOB_NAME_SIZE];
     job->name = arena_str(
-        delivery->arena, job_name(job->key.notification_id, job->key.attempt, name, sizeof name));
+        delivery->arena, job_name(job->key->notification_id, job->key->attempt, name, sizeof name));
     return true;
 }
 
@@ -113,8 +116,8 @@ static bool unseal_field(
     const Stentor__V1__Sealed *sealed =
         is_address ? job->rendered->address : job->rendered->content;
     return unseal(
-               key, job->key.tenant, job->key.notification_id, field, sealed, opening->scratch, ret,
-               err) ||
+               key, job->key->tenant, job->key->notification_id, field, sealed, opening->scratch,
+               ret, err) ||
            error_wrap(err, "'%s'", field);
 }
 
@@ -157,7 +160,7 @@ static From choose_sender(
 {
     From from = {str_from(content->from_name), str_from(content->from)};
     if (from.address.len == 0 &&
-        !directory_sender(opening->directory, job->key.tenant, &from.name, &from.address)) {
+        !directory_sender(opening->directory, job->key->tenant, &from.name, &from.address)) {
         from = (From){opening->rules->from_name, opening->rules->from};
     }
     return from;
@@ -167,7 +170,7 @@ static From choose_sender(
 static bool is_verified(const Job *job, const JobOpening *opening, Str address)
 {
     return str_eq(address, opening->rules->from) ||
-           directory_may_send_as(opening->directory, job->key.tenant, address);
+           directory_may_send_as(opening->directory, job->key->tenant, address);
 }
 
 static bool compose(
@@ -185,7 +188,7 @@ static bool compose(
         .html = str_from(content->html),
         .text = str_from(content->text),
         .unsubscribe_url = str_from(content->unsubscribe_url),
-        .id = job->key.notification_id,
+        .id = job->key->notification_id,
         .id_domain = opening->rules->mail_domain,
         .date_us =
             job->rendered->rendered_at_us, // of the event, so that a resend is equal byte by byte
@@ -203,7 +206,7 @@ static bool compose(
     job->mail.utf8 = job->mail.utf8 || from_utf8;
     job->mail.message = arena_str(arena, buf_view(opening->buf));
     job->message_id = str_from(arena_printf(
-        arena, STR_FMT "@" STR_FMT, STR_ARG(job->key.notification_id),
+        arena, STR_FMT "@" STR_FMT, STR_ARG(job->key->notification_id),
         STR_ARG(opening->rules->mail_domain)));
     return true;
 }
@@ -213,7 +216,7 @@ static bool is_barred(Job *job, const JobOpening *opening, const char *to)
 {
     const Stentor__V1__Rendered *rendered = job->rendered;
     const Suppressions *known = directory_suppressions(opening->directory);
-    if (directory_is_suspended(opening->directory, job->key.tenant)) {
+    if (directory_is_suspended(opening->directory, job->key->tenant)) {
         decide(job, "tenant_suspended", STR("the tenant is suspended"), false, opening->now_us);
         return true;
     }
@@ -228,11 +231,11 @@ static bool is_barred(Job *job, const JobOpening *opening, const char *to)
             str_from(to), other);
     }
     SuppressionReason reason = suppressions_judge(
-        known, job->key.tenant, (Channel)rendered->channel, (Category)rendered->category,
+        known, job->key->tenant, (Channel)rendered->channel, (Category)rendered->category,
         rendered->address_hash.data, platform ? other : NULL, opening->now_us);
     if (reason == SUPPRESSION_NONE) {
         reason = suppressed_under_any(
-            known, &opening->rules->hash_keys, job->key.tenant, (Channel)rendered->channel,
+            known, &opening->rules->hash_keys, job->key->tenant, (Channel)rendered->channel,
             (Category)rendered->category, str_from(to), opening->now_us);
     }
     if (reason != SUPPRESSION_NONE) {
@@ -267,7 +270,7 @@ static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *pre
             &err, ERROR_PERMANENT,
             "the domain of sender '" STR_FMT "' is not verified for tenant '" STR_FMT
             "' (HINT: stentor tenant sender-domain add TENANT DOMAIN)",
-            STR_ARG(str_slice(from.address, 0, 80)), STR_ARG(job->key.tenant));
+            STR_ARG(str_slice(from.address, 0, 80)), STR_ARG(job->key->tenant));
         decide(job, "sender_unverified", str_from(err.text), true, opening->now_us);
     } else if (!compose(job, opening, content, &from, to, &err)) {
         decide(job, "invalid_content", str_from(err.text), true, opening->now_us);
@@ -298,13 +301,38 @@ bool job_open(Job *job, const JobOpening *opening)
     const BodyPrefix *prefix = NULL;
     if (rendered->content_prefix_id != 0) {
         prefix = directory_prefix(
-            opening->directory, job->key.tenant, str_from(rendered->template_),
+            opening->directory, job->key->tenant, str_from(rendered->template_),
             str_from(rendered->template_version), rendered->content_prefix_id);
         if (prefix == NULL) {
             return false;
         }
     }
     return make_mail(job, opening, prefix);
+}
+
+// ---- the ledger's answer ----
+
+Course job_judge(const Job *job, Str owner, UnknownPolicy policy)
+{
+    const LedgerConflict *conflict = job->conflict;
+    if (conflict == NULL) {
+        return COURSE_BEGIN;
+    }
+    if (conflict->row.state == LEDGER_NONE) {
+        return COURSE_LOOK_AGAIN;
+    }
+    if (conflict->row.state != LEDGER_CLAIMED) {
+        return COURSE_REPEAT;
+    }
+    // Released, or ours and not in flight here: its claim was committed without our hearing of it,
+    // so it was never sent.
+    if (conflict->owner.len == 0 || str_eq(conflict->owner, owner)) {
+        return COURSE_TAKE_OVER;
+    }
+    if (conflict->wait_ms > 0) {
+        return COURSE_WAIT;
+    }
+    return policy == UNKNOWN_PARK && !job->decided ? COURSE_PARK : COURSE_TAKE_OVER;
 }
 
 // ---- outcome ----

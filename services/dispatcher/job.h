@@ -2,15 +2,17 @@
 // Job: one delivery on its way through the dispatcher, and the pure part of what is decided about
 // it: what was read, which mail it makes, what a vendor's answer means. No I/O; time is an
 // argument. Law: a job lives in its batch's arena and ends with the delivery's settle; nothing
-// touches it after that.
+// touches it after that. Where it is on its way is its state (job_state.h).
 #pragma once
 
 #include "common/bus/consume/worker.h"
 #include "common/codec/seal.h"
 #include "common/model/rules/ladder.h"
 #include "services/dispatcher/directory.h"
+#include "services/dispatcher/job_state.h"
 #include "services/dispatcher/ledger/ledger.h"
 #include "services/dispatcher/mime/mime.h"
+#include "services/dispatcher/unknown.h"
 #include "services/dispatcher/vendor/vendor.h"
 #include "stentor/v1/rendered.pb-c.h"
 
@@ -25,22 +27,21 @@ struct Job {
     void *lane;  // the DispatcherLane that it came through
     Delivery *delivery;
     Stentor__V1__Rendered *rendered;
-    LedgerKey key; // its attempt becomes that of `row` when an earlier one was settled as sent
-    Str name;      // "ntf_.../<attempt>": in the table of jobs in flight
-    LedgerRow row;
+    JobState state;           // written by job_state_move() alone
+    const LedgerKey *key;     // which attempt it is
+    Str name;                 // "ntf_.../<attempt>": in the table of jobs in flight
+    LedgerRow row;            // what is, or will be, in the ledger ...
+    const LedgerKey *row_key; // ... under this key: `key`, or an earlier attempt settled as sent
+    LedgerConflict *conflict; // what the ledger had instead of a place for the claim; NULL: none
     Mail mail;
     Str message_id;   // without <>
-    bool decided;     // row is the outcome already; nothing is sent
-    bool releasing;   // surely not sent, and given back
     int64_t taken_us; // since when it goes on, of clock_mono_us()
-    bool postponed;   // not sent now: too much of its tenant waits already (turns.h)
-    bool recorded;
-    bool claimed;
-    bool settled; // a callback's proof was noted on the claim: the ledger has it as sent
     uint32_t resends;
-    LedgerConflict conflict;
-    bool has_conflict;
     Job *next;
+    // Two facts that are found before the claim and acted upon once it is held, and so are true or
+    // false in most states.
+    bool decided;   // row is the outcome already; nothing is sent
+    bool postponed; // not sent now: too much of its tenant waits already (turns.h)
 };
 
 typedef struct JobRules {
@@ -72,6 +73,19 @@ typedef struct JobOpening {
 // address, a suppressed one, a sender that nothing verifies). false: its template version is not
 // known here yet, or, of a patient opening, its sender's domain.
 bool job_open(Job *job, const JobOpening *opening);
+
+// What the ledger's answer to the claim means for the job.
+typedef enum Course {
+    COURSE_BEGIN,      // the claim is ours
+    COURSE_LOOK_AGAIN, // a row is in the way and not in sight
+    COURSE_REPEAT,     // there is an outcome: publish it once more, send nothing
+    COURSE_TAKE_OVER,
+    COURSE_PARK,
+    COURSE_WAIT, // another process holds it
+} Course;
+
+// Pure. owner: this process; policy: the channel's, for a claim whose outcome is unknown.
+Course job_judge(const Job *job, Str owner, UnknownPolicy policy);
 
 // What the vendor's result makes of the attempt, into job->row.
 void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us);

@@ -11,8 +11,8 @@
 // Outcomes in one transaction; lives in its arena.
 typedef struct Flush {
     Dispatcher *dispatcher;
-    Job **jobs; // the first `recording` get an outcome, the others are released
-    size_t recording;
+    Job **jobs;
+    size_t recording; // in state RECORDING; the others are RELEASING
     size_t count;
 } Flush;
 
@@ -21,18 +21,45 @@ static void arm_flush(Dispatcher *dispatcher, uint64_t delay_ms);
 
 // ---- ends ----
 
+// A refused move changes nothing. Where an answer is still to come the job goes on with that;
+// elsewhere its delivery comes again, and the ledger knows what became of it.
+bool outcomes_move(Job *job, JobState next)
+{
+    if (job_state_move(&job->state, next, job->name)) {
+        return true;
+    }
+    if (job_state_is_at_rest(job->state)) {
+        Error err = {0};
+        error_set(&err, ERROR_TRANSIENT, "the job is in a state that should not be");
+        outcomes_settle(job, &err);
+    }
+    return false;
+}
+
+// false: it has ended already, or the vendor has it.
+static bool end(Job *job)
+{
+    if (!job_state_move(&job->state, JOB_ENDED, job->name)) {
+        return false;
+    }
+    intake_left(job);
+    return true;
+}
+
 void outcomes_settle(Job *job, const Error *err)
 {
-    intake_left(job);
-    delivery_settle(job->delivery, err); // the job may be gone with its batch
+    if (end(job)) {
+        delivery_settle(job->delivery, err); // the job may be gone with its batch
+    }
 }
 
 void outcomes_again(Job *job, int64_t delay_ms)
 {
     Dispatcher *dispatcher = job->owner;
-    metric_add(dispatcher->metrics.again, 1);
-    intake_left(job);
-    delivery_again(job->delivery, (int)(delay_ms < AGAIN_MAX_MS ? delay_ms : AGAIN_MAX_MS));
+    if (end(job)) {
+        metric_add(dispatcher->metrics.again, 1);
+        delivery_again(job->delivery, (int)(delay_ms < AGAIN_MAX_MS ? delay_ms : AGAIN_MAX_MS));
+    }
 }
 
 void outcomes_publish(Job *job)
@@ -100,8 +127,8 @@ static void on_unknown(Job *job, const SendResult *result)
     job->row.unknown_count++;
     metric_add(dispatcher->metrics.unknown, 1);
     LOG(LOG_WARN, "mail was sent and its answer never came",
-        log_str("notification", job->key.notification_id), log_str("tenant", job->key.tenant),
-        log_int("attempt", job->key.attempt));
+        log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
+        log_int("attempt", job->key->attempt));
     UnknownPolicy policy = outcomes_policy(job);
     if (policy == UNKNOWN_RESEND && send_again(job)) {
         return; // the same bytes with the same Message-ID
@@ -111,7 +138,7 @@ static void on_unknown(Job *job, const SendResult *result)
         job->row.state = LEDGER_PARKED;
         metric_add(dispatcher->metrics.parked, 1);
     }
-    outcomes_add(job);
+    outcomes_add(job, JOB_RECORDING);
 }
 
 void outcomes_on_sent(void *ctx, Mail *mail, const SendResult *result)
@@ -119,18 +146,24 @@ void outcomes_on_sent(void *ctx, Mail *mail, const SendResult *result)
     (void)mail;
     Job *job = ctx;
     Dispatcher *dispatcher = job->owner;
+    if (job->state != JOB_SENDING) { // a second answer decides nothing, and above all sends nothing
+        LOG(LOG_ERROR, "the vendor answered for a mail that it does not have",
+            log_str("notification", job->key->notification_id),
+            log_int("attempt", job->key->attempt));
+        return;
+    }
     if (result->state == SEND_UNKNOWN) {
         on_unknown(job, result);
         return;
     }
     if (result->state == SEND_RELEASED && job->resends == 0) {
-        job->releasing = true;
-    } else {
-        // Released after an unknown try counts as unsent: the ladder brings it back, and
-        // unknown_count tells.
-        job_outcome(job, &dispatcher->parts.rules, result, clock_now_us());
+        outcomes_add(job, JOB_RELEASING);
+        return;
     }
-    outcomes_add(job);
+    // Released after an unknown try counts as unsent: the ladder brings it back, and unknown_count
+    // tells.
+    job_outcome(job, &dispatcher->parts.rules, result, clock_now_us());
+    outcomes_add(job, JOB_RECORDING);
 }
 
 // ---- recording ----
@@ -147,9 +180,12 @@ static void append(Dispatcher *dispatcher, Job *job)
     dispatcher->finished++;
 }
 
-void outcomes_add(Job *job)
+void outcomes_add(Job *job, JobState next)
 {
     Dispatcher *dispatcher = job->owner;
+    if (!outcomes_move(job, next)) {
+        return; // above all, no job stands in the list twice
+    }
     append(dispatcher, job);
     // While Postgres is away the pace is that of the back-off, however many wait. What waits always
     // has a timer: a flush under way may be the last that asks for one.
@@ -169,8 +205,8 @@ static void note_recorded(Dispatcher *dispatcher, const PGresult *res)
         Str found = job_name(hit.notification_id, hit.attempt, name, sizeof name);
         Job *job = map_get(dispatcher->jobs, found);
         if (job != NULL) {
-            job->recorded = true;
-            job->settled = hit.settled && job->row.state != LEDGER_SENT;
+            bool proved = hit.settled && job->row.state != LEDGER_SENT;
+            (void)outcomes_move(job, proved ? JOB_PROVED : JOB_RECORDED);
         }
     }
 }
@@ -178,7 +214,7 @@ static void note_recorded(Dispatcher *dispatcher, const PGresult *res)
 static void conclude(Job *job)
 {
     Dispatcher *dispatcher = job->owner;
-    if (job->releasing) {
+    if (job->state == JOB_RELEASING) {
         // Only a stopping process releases, and it gives back when its bus closes (worker.h). A
         // delayed NAK would end while the pull requests of a process that leaves are open, and
         // nats-server 2.9 then keeps the message until the ack wait is over.
@@ -186,12 +222,12 @@ static void conclude(Job *job)
         CRASH_POINT("dispatcher.released");
         metric_add(dispatcher->metrics.released, 1);
         outcomes_settle(job, &cancelled);
-    } else if (job->settled) {
+    } else if (job->state == JOB_PROVED) {
         // A callback proved it while it was being tried again; the redelivery tells what the row
         // says.
         metric_add(dispatcher->metrics.settled, 1);
         outcomes_again(job, AGAIN_RACE_MS);
-    } else if (job->recorded) {
+    } else if (job->state == JOB_RECORDED) {
         count_outcome(job);
         outcomes_publish(job);
     } else {
@@ -199,8 +235,8 @@ static void conclude(Job *job)
         // tell.
         metric_add(dispatcher->metrics.lost, 1);
         LOG(LOG_WARN, "the claim of a sent mail was taken over before its outcome was recorded",
-            log_str("notification", job->key.notification_id), log_str("tenant", job->key.tenant),
-            log_int("attempt", job->key.attempt));
+            log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
+            log_int("attempt", job->key->attempt));
         outcomes_again(job, AGAIN_SELF_MS);
     }
 }
@@ -225,10 +261,11 @@ static void try_again_later(Dispatcher *dispatcher, Job **jobs, size_t count, co
 static void publish_unrecorded(Job *job, const Error *err)
 {
     LOG(LOG_ERROR, "an outcome cannot be recorded",
-        log_str("notification", job->key.notification_id), log_str("tenant", job->key.tenant),
-        log_int("attempt", job->key.attempt), log_error(err));
-    job->recorded = true;
-    conclude(job);
+        log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
+        log_int("attempt", job->key->attempt), log_error(err));
+    if (job->state == JOB_RELEASING || outcomes_move(job, JOB_RECORDED)) {
+        conclude(job);
+    }
 }
 
 static void flush_failed(Dispatcher *dispatcher, Job **jobs, size_t count, const Error *err)
@@ -277,8 +314,8 @@ static void flush_jobs(Dispatcher *dispatcher, Job **jobs, size_t count)
     const LedgerRow **rows = arena_array(arena, count, sizeof(LedgerRow *));
     for (int releasing = 0; releasing < 2; releasing++) {
         for (size_t i = 0; i < count; i++) {
-            if (jobs[i]->releasing == (releasing == 1)) {
-                keys[flush->count] = &jobs[i]->key;
+            if ((jobs[i]->state == JOB_RELEASING) == (releasing == 1)) {
+                keys[flush->count] = jobs[i]->key;
                 rows[flush->count] = &jobs[i]->row;
                 flush->jobs[flush->count++] = jobs[i];
             }
@@ -359,7 +396,7 @@ static void on_renewed(void *ctx, DbTxn *txn, const Error *err)
 
 static bool is_due(const Job *job, uint64_t now_ms, uint64_t lease_ms)
 {
-    return job->claimed && job->mail.held_until_ms < now_ms + lease_ms / 2;
+    return job_state_is_claimed(job->state) && job->mail.held_until_ms < now_ms + lease_ms / 2;
 }
 
 void outcomes_renew(Dispatcher *dispatcher)
@@ -373,7 +410,7 @@ void outcomes_renew(Dispatcher *dispatcher)
     for (size_t i = 0; count < LEDGER_BATCH_MAX && map_next(dispatcher->jobs, &i, &name, &value);) {
         const Job *job = value;
         if (is_due(job, now_ms, lease_ms)) {
-            keys[count++] = &job->key;
+            keys[count++] = job->key;
         }
     }
     if (count == 0 || dispatcher->renewing) {

@@ -87,7 +87,7 @@ static bool emit_status(Job *job, Status status, Error *err)
     Arena *arena = job->delivery->arena;
     const LedgerRow *row = &job->row;
     char event_id[EVENT_ID_SIZE];
-    status_id(&job->key, status, arena, event_id);
+    status_id(job->row_key, status, arena, event_id);
     bool own = row->vendor.len == 0;
     Stentor__V1__Meta meta = follow(job, event_id);
     StatusSpec spec = {
@@ -97,7 +97,7 @@ static bool emit_status(Job *job, Status status, Error *err)
         .reason = status == STATUS_SENT ? "" : arena_cstr(arena, row->reply),
     };
     Stentor__V1__NotificationStatus event = status_of_rendered(&spec, job->rendered);
-    event.attempt = own ? NULL : make_attempt(&job->key, row, arena);
+    event.attempt = own ? NULL : make_attempt(job->row_key, row, arena);
     BusOut out;
     if (!status_event(&event, job->delivery->message.traceparent, arena, &out, err)) {
         return false;
@@ -131,7 +131,7 @@ static void carry_attempts(Job *job, Stentor__V1__Rendered *next)
     for (size_t i = 0; i < kept; i++) {
         attempts[i] = rendered->attempts[rendered->n_attempts - kept + i];
     }
-    attempts[kept] = make_attempt(&job->key, &job->row, arena);
+    attempts[kept] = make_attempt(job->row_key, &job->row, arena);
     for (size_t i = 0; i <= kept; i++) {
         attempts[i]->text = cut_text(attempts[i]->text, arena);
     }
@@ -155,7 +155,7 @@ static Str pack_attempt(Job *job)
 {
     Arena *arena = job->delivery->arena;
     Str packed = STR_EMPTY;
-    const Stentor__V1__Attempt *attempt = make_attempt(&job->key, &job->row, arena);
+    const Stentor__V1__Attempt *attempt = make_attempt(job->row_key, &job->row, arena);
     return event_pack(&attempt->base, arena, &packed, NULL) ? packed : STR_EMPTY;
 }
 
@@ -170,11 +170,11 @@ static bool emit_deferred(Job *job, Error *err)
     char event_id[EVENT_ID_SIZE];
     char rendered_id[EVENT_ID_SIZE];
     const char *number = arena_printf(arena, "%u", next.attempt);
-    event_id_derive("rendered", job->key.notification_id, str_from(number), rendered_id);
+    event_id_derive("rendered", job->key->notification_id, str_from(number), rendered_id);
     Stentor__V1__Meta next_meta = follow(job, rendered_id);
     next.meta = &next_meta;
     event_id_derive(
-        "deferred", job->key.notification_id, str_from(arena_printf(arena, "retry/%s", number)),
+        "deferred", job->key->notification_id, str_from(arena_printf(arena, "retry/%s", number)),
         event_id);
     Stentor__V1__Deferred event;
     stentor__v1__deferred__init(&event);
@@ -190,7 +190,7 @@ static bool emit_deferred(Job *job, Error *err)
         return false;
     }
     char subject[SUBJECT_SIZE];
-    subject_deferred(subject, "retry", job->key.tenant);
+    subject_deferred(subject, "retry", job->key->tenant);
     BusOut out = {
         .subject = subject,
         .event_id = str_from(event_id),

@@ -37,20 +37,20 @@ bool suppress_address(Job *job, Bus *bus, const Suppressions *known, Error *err)
     SuppressionReason reason = suppress_reason(&job->row);
     if (reason == SUPPRESSION_NONE || rendered->address_hash.len != SUPPRESSION_HASH_LEN ||
         !suppressions_wants(
-            known, job->key.tenant, (Channel)rendered->channel, CATEGORY_NONE,
+            known, job->key->tenant, (Channel)rendered->channel, CATEGORY_NONE,
             rendered->address_hash.data, reason, job->row.finished_at_us)) {
         return true;
     }
     Arena *arena = job->delivery->arena;
     SuppressionSpec spec = {
-        .tenant = job->key.tenant,
+        .tenant = job->key->tenant,
         .channel = (Channel)rendered->channel,
         .hash = rendered->address_hash.data,
         .reason = reason,
         .at_us = job->row.finished_at_us,
         .by = STR("dispatcher"),
         .note = job->row.reply,
-        .notification_id = job->key.notification_id,
+        .notification_id = job->key->notification_id,
         .address = job->mail.to, // empty when only the ledger's row is known
     };
     const Stentor__V1__Suppression *entry = suppression_make(&spec, arena);

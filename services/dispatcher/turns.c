@@ -142,8 +142,8 @@ static Turn turn_of(const DispatcherLane *lane, const LaneTenant *tenant)
 Turn turns_take(DispatcherLane *lane, Job *job)
 {
     int64_t now_us = clock_mono_us();
-    company_note(&lane->company, job->key.tenant, now_us);
-    LaneTenant *tenant = tenant_of(lane, job->key.tenant);
+    company_note(&lane->company, job->key->tenant, now_us);
+    LaneTenant *tenant = tenant_of(lane, job->key->tenant);
     Turn turn = turn_of(lane, tenant);
     if (turn == TURN_HELD) {
         hold(lane, tenant, job);
@@ -158,14 +158,14 @@ void turns_left(Job *job)
 {
     DispatcherLane *lane = job->lane;
     int64_t now_us = clock_mono_us();
-    LaneTenant *tenant = map_get(lane->tenants, job->key.tenant);
+    LaneTenant *tenant = map_get(lane->tenants, job->key->tenant);
     assert(tenant != NULL && tenant->jobs > 0);
     tenant->jobs--;
     lane->jobs--;
     if (!job->postponed) {
         tenant->took_us = now_us - job->taken_us;
     }
-    forget_if_gone(lane, job->key.tenant, tenant);
+    forget_if_gone(lane, job->key->tenant, tenant);
     mark_full(lane, now_us);
 }
 

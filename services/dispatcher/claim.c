@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// From opened jobs to mails in the vendor's hands: the claim, and what stood in its way.
+#include "common/base/clock.h"
+#include "common/base/crash.h"
+#include "common/base/log.h"
+#include "services/dispatcher/dispatcher_internal.h"
+
+// ---- claim ----
+
+// A deferred attempt that uses no rung of the ladder.
+static void postpone(Job *job)
+{
+    static const char WHY[] = "its tenant's mails take long, and too many of them wait already";
+    SendResult result = {
+        .state = SEND_ANSWERED, .reply = REPLY_THROTTLED, .text = {WHY, sizeof WHY - 1}};
+    const Dispatcher *dispatcher = job->owner;
+    metric_add(dispatcher->metrics.postponed, 1);
+    job_outcome(job, &dispatcher->parts.rules, &result, clock_now_us());
+    outcomes_add(job, JOB_RECORDING);
+}
+
+static void send_mail(Job *job)
+{
+    const Dispatcher *dispatcher = job->owner;
+    // Begun only while three quarters of the lease are left to run: the last quarter is for the
+    // answer, and outcomes_renew() makes it longer when the vendor is slow.
+    job->mail.give_up_at_ms = job->mail.held_until_ms - (uint64_t)dispatcher->parts.lease_ms / 4;
+    job->mail.tenant = job->key->tenant;
+    job->mail.on_done = outcomes_on_sent;
+    job->mail.ctx = job;
+    // That of the stream, which may be lower than the priority's (common/model/rules/fair_share.h).
+    job->mail.lane = ((const DispatcherLane *)job->lane)->lane;
+    // Killed from here until the outcome is committed: unknown (dispatcher.h; test_kill.py).
+    dispatcher->parts.vendor.send(dispatcher->parts.vendor.self, &job->mail);
+}
+
+// CLAIMED: sends it, or records what was decided.
+static void begin(Job *job)
+{
+    const Dispatcher *dispatcher = job->owner;
+    if (job->decided) {
+        outcomes_add(job, JOB_RECORDING);
+    } else if (dispatcher->stopping) {
+        outcomes_add(job, JOB_RELEASING);
+    } else if (job->postponed) {
+        postpone(job);
+    } else if (outcomes_move(job, JOB_SENDING)) {
+        send_mail(job);
+    }
+}
+
+static const LedgerKey **keys_of(Arena *arena, Job *const *jobs, size_t count)
+{
+    const LedgerKey **keys = arena_array(arena, count, sizeof(LedgerKey *));
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = jobs[i]->key;
+    }
+    return keys;
+}
+
+static LedgerClaim claim_of(const JobBatch *batch)
+{
+    const Dispatcher *dispatcher = batch->dispatcher;
+    return (LedgerClaim){dispatcher->owner, dispatcher->parts.lease_ms, batch->now_us};
+}
+
+static void note_lease(JobBatch *batch, Job *job)
+{
+    // From before the statement, so it ends here before it ends in the ledger.
+    uint64_t now_ms = uv_now(batch->dispatcher->parts.loop);
+    job->mail.held_until_ms = now_ms + (uint64_t)batch->dispatcher->parts.lease_ms;
+    job->row.claimed_at_us = batch->now_us;
+}
+
+// ---- conflicts ----
+
+static void parked_now(Job *job, const LedgerHit *hit)
+{
+    Dispatcher *dispatcher = job->owner;
+    // As the ledger has it now: a redelivery reads the same.
+    int64_t parked_at_us = job->row.claimed_at_us;
+    job->row = job->conflict->row;
+    job->row.state = LEDGER_PARKED;
+    job->row.finished_at_us = parked_at_us;
+    job->row.unknown_count = hit->unknown_count;
+    metric_add(dispatcher->metrics.parked, 1);
+    LOG(LOG_WARN, "mail with an unknown outcome is parked",
+        log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
+        log_int("attempt", job->key->attempt));
+}
+
+static void note_hits(Dispatcher *dispatcher, const PGresult *res, bool parked)
+{
+    for (int n = 0; n < db_rows(res); n++) {
+        LedgerHit hit = ledger_hit(res, (size_t)n);
+        char name[JOB_NAME_SIZE];
+        Job *job = map_get(
+            dispatcher->jobs, job_name(hit.notification_id, hit.attempt, name, sizeof name));
+        if (job == NULL) {
+            continue;
+        }
+        if (hit.settled) { // it is sent, which its redelivery finds and tells
+            metric_add(dispatcher->metrics.settled, 1);
+            continue;
+        }
+        if (!outcomes_move(job, parked ? JOB_RECORDED : JOB_CLAIMED)) {
+            continue;
+        }
+        if (parked) {
+            parked_now(job, &hit);
+        } else {
+            metric_add(
+                dispatcher->metrics.unknown, hit.unknown_count > job->row.unknown_count ? 1 : 0);
+            job->row.unknown_count = hit.unknown_count;
+        }
+    }
+}
+
+static void on_taken_over(void *ctx, DbTxn *txn, const Error *err)
+{
+    JobBatch *batch = ctx;
+    Dispatcher *dispatcher = batch->dispatcher;
+    size_t count = batch->count;
+    size_t takes = batch->takes;
+    Job **jobs = batch->jobs;
+    CRASH_POINT_IF("dispatcher.taken_over", err == NULL);
+    if (err == NULL) {
+        note_hits(dispatcher, takes > 0 ? db_txn_result(txn, 0) : NULL, false);
+        note_hits(dispatcher, takes < count ? db_txn_result(txn, takes > 0 ? 1 : 0) : NULL, true);
+    }
+    for (size_t i = 0; i < count; i++) {
+        Job *job = jobs[i];
+        if (err != NULL) {
+            outcomes_settle(job, err);
+        } else if (job->state == JOB_CLAIMED) {
+            begin(job);
+        } else if (job->state == JOB_RECORDED) {
+            outcomes_publish(job);
+        } else {
+            outcomes_again(job, AGAIN_RACE_MS); // another process was faster, or it is settled
+        }
+    }
+}
+
+// Claims without a living holder, in one transaction: released ones and our own are begun; the
+// others have an unknown outcome, which the policy decides.
+static void take_over(JobBatch *batch)
+{
+    Dispatcher *dispatcher = batch->dispatcher;
+    DbTxn *txn = db_txn_new(dispatcher->parts.pool);
+    LedgerClaim held = claim_of(batch);
+    const LedgerKey **keys = keys_of(db_txn_arena(txn), batch->jobs, batch->count);
+    for (size_t i = 0; i < batch->count; i++) {
+        note_lease(batch, batch->jobs[i]);
+    }
+    if (batch->takes > 0) {
+        ledger_add_take_over(txn, keys, batch->takes, &held);
+    }
+    if (batch->takes < batch->count) {
+        ledger_add_park(txn, keys + batch->takes, batch->count - batch->takes, &held);
+    }
+    db_txn_submit(txn, on_taken_over, batch);
+}
+
+// Somebody was just inserting the row; if it stays out of sight, it is another tenant's, and the
+// event is wrong.
+static void look_again(Job *job)
+{
+    if (job->delivery->message.delivered < RACE_DELIVERIES_MAX) {
+        outcomes_again(job, AGAIN_RACE_MS);
+        return;
+    }
+    Error err = {0};
+    error_set(
+        &err, ERROR_PERMANENT,
+        "the notification's row in the ledger is not of tenant '" STR_FMT "'",
+        STR_ARG(job->key->tenant));
+    outcomes_settle(job, &err);
+}
+
+// There is an outcome already: nothing is sent; a crash may have come between its commit and its
+// publication.
+static void repeat(Job *job)
+{
+    const Dispatcher *dispatcher = job->owner;
+    const LedgerConflict *conflict = job->conflict;
+    metric_add(dispatcher->metrics.refused, 1);
+    LedgerKey *found = arena_zalloc(job->delivery->arena, sizeof *found);
+    *found = *job->key;
+    found->attempt = conflict->attempt;
+    job->row = conflict->row;
+    job->row_key = found;
+    if (outcomes_move(job, JOB_RECORDED)) {
+        outcomes_publish(job);
+    }
+}
+
+// Another transaction is to take its claim over, or to park it.
+static bool take(Job *job, JobState next)
+{
+    job->row.unknown_count = job->conflict->row.unknown_count;
+    return outcomes_move(job, next);
+}
+
+// true: the job is for the next transaction.
+static bool act(Job *job, Course course)
+{
+    switch (course) {
+    case COURSE_BEGIN:
+        if (outcomes_move(job, JOB_CLAIMED)) {
+            begin(job);
+        }
+        break;
+    case COURSE_LOOK_AGAIN:
+        look_again(job);
+        break;
+    case COURSE_REPEAT:
+        repeat(job);
+        break;
+    case COURSE_WAIT:
+        outcomes_again(job, job->conflict->wait_ms + AGAIN_RACE_MS);
+        break;
+    case COURSE_TAKE_OVER:
+        return take(job, JOB_TAKING_OVER);
+    case COURSE_PARK:
+        return take(job, JOB_PARKING);
+    }
+    return false;
+}
+
+static void sort_out(JobBatch *batch)
+{
+    Dispatcher *dispatcher = batch->dispatcher;
+    size_t count = batch->count;
+    Job **jobs = batch->jobs;
+    // The next transaction's list, made while the arena surely lives; parked ones are filled in
+    // from the end.
+    JobBatch *next = arena_zalloc(jobs[0]->delivery->arena, sizeof *next);
+    *next = *batch;
+    next->jobs = arena_array(jobs[0]->delivery->arena, count, sizeof *next->jobs);
+    size_t takes = 0;
+    size_t parks = 0;
+    for (size_t i = 0; i < count; i++) {
+        Job *job = jobs[i];
+        Course course = job_judge(job, dispatcher->owner, outcomes_policy(job));
+        if (!act(job, course)) {
+            continue; // it has gone its own way
+        }
+        if (course == COURSE_TAKE_OVER) {
+            next->jobs[takes++] = job;
+        } else {
+            next->jobs[count - ++parks] = job;
+        }
+    }
+    if (takes + parks == 0) {
+        return;
+    }
+    for (size_t i = 0; i < parks; i++) {
+        next->jobs[takes + i] = next->jobs[count - parks + i];
+    }
+    next->takes = takes;
+    next->count = takes + parks;
+    take_over(next);
+}
+
+static Str keep(Arena *arena, Str s)
+{
+    return s.len > 0 ? arena_str(arena, s) : STR_EMPTY;
+}
+
+// The row's texts point into the result, which goes with the transaction.
+static void keep_conflict(Job *job, const LedgerConflict *conflict)
+{
+    if (!outcomes_move(job, JOB_REFUSED)) {
+        return;
+    }
+    Arena *arena = job->delivery->arena;
+    job->conflict = arena_zalloc(arena, sizeof *job->conflict);
+    *job->conflict = *conflict;
+    job->conflict->owner = keep(arena, conflict->owner);
+    LedgerRow *row = &job->conflict->row;
+    row->vendor = keep(arena, row->vendor);
+    row->vendor_message_id = keep(arena, row->vendor_message_id);
+    row->code = keep(arena, row->code);
+    row->enhanced = keep(arena, row->enhanced);
+    row->reply = keep(arena, row->reply);
+}
+
+// A row that Postgres cannot take must not hold up the others of its batch.
+static void claim_one_by_one(JobBatch *batch)
+{
+    size_t count = batch->count;
+    Job **jobs = batch->jobs;
+    for (size_t i = 0; i < count; i++) {
+        JobBatch *one = arena_zalloc(jobs[i]->delivery->arena, sizeof *one);
+        *one = (JobBatch){
+            .dispatcher = batch->dispatcher, .jobs = &jobs[i], .count = 1, .now_us = batch->now_us};
+        claim_batch(one);
+    }
+}
+
+static void claim_failed(JobBatch *batch, const Error *err)
+{
+    size_t count = batch->count;
+    Job **jobs = batch->jobs;
+    if (err->kind == ERROR_PERMANENT && count > 1) {
+        claim_one_by_one(batch);
+        return;
+    }
+    if (err->kind != ERROR_CANCELLED) {
+        LOG(LOG_WARN, "claims are not committed; the deliveries come again",
+            log_int("count", (int64_t)count), log_error(err));
+    }
+    for (size_t i = 0; i < count; i++) {
+        outcomes_settle(jobs[i], err);
+    }
+}
+
+static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
+{
+    JobBatch *batch = ctx;
+    if (err != NULL) {
+        claim_failed(batch, err);
+        return;
+    }
+    CRASH_POINT("dispatcher.claimed");
+    const PGresult *res = db_txn_result(txn, 0);
+    for (size_t n = 0; n < ledger_conflicts(res); n++) {
+        LedgerConflict conflict = ledger_conflict(res, n);
+        if (conflict.index < batch->count) {
+            keep_conflict(batch->jobs[conflict.index], &conflict);
+        }
+    }
+    sort_out(batch);
+}
+
+void claim_batch(JobBatch *batch)
+{
+    Dispatcher *dispatcher = batch->dispatcher;
+    DbTxn *txn = db_txn_new(dispatcher->parts.pool);
+    LedgerClaim held = claim_of(batch);
+    for (size_t i = 0; i < batch->count; i++) {
+        note_lease(batch, batch->jobs[i]);
+    }
+    ledger_add_claim(
+        txn, keys_of(db_txn_arena(txn), batch->jobs, batch->count), batch->count, &held);
+    // Killed after its commit and before the send: unknown (dispatcher.h; test_kill.py).
+    db_txn_submit(txn, on_claimed, batch);
+}
