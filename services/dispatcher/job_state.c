@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/job_state.h"
 
-#include "common/base/states.h"
+#include "common/base/states/states.h"
 
 // clang-format off
 static const uint32_t moves[JOB_STATE_COUNT] = {

@@ -46,7 +46,7 @@ typedef enum JobState {
     JOB_STATE_COUNT,
 } JobState;
 
-// false: refused, nothing changed (common/base/states.h). `name` is the attempt's.
+// false: refused, nothing changed (common/base/states/states.h). `name` is the attempt's.
 bool job_state_move(JobState *state, JobState next, Str name);
 
 // Its claim in the ledger is this process's, and is to stay so.

@@ -35,7 +35,8 @@ typedef enum SmtpClientState {
     SMTP_CLIENT_STATE_COUNT,
 } SmtpClientState;
 
-// The only writer of a client's state. false: refused, nothing changed (common/base/states.h).
+// The only writer of a client's state. false: refused, nothing changed
+// (common/base/states/states.h).
 bool smtp_client_move(SmtpClientState *state, SmtpClientState next, const char *host);
 
 typedef struct SmtpClientHooks {

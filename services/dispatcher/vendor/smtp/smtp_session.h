@@ -37,7 +37,7 @@ typedef enum SmtpPhase {
     SMTP_PHASE_COUNT,
 } SmtpPhase;
 
-// The only writer of a phase. false: refused, nothing changed (common/base/states.h).
+// The only writer of a phase. false: refused, nothing changed (common/base/states/states.h).
 bool smtp_phase_move(SmtpPhase *phase, SmtpPhase next, const char *host);
 
 typedef enum SmtpExpect {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of an SMTP connection's two machines; their diagrams are in smtp_client.h (the
 // connection) and smtp_session.h (the protocol on it).
-#include "common/base/states.h"
+#include "common/base/states/states.h"
 #include "services/dispatcher/vendor/smtp/smtp_client.h"
 
 // clang-format off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/job_state.h"
-#include "tests/unit/common/base/states_walk.h"
+#include "tests/unit/common/base/states/states_walk.h"
 
 // As drawn in job_state.h.
 static const StateRow ROWS[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/vendor/smtp/smtp_client.h"
-#include "tests/unit/common/base/states_walk.h"
+#include "tests/unit/common/base/states/states_walk.h"
 
 // As drawn in smtp_client.h.
 static const StateRow CLIENT[] = {

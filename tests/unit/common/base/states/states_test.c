@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "tests/unit/common/base/states_walk.h"
+#include "tests/unit/common/base/states/states_walk.h"
 
 enum { IDLE, BUSY, CLOSED, COUNT };
 

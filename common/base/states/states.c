@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/base/states.h"
+#include "common/base/states/states.h"
 
 #include <assert.h>
 

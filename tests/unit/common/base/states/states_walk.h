@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "common/base/states.h"
+#include "common/base/states/states.h"
 
 typedef struct StateRow {
     const char *from;
