@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/id.h"
 #include "common/base/log.h"
 
 // ---- answers ----
@@ -190,6 +191,32 @@ static void refuse_key(const Api *api, ApiCall *call, AuthVerdict verdict)
     http_problem(call->http, 401, slugs[verdict], "No valid API key", NULL, "%s", details[verdict]);
 }
 
+// Whom an operator speaks for. Every other key speaks for its own tenant.
+static bool check_tenant(ApiCall *call)
+{
+    Str wanted = http_header(call->http, "Stentor-Tenant");
+    if (wanted.len == 0 || str_eq(wanted, str_from(call->tenant))) {
+        return true;
+    }
+    if (!call->operates) {
+        metric_add(call->metrics->refused[REFUSED_SCOPE], 1);
+        http_problem(
+            call->http, 403, "foreign-tenant", "The API key is another tenant's", NULL,
+            "key '" STR_FMT "' is of tenant '%s'; only an operator's key speaks for another",
+            STR_ARG(call->key_id), call->tenant);
+        return false;
+    }
+    if (!id_is_tenant(wanted)) {
+        metric_add(call->metrics->refused[REFUSED_INVALID], 1);
+        http_problem(
+            call->http, 422, "invalid-field", "A field is not valid", "Stentor-Tenant",
+            "not a tenant id: 1 to 32 of a-z 0-9 '_' '-'");
+        return false;
+    }
+    (void)str_to_c(wanted, call->tenant, TENANT_SIZE);
+    return true;
+}
+
 static bool check_key(const Api *api, ApiCall *call)
 {
     const HttpRequest *http = call->http;
@@ -204,7 +231,8 @@ static bool check_key(const Api *api, ApiCall *call)
     memcpy(call->tenant, caller.tenant, TENANT_SIZE);
     call->key_id = caller.key_id;
     call->scopes = caller.scopes;
-    return true;
+    call->operates = (caller.scopes & SCOPE_BIT(SCOPE_TENANTS_OPERATE)) != 0;
+    return check_tenant(call);
 }
 
 bool api_need_scope(ApiCall *call, Scope scope)
@@ -220,12 +248,20 @@ bool api_need_scope(ApiCall *call, Scope scope)
     return false;
 }
 
+// A suspension holds for the tenant; the operator must reach what is suspended, and sends nothing
+// for it either.
+static bool is_barred(const Api *api, const ApiCall *call, const ApiRoute *route)
+{
+    bool sends = route->scope == SCOPE_NOTIFICATIONS_SEND || route->scope == SCOPE_BATCHES_WRITE;
+    return (sends || !call->operates) && catalog_is_suspended(api->catalog, str_from(call->tenant));
+}
+
 static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
 {
     if (!check_key(api, call)) {
         return false;
     }
-    if (catalog_is_suspended(api->catalog, str_from(call->tenant))) {
+    if (is_barred(api, call, route)) {
         api_answer_suspended(call);
         return false;
     }

@@ -3,7 +3,9 @@
 // runs (the service is ready, the key is valid and may do this, the tenant is not suspended). The
 // handlers stand in
 // the files of their subject (notifications_api.c, ...), each with its table of routes. Law: every
-// refusal is a problem document (RFC 9457); one that concerns a field names it.
+// refusal is a problem document (RFC 9457); one that concerns a field names it. An operator's key
+// (auth.h) speaks for the tenant that the header Stentor-Tenant names; any other key only for its
+// own, also with that header.
 #pragma once
 
 #include "common/api/api_metrics.h"
@@ -24,9 +26,10 @@ typedef struct ApiCall {
     ApiMetrics *metrics;
     Faults *faults;
     const PageKeys *page_keys;
-    char tenant[TENANT_SIZE];
+    char tenant[TENANT_SIZE];   // the key's; an operator's call: that of the header Stentor-Tenant
     Str key_id;                 // of the API key that was shown: who did it
     ScopeSet scopes;            // what it may
+    bool operates;              // it is an operator's key
     Str params[API_PARAMS_MAX]; // what stands in the place of each {}
 } ApiCall;
 

@@ -10,7 +10,6 @@
 #include "common/base/map.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
-#include "stentor/v1/config.pb-c.h"
 
 #define KEY_PREFIX STR("stn_")
 
@@ -50,6 +49,13 @@ static Str bare_id(Str key_id)
     return str_starts(key_id, KEY_PREFIX) ? str_slice(key_id, KEY_PREFIX.len, key_id.len) : key_id;
 }
 
+ScopeSet auth_scopes(const Stentor__V1__ApiKey *key)
+{
+    ScopeSet scopes = scope_set_from_names(key->scopes, key->n_scopes);
+    bool platform = str_eq(str_from(key->tenant), AUTH_PLATFORM);
+    return platform ? scopes : scopes & ~SCOPE_BIT(SCOPE_TENANTS_OPERATE);
+}
+
 static bool put_key(Auth *auth, Str tenant, const Stentor__V1__ApiKey *event, Error *err)
 {
     Str key_id = bare_id(str_from(event->key_id));
@@ -70,7 +76,7 @@ static bool put_key(Auth *auth, Str tenant, const Stentor__V1__ApiKey *event, Er
     (void)str_to_c(tenant, entry->tenant, sizeof entry->tenant);
     entry->revoked_at_us = event->revoked_at_us;
     entry->expires_at_us = event->expires_at_us;
-    entry->scopes = scope_set_from_names(event->scopes, event->n_scopes);
+    entry->scopes = auth_scopes(event);
     map_put(auth->keys, key_id, entry);
     return true;
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Auth: who may call. API keys are "stn_<key id>.<secret>"; CONFIG holds only the SHA-256 of the
 // whole text. Law: a wrong secret, an unknown key id and no key at all are told apart by nothing,
-// by time either; that a key is revoked or has expired is said to who knows its secret.
+// by time either; that a key is revoked or has expired is said to who knows its secret. Only a key
+// of tenant `platform` is an operator's, whatever the scopes of another say.
 #pragma once
 
 #include "common/base/error.h"
 #include "common/base/str.h"
 #include "common/model/scope.h"
+#include "stentor/v1/config.pb-c.h"
+
+#define AUTH_PLATFORM STR("platform")
 
 enum { AUTH_KEY_MAX = 256, TENANT_SIZE = 33 };
 
@@ -26,5 +30,7 @@ typedef struct AuthCaller {
     ScopeSet scopes;
 } AuthCaller;
 
+// What a stored key may.
+ScopeSet auth_scopes(const Stentor__V1__ApiKey *key);
 // The value of the Authorization header. *ret is written for AUTH_OK only.
 AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, AuthCaller *ret);

@@ -292,3 +292,39 @@ void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
     }
     buf_cstr(out, "}}");
 }
+
+// ---- merging ----
+
+static void merge(json_t *target, const json_t *patch)
+{
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_object_foreach((json_t *)(uintptr_t)patch, name, value)
+    {
+        if (json_is_null(value)) {
+            (void)json_object_del(target, name);
+        } else if (!json_is_object(value)) {
+            (void)json_object_set(target, name, value);
+        } else {
+            if (!json_is_object(json_object_get(target, name))) {
+                (void)json_object_set_new(target, name, json_object());
+            }
+            merge(json_object_get(target, name), value);
+        }
+    }
+}
+
+json_t *tenant_json_merge(const Stentor__V1__Tenant *tenant, const json_t *patch)
+{
+    json_t *settings = NULL;
+    if (tenant != NULL) {
+        Buf text;
+        buf_init(&text, TENANT_JSON_MAX);
+        tenant_json_print(tenant, &text);
+        settings = json_loadb(text.ptr, text.len, 0, NULL);
+        buf_done(&text);
+    }
+    settings = settings != NULL ? settings : json_object();
+    merge(settings, patch);
+    return settings;
+}

@@ -25,6 +25,8 @@ static const char *const scope_names[SCOPE_COUNT] = {
     [SCOPE_TRIGGERS_WRITE]       = "triggers:write",
     [SCOPE_TENANT_READ]          = "tenant:read",
     [SCOPE_TENANT_WRITE]         = "tenant:write",
+    [SCOPE_KEYS_MANAGE]          = "keys:manage",
+    [SCOPE_TENANTS_OPERATE]      = "tenants:operate",
 };
 
 #define READ_ALL                                                                                   \
@@ -41,6 +43,7 @@ static const struct Set {
     {"manage", READ_ALL | SCOPE_BIT(SCOPE_TEMPLATES_WRITE) | SCOPE_BIT(SCOPE_RECIPIENTS_WRITE) | SCOPE_BIT(SCOPE_SUPPRESSIONS_WRITE) |
                    SCOPE_BIT(SCOPE_TRIGGERS_WRITE) | SCOPE_BIT(SCOPE_TENANT_WRITE)},
     {"admin", SCOPE_ALL},
+    {"operator", SCOPE_ALL | SCOPE_BIT(SCOPE_KEYS_MANAGE) | SCOPE_BIT(SCOPE_TENANTS_OPERATE)},
 };
 // clang-format on
 enum { SET_COUNT = sizeof sets / sizeof sets[0] };

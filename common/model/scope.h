@@ -29,18 +29,22 @@ typedef enum Scope {
     SCOPE_TRIGGERS_WRITE,
     SCOPE_TENANT_READ,
     SCOPE_TENANT_WRITE,
+    // Named by themselves only: neither `admin` nor a key without names has them.
+    SCOPE_KEYS_MANAGE,     // of keys that may no more than this one
+    SCOPE_TENANTS_OPERATE, // the operator: any tenant, and what only the operator sets; of a key of
+                           // tenant `platform` only (auth.h)
     SCOPE_COUNT,
 } Scope;
 
 typedef uint32_t ScopeSet;
 
 #define SCOPE_BIT(scope) ((ScopeSet)1 << (scope))
-#define SCOPE_ALL (SCOPE_BIT(SCOPE_COUNT) - 2)
+#define SCOPE_ALL (SCOPE_BIT(SCOPE_KEYS_MANAGE) - 2) // `admin`: what a tenant does with its own
 
 const char *scope_name(Scope scope); // "recipients:reveal"
-// A scope's name or a set's (send, read, manage, admin); 0: neither.
+// A scope's name or a set's (send, read, manage, admin, operator); 0: neither.
 ScopeSet scope_set_from_name(Str name);
-// What all the names together grant; no names: everything.
+// What all the names together grant; no names: SCOPE_ALL.
 ScopeSet scope_set_from_names(char *const *names, size_t count);
 // All names, the sets first.
 void scope_print_known(Buf *out, const char *between);

@@ -3,6 +3,9 @@
 
 #include <curl/curl.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "common/base/id.h"
 
 enum { ANSWER_MAX = 16 * 1024 * 1024 };
 
@@ -14,8 +17,20 @@ struct ApiClient {
     json_t *json;
 };
 
+static const char *tenant_of(const Cli *cli)
+{
+    const char *flag = args_flag(&cli->args, "tenant");
+    return cli->tenant != NULL ? cli->tenant : flag != NULL ? flag : cli->settings.tenant;
+}
+
 ApiClient *api_client_new(Cli *cli, Error *err)
 {
+    if (tenant_of(cli)[0] != '\0' && !id_is_tenant(str_from(tenant_of(cli)))) {
+        error_set(
+            err, ERROR_CONFIG, "'%s' is not a tenant id: 1 to 32 of a-z 0-9 '_' '-'",
+            tenant_of(cli));
+        return NULL;
+    }
     if (!cli_need(cli->settings.api_key, "STENTOR_API_KEY", err)) {
         return NULL;
     }
@@ -28,11 +43,18 @@ ApiClient *api_client_new(Cli *cli, Error *err)
     client->cli = cli;
     client->curl = curl;
     client->headers = curl_slist_append(NULL, "Content-Type: application/json");
-    client->headers = curl_slist_append(
-        client->headers,
-        arena_printf(cli->arena, "Authorization: Bearer %s", cli->settings.api_key));
+    api_client_header(
+        client, arena_printf(cli->arena, "Authorization: Bearer %s", cli->settings.api_key));
+    if (tenant_of(cli)[0] != '\0') {
+        api_client_header(client, arena_printf(cli->arena, "Stentor-Tenant: %s", tenant_of(cli)));
+    }
     buf_init(&client->text, ANSWER_MAX);
     return client;
+}
+
+void api_client_header(ApiClient *client, const char *header)
+{
+    client->headers = curl_slist_append(client->headers, header);
 }
 
 void api_client_free(ApiClient *client)
@@ -99,33 +121,122 @@ bool api_client_explain(const ApiAnswer *answer, Error *err)
         detail != NULL ? detail : "", field != NULL ? ", field " : "", field != NULL ? field : "");
 }
 
-const char *api_client_escape(ApiClient *client, const char *text)
+const char *api_client_escape(Cli *cli, const char *text)
 {
-    char *escaped = curl_easy_escape(client->curl, text, 0);
-    const char *copy = arena_cstr(client->cli->arena, str_from(escaped != NULL ? escaped : ""));
+    char *escaped = curl_easy_escape(NULL, text, 0);
+    const char *copy = arena_cstr(cli->arena, str_from(escaped != NULL ? escaped : ""));
     curl_free(escaped);
     return copy;
 }
 
-int api_client_print(Cli *cli, const char *method, const char *path, Str body)
+bool api_client_ask(
+    ApiClient *client, const char *method, const char *path, json_t *body, ApiAnswer *ret,
+    Error *err)
+{
+    char *text = body == NULL ? NULL : json_dumps(body, JSON_COMPACT);
+    Str bytes = text == NULL ? (Str){NULL, 0} : str_from(text);
+    *ret = (ApiAnswer){0};
+    bool ok = api_client_call(client, method, path, bytes, ret, err);
+    free(text);
+    json_decref(body);
+    return ok && (ret->status / 100 == 2 || api_client_explain(ret, err));
+}
+
+// What a page calls its list, and what the next one's begin is called; older routes have names of
+// their own.
+static const json_t *list_of(const json_t *page, const char **ret_next, const char **ret_parameter)
+{
+    const json_t *data = json_object_get(page, "data");
+    const json_t *after = json_object_get(page, "next_after");
+    const char *name = NULL;
+    json_t *value = NULL;
+    *ret_next = json_string_value(after != NULL ? after : json_object_get(page, "next"));
+    *ret_parameter = data != NULL ? "cursor" : "after";
+    json_object_foreach((json_t *)(uintptr_t)page, name, value)
+    {
+        data = data == NULL && json_is_array(value) ? value : data;
+    }
+    return data;
+}
+
+bool api_client_each(
+    ApiClient *client, const char *path, int64_t max, ApiEach each, void *ctx, ApiAnswer *ret,
+    Error *err)
+{
+    Arena *arena = client->cli->arena;
+    const char *page = path;
+    int64_t count = 0;
+    while (page != NULL) {
+        const char *next = NULL;
+        const char *parameter = NULL;
+        size_t i = 0;
+        json_t *item = NULL;
+        if (!api_client_ask(client, "GET", page, NULL, ret, err)) {
+            return false;
+        }
+        json_array_foreach(list_of(ret->json, &next, &parameter), i, item)
+        {
+            if (!each(ctx, item) || ++count == max) {
+                return true;
+            }
+        }
+        page = next == NULL ? NULL
+                            : arena_printf(
+                                  arena, "%s%c%s=%s", path, strchr(path, '?') == NULL ? '?' : '&',
+                                  parameter, api_client_escape(client->cli, next));
+    }
+    return true;
+}
+
+int api_client_fail(const ApiAnswer *answer, const Error *err)
+{
+    int status = cli_fail(err);
+    return answer->status == 404 ? EXIT_NOT_FOUND : status;
+}
+
+const char *api_client_text(const json_t *object, const char *name, const char *def)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text != NULL ? text : def;
+}
+
+void api_client_dump(const Cli *cli, const json_t *json)
+{
+    char *text = json_dumps(json, cli->json ? JSON_COMPACT : JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    printf("%s\n", text != NULL ? text : "{}");
+    free(text);
+}
+
+static int run(Cli *cli, const char *method, const char *path, json_t *json, Str body, ApiShow show)
 {
     Error err = {0};
-    ApiAnswer answer;
+    ApiAnswer answer = {0};
     ApiClient *client = api_client_new(cli, &err);
-    int status = EXIT_FAILED;
-    if (client == NULL || !api_client_call(client, method, path, body, &answer, &err)) {
-        status = cli_fail(&err);
-    } else if (answer.status / 100 != 2) {
-        (void)api_client_explain(&answer, &err);
-        status = cli_fail(&err);
-        status = answer.status == 404 ? EXIT_NOT_FOUND : status;
-    } else {
-        char *text = json_dumps(
-            answer.json, cli->json ? JSON_COMPACT : JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-        printf("%s\n", text != NULL ? text : "{}");
-        free(text);
-        status = EXIT_DONE;
+    bool ok = client != NULL;
+    if (ok && body.ptr != NULL) {
+        ok = api_client_call(client, method, path, body, &answer, &err) &&
+             (answer.status / 100 == 2 || api_client_explain(&answer, &err));
+    } else if (ok) {
+        ok = api_client_ask(client, method, path, json_incref(json), &answer, &err);
     }
+    int status = ok ? show(cli, answer.json) : api_client_fail(&answer, &err);
     api_client_free(client);
+    json_decref(json);
     return status;
+}
+
+int api_client_run(Cli *cli, const char *method, const char *path, json_t *body, ApiShow show)
+{
+    return run(cli, method, path, body, (Str){NULL, 0}, show);
+}
+
+static int show_whole(Cli *cli, const json_t *answer)
+{
+    api_client_dump(cli, answer);
+    return EXIT_DONE;
+}
+
+int api_client_print(Cli *cli, const char *method, const char *path, Str body)
+{
+    return run(cli, method, path, NULL, body, show_whole);
 }

@@ -15,16 +15,43 @@ typedef struct ApiAnswer {
     Str text;     // valid as long
 } ApiAnswer;
 
-// ERROR_CONFIG when STENTOR_API_KEY is not set.
+// Speaks for STENTOR_TENANT (or a command's --tenant), which an operator's key may choose; not set:
+// for the key's own tenant. ERROR_CONFIG when STENTOR_API_KEY is not set.
 ApiClient *api_client_new(Cli *cli, Error *err);
 void api_client_free(ApiClient *client); // NULL-safe
-// body.ptr NULL: none. ERROR_TRANSIENT: no answer.
+// A header of the next calls: "Idempotency-Key: 1".
+void api_client_header(ApiClient *client, const char *header);
+// body.ptr NULL: none. ERROR_TRANSIENT: no answer; it says which address was tried.
 bool api_client_call(
     ApiClient *client, const char *method, const char *path, Str body, ApiAnswer *ret, Error *err);
+// The same with a JSON body (taken over; NULL: none), and an answer of 2xx; else false with the
+// problem's words, and ret->status is 0 when there was no answer.
+bool api_client_ask(
+    ApiClient *client, const char *method, const char *path, json_t *body, ApiAnswer *ret,
+    Error *err);
+// All of a list, page by page. path has its filters: "/v1/api-keys?state=all". max 0: all. each:
+// borrowed; false ends it.
+typedef bool (*ApiEach)(void *ctx, const json_t *item);
+bool api_client_each(
+    ApiClient *client, const char *path, int64_t max, ApiEach each, void *ctx, ApiAnswer *ret,
+    Error *err);
+// Prints it; EXIT_NOT_FOUND when the last answer was a 404, else EXIT_FAILED.
+int api_client_fail(const ApiAnswer *answer, const Error *err);
 // The server's problem document in one line; its kind is TRANSIENT for a 429 or 5xx.
 bool api_client_explain(const ApiAnswer *answer, Error *err); // returns false
-// Percent-encoded for a query, in the command's arena.
-const char *api_client_escape(ApiClient *client, const char *text);
+// Percent-encoded for a query or a segment of a path, in the command's arena.
+const char *api_client_escape(Cli *cli, const char *text);
+
+// ---- a command that is one call ----
+
+// Shows a 2xx answer and returns the exit status.
+typedef int (*ApiShow)(Cli *cli, const json_t *answer);
+// body is taken over; NULL: none.
+int api_client_run(Cli *cli, const char *method, const char *path, json_t *body, ApiShow show);
 // Calls, expects 2xx, prints the answer (the same document with and without --json) and returns the
 // exit status; 404 is EXIT_NOT_FOUND.
 int api_client_print(Cli *cli, const char *method, const char *path, Str body);
+// As --json has it, else indented.
+void api_client_dump(const Cli *cli, const json_t *json);
+// A member's text; def: it has none.
+const char *api_client_text(const json_t *object, const char *name, const char *def);

@@ -45,7 +45,8 @@ typedef struct Cli {
     Settings settings;
     Args args;
     bool json;
-    Arena *arena; // of the process's one command
+    const char *tenant; // that the command itself names; NULL: --tenant, else STENTOR_TENANT
+    Arena *arena;       // of the process's one command
     const CommandTable *table;
     const char *config;          // the settings' file; NULL: none, "": --config names it
     const OptionSource *sources; // of each row of the settings
@@ -115,6 +116,7 @@ int cmd_recipient_delete(Cli *cli);
 int cmd_recipient_prefs(Cli *cli);
 int cmd_recipient_consent(Cli *cli);
 int cmd_recipient_import(Cli *cli);
+int cmd_apikey_bootstrap(Cli *cli);
 int cmd_apikey_create(Cli *cli);
 int cmd_apikey_list(Cli *cli);
 int cmd_apikey_rotate(Cli *cli);

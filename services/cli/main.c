@@ -159,9 +159,15 @@ static const Command commands[] = {
      "  --format csv|ndjson   default: by the file's name; - is standard input\n"
      "  --errors N            wrong lines that are listed (default 20)\n"
      "  --patience SECONDS    how long to try again while the API is away (default 60)", cmd_recipient_import},
+    {"apikey bootstrap", "", 0, 0, "name= expires= json",
+     "an operator's key, made without the API: the first one, or one when all are lost; shown once, stored hashed\n"
+     "  NATS user: stentor-admin. It speaks for every tenant (STENTOR_TENANT) and sets what only the operator sets\n"
+     "  --expires TIME   RFC 3339, or how long from now: 12h, 90d (default: never)\n"
+     "  --name TEXT", cmd_apikey_bootstrap},
     {"apikey create", "", 0, 0, "name= scopes= expires= tenant= json",
      "a new API key for the tenant; shown once, stored hashed\n"
-     "  --scopes LIST    what it may, with commas: send, read, manage, admin (default), or single ones such as recipients:reveal\n"
+     "  --scopes LIST    what it may, with commas: send, read, manage, admin (default), or single ones such as recipients:reveal;\n"
+     "                   keys:manage and, of tenant platform, operator only by their names\n"
      "  --expires TIME   RFC 3339, or how long from now: 12h, 90d (default: never)\n"
      "  --name TEXT, --tenant TENANT", cmd_apikey_create},
     {"apikey list", "", 0, 0, "all tenant= json",

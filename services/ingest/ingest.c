@@ -22,6 +22,8 @@
 #include "services/ingest/suppressions/suppressions_api.h"
 #include "services/ingest/templates/templates_api.h"
 #include "services/ingest/templates/templates_life.h"
+#include "services/ingest/tenants/api_keys_api.h"
+#include "services/ingest/tenants/inbound_keys_api.h"
 #include "services/ingest/tenants/tenant_api.h"
 #include "services/ingest/triggers/triggers_api.h"
 
@@ -76,6 +78,8 @@ typedef struct Ingest {
     People *people;
     PeopleApi people_api;
     TenantApi *tenants;
+    ApiKeysApi *api_keys;
+    InboundKeysApi inbound_keys;
     BatchRunner *batch_runner;
     BatchesApi batches;
     Cleanup *cleanup;
@@ -143,7 +147,11 @@ static bool take_config(
         return catalog_template_changed(in->catalog, tenant, key, message->payload, err);
     }
     if (str_eq(kind, STR("apikey"))) {
-        return auth_changed(in->auth, tenant, key, message->payload, err);
+        bool ok = auth_changed(in->auth, tenant, key, message->payload, err);
+        if (ok) {
+            api_keys_api_changed(in->api_keys, tenant, key, message->payload, message->sequence);
+        }
+        return ok;
     }
     if (str_eq(kind, STR("suppression"))) {
         return suppression_take(in->suppressions, tenant, key, message, err);
@@ -409,6 +417,10 @@ static void build_api(Ingest *in)
     people_api_add(&in->api, &in->people_api);
     in->tenants = tenant_api_new(bus);
     tenant_api_add(&in->api, in->tenants);
+    in->api_keys = api_keys_api_new(bus, in->auth);
+    api_keys_api_add(&in->api, in->api_keys);
+    in->inbound_keys = (InboundKeysApi){bus};
+    inbound_keys_api_add(&in->api, &in->inbound_keys);
     build_batches(in);
 }
 
@@ -507,6 +519,7 @@ static void free_ingest(void *state)
     cleanup_free(in->cleanup);
     people_free(in->people);
     tenant_api_free(in->tenants);
+    api_keys_api_free(in->api_keys);
     batch_runner_free(in->batch_runner);
     row_publisher_free(in->publisher);
     keyring_free(in->keyring);

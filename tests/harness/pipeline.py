@@ -35,7 +35,8 @@ class Pipeline:
         self.gateway_port = self.ingest_port
         self.nginx = None
         self.services = {}
-        self.key = None
+        self.key = None           # of the demo tenant
+        self.operator_key = None  # speaks for every tenant
 
     # ---- life -----------------------------------------------------------------------------------------------------------
 
@@ -58,6 +59,8 @@ class Pipeline:
             self.services[name] = self.service(name).start(wait=False)
         for service in [*self.services.values(), self.nginx]:
             service.wait_ready()
+        self.operator_key = json.loads(self.cli("apikey", "bootstrap", "--name", "operator", "--json", admin=True))["key"]
+        wait_until(lambda: self.run_cli("tenant", "show").returncode == 3, 20, "the operator's key reaching the API")
         self.demo()
         return self
 
@@ -128,13 +131,13 @@ class Pipeline:
     # ---- using it -------------------------------------------------------------------------------------------------------
 
     def run_cli(self, *words, admin=False, tenant=TENANT, merged=False, timeout=90, key=None, **settings):
-        """merged: what it says on standard error goes into stdout, as in a log file. key: another API key than the pipeline's.
+        """merged: what it says on standard error goes into stdout, as in a log file. key: another API key than the operator's.
         settings: further variables."""
         environment = {
             "PATH": os.environ["PATH"], "STENTOR_HOME": str(HOME), "STENTOR_NATS_URL": self.nats.url,
             "STENTOR_NATS_USER": "stentor-admin" if admin else "stentor-cli", "STENTOR_NATS_PASSWORD": "pw",
             "STENTOR_DATABASE_URL": self.postgres.url("stentor_owner" if admin else "stentor_cli"),
-            "STENTOR_API_URL": f"http://127.0.0.1:{self.api_port}", "STENTOR_API_KEY": (self.key or "") if key is None else key,
+            "STENTOR_API_URL": f"http://127.0.0.1:{self.api_port}", "STENTOR_API_KEY": (self.operator_key or "") if key is None else key,
             "STENTOR_TENANT": tenant, "STENTOR_MASTER_KEY_FILE": self.folder / "master.key", **settings}
         return subprocess.run(
             [BIN / "stentor", *map(str, words)], env=environment, stdout=subprocess.PIPE,

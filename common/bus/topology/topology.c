@@ -61,7 +61,7 @@ static const AccessSpec access_table[] = {
     // stores applications' events and answers for them: a reply to another account is _R_.>.
     {"stentor-ingest",
      "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> ppl.* cfg.suppression.> "
-     "cfg.trigger.> cfg.template.> cfg.tenant.> evt.> _R_.> $JS.API.STREAM.MSG.GET.DEAD "
+     "cfg.trigger.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> evt.> _R_.> $JS.API.STREAM.MSG.GET.DEAD "
      "$JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.*",
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",

@@ -284,7 +284,7 @@ int cmd_batch_list(Cli *cli)
     int status = EXIT_DONE;
     const char *path = "/v1/batches";
     if (client != NULL && wanted != NULL) {
-        path = arena_printf(cli->arena, "%s?status=%s", path, api_client_escape(client, wanted));
+        path = arena_printf(cli->arena, "%s?status=%s", path, api_client_escape(cli, wanted));
     }
     if (client == NULL || !api_client_call(client, "GET", path, (Str){NULL, 0}, &answer, &err)) {
         status = cli_fail(&err);

@@ -58,13 +58,15 @@ static bool check_key(Cli *cli, const char *url, const char *key, const char **t
     }
     probe.settings.api_url = url;
     probe.settings.api_key = key;
+    probe.settings.tenant = ""; // what was set before is another key's
     ApiAnswer answer;
     ApiClient *client = api_client_new(&probe, err);
     if (client == NULL || !api_client_call(client, "GET", "/v1/tenant", (Str){0}, &answer, err)) {
         api_client_free(client);
         return false;
     }
-    bool taken = answer.status == 200 || answer.status == 403; // 403: its scopes are others
+    // 403: its scopes are others; 404: its tenant has no settings yet.
+    bool taken = answer.status == 200 || answer.status == 403 || answer.status == 404;
     const char *own = json_string_value(json_object_get(answer.json, "id"));
     own = own != NULL ? own : json_string_value(json_object_get(answer.json, "tenant"));
     if (taken && *tenant == NULL && own != NULL) {

@@ -143,25 +143,24 @@ int cmd_recipient_put(Cli *cli)
 
 // ---- get, delete ----
 
-static const char *escape(Cli *cli, ApiClient *client, const char *name, const char *value)
+static const char *escape(Cli *cli, const char *name, const char *value)
 {
-    return arena_printf(cli->arena, "%s=%s", name, api_client_escape(client, value));
+    return arena_printf(cli->arena, "%s=%s", name, api_client_escape(cli, value));
 }
 
-static const char *find_path(Cli *cli, ApiClient *client, Error *err)
+static const char *find_path(Cli *cli, Error *err)
 {
     const char *address = args_flag(&cli->args, "address");
     const char *identity = args_flag(&cli->args, "identity");
     const char *left = NULL;
     const char *right = NULL;
     if (address != NULL) {
-        return arena_printf(
-            cli->arena, "/v1/recipients?%s", escape(cli, client, "address", address));
+        return arena_printf(cli->arena, "/v1/recipients?%s", escape(cli, "address", address));
     }
     if (identity != NULL && split_pair(cli, identity, ':', "identity", &left, &right, err)) {
         return arena_printf(
-            cli->arena, "/v1/recipients?%s&%s", escape(cli, client, "identity_type", left),
-            escape(cli, client, "identity_id", right));
+            cli->arena, "/v1/recipients?%s&%s", escape(cli, "identity_type", left),
+            escape(cli, "identity_id", right));
     }
     if (identity == NULL) {
         (void)error_set(err, ERROR_CONFIG, "who? an id, --address ADDRESS or --identity TYPE:ID");
@@ -173,13 +172,8 @@ int cmd_recipient_get(Cli *cli)
 {
     Error err = {0};
     const char *id = args_word(&cli->args, 0);
-    ApiClient *client = api_client_new(cli, &err);
-    if (client == NULL) {
-        return cli_fail(&err);
-    }
-    const char *path = id != NULL ? arena_printf(cli->arena, "/v1/recipients/%s", id)
-                                  : find_path(cli, client, &err);
-    api_client_free(client);
+    const char *path =
+        id != NULL ? arena_printf(cli->arena, "/v1/recipients/%s", id) : find_path(cli, &err);
     if (path == NULL) {
         return fail_usage(&err);
     }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // send: one request over the HTTP API, as any client would make it.
-#include <curl/curl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/buf.h"
+#include "services/cli/api_client.h"
 #include "services/cli/manage/send.h"
 
-enum { ANSWER_MAX = 1024 * 1024, DATA_MAX = 1024 * 1024 };
+enum { DATA_MAX = 1024 * 1024 };
 
 static bool add_text_variable(json_t *variables, const char *pair, bool is_json, Error *err)
 {
@@ -139,56 +138,6 @@ static bool build_request(Cli *cli, json_t *request, Error *err)
     return build_variables(cli, variables, err);
 }
 
-static size_t on_curl_body(char *data, size_t size, size_t count, void *ctx)
-{
-    return buf_append(ctx, data, size * count) ? size * count : 0;
-}
-
-static struct curl_slist *build_headers(Cli *cli)
-{
-    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
-    headers = curl_slist_append(
-        headers, arena_printf(cli->arena, "Authorization: Bearer %s", cli->settings.api_key));
-    const char *key = args_flag(&cli->args, "idempotency-key");
-    if (key != NULL) {
-        headers = curl_slist_append(headers, arena_printf(cli->arena, "Idempotency-Key: %s", key));
-    }
-    return headers;
-}
-
-static bool post(Cli *cli, const char *body, Buf *answer, long *ret_status, Error *err)
-{
-    CURL *curl = curl_easy_init();
-    if (curl == NULL) {
-        return error_set(err, ERROR_TRANSIENT, "libcurl cannot start");
-    }
-    struct curl_slist *headers = build_headers(cli);
-    const char *url = arena_printf(cli->arena, "%s/v1/notifications", cli->settings.api_url);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_curl_body);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 30L);
-    CURLcode code = curl_easy_perform(curl);
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(curl);
-    return code == CURLE_OK || cli_no_answer(cli, curl_easy_strerror(code), err);
-}
-
-// The server's problem document, in one line.
-static void explain(const json_t *problem, long status, Error *err)
-{
-    const char *title = json_string_value(json_object_get(problem, "title"));
-    const char *detail = json_string_value(json_object_get(problem, "detail"));
-    const char *field = json_string_value(json_object_get(problem, "field"));
-    error_set(
-        err, ERROR_PERMANENT, "the API answered %ld: %s%s%s%s%s", status,
-        title != NULL ? title : "no reason given", detail != NULL ? ": " : "",
-        detail != NULL ? detail : "", field != NULL ? ", field " : "", field != NULL ? field : "");
-}
-
 static void print_line(const json_t *notification)
 {
     printf(
@@ -196,43 +145,44 @@ static void print_line(const json_t *notification)
         json_string_value(json_object_get(notification, "status")));
 }
 
-static int report(Cli *cli, long status, Buf *answer)
+static int report(Cli *cli, const ApiAnswer *answer)
 {
     Error err = {0};
-    json_t *json = json_loadb(answer->ptr, answer->len, 0, NULL);
+    const json_t *json = answer->json;
     const json_t *list = json_object_get(json, "notifications"); // of several channels
-    if (status != 202 || (json_object_get(json, "id") == NULL && list == NULL)) {
-        if (cli->json && json != NULL) {
-            printf("%s\n", buf_c(answer));
-        }
-        explain(json, status, &err);
-        json_decref(json);
+    bool good = answer->status == 202 && (json_object_get(json, "id") != NULL || list != NULL);
+    if (cli->json && json != NULL) {
+        printf(STR_FMT "\n", STR_ARG(answer->text));
+    }
+    if (!good) {
+        (void)api_client_explain(answer, &err);
         return cli_fail(&err);
     }
-    if (cli->json) {
-        printf("%s\n", buf_c(answer));
-    } else if (list == NULL) {
+    if (!cli->json && list == NULL) {
         print_line(json);
     }
     for (size_t i = 0; !cli->json && i < json_array_size(list); i++) {
         print_line(json_array_get(list, i));
     }
-    json_decref(json);
     return EXIT_DONE;
 }
 
 int send_request(Cli *cli, const json_t *request)
 {
     Error err = {0};
-    Buf answer;
-    long status = 0;
+    ApiAnswer answer;
+    ApiClient *client = api_client_new(cli, &err);
+    const char *key = args_flag(&cli->args, "idempotency-key");
+    if (client != NULL && key != NULL) {
+        api_client_header(client, arena_printf(cli->arena, "Idempotency-Key: %s", key));
+    }
     char *body = json_dumps(request, JSON_COMPACT);
-    buf_init(&answer, ANSWER_MAX);
-    int result =
-        post(cli, body, &answer, &status, &err) ? report(cli, status, &answer) : cli_fail(&err);
-    buf_done(&answer);
+    bool ok = client != NULL &&
+              api_client_call(client, "POST", "/v1/notifications", str_from(body), &answer, &err);
+    int status = ok ? report(cli, &answer) : cli_fail(&err);
     free(body);
-    return result;
+    api_client_free(client);
+    return status;
 }
 
 int cmd_send(Cli *cli)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET and PUT /v1/tenant: the caller's own settings. The entry is cfg.tenant.<tenant>.self, which
-// every service keeps in memory; a PUT is answered when it is stored and this process has it.
+// /v1/tenant: the caller's own settings (an operator's: those of the tenant it speaks for), put
+// whole or changed by a merge patch; /v1/tenant/sender-domains/{domain}: the operator verifies a
+// domain, or takes it back. The entry is cfg.tenant.<tenant>.self, which every service keeps in
+// memory; a change is answered when it is stored and this process has it.
 #pragma once
 
 #include "common/api/api.h"

@@ -58,14 +58,25 @@ static const char *changed_field(const Tenant *stored, unsigned named, const Ten
     return NULL;
 }
 
-static void keep_fields(const Tenant *stored, Tenant *wanted)
+// Those that are not in `changed` become the stored ones.
+static void keep_fields(const Tenant *stored, unsigned changed, Tenant *wanted)
 {
-    wanted->suspended = stored->suspended;
-    wanted->sender_domains = stored->sender_domains;
-    wanted->n_sender_domains = stored->n_sender_domains;
-    wanted->tenant_limits = stored->tenant_limits;
-    wanted->recipient_limits = stored->recipient_limits;
-    wanted->over_limit = stored->over_limit;
+    if ((changed & TENANT_SUSPENDED) == 0) {
+        wanted->suspended = stored->suspended;
+    }
+    if ((changed & TENANT_SENDER_DOMAINS) == 0) {
+        wanted->sender_domains = stored->sender_domains;
+        wanted->n_sender_domains = stored->n_sender_domains;
+    }
+    if ((changed & TENANT_LIMITS) == 0) {
+        wanted->tenant_limits = stored->tenant_limits;
+    }
+    if ((changed & TENANT_RECIPIENT_LIMITS) == 0) {
+        wanted->recipient_limits = stored->recipient_limits;
+    }
+    if ((changed & TENANT_OVER_LIMIT) == 0) {
+        wanted->over_limit = stored->over_limit;
+    }
 }
 
 // Also the wide and the small '@' (U+FF20, U+FE6B), which look like it.
@@ -103,6 +114,111 @@ TenantVerdict tenant_rules_apply(
             err, changed, "set by the operator alone; leave it out, or repeat what GET shows");
         return TENANT_OPERATORS;
     }
-    keep_fields(stored, wanted);
+    keep_fields(stored, 0, wanted);
     return check_sender(stored, wanted, err) ? TENANT_FINE : TENANT_UNVERIFIED;
+}
+
+// ---- the operator's ----
+
+static bool has_domain(const Tenant *tenant, Str domain)
+{
+    for (size_t i = 0; i < tenant->n_sender_domains; i++) {
+        if (str_eq(str_from(tenant->sender_domains[i]), domain)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool add_domain(Tenant *tenant, Str domain, Arena *arena, FieldError *err)
+{
+    if (domain.len == 0 || has_domain(tenant, domain)) {
+        return true;
+    }
+    if (tenant->n_sender_domains >= SENDER_DOMAINS_MAX) {
+        return field_error(
+            err, "sender_domains", "tenant '%s' has %d sender domains already", tenant->tenant,
+            (int)SENDER_DOMAINS_MAX);
+    }
+    char **domains = arena_array(arena, tenant->n_sender_domains + 1, sizeof *domains);
+    for (size_t i = 0; i < tenant->n_sender_domains; i++) {
+        domains[i] = tenant->sender_domains[i];
+    }
+    domains[tenant->n_sender_domains++] = arena_cstr(arena, domain);
+    tenant->sender_domains = domains;
+    return true;
+}
+
+// With a first domain the rule of entries without any ends, so what it covered is added too: mails
+// with that From are on their way.
+static bool adopt_sender(const Tenant *stored, Tenant *wanted, Arena *arena, FieldError *err)
+{
+    bool ruled = stored == NULL || stored->n_sender_domains > 0;
+    return ruled ||
+           add_domain(wanted, sender_domain_of(str_from(stored->sender_address)), arena, err);
+}
+
+static bool is_covered(const Tenant *tenant)
+{
+    SenderRule rule = {tenant->sender_domains, tenant->n_sender_domains, STR_EMPTY};
+    return sender_may_use(&rule, str_from(tenant->sender_address));
+}
+
+bool tenant_rules_operate(
+    const Tenant *stored, unsigned named, bool sets_sender, Arena *arena, Tenant *wanted,
+    FieldError *err)
+{
+    if (stored != NULL) {
+        keep_fields(stored, named, wanted);
+    }
+    if (!sets_sender || wanted->sender_address[0] == '\0' || is_covered(wanted)) {
+        return true;
+    }
+    return adopt_sender(stored, wanted, arena, err) &&
+           add_domain(wanted, sender_domain_of(str_from(wanted->sender_address)), arena, err);
+}
+
+static void copy_stored(const Tenant *stored, Tenant *wanted)
+{
+    if (stored != NULL) {
+        int64_t updated_at_us = wanted->updated_at_us;
+        *wanted = *stored;
+        wanted->updated_at_us = updated_at_us;
+    }
+}
+
+bool tenant_rules_add_domain(
+    const Tenant *stored, Str domain, Arena *arena, Tenant *wanted, FieldError *err)
+{
+    copy_stored(stored, wanted);
+    return adopt_sender(stored, wanted, arena, err) && add_domain(wanted, domain, arena, err);
+}
+
+bool tenant_rules_remove_domain(
+    const Tenant *stored, Str domain, Arena *arena, Tenant *wanted, FieldError *err)
+{
+    copy_stored(stored, wanted);
+    if (!adopt_sender(stored, wanted, arena, err)) {
+        return false;
+    }
+    size_t kept = 0;
+    char **domains = arena_array(arena, wanted->n_sender_domains + 1, sizeof *domains);
+    for (size_t i = 0; i < wanted->n_sender_domains; i++) {
+        if (!str_eq(str_from(wanted->sender_domains[i]), domain)) {
+            domains[kept++] = wanted->sender_domains[i];
+        }
+    }
+    if (kept == wanted->n_sender_domains) {
+        return field_error(
+            err, "domain", "tenant '%s' has no sender domain '" STR_FMT "'", wanted->tenant,
+            STR_ARG(domain));
+    }
+    wanted->sender_domains = domains;
+    wanted->n_sender_domains = kept;
+    if (!is_covered(wanted)) {
+        static char none[] = "";
+        wanted->sender_address = none;
+        wanted->sender_name = none;
+    }
+    return true;
 }

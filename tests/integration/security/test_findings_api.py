@@ -180,7 +180,7 @@ def test_finding_11_a_key_expires(pipeline):
 @pytest.mark.parametrize("words,says", [
     (["create", "--scopes", "send,fly"], "'fly' is no scope"),
     (["create", "--scopes", ""], "'' is no scope"),
-    (["create", "--scopes", "sent"], "HINT: --scopes takes one or more of send,read,manage,admin,notifications:send,"),
+    (["create", "--scopes", "sent"], "HINT: --scopes takes one or more of send,read,manage,admin,operator,notifications:send,"),
     (["create", "--expires", "yesterday"], "--expires 'yesterday'"),
     (["create", "--expires", "2001-01-01T00:00:00Z"], "does not lie ahead"),
     (["create", "--tenant", "Not One"], "not a tenant id"),

@@ -23,6 +23,8 @@
 #define KEY "stn_k1.secret"
 #define READER "stn_k2.secret"
 #define STRANGER "stn_k3.secret" // of another tenant
+#define OPERATOR "stn_k5.secret"
+#define PLATFORM "stn_k6.secret"
 
 enum { PATIENCE_US = 5 * 1000 * 1000 };
 
@@ -120,6 +122,7 @@ static const ApiRoute SECOND[] = {
     {"GET", "/v1/missing", SCOPE_TRIGGERS_READ, get_missing, NULL},
     {"GET", "/v1/numbers", SCOPE_TRIGGERS_READ, get_numbers, "limit cursor kind state"},
     {"GET", "/v1/{}/numbers", SCOPE_TRIGGERS_READ, get_numbers, "limit cursor kind state"},
+    {"POST", "/v1/sent", SCOPE_NOTIFICATIONS_SEND, post_fixed, NULL},
 };
 
 static void add_key(
@@ -154,6 +157,10 @@ static int set_up(void **state)
     add_key(s, "acme", "k1", KEY, NULL);
     add_key(s, "acme", "k2", READER, "read");
     add_key(s, "other", "k3", STRANGER, NULL);
+    add_key(s, "acme", "k1", KEY, NULL);
+    add_key(s, "acme", "k2", READER, "read");
+    add_key(s, "platform", "k5", OPERATOR, "operator");
+    add_key(s, "platform", "k6", PLATFORM, "admin");
     s->api = (Api){
         .auth = s->auth,
         .catalog = s->catalog,
@@ -297,6 +304,58 @@ static void a_suspended_tenant_gets_no_further(void **state)
     assert_true(event_pack(&tenant.base, s->arena, &packed, NULL));
     assert_true(catalog_tenant_changed(s->catalog, STR("acme"), packed, NULL));
     assert_answer(s, "GET", "/v1/things/7", " 403 ", "tenant-suspended");
+}
+
+// A call for a tenant, and a part of its answer.
+static void assert_speaks(
+    Scene *s, const char *call, const char *key, const char *tenant, const char *part)
+{
+    const char *answer = converse(
+        s, arena_printf(
+               s->arena,
+               "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n"
+               "Authorization: Bearer %s\r\nStentor-Tenant: %s\r\n\r\n",
+               call, key, tenant));
+    if (strstr(answer, part) == NULL) {
+        fail_msg("%s for '%s': wanted '%s', got:\n%s", call, tenant, part, answer);
+    }
+}
+
+static void an_operator_speaks_for_any_tenant_and_every_other_key_for_its_own(void **state)
+{
+    Scene *s = *state;
+    assert_speaks(s, "GET /v1/things/7", OPERATOR, "acme", "get|acme|k5|");
+    assert_speaks(s, "GET /v1/things/7", OPERATOR, "not-there", "get|not-there|k5|");
+    assert_speaks(s, "GET /v1/things/7", OPERATOR, "", "get|platform|k5|");
+    assert_speaks(s, "GET /v1/things/7", KEY, "acme", "get|acme|k1|");
+    static const char *const strangers[][2] = {
+        {KEY, "other"}, {KEY, "platform"}, {READER, "other"}, {PLATFORM, "acme"}};
+    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
+        assert_speaks(
+            s, "GET /v1/things/7", strangers[i][0], strangers[i][1],
+            "urn:stentor:problem:foreign-tenant");
+    }
+    static const char *const no_tenants[] = {"Acme", "a.b", "*", "a/b", "-a", "acme,other"};
+    for (size_t i = 0; i < sizeof no_tenants / sizeof no_tenants[0]; i++) {
+        assert_speaks(
+            s, "GET /v1/things/7", OPERATOR, no_tenants[i], "\"field\":\"Stentor-Tenant\"");
+    }
+}
+
+static void an_operator_reaches_a_suspended_tenant_and_sends_nothing_for_it(void **state)
+{
+    Scene *s = *state;
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
+    tenant.tenant = arena_cstr(s->arena, STR("acme"));
+    tenant.suspended = true;
+    Str packed = STR_EMPTY;
+    assert_true(event_pack(&tenant.base, s->arena, &packed, NULL));
+    assert_true(catalog_tenant_changed(s->catalog, STR("acme"), packed, NULL));
+    assert_speaks(s, "GET /v1/things/7", OPERATOR, "acme", "get|acme|k5|");
+    assert_speaks(s, "POST /v1/sent", OPERATOR, "acme", "tenant-suspended");
+    assert_speaks(s, "POST /v1/sent", OPERATOR, "other", "fixed|other|k5|");
+    assert_speaks(s, "GET /v1/things/7", KEY, "acme", "tenant-suspended");
 }
 
 static void finding_11_a_key_gets_no_further_than_its_scopes(void **state)
@@ -449,6 +508,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             nothing_is_served_without_a_key_or_while_it_is_not_ready, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_suspended_tenant_gets_no_further, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_operator_speaks_for_any_tenant_and_every_other_key_for_its_own, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_operator_reaches_a_suspended_tenant_and_sends_nothing_for_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             finding_11_a_key_gets_no_further_than_its_scopes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -164,10 +164,41 @@ static void finding_11_a_key_may_what_its_scopes_say_and_one_without_any_what_it
     assert_int_equal(scopes, 0);
 }
 
+static ScopeSet scopes_of(const char *tenant, const char *name)
+{
+    char *scopes[] = {(char *)(uintptr_t)name};
+    Stentor__V1__ApiKey key;
+    stentor__v1__api_key__init(&key);
+    key.tenant = (char *)(uintptr_t)tenant;
+    key.scopes = scopes;
+    key.n_scopes = name != NULL ? 1 : 0;
+    return auth_scopes(&key);
+}
+
+static void only_a_key_of_the_platform_that_names_it_is_an_operators(void **state)
+{
+    (void)state;
+    const ScopeSet operates = SCOPE_BIT(SCOPE_TENANTS_OPERATE);
+    assert_true((scopes_of("platform", "operator") & operates) != 0);
+    assert_true((scopes_of("platform", "tenants:operate") & operates) != 0);
+    static const char *const others[][2] = {{"acme", "operator"},  {"acme", "tenants:operate"},
+                                            {"acme", "admin"},     {"acme", NULL},
+                                            {"platform", "admin"}, {"platform", "keys:manage"},
+                                            {"platform", NULL},    {"platform2", "operator"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_int_equal(scopes_of(others[i][0], others[i][1]) & operates, 0);
+    }
+    // what an installation's keys of before could is what they can
+    assert_int_equal(scopes_of("acme", NULL) & SCOPE_BIT(SCOPE_KEYS_MANAGE), 0);
+    assert_int_equal(scopes_of("acme", "admin") & SCOPE_BIT(SCOPE_KEYS_MANAGE), 0);
+    assert_true((scopes_of("acme", "operator") & SCOPE_BIT(SCOPE_KEYS_MANAGE)) != 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_whole_right_key_is_let_in),
+        cmocka_unit_test(only_a_key_of_the_platform_that_names_it_is_an_operators),
         cmocka_unit_test(a_key_id_is_the_same_with_and_without_its_prefix),
         cmocka_unit_test(a_revoked_or_removed_key_is_not_let_in),
         cmocka_unit_test(a_key_that_cannot_be_read_is_refused),

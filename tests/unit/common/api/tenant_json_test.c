@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
+
 #include "common/api/tenant_json.h"
 
 #define WHOLE                                                                                      \
@@ -97,9 +99,49 @@ static void a_wrong_setting_is_named(void **state)
     }
 }
 
+static void a_merge_patch_changes_what_it_names_and_null_takes_away(void **state)
+{
+    (void)state;
+    Stentor__V1__Tenant tenant;
+    Stentor__V1__Limits limits = STENTOR__V1__LIMITS__INIT;
+    char acme[] = "acme";
+    char name[] = "Acme";
+    stentor__v1__tenant__init(&tenant);
+    limits.per_minute = 5;
+    limits.per_day = 7;
+    tenant.tenant = acme;
+    tenant.name = name;
+    tenant.tenant_limits = &limits;
+    static const char *const rows[][2] = {
+        {"{}", "{\"limits\":{\"per_day\":7,\"per_minute\":5},\"name\":\"Acme\",\"theme\":{}}"},
+        {"{\"name\":null,\"limits\":{\"per_day\":1}}",
+         "{\"limits\":{\"per_day\":1,\"per_minute\":5},\"theme\":{}}"},
+        {"{\"limits\":null,\"theme\":{\"a\":\"b\",\"c\":null}}",
+         "{\"name\":\"Acme\",\"theme\":{\"a\":\"b\"}}"},
+        {"{\"limits\":3}", "{\"limits\":3,\"name\":\"Acme\",\"theme\":{}}"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        json_t *patch = json_loads(rows[i][0], 0, NULL);
+        json_t *merged = tenant_json_merge(&tenant, patch);
+        (void)json_object_del(merged, "tenant");
+        (void)json_object_del(merged, "suspended");
+        (void)json_object_del(merged, "over_limit");
+        (void)json_object_del(merged, "guardian_routing");
+        char *text = json_dumps(merged, JSON_COMPACT | JSON_SORT_KEYS);
+        assert_string_equal(text, rows[i][1]);
+        free(text);
+        json_decref(merged);
+        merged = tenant_json_merge(NULL, patch);
+        assert_null(json_object_get(merged, "name"));
+        json_decref(merged);
+        json_decref(patch);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_merge_patch_changes_what_it_names_and_null_takes_away),
         cmocka_unit_test(what_is_printed_can_be_read_back),
         cmocka_unit_test(nothing_said_is_nothing_set),
         cmocka_unit_test(a_wrong_setting_is_named),

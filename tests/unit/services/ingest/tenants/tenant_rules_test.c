@@ -109,11 +109,91 @@ static void finding_11_a_sender_is_of_a_verified_domain(void **state)
         STORED, "{\"sender_name\":\"ceo\\ufe6bbank.test\"}", TENANT_UNVERIFIED, "sender_name");
 }
 
+// ---- the operator's ----
+
+typedef enum Deed { DEED_SET, DEED_ADD, DEED_REMOVE } Deed;
+
+// What becomes of the stored settings: the domains, the sender; or why not.
+static const char *after(Arena *arena, const char *stored_json, Deed deed, const char *what)
+{
+    FieldError err = {.field = ""};
+    Stentor__V1__Tenant stored;
+    Stentor__V1__Tenant wanted;
+    bool ok = false;
+    if (stored_json != NULL) {
+        (void)read_it(stored_json, arena, &stored);
+    }
+    const Stentor__V1__Tenant *before = stored_json != NULL ? &stored : NULL;
+    unsigned named = read_it(deed == DEED_SET ? what : "{}", arena, &wanted);
+    if (deed == DEED_SET) {
+        ok = tenant_rules_operate(
+            before, named, wanted.sender_address[0] != '\0', arena, &wanted, &err);
+    } else if (deed == DEED_ADD) {
+        ok = tenant_rules_add_domain(before, str_from(what), arena, &wanted, &err);
+    } else {
+        ok = tenant_rules_remove_domain(before, str_from(what), arena, &wanted, &err);
+    }
+    const char *text = ok ? "" : arena_printf(arena, "%s: ", err.field);
+    for (size_t i = 0; ok && i < wanted.n_sender_domains; i++) {
+        text = arena_printf(arena, "%s%s ", text, wanted.sender_domains[i]);
+    }
+    return arena_printf(arena, "%s%s", text, ok ? wanted.sender_address : err.text);
+}
+
+static void the_operators_sender_verifies_its_domain_and_an_old_one_is_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stored;
+        Deed deed;
+        const char *what, *wanted;
+    } rows[] = {
+        {NULL, DEED_SET, "{\"sender_address\":\"a@b.test\"}", "b.test a@b.test"},
+        {NULL, DEED_ADD, "b.test", "b.test "},
+        {LEGACY, DEED_SET, "{\"sender_address\":\"a@b.test\"}", "old.test b.test a@b.test"},
+        {LEGACY, DEED_ADD, "b.test", "old.test b.test hello@old.test"},
+        {LEGACY, DEED_REMOVE, "old.test", ""},
+        {STORED, DEED_SET, "{\"sender_address\":\"x@mail.acme.test\"}",
+         "acme.test *.acme.test x@mail.acme.test"},
+        {STORED, DEED_SET, "{\"sender_domains\":[]}", ""},
+        {STORED, DEED_REMOVE, "acme.test", "*.acme.test "},
+        {STORED, DEED_REMOVE, "*.acme.test", "acme.test hello@acme.test"},
+        {STORED, DEED_REMOVE, "b.test", "domain: tenant 'acme' has no sender domain 'b.test'"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Arena *arena = arena_new(0);
+        assert_string_equal(
+            after(arena, rows[i].stored, rows[i].deed, rows[i].what), rows[i].wanted);
+        arena_free(arena);
+    }
+}
+
+static void what_the_operator_does_not_name_of_its_fields_stays(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    FieldError err = {.field = ""};
+    Stentor__V1__Tenant stored;
+    Stentor__V1__Tenant wanted;
+    (void)read_it(STORED, arena, &stored);
+    unsigned named = read_it("{\"limits\":{\"per_day\":3},\"suspended\":true}", arena, &wanted);
+    assert_true(tenant_rules_operate(&stored, named, false, arena, &wanted, &err));
+    assert_true(wanted.suspended);
+    assert_int_equal(wanted.tenant_limits->per_day, 3);
+    assert_int_equal(wanted.tenant_limits->per_minute, 0);
+    assert_ptr_equal(wanted.recipient_limits, stored.recipient_limits);
+    assert_int_equal(wanted.over_limit, stored.over_limit);
+    assert_int_equal(wanted.n_sender_domains, 2);
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finding_11_the_operators_fields_are_kept_and_may_be_repeated),
         cmocka_unit_test(finding_11_the_operators_fields_do_not_change),
+        cmocka_unit_test(the_operators_sender_verifies_its_domain_and_an_old_one_is_kept),
+        cmocka_unit_test(what_the_operator_does_not_name_of_its_fields_stays),
         cmocka_unit_test(finding_11_a_sender_is_of_a_verified_domain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

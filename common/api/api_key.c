@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/api/api_key.h"
+
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/codec/hash.h"
+
+enum { ID_BYTES = 8, SECRET_BYTES = 32 };
+
+#define ID_PREFIX STR("stn_")
+
+typedef Stentor__V1__ApiKey ApiKey;
+
+char *api_key_make(ApiKey *key, Arena *arena)
+{
+    uint8_t random[ID_BYTES + SECRET_BYTES];
+    char secret[2 * SECRET_BYTES + 1];
+    uint8_t *hash = arena_alloc(arena, SHA256_LEN);
+    key->key_id = arena_alloc(arena, 2 * ID_BYTES + 1);
+    random_bytes(random, sizeof random);
+    hex_encode(random, ID_BYTES, key->key_id);
+    hex_encode(random + ID_BYTES, SECRET_BYTES, secret);
+    char *whole = arena_printf(arena, "stn_%s.%s", key->key_id, secret);
+    sha256(str_from(whole), hash);
+    key->secret_hash = (ProtobufCBinaryData){.len = SHA256_LEN, .data = hash};
+    return whole;
+}
+
+Str api_key_bare_id(Str id)
+{
+    return str_starts(id, ID_PREFIX) ? str_slice(id, ID_PREFIX.len, id.len) : id;
+}
+
+static bool is_past(int64_t at_us, int64_t now_us)
+{
+    return at_us != 0 && at_us <= now_us;
+}
+
+bool api_key_is_over(const ApiKey *key, int64_t now_us)
+{
+    return is_past(key->revoked_at_us, now_us) || is_past(key->expires_at_us, now_us);
+}
+
+const char *api_key_state(const ApiKey *key, int64_t now_us)
+{
+    return is_past(key->revoked_at_us, now_us)   ? "revoked"
+           : is_past(key->expires_at_us, now_us) ? "expired"
+           : key->revoked_at_us != 0             ? "ending"
+                                                 : "active";
+}
+
+static void add_text(json_t *json, const char *name, const char *text)
+{
+    if (text[0] != '\0') {
+        (void)json_object_set_new(json, name, json_string(text));
+    }
+}
+
+static void add_time(json_t *json, const char *name, int64_t at_us)
+{
+    char text[CLOCK_RFC3339_SIZE];
+    if (at_us != 0) {
+        clock_format(at_us, text);
+        add_text(json, name, text);
+    }
+}
+
+json_t *api_key_json(const ApiKey *key, int64_t now_us)
+{
+    json_t *scopes = json_array();
+    json_t *json = json_pack(
+        "{s:s, s:s, s:s, s:s}", "key_id", key->key_id, "tenant", key->tenant, "name", key->name,
+        "state", api_key_state(key, now_us));
+    for (size_t i = 0; i < key->n_scopes; i++) {
+        (void)json_array_append_new(scopes, json_string(key->scopes[i]));
+    }
+    add_time(json, "created_at", key->created_at_us);
+    (void)json_object_set_new(json, "scopes", scopes);
+    add_time(json, "expires_at", key->expires_at_us);
+    add_time(json, "revoked_at", key->revoked_at_us);
+    add_text(json, "rotated_from", key->rotated_from);
+    add_text(json, "created_by", key->created_by);
+    return json;
+}
+
+bool api_key_end(ApiKey *key, int64_t at_us)
+{
+    if (is_past(key->revoked_at_us, at_us)) {
+        return false;
+    }
+    key->revoked_at_us = at_us;
+    return true;
+}
+
+void api_key_succeed(const ApiKey *old, int64_t now_us, ApiKey *ret)
+{
+    static char all[] = "admin";
+    static char *everything[] = {all}; // of a key from before there were scopes
+    stentor__v1__api_key__init(ret);
+    ret->tenant = old->tenant;
+    ret->name = old->name;
+    ret->created_at_us = now_us;
+    ret->rotated_from = old->key_id;
+    ret->scopes = old->n_scopes > 0 ? old->scopes : everything;
+    ret->n_scopes = old->n_scopes > 0 ? old->n_scopes : 1;
+    if (old->expires_at_us != 0) {
+        ret->expires_at_us = now_us + (old->expires_at_us - old->created_at_us);
+    }
+}
