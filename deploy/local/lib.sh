@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # What up and down share: the data folder's layout, the processes and their pid files.
 #   $DATA/etc    configuration and passwords (one file per service)      $DATA/bin   the programs
-#   $DATA/run    pid files, Postgres's socket                            $DATA/log   one log per process
+#   $DATA/run    pid files, sockets, nginx/                              $DATA/log   one log per process
 #   $DATA/postgres  $DATA/nats  $DATA/mail   their data
 # Each process runs as a system user of its own, stentor-NAME, which reads its own configuration alone; who seals or opens
 # personal data is in the group stentor-keys, which reads the master key.
 DATA=${STENTOR_DATA:-/var/lib/stentor}
 KEYS_GROUP=stentor-keys
-SERVERS="postgres nats mailbox"
+SERVERS="postgres nats mailbox nginx"
 # outbox-relay is the demo application's; the others are the pipeline's.
 SERVICES="outbox-relay ingest order-saga renderer dispatcher archiver digest-flusher webhook-receiver"
 
@@ -124,7 +124,9 @@ make_folders() {
     chmod 711 "$DATA" "$DATA"/{etc,run,log}
     chmod 755 "$DATA/bin"
     chmod 700 "$DATA"/{postgres,nats,mail}
-    install -d -o "$(user_of postgres)" -g "$(user_of postgres)" -m 700 "$DATA/run/postgres"
+    for name in postgres nginx; do
+        install -d -o "$(user_of "$name")" -g "$(user_of "$name")" -m 700 "$DATA/run/$name"
+    done
     touch "$DATA/etc/users"
 }
 

@@ -98,7 +98,7 @@ static const Option OPTIONS[] = {
      "127.0.0.1", 0, 0, false,
      "address that POST /v1/notifications is served on"},
     {"STENTOR_INGEST_PORT", OPTION_INT, offsetof(IngestOptions, port),
-     "8080", 0, 65535, false,
+     "8082", 0, 65535, false,
      "its port; 0: any free one, named in the log"},
     {"STENTOR_INGEST_BODY_MAX", OPTION_INT, offsetof(IngestOptions, body_max),
      "4194304", 1024, 33554432, false,

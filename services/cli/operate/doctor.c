@@ -386,34 +386,59 @@ static size_t on_curl_body(char *data, size_t size, size_t count, void *ctx)
 }
 
 // An unauthenticated request must be refused with 401: the API is there and guarded.
-static bool check_api(Doctor *doctor)
+// A route of each service behind the address. Asked without a key, the service itself says 401.
+static const struct Behind {
+    const char *method, *path, *service;
+} BEHIND[] = {
+    {"POST", "/v1/notifications", "stentor-ingest"},
+    {"GET", "/v1/tenant", "stentor-gateway"},
+};
+
+// NULL: it answers.
+static const char *trouble_behind(const Cli *cli, CURL *curl, const struct Behind *behind)
 {
-    const Cli *cli = doctor->cli;
-    CURL *curl = curl_easy_init();
+    const char *address = cli->settings.api_url;
     long status = 0;
-    curl_easy_setopt(
-        curl, CURLOPT_URL, arena_printf(cli->arena, "%s/v1/notifications", cli->settings.api_url));
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "{}");
+    curl_easy_setopt(curl, CURLOPT_URL, arena_printf(cli->arena, "%s%s", address, behind->path));
+    if (strcmp(behind->method, "POST") == 0) {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "{}");
+    } else {
+        curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
+    }
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_curl_body);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, 5L);
     CURLcode code = curl_easy_perform(curl);
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_cleanup(curl);
     if (code != CURLE_OK) {
-        doctor_say(
-            doctor, "api", CHECK_FAIL,
-            arena_printf(cli->arena, "%s: %s", cli->settings.api_url, curl_easy_strerror(code)));
-    } else if (status != 401) {
-        doctor_say(
-            doctor, "api", CHECK_FAIL,
-            arena_printf(
-                cli->arena, "%s answered %ld where 401 was expected", cli->settings.api_url,
-                status));
-    } else {
-        doctor_say(doctor, "api", CHECK_OK, cli->settings.api_url);
-        return true;
+        return arena_printf(
+            cli->arena, "%s: %s (HINT: is nginx running there? STENTOR_API_URL names the address)",
+            address, curl_easy_strerror(code));
     }
-    return false;
+    if (status == 502 || status == 504) {
+        return arena_printf(
+            cli->arena, "%s is there, and behind it %s does not answer (HINT: is it running?)",
+            address, behind->service);
+    }
+    if (status == 401) {
+        return NULL;
+    }
+    return arena_printf(
+        cli->arena, "%s answered %ld to %s %s where 401 was expected", address, status,
+        behind->method, behind->path);
+}
+
+static bool check_api(Doctor *doctor)
+{
+    const char *trouble = NULL;
+    CURL *curl = curl_easy_init();
+    for (size_t i = 0; trouble == NULL && i < sizeof BEHIND / sizeof BEHIND[0]; i++) {
+        trouble = trouble_behind(doctor->cli, curl, &BEHIND[i]);
+    }
+    curl_easy_cleanup(curl);
+    doctor_say(
+        doctor, "api", trouble == NULL ? CHECK_OK : CHECK_FAIL,
+        trouble == NULL ? doctor->cli->settings.api_url : trouble);
+    return trouble == NULL;
 }
 
 // 403 is a key that is in force and may not read the tenant's settings, or a tenant that is
