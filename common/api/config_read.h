@@ -5,8 +5,9 @@
 
 #include "common/bus/jetstream/bus.h"
 
-// payload empty: there is no such entry, and sequence is 0. sequence: of its message in CONFIG, for
-// who wants to replace just that one. err: TRANSIENT when NATS did not answer within 5 s.
+// payload empty: there is no such entry. sequence: of its message in CONFIG, for who wants to
+// replace just that one; of its removal; 0: there never was one. err: TRANSIENT when NATS did not
+// answer within 5 s.
 typedef void (*ConfigReadDone)(void *ctx, Str payload, uint64_t sequence, const Error *err);
 
 // The payload is copied to `arena`, which must live until `done`, which comes once, from the loop.

@@ -15,6 +15,7 @@ typedef Stentor__V1__Trigger Trigger;
 typedef struct Entry {
     Arena *arena; // holds the trigger and this
     const Trigger *trigger;
+    uint64_t sequence;
 } Entry;
 
 // Entries of one tenant that have something in common.
@@ -203,7 +204,8 @@ static bool has_own(const TriggerMap *map, Str tenant, Str key)
             map_get(map->unknown, make_place(place, tenant, "/", key)) != NULL);
 }
 
-bool trigger_map_changed(TriggerMap *map, Str tenant, Str key, Str payload, Error *err)
+bool trigger_map_changed(
+    TriggerMap *map, Str tenant, Str key, Str payload, uint64_t sequence, Error *err)
 {
     if (payload.len == 0) {
         remove_entry(map, tenant, key);
@@ -219,7 +221,7 @@ bool trigger_map_changed(TriggerMap *map, Str tenant, Str key, Str payload, Erro
     remove_entry(map, tenant, key);
     char place[PLACE_SIZE];
     Entry *entry = arena_alloc(arena, sizeof *entry);
-    *entry = (Entry){arena, trigger};
+    *entry = (Entry){arena, trigger, sequence};
     map_put(map->entries, make_place(place, tenant, "/", key), entry);
     change_lists(map, entry, list_add);
     forget_unknown(map, tenant, key);
@@ -274,6 +276,12 @@ const Trigger *trigger_map_own(const TriggerMap *map, Str tenant, Str key)
 {
     const Entry *entry = find_entry(map, tenant, key);
     return entry == NULL ? NULL : entry->trigger;
+}
+
+uint64_t trigger_map_sequence(const TriggerMap *map, Str tenant, Str key)
+{
+    const Entry *entry = find_entry(map, tenant, key);
+    return entry == NULL ? 0 : entry->sequence;
 }
 
 const Trigger *trigger_map_get(const TriggerMap *map, Str tenant, Str key)

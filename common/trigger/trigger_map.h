@@ -12,9 +12,11 @@ typedef struct TriggerMap TriggerMap;
 TriggerMap *trigger_map_new(void);
 void trigger_map_free(TriggerMap *map);
 
-// An entry of CONFIG; an empty payload removes it. ERROR_PERMANENT when it is not a trigger that
-// keeps the rules, or speaks of another tenant or key than its subject: the entry before it stays.
-bool trigger_map_changed(TriggerMap *map, Str tenant, Str key, Str payload, Error *err);
+// An entry of CONFIG and its sequence there; an empty payload removes it. ERROR_PERMANENT when it
+// is not a trigger that keeps the rules, or speaks of another tenant or key than its subject: the
+// entry before it stays.
+bool trigger_map_changed(
+    TriggerMap *map, Str tenant, Str key, Str payload, uint64_t sequence, Error *err);
 
 // Its entry cannot be read: what is known of it stays, and when nothing is known it counts as one
 // that is disabled, so that the platform's does not take its place.
@@ -34,6 +36,8 @@ const Stentor__V1__Trigger **trigger_map_find(
 const Stentor__V1__Trigger *trigger_map_get(const TriggerMap *map, Str tenant, Str key);
 // The tenant's own entry; NULL: none.
 const Stentor__V1__Trigger *trigger_map_own(const TriggerMap *map, Str tenant, Str key);
+// Of the tenant's own entry; 0: none.
+uint64_t trigger_map_sequence(const TriggerMap *map, Str tenant, Str key);
 // Everything that `tenant` has itself, in the order of their keys.
 const Stentor__V1__Trigger **trigger_map_list(
     const TriggerMap *map, Str tenant, Arena *arena, size_t *ret_count);

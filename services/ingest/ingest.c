@@ -134,12 +134,13 @@ static bool take_config(
     Ingest *in, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
     if (str_eq(kind, STR("trigger"))) {
-        return trigger_map_changed(in->triggers, tenant, key, message->payload, err);
+        return trigger_map_changed(
+            in->triggers, tenant, key, message->payload, message->sequence, err);
     }
     if (str_eq(kind, STR("tenant"))) {
         bool ok = catalog_tenant_changed(in->catalog, tenant, message->payload, err);
         if (ok || err->kind == ERROR_CONFIG) {
-            tenant_api_changed(in->tenants, tenant, message->payload);
+            tenant_api_changed(in->tenants, tenant, message->payload, message->sequence);
         }
         return ok;
     }

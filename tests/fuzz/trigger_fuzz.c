@@ -30,12 +30,12 @@ static void try_entry(Str payload, Arena *arena)
 {
     TriggerMap *map = trigger_map_new();
     Error err = {0};
-    if (trigger_map_changed(map, STR("acme"), STR("remind"), payload, &err)) {
+    if (trigger_map_changed(map, STR("acme"), STR("remind"), payload, 7, &err)) {
         assert(trigger_map_count(map) == (payload.len > 0));
         size_t count = 0;
         (void)trigger_map_list(map, STR("acme"), arena, &count);
         assert(count == trigger_map_count(map));
-        assert(trigger_map_changed(map, STR("acme"), STR("remind"), STR_EMPTY, &err));
+        assert(trigger_map_changed(map, STR("acme"), STR("remind"), STR_EMPTY, 7, &err));
     } else {
         assert(err.kind == ERROR_PERMANENT);
     }

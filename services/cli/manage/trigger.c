@@ -41,7 +41,8 @@ static bool note_entry(void *ctx, const BusMessage *message, const char *reason,
         return true;
     }
     if (str_eq(kind, STR("trigger"))) {
-        (void)trigger_map_changed(known->map, tenant, rest, message->payload, NULL);
+        (void)trigger_map_changed(
+            known->map, tenant, rest, message->payload, message->sequence, NULL);
     } else if (str_eq(kind, STR("tenant"))) {
         (void)catalog_tenant_changed(known->catalog, tenant, message->payload, NULL);
     } else {

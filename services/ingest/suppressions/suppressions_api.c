@@ -9,6 +9,7 @@
 
 #include "common/api/api_json.h"
 #include "common/api/page.h"
+#include "common/api/precondition.h"
 #include "common/base/clock.h"
 #include "common/bus/consume/reader.h"
 #include "common/bus/events/suppression_event.h"
@@ -392,6 +393,7 @@ static void take_found(Reading *reading, Stentor__V1__Suppression *entry, uint64
         return;
     }
     Store found = {.call = reading->call, .entry = entry, .status = 200};
+    precondition_tag(reading->call, sequence);
     answer_entry(&found);
     end(reading);
 }

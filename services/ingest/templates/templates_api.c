@@ -8,6 +8,7 @@
 #include "common/api/api_json.h"
 #include "common/api/config_read.h"
 #include "common/api/page.h"
+#include "common/api/precondition.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/codec/event.h"
@@ -27,6 +28,7 @@ typedef struct TemplateCall {
     const char *subject;                   // where a stored version's words are; NULL: given inline
     Str locale;
     Str packed;
+    Precondition needs;
 } TemplateCall;
 
 // ---- answers ----
@@ -187,10 +189,10 @@ static bool unpack_stored(TemplateCall *call, Str payload, const Error *err)
 static void on_words_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
 {
     TemplateCall *call = ctx;
-    (void)sequence;
     if (!unpack_stored(call, payload, err)) {
         return;
     }
+    precondition_tag(call->base, sequence);
     json_t *answer = version_to_json(call->version, false);
     CatalogVersion *versions = NULL;
     json_t *list = json_array();
@@ -214,21 +216,30 @@ static void get_template(ApiCall *base)
 
 // ---- publishing ----
 
+static void answer_published(TemplateCall *call)
+{
+    Problem problem = {.status = 409, .slug = "version-exists"};
+    problem.title = "The version is published and cannot change";
+    api_answer_problem(call->base, &problem);
+}
+
 static void on_published(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     TemplateCall *call = ctx;
-    (void)sequence;
     (void)duplicate;
+    if (err != NULL && err->kind == ERROR_CONFLICT && precondition_is_given(&call->needs)) {
+        precondition_answer_failed(call->base, sequence);
+        return;
+    }
     if (err != NULL && err->kind == ERROR_CONFLICT) {
-        Problem problem = {.status = 409, .slug = "version-exists"};
-        problem.title = "The version is published and cannot change";
-        api_answer_problem(call->base, &problem);
+        answer_published(call);
         return;
     }
     if (err != NULL) {
         api_answer_failure(call->base, err);
         return;
     }
+    precondition_tag(call->base, sequence);
     http_response_header(
         call->base->http, "Location",
         str_from(arena_printf(
@@ -320,13 +331,6 @@ static bool read_version(TemplateCall *call, const json_t *document)
     return true;
 }
 
-static void answer_published(TemplateCall *call)
-{
-    Error err = {0};
-    error_set(&err, ERROR_CONFLICT, "it is published");
-    on_published(call, &err, 0, false);
-}
-
 static void store_version(TemplateCall *call, uint64_t replaces)
 {
     Error err = {0};
@@ -347,6 +351,8 @@ static void on_draft_read(void *ctx, Str payload, uint64_t sequence, const Error
                                               call->base->http->arena, &own);
     if (err != NULL || own.kind != ERROR_NONE) {
         api_answer_failure(call->base, err != NULL ? err : &own);
+    } else if (!precondition_holds(&call->needs, there == NULL ? 0 : sequence)) {
+        precondition_answer_failed(call->base, there == NULL ? 0 : sequence);
     } else if (
         there != NULL && there->status != STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT) {
         answer_published(call);
@@ -358,7 +364,7 @@ static void on_draft_read(void *ctx, Str payload, uint64_t sequence, const Error
 static void post_templates(ApiCall *base)
 {
     TemplateCall *call = begin(base);
-    if (!read_body(call)) {
+    if (!precondition_read(base, &call->needs) || !read_body(call)) {
         return;
     }
     bool ok = read_version(call, call->body) && check_names(call, call->body) &&
@@ -369,9 +375,11 @@ static void post_templates(ApiCall *base)
         ok && catalog_find(
                   call->api->catalog, str_from(base->tenant), str_from(call->version->key),
                   str_from(call->version->version), &there);
-    if (ok && replaces && there.status != STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT) {
+    bool given = precondition_is_given(&call->needs);
+    if (ok && !given && replaces &&
+        there.status != STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT) {
         answer_published(call);
-    } else if (ok && replaces) {
+    } else if (ok && (given || replaces)) {
         call->subject = templates_subject(
             base->http->arena, str_from(base->tenant), str_from(call->version->key),
             str_from(call->version->version));

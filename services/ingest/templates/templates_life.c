@@ -10,6 +10,7 @@
 
 #include "common/api/api_json.h"
 #include "common/api/config_read.h"
+#include "common/api/precondition.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/codec/event.h"
@@ -27,6 +28,7 @@ typedef struct Move {
     Bus *bus;
     TemplateStatus to;
     const char *approved_by; // NULL: not said
+    Precondition needs;
     char *subject;
     Stentor__V1__TemplateVersion *version;
 } Move;
@@ -103,8 +105,11 @@ static bool read_body(Move *move)
 static void on_published(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     Move *move = ctx;
-    (void)sequence;
     (void)duplicate;
+    if (err != NULL && err->kind == ERROR_CONFLICT && precondition_is_given(&move->needs)) {
+        precondition_answer_failed(move->base, sequence);
+        return;
+    }
     if (err != NULL && err->kind == ERROR_CONFLICT) {
         refuse_conflict(move, "The version was changed by another at this moment", "read it again");
         return;
@@ -113,6 +118,7 @@ static void on_published(void *ctx, const Error *err, uint64_t sequence, bool du
         api_answer_failure(move->base, err);
         return;
     }
+    precondition_tag(move->base, sequence);
     json_t *json = version_to_json(move->version, true);
     char *text = json_dumps(json, JSON_COMPACT);
     http_respond(move->base->http, 200, "application/json", str_from(text != NULL ? text : "{}"));
@@ -180,6 +186,10 @@ static void on_version_read(void *ctx, Str payload, uint64_t sequence, const Err
         refuse_missing(move);
         return;
     }
+    if (!precondition_holds(&move->needs, sequence)) {
+        precondition_answer_failed(move->base, sequence);
+        return;
+    }
     move->version = (Stentor__V1__TemplateVersion *)event_unpack(
         &stentor__v1__template_version__descriptor, payload, move->base->http->arena, &own);
     if (move->version == NULL || (advance(move) && !publish(move, sequence, &own))) {
@@ -201,7 +211,7 @@ static void begin(ApiCall *base, TemplateStatus to)
         refuse_missing(move); // and nothing of the path gets into a subject
         return;
     }
-    if (!read_body(move)) {
+    if (!precondition_read(base, &move->needs) || !read_body(move)) {
         return;
     }
     move->subject =

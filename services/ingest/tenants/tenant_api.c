@@ -6,6 +6,7 @@
 
 #include "common/api/config_read.h"
 #include "common/api/config_write.h"
+#include "common/api/precondition.h"
 #include "common/api/tenant_json.h"
 #include "common/base/clock.h"
 #include "common/base/map.h"
@@ -22,6 +23,7 @@ struct TenantApi {
 };
 
 typedef struct Entry {
+    uint64_t sequence; // in CONFIG
     size_t len;
     char bytes[]; // a packed stentor.v1.Tenant
 } Entry;
@@ -36,6 +38,7 @@ typedef struct Call {
     json_t *patch; // the arena's
     Stentor__V1__Tenant wanted;
     unsigned named; // of the operator's fields
+    Precondition needs;
     char subject[SUBJECT_SIZE];
 } Call;
 
@@ -55,19 +58,20 @@ void tenant_api_free(TenantApi *api)
     }
 }
 
-void tenant_api_changed(TenantApi *api, Str tenant, Str payload)
+void tenant_api_changed(TenantApi *api, Str tenant, Str payload, uint64_t sequence)
 {
     if (payload.len == 0) {
         (void)map_remove(api->entries, tenant);
         return;
     }
     Entry *entry = xmalloc(sizeof *entry + payload.len);
+    entry->sequence = sequence;
     entry->len = payload.len;
     memcpy(entry->bytes, payload.ptr, payload.len);
     map_put(api->entries, tenant, entry);
 }
 
-static void answer_settings(ApiCall *call, Str packed)
+static void answer_settings(ApiCall *call, Str packed, uint64_t sequence)
 {
     Error err = {0};
     const Stentor__V1__Tenant *tenant = (const Stentor__V1__Tenant *)event_unpack(
@@ -79,6 +83,7 @@ static void answer_settings(ApiCall *call, Str packed)
     Buf out;
     buf_init(&out, TENANT_JSON_MAX);
     tenant_json_print(tenant, &out);
+    precondition_tag(call, sequence);
     http_respond(call->http, 200, "application/json", buf_view(&out));
     buf_done(&out);
 }
@@ -91,17 +96,15 @@ static void get_tenant(ApiCall *call)
         api_answer_missing(call, "settings of this tenant yet");
         return;
     }
-    answer_settings(call, arena_str(call->http->arena, str_of(entry->bytes, entry->len)));
+    answer_settings(
+        call, arena_str(call->http->arena, str_of(entry->bytes, entry->len)), entry->sequence);
 }
 
 static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequence)
 {
-    (void)sequence;
     Call *call = ctx;
     if (err != NULL && err->kind == ERROR_CONFLICT) {
-        Problem problem = {.status = 409, .slug = "settings-changed"};
-        problem.title = "The settings were changed by another at this moment: read them again";
-        api_answer_problem(call->base, &problem);
+        precondition_answer_failed(call->base, sequence); // another was quicker
         return;
     }
     if (err != NULL) {
@@ -109,8 +112,8 @@ static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequenc
         return;
     }
     // The mirror brings it in a moment; this process's next GET must not show what was before.
-    tenant_api_changed(call->api, str_from(call->base->tenant), payload);
-    answer_settings(call->base, payload);
+    tenant_api_changed(call->api, str_from(call->base->tenant), payload, sequence);
+    answer_settings(call->base, payload, sequence);
 }
 
 static void store(Call *call, uint64_t replaces)
@@ -209,6 +212,11 @@ static void on_stored_read(void *ctx, Str payload, uint64_t sequence, const Erro
         api_answer_suspended(call->base);
         return;
     }
+    uint64_t there = stored == NULL ? 0 : sequence;
+    if (!precondition_holds(&call->needs, there)) {
+        precondition_answer_failed(call->base, there);
+        return;
+    }
     if (decide(call, stored)) {
         store(call, sequence);
     }
@@ -265,7 +273,9 @@ static void change_tenant(ApiCall *base, Change change)
     const char *why = people_write_unready(call->api->bus);
     if (why != NULL) {
         api_answer_unavailable(base, why);
-    } else if (of_domain ? read_domain(call) : read_settings(call)) {
+    } else if (
+        precondition_read(base, &call->needs) &&
+        (of_domain ? read_domain(call) : read_settings(call))) {
         subject_config(call->subject, "tenant", str_from(base->tenant), STR("self"));
         config_read(call->api->bus, call->subject, base->http->arena, on_stored_read, call);
     }

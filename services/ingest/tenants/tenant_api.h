@@ -13,5 +13,5 @@ typedef struct TenantApi TenantApi;
 TenantApi *tenant_api_new(Bus *bus);
 void tenant_api_free(TenantApi *api);
 // The entry changed; what cannot be read is the catalogue's to complain of.
-void tenant_api_changed(TenantApi *api, Str tenant, Str payload);
+void tenant_api_changed(TenantApi *api, Str tenant, Str payload, uint64_t sequence);
 void tenant_api_add(Api *api, TenantApi *tenants);

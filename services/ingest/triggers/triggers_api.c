@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/api/config_read.h"
 #include "common/api/page.h"
+#include "common/api/precondition.h"
 #include "common/base/id.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
@@ -20,6 +22,9 @@ typedef struct Change {
     ApiCall *call;
     Str key;
     Str payload; // empty: deleted
+    Precondition needs;
+    uint64_t replaces; // what was read; of a change that has a precondition
+    bool lost;         // another came first
     Trigger trigger;
 } Change;
 
@@ -114,6 +119,8 @@ static void get_trigger(ApiCall *call)
         answer_unknown(call);
         return;
     }
+    precondition_tag(
+        call, trigger_map_sequence(api->map, str_from(trigger->tenant), str_from(trigger->key)));
     answer_json(call, 200, tell(call, trigger));
 }
 
@@ -136,13 +143,14 @@ static void add_warnings(json_t *object, const Change *change)
     (void)json_object_set_new(object, "warnings", warnings);
 }
 
-static void answer_stored(Change *change)
+static void answer_stored(Change *change, uint64_t sequence)
 {
     ApiCall *call = change->call;
     if (change->payload.len == 0) {
         http_respond(call->http, 204, "application/json", STR_EMPTY);
         return;
     }
+    precondition_tag(call, sequence);
     json_t *object = tell(call, &change->trigger);
     add_warnings(object, change);
     answer_json(call, 200, object);
@@ -150,14 +158,24 @@ static void answer_stored(Change *change)
 
 static void on_bus_stored(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
-    (void)sequence;
     (void)duplicate;
     Change *change = ctx;
     if (err != NULL) {
         api_answer_failure(change->call, err);
-        return;
+    } else if (change->lost) {
+        precondition_answer_failed(change->call, sequence);
+    } else {
+        answer_stored(change, sequence);
     }
-    answer_stored(change);
+}
+
+// Without a precondition the later of two puts at once counts.
+static ConfigVerdict decide(void *ctx, uint64_t there)
+{
+    Change *change = ctx;
+    (void)there;
+    change->lost = precondition_is_given(&change->needs);
+    return change->lost ? CONFIG_LEAVE : CONFIG_PUT;
 }
 
 static void publish(Change *change)
@@ -173,10 +191,43 @@ static void publish(Change *change)
     event_id_derive("config", str_from(subject), str_from(when), event_id);
     ConfigStore store = {
         .out = {.subject = subject, .event_id = str_from(event_id), .payload = change->payload},
+        .replaces = change->replaces,
+        .decide = decide,
         .done = on_bus_stored,
         .ctx = change,
     };
-    config_store(api->bus, &store, arena); // of two puts at once the later one counts
+    config_store(api->bus, &store, arena);
+}
+
+static void on_entry_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+{
+    Change *change = ctx;
+    uint64_t there = payload.len == 0 ? 0 : sequence;
+    if (err != NULL) {
+        api_answer_failure(change->call, err);
+    } else if (!precondition_holds(&change->needs, there)) {
+        precondition_answer_failed(change->call, there);
+    } else {
+        change->replaces = sequence;
+        publish(change);
+    }
+}
+
+// With a precondition what stands there is read first, and just that is replaced.
+static void change_entry(Change *change)
+{
+    ApiCall *call = change->call;
+    const TriggersApi *api = call->ctx;
+    if (!precondition_read(call, &change->needs)) {
+        return;
+    }
+    if (!precondition_is_given(&change->needs)) {
+        publish(change);
+        return;
+    }
+    char *subject = arena_alloc(call->http->arena, SUBJECT_SIZE);
+    subject_config(subject, "trigger", str_from(call->tenant), change->key);
+    config_read(api->bus, subject, call->http->arena, on_entry_read, change);
 }
 
 static void put_trigger(ApiCall *call)
@@ -199,7 +250,7 @@ static void put_trigger(ApiCall *call)
         api_answer_failure(call, &err);
         return;
     }
-    publish(change);
+    change_entry(change);
 }
 
 static void delete_trigger(ApiCall *call)
@@ -212,7 +263,7 @@ static void delete_trigger(ApiCall *call)
     Change *change = arena_zalloc(call->http->arena, sizeof *change);
     change->call = call;
     change->key = key_of(call);
-    publish(change);
+    change_entry(change);
 }
 
 // ---- trying ----

@@ -66,7 +66,7 @@ static void put(Scene *s, const Put *what)
 {
     Error err = {0};
     if (!trigger_map_changed(
-            s->map, str_from(what->tenant), str_from(what->key), pack(s, what), &err)) {
+            s->map, str_from(what->tenant), str_from(what->key), pack(s, what), 7, &err)) {
         fail_msg("%s", err.text);
     }
 }
@@ -138,7 +138,7 @@ static void finding_02_an_unreadable_one_does_nothing_nor_does_the_platforms(voi
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "acme/a");
     trigger_map_unreadable(s->map, STR("acme"), STR("a")); // what is known stays
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "acme/a");
-    assert_true(trigger_map_changed(s->map, STR("acme"), STR("a"), STR_EMPTY, NULL));
+    assert_true(trigger_map_changed(s->map, STR("acme"), STR("a"), STR_EMPTY, 7, NULL));
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "platform/a");
 }
 
@@ -147,10 +147,10 @@ static void what_is_removed_or_changed_is_found_no_more(void **state)
     Scene *s = *state;
     put(s, &(Put){"platform", "a", "stay", NULL, false});
     put(s, &(Put){"acme", "a", "stay", "gone", false});
-    assert_true(trigger_map_changed(s->map, STR("acme"), STR("a"), STR_EMPTY, NULL));
+    assert_true(trigger_map_changed(s->map, STR("acme"), STR("a"), STR_EMPTY, 7, NULL));
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "platform/a");
     assert_null(trigger_map_own(s->map, STR("acme"), STR("a")));
-    assert_true(trigger_map_changed(s->map, STR("acme"), STR("nothing"), STR_EMPTY, NULL));
+    assert_true(trigger_map_changed(s->map, STR("acme"), STR("nothing"), STR_EMPTY, 7, NULL));
     put(s, &(Put){"platform", "a", "moved", NULL, false});
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "");
     assert_string_equal(found(s, "acme", "moved", TRIGGER_MAKES), "platform/a");
@@ -167,7 +167,7 @@ static void an_entry_that_is_none_leaves_the_one_before_it(void **state)
     const Str bad[] = {others, renamed, broken, STR("\xff\xff")};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         Error err = {0};
-        assert_false(trigger_map_changed(s->map, STR("acme"), STR("a"), bad[i], &err));
+        assert_false(trigger_map_changed(s->map, STR("acme"), STR("a"), bad[i], 7, &err));
         assert_int_equal(err.kind, ERROR_PERMANENT);
     }
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "acme/a");
@@ -189,7 +189,7 @@ static void a_thousand_of_one_tenant_are_listed_and_go_again(void **state)
     assert_int_equal(count, 500);
     for (int i = 0; i < 1000; i++) {
         const char *key = arena_printf(s->arena, "k%d", i);
-        assert_true(trigger_map_changed(s->map, STR("acme"), str_from(key), STR_EMPTY, NULL));
+        assert_true(trigger_map_changed(s->map, STR("acme"), str_from(key), STR_EMPTY, 7, NULL));
     }
     (void)trigger_map_list(s->map, STR("acme"), s->arena, &count);
     assert_int_equal(count, 0);
