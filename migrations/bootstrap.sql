@@ -8,8 +8,8 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 DO $$
 DECLARE
     service text;
-    services constant text[] := ARRAY['stentor_ingest', 'stentor_renderer', 'stentor_dispatcher', 'stentor_webhook_receiver',
-                                      'stentor_digest_flusher', 'stentor_archiver', 'stentor_order_saga', 'stentor_cli'];
+    services constant text[] := ARRAY['stentor_ingest', 'stentor_gateway', 'stentor_renderer', 'stentor_dispatcher',
+                                      'stentor_webhook_receiver', 'stentor_digest_flusher', 'stentor_archiver', 'stentor_order_saga', 'stentor_cli'];
     wrong text;
 BEGIN
     FOREACH service IN ARRAY array_append(services, 'stentor_owner') LOOP

@@ -386,9 +386,11 @@ static bool check_who(PGconn *pg, const MigrateJob *job, Error *err)
 
 static bool add_hint(const MigrateJob *job, Error *err)
 {
-    // Without the bootstrap a login as the owner fails with its name.
+    // Without the bootstrap a login as the owner fails with its name, and a right for a role of a
+    // newer release with that role's.
     bool rights = strstr(err->text, INSUFFICIENT) != NULL ||
-                  strstr(err->text, "\"" MIGRATE_OWNER "\"") != NULL;
+                  strstr(err->text, "\"" MIGRATE_OWNER "\"") != NULL ||
+                  strstr(err->text, "role \"stentor_") != NULL;
     if (job->rights_hint != NULL && rights) {
         Error plain = *err;
         error_set(err, plain.kind, "%s (HINT: %s)", plain.text, job->rights_hint);

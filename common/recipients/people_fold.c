@@ -19,7 +19,6 @@ struct PeopleFold {
     size_t count;
     size_t cap;
     uint64_t first;
-    uint64_t last;
 };
 
 PeopleFold *people_fold_new(void)
@@ -45,7 +44,6 @@ void people_fold_clear(PeopleFold *fold)
     fold->by_id = map_new(NULL);
     fold->count = 0;
     fold->first = 0;
-    fold->last = 0;
 }
 
 // ---- checks: a row that Postgres refuses would stop the projection for ever ----
@@ -255,7 +253,6 @@ bool people_fold_event(PeopleFold *fold, const BusMessage *message, Arena *arena
 {
     fold->first =
         fold->first == 0 || message->sequence < fold->first ? message->sequence : fold->first;
-    fold->last = message->sequence > fold->last ? message->sequence : fold->last;
     if (message->payload.len > PEOPLE_EVENT_MAX) {
         return error_set(
             err, ERROR_PERMANENT, "%zu bytes; at most %d", message->payload.len,
@@ -281,9 +278,4 @@ PersonFold *const *people_fold_rows(const PeopleFold *fold, size_t *ret_count)
 uint64_t people_fold_first(const PeopleFold *fold)
 {
     return fold->first;
-}
-
-uint64_t people_fold_last(const PeopleFold *fold)
-{
-    return fold->last;
 }

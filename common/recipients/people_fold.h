@@ -52,6 +52,4 @@ void people_fold_clear(PeopleFold *fold);
 // it holds what no table takes (an unknown category, a hash of another length, a time of no year).
 bool people_fold_event(PeopleFold *fold, const BusMessage *message, Arena *arena, Error *err);
 PersonFold *const *people_fold_rows(const PeopleFold *fold, size_t *ret_count);
-uint64_t people_fold_first(
-    const PeopleFold *fold); // lowest and highest sequence; 0: nothing folded
-uint64_t people_fold_last(const PeopleFold *fold);
+uint64_t people_fold_first(const PeopleFold *fold); // lowest sequence; 0: nothing folded

@@ -9,7 +9,7 @@ DATA=${STENTOR_DATA:-/var/lib/stentor}
 KEYS_GROUP=stentor-keys
 SERVERS="postgres nats mailbox nginx"
 # outbox-relay is the demo application's; the others are the pipeline's.
-SERVICES="outbox-relay ingest order-saga renderer dispatcher archiver digest-flusher webhook-receiver"
+SERVICES="outbox-relay ingest gateway order-saga renderer dispatcher archiver digest-flusher webhook-receiver"
 
 say() { [ "${QUIET:-0}" = 1 ] || printf '%s\n' "$*"; }
 die() { printf "%s: %s\n" "$(basename "$0")" "$*" >&2; exit 1; }

@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/bus/events/suppression_event.h"
 #include "common/config/config_mirror.h"
+#include "common/recipients/people_projector.h"
 #include "common/service/cleanup.h"
 #include "common/service/http_rows.h"
 #include "services/ingest/accept/sweep.h"
@@ -17,15 +18,7 @@
 #include "services/ingest/intake/commands.h"
 #include "services/ingest/intake/event_intake.h"
 #include "services/ingest/intake/notifications_api.h"
-#include "services/ingest/recipients/people_api.h"
 #include "services/ingest/rewrap.h"
-#include "services/ingest/suppressions/suppressions_api.h"
-#include "services/ingest/templates/templates_api.h"
-#include "services/ingest/templates/templates_life.h"
-#include "services/ingest/tenants/api_keys_api.h"
-#include "services/ingest/tenants/inbound_keys_api.h"
-#include "services/ingest/tenants/tenant_api.h"
-#include "services/ingest/triggers/triggers_api.h"
 
 enum { TICK_MS = 50 };
 
@@ -33,7 +26,6 @@ typedef struct IngestOptions {
     const char *bind;
     int64_t port;
     int64_t body_max;
-    int64_t preview_cpu_ms;
     HttpLimits limits;
     int64_t sweep_ms;
     int64_t sweep_age_ms;
@@ -67,19 +59,12 @@ typedef struct Ingest {
     Accept *accept;
     Sweep *sweep;
     TriggerMap *triggers;
-    TriggersApi triggers_api;
     Commands *commands;
     EventIntake *intake;
     HttpServer *server;
     Api api;
     NotificationsApi notifications;
-    TemplatesApi templates;
-    SuppressionsApi suppressions_api;
     People *people;
-    PeopleApi people_api;
-    TenantApi *tenants;
-    ApiKeysApi *api_keys;
-    InboundKeysApi inbound_keys;
     BatchRunner *batch_runner;
     BatchesApi batches;
     Cleanup *cleanup;
@@ -103,9 +88,6 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_BODY_MAX", OPTION_INT, offsetof(IngestOptions, body_max),
      "4194304", 1024, 33554432, false,
      "largest request body in bytes; beyond it 413"},
-    {"STENTOR_INGEST_PREVIEW_CPU_MS", OPTION_INT, offsetof(IngestOptions, preview_cpu_ms),
-     "100", 1, 60000, false,
-     "CPU time in milliseconds that one template preview may take"},
     HTTP_LIMIT_ROWS("STENTOR_INGEST", IngestOptions),
     {"STENTOR_INGEST_SWEEP_MS", OPTION_INT, offsetof(IngestOptions, sweep_ms),
      "5000", 100, 3600000, false,
@@ -138,21 +120,13 @@ static bool take_config(
             in->triggers, tenant, key, message->payload, message->sequence, err);
     }
     if (str_eq(kind, STR("tenant"))) {
-        bool ok = catalog_tenant_changed(in->catalog, tenant, message->payload, err);
-        if (ok || err->kind == ERROR_CONFIG) {
-            tenant_api_changed(in->tenants, tenant, message->payload, message->sequence);
-        }
-        return ok;
+        return catalog_tenant_changed(in->catalog, tenant, message->payload, err);
     }
     if (str_eq(kind, STR("template"))) {
         return catalog_template_changed(in->catalog, tenant, key, message->payload, err);
     }
     if (str_eq(kind, STR("apikey"))) {
-        bool ok = auth_changed(in->auth, tenant, key, message->payload, err);
-        if (ok) {
-            api_keys_api_changed(in->api_keys, tenant, key, message->payload, message->sequence);
-        }
-        return ok;
+        return auth_changed(in->auth, tenant, key, message->payload, err);
     }
     if (str_eq(kind, STR("suppression"))) {
         return suppression_take(in->suppressions, tenant, key, message, err);
@@ -313,7 +287,7 @@ static void advance_stop(Ingest *in)
         http_server_idle(in->server)) {
         free_parts(in);
     }
-    if (in->phase == PHASE_FREEING && in->closing == 0 && in->suppressions_api.reading == 0) {
+    if (in->phase == PHASE_FREEING && in->closing == 0) {
         in->phase = PHASE_STOPPED;
         uv_close((uv_handle_t *)&in->tick, on_uv_closed);
     }
@@ -348,7 +322,6 @@ static void turn(Ingest *in)
     if (in->phase == PHASE_RUNNING && row_publisher_take_left(in->publisher)) {
         sweep_now(in->sweep);
     }
-    suppressions_api_tick(&in->suppressions_api);
     advance_stop(in);
 }
 
@@ -384,9 +357,6 @@ static void build_batches(Ingest *in)
 
 static void build_api(Ingest *in)
 {
-    Service *service = in->service;
-    Bus *bus = service_bus(service);
-    DbPool *pool = service_pool(service);
     in->api = (Api){
         .auth = in->auth,
         .catalog = in->catalog,
@@ -394,34 +364,9 @@ static void build_api(Ingest *in)
         .unready = unready,
         .unready_ctx = in,
     };
-    page_keys_derive(service_master_key(service), &in->api.page_keys);
+    page_keys_derive(service_master_key(in->service), &in->api.page_keys);
     in->notifications = (NotificationsApi){in->accept, in->catalog, &in->metrics};
     notifications_api_add(&in->api, &in->notifications);
-    in->templates = (TemplatesApi){bus, in->catalog, in->options.preview_cpu_ms * 1000};
-    templates_api_add(&in->api, &in->templates);
-    templates_life_add(&in->api, &in->templates);
-    in->suppressions_api = (SuppressionsApi){
-        .bus = bus,
-        .hash_keys = master_hash_keys(service_master_key(service)),
-        .known = in->suppressions,
-    };
-    suppressions_api_add(&in->api, &in->suppressions_api);
-    in->triggers_api = (TriggersApi){bus, in->triggers, in->catalog};
-    triggers_api_add(&in->api, &in->triggers_api);
-    in->people = people_new(&(PeopleOptions){
-        .bus = bus,
-        .pool = pool,
-        .database_url = service_database_url(service),
-        .metrics = service_metrics(service),
-    });
-    in->people_api = (PeopleApi){bus, pool, in->keyring, in->people};
-    people_api_add(&in->api, &in->people_api);
-    in->tenants = tenant_api_new(bus);
-    tenant_api_add(&in->api, in->tenants);
-    in->api_keys = api_keys_api_new(bus, in->auth);
-    api_keys_api_add(&in->api, in->api_keys);
-    in->inbound_keys = (InboundKeysApi){bus};
-    inbound_keys_api_add(&in->api, &in->inbound_keys);
     build_batches(in);
 }
 
@@ -470,6 +415,12 @@ static void build_parts(Ingest *in)
     config_mirror_on_unreadable(in->mirror, on_config_unreadable);
     bus_watch(bus, on_bus_changed, in);
     build_api(in);
+    in->people = people_new(&(PeopleOptions){
+        .bus = bus,
+        .pool = pool,
+        .database_url = service_database_url(service),
+        .metrics = service_metrics(service),
+    });
     build_cleanup(in);
     in->rewrap = rewrap_new(pool, service_master_key(service), service_metrics(service));
 }
@@ -519,8 +470,6 @@ static void free_ingest(void *state)
     Ingest *in = state;
     cleanup_free(in->cleanup);
     people_free(in->people);
-    tenant_api_free(in->tenants);
-    api_keys_api_free(in->api_keys);
     batch_runner_free(in->batch_runner);
     row_publisher_free(in->publisher);
     keyring_free(in->keyring);

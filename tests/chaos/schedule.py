@@ -3,7 +3,7 @@
 import dataclasses
 import random
 
-REPLICAS = {"ingest": 2, "renderer": 2, "dispatcher": 2, "archiver": 2, "digest-flusher": 2, "webhook-receiver": 1}
+REPLICAS = {"ingest": 2, "gateway": 1, "renderer": 2, "dispatcher": 2, "archiver": 2, "digest-flusher": 2, "webhook-receiver": 1}
 MEMBERS = [f"{name}-{number + 1}" for name, count in REPLICAS.items() for number in range(count)]
 SMTP_USERS = ["dispatcher-1", "dispatcher-2"]
 

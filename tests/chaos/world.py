@@ -51,7 +51,7 @@ class World(Pipeline):
         return found + ([("smtp", self.mailbox.port)] if member in SMTP_USERS else [])
 
     def upstreams(self):
-        return {**super().upstreams(), **{name: ",".join(f"127.0.0.1:{port}" for port in self.ingest_ports) for name in ("INGEST", "GATEWAY")}}
+        return {**super().upstreams(), "INGEST": ",".join(f"127.0.0.1:{port}" for port in self.ingest_ports)}
 
     def route(self, member, to):
         return self.routes[f"{member}>{to}"][0]

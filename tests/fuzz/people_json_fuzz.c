@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// links: svc_ingest
+// links: svc_gateway
 // The bodies of /v1/recipients, of an import's lines and of /v1/tenant.
 #include <assert.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include "common/api/tenant_json.h"
 #include "common/model/channel_address.h"
-#include "services/ingest/recipients/people_json.h"
+#include "services/gateway/recipients/people_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

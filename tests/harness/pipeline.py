@@ -31,8 +31,7 @@ class Pipeline:
         self.nats = Nats(self.folder / "nats")
         self.mailbox = Mailbox(free_port())
         # The users' address is nginx's; the others are the services' own ports.
-        self.api_port, self.ingest_port, self.webhook_port = free_port(), free_port(), free_port()
-        self.gateway_port = self.ingest_port
+        self.api_port, self.ingest_port, self.gateway_port, self.webhook_port = free_port(), free_port(), free_port(), free_port()
         self.nginx = None
         self.services = {}
         self.key = None           # of the demo tenant
@@ -55,6 +54,8 @@ class Pipeline:
         master = self.folder / "master.key"
         master.write_text(self.cli("master-key"))
         self.cli("migrate", "--bytes-scale-percent", str(self.bytes_percent), "--ack-wait-ms", str(self.ack_wait_ms), admin=True)
+        if not any(name.startswith("gateway") for name in services):
+            services = [*services, "gateway"]  # demo() goes through it
         for name in services:
             self.services[name] = self.service(name).start(wait=False)
         for service in [*self.services.values(), self.nginx]:
@@ -73,7 +74,8 @@ class Pipeline:
             "STENTOR_NATS_URL": self.nats.url, "STENTOR_NATS_USER": f"stentor-{name}", "STENTOR_NATS_PASSWORD": "pw",
             "STENTOR_DATABASE_URL": self.postgres.url("stentor_" + name.replace("-", "_")),
             "STENTOR_MASTER_KEY_FILE": self.folder / "master.key", "STENTOR_INGEST_PORT": self.ingest_port,
-            "STENTOR_INGEST_TRUSTED_PROXIES": Nginx.SOURCE, "STENTOR_WEBHOOK_TRUSTED_PROXIES": Nginx.SOURCE,
+            "STENTOR_GATEWAY_PORT": self.gateway_port, "STENTOR_INGEST_TRUSTED_PROXIES": Nginx.SOURCE,
+            "STENTOR_GATEWAY_TRUSTED_PROXIES": Nginx.SOURCE, "STENTOR_WEBHOOK_TRUSTED_PROXIES": Nginx.SOURCE,
             "STENTOR_WEBHOOK_PORT": self.webhook_port, "STENTOR_SMTP_URL": f"smtp://127.0.0.1:{self.mailbox.port}",
             "STENTOR_SMTP_TLS": "off", "STENTOR_OUTBOX_NATS_DOMAIN": "stentor", **self.extra, **options}
         return Service(self.folder / "services", name, settings, instance)
@@ -88,6 +90,7 @@ class Pipeline:
                  "--require", "name:string")
         self.key = json.loads(self.cli("apikey", "create", "--name", "test", "--json"))["key"]
         wait_until(lambda: self.post({}, path="/v1/notifications")[0] == 422, 20, "the API key reaching ingest")
+        wait_until(lambda: self.post({}, path="/v1/suppressions")[0] == 422, 20, "the API key reaching gateway")
 
     def master_keys(self):
         """{"master": [hex, ...], "hash": [hex, ...]} of the master key file, the current one first."""

@@ -56,14 +56,17 @@ static const ConsumerSpec consumers[] = {
 #define RENDEREDS "RENDERED_CRITICAL RENDERED_HIGH RENDERED_NORMAL RENDERED_LOW"
 
 static const AccessSpec access_table[] = {
-    // The API's side of ingest writes configuration and people. It sends dead letters again too
-    // (ResendErrorEmail): they are read in order and one by one, published as mails, deleted. It
-    // stores applications' events and answers for them: a reply to another account is _R_.>.
+    // It sends dead letters again (ResendErrorEmail): they are read in order and one by one,
+    // published as mails, deleted. It stores applications' events and answers for them: a reply to
+    // another account is _R_.>.
     {"stentor-ingest",
-     "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> ppl.* cfg.suppression.> "
-     "cfg.trigger.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> evt.> _R_.> $JS.API.STREAM.MSG.GET.DEAD "
-     "$JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.*",
+     "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> evt.> _R_.> "
+     "$JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.*",
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
+    // What manages writes configuration and people, and nothing that becomes a mail.
+    {"stentor-gateway",
+     "ppl.* cfg.suppression.> cfg.trigger.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.>",
+     "", "CONFIG", NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},
     {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> ntf.inhand.dispatcher.*",

@@ -3,7 +3,6 @@
 import http.client
 import json
 import threading
-import time
 from urllib.parse import urlencode
 
 import pytest
@@ -39,7 +38,7 @@ class Api:
 
 @pytest.fixture(scope="module")
 def people():
-    running = Pipeline(durable=True).start(services=["ingest"])
+    running = Pipeline(durable=True).start(services=["ingest", "gateway"])
     yield running
     running.stop()
 
@@ -305,8 +304,9 @@ def test_killing_the_projecting_process_within_an_import_loses_nobody_and_the_st
         "identity_type": "user", "identity_id": f"many-{i}", "name": f"Many {i}",
         "addresses": [{"channel": "email", "address": f"many{i}@example.com"}]}) + "\n" for i in range(total)))
     second_port = free_port()
-    second = people.service("ingest", "-second", STENTOR_INGEST_PORT=second_port).start()
-    first = people.services["ingest"]
+    second = people.service("ingest", "-second", STENTOR_INGEST_PORT=0).start()
+    other = people.service("gateway", "-second", STENTOR_GATEWAY_PORT=second_port).start()
+    first, gateway = people.services["ingest"], people.services["gateway"]
     wait_until(lambda: first.metric("stentor_people_active") == 1 and second.metric("stentor_people_active") == 0, 20, "one projector")
     count = "SELECT count(*) FROM people.recipients WHERE identity_id LIKE 'many-%%'"
     ends = []
@@ -314,22 +314,23 @@ def test_killing_the_projecting_process_within_an_import_loses_nobody_and_the_st
     load.start()
     try:
         wait_until(lambda: people.postgres.query(count)[0][0] >= 500, 60, "the import's beginning")
-        first.kill()  # the one that projects, and that the import speaks to
+        first.kill()  # the one that projects
+        gateway.kill()  # the one that the import speaks to
         wait_until(lambda: second.metric("stentor_people_active") == 1, 60, "the stand-by taking over")
-        time.sleep(0.5)
         first.start()
+        gateway.start()
         load.join(200)
         summary = json.loads(ends[0].stdout)
         assert ends[0].returncode == 0 and (summary["stored"], summary["failed"]) == (total, 0), ends[0].stderr
         wait_until(lambda: people.postgres.query(count)[0][0] == total, 30, f"all {total} in the tables")
         assert people.postgres.query("SELECT count(*) FROM people.addresses JOIN people.recipients USING (tenant_id, recipient_id)"
                                      " WHERE identity_id LIKE 'many-%%'") == [(total,)]
-        # What the first takes, the second projects, and the writer sees it at once.
+        # What one gateway stores, the stand-by has folded, and every gateway shows it at once.
         assert first.metric("stentor_people_active") == 0
         late = _post(api, {"name": "Late"})
         assert api("GET", f"/v1/recipients/{late}")[0] == 200
         assert Api(second_port, people.key)("GET", f"/v1/recipients/{late}")[0] == 200
     finally:
         load.join(200)
-        assert second.stop() == 0
+        assert (second.stop(), other.stop()) == (0, 0)
         wait_until(lambda: first.metric("stentor_people_active") == 1, 30, "the first projecting again")

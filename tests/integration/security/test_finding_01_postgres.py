@@ -15,8 +15,8 @@ from tests.harness import privileges
 from tests.harness.privileges import stentor, stentor_ok
 from tests.harness.processes import HOME, Postgres
 
-SERVICES = ["stentor_ingest", "stentor_renderer", "stentor_dispatcher", "stentor_webhook_receiver", "stentor_digest_flusher",
-            "stentor_archiver", "stentor_order_saga", "stentor_cli"]
+SERVICES = ["stentor_ingest", "stentor_gateway", "stentor_renderer", "stentor_dispatcher", "stentor_webhook_receiver",
+            "stentor_digest_flusher", "stentor_archiver", "stentor_order_saga", "stentor_cli"]
 DENIED = "42501"
 
 # The last file of each schema in d9095a0, applied by a superuser.
@@ -345,7 +345,7 @@ def test_finding_01_a_service_reads_the_tenants_that_it_names(postgres, database
             session.refusal("SET row_security = off")  # then Postgres refuses what a policy would have to cut
             assert session.refusal(f"SELECT FROM {table}") == DENIED
             session.rows("RESET row_security")
-    assert seen >= {"stentor_webhook_receiver": 0, "stentor_archiver": 2, "stentor_order_saga": 2, "stentor_ingest": 4, "stentor_cli": 5}.get(role, 1)
+    assert seen >= {"stentor_webhook_receiver": 0, "stentor_archiver": 2, "stentor_order_saga": 2, "stentor_ingest": 4, "stentor_gateway": 2, "stentor_cli": 5}.get(role, 1)
 
 
 def test_finding_01_other_roles_of_the_cluster_do_not_enter(postgres, database):

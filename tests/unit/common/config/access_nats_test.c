@@ -108,8 +108,13 @@ static void services_publish_what_is_theirs(void **state)
 {
     (void)state;
     assert_allowed("stentor-ingest", "ntf.request.normal.acme");
-    assert_allowed("stentor-ingest", "cfg.template.acme.welcome");
-    assert_allowed("stentor-ingest", "ppl.acme");
+    assert_allowed("stentor-gateway", "cfg.template.acme.welcome");
+    assert_allowed("stentor-gateway", "cfg.tenant.acme.self");
+    assert_allowed("stentor-gateway", "cfg.trigger.acme.t");
+    assert_allowed("stentor-gateway", "cfg.suppression.acme.x");
+    assert_allowed("stentor-gateway", "cfg.apikey.acme.k1");
+    assert_allowed("stentor-gateway", "cfg.inbound.acme.sendgrid");
+    assert_allowed("stentor-gateway", "ppl.acme");
     assert_allowed("stentor-ingest", "ntf.rendered.normal.acme"); // a failed mail, sent again
     assert_allowed("stentor-renderer", "ntf.rendered.low.acme");
     assert_allowed("stentor-dispatcher", "ntf.status.acme.email.sent");
@@ -140,6 +145,42 @@ static void services_publish_nothing_else(void **state)
     assert_refused("stentor-dispatcher", "cfg.template.acme.welcome");
     assert_refused("stentor-archiver", "ntf.status.acme.email.sent");
     assert_refused("stentor-cli", "$JS.API.STREAM.PURGE.DEAD");
+}
+
+// What accepts cannot manage, and what manages cannot make a mail, an event or a status.
+static void gateway_and_ingest_share_no_right_to_publish(void **state)
+{
+    (void)state;
+    static const char *const managing[] = {
+        "ppl.acme",
+        "cfg.template.acme.welcome",
+        "cfg.trigger.acme.t",
+        "cfg.tenant.acme.self",
+        "cfg.suppression.acme.x",
+        "cfg.apikey.acme.k1",
+        "cfg.inbound.acme.sendgrid"};
+    for (size_t i = 0; i < sizeof managing / sizeof managing[0]; i++) {
+        assert_refused("stentor-ingest", managing[i]);
+    }
+    static const char *const accepting[] = {
+        "ntf.request.normal.acme",
+        "ntf.rendered.normal.acme",
+        "ntf.deferred.schedule.acme",
+        "ntf.status.acme.email.queued",
+        "ntf.dead.ingest.acme",
+        "ntf.inbound.sendgrid",
+        "ntf.inhand.ingest.p1",
+        "evt.acme.PlaceOrder",
+        "cfg.keys.platform.master",
+        "$JS.API.STREAM.MSG.GET.DEAD",
+        "$JS.API.STREAM.MSG.DELETE.DEAD",
+        "$JS.API.STREAM.MSG.DELETE.CONFIG",
+        "$JS.API.STREAM.PURGE.PEOPLE",
+        "$JS.API.CONSUMER.MSG.NEXT.EVENTS.ingest",
+        "$JS.API.CONSUMER.CREATE.PEOPLE.stentor-gateway-0"};
+    for (size_t i = 0; i < sizeof accepting / sizeof accepting[0]; i++) {
+        assert_refused("stentor-gateway", accepting[i]);
+    }
 }
 
 static void services_cannot_administer(void **state)
@@ -264,13 +305,10 @@ static void every_service_reads_config_with_its_rights(void **state)
 {
     (void)state;
     static const ReaderHandlers handlers = {count_messages, note_caught_up, note_failed};
-    static const char *const services[] = {"stentor-ingest",
-                                           "stentor-renderer",
-                                           "stentor-dispatcher",
-                                           "stentor-webhook-receiver",
-                                           "stentor-digest-flusher",
-                                           "stentor-archiver",
-                                           "stentor-cli"};
+    static const char *const services[] = {"stentor-ingest",           "stentor-gateway",
+                                           "stentor-renderer",         "stentor-dispatcher",
+                                           "stentor-webhook-receiver", "stentor-digest-flusher",
+                                           "stentor-archiver",         "stentor-cli"};
     Acks acks = {0};
     BusOut removal = {.subject = "cfg.trigger.acme.r", .event_id = STR("removed")};
     bus_publish(rig.bus, &removal, on_acks, &acks);
@@ -538,6 +576,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(services_publish_what_is_theirs),
         cmocka_unit_test(services_publish_nothing_else),
+        cmocka_unit_test(gateway_and_ingest_share_no_right_to_publish),
         cmocka_unit_test(services_cannot_administer),
         cmocka_unit_test(finding_14_a_reader_reaches_no_other_consumer),
         cmocka_unit_test(finding_14_a_readers_create_cannot_name_another),

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/gateway/gateway.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "common/api/api.h"
+#include "common/base/log.h"
+#include "common/bus/events/suppression_event.h"
+#include "common/config/config_mirror.h"
+#include "common/service/http_rows.h"
+#include "services/gateway/recipients/people_api.h"
+#include "services/gateway/suppressions/suppressions_api.h"
+#include "services/gateway/templates/templates_api.h"
+#include "services/gateway/templates/templates_life.h"
+#include "services/gateway/tenants/api_keys_api.h"
+#include "services/gateway/tenants/inbound_keys_api.h"
+#include "services/gateway/tenants/tenant_api.h"
+#include "services/gateway/triggers/triggers_api.h"
+
+enum {
+    TICK_MS = 500, // lists that take too long are ended
+    DRAIN_TICK_MS = 20,
+};
+
+typedef struct GatewayOptions {
+    const char *bind;
+    int64_t port;
+    int64_t body_max;
+    int64_t preview_cpu_ms;
+    HttpLimits limits;
+} GatewayOptions;
+
+// Stopping goes through these in order; each begins when the one before has ended.
+typedef enum Phase {
+    PHASE_RUNNING,
+    PHASE_DRAINING, // no new connections; what was asked is answered
+    PHASE_FREEING,  // handles close
+    PHASE_STOPPED,
+} Phase;
+
+typedef struct Gateway {
+    Service *service;
+    ApiMetrics metrics;
+    Auth *auth;
+    Catalog *catalog;
+    Suppressions *known;
+    TriggerMap *trigger_map;
+    ConfigMirror *mirror;
+    Keyring *keyring;
+    PeopleWait *wait;
+    HttpServer *server;
+    Api api;
+    TemplatesApi templates;
+    SuppressionsApi suppressions;
+    TriggersApi triggers;
+    PeopleApi people;
+    TenantApi *tenants;
+    ApiKeysApi *api_keys;
+    InboundKeysApi inbound_keys;
+    uv_timer_t tick;
+    Phase phase;
+    int closing; // parts that are not stopped, then not freed yet
+} Gateway;
+
+// clang-format off
+static const Option OPTIONS[] = {
+    {"STENTOR_GATEWAY_BIND", OPTION_TEXT, offsetof(GatewayOptions, bind),
+     "127.0.0.1", 0, 0, false,
+     "address that the managing routes are served on"},
+    {"STENTOR_GATEWAY_PORT", OPTION_INT, offsetof(GatewayOptions, port),
+     "8081", 0, 65535, false,
+     "its port; 0: any free one, named in the log"},
+    {"STENTOR_GATEWAY_BODY_MAX", OPTION_INT, offsetof(GatewayOptions, body_max),
+     "4194304", 1024, 33554432, false,
+     "largest request body in bytes; beyond it 413"},
+    {"STENTOR_GATEWAY_PREVIEW_CPU_MS", OPTION_INT, offsetof(GatewayOptions, preview_cpu_ms),
+     "100", 1, 60000, false,
+     "CPU time in milliseconds that one template preview may take"},
+    HTTP_LIMIT_ROWS("STENTOR_GATEWAY", GatewayOptions),
+};
+// clang-format on
+
+// ---- configuration ----
+
+static bool take_tenant(Gateway *g, Str tenant, const BusMessage *message, Error *err)
+{
+    bool ok = catalog_tenant_changed(g->catalog, tenant, message->payload, err);
+    if (ok || err->kind == ERROR_CONFIG) {
+        tenant_api_changed(g->tenants, tenant, message->payload, message->sequence);
+    }
+    return ok;
+}
+
+static bool take_api_key(Gateway *g, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    bool ok = auth_changed(g->auth, tenant, key, message->payload, err);
+    if (ok) {
+        api_keys_api_changed(g->api_keys, tenant, key, message->payload, message->sequence);
+    }
+    return ok;
+}
+
+static bool on_config_changed(
+    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    Gateway *g = ctx;
+    if (str_eq(kind, STR("tenant"))) {
+        return take_tenant(g, tenant, message, err);
+    }
+    if (str_eq(kind, STR("template"))) {
+        return catalog_template_changed(g->catalog, tenant, key, message->payload, err);
+    }
+    if (str_eq(kind, STR("trigger"))) {
+        return trigger_map_changed(
+            g->trigger_map, tenant, key, message->payload, message->sequence, err);
+    }
+    if (str_eq(kind, STR("suppression"))) {
+        return suppression_take(g->known, tenant, key, message, err);
+    }
+    if (str_eq(kind, STR("apikey"))) {
+        return take_api_key(g, tenant, key, message, err);
+    }
+    return true; // other kinds are other services'
+}
+
+static void on_config_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence)
+{
+    Gateway *g = ctx;
+    if (str_eq(kind, STR("trigger"))) {
+        trigger_map_unreadable(g->trigger_map, tenant, key);
+    } else if (str_eq(kind, STR("tenant"))) {
+        catalog_tenant_unreadable(g->catalog, tenant);
+    } else if (str_eq(kind, STR("suppression"))) {
+        suppression_unreadable(g->known, tenant, key, sequence);
+    }
+}
+
+// ---- readiness and metrics ----
+
+// Postgres holds recipients alone: while it is away they answer 503 and everything else goes on.
+static const char *unready(void *ctx)
+{
+    const Gateway *g = ctx;
+    return config_mirror_ready(g->mirror) ? NULL : "the configuration has not been read yet";
+}
+
+static bool is_ready(void *state, Buf *reason)
+{
+    const char *why = unready(state);
+    return why == NULL || (buf_cstr(reason, why) && false);
+}
+
+static double read_templates(void *ctx)
+{
+    const Gateway *g = ctx;
+    return (double)catalog_templates(g->catalog);
+}
+
+static double read_suppressions(void *ctx)
+{
+    const Gateway *g = ctx;
+    return (double)suppressions_count(g->known);
+}
+
+static void register_metrics(Gateway *g)
+{
+    Metrics *metrics = service_metrics(g->service);
+    api_metrics_init(&g->metrics, metrics, "stentor_gateway_refused_total");
+    metrics_gauge_fn(
+        metrics, "stentor_gateway_templates", "", "Templates known", read_templates, g);
+    metrics_gauge_fn(
+        metrics, "stentor_gateway_suppressions", "", "Suppressions known", read_suppressions, g);
+}
+
+// ---- stopping ----
+
+static void on_part_closed(void *ctx)
+{
+    Gateway *g = ctx;
+    g->closing--;
+}
+
+static void on_tick_closed(uv_handle_t *handle)
+{
+    const Gateway *g = handle->data;
+    service_stopped(g->service);
+}
+
+static void free_parts(Gateway *g)
+{
+    g->phase = PHASE_FREEING;
+    g->closing = 3;
+    people_wait_free(g->wait, on_part_closed, g);
+    config_mirror_free(g->mirror, on_part_closed, g);
+    http_server_free(g->server, on_part_closed, g);
+}
+
+static void advance_stop(Gateway *g)
+{
+    // A connection from before the stop may still bring its last request.
+    if (g->phase == PHASE_DRAINING && g->closing == 0 && http_server_idle(g->server)) {
+        free_parts(g);
+    }
+    if (g->phase == PHASE_FREEING && g->closing == 0 && g->suppressions.reading == 0) {
+        g->phase = PHASE_STOPPED;
+        uv_close((uv_handle_t *)&g->tick, on_tick_closed);
+    }
+}
+
+static void on_timer_tick(uv_timer_t *timer)
+{
+    Gateway *g = timer->data;
+    suppressions_api_tick(&g->suppressions);
+    advance_stop(g);
+}
+
+static void begin_stop(void *state)
+{
+    Gateway *g = state;
+    g->phase = PHASE_DRAINING;
+    g->closing = 1;
+    http_server_stop(g->server, on_part_closed, g);
+    (void)uv_timer_start(&g->tick, on_timer_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
+}
+
+// ---- life ----
+
+static void build_routes(Gateway *g, const GatewayOptions *o)
+{
+    Bus *bus = service_bus(g->service);
+    g->api = (Api){
+        .auth = g->auth,
+        .catalog = g->catalog,
+        .metrics = &g->metrics,
+        .unready = unready,
+        .unready_ctx = g,
+    };
+    page_keys_derive(service_master_key(g->service), &g->api.page_keys);
+    g->people = (PeopleApi){bus, service_pool(g->service), g->keyring, g->wait};
+    people_api_add(&g->api, &g->people);
+    g->templates = (TemplatesApi){bus, g->catalog, o->preview_cpu_ms * 1000};
+    templates_api_add(&g->api, &g->templates);
+    templates_life_add(&g->api, &g->templates);
+    g->suppressions = (SuppressionsApi){
+        .bus = bus,
+        .hash_keys = master_hash_keys(service_master_key(g->service)),
+        .known = g->known,
+    };
+    suppressions_api_add(&g->api, &g->suppressions);
+    g->triggers = (TriggersApi){bus, g->trigger_map, g->catalog};
+    triggers_api_add(&g->api, &g->triggers);
+    g->tenants = tenant_api_new(bus);
+    tenant_api_add(&g->api, g->tenants);
+    g->api_keys = api_keys_api_new(bus, g->auth);
+    api_keys_api_add(&g->api, g->api_keys);
+    g->inbound_keys = (InboundKeysApi){bus};
+    inbound_keys_api_add(&g->api, &g->inbound_keys);
+}
+
+static void build_parts(Gateway *g)
+{
+    Bus *bus = service_bus(g->service);
+    DbPool *pool = service_pool(g->service);
+    g->auth = auth_new();
+    g->catalog = catalog_new();
+    g->known = suppressions_new();
+    g->trigger_map = trigger_map_new();
+    g->keyring = keyring_new(pool, service_master_key(g->service), &(KeyringOptions){0});
+    g->wait = people_wait_new(pool);
+    g->mirror = config_mirror_new(bus, on_config_changed, g);
+    config_mirror_on_unreadable(g->mirror, on_config_unreadable);
+}
+
+static bool start(Service *service, const void *options, void **ret_state, Error *err)
+{
+    const GatewayOptions *o = options;
+    Gateway *g = xcalloc(1, sizeof *g);
+    g->service = service;
+    HttpServerOptions http = {
+        .bind = o->bind,
+        .port = (int)o->port,
+        .body_max = (size_t)o->body_max,
+        .limits = o->limits,
+        .option_prefix = "STENTOR_GATEWAY",
+        .admit = api_admit,
+        .handler = api_handle,
+        .ctx = &g->api,
+    };
+    // Before anything else, for it is what may fail; nothing is handled before the loop runs.
+    g->server = http_server_new(service_loop(service), &http, err);
+    if (g->server == NULL) {
+        free(g);
+        return false;
+    }
+    register_metrics(g);
+    build_parts(g);
+    build_routes(g, o);
+    g->tick.data = g;
+    (void)uv_timer_init(service_loop(service), &g->tick);
+    (void)uv_timer_start(&g->tick, on_timer_tick, TICK_MS, TICK_MS);
+    LOG(LOG_INFO, "taking requests", log_text("bind", o->bind),
+        log_int("port", http_server_port(g->server)));
+    *ret_state = g;
+    return true;
+}
+
+static void free_gateway(void *state)
+{
+    Gateway *g = state;
+    tenant_api_free(g->tenants);
+    api_keys_api_free(g->api_keys);
+    keyring_free(g->keyring);
+    trigger_map_free(g->trigger_map);
+    suppressions_free(g->known);
+    catalog_free(g->catalog);
+    auth_free(g->auth);
+    free(g);
+}
+
+const ServiceSpec gateway_service = {
+    .name = "stentor-gateway",
+    .summary = "manages recipients, templates, tenants, keys, triggers and suppressions over HTTP",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
+    .options_size = sizeof(GatewayOptions),
+    .wants_database = true,
+    .wants_master_key = true,
+    .start = start,
+    .ready = is_ready,
+    .stop = begin_stop,
+    .free = free_gateway,
+};

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/gateway/recipients/people_call.h"
+
+#include "common/recipients/people_sql.h"
+#include "services/gateway/recipients/people_read.h"
+
+enum { BODY_TEXT_MAX = PERSON_LINE_MAX };
+
+Str people_api_hash_key(const PeopleApi *people)
+{
+    return master_oldest_hash_key(keyring_master(people->keyring));
+}
+
+PeopleCall *people_call_new(ApiCall *base)
+{
+    PeopleCall *call = arena_zalloc(base->http->arena, sizeof *call);
+    call->api = base->ctx;
+    call->base = base;
+    return call;
+}
+
+void people_call_answer(PeopleCall *call, int status, const Buf *json)
+{
+    http_respond(call->base->http, status, "application/json", buf_view(json));
+}
+
+// ---- checks ----
+
+bool people_api_writable(ApiCall *call)
+{
+    const PeopleApi *api = call->ctx;
+    const char *why = people_write_unready(api->bus);
+    if (why != NULL) {
+        api_answer_unavailable(call, why);
+    }
+    return why == NULL;
+}
+
+bool people_call_check_id(PeopleCall *call)
+{
+    FieldError err = {.field = ""};
+    call->id = call->base->params[0];
+    if (id_parse(call->id, "rcp_", NULL)) {
+        return true;
+    }
+    (void)field_error(&err, "id", "not a recipient's id ('rcp_' and a ULID)");
+    api_answer_field(call->base, &err);
+    return false;
+}
+
+// Parses the body, has it read, and answers what is wrong with it.
+bool people_call_read_body(
+    PeopleCall *call, const char *array, bool (*take)(PeopleCall *call, ApiBody *body), Str text)
+{
+    ApiBody body = {0};
+    if (text.len > BODY_TEXT_MAX) {
+        Problem problem = {
+            .status = 422,
+            .slug = "invalid-body",
+            .title = "The body is not valid",
+            .detail = "longer than 65536 bytes",
+        };
+        api_answer_problem(call->base, &problem);
+        return false;
+    }
+    bool ok = person_body_parse(&body, array, text, call->base->http->arena) && take(call, &body) &&
+              api_body_end(&body);
+    if (!ok) {
+        api_answer_problem(call->base, &body.problem);
+    }
+    api_body_free(&body);
+    return ok;
+}
+
+// ---- one question to the tables ----
+
+void people_call_looked_up(void *ctx, DbTxn *txn, const Error *err)
+{
+    PeopleCall *call = ctx;
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+    } else {
+        call->look_up_done(call, db_txn_result(txn, 1));
+    }
+}
+
+DbTxn *people_call_look_up(PeopleCall *call, void (*done)(PeopleCall *call, const PGresult *rows))
+{
+    call->look_up_done = done;
+    DbTxn *txn = db_txn_new(call->api->pool);
+    db_txn_tenant(txn, str_from(call->base->tenant));
+    people_sql_plan_anew(txn);
+    return txn;
+}
+
+void people_call_look_up_known(
+    PeopleCall *call, void (*done)(PeopleCall *call, const PGresult *rows))
+{
+    DbTxn *txn = people_call_look_up(call, done);
+    DbParams *p = db_txn_add(txn, &people_known_sql, NULL);
+    db_text(p, str_from(call->base->tenant));
+    db_push_text(db_array(p, DB_TEXT), call->id);
+    db_txn_submit(txn, people_call_looked_up, call);
+}
+
+bool people_call_is_known(PeopleCall *call, const PGresult *rows)
+{
+    if (db_rows(rows) > 0) {
+        return true;
+    }
+    api_answer_missing(
+        call->base,
+        arena_printf(call->base->http->arena, "recipient '" STR_FMT "'", STR_ARG(call->id)));
+    return false;
+}
+
+// ---- writing ----
+
+PeopleWrite people_api_write_of(ApiCall *call)
+{
+    const PeopleApi *api = call->ctx;
+    return (PeopleWrite){
+        .bus = api->bus,
+        .keyring = api->keyring,
+        .wait = api->wait,
+        .arena = call->http->arena,
+        .tenant = str_from(call->tenant),
+        .said_by = call->key_id,
+    };
+}
+
+static void answer_written(PeopleCall *call)
+{
+    Buf out;
+    buf_init(&out, 256);
+    buf_cstr(&out, "{\"id\":");
+    buf_json(&out, call->id);
+    buf_char(&out, '}');
+    const char *place =
+        arena_printf(call->base->http->arena, "/v1/recipients/" STR_FMT, STR_ARG(call->id));
+    http_response_header(call->base->http, "Location", str_from(place));
+    people_call_answer(call, call->created ? 201 : 200, &out);
+    buf_done(&out);
+}
+
+static void on_written(void *ctx, const Error *err)
+{
+    PeopleCall *call = ctx;
+    for (size_t i = 0; err == NULL && i < call->fact_count; i++) {
+        err = call->facts[i].error.kind != ERROR_NONE ? &call->facts[i].error : NULL;
+    }
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+    } else {
+        answer_written(call);
+    }
+}
+
+void people_call_write(PeopleCall *call)
+{
+    if (call->fact_count == 0) {
+        answer_written(call); // it says what stands there already
+        return;
+    }
+    call->write = people_api_write_of(call->base);
+    call->write.facts = call->facts;
+    call->write.count = call->fact_count;
+    call->write.done = on_written;
+    call->write.ctx = call;
+    people_write(&call->write);
+}
+
+PersonFact *people_call_add_fact(PeopleCall *call, PersonPart part, size_t room)
+{
+    if (call->facts == NULL) {
+        call->facts = arena_array(call->base->http->arena, room, sizeof *call->facts);
+    }
+    PersonFact *fact = &call->facts[call->fact_count++];
+    *fact = (PersonFact){.recipient_id = call->id, .part = part};
+    return fact;
+}

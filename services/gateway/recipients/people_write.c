@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/gateway/recipients/people_write.h"
+
+#include "common/base/clock.h"
+#include "common/bus/topology/topology.h"
+#include "common/codec/hash.h"
+
+typedef struct Publish {
+    PeopleWrite *write;
+    PersonFact *fact;
+} Publish;
+
+const char *people_write_unready(const Bus *bus)
+{
+    if (!bus_connected(bus)) {
+        return "NATS is away";
+    }
+    return bus_pending(bus) > PEOPLE_BUS_MAX ? "too much waits to be published" : NULL;
+}
+
+// The events are stored whether or not the projection was seen to have them: the answer is the
+// same. A process killed before it answers leaves a caller in doubt, who repeats: the same words
+// make the same rows.
+static void on_people_seen(void *ctx, bool seen)
+{
+    (void)seen;
+    PeopleWrite *write = ctx;
+    write->done(write->ctx, NULL);
+}
+
+static void settle_publish(PeopleWrite *write)
+{
+    if (--write->waiting > 0) {
+        return;
+    }
+    if (write->sequence > 0) {
+        people_wait(write->wait, write->sequence, on_people_seen, write);
+    } else {
+        write->done(write->ctx, NULL);
+    }
+}
+
+static void on_publish_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
+{
+    (void)duplicate;
+    const Publish *publish = ctx;
+    PeopleWrite *write = publish->write;
+    if (err != NULL) {
+        publish->fact->error = *err;
+    } else if (sequence > write->sequence) {
+        write->sequence = sequence;
+    }
+    settle_publish(write);
+}
+
+static bool publish_fact(PeopleWrite *write, PersonFact *fact, DataKey *key, int64_t now_us)
+{
+    PersonSaying saying = {
+        .tenant = write->tenant,
+        .said_by = write->said_by,
+        .now_us = now_us,
+        .hash_key = master_hash_key(keyring_master(write->keyring)),
+        .key = key,
+    };
+    BusOut out = {.traceparent = STR_EMPTY};
+    if (!person_event_pack(
+            fact, &saying, write->arena, &out.event_id, &out.payload, &fact->error)) {
+        return false;
+    }
+    char subject[SUBJECT_SIZE];
+    subject_people(subject, write->tenant);
+    out.subject = subject;
+    Publish *publish = arena_alloc(write->arena, sizeof *publish);
+    *publish = (Publish){write, fact};
+    bus_publish(write->bus, &out, on_publish_acked, publish);
+    return true;
+}
+
+static void publish_all(PeopleWrite *write)
+{
+    int64_t now_us = clock_now_us();
+    size_t key = 0;
+    write->waiting = 1; // ours, so that no ack ends it before all are out
+    for (size_t i = 0; i < write->count; i++) {
+        PersonFact *fact = &write->facts[i];
+        DataKey *found = fact->part == PERSON_RECORD ? write->wants[key++].key : NULL;
+        if (fact->part == PERSON_RECORD && found == NULL) {
+            (void)error_set(&fact->error, ERROR_TRANSIENT, "no data key for the recipient");
+        } else if (publish_fact(write, fact, found, now_us)) {
+            write->waiting++;
+        }
+    }
+    bus_flush(write->bus);
+    if (write->waiting == 1) { // none was published
+        write->done(write->ctx, NULL);
+        return;
+    }
+    settle_publish(write);
+}
+
+static void on_keys_found(void *ctx, const Error *err)
+{
+    PeopleWrite *write = ctx;
+    if (err != NULL) {
+        write->done(write->ctx, err);
+    } else {
+        publish_all(write);
+    }
+}
+
+void people_write(PeopleWrite *write)
+{
+    write->wants = arena_array(write->arena, write->count, sizeof *write->wants);
+    write->want_count = 0;
+    for (size_t i = 0; i < write->count; i++) {
+        if (write->facts[i].part == PERSON_RECORD) {
+            KeyWant *want = &write->wants[write->want_count++];
+            *want = keyring_want(write->keyring, write->tenant, write->facts[i].recipient_id);
+        }
+    }
+    if (write->want_count == 0) {
+        publish_all(write);
+    } else {
+        keyring_resolve(write->keyring, write->wants, write->want_count, on_keys_found, write);
+    }
+}

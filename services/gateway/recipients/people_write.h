@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts about people on their way into PEOPLE: the keys of all in one question, the events sealed
+// and published together, their acks, and then a short wait for the projection.
+#pragma once
+
+#include "common/bus/jetstream/bus.h"
+#include "common/db/keyring.h"
+#include "common/recipients/people_wait.h"
+#include "services/gateway/recipients/people_events.h"
+
+enum { PEOPLE_BUS_MAX = 16384 }; // publishes under way beyond which no more are begun
+
+typedef struct PeopleWrite {
+    Bus *bus;
+    Keyring *keyring;
+    PeopleWait *wait;
+    Arena *arena; // must live until done
+    Str tenant;
+    Str said_by;
+    PersonFact *facts; // at least one; each gets its error
+    size_t count;
+    // From the loop, once. err: nothing was published (the keys could not be had, NATS is away).
+    // Otherwise the facts tell; the stored ones are, as a rule, in the tables by now.
+    void (*done)(void *ctx, const Error *err);
+    void *ctx;
+    // Its own:
+    KeyWant *wants;
+    size_t want_count;
+    size_t waiting;
+    uint64_t sequence; // the last that was stored
+} PeopleWrite;
+
+void people_write(PeopleWrite *write);
+// NULL, or why nothing can be written now.
+const char *people_write_unready(const Bus *bus);

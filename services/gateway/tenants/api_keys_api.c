@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rotation stores the new key first, then the old one's end: killed in between, the old one goes
+// on and the new one, which was shown to none, stands in the list.
+#include "services/gateway/tenants/api_keys_api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/api/api_json.h"
+#include "common/api/api_key.h"
+#include "common/api/config_write.h"
+#include "common/api/page.h"
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/base/map.h"
+#include "common/codec/event.h"
+
+enum {
+    PATH_MAX_BYTES = 128,
+    OVERLAP_DEFAULT_S = 86400,
+    OVERLAP_MAX_S = 366 * 86400,
+    LIST_BYTES_MAX = 4 * 1024 * 1024,
+};
+
+static const int64_t SECOND_US = 1000000;
+
+typedef Stentor__V1__ApiKey ApiKey;
+
+struct ApiKeysApi {
+    Bus *bus;
+    Auth *auth;
+    Map *entries; // "<tenant>/<key id>" -> Entry
+};
+
+typedef struct Entry {
+    uint64_t sequence;
+    size_t len;
+    char bytes[]; // a packed stentor.v1.ApiKey
+} Entry;
+
+// One change; lives in the request's arena.
+typedef struct KeyCall {
+    ApiKeysApi *api;
+    ApiCall *base;
+    ApiKey made;       // of POST
+    const char *whole; // its text
+    ApiKey *old;       // that ends; NULL: none
+    uint64_t old_sequence;
+    int64_t overlap_s;
+} KeyCall;
+
+ApiKeysApi *api_keys_api_new(Bus *bus, Auth *auth)
+{
+    ApiKeysApi *keys = xcalloc(1, sizeof *keys);
+    keys->bus = bus;
+    keys->auth = auth;
+    keys->entries = map_new(free);
+    return keys;
+}
+
+void api_keys_api_free(ApiKeysApi *keys)
+{
+    if (keys != NULL) {
+        map_free(keys->entries);
+        free(keys);
+    }
+}
+
+// ---- what is known ----
+
+static Str path_of(char out[PATH_MAX_BYTES], Str tenant, Str key_id)
+{
+    int len = snprintf(
+        out, PATH_MAX_BYTES, STR_FMT "/" STR_FMT, STR_ARG(tenant),
+        STR_ARG(api_key_bare_id(key_id)));
+    return len > 0 && len < PATH_MAX_BYTES ? str_of(out, (size_t)len) : STR_EMPTY;
+}
+
+void api_keys_api_changed(ApiKeysApi *keys, Str tenant, Str key_id, Str payload, uint64_t sequence)
+{
+    char path[PATH_MAX_BYTES];
+    Str place = path_of(path, tenant, key_id);
+    if (payload.len == 0) {
+        (void)map_remove(keys->entries, place);
+        return;
+    }
+    Entry *entry = xmalloc(sizeof *entry + payload.len);
+    entry->sequence = sequence;
+    entry->len = payload.len;
+    memcpy(entry->bytes, payload.ptr, payload.len);
+    map_put(keys->entries, place, entry);
+}
+
+static ApiKey *unpack(const Entry *entry, Arena *arena)
+{
+    return (ApiKey *)event_unpack(
+        &stentor__v1__api_key__descriptor, str_of(entry->bytes, entry->len), arena, NULL);
+}
+
+// NULL: answered.
+static ApiKey *find_key(ApiCall *call, uint64_t *ret_sequence)
+{
+    char path[PATH_MAX_BYTES];
+    const ApiKeysApi *keys = call->ctx;
+    Str id = api_key_bare_id(call->params[0]);
+    const Entry *entry =
+        id_is_key(id) ? map_get(keys->entries, path_of(path, str_from(call->tenant), id)) : NULL;
+    ApiKey *key = entry == NULL ? NULL : unpack(entry, call->http->arena);
+    if (key == NULL) {
+        api_answer_missing(
+            call, arena_printf(
+                      call->http->arena, "API key '" STR_FMT "' of tenant '%s'",
+                      STR_ARG(str_slice(id, 0, 64)), call->tenant));
+        return NULL;
+    }
+    *ret_sequence = entry->sequence;
+    return key;
+}
+
+// ---- what the caller may ----
+
+// false: answered, 403 with the first scope that is missing.
+static bool may_manage(ApiCall *call, ScopeSet scopes)
+{
+    for (Scope scope = SCOPE_NONE + 1; scope < SCOPE_COUNT; scope++) {
+        if ((scopes & SCOPE_BIT(scope)) != 0 && !api_need_scope(call, scope)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// ---- answers ----
+
+static void answer_json(ApiCall *call, int status, json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+    http_respond(call->http, status, "application/json", str_from(text != NULL ? text : "{}"));
+    free(text);
+    json_decref(json);
+}
+
+static void answer_conflict(ApiCall *call)
+{
+    Problem problem = {.status = 409, .slug = "key-changed"};
+    problem.title = "The key was changed by another at this moment: read it again";
+    api_answer_problem(call, &problem);
+}
+
+static void answer_made(const KeyCall *call, bool ended)
+{
+    char until[CLOCK_RFC3339_SIZE];
+    json_t *json = api_key_json(&call->made, call->base->http->received_at_us);
+    (void)json_object_set_new(json, "key", json_string(call->whole));
+    if (call->old != NULL) {
+        clock_format(call->old->revoked_at_us, until);
+        (void)json_object_set_new(
+            json, "old_valid_until", ended ? json_string(until) : json_null());
+    }
+    answer_json(call->base, 201, json);
+}
+
+// ---- storing ----
+
+static void store(KeyCall *call, const ApiKey *key, uint64_t replaces, ConfigWritten done)
+{
+    config_write(
+        &(ConfigWrite){
+            .bus = call->api->bus,
+            .arena = call->base->http->arena,
+            .kind = "apikey",
+            .tenant = str_from(key->tenant),
+            .key = str_from(key->key_id),
+            .message = &key->base,
+            .replaces = replaces,
+        },
+        done, call);
+}
+
+// The mirror brings it in a moment; this process's next call must not meet what was before.
+static void note_stored(const KeyCall *call, const ApiKey *key, Str payload, uint64_t sequence)
+{
+    Error ignored = {0};
+    Str tenant = str_from(key->tenant);
+    (void)auth_changed(call->api->auth, tenant, str_from(key->key_id), payload, &ignored);
+    api_keys_api_changed(call->api, tenant, str_from(key->key_id), payload, sequence);
+}
+
+static void on_old_ended(void *ctx, const Error *err, Str payload, uint64_t sequence)
+{
+    KeyCall *call = ctx;
+    if (err == NULL) {
+        note_stored(call, call->old, payload, sequence);
+    }
+    answer_made(call, err == NULL); // the secret is shown now or never
+}
+
+static void on_made(void *ctx, const Error *err, Str payload, uint64_t sequence)
+{
+    KeyCall *call = ctx;
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+        return;
+    }
+    note_stored(call, &call->made, payload, sequence);
+    int64_t end_us = call->made.created_at_us + call->overlap_s * SECOND_US;
+    if (call->old != NULL && api_key_end(call->old, end_us)) {
+        store(call, call->old, call->old_sequence, on_old_ended);
+    } else {
+        answer_made(call, true);
+    }
+}
+
+static void on_revoked(void *ctx, const Error *err, Str payload, uint64_t sequence)
+{
+    KeyCall *call = ctx;
+    if (err != NULL && err->kind == ERROR_CONFLICT) {
+        answer_conflict(call->base);
+    } else if (err != NULL) {
+        api_answer_failure(call->base, err);
+    } else {
+        note_stored(call, call->old, payload, sequence);
+        answer_json(call->base, 200, api_key_json(call->old, call->base->http->received_at_us));
+    }
+}
+
+// ---- the body ----
+
+static bool take_name(ApiBody *body, ApiKey *key)
+{
+    Str name = str_from(key->name);
+    if (!api_take_text(body, "name", API_KEY_NAME_MAX, &name)) {
+        return false;
+    }
+    key->name = arena_cstr(body->arena, name);
+    return !str_has_control(name) || api_body_fail(body, "name", "must be one line");
+}
+
+static bool take_scopes(ApiBody *body, ApiKey *key)
+{
+    json_t *list = NULL;
+    if (!api_take_array(body, "scopes", API_KEY_SCOPES_MAX, &list)) {
+        return false;
+    }
+    if (json_array_size(list) == 0) {
+        return (list == NULL && key->n_scopes > 0) ||
+               api_body_fail(body, "scopes", "required: at least one, such as 'send' or 'admin'");
+    }
+    key->scopes = arena_array(body->arena, API_KEY_SCOPES_MAX, sizeof *key->scopes);
+    key->n_scopes = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        if (scope_set_from_name(str_from(name)) == 0) {
+            return api_body_fail(
+                body, arena_printf(body->arena, "scopes[%zu]", i),
+                "not a scope such as 'send', 'admin' or 'recipients:read'");
+        }
+        key->scopes[key->n_scopes++] = arena_cstr(body->arena, str_from(name));
+    }
+    bool operates =
+        (scope_set_from_names(key->scopes, key->n_scopes) & SCOPE_BIT(SCOPE_TENANTS_OPERATE)) != 0;
+    return !operates || str_eq(str_from(key->tenant), AUTH_PLATFORM) ||
+           api_body_fail(body, "scopes", "only a key of tenant 'platform' is an operator's");
+}
+
+static bool take_expiry(ApiBody *body, ApiKey *key)
+{
+    return api_take_time(body, "expires_at", &key->expires_at_us) &&
+           (key->expires_at_us == 0 || key->expires_at_us > key->created_at_us ||
+            api_body_fail(body, "expires_at", "does not lie ahead"));
+}
+
+// Fills in what the body says; what it does not name stays. false: answered.
+static bool read_body(KeyCall *call)
+{
+    ApiBody body = {0};
+    Str text = call->base->http->body;
+    bool ok = api_body_parse(&body, text.len > 0 ? text : STR("{}"), call->base->http->arena) &&
+              take_name(&body, &call->made) && take_scopes(&body, &call->made) &&
+              take_expiry(&body, &call->made) &&
+              (call->old == NULL ||
+               api_take_int(&body, "overlap_seconds", 0, OVERLAP_MAX_S, &call->overlap_s)) &&
+              api_body_end(&body);
+    if (!ok) {
+        api_answer_problem(call->base, &body.problem);
+    }
+    api_body_free(&body);
+    return ok;
+}
+
+// ---- the calls ----
+
+static KeyCall *begin(ApiCall *base)
+{
+    KeyCall *call = arena_zalloc(base->http->arena, sizeof *call);
+    call->api = base->ctx;
+    call->base = base;
+    call->overlap_s = OVERLAP_DEFAULT_S;
+    return call;
+}
+
+static void make(KeyCall *call)
+{
+    if (read_body(call) && may_manage(call->base, auth_scopes(&call->made))) {
+        call->made.created_by = arena_cstr(call->base->http->arena, call->base->key_id);
+        call->whole = api_key_make(&call->made, call->base->http->arena);
+        store(call, &call->made, 0, on_made);
+    }
+}
+
+static void post_key(ApiCall *base)
+{
+    KeyCall *call = begin(base);
+    stentor__v1__api_key__init(&call->made);
+    call->made.tenant = base->tenant;
+    call->made.created_at_us = base->http->received_at_us;
+    make(call);
+}
+
+static void rotate_key(ApiCall *base)
+{
+    KeyCall *call = begin(base);
+    int64_t now_us = base->http->received_at_us;
+    call->old = find_key(base, &call->old_sequence);
+    if (call->old == NULL || !may_manage(base, auth_scopes(call->old))) {
+        return;
+    }
+    if (call->old->revoked_at_us != 0 && call->old->revoked_at_us <= now_us) {
+        Problem problem = {.status = 409, .slug = "key-revoked", .title = "The key is revoked"};
+        (void)snprintf(
+            problem.detail, sizeof problem.detail, "key '%.64s' is revoked; make a new one",
+            call->old->key_id);
+        api_answer_problem(base, &problem);
+        return;
+    }
+    api_key_succeed(call->old, now_us, &call->made);
+    make(call);
+}
+
+static void revoke_key(ApiCall *base)
+{
+    KeyCall *call = begin(base);
+    call->old = find_key(base, &call->old_sequence);
+    if (call->old == NULL || !may_manage(base, auth_scopes(call->old))) {
+        return;
+    }
+    if (api_key_end(call->old, base->http->received_at_us)) {
+        store(call, call->old, call->old_sequence, on_revoked);
+    } else {
+        answer_json(base, 200, api_key_json(call->old, base->http->received_at_us));
+    }
+}
+
+static void get_key(ApiCall *base)
+{
+    uint64_t sequence = 0;
+    const ApiKey *key = find_key(base, &sequence);
+    if (key != NULL) {
+        answer_json(base, 200, api_key_json(key, base->http->received_at_us));
+    }
+}
+
+// ---- the list, in the order of ids ----
+
+static int by_id(const void *a, const void *b)
+{
+    return strcmp((*(ApiKey *const *)a)->key_id, (*(ApiKey *const *)b)->key_id);
+}
+
+// Those that are over only with ?state=all.
+static ApiKey **list_keys(const ApiCall *call, Str after, size_t *ret_count)
+{
+    const ApiKeysApi *keys = call->ctx;
+    Arena *arena = call->http->arena;
+    Str prefix = str_from(arena_printf(arena, "%s/", call->tenant));
+    bool all = str_eq(http_query(call->http, "state"), STR("all"));
+    ApiKey **list = arena_array(arena, map_count(keys->entries) + 1, sizeof *list);
+    size_t count = 0;
+    Str path;
+    void *value = NULL;
+    for (size_t cursor = 0; map_next(keys->entries, &cursor, &path, &value);) {
+        bool wanted =
+            str_starts(path, prefix) && str_cmp(str_slice(path, prefix.len, path.len), after) > 0;
+        ApiKey *key = wanted ? unpack(value, arena) : NULL;
+        if (key != NULL && (all || !api_key_is_over(key, call->http->received_at_us))) {
+            list[count++] = key;
+        }
+    }
+    qsort(list, count, sizeof *list, by_id);
+    *ret_count = count;
+    return list;
+}
+
+static void get_keys(ApiCall *call)
+{
+    FieldError wrong;
+    Page page;
+    Str state = http_query(call->http, "state");
+    if (!page_read(call, PAGE_LIMIT, PAGE_LIMIT_MAX, &page)) {
+        return;
+    }
+    if (state.len > 0 && !str_eq(state, STR("all")) && !str_eq(state, STR("active"))) {
+        (void)field_error(&wrong, "state", "'active' (the default) or 'all'");
+        api_answer_field(call, &wrong);
+        return;
+    }
+    Buf out;
+    size_t count = 0;
+    ApiKey **list = list_keys(call, page.after, &count);
+    buf_init(&out, LIST_BYTES_MAX);
+    page_begin(&out);
+    for (size_t i = 0; i < count && page.made < page.limit; i++) {
+        json_t *json = api_key_json(list[i], call->http->received_at_us);
+        char *text = json_dumps(json, JSON_COMPACT);
+        page_item(&page, &out);
+        buf_cstr(&out, text);
+        free(text);
+        json_decref(json);
+    }
+    page_end(call, page.made < count ? str_from(list[page.made - 1]->key_id) : STR_EMPTY, &out);
+    http_respond(call->http, 200, "application/json", buf_view(&out));
+    buf_done(&out);
+}
+
+static const ApiRoute ROUTES[] = {
+    {"GET", "/v1/api-keys", SCOPE_KEYS_MANAGE, get_keys, "limit cursor state"},
+    {"POST", "/v1/api-keys", SCOPE_KEYS_MANAGE, post_key, NULL},
+    {"GET", "/v1/api-keys/{}", SCOPE_KEYS_MANAGE, get_key, NULL},
+    {"DELETE", "/v1/api-keys/{}", SCOPE_KEYS_MANAGE, revoke_key, NULL},
+    {"POST", "/v1/api-keys/{}/rotate", SCOPE_KEYS_MANAGE, rotate_key, NULL},
+};
+
+void api_keys_api_add(Api *api, ApiKeysApi *keys)
+{
+    api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], keys);
+}

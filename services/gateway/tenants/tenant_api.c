@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/gateway/tenants/tenant_api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/api/config_read.h"
+#include "common/api/config_write.h"
+#include "common/api/precondition.h"
+#include "common/api/tenant_json.h"
+#include "common/base/clock.h"
+#include "common/base/map.h"
+#include "common/bus/topology/topology.h"
+#include "common/codec/event.h"
+#include "common/model/address.h"
+#include "common/model/sender_domain.h"
+#include "services/gateway/recipients/people_write.h"
+#include "services/gateway/tenants/tenant_rules.h"
+
+struct TenantApi {
+    Bus *bus;
+    Map *entries; // tenant -> Entry
+};
+
+typedef struct Entry {
+    uint64_t sequence; // in CONFIG
+    size_t len;
+    char bytes[]; // a packed stentor.v1.Tenant
+} Entry;
+
+typedef enum Change { CHANGE_PUT, CHANGE_PATCH, CHANGE_ADD_DOMAIN, CHANGE_REMOVE_DOMAIN } Change;
+
+typedef struct Call {
+    TenantApi *api;
+    ApiCall *base;
+    Change change;
+    Str domain;    // to add or remove
+    json_t *patch; // the arena's
+    Stentor__V1__Tenant wanted;
+    unsigned named; // of the operator's fields
+    Precondition needs;
+    char subject[SUBJECT_SIZE];
+} Call;
+
+TenantApi *tenant_api_new(Bus *bus)
+{
+    TenantApi *api = xcalloc(1, sizeof *api);
+    api->bus = bus;
+    api->entries = map_new(free);
+    return api;
+}
+
+void tenant_api_free(TenantApi *api)
+{
+    if (api != NULL) {
+        map_free(api->entries);
+        free(api);
+    }
+}
+
+void tenant_api_changed(TenantApi *api, Str tenant, Str payload, uint64_t sequence)
+{
+    if (payload.len == 0) {
+        (void)map_remove(api->entries, tenant);
+        return;
+    }
+    Entry *entry = xmalloc(sizeof *entry + payload.len);
+    entry->sequence = sequence;
+    entry->len = payload.len;
+    memcpy(entry->bytes, payload.ptr, payload.len);
+    map_put(api->entries, tenant, entry);
+}
+
+static void answer_settings(ApiCall *call, Str packed, uint64_t sequence)
+{
+    Error err = {0};
+    const Stentor__V1__Tenant *tenant = (const Stentor__V1__Tenant *)event_unpack(
+        &stentor__v1__tenant__descriptor, packed, call->http->arena, &err);
+    if (tenant == NULL) {
+        api_answer_failure(call, &err);
+        return;
+    }
+    Buf out;
+    buf_init(&out, TENANT_JSON_MAX);
+    tenant_json_print(tenant, &out);
+    precondition_tag(call, sequence);
+    http_respond(call->http, 200, "application/json", buf_view(&out));
+    buf_done(&out);
+}
+
+static void get_tenant(ApiCall *call)
+{
+    const TenantApi *api = call->ctx;
+    const Entry *entry = map_get(api->entries, str_from(call->tenant));
+    if (entry == NULL) {
+        api_answer_missing(call, "settings of this tenant yet");
+        return;
+    }
+    answer_settings(
+        call, arena_str(call->http->arena, str_of(entry->bytes, entry->len)), entry->sequence);
+}
+
+static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequence)
+{
+    Call *call = ctx;
+    if (err != NULL && err->kind == ERROR_CONFLICT) {
+        precondition_answer_failed(call->base, sequence); // another was quicker
+        return;
+    }
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+        return;
+    }
+    // The mirror brings it in a moment; this process's next GET must not show what was before.
+    tenant_api_changed(call->api, str_from(call->base->tenant), payload, sequence);
+    answer_settings(call->base, payload, sequence);
+}
+
+static void store(Call *call, uint64_t replaces)
+{
+    config_write(
+        &(ConfigWrite){
+            .bus = call->api->bus,
+            .arena = call->base->http->arena,
+            .kind = "tenant",
+            .tenant = str_from(call->base->tenant),
+            .key = STR("self"),
+            .message = &call->wanted.base,
+            .replaces = replaces,
+        },
+        on_stored, call);
+}
+
+static void refuse(Call *call, TenantVerdict verdict, const FieldError *err)
+{
+    if (verdict == TENANT_UNVERIFIED) {
+        api_answer_field(call->base, err);
+        return;
+    }
+    metric_add(call->base->metrics->refused[REFUSED_SCOPE], 1);
+    http_problem(
+        call->base->http, 403, "operator-field", "The field is the operator's", err->field, "%s",
+        err->text);
+}
+
+// The settings as the patch makes them of those that are stored. false: answered.
+static bool read_merged(Call *call, const Stentor__V1__Tenant *stored)
+{
+    ApiBody body = {.arena = call->base->http->arena, .at = ""};
+    body.root = tenant_json_merge(stored, call->patch);
+    bool ok = tenant_json_read(&body, &call->wanted, &call->named) && api_body_end(&body);
+    if (!ok) {
+        api_answer_problem(call->base, &body.problem);
+    }
+    api_body_free(&body);
+    call->named = TENANT_OPERATOR_FIELDS; // what is not there any more was taken away
+    return ok;
+}
+
+static bool sets_sender(const Call *call, const Stentor__V1__Tenant *stored)
+{
+    if (call->change == CHANGE_PATCH) {
+        return json_object_get(call->patch, "sender_address") != NULL;
+    }
+    return stored == NULL || strcmp(stored->sender_address, call->wanted.sender_address) != 0;
+}
+
+// false: answered.
+static bool decide(Call *call, const Stentor__V1__Tenant *stored)
+{
+    FieldError wrong = {.field = ""};
+    Arena *arena = call->base->http->arena;
+    Stentor__V1__Tenant *wanted = &call->wanted;
+    if (call->change == CHANGE_PATCH && !read_merged(call, stored)) {
+        return false;
+    }
+    TenantVerdict verdict = TENANT_UNVERIFIED;
+    if (call->change == CHANGE_ADD_DOMAIN || call->change == CHANGE_REMOVE_DOMAIN) {
+        bool adds = call->change == CHANGE_ADD_DOMAIN;
+        bool ok = adds ? tenant_rules_add_domain(stored, call->domain, arena, wanted, &wrong)
+                       : tenant_rules_remove_domain(stored, call->domain, arena, wanted, &wrong);
+        verdict = ok ? TENANT_FINE : verdict;
+    } else if (!call->base->operates) {
+        verdict = tenant_rules_apply(stored, call->named, wanted, &wrong);
+    } else if (tenant_rules_operate(
+                   stored, call->named, sets_sender(call, stored), arena, wanted, &wrong)) {
+        verdict = TENANT_FINE;
+    }
+    if (verdict != TENANT_FINE) {
+        refuse(call, verdict, &wrong);
+    }
+    return verdict == TENANT_FINE;
+}
+
+// A suspension may stand in the log and not yet be known here: who puts all the time would lift it.
+static void on_stored_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+{
+    Call *call = ctx;
+    Error own = {0};
+    Arena *arena = call->base->http->arena;
+    const Stentor__V1__Tenant *stored = NULL;
+    if (err == NULL && payload.len > 0) {
+        stored = (const Stentor__V1__Tenant *)event_unpack(
+            &stentor__v1__tenant__descriptor, payload, arena, &own);
+        err = stored == NULL ? &own : NULL;
+    }
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+        return;
+    }
+    if (stored != NULL && stored->suspended && !call->base->operates) {
+        api_answer_suspended(call->base);
+        return;
+    }
+    uint64_t there = stored == NULL ? 0 : sequence;
+    if (!precondition_holds(&call->needs, there)) {
+        precondition_answer_failed(call->base, there);
+        return;
+    }
+    if (decide(call, stored)) {
+        store(call, sequence);
+    }
+}
+
+static void free_patch(void *patch)
+{
+    json_decref(patch);
+}
+
+// false: answered.
+static bool read_settings(Call *call)
+{
+    ApiBody body = {0};
+    Arena *arena = call->base->http->arena;
+    bool ok = api_body_parse(&body, call->base->http->body, arena);
+    if (ok && call->change == CHANGE_PATCH) {
+        call->patch = json_incref(body.root);
+        arena_own(arena, free_patch, call->patch);
+    } else {
+        ok = ok && tenant_json_read(&body, &call->wanted, &call->named) && api_body_end(&body);
+    }
+    if (!ok) {
+        api_answer_problem(call->base, &body.problem);
+    }
+    api_body_free(&body);
+    return ok;
+}
+
+// false: answered.
+static bool read_domain(Call *call)
+{
+    FieldError wrong;
+    char reason[ADDRESS_REASON_SIZE];
+    if (sender_domain_parse(
+            call->base->params[0], call->base->http->arena, &call->domain, reason)) {
+        return true;
+    }
+    (void)field_error(&wrong, "domain", "%s", reason);
+    api_answer_field(call->base, &wrong);
+    return false;
+}
+
+static void change_tenant(ApiCall *base, Change change)
+{
+    Call *call = arena_zalloc(base->http->arena, sizeof *call);
+    call->api = base->ctx;
+    call->base = base;
+    call->change = change;
+    stentor__v1__tenant__init(&call->wanted);
+    call->wanted.tenant = base->tenant;
+    call->wanted.updated_at_us = clock_now_us();
+    bool of_domain = change == CHANGE_ADD_DOMAIN || change == CHANGE_REMOVE_DOMAIN;
+    const char *why = people_write_unready(call->api->bus);
+    if (why != NULL) {
+        api_answer_unavailable(base, why);
+    } else if (
+        precondition_read(base, &call->needs) &&
+        (of_domain ? read_domain(call) : read_settings(call))) {
+        subject_config(call->subject, "tenant", str_from(base->tenant), STR("self"));
+        config_read(call->api->bus, call->subject, base->http->arena, on_stored_read, call);
+    }
+}
+
+static void put_tenant(ApiCall *base)
+{
+    change_tenant(base, CHANGE_PUT);
+}
+
+static void patch_tenant(ApiCall *base)
+{
+    change_tenant(base, CHANGE_PATCH);
+}
+
+static void put_domain(ApiCall *base)
+{
+    change_tenant(base, CHANGE_ADD_DOMAIN);
+}
+
+static void delete_domain(ApiCall *base)
+{
+    change_tenant(base, CHANGE_REMOVE_DOMAIN);
+}
+
+static const ApiRoute ROUTES[] = {
+    {"GET", "/v1/tenant", SCOPE_TENANT_READ, get_tenant, NULL},
+    {"PUT", "/v1/tenant", SCOPE_TENANT_WRITE, put_tenant, NULL},
+    {"PATCH", "/v1/tenant", SCOPE_TENANT_WRITE, patch_tenant, NULL},
+    {"PUT", "/v1/tenant/sender-domains/{}", SCOPE_TENANTS_OPERATE, put_domain, NULL},
+    {"DELETE", "/v1/tenant/sender-domains/{}", SCOPE_TENANTS_OPERATE, delete_domain, NULL},
+};
+
+void tenant_api_add(Api *api, TenantApi *tenants)
+{
+    api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], tenants);
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/gateway/triggers/triggers_api.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/api/config_read.h"
+#include "common/api/page.h"
+#include "common/api/precondition.h"
+#include "common/base/id.h"
+#include "common/bus/topology/topology.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "common/config/config_store.h"
+#include "common/trigger/trigger_try.h"
+
+typedef Stentor__V1__Trigger Trigger;
+
+// A change on its way to CONFIG; lives in the request's arena.
+typedef struct Change {
+    ApiCall *call;
+    Str key;
+    Str payload; // empty: deleted
+    Precondition needs;
+    uint64_t replaces; // what was read; of a change that has a precondition
+    bool lost;         // another came first
+    Trigger trigger;
+} Change;
+
+// ---- answers ----
+
+static void answer_json(ApiCall *call, int status, json_t *body)
+{
+    char *text = json_dumps(body, JSON_COMPACT);
+    http_respond(call->http, status, "application/json", str_from(text));
+    free(text);
+    json_decref(body);
+}
+
+static json_t *tell(const ApiCall *call, const Trigger *trigger)
+{
+    json_t *object = trigger_to_json(trigger);
+    bool shared = strcmp(trigger->tenant, "platform") == 0;
+    bool own = strcmp(trigger->tenant, call->tenant) == 0;
+    (void)json_object_set_new(object, "scope", json_string(shared ? "platform" : "tenant"));
+    (void)json_object_set_new(object, "own", json_boolean(own));
+    return object;
+}
+
+static Str key_of(const ApiCall *call)
+{
+    return call->params[0];
+}
+
+static void answer_unknown(ApiCall *call)
+{
+    Str key = str_slice(key_of(call), 0, 64);
+    api_answer_missing(
+        call, arena_printf(call->http->arena, "trigger '" STR_FMT "'", STR_ARG(key)));
+}
+
+// ---- reading ----
+
+// In the order in which they are listed: the tenant's own, then the platform's, each by its key.
+static Str position_of(const Trigger *trigger, bool shared, Arena *arena)
+{
+    return str_from(arena_printf(arena, "%s/%s", shared ? "platform" : "own", trigger->key));
+}
+
+// Adds those behind `after`, while there is room; *ret_last is the last one's. false: there are
+// more.
+static bool add_list(
+    json_t *list, const ApiCall *call, bool shared, const Page *page, Str *ret_last)
+{
+    const TriggersApi *api = call->ctx;
+    Arena *arena = call->http->arena;
+    size_t count = 0;
+    Str tenant = shared ? TRIGGER_PLATFORM : str_from(call->tenant);
+    const Trigger **all = trigger_map_list(api->map, tenant, arena, &count);
+    for (size_t i = 0; i < count; i++) {
+        Str position = position_of(all[i], shared, arena);
+        if (str_cmp(position, page->after) <= 0) {
+            continue;
+        }
+        if (json_array_size(list) == page->limit) {
+            return false;
+        }
+        json_t *object = tell(call, all[i]);
+        const Trigger *own =
+            trigger_map_own(api->map, str_from(call->tenant), str_from(all[i]->key));
+        bool overridden = shared && own != NULL;
+        (void)json_object_set_new(object, "in_force", json_boolean(!overridden));
+        (void)json_array_append_new(list, object);
+        *ret_last = position;
+    }
+    return true;
+}
+
+static void get_triggers(ApiCall *call)
+{
+    Page page;
+    Str last = STR_EMPTY;
+    if (!page_read(call, PAGE_LIMIT, PAGE_LIMIT_MAX, &page)) {
+        return;
+    }
+    json_t *list = json_array();
+    bool platform = str_eq(str_from(call->tenant), TRIGGER_PLATFORM);
+    bool all = add_list(list, call, false, &page, &last) &&
+               (platform || add_list(list, call, true, &page, &last));
+    page_answer(call, list, all ? STR_EMPTY : last);
+}
+
+static void get_trigger(ApiCall *call)
+{
+    const TriggersApi *api = call->ctx;
+    const Trigger *trigger = trigger_map_get(api->map, str_from(call->tenant), key_of(call));
+    if (trigger == NULL) {
+        answer_unknown(call);
+        return;
+    }
+    precondition_tag(
+        call, trigger_map_sequence(api->map, str_from(trigger->tenant), str_from(trigger->key)));
+    answer_json(call, 200, tell(call, trigger));
+}
+
+// ---- changing ----
+
+// An unknown template is no error: it may come later than the trigger.
+static void add_warnings(json_t *object, const Change *change)
+{
+    const TriggersApi *api = change->call->ctx;
+    FieldError wrong = {.field = ""};
+    Request request = {
+        .template_key = str_from(change->trigger.template_),
+        .channel = change->trigger.channel == 0 ? CHANNEL_EMAIL : (Channel)change->trigger.channel,
+    };
+    json_t *warnings = json_array();
+    Arena *arena = change->call->http->arena;
+    if (!catalog_freeze(api->catalog, str_from(change->call->tenant), &request, arena, &wrong)) {
+        (void)json_array_append_new(warnings, json_string(wrong.text));
+    }
+    (void)json_object_set_new(object, "warnings", warnings);
+}
+
+static void answer_stored(Change *change, uint64_t sequence)
+{
+    ApiCall *call = change->call;
+    if (change->payload.len == 0) {
+        http_respond(call->http, 204, "application/json", STR_EMPTY);
+        return;
+    }
+    precondition_tag(call, sequence);
+    json_t *object = tell(call, &change->trigger);
+    add_warnings(object, change);
+    answer_json(call, 200, object);
+}
+
+static void on_bus_stored(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
+{
+    (void)duplicate;
+    Change *change = ctx;
+    if (err != NULL) {
+        api_answer_failure(change->call, err);
+    } else if (change->lost) {
+        precondition_answer_failed(change->call, sequence);
+    } else {
+        answer_stored(change, sequence);
+    }
+}
+
+// Without a precondition the later of two puts at once counts.
+static ConfigVerdict decide(void *ctx, uint64_t there)
+{
+    Change *change = ctx;
+    (void)there;
+    change->lost = precondition_is_given(&change->needs);
+    return change->lost ? CONFIG_LEAVE : CONFIG_PUT;
+}
+
+static void publish(Change *change)
+{
+    ApiCall *call = change->call;
+    const TriggersApi *api = call->ctx;
+    Arena *arena = call->http->arena;
+    char *subject = arena_alloc(arena, SUBJECT_SIZE);
+    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
+    subject_config(subject, "trigger", str_from(call->tenant), change->key);
+    // Every put is a new fact, so its id is its own: the time makes it one.
+    const char *when = arena_printf(arena, "%" PRId64, call->http->received_at_us);
+    event_id_derive("config", str_from(subject), str_from(when), event_id);
+    ConfigStore store = {
+        .out = {.subject = subject, .event_id = str_from(event_id), .payload = change->payload},
+        .replaces = change->replaces,
+        .decide = decide,
+        .done = on_bus_stored,
+        .ctx = change,
+    };
+    config_store(api->bus, &store, arena);
+}
+
+static void on_entry_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+{
+    Change *change = ctx;
+    uint64_t there = payload.len == 0 ? 0 : sequence;
+    if (err != NULL) {
+        api_answer_failure(change->call, err);
+    } else if (!precondition_holds(&change->needs, there)) {
+        precondition_answer_failed(change->call, there);
+    } else {
+        change->replaces = sequence;
+        publish(change);
+    }
+}
+
+// With a precondition what stands there is read first, and just that is replaced.
+static void change_entry(Change *change)
+{
+    ApiCall *call = change->call;
+    const TriggersApi *api = call->ctx;
+    if (!precondition_read(call, &change->needs)) {
+        return;
+    }
+    if (!precondition_is_given(&change->needs)) {
+        publish(change);
+        return;
+    }
+    char *subject = arena_alloc(call->http->arena, SUBJECT_SIZE);
+    subject_config(subject, "trigger", str_from(call->tenant), change->key);
+    config_read(api->bus, subject, call->http->arena, on_entry_read, change);
+}
+
+static void put_trigger(ApiCall *call)
+{
+    Arena *arena = call->http->arena;
+    Change *change = arena_zalloc(arena, sizeof *change);
+    Problem problem = {0};
+    Error err = {0};
+    change->call = call;
+    change->key = key_of(call);
+    if (!trigger_from_json(
+            call->http->body, str_from(call->tenant), change->key, arena, &change->trigger,
+            &problem)) {
+        api_answer_problem(call, &problem);
+        return;
+    }
+    change->trigger.updated_at_us = call->http->received_at_us;
+    change->trigger.updated_by = arena_cstr(arena, call->key_id);
+    if (!event_pack(&change->trigger.base, arena, &change->payload, &err)) {
+        api_answer_failure(call, &err);
+        return;
+    }
+    change_entry(change);
+}
+
+static void delete_trigger(ApiCall *call)
+{
+    const TriggersApi *api = call->ctx;
+    if (trigger_map_own(api->map, str_from(call->tenant), key_of(call)) == NULL) {
+        answer_unknown(call);
+        return;
+    }
+    Change *change = arena_zalloc(call->http->arena, sizeof *change);
+    change->call = call;
+    change->key = key_of(call);
+    change_entry(change);
+}
+
+// ---- trying ----
+
+static void try_trigger(ApiCall *call)
+{
+    const TriggersApi *api = call->ctx;
+    const HttpRequest *http = call->http;
+    const Trigger *trigger = trigger_map_get(api->map, str_from(call->tenant), key_of(call));
+    if (trigger == NULL) {
+        answer_unknown(call);
+        return;
+    }
+    DomainInput input = {
+        .tenant = str_from(call->tenant),
+        .type = str_from(trigger->event_type),
+        .payload = http->body,
+        .message_id = http_header(http, "Nats-Msg-Id"),
+        .stream = "try",
+        .stored_at_us = http->received_at_us,
+        .content_type = http_header(http, "Content-Type"),
+        .message_type = http_header(http, "Stentor-Type"),
+        .ce_version = http_header(http, "ce-specversion"),
+        .ce_id = http_header(http, "ce-id"),
+        .ce_source = http_header(http, "ce-source"),
+        .ce_type = http_header(http, "ce-type"),
+        .ce_time = http_header(http, "ce-time"),
+        .zone = catalog_tenant(api->catalog, str_from(call->tenant))->gate.zone,
+    };
+    Error err = {0};
+    json_t *body =
+        trigger_try(trigger, &input, api->catalog, http->received_at_us, call->http->arena, &err);
+    if (body == NULL) {
+        FieldError wrong = {.field = "event"};
+        (void)field_error(&wrong, "event", "%s", err.text);
+        api_answer_field(call, &wrong);
+        return;
+    }
+    answer_json(call, 200, body);
+}
+
+static const ApiRoute ROUTES[] = {
+    {"GET", "/v1/triggers", SCOPE_TRIGGERS_READ, get_triggers, "limit cursor"},
+    {"GET", "/v1/triggers/{}", SCOPE_TRIGGERS_READ, get_trigger, NULL},
+    {"PUT", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, put_trigger, NULL},
+    {"DELETE", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, delete_trigger, NULL},
+    {"POST", "/v1/triggers/{}/try", SCOPE_TRIGGERS_READ, try_trigger, NULL},
+};
+
+void triggers_api_add(Api *api, TriggersApi *triggers)
+{
+    api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], triggers);
+}
