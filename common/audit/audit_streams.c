@@ -101,19 +101,11 @@ static bool stored_at(
     Audit *audit, const char *stream, uint64_t sequence, int64_t *ret_us, Error *err)
 {
     Arena *arena = arena_new(0);
-    Error refused = {0};
-    const char *subject = arena_printf(arena, "$JS.API.STREAM.MSG.GET.%s", stream);
-    const char *body =
-        arena_printf(arena, "{\"seq\":%" PRIu64 ",\"next_by_subj\":\">\"}", sequence);
-    json_t *root = ask(audit, arena, subject, str_from(body), &refused);
-    const char *time = json_string_value(json_object_get(json_object_get(root, "message"), "time"));
-    bool ok = root != NULL || refused.kind == ERROR_PERMANENT;
-    if (!ok) {
-        *err = refused;
-    } else if (time == NULL || !clock_parse(str_from(time), ret_us)) {
-        *ret_us = 0;
-    }
-    json_decref(root);
+    BusMessage message = {0};
+    bool found = false;
+    MessageQuery query = {.stream = stream, .sequence = sequence, .next_of = ">"};
+    bool ok = session_get_message(audit->session, &query, arena, &message, &found, err);
+    *ret_us = message.stored_at_us;
     arena_free(arena);
     return ok;
 }

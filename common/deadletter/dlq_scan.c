@@ -6,7 +6,6 @@
 
 #include "common/bus/consume/reader.h"
 #include "common/bus/topology/topology.h"
-#include "common/deadletter/store.h"
 
 enum { BATCH_MAX = 32, FREE_TIMEOUT_MS = 5000 }; // a letter may have 900 KB
 
@@ -135,12 +134,9 @@ bool letter_fetch(
     Session *session, const Selection *selection, uint64_t sequence, Arena *arena, Letter *ret,
     bool *ret_found, Error *err)
 {
-    Str reply;
     BusMessage message;
-    const char *query = arena_printf(arena, "{\"seq\":%" PRIu64 "}", sequence);
-    if (!session_request(
-            session, "$JS.API.STREAM.MSG.GET.DEAD", str_from(query), arena, &reply, err) ||
-        !letter_reply(reply, arena, &message, ret_found, err)) {
+    MessageQuery query = {.stream = "DEAD", .sequence = sequence};
+    if (!session_get_message(session, &query, arena, &message, ret_found, err)) {
         return error_wrap(err, "letter %" PRIu64, sequence);
     }
     if (*ret_found) {

@@ -149,3 +149,16 @@ bool session_request(
     *ret_reply = wait.reply;
     return true;
 }
+
+bool session_get_message(
+    Session *session, const MessageQuery *query, Arena *arena, BusMessage *ret, bool *ret_found,
+    Error *err)
+{
+    RequestWait wait = {.session = session, .arena = arena};
+    get_message(session->bus, query, on_request_reply, &wait);
+    if (!session_run(session, 0, err)) {
+        session->err = (Error){0};
+        return error_wrap(err, "stream '%s'", query->stream);
+    }
+    return get_message_reply(wait.reply, query->stream, arena, ret, ret_found, err);
+}

@@ -3,7 +3,7 @@
 // finished, close.
 #pragma once
 
-#include "common/bus/jetstream/bus.h"
+#include "common/bus/jetstream/get_message.h"
 
 typedef struct SessionOptions {
     const char *nats_url;
@@ -33,3 +33,7 @@ bool session_publish(Session *session, const BusOut *out, uint64_t *ret_sequence
 // One request to JetStream's API. The reply is copied to the arena.
 bool session_request(
     Session *session, const char *subject, Str payload, Arena *arena, Str *ret_reply, Error *err);
+// One stored message, copied to the arena; *ret_found false: there is none, and *ret is empty.
+bool session_get_message(
+    Session *session, const MessageQuery *query, Arena *arena, BusMessage *ret, bool *ret_found,
+    Error *err);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bus/jetstream/get_message.h"
 #include "common/deadletter/resend.h"
-#include "common/deadletter/store.h"
 #include "services/cli/operate/dlq_show.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -51,12 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_letter(&message, arena);
     bool found = false;
     Error err = {0};
-    if (letter_reply(str_of(data, size), arena, &message, &found, &err)) {
-        if (found) {
-            check_letter(&message, arena);
-        }
-    } else if (err.kind != ERROR_PERMANENT) {
-        abort();
+    if (get_message_reply(str_of(data, size), "DEAD", arena, &message, &found, &err) && found) {
+        check_letter(&message, arena);
     }
     arena_free(arena);
     return 0;

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/bus/consume/ack_guard.h"
 
-#include <inttypes.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/arena.h"
-#include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "common/base/log.h"
-
-enum { ASK_TIMEOUT_MS = 2000, NOT_FOUND = 404 };
-
-DEFINE_CLEANUP(free_json, json_t *, json_decref)
+#include "common/bus/jetstream/get_message.h"
 
 static void send_ack(AckGuard *g, const char *subject)
 {
@@ -49,15 +41,13 @@ typedef enum Finding { STORE_UNKNOWN, STORE_SAME, STORE_OTHER } Finding;
 
 static Finding read_finding(const AckGuard *g, Str reply)
 {
-    CLEANUP(free_json)
-    json_t *root = json_loadb(reply.ptr, reply.len, 0, NULL);
-    const char *time = json_string_value(json_object_get(json_object_get(root, "message"), "time"));
-    int64_t stored_at_us = 0;
-    if (time != NULL && clock_parse(str_from(time), &stored_at_us)) {
-        return stored_at_us == g->top.stored_at_us ? STORE_SAME : STORE_OTHER;
-    }
-    json_t *code = json_object_get(json_object_get(root, "error"), "code");
-    return json_integer_value(code) == NOT_FOUND ? STORE_OTHER : STORE_UNKNOWN;
+    Arena *arena = arena_new(0);
+    BusMessage message;
+    bool found = false;
+    bool known = get_message_reply(reply, g->stream, arena, &message, &found, NULL);
+    bool same = known && found && message.stored_at_us == g->top.stored_at_us;
+    arena_free(arena);
+    return same ? STORE_SAME : known ? STORE_OTHER : STORE_UNKNOWN;
 }
 
 // From `breaks` on the store is known again; what is held from before goes out when it is the same.
@@ -94,13 +84,10 @@ static void on_message_read(void *ctx, Str reply, const Error *err)
 
 static void ask(AckGuard *g)
 {
-    char subject[96];
-    char payload[48];
-    snprintf(subject, sizeof subject, "$JS.API.STREAM.MSG.GET.%s", g->stream);
-    snprintf(payload, sizeof payload, "{\"seq\":%" PRIu64 "}", g->top.sequence);
+    MessageQuery query = {.stream = g->stream, .sequence = g->top.sequence};
     g->asking = true;
     g->asked_at = link_breaks(g->bus->link);
-    bus_request(g->bus, subject, str_from(payload), ASK_TIMEOUT_MS, on_message_read, g);
+    get_message(g->bus, &query, on_message_read, g);
 }
 
 void ack_guard_tick(AckGuard *g)

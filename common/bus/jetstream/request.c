@@ -6,7 +6,8 @@
 
 #include "common/bus/jetstream/bus_internal.h"
 
-enum { REQUESTS_MAX = 256, SUBJECT_MAX = 256, PAYLOAD_MAX = 64 * 1024 };
+// As many as the calls of an HTTP server may ask at once, and a handful per worker and reader.
+enum { REQUESTS_MAX = 16384, REQUESTS_FIRST = 64, SUBJECT_MAX = 256, PAYLOAD_MAX = 64 * 1024 };
 
 typedef struct Request {
     BusReply on_reply; // NULL: free
@@ -23,7 +24,8 @@ typedef struct Request {
 struct Requests {
     uv_loop_t *loop;
     Link *link;
-    Request slots[REQUESTS_MAX];
+    Request *slots;
+    size_t cap;
 };
 
 Requests *requests_new(uv_loop_t *loop, Link *link)
@@ -47,6 +49,7 @@ static void finish(Request *r, Str reply, const Error *err)
 
 void requests_free(Requests *requests)
 {
+    free(requests->slots);
     free(requests);
 }
 
@@ -62,10 +65,22 @@ static void send_request(Requests *requests, size_t index)
 static size_t find_free(const Requests *requests)
 {
     size_t i = 0;
-    while (i < REQUESTS_MAX && requests->slots[i].on_reply != NULL) {
+    while (i < requests->cap && requests->slots[i].on_reply != NULL) {
         i++;
     }
     return i;
+}
+
+static void grow(Requests *requests)
+{
+    size_t cap = requests->cap == 0 ? REQUESTS_FIRST : 2 * requests->cap;
+    if (cap > REQUESTS_MAX) {
+        fprintf(stderr, "request: more than %d at once\n", REQUESTS_MAX);
+        abort(); // above every bound of those who ask: a bug
+    }
+    requests->slots = xrealloc(requests->slots, cap * sizeof *requests->slots);
+    memset(requests->slots + requests->cap, 0, (cap - requests->cap) * sizeof *requests->slots);
+    requests->cap = cap;
 }
 
 void requests_ask(
@@ -73,9 +88,8 @@ void requests_ask(
     void *ctx)
 {
     size_t index = find_free(requests);
-    if (index == REQUESTS_MAX) {
-        fprintf(stderr, "request: more than %d at once\n", REQUESTS_MAX);
-        abort(); // a handful per worker and reader: a bug
+    if (index == requests->cap) {
+        grow(requests);
     }
     Request *r = &requests->slots[index];
     *r = (Request){
@@ -100,7 +114,7 @@ static Request *find_request(Requests *requests, Str token)
     Str first;
     int64_t index, generation;
     if (!str_split(&token, '.', &first) || !str_to_i64(first, &index) ||
-        !str_to_i64(token, &generation) || index < 0 || index >= REQUESTS_MAX) {
+        !str_to_i64(token, &generation) || index < 0 || index >= (int64_t)requests->cap) {
         return NULL;
     }
     Request *r = &requests->slots[index];
@@ -128,7 +142,7 @@ void requests_on_reply(Requests *requests, Str token, natsMsg *message)
 void requests_tick(Requests *requests)
 {
     int64_t now = (int64_t)uv_now(requests->loop);
-    for (size_t i = 0; i < REQUESTS_MAX; i++) {
+    for (size_t i = 0; i < requests->cap; i++) {
         Request *r = &requests->slots[i];
         if (r->on_reply == NULL) {
             continue;
@@ -152,7 +166,7 @@ void requests_cancel(Requests *requests)
 {
     Error err;
     error_set(&err, ERROR_CANCELLED, "request: the bus is closing");
-    for (size_t i = 0; i < REQUESTS_MAX; i++) {
+    for (size_t i = 0; i < requests->cap; i++) {
         if (requests->slots[i].on_reply != NULL) {
             finish(&requests->slots[i], STR_EMPTY, &err);
         }
@@ -161,7 +175,7 @@ void requests_cancel(Requests *requests)
 
 void requests_forget(Requests *requests, const void *ctx)
 {
-    for (size_t i = 0; i < REQUESTS_MAX; i++) {
+    for (size_t i = 0; i < requests->cap; i++) {
         Request *r = &requests->slots[i];
         if (r->on_reply != NULL && r->ctx == ctx) {
             r->on_reply = NULL;

@@ -65,7 +65,8 @@ static const AccessSpec access_table[] = {
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
     // What manages writes configuration and people, and nothing that becomes a mail.
     {"stentor-gateway",
-     "ppl.* cfg.suppression.> cfg.trigger.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.>",
+     "ppl.* cfg.suppression.> cfg.trigger.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> "
+     "$JS.API.STREAM.MSG.GET.CONFIG",
      "", "CONFIG", NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},

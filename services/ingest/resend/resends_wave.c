@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
+#include "common/bus/jetstream/get_message.h"
 #include "common/deadletter/resend.h"
 #include "common/deadletter/store.h"
 #include "services/ingest/resend/resends_internal.h"
@@ -331,7 +332,7 @@ static void handle_fetched(Slot *slot, Str reply, const Error *err)
     BusMessage message;
     Letter letter;
     bool found = false;
-    if (err == NULL && !letter_reply(reply, r->letters, &message, &found, &refusal)) {
+    if (err == NULL && !get_message_reply(reply, "DEAD", r->letters, &message, &found, &refusal)) {
         refusal.kind = ERROR_TRANSIENT; // JetStream's trouble, not the event's
         err = &refusal;
     }
@@ -370,6 +371,7 @@ void resends_begin_wave(Resends *r)
     r->wave = r->count < WAVE_MAX ? r->count : WAVE_MAX;
     r->open = r->wave;
     for (size_t i = 0; i < r->wave; i++) {
-        letter_ask(r->bus, r->wishes[i]->letter, on_letter_fetched, slot_of(r, i));
+        MessageQuery query = {.stream = "DEAD", .sequence = r->wishes[i]->letter};
+        get_message(r->bus, &query, on_letter_fetched, slot_of(r, i));
     }
 }

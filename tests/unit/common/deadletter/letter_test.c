@@ -313,44 +313,6 @@ static void bytes_that_are_no_letter_are_told(void **state)
 
 // ---- JetStream's answers ----
 
-static void a_reply_of_msg_get_is_a_message(void **state)
-{
-    Arena *arena = *state;
-    BusMessage message;
-    bool found = false;
-    Error err = {0};
-    // "NATS/1.0\r\nNats-Msg-Id: abc\r\ntraceparent: 00-1\r\n\r\n" and "hello"
-    const char *reply =
-        "{\"type\":\"io.nats.jetstream.api.v1.stream_msg_get_response\",\"message\":{\"subject\":"
-        "\"ntf.dead.render.demo\",\"seq\":9,\"hdrs\":"
-        "\"TkFUUy8xLjANCk5hdHMtTXNnLUlkOiBhYmMNCnRyYWNlcGFyZW50OiAwMC0xDQoNCg==\",\"data\":"
-        "\"aGVsbG8=\",\"time\":\"2025-11-20T14:29:28.320000001Z\"}}";
-    assert_true(letter_reply(str_from(reply), arena, &message, &found, &err));
-    assert_true(found);
-    assert_int_equal(message.sequence, 9);
-    assert_int_equal(message.stored_at_us, NOW_US);
-    assert_true(str_eq(message.payload, STR("hello")));
-    assert_true(str_eq(message.event_id, STR("abc")));
-    assert_true(str_eq(message.traceparent, STR("00-1")));
-    assert_true(letter_reply(
-        STR("{\"error\":{\"code\":404,\"err_code\":10037,\"description\":\"no message found\"}}"),
-        arena, &message, &found, &err));
-    assert_false(found);
-    static const char *const bad[][2] = {
-        {"", "not a stored message"},
-        {"{}", "not a stored message"},
-        {"{\"error\":{\"code\":404,\"err_code\":10059,\"description\":\"stream not found\"}}",
-         "stream not found"},
-        {"{\"message\":{\"seq\":1,\"data\":\"!!\",\"time\":\"2025-11-20T14:29:28Z\"}}", "base64"},
-        {"{\"message\":{\"seq\":1,\"data\":\"\"}}", "'time'"},
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_false(letter_reply(str_from(bad[i][0]), arena, &message, &found, &err));
-        assert_int_equal(err.kind, ERROR_PERMANENT);
-        assert_non_null(strstr(err.text, bad[i][1]));
-    }
-}
-
 static void an_answer_to_a_delete_is_done_or_says_why_not(void **state)
 {
     (void)state;
@@ -420,7 +382,6 @@ int main(void)
         TEST(an_expired_request_is_refused),
         TEST(an_event_that_may_have_lost_its_end_is_refused),
         TEST(bytes_that_are_no_letter_are_told),
-        TEST(a_reply_of_msg_get_is_a_message),
         TEST(an_answer_to_a_delete_is_done_or_says_why_not),
         TEST(only_what_brings_a_notification_on_is_work),
     };
