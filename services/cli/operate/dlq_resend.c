@@ -13,14 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/id.h"
 #include "common/deadletter/dlq_end.h"
-#include "common/deadletter/resend.h"
-#include "common/deadletter/store.h"
+#include "common/deadletter/letter_group.h"
 #include "services/cli/operate/dlq_selection.h"
 #include "services/cli/operate/dlq_show.h"
-
-enum { REASON_SIZE = 300 };
 
 typedef struct Totals {
     uint64_t done;
@@ -36,36 +32,28 @@ typedef struct Run {
     ResendRules rules;
     bool drop; // else resend
     bool dry;
-    Scan *scan;   // NULL: letters are named
-    size_t open;  // letters under way
+    Scan *scan;   // NULL: a letter is named
+    bool at_once; // the group ends before its scan waits for it
     Error broken; // the connection: no more letters are begun
+    LetterGroup group;
     Totals totals;
 } Run;
 
-// A letter under way; in the arena of its batch.
-typedef struct Item {
-    Run *run;
-    uint64_t sequence;
-    const char *notification_id;
-    uint32_t attempt;
-    char event_id[EVENT_ID_SIZE];
-    bool own_id;
-} Item;
-
 // ---- telling ----
 
-static void tell(const Item *item, const char *result, const char *reason)
+static void tell(const Run *run, const LetterTask *task, const char *result, const char *reason)
 {
-    if (item->run->cli->json) {
+    if (run->cli->json) {
         json_t *line = json_object();
-        json_object_set_new(line, "sequence", json_integer((json_int_t)item->sequence));
+        json_object_set_new(line, "sequence", json_integer((json_int_t)task->sequence));
         json_object_set_new(line, "result", json_string(result));
-        json_object_set_new(line, "notification_id", json_string(item->notification_id));
-        if (item->attempt > 0) {
-            json_object_set_new(line, "attempt", json_integer(item->attempt));
+        json_object_set_new(line, "notification_id", json_string(task->letter.notification_id));
+        if (task->attempt > 0) {
+            json_object_set_new(line, "attempt", json_integer(task->attempt));
         }
-        if (item->event_id[0] != '\0') {
-            json_object_set_new(line, "event_id", json_string(item->event_id));
+        if (!run->drop && task->out.event_id.len > 0) {
+            json_object_set_new(
+                line, "event_id", json_stringn(task->out.event_id.ptr, task->out.event_id.len));
         }
         if (reason != NULL) {
             json_object_set_new(line, "reason", json_string(reason));
@@ -73,19 +61,58 @@ static void tell(const Item *item, const char *result, const char *reason)
         print_json_line(line);
         return;
     }
-    printf("%8" PRIu64 "  %s", item->sequence, result);
-    if (item->attempt > 0) {
-        printf(" as attempt %" PRIu32 " of %s", item->attempt, item->notification_id);
+    printf("%8" PRIu64 "  %s", task->sequence, result);
+    if (task->attempt > 0) {
+        printf(" as attempt %" PRIu32 " of %s", task->attempt, task->letter.notification_id);
     }
     printf("%s%s\n", reason != NULL ? ": " : "", reason != NULL ? reason : "");
 }
 
-static void tell_failed(const Item *item, const char *step, const Error *err)
+static void tell_failed(Run *run, const LetterTask *task, const char *step)
 {
-    char reason[REASON_SIZE];
-    snprintf(reason, sizeof reason, "%s: %s", step, err->text);
-    tell(item, "failed", reason);
-    item->run->totals.failed++;
+    tell(run, task, "failed", arena_printf(run->group.arena, "%s: %s", step, task->err.text));
+    run->totals.failed++;
+    run->broken = task->err.kind == ERROR_TRANSIENT ? task->err : run->broken;
+}
+
+static void tell_task(Run *run, LetterTask *task)
+{
+    switch (task->fate) {
+    case LETTER_OPEN:
+        tell(
+            run, task,
+            run->dry ? (run->drop ? "would_drop" : "would_resend")
+                     : (run->drop ? "dropped" : "resent"),
+            NULL);
+        run->totals.done++;
+        break;
+    case LETTER_MISSING:
+        task->letter.notification_id = "";
+        tell(run, task, "not_found", NULL);
+        run->totals.missing++;
+        break;
+    case LETTER_REFUSED:
+        if (run->drop) {
+            tell_failed(run, task, "its end cannot be told");
+        } else {
+            tell(run, task, "refused", printable(task->err.text, run->group.arena));
+            run->totals.refused++;
+        }
+        break;
+    case LETTER_UNREAD:
+        run->broken = task->err;
+        (void)error_wrap(&run->broken, "letter %" PRIu64, task->sequence);
+        break;
+    case LETTER_UNPUBLISHED:
+        tell_failed(run, task, "not published");
+        break;
+    case LETTER_UNDELETED:
+        tell_failed(
+            run, task,
+            run->drop ? "not deleted"
+                      : "published, but the letter is not deleted (resending it is harmless)");
+        break;
+    }
 }
 
 static void tell_totals(const Run *run)
@@ -114,161 +141,96 @@ static void tell_totals(const Run *run)
     printf("\n");
 }
 
-// ---- one letter, in the order in which it happens ----
+// ---- a group of letters, from the last step to the first ----
 
-static void release(Run *run)
+static void on_letters_deleted(void *ctx)
 {
-    if (--run->open > 0) {
-        return;
+    Run *run = ctx;
+    for (size_t i = 0; i < run->group.count; i++) {
+        tell_task(run, &run->group.tasks[i]);
     }
     const Error *broken = run->broken.kind != ERROR_NONE ? &run->broken : NULL;
-    if (run->scan != NULL) {
+    if (run->at_once) {
+        run->at_once = false;
+    } else if (run->scan != NULL) {
         scan_go_on(run->scan, broken);
     } else {
         session_finish(run->session, broken);
     }
 }
 
-static void handle_deleted(Item *item, Str reply, const Error *err)
+static void on_events_published(void *ctx)
 {
-    Run *run = item->run;
-    Error refusal = {0};
-    if (err == NULL && !letter_deleted(reply, &refusal)) {
-        err = &refusal;
-    }
-    if (err == NULL) {
-        tell(item, run->drop ? "dropped" : "resent", NULL);
-        run->totals.done++;
-    } else {
-        tell_failed(
-            item,
-            run->drop ? "not deleted"
-                      : "published, but the letter is not deleted (resending it is harmless)",
-            err);
-        run->broken = err->kind == ERROR_TRANSIENT ? *err : run->broken;
-    }
-    release(run);
+    Run *run = ctx;
+    letter_group_delete(&run->group, on_letters_deleted, run); // killed before: see above
 }
 
-static void on_letter_deleted(void *ctx, Str reply, const Error *err)
+static void prepare(const Run *run, LetterTask *task)
 {
-    handle_deleted(ctx, reply, err);
-}
-
-static void delete_letter(Item *item)
-{
-    Run *run = item->run;
-    letter_delete(run->session->bus, item->sequence, run->drop, on_letter_deleted, item);
-}
-
-static void handle_published(Item *item, const Error *err, bool duplicate)
-{
-    Error again = {0};
-    if (err == NULL && duplicate && item->own_id) {
-        error_set(
-            &again, ERROR_PERMANENT,
-            "its event id is still remembered, so the stage would not read it (HINT: try again in "
-            "two minutes)");
-        err = &again;
-    }
-    if (err == NULL) {
-        delete_letter(item); // killed before: see the head of this file
-        return;
-    }
-    tell_failed(item, "not published", err);
-    item->run->broken = err->kind == ERROR_TRANSIENT ? *err : item->run->broken;
-    release(item->run);
-}
-
-static void on_event_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
-{
-    (void)sequence;
-    handle_published(ctx, err, duplicate);
-}
-
-static void resend(Run *run, Item *item, const Letter *letter, Arena *arena)
-{
-    Resend resend;
-    Error err = {0};
-    if (!letter_resend(letter, &run->rules, arena, &resend, &err)) {
-        tell(item, "refused", printable(err.text, arena));
-        run->totals.refused++;
-        return;
-    }
-    item->attempt = resend.attempt;
-    item->own_id = resend.own_id;
-    str_to_c(resend.out.event_id, item->event_id, sizeof item->event_id);
-    if (run->dry) {
-        tell(item, "would_resend", NULL);
-        run->totals.done++;
-        return;
-    }
-    run->open++;
-    bus_publish(run->session->bus, &resend.out, on_event_acked, item);
-}
-
-static void drop(Run *run, Item *item, const Letter *letter, Arena *arena)
-{
-    BusOut end;
     bool needed = false;
-    Error err = {0};
-    if (!letter_end(letter, arena, &end, &needed, &err)) {
-        tell_failed(item, "its end cannot be told", &err);
-    } else if (run->dry) {
-        tell(item, "would_drop", NULL);
-        run->totals.done++;
-    } else if (needed) {
-        run->open++;
-        bus_publish(run->session->bus, &end, on_event_acked, item);
+    if (!run->drop) {
+        letter_task_resend(task, &run->rules);
+    } else if (letter_end(&task->letter, run->group.arena, &task->out, &needed, &task->err)) {
+        task->remove = true;
     } else {
-        run->open++;
-        delete_letter(item);
+        task->fate = LETTER_REFUSED;
+    }
+    if (run->dry) {
+        task->remove = false;
     }
 }
 
-static void take(Run *run, const Letter *letter, Arena *arena)
+static void handle_letters(Run *run)
 {
-    Item *item = arena_zalloc(arena, sizeof *item);
-    item->run = run;
-    item->sequence = letter->sequence;
-    item->notification_id = letter->notification_id;
-    if (run->drop) {
-        drop(run, item, letter, arena);
+    for (size_t i = 0; i < run->group.count; i++) {
+        LetterTask *task = &run->group.tasks[i];
+        if (task->fate == LETTER_OPEN) {
+            prepare(run, task);
+        }
+    }
+    if (run->dry) {
+        on_letters_deleted(run);
     } else {
-        resend(run, item, letter, arena);
+        letter_group_publish(&run->group, on_events_published, run);
     }
 }
 
-// ---- many ----
-
-static bool on_run_letters(void *ctx, Scan *scan, const Letter *letters, size_t count, Arena *arena)
+static bool on_scan_letters(
+    void *ctx, Scan *scan, const Letter *letters, size_t count, Arena *arena)
 {
     Run *run = ctx;
     run->scan = scan;
+    run->at_once = true;
+    letter_group_begin(&run->group, run->session->bus, arena, run->drop);
     for (size_t i = 0; i < count; i++) {
-        take(run, &letters[i], arena);
+        letter_group_add(&run->group, letters[i].sequence)->letter = letters[i];
     }
-    bus_flush(run->session->bus);
-    return run->open > 0; // release() lets the scan go on
+    handle_letters(run);
+    bool waiting = run->at_once;
+    run->at_once = false;
+    return waiting;
+}
+
+static void on_letter_fetched(void *ctx)
+{
+    Run *run = ctx;
+    LetterTask *task = &run->group.tasks[0];
+    Str tenant = run->selection.tenant;
+    if (task->fate == LETTER_OPEN && tenant.len > 0 && !str_eq(task->letter.tenant, tenant)) {
+        task->fate = LETTER_MISSING;
+    }
+    handle_letters(run);
 }
 
 static bool take_named(Run *run, const char *word, Error *err)
 {
     int64_t sequence = 0;
-    bool found = false;
-    Letter letter;
     Arena *arena = arena_new(0);
     str_to_i64(str_from(word), &sequence);
-    bool ok = letter_fetch(
-        run->session, &run->selection, (uint64_t)sequence, arena, &letter, &found, err);
-    if (ok && found) {
-        take(run, &letter, arena);
-        ok = run->open == 0 || session_run(run->session, 0, err);
-    } else if (ok) {
-        Item none = {.run = run, .sequence = (uint64_t)sequence, .notification_id = ""};
-        tell(&none, "not_found", NULL);
-        run->totals.missing++;
-    }
+    letter_group_begin(&run->group, run->session->bus, arena, run->drop);
+    letter_group_add(&run->group, (uint64_t)sequence);
+    letter_group_fetch(&run->group, on_letter_fetched, run);
+    bool ok = session_run(run->session, 0, err);
     arena_free(arena);
     return ok;
 }
@@ -276,7 +238,7 @@ static bool take_named(Run *run, const char *word, Error *err)
 static bool run_all(Run *run, Error *err)
 {
     if (args_has(&run->cli->args, "all")) {
-        return scan_run(run->session, &run->selection, on_run_letters, run, err);
+        return scan_run(run->session, &run->selection, on_scan_letters, run, err);
     }
     for (int i = 0; i < run->cli->args.word_count; i++) {
         if (!take_named(run, run->cli->args.words[i], err)) {

@@ -6,6 +6,7 @@
 
 #include "common/base/map.h"
 #include "common/bus/consume/reader.h"
+#include "common/deadletter/letter_group.h"
 #include "services/ingest/resend/resend_sql.h"
 #include "services/ingest/resend/resends.h"
 
@@ -19,7 +20,6 @@ typedef struct Wish {
     bool noted;        // by an earlier delivery of this event
     bool gone;         // the noted letter is
     uint32_t attempt;  // that is made now
-    BusOut out;        // in the wave's arena
     struct Wish *same; // another event about the same notification
     struct Wish *next; // that waits
 } Wish;
@@ -42,7 +42,7 @@ struct Resends {
     // its wave: wishes[0 .. wave)
     Arena *letters;
     size_t wave;
-    size_t open; // of the wave: answers that are still to come
+    LetterGroup group;
 };
 
 enum { RESENDS_LETTER_WAIT_MS = 1000 }; // until a letter is looked for again

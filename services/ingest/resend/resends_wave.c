@@ -1,28 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 // A wave: fetch -> note -> publish -> mark it published -> delete -> mark it done -> ack; from the
-// last step to the first.
+// last step to the first. Letters are one group (common/deadletter/letter_group.h): task i is of
+// wishes[i], which is NULL once it is settled.
 #include <inttypes.h>
 
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
-#include "common/bus/jetstream/get_message.h"
-#include "common/deadletter/resend.h"
-#include "common/deadletter/store.h"
 #include "services/ingest/resend/resends_internal.h"
 
-enum { WAVE_MAX = 32 }; // letters in memory at once; one may have 900 KB
-
-// ---- a wave: mark and ack ----
-
-static const ResendWish **says_of(const Resends *r, size_t count)
+static void take_out(Resends *r, size_t at, const Error *err)
 {
-    const ResendWish **says = arena_array(r->letters, count, sizeof *says);
+    resends_settle(r->wishes[at], err);
+    r->wishes[at] = NULL;
+}
+
+// What JetStream refuses is its trouble, not the event's; what the rules refuse is.
+static void take_out_failed(Resends *r)
+{
+    for (size_t i = 0; i < r->wave; i++) {
+        LetterTask *task = &r->group.tasks[i];
+        if (r->wishes[i] == NULL || task->fate == LETTER_OPEN) {
+            continue;
+        }
+        bool by_jetstream = task->fate == LETTER_UNREAD || task->fate == LETTER_UNDELETED;
+        if (by_jetstream && task->err.kind == ERROR_PERMANENT) {
+            task->err.kind = ERROR_TRANSIENT;
+        }
+        take_out(r, i, &task->err);
+    }
+}
+
+// Those of the wave that are still to be done and of which `is` holds.
+static Wish **gather(const Resends *r, bool (*is)(const Wish *wish), size_t *ret_count)
+{
+    Wish **found = arena_array(r->letters, r->wave + 1, sizeof(Wish *));
+    *ret_count = 0;
+    for (size_t i = 0; i < r->wave; i++) {
+        if (r->wishes[i] != NULL && is(r->wishes[i])) {
+            found[(*ret_count)++] = r->wishes[i];
+        }
+    }
+    return found;
+}
+
+static const ResendWish **says_of(const Resends *r, Wish *const *wishes, size_t count)
+{
+    const ResendWish **says = arena_array(r->letters, count + 1, sizeof *says);
     for (size_t i = 0; i < count; i++) {
-        says[i] = &r->wishes[i]->says;
+        says[i] = &wishes[i]->says;
     }
     return says;
 }
+
+static void mark(
+    Resends *r, Wish *const *wishes, size_t count, ResendMark (*mark_of)(const Wish *wish),
+    DbDone done)
+{
+    ResendMark *marks = arena_array(r->letters, count + 1, sizeof *marks);
+    for (size_t i = 0; i < count; i++) {
+        marks[i] = mark_of(wishes[i]);
+    }
+    DbTxn *txn = db_txn_new(r->pool);
+    resend_sql_mark(txn, says_of(r, wishes, count), marks, count);
+    db_txn_submit(txn, done, r);
+}
+
+// ---- mark and ack ----
 
 // What an earlier delivery of this event has published, or nobody by this event.
 static const char *end_of(const Wish *wish)
@@ -50,12 +94,12 @@ static void tell_end(const Wish *wish)
 static void end_wave(Resends *r, const Error *err)
 {
     for (size_t i = 0; i < r->wave; i++) {
-        Wish *wish = r->wishes[i];
-        if (err == NULL) {
-            tell_end(wish);
+        if (r->wishes[i] != NULL) {
+            if (err == NULL) {
+                tell_end(r->wishes[i]);
+            }
+            take_out(r, i, err);
         }
-        resends_settle(wish, err);
-        r->wishes[i] = NULL;
     }
     r->count = resends_compact(r->wishes, r->count);
     r->wave = 0;
@@ -64,224 +108,126 @@ static void end_wave(Resends *r, const Error *err)
     resends_begin_wave(r);
 }
 
-static void drop_settled(Resends *r)
-{
-    size_t left = resends_compact(r->wishes, r->wave);
-    for (size_t i = r->wave; i < r->count; i++) {
-        r->wishes[left + i - r->wave] = r->wishes[i];
-    }
-    r->count -= r->wave - left;
-    r->wave = left;
-}
-
 static void on_db_marked(void *ctx, DbTxn *txn, const Error *err)
 {
     (void)txn;
     end_wave(ctx, err);
 }
 
-static ResendMark mark_of(const Wish *wish)
+static ResendMark end_mark_of(const Wish *wish)
 {
     return wish->gone && !wish->known.published ? RESEND_GONE : RESEND_DONE;
 }
 
-static void mark_done(Resends *r)
+static bool is_left(const Wish *wish)
 {
-    drop_settled(r);
-    if (r->wave == 0) {
-        end_wave(r, NULL);
-        return;
-    }
-    ResendMark *marks = arena_array(r->letters, r->wave, sizeof *marks);
-    for (size_t i = 0; i < r->wave; i++) {
-        marks[i] = mark_of(r->wishes[i]);
-    }
-    DbTxn *txn = db_txn_new(r->pool);
-    resend_sql_mark(txn, says_of(r, r->wave), marks, r->wave);
-    db_txn_submit(txn, on_db_marked, r);
-}
-
-// ---- a wave: delete ----
-
-// Wishes are settled by their place, for a settled one is gone.
-typedef struct Slot {
-    Resends *resends;
-    size_t at;
-} Slot;
-
-static Slot *slot_of(Resends *r, size_t at)
-{
-    Slot *slot = arena_zalloc(r->letters, sizeof *slot);
-    *slot = (Slot){r, at};
-    return slot;
-}
-
-static void fail_one(Slot *slot, const Error *err)
-{
-    Resends *r = slot->resends;
-    resends_settle(r->wishes[slot->at], err);
-    r->wishes[slot->at] = NULL;
+    (void)wish;
+    return true;
 }
 
 // A letter that stays would be sent again by the next event about it.
-static void handle_deleted(Slot *slot, Str reply, const Error *err)
+static void on_letters_deleted(void *ctx)
 {
-    Error refusal = {0};
-    CRASH_POINT_IF("resend.deleted", err == NULL);
-    if (err == NULL && !letter_deleted(reply, &refusal) && refusal.kind != ERROR_CONFLICT) {
-        (void)error_wrap(
-            &refusal, "the letter %" PRIu64 " of a mail that was sent again is not deleted",
-            slot->resends->wishes[slot->at]->letter);
-        refusal.kind = ERROR_TRANSIENT; // JetStream's trouble, not the event's
-        err = &refusal;
-    }
-    if (err != NULL) {
-        fail_one(slot, err);
-    }
-    if (--slot->resends->open == 0) {
-        mark_done(slot->resends);
-    }
-}
-
-static void on_letter_deleted(void *ctx, Str reply, const Error *err)
-{
-    handle_deleted(ctx, reply, err);
-}
-
-static void delete_letters(Resends *r)
-{
-    r->open = 1;
+    Resends *r = ctx;
+    size_t count = 0;
     for (size_t i = 0; i < r->wave; i++) {
-        if (!r->wishes[i]->gone) {
-            r->open++;
-            letter_delete(r->bus, r->wishes[i]->letter, false, on_letter_deleted, slot_of(r, i));
+        LetterTask *task = &r->group.tasks[i];
+        if (task->fate == LETTER_UNDELETED && task->err.kind == ERROR_CONFLICT) {
+            task->fate = LETTER_OPEN; // somebody else has deleted it
+        } else if (task->fate == LETTER_UNDELETED) {
+            (void)error_wrap(
+                &task->err, "the letter %" PRIu64 " of a mail that was sent again is not deleted",
+                task->sequence);
         }
+        CRASH_POINT_IF("resend.deleted", task->fate == LETTER_OPEN && task->remove);
     }
-    if (--r->open == 0) {
-        mark_done(r);
+    take_out_failed(r);
+    Wish **left = gather(r, is_left, &count);
+    if (count == 0) {
+        end_wave(r, NULL);
+    } else {
+        mark(r, left, count, end_mark_of, on_db_marked);
     }
 }
 
-// ---- a wave: publish ----
+// ---- publish ----
 
-static void handle_marked_published(Resends *r, const Error *err)
+static void on_db_marked_published(void *ctx, DbTxn *txn, const Error *err)
 {
+    Resends *r = ctx;
+    (void)txn;
     if (err != NULL) {
         end_wave(r, err);
         return;
     }
     CRASH_POINT("resend.marked");
-    delete_letters(r);
+    letter_group_delete(&r->group, on_letters_deleted, r);
 }
 
-static void on_db_marked_published(void *ctx, DbTxn *txn, const Error *err)
+static ResendMark published_mark_of(const Wish *wish)
 {
-    (void)txn;
-    handle_marked_published(ctx, err);
+    (void)wish;
+    return RESEND_PUBLISHED;
 }
 
-static bool is_to_publish(const Wish *wish)
+static bool is_published_now(const Wish *wish)
 {
     return !wish->gone && !wish->known.published;
 }
 
-// Before the letter goes: without it nobody could tell afterwards whether this event sent anything.
-static void mark_published(Resends *r)
+// Marked before the letter goes: without it nobody could tell afterwards whether this event sent
+// anything.
+static void on_events_published(void *ctx)
 {
-    drop_settled(r);
-    const ResendWish **says = arena_array(r->letters, r->wave + 1, sizeof *says);
-    ResendMark *marks = arena_array(r->letters, r->wave + 1, sizeof *marks);
+    Resends *r = ctx;
     size_t count = 0;
-    for (size_t i = 0; i < r->wave; i++) {
-        if (is_to_publish(r->wishes[i])) {
-            says[count] = &r->wishes[i]->says;
-            marks[count++] = RESEND_PUBLISHED;
-        }
-    }
+    take_out_failed(r);
+    Wish **published = gather(r, is_published_now, &count);
+    CRASH_POINT_IF("resend.published", count > 0);
     if (count == 0) {
-        delete_letters(r);
-        return;
-    }
-    DbTxn *txn = db_txn_new(r->pool);
-    resend_sql_mark(txn, says, marks, count);
-    db_txn_submit(txn, on_db_marked_published, r);
-}
-
-static void handle_published(Slot *slot, const Error *err)
-{
-    Resends *r = slot->resends;
-    if (err != NULL) {
-        fail_one(slot, err);
+        letter_group_delete(&r->group, on_letters_deleted, r);
     } else {
-        CRASH_POINT("resend.published");
-    }
-    if (--r->open == 0) {
-        mark_published(r);
+        mark(r, published, count, published_mark_of, on_db_marked_published);
     }
 }
 
-static void on_event_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
-{
-    (void)sequence;
-    (void)duplicate; // published by an earlier delivery of the event, or by a person
-    handle_published(ctx, err);
-}
+// ---- note ----
 
-static void publish(Resends *r)
+static void on_db_noted(void *ctx, DbTxn *txn, const Error *err)
 {
-    r->open = 1;
-    for (size_t i = 0; i < r->wave; i++) {
-        if (is_to_publish(r->wishes[i])) {
-            r->open++;
-            bus_publish(r->bus, &r->wishes[i]->out, on_event_acked, slot_of(r, i));
-        }
-    }
-    bus_flush(r->bus);
-    if (--r->open == 0) {
-        mark_published(r);
-    }
-}
-
-// ---- a wave: note ----
-
-static void handle_noted(Resends *r, const Error *err)
-{
+    Resends *r = ctx;
+    (void)txn;
     if (err != NULL) {
         end_wave(r, err);
         return;
     }
     CRASH_POINT("resend.noted");
-    publish(r);
+    letter_group_publish(&r->group, on_events_published, r);
 }
 
-static void on_db_noted(void *ctx, DbTxn *txn, const Error *err)
+static bool is_not_noted(const Wish *wish)
 {
-    (void)txn;
-    handle_noted(ctx, err);
+    return !wish->noted;
 }
 
 static void note(Resends *r)
 {
-    drop_settled(r);
-    const ResendWish **says = arena_array(r->letters, r->wave + 1, sizeof *says);
-    uint64_t *letters = arena_array(r->letters, r->wave + 1, sizeof *letters);
     size_t count = 0;
-    for (size_t i = 0; i < r->wave; i++) {
-        if (!r->wishes[i]->noted) {
-            says[count] = &r->wishes[i]->says;
-            letters[count++] = r->wishes[i]->letter;
-        }
-    }
+    Wish **fresh = gather(r, is_not_noted, &count);
     if (count == 0) {
-        publish(r);
+        letter_group_publish(&r->group, on_events_published, r);
         return;
     }
+    uint64_t *letters = arena_array(r->letters, count, sizeof *letters);
+    for (size_t i = 0; i < count; i++) {
+        letters[i] = fresh[i]->letter;
+    }
     DbTxn *txn = db_txn_new(r->pool);
-    resend_sql_note(txn, says, letters, count);
+    resend_sql_note(txn, says_of(r, fresh, count), letters, count);
     db_txn_submit(txn, on_db_noted, r);
 }
 
-// ---- a wave: fetch ----
+// ---- fetch ----
 
 static bool is_its_letter(const Wish *wish, const Letter *letter)
 {
@@ -289,73 +235,51 @@ static bool is_its_letter(const Wish *wish, const Letter *letter)
            str_eq(str_from(letter->notification_id), wish->says.notification_id);
 }
 
-static void take_letter(Slot *slot, const Letter *letter)
+static void take_letter(Wish *wish, LetterTask *task)
 {
-    Resends *r = slot->resends;
-    Wish *wish = r->wishes[slot->at];
-    Error err = {0};
-    Resend resend;
     if (wish->known.published) {
-        return; // there is only the letter to delete
+        task->remove = true; // there is only the letter to delete
+        return;
     }
     ResendRules rules = {
         .may_double = wish->says.may_double,
         .ignore_expiry = wish->says.ignore_expiry,
         .now_us = clock_now_us(),
     };
-    if (!letter_resend(letter, &rules, r->letters, &resend, &err)) {
-        (void)error_wrap(&err, "letter %" PRIu64, wish->letter);
-        fail_one(slot, &err);
-        return;
+    letter_task_resend(task, &rules);
+    task->own_id = false; // a duplicate: an earlier delivery of the event published it
+    wish->attempt = task->attempt;
+    if (task->fate == LETTER_REFUSED) {
+        (void)error_wrap(&task->err, "letter %" PRIu64, wish->letter);
     }
-    wish->attempt = resend.attempt;
-    wish->out = resend.out;
 }
 
-static void take_missing(Slot *slot)
+static void take_missing(Resends *r, size_t at)
 {
-    Resends *r = slot->resends;
-    Wish *wish = r->wishes[slot->at];
+    Wish *wish = r->wishes[at];
+    r->group.tasks[at].fate = LETTER_OPEN;
     if (wish->noted) {
         wish->gone = true;
         return;
     }
     delivery_again(
         wish->delivery, RESENDS_LETTER_WAIT_MS); // sent again or dropped by somebody just now
-    r->wishes[slot->at] = NULL;
+    r->wishes[at] = NULL;
 }
 
-static void handle_fetched(Slot *slot, Str reply, const Error *err)
+static void on_letters_fetched(void *ctx)
 {
-    Resends *r = slot->resends;
-    Error refusal = {0};
-    BusMessage message;
-    Letter letter;
-    bool found = false;
-    if (err == NULL && !get_message_reply(reply, "DEAD", r->letters, &message, &found, &refusal)) {
-        refusal.kind = ERROR_TRANSIENT; // JetStream's trouble, not the event's
-        err = &refusal;
-    }
-    if (err != NULL) {
-        fail_one(slot, err);
-    } else {
-        if (found) {
-            letter_read(&message, r->letters, &letter);
-        }
-        if (found && is_its_letter(r->wishes[slot->at], &letter)) {
-            take_letter(slot, &letter);
-        } else {
-            take_missing(slot);
+    Resends *r = ctx;
+    for (size_t i = 0; i < r->wave; i++) {
+        LetterTask *task = &r->group.tasks[i];
+        if (task->fate == LETTER_OPEN && is_its_letter(r->wishes[i], &task->letter)) {
+            take_letter(r->wishes[i], task);
+        } else if (task->fate == LETTER_OPEN || task->fate == LETTER_MISSING) {
+            take_missing(r, i);
         }
     }
-    if (--r->open == 0) {
-        note(r);
-    }
-}
-
-static void on_letter_fetched(void *ctx, Str reply, const Error *err)
-{
-    handle_fetched(ctx, reply, err);
+    take_out_failed(r);
+    note(r);
 }
 
 void resends_begin_wave(Resends *r)
@@ -368,10 +292,10 @@ void resends_begin_wave(Resends *r)
         return;
     }
     r->letters = arena_new(0);
-    r->wave = r->count < WAVE_MAX ? r->count : WAVE_MAX;
-    r->open = r->wave;
+    r->wave = r->count < LETTER_GROUP_MAX ? r->count : LETTER_GROUP_MAX;
+    letter_group_begin(&r->group, r->bus, r->letters, false);
     for (size_t i = 0; i < r->wave; i++) {
-        MessageQuery query = {.stream = "DEAD", .sequence = r->wishes[i]->letter};
-        get_message(r->bus, &query, on_letter_fetched, slot_of(r, i));
+        letter_group_add(&r->group, r->wishes[i]->letter);
     }
+    letter_group_fetch(&r->group, on_letters_fetched, r);
 }
