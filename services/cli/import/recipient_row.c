@@ -42,30 +42,19 @@ static bool is_column(const char *name)
            strcmp(name, "quiet_end") == 0 || is_consent(name, &category);
 }
 
-bool row_columns(const CsvRecord *header, RowColumns *ret, Error *err)
+static bool check_header(const RecordColumns *columns, Error *err)
 {
-    ret->count = header->count;
-    for (size_t i = 0; i < header->count; i++) {
-        Str name = str_trim(header->fields[i]);
-        if (i == 0 && str_starts(name, STR("\xEF\xBB\xBF"))) { // a byte order mark
-            name = str_slice(name, 3, name.len);
-        }
-        if (!str_to_c(name, ret->names[i], sizeof ret->names[i]) || !is_column(ret->names[i])) {
+    for (size_t i = 0; i < columns->count; i++) {
+        if (!is_column(columns->names[i])) {
             return error_set(
                 err, ERROR_PERMANENT,
-                "unknown column '%.*s' (known: id, identity_type, identity_id, name, locale, "
+                "unknown column '%.40s' (known: id, identity_type, identity_id, name, locale, "
                 "time_zone, quiet_start, quiet_end, minor, guardian_id, guardian_routing, a "
                 "channel, consent_<category>)",
-                STR_ARG(str_slice(name, 0, 40)));
-        }
-        for (size_t n = 0; n < i; n++) {
-            if (strcmp(ret->names[n], ret->names[i]) == 0) {
-                return error_set(
-                    err, ERROR_PERMANENT, "column '%s' stands there twice", ret->names[i]);
-            }
+                columns->names[i]);
         }
     }
-    return ret->count > 0 || error_set(err, ERROR_PERMANENT, "the first line names no column");
+    return record_columns_check(columns, err);
 }
 
 static bool to_bool(const char *name, Str text, json_t **ret, Error *err)
@@ -120,17 +109,12 @@ static bool add_cell(json_t *person, const char *name, Str text, Error *err)
     return true;
 }
 
-bool recipient_row_json(const RowColumns *columns, const CsvRecord *row, Buf *out, Error *err)
+static bool write_row(const RecordColumns *columns, const Str *fields, Buf *out, Error *err)
 {
-    if (row->count != columns->count) {
-        return error_set(
-            err, ERROR_PERMANENT, "%zu fields where the first line names %zu", row->count,
-            columns->count);
-    }
     json_t *person = json_object();
     bool ok = true;
-    for (size_t i = 0; ok && i < row->count; i++) {
-        Str text = str_trim(row->fields[i]);
+    for (size_t i = 0; ok && i < columns->count; i++) {
+        Str text = str_trim(fields[i]);
         ok = text.len == 0 || add_cell(person, columns->names[i], text, err);
     }
     char *line = ok ? json_dumps(person, JSON_COMPACT) : NULL;
@@ -141,3 +125,9 @@ bool recipient_row_json(const RowColumns *columns, const CsvRecord *row, Buf *ou
     free(line);
     return ok;
 }
+
+const RecordKind recipient_records = {
+    .line_max = CSV_RECORD_MAX,
+    .check_header = check_header,
+    .write_row = write_row,
+};

@@ -28,39 +28,7 @@ typedef struct Texts {
     Str of[FIELD_COUNT]; // empty: not told
 } Texts;
 
-// ---- CSV (RFC 4180, one record a line) ----
-
-// Takes the next value of the record; *more: another one follows. false: a quote is not closed, or
-// something stands behind it.
-static bool take_value(Str *rest, Arena *arena, Str *ret, bool *more)
-{
-    if (rest->len == 0 || rest->ptr[0] != '"') {
-        ptrdiff_t comma = str_find(*rest, ',');
-        size_t len = comma < 0 ? rest->len : (size_t)comma;
-        *ret = str_trim(str_slice(*rest, 0, len));
-        *rest = str_slice(*rest, len, rest->len);
-    } else {
-        char *text = arena_alloc(arena, rest->len);
-        size_t len = 0;
-        size_t at = 1;
-        while (at < rest->len &&
-               (rest->ptr[at] != '"' || (at + 1 < rest->len && rest->ptr[at + 1] == '"'))) {
-            text[len++] = rest->ptr[at];
-            at += rest->ptr[at] == '"' ? 2 : 1;
-        }
-        if (at >= rest->len) {
-            return false;
-        }
-        *ret = str_of(text, len);
-        *rest = str_trim(str_slice(*rest, at + 1, rest->len));
-    }
-    *more = rest->len > 0 && rest->ptr[0] == ',';
-    if (rest->len > 0 && !*more) {
-        return false;
-    }
-    *rest = str_slice(*rest, 1, rest->len);
-    return true;
-}
+// ---- CSV ----
 
 static int find_field(Str name)
 {
@@ -72,49 +40,39 @@ static int find_field(Str name)
     return -1;
 }
 
-bool suppress_header_parse(Str line, SuppressColumns *ret, Error *err)
+static bool check_header(const RecordColumns *columns, Error *err)
 {
-    Arena *arena = arena_new(0);
     bool seen[FIELD_COUNT] = {false};
-    bool more = true;
     bool ok = true;
-    *ret = (SuppressColumns){0};
-    while (ok && more) {
-        Str name;
-        ok = take_value(&line, arena, &name, &more) && ret->count < SUPPRESS_COLUMNS_MAX;
-        int field = ok ? find_field(name) : -1;
+    for (size_t i = 0; ok && i < columns->count; i++) {
+        int field = find_field(str_from(columns->names[i]));
         if (field >= 0) {
             ok = !seen[field];
             seen[field] = true;
         }
-        if (ok) {
-            ret->field[ret->count++] = field;
-        }
     }
-    arena_free(arena);
-    if (!ok || (!seen[FIELD_ADDRESS] && !seen[FIELD_ADDRESS_HASH])) {
-        return error_set(
-            err, ERROR_PERMANENT,
-            "the first line must name the columns, each once, among them 'address' or "
-            "'address_hash'");
-    }
-    return true;
+    return (ok && (seen[FIELD_ADDRESS] || seen[FIELD_ADDRESS_HASH])) ||
+           error_set(
+               err, ERROR_PERMANENT,
+               "the first line must name the columns, each once, among them 'address' or "
+               "'address_hash'");
 }
 
-static bool read_csv(const SuppressColumns *columns, Str line, Arena *arena, Texts *ret, Error *err)
+const RecordKind suppress_records = {
+    .line_max = 16 * 1024,
+    .short_rows = true,
+    .check_header = check_header,
+};
+
+static bool read_csv(const RecordColumns *columns, const Str *fields, Texts *ret, Error *err)
 {
-    bool more = true;
-    for (int i = 0; more; i++) {
-        Str value;
-        if (!take_value(&line, arena, &value, &more)) {
-            return error_set(err, ERROR_PERMANENT, "column %d: a quote is not closed", i + 1);
+    for (size_t i = 0; i < columns->count; i++) {
+        int field = find_field(str_from(columns->names[i]));
+        if (!str_is_utf8(fields[i])) {
+            return error_set(err, ERROR_PERMANENT, "column %zu: it is not UTF-8", i + 1);
         }
-        if (i == columns->count) {
-            return error_set(
-                err, ERROR_PERMANENT, "more than the %d columns of the first line", columns->count);
-        }
-        if (columns->field[i] >= 0) {
-            ret->of[columns->field[i]] = value;
+        if (field >= 0) {
+            ret->of[field] = str_trim(fields[i]);
         }
     }
     return true;
@@ -207,19 +165,32 @@ static bool read_rest(const Texts *texts, SuppressLine *ret, Error *err)
     return true;
 }
 
-bool suppress_line_parse(
-    const SuppressReading *reading, Str line, Arena *arena, SuppressLine *ret, Error *err)
+static bool read_texts(
+    const SuppressReading *reading, const Texts *texts, Arena *arena, SuppressLine *ret, Error *err)
 {
-    Texts texts;
-    for (int i = 0; i < FIELD_COUNT; i++) {
-        texts.of[i] = STR_EMPTY;
-    }
     *ret = reading->defaults;
-    if (!str_is_utf8(line)) {
+    return read_names(texts, ret, err) && read_address(reading, texts, arena, ret, err) &&
+           read_rest(texts, ret, err);
+}
+
+bool suppress_line_parse(
+    const SuppressReading *reading, const RecordColumns *columns, const Record *record,
+    Arena *arena, SuppressLine *ret, Error *err)
+{
+    Texts texts = {{{0}}};
+    if (!str_is_utf8(record->line)) {
         return error_set(err, ERROR_PERMANENT, "it is not UTF-8");
     }
-    bool read = reading->columns.count > 0 ? read_csv(&reading->columns, line, arena, &texts, err)
-                                           : read_json(line, arena, &texts, err);
-    return read && read_names(&texts, ret, err) && read_address(reading, &texts, arena, ret, err) &&
-           read_rest(&texts, ret, err);
+    bool read = record->fields != NULL ? read_csv(columns, record->fields, &texts, err)
+                                       : read_json(record->line, arena, &texts, err);
+    return read && read_texts(reading, &texts, arena, ret, err);
+}
+
+bool suppress_address_parse(
+    const SuppressReading *reading, Str address, Arena *arena, SuppressLine *ret, Error *err)
+{
+    Texts texts = {{{0}}};
+    texts.of[FIELD_ADDRESS] = str_trim(address);
+    return (str_is_utf8(address) || error_set(err, ERROR_PERMANENT, "it is not UTF-8")) &&
+           read_texts(reading, &texts, arena, ret, err);
 }

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line of an import: CSV under a header line, or a JSON object (NDJSON, as the export writes
-// it). Columns and fields: address or address_hash (64 hex digits; it wins, for an export masks the
+// One record of an import: CSV under a header, or a JSON object (NDJSON, as the export writes it).
+// Columns and fields: address or address_hash (64 hex digits; it wins, for an export masks the
 // address), channel, category, reason, note, expires_at, released_at. Others are passed over. Pure.
 #pragma once
 
-#include "common/base/arena.h"
-#include "common/base/error.h"
 #include "common/bus/events/suppression_event.h"
+#include "services/cli/import/record_file.h"
 
-enum { SUPPRESS_COLUMNS_MAX = 32, SUPPRESS_LINE_MAX = 16 * 1024 };
-
-typedef struct SuppressColumns {
-    int count;                       // 0: NDJSON
-    int field[SUPPRESS_COLUMNS_MAX]; // which field each column holds; -1: none that is known
-} SuppressColumns;
+// Columns that it does not know are passed over.
+extern const RecordKind suppress_records;
 
 // What a line says; what it leaves out is the defaults'.
 typedef struct SuppressLine {
@@ -27,17 +22,16 @@ typedef struct SuppressLine {
     bool released; // it is in force no more
 } SuppressLine;
 
-// The header line of a CSV file. ERROR_PERMANENT when it names neither address nor address_hash, or
-// a column twice.
-bool suppress_header_parse(Str line, SuppressColumns *ret, Error *err);
-
 typedef struct SuppressReading {
-    SuppressColumns columns;
     SuppressLine defaults;
     Str tenant;
     Str hash_key;
 } SuppressReading;
 
-// ERROR_PERMANENT names the field. Everything in *ret lives in `arena`.
+// ERROR_PERMANENT names the field. Everything in *ret lives in `arena` or in the record.
 bool suppress_line_parse(
-    const SuppressReading *reading, Str line, Arena *arena, SuppressLine *ret, Error *err);
+    const SuppressReading *reading, const RecordColumns *columns, const Record *record,
+    Arena *arena, SuppressLine *ret, Error *err);
+// The same of an address alone.
+bool suppress_address_parse(
+    const SuppressReading *reading, Str address, Arena *arena, SuppressLine *ret, Error *err);

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // batch add: a file of members, uploaded in parts. A part that got no answer is sent again under
 // its number, so the whole command may be repeated too: parts that are there already are known.
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "services/cli/api_client.h"
-#include "services/cli/import/member_file.h"
+#include "services/cli/import/member_row.h"
+#include "services/cli/import/upload.h"
 
 enum {
     PART_LINES = 5000,
     PART_BYTES = 2 * 1024 * 1024,
-    RETRY_MS = 500,
     PATIENCE_S = 60,
     PROGRESS_EVERY_US = 200000,
     BROKEN_SHOWN_MAX = 100000,
@@ -26,9 +21,8 @@ typedef struct Adding {
     Cli *cli;
     const char *batch;
     ApiClient *client;
-    MemberFile file;
-    int64_t size_bytes; // 0: not known
-    int64_t part;       // number of the one that is being filled
+    RecordFile file;
+    int64_t part; // number of the one that is being filled
     Buf body;
     size_t *lines; // of the file, of each line of the part
     size_t count;
@@ -49,8 +43,8 @@ static void show_progress(Adding *a, bool last)
     double seconds = (double)(now_us - a->started_us) / 1e6;
     double rate = seconds > 0 ? (double)a->added / seconds : 0;
     fprintf(stderr, "\r\033[K%" PRId64 " added, %.0f/s", a->added, rate);
-    if (a->size_bytes > 0) {
-        fprintf(stderr, ", %d %%", (int)(100 * a->file.bytes / a->size_bytes));
+    if (a->file.size_bytes > 0) {
+        fprintf(stderr, ", %d %%", (int)(100 * a->file.bytes / a->file.size_bytes));
     }
     fputs(last ? "\n" : "", stderr);
 }
@@ -98,23 +92,11 @@ static bool send_part(Adding *a, Error *err)
     }
     const char *path =
         arena_printf(a->cli->arena, "/v1/batches/%s/members?part=%" PRId64, a->batch, a->part);
-    int64_t give_up_us = clock_mono_us() + a->patience_s * 1000000;
-    for (;;) {
-        ApiAnswer answer;
-        bool answered = api_client_call(a->client, "PUT", path, buf_view(&a->body), &answer, err);
-        if (answered && answer.status == 200) {
-            read_answer(a, answer.json);
-            break;
-        }
-        if (answered) {
-            (void)api_client_explain(&answer, err);
-        }
-        if (err->kind != ERROR_TRANSIENT || clock_mono_us() > give_up_us) {
-            return error_wrap(err, "part %" PRId64, a->part);
-        }
-        struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
-        (void)nanosleep(&pause, NULL);
+    ApiAnswer answer;
+    if (!upload_part(a->client, "PUT", path, buf_view(&a->body), a->patience_s, &answer, err)) {
+        return error_wrap(err, "part %" PRId64, a->part);
     }
+    read_answer(a, answer.json);
     a->part++;
     a->parts++;
     a->count = 0;
@@ -126,14 +108,14 @@ static bool send_part(Adding *a, Error *err)
 static bool add_all(Adding *a, Error *err)
 {
     for (;;) {
-        MemberRead read = member_file_next(&a->file, &a->body, err);
-        if (read == MEMBER_END) {
+        RecordRead read = record_file_next_line(&a->file, &a->body, err);
+        if (read == RECORD_END) {
             return send_part(a, err);
         }
-        if (read == MEMBER_FAILED) {
+        if (read == RECORD_FAILED) {
             return error_wrap(err, "line %zu", a->file.line);
         }
-        if (read == MEMBER_BROKEN) {
+        if (read == RECORD_BROKEN) {
             note_broken(a, a->file.line, "", err->text);
             continue;
         }
@@ -172,45 +154,28 @@ static int run_adding(Adding *a)
     return !ok ? cli_fail(&err) : a->broken > 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
-static FILE *open_file(const char *path, int64_t *ret_size, Error *err)
-{
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    struct stat about;
-    if (file == NULL) {
-        error_set(err, ERROR_CONFIG, "cannot open '%s': %s", path, strerror(errno));
-    } else if (fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode)) {
-        *ret_size = about.st_size;
-    }
-    return file;
-}
-
 int cmd_batch_add(Cli *cli)
 {
     Error err = {0};
     const char *path = args_word(&cli->args, 1);
     Adding a = {.cli = cli, .batch = args_word(&cli->args, 0)};
-    FILE *file = NULL;
+    bool csv = args_has(&cli->args, "csv") || str_ends(str_from(path), STR(".csv"));
     bool ok = args_int(&cli->args, "part", 1, 1, 1000000, &a.part, &err) &&
               args_int(&cli->args, "patience", PATIENCE_S, 0, 86400, &a.patience_s, &err) &&
               (a.client = api_client_new(cli, &err)) != NULL &&
-              (file = open_file(path, &a.size_bytes, &err)) != NULL;
+              record_file_open(&a.file, &member_records, path, csv, &err);
     int status = EXIT_FAILED;
     if (ok) {
-        bool csv = args_has(&cli->args, "csv") || str_ends(str_from(path), STR(".csv"));
-        member_file_init(&a.file, file, csv);
         buf_init(&a.body, PART_BYTES + 2 * MEMBER_LINE_MAX);
         a.lines = xcalloc(PART_LINES, sizeof *a.lines);
         a.list = json_array();
         a.progress = !cli->json && isatty(STDERR_FILENO);
         a.started_us = clock_mono_us();
         status = run_adding(&a);
-        member_file_done(&a.file);
+        record_file_close(&a.file);
         buf_done(&a.body);
         free(a.lines);
         json_decref(a.list);
-        if (file != stdin) {
-            fclose(file);
-        }
     } else {
         status = cli_fail(&err);
     }

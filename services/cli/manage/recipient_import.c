@@ -2,16 +2,12 @@
 // recipient import: a file of people through the API, 500 a request. Through the API and not to
 // NATS, because the rules, the sealing and the ids are then the services' own, and the command
 // needs neither the master key nor a right to write people.
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "services/cli/api_client.h"
-#include "services/cli/import/recipient_file.h"
+#include "services/cli/import/recipient_row.h"
+#include "services/cli/import/upload.h"
 
 enum {
     BATCH_LINES = 500,
@@ -20,18 +16,16 @@ enum {
     ERRORS_KEPT_MAX = 10000,
     BAR_WIDTH = 30,
     BAR_EVERY_US = 100000,
-    RETRY_MS = 500,
 };
 
 typedef struct Import {
     Cli *cli;
     const char *path;
     ApiClient *client;
-    RecipientFile file;
+    RecordFile file;
     Buf batch;
     size_t lines[BATCH_LINES]; // of the file, of each person in the batch
     size_t count;
-    int64_t size_bytes; // 0: not known
     int64_t patience_s;
     int64_t errors_max;
     int64_t listed;
@@ -62,13 +56,13 @@ static void draw_bar(Import *import)
     double seconds = (double)(now_us - import->started_us) / 1e6;
     double rate = (double)(import->stored + import->failed) / (seconds > 0 ? seconds : 1);
     clear_bar(import);
-    if (import->size_bytes > 0) {
-        int64_t used =
-            import->file.bytes < import->size_bytes ? import->file.bytes : import->size_bytes;
-        int full = (int)(used * BAR_WIDTH / import->size_bytes);
+    int64_t size = import->file.size_bytes;
+    if (size > 0) {
+        int64_t used = import->file.bytes < size ? import->file.bytes : size;
+        int full = (int)(used * BAR_WIDTH / size);
         fprintf(
             stderr, "[%.*s%*s] %3d%%  ", full, "##############################", BAR_WIDTH - full,
-            "", (int)(used * 100 / import->size_bytes));
+            "", (int)(used * 100 / size));
     }
     fprintf(stderr, "%zu stored, %zu failed, %.0f/s", import->stored, import->failed, rate);
     fflush(stderr);
@@ -113,31 +107,17 @@ static bool take_results(Import *import, const json_t *results, Error *err)
     return true;
 }
 
-static bool post_once(Import *import, Error *err)
-{
-    ApiAnswer answer;
-    if (!api_client_call(
-            import->client, "POST", "/v1/recipients/import", buf_view(&import->batch), &answer,
-            err)) {
-        return false;
-    }
-    if (answer.status != 200) {
-        return api_client_explain(&answer, err);
-    }
-    return take_results(import, json_object_get(answer.json, "results"), err);
-}
-
 // No answer, or not now: the same lines again. Whoever was stored already is stored again as the
 // same person, for the ids come from the lines.
 static bool post_batch(Import *import, Error *err)
 {
-    int64_t until_us = clock_mono_us() + import->patience_s * 1000000;
-    while (import->count > 0 && !post_once(import, err)) {
-        if (err->kind != ERROR_TRANSIENT || clock_mono_us() > until_us) {
-            return error_wrap(err, "lines from %zu", import->lines[0]);
-        }
-        const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
-        (void)nanosleep(&pause, NULL);
+    ApiAnswer answer;
+    if (import->count > 0 &&
+        (!upload_part(
+             import->client, "POST", "/v1/recipients/import", buf_view(&import->batch),
+             import->patience_s, &answer, err) ||
+         !take_results(import, json_object_get(answer.json, "results"), err))) {
+        return error_wrap(err, "lines from %zu", import->lines[0]);
     }
     import->count = 0;
     buf_clear(&import->batch);
@@ -149,16 +129,16 @@ static bool import_all(Import *import, Error *err)
 {
     for (;;) {
         Error broken = {0};
-        switch (recipient_file_next(&import->file, &import->batch, &broken)) {
-        case RECIPIENT_END:
+        switch (record_file_next_line(&import->file, &import->batch, &broken)) {
+        case RECORD_END:
             return post_batch(import, err);
-        case RECIPIENT_FAILED:
+        case RECORD_FAILED:
             *err = broken;
             return error_wrap(err, "line %zu", import->file.line);
-        case RECIPIENT_BROKEN:
+        case RECORD_BROKEN:
             note_failed(import, import->file.line, NULL, broken.text);
             break;
-        case RECIPIENT_LINE:
+        case RECORD_READ:
             import->lines[import->count++] = import->file.line;
             break;
         }
@@ -200,41 +180,9 @@ static void print_summary(const Import *import, const Error *err)
         (double)import->stored / (seconds > 0.001 ? seconds : 0.001));
 }
 
-static bool choose_format(const Import *import, bool *ret_csv, Error *err)
-{
-    const char *format = args_flag(&import->cli->args, "format");
-    Str path = str_from(import->path);
-    if (format == NULL) {
-        *ret_csv = str_ends(path, STR(".csv"));
-        return *ret_csv || str_ends(path, STR(".ndjson")) || str_ends(path, STR(".jsonl")) ||
-               error_set(
-                   err, ERROR_CONFIG,
-                   "'%s' ends with neither .csv nor .ndjson (HINT: --format csv|ndjson)",
-                   import->path);
-    }
-    *ret_csv = strcmp(format, "csv") == 0;
-    return *ret_csv || strcmp(format, "ndjson") == 0 ||
-           error_set(err, ERROR_CONFIG, "--format is '%s': expected csv or ndjson", format);
-}
-
-static bool open_file(Import *import, FILE **ret, Error *err)
-{
-    struct stat about;
-    bool standard = strcmp(import->path, "-") == 0;
-    *ret = standard ? stdin : fopen(import->path, "rb");
-    if (*ret == NULL) {
-        return error_set(err, ERROR_CONFIG, "cannot open '%s': %s", import->path, strerror(errno));
-    }
-    if (!standard && fstat(fileno(*ret), &about) == 0 && S_ISREG(about.st_mode)) {
-        import->size_bytes = about.st_size;
-    }
-    return true;
-}
-
-static int run_import(Import *import, FILE *file, bool csv)
+static int run_import(Import *import)
 {
     Error err = {0};
-    recipient_file_init(&import->file, file, csv);
     buf_init(&import->batch, BATCH_BYTES + BATCH_ROOM);
     import->errors = json_array();
     import->started_us = clock_mono_us();
@@ -244,31 +192,28 @@ static int run_import(Import *import, FILE *file, bool csv)
     int status = !ok ? cli_fail(&err) : import->failed > 0 ? EXIT_FAILED : EXIT_DONE;
     json_decref(import->errors);
     buf_done(&import->batch);
-    recipient_file_done(&import->file);
+    record_file_close(&import->file);
     return status;
 }
 
 int cmd_recipient_import(Cli *cli)
 {
     Error err = {0};
-    FILE *file = NULL;
     bool csv = false;
     Import import = {.cli = cli, .path = args_word(&cli->args, 0)};
     if (!args_int(&cli->args, "errors", 20, 0, ERRORS_KEPT_MAX, &import.errors_max, &err) ||
         !args_int(&cli->args, "patience", 60, 0, 86400, &import.patience_s, &err) ||
-        !choose_format(&import, &csv, &err)) {
+        !record_format(args_flag(&cli->args, "format"), import.path, NULL, &csv, &err)) {
         (void)cli_fail(&err);
         return EXIT_USAGE;
     }
     import.client = api_client_new(cli, &err);
     int status = EXIT_FAILED;
-    if (import.client == NULL || !open_file(&import, &file, &err)) {
+    if (import.client == NULL ||
+        !record_file_open(&import.file, &recipient_records, import.path, csv, &err)) {
         status = cli_fail(&err);
     } else {
-        status = run_import(&import, file, csv);
-    }
-    if (file != NULL && file != stdin) {
-        fclose(file);
+        status = run_import(&import);
     }
     api_client_free(import.client);
     return status;

@@ -129,11 +129,10 @@ static bool want_address(Suppress *suppress, const char *address, SuppressLine *
     SuppressReading reading = {
         .defaults = *line,
         .tenant = str_from(suppress->tenant),
-        .columns = {.count = 1, .field = {0}}, // one column: the address
     };
     for (size_t i = 0; i < keys.count; i++) {
         reading.hash_key = keys.keys[i];
-        if (!suppress_line_parse(&reading, str_from(address), suppress->cli->arena, line, err)) {
+        if (!suppress_address_parse(&reading, str_from(address), suppress->cli->arena, line, err)) {
             return error_wrap(err, "--address");
         }
         memcpy(suppress->wanted[suppress->wanted_count++], line->hash, SUPPRESSION_HASH_LEN);
@@ -226,13 +225,12 @@ static bool add(Suppress *suppress, Stentor__V1__Suppression **ret, Error *err)
     SuppressReading reading = {
         .tenant = str_from(suppress->tenant),
         .hash_key = master_hash_key(suppress->master),
-        .columns = {.count = 1, .field = {0}},
     };
     SuppressLine line;
     BusOut out;
     int64_t now_us = clock_now_us();
     if (!suppress_defaults(suppress, &reading.defaults, err) ||
-        !suppress_line_parse(
+        !suppress_address_parse(
             &reading, str_from(args_word(&cli->args, 0)), cli->arena, &line, err)) {
         return false;
     }

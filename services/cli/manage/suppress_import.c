@@ -2,10 +2,6 @@
 // suppress import: a file of any length, line by line in bounded memory. A broken line is named and
 // passed over; the rest goes on. Each line is an event of its own under an id derived from its key
 // and the run's time, so a run that is repeated changes nothing but who and when.
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common/base/clock.h"
 #include "common/config/config_store.h"
 #include "services/cli/manage/suppress_entry.h"
@@ -15,19 +11,19 @@ enum { IN_THE_AIR_MAX = 2048, LINE_ARENA_SIZE = 2048, NAMED_MAX = 100, REPORT_EV
 typedef struct Import {
     Suppress *suppress;
     SuppressReading reading;
-    FILE *file;
+    RecordFile file;
     Arena *arena;
     int64_t at_us;
     bool dry_run;
     size_t waiting; // published and not acknowledged
-    uint64_t lines, stored, skipped, broken;
+    uint64_t stored, skipped, broken;
     Error failure; // the first that is not a line's fault: the run ends
 } Import;
 
 static void name_line(Import *import, const Error *err)
 {
     if (++import->broken <= NAMED_MAX) {
-        fprintf(stderr, "line %llu: %s\n", (unsigned long long)import->lines, err->text);
+        fprintf(stderr, "line %zu: %s\n", import->file.line, err->text);
     } else if (import->broken == NAMED_MAX + 1) {
         fprintf(stderr, "further broken lines are only counted\n");
     }
@@ -86,68 +82,42 @@ static bool store(Import *import, const SuppressLine *line, Error *err)
     return true;
 }
 
-static void take_line(Import *import, Str text)
+static void take_record(Import *import, const Record *record)
 {
     Error err = {0};
     SuppressLine line;
     arena_reset(import->arena);
-    if (text.len > SUPPRESS_LINE_MAX) {
-        (void)error_set(&err, ERROR_PERMANENT, "longer than %d bytes", (int)SUPPRESS_LINE_MAX);
-        name_line(import, &err);
-    } else if (!suppress_line_parse(&import->reading, text, import->arena, &line, &err)) {
+    if (!suppress_line_parse(
+            &import->reading, &import->file.columns, record, import->arena, &line, &err)) {
         name_line(import, &err);
     } else if (line.released || (line.expires_at_us != 0 && line.expires_at_us <= import->at_us)) {
         import->skipped++;
     } else if (!store(import, &line, &err)) {
         name_line(import, &err);
     }
-    if (import->lines % REPORT_EVERY == 0) {
-        fprintf(stderr, "%llu lines\n", (unsigned long long)import->lines);
+    if (import->file.line % REPORT_EVERY == 0) {
+        fprintf(stderr, "%zu lines\n", import->file.line);
     }
 }
 
-// One line of any length, at most SUPPRESS_LINE_MAX + 1 bytes of it kept. false: the end.
-static bool read_line(Import *import, char *space, Str *ret)
+static bool run(Import *import, Error *err)
 {
-    size_t len = 0;
-    int c = fgetc(import->file);
-    if (c == EOF) {
-        return false;
-    }
-    import->lines++;
-    for (; c != EOF && c != '\n'; c = fgetc(import->file)) {
-        if (len <= SUPPRESS_LINE_MAX) {
-            space[len++] = (char)c;
-        }
-    }
-    *ret = str_of(space, len);
-    bool marked = import->lines == 1 && str_starts(*ret, STR("\xef\xbb\xbf"));
-    *ret = str_trim(marked ? str_slice(*ret, 3, ret->len) : *ret);
-    return true;
-}
-
-static bool run(Import *import, bool csv, Error *err)
-{
-    char *space = xmalloc(SUPPRESS_LINE_MAX + 1);
-    Str line;
-    bool ok = true;
-    while (ok && import->failure.kind == ERROR_NONE && read_line(import, space, &line)) {
-        if (csv && import->lines == 1) {
-            ok = suppress_header_parse(line, &import->reading.columns, err);
-        } else if (line.len > 0) {
-            take_line(import, line);
+    Record record;
+    RecordRead read = RECORD_READ;
+    while (import->failure.kind == ERROR_NONE && (read == RECORD_READ || read == RECORD_BROKEN)) {
+        read = record_file_next(&import->file, &record, err);
+        if (read == RECORD_READ) {
+            take_record(import, &record);
+        } else if (read == RECORD_BROKEN) {
+            name_line(import, err);
         }
     }
     wait_for_room(import, 0);
-    free(space);
-    if (ok && ferror(import->file)) {
-        ok = error_set(err, ERROR_CONFIG, "reading the file: %s", strerror(errno));
-    }
-    if (ok && import->failure.kind != ERROR_NONE) {
+    if (import->failure.kind != ERROR_NONE) {
         *err = import->failure;
-        ok = error_wrap(err, "ended near line %llu", (unsigned long long)import->lines);
+        return error_wrap(err, "ended near line %zu", import->file.line);
     }
-    return ok;
+    return read != RECORD_FAILED;
 }
 
 static void print_sums(const Cli *cli, const Import *import)
@@ -155,7 +125,7 @@ static void print_sums(const Cli *cli, const Import *import)
     const char *done = import->dry_run ? "good" : "stored";
     if (cli->json) {
         printf(
-            "{\"lines\":%llu,\"%s\":%llu,", (unsigned long long)import->lines, done,
+            "{\"lines\":%llu,\"%s\":%llu,", (unsigned long long)(import->file.next_line - 1), done,
             (unsigned long long)import->stored);
         printf(
             "\"skipped\":%llu,\"broken\":%llu}\n", (unsigned long long)import->skipped,
@@ -163,27 +133,14 @@ static void print_sums(const Cli *cli, const Import *import)
         return;
     }
     printf(
-        "lines %llu, %s %llu, ", (unsigned long long)import->lines, done,
+        "lines %llu, %s %llu, ", (unsigned long long)(import->file.next_line - 1), done,
         (unsigned long long)import->stored);
     printf(
         "skipped %llu, broken %llu\n", (unsigned long long)import->skipped,
         (unsigned long long)import->broken);
 }
 
-static bool is_csv(Cli *cli, const char *path, bool *ret, Error *err)
-{
-    const char *format = args_flag(&cli->args, "format");
-    if (format == NULL) {
-        *ret =
-            !str_ends(str_from(path), STR(".ndjson")) && !str_ends(str_from(path), STR(".jsonl"));
-        return true;
-    }
-    *ret = strcmp(format, "csv") == 0;
-    return *ret || strcmp(format, "ndjson") == 0 ||
-           error_set(err, ERROR_PERMANENT, "--format '%s': 'csv' or 'ndjson'", format);
-}
-
-static bool import_file(Suppress *suppress, Import *import, bool csv, Error *err)
+static bool import_file(Suppress *suppress, Import *import, Error *err)
 {
     import->suppress = suppress;
     import->reading.tenant = str_from(suppress->tenant);
@@ -191,7 +148,7 @@ static bool import_file(Suppress *suppress, Import *import, bool csv, Error *err
     import->at_us = clock_now_us();
     import->dry_run = args_has(&suppress->cli->args, "dry-run");
     import->arena = arena_new(0);
-    bool ok = suppress_defaults(suppress, &import->reading.defaults, err) && run(import, csv, err);
+    bool ok = suppress_defaults(suppress, &import->reading.defaults, err) && run(import, err);
     arena_free(import->arena);
     return ok;
 }
@@ -203,23 +160,17 @@ int cmd_suppress_import(Cli *cli)
     Import import = {0};
     bool csv = true;
     const char *path = args_word(&cli->args, 0);
-    if (!is_csv(cli, path, &csv, &err)) {
-        return cli_fail(&err);
-    }
-    import.file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    if (import.file == NULL) {
-        (void)error_set(&err, ERROR_CONFIG, "cannot open '%s': %s", path, strerror(errno));
+    if (!record_format(args_flag(&cli->args, "format"), path, "csv", &csv, &err) ||
+        !record_file_open(&import.file, &suppress_records, path, csv, &err)) {
         return cli_fail(&err);
     }
     bool ok = suppress_open(&suppress, cli, true, &err);
     if (ok) {
-        ok = import_file(&suppress, &import, csv, &err);
+        ok = import_file(&suppress, &import, &err);
         suppress_close(&suppress);
         print_sums(cli, &import);
     }
-    if (import.file != stdin) {
-        fclose(import.file);
-    }
+    record_file_close(&import.file);
     if (!ok) {
         return cli_fail(&err);
     }

@@ -1,58 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _DEFAULT_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "services/cli/import/recipient_file.h"
-
-enum { OUT_MAX = 4 * 1024 * 1024 };
-
-typedef struct Tally {
-    size_t lines;
-    size_t broken;
-    size_t broken_line; // the first
-    RecipientRead end;
-    Error error; // the last
-} Tally;
-
-static Tally read_all(const char *text, size_t len, bool csv, Buf *out)
-{
-    Tally tally = {0};
-    RecipientFile file;
-    FILE *stream = tmpfile();
-    assert_non_null(stream);
-    assert_int_equal(fwrite(text, 1, len, stream), len);
-    rewind(stream);
-    recipient_file_init(&file, stream, csv);
-    do {
-        tally.end = recipient_file_next(&file, out, &tally.error);
-        tally.lines += tally.end == RECIPIENT_LINE;
-        if (tally.end == RECIPIENT_BROKEN && tally.broken++ == 0) {
-            tally.broken_line = file.line;
-        }
-    } while (tally.end == RECIPIENT_LINE || tally.end == RECIPIENT_BROKEN);
-    recipient_file_done(&file);
-    fclose(stream);
-    return tally;
-}
+#include "services/cli/import/member_row.h"
+#include "services/cli/import/recipient_row.h"
+#include "services/cli/import/suppress_line.h"
+#include "tests/unit/services/cli/import/record_tally.h"
 
 static void a_row_becomes_a_line_of_the_import(void **state)
 {
     (void)state;
     Buf out;
-    buf_init(&out, OUT_MAX);
     static const char TEXT[] =
         "\xEF\xBB\xBFidentity_type,identity_id,name,email,sms,minor,quiet_start,quiet_end,"
         "consent_marketing\r\n"
         "user,7,\"Doe, Jane\",jane@example.com,,true,22:00,07:00,1\r\n";
-    Tally tally = read_all(TEXT, sizeof TEXT - 1, true, &out);
-    assert_int_equal(tally.end, RECIPIENT_END);
+    Tally tally = read_text(&recipient_records, true, TEXT, &out);
+    assert_int_equal(tally.end, RECORD_END);
     assert_int_equal(tally.lines, 1);
     assert_string_equal(
         buf_c(&out),
@@ -74,9 +36,8 @@ static void a_wrong_header_ends_the_import_and_names_the_column(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         Buf out;
-        buf_init(&out, OUT_MAX);
-        Tally tally = read_all(CASES[i][0], strlen(CASES[i][0]), true, &out);
-        assert_int_equal(tally.end, RECIPIENT_FAILED);
+        Tally tally = read_text(&recipient_records, true, CASES[i][0], &out);
+        assert_int_equal(tally.end, RECORD_FAILED);
         assert_non_null(strstr(tally.error.text, CASES[i][1]));
         buf_done(&out);
     }
@@ -97,8 +58,8 @@ static void a_wrong_row_is_told_and_the_rest_goes_on(void **state)
         buf_init(&out, OUT_MAX);
         buf_init(&text, 4096);
         buf_printf(&text, "email,minor\nb@example.com,0\n%s\n\nc@example.com,1\n", ROWS[i][0]);
-        Tally tally = read_all(text.ptr, text.len, true, &out);
-        assert_int_equal(tally.end, RECIPIENT_END);
+        Tally tally = read_all(&recipient_records, true, buf_view(&text), &out);
+        assert_int_equal(tally.end, RECORD_END);
         assert_int_equal(tally.lines, 2);
         assert_int_equal(tally.broken, 1);
         assert_int_equal(tally.broken_line, 3);
@@ -120,8 +81,8 @@ static void line_70001_of_many_is_found_broken_in_bounded_memory(void **state)
     for (int line = 2; line <= 100000; line++) {
         buf_printf(&text, line == 70001 ? "\"user%d@example.com\n" : "user%d@example.com\n", line);
     }
-    Tally tally = read_all(text.ptr, text.len, true, &out);
-    assert_int_equal(tally.end, RECIPIENT_END);
+    Tally tally = read_all(&recipient_records, true, buf_view(&text), &out);
+    assert_int_equal(tally.end, RECORD_END);
     assert_int_equal(tally.lines, 99998);
     assert_int_equal(tally.broken, 1);
     assert_int_equal(tally.broken_line, 70001);
@@ -142,8 +103,8 @@ static void an_endless_line_is_one_broken_line(void **state)
             buf_cstr(&text, "endless,endless,");
         }
         buf_cstr(&text, "\nlast@example.com\n");
-        Tally tally = read_all(text.ptr, text.len, csv == 1, &out);
-        assert_int_equal(tally.end, RECIPIENT_END);
+        Tally tally = read_all(&recipient_records, csv == 1, buf_view(&text), &out);
+        assert_int_equal(tally.end, RECORD_END);
         assert_int_equal(tally.broken, 1);
         assert_int_equal(tally.broken_line, 2);
         assert_int_equal(tally.lines, csv == 1 ? 1 : 2);
@@ -159,13 +120,72 @@ static void ndjson_lines_go_through_as_they_stand(void **state)
 {
     (void)state;
     Buf out;
-    buf_init(&out, OUT_MAX);
     static const char TEXT[] = "{\"a\":1}\r\n\n  \n{not json\n{\"b\":2}";
-    Tally tally = read_all(TEXT, sizeof TEXT - 1, false, &out);
+    Tally tally = read_text(&recipient_records, false, TEXT, &out);
     assert_int_equal(tally.lines, 3);
     assert_int_equal(tally.broken, 0);
     assert_string_equal(buf_c(&out), "{\"a\":1}\n{not json\n{\"b\":2}\n");
     buf_done(&out);
+}
+
+// A form exported from a spreadsheet may end its rows early; whether that is one is the kind's.
+static void a_row_may_end_early_only_where_its_kind_says_so(void **state)
+{
+    (void)state;
+    const RecordKind *const kinds[] = {&member_records, &recipient_records};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        Buf out;
+        const char *text = i == 0 ? "to,order\na@example.com\n" : "email,name\na@example.com\n";
+        Tally tally = read_text(kinds[i], true, text, &out);
+        assert_int_equal(tally.broken, 1);
+        assert_int_equal(tally.broken_line, 2);
+        assert_string_equal(tally.error.text, "1 fields, the header has 2");
+        buf_done(&out);
+    }
+    Record record;
+    RecordFile file;
+    Error err = {0};
+    static const char TEXT[] = "address,note\na@example.com\nb@example.com,x,y\n";
+    FILE *stream = fmemopen((void *)(uintptr_t)TEXT, sizeof TEXT - 1, "rb");
+    record_file_init(&file, &suppress_records, stream, true);
+    assert_int_equal(record_file_next(&file, &record, &err), RECORD_READ);
+    assert_true(str_eq(record.fields[0], STR("a@example.com")));
+    assert_int_equal(record.fields[1].len, 0);
+    assert_int_equal(record_file_next(&file, &record, &err), RECORD_BROKEN);
+    assert_int_equal(file.line, 3);
+    assert_int_equal(record_file_next(&file, &record, &err), RECORD_END);
+    record_file_close(&file);
+}
+
+static void the_form_is_the_flag_s_or_the_ending_s(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *flag, *path, *otherwise, *is; // is NULL: refused
+    } CASES[] = {
+        {NULL, "a.csv", NULL, "csv"},      {NULL, "a.ndjson", "csv", "ndjson"},
+        {NULL, "a.jsonl", NULL, "ndjson"}, {NULL, "-", "csv", "csv"},
+        {NULL, "-", NULL, NULL},           {"ndjson", "a.csv", NULL, "ndjson"},
+        {"csv", "a.ndjson", "csv", "csv"}, {"xml", "a.csv", NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        bool csv = false;
+        Error err = {0};
+        bool ok = record_format(CASES[i].flag, CASES[i].path, CASES[i].otherwise, &csv, &err);
+        assert_int_equal(ok, CASES[i].is != NULL);
+        assert_int_equal(err.kind, ok ? ERROR_NONE : ERROR_CONFIG);
+        assert_true(!ok || csv == (strcmp(CASES[i].is, "csv") == 0));
+    }
+}
+
+static void a_file_that_is_not_there_is_named(void **state)
+{
+    (void)state;
+    RecordFile file;
+    Error err = {0};
+    assert_false(record_file_open(&file, &member_records, "/nowhere/a.csv", true, &err));
+    assert_int_equal(err.kind, ERROR_CONFIG);
+    assert_non_null(strstr(err.text, "/nowhere/a.csv"));
 }
 
 int main(void)
@@ -177,6 +197,9 @@ int main(void)
         cmocka_unit_test(line_70001_of_many_is_found_broken_in_bounded_memory),
         cmocka_unit_test(an_endless_line_is_one_broken_line),
         cmocka_unit_test(ndjson_lines_go_through_as_they_stand),
+        cmocka_unit_test(a_row_may_end_early_only_where_its_kind_says_so),
+        cmocka_unit_test(the_form_is_the_flag_s_or_the_ending_s),
+        cmocka_unit_test(a_file_that_is_not_there_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
