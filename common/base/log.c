@@ -37,11 +37,6 @@ LogField log_int(const char *key, int64_t value)
     return (LogField){.type = LOG_TYPE_INT, .key = key, .number = value};
 }
 
-LogField log_address(const char *key, Str address)
-{
-    return (LogField){.type = LOG_TYPE_ADDRESS, .key = key, .text = address};
-}
-
 LogField log_urls(const char *key, const char *urls)
 {
     return (LogField){.type = LOG_TYPE_URLS, .key = key, .text = str_from(urls)};
@@ -144,10 +139,6 @@ static void put_field(Buf *line, const LogField *field)
     case LOG_TYPE_INT:
         put_key(line, field->key);
         buf_printf(line, "%lld", (long long)field->number);
-        return;
-    case LOG_TYPE_ADDRESS:
-        mask_address(field->text, text, sizeof text);
-        put_text(line, field->key, str_from(text));
         return;
     case LOG_TYPE_URLS:
         put_urls(line, field->key, field->text);

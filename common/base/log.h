@@ -2,7 +2,7 @@
 // Log: one JSON line per event on standard error (logfmt on a terminal). Keys are fixed words,
 // values are typed. error: a person must act. warn: survived, and the text says so. info:
 // life-cycle. debug: the rest. Only services and the bus, db and http layers' state changes log;
-// recipient data only through log_address().
+// recipient data only masked (mask_address).
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +18,6 @@ typedef enum LogType {
     LOG_END = 0,
     LOG_TYPE_STR,
     LOG_TYPE_INT,
-    LOG_TYPE_ADDRESS,
     LOG_TYPE_URLS,
     LOG_TYPE_ERROR
 } LogType;
@@ -34,7 +33,6 @@ typedef struct LogField {
 LogField log_str(const char *key, Str value);
 LogField log_text(const char *key, const char *value);
 LogField log_int(const char *key, int64_t value);
-LogField log_address(const char *key, Str address); // masked: first three characters and the domain
 LogField log_urls(const char *key, const char *urls); // without the user and the password in them
 LogField log_error(const Error *err);                 // key "error": "<kind>: <text>"
 

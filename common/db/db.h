@@ -106,7 +106,6 @@ void db_push_null(DbArray *a);
 // ---- results ----
 
 int db_rows(const PGresult *res);
-int64_t db_affected(const PGresult *res); // rows inserted, updated or deleted
 bool db_is_null(const PGresult *res, int row, int column);
 Str db_get_text(const PGresult *res, int row, int column);    // text, bytea; points into the result
 int64_t db_get_int(const PGresult *res, int row, int column); // int2, int4, int8, bool

@@ -10,17 +10,6 @@ int db_rows(const PGresult *res)
     return res != NULL ? PQntuples(res) : 0;
 }
 
-int64_t db_affected(const PGresult *res)
-{
-    if (res == NULL) {
-        return 0;
-    }
-    // libpq reads from it only; its signature forgot the const.
-    const char *text = PQcmdTuples((PGresult *)(uintptr_t)res);
-    int64_t count = 0;
-    return str_to_i64(str_from(text), &count) ? count : 0;
-}
-
 bool db_is_null(const PGresult *res, int row, int column)
 {
     return PQgetisnull(res, row, column) == 1;

@@ -27,21 +27,8 @@ int status_rank(Status status)
     return value < STATUS_COUNT ? ranks[value] : 0;
 }
 
-bool status_is_end(Status status)
-{
-    return status_rank(status) >= ranks[STATUS_SUPPRESSED];
-}
-
 bool status_is_heard_back(Status status)
 {
     return status == STATUS_DELIVERED || status == STATUS_OPENED || status == STATUS_CLICKED ||
            status == STATUS_BOUNCED || status == STATUS_COMPLAINED;
-}
-
-Status status_merge(Status a, Status b)
-{
-    Status higher = status_rank(b) > status_rank(a) ? b : a;
-    // A number that is no status has no rank: it must not win against another such number by its
-    // place.
-    return status_rank(higher) == 0 ? STATUS_NONE : higher;
 }

@@ -447,8 +447,3 @@ const char *service_instance(Service *service)
 {
     return service->instance;
 }
-
-int service_admin_port(Service *service)
-{
-    return service->admin_port;
-}

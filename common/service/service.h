@@ -53,7 +53,6 @@ MasterKey *service_master_key(Service *service);
 bool service_check_keys(Service *service, const KeyRegister *keys);
 Metrics *service_metrics(Service *service);
 const char *service_instance(Service *service); // random per process start, 26 characters
-int service_admin_port(Service *service);
 // Once, in answer to stop(). Bus, pool and admin endpoint are closed from the next turn of the loop
 // on.
 void service_stopped(Service *service);

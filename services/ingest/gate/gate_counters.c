@@ -81,11 +81,6 @@ Counter *counters_want(Counters *counters, const Counter *what)
     return counter;
 }
 
-Counter *counters_find(const Counters *counters, Str tenant, Str subject)
-{
-    return map_get(counters->by_name, name_of(counters->arena, tenant, subject));
-}
-
 static bool suppresses(const Counter *counter)
 {
     return counter->over_limit == OVER_LIMIT_SUPPRESS;

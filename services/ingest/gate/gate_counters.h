@@ -30,7 +30,6 @@ void counters_init(Counters *counters, Arena *arena, size_t cap);
 void counters_done(Counters *counters);
 // The counter with one more place wanted.
 Counter *counters_want(Counters *counters, const Counter *what);
-Counter *counters_find(const Counters *counters, Str tenant, Str subject); // NULL: not wanted
 void counters_ask(const Counters *counters, DbTxn *txn, int64_t now_us);
 bool counters_read(Counters *counters, const DbTxn *txn, Error *err);
 LimitPlace counters_next(Counter *counter); // the next place of those that were taken

@@ -50,13 +50,13 @@ static void a_json_line_has_fixed_keys_then_fields(void **state)
     log_setup("dispatcher", LOG_INFO, true);
     Capture capture = begin();
     LOG(LOG_WARN, "smtp connection lost", log_text("host", "mx1\n"), log_int("count", -3),
-        log_address("to", STR("alice@example.com")), log_error(&err));
+        log_error(&err));
     end(&capture, line, sizeof line);
     assert_memory_equal(line, "{\"time\":\"20", 11);
     assert_string_equal(
         line + strlen("{\"time\":\"2026-11-20T18:25:36.123456Z\""),
         ",\"level\":\"warn\",\"service\":\"dispatcher\",\"event\":\"smtp connection lost\","
-        "\"host\":\"mx1\\n\",\"count\":-3,\"to\":\"ali***@example.com\","
+        "\"host\":\"mx1\\n\",\"count\":-3,"
         "\"error\":\"transient: reset by \\\"peer\\\"\"}\n");
 }
 
