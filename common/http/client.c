@@ -32,7 +32,8 @@ static bool parse_bare(Str text, HttpAddress *ret)
     return inet_pton(AF_INET6, buffer, ret->bytes) == 1;
 }
 
-bool http_address_parse(Str text, HttpAddress *ret)
+// "192.0.2.1", "2001:db8::1", also in brackets and with a port.
+static bool http_address_parse(Str text, HttpAddress *ret)
 {
     text = str_trim(text);
     if (str_starts(text, STR("["))) {

@@ -22,8 +22,6 @@ typedef struct HttpProxies {
     size_t count;
 } HttpProxies;
 
-// "192.0.2.1", "2001:db8::1", also in brackets and with a port.
-bool http_address_parse(Str text, HttpAddress *ret);
 // "10.0.0.0/8, 192.0.2.7, ::1"; empty: none. ERROR_CONFIG names the item.
 bool http_proxies_parse(Str list, HttpProxies *ret, Error *err);
 bool http_proxies_has(const HttpProxies *proxies, const HttpAddress *address);

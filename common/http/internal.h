@@ -143,9 +143,9 @@ bool connection_count_body(Connection *connection, Request *request, size_t capa
 // connection lingers.
 void connection_answer_early(Connection *connection, Str answer);
 
-// Ends the wait of a request that is never answered any more. (request.c)
+// Ends the wait of a request that is never answered any more. (answer.c)
 void request_resume(Request *request);
-// A whole answer of a problem document as bytes, for the cases without a request. (request.c)
+// A whole answer of a problem document as bytes, for the cases without a request. (answer.c)
 void request_write_refusal(const HttpRefusal *refusal, Buf *out);
 
 void problem_write(Buf *json, const HttpProblem *problem); // (problem.c)
@@ -162,3 +162,17 @@ size_t on_mhd_unescape(void *cls, struct MHD_Connection *mhd, char *text);
 void on_mhd_connection(
     void *cls, struct MHD_Connection *mhd, void **context,
     enum MHD_ConnectionNotificationCode what);
+
+enum { HEAD_MAX = 16 * 1024 }; // of a request's head, and of an answer's
+
+#define REQUEST_ID_PREFIX "req_"
+
+// Of a request (request.c has request_free, answer.c the others).
+void request_free(Request *request);
+enum MHD_Result request_send_answer(Request *request);
+// The request is answered and its body, or what may be one, is not read yet. libmicrohttpd takes an
+// answer at the headers, where it closes with the body unread, and then only at the end: so the
+// answer goes past it, and the body is read and thrown away.
+enum MHD_Result request_answer_early(Request *request);
+enum MHD_Result request_refuse(Request *request, const HttpRefusal *refusal);
+void request_write_too_large(Request *request);

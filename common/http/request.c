@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request, in the order in which things happen: on_mhd_uri, begin, take_body, hand_over,
-// http_respond, send_answer, finish. libmicrohttpd calls on_mhd_request for begin (the headers),
-// take_body (each piece of body), hand_over (the end) and, for an answer that came later,
-// send_answer once the connection was resumed; on_mhd_completed for finish.
+// http_respond, request_send_answer, finish. libmicrohttpd calls on_mhd_request for begin (the
+// headers), take_body (each piece of body), hand_over (the end) and, for an answer that came later,
+// request_send_answer once the connection was resumed; on_mhd_completed for finish.
 #include "common/http/internal.h"
 
 #include <assert.h>
@@ -19,12 +19,7 @@ enum {
     FIRST_BODY_BYTES = 64 * 1024, // reserved on the word of a Content-Length, no more
     LINGER_BYTES = 16 * 1024 * 1024,
     QUERY_ARGUMENTS_MAX = 200, // each takes some of libmicrohttpd's memory for the headers
-    HEAD_MAX = 16 * 1024,
-    DATE_MAX = 40,
 };
-
-#define REQUEST_ID_HEADER "Stentor-Request-Id"
-#define REQUEST_ID_PREFIX "req_"
 
 // clang-format off
 static const HttpRefusal NO_PLACE = {429, "too-many-connections", "Too many connections",
@@ -73,7 +68,7 @@ static void unlink_request(Request *request)
     }
 }
 
-static void free_request(Request *request)
+void request_free(Request *request)
 {
     buf_done(&request->body);
     arena_free(request->shown.arena);
@@ -119,7 +114,7 @@ static void finish(Request *request)
         request->server = NULL;
         return;
     }
-    free_request(request);
+    request_free(request);
 }
 
 void http_request_known(HttpRequest *shown)
@@ -129,178 +124,6 @@ void http_request_known(HttpRequest *shown)
         connection->known = true;
         connection_leave_place(connection);
     }
-}
-
-// ---- the answer through libmicrohttpd ----
-
-// false when memory is out inside libmicrohttpd: the connection is closed then.
-static bool fill_headers(struct MHD_Response *response, const Request *request)
-{
-    bool ok = true;
-    if (request->content_type != NULL) {
-        ok = MHD_add_response_header(response, "Content-Type", request->content_type) == MHD_YES;
-    }
-    ok = ok && MHD_add_response_header(response, REQUEST_ID_HEADER, request->shown.id) == MHD_YES;
-    for (size_t i = 0; i < request->header_count; i++) {
-        const ResponseHeader *header = &request->headers[i];
-        ok = ok && MHD_add_response_header(response, header->name, header->value) == MHD_YES;
-    }
-    if (request->server->stopping || request->last) {
-        ok = ok && MHD_add_response_header(response, "Connection", "close") == MHD_YES;
-    }
-    return ok;
-}
-
-static enum MHD_Result send_answer(Request *request)
-{
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        request->answer_len, request->answer, MHD_RESPMEM_PERSISTENT);
-    if (response == NULL) {
-        return MHD_NO;
-    }
-    enum MHD_Result result = MHD_NO;
-    if (fill_headers(response, request)) {
-        request->state = REQUEST_SENDING;
-        connection_move(request->connection, CONNECTION_SENDING);
-        result = MHD_queue_response(request->mhd, (unsigned int)request->status, response);
-    }
-    MHD_destroy_response(response);
-    return result;
-}
-
-void request_resume(Request *request)
-{
-    if (request->suspended) {
-        request->suspended = false;
-        MHD_resume_connection(request->mhd);
-        server_run_soon(request->server);
-    }
-}
-
-void http_respond(HttpRequest *shown, int status, const char *content_type, Str body)
-{
-    Request *request = (Request *)shown;
-    assert(request->state == REQUEST_HANDLED);
-    assert(status >= 200 && status <= 599);
-    request->state = REQUEST_ANSWERED;
-    if (request->connection == NULL) {
-        free_request(request);
-        return;
-    }
-    request->status = status;
-    request->content_type = content_type;
-    request->answer = arena_copy(shown->arena, body.ptr, body.len);
-    request->answer_len = body.len;
-    request_resume(request);
-}
-
-void http_response_header(HttpRequest *shown, const char *name, Str value)
-{
-    Request *request = (Request *)shown;
-    assert(request->header_count < HTTP_RESPONSE_HEADERS_MAX);
-    if (str_has_control(value)) {
-        return;
-    }
-    ResponseHeader *header = &request->headers[request->header_count++];
-    header->name = arena_cstr(shown->arena, str_from(name));
-    header->value = arena_cstr(shown->arena, value);
-}
-
-// ---- the answer before the body's end ----
-
-static const char *date_now(char out[DATE_MAX])
-{
-    time_t now_s = (time_t)(clock_now_us() / 1000000);
-    struct tm t;
-    (void)gmtime_r(&now_s, &t);
-    (void)strftime(out, DATE_MAX, "%a, %d %b %Y %H:%M:%S GMT", &t); // in the locale "C"
-    return out;
-}
-
-static void write_answer(
-    Buf *out, int status, const char *content_type, const ResponseHeader *headers, size_t count,
-    const char *request_id, Str body)
-{
-    char date[DATE_MAX];
-    buf_printf(
-        out, "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\nContent-Length: %zu\r\n", status,
-        MHD_get_reason_phrase_for((unsigned int)status), date_now(date), body.len);
-    if (content_type != NULL) {
-        buf_printf(out, "Content-Type: %s\r\n", content_type);
-    }
-    for (size_t i = 0; i < count; i++) {
-        buf_printf(out, "%s: %s\r\n", headers[i].name, headers[i].value);
-    }
-    buf_printf(out, REQUEST_ID_HEADER ": %s\r\n\r\n", request_id);
-    buf_str(out, body);
-}
-
-static const ResponseHeader RETRY_AFTER = {"Retry-After", "2"};
-
-static bool is_for_now(const HttpRefusal *refusal)
-{
-    return refusal->status == 503 || refusal->status == 429;
-}
-
-void request_write_refusal(const HttpRefusal *refusal, Buf *out)
-{
-    Buf json;
-    char id[ID_SIZE];
-    id_new(REQUEST_ID_PREFIX, clock_now_us(), id);
-    buf_init(&json, HTTP_PROBLEM_MAX);
-    const HttpProblem problem = {
-        .status = refusal->status,
-        .slug = refusal->slug,
-        .title = refusal->title,
-        .detail = refusal->detail,
-        .request_id = id,
-    };
-    problem_write(&json, &problem);
-    write_answer(
-        out, refusal->status, "application/problem+json", &RETRY_AFTER, is_for_now(refusal), id,
-        buf_view(&json));
-    buf_done(&json);
-}
-
-// The request is answered and its body, or what may be one, is not read yet. libmicrohttpd takes an
-// answer at the headers, where it closes with the body unread, and then only at the end: so the
-// answer goes past it, and the body is read and thrown away.
-static enum MHD_Result answer_early(Request *request)
-{
-    Buf bytes;
-    buf_init(&bytes, HEAD_MAX + request->answer_len);
-    write_answer(
-        &bytes, request->status, request->content_type, request->headers, request->header_count,
-        request->shown.id, str_of(request->answer, request->answer_len));
-    assert(!bytes.full);
-    request->state = REQUEST_DISCARDING;
-    request->server->bodies_bytes -= request->counted;
-    request->counted = 0;
-    buf_done(&request->body);
-    buf_init(&request->body, 0);
-    connection_answer_early(request->connection, buf_view(&bytes));
-    buf_done(&bytes);
-    return MHD_YES;
-}
-
-static enum MHD_Result refuse(Request *request, const HttpRefusal *refusal)
-{
-    request->state = REQUEST_HANDLED;
-    if (is_for_now(refusal)) {
-        http_response_header(&request->shown, RETRY_AFTER.name, str_from(RETRY_AFTER.value));
-    }
-    http_problem(
-        &request->shown, refusal->status, refusal->slug, refusal->title, NULL, "%s",
-        refusal->detail);
-    return answer_early(request);
-}
-
-static void write_too_large(Request *request)
-{
-    request->state = REQUEST_HANDLED;
-    http_problem(
-        &request->shown, MHD_HTTP_CONTENT_TOO_LARGE, "body-too-large", "The body is too large",
-        NULL, "the body may have at most %zu bytes", request->shown.body_max);
 }
 
 // ---- arriving ----
@@ -470,7 +293,7 @@ static bool admit(Request *request)
         request->state = REQUEST_READING;
     }
     if (admitted && request->framing.length > request->shown.body_max) {
-        write_too_large(request);
+        request_write_too_large(request);
         return false;
     }
     return admitted;
@@ -497,7 +320,7 @@ static enum MHD_Result hand_over(Request *request)
     request->shown.body = buf_view(&request->body);
     server->options.handler(server->options.ctx, &request->shown);
     if (request->state == REQUEST_ANSWERED) {
-        return send_answer(request);
+        return request_send_answer(request);
     }
     request->suspended = true;
     MHD_suspend_connection(request->mhd);
@@ -516,16 +339,16 @@ static enum MHD_Result begin(
     HttpRefusal slot;
     const HttpRefusal *refusal = check_head(request, &head, &slot);
     if (refusal != NULL) {
-        return refuse(request, refusal);
+        return request_refuse(request, refusal);
     }
     bool has_body = request->framing.chunked || request->framing.length > 0;
     request->last = request->framing.chunked; // where its end is, is the client's word alone
     if (!check_text(request) || !admit(request)) {
         if (has_body && !request->framing.wants_100) {
-            return answer_early(request);
+            return request_answer_early(request);
         }
         request->last = has_body; // of a client that waits for the word to send it
-        return send_answer(request);
+        return request_send_answer(request);
     }
     if (!has_body && request->framing.wants_100) {
         return hand_over(request); // libmicrohttpd 0.9 takes an answer now or after a body
@@ -533,7 +356,7 @@ static enum MHD_Result begin(
     uint64_t length = request->framing.length;
     size_t first = length < FIRST_BODY_BYTES ? (size_t)length : FIRST_BODY_BYTES;
     if (!make_room(request, first)) {
-        return refuse(request, &NO_MEMORY);
+        return request_refuse(request, &NO_MEMORY);
     }
     buf_reserve(&request->body, first);
     return MHD_YES;
@@ -547,11 +370,11 @@ static enum MHD_Result take_body(Request *request, Str data)
     }
     assert(request->state == REQUEST_READING);
     if (data.len > request->shown.body_max - request->body.len) {
-        write_too_large(request);
-        return answer_early(request);
+        request_write_too_large(request);
+        return request_answer_early(request);
     }
     if (!make_room(request, data.len)) {
-        return refuse(request, &NO_MEMORY);
+        return request_refuse(request, &NO_MEMORY);
     }
     (void)buf_str(&request->body, data);
     return MHD_YES;
@@ -579,7 +402,7 @@ enum MHD_Result on_mhd_request(
     case REQUEST_READING:
         return request->connection->state == CONNECTION_BODY ? hand_over(request) : MHD_NO;
     case REQUEST_ANSWERED:
-        return send_answer(request);
+        return request_send_answer(request);
     case REQUEST_DISCARDING:
     case REQUEST_HANDLED: // resumed without an answer: the server is going away
     case REQUEST_SENDING:

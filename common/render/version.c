@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/codec/event.h"
-#include "common/template/format.h"
+#include "common/template/helpers/format.h"
 
 static void free_locale(CompiledLocale *locale)
 {

@@ -51,15 +51,6 @@ static Compiler body_compiler(const Compiler *compiler)
     return inner;
 }
 
-static bool defines_inlines(const Body *body)
-{
-    const Node *node = body->first;
-    while (node != NULL && node->kind != NODE_INLINE) {
-        node = node->next;
-    }
-    return node != NULL;
-}
-
 static bool add_inline(Compiler *compiler, const Node *node, Error *err)
 {
     Program *whole = compiler->whole;
@@ -444,7 +435,11 @@ static bool compile_nodes(Compiler *compiler, const Body *body, Error *err)
 // The body of a block.
 static bool compile_body(Compiler *compiler, const Body *body, Error *err)
 {
-    if (!defines_inlines(body)) {
+    const Node *node = body->first;
+    while (node != NULL && node->kind != NODE_INLINE) {
+        node = node->next;
+    }
+    if (node == NULL) {
         return compile_nodes(compiler, body, err);
     }
     Compiler inner = body_compiler(compiler);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "common/template/ast.h"
-#include "common/template/helper.h"
+#include "common/template/helpers/helper.h"
 
 typedef enum OpKind {
     OP_TEXT,      // append text

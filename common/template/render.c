@@ -176,6 +176,31 @@ static HelperRun *helper_run(Render *render)
     return run;
 }
 
+void render_set_over(Render *render)
+{
+    if (render->context->meter != NULL) {
+        render->context->meter->over = true;
+    }
+}
+
+static bool look_at_limits(Render *render, Error *err)
+{
+    if (render->steps > TEMPLATE_STEPS_MAX) {
+        render_set_over(render);
+        return error_set(
+            err, ERROR_PERMANENT, "the template takes more than %d steps", TEMPLATE_STEPS_MAX);
+    }
+    uint32_t next = render->steps + LOOK_STEPS;
+    render->look_at = next < TEMPLATE_STEPS_MAX ? next : TEMPLATE_STEPS_MAX;
+    return template_meter_ask(render->context->meter, err);
+}
+
+// Ends a render that has more steps than it may have, or takes too long.
+static bool within_steps(Render *render, Error *err)
+{
+    return render->steps <= render->look_at || look_at_limits(render, err);
+}
+
 static bool call_helper(Render *render, const Operand *operand, Value *ret, Error *err)
 {
     const HelperCall *call = operand->call;
@@ -196,109 +221,7 @@ static bool call_helper(Render *render, const Operand *operand, Value *ret, Erro
     buf_clear(run->work);
     bool ok = helper_apply(call->helper, run, &args, ret, err);
     render->steps += run->steps;
-    return ok && render_within_steps(render, err);
-}
-
-// ---- frames ----
-
-static void set_over(Render *render)
-{
-    if (render->context->meter != NULL) {
-        render->context->meter->over = true;
-    }
-}
-
-static bool look_at_limits(Render *render, Error *err)
-{
-    if (render->steps > TEMPLATE_STEPS_MAX) {
-        set_over(render);
-        return error_set(
-            err, ERROR_PERMANENT, "the template takes more than %d steps", TEMPLATE_STEPS_MAX);
-    }
-    uint32_t next = render->steps + LOOK_STEPS;
-    render->look_at = next < TEMPLATE_STEPS_MAX ? next : TEMPLATE_STEPS_MAX;
-    return template_meter_ask(render->context->meter, err);
-}
-
-bool render_within_steps(Render *render, Error *err)
-{
-    return render->steps <= render->look_at || look_at_limits(render, err);
-}
-
-bool render_count_round(Render *render, Error *err)
-{
-    if (++render->rounds > TEMPLATE_ITERATIONS_MAX) {
-        set_over(render);
-        return error_set(
-            err, ERROR_PERMANENT, "more than %d rounds of loops and partials in one render",
-            TEMPLATE_ITERATIONS_MAX);
-    }
-    return true;
-}
-
-void render_set_context(Render *render, Frame *frame, Value context)
-{
-    bool has_outer = frame->outer != NO_FRAME;
-    frame->context = context;
-    render->steps += context.kind == VALUE_TEXT ? steps_of(context.text.len) : 0;
-    frame->adds = !has_outer || !value_same(&context, &render->frames[frame->outer].context);
-    render->current = frame->adds ? (int)(frame - render->frames) : frame->outer;
-}
-
-Frame *render_push(Render *render, Error *err)
-{
-    if (render->top == TEMPLATE_DEPTH_MAX) {
-        error_set(
-            err, ERROR_PERMANENT,
-            "blocks and partials are more than %d deep; does a partial call "
-            "itself without an end?",
-            TEMPLATE_DEPTH_MAX);
-        return NULL;
-    }
-    Frame *frame = &render->frames[++render->top];
-    *frame = (Frame){.outer = render->current, .around = render->current};
-    return frame;
-}
-
-void render_pop(Render *render, int current)
-{
-    render->top--;
-    render->current = current;
-}
-
-static bool begin_round(Render *render, Frame *frame, Error *err)
-{
-    const json_t *item = frame->loop == LOOP_ARRAY ? json_array_get(frame->items, frame->index)
-                                                   : json_object_iter_value(frame->member);
-    render_set_context(render, frame, value_of_json(item));
-    return render_count_round(render, err);
-}
-
-static bool enter_loop(Render *render, const Value *value, Error *err)
-{
-    Frame *frame = render_push(render, err);
-    if (frame == NULL) {
-        return false;
-    }
-    frame->items = value->json;
-    frame->loop = value->kind == VALUE_ARRAY ? LOOP_ARRAY : LOOP_OBJECT;
-    if (frame->loop == LOOP_ARRAY) {
-        frame->count = json_array_size(value->json);
-    } else {
-        frame->count = json_object_size(value->json);
-        frame->member = json_object_iter(unconst(value->json));
-    }
-    return begin_round(render, frame, err);
-}
-
-static bool enter_context(Render *render, Value value, Error *err)
-{
-    Frame *frame = render_push(render, err);
-    if (frame == NULL) {
-        return false;
-    }
-    render_set_context(render, frame, value);
-    return true;
+    return ok && within_steps(render, err);
 }
 
 // ---- operations ----
@@ -350,13 +273,13 @@ static bool enter(Render *render, const Op *op, uint32_t *pc, Error *err)
         *pc = op->target;
         return true;
     case ENTRY_LOOP:
-        return enter_loop(render, &value, err);
+        return render_enter_loop(render, &value, err);
     case ENTRY_CONTEXT:
-        return enter_context(render, value, err);
+        return render_enter_context(render, value, err);
     case ENTRY_HERE:
         break;
     }
-    return enter_context(render, context_at(render, 0), err);
+    return render_enter_context(render, context_at(render, 0), err);
 }
 
 static bool leave(Render *render, const Op *op, uint32_t *pc, Error *err)
@@ -368,7 +291,7 @@ static bool leave(Render *render, const Op *op, uint32_t *pc, Error *err)
             frame->member = json_object_iter_next(unconst(frame->items), frame->member);
         }
         *pc = op->target;
-        return begin_round(render, frame, err);
+        return render_begin_round(render, frame, err);
     }
     render_pop(render, frame->outer);
     return true;
@@ -405,7 +328,7 @@ static bool within_limits(Render *render, Error *err)
             err, ERROR_PERMANENT, "the output is larger than %d bytes", TEMPLATE_OUTPUT_MAX);
     }
     render->steps++;
-    return render_within_steps(render, err);
+    return within_steps(render, err);
 }
 
 // What was appended from `from` on must not make a script of a URL or of CSS; else a harmless one

@@ -93,9 +93,14 @@ Frame *render_push(Render *render, Error *err);
 void render_pop(Render *render, int current);
 void render_set_context(Render *render, Frame *frame, Value context);
 bool render_count_round(Render *render, Error *err);
-// Ends a render that has more steps than it may have, or takes too long.
-bool render_within_steps(Render *render, Error *err);
 
 // OP_PARTIAL and OP_BODY.
 bool invoke_partial(Render *render, const PartialCall *call, Error *err);
 bool invoke_body(Render *render, const Program *body, Error *err);
+
+// Frames (render_frame.c): of a loop, of its next round, of {{#with}}; and that a limit ended the
+// render.
+bool render_begin_round(Render *render, Frame *frame, Error *err);
+bool render_enter_loop(Render *render, const Value *value, Error *err);
+bool render_enter_context(Render *render, Value value, Error *err);
+void render_set_over(Render *render);

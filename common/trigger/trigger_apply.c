@@ -139,7 +139,9 @@ static void draft_request(Planning *p)
     };
 }
 
-bool trigger_cancel_key(
+// "<trigger key>/<subject>": under which what it made can be cancelled. ERROR_PERMANENT names the
+// path.
+static bool trigger_cancel_key(
     const Trigger *trigger, const DomainEvent *event, Arena *arena, Str *ret, Error *err)
 {
     Str subject = STR_EMPTY;

@@ -50,11 +50,6 @@ bool trigger_request(
 // "trigger").
 void trigger_identify(const DomainEvent *event, Request *request, Arena *arena, Str *ret_key);
 
-// "<trigger key>/<subject>": under which what it made can be cancelled. ERROR_PERMANENT names the
-// path.
-bool trigger_cancel_key(
-    const Stentor__V1__Trigger *trigger, const DomainEvent *event, Arena *arena, Str *ret,
-    Error *err);
 // The event on DEFERRED that cancels what the trigger made of earlier events about the same
 // subject.
 bool trigger_cancel(

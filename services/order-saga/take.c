@@ -13,11 +13,9 @@
 #include "common/base/log.h"
 #include "common/codec/hash.h"
 #include "common/service/cleanup.h"
+#include "services/order-saga/take_internal.h"
 
 #define STAGE "order-saga"
-
-// Whom a dead letter of ours is for when it is sent again: no trigger can have such a key.
-#define LETTER_FOR ":order-saga"
 
 enum {
     BATCH_MAX = 1000,
@@ -26,114 +24,14 @@ enum {
     LOST_WAIT_MS = 500,
 };
 
-// An event of the saga that is not settled yet. Lives in its delivery's arena.
-typedef struct Pending Pending;
-struct Pending {
-    Pending *next;
-    Delivery *delivery;
-    SagaInput input;
-    Entry *entry; // of the batch under way
-    int losses;
-};
-
-typedef struct Queue {
-    Pending *first, *last;
-} Queue;
-
-typedef struct Batch {
-    Take *take;
-    Arena *arena;
-    Queue events; // in the stream's order
-    size_t count;
-    Fold fold;
-    KeyWant *wants;
-    size_t *want_of; // of an order, by its number - 1; SIZE_MAX: none
-    size_t want_count;
-    OutRow *rows;
-    size_t row_count;
-} Batch;
-
-struct Take {
-    TakeOptions options;
-    Worker *worker;
-    Queue waiting;
-    bool busy;
-    size_t batch_max; // halved while Postgres refuses one, so that the culprit stands alone
-    void (*on_stopped)(void *ctx);
-    void *stopped_ctx;
-};
-
 static void start_batch(Take *take);
-
-// ---- the queue ----
-
-static void push_back(Queue *queue, Pending *event)
-{
-    event->next = NULL;
-    if (queue->last == NULL) {
-        queue->first = event;
-    } else {
-        queue->last->next = event;
-    }
-    queue->last = event;
-}
-
-static Pending *pop(Queue *queue)
-{
-    Pending *event = queue->first;
-    queue->first = event->next;
-    queue->last = queue->first == NULL ? NULL : queue->last;
-    return event;
-}
-
-// `front` goes before what is in `queue`; in its own order.
-static void put_before(Queue *queue, Queue *front)
-{
-    if (front->last == NULL) {
-        return;
-    }
-    front->last->next = queue->first;
-    queue->last = queue->last == NULL ? front->last : queue->last;
-    queue->first = front->first;
-    *front = (Queue){NULL, NULL};
-}
-
-// ---- refused ----
-
-// What is buried is read again by us alone when somebody sends it again, headers or not: for the
-// others it was there the first time.
-static void readdress(Delivery *delivery)
-{
-    BusMessage *message = &delivery->message;
-    Str tenant = STR_EMPTY;
-    Str type = STR_EMPTY;
-    Error err = {0};
-    DomainEvent event;
-    if (!domain_subject(message->subject, &tenant, &type)) {
-        return;
-    }
-    DomainInput input = domain_input(message, tenant, type, NULL);
-    if (domain_event_read(&input, delivery->arena, &event, &err)) {
-        message->payload = domain_event_letter(&event, STR(LETTER_FOR), delivery->arena);
-        message->event_id = event.identity;
-        domain_event_free(&event);
-    } // else nobody can read it, and it is kept as it came
-}
-
-static void refuse(Delivery *delivery, const Error *err)
-{
-    if (err->kind == ERROR_PERMANENT) {
-        readdress(delivery);
-    }
-    delivery_settle(delivery, err);
-}
 
 // ---- the end of a batch ----
 
 static void end_batch(Batch *batch, Queue *again)
 {
     Take *take = batch->take;
-    put_before(&take->waiting, again);
+    take_put_before(&take->waiting, again);
     fold_done(&batch->fold);
     arena_free(batch->arena);
     take->busy = false;
@@ -152,7 +50,7 @@ static void give_back(Batch *batch, const Error *err)
         LOG(LOG_WARN, "events of the saga not stored", log_int("count", (int64_t)batch->count),
             log_error(err));
         while (batch->events.first != NULL) {
-            refuse(pop(&batch->events)->delivery, err);
+            take_refuse(take_pop(&batch->events)->delivery, err);
         }
         take->batch_max = BATCH_MAX;
     }
@@ -247,11 +145,11 @@ static void on_db_stored(void *ctx, DbTxn *txn, const Error *err)
     count_batch(batch);
     Queue again = {NULL, NULL};
     while (batch->events.first != NULL) {
-        Pending *event = pop(&batch->events);
+        Pending *event = take_pop(&batch->events);
         if (!event->entry->order->is_lost) {
             delivery_settle(event->delivery, NULL);
         } else if (++event->losses < LOSSES_MAX) {
-            push_back(&again, event);
+            take_push_back(&again, event);
         } else {
             delivery_again(event->delivery, LOST_WAIT_MS);
         }
@@ -409,8 +307,8 @@ static void start_batch(Take *take)
     batch->arena = arena;
     fold_init(&batch->fold, arena, take->batch_max, clock_now_us(), take->options.max_attempts);
     while (take->waiting.first != NULL && batch->count < take->batch_max) {
-        Pending *event = pop(&take->waiting);
-        push_back(&batch->events, event);
+        Pending *event = take_pop(&take->waiting);
+        take_push_back(&batch->events, event);
         event->entry = fold_add(&batch->fold, &event->input);
         batch->count++;
     }
@@ -469,12 +367,12 @@ static void take_delivery(Take *take, Delivery *delivery)
     }
     Pending *event = arena_zalloc(delivery->arena, sizeof *event);
     if (!read_event(delivery, tenant, type, event, &err)) {
-        refuse(delivery, &err);
+        take_refuse(delivery, &err);
     } else if (event->input.kind == INPUT_PASSED) {
         metric_add(take->options.metrics->passed, 1);
         delivery_settle(delivery, NULL);
     } else {
-        push_back(&take->waiting, event);
+        take_push_back(&take->waiting, event);
     }
 }
 

@@ -17,6 +17,7 @@
 #include "services/outbox-relay/feedback/told.h"
 #include "services/outbox-relay/keeper.h"
 #include "services/outbox-relay/publish/drain.h"
+#include "services/outbox-relay/relay_internal.h"
 #include "services/outbox-relay/relay_metrics.h"
 
 enum {
@@ -24,50 +25,7 @@ enum {
     CHECK_MAX_MS = 5000,
     KEEP_ROWS = 500,
     COUNT_MS = 10 * 1000,
-    TELL_TRIES = 3, // with their rows; then without (they may wait for something in the database)
-    ASIDE_US = 5 * 1000 * 1000, // after a refusal rows are left to the teller for so long
 };
-
-static const int64_t before_start_us = INT64_C(60000000); // of another clock
-
-typedef struct RelayOptions {
-    const char *mapping_file;
-    const char *tenants;
-    const char *domain;
-    int64_t batch_rows;
-    int64_t batches;
-    int64_t lease_ms;
-    int64_t poll_ms;
-    int64_t keep_ms;
-} RelayOptions;
-
-typedef struct Relay {
-    Service *service;
-    const RelayOptions *options;
-    Mapping *mapping;
-    RelaySql *sql;
-    BatchWorld world;
-    Drain *drain;
-    Keeper *keeper;
-    DbListen *listen;
-    Told *told;
-    char projection[MAPPING_NAME_MAX + 16];
-    const char *streams[2 * ACCOUNT_TENANTS_MAX + 1]; // what the projector reads; ends with NULL
-    char stream_texts[2 * ACCOUNT_TENANTS_MAX][SUBJECT_SIZE];
-    Projector *projector;   // of requests, once the table is checked
-    Teller *teller;         // of requests
-    int told_tries;         // of what is folded
-    bool told_aside;        // how it was written the last time
-    bool told_refused;      // and since then nothing was written
-    int64_t aside_until_us; // monotonic
-    uv_timer_t check_timer;
-    bool checked; // the table has been found as the mapping says
-    bool checking;
-    bool stopping;
-    int check_ms;
-    Error trouble; // what stands in the way now; ERROR_NONE: nothing
-    RelayMetrics metrics;
-} Relay;
 
 // ---- what the parts report ----
 
@@ -131,109 +89,6 @@ static void on_bus_changed(void *ctx, bool connected)
     }
 }
 
-// ---- what becomes of the requests ----
-
-static bool on_told_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
-{
-    (void)err;
-    Relay *relay = ctx;
-    told_fold(relay->told, message, arena);
-    return true;
-}
-
-// Killed before the commit: neither rows nor position are there, and the statuses are read again.
-// Killed after it: both are. (test_outbox_crash.py)
-static void on_told_write(void *ctx, DbTxn *txn)
-{
-    Relay *relay = ctx;
-    relay->told_tries++;
-    relay->told_aside = relay->told_tries > TELL_TRIES || clock_mono_us() < relay->aside_until_us;
-    told_write(relay->told, relay->sql, relay->told_aside, txn);
-}
-
-static void on_told_committed(void *ctx, DbTxn *txn)
-{
-    Relay *relay = ctx;
-    relay->told_tries = 0;
-    relay->told_refused = false;
-    if (txn != NULL) {
-        size_t counts[TOLD_COUNT];
-        told_counts(relay->told, txn, counts);
-        CRASH_POINT_IF("outbox.told", counts[TOLD_SENT] + counts[TOLD_FAILED] > 0);
-        relay_metrics_told(&relay->metrics, counts);
-    }
-    told_clear(relay->told);
-}
-
-// For one row's sake, or because a right is gone for a while: the letters and the position are
-// ours, and go on; the rows are left to the teller, which finds the one.
-static bool on_told_refused(void *ctx, const Error *err)
-{
-    Relay *relay = ctx;
-    if (relay->told_aside && err->kind != ERROR_CONFIG) {
-        return false;
-    }
-    if (!relay->told_refused) {
-        relay->told_refused = true;
-        LOG(LOG_WARN, "rows cannot be told what became of them, trying again", log_error(err));
-    }
-    relay->aside_until_us = clock_mono_us() + ASIDE_US;
-    return true;
-}
-
-// Nothing before the first letter can be about one: a new mapping does not read the whole log.
-static void open_projector(Relay *relay, int64_t oldest_letter_us)
-{
-    static const ProjectorHandlers handlers = {
-        .fold = on_told_fold,
-        .write = on_told_write,
-        .committed = on_told_committed,
-        .refused = on_told_refused};
-    Service *service = relay->service;
-    int64_t now_us = clock_now_us();
-    bool letters = oldest_letter_us > 0 && oldest_letter_us < now_us;
-    snprintf(
-        relay->projection, sizeof relay->projection, "outbox-" STR_FMT,
-        STR_ARG(relay->mapping->name));
-    const ProjectorOptions options = {
-        .name = relay->projection,
-        .schema = "stentor_outbox",
-        .streams = relay->streams,
-        .database_url = service_database_url(service),
-        .pool = service_pool(service),
-        .begin_at_us = (letters ? oldest_letter_us : now_us) - before_start_us,
-    };
-    relay->projector = projector_new(service_bus(service), &options, &handlers, relay);
-    relay->metrics.projector = relay->projector;
-}
-
-// What the relay reads of its tenants' mails: all of STATUS and DEAD, or of each tenant its own.
-static bool plan_streams(Relay *relay, Error *err)
-{
-    Str rest = str_from(relay->options->tenants), tenant;
-    size_t count = 0;
-    if (rest.len == 0) {
-        relay->streams[0] = "STATUS";
-        relay->streams[1] = "DEAD";
-        return true;
-    }
-    while (rest.len > 0 && str_split(&rest, ',', &tenant)) {
-        if (!id_is_tenant(tenant) || count == 2 * (size_t)ACCOUNT_TENANTS_MAX) {
-            return error_set(
-                err, ERROR_CONFIG, "STENTOR_OUTBOX_TENANTS: '%.*s' is no tenant, or one beyond %d",
-                STR_ARG(tenant), ACCOUNT_TENANTS_MAX);
-        }
-        for (size_t i = 0; i < 2; i++, count++) {
-            char *text = relay->stream_texts[count];
-            snprintf(
-                text, sizeof relay->stream_texts[count],
-                i == 0 ? "STATUS ntf.status.%.*s.>" : "DEAD ntf.dead.ingest.%.*s", STR_ARG(tenant));
-            relay->streams[count] = text;
-        }
-    }
-    return true;
-}
-
 // ---- the table, looked at before anything is claimed ----
 
 static const DbStatement OLDEST_LETTER = {
@@ -286,7 +141,7 @@ static void on_oldest_letter(void *ctx, DbTxn *txn, const Error *err)
 {
     Relay *relay = ctx;
     if (take_check(relay, err)) {
-        open_projector(relay, db_get_time(db_txn_result(txn, 0), 0, 0));
+        relay_open_projector(relay, db_get_time(db_txn_result(txn, 0), 0, 0));
         begin(relay);
     }
 }
@@ -407,7 +262,7 @@ static bool start_relay(Service *service, const void *options, void **ret_state,
     if (relay->options->domain[0] != '\0') {
         bus_use_domain(service_bus(service), relay->options->domain);
     }
-    if (!read_mapping(relay, err) || !plan_streams(relay, err)) {
+    if (!read_mapping(relay, err) || !relay_plan_streams(relay, err)) {
         service_wrong_options(service);
         free(relay);
         return false;

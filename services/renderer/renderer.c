@@ -21,7 +21,7 @@
 #include "common/events/sealed.h"
 #include "common/render/render_events.h"
 #include "common/render/template_cache.h"
-#include "common/template/format.h"
+#include "common/template/helpers/format.h"
 #include "services/renderer/footer.h"
 #include "services/renderer/second_check.h"
 

@@ -20,6 +20,7 @@
 #include "common/base/log.h"
 #include "common/bus/consume/bury.h"
 #include "common/bus/consume/positions.h"
+#include "common/bus/consume/projector_internal.h"
 #include "common/bus/consume/reader.h"
 #include "common/bus/jetstream/bus_internal.h"
 #include "common/db/lock.h"
@@ -28,166 +29,11 @@ enum {
     FLUSH_DEFAULT = 2000,
     FLUSH_DEFAULT_MS = 20,
     RETRY_MIN_MS = 100,
-    RETRY_MAX_MS = 5000,
     READ_BATCH = 512,
-};
-
-typedef enum ProjectorState {
-    PROJECTOR_STANDBY,
-    PROJECTOR_LOADING,
-    PROJECTOR_FOLDING,
-    PROJECTOR_FLUSHING,
-    PROJECTOR_DROPPING, // readers are closing; then STANDBY or LOADING
-    PROJECTOR_FAILED,
-    PROJECTOR_STOPPED,
-} ProjectorState;
-
-typedef struct Source {
-    Projector *projector;
-    Position *position;
-    Reader *reader;
-    bool caught_up;
-} Source;
-
-struct Projector {
-    Bus *bus;
-    ProjectorOptions options;
-    ProjectorHandlers handlers;
-    void *ctx;
-    DbLock *lock;
-    Positions positions;
-    Source sources[POSITIONS_MAX]; // one for each position
-    ProjectorState state;
-    Arena *arena;
-    size_t folded;
-    size_t burying;   // dead letters without their ack yet
-    bool bury_failed; // one was not stored: the position must not pass it
-    bool in_database; // a load or a flush has not been answered
-    bool stopping;
-    size_t readers_open;
-    uint64_t tails_lost; // of readers that are gone
-    int retry_ms;
-    uv_timer_t timer;  // closes a flush, or tries again
-    char failure[240]; // an Error's text
-    void (*on_stopped)(void *ctx);
-    void *stopped_ctx;
 };
 
 static void start_load(Projector *p);
 static void start_flush(Projector *p);
-static void move_on(Projector *p);
-
-// ---- state ----
-
-static const char *state_name(ProjectorState state)
-{
-    switch (state) {
-    case PROJECTOR_STANDBY:
-        return "standby";
-    case PROJECTOR_LOADING:
-        return "loading";
-    case PROJECTOR_FOLDING:
-        return "folding";
-    case PROJECTOR_FLUSHING:
-        return "flushing";
-    case PROJECTOR_DROPPING:
-        return "dropping";
-    case PROJECTOR_FAILED:
-        return "failed";
-    case PROJECTOR_STOPPED:
-        return "stopped";
-    }
-    return "";
-}
-
-static void change_state(Projector *p, ProjectorState next)
-{
-    bool routine = (p->state == PROJECTOR_FOLDING && next == PROJECTOR_FLUSHING) ||
-                   (p->state == PROJECTOR_FLUSHING && next == PROJECTOR_FOLDING);
-    if (!routine && p->state != next) {
-        LOG(LOG_INFO, "projector moves", log_text("projection", p->options.name),
-            log_text("from", state_name(p->state)), log_text("to", state_name(next)));
-    }
-    p->state = next;
-}
-
-static void on_timer_due(uv_timer_t *timer)
-{
-    move_on(timer->data);
-}
-
-static void wait_ms(Projector *p, int ms)
-{
-    uv_timer_start(&p->timer, on_timer_due, (uint64_t)ms, 0);
-}
-
-static int next_retry(Projector *p)
-{
-    int ms = p->retry_ms;
-    p->retry_ms = 2 * ms > RETRY_MAX_MS ? RETRY_MAX_MS : 2 * ms;
-    return ms;
-}
-
-// ---- dropping ----
-
-static void forget_folded(Projector *p)
-{
-    if (p->folded > 0) {
-        p->handlers.committed(p->ctx, NULL);
-    }
-    p->folded = 0;
-    arena_reset(p->arena);
-}
-
-static void handle_reader_freed(Projector *p)
-{
-    p->readers_open--;
-    move_on(p);
-}
-
-static void on_reader_freed(void *ctx)
-{
-    Source *source = ctx;
-    source->reader = NULL;
-    handle_reader_freed(source->projector);
-}
-
-static void drop(Projector *p)
-{
-    if (p->state == PROJECTOR_DROPPING) {
-        return;
-    }
-    change_state(p, PROJECTOR_DROPPING);
-    forget_folded(p);
-    for (size_t i = 0; i < p->positions.count; i++) {
-        if (p->sources[i].reader != NULL) {
-            p->tails_lost += reader_tails_lost(p->sources[i].reader);
-            reader_free(p->sources[i].reader, on_reader_freed, &p->sources[i]);
-        }
-    }
-    wait_ms(p, 0);
-}
-
-static void fail(Projector *p, const Error *err)
-{
-    if (p->failure[0] != '\0') {
-        return;
-    }
-    snprintf(p->failure, sizeof p->failure, "%s", err->text);
-    LOG(LOG_ERROR, "projection stands still", log_text("projection", p->options.name),
-        log_error(err));
-    drop(p);
-}
-
-// What cannot be written would be refused for ever, if the owner does not know better.
-static void fail_or_retry(Projector *p, const Error *err)
-{
-    if (!p->stopping && p->handlers.refused != NULL && p->handlers.refused(p->ctx, err)) {
-        wait_ms(p, next_retry(p));
-    } else {
-        fail(p, err);
-    }
-}
 
 // ---- folding ----
 
@@ -196,7 +42,7 @@ static void note_buried(Projector *p, const Error *err)
     p->burying--;
     CRASH_POINT_IF("projector.letter_stored", err == NULL);
     p->bury_failed = p->bury_failed || err != NULL;
-    move_on(p);
+    projector_move_on(p);
 }
 
 static void on_letter_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
@@ -229,7 +75,7 @@ static void fold_messages(Source *source, const BusMessage *messages, size_t cou
     }
     assert(p->state == PROJECTOR_FOLDING && "readers are paused while a flush is in the air");
     if (p->folded == 0) {
-        wait_ms(p, p->options.flush_ms);
+        projector_wait_ms(p, p->options.flush_ms);
     }
     for (size_t i = 0; i < count; i++) {
         Error err = {0};
@@ -268,7 +114,7 @@ static void finish_catching_up(Source *source)
     LOG(LOG_DEBUG, "projection caught up", log_text("projection", p->options.name),
         log_text("stream", source->position->stream));
     if (p->state == PROJECTOR_FOLDING && p->folded == 0) {
-        wait_ms(p, p->options.flush_ms);
+        projector_wait_ms(p, p->options.flush_ms);
     }
 }
 
@@ -280,12 +126,12 @@ static void on_reader_caught_up(void *ctx)
 static void handle_reader_failed(Projector *p, const Error *err)
 {
     if (err->kind == ERROR_CONFIG) {
-        fail(p, err);
+        projector_fail(p, err);
     } else if (p->state != PROJECTOR_DROPPING) {
         LOG(LOG_WARN, "projection cannot read, trying again",
             log_text("projection", p->options.name), log_error(err));
-        drop(p);
-        wait_ms(p, RETRY_MAX_MS);
+        projector_drop(p);
+        projector_wait_ms(p, PROJECTOR_RETRY_MAX_MS);
     }
 }
 
@@ -298,7 +144,7 @@ static void start_folding(Projector *p)
 {
     static const ReaderHandlers handlers = {
         on_reader_messages, on_reader_caught_up, on_reader_failed};
-    change_state(p, PROJECTOR_FOLDING);
+    projector_change_state(p, PROJECTOR_FOLDING);
     p->retry_ms = RETRY_MIN_MS;
     for (size_t i = 0; i < p->positions.count; i++) {
         Source *source = &p->sources[i];
@@ -338,14 +184,14 @@ static void finish_load(Projector *p, DbTxn *txn, const Error *err)
 {
     p->in_database = false;
     if (p->state != PROJECTOR_LOADING) {
-        move_on(p);
+        projector_move_on(p);
     } else if (err == NULL) {
         positions_read(&p->positions, db_txn_result(txn, 0));
         start_folding(p);
     } else if (err->kind == ERROR_CONFIG) {
-        fail_or_retry(p, err);
+        projector_fail_or_retry(p, err);
     } else {
-        wait_ms(p, next_retry(p));
+        projector_wait_ms(p, projector_next_retry(p));
     }
 }
 
@@ -356,7 +202,7 @@ static void on_load_done(void *ctx, DbTxn *txn, const Error *err)
 
 static void start_load(Projector *p)
 {
-    change_state(p, PROJECTOR_LOADING);
+    projector_change_state(p, PROJECTOR_LOADING);
     DbTxn *txn = db_txn_new(p->options.pool);
     positions_add_load(&p->positions, txn);
     p->in_database = true;
@@ -394,11 +240,11 @@ static void finish_check(Projector *p, DbTxn *txn, const Error *err)
     memcpy(refusal.text, p->failure, sizeof refusal.text);
     p->failure[0] = '\0';
     if (p->state != PROJECTOR_FLUSHING) {
-        move_on(p);
+        projector_move_on(p);
     } else if (err == NULL && !positions_moved(&p->positions, db_txn_result(txn, 0))) {
-        fail_or_retry(p, &refusal); // nobody else: the rows themselves are refused
+        projector_fail_or_retry(p, &refusal); // nobody else: the rows themselves are refused
     } else {
-        drop(p);
+        projector_drop(p);
     }
 }
 
@@ -420,22 +266,22 @@ static void finish_flush(Projector *p, DbTxn *txn, const Error *err)
 {
     p->in_database = false;
     if (p->state != PROJECTOR_FLUSHING) {
-        move_on(p); // dropped meanwhile: the positions tell whether it was committed
+        projector_move_on(p); // dropped meanwhile: the positions tell whether it was committed
     } else if (err == NULL && positions_all_moved(&p->positions, txn)) {
         note_committed(p, txn);
-        change_state(p, PROJECTOR_FOLDING);
+        projector_change_state(p, PROJECTOR_FOLDING);
         pause_readers(p, false);
-        move_on(p);
+        projector_move_on(p);
     } else if (err == NULL) {
-        drop(p); // a position's row is gone: somebody resets the projection
+        projector_drop(p); // a position's row is gone: somebody resets the projection
     } else if (err->kind == ERROR_PERMANENT || err->kind == ERROR_CONFLICT) {
         check_positions(p, err);
     } else if (err->kind == ERROR_CONFIG) {
-        fail_or_retry(p, err);
+        projector_fail_or_retry(p, err);
     } else if (p->stopping) {
-        drop(p); // folded again by the next one
+        projector_drop(p); // folded again by the next one
     } else {
-        wait_ms(p, next_retry(p)); // the same flush again
+        projector_wait_ms(p, projector_next_retry(p)); // the same flush again
     }
 }
 
@@ -460,10 +306,10 @@ static void submit_flush(Projector *p)
 static void start_flush(Projector *p)
 {
     uv_timer_stop(&p->timer);
-    change_state(p, PROJECTOR_FLUSHING);
+    projector_change_state(p, PROJECTOR_FLUSHING);
     pause_readers(p, true);
     if (p->burying == 0) {
-        move_on(p);
+        projector_move_on(p);
     }
 }
 
@@ -490,13 +336,13 @@ static void handle_dropped(Projector *p)
     }
     p->bury_failed = false;
     if (p->stopping) {
-        change_state(p, PROJECTOR_STOPPED);
+        projector_change_state(p, PROJECTOR_STOPPED);
         uv_timer_stop(&p->timer);
         db_lock_close(p->lock, on_lock_closed, p);
     } else if (p->failure[0] != '\0') {
-        change_state(p, PROJECTOR_FAILED);
+        projector_change_state(p, PROJECTOR_FAILED);
     } else if (!db_lock_held(p->lock)) {
-        change_state(p, PROJECTOR_STANDBY);
+        projector_change_state(p, PROJECTOR_STANDBY);
     } else {
         start_load(p);
     }
@@ -508,7 +354,7 @@ static void flush_or_drop(Projector *p)
         return;
     }
     if (p->bury_failed) {
-        drop(p);
+        projector_drop(p);
     } else {
         submit_flush(p);
     }
@@ -520,8 +366,7 @@ static bool has_work(Projector *p)
     return p->folded > 0 || positions_pending(&p->positions);
 }
 
-// The one place that decides what follows; called whenever something ended or a timer is due.
-static void move_on(Projector *p)
+void projector_move_on(Projector *p)
 {
     switch (p->state) {
     case PROJECTOR_DROPPING:
@@ -536,7 +381,7 @@ static void move_on(Projector *p)
         if (has_work(p) && (p->stopping || !uv_is_active((uv_handle_t *)&p->timer))) {
             start_flush(p);
         } else if (p->stopping) {
-            drop(p);
+            projector_drop(p);
         }
         break;
     case PROJECTOR_FLUSHING:
@@ -547,7 +392,7 @@ static void move_on(Projector *p)
     case PROJECTOR_STANDBY:
     case PROJECTOR_FAILED:
         if (p->stopping) {
-            drop(p);
+            projector_drop(p);
         }
         break;
     case PROJECTOR_STOPPED:
@@ -562,7 +407,7 @@ static void handle_lock(Projector *p, bool held)
     } else if (
         !held && p->state != PROJECTOR_STANDBY && p->state != PROJECTOR_FAILED &&
         p->state != PROJECTOR_STOPPED) {
-        drop(p);
+        projector_drop(p);
     }
 }
 
@@ -603,9 +448,9 @@ void projector_stop(Projector *projector, void (*on_stopped)(void *ctx), void *c
     projector->on_stopped = on_stopped;
     projector->stopped_ctx = ctx;
     if (projector->state == PROJECTOR_LOADING) {
-        drop(projector);
+        projector_drop(projector);
     } else if (projector->state != PROJECTOR_FLUSHING) {
-        wait_ms(projector, 0);
+        projector_wait_ms(projector, 0);
     }
 }
 
@@ -614,57 +459,4 @@ void projector_free(Projector *projector)
     assert(projector->state == PROJECTOR_STOPPED && projector->lock == NULL);
     arena_free(projector->arena);
     free(projector);
-}
-
-bool projector_active(const Projector *projector)
-{
-    return projector->state == PROJECTOR_FOLDING || projector->state == PROJECTOR_FLUSHING;
-}
-
-const char *projector_failure(const Projector *projector)
-{
-    return projector->failure[0] != '\0' && projector->state != PROJECTOR_FLUSHING
-               ? projector->failure
-               : NULL;
-}
-
-uint64_t projector_lag(const Projector *projector)
-{
-    uint64_t lag = projector->folded;
-    for (size_t i = 0; i < projector->positions.count; i++) {
-        if (projector->sources[i].reader != NULL) {
-            lag += reader_lag(projector->sources[i].reader);
-        }
-    }
-    return lag;
-}
-
-bool projector_caught_up(const Projector *projector)
-{
-    for (size_t i = 0; i < projector->positions.count; i++) {
-        if (!projector->sources[i].caught_up) {
-            return false;
-        }
-    }
-    return projector_active(projector);
-}
-
-uint64_t projector_position(const Projector *projector, const char *stream)
-{
-    for (size_t i = 0; i < projector->positions.count; i++) {
-        if (strcmp(projector->positions.at[i].stream, stream) == 0) {
-            return projector->positions.at[i].stored;
-        }
-    }
-    return 0;
-}
-
-uint64_t projector_tails_lost(const Projector *projector)
-{
-    uint64_t count = projector->tails_lost;
-    for (size_t i = 0; i < projector->positions.count; i++) {
-        const Reader *reader = projector->sources[i].reader;
-        count += reader != NULL && projector_active(projector) ? reader_tails_lost(reader) : 0;
-    }
-    return count;
 }

@@ -87,7 +87,7 @@ static bool is_leaver(const Bus *bus, Str stream, Str consumer)
     return false;
 }
 
-static void add_leaver(Bus *bus, const Endpoint *endpoint)
+void bus_add_leaver(Bus *bus, const Endpoint *endpoint)
 {
     Str consumer = str_from(endpoint->consumer);
     if (is_leaver(bus, endpoint->stream, consumer) || bus->leaver_count == BUS_ENDPOINTS_MAX) {
@@ -278,62 +278,6 @@ void bus_again(Bus *bus)
 int64_t bus_now_ms(const Bus *bus)
 {
     return (int64_t)uv_now(bus->loop);
-}
-
-// ---- endpoints ----
-
-void endpoint_add(Bus *bus, Endpoint *endpoint, const EndpointHandlers *handlers, void *ctx)
-{
-    int slot = 0;
-    while (slot < BUS_ENDPOINTS_MAX && bus->endpoints[slot] != NULL) {
-        slot++;
-    }
-    assert(slot < BUS_ENDPOINTS_MAX);
-    endpoint->handlers = handlers;
-    endpoint->ctx = ctx;
-    endpoint->slot = slot;
-    snprintf(
-        endpoint->inbox, sizeof endpoint->inbox, "%s.w%d.%u", link_inbox(bus->link), slot,
-        ++bus->endpoint_generation);
-    bus->endpoints[slot] = endpoint;
-}
-
-void endpoint_remove(Bus *bus, Endpoint *endpoint)
-{
-    assert(bus->endpoints[endpoint->slot] == endpoint);
-    bus->endpoints[endpoint->slot] = NULL;
-    if (endpoint->acks) {
-        add_leaver(bus, endpoint);
-    }
-}
-
-void bus_use_domain(Bus *bus, const char *domain)
-{
-    link_use_domain(bus->link, domain);
-    snprintf(bus->service, sizeof bus->service, "%s", bus->user);
-}
-
-void bus_reader_name(Bus *bus, const char *stream, char out[READER_NAME_SIZE])
-{
-    topology_reader_name(out, bus->service, bus->reader_number++ % topology_reader_names(stream));
-}
-
-bool endpoint_pull(Bus *bus, const Endpoint *endpoint, size_t batch)
-{
-    char subject[224], request[112];
-    snprintf(
-        subject, sizeof subject, "$JS.API.CONSUMER.MSG.NEXT." STR_FMT ".%s",
-        STR_ARG(endpoint->stream), endpoint->consumer);
-    int len = snprintf(
-        request, sizeof request,
-        "{\"batch\":%zu,\"expires\":%d000000000,\"idle_heartbeat\":%d000000000}", batch,
-        PULL_EXPIRES_S, PULL_HEARTBEAT_S);
-    return link_send(bus->link, LINK_SWIFT, subject, endpoint->inbox, str_of(request, (size_t)len));
-}
-
-void bus_forget_requests(Bus *bus, const void *ctx)
-{
-    requests_forget(bus->requests, ctx);
 }
 
 // ---- life ----

@@ -129,3 +129,6 @@ struct Bus {
     void (*on_closed)(void *ctx);
     void *closed_ctx;
 };
+
+// Once its acks are stored, the consumer of an endpoint that is gone is told. (bus.c)
+void bus_add_leaver(Bus *bus, const Endpoint *endpoint);

@@ -16,203 +16,8 @@
 #include "common/base/log.h"
 #include "common/bus/jetstream/bus_internal.h"
 #include "common/bus/jetstream/pub_ack.h"
+#include "common/bus/jetstream/publish_entry.h"
 #include "common/codec/event.h"
-
-enum {
-    WINDOW_DEFAULT = 4096,
-    DEADLINE_DEFAULT_MS = 10000,
-    PENDING_BYTES_MAX = 64 * 1024 * 1024,
-    AIR_BYTES_MAX =
-        8 * 1024 * 1024, // less than socket buffers and server take: a write seldom blocks
-    BLOCK = 256,
-    BLOCKS_MAX =
-        2 * BUS_PENDING_MAX / BLOCK, // refusals that wait for their callback need entries too
-    SWIFT_MAX = 4,                   // up to so many at once go out at once; more are coalesced
-    // So many that can wait are in the air at once while others come too: what the server has
-    // still to store when one that cannot wait arrives.
-    SLACK_WINDOW = 512,
-    SLACK_COMPANY_MS = 10000, // so long after one that cannot wait
-    RESEND_MS = 2000,         // unanswered so long: lost. Doubles with each try
-    REFUSAL_LOG_MS = 10000,
-    ORPHAN_MS = 5000,
-    REST_MIN_MS = 250, // after a refusal; doubles up to
-    REST_MAX_MS = 2000,
-    HEADER_VALUE_MAX = 1024,
-    INDEX_BITS = 18,
-    TOKEN_SIZE = 24,
-};
-
-typedef enum EntryState {
-    ENTRY_FREE,
-    ENTRY_QUEUED,
-    ENTRY_SENT,
-    ENTRY_RESTING,
-    ENTRY_REFUSED
-} EntryState;
-
-typedef struct Entry {
-    natsMsg *message;
-    BusAcked on_acked;
-    void *ctx;
-    int64_t born_ms;
-    int64_t due_ms; // SENT: taken for lost; RESTING: try again
-    struct Entry *older, *newer;
-    struct Entry *next; // in the queue, in the free list, or among the refused
-    uint32_t index;
-    uint32_t generation;
-    uint32_t bytes;
-    uint16_t tries;
-    uint8_t state;
-    uint8_t refusal; // ErrorKind of REFUSED
-    bool after_acks;
-    bool once;
-    bool slack;
-} Entry;
-
-typedef struct EntryQueue {
-    Entry *first, *last;
-    size_t count;
-} EntryQueue;
-
-struct Publisher {
-    uv_loop_t *loop;
-    Link *link;
-    size_t window;
-    int deadline_ms;
-    Entry *blocks[BLOCKS_MAX];
-    uint32_t block_count;
-    Entry *free;
-    Entry *oldest, *newest; // all live entries by age: also by deadline
-    EntryQueue queue;       // QUEUED
-    EntryQueue slack_queue; // the same of those that can wait
-    size_t slack_in_air;
-    int64_t company_until_ms; // until then what can wait has the smaller window
-    EntryQueue refused;       // to be told in the next turn
-    size_t pending, pending_bytes;
-    size_t in_air, in_air_bytes;
-    uint64_t acked, duplicates; // since the start
-    Buf scratch;                // header values as C strings
-    char last_error[160];       // the last refusal, for the text of a missed deadline
-    uint64_t told_ms;           // when a refusal was last logged; 0: never
-    uint64_t orphan_ms;         // when no stream took a publish; 0: never
-    char orphan[200];           // which
-};
-
-// ---- entries ----
-
-static bool grow(Publisher *p)
-{
-    if (p->block_count == BLOCKS_MAX) {
-        return false;
-    }
-    Entry *block = xcalloc(BLOCK, sizeof *block);
-    for (uint32_t i = BLOCK; i-- > 0;) {
-        block[i].index = p->block_count * BLOCK + i;
-        block[i].next = p->free;
-        p->free = &block[i];
-    }
-    p->blocks[p->block_count++] = block;
-    return true;
-}
-
-static Entry *take_entry(Publisher *p, BusAcked on_acked, void *ctx)
-{
-    if (p->free == NULL && !grow(p)) {
-        fprintf(stderr, "publish: %d refused publishes in one turn\n", BLOCKS_MAX * BLOCK);
-        abort(); // a caller that ignores every refusal inside one turn: a bug
-    }
-    Entry *e = p->free;
-    p->free = e->next;
-    uint32_t index = e->index, generation = e->generation + 1;
-    *e = (Entry){
-        .index = index,
-        .generation = generation,
-        .on_acked = on_acked,
-        .ctx = ctx,
-        .born_ms = (int64_t)uv_now(p->loop),
-        .older = p->newest};
-    *(p->newest != NULL ? &p->newest->newer : &p->oldest) = e;
-    p->newest = e;
-    p->pending++;
-    return e;
-}
-
-static void push(EntryQueue *queue, Entry *e)
-{
-    e->next = NULL;
-    *(queue->last != NULL ? &queue->last->next : &queue->first) = e;
-    queue->last = e;
-    queue->count++;
-}
-
-static Entry *pop(EntryQueue *queue)
-{
-    Entry *e = queue->first;
-    if (e != NULL) {
-        queue->first = e->next;
-        queue->last = queue->first == NULL ? NULL : queue->last;
-        queue->count--;
-    }
-    return e;
-}
-
-static void unlink_from_queue(EntryQueue *queue, Entry *e)
-{
-    Entry *before = NULL;
-    for (Entry *at = queue->first; at != NULL; before = at, at = at->next) {
-        if (at == e) {
-            *(before != NULL ? &before->next : &queue->first) = e->next;
-            queue->last = queue->last == e ? before : queue->last;
-            queue->count--;
-            return;
-        }
-    }
-}
-
-static void enqueue(Publisher *p, Entry *e)
-{
-    e->state = ENTRY_QUEUED;
-    push(e->slack ? &p->slack_queue : &p->queue, e);
-}
-
-static void leave_air(Publisher *p, Entry *e)
-{
-    if (e->state == ENTRY_SENT) {
-        p->in_air--;
-        p->in_air_bytes -= e->bytes;
-        p->slack_in_air -= e->slack ? 1 : 0;
-    }
-}
-
-// The one end of every entry: it is gone before the caller hears of it, who may publish again.
-static void finish(Publisher *p, Entry *e, const Error *err, uint64_t sequence, bool duplicate)
-{
-    BusAcked on_acked = e->on_acked;
-    void *ctx = e->ctx;
-    p->acked += err == NULL ? 1 : 0;
-    p->duplicates += duplicate ? 1 : 0;
-    leave_air(p, e);
-    if (e->state == ENTRY_QUEUED) {
-        unlink_from_queue(e->slack ? &p->slack_queue : &p->queue, e);
-    }
-    *(e->older != NULL ? &e->older->newer : &p->oldest) = e->newer;
-    *(e->newer != NULL ? &e->newer->older : &p->newest) = e->older;
-    natsMsg_Destroy(e->message);
-    e->message = NULL;
-    p->pending--;
-    p->pending_bytes -= e->bytes;
-    e->state = ENTRY_FREE;
-    e->next = p->free;
-    p->free = e;
-    on_acked(ctx, err, sequence, duplicate);
-}
-
-static void refuse(Publisher *p, Entry *e, ErrorKind kind)
-{
-    e->state = ENTRY_REFUSED;
-    e->refusal = (uint8_t)kind;
-    push(&p->refused, e);
-}
 
 // ---- building ----
 
@@ -278,11 +83,11 @@ bool publisher_send_core(Publisher *p, const BusOut *out)
 void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void *ctx)
 {
     bool full = p->pending >= BUS_PENDING_MAX || p->pending_bytes >= PENDING_BYTES_MAX;
-    Entry *e = take_entry(p, on_acked, ctx);
+    Entry *e = entry_take(p, on_acked, ctx);
     if (full) {
-        refuse(p, e, ERROR_TRANSIENT);
+        entry_refuse(p, e, ERROR_TRANSIENT);
     } else if (!build_message(p, e, out)) {
-        refuse(p, e, ERROR_PERMANENT);
+        entry_refuse(p, e, ERROR_PERMANENT);
     } else {
         e->bytes = (uint32_t)out->payload.len + 256;
         e->after_acks = out->after_acks;
@@ -292,7 +97,7 @@ void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void 
         if (!e->slack) {
             p->company_until_ms = (int64_t)uv_now(p->loop) + SLACK_COMPANY_MS;
         }
-        enqueue(p, e);
+        entry_enqueue(p, e);
     }
 }
 
@@ -327,7 +132,7 @@ static void send_queued(Publisher *p)
         if (!send_entry(p, e, e->after_acks ? LINK_CALM : lane)) {
             return; // stays first in the queue; the link tells when it is back
         }
-        pop(&p->queue);
+        entry_pop(&p->queue);
     }
 }
 
@@ -339,14 +144,14 @@ static void send_slack(Publisher *p)
         if (!send_entry(p, p->slack_queue.first, LINK_CALM)) {
             return;
         }
-        pop(&p->slack_queue);
+        entry_pop(&p->slack_queue);
     }
 }
 
 static void tell_refused(Publisher *p)
 {
     Entry *e;
-    while ((e = pop(&p->refused)) != NULL) {
+    while ((e = entry_pop(&p->refused)) != NULL) {
         Error err;
         if (e->refusal == ERROR_PERMANENT) {
             error_set(
@@ -358,7 +163,7 @@ static void tell_refused(Publisher *p)
             error_set(
                 &err, ERROR_TRANSIENT, "publish: more than %d wait for their ack", BUS_PENDING_MAX);
         }
-        finish(p, e, &err, 0, false);
+        entry_finish(p, e, &err, 0, false);
     }
 }
 
@@ -400,7 +205,7 @@ static void rest(Publisher *p, Entry *e)
     if (e->state != ENTRY_SENT) {
         return; // already queued again: an answer to an earlier try
     }
-    leave_air(p, e);
+    entry_leave_air(p, e);
     int shift = e->tries < 4 ? e->tries - 1 : 3;
     int64_t pause = (int64_t)REST_MIN_MS << shift;
     e->state = ENTRY_RESTING;
@@ -439,7 +244,7 @@ static void refused_now(Publisher *p, Entry *e, const Error *err)
 {
     note_refusal(p, e, err->text);
     if (e->once) {
-        finish(p, e, err, 0, false);
+        entry_finish(p, e, err, 0, false);
     } else {
         rest(p, e);
     }
@@ -462,9 +267,9 @@ void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
         refused_now(p, e, &err);
     } else if (pub_ack_parse(payload, &ack, &err)) {
         CRASH_POINT("bus.stored");
-        finish(p, e, NULL, ack.sequence, ack.duplicate);
+        entry_finish(p, e, NULL, ack.sequence, ack.duplicate);
     } else if (err.kind == ERROR_PERMANENT || err.kind == ERROR_CONFLICT) {
-        finish(p, e, &err, ack.sequence, false);
+        entry_finish(p, e, &err, ack.sequence, false);
     } else {
         refused_now(p, e, &err);
     }
@@ -477,19 +282,19 @@ static void fail_deadline(Publisher *p, Entry *e)
         &err, ERROR_TRANSIENT, "publish on '%s': no ack within %d ms%s%s",
         natsMsg_GetSubject(e->message), p->deadline_ms, p->last_error[0] != '\0' ? ", last: " : "",
         p->last_error);
-    finish(p, e, &err, 0, false);
+    entry_finish(p, e, &err, 0, false);
 }
 
 static void requeue(Publisher *p, Entry *e)
 {
-    leave_air(p, e);
-    enqueue(p, e);
+    entry_leave_air(p, e);
+    entry_enqueue(p, e);
 }
 
 void publisher_tick(Publisher *p)
 {
     int64_t now = (int64_t)uv_now(p->loop);
-    // finish() may let the caller publish, which only appends at the new end.
+    // entry_finish() may let the caller publish, which only appends at the new end.
     while (p->oldest != NULL && p->oldest->born_ms + p->deadline_ms <= now &&
            p->oldest->state != ENTRY_REFUSED) {
         fail_deadline(p, p->oldest);
@@ -516,7 +321,7 @@ void publisher_cancel(Publisher *p)
     error_set(&err, ERROR_CANCELLED, "publish: the bus is closing");
     p->refused = (EntryQueue){0};
     while (p->oldest != NULL) {
-        finish(p, p->oldest, &err, 0, false);
+        entry_finish(p, p->oldest, &err, 0, false);
     }
 }
 

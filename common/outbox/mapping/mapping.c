@@ -42,7 +42,8 @@ bool mapping_column(MappingReader *r, const json_t *value, const char *path, Str
     return true;
 }
 
-bool mapping_table(MappingReader *r, const json_t *value, const char *path, Str *ret)
+// "schema.table" or "table".
+static bool mapping_table(MappingReader *r, const json_t *value, const char *path, Str *ret)
 {
     Str table = mapping_text(value);
     ptrdiff_t dot = str_find(table, '.');

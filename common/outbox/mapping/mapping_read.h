@@ -17,14 +17,9 @@ bool mapping_wrong(MappingReader *r, const char *path, const char *format, ...)
 Str mapping_text(const json_t *string); // a JSON string's bytes; the empty slice for anything else
 // A name that Postgres can have: 1 to 63 bytes of UTF-8 without control characters.
 bool mapping_column(MappingReader *r, const json_t *value, const char *path, Str *ret);
-// "schema.table" or "table".
-bool mapping_table(MappingReader *r, const json_t *value, const char *path, Str *ret);
 // Refuses members that are not in the space-separated list.
 bool mapping_known(MappingReader *r, const json_t *object, const char *path, const char *members);
 
-// mapping_source.c
-// `ret` stays where it is as long as the mapping.
-bool mapping_source(MappingReader *r, const json_t *value, const char *path, Source *ret);
 bool mapping_fields(MappingReader *r, const json_t *fields);
 // mapping_moments.c
 bool mapping_assigns(

@@ -229,7 +229,9 @@ static int member_of(Mapping *m, const Source *source)
     return m->member_count++;
 }
 
-bool mapping_source(MappingReader *r, const json_t *value, const char *path, Source *ret)
+// mapping_source.c
+// `ret` stays where it is as long as the mapping.
+static bool mapping_source(MappingReader *r, const json_t *value, const char *path, Source *ret)
 {
     *ret = (Source){.given = true};
     bool ok = !json_is_object(value)                    ? read_path(r, value, path, ret)

@@ -72,7 +72,8 @@ void shadow_count_reason(ShadowTally *tally, const char *code, const char *reaso
     ++*count;
 }
 
-char *shadow_mask(Str text)
+// Every e-mail address becomes its mask, and what could move a terminal's cursor a question mark.
+static char *shadow_mask(Str text)
 {
     Buf out;
     Str line;

@@ -47,5 +47,3 @@ void shadow_count_reason(ShadowTally *tally, const char *code, const char *reaso
 // Takes the diff as it is and keeps it masked, if the group is new and fewer than `diffs` are kept.
 void shadow_count_group(
     ShadowTally *tally, uint64_t signature, const char *notification_id, Str diff, int64_t diffs);
-// Every e-mail address becomes its mask, and what could move a terminal's cursor a question mark.
-char *shadow_mask(Str text);

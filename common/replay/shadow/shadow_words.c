@@ -137,7 +137,7 @@ bool shadow_words_found(const ShadowWords *words, Error *err)
                plan->locale != NULL ? plan->locale : "");
 }
 
-bool shadow_words_suspended(const ShadowWords *words, Str tenant)
+static bool shadow_words_suspended(const ShadowWords *words, Str tenant)
 {
     return map_get(words->suspended, tenant) != NULL;
 }

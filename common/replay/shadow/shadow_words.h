@@ -12,7 +12,6 @@ ShadowWords *shadow_words_new(const ShadowPlan *plan);
 void shadow_words_free(ShadowWords *words);
 // An entry of CONFIG; those of other kinds and templates are passed over.
 bool shadow_words_put(ShadowWords *words, Str kind, Str tenant, Str key, Str payload, Error *err);
-bool shadow_words_suspended(const ShadowWords *words, Str tenant);
 // Once CONFIG is read: did any version get the new words? ERROR_CONFIG says what is not there.
 bool shadow_words_found(const ShadowWords *words, Error *err);
 // Counts the request in `tally`. false with ERROR_PERMANENT when the new words are no template:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // template render: the pipeline's template engine over files, without a server. A partial that is
 // not given is nothing, as Mustache has it; `template put` refuses it.
-#include "common/template/format.h"
+#include "common/template/helpers/format.h"
 #include "common/template/template.h"
 #include "services/cli/cli.h"
 

@@ -11,6 +11,7 @@
 #include "common/history/rebuild_schema.h"
 #include "common/session/session.h"
 #include "services/cli/cli.h"
+#include "services/cli/operate/rebuild_log.h"
 #include "services/cli/operate/stream_same.h"
 
 enum {
@@ -20,164 +21,6 @@ enum {
     FREEZE_MS = 3000, // less than a flush of the archiver may take: it waits, and does not fail
     FREEZES_MAX = 5,
 };
-
-// An event's notification is at most a day younger than the event by its id's time (event_row.c
-// refuses others), so what is a day younger than the log's beginning has all of its events in it.
-static const int64_t CARRY_MARGIN_US = INT64_C(24) * 3600 * 1000000;
-
-typedef struct StreamInfo {
-    uint64_t first, last, count, deleted;
-    int64_t first_at_us, last_at_us; // 0: none
-    int64_t created_us;
-} StreamInfo;
-
-typedef struct Rebuild {
-    Cli *cli;
-    bool dry, carry, keep_old;
-    Session session;
-    DbPool *pool;
-    Shadow *shadow;
-    Refold *refold;
-    uv_timer_t poll;
-    bool (*reached)(struct Rebuild *rebuild); // what the poll waits for
-    StreamInfo streams[HISTORY_STREAM_COUNT];
-    uint64_t until[HISTORY_STREAM_COUNT];
-    uint64_t first[HISTORY_STREAM_COUNT];    // when the rebuild began
-    uint64_t position[HISTORY_STREAM_COUNT]; // when it stopped folding
-    int64_t before_us;                       // older rows were carried over; 0: none
-    int64_t missing_before_us;
-    int64_t began_us;
-    int64_t carried;
-    uint64_t events, unreadable;
-    int64_t differences;
-    Buf shown; // of the differences, one a line
-    double seconds;
-} Rebuild;
-
-// ---- what the log holds ----
-
-static int64_t read_time(const json_t *object, const char *name)
-{
-    int64_t at_us = 0;
-    const char *text = json_string_value(json_object_get(object, name));
-    // The zero time of an empty stream is before 1970.
-    return text != NULL && clock_parse(str_from(text), &at_us) ? at_us : 0;
-}
-
-static bool ask_stream(Rebuild *rebuild, int index, Error *err)
-{
-    Str reply;
-    const char *subject =
-        arena_printf(rebuild->cli->arena, "$JS.API.STREAM.INFO.%s", history_streams[index]);
-    if (!session_request(&rebuild->session, subject, STR_EMPTY, rebuild->cli->arena, &reply, err)) {
-        return false;
-    }
-    json_t *root = json_loadb(reply.ptr, reply.len, 0, NULL);
-    const json_t *state = json_object_get(root, "state");
-    StreamInfo *info = &rebuild->streams[index];
-    *info = (StreamInfo){
-        .first = (uint64_t)json_integer_value(json_object_get(state, "first_seq")),
-        .last = (uint64_t)json_integer_value(json_object_get(state, "last_seq")),
-        .count = (uint64_t)json_integer_value(json_object_get(state, "messages")),
-        .deleted = (uint64_t)json_integer_value(json_object_get(state, "num_deleted")),
-        .first_at_us = read_time(state, "first_ts"),
-        .last_at_us = read_time(state, "last_ts"),
-        .created_us = read_time(root, "created")};
-    json_decref(root);
-    return state != NULL ||
-           error_set(
-               err, ERROR_CONFIG, "there is no stream '%s' (HINT: stentor migrate)",
-               history_streams[index]);
-}
-
-static bool ask_streams(Rebuild *rebuild, Error *err)
-{
-    uv_update_time(&rebuild->session.loop); // Postgres has blocked it: no request is late by that
-    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
-        if (!ask_stream(rebuild, i, err)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-// The archiver's own question: another creation time need not be another stream.
-static bool recognise_stream(Rebuild *rebuild, ShadowPositions *live, int index, Error *err)
-{
-    const StreamInfo *info = &rebuild->streams[index];
-    StreamPlace place = {
-        live->stream_created_us[index], live->sequence[index] + 1, live->stored_at_us[index]};
-    StreamState state = {info->created_us, info->first, info->last, false};
-    bool same = false;
-    if (!stream_same(
-            &rebuild->session, rebuild->cli->arena, history_streams[index], &place, &state, &same,
-            err)) {
-        return false;
-    }
-    if (same && place.created_us != 0) {
-        live->stream_created_us[index] = info->created_us;
-    }
-    return true;
-}
-
-static bool recognise_streams(Rebuild *rebuild, ShadowPositions *live, Error *err)
-{
-    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
-        if (!recognise_stream(rebuild, live, i, err)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-// Every event that the stream does not hold any more was stored before this; 0: it holds all.
-static int64_t beginning(const StreamInfo *info, int64_t folded_created_us)
-{
-    if (folded_created_us != 0 && folded_created_us != info->created_us) {
-        return info->created_us; // made anew: what was folded was of the former one
-    }
-    if (info->first <= 1 && info->deleted == 0) {
-        return 0;
-    }
-    bool holds_rest = info->count > 0 && info->deleted == 0;
-    int64_t at_us = holds_rest ? info->first_at_us : info->last_at_us;
-    return at_us != 0 ? at_us : clock_now_us();
-}
-
-// Messages within the stream are gone, so that nobody knows when the last of them was stored.
-static bool has_gaps(const StreamInfo *info, int64_t folded_created_us)
-{
-    bool made_anew = folded_created_us != 0 && folded_created_us != info->created_us;
-    return !made_anew && info->deleted > 0;
-}
-
-// ret_us: rows of notifications that are older may have events that the log does not hold; 0: none.
-static bool find_beginning(
-    const Rebuild *rebuild, const ShadowPositions *live, int64_t *ret_us, Error *err)
-{
-    int64_t latest_us = 0;
-    const char *stream = "";
-    bool gaps = false;
-    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
-        int64_t at_us = beginning(&rebuild->streams[i], live->stream_created_us[i]);
-        if (at_us > latest_us) {
-            latest_us = at_us;
-            stream = history_streams[i];
-            gaps = has_gaps(&rebuild->streams[i], live->stream_created_us[i]);
-        }
-    }
-    *ret_us = latest_us != 0 ? latest_us + CARRY_MARGIN_US : 0;
-    if (latest_us == 0 || rebuild->carry) {
-        return true;
-    }
-    char since[CLOCK_RFC3339_SIZE];
-    clock_format(latest_us, since);
-    return error_set(
-        err, ERROR_CONFIG,
-        "the log of '%s' %s %s: rows of what is older would be forgotten (HINT: "
-        "--carry-older copies them from the live tables)",
-        stream, gaps ? "has gaps before" : "begins at", since);
-}
 
 // ---- waiting ----
 
@@ -272,16 +115,16 @@ static void stop_refold(Rebuild *rebuild)
     wait_end(rebuild);
 }
 
-// The log may lose its beginning while it is read: the clock trims what the live projection has
-// read.
-// What it still holds tells of most such losses (rebuild.h), its first sequence of one at its end.
+// The log may lose its rebuild_beginning while it is read: the clock trims what the live projection
+// has read. What it still holds tells of most such losses (rebuild.h), its first sequence of one at
+// its end.
 static bool check_whole(const Rebuild *rebuild, Error *err)
 {
     int64_t missing_us = rebuild->missing_before_us;
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
         const StreamInfo *info = &rebuild->streams[i];
         if (info->first > rebuild->first[i] && info->first > rebuild->position[i] + 1) {
-            int64_t at_us = beginning(info, 0);
+            int64_t at_us = rebuild_beginning(info, 0);
             missing_us = at_us > missing_us ? at_us : missing_us;
         }
     }
@@ -300,10 +143,10 @@ static bool check_whole(const Rebuild *rebuild, Error *err)
 // ---- swapping ----
 
 // Nothing that the stream does not hold can be waited for: a log that lost its tail, or its
-// beginning.
+// rebuild_beginning.
 static bool set_until(Rebuild *rebuild, ShadowPositions *live, Error *err)
 {
-    if (!ask_streams(rebuild, err) || !recognise_streams(rebuild, live, err)) {
+    if (!rebuild_ask_streams(rebuild, err) || !rebuild_recognise_streams(rebuild, live, err)) {
         return false;
     }
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
@@ -370,7 +213,7 @@ static bool compare(Rebuild *rebuild, Error *err)
         return false;
     }
     stop_refold(rebuild);
-    return ask_streams(rebuild, err) && check_whole(rebuild, err) &&
+    return rebuild_ask_streams(rebuild, err) && check_whole(rebuild, err) &&
            shadow_compare(
                rebuild->shadow, on_row_difference, rebuild, &rebuild->differences, err) &&
            shadow_drop(rebuild->shadow, err);
@@ -387,14 +230,15 @@ static void on_schema_difference(void *ctx, const char *line)
 static bool fill(Rebuild *rebuild, Error *err)
 {
     ShadowPositions live;
-    if (!ask_streams(rebuild, err)) {
+    if (!rebuild_ask_streams(rebuild, err)) {
         return false;
     }
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
         rebuild->first[i] = rebuild->streams[i].first;
     }
-    if (!shadow_positions(rebuild->shadow, &live, err) || !recognise_streams(rebuild, &live, err) ||
-        !find_beginning(rebuild, &live, &rebuild->before_us, err) ||
+    if (!shadow_positions(rebuild->shadow, &live, err) ||
+        !rebuild_recognise_streams(rebuild, &live, err) ||
+        !rebuild_find_beginning(rebuild, &live, &rebuild->before_us, err) ||
         !shadow_make(rebuild->shadow, on_schema_difference, NULL, err) ||
         !shadow_copy(
             rebuild->shadow, rebuild->before_us, rebuild->dry, &live, &rebuild->carried, err) ||

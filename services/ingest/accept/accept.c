@@ -11,35 +11,9 @@
 #include "common/base/map.h"
 #include "common/model/company.h"
 #include "services/ingest/accept/accept_group.h"
+#include "services/ingest/accept/accept_internal.h"
 
 enum { RETRY_FIRST_MS = 50, RETRY_MAX_MS = 1000, ARENA_BYTES = 64 * 1024 };
-
-// What waits of one tenant.
-typedef struct TenantQueue {
-    Submission *head; // gathered, oldest first
-    Submission *tail;
-    size_t waiting; // notifications, those in the air included
-    size_t waiting_bytes;
-    struct TenantQueue *next; // behind it in turn
-} TenantQueue;
-
-struct Accept {
-    AcceptOptions options;
-    Gate gate;
-    uv_timer_t pump_timer;
-    Map *tenants;       // TenantQueue, of those of whom something waits
-    TenantQueue *first; // whose turn it is, of those of whom something is gathered
-    TenantQueue *last;
-    size_t gathered; // notifications in these queues
-    size_t gathered_bytes;
-    size_t waiting; // the same and those in the air
-    size_t waiting_bytes;
-    Company company;                  // of those that hand something in
-    Group *groups[ACCEPT_GROUPS_MAX]; // NULL: a free place
-    Map *flights;                     // "<tenant>/<scope>/<key>" -> Submission
-    void (*on_freed)(void *ctx);
-    void *freed_ctx;
-};
 
 static void pump(Accept *a);
 
@@ -50,82 +24,6 @@ static size_t groups_in_air(const Accept *a)
         count += a->groups[i] != NULL;
     }
     return count;
-}
-
-// ---- answering ----
-
-static TenantQueue *queue_of(Accept *a, Str tenant)
-{
-    TenantQueue *q = map_get(a->tenants, tenant);
-    if (q == NULL) {
-        q = xcalloc(1, sizeof *q);
-        map_put(a->tenants, tenant, q);
-    }
-    return q;
-}
-
-static void begin_waiting(Accept *a, TenantQueue *q, const Submission *s)
-{
-    q->waiting += s->count;
-    q->waiting_bytes += s->bytes;
-    a->waiting += s->count;
-    a->waiting_bytes += s->bytes;
-    metric_set(a->options.metrics->waiting, (double)a->waiting);
-}
-
-static void end_waiting(Accept *a, const Submission *s)
-{
-    TenantQueue *q = queue_of(a, s->tenant);
-    q->waiting -= s->count;
-    q->waiting_bytes -= s->bytes;
-    a->waiting -= s->count;
-    a->waiting_bytes -= s->bytes;
-    metric_set(a->options.metrics->waiting, (double)a->waiting);
-    if (q->waiting == 0) {
-        (void)map_remove(a->tenants, s->tenant);
-    }
-}
-
-// A repeat gets the answer of the one it waited for, as if it had come later.
-static void answer_follower(Submission *s, const Submission *first, const AcceptResult *result)
-{
-    AcceptResult own = *result;
-    bool same = memcmp(s->body_hash, first->body_hash, SHA256_LEN) == 0;
-    if (own.verdict == ACCEPT_STORED || own.verdict == ACCEPT_REPLAYED) {
-        own.verdict = same ? ACCEPT_REPLAYED : ACCEPT_OTHER_BODY;
-    }
-    s->done(s->ctx, &own);
-}
-
-// The submission is its owner's again after its `done`.
-static void answer(Accept *a, Submission *s, const AcceptResult *result)
-{
-    if (s->flight.len > 0) {
-        (void)map_remove(a->flights, s->flight);
-    }
-    end_waiting(a, s);
-    Submission *follower = s->followers;
-    while (follower != NULL) {
-        Submission *next = follower->next;
-        end_waiting(a, follower);
-        answer_follower(follower, s, result);
-        follower = next;
-    }
-    s->done(s->ctx, result);
-}
-
-static AcceptResult result_of(const Submission *s, const AcceptPart *part)
-{
-    AcceptResult stored = {.verdict = ACCEPT_STORED, .status = 202, .answer = s->answer};
-    if (part->accept_id != 0 || str_eq(part->stored_answer, s->answer)) {
-        return stored; // the latter: our own first try was committed though its answer was lost
-    }
-    bool same = str_eq(part->stored_hash, str_of(s->body_hash, SHA256_LEN));
-    return (AcceptResult){
-        .verdict = same ? ACCEPT_REPLAYED : ACCEPT_OTHER_BODY,
-        .status = part->stored_status,
-        .answer = part->stored_answer,
-    };
 }
 
 // ---- one group ----
@@ -147,7 +45,7 @@ static void refuse_group(Group *g, const Error *err)
     Submission *next = NULL;
     for (Submission *s = g->first; s != NULL; s = next) {
         next = s->next;
-        answer(a, s, &result);
+        accept_answer(a, s, &result);
     }
     free_group(g);
     if (err->kind == ERROR_CONFIG) {
@@ -156,8 +54,8 @@ static void refuse_group(Group *g, const Error *err)
     pump(a);
 }
 
-// Tried again with the same ids and parts, so that a commit whose answer was lost, done twice, is
-// one in effect.
+// Tried again with the same ids and parts, so that a commit whose accept_answer was lost, done
+// twice, is one in effect.
 static void fail_group(Group *g, const Error *err)
 {
     int64_t now_us = clock_mono_us();
@@ -199,7 +97,7 @@ static void publish_rows(const Group *g)
 }
 
 // Between the commit and the publish the events are in the accept log and in this memory. Killed
-// here: the callers have no answer or a 202, and the sweep publishes the rows
+// here: the callers have no accept_answer or a 202, and the sweep publishes the rows
 // (tests/integration/faults/test_kill.py).
 static void finish_group(Group *g)
 {
@@ -212,9 +110,9 @@ static void finish_group(Group *g)
     Submission *next = NULL;
     for (Submission *s = g->first; s != NULL; s = next) {
         next = s->next;
-        AcceptResult result = result_of(s, &g->parts[s->part]);
+        AcceptResult result = accept_result_of(s, &g->parts[s->part]);
         metric_add(m->accepted, result.verdict == ACCEPT_STORED ? (double)s->count : 0);
-        answer(a, s, &result);
+        accept_answer(a, s, &result);
     }
     CRASH_POINT("ingest.answered");
     publish_rows(g);
@@ -461,11 +359,11 @@ bool accept_submit(Accept *a, Submission *s, Arena *arena, Error *err)
             err, ERROR_TRANSIENT, "%zu notifications of tenant '" STR_FMT "' wait already",
             other->waiting, STR_ARG(s->tenant));
     }
-    TenantQueue *q = queue_of(a, s->tenant);
+    TenantQueue *q = accept_queue_of(a, s->tenant);
     s->followers = NULL;
     s->queued_at_us = clock_mono_us();
     company_note(&a->company, s->tenant, s->queued_at_us);
-    begin_waiting(a, q, s);
+    accept_begin_waiting(a, q, s);
     if (!follow(a, s, arena)) {
         queue(a, q, s);
     }
@@ -479,12 +377,12 @@ static void refuse_overdue(Accept *a)
     int64_t before_us = clock_mono_us() - ACCEPT_PATIENCE_MS * INT64_C(1000);
     AcceptResult result = {.verdict = ACCEPT_UNAVAILABLE};
     (void)error_set(
-        &result.error, ERROR_TRANSIENT, "Postgres did not answer within %d ms",
+        &result.error, ERROR_TRANSIENT, "Postgres did not accept_answer within %d ms",
         (int)ACCEPT_PATIENCE_MS);
     // Each turn is that of another tenant, so all of them are asked before the first comes again.
     for (size_t asked = 0; a->first != NULL && asked < map_count(a->tenants); asked++) {
         if (a->first->head->queued_at_us < before_us) {
-            answer(a, take_next(a), &result);
+            accept_answer(a, take_next(a), &result);
             asked = 0;
         } else {
             pass_turn(a);
@@ -550,7 +448,7 @@ static void on_uv_closed(uv_handle_t *handle)
 
 void accept_free(Accept *a, void (*on_freed)(void *ctx), void *ctx)
 {
-    assert(accept_idle(a)); // somebody would wait for ever for an answer
+    assert(accept_idle(a)); // somebody would wait for ever for an accept_answer
     a->on_freed = on_freed;
     a->freed_ctx = ctx;
     uv_close((uv_handle_t *)&a->pump_timer, on_uv_closed);

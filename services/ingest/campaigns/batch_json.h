@@ -40,5 +40,3 @@ typedef struct BatchTotals {
 
 // The batch as one JSON object; totals may be NULL (left out).
 void batch_json_print(Buf *out, const BatchRow *row, const BatchTotals *totals, int64_t now_us);
-// Seconds until the last member is accepted: by its limit, else as fast as so far; -1: not known.
-int64_t batch_eta_s(const BatchRow *row, int64_t now_us);

@@ -13,181 +13,32 @@
 #include "common/campaign/batch_chunk.h"
 #include "common/campaign/batch_sql.h"
 #include "common/model/rules/pace.h"
+#include "services/ingest/campaigns/run_life.h"
 
 #define SCOPE STR("batch")
 
-enum {
-    LOOK_MS = 500,       // between two claims
-    ROOM_MS = 20,        // before another look at whether there is room
-    TROUBLE_MS = 500,    // after Postgres or accept did not answer
-    SUSPENDED_MS = 1000, // before another look at whether the tenant may send
-    RENEWALS = 3,        // of a lease, before it would end
-};
-
-// One batch that this process holds.
-typedef struct Run {
-    struct Run *next;
-    BatchRunner *runner;
-    Arena *arena; // of the batch itself
-    BatchRow row;
-    Pace pace;
-    json_t *variables; // the batch's own; NULL: none
-    Arena *chunk;      // of the chunk that is being worked at; NULL: none is loaded
-    Member *members;
-    size_t count;
-    int64_t first_index;
-    int64_t begun_at_us;
-    Arena *step; // of the submission in the air
-    Submission submission;
-    int64_t wait_until_us; // of clock_mono_us
-    int64_t renew_at_us;
-    bool in_air; // an accept or a transaction will call back
-    bool over;   // to be dropped
-} Run;
-
-struct BatchRunner {
-    BatchRunnerOptions options;
-    Run *runs;
-    int run_count;
-    size_t waiting; // members in accept
-    int64_t look_at_us;
-    bool looking;
-    bool stopping;
-    Metric *accepted;
-    Metric *running;
-};
-
 static void advance(Run *run);
-
-// ---- life of a run ----
-
-static void drop_chunk(Run *run)
-{
-    arena_free(run->chunk);
-    run->chunk = NULL;
-}
-
-static void free_run(Run *run)
-{
-    drop_chunk(run);
-    arena_free(run->step);
-    json_decref(run->variables);
-    arena_free(run->arena);
-    free(run);
-}
-
-static void sweep_runs(BatchRunner *r)
-{
-    Run **at = &r->runs;
-    while (*at != NULL) {
-        Run *run = *at;
-        if (run->over && !run->in_air) {
-            *at = run->next;
-            free_run(run);
-            r->run_count--;
-        } else {
-            at = &run->next;
-        }
-    }
-    metric_set(r->running, r->run_count);
-}
-
-static void wait_ms(Run *run, int64_t ms)
-{
-    run->wait_until_us = clock_mono_us() + ms * 1000;
-}
-
-static DbTxn *begin(const Run *run)
-{
-    DbTxn *txn = db_txn_new(run->runner->options.pool);
-    db_txn_tenant(txn, run->row.tenant);
-    return txn;
-}
-
-static Str holder(const Run *run)
-{
-    return str_from(run->runner->options.holder);
-}
-
-static void on_db_ended(void *ctx, DbTxn *txn, const Error *err)
-{
-    Run *run = ctx;
-    (void)txn;
-    (void)err; // the lease ends by itself
-    run->in_air = false;
-    run->over = true;
-}
-
-// Gives the batch up; whoever looks next may have it.
-static void release(Run *run)
-{
-    DbTxn *txn = begin(run);
-    batch_sql_release(txn, run->row.id, holder(run));
-    run->in_air = true;
-    db_txn_submit(txn, on_db_ended, run);
-}
-
-static void fail(Run *run, const char *reason)
-{
-    LOG(LOG_WARN, "batch failed", log_str("tenant", run->row.tenant), log_str("batch", run->row.id),
-        log_text("reason", reason));
-    DbTxn *txn = begin(run);
-    batch_sql_fail(txn, run->row.id, holder(run), str_from(reason));
-    batch_sql_drop_members(txn, run->row.id);
-    run->in_air = true;
-    db_txn_submit(txn, on_db_ended, run);
-}
-
-// After a transaction that did not go through: false, and the run waits or ends.
-static bool went_through(Run *run, const Error *err)
-{
-    run->in_air = false;
-    if (err == NULL) {
-        return true;
-    }
-    if (err->kind == ERROR_CANCELLED) {
-        run->over = true;
-    } else if (err->kind != ERROR_TRANSIENT) {
-        LOG(LOG_ERROR, "batch cannot go on just now", log_str("batch", run->row.id),
-            log_error(err));
-    }
-    wait_ms(run, TROUBLE_MS);
-    return false;
-}
-
-// The answer of a checkpoint or a renewal: false: it is no longer ours to run.
-static bool may_go_on(Run *run, const PGresult *res)
-{
-    BatchStatus status = BATCH_NONE;
-    if (db_rows(res) == 0 || !batch_status_from_name(db_get_text(res, 0, 0), &status)) {
-        LOG(LOG_INFO, "batch was taken over or moved elsewhere", log_str("batch", run->row.id));
-        return false;
-    }
-    run->row.status = status;
-    run->row.paused = db_get_int(res, 0, 1) != 0;
-    run->renew_at_us = clock_mono_us() + run->runner->options.lease_ms * 1000 / RENEWALS;
-    return status == BATCH_RUNNING && !run->row.paused;
-}
 
 // ---- the checkpoint ----
 
 static void on_db_checkpoint(void *ctx, DbTxn *txn, const Error *err)
 {
     Run *run = ctx;
-    if (!went_through(run, err)) {
+    if (!run_went_through(run, err)) {
         if (!run->over) {
-            release(run); // perhaps it moved, perhaps not: who claims it next reads where it stands
+            run_release(
+                run); // perhaps it moved, perhaps not: who claims it next reads where it stands
         }
         return;
     }
     CRASH_POINT("batch.moved");
-    if (!may_go_on(run, db_txn_result(txn, 0))) {
+    if (!run_may_go_on(run, db_txn_result(txn, 0))) {
         if (batch_is_over(run->row.status)) {
             LOG(LOG_INFO, "batch ended", log_str("tenant", run->row.tenant),
                 log_str("batch", run->row.id),
                 log_text("status", batch_status_name(run->row.status)));
         }
-        release(run);
+        run_release(run);
         return;
     }
     advance(run);
@@ -199,7 +50,7 @@ static void save_checkpoint(Run *run)
     int64_t members = (int64_t)run->submission.count;
     BatchMove move = {
         .id = row->id,
-        .holder = holder(run),
+        .holder = run_holder(run),
         .chunk = row->next_chunk,
         .offset = row->next_offset,
         .next_chunk = row->next_chunk,
@@ -210,10 +61,10 @@ static void save_checkpoint(Run *run)
     if (move.next_offset >= (int64_t)run->count) {
         move.next_chunk++;
         move.next_offset = 0;
-        drop_chunk(run);
+        run_drop_chunk(run);
     }
     move.done = move.next_chunk >= row->chunks;
-    DbTxn *txn = begin(run);
+    DbTxn *txn = run_begin(run);
     batch_sql_checkpoint(txn, &move);
     row->next_chunk = move.next_chunk;
     row->next_offset = move.next_offset;
@@ -231,7 +82,7 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
     run->runner->waiting -= count;
     if (result->verdict == ACCEPT_UNAVAILABLE) {
         pace_give_back(&run->pace, (int64_t)count);
-        wait_ms(run, TROUBLE_MS);
+        run_wait_ms(run, TROUBLE_MS);
         return;
     }
     // Replayed: a process that died had it accepted and did not come to the checkpoint.
@@ -322,7 +173,7 @@ static void submit_step(Run *run, size_t count)
         run->in_air = false;
         run->runner->waiting -= count;
         pace_give_back(&run->pace, (int64_t)count);
-        wait_ms(run, ROOM_MS);
+        run_wait_ms(run, ROOM_MS);
     }
 }
 
@@ -349,18 +200,18 @@ static bool unpack_chunk(Run *run, const PGresult *res, Error *err)
 static void on_db_chunk(void *ctx, DbTxn *txn, const Error *err)
 {
     Run *run = ctx;
-    if (!went_through(run, err)) {
+    if (!run_went_through(run, err)) {
         return;
     }
     const PGresult *res = db_txn_result(txn, 0);
     if (db_rows(res) == 0) {
-        release(run); // paused, cancelled or taken over meanwhile
+        run_release(run); // paused, cancelled or taken over meanwhile
         return;
     }
     Error broken = {0};
     run->chunk = arena_new(0);
     if (!unpack_chunk(run, res, &broken)) {
-        fail(run, broken.text);
+        run_fail(run, broken.text);
         return;
     }
     advance(run);
@@ -368,8 +219,8 @@ static void on_db_chunk(void *ctx, DbTxn *txn, const Error *err)
 
 static void load_chunk(Run *run)
 {
-    DbTxn *txn = begin(run);
-    batch_sql_load_chunk(txn, run->row.id, holder(run), run->row.next_chunk);
+    DbTxn *txn = run_begin(run);
+    batch_sql_load_chunk(txn, run->row.id, run_holder(run), run->row.next_chunk);
     run->in_air = true;
     db_txn_submit(txn, on_db_chunk, run);
 }
@@ -379,15 +230,15 @@ static void load_chunk(Run *run)
 static void on_db_renewed(void *ctx, DbTxn *txn, const Error *err)
 {
     Run *run = ctx;
-    if (went_through(run, err) && !may_go_on(run, db_txn_result(txn, 0))) {
-        release(run);
+    if (run_went_through(run, err) && !run_may_go_on(run, db_txn_result(txn, 0))) {
+        run_release(run);
     }
 }
 
 static void renew(Run *run)
 {
-    DbTxn *txn = begin(run);
-    batch_sql_renew(txn, run->row.id, holder(run), run->runner->options.lease_ms);
+    DbTxn *txn = run_begin(run);
+    batch_sql_renew(txn, run->row.id, run_holder(run), run->runner->options.lease_ms);
     run->in_air = true;
     db_txn_submit(txn, on_db_renewed, run);
 }
@@ -397,12 +248,12 @@ static bool has_room(Run *run, size_t count)
 {
     const BatchRunner *r = run->runner;
     if (catalog_is_suspended(r->options.catalog, run->row.tenant)) {
-        wait_ms(run, SUSPENDED_MS);
+        run_wait_ms(run, SUSPENDED_MS);
         return false;
     }
     bool bus_has = bus_connected(r->options.bus) && bus_pending(r->options.bus) < BATCH_BUS_ROOM;
     if (!bus_has || r->waiting + count > BATCH_ROOM) {
-        wait_ms(run, ROOM_MS);
+        run_wait_ms(run, ROOM_MS);
         return false;
     }
     int64_t wait_us = 0;
@@ -425,7 +276,7 @@ static bool template_is_there(Run *run)
     FieldError err = {.field = ""};
     if (!catalog_freeze(
             run->runner->options.catalog, run->row.tenant, &request, run->arena, &err)) {
-        fail(run, err.text);
+        run_fail(run, err.text);
         return false;
     }
     return true;
@@ -438,7 +289,7 @@ static void advance(Run *run)
         return;
     }
     if (r->stopping) {
-        release(run);
+        run_release(run);
         return;
     }
     int64_t now_us = clock_mono_us();
@@ -487,7 +338,7 @@ static void take_run(BatchRunner *r, const PGresult *res, int i)
     Error err = {0};
     if (!batch_sql_read(res, i, run->arena, &run->row, &err)) {
         LOG(LOG_ERROR, "batch cannot be read", log_error(&err));
-        free_run(run);
+        run_free(run);
         return;
     }
     int64_t now_us = clock_mono_us();
@@ -501,7 +352,7 @@ static void take_run(BatchRunner *r, const PGresult *res, int i)
         log_str("batch", run->row.id), log_int("accepted", run->row.accepted),
         log_int("of", run->row.total));
     if (!read_variables(run, &err)) {
-        fail(run, err.text);
+        run_fail(run, err.text);
     }
 }
 
@@ -545,7 +396,7 @@ static void turn(BatchRunner *r)
     for (Run *run = r->runs; run != NULL; run = run->next) {
         advance(run);
     }
-    sweep_runs(r);
+    runs_sweep(r);
 }
 
 void batch_runner_tick(BatchRunner *r)

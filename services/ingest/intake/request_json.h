@@ -16,11 +16,10 @@ typedef struct RequestList {
     bool single;   // one object without `channels`: answered with one object
 } RequestList;
 
-// Everything in *ret lives in `arena`; nothing points into `body`. false: *problem
-// names every wrong field of every object, up to PROBLEM_MORE_MAX.
+// Everything in *ret lives in `arena`; nothing points into `body`.
 bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret, Problem *problem);
 
-// Adds a field found wrong after parsing (unknown template) in the request at `index`: it gets its
-// object's index.
+// The problem of a field found wrong after parsing (unknown template) in the request at `index`:
+// the field gets its object's index.
 void request_json_problem(
-    const RequestList *list, size_t index, const FieldError *err, Arena *arena, Problem *problem);
+    const RequestList *list, size_t index, const FieldError *err, Problem *ret);

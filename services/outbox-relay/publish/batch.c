@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
+#include "services/outbox-relay/publish/batch_internal.h"
 #include "services/outbox-relay/publish/claim.h"
 #include "services/outbox-relay/publish/letters.h"
 #include "services/outbox-relay/publish/marks.h"
@@ -22,95 +23,13 @@ enum {
     PASS_STEP_MS = 500,
     STUCK_MIN_MS = 1000,
     STUCK_MAX_MS = 30 * 1000,
-    // Before the claim's end nothing is published any more: what is on its way then has landed
-    // before somebody else begins.
-    MARGIN_MS = 2000,
 };
 
 static const int64_t REPEATS_QUIET_US = INT64_C(60000000); // between two lines about repeats
 
-struct Batch {
-    BatchWorld *world;
-    BatchHandlers handlers;
-    void *ctx;
-    Arena *arena;
-    Str claim_id;
-    int64_t asked_at_us; // monotonic, before the claim or its last renewal was sent
-    int64_t until_us;    // monotonic: nothing is published any more
-    Row *rows;
-    RowMessage *messages;
-    Post *posts;
-    size_t count;
-    BatchClaim claim;
-    BatchEnd end;
-    Marks marks;
-    int retry_ms;
-    int pass_ms;
-    int64_t pass_at_us;     // monotonic: the next pass
-    bool stuck;             // counted in world->stuck
-    uv_timer_t timer;       // the next try of what the database did not take, or the next pass
-    uv_timer_t renew_timer; // until the claim is released
-    int handles;
-    bool renewing;
-    bool posted;
-    BatchAsk ask;
-    int result; // whose rows are ours, in the claim's transaction
-    bool ended;
-};
-
 static void note_letters(Batch *batch);
 static void post_rows(Batch *batch);
 static void finish(Batch *batch);
-
-// ---- ending ----
-
-static void free_batch(Batch *batch)
-{
-    arena_free(batch->arena);
-    free(batch);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    Batch *batch = handle->data;
-    if (--batch->handles > 0) {
-        return;
-    }
-    BatchHandlers handlers = batch->handlers;
-    void *ctx = batch->ctx;
-    BatchClaim claim = batch->claim;
-    BatchEnd end = batch->end;
-    free_batch(batch);
-    handlers.ended(ctx, &claim, &end);
-}
-
-static void set_stuck(Batch *batch, bool stuck)
-{
-    batch->world->stuck += (stuck ? 1 : 0) - (batch->stuck ? 1 : 0);
-    batch->stuck = stuck;
-}
-
-// A renewal that is under way ends first.
-static void end_batch(Batch *batch)
-{
-    batch->ended = true;
-    uv_timer_stop(&batch->renew_timer);
-    if (batch->renewing) {
-        return;
-    }
-    set_stuck(batch, false);
-    batch->handles = 2;
-    uv_close((uv_handle_t *)&batch->timer, on_timer_closed);
-    uv_close((uv_handle_t *)&batch->renew_timer, on_timer_closed);
-}
-
-static void abandon(Batch *batch, const char *why)
-{
-    batch->end.left = batch->count - batch->end.marked - batch->end.refused;
-    LOG(LOG_WARN, "a claim is left to whoever adopts it", log_str("claim", batch->claim_id),
-        log_text("reason", why), log_int("rows", (int64_t)batch->end.left));
-    end_batch(batch);
-}
 
 // ---- trying again ----
 
@@ -129,7 +48,7 @@ static void on_retry_timer(uv_timer_t *timer)
 static void try_again(Batch *batch, const Error *err)
 {
     if (batch->world->stopping || err->kind == ERROR_CANCELLED) {
-        abandon(batch, err->text);
+        batch_abandon(batch, err->text);
         return;
     }
     if (!batch->world->away) { // once, not for each batch and try; the pool tells of the connection
@@ -157,7 +76,7 @@ static void on_pass_timer(uv_timer_t *timer)
 {
     Batch *batch = timer->data;
     if (batch->world->stopping) {
-        abandon(batch, "rows that are published could not be marked yet");
+        batch_abandon(batch, "rows that are published could not be marked yet");
     } else if (clock_mono_us() < batch->pass_at_us) {
         uv_timer_start(&batch->timer, on_pass_timer, PASS_STEP_MS, 0);
     } else {
@@ -173,7 +92,7 @@ static void pause_marks(Batch *batch)
         LOG(LOG_WARN, "the application's table does not let published rows be marked, trying again",
             log_int("rows", (int64_t)batch->marks.count));
     }
-    set_stuck(batch, batch->marks.trouble);
+    batch_set_stuck(batch, batch->marks.trouble);
     int least_ms = batch->stuck ? STUCK_MIN_MS : RETRY_MIN_MS;
     int most_ms = batch->stuck ? STUCK_MAX_MS : PASS_MAX_MS;
     int ms = batch->pass_ms > least_ms ? batch->pass_ms : least_ms;
@@ -195,7 +114,7 @@ static void go_on(Batch *batch)
         pause_marks(batch);
         break;
     case MARKS_DONE:
-        end_batch(batch);
+        batch_end(batch);
         break;
     }
 }
@@ -282,52 +201,6 @@ static void on_posted(void *ctx)
     finish(batch);
 }
 
-// ---- keeping the claim until it is released ----
-
-static int64_t end_of_claim(const Batch *batch)
-{
-    return batch->asked_at_us + (batch->world->lease_ms - MARGIN_MS) * INT64_C(1000);
-}
-
-static void on_renew_timer(uv_timer_t *timer);
-
-static void start_renew_timer(Batch *batch)
-{
-    uv_timer_start(&batch->renew_timer, on_renew_timer, (uint64_t)batch->world->lease_ms / 3, 0);
-}
-
-static void on_renew_done(void *ctx, DbTxn *txn, const Error *err)
-{
-    Batch *batch = ctx;
-    batch->renewing = false;
-    if (err == NULL) {
-        bool ours = db_rows(db_txn_result(txn, 0)) == 1;
-        batch->until_us = ours ? end_of_claim(batch) : 0;
-    }
-    if (batch->ended) {
-        end_batch(batch);
-    } else {
-        start_renew_timer(batch);
-    }
-}
-
-// Rows of one key go one by one, so a batch may last for longer than its claim.
-static void renew(Batch *batch)
-{
-    batch->renewing = true;
-    DbTxn *txn = db_txn_new(batch->world->pool);
-    DbParams *p = db_txn_add(txn, &batch->world->sql->renew, NULL);
-    db_text(p, batch->claim_id);
-    db_i64(p, batch->world->lease_ms);
-    batch->asked_at_us = clock_mono_us();
-    db_txn_submit(txn, on_renew_done, batch);
-}
-
-static void on_renew_timer(uv_timer_t *timer)
-{
-    renew(timer->data);
-}
-
 // ---- publishing ----
 
 static void refuse_post(Batch *batch, size_t at, const Error *err)
@@ -350,7 +223,7 @@ static void make_message(Batch *batch, size_t at)
 
 static void post_rows(Batch *batch)
 {
-    batch->until_us = end_of_claim(batch);
+    batch->until_us = batch_end_of_claim(batch);
     const PostRun run = {
         .bus = batch->world->bus,
         .arena = batch->arena,
@@ -360,7 +233,7 @@ static void post_rows(Batch *batch)
         .on_done = on_posted,
         .ctx = batch,
     };
-    start_renew_timer(batch);
+    batch_start_renew_timer(batch);
     post_all(&run);
 }
 
@@ -377,7 +250,7 @@ static void on_noted(void *ctx, DbTxn *txn, const Error *err)
     CRASH_POINT("outbox.noted");
     const PGresult *noted = db_txn_result(txn, 1);
     if (db_rows(noted) == 0) {
-        abandon(batch, "it was adopted by another relay");
+        batch_abandon(batch, "it was adopted by another relay");
         return;
     }
     const Letters letters = {batch->rows, batch->messages, batch->posts, batch->count};
@@ -504,7 +377,7 @@ static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
     }
     if (batch->count == 0) {
         batch->handlers.claimed(batch->ctx, &batch->claim, err);
-        free_batch(batch);
+        batch_free(batch);
         return;
     }
     CRASH_POINT("outbox.claimed");

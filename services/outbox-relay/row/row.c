@@ -62,7 +62,9 @@ static bool read_time(RowReader *r, MappingField field, int64_t *ret_us)
             unfit(r, field, "is not a time (RFC 3339)"));
 }
 
-void row_event_id(const Mapping *mapping, const Row *row, Str id, char out[EVENT_ID_SIZE])
+// The message id of a row: event_id_derive("outbox", mapping's name,
+// "<source>/<key>/<attempt>/<id>"), `id` being what fields.id says (it may be empty).
+static void row_event_id(const Mapping *mapping, const Row *row, Str id, char out[EVENT_ID_SIZE])
 {
     Buf text;
     buf_init(&text, EVENT_BYTES_MAX);

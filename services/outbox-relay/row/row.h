@@ -41,7 +41,3 @@ bool row_message(
     Error *err);
 // A request's id follows from made_at_us: when `note` answers another time than the one it was made
 // with, make the message again.
-
-// The message id of a row: event_id_derive("outbox", mapping's name,
-// "<source>/<key>/<attempt>/<id>"), `id` being what fields.id says (it may be empty).
-void row_event_id(const Mapping *mapping, const Row *row, Str id, char out[EVENT_ID_SIZE]);

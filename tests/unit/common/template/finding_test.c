@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/template/format.h"
+#include "common/template/helpers/format.h"
 #include "common/template/template.h"
 
 static TemplateTools *tools;

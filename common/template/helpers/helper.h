@@ -5,7 +5,7 @@
 #pragma once
 
 #include "common/base/arena.h"
-#include "common/template/format.h"
+#include "common/template/helpers/format.h"
 #include "common/template/value.h"
 
 // Texts that helpers made in one render; more is an error.

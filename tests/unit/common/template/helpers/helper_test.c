@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/template/format.h"
+#include "common/template/helpers/format.h"
 #include "common/template/template.h"
 
 typedef struct Row {

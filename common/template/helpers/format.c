@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/template/format.h"
+#include "common/template/helpers/format_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,22 +15,6 @@
 
 #include "common/base/arena.h"
 #include "common/base/map.h"
-
-enum { LOCALE_SIZE = 96, ZONE_MAX = 64, UNITS_MAX = 512, KEY_MAX = 320 };
-
-#define DEFAULT_LOCALE STR("en-US")
-
-typedef enum FormatKind { KIND_NUMBER, KIND_DATE, KIND_PLURAL, KIND_CASE } FormatKind;
-
-typedef struct Format {
-    FormatKind kind;
-    void *icu;
-} Format;
-
-struct Formats {
-    Map *by_key; // kind, locale and pattern -> Format
-    size_t opened;
-};
 
 static void free_format(void *value)
 {
@@ -77,9 +61,7 @@ size_t formats_opened(const Formats *formats)
     return formats->opened;
 }
 
-// All are forgotten when there are too many: templates use a handful, and one that makes more of
-// them from its variables only slows itself down.
-static void keep(Formats *formats, Str key, FormatKind kind, void *icu)
+void formats_keep(Formats *formats, Str key, FormatKind kind, void *icu)
 {
     if (map_count(formats->by_key) >= FORMATS_MAX) {
         map_free(formats->by_key);
@@ -91,7 +73,7 @@ static void keep(Formats *formats, Str key, FormatKind kind, void *icu)
     map_put(formats->by_key, key, format);
 }
 
-static void *find(const Formats *formats, Str key)
+void *formats_find(const Formats *formats, Str key)
 {
     const Format *format = map_get(formats->by_key, key);
     return format == NULL ? NULL : format->icu;
@@ -99,8 +81,7 @@ static void *find(const Formats *formats, Str key)
 
 // ---- what ICU is given ----
 
-// "fa-AF" and "fa_AF" as ICU's "fa_AF"; what is no locale becomes the root.
-static void locale_id(Str locale, char out[LOCALE_SIZE])
+void format_locale_id(Str locale, char out[LOCALE_SIZE])
 {
     char tag[LOCALE_SIZE];
     UErrorCode status = U_ZERO_ERROR;
@@ -119,8 +100,7 @@ static void locale_id(Str locale, char out[LOCALE_SIZE])
     }
 }
 
-// -1: longer than `size` units.
-static int32_t to_units(Str text, UChar *out, int32_t size)
+int32_t format_to_units(Str text, UChar *out, int32_t size)
 {
     UErrorCode status = U_ZERO_ERROR;
     int32_t len = 0;
@@ -131,7 +111,7 @@ static int32_t to_units(Str text, UChar *out, int32_t size)
     return U_FAILURE(status) ? -1 : len;
 }
 
-static bool append_units(const UChar *units, int32_t len, Buf *out, Error *err)
+bool format_append_units(const UChar *units, int32_t len, Buf *out, Error *err)
 {
     char text[UNITS_MAX * 3];
     UErrorCode status = U_ZERO_ERROR;
@@ -144,12 +124,7 @@ static bool append_units(const UChar *units, int32_t len, Buf *out, Error *err)
     return true;
 }
 
-typedef struct Key {
-    char text[KEY_MAX];
-    Str view;
-} Key;
-
-static bool make_key(Key *key, char kind, Str locale, Str a, Str b, Str c)
+bool format_make_key(Key *key, char kind, Str locale, Str a, Str b, Str c)
 {
     const Str parts[] = {locale, a, b, c};
     size_t len = 0;
@@ -168,157 +143,11 @@ static bool make_key(Key *key, char kind, Str locale, Str a, Str b, Str c)
     return true;
 }
 
-static bool fail(Error *err, const char *what, Str text, UErrorCode status)
+bool format_fail(Error *err, const char *what, Str text, UErrorCode status)
 {
     return error_set(
         err, ERROR_PERMANENT, "%s '" STR_FMT "' cannot be used (%s)", what,
         STR_ARG(str_slice(text, 0, 60)), u_errorName(status));
-}
-
-// ---- numbers ----
-
-// "1e3": the digits behind the 'e', at most FORMAT_EXPONENT_MAX.
-static bool is_exponent(Str text, const char **ret_why)
-{
-    int64_t exponent = 0;
-    Str digits = str_starts(text, STR("+")) ? str_slice(text, 1, text.len) : text;
-    if (digits.len == 0 || (digits.ptr[0] == '-' && digits.len != text.len) ||
-        !str_to_i64(digits, &exponent)) {
-        return false;
-    }
-    *ret_why = "a number with an exponent from -30 to 30";
-    return exponent >= -FORMAT_EXPONENT_MAX && exponent <= FORMAT_EXPONENT_MAX;
-}
-
-bool format_is_decimal(Str text, const char **ret_why)
-{
-    size_t at = text.len > 0 && (text.ptr[0] == '-' || text.ptr[0] == '+') ? 1 : 0;
-    size_t digits = 0;
-    bool point = false;
-    *ret_why = "a number";
-    for (; at < text.len && text.len < FORMAT_NUMBER_MAX; at++) {
-        char c = text.ptr[at];
-        if (c >= '0' && c <= '9') {
-            digits++;
-        } else if (c == '.' && !point) {
-            point = true;
-        } else if ((c == 'e' || c == 'E') && digits > 0) {
-            return is_exponent(str_slice(text, at + 1, text.len), ret_why);
-        } else {
-            return false;
-        }
-    }
-    return digits > 0 && text.len < FORMAT_NUMBER_MAX;
-}
-
-static bool number_style(Str style, UNumberFormatStyle *ret)
-{
-    static const struct {
-        const char *name;
-        UNumberFormatStyle style;
-    } names[] = {
-        {"", UNUM_DECIMAL},
-        {"decimal", UNUM_DECIMAL},
-        {"integer", UNUM_DECIMAL},
-        {"percent", UNUM_PERCENT},
-        {"compact", UNUM_DECIMAL_COMPACT_SHORT},
-        {"scientific", UNUM_SCIENTIFIC},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (str_eq(style, str_from(names[i].name))) {
-            *ret = names[i].style;
-            return true;
-        }
-    }
-    *ret = UNUM_PATTERN_DECIMAL;
-    return false;
-}
-
-static bool is_pattern(Str style)
-{
-    return str_find(style, '0') >= 0 || str_find(style, '#') >= 0;
-}
-
-static bool is_currency(Str code)
-{
-    for (size_t i = 0; i < code.len; i++) {
-        if (code.ptr[i] < 'A' || code.ptr[i] > 'Z') {
-            return false;
-        }
-    }
-    return code.len == 3;
-}
-
-static UNumberFormat *open_number(const NumberFormat *format, Error *err)
-{
-    char locale[LOCALE_SIZE];
-    UChar pattern[FORMAT_PATTERN_MAX];
-    UErrorCode status = U_ZERO_ERROR;
-    UNumberFormatStyle style = UNUM_CURRENCY;
-    int32_t pattern_len = 0;
-    locale_id(format->locale, locale);
-    if (format->currency.len == 0 && !number_style(format->style, &style)) {
-        pattern_len =
-            is_pattern(format->style) ? to_units(format->style, pattern, FORMAT_PATTERN_MAX) : -1;
-        if (pattern_len < 0) {
-            (void)fail(err, "number style", format->style, U_ILLEGAL_ARGUMENT_ERROR);
-            return NULL;
-        }
-    }
-    UNumberFormat *icu = unum_open(style, pattern, pattern_len, locale, NULL, &status);
-    if (U_SUCCESS(status) && format->currency.len > 0) {
-        UChar code[4];
-        to_units(format->currency, code, 4);
-        unum_setTextAttribute(icu, UNUM_CURRENCY_CODE, code, 3, &status);
-    }
-    if (U_FAILURE(status)) {
-        unum_close(icu);
-        (void)fail(err, "number style", format->style, status);
-        return NULL;
-    }
-    int digits = str_eq(format->style, STR("integer")) && format->digits < 0 ? 0 : format->digits;
-    if (digits >= 0) {
-        unum_setAttribute(icu, UNUM_FRACTION_DIGITS, digits);
-    }
-    return icu;
-}
-
-static UNumberFormat *use_number(Formats *formats, const NumberFormat *format, Error *err)
-{
-    Key key;
-    char digits = (char)('0' + (format->digits < 0 ? -1 : format->digits));
-    if (format->currency.len > 0 && !is_currency(format->currency)) {
-        (void)error_set(
-            err, ERROR_PERMANENT, "'" STR_FMT "' is not a currency: expected three capitals, 'EUR'",
-            STR_ARG(str_slice(format->currency, 0, 20)));
-        return NULL;
-    }
-    if (format->style.len >= FORMAT_PATTERN_MAX ||
-        !make_key(&key, 'n', format->locale, format->style, format->currency, str_of(&digits, 1))) {
-        (void)error_set(err, ERROR_PERMANENT, "the locale or the number style is too long");
-        return NULL;
-    }
-    UNumberFormat *icu = find(formats, key.view);
-    if (icu == NULL && (icu = open_number(format, err)) != NULL) {
-        keep(formats, key.view, KIND_NUMBER, (void *)icu);
-    }
-    return icu;
-}
-
-bool format_number(Formats *formats, const NumberFormat *format, Str decimal, Buf *out, Error *err)
-{
-    UNumberFormat *icu = use_number(formats, format, err);
-    if (icu == NULL) {
-        return false;
-    }
-    UChar units[UNITS_MAX];
-    UErrorCode status = U_ZERO_ERROR;
-    int32_t len =
-        unum_formatDecimal(icu, decimal.ptr, (int32_t)decimal.len, units, UNITS_MAX, NULL, &status);
-    if (U_FAILURE(status)) {
-        return fail(err, "number", decimal, status);
-    }
-    return append_units(units, len, out, err);
 }
 
 // ---- dates ----
@@ -346,7 +175,7 @@ bool format_zone_exists(Str zone)
     UChar units[ZONE_MAX];
     UChar canonical[ZONE_MAX];
     UErrorCode status = U_ZERO_ERROR;
-    int32_t len = to_units(zone, units, ZONE_MAX);
+    int32_t len = format_to_units(zone, units, ZONE_MAX);
     if (len <= 0) {
         return false;
     }
@@ -366,7 +195,7 @@ static bool plan_skeleton(const char *locale, Str skeleton, DatePlan *plan, Erro
 {
     UErrorCode status = U_ZERO_ERROR;
     UChar units[FORMAT_PATTERN_MAX];
-    int32_t len = to_units(skeleton, units, FORMAT_PATTERN_MAX);
+    int32_t len = format_to_units(skeleton, units, FORMAT_PATTERN_MAX);
     UDateTimePatternGenerator *generator = udatpg_open(locale, &status);
     if (U_SUCCESS(status) && len > 0) {
         plan->pattern_len = udatpg_getBestPattern(
@@ -374,7 +203,7 @@ static bool plan_skeleton(const char *locale, Str skeleton, DatePlan *plan, Erro
     }
     udatpg_close(generator);
     if (U_FAILURE(status) || plan->pattern_len <= 0) {
-        return fail(err, "skeleton", skeleton, status);
+        return format_fail(err, "skeleton", skeleton, status);
     }
     plan->date = UDAT_PATTERN;
     plan->time = UDAT_PATTERN;
@@ -383,7 +212,7 @@ static bool plan_skeleton(const char *locale, Str skeleton, DatePlan *plan, Erro
 
 static bool plan_pattern(Str pattern, DatePlan *plan, Error *err)
 {
-    plan->pattern_len = to_units(pattern, plan->pattern, FORMAT_PATTERN_MAX);
+    plan->pattern_len = format_to_units(pattern, plan->pattern, FORMAT_PATTERN_MAX);
     if (plan->pattern_len <= 0) {
         return error_set(
             err, ERROR_PERMANENT, "a date's pattern has 1 to %d characters", FORMAT_PATTERN_MAX);
@@ -431,9 +260,10 @@ static UDateFormat *open_date(const DateFormat *format, Error *err)
     UErrorCode status = U_ZERO_ERROR;
     DatePlan plan;
     Str wanted = format->zone.len > 0 ? format->zone : STR("UTC");
-    int32_t zone_len = to_units(wanted, zone, ZONE_MAX);
+    int32_t zone_len = format_to_units(wanted, zone, ZONE_MAX);
     // A machine's date: not in the digits and calendar of a locale.
-    locale_id(str_eq(format->style, STR("iso")) ? STR("en-US-POSIX") : format->locale, locale);
+    format_locale_id(
+        str_eq(format->style, STR("iso")) ? STR("en-US-POSIX") : format->locale, locale);
     if (!format_zone_exists(wanted)) {
         (void)error_set(
             err, ERROR_PERMANENT, "time zone '" STR_FMT "' does not exist",
@@ -446,7 +276,7 @@ static UDateFormat *open_date(const DateFormat *format, Error *err)
     UDateFormat *icu = udat_open(
         plan.time, plan.date, locale, zone, zone_len, plan.pattern, plan.pattern_len, &status);
     if (U_FAILURE(status)) {
-        (void)fail(err, "date style", format->style, status);
+        (void)format_fail(err, "date style", format->style, status);
         return NULL;
     }
     return icu;
@@ -456,23 +286,23 @@ bool format_date(Formats *formats, const DateFormat *format, double at_ms, Buf *
 {
     Key key;
     if (format->style.len >= FORMAT_PATTERN_MAX ||
-        !make_key(&key, 'd', format->locale, format->zone, format->style, format->time)) {
+        !format_make_key(&key, 'd', format->locale, format->zone, format->style, format->time)) {
         return error_set(err, ERROR_PERMANENT, "the locale, zone or date style is too long");
     }
-    UDateFormat *icu = find(formats, key.view);
+    UDateFormat *icu = formats_find(formats, key.view);
     if (icu == NULL) {
         if ((icu = open_date(format, err)) == NULL) {
             return false;
         }
-        keep(formats, key.view, KIND_DATE, (void *)icu);
+        formats_keep(formats, key.view, KIND_DATE, (void *)icu);
     }
     UChar units[UNITS_MAX];
     UErrorCode status = U_ZERO_ERROR;
     int32_t len = udat_format(icu, at_ms, units, UNITS_MAX, NULL, &status);
     if (U_FAILURE(status)) {
-        return fail(err, "date style", format->style, status);
+        return format_fail(err, "date style", format->style, status);
     }
-    return append_units(units, len, out, err);
+    return format_append_units(units, len, out, err);
 }
 
 // ---- plural rules ----
@@ -482,24 +312,24 @@ bool format_plural(
 {
     Key key;
     UErrorCode status = U_ZERO_ERROR;
-    if (!make_key(&key, ordinal ? 'o' : 'p', locale, STR_EMPTY, STR_EMPTY, STR_EMPTY)) {
+    if (!format_make_key(&key, ordinal ? 'o' : 'p', locale, STR_EMPTY, STR_EMPTY, STR_EMPTY)) {
         return error_set(err, ERROR_PERMANENT, "the locale is too long");
     }
-    UPluralRules *icu = find(formats, key.view);
+    UPluralRules *icu = formats_find(formats, key.view);
     if (icu == NULL) {
         char id[LOCALE_SIZE];
-        locale_id(locale, id);
+        format_locale_id(locale, id);
         icu = uplrules_openForType(
             id, ordinal ? UPLURAL_TYPE_ORDINAL : UPLURAL_TYPE_CARDINAL, &status);
         if (U_FAILURE(status)) {
-            return fail(err, "locale", locale, status);
+            return format_fail(err, "locale", locale, status);
         }
-        keep(formats, key.view, KIND_PLURAL, icu);
+        formats_keep(formats, key.view, KIND_PLURAL, icu);
     }
     UChar units[16];
     int32_t len = uplrules_select(icu, number, units, 16, &status);
     if (U_FAILURE(status) || len > 15) {
-        return fail(err, "locale", locale, status);
+        return format_fail(err, "locale", locale, status);
     }
     u_UCharsToChars(units, out, len);
     out[len] = '\0';
@@ -513,21 +343,21 @@ static UCaseMap *use_case_map(Formats *formats, Str locale, Error *err)
     Key key;
     char id[LOCALE_SIZE];
     UErrorCode status = U_ZERO_ERROR;
-    if (!make_key(&key, 'c', locale, STR_EMPTY, STR_EMPTY, STR_EMPTY)) {
+    if (!format_make_key(&key, 'c', locale, STR_EMPTY, STR_EMPTY, STR_EMPTY)) {
         (void)error_set(err, ERROR_PERMANENT, "the locale is too long");
         return NULL;
     }
-    UCaseMap *icu = find(formats, key.view);
+    UCaseMap *icu = formats_find(formats, key.view);
     if (icu != NULL) {
         return icu;
     }
-    locale_id(locale, id);
+    format_locale_id(locale, id);
     icu = ucasemap_open(id, 0, &status);
     if (U_FAILURE(status)) {
-        (void)fail(err, "locale", locale, status);
+        (void)format_fail(err, "locale", locale, status);
         return NULL;
     }
-    keep(formats, key.view, KIND_CASE, icu);
+    formats_keep(formats, key.view, KIND_CASE, icu);
     return icu;
 }
 
@@ -547,7 +377,7 @@ bool format_case(Formats *formats, Str locale, bool upper, Str text, Buf *out, E
     int32_t len =
         map(icu, out->ptr + out->len, (int32_t)room, text.ptr, (int32_t)text.len, &status);
     if (U_FAILURE(status)) {
-        return fail(err, "text", STR("..."), status);
+        return format_fail(err, "text", STR("..."), status);
     }
     out->len += (size_t)len;
     return true;
@@ -609,6 +439,6 @@ size_t format_length(Str text, size_t max)
 bool format_is_rtl(Str locale)
 {
     char id[LOCALE_SIZE];
-    locale_id(locale, id);
+    format_locale_id(locale, id);
     return id[0] != '\0' && uloc_isRightToLeft(id);
 }

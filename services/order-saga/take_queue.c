@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/order-saga/take_internal.h"
+
+// ---- the queue ----
+
+void take_push_back(Queue *queue, Pending *event)
+{
+    event->next = NULL;
+    if (queue->last == NULL) {
+        queue->first = event;
+    } else {
+        queue->last->next = event;
+    }
+    queue->last = event;
+}
+
+Pending *take_pop(Queue *queue)
+{
+    Pending *event = queue->first;
+    queue->first = event->next;
+    queue->last = queue->first == NULL ? NULL : queue->last;
+    return event;
+}
+
+void take_put_before(Queue *queue, Queue *front)
+{
+    if (front->last == NULL) {
+        return;
+    }
+    front->last->next = queue->first;
+    queue->last = queue->last == NULL ? front->last : queue->last;
+    queue->first = front->first;
+    *front = (Queue){NULL, NULL};
+}
+
+// ---- refused ----
+
+// What is buried is read again by us alone when somebody sends it again, headers or not: for the
+// others it was there the first time.
+static void readdress(Delivery *delivery)
+{
+    BusMessage *message = &delivery->message;
+    Str tenant = STR_EMPTY;
+    Str type = STR_EMPTY;
+    Error err = {0};
+    DomainEvent event;
+    if (!domain_subject(message->subject, &tenant, &type)) {
+        return;
+    }
+    DomainInput input = domain_input(message, tenant, type, NULL);
+    if (domain_event_read(&input, delivery->arena, &event, &err)) {
+        message->payload = domain_event_letter(&event, STR(LETTER_FOR), delivery->arena);
+        message->event_id = event.identity;
+        domain_event_free(&event);
+    } // else nobody can read it, and it is kept as it came
+}
+
+void take_refuse(Delivery *delivery, const Error *err)
+{
+    if (err->kind == ERROR_PERMANENT) {
+        readdress(delivery);
+    }
+    delivery_settle(delivery, err);
+}

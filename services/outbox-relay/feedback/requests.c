@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of the requests: the projector that reads it and writes it to the rows.
+#include <stdio.h>
+
+#include "common/base/clock.h"
+#include "common/base/crash.h"
+#include "common/base/id.h"
+#include "common/base/log.h"
+#include "services/outbox-relay/relay_internal.h"
+
+enum {
+    TELL_TRIES = 3, // with their rows; then without (they may wait for something in the database)
+    ASIDE_US = 5 * 1000 * 1000, // after a refusal rows are left to the teller for so long
+};
+
+static const int64_t before_start_us = INT64_C(60000000); // of another clock
+
+static bool on_told_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
+{
+    (void)err;
+    Relay *relay = ctx;
+    told_fold(relay->told, message, arena);
+    return true;
+}
+
+// Killed before the commit: neither rows nor position are there, and the statuses are read again.
+// Killed after it: both are. (test_outbox_crash.py)
+static void on_told_write(void *ctx, DbTxn *txn)
+{
+    Relay *relay = ctx;
+    relay->told_tries++;
+    relay->told_aside = relay->told_tries > TELL_TRIES || clock_mono_us() < relay->aside_until_us;
+    told_write(relay->told, relay->sql, relay->told_aside, txn);
+}
+
+static void on_told_committed(void *ctx, DbTxn *txn)
+{
+    Relay *relay = ctx;
+    relay->told_tries = 0;
+    relay->told_refused = false;
+    if (txn != NULL) {
+        size_t counts[TOLD_COUNT];
+        told_counts(relay->told, txn, counts);
+        CRASH_POINT_IF("outbox.told", counts[TOLD_SENT] + counts[TOLD_FAILED] > 0);
+        relay_metrics_told(&relay->metrics, counts);
+    }
+    told_clear(relay->told);
+}
+
+// For one row's sake, or because a right is gone for a while: the letters and the position are
+// ours, and go on; the rows are left to the teller, which finds the one.
+static bool on_told_refused(void *ctx, const Error *err)
+{
+    Relay *relay = ctx;
+    if (relay->told_aside && err->kind != ERROR_CONFIG) {
+        return false;
+    }
+    if (!relay->told_refused) {
+        relay->told_refused = true;
+        LOG(LOG_WARN, "rows cannot be told what became of them, trying again", log_error(err));
+    }
+    relay->aside_until_us = clock_mono_us() + ASIDE_US;
+    return true;
+}
+
+void relay_open_projector(Relay *relay, int64_t oldest_letter_us)
+{
+    static const ProjectorHandlers handlers = {
+        .fold = on_told_fold,
+        .write = on_told_write,
+        .committed = on_told_committed,
+        .refused = on_told_refused};
+    Service *service = relay->service;
+    int64_t now_us = clock_now_us();
+    bool letters = oldest_letter_us > 0 && oldest_letter_us < now_us;
+    snprintf(
+        relay->projection, sizeof relay->projection, "outbox-" STR_FMT,
+        STR_ARG(relay->mapping->name));
+    const ProjectorOptions options = {
+        .name = relay->projection,
+        .schema = "stentor_outbox",
+        .streams = relay->streams,
+        .database_url = service_database_url(service),
+        .pool = service_pool(service),
+        .begin_at_us = (letters ? oldest_letter_us : now_us) - before_start_us,
+    };
+    relay->projector = projector_new(service_bus(service), &options, &handlers, relay);
+    relay->metrics.projector = relay->projector;
+}
+
+bool relay_plan_streams(Relay *relay, Error *err)
+{
+    Str rest = str_from(relay->options->tenants), tenant;
+    size_t count = 0;
+    if (rest.len == 0) {
+        relay->streams[0] = "STATUS";
+        relay->streams[1] = "DEAD";
+        return true;
+    }
+    while (rest.len > 0 && str_split(&rest, ',', &tenant)) {
+        if (!id_is_tenant(tenant) || count == 2 * (size_t)ACCOUNT_TENANTS_MAX) {
+            return error_set(
+                err, ERROR_CONFIG, "STENTOR_OUTBOX_TENANTS: '%.*s' is no tenant, or one beyond %d",
+                STR_ARG(tenant), ACCOUNT_TENANTS_MAX);
+        }
+        for (size_t i = 0; i < 2; i++, count++) {
+            char *text = relay->stream_texts[count];
+            snprintf(
+                text, sizeof relay->stream_texts[count],
+                i == 0 ? "STATUS ntf.status.%.*s.>" : "DEAD ntf.dead.ingest.%.*s", STR_ARG(tenant));
+            relay->streams[count] = text;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What batch.c (its rows) and batch_claim.c (its claim and its end) share.
+#pragma once
+
+#include "services/outbox-relay/publish/batch.h"
+#include "services/outbox-relay/publish/claim.h"
+#include "services/outbox-relay/publish/marks.h"
+#include "services/outbox-relay/publish/post.h"
+#include "services/outbox-relay/row/row.h"
+
+struct Batch {
+    BatchWorld *world;
+    BatchHandlers handlers;
+    void *ctx;
+    Arena *arena;
+    Str claim_id;
+    int64_t asked_at_us; // monotonic, before the claim or its last renewal was sent
+    int64_t until_us;    // monotonic: nothing is published any more
+    Row *rows;
+    RowMessage *messages;
+    Post *posts;
+    size_t count;
+    BatchClaim claim;
+    BatchEnd end;
+    Marks marks;
+    int retry_ms;
+    int pass_ms;
+    int64_t pass_at_us;     // monotonic: the next pass
+    bool stuck;             // counted in world->stuck
+    uv_timer_t timer;       // the next try of what the database did not take, or the next pass
+    uv_timer_t renew_timer; // until the claim is released
+    int handles;
+    bool renewing;
+    bool posted;
+    BatchAsk ask;
+    int result; // whose rows are ours, in the claim's transaction
+    bool ended;
+};
+
+int64_t batch_end_of_claim(const Batch *batch);
+void batch_start_renew_timer(Batch *batch);
+// A renewal that is under way ends first.
+void batch_end(Batch *batch);
+void batch_free(Batch *batch);
+void batch_set_stuck(Batch *batch, bool stuck);
+void batch_abandon(Batch *batch, const char *why);
