@@ -22,9 +22,9 @@
 // clang-format off
 // X(name, services that pass it, the last durable effect before it, the next one after it)
 #define CRASH_POINTS(X)                                                                                                                    \
-    X("bus.publishing", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay",                              \
+    X("bus.publishing", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay",                      \
       "what caused the event: a commit, its caller's 202, an input", "the event is stored")                                                \
-    X("bus.stored", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay",                                  \
+    X("bus.stored", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay",                          \
       "an event is stored; of several that belong together only some", "whoever published it hears of it")                                 \
     X("worker.letter_stored", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                     \
       "a dead letter is stored", "its input's ack")                                                                                        \
@@ -38,7 +38,7 @@
       "a dead letter is stored", "the commit of the position behind its event")                                                            \
     X("projector.committed", "archiver outbox-relay",                                                                                      \
       "rows and positions are committed", "the next flush")                                                                                \
-    X("keyring.created", "ingest order-saga",                                                                                              \
+    X("keyring.created", "ingest gateway order-saga",                                                                                      \
       "a data key's row is committed", "anything that is sealed under it")                                                                 \
     X("ingest.building", "ingest",                                                                                                         \
       "nothing", "the commit of the accept log")                                                                                           \

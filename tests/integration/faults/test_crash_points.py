@@ -57,6 +57,7 @@ HOW = {
     "resend.deleted": [How("resend")],
     "batch.accepted": [How("campaign"), How("campaign", number=3)],
     "batch.moved": [How("campaign"), How("campaign", number=3)],
+    "gateway": [How("managed")],
     "renderer:bus.stored": [How(), How(number=2), How("missing")],
     "renderer:worker.letter_stored": [How("poison.request")],
     "dispatcher": [How("single")],
@@ -128,6 +129,7 @@ def uninterrupted(bench):
         "called": 1, "single": 1, "batch": 3, "campaign": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1, "resend": 3}
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
         ["ingest", "render", "dispatcher", "digest-flusher", "webhook-receiver", "history", "history"])
+    assert seen["people"] == {"recipients": 1, "addresses": 1}
     assert sum(run.mails.values()) == 14 and sum(run.unknown.values()) == 0
     return seen
 

@@ -297,6 +297,32 @@ def test_with_nats_away_a_write_is_503_and_a_read_goes_on(people, api):
     assert api("GET", f"/v1/recipients/{dora}")[1]["name"] == "E***"
 
 
+def test_with_postgres_away_gateway_manages_what_is_in_config(people, api):
+    fay = _post(api, {"name": "Fay"})
+    people.postgres.kill()
+    try:
+        assert api("POST", "/v1/suppressions", {"address": "away@example.com"})[0] == 201
+        assert api("PUT", "/v1/triggers/away", {"event_type": "away", "template": "welcome", "resolver": "address:to"})[0] in (200, 201)
+        assert api("GET", "/v1/templates/welcome")[0] == 200
+        assert people.run_cli("tenant", "put", "globex", "--name", "Away").returncode == 0
+        assert api("GET", f"/v1/recipients/{fay}")[0] == 503
+        wait_until(lambda: people.services["gateway"].get("/readyz")[0] == 503, 10, "gateway saying that it is not ready")
+    finally:
+        people.postgres.start()
+    wait_until(lambda: api("GET", f"/v1/recipients/{fay}")[0] == 200, 30, "recipients again")
+
+
+def test_with_ingest_away_a_write_is_stored_and_shows_once_it_folds_again(people, api):
+    gil = _post(api, {"name": "Gil"})
+    assert people.services["ingest"].stop() == 0
+    try:
+        assert api("PUT", f"/v1/recipients/{gil}", {"name": "Karl"}) == (200, {"id": gil})
+        assert api("GET", f"/v1/recipients/{gil}")[1]["name"] == "G***"
+    finally:
+        people.services["ingest"].start()
+    wait_until(lambda: api("GET", f"/v1/recipients/{gil}")[1]["name"] == "K***", 30, "what was stored meanwhile")
+
+
 def test_killing_the_projecting_process_within_an_import_loses_nobody_and_the_stand_by_takes_over(people, api, tmp_path):
     total = 6000
     file = tmp_path / "many.ndjson"

@@ -348,6 +348,22 @@ def test_finding_01_a_service_reads_the_tenants_that_it_names(postgres, database
     assert seen >= {"stentor_webhook_receiver": 0, "stentor_archiver": 2, "stentor_order_saga": 2, "stentor_ingest": 4, "stentor_gateway": 2, "stentor_cli": 5}.get(role, 1)
 
 
+def test_gateway_reads_people_and_writes_nothing_of_ingest(postgres, database):
+    with Session(postgres, "stentor_gateway", database) as session:
+        session.rows("SET app.tenant_id = 'acme'")
+        assert session.rows("SELECT recipient_id FROM people.recipients") == [("rcp_acme",)]
+        for table in ("recipients", "addresses", "preferences", "consents", "positions"):
+            for statement in (f"INSERT INTO people.{table} DEFAULT VALUES", f"DELETE FROM people.{table}", f"TRUNCATE people.{table}"):
+                assert session.refusal(statement) == DENIED, statement
+        assert session.refusal("UPDATE people.recipients SET name = NULL") == DENIED
+        assert session.refusal("UPDATE people.positions SET sequence = 0") == DENIED
+        assert session.refusal("SELECT people.forget_lost_tail(1)") == DENIED
+        assert session.refusal("DELETE FROM keys.data_keys") == session.refusal("UPDATE keys.data_keys SET wrapped = NULL") == DENIED
+        assert session.refusal("SELECT keys.rewrap('{}', '{}', '{}', '{}')") == DENIED
+        for table in ("ingest.accept_log", "ingest.idempotency_keys", "ingest.batches", "dispatch.ledger", "history.notifications", "clock.due_work"):
+            assert session.refusal(f"SELECT FROM {table}") == DENIED, table
+
+
 def test_finding_01_other_roles_of_the_cluster_do_not_enter(postgres, database):
     postgres.query("DROP ROLE IF EXISTS stranger; CREATE ROLE stranger LOGIN", database="postgres")
     with pytest.raises(psycopg2.OperationalError, match="permission denied for database"):

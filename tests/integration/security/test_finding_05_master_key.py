@@ -32,7 +32,7 @@ def wrong_file(running, which):
 
 
 def start_wrong(running, name, which):
-    ports = {"STENTOR_INGEST_PORT": free_port(), "STENTOR_WEBHOOK_PORT": free_port()}
+    ports = {f"STENTOR_{name}_PORT": free_port() for name in ("INGEST", "GATEWAY", "WEBHOOK")}
     service = running.service(name, instance=f"wrong-{which}", **ports)
     service.options["STENTOR_MASTER_KEY_FILE"] = wrong_file(running, which)
     return service.start(wait=False)

@@ -48,7 +48,7 @@ def test_finding_09_a_refused_preview_says_what_was_asked_for(pipeline):
 
 def exchange(pipeline, raw):
     """What comes back until the end of the connection."""
-    with socket.create_connection(("127.0.0.1", pipeline.ingest_port), 10) as client:
+    with socket.create_connection(("127.0.0.1", pipeline.gateway_port), 10) as client:
         client.sendall(raw)
         got = b""
         while piece := client.recv(65536):

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from tests.harness.pipeline import TENANT
-from tests.harness.processes import BIN, HOME, free_port, wait_until
+from tests.harness.processes import BIN, HOME, SERVICES, free_port, wait_until
 
 
 def test_one_http_request_becomes_one_mail_and_its_timeline(pipeline):
@@ -248,6 +248,6 @@ def test_a_change_of_configuration_reaches_every_replica_within_a_second(pipelin
 
 
 def test_every_service_prints_its_options():
-    for name in ["ingest", "renderer", "dispatcher", "archiver", "digest-flusher", "webhook-receiver"]:
+    for name in SERVICES:
         done = subprocess.run([BIN / f"stentor-{name}", "--help"], capture_output=True, text=True, timeout=20)
         assert done.returncode == 0 and "STENTOR_NATS_URL" in done.stdout, name

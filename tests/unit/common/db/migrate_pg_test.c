@@ -273,6 +273,22 @@ static void finding_01_what_is_made_belongs_to_the_role(void **state)
         MIGRATE_OWNER);
 }
 
+static void a_right_for_a_role_of_a_newer_release_asks_for_the_bootstrap(void **state)
+{
+    Stage *stage = *state;
+    put_file(stage, "a/0003_role.sql", "GRANT USAGE ON SCHEMA a TO stentor_newer;");
+    MigrateJob job = {
+        .url = test_url(),
+        .folder = stage->folder,
+        .schemas = SCHEMAS,
+        .rights_hint = "another login",
+        .superuser_may = true};
+    assert_false(db_migrate(&job, &stage->report, &stage->err));
+    assert_int_equal(stage->err.kind, ERROR_CONFIG);
+    assert_non_null(strstr(stage->err.text, "role \"stentor_newer\" does not exist"));
+    assert_non_null(strstr(stage->err.text, " (HINT: another login)"));
+}
+
 static void finding_01_a_search_path_of_the_login_is_not_asked(void **state)
 {
     Stage *stage = *state;
@@ -315,6 +331,7 @@ int main(void)
         TEST(a_schema_without_folder_is_an_error),
         TEST(finding_01_a_superuser_is_refused_before_anything_is_made),
         TEST(finding_01_what_is_made_belongs_to_the_role),
+        TEST(a_right_for_a_role_of_a_newer_release_asks_for_the_bootstrap),
         TEST(finding_01_a_search_path_of_the_login_is_not_asked),
         TEST(an_absent_server_is_transient),
     };
