@@ -307,7 +307,7 @@ bool version_from_json(
     return check_names(
                &reading, document,
                "key version status channel category locales variables partials fallback_locales "
-               "source provenance approved_by sample") &&
+               "source provenance approved_by published_by sample") &&
            take_text(&reading, document, "key", LOCALE_MAX_BYTES, &ret->key) &&
            take_text(&reading, document, "version", LOCALE_MAX_BYTES, &ret->version) &&
            take_enums(&reading, document, ret) && take_locales(&reading, document, ret) &&
@@ -319,6 +319,7 @@ bool version_from_json(
            check_source(&reading, ret) &&
            take_text(&reading, document, "provenance", NAME_MAX_BYTES * 4, &ret->provenance) &&
            take_text(&reading, document, "approved_by", NAME_MAX_BYTES, &ret->approved_by) &&
+           take_text(&reading, document, "published_by", NAME_MAX_BYTES, &ret->published_by) &&
            take_json(&reading, document, "sample", false, &ret->sample_json);
 }
 

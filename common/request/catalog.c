@@ -19,6 +19,9 @@ typedef struct Version {
     Stentor__V1__TemplateStatus status;
     Channel channel;
     Category category;
+    uint32_t locales;
+    int64_t published_at_us;
+    char *told; // published_by, approved_by, source, provenance, each with its NUL; on the heap
 } Version;
 
 typedef struct TemplateEntry {
@@ -37,6 +40,9 @@ struct Catalog {
 static void free_entry(void *value)
 {
     TemplateEntry *entry = value;
+    for (size_t i = 0; i < entry->count; i++) {
+        free(entry->versions[i].told);
+    }
     free(entry->versions);
     free(entry);
 }
@@ -217,7 +223,25 @@ static Version *add_version(TemplateEntry *entry, Error *err)
         entry->cap = entry->cap == 0 ? 4 : entry->cap * 2;
         entry->versions = xrealloc(entry->versions, entry->cap * sizeof *entry->versions);
     }
+    entry->versions[entry->count] = (Version){.told = NULL};
     return &entry->versions[entry->count++];
+}
+
+static char *join_told(const Stentor__V1__TemplateVersion *event)
+{
+    const char *const texts[] = {
+        event->published_by, event->approved_by, event->source, event->provenance};
+    size_t size = 0;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        size += strlen(texts[i]) + 1;
+    }
+    char *told = xmalloc(size);
+    char *at = told;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        memcpy(at, texts[i], strlen(texts[i]) + 1);
+        at += strlen(texts[i]) + 1;
+    }
+    return told;
 }
 
 static bool put_version(Catalog *catalog, const Stentor__V1__TemplateVersion *event, Error *err)
@@ -236,10 +260,14 @@ static bool put_version(Catalog *catalog, const Stentor__V1__TemplateVersion *ev
             return false;
         }
     }
+    free(version->told);
     *version = (Version){
         .status = event->status,
         .channel = (Channel)event->channel,
         .category = (Category)event->category,
+        .locales = (uint32_t)event->n_locales,
+        .published_at_us = event->published_at_us,
+        .told = join_told(event),
     };
     (void)str_to_c(str_from(event->version), version->text, sizeof version->text);
     choose_latest(entry);
@@ -260,6 +288,7 @@ static void remove_version(Catalog *catalog, Str tenant, Str key)
             *c = *c == '.' ? '_' : *c;
         }
         if (str_eq(str_from(token), rest)) {
+            free(entry->versions[i].told);
             entry->versions[i] = entry->versions[--entry->count];
             choose_latest(entry);
             return;
@@ -367,7 +396,27 @@ size_t catalog_templates(const Catalog *catalog)
 
 static CatalogVersion describe(const Version *version)
 {
-    return (CatalogVersion){version->text, version->status, version->channel, version->category};
+    const char *approved_by = version->told + strlen(version->told) + 1;
+    const char *source = approved_by + strlen(approved_by) + 1;
+    return (CatalogVersion){
+        .version = version->text,
+        .status = version->status,
+        .channel = version->channel,
+        .category = version->category,
+        .locales = version->locales,
+        .published_at_us = version->published_at_us,
+        .published_by = version->told,
+        .approved_by = approved_by,
+        .source = source,
+        .provenance = source + strlen(source) + 1,
+    };
+}
+
+static int by_precedence(const void *a, const void *b)
+{
+    const CatalogVersion *x = a;
+    const CatalogVersion *y = b;
+    return semver_compare(str_from(x->version), str_from(y->version));
 }
 
 size_t catalog_versions(
@@ -379,7 +428,22 @@ size_t catalog_versions(
     for (size_t i = 0; i < count; i++) {
         (*ret)[i] = describe(&entry->versions[i]);
     }
+    if (count > 0) {
+        qsort(*ret, count, sizeof **ret, by_precedence);
+    }
     return count;
+}
+
+static const Version *highest(const TemplateEntry *entry)
+{
+    const Version *found = NULL;
+    for (size_t i = 0; i < entry->count; i++) {
+        const Version *v = &entry->versions[i];
+        if (found == NULL || semver_compare(str_from(v->text), str_from(found->text)) > 0) {
+            found = v;
+        }
+    }
+    return found;
 }
 
 bool catalog_find(const Catalog *catalog, Str tenant, Str key, Str version, CatalogVersion *ret)
@@ -388,8 +452,7 @@ bool catalog_find(const Catalog *catalog, Str tenant, Str key, Str version, Cata
     const Version *found = entry == NULL           ? NULL
                            : version.len > 0       ? find_version(entry, version)
                            : entry->latest != NULL ? entry->latest
-                           : entry->count > 0      ? &entry->versions[entry->count - 1]
-                                                   : NULL;
+                                                   : highest(entry);
     if (found != NULL) {
         *ret = describe(found);
     }

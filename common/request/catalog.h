@@ -57,19 +57,25 @@ size_t catalog_templates(const Catalog *catalog);
 
 // ---- for those who ask ----
 
-// `version` points into the catalog: valid until the next change.
+// The texts point into the catalog: valid until the next change.
 typedef struct CatalogVersion {
     const char *version;
     Stentor__V1__TemplateStatus status;
     Channel channel;
     Category category;
+    size_t locales;
+    int64_t published_at_us;
+    const char *published_by;
+    const char *approved_by;
+    const char *source;
+    const char *provenance;
 } CatalogVersion;
 
 // The tenant's own keys behind `after`, in order, at most `limit` (above 0); copies in `arena`.
 size_t catalog_keys(
     const Catalog *catalog, Str tenant, Str after, size_t limit, Arena *arena, Str *ret);
-// The tenant's own versions of the key, in no order.
+// The tenant's own versions of the key, the lowest first.
 size_t catalog_versions(
     const Catalog *catalog, Str tenant, Str key, Arena *arena, CatalogVersion **ret);
-// One of them; version empty: the highest active one, else any. false: there is none.
+// One of them; version empty: the highest active one, else the highest. false: there is none.
 bool catalog_find(const Catalog *catalog, Str tenant, Str key, Str version, CatalogVersion *ret);

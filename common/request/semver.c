@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/request/semver.h"
 
+#include <stdio.h>
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -133,4 +135,28 @@ int semver_compare(Str a, Str b)
         return has_a ? -1 : 1; // a pre-release comes before its release
     }
     return has_a ? compare_lists(pre_a, pre_b) : 0;
+}
+
+bool semver_next(Str highest, char ret[SEMVER_MAX + 1])
+{
+    Str unused;
+    Str pre;
+    bool found;
+    bool has_pre;
+    Str core = cut(cut(highest, '+', &unused, &found), '-', &pre, &has_pre);
+    if (highest.len == 0 || has_pre) {
+        return str_to_c(highest.len == 0 ? STR("1.0.0") : core, ret, SEMVER_MAX + 1);
+    }
+    Str patch = core;
+    for (int i = 0; i < 2; i++) {
+        (void)cut(patch, '.', &patch, &found);
+    }
+    int64_t number = 0;
+    if (!str_to_i64(patch, &number) || number == INT64_MAX) {
+        return false;
+    }
+    int len = snprintf(
+        ret, SEMVER_MAX + 1, STR_FMT "%lld", STR_ARG(str_slice(core, 0, core.len - patch.len)),
+        (long long)number + 1);
+    return len > 0 && len <= SEMVER_MAX;
 }

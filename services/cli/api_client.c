@@ -13,6 +13,7 @@ struct ApiClient {
     Cli *cli;
     CURL *curl;
     struct curl_slist *headers;
+    const char *type;
     Buf text;
     json_t *json;
 };
@@ -42,7 +43,7 @@ ApiClient *api_client_new(Cli *cli, Error *err)
     ApiClient *client = xcalloc(1, sizeof *client);
     client->cli = cli;
     client->curl = curl;
-    client->headers = curl_slist_append(NULL, "Content-Type: application/json");
+    client->type = "Content-Type: application/json";
     api_client_header(
         client, arena_printf(cli->arena, "Authorization: Bearer %s", cli->settings.api_key));
     if (tenant_of(cli)[0] != '\0') {
@@ -74,6 +75,11 @@ static size_t on_curl_body(char *data, size_t size, size_t count, void *ctx)
     return buf_append(ctx, data, size * count) ? size * count : 0;
 }
 
+void api_client_type(ApiClient *client, const char *type)
+{
+    client->type = arena_printf(client->cli->arena, "Content-Type: %s", type);
+}
+
 bool api_client_call(
     ApiClient *client, const char *method, const char *path, Str body, ApiAnswer *ret, Error *err)
 {
@@ -89,7 +95,9 @@ bool api_client_call(
     client->json = NULL;
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, client->headers);
+    struct curl_slist *headers = curl_slist_append(NULL, client->type);
+    headers->next = client->headers;
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     if (body.ptr != NULL) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
@@ -99,6 +107,8 @@ bool api_client_call(
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &client->text);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, 30L);
     CURLcode code = curl_easy_perform(curl);
+    headers->next = NULL;
+    curl_slist_free_all(headers);
     if (code != CURLE_OK) {
         return cli_no_answer(client->cli, curl_easy_strerror(code), err);
     }
@@ -142,23 +152,6 @@ bool api_client_ask(
     return ok && (ret->status / 100 == 2 || api_client_explain(ret, err));
 }
 
-// What a page calls its list, and what the next one's begin is called; older routes have names of
-// their own.
-static const json_t *list_of(const json_t *page, const char **ret_next, const char **ret_parameter)
-{
-    const json_t *data = json_object_get(page, "data");
-    const json_t *after = json_object_get(page, "next_after");
-    const char *name = NULL;
-    json_t *value = NULL;
-    *ret_next = json_string_value(after != NULL ? after : json_object_get(page, "next"));
-    *ret_parameter = data != NULL ? "cursor" : "after";
-    json_object_foreach((json_t *)(uintptr_t)page, name, value)
-    {
-        data = data == NULL && json_is_array(value) ? value : data;
-    }
-    return data;
-}
-
 bool api_client_each(
     ApiClient *client, const char *path, int64_t max, ApiEach each, void *ctx, ApiAnswer *ret,
     Error *err)
@@ -167,23 +160,22 @@ bool api_client_each(
     const char *page = path;
     int64_t count = 0;
     while (page != NULL) {
-        const char *next = NULL;
-        const char *parameter = NULL;
         size_t i = 0;
         json_t *item = NULL;
         if (!api_client_ask(client, "GET", page, NULL, ret, err)) {
             return false;
         }
-        json_array_foreach(list_of(ret->json, &next, &parameter), i, item)
+        json_array_foreach(json_object_get(ret->json, "data"), i, item)
         {
             if (!each(ctx, item) || ++count == max) {
                 return true;
             }
         }
-        page = next == NULL ? NULL
-                            : arena_printf(
-                                  arena, "%s%c%s=%s", path, strchr(path, '?') == NULL ? '?' : '&',
-                                  parameter, api_client_escape(client->cli, next));
+        const char *next = api_client_text(ret->json, "next", NULL);
+        page = next == NULL
+                   ? NULL
+                   : arena_printf(
+                         arena, "%s%ccursor=%s", path, strchr(path, '?') == NULL ? '?' : '&', next);
     }
     return true;
 }
@@ -228,6 +220,17 @@ static int run(Cli *cli, const char *method, const char *path, json_t *json, Str
 int api_client_run(Cli *cli, const char *method, const char *path, json_t *body, ApiShow show)
 {
     return run(cli, method, path, body, (Str){NULL, 0}, show);
+}
+
+int api_client_list(Cli *cli, const char *path, ApiEach each, void *ctx)
+{
+    Error err = {0};
+    ApiAnswer answer = {0};
+    ApiClient *client = api_client_new(cli, &err);
+    bool ok = client != NULL && api_client_each(client, path, 0, each, ctx, &answer, &err);
+    int status = ok ? EXIT_DONE : api_client_fail(&answer, &err);
+    api_client_free(client);
+    return status;
 }
 
 static int show_whole(Cli *cli, const json_t *answer)

@@ -21,6 +21,7 @@ ApiClient *api_client_new(Cli *cli, Error *err);
 void api_client_free(ApiClient *client); // NULL-safe
 // A header of the next calls: "Idempotency-Key: 1".
 void api_client_header(ApiClient *client, const char *header);
+void api_client_type(ApiClient *client, const char *type); // of the bodies; a literal
 // body.ptr NULL: none. ERROR_TRANSIENT: no answer; it says which address was tried.
 bool api_client_call(
     ApiClient *client, const char *method, const char *path, Str body, ApiAnswer *ret, Error *err);
@@ -48,6 +49,8 @@ const char *api_client_escape(Cli *cli, const char *text);
 typedef int (*ApiShow)(Cli *cli, const json_t *answer);
 // body is taken over; NULL: none.
 int api_client_run(Cli *cli, const char *method, const char *path, json_t *body, ApiShow show);
+// All of a list; what was wrong is printed.
+int api_client_list(Cli *cli, const char *path, ApiEach each, void *ctx);
 // Calls, expects 2xx, prints the answer (the same document with and without --json) and returns the
 // exit status; 404 is EXIT_NOT_FOUND.
 int api_client_print(Cli *cli, const char *method, const char *path, Str body);

@@ -2,7 +2,6 @@
 """Orders for the saga: what a shop would publish, and what the tables say of it."""
 import http.client
 import json
-import os
 import subprocess
 import uuid
 
@@ -93,8 +92,7 @@ class Shop:
 
     def put_mails(self):
         """The three mails of deploy/examples/orders."""
-        environment = {"PATH": os.environ["PATH"], "STENTOR": str(BIN / "stentor"), "STENTOR_NATS_URL": self.pipeline.nats.url,
-                       "STENTOR_NATS_USER": "stentor-cli", "STENTOR_NATS_PASSWORD": "pw"}
+        environment = {**self.pipeline.cli_environment(), "STENTOR": str(BIN / "stentor")}
         done = subprocess.run([HOME / "deploy/examples/orders/put"], env=environment, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         wait_until(lambda: all(self.knows(name) for name in ("place-order", "complete-order", "cancel-order")), 20, "the triggers reaching ingest")

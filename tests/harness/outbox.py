@@ -123,9 +123,7 @@ def prepare(pipeline):
     """The tenants of the shipped mappings, and their templates."""
     for tenant in ("memo", "bookworm"):
         pipeline.cli("tenant", "put", tenant, "--name", tenant.title(), "--sender", f"hello@{tenant}.test", "--sender-name", tenant.title())
-    environment = {"PATH": os.environ["PATH"], "STENTOR": str(BIN / "stentor"), "STENTOR_HOME": str(HOME), "STENTOR_NATS_URL": pipeline.nats.url,
-                   "STENTOR_NATS_USER": "stentor-cli", "STENTOR_NATS_PASSWORD": "pw",
-                   "STENTOR_DATABASE_URL": pipeline.postgres.url("stentor_cli")}
+    environment = {**pipeline.cli_environment(), "STENTOR": str(BIN / "stentor")}
     done = subprocess.run([MAPPINGS / "put"], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -133,15 +133,18 @@ class Pipeline:
 
     # ---- using it -------------------------------------------------------------------------------------------------------
 
-    def run_cli(self, *words, admin=False, tenant=TENANT, merged=False, timeout=90, key=None, **settings):
-        """merged: what it says on standard error goes into stdout, as in a log file. key: another API key than the operator's.
-        settings: further variables."""
-        environment = {
+    def cli_environment(self, admin=False, tenant=TENANT, key=None, **settings):
+        return {
             "PATH": os.environ["PATH"], "STENTOR_HOME": str(HOME), "STENTOR_NATS_URL": self.nats.url,
             "STENTOR_NATS_USER": "stentor-admin" if admin else "stentor-cli", "STENTOR_NATS_PASSWORD": "pw",
             "STENTOR_DATABASE_URL": self.postgres.url("stentor_owner" if admin else "stentor_cli"),
             "STENTOR_API_URL": f"http://127.0.0.1:{self.api_port}", "STENTOR_API_KEY": (self.operator_key or "") if key is None else key,
-            "STENTOR_TENANT": tenant, "STENTOR_MASTER_KEY_FILE": self.folder / "master.key", **settings}
+            "STENTOR_TENANT": tenant, "STENTOR_MASTER_KEY_FILE": str(self.folder / "master.key"), **settings}
+
+    def run_cli(self, *words, admin=False, tenant=TENANT, merged=False, timeout=90, key=None, **settings):
+        """merged: what it says on standard error goes into stdout, as in a log file. key: another API key than the operator's.
+        settings: further variables."""
+        environment = self.cli_environment(admin=admin, tenant=tenant, key=key, **settings)
         return subprocess.run(
             [BIN / "stentor", *map(str, words)], env=environment, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, timeout=timeout)

@@ -277,15 +277,11 @@ static void print_keys(Cli *cli, const json_t *list)
 
 int cmd_apikey_list(Cli *cli)
 {
-    Error err = {0};
-    ApiAnswer answer = {0};
     json_t *list = json_array();
-    const char *path = args_has(&cli->args, "all") ? "/v1/api-keys?state=all" : "/v1/api-keys";
-    ApiClient *client = api_client_new(cli, &err);
-    bool ok = client != NULL && api_client_each(client, path, 0, take_key, list, &answer, &err);
-    int status = ok ? EXIT_DONE : api_client_fail(&answer, &err);
-    api_client_free(client);
-    if (ok) {
+    bool all = args_has(&cli->args, "all");
+    int status =
+        api_client_list(cli, all ? "/v1/api-keys?state=all" : "/v1/api-keys", take_key, list);
+    if (status == EXIT_DONE) {
         print_keys(cli, list);
     }
     json_decref(list);

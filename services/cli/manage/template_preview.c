@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/codec/event.h"
-#include "common/render/preview.h"
-#include "common/render/version_json.h"
+#include "services/cli/api_client.h"
 #include "services/cli/manage/send.h"
-#include "services/cli/manage/template_store.h"
+
+enum { SAMPLE_MAX = 64 * 1024 };
 
 // ---- what is read ----
 
@@ -22,7 +21,7 @@ static bool read_data(Cli *cli, json_t **ret, Error *err)
     if (path == NULL) {
         return true;
     }
-    if (!cli_read_file(cli, path, VERSION_SAMPLE_MAX, &text, err)) {
+    if (!cli_read_file(cli, path, SAMPLE_MAX, &text, err)) {
         return error_wrap(err, "--data");
     }
     *ret = json_loadb(text.ptr, text.len, 0, &where);
@@ -37,12 +36,6 @@ static bool read_data(Cli *cli, json_t **ret, Error *err)
         return error_set(err, ERROR_PERMANENT, "--data '%s': not a JSON object", path);
     }
     return true;
-}
-
-static const StoredVersion *choose(Cli *cli, const TemplateStore *store)
-{
-    const char *wanted = args_flag(&cli->args, "version");
-    return wanted != NULL ? template_store_find(store, wanted) : template_store_best(store);
 }
 
 // ---- preview ----
@@ -76,103 +69,90 @@ static void print_parts(const json_t *answer)
     }
 }
 
-static bool render(Cli *cli, const StoredVersion *stored, json_t **ret, Error *err)
+static int show_preview(Cli *cli, const json_t *answer)
 {
-    Str packed;
-    json_t *data = NULL;
-    RenderFailure failure = {.code = FAILURE_NONE};
-    if (!read_data(cli, &data, err) ||
-        !event_pack(&stored->whole->base, cli->arena, &packed, err)) {
-        return false;
+    if (cli->json) {
+        api_client_dump(cli, answer);
+    } else {
+        print_parts(answer);
     }
-    CompiledVersion *version = version_compile(packed);
-    PreviewAsk ask = {.locale = str_from(args_flag(&cli->args, "locale")), .data = data};
-    bool ok = version->broken.kind == ERROR_NONE;
-    if (!ok) {
-        *err = version->broken;
-    } else if (!preview(version, &ask, ret, &failure)) {
-        ok = error_set(
-            err, ERROR_PERMANENT, "%s: %s", failure_code_name(failure.code), failure.reason);
-    }
-    version_free(version);
-    json_decref(data);
-    return ok;
+    return EXIT_DONE;
+}
+
+static const char *platform_query(const Cli *cli)
+{
+    return args_has(&cli->args, "platform") ? "?platform=true" : "?platform=false";
 }
 
 int cmd_template_preview(Cli *cli)
 {
     Error err = {0};
-    Session session;
-    TemplateStore store;
-    json_t *answer = NULL;
-    const char *key = args_word(&cli->args, 0);
-    if (!template_store_open(&session, cli, key, true, &store, &err)) {
+    json_t *data = NULL;
+    if (!read_data(cli, &data, &err)) {
         return cli_fail(&err);
     }
-    session_close(&session);
-    const StoredVersion *stored = choose(cli, &store);
-    if (stored == NULL) {
-        return template_not_found(key, args_flag(&cli->args, "version"));
-    }
-    if (!render(cli, stored, &answer, &err)) {
-        return cli_fail(&err);
-    }
-    if (cli->json) {
-        (void)json_object_set_new(answer, "version", json_string(stored->version));
-        char *text = json_dumps(answer, JSON_INDENT(2));
-        printf("%s\n", text);
-        free(text);
-    } else {
-        print_parts(answer);
-    }
-    json_decref(answer);
-    return EXIT_DONE;
+    json_t *body = json_pack(
+        "{s:s, s:s*, s:s*, s:o*}", "template", args_word(&cli->args, 0), "version",
+        args_flag(&cli->args, "version"), "locale", args_flag(&cli->args, "locale"), "data", data);
+    const char *path = arena_printf(cli->arena, "/v1/templates/preview%s", platform_query(cli));
+    return api_client_run(cli, "POST", path, body, show_preview);
 }
 
 // ---- test send ----
 
-static json_t *test_request(Cli *cli, const StoredVersion *stored, json_t *data)
+static json_t *test_request(Cli *cli, const json_t *version, json_t *data)
 {
-    const char *locale = args_flag(&cli->args, "locale");
-    json_t *variables =
-        data != NULL ? json_incref(data) : json_loads(stored->whole->sample_json, 0, NULL);
-    json_t *request = json_pack(
-        "{s:s,s:s,s:s,s:s,s:s}", "to", args_flag(&cli->args, "to"), "template", stored->key,
-        "template_version", stored->version, "category", "transactional", "correlation_id",
-        arena_printf(cli->arena, "test-send/%s/%s", stored->key, stored->version));
-    (void)json_object_set_new(
-        request, "channel", json_string(channel_name((Channel)stored->channel)));
-    (void)json_object_set_new(request, "variables", variables != NULL ? variables : json_object());
-    if (locale != NULL) {
-        (void)json_object_set_new(request, "locale", json_string(locale));
-    }
-    return request;
+    const char *key = api_client_text(version, "key", "");
+    const char *number = api_client_text(version, "version", "");
+    json_t *sample = json_object_get(version, "sample");
+    json_t *variables = data != NULL             ? json_incref(data)
+                        : json_is_object(sample) ? json_incref(sample)
+                                                 : json_object();
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:s*}", "to", args_flag(&cli->args, "to"), "template",
+        key, "template_version", number, "category", "transactional", "correlation_id",
+        arena_printf(cli->arena, "test-send/%s/%s", key, number), "channel",
+        api_client_text(version, "channel", "email"), "variables", variables, "locale",
+        args_flag(&cli->args, "locale"));
+}
+
+// The version as it is published; NULL: why not was printed, and *ret_status is the command's.
+static json_t *fetch_version(Cli *cli, int *ret_status)
+{
+    Error err = {0};
+    ApiAnswer answer = {0};
+    const char *version = args_flag(&cli->args, "version");
+    const char *path = arena_printf(
+        cli->arena, "/v1/templates/%s%s%s%s", api_client_escape(cli, args_word(&cli->args, 0)),
+        platform_query(cli), version != NULL ? "&version=" : "",
+        version != NULL ? api_client_escape(cli, version) : "");
+    ApiClient *client = api_client_new(cli, &err);
+    bool ok = client != NULL && api_client_ask(client, "GET", path, NULL, &answer, &err);
+    json_t *found = ok ? json_incref((json_t *)(uintptr_t)answer.json) : NULL;
+    *ret_status = ok ? EXIT_DONE : api_client_fail(&answer, &err);
+    api_client_free(client);
+    return found;
 }
 
 int cmd_template_test_send(Cli *cli)
 {
     Error err = {0};
-    Session session;
-    TemplateStore store;
     json_t *data = NULL;
-    const char *key = args_word(&cli->args, 0);
+    int status = EXIT_DONE;
     if (args_flag(&cli->args, "to") == NULL) {
         error_set(&err, ERROR_PERMANENT, "--to ADDRESS is required");
         return cli_fail(&err);
     }
-    if (!cli_need(cli->settings.api_key, "STENTOR_API_KEY", &err) || !read_data(cli, &data, &err) ||
-        !template_store_open(&session, cli, key, true, &store, &err)) {
-        json_decref(data);
+    if (!read_data(cli, &data, &err)) {
         return cli_fail(&err);
     }
-    session_close(&session);
-    const StoredVersion *stored = choose(cli, &store);
-    json_t *request = stored != NULL ? test_request(cli, stored, data) : NULL;
-    json_decref(data);
-    if (request == NULL) {
-        return template_not_found(key, args_flag(&cli->args, "version"));
+    json_t *version = fetch_version(cli, &status);
+    if (version != NULL) {
+        json_t *request = test_request(cli, version, data);
+        status = send_request(cli, request);
+        json_decref(request);
     }
-    int result = send_request(cli, request);
-    json_decref(request);
-    return result;
+    json_decref(version);
+    json_decref(data);
+    return status;
 }

@@ -1,109 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// trigger put, list, show, delete, try: which domain events become which notifications. A put is
-// checked by the very rules that ingest has; a try makes what ingest would make, without a server
-// but for CONFIG.
+// trigger put, list, show, delete, try: /v1/triggers, in words.
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/clock.h"
-#include "common/bus/topology/topology.h"
-#include "common/codec/hash.h"
-#include "common/session/config_put.h"
-#include "common/trigger/trigger_map.h"
-#include "common/trigger/trigger_try.h"
-#include "services/cli/cli.h"
-#include "services/cli/config/config_walk.h"
+#include "services/cli/api_client.h"
 
 enum { FILE_BYTES_MAX = 1024 * 1024 };
 
-typedef Stentor__V1__Trigger Trigger;
-
-// What CONFIG says of triggers and, where it is asked for, of one template.
-typedef struct Known {
-    Session session;
-    TriggerMap *map;
-    Catalog *catalog;
-} Known;
-
-// ---- CONFIG ----
-
-// An entry that cannot be read is passed over, as every service does.
-static bool note_entry(void *ctx, const BusMessage *message, const char *reason, Error *err)
+static const char *path_of(Cli *cli, const char *tail)
 {
-    (void)err;
-    Known *known = ctx;
-    Str rest = message->subject;
-    Str kind = STR_EMPTY;
-    Str tenant = STR_EMPTY;
-    (void)(str_split(&rest, '.', &kind) && str_split(&rest, '.', &kind) && str_split(&rest, '.', &tenant));
-    if (reason != NULL) {
-        return true;
-    }
-    if (str_eq(kind, STR("trigger"))) {
-        (void)trigger_map_changed(
-            known->map, tenant, rest, message->payload, message->sequence, NULL);
-    } else if (str_eq(kind, STR("tenant"))) {
-        (void)catalog_tenant_changed(known->catalog, tenant, message->payload, NULL);
-    } else {
-        (void)catalog_template_changed(known->catalog, tenant, rest, message->payload, NULL);
-    }
-    return true;
-}
-
-static bool read_entries(Known *known, const char *filter, Error *err)
-{
-    return config_walk(&known->session, &(ConfigPart){.filter = filter}, note_entry, known, err);
-}
-
-static bool known_open(Known *known, Cli *cli, Error *err)
-{
-    if (!cli_need(cli->settings.tenant, "STENTOR_TENANT", err) ||
-        !session_open(&known->session, &cli->settings.session, err)) {
-        return false;
-    }
-    known->map = trigger_map_new();
-    known->catalog = catalog_new();
-    return true;
-}
-
-static void known_close(Known *known)
-{
-    session_close(&known->session);
-    trigger_map_free(known->map);
-    catalog_free(known->catalog);
-}
-
-static bool read_triggers(Known *known, Cli *cli, Error *err)
-{
-    const char *own = arena_printf(cli->arena, "cfg.trigger.%s.*", cli->settings.tenant);
-    return read_entries(known, own, err) && (strcmp(cli->settings.tenant, "platform") == 0 ||
-                                             read_entries(known, "cfg.trigger.platform.*", err));
-}
-
-static bool read_template(Known *known, Cli *cli, const char *key, Error *err)
-{
-    return read_entries(known, arena_printf(cli->arena, "cfg.template.*.%s.*", key), err);
+    const char *key = api_client_escape(cli, args_word(&cli->args, 0));
+    return arena_printf(cli->arena, "/v1/triggers/%s%s", key, tail);
 }
 
 // ---- showing ----
-
-static void print_json(json_t *object)
-{
-    char *text = json_dumps(object, JSON_COMPACT);
-    printf("%s\n", text);
-    free(text);
-}
-
-static json_t *tell(const Cli *cli, const Trigger *trigger)
-{
-    json_t *object = trigger_to_json(trigger);
-    bool shared = strcmp(trigger->tenant, "platform") == 0;
-    bool own = strcmp(trigger->tenant, cli->settings.tenant) == 0;
-    (void)json_object_set_new(object, "scope", json_string(shared ? "platform" : "tenant"));
-    (void)json_object_set_new(object, "own", json_boolean(own));
-    return object;
-}
 
 // A value as a person reads it: texts bare, everything else as JSON.
 static void print_value(const char *name, const json_t *value)
@@ -113,24 +24,24 @@ static void print_value(const char *name, const json_t *value)
     free(text);
 }
 
-static void print_object(const Cli *cli, json_t *object)
+static int show_trigger(Cli *cli, const json_t *trigger)
 {
     const char *name = NULL;
     json_t *value = NULL;
     if (cli->json) {
-        print_json(object);
-        return;
+        api_client_dump(cli, trigger);
+        return EXIT_DONE;
     }
-    json_object_foreach(object, name, value)
+    json_object_foreach((json_t *)(uintptr_t)trigger, name, value)
     {
         print_value(name, value);
     }
+    return EXIT_DONE;
 }
 
-static int fail_missing(const char *key)
+int cmd_trigger_show(Cli *cli)
 {
-    fprintf(stderr, "stentor: no trigger '%s'\n", key);
-    return EXIT_NOT_FOUND;
+    return api_client_run(cli, "GET", path_of(cli, ""), NULL, show_trigger);
 }
 
 // ---- put ----
@@ -203,236 +114,122 @@ static bool set_flags(Cli *cli, json_t *object, Error *err)
     return true;
 }
 
-static bool make_trigger(Cli *cli, Trigger *ret, Error *err)
+// An unknown template is a warning only: it may come later than the trigger.
+static int show_stored(Cli *cli, const json_t *answer)
 {
-    json_t *object = NULL;
-    Problem problem = {0};
-    if (!load_file(cli, &object, err)) {
-        return false;
+    json_t *trigger = json_copy((json_t *)(uintptr_t)answer);
+    size_t i = 0;
+    json_t *warning = NULL;
+    json_array_foreach(json_object_get(answer, "warnings"), i, warning)
+    {
+        fprintf(stderr, "stentor: warning: %s\n", json_string_value(warning));
     }
-    bool ok = set_flags(cli, object, err);
-    char *text = json_dumps(object, JSON_COMPACT);
-    json_decref(object);
-    if (ok && !trigger_from_json(
-                  str_from(text), str_from(cli->settings.tenant),
-                  str_from(args_word(&cli->args, 0)), cli->arena, ret, &problem)) {
-        ok = error_set(err, ERROR_PERMANENT, "field '%s': %s", problem.field, problem.detail);
-    }
-    free(text);
-    ret->updated_at_us = clock_now_us();
-    ret->updated_by = arena_cstr(cli->arena, STR("cli"));
-    return ok;
-}
-
-// Unknown is a warning only: the template may come later than the trigger.
-static void warn_of_template(Known *known, Cli *cli, const Trigger *trigger)
-{
-    Error err = {0};
-    FieldError wrong = {.field = ""};
-    Request request = {
-        .template_key = str_from(trigger->template_),
-        .channel = trigger->channel == 0 ? CHANNEL_EMAIL : (Channel)trigger->channel,
-    };
-    if (read_template(known, cli, trigger->template_, &err) &&
-        !catalog_freeze(known->catalog, str_from(trigger->tenant), &request, cli->arena, &wrong)) {
-        fprintf(stderr, "stentor: warning: %s\n", wrong.text);
-    }
+    (void)json_object_del(trigger, "warnings");
+    int status = show_trigger(cli, trigger);
+    json_decref(trigger);
+    return status;
 }
 
 int cmd_trigger_put(Cli *cli)
 {
     Error err = {0};
-    Known known;
-    Trigger trigger;
-    if (!cli_need(cli->settings.tenant, "STENTOR_TENANT", &err) ||
-        !make_trigger(cli, &trigger, &err) || !known_open(&known, cli, &err)) {
+    json_t *object = NULL;
+    if (!load_file(cli, &object, &err) || !set_flags(cli, object, &err)) {
+        json_decref(object);
         return cli_fail(&err);
     }
-    ConfigEntry entry = {
-        "trigger", str_from(trigger.tenant), str_from(trigger.key), &trigger.base, 0};
-    bool ok = config_put(&known.session, cli->arena, &entry, &err);
-    if (ok) {
-        warn_of_template(&known, cli, &trigger);
-    }
-    known_close(&known);
-    if (!ok) {
-        return cli_fail(&err);
-    }
-    json_t *object = tell(cli, &trigger);
-    print_object(cli, object);
-    json_decref(object);
-    return EXIT_DONE;
+    return api_client_run(cli, "PUT", path_of(cli, ""), object, show_stored);
 }
 
-// ---- list and show ----
+// ---- list ----
 
-static void print_row(const Cli *cli, const Trigger *t, bool in_force)
+static void print_row(const json_t *trigger)
 {
-    const char *whose = strcmp(t->tenant, cli->settings.tenant) == 0 ? "own" : "platform";
-    const char *state = t->disabled ? "disabled" : in_force ? "in force" : "overridden";
+    bool own = json_is_true(json_object_get(trigger, "own"));
+    const char *state = !json_is_true(json_object_get(trigger, "enabled"))   ? "disabled"
+                        : json_is_true(json_object_get(trigger, "in_force")) ? "in force"
+                                                                             : "overridden";
     printf(
-        "%-24s %-24s %-20s %-9s %-10s %s\n", t->key, t->event_type, t->template_, whose, state,
-        t->resolver);
+        "%-24s %-24s %-20s %-9s %-10s %s\n", api_client_text(trigger, "key", ""),
+        api_client_text(trigger, "event_type", ""), api_client_text(trigger, "template", ""),
+        own ? "own" : "platform", state, api_client_text(trigger, "resolver", ""));
 }
 
-static void list_of(const Cli *cli, const Known *known, Str tenant, json_t *list)
+static bool take_trigger(void *ctx, const json_t *trigger)
 {
-    size_t count = 0;
-    bool shared = !str_eq(tenant, str_from(cli->settings.tenant));
-    const Trigger **all = trigger_map_list(known->map, tenant, cli->arena, &count);
-    for (size_t i = 0; i < count; i++) {
-        const Trigger *own =
-            trigger_map_own(known->map, str_from(cli->settings.tenant), str_from(all[i]->key));
-        bool in_force = !shared || own == NULL;
-        json_t *object = tell(cli, all[i]);
-        (void)json_object_set_new(object, "in_force", json_boolean(in_force));
-        (void)json_array_append_new(list, object);
-        if (!cli->json) {
-            print_row(cli, all[i], in_force);
-        }
-    }
+    (void)json_array_append(ctx, (json_t *)(uintptr_t)trigger);
+    return true;
 }
 
 int cmd_trigger_list(Cli *cli)
 {
-    Error err = {0};
-    Known known;
-    if (!known_open(&known, cli, &err)) {
-        return cli_fail(&err);
-    }
-    bool ok = read_triggers(&known, cli, &err);
     json_t *list = json_array();
-    if (ok) {
-        list_of(cli, &known, str_from(cli->settings.tenant), list);
+    json_t *trigger = NULL;
+    size_t i = 0;
+    int status = api_client_list(cli, "/v1/triggers", take_trigger, list);
+    if (status == EXIT_DONE && cli->json) {
+        api_client_dump(cli, list);
     }
-    if (ok && strcmp(cli->settings.tenant, "platform") != 0) {
-        list_of(cli, &known, TRIGGER_PLATFORM, list);
-    }
-    known_close(&known);
-    if (ok && cli->json) {
-        print_json(list);
+    json_array_foreach(list, i, trigger)
+    {
+        if (status == EXIT_DONE && !cli->json) {
+            print_row(trigger);
+        }
     }
     json_decref(list);
-    return ok ? EXIT_DONE : cli_fail(&err);
-}
-
-int cmd_trigger_show(Cli *cli)
-{
-    Error err = {0};
-    Known known;
-    const char *key = args_word(&cli->args, 0);
-    if (!known_open(&known, cli, &err)) {
-        return cli_fail(&err);
-    }
-    bool ok = read_triggers(&known, cli, &err);
-    const Trigger *trigger =
-        ok ? trigger_map_get(known.map, str_from(cli->settings.tenant), str_from(key)) : NULL;
-    json_t *object = trigger == NULL ? NULL : tell(cli, trigger);
-    known_close(&known);
-    if (!ok) {
-        return cli_fail(&err);
-    }
-    if (object == NULL) {
-        return fail_missing(key);
-    }
-    print_object(cli, object);
-    json_decref(object);
-    return EXIT_DONE;
+    return status;
 }
 
 // ---- delete ----
 
-static bool publish_nothing(Known *known, Cli *cli, const char *key, Error *err)
-{
-    char subject[SUBJECT_SIZE];
-    char event_id[EVENT_ID_SIZE];
-    subject_config(subject, "trigger", str_from(cli->settings.tenant), str_from(key));
-    const char *when = arena_printf(cli->arena, "%lld", (long long)clock_now_us());
-    event_id_derive("config", str_from(subject), str_from(when), event_id);
-    BusOut out = {.subject = subject, .event_id = str_from(event_id)};
-    return config_replace(&known->session, cli->arena, &out, 0, err);
-}
-
 int cmd_trigger_delete(Cli *cli)
 {
     Error err = {0};
-    Known known;
-    const char *key = args_word(&cli->args, 0);
-    if (!known_open(&known, cli, &err)) {
-        return cli_fail(&err);
+    ApiAnswer answer = {0};
+    const char *path = path_of(cli, "");
+    ApiClient *client = api_client_new(cli, &err);
+    bool ok = client != NULL && api_client_ask(client, "DELETE", path, NULL, &answer, &err);
+    int status = ok ? EXIT_DONE : api_client_fail(&answer, &err);
+    if (ok) {
+        bool uncovered = api_client_ask(client, "GET", path, NULL, &answer, &err);
+        print_pairs(
+            cli, (const char *const[]){
+                     "trigger", args_word(&cli->args, 0), "state",
+                     uncovered ? "deleted, the platform's is in force" : "deleted", NULL});
     }
-    Str tenant = str_from(cli->settings.tenant);
-    bool ok = read_triggers(&known, cli, &err);
-    bool own = ok && trigger_map_own(known.map, tenant, str_from(key)) != NULL;
-    bool shared = ok && trigger_map_own(known.map, TRIGGER_PLATFORM, str_from(key)) != NULL;
-    ok = ok && (!own || publish_nothing(&known, cli, key, &err));
-    known_close(&known);
-    if (!ok) {
-        return cli_fail(&err);
-    }
-    if (!own) {
-        return fail_missing(key);
-    }
-    bool uncovered = shared && !str_eq(tenant, TRIGGER_PLATFORM);
-    print_pairs(
-        cli, (const char *const[]){
-                 "trigger", key, "state",
-                 uncovered ? "deleted, the platform's is in force" : "deleted", NULL});
-    return EXIT_DONE;
+    api_client_free(client);
+    return status;
 }
 
 // ---- try ----
 
-static int print_trial(Cli *cli, json_t *told)
-{
-    size_t problems = json_array_size(json_object_get(told, "problems"));
-    print_object(cli, told);
-    json_decref(told);
-    return problems == 0 ? EXIT_DONE : EXIT_FAILED;
-}
-
-static json_t *try_event(Known *known, Cli *cli, const Trigger *trigger, Str payload, Error *err)
-{
-    const char *self = arena_printf(cli->arena, "cfg.tenant.%s.self", cli->settings.tenant);
-    if (!read_entries(known, self, err) || !read_template(known, cli, trigger->template_, err)) {
-        return NULL;
-    }
-    const char *message = args_flag(&cli->args, "message");
-    DomainInput input = {
-        .tenant = str_from(cli->settings.tenant),
-        .type = str_from(trigger->event_type),
-        .payload = payload,
-        .stream = "try",
-        .stored_at_us = clock_now_us(),
-        .content_type = message == NULL ? STR_EMPTY : STR("application/protobuf"),
-        .message_type = str_from(message),
-        .zone = catalog_tenant(known->catalog, str_from(cli->settings.tenant))->gate.zone,
-    };
-    return trigger_try(trigger, &input, known->catalog, input.stored_at_us, cli->arena, err);
-}
-
 int cmd_trigger_try(Cli *cli)
 {
     Error err = {0};
-    Known known;
-    Str payload = STR_EMPTY;
-    const char *key = args_word(&cli->args, 0);
+    Str event = STR_EMPTY;
+    ApiAnswer answer = {0};
     const char *path = args_flag(&cli->args, "event-file");
+    const char *message = args_flag(&cli->args, "message");
     if (path == NULL) {
         fprintf(stderr, "stentor: --event-file FILE is required\n");
         return EXIT_USAGE;
     }
-    if (!cli_read_file(cli, path, FILE_BYTES_MAX, &payload, &err) ||
-        !known_open(&known, cli, &err)) {
+    if (!cli_read_file(cli, path, FILE_BYTES_MAX, &event, &err)) {
         return cli_fail(&err);
     }
-    bool ok = read_triggers(&known, cli, &err);
-    const Trigger *trigger =
-        ok ? trigger_map_get(known.map, str_from(cli->settings.tenant), str_from(key)) : NULL;
-    json_t *told = trigger == NULL ? NULL : try_event(&known, cli, trigger, payload, &err);
-    known_close(&known);
-    if (ok && trigger == NULL) {
-        return fail_missing(key);
+    ApiClient *client = api_client_new(cli, &err);
+    if (client != NULL && message != NULL) {
+        api_client_type(client, "application/protobuf");
+        api_client_header(client, arena_printf(cli->arena, "Stentor-Type: %s", message));
     }
-    return told == NULL ? cli_fail(&err) : print_trial(cli, told);
+    event.ptr = event.len == 0 ? "" : event.ptr;
+    bool ok = client != NULL &&
+              api_client_call(client, "POST", path_of(cli, "/try"), event, &answer, &err) &&
+              (answer.status / 100 == 2 || api_client_explain(&answer, &err));
+    int status = ok ? show_trigger(cli, answer.json) : api_client_fail(&answer, &err);
+    if (ok && json_array_size(json_object_get(answer.json, "problems")) > 0) {
+        status = EXIT_FAILED;
+    }
+    api_client_free(client);
+    return status;
 }

@@ -86,13 +86,18 @@ static bool read_body(TemplateCall *call)
 
 // ---- lists ----
 
-static json_t *version_names(const CatalogVersion *version)
+static json_t *version_line(Str tenant, Str key, const CatalogVersion *version)
 {
+    char at[CLOCK_RFC3339_SIZE];
     Channel channel = version->channel == CHANNEL_NONE ? CHANNEL_EMAIL : version->channel;
+    clock_format(version->published_at_us, at);
     return json_pack(
-        "{s:s,s:s,s:s,s:s}", "version", version->version, "status",
+        "{s:s%,s:s%,s:s,s:s,s:s,s:s,s:I,s:s,s:s,s:s,s:s,s:s}", "tenant", tenant.ptr, tenant.len,
+        "key", key.ptr, key.len, "version", version->version, "status",
         version_status_name(version->status), "channel", channel_name(channel), "category",
-        category_name(version->category));
+        category_name(version->category), "locales", (json_int_t)version->locales, "published_at",
+        at, "published_by", version->published_by, "approved_by", version->approved_by, "source",
+        version->source, "provenance", version->provenance);
 }
 
 static Str tenant_asked(const ApiCall *call)
@@ -107,9 +112,7 @@ static json_t *template_line(const Catalog *catalog, Str tenant, Str key)
     if (!catalog_find(catalog, tenant, key, STR_EMPTY, &version)) {
         return NULL; // without a version in force
     }
-    json_t *line = version_names(&version);
-    (void)json_object_set_new(line, "key", json_stringn(key.ptr, key.len));
-    return line;
+    return version_line(tenant, key, &version);
 }
 
 static void get_templates(ApiCall *base)
@@ -151,7 +154,7 @@ static bool find_stored(TemplateCall *call, Str key, Str version)
 {
     const Catalog *catalog = call->api->catalog;
     Arena *arena = call->base->http->arena;
-    const Str tenants[] = {str_from(call->base->tenant), PLATFORM};
+    const Str tenants[] = {tenant_asked(call->base), PLATFORM};
     for (size_t i = 0; i < 2; i++) {
         CatalogVersion found;
         if (catalog_find(catalog, tenants[i], key, version, &found)) {
@@ -200,7 +203,9 @@ static void on_words_read(void *ctx, Str payload, uint64_t sequence, const Error
         call->api->catalog, str_from(call->version->tenant), str_from(call->version->key),
         call->base->http->arena, &versions);
     for (size_t i = 0; i < count; i++) {
-        (void)json_array_append_new(list, version_names(&versions[i]));
+        (void)json_array_append_new(
+            list, version_line(
+                      str_from(call->version->tenant), str_from(call->version->key), &versions[i]));
     }
     (void)json_object_set_new(answer, "versions", list);
     answer_json(call->base, 200, answer);
@@ -223,6 +228,12 @@ static void answer_published(TemplateCall *call)
     api_answer_problem(call->base, &problem);
 }
 
+void templates_note(TemplatesApi *api, const Stentor__V1__TemplateVersion *version, Str payload)
+{
+    (void)catalog_template_changed(
+        api->catalog, str_from(version->tenant), str_from(version->key), payload, NULL);
+}
+
 static void on_published(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     TemplateCall *call = ctx;
@@ -240,6 +251,7 @@ static void on_published(void *ctx, const Error *err, uint64_t sequence, bool du
         return;
     }
     precondition_tag(call->base, sequence);
+    templates_note(call->api, call->version, call->packed);
     http_response_header(
         call->base->http, "Location",
         str_from(arena_printf(
@@ -256,8 +268,7 @@ static bool publish(TemplateCall *call, uint64_t replaces, Error *err)
     const BusHeader expected = bus_replaces(replaces, arena);
     char now[32];
     char id[EVENT_ID_SIZE];
-    Str payload;
-    if (!event_pack(&version->base, arena, &payload, err)) {
+    if (!event_pack(&version->base, arena, &call->packed, err)) {
         return false;
     }
     const char *subject = templates_subject(
@@ -267,7 +278,7 @@ static bool publish(TemplateCall *call, uint64_t replaces, Error *err)
     BusOut out = {
         .subject = subject,
         .event_id = str_from(id),
-        .payload = payload,
+        .payload = call->packed,
         .headers = &expected,
         .header_count = 1,
     };
@@ -285,6 +296,19 @@ static Stentor__V1__TemplateStatus status_asked(const json_t *body)
                    : STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE;
 }
 
+// Left out, it is the release above the highest; "" where that cannot be counted.
+static char *next_version(const TemplateCall *call)
+{
+    CatalogVersion *versions = NULL;
+    Arena *arena = call->base->http->arena;
+    char *next = arena_zalloc(arena, SEMVER_MAX + 1);
+    size_t count = catalog_versions(
+        call->api->catalog, str_from(call->base->tenant), str_from(call->version->key), arena,
+        &versions);
+    (void)semver_next(count > 0 ? str_from(versions[count - 1].version) : STR_EMPTY, next);
+    return next;
+}
+
 // false: answered.
 static bool check_names(TemplateCall *call, const json_t *body)
 {
@@ -294,8 +318,13 @@ static bool check_names(TemplateCall *call, const json_t *body)
         refuse_field(call->base, "key", "required: 1 to 64 of a-z 0-9 '_' '-'");
         return false;
     }
+    if (version->version[0] == '\0') {
+        version->version = next_version(call);
+    }
     if (!semver_is(str_from(version->version))) {
-        refuse_field(call->base, "version", "required: a semantic version as '1.0.0'");
+        refuse_field(
+            call->base, "version",
+            "a semantic version as '1.0.0'; left out: the release above the highest");
         return false;
     }
     Stentor__V1__TemplateStatus status = status_asked(body);
@@ -327,7 +356,12 @@ static bool read_version(TemplateCall *call, const json_t *document)
     }
     call->version->tenant = call->base->tenant;
     call->version->published_at_us = clock_now_us();
-    call->version->published_by = arena_cstr(arena, call->base->key_id);
+    // Whom the caller names is its own word; the key is not.
+    const char *by = call->version->published_by;
+    Str key_id = call->base->key_id;
+    call->version->published_by =
+        by[0] == '\0' ? arena_cstr(arena, key_id)
+                      : arena_printf(arena, "%s (key " STR_FMT ")", by, STR_ARG(key_id));
     return true;
 }
 
@@ -536,8 +570,8 @@ static void post_preview(ApiCall *base)
 static const ApiRoute ROUTES[] = {
     {"GET", "/v1/templates", SCOPE_TEMPLATES_READ, get_templates, "limit cursor platform"},
     {"POST", "/v1/templates", SCOPE_TEMPLATES_WRITE, post_templates, NULL},
-    {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, post_preview, NULL},
-    {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template, "version"},
+    {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, post_preview, "platform"},
+    {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template, "version platform"},
 };
 
 void templates_api_add(Api *api, TemplatesApi *templates)

@@ -9,10 +9,12 @@
 
 typedef struct TemplatesApi {
     Bus *bus;
-    const Catalog *catalog;
+    Catalog *catalog;       // a published version is known here before the mirror brings it
     int64_t preview_cpu_us; // that one preview may take
 } TemplatesApi;
 
+// A version was stored: the next call must not meet what was before.
+void templates_note(TemplatesApi *api, const Stentor__V1__TemplateVersion *version, Str payload);
 // Where a version is in CONFIG. The key is a key and the version a semantic one.
 char *templates_subject(Arena *arena, Str tenant, Str key, Str version);
 

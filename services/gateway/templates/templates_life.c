@@ -25,12 +25,13 @@ typedef Stentor__V1__TemplateStatus TemplateStatus;
 // Lives in the request's arena.
 typedef struct Move {
     ApiCall *base;
-    Bus *bus;
+    TemplatesApi *api;
     TemplateStatus to;
     const char *approved_by; // NULL: not said
     Precondition needs;
     char *subject;
     Stentor__V1__TemplateVersion *version;
+    Str packed;
 } Move;
 
 static void refuse_field(ApiCall *call, const char *field, const char *detail)
@@ -119,6 +120,7 @@ static void on_published(void *ctx, const Error *err, uint64_t sequence, bool du
         return;
     }
     precondition_tag(move->base, sequence);
+    templates_note(move->api, move->version, move->packed);
     json_t *json = version_to_json(move->version, true);
     char *text = json_dumps(json, JSON_COMPACT);
     http_respond(move->base->http, 200, "application/json", str_from(text != NULL ? text : "{}"));
@@ -154,8 +156,7 @@ static bool advance(Move *move)
 static bool publish(Move *move, uint64_t replaces, Error *err)
 {
     Arena *arena = move->base->http->arena;
-    Str payload;
-    if (!event_pack(&move->version->base, arena, &payload, err)) {
+    if (!event_pack(&move->version->base, arena, &move->packed, err)) {
         return false;
     }
     char *id = arena_alloc(arena, EVENT_ID_SIZE);
@@ -166,11 +167,11 @@ static bool publish(Move *move, uint64_t replaces, Error *err)
     BusOut out = {
         .subject = move->subject,
         .event_id = str_from(id),
-        .payload = payload,
+        .payload = move->packed,
         .headers = &expected,
         .header_count = 1,
     };
-    bus_publish(move->bus, &out, on_published, move);
+    bus_publish(move->api->bus, &out, on_published, move);
     return true;
 }
 
@@ -202,10 +203,10 @@ static void on_version_read(void *ctx, Str payload, uint64_t sequence, const Err
 static void begin(ApiCall *base, TemplateStatus to)
 {
     Arena *arena = base->http->arena;
-    const TemplatesApi *api = base->ctx;
+    TemplatesApi *api = base->ctx;
     Move *move = arena_zalloc(arena, sizeof *move);
     move->base = base;
-    move->bus = api->bus;
+    move->api = api;
     move->to = to;
     if (!id_is_key(base->params[0]) || !semver_is(base->params[1])) {
         refuse_missing(move); // and nothing of the path gets into a subject
@@ -216,7 +217,7 @@ static void begin(ApiCall *base, TemplateStatus to)
     }
     move->subject =
         templates_subject(arena, str_from(base->tenant), base->params[0], base->params[1]);
-    config_read(move->bus, move->subject, arena, on_version_read, move);
+    config_read(move->api->bus, move->subject, arena, on_version_read, move);
 }
 
 static void post_activate(ApiCall *base)

@@ -11,7 +11,7 @@
 
 typedef struct TriggersApi {
     Bus *bus;
-    const TriggerMap *map;
+    TriggerMap *map;
     const Catalog *catalog;
 } TriggersApi;
 

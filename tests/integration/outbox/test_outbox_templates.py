@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The words of mails that stand complete in an outbox row (deploy/examples/outbox/put)."""
-import os
 import subprocess
 
 from tests.harness.processes import BIN, HOME
 
 
 def _put(pipeline, **more):
-    environment = {**os.environ, "STENTOR": str(BIN / "stentor"), "STENTOR_NATS_URL": pipeline.nats.url,
-                   "STENTOR_NATS_USER": "stentor-cli", "STENTOR_NATS_PASSWORD": "pw", **more}
+    environment = {**pipeline.cli_environment(), "STENTOR": str(BIN / "stentor"), **more}
     return subprocess.run([HOME / "deploy/examples/outbox/put"], env=environment, capture_output=True, text=True, timeout=60)
 
 

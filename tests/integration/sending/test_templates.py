@@ -118,6 +118,24 @@ def test_a_draft_is_not_usable_until_it_is_active_and_not_after_it_is_archived(p
     assert pipeline.run_cli("template", "activate", "life", "9.9.9").returncode == 3
 
 
+def test_the_command_line_and_the_api_have_one_idea_of_a_version(pipeline, tmp_path):
+    """A pre-release was 0.0.0 to the command line: it showed, tried and counted on from another version than the API froze."""
+    publish(pipeline, "one-idea", version="1.4.0", locales=[locale("en", subject="Old", text="x")])
+    publish(pipeline, "one-idea", version="2.0.0-rc.1", sample={"a": "b"}, locales=[locale("en", subject="New", text="x")])
+    assert json.loads(pipeline.cli("template", "show", "one-idea", "--json"))["version"] == "2.0.0-rc.1"
+    assert "New" in pipeline.cli("template", "preview", "one-idea") and "2.0.0-rc.1" in pipeline.cli("template", "list")
+    sent = json.loads(pipeline.cli("template", "test-send", "one-idea", "--to", "me@example.com", "--json"))
+    assert pipeline.status(sent["id"], wait="sent")["template_version"] == "2.0.0-rc.1"
+    words = tmp_path / "words.txt"
+    words.write_text("x")
+    put = ["template", "put", "one-idea", "--subject", "S", "--text", words, "--by", "Dana", "--json"]
+    assert json.loads(pipeline.cli(*put))["version"] == "2.0.0"
+    assert json.loads(pipeline.cli(*put))["version"] == "2.0.1"
+    history = json.loads(pipeline.cli("template", "history", "one-idea", "--json"))
+    assert [v["version"] for v in history] == ["1.4.0", "2.0.0-rc.1", "2.0.0", "2.0.1"]
+    assert history[-1]["published_by"].startswith("Dana (key ") and history[0]["locales"] == 1
+
+
 def test_the_api_moves_a_version_from_draft_to_active_to_archived(pipeline):
     def move(to, expected, path="moved/1.0.0", body=b""):
         status, _, answer = pipeline.post(body, path=f"/v1/templates/{path}/{to}")

@@ -23,6 +23,9 @@ static Str pack_template(Arena *arena, const char *tenant, const char *version, 
     event.status = (Stentor__V1__TemplateStatus)status;
     event.channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
     event.category = STENTOR__V1__CATEGORY__CATEGORY_BILLING;
+    event.published_by = arena_cstr(arena, STR("pat"));
+    event.source = arena_cstr(arena, STR("tenant"));
+    event.published_at_us = 7;
     Str bytes = STR_EMPTY;
     assert_true(event_pack(&event.base, arena, &bytes, NULL));
     return bytes;
@@ -92,6 +95,38 @@ static void the_highest_active_version_is_frozen(void **state)
     assert_int_equal(category, CATEGORY_BILLING);
     put(f, "acme", "1.10.0", ARCHIVED);
     assert_string_equal(freeze(f, "acme", "", NULL), "1.9.0");
+}
+
+static void versions_are_listed_in_their_order_with_what_is_told_of_them(void **state)
+{
+    Fixture *f = *state;
+    static const char *const order[] = {"1.9.0", "1.10.0", "2.0.0-rc.1", "2.0.0-rc.11", "2.0.0"};
+    static const int put_first[] = {3, 1, 4, 0, 2};
+    CatalogVersion *versions = NULL;
+    CatalogVersion found;
+    for (size_t i = 0; i < sizeof put_first / sizeof put_first[0]; i++) {
+        put(f, "acme", order[put_first[i]], DRAFT);
+    }
+    size_t count = catalog_versions(f->catalog, STR("acme"), STR("welcome"), f->arena, &versions);
+    assert_int_equal(count, 5);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(versions[i].version, order[i]);
+        assert_string_equal(versions[i].published_by, "pat");
+        assert_string_equal(versions[i].approved_by, "");
+        assert_string_equal(versions[i].source, "tenant");
+        assert_string_equal(versions[i].provenance, "");
+        assert_int_equal(versions[i].published_at_us, 7);
+    }
+    assert_true(catalog_find(f->catalog, STR("acme"), STR("welcome"), STR_EMPTY, &found));
+    assert_string_equal(found.version, "2.0.0"); // none is active: the highest
+    put(f, "acme", "1.10.0", ACTIVE);
+    assert_true(catalog_find(f->catalog, STR("acme"), STR("welcome"), STR_EMPTY, &found));
+    assert_string_equal(found.version, "1.10.0");
+    assert_true(catalog_template_changed(
+        f->catalog, STR("acme"), STR("welcome.2_0_0-rc_1"), STR_EMPTY, NULL));
+    count = catalog_versions(f->catalog, STR("acme"), STR("welcome"), f->arena, &versions);
+    assert_int_equal(count, 4);
+    assert_string_equal(versions[2].version, "2.0.0-rc.11");
 }
 
 static void a_named_version_is_neither_archived_nor_a_draft(void **state)
@@ -325,6 +360,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_highest_active_version_is_frozen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            versions_are_listed_in_their_order_with_what_is_told_of_them, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_named_version_is_neither_archived_nor_a_draft, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -77,11 +77,35 @@ static void the_order_is_that_of_the_specification(void **state)
     assert_int_equal(semver_compare(STR("1.0.0+a"), STR("1.0.0+b")), 0);
 }
 
+static void the_next_release_is_above_the_highest(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"", "1.0.0"},
+        {"1.0.0", "1.0.1"},
+        {"1.2.9", "1.2.10"},
+        {"2.0.0-rc.1", "2.0.0"},
+        {"2.0.0-rc.1+b.5", "2.0.0"},
+        {"3.1.4+build", "3.1.5"},
+        {"1.0.99999999999999999999", NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char next[SEMVER_MAX + 1] = "";
+        assert_int_equal(semver_next(str_from(rows[i][0]), next), rows[i][1] != NULL);
+        if (rows[i][1] != NULL) {
+            assert_string_equal(next, rows[i][1]);
+            assert_true(semver_is(str_from(next)));
+            assert_true(
+                rows[i][0][0] == '\0' || semver_compare(str_from(next), str_from(rows[i][0])) > 0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_a_version),
         cmocka_unit_test(the_order_is_that_of_the_specification),
+        cmocka_unit_test(the_next_release_is_above_the_highest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
