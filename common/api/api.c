@@ -19,10 +19,26 @@ void api_answer_unavailable(ApiCall *call, const char *why)
     http_problem(call->http, 503, "unavailable", "Not accepted just now", NULL, "%s", why);
 }
 
+static void name_all(HttpRequest *http, const Problem *problem)
+{
+    static_assert((int)PROBLEM_MORE_MAX < (int)HTTP_ERRORS_MAX, "an answer has room for all");
+    if (problem->more_count == 0) {
+        return;
+    }
+    HttpError *errors = arena_array(http->arena, problem->more_count + 1, sizeof *errors);
+    errors[0] = (HttpError){problem->field, problem->detail};
+    for (size_t i = 0; i < problem->more_count; i++) {
+        errors[i + 1] = (HttpError){problem->more[i].field, problem->more[i].detail};
+    }
+    http->errors = errors;
+    http->error_count = problem->more_count + 1;
+}
+
 void api_answer_problem(ApiCall *call, const Problem *problem)
 {
     Refusal reason = problem->status == 400 ? REFUSED_MALFORMED : REFUSED_INVALID;
     metric_add(call->metrics->refused[reason], 1);
+    name_all(call->http, problem);
     http_problem(
         call->http, problem->status, problem->slug, problem->title,
         problem->field[0] == '\0' ? NULL : problem->field, "%s", problem->detail);

@@ -63,17 +63,20 @@ void api_body_free(ApiBody *body)
 
 bool api_body_fail(ApiBody *body, const char *field, const char *format, ...)
 {
-    if (body->problem.status != 0) {
-        return false; // the first one is told
-    }
-    body->problem =
-        (Problem){.status = 422, .slug = "invalid-field", .title = "A field is not valid"};
-    (void)snprintf(body->problem.field, sizeof body->problem.field, "%s%.40s", body->at, field);
+    char name[sizeof body->problem.field];
+    char detail[sizeof body->problem.detail];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(body->problem.detail, sizeof body->problem.detail, format, args);
+    (void)vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
+    (void)snprintf(name, sizeof name, "%s%.40s", body->at, field);
+    problem_add(&body->problem, body->arena, name, detail);
     return false;
+}
+
+bool api_body_good(const ApiBody *body)
+{
+    return body->problem.status == 0;
 }
 
 bool api_has(const ApiBody *body, const char *name)
@@ -243,10 +246,10 @@ bool api_body_end(ApiBody *body)
     json_object_foreach(body->root, name, value)
     {
         if (name[0] != '\x01') {
-            return api_body_fail(body, name, "unknown field");
+            (void)api_body_fail(body, name, "unknown field");
         }
     }
-    return body->problem.status == 0;
+    return api_body_good(body);
 }
 
 bool api_body_inside_end(ApiBody *outer, ApiBody *inside)
@@ -309,17 +312,20 @@ bool api_take_quiet_hours(
     json_t *object = NULL;
     *ret_given = false;
     if (!api_take_object(body, name, &object) || object == NULL) {
-        return body->problem.status == 0;
+        return api_body_good(body);
     }
     ApiBody inside =
         api_body_inside(body, object, arena_printf(body->arena, "%s%s.", body->at, name));
     const uint32_t unsaid = UINT32_MAX;
     *ret_start = unsaid;
     *ret_end = unsaid;
-    bool ok =
-        api_take_minute(&inside, "start", ret_start) && api_take_minute(&inside, "end", ret_end);
-    if (ok && (*ret_start == unsaid || *ret_end == unsaid)) {
-        (void)api_body_fail(&inside, *ret_start == unsaid ? "start" : "end", "required");
+    bool start = api_take_minute(&inside, "start", ret_start);
+    bool end = api_take_minute(&inside, "end", ret_end);
+    if (start && *ret_start == unsaid) {
+        (void)api_body_fail(&inside, "start", "required");
+    }
+    if (end && *ret_end == unsaid) {
+        (void)api_body_fail(&inside, "end", "required");
     }
     *ret_given = true;
     return api_body_inside_end(body, &inside);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of the API that are one JSON object: taken field by field, each with its type, and nothing
-// left over. The first error is kept; a reader goes on and asks once at the end. Pure.
+// left over. Every fault is kept, so a reader goes on after one, takes every field that there is,
+// and asks once at the end. Pure.
 #pragma once
 
 #include <jansson.h>
@@ -46,8 +47,9 @@ bool api_has(const ApiBody *body, const char *name); // not taken yet; null coun
 bool api_is_zone(Str name);  // an IANA zone that ICU knows
 bool api_is_locale(Str tag); // of the form of a BCP 47 tag
 
-// A problem of a field, 422; returns false.
+bool api_body_good(const ApiBody *body); // nothing is wrong so far
+// A problem of a field, 422, the first or one more; returns false.
 bool api_body_fail(ApiBody *body, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-// What is left is unknown: false with the first such name. false too when a problem was set before.
+// What is left is unknown, and a fault each. false: something is wrong, here or before.
 bool api_body_end(ApiBody *body);

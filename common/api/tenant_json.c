@@ -30,8 +30,8 @@ static bool take_sender(ApiBody *body, Stentor__V1__Tenant *ret)
 {
     char reason[ADDRESS_REASON_SIZE];
     Str address = STR_EMPTY;
-    if (!take_line(body, "sender_address", &ret->sender_address) ||
-        !take_line(body, "sender_name", &ret->sender_name)) {
+    (void)take_line(body, "sender_name", &ret->sender_name);
+    if (!take_line(body, "sender_address", &ret->sender_address)) {
         return false;
     }
     if (ret->sender_address[0] == '\0') {
@@ -46,12 +46,10 @@ static bool take_sender(ApiBody *body, Stentor__V1__Tenant *ret)
 
 static bool take_language(ApiBody *body, Stentor__V1__Tenant *ret)
 {
-    if (!take_line(body, "locale", &ret->default_locale) ||
-        !take_line(body, "time_zone", &ret->time_zone)) {
-        return false;
-    }
+    (void)take_line(body, "locale", &ret->default_locale);
+    (void)take_line(body, "time_zone", &ret->time_zone);
     if (ret->default_locale[0] != '\0' && !api_is_locale(str_from(ret->default_locale))) {
-        return api_body_fail(body, "locale", "not a language tag such as 'en-US'");
+        (void)api_body_fail(body, "locale", "not a language tag such as 'en-US'");
     }
     return ret->time_zone[0] == '\0' || api_is_zone(str_from(ret->time_zone)) ||
            api_body_fail(body, "time_zone", "not a time zone such as 'Europe/Berlin' (IANA)");
@@ -83,7 +81,8 @@ static bool take_limits(ApiBody *body, const char *name, Stentor__V1__Limits **r
         return body->problem.status == 0;
     }
     ApiBody inside = api_body_inside(body, object, arena_printf(body->arena, "%s.", name));
-    (void)(api_take_int(&inside, "per_minute", 0, TENANT_LIMIT_MAX, &minute) && api_take_int(&inside, "per_day", 0, TENANT_LIMIT_MAX, &day));
+    (void)api_take_int(&inside, "per_minute", 0, TENANT_LIMIT_MAX, &minute);
+    (void)api_take_int(&inside, "per_day", 0, TENANT_LIMIT_MAX, &day);
     bool ok = api_body_inside_end(body, &inside);
     *ret = arena_zalloc(body->arena, sizeof **ret);
     stentor__v1__limits__init(*ret);
@@ -97,13 +96,11 @@ static bool take_policies(ApiBody *body, Stentor__V1__Tenant *ret)
     Str over = STR_EMPTY;
     Str routing = STR_EMPTY;
     GuardianRouting guardian = GUARDIAN_UNSAID;
-    if (!api_take_text(body, "over_limit", 32, &over) ||
-        !api_take_text(body, "guardian_routing", 32, &routing)) {
-        return false;
-    }
+    (void)api_take_text(body, "over_limit", 32, &over);
+    (void)api_take_text(body, "guardian_routing", 32, &routing);
     bool suppress = str_eq(over, STR("suppress"));
     if (over.len > 0 && !suppress && !str_eq(over, STR("defer"))) {
-        return api_body_fail(body, "over_limit", "not defer or suppress");
+        (void)api_body_fail(body, "over_limit", "not defer or suppress");
     }
     if (routing.len > 0 && !guardian_routing_from_name(routing, &guardian)) {
         return api_body_fail(body, "guardian_routing", "not none, copy or redirect");
@@ -157,11 +154,9 @@ static bool take_theme(ApiBody *body, Stentor__V1__Tenant *ret)
     ret->theme = arena_array(body->arena, TENANT_THEME_MAX, sizeof(void *));
     json_object_foreach(object, name, value)
     {
-        if (!add_theme(body, name, value, ret)) {
-            return false;
-        }
+        (void)add_theme(body, name, value, ret);
     }
-    return true;
+    return api_body_good(body);
 }
 
 static unsigned named_fields(const ApiBody *body)
@@ -186,12 +181,10 @@ static bool take_head(ApiBody *body, Stentor__V1__Tenant *ret)
 {
     Str tenant = str_from(ret->tenant);
     bool suspended = ret->suspended;
-    if (!api_take_text(body, "tenant", TENANT_TEXT_MAX, &tenant) ||
-        !api_take_bool(body, "suspended", &suspended)) {
-        return false;
-    }
+    bool named = api_take_text(body, "tenant", TENANT_TEXT_MAX, &tenant);
+    (void)api_take_bool(body, "suspended", &suspended);
     ret->suspended = suspended;
-    return str_eq(tenant, str_from(ret->tenant)) ||
+    return !named || str_eq(tenant, str_from(ret->tenant)) ||
            api_body_fail(body, "tenant", "these are the settings of tenant '%s'", ret->tenant);
 }
 
@@ -208,9 +201,10 @@ static bool take_domains(ApiBody *body, Stentor__V1__Tenant *ret)
         Str text = str_of(json_string_value(item), json_string_length(item));
         Str domain = STR_EMPTY;
         if (!json_is_string(item) || !sender_domain_parse(text, body->arena, &domain, reason)) {
-            return api_body_fail(
+            (void)api_body_fail(
                 body, arena_printf(body->arena, "sender_domains[%zu]", i), "%s",
                 json_is_string(item) ? reason : "must be a string");
+            continue;
         }
         ret->sender_domains[ret->n_sender_domains++] = own(body, domain);
     }
@@ -228,11 +222,18 @@ static bool take_postal(ApiBody *body, Stentor__V1__Tenant *ret)
 bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_named)
 {
     *ret_named = named_fields(body);
-    return take_head(body, ret) && take_domains(body, ret) && take_line(body, "name", &ret->name) &&
-           take_language(body, ret) && take_sender(body, ret) && take_quiet(body, ret) &&
-           take_limits(body, "limits", &ret->tenant_limits) &&
-           take_limits(body, "recipient_limits", &ret->recipient_limits) &&
-           take_policies(body, ret) && take_postal(body, ret) && take_theme(body, ret);
+    (void)take_head(body, ret);
+    (void)take_domains(body, ret);
+    (void)take_line(body, "name", &ret->name);
+    (void)take_language(body, ret);
+    (void)take_sender(body, ret);
+    (void)take_quiet(body, ret);
+    (void)take_limits(body, "limits", &ret->tenant_limits);
+    (void)take_limits(body, "recipient_limits", &ret->recipient_limits);
+    (void)take_policies(body, ret);
+    (void)take_postal(body, ret);
+    (void)take_theme(body, ret);
+    return api_body_good(body);
 }
 
 // ---- printing ----

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/base/id.h"
 #include "common/model/channel_address.h"
@@ -135,11 +136,81 @@ static bool check_kind(Request *request, FieldError *err)
     return true;
 }
 
+static bool check_ids(const Request *request, FieldError *err)
+{
+    return check_text(request->correlation_id, REQUEST_ID_MAX, "correlation_id", err) &&
+           check_text(request->source_event_id, REQUEST_ID_MAX, "source_event_id", err);
+}
+
 bool request_check(Request *request, int64_t now_us, Arena *arena, FieldError *err)
 {
     return check_kind(request, err) && check_recipient(request, arena, err) &&
-           check_template(request, err) &&
-           check_text(request->correlation_id, REQUEST_ID_MAX, "correlation_id", err) &&
-           check_text(request->source_event_id, REQUEST_ID_MAX, "source_event_id", err) &&
+           check_template(request, err) && check_ids(request, err) &&
            check_times(request, now_us, err);
+}
+
+bool request_check_on(Request *request, size_t *at, int64_t now_us, Arena *arena, FieldError *err)
+{
+    bool ok = true;
+    while (ok) {
+        switch ((*at)++) {
+        case 0:
+            ok = check_kind(request, err);
+            break;
+        case 1:
+            ok = check_recipient(request, arena, err);
+            break;
+        case 2:
+            ok = check_template(request, err);
+            break;
+        case 3:
+            ok = check_ids(request, err);
+            break;
+        case 4:
+            ok = check_times(request, now_us, err);
+            break;
+        default:
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- problems ----
+
+// "to" is named by "to" and by "to.address".
+static bool names(const char *known, const char *field)
+{
+    size_t len = strlen(field);
+    return strncmp(known, field, len) == 0 &&
+           (known[len] == '\0' || (len > 0 && known[len] == '.'));
+}
+
+bool problem_is_full(const Problem *problem)
+{
+    return problem->more_count == PROBLEM_MORE_MAX;
+}
+
+void problem_add(Problem *problem, Arena *arena, const char *field, const char *detail)
+{
+    if (problem->status == 0) {
+        *problem =
+            (Problem){.status = 422, .slug = "invalid-field", .title = "A field is not valid"};
+        (void)snprintf(problem->field, sizeof problem->field, "%s", field);
+        (void)snprintf(problem->detail, sizeof problem->detail, "%s", detail);
+        return;
+    }
+    bool known = problem->status != 422 || problem_is_full(problem) || names(problem->field, field);
+    for (size_t i = 0; i < problem->more_count; i++) {
+        known = known || names(problem->more[i].field, field);
+    }
+    if (known) {
+        return;
+    }
+    if (problem->more == NULL) {
+        problem->more = arena_array(arena, PROBLEM_MORE_MAX, sizeof *problem->more);
+    }
+    ProblemField *next = &problem->more[problem->more_count++];
+    (void)snprintf(next->field, sizeof next->field, "%s", field);
+    (void)snprintf(next->detail, sizeof next->detail, "%s", detail);
 }

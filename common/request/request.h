@@ -48,6 +48,13 @@ typedef struct FieldError {
 bool field_error(FieldError *err, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+enum { PROBLEM_MORE_MAX = 31 };
+
+typedef struct ProblemField {
+    char field[64];
+    char detail[200];
+} ProblemField;
+
 // What becomes an RFC 9457 problem document.
 typedef struct Problem {
     int status;       // 400 or 422
@@ -55,8 +62,20 @@ typedef struct Problem {
     const char *title;
     char field[64]; // "to", "notifications[3].to", or empty
     char detail[200];
+    ProblemField *more; // further wrong fields, in an arena
+    size_t more_count;
 } Problem;
+
+// One more wrong field: the first becomes the problem itself (422 invalid-field), the others stand
+// beside it, up to PROBLEM_MORE_MAX. A field that is named already keeps its first fault, and what
+// holds a wrong part ("to" beside "to.name") is no fault of its own. Nothing is added to a body
+// that could not be read (400).
+void problem_add(Problem *problem, Arena *arena, const char *field, const char *detail);
+bool problem_is_full(const Problem *problem);
 
 // Checks all values, normalises the address, fills in the defaults (channel email, priority normal;
 // a scheduled_for that has passed means now). What it makes lives in `arena`.
 bool request_check(Request *request, int64_t now_us, Arena *arena, FieldError *err);
+// The same step by step, to meet every fault: begins at *at (0 at first), which is left behind the
+// check that failed. true: nothing more is wrong.
+bool request_check_on(Request *request, size_t *at, int64_t now_us, Arena *arena, FieldError *err);

@@ -224,7 +224,7 @@ static void take_obsoleted(ApiBody *body, Trigger *t)
         const json_t *item = json_array_get(list, i);
         if (!json_is_string(item)) {
             (void)api_body_fail(body, "obsoleted_by", "entry %zu is not a string", i);
-            return;
+            continue;
         }
         Str text = str_of(json_string_value(item), json_string_length(item));
         t->obsoleted_by[t->n_obsoleted_by++] = arena_cstr(body->arena, text);

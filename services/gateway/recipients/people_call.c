@@ -63,8 +63,11 @@ bool people_call_read_body(
         api_answer_problem(call->base, &problem);
         return false;
     }
-    bool ok = person_body_parse(&body, array, text, call->base->http->arena) && take(call, &body) &&
-              api_body_end(&body);
+    bool ok = person_body_parse(&body, array, text, call->base->http->arena);
+    if (ok) {
+        (void)take(call, &body);
+        ok = api_body_end(&body);
+    }
     if (!ok) {
         api_answer_problem(call->base, &body.problem);
     }

@@ -68,7 +68,8 @@ static bool begin_entry(ApiBody *outer, const char *name, size_t index, json_t *
 
 // ---- addresses ----
 
-static bool take_address_text(ApiBody *body, PersonAddress *ret)
+// channel_known: else the text cannot be judged.
+static bool take_address_text(ApiBody *body, bool channel_known, PersonAddress *ret)
 {
     char reason[ADDRESS_REASON_SIZE];
     Str text = STR_EMPTY;
@@ -78,7 +79,8 @@ static bool take_address_text(ApiBody *body, PersonAddress *ret)
     if (text.len == 0) {
         return api_body_fail(body, "address", "required");
     }
-    return people_address_check(ret->channel, text, body->arena, &ret->address, reason) ||
+    return !channel_known ||
+           people_address_check(ret->channel, text, body->arena, &ret->address, reason) ||
            api_body_fail(body, "address", "%s", reason);
 }
 
@@ -95,17 +97,16 @@ static bool take_address_status(ApiBody *body, PersonAddress *ret)
 
 static bool read_address(ApiBody *body, PersonAddress *ret)
 {
-    if (!take_channel(body, &ret->channel)) {
-        return false;
-    }
-    if (ret->channel == CHANNEL_NONE) {
-        return api_body_fail(
+    bool known = take_channel(body, &ret->channel);
+    if (known && ret->channel == CHANNEL_NONE) {
+        known = api_body_fail(
             body, "channel", "required: email, sms, whatsapp, push, inapp, voice or webhook");
     }
-    return take_address_text(body, ret) && take_address_status(body, ret) &&
-           api_take_bool(body, "verified", &ret->verified) &&
-           api_take_bool(body, "primary", &ret->primary) &&
-           take_line(body, "label", PERSON_TEXT_MAX, &ret->label);
+    (void)take_address_text(body, known, ret);
+    (void)take_address_status(body, ret);
+    (void)api_take_bool(body, "verified", &ret->verified);
+    (void)api_take_bool(body, "primary", &ret->primary);
+    return take_line(body, "label", PERSON_TEXT_MAX, &ret->label);
 }
 
 static bool check_twice(ApiBody *body, const PersonRecord *record, size_t at)
@@ -133,21 +134,21 @@ static bool read_addresses(ApiBody *body, PersonRecord *ret)
 {
     json_t *list = NULL;
     if (!api_take_array(body, "addresses", PERSON_ADDRESSES_MAX, &list) || list == NULL) {
-        return body->problem.status == 0;
+        return api_body_good(body);
     }
     ret->addresses = arena_array(body->arena, json_array_size(list) + 1, sizeof *ret->addresses);
     for (size_t i = 0; i < json_array_size(list); i++) {
         ApiBody entry;
         if (!begin_entry(body, "addresses", i, json_array_get(list, i), &entry)) {
-            return false;
+            continue;
         }
         (void)read_address(&entry, &ret->addresses[i]);
-        if (!api_body_inside_end(body, &entry) || !check_twice(body, ret, i)) {
-            return false;
+        if (api_body_inside_end(body, &entry)) { // all before are good too
+            (void)check_twice(body, ret, i);
         }
         ret->address_count = i + 1;
     }
-    return true;
+    return api_body_good(body);
 }
 
 // ---- the record ----
@@ -155,8 +156,9 @@ static bool read_addresses(ApiBody *body, PersonRecord *ret)
 static bool read_identity(ApiBody *body, PersonRecord *ret)
 {
     Str type = STR_EMPTY;
-    if (!api_take_text(body, "identity_type", 32, &type) ||
-        !take_line(body, "identity_id", PERSON_TEXT_MAX, &ret->identity_id)) {
+    bool named = api_take_text(body, "identity_type", 32, &type);
+    (void)take_line(body, "identity_id", PERSON_TEXT_MAX, &ret->identity_id);
+    if (!named) {
         return false;
     }
     if (type.len > 0 && !identity_from_name(type, &ret->identity)) {
@@ -170,12 +172,10 @@ static bool read_identity(ApiBody *body, PersonRecord *ret)
 
 static bool read_language(ApiBody *body, PersonRecord *ret)
 {
-    if (!api_take_text(body, "locale", 64, &ret->locale) ||
-        !api_take_text(body, "time_zone", 2 * API_ZONE_MAX, &ret->time_zone)) {
-        return false;
-    }
+    (void)api_take_text(body, "locale", 64, &ret->locale);
+    (void)api_take_text(body, "time_zone", 2 * API_ZONE_MAX, &ret->time_zone);
     if (ret->locale.len > 0 && !api_is_locale(ret->locale)) {
-        return api_body_fail(body, "locale", "not a language tag such as 'en-US'");
+        (void)api_body_fail(body, "locale", "not a language tag such as 'en-US'");
     }
     return ret->time_zone.len == 0 || api_is_zone(ret->time_zone) ||
            api_body_fail(body, "time_zone", "not a time zone such as 'Europe/Berlin' (IANA)");
@@ -184,13 +184,11 @@ static bool read_language(ApiBody *body, PersonRecord *ret)
 static bool read_guardian(ApiBody *body, PersonRecord *ret)
 {
     Str routing = STR_EMPTY;
-    if (!api_take_bool(body, "minor", &ret->minor) ||
-        !api_take_text(body, "guardian_id", 64, &ret->guardian_id) ||
-        !api_take_text(body, "guardian_routing", 32, &routing)) {
-        return false;
-    }
+    (void)api_take_bool(body, "minor", &ret->minor);
+    (void)api_take_text(body, "guardian_id", 64, &ret->guardian_id);
+    (void)api_take_text(body, "guardian_routing", 32, &routing);
     if (ret->guardian_id.len > 0 && !id_parse(ret->guardian_id, "rcp_", NULL)) {
-        return api_body_fail(body, "guardian_id", "not a recipient's id ('rcp_' and a ULID)");
+        (void)api_body_fail(body, "guardian_id", "not a recipient's id ('rcp_' and a ULID)");
     }
     return routing.len == 0 || guardian_routing_from_name(routing, &ret->guardian_routing) ||
            api_body_fail(body, "guardian_routing", "not none, copy or redirect");
@@ -205,10 +203,14 @@ bool person_record_read(ApiBody *body, PersonRecord *ret)
         .time_zone = STR_EMPTY,
         .guardian_id = STR_EMPTY,
     };
-    return read_identity(body, ret) && take_name(body, &ret->name) && read_language(body, ret) &&
-           api_take_quiet_hours(
-               body, "quiet_hours", &ret->quiet, &ret->quiet_start, &ret->quiet_end) &&
-           read_addresses(body, ret) && read_guardian(body, ret);
+    (void)read_identity(body, ret);
+    (void)take_name(body, &ret->name);
+    (void)read_language(body, ret);
+    (void)api_take_quiet_hours(
+        body, "quiet_hours", &ret->quiet, &ret->quiet_start, &ret->quiet_end);
+    (void)read_addresses(body, ret);
+    (void)read_guardian(body, ret);
+    return api_body_good(body);
 }
 
 // ---- preferences ----
@@ -229,17 +231,21 @@ static bool read_preference(ApiBody *body, PersonPreference *ret)
     const uint32_t unsaid = UINT32_MAX;
     uint32_t minute = unsaid;
     int64_t weekday = 0;
-    if (!take_category(body, &ret->category) || !take_channel(body, &ret->channel) ||
-        !api_take_bool(body, "off", &ret->off) || !take_frequency(body, ret) ||
-        !api_take_minute(body, "at", &minute) || !api_take_int(body, "weekday", 1, 7, &weekday)) {
-        return false;
+    (void)take_category(body, &ret->category);
+    (void)take_channel(body, &ret->channel);
+    (void)api_take_bool(body, "off", &ret->off);
+    bool known = take_frequency(body, ret);
+    (void)api_take_minute(body, "at", &minute);
+    (void)api_take_int(body, "weekday", 1, 7, &weekday);
+    if (!known) {
+        return false; // when it comes cannot be judged
     }
     bool timed = ret->frequency == FREQUENCY_DAILY || ret->frequency == FREQUENCY_WEEKLY;
     if (minute != unsaid && !timed) {
-        return api_body_fail(body, "at", "only with frequency daily or weekly");
+        (void)api_body_fail(body, "at", "only with frequency daily or weekly");
     }
     if (weekday != 0 && ret->frequency != FREQUENCY_WEEKLY) {
-        return api_body_fail(body, "weekday", "only with frequency weekly");
+        (void)api_body_fail(body, "weekday", "only with frequency weekly");
     }
     ret->at_minute = minute != unsaid ? minute : timed ? PERSON_AT_DEFAULT : 0;
     ret->on_weekday = (uint32_t)weekday;
@@ -253,29 +259,27 @@ bool person_preferences_read(
     *ret_given = false;
     *ret_count = 0;
     if (!api_take_array(body, "preferences", PERSON_PREFERENCES_MAX, &list) || list == NULL) {
-        return body->problem.status == 0;
+        return api_body_good(body);
     }
     *ret_given = true;
     PersonPreference *items = arena_array(body->arena, json_array_size(list) + 1, sizeof *items);
     for (size_t i = 0; i < json_array_size(list); i++) {
         ApiBody entry;
         if (!begin_entry(body, "preferences", i, json_array_get(list, i), &entry)) {
-            return false;
+            continue;
         }
         (void)read_preference(&entry, &items[i]);
-        for (size_t n = 0; n < i; n++) {
+        for (size_t n = 0; api_body_good(&entry) && n < i; n++) { // else they may be no pairs
             if (items[n].category == items[i].category && items[n].channel == items[i].channel) {
                 (void)api_body_fail(
                     &entry, "category", "the same category and channel as preferences[%zu]", n);
             }
         }
-        if (!api_body_inside_end(body, &entry)) {
-            return false;
-        }
+        (void)api_body_inside_end(body, &entry);
     }
     *ret = items;
     *ret_count = json_array_size(list);
-    return true;
+    return api_body_good(body);
 }
 
 // ---- consents ----
@@ -283,15 +287,14 @@ bool person_preferences_read(
 static bool read_consent(ApiBody *body, int64_t now_us, PersonConsent *ret)
 {
     if (!json_is_boolean(json_object_get(body->root, "granted"))) { // null is no answer either
-        return api_body_fail(body, "granted", "required: true or false");
+        (void)api_body_fail(body, "granted", "required: true or false");
     }
     ret->source = STR_EMPTY;
-    if (!take_category(body, &ret->category) || !take_channel(body, &ret->channel) ||
-        !api_take_bool(body, "granted", &ret->granted) ||
-        !take_line(body, "source", PERSON_TEXT_MAX, &ret->source) ||
-        !api_take_time(body, "given_at", &ret->given_at_us)) {
-        return false;
-    }
+    (void)take_category(body, &ret->category);
+    (void)take_channel(body, &ret->channel);
+    (void)api_take_bool(body, "granted", &ret->granted);
+    (void)take_line(body, "source", PERSON_TEXT_MAX, &ret->source);
+    (void)api_take_time(body, "given_at", &ret->given_at_us);
     const int64_t slack_us = INT64_C(3600) * 1000000; // clocks differ
     return ret->given_at_us <= now_us + slack_us ||
            api_body_fail(body, "given_at", "lies in the future");
@@ -304,23 +307,21 @@ bool person_consents_read(
     *ret_given = false;
     *ret_count = 0;
     if (!api_take_array(body, "consents", PERSON_PREFERENCES_MAX, &list) || list == NULL) {
-        return body->problem.status == 0;
+        return api_body_good(body);
     }
     *ret_given = true;
     PersonConsent *items = arena_array(body->arena, json_array_size(list) + 1, sizeof *items);
     for (size_t i = 0; i < json_array_size(list); i++) {
         ApiBody entry;
         if (!begin_entry(body, "consents", i, json_array_get(list, i), &entry)) {
-            return false;
+            continue;
         }
         (void)read_consent(&entry, now_us, &items[i]);
-        if (!api_body_inside_end(body, &entry)) {
-            return false;
-        }
+        (void)api_body_inside_end(body, &entry);
     }
     *ret = items;
     *ret_count = json_array_size(list);
-    return true;
+    return api_body_good(body);
 }
 
 // ---- a line of an import ----
@@ -328,16 +329,14 @@ bool person_consents_read(
 static bool read_line(ApiBody *body, int64_t now_us, PersonLine *ret)
 {
     bool given = false;
-    if (!api_take_text(body, "id", 64, &ret->id)) {
-        return false;
+    if (api_take_text(body, "id", 64, &ret->id) && ret->id.len > 0 &&
+        !id_parse(ret->id, "rcp_", NULL)) {
+        (void)api_body_fail(body, "id", "not a recipient's id ('rcp_' and a ULID)");
     }
-    if (ret->id.len > 0 && !id_parse(ret->id, "rcp_", NULL)) {
-        return api_body_fail(body, "id", "not a recipient's id ('rcp_' and a ULID)");
-    }
-    if (!person_record_read(body, &ret->record) ||
-        !person_preferences_read(body, &ret->preferences, &ret->preference_count, &given) ||
-        !person_consents_read(body, now_us, &ret->consents, &ret->consent_count, &given) ||
-        !api_body_end(body)) {
+    (void)person_record_read(body, &ret->record);
+    (void)person_preferences_read(body, &ret->preferences, &ret->preference_count, &given);
+    (void)person_consents_read(body, now_us, &ret->consents, &ret->consent_count, &given);
+    if (!api_body_end(body)) {
         return false;
     }
     bool known = ret->id.len > 0 || ret->record.identity_id.len > 0;

@@ -10,7 +10,7 @@ static bool take_unsubscription(PeopleCall *call, ApiBody *body)
 {
     PersonFact *fact = people_call_add_fact(call, PERSON_UNSUBSCRIPTION, 1);
     if (!json_is_boolean(json_object_get(body->root, "unsubscribed"))) { // nor is null an answer
-        return api_body_fail(body, "unsubscribed", "required: true or false");
+        (void)api_body_fail(body, "unsubscribed", "required: true or false");
     }
     return api_take_bool(body, "unsubscribed", &fact->unsubscribed);
 }

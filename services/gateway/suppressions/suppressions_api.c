@@ -158,36 +158,36 @@ typedef struct Wish {
     int64_t expires_at_us;
 } Wish;
 
-static bool take_wish(ApiBody *body, Wish *wish)
+static void take_wish(ApiBody *body, Wish *wish)
 {
-    return api_take_text(body, "address", ADDRESS_MAX, &wish->address) &&
-           api_take_text(body, "address_hash", 2 * ADDRESS_HASH_LEN, &wish->address_hash) &&
-           api_take_text(body, "channel", NAME_MAX_BYTES, &wish->channel) &&
-           api_take_text(body, "category", NAME_MAX_BYTES, &wish->category) &&
-           api_take_text(body, "reason", NAME_MAX_BYTES, &wish->reason) &&
-           api_take_text(body, "note", SUPPRESSION_NOTE_MAX, &wish->note) &&
-           api_take_time(body, "expires_at", &wish->expires_at_us) && api_body_end(body);
+    (void)api_take_text(body, "address", ADDRESS_MAX, &wish->address);
+    (void)api_take_text(body, "address_hash", 2 * ADDRESS_HASH_LEN, &wish->address_hash);
+    (void)api_take_text(body, "channel", NAME_MAX_BYTES, &wish->channel);
+    (void)api_take_text(body, "category", NAME_MAX_BYTES, &wish->category);
+    (void)api_take_text(body, "reason", NAME_MAX_BYTES, &wish->reason);
+    (void)api_take_text(body, "note", SUPPRESSION_NOTE_MAX, &wish->note);
+    (void)api_take_time(body, "expires_at", &wish->expires_at_us);
+    (void)api_body_end(body);
 }
 
+// false: the channel is none, and so is the address of it.
 static bool read_names(ApiBody *body, const Wish *wish, SuppressionSpec *spec)
 {
     spec->channel = CHANNEL_EMAIL;
     spec->category = CATEGORY_NONE;
     spec->reason = SUPPRESSION_MANUAL;
-    if (wish->channel.len > 0 && !channel_from_name(wish->channel, &spec->channel)) {
-        return api_body_fail(body, "channel", "not a channel such as 'email'");
-    }
     bool one = wish->category.len > 0 && !str_eq(wish->category, STR("any"));
     if (one && !category_from_name(wish->category, &spec->category)) {
-        return api_body_fail(body, "category", "not a category such as 'marketing', nor 'any'");
+        (void)api_body_fail(body, "category", "not a category such as 'marketing', nor 'any'");
     }
     if (wish->reason.len > 0 && !suppression_reason_from_name(wish->reason, &spec->reason)) {
-        return api_body_fail(
+        (void)api_body_fail(
             body, "reason",
             "one of hard_bounce, complaint, invalid_address, opt_out, manual, compliance, "
             "rate_limit");
     }
-    return true;
+    return wish->channel.len == 0 || channel_from_name(wish->channel, &spec->channel) ||
+           api_body_fail(body, "channel", "not a channel such as 'email'");
 }
 
 static bool read_hash(
@@ -215,16 +215,16 @@ static bool read_wish(
 {
     Wish wish = {STR_EMPTY, STR_EMPTY, STR_EMPTY,         STR_EMPTY,
                  STR_EMPTY, STR_EMPTY, .expires_at_us = 0};
-    if (!take_wish(body, &wish) || !read_names(body, &wish, spec) ||
-        !read_hash(api, call, body, &wish, spec, hash)) {
-        return false;
+    take_wish(body, &wish);
+    if (read_names(body, &wish, spec)) {
+        (void)read_hash(api, call, body, &wish, spec, hash);
     }
     if (wish.expires_at_us != 0 && wish.expires_at_us <= call->http->received_at_us) {
-        return api_body_fail(body, "expires_at", "lies in the past");
+        (void)api_body_fail(body, "expires_at", "lies in the past");
     }
     spec->expires_at_us = wish.expires_at_us;
     spec->note = wish.note;
-    return true;
+    return api_body_good(body);
 }
 
 static void add(const SuppressionsApi *api, ApiCall *call, const Stentor__V1__Suppression *entry)

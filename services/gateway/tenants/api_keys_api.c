@@ -271,17 +271,24 @@ static bool take_expiry(ApiBody *body, ApiKey *key)
             api_body_fail(body, "expires_at", "does not lie ahead"));
 }
 
+static bool take_key(ApiBody *body, KeyCall *call)
+{
+    (void)take_name(body, &call->made);
+    (void)take_scopes(body, &call->made);
+    (void)take_expiry(body, &call->made);
+    if (call->old != NULL) {
+        (void)api_take_int(body, "overlap_seconds", 0, OVERLAP_MAX_S, &call->overlap_s);
+    }
+    return api_body_end(body);
+}
+
 // Fills in what the body says; what it does not name stays. false: answered.
 static bool read_body(KeyCall *call)
 {
     ApiBody body = {0};
     Str text = call->base->http->body;
     bool ok = api_body_parse(&body, text.len > 0 ? text : STR("{}"), call->base->http->arena) &&
-              take_name(&body, &call->made) && take_scopes(&body, &call->made) &&
-              take_expiry(&body, &call->made) &&
-              (call->old == NULL ||
-               api_take_int(&body, "overlap_seconds", 0, OVERLAP_MAX_S, &call->overlap_s)) &&
-              api_body_end(&body);
+              take_key(&body, call);
     if (!ok) {
         api_answer_problem(call->base, &body.problem);
     }

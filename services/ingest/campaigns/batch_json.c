@@ -70,11 +70,12 @@ static bool check_model(ApiBody *body, BatchDraft *draft, int64_t now_us)
     probe.to = email ? STR("nobody@example.com") : STR_EMPTY;
     probe.recipient_id = STR("rcp_00000000000000000000000000");
     FieldError err = {.field = ""};
-    if (!request_check(&probe, now_us, body->arena, &err)) {
-        return api_body_fail(body, err.field, "%s", err.text);
+    bool ok = true;
+    for (size_t at = 0; !request_check_on(&probe, &at, now_us, body->arena, &err);) {
+        ok = api_body_fail(body, err.field, "%s", err.text);
     }
     draft->model.channel = probe.channel;
-    return true;
+    return ok;
 }
 
 static bool take_schedule(ApiBody *body, int64_t now_us, int64_t *ret_us)
@@ -87,21 +88,27 @@ static bool take_head(ApiBody *body, BatchDraft *draft, int64_t now_us)
 {
     Request *model = &draft->model;
     model->priority = PRIORITY_LOW;
-    bool ok = api_take_text(body, "name", BATCH_NAME_MAX, &draft->name) &&
-              api_take_text(body, "template", 64, &model->template_key) &&
-              api_take_text(body, "template_version", 64, &model->template_version) &&
-              api_take_text(body, "locale", REQUEST_LOCALE_MAX, &model->locale) &&
-              take_category(body, &model->category) && take_priority(body, &model->priority) &&
-              take_channel(body, &model->channel) && take_variables(body, &draft->variables) &&
-              take_schedule(body, now_us, &draft->scheduled_for_us) &&
-              api_take_int(body, "rate_per_second", 0, BATCH_RATE_MAX, &draft->rate_per_s);
-    if (!ok) {
-        return false;
-    }
+    (void)api_take_text(body, "name", BATCH_NAME_MAX, &draft->name);
+    (void)api_take_text(body, "template", 64, &model->template_key);
+    (void)api_take_text(body, "template_version", 64, &model->template_version);
+    (void)api_take_text(body, "locale", REQUEST_LOCALE_MAX, &model->locale);
+    (void)take_category(body, &model->category);
+    (void)take_priority(body, &model->priority);
+    (void)take_channel(body, &model->channel);
+    (void)take_variables(body, &draft->variables);
+    (void)take_schedule(body, now_us, &draft->scheduled_for_us);
+    (void)api_take_int(body, "rate_per_second", 0, BATCH_RATE_MAX, &draft->rate_per_s);
     if (draft->name.len == 0 || str_has_control(draft->name)) {
-        return api_body_fail(body, "name", "required: one line of text");
+        (void)api_body_fail(body, "name", "required: one line of text");
     }
-    return check_model(body, draft, now_us);
+    return check_model(body, draft, now_us) && api_body_good(body);
+}
+
+// Of a head that is wrong: they cannot be judged.
+static bool drop_members(ApiBody *body)
+{
+    json_t *list = NULL;
+    return api_take_array(body, "members", BATCH_INLINE_MAX, &list);
 }
 
 static bool take_members(ApiBody *body, BatchDraft *draft, int64_t now_us)
@@ -125,7 +132,8 @@ static bool take_members(ApiBody *body, BatchDraft *draft, int64_t now_us)
             (void)snprintf(
                 field, sizeof field, "members[%zu]%s%s", i, err.field[0] == '\0' ? "" : ".",
                 err.field);
-            return api_body_fail(body, field, "%s", err.text);
+            (void)api_body_fail(body, field, "%s", err.text);
+            continue;
         }
         bytes += chunk_member_bytes(member);
         if (bytes > CHUNK_BYTES_MAX) {
@@ -134,15 +142,19 @@ static bool take_members(ApiBody *body, BatchDraft *draft, int64_t now_us)
         }
         draft->member_count++;
     }
-    return true;
+    return api_body_good(body);
 }
 
 bool batch_json_parse(Str text, int64_t now_us, Arena *arena, BatchDraft *ret, Problem *ret_problem)
 {
     ApiBody body;
     BatchDraft draft = {.name = STR_EMPTY};
-    bool ok = api_body_parse(&body, text, arena) && take_head(&body, &draft, now_us) &&
-              take_members(&body, &draft, now_us) && api_body_end(&body);
+    bool ok = api_body_parse(&body, text, arena);
+    if (ok) {
+        bool judged = take_head(&body, &draft, now_us); // members are judged by what the head says
+        (void)(judged ? take_members(&body, &draft, now_us) : drop_members(&body));
+        ok = api_body_end(&body);
+    }
     *ret_problem = body.problem;
     api_body_free(&body);
     *ret = draft;

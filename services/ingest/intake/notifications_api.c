@@ -95,12 +95,13 @@ static bool check_body(Call *call)
         Request *request = &call->list.items[i];
         if (!catalog_freeze(
                 call->api->catalog, str_from(call->base->tenant), request, http->arena, &err)) {
-            request_json_problem(&call->list, i, &err, &problem);
-            api_answer_problem(call->base, &problem);
-            return false;
+            request_json_problem(&call->list, i, &err, http->arena, &problem);
         }
     }
-    return true;
+    if (problem.status != 0) {
+        api_answer_problem(call->base, &problem);
+    }
+    return problem.status == 0;
 }
 
 // W3C trace context, version 00: 55 characters of hex and dashes. Anything else is not passed on.

@@ -18,6 +18,10 @@ typedef struct Reading {
     size_t channel_count;            // 0: the field is not there
     Arena *arena;
     FieldError *err;
+    bool channel_wrong; // so that an address cannot be judged
+    size_t source;      // its place in the body
+    const RequestList *list;
+    Problem *problem;
 } Reading;
 
 // false: r->err is set.
@@ -223,47 +227,55 @@ static bool read_field(Reading *r, const char *name, const json_t *value)
         r->err, arena_cstr(r->arena, str_slice(str_from(name), 0, 40)), "unknown field");
 }
 
+static void add_problem(
+    const RequestList *list, size_t source, const FieldError *err, Arena *arena, Problem *problem)
+{
+    char field[sizeof problem->field];
+    if (!list->is_array) {
+        (void)snprintf(field, sizeof field, "%s", err->field);
+    } else {
+        (void)snprintf(
+            field, sizeof field, "notifications[%zu]%s%s", source, err->field[0] == '\0' ? "" : ".",
+            err->field);
+    }
+    problem_add(problem, arena, field, err->text);
+}
+
+void request_json_problem(
+    const RequestList *list, size_t index, const FieldError *err, Arena *arena, Problem *problem)
+{
+    add_problem(list, list->sources[index], err, arena, problem);
+}
+
+static bool note(Reading *r)
+{
+    add_problem(r->list, r->source, r->err, r->arena, r->problem);
+    return false;
+}
+
+// false: something is wrong, and all of it was noted.
 static bool read_object(Reading *r, const json_t *value)
 {
     if (!json_is_object(value)) {
-        return field_error(r->err, "", "must be an object");
+        r->channel_wrong = true;
+        (void)field_error(r->err, "", "must be an object");
+        return note(r);
     }
+    bool ok = true;
     const char *name = NULL;
     json_t *part = NULL;
     json_object_foreach((json_t *)(uintptr_t)value, name, part)
     {
         if (!read_field(r, name, part)) {
-            return false;
+            r->channel_wrong = r->channel_wrong || strncmp(name, "channel", 7) == 0;
+            ok = note(r);
         }
     }
     if (r->channel_count > 0 && r->request->channel != CHANNEL_NONE) {
-        return field_error(r->err, "channels", "either 'channel' or 'channels'");
+        (void)field_error(r->err, "channels", "either 'channel' or 'channels'");
+        ok = note(r);
     }
-    return true;
-}
-
-static void name_field(const RequestList *list, size_t source, const FieldError *err, Problem *ret)
-{
-    if (!list->is_array) {
-        (void)snprintf(ret->field, sizeof ret->field, "%s", err->field);
-    } else {
-        (void)snprintf(
-            ret->field, sizeof ret->field, "notifications[%zu]%s%s", source,
-            err->field[0] == '\0' ? "" : ".", err->field);
-    }
-}
-
-static void problem_of(const RequestList *list, size_t source, const FieldError *err, Problem *ret)
-{
-    *ret = (Problem){.status = 422, .slug = "invalid-field", .title = "A field is not valid"};
-    name_field(list, source, err, ret);
-    (void)snprintf(ret->detail, sizeof ret->detail, "%s", err->text);
-}
-
-void request_json_problem(
-    const RequestList *list, size_t index, const FieldError *err, Problem *ret)
-{
-    problem_of(list, list->sources[index], err, ret);
+    return ok;
 }
 
 static bool fail_body(Problem *problem, int status, const char *detail)
@@ -309,6 +321,18 @@ static void make_room(RequestList *list, size_t objects, Arena *arena)
     list->sources = arena_array(arena, room, sizeof *list->sources);
 }
 
+// false: something is wrong, and all of it was noted.
+static bool check_request(Reading *r, Request *request, int64_t now_us)
+{
+    if (request_check(request, now_us, r->arena, r->err)) {
+        return true;
+    }
+    for (size_t at = 0; !request_check_on(request, &at, now_us, r->arena, r->err);) {
+        (void)note(r);
+    }
+    return false;
+}
+
 // One request for each channel; without `channels` the one that is there.
 static bool add_requests(Reading *r, size_t source, int64_t now_us, RequestList *list)
 {
@@ -319,16 +343,25 @@ static bool add_requests(Reading *r, size_t source, int64_t now_us, RequestList 
         *request = asked;
         request->channel = r->channel_count == 0 ? asked.channel : r->channels[i];
         list->sources[list->count++] = source;
-        if (!request_check(request, now_us, r->arena, r->err)) {
+        if (!check_request(r, request, now_us)) {
             return false;
         }
     }
     return true;
 }
 
+// What else is wrong with an object of which something was: noted beside it.
+static void check_rest(Reading *r, int64_t now_us)
+{
+    if (!r->channel_wrong && r->channel_count == 0) {
+        (void)check_request(r, r->request, now_us);
+    }
+}
+
 bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret, Problem *problem)
 {
     json_error_t error;
+    *problem = (Problem){0};
     CLEANUP(free_json)
     json_t *root = api_json_load(body, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (root == NULL) {
@@ -343,10 +376,23 @@ bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret
     for (size_t i = 0; i < objects; i++) {
         FieldError err = {.field = ""};
         Request request = {0};
-        Reading reading = {.request = &request, .arena = arena, .err = &err};
+        Reading reading = {
+            .request = &request,
+            .arena = arena,
+            .err = &err,
+            .source = i,
+            .list = &list,
+            .problem = problem,
+        };
         const json_t *item = list.is_array ? json_array_get(root, i) : root;
-        if (!read_object(&reading, item) || !add_requests(&reading, i, now_us, &list)) {
-            problem_of(&list, i, &err, problem);
+        if (!read_object(&reading, item)) {
+            check_rest(&reading, now_us);
+        } else if (problem->status == 0) {
+            (void)add_requests(&reading, i, now_us, &list);
+        } else {
+            check_rest(&reading, now_us); // nothing is taken any more
+        }
+        if (problem->status != 0 && problem_is_full(problem)) {
             return false;
         }
         if (list.count > REQUEST_ARRAY_MAX) {
@@ -355,5 +401,5 @@ bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret
         list.single = !list.is_array && reading.channel_count == 0;
     }
     *ret = list;
-    return true;
+    return problem->status == 0;
 }

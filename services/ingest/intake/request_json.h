@@ -16,10 +16,11 @@ typedef struct RequestList {
     bool single;   // one object without `channels`: answered with one object
 } RequestList;
 
-// Everything in *ret lives in `arena`; nothing points into `body`.
+// Everything in *ret lives in `arena`; nothing points into `body`. false: *problem
+// names every wrong field of every object, up to PROBLEM_MORE_MAX.
 bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret, Problem *problem);
 
-// The problem of a field found wrong after parsing (unknown template) in the request at `index`:
-// the field gets its object's index.
+// Adds a field found wrong after parsing (unknown template) in the request at `index`: it gets its
+// object's index.
 void request_json_problem(
-    const RequestList *list, size_t index, const FieldError *err, Problem *ret);
+    const RequestList *list, size_t index, const FieldError *err, Arena *arena, Problem *problem);

@@ -46,6 +46,28 @@ def test_a_bad_request_is_told_what_is_wrong(pipeline, body, status, field, word
     assert words.lower() in answer[2]["detail"].lower()
 
 
+# One row a route: path, body, the fields that are wrong.
+MANY_FAULTS = [
+    ("/v1/notifications", {"to": 7, "priority": "soon", "tempalte": "x"}, {"to", "priority", "tempalte", "template"}),
+    ("/v1/notifications", [GOOD, {**GOOD, "template": "nothing-here"}, {**GOOD, "template": "nor-here"}],
+     {"notifications[1].template", "notifications[2].template"}),
+    ("/v1/recipients", {"locale": "x_y", "time_zone": "Mars", "colour": 1, "addresses": [{"channel": "pigeon"}, 7, {"channel": "sms"}]},
+     {"locale", "time_zone", "colour", "addresses[0].channel", "addresses[0].address", "addresses[1]", "addresses[2].address"}),
+    ("/v1/suppressions", {"address": 7, "reason": "why", "category": "fun", "colour": 1}, {"address", "reason", "category", "colour"}),
+    ("/v1/batches", {"template": "Wel come", "priority": "soon", "colour": 1, "members": []}, {"name", "template", "priority", "colour"}),
+]
+
+
+@pytest.mark.parametrize("path, body, fields", MANY_FAULTS)
+def test_all_faults_of_a_body_are_told_at_once(pipeline, path, body, fields):
+    status, headers, problem = pipeline.post(body, path=path)
+    assert status == 422, problem
+    assert {error["field"] for error in problem["errors"]} == fields and len(problem["errors"]) == len(fields), problem
+    assert all(error["detail"] for error in problem["errors"])
+    assert problem["errors"][0] == {"field": problem["field"], "detail": problem["detail"]}
+    assert problem["instance"] == "urn:stentor:request:" + headers["Stentor-Request-Id"]
+
+
 def test_a_body_over_the_limit_is_refused(pipeline):
     try:
         status = pipeline.post(b'{"to": "' + b"x" * (5 * 1024 * 1024) + b'"}')[0]

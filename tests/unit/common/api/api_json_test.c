@@ -182,14 +182,19 @@ static void an_unknown_field_and_one_inside_of_an_object_are_named(void **state)
     assert_string_equal(body->problem.field, "other");
 }
 
-static void the_first_problem_is_kept(void **state)
+static void every_fault_is_kept_and_the_first_is_the_problem(void **state)
 {
     Scene *s = *state;
     ApiBody *body = parse(s, "{\"a\":1,\"b\":2}");
     assert_false(api_body_fail(body, "a", "first"));
     assert_false(api_body_fail(body, "b", "second"));
+    assert_false(api_body_fail(body, "a", "a field has one fault"));
+    assert_false(api_body_end(body)); // both are left over, and named already
     assert_string_equal(body->problem.field, "a");
     assert_string_equal(body->problem.detail, "first");
+    assert_int_equal(body->problem.more_count, 1);
+    assert_string_equal(body->problem.more[0].field, "b");
+    assert_string_equal(body->problem.more[0].detail, "second");
 }
 
 int main(void)
@@ -203,7 +208,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_wrong_value_names_its_field, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             an_unknown_field_and_one_inside_of_an_object_are_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_first_problem_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            every_fault_is_kept_and_the_first_is_the_problem, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "services/ingest/intake/request_json.h"
 
@@ -263,7 +264,7 @@ static void channels_make_one_request_each(void **state)
     assert_int_equal(list.items[0].to.len, 0);
     assert_true(str_eq(list.items[1].template_key, STR("welcome")));
     FieldError err = {.field = "template"};
-    request_json_problem(&list, 1, &err, &problem);
+    request_json_problem(&list, 1, &err, arena, &problem);
     assert_string_equal(problem.field, "template"); // there is no array
     arena_free(arena);
 }
@@ -280,10 +281,66 @@ static void a_field_found_wrong_later_is_named_by_its_object(void **state)
         arena, &list, &problem));
     assert_int_equal(list.count, 3);
     FieldError err = {.field = "template"};
-    request_json_problem(&list, 1, &err, &problem);
+    request_json_problem(&list, 1, &err, arena, &problem);
     assert_string_equal(problem.field, "notifications[0].template");
-    request_json_problem(&list, 2, &err, &problem);
-    assert_string_equal(problem.field, "notifications[1].template");
+    request_json_problem(&list, 2, &err, arena, &problem);
+    assert_int_equal(problem.more_count, 1);
+    assert_string_equal(problem.more[0].field, "notifications[1].template");
+    arena_free(arena);
+}
+
+// The fields in their order, each with a blank behind it.
+static const char *fields_of(const Problem *problem, Arena *arena)
+{
+    char *all = arena_printf(arena, "%s ", problem->field);
+    for (size_t i = 0; i < problem->more_count; i++) {
+        all = arena_printf(arena, "%s%s ", all, problem->more[i].field);
+    }
+    return all;
+}
+
+static void every_wrong_field_is_named_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *fields;
+    } rows[] = {
+        {"{}", "to template "},
+        {"{\"to\":{\"address\":7},\"priority\":\"x\"}", "to.address priority template "},
+        {"{\"to\":7,\"colour\":1,\"template\":\"T\",\"expires_at\":\"x\"}",
+         "to colour expires_at template "},
+        // Of which channel it would be is not known.
+        {"{\"to\":\"+4915\",\"channel\":\"pigeon\",\"locale\":7}", "channel locale "},
+        {"[" HEAD "},{\"to\":\"x\"},7," HEAD ",\"priority\":1,\"category\":2}]",
+         "notifications[1].to notifications[1].template notifications[2] "
+         "notifications[3].priority notifications[3].category "},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Arena *arena = arena_new(0);
+        RequestList list = {0};
+        Problem problem;
+        assert_false(parse(rows[i].body, arena, &list, &problem));
+        assert_int_equal(problem.status, 422);
+        assert_string_equal(fields_of(&problem, arena), rows[i].fields);
+        arena_free(arena);
+    }
+}
+
+static void a_thousand_wrong_ones_are_named_up_to_the_limit(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    RequestList list = {0};
+    Problem problem;
+    Buf body;
+    buf_init(&body, 65536);
+    for (int i = 0; i < 1000; i++) {
+        buf_cstr(&body, i == 0 ? "[7" : ",7");
+    }
+    buf_char(&body, ']');
+    assert_false(parse(buf_c(&body), arena, &list, &problem));
+    assert_int_equal(problem.more_count, PROBLEM_MORE_MAX);
+    buf_done(&body);
     arena_free(arena);
 }
 
@@ -344,6 +401,8 @@ int main(void)
         cmocka_unit_test(each_bad_body_is_told_its_status_field_and_reason),
         cmocka_unit_test(channels_make_one_request_each),
         cmocka_unit_test(a_field_found_wrong_later_is_named_by_its_object),
+        cmocka_unit_test(every_wrong_field_is_named_once),
+        cmocka_unit_test(a_thousand_wrong_ones_are_named_up_to_the_limit),
         cmocka_unit_test(every_channel_has_its_kind_of_address),
         cmocka_unit_test(an_array_is_counted_by_channel),
         cmocka_unit_test(a_full_object_is_read_field_by_field),
