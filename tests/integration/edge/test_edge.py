@@ -397,7 +397,7 @@ def test_the_values_may_come_from_the_environment_and_the_folder_may_have_a_spac
 
 @pytest.fixture(scope="module")
 def real():
-    running = Pipeline({"STENTOR_WEBHOOK_CLIENT_CONNECTIONS": 3, "STENTOR_INGEST_REQUEST_MS": 1500}).start(["ingest", "webhook-receiver"])
+    running = Pipeline({"STENTOR_WEBHOOK_CLIENT_CONNECTIONS": 3, "STENTOR_INGEST_REQUEST_MS": 1500}).start(["ingest", "gateway", "webhook-receiver"])
     yield running
     running.stop()
 
@@ -470,6 +470,19 @@ def test_a_full_part_of_a_batch_arrives(real):
     assert status == 200 and answer["members"] == 10_000, answer
 
 
+def test_doctor_names_what_does_not_answer(real):
+    def says():
+        report = json.loads(real.run_cli("doctor", "--json").stdout)
+        return next(check["text"] for check in report["checks"] if check["check"] == "api" and check["result"] == "fail")
+
+    assert real.services["gateway"].stop() == 0
+    assert "behind it stentor-gateway does not answer" in says()
+    real.services["gateway"].start()
+    real.nginx.kill()
+    assert "is nginx running there?" in says()
+    real.nginx.start()
+
+
 def test_a_service_that_starts_again_is_met_on_the_same_connection(real):
     mail = {"to": "alice@example.com", "template": "welcome", "variables": {"name": "Alice"}}
     connection = http.client.HTTPConnection("127.0.0.1", real.api_port, timeout=30)
@@ -483,9 +496,6 @@ def test_a_service_that_starts_again_is_met_on_the_same_connection(real):
     assert real.services["ingest"].stop() == 0
     status, problem = send()
     assert status == 502 and problem["type"] == "urn:stentor:problem:no-answer"
-    report = json.loads(real.run_cli("doctor", "--json").stdout)
-    says = next(check for check in report["checks"] if check["check"] == "api")
-    assert says["result"] == "fail" and "behind it stentor-ingest does not answer" in says["text"]
     real.services["ingest"].start()
     assert send()[0] == 202
     connection.close()
