@@ -31,7 +31,7 @@ static void put_recipient(ApiCall *base)
     PeopleCall *call = people_call_new(base);
     if (people_call_check_id(call) &&
         people_call_read_body(call, "recipient", take_record, base->http->body) &&
-        people_api_writable(base)) {
+        people_call_may_write(call)) {
         people_call_look_up_known(call, put_found);
     }
 }
@@ -82,6 +82,7 @@ static void remove_found(PeopleCall *call, const PGresult *rows)
 {
     if (people_call_is_known(call, rows)) {
         (void)people_call_add_fact(call, PERSON_REMOVAL, 1);
+        call->removed = true;
         people_call_write(call);
     }
 }
@@ -89,7 +90,7 @@ static void remove_found(PeopleCall *call, const PGresult *rows)
 static void delete_recipient(ApiCall *base)
 {
     PeopleCall *call = people_call_new(base);
-    if (people_call_check_id(call) && people_api_writable(base)) {
+    if (people_call_check_id(call) && people_call_may_write(call)) {
         people_call_look_up_known(call, remove_found);
     }
 }
@@ -138,6 +139,7 @@ static void on_one_read(void *ctx, size_t count, Str people, const Error *err)
             call->base,
             arena_printf(call->base->http->arena, "recipient '" STR_FMT "'", STR_ARG(call->id)));
     } else {
+        precondition_tag(call->base, call->read->version);
         http_respond(call->base->http, 200, "application/json", people);
     }
 }

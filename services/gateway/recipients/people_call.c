@@ -4,7 +4,7 @@
 #include "common/recipients/people_sql.h"
 #include "services/gateway/recipients/people_read.h"
 
-enum { BODY_TEXT_MAX = PERSON_LINE_MAX };
+enum { BODY_TEXT_MAX = PERSON_LINE_MAX, GUARD_TRIES_MAX = 16 };
 
 Str people_api_hash_key(const PeopleApi *people)
 {
@@ -34,6 +34,11 @@ bool people_api_writable(ApiCall *call)
         api_answer_unavailable(call, why);
     }
     return why == NULL;
+}
+
+bool people_call_may_write(PeopleCall *call)
+{
+    return people_api_writable(call->base) && precondition_read(call->base, &call->needs);
 }
 
 bool people_call_check_id(PeopleCall *call)
@@ -96,14 +101,30 @@ DbTxn *people_call_look_up(PeopleCall *call, void (*done)(PeopleCall *call, cons
     return txn;
 }
 
+static void on_known(void *ctx, DbTxn *txn, const Error *err)
+{
+    PeopleCall *call = ctx;
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+        return;
+    }
+    const PGresult *rows = db_txn_result(txn, 1);
+    call->version = db_rows(rows) == 0 ? 0 : (uint64_t)db_get_int(rows, 0, 1);
+    if (precondition_holds(&call->needs, call->version)) {
+        call->look_up_done(call, rows);
+    } else {
+        precondition_answer_failed(call->base, call->version);
+    }
+}
+
 void people_call_look_up_known(
     PeopleCall *call, void (*done)(PeopleCall *call, const PGresult *rows))
 {
     DbTxn *txn = people_call_look_up(call, done);
     DbParams *p = db_txn_add(txn, &people_known_sql, NULL);
     db_text(p, str_from(call->base->tenant));
-    db_push_text(db_array(p, DB_TEXT), call->id);
-    db_txn_submit(txn, people_call_looked_up, call);
+    db_text(p, call->id);
+    db_txn_submit(txn, on_known, call);
 }
 
 bool people_call_is_known(PeopleCall *call, const PGresult *rows)
@@ -142,13 +163,68 @@ static void answer_written(PeopleCall *call)
     const char *place =
         arena_printf(call->base->http->arena, "/v1/recipients/" STR_FMT, STR_ARG(call->id));
     http_response_header(call->base->http, "Location", str_from(place));
+    uint64_t version = call->write.sequence > 0 ? call->write.sequence : call->version;
+    if (version > 0 && !call->removed) {
+        precondition_tag(call->base, version);
+    }
     people_call_answer(call, call->created ? 201 : 200, &out);
     buf_done(&out);
+}
+
+// ---- writing under a precondition ----
+//
+// A person has no subject of its own, so the tenant's last event is what is compared: the write is
+// guarded by the person's own version first, and when another event came since, about whomever, by
+// that one, once the tables hold it and the person is seen to be unchanged.
+
+static void write_facts(PeopleCall *call, uint64_t replaces);
+
+static void on_known_again(void *ctx, DbTxn *txn, const Error *err)
+{
+    PeopleCall *call = ctx;
+    const PGresult *rows = err == NULL ? db_txn_result(txn, 1) : NULL;
+    uint64_t now = rows == NULL || db_rows(rows) == 0 ? 0 : (uint64_t)db_get_int(rows, 0, 1);
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+    } else if (now != call->version) {
+        precondition_answer_failed(call->base, now);
+    } else {
+        write_facts(call, call->write.there);
+    }
+}
+
+static void look_again(void *ctx, bool seen)
+{
+    PeopleCall *call = ctx;
+    if (!seen) {
+        api_answer_unavailable(call->base, "what was just stored about people is not read yet");
+        return;
+    }
+    DbTxn *txn = people_call_look_up(call, NULL);
+    DbParams *p = db_txn_add(txn, &people_known_sql, NULL);
+    db_text(p, str_from(call->base->tenant));
+    db_text(p, call->id);
+    db_txn_submit(txn, on_known_again, call);
+}
+
+static void try_again(PeopleCall *call)
+{
+    if (++call->tries == GUARD_TRIES_MAX) {
+        api_answer_unavailable(call->base, "people of this tenant change all the time; try again");
+    } else if (call->write.there == 0) {
+        look_again(call, true);
+    } else {
+        people_wait(call->api->wait, call->write.there, look_again, call);
+    }
 }
 
 static void on_written(void *ctx, const Error *err)
 {
     PeopleCall *call = ctx;
+    if (call->write.lost) {
+        try_again(call);
+        return;
+    }
     for (size_t i = 0; err == NULL && i < call->fact_count; i++) {
         err = call->facts[i].error.kind != ERROR_NONE ? &call->facts[i].error : NULL;
     }
@@ -159,18 +235,25 @@ static void on_written(void *ctx, const Error *err)
     }
 }
 
+static void write_facts(PeopleCall *call, uint64_t replaces)
+{
+    call->write = people_api_write_of(call->base);
+    call->write.facts = call->facts;
+    call->write.count = call->fact_count;
+    call->write.guarded = precondition_is_given(&call->needs);
+    call->write.replaces = replaces;
+    call->write.done = on_written;
+    call->write.ctx = call;
+    people_write(&call->write);
+}
+
 void people_call_write(PeopleCall *call)
 {
     if (call->fact_count == 0) {
         answer_written(call); // it says what stands there already
-        return;
+    } else {
+        write_facts(call, call->version);
     }
-    call->write = people_api_write_of(call->base);
-    call->write.facts = call->facts;
-    call->write.count = call->fact_count;
-    call->write.done = on_written;
-    call->write.ctx = call;
-    people_write(&call->write);
 }
 
 PersonFact *people_call_add_fact(PeopleCall *call, PersonPart part, size_t room)

@@ -3,6 +3,7 @@
 // and its facts. Every function that answers leads to exactly one answer.
 #pragma once
 
+#include "common/api/precondition.h"
 #include "services/gateway/recipients/people_api.h"
 #include "services/gateway/recipients/people_read.h"
 
@@ -11,8 +12,12 @@ typedef struct PeopleCall {
     PeopleApi *api;
     ApiCall *base;
     Str id;
+    Precondition needs;
+    uint64_t version; // of the person: its ETag; 0: none, or not looked up
+    int tries;
     PeopleRead *read; // of a call that reads people
     bool created;
+    bool removed;
     bool given; // the body named what it is about
     PersonRecord record;
     PersonPreference *preferences;
@@ -38,13 +43,18 @@ bool people_call_read_body(
 // error is answered; else `done` gets the rows.
 DbTxn *people_call_look_up(PeopleCall *call, void (*done)(PeopleCall *call, const PGresult *rows));
 void people_call_looked_up(void *ctx, DbTxn *txn, const Error *err);
+// The person's version is known by `done`; a precondition that does not hold is answered.
 void people_call_look_up_known(
     PeopleCall *call, void (*done)(PeopleCall *call, const PGresult *rows));
 bool people_call_is_known(PeopleCall *call, const PGresult *rows); // false: answered with 404
 
+// Something can be written now, and the precondition can be read. false: answered.
+bool people_call_may_write(PeopleCall *call);
 // `room`: how many there may be in all; the same in each call.
 PersonFact *people_call_add_fact(PeopleCall *call, PersonPart part, size_t room);
-void people_call_write(PeopleCall *call); // writes the facts, if any, and answers
+// Writes the facts, if any, and answers; under a precondition only while the person is as it was
+// looked up.
+void people_call_write(PeopleCall *call);
 
 extern const ApiRoute people_wishes_routes[]; // preferences, consents, unsubscription
 extern const size_t people_wishes_route_count;

@@ -14,19 +14,24 @@
 
 // clang-format off
 // First the ids, then a look-up by key for each: no plan joins whole tables.
+// The last event about anything of the person.
+#define VERSION \
+    "greatest(r.sequence, r.unsubscribed_sequence," \
+    " (SELECT max(q.sequence) FROM people.preferences q WHERE q.tenant_id = $1::text AND q.recipient_id = r.recipient_id)," \
+    " (SELECT max(q.sequence) FROM people.consents q WHERE q.tenant_id = $1::text AND q.recipient_id = r.recipient_id))"
 #define IDS "WITH ids AS MATERIALIZED ("
 #define PEOPLE \
     "), chosen AS MATERIALIZED (SELECT DISTINCT recipient_id FROM ids WHERE recipient_id > $2::text ORDER BY 1 LIMIT $3::int4)" \
     " SELECT r.recipient_id, r.identity_type, r.identity_id, r.name, r.locale, r.time_zone, r.quiet_start, r.quiet_end," \
     " r.minor, r.guardian_id, r.guardian_routing, r.unsubscribed_at, r.updated_at," \
-    " a.channel, a.address, a.status, a.verified, a.is_primary, a.label, r.sequence FROM chosen s" \
+    " a.channel, a.address, a.status, a.verified, a.is_primary, a.label, " VERSION " FROM chosen s" \
     " CROSS JOIN LATERAL (SELECT * FROM people.recipients q" \
     "  WHERE q.tenant_id = $1::text AND q.recipient_id = s.recipient_id AND q.sequence > 0 OFFSET 0) r" \
     " LEFT JOIN LATERAL (SELECT * FROM people.addresses q" \
     "  WHERE q.tenant_id = $1::text AND q.recipient_id = s.recipient_id OFFSET 0) a ON true" \
     " ORDER BY r.recipient_id, a.position"
 enum { ID, IDENTITY_TYPE, IDENTITY_ID, NAME, LOCALE, TIME_ZONE, QUIET_START, QUIET_END, MINOR, GUARDIAN, ROUTING,
-       UNSUBSCRIBED_AT, UPDATED_AT, CHANNEL, ADDRESS, STATUS, VERIFIED, PRIMARY, LABEL, SEQUENCE, COLUMNS };
+       UNSUBSCRIBED_AT, UPDATED_AT, CHANNEL, ADDRESS, STATUS, VERIFIED, PRIMARY, LABEL, VERSION_AT, COLUMNS };
 
 static const DbStatement BY_ID = {"people_by_id", IDS "SELECT $4::text AS recipient_id" PEOPLE};
 static const DbStatement BY_IDENTITY = {"people_by_identity",
@@ -35,7 +40,8 @@ static const DbStatement BY_IDENTITY = {"people_by_identity",
 static const DbStatement BY_ADDRESS = {"people_by_address",
     IDS "SELECT recipient_id FROM people.addresses WHERE tenant_id = $1::text AND address_hash = ANY ($4::bytea[])" PEOPLE};
 const DbStatement people_known_sql = {"people_known",
-    "SELECT recipient_id FROM people.recipients WHERE tenant_id = $1::text AND recipient_id = ANY ($2::text[]) AND sequence > 0"};
+    "SELECT r.recipient_id, " VERSION " FROM people.recipients r WHERE r.tenant_id = $1::text AND r.recipient_id = $2::text"
+    " AND r.sequence > 0"};
 const DbStatement people_preferences_sql = {"people_preferences_of",
     "SELECT category, channel, is_off, frequency, at_minute, on_weekday, updated_at FROM people.preferences"
     " WHERE tenant_id = $1::text AND recipient_id = $2::text AND NOT is_cleared ORDER BY category, channel"};
@@ -224,7 +230,7 @@ static size_t put_people(Reading *r)
             buf_cstr(&r->out, people > 0 ? "]}," : "");
             put_head(r, line, &r->out);
             r->read->last = line->text[ID];
-            r->read->sequence = (uint64_t)line->number[SEQUENCE];
+            r->read->version = (uint64_t)line->number[VERSION_AT];
             people++;
             first_address = true;
         }
@@ -282,7 +288,7 @@ static void copy_row(const PGresult *rows, int at, Line *line, Arena *arena)
             continue;
         }
         if (column == QUIET_START || column == QUIET_END || column == MINOR || column == VERIFIED ||
-            column == PRIMARY || column == SEQUENCE) {
+            column == PRIMARY || column == VERSION_AT) {
             line->number[column] = db_get_int(rows, at, column);
         } else if (column == UNSUBSCRIBED_AT || column == UPDATED_AT) {
             line->number[column] = db_get_time(rows, at, column);

@@ -23,9 +23,9 @@ typedef struct PeopleRead {
     Str after;    // ids behind this one; empty: from the first
     size_t limit; // 0: 1
     // What was found:
-    bool more;         // than the limit; `last` is the last id shown
-    Str last;          // empty: none
-    uint64_t sequence; // of PEOPLE, that the last one's record comes from
+    bool more;        // than the limit; `last` is the last id shown
+    Str last;         // empty: none
+    uint64_t version; // of PEOPLE: the last event about the last one
     // From the loop, once. people: so many objects, separated by commas.
     void (*done)(void *ctx, size_t count, Str people, const Error *err);
     void *ctx;
@@ -35,7 +35,7 @@ void people_read(PeopleRead *read);
 
 // ---- statements that others use too ----
 
-// $1 tenant, $2 ids: those that have a record.
+// $1 tenant, $2 id: the id if it has a record, and the sequence of the last event about it.
 extern const DbStatement people_known_sql;
 // $1 tenant, $2 id: category, channel, is_off, frequency, at_minute, on_weekday, updated_at.
 extern const DbStatement people_preferences_sql;

@@ -40,25 +40,34 @@ static void settle_publish(PeopleWrite *write)
     }
 }
 
+static void publish_from(PeopleWrite *write, size_t from, size_t to);
+
 static void on_publish_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)duplicate;
     const Publish *publish = ctx;
     PeopleWrite *write = publish->write;
-    if (err != NULL) {
+    bool first = write->guarded && publish->fact == write->facts;
+    if (first && err != NULL && err->kind == ERROR_CONFLICT) {
+        write->lost = true;
+        write->there = sequence;
+    } else if (err != NULL) {
         publish->fact->error = *err;
     } else if (sequence > write->sequence) {
         write->sequence = sequence;
     }
+    if (first && err == NULL && write->count > 1) {
+        publish_from(write, 1, write->count);
+    }
     settle_publish(write);
 }
 
-static bool publish_fact(PeopleWrite *write, PersonFact *fact, DataKey *key, int64_t now_us)
+static bool publish_fact(PeopleWrite *write, PersonFact *fact, DataKey *key)
 {
     PersonSaying saying = {
         .tenant = write->tenant,
         .said_by = write->said_by,
-        .now_us = now_us,
+        .now_us = write->now_us,
         .hash_key = master_hash_key(keyring_master(write->keyring)),
         .key = key,
     };
@@ -70,27 +79,48 @@ static bool publish_fact(PeopleWrite *write, PersonFact *fact, DataKey *key, int
     char subject[SUBJECT_SIZE];
     subject_people(subject, write->tenant);
     out.subject = subject;
+    BusHeader expected;
+    if (write->guarded && fact == write->facts) {
+        expected = bus_replaces(write->replaces, write->arena);
+        out.headers = &expected;
+        out.header_count = 1;
+    }
     Publish *publish = arena_alloc(write->arena, sizeof *publish);
     *publish = (Publish){write, fact};
     bus_publish(write->bus, &out, on_publish_acked, publish);
     return true;
 }
 
-static void publish_all(PeopleWrite *write)
+// The records among them have their keys in the order of the facts.
+static size_t key_of(const PeopleWrite *write, size_t fact)
 {
-    int64_t now_us = clock_now_us();
     size_t key = 0;
-    write->waiting = 1; // ours, so that no ack ends it before all are out
-    for (size_t i = 0; i < write->count; i++) {
+    for (size_t i = 0; i < fact; i++) {
+        key += write->facts[i].part == PERSON_RECORD;
+    }
+    return key;
+}
+
+static void publish_from(PeopleWrite *write, size_t from, size_t to)
+{
+    size_t key = key_of(write, from);
+    for (size_t i = from; i < to; i++) {
         PersonFact *fact = &write->facts[i];
         DataKey *found = fact->part == PERSON_RECORD ? write->wants[key++].key : NULL;
         if (fact->part == PERSON_RECORD && found == NULL) {
             (void)error_set(&fact->error, ERROR_TRANSIENT, "no data key for the recipient");
-        } else if (publish_fact(write, fact, found, now_us)) {
+        } else if (publish_fact(write, fact, found)) {
             write->waiting++;
         }
     }
     bus_flush(write->bus);
+}
+
+static void publish_all(PeopleWrite *write)
+{
+    write->now_us = clock_now_us();
+    write->waiting = 1; // ours, so that no ack ends it before all are out
+    publish_from(write, 0, write->guarded ? 1 : write->count);
     if (write->waiting == 1) { // none was published
         write->done(write->ctx, NULL);
         return;

@@ -19,17 +19,25 @@ typedef struct PeopleWrite {
     Str said_by;
     PersonFact *facts; // at least one; each gets its error
     size_t count;
+    bool guarded;      // stored only while `replaces` is the last event of the tenant's people
+    uint64_t replaces; // 0: there is none
     // From the loop, once. err: nothing was published (the keys could not be had, NATS is away).
     // Otherwise the facts tell; the stored ones are, as a rule, in the tables by now.
     void (*done)(void *ctx, const Error *err);
     void *ctx;
+    // What became of a guarded one:
+    bool lost;         // nothing was stored: another event is the last one
+    uint64_t there;    // that one
+    uint64_t sequence; // the last that was stored; 0: none
     // Its own:
     KeyWant *wants;
     size_t want_count;
     size_t waiting;
-    uint64_t sequence; // the last that was stored
+    int64_t now_us;
 } PeopleWrite;
 
+// Of a guarded write the first fact goes alone, and the others once it is stored: what follows it
+// cannot be lost any more. Killed in between, the first one stands: who repeats sees a new ETag.
 void people_write(PeopleWrite *write);
 // NULL, or why nothing can be written now.
 const char *people_write_unready(const Bus *bus);

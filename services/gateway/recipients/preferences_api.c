@@ -27,7 +27,7 @@ static void put_unsubscription(ApiCall *base)
     PeopleCall *call = people_call_new(base);
     if (people_call_check_id(call) &&
         people_call_read_body(call, "unsubscription", take_unsubscription, base->http->body) &&
-        people_api_writable(base)) {
+        people_call_may_write(call)) {
         people_call_look_up_known(call, known_found);
     }
 }
@@ -108,7 +108,7 @@ static void put_preferences(ApiCall *base)
     PeopleCall *call = people_call_new(base);
     if (people_call_check_id(call) &&
         people_call_read_body(call, "preferences", take_preferences, base->http->body) &&
-        people_api_writable(base)) {
+        people_call_may_write(call)) {
         people_call_look_up_known(call, preferences_known);
     }
 }
@@ -141,6 +141,7 @@ static void show_preferences(PeopleCall *call, const PGresult *rows)
         buf_printf(&out, ",\"updated_at\":\"%s\"}", at);
     }
     buf_cstr(&out, "]}");
+    precondition_tag(call->base, call->version);
     people_call_answer(call, 200, &out);
     buf_done(&out);
 }
@@ -176,7 +177,7 @@ static void put_consents(ApiCall *base)
     PeopleCall *call = people_call_new(base);
     if (!people_call_check_id(call) ||
         !people_call_read_body(call, "consents", take_consents, base->http->body) ||
-        !people_api_writable(base)) {
+        !people_call_may_write(call)) {
         return;
     }
     for (size_t i = 0; i < call->consent_count; i++) {
@@ -205,6 +206,7 @@ static void show_consents(PeopleCall *call, const PGresult *rows)
         buf_printf(&out, ",\"given_at\":\"%s\"}", at);
     }
     buf_cstr(&out, "]}");
+    precondition_tag(call->base, call->version);
     people_call_answer(call, 200, &out);
     buf_done(&out);
 }

@@ -94,3 +94,30 @@ def test_a_version_is_moved_by_who_has_seen_it(pipeline):
     wait_until(lambda: ask(pipeline, "GET", f"/v1/templates/{key}?version=1.0.0")[1] == stored[0][1], 10, "the version")
     assert refused(ask(pipeline, "POST", f"{path}/archive", If_Match=again), stored[0][1])
     assert ask(pipeline, "POST", f"{path}/archive", If_Match=stored[0][1])[0] == 200
+
+
+def test_a_person_is_changed_by_who_has_seen_it(pipeline):
+    """One subject holds all people of a tenant: others change meanwhile, and that is no conflict."""
+    status, first, made = ask(pipeline, "POST", "/v1/recipients", {"name": "Ada"})
+    path = f"/v1/recipients/{made['id']}"
+    assert status == 201 and ask(pipeline, "GET", path)[1] == first
+    assert refused(ask(pipeline, "PUT", path, {"name": "Bob"}, If_None_Match="*"), first)
+    for _ in range(3):
+        assert ask(pipeline, "POST", "/v1/recipients", {"name": "Other"})[0] == 201
+    stored = race(pipeline, "PUT", path, [{"name": f"Ada {i}"} for i in range(5)], If_Match=first)
+    assert len(stored) == 1
+    second = ask(pipeline, "GET", path)[1]
+    assert second == stored[0][1] and second != first
+    # What belongs to a person has the person's ETag.
+    for part, body in (("preferences", [{"category": "social", "off": True}, {"category": "marketing", "off": True}]),
+                       ("consents", [{"category": "marketing", "granted": True}]), ("unsubscription", {"unsubscribed": True})):
+        before = ask(pipeline, "GET", path)[1]
+        assert refused(ask(pipeline, "PUT", f"{path}/{part}", body, If_Match=first), before)
+        status, after, _ = ask(pipeline, "PUT", f"{path}/{part}", body, If_Match=before)
+        assert status == 200 and after != before and ask(pipeline, "GET", path)[1] == after
+    assert len(ask(pipeline, "GET", f"{path}/preferences")[2]["preferences"]) == 2
+    assert ask(pipeline, "GET", f"{path}/preferences")[1] == ask(pipeline, "GET", f"{path}/consents")[1] == after
+    assert refused(ask(pipeline, "DELETE", path, If_Match=second), after)
+    assert ask(pipeline, "DELETE", path, If_Match=after)[0] == 200
+    assert ask(pipeline, "PUT", path, {"name": "Ada"}, If_Match=after)[0] == 412
+    assert ask(pipeline, "PUT", path, {"name": "Ada"}, If_None_Match="*")[0] == 201
