@@ -20,11 +20,17 @@ SERVICES = ["ingest", "gateway", "renderer", "dispatcher", "archiver", "digest-f
 NEIGHBOURS = ["outbox-relay", "order-saga"]  # around the pipeline: a test starts those that it needs
 
 
+# Of each worker its own: what one has chosen and not opened yet is no other's.
+WORKERS_MAX = 8
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % WORKERS_MAX
+PORTS = range(10000 + WORKER * 2750, 10000 + (WORKER + 1) * 2750)
+
+
 def free_port(taken=set()):  # noqa: B006 (the default is the memory)
-    """A port that nobody has, below those that the system gives to clients: it is still free when its server comes
+    """A port that nothing has, below those that the system gives to clients: it is still free when its server comes
     back after a kill."""
     while True:
-        port = random.SystemRandom().randint(10000, 32000)
+        port = random.SystemRandom().choice(PORTS)
         if port in taken:
             continue
         with socket.socket() as probe:

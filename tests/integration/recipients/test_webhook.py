@@ -73,7 +73,8 @@ def test_finding_15_a_path_without_a_key_answers_as_one_with_a_wrong_key(pipelin
         from_s = time.perf_counter()
         status, fields, text = pipeline.post(body, path=f"/v1/inbound/{tenant}/{vendor}", headers=headers, port=pipeline.webhook_port)
         spent_s = time.perf_counter() - from_s
-        return spent_s, (status, sorted((k, v) for k, v in fields.items() if k != "Date"), text)
+        own = ("Date", "Stentor-Request-Id")
+        return spent_s, (status, sorted((k, v) for k, v in fields.items() if k not in own), {k: v for k, v in text.items() if k != "instance"})
 
     wrong = ask("acme")
     assert wrong[1][0] == 403
