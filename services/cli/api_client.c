@@ -119,6 +119,13 @@ bool api_client_call(
     return true;
 }
 
+const char *api_client_answer_header(ApiClient *client, const char *name)
+{
+    struct curl_header *header = NULL;
+    CURLHcode code = curl_easy_header(client->curl, name, 0, CURLH_HEADER, -1, &header);
+    return code == CURLHE_OK ? arena_cstr(client->cli->arena, str_from(header->value)) : "";
+}
+
 bool api_client_explain(const ApiAnswer *answer, Error *err)
 {
     const char *title = json_string_value(json_object_get(answer->json, "title"));

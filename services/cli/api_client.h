@@ -25,6 +25,8 @@ void api_client_type(ApiClient *client, const char *type); // of the bodies; a l
 // body.ptr NULL: none. ERROR_TRANSIENT: no answer; it says which address was tried.
 bool api_client_call(
     ApiClient *client, const char *method, const char *path, Str body, ApiAnswer *ret, Error *err);
+// Of the last answer, in the command's arena; "": it has none such.
+const char *api_client_answer_header(ApiClient *client, const char *name);
 // The same with a JSON body (taken over; NULL: none), and an answer of 2xx; else false with the
 // problem's words, and ret->status is 0 when there was no answer.
 bool api_client_ask(

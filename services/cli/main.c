@@ -22,7 +22,7 @@ static const Option settings_table[] = {
     {"STENTOR_API_KEY",       OPTION_TEXT, offsetof(Settings, api_key),       "", 0, 0, true,  "API key of the commands that ask the API"},
     {"STENTOR_TENANT",        OPTION_TEXT, offsetof(Settings, tenant),        "", 0, 0, false, "tenant that the commands speak of"},
     {"STENTOR_HOME",          OPTION_TEXT, offsetof(Settings, home),          "", 0, 0, false, "folder with migrations/, and with deploy/ for `up` and `down`; not set: what was installed with this program, else the current folder"},
-    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, offsetof(Settings, master_key_file), "", 0, 0, false, "the services' master key file, for `migrate`, `doctor`, `keys`, `master-key`, `suppress` and `replay --shadow` only"},
+    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, offsetof(Settings, master_key_file), "", 0, 0, false, "the services' master key file, for `migrate`, `doctor`, `keys`, `master-key` and `replay --shadow` only"},
     {"STENTOR_CORE_DUMPS",    OPTION_BOOL, offsetof(Settings, core_dumps), "false", 0, 0, false, "for developers: leave core dumps and let debuggers in"},
 };
 

@@ -94,9 +94,10 @@ static const AccessSpec access_table[] = {
      "ntf.inhand.order-saga.*",
      "EVENTS", "IN_HAND", NULL},
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
+    // CONFIG it only reads: what manages goes through the API, what mends is the admin's.
     {"stentor-cli",
-     "cfg.> evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
-     "$JS.API.STREAM.MSG.DELETE.DEAD $JS.API.STREAM.MSG.DELETE.CONFIG",
+     "evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
+     "$JS.API.STREAM.MSG.DELETE.DEAD",
      "", "CONFIG STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE IN_HAND " REQUESTS " " RENDEREDS, NULL},
     {"stentor-admin",            ">", "", "", NULL},
 };

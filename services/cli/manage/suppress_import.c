@@ -1,175 +1,161 @@
 // SPDX-License-Identifier: Apache-2.0
-// suppress import: a file of any length, line by line in bounded memory. A broken line is named and
-// passed over; the rest goes on. Each line is an event of its own under an id derived from its key
-// and the run's time, so a run that is repeated changes nothing but who and when.
-#include "common/base/clock.h"
-#include "common/config/config_store.h"
-#include "services/cli/manage/suppress_entry.h"
+// suppress import: a file of any length, in groups of lines to POST /v1/suppressions/import, which
+// judges them. A broken line is named and passed over; the rest goes on. A group without an answer
+// is sent again: that changes nothing but who and when.
+#include <jansson.h>
+#include <string.h>
 
-enum { IN_THE_AIR_MAX = 2048, LINE_ARENA_SIZE = 2048, NAMED_MAX = 100, REPORT_EVERY = 100000 };
+#include "services/cli/api_client.h"
+#include "services/cli/import/suppress_row.h"
+#include "services/cli/import/upload.h"
+
+enum {
+    GROUP_LINES = 1000,
+    GROUP_BYTES = 1024 * 1024,
+    GROUP_ROOM = 256 * 1024, // of the line that fills it
+    NAMED_MAX = 100,
+    REPORT_EVERY = 100000,
+    PATIENCE_S = 60,
+};
 
 typedef struct Import {
-    Suppress *suppress;
-    SuppressReading reading;
-    RecordFile file;
-    Arena *arena;
-    int64_t at_us;
+    Cli *cli;
+    ApiClient *client;
+    const char *path; // of the API, with the defaults
     bool dry_run;
-    size_t waiting; // published and not acknowledged
+    RecordFile file;
+    Buf group;
+    size_t lines[GROUP_LINES]; // of the file: where each of the group's stands
+    size_t count;
     uint64_t stored, skipped, broken;
-    Error failure; // the first that is not a line's fault: the run ends
 } Import;
 
-static void name_line(Import *import, const Error *err)
+static void name_line(Import *import, size_t line, const char *what)
 {
     if (++import->broken <= NAMED_MAX) {
-        fprintf(stderr, "line %zu: %s\n", import->file.line, err->text);
+        fprintf(stderr, "line %zu: %s\n", line, what);
     } else if (import->broken == NAMED_MAX + 1) {
         fprintf(stderr, "further broken lines are only counted\n");
     }
 }
 
-// A line on its way, in an arena of its own.
-typedef struct Stored {
-    Import *import;
-    Arena *arena;
-} Stored;
-
-static void on_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
+static void take_answer(Import *import, const json_t *answer)
 {
-    (void)sequence;
-    (void)duplicate;
-    Stored *stored = ctx;
-    Import *import = stored->import;
-    arena_free(stored->arena);
-    import->waiting--;
-    import->stored += err == NULL ? 1 : 0;
-    if (err != NULL && import->failure.kind == ERROR_NONE) {
-        import->failure = *err;
-    }
-    if (import->waiting == 0 || import->waiting == IN_THE_AIR_MAX / 2) {
-        session_finish(&import->suppress->session, NULL);
+    size_t i = 0;
+    json_t *error = NULL;
+    import->stored += (uint64_t)json_integer_value(json_object_get(answer, "stored"));
+    import->skipped += (uint64_t)json_integer_value(json_object_get(answer, "skipped"));
+    json_array_foreach(json_object_get(answer, "errors"), i, error)
+    {
+        size_t at = (size_t)json_integer_value(json_object_get(error, "line"));
+        if (at >= 1 && at <= import->count) {
+            name_line(import, import->lines[at - 1], api_client_text(error, "error", ""));
+        }
     }
 }
 
-// The bus gives each up by its own deadline, so this ends.
-static void wait_for_room(Import *import, size_t room)
+static bool send_group(Import *import, Error *err)
 {
-    Error ignored = {0};
-    while (import->waiting > room) {
-        (void)session_run(&import->suppress->session, 0, &ignored);
+    ApiAnswer answer;
+    if (import->count == 0) {
+        return true;
     }
-}
-
-// Most lines are new to the list, so that is what each says first; of what is there the server
-// names the sequence, and the line is stored in its place. The last line of an address counts.
-static bool store(Import *import, const SuppressLine *line, Error *err)
-{
-    Arena *arena = arena_new(LINE_ARENA_SIZE);
-    Stored *stored = arena_alloc(arena, sizeof *stored);
-    Stentor__V1__Suppression *entry = NULL;
-    ConfigStore put = {.done = on_acked, .ctx = stored};
-    *stored = (Stored){import, arena};
-    bool ok = suppress_event(import->suppress, line, import->at_us, arena, &entry, &put.out, err);
-    if (!ok || import->dry_run) {
-        import->stored += ok ? 1 : 0;
-        arena_free(arena);
-        return ok;
+    if (!upload_part(
+            import->client, "POST", import->path, buf_view(&import->group), PATIENCE_S, &answer,
+            err)) {
+        return error_wrap(err, "lines from %zu", import->lines[0]);
     }
-    wait_for_room(import, IN_THE_AIR_MAX - 1);
-    import->waiting++;
-    config_store(import->suppress->session.bus, &put, arena);
+    take_answer(import, answer.json);
+    import->count = 0;
+    buf_clear(&import->group);
     return true;
-}
-
-static void take_record(Import *import, const Record *record)
-{
-    Error err = {0};
-    SuppressLine line;
-    arena_reset(import->arena);
-    if (!suppress_line_parse(
-            &import->reading, &import->file.columns, record, import->arena, &line, &err)) {
-        name_line(import, &err);
-    } else if (line.released || (line.expires_at_us != 0 && line.expires_at_us <= import->at_us)) {
-        import->skipped++;
-    } else if (!store(import, &line, &err)) {
-        name_line(import, &err);
-    }
-    if (import->file.line % REPORT_EVERY == 0) {
-        fprintf(stderr, "%zu lines\n", import->file.line);
-    }
 }
 
 static bool run(Import *import, Error *err)
 {
-    Record record;
-    RecordRead read = RECORD_READ;
-    while (import->failure.kind == ERROR_NONE && (read == RECORD_READ || read == RECORD_BROKEN)) {
-        read = record_file_next(&import->file, &record, err);
-        if (read == RECORD_READ) {
-            take_record(import, &record);
-        } else if (read == RECORD_BROKEN) {
-            name_line(import, err);
+    for (;;) {
+        Error broken = {0};
+        switch (record_file_next_line(&import->file, &import->group, &broken)) {
+        case RECORD_END:
+            return send_group(import, err);
+        case RECORD_FAILED:
+            *err = broken;
+            return false;
+        case RECORD_BROKEN:
+            name_line(import, import->file.line, broken.text);
+            break;
+        case RECORD_READ:
+            import->lines[import->count++] = import->file.line;
+            break;
+        }
+        if (import->file.line % REPORT_EVERY == 0) {
+            fprintf(stderr, "%zu lines\n", import->file.line);
+        }
+        bool full = import->count == GROUP_LINES || import->group.len > GROUP_BYTES;
+        if (full && !send_group(import, err)) {
+            return false;
         }
     }
-    wait_for_room(import, 0);
-    if (import->failure.kind != ERROR_NONE) {
-        *err = import->failure;
-        return error_wrap(err, "ended near line %zu", import->file.line);
-    }
-    return read != RECORD_FAILED;
 }
+
+// ---- the command ----
 
 static void print_sums(const Cli *cli, const Import *import)
 {
     const char *done = import->dry_run ? "good" : "stored";
+    size_t lines = import->file.next_line - 1;
+    unsigned long long stored = import->stored;
+    unsigned long long skipped = import->skipped;
+    unsigned long long broken = import->broken;
     if (cli->json) {
-        printf(
-            "{\"lines\":%llu,\"%s\":%llu,", (unsigned long long)(import->file.next_line - 1), done,
-            (unsigned long long)import->stored);
-        printf(
-            "\"skipped\":%llu,\"broken\":%llu}\n", (unsigned long long)import->skipped,
-            (unsigned long long)import->broken);
+        printf("{\"lines\":%zu,\"%s\":%llu,", lines, done, stored);
+        printf("\"skipped\":%llu,\"broken\":%llu}\n", skipped, broken);
         return;
     }
-    printf(
-        "lines %llu, %s %llu, ", (unsigned long long)(import->file.next_line - 1), done,
-        (unsigned long long)import->stored);
-    printf(
-        "skipped %llu, broken %llu\n", (unsigned long long)import->skipped,
-        (unsigned long long)import->broken);
+    printf("lines %zu, %s %llu, skipped %llu, broken %llu\n", lines, done, stored, skipped, broken);
 }
 
-static bool import_file(Suppress *suppress, Import *import, Error *err)
+// What a line leaves out goes along as the query.
+static const char *path_of(Cli *cli, bool dry_run)
 {
-    import->suppress = suppress;
-    import->reading.tenant = str_from(suppress->tenant);
-    import->reading.hash_key = master_hash_key(suppress->master);
-    import->at_us = clock_now_us();
-    import->dry_run = args_has(&suppress->cli->args, "dry-run");
-    import->arena = arena_new(0);
-    bool ok = suppress_defaults(suppress, &import->reading.defaults, err) && run(import, err);
-    arena_free(import->arena);
-    return ok;
+    static const char *const names[][2] = {
+        {"channel", "channel"},
+        {"category", "category"},
+        {"reason", "reason"},
+        {"note", "note"},
+        {"expires", "expires_at"}};
+    const char *path =
+        arena_printf(cli->arena, "/v1/suppressions/import?dry_run=%s", dry_run ? "true" : "false");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = args_flag(&cli->args, names[i][0]);
+        if (value != NULL) {
+            path = arena_printf(
+                cli->arena, "%s&%s=%s", path, names[i][1], api_client_escape(cli, value));
+        }
+    }
+    return path;
 }
 
 int cmd_suppress_import(Cli *cli)
 {
     Error err = {0};
-    Suppress suppress;
-    Import import = {0};
+    Import import = {.cli = cli, .dry_run = args_has(&cli->args, "dry-run")};
     bool csv = true;
     const char *path = args_word(&cli->args, 0);
     if (!record_format(args_flag(&cli->args, "format"), path, "csv", &csv, &err) ||
         !record_file_open(&import.file, &suppress_records, path, csv, &err)) {
         return cli_fail(&err);
     }
-    bool ok = suppress_open(&suppress, cli, true, &err);
+    buf_init(&import.group, GROUP_BYTES + GROUP_ROOM);
+    import.path = path_of(cli, import.dry_run);
+    import.client = api_client_new(cli, &err);
+    bool ok = import.client != NULL;
     if (ok) {
-        ok = import_file(&suppress, &import, &err);
-        suppress_close(&suppress);
+        ok = run(&import, &err);
         print_sums(cli, &import);
     }
+    api_client_free(import.client);
+    buf_done(&import.group);
     record_file_close(&import.file);
     if (!ok) {
         return cli_fail(&err);

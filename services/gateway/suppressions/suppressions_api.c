@@ -17,6 +17,7 @@
 #include "common/codec/hash.h"
 #include "common/config/config_store.h"
 #include "common/model/address.h"
+#include "services/gateway/suppressions/suppressions_import.h"
 
 enum { ANSWER_BYTES_MAX = 64 * 1024 * 1024, FILTER_SIZE = 160, NAME_MAX_BYTES = 32 };
 
@@ -69,7 +70,7 @@ static bool may_end(const ApiCall *call, SuppressionReason reason)
     return !is_guarded(reason) || (call->scopes & SCOPE_BIT(SCOPE_SUPPRESSIONS_RELEASE)) != 0;
 }
 
-static bool may_replace(
+bool suppressions_may_replace(
     const SuppressionsApi *api, const ApiCall *call, const Stentor__V1__Suppression *entry)
 {
     SuppressionReason before = suppressions_of_entry(
@@ -111,7 +112,7 @@ static ConfigVerdict decide_new(void *ctx, uint64_t there)
     if (!suppression_is_known(store->api->known, store->entry, there)) {
         return CONFIG_WAIT;
     }
-    store->barred = !may_replace(store->api, store->call, store->entry);
+    store->barred = !suppressions_may_replace(store->api, store->call, store->entry);
     return store->barred ? CONFIG_LEAVE : CONFIG_PUT;
 }
 
@@ -229,7 +230,8 @@ static bool read_wish(
 
 static void add(const SuppressionsApi *api, ApiCall *call, const Stentor__V1__Suppression *entry)
 {
-    if (may_replace(api, call, entry) || api_need_scope(call, SCOPE_SUPPRESSIONS_RELEASE)) {
+    if (suppressions_may_replace(api, call, entry) ||
+        api_need_scope(call, SCOPE_SUPPRESSIONS_RELEASE)) {
         store_entry(
             api, call, entry,
             suppressions_sequence(
@@ -674,6 +676,8 @@ static const ApiRoute ROUTES[] = {
     {"GET", "/v1/suppressions", SCOPE_SUPPRESSIONS_READ, get_suppressions, LIST_QUERY},
     {"POST", "/v1/suppressions", SCOPE_SUPPRESSIONS_WRITE, post_suppression, NULL},
     {"GET", "/v1/suppressions/export", SCOPE_SUPPRESSIONS_EXPORT, get_export, LIST_QUERY},
+    {"POST", "/v1/suppressions/import", SCOPE_SUPPRESSIONS_WRITE, suppressions_import,
+     "channel category reason note expires_at dry_run"},
     {"GET", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_READ, get_suppression, NULL},
     {"DELETE", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_WRITE, release_suppression, NULL},
     {"POST", "/v1/suppressions/{}/release", SCOPE_SUPPRESSIONS_WRITE, release_suppression, NULL},

@@ -8,6 +8,7 @@
 #include "common/bus/jetstream/bus.h"
 #include "common/codec/master_key.h"
 #include "common/model/suppressions.h"
+#include "stentor/v1/config.pb-c.h"
 
 enum {
     SUPPRESSIONS_READS_MAX = 8,
@@ -24,5 +25,9 @@ typedef struct SuppressionsApi {
     struct SuppressionsReading *under_way;
 } SuppressionsApi;
 
+// What a complaint or the law made is ended by who may release it only, also by an entry that says
+// less in its place.
+bool suppressions_may_replace(
+    const SuppressionsApi *api, const ApiCall *call, const Stentor__V1__Suppression *entry);
 void suppressions_api_add(Api *api, SuppressionsApi *suppressions);
 void suppressions_api_tick(SuppressionsApi *suppressions); // every 50 ms: what reads too long

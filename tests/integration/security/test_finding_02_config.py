@@ -56,13 +56,13 @@ def test_finding_02_an_api_key_outlives_a_forged_entry_and_a_restart(pipeline, n
     status, checks = doctor()
     assert status == 1 and checks[subject]["result"] == "fail"
     assert f"stentor config mend {subject}" in checks[subject]["text"]
-    mended = pipeline.run_cli("config", "mend", subject)
+    mended = pipeline.run_cli("config", "mend", subject, admin=True)
     assert mended.returncode == 0 and "put again as it was before" in mended.stdout
     assert nats.message("CONFIG", last_by_subj=subject)[1] == good
     assert subject not in doctor()[1]
-    assert "can be read" in pipeline.run_cli("config", "mend", subject).stdout
-    assert pipeline.run_cli("config", "mend", "cfg.tenant.nobody.self").returncode == 3
-    assert pipeline.run_cli("config", "mend", "ntf.status.acme").returncode == 1
+    assert "can be read" in pipeline.run_cli("config", "mend", subject, admin=True).stdout
+    assert pipeline.run_cli("config", "mend", "cfg.tenant.nobody.self", admin=True).returncode == 3
+    assert pipeline.run_cli("config", "mend", "ntf.status.acme", admin=True).returncode == 1
 
 
 def test_finding_02_a_revoked_key_is_not_brought_back_from_the_history(pipeline, nats):
@@ -84,7 +84,7 @@ def test_finding_02_a_revoked_key_is_not_brought_back_from_the_history(pipeline,
     wait_until(lambda: json.loads(nats.request(info))["delivered"]["consumer_seq"] == 1, 10, "the earlier entry being delivered")
     nats.publish("cfg.after.acme.it", b"", event_id="after-it")  # behind it in the stream's queue
     assert nats.message("CONFIG", last_by_subj=subject)[1] == revoked
-    assert pipeline.run_cli("config", "mend", "cfg.after.acme.it", "--drop").returncode == 0
+    assert pipeline.run_cli("config", "mend", "cfg.after.acme.it", "--drop", admin=True).returncode == 0
     nats.request("$JS.API.STREAM.UPDATE.CONFIG", json.dumps(config).encode())
     thief.close()
 
@@ -178,13 +178,13 @@ def test_finding_02_after_eight_forged_entries_nobody_is_written_to_until_it_is_
     assert row["reason_code"] == "unreadable"
     assert pipeline.services["dispatcher"].metric("stentor_config_unreadable") == 1
     assert doctor()[1][subject]["result"] == "fail"
-    refused = pipeline.run_cli("config", "mend", subject)
+    refused = pipeline.run_cli("config", "mend", subject, admin=True)
     assert refused.returncode == 1 and "--drop" in refused.stderr
     # The API's caller without the right to end a complaint does not end what may be one.
     weak = json.loads(pipeline.cli("apikey", "create", "--name", "meek", "--scopes", "suppressions:write", "--json"))["key"]
     wait_until(lambda: _call(pipeline, "POST", "/v1/suppressions", {"address": to}, weak) == 403, 10, "the key being known")
     pipeline.cli("apikey", "revoke", weak.split(".")[0])
-    assert pipeline.run_cli("config", "mend", subject, "--drop").returncode == 0
+    assert pipeline.run_cli("config", "mend", subject, "--drop", admin=True).returncode == 0
     assert nats.message("CONFIG", last_by_subj=subject)[1] == b"" and good  # a removal, which services follow
     wait_until(lambda: pipeline.status(pipeline.send(to=to), wait="sent")["status"] == "sent", 15, "the mended address")
     assert subject not in doctor()[1]
@@ -222,7 +222,7 @@ def test_finding_02_migrate_orders_what_an_earlier_version_stored(pipeline, nats
         if message is not None and message[0] != old[-1] and not message[1].startswith(b"{"):
             assert SAYS in _headers(nats, "CONFIG", seq=sequence), message[0]
     assert "state" in nats.stream_info("CONFIG_HISTORY")  # as long as an entry cannot be read
-    assert "put again as it was before" in pipeline.run_cli("config", "mend", old[-1]).stdout  # its earlier ones were kept
+    assert "put again as it was before" in pipeline.run_cli("config", "mend", old[-1], admin=True).stdout  # its earlier ones were kept
     again = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
     assert again.returncode == 0 and "0 say now" in again.stdout  # what was mended since is deleted
     last = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
@@ -237,9 +237,9 @@ def test_finding_02_what_never_was_an_entry_is_dropped_only_when_told(pipeline, 
     subject = "cfg.odd.acme.thing"
     _answer_on(nats, subject)
     assert doctor()[1][subject]["result"] == "fail"
-    kept = pipeline.run_cli("config", "mend", subject)
+    kept = pipeline.run_cli("config", "mend", subject, admin=True)
     assert kept.returncode == 1 and "--drop" in kept.stderr
-    assert pipeline.run_cli("config", "mend", subject, "--drop").returncode == 0
+    assert pipeline.run_cli("config", "mend", subject, "--drop", admin=True).returncode == 0
     assert subject not in doctor()[1] and doctor()[1]["config"]["result"] == "ok"
 
 
@@ -252,7 +252,7 @@ def test_finding_02_config_is_exported_and_imported(pipeline, nats, tmp_path):
     file.write_text(exported.stdout)
 
     def imported(*flags):
-        done = pipeline.run_cli("config", "import", str(file), *flags, "--json")
+        done = pipeline.run_cli("config", "import", str(file), *flags, "--json", admin=True)
         return json.loads(done.stdout) if done.returncode == 0 else done.stderr
 
     assert imported() == {"imported": "0", "same": str(len(lines) - 1), "changed_since": "0"}
@@ -281,7 +281,7 @@ def test_finding_16_doctor_names_an_empty_config_and_the_copy_brings_it_back(pip
         assert said["result"] == "fail" and "stentor config import FILE" in said["text"], said
         assert pipeline.send()  # memory keeps what it has
     finally:
-        imported = pipeline.run_cli("config", "import", str(file))
+        imported = pipeline.run_cli("config", "import", str(file), admin=True)
     assert imported.returncode == 0, imported.stderr
     assert doctor()[1]["config"]["result"] == "ok"
 
@@ -298,6 +298,6 @@ def test_finding_02_a_spoiled_copy_is_refused_whole(pipeline, nats, tmp_path, sp
     file = tmp_path / "config.ndjson"
     file.write_text(spoil(pipeline.run_cli("config", "export").stdout))
     before = nats.stream_info("CONFIG")["state"]["last_seq"]
-    done = pipeline.run_cli("config", "import", str(file))
+    done = pipeline.run_cli("config", "import", str(file), admin=True)
     assert done.returncode == 1 and said in done.stderr
     assert nats.stream_info("CONFIG")["state"]["last_seq"] == before

@@ -129,6 +129,17 @@ def test_keys_are_listed_in_pages_and_bound_to_their_tenant(pipeline, keys):
     assert ask(pipeline, keys["both"]["key"], "GET", "/v1/api-keys?state=gone")[1]["field"] == "state"
 
 
+def test_the_command_lines_nats_user_writes_no_configuration(pipeline, tmp_path):
+    """What goes over HTTP, and what only an admin mends, is refused to it by the server."""
+    exported = pipeline.run_cli("config", "export")
+    assert exported.returncode == 0
+    file = tmp_path / "config.ndjson"
+    file.write_text(exported.stdout)
+    assert pipeline.run_cli("config", "import", file, "--dry-run").returncode == 0, "it reads"
+    refused = pipeline.run_cli("apikey", "bootstrap")
+    assert refused.returncode == 1 and "stn_" not in refused.stdout, refused
+
+
 def test_a_bootstrapped_key_is_an_operators(pipeline):
     made = json.loads(pipeline.cli("apikey", "bootstrap", "--name", "second", "--expires", "1h", "--json", admin=True))
     wait_until(lambda: ask(pipeline, made["key"], "GET", "/v1/tenant", tenant=TENANT)[0] == 200, 10, "the key being known")

@@ -126,7 +126,6 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-digest-flusher", "evt.platform.CleanUpOrders");
     assert_allowed("stentor-order-saga", "ntf.deferred.saga.acme");
     assert_allowed("stentor-order-saga", "evt.acme.CompleteOrder");
-    assert_allowed("stentor-cli", "cfg.template.acme.welcome");
     assert_allowed("stentor-ingest", "evt.acme.order.made"); // an application's
 }
 
@@ -145,6 +144,21 @@ static void services_publish_nothing_else(void **state)
     assert_refused("stentor-dispatcher", "cfg.template.acme.welcome");
     assert_refused("stentor-archiver", "ntf.status.acme.email.sent");
     assert_refused("stentor-cli", "$JS.API.STREAM.PURGE.DEAD");
+    // what goes through the API, or is the admin's
+    static const char *const kinds[] = {
+        "apikey.platform.k1",
+        "tenant.acme.self",
+        "template.acme.welcome.1_0_0",
+        "trigger.acme.t",
+        "suppression.acme.email.any.00",
+        "inbound.acme.sendgrid",
+        "keys.platform.master"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        char subject[128];
+        (void)snprintf(subject, sizeof subject, "cfg.%s", kinds[i]);
+        assert_refused("stentor-cli", subject);
+    }
+    assert_refused("stentor-cli", "$JS.API.STREAM.MSG.DELETE.CONFIG");
 }
 
 // What accepts cannot manage, and what manages cannot make a mail, an event or a status.

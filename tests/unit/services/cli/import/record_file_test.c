@@ -2,7 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "services/cli/import/member_row.h"
 #include "services/cli/import/recipient_row.h"
-#include "services/cli/import/suppress_line.h"
+#include "services/cli/import/suppress_row.h"
 #include "tests/unit/services/cli/import/record_tally.h"
 
 static void a_row_becomes_a_line_of_the_import(void **state)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/cli/import/suppress_line.h"
+#include "common/api/suppress_line.h"
 
 #include <jansson.h>
 #include <string.h>
 
+#include "common/api/api_json.h"
 #include "common/base/clock.h"
 #include "common/codec/hash.h"
 #include "common/model/address.h"
@@ -28,62 +29,10 @@ typedef struct Texts {
     Str of[FIELD_COUNT]; // empty: not told
 } Texts;
 
-// ---- CSV ----
-
-static int find_field(Str name)
-{
-    for (int i = 0; i < FIELD_COUNT; i++) {
-        if (str_eq_nocase(name, str_from(NAMES[i]))) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-static bool check_header(const RecordColumns *columns, Error *err)
-{
-    bool seen[FIELD_COUNT] = {false};
-    bool ok = true;
-    for (size_t i = 0; ok && i < columns->count; i++) {
-        int field = find_field(str_from(columns->names[i]));
-        if (field >= 0) {
-            ok = !seen[field];
-            seen[field] = true;
-        }
-    }
-    return (ok && (seen[FIELD_ADDRESS] || seen[FIELD_ADDRESS_HASH])) ||
-           error_set(
-               err, ERROR_PERMANENT,
-               "the first line must name the columns, each once, among them 'address' or "
-               "'address_hash'");
-}
-
-const RecordKind suppress_records = {
-    .line_max = 16 * 1024,
-    .short_rows = true,
-    .check_header = check_header,
-};
-
-static bool read_csv(const RecordColumns *columns, const Str *fields, Texts *ret, Error *err)
-{
-    for (size_t i = 0; i < columns->count; i++) {
-        int field = find_field(str_from(columns->names[i]));
-        if (!str_is_utf8(fields[i])) {
-            return error_set(err, ERROR_PERMANENT, "column %zu: it is not UTF-8", i + 1);
-        }
-        if (field >= 0) {
-            ret->of[field] = str_trim(fields[i]);
-        }
-    }
-    return true;
-}
-
-// ---- NDJSON ----
-
 static bool read_json(Str line, Arena *arena, Texts *ret, Error *err)
 {
     json_error_t where;
-    json_t *root = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES, &where);
+    json_t *root = api_json_load(line, JSON_REJECT_DUPLICATES, &where);
     if (!json_is_object(root)) {
         json_decref(root);
         return error_set(
@@ -165,32 +114,33 @@ static bool read_rest(const Texts *texts, SuppressLine *ret, Error *err)
     return true;
 }
 
-static bool read_texts(
-    const SuppressReading *reading, const Texts *texts, Arena *arena, SuppressLine *ret, Error *err)
-{
-    *ret = reading->defaults;
-    return read_names(texts, ret, err) && read_address(reading, texts, arena, ret, err) &&
-           read_rest(texts, ret, err);
-}
-
 bool suppress_line_parse(
-    const SuppressReading *reading, const RecordColumns *columns, const Record *record,
-    Arena *arena, SuppressLine *ret, Error *err)
+    const SuppressReading *reading, Str line, Arena *arena, SuppressLine *ret, Error *err)
 {
     Texts texts = {{{0}}};
-    if (!str_is_utf8(record->line)) {
+    *ret = reading->defaults;
+    if (!str_is_utf8(line)) {
         return error_set(err, ERROR_PERMANENT, "it is not UTF-8");
     }
-    bool read = record->fields != NULL ? read_csv(columns, record->fields, &texts, err)
-                                       : read_json(record->line, arena, &texts, err);
-    return read && read_texts(reading, &texts, arena, ret, err);
+    return read_json(line, arena, &texts, err) && read_names(&texts, ret, err) &&
+           read_address(reading, &texts, arena, ret, err) && read_rest(&texts, ret, err);
 }
 
-bool suppress_address_parse(
-    const SuppressReading *reading, Str address, Arena *arena, SuppressLine *ret, Error *err)
+Stentor__V1__Suppression *suppress_line_entry(
+    const SuppressLine *line, Str tenant, int64_t at_us, Str by, Arena *arena)
 {
-    Texts texts = {{{0}}};
-    texts.of[FIELD_ADDRESS] = str_trim(address);
-    return (str_is_utf8(address) || error_set(err, ERROR_PERMANENT, "it is not UTF-8")) &&
-           read_texts(reading, &texts, arena, ret, err);
+    const SuppressionSpec spec = {
+        .tenant = tenant,
+        .channel = line->channel,
+        .category = line->category,
+        .hash = line->hash,
+        .reason = line->reason,
+        .at_us = at_us,
+        .expires_at_us = line->expires_at_us,
+        .by = by,
+        .note = line->note,
+        .notification_id = STR_EMPTY,
+        .address = line->address,
+    };
+    return suppression_make(&spec, arena);
 }
