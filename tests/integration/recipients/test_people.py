@@ -10,6 +10,7 @@ import pytest
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import free_port, wait_until
+from tests.harness.protobuf import messages
 
 ALICE = {
     "identity_type": "user", "identity_id": "u-1", "name": "Alice Example", "locale": "de-DE", "time_zone": "Europe/Berlin",
@@ -226,12 +227,15 @@ def test_a_suspension_is_not_lifted_by_a_replica_that_has_not_heard_of_it(people
     nats = NatsClient(people.nats.port)
     for consumer in json.loads(nats.request("$JS.API.CONSUMER.NAMES.CONFIG"))["consumers"]:
         nats.request(f"$JS.API.CONSUMER.DELETE.CONFIG.{consumer}")
-    nats.close()
-    people.cli("tenant", "put", "globex", "--suspended")
+    suspended = messages(people).Tenant.FromString(nats.message("CONFIG", last_by_subj="cfg.tenant.globex.self")[1])
+    suspended.suspended = True
+    nats.publish("cfg.tenant.globex.self", suspended.SerializeToString())  # as another replica stores it
     assert other("GET", "/v1/tenant")[0] == 200, "it has heard of it already: the test shows nothing"
     status, problem = other("PUT", "/v1/tenant", settings)
     assert status == 403 and problem["type"].endswith("tenant-suspended"), problem
-    assert json.loads(people.cli("tenant", "show", "globex", "--json"))["suspended"] is True
+    stored = nats.message("CONFIG", last_by_subj="cfg.tenant.globex.self")[1]
+    nats.close()
+    assert messages(people).Tenant.FromString(stored).suspended
     wait_until(lambda: other("GET", "/v1/tenant")[0] == 403, 30, "the suspension reaching ingest")
     people.cli("tenant", "put", "globex", "--no-suspended")
 
