@@ -10,6 +10,7 @@
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "services/outbox-relay/publish/claim.h"
+#include "services/outbox-relay/publish/drain_state.h"
 
 enum {
     POLL_MIN_MS = 20,
@@ -31,11 +32,12 @@ struct Drain {
     DrainHandlers handlers;
     void *ctx;
     uv_timer_t timer;
-    bool started;
-    bool claiming;
-    bool woken; // while a claim was in the air
-    bool failing;
+    DrainState state; // written by move() alone
     int under_way;
+    // Facts that outlast a claim, each true or false in most states.
+    bool woken;            // there may be something, and it was not looked at yet
+    bool claims_fail;      // since the last that worked: said once
+    bool adoptions_fail;   // likewise
     uint64_t claims;       // so far: makes the claims' ids
     int64_t idle_ms;       // the next pause
     int64_t fail_ms;       // the next pause after a failure
@@ -47,9 +49,6 @@ struct Drain {
     int64_t cursor;
     int64_t scan_from; // where the next piece begins
     int64_t scan_due;  // monotonic
-    bool scanning;     // the claim in the air is a piece of the scan
-    bool adopting;     // it looks for a claim whose time is over
-    bool adopt_failing;
     int64_t adopt_due; // monotonic
     int64_t rows;      // to claim at most: less after a claim that failed
     int64_t piece;     // likewise
@@ -63,6 +62,24 @@ struct Drain {
 };
 
 static void try_claim(Drain *drain);
+
+static bool move(Drain *drain, DrainState next)
+{
+    return drain_state_move(&drain->state, next, drain->world->relay);
+}
+
+static bool is_stopping(const Drain *drain)
+{
+    return drain->state >= DRAIN_LAST_ANSWER;
+}
+
+// The answer that was awaited is there; *ret_was is to what. false: none was: what it brings is
+// left to itself, and nothing follows from it.
+static bool take_answer(Drain *drain, DrainState *ret_was)
+{
+    *ret_was = drain->state;
+    return move(drain, drain->state == DRAIN_LAST_ANSWER ? DRAIN_ENDING : DRAIN_IDLE);
+}
 
 // ---- pauses ----
 
@@ -98,11 +115,22 @@ static bool has_cursor(const Drain *drain)
     return drain->world->sql->mapping->position.len > 0;
 }
 
-static int64_t next_start(Drain *drain)
+static DrainState next_claim(const Drain *drain)
 {
-    drain->scanning = !has_cursor(drain) || drain->cursor == BATCH_FROM_START ||
-                      drain->claim_started >= drain->scan_due;
-    return drain->scanning ? drain->scan_from : drain->cursor;
+    if (drain->claim_started >= drain->adopt_due) {
+        return DRAIN_ADOPTING;
+    }
+    bool scan = !has_cursor(drain) || drain->cursor == BATCH_FROM_START ||
+                drain->claim_started >= drain->scan_due;
+    return scan ? DRAIN_SCANNING : DRAIN_READING;
+}
+
+static int64_t start_of(const Drain *drain)
+{
+    if (drain->state == DRAIN_ADOPTING) {
+        return BATCH_FROM_START;
+    }
+    return drain->state == DRAIN_SCANNING ? drain->scan_from : drain->cursor;
 }
 
 static void plan_scan(Drain *drain)
@@ -130,10 +158,10 @@ static void move_scan(Drain *drain, const BatchClaim *claim)
 }
 
 // Of a look that found nothing the cursor may pass what it has seen.
-static void move_cursor(Drain *drain, const BatchClaim *claim)
+static void move_cursor(Drain *drain, DrainState was, const BatchClaim *claim)
 {
     bool first = drain->cursor == BATCH_FROM_START;
-    if (drain->scanning) {
+    if (was == DRAIN_SCANNING) {
         move_scan(drain, claim);
     }
     if (!has_cursor(drain)) {
@@ -182,39 +210,41 @@ static bool shrink(Drain *drain, const Error *err)
         try_claim(drain);
         return true;
     }
+    if (!move(drain, DRAIN_PUTTING_ASIDE)) {
+        return false;
+    }
     drain->asides++;
-    drain->claiming = true;
     claim_put_aside(drain->world, &drain->ask, err->text, on_aside, drain);
     return true;
 }
 
 static void take_adopt_failure(Drain *drain, const Error *err)
 {
-    if (!drain->adopt_failing) {
+    if (!drain->adoptions_fail) {
         LOG(LOG_ERROR, "a claim whose time is over cannot be adopted", log_error(err));
     }
-    drain->adopt_failing = true;
+    drain->adoptions_fail = true;
     drain->adopt_due = clock_mono_us() + FAIL_MAX_MS * INT64_C(1000);
     try_claim(drain);
 }
 
-static void take_failure(Drain *drain, const Error *err)
+static void take_failure(Drain *drain, DrainState was, const Error *err)
 {
-    if (drain->adopting && (err->kind == ERROR_PERMANENT || is_timeout(err))) {
+    if (was == DRAIN_ADOPTING && (err->kind == ERROR_PERMANENT || is_timeout(err))) {
         take_adopt_failure(drain, err);
         return;
     }
-    if (drain->scanning) {
+    if (was == DRAIN_SCANNING) {
         plan_scan(drain);
     }
     bool trouble = err->kind == ERROR_CONFIG ||
                    (err->kind == ERROR_PERMANENT && drain->asides >= ASIDES_MAX) ||
                    (is_timeout(err) && drain->timeouts + 1 >= TIMEOUTS_MAX);
-    if (!drain->failing && err->kind != ERROR_CANCELLED) {
+    if (!drain->claims_fail && err->kind != ERROR_CANCELLED) {
         LOG(trouble ? LOG_ERROR : LOG_WARN, "the outbox cannot be claimed from, trying again",
             log_error(err));
     }
-    drain->failing = true;
+    drain->claims_fail = true;
     if (trouble) {
         drain->handlers.trouble(drain->ctx, err);
     }
@@ -225,11 +255,11 @@ static void take_failure(Drain *drain, const Error *err)
 
 static void take_success(Drain *drain)
 {
-    if (drain->failing) {
+    if (drain->claims_fail) {
         LOG_PLAIN(LOG_INFO, "the outbox is claimed from again");
         drain->handlers.trouble(drain->ctx, NULL);
     }
-    drain->failing = false;
+    drain->claims_fail = false;
     drain->asides = 0;
     drain->timeouts = 0;
     drain->rows =
@@ -239,15 +269,15 @@ static void take_success(Drain *drain)
 
 static void take_adopted(Drain *drain, const BatchClaim *claim)
 {
-    drain->adopt_failing = false;
+    drain->adoptions_fail = false;
     drain->adopt_due = claim->rows > 0 ? 0 : clock_mono_us() + ADOPT_MS * INT64_C(1000);
     try_claim(drain);
 }
 
 // Few rows: the next come together for a moment instead of one by one.
-static void plan_next(Drain *drain, const BatchClaim *claim)
+static void plan_next(Drain *drain, DrainState was, const BatchClaim *claim)
 {
-    bool more = claim->full || (claim->cut && !(drain->scanning && has_cursor(drain) &&
+    bool more = claim->full || (claim->cut && !(was == DRAIN_SCANNING && has_cursor(drain) &&
                                                 drain->cursor != BATCH_FROM_START));
     if (claim->rows > 0) {
         drain->idle_ms = POLL_MIN_MS;
@@ -264,33 +294,39 @@ static void finish_stop(Drain *drain);
 static void on_batch_claimed(void *ctx, const BatchClaim *claim, const Error *err)
 {
     Drain *drain = ctx;
-    drain->claiming = false;
     if (err == NULL && claim->rows > 0) {
         drain->under_way++;
         drain->handlers.claimed(drain->ctx, claim);
     }
-    if (drain->on_stopped != NULL) {
+    DrainState was;
+    if (!take_answer(drain, &was)) {
+        return;
+    }
+    if (is_stopping(drain)) {
         finish_stop(drain);
     } else if (err != NULL) {
-        take_failure(drain, err);
-    } else if (drain->adopting) {
+        take_failure(drain, was, err);
+    } else if (was == DRAIN_ADOPTING) {
         take_adopted(drain, claim);
     } else {
         take_success(drain);
-        move_cursor(drain, claim);
-        plan_next(drain, claim);
+        move_cursor(drain, was, claim);
+        plan_next(drain, was, claim);
     }
 }
 
 static void on_aside(void *ctx, Str key, const Error *err)
 {
     Drain *drain = ctx;
-    drain->claiming = false;
+    DrainState was;
     if (err == NULL && key.len > 0) {
         LOG(LOG_ERROR, "the application's table does not let a row be claimed, it is put aside",
             log_str("row", key));
     }
-    if (drain->on_stopped != NULL) {
+    if (!take_answer(drain, &was)) {
+        return;
+    }
+    if (is_stopping(drain)) {
         finish_stop(drain);
     } else if (err != NULL) {
         rest(drain);
@@ -304,7 +340,7 @@ static void on_batch_ended(void *ctx, const BatchClaim *claim, const BatchEnd *e
     Drain *drain = ctx;
     drain->under_way--;
     drain->handlers.ended(drain->ctx, end);
-    if (drain->on_stopped != NULL) {
+    if (is_stopping(drain)) {
         finish_stop(drain);
         return;
     }
@@ -323,8 +359,7 @@ static void on_batch_ended(void *ctx, const BatchClaim *claim, const BatchEnd *e
 
 static bool can_claim(const Drain *drain)
 {
-    return drain->started && drain->on_stopped == NULL && !drain->claiming &&
-           drain->under_way < drain->options.batches_max;
+    return drain->state == DRAIN_IDLE && drain->under_way < drain->options.batches_max;
 }
 
 // A pause that is not over is looked at again when the timer comes; the bus and the pool too.
@@ -345,17 +380,18 @@ static void try_claim(Drain *drain)
         pause_ms(drain, double_up(&drain->idle_ms, drain->options.poll_max_ms));
         return;
     }
-    drain->woken = false;
-    drain->claiming = true;
     drain->claim_started = clock_mono_us();
-    drain->adopting = drain->claim_started >= drain->adopt_due;
+    if (!move(drain, next_claim(drain))) {
+        return;
+    }
+    drain->woken = false;
     snprintf(
         drain->claim_id, sizeof drain->claim_id, "%s/%llu", drain->world->relay,
         (unsigned long long)++drain->claims);
     drain->ask = (BatchAsk){
         .claim_id = drain->claim_id,
-        .adopt = drain->adopting,
-        .after_position = drain->adopting ? BATCH_FROM_START : next_start(drain),
+        .adopt = drain->state == DRAIN_ADOPTING,
+        .after_position = start_of(drain),
         .rows = drain->rows,
         .piece = drain->piece,
     };
@@ -391,8 +427,9 @@ Drain *drain_new(
 
 void drain_start(Drain *drain)
 {
-    drain->started = true;
-    drain_wake(drain);
+    if (move(drain, DRAIN_IDLE)) {
+        drain_wake(drain);
+    }
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -403,18 +440,21 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void finish_stop(Drain *drain)
 {
-    if (!drain->claiming && drain->under_way == 0) {
+    if (drain->state == DRAIN_ENDING && drain->under_way == 0 && move(drain, DRAIN_STOPPED)) {
         uv_close((uv_handle_t *)&drain->timer, on_timer_closed);
     }
 }
 
 void drain_stop(Drain *drain, void (*on_stopped)(void *ctx), void *ctx)
 {
-    assert(drain->on_stopped == NULL);
+    assert(!is_stopping(drain));
+    bool idle = drain->state == DRAIN_NEW || drain->state == DRAIN_IDLE;
     drain->on_stopped = on_stopped;
     drain->stopped_ctx = ctx;
     drain->world->stopping = true;
-    finish_stop(drain);
+    if (move(drain, idle ? DRAIN_ENDING : DRAIN_LAST_ANSWER)) {
+        finish_stop(drain);
+    }
 }
 
 void drain_free(Drain *drain)

@@ -2,7 +2,8 @@
 // Drain: when the table is claimed from. At once when somebody says that there is something, and as
 // long as there is; when there is not, it looks again after a pause that doubles up to poll_max_ms.
 // One claim is in the air at a time, up to batches_max batches are under way. Nothing is claimed
-// without a connection to both sides: it would only be held back until its lease ends.
+// without a connection to both sides: it would only be held back until its lease ends. What it is
+// doing is its state (drain_state.h has the diagram).
 #pragma once
 
 #include "services/outbox-relay/publish/batch.h"
