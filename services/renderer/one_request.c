@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request on its way to words: checked, its version found, rendered, looked at once more,
+// emitted or refused.
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/codec/event.h"
+#include "common/template/helpers/format.h"
+#include "services/renderer/renderer_internal.h"
+
+enum {
+    PATIENCE = 5,      // deliveries of a request before its template counts as unknown
+    PATIENCE_MS = 200, // between them
+};
+
+typedef enum Result {
+    RESULT_OUT,    // *out is to be emitted: rendered
+    RESULT_FAILED, // *failure says why it never will be
+    RESULT_LATER,  // its template may still be on its way
+    RESULT_BURY,   // *err: unreadable
+} Result;
+
+static Result refuse(RenderFailure *failure, FailureCode code, const char *reason)
+{
+    (void)render_fail(failure, code, "%s", reason);
+    return RESULT_FAILED;
+}
+
+// What needs neither template nor variables; RESULT_OUT: go on. What has expired goes on too: it
+// may be seen again, sent long ago, and our `failed` would win over `sent`. The dispatcher says
+// `expired` through its ledger. The count of deliveries is no help: after a crash the server may
+// begin it anew (tests/integration/faults/test_seen_again.py). Of a replay nothing is told
+// (report_failure).
+static Result check_first(const Delivery *delivery, const Job *job, RenderFailure *failure)
+{
+    const Request *request = job->request;
+    bool expired = request->expires_at_us != 0 && request->expires_at_us <= job->now_us;
+    if (expired && delivery->message.replayed) {
+        return refuse(failure, FAILURE_EXPIRED, "the request expired before it was rendered");
+    }
+    if (request->channel == STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK) {
+        (void)render_fail(
+            failure, FAILURE_UNSUPPORTED_CHANNEL, "channel '%s' has no words to render",
+            channel_name((Channel)request->channel));
+        return RESULT_FAILED;
+    }
+    if (job->key == NULL) {
+        return refuse(
+            failure, FAILURE_RECIPIENT_ERASED, "the recipient's data was erased before rendering");
+    }
+    return RESULT_OUT;
+}
+
+// The version may come later than the request: CONFIG and REQUEST are two streams.
+static Result find_version(
+    const Lane *lane, const Item *item, const CompiledVersion **ret, RenderFailure *failure)
+{
+    const Request *request = item->request;
+    const CompiledVersion *version = template_cache_get(
+        lane->renderer->templates, str_from(request->meta->tenant), str_from(request->template_),
+        str_from(request->template_version));
+    *ret = version;
+    if (version != NULL && version->broken.kind == ERROR_NONE) {
+        return RESULT_OUT;
+    }
+    if (version != NULL) {
+        return refuse(failure, FAILURE_INVALID_TEMPLATE, version->broken.text);
+    }
+    if (item->delivery->message.delivered < PATIENCE) {
+        return RESULT_LATER;
+    }
+    (void)render_fail(
+        failure, FAILURE_UNKNOWN_TEMPLATE, "template '%.64s' version '%.64s' is not known",
+        request->template_, request->template_version);
+    return RESULT_FAILED;
+}
+
+static Result write_words(
+    const Lane *lane, const Job *job, const CompiledVersion *version, json_t *variables,
+    BusOut *out, RenderFailure *failure)
+{
+    Renderer *renderer = lane->renderer;
+    const Sender *sender = senders_get(renderer->senders, str_from(job->request->meta->tenant));
+    Str wanted = str_from(job->request->locale);
+    const CompiledLocale *locale =
+        version_locale(version, wanted.len > 0 ? wanted : str_from(sender->locale));
+    Str zone = str_from(job->request->time_zone);
+    TemplateMeter meter = {.cpu_us = clock_thread_cpu_us, .max_us = renderer->cpu_max_us};
+    // The zones that ingest knows are the system's, those of the dates are ICU's.
+    WordsContext context = {
+        .zone = format_zone_exists(zone) ? zone : str_from(sender->zone),
+        .tools = renderer->tools,
+        .meter = &meter,
+    };
+    Error err = {0};
+    footer_variables(variables, job->unsubscribe_url, sender->physical_address);
+    if (version->channel != (Channel)job->request->channel) {
+        (void)render_fail(
+            failure, FAILURE_INVALID_TEMPLATE, "it is a template of channel '%s', not of '%s'",
+            channel_name(version->channel), channel_name((Channel)job->request->channel));
+        return RESULT_FAILED;
+    }
+    if (!check_variables(version->source, variables, failure)) {
+        return RESULT_FAILED;
+    }
+    add_surroundings(variables, locale, sender->theme, sender->names);
+    bool ok = render_words(version, locale, variables, &context, &renderer->draft, failure);
+    metric_add(renderer->unsafe_urls, meter.unsafe_urls);
+    if (!ok) {
+        return RESULT_FAILED;
+    }
+    if (job->unsubscribe_url[0] != '\0' &&
+        !footer_add(
+            &renderer->draft, version->source, locale->locale, sender->physical_address, failure)) {
+        return RESULT_FAILED;
+    }
+    if (!rendered_event(job, version, locale, &renderer->draft, sender, out, &err)) {
+        return refuse(failure, FAILURE_RENDER, err.text);
+    }
+    return RESULT_OUT;
+}
+
+static Result render(
+    const Lane *lane, const Item *item, const Job *job, BusOut *out, RenderFailure *failure,
+    Error *err)
+{
+    const CompiledVersion *version = NULL;
+    Result result = check_first(item->delivery, job, failure);
+    if (result == RESULT_OUT) {
+        result = find_version(lane, item, &version, failure);
+    }
+    if (result != RESULT_OUT) {
+        return result;
+    }
+    Str json;
+    json_t *variables = NULL;
+    if (!job_variables(job, &json, err)) {
+        return RESULT_BURY;
+    }
+    if (!parse_variables(json, &variables, failure)) {
+        return RESULT_FAILED;
+    }
+    bool is_digest = job->request->n_digest_items > 0;
+    result = is_digest && !digest_variables(job, variables, err)
+                 ? RESULT_BURY
+                 : write_words(lane, job, version, variables, out, failure);
+    json_decref(variables);
+    return result;
+}
+
+static void report_failure(
+    const Lane *lane, const Job *job, Delivery *delivery, const RenderFailure *failure)
+{
+    BusOut out;
+    Error err = {0};
+    if (delivery->message.replayed) {
+        // The request was handled before; that it has expired or that its recipient was erased
+        // since must not make a failure of what was sent.
+        metric_add(lane->renderer->untold, 1);
+        delivery_settle(delivery, NULL);
+        return;
+    }
+    metric_add(lane->renderer->failed[failure->code], 1);
+    if (failed_event(job, failure, &out, &err)) {
+        delivery_emit(delivery, &out);
+        delivery_settle(delivery, NULL);
+        return;
+    }
+    delivery_settle(delivery, &err);
+}
+
+// false: the address or its tenant is barred since the request was accepted; it has been settled.
+// A mail may be seen again, sent long ago, and then our `suppressed` would win over `sent`: it goes
+// on to the dispatcher, which asks the same and decides through its ledger. On the other channels
+// nothing was ever sent.
+static bool pass_second_check(const Lane *lane, const Job *job, Delivery *delivery)
+{
+    Renderer *renderer = lane->renderer;
+    const char *reason = "";
+    HashKeys hash_keys = master_hash_keys(service_master_key(renderer->service));
+    const char *code = second_check(
+        renderer->suppressions,
+        senders_get(renderer->senders, str_from(job->request->meta->tenant)), &hash_keys, job,
+        &reason);
+    bool mail = job->request->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
+    if (code == NULL || (mail && !delivery->message.replayed)) {
+        return true;
+    }
+    BusOut out;
+    Error err = {0};
+    if (delivery->message.replayed) {
+        metric_add(renderer->untold, 1);
+        delivery_settle(delivery, NULL);
+        return false;
+    }
+    metric_add(renderer->suppressed, 1);
+    bool ok = suppressed_event(job, code, reason, &out, &err);
+    if (ok) {
+        delivery_emit(delivery, &out);
+    }
+    delivery_settle(delivery, ok ? NULL : &err);
+    return false;
+}
+
+void renderer_handle(const Lane *lane, const Item *item, DataKey *key, int64_t now_us)
+{
+    Delivery *delivery = item->delivery;
+    BusOut out;
+    RenderFailure failure = {.code = FAILURE_NONE};
+    Error err = {0};
+    Job job = {
+        .request = item->request,
+        .key = key,
+        .lane = lane->priority,
+        .traceparent = delivery->message.traceparent,
+        .now_us = now_us,
+        .arena = delivery->arena,
+    };
+    if (!pass_second_check(lane, &job, delivery)) {
+        return;
+    }
+    job.unsubscribe_url = opt_out_link(&lane->renderer->links, &job);
+    switch (render(lane, item, &job, &out, &failure, &err)) {
+    case RESULT_OUT:
+        metric_add(lane->rendered, 1);
+        delivery_emit(delivery, &out);
+        delivery_settle(delivery, NULL);
+        break;
+    case RESULT_FAILED:
+        report_failure(lane, &job, delivery, &failure);
+        break;
+    case RESULT_LATER:
+        delivery_again(delivery, PATIENCE_MS);
+        break;
+    case RESULT_BURY:
+        delivery_settle(delivery, &err);
+        break;
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What renderer.c (life), turns.c (batches) and one_request.c share.
+#pragma once
+
+#include "common/bus/consume/worker.h"
+#include "common/config/config_mirror.h"
+#include "common/db/keyring.h"
+#include "common/render/render_events.h"
+#include "common/render/template_cache.h"
+#include "services/renderer/footer.h"
+#include "services/renderer/renderer.h"
+#include "services/renderer/second_check.h"
+
+enum { LANES = PRIORITY_COUNT - 1 };
+
+typedef struct Renderer Renderer;
+
+typedef struct Lane {
+    Renderer *renderer;
+    Priority priority;
+    Worker *worker;
+    Metric *rendered;
+    struct Batch *waiting, *last_waiting; // for a turn of the loop
+} Lane;
+
+struct Renderer {
+    Service *service;
+    Keyring *keyring;
+    ConfigMirror *mirror;
+    TemplateCache *templates;
+    Senders *senders;
+    Suppressions *suppressions;
+    OptOutLinks links;
+    Arena *arena; // of the process
+    Draft draft;
+    TemplateTools *tools;
+    int64_t cpu_max_us;
+    Lane lanes[LANES];
+    uv_idle_t turn; // of the batches that wait; a timer of 0 ms would not let the loop read
+    Metric *failed[FAILURE_COUNT];
+    Metric *suppressed;
+    Metric *unsafe_urls;
+    Metric *untold; // failures of replayed requests
+    Metric *seconds;
+    Metric *batch_size;
+    bool stopping;
+    int open; // parts that have not stopped, later not been freed
+};
+
+// One delivery that could be read. wants[i] of the batch belongs to items[i].
+typedef struct Item {
+    Delivery *delivery;
+    const Request *request;
+} Item;
+
+// one_request.c: renders one and settles it, or gives it back for a template that may still come.
+void renderer_handle(const Lane *lane, const Item *item, DataKey *key, int64_t now_us);
+
+// turns.c: a WorkerHandler; ctx is the Lane.
+void renderer_on_batch(void *ctx, Delivery **deliveries, size_t count);
