@@ -25,6 +25,16 @@ enum {
     PULL_MAX = 4096,
 };
 
+static bool move(Worker *w, WorkerState next)
+{
+    return worker_state_move(&w->state, next, w->spec->name);
+}
+
+static bool learn(Worker *w, WorkerConsumer next)
+{
+    return worker_consumer_move(&w->known, next, w->spec->name);
+}
+
 // ---- pulling ----
 
 static size_t held(const Worker *w)
@@ -64,8 +74,8 @@ static void handle_status(Worker *w, int code, const char *text, int64_t unfille
         return;
     }
     w->pull_after_ms = w->heard_ms + PULL_BACKOFF_MS;
-    if (!w->complained) {
-        w->complained = true; // once until deliveries come again
+    if (!w->refusal_logged) {
+        w->refusal_logged = true;
         LOG(LOG_WARN, "pull refused, trying again", log_text("stream", w->spec->stream),
             log_text("consumer", w->spec->name), log_int("status", code), log_text("reason", text));
     }
@@ -85,18 +95,21 @@ static void read_consumer(Worker *w, Str reply, const Error *err)
         err != NULL
             ? err->text
             : json_string_value(json_object_get(json_object_get(root, "error"), "description"));
+    bool was_missing = w->known == CONSUMER_ASKED_AGAIN;
     if (json_is_integer(ack_wait)) {
         w->ack_wait_ms = json_integer_value(ack_wait) / 1000000;
-        w->asked = w->missing ? 0 : w->asked; // what was asked before it was made, nobody heard
-        w->missing = false;
+        w->asked = was_missing ? 0 : w->asked; // what was asked before it was made, nobody heard
+        (void)learn(w, CONSUMER_KNOWN);
         bus_again(w->bus);
-    } else if (!w->missing && (err == NULL || err->kind != ERROR_CANCELLED)) {
-        w->missing = true; // said once
+    } else if (was_missing) {
+        (void)learn(w, CONSUMER_MISSING); // which is logged already
+    } else if (err != NULL && err->kind == ERROR_CANCELLED) {
+        (void)learn(w, CONSUMER_UNKNOWN);
+    } else if (learn(w, CONSUMER_MISSING)) {
         LOG(LOG_WARN, "consumer not found, trying again", log_text("stream", w->spec->stream),
             log_text("consumer", w->spec->name),
             log_text("error", problem != NULL ? problem : "an answer that is no consumer"));
     }
-    w->asking_consumer = false;
     json_decref(root);
 }
 
@@ -108,12 +121,13 @@ static void on_consumer_info(void *ctx, Str reply, const Error *err)
 static void ask_consumer(Worker *w)
 {
     char subject[160];
-    if (w->ack_wait_ms > 0 || w->asking_consumer || !bus_connected(w->bus)) {
+    bool was_missing = w->known == CONSUMER_MISSING;
+    if ((w->known != CONSUMER_UNKNOWN && !was_missing) || !bus_connected(w->bus) ||
+        !learn(w, was_missing ? CONSUMER_ASKED_AGAIN : CONSUMER_ASKED)) {
         return;
     }
     snprintf(
         subject, sizeof subject, "$JS.API.CONSUMER.INFO.%s.%s", w->spec->stream, w->spec->name);
-    w->asking_consumer = true;
     bus_request(w->bus, subject, STR_EMPTY, API_TIMEOUT_MS, on_consumer_info, w);
 }
 
@@ -159,8 +173,8 @@ static void handle_delivery(Worker *w, natsMsg *message, const AckSubject *ack)
 {
     w->heard_ms = bus_now_ms(w->bus);
     w->asked -= w->asked > 0 ? 1 : 0;
-    w->complained = false;
-    if (w->state == WORKER_STOPPING || w->state == WORKER_STOPPED) {
+    w->refusal_logged = false;
+    if (w->state >= WORKER_STOPPING) {
         bus_give_back(w->bus, message); // what the open requests bring still
         return;
     }
@@ -300,14 +314,26 @@ static void on_guard_left(void *ctx)
     uv_close((uv_handle_t *)&w->timer, on_timer_closed);
 }
 
+// Once; a stop that is asked for is answered also when the worker is freed meanwhile.
+static void answer_stop(Worker *w)
+{
+    void (*on_stopped)(void *) = w->on_stopped;
+    w->on_stopped = NULL;
+    if (on_stopped != NULL) {
+        on_stopped(w->stopped_ctx);
+    }
+}
+
 static void move_on(Worker *w)
 {
-    bool through = w->in_flight == 0 && !guard_holds(w->guard, w);
-    if (w->state == WORKER_STOPPING && through) {
-        w->state = WORKER_STOPPED;
-        w->on_stopped(w->stopped_ctx);
+    if (w->state < WORKER_STOPPING || w->in_flight > 0 || guard_holds(w->guard, w)) {
+        return;
     }
-    if (w->freeing && through && w->done == NULL) {
+    if (w->state == WORKER_STOPPING) {
+        (void)move(w, WORKER_STOPPED);
+    }
+    answer_stop(w); // which may free it
+    if (w->state == WORKER_FREEING && w->done == NULL && move(w, WORKER_LEAVING)) {
         endpoint_remove(w->bus, &w->endpoint);
         bus_forget_requests(w->bus, w);
         ack_guard_done(&w->ack_guard);
@@ -434,15 +460,16 @@ Worker *worker_new(Bus *bus, const WorkerOptions *options, WorkerHandler handler
 
 void worker_start(Worker *worker)
 {
-    assert(worker->state == WORKER_NEW);
-    worker->state = WORKER_RUNNING;
-    bus_again(worker->bus);
+    if (move(worker, WORKER_RUNNING)) {
+        bus_again(worker->bus);
+    }
 }
 
 void worker_stop(Worker *worker, void (*on_stopped)(void *ctx), void *ctx)
 {
-    assert(worker->state != WORKER_STOPPING && worker->state != WORKER_STOPPED);
-    worker->state = WORKER_STOPPING;
+    if (!move(worker, WORKER_STOPPING)) {
+        return; // stopped twice: the first one is answered
+    }
     worker->on_stopped = on_stopped;
     worker->stopped_ctx = ctx;
     return_waiting(worker);
@@ -451,11 +478,10 @@ void worker_stop(Worker *worker, void (*on_stopped)(void *ctx), void *ctx)
 
 void worker_free(Worker *worker, void (*on_freed)(void *ctx), void *ctx)
 {
-    if (worker->state == WORKER_NEW || worker->state == WORKER_RUNNING) {
-        worker->state = WORKER_STOPPED; // its deliveries in hand are still waited for
-        return_waiting(worker);
+    if (!move(worker, WORKER_FREEING)) {
+        return; // freed twice: once is enough
     }
-    worker->freeing = true;
+    return_waiting(worker); // what is in hand is waited for
     worker->on_freed = on_freed;
     worker->freed_ctx = ctx;
     bus_again(worker->bus);

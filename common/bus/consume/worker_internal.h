@@ -4,14 +4,8 @@
 
 #include "common/bus/consume/ack_guard.h"
 #include "common/bus/consume/worker.h"
+#include "common/bus/consume/worker_state.h"
 #include "common/bus/jetstream/bus_internal.h"
-
-typedef enum WorkerState {
-    WORKER_NEW,
-    WORKER_RUNNING,
-    WORKER_STOPPING,
-    WORKER_STOPPED
-} WorkerState;
 
 typedef struct Batch Batch;
 
@@ -61,13 +55,12 @@ struct Worker {
     void *handler_ctx;
     Endpoint endpoint;
     uv_timer_t timer;
-    WorkerState state;
-    bool paused;
-    bool wait_over;
-    bool complained;
-    bool asking_consumer;
-    bool missing; // the consumer was asked for and not found
-    bool freeing;
+    WorkerState state;    // written by worker_state_move() alone
+    WorkerConsumer known; // what is known of the consumer; by worker_consumer_move() alone
+    // Three facts, each true or false in most states.
+    bool paused;         // the handler's owner asks for a pause
+    bool wait_over;      // batch_wait_ms is, for what waits now
+    bool refusal_logged; // of a pull; once until deliveries come again
     Waiting waiting;     // first deliveries
     Waiting suspects;    // what came again: handed over by the guard
     struct Guard *guard; // of the process
