@@ -3,8 +3,8 @@
 // one that will outlast everybody's patience), and its process ends itself by SIGXCPU after a line
 // on standard error. Processor time, not wall time: a stopped process, a paused machine or a slow
 // disk never counts. What was in hand comes again elsewhere; a message that does this to five
-// processes in a row is quarantined (common/bus/consume/guard.h). One per process, of the calling
-// thread.
+// processes in a row is quarantined (common/bus/consume/guard/guard.h). One per process, of the
+// calling thread.
 #pragma once
 
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bus/consume/poison.h"
+#include "common/bus/consume/guard/poison.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bus/consume/quarantine.h"
+#include "common/bus/consume/guard/quarantine.h"
 #include "common/codec/event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -14,8 +14,8 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/consume/bury.h"
-#include "common/bus/consume/guard.h"
-#include "common/bus/consume/quarantine.h"
+#include "common/bus/consume/guard/guard.h"
+#include "common/bus/consume/guard/quarantine.h"
 #include "common/bus/consume/worker_internal.h"
 
 enum { AGAIN_MIN_MS = 1000, AGAIN_MAX_MS = 60000 };

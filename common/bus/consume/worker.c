@@ -15,7 +15,7 @@
 
 #include "common/base/crash.h"
 #include "common/base/log.h"
-#include "common/bus/consume/guard.h"
+#include "common/bus/consume/guard/guard.h"
 #include "common/bus/consume/worker_internal.h"
 
 enum {

@@ -9,7 +9,7 @@
 
 #include "common/base/crash.h"
 #include "common/base/id.h"
-#include "common/bus/consume/guard.h"
+#include "common/bus/consume/guard/guard.h"
 #include "common/bus/consume/presence.h"
 #include "common/bus/jetstream/bus_internal.h"
 #include "common/bus/jetstream/serve.h"

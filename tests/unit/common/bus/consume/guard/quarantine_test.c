@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "common/bus/consume/quarantine.h"
+#include "common/bus/consume/guard/quarantine.h"
 #include "common/codec/event.h"
 #include "stentor/v1/dead.pb-c.h"
 #include "stentor/v1/deferred.pb-c.h"

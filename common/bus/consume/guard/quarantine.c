@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/bus/consume/quarantine.h"
+#include "common/bus/consume/guard/quarantine.h"
 
 #include <inttypes.h>
 

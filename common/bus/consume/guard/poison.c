@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/bus/consume/poison.h"
+#include "common/bus/consume/guard/poison.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/bus/consume/poison.h"
+#include "common/bus/consume/guard/poison.h"
 
 #define OWN STR("me")
 
