@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Link: the only file that knows nats.c. Two connections to one server: `calm` coalesces writes
-// (cheap at high rates, a lone write waits about a millisecond for nats.c's flusher), `swift`
-// writes at once and is the one that listens. What arrives on nats.c's threads makes one hop into
-// the loop. It is not a JetStream layer; it knows no acks and no retries. Law: everything is called
-// on the loop thread, handlers are called from the loop. A send can block for the write deadline (2
-// s) when the server does not read; publish.c bounds what is in the air so that this stays
-// exceptional.
+// Link: the only place that knows nats.c (link.c, link_wire.c). Two connections to one server:
+// `calm` coalesces writes (cheap at high rates, a lone write waits about a millisecond for nats.c's
+// flusher), `swift` writes at once and is the one that listens. What arrives on nats.c's threads
+// makes one hop into the loop. It is not a JetStream layer; it knows no acks and no retries. Law:
+// everything is called on the loop thread, handlers are called from the loop. A send can block for
+// the write deadline (2 s) when the server does not read; publish.c bounds what is in the air so
+// that this stays exceptional.
 #pragma once
 
 #include <nats/nats.h>
