@@ -70,9 +70,7 @@ bool cli_no_answer(const Cli *cli, const char *reason, Error *err)
 {
     return error_set(
         err, ERROR_TRANSIENT,
-        "no answer from %s (STENTOR_API_URL, from %s): %s (HINT: is it running there? stentor "
-        "login "
-        "URL, or STENTOR_API_URL=URL, sets another address)",
+        "no answer from %s (STENTOR_API_URL, from %s): %s (HINT: stentor login URL)",
         cli->settings.api_url, origin_of(cli, "STENTOR_API_URL"), reason);
 }
 

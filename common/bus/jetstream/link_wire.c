@@ -16,6 +16,8 @@ enum {
     RECONNECT_JITTER_MS = 200,
     IO_BUFFER = 64 * 1024,
     SERVERS_MAX = 16,
+    QUIET_MS = 10, // without a delivery
+    QUIET_MAX_MS = 1000,
 };
 
 // What nats.c's callbacks get: nothing of the link, which may be gone when the last of them comes.
@@ -243,6 +245,21 @@ static bool lane_is_up(const Link *link, LinkLane lane)
            natsConnection_Status(link->nc[lane]) == NATS_CONN_STATUS_CONNECTED;
 }
 
+// As long as the server works off a pull request of ours: with the subscription gone it would lose
+// the redelivery that it is about to send (link_ask_at_close).
+static void wait_for_quiet(Link *link)
+{
+    int64_t seen = -1, delivered = 0;
+    for (int waited = 0; waited < QUIET_MAX_MS && seen != delivered; waited += QUIET_MS) {
+        seen = delivered;
+        natsConnection_FlushTimeout(link->nc[LINK_SWIFT], LINK_FLUSH_TIMEOUT_MS);
+        nats_Sleep(QUIET_MS);
+        if (natsSubscription_GetDelivered(link->subscription, &delivered) != NATS_OK) {
+            return;
+        }
+    }
+}
+
 void link_work_quiesce(uv_work_t *work)
 {
     Link *link = work->data;
@@ -250,6 +267,9 @@ void link_work_quiesce(uv_work_t *work)
     link_block_signals(&before);
     if (lane_is_up(link, LINK_CALM)) {
         natsConnection_FlushTimeout(link->nc[LINK_CALM], LINK_FLUSH_TIMEOUT_MS);
+    }
+    if (lane_is_up(link, LINK_SWIFT) && link->ask_count > 0) {
+        wait_for_quiet(link);
     }
     if (lane_is_up(link, LINK_SWIFT) &&
         natsSubscription_DrainTimeout(link->subscription, LINK_FLUSH_TIMEOUT_MS) == NATS_OK) {
