@@ -12,6 +12,15 @@
 
 enum { RETRY_MS = 1000 };
 
+// A read of the stream from its beginning. One that comes after the mirror was ready must not show
+// the service what was true before: it reads twice, and applies of each subject what is not older
+// than its newest entry.
+typedef enum Pass {
+    PASS_ALL,    // the first read, and what comes after any
+    PASS_NOTING, // the newest entry of each subject
+    PASS_NEWEST,
+} Pass;
+
 struct ConfigMirror {
     Bus *bus;
     Reader *reader; // NULL while waiting to begin again
@@ -25,12 +34,15 @@ struct ConfigMirror {
     bool complained;
     bool freeing;
     ConfigUnreadable on_unreadable; // NULL: nobody asks
+    Pass pass;
+    Map *newest;  // of PASS_NOTING: subject -> sequence, as a pointer; NULL: none
     Map *refused; // subjects whose last message cannot be read; no limit: all can be spoiled
     void (*on_freed)(void *ctx);
     void *freed_ctx;
 };
 
 static void begin(ConfigMirror *m);
+static void on_reader_freed(void *ctx);
 
 static bool take(ConfigMirror *m, const BusMessage *message, Error *err)
 {
@@ -83,11 +95,37 @@ static void apply(ConfigMirror *m, const BusMessage *message)
     note_refused(m, message);
 }
 
+static void note_newest(ConfigMirror *m, const BusMessage *message)
+{
+    ConfigName name;
+    arena_reset(m->scratch);
+    if (config_entry_check(message, &name, m->scratch, NULL)) {
+        map_put(m->newest, message->subject, (void *)(uintptr_t)message->sequence);
+    }
+}
+
+static bool is_older(const ConfigMirror *m, const BusMessage *message)
+{
+    return m->pass == PASS_NEWEST &&
+           message->sequence < (uintptr_t)map_get(m->newest, message->subject);
+}
+
 static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
 {
+    ConfigMirror *m = ctx;
     for (size_t i = 0; i < count; i++) {
-        apply(ctx, &messages[i]);
+        if (m->pass == PASS_NOTING) {
+            note_newest(m, &messages[i]);
+        } else if (!is_older(m, &messages[i])) {
+            apply(m, &messages[i]);
+        }
     }
+}
+
+static void forget_newest(ConfigMirror *m)
+{
+    map_free(m->newest);
+    m->newest = NULL;
 }
 
 // ---- the end ----
@@ -98,6 +136,7 @@ static void on_timer_closed(uv_handle_t *handle)
     void (*on_freed)(void *) = m->on_freed;
     void *ctx = m->freed_ctx;
     arena_free(m->scratch);
+    forget_newest(m);
     map_free(m->refused);
     free(m);
     on_freed(ctx);
@@ -112,10 +151,20 @@ static void on_reader_caught_up(void *ctx)
 {
     ConfigMirror *m = ctx;
     void (*on_ready)(void *) = m->on_ready;
+    if (m->freeing) {
+        return;
+    }
+    if (m->pass == PASS_NOTING) {
+        m->pass = PASS_NEWEST;
+        reader_free(m->reader, on_reader_freed, m); // and the second read begins
+        return;
+    }
+    m->pass = PASS_ALL;
+    forget_newest(m);
     m->ready = true;
     m->complained = false;
     m->on_ready = NULL; // a reader that begins again catches up again
-    if (on_ready != NULL && !m->freeing) {
+    if (on_ready != NULL) {
         on_ready(m->ready_ctx);
     }
 }
@@ -132,6 +181,8 @@ static void handle_reader_gone(ConfigMirror *m)
     m->reader = NULL;
     if (m->freeing) {
         finish_free(m);
+    } else if (m->pass == PASS_NEWEST) {
+        begin(m);
     } else {
         uv_timer_start(&m->retry, on_timer_retry, RETRY_MS, 0);
     }
@@ -150,6 +201,8 @@ static void handle_failure(ConfigMirror *m, const Error *err)
         m->complained = true;
         LOG(LOG_WARN, "config cannot be read, trying again", log_error(err));
     }
+    forget_newest(m);
+    m->pass = m->ready ? PASS_NOTING : PASS_ALL;
     if (!m->freeing) {
         reader_free(m->reader, on_reader_freed, m);
     }
@@ -164,7 +217,11 @@ static void begin(ConfigMirror *m)
 {
     static const ReaderHandlers handlers = {
         on_reader_messages, on_reader_caught_up, on_reader_failed};
-    m->reader = reader_new(m->bus, &(ReaderOptions){.stream = "CONFIG"}, &handlers, m);
+    if (m->pass == PASS_NOTING) {
+        m->newest = map_new(NULL);
+    }
+    ReaderOptions options = {.stream = "CONFIG", .reads_once = true};
+    m->reader = reader_new(m->bus, &options, &handlers, m);
 }
 
 ConfigMirror *config_mirror_new(Bus *bus, ConfigChanged on_changed, void *ctx)

@@ -89,8 +89,9 @@ static void check_last(Reader *r, const AckSubject *ack)
     }
     if (first) {
         reader_lose_tail(r);
+    } else {
+        reader_restart(r, 0);
     }
-    reader_restart(r, 0);
 }
 
 static void handle_delivery(Reader *r, natsMsg *message, const AckSubject *ack)

@@ -19,6 +19,7 @@ typedef struct ReaderOptions {
                                // still; 0: not known, start_sequence is taken as it is
     bool last_per_subject; // only the last of each subject, then what is new; the others count not
     bool only_new;         // from now on (tail); start_sequence is ignored
+    bool reads_once;       // a read that would have to begin again fails instead
     int64_t expect_created_us; // the stream's creation time that the stored sequence belongs to; 0:
                                // not known yet. The server may report another one for the same
                                // stream (stream_check.h)

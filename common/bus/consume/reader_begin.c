@@ -136,6 +136,14 @@ void reader_take_over(Reader *r, int64_t created_us)
     r->doubted_us = 0;
 }
 
+static bool may_begin_again(const Reader *r, Error *err)
+{
+    return !r->options.reads_once || r->next <= 1 ||
+           error_set(
+               err, ERROR_CONFIG,
+               "stream '%s' does not hold what was read last: it is to be read again", r->stream);
+}
+
 // from_us 0: from the stream's beginning.
 static void begin_again(Reader *r, int64_t from_us)
 {
@@ -149,12 +157,12 @@ static void begin_again(Reader *r, int64_t from_us)
 void reader_settle_doubt(Reader *r, bool gone)
 {
     Error err;
-    if (gone && r->last_per_subject) {
+    bool again = gone && r->last_per_subject;
+    if (again ? may_begin_again(r, &err) : refuse_other(r, r->doubted_us, &err)) {
         reader_take_over(r, r->doubted_us);
         begin_again(r, 0);
         reader_restart(r, 0);
     } else {
-        (void)refuse_other(r, r->doubted_us, &err);
         fail(r, &err);
     }
 }
@@ -284,8 +292,11 @@ static bool check_ends(const Reader *r, const StreamState *s, Error *err)
 
 // The messages up to next - 1 are not those that were read. By time, or, where only the last of
 // each subject is kept (few messages, and each may be gone rightly), from the beginning.
-void reader_lose_tail(Reader *r)
+static bool lose_tail(Reader *r, Error *err)
 {
+    if (!may_begin_again(r, err)) {
+        return false;
+    }
     int64_t from_us = r->last_per_subject ? 0 : r->last_at_us - TAIL_MARGIN_US;
     char from[CLOCK_RFC3339_SIZE] = "its beginning";
     if (from_us > 0) {
@@ -295,6 +306,17 @@ void reader_lose_tail(Reader *r)
         log_int("read_up_to", (int64_t)r->next - 1), log_text("from", from));
     r->tails_lost++;
     begin_again(r, from_us);
+    return true;
+}
+
+void reader_lose_tail(Reader *r)
+{
+    Error err;
+    if (lose_tail(r, &err)) {
+        reader_restart(r, 0);
+    } else {
+        fail(r, &err);
+    }
 }
 
 // A reader of the last of each subject has a consumer that cannot begin at a message, and whoever
@@ -317,12 +339,15 @@ static bool check_created(Reader *r, const StreamState *s, Error *err)
         r->doubted_us = s->created_us;
         return !cannot_look || refuse_other(r, s->created_us, err);
     case STREAM_AGAIN:
-        if (!cannot_look) {
-            reader_take_over(r, s->created_us);
-            begin_again(r, 0);
-            return true;
+        if (cannot_look) {
+            return refuse_other(r, s->created_us, err);
         }
-        return refuse_other(r, s->created_us, err);
+        if (!may_begin_again(r, err)) {
+            return false;
+        }
+        reader_take_over(r, s->created_us);
+        begin_again(r, 0);
+        return true;
     case STREAM_OTHER:
         return refuse_other(r, s->created_us, err);
     }
@@ -330,18 +355,19 @@ static bool check_created(Reader *r, const StreamState *s, Error *err)
 }
 
 // Whether the consumer is to begin at the last message read.
-static bool plan_start(Reader *r, const StreamState *s)
+static bool plan_start(const Reader *r, const StreamState *s)
 {
     if (r->last_at_us == 0 || r->next <= 1) {
-        return false;
-    }
-    if (r->next > s->last + 1) {
-        reader_lose_tail(r);
         return false;
     }
     // The consumer of the last of each subject cannot begin at a message; what is past its age
     // cannot be looked at.
     return !r->options.last_per_subject && s->first < r->next;
+}
+
+static bool has_lost_tail(const Reader *r, const StreamState *s)
+{
+    return r->last_at_us != 0 && r->next > 1 && r->next > s->last + 1;
 }
 
 static void begin(Reader *r, const StreamState *s, bool at_last)
@@ -372,6 +398,10 @@ static void handle_info(Reader *r, Str reply, const Error *request_err)
     }
     r->last_per_subject = s.last_per_subject;
     if (!check_created(r, &s, &err) || !check_ends(r, &s, &err)) {
+        fail(r, &err);
+        return;
+    }
+    if (has_lost_tail(r, &s) && !lose_tail(r, &err)) {
         fail(r, &err);
         return;
     }

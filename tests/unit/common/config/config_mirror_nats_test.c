@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+
 #include "common/config/config_mirror.h"
 #include "stentor/v1/config.pb-c.h"
 #include "tests/unit/common/bus/bus_tools.h"
@@ -8,6 +10,7 @@ typedef struct Copy {
     bool refuse;
     char kind[32], tenant[32], key[64];
     char word[32]; // of the last trigger
+    size_t olds;   // triggers that say "old"
 } Copy;
 
 static Rig rig;
@@ -27,6 +30,7 @@ static bool note_change(
         Stentor__V1__Trigger *entry = stentor__v1__trigger__unpack(
             NULL, message->payload.len, (const uint8_t *)message->payload.ptr);
         str_to_c(str_from(entry->template_), copy->word, sizeof copy->word);
+        copy->olds += strcmp(copy->word, "old") == 0 ? 1 : 0;
         stentor__v1__trigger__free_unpacked(entry, NULL);
     }
     return copy->refuse ? error_set(err, ERROR_PERMANENT, "cannot be read") : true;
@@ -231,6 +235,47 @@ static void finding_02_entries_that_are_replaced_at_once_are_kept_too(void **sta
     arena_free(arena);
 }
 
+static uint64_t sequence_of_last(const char *subject)
+{
+    char body[96];
+    (void)snprintf(body, sizeof body, "{\"last_by_subj\":\"%s\"}", subject);
+    const char *at = strstr(rig_ask(&rig, "$JS.API.STREAM.MSG.GET.CONFIG", body), "\"seq\":");
+    assert_non_null(at);
+    return strtoull(at + strlen("\"seq\":"), NULL, 10);
+}
+
+// The message read last is gone, because eight of its subject came since, and so is the consumer:
+// the stream is read again from its beginning. Law: what was true before does not come back.
+static void a_read_that_begins_again_shows_nothing_older(void **state)
+{
+    (void)state;
+    Copy copy = {0};
+    put_trigger("a", "old");
+    put_trigger("a", "new");
+    put_trigger("busy", "1");
+    ConfigMirror *mirror = config_mirror_new(rig.bus, note_change, &copy);
+    WAIT(&rig, config_mirror_ready(mirror));
+    assert_int_equal(copy.olds, 1); // before it was ready
+    char name[64] = "", subject[128], body[64];
+    const char *at =
+        strstr(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.CONFIG", ""), "\"consumers\":[\"");
+    assert_non_null(at);
+    sscanf(at + strlen("\"consumers\":[\""), "%63[^\"]", name);
+    (void)snprintf(
+        body, sizeof body, "{\"seq\":%" PRIu64 "}", sequence_of_last("cfg.trigger.acme.busy"));
+    (void)snprintf(subject, sizeof subject, "$JS.API.CONSUMER.DELETE.CONFIG.%s", name);
+    assert_non_null(strstr(rig_ask(&rig, subject, ""), "\"success\":true"));
+    assert_non_null(
+        strstr(rig_ask(&rig, "$JS.API.STREAM.MSG.DELETE.CONFIG", body), "\"success\":true"));
+    put_trigger("b", "late");
+    WAIT(&rig, strcmp(copy.word, "late") == 0);
+    assert_int_equal(copy.olds, 1);
+    assert_true(config_mirror_ready(mirror));
+    put_trigger("a", "newest");
+    WAIT(&rig, strcmp(copy.word, "newest") == 0);
+    end(mirror);
+}
+
 static void it_can_be_freed_while_it_reads(void **state)
 {
     (void)state;
@@ -306,6 +351,7 @@ int main(void)
         TEST(finding_02_the_newest_readable_entry_counts_also_after_a_restart),
         TEST(finding_02_however_many_are_spoiled_each_counts_as_it_was_before),
         TEST(finding_02_entries_that_are_replaced_at_once_are_kept_too),
+        TEST(a_read_that_begins_again_shows_nothing_older),
         TEST(it_can_be_freed_while_it_reads),
         TEST(it_waits_for_the_stream_to_be_made),
         TEST(it_can_be_freed_while_it_waits),
