@@ -3,6 +3,7 @@
 
 #include "common/base/arena.h"
 #include "common/bus/jetstream/get_message.h"
+#include "common/config/config_entry.h"
 
 typedef struct ConfigRead {
     Arena *arena;
@@ -16,9 +17,12 @@ static void on_message_read(void *ctx, Str reply, const Error *err)
     BusMessage message = {0};
     bool found = false;
     Error unreadable = {0};
-    if (err == NULL &&
-        !get_message_reply(reply, "CONFIG", read->arena, &message, &found, &unreadable)) {
-        err = &unreadable;
+    ConfigName name;
+    bool ok = err == NULL &&
+              get_message_reply(reply, "CONFIG", read->arena, &message, &found, &unreadable) &&
+              (!found || config_entry_check(&message, &name, read->arena, &unreadable));
+    if (!ok && err == NULL) {
+        err = &unreadable; // what is no entry is not "none": the caller would decide on nothing
     }
     read->done(read->ctx, message.payload, message.sequence, err);
 }

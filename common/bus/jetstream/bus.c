@@ -12,6 +12,7 @@
 #include "common/bus/consume/guard/guard.h"
 #include "common/bus/consume/presence.h"
 #include "common/bus/jetstream/bus_internal.h"
+#include "common/bus/jetstream/get_message.h"
 #include "common/bus/jetstream/serve.h"
 #include "common/bus/jetstream/trace.h"
 
@@ -194,10 +195,11 @@ void bus_message_fill(BusMessage *out, natsMsg *message, const AckSubject *ack)
 Str bus_message_header(const BusMessage *message, const char *name)
 {
     const char *value = NULL;
-    if (message->native != NULL) {
-        natsMsg *native = (natsMsg *)(uintptr_t)message->native; // its look-up is not const
-        natsMsgHeader_Get(native, name, &value);
+    if (message->native == NULL) {
+        return get_message_header(message->headers, name);
     }
+    natsMsg *native = (natsMsg *)(uintptr_t)message->native; // its look-up is not const
+    natsMsgHeader_Get(native, name, &value);
     return str_from(value);
 }
 

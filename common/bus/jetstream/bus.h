@@ -125,7 +125,9 @@ typedef struct BusMessage {
     int64_t stored_at_us;
     uint32_t delivered; // 1 for the first time
     bool replayed;      // a copy of an earlier message, made by `stentor replay`
-    const void *native; // the client's own message, for bus_message_header; NULL: none
+    // For bus_message_header: the client's own message, or the headers of what get_message brought.
+    const void *native;
+    Str headers;
 } BusMessage;
 
 // A header by its name (case counts); empty when it is not there. Valid as long as the message: of

@@ -41,7 +41,7 @@ static bool decode(const json_t *message, const char *key, Arena *arena, Str *re
     return true;
 }
 
-static Str header(Str block, const char *name)
+Str get_message_header(Str block, const char *name)
 {
     Str line;
     while (str_split(&block, '\n', &line)) {
@@ -67,9 +67,10 @@ static bool read_stored(const json_t *stored, Arena *arena, BusMessage *message,
     Str subject = str_from(json_string_value(json_object_get(stored, "subject")));
     message->subject = arena_str(arena, subject);
     message->sequence = (uint64_t)json_integer_value(json_object_get(stored, "seq"));
-    message->event_id = header(headers, "Nats-Msg-Id");
-    message->traceparent = header(headers, "traceparent");
-    message->replayed = header(headers, BUS_REPLAY_HEADER).len > 0;
+    message->headers = headers;
+    message->event_id = get_message_header(headers, "Nats-Msg-Id");
+    message->traceparent = get_message_header(headers, "traceparent");
+    message->replayed = get_message_header(headers, BUS_REPLAY_HEADER).len > 0;
     return true;
 }
 

@@ -21,3 +21,5 @@ void get_message(Bus *bus, const MessageQuery *query, BusReply on_reply, void *c
 // its refusal (the stream is missing), or no such answer.
 bool get_message_reply(
     Str reply, const char *stream, Arena *arena, BusMessage *ret, bool *ret_found, Error *err);
+// A header in a stored message's block of them; empty: none.
+Str get_message_header(Str block, const char *name);

@@ -301,3 +301,15 @@ def test_finding_02_a_spoiled_copy_is_refused_whole(pipeline, nats, tmp_path, sp
     done = pipeline.run_cli("config", "import", str(file), admin=True)
     assert done.returncode == 1 and said in done.stderr
     assert nats.stream_info("CONFIG")["state"]["last_seq"] == before
+
+
+def test_finding_02_a_change_is_not_decided_on_what_is_no_entry(pipeline, nats):
+    """The headers of a removal without its bytes: for a change of the tenant's settings it would look as if there were none."""
+    subject = "cfg.tenant.odd.self"
+    pipeline.cli("tenant", "put", "odd", "--name", "odd", "--sender", "hello@odd.test", "--sender-name", "Odd", tenant="odd")
+    good = nats.message("CONFIG", last_by_subj=subject)[1]
+    nats.publish(subject, b"", "forged-removal", {"Nats-Msg-Size": "12"})
+    refused = pipeline.run_cli("tenant", "put", "odd", "--sender-name", "Nothing", tenant="odd")
+    assert refused.returncode != 0 and "50" in refused.stderr, refused
+    assert "put again as it was before" in pipeline.run_cli("config", "mend", subject, admin=True).stdout
+    assert nats.message("CONFIG", last_by_subj=subject)[1] == good
