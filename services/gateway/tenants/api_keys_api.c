@@ -271,11 +271,36 @@ static bool take_expiry(ApiBody *body, ApiKey *key)
             api_body_fail(body, "expires_at", "does not lie ahead"));
 }
 
+// Of the key that the caller showed; 0: it never ends.
+static int64_t end_of_caller(const ApiCall *call)
+{
+    char path[PATH_MAX_BYTES];
+    const ApiKeysApi *keys = call->ctx;
+    Str tenant = call->operates ? AUTH_PLATFORM : str_from(call->tenant);
+    const Entry *entry = map_get(keys->entries, path_of(path, tenant, call->key_id));
+    const ApiKey *key = entry != NULL ? unpack(entry, call->http->arena) : NULL;
+    return key != NULL ? key->expires_at_us : 0;
+}
+
+// A key that ends makes none that outlives it.
+static bool check_end(ApiBody *body, const KeyCall *call)
+{
+    char until[CLOCK_RFC3339_SIZE];
+    int64_t end_us = end_of_caller(call->base);
+    int64_t made_us = call->made.expires_at_us;
+    if (end_us == 0 || (made_us != 0 && made_us <= end_us)) {
+        return true;
+    }
+    clock_format(end_us, until);
+    return api_body_fail(
+        body, "expires_at", "at most %s, when the key that you use expires", until);
+}
+
 static bool take_key(ApiBody *body, KeyCall *call)
 {
     (void)take_name(body, &call->made);
     (void)take_scopes(body, &call->made);
-    (void)take_expiry(body, &call->made);
+    (void)(take_expiry(body, &call->made) && check_end(body, call));
     if (call->old != NULL) {
         (void)api_take_int(body, "overlap_seconds", 0, OVERLAP_MAX_S, &call->overlap_s);
     }

@@ -2,6 +2,7 @@
 """What only the operator may is refused to every other key, whatever it says of itself."""
 import http.client
 import json
+import time
 
 import pytest
 
@@ -145,4 +146,12 @@ def test_a_bootstrapped_key_is_an_operators(pipeline):
     wait_until(lambda: ask(pipeline, made["key"], "GET", "/v1/tenant", tenant=TENANT)[0] == 200, 10, "the key being known")
     listed = {key["key_id"]: key for key in json.loads(pipeline.cli("apikey", "list", "--json", tenant="platform"))}
     assert listed[made["key_id"]]["scopes"] == ["operator"] and listed[made["key_id"]]["created_by"] == "bootstrap"
+    # It ends in an hour, and so does whatever it makes.
+    soon, late = (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds)) for seconds in (1800, 7200))
+    for path, body in (("", {"scopes": ["send"]}), ("", {"scopes": ["send"], "expires_at": late}), (f"/{made['key_id']}/rotate", {"expires_at": late})):
+        status, problem = ask(pipeline, made["key"], "POST", f"/v1/api-keys{path}", body)
+        assert status == 422 and problem["field"] == "expires_at" and "the key that you use" in problem["detail"], problem
+    status, child = ask(pipeline, made["key"], "POST", "/v1/api-keys", {"scopes": ["send"], "expires_at": soon}, TENANT)
+    assert status == 201, child
+    pipeline.cli("apikey", "revoke", child["key_id"])
     pipeline.cli("apikey", "revoke", made["key_id"], tenant="platform")
