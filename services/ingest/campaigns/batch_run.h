@@ -3,7 +3,7 @@
 // reads one chunk after the other, hands steps of it to accept, and moves the checkpoint when a
 // step was accepted.
 //
-// Killed anywhere (tests/integration/sending/test_batches.py, batch_run_pg_test.c):
+// Killed anywhere (tests/integration/sending/test_batches.py):
 // - before the accept's commit: nothing happened; the step goes again after the lease
 // - accepted, checkpoint not moved: the step goes again with the same ids and the same idempotency
 //   key, and accept answers as it did: no second notification
