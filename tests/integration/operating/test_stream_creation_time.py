@@ -40,7 +40,8 @@ def everything_is_folded(pipeline, name):
     """A mail and a recipient, through every projection."""
     before = positions(pipeline)
     sent = pipeline.send(to=f"{name}@example.com")
-    pipeline.cli("recipient", "put", "--identity", f"user:{name}", "--name", name, "--email", f"{name}@example.com")
+    person = ("recipient", "put", "--identity", f"user:{name}", "--name", name, "--email", f"{name}@example.com")
+    wait_until(lambda: pipeline.run_cli(*person).returncode == 0, 20, "gateway having NATS again")
     assert pipeline.status(sent, wait="sent")["status"] == "sent"
 
     def moved():
