@@ -103,6 +103,8 @@ class World(Pipeline):
             with self.locks[name]:
                 if self.process(name).alive():
                     self.end(name, signal.SIGKILL)
+        if self.nginx and self.nginx.alive():
+            self.nginx.kill()
         self.mailbox.stop()
         self.proxy.stop()
         if self.mounted:
