@@ -74,8 +74,12 @@ static bool read_all(Walk *walk, const ConfigPart *part, Error *err)
     static const ReaderHandlers handlers = {
         on_reader_messages, on_reader_caught_up, on_reader_failed};
     Session *session = walk->session;
+    // Handed over twice, a message would look like its own successor.
     ReaderOptions options = {
-        .stream = "CONFIG", .filter = part->filter, .start_sequence = part->from};
+        .stream = "CONFIG",
+        .filter = part->filter,
+        .start_sequence = part->from,
+        .reads_once = true};
     walk->ended = false;
     Reader *reader = reader_new(session->bus, &options, &handlers, walk);
     bool ok = session_run(session, READ_TIMEOUT_MS, err);
