@@ -318,7 +318,7 @@ static void put_fish_flags(Buf *out, const Command *command)
     }
 }
 
-static void put_fish(Buf *out, const CommandTable *table)
+static void put_fish_words(Buf *out, const CommandTable *table)
 {
     buf_cstr(
         out, "# fish completion of stentor " STENTOR_VERSION ": stentor completion fish\n"
@@ -345,6 +345,10 @@ static void put_fish(Buf *out, const CommandTable *table)
              "complete -c stentor -n '__stentor_is \"\"' -f -a help -d 'list the commands, or tell "
              "one'\n"
              "complete -c stentor -n '__stentor_is \"\"' -l config -r\n");
+}
+
+static void put_fish_settings(Buf *out, const CommandTable *table)
+{
     for (size_t i = 0; i < table->setting_count; i++) {
         buf_cstr(out, "complete -c stentor -n '__stentor_is \"\"' -l ");
         Buf name;
@@ -354,29 +358,39 @@ static void put_fish(Buf *out, const CommandTable *table)
             out, "%s%s\n", buf_c(&name) + 2, table->settings[i].type == OPTION_BOOL ? "" : " -r");
         buf_done(&name);
     }
-    for (int i = 0; i < table->count; i++) {
-        const Command *command = &table->rows[i];
-        const char *second = second_word(command);
-        if (begins_group(table, i)) {
-            buf_printf(
-                out,
-                "complete -c stentor -n '__stentor_is \"\"; or __stentor_is help' -f -a '" STR_FMT
-                "'",
-                STR_ARG(first_word(command)));
-            buf_cstr(out, second == NULL ? " -d '" : "\n");
-            if (second == NULL) {
-                put_about(out, command);
-                buf_cstr(out, "'\n");
-            }
-        }
-        if (second != NULL) {
-            buf_printf(
-                out, "complete -c stentor -n '__stentor_is \"" STR_FMT "\"' -f -a %s -d '",
-                STR_ARG(first_word(command)), second);
+}
+
+static void put_fish_command(Buf *out, const CommandTable *table, int i)
+{
+    const Command *command = &table->rows[i];
+    const char *second = second_word(command);
+    if (begins_group(table, i)) {
+        buf_printf(
+            out,
+            "complete -c stentor -n '__stentor_is \"\"; or __stentor_is help' -f -a '" STR_FMT "'",
+            STR_ARG(first_word(command)));
+        buf_cstr(out, second == NULL ? " -d '" : "\n");
+        if (second == NULL) {
             put_about(out, command);
             buf_cstr(out, "'\n");
         }
-        put_fish_flags(out, command);
+    }
+    if (second != NULL) {
+        buf_printf(
+            out, "complete -c stentor -n '__stentor_is \"" STR_FMT "\"' -f -a %s -d '",
+            STR_ARG(first_word(command)), second);
+        put_about(out, command);
+        buf_cstr(out, "'\n");
+    }
+    put_fish_flags(out, command);
+}
+
+static void put_fish(Buf *out, const CommandTable *table)
+{
+    put_fish_words(out, table);
+    put_fish_settings(out, table);
+    for (int i = 0; i < table->count; i++) {
+        put_fish_command(out, table, i);
     }
 }
 
