@@ -72,6 +72,7 @@ void link_give_back(Link *link, const char *ack_subject);
 // the first redelivery that meets one nobody listens to any more (until ack_wait).
 enum { LINK_ASKS_MAX = 64 };
 void link_ask_at_close(Link *link, const char *subject);
-// Flushes, unsubscribes (what came until then is handed on still), gives back, closes; the blocking
-// parts on a worker thread, at most 2 s each. on_closed, then the link is gone.
+// Flushes, waits for quiet where something is asked at the close, unsubscribes (what came until
+// then is handed on still), gives back, closes; the blocking parts on a worker thread, at most 2 s
+// each. on_closed, then the link is gone.
 void link_close(Link *link, void (*on_closed)(void *ctx), void *ctx);
