@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
@@ -44,12 +45,23 @@ void api_answer_problem(ApiCall *call, const Problem *problem)
         problem->field[0] == '\0' ? NULL : problem->field, "%s", problem->detail);
 }
 
-void api_answer_field(ApiCall *call, const FieldError *err)
+bool api_refuse_field(ApiCall *call, const char *field, const char *format, ...)
 {
+    char detail[256];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
     metric_add(call->metrics->refused[REFUSED_INVALID], 1);
     http_problem(
-        call->http, 422, "invalid-field", "A field is not valid",
-        err->field[0] == '\0' ? NULL : err->field, "%s", err->text);
+        call->http, 422, "invalid-field", "A field is not valid", field[0] == '\0' ? NULL : field,
+        "%s", detail);
+    return false;
+}
+
+void api_answer_field(ApiCall *call, const FieldError *err)
+{
+    (void)api_refuse_field(call, err->field, "%s", err->text);
 }
 
 void api_answer_parameter(ApiCall *call, const char *name, const char *format, ...)
@@ -95,6 +107,14 @@ void api_answer_failure(ApiCall *call, const Error *err)
     http_problem(
         call->http, 500, "internal", "Not accepted", NULL,
         "a fault of the service; its log names it by the instance");
+}
+
+void api_answer_json(ApiCall *call, int status, json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+    http_respond(call->http, status, "application/json", str_from(text != NULL ? text : "{}"));
+    free(text);
+    json_decref(json);
 }
 
 // ---- routes ----

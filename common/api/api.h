@@ -8,6 +8,8 @@
 // own, also with that header.
 #pragma once
 
+#include <jansson.h>
+
 #include "common/api/api_metrics.h"
 #include "common/api/auth.h"
 #include "common/api/faults.h"
@@ -76,6 +78,9 @@ bool api_need_scope(ApiCall *call, Scope scope);
 void api_answer_unavailable(ApiCall *call, const char *why); // 503 with Retry-After
 void api_answer_problem(ApiCall *call, const Problem *problem);
 void api_answer_field(ApiCall *call, const FieldError *err); // 422
+// 422 too; false, for checks that return "false: answered".
+bool api_refuse_field(ApiCall *call, const char *field, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 // 400: a query parameter, with the remedy.
 void api_answer_parameter(ApiCall *call, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -84,3 +89,5 @@ void api_answer_suspended(ApiCall *call);                 // 403: the tenant
 // 503 for ERROR_TRANSIENT and CANCELLED, else 500. The error is logged, not told: it may be the
 // words of Postgres or NATS; the answer's instance is the id that the line in the log has.
 void api_answer_failure(ApiCall *call, const Error *err);
+
+void api_answer_json(ApiCall *call, int status, json_t *json); // takes it

@@ -23,7 +23,7 @@ void config_write(const ConfigWrite *write, ConfigWritten done, void *ctx)
 {
     Error err = {0};
     Writing *writing = arena_zalloc(write->arena, sizeof *writing);
-    char *subject = arena_alloc(write->arena, SUBJECT_SIZE);
+    char made[SUBJECT_SIZE];
     char *event_id = arena_alloc(write->arena, EVENT_ID_SIZE);
     uint8_t random[16]; // each put is a fact of its own
     *writing = (Writing){.done = done, .ctx = ctx};
@@ -31,12 +31,14 @@ void config_write(const ConfigWrite *write, ConfigWritten done, void *ctx)
         done(ctx, &err, STR_EMPTY, 0);
         return;
     }
-    subject_config(subject, write->kind, write->tenant, write->key);
+    if (write->subject == NULL) {
+        subject_config(made, write->kind, write->tenant, write->key);
+    }
     random_bytes(random, sizeof random);
     base64url_encode(random, sizeof random, event_id);
     const BusHeader expected = bus_replaces(write->replaces, write->arena);
     BusOut out = {
-        .subject = subject,
+        .subject = write->subject != NULL ? write->subject : made,
         .event_id = str_from(event_id),
         .payload = writing->payload,
         .headers = &expected,

@@ -9,7 +9,8 @@
 
 typedef struct ConfigWrite {
     Bus *bus;
-    Arena *arena; // lives until `done`
+    Arena *arena;        // lives until `done`
+    const char *subject; // NULL: that of kind, tenant and key
     const char *kind;
     Str tenant;
     Str key;

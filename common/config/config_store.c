@@ -137,7 +137,8 @@ typedef struct Fact {
     void *ctx;
 } Fact;
 
-static uint64_t known_sequence(const Suppressions *known, const Stentor__V1__Suppression *entry)
+uint64_t suppression_known_sequence(
+    const Suppressions *known, const Stentor__V1__Suppression *entry)
 {
     return suppressions_sequence(
         known, str_from(entry->tenant), (Channel)entry->channel, (Category)entry->category,
@@ -147,7 +148,7 @@ static uint64_t known_sequence(const Suppressions *known, const Stentor__V1__Sup
 bool suppression_is_known(
     const Suppressions *known, const Stentor__V1__Suppression *entry, uint64_t there)
 {
-    return known_sequence(known, entry) >= there;
+    return suppression_known_sequence(known, entry) >= there;
 }
 
 static ConfigVerdict decide_fact(void *ctx, uint64_t there)
@@ -178,7 +179,7 @@ void suppression_store(
     Fact *fact = arena_zalloc(arena, sizeof *fact);
     *fact = (Fact){known, entry, done, ctx};
     ConfigStore store = {
-        .replaces = known_sequence(known, entry),
+        .replaces = suppression_known_sequence(known, entry),
         .decide = decide_fact,
         .done = on_fact_stored,
         .ctx = fact,

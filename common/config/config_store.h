@@ -38,6 +38,9 @@ void config_store(Bus *bus, const ConfigStore *store, Arena *arena);
 void suppression_store(
     Bus *bus, const Suppressions *known, const Stentor__V1__Suppression *entry, Str traceparent,
     Arena *arena, BusAcked done, void *ctx);
+// What a new one would replace; 0: none is known.
+uint64_t suppression_known_sequence(
+    const Suppressions *known, const Stentor__V1__Suppression *entry);
 // For a ConfigDecide: has the mirror come as far as that message?
 bool suppression_is_known(
     const Suppressions *known, const Stentor__V1__Suppression *entry, uint64_t there);

@@ -11,8 +11,8 @@
 #include "common/service/http_rows.h"
 #include "services/gateway/recipients/people_api.h"
 #include "services/gateway/suppressions/suppressions_api.h"
+#include "services/gateway/suppressions/suppressions_list.h"
 #include "services/gateway/templates/templates_api.h"
-#include "services/gateway/templates/templates_life.h"
 #include "services/gateway/tenants/api_keys_api.h"
 #include "services/gateway/tenants/inbound_keys_api.h"
 #include "services/gateway/tenants/tenant_api.h"
@@ -211,7 +211,7 @@ static void advance_stop(Gateway *g)
 static void on_timer_tick(uv_timer_t *timer)
 {
     Gateway *g = timer->data;
-    suppressions_api_tick(&g->suppressions);
+    suppressions_list_tick(&g->suppressions);
     advance_stop(g);
 }
 
@@ -241,7 +241,6 @@ static void build_routes(Gateway *g, const GatewayOptions *o)
     people_api_add(&g->api, &g->people);
     g->templates = (TemplatesApi){bus, g->catalog, o->preview_cpu_ms * 1000};
     templates_api_add(&g->api, &g->templates);
-    templates_life_add(&g->api, &g->templates);
     g->suppressions = (SuppressionsApi){
         .bus = bus,
         .hash_keys = master_hash_keys(service_master_key(g->service)),

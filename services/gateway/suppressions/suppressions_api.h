@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/suppressions: list, add, release, export. The list is read from CONFIG itself (a reader per
-// call, at most READS_MAX at once): the index in memory knows hashes, not who and why. Answers come
-// after JetStream's ack, so what was answered reaches every replica by its copy of CONFIG.
+// /v1/suppressions: list, add, release, import, export. The index in memory knows hashes, not who
+// and why, so the list is read from CONFIG. Answers come after JetStream's ack, so what was
+// answered reaches every replica by its copy of CONFIG.
 #pragma once
 
 #include "common/api/api.h"
@@ -9,13 +9,6 @@
 #include "common/codec/master_key.h"
 #include "common/model/suppressions.h"
 #include "stentor/v1/config.pb-c.h"
-
-enum {
-    SUPPRESSIONS_READS_MAX = 8,
-    SUPPRESSIONS_EXPORT_MAX =
-        50000,                    // lines of one answer; Stentor-Next is the cursor of those behind
-    SUPPRESSIONS_READ_MS = 20000, // then 503
-};
 
 typedef struct SuppressionsApi {
     Bus *bus;
@@ -25,9 +18,8 @@ typedef struct SuppressionsApi {
     struct SuppressionsReading *under_way;
 } SuppressionsApi;
 
-// What a complaint or the law made is ended by who may release it only, also by an entry that says
-// less in its place.
-bool suppressions_may_replace(
-    const SuppressionsApi *api, const ApiCall *call, const Stentor__V1__Suppression *entry);
 void suppressions_api_add(Api *api, SuppressionsApi *suppressions);
-void suppressions_api_tick(SuppressionsApi *suppressions); // every 50 ms: what reads too long
+// "alice@example.com" or, on other channels, the address as it is, into its hash.
+bool suppressions_hash_address(
+    const SuppressionsApi *api, ApiCall *call, Channel channel, Str text,
+    uint8_t ret[SUPPRESSION_HASH_LEN], Str *ret_address, FieldError *err);

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/map.h"
 #include "common/config/config_store.h"
+#include "services/gateway/suppressions/suppression_put.h"
 
 enum { ANSWER_MAX = 4 * 1024 * 1024 };
 

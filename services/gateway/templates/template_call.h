@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the calls to /v1/templates have in common: the body, a stored version's words, and storing
+// one in the place of just what was read. Each check answers the call when it fails.
+#pragma once
+
+#include "common/api/api.h"
+#include "common/api/config_write.h"
+#include "common/api/precondition.h"
+#include "services/gateway/templates/templates_api.h"
+
+#define PLATFORM STR("platform")
+
+// One call on its way to its answer; lives in the request's arena.
+typedef struct TemplateCall {
+    ApiCall *base;
+    TemplatesApi *api;
+    json_t *body;                          // the arena's: answers quote it; NULL: none
+    const char *subject;                   // of the version in CONFIG
+    Stentor__V1__TemplateVersion *version; // what is published, previewed or moved on
+    Str packed;
+    Precondition needs;
+    Str locale;                     // of a preview
+    Stentor__V1__TemplateStatus to; // of a move
+    Str approved_by;                // of a move; empty: not said
+} TemplateCall;
+
+TemplateCall *template_call_new(ApiCall *base);
+
+// All but the last: false: answered.
+bool template_call_read_body(TemplateCall *call);
+// `document` becomes the version, of the caller's tenant and by the caller's key.
+bool template_call_read_version(TemplateCall *call, const json_t *document);
+// The subject of the tenant's own, else the platform's. Empty version: the active one.
+bool template_call_find(TemplateCall *call, Str key, Str version);
+// What config_read brought becomes the version.
+bool template_call_unpack(TemplateCall *call, Str payload, const Error *err);
+// Stores the version as `subject`; replaces: the sequence that was read, 0: it must be new.
+void template_call_store(TemplateCall *call, uint64_t replaces, ConfigWritten done);
+// The answer once it is stored; this process's next call does not meet what was before.
+void template_call_answer_stored(TemplateCall *call, int status, Str payload, uint64_t sequence);
+
+Str template_tenant_asked(const ApiCall *call); // "platform" with ?platform=true
+// Where a version is in CONFIG. The key is a key and the version a semantic one.
+char *template_subject(Arena *arena, Str tenant, Str key, Str version);
+
+// ---- the handlers ----
+
+void templates_publish(ApiCall *base);  // POST /v1/templates (templates_publish.c)
+void templates_preview(ApiCall *base);  // POST /v1/templates/preview (templates_preview.c)
+void templates_activate(ApiCall *base); // POST /v1/templates/{}/{}/activate (templates_life.c)
+void templates_archive(ApiCall *base);

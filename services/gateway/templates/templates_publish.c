@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// POST /v1/templates: a version is checked and published. A new one must be new on the server too;
+// a draft may be written again, in the place of just what was looked at.
+#include <string.h>
+
+#include "common/api/config_read.h"
+#include "common/base/id.h"
+#include "common/codec/event.h"
+#include "common/render/version_json.h"
+#include "common/request/semver.h"
+#include "services/gateway/templates/template_call.h"
+
+typedef Stentor__V1__TemplateStatus TemplateStatus;
+
+static const TemplateStatus DRAFT = STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT;
+static const TemplateStatus ACTIVE = STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE;
+
+// ---- the body ----
+
+// false: neither of both.
+static bool read_status(const json_t *body, TemplateStatus *ret)
+{
+    const char *text = json_string_value(json_object_get(body, "status"));
+    *ret = text != NULL && strcmp(text, "draft") == 0 ? DRAFT : ACTIVE;
+    return text == NULL || *ret == DRAFT || strcmp(text, "active") == 0;
+}
+
+// Left out, it is the release above the highest; "" where that cannot be counted.
+static char *next_version(const TemplateCall *call)
+{
+    CatalogVersion *versions = NULL;
+    Arena *arena = call->base->http->arena;
+    char *next = arena_zalloc(arena, SEMVER_MAX + 1);
+    size_t count = catalog_versions(
+        call->api->catalog, str_from(call->base->tenant), str_from(call->version->key), arena,
+        &versions);
+    (void)semver_next(count > 0 ? str_from(versions[count - 1].version) : STR_EMPTY, next);
+    return next;
+}
+
+// false: answered.
+static bool check_version(TemplateCall *call)
+{
+    Stentor__V1__TemplateVersion *version = call->version;
+    TemplateStatus status = DRAFT;
+    Error err = {0};
+    if (!id_is_key(str_from(version->key))) {
+        return api_refuse_field(call->base, "key", "required: 1 to 64 of a-z 0-9 '_' '-'");
+    }
+    if (version->version[0] == '\0') {
+        version->version = next_version(call);
+    }
+    if (!semver_is(str_from(version->version))) {
+        return api_refuse_field(
+            call->base, "version",
+            "a semantic version as '1.0.0'; left out: the release above the highest");
+    }
+    if (!read_status(call->body, &status)) {
+        return api_refuse_field(call->base, "status", "expected 'draft' or 'active'");
+    }
+    if (!version_may_become(version, status, &err)) {
+        return api_refuse_field(call->base, "approved_by", "%s", err.text);
+    }
+    version->status = status;
+    return version_check(version, &err) || api_refuse_field(call->base, "locales", "%s", err.text);
+}
+
+// ---- storing ----
+
+static void answer_published(TemplateCall *call)
+{
+    Problem problem = {.status = 409, .slug = "version-exists"};
+    problem.title = "The version is published and cannot change";
+    api_answer_problem(call->base, &problem);
+}
+
+static void on_published(void *ctx, const Error *err, Str payload, uint64_t sequence)
+{
+    TemplateCall *call = ctx;
+    ErrorKind kind = err == NULL ? ERROR_NONE : err->kind;
+    if (kind == ERROR_CONFLICT && precondition_is_given(&call->needs)) {
+        precondition_answer_failed(call->base, sequence);
+    } else if (kind == ERROR_CONFLICT) {
+        answer_published(call);
+    } else if (kind == ERROR_PERMANENT) {
+        (void)api_refuse_field(call->base, "locales", "%s", err->text); // too large for an event
+    } else if (err != NULL) {
+        api_answer_failure(call->base, err);
+    } else {
+        http_response_header(
+            call->base->http, "Location",
+            str_from(arena_printf(
+                call->base->http->arena, "/v1/templates/%s?version=%s", call->version->key,
+                call->version->version)));
+        template_call_answer_stored(call, 201, payload, sequence);
+    }
+}
+
+static void on_draft_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+{
+    TemplateCall *call = ctx;
+    Error own = {0};
+    const Stentor__V1__TemplateVersion *there =
+        err != NULL || payload.len == 0 ? NULL
+                                        : (const Stentor__V1__TemplateVersion *)event_unpack(
+                                              &stentor__v1__template_version__descriptor, payload,
+                                              call->base->http->arena, &own);
+    if (err != NULL || own.kind != ERROR_NONE) {
+        api_answer_failure(call->base, err != NULL ? err : &own);
+    } else if (!precondition_holds(&call->needs, there == NULL ? 0 : sequence)) {
+        precondition_answer_failed(call->base, there == NULL ? 0 : sequence);
+    } else if (there != NULL && there->status != DRAFT) {
+        answer_published(call);
+    } else {
+        template_call_store(call, sequence, on_published);
+    }
+}
+
+void templates_publish(ApiCall *base)
+{
+    TemplateCall *call = template_call_new(base);
+    if (!precondition_read(base, &call->needs) || !template_call_read_body(call) ||
+        !template_call_read_version(call, call->body) || !check_version(call) ||
+        (call->version->status != DRAFT && !api_need_scope(base, SCOPE_TEMPLATES_ACTIVATE))) {
+        return;
+    }
+    CatalogVersion there;
+    Str tenant = str_from(base->tenant);
+    Str key = str_from(call->version->key);
+    Str version = str_from(call->version->version);
+    bool known = catalog_find(call->api->catalog, tenant, key, version, &there);
+    bool given = precondition_is_given(&call->needs);
+    call->subject = template_subject(base->http->arena, tenant, key, version);
+    if (known && !given && there.status != DRAFT) {
+        answer_published(call);
+    } else if (known || given) {
+        config_read(call->api->bus, call->subject, base->http->arena, on_draft_read, call);
+    } else {
+        template_call_store(call, 0, on_published);
+    }
+}
