@@ -6,8 +6,7 @@
 
 #include "common/api/api.h"
 #include "common/base/log.h"
-#include "common/bus/events/suppression_event.h"
-#include "common/config/config_mirror.h"
+#include "common/configured/configured.h"
 #include "common/service/http_rows.h"
 #include "services/gateway/recipients/people_api.h"
 #include "services/gateway/suppressions/suppressions_api.h"
@@ -42,11 +41,7 @@ typedef enum Phase {
 typedef struct Gateway {
     Service *service;
     ApiMetrics metrics;
-    Auth *auth;
-    Catalog *catalog;
-    Suppressions *known;
-    TriggerMap *trigger_map;
-    ConfigMirror *mirror;
+    Configured configured;
     Keyring *keyring;
     PeopleWait *wait;
     HttpServer *server;
@@ -83,94 +78,30 @@ static const Option OPTIONS[] = {
 
 // ---- configuration ----
 
-static bool take_tenant(Gateway *g, Str tenant, const BusMessage *message, Error *err)
-{
-    bool ok = catalog_tenant_changed(g->catalog, tenant, message->payload, err);
-    if (ok || err->kind == ERROR_CONFIG) {
-        tenant_api_changed(g->tenants, tenant, message->payload, message->sequence);
-    }
-    return ok;
-}
-
-static bool take_api_key(Gateway *g, Str tenant, Str key, const BusMessage *message, Error *err)
-{
-    bool ok = auth_changed(g->auth, tenant, key, message->payload, err);
-    if (ok) {
-        api_keys_api_changed(g->api_keys, tenant, key, message->payload, message->sequence);
-    }
-    return ok;
-}
-
-static bool on_config_changed(
-    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
+// What is shown as it was stored, and replaced.
+static void on_entry_taken(void *ctx, Str kind, Str tenant, Str key, const BusMessage *message)
 {
     Gateway *g = ctx;
     if (str_eq(kind, STR("tenant"))) {
-        return take_tenant(g, tenant, message, err);
-    }
-    if (str_eq(kind, STR("template"))) {
-        return catalog_template_changed(g->catalog, tenant, key, message->payload, err);
-    }
-    if (str_eq(kind, STR("trigger"))) {
-        return trigger_map_changed(
-            g->trigger_map, tenant, key, message->payload, message->sequence, err);
-    }
-    if (str_eq(kind, STR("suppression"))) {
-        return suppression_take(g->known, tenant, key, message, err);
-    }
-    if (str_eq(kind, STR("apikey"))) {
-        return take_api_key(g, tenant, key, message, err);
-    }
-    return true; // other kinds are other services'
-}
-
-static void on_config_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence)
-{
-    Gateway *g = ctx;
-    if (str_eq(kind, STR("trigger"))) {
-        trigger_map_unreadable(g->trigger_map, tenant, key);
-    } else if (str_eq(kind, STR("tenant"))) {
-        catalog_tenant_unreadable(g->catalog, tenant);
-    } else if (str_eq(kind, STR("suppression"))) {
-        suppression_unreadable(g->known, tenant, key, sequence);
+        tenant_api_changed(g->tenants, tenant, message->payload, message->sequence);
+    } else if (str_eq(kind, STR("apikey"))) {
+        api_keys_api_changed(g->api_keys, tenant, key, message->payload, message->sequence);
     }
 }
 
-// ---- readiness and metrics ----
+// ---- readiness ----
 
 // Postgres holds recipients alone: while it is away they answer 503 and everything else goes on.
 static const char *unready(void *ctx)
 {
     const Gateway *g = ctx;
-    return config_mirror_ready(g->mirror) ? NULL : "the configuration has not been read yet";
+    return configured_unready(&g->configured);
 }
 
 static bool is_ready(void *state, Buf *reason)
 {
     const char *why = unready(state);
     return why == NULL || (buf_cstr(reason, why) && false);
-}
-
-static double read_templates(void *ctx)
-{
-    const Gateway *g = ctx;
-    return (double)catalog_templates(g->catalog);
-}
-
-static double read_suppressions(void *ctx)
-{
-    const Gateway *g = ctx;
-    return (double)suppressions_count(g->known);
-}
-
-static void register_metrics(Gateway *g)
-{
-    Metrics *metrics = service_metrics(g->service);
-    api_metrics_init(&g->metrics, metrics, "stentor_gateway_refused_total");
-    metrics_gauge_fn(
-        metrics, "stentor_gateway_templates", "", "Templates known", read_templates, g);
-    metrics_gauge_fn(
-        metrics, "stentor_gateway_suppressions", "", "Suppressions known", read_suppressions, g);
 }
 
 // ---- stopping ----
@@ -192,7 +123,7 @@ static void free_parts(Gateway *g)
     g->phase = PHASE_FREEING;
     g->closing = 3;
     people_wait_free(g->wait, on_part_closed, g);
-    config_mirror_free(g->mirror, on_part_closed, g);
+    configured_stop(&g->configured, on_part_closed, g);
     http_server_free(g->server, on_part_closed, g);
 }
 
@@ -230,8 +161,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o)
 {
     Bus *bus = service_bus(g->service);
     g->api = (Api){
-        .auth = g->auth,
-        .catalog = g->catalog,
+        .auth = g->configured.auth,
+        .catalog = g->configured.catalog,
         .metrics = &g->metrics,
         .unready = unready,
         .unready_ctx = g,
@@ -239,19 +170,19 @@ static void build_routes(Gateway *g, const GatewayOptions *o)
     page_keys_derive(service_master_key(g->service), &g->api.page_keys);
     g->people = (PeopleApi){bus, service_pool(g->service), g->keyring, g->wait};
     people_api_add(&g->api, &g->people);
-    g->templates = (TemplatesApi){bus, g->catalog, o->preview_cpu_ms * 1000};
+    g->templates = (TemplatesApi){bus, g->configured.catalog, o->preview_cpu_ms * 1000};
     templates_api_add(&g->api, &g->templates);
     g->suppressions = (SuppressionsApi){
         .bus = bus,
         .hash_keys = master_hash_keys(service_master_key(g->service)),
-        .known = g->known,
+        .known = g->configured.suppressions,
     };
     suppressions_api_add(&g->api, &g->suppressions);
-    g->triggers = (TriggersApi){bus, g->trigger_map, g->catalog};
+    g->triggers = (TriggersApi){bus, g->configured.triggers, g->configured.catalog};
     triggers_api_add(&g->api, &g->triggers);
     g->tenants = tenant_api_new(bus);
     tenant_api_add(&g->api, g->tenants);
-    g->api_keys = api_keys_api_new(bus, g->auth);
+    g->api_keys = api_keys_api_new(bus, g->configured.auth);
     api_keys_api_add(&g->api, g->api_keys);
     g->inbound_keys = (InboundKeysApi){bus};
     inbound_keys_api_add(&g->api, &g->inbound_keys);
@@ -261,14 +192,12 @@ static void build_parts(Gateway *g)
 {
     Bus *bus = service_bus(g->service);
     DbPool *pool = service_pool(g->service);
-    g->auth = auth_new();
-    g->catalog = catalog_new();
-    g->known = suppressions_new();
-    g->trigger_map = trigger_map_new();
+    api_metrics_init(&g->metrics, service_metrics(g->service), "stentor_gateway_refused_total");
+    g->configured.on_taken = on_entry_taken;
+    g->configured.ctx = g;
+    configured_init(&g->configured, bus, service_metrics(g->service), "gateway");
     g->keyring = keyring_new(pool, service_master_key(g->service), &(KeyringOptions){0});
     g->wait = people_wait_new(pool);
-    g->mirror = config_mirror_new(bus, on_config_changed, g);
-    config_mirror_on_unreadable(g->mirror, on_config_unreadable);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
@@ -292,7 +221,6 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         free(g);
         return false;
     }
-    register_metrics(g);
     build_parts(g);
     build_routes(g, o);
     g->tick.data = g;
@@ -310,10 +238,7 @@ static void free_gateway(void *state)
     tenant_api_free(g->tenants);
     api_keys_api_free(g->api_keys);
     keyring_free(g->keyring);
-    trigger_map_free(g->trigger_map);
-    suppressions_free(g->known);
-    catalog_free(g->catalog);
-    auth_free(g->auth);
+    configured_done(&g->configured);
     free(g);
 }
 

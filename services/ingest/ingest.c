@@ -8,8 +8,7 @@
 #include "common/api/api.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/bus/events/suppression_event.h"
-#include "common/config/config_mirror.h"
+#include "common/configured/configured.h"
 #include "common/recipients/people_projector.h"
 #include "common/service/cleanup.h"
 #include "common/service/http_rows.h"
@@ -49,16 +48,12 @@ typedef struct Ingest {
     Service *service;
     IngestOptions options;
     IngestMetrics metrics;
-    Auth *auth;
-    Catalog *catalog;
-    Suppressions *suppressions;
-    ConfigMirror *mirror;
+    Configured configured;
     Keyring *keyring;
     RowPublisher *publisher;
     FairShare *share;
     Accept *accept;
     Sweep *sweep;
-    TriggerMap *triggers;
     Commands *commands;
     EventIntake *intake;
     HttpServer *server;
@@ -110,60 +105,6 @@ static const Option OPTIONS[] = {
 };
 // clang-format on
 
-// ---- configuration ----
-
-static bool take_config(
-    Ingest *in, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
-{
-    if (str_eq(kind, STR("trigger"))) {
-        return trigger_map_changed(
-            in->triggers, tenant, key, message->payload, message->sequence, err);
-    }
-    if (str_eq(kind, STR("tenant"))) {
-        return catalog_tenant_changed(in->catalog, tenant, message->payload, err);
-    }
-    if (str_eq(kind, STR("template"))) {
-        return catalog_template_changed(in->catalog, tenant, key, message->payload, err);
-    }
-    if (str_eq(kind, STR("apikey"))) {
-        return auth_changed(in->auth, tenant, key, message->payload, err);
-    }
-    if (str_eq(kind, STR("suppression"))) {
-        return suppression_take(in->suppressions, tenant, key, message, err);
-    }
-    return true; // other kinds are other services'
-}
-
-static bool on_config_changed(
-    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
-{
-    return take_config(ctx, kind, tenant, key, message, err);
-}
-
-static void on_config_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence)
-{
-    Ingest *in = ctx;
-    if (str_eq(kind, STR("trigger"))) {
-        trigger_map_unreadable(in->triggers, tenant, key);
-    } else if (str_eq(kind, STR("tenant"))) {
-        catalog_tenant_unreadable(in->catalog, tenant);
-    } else if (str_eq(kind, STR("suppression"))) {
-        suppression_unreadable(in->suppressions, tenant, key, sequence);
-    }
-}
-
-static double read_templates(void *ctx)
-{
-    const Ingest *in = ctx;
-    return (double)catalog_templates(in->catalog);
-}
-
-static double read_suppressions(void *ctx)
-{
-    const Ingest *in = ctx;
-    return (double)suppressions_count(in->suppressions);
-}
-
 // ---- readiness ----
 
 static bool database_is_near(Ingest *in)
@@ -178,10 +119,8 @@ static bool database_is_near(Ingest *in)
 static const char *unready(void *ctx)
 {
     Ingest *in = ctx;
-    if (!config_mirror_ready(in->mirror)) {
-        return "the configuration has not been read yet";
-    }
-    return database_is_near(in) ? NULL : "Postgres is away";
+    const char *why = configured_unready(&in->configured);
+    return why != NULL || database_is_near(in) ? why : "Postgres is away";
 }
 
 static bool is_ready(void *state, Buf *reason)
@@ -258,7 +197,7 @@ static void free_parts(Ingest *in)
     event_intake_free(in->intake);
     people_stop(in->people, on_part_closed, in);
     batches_api_close(&in->batches, on_part_closed, in);
-    config_mirror_free(in->mirror, on_part_closed, in);
+    configured_stop(&in->configured, on_part_closed, in);
     http_server_free(in->server, on_part_closed, in);
     commands_free(in->commands, on_part_closed, in);
     accept_free(in->accept, on_part_closed, in);
@@ -310,7 +249,8 @@ static void begin_stop(void *state)
 static void turn(Ingest *in)
 {
     (void)database_is_near(in);
-    if (!in->commands_started && in->phase == PHASE_RUNNING && config_mirror_ready(in->mirror)) {
+    if (!in->commands_started && in->phase == PHASE_RUNNING &&
+        configured_unready(&in->configured) == NULL) {
         in->commands_started = true;
         commands_start(in->commands);
     }
@@ -339,7 +279,7 @@ static void build_batches(Ingest *in)
         .bus = service_bus(service),
         .master = service_master_key(service),
         .accept = in->accept,
-        .catalog = in->catalog,
+        .catalog = in->configured.catalog,
         .metrics = service_metrics(service),
         .holder = service_instance(service),
         .lease_ms = in->options.batch_lease_ms,
@@ -349,7 +289,7 @@ static void build_batches(Ingest *in)
     in->batches = (BatchesApi){
         .pool = service_pool(service),
         .master = service_master_key(service),
-        .catalog = in->catalog,
+        .catalog = in->configured.catalog,
         .runner = in->batch_runner,
     };
     batches_api_add(&in->api, &in->batches, service_loop(service));
@@ -358,14 +298,14 @@ static void build_batches(Ingest *in)
 static void build_api(Ingest *in)
 {
     in->api = (Api){
-        .auth = in->auth,
-        .catalog = in->catalog,
+        .auth = in->configured.auth,
+        .catalog = in->configured.catalog,
         .metrics = &in->metrics.api,
         .unready = unready,
         .unready_ctx = in,
     };
     page_keys_derive(service_master_key(in->service), &in->api.page_keys);
-    in->notifications = (NotificationsApi){in->accept, in->catalog, &in->metrics};
+    in->notifications = (NotificationsApi){in->accept, in->configured.catalog, &in->metrics};
     notifications_api_add(&in->api, &in->notifications);
     build_batches(in);
 }
@@ -375,9 +315,7 @@ static void build_parts(Ingest *in)
     Service *service = in->service;
     Bus *bus = service_bus(service);
     DbPool *pool = service_pool(service);
-    in->auth = auth_new();
-    in->catalog = catalog_new();
-    in->suppressions = suppressions_new();
+    configured_init(&in->configured, bus, service_metrics(service), "ingest");
     in->keyring = keyring_new(pool, service_master_key(service), &(KeyringOptions){0});
     in->publisher = row_publisher_new(bus, pool, &in->metrics);
     in->share = fair_share_new(in->options.share_per_s);
@@ -385,8 +323,8 @@ static void build_parts(Ingest *in)
         .loop = service_loop(service),
         .pool = pool,
         .keyring = in->keyring,
-        .catalog = in->catalog,
-        .suppressions = in->suppressions,
+        .catalog = in->configured.catalog,
+        .suppressions = in->configured.suppressions,
         .publisher = in->publisher,
         .share = in->share,
         .metrics = &in->metrics,
@@ -401,18 +339,15 @@ static void build_parts(Ingest *in)
         .every_ms = in->options.sweep_ms,
         .older_than_ms = in->options.sweep_age_ms,
     });
-    in->triggers = trigger_map_new();
     in->commands = commands_new(
         bus, &(TriggersOptions){
                  .pool = pool,
                  .accept = in->accept,
-                 .catalog = in->catalog,
-                 .map = in->triggers,
+                 .catalog = in->configured.catalog,
+                 .map = in->configured.triggers,
                  .metrics = &in->metrics,
              });
     in->intake = event_intake_new(bus, &in->metrics);
-    in->mirror = config_mirror_new(bus, on_config_changed, in);
-    config_mirror_on_unreadable(in->mirror, on_config_unreadable);
     bus_watch(bus, on_bus_changed, in);
     build_api(in);
     in->people = people_new(&(PeopleOptions){
@@ -448,12 +383,6 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         return false;
     }
     ingest_metrics_init(&in->metrics, service_metrics(service));
-    metrics_gauge_fn(
-        service_metrics(service), "stentor_ingest_templates", "", "Templates known", read_templates,
-        in);
-    metrics_gauge_fn(
-        service_metrics(service), "stentor_ingest_suppressions", "", "Suppressions known",
-        read_suppressions, in);
     build_parts(in);
     in->database_seen_us = clock_mono_us();
     in->tick.data = in;
@@ -474,10 +403,7 @@ static void free_ingest(void *state)
     row_publisher_free(in->publisher);
     keyring_free(in->keyring);
     fair_share_free(in->share);
-    catalog_free(in->catalog);
-    suppressions_free(in->suppressions);
-    auth_free(in->auth);
-    trigger_map_free(in->triggers);
+    configured_done(&in->configured);
     free(in);
 }
 
