@@ -16,14 +16,14 @@ static void postpone(Job *job)
     const Dispatcher *dispatcher = job->owner;
     metric_add(dispatcher->metrics.postponed, 1);
     job_outcome(job, &dispatcher->parts.rules, &result, clock_now_us());
-    outcomes_add(job, JOB_RECORDING);
+    record_add(job, JOB_RECORDING);
 }
 
 static void send_mail(Job *job)
 {
     const Dispatcher *dispatcher = job->owner;
     // Begun only while three quarters of the lease are left to run: the last quarter is for the
-    // answer, and outcomes_renew() makes it longer when the vendor is slow.
+    // answer, and record_renew() makes it longer when the vendor is slow.
     job->mail.give_up_at_ms = job->mail.held_until_ms - (uint64_t)dispatcher->parts.lease_ms / 4;
     job->mail.tenant = job->key->tenant;
     job->mail.on_done = outcomes_on_sent;
@@ -39,9 +39,9 @@ static void begin(Job *job)
 {
     const Dispatcher *dispatcher = job->owner;
     if (job->decided) {
-        outcomes_add(job, JOB_RECORDING);
+        record_add(job, JOB_RECORDING);
     } else if (dispatcher->stopping) {
-        outcomes_add(job, JOB_RELEASING);
+        record_add(job, JOB_RELEASING);
     } else if (job->postponed) {
         postpone(job);
     } else if (outcomes_move(job, JOB_SENDING)) {

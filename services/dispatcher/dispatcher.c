@@ -112,7 +112,8 @@ static void turn(Dispatcher *dispatcher)
 {
     ensure_partitions(dispatcher);
     if (dispatcher->working) {
-        outcomes_renew(dispatcher);
+        record_renew(dispatcher);
+        record_try_aside(dispatcher);
         settle_count_open(dispatcher);
     } else if (!dispatcher->stopping && config_mirror_ready(dispatcher->mirror)) {
         work(dispatcher);
@@ -200,6 +201,7 @@ static void on_worker_stopped(void *ctx)
 void dispatcher_stop(Dispatcher *dispatcher, void (*on_stopped)(void *ctx), void *ctx)
 {
     dispatcher->stopping = true;
+    dispatcher->stopping_at_ms = uv_now(dispatcher->parts.loop);
     dispatcher->on_stopped = on_stopped;
     dispatcher->stopped_ctx = ctx;
     dispatcher->parts.vendor.drain(dispatcher->parts.vendor.self);
@@ -213,6 +215,7 @@ void dispatcher_stop(Dispatcher *dispatcher, void (*on_stopped)(void *ctx), void
         worker_stop(dispatcher->lanes[lane].worker, on_worker_stopped, dispatcher);
     }
     intake_give_up(dispatcher);
+    record_all_aside(dispatcher);
 }
 
 void dispatcher_free(Dispatcher *dispatcher)

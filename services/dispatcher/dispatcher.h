@@ -2,10 +2,11 @@
 // Dispatcher: RENDERED_* in, mail out, STATUS and DEFERRED and the send ledger as the trace of it.
 //   read -> keys -> open -> claim (one statement a batch) -> send -> outcome (one statement a
 //   flush) -> publish -> ack
-// intake.c and claim.c hold the way up to the vendor, outcomes.c the way back. settle.c reads what
-// vendors' callbacks prove about mails whose outcome is unknown. Law: a mail is sent only under a
-// claim that this process holds in the ledger, and an input is acked only after its outcome is
-// committed and what follows from it is stored.
+// intake.c and claim.c hold the way up to the vendor, outcomes.c and record.c the way back.
+// settle.c reads what vendors' callbacks prove about mails whose outcome is unknown. Law: a mail is
+// sent only under a claim that this process holds in the ledger, and an input is acked only after
+// its outcome is committed and what follows from it is stored. A process that stops while the
+// ledger does not take the outcome of a mail that the vendor took acks it all the same (record.c).
 //
 // Killed between two durable effects (tests/integration/faults/test_kill.py covers each):
 // - claim committed, not sent: redelivered; the lease has ended: counted as unknown, sent again or

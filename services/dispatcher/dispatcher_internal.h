@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dispatcher.c, intake.c, claim.c and outcomes.c share.
+// What dispatcher.c, intake.c, claim.c, outcomes.c and record.c share.
 #pragma once
 
 #include "common/base/map.h"
@@ -11,6 +11,7 @@ enum {
     FLUSH_MS = 2,
     FLUSH_BACKOFF_MIN_MS = 100,
     FLUSH_BACKOFF_MAX_MS = 5000,
+    STOP_PATIENCE_MS = 3000, // with a Postgres that does not answer
     AGAIN_TEMPLATE_MS = 200,
     AGAIN_RACE_MS = 200,
     AGAIN_SELF_MS = 1000,
@@ -43,6 +44,11 @@ typedef struct DispatcherLane {
     int64_t full_since_us; // of clock_mono_us()
 } DispatcherLane;
 
+typedef struct JobQueue {
+    Job *head, *tail;
+    size_t count;
+} JobQueue;
+
 struct Dispatcher {
     DispatcherParts parts;
     Str owner;
@@ -55,9 +61,8 @@ struct Dispatcher {
     Map *jobs;    // in flight in this process: name -> Job
     Arena *scratch;
     Buf buf;
-    Job *finished_head; // outcomes not yet handed to Postgres, in order
-    Job *finished_tail;
-    size_t finished;
+    JobQueue finished;         // outcomes not yet handed to Postgres, in order
+    JobQueue aside;            // outcomes that Postgres refuses; their claims are kept
     unsigned flush_backoff_ms; // 0: Postgres answers
     bool renewing;
     uv_timer_t flush_timer;
@@ -67,6 +72,7 @@ struct Dispatcher {
     int64_t open_at_us; // when the open unknowns were last counted
     DispatcherMetrics metrics;
     bool stopping;
+    uint64_t stopping_at_ms;
     int open; // workers, mirror and handles not yet closed
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
@@ -99,12 +105,15 @@ void settle_count_open(Dispatcher *dispatcher); // when it is time: asks for the
 
 // outcomes.c
 bool outcomes_move(Job *job, JobState next);      // false: refused; the caller leaves the job alone
-void outcomes_add(Job *job, JobState next);       // RECORDING: job->row; RELEASING: its claim
 void outcomes_publish(Job *job);                  // RECORDED: emit what job->row says, settle
 void outcomes_settle(Job *job, const Error *err); // the only ways in which a job ends
 void outcomes_again(Job *job, int64_t delay_ms);
 void outcomes_on_sent(
     void *ctx, Mail *mail, const SendResult *result); // a MailDone; ctx is the Job
 UnknownPolicy outcomes_policy(const Job *job);
-void outcomes_flush(Dispatcher *dispatcher);
-void outcomes_renew(Dispatcher *dispatcher); // leases of mails that take long
+
+// record.c
+void record_add(Job *job, JobState next);      // RECORDING: job->row; RELEASING: its claim
+void record_try_aside(Dispatcher *dispatcher); // one, at each tick; when it gets in, all
+void record_all_aside(Dispatcher *dispatcher); // all, as when the process stops
+void record_renew(Dispatcher *dispatcher);     // leases of mails that take long

@@ -93,6 +93,30 @@ bool job_read(Job *job, Delivery *delivery, int64_t now_us, Error *err)
     return true;
 }
 
+// Text that Postgres and protobuf take: what is no UTF-8 becomes '?', a control character a space.
+static Str recordable(Arena *arena, Str text)
+{
+    if (text.len <= JOB_WORDS_MAX && str_is_utf8(text) && !str_has_control(text)) {
+        return arena_str(arena, text);
+    }
+    char *out = arena_alloc(arena, JOB_WORDS_MAX);
+    size_t len = 0;
+    while (text.len > 0) {
+        size_t step = str_utf8_step(text);
+        size_t size = step > 0 ? step : 1;
+        if (len + size > JOB_WORDS_MAX) {
+            break;
+        }
+        memcpy(out + len, step > 0 ? text.ptr : "?", size);
+        if (step == 1 && ((uint8_t)out[len] < 0x20 || out[len] == 0x7f)) {
+            out[len] = ' ';
+        }
+        len += size;
+        text = str_slice(text, size, text.len);
+    }
+    return (Str){out, len};
+}
+
 // ---- opening ----
 
 static void decide(Job *job, const char *reason_code, Str reason, bool bury, int64_t now_us)
@@ -104,7 +128,7 @@ static void decide(Job *job, const char *reason_code, Str reason, bool bury, int
         .finished_at_us = now_us,
         .rung = bury ? (int32_t)job->rendered->rung : -1,
         .code = str_from(reason_code),
-        .reply = arena_str(job->delivery->arena, reason),
+        .reply = recordable(job->delivery->arena, reason),
     };
 }
 
@@ -375,9 +399,9 @@ void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int6
     row->rung = -1;
     row->vendor = str_from(rules->vendor);
     row->vendor_message_id = job->message_id;
-    row->code = arena_str(arena, result->code);
-    row->enhanced = arena_str(arena, result->enhanced);
-    row->reply = arena_str(arena, result->text);
+    row->code = recordable(arena, result->code);
+    row->enhanced = recordable(arena, result->enhanced);
+    row->reply = recordable(arena, result->text);
     if (result->state != SEND_ANSWERED) {
         defer(job, rules, result, now_us);
         return;
@@ -395,4 +419,15 @@ void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int6
         defer(job, rules, result, now_us);
         break;
     }
+}
+
+bool job_shorten_row(Job *job)
+{
+    LedgerRow *row = &job->row;
+    if (row->vendor_message_id.len + row->enhanced.len + row->reply.len == 0) {
+        return false;
+    }
+    row->vendor_message_id = row->enhanced = row->reply = STR_EMPTY;
+    row->unknown_count = row->unknown_count < INT16_MAX ? row->unknown_count : INT16_MAX;
+    return true;
 }

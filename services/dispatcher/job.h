@@ -19,7 +19,7 @@
 // Throttled attempts use no rung of the ladder for so long after the mail was rendered, then each
 // uses one; and attempts have a maximum of their own.
 enum { JOB_THROTTLED_FREE_H = 24, JOB_ATTEMPTS_MAX = 1000 };
-enum { JOB_RESENDS_MAX = 1, JOB_NAME_SIZE = 48 };
+enum { JOB_RESENDS_MAX = 1, JOB_NAME_SIZE = 48, JOB_WORDS_MAX = 1000 };
 
 typedef struct Job Job;
 struct Job {
@@ -38,6 +38,7 @@ struct Job {
     int64_t taken_us; // since when it goes on, of clock_mono_us()
     uint32_t resends;
     Job *next;
+    bool aside; // Postgres has refused its outcome (record.c)
     // Two facts that are found before the claim and acted upon once it is held, and so are true or
     // false in most states.
     bool decided;   // row is the outcome already; nothing is sent
@@ -87,5 +88,9 @@ typedef enum Course {
 // Pure. owner: this process; policy: the channel's, for a claim whose outcome is unknown.
 Course job_judge(const Job *job, Str owner, UnknownPolicy policy);
 
-// What the vendor's result makes of the attempt, into job->row.
+// What the vendor's result makes of the attempt, into job->row. The vendor's words are made such
+// that Postgres and protobuf take them: UTF-8, no control characters, JOB_WORDS_MAX bytes at most.
 void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us);
+// For a row that Postgres refuses: leaves out all but the state, the times and the code. false:
+// nothing was left to leave out.
+bool job_shorten_row(Job *job);

@@ -45,12 +45,14 @@ typedef struct Stage {
     bool holding;         // mails are kept instead of answered
     size_t claims_max;    // of the next dispatcher; 0: 64
     size_t in_flight_max; // the same; 0: 256
+    int database_ms;      // the same: how long it waits for Postgres; 0: 10 s
     bool draining;
     Mail *held[HELD_MAX];
     size_t held_count;
     int sends;
     char last_message[4096];
     const char *answers[4]; // of the next mails; NULL: "250 2.0.0 Ok"
+    Str words;              // of every answer; empty: "words of the vendor"
     uv_timer_t vendor_timer;
     Seen status, deferred, dead;
 } Stage;
@@ -60,7 +62,8 @@ typedef struct Stage {
 static inline void answer_mail(Stage *stage, Mail *mail, const char *answer)
 {
     Str text = str_from(answer);
-    SendResult result = {.state = SEND_ANSWERED, .text = str_from("words of the vendor")};
+    Str words = stage->words.len > 0 ? stage->words : STR("words of the vendor");
+    SendResult result = {.state = SEND_ANSWERED, .text = words};
     if (str_eq(text, STR("unknown"))) {
         result.state = SEND_UNKNOWN;
     } else if (str_eq(text, STR("released"))) {
@@ -220,7 +223,9 @@ static inline void open_pool(Stage *stage)
 {
     char url[256];
     snprintf(url, sizeof url, "%s&user=stentor_dispatcher", database_url());
-    stage->pool = db_pool_new(&stage->rig.loop, &(DbPoolOptions){.url = url, .connections = 2});
+    stage->pool = db_pool_new(
+        &stage->rig.loop,
+        &(DbPoolOptions){.url = url, .connections = 2, .statement_timeout_ms = stage->database_ms});
     WAIT(&stage->rig, db_pool_ready(stage->pool));
 }
 
@@ -304,6 +309,7 @@ static inline int stage_up(void **state)
     rig_fresh(&stage->rig, 0);
     stage->admin = PQconnectdb(database_url());
     run_sql(stage, "TRUNCATE dispatch.ledger, keys.data_keys");
+    run_sql(stage, "ALTER TABLE dispatch.ledger DROP CONSTRAINT IF EXISTS refuses");
     stage->admin_pool =
         db_pool_new(&stage->rig.loop, &(DbPoolOptions){.url = database_url(), .connections = 1});
     WAIT(&stage->rig, db_pool_ready(stage->admin_pool));

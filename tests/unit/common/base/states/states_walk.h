@@ -26,7 +26,7 @@ typedef struct StateWalk {
     bool (*move)(unsigned *state, unsigned next);
 } StateWalk;
 
-static bool states_row_has(const StateRow *row, const char *name)
+static inline bool states_row_has(const StateRow *row, const char *name)
 {
     Str rest = str_from(row->to);
     Str each;
@@ -38,7 +38,7 @@ static bool states_row_has(const StateRow *row, const char *name)
     return false;
 }
 
-static unsigned states_row_length(const StateRow *row)
+static inline unsigned states_row_length(const StateRow *row)
 {
     unsigned count = row->to[0] == '\0' ? 0 : 1;
     for (const char *at = row->to; *at != '\0'; at++) {
@@ -48,7 +48,7 @@ static unsigned states_row_length(const StateRow *row)
 }
 
 // While on, a refused move is survived as in a release build.
-static void states_survive(bool on)
+static inline void states_survive(bool on)
 {
 #ifdef STENTOR_STRICT_STATES
     states_forgive(on);
@@ -57,7 +57,7 @@ static void states_survive(bool on)
 #endif
 }
 
-static void states_walk(const StateWalk *walk)
+static inline void states_walk(const StateWalk *walk)
 {
     states_survive(true);
     for (unsigned from = 0; from < walk->count; from++) {
