@@ -28,6 +28,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_API_URL",
     "STENTOR_API_KEY",
     "STENTOR_API_KEY_FILE",
+    "STENTOR_API_CA_FILE",
     "STENTOR_TENANT",
     "STENTOR_HOME",
     // digest-flusher

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/cli/api_client.h"
 
-#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +52,14 @@ ApiClient *api_client_new(Cli *cli, Error *err)
     return client;
 }
 
+void api_client_trust(const Cli *cli, CURL *curl)
+{
+    if (cli->settings.api_ca_file[0] != '\0') {
+        curl_easy_setopt(curl, CURLOPT_CAINFO, cli->settings.api_ca_file);
+        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+    }
+}
+
 void api_client_header(ApiClient *client, const char *header)
 {
     client->headers = curl_slist_append(client->headers, header);
@@ -99,6 +106,7 @@ bool api_client_call(
     headers->next = client->headers;
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    api_client_trust(client->cli, curl);
     if (body.ptr != NULL) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.ptr);

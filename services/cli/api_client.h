@@ -2,6 +2,7 @@
 // The HTTP API as a sub-command uses it: one connection, kept from call to call.
 #pragma once
 
+#include <curl/curl.h>
 #include <jansson.h>
 
 #include "common/base/buf.h"
@@ -19,6 +20,8 @@ typedef struct ApiAnswer {
 // for the key's own tenant. ERROR_CONFIG when STENTOR_API_KEY is not set.
 ApiClient *api_client_new(Cli *cli, Error *err);
 void api_client_free(ApiClient *client); // NULL-safe
+// A request of its own to the API: whom it trusts over HTTPS (STENTOR_API_CA_FILE).
+void api_client_trust(const Cli *cli, CURL *curl);
 // A header of the next calls: "Idempotency-Key: 1".
 void api_client_header(ApiClient *client, const char *header);
 void api_client_type(ApiClient *client, const char *type); // of the bodies; a literal

@@ -19,6 +19,7 @@ typedef struct Settings {
     const char *database_url;
     const char *api_url;
     const char *api_key;
+    const char *api_ca_file;
     const char *tenant;
     const char *home;
     const char *master_key_file;

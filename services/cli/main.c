@@ -20,6 +20,7 @@ static const Option settings_table[] = {
     {"STENTOR_DATABASE_URL",  OPTION_TEXT, offsetof(Settings, database_url),  "", 0, 0, true,  "Postgres connection string"},
     {"STENTOR_API_URL",       OPTION_TEXT, offsetof(Settings, api_url),       "http://127.0.0.1:8080", 0, 0, false, "where the API is"},
     {"STENTOR_API_KEY",       OPTION_TEXT, offsetof(Settings, api_key),       "", 0, 0, true,  "API key of the commands that ask the API"},
+    {"STENTOR_API_CA_FILE",   OPTION_TEXT, offsetof(Settings, api_ca_file),   "", 0, 0, false, "certificates that an API over HTTPS may have, in PEM; not set: the system's authorities"},
     {"STENTOR_TENANT",        OPTION_TEXT, offsetof(Settings, tenant),        "", 0, 0, false, "tenant that the commands speak of"},
     {"STENTOR_HOME",          OPTION_TEXT, offsetof(Settings, home),          "", 0, 0, false, "folder with migrations/, and with deploy/ for `up` and `down`; not set: what was installed with this program, else the current folder"},
     {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, offsetof(Settings, master_key_file), "", 0, 0, false, "the services' master key file, for `migrate`, `doctor`, `keys`, `master-key` and `replay --shadow` only"},

@@ -431,6 +431,7 @@ static bool check_api(Doctor *doctor)
 {
     const char *trouble = NULL;
     CURL *curl = curl_easy_init();
+    api_client_trust(doctor->cli, curl);
     for (size_t i = 0; trouble == NULL && i < sizeof BEHIND / sizeof BEHIND[0]; i++) {
         trouble = trouble_behind(doctor->cli, curl, &BEHIND[i]);
     }

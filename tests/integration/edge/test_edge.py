@@ -18,7 +18,7 @@ import pytest
 
 from tests.harness.cost import resident_mb
 from tests.harness.pipeline import Pipeline
-from tests.harness.processes import HOME, Nginx, free_port, wait_until
+from tests.harness.processes import BIN, HOME, Nginx, free_port, wait_until
 from tests.harness.upstream import Upstream
 
 CONFIGURE = HOME / "deploy" / "nginx" / "configure"
@@ -349,12 +349,17 @@ def test_it_is_there_at_once_lives_in_its_folder_and_ends_after_its_last_answer(
         assert answers == [200] and edge.nginx.child.wait(5) == 0
 
 
-def test_it_ends_tls(folder):
+def make_certificate(folder):
     certificate, key = folder / "tls.pem", folder / "tls.key"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
                    check=True, capture_output=True)
     os.chmod(key, 0o644)
+    return certificate, key
+
+
+def test_it_ends_tls(folder):
+    certificate, key = make_certificate(folder)
     with Edge(folder, TLS_CERTIFICATE=str(certificate), TLS_KEY=str(key)) as edge:
         context = ssl.create_default_context(cafile=certificate)
         connection = http.client.HTTPSConnection("127.0.0.1", edge.port, timeout=5, context=context)
@@ -363,6 +368,17 @@ def test_it_ends_tls(folder):
         assert connection.sock.version() == "TLSv1.3"
         connection.close()
         check_problem(edge.ask("GET", "/v1/tenant"), 400, "bad-request")
+
+
+@pytest.mark.parametrize("trusted,status,says", [(True, 0, '"x-forwarded-proto":"https"'), (False, 1, "certificate")])
+def test_the_command_line_asks_over_tls_whom_it_was_given(folder, trusted, status, says):
+    """A certificate that no authority has signed is taken from the one file that names it."""
+    certificate, key = make_certificate(folder)
+    with Edge(folder, TLS_CERTIFICATE=str(certificate), TLS_KEY=str(key)) as edge:
+        settings = {"PATH": os.environ["PATH"], "STENTOR_API_URL": f"https://127.0.0.1:{edge.port}", "STENTOR_API_KEY": "stn_a.b",
+                    **({"STENTOR_API_CA_FILE": str(certificate)} if trusted else {})}
+        done = subprocess.run([BIN / "stentor", "tenant", "show", "--json"], env=settings, capture_output=True, text=True, timeout=20)
+        assert done.returncode == status and says in done.stdout + done.stderr, done
 
 
 @pytest.mark.parametrize("words,says", [
