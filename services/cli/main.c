@@ -66,7 +66,8 @@ static const Command commands[] = {
     {"batch cancel", "ID", 1, 1, "json", "make no more; what was accepted goes on", cmd_batch_cancel},
     {"batch show", "ID", 1, 1, "watch json",
      "how far it is, and what became of its notifications\n  --watch   again and again until nothing is left to come", cmd_batch_show},
-    {"batch list", "", 0, 0, "status= json", "the youngest 100\n  --status NAME   only those", cmd_batch_list},
+    {"batch list", "", 0, 0, "status= limit= json",
+     "the youngest first\n  --status NAME   only those; --limit N at most so many (default 100, 0: all)", cmd_batch_list},
     {"login", "[URL]", 0, 1, "key-file= tenant= unchecked json",
      "write an API address and key into the file that `stentor` reads by itself, " USER_CONFIG "; readable by you alone\n"
      "  URL              default: STENTOR_API_URL; the key is asked for, or read from standard input\n"

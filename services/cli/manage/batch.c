@@ -11,6 +11,8 @@
 
 enum {
     DATA_MAX = 64 * 1024,
+    LIST_LIMIT = 100,
+    PAGE_MAX = 1000, // of the API
     WATCH_US = 1000000,
     WATCH_SHARE = 4, // a watcher asks at most for a fifth of the time
 };
@@ -261,15 +263,21 @@ int cmd_batch_show(Cli *cli)
     return status;
 }
 
-static void print_list(const Cli *cli, const ApiAnswer *answer)
+static bool take_batch(void *ctx, const json_t *batch)
 {
-    if (cli->json) {
-        printf(STR_FMT "\n", STR_ARG(answer->text));
-        return;
-    }
+    (void)json_array_append(ctx, (json_t *)(uintptr_t)batch);
+    return true;
+}
+
+static void print_list(const Cli *cli, const json_t *list)
+{
     size_t i = 0;
     const json_t *batch = NULL;
-    json_array_foreach(json_object_get(answer->json, "data"), i, batch)
+    if (cli->json) {
+        api_client_dump(cli, list);
+        return;
+    }
+    json_array_foreach(list, i, batch)
     {
         print_batch(cli, batch);
     }
@@ -278,21 +286,25 @@ static void print_list(const Cli *cli, const ApiAnswer *answer)
 int cmd_batch_list(Cli *cli)
 {
     Error err = {0};
-    ApiAnswer answer;
-    ApiClient *client = api_client_new(cli, &err);
+    ApiAnswer answer = {0};
+    int64_t limit = 0;
     const char *wanted = args_flag(&cli->args, "status");
-    int status = EXIT_DONE;
-    const char *path = "/v1/batches";
-    if (client != NULL && wanted != NULL) {
-        path = arena_printf(cli->arena, "%s?status=%s", path, api_client_escape(cli, wanted));
+    if (!args_int(&cli->args, "limit", LIST_LIMIT, 0, INT64_MAX, &limit, &err)) {
+        return cli_fail(&err);
     }
-    if (client == NULL || !api_client_call(client, "GET", path, (Str){NULL, 0}, &answer, &err)) {
-        status = cli_fail(&err);
-    } else if (answer.status != 200) {
-        status = fail_answer(&answer);
-    } else {
-        print_list(cli, &answer);
-    }
+    int64_t page = limit == 0 || limit > PAGE_MAX ? PAGE_MAX : limit;
+    const char *path = arena_printf(
+        cli->arena, "/v1/batches?limit=%" PRId64 "%s%s", page, wanted != NULL ? "&status=" : "",
+        wanted != NULL ? api_client_escape(cli, wanted) : "");
+    json_t *list = json_array();
+    ApiClient *client = api_client_new(cli, &err);
+    bool ok =
+        client != NULL && api_client_each(client, path, limit, take_batch, list, &answer, &err);
+    int status = ok ? EXIT_DONE : api_client_fail(&answer, &err);
     api_client_free(client);
+    if (ok) {
+        print_list(cli, list);
+    }
+    json_decref(list);
     return status;
 }

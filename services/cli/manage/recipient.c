@@ -168,6 +168,24 @@ static const char *find_path(Cli *cli, Error *err)
     return NULL;
 }
 
+static bool take_record(void *ctx, const json_t *record)
+{
+    return json_array_append(ctx, (json_t *)(uintptr_t)record) == 0;
+}
+
+// All pages as one.
+static int print_found(Cli *cli, const char *path)
+{
+    json_t *found = json_array();
+    int status = api_client_list(cli, path, take_record, found);
+    json_t *page = json_pack("{s:o, s:n}", "data", found, "next");
+    if (status == EXIT_DONE) {
+        api_client_dump(cli, page);
+    }
+    json_decref(page);
+    return status;
+}
+
 int cmd_recipient_get(Cli *cli)
 {
     Error err = {0};
@@ -180,7 +198,7 @@ int cmd_recipient_get(Cli *cli)
     if (args_has(&cli->args, "reveal")) {
         path = arena_printf(cli->arena, "%s%creveal=true", path, id != NULL ? '?' : '&');
     }
-    return api_client_print(cli, "GET", path, (Str){NULL, 0});
+    return id != NULL ? api_client_print(cli, "GET", path, (Str){NULL, 0}) : print_found(cli, path);
 }
 
 int cmd_recipient_delete(Cli *cli)

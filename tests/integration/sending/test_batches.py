@@ -250,6 +250,16 @@ def test_the_command_uploads_a_csv_and_names_its_broken_lines(own):
     assert "completed" in own.cli("batch", "show", batch) and batch in own.cli("batch", "list", "--status", "completed")
 
 
+def test_the_command_lists_every_page(own):
+    made = [create(own, name=f"listed {i}") for i in range(103)]
+    listed = [batch["id"] for batch in batch_cli(own, "list", "--limit", "0")]
+    assert listed[:103] == made[::-1] and len(listed) == len(set(listed)) >= 103
+    assert [batch["id"] for batch in batch_cli(own, "list")] == made[:2:-1], "100 when nothing is said"
+    assert [batch["id"] for batch in batch_cli(own, "list", "--limit", "102", "--status", "draft")] == made[:0:-1]
+    assert own.run_cli("batch", "list", "--status", "gone").returncode == 1
+    assert "--limit" in own.run_cli("batch", "list", "--limit", "many").stderr
+
+
 def test_the_command_uploads_ndjson_and_tells_the_words_to_the_batch(own):
     batch = batch_cli(own, "create", "--name", "told", "--template", "welcome", "--rate", "50")["id"]
     path = own.folder / "told.ndjson"
