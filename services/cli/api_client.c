@@ -31,7 +31,7 @@ ApiClient *api_client_new(Cli *cli, Error *err)
             tenant_of(cli));
         return NULL;
     }
-    if (!cli_need(cli->settings.api_key, "STENTOR_API_KEY", err)) {
+    if (!cli_need(cli->settings.api_key, "STENTOR_API_KEY", err) || !cli_key_fits(cli, err)) {
         return NULL;
     }
     CURL *curl = curl_easy_init();

@@ -17,7 +17,8 @@ typedef struct ApiAnswer {
 } ApiAnswer;
 
 // Speaks for STENTOR_TENANT (or a command's --tenant), which an operator's key may choose; not set:
-// for the key's own tenant. ERROR_CONFIG when STENTOR_API_KEY is not set.
+// for the key's own tenant. ERROR_CONFIG when STENTOR_API_KEY is not set, or is another
+// address's (cli_key_fits).
 ApiClient *api_client_new(Cli *cli, Error *err);
 void api_client_free(ApiClient *client); // NULL-safe
 // A request of its own to the API: whom it trusts over HTTPS (STENTOR_API_CA_FILE).

@@ -44,26 +44,59 @@ bool cli_need(const char *value, const char *option, Error *err)
     return true;
 }
 
+// Its row in the table.
+static size_t setting_at(const Cli *cli, const char *name)
+{
+    size_t i = 0;
+    while (strcmp(cli->table->settings[i].name, name) != 0) {
+        i++;
+    }
+    return i;
+}
+
 // Where the value of a setting stands, as an operator would look for it.
 static const char *origin_of(const Cli *cli, const char *name)
 {
-    for (size_t i = 0; cli->table != NULL && i < cli->table->setting_count; i++) {
-        if (strcmp(cli->table->settings[i].name, name) != 0) {
-            continue;
-        }
-        switch (cli->sources[i]) {
-        case OPTION_FROM_FILE:
-            return cli->config != NULL && cli->config[0] != '\0' ? cli->config : "--config's file";
-        case OPTION_FROM_ENVIRONMENT:
-            return "the environment";
-        case OPTION_FROM_ARGUMENT:
-            return "the command line";
-        case OPTION_FROM_NONE:
-        case OPTION_FROM_DEFAULT:
-            break;
-        }
+    switch (cli->sources[setting_at(cli, name)]) {
+    case OPTION_FROM_FILE:
+        return cli->config;
+    case OPTION_FROM_ENVIRONMENT:
+        return "the environment";
+    case OPTION_FROM_ARGUMENT:
+        return "the command line";
+    case OPTION_FROM_NONE:
+    case OPTION_FROM_DEFAULT:
+        break;
     }
     return "its default";
+}
+
+static bool is_same_address(const char *a, const char *b)
+{
+    size_t a_len = strlen(a), b_len = strlen(b);
+    a_len -= a_len > 0 && a[a_len - 1] == '/' ? 1 : 0;
+    b_len -= b_len > 0 && b[b_len - 1] == '/' ? 1 : 0;
+    return str_eq(str_of(a, a_len), str_of(b, b_len));
+}
+
+bool cli_key_fits(const Cli *cli, Error *err)
+{
+    size_t url = setting_at(cli, "STENTOR_API_URL");
+    const char *own = NULL;
+    if (cli->sources[setting_at(cli, "STENTOR_API_KEY")] != OPTION_FROM_FILE ||
+        cli->sources[url] <= OPTION_FROM_FILE) {
+        return true;
+    }
+    if (!user_config_value(cli->config, "STENTOR_API_URL", cli->arena, &own, err)) {
+        return false;
+    }
+    own = own != NULL ? own : cli->table->settings[url].def;
+    return is_same_address(own, cli->settings.api_url) ||
+           error_set(
+               err, ERROR_CONFIG,
+               "the API key of '%s' goes to %s alone, not to %s (HINT: stentor login URL, or "
+               "STENTOR_API_KEY of that address)",
+               cli->config, own, cli->settings.api_url);
 }
 
 bool cli_no_answer(const Cli *cli, const char *reason, Error *err)

@@ -49,7 +49,7 @@ typedef struct Cli {
     const char *tenant; // that the command itself names; NULL: --tenant, else STENTOR_TENANT
     Arena *arena;       // of the process's one command
     const CommandTable *table;
-    const char *config;          // the settings' file; NULL: none, "": --config names it
+    const char *config;          // the settings' file; NULL: none
     const OptionSource *sources; // of each row of the settings
 } Cli;
 
@@ -87,6 +87,9 @@ bool args_int(
 
 int cli_fail(const Error *err); // prints "stentor: <text>", returns EXIT_FAILED
 bool cli_need(const char *value, const char *option, Error *err); // the setting must be there
+// A key that stands in a settings' file goes to the address of the same file alone, whatever a flag
+// or the environment says. ERROR_CONFIG: it would go elsewhere.
+bool cli_key_fits(const Cli *cli, Error *err);
 // The API did not answer: names the address, where it comes from and how to set another. False.
 bool cli_no_answer(const Cli *cli, const char *reason, Error *err);
 // STENTOR_HOME; without it what was installed with this program, else the current folder.

@@ -355,16 +355,21 @@ static bool load_settings(Cli *cli, int argc, char **argv, Error *err)
 {
     static char flag[] = "--config";
     const char *file = getenv("STENTOR_CONFIG");
+    bool flagged = false;
     for (int i = 1; i < argc; i++) {
-        file = strncmp(argv[i], flag, sizeof flag - 1) == 0 ? "" : file;
+        if (strncmp(argv[i], flag, sizeof flag - 1) == 0) {
+            const char *equals = strchr(argv[i], '=');
+            file = equals != NULL ? equals + 1 : argv[i + 1];
+            flagged = true;
+        }
     }
-    if (file == NULL && !user_config_find(cli->arena, &file, err)) {
+    if (file == NULL && !flagged && !user_config_find(cli->arena, &file, err)) {
         return false;
     }
     char **words = arena_alloc(cli->arena, ((size_t)argc + 3) * sizeof *words);
     int count = 0, rest = 0;
     words[count++] = argv[0];
-    if (file != NULL && file[0] != '\0') {
+    if (!flagged && file != NULL && file[0] != '\0') {
         words[count++] = flag;
         words[count++] = arena_printf(cli->arena, "%s", file);
     }

@@ -11,6 +11,7 @@
 #include "common/base/buf.h"
 #include "common/base/file.h"
 #include "common/service/options.h"
+#include "common/service/options_file.h"
 
 const char *user_config_path(Arena *arena)
 {
@@ -53,7 +54,45 @@ bool user_config_find(Arena *arena, const char **ret, Error *err)
     return true;
 }
 
+bool user_config_value(
+    const char *path, const char *name, Arena *arena, const char **ret, Error *err)
+{
+    OptionsFile file;
+    Str text = STR_EMPTY, line_name, value;
+    *ret = NULL;
+    if (!file_read(path, OPTION_FILE_MAX, arena, &text, err)) {
+        return false;
+    }
+    Error broken = {0};
+    options_file_init(&file, text);
+    while (options_file_next(&file, &line_name, &value, &broken)) {
+        *ret = str_eq(line_name, str_from(name)) ? arena_cstr(arena, value) : *ret;
+    }
+    options_file_done(&file);
+    return broken.kind == ERROR_NONE || error_set(err, broken.kind, "%s: %s", path, broken.text);
+}
+
 // ---- changing it ----
+
+// In a folder of another user root would leave files that this user cannot read, and would follow
+// links that this user put there: sudo with the HOME of its caller.
+static bool check_owners(const char *path, Arena *arena, Error *err)
+{
+    struct stat found;
+    char *folder = arena_printf(arena, "%s", path);
+    for (char *slash = strrchr(folder, '/'); geteuid() == 0 && slash > folder;
+         slash = strrchr(folder, '/')) {
+        *slash = '\0';
+        if (stat(folder, &found) == 0 && found.st_uid != 0) {
+            return error_set(
+                err, ERROR_CONFIG,
+                "'%s' belongs to another user: root writes no settings there (HINT: without sudo "
+                "for that user's own, sudo -H for root's)",
+                folder);
+        }
+    }
+    return true;
+}
 
 static bool is_setting(Str line, const char *name)
 {
@@ -141,7 +180,8 @@ bool user_config_change(
     const char *path, const UserSetting *settings, size_t count, Arena *arena, Error *err)
 {
     Str text = STR_EMPTY;
-    if (access(path, F_OK) == 0 && !file_read(path, OPTION_FILE_MAX, arena, &text, err)) {
+    if (!check_owners(path, arena, err) ||
+        (access(path, F_OK) == 0 && !file_read(path, OPTION_FILE_MAX, arena, &text, err))) {
         return false;
     }
     Buf changed;

@@ -48,14 +48,12 @@ static bool read_key(Cli *cli, const char **ret, Error *err)
 static bool check_key(Cli *cli, const char *url, const char *key, const char **tenant, Error *err)
 {
     Cli probe = *cli;
-    if (url != cli->settings.api_url) {
-        OptionSource *sources =
-            arena_zalloc(cli->arena, cli->table->setting_count * sizeof *sources);
-        for (size_t i = 0; i < cli->table->setting_count; i++) {
-            sources[i] = OPTION_FROM_ARGUMENT;
-        }
-        probe.sources = sources;
+    OptionSource *sources = arena_zalloc(cli->arena, cli->table->setting_count * sizeof *sources);
+    for (size_t i = 0; i < cli->table->setting_count; i++) {
+        bool given = strcmp(cli->table->settings[i].name, "STENTOR_API_KEY") == 0;
+        sources[i] = given || url != cli->settings.api_url ? OPTION_FROM_ARGUMENT : cli->sources[i];
     }
+    probe.sources = sources;
     probe.settings.api_url = url;
     probe.settings.api_key = key;
     probe.settings.tenant = ""; // what was set before is another key's

@@ -4,9 +4,11 @@ import os
 import pty
 import re
 import subprocess
+import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -185,6 +187,54 @@ def test_a_terminal_does_not_show_the_key(home, api):
             break
         seen += piece
     assert os.waitpid(pid, 0)[1] == 0 and KEY.encode() not in seen and b"acme" in seen
+
+
+def test_the_key_of_a_file_goes_to_the_address_of_that_file_alone(home, api, tmp_path):
+    stored, other = _address(), _address()
+    home.write(f"STENTOR_API_URL={stored}\nSTENTOR_API_KEY={KEY}\n")
+    refused = f"the API key of '{home.file}' goes to {stored} alone, not to {other} (HINT: stentor login URL, or STENTOR_API_KEY of that address)"
+    for words, environment in ((["--api-url", other], {}), ([f"--api-url={other}"], {}), ([], {"STENTOR_API_URL": other})):
+        assert refused in home.run(*words, "recipient", "get", "x", status=1, **environment), words
+        assert refused in home.run(*words, "send", "--to", "a@example.com", "--template", "w", status=1, **environment)
+        own = home.run(*words, "recipient", "get", "x", status=1, STENTOR_API_KEY="k", **environment)
+        assert f"no answer from {other}" in own, "an address's own key"
+    for same in (stored, stored + "/"):
+        assert f"no answer from {same}" in home.run("--api-url", same, "recipient", "get", "x", status=1)
+    (tmp_path / "key").write_text(KEY)
+    for text in (f"STENTOR_API_KEY={KEY}\n", f"STENTOR_API_KEY_FILE={tmp_path}/key\n"):  # without an address it is the default's
+        home.write(text)
+        assert "goes to http://127.0.0.1:8080 alone" in home.run("--api-url", other, "recipient", "get", "x", status=1)
+    named = tmp_path / "named.conf"
+    named.write_text(f"STENTOR_API_URL={stored}\nSTENTOR_API_KEY={KEY}\n")
+    for words, environment in ((["--config", str(named)], {}), ([f"--config={named}"], {}), ([], {"STENTOR_CONFIG": str(named)})):
+        said = home.run(*words, "recipient", "get", "x", status=1, STENTOR_API_URL=other, **environment)
+        assert f"the API key of '{named}' goes to {stored} alone" in said
+    assert "tenant         acme" in home.run("login", api, stdin=KEY), "login replaces both"
+    assert home.run("login", stdin=KEY, STENTOR_API_URL=api)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives a folder away")
+@pytest.mark.parametrize("made", ["", ".config/stentor"])
+def test_root_leaves_nothing_in_the_home_of_another(api, made):
+    """sudo with the HOME of its caller."""
+    def login(home, user=0, **environment):
+        return subprocess.run([BIN / "stentor", "login", api], env={"HOME": home, **environment}, input=KEY, capture_output=True, text=True,
+                              timeout=30, user=user, group=user)
+
+    with tempfile.TemporaryDirectory() as home:  # which another user reaches
+        folder = Path(home)
+        (folder / made).mkdir(parents=True, exist_ok=True)
+        os.chown(home, 65534, 65534)
+        os.chmod(home, 0o755)
+        before = sorted(folder.rglob("*"))
+        for environment in ({}, {"XDG_CONFIG_HOME": f"{home}/a/b/c"}):
+            done = login(home, **environment)
+            assert done.returncode == 1 and f"'{home}' belongs to another user" in done.stderr
+            assert "(HINT: without sudo for that user's own, sudo -H for root's)" in done.stderr and sorted(folder.rglob("*")) == before
+        done = login(home, user=65534)
+        assert (done.returncode == 0) == (made == ""), "that user itself, where the folders are that user's"
+        if made == "":
+            assert {path.stat().st_uid for path in folder.rglob("*")} == {65534}
 
 
 # ---- deploy/local ---------------------------------------------------------------------------------------------------
