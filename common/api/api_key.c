@@ -40,12 +40,17 @@ static bool is_past(int64_t at_us, int64_t now_us)
 
 bool api_key_is_over(const ApiKey *key, int64_t now_us)
 {
-    return is_past(key->revoked_at_us, now_us) || is_past(key->expires_at_us, now_us);
+    return api_key_is_revoked(key, now_us) || is_past(key->expires_at_us, now_us);
+}
+
+bool api_key_is_revoked(const ApiKey *key, int64_t now_us)
+{
+    return key->revoked || is_past(key->revoked_at_us, now_us);
 }
 
 const char *api_key_state(const ApiKey *key, int64_t now_us)
 {
-    return is_past(key->revoked_at_us, now_us)   ? "revoked"
+    return api_key_is_revoked(key, now_us)       ? "revoked"
            : is_past(key->expires_at_us, now_us) ? "expired"
            : key->revoked_at_us != 0             ? "ending"
                                                  : "active";
@@ -85,12 +90,15 @@ json_t *api_key_json(const ApiKey *key, int64_t now_us)
     return json;
 }
 
-bool api_key_end(ApiKey *key, int64_t at_us)
+bool api_key_end(ApiKey *key, int64_t at_us, int64_t now_us)
 {
-    if (is_past(key->revoked_at_us, at_us)) {
+    bool now = at_us <= now_us;
+    // An end that has passed by this clock may lie ahead of a reader's.
+    if (key->revoked || (!now && is_past(key->revoked_at_us, at_us))) {
         return false;
     }
-    key->revoked_at_us = at_us;
+    key->revoked_at_us = is_past(key->revoked_at_us, at_us) ? key->revoked_at_us : at_us;
+    key->revoked = now;
     return true;
 }
 

@@ -21,9 +21,11 @@ char *api_key_make(Stentor__V1__ApiKey *key, Arena *arena);
 Str api_key_bare_id(Str id);
 const char *api_key_state(const Stentor__V1__ApiKey *key, int64_t now_us); // active, ending, ...
 bool api_key_is_over(const Stentor__V1__ApiKey *key, int64_t now_us);      // revoked or expired
+bool api_key_is_revoked(const Stentor__V1__ApiKey *key, int64_t now_us);
 // What a list and an answer say of it, never its hash. New reference.
 json_t *api_key_json(const Stentor__V1__ApiKey *key, int64_t now_us);
-// From at_us on it is valid no more. false: it ends as early already.
-bool api_key_end(Stentor__V1__ApiKey *key, int64_t at_us);
+// From at_us on it is valid no more. When that is not ahead, whoever reads the entry refuses the
+// key at once: a replica whose clock is behind does not wait. false: it ends as early already.
+bool api_key_end(Stentor__V1__ApiKey *key, int64_t at_us, int64_t now_us);
 // The key in the place of `old`: the same name and scopes, for as long as the old one was made for.
 void api_key_succeed(const Stentor__V1__ApiKey *old, int64_t now_us, Stentor__V1__ApiKey *ret);

@@ -17,6 +17,7 @@ typedef struct KeyEntry {
     uint8_t hash[SHA256_LEN];
     char tenant[TENANT_SIZE];
     int64_t revoked_at_us; // 0: not
+    bool revoked;          // whatever the clock says
     int64_t expires_at_us; // 0: never
     ScopeSet scopes;
 } KeyEntry;
@@ -75,6 +76,7 @@ static bool put_key(Auth *auth, Str tenant, const Stentor__V1__ApiKey *event, Er
     memcpy(entry->hash, event->secret_hash.data, SHA256_LEN);
     (void)str_to_c(tenant, entry->tenant, sizeof entry->tenant);
     entry->revoked_at_us = event->revoked_at_us;
+    entry->revoked = event->revoked;
     entry->expires_at_us = event->expires_at_us;
     entry->scopes = auth_scopes(event);
     map_put(auth->keys, key_id, entry);
@@ -121,7 +123,7 @@ AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, Auth
     if (CRYPTO_memcmp(hash, entry->hash, SHA256_LEN) != 0) {
         return AUTH_UNKNOWN;
     }
-    if (entry->revoked_at_us != 0 && entry->revoked_at_us <= now_us) {
+    if (entry->revoked || (entry->revoked_at_us != 0 && entry->revoked_at_us <= now_us)) {
         return AUTH_REVOKED;
     }
     if (entry->expires_at_us != 0 && entry->expires_at_us <= now_us) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/cli/config/doctor_config.h"
 
+#include "common/api/api_key.h"
 #include "common/base/clock.h"
 #include "common/codec/event.h"
 #include "common/model/sender_domain.h"
@@ -51,8 +52,7 @@ static bool take_key(void *ctx, const BusMessage *message, const char *reason, E
     const Stentor__V1__ApiKey *key = (const Stentor__V1__ApiKey *)event_unpack(
         &stentor__v1__api_key__descriptor, message->payload, reading->scratch, NULL);
     if (reason != NULL || key == NULL || key->key_id[0] == '\0' ||
-        (key->revoked_at_us != 0 && key->revoked_at_us <= reading->now_us) ||
-        (key->expires_at_us != 0 && key->expires_at_us <= reading->now_us)) {
+        api_key_is_over(key, reading->now_us)) {
         return true;
     }
     reading->keys++;

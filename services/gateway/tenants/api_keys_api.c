@@ -204,8 +204,8 @@ static void on_made(void *ctx, const Error *err, Str payload, uint64_t sequence)
         return;
     }
     note_stored(call, &call->made, payload, sequence);
-    int64_t end_us = call->made.created_at_us + call->overlap_s * SECOND_US;
-    if (call->old != NULL && api_key_end(call->old, end_us)) {
+    int64_t now_us = call->made.created_at_us;
+    if (call->old != NULL && api_key_end(call->old, now_us + call->overlap_s * SECOND_US, now_us)) {
         store(call, call->old, call->old_sequence, on_old_ended);
     } else {
         answer_made(call, true);
@@ -358,7 +358,7 @@ static void rotate_key(ApiCall *base)
     if (call->old == NULL || !may_manage(base, auth_scopes(call->old))) {
         return;
     }
-    if (call->old->revoked_at_us != 0 && call->old->revoked_at_us <= now_us) {
+    if (api_key_is_revoked(call->old, now_us)) {
         Problem problem = {.status = 409, .slug = "key-revoked", .title = "The key is revoked"};
         (void)snprintf(
             problem.detail, sizeof problem.detail, "key '%.64s' is revoked; make a new one",
@@ -377,7 +377,7 @@ static void revoke_key(ApiCall *base)
     if (call->old == NULL || !may_manage(base, auth_scopes(call->old))) {
         return;
     }
-    if (api_key_end(call->old, base->http->received_at_us)) {
+    if (api_key_end(call->old, base->http->received_at_us, base->http->received_at_us)) {
         store(call, call->old, call->old_sequence, on_revoked);
     } else {
         answer_json(base, 200, api_key_json(call->old, base->http->received_at_us));

@@ -161,6 +161,33 @@ def test_finding_11_a_revoked_key_is_refused_within_a_second(pipeline):
     assert not any("hash" in name or "secret" in name for key in listed.values() for name in key)
 
 
+def test_an_immediate_end_of_a_key_waits_for_no_clock(pipeline):
+    """As by a gateway whose clock is an hour ahead of ours."""
+    nats = NatsClient(pipeline.nats.port)
+
+    def entry_of(key_id):
+        return messages(pipeline).ApiKey.FromString(nats.message("CONFIG", last_by_subj=f"cfg.apikey.acme.{key_id}")[1])
+
+    for words in (["revoke"], ["rotate", "--grace", "0s"]):
+        made = make_key(pipeline)
+        pipeline.cli("apikey", words[0], made["key_id"], *words[1:])
+        assert entry_of(made["key_id"]).revoked, words
+    going_on = make_key(pipeline)
+    pipeline.cli("apikey", "rotate", going_on["key_id"])
+    entry = entry_of(going_on["key_id"])
+    assert not entry.revoked and entry.revoked_at_us > 0
+
+    made = make_key(pipeline)
+    entry = entry_of(made["key_id"])
+    entry.revoked, entry.revoked_at_us = True, int((time.time() + 3600) * 1e6)
+    nats.publish(f"cfg.apikey.acme.{made['key_id']}", entry.SerializeToString())
+    nats.close()
+    for method, path in (("GET", "/v1/tenant"), ("POST", "/v1/notifications")):
+        wait_until(lambda: problem_of(ask(pipeline, method, path, {}, made["key"])) == (401, "key-revoked"), 5, path)
+    listed = {key["key_id"]: key["state"] for key in json.loads(pipeline.cli("apikey", "list", "--all", "--json"))}
+    assert listed[made["key_id"]] == "revoked"
+
+
 def test_finding_11_a_rotated_key_goes_on_for_its_grace(pipeline):
     old = make_key(pipeline, "--scopes", "read", "--expires", "90d")
     new = json.loads(pipeline.cli("apikey", "rotate", old["key_id"], "--grace", "2s", "--json"))

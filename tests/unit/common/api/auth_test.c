@@ -17,6 +17,7 @@ typedef struct KeySpec {
     int64_t revoked_at_us;
     int64_t expires_at_us;
     const char *scope; // NULL: none, as before there were any
+    bool revoked;
 } KeySpec;
 
 static void put_spec(Auth *auth, const char *key_id, const KeySpec *spec)
@@ -31,6 +32,7 @@ static void put_spec(Auth *auth, const char *key_id, const KeySpec *spec)
     key.secret_hash = pb_data(str_of(hash, sizeof hash));
     key.revoked_at_us = spec->revoked_at_us;
     key.expires_at_us = spec->expires_at_us;
+    key.revoked = spec->revoked;
     char *scopes[] = {arena_cstr(arena, str_from(spec->scope))};
     key.scopes = scopes;
     key.n_scopes = spec->scope != NULL ? 1 : 0;
@@ -150,6 +152,15 @@ static void finding_11_a_key_ends_at_its_time_and_only_who_knows_it_hears_why(vo
     assert_int_equal(verdict_of(&(KeySpec){.revoked_at_us = 1000}, wrong, &scopes), AUTH_UNKNOWN);
 }
 
+static void a_key_that_was_ended_at_once_is_refused_by_who_has_an_earlier_clock(void **state)
+{
+    (void)state;
+    ScopeSet scopes = 0;
+    KeySpec ended = {.revoked_at_us = 1000 + INT64_C(3600000000), .revoked = true};
+    assert_int_equal(verdict_of(&ended, "Bearer " GOOD_KEY, &scopes), AUTH_REVOKED);
+    assert_int_equal(verdict_of(&ended, "Bearer stn_k1.other", &scopes), AUTH_UNKNOWN);
+}
+
 static void finding_11_a_key_may_what_its_scopes_say_and_one_without_any_what_it_could(void **state)
 {
     (void)state;
@@ -202,6 +213,7 @@ int main(void)
         cmocka_unit_test(a_key_id_is_the_same_with_and_without_its_prefix),
         cmocka_unit_test(a_revoked_or_removed_key_is_not_let_in),
         cmocka_unit_test(a_key_that_cannot_be_read_is_refused),
+        cmocka_unit_test(a_key_that_was_ended_at_once_is_refused_by_who_has_an_earlier_clock),
         cmocka_unit_test(finding_11_a_key_ends_at_its_time_and_only_who_knows_it_hears_why),
         cmocka_unit_test(
             finding_11_a_key_may_what_its_scopes_say_and_one_without_any_what_it_could),

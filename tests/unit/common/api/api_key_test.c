@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/api/api_key.h"
+
+typedef Stentor__V1__ApiKey ApiKey;
+
+static void an_end_that_is_not_ahead_is_one_at_once(void **state)
+{
+    (void)state;
+    ApiKey key;
+    stentor__v1__api_key__init(&key);
+    assert_true(api_key_end(&key, 2000, 1000));
+    assert_false(key.revoked);
+    assert_string_equal(api_key_state(&key, 1000), "ending");
+    assert_true(api_key_end(&key, 1500, 1500));
+    assert_true(key.revoked);
+    assert_int_equal(key.revoked_at_us, 1500);
+    assert_false(api_key_end(&key, 1400, 1400)); // ended already, by a clock that is ahead
+    assert_false(api_key_end(&key, 3000, 1400));
+    assert_string_equal(api_key_state(&key, 1400), "revoked");
+    assert_true(api_key_is_over(&key, 1400));
+}
+
+static void an_end_that_this_clock_has_passed_keeps_its_time(void **state)
+{
+    (void)state;
+    ApiKey key;
+    stentor__v1__api_key__init(&key);
+    key.revoked_at_us = 1000; // of an entry from before `revoked`, or of a grace that is over
+    assert_false(api_key_end(&key, 3000, 2000));
+    assert_true(api_key_end(&key, 2000, 2000));
+    assert_true(key.revoked);
+    assert_int_equal(key.revoked_at_us, 1000);
+    assert_false(api_key_end(&key, 2001, 2001));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_end_that_is_not_ahead_is_one_at_once),
+        cmocka_unit_test(an_end_that_this_clock_has_passed_keeps_its_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
