@@ -7,6 +7,7 @@
 # personal data is in the group stentor-keys, which reads the master key.
 DATA=${STENTOR_DATA:-/var/lib/stentor}
 KEYS_GROUP=stentor-keys
+LOG_BYTES=16777216
 SERVERS="postgres nats mailbox nginx"
 # outbox-relay is the demo application's; the others are the pipeline's.
 SERVICES="outbox-relay ingest gateway order-saga renderer dispatcher archiver digest-flusher webhook-receiver"
@@ -150,6 +151,24 @@ start() { # NAME COMMAND...
     (umask 077 && cd "$DATA" && close_inherited && exec setsid setpriv --reuid "$(user_of "$name")" --regid "$(user_of "$name")" --init-groups "$@" \
         >>"$DATA/log/$name.log" 2>&1 </dev/null) &
     echo $! >"$DATA/run/$name.pid"
+}
+
+# A log over BYTES begins again; its last BYTES become NAME.log.1, in the place of those before. The processes append, so none of them needs
+# to know; what one writes between the copy and the cut is lost.
+trim_logs() { # BYTES
+    local log
+    for log in "$DATA"/log/*.log; do
+        [ -f "$log" ] && [ "$(stat -c %s "$log")" -gt "$1" ] || continue
+        (umask 077 && tail -c "$1" "$log" >"$log.1")
+        : >"$log"
+    done
+}
+
+# As root, for each log is its process's own.
+keep_logs() { # PROGRAM
+    running logs "$1" && return 0
+    (cd "$DATA" && close_inherited && exec setsid "$1" >/dev/null 2>"$DATA/log/logs.log" </dev/null) &
+    echo $! >"$DATA/run/logs.pid"
 }
 
 # SIGTERM, then wait for the drain; SIGKILL only after 30 s.

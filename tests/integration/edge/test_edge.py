@@ -27,12 +27,12 @@ CONFIGURE = HOME / "deploy" / "nginx" / "configure"
 class Edge:
     """nginx and the three services behind it; a script in place of one: Edge(folder, ingest=script)."""
 
-    def __init__(self, folder, scripts=None, **values):
+    def __init__(self, folder, scripts=None, nginx=Nginx, **values):
         scripts = scripts or {}
         self.services = {name: Upstream(name, scripts.get(name)) for name in ("ingest", "gateway", "webhook")}
         behind = {name.upper(): service.address for name, service in self.services.items()}
         self.port = free_port()
-        self.nginx = Nginx(folder / "nginx", self.port, **{**behind, **values}).start()
+        self.nginx = nginx(folder / "nginx", self.port, **{**behind, **values}).start()
 
     def __enter__(self):
         return self
@@ -213,6 +213,94 @@ def test_what_cannot_be_read_is_refused_as_a_problem_and_goes_no_further(edge, w
         assert answer.status == status and json.loads(answer.read())["status"] == status
         assert answer.headers["Content-Type"] == "application/problem+json"
     assert asked == [len(service.requests) for service in edge.services.values()]
+
+
+def test_what_clients_send_wrong_writes_no_line(folder):
+    with Edge(folder, INGEST=f"127.0.0.1:{free_port()}") as edge:
+        for raw, _ in bad_requests(edge.port).values():
+            with socket.create_connection(("127.0.0.1", edge.port), 5) as client:
+                client.sendall(raw)
+                assert client.recv(1000)
+        assert edge.ask("GET", "/nothing")[0] == 404 and edge.ask("POST", "/v1/inbound/a/b", b"x" * 901121)[0] == 413
+        assert edge.ask("POST", "/v1/notifications", b"{}")[0] == 502
+        wait_until(edge.own_log, 5, "the line of the 502")
+        assert [line.split()[2:4] for line in edge.own_log().splitlines()] == [["502", "POST"]]
+
+
+def test_the_lines_may_go_to_standard_error(folder):
+    with Edge(folder, INGEST=f"127.0.0.1:{free_port()}", LOG="/dev/stderr") as edge:
+        request = edge.ask("POST", "/v1/notifications", b"{}")[1]["Stentor-Request-Id"]
+        wait_until(lambda: request in edge.nginx.log.read_text(), 5, "the line")
+        assert not (edge.nginx.folder / "own.log").exists()
+
+
+# ---- slow clients ---------------------------------------------------------------------------------------------------------------
+
+
+class Impatient(Nginx):
+    """The shipped file with shorter times and fewer places, as a row of (what it says, what it is to say)."""
+
+    TIMES = (("client_header_timeout 10s;", "client_header_timeout 1s;"), (" send_timeout 60s;", " send_timeout 1s;"),
+             ("worker_connections 4096;", "worker_connections 32;"))
+
+    def configured(self, text):
+        for line, shorter in self.TIMES:
+            assert text.count(line) == 1
+            text = text.replace(line, shorter)
+        return text
+
+
+def ended(client):
+    """The server has closed it."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_a_head_that_comes_byte_by_byte_ends_after_its_time(folder):
+    with Edge(folder, nginx=Impatient) as edge, socket.create_connection(("127.0.0.1", edge.port), 5) as client:
+        begun = time.monotonic()
+        client.settimeout(0.1)
+        client.sendall(b"GET /v1/tenant HTTP/1.1\r\nX-A: ")
+        while time.monotonic() - begun < 10:
+            try:
+                client.sendall(b"b")
+                if ended(client):
+                    break
+            except TimeoutError:
+                continue
+            except (ConnectionResetError, BrokenPipeError):
+                break
+        assert 0.9 < time.monotonic() - begun < 5 and edge.services["gateway"].requests == []
+
+
+def test_who_waits_in_every_place_keeps_nobody_out_for_long(folder):
+    with Edge(folder, nginx=Impatient) as edge:
+        idle = [socket.create_connection(("127.0.0.1", edge.port), 5) for _ in range(60)]
+        assert edge.ask("GET", "/v1/tenant")[0] == 200, "one that sends nothing gives its place up"
+        halves = [socket.create_connection(("127.0.0.1", edge.port), 5) for _ in range(60)]
+        for client in halves:
+            client.sendall(b"GET /v1/t")
+        wait_until(lambda: edge.ask("GET", "/v1/tenant")[0] == 200, 10, "a place when the heads' time is over")
+        for client in idle + halves:
+            client.close()
+
+
+def test_a_reader_that_takes_nothing_is_given_up_and_so_is_its_answer(folder):
+    gone = threading.Event()
+
+    def export(request, client):
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (64 << 20))
+        try:
+            for _ in range(1024):
+                client.sendall(b"y" * 65536)
+        except OSError:
+            gone.set()
+
+    with Edge(folder, {"gateway": export}, nginx=Impatient) as edge, socket.create_connection(("127.0.0.1", edge.port), 30) as client:
+        client.sendall(b"GET /v1/suppressions/export HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert gone.wait(10), "the service is let go"
 
 
 # ---- nothing is sent twice --------------------------------------------------------------------------------------------------
