@@ -1,58 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _DEFAULT_SOURCE // uv.h's struct addrinfo
-#include "services/dispatcher/vendor/smtp/smtp_client.h"
-
 #include <netdb.h>
 #include <stdlib.h>
 
 #include "common/base/arena.h"
-#include "common/base/crash.h"
+#include "services/dispatcher/vendor/smtp/smtp_client_internal.h"
 
-enum {
-    READ_CHUNK = 16 * 1024,
-    PLAIN_MAX = 256 * 1024,
-    WIRE_MAX = SMTP_OUT_MAX + SMTP_OUT_MAX / 64
-};
-
-struct SmtpClient {
-    SmtpClientWorld world;
-    SmtpSession session;
-    SmtpReplyParser parser;
-    uv_tcp_t tcp;
-    uv_getaddrinfo_t lookup;
-    uv_connect_t connect;
-    uv_write_t write;
-    SmtpClientState state;
-    unsigned callbacks; // of the look-up and of the closed handle, still to come: then it is freed
-    bool was_ready;     // it has been in SMTP_CLIENT_READY, also when it is closed
-    bool writing;       // libuv still holds `flight`
-    bool turning;       // inside turn(): a wake now does nothing
-    uint64_t replies;   // whole ones: a server that drips bytes gains no time
-    SmtpTls *tls;
-    Buf plain;           // decrypted, not yet parsed
-    Buf wire;            // encrypted, not yet written
-    Buf flight;          // what uv_write() still holds
-    uint64_t wire_total; // bytes handed to the system or to libuv
-    uint64_t
-        dot_at; // position on the wire up to which the final dot of `sending` is surely not sent
-    uint64_t deadline_ms; // of the reply that is waited for, or of idleness
-    Error why;
-    char chunk[READ_CHUNK];
-};
+enum { PLAIN_MAX = 256 * 1024, WIRE_MAX = SMTP_OUT_MAX + SMTP_OUT_MAX / 64 };
 
 static void connect_to(SmtpClient *client, int looked_up, const struct addrinfo *found);
-static void flush(SmtpClient *client);
-
-static bool is_closing(const SmtpClient *client)
-{
-    return client->state >= SMTP_CLIENT_CLOSING;
-}
-
-// Connected, and not closing.
-static bool is_open(const SmtpClient *client)
-{
-    return client->state >= SMTP_CLIENT_SETTING_UP && !is_closing(client);
-}
 
 // ---- end ----
 
@@ -98,20 +54,9 @@ static void on_tcp_closed(uv_handle_t *handle)
     finish(client);
 }
 
-// Whether the dot left is decided before the close: afterwards libuv counts what it dropped as
-// written.
-static void judge_dot(SmtpClient *client)
-{
-    bool flushed = !client->session.dot_in_out && client->dot_at != UINT64_MAX;
-    uint64_t queued = uv_stream_get_write_queue_size((uv_stream_t *)&client->tcp);
-    if (!flushed || client->wire_total - queued < client->dot_at) {
-        client->dot_at = UINT64_MAX; // surely not sent
-    }
-}
-
 static void close_with(SmtpClient *client, const Error *err)
 {
-    if (is_closing(client)) {
+    if (smtp_client_is_closing(client)) {
         return;
     }
     if (client->state == SMTP_CLIENT_LOOKING_UP) {
@@ -119,11 +64,11 @@ static void close_with(SmtpClient *client, const Error *err)
     }
     (void)smtp_client_move(&client->state, SMTP_CLIENT_CLOSING, client->world.options->host);
     client->why = *err;
-    judge_dot(client);
+    smtp_wire_judge_dot(client);
     uv_close((uv_handle_t *)&client->tcp, on_tcp_closed);
 }
 
-static void lose(SmtpClient *client, const char *what, int status)
+void smtp_client_lose(SmtpClient *client, const char *what, int status)
 {
     Error err = {0};
     error_set(
@@ -132,7 +77,7 @@ static void lose(SmtpClient *client, const char *what, int status)
     close_with(client, &err);
 }
 
-static void lose_with(SmtpClient *client, Error *err)
+void smtp_client_lose_with(SmtpClient *client, Error *err)
 {
     if (err->kind != ERROR_CANCELLED) {
         error_wrap(err, "smtp://%s:%s", client->world.options->host, client->world.options->port);
@@ -147,91 +92,8 @@ static bool move(SmtpClient *client, SmtpClientState next)
     }
     Error err = {0};
     error_set(&err, ERROR_TRANSIENT, "the connection is in a state that should not be");
-    lose_with(client, &err);
+    smtp_client_lose_with(client, &err);
     return false;
-}
-
-// ---- writing ----
-
-static void on_stream_written(uv_write_t *request, int status)
-{
-    SmtpClient *client = request->data;
-    client->writing = false;
-    if (is_closing(client)) {
-        return;
-    }
-    if (status < 0) {
-        lose(client, "write", status);
-        return;
-    }
-    flush(client);
-}
-
-// Hands `bytes` to the system, and what it does not take at once to libuv; empties the buffer.
-static void send_bytes(SmtpClient *client, Buf *bytes)
-{
-    uv_buf_t all = uv_buf_init(bytes->ptr, (unsigned)bytes->len);
-    int sent = uv_try_write((uv_stream_t *)&client->tcp, &all, 1);
-    if (sent < 0 && sent != UV_EAGAIN) {
-        lose(client, "write", sent);
-        return;
-    }
-    size_t done = sent > 0 ? (size_t)sent : 0;
-    client->wire_total += bytes->len;
-    if (done < bytes->len) {
-        buf_clear(&client->flight);
-        buf_append(&client->flight, bytes->ptr + done, bytes->len - done);
-        uv_buf_t rest = uv_buf_init(client->flight.ptr, (unsigned)client->flight.len);
-        client->write.data = client;
-        client->writing = true;
-        int status =
-            uv_write(&client->write, (uv_stream_t *)&client->tcp, &rest, 1, on_stream_written);
-        if (status < 0) {
-            client->writing = false;
-            lose(client, "write", status);
-            return;
-        }
-    }
-    buf_clear(bytes);
-    CRASH_POINT_IF("smtp.dot_written", client->session.sending != NULL && !client->writing);
-}
-
-static void mark_dot(SmtpClient *client)
-{
-    SmtpSession *session = &client->session;
-    if (session->dot_in_out) {
-        // Inside TLS the dot's place is not known: from the first byte of this write on it may have
-        // arrived.
-        client->dot_at =
-            client->wire_total + 1 + (client->tls == NULL ? session->dot_offset : client->wire.len);
-        session->dot_in_out = false;
-    }
-}
-
-static void flush(SmtpClient *client)
-{
-    Buf *out = &client->session.out;
-    if (client->writing || !is_open(client)) {
-        return;
-    }
-    mark_dot(client);
-    if (client->tls == NULL) {
-        if (out->len > 0) {
-            send_bytes(client, out);
-        }
-        return;
-    }
-    Error err = {0};
-    if (out->len > 0 && client->session.encrypted) {
-        if (!smtp_tls_write(client->tls, buf_view(out), &client->wire, &err)) {
-            lose_with(client, &err);
-            return;
-        }
-        buf_clear(out);
-    }
-    if (client->wire.len > 0) {
-        send_bytes(client, &client->wire);
-    }
 }
 
 // ---- reading ----
@@ -321,7 +183,7 @@ static void turn(SmtpClient *client, Str received)
         fine = error_set(&err, ERROR_TRANSIENT, "the session is in a state that should not be");
     }
     if (!fine) {
-        lose_with(client, &err);
+        smtp_client_lose_with(client, &err);
         return;
     }
     if (client->state == SMTP_CLIENT_QUITTING && smtp_session_idle(&client->session)) {
@@ -330,7 +192,7 @@ static void turn(SmtpClient *client, Str received)
     if (client->replies > replies) {
         set_deadline(client);
     }
-    flush(client);
+    smtp_wire_flush(client);
 }
 
 static void on_stream_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -343,11 +205,11 @@ static void on_stream_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf
 static void on_stream_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 {
     SmtpClient *client = stream->data;
-    if (is_closing(client) || count == 0) {
+    if (smtp_client_is_closing(client) || count == 0) {
         return;
     }
     if (count < 0) {
-        lose(client, "read", (int)count);
+        smtp_client_lose(client, "read", (int)count);
         return;
     }
     turn(client, (Str){buf->base, (size_t)count});
@@ -358,14 +220,14 @@ static void on_stream_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *b
 static void on_tcp_connected(uv_connect_t *request, int status)
 {
     SmtpClient *client = request->data;
-    if (is_closing(client)) {
+    if (smtp_client_is_closing(client)) {
         return;
     }
     if (status == 0) {
         status = uv_read_start((uv_stream_t *)&client->tcp, on_stream_alloc, on_stream_read);
     }
     if (status < 0) {
-        lose(client, "connect", status);
+        smtp_client_lose(client, "connect", status);
         return;
     }
     if (!move(client, SMTP_CLIENT_SETTING_UP)) {
@@ -382,7 +244,7 @@ static void on_lookup_done(uv_getaddrinfo_t *request, int status, struct addrinf
 {
     SmtpClient *client = request->data;
     client->callbacks--;
-    if (is_closing(client)) {
+    if (smtp_client_is_closing(client)) {
         finish(client);
     } else if (move(client, SMTP_CLIENT_CONNECTING)) { // from now on there is no look-up to cancel
         connect_to(client, status, found);
@@ -393,7 +255,7 @@ static void on_lookup_done(uv_getaddrinfo_t *request, int status, struct addrinf
 static void connect_to(SmtpClient *client, int looked_up, const struct addrinfo *found)
 {
     if (looked_up < 0) {
-        lose(client, "name look-up", looked_up);
+        smtp_client_lose(client, "name look-up", looked_up);
         return;
     }
     unsigned count = 0;
@@ -410,7 +272,7 @@ static void connect_to(SmtpClient *client, int looked_up, const struct addrinfo 
             ? UV_EAI_NODATA
             : uv_tcp_connect(&client->connect, &client->tcp, chosen->ai_addr, on_tcp_connected);
     if (status < 0) {
-        lose(client, "connect", status);
+        smtp_client_lose(client, "connect", status);
     }
 }
 
@@ -434,7 +296,7 @@ SmtpClient *smtp_client_new(const SmtpClientWorld *world)
         world->loop, &client->lookup, on_lookup_done, world->options->host, world->options->port,
         &hints);
     if (status < 0) {
-        lose(client, "name look-up", status);
+        smtp_client_lose(client, "name look-up", status);
     } else {
         client->callbacks++;
         (void)move(client, SMTP_CLIENT_LOOKING_UP);
@@ -461,7 +323,7 @@ void smtp_client_wake(SmtpClient *client)
     }
     smtp_session_pull(&client->session);
     set_deadline(client);
-    flush(client);
+    smtp_wire_flush(client);
 }
 
 void smtp_client_quit(SmtpClient *client)
@@ -474,7 +336,7 @@ void smtp_client_quit(SmtpClient *client)
     } else if (move(client, SMTP_CLIENT_QUITTING) && smtp_session_idle(&client->session)) {
         smtp_session_quit(&client->session);
         set_deadline(client);
-        flush(client);
+        smtp_wire_flush(client);
     }
 }
 
@@ -486,7 +348,7 @@ void smtp_client_abort(SmtpClient *client)
 
 void smtp_client_tick(SmtpClient *client, uint64_t now_ms)
 {
-    if (is_closing(client) || now_ms < client->deadline_ms) {
+    if (smtp_client_is_closing(client) || now_ms < client->deadline_ms) {
         return;
     }
     if (smtp_session_idle(&client->session)) {
@@ -496,9 +358,9 @@ void smtp_client_tick(SmtpClient *client, uint64_t now_ms)
     Error err = {0};
     const char *what = "the connection";
     unsigned waited = client->world.options->connect_ms;
-    if (is_open(client)) {
+    if (smtp_client_is_open(client)) {
         waited = smtp_session_patience_ms(&client->session, &what);
     }
     error_set(&err, ERROR_TRANSIENT, "no answer to %s within %u ms", what, waited);
-    lose_with(client, &err);
+    smtp_client_lose_with(client, &err);
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/dispatcher/vendor/smtp/smtp_pool.h"
-
+// The connections of the pool: opened, given mails, closed. smtp_queue.c has the mails that wait.
 #include <assert.h>
 #include <stdlib.h>
 
 #include "common/base/arena.h"
 #include "common/base/log.h"
-#include "common/model/company.h"
-#include "services/dispatcher/vendor/smtp/smtp_client.h"
+#include "services/dispatcher/vendor/smtp/smtp_pool_internal.h"
 
 enum {
     TICK_MS = 200,
@@ -15,215 +13,11 @@ enum {
     BACKOFF_MIN_MS = 100, // doubles
     BACKOFF_MAX_MS = 10000,
     CLOSE_MS = 1000,
-    FAIRNESS = 16, // every so many mails the lowest lane goes first, so that it is never starved
     // One in so many connections, and at least one when there are two, is for critical and high
     // alone: a campaign to a slow server would else hold them all. As many again, and at least one
     // when there are three, are not for the lowest lane.
     RESERVED_SHARE = 8,
-    PLACE_MAILS = 2, // of one connection: one whose dot was written, and the next one's envelope
 };
-
-// A place for one connection; how many of them are reserved is fixed, which one is where is not.
-typedef struct Place {
-    struct SmtpPool *pool;
-    SmtpClient *client;       // NULL: free
-    Priority lowest;          // lane that it serves
-    Mail *mails[PLACE_MAILS]; // given to it and not answered, oldest first
-} Place;
-
-typedef struct Queue {
-    Mail *head;
-    Mail *tail;
-} Queue;
-
-struct SmtpPool {
-    uv_loop_t *loop;
-    SmtpOptions options;
-    SmtpTlsContext *tls;
-    Queue lanes[PRIORITY_COUNT];
-    size_t queued;
-    unsigned taken;
-    Place places[SMTP_CONNECTIONS_MAX];  // options.connections of them; the reserved ones first
-    unsigned count;                      // of them taken
-    unsigned tenant_max[PRIORITY_COUNT]; // of the places that serve the lane, in company
-    Company company;
-    uv_timer_t tick;
-    uv_timer_t soon; // pump() in the next turn of the loop
-    uint64_t retry_at_ms;
-    unsigned failures; // connections in a row that were of no use
-    unsigned turn;
-    Error trouble;
-    SmtpPoolStats stats;
-    bool draining, closing;
-    uint64_t close_at_ms;
-    int handles;
-    void (*on_closed)(void *ctx);
-    void *closed_ctx;
-};
-
-static void pump(SmtpPool *pool);
-
-// ---- queue ----
-
-static void push_back(SmtpPool *pool, Mail *mail)
-{
-    Queue *queue = &pool->lanes[mail->lane];
-    mail->next = NULL;
-    if (queue->tail == NULL) {
-        queue->head = mail;
-    } else {
-        queue->tail->next = mail;
-    }
-    queue->tail = mail;
-    pool->queued++;
-}
-
-static void push_front(SmtpPool *pool, Mail *mail)
-{
-    Queue *queue = &pool->lanes[mail->lane];
-    mail->next = queue->head;
-    queue->head = mail;
-    if (queue->tail == NULL) {
-        queue->tail = mail;
-    }
-    pool->queued++;
-}
-
-static Mail *pop(SmtpPool *pool, Queue *queue)
-{
-    Mail *mail = queue->head;
-    if (mail != NULL) {
-        queue->head = mail->next;
-        if (queue->head == NULL) {
-            queue->tail = NULL;
-        }
-        mail->next = NULL;
-        pool->queued--;
-    }
-    return mail;
-}
-
-static bool has_work(const SmtpPool *pool, Priority lowest)
-{
-    for (int lane = 0; lane <= (int)lowest; lane++) {
-        if (pool->lanes[lane].head != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// ---- whose turn it is ----
-
-static bool is_company(const SmtpPool *pool)
-{
-    return company_is(&pool->company, (int64_t)uv_now(pool->loop) * 1000);
-}
-
-static bool holds(const Place *place, Str tenant)
-{
-    for (int i = 0; i < PLACE_MAILS; i++) {
-        if (place->mails[i] != NULL && str_eq(place->mails[i]->tenant, tenant)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool has_its_part(const SmtpPool *pool, const Mail *mail)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < pool->options.connections; i++) {
-        count += holds(&pool->places[i], mail->tenant) ? 1 : 0;
-    }
-    return count >= pool->tenant_max[mail->lane];
-}
-
-typedef struct Found {
-    Queue *queue;
-    Mail *before; // NULL: it is the first
-    Mail *mail;
-} Found;
-
-// The lane's first mail that goes to this place, or may go to any.
-static bool find_fair(const SmtpPool *pool, Queue *queue, const Place *place, Found *ret)
-{
-    Mail *before = NULL;
-    for (Mail *mail = queue->head; mail != NULL; before = mail, mail = mail->next) {
-        if (holds(place, mail->tenant) || !has_its_part(pool, mail)) {
-            *ret = (Found){queue, before, mail};
-            return true;
-        }
-    }
-    return false;
-}
-
-static Mail *pop_found(SmtpPool *pool, const Found *found)
-{
-    if (found->before == NULL) {
-        return pop(pool, found->queue);
-    }
-    found->before->next = found->mail->next;
-    if (found->queue->tail == found->mail) {
-        found->queue->tail = found->before;
-    }
-    found->mail->next = NULL;
-    pool->queued--;
-    return found->mail;
-}
-
-// `order`: the lanes, in which they are looked at. Behind a mail of a tenant that has its part no
-// other tenant's goes: the answer may take long, and it is next here or elsewhere.
-static Mail *pop_fair(SmtpPool *pool, const Place *place, const Priority *order, int count)
-{
-    const Mail *ahead = place->mails[0];
-    bool tied = ahead != NULL && has_its_part(pool, ahead);
-    Found found;
-    for (int i = 0; i < count; i++) {
-        if (find_fair(pool, &pool->lanes[order[i]], place, &found)) {
-            return tied && !holds(place, found.mail->tenant) ? NULL : pop_found(pool, &found);
-        }
-    }
-    return NULL;
-}
-
-static Mail *pop_first(SmtpPool *pool, const Place *place)
-{
-    Priority order[PRIORITY_COUNT];
-    int count = (int)place->lowest + 1;
-    bool from_below = place->lowest == PRIORITY_LOW && ++pool->taken % FAIRNESS == 0;
-    for (int i = 0; i < count; i++) {
-        order[i] = (Priority)(from_below ? count - 1 - i : i);
-    }
-    if (is_company(pool)) {
-        return pop_fair(pool, place, order, count);
-    }
-    Mail *mail = NULL;
-    for (int i = 0; i < count && mail == NULL; i++) {
-        mail = pop(pool, &pool->lanes[order[i]]);
-    }
-    return mail;
-}
-
-static void note_given(Place *place, Mail *mail)
-{
-    int i = 0;
-    while (place->mails[i] != NULL) {
-        i++;
-        assert(i < PLACE_MAILS);
-    }
-    place->mails[i] = mail;
-}
-
-static void note_answered(Place *place, const Mail *mail)
-{
-    if (place->mails[0] == mail) {
-        place->mails[0] = place->mails[1];
-        place->mails[1] = NULL;
-    } else if (place->mails[1] == mail) {
-        place->mails[1] = NULL;
-    }
-}
 
 static void answer(Mail *mail, SendState state, const char *text)
 {
@@ -255,7 +49,7 @@ static void drop_late(SmtpPool *pool)
     uint64_t now = clock_ms();
     for (int lane = 0; lane < PRIORITY_COUNT; lane++) {
         while (pool->lanes[lane].head != NULL && is_late(pool->lanes[lane].head, now)) {
-            answer(pop(pool, &pool->lanes[lane]), SEND_UNSENT, trouble_text(pool));
+            answer(smtp_queue_pop(pool, (Priority)lane), SEND_UNSENT, trouble_text(pool));
         }
     }
 }
@@ -264,7 +58,7 @@ static void release_queue(SmtpPool *pool)
 {
     for (int lane = 0; lane < PRIORITY_COUNT; lane++) {
         Mail *mail;
-        while ((mail = pop(pool, &pool->lanes[lane])) != NULL) {
+        while ((mail = smtp_queue_pop(pool, (Priority)lane)) != NULL) {
             answer(mail, SEND_RELEASED, "draining");
         }
     }
@@ -276,18 +70,18 @@ static void pump_soon(SmtpPool *pool);
 
 static Mail *on_client_next(void *ctx)
 {
-    Place *place = ctx;
+    SmtpPlace *place = ctx;
     SmtpPool *pool = place->pool;
     if (pool->draining) {
         return NULL;
     }
     uint64_t now = clock_ms();
     Mail *mail;
-    while ((mail = pop_first(pool, place)) != NULL && is_late(mail, now)) {
+    while ((mail = smtp_queue_next(pool, place)) != NULL && is_late(mail, now)) {
         answer(mail, SEND_UNSENT, trouble_text(pool));
     }
     if (mail != NULL) {
-        note_given(place, mail);
+        smtp_queue_given(place, mail);
     }
     return mail;
 }
@@ -300,13 +94,13 @@ static bool on_client_may_write(void *ctx, const Mail *mail)
 
 static void on_client_answer(void *ctx, Mail *mail, const SendResult *result)
 {
-    note_answered(ctx, mail);
+    smtp_queue_answered(ctx, mail);
     mail->on_done(mail->ctx, mail, result);
 }
 
 static void on_client_ready(void *ctx)
 {
-    SmtpPool *pool = ((Place *)ctx)->pool;
+    SmtpPool *pool = ((SmtpPlace *)ctx)->pool;
     if (pool->trouble.text[0] != '\0') {
         LOG(LOG_INFO, "smtp server is reached again", log_text("host", pool->options.host));
     }
@@ -318,14 +112,14 @@ static void on_client_ready(void *ctx)
 
 static void on_client_lost(void *ctx, Mail *mail)
 {
-    note_answered(ctx, mail);
+    smtp_queue_answered(ctx, mail);
     answer(mail, SEND_UNKNOWN, "the connection was lost after the whole mail was sent");
 }
 
 static void on_client_back(void *ctx, Mail *mail)
 {
-    SmtpPool *pool = ((Place *)ctx)->pool;
-    note_answered(ctx, mail);
+    SmtpPool *pool = ((SmtpPlace *)ctx)->pool;
+    smtp_queue_answered(ctx, mail);
     mail->tries++;
     if (pool->draining) {
         answer(mail, SEND_RELEASED, "draining");
@@ -334,7 +128,7 @@ static void on_client_back(void *ctx, Mail *mail)
     } else if (mail->tries >= TRIES_MAX) {
         answer(mail, SEND_UNSENT, "connections broke again and again before the mail was sent");
     } else {
-        push_front(pool, mail);
+        smtp_queue_push_front(pool, mail);
     }
 }
 
@@ -358,7 +152,7 @@ static void end_when_closed(SmtpPool *pool);
 
 static void on_client_closed(void *ctx, SmtpClient *client, bool useful, const Error *err)
 {
-    Place *place = ctx;
+    SmtpPlace *place = ctx;
     SmtpPool *pool = place->pool;
     assert(place->client == client);
     place->client = NULL;
@@ -387,7 +181,7 @@ static const SmtpClientHooks client_hooks = {
     .on_closed = on_client_closed,
 };
 
-static void open_connection(SmtpPool *pool, Place *place)
+static void open_connection(SmtpPool *pool, SmtpPlace *place)
 {
     SmtpClientWorld world = {
         .loop = pool->loop,
@@ -403,10 +197,10 @@ static void open_connection(SmtpPool *pool, Place *place)
 }
 
 // NULL: all of that kind are taken.
-static Place *free_place(SmtpPool *pool, Priority lowest)
+static SmtpPlace *free_place(SmtpPool *pool, Priority lowest)
 {
     for (unsigned i = 0; i < pool->options.connections; i++) {
-        Place *place = &pool->places[i];
+        SmtpPlace *place = &pool->places[i];
         if (place->client == NULL && place->lowest == lowest) {
             return place;
         }
@@ -436,13 +230,14 @@ static void wake_idle(SmtpPool *pool)
 
 // The place for one more connection; NULL: none is wanted. A reserved one is opened when those for
 // all are taken and something waits that it serves.
-static Place *next_place(SmtpPool *pool, unsigned connecting)
+static SmtpPlace *next_place(SmtpPool *pool, unsigned connecting)
 {
     if (connecting >= pool->queued) {
         return NULL;
     }
     for (int lowest = PRIORITY_LOW; lowest >= PRIORITY_HIGH; lowest--) {
-        Place *place = has_work(pool, (Priority)lowest) ? free_place(pool, (Priority)lowest) : NULL;
+        SmtpPlace *place =
+            smtp_queue_has(pool, (Priority)lowest) ? free_place(pool, (Priority)lowest) : NULL;
         if (place != NULL) {
             return place;
         }
@@ -460,7 +255,7 @@ static void pump(SmtpPool *pool)
     }
     unsigned connecting = count_connecting(pool);
     unsigned at_once = pool->failures > 0 ? 1 : pool->options.connections;
-    Place *place = NULL;
+    SmtpPlace *place = NULL;
     while (connecting < at_once && (place = next_place(pool, connecting)) != NULL) {
         open_connection(pool, place);
         connecting++;
@@ -521,7 +316,7 @@ static void make_places(SmtpPool *pool)
     for (unsigned i = 0; i < count; i++) {
         Priority lowest = i < reserved ? PRIORITY_HIGH : PRIORITY_NORMAL;
         pool->places[i] =
-            (Place){.pool = pool, .lowest = i < reserved + raised ? lowest : PRIORITY_LOW};
+            (SmtpPlace){.pool = pool, .lowest = i < reserved + raised ? lowest : PRIORITY_LOW};
         for (int lane = 0; lane <= (int)pool->places[i].lowest; lane++) {
             pool->tenant_max[lane]++;
         }
@@ -573,7 +368,7 @@ void smtp_pool_send(SmtpPool *pool, Mail *mail)
 {
     mail->tries = 0;
     company_note(&pool->company, mail->tenant, (int64_t)uv_now(pool->loop) * 1000);
-    push_back(pool, mail);
+    smtp_queue_push(pool, mail);
     pump_soon(pool);
 }
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What smtp_pool.c and smtp_queue.c share.
+#pragma once
+
+#include "common/model/company.h"
+#include "services/dispatcher/vendor/smtp/smtp_client.h"
+#include "services/dispatcher/vendor/smtp/smtp_pool.h"
+
+// Of one connection: one whose dot was written, and the next one's envelope.
+enum { PLACE_MAILS = 2 };
+
+// A place for one connection; how many of them are reserved is fixed, which one is where is not.
+typedef struct SmtpPlace {
+    struct SmtpPool *pool;
+    SmtpClient *client;       // NULL: free
+    Priority lowest;          // lane that it serves
+    Mail *mails[PLACE_MAILS]; // given to it and not answered, oldest first
+} SmtpPlace;
+
+typedef struct MailQueue {
+    Mail *head;
+    Mail *tail;
+} MailQueue;
+
+struct SmtpPool {
+    uv_loop_t *loop;
+    SmtpOptions options;
+    SmtpTlsContext *tls;
+    MailQueue lanes[PRIORITY_COUNT];
+    size_t queued;
+    unsigned taken;
+    SmtpPlace places[SMTP_CONNECTIONS_MAX]; // options.connections of them; the reserved ones first
+    unsigned count;                         // of them taken
+    unsigned tenant_max[PRIORITY_COUNT];    // of the places that serve the lane, in company
+    Company company;
+    uv_timer_t tick;
+    uv_timer_t soon; // pump() in the next turn of the loop
+    uint64_t retry_at_ms;
+    unsigned failures; // connections in a row that were of no use
+    unsigned turn;
+    Error trouble;
+    SmtpPoolStats stats;
+    bool draining, closing;
+    uint64_t close_at_ms;
+    int handles;
+    void (*on_closed)(void *ctx);
+    void *closed_ctx;
+};
+
+// smtp_queue.c
+void smtp_queue_push(SmtpPool *pool, Mail *mail);
+void smtp_queue_push_front(SmtpPool *pool, Mail *mail);
+Mail *smtp_queue_pop(SmtpPool *pool, Priority lane);           // its first; NULL: none
+bool smtp_queue_has(const SmtpPool *pool, Priority lowest);    // in that lane or above
+Mail *smtp_queue_next(SmtpPool *pool, const SmtpPlace *place); // whose turn it is there; NULL
+void smtp_queue_given(SmtpPlace *place, Mail *mail);           // to its connection
+void smtp_queue_answered(SmtpPlace *place, const Mail *mail);  // or given back
