@@ -5,7 +5,8 @@ Many tenants send RATE a second each. In one slice of three nothing else is sent
 shape of that rate, and what a first-come-first-served pipeline lets all others wait behind. In the third it sends the same array in the lowest lane of its own accord: the control, which takes the same
 CPU and stands in nobody's way. Slices alternate and are pooled, 200 samples a side. What is compared is the bare ratio, nothing added to it, with the larger of alone and control: with a core to spare
 these are the same, and on a machine that others load too a queue is told from a lack of CPU by the control alone. tests/bench/fairness shows the ratio to alone, on a machine to itself. A sample
-begins when it was due, not when the sender came to it. Noise only adds, so of each side the best of RUNS runs counts, and there are more than one only while the ratio is not reached."""
+begins when it was due, not when the sender came to it. A run's sides are measured within seconds of each other, so a ratio is one run's (other tests come and go between two runs); of at most RUNS runs the best
+counts, and there are more than one only while the ratio is not reached. A queue of first come, first served makes it more than ten in each."""
 import http.client
 import json
 import threading
@@ -21,7 +22,7 @@ QUIET = 20  # tenants
 RATE = 2  # a second, of each of them
 SLICE = 2.5  # seconds
 SLICES = 2  # of each side in a run: 200 samples
-RUNS = 3  # at most
+RUNS = 4  # at most
 FLOOD = int(100 * RATE * SLICE)  # in an array
 SHARE = 20  # STENTOR_TENANT_SHARE: ten times what a tenant sends
 
@@ -131,14 +132,13 @@ def _run(world):
 
 def test_a_flood_a_hundred_times_as_large_raises_no_other_tenants_p99_by_more_than_half(world):
     world.send_evenly(1, world.quiet, QUIET * RATE)  # plans, connections, recipients' keys
-    runs, base, flood = [], 0.0, 1.0
-    while len(runs) < RUNS and flood > 1.5 * base:
+    runs, ratio = [], 9.0
+    while len(runs) < RUNS and ratio > 1.5:
         runs.append(_run(world))
-        base = min(max(alone, control) for alone, control, _ in runs)
-        flood = min(beside for _, _, beside in runs)
+        ratio = min(beside / max(alone, control) for alone, control, beside in runs)
     text = "; ".join(f"alone {1000 * alone:.0f}, control {1000 * control:.0f}, flood {1000 * beside:.0f} ms" for alone, control, beside in runs)
     print(f"p99: {text}")
-    assert flood <= 1.5 * base, text
+    assert ratio <= 1.5, text
     assert world.pipeline.services["ingest"].metric("stentor_ingest_lowered_total") >= SLICES * (FLOOD - 3 * SHARE)
 
 
