@@ -34,21 +34,21 @@ def _written(readme, kind):
 
 
 def test_the_readme_has_the_options_that_every_service_has():
-    assert _written("README.md", "common") == _split(_printed("stentor-ingest", "--options-markdown"))[1]
+    assert _written("services/README.md", "common") == _split(_printed("stentor-ingest", "--options-markdown"))[1]
 
 
 @pytest.mark.parametrize("name", [*SERVICES, "order-saga"])
 def test_a_services_readme_has_its_own_options(name):
     own, common = _split(_printed(f"stentor-{name}", "--options-markdown"))
     assert _written(f"services/{name}/README.md", "own") == own
-    known = _written("README.md", "common")
+    known = _written("services/README.md", "common")
     assert [row for row in known if row in common] == common
 
 
 def test_the_readme_names_the_common_options_that_a_service_lacks():
     """'NAME has no `OPTION`; ...' below the table is what the binaries say."""
-    known = _written("README.md", "common")
-    text = (HOME / "README.md").read_text().split("<!-- end -->", 1)[1].split("\n\n")[1]
+    known = _written("services/README.md", "common")
+    text = (HOME / "services/README.md").read_text().split("<!-- end -->", 1)[1].split("\n\n")[1]
     said = set()
     for names, option in re.findall(r"([\w ,-]+?) ha(?:s|ve) no `(\w+\*?)`", text):
         rows = [row for row in known if re.match(rf"\| `{option.replace('*', '.*')}`", row)]
