@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""systemd's units as `cmake --install` puts them: systemd can read every line, and what a service may reach stays as small as it is."""
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.harness.processes import BIN, HOME, NEIGHBOURS, SERVICES
+
+SYSTEMD = Path("/usr/lib/systemd/system")  # its own units, which ours name
+pytestmark = pytest.mark.skipif(not shutil.which("systemd-analyze") or not SYSTEMD.is_dir(), reason="needs systemd-analyze and systemd's own units")
+INSTANCES = [f"stentor@{name}.service" for name in [*SERVICES, *NEIGHBOURS]]
+UNITS = [*INSTANCES, "stentor-migrate.service", "stentor-nginx.service"]
+
+
+@pytest.fixture(name="root", scope="module")
+def _root(tmp_path_factory):
+    """What an installation has below /usr, and systemd's units."""
+    root = tmp_path_factory.mktemp("root")
+    done = subprocess.run(["cmake", "--install", BIN.parent, "--prefix", "/usr", "--component", "stentor"], env={**os.environ, "DESTDIR": str(root)},
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(SYSTEMD, root / "usr/lib/systemd/system", dirs_exist_ok=True, symlinks=True)
+    for program in ("bin/stentor", "sbin/nginx", "bin/sh", "bin/kill"):
+        link = root / "usr" / program
+        link.parent.mkdir(exist_ok=True)
+        shutil.copy("/bin/true", link)
+    for name in ("bin", "sbin", "lib"):
+        (root / name).symlink_to(f"usr/{name}")
+    return root
+
+
+def _verify(root, unit):
+    return subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", f"--root={root}", unit],
+                          capture_output=True, text=True, timeout=60)
+
+
+def _exposure(path, root):
+    done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", f"--root={root}", path.name],
+                          capture_output=True, text=True, timeout=60)
+    found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
+    assert found, done.stdout + done.stderr
+    return float(found[1])
+
+
+@pytest.mark.parametrize("unit", [*UNITS, "stentor.target"])
+def test_systemd_reads_every_line_of_a_unit(root, unit):
+    done = _verify(root, unit)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_misspelt_setting_and_a_program_that_is_not_there_are_found(root, tmp_path):
+    wrong = tmp_path / "root"
+    shutil.copytree(root, wrong, symlinks=True)
+    unit = wrong / "usr/lib/systemd/system/stentor@.service"
+    unit.write_text(unit.read_text().replace("ProtectHome=", "ProtectHom="))
+    assert "Unknown key 'ProtectHom'" in _verify(wrong, "stentor@ingest.service").stderr.replace("key name", "key")
+    assert "stentor-nothing is not executable" in _verify(root, "stentor@nothing.service").stderr
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_what_a_unit_may_reach_is_little(root, unit):
+    """gateway.md's figures of others: nats-server 9.0, pgbouncer 9.2."""
+    assert _exposure(Path(unit), root) <= 1.5
+
+
+def test_a_unit_without_its_limits_is_found(root, tmp_path):
+    wrong = tmp_path / "root"
+    shutil.copytree(root, wrong, symlinks=True)
+    unit = wrong / "usr/lib/systemd/system/stentor@.service"
+    unit.write_text(re.sub(r"^(SystemCallFilter|ProtectSystem|CapabilityBoundingSet)=.*\n", "", unit.read_text(), flags=re.M))
+    assert _exposure(Path("stentor@ingest.service"), wrong) > 1.5
+
+
+def _settings(root, unit):
+    """[(key, value)] of a unit and its drop-ins; an empty value forgets those before it, as systemd does."""
+    folder = root / "usr/lib/systemd/system"
+    files = [folder / re.sub("@.*service$", "@.service", unit), *sorted((folder / f"{unit}.d").glob("*.conf"))]
+    settings = []
+    for line in "\n".join(path.read_text() for path in files).splitlines():
+        if not re.match(r"\w+=", line):
+            continue
+        key, value = line.split("=", 1)
+        settings = settings + [(key, value)] if value else [row for row in settings if row[0] != key]
+    return settings
+
+
+@pytest.mark.parametrize("name", [*SERVICES, *NEIGHBOURS])
+def test_a_service_is_given_the_files_that_its_options_ask_for_and_no_others(root, name):
+    settings = _settings(root, f"stentor@{name}.service")
+    given = {value.split(":")[0] for key, value in settings if key == "LoadCredential"}
+    named = dict(value.split("=%d/") for key, value in settings if key == "Environment")
+    table = subprocess.run([BIN / f"stentor-{name}", "--options-markdown"], capture_output=True, text=True, timeout=20).stdout
+    known = {row.split("`")[1] for row in table.splitlines() if row.startswith("| `")}
+    wanted = {"STENTOR_NATS_PASSWORD": "password", "STENTOR_DATABASE_URL": "database-url", "STENTOR_MASTER_KEY_FILE": "master.key"}
+    if name == "outbox-relay":  # an application's: its file has its passwords
+        wanted = {"STENTOR_OUTBOX_MAPPING": "outbox.json"}
+    assert given == {"config"} | {file for option, file in wanted.items() if option in known}
+    for option, file in named.items():
+        assert file in given or not {option, option.removesuffix("_FILE")} & known, option
+
+
+@pytest.mark.parametrize("name", [*SERVICES, *NEIGHBOURS])
+def test_a_drain_ends_before_systemd_does_not_wait_any_more(root, name):
+    table = subprocess.run([BIN / f"stentor-{name}", "--options-markdown"], capture_output=True, text=True, timeout=20).stdout
+    drain_ms = int(re.search(r"`STENTOR_DRAIN_MS` \| `(\d+)`", table)[1])
+    assert int(dict(_settings(root, f"stentor@{name}.service"))["TimeoutStopSec"]) * 1000 > drain_ms
+
+
+def test_the_template_names_every_service_in_its_head():
+    head = (HOME / "deploy/systemd/stentor@.service.in").read_text().split("[Unit]")[0]
+    assert {name for name in re.findall(r"[a-z]+(?:-[a-z]+)*", head.split("(")[1].split(")")[0])} == set(SERVICES + NEIGHBOURS)
