@@ -418,6 +418,11 @@ static size_t count_names(const char *query)
     return count;
 }
 
+Str api_route_word(const ApiCall *call)
+{
+    return str_from(strrchr(call->route->path, '/') + 1);
+}
+
 void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx)
 {
     assert(api->set_count < API_ROUTE_SETS_MAX);

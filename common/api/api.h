@@ -71,6 +71,10 @@ void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx);
 bool api_admit(void *ctx, HttpRequest *request);
 void api_handle(void *ctx, HttpRequest *request); // an HttpHandler; the same ctx
 
+// The last word of the route's path ("pause" of "/v1/batches/{}/pause"), for routes that share a
+// handler.
+Str api_route_word(const ApiCall *call);
+
 // For what a route's own scope does not cover. false: answered, 403 with the scope's name.
 bool api_need_scope(ApiCall *call, Scope scope);
 

@@ -52,6 +52,17 @@ const char *batch_command_name(BatchCommand command)
     return (unsigned)command < BATCH_COMMAND_COUNT ? command_names[command] : "";
 }
 
+bool batch_command_from_name(Str name, BatchCommand *ret)
+{
+    for (int i = 0; i < BATCH_COMMAND_COUNT; i++) {
+        if (str_eq(name, str_from(command_names[i]))) {
+            *ret = (BatchCommand)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 bool batch_is_over(BatchStatus status)
 {
     return status == BATCH_COMPLETED || status == BATCH_CANCELLED || status == BATCH_FAILED;

@@ -39,6 +39,7 @@ enum {
 const char *batch_status_name(BatchStatus status); // "" for what is none
 bool batch_status_from_name(Str name, BatchStatus *ret);
 const char *batch_command_name(BatchCommand command); // "start"
+bool batch_command_from_name(Str name, BatchCommand *ret);
 bool batch_is_over(BatchStatus status); // completed, cancelled, failed: nothing more is made
 
 // What the command makes of the state; a command that changes nothing (pause of a paused one) is

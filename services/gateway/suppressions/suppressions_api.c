@@ -144,12 +144,12 @@ static void post_suppression(ApiCall *call)
 static const ApiRoute ROUTES[] = {
     {"GET", "/v1/suppressions", SCOPE_SUPPRESSIONS_READ, suppressions_list, LIST_QUERY},
     {"POST", "/v1/suppressions", SCOPE_SUPPRESSIONS_WRITE, post_suppression, NULL},
-    {"GET", "/v1/suppressions/export", SCOPE_SUPPRESSIONS_EXPORT, suppressions_export, LIST_QUERY},
+    {"GET", "/v1/suppressions/export", SCOPE_SUPPRESSIONS_EXPORT, suppressions_list, LIST_QUERY},
     {"POST", "/v1/suppressions/import", SCOPE_SUPPRESSIONS_WRITE, suppressions_import,
      "channel category reason note expires_at dry_run"},
-    {"GET", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_READ, suppressions_get, NULL},
-    {"DELETE", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_WRITE, suppressions_release, NULL},
-    {"POST", "/v1/suppressions/{}/release", SCOPE_SUPPRESSIONS_WRITE, suppressions_release, NULL},
+    {"GET", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_READ, suppressions_one, NULL},
+    {"DELETE", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_WRITE, suppressions_one, NULL},
+    {"POST", "/v1/suppressions/{}/release", SCOPE_SUPPRESSIONS_WRITE, suppressions_one, NULL},
 };
 
 void suppressions_api_add(Api *api, SuppressionsApi *suppressions)

@@ -332,8 +332,9 @@ static bool read_query(const SuppressionsApi *api, ApiCall *call, Query *query, 
     return query_address(api, call, query, err);
 }
 
-static void list(ApiCall *call, Purpose purpose, size_t limit, size_t limit_max)
+void suppressions_list(ApiCall *call)
 {
+    bool exports = str_eq(api_route_word(call), STR("export"));
     Query query = {.all = false};
     Page page;
     int64_t after = 0;
@@ -342,11 +343,13 @@ static void list(ApiCall *call, Purpose purpose, size_t limit, size_t limit_max)
         api_answer_field(call, &err);
         return;
     }
-    if (!page_read(call, limit, limit_max, &page)) {
+    if (!page_read(
+            call, exports ? SUPPRESSIONS_EXPORT_MAX : PAGE_LIMIT,
+            exports ? SUPPRESSIONS_EXPORT_MAX : PAGE_LIMIT_MAX, &page)) {
         return;
     }
     (void)str_to_i64(page.after, &after); // ours, for the cursor's MAC holds
-    Reading *reading = begin(call, purpose);
+    Reading *reading = begin(call, exports ? PURPOSE_EXPORT : PURPOSE_LIST);
     if (reading == NULL) {
         return;
     }
@@ -362,27 +365,17 @@ static void list(ApiCall *call, Purpose purpose, size_t limit, size_t limit_max)
     (void)snprintf(
         filter, sizeof filter, "cfg.suppression.%s.%s.*.%s", call->tenant,
         query.channel == CHANNEL_NONE ? "*" : channel_name(query.channel), hex);
-    if (purpose == PURPOSE_LIST) {
+    if (!exports) {
         page_begin(&reading->out);
     }
     read_on(reading, filter, (uint64_t)after, 0);
-}
-
-void suppressions_list(ApiCall *call)
-{
-    list(call, PURPOSE_LIST, PAGE_LIMIT, PAGE_LIMIT_MAX);
-}
-
-void suppressions_export(ApiCall *call)
-{
-    list(call, PURPOSE_EXPORT, SUPPRESSIONS_EXPORT_MAX, SUPPRESSIONS_EXPORT_MAX);
 }
 
 // ---- one of them ----
 
 // Its entry was stored at or after the time in its id, so the read begins there (an hour before,
 // for clocks that differ).
-static void find(ApiCall *call, Purpose purpose)
+void suppressions_one(ApiCall *call)
 {
     static const int64_t hour_ms = 3600000;
     int64_t made_ms = 0;
@@ -390,7 +383,8 @@ static void find(ApiCall *call, Purpose purpose)
         api_answer_missing(call, "such suppression: its id is 'sup_' and 26 characters");
         return;
     }
-    Reading *reading = begin(call, purpose);
+    bool shows = strcmp(call->route->method, "GET") == 0;
+    Reading *reading = begin(call, shows ? PURPOSE_GET : PURPOSE_RELEASE);
     if (reading == NULL) {
         return;
     }
@@ -399,15 +393,3 @@ static void find(ApiCall *call, Purpose purpose)
     (void)snprintf(filter, sizeof filter, "cfg.suppression.%s.*.*.*", call->tenant);
     read_on(reading, filter, 0, made_ms > hour_ms ? (made_ms - hour_ms) * 1000 : 0);
 }
-
-void suppressions_get(ApiCall *call)
-{
-    find(call, PURPOSE_GET);
-}
-
-void suppressions_release(ApiCall *call)
-{
-    find(call, PURPOSE_RELEASE);
-}
-
-#define LIST_QUERY "limit cursor channel reason state address address_hash"

@@ -12,8 +12,6 @@ enum {
     SUPPRESSIONS_READ_MS = 20000, // then 503
 };
 
-void suppressions_list(ApiCall *call);
-void suppressions_export(ApiCall *call);
-void suppressions_get(ApiCall *call);
-void suppressions_release(ApiCall *call);
+void suppressions_list(ApiCall *call); // and the export
+void suppressions_one(ApiCall *call);  // by its id: GET shows it, any other method releases it
 void suppressions_list_tick(SuppressionsApi *suppressions); // every 500 ms: what reads too long

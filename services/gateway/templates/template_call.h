@@ -45,7 +45,7 @@ char *template_subject(Arena *arena, Str tenant, Str key, Str version);
 
 // ---- the handlers ----
 
-void templates_publish(ApiCall *base);  // POST /v1/templates (templates_publish.c)
-void templates_preview(ApiCall *base);  // POST /v1/templates/preview (templates_preview.c)
-void templates_activate(ApiCall *base); // POST /v1/templates/{}/{}/activate (templates_life.c)
-void templates_archive(ApiCall *base);
+void templates_publish(ApiCall *base); // POST /v1/templates (templates_publish.c)
+void templates_preview(ApiCall *base); // POST /v1/templates/preview (templates_preview.c)
+void templates_move(
+    ApiCall *base); // POST /v1/templates/{}/{}/activate, /archive (templates_life.c)

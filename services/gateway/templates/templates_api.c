@@ -77,8 +77,8 @@ static const ApiRoute ROUTES[] = {
     {"POST", "/v1/templates", SCOPE_TEMPLATES_WRITE, templates_publish, NULL},
     {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, templates_preview, "platform"},
     {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template, "version platform"},
-    {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, templates_activate, NULL},
-    {"POST", "/v1/templates/{}/{}/archive", SCOPE_TEMPLATES_ACTIVATE, templates_archive, NULL},
+    {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, templates_move, NULL},
+    {"POST", "/v1/templates/{}/{}/archive", SCOPE_TEMPLATES_ACTIVATE, templates_move, NULL},
 };
 
 void templates_api_add(Api *api, TemplatesApi *templates)

@@ -15,8 +15,6 @@
 
 enum { APPROVED_BY_MAX = 128 };
 
-typedef Stentor__V1__TemplateStatus TemplateStatus;
-
 // ---- refusals ----
 
 static void refuse_conflict(TemplateCall *call, const char *title, const char *detail)
@@ -104,13 +102,15 @@ static void on_version_read(void *ctx, Str payload, uint64_t sequence, const Err
     }
 }
 
-// ---- the calls ----
+// ---- the call ----
 
-static void move(ApiCall *base, TemplateStatus to)
+void templates_move(ApiCall *base)
 {
     TemplateCall *call = template_call_new(base);
     Arena *arena = base->http->arena;
-    call->to = to;
+    call->to = str_eq(api_route_word(base), STR("archive"))
+                   ? STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ARCHIVED
+                   : STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE;
     if (!id_is_key(base->params[0]) || !semver_is(base->params[1])) {
         refuse_missing(base); // and nothing of the path gets into a subject
         return;
@@ -120,14 +120,4 @@ static void move(ApiCall *base, TemplateStatus to)
             template_subject(arena, str_from(base->tenant), base->params[0], base->params[1]);
         config_read(call->api->bus, call->subject, arena, on_version_read, call);
     }
-}
-
-void templates_activate(ApiCall *base)
-{
-    move(base, STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE);
-}
-
-void templates_archive(ApiCall *base)
-{
-    move(base, STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ARCHIVED);
 }

@@ -251,27 +251,25 @@ static bool read_settings(Call *call)
 // false: answered.
 static bool read_domain(Call *call)
 {
-    FieldError wrong;
     char reason[ADDRESS_REASON_SIZE];
-    if (sender_domain_parse(
-            call->base->params[0], call->base->http->arena, &call->domain, reason)) {
-        return true;
-    }
-    (void)field_error(&wrong, "domain", "%s", reason);
-    api_answer_field(call->base, &wrong);
-    return false;
+    return sender_domain_parse(
+               call->base->params[0], call->base->http->arena, &call->domain, reason) ||
+           api_refuse_field(call->base, "domain", "%s", reason);
 }
 
-static void change_tenant(ApiCall *base, Change change)
+static void change_tenant(ApiCall *base)
 {
+    bool puts = strcmp(base->route->method, "PUT") == 0;
+    bool of_domain = base->params[0].len > 0;
     Call *call = arena_zalloc(base->http->arena, sizeof *call);
     call->api = base->ctx;
     call->base = base;
-    call->change = change;
+    call->change = of_domain ? (puts ? CHANGE_ADD_DOMAIN : CHANGE_REMOVE_DOMAIN)
+                   : puts    ? CHANGE_PUT
+                             : CHANGE_PATCH;
     stentor__v1__tenant__init(&call->wanted);
     call->wanted.tenant = base->tenant;
     call->wanted.updated_at_us = clock_now_us();
-    bool of_domain = change == CHANGE_ADD_DOMAIN || change == CHANGE_REMOVE_DOMAIN;
     const char *why = people_write_unready(call->api->bus);
     if (why != NULL) {
         api_answer_unavailable(base, why);
@@ -283,32 +281,12 @@ static void change_tenant(ApiCall *base, Change change)
     }
 }
 
-static void put_tenant(ApiCall *base)
-{
-    change_tenant(base, CHANGE_PUT);
-}
-
-static void patch_tenant(ApiCall *base)
-{
-    change_tenant(base, CHANGE_PATCH);
-}
-
-static void put_domain(ApiCall *base)
-{
-    change_tenant(base, CHANGE_ADD_DOMAIN);
-}
-
-static void delete_domain(ApiCall *base)
-{
-    change_tenant(base, CHANGE_REMOVE_DOMAIN);
-}
-
 static const ApiRoute ROUTES[] = {
     {"GET", "/v1/tenant", SCOPE_TENANT_READ, get_tenant, NULL},
-    {"PUT", "/v1/tenant", SCOPE_TENANT_WRITE, put_tenant, NULL},
-    {"PATCH", "/v1/tenant", SCOPE_TENANT_WRITE, patch_tenant, NULL},
-    {"PUT", "/v1/tenant/sender-domains/{}", SCOPE_TENANTS_OPERATE, put_domain, NULL},
-    {"DELETE", "/v1/tenant/sender-domains/{}", SCOPE_TENANTS_OPERATE, delete_domain, NULL},
+    {"PUT", "/v1/tenant", SCOPE_TENANT_WRITE, change_tenant, NULL},
+    {"PATCH", "/v1/tenant", SCOPE_TENANT_WRITE, change_tenant, NULL},
+    {"PUT", "/v1/tenant/sender-domains/{}", SCOPE_TENANTS_OPERATE, change_tenant, NULL},
+    {"DELETE", "/v1/tenant/sender-domains/{}", SCOPE_TENANTS_OPERATE, change_tenant, NULL},
 };
 
 void tenant_api_add(Api *api, TenantApi *tenants)

@@ -186,9 +186,8 @@ static bool check_create(CreateCall *c)
     FieldError wrong = {.field = ""};
     c->key = http_header(http, "Idempotency-Key");
     if (c->key.len > KEY_MAX || str_has_control(c->key) || !str_is_utf8(c->key)) {
-        (void)field_error(&wrong, "Idempotency-Key", "at most 128 printable characters");
-        api_answer_field(c->call.base, &wrong);
-        return false;
+        return api_refuse_field(
+            c->call.base, "Idempotency-Key", "at most 128 printable characters");
     }
     if (!batch_json_parse(http->body, http->received_at_us, c->call.arena, &c->draft, &problem)) {
         api_answer_problem(c->call.base, &problem);
@@ -304,11 +303,9 @@ static void list_batches(ApiCall *base)
     c->call = batch_call(base);
     Str status = http_query(base->http, "status");
     BatchStatus known = BATCH_NONE;
-    FieldError wrong = {.field = NULL};
     if (status.len > 0 && !batch_status_from_name(status, &known)) {
-        (void)field_error(
-            &wrong, "status", "not one of draft, scheduled, running, completed, cancelled, failed");
-        api_answer_field(base, &wrong);
+        (void)api_refuse_field(
+            base, "status", "not one of draft, scheduled, running, completed, cancelled, failed");
         return;
     }
     if (!page_read(base, PAGE_LIMIT, PAGE_LIMIT_MAX, &c->page)) {
@@ -346,7 +343,7 @@ static void on_db_moved(void *ctx, DbTxn *txn, const Error *err)
     if (!read_batch(&c->call, txn, 0, err, &row)) {
         return;
     }
-    LOG(LOG_INFO, "batch was told", log_str("tenant", row.tenant), log_str("batch", row.id),
+    LOG(LOG_INFO, "batch takes a command", log_str("tenant", row.tenant), log_str("batch", row.id),
         log_text("command", batch_command_name(c->command)),
         log_text("status", batch_status_name(row.status)));
     if (row.status == BATCH_RUNNING && !row.paused) {
@@ -364,17 +361,14 @@ static bool check_move(MoveCall *c, const BatchRow *row)
     }
     bool begins = c->to.status == BATCH_SCHEDULED || c->to.status == BATCH_RUNNING;
     if (begins && row->total == 0) {
-        batch_call_conflict(&c->call, "nobody is in it: upload its members first");
+        batch_call_conflict(&c->call, "it has no members: upload them first");
         return false;
     }
     if (c->command == BATCH_DO_SCHEDULE && c->scheduled_for_us == 0) {
         c->scheduled_for_us = row->scheduled_for_us;
     }
     if (c->command == BATCH_DO_SCHEDULE && c->scheduled_for_us == 0) {
-        FieldError wrong = {.field = ""};
-        (void)field_error(&wrong, "scheduled_for", "required: the batch has none yet");
-        api_answer_field(c->call.base, &wrong);
-        return false;
+        return api_refuse_field(c->call.base, "scheduled_for", "required: the batch has none yet");
     }
     return true;
 }
@@ -401,47 +395,22 @@ static void read_and_move(MoveCall *c)
     db_txn_submit(txn, on_db_read, c);
 }
 
-static void command(ApiCall *base, BatchCommand what)
+static void post_command(ApiCall *base)
 {
     MoveCall *c = arena_zalloc(base->http->arena, sizeof *c);
-    c->call = batch_call(base);
-    c->command = what;
     Problem problem = {0};
+    c->call = batch_call(base);
+    (void)batch_command_from_name(api_route_word(base), &c->command);
     if (!batch_call_has_id(&c->call)) {
         return;
     }
-    if (what == BATCH_DO_SCHEDULE && !batch_json_schedule(
-                                         base->http->body, base->http->received_at_us,
-                                         c->call.arena, &c->scheduled_for_us, &problem)) {
+    if (c->command == BATCH_DO_SCHEDULE && !batch_json_schedule(
+                                               base->http->body, base->http->received_at_us,
+                                               c->call.arena, &c->scheduled_for_us, &problem)) {
         api_answer_problem(base, &problem);
         return;
     }
     read_and_move(c);
-}
-
-static void post_schedule(ApiCall *call)
-{
-    command(call, BATCH_DO_SCHEDULE);
-}
-
-static void post_start(ApiCall *call)
-{
-    command(call, BATCH_DO_START);
-}
-
-static void post_pause(ApiCall *call)
-{
-    command(call, BATCH_DO_PAUSE);
-}
-
-static void post_resume(ApiCall *call)
-{
-    command(call, BATCH_DO_RESUME);
-}
-
-static void post_cancel(ApiCall *call)
-{
-    command(call, BATCH_DO_CANCEL);
 }
 
 // ---- life ----
@@ -452,11 +421,11 @@ static const ApiRoute ROUTES[] = {
     {"GET", "/v1/batches/{}", SCOPE_BATCHES_READ, get_batch, NULL},
     {"PUT", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put, "part"},
     {"POST", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put, "part"},
-    {"POST", "/v1/batches/{}/schedule", SCOPE_BATCHES_WRITE, post_schedule, NULL},
-    {"POST", "/v1/batches/{}/start", SCOPE_BATCHES_WRITE, post_start, NULL},
-    {"POST", "/v1/batches/{}/pause", SCOPE_BATCHES_WRITE, post_pause, NULL},
-    {"POST", "/v1/batches/{}/resume", SCOPE_BATCHES_WRITE, post_resume, NULL},
-    {"POST", "/v1/batches/{}/cancel", SCOPE_BATCHES_WRITE, post_cancel, NULL},
+    {"POST", "/v1/batches/{}/schedule", SCOPE_BATCHES_WRITE, post_command, NULL},
+    {"POST", "/v1/batches/{}/start", SCOPE_BATCHES_WRITE, post_command, NULL},
+    {"POST", "/v1/batches/{}/pause", SCOPE_BATCHES_WRITE, post_command, NULL},
+    {"POST", "/v1/batches/{}/resume", SCOPE_BATCHES_WRITE, post_command, NULL},
+    {"POST", "/v1/batches/{}/cancel", SCOPE_BATCHES_WRITE, post_command, NULL},
 };
 
 void batches_api_add(Api *api, BatchesApi *batches, uv_loop_t *loop)

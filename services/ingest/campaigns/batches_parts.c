@@ -122,9 +122,7 @@ static void queue(PartCall *c)
 static void refuse_part(PartCall *c, const Error *err)
 {
     finish(c);
-    FieldError wrong = {.field = ""};
-    (void)field_error(&wrong, "body", "%s", err->text);
-    api_answer_field(c->call.base, &wrong);
+    (void)api_refuse_field(c->call.base, "body", "%s", err->text);
 }
 
 static void read_slice(PartCall *c)

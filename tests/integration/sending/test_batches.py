@@ -151,7 +151,7 @@ def test_what_is_wrong_with_a_batch_is_told_by_its_field(own):
         assert (status, problem["field"]) == (422, field), problem
     assert call(own, "GET", "/v1/batches/dbt_nosuch")[0] == 404
     status, problem = call(own, "POST", f"/v1/batches/{create(own)}/start")
-    assert status == 409 and "nobody" in problem["detail"]
+    assert status == 409 and "no members" in problem["detail"]
 
 
 def test_an_idempotency_key_makes_one_batch(own):
