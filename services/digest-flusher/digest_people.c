@@ -172,15 +172,6 @@ static bool check_place(const char *what, int category, int channel, Error *err)
     return true;
 }
 
-static bool check_preference(const Stentor__V1__Preference *said, Error *err)
-{
-    if ((unsigned)said->frequency >= FREQUENCY_COUNT) {
-        return error_set(
-            err, ERROR_PERMANENT, "preference: frequency %d is unknown", (int)said->frequency);
-    }
-    return check_place("preference", (int)said->category, (int)said->channel, err);
-}
-
 static bool check_event(const PersonEvent *event, Error *err)
 {
     if (event->meta == NULL || !id_is_tenant(str_from(event->meta->tenant))) {
@@ -194,7 +185,13 @@ static bool check_event(const PersonEvent *event, Error *err)
     }
     switch (event->part_case) {
     case STENTOR__V1__PERSON_EVENT__PART_PREFERENCE:
-        return check_preference(event->preference, err);
+        if ((unsigned)event->preference->frequency >= FREQUENCY_COUNT) {
+            return error_set(
+                err, ERROR_PERMANENT, "preference: frequency %d is unknown",
+                (int)event->preference->frequency);
+        }
+        return check_place(
+            "preference", (int)event->preference->category, (int)event->preference->channel, err);
     case STENTOR__V1__PERSON_EVENT__PART_CONSENT:
         return check_place(
             "consent", (int)event->consent->category, (int)event->consent->channel, err);

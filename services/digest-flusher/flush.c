@@ -261,16 +261,6 @@ static void on_frozen(void *ctx, DbTxn *txn, const Error *err)
     want_keys(flush);
 }
 
-// Once a minute, with a freeze: cheap while nothing is old.
-static void add_forget(Flush *flush, DbTxn *txn)
-{
-    int64_t now_ms = clock_mono_us() / 1000;
-    if (now_ms >= flush->forget_at_ms) {
-        flush->forget_at_ms = now_ms + FORGET_MS;
-        digest_forget(txn);
-    }
-}
-
 static void start_pass(Flush *flush)
 {
     if (!db_pool_ready(flush->options.pool)) {
@@ -287,7 +277,11 @@ static void start_pass(Flush *flush)
     // A freeze that a crash of Postgres forgets is made again: what is decided commits by itself.
     db_txn_lazy_commit(txn);
     digest_freeze(txn, flush->options.lease_ms);
-    add_forget(flush, txn);
+    int64_t now_ms = clock_mono_us() / 1000;
+    if (now_ms >= flush->forget_at_ms) { // once a minute: cheap while nothing is old
+        flush->forget_at_ms = now_ms + FORGET_MS;
+        digest_forget(txn);
+    }
     db_txn_submit(txn, on_frozen, flush);
 }
 

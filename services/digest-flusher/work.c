@@ -86,25 +86,6 @@ static bool check_embedded(
     return true;
 }
 
-// Of the time in the id, which is the cause's when the id is derived, and of the acceptance.
-static int64_t caused_at(const Stentor__V1__NotificationRequest *request, Str notification_id)
-{
-    int64_t id_ms = 0;
-    (void)id_parse(notification_id, "ntf_", &id_ms);
-    int64_t accepted_us = request->accepted_at_us;
-    return is_time(accepted_us) && accepted_us < id_ms * 1000 ? accepted_us : id_ms * 1000;
-}
-
-// Critical mail goes whatever its recipient wishes, as at the gate.
-static void read_wishes(const Stentor__V1__NotificationRequest *request, DueWork *work)
-{
-    Str recipient = str_from(request->recipient_id);
-    bool critical = (Priority)request->priority == PRIORITY_CRITICAL;
-    work->recipient_id = critical || recipient.len > RECIPIENT_MAX ? STR_EMPTY : recipient;
-    work->category = (Category)request->category;
-    work->channel = (Channel)request->channel;
-}
-
 static bool read_request(const Deferred *deferred, Arena *arena, DueWork *work, Error *err)
 {
     if (deferred->work_case != STENTOR__V1__DEFERRED__WORK_REQUEST) {
@@ -119,8 +100,17 @@ static bool read_request(const Deferred *deferred, Arena *arena, DueWork *work, 
         return error_set(
             err, ERROR_PERMANENT, "request.channel %d is unknown", (int)request->channel);
     }
-    read_wishes(request, work);
-    work->caused_at_us = caused_at(request, work->notification_id);
+    // Critical mail goes whatever its recipient prefers, as at the gate.
+    Str recipient = str_from(request->recipient_id);
+    bool critical = (Priority)request->priority == PRIORITY_CRITICAL;
+    work->recipient_id = critical || recipient.len > RECIPIENT_MAX ? STR_EMPTY : recipient;
+    work->category = (Category)request->category;
+    work->channel = (Channel)request->channel;
+    // Of the time in the id, which is the cause's when the id is derived, and of the acceptance.
+    int64_t id_ms = 0;
+    (void)id_parse(work->notification_id, "ntf_", &id_ms);
+    bool earlier = is_time(request->accepted_at_us) && request->accepted_at_us < id_ms * 1000;
+    work->caused_at_us = earlier ? request->accepted_at_us : id_ms * 1000;
     work->accepted_at_us =
         is_time(request->accepted_at_us) ? request->accepted_at_us : work->caused_at_us;
     work->expires_at_us = is_time(request->expires_at_us) ? request->expires_at_us : 0;
@@ -277,11 +267,6 @@ static bool read_event(const Deferred *deferred, DueWork *work, Error *err)
 
 // ---- all ----
 
-static bool is_one_of(Str reason, Str a, Str b, Str c)
-{
-    return str_eq(reason, a) || str_eq(reason, b) || str_eq(reason, c);
-}
-
 static bool read_work(const Deferred *deferred, Arena *arena, DueWork *work, Error *err)
 {
     if (str_eq(work->reason, STR("cancel"))) {
@@ -293,7 +278,8 @@ static bool read_work(const Deferred *deferred, Arena *arena, DueWork *work, Err
     if (!check_head(work, err)) {
         return false;
     }
-    if (is_one_of(work->reason, STR("schedule"), STR("quiet"), STR("limit"))) {
+    if (str_eq(work->reason, STR("schedule")) || str_eq(work->reason, STR("quiet")) ||
+        str_eq(work->reason, STR("limit"))) {
         return read_request(deferred, arena, work, err);
     }
     if (str_eq(work->reason, STR("digest"))) {

@@ -361,31 +361,22 @@ Course job_judge(const Job *job, Str owner, UnknownPolicy policy)
 
 // ---- outcome ----
 
-// [0, 1) from the attempt's name: retries of many mails spread, and the same attempt always gets
-// the same time.
-static double jitter(const Job *job)
-{
-    return (double)(str_hash(job->name) >> 11) / 9007199254740992.0;
-}
-
-// Busy servers and greylisting end within a day; a server that says 4xx for ever must not keep a
-// mail for ever.
-static bool uses_no_rung(const Job *job, const SendResult *result, int64_t now_us)
-{
-    const int64_t free_us = JOB_THROTTLED_FREE_H * 3600LL * 1000000;
-    return result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED &&
-           now_us - job->rendered->rendered_at_us < free_us;
-}
-
 static void defer(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us)
 {
-    bool free = uses_no_rung(job, result, now_us);
+    // Busy servers and greylisting end within a day, and until then use no rung; a server that says
+    // 4xx for ever must not keep a mail for ever.
+    const int64_t free_us = JOB_THROTTLED_FREE_H * 3600LL * 1000000;
+    bool free = result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED &&
+                now_us - job->rendered->rendered_at_us < free_us;
     uint32_t used = job->rendered->rung;
     const Ladder *ladder = ladders_of(&rules->ladders, (Channel)job->rendered->channel);
     uint32_t rung = free && used >= ladder->count && used > 0 ? ladder->count - 1 : used;
+    // [0, 1) from the attempt's name: retries of many mails spread, and the same attempt always
+    // gets the same time.
+    double jitter = (double)(str_hash(job->name) >> 11) / 9007199254740992.0;
     bool more =
         job->rendered->attempt < JOB_ATTEMPTS_MAX &&
-        ladder_next(ladder, rung, now_us, result->retry_after_ms, jitter(job), &job->row.due_at_us);
+        ladder_next(ladder, rung, now_us, result->retry_after_ms, jitter, &job->row.due_at_us);
     job->row.state = more ? LEDGER_DEFERRED : LEDGER_FAILED;
     job->row.rung = (int32_t)(more && !free ? used + 1 : used);
 }

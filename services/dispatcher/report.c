@@ -12,12 +12,6 @@
 // What a mail carries of its earlier attempts.
 enum { CARRIED_MAX = 20, CARRIED_TEXT_MAX = 160 };
 
-static int code_number(Str code)
-{
-    int64_t number = 0;
-    return str_to_i64(code, &number) && number >= 200 && number <= 599 ? (int)number : 0;
-}
-
 const char *report_reason_code(const LedgerRow *row)
 {
     if (row->state == LEDGER_DEFERRED) {
@@ -32,7 +26,9 @@ const char *report_reason_code(const LedgerRow *row)
     if (row->rung >= 0) {
         return "retries_exhausted";
     }
-    ReplyClass class = smtp_classify(code_number(row->code), row->enhanced);
+    int64_t code = 0;
+    bool known = str_to_i64(row->code, &code) && code >= 200 && code <= 599;
+    ReplyClass class = smtp_classify(known ? (int)code : 0, row->enhanced);
     return class == REPLY_BAD_ADDRESS ? "invalid_address" : "rejected";
 }
 

@@ -92,13 +92,6 @@ static LaneTenant *tenant_of(DispatcherLane *lane, Str name)
     return tenant;
 }
 
-static void forget_if_gone(DispatcherLane *lane, Str name, const LaneTenant *tenant)
-{
-    if (tenant->jobs == 0 && tenant->first == NULL) {
-        (void)map_remove(lane->tenants, name);
-    }
-}
-
 static void hold(DispatcherLane *lane, LaneTenant *tenant, Job *job)
 {
     job->next = NULL;
@@ -165,7 +158,9 @@ void turns_left(Job *job)
     if (!job->postponed) {
         tenant->took_us = now_us - job->taken_us;
     }
-    forget_if_gone(lane, job->key->tenant, tenant);
+    if (tenant->jobs == 0 && tenant->first == NULL) {
+        (void)map_remove(lane->tenants, job->key->tenant);
+    }
     mark_full(lane, now_us);
 }
 

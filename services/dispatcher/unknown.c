@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/unknown.h"
 
-static bool refuse(Str text, const char *what, Error *err)
-{
-    return error_set(
-        err, ERROR_CONFIG,
-        "STENTOR_DISPATCHER_UNKNOWN is '%.*s': %s; expected resend, park, or channels like "
-        "email=park,sms=resend",
-        STR_ARG(str_slice(text, 0, 64)), what);
-}
-
 static bool policy_from_name(Str name, UnknownPolicy *ret)
 {
     *ret = str_eq(name, STR("park")) ? UNKNOWN_PARK : UNKNOWN_RESEND;
@@ -53,7 +44,11 @@ bool unknown_policies_parse(Str text, UnknownPolicies *ret, Error *err)
     const char *what = "";
     while (str_split(&rest, ',', &entry)) {
         if (!read_entry(entry, named, &policies, &what)) {
-            return refuse(text, what, err);
+            return error_set(
+                err, ERROR_CONFIG,
+                "STENTOR_DISPATCHER_UNKNOWN is '%.*s': %s; expected resend, park, or channels like "
+                "email=park,sms=resend",
+                STR_ARG(str_slice(text, 0, 64)), what);
         }
     }
     *ret = policies;

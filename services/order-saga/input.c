@@ -290,13 +290,6 @@ static bool read_status_changed(json_t *data, Arena *arena, SagaInput *in, Error
     return ok;
 }
 
-static bool read_timeout(json_t *data, SagaInput *in, Error *err)
-{
-    in->kind = INPUT_TIMEOUT;
-    return require_uuid(data, "correlation_id", in->correlation_id, err) &&
-           require_uuid(data, "token_id", in->token_id, err);
-}
-
 bool saga_input_read(
     const DomainEvent *event, uint64_t sequence, Arena *arena, SagaInput *ret, Error *err)
 {
@@ -316,7 +309,9 @@ bool saga_input_read(
     } else if (str_eq(event->type, str_from(status_changed))) {
         ok = read_status_changed(event->data, arena, &in, err);
     } else if (str_eq(event->type, str_from(timeout))) {
-        ok = read_timeout(event->data, &in, err);
+        in.kind = INPUT_TIMEOUT;
+        ok = require_uuid(event->data, "correlation_id", in.correlation_id, err) &&
+             require_uuid(event->data, "token_id", in.token_id, err);
     } else {
         (void)error_set(err, ERROR_PERMANENT, "not an event of the saga");
     }

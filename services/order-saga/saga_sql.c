@@ -118,15 +118,6 @@ static void push_optional(DbArray *array, Str value)
     }
 }
 
-static void push_total(DbArray *array, const Order *order)
-{
-    char text[32];
-    int len = snprintf(
-        text, sizeof text, "%" PRId64 ".%02d", order->total_micros / 1000000,
-        (int)(order->total_micros % 1000000 / 10000));
-    push_optional(array, order->has_total ? str_of(text, (size_t)len) : STR_EMPTY);
-}
-
 static void push_states(DbParams *p, const Fold *fold)
 {
     DbArray *number = db_array(p, DB_I32);
@@ -158,7 +149,11 @@ static void push_states(DbParams *p, const Fold *fold)
         db_push_text(order_id, str_from(order->order_id));
         push_optional(basket_id, str_from(order->basket_id));
         db_push_text(state, str_from(order_state_name(order->state)));
-        push_total(total, order);
+        char sum[32];
+        int len = snprintf(
+            sum, sizeof sum, "%" PRId64 ".%02d", order->total_micros / 1000000,
+            (int)(order->total_micros % 1000000 / 10000));
+        push_optional(total, order->has_total ? str_of(sum, (size_t)len) : STR_EMPTY);
         db_push_text(currency, str_from(order->currency));
         db_push_time(placed_at, order->placed_at_us);
         db_push_int(expected, order->expected);
@@ -171,12 +166,6 @@ static void push_states(DbParams *p, const Fold *fold)
         db_push_int(waiting, (int64_t)order->unmatched);
         db_push_time(wait_due, order->token_id[0] == '\0' ? 0 : order->wait_due_us);
     }
-}
-
-static Str event_of(const Fold *fold, const Entry *entry)
-{
-    return entry->verdict == VERDICT_UNMATCHED ? saga_input_pack(entry->input, fold->arena)
-                                               : STR_EMPTY;
 }
 
 static void push_inbox(DbParams *p, const Fold *fold)
@@ -212,7 +201,8 @@ static void push_inbox(DbParams *p, const Fold *fold)
         db_push_text(reason, str_from(entry->reason));
         push_optional(from, str_from(order_state_name(entry->from)));
         push_optional(to, str_from(order_state_name(entry->to)));
-        push_optional(event, event_of(fold, entry));
+        bool waits = entry->verdict == VERDICT_UNMATCHED;
+        push_optional(event, waits ? saga_input_pack(entry->input, fold->arena) : STR_EMPTY);
     }
 }
 

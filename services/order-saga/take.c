@@ -166,21 +166,15 @@ static bool is_erased(const Batch *batch, const Order *order, DataKey **ret_key)
     return *ret_key == NULL;
 }
 
-static bool person_of(const Batch *batch, const Order *order, DataKey *key, Person *ret, Error *err)
-{
-    if (order->checked_out != NULL) {
-        *ret = (Person){order->checked_out->email, order->checked_out->full_name};
-        return true;
-    }
-    return person_unseal(key, order, batch->arena, ret, err);
-}
-
 static bool make_command(Batch *batch, const Command *command, OutRow *row, Error *err)
 {
     DataKey *key = NULL;
     Person person = {STR_EMPTY, STR_EMPTY};
     bool erased = is_erased(batch, command->order, &key);
-    if (!erased && !person_of(batch, command->order, key, &person, err)) {
+    if (!erased && command->order->checked_out != NULL) {
+        const SagaInput *from = command->order->checked_out;
+        person = (Person){from->email, from->full_name};
+    } else if (!erased && !person_unseal(key, command->order, batch->arena, &person, err)) {
         return false;
     }
     if (!message_command(command, &person, batch->arena, &row->message, err)) {

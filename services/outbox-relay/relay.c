@@ -146,14 +146,6 @@ static void on_oldest_letter(void *ctx, DbTxn *txn, const Error *err)
     }
 }
 
-static void ask_oldest_letter(Relay *relay)
-{
-    relay->checking = true;
-    DbTxn *txn = db_txn_new(service_pool(relay->service));
-    db_text(db_txn_add(txn, &OLDEST_LETTER, NULL), relay->mapping->name);
-    db_txn_submit(txn, on_oldest_letter, relay);
-}
-
 static void on_checked(void *ctx, DbTxn *txn, const Error *err)
 {
     Relay *relay = ctx;
@@ -164,7 +156,10 @@ static void on_checked(void *ctx, DbTxn *txn, const Error *err)
     if (!relay_sql_bind(relay->sql, db_txn_result(txn, 0), &wrong)) {
         refuse(relay, &wrong);
     } else if (mapping_is_request(relay->mapping)) {
-        ask_oldest_letter(relay);
+        relay->checking = true;
+        DbTxn *ask = db_txn_new(service_pool(relay->service));
+        db_text(db_txn_add(ask, &OLDEST_LETTER, NULL), relay->mapping->name);
+        db_txn_submit(ask, on_oldest_letter, relay);
     } else {
         begin(relay);
     }

@@ -36,11 +36,6 @@ static void wait_for_turn(Batch *batch)
     uv_idle_start(&lane->renderer->turn, on_turn);
 }
 
-static int64_t turn_us(const Lane *lane)
-{
-    return (lane->priority == PRIORITY_LOW ? TURN_LOW_MS : TURN_MS) * INT64_C(1000);
-}
-
 // The batch lives in the deliveries' arena, which goes with the last settle: afterwards only locals
 // are touched.
 static void render_batch(Batch *batch, const Error *err)
@@ -51,13 +46,14 @@ static void render_batch(Batch *batch, const Error *err)
     size_t count = batch->count;
     int64_t started_us = clock_mono_us();
     int64_t now_us = clock_now_us();
+    int64_t turn_us = (lane->priority == PRIORITY_LOW ? TURN_LOW_MS : TURN_MS) * INT64_C(1000);
     size_t first = batch->done;
     for (size_t i = first; i < count; i++) {
         if (err != NULL) {
             delivery_settle(items[i].delivery, err);
             continue;
         }
-        if (i > first && clock_mono_us() - started_us > turn_us(lane)) {
+        if (i > first && clock_mono_us() - started_us > turn_us) {
             batch->done = i;
             wait_for_turn(batch);
             return;

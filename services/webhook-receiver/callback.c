@@ -32,14 +32,6 @@ static void answer_forbidden(CallbackDoor *door, HttpRequest *http, const char *
     http_problem(http, 403, "bad-signature", "The callback is not signed rightly", NULL, "%s", why);
 }
 
-static void answer_not_found(CallbackDoor *door, HttpRequest *http)
-{
-    metric_add(door->refused, 1);
-    http_problem(
-        http, 404, "not-found", "There is nothing here", NULL,
-        "the path is /v1/inbound/<tenant>/sendgrid");
-}
-
 // ---- storing ----
 
 static void finish(Call *call, const Error *err)
@@ -59,14 +51,6 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
     (void)sequence;
     (void)duplicate; // the vendor's retry of what is stored already is a success
     finish(ctx, err);
-}
-
-static Stentor__V1__Sealed *seal_body(const CallbackDoor *door, Str tenant, HttpRequest *http)
-{
-    DataKey *key = data_key_for_tenant(door->master, tenant);
-    Stentor__V1__Sealed *sealed = seal(key, tenant, STR_EMPTY, "body", http->body, http->arena);
-    data_key_free(key);
-    return sealed;
 }
 
 // The tenant is part of what is hashed: two tenants that were sent the same bytes are two
@@ -97,7 +81,9 @@ static bool pack_callback(
     stentor__v1__inbound_callback__init(&callback);
     callback.meta = &meta;
     callback.vendor = vendor;
-    callback.body = seal_body(door, tenant, http);
+    DataKey *key = data_key_for_tenant(door->master, tenant);
+    callback.body = seal(key, tenant, STR_EMPTY, "body", http->body, http->arena);
+    data_key_free(key);
     callback.received_at_us = http->received_at_us;
     return event_pack(&callback.base, http->arena, ret, err);
 }
@@ -160,7 +146,10 @@ bool callback_admit(CallbackDoor *door, HttpRequest *request)
     Str tenant = STR_EMPTY;
     Str vendor = STR_EMPTY;
     if (!callback_route(request->path, &tenant, &vendor)) {
-        answer_not_found(door, request);
+        metric_add(door->refused, 1);
+        http_problem(
+            request, 404, "not-found", "There is nothing here", NULL,
+            "the path is /v1/inbound/<tenant>/sendgrid");
         return false;
     }
     if (!str_eq(request->method, STR("POST"))) {

@@ -54,14 +54,6 @@ static const Option OPTIONS[] = {
 };
 // clang-format on
 
-static bool take_registered(Receiver *r, const BusMessage *message, Error *err)
-{
-    Arena *arena = arena_new(0);
-    bool ok = key_register_read(message->payload, arena, &r->registered, err);
-    arena_free(arena);
-    return ok;
-}
-
 static bool on_config_changed(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
@@ -70,7 +62,10 @@ static bool on_config_changed(
         return suppression_take(r->suppressions, tenant, key, message, err);
     }
     if (str_eq(kind, STR(KEY_REGISTER_KIND)) && str_eq(tenant, STR(KEY_REGISTER_TENANT))) {
-        return take_registered(r, message, err);
+        Arena *arena = arena_new(0);
+        bool ok = key_register_read(message->payload, arena, &r->registered, err);
+        arena_free(arena);
+        return ok;
     }
     return !str_eq(kind, STR("inbound")) ||
            inbound_keys_changed(r->keys, tenant, key, message->payload, err);
@@ -194,19 +189,14 @@ static void on_part_freed(void *ctx)
     }
 }
 
-static void free_parts(Receiver *r)
-{
-    r->open = 3;
-    config_mirror_free(r->mirror, on_part_freed, r);
-    http_server_free(r->server, on_part_freed, r);
-    correlator_free(r->correlator, on_part_freed, r);
-}
-
 static void on_part_stopped(void *ctx)
 {
     Receiver *r = ctx;
     if (--r->open == 0) {
-        free_parts(r);
+        r->open = 3;
+        config_mirror_free(r->mirror, on_part_freed, r);
+        http_server_free(r->server, on_part_freed, r);
+        correlator_free(r->correlator, on_part_freed, r);
     }
 }
 

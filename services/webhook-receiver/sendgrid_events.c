@@ -62,22 +62,17 @@ static const Kind *find_kind(Str event, Str type)
     return NULL;
 }
 
-// "<ntf_ULID@example.com>" is our own Message-ID, which SendGrid returns as smtp-id when the mail
-// came by SMTP.
-static Str id_in_message_id(Str smtp_id)
-{
-    Str text = str_starts(smtp_id, STR("<")) ? str_slice(smtp_id, 1, smtp_id.len) : smtp_id;
-    ptrdiff_t at = str_find(text, '@');
-    return at < 0 ? STR_EMPTY : str_slice(text, 0, (size_t)at);
-}
-
 static Str find_notification(const json_t *object, Arena *arena)
 {
     Str custom = text_of(object, "notification_id");
     if (id_parse(custom, "ntf_", NULL)) {
         return arena_str(arena, custom);
     }
-    Str ours = id_in_message_id(text_of(object, "smtp-id"));
+    // "<ntf_...@mail.example.com>": the Message-ID that we gave it.
+    Str ours = text_of(object, "smtp-id");
+    ours = str_starts(ours, STR("<")) ? str_slice(ours, 1, ours.len) : ours;
+    ptrdiff_t at = str_find(ours, '@');
+    ours = at < 0 ? STR_EMPTY : str_slice(ours, 0, (size_t)at);
     return id_parse(ours, "ntf_", NULL) ? arena_str(arena, ours) : STR_EMPTY;
 }
 

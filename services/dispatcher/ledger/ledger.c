@@ -277,15 +277,6 @@ static void push_optional(DbArray *column, Str value)
     }
 }
 
-static void push_rung(DbArray *column, int32_t rung)
-{
-    if (rung < 0) {
-        db_push_null(column);
-    } else {
-        db_push_int(column, rung);
-    }
-}
-
 int ledger_add_outcomes(
     DbTxn *txn, const LedgerKey *const *keys, const LedgerRow *const *rows, size_t count, Str owner)
 {
@@ -315,7 +306,11 @@ int ledger_add_outcomes(
         push_optional(enhanced, row->enhanced);
         push_optional(replies, row->reply);
         db_push_time(due, row->due_at_us);
-        push_rung(rungs, row->rung);
+        if (row->rung < 0) {
+            db_push_null(rungs);
+        } else {
+            db_push_int(rungs, row->rung);
+        }
     }
     return index;
 }

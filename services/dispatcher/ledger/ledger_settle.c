@@ -80,11 +80,6 @@ int ledger_add_settle(
     return index;
 }
 
-static LedgerState state_from(Str name)
-{
-    return str_eq(name, str_from(ledger_state_name(LEDGER_SENT))) ? LEDGER_SENT : LEDGER_CLAIMED;
-}
-
 LedgerSettled ledger_settled(const PGresult *res, size_t n)
 {
     int at = (int)n;
@@ -94,7 +89,8 @@ LedgerSettled ledger_settled(const PGresult *res, size_t n)
         .attempt = (int32_t)db_get_int(res, at, 2),
         .row =
             {
-                .state = state_from(db_get_text(res, at, 3)),
+                .state =
+                    str_eq(db_get_text(res, at, 3), STR("sent")) ? LEDGER_SENT : LEDGER_CLAIMED,
                 .claimed_at_us = db_get_time(res, at, 4),
                 .finished_at_us = db_get_time(res, at, 5),
                 .rung = -1,

@@ -115,20 +115,6 @@ static char *put_crlf(char *out)
     return out + 2;
 }
 
-static char *put_soft_break(char *out)
-{
-    *out = '=';
-    return put_crlf(out + 1);
-}
-
-static char *put_escaped(char *out, uint8_t c)
-{
-    out[0] = '=';
-    out[1] = HEX[c >> 4];
-    out[2] = HEX[c & 15];
-    return out + 3;
-}
-
 static char *put_qp_line(char *out, const char *p, const char *end)
 {
     // White space at the end of a line is lost on the way unless it is escaped.
@@ -148,10 +134,13 @@ static char *put_qp_line(char *out, const char *p, const char *end)
             break;
         }
         if ((p == limit && p != literal_end) || column + 3 > QP_COLUMN_MAX) {
-            out = put_soft_break(out);
+            *out = '=';
+            out = put_crlf(out + 1);
             column = 0;
         } else {
-            out = put_escaped(out, (uint8_t)*p++);
+            *out++ = '=';
+            *out++ = HEX[(uint8_t)*p >> 4];
+            *out++ = HEX[(uint8_t)*p++ & 15];
             column += 3;
         }
     }

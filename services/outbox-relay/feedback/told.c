@@ -166,12 +166,6 @@ static Str reason_of(const Stentor__V1__NotificationStatus *event, Arena *arena)
     return reason;
 }
 
-static int32_t attempt_of(const Stentor__V1__NotificationStatus *event)
-{
-    uint32_t number = event->attempt != NULL ? event->attempt->number : 0;
-    return (int32_t)(number < ATTEMPT_MAX ? number : ATTEMPT_MAX);
-}
-
 // Heard from a vendor, which knows no attempt and no life.
 static bool is_callback(const Stentor__V1__NotificationStatus *event)
 {
@@ -181,18 +175,11 @@ static bool is_callback(const Stentor__V1__NotificationStatus *event)
     return failed_there || status_is_heard_back(status);
 }
 
-static int32_t life_of(const Stentor__V1__NotificationStatus *event)
-{
-    if (is_callback(event)) {
-        return LIVES_MAX;
-    }
-    return (int32_t)(event->resends < LIVES_MAX ? event->resends : LIVES_MAX - 1);
-}
-
 // false: the status says nothing that a row wants to know.
 static bool read_moment(const Stentor__V1__NotificationStatus *event, ToldWord *word)
 {
-    int32_t number = attempt_of(event);
+    uint32_t attempt = event->attempt != NULL ? event->attempt->number : 0;
+    int32_t number = (int32_t)(attempt < ATTEMPT_MAX ? attempt : ATTEMPT_MAX);
     switch ((Status)event->status) {
     case STATUS_SENDING: // an attempt that failed for now
         if (number == 0) {
@@ -240,7 +227,8 @@ static void fold_status(Told *told, const BusMessage *message, Arena *arena)
         return;
     }
     word.notification_id = str_from(event->meta->notification_id);
-    word.rank += RANK_LIFE * life_of(event);
+    uint32_t life = event->resends < LIVES_MAX ? event->resends : LIVES_MAX - 1;
+    word.rank += RANK_LIFE * (is_callback(event) ? LIVES_MAX : (int32_t)life);
     word.reason = word.moment == TOLD_SENT ? STR_EMPTY : reason_of(event, arena);
     int64_t at_us = event->meta->occurred_at_us;
     word.at_us = at_us > 0 && at_us < TIME_MAX_US ? at_us : message->stored_at_us;
@@ -281,19 +269,14 @@ static void fold_command(
     put_word(told, &word);
 }
 
-static void fold_letter(Told *told, const BusMessage *message, Arena *arena)
-{
-    const Stentor__V1__DeadLetter *letter = (const Stentor__V1__DeadLetter *)event_unpack(
-        &stentor__v1__dead_letter__descriptor, message->payload, arena, NULL);
-    if (letter != NULL && is_command_letter(letter)) {
-        fold_command(told, letter, arena, message->stored_at_us);
-    }
-}
-
 void told_fold(Told *told, const BusMessage *message, Arena *arena)
 {
     if (str_eq(str_from(message->stream), STR("DEAD"))) {
-        fold_letter(told, message, arena);
+        const Stentor__V1__DeadLetter *letter = (const Stentor__V1__DeadLetter *)event_unpack(
+            &stentor__v1__dead_letter__descriptor, message->payload, arena, NULL);
+        if (letter != NULL && is_command_letter(letter)) {
+            fold_command(told, letter, arena, message->stored_at_us);
+        }
     } else {
         fold_status(told, message, arena);
     }

@@ -203,12 +203,6 @@ static void on_posted(void *ctx)
 
 // ---- publishing ----
 
-static void refuse_post(Batch *batch, size_t at, const Error *err)
-{
-    batch->posts[at].fate = POST_REFUSED;
-    batch->posts[at].reason = arena_str(batch->arena, str_from(err->text));
-}
-
 static void make_message(Batch *batch, size_t at)
 {
     Error err = {0};
@@ -217,7 +211,8 @@ static void make_message(Batch *batch, size_t at)
             sql->mapping, sql->kinds, &batch->rows[at], batch->arena, &batch->messages[at], &err)) {
         batch->posts[at].out = batch->messages[at].out;
     } else {
-        refuse_post(batch, at, &err);
+        batch->posts[at].fate = POST_REFUSED;
+        batch->posts[at].reason = arena_str(batch->arena, str_from(err.text));
     }
 }
 
@@ -347,13 +342,6 @@ static void start_work(Batch *batch)
     }
 }
 
-static void read_edge(Batch *batch, const PGresult *res)
-{
-    bool any = !db_is_null(res, 0, 0);
-    batch->claim.edge = any ? db_get_int(res, 0, 0) : BATCH_FROM_START;
-    batch->claim.cut = db_get_int(res, 0, 1) >= batch->ask.piece;
-}
-
 static void read_claim(Batch *batch, DbTxn *txn)
 {
     const RelaySql *sql = batch->world->sql;
@@ -361,7 +349,9 @@ static void read_claim(Batch *batch, DbTxn *txn)
     batch->claim.edge = BATCH_FROM_START;
     batch->world->begun = batch->world->begun || !batch->ask.adopt;
     if (!batch->ask.adopt && sql->edge.sql != NULL) {
-        read_edge(batch, db_txn_result(txn, batch->result - 1));
+        const PGresult *edge = db_txn_result(txn, batch->result - 1);
+        batch->claim.edge = db_is_null(edge, 0, 0) ? BATCH_FROM_START : db_get_int(edge, 0, 0);
+        batch->claim.cut = db_get_int(edge, 0, 1) >= batch->ask.piece;
     }
     read_rows(batch, db_txn_result(txn, batch->result));
     batch->claim.full = (int64_t)batch->count >= batch->ask.rows;

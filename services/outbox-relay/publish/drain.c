@@ -125,14 +125,6 @@ static DrainState next_claim(const Drain *drain)
     return scan ? DRAIN_SCANNING : DRAIN_READING;
 }
 
-static int64_t start_of(const Drain *drain)
-{
-    if (drain->state == DRAIN_ADOPTING) {
-        return BATCH_FROM_START;
-    }
-    return drain->state == DRAIN_SCANNING ? drain->scan_from : drain->cursor;
-}
-
 static void plan_scan(Drain *drain)
 {
     int64_t now = clock_mono_us();
@@ -171,14 +163,6 @@ static void move_cursor(Drain *drain, DrainState was, const BatchClaim *claim)
         drain->cursor = claim->last_position > drain->cursor ? claim->last_position : drain->cursor;
     } else if (claim->cut ? !first : first && claim->edge != BATCH_FROM_START) {
         drain->cursor = claim->edge > drain->cursor ? claim->edge : drain->cursor;
-    }
-}
-
-// Rows that had to wait for one of the batch's keys, or were given back, are before the cursor.
-static void take_cursor_back(Drain *drain, const BatchClaim *claim)
-{
-    if (has_cursor(drain) && claim->first_position <= drain->cursor) {
-        drain->cursor = claim->first_position - 1;
     }
 }
 
@@ -267,13 +251,6 @@ static void take_success(Drain *drain)
     drain->piece = 2 * drain->piece < PIECE_ROWS ? 2 * drain->piece : PIECE_ROWS;
 }
 
-static void take_adopted(Drain *drain, const BatchClaim *claim)
-{
-    drain->adoptions_fail = false;
-    drain->adopt_due = claim->rows > 0 ? 0 : clock_mono_us() + ADOPT_MS * INT64_C(1000);
-    try_claim(drain);
-}
-
 // Few rows: the next come together for a moment instead of one by one.
 static void plan_next(Drain *drain, DrainState was, const BatchClaim *claim)
 {
@@ -307,7 +284,9 @@ static void on_batch_claimed(void *ctx, const BatchClaim *claim, const Error *er
     } else if (err != NULL) {
         take_failure(drain, was, err);
     } else if (was == DRAIN_ADOPTING) {
-        take_adopted(drain, claim);
+        drain->adoptions_fail = false;
+        drain->adopt_due = claim->rows > 0 ? 0 : clock_mono_us() + ADOPT_MS * INT64_C(1000);
+        try_claim(drain);
     } else {
         take_success(drain);
         move_cursor(drain, was, claim);
@@ -344,8 +323,10 @@ static void on_batch_ended(void *ctx, const BatchClaim *claim, const BatchEnd *e
         finish_stop(drain);
         return;
     }
-    if (claim->keyed || end->left > 0) {
-        take_cursor_back(drain, claim);
+    // Rows that had to wait for one of the batch's keys, or were given back, are before the cursor.
+    if ((claim->keyed || end->left > 0) && has_cursor(drain) &&
+        claim->first_position <= drain->cursor) {
+        drain->cursor = claim->first_position - 1;
     }
     if (end->left > 0) {
         rest(drain);
@@ -355,11 +336,6 @@ static void on_batch_ended(void *ctx, const BatchClaim *claim, const BatchEnd *e
     if (claim->keyed || claim->full || drain->woken) {
         try_claim(drain);
     }
-}
-
-static bool can_claim(const Drain *drain)
-{
-    return drain->state == DRAIN_IDLE && drain->under_way < drain->options.batches_max;
 }
 
 // A pause that is not over is looked at again when the timer comes; the bus and the pool too.
@@ -372,7 +348,7 @@ static bool is_away(const Drain *drain)
 static void try_claim(Drain *drain)
 {
     static const BatchHandlers handlers = {.claimed = on_batch_claimed, .ended = on_batch_ended};
-    if (!can_claim(drain)) {
+    if (drain->state != DRAIN_IDLE || drain->under_way >= drain->options.batches_max) {
         drain->woken = true;
         return;
     }
@@ -391,7 +367,9 @@ static void try_claim(Drain *drain)
     drain->ask = (BatchAsk){
         .claim_id = drain->claim_id,
         .adopt = drain->state == DRAIN_ADOPTING,
-        .after_position = start_of(drain),
+        .after_position = drain->state == DRAIN_ADOPTING   ? BATCH_FROM_START
+                          : drain->state == DRAIN_SCANNING ? drain->scan_from
+                                                           : drain->cursor,
         .rows = drain->rows,
         .piece = drain->piece,
     };

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/outbox-relay/publish/letters.h"
 
-static size_t count_waiting(const Letters *letters)
+bool letters_note(const Letters *letters, const RelaySql *sql, Str claim_id, DbTxn *txn)
 {
     size_t waiting = 0;
     for (size_t i = 0; i < letters->count; i++) {
         waiting += letters->posts[i].fate == POST_WAITS ? 1 : 0;
     }
-    return waiting;
-}
-
-bool letters_note(const Letters *letters, const RelaySql *sql, Str claim_id, DbTxn *txn)
-{
-    if (count_waiting(letters) == 0) {
+    if (waiting == 0) {
         return false;
     }
     db_txn_add(txn, &sql->plan, NULL);

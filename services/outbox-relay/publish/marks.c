@@ -97,14 +97,6 @@ static void write_left(const Marks *marks, DbTxn *txn)
     push_reasons(marks, p, POST_LEFT);
 }
 
-static void write_aside(const Marks *marks, DbTxn *txn)
-{
-    DbParams *p = db_txn_add(txn, &ASIDE, NULL);
-    db_text(p, marks->sql->mapping->name);
-    db_text(p, marks->rows[marks->list[marks->from]].key);
-    db_text(p, marks->posts[marks->list[marks->from]].reason);
-}
-
 static void write_refused(const Marks *marks, DbTxn *txn)
 {
     if (count_fate(marks, POST_REFUSED) == 0) {
@@ -123,7 +115,11 @@ void marks_write(Marks *marks, DbTxn *txn)
     db_txn_add(txn, &marks->sql->plan, NULL);
     if (marks->aside) {
         marks->index = -1;
-        write_aside(marks, txn);
+        size_t row = marks->list[marks->from];
+        DbParams *p = db_txn_add(txn, &ASIDE, NULL);
+        db_text(p, marks->sql->mapping->name);
+        db_text(p, marks->rows[row].key);
+        db_text(p, marks->posts[row].reason);
     } else {
         write_stored(marks, txn);
         write_left(marks, txn);

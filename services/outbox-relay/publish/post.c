@@ -20,9 +20,8 @@ struct PostBatch {
     Waves waves;
     Flight *flights;
     size_t in_air;
-    size_t bytes;      // of those
-    size_t unbegun;    // chains that begin before this row are under way
-    uv_timer_t *timer; // of a batch of which nothing could go out
+    size_t bytes;   // of those
+    size_t unbegun; // chains that begin before this row are under way
 };
 
 static void set_fate(PostBatch *p, size_t at, PostFate fate, const char *reason)
@@ -71,16 +70,6 @@ static void begin_chains(PostBatch *p)
     }
 }
 
-// What the bus cannot store now it will not store a moment later: the batch is to end.
-static void leave_unbegun(PostBatch *p, const char *reason)
-{
-    for (; p->unbegun < p->run.count; p->unbegun++) {
-        if (p->waves.first[p->unbegun]) {
-            leave_chain(p, p->unbegun, reason);
-        }
-    }
-}
-
 static void take_answer(PostBatch *p, size_t at, const Error *err)
 {
     p->in_air--;
@@ -93,7 +82,12 @@ static void take_answer(PostBatch *p, size_t at, const Error *err)
         send_chain(p, p->waves.next[at]);
     } else {
         leave_chain(p, at, err->text);
-        leave_unbegun(p, err->text);
+        // What the bus cannot store now it will not store a moment later: the batch is to end.
+        for (; p->unbegun < p->run.count; p->unbegun++) {
+            if (p->waves.first[p->unbegun]) {
+                leave_chain(p, p->unbegun, err->text);
+            }
+        }
     }
     if (p->unbegun < p->run.count) {
         begin_chains(p);
@@ -118,15 +112,6 @@ static void on_timer_closed(uv_handle_t *handle)
     p->run.on_done(p->run.ctx);
 }
 
-// Nothing was there to publish: the answer comes from the loop all the same.
-static void finish_soon(PostBatch *p)
-{
-    p->timer = arena_zalloc(p->run.arena, sizeof(*p->timer));
-    uv_timer_init(bus_loop(p->run.bus), p->timer);
-    p->timer->data = p;
-    uv_close((uv_handle_t *)p->timer, on_timer_closed);
-}
-
 void post_all(const PostRun *run)
 {
     PostBatch *p = arena_zalloc(run->arena, sizeof(*p));
@@ -139,7 +124,11 @@ void post_all(const PostRun *run)
     waves_init(&p->waves, run->arena, keys, run->count);
     begin_chains(p);
     bus_flush(run->bus);
-    if (p->in_air == 0) {
-        finish_soon(p);
+    if (p->in_air ==
+        0) { // nothing was there to publish: the answer comes from the loop all the same
+        uv_timer_t *timer = arena_zalloc(p->run.arena, sizeof *timer);
+        uv_timer_init(bus_loop(p->run.bus), timer);
+        timer->data = p;
+        uv_close((uv_handle_t *)timer, on_timer_closed);
     }
 }

@@ -45,14 +45,6 @@ static bool read_text(RowReader *r, MappingField field, size_t max, Str *ret)
            unfit(r, field, "has a line break or another control character");
 }
 
-static bool read_tenant(RowReader *r, Str *ret)
-{
-    return read_text(r, FIELD_TENANT, NAME_MAX_BYTES, ret) &&
-           (id_is_tenant(*ret) ||
-            unfit(
-                r, FIELD_TENANT, ret->len == 0 ? "is empty" : "is not a tenant: [a-z0-9_-]{1,32}"));
-}
-
 static bool read_time(RowReader *r, MappingField field, int64_t *ret_us)
 {
     Str text = STR_EMPTY;
@@ -348,7 +340,11 @@ bool row_message(
     };
     RowMessage message = {.tenant = STR_EMPTY};
     error_clear(reader.err);
-    bool ok = read_tenant(&reader, &message.tenant);
+    bool ok = read_text(&reader, FIELD_TENANT, NAME_MAX_BYTES, &message.tenant);
+    if (ok && !id_is_tenant(message.tenant)) {
+        bool empty = message.tenant.len == 0;
+        ok = unfit(&reader, FIELD_TENANT, empty ? "is empty" : "is not a tenant: [a-z0-9_-]{1,32}");
+    }
     if (ok) {
         message.tenant = arena_str(arena, message.tenant);
         ok = mapping_is_request(mapping) ? make_request(&reader, &message)

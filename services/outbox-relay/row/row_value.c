@@ -202,22 +202,6 @@ static Str choose_by_start(const Source *source, Str text)
     return source->otherwise;
 }
 
-static Str rename_text(const Source *source, Str text)
-{
-    char key[MEMBER_NAME_MAX];
-    json_t *name = str_to_c(text, key, sizeof key) ? json_object_get(source->names, key) : NULL;
-    return name == NULL ? text : string_of(name);
-}
-
-static Str transform(const Source *source, Str text)
-{
-    text = cut_after_last(cut_before_first(text, source->before), source->after);
-    if (source->starts != NULL) {
-        return choose_by_start(source, text);
-    }
-    return source->names == NULL ? text : rename_text(source, text);
-}
-
 bool row_text(RowReader *r, const Source *source, const char *field, Str *ret)
 {
     *ret = STR_EMPTY;
@@ -239,16 +223,22 @@ bool row_text(RowReader *r, const Source *source, const char *field, Str *ret)
         *ret = source->fallback;
         return true;
     }
-    *ret = ret->len == 0 ? STR_EMPTY : transform(source, *ret);
+    if (ret->len == 0) {
+        *ret = STR_EMPTY;
+        return true;
+    }
+    char key[MEMBER_NAME_MAX];
+    *ret = cut_after_last(cut_before_first(*ret, source->before), source->after);
+    if (source->starts != NULL) {
+        *ret = choose_by_start(source, *ret);
+    } else if (source->names != NULL && str_to_c(*ret, key, sizeof key)) {
+        const json_t *name = json_object_get(source->names, key);
+        *ret = name == NULL ? *ret : string_of(name);
+    }
     return true;
 }
 
 // ---- JSON ----
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
 
 static bool is_upper(char c)
 {
@@ -270,7 +260,7 @@ static const char *snake_name(const char *name, char *out)
         if (begins) {
             out[n++] = '_';
         }
-        out[n++] = lower(name[i]);
+        out[n++] = (char)(is_upper(name[i]) ? name[i] - 'A' + 'a' : name[i]);
     }
     out[n] = '\0';
     return out;

@@ -170,15 +170,6 @@ ReplyClass smtp_classify(int code, Str enhanced)
     return reply_classify(code, enhanced);
 }
 
-static void parse_auth(SmtpCaps *caps, Str mechanisms)
-{
-    Str word;
-    while (str_split(&mechanisms, ' ', &word)) {
-        caps->auth_plain |= str_eq_nocase(word, STR("PLAIN"));
-        caps->auth_login |= str_eq_nocase(word, STR("LOGIN"));
-    }
-}
-
 static void parse_cap(SmtpCaps *caps, Str line)
 {
     Str rest = str_trim(line);
@@ -194,8 +185,10 @@ static void parse_cap(SmtpCaps *caps, Str line)
     if (str_eq_nocase(word, STR("SIZE")) && str_to_i64(str_trim(rest), &size) && size > 0) {
         caps->size_max = (uint64_t)size;
     }
-    if (str_eq_nocase(word, STR("AUTH"))) {
-        parse_auth(caps, rest);
+    bool auth = str_eq_nocase(word, STR("AUTH"));
+    while (auth && str_split(&rest, ' ', &word)) {
+        caps->auth_plain |= str_eq_nocase(word, STR("PLAIN"));
+        caps->auth_login |= str_eq_nocase(word, STR("LOGIN"));
     }
 }
 

@@ -29,12 +29,6 @@ static bool fail(Error *err, ErrorKind kind, const char *what)
     return error_set(err, kind, "%s: %s", what, reason != NULL ? reason : "the session ended");
 }
 
-static bool load_trust(SSL_CTX *ssl, const char *ca_file)
-{
-    return ca_file[0] == '\0' ? SSL_CTX_set_default_verify_paths(ssl) == 1
-                              : SSL_CTX_load_verify_locations(ssl, ca_file, NULL) == 1;
-}
-
 SmtpTlsContext *smtp_tls_context_new(const char *ca_file, bool verify, Error *err)
 {
     ERR_clear_error();
@@ -44,7 +38,9 @@ SmtpTlsContext *smtp_tls_context_new(const char *ca_file, bool verify, Error *er
         fail(err, ERROR_CONFIG, "tls");
         return NULL;
     }
-    if (!load_trust(ssl, ca_file)) {
+    bool trusts = ca_file[0] == '\0' ? SSL_CTX_set_default_verify_paths(ssl) == 1
+                                     : SSL_CTX_load_verify_locations(ssl, ca_file, NULL) == 1;
+    if (!trusts) {
         SSL_CTX_free(ssl);
         error_set(
             err, ERROR_CONFIG, "STENTOR_SMTP_CA_FILE: no certificates can be read from '%s'",
@@ -67,15 +63,10 @@ void smtp_tls_context_free(SmtpTlsContext *context)
     }
 }
 
-static bool is_ip(const char *host)
-{
-    unsigned char address[sizeof(struct in6_addr)];
-    return inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
-}
-
 static bool expect_host(SSL *ssl, const char *host)
 {
-    if (is_ip(host)) {
+    unsigned char address[sizeof(struct in6_addr)];
+    if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1) {
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
     }
     // SSL_set_tlsext_host_name() is a macro that casts const away.
