@@ -28,6 +28,33 @@ char *api_key_make(ApiKey *key, Arena *arena)
     return whole;
 }
 
+bool api_key_take(ApiKey *key, Str whole, Arena *arena)
+{
+    Str rest = api_key_bare_id(whole), id = STR_EMPTY;
+    bool shaped = rest.len < whole.len && str_split(&rest, '.', &id) && id_is_key(id) &&
+                  rest.len > 0 && !str_has_control(rest);
+    if (shaped) {
+        uint8_t *hash = arena_alloc(arena, SHA256_LEN);
+        sha256(whole, hash);
+        key->key_id = arena_cstr(arena, id);
+        key->secret_hash = (ProtobufCBinaryData){.len = SHA256_LEN, .data = hash};
+    }
+    return shaped;
+}
+
+void api_key_make_operator(ApiKey *key, int64_t now_us)
+{
+    static char made_by[] = "bootstrap";
+    static char tenant[] = "platform";
+    static char operator_set[] = "operator";
+    static char *scopes[] = {operator_set};
+    key->tenant = tenant;
+    key->created_by = made_by;
+    key->created_at_us = now_us;
+    key->scopes = scopes;
+    key->n_scopes = 1;
+}
+
 Str api_key_bare_id(Str id)
 {
     return str_starts(id, ID_PREFIX) ? str_slice(id, ID_PREFIX.len, id.len) : id;

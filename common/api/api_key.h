@@ -17,6 +17,10 @@ enum {
 // A new id and secret: fills in key_id and secret_hash, both in the arena, and returns the whole
 // text.
 char *api_key_make(Stentor__V1__ApiKey *key, Arena *arena);
+// The id and hash of a key whose text exists already; false: it is no key's.
+bool api_key_take(Stentor__V1__ApiKey *key, Str whole, Arena *arena);
+// Whose it is and what it may: every tenant's, an operator's.
+void api_key_make_operator(Stentor__V1__ApiKey *key, int64_t now_us);
 // "stn_..." may stand before an id.
 Str api_key_bare_id(Str id);
 const char *api_key_state(const Stentor__V1__ApiKey *key, int64_t now_us); // active, ending, ...

@@ -114,6 +114,14 @@
       "the marks of published rows are committed, and their claim is gone", "nothing: they are done")                                      \
     X("outbox.told", "outbox-relay",                                                                                                       \
       "what became of requests is committed with the position in STATUS", "the next flush")                                                \
+    X("init.file_written", "cli",                                                                                                          \
+      "a file of the installation's folder is there", "the next one")                                                                      \
+    X("init.database_made", "cli",                                                                                                         \
+      "the database is made", "its roles")                                                                                                 \
+    X("init.password_set", "cli",                                                                                                          \
+      "a role has the folder's password", "the next role's")                                                                               \
+    X("init.key_stored", "cli",                                                                                                            \
+      "the operator's key is registered in CONFIG", "nothing: it is done")                                                                 \
     X("migrate.applied", "cli",                                                                                                            \
       "a migration and its row are committed", "the next migration")                                                                       \
     X("config.ordered", "cli",                                                                                                             \

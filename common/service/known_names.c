@@ -25,6 +25,8 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_HISTORY_RETENTION",
     "STENTOR_CLEANUP_EVERY_S",
     // cli
+    "STENTOR_SUPERUSER_URL",
+    "STENTOR_SUPERUSER_URL_FILE",
     "STENTOR_API_URL",
     "STENTOR_API_KEY",
     "STENTOR_API_KEY_FILE",

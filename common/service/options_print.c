@@ -71,7 +71,10 @@ bool options_help(
             out, "  (%s, %s%s)\n      %s\n", row->name, row->def != NULL ? "default " : "",
             default_text(row), row->help);
     }
-    buf_cstr(out, "\n  --help --version --options-markdown\n");
+    buf_cstr(
+        out, "\n  --ready              ask the process that runs with these options whether it can "
+             "work; exit status 1: not\n"
+             "  --help --version --options-markdown\n");
     return !out->full;
 }
 

@@ -7,12 +7,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/base/arena.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/crash.h"
+#include "common/service/health/probe.h"
 #include "common/service/watchdog.h"
 
 enum {
@@ -389,16 +391,58 @@ static int run(Service *service)
     return clean ? service->exit_code : EXIT_FAILED;
 }
 
+// ---- --ready ----
+
+// Takes the word away, so that what is left are the options that the running process has.
+static bool take_ready(int *argc, char **argv)
+{
+    int kept = 1;
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], "--ready") != 0) {
+            argv[kept++] = argv[i];
+        }
+    }
+    bool taken = kept < *argc;
+    *argc = kept;
+    return taken;
+}
+
+static int ask_ready(const Service *service)
+{
+    enum { SAID_MAX = 16 * 1024 };
+    const CommonOptions *o = service->options.common;
+    const char *name = service->spec->name;
+    bool ready = false;
+    Error err = {0};
+    Buf said;
+    if (o->admin_port == 0) {
+        fprintf(
+            stderr,
+            "%s: STENTOR_ADMIN_PORT is 0, so it is not known where to ask (HINT: set it for "
+            "the service and for --ready)\n",
+            name);
+        return EXIT_OPTIONS;
+    }
+    buf_init(&said, SAID_MAX);
+    bool answered = probe_ask(o->admin_bind, (int)o->admin_port, &ready, &said, &err);
+    printf("%s\n", answered ? buf_c(&said) : err.text);
+    buf_done(&said);
+    return answered && ready ? 0 : EXIT_FAILED;
+}
+
 int service_main(const ServiceSpec *spec, int argc, char **argv)
 {
     Service *service = new_service(spec);
     Error err = {0};
     int code = 0;
+    bool asks = take_ready(&argc, argv);
     if (print_and_leave(spec, &service->options, argc, argv)) {
         code = 0;
     } else if (!service_options_load(&service->options, argc, argv, &err)) {
         fprintf(stderr, "%s: %s\n", spec->name, err.text);
         code = EXIT_OPTIONS;
+    } else if (asks) {
+        code = ask_ready(service);
     } else {
         log_setup(spec->name, service->options.log_level, service->options.log_json);
         if (!service->options.common->core_dumps) {

@@ -151,3 +151,22 @@ void print_pairs(const Cli *cli, const char *const *pairs)
     fputs(buf_c(&out), stdout);
     buf_done(&out);
 }
+
+void cli_step(const Cli *cli, const char *what, const char *result)
+{
+    if (!cli->json) {
+        printf("%-40s %s\n", what, result);
+        fflush(stdout); // the log of a run that is killed says how far it came
+        return;
+    }
+    Buf line;
+    buf_init(&line, 8192);
+    buf_cstr(&line, "{\"what\":");
+    buf_json(&line, str_from(what));
+    buf_cstr(&line, ",\"result\":");
+    buf_json(&line, str_from(result));
+    buf_cstr(&line, "}\n");
+    fputs(buf_c(&line), stdout);
+    fflush(stdout);
+    buf_done(&line);
+}

@@ -17,6 +17,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_FOUND = 3 };
 typedef struct Settings {
     SessionOptions session; // NATS
     const char *database_url;
+    const char *superuser_url;
     const char *api_url;
     const char *api_key;
     const char *api_ca_file;
@@ -96,12 +97,19 @@ bool cli_no_answer(const Cli *cli, const char *reason, Error *err);
 const char *cli_home(Cli *cli);
 bool cli_read_file(
     Cli *cli, const char *path, size_t max, Str *ret, Error *err); // "-": standard input
+// A line of what an installer does: {"what", "result"} with --json.
+void cli_step(const Cli *cli, const char *what, const char *result);
 // Prints {"key": value, ...} with --json, else "key  value" lines. Pairs end with NULL.
 void print_pairs(const Cli *cli, const char *const *pairs);
 
 // The sub-commands: each prints its answer or its error and returns the exit status.
 int cmd_up(Cli *cli);
 int cmd_down(Cli *cli);
+int cmd_init(Cli *cli);
+int cmd_init_files(Cli *cli);
+int cmd_init_servers(Cli *cli);
+int cmd_init_secrets(Cli *cli);
+int cmd_ready(Cli *cli);
 int cmd_migrate(Cli *cli);
 int cmd_rebuild(Cli *cli);
 int cmd_nats_config(Cli *cli);

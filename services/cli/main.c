@@ -18,6 +18,7 @@ static const Option settings_table[] = {
     {"STENTOR_NATS_USER",     OPTION_TEXT, offsetof(Settings, session.user),     "", 0, 0, false, "NATS user"},
     {"STENTOR_NATS_PASSWORD", OPTION_TEXT, offsetof(Settings, session.password), "", 0, 0, true,  "its password"},
     {"STENTOR_DATABASE_URL",  OPTION_TEXT, offsetof(Settings, database_url),  "", 0, 0, true,  "Postgres connection string"},
+    {"STENTOR_SUPERUSER_URL", OPTION_TEXT, offsetof(Settings, superuser_url), "", 0, 0, true,  "Postgres connection string of a superuser, for `init` only"},
     {"STENTOR_API_URL",       OPTION_TEXT, offsetof(Settings, api_url),       "http://127.0.0.1:8080", 0, 0, false, "where the API is"},
     {"STENTOR_API_KEY",       OPTION_TEXT, offsetof(Settings, api_key),       "", 0, 0, true,  "API key of the commands that ask the API"},
     {"STENTOR_API_CA_FILE",   OPTION_TEXT, offsetof(Settings, api_ca_file),   "", 0, 0, false, "certificates that an API over HTTPS may have, in PEM; not set: the system's authorities"},
@@ -30,6 +31,40 @@ static const Option settings_table[] = {
 static const Command commands[] = {
     {"up", "", 0, 0, "json", "build and start everything on this machine (deploy/local/up)", cmd_up},
     {"down", "", 0, 0, "wipe json", "stop what `up` started\n  --wipe   forget its data too", cmd_down},
+    {"init files", "", 0, 0, "folder= seen-as= database= nats= api-url= set= accounts= passwords= nats-listen= nats-store= group= service-groups renew json",
+     "write the folder that an installation is made from: passwords, keys, settings, nats.conf; needs no server; what is there stays\n"
+     "  --folder DIR                         where the files are (default /etc/stentor); --seen-as DIR: where the programs see it\n"
+     "  --database CONNINFO --nats URL --api-url URL   where the servers are; CONNINFO without user and password\n"
+     "  --set [NAME:]SETTING=VALUE           a line of every service's settings, or of one's; repeatable\n"
+     "  --accounts FILE                      applications, relays and subscribers at NATS\n"
+     "  --passwords FILE                     lines USER=PASSWORD of an installation that exists\n"
+     "  --nats-listen ADDRESS:PORT --nats-store DIR    for nats.conf\n"
+     "  --group GROUP | --service-groups     who may read the files beside their owner\n"
+     "  --renew                              write settings anew from these options; passwords and keys stay", cmd_init_files},
+    {"init servers", "", 0, 0, "folder= timeout= replicas= bytes-scale-percent= skip-roles reset-passwords json",
+     "bring Postgres and NATS to what the folder says: database, roles, passwords, schemas, streams, the operator's key; safe to repeat\n"
+     "  --folder DIR                         (default /etc/stentor)\n"
+     "  --timeout S                          wait for the servers so long (default 60)\n"
+     "  --replicas N --bytes-scale-percent N of the streams, as migrate\n"
+     "  --skip-roles                         a database administrator has made database, roles and passwords\n"
+     "  --reset-passwords                    give roles the folder's passwords although they have others", cmd_init_servers},
+    {"init secrets", "", 0, 0, "folder= namespace=", "print the folder as Secrets of Kubernetes: ... | kubectl apply -f -\n"
+     "  --folder DIR, --namespace NAME", cmd_init_secrets},
+    {"init", "", 0, 0, "folder= seen-as= database= nats= api-url= set= accounts= passwords= nats-listen= nats-store= group= service-groups renew json timeout= replicas= bytes-scale-percent= skip-roles reset-passwords",
+     "`init files`, then `init servers`, with the options of both; safe to repeat\n"
+     "  --folder DIR                         where the files are (default /etc/stentor); --seen-as DIR: where the programs see it\n"
+     "  --database CONNINFO --nats URL --api-url URL   where the servers are; CONNINFO without user and password\n"
+     "  --set [NAME:]SETTING=VALUE           a line of every service's settings, or of one's; repeatable\n"
+     "  --accounts FILE                      applications, relays and subscribers at NATS\n"
+     "  --passwords FILE                     lines USER=PASSWORD of an installation that exists\n"
+     "  --nats-listen ADDRESS:PORT --nats-store DIR    for nats.conf\n"
+     "  --group GROUP | --service-groups     who may read the files beside their owner\n"
+     "  --renew                              write settings anew from these options; passwords and keys stay\n"
+     "  --timeout S                          wait for the servers so long (default 60)\n"
+     "  --replicas N --bytes-scale-percent N of the streams, as migrate\n"
+     "  --skip-roles                         a database administrator has made database, roles and passwords\n"
+     "  --reset-passwords                    give roles the folder's passwords although they have others", cmd_init},
+    {"ready", "URL...", 1, ARGS_MAX, "", "ask a service's admin port whether it can work (URL/readyz); exit status 1 when one cannot", cmd_ready},
     {"migrate", "", 0, 0, "bootstrap replicas= bytes-scale-percent= ack-wait-ms= passwords= skip-nats skip-database json",
      "bring Postgres (schemas) and NATS (streams, consumers) to this version; safe to repeat\n"
      "  --bootstrap              first, as a superuser: roles, rights and owner; the rest is done as stentor_owner\n"

@@ -292,31 +292,23 @@ int cmd_apikey_list(Cli *cli)
 
 int cmd_apikey_bootstrap(Cli *cli)
 {
-    static char made_by[] = "bootstrap";
-    static char tenant[] = "platform";
-    static char operator_set[] = "operator";
-    static char *scopes[] = {operator_set};
     Error err = {0};
     const char *expires = NULL;
     Stentor__V1__ApiKey key;
     stentor__v1__api_key__init(&key);
-    key.tenant = tenant;
-    key.created_by = made_by;
-    key.created_at_us = clock_now_us();
-    key.scopes = scopes;
-    key.n_scopes = 1;
+    api_key_make_operator(&key, clock_now_us());
     if (!read_name(cli, &err) || !read_expiry(cli, &expires, &key.expires_at_us, &err)) {
         return cli_fail(&err);
     }
     key.name = arena_cstr(cli->arena, str_from(args_flag(&cli->args, "name")));
     const char *whole = api_key_make(&key, cli->arena);
-    ConfigEntry entry = {"apikey", str_from(tenant), str_from(key.key_id), &key.base, 0};
+    ConfigEntry entry = {"apikey", str_from(key.tenant), str_from(key.key_id), &key.base, 0};
     if (!config_put_once(&cli->settings.session, cli->arena, &entry, &err)) {
         return cli_fail(&err);
     }
     print_pairs(
         cli, (const char *const[]){
-                 "tenant", tenant, "key", whole, "key_id", key.key_id, "scopes", operator_set,
+                 "tenant", key.tenant, "key", whole, "key_id", key.key_id, "scopes", key.scopes[0],
                  "expires_at", expires != NULL ? expires : "never", NULL});
     return EXIT_DONE;
 }

@@ -4,47 +4,30 @@
 #include <string.h>
 
 #include "common/base/buf.h"
-#include "common/bus/topology/accounts.h"
 #include "common/bus/topology/admin.h"
 #include "common/bus/topology/topology.h"
 #include "common/db/errors.h"
 #include "common/db/master_keys.h"
 #include "common/db/migrate.h"
 #include "common/session/key_file.h"
-#include "services/cli/cli.h"
 #include "services/cli/config/config_order.h"
+#include "services/cli/operate/migrate.h"
 
 #define RIGHTS_HINT                                                                                \
     "connect as " MIGRATE_OWNER "; first, once, as a superuser: stentor migrate --bootstrap"
 
-static void print_step(const Cli *cli, const char *what, const char *result)
-{
-    if (cli->json) {
-        Buf line;
-        buf_init(&line, 4096);
-        buf_cstr(&line, "{\"what\":");
-        buf_json(&line, str_from(what));
-        buf_cstr(&line, ",\"result\":");
-        buf_json(&line, str_from(result));
-        buf_cstr(&line, "}\n");
-        fputs(buf_c(&line), stdout);
-        buf_done(&line);
-    } else {
-        printf("%-40s %s\n", what, result);
-    }
-}
-
 static void on_migration_applied(void *ctx, const char *schema, const char *file)
 {
     Cli *cli = ctx;
-    print_step(cli, arena_printf(cli->arena, "migration %s/%s", schema, file), "applied");
+    cli_step(cli, arena_printf(cli->arena, "migration %s/%s", schema, file), "applied");
 }
 
 typedef struct Migrate {
     Cli *cli;
-    MasterKey *master; // NULL: no file was named
-    KeyRegister keys;  // what is registered
-    bool keys_read;    // from Postgres
+    const Accounts *accounts; // whose subscribers get their consumers
+    MasterKey *master;        // NULL: no file was named
+    KeyRegister keys;         // what is registered
+    bool keys_read;           // from Postgres
 } Migrate;
 
 static bool fail_keys(const Migrate *m, const char *where, Error *err)
@@ -102,13 +85,13 @@ static bool migrate_database(Migrate *m, Error *err)
         if (!db_bootstrap(job.url, job.folder, err)) {
             return false;
         }
-        print_step(cli, "bootstrap", "roles, rights and owner are there");
+        cli_step(cli, "bootstrap", "roles, rights and owner are there");
         job.role = MIGRATE_OWNER;
     }
     if (!db_migrate(&job, &report, err)) {
         return false;
     }
-    print_step(
+    cli_step(
         cli, "database",
         arena_printf(cli->arena, "%d applied, %d were there", report.applied, report.present));
     return register_in_database(m, err);
@@ -130,7 +113,7 @@ typedef struct Apply {
 static void on_topology_step(void *ctx, const char *what, const char *result)
 {
     Apply *apply = ctx;
-    print_step(apply->cli, what, result);
+    cli_step(apply->cli, what, result);
 }
 
 static void on_topology_done(void *ctx, const Error *err)
@@ -152,14 +135,14 @@ static bool order_config(const Migrate *m, Session *session, Error *err)
         return false;
     }
     if (done.rewritten > 0 || done.forgotten > 0) {
-        print_step(
+        cli_step(
             m->cli, "entries of an earlier version",
             arena_printf(
                 m->cli->arena, "%lld say now what they replace, %lld earlier messages are deleted",
                 (long long)done.rewritten, (long long)done.forgotten));
     }
     if (done.left > 0) {
-        print_step(
+        cli_step(
             m->cli, "entries of an earlier version",
             arena_printf(
                 m->cli->arena,
@@ -178,14 +161,12 @@ static bool migrate_nats(Migrate *m, Error *err)
         !args_int(args, "ack-wait-ms", 0, 500, 600000, &ack_wait_ms, err)) {
         return false;
     }
-    Accounts accounts = {0};
     Session session;
-    if ((args_has(args, "passwords") && !read_accounts(m->cli, &accounts, err)) ||
-        !session_open(&session, &m->cli->settings.session, err)) {
+    if (!session_open(&session, &m->cli->settings.session, err)) {
         return false;
     }
     TopologyOptions options = {
-        .accounts = &accounts,
+        .accounts = m->accounts,
         .replicas = (int)replicas,
         .bytes_scale = (double)percent / 100,
         .ack_wait_ms = (int)ack_wait_ms};
@@ -212,33 +193,33 @@ static void print_keys(const Migrate *m)
             &text, "none: programs that hold keys do not start (HINT: "
                    "STENTOR_MASTER_KEY_FILE=FILE stentor migrate)");
     }
-    print_step(m->cli, "registered keys", buf_c(&text));
+    cli_step(m->cli, "registered keys", buf_c(&text));
     buf_done(&text);
 }
 
-static bool migrate(Migrate *m, Error *err)
+bool migrate_all(Cli *cli, const Accounts *accounts, Error *err)
 {
-    const char *path = m->cli->settings.master_key_file;
+    Migrate m = {.cli = cli, .accounts = accounts};
+    const char *path = cli->settings.master_key_file;
     bool names_file = path[0] != '\0';
-    m->master = names_file ? keys_read_file(path, m->cli->arena, err) : NULL;
-    if (names_file && m->master == NULL) {
-        return false;
+    m.master = names_file ? keys_read_file(path, cli->arena, err) : NULL;
+    bool ok = (!names_file || m.master != NULL) &&
+              (args_has(&cli->args, "skip-database") || migrate_database(&m, err)) &&
+              (args_has(&cli->args, "skip-nats") || migrate_nats(&m, err));
+    master_key_free(m.master);
+    if (ok) {
+        print_keys(&m);
     }
-    return (args_has(&m->cli->args, "skip-database") || migrate_database(m, err)) &&
-           (args_has(&m->cli->args, "skip-nats") || migrate_nats(m, err));
+    return ok;
 }
 
 int cmd_migrate(Cli *cli)
 {
     Error err = {0};
-    Migrate m = {.cli = cli};
-    bool ok = migrate(&m, &err);
-    master_key_free(m.master);
-    if (!ok) {
-        return cli_fail(&err);
-    }
-    print_keys(&m);
-    return EXIT_DONE;
+    Accounts accounts = {0};
+    bool ok = (!args_has(&cli->args, "passwords") || read_accounts(cli, &accounts, &err)) &&
+              migrate_all(cli, &accounts, &err);
+    return ok ? EXIT_DONE : cli_fail(&err);
 }
 
 int cmd_nats_config(Cli *cli)

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "common/api/api_key.h"
+#include "common/codec/hash.h"
 
 typedef Stentor__V1__ApiKey ApiKey;
 
@@ -40,11 +41,43 @@ static void an_end_that_this_clock_has_passed_keeps_its_time(void **state)
     assert_false(api_key_end(&key, 2001, 2001));
 }
 
+static void a_keys_text_gives_the_entry_that_it_was_made_with(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Stentor__V1__ApiKey made, taken;
+    stentor__v1__api_key__init(&made);
+    stentor__v1__api_key__init(&taken);
+    const char *whole = api_key_make(&made, arena);
+    assert_true(api_key_take(&taken, str_from(whole), arena));
+    assert_string_equal(taken.key_id, made.key_id);
+    assert_int_equal(taken.secret_hash.len, SHA256_LEN);
+    assert_memory_equal(taken.secret_hash.data, made.secret_hash.data, SHA256_LEN);
+    arena_free(arena);
+}
+
+static void what_is_no_key_is_not_taken(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "", "stn_", "stn_abc", "stn_abc.", "abc.def", "stn_a b.def", "stn_.def", "stn_abc.d\nf",
+    };
+    Arena *arena = arena_new(0);
+    Stentor__V1__ApiKey key;
+    stentor__v1__api_key__init(&key);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_false(api_key_take(&key, str_from(rows[i]), arena));
+    }
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_end_that_is_not_ahead_is_one_at_once),
         cmocka_unit_test(an_end_that_this_clock_has_passed_keeps_its_time),
+        cmocka_unit_test(a_keys_text_gives_the_entry_that_it_was_made_with),
+        cmocka_unit_test(what_is_no_key_is_not_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/file.h"
@@ -72,6 +73,51 @@ static void what_is_no_file_is_refused_with_its_name(void **state)
     assert_int_equal(err.kind, ERROR_CONFIG);
 }
 
+static FilePut put(const Scene *s, Str text, mode_t mode, bool replaces)
+{
+    FilePut done = FILE_PRESENT;
+    Error err = {0};
+    assert_true(file_put(s->path, text, &(FileRights){mode, (gid_t)-1}, replaces, &done, &err));
+    return done;
+}
+
+static void check_file(const Scene *s, Str wanted, mode_t mode)
+{
+    Str text = STR_EMPTY;
+    Error err = {0};
+    struct stat there;
+    assert_true(file_read(s->path, 64, s->arena, &text, &err));
+    assert_true(str_eq(text, wanted));
+    assert_int_equal(stat(s->path, &there), 0);
+    assert_int_equal(there.st_mode & 07777, mode);
+    assert_int_equal(there.st_nlink, 1); // nothing is left beside it
+}
+
+static void what_is_there_stays_unless_it_is_to_be_replaced(void **state)
+{
+    const Scene *s = *state;
+    assert_int_equal(put(s, STR("new"), 0640, false), FILE_PRESENT);
+    check_file(s, str_of("a\0b\n", 4), 0640);
+    assert_int_equal(put(s, STR("new"), 0600, true), FILE_WRITTEN);
+    check_file(s, STR("new"), 0600);
+    assert_int_equal(put(s, STR("new"), 0600, true), FILE_PRESENT);
+    assert_int_equal(unlink(s->path), 0);
+    assert_int_equal(put(s, STR("made"), 0600, false), FILE_WRITTEN);
+    check_file(s, STR("made"), 0600);
+}
+
+static void a_file_that_cannot_be_put_is_named(void **state)
+{
+    const Scene *s = *state;
+    FilePut done = FILE_PRESENT;
+    Error err = {0};
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/below", s->path);
+    assert_false(file_put(path, STR("x"), &(FileRights){0600, (gid_t)-1}, true, &done, &err));
+    assert_int_equal(err.kind, ERROR_CONFIG);
+    assert_non_null(strstr(err.text, path));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -80,6 +126,9 @@ int main(void)
             a_file_beyond_its_maximum_is_refused_with_its_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_is_no_file_is_refused_with_its_name, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_is_there_stays_unless_it_is_to_be_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_file_that_cannot_be_put_is_named, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
