@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/db/errors.h"
+#include "common/db/lookup.h"
 #include "common/db/pipeline.h"
 
 enum {
@@ -19,7 +20,8 @@ enum {
 };
 
 typedef enum ConnState {
-    CONN_WAITING, // for the next attempt
+    CONN_WAITING,    // for the next attempt
+    CONN_LOOKING_UP, // the names of the url, off the loop
     CONN_CONNECTING,
     CONN_IDLE,
     CONN_BUSY,   // has a transaction
@@ -33,11 +35,13 @@ struct DbConn {
     DbConnEvents events;
     void *ctx;
     ConnState state;
+    DbLookup *lookup; // under way
     PGconn *pg;
     uv_poll_t *poll; // a heap object: its closing outlives the socket
     int poll_fd;
     int poll_events;
-    uv_timer_t timer; // waiting: next attempt; connecting, busy: deadline; broken: at once
+    uv_timer_t
+        timer; // waiting: next attempt; looking up, connecting, busy: deadline; broken: at once
     int handles;
     bool closing;
     int backoff_ms;
@@ -145,6 +149,7 @@ bool db_conn_live(const DbConn *conn)
 static void disconnect(DbConn *conn)
 {
     unwatch(conn);
+    db_lookup_drop(TAKE(conn->lookup));
     if (conn->pg == NULL) {
         return;
     }
@@ -235,15 +240,23 @@ static bool make_server_options(const DbConn *conn, char out[SERVER_OPTIONS_SIZE
     return true;
 }
 
-static bool start_connecting(DbConn *conn, Error *err)
+// hosts NULL: those of the url.
+static bool start_connecting(DbConn *conn, const DbHosts *hosts, Error *err)
 {
     char options[SERVER_OPTIONS_SIZE];
     if (!make_server_options(conn, options, err)) {
         return false;
     }
-    const char *keywords[] = {"dbname", "application_name", "client_encoding", "options", NULL};
+    const char *keywords[] = {
+        "dbname", "application_name", "client_encoding", "options", "host", "hostaddr", "port",
+        NULL};
     const char *values[] = {
-        conn->options.url, conn->options.application_name, "UTF8", options, NULL};
+        conn->options.url, conn->options.application_name, "UTF8", options, NULL, NULL, NULL, NULL};
+    if (hosts != NULL) {
+        values[4] = hosts->host;
+        values[5] = hosts->hostaddr;
+        values[6] = hosts->port;
+    }
     conn->pg = PQconnectStartParams(keywords, values, 1);
     pipeline_init(&conn->line);
     conn->state = CONN_CONNECTING;
@@ -252,6 +265,30 @@ static bool start_connecting(DbConn *conn, Error *err)
     }
     start_timer(conn, CONNECT_TIMEOUT_MS);
     return watch(conn, UV_WRITABLE, err);
+}
+
+static void on_looked_up(void *ctx, const DbHosts *hosts, const Error *unknown)
+{
+    DbConn *conn = ctx;
+    Error err = {0};
+    conn->lookup = NULL;
+    if (hosts == NULL) {
+        lose(conn, unknown);
+    } else if (!start_connecting(conn, hosts, &err)) {
+        lose(conn, &err);
+    }
+}
+
+static void try_to_connect(DbConn *conn)
+{
+    Error err = {0};
+    conn->lookup = db_lookup_start(conn->loop, conn->options.url, on_looked_up, conn);
+    if (conn->lookup != NULL) {
+        conn->state = CONN_LOOKING_UP;
+        start_timer(conn, CONNECT_TIMEOUT_MS);
+    } else if (!start_connecting(conn, NULL, &err)) {
+        lose(conn, &err);
+    }
 }
 
 static void ignore_notice(void *ctx, const char *message)
@@ -306,10 +343,12 @@ static void time_out(DbConn *conn)
     Error err = {0};
     switch (conn->state) {
     case CONN_WAITING:
-        if (!start_connecting(conn, &err)) {
-            lose(conn, &err);
-        }
+        try_to_connect(conn);
         return;
+    case CONN_LOOKING_UP:
+        error_set(
+            &err, ERROR_TRANSIENT, "connect: the DNS did not answer in %d ms", CONNECT_TIMEOUT_MS);
+        break;
     case CONN_CONNECTING:
         error_set(&err, ERROR_TRANSIENT, "connect: no answer in %d ms", CONNECT_TIMEOUT_MS);
         break;
