@@ -270,3 +270,31 @@ uint64_t str_hash(Str s)
     }
     return hash;
 }
+
+static size_t least_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t str_distance(Str a, Str b)
+{
+    if (a.len > STR_DISTANCE_MAX || b.len > STR_DISTANCE_MAX) {
+        return SIZE_MAX;
+    }
+    size_t rows[3][STR_DISTANCE_MAX + 1]; // of three prefixes of `a`, against each prefix of `b`
+    for (size_t j = 0; j <= b.len; j++) {
+        rows[0][j] = j;
+    }
+    for (size_t i = 1; i <= a.len; i++) {
+        size_t *row = rows[i % 3], *above = rows[(i - 1) % 3], *before = rows[(i + 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= b.len; j++) {
+            bool same = a.ptr[i - 1] == b.ptr[j - 1];
+            row[j] = least_of(least_of(above[j], row[j - 1]) + 1, above[j - 1] + (same ? 0 : 1));
+            if (i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] && a.ptr[i - 2] == b.ptr[j - 1]) {
+                row[j] = least_of(row[j], before[j - 2] + 1);
+            }
+        }
+    }
+    return rows[a.len % 3][b.len];
+}

@@ -54,3 +54,7 @@ bool str_has_control(Str s);
 size_t str_bidi_step(Str s);
 bool str_has_bidi(Str s);
 uint64_t str_hash(Str s); // FNV-1a 64, for tables in memory only
+// How many bytes are to be put in, left out, changed or swapped with their neighbour to make one of
+// the other (optimal string alignment). SIZE_MAX when one is longer than STR_DISTANCE_MAX.
+enum { STR_DISTANCE_MAX = 96 };
+size_t str_distance(Str a, Str b);

@@ -152,44 +152,12 @@ bool known_name(Str name)
     return false;
 }
 
-// ---- the nearest ----
-
-static size_t least_of(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-// How many bytes are to be put in, left out, changed or swapped with their neighbour to make one of
-// the other (optimal string alignment).
-static size_t distance(Str a, Str b)
-{
-    size_t rows[3][KNOWN_NAME_MAX + 1]; // of three prefixes of `a`, against each prefix of `b`
-    for (size_t j = 0; j <= b.len; j++) {
-        rows[0][j] = j;
-    }
-    for (size_t i = 1; i <= a.len; i++) {
-        size_t *row = rows[i % 3], *above = rows[(i - 1) % 3], *before = rows[(i + 1) % 3];
-        row[0] = i;
-        for (size_t j = 1; j <= b.len; j++) {
-            bool same = a.ptr[i - 1] == b.ptr[j - 1];
-            row[j] = least_of(least_of(above[j], row[j - 1]) + 1, above[j - 1] + (same ? 0 : 1));
-            if (i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] && a.ptr[i - 2] == b.ptr[j - 1]) {
-                row[j] = least_of(row[j], before[j - 2] + 1);
-            }
-        }
-    }
-    return rows[a.len % 3][b.len];
-}
-
 const char *known_name_nearest(Str name)
 {
-    if (name.len > KNOWN_NAME_MAX) {
-        return NULL;
-    }
     const char *nearest = NULL;
     size_t least = name.len / 4; // beyond it the names have little more than STENTOR_ in common
     for (size_t i = 0; i < NAMES; i++) {
-        size_t d = distance(name, str_from(names[i]));
+        size_t d = str_distance(name, str_from(names[i]));
         if (d < least) {
             least = d;
             nearest = names[i];

@@ -150,6 +150,7 @@ int cmd_trigger_delete(Cli *cli);
 int cmd_trigger_try(Cli *cli);
 int cmd_completion(Cli *cli);
 int cmd_man(Cli *cli);
+int cmd_version(Cli *cli);
 int cmd_login(Cli *cli);
 int cmd_logout(Cli *cli);
 int cmd_send(Cli *cli);

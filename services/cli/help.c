@@ -40,10 +40,29 @@ static bool print_group(const CommandTable *table, const char *group)
     return any;
 }
 
-int help_unknown(const CommandTable *table, const char *word)
+// The command whose name is most like what was typed; NULL: none is like it.
+static const char *find_nearest(const CommandTable *table, const char *typed)
+{
+    const char *nearest = NULL;
+    size_t least = strlen(typed) / 3 + 1;
+    for (int i = 0; i < table->count; i++) {
+        size_t distance = str_distance(str_from(typed), str_from(table->rows[i].name));
+        if (distance < least) {
+            least = distance;
+            nearest = table->rows[i].name;
+        }
+    }
+    return nearest;
+}
+
+int help_unknown(const CommandTable *table, const char *word, const char *second)
 {
     bool any = false;
-    for (int i = 0; i < table->count; i++) {
+    char typed[STR_DISTANCE_MAX];
+    snprintf(
+        typed, sizeof typed, "%s%s%s", word, second != NULL ? " " : "",
+        second != NULL ? second : "");
+    for (int i = 0; second == NULL && i < table->count; i++) {
         if (is_of_group(&table->rows[i], word)) {
             fprintf(stderr, any ? ", %s" : "stentor: say which: %s", table->rows[i].name);
             any = true;
@@ -51,9 +70,14 @@ int help_unknown(const CommandTable *table, const char *word)
     }
     if (any) {
         fprintf(stderr, " (stentor help %s)\n", word);
-    } else {
-        fprintf(stderr, "stentor: unknown command '%s' (stentor help lists them)\n", word);
+        return EXIT_USAGE;
     }
+    const char *nearest = find_nearest(table, typed);
+    fprintf(stderr, "stentor: unknown command '%s'", typed);
+    if (nearest != NULL) {
+        fprintf(stderr, "; did you mean '%s'?", nearest);
+    }
+    fprintf(stderr, " (stentor help lists them)\n");
     return EXIT_USAGE;
 }
 
@@ -66,7 +90,7 @@ int help_print(const CommandTable *table, const char *topic)
         }
     }
     if (topic != NULL) {
-        return print_group(table, topic) ? EXIT_DONE : help_unknown(table, topic);
+        return print_group(table, topic) ? EXIT_DONE : help_unknown(table, topic, NULL);
     }
     printf("usage: stentor [--config FILE] COMMAND ... [--json]\n\n");
     for (int i = 0; i < table->count; i++) {
@@ -83,5 +107,12 @@ int help_print(const CommandTable *table, const char *topic)
     options_markdown(table->settings, table->setting_count, &rows);
     printf("%s", buf_c(&rows));
     buf_done(&rows);
+    return EXIT_DONE;
+}
+
+int cmd_version(Cli *cli)
+{
+    (void)cli;
+    puts("stentor " STENTOR_VERSION);
     return EXIT_DONE;
 }

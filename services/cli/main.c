@@ -114,6 +114,7 @@ static const Command commands[] = {
      "print the completion of a shell: source <(stentor completion bash); stentor completion fish | source\n"
      "  zsh: stentor completion zsh >FOLDER/_stentor, where FOLDER is in its $fpath", cmd_completion},
     {"man", "", 0, 0, "", "print the manual page: stentor man | man -l -", cmd_man},
+    {"version", "", 0, 0, "", "print the version; also stentor --version", cmd_version},
     {"status", "ID", 1, 1, "wait= timeout= json",
      "a notification with its timeline and attempts\n"
      "  --wait STATUS   until it has that status (or one that ends it); --timeout S gives up (default 30)", cmd_status},
@@ -421,7 +422,7 @@ static bool load_settings(Cli *cli, int argc, char **argv, Error *err)
 // A broken file does not stop a shell that starts.
 static bool needs_settings(const Command *command)
 {
-    return command->run != cmd_completion && command->run != cmd_man;
+    return command->run != cmd_completion && command->run != cmd_man && command->run != cmd_version;
 }
 
 // argv[0..at): the program and the flags before the command; argv[from..argc): what follows it.
@@ -467,6 +468,18 @@ static int print_crash_points(void)
 }
 #endif
 
+// Do several commands begin with it? Then the next word is a part of the name.
+static bool is_first_word(const char *word)
+{
+    size_t len = strlen(word);
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (strncmp(commands[i].name, word, len) == 0 && commands[i].name[len] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_help(const char *word)
 {
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
@@ -486,6 +499,9 @@ int main(int argc, char **argv)
         }
         return help_print(&table, topic[0] != '\0' ? topic : NULL);
     }
+    if (strcmp(word, "--version") == 0) {
+        return cmd_version(NULL);
+    }
 #ifdef STENTOR_CRASH_POINTS
     if (strcmp(word, "--crash-points") == 0) {
         return print_crash_points();
@@ -494,8 +510,12 @@ int main(int argc, char **argv)
     int used = 0;
     const Command *command = find_command(argc - at, argv + at, &used);
     if (command == NULL) {
-        bool help = argc > at + 1 && is_help(argv[at + 1]);
-        return help ? help_print(&table, word) : help_unknown(&table, word);
+        const char *second = argc > at + 1 ? argv[at + 1] : NULL;
+        if (second != NULL && is_help(second)) {
+            return help_print(&table, word);
+        }
+        bool is_word = second != NULL && second[0] != '-' && is_first_word(word);
+        return help_unknown(&table, word, is_word ? second : NULL);
     }
     return run_command(command, at, at + used, argc, argv);
 }

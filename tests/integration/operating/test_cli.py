@@ -39,9 +39,20 @@ def test_the_first_word_of_several_commands_tells_them():
     assert told.returncode == 0 and re.findall(r"^  (dlq [a-z]+) ", told.stdout, re.M) == ["dlq list", "dlq show", "dlq resend", "dlq drop"]
     assert _stentor("dlq", "--help").stdout == told.stdout
     assert _stentor("dlq", "-h").stdout == told.stdout
-    for words in (["dlq"], ["dlq", "frobnicate"]):
-        done = _stentor(*words)
-        assert done.returncode == 2 and "dlq list, dlq show, dlq resend, dlq drop" in done.stderr and done.stdout == ""
+    done = _stentor("dlq")
+    assert done.returncode == 2 and "dlq list, dlq show, dlq resend, dlq drop" in done.stderr and done.stdout == ""
+
+
+@pytest.mark.parametrize("typed,meant", [("statsu", "status"), ("dlq lsit", "dlq list"), ("apikey revok", "apikey revoke"), ("--versoin", "version"), ("dlq frobnicate", None)])
+def test_an_unknown_command_is_named_with_the_one_it_is_most_like(typed, meant):
+    done = _stentor(*typed.split())
+    hint = f"; did you mean '{meant}'?" if meant else ""
+    assert done.returncode == 2 and done.stdout == "" and done.stderr == f"stentor: unknown command '{typed}'{hint} (stentor help lists them)\n"
+
+
+def test_the_command_says_its_version_as_the_services_do():
+    service = subprocess.run([BIN / "stentor-ingest", "--version"], capture_output=True, text=True, timeout=20).stdout
+    assert _stentor("version").stdout == _stentor("--version").stdout == service.replace("stentor-ingest", "stentor")
 
 
 def test_a_setting_comes_from_the_config_file_and_the_environment_overrules_it(tmp_path):
