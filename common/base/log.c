@@ -20,7 +20,8 @@ static struct {
     char service[64];
     LogLevel level;
     bool json;
-} setup = {"stentor", LOG_INFO, true};
+    int fd;
+} setup = {"stentor", LOG_INFO, true, STDERR_FILENO};
 
 LogField log_str(const char *key, Str value)
 {
@@ -58,6 +59,11 @@ void log_setup(const char *service, LogLevel level, bool json)
 void log_level_set(LogLevel level)
 {
     setup.level = level;
+}
+
+void log_output_set(int fd)
+{
+    setup.fd = fd;
 }
 
 static const char *level_name(LogLevel level)
@@ -194,7 +200,7 @@ void log_line(LogLevel level, const char *event, const LogField *fields)
     put_fields(&line, fields);
     buf_cstr(&line, setup.json ? "}\n" : "\n");
     // A log that cannot be written must not stop the service.
-    ssize_t written = write(STDERR_FILENO, line.ptr, line.len);
+    ssize_t written = write(setup.fd, line.ptr, line.len);
     (void)written;
     buf_done(&line);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log: one JSON line per event on standard error (logfmt on a terminal). Keys are fixed words,
-// values are typed. error: a person must act. warn: survived, and the text says so. info:
-// life-cycle. debug: the rest. Only services and the bus, db and http layers' state changes log;
-// recipient data only masked (mask_address).
+// Log: one JSON line per event (logfmt on a terminal), on standard error or where it is told. Keys
+// are fixed words, values are typed. error: a person must act. warn: survived, and the text says
+// so. info: life-cycle. debug: the rest. Only services and the bus, db and http layers' state
+// changes log; recipient data only masked (mask_address).
 #pragma once
 
 #include <stdbool.h>
@@ -38,6 +38,7 @@ LogField log_error(const Error *err);                 // key "error": "<kind>: <
 
 void log_setup(const char *service, LogLevel level, bool json);
 void log_level_set(LogLevel level);
+void log_output_set(int fd);    // standard error unless said otherwise
 bool log_wants(LogLevel level); // a line of this level is written
 void log_line(
     LogLevel level, const char *event, const LogField *fields); // ends with a LOG_END field

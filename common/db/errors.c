@@ -38,11 +38,19 @@ bool db_error_result(const PGresult *res, const char *name, Error *err)
         state != NULL ? state : "connection lost");
 }
 
+// What a person must mend before the next attempt can succeed.
+static const char *hint_for(const char *text)
+{
+    bool login = strstr(text, "password authentication failed") != NULL ||
+                 strstr(text, "no password supplied") != NULL;
+    return login ? " (HINT: see STENTOR_DATABASE_URL; 'stentor init servers' sets passwords)" : "";
+}
+
 bool db_error_connection(PGconn *pg, const char *what, Error *err)
 {
     const char *text = pg != NULL ? PQerrorMessage(pg) : "out of memory";
     int length = (int)strcspn(text, "\n");
-    return error_set(err, ERROR_TRANSIENT, "%s: %.*s", what, length, text);
+    return error_set(err, ERROR_TRANSIENT, "%s: %.*s%s", what, length, text, hint_for(text));
 }
 
 bool db_error_refuses_writes(const Error *err)

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
+
 enum { REASONS_MAX = 4096, CONNECTIONS_MAX = 64 };
 
 // ---- readiness ----
@@ -41,15 +43,22 @@ static void ask_database(const DbPool *pool, Buf *reasons)
     }
 }
 
-bool admin_ready(Service *service, Buf *reasons)
+static void ask_bus(const Bus *bus, Buf *reasons)
 {
-    if (service->phase != PHASE_RUNNING || service->drain_wanted) {
-        add_reason(reasons, "the service is stopping");
-        return false;
+    const char *trouble = bus_trouble(bus);
+    if (bus_connected(bus)) {
+        return;
     }
-    if (!bus_connected(service->bus)) {
-        add_reason(reasons, "not connected to nats");
+    add_reason(reasons, "not connected to nats");
+    if (trouble != NULL) {
+        buf_printf(reasons, " (%s)", trouble);
     }
+}
+
+// What is wrong now, however short.
+static void ask_all(Service *service, Buf *reasons)
+{
+    ask_bus(service->bus, reasons);
     const char *denied = bus_permission_error(service->bus);
     if (denied != NULL) {
         add_reason(reasons, denied);
@@ -61,13 +70,60 @@ bool admin_ready(Service *service, Buf *reasons)
     if (service->pool != NULL) {
         ask_database(service->pool, reasons);
     }
+    if (!service->fits) {
+        add_reason(
+            reasons, service->fit_trouble[0] != '\0'
+                         ? service->fit_trouble
+                         : "the database has not been compared with this release yet");
+    }
     if (!service->keys_checked) {
         add_reason(reasons, "the master key has not been compared with the registered one yet");
     }
     if (service->spec->ready != NULL) {
         ask_service(service, reasons);
     }
-    return reasons->len == 0;
+}
+
+bool admin_ready(Service *service, Buf *reasons)
+{
+    if (service->phase != PHASE_RUNNING || service->drain_wanted) {
+        add_reason(reasons, "the service is stopping");
+        return false;
+    }
+    ask_all(service, reasons);
+    int64_t now_ms = (int64_t)uv_now(&service->loop);
+    bool ready = steady_judge(&service->steady, reasons->len == 0, now_ms);
+    if (!ready && reasons->len == 0) {
+        buf_printf(reasons, "it was not ready within the last %d ms", STEADY_MS);
+    }
+    return ready;
+}
+
+// What the server's clock said when it made a consumer of ours.
+static void note_nats_clock(Service *service)
+{
+    BusClock clock;
+    if (bus_server_clock(service->bus, &clock)) {
+        int64_t now_us = clock_now_us(), now_ns = (int64_t)uv_hrtime();
+        clock_check_note(
+            &service->clocks[SERVICE_CLOCK_NATS],
+            clock_off_us(
+                clock.server_us, now_us - (now_ns - clock.asked_ns) / 1000,
+                now_us - (now_ns - clock.heard_ns) / 1000));
+    }
+}
+
+void admin_tick(Service *service)
+{
+    Buf reasons;
+    if (service->phase != PHASE_RUNNING || service->drain_wanted) {
+        return;
+    }
+    buf_init(&reasons, REASONS_MAX);
+    bool ready = admin_ready(service, &reasons);
+    notify_tick(&service->notify, ready, buf_c(&reasons), (int64_t)uv_now(&service->loop));
+    buf_done(&reasons);
+    note_nats_clock(service);
 }
 
 // ---- requests ----
@@ -293,6 +349,22 @@ static void register_repeats(Service *service)
         read_unreadable, service);
 }
 
+static double read_clock_off(void *ctx)
+{
+    return (double)((const ClockCheck *)ctx)->off_us / 1e6;
+}
+
+static void register_clocks(Service *service)
+{
+    static const char *const labels[] = {"server=\"postgres\"", "server=\"nats\""};
+    for (size_t i = 0; i < SERVICE_CLOCKS; i++) {
+        metrics_gauge_fn(
+            service->metrics, "stentor_clock_off_seconds", labels[i],
+            "How far a server's clock is ahead of this machine's, beyond what asking took.",
+            read_clock_off, &service->clocks[i]);
+    }
+}
+
 static double read_db_ready(void *ctx)
 {
     const Service *service = ctx;
@@ -331,6 +403,7 @@ void admin_register_metrics(Service *service)
         m, "stentor_bus_pending", "", "Publishes that wait for their acknowledgement.",
         read_bus_pending, service);
     register_repeats(service);
+    register_clocks(service);
     if (service->spec->wants_database) {
         metrics_gauge_fn(
             m, "stentor_db_ready", "", "1 while connected to Postgres.", read_db_ready, service);

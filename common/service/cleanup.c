@@ -16,6 +16,7 @@ enum {
     PAUSE_MS = 100,       // between two batches
     BUSY_MS = 1000,       // while another process is at it
     AGAIN_MS = 5000,      // after Postgres was away
+    RETRY_MS = 2000,      // after EVENTS was
     TENANTS_MAX = 64,     // that wait; more are all
     TENANT_SIZE = 33,
     BY_SIZE = 129,
@@ -32,7 +33,10 @@ struct Cleanup {
     CleanupOptions options;
     CleanupRule rules[CLEANUP_RULES_MAX];
     uv_timer_t timer;
-    Reader *reader;
+    uv_timer_t retry; // of the reader
+    Reader *reader;   // NULL: until retry
+    bool leaving;     // the reader is being freed
+    bool complained;
     Wish wishes[TENANTS_MAX];
     size_t wish_count;
     int64_t due_us; // when all are due by themselves; of clock_mono_us
@@ -55,6 +59,14 @@ struct Cleanup {
 };
 
 static void move_on(Cleanup *c);
+static void begin_reading(Cleanup *c);
+
+static void part_closed(Cleanup *c)
+{
+    if (--c->closing == 0) {
+        c->on_stopped(c->stopped_ctx);
+    }
+}
 
 // ---- the event ----
 
@@ -127,13 +139,48 @@ static void on_reader_messages(void *ctx, const BusMessage *messages, size_t cou
 
 static void on_reader_caught_up(void *ctx)
 {
-    (void)ctx;
+    ((Cleanup *)ctx)->complained = false;
 }
 
+static void on_timer_retry(uv_timer_t *timer)
+{
+    begin_reading(timer->data);
+}
+
+static void on_reader_left(void *ctx)
+{
+    Cleanup *c = ctx;
+    c->reader = NULL;
+    c->leaving = false;
+    if (c->closing > 0) {
+        part_closed(c);
+    } else if (!c->stopping) {
+        uv_timer_start(&c->retry, on_timer_retry, RETRY_MS, 0);
+    }
+}
+
+// The stream is not there, or another one than before: what is asked from now on counts.
 static void on_reader_failed(void *ctx, const Error *err)
 {
-    (void)ctx;
-    LOG(LOG_WARN, "clean-ups are not heard of any more, the daily ones go on", log_error(err));
+    Cleanup *c = ctx;
+    if (!c->complained) {
+        LOG(LOG_WARN, "clean-ups are not heard of, trying again; the daily ones go on",
+            log_error(err));
+    }
+    c->complained = true;
+    if (!c->leaving && c->closing == 0) {
+        c->leaving = true;
+        reader_free(c->reader, on_reader_left, c);
+    }
+}
+
+static void begin_reading(Cleanup *c)
+{
+    static const ReaderHandlers handlers = {
+        on_reader_messages, on_reader_caught_up, on_reader_failed};
+    ReaderOptions reader = {
+        .stream = "EVENTS", .filter = "evt.*." CLEANUP_EVENT_TYPE, .only_new = true};
+    c->reader = reader_new(c->options.bus, &reader, &handlers, c);
 }
 
 // ---- a pass ----
@@ -346,8 +393,6 @@ static void add_metrics(Cleanup *c, Metrics *metrics)
 
 Cleanup *cleanup_new(const CleanupOptions *options)
 {
-    static const ReaderHandlers handlers = {
-        on_reader_messages, on_reader_caught_up, on_reader_failed};
     assert(options->rule_count > 0 && options->rule_count <= CLEANUP_RULES_MAX);
     Cleanup *c = xcalloc(1, sizeof *c);
     c->options = *options;
@@ -357,24 +402,12 @@ Cleanup *cleanup_new(const CleanupOptions *options)
     c->due_us = c->started_us + first_ms * 1000;
     add_metrics(c, options->metrics);
     (void)uv_timer_init(bus_loop(options->bus), &c->timer);
+    (void)uv_timer_init(bus_loop(options->bus), &c->retry);
     c->timer.data = c;
-    ReaderOptions reader = {
-        .stream = "EVENTS", .filter = "evt.*." CLEANUP_EVENT_TYPE, .only_new = true};
-    c->reader = reader_new(options->bus, &reader, &handlers, c);
+    c->retry.data = c;
+    begin_reading(c);
     wait_for_the_next(c);
     return c;
-}
-
-static void part_closed(Cleanup *c)
-{
-    if (--c->closing == 0) {
-        c->on_stopped(c->stopped_ctx);
-    }
-}
-
-static void on_reader_freed(void *ctx)
-{
-    part_closed(ctx);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -384,9 +417,15 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void close_parts(Cleanup *c)
 {
-    c->closing = 2;
-    reader_free(c->reader, on_reader_freed, c);
+    c->closing = 3;
     uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&c->retry, on_timer_closed);
+    if (c->reader == NULL) {
+        part_closed(c);
+    } else if (!c->leaving) {
+        c->leaving = true;
+        reader_free(c->reader, on_reader_left, c);
+    }
 }
 
 void cleanup_stop(Cleanup *cleanup, void (*on_stopped)(void *ctx), void *ctx)

@@ -4,7 +4,9 @@
 
 #include <assert.h>
 #include <stdalign.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/base/arena.h"
@@ -18,6 +20,7 @@ static const Option base_rows[] = {
     {"STENTOR_ADMIN_BIND", OPTION_TEXT, AT(admin_bind), "127.0.0.1", 0, 0, false, "address of /healthz, /readyz and /metrics"},
     {"STENTOR_ADMIN_PORT", OPTION_INT, AT(admin_port), "0", 0, 65535, false, "port of the same; 0: any free one, see the line 'started' in the log"},
     {"STENTOR_LOG_LEVEL", OPTION_TEXT, AT(log_level), "info", 0, 0, false, "debug, info, warn or error"},
+    {"STENTOR_LOG_OUTPUT", OPTION_TEXT, AT(log_output), "stderr", 0, 0, false, "stderr or stdout"},
     {"STENTOR_LOG_FORMAT", OPTION_TEXT, AT(log_format), "auto", 0, 0, false, "json, logfmt, or auto: logfmt on a terminal, else json"},
     {"STENTOR_CORE_DUMPS", OPTION_BOOL, AT(core_dumps), "false", 0, 0, false, "for developers: leave core dumps and let debuggers in, with every key that is in memory"},
     {"STENTOR_DRAIN_MS", OPTION_INT, AT(drain_ms), "20000", 1, 3600000, false, "how long work in progress may take to end after SIGTERM, in milliseconds"},
@@ -26,6 +29,7 @@ static const Option base_rows[] = {
 static const Option database_rows[] = {
     {"STENTOR_DATABASE_URL", OPTION_TEXT, AT(database_url), NULL, 0, 0, true, "where Postgres is: postgresql://user:password@host/database"},
     {"STENTOR_DATABASE_CONNECTIONS", OPTION_INT, AT(database_connections), "2", 1, 32, false, "connections to Postgres that are kept open"},
+    {"STENTOR_DATABASE_NEWER", OPTION_BOOL, AT(database_newer), "false", 0, 0, false, "begin on a database of a newer release too: for a rollback whose migrations this one bears"},
 };
 static const Option master_key_rows[] = {
     {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, AT(master_key_file), NULL, 0, 0, false, "file of `stentor master-key`: the keys that wrap data keys and those that hash addresses, compared with the registered ones at each start"},
@@ -86,11 +90,21 @@ static bool parse_log_level(ServiceOptions *options, Error *err)
         options->common->log_level);
 }
 
+static bool parse_log_output(ServiceOptions *options, Error *err)
+{
+    Str output = str_from(options->common->log_output);
+    options->log_fd = str_eq(output, STR("stdout")) ? STDOUT_FILENO : STDERR_FILENO;
+    return options->log_fd == STDOUT_FILENO || str_eq(output, STR("stderr")) ||
+           error_set(
+               err, ERROR_CONFIG, "STENTOR_LOG_OUTPUT is '%.80s': expected stderr or stdout",
+               output.ptr);
+}
+
 static bool parse_log_format(ServiceOptions *options, Error *err)
 {
     Str format = str_from(options->common->log_format);
     bool is_auto = str_eq(format, STR("auto"));
-    options->log_json = str_eq(format, STR("json")) || (is_auto && !isatty(STDERR_FILENO));
+    options->log_json = str_eq(format, STR("json")) || (is_auto && !isatty(options->log_fd));
     return options->log_json || is_auto || str_eq(format, STR("logfmt")) ||
            error_set(
                err, ERROR_CONFIG, "STENTOR_LOG_FORMAT is '%.80s': expected auto, json or logfmt",
@@ -100,7 +114,21 @@ static bool parse_log_format(ServiceOptions *options, Error *err)
 bool service_options_load(ServiceOptions *options, int argc, char **argv, Error *err)
 {
     return options_load(options->rows, options->count, options->values, argc, argv, err) &&
-           parse_log_level(options, err) && parse_log_format(options, err);
+           parse_log_level(options, err) && parse_log_output(options, err) &&
+           parse_log_format(options, err);
+}
+
+void service_options_refuse(const char *service, const Error *err)
+{
+    const char *format = getenv("STENTOR_LOG_FORMAT"), *output = getenv("STENTOR_LOG_OUTPUT");
+    if (format != NULL && strcmp(format, "json") == 0) {
+        log_setup(service, LOG_INFO, true);
+        log_output_set(
+            output != NULL && strcmp(output, "stdout") == 0 ? STDOUT_FILENO : STDERR_FILENO);
+        LOG(LOG_ERROR, "cannot start", log_error(err));
+    } else {
+        fprintf(stderr, "%s: %s\n", service, err->text);
+    }
 }
 
 void service_options_done(ServiceOptions *options)

@@ -7,6 +7,9 @@
 #include "common/base/log.h"
 #include "common/http/server.h"
 #include "common/service/harden.h"
+#include "common/service/health/clock_off.h"
+#include "common/service/health/notify.h"
+#include "common/service/health/steady.h"
 #include "common/service/service.h"
 
 #ifndef STENTOR_VERSION // the build gives it
@@ -19,10 +22,11 @@ typedef struct CommonOptions {
     const char *nats_url, *nats_user, *nats_password;
     const char *database_url; // NULL unless wanted, and so the next two
     int64_t database_connections;
+    bool database_newer;
     const char *master_key_file;
     const char *admin_bind;
     int64_t admin_port;
-    const char *log_level, *log_format;
+    const char *log_level, *log_format, *log_output;
     bool core_dumps;
     int64_t drain_ms;
     int64_t loop_limit_ms;
@@ -39,10 +43,14 @@ typedef struct ServiceOptions {
     const void *own;             // inside values
     LogLevel log_level;
     bool log_json;
+    int log_fd;
 } ServiceOptions;
 
 void service_options_init(ServiceOptions *options, const ServiceSpec *spec);
 bool service_options_load(ServiceOptions *options, int argc, char **argv, Error *err);
+// Says why the options could not be read: as a line of the log where the environment asks for JSON,
+// else as a command would.
+void service_options_refuse(const char *service, const Error *err);
 void service_options_done(ServiceOptions *options);
 
 // ---- the service ----
@@ -53,6 +61,8 @@ typedef enum ServicePhase {
     PHASE_DRAINING, // stop() was called
     PHASE_CLOSING,  // service_stopped() was called, or start() failed
 } ServicePhase;
+
+enum { SERVICE_CLOCK_POSTGRES, SERVICE_CLOCK_NATS, SERVICE_CLOCKS };
 
 struct Service {
     const ServiceSpec *spec;
@@ -67,6 +77,13 @@ struct Service {
     Metrics *metrics;
     bool memory_locked; // all of it
     MasterKey *master_key;
+    bool fits;             // the database is one for this program, or none of ours is wanted
+    char fit_trouble[240]; // why not; "": not known yet
+    int64_t fit_asked_us;
+    uv_timer_t fit_timer; // asks again
+    ClockCheck clocks[SERVICE_CLOCKS];
+    Steady steady;
+    Notify notify;
     bool keys_checked;    // the master key is the installation's, or none is wanted
     uv_timer_t key_timer; // asks again after Postgres could not answer
     HttpServer *admin;
@@ -91,9 +108,17 @@ bool keys_load(Service *service, Error *err);
 // bus is held: without NATS a service does nothing. A wrong file ends the process with 2.
 void keys_begin_check(Service *service);
 
+// ---- health/database.c ----
+
+// Compares the database's migrations with this program's, again and again until they fit; then the
+// master key. Until then the bus is held.
+void database_begin_check(Service *service);
+
 // ---- admin endpoint ----
 
 bool admin_open(Service *service, Error *err);
 void admin_register_metrics(Service *service);
 // Appends why the service is not ready; false when it is not.
 bool admin_ready(Service *service, Buf *reasons);
+// Twice a second: readiness as systemd hears of it, and the clocks.
+void admin_tick(Service *service);

@@ -77,6 +77,7 @@ void keys_begin_check(Service *service)
 {
     if (!service->spec->wants_master_key) {
         service->keys_checked = true;
+        bus_release(service->bus);
     } else if (service->pool != NULL) {
         master_keys_read(service->pool, on_keys_read, service);
     }

@@ -368,7 +368,11 @@ static bool read_defaults(Loader *l, Error *err)
             continue;
         }
         if (row->def == NULL) {
-            return error_set(err, ERROR_CONFIG, "%s is not set: %s", row->name, row->help);
+            return error_set(
+                err, ERROR_CONFIG,
+                "%s is not set: %s (HINT: --config FILE of 'stentor init files', or the "
+                "environment)",
+                row->name, row->help);
         }
         if (!store(l, row, str_from(row->def), OPTION_FROM_DEFAULT, err)) {
             return error_wrap(err, "default");

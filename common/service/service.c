@@ -135,6 +135,7 @@ static void close_all(Service *service)
 
 static void drain(Service *service)
 {
+    notify_stopping();
     LOG(LOG_INFO, "draining", log_int("drain_ms", service->options.common->drain_ms));
     service->phase = PHASE_DRAINING;
     start_deadline(service);
@@ -210,6 +211,7 @@ static void sample_lag(Service *service)
     service->lag_seen_ns = now_ns;
     metric_observe(service->lag, late_ms > 0 ? late_ms / 1000 : 0);
     watchdog_feed();
+    admin_tick(service);
 }
 
 static void on_lag_tick(uv_timer_t *timer)
@@ -223,6 +225,7 @@ static uv_handle_t *own_handle(Service *service, size_t index)
         (uv_handle_t *)&service->on_term,    (uv_handle_t *)&service->on_int,
         (uv_handle_t *)&service->step_timer, (uv_handle_t *)&service->drain_timer,
         (uv_handle_t *)&service->lag_timer,  (uv_handle_t *)&service->key_timer,
+        (uv_handle_t *)&service->fit_timer,
     };
     return index < sizeof handles / sizeof *handles ? handles[index] : NULL;
 }
@@ -236,6 +239,7 @@ static void start_handles(Service *service)
     uv_timer_init(&service->loop, &service->drain_timer);
     uv_timer_init(&service->loop, &service->lag_timer);
     uv_timer_init(&service->loop, &service->key_timer);
+    uv_timer_init(&service->loop, &service->fit_timer);
     for (size_t i = 0; own_handle(service, i) != NULL; i++) {
         own_handle(service, i)->data = service;
         uv_unref(own_handle(service, i));
@@ -267,7 +271,7 @@ static bool open_parts(Service *service, Error *err)
         .password = o->nats_password,
         .name = service->bus_name,
         .service = service->spec->name,
-        .held = service->spec->wants_master_key && service->spec->wants_database,
+        .held = service->spec->wants_database && !service->spec->application_database,
     };
     service->bus = bus_open(&service->loop, &bus, err);
     if (service->bus != NULL) {
@@ -324,7 +328,8 @@ static bool start(Service *service, Error *err)
     }
     service->phase = PHASE_RUNNING;
     log_started(service);
-    keys_begin_check(service);
+    notify_init(&service->notify, (int64_t)uv_now(&service->loop));
+    database_begin_check(service);
     return true;
 }
 
@@ -334,6 +339,8 @@ static Service *new_service(const ServiceSpec *spec)
     service->spec = spec;
     service->fail_code = EXIT_FAILED;
     service->started_at_us = clock_now_us();
+    service->clocks[SERVICE_CLOCK_POSTGRES].server = "Postgres";
+    service->clocks[SERVICE_CLOCK_NATS].server = "NATS";
     id_new("", service->started_at_us, service->instance);
     service_options_init(&service->options, spec);
     return service;
@@ -439,12 +446,13 @@ int service_main(const ServiceSpec *spec, int argc, char **argv)
     if (print_and_leave(spec, &service->options, argc, argv)) {
         code = 0;
     } else if (!service_options_load(&service->options, argc, argv, &err)) {
-        fprintf(stderr, "%s: %s\n", spec->name, err.text);
+        service_options_refuse(spec->name, &err);
         code = EXIT_OPTIONS;
     } else if (asks) {
         code = ask_ready(service);
     } else {
         log_setup(spec->name, service->options.log_level, service->options.log_json);
+        log_output_set(service->options.log_fd);
         if (!service->options.common->core_dumps) {
             process_forbid_dumps();
         }

@@ -27,8 +27,9 @@ typedef struct ServiceSpec {
     size_t option_count;
     size_t options_size; // of the struct that the offsets speak of
     bool wants_database;
-    bool wants_master_key; // compared with the registered one before NATS is spoken to
-                           // (service_check_keys)
+    bool application_database; // an application's: its migrations are not this program's
+    bool wants_master_key;     // compared with the registered one before NATS is spoken to
+                               // (service_check_keys)
     // After a failure nothing of it is left but handles that are closing. The loop does not turn
     // yet.
     bool (*start)(Service *service, const void *options, void **ret_state, Error *err);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/session/session.h"
 
+#include <string.h>
+
 enum { CONNECT_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 5000 };
 
 void session_finish(Session *session, const Error *err)
@@ -67,11 +69,13 @@ bool session_open(Session *session, const SessionOptions *options, Error *err)
     }
     bus_watch(session->bus, on_bus_change, session);
     if (!bus_connected(session->bus) && !session_run(session, CONNECT_TIMEOUT_MS, err)) {
+        const char *why = bus_trouble(session->bus);
         error_set(
             err, ERROR_TRANSIENT,
-            "cannot connect to NATS at '%s' (HINT: STENTOR_NATS_URL, STENTOR_NATS_USER, "
-            "STENTOR_NATS_PASSWORD)",
-            options->nats_url);
+            "cannot connect to NATS at '%s'%s%.*s (HINT: STENTOR_NATS_URL, "
+            "STENTOR_NATS_USER, STENTOR_NATS_PASSWORD)",
+            options->nats_url, why != NULL ? ": " : "", why != NULL ? (int)strcspn(why, "(") : 0,
+            why != NULL ? why : "");
         session_close(session);
         return false;
     }

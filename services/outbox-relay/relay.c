@@ -391,6 +391,7 @@ const ServiceSpec relay_service = {
     .option_count = sizeof(options_table) / sizeof(options_table[0]),
     .options_size = sizeof(RelayOptions),
     .wants_database = true,
+    .application_database = true,
     .start = start_relay,
     .ready = check_ready,
     .stop = stop_relay,

@@ -23,6 +23,7 @@ struct Presence {
     Item items[ITEMS_MAX];
     size_t count;
     int64_t asked_ms;
+    bool told;     // that something is missing
     char why[240]; // "": nothing is missing
 };
 
@@ -74,32 +75,44 @@ void presence_free(Presence *presence)
 
 static void describe(Presence *p)
 {
+    size_t missing = 0;
+    char more[48] = "";
     p->why[0] = '\0';
+    for (size_t i = 0; i < p->count; i++) {
+        missing += p->items[i].missing ? 1 : 0;
+    }
+    if (missing > 1) {
+        (void)snprintf(more, sizeof more, ", and %zu more of %zu", missing - 1, p->count);
+    }
     for (size_t i = 0; i < p->count; i++) {
         const Item *item = &p->items[i];
         if (!item->missing) {
             continue;
         }
         (void)snprintf(
-            p->why, sizeof p->why, "%s%s%sstream '%s' is missing. HINT: run 'stentor migrate'",
+            p->why, sizeof p->why, "%s%s%sstream '%s' is missing%s. HINT: run 'stentor migrate'",
             item->consumer != NULL ? "consumer '" : "",
             item->consumer != NULL ? item->consumer : "", item->consumer != NULL ? "' of " : "",
-            item->stream);
+            item->stream, more);
         return;
     }
 }
 
-// One line when the first is missed and one when all are back.
-static void note(Item *item, bool missing)
+// One line when some are missed, once all were asked for, and one when all are back.
+static void tell(Presence *p)
 {
-    Presence *p = item->presence;
-    bool before = p->why[0] != '\0';
-    item->missing = missing;
-    describe(p);
-    bool after = p->why[0] != '\0';
-    if (after && !before) {
+    bool missing = p->why[0] != '\0';
+    bool asking = false;
+    for (size_t i = 0; i < p->count; i++) {
+        asking = asking || p->items[i].asking;
+    }
+    if (asking || missing == p->told) {
+        return;
+    }
+    p->told = missing;
+    if (missing) {
         LOG(LOG_ERROR, "not ready", log_text("why", p->why));
-    } else if (before && !after) {
+    } else {
         LOG_PLAIN(LOG_INFO, "all streams and consumers are there again");
     }
 }
@@ -113,8 +126,10 @@ static void on_info(void *ctx, Str reply, const Error *err)
     const json_t *error = json_object_get(root, "error");
     bool missing = json_integer_value(json_object_get(error, "code")) == NOT_FOUND;
     if (missing != item->missing && (missing || json_object_get(root, "config") != NULL)) {
-        note(item, missing);
+        item->missing = missing;
+        describe(item->presence);
     }
+    tell(item->presence);
     json_decref(root);
 }
 

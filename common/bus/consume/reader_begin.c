@@ -169,6 +169,20 @@ void reader_settle_doubt(Reader *r, bool gone)
 
 // ---- CONSUMER.CREATE ----
 
+// The server's clock, from when it says that it made the consumer. One that delivered before may be
+// an earlier process's, under the same name: its time says nothing.
+static void note_clock(const Reader *r, const json_t *root)
+{
+    int64_t created_us = 0;
+    const char *created = json_string_value(json_object_get(root, "created"));
+    json_int_t delivered =
+        json_integer_value(json_object_get(json_object_get(root, "delivered"), "consumer_seq"));
+    bool fresh = delivered == 0 && json_integer_value(json_object_get(root, "num_pending")) > 0;
+    if (fresh && created != NULL && clock_parse(str_from(created), &created_us)) {
+        r->bus->clock = (BusClock){created_us, r->asked_ns, (int64_t)uv_hrtime()};
+    }
+}
+
 static void handle_created(Reader *r, Str reply, const Error *err)
 {
     bool at_last = r->state == READER_CREATING_AT_LAST;
@@ -178,6 +192,7 @@ static void handle_created(Reader *r, Str reply, const Error *err)
     json_t *root = parse(reply, err);
     if (accept_answer(r, root, "consumer")) {
         const char *name = json_string_value(json_object_get(root, "name"));
+        note_clock(r, root);
         r->lag = (uint64_t)json_integer_value(json_object_get(root, "num_pending"));
         bool empty = r->lag == 0;
         r->lag -= at_last && !empty ? 1 : 0;
@@ -265,6 +280,7 @@ static void create_consumer(Reader *r, bool at_last)
         fail(r, &err);
         return;
     }
+    r->asked_ns = (int64_t)uv_hrtime();
     bus_request(r->bus, subject, str_of(body, len), API_TIMEOUT_MS, on_consumer_created, r);
 }
 

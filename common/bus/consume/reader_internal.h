@@ -38,7 +38,8 @@ struct Reader {
     bool paused;
     size_t asked;
     int64_t heard_ms;
-    Held *held; // batch_max: pulls never ask for more than is free here
+    int64_t asked_ns; // for its consumer, in uv_hrtime()
+    Held *held;       // batch_max: pulls never ask for more than is free here
     BusMessage *messages;
     size_t held_count;
     void (*on_freed)(void *ctx);

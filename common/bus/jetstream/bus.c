@@ -361,6 +361,17 @@ bool bus_connected(const Bus *bus)
     return link_connected(bus->link);
 }
 
+const char *bus_trouble(const Bus *bus)
+{
+    return link_trouble(bus->link);
+}
+
+bool bus_server_clock(const Bus *bus, BusClock *ret)
+{
+    *ret = bus->clock;
+    return bus->clock.server_us != 0;
+}
+
 uv_loop_t *bus_loop(Bus *bus)
 {
     return bus->loop;

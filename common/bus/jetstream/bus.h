@@ -31,6 +31,15 @@ void bus_release(Bus *bus); // twice is once
 // (accounts.h) and names its readers' consumers after its user. Before readers are made.
 void bus_use_domain(Bus *bus, const char *domain);
 bool bus_connected(const Bus *bus);
+// Why the last attempt to connect failed, with the remedy; NULL: it did not, or none was made.
+const char *bus_trouble(const Bus *bus);
+// The server's clock as it was when it made a consumer for a reader here, by its own word; the
+// span in which that was, in uv_hrtime(). false: none was made yet.
+typedef struct BusClock {
+    int64_t server_us;
+    int64_t asked_ns, heard_ns;
+} BusClock;
+bool bus_server_clock(const Bus *bus, BusClock *ret);
 // Fails what is pending with ERROR_CANCELLED, flushes, closes; then on_closed. Stop workers and
 // readers before.
 void bus_close(Bus *bus, void (*on_closed)(void *ctx), void *ctx);

@@ -122,6 +122,7 @@ struct Bus {
         char stream[80], consumer[80];
     } leavers[BUS_ENDPOINTS_MAX]; // consumers that were worked on here and are not any more
     size_t leaver_count;
+    BusClock clock; // server_us 0: not known yet
     BusStats stats; // but for the publisher's part
     bool again;
     bool closing;

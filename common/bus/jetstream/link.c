@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/arena.h"
 #include "common/base/id.h"
@@ -106,11 +107,13 @@ static void on_work_connected(uv_work_t *work, int status)
     }
     if (link->work_status == NATS_OK) {
         link->retry_ms = RETRY_MIN_MS;
+        link->work_error[0] = link->told[0] = '\0';
         link_subscribe_served(link);
         tell(link, both_up(link));
         return;
     }
-    if (link->retry_ms == RETRY_MIN_MS) {
+    if (strcmp(link->told, link->work_error) != 0) { // one line for each reason
+        snprintf(link->told, sizeof link->told, "%s", link->work_error);
         LOG(LOG_WARN, "nats is not reachable, trying again", log_urls("url", link->options.url),
             log_text("error", link->work_error));
     }
@@ -261,6 +264,11 @@ unsigned link_breaks(const Link *link)
 bool link_connected(const Link *link)
 {
     return link->connected;
+}
+
+const char *link_trouble(const Link *link)
+{
+    return !link->connected && link->told[0] != '\0' ? link->told : NULL;
 }
 
 bool link_publish(Link *link, LinkLane lane, natsMsg *message)

@@ -28,7 +28,8 @@ struct Link {
         bool ending;
     } served;
     natsStatus work_status;
-    char work_error[160];
+    char work_error[300]; // "": the last attempt succeeded, or there was none
+    char told[300];       // as logged
     unsigned generation;
     int retry_ms;
     bool connected; // as last told

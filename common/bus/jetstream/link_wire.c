@@ -215,6 +215,21 @@ void link_block_signals(sigset_t *ret_before)
     pthread_sigmask(SIG_SETMASK, &all, ret_before);
 }
 
+// What the server or the library says, and what to do where a person must.
+static void describe_failure(Link *link, natsStatus s)
+{
+    const char *text = nats_GetLastError(NULL);
+    bool has_text = text != NULL && text[0] != '\0';
+    bool refused =
+        s == NATS_CONNECTION_AUTH_FAILED || (has_text && strstr(text, "uthorization") != NULL);
+    snprintf(
+        link->work_error, sizeof link->work_error, "%.140s%s",
+        has_text ? text : natsStatus_GetText(s),
+        refused ? " (HINT: STENTOR_NATS_USER, STENTOR_NATS_PASSWORD; nats-server has them from "
+                  "'stentor init files' or 'stentor nats-config': reload it after a change)"
+                : "");
+}
+
 void link_work_connect(uv_work_t *work)
 {
     Link *link = work->data;
@@ -229,10 +244,7 @@ void link_work_connect(uv_work_t *work)
         s = connect_lane(link, LINK_CALM);
     }
     if (s != NATS_OK) {
-        const char *text = nats_GetLastError(NULL);
-        snprintf(
-            link->work_error, sizeof link->work_error, "%s",
-            text != NULL && text[0] != '\0' ? text : natsStatus_GetText(s));
+        describe_failure(link, s);
         destroy_connections(link);
     }
     link->work_status = s;

@@ -231,6 +231,7 @@ static void check_nats(Doctor *doctor)
     check_tenants(doctor, session);
     doctor->config_read = keys_fetch(session, doctor->cli->arena, &doctor->in_config, &err);
     check_config(doctor, session);
+    doctor_nats_clock(doctor);
 }
 
 // ---- Postgres ----
@@ -301,6 +302,7 @@ static void check_postgres(Doctor *doctor)
         check_role(doctor, conn);
         check_owner(doctor, conn);
         check_durability(doctor, conn);
+        doctor_postgres_clock(doctor, conn);
         Error err = {0};
         doctor->postgres_read = master_keys_load(conn, &doctor->in_postgres, &err);
         if (doctor->has_session) { // NATS has said where its streams end

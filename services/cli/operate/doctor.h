@@ -34,3 +34,6 @@ const StreamState *doctor_stream(const Doctor *doctor, const char *name); // NUL
 // seconds where one does not move.
 void doctor_projections(Doctor *doctor, PGconn *conn);
 void doctor_outbox_projections(Doctor *doctor, PGconn *conn);
+void doctor_postgres_clock(Doctor *doctor, PGconn *conn);
+// By the consumer that reading CONFIG had NATS make.
+void doctor_nats_clock(Doctor *doctor);

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/service/health/clock_off.h"
+
+#include "common/base/log.h"
+
+int64_t clock_off_us(int64_t server_us, int64_t asked_us, int64_t heard_us)
+{
+    return server_us < asked_us   ? server_us - asked_us
+           : server_us > heard_us ? server_us - heard_us
+                                  : 0;
+}
+
+bool clock_is_off(int64_t off_us)
+{
+    int64_t limit_us = (int64_t)CLOCK_OFF_LIMIT_S * 1000000;
+    return off_us > limit_us || off_us < -limit_us;
+}
+
+void clock_check_note(ClockCheck *check, int64_t off_us)
+{
+    bool off = clock_is_off(off_us);
+    check->off_us = off_us;
+    if (off && !check->off) {
+        LOG(LOG_WARN, "the clocks differ", log_text("server", check->server),
+            log_int("server_ahead_ms", off_us / 1000),
+            log_text(
+                "hint", "set both machines' clocks (chrony, systemd-timesyncd): due times, "
+                        "expiries and quiet hours are wrong by so much; no restart is needed"));
+    } else if (!off && check->off) {
+        LOG(LOG_INFO, "the clocks agree again", log_text("server", check->server));
+    }
+    check->off = off;
+}
