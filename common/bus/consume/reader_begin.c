@@ -169,18 +169,29 @@ void reader_settle_doubt(Reader *r, bool gone)
 
 // ---- CONSUMER.CREATE ----
 
-// The server's clock, from when it says that it made the consumer. One that delivered before may be
-// an earlier process's, under the same name: its time says nothing.
+static int64_t ahead_us(const BusClock *clock)
+{
+    return clock->server_us - clock->heard_ns / 1000;
+}
+
+// The server's clock, from when it says that it made the consumer. One that was there already, an
+// earlier process's of the same name, says an older time; so only two that agree count.
 static void note_clock(const Reader *r, const json_t *root)
 {
+    enum { AGREE_US = 2000000 };
     int64_t created_us = 0;
     const char *created = json_string_value(json_object_get(root, "created"));
     json_int_t delivered =
         json_integer_value(json_object_get(json_object_get(root, "delivered"), "consumer_seq"));
-    bool fresh = delivered == 0 && json_integer_value(json_object_get(root, "num_pending")) > 0;
-    if (fresh && created != NULL && clock_parse(str_from(created), &created_us)) {
-        r->bus->clock = (BusClock){created_us, r->asked_ns, (int64_t)uv_hrtime()};
+    if (delivered > 0 || created == NULL || !clock_parse(str_from(created), &created_us)) {
+        return;
     }
+    BusClock now = {created_us, r->asked_ns, (int64_t)uv_hrtime()};
+    int64_t apart_us = ahead_us(&now) - ahead_us(&r->bus->clock_heard);
+    if (r->bus->clock_heard.server_us != 0 && apart_us < AGREE_US && apart_us > -AGREE_US) {
+        r->bus->clock = now;
+    }
+    r->bus->clock_heard = now;
 }
 
 static void handle_created(Reader *r, Str reply, const Error *err)

@@ -122,8 +122,9 @@ struct Bus {
         char stream[80], consumer[80];
     } leavers[BUS_ENDPOINTS_MAX]; // consumers that were worked on here and are not any more
     size_t leaver_count;
-    BusClock clock; // server_us 0: not known yet
-    BusStats stats; // but for the publisher's part
+    BusClock clock;       // server_us 0: not known yet
+    BusClock clock_heard; // by one consumer alone
+    BusStats stats;       // but for the publisher's part
     bool again;
     bool closing;
     int open_handles;
