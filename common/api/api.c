@@ -372,6 +372,26 @@ static bool check_query(ApiCall *call)
     return true;
 }
 
+// A precondition that is passed over would be taken for one that held.
+static bool check_conditions(ApiCall *call)
+{
+    static const char *const names[] = {"If-Match", "If-None-Match", "If-Unmodified-Since"};
+    bool reads = str_eq(call->http->method, STR("GET"));
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !reads; i++) {
+        bool taken = call->route->conditional && i < 2;
+        if (!taken && http_header(call->http, names[i]).len > 0) {
+            metric_add(call->metrics->refused[REFUSED_MALFORMED], 1);
+            http_problem(
+                call->http, 400, "invalid-precondition", "A precondition is not valid", names[i],
+                "%s",
+                call->route->conditional ? "send If-Match with an ETag instead"
+                                         : "this route takes no preconditions; leave it out");
+            return false;
+        }
+    }
+    return true;
+}
+
 bool api_admit(void *ctx, HttpRequest *request)
 {
     Api *api = ctx;
@@ -393,7 +413,8 @@ bool api_admit(void *ctx, HttpRequest *request)
         api_answer_unavailable(call, unready);
         return false;
     }
-    if (!check_caller(api, call, search.route) || !check_coding(call) || !check_query(call)) {
+    if (!check_caller(api, call, search.route) || !check_coding(call) || !check_query(call) ||
+        !check_conditions(call)) {
         return false;
     }
     request->admitted = call;

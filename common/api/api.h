@@ -44,6 +44,8 @@ typedef struct ApiRoute {
     Scope scope;      // what the key must have; no route is without
     ApiHandler handle;
     const char *query; // the query parameters that it takes, "limit cursor status"; NULL: none
+    bool conditional;  // it reads If-Match and If-None-Match (precondition.h); other writes refuse
+                       // them
 } ApiRoute;
 
 typedef struct ApiRoutes {
@@ -66,8 +68,9 @@ typedef struct Api {
 } Api;
 
 void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx);
-// An HttpAdmit: route, readiness, key, tenant, scope and the query's names, at the headers. A
-// parameter that the route does not take, or that is given twice, is 400. ctx is an Api.
+// An HttpAdmit: route, readiness, key, tenant, scope, the query's names and preconditions, at the
+// headers. A parameter that the route does not take, or that is given twice, is 400; so is a
+// precondition of a write that would pass over it. ctx is an Api.
 bool api_admit(void *ctx, HttpRequest *request);
 void api_handle(void *ctx, HttpRequest *request); // an HttpHandler; the same ctx
 

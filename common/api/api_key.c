@@ -144,3 +144,56 @@ void api_key_succeed(const ApiKey *old, int64_t now_us, ApiKey *ret)
         ret->expires_at_us = now_us + (old->expires_at_us - old->created_at_us);
     }
 }
+
+// ---- of a body ----
+
+static bool take_name(ApiBody *body, ApiKey *key)
+{
+    Str name = str_from(key->name);
+    if (!api_take_text(body, "name", API_KEY_NAME_MAX, &name)) {
+        return false;
+    }
+    key->name = arena_cstr(body->arena, name);
+    return !str_has_control(name) || api_body_fail(body, "name", "must be one line");
+}
+
+static bool take_scopes(ApiBody *body, ApiKey *key)
+{
+    json_t *list = NULL;
+    if (!api_take_array(body, "scopes", API_KEY_SCOPES_MAX, &list)) {
+        return false;
+    }
+    if (json_array_size(list) == 0) {
+        return (list == NULL && key->n_scopes > 0) ||
+               api_body_fail(body, "scopes", "required: at least one, such as 'send' or 'admin'");
+    }
+    key->scopes = arena_array(body->arena, API_KEY_SCOPES_MAX, sizeof *key->scopes);
+    key->n_scopes = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        if (scope_set_from_name(str_from(name)) == 0) {
+            return api_body_fail(
+                body, arena_printf(body->arena, "scopes[%zu]", i),
+                "not a scope such as 'send', 'admin' or 'recipients:read'");
+        }
+        key->scopes[key->n_scopes++] = arena_cstr(body->arena, str_from(name));
+    }
+    bool operates =
+        (scope_set_from_names(key->scopes, key->n_scopes) & SCOPE_BIT(SCOPE_TENANTS_OPERATE)) != 0;
+    return !operates || str_eq(str_from(key->tenant), AUTH_PLATFORM) ||
+           api_body_fail(body, "scopes", "only a key of tenant 'platform' is an operator's");
+}
+
+static bool take_expiry(ApiBody *body, ApiKey *key)
+{
+    return api_take_time(body, "expires_at", &key->expires_at_us) &&
+           (key->expires_at_us == 0 || key->expires_at_us > key->created_at_us ||
+            api_body_fail(body, "expires_at", "does not lie ahead"));
+}
+
+bool api_key_take_body(ApiBody *body, ApiKey *key)
+{
+    (void)take_name(body, key);
+    (void)take_scopes(body, key);
+    return take_expiry(body, key);
+}

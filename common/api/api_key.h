@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "common/api/api_json.h"
 #include "common/api/auth.h"
 #include "common/base/arena.h"
 
@@ -33,3 +34,6 @@ json_t *api_key_json(const Stentor__V1__ApiKey *key, int64_t now_us);
 bool api_key_end(Stentor__V1__ApiKey *key, int64_t at_us, int64_t now_us);
 // The key in the place of `old`: the same name and scopes, for as long as the old one was made for.
 void api_key_succeed(const Stentor__V1__ApiKey *old, int64_t now_us, Stentor__V1__ApiKey *ret);
+// `name`, `scopes` and `expires_at` of a body into the key; what it does not name stays. A key
+// without any scopes is a fault. false: the expiry is wrong; other faults are the body's.
+bool api_key_take_body(ApiBody *body, Stentor__V1__ApiKey *key);

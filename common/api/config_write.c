@@ -19,6 +19,12 @@ static void on_stored(void *ctx, const Error *err, uint64_t sequence, bool dupli
     writing->done(writing->ctx, err, writing->payload, sequence);
 }
 
+bool config_is_same(const ProtobufCMessage *message, Str stands, Arena *arena)
+{
+    Str payload = STR_EMPTY;
+    return stands.len > 0 && event_pack(message, arena, &payload, NULL) && str_eq(payload, stands);
+}
+
 void config_write(const ConfigWrite *write, ConfigWritten done, void *ctx)
 {
     Error err = {0};

@@ -41,6 +41,7 @@ struct Suppressions {
     Map *tables;
     Table *platform; // also in `tables`; NULL: none
     size_t in_force;
+    Map *readable; // key -> uint64_t, of one whose last message cannot be read: the last that can
 };
 
 static const Str PLATFORM = {"platform", 8};
@@ -56,6 +57,7 @@ Suppressions *suppressions_new(void)
 {
     Suppressions *s = xcalloc(1, sizeof *s);
     s->tables = map_new(free_table);
+    s->readable = map_new(free);
     return s;
 }
 
@@ -63,6 +65,7 @@ void suppressions_free(Suppressions *s)
 {
     if (s != NULL) {
         map_free(s->tables);
+        map_free(s->readable);
         free(s);
     }
 }
@@ -176,6 +179,20 @@ static void set_reason(Suppressions *s, Table *table, Slot *slot, SuppressionRea
     s->in_force += reason == SUPPRESSION_NONE ? 0 : 1;
 }
 
+enum { KEY_SIZE = 2 + KEPT + 64 };
+
+// Of `readable`: few, so they have the whole key each.
+static Str key_of(
+    char out[KEY_SIZE], Str tenant, Channel channel, Category category, const uint8_t *hash)
+{
+    size_t len = tenant.len < 64 ? tenant.len : 64;
+    out[0] = (char)channel;
+    out[1] = (char)category;
+    memcpy(out + 2, hash, KEPT);
+    memcpy(out + 2 + KEPT, tenant.ptr, len);
+    return str_of(out, 2 + KEPT + len);
+}
+
 void suppressions_note(
     Suppressions *s, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], const SuppressionEntry *entry)
@@ -186,19 +203,52 @@ void suppressions_note(
     slot->expires_at_us = entry->expires_at_us;
     slot->changed_at_us = entry->changed_at_us;
     slot->sequence = entry->sequence & SEQUENCE_MAX;
+    if (map_count(s->readable) > 0) {
+        char key[KEY_SIZE];
+        (void)map_remove(s->readable, key_of(key, tenant, channel, category, hash));
+    }
 }
 
 void suppressions_note_unreadable(
     Suppressions *s, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], uint64_t sequence)
 {
+    char key[KEY_SIZE];
+    Str spoiled = key_of(key, tenant, channel, category, hash);
     bool known = look_up(s, tenant, channel, category, hash) != NULL;
     Table *table = NULL;
     Slot *slot = claim_slot(s, tenant, channel, category, hash, &table);
     if (!known) {
         set_reason(s, table, slot, SUPPRESSION_UNREADABLE);
     }
+    if (map_get(s->readable, spoiled) == NULL) {
+        uint64_t *there = xmalloc(sizeof *there);
+        *there = slot->sequence;
+        map_put(s->readable, spoiled, there);
+    }
     slot->sequence = sequence & SEQUENCE_MAX;
+}
+
+uint64_t suppressions_readable(
+    const Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN])
+{
+    char key[KEY_SIZE];
+    const uint64_t *there =
+        map_count(s->readable) == 0
+            ? NULL
+            : map_get(s->readable, key_of(key, tenant, channel, category, hash));
+    return there != NULL ? *there : suppressions_sequence(s, tenant, channel, category, hash);
+}
+
+bool suppressions_stands(
+    const Suppressions *s, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t expires_at_us)
+{
+    const Slot *slot = look_up(s, tenant, channel, category, hash);
+    return slot != NULL && slot->reason == (unsigned)reason &&
+           slot->expires_at_us == expires_at_us && slot->sequence > 0 &&
+           suppressions_readable(s, tenant, channel, category, hash) == slot->sequence;
 }
 
 uint64_t suppressions_sequence(

@@ -71,6 +71,14 @@ void suppressions_note_unreadable(
 uint64_t suppressions_sequence(
     const Suppressions *suppressions, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN]);
+// Of its last message that can be read, which is what is known of it; 0: there is none.
+uint64_t suppressions_readable(
+    const Suppressions *suppressions, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN]);
+// The key is suppressed for just that reason until just that time, by a message that can be read.
+bool suppressions_stands(
+    const Suppressions *suppressions, Str tenant, Channel channel, Category category,
+    const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t expires_at_us);
 
 // May something that happened at `at_us` make an entry of that reason? Not when the key was
 // released since, and not when it is suppressed already for a reason that holds at least as much: a

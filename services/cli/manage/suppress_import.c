@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // suppress import: a file of any length, in groups of lines to POST /v1/suppressions/import, which
 // judges them. A broken line is named and passed over; the rest goes on. A group without an answer
-// is sent again: that changes nothing but who and when.
+// is sent again: what was stored then stands just so, and is left.
 #include <jansson.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ typedef struct Import {
     Buf group;
     size_t lines[GROUP_LINES]; // of the file: where each of the group's stands
     size_t count;
-    uint64_t stored, skipped, broken;
+    uint64_t stored, unchanged, skipped, broken;
 } Import;
 
 static void name_line(Import *import, size_t line, const char *what)
@@ -44,6 +44,7 @@ static void take_answer(Import *import, const json_t *answer)
     size_t i = 0;
     json_t *error = NULL;
     import->stored += (uint64_t)json_integer_value(json_object_get(answer, "stored"));
+    import->unchanged += (uint64_t)json_integer_value(json_object_get(answer, "unchanged"));
     import->skipped += (uint64_t)json_integer_value(json_object_get(answer, "skipped"));
     json_array_foreach(json_object_get(answer, "errors"), i, error)
     {
@@ -105,14 +106,14 @@ static void print_sums(const Cli *cli, const Import *import)
     const char *done = import->dry_run ? "good" : "stored";
     size_t lines = import->file.next_line - 1;
     unsigned long long stored = import->stored;
+    unsigned long long unchanged = import->unchanged;
     unsigned long long skipped = import->skipped;
     unsigned long long broken = import->broken;
-    if (cli->json) {
-        printf("{\"lines\":%zu,\"%s\":%llu,", lines, done, stored);
-        printf("\"skipped\":%llu,\"broken\":%llu}\n", skipped, broken);
-        return;
-    }
-    printf("lines %zu, %s %llu, skipped %llu, broken %llu\n", lines, done, stored, skipped, broken);
+    printf(
+        cli->json
+            ? "{\"lines\":%zu,\"%s\":%llu,\"unchanged\":%llu,\"skipped\":%llu,\"broken\":%llu}\n"
+            : "lines %zu, %s %llu, unchanged %llu, skipped %llu, broken %llu\n",
+        lines, done, stored, unchanged, skipped, broken);
 }
 
 // What a line leaves out goes along as the query.

@@ -233,13 +233,13 @@ static void list_recipients(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"POST", "/v1/recipients", SCOPE_RECIPIENTS_WRITE, post_recipient, NULL},
+    {"POST", "/v1/recipients", SCOPE_RECIPIENTS_WRITE, post_recipient, NULL, false},
     {"GET", "/v1/recipients", SCOPE_RECIPIENTS_READ, list_recipients,
-     "limit cursor address identity_type identity_id reveal"},
-    {"POST", "/v1/recipients/import", SCOPE_RECIPIENTS_WRITE, people_api_import, NULL},
-    {"PUT", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, put_recipient, NULL},
-    {"GET", "/v1/recipients/{}", SCOPE_RECIPIENTS_READ, get_recipient, "reveal"},
-    {"DELETE", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, delete_recipient, NULL},
+     "limit cursor address identity_type identity_id reveal", false},
+    {"POST", "/v1/recipients/import", SCOPE_RECIPIENTS_WRITE, people_api_import, NULL, false},
+    {"PUT", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, put_recipient, NULL, true},
+    {"GET", "/v1/recipients/{}", SCOPE_RECIPIENTS_READ, get_recipient, "reveal", false},
+    {"DELETE", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, delete_recipient, NULL, true},
 };
 
 void people_api_add(Api *api, PeopleApi *people)

@@ -227,11 +227,12 @@ static void get_consents(ApiCall *base)
 }
 
 const ApiRoute people_wishes_routes[] = {
-    {"PUT", "/v1/recipients/{}/preferences", SCOPE_RECIPIENTS_WRITE, put_preferences, NULL},
-    {"GET", "/v1/recipients/{}/preferences", SCOPE_RECIPIENTS_READ, get_preferences, NULL},
-    {"PUT", "/v1/recipients/{}/consents", SCOPE_RECIPIENTS_WRITE, put_consents, NULL},
-    {"GET", "/v1/recipients/{}/consents", SCOPE_RECIPIENTS_READ, get_consents, NULL},
-    {"PUT", "/v1/recipients/{}/unsubscription", SCOPE_RECIPIENTS_WRITE, put_unsubscription, NULL},
+    {"PUT", "/v1/recipients/{}/preferences", SCOPE_RECIPIENTS_WRITE, put_preferences, NULL, true},
+    {"GET", "/v1/recipients/{}/preferences", SCOPE_RECIPIENTS_READ, get_preferences, NULL, false},
+    {"PUT", "/v1/recipients/{}/consents", SCOPE_RECIPIENTS_WRITE, put_consents, NULL, true},
+    {"GET", "/v1/recipients/{}/consents", SCOPE_RECIPIENTS_READ, get_consents, NULL, false},
+    {"PUT", "/v1/recipients/{}/unsubscription", SCOPE_RECIPIENTS_WRITE, put_unsubscription, NULL,
+     true},
 };
 const size_t people_wishes_route_count =
     sizeof people_wishes_routes / sizeof people_wishes_routes[0];

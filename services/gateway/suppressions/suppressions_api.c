@@ -6,7 +6,6 @@
 #include "common/api/api_json.h"
 #include "common/bus/events/suppression_event.h"
 #include "common/codec/hash.h"
-#include "common/config/config_store.h"
 #include "common/model/address.h"
 #include "services/gateway/suppressions/suppression_put.h"
 #include "services/gateway/suppressions/suppressions_import.h"
@@ -123,33 +122,33 @@ static void post_suppression(ApiCall *call)
         .address = STR_EMPTY,
         .notification_id = STR_EMPTY,
     };
+    Precondition needs;
+    if (!precondition_read(call, &needs)) {
+        return;
+    }
     bool ok = api_body_parse(&body, call->http->body, call->http->arena) &&
               read_body(api, call, &body, &spec, hash);
     if (!ok) {
         api_answer_problem(call, &body.problem);
     }
     api_body_free(&body);
-    if (!ok) {
-        return;
-    }
-    const Stentor__V1__Suppression *entry = suppression_make(&spec, call->http->arena);
-    if (suppressions_may_replace(api, call, entry) ||
-        api_need_scope(call, SCOPE_SUPPRESSIONS_RELEASE)) {
-        suppression_put(api, call, entry, suppression_known_sequence(api->known, entry));
+    if (ok) {
+        suppression_add(api, call, suppression_make(&spec, call->http->arena), &needs);
     }
 }
 
 #define LIST_QUERY "limit cursor channel reason state address address_hash"
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/suppressions", SCOPE_SUPPRESSIONS_READ, suppressions_list, LIST_QUERY},
-    {"POST", "/v1/suppressions", SCOPE_SUPPRESSIONS_WRITE, post_suppression, NULL},
-    {"GET", "/v1/suppressions/export", SCOPE_SUPPRESSIONS_EXPORT, suppressions_list, LIST_QUERY},
+    {"GET", "/v1/suppressions", SCOPE_SUPPRESSIONS_READ, suppressions_list, LIST_QUERY, false},
+    {"POST", "/v1/suppressions", SCOPE_SUPPRESSIONS_WRITE, post_suppression, NULL, true},
+    {"GET", "/v1/suppressions/export", SCOPE_SUPPRESSIONS_EXPORT, suppressions_list, LIST_QUERY,
+     false},
     {"POST", "/v1/suppressions/import", SCOPE_SUPPRESSIONS_WRITE, suppressions_import,
-     "channel category reason note expires_at dry_run"},
-    {"GET", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_READ, suppressions_one, NULL},
-    {"DELETE", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_WRITE, suppressions_one, NULL},
-    {"POST", "/v1/suppressions/{}/release", SCOPE_SUPPRESSIONS_WRITE, suppressions_one, NULL},
+     "channel category reason note expires_at dry_run", false},
+    {"GET", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_READ, suppressions_one, NULL, false},
+    {"DELETE", "/v1/suppressions/{}", SCOPE_SUPPRESSIONS_WRITE, suppressions_one, NULL, true},
+    {"POST", "/v1/suppressions/{}/release", SCOPE_SUPPRESSIONS_WRITE, suppressions_one, NULL, true},
 };
 
 void suppressions_api_add(Api *api, SuppressionsApi *suppressions)

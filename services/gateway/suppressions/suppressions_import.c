@@ -15,13 +15,16 @@ enum { ANSWER_MAX = 4 * 1024 * 1024 };
 
 typedef struct Import Import;
 
-typedef struct Line {
+typedef struct Line Line;
+
+struct Line {
     Import *import;
     size_t number; // from 1, of the body
     const Stentor__V1__Suppression *entry;
-    const char *error; // NULL: none
-    bool told;         // a later line says the same address
-} Line;
+    const char *error;  // NULL: none
+    bool unchanged;     // it stands just so
+    const Line *counts; // a later line of the same address; NULL: this one counts
+};
 
 struct Import {
     const SuppressionsApi *api;
@@ -43,13 +46,17 @@ static void answer(const Import *import)
     }
     Buf out;
     size_t failed = 0;
+    size_t unchanged = 0;
     for (size_t i = 0; i < import->count; i++) {
-        failed += import->lines[i].error != NULL ? 1 : 0;
+        const Line *line = &import->lines[i];
+        const Line *counts = line->counts != NULL ? line->counts : line;
+        failed += line->error != NULL ? 1 : 0;
+        unchanged += line->error == NULL && counts->unchanged ? 1 : 0;
     }
     buf_init(&out, ANSWER_MAX);
     buf_printf(
-        &out, "{\"stored\":%zu,\"skipped\":%zu,\"failed\":%zu,\"errors\":[", import->count - failed,
-        import->skipped, failed);
+        &out, "{\"stored\":%zu,\"unchanged\":%zu,\"skipped\":%zu,\"failed\":%zu,\"errors\":[",
+        import->count - failed - unchanged, unchanged, import->skipped, failed);
     const char *comma = "";
     for (size_t i = 0; i < import->count; i++) {
         if (import->lines[i].error != NULL) {
@@ -77,11 +84,10 @@ static ConfigVerdict decide(void *ctx, uint64_t there)
     if (!suppression_is_known(import->api->known, line->entry, there)) {
         return CONFIG_WAIT;
     }
-    if (!suppressions_may_replace(import->api, import->call, line->entry)) {
-        line->error = BARRED;
-        return CONFIG_LEAVE;
-    }
-    return CONFIG_PUT;
+    line->unchanged = suppressions_is_known(import->api, line->entry);
+    bool may = line->unchanged || suppressions_may_replace(import->api, import->call, line->entry);
+    line->error = may ? NULL : BARRED;
+    return may && !line->unchanged ? CONFIG_PUT : CONFIG_LEAVE;
 }
 
 static void on_stored(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
@@ -123,7 +129,7 @@ static void store_all(Import *import)
     import->waiting = 1; // until all are on their way
     for (size_t i = 0; i < import->count; i++) {
         Line *line = &import->lines[i];
-        if (line->error == NULL && !line->told) {
+        if (line->error == NULL && line->counts == NULL && !line->unchanged) {
             import->waiting++;
             store(import, line);
         }
@@ -145,8 +151,10 @@ static void keep_last(Import *import)
             key[0] = (uint8_t)line->entry->channel;
             key[1] = (uint8_t)line->entry->category;
             memcpy(key + 2, line->entry->address_hash.data, SUPPRESSION_HASH_LEN);
-            line->told = map_get(seen, str_of(key, sizeof key)) != NULL;
-            map_put(seen, str_of(key, sizeof key), line);
+            line->counts = map_get(seen, str_of(key, sizeof key));
+            if (line->counts == NULL) {
+                map_put(seen, str_of(key, sizeof key), line);
+            }
         }
     }
     map_free(seen);
@@ -169,7 +177,9 @@ static void read_line(Import *import, size_t number, Str text)
         }
         line->entry =
             suppress_line_entry(&told, import->reading.tenant, now_us, import->call->key_id, arena);
-        bool may = suppressions_may_replace(import->api, import->call, line->entry);
+        line->unchanged = suppressions_is_known(import->api, line->entry);
+        bool may =
+            line->unchanged || suppressions_may_replace(import->api, import->call, line->entry);
         line->error = may ? NULL : BARRED;
     }
     if (err.kind != ERROR_NONE) {

@@ -46,7 +46,8 @@ struct SuppressionsReading {
     bool all;                 // released and expired ones too
     SuppressionReason reason; // NONE: any
     HashSet hashes;
-    char id[ID_SIZE]; // GET and RELEASE
+    char id[ID_SIZE];   // GET and RELEASE
+    Precondition needs; // RELEASE
 };
 
 static void on_reader_freed(void *ctx)
@@ -125,14 +126,19 @@ static void release(Reading *reading, Stentor__V1__Suppression *entry, uint64_t 
     }
     if (copy == NULL) {
         api_answer_failure(call, &err);
+    } else if (!precondition_holds(&reading->needs, sequence)) {
+        precondition_answer_failed(call, sequence);
     } else if (copy->released_at_us > 0) {
-        suppression_answer(call, copy, 200); // twice is once: the first one's name and time stay
+        suppression_answer(call, copy, 200, sequence); // twice is once: by the first one, and then
     } else if (
         suppressions_may_end(call, (SuppressionReason)copy->reason) ||
         api_need_scope(call, SCOPE_SUPPRESSIONS_RELEASE)) {
         copy->released_at_us = call->http->received_at_us;
         copy->released_by = arena_cstr(arena, call->key_id);
-        suppression_put(reading->api, call, copy, sequence);
+        // In the place also of what cannot be read and came later.
+        uint64_t known = suppression_known_sequence(reading->api->known, copy);
+        suppression_release(
+            reading->api, call, copy, &reading->needs, known > sequence ? known : sequence);
     }
 }
 
@@ -141,8 +147,7 @@ static void take_found(Reading *reading, Stentor__V1__Suppression *entry, uint64
     if (reading->purpose == PURPOSE_RELEASE) {
         release(reading, entry, sequence);
     } else {
-        precondition_tag(reading->call, sequence);
-        suppression_answer(reading->call, entry, 200);
+        suppression_answer(reading->call, entry, 200, sequence);
     }
     end(reading);
 }
@@ -172,12 +177,15 @@ static void take_entry(Reading *reading, const BusMessage *message)
     Error err = {0};
     Stentor__V1__Suppression *entry = NULL;
     arena_reset(reading->arena);
-    if (config_entry_name(message->subject, &name, &err)) {
+    if (config_entry_check(message, &name, reading->arena, &err)) {
         entry = suppression_read(name.tenant, name.key, message->payload, reading->arena, &err);
     }
-    // CONFIG keeps earlier messages of an entry; what this process knows of it is the last one.
-    if (entry == NULL ||
-        message->sequence < suppression_known_sequence(reading->api->known, entry)) {
+    // CONFIG keeps earlier messages of an entry; what this process knows of it is the last one that
+    // can be read.
+    if (entry == NULL || message->sequence < suppressions_readable(
+                                                 reading->api->known, str_from(entry->tenant),
+                                                 (Channel)entry->channel, (Category)entry->category,
+                                                 entry->address_hash.data)) {
         return; // the mirror has logged what it could not read
     }
     if (reading->purpose == PURPOSE_GET || reading->purpose == PURPOSE_RELEASE) {
@@ -384,10 +392,15 @@ void suppressions_one(ApiCall *call)
         return;
     }
     bool shows = strcmp(call->route->method, "GET") == 0;
+    Precondition needs = {0};
+    if (!shows && !precondition_read(call, &needs)) {
+        return;
+    }
     Reading *reading = begin(call, shows ? PURPOSE_GET : PURPOSE_RELEASE);
     if (reading == NULL) {
         return;
     }
+    reading->needs = needs;
     (void)str_to_c(call->params[0], reading->id, sizeof reading->id);
     char filter[FILTER_SIZE];
     (void)snprintf(filter, sizeof filter, "cfg.suppression.%s.*.*.*", call->tenant);

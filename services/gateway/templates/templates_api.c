@@ -73,12 +73,12 @@ static void get_template(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/templates", SCOPE_TEMPLATES_READ, get_templates, "limit cursor platform"},
-    {"POST", "/v1/templates", SCOPE_TEMPLATES_WRITE, templates_publish, NULL},
-    {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, templates_preview, "platform"},
-    {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template, "version platform"},
-    {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, templates_move, NULL},
-    {"POST", "/v1/templates/{}/{}/archive", SCOPE_TEMPLATES_ACTIVATE, templates_move, NULL},
+    {"GET", "/v1/templates", SCOPE_TEMPLATES_READ, get_templates, "limit cursor platform", false},
+    {"POST", "/v1/templates", SCOPE_TEMPLATES_WRITE, templates_publish, NULL, true},
+    {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, templates_preview, "platform", false},
+    {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template, "version platform", false},
+    {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, templates_move, NULL, true},
+    {"POST", "/v1/templates/{}/{}/archive", SCOPE_TEMPLATES_ACTIVATE, templates_move, NULL, true},
 };
 
 void templates_api_add(Api *api, TemplatesApi *templates)

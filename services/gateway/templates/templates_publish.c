@@ -96,6 +96,15 @@ static void on_published(void *ctx, const Error *err, Str payload, uint64_t sequ
     }
 }
 
+// A draft that says the same, by the same key.
+static bool is_same(
+    const TemplateCall *call, const Stentor__V1__TemplateVersion *there, Str payload)
+{
+    Stentor__V1__TemplateVersion version = *call->version;
+    version.published_at_us = there->published_at_us;
+    return config_is_same(&version.base, payload, call->base->http->arena);
+}
+
 static void on_draft_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
 {
     TemplateCall *call = ctx;
@@ -111,6 +120,8 @@ static void on_draft_read(void *ctx, Str payload, uint64_t sequence, const Error
         precondition_answer_failed(call->base, there == NULL ? 0 : sequence);
     } else if (there != NULL && there->status != DRAFT) {
         answer_published(call);
+    } else if (there != NULL && is_same(call, there, payload)) {
+        template_call_answer_stored(call, 200, payload, sequence);
     } else {
         template_call_store(call, sequence, on_published);
     }

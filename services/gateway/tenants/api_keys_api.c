@@ -9,11 +9,14 @@
 
 #include "common/api/api_json.h"
 #include "common/api/api_key.h"
+#include "common/api/config_read.h"
 #include "common/api/config_write.h"
 #include "common/api/page.h"
+#include "common/api/precondition.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/base/map.h"
+#include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 
 enum {
@@ -40,15 +43,20 @@ typedef struct Entry {
 } Entry;
 
 // One change; lives in the request's arena.
-typedef struct KeyCall {
+typedef struct KeyCall KeyCall;
+
+struct KeyCall {
     ApiKeysApi *api;
     ApiCall *base;
     ApiKey made;       // of POST
     const char *whole; // its text
-    ApiKey *old;       // that ends; NULL: none
+    uint64_t made_sequence;
+    ApiKey *old; // that ends; NULL: none
     uint64_t old_sequence;
     int64_t overlap_s;
-} KeyCall;
+    Precondition needs;            // of the old one
+    void (*change)(KeyCall *call); // with the old one
+};
 
 ApiKeysApi *api_keys_api_new(Bus *bus, Auth *auth)
 {
@@ -133,12 +141,10 @@ static bool may_manage(ApiCall *call, ScopeSet scopes)
 
 // ---- answers ----
 
-static void answer_json(ApiCall *call, int status, json_t *json)
+static void answer_key(ApiCall *call, const ApiKey *key, uint64_t sequence)
 {
-    char *text = json_dumps(json, JSON_COMPACT);
-    http_respond(call->http, status, "application/json", str_from(text != NULL ? text : "{}"));
-    free(text);
-    json_decref(json);
+    precondition_tag(call, sequence);
+    api_answer_json(call, 200, api_key_json(key, call->http->received_at_us));
 }
 
 static void answer_conflict(ApiCall *call)
@@ -158,7 +164,8 @@ static void answer_made(const KeyCall *call, bool ended)
         (void)json_object_set_new(
             json, "old_valid_until", ended ? json_string(until) : json_null());
     }
-    answer_json(call->base, 201, json);
+    precondition_tag(call->base, call->made_sequence);
+    api_answer_json(call->base, 201, json);
 }
 
 // ---- storing ----
@@ -204,6 +211,7 @@ static void on_made(void *ctx, const Error *err, Str payload, uint64_t sequence)
         return;
     }
     note_stored(call, &call->made, payload, sequence);
+    call->made_sequence = sequence;
     int64_t now_us = call->made.created_at_us;
     if (call->old != NULL && api_key_end(call->old, now_us + call->overlap_s * SECOND_US, now_us)) {
         store(call, call->old, call->old_sequence, on_old_ended);
@@ -215,61 +223,20 @@ static void on_made(void *ctx, const Error *err, Str payload, uint64_t sequence)
 static void on_revoked(void *ctx, const Error *err, Str payload, uint64_t sequence)
 {
     KeyCall *call = ctx;
-    if (err != NULL && err->kind == ERROR_CONFLICT) {
+    bool conflict = err != NULL && err->kind == ERROR_CONFLICT;
+    if (conflict && precondition_is_given(&call->needs)) {
+        precondition_answer_failed(call->base, sequence);
+    } else if (conflict) {
         answer_conflict(call->base);
     } else if (err != NULL) {
         api_answer_failure(call->base, err);
     } else {
         note_stored(call, call->old, payload, sequence);
-        answer_json(call->base, 200, api_key_json(call->old, call->base->http->received_at_us));
+        answer_key(call->base, call->old, sequence);
     }
 }
 
 // ---- the body ----
-
-static bool take_name(ApiBody *body, ApiKey *key)
-{
-    Str name = str_from(key->name);
-    if (!api_take_text(body, "name", API_KEY_NAME_MAX, &name)) {
-        return false;
-    }
-    key->name = arena_cstr(body->arena, name);
-    return !str_has_control(name) || api_body_fail(body, "name", "must be one line");
-}
-
-static bool take_scopes(ApiBody *body, ApiKey *key)
-{
-    json_t *list = NULL;
-    if (!api_take_array(body, "scopes", API_KEY_SCOPES_MAX, &list)) {
-        return false;
-    }
-    if (json_array_size(list) == 0) {
-        return (list == NULL && key->n_scopes > 0) ||
-               api_body_fail(body, "scopes", "required: at least one, such as 'send' or 'admin'");
-    }
-    key->scopes = arena_array(body->arena, API_KEY_SCOPES_MAX, sizeof *key->scopes);
-    key->n_scopes = 0;
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *name = json_string_value(json_array_get(list, i));
-        if (scope_set_from_name(str_from(name)) == 0) {
-            return api_body_fail(
-                body, arena_printf(body->arena, "scopes[%zu]", i),
-                "not a scope such as 'send', 'admin' or 'recipients:read'");
-        }
-        key->scopes[key->n_scopes++] = arena_cstr(body->arena, str_from(name));
-    }
-    bool operates =
-        (scope_set_from_names(key->scopes, key->n_scopes) & SCOPE_BIT(SCOPE_TENANTS_OPERATE)) != 0;
-    return !operates || str_eq(str_from(key->tenant), AUTH_PLATFORM) ||
-           api_body_fail(body, "scopes", "only a key of tenant 'platform' is an operator's");
-}
-
-static bool take_expiry(ApiBody *body, ApiKey *key)
-{
-    return api_take_time(body, "expires_at", &key->expires_at_us) &&
-           (key->expires_at_us == 0 || key->expires_at_us > key->created_at_us ||
-            api_body_fail(body, "expires_at", "does not lie ahead"));
-}
 
 // Of the key that the caller showed; 0: it never ends.
 static int64_t end_of_caller(const ApiCall *call)
@@ -298,9 +265,7 @@ static bool check_end(ApiBody *body, const KeyCall *call)
 
 static bool take_key(ApiBody *body, KeyCall *call)
 {
-    (void)take_name(body, &call->made);
-    (void)take_scopes(body, &call->made);
-    (void)(take_expiry(body, &call->made) && check_end(body, call));
+    (void)(api_key_take_body(body, &call->made) && check_end(body, call));
     if (call->old != NULL) {
         (void)api_take_int(body, "overlap_seconds", 0, OVERLAP_MAX_S, &call->overlap_s);
     }
@@ -350,38 +315,79 @@ static void post_key(ApiCall *base)
     make(call);
 }
 
-static void rotate_key(ApiCall *base)
+static void on_old_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
 {
-    KeyCall *call = begin(base);
-    int64_t now_us = base->http->received_at_us;
-    call->old = find_key(base, &call->old_sequence);
-    if (call->old == NULL || !may_manage(base, auth_scopes(call->old))) {
+    KeyCall *call = ctx;
+    Error own = {0};
+    Arena *arena = call->base->http->arena;
+    uint64_t there = payload.len == 0 ? 0 : sequence;
+    call->old_sequence = sequence;
+    if (err == NULL && precondition_holds(&call->needs, there) && there != 0) {
+        call->old = (ApiKey *)event_unpack(&stentor__v1__api_key__descriptor, payload, arena, &own);
+        err = call->old == NULL ? &own : NULL;
+    } else if (err == NULL) {
+        precondition_answer_failed(call->base, there);
         return;
     }
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+        return;
+    }
+    call->change(call);
+}
+
+// With a precondition the key is read from the log first, and just that is replaced.
+static void change_old(ApiCall *base, void (*change)(KeyCall *call))
+{
+    KeyCall *call = begin(base);
+    call->change = change;
+    call->old = find_key(base, &call->old_sequence);
+    if (call->old == NULL || !may_manage(base, auth_scopes(call->old)) ||
+        !precondition_read(base, &call->needs)) {
+        return;
+    }
+    if (!precondition_is_given(&call->needs)) {
+        change(call);
+        return;
+    }
+    char *subject = arena_alloc(base->http->arena, SUBJECT_SIZE);
+    subject_config(subject, "apikey", str_from(base->tenant), str_from(call->old->key_id));
+    config_read(call->api->bus, subject, base->http->arena, on_old_read, call);
+}
+
+static void rotate(KeyCall *call)
+{
+    int64_t now_us = call->base->http->received_at_us;
     if (api_key_is_revoked(call->old, now_us)) {
         Problem problem = {.status = 409, .slug = "key-revoked", .title = "The key is revoked"};
         (void)snprintf(
             problem.detail, sizeof problem.detail, "key '%.64s' is revoked; make a new one",
             call->old->key_id);
-        api_answer_problem(base, &problem);
+        api_answer_problem(call->base, &problem);
         return;
     }
     api_key_succeed(call->old, now_us, &call->made);
     make(call);
 }
 
-static void revoke_key(ApiCall *base)
+static void rotate_key(ApiCall *base)
 {
-    KeyCall *call = begin(base);
-    call->old = find_key(base, &call->old_sequence);
-    if (call->old == NULL || !may_manage(base, auth_scopes(call->old))) {
-        return;
-    }
-    if (api_key_end(call->old, base->http->received_at_us, base->http->received_at_us)) {
+    change_old(base, rotate);
+}
+
+static void revoke(KeyCall *call)
+{
+    int64_t now_us = call->base->http->received_at_us;
+    if (api_key_end(call->old, now_us, now_us)) {
         store(call, call->old, call->old_sequence, on_revoked);
     } else {
-        answer_json(base, 200, api_key_json(call->old, base->http->received_at_us));
+        answer_key(call->base, call->old, call->old_sequence);
     }
+}
+
+static void revoke_key(ApiCall *base)
+{
+    change_old(base, revoke);
 }
 
 static void get_key(ApiCall *base)
@@ -389,7 +395,7 @@ static void get_key(ApiCall *base)
     uint64_t sequence = 0;
     const ApiKey *key = find_key(base, &sequence);
     if (key != NULL) {
-        answer_json(base, 200, api_key_json(key, base->http->received_at_us));
+        answer_key(base, key, sequence);
     }
 }
 
@@ -456,11 +462,11 @@ static void get_keys(ApiCall *call)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/api-keys", SCOPE_KEYS_MANAGE, get_keys, "limit cursor state"},
-    {"POST", "/v1/api-keys", SCOPE_KEYS_MANAGE, post_key, NULL},
-    {"GET", "/v1/api-keys/{}", SCOPE_KEYS_MANAGE, get_key, NULL},
-    {"DELETE", "/v1/api-keys/{}", SCOPE_KEYS_MANAGE, revoke_key, NULL},
-    {"POST", "/v1/api-keys/{}/rotate", SCOPE_KEYS_MANAGE, rotate_key, NULL},
+    {"GET", "/v1/api-keys", SCOPE_KEYS_MANAGE, get_keys, "limit cursor state", false},
+    {"POST", "/v1/api-keys", SCOPE_KEYS_MANAGE, post_key, NULL, false},
+    {"GET", "/v1/api-keys/{}", SCOPE_KEYS_MANAGE, get_key, NULL, false},
+    {"DELETE", "/v1/api-keys/{}", SCOPE_KEYS_MANAGE, revoke_key, NULL, true},
+    {"POST", "/v1/api-keys/{}/rotate", SCOPE_KEYS_MANAGE, rotate_key, NULL, true},
 };
 
 void api_keys_api_add(Api *api, ApiKeysApi *keys)

@@ -4,6 +4,7 @@
 #include "common/api/api_json.h"
 #include "common/api/config_read.h"
 #include "common/api/config_write.h"
+#include "common/api/precondition.h"
 #include "common/bus/topology/topology.h"
 
 enum { PUBLIC_KEY_MAX = 4096 };
@@ -12,15 +13,18 @@ enum { PUBLIC_KEY_MAX = 4096 };
 typedef struct Put {
     ApiCall *base;
     Bus *bus;
+    Precondition needs;
     Stentor__V1__InboundKey key;
 } Put;
 
 static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequence)
 {
     (void)payload;
-    (void)sequence;
     const Put *put = ctx;
-    if (err != NULL && err->kind == ERROR_CONFLICT) {
+    bool conflict = err != NULL && err->kind == ERROR_CONFLICT;
+    if (conflict && precondition_is_given(&put->needs)) {
+        precondition_answer_failed(put->base, sequence);
+    } else if (conflict) {
         Problem problem = {.status = 409, .slug = "key-changed"};
         problem.title = "The key was changed by another at this moment";
         api_answer_problem(put->base, &problem);
@@ -30,6 +34,7 @@ static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequenc
         const char *text = arena_printf(
             put->base->http->arena, "{\"tenant\":\"%s\",\"vendor\":\"%s\",\"state\":\"%s\"}",
             put->key.tenant, put->key.vendor, put->key.revoked ? "revoked" : "active");
+        precondition_tag(put->base, sequence);
         http_respond(put->base->http, 200, "application/json", str_from(text));
     }
 }
@@ -37,9 +42,17 @@ static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequenc
 static void on_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
 {
     Put *put = ctx;
-    (void)payload; // put whole
+    uint64_t there = payload.len == 0 ? 0 : sequence;
     if (err != NULL) {
         api_answer_failure(put->base, err);
+        return;
+    }
+    if (!precondition_holds(&put->needs, there)) {
+        precondition_answer_failed(put->base, there);
+        return;
+    }
+    if (config_is_same(&put->key.base, payload, put->base->http->arena)) {
+        on_stored(put, NULL, payload, sequence);
         return;
     }
     config_write(
@@ -91,7 +104,7 @@ static void put_key(ApiCall *base)
         api_answer_missing(base, "such vendor (known: sendgrid)");
         return;
     }
-    if (read_key(put)) {
+    if (precondition_read(base, &put->needs) && read_key(put)) {
         char *subject = arena_alloc(arena, SUBJECT_SIZE);
         subject_config(subject, "inbound", str_from(base->tenant), base->params[0]);
         config_read(put->bus, subject, arena, on_read, put);
@@ -99,7 +112,7 @@ static void put_key(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"PUT", "/v1/tenant/inbound-keys/{}", SCOPE_TENANTS_OPERATE, put_key, NULL},
+    {"PUT", "/v1/tenant/inbound-keys/{}", SCOPE_TENANTS_OPERATE, put_key, NULL, true},
 };
 
 void inbound_keys_api_add(Api *api, InboundKeysApi *keys)

@@ -218,9 +218,16 @@ static void on_stored_read(void *ctx, Str payload, uint64_t sequence, const Erro
         precondition_answer_failed(call->base, there);
         return;
     }
-    if (decide(call, stored)) {
-        store(call, sequence);
+    if (!decide(call, stored)) {
+        return;
     }
+    call->wanted.updated_at_us = stored == NULL ? 0 : stored->updated_at_us;
+    if (config_is_same(&call->wanted.base, payload, arena)) {
+        answer_settings(call->base, payload, sequence);
+        return;
+    }
+    call->wanted.updated_at_us = clock_now_us();
+    store(call, sequence);
 }
 
 static void free_patch(void *patch)
@@ -269,7 +276,6 @@ static void change_tenant(ApiCall *base)
                              : CHANGE_PATCH;
     stentor__v1__tenant__init(&call->wanted);
     call->wanted.tenant = base->tenant;
-    call->wanted.updated_at_us = clock_now_us();
     const char *why = people_write_unready(call->api->bus);
     if (why != NULL) {
         api_answer_unavailable(base, why);
@@ -282,11 +288,11 @@ static void change_tenant(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/tenant", SCOPE_TENANT_READ, get_tenant, NULL},
-    {"PUT", "/v1/tenant", SCOPE_TENANT_WRITE, change_tenant, NULL},
-    {"PATCH", "/v1/tenant", SCOPE_TENANT_WRITE, change_tenant, NULL},
-    {"PUT", "/v1/tenant/sender-domains/{}", SCOPE_TENANTS_OPERATE, change_tenant, NULL},
-    {"DELETE", "/v1/tenant/sender-domains/{}", SCOPE_TENANTS_OPERATE, change_tenant, NULL},
+    {"GET", "/v1/tenant", SCOPE_TENANT_READ, get_tenant, NULL, false},
+    {"PUT", "/v1/tenant", SCOPE_TENANT_WRITE, change_tenant, NULL, true},
+    {"PATCH", "/v1/tenant", SCOPE_TENANT_WRITE, change_tenant, NULL, true},
+    {"PUT", "/v1/tenant/sender-domains/{}", SCOPE_TENANTS_OPERATE, change_tenant, NULL, true},
+    {"DELETE", "/v1/tenant/sender-domains/{}", SCOPE_TENANTS_OPERATE, change_tenant, NULL, true},
 };
 
 void tenant_api_add(Api *api, TenantApi *tenants)

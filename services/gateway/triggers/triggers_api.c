@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/api/config_read.h"
+#include "common/api/config_write.h"
 #include "common/api/page.h"
 #include "common/api/precondition.h"
 #include "common/base/id.h"
@@ -203,18 +204,57 @@ static void publish(Change *change)
     config_store(api->bus, &store, arena);
 }
 
+// But for who put it and when, which then stay.
+static bool is_same(Change *change, const Trigger *there, Str payload)
+{
+    Trigger trigger = change->trigger;
+    trigger.updated_at_us = there->updated_at_us;
+    trigger.updated_by = there->updated_by;
+    bool same = config_is_same(&trigger.base, payload, change->call->http->arena);
+    if (same) {
+        change->trigger = trigger;
+        change->payload = payload;
+    }
+    return same;
+}
+
 static void on_entry_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
 {
     Change *change = ctx;
     uint64_t there = payload.len == 0 ? 0 : sequence;
+    const Trigger *trigger =
+        err != NULL || payload.len == 0
+            ? NULL
+            : (const Trigger *)event_unpack(
+                  &stentor__v1__trigger__descriptor, payload, change->call->http->arena, NULL);
     if (err != NULL) {
         api_answer_failure(change->call, err);
     } else if (!precondition_holds(&change->needs, there)) {
         precondition_answer_failed(change->call, there);
+    } else if (trigger != NULL && change->payload.len > 0 && is_same(change, trigger, payload)) {
+        answer_stored(change, sequence);
     } else {
         change->replaces = sequence;
         publish(change);
     }
+}
+
+// What this program knows says the same: the log is asked whether that stands still.
+static bool seems_same(const Change *change)
+{
+    const ApiCall *call = change->call;
+    const TriggersApi *api = call->ctx;
+    Arena *arena = call->http->arena;
+    const Trigger *there = trigger_map_own(api->map, str_from(call->tenant), change->key);
+    Str payload = STR_EMPTY;
+    Trigger trigger = change->trigger;
+    if (there == NULL || change->payload.len == 0) {
+        return false;
+    }
+    trigger.updated_at_us = there->updated_at_us;
+    trigger.updated_by = there->updated_by;
+    return event_pack(&there->base, arena, &payload, NULL) &&
+           config_is_same(&trigger.base, payload, arena);
 }
 
 // With a precondition what stands there is read first, and just that is replaced.
@@ -225,7 +265,7 @@ static void change_entry(Change *change)
     if (!precondition_read(call, &change->needs)) {
         return;
     }
-    if (!precondition_is_given(&change->needs)) {
+    if (!precondition_is_given(&change->needs) && !seems_same(change)) {
         publish(change);
         return;
     }
@@ -310,11 +350,11 @@ static void try_trigger(ApiCall *call)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/triggers", SCOPE_TRIGGERS_READ, get_triggers, "limit cursor"},
-    {"GET", "/v1/triggers/{}", SCOPE_TRIGGERS_READ, get_trigger, NULL},
-    {"PUT", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, put_trigger, NULL},
-    {"DELETE", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, delete_trigger, NULL},
-    {"POST", "/v1/triggers/{}/try", SCOPE_TRIGGERS_READ, try_trigger, NULL},
+    {"GET", "/v1/triggers", SCOPE_TRIGGERS_READ, get_triggers, "limit cursor", false},
+    {"GET", "/v1/triggers/{}", SCOPE_TRIGGERS_READ, get_trigger, NULL, false},
+    {"PUT", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, put_trigger, NULL, true},
+    {"DELETE", "/v1/triggers/{}", SCOPE_TRIGGERS_WRITE, delete_trigger, NULL, true},
+    {"POST", "/v1/triggers/{}/try", SCOPE_TRIGGERS_READ, try_trigger, NULL, false},
 };
 
 void triggers_api_add(Api *api, TriggersApi *triggers)

@@ -416,16 +416,16 @@ static void post_command(ApiCall *base)
 // ---- life ----
 
 static const ApiRoute ROUTES[] = {
-    {"POST", "/v1/batches", SCOPE_BATCHES_WRITE, post_batch, NULL},
-    {"GET", "/v1/batches", SCOPE_BATCHES_READ, list_batches, "limit cursor status"},
-    {"GET", "/v1/batches/{}", SCOPE_BATCHES_READ, get_batch, NULL},
-    {"PUT", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put, "part"},
-    {"POST", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put, "part"},
-    {"POST", "/v1/batches/{}/schedule", SCOPE_BATCHES_WRITE, post_command, NULL},
-    {"POST", "/v1/batches/{}/start", SCOPE_BATCHES_WRITE, post_command, NULL},
-    {"POST", "/v1/batches/{}/pause", SCOPE_BATCHES_WRITE, post_command, NULL},
-    {"POST", "/v1/batches/{}/resume", SCOPE_BATCHES_WRITE, post_command, NULL},
-    {"POST", "/v1/batches/{}/cancel", SCOPE_BATCHES_WRITE, post_command, NULL},
+    {"POST", "/v1/batches", SCOPE_BATCHES_WRITE, post_batch, NULL, false},
+    {"GET", "/v1/batches", SCOPE_BATCHES_READ, list_batches, "limit cursor status", false},
+    {"GET", "/v1/batches/{}", SCOPE_BATCHES_READ, get_batch, NULL, false},
+    {"PUT", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put, "part", false},
+    {"POST", "/v1/batches/{}/members", SCOPE_BATCHES_WRITE, batches_part_put, "part", false},
+    {"POST", "/v1/batches/{}/schedule", SCOPE_BATCHES_WRITE, post_command, NULL, false},
+    {"POST", "/v1/batches/{}/start", SCOPE_BATCHES_WRITE, post_command, NULL, false},
+    {"POST", "/v1/batches/{}/pause", SCOPE_BATCHES_WRITE, post_command, NULL, false},
+    {"POST", "/v1/batches/{}/resume", SCOPE_BATCHES_WRITE, post_command, NULL, false},
+    {"POST", "/v1/batches/{}/cancel", SCOPE_BATCHES_WRITE, post_command, NULL, false},
 };
 
 void batches_api_add(Api *api, BatchesApi *batches, uv_loop_t *loop)

@@ -158,7 +158,7 @@ static void post_notifications(ApiCall *api_call)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"POST", "/v1/notifications", SCOPE_NOTIFICATIONS_SEND, post_notifications, NULL},
+    {"POST", "/v1/notifications", SCOPE_NOTIFICATIONS_SEND, post_notifications, NULL, false},
 };
 
 void notifications_api_add(Api *api, NotificationsApi *notifications)

@@ -267,15 +267,87 @@ def test_an_import_names_broken_lines_and_goes_on(listed):
     path = listed.folder / "import.csv"
     path.write_text("\ufeff" + "\r\n".join(lines) + "\r\n")
     checked = suppress(listed, "import", path, "--dry-run", "--json", status=1)
-    assert json.loads(checked.stdout) == {"lines": 3001, "good": 2998, "skipped": 0, "broken": 2}
+    assert json.loads(checked.stdout) == {"lines": 3001, "good": 2998, "unchanged": 0, "skipped": 0, "broken": 2}
     assert listed_at(listed, "?address=import0@example.com") == []
     started = time.monotonic()
     done = suppress(listed, "import", path, "--json", status=1)
     print(f"{3000 / (time.monotonic() - started):.0f} lines/s")
-    assert json.loads(done.stdout) == {"lines": 3001, "stored": 2998, "skipped": 0, "broken": 2}
+    assert json.loads(done.stdout) == {"lines": 3001, "stored": 2998, "unchanged": 0, "skipped": 0, "broken": 2}
     assert "line 701: address: " in done.stderr and "line 2002: reason: " in done.stderr
     assert wait_end(listed, "import2999@example.com", "suppressed")["reason_code"] == "complaint"
     assert listed_at(listed, "?address=import0@example.com")[0]["note"] == "a, b"
+
+
+def last_of_config(pipeline):
+    nats = NatsClient(pipeline.nats.port)
+    last = nats.stream_info("CONFIG")["state"]["last_seq"]
+    nats.close()
+    return last
+
+
+def test_an_import_leaves_what_stands_already(listed):
+    """The same large list again and again filled CONFIG, which keeps eight messages of each address."""
+    path = listed.folder / "again.csv"
+
+    def put(*rows):
+        path.write_text("address,reason,category,expires_at,note\n" + "".join(f"again{row}\n" for row in rows))
+        return {name: count for name, count in json.loads(suppress(listed, "import", path, "--json").stdout).items() if name != "lines"}
+
+    rows = [f"{i}@example.com,complaint,,,n" for i in range(1500)] + ["x@example.com,manual,marketing,2031-01-02T03:04:05Z,n"]
+    assert put(*rows) == {"stored": 1501, "unchanged": 0, "skipped": 0, "broken": 0}
+    wait_until(lambda: len(listed_at(listed, "?address=again1499@example.com")) == 1, 10, "the last of them")
+    [entry] = listed_at(listed, "?address=again7@example.com")
+    wait_until(lambda: put(*rows)["unchanged"] == 1501, 10, "the list in memory")
+    before = last_of_config(listed)
+    assert put(*rows, rows[0], "7@example.com,complaint,,,other") == {"stored": 0, "unchanged": 1503, "skipped": 0, "broken": 0}
+    assert last_of_config(listed) == before and listed_at(listed, "?address=again7@example.com") == [entry]
+    assert put("7@example.com,complaint,,2031-01-01T00:00:00Z,", "8@example.com,compliance,,,", "x@example.com,manual,,,")["stored"] == 3
+    assert last_of_config(listed) == before + 3, "another end, another reason, another category"
+    [entry] = listed_at(listed, "?address=again8@example.com")
+    suppress(listed, "release", entry["id"])
+    wait_until(lambda: put("8@example.com,compliance,,,")["stored"] == 1, 10, "a released one is stored again")
+    said = "lines 2, stored 0, unchanged 1, skipped 0, broken 0\n"  # with the header
+    wait_until(lambda: suppress(listed, "import", path).stdout == said, 10, said)
+
+
+def test_what_is_posted_again_stands_as_it_is(listed):
+    body = {"address": "twice@example.com", "reason": "manual", "note": "by phone", "expires_at": "2031-01-02T03:04:05Z"}
+    status, headers, text = call(listed, "POST", "/v1/suppressions", body)
+    made, tag = json.loads(text), headers["ETag"]
+    assert status == 201
+    wait_until(lambda: listed_at(listed, "?address=twice@example.com") == [made], 10, "the entry in memory")
+    before = last_of_config(listed)
+    status, headers, text = call(listed, "POST", "/v1/suppressions", body)
+    assert (status, headers["ETag"], json.loads(text)) == (200, tag, made) and last_of_config(listed) == before
+    for other in ({"note": "by mail"}, {"expires_at": None}, {"reason": "compliance"}):
+        status, headers, text = call(listed, "POST", "/v1/suppressions", {**body, **other})
+        assert status == 201 and headers["ETag"] != tag and json.loads(text)["id"] != made["id"]
+        tag = headers["ETag"]
+    assert last_of_config(listed) == before + 3
+
+
+def test_what_cannot_be_read_hides_nothing(listed):
+    """A list showed nothing of an address whose newest message is none, though the address is suppressed."""
+    made = json.loads(call(listed, "POST", "/v1/suppressions", {"address": "spoiled@example.com", "note": "one"})[2])
+    made = json.loads(call(listed, "POST", "/v1/suppressions", {"address": "spoiled@example.com", "note": "two"})[2])
+    nats = NatsClient(listed.nats.port)
+    subject = f"cfg.suppression.{TENANT}.email.any.{made['address_hash']}"
+    for _ in range(2):
+        nats.publish(subject, b"\xff\xff")
+    wait_until(lambda: listed.services["gateway"].metric("stentor_config_unreadable") == 1, 10, "the gateway having met it")
+    assert wait_end(listed, "spoiled@example.com", "suppressed")["reason_code"] == "manual"
+    for query in ("?address=spoiled@example.com", "?reason=manual&limit=1000"):
+        assert [entry["note"] for entry in listed_at(listed, query) if entry["address_hash"] == made["address_hash"]] == ["two"], query
+    assert made["id"] in call(listed, "GET", "/v1/suppressions/export")[2]
+    status, headers, text = call(listed, "GET", f"/v1/suppressions/{made['id']}")
+    assert status == 200 and json.loads(text) == made
+    status, _, text = call(listed, "DELETE", f"/v1/suppressions/{made['id']}")
+    assert status == 200 and json.loads(text)["released_at"], "and it is released, in the place of what cannot be read"
+    wait_until(lambda: listed.services["gateway"].metric("stentor_config_unreadable") == 0, 10, "the mended subject")
+    assert nats.message("CONFIG", last_by_subj=subject)[1] != b"\xff\xff"
+    nats.close()
+    assert listed_at(listed, "?address=spoiled@example.com") == []
+    wait_end(listed, "spoiled@example.com", "sent")
 
 
 @pytest.mark.parametrize("form", ["csv", "ndjson"])

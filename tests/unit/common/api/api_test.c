@@ -112,17 +112,17 @@ static void get_numbers(ApiCall *call)
 }
 
 static const ApiRoute FIRST[] = {
-    {"GET", "/v1/things/{}", SCOPE_TRIGGERS_READ, get_thing, NULL},
-    {"PUT", "/v1/things/{}", SCOPE_TRIGGERS_WRITE, put_thing, NULL},
-    {"GET", "/v1/things/{}/parts/{}", SCOPE_TRIGGERS_READ, get_part, "x z"},
+    {"GET", "/v1/things/{}", SCOPE_TRIGGERS_READ, get_thing, NULL, false},
+    {"PUT", "/v1/things/{}", SCOPE_TRIGGERS_WRITE, put_thing, NULL, false},
+    {"GET", "/v1/things/{}/parts/{}", SCOPE_TRIGGERS_READ, get_part, "x z", false},
 };
 static const ApiRoute SECOND[] = {
-    {"POST", "/v1/things/fixed", SCOPE_TRIGGERS_WRITE, post_fixed, NULL},
-    {"GET", "/v1/failing/{}", SCOPE_TRIGGERS_READ, get_failing, NULL},
-    {"GET", "/v1/missing", SCOPE_TRIGGERS_READ, get_missing, NULL},
-    {"GET", "/v1/numbers", SCOPE_TRIGGERS_READ, get_numbers, "limit cursor kind state"},
-    {"GET", "/v1/{}/numbers", SCOPE_TRIGGERS_READ, get_numbers, "limit cursor kind state"},
-    {"POST", "/v1/sent", SCOPE_NOTIFICATIONS_SEND, post_fixed, NULL},
+    {"POST", "/v1/things/fixed", SCOPE_TRIGGERS_WRITE, post_fixed, NULL, false},
+    {"GET", "/v1/failing/{}", SCOPE_TRIGGERS_READ, get_failing, NULL, false},
+    {"GET", "/v1/missing", SCOPE_TRIGGERS_READ, get_missing, NULL, false},
+    {"GET", "/v1/numbers", SCOPE_TRIGGERS_READ, get_numbers, "limit cursor kind state", false},
+    {"GET", "/v1/{}/numbers", SCOPE_TRIGGERS_READ, get_numbers, "limit cursor kind state", false},
+    {"POST", "/v1/sent", SCOPE_NOTIFICATIONS_SEND, post_fixed, NULL, false},
 };
 
 static void add_key(

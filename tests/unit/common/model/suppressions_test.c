@@ -221,6 +221,76 @@ static void each_entry_knows_its_message(void **state)
     suppressions_free(s);
 }
 
+typedef struct Place {
+    Suppressions *known;
+    Hash hash;
+} Place;
+
+static uint64_t readable(const Place *at)
+{
+    return suppressions_readable(at->known, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, at->hash.of);
+}
+
+static bool stands(const Place *at, SuppressionReason reason, int64_t expires_at_us)
+{
+    return suppressions_stands(
+        at->known, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, at->hash.of, reason, expires_at_us);
+}
+
+static void note(const Place *at, SuppressionReason reason, int64_t expires, uint64_t sequence)
+{
+    SuppressionEntry entry = {.reason = reason, .expires_at_us = expires, .sequence = sequence};
+    suppressions_note(at->known, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, at->hash.of, &entry);
+}
+
+static void spoil(const Place *at, uint64_t sequence)
+{
+    suppressions_note_unreadable(
+        at->known, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, at->hash.of, sequence);
+}
+
+static void what_is_known_is_the_last_that_can_be_read(void **state)
+{
+    (void)state;
+    Place at = {suppressions_new(), hash_of(8, 8)};
+    assert_int_equal(readable(&at), 0);
+    note(&at, SUPPRESSION_MANUAL, 0, 7);
+    assert_int_equal(readable(&at), 7);
+    spoil(&at, 8);
+    spoil(&at, 9);
+    assert_int_equal(readable(&at), 7);
+    assert_int_equal(
+        suppressions_sequence(at.known, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, at.hash.of), 9);
+    assert_int_equal(
+        suppressions_readable(at.known, STR("acme"), CHANNEL_EMAIL, CATEGORY_SOCIAL, at.hash.of),
+        0);
+    note(&at, SUPPRESSION_COMPLAINT, 0, 10);
+    assert_int_equal(readable(&at), 10);
+    Place nothing = {at.known, hash_of(8, 9)};
+    spoil(&nothing, 11);
+    assert_int_equal(readable(&nothing), 0);
+    suppressions_free(at.known);
+}
+
+static void only_the_same_reason_and_end_stand_already(void **state)
+{
+    (void)state;
+    Place at = {suppressions_new(), hash_of(8, 8)};
+    assert_false(stands(&at, SUPPRESSION_MANUAL, 0));
+    note(&at, SUPPRESSION_MANUAL, 1000, 7);
+    assert_true(stands(&at, SUPPRESSION_MANUAL, 1000));
+    assert_false(stands(&at, SUPPRESSION_MANUAL, 0));
+    assert_false(stands(&at, SUPPRESSION_COMPLAINT, 1000));
+    spoil(&at, 8); // what came later cannot be read, and a readable one mends it
+    assert_false(stands(&at, SUPPRESSION_MANUAL, 1000));
+    note(&at, SUPPRESSION_NONE, 1000, 9); // released
+    assert_false(stands(&at, SUPPRESSION_MANUAL, 1000));
+    Place nothing = {at.known, hash_of(8, 9)};
+    spoil(&nothing, 10);
+    assert_false(stands(&nothing, SUPPRESSION_UNREADABLE, 0));
+    suppressions_free(at.known);
+}
+
 // Against a plain array, over keys that crowd in few homes.
 static void random_changes_agree_with_a_list(void **state)
 {
@@ -285,6 +355,8 @@ int main(void)
         cmocka_unit_test(a_repeat_and_a_weaker_reason_are_not_wanted),
         cmocka_unit_test(finding_02_a_complaint_replaces_what_is_released_more_easily),
         cmocka_unit_test(each_entry_knows_its_message),
+        cmocka_unit_test(what_is_known_is_the_last_that_can_be_read),
+        cmocka_unit_test(only_the_same_reason_and_end_stand_already),
         cmocka_unit_test(random_changes_agree_with_a_list),
         cmocka_unit_test(a_hundred_thousand_are_found),
     };
