@@ -172,9 +172,10 @@ static bool take_scopes(ApiBody *body, ApiKey *key)
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *name = json_string_value(json_array_get(list, i));
         if (scope_set_from_name(str_from(name)) == 0) {
-            return api_body_fail(
+            (void)api_body_fail(
                 body, arena_printf(body->arena, "scopes[%zu]", i),
                 "not a scope such as 'send', 'admin' or 'recipients:read'");
+            continue;
         }
         key->scopes[key->n_scopes++] = arena_cstr(body->arena, str_from(name));
     }

@@ -12,21 +12,33 @@ enum { NAME_MAX_BYTES = 256, LOCALE_MAX_BYTES = 64 };
 
 typedef struct Reading {
     Arena *arena;
-    FieldFault *fault;
+    FieldFaults *faults;
     const char *at; // "locales[1].", or "" at the top
 } Reading;
 
 static bool fault_at(const Reading *reading, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+// A field has one fault, its first.
 static bool fault_at(const Reading *reading, const char *name, const char *format, ...)
 {
+    FieldFaults *faults = reading->faults;
+    FieldFault fault;
     va_list args;
     va_start(args, format);
-    (void)snprintf(
-        reading->fault->field, sizeof reading->fault->field, "%s%.60s", reading->at, name);
-    (void)vsnprintf(reading->fault->detail, sizeof reading->fault->detail, format, args);
+    size_t at = strlen(reading->at); // of the element itself: without the dot
+    at -= at > 0 && name[0] == '\0' ? 1 : 0;
+    (void)snprintf(fault.field, sizeof fault.field, "%.*s%.60s", (int)at, reading->at, name);
+    (void)vsnprintf(fault.detail, sizeof fault.detail, format, args);
     va_end(args);
+    for (size_t i = 0; i < faults->count; i++) {
+        if (strcmp(faults->items[i].field, fault.field) == 0) {
+            return false;
+        }
+    }
+    if (faults->count < FIELD_FAULTS_MAX) {
+        faults->items[faults->count++] = fault;
+    }
     return false;
 }
 
@@ -54,7 +66,7 @@ static bool take_text(
     return true;
 }
 
-static bool check_names(const Reading *reading, const json_t *object, const char *allowed)
+static void check_names(const Reading *reading, const json_t *object, const char *allowed)
 {
     const char *name = NULL;
     json_t *value = NULL;
@@ -67,21 +79,27 @@ static bool check_names(const Reading *reading, const json_t *object, const char
             known = known || str_eq(one, str_from(name));
         }
         if (!known) {
-            return fault_at(reading, name, "unknown; there are: %.150s", allowed);
+            (void)fault_at(reading, name, "unknown; there are: %.150s", allowed);
         }
     }
-    return true;
 }
 
 static bool take_array(
     const Reading *reading, const json_t *object, const char *name, size_t max, const json_t **ret)
 {
     const json_t *value = json_object_get(object, name);
-    *ret = value == NULL || json_is_null(value) ? NULL : value;
-    if (*ret != NULL && !json_is_array(*ret)) {
+    *ret = NULL;
+    if (value == NULL || json_is_null(value)) {
+        return true;
+    }
+    if (!json_is_array(value)) {
         return fault_at(reading, name, "expected an array");
     }
-    return json_array_size(*ret) <= max || fault_at(reading, name, "at most %zu elements", max);
+    if (json_array_size(value) > max) {
+        return fault_at(reading, name, "at most %zu elements", max);
+    }
+    *ret = value;
+    return true;
 }
 
 // An array of texts.
@@ -95,7 +113,6 @@ static bool take_texts(
     }
     size_t count = json_array_size(array);
     *ret = arena_array(reading->arena, count, sizeof **ret);
-    *ret_count = count;
     for (size_t i = 0; i < count; i++) {
         const json_t *value = json_array_get(array, i);
         Str text = {json_string_value(value), json_string_length(value)};
@@ -103,6 +120,7 @@ static bool take_texts(
             return fault_at(reading, name, "expected an array of texts");
         }
         (*ret)[i] = arena_cstr(reading->arena, text);
+        *ret_count = i + 1;
     }
     return true;
 }
@@ -134,118 +152,115 @@ static bool take_json(
 
 // ---- parts ----
 
-static bool take_locale(
+static void take_locale(
     const Reading *reading, const json_t *object, Stentor__V1__LocaleVariant *ret)
 {
     stentor__v1__locale_variant__init(ret);
     if (!json_is_object(object)) {
-        return fault_at(reading, "", "expected an object");
+        (void)fault_at(reading, "", "expected an object");
+        return;
     }
-    bool ok = check_names(
-                  reading, object,
-                  "locale subject preheader html text direction title data reference parameters") &&
-              take_text(reading, object, "locale", LOCALE_MAX_BYTES, &ret->locale) &&
-              take_text(reading, object, "subject", VERSION_TEXT_MAX, &ret->subject) &&
-              take_text(reading, object, "preheader", VERSION_TEXT_MAX, &ret->preheader) &&
-              take_text(reading, object, "html", VERSION_TEXT_MAX, &ret->html) &&
-              take_text(reading, object, "text", VERSION_TEXT_MAX, &ret->text) &&
-              take_text(reading, object, "direction", LOCALE_MAX_BYTES, &ret->direction) &&
-              take_text(reading, object, "title", VERSION_TEXT_MAX, &ret->title) &&
-              take_json(reading, object, "data", true, &ret->data) &&
-              take_text(reading, object, "reference", NAME_MAX_BYTES, &ret->reference) &&
-              take_texts(
-                  reading, object, "parameters", VERSION_PARAMETERS_MAX, &ret->parameters,
-                  &ret->n_parameters);
-    if (ok && ret->locale[0] == '\0') {
-        return fault_at(reading, "locale", "required: a BCP 47 tag as 'en-US'");
+    check_names(
+        reading, object,
+        "locale subject preheader html text direction title data reference parameters");
+    (void)take_text(reading, object, "locale", LOCALE_MAX_BYTES, &ret->locale);
+    (void)take_text(reading, object, "subject", VERSION_TEXT_MAX, &ret->subject);
+    (void)take_text(reading, object, "preheader", VERSION_TEXT_MAX, &ret->preheader);
+    (void)take_text(reading, object, "html", VERSION_TEXT_MAX, &ret->html);
+    (void)take_text(reading, object, "text", VERSION_TEXT_MAX, &ret->text);
+    (void)take_text(reading, object, "direction", LOCALE_MAX_BYTES, &ret->direction);
+    (void)take_text(reading, object, "title", VERSION_TEXT_MAX, &ret->title);
+    (void)take_json(reading, object, "data", true, &ret->data);
+    (void)take_text(reading, object, "reference", NAME_MAX_BYTES, &ret->reference);
+    (void)take_texts(
+        reading, object, "parameters", VERSION_PARAMETERS_MAX, &ret->parameters,
+        &ret->n_parameters);
+    if (ret->locale[0] == '\0') {
+        (void)fault_at(reading, "locale", "required: a BCP 47 tag as 'en-US'");
     }
-    Str direction = ok ? str_from(ret->direction) : STR_EMPTY;
-    bool known =
-        direction.len == 0 || str_eq(direction, STR("ltr")) || str_eq(direction, STR("rtl"));
-    return ok && (known || fault_at(reading, "direction", "expected 'ltr' or 'rtl'"));
+    Str direction = str_from(ret->direction);
+    if (direction.len > 0 && !str_eq(direction, STR("ltr")) && !str_eq(direction, STR("rtl"))) {
+        (void)fault_at(reading, "direction", "expected 'ltr' or 'rtl'");
+    }
 }
 
-static bool take_locales(
+static void take_locales(
     const Reading *reading, const json_t *document, Stentor__V1__TemplateVersion *ret)
 {
     const json_t *array = NULL;
-    if (!take_array(reading, document, "locales", VERSION_LOCALES_MAX, &array)) {
-        return false;
-    }
+    (void)take_array(reading, document, "locales", VERSION_LOCALES_MAX, &array);
     ret->n_locales = json_array_size(array);
     ret->locales = arena_array(reading->arena, ret->n_locales, sizeof *ret->locales);
     for (size_t i = 0; i < ret->n_locales; i++) {
         Reading inside = *reading;
         inside.at = arena_printf(reading->arena, "locales[%zu].", i);
         ret->locales[i] = arena_alloc(reading->arena, sizeof **ret->locales);
-        if (!take_locale(&inside, json_array_get(array, i), ret->locales[i])) {
-            return false;
-        }
+        take_locale(&inside, json_array_get(array, i), ret->locales[i]);
     }
-    return ret->n_locales > 0 || fault_at(reading, "locales", "required: at least one");
+    if (ret->n_locales == 0) {
+        (void)fault_at(reading, "locales", "required: at least one");
+    }
 }
 
-static bool take_variable(
+static void take_variable(
     const Reading *reading, const json_t *object, Stentor__V1__TemplateVariable *ret)
 {
     static const char types[] = "string number boolean array object";
     stentor__v1__template_variable__init(ret);
-    if (!json_is_object(object) || !check_names(reading, object, "name type required")) {
-        return json_is_object(object) ? false : fault_at(reading, "", "expected an object");
+    if (!json_is_object(object)) {
+        (void)fault_at(reading, "", "expected an object");
+        return;
     }
-    if (!take_text(reading, object, "name", NAME_MAX_BYTES, &ret->name) ||
-        !take_text(reading, object, "type", LOCALE_MAX_BYTES, &ret->type)) {
-        return false;
-    }
+    check_names(reading, object, "name type required");
+    (void)take_text(reading, object, "name", NAME_MAX_BYTES, &ret->name);
+    (void)take_text(reading, object, "type", LOCALE_MAX_BYTES, &ret->type);
     if (ret->name[0] == '\0') {
-        return fault_at(reading, "name", "required");
+        (void)fault_at(reading, "name", "required");
     }
     bool known = ret->type[0] == '\0';
     Str rest = str_from(types);
     for (Str one; str_split(&rest, ' ', &one);) {
         known = known || str_eq(one, str_from(ret->type));
     }
+    if (!known) {
+        (void)fault_at(reading, "type", "expected one of: %s", types);
+    }
     const json_t *required = json_object_get(object, "required");
     if (required != NULL && !json_is_boolean(required)) {
-        return fault_at(reading, "required", "expected true or false");
+        (void)fault_at(reading, "required", "expected true or false");
     }
     ret->required = json_is_true(required);
-    return known || fault_at(reading, "type", "expected one of: %s", types);
 }
 
-static bool take_variables(
+static void take_variables(
     const Reading *reading, const json_t *document, Stentor__V1__TemplateVersion *ret)
 {
     const json_t *array = NULL;
-    if (!take_array(reading, document, "variables", VERSION_VARIABLES_MAX, &array)) {
-        return false;
-    }
+    (void)take_array(reading, document, "variables", VERSION_VARIABLES_MAX, &array);
     ret->n_variables = json_array_size(array);
     ret->variables = arena_array(reading->arena, ret->n_variables, sizeof *ret->variables);
     for (size_t i = 0; i < ret->n_variables; i++) {
         Reading inside = *reading;
         inside.at = arena_printf(reading->arena, "variables[%zu].", i);
         ret->variables[i] = arena_alloc(reading->arena, sizeof **ret->variables);
-        if (!take_variable(&inside, json_array_get(array, i), ret->variables[i])) {
-            return false;
-        }
+        take_variable(&inside, json_array_get(array, i), ret->variables[i]);
     }
-    return true;
 }
 
 // {"footer": "<p>..."}
-static bool take_partials(
+static void take_partials(
     const Reading *reading, const json_t *document, Stentor__V1__TemplateVersion *ret)
 {
     json_t *object = json_object_get(document, "partials");
     const char *name = NULL;
     json_t *value = NULL;
     if (object == NULL || json_is_null(object)) {
-        return true;
+        return;
     }
     if (!json_is_object(object) || json_object_size(object) > TEMPLATE_PARTIALS_MAX) {
-        return fault_at(
+        (void)fault_at(
             reading, "partials", "expected an object of at most %d texts", TEMPLATE_PARTIALS_MAX);
+        return;
     }
     ret->partials = arena_array(reading->arena, json_object_size(object), sizeof *ret->partials);
     Reading inside = *reading;
@@ -255,72 +270,74 @@ static bool take_partials(
         Stentor__V1__TemplatePartial *partial = arena_alloc(reading->arena, sizeof *partial);
         stentor__v1__template_partial__init(partial);
         partial->name = arena_cstr(reading->arena, str_from(name));
-        if (!json_is_string(value) ||
-            !take_text(&inside, object, name, VERSION_TEXT_MAX, &partial->source)) {
-            return fault_at(&inside, name, "expected a text");
+        if (json_is_null(value)) {
+            (void)fault_at(&inside, name, "expected a text");
         }
+        (void)take_text(&inside, object, name, VERSION_TEXT_MAX, &partial->source);
         ret->partials[ret->n_partials++] = partial;
     }
-    return true;
 }
 
 // ---- the document ----
 
-static bool take_enums(
+static void take_enums(
     const Reading *reading, const json_t *document, Stentor__V1__TemplateVersion *ret)
 {
-    char *channel = NULL;
-    char *category = NULL;
+    char *channel = empty(reading->arena);
+    char *category = empty(reading->arena);
     Channel known_channel = CHANNEL_EMAIL;
     Category known_category = CATEGORY_TRANSACTIONAL;
-    if (!take_text(reading, document, "channel", LOCALE_MAX_BYTES, &channel) ||
-        !take_text(reading, document, "category", LOCALE_MAX_BYTES, &category)) {
-        return false;
-    }
+    (void)take_text(reading, document, "channel", LOCALE_MAX_BYTES, &channel);
+    (void)take_text(reading, document, "category", LOCALE_MAX_BYTES, &category);
     if (channel[0] != '\0' && !channel_from_name(str_from(channel), &known_channel)) {
-        return fault_at(reading, "channel", "not a channel");
+        (void)fault_at(reading, "channel", "not a channel");
     }
     if (category[0] != '\0' && !category_from_name(str_from(category), &known_category)) {
-        return fault_at(reading, "category", "not a category");
+        (void)fault_at(reading, "category", "not a category");
     }
     ret->channel = (Stentor__V1__Channel)known_channel;
     ret->category = (Stentor__V1__Category)known_category;
-    return true;
 }
 
-static bool check_source(const Reading *reading, const Stentor__V1__TemplateVersion *version)
+static void take_source(
+    const Reading *reading, const json_t *document, Stentor__V1__TemplateVersion *ret)
 {
-    Str source = str_from(version->source);
-    bool known = source.len == 0 || str_eq(source, STR("platform")) ||
-                 str_eq(source, STR("tenant")) || str_eq(source, STR("ai_drafted"));
-    return known || fault_at(reading, "source", "expected platform, tenant or ai_drafted");
+    (void)take_text(reading, document, "source", LOCALE_MAX_BYTES, &ret->source);
+    Str source = str_from(ret->source);
+    if (source.len > 0 && !str_eq(source, STR("platform")) && !str_eq(source, STR("tenant")) &&
+        !str_eq(source, STR("ai_drafted"))) {
+        (void)fault_at(reading, "source", "expected platform, tenant or ai_drafted");
+    }
 }
 
 bool version_from_json(
-    const json_t *document, Arena *arena, Stentor__V1__TemplateVersion *ret, FieldFault *fault)
+    const json_t *document, Arena *arena, Stentor__V1__TemplateVersion *ret, FieldFaults *faults)
 {
-    Reading reading = {.arena = arena, .fault = fault, .at = ""};
+    Reading reading = {.arena = arena, .faults = faults, .at = ""};
+    faults->count = 0;
     stentor__v1__template_version__init(ret);
     if (!json_is_object(document)) {
         return fault_at(&reading, "", "expected an object");
     }
-    return check_names(
-               &reading, document,
-               "key version status channel category locales variables partials fallback_locales "
-               "source provenance approved_by published_by sample") &&
-           take_text(&reading, document, "key", LOCALE_MAX_BYTES, &ret->key) &&
-           take_text(&reading, document, "version", LOCALE_MAX_BYTES, &ret->version) &&
-           take_enums(&reading, document, ret) && take_locales(&reading, document, ret) &&
-           take_variables(&reading, document, ret) && take_partials(&reading, document, ret) &&
-           take_texts(
-               &reading, document, "fallback_locales", VERSION_FALLBACKS_MAX,
-               &ret->fallback_locales, &ret->n_fallback_locales) &&
-           take_text(&reading, document, "source", LOCALE_MAX_BYTES, &ret->source) &&
-           check_source(&reading, ret) &&
-           take_text(&reading, document, "provenance", NAME_MAX_BYTES * 4, &ret->provenance) &&
-           take_text(&reading, document, "approved_by", NAME_MAX_BYTES, &ret->approved_by) &&
-           take_text(&reading, document, "published_by", NAME_MAX_BYTES, &ret->published_by) &&
-           take_json(&reading, document, "sample", false, &ret->sample_json);
+    check_names(
+        &reading, document,
+        "key version status channel category locales variables partials fallback_locales "
+        "source provenance approved_by published_by sample");
+    (void)take_text(&reading, document, "key", LOCALE_MAX_BYTES, &ret->key);
+    (void)take_text(&reading, document, "version", LOCALE_MAX_BYTES, &ret->version);
+    take_enums(&reading, document, ret);
+    take_locales(&reading, document, ret);
+    take_variables(&reading, document, ret);
+    take_partials(&reading, document, ret);
+    (void)take_texts(
+        &reading, document, "fallback_locales", VERSION_FALLBACKS_MAX, &ret->fallback_locales,
+        &ret->n_fallback_locales);
+    take_source(&reading, document, ret);
+    (void)take_text(&reading, document, "provenance", NAME_MAX_BYTES * 4, &ret->provenance);
+    (void)take_text(&reading, document, "approved_by", NAME_MAX_BYTES, &ret->approved_by);
+    (void)take_text(&reading, document, "published_by", NAME_MAX_BYTES, &ret->published_by);
+    (void)take_json(&reading, document, "sample", false, &ret->sample_json);
+    return faults->count == 0;
 }
 
 // ---- rules ----

@@ -9,16 +9,25 @@
 
 enum { VERSION_TEXT_MAX = TEMPLATE_SOURCE_MAX, VERSION_SAMPLE_MAX = 64 * 1024 };
 
+enum { FIELD_FAULTS_MAX = 32 };
+
 // What is wrong with a document: the field ("locales[1].html") and why.
 typedef struct FieldFault {
     char field[80];
     char detail[200];
 } FieldFault;
 
+// All that is wrong, in the order in which it was met; those beyond the last place are not kept.
+typedef struct FieldFaults {
+    FieldFault items[FIELD_FAULTS_MAX];
+    size_t count;
+} FieldFaults;
+
 // *ret's strings live in `arena`; tenant, status and the publisher are the caller's to set. false:
-// *fault says which field is not right; an unknown field is one.
+// *faults says which fields are not right; an unknown field is one. What is right is in *ret then
+// too.
 bool version_from_json(
-    const json_t *document, Arena *arena, Stentor__V1__TemplateVersion *ret, FieldFault *fault);
+    const json_t *document, Arena *arena, Stentor__V1__TemplateVersion *ret, FieldFaults *faults);
 
 // The whole document, or (brief) all but its words. New reference.
 json_t *version_to_json(const Stentor__V1__TemplateVersion *version, bool brief);

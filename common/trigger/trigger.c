@@ -97,29 +97,40 @@ static bool check_path(const char *path, const char *field, FieldError *err)
            field_error(err, field, "'%.60s' is not a path such as 'guest.name'", path);
 }
 
-static bool check_paths(const Trigger *t, FieldError *err)
+static bool check_name_path(const Trigger *t, FieldError *err)
 {
-    return check_path(t->name_path, "name_path", err) &&
-           check_path(t->locale_path, "locale_path", err) &&
-           check_path(t->subject_path, "subject_path", err) &&
-           (trigger_anchor_is_event(t) || check_path(t->anchor, "anchor", err));
+    return check_path(t->name_path, "name_path", err);
 }
 
-static bool check_kind(const Trigger *t, FieldError *err)
+static bool check_locale_path(const Trigger *t, FieldError *err)
+{
+    return check_path(t->locale_path, "locale_path", err);
+}
+
+static bool check_anchor(const Trigger *t, FieldError *err)
+{
+    return trigger_anchor_is_event(t) || check_path(t->anchor, "anchor", err);
+}
+
+static bool check_channel(const Trigger *t, FieldError *err)
 {
     if (t->channel != 0 && channel_name((Channel)t->channel)[0] == '\0') {
         return field_error(err, "channel", "not a channel");
     }
-    if (t->channel == STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK) {
-        return field_error(err, "channel", "'webhook' is for subscriptions, not for triggers");
-    }
-    if (t->category != 0 && category_name((Category)t->category)[0] == '\0') {
-        return field_error(err, "category", "not a category");
-    }
-    if (t->priority != 0 && priority_name((Priority)t->priority)[0] == '\0') {
-        return field_error(err, "priority", "not one of critical, high, normal, low");
-    }
-    return true;
+    return t->channel != STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK ||
+           field_error(err, "channel", "'webhook' is for subscriptions, not for triggers");
+}
+
+static bool check_category(const Trigger *t, FieldError *err)
+{
+    return t->category == 0 || category_name((Category)t->category)[0] != '\0' ||
+           field_error(err, "category", "not a category");
+}
+
+static bool check_priority(const Trigger *t, FieldError *err)
+{
+    return t->priority == 0 || priority_name((Priority)t->priority)[0] != '\0' ||
+           field_error(err, "priority", "not one of critical, high, normal, low");
 }
 
 static bool check_obsoleted(const Trigger *t, FieldError *err)
@@ -136,36 +147,68 @@ static bool check_obsoleted(const Trigger *t, FieldError *err)
                 t->obsoleted_by[i]);
         }
     }
+    return true;
+}
+
+static bool check_subject_path(const Trigger *t, FieldError *err)
+{
     if (t->n_obsoleted_by > 0 && t->subject_path[0] == '\0') {
         return field_error(
             err, "subject_path", "required with obsoleted_by: what both events are about");
     }
-    return true;
+    return check_path(t->subject_path, "subject_path", err);
 }
+
+static bool check_key(const Trigger *t, FieldError *err)
+{
+    return id_is_key(str_from(t->key)) ||
+           field_error(err, "key", "not a trigger's key: a-z, 0-9, '_', '-', at most 64");
+}
+
+static bool check_event_type(const Trigger *t, FieldError *err)
+{
+    return trigger_is_event_type(str_from(t->event_type)) ||
+           field_error(
+               err, "event_type",
+               "not an event type such as 'stay.confirmed': A-Z a-z 0-9 '_' '-' and dots, at most "
+               "%d bytes, not 'notify'",
+               TRIGGER_TYPE_MAX);
+}
+
+static bool check_template(const Trigger *t, FieldError *err)
+{
+    return id_is_key(str_from(t->template_)) ||
+           field_error(err, "template", "not a template's key: a-z, 0-9, '_', '-', at most 64");
+}
+
+static bool check_offset(const Trigger *t, FieldError *err)
+{
+    return (t->offset_s <= TRIGGER_OFFSET_MAX_S && t->offset_s >= -TRIGGER_OFFSET_MAX_S) ||
+           field_error(err, "offset_s", "more than 366 days from the anchor");
+}
+
+static bool check_resolver(const Trigger *t, FieldError *err)
+{
+    Resolver resolver;
+    return resolver_parse(str_from(t->resolver), &resolver, err);
+}
+
+// Each of a field of its own.
+static bool (*const RULES[])(const Trigger *t, FieldError *err) = {
+    check_key,          check_event_type, check_template,  check_offset,    check_resolver,
+    check_channel,      check_category,   check_priority,  check_name_path, check_locale_path,
+    check_subject_path, check_anchor,     check_obsoleted,
+};
+enum { RULE_COUNT = sizeof RULES / sizeof RULES[0] };
 
 bool trigger_check(const Trigger *t, FieldError *err)
 {
-    Resolver resolver;
-    if (!id_is_key(str_from(t->key))) {
-        return field_error(err, "key", "not a trigger's key: a-z, 0-9, '_', '-', at most 64");
+    for (size_t i = 0; i < RULE_COUNT; i++) {
+        if (!RULES[i](t, err)) {
+            return false;
+        }
     }
-    if (!trigger_is_event_type(str_from(t->event_type))) {
-        return field_error(
-            err, "event_type",
-            "not an event type such as 'stay.confirmed': A-Z a-z 0-9 '_' '-' and dots, at most %d "
-            "bytes, not 'notify'",
-            TRIGGER_TYPE_MAX);
-    }
-    if (!id_is_key(str_from(t->template_))) {
-        return field_error(err, "template", "not a template's key: a-z, 0-9, '_', '-', at most 64");
-    }
-    if (t->offset_s > TRIGGER_OFFSET_MAX_S || t->offset_s < -TRIGGER_OFFSET_MAX_S) {
-        return field_error(err, "offset_s", "more than 366 days from the anchor");
-    }
-    if (!resolver_parse(str_from(t->resolver), &resolver, err)) {
-        return false;
-    }
-    return check_kind(t, err) && check_paths(t, err) && check_obsoleted(t, err);
+    return true;
 }
 
 // ---- JSON ----
@@ -253,15 +296,20 @@ static void take_fields(ApiBody *body, Trigger *t)
 bool trigger_from_json(Str text, Str tenant, Str key, Arena *arena, Trigger *ret, Problem *problem)
 {
     ApiBody body;
-    FieldError wrong = {.field = ""};
     stentor__v1__trigger__init(ret);
     ret->tenant = arena_cstr(arena, tenant);
     ret->key = arena_cstr(arena, key);
     bool ok = api_body_parse(&body, text, arena);
     if (ok) {
         take_fields(&body, ret);
-        ok = api_body_end(&body) &&
-             (trigger_check(ret, &wrong) || api_body_fail(&body, wrong.field, "%s", wrong.text));
+        (void)api_body_end(&body);
+        for (size_t i = 0; i < RULE_COUNT; i++) {
+            FieldError wrong = {.field = ""};
+            if (!RULES[i](ret, &wrong)) { // a field of another type has its fault already
+                (void)api_body_fail(&body, wrong.field, "%s", wrong.text);
+            }
+        }
+        ok = api_body_good(&body);
     }
     *problem = body.problem;
     api_body_free(&body);

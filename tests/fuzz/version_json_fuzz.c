@@ -35,13 +35,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     Arena *arena = arena_new(0);
-    FieldFault fault = {.detail = ""};
+    FieldFaults faults;
     Stentor__V1__TemplateVersion version;
-    if (version_from_json(document, arena, &version, &fault)) {
+    if (version_from_json(document, arena, &version, &faults)) {
         json_decref(version_to_json(&version, false));
         preview_it(&version, arena);
     } else {
-        assert(fault.detail[0] != '\0');
+        assert(faults.count > 0 && faults.count <= FIELD_FAULTS_MAX);
+        for (size_t i = 0; i < faults.count; i++) {
+            assert(faults.items[i].detail[0] != '\0');
+        }
     }
     arena_free(arena);
     json_decref(document);

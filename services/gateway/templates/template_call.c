@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/gateway/templates/template_call.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "common/api/api_json.h"
 #include "common/base/clock.h"
 #include "common/codec/event.h"
@@ -33,13 +36,34 @@ bool template_call_read_body(TemplateCall *call)
     return ok;
 }
 
+bool template_call_fail(TemplateCall *call, const char *field, const char *format, ...)
+{
+    char detail[sizeof call->problem.detail];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    problem_add(&call->problem, call->base->http->arena, field, detail);
+    return false;
+}
+
+bool template_call_good(TemplateCall *call)
+{
+    if (call->problem.status == 0) {
+        return true;
+    }
+    api_answer_problem(call->base, &call->problem);
+    return false;
+}
+
 bool template_call_read_version(TemplateCall *call, const json_t *document)
 {
-    FieldFault fault;
+    FieldFaults faults;
     Arena *arena = call->base->http->arena;
     call->version = arena_alloc(arena, sizeof *call->version);
-    if (!version_from_json(document, arena, call->version, &fault)) {
-        return api_refuse_field(call->base, fault.field, "%s", fault.detail);
+    bool ok = version_from_json(document, arena, call->version, &faults);
+    for (size_t i = 0; i < faults.count; i++) {
+        (void)template_call_fail(call, faults.items[i].field, "%s", faults.items[i].detail);
     }
     call->version->tenant = call->base->tenant;
     call->version->published_at_us = clock_now_us();
@@ -49,7 +73,7 @@ bool template_call_read_version(TemplateCall *call, const json_t *document)
     call->version->published_by =
         by[0] == '\0' ? arena_cstr(arena, key_id)
                       : arena_printf(arena, "%s (key " STR_FMT ")", by, STR_ARG(key_id));
-    return true;
+    return ok;
 }
 
 Str template_tenant_asked(const ApiCall *call)

@@ -18,6 +18,7 @@ typedef struct TemplateCall {
     const char *subject;                   // of the version in CONFIG
     Stentor__V1__TemplateVersion *version; // what is published, previewed or moved on
     Str packed;
+    Problem problem; // all faults of the body so far; status 0: none
     Precondition needs;
     Str locale;                     // of a preview
     Stentor__V1__TemplateStatus to; // of a move
@@ -28,8 +29,8 @@ TemplateCall *template_call_new(ApiCall *base);
 
 // All but the last: false: answered.
 bool template_call_read_body(TemplateCall *call);
-// `document` becomes the version, of the caller's tenant and by the caller's key.
-bool template_call_read_version(TemplateCall *call, const json_t *document);
+// Nothing is wrong so far; else all faults at once.
+bool template_call_good(TemplateCall *call);
 // The subject of the tenant's own, else the platform's. Empty version: the active one.
 bool template_call_find(TemplateCall *call, Str key, Str version);
 // What config_read brought becomes the version.
@@ -38,6 +39,13 @@ bool template_call_unpack(TemplateCall *call, Str payload, const Error *err);
 void template_call_store(TemplateCall *call, uint64_t replaces, ConfigWritten done);
 // The answer once it is stored; this process's next call does not meet what was before.
 void template_call_answer_stored(TemplateCall *call, int status, Str payload, uint64_t sequence);
+
+// One more fault of the body; false.
+bool template_call_fail(TemplateCall *call, const char *field, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// `document` becomes the version, of the caller's tenant and by the caller's key; what is wrong
+// with it is added to the faults. false: something is.
+bool template_call_read_version(TemplateCall *call, const json_t *document);
 
 Str template_tenant_asked(const ApiCall *call); // "platform" with ?platform=true
 // Where a version is in CONFIG. The key is a key and the version a semantic one.

@@ -69,8 +69,8 @@ static void on_words_read(void *ctx, Str payload, uint64_t sequence, const Error
 // ---- the body ----
 
 // Fields of the body that must be texts, and no others; data as small as a notification's
-// variables. false: answered.
-static bool check_body(TemplateCall *call)
+// variables.
+static void check_body(TemplateCall *call)
 {
     static const char *const texts[] = {"template", "version", "locale", "channel"};
     const char *name = NULL;
@@ -87,15 +87,16 @@ static bool check_body(TemplateCall *call)
                     : object ? json_is_object(value)
                              : false;
         if (!fits) {
-            return api_refuse_field(
-                call->base, name, "%s",
+            (void)template_call_fail(
+                call, name, "%s",
                 text     ? "expected a text of at most 64 bytes"
                 : object ? "expected an object"
                          : "unknown; there are: template version source data locale channel");
         }
     }
-    return preview_data_fits(json_object_get(call->body, "data"), &err) ||
-           api_refuse_field(call->base, "data", "%s", err.text);
+    if (!preview_data_fits(json_object_get(call->body, "data"), &err)) {
+        (void)template_call_fail(call, "data", "%s", err.text);
+    }
 }
 
 static Str text_of(const json_t *body, const char *name)
@@ -103,35 +104,42 @@ static Str text_of(const json_t *body, const char *name)
     return str_from(json_string_value(json_object_get(body, name)));
 }
 
-// The source may leave out its channel; `channel` says it then. false: answered.
-static bool take_inline(TemplateCall *call, json_t *source)
+// The source may leave out its channel; `channel` says it then.
+static void take_inline(TemplateCall *call, json_t *source)
 {
     Error err = {0};
     Str channel = text_of(call->body, "channel");
     if (channel.len > 0 && json_object_get(source, "channel") == NULL) {
         (void)json_object_set_new(source, "channel", json_stringn(channel.ptr, channel.len));
     }
-    return template_call_read_version(call, source) &&
-           (event_pack(&call->version->base, call->base->http->arena, &call->packed, &err) ||
-            api_refuse_field(call->base, "source", "%s", err.text));
+    if (template_call_read_version(call, source) &&
+        !event_pack(&call->version->base, call->base->http->arena, &call->packed, &err)) {
+        (void)template_call_fail(call, "source", "%s", err.text);
+    }
 }
 
 void templates_preview(ApiCall *base)
 {
     TemplateCall *call = template_call_new(base);
-    if (!template_call_read_body(call) || !check_body(call)) {
+    if (!template_call_read_body(call)) {
         return;
     }
+    check_body(call);
     json_t *source = json_object_get(call->body, "source");
     Str key = text_of(call->body, "template");
     call->locale = arena_str(base->http->arena, text_of(call->body, "locale"));
     if ((source == NULL) == (key.len == 0)) {
-        (void)api_refuse_field(base, "template", "either a template's key or a source is required");
-    } else if (source == NULL) {
-        if (template_call_find(call, key, text_of(call->body, "version"))) {
-            config_read(call->api->bus, call->subject, base->http->arena, on_words_read, call);
-        }
-    } else if (take_inline(call, source)) {
+        (void)template_call_fail(
+            call, "template", "either a template's key or a source is required");
+    } else if (json_is_object(source)) {
+        take_inline(call, source);
+    }
+    if (!template_call_good(call)) {
+        return;
+    }
+    if (source != NULL) {
         read_tenant(call);
+    } else if (template_call_find(call, key, text_of(call->body, "version"))) {
+        config_read(call->api->bus, call->subject, base->http->arena, on_words_read, call);
     }
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/templates: a version is checked and published. A new one must be new on the server too;
 // a draft may be written again, in the place of just what was looked at.
-#include <string.h>
-
 #include "common/api/config_read.h"
 #include "common/base/id.h"
 #include "common/codec/event.h"
@@ -20,9 +18,10 @@ static const TemplateStatus ACTIVE = STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STAT
 // false: neither of both.
 static bool read_status(const json_t *body, TemplateStatus *ret)
 {
-    const char *text = json_string_value(json_object_get(body, "status"));
-    *ret = text != NULL && strcmp(text, "draft") == 0 ? DRAFT : ACTIVE;
-    return text == NULL || *ret == DRAFT || strcmp(text, "active") == 0;
+    const json_t *status = json_object_get(body, "status");
+    Str text = str_from(json_string_value(status));
+    *ret = str_eq(text, STR("draft")) ? DRAFT : ACTIVE;
+    return status == NULL || json_is_null(status) || *ret == DRAFT || str_eq(text, STR("active"));
 }
 
 // Left out, it is the release above the highest; "" where that cannot be counted.
@@ -38,31 +37,37 @@ static char *next_version(const TemplateCall *call)
     return next;
 }
 
-// false: answered.
-static bool check_version(TemplateCall *call)
+// All that is wrong with it at once: the document, its names, and what may become of it; whether it
+// compiles is asked of a document that can be read only. false: answered.
+static bool read_version(TemplateCall *call)
 {
-    Stentor__V1__TemplateVersion *version = call->version;
     TemplateStatus status = DRAFT;
     Error err = {0};
-    if (!id_is_key(str_from(version->key))) {
-        return api_refuse_field(call->base, "key", "required: 1 to 64 of a-z 0-9 '_' '-'");
+    bool readable = template_call_read_version(call, call->body);
+    Stentor__V1__TemplateVersion *version = call->version;
+    bool named = id_is_key(str_from(version->key));
+    if (!named) {
+        (void)template_call_fail(call, "key", "required: 1 to 64 of a-z 0-9 '_' '-'");
     }
-    if (version->version[0] == '\0') {
+    bool said = version->version[0] != '\0';
+    if (named && !said) {
         version->version = next_version(call);
     }
-    if (!semver_is(str_from(version->version))) {
-        return api_refuse_field(
-            call->base, "version",
+    if ((named || said) && !semver_is(str_from(version->version))) {
+        (void)template_call_fail(
+            call, "version",
             "a semantic version as '1.0.0'; left out: the release above the highest");
     }
     if (!read_status(call->body, &status)) {
-        return api_refuse_field(call->base, "status", "expected 'draft' or 'active'");
-    }
-    if (!version_may_become(version, status, &err)) {
-        return api_refuse_field(call->base, "approved_by", "%s", err.text);
+        (void)template_call_fail(call, "status", "expected 'draft' or 'active'");
+    } else if (!version_may_become(version, status, &err)) {
+        (void)template_call_fail(call, "approved_by", "%s", err.text);
     }
     version->status = status;
-    return version_check(version, &err) || api_refuse_field(call->base, "locales", "%s", err.text);
+    if (readable && !version_check(version, &err)) {
+        (void)template_call_fail(call, "locales", "%s", err.text);
+    }
+    return template_call_good(call);
 }
 
 // ---- storing ----
@@ -131,7 +136,7 @@ void templates_publish(ApiCall *base)
 {
     TemplateCall *call = template_call_new(base);
     if (!precondition_read(base, &call->needs) || !template_call_read_body(call) ||
-        !template_call_read_version(call, call->body) || !check_version(call) ||
+        !read_version(call) ||
         (call->version->status != DRAFT && !api_need_scope(base, SCOPE_TEMPLATES_ACTIVATE))) {
         return;
     }

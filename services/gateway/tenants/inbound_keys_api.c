@@ -75,12 +75,15 @@ static bool read_key(Put *put)
     Arena *arena = put->base->http->arena;
     Str key = STR_EMPTY;
     bool revoked = false;
-    bool ok = api_body_parse(&body, put->base->http->body, arena) &&
-              api_take_text(&body, "public_key", PUBLIC_KEY_MAX, &key) &&
-              api_take_bool(&body, "revoked", &revoked) &&
-              (revoked || key.len > 0 ||
-               api_body_fail(&body, "public_key", "required: as the vendor's console shows it")) &&
-              api_body_end(&body);
+    bool ok = api_body_parse(&body, put->base->http->body, arena);
+    if (ok) {
+        (void)api_take_text(&body, "public_key", PUBLIC_KEY_MAX, &key);
+        (void)api_take_bool(&body, "revoked", &revoked);
+        if (!revoked && key.len == 0) {
+            (void)api_body_fail(&body, "public_key", "required: as the vendor's console shows it");
+        }
+        ok = api_body_end(&body);
+    }
     put->key.public_key = arena_cstr(arena, key);
     put->key.revoked = revoked;
     if (!ok) {

@@ -222,6 +222,35 @@ def test_a_bad_version_is_refused_by_field(pipeline, document, field, words):
     assert problem["field"] == field and words in problem["detail"], problem
 
 
+def faults_of(problem):
+    """Of a refused body: what is wrong, by field. The first stands in front too."""
+    assert (problem["field"], problem["detail"]) == (problem["errors"][0]["field"], problem["errors"][0]["detail"])
+    return {error["field"]: error["detail"] for error in problem["errors"]}
+
+
+def test_all_faults_of_a_version_are_named_at_once(pipeline):
+    document = {"key": "Wrong Key", "version": "one", "status": "gone", "channel": "pigeon", "category": "none", "colour": "red",
+                "locales": [{"locale": "", "subject": 5, "direction": "up", "words": "x"}, 7, {"locale": "en", "parameters": [1]}],
+                "variables": [{"type": "date", "required": "yes"}], "partials": {"footer": 3}, "fallback_locales": "en",
+                "source": "nobody", "sample": []}
+    status, _, problem = pipeline.post(document, path="/v1/templates")
+    assert status == 422 and set(faults_of(problem)) == {
+        "key", "version", "status", "channel", "category", "colour", "locales[0].locale", "locales[0].subject", "locales[0].direction",
+        "locales[0].words", "locales[1]", "locales[2].parameters", "variables[0].name", "variables[0].type", "variables[0].required",
+        "partials.footer", "fallback_locales", "source", "sample"}, problem
+    draft = {"key": "many", "locales": [{"locale": "en", "subject": "{{#if}}", "text": "x"}], "source": "ai_drafted", "status": 5}
+    assert set(faults_of(pipeline.post(draft, path="/v1/templates")[2])) == {"status", "locales"}, "what can be read is compiled"
+    one = pipeline.post({**draft, "status": "active"}, path="/v1/templates")[2]
+    assert set(faults_of(one)) == {"approved_by", "locales"}
+
+
+def test_all_faults_of_a_preview_are_named_at_once(pipeline):
+    wrong = preview(pipeline, expected=422, template=5, locale=7, data=[], size=1)
+    assert set(faults_of(wrong)) == {"template", "locale", "data", "size"}
+    wrong = preview(pipeline, expected=422, source={"channel": "pigeon", "locales": [{"subject": 1}]}, version=1)
+    assert set(faults_of(wrong)) == {"version", "channel", "locales[0].subject", "locales[0].locale"}
+
+
 def test_a_partial_that_calls_itself_and_endless_output_fail_with_their_place(pipeline):
     loops = preview(pipeline, expected=422, source={"partials": {"p": "{{> p}}"}, "locales": [locale("en", text="{{> p}}")]})
     assert "partial 'p': line 1, column 1" in loops["detail"] and "more than 32 deep" in loops["detail"]

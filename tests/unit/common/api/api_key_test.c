@@ -71,10 +71,33 @@ static void what_is_no_key_is_not_taken(void **state)
     arena_free(arena);
 }
 
+static void every_wrong_field_of_a_body_is_named(void **state)
+{
+    (void)state;
+    ApiKey key;
+    ApiBody body = {0};
+    Arena *arena = arena_new(0);
+    stentor__v1__api_key__init(&key);
+    Str text = STR("{\"name\": \"a\\nb\", \"scopes\": [\"send\", \"fly\", 5], "
+                   "\"expires_at\": \"soon\", \"colour\": 1}");
+    assert_true(api_body_parse(&body, text, arena));
+    assert_false(api_key_take_body(&body, &key));
+    assert_false(api_body_end(&body));
+    assert_string_equal(body.problem.field, "name");
+    static const char *const others[] = {"scopes[1]", "scopes[2]", "expires_at", "colour"};
+    assert_int_equal(body.problem.more_count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_string_equal(body.problem.more[i].field, others[i]);
+    }
+    api_body_free(&body);
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_end_that_is_not_ahead_is_one_at_once),
+        cmocka_unit_test(every_wrong_field_of_a_body_is_named),
         cmocka_unit_test(an_end_that_this_clock_has_passed_keeps_its_time),
         cmocka_unit_test(a_keys_text_gives_the_entry_that_it_was_made_with),
         cmocka_unit_test(what_is_no_key_is_not_taken),

@@ -165,12 +165,35 @@ static void event_types(void **state)
     }
 }
 
+static void all_faults_of_an_object_are_told_at_once(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Stentor__V1__Trigger trigger;
+    Problem problem = {0};
+    assert_false(read_json(
+        "{\"event_type\":\"..\",\"template\":\"A B\",\"resolver\":\"who\",\"channel\":\"pigeon\","
+        "\"category\":5,\"offset_s\":99999999999,\"name_path\":\".\",\"anchor\":\"x..y\","
+        "\"obsoleted_by\":[\"a b\"],\"colour\":1}",
+        arena, &trigger, &problem));
+    static const char *const others[] = {"category", "colour",      "event_type", "template",
+                                         "offset_s", "resolver",    "name_path",  "subject_path",
+                                         "anchor",   "obsoleted_by"};
+    assert_string_equal(problem.field, "channel");
+    assert_int_equal(problem.more_count, sizeof others / sizeof others[0]);
+    for (size_t i = 0; i < problem.more_count; i++) {
+        assert_string_equal(problem.more[i].field, others[i]);
+    }
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_object_comes_back_as_it_was_put),
         cmocka_unit_test(what_is_left_out_has_its_default),
         cmocka_unit_test(each_bad_object_is_told_its_field),
+        cmocka_unit_test(all_faults_of_an_object_are_told_at_once),
         cmocka_unit_test(resolvers),
         cmocka_unit_test(event_types),
     };
