@@ -62,7 +62,8 @@ static void try_tenant(Str text)
         api_body_end(&body)) {
         Buf out;
         ApiBody printed = {0};
-        Stentor__V1__Tenant again = STENTOR__V1__TENANT__INIT;
+        Stentor__V1__Tenant again;
+        stentor__v1__tenant__init(&again);
         again.tenant = tenant.tenant;
         buf_init(&out, 1024 * 1024);
         tenant_json_print(&tenant, &out);

@@ -319,7 +319,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ok ? template_compile(buf_view(&source), TEMPLATE_ESCAPE_HTML, set, &err) : NULL;
     if (tpl == NULL && !source.full && !partial.full) {
         (void)fprintf(stderr, "%s\n%s\n---\n%s\n", err.text, buf_c(&source), buf_c(&partial));
-        assert(!"the grammar makes what compiles");
+        assert(false && "the grammar makes what compiles");
     }
     if (tpl != NULL) {
         render(tpl, variables, &out, &again);

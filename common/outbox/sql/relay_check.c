@@ -238,7 +238,7 @@ const Wanted *relay_wanted(const RelaySql *sql, Str table, Str column)
             return &sql->wanted[i];
         }
     }
-    assert(!"a column that nothing wants");
+    assert(false && "a column that nothing wants");
     return NULL;
 }
 

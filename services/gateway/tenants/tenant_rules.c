@@ -106,7 +106,8 @@ static bool check_sender(const Tenant *stored, const Tenant *wanted, FieldError 
 TenantVerdict tenant_rules_apply(
     const Tenant *stored, unsigned named, Tenant *wanted, FieldError *err)
 {
-    static const Tenant none = STENTOR__V1__TENANT__INIT;
+    Tenant none;
+    stentor__v1__tenant__init(&none);
     stored = stored != NULL ? stored : &none;
     const char *changed = changed_field(stored, named, wanted);
     if (changed != NULL) {
