@@ -34,8 +34,9 @@ static void shorten_window(void)
     const char *from = strstr(answer, "\"config\":");
     assert_non_null(from);
     from += strlen("\"config\":");
-    size_t len = (size_t)(strchr(from, '}') - from) + 1;
-    snprintf(config, sizeof config, "%.*s", (int)len, from);
+    const char *end = strstr(from, ",\"created\":"); // nats-server 2.10 has objects within
+    assert_non_null(end);
+    snprintf(config, sizeof config, "%.*s", (int)(end - from), from);
     char *at = strstr(config, "\"duplicate_window\":");
     assert_non_null(at);
     at += strlen("\"duplicate_window\":");

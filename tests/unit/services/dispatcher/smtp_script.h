@@ -37,7 +37,7 @@ typedef struct ScriptRule {
 
 typedef struct Script {
     uv_loop_t *loop;
-    uv_tcp_t listener;
+    uv_tcp_t listener, listener6;
     int port;
     ScriptRule rules[SCRIPT_RULES_MAX];
     size_t rule_count;
@@ -278,24 +278,35 @@ static inline void script_on_connection(uv_stream_t *listener, int status)
     script_say(peer, script_answer(script, STR_EMPTY));
 }
 
+static inline bool script_listen(Script *script, uv_tcp_t *listener, const struct sockaddr *at)
+{
+    uv_tcp_init(script->loop, listener);
+    listener->data = script;
+    return uv_tcp_bind(listener, at, 0) == 0 &&
+           uv_listen((uv_stream_t *)listener, 64, script_on_connection) == 0;
+}
+
+// Where there is IPv6, on ::1 too: `localhost` has both addresses then, and the client tries each.
 static inline void script_start(Script *script, uv_loop_t *loop)
 {
     *script = (Script){.loop = loop};
     buf_init(&script->log, SCRIPT_LOG_MAX);
-    uv_tcp_init(loop, &script->listener);
-    script->listener.data = script;
     struct sockaddr_in address;
     uv_ip4_addr("127.0.0.1", 0, &address);
-    uv_tcp_bind(&script->listener, (const struct sockaddr *)&address, 0);
-    assert(uv_listen((uv_stream_t *)&script->listener, 64, script_on_connection) == 0);
+    bool listens = script_listen(script, &script->listener, (const struct sockaddr *)&address);
+    assert(listens);
     int len = sizeof address;
     uv_tcp_getsockname(&script->listener, (struct sockaddr *)&address, &len);
-    script->port = (address.sin_port & 0xff) << 8 | address.sin_port >> 8;
+    script->port = ntohs(address.sin_port);
+    struct sockaddr_in6 address6;
+    uv_ip6_addr("::1", script->port, &address6);
+    (void)script_listen(script, &script->listener6, (const struct sockaddr *)&address6);
 }
 
 static inline void script_stop(Script *script)
 {
     uv_close((uv_handle_t *)&script->listener, NULL);
+    uv_close((uv_handle_t *)&script->listener6, NULL);
 }
 
 static inline void script_done(Script *script)
