@@ -19,7 +19,7 @@ die() { printf "%s: %s\n" "$(basename "$0")" "$*" >&2; exit 1; }
 running() { # NAME PROGRAM
     local pid
     pid=$(cat "$DATA/run/$1.pid" 2>/dev/null) || return 1
-    [ -n "$pid" ] && [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qF -- "$2"
+    [ -n "$pid" ] && [ -r "/proc/$pid/cmdline" ] && { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -qF -- "$2"
 }
 
 user_of() { echo "stentor-$1"; } # PROCESS
