@@ -293,7 +293,8 @@ class Service(Process):
 
     def environment(self):
         fixed = {"PATH": os.environ["PATH"], "STENTOR_ADMIN_PORT": str(self.admin_port), "STENTOR_LOG_FORMAT": "json",
-                 "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99:handle_abort=1", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
+                 "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99:handle_abort=1", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+                 "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "halt_on_error=1:exitcode=99")}
         return {**fixed, **{name: str(value) for name, value in self.options.items()}}
 
     def get(self, path):
