@@ -182,7 +182,7 @@ def test_the_applications_postgres_is_killed_and_comes_back(pipeline, events):
         told = lines(relay, "warn", "error")
         assert len(told) <= 3 * 5, "\n".join(line["event"] for line in told)
         assert [line for line in told if line["level"] == "error"] == []
-        assert relay.ready()
+        relay.wait_ready()  # a second without a break
         assert relay.stop() == 0
     finally:
         postgres.kill()

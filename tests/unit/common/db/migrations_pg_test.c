@@ -336,6 +336,7 @@ static void the_doors_are_closed_to_other_services(void **state)
         admin_value(
             *state, "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
                     " WHERE p.prosecdef AND n.nspname IN ('stentor', 'ingest', 'clock')"
+                    " AND p.proname <> 'migration_heads'" // numbers, for everybody
                     " AND has_function_privilege('stentor_renderer', p.oid, 'EXECUTE')"),
         "0");
 }
