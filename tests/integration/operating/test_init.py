@@ -189,7 +189,7 @@ def test_services_start_from_the_folder_and_the_operators_key_works(world):
     for service in world.services:
         service.wait_ready()
     gateway = world.services[1]
-    env = {"STENTOR_API_URL": f"http://127.0.0.1:{gateway.api_port}", "STENTOR_TENANT": "demo"}
+    env = {"STENTOR_API_URL": f"http://127.0.0.1:{gateway.api_port}", "STENTOR_API_KEY_FILE": str(world.etc / "operator.key"), "STENTOR_TENANT": "demo"}
     done = wait_until(lambda: (d := run("--config", world.etc / "cli.conf", "tenant", "put", "demo", "--name", "Demo", "--sender", "a@demo.test", "--json", **env))
                       .returncode == 0 and d, 10, "the operator's key being in force")
     assert json.loads(done.stdout)
