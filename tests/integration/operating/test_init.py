@@ -182,6 +182,7 @@ def test_a_second_run_changes_nothing_on_the_servers(world):
 
 
 def test_services_start_from_the_folder_and_the_operators_key_works(world):
+    assert world.servers().returncode == 0
     for name in NAMES:
         world.services.append(FolderService(world, name))
     for service in world.services:
