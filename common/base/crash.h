@@ -112,7 +112,7 @@
       "every row of a claim is stored", "their marks")                                                                                     \
     X("outbox.marked", "outbox-relay",                                                                                                     \
       "the marks of published rows are committed, and their claim is gone", "nothing: they are done")                                      \
-    X("outbox.told", "outbox-relay",                                                                                                       \
+    X("outbox.feedback", "outbox-relay",                                                                                                       \
       "what became of requests is committed with the position in STATUS", "the next flush")                                                \
     X("init.file_written", "cli",                                                                                                          \
       "a file of the installation's folder is there", "the next one")                                                                      \

@@ -10,7 +10,7 @@
 #include "common/bus/topology/topology.h"
 #include "common/model/rules/fair_share.h"
 #include "services/digest-flusher/clock_sql.h"
-#include "services/digest-flusher/told.h"
+#include "services/digest-flusher/status_emit.h"
 
 enum {
     SLEEP_MAX_MS = 1000,
@@ -175,7 +175,7 @@ static Str text_of(const PGresult *rows, int row, int column)
 
 static bool told_row(Emit *emit, const PGresult *rows, int row, BusOut *ret_out, Error *err)
 {
-    Told told = {
+    StatusEmit told = {
         .status = db_get_text(rows, row, CLAIM_STATUS),
         .reason_code = text_of(rows, row, CLAIM_REASON_CODE),
         .detail = text_of(rows, row, CLAIM_DETAIL),
@@ -183,7 +183,7 @@ static bool told_row(Emit *emit, const PGresult *rows, int row, BusOut *ret_out,
         .at_us = db_get_time(rows, row, CLAIM_DUE_AT),
         .payload = db_get_text(rows, row, CLAIM_PAYLOAD),
     };
-    return told_event(&told, emit->arena, ret_out, err);
+    return status_emit(&told, emit->arena, ret_out, err);
 }
 
 // A row emitted again, because its process died, may find another lane: its event id is the same

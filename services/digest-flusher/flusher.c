@@ -34,6 +34,7 @@ typedef struct Flusher {
     uv_timer_t backlog_timer;
     bool counting;
     bool passes_stopped;
+    int stopped_count; // of the parts
     int64_t waiting;
     int64_t windows_waiting;
     int64_t oldest_due_us; // of both; 0: nothing waits
@@ -276,42 +277,34 @@ static void finish_stop(Flusher *flusher)
     }
 }
 
-static void on_trimmer_stopped(void *ctx)
+static void on_part_stopped(void *ctx)
 {
     Flusher *flusher = ctx;
-    flusher->passes_stopped = true;
-    uv_timer_stop(&flusher->backlog_timer);
-    finish_stop(flusher);
-}
-
-static void on_emit_stopped(void *ctx)
-{
-    Flusher *flusher = ctx;
-    trimmer_stop(flusher->trimmer, on_trimmer_stopped, flusher);
-}
-
-static void on_flush_stopped(void *ctx)
-{
-    Flusher *flusher = ctx;
-    emit_stop(flusher->emit, on_emit_stopped, flusher);
-}
-
-static void on_projector_stopped(void *ctx)
-{
-    Flusher *flusher = ctx;
-    flush_stop(flusher->flush, on_flush_stopped, flusher);
-}
-
-static void on_intake_stopped(void *ctx)
-{
-    Flusher *flusher = ctx;
-    projector_stop(flusher->projector, on_projector_stopped, flusher);
+    switch (flusher->stopped_count++) {
+    case 0:
+        projector_stop(flusher->projector, on_part_stopped, flusher);
+        break;
+    case 1:
+        flush_stop(flusher->flush, on_part_stopped, flusher);
+        break;
+    case 2:
+        emit_stop(flusher->emit, on_part_stopped, flusher);
+        break;
+    case 3:
+        trimmer_stop(flusher->trimmer, on_part_stopped, flusher);
+        break;
+    default:
+        flusher->passes_stopped = true;
+        uv_timer_stop(&flusher->backlog_timer);
+        finish_stop(flusher);
+        break;
+    }
 }
 
 static void stop_flusher(void *state)
 {
     Flusher *flusher = state;
-    intake_stop(flusher->intake, on_intake_stopped, flusher);
+    intake_stop(flusher->intake, on_part_stopped, flusher);
 }
 
 static void free_flusher(void *state)

@@ -137,7 +137,8 @@ static void on_taken_over(void *ctx, DbTxn *txn, const Error *err)
         } else if (job->state == JOB_RECORDED) {
             outcomes_publish(job);
         } else {
-            outcomes_again(job, AGAIN_RACE_MS); // another process was faster, or it is settled
+            outcomes_redeliver(
+                job, REDELIVER_RACE_MS); // another process was faster, or it is settled
         }
     }
 }
@@ -164,10 +165,10 @@ static void take_over(JobBatch *batch)
 
 // Somebody was just inserting the row; if it stays out of sight, it is another tenant's, and the
 // event is wrong.
-static void look_again(Job *job)
+static void recheck_conflict(Job *job)
 {
     if (job->delivery->message.delivered < RACE_DELIVERIES_MAX) {
-        outcomes_again(job, AGAIN_RACE_MS);
+        outcomes_redeliver(job, REDELIVER_RACE_MS);
         return;
     }
     Error err = {0};
@@ -211,14 +212,14 @@ static bool act(Job *job, Course course)
             begin(job);
         }
         break;
-    case COURSE_LOOK_AGAIN:
-        look_again(job);
+    case COURSE_RECHECK:
+        recheck_conflict(job);
         break;
     case COURSE_REPEAT:
         repeat(job);
         break;
     case COURSE_WAIT:
-        outcomes_again(job, job->conflict->wait_ms + AGAIN_RACE_MS);
+        outcomes_redeliver(job, job->conflict->wait_ms + REDELIVER_RACE_MS);
         break;
     case COURSE_TAKE_OVER:
         return take(job, JOB_TAKING_OVER);
@@ -228,7 +229,7 @@ static bool act(Job *job, Course course)
     return false;
 }
 
-static void sort_out(JobBatch *batch)
+static void resolve_conflicts(JobBatch *batch)
 {
     Dispatcher *dispatcher = batch->dispatcher;
     size_t count = batch->count;
@@ -242,7 +243,7 @@ static void sort_out(JobBatch *batch)
     size_t parks = 0;
     for (size_t i = 0; i < count; i++) {
         Job *job = jobs[i];
-        Course course = job_judge(job, dispatcher->owner, outcomes_policy(job));
+        Course course = job_classify(job, dispatcher->owner, outcomes_policy(job));
         if (!act(job, course)) {
             continue; // it has gone its own way
         }
@@ -331,7 +332,7 @@ static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
             keep_conflict(batch->jobs[conflict.index], &conflict);
         }
     }
-    sort_out(batch);
+    resolve_conflicts(batch);
 }
 
 void claim_batch(JobBatch *batch)

@@ -12,10 +12,10 @@ enum {
     FLUSH_BACKOFF_MIN_MS = 100,
     FLUSH_BACKOFF_MAX_MS = 5000,
     STOP_PATIENCE_MS = 3000, // with a Postgres that does not answer
-    AGAIN_TEMPLATE_MS = 200,
-    AGAIN_RACE_MS = 200,
-    AGAIN_SELF_MS = 1000,
-    AGAIN_MAX_MS = 60000,
+    REDELIVER_TEMPLATE_MS = 200,
+    REDELIVER_RACE_MS = 200,
+    REDELIVER_SELF_MS = 1000,
+    REDELIVER_MAX_MS = 60000,
     TEMPLATE_DELIVERIES_MAX = 300, // then the version will not come any more
     SENDER_DELIVERIES_MAX = 25,    // then the operator has not verified the sender's domain
     RACE_DELIVERIES_MAX = 20,      // then it is no race
@@ -93,7 +93,6 @@ typedef struct JobBatch {
 void intake_batch(DispatcherLane *lane, Delivery **deliveries, size_t count);
 void intake_left(Job *job);                  // its claim ended: makes room for others
 void intake_watch(Dispatcher *dispatcher);   // from now on what is held is looked at
-void intake_held(Dispatcher *dispatcher);    // what was held and whose turn has come goes on
 void intake_give_up(Dispatcher *dispatcher); // what is held is given back, for a stop
 
 // claim.c
@@ -107,7 +106,7 @@ void settle_count_open(Dispatcher *dispatcher); // when it is time: asks for the
 bool outcomes_move(Job *job, JobState next);      // false: refused; the caller leaves the job alone
 void outcomes_publish(Job *job);                  // RECORDED: emit what job->row says, settle
 void outcomes_settle(Job *job, const Error *err); // the only ways in which a job ends
-void outcomes_again(Job *job, int64_t delay_ms);
+void outcomes_redeliver(Job *job, int64_t delay_ms);
 void outcomes_on_sent(
     void *ctx, Mail *mail, const SendResult *result); // a MailDone; ctx is the Job
 UnknownPolicy outcomes_policy(const Job *job);

@@ -74,6 +74,7 @@ typedef struct State {
     SmtpPool *smtp;
     Dispatcher *dispatcher;
     Cleanup *cleanup;
+    int stopped_count; // of the parts
     char keep[32];
     char *from; // the sender option, cut into name and address
 } State;
@@ -265,29 +266,28 @@ static bool ready(void *ctx, Buf *reason)
     return dispatcher_ready(state->dispatcher, reason);
 }
 
-static void on_cleanup_stopped(void *ctx)
+// In this order: the dispatcher, whose mails the pool still ends, the pool, the clean-up.
+static void on_part_stopped(void *ctx)
 {
     State *state = ctx;
-    service_stopped(state->service);
-}
-
-static void on_smtp_closed(void *ctx)
-{
-    State *state = ctx;
-    state->smtp = NULL;
-    cleanup_stop(state->cleanup, on_cleanup_stopped, state);
-}
-
-static void on_dispatcher_stopped(void *ctx)
-{
-    State *state = ctx;
-    smtp_pool_close(state->smtp, on_smtp_closed, state);
+    switch (state->stopped_count++) {
+    case 0:
+        smtp_pool_close(state->smtp, on_part_stopped, state);
+        break;
+    case 1:
+        state->smtp = NULL;
+        cleanup_stop(state->cleanup, on_part_stopped, state);
+        break;
+    default:
+        service_stopped(state->service);
+        break;
+    }
 }
 
 static void stop(void *ctx)
 {
     State *state = ctx;
-    dispatcher_stop(state->dispatcher, on_dispatcher_stopped, state);
+    dispatcher_stop(state->dispatcher, on_part_stopped, state);
 }
 
 static void free_state(void *ctx)

@@ -14,7 +14,7 @@ enum { TURNS_MS = 100 };
 static bool wait_for_config(Job *job)
 {
     if (job->delivery->message.delivered < TEMPLATE_DELIVERIES_MAX) {
-        outcomes_again(job, AGAIN_TEMPLATE_MS);
+        outcomes_redeliver(job, REDELIVER_TEMPLATE_MS);
         return false;
     }
     Error err = {0};
@@ -68,9 +68,11 @@ static void on_keyring_resolved(void *ctx, const Error *err)
     open_jobs(batch, err);
 }
 
+static void take_held(Dispatcher *dispatcher);
+
 static void on_turns_timer(uv_timer_t *timer)
 {
-    intake_held(timer->data);
+    take_held(timer->data);
 }
 
 void intake_watch(Dispatcher *dispatcher)
@@ -103,7 +105,7 @@ static bool admit(DispatcherLane *lane, Job *job, Delivery *delivery, int64_t no
     if (map_get(dispatcher->jobs, job->name) != NULL) {
         // The same event again while the first delivery of it is still being sent here.
         metric_add(dispatcher->metrics.again, 1);
-        delivery_again(delivery, AGAIN_SELF_MS);
+        delivery_again(delivery, REDELIVER_SELF_MS);
         return false;
     }
     map_put(dispatcher->jobs, job->name, job);
@@ -159,7 +161,8 @@ void intake_batch(DispatcherLane *lane, Delivery **deliveries, size_t count)
     }
 }
 
-void intake_held(Dispatcher *dispatcher)
+// What was held and whose turn has come goes on.
+static void take_held(Dispatcher *dispatcher)
 {
     int64_t now_us = clock_mono_us();
     for (int i = 0; i < LANES && !dispatcher->stopping; i++) {

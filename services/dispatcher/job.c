@@ -336,14 +336,14 @@ bool job_open(Job *job, const JobOpening *opening)
 
 // ---- the ledger's answer ----
 
-Course job_judge(const Job *job, Str owner, UnknownPolicy policy)
+Course job_classify(const Job *job, Str owner, UnknownPolicy policy)
 {
     const LedgerConflict *conflict = job->conflict;
     if (conflict == NULL) {
         return COURSE_BEGIN;
     }
     if (conflict->row.state == LEDGER_NONE) {
-        return COURSE_LOOK_AGAIN;
+        return COURSE_RECHECK;
     }
     if (conflict->row.state != LEDGER_CLAIMED) {
         return COURSE_REPEAT;

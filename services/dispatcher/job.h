@@ -77,16 +77,16 @@ bool job_open(Job *job, const JobOpening *opening);
 
 // What the ledger's answer to the claim means for the job.
 typedef enum Course {
-    COURSE_BEGIN,      // the claim is ours
-    COURSE_LOOK_AGAIN, // a row is in the way and not in sight
-    COURSE_REPEAT,     // there is an outcome: publish it once more, send nothing
+    COURSE_BEGIN,   // the claim is ours
+    COURSE_RECHECK, // a row is in the way and not in sight
+    COURSE_REPEAT,  // there is an outcome: publish it once more, send nothing
     COURSE_TAKE_OVER,
     COURSE_PARK,
     COURSE_WAIT, // another process holds it
 } Course;
 
 // Pure. owner: this process; policy: the channel's, for a claim whose outcome is unknown.
-Course job_judge(const Job *job, Str owner, UnknownPolicy policy);
+Course job_classify(const Job *job, Str owner, UnknownPolicy policy);
 
 // What the vendor's result makes of the attempt, into job->row. The vendor's words are made such
 // that Postgres and protobuf take them: UTF-8, no control characters, JOB_WORDS_MAX bytes at most.

@@ -41,12 +41,13 @@ void outcomes_settle(Job *job, const Error *err)
     }
 }
 
-void outcomes_again(Job *job, int64_t delay_ms)
+void outcomes_redeliver(Job *job, int64_t delay_ms)
 {
     Dispatcher *dispatcher = job->owner;
     if (end(job)) {
         metric_add(dispatcher->metrics.again, 1);
-        delivery_again(job->delivery, (int)(delay_ms < AGAIN_MAX_MS ? delay_ms : AGAIN_MAX_MS));
+        delivery_again(
+            job->delivery, (int)(delay_ms < REDELIVER_MAX_MS ? delay_ms : REDELIVER_MAX_MS));
     }
 }
 

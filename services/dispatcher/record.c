@@ -119,7 +119,7 @@ static void count_outcome(const Job *job)
     }
 }
 
-static void conclude(Job *job)
+static void finish(Job *job)
 {
     Dispatcher *dispatcher = job->owner;
     if (job->state == JOB_RELEASING) {
@@ -134,7 +134,7 @@ static void conclude(Job *job)
         // A callback proved it while it was being tried again; the redelivery tells what the row
         // says.
         metric_add(dispatcher->metrics.settled, 1);
-        outcomes_again(job, AGAIN_RACE_MS);
+        outcomes_redeliver(job, REDELIVER_RACE_MS);
     } else if (job->state == JOB_RECORDED) {
         count_outcome(job);
         outcomes_publish(job);
@@ -145,7 +145,7 @@ static void conclude(Job *job)
         LOG(LOG_WARN, "the claim of a sent mail was taken over before its outcome was recorded",
             log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
             log_int("attempt", job->key->attempt));
-        outcomes_again(job, AGAIN_SELF_MS);
+        outcomes_redeliver(job, REDELIVER_SELF_MS);
     }
 }
 
@@ -159,7 +159,7 @@ static void publish_unrecorded(Job *job, const Error *err)
         log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
         log_int("attempt", job->key->attempt), log_error(err));
     if (outcomes_move(job, JOB_RECORDED)) {
-        conclude(job);
+        finish(job);
     }
 }
 
@@ -190,7 +190,7 @@ static void try_again_later(Dispatcher *dispatcher, Job **jobs, size_t count, co
 static void outcome_refused(Dispatcher *dispatcher, Job *job, const Error *err)
 {
     if (job->state == JOB_RELEASING) {
-        conclude(job); // not sent: whoever gets it next waits for the lease
+        finish(job); // not sent: whoever gets it next waits for the lease
     } else if (job_shorten_row(job)) {
         LOG(LOG_WARN, "an outcome is refused; it is recorded without the vendor's words",
             log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
@@ -262,7 +262,7 @@ static void on_outcomes_committed(void *ctx, DbTxn *txn, const Error *err)
         note_recorded(dispatcher, db_txn_result(txn, 0));
     }
     for (size_t i = 0; i < flush->count; i++) {
-        conclude(flush->jobs[i]);
+        finish(flush->jobs[i]);
     }
 }
 

@@ -12,7 +12,8 @@
 // What a mail carries of its earlier attempts.
 enum { CARRIED_MAX = 20, CARRIED_TEXT_MAX = 160 };
 
-const char *report_reason_code(const LedgerRow *row)
+// "rejected", "retries_exhausted" ...
+static const char *reason_code_of(const LedgerRow *row)
 {
     if (row->state == LEDGER_DEFERRED) {
         return "retry";
@@ -89,7 +90,7 @@ static bool emit_status(Job *job, Status status, Error *err)
     StatusSpec spec = {
         .meta = &meta,
         .status = status,
-        .reason_code = own ? arena_cstr(arena, row->code) : report_reason_code(row),
+        .reason_code = own ? arena_cstr(arena, row->code) : reason_code_of(row),
         .reason = status == STATUS_SENT ? "" : arena_cstr(arena, row->reply),
     };
     Stentor__V1__NotificationStatus event = status_of_rendered(&spec, job->rendered);
@@ -211,7 +212,7 @@ static bool report_failed(Job *job, Error *ret_verdict, Error *err)
 {
     const LedgerRow *row = &job->row;
     if (row->rung >= 0) {
-        Str code = row->vendor.len == 0 ? row->code : str_from(report_reason_code(row));
+        Str code = row->vendor.len == 0 ? row->code : str_from(reason_code_of(row));
         error_set(
             ret_verdict, ERROR_PERMANENT, STR_FMT ": " STR_FMT, STR_ARG(code), STR_ARG(row->reply));
         job->delivery->last_attempt = row->vendor.len == 0 ? STR_EMPTY : pack_attempt(job);

@@ -18,6 +18,3 @@ bool report(Job *job, Error *ret_verdict, Error *err);
 bool report_settled(
     Delivery *delivery, const Stentor__V1__NotificationStatus *proof, const LedgerKey *key,
     const LedgerRow *row, Error *err);
-
-// "sent", "rejected", "retries_exhausted" ...: for metrics and events.
-const char *report_reason_code(const LedgerRow *row);

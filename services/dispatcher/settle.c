@@ -81,7 +81,7 @@ static bool read_proof(Delivery *delivery, Proof *ret, Error *err)
 
 // ---- settling ----
 
-static bool tell(Settle *settle, const LedgerSettled *settled, Error *err)
+static bool publish_proof(Settle *settle, const LedgerSettled *settled, Error *err)
 {
     const Proof *proof = &settle->proofs[settled->index];
     const LedgerProof *of = &proof->ledger;
@@ -142,7 +142,7 @@ static void on_settled(void *ctx, DbTxn *txn, const Error *err)
     for (int n = 0; n < db_rows(res); n++) {
         LedgerSettled settled = ledger_settled(res, (size_t)n);
         if (settled.index < count) {
-            (void)tell(settle, &settled, &errors[settled.index]);
+            (void)publish_proof(settle, &settled, &errors[settled.index]);
         }
     }
     // Killed before "sent" is stored: the redelivery finds the row by its settled_by and tells it

@@ -106,7 +106,7 @@ static void drop_pass(Retention *r)
     }
 }
 
-static void tell(const Retention *r, const char *what)
+static void log_pass(const Retention *r, const char *what)
 {
     LOG(LOG_INFO, what, log_int("outbox", r->rows[0]), log_int("inbox", r->rows[1]),
         log_int("archived", r->rows[2]), log_int("dropped", r->rows[3]),
@@ -116,7 +116,7 @@ static void tell(const Retention *r, const char *what)
 static void end_pass(Retention *r)
 {
     const SagaMetrics *metrics = r->options.metrics;
-    tell(r, "retention: a pass has ended");
+    log_pass(r, "retention: a pass has ended");
     metric_add(metrics->passes, 1);
     metric_set(metrics->retained_at, (double)clock_now_us() / 1e6);
     delivery_settle(r->passes[0].delivery, NULL);
@@ -151,7 +151,7 @@ static void on_db_retained(void *ctx, DbTxn *txn, const Error *err)
     } else if (!more) {
         end_pass(r);
     } else if (clock_mono_us() - r->started_at_us > STRETCH_MS * INT64_C(1000)) {
-        tell(r, "retention: there is more, it goes on");
+        log_pass(r, "retention: there is more, it goes on");
         delivery_again(r->passes[0].delivery, AGAIN_MS);
         drop_pass(r);
     } else {

@@ -5,8 +5,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "services/order-saga/consumer.h"
 #include "services/order-saga/retention.h"
-#include "services/order-saga/take.h"
 #include "services/order-saga/waits.h"
 
 enum { DUPLICATE_WINDOW_MS = 120000 }; // common/bus/topology/topology.c
@@ -31,9 +31,10 @@ typedef struct Saga {
     Outbox *outbox;
     Retention *retention;
     Waits *waits;
-    Take *take;
+    Consumer *consumer;
     uv_timer_t kpi_timer;
     bool counting, parts_stopped;
+    int stopped_count; // of the parts
     SagaKpis kpis;
 } Saga;
 
@@ -41,7 +42,7 @@ typedef struct Saga {
 
 static void finish_stop(Saga *saga);
 
-static void tell_stalled(int64_t before, int64_t now)
+static void log_stalled(int64_t before, int64_t now)
 {
     if (now > 0 && before == 0) {
         LOG(LOG_WARN, "orders stand still: placed for longer than STENTOR_SAGA_STALLED_S",
@@ -58,7 +59,7 @@ static void on_db_counted(void *ctx, DbTxn *txn, const Error *err)
     if (err == NULL) {
         int64_t before = saga->kpis.stalled;
         saga_sql_kpis_read(txn, &saga->kpis);
-        tell_stalled(before, saga->kpis.stalled);
+        log_stalled(before, saga->kpis.stalled);
     }
     if (saga->parts_stopped) {
         finish_stop(saga);
@@ -112,15 +113,11 @@ static void register_metrics(Saga *saga, Metrics *metrics)
         metrics, "stentor_saga_active", "",
         "Orders that have not ended, counted every STENTOR_SAGA_KPI_MS; the same from each replica",
         read_active, saga);
-    metrics_gauge_fn(
-        metrics, "stentor_saga_stalled", "",
-        "Of these: placed for longer than STENTOR_SAGA_STALLED_S", read_stalled, saga);
-    metrics_gauge_fn(
-        metrics, "stentor_saga_unmatched", "", "Events that wait for their order", read_unmatched,
-        saga);
-    metrics_gauge_fn(
-        metrics, "stentor_saga_outbox_backlog", "", "Commands and time-outs not sent yet",
-        read_backlog, saga);
+    // clang-format off
+    metrics_gauge_fn(metrics, "stentor_saga_stalled", "", "Of these: placed for longer than STENTOR_SAGA_STALLED_S", read_stalled, saga);
+    metrics_gauge_fn(metrics, "stentor_saga_unmatched", "", "Events that wait for their order", read_unmatched, saga);
+    metrics_gauge_fn(metrics, "stentor_saga_outbox_backlog", "", "Commands and time-outs not sent yet", read_backlog, saga);
+    // clang-format on
     metrics_gauge_fn(
         metrics, "stentor_saga_outbox_oldest_seconds", "",
         "How long the oldest of them has waited; 0: there is none", read_oldest, saga);
@@ -187,7 +184,7 @@ static bool start_saga(Service *service, const void *options, void **ret_state, 
     register_metrics(saga, service_metrics(service));
     open_parts(saga);
     warn_of_short_wait(saga->options->retry_timeout_ms);
-    saga->take = take_new(&(TakeOptions){
+    saga->consumer = consumer_new(&(ConsumerOptions){
         .bus = service_bus(service),
         .pool = service_pool(service),
         .keyring = saga->keyring,
@@ -223,42 +220,37 @@ static void finish_stop(Saga *saga)
     }
 }
 
-static void on_outbox_stopped(void *ctx)
+static void on_part_stopped(void *ctx)
 {
     Saga *saga = ctx;
-    saga->parts_stopped = true;
-    uv_timer_stop(&saga->kpi_timer);
-    finish_stop(saga);
-}
-
-static void on_take_stopped(void *ctx)
-{
-    Saga *saga = ctx;
-    outbox_stop(saga->outbox, on_outbox_stopped, saga);
-}
-
-static void on_waits_stopped(void *ctx)
-{
-    Saga *saga = ctx;
-    take_stop(saga->take, on_take_stopped, saga);
-}
-
-static void on_retention_stopped(void *ctx)
-{
-    Saga *saga = ctx;
-    waits_stop(saga->waits, on_waits_stopped, saga);
+    switch (saga->stopped_count++) {
+    case 0:
+        waits_stop(saga->waits, on_part_stopped, saga);
+        break;
+    case 1:
+        consumer_stop(saga->consumer, on_part_stopped, saga);
+        break;
+    case 2:
+        outbox_stop(saga->outbox, on_part_stopped, saga);
+        break;
+    default:
+        saga->parts_stopped = true;
+        uv_timer_stop(&saga->kpi_timer);
+        finish_stop(saga);
+        break;
+    }
 }
 
 static void stop_saga(void *state)
 {
     Saga *saga = state;
-    retention_stop(saga->retention, on_retention_stopped, saga);
+    retention_stop(saga->retention, on_part_stopped, saga);
 }
 
 static void free_saga(void *state)
 {
     Saga *saga = state;
-    take_free(saga->take);
+    consumer_free(saga->consumer);
     waits_free(saga->waits);
     retention_free(saga->retention);
     outbox_free(saga->outbox);

@@ -13,9 +13,9 @@
 #include "common/bus/topology/topology.h"
 #include "common/db/listen.h"
 #include "common/service/read_file.h"
-#include "services/outbox-relay/feedback/teller.h"
-#include "services/outbox-relay/feedback/told.h"
-#include "services/outbox-relay/keeper.h"
+#include "services/outbox-relay/feedback/feedback.h"
+#include "services/outbox-relay/feedback/feedback_retry.h"
+#include "services/outbox-relay/maintenance.h"
 #include "services/outbox-relay/publish/drain.h"
 #include "services/outbox-relay/relay_internal.h"
 #include "services/outbox-relay/relay_metrics.h"
@@ -47,13 +47,13 @@ static void on_drain_trouble(void *ctx, const Error *err)
     relay->trouble = err != NULL ? *err : (Error){0};
 }
 
-static void on_keeper_counted(void *ctx, const KeeperBacklog *backlog)
+static void on_maintenance_counted(void *ctx, const MaintenanceBacklog *backlog)
 {
     Relay *relay = ctx;
     relay_metrics_counted(&relay->metrics, backlog);
 }
 
-static void on_keeper_deleted(void *ctx, size_t rows)
+static void on_maintenance_deleted(void *ctx, size_t rows)
 {
     Relay *relay = ctx;
     metric_add(relay->metrics.deleted, (double)rows);
@@ -91,7 +91,7 @@ static void on_bus_changed(void *ctx, bool connected)
 
 // ---- the table, looked at before anything is claimed ----
 
-static const DbStatement OLDEST_LETTER = {
+static const DbStatement OLDEST_REQUEST = {
     "outbox_oldest_letter", "SELECT min(made_at) FROM stentor_outbox.letters"
                             " WHERE mapping = $1::text AND ended_at IS NULL"};
 
@@ -111,9 +111,9 @@ static void begin(Relay *relay)
         log_str("table", relay->mapping->table),
         log_text("publishes", mapping_is_request(relay->mapping) ? "requests" : "events"));
     drain_start(relay->drain);
-    keeper_start(relay->keeper);
+    maintenance_start(relay->maintenance);
     if (relay->projector != NULL) {
-        teller_start(relay->teller);
+        feedback_retry_start(relay->feedback_retry);
     }
 }
 
@@ -137,7 +137,7 @@ static bool take_check(Relay *relay, const Error *err)
     return err == NULL && !relay->stopping;
 }
 
-static void on_oldest_letter(void *ctx, DbTxn *txn, const Error *err)
+static void on_oldest_request(void *ctx, DbTxn *txn, const Error *err)
 {
     Relay *relay = ctx;
     if (take_check(relay, err)) {
@@ -157,9 +157,9 @@ static void on_checked(void *ctx, DbTxn *txn, const Error *err)
         refuse(relay, &wrong);
     } else if (mapping_is_request(relay->mapping)) {
         relay->checking = true;
-        DbTxn *ask = db_txn_new(service_pool(relay->service));
-        db_text(db_txn_add(ask, &OLDEST_LETTER, NULL), relay->mapping->name);
-        db_txn_submit(ask, on_oldest_letter, relay);
+        DbTxn *query = db_txn_new(service_pool(relay->service));
+        db_text(db_txn_add(query, &OLDEST_REQUEST, NULL), relay->mapping->name);
+        db_txn_submit(query, on_oldest_request, relay);
     } else {
         begin(relay);
     }
@@ -203,7 +203,7 @@ static void open_drain(Relay *relay)
         .claimed = on_drain_claimed, .ended = on_drain_ended, .trouble = on_drain_trouble};
     const DrainOptions options = {
         .batches_max = (int)relay->options->batches, .poll_max_ms = relay->options->poll_ms};
-    relay->world = (BatchWorld){
+    relay->context = (BatchContext){
         .bus = service_bus(relay->service),
         .pool = service_pool(relay->service),
         .sql = relay->sql,
@@ -211,21 +211,21 @@ static void open_drain(Relay *relay)
         .lease_ms = relay->options->lease_ms,
         .rows_max = relay->options->batch_rows,
     };
-    relay->drain = drain_new(&relay->world, &options, &handlers, relay);
+    relay->drain = drain_new(&relay->context, &options, &handlers, relay);
 }
 
-static void open_keeper(Relay *relay)
+static void open_maintenance(Relay *relay)
 {
-    static const KeeperHandlers handlers = {
-        .counted = on_keeper_counted, .deleted = on_keeper_deleted};
-    const KeeperOptions options = {
+    static const MaintenanceHandlers handlers = {
+        .counted = on_maintenance_counted, .deleted = on_maintenance_deleted};
+    const MaintenanceOptions options = {
         .pool = service_pool(relay->service),
         .sql = relay->sql,
         .keep_rows = KEEP_ROWS,
         .keep_ms = relay->options->keep_ms,
         .count_ms = COUNT_MS,
     };
-    relay->keeper = keeper_new(service_loop(relay->service), &options, &handlers, relay);
+    relay->maintenance = maintenance_new(service_loop(relay->service), &options, &handlers, relay);
 }
 
 static void open_parts(Relay *relay)
@@ -234,11 +234,11 @@ static void open_parts(Relay *relay)
         .notified = on_listen_notified, .listening = on_listen_listening};
     Service *service = relay->service;
     relay->sql = relay_sql_new(relay->mapping);
-    relay->told = told_new();
+    relay->feedback = feedback_new();
     relay_metrics_init(&relay->metrics, service_metrics(service));
     open_drain(relay);
-    open_keeper(relay);
-    relay->teller = teller_new(service_pool(service), relay->sql);
+    open_maintenance(relay);
+    relay->feedback_retry = feedback_retry_new(service_pool(service), relay->sql);
     bus_watch(service_bus(service), on_bus_changed, relay);
     relay->listen = db_listen_new(
         service_loop(service), service_database_url(service), "stentor_outbox", &events, relay);
@@ -275,22 +275,23 @@ static bool check_ready(void *state, Buf *reason)
         buf_cstr(reason, "the outbox's table was not looked at yet");
     } else if (relay->trouble.kind != ERROR_NONE) {
         buf_printf(reason, "the outbox cannot be claimed from: %s", relay->trouble.text);
-    } else if (relay->world.stuck > 0) {
+    } else if (relay->context.stuck > 0) {
         buf_cstr(reason, "the outbox's table does not let published rows be marked");
     } else if (stands != NULL) {
-        buf_printf(reason, "rows are not told what became of them: %s", stands);
-    } else if (relay->told_refused) {
-        buf_cstr(reason, "rows are not told what became of them: the database refuses it");
-    } else if (teller_trouble(relay->teller) != NULL) {
+        buf_printf(reason, "feedback is not written to rows: %s", stands);
+    } else if (relay->feedback_refused) {
+        buf_cstr(reason, "feedback is not written to rows: the database refuses it");
+    } else if (feedback_retry_trouble(relay->feedback_retry) != NULL) {
         buf_printf(
-            reason, "rows are not told what became of them: %s", teller_trouble(relay->teller));
+            reason, "feedback is not written to rows: %s",
+            feedback_retry_trouble(relay->feedback_retry));
     } else {
         return true;
     }
     return false;
 }
 
-// ---- stopping, in this order: what wakes, what claims, what tells ----
+// ---- stopping, in this order: what wakes, what claims, what writes back ----
 
 static void on_check_timer_closed(uv_handle_t *handle)
 {
@@ -305,38 +306,31 @@ static void finish_stop(Relay *relay)
     }
 }
 
-static void on_projector_stopped(void *ctx)
-{
-    finish_stop(ctx);
-}
-
-static void on_teller_stopped(void *ctx)
+static void on_part_stopped(void *ctx)
 {
     Relay *relay = ctx;
-    if (relay->projector != NULL) {
-        projector_stop(relay->projector, on_projector_stopped, relay);
-    } else {
+    switch (relay->parts_stopped++) {
+    case 0:
+        relay->listen = NULL;
+        drain_stop(relay->drain, on_part_stopped, relay);
+        break;
+    case 1:
+        maintenance_stop(relay->maintenance, on_part_stopped, relay);
+        break;
+    case 2:
+        feedback_retry_stop(relay->feedback_retry, on_part_stopped, relay);
+        break;
+    case 3:
+        if (relay->projector != NULL) {
+            projector_stop(relay->projector, on_part_stopped, relay);
+            break;
+        }
         finish_stop(relay);
+        break;
+    default:
+        finish_stop(relay);
+        break;
     }
-}
-
-static void on_keeper_stopped(void *ctx)
-{
-    Relay *relay = ctx;
-    teller_stop(relay->teller, on_teller_stopped, relay);
-}
-
-static void on_drain_stopped(void *ctx)
-{
-    Relay *relay = ctx;
-    keeper_stop(relay->keeper, on_keeper_stopped, relay);
-}
-
-static void on_listen_closed(void *ctx)
-{
-    Relay *relay = ctx;
-    relay->listen = NULL;
-    drain_stop(relay->drain, on_drain_stopped, relay);
 }
 
 static void stop_relay(void *state)
@@ -345,7 +339,7 @@ static void stop_relay(void *state)
     relay->stopping = true;
     relay->metrics.listen = NULL;
     uv_timer_stop(&relay->check_timer);
-    db_listen_close(relay->listen, on_listen_closed, relay);
+    db_listen_close(relay->listen, on_part_stopped, relay);
 }
 
 static void free_relay(void *state)
@@ -354,10 +348,10 @@ static void free_relay(void *state)
     if (relay->projector != NULL) {
         projector_free(relay->projector);
     }
-    teller_free(relay->teller);
-    keeper_free(relay->keeper);
+    feedback_retry_free(relay->feedback_retry);
+    maintenance_free(relay->maintenance);
     drain_free(relay->drain);
-    told_free(relay->told);
+    feedback_free(relay->feedback);
     relay_sql_free(relay->sql);
     mapping_free(relay->mapping);
     free(relay);

@@ -6,9 +6,9 @@
 #include "common/bus/topology/accounts.h"
 #include "common/bus/topology/topology.h"
 #include "common/db/listen.h"
-#include "services/outbox-relay/feedback/teller.h"
-#include "services/outbox-relay/feedback/told.h"
-#include "services/outbox-relay/keeper.h"
+#include "services/outbox-relay/feedback/feedback.h"
+#include "services/outbox-relay/feedback/feedback_retry.h"
+#include "services/outbox-relay/maintenance.h"
 #include "services/outbox-relay/publish/drain.h"
 #include "services/outbox-relay/relay.h"
 #include "services/outbox-relay/relay_metrics.h"
@@ -29,30 +29,31 @@ typedef struct Relay {
     const RelayOptions *options;
     Mapping *mapping;
     RelaySql *sql;
-    BatchWorld world;
+    BatchContext context;
     Drain *drain;
-    Keeper *keeper;
+    Maintenance *maintenance;
     DbListen *listen;
-    Told *told;
+    Feedback *feedback;
     char projection[MAPPING_NAME_MAX + 16];
     const char *streams[2 * ACCOUNT_TENANTS_MAX + 1]; // what the projector reads; ends with NULL
     char stream_texts[2 * ACCOUNT_TENANTS_MAX][SUBJECT_SIZE];
-    Projector *projector;   // of requests, once the table is checked
-    Teller *teller;         // of requests
-    int told_tries;         // of what is folded
-    bool told_aside;        // how it was written the last time
-    bool told_refused;      // and since then nothing was written
-    int64_t aside_until_us; // monotonic
+    Projector *projector;          // of requests, once the table is checked
+    FeedbackRetry *feedback_retry; // of requests
+    int feedback_tries;            // of what is folded
+    bool feedback_aside;           // how it was written the last time
+    bool feedback_refused;         // and since then nothing was written
+    int64_t aside_until_us;        // monotonic
     uv_timer_t check_timer;
     bool checked; // the table has been found as the mapping says
     bool checking;
     bool stopping;
+    int parts_stopped; // how far the stop has come
     int check_ms;
     Error trouble; // what stands in the way now; ERROR_NONE: nothing
     RelayMetrics metrics;
 } Relay;
 
 // Nothing before the first letter can be about one: a new mapping does not read the whole log.
-void relay_open_projector(Relay *relay, int64_t oldest_letter_us);
+void relay_open_projector(Relay *relay, int64_t oldest_request_us);
 // What the relay reads of its tenants' mails: all of STATUS and DEAD, or of each tenant its own.
 bool relay_plan_streams(Relay *relay, Error *err);

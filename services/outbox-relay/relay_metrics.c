@@ -35,38 +35,32 @@ static double read_listening(void *ctx)
 
 static void register_batches(RelayMetrics *m, Metrics *metrics)
 {
+    // clang-format off
     m->claimed = metrics_counter(metrics, "stentor_outbox_claimed_total", "", "Rows claimed");
-    m->published = metrics_counter(
-        metrics, "stentor_outbox_published_total", "", "Rows that are stored in JetStream");
-    m->marked = metrics_counter(
-        metrics, "stentor_outbox_marked_total", "", "Rows marked as published in their table");
-    m->refused = metrics_counter(
-        metrics, "stentor_outbox_refused_total", "", "Rows that do not fit their mapping");
-    m->left = metrics_counter(
-        metrics, "stentor_outbox_left_total", "",
-        "Rows given back or left: they are published again");
-    m->adopted = metrics_counter(
-        metrics, "stentor_outbox_adopted_total", "", "Claims taken over from dead relays");
-    m->deleted =
-        metrics_counter(metrics, "stentor_outbox_deleted_total", "", "Rows deleted by retention");
-    m->woken = metrics_counter(
-        metrics, "stentor_outbox_notified_total", "", "Notifications that there is something");
+    m->published = metrics_counter(metrics, "stentor_outbox_published_total", "", "Rows that are stored in JetStream");
+    m->marked = metrics_counter(metrics, "stentor_outbox_marked_total", "", "Rows marked as published in their table");
+    m->refused = metrics_counter(metrics, "stentor_outbox_refused_total", "", "Rows that do not fit their mapping");
+    m->left = metrics_counter(metrics, "stentor_outbox_left_total", "", "Rows given back or left: they are published again");
+    m->adopted = metrics_counter(metrics, "stentor_outbox_adopted_total", "", "Claims taken over from dead relays");
+    m->deleted = metrics_counter(metrics, "stentor_outbox_deleted_total", "", "Rows deleted by retention");
+    m->woken = metrics_counter(metrics, "stentor_outbox_notified_total", "", "Notifications that there is something");
+    // clang-format on
 }
 
-static void register_told(RelayMetrics *m, Metrics *metrics)
+static void register_feedback(RelayMetrics *m, Metrics *metrics)
 {
-    for (int moment = 0; moment < TOLD_COUNT; moment++) {
+    for (int moment = 0; moment < FEEDBACK_COUNT; moment++) {
         char labels[32];
-        snprintf(labels, sizeof labels, "moment=\"%s\"", told_name((ToldMoment)moment));
-        m->told[moment] = metrics_counter(
-            metrics, "stentor_outbox_told_total", labels,
+        snprintf(labels, sizeof labels, "moment=\"%s\"", feedback_name((FeedbackMoment)moment));
+        m->feedback[moment] = metrics_counter(
+            metrics, "stentor_outbox_feedback_total", labels,
             "Requests of which it was heard what became of them");
     }
     metrics_gauge_fn(
         metrics, "stentor_outbox_status_lag", "", "Status events that were not read yet", read_lag,
         m);
     metrics_gauge_fn(
-        metrics, "stentor_outbox_telling", "",
+        metrics, "stentor_outbox_feedback_active", "",
         "1: this relay writes the fates back; 0: another one", read_active, m);
 }
 
@@ -89,7 +83,7 @@ static void register_backlog(RelayMetrics *m, Metrics *metrics)
 void relay_metrics_init(RelayMetrics *m, Metrics *metrics)
 {
     register_batches(m, metrics);
-    register_told(m, metrics);
+    register_feedback(m, metrics);
     register_backlog(m, metrics);
 }
 
@@ -107,14 +101,14 @@ void relay_metrics_ended(RelayMetrics *m, const BatchEnd *end)
     metric_add(m->left, (double)end->left);
 }
 
-void relay_metrics_told(RelayMetrics *m, const size_t counts[TOLD_COUNT])
+void relay_metrics_feedback(RelayMetrics *m, const size_t counts[FEEDBACK_COUNT])
 {
-    for (int moment = 0; moment < TOLD_COUNT; moment++) {
-        metric_add(m->told[moment], (double)counts[moment]);
+    for (int moment = 0; moment < FEEDBACK_COUNT; moment++) {
+        metric_add(m->feedback[moment], (double)counts[moment]);
     }
 }
 
-void relay_metrics_counted(RelayMetrics *m, const KeeperBacklog *backlog)
+void relay_metrics_counted(RelayMetrics *m, const MaintenanceBacklog *backlog)
 {
     metric_set(m->backlog, (double)backlog->rows);
     metric_set(m->claims, (double)backlog->claims);

@@ -5,13 +5,13 @@
 #include "common/bus/consume/projector.h"
 #include "common/db/listen.h"
 #include "common/service/metrics.h"
-#include "services/outbox-relay/feedback/told.h"
-#include "services/outbox-relay/keeper.h"
+#include "services/outbox-relay/feedback/feedback.h"
+#include "services/outbox-relay/maintenance.h"
 #include "services/outbox-relay/publish/batch.h"
 
 typedef struct RelayMetrics {
     Metric *claimed, *published, *marked, *refused, *left, *adopted, *deleted, *woken;
-    Metric *told[TOLD_COUNT];
+    Metric *feedback[FEEDBACK_COUNT];
     Metric *backlog, *claims, *refused_rows;
     int64_t oldest_at_us;       // of what waits; 0: nothing does
     const Projector *projector; // NULL: there is none (yet)
@@ -21,5 +21,5 @@ typedef struct RelayMetrics {
 void relay_metrics_init(RelayMetrics *m, Metrics *metrics);
 void relay_metrics_claimed(RelayMetrics *m, const BatchClaim *claim);
 void relay_metrics_ended(RelayMetrics *m, const BatchEnd *end);
-void relay_metrics_told(RelayMetrics *m, const size_t counts[TOLD_COUNT]);
-void relay_metrics_counted(RelayMetrics *m, const KeeperBacklog *backlog);
+void relay_metrics_feedback(RelayMetrics *m, const size_t counts[FEEDBACK_COUNT]);
+void relay_metrics_counted(RelayMetrics *m, const MaintenanceBacklog *backlog);

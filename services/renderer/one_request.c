@@ -155,7 +155,7 @@ static void report_failure(
     if (delivery->message.replayed) {
         // The request was handled before; that it has expired or that its recipient was erased
         // since must not make a failure of what was sent.
-        metric_add(lane->renderer->untold, 1);
+        metric_add(lane->renderer->ignored, 1);
         delivery_settle(delivery, NULL);
         return;
     }
@@ -188,7 +188,7 @@ static bool pass_second_check(const Lane *lane, const Job *job, Delivery *delive
     BusOut out;
     Error err = {0};
     if (delivery->message.replayed) {
-        metric_add(renderer->untold, 1);
+        metric_add(renderer->ignored, 1);
         delivery_settle(delivery, NULL);
         return false;
     }

@@ -111,6 +111,7 @@ static void register_metrics(Renderer *renderer)
             metrics, "stentor_render_failed_total", labels,
             "Notifications that cannot be rendered");
     }
+    // clang-format off
     renderer->suppressed = metrics_counter(
         metrics, "stentor_render_suppressed_total", "",
         "Notifications, other than mails, whose address or tenant was barred after they were "
@@ -119,21 +120,12 @@ static void register_metrics(Renderer *renderer)
         metrics, "stentor_render_unsafe_urls_total", "",
         "Values of variables that were no safe URL where one stands; " TEMPLATE_UNSAFE_URL
         " stands for them");
-    renderer->untold = metrics_counter(
-        metrics, "stentor_render_replays_untold_total", "",
-        "Replayed requests that can be rendered no more; nothing is told of them");
-    renderer->seconds = metrics_histogram(
-        metrics, "stentor_render_batch_seconds", "", "Time to render one batch", seconds,
-        sizeof seconds / sizeof *seconds);
-    renderer->batch_size = metrics_histogram(
-        metrics, "stentor_render_batch_size", "", "Requests in one batch", sizes,
-        sizeof sizes / sizeof *sizes);
-    metrics_gauge_fn(
-        metrics, "stentor_renderer_templates", "", "Template versions known", read_templates,
-        renderer);
-    metrics_gauge_fn(
-        metrics, "stentor_renderer_templates_compiled", "", "Template versions kept compiled",
-        read_compiled, renderer);
+    renderer->ignored = metrics_counter(metrics, "stentor_render_replay_failures_ignored_total", "", "Replayed requests that can be rendered no more; no status says so");
+    renderer->seconds = metrics_histogram(metrics, "stentor_render_batch_seconds", "", "Time to render one batch", seconds, sizeof seconds / sizeof *seconds);
+    renderer->batch_size = metrics_histogram(metrics, "stentor_render_batch_size", "", "Requests in one batch", sizes, sizeof sizes / sizeof *sizes);
+    metrics_gauge_fn(metrics, "stentor_renderer_templates", "", "Template versions known", read_templates, renderer);
+    metrics_gauge_fn(metrics, "stentor_renderer_templates_compiled", "", "Template versions kept compiled", read_compiled, renderer);
+    // clang-format on
 }
 
 static void open_lane(Renderer *renderer, Lane *lane, const RendererOptions *options)

@@ -40,7 +40,7 @@ struct Renderer {
     Metric *failed[FAILURE_COUNT];
     Metric *suppressed;
     Metric *unsafe_urls;
-    Metric *untold; // failures of replayed requests
+    Metric *ignored; // failures of replayed requests
     Metric *seconds;
     Metric *batch_size;
     bool stopping;

@@ -13,22 +13,22 @@
 
 // Lives in the request's arena.
 typedef struct Call {
-    CallbackDoor *door;
+    CallbackEndpoint *endpoint;
     HttpRequest *http;
 } Call;
 
 // ---- answers ----
 
-static void answer_unavailable(CallbackDoor *door, HttpRequest *http, const char *why)
+static void answer_unavailable(CallbackEndpoint *endpoint, HttpRequest *http, const char *why)
 {
-    metric_add(door->refused, 1);
+    metric_add(endpoint->refused, 1);
     http_response_header(http, "Retry-After", STR("5"));
     http_problem(http, 503, "unavailable", "Not taken just now", NULL, "%s", why);
 }
 
-static void answer_forbidden(CallbackDoor *door, HttpRequest *http, const char *why)
+static void answer_forbidden(CallbackEndpoint *endpoint, HttpRequest *http, const char *why)
 {
-    metric_add(door->refused, 1);
+    metric_add(endpoint->refused, 1);
     http_problem(http, 403, "bad-signature", "The callback is not signed rightly", NULL, "%s", why);
 }
 
@@ -36,13 +36,13 @@ static void answer_forbidden(CallbackDoor *door, HttpRequest *http, const char *
 
 static void finish(Call *call, const Error *err)
 {
-    call->door->waiting--;
+    call->endpoint->waiting--;
     if (err != NULL) {
-        answer_unavailable(call->door, call->http, "the callback could not be stored");
+        answer_unavailable(call->endpoint, call->http, "the callback could not be stored");
         return;
     }
     CRASH_POINT("webhook.stored");
-    metric_add(call->door->taken, 1);
+    metric_add(call->endpoint->taken, 1);
     http_respond(call->http, 200, "application/json", STR("{}"));
 }
 
@@ -66,8 +66,8 @@ static void derive_id(Str tenant, HttpRequest *http, char ret[EVENT_ID_SIZE])
 }
 
 static bool pack_callback(
-    const CallbackDoor *door, Str tenant, HttpRequest *http, char event_id[EVENT_ID_SIZE], Str *ret,
-    Error *err)
+    const CallbackEndpoint *endpoint, Str tenant, HttpRequest *http, char event_id[EVENT_ID_SIZE],
+    Str *ret, Error *err)
 {
     static char vendor[] = "sendgrid";
     derive_id(tenant, http, event_id);
@@ -81,7 +81,7 @@ static bool pack_callback(
     stentor__v1__inbound_callback__init(&callback);
     callback.meta = &meta;
     callback.vendor = vendor;
-    DataKey *key = data_key_for_tenant(door->master, tenant);
+    DataKey *key = data_key_for_tenant(endpoint->master, tenant);
     callback.body = seal(key, tenant, STR_EMPTY, "body", http->body, http->arena);
     data_key_free(key);
     callback.received_at_us = http->received_at_us;
@@ -90,23 +90,23 @@ static bool pack_callback(
 
 // Killed after the publish and before the 200: the vendor sends it again, and its id, derived from
 // the body, is known (tests/integration/faults/test_kill.py).
-static void store(CallbackDoor *door, Str tenant, HttpRequest *http)
+static void store(CallbackEndpoint *endpoint, Str tenant, HttpRequest *http)
 {
     char event_id[EVENT_ID_SIZE];
     char subject[SUBJECT_SIZE];
     Str payload = STR_EMPTY;
     Error err = {0};
-    if (!pack_callback(door, tenant, http, event_id, &payload, &err)) {
-        metric_add(door->refused, 1);
+    if (!pack_callback(endpoint, tenant, http, event_id, &payload, &err)) {
+        metric_add(endpoint->refused, 1);
         http_problem(http, 413, "too-large", "The callback is too large", NULL, "%s", err.text);
         return;
     }
     Call *call = arena_zalloc(http->arena, sizeof *call);
-    *call = (Call){.door = door, .http = http};
-    door->waiting++;
+    *call = (Call){.endpoint = endpoint, .http = http};
+    endpoint->waiting++;
     subject_inbound(subject, "sendgrid");
     BusOut out = {.subject = subject, .event_id = str_from(event_id), .payload = payload};
-    bus_publish(door->bus, &out, on_bus_acked, call);
+    bus_publish(endpoint->bus, &out, on_bus_acked, call);
 }
 
 // ---- checks ----
@@ -123,30 +123,31 @@ bool callback_route(Str path, Str *ret_tenant, Str *ret_vendor)
 }
 
 // What can be said before the body is there, and without a word about which tenants have a key.
-static bool check_headers(CallbackDoor *door, HttpRequest *http)
+static bool check_headers(CallbackEndpoint *endpoint, HttpRequest *http)
 {
     Str timestamp = http_header(http, TIMESTAMP_HEADER);
     if (timestamp.len == 0 || http_header(http, SIGNATURE_HEADER).len == 0) {
-        answer_forbidden(door, http, "the headers " SIGNATURE_HEADER " and -Timestamp are needed");
+        answer_forbidden(
+            endpoint, http, "the headers " SIGNATURE_HEADER " and -Timestamp are needed");
         return false;
     }
     if (!sendgrid_is_timestamp(timestamp)) {
-        answer_forbidden(door, http, "the timestamp is not one of ten digits");
+        answer_forbidden(endpoint, http, "the timestamp is not one of ten digits");
         return false;
     }
-    if (!sendgrid_is_fresh(timestamp, http->received_at_us, door->max_age_s)) {
-        answer_forbidden(door, http, "the timestamp is too old or in the future");
+    if (!sendgrid_is_fresh(timestamp, http->received_at_us, endpoint->max_age_s)) {
+        answer_forbidden(endpoint, http, "the timestamp is too old or in the future");
         return false;
     }
     return true;
 }
 
-bool callback_admit(CallbackDoor *door, HttpRequest *request)
+bool callback_admit(CallbackEndpoint *endpoint, HttpRequest *request)
 {
     Str tenant = STR_EMPTY;
     Str vendor = STR_EMPTY;
     if (!callback_route(request->path, &tenant, &vendor)) {
-        metric_add(door->refused, 1);
+        metric_add(endpoint->refused, 1);
         http_problem(
             request, 404, "not-found", "There is nothing here", NULL,
             "the path is /v1/inbound/<tenant>/sendgrid");
@@ -158,35 +159,35 @@ bool callback_admit(CallbackDoor *door, HttpRequest *request)
             request, 405, "method-not-allowed", "Only POST is taken here", NULL, "use POST");
         return false;
     }
-    return check_headers(door, request);
+    return check_headers(endpoint, request);
 }
 
 // A path without a key costs and answers what a wrong key does.
-static bool check_signature(CallbackDoor *door, HttpRequest *http, Str tenant, Str vendor)
+static bool check_signature(CallbackEndpoint *endpoint, HttpRequest *http, Str tenant, Str vendor)
 {
     const SendgridKey *key =
-        str_eq(vendor, STR("sendgrid")) ? inbound_keys_sendgrid(door->keys, tenant) : NULL;
-    const SendgridKey *against = key != NULL ? key : inbound_keys_none(door->keys);
+        str_eq(vendor, STR("sendgrid")) ? inbound_keys_sendgrid(endpoint->keys, tenant) : NULL;
+    const SendgridKey *against = key != NULL ? key : inbound_keys_none(endpoint->keys);
     bool good = sendgrid_verify(
         against, http_header(http, TIMESTAMP_HEADER), http_header(http, SIGNATURE_HEADER),
         http->body);
     if (!good || key == NULL) {
         answer_forbidden(
-            door, http, "the signature is not that of the tenant's key over this body");
+            endpoint, http, "the signature is not that of the tenant's key over this body");
         return false;
     }
     http_request_known(http);
     return true;
 }
 
-void callback_handle(CallbackDoor *door, HttpRequest *request)
+void callback_handle(CallbackEndpoint *endpoint, HttpRequest *request)
 {
     Str tenant = STR_EMPTY;
     Str vendor = STR_EMPTY;
     (void)callback_route(request->path, &tenant, &vendor); // callback_admit has asked it
-    if (!door->ready(door->ready_ctx) || door->waiting >= CALLBACKS_MAX) {
-        answer_unavailable(door, request, "NATS is away or too many callbacks wait");
-    } else if (check_signature(door, request, tenant, vendor)) {
-        store(door, tenant, request);
+    if (!endpoint->ready(endpoint->ready_ctx) || endpoint->waiting >= CALLBACKS_MAX) {
+        answer_unavailable(endpoint, request, "NATS is away or too many callbacks wait");
+    } else if (check_signature(endpoint, request, tenant, vendor)) {
+        store(endpoint, tenant, request);
     }
 }

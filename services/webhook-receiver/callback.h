@@ -11,7 +11,7 @@
 
 enum { CALLBACKS_MAX = 256 }; // waiting for JetStream's ack; beyond it 503
 
-typedef struct CallbackDoor {
+typedef struct CallbackEndpoint {
     Bus *bus;
     MasterKey *master;
     const InboundKeys *keys;
@@ -21,11 +21,12 @@ typedef struct CallbackDoor {
     Metric *taken;
     Metric *refused;
     size_t waiting;
-} CallbackDoor;
+} CallbackEndpoint;
 
 // At the headers: path, method, timestamp. false: answered.
-bool callback_admit(CallbackDoor *door, HttpRequest *request);
-void callback_handle(CallbackDoor *door, HttpRequest *request); // the whole of an admitted one
+bool callback_admit(CallbackEndpoint *endpoint, HttpRequest *request);
+void callback_handle(
+    CallbackEndpoint *endpoint, HttpRequest *request); // the whole of an admitted one
 
 // "/v1/inbound/<tenant>/<vendor>". false: not such a path.
 bool callback_route(Str path, Str *ret_tenant, Str *ret_vendor);

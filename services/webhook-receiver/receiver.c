@@ -10,7 +10,7 @@
 #include "common/service/http_rows.h"
 #include "services/webhook-receiver/callback.h"
 #include "services/webhook-receiver/correlate.h"
-#include "services/webhook-receiver/opt_out_door.h"
+#include "services/webhook-receiver/opt_out_endpoint.h"
 
 typedef struct ReceiverOptions {
     const char *bind;
@@ -29,8 +29,8 @@ typedef struct Receiver {
     bool keys_known;        // the file is the installation's
     Correlator *correlator;
     HttpServer *server;
-    CallbackDoor door;
-    OptOutDoor opt_out;
+    CallbackEndpoint endpoint;
+    OptOutEndpoint opt_out;
     bool stopping;
     int open; // parts that are not stopped, then not freed yet
 } Receiver;
@@ -94,7 +94,7 @@ static bool on_http_headers(void *ctx, HttpRequest *request)
 {
     Receiver *r = ctx;
     return opt_out_is_path(request->path) ? opt_out_admit(&r->opt_out, request)
-                                          : callback_admit(&r->door, request);
+                                          : callback_admit(&r->endpoint, request);
 }
 
 static void on_http_request(void *ctx, HttpRequest *request)
@@ -103,7 +103,7 @@ static void on_http_request(void *ctx, HttpRequest *request)
     if (opt_out_is_path(request->path)) {
         opt_out_handle(&r->opt_out, request);
     } else {
-        callback_handle(&r->door, request);
+        callback_handle(&r->endpoint, request);
     }
 }
 
@@ -126,7 +126,7 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
     Metrics *metrics = service_metrics(r->service);
     r->keys = inbound_keys_new();
     r->suppressions = suppressions_new();
-    r->door = (CallbackDoor){
+    r->endpoint = (CallbackEndpoint){
         .bus = bus,
         .master = service_master_key(r->service),
         .keys = r->keys,
@@ -138,7 +138,7 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
         .refused = metrics_counter(
             metrics, "stentor_webhook_callbacks_refused_total", "", "Callbacks refused"),
     };
-    r->opt_out = (OptOutDoor){
+    r->opt_out = (OptOutEndpoint){
         .bus = bus,
         .known = r->suppressions,
         .ready = can_take,
@@ -147,8 +147,8 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
         .refused = metrics_counter(
             metrics, "stentor_webhook_opt_outs_refused_total", "", "Opt-outs refused"),
     };
-    opt_out_key(r->door.master, &r->opt_out.key);
-    r->correlator = correlator_new(bus, r->door.master, r->suppressions, metrics);
+    opt_out_key(r->endpoint.master, &r->opt_out.key);
+    r->correlator = correlator_new(bus, r->endpoint.master, r->suppressions, metrics);
     r->mirror = config_mirror_new(bus, on_config_changed, r);
     config_mirror_on_unreadable(r->mirror, on_config_unreadable);
     config_mirror_on_ready(r->mirror, on_config_ready, r);

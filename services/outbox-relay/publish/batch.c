@@ -10,15 +10,15 @@
 #include "common/base/log.h"
 #include "services/outbox-relay/publish/batch_internal.h"
 #include "services/outbox-relay/publish/claim.h"
-#include "services/outbox-relay/publish/letters.h"
-#include "services/outbox-relay/publish/marks.h"
 #include "services/outbox-relay/publish/post.h"
+#include "services/outbox-relay/publish/request_ids.h"
+#include "services/outbox-relay/publish/write_back.h"
 #include "services/outbox-relay/row/row.h"
 
 enum {
     RETRY_MIN_MS = 100,
     RETRY_MAX_MS = 2000,
-    // Between passes of marks; the second when the table refuses one row after the other.
+    // Between passes of the write-back; the second when the table refuses one row after the other.
     PASS_MAX_MS = 2000,
     PASS_STEP_MS = 500,
     STUCK_MIN_MS = 1000,
@@ -27,7 +27,7 @@ enum {
 
 static const int64_t REPEATS_QUIET_US = INT64_C(60000000); // between two lines about repeats
 
-static void note_letters(Batch *batch);
+static void note_requests(Batch *batch);
 static void post_rows(Batch *batch);
 static void finish(Batch *batch);
 
@@ -39,7 +39,7 @@ static void on_retry_timer(uv_timer_t *timer)
     if (batch->posted) {
         finish(batch);
     } else {
-        note_letters(batch);
+        note_requests(batch);
     }
 }
 
@@ -47,12 +47,13 @@ static void on_retry_timer(uv_timer_t *timer)
 // whose database is away has nothing better to do.
 static void try_again(Batch *batch, const Error *err)
 {
-    if (batch->world->stopping || err->kind == ERROR_CANCELLED) {
+    if (batch->context->stopping || err->kind == ERROR_CANCELLED) {
         batch_abandon(batch, err->text);
         return;
     }
-    if (!batch->world->away) { // once, not for each batch and try; the pool tells of the connection
-        batch->world->away = true;
+    if (!batch->context
+             ->away) { // once, not for each batch and try; the pool tells of the connection
+        batch->context->away = true;
         LOG(LOG_WARN, "the application's database does not take what was done, trying again",
             log_error(err));
     }
@@ -63,8 +64,8 @@ static void try_again(Batch *batch, const Error *err)
 static void note_answer(Batch *batch)
 {
     batch->retry_ms = RETRY_MIN_MS;
-    if (batch->world->away) {
-        batch->world->away = false;
+    if (batch->context->away) {
+        batch->context->away = false;
         LOG_PLAIN(LOG_INFO, "the application's database takes what is done again");
     }
 }
@@ -75,7 +76,7 @@ static void note_answer(Batch *batch)
 static void on_pass_timer(uv_timer_t *timer)
 {
     Batch *batch = timer->data;
-    if (batch->world->stopping) {
+    if (batch->context->stopping) {
         batch_abandon(batch, "rows that are published could not be marked yet");
     } else if (clock_mono_us() < batch->pass_at_us) {
         uv_timer_start(&batch->timer, on_pass_timer, PASS_STEP_MS, 0);
@@ -86,19 +87,19 @@ static void on_pass_timer(uv_timer_t *timer)
 
 // Rows are held by the application, or refused by its table: in a while once more. The claim stays
 // ours meanwhile.
-static void pause_marks(Batch *batch)
+static void pause_write_back(Batch *batch)
 {
-    if (batch->marks.trouble && !batch->stuck) {
+    if (batch->back.trouble && !batch->stuck) {
         LOG(LOG_WARN, "the application's table does not let published rows be marked, trying again",
-            log_int("rows", (int64_t)batch->marks.count));
+            log_int("rows", (int64_t)batch->back.count));
     }
-    batch_set_stuck(batch, batch->marks.trouble);
+    batch_set_stuck(batch, batch->back.trouble);
     int least_ms = batch->stuck ? STUCK_MIN_MS : RETRY_MIN_MS;
     int most_ms = batch->stuck ? STUCK_MAX_MS : PASS_MAX_MS;
     int ms = batch->pass_ms > least_ms ? batch->pass_ms : least_ms;
     ms = ms < most_ms ? ms : most_ms;
     batch->pass_ms = 2 * ms;
-    batch->marks.trouble = false;
+    batch->back.trouble = false;
     batch->pass_at_us = clock_mono_us() + ms * INT64_C(1000);
     uv_timer_start(
         &batch->timer, on_pass_timer, (uint64_t)(ms < PASS_STEP_MS ? ms : PASS_STEP_MS), 0);
@@ -106,14 +107,14 @@ static void pause_marks(Batch *batch)
 
 static void go_on(Batch *batch)
 {
-    switch (marks_step(&batch->marks)) {
-    case MARKS_WRITE:
+    switch (write_back_step(&batch->back)) {
+    case WRITE_BACK_WRITE:
         finish(batch);
         break;
-    case MARKS_PAUSE:
-        pause_marks(batch);
+    case WRITE_BACK_PAUSE:
+        pause_write_back(batch);
         break;
-    case MARKS_DONE:
+    case WRITE_BACK_DONE:
         batch_end(batch);
         break;
     }
@@ -122,7 +123,7 @@ static void go_on(Batch *batch)
 static void on_finish_done(void *ctx, DbTxn *txn, const Error *err)
 {
     Batch *batch = ctx;
-    if (err != NULL && !marks_narrow(&batch->marks, err)) {
+    if (err != NULL && !write_back_narrow(&batch->back, err)) {
         try_again(batch, err);
         return;
     }
@@ -132,7 +133,7 @@ static void on_finish_done(void *ctx, DbTxn *txn, const Error *err)
     }
     note_answer(batch);
     CRASH_POINT("outbox.marked");
-    MarkCounts counts = marks_take(&batch->marks, txn);
+    WriteBackCounts counts = write_back_take(&batch->back, txn);
     batch->end.marked += counts.marked;
     batch->end.refused += counts.refused;
     batch->end.left += counts.left;
@@ -144,8 +145,8 @@ static void on_finish_done(void *ctx, DbTxn *txn, const Error *err)
 // there is nothing left to do. (test_outbox_crash.py)
 static void finish(Batch *batch)
 {
-    DbTxn *txn = db_txn_new(batch->world->pool);
-    marks_write(&batch->marks, txn);
+    DbTxn *txn = db_txn_new(batch->context->pool);
+    write_back_write(&batch->back, txn);
     db_txn_submit(txn, on_finish_done, batch);
 }
 
@@ -169,7 +170,7 @@ static void count_posts(Batch *batch)
 
 // What JetStream has already, of a claim that nobody had before: a publish whose ack was lost and
 // whose row was given back, or two rows under one id, of which one is lost.
-static void tell_repeats(Batch *batch)
+static void log_repeats(Batch *batch)
 {
     size_t repeats = 0;
     size_t first = 0;
@@ -178,10 +179,10 @@ static void tell_repeats(Batch *batch)
         repeats += batch->posts[i].repeated ? 1 : 0;
     }
     int64_t now_us = clock_mono_us();
-    if (repeats == 0 || batch->claim.adopted || now_us < batch->world->repeats_quiet_until_us) {
+    if (repeats == 0 || batch->claim.adopted || now_us < batch->context->repeats_quiet_until_us) {
         return;
     }
-    batch->world->repeats_quiet_until_us = now_us + REPEATS_QUIET_US;
+    batch->context->repeats_quiet_until_us = now_us + REPEATS_QUIET_US;
     LOG(LOG_WARN, "rows were stored before under the same message id",
         log_int("count", (int64_t)repeats), log_str("row", batch->rows[first].key),
         log_text(
@@ -194,9 +195,9 @@ static void on_posted(void *ctx)
     CRASH_POINT("outbox.published");
     batch->posted = true;
     count_posts(batch);
-    tell_repeats(batch);
-    marks_init(
-        &batch->marks, batch->world->sql, batch->claim_id, batch->rows, batch->posts, batch->count,
+    log_repeats(batch);
+    write_back_init(
+        &batch->back, batch->context->sql, batch->claim_id, batch->rows, batch->posts, batch->count,
         batch->arena);
     finish(batch);
 }
@@ -206,7 +207,7 @@ static void on_posted(void *ctx)
 static void make_message(Batch *batch, size_t at)
 {
     Error err = {0};
-    const RelaySql *sql = batch->world->sql;
+    const RelaySql *sql = batch->context->sql;
     if (row_message(
             sql->mapping, sql->kinds, &batch->rows[at], batch->arena, &batch->messages[at], &err)) {
         batch->posts[at].out = batch->messages[at].out;
@@ -220,7 +221,7 @@ static void post_rows(Batch *batch)
 {
     batch->until_us = batch_end_of_claim(batch);
     const PostRun run = {
-        .bus = batch->world->bus,
+        .bus = batch->context->bus,
         .arena = batch->arena,
         .posts = batch->posts,
         .count = batch->count,
@@ -232,7 +233,7 @@ static void post_rows(Batch *batch)
     post_all(&run);
 }
 
-// ---- letters: a request's fate is told of the id under which it was noted ----
+// ---- requests: a request's fate is told of the id under which it was noted ----
 
 static void on_noted(void *ctx, DbTxn *txn, const Error *err)
 {
@@ -248,22 +249,22 @@ static void on_noted(void *ctx, DbTxn *txn, const Error *err)
         batch_abandon(batch, "it was adopted by another relay");
         return;
     }
-    const Letters letters = {batch->rows, batch->messages, batch->posts, batch->count};
+    const RequestIds requests = {batch->rows, batch->messages, batch->posts, batch->count};
     size_t *again = arena_array(batch->arena, batch->count, sizeof(*again));
-    size_t changed = letters_read(&letters, noted, batch->arena, again);
+    size_t changed = request_ids_read(&requests, noted, batch->arena, again);
     for (size_t i = 0; i < changed; i++) {
         make_message(batch, again[i]);
     }
     post_rows(batch);
 }
 
-// Killed before this commit: nobody has heard of the letters. Killed after it: who adopts the claim
+// Killed before this commit: no id is known outside. Killed after it: who adopts the claim
 // finds them noted, and publishes the same ids. (test_outbox_crash.py)
-static void note_letters(Batch *batch)
+static void note_requests(Batch *batch)
 {
-    DbTxn *txn = db_txn_new(batch->world->pool);
-    const Letters letters = {batch->rows, batch->messages, batch->posts, batch->count};
-    if (!letters_note(&letters, batch->world->sql, batch->claim_id, txn)) {
+    DbTxn *txn = db_txn_new(batch->context->pool);
+    const RequestIds requests = {batch->rows, batch->messages, batch->posts, batch->count};
+    if (!request_ids_note(&requests, batch->context->sql, batch->claim_id, txn)) {
         db_txn_abandon(txn);
         post_rows(batch); // none of them fits
         return;
@@ -275,7 +276,7 @@ static void note_letters(Batch *batch)
 
 static void read_row(Batch *batch, const PGresult *res, int at, int64_t now_us)
 {
-    const Mapping *mapping = batch->world->sql->mapping;
+    const Mapping *mapping = batch->context->sql->mapping;
     Arena *arena = batch->arena;
     int count = mapping->column_count + mapping->member_count;
     RowValue *values = arena_array(arena, (size_t)count, sizeof(*values));
@@ -335,8 +336,8 @@ static void start_work(Batch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         make_message(batch, i);
     }
-    if (mapping_is_request(batch->world->sql->mapping)) {
-        note_letters(batch);
+    if (mapping_is_request(batch->context->sql->mapping)) {
+        note_requests(batch);
     } else {
         post_rows(batch);
     }
@@ -344,17 +345,17 @@ static void start_work(Batch *batch)
 
 static void read_claim(Batch *batch, DbTxn *txn)
 {
-    const RelaySql *sql = batch->world->sql;
-    batch->claim.adopted = batch->ask.adopt;
+    const RelaySql *sql = batch->context->sql;
+    batch->claim.adopted = batch->query.adopt;
     batch->claim.edge = BATCH_FROM_START;
-    batch->world->begun = batch->world->begun || !batch->ask.adopt;
-    if (!batch->ask.adopt && sql->edge.sql != NULL) {
+    batch->context->begun = batch->context->begun || !batch->query.adopt;
+    if (!batch->query.adopt && sql->edge.sql != NULL) {
         const PGresult *edge = db_txn_result(txn, batch->result - 1);
         batch->claim.edge = db_is_null(edge, 0, 0) ? BATCH_FROM_START : db_get_int(edge, 0, 0);
-        batch->claim.cut = db_get_int(edge, 0, 1) >= batch->ask.piece;
+        batch->claim.cut = db_get_int(edge, 0, 1) >= batch->query.piece;
     }
     read_rows(batch, db_txn_result(txn, batch->result));
-    batch->claim.full = (int64_t)batch->count >= batch->ask.rows;
+    batch->claim.full = (int64_t)batch->count >= batch->query.rows;
 }
 
 // Killed between the claim's commit and the publish: its time runs out, and another relay, or the
@@ -371,27 +372,28 @@ static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     CRASH_POINT("outbox.claimed");
-    uv_timer_init(db_pool_loop(batch->world->pool), &batch->timer);
+    uv_timer_init(db_pool_loop(batch->context->pool), &batch->timer);
     batch->timer.data = batch;
-    uv_timer_init(db_pool_loop(batch->world->pool), &batch->renew_timer);
+    uv_timer_init(db_pool_loop(batch->context->pool), &batch->renew_timer);
     batch->renew_timer.data = batch;
     batch->handlers.claimed(batch->ctx, &batch->claim, NULL);
     start_work(batch);
 }
 
-void batch_start(BatchWorld *world, const BatchAsk *ask, const BatchHandlers *handlers, void *ctx)
+void batch_start(
+    BatchContext *context, const BatchQuery *query, const BatchHandlers *handlers, void *ctx)
 {
     Batch *batch = xcalloc(1, sizeof(*batch));
-    batch->world = world;
+    batch->context = context;
     batch->handlers = *handlers;
     batch->ctx = ctx;
-    batch->ask = *ask;
+    batch->query = *query;
     batch->retry_ms = RETRY_MIN_MS;
     batch->arena = arena_new(256 * 1024);
-    batch->claim_id = arena_str(batch->arena, str_from(ask->claim_id));
-    batch->ask.claim_id = batch->claim_id.ptr;
-    DbTxn *txn = db_txn_new(world->pool);
-    batch->result = claim_write(world, &batch->ask, txn);
+    batch->claim_id = arena_str(batch->arena, str_from(query->claim_id));
+    batch->query.claim_id = batch->claim_id.ptr;
+    DbTxn *txn = db_txn_new(context->pool);
+    batch->result = claim_write(context, &batch->query, txn);
     batch->asked_at_us = clock_mono_us();
     db_txn_submit(txn, on_claimed, batch);
 }

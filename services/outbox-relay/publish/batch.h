@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch: one claim's life. Claim (or take over a dead relay's) -> note the letters of requests ->
+// Batch: one claim's life. Claim (or take over a dead relay's) -> note the ids of requests ->
 // publish -> mark what is stored, give back what is not, refuse what does not fit, release. Each
 // arrow is a commit or JetStream's acks, and a relay that dies in between leaves a claim that
 // another adopts when its time is over, with the same rows under the same ids.
@@ -11,7 +11,7 @@
 typedef struct Batch Batch;
 
 // What all batches of a relay share. Borrowed until the last has ended.
-typedef struct BatchWorld {
+typedef struct BatchContext {
     Bus *bus;
     DbPool *pool;
     const RelaySql *sql;
@@ -23,15 +23,15 @@ typedef struct BatchWorld {
     bool away;        // the database does not answer: said once (batch.c)
     int stuck;        // batches whose rows the table refuses to mark, one after the other
     int64_t repeats_quiet_until_us; // monotonic (batch.c)
-} BatchWorld;
+} BatchContext;
 
-typedef struct BatchAsk {
+typedef struct BatchQuery {
     const char *claim_id;
     bool adopt;             // an expired claim, whole; else pending rows
     int64_t after_position; // only rows above it, or BATCH_FROM_START
     int64_t rows;           // at most
     int64_t piece;          // of the table, to look at (RelaySql.edge)
-} BatchAsk;
+} BatchQuery;
 
 #define BATCH_FROM_START INT64_MIN
 
@@ -61,4 +61,5 @@ typedef struct BatchHandlers {
 } BatchHandlers;
 
 // Handlers come from the loop.
-void batch_start(BatchWorld *world, const BatchAsk *ask, const BatchHandlers *handlers, void *ctx);
+void batch_start(
+    BatchContext *context, const BatchQuery *query, const BatchHandlers *handlers, void *ctx);

@@ -35,7 +35,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 void batch_set_stuck(Batch *batch, bool stuck)
 {
-    batch->world->stuck += (stuck ? 1 : 0) - (batch->stuck ? 1 : 0);
+    batch->context->stuck += (stuck ? 1 : 0) - (batch->stuck ? 1 : 0);
     batch->stuck = stuck;
 }
 
@@ -64,14 +64,14 @@ void batch_abandon(Batch *batch, const char *why)
 
 int64_t batch_end_of_claim(const Batch *batch)
 {
-    return batch->asked_at_us + (batch->world->lease_ms - MARGIN_MS) * INT64_C(1000);
+    return batch->asked_at_us + (batch->context->lease_ms - MARGIN_MS) * INT64_C(1000);
 }
 
 static void on_renew_timer(uv_timer_t *timer);
 
 void batch_start_renew_timer(Batch *batch)
 {
-    uv_timer_start(&batch->renew_timer, on_renew_timer, (uint64_t)batch->world->lease_ms / 3, 0);
+    uv_timer_start(&batch->renew_timer, on_renew_timer, (uint64_t)batch->context->lease_ms / 3, 0);
 }
 
 static void on_renew_done(void *ctx, DbTxn *txn, const Error *err)
@@ -93,10 +93,10 @@ static void on_renew_done(void *ctx, DbTxn *txn, const Error *err)
 static void renew(Batch *batch)
 {
     batch->renewing = true;
-    DbTxn *txn = db_txn_new(batch->world->pool);
-    DbParams *p = db_txn_add(txn, &batch->world->sql->renew, NULL);
+    DbTxn *txn = db_txn_new(batch->context->pool);
+    DbParams *p = db_txn_add(txn, &batch->context->sql->renew, NULL);
     db_text(p, batch->claim_id);
-    db_i64(p, batch->world->lease_ms);
+    db_i64(p, batch->context->lease_ms);
     batch->asked_at_us = clock_mono_us();
     db_txn_submit(txn, on_renew_done, batch);
 }

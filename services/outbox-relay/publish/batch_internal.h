@@ -4,12 +4,12 @@
 
 #include "services/outbox-relay/publish/batch.h"
 #include "services/outbox-relay/publish/claim.h"
-#include "services/outbox-relay/publish/marks.h"
 #include "services/outbox-relay/publish/post.h"
+#include "services/outbox-relay/publish/write_back.h"
 #include "services/outbox-relay/row/row.h"
 
 struct Batch {
-    BatchWorld *world;
+    BatchContext *context;
     BatchHandlers handlers;
     void *ctx;
     Arena *arena;
@@ -22,17 +22,17 @@ struct Batch {
     size_t count;
     BatchClaim claim;
     BatchEnd end;
-    Marks marks;
+    WriteBack back;
     int retry_ms;
     int pass_ms;
     int64_t pass_at_us;     // monotonic: the next pass
-    bool stuck;             // counted in world->stuck
+    bool stuck;             // counted in context->stuck
     uv_timer_t timer;       // the next try of what the database did not take, or the next pass
     uv_timer_t renew_timer; // until the claim is released
     int handles;
     bool renewing;
     bool posted;
-    BatchAsk ask;
+    BatchQuery query;
     int result; // whose rows are ours, in the claim's transaction
     bool ended;
 };

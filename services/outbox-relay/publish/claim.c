@@ -13,45 +13,45 @@ static void add_position(DbParams *p, int64_t position)
 }
 
 // Answers how many statements are there now.
-static int add_edge(const BatchWorld *world, const BatchAsk *ask, DbTxn *txn)
+static int add_edge(const BatchContext *context, const BatchQuery *query, DbTxn *txn)
 {
     int count = 1;
-    db_txn_add(txn, &world->sql->lock, NULL);
-    if (!world->begun && world->sql->begin.sql != NULL) {
-        db_txn_add(txn, &world->sql->begin, NULL);
+    db_txn_add(txn, &context->sql->lock, NULL);
+    if (!context->begun && context->sql->begin.sql != NULL) {
+        db_txn_add(txn, &context->sql->begin, NULL);
         count++;
     }
-    if (world->sql->edge.sql != NULL) {
-        DbParams *edge = db_txn_add(txn, &world->sql->edge, NULL);
-        add_position(edge, ask->after_position);
-        db_i64(edge, ask->piece);
+    if (context->sql->edge.sql != NULL) {
+        DbParams *edge = db_txn_add(txn, &context->sql->edge, NULL);
+        add_position(edge, query->after_position);
+        db_i64(edge, query->piece);
         count++;
     }
     return count;
 }
 
-static int write_adopt(const BatchWorld *world, const BatchAsk *ask, DbTxn *txn)
+static int write_adopt(const BatchContext *context, const BatchQuery *query, DbTxn *txn)
 {
-    db_txn_add(txn, &world->sql->lock, NULL);
-    DbParams *adopt = db_txn_add(txn, &world->sql->adopt, NULL);
-    db_text(adopt, str_from(ask->claim_id));
-    db_text(adopt, str_from(world->relay));
-    db_i64(adopt, world->lease_ms);
+    db_txn_add(txn, &context->sql->lock, NULL);
+    DbParams *adopt = db_txn_add(txn, &context->sql->adopt, NULL);
+    db_text(adopt, str_from(query->claim_id));
+    db_text(adopt, str_from(context->relay));
+    db_i64(adopt, context->lease_ms);
     return 1;
 }
 
-int claim_write(const BatchWorld *world, const BatchAsk *ask, DbTxn *txn)
+int claim_write(const BatchContext *context, const BatchQuery *query, DbTxn *txn)
 {
-    if (ask->adopt) {
-        return write_adopt(world, ask, txn);
+    if (query->adopt) {
+        return write_adopt(context, query, txn);
     }
-    int result = add_edge(world, ask, txn);
-    DbParams *claim = db_txn_add(txn, &world->sql->claim, NULL);
-    db_text(claim, str_from(ask->claim_id));
-    db_text(claim, str_from(world->relay));
-    db_i64(claim, world->lease_ms);
-    db_i32(claim, (int32_t)ask->rows);
-    add_position(claim, ask->after_position);
+    int result = add_edge(context, query, txn);
+    DbParams *claim = db_txn_add(txn, &context->sql->claim, NULL);
+    db_text(claim, str_from(query->claim_id));
+    db_text(claim, str_from(context->relay));
+    db_i64(claim, context->lease_ms);
+    db_i32(claim, (int32_t)query->rows);
+    add_position(claim, query->after_position);
     return result;
 }
 
@@ -73,17 +73,17 @@ static void on_aside(void *ctx, DbTxn *txn, const Error *err)
 }
 
 void claim_put_aside(
-    BatchWorld *world, const BatchAsk *ask, const char *reason,
+    BatchContext *context, const BatchQuery *query, const char *reason,
     void (*done)(void *ctx, Str key, const Error *err), void *ctx)
 {
     Aside *aside = xcalloc(1, sizeof(*aside));
-    DbTxn *txn = db_txn_new(world->pool);
-    *aside = (Aside){.done = done, .ctx = ctx, .result = add_edge(world, ask, txn)};
-    DbParams *p = db_txn_add(txn, &world->sql->aside, NULL);
-    db_text(p, str_from(ask->claim_id));
+    DbTxn *txn = db_txn_new(context->pool);
+    *aside = (Aside){.done = done, .ctx = ctx, .result = add_edge(context, query, txn)};
+    DbParams *p = db_txn_add(txn, &context->sql->aside, NULL);
+    db_text(p, str_from(query->claim_id));
     db_text(p, str_from(reason));
     db_null(p);
     db_i32(p, 1);
-    add_position(p, ask->after_position);
+    add_position(p, query->after_position);
     db_txn_submit(txn, on_aside, aside);
 }

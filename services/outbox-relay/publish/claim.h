@@ -7,9 +7,9 @@
 
 // lock, then adopt; or lock, begin, edge, claim. Answers which result has the rows (CLAIM_*); of a
 // mapping with an edge that is the one before it.
-int claim_write(const BatchWorld *world, const BatchAsk *ask, DbTxn *txn);
-// The row that this ask of one row would begin with is refused, with the reason. `done` comes from
-// the loop; key empty: there was none.
+int claim_write(const BatchContext *context, const BatchQuery *query, DbTxn *txn);
+// The row that this query of one row would begin with is refused, with the reason. `done` comes
+// from the loop; key empty: there was none.
 void claim_put_aside(
-    BatchWorld *world, const BatchAsk *ask, const char *reason,
+    BatchContext *context, const BatchQuery *query, const char *reason,
     void (*done)(void *ctx, Str key, const Error *err), void *ctx);

@@ -27,7 +27,7 @@ enum {
 };
 
 struct Drain {
-    BatchWorld *world;
+    BatchContext *context;
     DrainOptions options;
     DrainHandlers handlers;
     void *ctx;
@@ -55,7 +55,7 @@ struct Drain {
     int asides;        // rows put aside since the last claim that worked
     int timeouts;      // likewise
     char claim_id[CLAIM_ID_SIZE];
-    BatchAsk ask; // of the claim in the air
+    BatchQuery query; // of the claim in the air
     int64_t claim_started;
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
@@ -65,7 +65,7 @@ static void try_claim(Drain *drain);
 
 static bool move(Drain *drain, DrainState next)
 {
-    return drain_state_move(&drain->state, next, drain->world->relay);
+    return drain_state_move(&drain->state, next, drain->context->relay);
 }
 
 static bool is_stopping(const Drain *drain)
@@ -90,7 +90,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void pause_ms(Drain *drain, int64_t ms)
 {
-    uv_update_time(bus_loop(drain->world->bus));
+    uv_update_time(bus_loop(drain->context->bus));
     uv_timer_start(&drain->timer, on_timer, (uint64_t)ms, 0);
 }
 
@@ -112,7 +112,7 @@ static void rest(Drain *drain)
 
 static bool has_cursor(const Drain *drain)
 {
-    return drain->world->sql->mapping->position.len > 0;
+    return drain->context->sql->mapping->position.len > 0;
 }
 
 static DrainState next_claim(const Drain *drain)
@@ -198,7 +198,7 @@ static bool shrink(Drain *drain, const Error *err)
         return false;
     }
     drain->asides++;
-    claim_put_aside(drain->world, &drain->ask, err->text, on_aside, drain);
+    claim_put_aside(drain->context, &drain->query, err->text, on_aside, drain);
     return true;
 }
 
@@ -247,7 +247,7 @@ static void take_success(Drain *drain)
     drain->asides = 0;
     drain->timeouts = 0;
     drain->rows =
-        2 * drain->rows < drain->world->rows_max ? 2 * drain->rows : drain->world->rows_max;
+        2 * drain->rows < drain->context->rows_max ? 2 * drain->rows : drain->context->rows_max;
     drain->piece = 2 * drain->piece < PIECE_ROWS ? 2 * drain->piece : PIECE_ROWS;
 }
 
@@ -341,8 +341,8 @@ static void on_batch_ended(void *ctx, const BatchClaim *claim, const BatchEnd *e
 // A pause that is not over is looked at again when the timer comes; the bus and the pool too.
 static bool is_away(const Drain *drain)
 {
-    return clock_mono_us() < drain->resting_until || !bus_connected(drain->world->bus) ||
-           !db_pool_ready(drain->world->pool);
+    return clock_mono_us() < drain->resting_until || !bus_connected(drain->context->bus) ||
+           !db_pool_ready(drain->context->pool);
 }
 
 static void try_claim(Drain *drain)
@@ -362,9 +362,9 @@ static void try_claim(Drain *drain)
     }
     drain->woken = false;
     snprintf(
-        drain->claim_id, sizeof drain->claim_id, "%s/%llu", drain->world->relay,
+        drain->claim_id, sizeof drain->claim_id, "%s/%llu", drain->context->relay,
         (unsigned long long)++drain->claims);
-    drain->ask = (BatchAsk){
+    drain->query = (BatchQuery){
         .claim_id = drain->claim_id,
         .adopt = drain->state == DRAIN_ADOPTING,
         .after_position = drain->state == DRAIN_ADOPTING   ? BATCH_FROM_START
@@ -373,7 +373,7 @@ static void try_claim(Drain *drain)
         .rows = drain->rows,
         .piece = drain->piece,
     };
-    batch_start(drain->world, &drain->ask, &handlers, drain);
+    batch_start(drain->context, &drain->query, &handlers, drain);
 }
 
 void drain_wake(Drain *drain)
@@ -385,10 +385,10 @@ void drain_wake(Drain *drain)
 // ---- life ----
 
 Drain *drain_new(
-    BatchWorld *world, const DrainOptions *options, const DrainHandlers *handlers, void *ctx)
+    BatchContext *context, const DrainOptions *options, const DrainHandlers *handlers, void *ctx)
 {
     Drain *drain = xcalloc(1, sizeof(*drain));
-    drain->world = world;
+    drain->context = context;
     drain->options = *options;
     drain->handlers = *handlers;
     drain->ctx = ctx;
@@ -396,9 +396,9 @@ Drain *drain_new(
     drain->fail_ms = FAIL_MIN_MS;
     drain->cursor = BATCH_FROM_START;
     drain->scan_from = BATCH_FROM_START;
-    drain->rows = world->rows_max;
+    drain->rows = context->rows_max;
     drain->piece = PIECE_ROWS;
-    uv_timer_init(bus_loop(world->bus), &drain->timer);
+    uv_timer_init(bus_loop(context->bus), &drain->timer);
     drain->timer.data = drain;
     return drain;
 }
@@ -429,7 +429,7 @@ void drain_stop(Drain *drain, void (*on_stopped)(void *ctx), void *ctx)
     bool idle = drain->state == DRAIN_NEW || drain->state == DRAIN_IDLE;
     drain->on_stopped = on_stopped;
     drain->stopped_ctx = ctx;
-    drain->world->stopping = true;
+    drain->context->stopping = true;
     if (move(drain, idle ? DRAIN_ENDING : DRAIN_LAST_ANSWER)) {
         finish_stop(drain);
     }

@@ -22,9 +22,9 @@ typedef struct DrainHandlers {
     void (*trouble)(void *ctx, const Error *err);
 } DrainHandlers;
 
-// `world` is borrowed; its statements must be complete before drain_start.
+// `context` is borrowed; its statements must be complete before drain_start.
 Drain *drain_new(
-    BatchWorld *world, const DrainOptions *options, const DrainHandlers *handlers, void *ctx);
+    BatchContext *context, const DrainOptions *options, const DrainHandlers *handlers, void *ctx);
 void drain_start(Drain *drain);
 void drain_wake(Drain *drain); // there may be something
 // Batches under way end first, then on_stopped; then it may be freed.

@@ -2,7 +2,7 @@
 #include "services/outbox-relay/publish/post.h"
 
 #include "common/base/clock.h"
-#include "services/outbox-relay/publish/waves.h"
+#include "services/outbox-relay/publish/key_order.h"
 
 // Bytes of one batch in the air: the bus refuses what passes its own window (64 MB), which all the
 // batches of a relay share.
@@ -17,7 +17,7 @@ typedef struct Flight {
 
 struct PostBatch {
     PostRun run;
-    Waves waves;
+    KeyOrder order;
     Flight *flights;
     size_t in_air;
     size_t bytes;   // of those
@@ -35,7 +35,7 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
 // Those behind a row that was not stored stay behind it.
 static void leave_chain(PostBatch *p, size_t at, const char *reason)
 {
-    for (; at != WAVES_NONE; at = p->waves.next[at]) {
+    for (; at != KEY_ORDER_NONE; at = p->order.next[at]) {
         if (p->run.posts[at].fate == POST_WAITS) {
             set_fate(p, at, POST_LEFT, reason);
         }
@@ -45,10 +45,10 @@ static void leave_chain(PostBatch *p, size_t at, const char *reason)
 // Publishes the first row of the chain that fits.
 static void send_chain(PostBatch *p, size_t at)
 {
-    while (at != WAVES_NONE && p->run.posts[at].fate != POST_WAITS) {
-        at = p->waves.next[at];
+    while (at != KEY_ORDER_NONE && p->run.posts[at].fate != POST_WAITS) {
+        at = p->order.next[at];
     }
-    if (at == WAVES_NONE) {
+    if (at == KEY_ORDER_NONE) {
         return;
     }
     if (clock_mono_us() >= *p->run.until_us) {
@@ -64,7 +64,7 @@ static void send_chain(PostBatch *p, size_t at)
 static void begin_chains(PostBatch *p)
 {
     for (; p->unbegun < p->run.count && p->bytes < WINDOW_BYTES; p->unbegun++) {
-        if (p->waves.first[p->unbegun]) {
+        if (p->order.first[p->unbegun]) {
             send_chain(p, p->unbegun);
         }
     }
@@ -76,15 +76,15 @@ static void take_answer(PostBatch *p, size_t at, const Error *err)
     p->bytes -= p->run.posts[at].out.payload.len;
     if (err == NULL) {
         p->run.posts[at].fate = POST_STORED;
-        send_chain(p, p->waves.next[at]);
+        send_chain(p, p->order.next[at]);
     } else if (err->kind == ERROR_PERMANENT) {
         set_fate(p, at, POST_REFUSED, err->text);
-        send_chain(p, p->waves.next[at]);
+        send_chain(p, p->order.next[at]);
     } else {
         leave_chain(p, at, err->text);
         // What the bus cannot store now it will not store a moment later: the batch is to end.
         for (; p->unbegun < p->run.count; p->unbegun++) {
-            if (p->waves.first[p->unbegun]) {
+            if (p->order.first[p->unbegun]) {
                 leave_chain(p, p->unbegun, err->text);
             }
         }
@@ -121,7 +121,7 @@ void post_all(const PostRun *run)
     for (size_t i = 0; i < run->count; i++) {
         keys[i] = run->posts[i].ordering_key;
     }
-    waves_init(&p->waves, run->arena, keys, run->count);
+    key_order_init(&p->order, run->arena, keys, run->count);
     begin_chains(p);
     bus_flush(run->bus);
     if (p->in_air ==

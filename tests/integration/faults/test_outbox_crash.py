@@ -26,7 +26,7 @@ def points():
 
 
 POINTS = points()
-OF_REQUESTS = {"outbox.noted", "outbox.told", "projector.committed"}  # events pass the others only
+OF_REQUESTS = {"outbox.noted", "outbox.feedback", "projector.committed"}  # events pass the others only
 pytestmark = pytest.mark.skipif(not POINTS, reason="built without -DSTENTOR_CRASH_POINTS=ON")
 
 

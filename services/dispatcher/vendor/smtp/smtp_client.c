@@ -20,12 +20,12 @@ static void give_back_mails(SmtpClient *client)
     session->sending = NULL;
     session->envelope = NULL;
     if (envelope != NULL) {
-        client->world.hooks->on_back(client->world.ctx, envelope);
+        client->context.hooks->on_back(client->context.ctx, envelope);
     }
     if (sending != NULL && client->dot_at == UINT64_MAX) {
-        client->world.hooks->on_back(client->world.ctx, sending);
+        client->context.hooks->on_back(client->context.ctx, sending);
     } else if (sending != NULL) {
-        client->world.hooks->on_lost(client->world.ctx, sending);
+        client->context.hooks->on_lost(client->context.ctx, sending);
     }
 }
 
@@ -34,11 +34,11 @@ static void finish(SmtpClient *client)
     if (client->callbacks > 0) {
         return;
     }
-    (void)smtp_client_move(&client->state, SMTP_CLIENT_CLOSED, client->world.options->host);
+    (void)smtp_client_move(&client->state, SMTP_CLIENT_CLOSED, client->context.options->host);
     bool had_none = client->session.sending == NULL && client->session.envelope == NULL;
     bool useful = client->was_ready && (client->session.mails > 0 || had_none);
     give_back_mails(client);
-    client->world.hooks->on_closed(client->world.ctx, client, useful, &client->why);
+    client->context.hooks->on_closed(client->context.ctx, client, useful, &client->why);
     smtp_session_done(&client->session);
     smtp_tls_free(client->tls);
     buf_done(&client->plain);
@@ -62,37 +62,38 @@ static void close_with(SmtpClient *client, const Error *err)
     if (client->state == SMTP_CLIENT_LOOKING_UP) {
         uv_cancel((uv_req_t *)&client->lookup); // its callback comes in either case
     }
-    (void)smtp_client_move(&client->state, SMTP_CLIENT_CLOSING, client->world.options->host);
+    (void)smtp_client_move(&client->state, SMTP_CLIENT_CLOSING, client->context.options->host);
     client->why = *err;
-    smtp_wire_judge_dot(client);
+    smtp_wire_decide_dot(client);
     uv_close((uv_handle_t *)&client->tcp, on_tcp_closed);
 }
 
-void smtp_client_lose(SmtpClient *client, const char *what, int status)
+void smtp_client_drop(SmtpClient *client, const char *what, int status)
 {
     Error err = {0};
     error_set(
-        &err, ERROR_TRANSIENT, "smtp://%s:%s: %s: %s", client->world.options->host,
-        client->world.options->port, what, uv_strerror(status));
+        &err, ERROR_TRANSIENT, "smtp://%s:%s: %s: %s", client->context.options->host,
+        client->context.options->port, what, uv_strerror(status));
     close_with(client, &err);
 }
 
-void smtp_client_lose_with(SmtpClient *client, Error *err)
+void smtp_client_drop_with(SmtpClient *client, Error *err)
 {
     if (err->kind != ERROR_CANCELLED) {
-        error_wrap(err, "smtp://%s:%s", client->world.options->host, client->world.options->port);
+        error_wrap(
+            err, "smtp://%s:%s", client->context.options->host, client->context.options->port);
     }
     close_with(client, err);
 }
 
 static bool move(SmtpClient *client, SmtpClientState next)
 {
-    if (smtp_client_move(&client->state, next, client->world.options->host)) {
+    if (smtp_client_move(&client->state, next, client->context.options->host)) {
         return true;
     }
     Error err = {0};
     error_set(&err, ERROR_TRANSIENT, "the connection is in a state that should not be");
-    smtp_client_lose_with(client, &err);
+    smtp_client_drop_with(client, &err);
     return false;
 }
 
@@ -102,9 +103,9 @@ static void set_deadline(SmtpClient *client)
 {
     const char *what;
     uint64_t wait = smtp_session_idle(&client->session)
-                        ? client->world.options->idle_ms
+                        ? client->context.options->idle_ms
                         : smtp_session_patience_ms(&client->session, &what);
-    client->deadline_ms = uv_now(client->world.loop) + wait;
+    client->deadline_ms = uv_now(client->context.loop) + wait;
 }
 
 static bool parse(SmtpClient *client, Str input, Error *err)
@@ -132,7 +133,7 @@ static bool go_secure(SmtpClient *client, Str received, Error *err)
 {
     if (client->tls == NULL) {
         smtp_reply_init(&client->parser);
-        client->tls = smtp_tls_new(client->world.tls, client->world.options->host, err);
+        client->tls = smtp_tls_new(client->context.tls, client->context.options->host, err);
     }
     bool done = false;
     if (client->tls == NULL ||
@@ -177,13 +178,13 @@ static void turn(SmtpClient *client, Str received)
     if (client->session.phase == SMTP_READY && client->state == SMTP_CLIENT_SETTING_UP &&
         move(client, SMTP_CLIENT_READY)) {
         client->was_ready = true;
-        client->world.hooks->on_ready(client->world.ctx);
+        client->context.hooks->on_ready(client->context.ctx);
     }
     if (fine && client->session.phase == SMTP_FAILED) { // it refused a move
         fine = error_set(&err, ERROR_TRANSIENT, "the session is in a state that should not be");
     }
     if (!fine) {
-        smtp_client_lose_with(client, &err);
+        smtp_client_drop_with(client, &err);
         return;
     }
     if (client->state == SMTP_CLIENT_QUITTING && smtp_session_idle(&client->session)) {
@@ -209,7 +210,7 @@ static void on_stream_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *b
         return;
     }
     if (count < 0) {
-        smtp_client_lose(client, "read", (int)count);
+        smtp_client_drop(client, "read", (int)count);
         return;
     }
     turn(client, (Str){buf->base, (size_t)count});
@@ -227,7 +228,7 @@ static void on_tcp_connected(uv_connect_t *request, int status)
         status = uv_read_start((uv_stream_t *)&client->tcp, on_stream_alloc, on_stream_read);
     }
     if (status < 0) {
-        smtp_client_lose(client, "connect", status);
+        smtp_client_drop(client, "connect", status);
         return;
     }
     if (!move(client, SMTP_CLIENT_SETTING_UP)) {
@@ -255,7 +256,7 @@ static void on_lookup_done(uv_getaddrinfo_t *request, int status, struct addrinf
 static void connect_to(SmtpClient *client, int looked_up, const struct addrinfo *found)
 {
     if (looked_up < 0) {
-        smtp_client_lose(client, "name look-up", looked_up);
+        smtp_client_drop(client, "name look-up", looked_up);
         return;
     }
     unsigned count = 0;
@@ -263,7 +264,7 @@ static void connect_to(SmtpClient *client, int looked_up, const struct addrinfo 
         count++;
     }
     const struct addrinfo *chosen = found;
-    for (unsigned i = 0; count > 0 && i < client->world.turn % count; i++) {
+    for (unsigned i = 0; count > 0 && i < client->context.turn % count; i++) {
         chosen = chosen->ai_next;
     }
     client->connect.data = client;
@@ -272,31 +273,31 @@ static void connect_to(SmtpClient *client, int looked_up, const struct addrinfo 
             ? UV_EAI_NODATA
             : uv_tcp_connect(&client->connect, &client->tcp, chosen->ai_addr, on_tcp_connected);
     if (status < 0) {
-        smtp_client_lose(client, "connect", status);
+        smtp_client_drop(client, "connect", status);
     }
 }
 
-SmtpClient *smtp_client_new(const SmtpClientWorld *world)
+SmtpClient *smtp_client_new(const SmtpClientContext *context)
 {
     SmtpClient *client = xcalloc(1, sizeof *client);
-    client->world = *world;
+    client->context = *context;
     client->dot_at = UINT64_MAX;
-    smtp_session_init(&client->session, world->options, &world->hooks->session, world->ctx);
+    smtp_session_init(&client->session, context->options, &context->hooks->session, context->ctx);
     smtp_reply_init(&client->parser);
     buf_init(&client->plain, PLAIN_MAX);
     buf_init(&client->wire, WIRE_MAX);
     buf_init(&client->flight, WIRE_MAX);
-    uv_tcp_init(world->loop, &client->tcp);
+    uv_tcp_init(context->loop, &client->tcp);
     client->tcp.data = client;
     client->callbacks = 1;
-    client->deadline_ms = uv_now(world->loop) + world->options->connect_ms;
+    client->deadline_ms = uv_now(context->loop) + context->options->connect_ms;
     client->lookup.data = client;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     int status = uv_getaddrinfo(
-        world->loop, &client->lookup, on_lookup_done, world->options->host, world->options->port,
-        &hints);
+        context->loop, &client->lookup, on_lookup_done, context->options->host,
+        context->options->port, &hints);
     if (status < 0) {
-        smtp_client_lose(client, "name look-up", status);
+        smtp_client_drop(client, "name look-up", status);
     } else {
         client->callbacks++;
         (void)move(client, SMTP_CLIENT_LOOKING_UP);
@@ -357,10 +358,10 @@ void smtp_client_tick(SmtpClient *client, uint64_t now_ms)
     }
     Error err = {0};
     const char *what = "the connection";
-    unsigned waited = client->world.options->connect_ms;
+    unsigned waited = client->context.options->connect_ms;
     if (smtp_client_is_open(client)) {
         waited = smtp_session_patience_ms(&client->session, &what);
     }
     error_set(&err, ERROR_TRANSIENT, "no answer to %s within %u ms", what, waited);
-    smtp_client_lose_with(client, &err);
+    smtp_client_drop_with(client, &err);
 }

@@ -49,16 +49,16 @@ typedef struct SmtpClientHooks {
     void (*on_closed)(void *ctx, SmtpClient *client, bool useful, const Error *err);
 } SmtpClientHooks;
 
-typedef struct SmtpClientWorld {
+typedef struct SmtpClientContext {
     uv_loop_t *loop;
     const SmtpOptions *options;
     SmtpTlsContext *tls;
     const SmtpClientHooks *hooks;
     void *ctx;
     unsigned turn; // which of the host's addresses: the turn-th, round and round
-} SmtpClientWorld;
+} SmtpClientContext;
 
-SmtpClient *smtp_client_new(const SmtpClientWorld *world); // begins to connect
+SmtpClient *smtp_client_new(const SmtpClientContext *context); // begins to connect
 bool smtp_client_idle(const SmtpClient *client);
 bool smtp_client_ready(const SmtpClient *client);
 void smtp_client_wake(SmtpClient *client); // there may be a mail

@@ -7,7 +7,7 @@
 enum { READ_CHUNK = 16 * 1024 };
 
 struct SmtpClient {
-    SmtpClientWorld world;
+    SmtpClientContext context;
     SmtpSession session;
     SmtpReplyParser parser;
     uv_tcp_t tcp;
@@ -44,9 +44,9 @@ static inline bool smtp_client_is_open(const SmtpClient *client)
 }
 
 // smtp_client.c: both close the connection, unless it is closing already.
-void smtp_client_lose(SmtpClient *client, const char *what, int status);
-void smtp_client_lose_with(SmtpClient *client, Error *err);
+void smtp_client_drop(SmtpClient *client, const char *what, int status);
+void smtp_client_drop_with(SmtpClient *client, Error *err);
 
 // smtp_wire.c
-void smtp_wire_flush(SmtpClient *client);     // writes what there is, unless a write is under way
-void smtp_wire_judge_dot(SmtpClient *client); // before the close: dot_at says what is known of it
+void smtp_wire_flush(SmtpClient *client);      // writes what there is, unless a write is under way
+void smtp_wire_decide_dot(SmtpClient *client); // before the close: dot_at says what is known of it

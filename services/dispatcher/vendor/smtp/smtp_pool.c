@@ -183,7 +183,7 @@ static const SmtpClientHooks client_hooks = {
 
 static void open_connection(SmtpPool *pool, SmtpPlace *place)
 {
-    SmtpClientWorld world = {
+    SmtpClientContext context = {
         .loop = pool->loop,
         .options = &pool->options,
         .tls = pool->tls,
@@ -193,7 +193,7 @@ static void open_connection(SmtpPool *pool, SmtpPlace *place)
     };
     pool->stats.connects++;
     pool->count++;
-    place->client = smtp_client_new(&world);
+    place->client = smtp_client_new(&context);
 }
 
 // NULL: all of that kind are taken.

@@ -5,7 +5,7 @@
 
 // Whether the dot left is decided before the close: afterwards libuv counts what it dropped as
 // written.
-void smtp_wire_judge_dot(SmtpClient *client)
+void smtp_wire_decide_dot(SmtpClient *client)
 {
     bool flushed = !client->session.dot_in_out && client->dot_at != UINT64_MAX;
     uint64_t queued = uv_stream_get_write_queue_size((uv_stream_t *)&client->tcp);
@@ -22,7 +22,7 @@ static void on_stream_written(uv_write_t *request, int status)
         return;
     }
     if (status < 0) {
-        smtp_client_lose(client, "write", status);
+        smtp_client_drop(client, "write", status);
         return;
     }
     smtp_wire_flush(client);
@@ -34,7 +34,7 @@ static void send_bytes(SmtpClient *client, Buf *bytes)
     uv_buf_t all = uv_buf_init(bytes->ptr, (unsigned)bytes->len);
     int sent = uv_try_write((uv_stream_t *)&client->tcp, &all, 1);
     if (sent < 0 && sent != UV_EAGAIN) {
-        smtp_client_lose(client, "write", sent);
+        smtp_client_drop(client, "write", sent);
         return;
     }
     size_t done = sent > 0 ? (size_t)sent : 0;
@@ -49,7 +49,7 @@ static void send_bytes(SmtpClient *client, Buf *bytes)
             uv_write(&client->write, (uv_stream_t *)&client->tcp, &rest, 1, on_stream_written);
         if (status < 0) {
             client->writing = false;
-            smtp_client_lose(client, "write", status);
+            smtp_client_drop(client, "write", status);
             return;
         }
     }
@@ -85,7 +85,7 @@ void smtp_wire_flush(SmtpClient *client)
     Error err = {0};
     if (out->len > 0 && client->session.encrypted) {
         if (!smtp_tls_write(client->tls, buf_view(out), &client->wire, &err)) {
-            smtp_client_lose_with(client, &err);
+            smtp_client_drop_with(client, &err);
             return;
         }
         buf_clear(out);

@@ -22,14 +22,14 @@ static Course judge(const Case *at)
     LedgerConflict conflict = {
         .row = {.state = at->row}, .owner = str_from(at->owner), .wait_ms = at->wait_ms};
     Job job = {.conflict = &conflict, .decided = at->decided};
-    return job_judge(&job, STR("us"), at->policy);
+    return job_classify(&job, STR("us"), at->policy);
 }
 
 static void the_ledgers_row_says_what_becomes_of_a_job(void **state)
 {
     (void)state;
     static const Case cases[] = {
-        {LEDGER_NONE, "", 0, UNKNOWN_RESEND, false, COURSE_LOOK_AGAIN},
+        {LEDGER_NONE, "", 0, UNKNOWN_RESEND, false, COURSE_RECHECK},
         {LEDGER_SENT, "them", 0, UNKNOWN_RESEND, false, COURSE_REPEAT},
         {LEDGER_DEFERRED, "us", 0, UNKNOWN_RESEND, false, COURSE_REPEAT},
         {LEDGER_FAILED, "", 0, UNKNOWN_PARK, true, COURSE_REPEAT},
@@ -53,7 +53,7 @@ static void a_job_without_a_conflict_begins(void **state)
 {
     (void)state;
     Job job = {0};
-    assert_int_equal(job_judge(&job, STR("us"), UNKNOWN_PARK), COURSE_BEGIN);
+    assert_int_equal(job_classify(&job, STR("us"), UNKNOWN_PARK), COURSE_BEGIN);
 }
 
 int main(void)

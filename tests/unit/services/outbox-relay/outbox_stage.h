@@ -250,7 +250,7 @@ static inline int stage_note(Stage *stage, const char *claim_id, const Batch *ba
     return stage_note_at(stage, claim_id, batch, clock_now_us(), NULL);
 }
 
-// Marks rows [from, to) of the batch.
+// WriteBack rows [from, to) of the batch.
 static inline int64_t stage_mark(Stage *stage, const Batch *batch, int from, int to)
 {
     DbTxn *txn = db_txn_new(stage->fx->pool);
@@ -305,35 +305,36 @@ static inline void stage_publish(Stage *stage, const char *claim_id, const Batch
     assert_true(stage_release(stage, claim_id));
 }
 
-typedef struct Told {
+typedef struct RowFeedback {
     const char *id;
     const char *state;
     int rank;
     int attempts;
     const char *reason; // NULL: none
     const char *at;     // RFC 3339
-} Told;
+} RowFeedback;
 
-static inline DbTxn *told_txn(Stage *stage, const Told *told)
+static inline DbTxn *feedback_txn(Stage *stage, const RowFeedback *feedback)
 {
     DbTxn *txn = db_txn_new(stage->fx->pool);
     DbParams *p = db_txn_add(txn, &stage->sql->told, NULL);
     int64_t at_us = 0;
-    assert_true(clock_parse(str_from(told->at), &at_us));
-    db_push_text(db_array(p, DB_TEXT), str_from(told->id));
-    db_push_text(db_array(p, DB_TEXT), str_from(told->state));
-    db_push_int(db_array(p, DB_I32), told->rank);
-    db_push_int(db_array(p, DB_I32), told->attempts);
+    assert_true(clock_parse(str_from(feedback->at), &at_us));
+    db_push_text(db_array(p, DB_TEXT), str_from(feedback->id));
+    db_push_text(db_array(p, DB_TEXT), str_from(feedback->state));
+    db_push_int(db_array(p, DB_I32), feedback->rank);
+    db_push_int(db_array(p, DB_I32), feedback->attempts);
     DbArray *reasons = db_array(p, DB_TEXT);
-    told->reason == NULL ? db_push_null(reasons) : db_push_text(reasons, str_from(told->reason));
+    feedback->reason == NULL ? db_push_null(reasons)
+                             : db_push_text(reasons, str_from(feedback->reason));
     db_push_time(db_array(p, DB_TIME), at_us);
     return txn;
 }
 
 // Answers the number of letters that changed.
-static inline int64_t stage_tell(Stage *stage, const Told *told)
+static inline int64_t stage_tell(Stage *stage, const RowFeedback *feedback)
 {
-    return stage_run(stage, told_txn(stage, told), 0);
+    return stage_run(stage, feedback_txn(stage, feedback), 0);
 }
 
 static inline int64_t stage_keep(Stage *stage, const char *name, int limit)

@@ -9,7 +9,7 @@ typedef struct Stage {
     uv_loop_t loop;
     RelaySql sql;
     Mapping mapping;
-    BatchWorld world;
+    BatchContext context;
     Drain *drain;
     int claims, claimed_rows, ended, stopped;
     BatchHandlers handlers; // of the last claim
@@ -38,21 +38,22 @@ bool db_pool_ready(const DbPool *pool)
     return true;
 }
 
-void batch_start(BatchWorld *world, const BatchAsk *ask, const BatchHandlers *handlers, void *ctx)
+void batch_start(
+    BatchContext *context, const BatchQuery *query, const BatchHandlers *handlers, void *ctx)
 {
-    (void)world;
-    (void)ask;
+    (void)context;
+    (void)query;
     stage->claims++;
     stage->handlers = *handlers;
     stage->ctx = ctx;
 }
 
 void claim_put_aside(
-    BatchWorld *world, const BatchAsk *ask, const char *reason,
+    BatchContext *context, const BatchQuery *query, const char *reason,
     void (*done)(void *ctx, Str key, const Error *err), void *ctx)
 {
-    (void)world;
-    (void)ask;
+    (void)context;
+    (void)query;
     (void)done;
     (void)ctx;
     fail_msg("nothing is put aside here: %s", reason);
@@ -89,9 +90,9 @@ static int stage_up(void **state)
     stage = xcalloc(1, sizeof *stage);
     uv_loop_init(&stage->loop);
     stage->sql.mapping = &stage->mapping;
-    stage->world = (BatchWorld){.sql = &stage->sql, .relay = "relay-1", .rows_max = 10};
+    stage->context = (BatchContext){.sql = &stage->sql, .relay = "relay-1", .rows_max = 10};
     stage->drain = drain_new(
-        &stage->world, &(DrainOptions){.batches_max = 1, .poll_max_ms = 1000}, &handlers, stage);
+        &stage->context, &(DrainOptions){.batches_max = 1, .poll_max_ms = 1000}, &handlers, stage);
     drain_start(stage->drain);
     assert_int_equal(stage->claims, 1);
     states_survive(true);

@@ -83,7 +83,7 @@ static int stage_up(void **state)
     stage->watchdog.data = stage;
     uv_timer_start(&stage->watchdog, on_watchdog_timer, WAIT_MS, 0);
     states_survive(true);
-    stage->client = smtp_client_new(&(SmtpClientWorld){
+    stage->client = smtp_client_new(&(SmtpClientContext){
         .loop = &stage->loop, .options = &stage->options, .hooks = &hooks, .ctx = stage});
     *state = stage;
     return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What take.c and take_queue.c share: events that wait, and one that is refused.
+// What consumer.c and consumer_queue.c share: events that wait, and one that is refused.
 #pragma once
 
-#include "services/order-saga/take.h"
+#include "services/order-saga/consumer.h"
 
 // Whom a dead letter of ours is for when it is sent again: no trigger can have such a key.
 #define LETTER_FOR ":order-saga"
@@ -22,7 +22,7 @@ typedef struct Queue {
 } Queue;
 
 typedef struct Batch {
-    Take *take;
+    Consumer *consumer;
     Arena *arena;
     Queue events; // in the stream's order
     size_t count;
@@ -34,8 +34,8 @@ typedef struct Batch {
     size_t row_count;
 } Batch;
 
-struct Take {
-    TakeOptions options;
+struct Consumer {
+    ConsumerOptions options;
     Worker *worker;
     Queue waiting;
     bool busy;
@@ -44,8 +44,8 @@ struct Take {
     void *stopped_ctx;
 };
 
-void take_push_back(Queue *queue, Pending *event);
-Pending *take_pop(Queue *queue);
+void consumer_push_back(Queue *queue, Pending *event);
+Pending *consumer_pop(Queue *queue);
 // `front` goes before what is in `queue`; in its own order.
-void take_put_before(Queue *queue, Queue *front);
-void take_refuse(Delivery *delivery, const Error *err);
+void consumer_put_before(Queue *queue, Queue *front);
+void consumer_refuse(Delivery *delivery, const Error *err);

@@ -9,7 +9,7 @@
 
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
-#include "services/digest-flusher/told.h"
+#include "services/digest-flusher/status_emit.h"
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
 
@@ -52,7 +52,7 @@ static Str new_request(Arena *arena)
 static void an_absorbed_item_is_told_with_its_digest(void **state)
 {
     Arena *arena = *state;
-    Told told = {
+    StatusEmit told = {
         .status = STR("superseded"),
         .reason_code = STR("digest"),
         .window_id = STR("dgw_windowwindowwindow0001"),
@@ -60,7 +60,7 @@ static void an_absorbed_item_is_told_with_its_digest(void **state)
         .payload = new_request(arena)};
     BusOut out;
     Error err = {0};
-    if (!told_event(&told, arena, &out, &err)) {
+    if (!status_emit(&told, arena, &out, &err)) {
         fail_msg("%s", err.text);
     }
     assert_string_equal(out.subject, "ntf.status.demo.email.superseded");
@@ -88,14 +88,14 @@ static void what_cannot_be_told_is_refused(void **state)
     Arena *arena = *state;
     BusOut out;
     Error err = {0};
-    Told told = {.status = STR("asleep"), .payload = new_request(arena)};
-    assert_false(told_event(&told, arena, &out, &err));
+    StatusEmit told = {.status = STR("asleep"), .payload = new_request(arena)};
+    assert_false(status_emit(&told, arena, &out, &err));
     assert_non_null(strstr(err.text, "'asleep'"));
-    told = (Told){.status = STR("queued"), .payload = STR("\xff")};
-    assert_false(told_event(&told, arena, &out, &err));
+    told = (StatusEmit){.status = STR("queued"), .payload = STR("\xff")};
+    assert_false(status_emit(&told, arena, &out, &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);
-    told = (Told){.status = STR("queued"), .payload = STR_EMPTY};
-    assert_false(told_event(&told, arena, &out, &err));
+    told = (StatusEmit){.status = STR("queued"), .payload = STR_EMPTY};
+    assert_false(status_emit(&told, arena, &out, &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/outbox-relay/publish/waves.h"
+#include "services/outbox-relay/publish/key_order.h"
 
-void waves_init(Waves *waves, Arena *arena, const Str *keys, size_t count)
+void key_order_init(KeyOrder *order, Arena *arena, const Str *keys, size_t count)
 {
     size_t cap = 4;
     while (cap < 2 * count) {
@@ -9,11 +9,11 @@ void waves_init(Waves *waves, Arena *arena, const Str *keys, size_t count)
     }
     // The last row of a key + 1; open addressing, never more than half full.
     size_t *tails = arena_array(arena, cap, sizeof *tails);
-    waves->next = arena_array(arena, count, sizeof(*waves->next));
-    waves->first = arena_array(arena, count, sizeof(*waves->first));
+    order->next = arena_array(arena, count, sizeof(*order->next));
+    order->first = arena_array(arena, count, sizeof(*order->first));
     for (size_t i = 0; i < count; i++) {
-        waves->next[i] = WAVES_NONE;
-        waves->first[i] = true;
+        order->next[i] = KEY_ORDER_NONE;
+        order->first[i] = true;
         if (keys[i].ptr == NULL) {
             continue;
         }
@@ -22,8 +22,8 @@ void waves_init(Waves *waves, Arena *arena, const Str *keys, size_t count)
             at = (at + 1) & (cap - 1);
         }
         if (tails[at] != 0) {
-            waves->next[tails[at] - 1] = i;
-            waves->first[i] = false;
+            order->next[tails[at] - 1] = i;
+            order->first[i] = false;
         }
         tails[at] = i + 1;
     }

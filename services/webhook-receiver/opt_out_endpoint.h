@@ -17,7 +17,7 @@ enum {
     OPT_OUT_BODY_MAX = 4 * 1024, // "List-Unsubscribe=One-Click", in a form of either kind
 };
 
-typedef struct OptOutDoor {
+typedef struct OptOutEndpoint {
     Bus *bus;
     OptOutKey key;
     const Suppressions *known;
@@ -26,12 +26,12 @@ typedef struct OptOutDoor {
     Metric *taken;
     Metric *refused;
     size_t waiting;
-} OptOutDoor;
+} OptOutEndpoint;
 
 bool opt_out_is_path(Str path);
 // At the headers: method and link. false: answered.
-bool opt_out_admit(OptOutDoor *door, HttpRequest *request);
-void opt_out_handle(OptOutDoor *door, HttpRequest *request); // the whole of an admitted one
+bool opt_out_admit(OptOutEndpoint *endpoint, HttpRequest *request);
+void opt_out_handle(OptOutEndpoint *endpoint, HttpRequest *request); // the whole of an admitted one
 
 // Is this what RFC 8058 posts, in either of its encodings? Our own page's form posts the same.
 bool opt_out_is_one_click(Str body);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/order-saga/take_internal.h"
+#include "services/order-saga/consumer_internal.h"
 
 // ---- the queue ----
 
-void take_push_back(Queue *queue, Pending *event)
+void consumer_push_back(Queue *queue, Pending *event)
 {
     event->next = NULL;
     if (queue->last == NULL) {
@@ -14,7 +14,7 @@ void take_push_back(Queue *queue, Pending *event)
     queue->last = event;
 }
 
-Pending *take_pop(Queue *queue)
+Pending *consumer_pop(Queue *queue)
 {
     Pending *event = queue->first;
     queue->first = event->next;
@@ -22,7 +22,7 @@ Pending *take_pop(Queue *queue)
     return event;
 }
 
-void take_put_before(Queue *queue, Queue *front)
+void consumer_put_before(Queue *queue, Queue *front)
 {
     if (front->last == NULL) {
         return;
@@ -55,7 +55,7 @@ static void readdress(Delivery *delivery)
     } // else nobody can read it, and it is kept as it came
 }
 
-void take_refuse(Delivery *delivery, const Error *err)
+void consumer_refuse(Delivery *delivery, const Error *err)
 {
     if (err->kind == ERROR_PERMANENT) {
         readdress(delivery);

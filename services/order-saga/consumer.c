@@ -3,7 +3,7 @@
 // - Killed before the commit: the events come again.
 // - Killed between the commit and the acks (saga.committed): they come again, the inbox knows them,
 //   and the sweep publishes what the commit left in the outbox.
-#include "services/order-saga/take.h"
+#include "services/order-saga/consumer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "common/base/log.h"
 #include "common/codec/hash.h"
 #include "common/service/cleanup.h"
-#include "services/order-saga/take_internal.h"
+#include "services/order-saga/consumer_internal.h"
 
 #define STAGE "order-saga"
 
@@ -24,35 +24,35 @@ enum {
     LOST_WAIT_MS = 500,
 };
 
-static void start_batch(Take *take);
+static void start_batch(Consumer *consumer);
 
 // ---- the end of a batch ----
 
 static void end_batch(Batch *batch, Queue *again)
 {
-    Take *take = batch->take;
-    take_put_before(&take->waiting, again);
+    Consumer *consumer = batch->consumer;
+    consumer_put_before(&consumer->waiting, again);
     fold_done(&batch->fold);
     arena_free(batch->arena);
-    take->busy = false;
-    start_batch(take);
+    consumer->busy = false;
+    start_batch(consumer);
 }
 
 static void give_back(Batch *batch, const Error *err)
 {
-    Take *take = batch->take;
+    Consumer *consumer = batch->consumer;
     Queue again = {NULL, NULL};
     bool halve = err->kind == ERROR_PERMANENT && batch->count > 1;
     if (halve) {
-        take->batch_max = batch->count / 2;
+        consumer->batch_max = batch->count / 2;
         again = batch->events;
     } else {
         LOG(LOG_WARN, "events of the saga not stored", log_int("count", (int64_t)batch->count),
             log_error(err));
         while (batch->events.first != NULL) {
-            take_refuse(take_pop(&batch->events)->delivery, err);
+            consumer_refuse(consumer_pop(&batch->events)->delivery, err);
         }
-        take->batch_max = BATCH_MAX;
+        consumer->batch_max = BATCH_MAX;
     }
     end_batch(batch, &again);
 }
@@ -89,7 +89,7 @@ static void count_order(const SagaMetrics *metrics, const Order *order)
 
 static void count_batch(const Batch *batch)
 {
-    const SagaMetrics *metrics = batch->take->options.metrics;
+    const SagaMetrics *metrics = batch->consumer->options.metrics;
     const Fold *fold = &batch->fold;
     int64_t oldest_us = INT64_MAX;
     for (size_t i = 0; i < fold->entry_count; i++) {
@@ -119,22 +119,23 @@ static void count_batch(const Batch *batch)
 
 static void publish_rows(Batch *batch)
 {
-    Take *take = batch->take;
+    Consumer *consumer = batch->consumer;
     for (size_t i = 0; i < batch->row_count; i++) {
         const OutRow *row = &batch->rows[i];
         bool withheld = row->withheld != NULL;
         if (row->sequence_number != 0 && !withheld) {
-            outbox_send(take->options.outbox, row, batch->arena);
+            outbox_send(consumer->options.outbox, row, batch->arena);
         }
-        metric_add(take->options.metrics->withheld, row->sequence_number != 0 && withheld ? 1 : 0);
+        metric_add(
+            consumer->options.metrics->withheld, row->sequence_number != 0 && withheld ? 1 : 0);
     }
-    bus_flush(take->options.bus);
+    bus_flush(consumer->options.bus);
 }
 
 static void on_db_stored(void *ctx, DbTxn *txn, const Error *err)
 {
     Batch *batch = ctx;
-    Take *take = batch->take;
+    Consumer *consumer = batch->consumer;
     if (err != NULL) {
         give_back(batch, err);
         return;
@@ -145,16 +146,16 @@ static void on_db_stored(void *ctx, DbTxn *txn, const Error *err)
     count_batch(batch);
     Queue again = {NULL, NULL};
     while (batch->events.first != NULL) {
-        Pending *event = take_pop(&batch->events);
+        Pending *event = consumer_pop(&batch->events);
         if (!event->entry->order->is_lost) {
             delivery_settle(event->delivery, NULL);
         } else if (++event->losses < LOSSES_MAX) {
-            take_push_back(&again, event);
+            consumer_push_back(&again, event);
         } else {
             delivery_again(event->delivery, LOST_WAIT_MS);
         }
     }
-    take->batch_max = take->batch_max * 2 < BATCH_MAX ? take->batch_max * 2 : BATCH_MAX;
+    consumer->batch_max = consumer->batch_max * 2 < BATCH_MAX ? consumer->batch_max * 2 : BATCH_MAX;
     end_batch(batch, &again);
 }
 
@@ -187,7 +188,8 @@ static bool make_command(Batch *batch, const Command *command, OutRow *row, Erro
 
 static bool make_wait(Batch *batch, const Command *wait, OutRow *row, Error *err)
 {
-    int64_t due_at_us = batch->fold.now_us + batch->take->options.retry_timeout_ms * INT64_C(1000);
+    int64_t due_at_us =
+        batch->fold.now_us + batch->consumer->options.retry_timeout_ms * INT64_C(1000);
     if (!message_timeout(wait, due_at_us, batch->arena, &row->message, err)) {
         return false;
     }
@@ -241,7 +243,7 @@ static void on_keyring_done(void *ctx, const Error *err)
         give_back(batch, &own);
         return;
     }
-    DbTxn *txn = db_txn_new(batch->take->options.pool);
+    DbTxn *txn = db_txn_new(batch->consumer->options.pool);
     saga_sql_store(txn, &batch->fold, batch->rows, batch->row_count);
     db_txn_submit(txn, on_db_stored, batch);
 }
@@ -259,9 +261,10 @@ static void want_key(Batch *batch, Order *order)
     if (order->checked_out != NULL) { // whoever is here again after an erasure gets a new one
         Str email = order->checked_out->email;
         address_hash(
-            batch->take->options.hash_key, order->tenant, CHANNEL_EMAIL, email, order->email_hash);
-        *want =
-            keyring_want_address(batch->take->options.keyring, order->tenant, CHANNEL_EMAIL, email);
+            batch->consumer->options.hash_key, order->tenant, CHANNEL_EMAIL, email,
+            order->email_hash);
+        *want = keyring_want_address(
+            batch->consumer->options.keyring, order->tenant, CHANNEL_EMAIL, email);
     } else {
         *want = message_key_want(order->tenant, order->person, batch->arena);
     }
@@ -286,27 +289,28 @@ static void on_db_loaded(void *ctx, DbTxn *txn, const Error *err)
         }
     }
     keyring_resolve(
-        batch->take->options.keyring, batch->wants, batch->want_count, on_keyring_done, batch);
+        batch->consumer->options.keyring, batch->wants, batch->want_count, on_keyring_done, batch);
 }
 
-static void start_batch(Take *take)
+static void start_batch(Consumer *consumer)
 {
-    if (take->busy || take->waiting.first == NULL) {
+    if (consumer->busy || consumer->waiting.first == NULL) {
         return;
     }
-    take->busy = true;
+    consumer->busy = true;
     Arena *arena = arena_new(64 * 1024);
     Batch *batch = arena_zalloc(arena, sizeof *batch);
-    batch->take = take;
+    batch->consumer = consumer;
     batch->arena = arena;
-    fold_init(&batch->fold, arena, take->batch_max, clock_now_us(), take->options.max_attempts);
-    while (take->waiting.first != NULL && batch->count < take->batch_max) {
-        Pending *event = take_pop(&take->waiting);
-        take_push_back(&batch->events, event);
+    fold_init(
+        &batch->fold, arena, consumer->batch_max, clock_now_us(), consumer->options.max_attempts);
+    while (consumer->waiting.first != NULL && batch->count < consumer->batch_max) {
+        Pending *event = consumer_pop(&consumer->waiting);
+        consumer_push_back(&batch->events, event);
         event->entry = fold_add(&batch->fold, &event->input);
         batch->count++;
     }
-    DbTxn *txn = db_txn_new(take->options.pool);
+    DbTxn *txn = db_txn_new(consumer->options.pool);
     saga_sql_load(txn, &batch->fold);
     db_txn_submit(txn, on_db_loaded, batch);
 }
@@ -330,94 +334,94 @@ static bool read_event(Delivery *delivery, Str tenant, Str type, Pending *ret, E
 }
 
 // What is no CleanUpSentEmail starts nothing; ingest has the letter of it.
-static void take_clean_up(Take *take, Delivery *delivery, Str tenant, Str type)
+static void take_clean_up(Consumer *consumer, Delivery *delivery, Str tenant, Str type)
 {
     Str by = STR_EMPTY;
     Error err = {0};
     bool ok = !str_eq(type, STR(CLEANUP_EVENT_TYPE)) ||
               cleanup_event_read(&delivery->message, delivery->arena, &tenant, &by, &err);
     if (ok) {
-        take->options.on_clean_up(take->options.ctx, delivery, tenant);
+        consumer->options.on_clean_up(consumer->options.ctx, delivery, tenant);
     } else {
-        metric_add(take->options.metrics->passed, 1);
+        metric_add(consumer->options.metrics->passed, 1);
         delivery_settle(delivery, NULL);
     }
 }
 
-static void take_delivery(Take *take, Delivery *delivery)
+static void take_delivery(Consumer *consumer, Delivery *delivery)
 {
     Str tenant = STR_EMPTY;
     Str type = STR_EMPTY;
     Error err = {0};
     bool is_event = domain_subject(delivery->message.subject, &tenant, &type);
     if (is_event && (str_eq(type, STR("CleanUpOrders")) || str_eq(type, STR("CleanUpSentEmail")))) {
-        take_clean_up(take, delivery, tenant, type);
+        take_clean_up(consumer, delivery, tenant, type);
         return;
     }
     if (!is_event || !saga_input_wants(type)) {
-        metric_add(take->options.metrics->passed, 1);
+        metric_add(consumer->options.metrics->passed, 1);
         delivery_settle(delivery, NULL);
         return;
     }
     Pending *event = arena_zalloc(delivery->arena, sizeof *event);
     if (!read_event(delivery, tenant, type, event, &err)) {
-        take_refuse(delivery, &err);
+        consumer_refuse(delivery, &err);
     } else if (event->input.kind == INPUT_PASSED) {
-        metric_add(take->options.metrics->passed, 1);
+        metric_add(consumer->options.metrics->passed, 1);
         delivery_settle(delivery, NULL);
     } else {
-        take_push_back(&take->waiting, event);
+        consumer_push_back(&consumer->waiting, event);
     }
 }
 
 static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
 {
-    Take *take = ctx;
+    Consumer *consumer = ctx;
     for (size_t i = 0; i < count; i++) {
-        take_delivery(take, deliveries[i]);
+        take_delivery(consumer, deliveries[i]);
     }
-    start_batch(take);
+    start_batch(consumer);
 }
 
 // ---- life ----
 
-Take *take_new(const TakeOptions *options)
+Consumer *consumer_new(const ConsumerOptions *options)
 {
-    Take *take = xcalloc(1, sizeof *take);
-    take->options = *options;
-    take->batch_max = BATCH_MAX;
+    Consumer *consumer = xcalloc(1, sizeof *consumer);
+    consumer->options = *options;
+    consumer->batch_max = BATCH_MAX;
     WorkerOptions worker = {
         .consumer = topology_consumer("stentor-order-saga", "EVENTS"),
         .batch_max = BATCH_MAX,
         .in_flight_max = IN_FLIGHT_MAX,
         .stage = STAGE,
     };
-    take->worker = worker_new(options->bus, &worker, on_worker_batch, take);
-    worker_start(take->worker);
-    return take;
+    consumer->worker = worker_new(options->bus, &worker, on_worker_batch, consumer);
+    worker_start(consumer->worker);
+    return consumer;
 }
 
 static void on_worker_freed(void *ctx)
 {
-    Take *take = ctx;
-    take->worker = NULL;
-    take->on_stopped(take->stopped_ctx);
+    Consumer *consumer = ctx;
+    consumer->worker = NULL;
+    consumer->on_stopped(consumer->stopped_ctx);
 }
 
 static void on_worker_stopped(void *ctx)
 {
-    Take *take = ctx;
-    worker_free(take->worker, on_worker_freed, take);
+    Consumer *consumer = ctx;
+    worker_free(consumer->worker, on_worker_freed, consumer);
 }
 
-void take_stop(Take *take, void (*on_stopped)(void *ctx), void *ctx)
+void consumer_stop(Consumer *consumer, void (*on_stopped)(void *ctx), void *ctx)
 {
-    take->on_stopped = on_stopped;
-    take->stopped_ctx = ctx;
-    worker_stop(take->worker, on_worker_stopped, take);
+    consumer->on_stopped = on_stopped;
+    consumer->stopped_ctx = ctx;
+    worker_stop(consumer->worker, on_worker_stopped, consumer);
 }
 
-void take_free(Take *take)
+void consumer_free(Consumer *consumer)
 {
-    free(take);
+    free(consumer);
 }

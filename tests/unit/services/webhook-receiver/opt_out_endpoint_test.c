@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "common/codec/event.h"
-#include "services/webhook-receiver/opt_out_door.h"
+#include "services/webhook-receiver/opt_out_endpoint.h"
 #include "stentor/v1/people.pb-c.h"
 
 static void both_encodings_of_one_click_are_known(void **state)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/outbox-relay/publish/letters.h"
+#include "services/outbox-relay/publish/request_ids.h"
 
-bool letters_note(const Letters *letters, const RelaySql *sql, Str claim_id, DbTxn *txn)
+bool request_ids_note(const RequestIds *requests, const RelaySql *sql, Str claim_id, DbTxn *txn)
 {
     size_t waiting = 0;
-    for (size_t i = 0; i < letters->count; i++) {
-        waiting += letters->posts[i].fate == POST_WAITS ? 1 : 0;
+    for (size_t i = 0; i < requests->count; i++) {
+        waiting += requests->posts[i].fate == POST_WAITS ? 1 : 0;
     }
     if (waiting == 0) {
         return false;
@@ -17,29 +17,29 @@ bool letters_note(const Letters *letters, const RelaySql *sql, Str claim_id, DbT
     DbArray *attempts = db_array(p, DB_I32);
     DbArray *ids = db_array(p, DB_TEXT);
     DbArray *times = db_array(p, DB_TIME);
-    for (size_t i = 0; i < letters->count; i++) {
-        if (letters->posts[i].fate != POST_WAITS) {
+    for (size_t i = 0; i < requests->count; i++) {
+        if (requests->posts[i].fate != POST_WAITS) {
             continue;
         }
-        db_push_text(keys, letters->rows[i].key);
-        db_push_int(attempts, letters->rows[i].attempt);
-        db_push_text(ids, str_from(letters->messages[i].notification_id));
-        db_push_time(times, letters->rows[i].made_at_us);
+        db_push_text(keys, requests->rows[i].key);
+        db_push_int(attempts, requests->rows[i].attempt);
+        db_push_text(ids, str_from(requests->messages[i].notification_id));
+        db_push_time(times, requests->rows[i].made_at_us);
     }
     return true;
 }
 
 // Answers come in whatever order: rows are found by their key.
-static size_t *index_rows(const Letters *letters, Arena *arena, size_t *ret_mask)
+static size_t *index_rows(const RequestIds *requests, Arena *arena, size_t *ret_mask)
 {
     size_t cap = 4;
-    while (cap < 2 * letters->count) {
+    while (cap < 2 * requests->count) {
         cap *= 2;
     }
     *ret_mask = cap - 1;
     size_t *slots = arena_array(arena, cap, sizeof(*slots));
-    for (size_t i = 0; i < letters->count; i++) {
-        size_t at = (size_t)str_hash(letters->rows[i].key) & *ret_mask;
+    for (size_t i = 0; i < requests->count; i++) {
+        size_t at = (size_t)str_hash(requests->rows[i].key) & *ret_mask;
         while (slots[at] != 0) {
             at = (at + 1) & *ret_mask;
         }
@@ -48,21 +48,22 @@ static size_t *index_rows(const Letters *letters, Arena *arena, size_t *ret_mask
     return slots;
 }
 
-size_t letters_read(const Letters *letters, const PGresult *noted, Arena *arena, size_t *ret_again)
+size_t request_ids_read(
+    const RequestIds *requests, const PGresult *noted, Arena *arena, size_t *ret_again)
 {
     size_t mask = 0;
     size_t again = 0;
-    const size_t *slots = index_rows(letters, arena, &mask);
+    const size_t *slots = index_rows(requests, arena, &mask);
     for (int n = 0; n < db_rows(noted); n++) {
         Str key = db_get_text(noted, n, 0);
         size_t at = (size_t)str_hash(key) & mask;
-        while (slots[at] != 0 && !str_eq(letters->rows[slots[at] - 1].key, key)) {
+        while (slots[at] != 0 && !str_eq(requests->rows[slots[at] - 1].key, key)) {
             at = (at + 1) & mask;
         }
         if (slots[at] == 0) {
             continue;
         }
-        Row *row = &letters->rows[slots[at] - 1];
+        Row *row = &requests->rows[slots[at] - 1];
         int64_t made_at_us = db_get_time(noted, n, 3);
         if (made_at_us != row->made_at_us) {
             row->made_at_us = made_at_us;

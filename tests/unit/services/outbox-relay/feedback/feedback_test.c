@@ -12,7 +12,7 @@
 #include "common/base/id.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
-#include "services/outbox-relay/feedback/told.h"
+#include "services/outbox-relay/feedback/feedback.h"
 #include "stentor/v1/dead.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
@@ -21,13 +21,13 @@
 
 typedef struct Stage {
     Arena *arena;
-    Told *told;
+    Feedback *feedback;
 } Stage;
 
 static int set_up(void **state)
 {
     static Stage stage;
-    stage = (Stage){.arena = arena_new(0), .told = told_new()};
+    stage = (Stage){.arena = arena_new(0), .feedback = feedback_new()};
     *state = &stage;
     return 0;
 }
@@ -35,7 +35,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     Stage *stage = *state;
-    told_free(stage->told);
+    feedback_free(stage->feedback);
     arena_free(stage->arena);
     return 0;
 }
@@ -70,13 +70,13 @@ static void say(const Stage *stage, const Say *said)
     event.reason = said->reason != NULL ? said->reason : event.reason;
     BusMessage message = {.stream = "STATUS", .stored_at_us = 2000};
     assert_true(event_pack(&event.base, stage->arena, &message.payload, NULL));
-    told_fold(stage->told, &message, stage->arena);
+    feedback_fold(stage->feedback, &message, stage->arena);
 }
 
-static const ToldWord *only_word(const Stage *stage)
+static const FeedbackEntry *only_word(const Stage *stage)
 {
     size_t count = 0;
-    const ToldWord *words = told_words(stage->told, &count);
+    const FeedbackEntry *words = feedback_entries(stage->feedback, &count);
     assert_int_equal(count, 1);
     return words;
 }
@@ -84,7 +84,7 @@ static const ToldWord *only_word(const Stage *stage)
 static size_t word_count(const Stage *stage)
 {
     size_t count = 0;
-    (void)told_words(stage->told, &count);
+    (void)feedback_entries(stage->feedback, &count);
     return count;
 }
 
@@ -108,26 +108,26 @@ static void each_status_is_one_moment_or_none(void **state)
         {STATUS_SCHEDULED, 0, -1, 0},
         {STATUS_RENDERING, 0, -1, 0},
         {STATUS_SENDING, 0, -1, 0},
-        {STATUS_SENDING, 2, TOLD_RETRYING, 2},
-        {STATUS_SENT, 1, TOLD_SENT, 0},
-        {STATUS_SENT, 3, TOLD_SENT, 2},
-        {STATUS_DELIVERED, 0, TOLD_SENT, 0},
-        {STATUS_OPENED, 0, TOLD_SENT, 0},
-        {STATUS_CLICKED, 0, TOLD_SENT, 0},
-        {STATUS_COMPLAINED, 0, TOLD_SENT, 0},
-        {STATUS_SUPERSEDED, 0, TOLD_SENT, 0},
-        {STATUS_SUPPRESSED, 0, TOLD_FAILED, 0},
-        {STATUS_FAILED, 4, TOLD_FAILED, 4},
-        {STATUS_BOUNCED, 0, TOLD_FAILED, 0},
+        {STATUS_SENDING, 2, FEEDBACK_RETRYING, 2},
+        {STATUS_SENT, 1, FEEDBACK_SENT, 0},
+        {STATUS_SENT, 3, FEEDBACK_SENT, 2},
+        {STATUS_DELIVERED, 0, FEEDBACK_SENT, 0},
+        {STATUS_OPENED, 0, FEEDBACK_SENT, 0},
+        {STATUS_CLICKED, 0, FEEDBACK_SENT, 0},
+        {STATUS_COMPLAINED, 0, FEEDBACK_SENT, 0},
+        {STATUS_SUPERSEDED, 0, FEEDBACK_SENT, 0},
+        {STATUS_SUPPRESSED, 0, FEEDBACK_FAILED, 0},
+        {STATUS_FAILED, 4, FEEDBACK_FAILED, 4},
+        {STATUS_BOUNCED, 0, FEEDBACK_FAILED, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        told_clear(stage->told);
+        feedback_clear(stage->feedback);
         say(stage, &(Say){.id = ID_A, .status = rows[i].status, .attempt = rows[i].attempt});
         if (rows[i].moment < 0) {
             assert_int_equal(word_count(stage), 0);
             continue;
         }
-        const ToldWord *word = only_word(stage);
+        const FeedbackEntry *word = only_word(stage);
         assert_int_equal(word->moment, rows[i].moment);
         assert_int_equal(word->attempts, rows[i].attempts);
         assert_true(word->rank > 0);
@@ -140,10 +140,10 @@ static void a_reason_has_its_code_and_its_words(void **state)
     const Stage *stage = *state;
     say(stage, &(Say){.id = ID_A, .status = STATUS_FAILED, .code = "rejected", .reason = "550 no"});
     assert_str(only_word(stage)->reason, "rejected: 550 no");
-    told_clear(stage->told);
+    feedback_clear(stage->feedback);
     say(stage, &(Say){.id = ID_A, .status = STATUS_SUPPRESSED, .code = "opt_out"});
     assert_str(only_word(stage)->reason, "suppressed: opt_out");
-    told_clear(stage->told);
+    feedback_clear(stage->feedback);
     say(stage, &(Say){.id = ID_A, .status = STATUS_SENT, .attempt = 2, .reason = "250 ok"});
     assert_str(only_word(stage)->reason, "");
 }
@@ -168,7 +168,7 @@ static void a_long_reason_is_cut_between_two_characters(void **state)
 
 static int32_t rank_of(const Stage *stage, Say said)
 {
-    told_clear(stage->told);
+    feedback_clear(stage->feedback);
     said.id = ID_A;
     say(stage, &said);
     return only_word(stage)->rank;
@@ -203,13 +203,13 @@ static void the_highest_stays_in_whatever_order_they_come(void **state)
 {
     const Stage *stage = *state;
     for (int turn = 0; turn < 2; turn++) {
-        told_clear(stage->told);
+        feedback_clear(stage->feedback);
         Say sent = {.id = ID_A, .status = STATUS_SENT, .attempt = 2, .at_us = 20};
         Say retry = {.id = ID_A, .status = STATUS_SENDING, .attempt = 1, .at_us = 10};
         say(stage, turn == 0 ? &sent : &retry);
         say(stage, turn == 0 ? &retry : &sent);
         say(stage, &sent);
-        assert_int_equal(only_word(stage)->moment, TOLD_SENT);
+        assert_int_equal(only_word(stage)->moment, FEEDBACK_SENT);
         assert_int_equal(only_word(stage)->at_us, 20);
     }
 }
@@ -224,12 +224,12 @@ static void many_mails_are_kept_apart(void **state)
             &(Say){.id = id, .status = i < 2000 ? STATUS_SENDING : STATUS_SENT, .attempt = 1});
     }
     size_t count = 0;
-    const ToldWord *words = told_words(stage->told, &count);
+    const FeedbackEntry *words = feedback_entries(stage->feedback, &count);
     assert_int_equal(count, 1000);
     for (size_t i = 0; i < count; i++) {
-        assert_int_equal(words[i].moment, TOLD_SENT);
+        assert_int_equal(words[i].moment, FEEDBACK_SENT);
     }
-    told_clear(stage->told);
+    feedback_clear(stage->feedback);
     assert_int_equal(word_count(stage), 0);
 }
 
@@ -239,9 +239,9 @@ static void what_cannot_be_read_is_passed_over(void **state)
 {
     const Stage *stage = *state;
     BusMessage message = {.stream = "STATUS", .payload = STR("\xff\xff\xff")};
-    told_fold(stage->told, &message, stage->arena);
+    feedback_fold(stage->feedback, &message, stage->arena);
     message.stream = "DEAD";
-    told_fold(stage->told, &message, stage->arena);
+    feedback_fold(stage->feedback, &message, stage->arena);
     say(stage, &(Say){.id = "nothing", .status = STATUS_SENT});
     assert_int_equal(word_count(stage), 0);
 }
@@ -277,18 +277,18 @@ static void bury(const Stage *stage, char *letter_stage, char *subject, int64_t 
     letter.payload = pb_data(payload);
     BusMessage message = {.stream = "DEAD", .stored_at_us = 3000};
     assert_true(event_pack(&letter.base, stage->arena, &message.payload, NULL));
-    told_fold(stage->told, &message, stage->arena);
+    feedback_fold(stage->feedback, &message, stage->arena);
 }
 
 static void a_refused_command_failed_under_the_id_that_it_would_have_had(void **state)
 {
     const Stage *stage = *state;
     bury(stage, "ingest", "evt.acme.notify", 1700000000000000);
-    const ToldWord *word = only_word(stage);
+    const FeedbackEntry *word = only_word(stage);
     char id[ID_SIZE];
     notify_id_derive(STR("acme"), STR("the-message-id"), 1700000000000000, id);
     assert_str(word->notification_id, id);
-    assert_int_equal(word->moment, TOLD_FAILED);
+    assert_int_equal(word->moment, FEEDBACK_FAILED);
     assert_int_equal(word->rank, 1); // whatever comes after all is newer
     assert_int_equal(word->at_us, 3000);
     assert_str(word->reason, "field 'to': not an address");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/outbox-relay/feedback/told.h"
+#include "services/outbox-relay/feedback/feedback.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,25 +32,25 @@ enum {
 
 #define TIME_MAX_US INT64_C(253402300800000000) // 10000-01-01
 
-struct Told {
-    ToldWord *words;
+struct Feedback {
+    FeedbackEntry *entries;
     size_t count;
     size_t capacity;
     uint32_t *slots; // position + 1; open addressing, never more than half full
     size_t mask;
-    int index[TOLD_COUNT]; // statements of the last told_write; -1: not in it
+    int index[FEEDBACK_COUNT]; // statements of the last feedback_write; -1: not in it
 };
 
-const char *told_name(ToldMoment moment)
+const char *feedback_name(FeedbackMoment moment)
 {
     switch (moment) {
-    case TOLD_RETRYING:
+    case FEEDBACK_RETRYING:
         return "retrying";
-    case TOLD_SENT:
+    case FEEDBACK_SENT:
         return "sent";
-    case TOLD_FAILED:
+    case FEEDBACK_FAILED:
         return "failed";
-    case TOLD_COUNT:
+    case FEEDBACK_COUNT:
         break;
     }
     return "";
@@ -58,72 +58,74 @@ const char *told_name(ToldMoment moment)
 
 // ---- the words of a flush ----
 
-static size_t slot_of(const Told *told, Str id)
+static size_t slot_of(const Feedback *feedback, Str id)
 {
-    size_t slot = (size_t)str_hash(id) & told->mask;
-    while (told->slots[slot] != 0 &&
-           !str_eq(told->words[told->slots[slot] - 1].notification_id, id)) {
-        slot = (slot + 1) & told->mask;
+    size_t slot = (size_t)str_hash(id) & feedback->mask;
+    while (feedback->slots[slot] != 0 &&
+           !str_eq(feedback->entries[feedback->slots[slot] - 1].notification_id, id)) {
+        slot = (slot + 1) & feedback->mask;
     }
     return slot;
 }
 
-static void grow(Told *told)
+static void grow(Feedback *feedback)
 {
-    told->capacity = told->capacity > 0 ? 2 * told->capacity : CAPACITY_FIRST;
-    told->words = xrealloc(told->words, told->capacity * sizeof(*told->words));
-    free(told->slots);
-    told->slots = xcalloc(2 * told->capacity, sizeof(*told->slots));
-    told->mask = 2 * told->capacity - 1;
-    for (size_t i = 0; i < told->count; i++) {
-        told->slots[slot_of(told, told->words[i].notification_id)] = (uint32_t)(i + 1);
+    feedback->capacity = feedback->capacity > 0 ? 2 * feedback->capacity : CAPACITY_FIRST;
+    feedback->entries =
+        xrealloc(feedback->entries, feedback->capacity * sizeof(*feedback->entries));
+    free(feedback->slots);
+    feedback->slots = xcalloc(2 * feedback->capacity, sizeof(*feedback->slots));
+    feedback->mask = 2 * feedback->capacity - 1;
+    for (size_t i = 0; i < feedback->count; i++) {
+        feedback->slots[slot_of(feedback, feedback->entries[i].notification_id)] =
+            (uint32_t)(i + 1);
     }
 }
 
-static void put_word(Told *told, const ToldWord *word)
+static void put_entry(Feedback *feedback, const FeedbackEntry *entry)
 {
-    if (told->count == told->capacity) {
-        grow(told);
+    if (feedback->count == feedback->capacity) {
+        grow(feedback);
     }
-    size_t slot = slot_of(told, word->notification_id);
-    if (told->slots[slot] == 0) {
-        told->words[told->count++] = *word;
-        told->slots[slot] = (uint32_t)told->count;
+    size_t slot = slot_of(feedback, entry->notification_id);
+    if (feedback->slots[slot] == 0) {
+        feedback->entries[feedback->count++] = *entry;
+        feedback->slots[slot] = (uint32_t)feedback->count;
         return;
     }
-    ToldWord *known = &told->words[told->slots[slot] - 1];
-    if (word->rank > known->rank) {
-        *known = *word;
+    FeedbackEntry *known = &feedback->entries[feedback->slots[slot] - 1];
+    if (entry->rank > known->rank) {
+        *known = *entry;
     }
 }
 
-Told *told_new(void)
+Feedback *feedback_new(void)
 {
-    Told *told = xcalloc(1, sizeof(*told));
-    grow(told);
-    return told;
+    Feedback *feedback = xcalloc(1, sizeof(*feedback));
+    grow(feedback);
+    return feedback;
 }
 
-void told_free(Told *told)
+void feedback_free(Feedback *feedback)
 {
-    if (told == NULL) {
+    if (feedback == NULL) {
         return;
     }
-    free(told->words);
-    free(told->slots);
-    free(told);
+    free(feedback->entries);
+    free(feedback->slots);
+    free(feedback);
 }
 
-void told_clear(Told *told)
+void feedback_clear(Feedback *feedback)
 {
-    told->count = 0;
-    memset(told->slots, 0, (told->mask + 1) * sizeof(*told->slots));
+    feedback->count = 0;
+    memset(feedback->slots, 0, (feedback->mask + 1) * sizeof(*feedback->slots));
 }
 
-const ToldWord *told_words(const Told *told, size_t *ret_count)
+const FeedbackEntry *feedback_entries(const Feedback *feedback, size_t *ret_count)
 {
-    *ret_count = told->count;
-    return told->words;
+    *ret_count = feedback->count;
+    return feedback->entries;
 }
 
 // ---- STATUS ----
@@ -176,7 +178,7 @@ static bool is_callback(const Stentor__V1__NotificationStatus *event)
 }
 
 // false: the status says nothing that a row wants to know.
-static bool read_moment(const Stentor__V1__NotificationStatus *event, ToldWord *word)
+static bool read_moment(const Stentor__V1__NotificationStatus *event, FeedbackEntry *entry)
 {
     uint32_t attempt = event->attempt != NULL ? event->attempt->number : 0;
     int32_t number = (int32_t)(attempt < ATTEMPT_MAX ? attempt : ATTEMPT_MAX);
@@ -185,9 +187,9 @@ static bool read_moment(const Stentor__V1__NotificationStatus *event, ToldWord *
         if (number == 0) {
             return false;
         }
-        word->moment = TOLD_RETRYING;
-        word->rank = RANK_RETRYING + number;
-        word->attempts = number;
+        entry->moment = FEEDBACK_RETRYING;
+        entry->rank = RANK_RETRYING + number;
+        entry->attempts = number;
         return true;
     case STATUS_SENT:
     case STATUS_DELIVERED:
@@ -195,16 +197,16 @@ static bool read_moment(const Stentor__V1__NotificationStatus *event, ToldWord *
     case STATUS_CLICKED:
     case STATUS_COMPLAINED: // it was delivered, to somebody who did not want it
     case STATUS_SUPERSEDED: // it went out in a digest
-        word->moment = TOLD_SENT;
-        word->rank = RANK_SENT;
-        word->attempts = number > 0 ? number - 1 : 0;
+        entry->moment = FEEDBACK_SENT;
+        entry->rank = RANK_SENT;
+        entry->attempts = number > 0 ? number - 1 : 0;
         return true;
     case STATUS_SUPPRESSED:
     case STATUS_FAILED:
     case STATUS_BOUNCED:
-        word->moment = TOLD_FAILED;
-        word->rank = RANK_FAILED;
-        word->attempts = number;
+        entry->moment = FEEDBACK_FAILED;
+        entry->rank = RANK_FAILED;
+        entry->attempts = number;
         return true;
     case STATUS_NONE:
     case STATUS_QUEUED:
@@ -216,23 +218,23 @@ static bool read_moment(const Stentor__V1__NotificationStatus *event, ToldWord *
     return false;
 }
 
-static void fold_status(Told *told, const BusMessage *message, Arena *arena)
+static void fold_status(Feedback *feedback, const BusMessage *message, Arena *arena)
 {
     const Stentor__V1__NotificationStatus *event =
         (const Stentor__V1__NotificationStatus *)event_unpack(
             &stentor__v1__notification_status__descriptor, message->payload, arena, NULL);
-    ToldWord word = {0};
-    if (event == NULL || event->meta == NULL || !read_moment(event, &word) ||
+    FeedbackEntry entry = {0};
+    if (event == NULL || event->meta == NULL || !read_moment(event, &entry) ||
         !id_parse(str_from(event->meta->notification_id), "ntf_", NULL)) {
         return;
     }
-    word.notification_id = str_from(event->meta->notification_id);
+    entry.notification_id = str_from(event->meta->notification_id);
     uint32_t life = event->resends < LIVES_MAX ? event->resends : LIVES_MAX - 1;
-    word.rank += RANK_LIFE * (is_callback(event) ? LIVES_MAX : (int32_t)life);
-    word.reason = word.moment == TOLD_SENT ? STR_EMPTY : reason_of(event, arena);
+    entry.rank += RANK_LIFE * (is_callback(event) ? LIVES_MAX : (int32_t)life);
+    entry.reason = entry.moment == FEEDBACK_SENT ? STR_EMPTY : reason_of(event, arena);
     int64_t at_us = event->meta->occurred_at_us;
-    word.at_us = at_us > 0 && at_us < TIME_MAX_US ? at_us : message->stored_at_us;
-    put_word(told, &word);
+    entry.at_us = at_us > 0 && at_us < TIME_MAX_US ? at_us : message->stored_at_us;
+    put_entry(feedback, &entry);
 }
 
 // ---- dead letters of ingest ----
@@ -248,7 +250,7 @@ static bool is_command_letter(const Stentor__V1__DeadLetter *letter)
 // A command that ingest refuses has no notification and so no status; its id is the one that it
 // would have had.
 static void fold_command(
-    Told *told, const Stentor__V1__DeadLetter *letter, Arena *arena, int64_t at_us)
+    Feedback *feedback, const Stentor__V1__DeadLetter *letter, Arena *arena, int64_t at_us)
 {
     const Stentor__V1__NotifyCommand *command = (const Stentor__V1__NotifyCommand *)event_unpack(
         &stentor__v1__notify_command__descriptor, pb_bytes(letter->payload), arena, NULL);
@@ -259,26 +261,26 @@ static void fold_command(
     notify_id_derive(
         str_from(letter->meta->tenant), str_from(letter->meta->causation_id),
         command->produced_at_us, id);
-    const ToldWord word = {
+    const FeedbackEntry entry = {
         .notification_id = str_from(id),
-        .moment = TOLD_FAILED,
+        .moment = FEEDBACK_FAILED,
         .rank = RANK_REFUSED,
         .reason = clean_reason(str_from(letter->reason)),
         .at_us = at_us,
     };
-    put_word(told, &word);
+    put_entry(feedback, &entry);
 }
 
-void told_fold(Told *told, const BusMessage *message, Arena *arena)
+void feedback_fold(Feedback *feedback, const BusMessage *message, Arena *arena)
 {
     if (str_eq(str_from(message->stream), STR("DEAD"))) {
         const Stentor__V1__DeadLetter *letter = (const Stentor__V1__DeadLetter *)event_unpack(
             &stentor__v1__dead_letter__descriptor, message->payload, arena, NULL);
         if (letter != NULL && is_command_letter(letter)) {
-            fold_command(told, letter, arena, message->stored_at_us);
+            fold_command(feedback, letter, arena, message->stored_at_us);
         }
     } else {
-        fold_status(told, message, arena);
+        fold_status(feedback, message, arena);
     }
 }
 
@@ -300,50 +302,51 @@ static Columns add_columns(DbParams *p)
     };
 }
 
-static void push_word(const Columns *c, const ToldWord *word)
+static void push_entry(const Columns *c, const FeedbackEntry *entry)
 {
-    db_push_text(c->ids, word->notification_id);
-    db_push_text(c->states, str_from(told_name(word->moment)));
-    db_push_int(c->ranks, word->rank);
-    db_push_int(c->attempts, word->attempts);
-    if (word->reason.len > 0) {
-        db_push_text(c->reasons, word->reason);
+    db_push_text(c->ids, entry->notification_id);
+    db_push_text(c->states, str_from(feedback_name(entry->moment)));
+    db_push_int(c->ranks, entry->rank);
+    db_push_int(c->attempts, entry->attempts);
+    if (entry->reason.len > 0) {
+        db_push_text(c->reasons, entry->reason);
     } else {
         db_push_null(c->reasons);
     }
-    db_push_time(c->times, word->at_us);
+    db_push_time(c->times, entry->at_us);
 }
 
-static void write_moment(Told *told, ToldMoment moment, const DbStatement *statement, DbTxn *txn)
+static void write_moment(
+    Feedback *feedback, FeedbackMoment moment, const DbStatement *statement, DbTxn *txn)
 {
-    told->index[moment] = -1;
+    feedback->index[moment] = -1;
     Columns columns = {0};
-    for (size_t i = 0; i < told->count; i++) {
-        if (told->words[i].moment != moment) {
+    for (size_t i = 0; i < feedback->count; i++) {
+        if (feedback->entries[i].moment != moment) {
             continue;
         }
         if (columns.ids == NULL) {
-            columns = add_columns(db_txn_add(txn, statement, &told->index[moment]));
+            columns = add_columns(db_txn_add(txn, statement, &feedback->index[moment]));
         }
-        push_word(&columns, &told->words[i]);
+        push_entry(&columns, &feedback->entries[i]);
     }
 }
 
-void told_write(Told *told, const RelaySql *sql, bool aside, DbTxn *txn)
+void feedback_write(Feedback *feedback, const RelaySql *sql, bool aside, DbTxn *txn)
 {
-    if (told->count > 0) {
+    if (feedback->count > 0) {
         db_txn_add(txn, &sql->plan, NULL);
     }
-    for (int moment = 0; moment < TOLD_COUNT; moment++) {
-        write_moment(told, (ToldMoment)moment, aside ? &sql->told_aside : &sql->told, txn);
+    for (int moment = 0; moment < FEEDBACK_COUNT; moment++) {
+        write_moment(feedback, (FeedbackMoment)moment, aside ? &sql->told_aside : &sql->told, txn);
     }
 }
 
-void told_counts(const Told *told, DbTxn *txn, size_t ret_counts[TOLD_COUNT])
+void feedback_counts(const Feedback *feedback, DbTxn *txn, size_t ret_counts[FEEDBACK_COUNT])
 {
-    for (int moment = 0; moment < TOLD_COUNT; moment++) {
-        bool in_it = told->count > 0 && told->index[moment] >= 0;
+    for (int moment = 0; moment < FEEDBACK_COUNT; moment++) {
+        bool in_it = feedback->count > 0 && feedback->index[moment] >= 0;
         ret_counts[moment] =
-            in_it ? (size_t)db_get_int(db_txn_result(txn, told->index[moment]), 0, 0) : 0;
+            in_it ? (size_t)db_get_int(db_txn_result(txn, feedback->index[moment]), 0, 0) : 0;
     }
 }

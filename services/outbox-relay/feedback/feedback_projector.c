@@ -9,70 +9,71 @@
 #include "services/outbox-relay/relay_internal.h"
 
 enum {
-    TELL_TRIES = 3, // with their rows; then without (they may wait for something in the database)
-    ASIDE_US = 5 * 1000 * 1000, // after a refusal rows are left to the teller for so long
+    WRITE_TRIES = 3, // with their rows; then without (they may wait for something in the database)
+    ASIDE_US = 5 * 1000 * 1000, // after a refusal rows are left to the retry for so long
 };
 
 static const int64_t before_start_us = INT64_C(60000000); // of another clock
 
-static bool on_told_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
+static bool on_feedback_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
 {
     (void)err;
     Relay *relay = ctx;
-    told_fold(relay->told, message, arena);
+    feedback_fold(relay->feedback, message, arena);
     return true;
 }
 
 // Killed before the commit: neither rows nor position are there, and the statuses are read again.
 // Killed after it: both are. (test_outbox_crash.py)
-static void on_told_write(void *ctx, DbTxn *txn)
+static void on_feedback_write(void *ctx, DbTxn *txn)
 {
     Relay *relay = ctx;
-    relay->told_tries++;
-    relay->told_aside = relay->told_tries > TELL_TRIES || clock_mono_us() < relay->aside_until_us;
-    told_write(relay->told, relay->sql, relay->told_aside, txn);
+    relay->feedback_tries++;
+    relay->feedback_aside =
+        relay->feedback_tries > WRITE_TRIES || clock_mono_us() < relay->aside_until_us;
+    feedback_write(relay->feedback, relay->sql, relay->feedback_aside, txn);
 }
 
-static void on_told_committed(void *ctx, DbTxn *txn)
+static void on_feedback_committed(void *ctx, DbTxn *txn)
 {
     Relay *relay = ctx;
-    relay->told_tries = 0;
-    relay->told_refused = false;
+    relay->feedback_tries = 0;
+    relay->feedback_refused = false;
     if (txn != NULL) {
-        size_t counts[TOLD_COUNT];
-        told_counts(relay->told, txn, counts);
-        CRASH_POINT_IF("outbox.told", counts[TOLD_SENT] + counts[TOLD_FAILED] > 0);
-        relay_metrics_told(&relay->metrics, counts);
+        size_t counts[FEEDBACK_COUNT];
+        feedback_counts(relay->feedback, txn, counts);
+        CRASH_POINT_IF("outbox.feedback", counts[FEEDBACK_SENT] + counts[FEEDBACK_FAILED] > 0);
+        relay_metrics_feedback(&relay->metrics, counts);
     }
-    told_clear(relay->told);
+    feedback_clear(relay->feedback);
 }
 
-// For one row's sake, or because a right is gone for a while: the letters and the position are
-// ours, and go on; the rows are left to the teller, which finds the one.
-static bool on_told_refused(void *ctx, const Error *err)
+// For one row's sake, or because a right is gone for a while: the requests and the position are
+// ours, and go on; the rows are left to the retry, which finds the one.
+static bool on_feedback_refused(void *ctx, const Error *err)
 {
     Relay *relay = ctx;
-    if (relay->told_aside && err->kind != ERROR_CONFIG) {
+    if (relay->feedback_aside && err->kind != ERROR_CONFIG) {
         return false;
     }
-    if (!relay->told_refused) {
-        relay->told_refused = true;
-        LOG(LOG_WARN, "rows cannot be told what became of them, trying again", log_error(err));
+    if (!relay->feedback_refused) {
+        relay->feedback_refused = true;
+        LOG(LOG_WARN, "feedback cannot be written to rows, trying again", log_error(err));
     }
     relay->aside_until_us = clock_mono_us() + ASIDE_US;
     return true;
 }
 
-void relay_open_projector(Relay *relay, int64_t oldest_letter_us)
+void relay_open_projector(Relay *relay, int64_t oldest_request_us)
 {
     static const ProjectorHandlers handlers = {
-        .fold = on_told_fold,
-        .write = on_told_write,
-        .committed = on_told_committed,
-        .refused = on_told_refused};
+        .fold = on_feedback_fold,
+        .write = on_feedback_write,
+        .committed = on_feedback_committed,
+        .refused = on_feedback_refused};
     Service *service = relay->service;
     int64_t now_us = clock_now_us();
-    bool letters = oldest_letter_us > 0 && oldest_letter_us < now_us;
+    bool any = oldest_request_us > 0 && oldest_request_us < now_us;
     snprintf(
         relay->projection, sizeof relay->projection, "outbox-" STR_FMT,
         STR_ARG(relay->mapping->name));
@@ -82,7 +83,7 @@ void relay_open_projector(Relay *relay, int64_t oldest_letter_us)
         .streams = relay->streams,
         .database_url = service_database_url(service),
         .pool = service_pool(service),
-        .begin_at_us = (letters ? oldest_letter_us : now_us) - before_start_us,
+        .begin_at_us = (any ? oldest_request_us : now_us) - before_start_us,
     };
     relay->projector = projector_new(service_bus(service), &options, &handlers, relay);
     relay->metrics.projector = relay->projector;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waves: the order in which the rows of a batch may go out. Rows of one ordering key follow each
+// KeyOrder: the order in which the rows of a batch may go out. Rows of one ordering key follow each
 // other, in the batch's order, each when the one before it is stored; rows of different keys, and
 // those without one, go together. Pure.
 #pragma once
 
 #include "common/base/arena.h"
 
-#define WAVES_NONE SIZE_MAX
+#define KEY_ORDER_NONE SIZE_MAX
 
-typedef struct Waves {
-    size_t *next; // of each row: the one of the same key behind it, or WAVES_NONE
+typedef struct KeyOrder {
+    size_t *next; // of each row: the one of the same key behind it, or KEY_ORDER_NONE
     bool *first;  // of each row: nobody is before it
-} Waves;
+} KeyOrder;
 
 // keys[i] is the ordering key of row i; ptr NULL: none (empty text is a key like any other). The
 // arrays live in `arena`.
-void waves_init(Waves *waves, Arena *arena, const Str *keys, size_t count);
+void key_order_init(KeyOrder *order, Arena *arena, const Str *keys, size_t count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/webhook-receiver/opt_out_door.h"
+#include "services/webhook-receiver/opt_out_endpoint.h"
 
 #include "common/bus/events/suppression_event.h"
 #include "common/bus/topology/topology.h"
@@ -14,7 +14,7 @@ static const Str PATH = {"/v1/opt-out/", 12};
 
 // One click on its way; lives in the request's arena.
 typedef struct Click {
-    OptOutDoor *door;
+    OptOutEndpoint *endpoint;
     HttpRequest *http;
     OptOut what;
 } Click;
@@ -68,9 +68,9 @@ static void answer_page(HttpRequest *http, int status, const char *title, const 
     buf_done(&page);
 }
 
-static void answer_done(OptOutDoor *door, HttpRequest *http)
+static void answer_done(OptOutEndpoint *endpoint, HttpRequest *http)
 {
-    metric_add(door->taken, 1);
+    metric_add(endpoint->taken, 1);
     if (wants_page(http)) {
         answer_page(
             http, 200, "You are unsubscribed", "<p>You will not get these mails any more.</p>");
@@ -79,18 +79,18 @@ static void answer_done(OptOutDoor *door, HttpRequest *http)
     }
 }
 
-static void answer_unavailable(OptOutDoor *door, HttpRequest *http)
+static void answer_unavailable(OptOutEndpoint *endpoint, HttpRequest *http)
 {
-    metric_add(door->refused, 1);
+    metric_add(endpoint->refused, 1);
     http_response_header(http, "Retry-After", STR("5"));
     http_problem(
         http, 503, "unavailable", "Not taken just now", NULL,
         "your choice could not be stored; please try again in a moment");
 }
 
-static void answer_bad_link(OptOutDoor *door, HttpRequest *http, const Error *err)
+static void answer_bad_link(OptOutEndpoint *endpoint, HttpRequest *http, const Error *err)
 {
-    metric_add(door->refused, 1);
+    metric_add(endpoint->refused, 1);
     if (wants_page(http)) {
         answer_page(
             http, 404, "This link does not work",
@@ -161,11 +161,11 @@ bool opt_out_preference(const OptOut *what, int64_t at_us, Arena *arena, BusOut 
 
 static void finish(Click *click, const Error *err)
 {
-    click->door->waiting--;
+    click->endpoint->waiting--;
     if (err != NULL) {
-        answer_unavailable(click->door, click->http);
+        answer_unavailable(click->endpoint, click->http);
     } else {
-        answer_done(click->door, click->http);
+        answer_done(click->endpoint, click->http);
     }
 }
 
@@ -178,9 +178,9 @@ static void on_suppression_acked(void *ctx, const Error *err, uint64_t sequence,
 
 static void store_suppression(Click *click)
 {
-    const OptOutDoor *door = click->door;
+    const OptOutEndpoint *endpoint = click->endpoint;
     suppression_store(
-        door->bus, door->known, make_suppression(click), STR_EMPTY, click->http->arena,
+        endpoint->bus, endpoint->known, make_suppression(click), STR_EMPTY, click->http->arena,
         on_suppression_acked, click);
 }
 
@@ -202,50 +202,50 @@ static void store(Click *click)
 {
     BusOut out;
     Error err = {0};
-    click->door->waiting++;
+    click->endpoint->waiting++;
     if (click->what.recipient_id.len == 0) {
         store_suppression(click);
     } else if (opt_out_preference(
                    &click->what, click->http->received_at_us, click->http->arena, &out, &err)) {
-        bus_publish(click->door->bus, &out, on_preference_acked, click);
+        bus_publish(click->endpoint->bus, &out, on_preference_acked, click);
     } else {
         finish(click, &err);
     }
 }
 
-// ---- the door ----
+// ---- the endpoint ----
 
-static void take_post(OptOutDoor *door, HttpRequest *http, const OptOut *what)
+static void take_post(OptOutEndpoint *endpoint, HttpRequest *http, const OptOut *what)
 {
     if (!opt_out_is_one_click(http->body)) {
-        metric_add(door->refused, 1);
+        metric_add(endpoint->refused, 1);
         http_problem(
             http, 400, "not-one-click", "Not an unsubscription", NULL,
             "the body must be List-Unsubscribe=One-Click (RFC 8058)");
         return;
     }
-    if (!door->ready(door->ready_ctx) || door->waiting >= OPT_OUTS_MAX) {
-        answer_unavailable(door, http);
+    if (!endpoint->ready(endpoint->ready_ctx) || endpoint->waiting >= OPT_OUTS_MAX) {
+        answer_unavailable(endpoint, http);
         return;
     }
     if (suppressions_of_entry(
-            door->known, what->tenant, what->channel, what->category, what->address_hash,
+            endpoint->known, what->tenant, what->channel, what->category, what->address_hash,
             http->received_at_us) == SUPPRESSION_UNREADABLE) {
-        answer_unavailable(door, http); // it would be forgotten when the entry is mended
+        answer_unavailable(endpoint, http); // it would be forgotten when the entry is mended
         return;
     }
     if (!suppressions_wants(
-            door->known, what->tenant, what->channel, what->category, what->address_hash,
+            endpoint->known, what->tenant, what->channel, what->category, what->address_hash,
             SUPPRESSION_OPT_OUT, http->received_at_us)) {
-        answer_done(door, http); // twice is once
+        answer_done(endpoint, http); // twice is once
         return;
     }
     Click *click = arena_zalloc(http->arena, sizeof *click);
-    *click = (Click){.door = door, .http = http, .what = *what};
+    *click = (Click){.endpoint = endpoint, .http = http, .what = *what};
     store(click);
 }
 
-bool opt_out_admit(OptOutDoor *door, HttpRequest *request)
+bool opt_out_admit(OptOutEndpoint *endpoint, HttpRequest *request)
 {
     OptOut *what = arena_zalloc(request->arena, sizeof *what);
     Error err = {0};
@@ -256,8 +256,9 @@ bool opt_out_admit(OptOutDoor *door, HttpRequest *request)
         return false;
     }
     Str token = str_slice(request->path, PATH.len, request->path.len);
-    if (!opt_out_verify(&door->key, token, request->received_at_us, request->arena, what, &err)) {
-        answer_bad_link(door, request, &err);
+    if (!opt_out_verify(
+            &endpoint->key, token, request->received_at_us, request->arena, what, &err)) {
+        answer_bad_link(endpoint, request, &err);
         return false;
     }
     http_request_known(request);
@@ -266,11 +267,11 @@ bool opt_out_admit(OptOutDoor *door, HttpRequest *request)
     return true;
 }
 
-void opt_out_handle(OptOutDoor *door, HttpRequest *request)
+void opt_out_handle(OptOutEndpoint *endpoint, HttpRequest *request)
 {
     const OptOut *what = request->admitted;
     if (str_eq(request->method, STR("POST"))) {
-        take_post(door, request, what);
+        take_post(endpoint, request, what);
     } else {
         answer_question(request, what);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Take: the worker that reads EVENTS for the saga. One batch at a time: read what its orders are,
-// fold (order.h), seal, write everything in one transaction, ack, publish. What arrives meanwhile
-// is the next batch, so batches grow with the load.
+// Consumer: the worker that reads EVENTS for the saga. One batch at a time: read what its orders
+// are, fold (order.h), seal, write everything in one transaction, ack, publish. What arrives
+// meanwhile is the next batch, so batches grow with the load.
 //
 // Law: an event is acked when what follows from it is committed. An order that another process
 // wrote in the meantime is decided again.
@@ -10,9 +10,9 @@
 #include "common/bus/consume/worker.h"
 #include "services/order-saga/outbox.h"
 
-typedef struct Take Take;
+typedef struct Consumer Consumer;
 
-typedef struct TakeOptions {
+typedef struct ConsumerOptions {
     Bus *bus;
     DbPool *pool;
     Keyring *keyring;
@@ -24,9 +24,9 @@ typedef struct TakeOptions {
     // An event that starts the retention (of `tenant`): taken over, settled by whoever takes it.
     void (*on_clean_up)(void *ctx, Delivery *delivery, Str tenant);
     void *ctx;
-} TakeOptions;
+} ConsumerOptions;
 
-Take *take_new(const TakeOptions *options); // borrows all
+Consumer *consumer_new(const ConsumerOptions *options); // borrows all
 // on_stopped when every delivery is settled.
-void take_stop(Take *take, void (*on_stopped)(void *ctx), void *ctx);
-void take_free(Take *take); // when stopped
+void consumer_stop(Consumer *consumer, void (*on_stopped)(void *ctx), void *ctx);
+void consumer_free(Consumer *consumer); // when stopped

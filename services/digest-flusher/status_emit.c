@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/digest-flusher/told.h"
+#include "services/digest-flusher/status_emit.h"
 
 #include "common/bus/events/status_event.h"
 #include "common/codec/event.h"
@@ -11,7 +11,7 @@
 
 typedef Stentor__V1__NotificationRequest Request;
 
-bool told_event(const Told *told, Arena *arena, BusOut *ret_out, Error *err)
+bool status_emit(const StatusEmit *told, Arena *arena, BusOut *ret_out, Error *err)
 {
     const Request *request = (const Request *)event_unpack(
         &stentor__v1__notification_request__descriptor, told->payload, arena, err);

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "services/outbox-relay/publish/waves.h"
+#include "services/outbox-relay/publish/key_order.h"
 
 static int set_up(void **state)
 {
@@ -25,13 +25,13 @@ static int tear_down(void **state)
 static void rows_of_one_key_follow_each_other(void **state)
 {
     const Str keys[] = {STR("a"), STR("b"), STR("a"), STR("a"), STR("b")};
-    Waves waves;
-    waves_init(&waves, *state, keys, 5);
+    KeyOrder order;
+    key_order_init(&order, *state, keys, 5);
     const bool first[] = {true, true, false, false, false};
-    const size_t next[] = {2, 4, 3, WAVES_NONE, WAVES_NONE};
+    const size_t next[] = {2, 4, 3, KEY_ORDER_NONE, KEY_ORDER_NONE};
     for (size_t i = 0; i < 5; i++) {
-        assert_int_equal(waves.first[i], first[i]);
-        assert_true(waves.next[i] == next[i]);
+        assert_int_equal(order.first[i], first[i]);
+        assert_true(order.next[i] == next[i]);
     }
 }
 
@@ -39,28 +39,28 @@ static void rows_without_a_key_go_together(void **state)
 {
     const Str none = {NULL, 0};
     const Str keys[] = {none, STR("a"), none, none};
-    Waves waves;
-    waves_init(&waves, *state, keys, 4);
+    KeyOrder order;
+    key_order_init(&order, *state, keys, 4);
     for (size_t i = 0; i < 4; i++) {
-        assert_true(waves.first[i]);
-        assert_true(waves.next[i] == WAVES_NONE);
+        assert_true(order.first[i]);
+        assert_true(order.next[i] == KEY_ORDER_NONE);
     }
 }
 
 static void the_empty_text_is_a_key(void **state)
 {
     const Str keys[] = {STR_EMPTY, STR("a"), STR_EMPTY};
-    Waves waves;
-    waves_init(&waves, *state, keys, 3);
-    assert_true(waves.next[0] == 2);
-    assert_false(waves.first[2]);
+    KeyOrder order;
+    key_order_init(&order, *state, keys, 3);
+    assert_true(order.next[0] == 2);
+    assert_false(order.first[2]);
 }
 
 static void an_empty_batch_has_no_rows(void **state)
 {
-    Waves waves;
-    waves_init(&waves, *state, NULL, 0);
-    assert_non_null(waves.next);
+    KeyOrder order;
+    key_order_init(&order, *state, NULL, 0);
+    assert_non_null(order.next);
 }
 
 // Every row is in just one chain, whatever the keys: followed from the first ones, all are met
@@ -75,13 +75,14 @@ static void every_row_is_in_one_chain(void **state)
         snprintf(names[i], sizeof names[i], "key-%zu", i * i % 977);
         keys[i] = str_from(names[i]);
     }
-    Waves waves;
-    waves_init(&waves, *state, keys, ROWS);
+    KeyOrder order;
+    key_order_init(&order, *state, keys, ROWS);
     for (size_t i = 0; i < ROWS; i++) {
-        for (size_t at = waves.first[i] ? i : WAVES_NONE; at != WAVES_NONE; at = waves.next[at]) {
+        for (size_t at = order.first[i] ? i : KEY_ORDER_NONE; at != KEY_ORDER_NONE;
+             at = order.next[at]) {
             met[at]++;
-            assert_true(waves.next[at] == WAVES_NONE || waves.next[at] > at);
-            assert_true(waves.next[at] == WAVES_NONE || str_eq(keys[waves.next[at]], keys[at]));
+            assert_true(order.next[at] == KEY_ORDER_NONE || order.next[at] > at);
+            assert_true(order.next[at] == KEY_ORDER_NONE || str_eq(keys[order.next[at]], keys[at]));
         }
     }
     for (size_t i = 0; i < ROWS; i++) {

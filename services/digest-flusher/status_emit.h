@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Told: due work that goes out as a word on STATUS about its notification: queued (a digest),
+// StatusEmit: due work that goes out as a word on STATUS about its notification: queued (a digest),
 // superseded (by a digest), suppressed (cancelled, or no longer wanted). Pure.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
 
-typedef struct Told {
+typedef struct StatusEmit {
     Str status; // "queued", "superseded", "suppressed"
     Str reason_code;
     Str detail;
     Str window_id;
     int64_t at_us;
     Str payload; // packed NotificationRequest: about whom
-} Told;
+} StatusEmit;
 
 // Fills *ret_out; what it points to lives in `arena`. ERROR_PERMANENT when the payload is not a
 // request or the status is none.
-bool told_event(const Told *told, Arena *arena, BusOut *ret_out, Error *err);
+bool status_emit(const StatusEmit *told, Arena *arena, BusOut *ret_out, Error *err);
