@@ -64,11 +64,6 @@ static bool add_flag(const Command *command, int argc, char **argv, int *at, Arg
     return true;
 }
 
-static bool is_help(const char *word)
-{
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
-}
-
 static bool check_words(const Command *command, const Args *args, Error *err)
 {
     const char *blank = command->usage[0] != '\0' ? " " : "";
@@ -89,7 +84,7 @@ bool args_parse(const Command *command, int argc, char **argv, Args *ret, Error 
     for (int i = 0; i < argc; i++) {
         if (!only_words && strcmp(argv[i], "--") == 0) {
             only_words = true;
-        } else if (!only_words && is_help(argv[i])) {
+        } else if (!only_words && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
             ret->help = true;
         } else if (!only_words && strncmp(argv[i], "--", 2) == 0) {
             if (!add_flag(command, argc, argv, &i, ret, err)) {
@@ -109,18 +104,14 @@ const char *args_word(const Args *args, int index)
     return index < args->word_count ? args->words[index] : NULL;
 }
 
-// A flag was stored as it was written, so "name=value" must match up to the '='.
-static bool named(const char *written, const char *name)
-{
-    size_t len = strlen(name);
-    return strncmp(written, name, len) == 0 && (written[len] == '\0' || written[len] == '=');
-}
-
 const char *args_each(const Args *args, const char *name, int *cursor)
 {
+    size_t len = strlen(name);
     while (*cursor < args->flag_count) {
         int at = (*cursor)++;
-        if (named(args->flags[at].name, name)) {
+        // A flag was stored as it was written, so "name=value" must match up to the '='.
+        const char *written = args->flags[at].name;
+        if (strncmp(written, name, len) == 0 && (written[len] == '\0' || written[len] == '=')) {
             return args->flags[at].value != NULL ? args->flags[at].value : "";
         }
     }

@@ -6,15 +6,6 @@
 #include "common/base/buf.h"
 #include "services/cli/user_config.h"
 
-static void print_command(const Command *command)
-{
-    Str flags = str_from(command->flags);
-    const char *json = str_ends(flags, STR("json")) ? " [--json]" : "";
-    printf(
-        "usage: stentor [--config FILE] %s%s%s%s\n\n%s\n", command->name,
-        command->usage[0] != '\0' ? " " : "", command->usage, json, command->help);
-}
-
 static bool is_of_group(const Command *command, const char *group)
 {
     size_t len = strlen(group);
@@ -85,7 +76,12 @@ int help_print(const CommandTable *table, const char *topic)
 {
     for (int i = 0; topic != NULL && i < table->count; i++) {
         if (strcmp(topic, table->rows[i].name) == 0) {
-            print_command(&table->rows[i]);
+            const Command *command = &table->rows[i];
+            bool json = str_ends(str_from(command->flags), STR("json"));
+            printf(
+                "usage: stentor [--config FILE] %s%s%s%s\n\n%s\n", command->name,
+                command->usage[0] != '\0' ? " " : "", command->usage, json ? " [--json]" : "",
+                command->help);
             return EXIT_DONE;
         }
     }

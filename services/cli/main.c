@@ -419,12 +419,6 @@ static bool load_settings(Cli *cli, int argc, char **argv, Error *err)
         table.settings, table.setting_count, &cli->settings, count, words, &rest, sources, err);
 }
 
-// A broken file does not stop a shell that starts.
-static bool needs_settings(const Command *command)
-{
-    return command->run != cmd_completion && command->run != cmd_man && command->run != cmd_version;
-}
-
 // argv[0..at): the program and the flags before the command; argv[from..argc): what follows it.
 static int run_command(const Command *command, int at, int from, int argc, char **argv)
 {
@@ -441,7 +435,8 @@ static int run_command(const Command *command, int at, int from, int argc, char 
     cli.arena = arena_new(0);
     cli.json = args_has(&cli.args, "json");
     cli.table = &table;
-    if (!needs_settings(command)) {
+    // A broken file does not stop a shell that starts.
+    if (command->run == cmd_completion || command->run == cmd_man || command->run == cmd_version) {
         status = command->run(&cli);
     } else if (!load_settings(&cli, at, argv, &err)) {
         status = cli_fail(&err);

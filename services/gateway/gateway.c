@@ -118,20 +118,15 @@ static void on_tick_closed(uv_handle_t *handle)
     service_stopped(g->service);
 }
 
-static void free_parts(Gateway *g)
-{
-    g->phase = PHASE_FREEING;
-    g->closing = 3;
-    people_wait_free(g->wait, on_part_closed, g);
-    configured_stop(&g->configured, on_part_closed, g);
-    http_server_free(g->server, on_part_closed, g);
-}
-
 static void advance_stop(Gateway *g)
 {
     // A connection from before the stop may still bring its last request.
     if (g->phase == PHASE_DRAINING && g->closing == 0 && http_server_idle(g->server)) {
-        free_parts(g);
+        g->phase = PHASE_FREEING;
+        g->closing = 3;
+        people_wait_free(g->wait, on_part_closed, g);
+        configured_stop(&g->configured, on_part_closed, g);
+        http_server_free(g->server, on_part_closed, g);
     }
     if (g->phase == PHASE_FREEING && g->closing == 0 && g->suppressions.reading == 0) {
         g->phase = PHASE_STOPPED;

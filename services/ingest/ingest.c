@@ -206,23 +206,18 @@ static void free_parts(Ingest *in)
     rewrap_free(in->rewrap, on_part_closed, in);
 }
 
-// What NATS or Postgres cannot take now is left to the next process's sweep: it is in the accept
-// log.
-static bool is_published(const Ingest *in)
-{
-    bool there =
-        bus_connected(service_bus(in->service)) && db_pool_ready(service_pool(in->service));
-    return sweep_idle(in->sweep) && (row_publisher_idle(in->publisher) || !there);
-}
-
 static void advance_stop(Ingest *in)
 {
     if (in->phase == PHASE_CLOSING_DOORS && in->closing == 0 &&
         batch_runner_idle(in->batch_runner) && accept_idle(in->accept)) {
         in->phase = PHASE_PUBLISHING;
     }
-    // A connection that was open before the doors closed may still bring its last request.
-    if (in->phase == PHASE_PUBLISHING && is_published(in) && accept_idle(in->accept) &&
+    // What NATS or Postgres cannot take now is left to the next process's sweep: it is in the
+    // accept log. A connection that was open before may still bring its last request.
+    bool there =
+        bus_connected(service_bus(in->service)) && db_pool_ready(service_pool(in->service));
+    if (in->phase == PHASE_PUBLISHING && sweep_idle(in->sweep) &&
+        (row_publisher_idle(in->publisher) || !there) && accept_idle(in->accept) &&
         http_server_idle(in->server)) {
         free_parts(in);
     }

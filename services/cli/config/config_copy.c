@@ -116,15 +116,6 @@ static bool check_entry(const ConfigLine *line, Arena *arena, Error *err)
            error_wrap(err, "'%.*s'", STR_ARG(line->subject));
 }
 
-static void keep_line(Import *import, const ConfigLine *line)
-{
-    if (import->count == import->room) {
-        import->room = import->room > 0 ? 2 * import->room : 256;
-        import->lines = xrealloc(import->lines, import->room * sizeof *import->lines);
-    }
-    import->lines[import->count++] = *line;
-}
-
 static bool read_lines(Import *import, FILE *file, const char *path, Error *err)
 {
     ConfigTotal total = {0};
@@ -143,7 +134,11 @@ static bool read_lines(Import *import, FILE *file, const char *path, Error *err)
         if (!ok) {
             (void)error_wrap(err, "'%s', line %zu", path, number);
         } else if (kind == CONFIG_LINE_ENTRY) {
-            keep_line(import, &entry);
+            if (import->count == import->room) {
+                import->room = import->room > 0 ? 2 * import->room : 256;
+                import->lines = xrealloc(import->lines, import->room * sizeof *import->lines);
+            }
+            import->lines[import->count++] = entry;
         }
     }
     if (ok && (kind != CONFIG_LINE_TOTAL || getline(&text, &room, file) > 0)) {
@@ -176,17 +171,13 @@ static bool is_same(const There *there, const ConfigLine *line)
     return there != NULL && there->readable && memcmp(there->sum, sum, SHA256_LEN) == 0;
 }
 
-// What is there now was stored after the file's entry.
-static bool is_newer(const There *there, const ConfigLine *line)
-{
-    return there != NULL && there->readable && there->stored_at_us > line->stored_at_us;
-}
-
 static bool check_newer(Import *import, bool forced, Error *err)
 {
     for (size_t i = 0; i < import->count; i++) {
         const There *there = map_get(import->there, import->lines[i].subject);
-        if (!is_same(there, &import->lines[i]) && is_newer(there, &import->lines[i])) {
+        // What is there now was stored after the file's entry.
+        if (there != NULL && there->readable && !is_same(there, &import->lines[i]) &&
+            there->stored_at_us > import->lines[i].stored_at_us) {
             import->newer++;
             fprintf(
                 stderr, "stentor: '%.*s' was changed after the export\n",
@@ -236,15 +227,6 @@ static bool put_all(Import *import, bool dry, Error *err)
     return true;
 }
 
-static bool import_file(Import *import, Error *err)
-{
-    const Args *args = &import->cli->args;
-    bool dry = args_has(args, "dry-run");
-    return read_file(import, args_word(args, 0), err) &&
-           config_walk(import->session, &(ConfigPart){0}, note_there, import, err) &&
-           check_newer(import, dry || args_has(args, "force"), err) && put_all(import, dry, err);
-}
-
 int cmd_config_import(Cli *cli)
 {
     Error err = {0};
@@ -253,7 +235,11 @@ int cmd_config_import(Cli *cli)
         return cli_fail(&err);
     }
     Import import = {.cli = cli, .session = &session, .there = map_new(free)};
-    bool ok = import_file(&import, &err);
+    bool dry = args_has(&cli->args, "dry-run");
+    bool ok = read_file(&import, args_word(&cli->args, 0), &err) &&
+              config_walk(&session, &(ConfigPart){0}, note_there, &import, &err) &&
+              check_newer(&import, dry || args_has(&cli->args, "force"), &err) &&
+              put_all(&import, dry, &err);
     session_close(&session);
     map_free(import.there);
     free(import.lines);
@@ -264,7 +250,6 @@ int cmd_config_import(Cli *cli)
         arena_printf(cli->arena, "%lld", (long long)import.put),
         arena_printf(cli->arena, "%lld", (long long)import.same),
         arena_printf(cli->arena, "%lld", (long long)import.newer)};
-    bool dry = args_has(&cli->args, "dry-run");
     print_pairs(
         cli, (const char *const[]){
                  dry ? "would_import" : "imported", counts[0], "same", counts[1], "changed_since",
@@ -349,21 +334,6 @@ static bool delete_all(const Mend *mend, Session *session, Error *err)
     return true;
 }
 
-// Services follow removals; of what is of no kind they know nothing, and it is deleted.
-static bool is_of_a_kind(const char *subject, Arena *arena)
-{
-    ConfigName name;
-    BusMessage removal = {.subject = str_from(subject), .event_id = STR("mend")};
-    return config_entry_check(&removal, &name, arena, NULL);
-}
-
-static const char *drop(Mend *mend, Session *session, const char *subject, Error *err)
-{
-    bool ok = is_of_a_kind(subject, mend->cli->arena) ? put_again(mend, session, subject, err)
-                                                      : delete_all(mend, session, err);
-    return ok ? "dropped" : NULL;
-}
-
 static const char *mend_subject(Mend *mend, Session *session, const char *subject, Error *err)
 {
     const ConfigPart part = {.filter = subject, .earlier = true};
@@ -377,7 +347,12 @@ static const char *mend_subject(Mend *mend, Session *session, const char *subjec
         return put_again(mend, session, subject, err) ? "put again as it was before" : NULL;
     }
     if (args_has(&mend->cli->args, "drop")) {
-        return drop(mend, session, subject, err);
+        // Services follow removals; of what is of no kind they know nothing, and it is deleted.
+        ConfigName name;
+        BusMessage removal = {.subject = str_from(subject), .event_id = STR("mend")};
+        bool known = config_entry_check(&removal, &name, mend->cli->arena, NULL);
+        bool ok = known ? put_again(mend, session, subject, err) : delete_all(mend, session, err);
+        return ok ? "dropped" : NULL;
     }
     error_set(
         err, ERROR_PERMANENT,

@@ -222,21 +222,6 @@ static void end_pass(Order *order)
     free(order->forget);
 }
 
-static void begin_pass(Order *order)
-{
-    end_pass(order);
-    order->old = map_new(free);
-    order->spoiled = map_new(NULL);
-    order->forget = NULL;
-    order->forget_count = order->forget_room = 0;
-}
-
-static bool forget_earlier(Order *order, Error *err)
-{
-    begin_pass(order);
-    return walk(order, &(ConfigPart){.earlier = true}, take_earlier, err) && forget_all(order, err);
-}
-
 // Those that a service of an earlier version stored meanwhile.
 static int64_t count_left(const Order *order)
 {
@@ -267,7 +252,14 @@ static bool run(Order *order, Error *err)
     bool ok = true;
     order->done->left = 1;
     for (int i = 0; ok && order->done->left > 0 && i < PASSES; i++) {
-        ok = rewrite_entries(order, err) && forget_earlier(order, err);
+        end_pass(order);
+        order->old = map_new(free);
+        order->spoiled = map_new(NULL);
+        order->forget = NULL;
+        order->forget_count = order->forget_room = 0;
+        ok = rewrite_entries(order, err) &&
+             walk(order, &(ConfigPart){.earlier = true}, take_earlier, err) &&
+             forget_all(order, err);
         order->done->left = ok ? count_left(order) : 0;
     }
     return ok && delete_retired(order, err);

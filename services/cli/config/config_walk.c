@@ -19,12 +19,6 @@ typedef struct Walk {
     bool ended;
 } Walk;
 
-static bool is_wanted(const Walk *walk, const BusMessage *message)
-{
-    return walk->last == NULL ||
-           (uintptr_t)map_get(walk->last, message->subject) == (uintptr_t)message->sequence;
-}
-
 static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
 {
     Walk *walk = ctx;
@@ -35,8 +29,9 @@ static void on_reader_messages(void *ctx, const BusMessage *messages, size_t cou
             map_put(walk->last, messages[i].subject, (void *)(uintptr_t)messages[i].sequence);
             continue;
         }
-        if (!is_wanted(walk, &messages[i])) {
-            continue;
+        uintptr_t sequence = (uintptr_t)messages[i].sequence;
+        if (walk->last != NULL && (uintptr_t)map_get(walk->last, messages[i].subject) != sequence) {
+            continue; // not the subject's last
         }
         arena_reset(walk->arena);
         bool ok = config_entry_check(&messages[i], &name, walk->arena, &reason);

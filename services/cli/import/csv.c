@@ -106,15 +106,6 @@ static bool read_border(Scan *scan, CsvVerdict *ret)
     return c == ',';
 }
 
-static size_t count_lines(Str text)
-{
-    size_t lines = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        lines += text.ptr[i] == '\n';
-    }
-    return lines;
-}
-
 CsvVerdict csv_read(Str window, bool at_end, Arena *arena, CsvRecord *ret)
 {
     *ret = (CsvRecord){.reason = ""};
@@ -138,7 +129,10 @@ CsvVerdict csv_read(Str window, bool at_end, Arena *arena, CsvRecord *ret)
         return break_off(&scan, "longer than 65536 bytes");
     }
     ret->bytes = scan.at;
-    ret->lines = count_lines(str_slice(window, 0, scan.at));
+    ret->lines = 0;
+    for (size_t i = 0; i < scan.at; i++) {
+        ret->lines += window.ptr[i] == '\n';
+    }
     if (ret->count == 1 && ret->fields[0].len == 0 && window.ptr[0] != '"') {
         ret->count = 0;
     }

@@ -67,12 +67,6 @@ static bool to_bool(const char *name, Str text, json_t **ret, Error *err)
                                name, STR_ARG(str_slice(text, 0, 40)));
 }
 
-static bool to_text(const char *name, Str text, json_t **ret, Error *err)
-{
-    *ret = json_stringn(text.ptr, text.len);
-    return *ret != NULL || error_set(err, ERROR_PERMANENT, "column '%s': not valid UTF-8", name);
-}
-
 static json_t *member(json_t *object, const char *name, json_t *(*make)(void))
 {
     json_t *value = json_object_get(object, name);
@@ -90,8 +84,12 @@ static bool add_cell(json_t *person, const char *name, Str text, Error *err)
     json_t *value = NULL;
     bool consent = is_consent(name, &category);
     bool is_flag = consent || strcmp(name, "minor") == 0;
-    if (!(is_flag ? to_bool(name, text, &value, err) : to_text(name, text, &value, err))) {
+    if (is_flag && !to_bool(name, text, &value, err)) {
         return false;
+    }
+    value = is_flag ? value : json_stringn(text.ptr, text.len);
+    if (value == NULL) {
+        return error_set(err, ERROR_PERMANENT, "column '%s': not valid UTF-8", name);
     }
     if (consent) {
         json_t *entry = json_pack(

@@ -224,12 +224,6 @@ static bool is_settled(const json_t *batch)
     return over && settled >= number_of(batch, "accepted");
 }
 
-static void pause_us(int64_t us)
-{
-    struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-    (void)nanosleep(&pause, NULL);
-}
-
 static int show(Cli *cli, ApiClient *client, const char *path, bool watch)
 {
     for (;;) {
@@ -248,7 +242,9 @@ static int show(Cli *cli, ApiClient *client, const char *path, bool watch)
             return EXIT_DONE;
         }
         int64_t took_us = clock_mono_us() - began_us;
-        pause_us(took_us * WATCH_SHARE > WATCH_US ? took_us * WATCH_SHARE : WATCH_US);
+        int64_t us = took_us * WATCH_SHARE > WATCH_US ? took_us * WATCH_SHARE : WATCH_US;
+        struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+        (void)nanosleep(&pause, NULL);
     }
 }
 

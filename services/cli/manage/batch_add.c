@@ -146,14 +146,6 @@ static void report(Adding *a)
         a->members, a->broken);
 }
 
-static int run_adding(Adding *a)
-{
-    Error err = {0};
-    bool ok = add_all(a, &err);
-    report(a);
-    return !ok ? cli_fail(&err) : a->broken > 0 ? EXIT_FAILED : EXIT_DONE;
-}
-
 int cmd_batch_add(Cli *cli)
 {
     Error err = {0};
@@ -171,7 +163,9 @@ int cmd_batch_add(Cli *cli)
         a.list = json_array();
         a.progress = !cli->json && isatty(STDERR_FILENO);
         a.started_us = clock_mono_us();
-        status = run_adding(&a);
+        ok = add_all(&a, &err);
+        report(&a);
+        status = !ok ? cli_fail(&err) : a.broken > 0 ? EXIT_FAILED : EXIT_DONE;
         record_file_close(&a.file);
         buf_done(&a.body);
         free(a.lines);

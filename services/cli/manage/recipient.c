@@ -220,12 +220,6 @@ static json_t *scope_object(Cli *cli, Str scope)
         "channel", rest.len > 0 ? arena_cstr(cli->arena, rest) : "any");
 }
 
-static bool same_scope(const json_t *a, const json_t *b)
-{
-    return json_equal(json_object_get(a, "category"), json_object_get(b, "category")) &&
-           json_equal(json_object_get(a, "channel"), json_object_get(b, "channel"));
-}
-
 // "off", "immediate", "hourly", "daily@08:30", "weekly@08:30/5", "clear".
 static bool say_wish(Cli *cli, json_t *entry, Str wish, Error *err)
 {
@@ -262,7 +256,9 @@ static bool apply_set(Cli *cli, json_t *list, const char *text, Error *err)
     }
     json_t *entry = scope_object(cli, scope);
     for (size_t i = json_array_size(list); i-- > 0;) {
-        if (same_scope(json_array_get(list, i), entry)) {
+        const json_t *one = json_array_get(list, i);
+        if (json_equal(json_object_get(one, "category"), json_object_get(entry, "category")) &&
+            json_equal(json_object_get(one, "channel"), json_object_get(entry, "channel"))) {
             (void)json_array_remove(list, i);
         }
     }

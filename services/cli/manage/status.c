@@ -119,14 +119,6 @@ static PGresult *wait_for(
     }
 }
 
-static void print_text(const json_t *row, const char *key)
-{
-    const char *value = json_string_value(json_object_get(row, key));
-    if (value != NULL && value[0] != '\0') {
-        printf("  %-16s %s\n", key, value);
-    }
-}
-
 static void print_attempt(const json_t *attempt)
 {
     const char *code = json_string_value(json_object_get(attempt, "code"));
@@ -149,7 +141,10 @@ static void print_row(const char *text)
         "%s  %s\n", json_string_value(json_object_get(row, "id")),
         json_string_value(json_object_get(row, "status")));
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        print_text(row, shown[i]);
+        const char *value = json_string_value(json_object_get(row, shown[i]));
+        if (value != NULL && value[0] != '\0') {
+            printf("  %-16s %s\n", shown[i], value);
+        }
     }
     size_t index;
     json_t *step;

@@ -66,14 +66,6 @@ static bool compile_file(Cli *cli, Work *work, Error *err)
     return work->tpl != NULL;
 }
 
-static bool check_zone(const char *zone, Error *err)
-{
-    return zone == NULL || format_zone_exists(str_from(zone)) ||
-           error_set(
-               err, ERROR_PERMANENT,
-               "--zone '%s' is no time zone: expected a name as 'Europe/Berlin'", zone);
-}
-
 static bool render(Cli *cli, Work *work, Buf *out, Error *err)
 {
     const char *zone = args_flag(&cli->args, "zone");
@@ -83,8 +75,12 @@ static bool render(Cli *cli, Work *work, Buf *out, Error *err)
         .strict = args_has(&cli->args, "strict"),
         .tools = work->tools,
     };
-    return check_zone(zone, err) && compile_file(cli, work, err) &&
-           read_data(cli, &work->data, err) &&
+    if (zone != NULL && !format_zone_exists(str_from(zone))) {
+        return error_set(
+            err, ERROR_PERMANENT, "--zone '%s' is no time zone: expected a name as 'Europe/Berlin'",
+            zone);
+    }
+    return compile_file(cli, work, err) && read_data(cli, &work->data, err) &&
            template_render_in(work->tpl, &context, work->data, out, err);
 }
 

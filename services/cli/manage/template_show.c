@@ -16,15 +16,6 @@ static const char *path_of(Cli *cli, const char *version)
         version != NULL ? api_client_escape(cli, version) : "");
 }
 
-static void print_head(const Cli *cli)
-{
-    if (!cli->json) {
-        printf(
-            "%-24s %-10s %-9s %-9s %-14s %s  %s\n", "KEY", "VERSION", "STATUS", "CHANNEL",
-            "CATEGORY", "LOC", "PUBLISHED");
-    }
-}
-
 static void print_line(const json_t *version)
 {
     const json_t *locales = json_object_get(version, "locales"); // of a document they are a list
@@ -49,11 +40,13 @@ static int show_versions(Cli *cli, const json_t *list)
 {
     size_t i = 0;
     json_t *version = NULL;
-    print_head(cli);
     if (cli->json) {
         api_client_dump(cli, list);
         return EXIT_DONE;
     }
+    printf(
+        "%-24s %-10s %-9s %-9s %-14s %s  %s\n", "KEY", "VERSION", "STATUS", "CHANNEL", "CATEGORY",
+        "LOC", "PUBLISHED");
     json_array_foreach((json_t *)(uintptr_t)list, i, version)
     {
         print_line(version);

@@ -16,14 +16,6 @@ static const char *path_of(Cli *cli, const char *tail)
 
 // ---- showing ----
 
-// A value as a person reads it: texts bare, everything else as JSON.
-static void print_value(const char *name, const json_t *value)
-{
-    char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    printf("%-18s %s\n", name, text == NULL ? json_string_value(value) : text);
-    free(text);
-}
-
 static int show_trigger(Cli *cli, const json_t *trigger)
 {
     const char *name = NULL;
@@ -34,7 +26,11 @@ static int show_trigger(Cli *cli, const json_t *trigger)
     }
     json_object_foreach((json_t *)(uintptr_t)trigger, name, value)
     {
-        print_value(name, value);
+        // As a person reads it: texts bare, everything else as JSON.
+        bool bare = json_is_string(value);
+        char *text = bare ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        printf("%-18s %s\n", name, bare ? json_string_value(value) : text);
+        free(text);
     }
     return EXIT_DONE;
 }

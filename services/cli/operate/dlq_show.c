@@ -35,26 +35,15 @@ static json_t *enum_json(const ProtobufCFieldDescriptor *field, int value)
     return known != NULL ? json_string(known->name) : json_integer(value);
 }
 
-static bool is_time(const ProtobufCFieldDescriptor *field, int64_t value)
-{
-    return field->type == PROTOBUF_C_TYPE_INT64 && str_ends(str_from(field->name), STR("_us")) &&
-           value > 0 && value < time_max_us;
-}
-
 static json_t *int64_json(const ProtobufCFieldDescriptor *field, int64_t value)
 {
     char at[CLOCK_RFC3339_SIZE];
-    if (!is_time(field, value)) {
+    if (field->type != PROTOBUF_C_TYPE_INT64 || !str_ends(str_from(field->name), STR("_us")) ||
+        value <= 0 || value >= time_max_us) {
         return json_integer(value);
     }
     clock_format(value, at);
     return json_string(at);
-}
-
-static json_t *message_json(const ProtobufCMessage *message)
-{
-    bool sealed = message->descriptor == &stentor__v1__sealed__descriptor;
-    return sealed ? json_string("sealed") : event_json(message);
 }
 
 // One value at `at`; NULL: it is not set.
@@ -93,7 +82,9 @@ static json_t *value_json(const ProtobufCFieldDescriptor *field, const void *at)
     }
     case PROTOBUF_C_TYPE_MESSAGE: {
         const ProtobufCMessage *message = *(const ProtobufCMessage *const *)at;
-        return message != NULL ? message_json(message) : NULL;
+        return message == NULL                                           ? NULL
+               : message->descriptor == &stentor__v1__sealed__descriptor ? json_string("sealed")
+                                                                         : event_json(message);
     }
     }
     return NULL;
@@ -116,17 +107,12 @@ static json_t *repeated_json(const ProtobufCFieldDescriptor *field, const Protob
     return all;
 }
 
-static bool is_other_case(const ProtobufCFieldDescriptor *field, const ProtobufCMessage *event)
-{
-    return (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
-           *(const uint32_t *)(const void *)((const char *)event + field->quantifier_offset) !=
-               field->id;
-}
-
 static json_t *field_json(const ProtobufCFieldDescriptor *field, const ProtobufCMessage *event)
 {
-    if (is_other_case(field, event)) {
-        return NULL;
+    if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
+        *(const uint32_t *)(const void *)((const char *)event + field->quantifier_offset) !=
+            field->id) {
+        return NULL; // another case of the oneof
     }
     return field->label == PROTOBUF_C_LABEL_REPEATED
                ? repeated_json(field, event)
@@ -182,14 +168,6 @@ json_t *letter_row(const Letter *letter, int64_t now_us, Arena *arena)
     return row;
 }
 
-static json_t *attempt_json(const Stentor__V1__Attempt *attempt)
-{
-    json_t *json = event_json(&attempt->base);
-    json_object_set_new(json, "outcome", json_string(outcome_name((Outcome)attempt->outcome)));
-    json_object_set_new(json, "number", unsigned_json(attempt->number));
-    return json;
-}
-
 json_t *letter_whole(const Letter *letter, int64_t now_us, Arena *arena)
 {
     json_t *json = letter_row(letter, now_us, arena);
@@ -205,7 +183,11 @@ json_t *letter_whole(const Letter *letter, int64_t now_us, Arena *arena)
     json_object_set_new(json, "deliveries", unsigned_json(body->deliveries));
     json_t *attempts = json_array();
     for (size_t i = 0; i < body->n_attempts; i++) {
-        json_array_append_new(attempts, attempt_json(body->attempts[i]));
+        const Stentor__V1__Attempt *attempt = body->attempts[i];
+        json_t *one = event_json(&attempt->base);
+        json_object_set_new(one, "outcome", json_string(outcome_name((Outcome)attempt->outcome)));
+        json_object_set_new(one, "number", unsigned_json(attempt->number));
+        json_array_append_new(attempts, one);
     }
     json_object_set_new(json, "attempts", attempts);
     json_object_set_new(json, "payload_bytes", unsigned_json(body->payload.len));

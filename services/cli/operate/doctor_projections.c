@@ -49,12 +49,6 @@ typedef struct Row {
     StreamPlace place;
 } Row;
 
-static bool is_missing_behind(const Row *row, const StreamState *state, const char *filter)
-{
-    return row->place.next > 1 && filter == NULL && !state->last_per_subject &&
-           state->first > row->place.next;
-}
-
 // NULL: nothing keeps it from going on.
 static const char *find_failure(
     Doctor *doctor, const Row *row, const char *stream, const char *filter,
@@ -71,7 +65,8 @@ static const char *find_failure(
         return arena_printf(
             arena, "stream '%s' is another one than the one that it has read", stream);
     }
-    if (is_missing_behind(row, state, filter)) {
+    bool follows_all = filter == NULL && !state->last_per_subject;
+    if (row->place.next > 1 && follows_all && state->first > row->place.next) {
         return arena_printf(
             arena, "stream '%s' begins at %llu, and it has read up to %llu", stream,
             (unsigned long long)state->first, (unsigned long long)row->place.next - 1);
@@ -183,16 +178,6 @@ static bool has_row(const PGresult *rows, const char *stream)
     return false;
 }
 
-// Of which nothing was folded yet there is no row.
-static void add_unread(Doctor *doctor, const Known *known, const PGresult *rows, Projection *p)
-{
-    for (int i = 0; known->streams != NULL && known->streams[i] != NULL; i++) {
-        if (!has_row(rows, known->streams[i])) {
-            add_row(doctor, p, &(Row){known->streams[i], {.next = 1}});
-        }
-    }
-}
-
 // false: the positions cannot be read.
 static bool look_at(Doctor *doctor, PGconn *conn, const Known *known, Look *look)
 {
@@ -217,8 +202,11 @@ static bool look_at(Doctor *doctor, PGconn *conn, const Known *known, Look *look
             add_row(doctor, p, &row);
         }
     }
-    if (p != NULL) {
-        add_unread(doctor, known, rows, p);
+    // Of which nothing was folded yet there is no row.
+    for (int i = 0; p != NULL && known->streams != NULL && known->streams[i] != NULL; i++) {
+        if (!has_row(rows, known->streams[i])) {
+            add_row(doctor, p, &(Row){known->streams[i], {.next = 1}});
+        }
     }
     PQclear(rows);
     return true;

@@ -27,11 +27,6 @@ static const char STATUS_SQL[] =
 static const char BARE_SQL[] =
     "SELECT coalesce(sum(data_keys), 0) FROM keys.count_wrapped() WHERE wrapper IS NULL";
 
-static const char *days_text(const Cli *cli)
-{
-    return arena_printf(cli->arena, "%d", (int)OPT_OUT_DAYS);
-}
-
 static PGconn *open_database(const Cli *cli, Error *err)
 {
     if (!cli_need(cli->settings.database_url, "STENTOR_DATABASE_URL", err)) {
@@ -133,7 +128,7 @@ static void print_status(const Cli *cli, const PGresult *rows, long long bare)
 
 static bool show_status(const Cli *cli, PGconn *pg, Error *err)
 {
-    PGresult *rows = ask(pg, STATUS_SQL, days_text(cli), err);
+    PGresult *rows = ask(pg, STATUS_SQL, arena_printf(cli->arena, "%d", (int)OPT_OUT_DAYS), err);
     PGresult *bare = rows != NULL ? ask(pg, BARE_SQL, NULL, err) : NULL;
     if (bare != NULL) {
         print_status(cli, rows, strtoll(PQgetvalue(bare, 0, 0), NULL, 10));

@@ -122,12 +122,6 @@ static void on_topology_done(void *ctx, const Error *err)
     session_finish(apply->session, err);
 }
 
-static bool apply_topology(Apply *apply, const TopologyOptions *options, Error *err)
-{
-    topology_apply(apply->session->bus, options, on_topology_step, on_topology_done, apply);
-    return session_run(apply->session, 60000, err);
-}
-
 static bool order_config(const Migrate *m, Session *session, Error *err)
 {
     ConfigOrdered done;
@@ -171,7 +165,8 @@ static bool migrate_nats(Migrate *m, Error *err)
         .bytes_scale = (double)percent / 100,
         .ack_wait_ms = (int)ack_wait_ms};
     Apply apply = {.cli = m->cli, .session = &session};
-    bool ok = apply_topology(&apply, &options, err) && register_in_config(m, &session, err) &&
+    topology_apply(session.bus, &options, on_topology_step, on_topology_done, &apply);
+    bool ok = session_run(&session, 60000, err) && register_in_config(m, &session, err) &&
               order_config(m, &session, err);
     session_close(&session);
     return ok;

@@ -126,12 +126,6 @@ int cmd_outbox_install(Cli *cli)
 
 // ---- check ----
 
-// Whether the plan has a node that reads everything.
-static bool walks_everything(const char *plan)
-{
-    return strstr(plan, "\"Seq Scan\"") != NULL || strstr(plan, "\"Sort\"") != NULL;
-}
-
 // NULL: an index serves the claim's walk.
 static const char *missing_index(Outbox *outbox, Error *err)
 {
@@ -143,8 +137,9 @@ static const char *missing_index(Outbox *outbox, Error *err)
     const char *sql =
         arena_printf(outbox->cli->arena, "EXPLAIN (FORMAT JSON) %s", outbox->sql->scan);
     PGresult *res = outbox_query(outbox, "pending rows", sql, 0, NULL, err);
-    bool missing =
-        res != NULL && walks_everything(arena_cstr(outbox->cli->arena, db_get_text(res, 0, 0)));
+    // Whether the plan has a node that reads everything.
+    const char *plan = res != NULL ? arena_cstr(outbox->cli->arena, db_get_text(res, 0, 0)) : "";
+    bool missing = strstr(plan, "\"Seq Scan\"") != NULL || strstr(plan, "\"Sort\"") != NULL;
     PQclear(res);
     return missing ? outbox->sql->index_hint : NULL;
 }

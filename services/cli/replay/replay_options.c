@@ -5,11 +5,6 @@
 
 #include "common/base/id.h"
 
-static bool is_stream(const ReplayPlan *plan, const char *name)
-{
-    return strcmp(plan->stream->name, name) == 0;
-}
-
 // ---- times and numbers ----
 
 static bool read_time(Cli *cli, const char *flag, int64_t now_us, int64_t *ret_us, Error *err)
@@ -212,7 +207,7 @@ static bool read_target(Cli *cli, ReplayPlan *plan, Error *err)
             err, ERROR_CONFIG,
             "say where to with --to-service NAME or --to-subject replay.<anything>, or --dry-run");
     }
-    if (plan->accept_again && !is_stream(plan, "EVENTS")) {
+    if (plan->accept_again && strcmp(plan->stream->name, "EVENTS") != 0) {
         return error_set(err, ERROR_CONFIG, "--accept-again is for EVENTS only");
     }
     Str subject = str_from(plan->subject);

@@ -99,7 +99,6 @@ static void delete_recipient(ApiCall *base)
 
 static bool read_reveal(ApiCall *base, bool *ret)
 {
-    FieldError err = {.field = ""};
     Str text = http_query(base->http, "reveal");
     *ret = str_eq(text, STR("true"));
     if (*ret) {
@@ -108,9 +107,7 @@ static bool read_reveal(ApiCall *base, bool *ret)
     if (text.len == 0 || str_eq(text, STR("false"))) {
         return true;
     }
-    (void)field_error(&err, "reveal", "must be true or false");
-    api_answer_field(base, &err);
-    return false;
+    return api_refuse_field(base, "reveal", "must be true or false");
 }
 
 static PeopleRead *read_new(PeopleCall *call, void (*done)(void *, size_t, Str, const Error *))

@@ -43,14 +43,9 @@ bool people_call_may_write(PeopleCall *call)
 
 bool people_call_check_id(PeopleCall *call)
 {
-    FieldError err = {.field = ""};
     call->id = call->base->params[0];
-    if (id_parse(call->id, "rcp_", NULL)) {
-        return true;
-    }
-    (void)field_error(&err, "id", "not a recipient's id ('rcp_' and a ULID)");
-    api_answer_field(call->base, &err);
-    return false;
+    return id_parse(call->id, "rcp_", NULL) ||
+           api_refuse_field(call->base, "id", "not a recipient's id ('rcp_' and a ULID)");
 }
 
 // Parses the body, has it read, and answers what is wrong with it.

@@ -155,24 +155,19 @@ static bool build_part(Building *b, Stentor__V1__PersonEvent *event, Error *err)
     return true;
 }
 
-// Each saying is a new fact, also of the same words, so its id is its own. The bus repeats a
-// publish under the same id.
-static char *make_event_id(Arena *arena)
-{
-    uint8_t random[16];
-    char *id = arena_alloc(arena, EVENT_ID_SIZE);
-    random_bytes(random, sizeof random);
-    base64url_encode(random, sizeof random, id);
-    return id;
-}
-
 bool person_event_pack(
     const PersonFact *fact, const PersonSaying *saying, Arena *arena, Str *ret_event_id,
     Str *ret_payload, Error *err)
 {
     Building building = {.fact = fact, .saying = saying, .arena = arena};
+    // Each saying is a new fact, also of the same words, so its id is its own. The bus repeats a
+    // publish under the same id.
+    uint8_t random[16];
+    char *id = arena_alloc(arena, EVENT_ID_SIZE);
+    random_bytes(random, sizeof random);
+    base64url_encode(random, sizeof random, id);
     MetaSpec head = {
-        .event_id = make_event_id(arena),
+        .event_id = id,
         .tenant = pb_text(arena, saying->tenant),
         .at_us = saying->now_us,
     };

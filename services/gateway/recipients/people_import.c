@@ -71,14 +71,6 @@ static void answer(const Import *import)
     buf_done(&out);
 }
 
-static void note_fact_error(Line *line, const Error *err)
-{
-    line->problem = (Problem){.status = 422, .slug = "invalid-field", .title = ""};
-    (void)str_to_c(
-        str_slice(str_from(err->text), 0, sizeof line->problem.detail - 1), line->problem.detail,
-        sizeof line->problem.detail);
-}
-
 // What may succeed when it is repeated makes the whole a 503: the repeat is harmless.
 static void on_written(void *ctx, const Error *err)
 {
@@ -88,7 +80,10 @@ static void on_written(void *ctx, const Error *err)
         for (size_t n = 0; err == NULL && n < line->fact_count; n++) {
             const Error *failed = &import->facts[line->first_fact + n].error;
             if (failed->kind == ERROR_PERMANENT) {
-                note_fact_error(line, failed);
+                line->problem = (Problem){.status = 422, .slug = "invalid-field", .title = ""};
+                (void)snprintf(
+                    line->problem.detail, sizeof line->problem.detail, "%.*s",
+                    (int)sizeof line->problem.detail - 1, failed->text);
             } else if (failed->kind != ERROR_NONE) {
                 err = failed;
             }

@@ -13,13 +13,6 @@ static bool take_line(ApiBody *body, const char *name, size_t max, Str *ret)
             api_body_fail(body, name, "has a line break or another control character"));
 }
 
-static bool take_name(ApiBody *body, Str *ret)
-{
-    char reason[ADDRESS_REASON_SIZE];
-    return api_take_text(body, "name", PERSON_TEXT_MAX, ret) &&
-           (address_name_check(*ret, reason) || api_body_fail(body, "name", "%s", reason));
-}
-
 static bool take_category(ApiBody *body, Category *ret)
 {
     Str name = STR_EMPTY;
@@ -204,7 +197,11 @@ bool person_record_read(ApiBody *body, PersonRecord *ret)
         .guardian_id = STR_EMPTY,
     };
     (void)read_identity(body, ret);
-    (void)take_name(body, &ret->name);
+    char reason[ADDRESS_REASON_SIZE];
+    if (api_take_text(body, "name", PERSON_TEXT_MAX, &ret->name) &&
+        !address_name_check(ret->name, reason)) {
+        (void)api_body_fail(body, "name", "%s", reason);
+    }
     (void)read_language(body, ret);
     (void)api_take_quiet_hours(
         body, "quiet_hours", &ret->quiet, &ret->quiet_start, &ret->quiet_end);

@@ -91,19 +91,12 @@ static bool publish_fact(PeopleWrite *write, PersonFact *fact, DataKey *key)
     return true;
 }
 
-// The records among them have their keys in the order of the facts.
-static size_t key_of(const PeopleWrite *write, size_t fact)
-{
-    size_t key = 0;
-    for (size_t i = 0; i < fact; i++) {
-        key += write->facts[i].part == PERSON_RECORD;
-    }
-    return key;
-}
-
 static void publish_from(PeopleWrite *write, size_t from, size_t to)
 {
-    size_t key = key_of(write, from);
+    size_t key = 0; // the records among them have their keys in the order of the facts
+    for (size_t i = 0; i < from; i++) {
+        key += write->facts[i].part == PERSON_RECORD;
+    }
     for (size_t i = from; i < to; i++) {
         PersonFact *fact = &write->facts[i];
         DataKey *found = fact->part == PERSON_RECORD ? write->wants[key++].key : NULL;

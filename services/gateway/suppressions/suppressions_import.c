@@ -222,7 +222,6 @@ static bool read_defaults(Import *import)
 {
     HttpRequest *http = import->call->http;
     SuppressLine *defaults = &import->reading.defaults;
-    FieldError wrong;
     const char *field = NULL;
     Str channel = http_query(http, "channel");
     Str category = http_query(http, "category");
@@ -247,8 +246,7 @@ static bool read_defaults(Import *import)
         field = "note";
     }
     if (field != NULL) {
-        (void)field_error(&wrong, field, "not what POST /v1/suppressions takes there");
-        api_answer_field(import->call, &wrong);
+        (void)api_refuse_field(import->call, field, "not what POST /v1/suppressions takes there");
     }
     return field == NULL;
 }

@@ -16,12 +16,6 @@ static bool same_limits(const Stentor__V1__Limits *a, const Stentor__V1__Limits 
     return a->per_minute == b->per_minute && a->per_day == b->per_day;
 }
 
-static bool same_policy(const Tenant *a, const Tenant *b)
-{
-    return (a->over_limit == STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS) ==
-           (b->over_limit == STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS);
-}
-
 static bool same_domains(const Tenant *a, const Tenant *b)
 {
     if (a->n_sender_domains != b->n_sender_domains) {
@@ -38,6 +32,7 @@ static bool same_domains(const Tenant *a, const Tenant *b)
 // NULL: none.
 static const char *changed_field(const Tenant *stored, unsigned named, const Tenant *wanted)
 {
+    const int suppress = STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS;
     const struct {
         TenantField field;
         const char *name;
@@ -48,7 +43,8 @@ static const char *changed_field(const Tenant *stored, unsigned named, const Ten
         {TENANT_LIMITS, "limits", same_limits(stored->tenant_limits, wanted->tenant_limits)},
         {TENANT_RECIPIENT_LIMITS, "recipient_limits",
          same_limits(stored->recipient_limits, wanted->recipient_limits)},
-        {TENANT_OVER_LIMIT, "over_limit", same_policy(stored, wanted)},
+        {TENANT_OVER_LIMIT, "over_limit",
+         ((int)stored->over_limit == suppress) == ((int)wanted->over_limit == suppress)},
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         if ((named & fields[i].field) != 0 && !fields[i].same) {

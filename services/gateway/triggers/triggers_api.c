@@ -31,14 +31,6 @@ typedef struct Change {
 
 // ---- answers ----
 
-static void answer_json(ApiCall *call, int status, json_t *body)
-{
-    char *text = json_dumps(body, JSON_COMPACT);
-    http_respond(call->http, status, "application/json", str_from(text));
-    free(text);
-    json_decref(body);
-}
-
 static json_t *tell(const ApiCall *call, const Trigger *trigger)
 {
     json_t *object = trigger_to_json(trigger);
@@ -63,12 +55,6 @@ static void answer_unknown(ApiCall *call)
 
 // ---- reading ----
 
-// In the order in which they are listed: the tenant's own, then the platform's, each by its key.
-static Str position_of(const Trigger *trigger, bool shared, Arena *arena)
-{
-    return str_from(arena_printf(arena, "%s/%s", shared ? "platform" : "own", trigger->key));
-}
-
 // Adds those behind `after`, while there is room; *ret_last is the last one's. false: there are
 // more.
 static bool add_list(
@@ -80,7 +66,9 @@ static bool add_list(
     Str tenant = shared ? TRIGGER_PLATFORM : str_from(call->tenant);
     const Trigger **all = trigger_map_list(api->map, tenant, arena, &count);
     for (size_t i = 0; i < count; i++) {
-        Str position = position_of(all[i], shared, arena);
+        // The order of the list: the tenant's own, then the platform's, each by its key.
+        Str position =
+            str_from(arena_printf(arena, "%s/%s", shared ? "platform" : "own", all[i]->key));
         if (str_cmp(position, page->after) <= 0) {
             continue;
         }
@@ -122,7 +110,7 @@ static void get_trigger(ApiCall *call)
     }
     precondition_tag(
         call, trigger_map_sequence(api->map, str_from(trigger->tenant), str_from(trigger->key)));
-    answer_json(call, 200, tell(call, trigger));
+    api_answer_json(call, 200, tell(call, trigger));
 }
 
 // ---- changing ----
@@ -158,7 +146,7 @@ static void answer_stored(Change *change, uint64_t sequence)
     precondition_tag(call, sequence);
     json_t *object = tell(call, &change->trigger);
     add_warnings(object, change);
-    answer_json(call, 200, object);
+    api_answer_json(call, 200, object);
 }
 
 static void on_bus_stored(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
@@ -341,12 +329,10 @@ static void try_trigger(ApiCall *call)
     json_t *body =
         trigger_try(trigger, &input, api->catalog, http->received_at_us, call->http->arena, &err);
     if (body == NULL) {
-        FieldError wrong = {.field = "event"};
-        (void)field_error(&wrong, "event", "%s", err.text);
-        api_answer_field(call, &wrong);
+        (void)api_refuse_field(call, "event", "%s", err.text);
         return;
     }
-    answer_json(call, 200, body);
+    api_answer_json(call, 200, body);
 }
 
 static const ApiRoute ROUTES[] = {

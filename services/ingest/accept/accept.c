@@ -213,11 +213,6 @@ static TenantQueue *end_turn(Accept *a)
     return q;
 }
 
-static void pass_turn(Accept *a)
-{
-    take_turn(a, end_turn(a));
-}
-
 // Of the tenant whose turn it is; it is behind the others then.
 static Submission *take_next(Accept *a)
 {
@@ -262,13 +257,6 @@ static Group *gather_group(Accept *a)
     return g;
 }
 
-static bool is_due(const Accept *a, size_t in_air)
-{
-    int64_t waited_us = clock_mono_us() - a->first->head->queued_at_us;
-    return in_air == 0 || waited_us >= ACCEPT_GATHER_MS * 1000 ||
-           is_full(a->gathered, a->gathered_bytes);
-}
-
 static void start_group(Accept *a)
 {
     Group *g = gather_group(a);
@@ -293,7 +281,10 @@ static void pump(Accept *a)
         return; // the tick comes back to it
     }
     size_t in_air = groups_in_air(a);
-    if (in_air < ACCEPT_GROUPS_MAX && is_due(a, in_air)) {
+    int64_t waited_us = clock_mono_us() - a->first->head->queued_at_us;
+    bool due = in_air == 0 || waited_us >= ACCEPT_GATHER_MS * 1000 ||
+               is_full(a->gathered, a->gathered_bytes);
+    if (in_air < ACCEPT_GROUPS_MAX && due) {
         start_group(a);
         in_air++;
     }
@@ -385,7 +376,7 @@ static void refuse_overdue(Accept *a)
             accept_answer(a, take_next(a), &result);
             asked = 0;
         } else {
-            pass_turn(a);
+            take_turn(a, end_turn(a));
         }
     }
 }

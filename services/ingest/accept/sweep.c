@@ -73,20 +73,6 @@ static bool is_eager(const Sweep *s)
     return clock_mono_us() < s->eager_until_us;
 }
 
-static int64_t pause_ms(const Sweep *s)
-{
-    bool soon = is_eager(s) && s->options.every_ms > EAGER_AGE_MS;
-    return soon ? EAGER_AGE_MS : s->options.every_ms;
-}
-
-// Rows hold 1 .. 2,000 notifications: the next claim asks for as many as make a sensible number of
-// events.
-static void adapt(Sweep *s, size_t events)
-{
-    int64_t wanted = events == 0 ? ROWS_FIRST : s->at_most * EVENTS_WANTED / (int64_t)events;
-    s->at_most = wanted < 1 ? 1 : wanted > ROWS_MAX ? ROWS_MAX : wanted;
-}
-
 static size_t publish_row(Sweep *s, const PGresult *res, int i, Arena *arena)
 {
     CRASH_POINT("ingest.sweep_claimed");
@@ -122,8 +108,12 @@ static void publish_rows(Sweep *s, const PGresult *res)
         arena_free(arena);
     }
     bool more = rows >= s->at_most;
-    adapt(s, events);
-    look_again(s, more ? BUSY_MS : pause_ms(s));
+    // Rows hold 1 .. 2,000 notifications: the next claim asks for as many as make a sensible number
+    // of events.
+    int64_t wanted = events == 0 ? ROWS_FIRST : s->at_most * EVENTS_WANTED / (int64_t)events;
+    s->at_most = wanted < 1 ? 1 : wanted > ROWS_MAX ? ROWS_MAX : wanted;
+    bool soon = is_eager(s) && s->options.every_ms > EAGER_AGE_MS;
+    look_again(s, more ? BUSY_MS : soon ? EAGER_AGE_MS : s->options.every_ms);
 }
 
 static void on_db_claimed(void *ctx, DbTxn *txn, const Error *err)

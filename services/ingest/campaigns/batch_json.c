@@ -7,33 +7,11 @@
 
 #include "common/base/clock.h"
 
+enum { NAME_MAX_BYTES = 32 };
+
 static const int64_t second_us = 1000000;
 
 // ---- reading ----
-
-static bool take_category(ApiBody *body, Category *ret)
-{
-    Str name = STR_EMPTY;
-    return api_take_text(body, "category", 32, &name) &&
-           (name.len == 0 || category_from_name(name, ret) ||
-            api_body_fail(body, "category", "not a category"));
-}
-
-static bool take_priority(ApiBody *body, Priority *ret)
-{
-    Str name = STR_EMPTY;
-    return api_take_text(body, "priority", 32, &name) &&
-           (name.len == 0 || priority_from_name(name, ret) ||
-            api_body_fail(body, "priority", "not one of critical, high, normal, low"));
-}
-
-static bool take_channel(ApiBody *body, Channel *ret)
-{
-    Str name = STR_EMPTY;
-    return api_take_text(body, "channel", 32, &name) &&
-           (name.len == 0 || channel_from_name(name, ret) ||
-            api_body_fail(body, "channel", "not a channel"));
-}
 
 static bool take_variables(ApiBody *body, Str *ret)
 {
@@ -92,9 +70,19 @@ static bool take_head(ApiBody *body, BatchDraft *draft, int64_t now_us)
     (void)api_take_text(body, "template", 64, &model->template_key);
     (void)api_take_text(body, "template_version", 64, &model->template_version);
     (void)api_take_text(body, "locale", REQUEST_LOCALE_MAX, &model->locale);
-    (void)take_category(body, &model->category);
-    (void)take_priority(body, &model->priority);
-    (void)take_channel(body, &model->channel);
+    Str category = STR_EMPTY, priority = STR_EMPTY, channel = STR_EMPTY;
+    (void)api_take_text(body, "category", NAME_MAX_BYTES, &category);
+    (void)api_take_text(body, "priority", NAME_MAX_BYTES, &priority);
+    (void)api_take_text(body, "channel", NAME_MAX_BYTES, &channel);
+    if (category.len > 0 && !category_from_name(category, &model->category)) {
+        (void)api_body_fail(body, "category", "not a category");
+    }
+    if (priority.len > 0 && !priority_from_name(priority, &model->priority)) {
+        (void)api_body_fail(body, "priority", "not one of critical, high, normal, low");
+    }
+    if (channel.len > 0 && !channel_from_name(channel, &model->channel)) {
+        (void)api_body_fail(body, "channel", "not a channel");
+    }
     (void)take_variables(body, &draft->variables);
     (void)take_schedule(body, now_us, &draft->scheduled_for_us);
     (void)api_take_int(body, "rate_per_second", 0, BATCH_RATE_MAX, &draft->rate_per_s);
@@ -102,13 +90,6 @@ static bool take_head(ApiBody *body, BatchDraft *draft, int64_t now_us)
         (void)api_body_fail(body, "name", "required: one line of text");
     }
     return check_model(body, draft, now_us) && api_body_good(body);
-}
-
-// Of a head that is wrong: they cannot be judged.
-static bool drop_members(ApiBody *body)
-{
-    json_t *list = NULL;
-    return api_take_array(body, "members", BATCH_INLINE_MAX, &list);
 }
 
 static bool take_members(ApiBody *body, BatchDraft *draft, int64_t now_us)
@@ -151,8 +132,12 @@ bool batch_json_parse(Str text, int64_t now_us, Arena *arena, BatchDraft *ret, P
     BatchDraft draft = {.name = STR_EMPTY};
     bool ok = api_body_parse(&body, text, arena);
     if (ok) {
-        bool judged = take_head(&body, &draft, now_us); // members are judged by what the head says
-        (void)(judged ? take_members(&body, &draft, now_us) : drop_members(&body));
+        json_t *unread = NULL;
+        if (take_head(&body, &draft, now_us)) {
+            (void)take_members(&body, &draft, now_us);
+        } else { // members are judged by what the head says
+            (void)api_take_array(&body, "members", BATCH_INLINE_MAX, &unread);
+        }
         ok = api_body_end(&body);
     }
     *ret_problem = body.problem;

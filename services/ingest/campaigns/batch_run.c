@@ -129,12 +129,6 @@ static Request request_of(Run *run, size_t offset)
     };
 }
 
-static size_t step_count(const Run *run)
-{
-    size_t left = run->count - (size_t)run->row.next_offset;
-    return left < (size_t)run->row.step ? left : (size_t)run->row.step;
-}
-
 // The key and the hash say which members it is and nothing else: the steps of a chunk are always
 // cut at the same places.
 static void build_step(Run *run, size_t count)
@@ -217,14 +211,6 @@ static void on_db_chunk(void *ctx, DbTxn *txn, const Error *err)
     advance(run);
 }
 
-static void load_chunk(Run *run)
-{
-    DbTxn *txn = run_begin(run);
-    batch_sql_load_chunk(txn, run->row.id, run_holder(run), run->row.next_chunk);
-    run->in_air = true;
-    db_txn_submit(txn, on_db_chunk, run);
-}
-
 // ---- what is next ----
 
 static void on_db_renewed(void *ctx, DbTxn *txn, const Error *err)
@@ -233,14 +219,6 @@ static void on_db_renewed(void *ctx, DbTxn *txn, const Error *err)
     if (run_went_through(run, err) && !run_may_go_on(run, db_txn_result(txn, 0))) {
         run_release(run);
     }
-}
-
-static void renew(Run *run)
-{
-    DbTxn *txn = run_begin(run);
-    batch_sql_renew(txn, run->row.id, run_holder(run), run->runner->options.lease_ms);
-    run->in_air = true;
-    db_txn_submit(txn, on_db_renewed, run);
 }
 
 // false: it waits.
@@ -294,7 +272,10 @@ static void advance(Run *run)
     }
     int64_t now_us = clock_mono_us();
     if (now_us >= run->renew_at_us) {
-        renew(run);
+        DbTxn *txn = run_begin(run);
+        batch_sql_renew(txn, run->row.id, run_holder(run), r->options.lease_ms);
+        run->in_air = true;
+        db_txn_submit(txn, on_db_renewed, run);
         return;
     }
     if (now_us < run->wait_until_us || r->options.unready(r->options.unready_ctx) != NULL) {
@@ -302,11 +283,15 @@ static void advance(Run *run)
     }
     if (run->chunk == NULL) {
         if (template_is_there(run)) {
-            load_chunk(run);
+            DbTxn *txn = run_begin(run);
+            batch_sql_load_chunk(txn, run->row.id, run_holder(run), run->row.next_chunk);
+            run->in_air = true;
+            db_txn_submit(txn, on_db_chunk, run);
         }
         return;
     }
-    size_t count = step_count(run);
+    size_t left = run->count - (size_t)run->row.next_offset;
+    size_t count = left < (size_t)run->row.step ? left : (size_t)run->row.step;
     if (has_room(run, count)) {
         submit_step(run, count);
     }

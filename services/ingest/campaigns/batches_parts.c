@@ -119,18 +119,13 @@ static void queue(PartCall *c)
     read_on_soon(c->call.api);
 }
 
-static void refuse_part(PartCall *c, const Error *err)
-{
-    finish(c);
-    (void)api_refuse_field(c->call.base, "body", "%s", err->text);
-}
-
 static void read_slice(PartCall *c)
 {
     bool ended = false;
     Error err = {0};
     if (!upload_step(&c->upload, &ended, &err)) {
-        refuse_part(c, &err);
+        finish(c);
+        (void)api_refuse_field(c->call.base, "body", "%s", err.text);
     } else if (ended) {
         commit(c);
     } else {

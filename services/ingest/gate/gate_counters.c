@@ -60,14 +60,10 @@ void counters_done(Counters *counters)
     counters->by_name = NULL;
 }
 
-static Str name_of(Arena *arena, Str tenant, Str subject)
-{
-    return str_from(arena_printf(arena, STR_FMT "/" STR_FMT, STR_ARG(tenant), STR_ARG(subject)));
-}
-
 Counter *counters_want(Counters *counters, const Counter *what)
 {
-    Str name = name_of(counters->arena, what->tenant, what->subject);
+    Str name = str_from(arena_printf(
+        counters->arena, STR_FMT "/" STR_FMT, STR_ARG(what->tenant), STR_ARG(what->subject)));
     Counter *counter = map_get(counters->by_name, name);
     if (counter == NULL) {
         assert(counters->count < counters->cap);

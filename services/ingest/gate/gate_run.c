@@ -151,18 +151,13 @@ static void add_copy(GateRun *run, const Notice *first, Str guardian_id)
     judge(run, copy);
 }
 
-static GuardianRouting route_of(const GateRun *run, const Notice *notice)
-{
-    return gate_route(&settings_of(run, notice)->gate, notice->person);
-}
-
 // Of what is refused there is nothing to copy. Where nobody is named as the guardian there is no
 // copy, and nothing to redirect to.
 static void judge_and_route(GateRun *run, Notice *notice)
 {
     find_record(run, notice);
     judge(run, notice);
-    GuardianRouting routing = route_of(run, notice);
+    GuardianRouting routing = gate_route(&settings_of(run, notice)->gate, notice->person);
     if (notice->decision.verdict == GATE_SUPPRESS || routing == GUARDIAN_NONE) {
         return;
     }

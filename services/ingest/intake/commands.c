@@ -203,17 +203,6 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
     }
 }
 
-// The parts that drop have heard of it themselves (cleanup.h); here is who tells its publisher when
-// it cannot be read.
-static void take_cleanup(Commands *commands, Delivery *delivery)
-{
-    Str tenant, requested_by;
-    Error err = {0};
-    bool ok = cleanup_event_read(&delivery->message, delivery->arena, &tenant, &requested_by, &err);
-    metric_add(commands->metrics->api.refused[REFUSED_INVALID], ok ? 0 : 1);
-    delivery_settle(delivery, ok ? NULL : &err);
-}
-
 // false: no subject of EVENTS; nobody can do anything with it.
 static bool take_delivery(
     Commands *commands, Delivery *delivery, int64_t now_us, EventDelivery *ret)
@@ -233,7 +222,14 @@ static bool take_delivery(
         return false;
     }
     if (str_eq(ret->type, STR(CLEANUP_EVENT_TYPE))) {
-        take_cleanup(commands, delivery);
+        // The parts that drop read it themselves (cleanup.h); here its publisher learns that it
+        // cannot be read.
+        Str tenant, requested_by;
+        Error err = {0};
+        bool ok =
+            cleanup_event_read(&delivery->message, delivery->arena, &tenant, &requested_by, &err);
+        metric_add(commands->metrics->api.refused[REFUSED_INVALID], ok ? 0 : 1);
+        delivery_settle(delivery, ok ? NULL : &err);
         return false;
     }
     return true;

@@ -35,15 +35,6 @@ typedef struct Flight {
     uint16_t *share;
 } Flight;
 
-static uint16_t *share_of(EventIntake *intake, Str tenant)
-{
-    uint32_t hash = 2166136261U; // FNV-1a
-    for (size_t i = 0; i < tenant.len; i++) {
-        hash = (hash ^ (unsigned char)tenant.ptr[i]) * 16777619U;
-    }
-    return &intake->shares[hash % SHARES];
-}
-
 static void answer_refusal(EventIntake *intake, Asked *asked, const IntakeRefusal *refusal)
 {
     IntakeMetric metric = refusal->code == 400 ? INTAKE_REFUSED : INTAKE_UNAVAILABLE;
@@ -99,7 +90,11 @@ static void take(EventIntake *intake, Asked *asked)
         answer_refusal(intake, asked, &refusal);
         return;
     }
-    uint16_t *share = share_of(intake, tenant);
+    uint32_t hash = 2166136261U; // FNV-1a
+    for (size_t i = 0; i < tenant.len; i++) {
+        hash = (hash ^ (unsigned char)tenant.ptr[i]) * 16777619U;
+    }
+    uint16_t *share = &intake->shares[hash % SHARES];
     if (*share >= TENANT_SHARE) {
         refusal = (IntakeRefusal){
             503, "too many events of the tenant wait to be stored; publish it again"};

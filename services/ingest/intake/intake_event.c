@@ -66,16 +66,6 @@ static bool take_headers(
     return true;
 }
 
-// A repeat of ours must be the same event as its first try, whatever its publisher gave it.
-static Str make_id(Arena *arena)
-{
-    uint8_t random[16];
-    char *id = arena_alloc(arena, EVENT_ID_SIZE);
-    random_bytes(random, sizeof random);
-    base64url_encode(random, sizeof random, id);
-    return str_from(id);
-}
-
 static bool check_place(
     const IntakeMessage *message, Str *ret_tenant, Str *ret_type, IntakeRefusal *ret_refusal)
 {
@@ -109,7 +99,12 @@ bool intake_read(
         return false;
     }
     if (id.len == 0) {
-        id = make_id(arena);
+        // A repeat of ours must be the same event as its first try, whatever its publisher gave it.
+        uint8_t random[16];
+        char *made = arena_alloc(arena, EVENT_ID_SIZE);
+        random_bytes(random, sizeof random);
+        base64url_encode(random, sizeof random, made);
+        id = str_from(made);
         headers[out.header_count++] = (BusHeader){DOMAIN_MADE_ID_HEADER, STR("1")};
     }
     char *subject = arena_alloc(arena, SUBJECT_SIZE);

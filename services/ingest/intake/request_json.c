@@ -313,14 +313,6 @@ static bool measure(const json_t *root, RequestList *list, size_t *ret_objects, 
     return true;
 }
 
-static void make_room(RequestList *list, size_t objects, Arena *arena)
-{
-    size_t room = objects * CHANNEL_COUNT;
-    room = room < REQUEST_ARRAY_MAX + CHANNEL_COUNT ? room : REQUEST_ARRAY_MAX + CHANNEL_COUNT;
-    list->items = arena_array(arena, room, sizeof *list->items);
-    list->sources = arena_array(arena, room, sizeof *list->sources);
-}
-
 // false: something is wrong, and all of it was noted.
 static bool check_request(Reading *r, Request *request, int64_t now_us)
 {
@@ -372,7 +364,10 @@ bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret
     if (!measure(root, &list, &objects, problem)) {
         return false;
     }
-    make_room(&list, objects, arena);
+    size_t room = objects * CHANNEL_COUNT;
+    room = room < REQUEST_ARRAY_MAX + CHANNEL_COUNT ? room : REQUEST_ARRAY_MAX + CHANNEL_COUNT;
+    list.items = arena_array(arena, room, sizeof *list.items);
+    list.sources = arena_array(arena, room, sizeof *list.sources);
     for (size_t i = 0; i < objects; i++) {
         FieldError err = {.field = ""};
         Request request = {0};

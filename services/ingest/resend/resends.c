@@ -34,14 +34,6 @@ size_t resends_compact(Wish **wishes, size_t count)
     return kept;
 }
 
-static void settle_all(Resends *r, const Error *err)
-{
-    for (size_t i = 0; i < r->count; i++) {
-        resends_settle(r->wishes[i], err);
-    }
-    r->count = 0;
-}
-
 void resends_end_round(Resends *r)
 {
     arena_free(r->arena);
@@ -53,7 +45,10 @@ void resends_end_round(Resends *r)
 
 static void fail_round(Resends *r, const Error *err)
 {
-    settle_all(r, err);
+    for (size_t i = 0; i < r->count; i++) {
+        resends_settle(r->wishes[i], err);
+    }
+    r->count = 0;
     resends_end_round(r);
 }
 

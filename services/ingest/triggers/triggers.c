@@ -294,14 +294,6 @@ static void look_up(BatchOfWork *batch)
 
 // ---- planning ----
 
-static bool read_event(
-    const Triggers *triggers, const EventDelivery *from, DomainEvent *ret, Error *err)
-{
-    Zone *zone = catalog_tenant(triggers->options.catalog, from->tenant)->gate.zone;
-    DomainInput input = domain_input(&from->delivery->message, from->tenant, from->type, zone);
-    return domain_event_read(&input, from->delivery->arena, ret, err);
-}
-
 static bool is_wanted(const Work *w, const Stentor__V1__Trigger *trigger)
 {
     return w->event.only.len == 0 || str_eq(w->event.only, str_from(trigger->key));
@@ -365,7 +357,9 @@ static bool plan_event(Work *w, const EventDelivery *event, int64_t now_us, Erro
         w->settled = true;
         return true;
     }
-    if (!read_event(w->triggers, event, &w->event, err)) {
+    Zone *zone = catalog_tenant(o->catalog, event->tenant)->gate.zone;
+    DomainInput input = domain_input(&event->delivery->message, event->tenant, event->type, zone);
+    if (!domain_event_read(&input, event->delivery->arena, &w->event, err)) {
         return false;
     }
     metric_add(o->metrics->trigger_events, 1);
