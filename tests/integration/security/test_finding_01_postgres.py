@@ -364,6 +364,16 @@ def test_gateway_reads_people_and_writes_nothing_of_ingest(postgres, database):
             assert session.refusal(f"SELECT FROM {table}") == DENIED, table
 
 
+def test_ingest_has_no_right_that_nothing_of_it_uses(postgres, database):
+    with Session(postgres, "stentor_ingest", database) as session:
+        session.rows("SET app.tenant_id = 'acme'")
+        assert session.refusal("DELETE FROM people.addresses") is None  # the fold writes a record's addresses as a whole
+        for statement in ("UPDATE people.addresses SET label = ''", "UPDATE ingest.batch_parts SET broken = 0", "DELETE FROM ingest.batch_parts",
+                          "DELETE FROM people.positions", "UPDATE keys.data_keys SET wrapped = NULL", "DELETE FROM keys.data_keys",
+                          "INSERT INTO keys.master_keys DEFAULT VALUES", "SELECT FROM stentor.migrations"):
+            assert session.refusal(statement) == DENIED, statement
+
+
 def test_finding_01_other_roles_of_the_cluster_do_not_enter(postgres, database):
     postgres.query("DROP ROLE IF EXISTS stranger; CREATE ROLE stranger LOGIN", database="postgres")
     with pytest.raises(psycopg2.OperationalError, match="permission denied for database"):
