@@ -170,3 +170,10 @@ void cli_step(const Cli *cli, const char *what, const char *result)
     fflush(stdout);
     buf_done(&line);
 }
+
+void print_json_line(json_t *json)
+{
+    (void)json_dumpf(json, stdout, JSON_COMPACT);
+    (void)putchar('\n');
+    json_decref(json);
+}

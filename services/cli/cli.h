@@ -4,6 +4,7 @@
 // errors on standard error. Exit status: 0 done, 1 failed, 2 used wrongly, 3 not found.
 #pragma once
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "common/base/arena.h"
@@ -101,6 +102,7 @@ bool cli_read_file(
 void cli_step(const Cli *cli, const char *what, const char *result);
 // Prints {"key": value, ...} with --json, else "key  value" lines. Pairs end with NULL.
 void print_pairs(const Cli *cli, const char *const *pairs);
+void print_json_line(json_t *json); // a line on standard output; takes it
 
 // The sub-commands: each prints its answer or its error and returns the exit status.
 int cmd_up(Cli *cli);

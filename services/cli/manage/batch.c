@@ -64,9 +64,7 @@ static void print_totals(const json_t *batch)
 static void print_batch(const Cli *cli, const json_t *batch)
 {
     if (cli->json) {
-        char *text = json_dumps(batch, JSON_COMPACT);
-        printf("%s\n", text != NULL ? text : "{}");
-        free(text);
+        api_client_dump(cli, batch);
         return;
     }
     print_line(batch);

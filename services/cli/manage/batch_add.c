@@ -135,10 +135,7 @@ static void report(Adding *a)
             (json_int_t)a->parts, "repeated_parts", (json_int_t)a->repeated, "added",
             (json_int_t)a->added, "members", (json_int_t)a->members, "broken",
             (json_int_t)a->broken, "lines", a->list);
-        char *text = json_dumps(json, JSON_COMPACT);
-        printf("%s\n", text != NULL ? text : "{}");
-        free(text);
-        json_decref(json);
+        print_json_line(json);
         return;
     }
     printf(

@@ -164,9 +164,8 @@ static void print_summary(const Import *import, const Error *err)
         if (err != NULL) {
             (void)json_object_set_new(summary, "stopped", json_string(err->text));
         }
-        char *text = json_dumps(summary, JSON_COMPACT | JSON_REAL_PRECISION(6));
-        printf("%s\n", text != NULL ? text : "{}");
-        free(text);
+        (void)json_dumpf(summary, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
+        (void)putchar('\n');
         json_decref(summary);
         return;
     }

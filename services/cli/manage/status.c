@@ -161,16 +161,6 @@ static void print_row(const char *text)
     json_decref(row);
 }
 
-// Postgres writes blanks around its colons; the other commands' JSON has none, for grep's sake.
-static void print_json(const char *text)
-{
-    json_t *row = json_loads(text, 0, NULL);
-    char *line = row != NULL ? json_dumps(row, JSON_COMPACT) : NULL;
-    printf("%s\n", line != NULL ? line : text);
-    free(line);
-    json_decref(row);
-}
-
 static void tell_statuses(const char *wanted, Error *err)
 {
     Buf names;
@@ -212,7 +202,8 @@ int cmd_status(Cli *cli)
             cli->settings.tenant);
         result = EXIT_NOT_FOUND;
     } else if (cli->json) {
-        print_json(PQgetvalue(res, 0, 0));
+        // Postgres writes blanks around its colons; the other commands' JSON has none.
+        print_json_line(json_loads(PQgetvalue(res, 0, 0), 0, NULL));
     } else {
         print_row(PQgetvalue(res, 0, 0));
     }

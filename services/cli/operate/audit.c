@@ -178,9 +178,8 @@ static bool run(Audit *audit, json_t **ret_report, Error *err)
 static void print_report(const Cli *cli, const json_t *report)
 {
     if (cli->json) {
-        char *text = json_dumps(report, JSON_COMPACT | JSON_REAL_PRECISION(10));
-        printf("%s\n", text);
-        free(text);
+        (void)json_dumpf(report, stdout, JSON_COMPACT | JSON_REAL_PRECISION(10));
+        (void)putchar('\n');
         return;
     }
     const json_t *before = json_object_get(report, "before");

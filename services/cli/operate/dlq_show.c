@@ -200,14 +200,6 @@ json_t *letter_whole(const Letter *letter, int64_t now_us, Arena *arena)
     return json;
 }
 
-void print_json_line(json_t *json)
-{
-    char *text = json_dumps(json, JSON_COMPACT);
-    printf("%s\n", text != NULL ? text : "null");
-    free(text);
-    json_decref(json);
-}
-
 // ---- for people ----
 
 const char *printable(const char *text, Arena *arena)

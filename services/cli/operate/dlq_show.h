@@ -21,7 +21,5 @@ void letter_print_head(void); // of the rows
 void letter_print_row(const Letter *letter, int64_t now_us, Arena *arena);
 void letter_print_whole(const Letter *letter, int64_t now_us, Arena *arena);
 
-// A line of JSON on standard output; takes the reference.
-void print_json_line(json_t *json);
 // The text without control characters.
 const char *printable(const char *text, Arena *arena);

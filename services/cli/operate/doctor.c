@@ -489,10 +489,7 @@ int cmd_doctor(Cli *cli)
     }
     if (cli->json) {
         json_t *report = json_pack("{s:b, s:O}", "ok", doctor.failed == 0, "checks", doctor.checks);
-        char *text = json_dumps(report, JSON_COMPACT);
-        printf("%s\n", text);
-        free(text);
-        json_decref(report);
+        print_json_line(report);
     }
     json_decref(doctor.checks);
     return doctor.failed == 0 ? EXIT_DONE : EXIT_FAILED;

@@ -110,10 +110,7 @@ static void print_status(const Cli *cli, const PGresult *rows, long long bare)
     }
     if (cli->json) {
         json_t *report = json_pack("{s:O, s:I}", "keys", list, "unmarked", (json_int_t)bare);
-        char *text = json_dumps(report, JSON_COMPACT);
-        puts(text);
-        free(text);
-        json_decref(report);
+        print_json_line(report);
     } else if (bare > 0) {
         printf(
             "%lld data keys do not say by which master key they are wrapped (an earlier "

@@ -14,10 +14,7 @@ static void say(const Cli *cli, const char *what, const char *result)
 {
     if (cli->json) {
         json_t *line = json_pack("{s:s, s:s}", "step", what, "result", result);
-        char *text = json_dumps(line, JSON_COMPACT);
-        printf("%s\n", text);
-        free(text);
-        json_decref(line);
+        print_json_line(line);
     } else {
         printf("%-40s %s\n", what, result);
     }
@@ -181,10 +178,7 @@ static void print_check(const Outbox *outbox, const Str *problems, size_t count,
         json_t *out = json_pack(
             "{s:o, s:b, s:o, s:s?}", "mapping", json_stringn(name.ptr, name.len), "fits",
             count == 0, "problems", list, "missing_index", index);
-        char *text = json_dumps(out, JSON_COMPACT);
-        printf("%s\n", text);
-        free(text);
-        json_decref(out);
+        print_json_line(out);
         return;
     }
     for (size_t i = 0; i < count; i++) {

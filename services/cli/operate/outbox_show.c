@@ -194,9 +194,8 @@ static void print_answer(const Cli *cli, const json_t *out)
         print_text(out);
         return;
     }
-    char *text = json_dumps(out, JSON_COMPACT);
-    printf("%s\n", text);
-    free(text);
+    (void)json_dumpf(out, stdout, JSON_COMPACT);
+    (void)putchar('\n');
 }
 
 int cmd_outbox_show(Cli *cli)
@@ -272,10 +271,7 @@ static void print_retried(const Outbox *outbox, const PGresult *res)
     }
     if (outbox->cli->json) {
         json_t *out = json_pack("{s:O}", "retried", keys);
-        char *text = json_dumps(out, JSON_COMPACT);
-        printf("%s\n", text);
-        free(text);
-        json_decref(out);
+        print_json_line(out);
     } else {
         printf("%d rows\n", db_rows(res));
     }

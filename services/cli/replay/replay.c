@@ -73,10 +73,7 @@ static void print_json(const ReplayPlan *plan, const ReplayTally *tally, const c
     json_object_set_new(root, "subjects", subjects_json(tally));
     json_object_set_new(root, "in_other_subjects", json_integer((json_int_t)tally->other_subjects));
     json_object_set_new(root, "continue", command != NULL ? json_string(command) : json_null());
-    char *line = json_dumps(root, JSON_COMPACT);
-    printf("%s\n", line);
-    free(line);
-    json_decref(root);
+    print_json_line(root);
 }
 
 // ---- for people ----

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/cli/replay/shadow_report.h"
+#include "services/cli/cli.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -71,10 +72,7 @@ static void print_json(const ShadowPlan *plan, const ShadowTally *tally)
     json_object_set_new(root, "reasons", reasons_json(tally));
     json_object_set_new(root, "groups", groups_json(tally));
     json_object_set_new(root, "ungrouped", json_integer((json_int_t)tally->ungrouped));
-    char *line = json_dumps(root, JSON_COMPACT);
-    printf("%s\n", line != NULL ? line : "{}");
-    free(line);
-    json_decref(root);
+    print_json_line(root);
 }
 
 static void print_groups(const ShadowTally *tally)
