@@ -184,7 +184,7 @@ static const Command commands[] = {
     {"recipient delete", "ID", 1, 1, "json", "remove a recipient and all that belongs to it", cmd_recipient_delete},
     {"recipient prefs", "ID", 1, 1, "set= file= unsubscribe resubscribe json",
      "show or change what a recipient wants to get\n"
-     "  --set CATEGORY[/CHANNEL]=WISH   off, immediate, hourly, daily@08:30, weekly@08:30/5 (5: Friday) or clear; repeatable;\n"
+     "  --set CATEGORY[/CHANNEL]=CHOICE   off, immediate, hourly, daily@08:30, weekly@08:30/5 (5: Friday) or clear; repeatable;\n"
      "                                  'any' for every category or channel\n"
      "  --file FILE.json                the whole set anew\n"
      "  --unsubscribe, --resubscribe    from everything but critical and security", cmd_recipient_prefs},

@@ -8,7 +8,7 @@
 #include "common/base/log.h"
 #include "common/configured/configured.h"
 #include "common/service/http_rows.h"
-#include "services/gateway/recipients/people_api.h"
+#include "services/gateway/recipients/recipients_api.h"
 #include "services/gateway/suppressions/suppressions_api.h"
 #include "services/gateway/suppressions/suppressions_list.h"
 #include "services/gateway/templates/templates_api.h"
@@ -49,7 +49,7 @@ typedef struct Gateway {
     TemplatesApi templates;
     SuppressionsApi suppressions;
     TriggersApi triggers;
-    PeopleApi people;
+    RecipientsApi people;
     TenantApi *tenants;
     ApiKeysApi *api_keys;
     InboundKeysApi inbound_keys;
@@ -163,8 +163,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o)
         .unready_ctx = g,
     };
     page_keys_derive(service_master_key(g->service), &g->api.page_keys);
-    g->people = (PeopleApi){bus, service_pool(g->service), g->keyring, g->wait};
-    people_api_add(&g->api, &g->people);
+    g->people = (RecipientsApi){bus, service_pool(g->service), g->keyring, g->wait};
+    recipients_api_add(&g->api, &g->people);
     g->templates = (TemplatesApi){bus, g->configured.catalog, o->preview_cpu_ms * 1000};
     templates_api_add(&g->api, &g->templates);
     g->suppressions = (SuppressionsApi){

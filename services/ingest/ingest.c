@@ -13,7 +13,7 @@
 #include "common/service/cleanup.h"
 #include "common/service/http_rows.h"
 #include "services/ingest/accept/sweep.h"
-#include "services/ingest/campaigns/batches_api.h"
+#include "services/ingest/batches/batches_api.h"
 #include "services/ingest/intake/commands.h"
 #include "services/ingest/intake/event_intake.h"
 #include "services/ingest/intake/notifications_api.h"
@@ -37,10 +37,10 @@ typedef struct IngestOptions {
 // Stopping goes through these in order; each begins when the one before has ended.
 typedef enum Phase {
     PHASE_RUNNING,
-    PHASE_CLOSING_DOORS, // no new requests and commands; those taken are committed and answered
-    PHASE_PUBLISHING,    // what is committed is published and marked, while NATS and Postgres are
-                         // there
-    PHASE_FREEING,       // handles close
+    PHASE_DRAINING,   // no new requests and commands; those taken are committed and answered
+    PHASE_PUBLISHING, // what is committed is published and marked, while NATS and Postgres are
+                      // there
+    PHASE_FREEING,    // handles close
     PHASE_STOPPED,
 } Phase;
 
@@ -69,7 +69,7 @@ typedef struct Ingest {
     int64_t database_seen_us; // when it was last ready
     bool commands_started;
     Phase phase;
-    int closing; // doors, then handles, that are not closed yet
+    int closing; // parts that are not drained, then not closed yet
 } Ingest;
 
 // clang-format off
@@ -145,8 +145,8 @@ static void on_accept_broken(void *ctx, const Error *err)
 
 // ---- retention ----
 
-#define DROP(door)                                                                                 \
-    "SELECT dropped, go_on FROM ingest." door "($1::text, $2::text, $3::text, $4::int4)"
+#define DROP(function)                                                                             \
+    "SELECT dropped, go_on FROM ingest." function "($1::text, $2::text, $3::text, $4::int4)"
 
 // What else has its time: idempotency keys and counters of limits go with the sweep, every minute.
 static void build_cleanup(Ingest *in)
@@ -208,8 +208,8 @@ static void free_parts(Ingest *in)
 
 static void advance_stop(Ingest *in)
 {
-    if (in->phase == PHASE_CLOSING_DOORS && in->closing == 0 &&
-        batch_runner_idle(in->batch_runner) && accept_idle(in->accept)) {
+    if (in->phase == PHASE_DRAINING && in->closing == 0 && batch_runner_idle(in->batch_runner) &&
+        accept_idle(in->accept)) {
         in->phase = PHASE_PUBLISHING;
     }
     // What NATS or Postgres cannot take now is left to the next process's sweep: it is in the
@@ -230,7 +230,7 @@ static void advance_stop(Ingest *in)
 static void begin_stop(void *state)
 {
     Ingest *in = state;
-    in->phase = PHASE_CLOSING_DOORS;
+    in->phase = PHASE_DRAINING;
     in->closing = 3;
     event_intake_stop(in->intake, on_part_closed, in);
     http_server_stop(in->server, on_part_closed, in);

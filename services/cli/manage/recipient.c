@@ -221,12 +221,12 @@ static json_t *scope_object(Cli *cli, Str scope)
 }
 
 // "off", "immediate", "hourly", "daily@08:30", "weekly@08:30/5", "clear".
-static bool say_wish(Cli *cli, json_t *entry, Str wish, Error *err)
+static bool set_preference(Cli *cli, json_t *entry, Str choice, Error *err)
 {
-    Str at = wish;
+    Str at = choice;
     Str frequency = STR_EMPTY;
     (void)str_split(&at, '@', &frequency);
-    if (str_eq(wish, STR("off"))) {
+    if (str_eq(choice, STR("off"))) {
         return json_object_set_new(entry, "off", json_true()) == 0;
     }
     Str day = at;
@@ -249,10 +249,10 @@ static bool say_wish(Cli *cli, json_t *entry, Str wish, Error *err)
 
 static bool apply_set(Cli *cli, json_t *list, const char *text, Error *err)
 {
-    Str wish = str_from(text);
+    Str choice = str_from(text);
     Str scope = STR_EMPTY;
-    if (str_find(wish, '=') <= 0 || !str_split(&wish, '=', &scope)) {
-        return error_set(err, ERROR_CONFIG, "--set '%s': expected CATEGORY[/CHANNEL]=WISH", text);
+    if (str_find(choice, '=') <= 0 || !str_split(&choice, '=', &scope)) {
+        return error_set(err, ERROR_CONFIG, "--set '%s': expected CATEGORY[/CHANNEL]=CHOICE", text);
     }
     json_t *entry = scope_object(cli, scope);
     for (size_t i = json_array_size(list); i-- > 0;) {
@@ -262,11 +262,11 @@ static bool apply_set(Cli *cli, json_t *list, const char *text, Error *err)
             (void)json_array_remove(list, i);
         }
     }
-    if (str_eq(wish, STR("clear"))) {
+    if (str_eq(choice, STR("clear"))) {
         json_decref(entry);
         return true;
     }
-    if (!say_wish(cli, entry, wish, err)) {
+    if (!set_preference(cli, entry, choice, err)) {
         json_decref(entry);
         return false;
     }

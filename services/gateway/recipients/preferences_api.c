@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a recipient wants and allows: preferences, consents, unsubscription.
 #include "common/base/clock.h"
-#include "services/gateway/recipients/people_call.h"
-#include "services/gateway/recipients/people_read.h"
+#include "services/gateway/recipients/recipient_call.h"
+#include "services/gateway/recipients/recipients_read.h"
 
 // ---- unsubscription ----
 
-static bool take_unsubscription(PeopleCall *call, ApiBody *body)
+static bool take_unsubscription(RecipientCall *call, ApiBody *body)
 {
-    PersonFact *fact = people_call_add_fact(call, PERSON_UNSUBSCRIPTION, 1);
+    PersonFact *fact = recipient_call_add_fact(call, PERSON_UNSUBSCRIPTION, 1);
     if (!json_is_boolean(json_object_get(body->root, "unsubscribed"))) { // nor is null an answer
         (void)api_body_fail(body, "unsubscribed", "required: true or false");
     }
     return api_take_bool(body, "unsubscribed", &fact->unsubscribed);
 }
 
-static void known_found(PeopleCall *call, const PGresult *rows)
+static void known_found(RecipientCall *call, const PGresult *rows)
 {
-    if (people_call_is_known(call, rows)) {
-        people_call_write(call);
+    if (recipient_call_is_known(call, rows)) {
+        recipient_call_write(call);
     }
 }
 
 static void put_unsubscription(ApiCall *base)
 {
-    PeopleCall *call = people_call_new(base);
-    if (people_call_check_id(call) &&
-        people_call_read_body(call, "unsubscription", take_unsubscription, base->http->body) &&
-        people_call_may_write(call)) {
-        people_call_look_up_known(call, known_found);
+    RecipientCall *call = recipient_call_new(base);
+    if (recipient_call_check_id(call) &&
+        recipient_call_read_body(call, "unsubscription", take_unsubscription, base->http->body) &&
+        recipient_call_may_write(call)) {
+        recipient_call_look_up_known(call, known_found);
     }
 }
 
 // ---- preferences ----
 
-static bool take_preferences(PeopleCall *call, ApiBody *body)
+static bool take_preferences(RecipientCall *call, ApiBody *body)
 {
     return person_preferences_read(
                body, &call->preferences, &call->preference_count, &call->given) &&
@@ -58,7 +58,7 @@ static bool row_says(const PGresult *rows, int row, const PersonPreference *p)
 }
 
 // The body is the whole set: what is new or other is said, what it does not name is taken back.
-static void preferences_found(PeopleCall *call, const PGresult *rows)
+static void preferences_found(RecipientCall *call, const PGresult *rows)
 {
     size_t room = call->preference_count + (size_t)db_rows(rows) + 1;
     bool *kept = arena_array(call->base->http->arena, (size_t)db_rows(rows) + 1, sizeof *kept);
@@ -72,48 +72,48 @@ static void preferences_found(PeopleCall *call, const PGresult *rows)
             }
         }
         if (!same) {
-            people_call_add_fact(call, PERSON_PREFERENCE, room)->preference = *wanted;
+            recipient_call_add_fact(call, PERSON_PREFERENCE, room)->preference = *wanted;
         }
     }
     for (int row = 0; row < db_rows(rows); row++) {
         if (!kept[row]) {
-            PersonFact *fact = people_call_add_fact(call, PERSON_PREFERENCE_CLEARED, room);
+            PersonFact *fact = recipient_call_add_fact(call, PERSON_PREFERENCE_CLEARED, room);
             (void)category_from_name(db_get_text(rows, row, 0), &fact->preference.category);
             (void)channel_from_name(db_get_text(rows, row, 1), &fact->preference.channel);
         }
     }
-    people_call_write(call);
+    recipient_call_write(call);
 }
 
 static void look_up_entries(
-    PeopleCall *call, const DbStatement *statement,
-    void (*done)(PeopleCall *call, const PGresult *rows))
+    RecipientCall *call, const DbStatement *statement,
+    void (*done)(RecipientCall *call, const PGresult *rows))
 {
-    DbTxn *txn = people_call_look_up(call, done);
+    DbTxn *txn = recipient_call_look_up(call, done);
     DbParams *p = db_txn_add(txn, statement, NULL);
     db_text(p, str_from(call->base->tenant));
     db_text(p, call->id);
-    db_txn_submit(txn, people_call_looked_up, call);
+    db_txn_submit(txn, recipient_call_looked_up, call);
 }
 
-static void preferences_known(PeopleCall *call, const PGresult *rows)
+static void preferences_known(RecipientCall *call, const PGresult *rows)
 {
-    if (people_call_is_known(call, rows)) {
+    if (recipient_call_is_known(call, rows)) {
         look_up_entries(call, &people_preferences_sql, preferences_found);
     }
 }
 
 static void put_preferences(ApiCall *base)
 {
-    PeopleCall *call = people_call_new(base);
-    if (people_call_check_id(call) &&
-        people_call_read_body(call, "preferences", take_preferences, base->http->body) &&
-        people_call_may_write(call)) {
-        people_call_look_up_known(call, preferences_known);
+    RecipientCall *call = recipient_call_new(base);
+    if (recipient_call_check_id(call) &&
+        recipient_call_read_body(call, "preferences", take_preferences, base->http->body) &&
+        recipient_call_may_write(call)) {
+        recipient_call_look_up_known(call, preferences_known);
     }
 }
 
-static void show_preferences(PeopleCall *call, const PGresult *rows)
+static void show_preferences(RecipientCall *call, const PGresult *rows)
 {
     Buf out;
     buf_init(&out, 256 * 1024);
@@ -142,28 +142,28 @@ static void show_preferences(PeopleCall *call, const PGresult *rows)
     }
     buf_cstr(&out, "]}");
     precondition_tag(call->base, call->version);
-    people_call_answer(call, 200, &out);
+    recipient_call_answer(call, 200, &out);
     buf_done(&out);
 }
 
-static void show_preferences_known(PeopleCall *call, const PGresult *rows)
+static void show_preferences_known(RecipientCall *call, const PGresult *rows)
 {
-    if (people_call_is_known(call, rows)) {
+    if (recipient_call_is_known(call, rows)) {
         look_up_entries(call, &people_preferences_sql, show_preferences);
     }
 }
 
 static void get_preferences(ApiCall *base)
 {
-    PeopleCall *call = people_call_new(base);
-    if (people_call_check_id(call)) {
-        people_call_look_up_known(call, show_preferences_known);
+    RecipientCall *call = recipient_call_new(base);
+    if (recipient_call_check_id(call)) {
+        recipient_call_look_up_known(call, show_preferences_known);
     }
 }
 
 // ---- consents ----
 
-static bool take_consents(PeopleCall *call, ApiBody *body)
+static bool take_consents(RecipientCall *call, ApiBody *body)
 {
     return person_consents_read(
                body, call->base->http->received_at_us, &call->consents, &call->consent_count,
@@ -174,20 +174,20 @@ static bool take_consents(PeopleCall *call, ApiBody *body)
 // Those that the body does not name stay: a consent is taken back by saying so, never by silence.
 static void put_consents(ApiCall *base)
 {
-    PeopleCall *call = people_call_new(base);
-    if (!people_call_check_id(call) ||
-        !people_call_read_body(call, "consents", take_consents, base->http->body) ||
-        !people_call_may_write(call)) {
+    RecipientCall *call = recipient_call_new(base);
+    if (!recipient_call_check_id(call) ||
+        !recipient_call_read_body(call, "consents", take_consents, base->http->body) ||
+        !recipient_call_may_write(call)) {
         return;
     }
     for (size_t i = 0; i < call->consent_count; i++) {
-        people_call_add_fact(call, PERSON_CONSENT, call->consent_count)->consent =
+        recipient_call_add_fact(call, PERSON_CONSENT, call->consent_count)->consent =
             call->consents[i];
     }
-    people_call_look_up_known(call, known_found);
+    recipient_call_look_up_known(call, known_found);
 }
 
-static void show_consents(PeopleCall *call, const PGresult *rows)
+static void show_consents(RecipientCall *call, const PGresult *rows)
 {
     Buf out;
     buf_init(&out, 256 * 1024);
@@ -207,26 +207,26 @@ static void show_consents(PeopleCall *call, const PGresult *rows)
     }
     buf_cstr(&out, "]}");
     precondition_tag(call->base, call->version);
-    people_call_answer(call, 200, &out);
+    recipient_call_answer(call, 200, &out);
     buf_done(&out);
 }
 
-static void show_consents_known(PeopleCall *call, const PGresult *rows)
+static void show_consents_known(RecipientCall *call, const PGresult *rows)
 {
-    if (people_call_is_known(call, rows)) {
+    if (recipient_call_is_known(call, rows)) {
         look_up_entries(call, &people_consents_sql, show_consents);
     }
 }
 
 static void get_consents(ApiCall *base)
 {
-    PeopleCall *call = people_call_new(base);
-    if (people_call_check_id(call)) {
-        people_call_look_up_known(call, show_consents_known);
+    RecipientCall *call = recipient_call_new(base);
+    if (recipient_call_check_id(call)) {
+        recipient_call_look_up_known(call, show_consents_known);
     }
 }
 
-const ApiRoute people_wishes_routes[] = {
+const ApiRoute preferences_routes[] = {
     {"PUT", "/v1/recipients/{}/preferences", SCOPE_RECIPIENTS_WRITE, put_preferences, NULL, true},
     {"GET", "/v1/recipients/{}/preferences", SCOPE_RECIPIENTS_READ, get_preferences, NULL, false},
     {"PUT", "/v1/recipients/{}/consents", SCOPE_RECIPIENTS_WRITE, put_consents, NULL, true},
@@ -234,5 +234,4 @@ const ApiRoute people_wishes_routes[] = {
     {"PUT", "/v1/recipients/{}/unsubscription", SCOPE_RECIPIENTS_WRITE, put_unsubscription, NULL,
      true},
 };
-const size_t people_wishes_route_count =
-    sizeof people_wishes_routes / sizeof people_wishes_routes[0];
+const size_t preferences_route_count = sizeof preferences_routes / sizeof preferences_routes[0];

@@ -164,19 +164,19 @@ static void read_line(Import *import, size_t number, Str text)
 {
     Arena *arena = import->call->http->arena;
     Error err = {0};
-    SuppressLine told;
+    SuppressLine said;
     Line *line = &import->lines[import->count];
     *line = (Line){.import = import, .number = number};
     if (text.len > SUPPRESS_LINE_MAX) {
         (void)error_set(&err, ERROR_PERMANENT, "longer than %d bytes", (int)SUPPRESS_LINE_MAX);
-    } else if (suppress_line_parse(&import->reading, text, arena, &told, &err)) {
+    } else if (suppress_line_parse(&import->reading, text, arena, &said, &err)) {
         int64_t now_us = import->call->http->received_at_us;
-        if (told.released || (told.expires_at_us != 0 && told.expires_at_us <= now_us)) {
+        if (said.released || (said.expires_at_us != 0 && said.expires_at_us <= now_us)) {
             import->skipped++;
             return;
         }
         line->entry =
-            suppress_line_entry(&told, import->reading.tenant, now_us, import->call->key_id, arena);
+            suppress_line_entry(&said, import->reading.tenant, now_us, import->call->key_id, arena);
         line->unchanged = suppressions_is_known(import->api, line->entry);
         bool may =
             line->unchanged || suppressions_may_replace(import->api, import->call, line->entry);

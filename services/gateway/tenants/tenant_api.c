@@ -14,7 +14,7 @@
 #include "common/codec/event.h"
 #include "common/model/address.h"
 #include "common/model/sender_domain.h"
-#include "services/gateway/recipients/people_write.h"
+#include "services/gateway/recipients/recipients_write.h"
 #include "services/gateway/tenants/tenant_rules.h"
 
 struct TenantApi {
@@ -276,7 +276,7 @@ static void change_tenant(ApiCall *base)
                              : CHANGE_PATCH;
     stentor__v1__tenant__init(&call->wanted);
     call->wanted.tenant = base->tenant;
-    const char *why = people_write_unready(call->api->bus);
+    const char *why = recipients_write_unready(call->api->bus);
     if (why != NULL) {
         api_answer_unavailable(base, why);
     } else if (

@@ -31,37 +31,37 @@ static bool read_flag(const json_t *data, const char *field, bool *ret, Error *e
            error_set(err, ERROR_PERMANENT, "field '%s': must be true or false", field);
 }
 
-static bool read_data(const json_t *data, Arena *arena, ResendWish *wish, Error *err)
+static bool read_data(const json_t *data, Arena *arena, ResendRequest *item, Error *err)
 {
     int64_t created_ms = 0;
-    if (!read_text(data, "notification_id", ID_SIZE, arena, &wish->notification_id, err) ||
+    if (!read_text(data, "notification_id", ID_SIZE, arena, &item->notification_id, err) ||
         !read_text(
-            data, "requested_by", RESEND_REQUESTED_BY_MAX, arena, &wish->requested_by, err) ||
-        !read_flag(data, "may_double", &wish->may_double, err) ||
-        !read_flag(data, "ignore_expiry", &wish->ignore_expiry, err)) {
+            data, "requested_by", RESEND_REQUESTED_BY_MAX, arena, &item->requested_by, err) ||
+        !read_flag(data, "may_double", &item->may_double, err) ||
+        !read_flag(data, "ignore_expiry", &item->ignore_expiry, err)) {
         return false;
     }
-    if (!id_parse(wish->notification_id, "ntf_", &created_ms)) {
+    if (!id_parse(item->notification_id, "ntf_", &created_ms)) {
         return error_set(
             err, ERROR_PERMANENT,
             "field 'notification_id': must be the id of a notification: 'ntf_' and a ULID");
     }
-    wish->created_us = created_ms * 1000;
+    item->created_us = created_ms * 1000;
     return true;
 }
 
-bool resend_event_read(const DomainInput *input, Arena *arena, ResendWish *ret, Error *err)
+bool resend_event_read(const DomainInput *input, Arena *arena, ResendRequest *ret, Error *err)
 {
     DomainEvent event;
     if (!domain_event_read(input, arena, &event, err)) {
         return false;
     }
-    ResendWish wish = {.tenant = event.tenant, .identity = event.identity};
-    bool ok = read_data(event.data, arena, &wish, err);
-    wish.letter = ok ? domain_event_letter(&event, STR_EMPTY, arena) : STR_EMPTY;
+    ResendRequest item = {.tenant = event.tenant, .identity = event.identity};
+    bool ok = read_data(event.data, arena, &item, err);
+    item.letter = ok ? domain_event_letter(&event, STR_EMPTY, arena) : STR_EMPTY;
     domain_event_free(&event);
     if (ok) {
-        *ret = wish;
+        *ret = item;
     }
     return ok;
 }

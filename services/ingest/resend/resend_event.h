@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ResendErrorEmail as a wish: whose mail, by whose word, and how far it goes. Pure.
+// ResendErrorEmail as a item: whose mail, by whose word, and how far it goes. Pure.
 #pragma once
 
 #include "common/domain/domain_event.h"
@@ -8,15 +8,15 @@
 
 enum { RESEND_REQUESTED_BY_MAX = 128 };
 
-typedef struct ResendWish {
+typedef struct ResendRequest {
     Str tenant;
-    Str identity;        // of the event; the same event is the same wish
+    Str identity;        // of the event; the same event is the same item
     Str notification_id; // "ntf_" and a ULID
     int64_t created_us;  // the time in it
     Str requested_by;    // empty: not said
     bool may_double, ignore_expiry;
     Str letter; // the event again, as its dead letter keeps it: needs no headers to be read
-} ResendWish;
+} ResendRequest;
 
 // Everything lives in `arena` or in the input. ERROR_PERMANENT names the field.
-bool resend_event_read(const DomainInput *input, Arena *arena, ResendWish *ret, Error *err);
+bool resend_event_read(const DomainInput *input, Arena *arena, ResendRequest *ret, Error *err);

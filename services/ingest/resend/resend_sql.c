@@ -36,7 +36,7 @@ static const DbStatement MARK = {
            "WHERE r.tenant_id = i.tenant_id AND r.event_identity = i.event_identity",
 };
 
-void resend_sql_look_up(DbTxn *txn, const ResendWish *const *wishes, size_t count)
+void resend_sql_look_up(DbTxn *txn, const ResendRequest *const *items, size_t count)
 {
     DbParams *p = db_txn_add(txn, &LOOK_UP, NULL);
     DbArray *numbers = db_array(p, DB_I32);
@@ -45,12 +45,12 @@ void resend_sql_look_up(DbTxn *txn, const ResendWish *const *wishes, size_t coun
     DbArray *created = db_array(p, DB_TIME);
     DbArray *ids = db_array(p, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
-        db_txn_tenant(txn, wishes[i]->tenant);
+        db_txn_tenant(txn, items[i]->tenant);
         db_push_int(numbers, (int64_t)i);
-        db_push_text(tenants, wishes[i]->tenant);
-        db_push_text(identities, wishes[i]->identity);
-        db_push_time(created, wishes[i]->created_us);
-        db_push_text(ids, wishes[i]->notification_id);
+        db_push_text(tenants, items[i]->tenant);
+        db_push_text(identities, items[i]->identity);
+        db_push_time(created, items[i]->created_us);
+        db_push_text(ids, items[i]->notification_id);
     }
 }
 
@@ -77,7 +77,7 @@ void resend_sql_read(const DbTxn *txn, ResendKnown *ret, size_t count, Arena *ar
 }
 
 void resend_sql_note(
-    DbTxn *txn, const ResendWish *const *wishes, const uint64_t *letters, size_t count)
+    DbTxn *txn, const ResendRequest *const *items, const uint64_t *letters, size_t count)
 {
     DbParams *p = db_txn_add(txn, &NOTE, NULL);
     DbArray *tenants = db_array(p, DB_TEXT);
@@ -86,26 +86,26 @@ void resend_sql_note(
     DbArray *sequences = db_array(p, DB_I64);
     DbArray *requested_by = db_array(p, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
-        db_txn_tenant(txn, wishes[i]->tenant);
-        db_push_text(tenants, wishes[i]->tenant);
-        db_push_text(identities, wishes[i]->identity);
-        db_push_text(ids, wishes[i]->notification_id);
+        db_txn_tenant(txn, items[i]->tenant);
+        db_push_text(tenants, items[i]->tenant);
+        db_push_text(identities, items[i]->identity);
+        db_push_text(ids, items[i]->notification_id);
         db_push_int(sequences, (int64_t)letters[i]);
-        db_push_text(requested_by, wishes[i]->requested_by);
+        db_push_text(requested_by, items[i]->requested_by);
     }
 }
 
 void resend_sql_mark(
-    DbTxn *txn, const ResendWish *const *wishes, const ResendMark *marks, size_t count)
+    DbTxn *txn, const ResendRequest *const *items, const ResendMark *marks, size_t count)
 {
     DbParams *p = db_txn_add(txn, &MARK, NULL);
     DbArray *tenants = db_array(p, DB_TEXT);
     DbArray *identities = db_array(p, DB_TEXT);
     DbArray *numbers = db_array(p, DB_I32);
     for (size_t i = 0; i < count; i++) {
-        db_txn_tenant(txn, wishes[i]->tenant);
-        db_push_text(tenants, wishes[i]->tenant);
-        db_push_text(identities, wishes[i]->identity);
+        db_txn_tenant(txn, items[i]->tenant);
+        db_push_text(tenants, items[i]->tenant);
+        db_push_text(identities, items[i]->identity);
         db_push_int(numbers, marks[i]);
     }
 }

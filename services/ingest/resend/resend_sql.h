@@ -5,7 +5,7 @@
 #include "common/db/db.h"
 #include "services/ingest/resend/resend_event.h"
 
-// What is known of a wish before anything is looked for.
+// What is known of a item before anything is looked for.
 typedef struct ResendKnown {
     uint64_t letter;    // in DEAD, as it was noted for this event; 0: not yet
     bool published;     // its event is stored
@@ -14,13 +14,13 @@ typedef struct ResendKnown {
     int64_t seen_us;    // when history last heard of it; 0: never
 } ResendKnown;
 
-// Each its own transaction's first statement; the wishes are in the order of the results.
-void resend_sql_look_up(DbTxn *txn, const ResendWish *const *wishes, size_t count);
+// Each its own transaction's first statement; the items are in the order of the results.
+void resend_sql_look_up(DbTxn *txn, const ResendRequest *const *items, size_t count);
 // All of `ret` are filled; texts live in `arena`.
 void resend_sql_read(const DbTxn *txn, ResendKnown *ret, size_t count, Arena *arena);
 // Noted twice is noted once.
 void resend_sql_note(
-    DbTxn *txn, const ResendWish *const *wishes, const uint64_t *letters, size_t count);
+    DbTxn *txn, const ResendRequest *const *items, const uint64_t *letters, size_t count);
 
 // How far one has come; each time is written once.
 typedef enum ResendMark {
@@ -29,4 +29,4 @@ typedef enum ResendMark {
     RESEND_GONE,      // nothing was published: the letter was gone before
 } ResendMark;
 void resend_sql_mark(
-    DbTxn *txn, const ResendWish *const *wishes, const ResendMark *marks, size_t count);
+    DbTxn *txn, const ResendRequest *const *items, const ResendMark *marks, size_t count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An event's way: look up -> find its letter (resends_find.c) -> send it again (resends_wave.c).
+// An event's way: look up -> find its letter (resends_find.c) -> send it again (resends_chunk.c).
 #include "services/ingest/resend/resends.h"
 
 #include <stdlib.h>
@@ -12,23 +12,23 @@ static void begin_round(Resends *r);
 
 // ---- ends ----
 
-void resends_settle(Wish *wish, const Error *err)
+void resends_settle(ResendItem *item, const Error *err)
 {
     bool refused = err != NULL && err->kind == ERROR_PERMANENT;
-    metric_add(wish->resends->metrics->resend_refused, refused ? 1 : 0);
-    if (refused && wish->says.letter.len > 0) {
-        wish->delivery->message.payload = wish->says.letter;
+    metric_add(item->resends->metrics->resend_refused, refused ? 1 : 0);
+    if (refused && item->says.letter.len > 0) {
+        item->delivery->message.payload = item->says.letter;
     }
-    delivery_settle(wish->delivery, err); // the wish may be gone with its batch
+    delivery_settle(item->delivery, err); // the item may be gone with its batch
 }
 
-// Takes those out of wishes[0 .. count) that are settled now (NULL).
-size_t resends_compact(Wish **wishes, size_t count)
+// Takes those out of items[0 .. count) that are settled now (NULL).
+size_t resends_compact(ResendItem **items, size_t count)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (wishes[i] != NULL) {
-            wishes[kept++] = wishes[i];
+        if (items[i] != NULL) {
+            items[kept++] = items[i];
         }
     }
     return kept;
@@ -38,7 +38,7 @@ void resends_end_round(Resends *r)
 {
     arena_free(r->arena);
     r->arena = NULL;
-    r->wishes = NULL;
+    r->items = NULL;
     r->busy = false;
     begin_round(r);
 }
@@ -46,7 +46,7 @@ void resends_end_round(Resends *r)
 static void fail_round(Resends *r, const Error *err)
 {
     for (size_t i = 0; i < r->count; i++) {
-        resends_settle(r->wishes[i], err);
+        resends_settle(r->items[i], err);
     }
     r->count = 0;
     resends_end_round(r);
@@ -70,20 +70,20 @@ static void take_known(Resends *r, const DbTxn *txn)
     ResendKnown *known = arena_array(r->arena, r->count, sizeof *known);
     resend_sql_read(txn, known, r->count, r->arena);
     for (size_t i = 0; i < r->count; i++) {
-        Wish *wish = r->wishes[i];
-        wish->known = known[i];
-        wish->letter = known[i].letter;
-        wish->noted = known[i].letter != 0;
+        ResendItem *item = r->items[i];
+        item->known = known[i];
+        item->letter = known[i].letter;
+        item->noted = known[i].letter != 0;
         if (known[i].done) {
             metric_add(r->metrics->resend_repeated, 1);
-            resends_settle(wish, NULL);
-            r->wishes[i] = NULL;
-        } else if (resends_is_too_old(wish)) {
-            resends_refuse_missing(wish);
-            r->wishes[i] = NULL;
+            resends_settle(item, NULL);
+            r->items[i] = NULL;
+        } else if (resends_is_too_old(item)) {
+            resends_refuse_missing(item);
+            r->items[i] = NULL;
         }
     }
-    r->count = resends_compact(r->wishes, r->count);
+    r->count = resends_compact(r->items, r->count);
 }
 
 static void on_db_known(void *ctx, DbTxn *txn, const Error *err)
@@ -106,10 +106,10 @@ static void begin_round(Resends *r)
     }
     r->busy = true;
     r->arena = arena_new(0);
-    r->wishes = arena_array(r->arena, ROUND_MAX, sizeof(Wish *));
-    const ResendWish **says = arena_array(r->arena, ROUND_MAX, sizeof *says);
+    r->items = arena_array(r->arena, ROUND_MAX, sizeof(ResendItem *));
+    const ResendRequest **says = arena_array(r->arena, ROUND_MAX, sizeof *says);
     for (r->count = 0; r->count < ROUND_MAX && r->first != NULL; r->count++) {
-        r->wishes[r->count] = r->first;
+        r->items[r->count] = r->first;
         says[r->count] = &r->first->says;
         r->first = r->first->next;
     }
@@ -124,20 +124,20 @@ static void begin_round(Resends *r)
 void resends_take(Resends *resends, Delivery *delivery, Str tenant)
 {
     Error err = {0};
-    Wish *wish = arena_zalloc(delivery->arena, sizeof *wish);
+    ResendItem *item = arena_zalloc(delivery->arena, sizeof *item);
     DomainInput input = domain_input(&delivery->message, tenant, STR(RESEND_EVENT_TYPE), NULL);
-    *wish = (Wish){.resends = resends, .delivery = delivery};
-    if (!resend_event_read(&input, delivery->arena, &wish->says, &err)) {
-        resends_settle(wish, &err);
+    *item = (ResendItem){.resends = resends, .delivery = delivery};
+    if (!resend_event_read(&input, delivery->arena, &item->says, &err)) {
+        resends_settle(item, &err);
         return;
     }
     if (resends->stopping) {
         (void)error_set(&err, ERROR_CANCELLED, "stopping");
-        resends_settle(wish, &err);
+        resends_settle(item, &err);
         return;
     }
-    *resends->last = wish;
-    resends->last = &wish->next;
+    *resends->last = item;
+    resends->last = &item->next;
 }
 
 void resends_go(Resends *resends)
@@ -161,9 +161,9 @@ void resends_stop(Resends *resends)
     (void)error_set(&err, ERROR_CANCELLED, "stopping");
     resends->stopping = true;
     while (resends->first != NULL) {
-        Wish *wish = resends->first;
-        resends->first = wish->next;
-        resends_settle(wish, &err);
+        ResendItem *item = resends->first;
+        resends->first = item->next;
+        resends_settle(item, &err);
     }
     resends->last = &resends->first;
     resends_stop_scan(resends);

@@ -24,49 +24,49 @@ static bool is_one_of(const char *status, const char *const *names, size_t count
     return false;
 }
 
-static bool has_gone_out(const Wish *wish)
+static bool has_gone_out(const ResendItem *item)
 {
     static const char *const names[] = {"sent",    "delivered", "opened",
                                         "clicked", "bounced",   "complained"};
-    return is_one_of(wish->known.status, names, sizeof names / sizeof *names);
+    return is_one_of(item->known.status, names, sizeof names / sizeof *names);
 }
 
 // When anything is known to have happened to it at the latest.
-static int64_t seen_us_of(const Wish *wish)
+static int64_t seen_us_of(const ResendItem *item)
 {
-    int64_t seen_us = wish->known.seen_us;
-    return seen_us > wish->says.created_us ? seen_us : wish->says.created_us;
+    int64_t seen_us = item->known.seen_us;
+    return seen_us > item->says.created_us ? seen_us : item->says.created_us;
 }
 
 // As far as history knows: it may be behind.
-static bool is_under_way(const Wish *wish)
+static bool is_under_way(const ResendItem *item)
 {
     static const char *const names[] = {"queued", "scheduled", "rendering", "sending"};
-    return is_one_of(wish->known.status, names, sizeof names / sizeof *names);
+    return is_one_of(item->known.status, names, sizeof names / sizeof *names);
 }
 
-bool resends_is_too_old(const Wish *wish)
+bool resends_is_too_old(const ResendItem *item)
 {
     int64_t kept_us = topology_stream("DEAD")->max_age_s * INT64_C(1000000);
-    return wish->letter == 0 && !is_under_way(wish) &&
-           seen_us_of(wish) + kept_us + SKEW_US < clock_now_us();
+    return item->letter == 0 && !is_under_way(item) &&
+           seen_us_of(item) + kept_us + SKEW_US < clock_now_us();
 }
 
 // The letter of one that failed is stored just after its status, which may be why the event came.
 // Each look reads DEAD from the notification's time on: not for an id that somebody made up.
-static bool may_come(const Wish *wish)
+static bool may_come(const ResendItem *item)
 {
     static const char *const names[] = {"suppressed", "superseded"};
     bool never =
-        has_gone_out(wish) || is_one_of(wish->known.status, names, sizeof names / sizeof *names);
-    bool fresh = is_under_way(wish) || seen_us_of(wish) + FRESH_US > clock_now_us();
-    return !never && fresh && wish->delivery->message.delivered < LETTER_WAITS;
+        has_gone_out(item) || is_one_of(item->known.status, names, sizeof names / sizeof *names);
+    bool fresh = is_under_way(item) || seen_us_of(item) + FRESH_US > clock_now_us();
+    return !never && fresh && item->delivery->message.delivered < LETTER_WAITS;
 }
 
 // A letter may be older than what a vendor's callback has told since.
-static bool refuse_sent(Wish *wish)
+static bool refuse_sent(ResendItem *item)
 {
-    if (wish->noted || wish->says.may_double || !has_gone_out(wish)) {
+    if (item->noted || item->says.may_double || !has_gone_out(item)) {
         return false;
     }
     Error err = {0};
@@ -74,37 +74,37 @@ static bool refuse_sent(Wish *wish)
         &err, ERROR_PERMANENT,
         "field 'notification_id': '" STR_FMT "' has left us, it is '%s' (HINT: may_double sends it "
         "all the same)",
-        STR_ARG(wish->says.notification_id), wish->known.status);
-    resends_settle(wish, &err);
+        STR_ARG(item->says.notification_id), item->known.status);
+    resends_settle(item, &err);
     return true;
 }
 
-void resends_refuse_missing(Wish *wish)
+void resends_refuse_missing(ResendItem *item)
 {
-    if (may_come(wish)) {
-        delivery_again(wish->delivery, RESENDS_LETTER_WAIT_MS);
+    if (may_come(item)) {
+        delivery_again(item->delivery, RESENDS_LETTER_WAIT_MS);
         return;
     }
     Error err = {0};
-    bool known = wish->known.status[0] != '\0';
+    bool known = item->known.status[0] != '\0';
     (void)error_set(
         &err, ERROR_PERMANENT,
         "field 'notification_id': tenant '" STR_FMT "' has no dead letter of '" STR_FMT "' (%s%s)",
-        STR_ARG(wish->says.tenant), STR_ARG(wish->says.notification_id),
-        known ? "it is " : "not known to it", wish->known.status);
-    resends_settle(wish, &err);
+        STR_ARG(item->says.tenant), STR_ARG(item->says.notification_id),
+        known ? "it is " : "not known to it", item->known.status);
+    resends_settle(item, &err);
 }
 
 // false: it is settled or given back.
-static bool is_ready(const Resends *r, Wish *wish)
+static bool is_ready(const Resends *r, ResendItem *item)
 {
-    if (wish->letter != 0) {
-        return !refuse_sent(wish);
+    if (item->letter != 0) {
+        return !refuse_sent(item);
     }
     if (r->unreadable.kind != ERROR_NONE) {
-        resends_settle(wish, &r->unreadable);
+        resends_settle(item, &r->unreadable);
     } else {
-        resends_refuse_missing(wish);
+        resends_refuse_missing(item);
     }
     return false;
 }
@@ -117,12 +117,12 @@ static void end_scan(Resends *r)
     r->scanned = NULL;
     r->reader = NULL;
     for (size_t i = 0; i < r->count; i++) {
-        if (!r->stopping && !is_ready(r, r->wishes[i])) {
-            r->wishes[i] = NULL;
+        if (!r->stopping && !is_ready(r, r->items[i])) {
+            r->items[i] = NULL;
         }
     }
-    r->count = resends_compact(r->wishes, r->count);
-    resends_begin_wave(r);
+    r->count = resends_compact(r->items, r->count);
+    resends_begin_chunk(r);
 }
 
 static void on_reader_freed(void *ctx)
@@ -155,8 +155,8 @@ static void take_scanned(Resends *r, const BusMessage *message)
         return;
     }
     Str key = key_of(letter.tenant, str_from(letter.notification_id), r->scanned);
-    for (Wish *wish = map_get(r->wanted, key); wish != NULL; wish = wish->same) {
-        wish->letter = letter.sequence;
+    for (ResendItem *item = map_get(r->wanted, key); item != NULL; item = item->same) {
+        item->letter = letter.sequence;
     }
 }
 
@@ -189,11 +189,11 @@ static ReaderOptions scan_options(Resends *r)
     Str tenant = STR_EMPTY;
     bool several = false;
     for (size_t i = 0; i < r->count; i++) {
-        const Wish *wish = r->wishes[i];
-        if (wish->letter == 0) {
-            since_us = wish->says.created_us < since_us ? wish->says.created_us : since_us;
-            several = several || (tenant.len > 0 && !str_eq(tenant, wish->says.tenant));
-            tenant = wish->says.tenant;
+        const ResendItem *item = r->items[i];
+        if (item->letter == 0) {
+            since_us = item->says.created_us < since_us ? item->says.created_us : since_us;
+            several = several || (tenant.len > 0 && !str_eq(tenant, item->says.tenant));
+            tenant = item->says.tenant;
         }
     }
     const char *filter =
@@ -210,11 +210,11 @@ static size_t want_letters(Resends *r)
 {
     size_t wanted = 0;
     for (size_t i = 0; i < r->count; i++) {
-        Wish *wish = r->wishes[i];
-        if (wish->letter == 0) {
-            Str key = key_of(wish->says.tenant, wish->says.notification_id, r->arena);
-            wish->same = map_get(r->wanted, key);
-            map_put(r->wanted, key, wish);
+        ResendItem *item = r->items[i];
+        if (item->letter == 0) {
+            Str key = key_of(item->says.tenant, item->says.notification_id, r->arena);
+            item->same = map_get(r->wanted, key);
+            map_put(r->wanted, key, item);
             wanted++;
         }
     }

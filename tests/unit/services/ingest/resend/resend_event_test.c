@@ -31,34 +31,34 @@ static DomainInput input_of(Str payload)
         .tenant = STR("acme"),
         .type = STR(RESEND_EVENT_TYPE),
         .payload = payload,
-        .message_id = STR("wish-1"),
+        .message_id = STR("item-1"),
         .stream = "EVENTS",
         .sequence = 7,
         .stored_at_us = INT64_C(1763648968320000),
     };
 }
 
-static void check(const ResendWish *wish)
+static void check(const ResendRequest *item)
 {
-    assert_true(str_eq(wish->tenant, STR("acme")));
-    assert_true(str_eq(wish->identity, STR("wish-1")));
-    assert_true(str_eq(wish->notification_id, STR(NTF)));
-    assert_true(str_eq(wish->requested_by, STR("ops")));
-    assert_true(wish->may_double);
-    assert_false(wish->ignore_expiry);
-    assert_int_equal(wish->created_us % 1000, 0);
-    assert_true(wish->created_us > INT64_C(1700000000000000));
+    assert_true(str_eq(item->tenant, STR("acme")));
+    assert_true(str_eq(item->identity, STR("item-1")));
+    assert_true(str_eq(item->notification_id, STR(NTF)));
+    assert_true(str_eq(item->requested_by, STR("ops")));
+    assert_true(item->may_double);
+    assert_false(item->ignore_expiry);
+    assert_int_equal(item->created_us % 1000, 0);
+    assert_true(item->created_us > INT64_C(1700000000000000));
 }
 
-static void json_and_protobuf_are_the_same_wish(void **state)
+static void json_and_protobuf_are_the_same_item(void **state)
 {
     Arena *arena = *state;
-    ResendWish wish;
+    ResendRequest item;
     Error err = {0};
     DomainInput json = input_of(
         STR("{\"notification_id\":\"" NTF "\",\"requested_by\":\"ops\",\"may_double\":true}"));
-    assert_true(resend_event_read(&json, arena, &wish, &err));
-    check(&wish);
+    assert_true(resend_event_read(&json, arena, &item, &err));
+    check(&item);
     Stentor__V1__ResendErrorEmail event;
     stentor__v1__resend_error_email__init(&event);
     char ntf[] = NTF, ops[] = "ops";
@@ -69,19 +69,19 @@ static void json_and_protobuf_are_the_same_wish(void **state)
     assert_true(event_pack(&event.base, arena, &bytes, &err));
     DomainInput packed = input_of(bytes);
     packed.content_type = STR("application/protobuf");
-    assert_true(resend_event_read(&packed, arena, &wish, &err));
-    check(&wish);
+    assert_true(resend_event_read(&packed, arena, &item, &err));
+    check(&item);
 }
 
 static void its_letter_is_the_same_wish_without_headers(void **state)
 {
     Arena *arena = *state;
-    ResendWish wish, again;
+    ResendRequest item, again;
     Error err = {0};
     DomainInput first = input_of(
         STR("{\"notification_id\":\"" NTF "\",\"requested_by\":\"ops\",\"may_double\":true}"));
-    assert_true(resend_event_read(&first, arena, &wish, &err));
-    DomainInput letter = input_of(wish.letter);
+    assert_true(resend_event_read(&first, arena, &item, &err));
+    DomainInput letter = input_of(item.letter);
     letter.message_id = STR_EMPTY;
     assert_true(resend_event_read(&letter, arena, &again, &err));
     check(&again);
@@ -90,13 +90,13 @@ static void its_letter_is_the_same_wish_without_headers(void **state)
 static void what_is_left_out_is_no(void **state)
 {
     Arena *arena = *state;
-    ResendWish wish;
+    ResendRequest item;
     Error err = {0};
     DomainInput input =
         input_of(STR("{\"notification_id\":\"" NTF "\",\"requested_by\":null,\"other\":1}"));
-    assert_true(resend_event_read(&input, arena, &wish, &err));
-    assert_int_equal(wish.requested_by.len, 0);
-    assert_false(wish.may_double || wish.ignore_expiry);
+    assert_true(resend_event_read(&input, arena, &item, &err));
+    assert_int_equal(item.requested_by.len, 0);
+    assert_false(item.may_double || item.ignore_expiry);
 }
 
 static void what_does_not_fit_names_the_field(void **state)
@@ -116,10 +116,10 @@ static void what_does_not_fit_names_the_field(void **state)
         {"", "not JSON"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        ResendWish wish;
+        ResendRequest item;
         Error err = {0};
         DomainInput input = input_of(str_from(rows[i][0]));
-        assert_false(resend_event_read(&input, arena, &wish, &err));
+        assert_false(resend_event_read(&input, arena, &item, &err));
         assert_int_equal(err.kind, ERROR_PERMANENT);
         if (strstr(err.text, rows[i][1]) == NULL) {
             fail_msg("%s: '%s' does not say %s", rows[i][0], err.text, rows[i][1]);
@@ -131,7 +131,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(json_and_protobuf_are_the_same_wish),
+        TEST(json_and_protobuf_are_the_same_item),
         TEST(its_letter_is_the_same_wish_without_headers),
         TEST(what_is_left_out_is_no),
         TEST(what_does_not_fit_names_the_field),

@@ -46,7 +46,7 @@ static void submit(uv_loop_t *loop, DbTxn *txn, Asking *asking, bool reads)
     }
 }
 
-static void look_up(uv_loop_t *loop, DbPool *pool, const ResendWish *const *says, Asking *asking)
+static void look_up(uv_loop_t *loop, DbPool *pool, const ResendRequest *const *says, Asking *asking)
 {
     DbTxn *txn = db_txn_new(pool);
     resend_sql_look_up(txn, says, WISHES);
@@ -54,7 +54,7 @@ static void look_up(uv_loop_t *loop, DbPool *pool, const ResendWish *const *says
 }
 
 static void mark(
-    uv_loop_t *loop, DbPool *pool, const ResendWish *const *two, ResendMark how, Asking *asking)
+    uv_loop_t *loop, DbPool *pool, const ResendRequest *const *two, ResendMark how, Asking *asking)
 {
     const ResendMark marks[] = {how, how};
     DbTxn *txn = db_txn_new(pool);
@@ -90,13 +90,13 @@ static void an_event_keeps_its_first_letter_and_tenants_are_apart(void **state)
     url_with("&user=stentor_ingest", url, sizeof url);
     DbPool *pool = db_pool_new(
         &loop, &(DbPoolOptions){.url = url, .application_name = "test", .connections = 1});
-    const ResendWish wishes[WISHES] = {
+    const ResendRequest items[WISHES] = {
         {STR("acme"), STR("e-1"), STR(NTF), CREATED_US, STR("ops"), false, false, STR_EMPTY},
         {STR("globex"), STR("e-1"), STR(NTF), CREATED_US, STR(""), false, false, STR_EMPTY},
         {STR("acme"), STR("e-2"), STR(NTF), CREATED_US, STR(""), false, false, STR_EMPTY},
         {STR("acme"), STR("e-1"), STR(NTF), CREATED_US, STR("ops"), false, false, STR_EMPTY},
     };
-    const ResendWish *says[WISHES] = {&wishes[0], &wishes[1], &wishes[2], &wishes[3]};
+    const ResendRequest *says[WISHES] = {&items[0], &items[1], &items[2], &items[3]};
     Asking asking = {.arena = arena_new(0)};
     look_up(&loop, pool, says, &asking);
     check(&asking.known[0], 0, false, "failed");
@@ -107,7 +107,7 @@ static void an_event_keeps_its_first_letter_and_tenants_are_apart(void **state)
     DbTxn *txn = db_txn_new(pool);
     resend_sql_note(txn, says, first, 2);
     submit(&loop, txn, &asking, false);
-    const ResendWish *twice[] = {says[0], says[3]}; // one event in two deliveries
+    const ResendRequest *twice[] = {says[0], says[3]}; // one event in two deliveries
     txn = db_txn_new(pool);
     resend_sql_note(txn, twice, later, 2);
     submit(&loop, txn, &asking, false);
@@ -129,7 +129,7 @@ static void an_event_keeps_its_first_letter_and_tenants_are_apart(void **state)
     look_up(&loop, pool, says, &asking);
     check(&asking.known[0], 7, true, "failed");
     check(&asking.known[1], 8, false, "");
-    const ResendWish *other[] = {says[1], says[1]};
+    const ResendRequest *other[] = {says[1], says[1]};
     mark(&loop, pool, other, RESEND_GONE, &asking);
     look_up(&loop, pool, says, &asking);
     check(&asking.known[1], 8, true, "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/campaigns/batch_json.h"
+#include "services/ingest/batches/batch_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

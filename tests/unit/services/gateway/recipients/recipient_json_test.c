@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "services/gateway/recipients/people_events.h"
-#include "services/gateway/recipients/people_json.h"
+#include "services/gateway/recipients/recipient_events.h"
+#include "services/gateway/recipients/recipient_json.h"
 
 static const int64_t NOW_US = INT64_C(1795199136000000);
 

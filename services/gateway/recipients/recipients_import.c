@@ -6,8 +6,8 @@
 
 #include "common/codec/hash.h"
 #include "common/recipients/people_sql.h"
-#include "services/gateway/recipients/people_api.h"
-#include "services/gateway/recipients/people_read.h"
+#include "services/gateway/recipients/recipients_api.h"
+#include "services/gateway/recipients/recipients_read.h"
 
 enum {
     LINES_MAX = 1000,
@@ -24,13 +24,13 @@ typedef struct Line {
 } Line;
 
 typedef struct Import {
-    PeopleApi *api;
+    RecipientsApi *api;
     ApiCall *base;
     Line *lines; // those that are not blank
     size_t count;
     PersonFact *facts;
     size_t fact_count;
-    PeopleWrite write;
+    RecipientsWrite write;
 } Import;
 
 // ---- answering ----
@@ -138,12 +138,12 @@ static void write_lines(Import *import)
         answer(import);
         return;
     }
-    import->write = people_api_write_of(import->base);
+    import->write = recipients_api_write_of(import->base);
     import->write.facts = import->facts;
     import->write.count = import->fact_count;
     import->write.done = on_written;
     import->write.ctx = import;
-    people_write(&import->write);
+    recipients_write(&import->write);
 }
 
 // ---- who it is ----
@@ -157,7 +157,7 @@ static bool by_identity(const Line *line)
 static void derive_id(const Import *import, Line *line)
 {
     Arena *arena = import->base->http->arena;
-    Str hash_key = people_api_hash_key(import->api);
+    Str hash_key = recipients_api_hash_key(import->api);
     Str tenant = str_from(import->base->tenant);
     const PersonRecord *record = &line->person.record;
     char *id = arena_alloc(arena, ID_SIZE);
@@ -266,12 +266,12 @@ static bool read_lines(Import *import)
     return true;
 }
 
-void people_api_import(ApiCall *call)
+void recipients_api_import(ApiCall *call)
 {
     Import *import = arena_zalloc(call->http->arena, sizeof *import);
     import->api = call->ctx;
     import->base = call;
-    if (!people_api_writable(call)) {
+    if (!recipients_api_writable(call)) {
         return;
     }
     if (!read_lines(import) || import->count == 0) {

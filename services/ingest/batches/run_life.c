@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/campaigns/run_life.h"
+#include "services/ingest/batches/run_life.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 
 #include "common/api/tenant_json.h"
 #include "common/model/channel_address.h"
-#include "services/gateway/recipients/people_json.h"
+#include "services/gateway/recipients/recipient_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

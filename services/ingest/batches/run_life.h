@@ -7,7 +7,7 @@
 #include "common/campaign/batch_chunk.h"
 #include "common/campaign/batch_sql.h"
 #include "common/model/rules/pace.h"
-#include "services/ingest/campaigns/batch_run.h"
+#include "services/ingest/batches/batch_run.h"
 
 enum {
     LOOK_MS = 500,       // between two claims

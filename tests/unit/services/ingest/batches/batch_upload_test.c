@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "services/ingest/campaigns/batch_upload.h"
+#include "services/ingest/batches/batch_upload.h"
 
 static const int64_t NOW_US = INT64_C(1795199136000000);
 

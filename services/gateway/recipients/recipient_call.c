@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/gateway/recipients/people_call.h"
+#include "services/gateway/recipients/recipient_call.h"
 
 #include "common/recipients/people_sql.h"
-#include "services/gateway/recipients/people_read.h"
+#include "services/gateway/recipients/recipients_read.h"
 
 enum { BODY_TEXT_MAX = PERSON_LINE_MAX, GUARD_TRIES_MAX = 16 };
 
-Str people_api_hash_key(const PeopleApi *people)
+Str recipients_api_hash_key(const RecipientsApi *people)
 {
     return master_oldest_hash_key(keyring_master(people->keyring));
 }
 
-PeopleCall *people_call_new(ApiCall *base)
+RecipientCall *recipient_call_new(ApiCall *base)
 {
-    PeopleCall *call = arena_zalloc(base->http->arena, sizeof *call);
+    RecipientCall *call = arena_zalloc(base->http->arena, sizeof *call);
     call->api = base->ctx;
     call->base = base;
     return call;
 }
 
-void people_call_answer(PeopleCall *call, int status, const Buf *json)
+void recipient_call_answer(RecipientCall *call, int status, const Buf *json)
 {
     http_respond(call->base->http, status, "application/json", buf_view(json));
 }
 
 // ---- checks ----
 
-bool people_api_writable(ApiCall *call)
+bool recipients_api_writable(ApiCall *call)
 {
-    const PeopleApi *api = call->ctx;
-    const char *why = people_write_unready(api->bus);
+    const RecipientsApi *api = call->ctx;
+    const char *why = recipients_write_unready(api->bus);
     if (why != NULL) {
         api_answer_unavailable(call, why);
     }
     return why == NULL;
 }
 
-bool people_call_may_write(PeopleCall *call)
+bool recipient_call_may_write(RecipientCall *call)
 {
-    return people_api_writable(call->base) && precondition_read(call->base, &call->needs);
+    return recipients_api_writable(call->base) && precondition_read(call->base, &call->needs);
 }
 
-bool people_call_check_id(PeopleCall *call)
+bool recipient_call_check_id(RecipientCall *call)
 {
     call->id = call->base->params[0];
     return id_parse(call->id, "rcp_", NULL) ||
@@ -49,8 +49,9 @@ bool people_call_check_id(PeopleCall *call)
 }
 
 // Parses the body, has it read, and answers what is wrong with it.
-bool people_call_read_body(
-    PeopleCall *call, const char *array, bool (*take)(PeopleCall *call, ApiBody *body), Str text)
+bool recipient_call_read_body(
+    RecipientCall *call, const char *array, bool (*take)(RecipientCall *call, ApiBody *body),
+    Str text)
 {
     ApiBody body = {0};
     if (text.len > BODY_TEXT_MAX) {
@@ -77,9 +78,9 @@ bool people_call_read_body(
 
 // ---- one question to the tables ----
 
-void people_call_looked_up(void *ctx, DbTxn *txn, const Error *err)
+void recipient_call_looked_up(void *ctx, DbTxn *txn, const Error *err)
 {
-    PeopleCall *call = ctx;
+    RecipientCall *call = ctx;
     if (err != NULL) {
         api_answer_failure(call->base, err);
     } else {
@@ -87,7 +88,8 @@ void people_call_looked_up(void *ctx, DbTxn *txn, const Error *err)
     }
 }
 
-DbTxn *people_call_look_up(PeopleCall *call, void (*done)(PeopleCall *call, const PGresult *rows))
+DbTxn *recipient_call_look_up(
+    RecipientCall *call, void (*done)(RecipientCall *call, const PGresult *rows))
 {
     call->look_up_done = done;
     DbTxn *txn = db_txn_new(call->api->pool);
@@ -98,7 +100,7 @@ DbTxn *people_call_look_up(PeopleCall *call, void (*done)(PeopleCall *call, cons
 
 static void on_known(void *ctx, DbTxn *txn, const Error *err)
 {
-    PeopleCall *call = ctx;
+    RecipientCall *call = ctx;
     if (err != NULL) {
         api_answer_failure(call->base, err);
         return;
@@ -112,17 +114,17 @@ static void on_known(void *ctx, DbTxn *txn, const Error *err)
     }
 }
 
-void people_call_look_up_known(
-    PeopleCall *call, void (*done)(PeopleCall *call, const PGresult *rows))
+void recipient_call_look_up_known(
+    RecipientCall *call, void (*done)(RecipientCall *call, const PGresult *rows))
 {
-    DbTxn *txn = people_call_look_up(call, done);
+    DbTxn *txn = recipient_call_look_up(call, done);
     DbParams *p = db_txn_add(txn, &people_known_sql, NULL);
     db_text(p, str_from(call->base->tenant));
     db_text(p, call->id);
     db_txn_submit(txn, on_known, call);
 }
 
-bool people_call_is_known(PeopleCall *call, const PGresult *rows)
+bool recipient_call_is_known(RecipientCall *call, const PGresult *rows)
 {
     if (db_rows(rows) > 0) {
         return true;
@@ -135,10 +137,10 @@ bool people_call_is_known(PeopleCall *call, const PGresult *rows)
 
 // ---- writing ----
 
-PeopleWrite people_api_write_of(ApiCall *call)
+RecipientsWrite recipients_api_write_of(ApiCall *call)
 {
-    const PeopleApi *api = call->ctx;
-    return (PeopleWrite){
+    const RecipientsApi *api = call->ctx;
+    return (RecipientsWrite){
         .bus = api->bus,
         .keyring = api->keyring,
         .wait = api->wait,
@@ -148,7 +150,7 @@ PeopleWrite people_api_write_of(ApiCall *call)
     };
 }
 
-static void answer_written(PeopleCall *call)
+static void answer_written(RecipientCall *call)
 {
     Buf out;
     buf_init(&out, 256);
@@ -162,7 +164,7 @@ static void answer_written(PeopleCall *call)
     if (version > 0 && !call->removed) {
         precondition_tag(call->base, version);
     }
-    people_call_answer(call, call->created ? 201 : 200, &out);
+    recipient_call_answer(call, call->created ? 201 : 200, &out);
     buf_done(&out);
 }
 
@@ -172,11 +174,11 @@ static void answer_written(PeopleCall *call)
 // guarded by the person's own version first, and when another event came since, about whomever, by
 // that one, once the tables hold it and the person is seen to be unchanged.
 
-static void write_facts(PeopleCall *call, uint64_t replaces);
+static void write_facts(RecipientCall *call, uint64_t replaces);
 
 static void on_known_again(void *ctx, DbTxn *txn, const Error *err)
 {
-    PeopleCall *call = ctx;
+    RecipientCall *call = ctx;
     const PGresult *rows = err == NULL ? db_txn_result(txn, 1) : NULL;
     uint64_t now = rows == NULL || db_rows(rows) == 0 ? 0 : (uint64_t)db_get_int(rows, 0, 1);
     if (err != NULL) {
@@ -190,19 +192,19 @@ static void on_known_again(void *ctx, DbTxn *txn, const Error *err)
 
 static void look_again(void *ctx, bool seen)
 {
-    PeopleCall *call = ctx;
+    RecipientCall *call = ctx;
     if (!seen) {
         api_answer_unavailable(call->base, "what was just stored about people is not read yet");
         return;
     }
-    DbTxn *txn = people_call_look_up(call, NULL);
+    DbTxn *txn = recipient_call_look_up(call, NULL);
     DbParams *p = db_txn_add(txn, &people_known_sql, NULL);
     db_text(p, str_from(call->base->tenant));
     db_text(p, call->id);
     db_txn_submit(txn, on_known_again, call);
 }
 
-static void try_again(PeopleCall *call)
+static void try_again(RecipientCall *call)
 {
     if (++call->tries == GUARD_TRIES_MAX) {
         api_answer_unavailable(call->base, "people of this tenant change all the time; try again");
@@ -215,7 +217,7 @@ static void try_again(PeopleCall *call)
 
 static void on_written(void *ctx, const Error *err)
 {
-    PeopleCall *call = ctx;
+    RecipientCall *call = ctx;
     if (call->write.lost) {
         try_again(call);
         return;
@@ -230,19 +232,19 @@ static void on_written(void *ctx, const Error *err)
     }
 }
 
-static void write_facts(PeopleCall *call, uint64_t replaces)
+static void write_facts(RecipientCall *call, uint64_t replaces)
 {
-    call->write = people_api_write_of(call->base);
+    call->write = recipients_api_write_of(call->base);
     call->write.facts = call->facts;
     call->write.count = call->fact_count;
     call->write.guarded = precondition_is_given(&call->needs);
     call->write.replaces = replaces;
     call->write.done = on_written;
     call->write.ctx = call;
-    people_write(&call->write);
+    recipients_write(&call->write);
 }
 
-void people_call_write(PeopleCall *call)
+void recipient_call_write(RecipientCall *call)
 {
     if (call->fact_count == 0) {
         answer_written(call); // it says what stands there already
@@ -251,7 +253,7 @@ void people_call_write(PeopleCall *call)
     }
 }
 
-PersonFact *people_call_add_fact(PeopleCall *call, PersonPart part, size_t room)
+PersonFact *recipient_call_add_fact(RecipientCall *call, PersonPart part, size_t room)
 {
     if (call->facts == NULL) {
         call->facts = arena_array(call->base->http->arena, room, sizeof *call->facts);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/gateway/recipients/people_write.h"
+#include "services/gateway/recipients/recipients_write.h"
 
 #include "common/base/clock.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/hash.h"
 
 typedef struct Publish {
-    PeopleWrite *write;
+    RecipientsWrite *write;
     PersonFact *fact;
 } Publish;
 
-const char *people_write_unready(const Bus *bus)
+const char *recipients_write_unready(const Bus *bus)
 {
     if (!bus_connected(bus)) {
         return "NATS is away";
@@ -24,11 +24,11 @@ const char *people_write_unready(const Bus *bus)
 static void on_people_seen(void *ctx, bool seen)
 {
     (void)seen;
-    PeopleWrite *write = ctx;
+    RecipientsWrite *write = ctx;
     write->done(write->ctx, NULL);
 }
 
-static void settle_publish(PeopleWrite *write)
+static void settle_publish(RecipientsWrite *write)
 {
     if (--write->waiting > 0) {
         return;
@@ -40,13 +40,13 @@ static void settle_publish(PeopleWrite *write)
     }
 }
 
-static void publish_from(PeopleWrite *write, size_t from, size_t to);
+static void publish_from(RecipientsWrite *write, size_t from, size_t to);
 
 static void on_publish_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)duplicate;
     const Publish *publish = ctx;
-    PeopleWrite *write = publish->write;
+    RecipientsWrite *write = publish->write;
     bool first = write->guarded && publish->fact == write->facts;
     if (first && err != NULL && err->kind == ERROR_CONFLICT) {
         write->lost = true;
@@ -62,7 +62,7 @@ static void on_publish_acked(void *ctx, const Error *err, uint64_t sequence, boo
     settle_publish(write);
 }
 
-static bool publish_fact(PeopleWrite *write, PersonFact *fact, DataKey *key)
+static bool publish_fact(RecipientsWrite *write, PersonFact *fact, DataKey *key)
 {
     PersonSaying saying = {
         .tenant = write->tenant,
@@ -91,7 +91,7 @@ static bool publish_fact(PeopleWrite *write, PersonFact *fact, DataKey *key)
     return true;
 }
 
-static void publish_from(PeopleWrite *write, size_t from, size_t to)
+static void publish_from(RecipientsWrite *write, size_t from, size_t to)
 {
     size_t key = 0; // the records among them have their keys in the order of the facts
     for (size_t i = 0; i < from; i++) {
@@ -109,7 +109,7 @@ static void publish_from(PeopleWrite *write, size_t from, size_t to)
     bus_flush(write->bus);
 }
 
-static void publish_all(PeopleWrite *write)
+static void publish_all(RecipientsWrite *write)
 {
     write->now_us = clock_now_us();
     write->waiting = 1; // ours, so that no ack ends it before all are out
@@ -123,7 +123,7 @@ static void publish_all(PeopleWrite *write)
 
 static void on_keys_found(void *ctx, const Error *err)
 {
-    PeopleWrite *write = ctx;
+    RecipientsWrite *write = ctx;
     if (err != NULL) {
         write->done(write->ctx, err);
     } else {
@@ -131,7 +131,7 @@ static void on_keys_found(void *ctx, const Error *err)
     }
 }
 
-void people_write(PeopleWrite *write)
+void recipients_write(RecipientsWrite *write)
 {
     write->wants = arena_array(write->arena, write->count, sizeof *write->wants);
     write->want_count = 0;

@@ -6,9 +6,9 @@
 #include "common/codec/hash.h"
 #include "common/db/keyring.h"
 
-enum { PEOPLE_HASHES_MAX = 8, PEOPLE_JSON_MAX = 8 * 1024 * 1024 };
+enum { PEOPLE_HASHES_MAX = 8, RECIPIENTS_JSON_MAX = 8 * 1024 * 1024 };
 
-typedef struct PeopleRead {
+typedef struct RecipientsRead {
     DbPool *pool;
     Keyring *keyring;
     Arena *arena; // must live until done
@@ -29,9 +29,9 @@ typedef struct PeopleRead {
     // From the loop, once. people: so many objects, separated by commas.
     void (*done)(void *ctx, size_t count, Str people, const Error *err);
     void *ctx;
-} PeopleRead;
+} RecipientsRead;
 
-void people_read(PeopleRead *read);
+void recipients_read(RecipientsRead *read);
 
 // ---- statements that others use too ----
 

@@ -5,7 +5,7 @@
 
 #include "common/base/id.h"
 #include "common/codec/seal.h"
-#include "services/gateway/recipients/people_json.h"
+#include "services/gateway/recipients/recipient_json.h"
 
 typedef enum PersonPart {
     PERSON_RECORD,

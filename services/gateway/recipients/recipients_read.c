@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/gateway/recipients/people_read.h"
+#include "services/gateway/recipients/recipients_read.h"
 
 #include <string.h>
 
@@ -65,7 +65,7 @@ typedef struct Line { // a recipient with one of its addresses; a copy of the ro
 } Line;
 
 typedef struct Reading {
-    PeopleRead *read;
+    RecipientsRead *read;
     Line *lines;
     size_t count;
     KeyWant *wants;
@@ -110,7 +110,7 @@ static bool open_sealed(
     DataKey *key, Str *ret)
 {
     Error err = {0};
-    const PeopleRead *read = r->read;
+    const RecipientsRead *read = r->read;
     if (key == NULL) {
         return false; // destroyed: the person is erased
     }
@@ -210,7 +210,7 @@ static void put_head(const Reading *r, const Line *line, Buf *out)
     buf_char(out, '[');
 }
 
-static size_t limit_of(const PeopleRead *read)
+static size_t limit_of(const RecipientsRead *read)
 {
     return read->limit == 0 ? 1 : read->limit;
 }
@@ -324,7 +324,7 @@ static void on_rows(void *ctx, DbTxn *txn, const Error *err)
     }
 }
 
-static void add_query(const PeopleRead *read, DbTxn *txn)
+static void add_query(const RecipientsRead *read, DbTxn *txn)
 {
     const DbStatement *statement = read->id.len > 0            ? &BY_ID
                                    : read->identity_id.len > 0 ? &BY_IDENTITY
@@ -346,11 +346,11 @@ static void add_query(const PeopleRead *read, DbTxn *txn)
     }
 }
 
-void people_read(PeopleRead *read)
+void recipients_read(RecipientsRead *read)
 {
     Reading *r = arena_zalloc(read->arena, sizeof *r);
     r->read = read;
-    buf_init(&r->out, PEOPLE_JSON_MAX);
+    buf_init(&r->out, RECIPIENTS_JSON_MAX);
     DbTxn *txn = db_txn_new(read->pool);
     db_txn_tenant(txn, read->tenant);
     people_sql_plan_anew(txn);

@@ -6,11 +6,11 @@
 #include "common/bus/jetstream/bus.h"
 #include "common/db/keyring.h"
 #include "common/recipients/people_wait.h"
-#include "services/gateway/recipients/people_events.h"
+#include "services/gateway/recipients/recipient_events.h"
 
 enum { PEOPLE_BUS_MAX = 16384 }; // publishes under way beyond which no more are begun
 
-typedef struct PeopleWrite {
+typedef struct RecipientsWrite {
     Bus *bus;
     Keyring *keyring;
     PeopleWait *wait;
@@ -34,10 +34,10 @@ typedef struct PeopleWrite {
     size_t want_count;
     size_t waiting;
     int64_t now_us;
-} PeopleWrite;
+} RecipientsWrite;
 
 // Of a guarded write the first fact goes alone, and the others once it is stored: what follows it
 // cannot be lost any more. Killed in between, the first one stands: who repeats sees a new ETag.
-void people_write(PeopleWrite *write);
+void recipients_write(RecipientsWrite *write);
 // NULL, or why nothing can be written now.
-const char *people_write_unready(const Bus *bus);
+const char *recipients_write_unready(const Bus *bus);

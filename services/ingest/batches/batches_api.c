@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/campaigns/batches_api.h"
+#include "services/ingest/batches/batches_api.h"
 
 #include "common/api/page.h"
 #include "common/base/clock.h"

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/gateway/recipients/people_api.h"
+#include "services/gateway/recipients/recipients_api.h"
 
 #include "common/api/page.h"
 #include "common/base/clock.h"
 #include "common/model/channel_address.h"
-#include "services/gateway/recipients/people_call.h"
-#include "services/gateway/recipients/people_read.h"
+#include "services/gateway/recipients/recipient_call.h"
+#include "services/gateway/recipients/recipients_read.h"
 
 // ---- the record ----
 
-static bool take_record(PeopleCall *call, ApiBody *body)
+static bool take_record(RecipientCall *call, ApiBody *body)
 {
     return person_record_read(body, &call->record);
 }
 
-static void write_record(PeopleCall *call)
+static void write_record(RecipientCall *call)
 {
-    people_call_add_fact(call, PERSON_RECORD, 1)->record = &call->record;
-    people_call_write(call);
+    recipient_call_add_fact(call, PERSON_RECORD, 1)->record = &call->record;
+    recipient_call_write(call);
 }
 
-static void put_found(PeopleCall *call, const PGresult *rows)
+static void put_found(RecipientCall *call, const PGresult *rows)
 {
     call->created = db_rows(rows) == 0;
     write_record(call);
@@ -28,15 +28,15 @@ static void put_found(PeopleCall *call, const PGresult *rows)
 
 static void put_recipient(ApiCall *base)
 {
-    PeopleCall *call = people_call_new(base);
-    if (people_call_check_id(call) &&
-        people_call_read_body(call, "recipient", take_record, base->http->body) &&
-        people_call_may_write(call)) {
-        people_call_look_up_known(call, put_found);
+    RecipientCall *call = recipient_call_new(base);
+    if (recipient_call_check_id(call) &&
+        recipient_call_read_body(call, "recipient", take_record, base->http->body) &&
+        recipient_call_may_write(call)) {
+        recipient_call_look_up_known(call, put_found);
     }
 }
 
-static void post_found(PeopleCall *call, const PGresult *rows)
+static void post_found(RecipientCall *call, const PGresult *rows)
 {
     Arena *arena = call->base->http->arena;
     call->created = db_rows(rows) == 0;
@@ -49,10 +49,10 @@ static void post_found(PeopleCall *call, const PGresult *rows)
 // By identity: who is known is changed, and two posts at once make one, for the id comes from it.
 static void post_recipient(ApiCall *base)
 {
-    PeopleCall *call = people_call_new(base);
+    RecipientCall *call = recipient_call_new(base);
     Arena *arena = base->http->arena;
-    if (!people_call_read_body(call, "recipient", take_record, base->http->body) ||
-        !people_api_writable(base)) {
+    if (!recipient_call_read_body(call, "recipient", take_record, base->http->body) ||
+        !recipients_api_writable(base)) {
         return;
     }
     char *id = arena_alloc(arena, ID_SIZE);
@@ -68,30 +68,31 @@ static void post_recipient(ApiCall *base)
     const char *cause =
         arena_printf(arena, STR_FMT "|" STR_FMT, STR_ARG(type), STR_ARG(record->identity_id));
     person_derive_id(
-        people_api_hash_key(call->api), str_from(base->tenant), "identity", str_from(cause), id);
+        recipients_api_hash_key(call->api), str_from(base->tenant), "identity", str_from(cause),
+        id);
     call->id = str_from(id);
-    DbTxn *txn = people_call_look_up(call, post_found);
+    DbTxn *txn = recipient_call_look_up(call, post_found);
     DbParams *p = db_txn_add(txn, &people_identities_sql, NULL);
     db_text(p, str_from(base->tenant));
     db_push_text(db_array(p, DB_TEXT), type);
     db_push_text(db_array(p, DB_TEXT), record->identity_id);
-    db_txn_submit(txn, people_call_looked_up, call);
+    db_txn_submit(txn, recipient_call_looked_up, call);
 }
 
-static void remove_found(PeopleCall *call, const PGresult *rows)
+static void remove_found(RecipientCall *call, const PGresult *rows)
 {
-    if (people_call_is_known(call, rows)) {
-        (void)people_call_add_fact(call, PERSON_REMOVAL, 1);
+    if (recipient_call_is_known(call, rows)) {
+        (void)recipient_call_add_fact(call, PERSON_REMOVAL, 1);
         call->removed = true;
-        people_call_write(call);
+        recipient_call_write(call);
     }
 }
 
 static void delete_recipient(ApiCall *base)
 {
-    PeopleCall *call = people_call_new(base);
-    if (people_call_check_id(call) && people_call_may_write(call)) {
-        people_call_look_up_known(call, remove_found);
+    RecipientCall *call = recipient_call_new(base);
+    if (recipient_call_check_id(call) && recipient_call_may_write(call)) {
+        recipient_call_look_up_known(call, remove_found);
     }
 }
 
@@ -110,10 +111,11 @@ static bool read_reveal(ApiCall *base, bool *ret)
     return api_refuse_field(base, "reveal", "must be true or false");
 }
 
-static PeopleRead *read_new(PeopleCall *call, void (*done)(void *, size_t, Str, const Error *))
+static RecipientsRead *read_new(
+    RecipientCall *call, void (*done)(void *, size_t, Str, const Error *))
 {
-    PeopleRead *read = arena_zalloc(call->base->http->arena, sizeof *read);
-    *read = (PeopleRead){
+    RecipientsRead *read = arena_zalloc(call->base->http->arena, sizeof *read);
+    *read = (RecipientsRead){
         .pool = call->api->pool,
         .keyring = call->api->keyring,
         .arena = call->base->http->arena,
@@ -128,7 +130,7 @@ static PeopleRead *read_new(PeopleCall *call, void (*done)(void *, size_t, Str, 
 
 static void on_one_read(void *ctx, size_t count, Str people, const Error *err)
 {
-    PeopleCall *call = ctx;
+    RecipientCall *call = ctx;
     if (err != NULL) {
         api_answer_failure(call->base, err);
     } else if (count == 0) {
@@ -143,34 +145,34 @@ static void on_one_read(void *ctx, size_t count, Str people, const Error *err)
 
 static void get_recipient(ApiCall *base)
 {
-    PeopleCall *call = people_call_new(base);
-    PeopleRead *read = read_new(call, on_one_read);
-    if (people_call_check_id(call) && read_reveal(base, &read->reveal)) {
+    RecipientCall *call = recipient_call_new(base);
+    RecipientsRead *read = read_new(call, on_one_read);
+    if (recipient_call_check_id(call) && read_reveal(base, &read->reveal)) {
         read->id = call->id;
-        people_read(read);
+        recipients_read(read);
     }
 }
 
 static void on_list_read(void *ctx, size_t count, Str people, const Error *err)
 {
     (void)count;
-    PeopleCall *call = ctx;
+    RecipientCall *call = ctx;
     if (err != NULL) {
         api_answer_failure(call->base, err);
         return;
     }
     Buf out;
-    buf_init(&out, PEOPLE_JSON_MAX + PAGE_CURSOR_SIZE + 64);
+    buf_init(&out, RECIPIENTS_JSON_MAX + PAGE_CURSOR_SIZE + 64);
     page_begin(&out);
     buf_str(&out, people);
     page_end(call->base, call->read->more ? call->read->last : STR_EMPTY, &out);
-    people_call_answer(call, 200, &out);
+    recipient_call_answer(call, 200, &out);
     buf_done(&out);
 }
 
 // The hash knows the channel, so an address is looked for on each channel that it fits, and under
 // each hash key.
-static bool hash_address(PeopleCall *call, Str address, PeopleRead *read, FieldError *err)
+static bool hash_address(RecipientCall *call, Str address, RecipientsRead *read, FieldError *err)
 {
     Arena *arena = call->base->http->arena;
     HashKeys keys = master_hash_keys(keyring_master(call->api->keyring));
@@ -191,7 +193,7 @@ static bool hash_address(PeopleCall *call, Str address, PeopleRead *read, FieldE
     return read->hash_count > 0 || field_error(err, "address", "not an address of any channel");
 }
 
-static bool choose_people(PeopleCall *call, PeopleRead *read, FieldError *err)
+static bool choose_people(RecipientCall *call, RecipientsRead *read, FieldError *err)
 {
     const HttpRequest *http = call->base->http;
     Str type = http_query(http, "identity_type");
@@ -213,9 +215,9 @@ static bool choose_people(PeopleCall *call, PeopleRead *read, FieldError *err)
 
 static void list_recipients(ApiCall *base)
 {
-    PeopleCall *call = people_call_new(base);
+    RecipientCall *call = recipient_call_new(base);
     FieldError err = {.field = ""};
-    PeopleRead *read = read_new(call, on_list_read);
+    RecipientsRead *read = read_new(call, on_list_read);
     Page page;
     if (!read_reveal(base, &read->reveal) || !page_read(base, PAGE_LIMIT, PAGE_LIMIT_MAX, &page)) {
         return;
@@ -223,7 +225,7 @@ static void list_recipients(ApiCall *base)
     read->after = page.after;
     read->limit = page.limit;
     if (choose_people(call, read, &err)) {
-        people_read(read);
+        recipients_read(read);
     } else {
         api_answer_field(base, &err);
     }
@@ -233,14 +235,14 @@ static const ApiRoute ROUTES[] = {
     {"POST", "/v1/recipients", SCOPE_RECIPIENTS_WRITE, post_recipient, NULL, false},
     {"GET", "/v1/recipients", SCOPE_RECIPIENTS_READ, list_recipients,
      "limit cursor address identity_type identity_id reveal", false},
-    {"POST", "/v1/recipients/import", SCOPE_RECIPIENTS_WRITE, people_api_import, NULL, false},
+    {"POST", "/v1/recipients/import", SCOPE_RECIPIENTS_WRITE, recipients_api_import, NULL, false},
     {"PUT", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, put_recipient, NULL, true},
     {"GET", "/v1/recipients/{}", SCOPE_RECIPIENTS_READ, get_recipient, "reveal", false},
     {"DELETE", "/v1/recipients/{}", SCOPE_RECIPIENTS_WRITE, delete_recipient, NULL, true},
 };
 
-void people_api_add(Api *api, PeopleApi *people)
+void recipients_api_add(Api *api, RecipientsApi *people)
 {
     api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], people);
-    api_add(api, people_wishes_routes, people_wishes_route_count, people);
+    api_add(api, preferences_routes, preferences_route_count, people);
 }

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "services/ingest/campaigns/batches_api.h"
+#include "services/ingest/batches/batches_api.h"
 
 enum { PART_MAX = 1000000 };
 

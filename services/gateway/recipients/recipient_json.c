@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/gateway/recipients/people_json.h"
+#include "services/gateway/recipients/recipient_json.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wave: fetch -> note -> publish -> mark it published -> delete -> mark it done -> ack; from the
+// A chunk: fetch -> note -> publish -> mark it published -> delete -> mark it done -> ack; from the
 // last step to the first. Letters are one group (common/deadletter/letter_group.h): task i is of
-// wishes[i], which is NULL once it is settled.
+// items[i], which is NULL once it is settled.
 #include <inttypes.h>
 
 #include "common/base/clock.h"
@@ -11,16 +11,16 @@
 
 static void take_out(Resends *r, size_t at, const Error *err)
 {
-    resends_settle(r->wishes[at], err);
-    r->wishes[at] = NULL;
+    resends_settle(r->items[at], err);
+    r->items[at] = NULL;
 }
 
 // What JetStream refuses is its trouble, not the event's; what the rules refuse is.
 static void take_out_failed(Resends *r)
 {
-    for (size_t i = 0; i < r->wave; i++) {
+    for (size_t i = 0; i < r->chunk; i++) {
         LetterTask *task = &r->group.tasks[i];
-        if (r->wishes[i] == NULL || task->fate == LETTER_OPEN) {
+        if (r->items[i] == NULL || task->fate == LETTER_OPEN) {
             continue;
         }
         bool by_jetstream = task->fate == LETTER_UNREAD || task->fate == LETTER_UNDELETED;
@@ -31,97 +31,97 @@ static void take_out_failed(Resends *r)
     }
 }
 
-// Those of the wave that are still to be done and of which `is` holds.
-static Wish **gather(const Resends *r, bool (*is)(const Wish *wish), size_t *ret_count)
+// Those of the chunk that are still to be done and of which `is` holds.
+static ResendItem **gather(const Resends *r, bool (*is)(const ResendItem *item), size_t *ret_count)
 {
-    Wish **found = arena_array(r->letters, r->wave + 1, sizeof(Wish *));
+    ResendItem **found = arena_array(r->letters, r->chunk + 1, sizeof(ResendItem *));
     *ret_count = 0;
-    for (size_t i = 0; i < r->wave; i++) {
-        if (r->wishes[i] != NULL && is(r->wishes[i])) {
-            found[(*ret_count)++] = r->wishes[i];
+    for (size_t i = 0; i < r->chunk; i++) {
+        if (r->items[i] != NULL && is(r->items[i])) {
+            found[(*ret_count)++] = r->items[i];
         }
     }
     return found;
 }
 
-static const ResendWish **says_of(const Resends *r, Wish *const *wishes, size_t count)
+static const ResendRequest **says_of(const Resends *r, ResendItem *const *items, size_t count)
 {
-    const ResendWish **says = arena_array(r->letters, count + 1, sizeof *says);
+    const ResendRequest **says = arena_array(r->letters, count + 1, sizeof *says);
     for (size_t i = 0; i < count; i++) {
-        says[i] = &wishes[i]->says;
+        says[i] = &items[i]->says;
     }
     return says;
 }
 
 static void mark(
-    Resends *r, Wish *const *wishes, size_t count, ResendMark (*mark_of)(const Wish *wish),
-    DbDone done)
+    Resends *r, ResendItem *const *items, size_t count,
+    ResendMark (*mark_of)(const ResendItem *item), DbDone done)
 {
     ResendMark *marks = arena_array(r->letters, count + 1, sizeof *marks);
     for (size_t i = 0; i < count; i++) {
-        marks[i] = mark_of(wishes[i]);
+        marks[i] = mark_of(items[i]);
     }
     DbTxn *txn = db_txn_new(r->pool);
-    resend_sql_mark(txn, says_of(r, wishes, count), marks, count);
+    resend_sql_mark(txn, says_of(r, items, count), marks, count);
     db_txn_submit(txn, done, r);
 }
 
 // ---- mark and ack ----
 
 // What an earlier delivery of this event has published, or nobody by this event.
-static const char *end_of(const Wish *wish)
+static const char *end_of(const ResendItem *item)
 {
-    if (wish->known.published) {
+    if (item->known.published) {
         return "failed mail was sent again before, its letter is deleted now";
     }
-    return wish->gone ? "failed mail is not sent again: somebody else has, or dropped its letter"
+    return item->gone ? "failed mail is not sent again: somebody else has, or dropped its letter"
                       : "failed mail is sent again";
 }
 
-static void tell_end(const Wish *wish)
+static void report_end(const ResendItem *item)
 {
-    IngestMetrics *m = wish->resends->metrics;
-    Metric *of_unpublished = wish->gone ? m->resend_gone : m->resent;
-    metric_add(wish->known.published ? m->resend_repeated : of_unpublished, 1);
-    bool none = wish->gone && !wish->known.published;
-    LOG(none ? LOG_WARN : LOG_INFO, end_of(wish), log_str("tenant", wish->says.tenant),
-        log_str("notification", wish->says.notification_id),
-        log_str("requested_by", wish->says.requested_by), log_str("event", wish->says.identity),
-        log_int("letter", (int64_t)wish->letter), log_int("attempt", wish->attempt));
+    IngestMetrics *m = item->resends->metrics;
+    Metric *of_unpublished = item->gone ? m->resend_gone : m->resent;
+    metric_add(item->known.published ? m->resend_repeated : of_unpublished, 1);
+    bool none = item->gone && !item->known.published;
+    LOG(none ? LOG_WARN : LOG_INFO, end_of(item), log_str("tenant", item->says.tenant),
+        log_str("notification", item->says.notification_id),
+        log_str("requested_by", item->says.requested_by), log_str("event", item->says.identity),
+        log_int("letter", (int64_t)item->letter), log_int("attempt", item->attempt));
 }
 
-// The next wave, or the end of the round.
-static void end_wave(Resends *r, const Error *err)
+// The next chunk, or the end of the round.
+static void end_chunk(Resends *r, const Error *err)
 {
-    for (size_t i = 0; i < r->wave; i++) {
-        if (r->wishes[i] != NULL) {
+    for (size_t i = 0; i < r->chunk; i++) {
+        if (r->items[i] != NULL) {
             if (err == NULL) {
-                tell_end(r->wishes[i]);
+                report_end(r->items[i]);
             }
             take_out(r, i, err);
         }
     }
-    r->count = resends_compact(r->wishes, r->count);
-    r->wave = 0;
+    r->count = resends_compact(r->items, r->count);
+    r->chunk = 0;
     arena_free(r->letters);
     r->letters = NULL;
-    resends_begin_wave(r);
+    resends_begin_chunk(r);
 }
 
 static void on_db_marked(void *ctx, DbTxn *txn, const Error *err)
 {
     (void)txn;
-    end_wave(ctx, err);
+    end_chunk(ctx, err);
 }
 
-static ResendMark end_mark_of(const Wish *wish)
+static ResendMark end_mark_of(const ResendItem *item)
 {
-    return wish->gone && !wish->known.published ? RESEND_GONE : RESEND_DONE;
+    return item->gone && !item->known.published ? RESEND_GONE : RESEND_DONE;
 }
 
-static bool is_left(const Wish *wish)
+static bool is_left(const ResendItem *item)
 {
-    (void)wish;
+    (void)item;
     return true;
 }
 
@@ -130,7 +130,7 @@ static void on_letters_deleted(void *ctx)
 {
     Resends *r = ctx;
     size_t count = 0;
-    for (size_t i = 0; i < r->wave; i++) {
+    for (size_t i = 0; i < r->chunk; i++) {
         LetterTask *task = &r->group.tasks[i];
         if (task->fate == LETTER_UNDELETED && task->err.kind == ERROR_CONFLICT) {
             task->fate = LETTER_OPEN; // somebody else has deleted it
@@ -142,9 +142,9 @@ static void on_letters_deleted(void *ctx)
         CRASH_POINT_IF("resend.deleted", task->fate == LETTER_OPEN && task->remove);
     }
     take_out_failed(r);
-    Wish **left = gather(r, is_left, &count);
+    ResendItem **left = gather(r, is_left, &count);
     if (count == 0) {
-        end_wave(r, NULL);
+        end_chunk(r, NULL);
     } else {
         mark(r, left, count, end_mark_of, on_db_marked);
     }
@@ -157,22 +157,22 @@ static void on_db_marked_published(void *ctx, DbTxn *txn, const Error *err)
     Resends *r = ctx;
     (void)txn;
     if (err != NULL) {
-        end_wave(r, err);
+        end_chunk(r, err);
         return;
     }
     CRASH_POINT("resend.marked");
     letter_group_delete(&r->group, on_letters_deleted, r);
 }
 
-static ResendMark published_mark_of(const Wish *wish)
+static ResendMark published_mark_of(const ResendItem *item)
 {
-    (void)wish;
+    (void)item;
     return RESEND_PUBLISHED;
 }
 
-static bool is_published_now(const Wish *wish)
+static bool is_published_now(const ResendItem *item)
 {
-    return !wish->gone && !wish->known.published;
+    return !item->gone && !item->known.published;
 }
 
 // Marked before the letter goes: without it nobody could tell afterwards whether this event sent
@@ -182,7 +182,7 @@ static void on_events_published(void *ctx)
     Resends *r = ctx;
     size_t count = 0;
     take_out_failed(r);
-    Wish **published = gather(r, is_published_now, &count);
+    ResendItem **published = gather(r, is_published_now, &count);
     CRASH_POINT_IF("resend.published", count > 0);
     if (count == 0) {
         letter_group_delete(&r->group, on_letters_deleted, r);
@@ -198,22 +198,22 @@ static void on_db_noted(void *ctx, DbTxn *txn, const Error *err)
     Resends *r = ctx;
     (void)txn;
     if (err != NULL) {
-        end_wave(r, err);
+        end_chunk(r, err);
         return;
     }
     CRASH_POINT("resend.noted");
     letter_group_publish(&r->group, on_events_published, r);
 }
 
-static bool is_not_noted(const Wish *wish)
+static bool is_not_noted(const ResendItem *item)
 {
-    return !wish->noted;
+    return !item->noted;
 }
 
 static void note(Resends *r)
 {
     size_t count = 0;
-    Wish **fresh = gather(r, is_not_noted, &count);
+    ResendItem **fresh = gather(r, is_not_noted, &count);
     if (count == 0) {
         letter_group_publish(&r->group, on_events_published, r);
         return;
@@ -229,51 +229,51 @@ static void note(Resends *r)
 
 // ---- fetch ----
 
-static bool is_its_letter(const Wish *wish, const Letter *letter)
+static bool is_its_letter(const ResendItem *item, const Letter *letter)
 {
-    return str_eq(letter->tenant, wish->says.tenant) && letter_holds_work(letter) &&
-           str_eq(str_from(letter->notification_id), wish->says.notification_id);
+    return str_eq(letter->tenant, item->says.tenant) && letter_holds_work(letter) &&
+           str_eq(str_from(letter->notification_id), item->says.notification_id);
 }
 
-static void take_letter(Wish *wish, LetterTask *task)
+static void take_letter(ResendItem *item, LetterTask *task)
 {
-    if (wish->known.published) {
+    if (item->known.published) {
         task->remove = true; // there is only the letter to delete
         return;
     }
     ResendRules rules = {
-        .may_double = wish->says.may_double,
-        .ignore_expiry = wish->says.ignore_expiry,
+        .may_double = item->says.may_double,
+        .ignore_expiry = item->says.ignore_expiry,
         .now_us = clock_now_us(),
     };
     letter_task_resend(task, &rules);
     task->own_id = false; // a duplicate: an earlier delivery of the event published it
-    wish->attempt = task->attempt;
+    item->attempt = task->attempt;
     if (task->fate == LETTER_REFUSED) {
-        (void)error_wrap(&task->err, "letter %" PRIu64, wish->letter);
+        (void)error_wrap(&task->err, "letter %" PRIu64, item->letter);
     }
 }
 
 static void take_missing(Resends *r, size_t at)
 {
-    Wish *wish = r->wishes[at];
+    ResendItem *item = r->items[at];
     r->group.tasks[at].fate = LETTER_OPEN;
-    if (wish->noted) {
-        wish->gone = true;
+    if (item->noted) {
+        item->gone = true;
         return;
     }
     delivery_again(
-        wish->delivery, RESENDS_LETTER_WAIT_MS); // sent again or dropped by somebody just now
-    r->wishes[at] = NULL;
+        item->delivery, RESENDS_LETTER_WAIT_MS); // sent again or dropped by somebody just now
+    r->items[at] = NULL;
 }
 
 static void on_letters_fetched(void *ctx)
 {
     Resends *r = ctx;
-    for (size_t i = 0; i < r->wave; i++) {
+    for (size_t i = 0; i < r->chunk; i++) {
         LetterTask *task = &r->group.tasks[i];
-        if (task->fate == LETTER_OPEN && is_its_letter(r->wishes[i], &task->letter)) {
-            take_letter(r->wishes[i], task);
+        if (task->fate == LETTER_OPEN && is_its_letter(r->items[i], &task->letter)) {
+            take_letter(r->items[i], task);
         } else if (task->fate == LETTER_OPEN || task->fate == LETTER_MISSING) {
             take_missing(r, i);
         }
@@ -282,7 +282,7 @@ static void on_letters_fetched(void *ctx)
     note(r);
 }
 
-void resends_begin_wave(Resends *r)
+void resends_begin_chunk(Resends *r)
 {
     if (r->count == 0) {
         resends_end_round(r);
@@ -292,10 +292,10 @@ void resends_begin_wave(Resends *r)
         return;
     }
     r->letters = arena_new(0);
-    r->wave = r->count < LETTER_GROUP_MAX ? r->count : LETTER_GROUP_MAX;
+    r->chunk = r->count < LETTER_GROUP_MAX ? r->count : LETTER_GROUP_MAX;
     letter_group_begin(&r->group, r->bus, r->letters, false);
-    for (size_t i = 0; i < r->wave; i++) {
-        letter_group_add(&r->group, r->wishes[i]->letter);
+    for (size_t i = 0; i < r->chunk; i++) {
+        letter_group_add(&r->group, r->items[i]->letter);
     }
     letter_group_fetch(&r->group, on_letters_fetched, r);
 }

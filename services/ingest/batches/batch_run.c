@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/campaigns/batch_run.h"
+#include "services/ingest/batches/batch_run.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "common/campaign/batch_chunk.h"
 #include "common/campaign/batch_sql.h"
 #include "common/model/rules/pace.h"
-#include "services/ingest/campaigns/run_life.h"
+#include "services/ingest/batches/run_life.h"
 
 #define SCOPE STR("batch")
 

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "common/api/api.h"
-#include "services/ingest/campaigns/batch_json.h"
-#include "services/ingest/campaigns/batch_run.h"
-#include "services/ingest/campaigns/batch_upload.h"
+#include "services/ingest/batches/batch_json.h"
+#include "services/ingest/batches/batch_run.h"
+#include "services/ingest/batches/batch_upload.h"
 
 enum { BATCH_UPLOADS_MAX = 8 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/gateway/recipients/people_events.h"
+#include "services/gateway/recipients/recipient_events.h"
 
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
