@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Who may do what in Stentor's database, one line a right; privileges.tsv is what it has to be (README.md tells how to compare).
+-- Who may do what in Stentor's database, one line a right; privileges.tsv is what it has to be (README.md says how to compare).
+-- It reads; the grants themselves are in the migrations.
 -- Owners' own rights are not listed, nor are partitions without a right of their own, nor what PUBLIC has of Postgres itself.
 SET search_path = pg_catalog, pg_temp;
 WITH space AS (

@@ -115,7 +115,7 @@ static bool check_text(ApiBody *body, const char *name, const json_t *value, siz
     return true;
 }
 
-bool api_take_text(ApiBody *body, const char *name, size_t max, Str *ret)
+bool api_read_text(ApiBody *body, const char *name, size_t max, Str *ret)
 {
     json_t *value = take(body, name);
     bool ok = value == NULL || check_text(body, name, value, max, ret);
@@ -123,7 +123,7 @@ bool api_take_text(ApiBody *body, const char *name, size_t max, Str *ret)
     return ok;
 }
 
-bool api_take_bool(ApiBody *body, const char *name, bool *ret)
+bool api_read_bool(ApiBody *body, const char *name, bool *ret)
 {
     json_t *value = take(body, name);
     if (value == NULL) {
@@ -135,7 +135,7 @@ bool api_take_bool(ApiBody *body, const char *name, bool *ret)
     return ok || api_body_fail(body, name, "must be true or false");
 }
 
-bool api_take_int(ApiBody *body, const char *name, int64_t min, int64_t max, int64_t *ret)
+bool api_read_int(ApiBody *body, const char *name, int64_t min, int64_t max, int64_t *ret)
 {
     json_t *value = take(body, name);
     if (value == NULL) {
@@ -150,11 +150,11 @@ bool api_take_int(ApiBody *body, const char *name, int64_t min, int64_t max, int
                      (long long)max);
 }
 
-bool api_take_time(ApiBody *body, const char *name, int64_t *ret_us)
+bool api_read_time(ApiBody *body, const char *name, int64_t *ret_us)
 {
     Str text = {NULL, 0}; // not STR_EMPTY: "" is a value, and none that is a time
     int64_t at_us = 0;
-    if (!api_take_text(body, name, 64, &text)) {
+    if (!api_read_text(body, name, 64, &text)) {
         return false;
     }
     if (text.ptr == NULL) {
@@ -185,11 +185,11 @@ static bool parse_minute(Str text, uint32_t *ret)
     return hour < 24 && minute < 60;
 }
 
-bool api_take_minute(ApiBody *body, const char *name, uint32_t *ret_minute)
+bool api_read_minute(ApiBody *body, const char *name, uint32_t *ret_minute)
 {
     Str text = {NULL, 0};
     uint32_t minute = 0;
-    if (!api_take_text(body, name, 16, &text)) {
+    if (!api_read_text(body, name, 16, &text)) {
         return false;
     }
     if (text.ptr == NULL) {
@@ -209,7 +209,7 @@ static void keep(ApiBody *body, const char *name, json_t *value)
     (void)json_object_set_new(body->root, arena_printf(body->arena, "\x01%s", name), value);
 }
 
-bool api_take_array(ApiBody *body, const char *name, size_t max, json_t **ret)
+bool api_read_array(ApiBody *body, const char *name, size_t max, json_t **ret)
 {
     json_t *value = take(body, name);
     if (value == NULL) {
@@ -227,7 +227,7 @@ bool api_take_array(ApiBody *body, const char *name, size_t max, json_t **ret)
     return count <= max || api_body_fail(body, name, "%zu entries; at most %zu", count, max);
 }
 
-bool api_take_object(ApiBody *body, const char *name, json_t **ret)
+bool api_read_object(ApiBody *body, const char *name, json_t **ret)
 {
     json_t *value = take(body, name);
     if (value == NULL) {
@@ -306,12 +306,12 @@ bool api_is_locale(Str tag)
     return run > 0;
 }
 
-bool api_take_quiet_hours(
+bool api_read_quiet_hours(
     ApiBody *body, const char *name, bool *ret_given, uint32_t *ret_start, uint32_t *ret_end)
 {
     json_t *object = NULL;
     *ret_given = false;
-    if (!api_take_object(body, name, &object) || object == NULL) {
+    if (!api_read_object(body, name, &object) || object == NULL) {
         return api_body_good(body);
     }
     ApiBody inside =
@@ -319,8 +319,8 @@ bool api_take_quiet_hours(
     const uint32_t unsaid = UINT32_MAX;
     *ret_start = unsaid;
     *ret_end = unsaid;
-    bool start = api_take_minute(&inside, "start", ret_start);
-    bool end = api_take_minute(&inside, "end", ret_end);
+    bool start = api_read_minute(&inside, "start", ret_start);
+    bool end = api_read_minute(&inside, "end", ret_end);
     if (start && *ret_start == unsaid) {
         (void)api_body_fail(&inside, "start", "required");
     }

@@ -31,17 +31,17 @@ void api_body_free(ApiBody *body);
 
 // Each takes the field out of the object. Not there (or null): *ret stays as it is, and true. Of
 // the wrong type or out of its range: the problem is set, false.
-bool api_take_text(ApiBody *body, const char *name, size_t max, Str *ret);
-bool api_take_bool(ApiBody *body, const char *name, bool *ret);
-bool api_take_int(ApiBody *body, const char *name, int64_t min, int64_t max, int64_t *ret);
-bool api_take_time(ApiBody *body, const char *name, int64_t *ret_us);        // RFC 3339
-bool api_take_minute(ApiBody *body, const char *name, uint32_t *ret_minute); // "22:30"
+bool api_read_text(ApiBody *body, const char *name, size_t max, Str *ret);
+bool api_read_bool(ApiBody *body, const char *name, bool *ret);
+bool api_read_int(ApiBody *body, const char *name, int64_t min, int64_t max, int64_t *ret);
+bool api_read_time(ApiBody *body, const char *name, int64_t *ret_us);        // RFC 3339
+bool api_read_minute(ApiBody *body, const char *name, uint32_t *ret_minute); // "22:30"
 // {"start": "22:00", "end": "07:00"}; *ret_given false: not there.
-bool api_take_quiet_hours(
+bool api_read_quiet_hours(
     ApiBody *body, const char *name, bool *ret_given, uint32_t *ret_start, uint32_t *ret_end);
 // Borrowed from the body; NULL stays when it is not there.
-bool api_take_array(ApiBody *body, const char *name, size_t max, json_t **ret);
-bool api_take_object(ApiBody *body, const char *name, json_t **ret);
+bool api_read_array(ApiBody *body, const char *name, size_t max, json_t **ret);
+bool api_read_object(ApiBody *body, const char *name, json_t **ret);
 bool api_has(const ApiBody *body, const char *name); // not taken yet; null counts
 
 bool api_is_zone(Str name);  // an IANA zone that ICU knows

@@ -150,7 +150,7 @@ void api_key_succeed(const ApiKey *old, int64_t now_us, ApiKey *ret)
 static bool take_name(ApiBody *body, ApiKey *key)
 {
     Str name = str_from(key->name);
-    if (!api_take_text(body, "name", API_KEY_NAME_MAX, &name)) {
+    if (!api_read_text(body, "name", API_KEY_NAME_MAX, &name)) {
         return false;
     }
     key->name = arena_cstr(body->arena, name);
@@ -160,7 +160,7 @@ static bool take_name(ApiBody *body, ApiKey *key)
 static bool take_scopes(ApiBody *body, ApiKey *key)
 {
     json_t *list = NULL;
-    if (!api_take_array(body, "scopes", API_KEY_SCOPES_MAX, &list)) {
+    if (!api_read_array(body, "scopes", API_KEY_SCOPES_MAX, &list)) {
         return false;
     }
     if (json_array_size(list) == 0) {
@@ -187,7 +187,7 @@ static bool take_scopes(ApiBody *body, ApiKey *key)
 
 static bool take_expiry(ApiBody *body, ApiKey *key)
 {
-    return api_take_time(body, "expires_at", &key->expires_at_us) &&
+    return api_read_time(body, "expires_at", &key->expires_at_us) &&
            (key->expires_at_us == 0 || key->expires_at_us > key->created_at_us ||
             api_body_fail(body, "expires_at", "does not lie ahead"));
 }

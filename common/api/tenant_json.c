@@ -16,7 +16,7 @@ static bool take_line(ApiBody *body, const char *name, char **ret)
 {
     char reason[ADDRESS_REASON_SIZE];
     Str text = STR_EMPTY;
-    if (!api_take_text(body, name, TENANT_TEXT_MAX, &text)) {
+    if (!api_read_text(body, name, TENANT_TEXT_MAX, &text)) {
         return false;
     }
     if (!address_name_check(text, reason)) {
@@ -60,7 +60,7 @@ static bool take_quiet(ApiBody *body, Stentor__V1__Tenant *ret)
     bool given = false;
     uint32_t start = 0;
     uint32_t end = 0;
-    if (!api_take_quiet_hours(body, "quiet_hours", &given, &start, &end)) {
+    if (!api_read_quiet_hours(body, "quiet_hours", &given, &start, &end)) {
         return false;
     }
     if (given) {
@@ -77,12 +77,12 @@ static bool take_limits(ApiBody *body, const char *name, Stentor__V1__Limits **r
     json_t *object = NULL;
     int64_t minute = 0;
     int64_t day = 0;
-    if (!api_take_object(body, name, &object) || object == NULL) {
+    if (!api_read_object(body, name, &object) || object == NULL) {
         return body->problem.status == 0;
     }
     ApiBody inside = api_body_inside(body, object, arena_printf(body->arena, "%s.", name));
-    (void)api_take_int(&inside, "per_minute", 0, TENANT_LIMIT_MAX, &minute);
-    (void)api_take_int(&inside, "per_day", 0, TENANT_LIMIT_MAX, &day);
+    (void)api_read_int(&inside, "per_minute", 0, TENANT_LIMIT_MAX, &minute);
+    (void)api_read_int(&inside, "per_day", 0, TENANT_LIMIT_MAX, &day);
     bool ok = api_body_inside_end(body, &inside);
     *ret = arena_zalloc(body->arena, sizeof **ret);
     stentor__v1__limits__init(*ret);
@@ -96,8 +96,8 @@ static bool take_policies(ApiBody *body, Stentor__V1__Tenant *ret)
     Str over = STR_EMPTY;
     Str routing = STR_EMPTY;
     GuardianRouting guardian = GUARDIAN_UNSAID;
-    (void)api_take_text(body, "over_limit", 32, &over);
-    (void)api_take_text(body, "guardian_routing", 32, &routing);
+    (void)api_read_text(body, "over_limit", 32, &over);
+    (void)api_read_text(body, "guardian_routing", 32, &routing);
     bool suppress = str_eq(over, STR("suppress"));
     if (over.len > 0 && !suppress && !str_eq(over, STR("defer"))) {
         (void)api_body_fail(body, "over_limit", "not defer or suppress");
@@ -145,7 +145,7 @@ static bool take_theme(ApiBody *body, Stentor__V1__Tenant *ret)
     json_t *object = NULL;
     const char *name = NULL;
     json_t *value = NULL;
-    if (!api_take_object(body, "theme", &object) || object == NULL) {
+    if (!api_read_object(body, "theme", &object) || object == NULL) {
         return body->problem.status == 0;
     }
     if (json_object_size(object) > TENANT_THEME_MAX) {
@@ -181,8 +181,8 @@ static bool take_head(ApiBody *body, Stentor__V1__Tenant *ret)
 {
     Str tenant = str_from(ret->tenant);
     bool suspended = ret->suspended;
-    bool named = api_take_text(body, "tenant", TENANT_TEXT_MAX, &tenant);
-    (void)api_take_bool(body, "suspended", &suspended);
+    bool named = api_read_text(body, "tenant", TENANT_TEXT_MAX, &tenant);
+    (void)api_read_bool(body, "suspended", &suspended);
     ret->suspended = suspended;
     return !named || str_eq(tenant, str_from(ret->tenant)) ||
            api_body_fail(body, "tenant", "these are the settings of tenant '%s'", ret->tenant);
@@ -192,7 +192,7 @@ static bool take_domains(ApiBody *body, Stentor__V1__Tenant *ret)
 {
     json_t *list = NULL;
     char reason[ADDRESS_REASON_SIZE];
-    if (!api_take_array(body, "sender_domains", SENDER_DOMAINS_MAX, &list)) {
+    if (!api_read_array(body, "sender_domains", SENDER_DOMAINS_MAX, &list)) {
         return false;
     }
     ret->sender_domains = arena_array(body->arena, SENDER_DOMAINS_MAX, sizeof(char *));
@@ -214,7 +214,7 @@ static bool take_domains(ApiBody *body, Stentor__V1__Tenant *ret)
 static bool take_postal(ApiBody *body, Stentor__V1__Tenant *ret)
 {
     Str text = STR_EMPTY;
-    bool ok = api_take_text(body, "physical_address", TENANT_TEXT_MAX, &text);
+    bool ok = api_read_text(body, "physical_address", TENANT_TEXT_MAX, &text);
     ret->physical_address = own(body, text);
     return ok;
 }

@@ -53,7 +53,7 @@ static bool read_kept(Audit *audit, Error *err)
 
 static AuditVerdict judge(const Audit *audit, const AuditEntry *entry)
 {
-    return audit_judge(entry, &audit->ages, audit->read_at_us - audit->options.grace_us);
+    return audit_classify(entry, &audit->ages, audit->read_at_us - audit->options.grace_us);
 }
 
 bool audit_read(Audit *audit, Error *err)

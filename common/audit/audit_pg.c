@@ -79,14 +79,14 @@ typedef struct Cursor {
     char tenant[CURSOR_SIZE];
 } Cursor;
 
-typedef struct Door {
+typedef struct DefinerQuery {
     const char *sql;
     int params[PARAMS_MAX]; // of a page, by Param
     int param_count;
     bool times; // of a key: since, until are times; else they are ids
     void (*see)(Audit *audit, const PGresult *res, int row);
     void (*keep)(Cursor *cursor, const PGresult *res, int row);
-} Door;
+} DefinerQuery;
 
 typedef enum Param { P_SINCE, P_UNTIL, P_TENANT, P_TIME, P_ID, P_NUMBER, P_KEY_TENANT } Param;
 
@@ -95,7 +95,7 @@ static void keep_text(char *out, size_t size, const PGresult *res, int row, int 
     (void)str_to_c(db_get_text(res, row, column), out, size);
 }
 
-static bool read_pages(Audit *audit, const Door *door, Error *err)
+static bool read_pages(Audit *audit, const DefinerQuery *of, Error *err)
 {
     Cursor cursor = {.time = "-infinity", .number = "0"};
     char since[CLOCK_RFC3339_SIZE];
@@ -108,8 +108,8 @@ static bool read_pages(Audit *audit, const Door *door, Error *err)
     id_derived("ntf_", audit->options.since_us, zeros, from_id);
     id_derived("ntf_", audit->options.until_us, zeros, until_id);
     const char *values[] = {
-        [P_SINCE] = door->times ? since : from_id,
-        [P_UNTIL] = door->times ? until : until_id,
+        [P_SINCE] = of->times ? since : from_id,
+        [P_UNTIL] = of->times ? until : until_id,
         [P_TENANT] = audit->options.tenant,
         [P_TIME] = cursor.time,
         [P_ID] = cursor.id,
@@ -119,19 +119,19 @@ static bool read_pages(Audit *audit, const Door *door, Error *err)
     int rows = PAGE_ROWS;
     while (rows == PAGE_ROWS) {
         const char *params[PARAMS_MAX];
-        for (int i = 0; i < door->param_count; i++) {
-            params[i] = values[door->params[i]];
+        for (int i = 0; i < of->param_count; i++) {
+            params[i] = values[of->params[i]];
         }
-        PGresult *res = query(audit, door->sql, door->param_count, params, err);
+        PGresult *res = query(audit, of->sql, of->param_count, params, err);
         if (res == NULL) {
             return false;
         }
         rows = PQntuples(res);
         for (int row = 0; row < rows; row++) {
-            door->see(audit, res, row);
+            of->see(audit, res, row);
         }
         if (rows > 0) {
-            door->keep(&cursor, res, rows - 1);
+            of->keep(&cursor, res, rows - 1);
         }
         PQclear(res);
     }
@@ -156,14 +156,14 @@ static void keep_due(Cursor *cursor, const PGresult *res, int row)
 
 bool audit_read_due(Audit *audit, Error *err)
 {
-    static const Door door = {
+    static const DefinerQuery pages = {
         "SELECT * FROM clock.audit_due($1, $2, $3, $4, " PAGE_TEXT ")",
         {P_SINCE, P_UNTIL, P_TENANT, P_ID},
         4,
         false,
         see_due,
         keep_due};
-    return read_pages(audit, &door, err);
+    return read_pages(audit, &pages, err);
 }
 
 static void see_digest(Audit *audit, const PGresult *res, int row)
@@ -177,21 +177,21 @@ static void see_digest(Audit *audit, const PGresult *res, int row)
 
 bool audit_read_digests(Audit *audit, Error *err)
 {
-    static const Door door = {
+    static const DefinerQuery pages = {
         "SELECT * FROM clock.audit_digests($1, $2, $3, $4, " PAGE_TEXT ")",
         {P_SINCE, P_UNTIL, P_TENANT, P_ID},
         4,
         false,
         see_digest,
         keep_due};
-    return read_pages(audit, &door, err);
+    return read_pages(audit, &pages, err);
 }
 
 // ---- the ledger ----
 
 static void see_outcome(AuditEntry *entry, Str state, uint32_t bit, bool by_vendor)
 {
-    entry->ledger_told |= by_vendor ? bit : 0;
+    entry->ledger_reported |= by_vendor ? bit : 0;
     if (str_eq(state, STR("sent"))) {
         entry->seen |= SEEN_LEDGER_SENT;
         entry->ledger_sent = (uint8_t)(entry->ledger_sent + (entry->ledger_sent < UINT8_MAX));
@@ -233,14 +233,14 @@ static void keep_numbered(Cursor *cursor, const PGresult *res, int row)
 
 bool audit_read_ledger(Audit *audit, Error *err)
 {
-    static const Door door = {
+    static const DefinerQuery pages = {
         "SELECT * FROM dispatch.audit_ledger($1, $2, $3, $4, $5, $6, " PAGE_TEXT ")",
         {P_SINCE, P_UNTIL, P_TENANT, P_TIME, P_ID, P_NUMBER},
         6,
         true,
         see_ledger,
         keep_numbered};
-    return read_pages(audit, &door, err);
+    return read_pages(audit, &pages, err);
 }
 
 // ---- history ----
@@ -273,14 +273,14 @@ static void keep_history(Cursor *cursor, const PGresult *res, int row)
 
 bool audit_read_history(Audit *audit, Error *err)
 {
-    static const Door door = {
+    static const DefinerQuery pages = {
         "SELECT * FROM stentor.audit_history($1, $2, $3, $4, $5, $6, " PAGE_TEXT ")",
         {P_SINCE, P_UNTIL, P_TENANT, P_TIME, P_ID, P_KEY_TENANT},
         6,
         true,
         see_history,
         keep_history};
-    return read_pages(audit, &door, err);
+    return read_pages(audit, &pages, err);
 }
 
 static void see_attempt(Audit *audit, const PGresult *res, int row)
@@ -294,14 +294,14 @@ static void see_attempt(Audit *audit, const PGresult *res, int row)
 
 bool audit_read_attempts(Audit *audit, Error *err)
 {
-    static const Door door = {
+    static const DefinerQuery pages = {
         "SELECT * FROM stentor.audit_attempts($1, $2, $3, $4, $5, $6, $7, " PAGE_TEXT ")",
         {P_SINCE, P_UNTIL, P_TENANT, P_TIME, P_ID, P_NUMBER, P_KEY_TENANT},
         7,
         true,
         see_attempt,
         keep_numbered};
-    return read_pages(audit, &door, err);
+    return read_pages(audit, &pages, err);
 }
 
 bool audit_read_positions(Audit *audit, AuditPositions *ret, Error *err)

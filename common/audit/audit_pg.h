@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The audit's reading of Postgres: page by page through doors (migrations: *_audit.sql), so that
-// neither side holds more than a page, whatever the span.
+// The audit's reading of Postgres: page by page through definer functions (migrations:
+// *_audit.sql), so that neither side holds more than a page, whatever the span.
 #pragma once
 
 #include "common/audit/audit.h"

@@ -58,18 +58,18 @@ enum { AUDIT_ATTEMPT_LAST = 31 };
 typedef struct AuditEntry {
     uint8_t ulid[16];
     uint64_t seen;
-    int64_t moved_us;        // the latest time that any source has of it
-    uint32_t tenant;         // audit_tenant()
-    uint32_t deferred;       // DEFERRED: attempts it was put off for; bit 0: its schedule
-    uint32_t rendered;       // RENDERED
-    uint32_t ledger;         // rows
-    uint32_t ledger_told;    // rows whose outcome came from a vendor: STATUS must have them
-    uint32_t ledger_put_off; // rows that say when the next attempt is due
-    uint32_t told;           // STATUS: attempts of sending, sent, failed
-    uint32_t attempts;       // history
-    uint16_t missing;        // of this reading: AuditMissing
-    uint16_t before;         // of the earlier one
-    uint8_t sent_attempt;    // of the last `sent` in STATUS
+    int64_t moved_us;         // the latest time that any source has of it
+    uint32_t tenant;          // audit_tenant()
+    uint32_t deferred;        // DEFERRED: attempts it was put off for; bit 0: its schedule
+    uint32_t rendered;        // RENDERED
+    uint32_t ledger;          // rows
+    uint32_t ledger_reported; // rows whose outcome came from a vendor: STATUS must have them
+    uint32_t ledger_put_off;  // rows that say when the next attempt is due
+    uint32_t told;            // STATUS: attempts of sending, sent, failed
+    uint32_t attempts;        // history
+    uint16_t missing;         // of this reading: AuditMissing
+    uint16_t before;          // of the earlier one
+    uint8_t sent_attempt;     // of the last `sent` in STATUS
     uint8_t sent_life;
     uint8_t ledger_sent; // rows in state sent
     uint8_t lives;       // times a person had it sent again

@@ -160,7 +160,7 @@ static unsigned missing_status(const AuditEntry *e, const AuditAges *ages)
     const uint64_t any_first =
         SEEN_S_QUEUED | SEEN_S_SCHEDULED | SEEN_S_SUPPRESSED | SEEN_UNPUBLISHED;
     bool first = !has(e, any_first) && !is_digest_due(e);
-    uint32_t wanted = e->attempts | (has(e, SEEN_RENDERED_WAITING) ? 0 : e->ledger_told);
+    uint32_t wanted = e->attempts | (has(e, SEEN_RENDERED_WAITING) ? 0 : e->ledger_reported);
     bool decided = has(e, SEEN_DECIDED) && !has(e, SEEN_S_FAILED_LATE | SEEN_RENDERED_WAITING);
     bool reached = ((e->seen & SEEN_H_REACHED) >> 8 & ~(e->seen & SEEN_S_REACHED)) != 0;
     return first || (wanted & ~e->told) != 0 || decided || reached ? MISSING_STATUS : 0;
@@ -211,7 +211,7 @@ static AuditState state_of(const AuditEntry *e)
     return has(e, SEEN_DEAD_RENDERED) ? AUDIT_FAILED : AUDIT_IN_FLIGHT;
 }
 
-AuditVerdict audit_judge(const AuditEntry *entry, const AuditAges *ages, int64_t settled_us)
+AuditVerdict audit_classify(const AuditEntry *entry, const AuditAges *ages, int64_t settled_us)
 {
     AuditVerdict verdict = {.state = AUDIT_NONE};
     if (!is_ours(entry)) {

@@ -60,7 +60,7 @@ typedef struct AuditVerdict {
 } AuditVerdict;
 
 // settled_us: what moved later than this may still be on its way, and is in flight.
-AuditVerdict audit_judge(const AuditEntry *entry, const AuditAges *ages, int64_t settled_us);
+AuditVerdict audit_classify(const AuditEntry *entry, const AuditAges *ages, int64_t settled_us);
 AuditRemedy audit_remedy(const AuditEntry *entry, uint16_t missing);
 
 const char *audit_missing_name(AuditMissing one); // "accept_log", "REQUEST" ...

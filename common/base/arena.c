@@ -36,7 +36,7 @@ enum {
     BLOCK_HEAD = (sizeof(Block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT,
 };
 
-// A size that no memory can serve is a caller that did not check at its door: the same end.
+// A size that no memory can serve is a caller that did not check its input: the same end.
 static _Noreturn void end_out_of_memory(size_t size)
 {
     fprintf(stderr, "stentor: out of memory, asked for %zu bytes\n", size);

@@ -16,7 +16,7 @@ SuppressionReason suppressed_under_any(
         uint8_t platform[ADDRESS_HASH_LEN];
         address_hash(keys->keys[i], tenant, channel, address, own);
         address_hash(keys->keys[i], STR("platform"), channel, address, platform);
-        found = suppressions_judge(known, tenant, channel, category, own, platform, now_us);
+        found = suppressions_classify(known, tenant, channel, category, own, platform, now_us);
     }
     return found;
 }

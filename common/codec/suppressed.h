@@ -7,7 +7,7 @@
 #include "common/codec/master_key.h"
 #include "common/model/suppressions.h"
 
-// Asked after suppressions_judge has found nothing under the hash that is at hand. With one hash
+// Asked after suppressions_classify has found nothing under the hash that is at hand. With one hash
 // key (nearly always) it asks nothing more and costs nothing; with several it looks under each, the
 // tenant's list and the platform's.
 SuppressionReason suppressed_under_any(

@@ -33,7 +33,7 @@ static bool take_key(Configured *c, Str tenant, Str key, const BusMessage *messa
 static bool take_suppression(
     Configured *c, Str tenant, Str key, const BusMessage *message, Error *err)
 {
-    return suppression_take(c->suppressions, tenant, key, message, err);
+    return suppression_apply(c->suppressions, tenant, key, message, err);
 }
 
 static void lose_suppression(Configured *c, Str tenant, Str key, uint64_t sequence)
@@ -43,13 +43,14 @@ static void lose_suppression(Configured *c, Str tenant, Str key, uint64_t sequen
 
 static bool take_trigger(Configured *c, Str tenant, Str key, const BusMessage *message, Error *err)
 {
-    return trigger_map_changed(c->triggers, tenant, key, message->payload, message->sequence, err);
+    return trigger_match_changed(
+        c->triggers, tenant, key, message->payload, message->sequence, err);
 }
 
 static void lose_trigger(Configured *c, Str tenant, Str key, uint64_t sequence)
 {
     (void)sequence;
-    trigger_map_unreadable(c->triggers, tenant, key);
+    trigger_match_unreadable(c->triggers, tenant, key);
 }
 
 typedef struct Kind {
@@ -120,7 +121,7 @@ void configured_init(Configured *c, Bus *bus, Metrics *metrics, const char *serv
     c->auth = auth_new();
     c->catalog = catalog_new();
     c->suppressions = suppressions_new();
-    c->triggers = trigger_map_new();
+    c->triggers = trigger_match_new();
     c->mirror = config_mirror_new(bus, on_config_changed, c);
     config_mirror_on_unreadable(c->mirror, on_config_unreadable);
     (void)snprintf(name, sizeof name, "stentor_%s_templates", service);
@@ -141,7 +142,7 @@ void configured_stop(Configured *c, void (*on_stopped)(void *ctx), void *ctx)
 
 void configured_done(Configured *c)
 {
-    trigger_map_free(c->triggers);
+    trigger_match_free(c->triggers);
     suppressions_free(c->suppressions);
     catalog_free(c->catalog);
     auth_free(c->auth);

@@ -9,13 +9,13 @@
 #include "common/model/suppressions.h"
 #include "common/request/catalog.h"
 #include "common/service/metrics.h"
-#include "common/trigger/trigger_map.h"
+#include "common/trigger/trigger_match.h"
 
 typedef struct Configured {
     Auth *auth;
     Catalog *catalog;
     Suppressions *suppressions;
-    TriggerMap *triggers;
+    TriggerMatch *triggers;
     struct ConfigMirror *mirror;
     // The entry is in use now, all or but for a part. May stay NULL.
     void (*on_taken)(void *ctx, Str kind, Str tenant, Str key, const BusMessage *message);

@@ -44,7 +44,7 @@ struct DbPool {
     bool closing;
     bool up; // as logged
     bool told_down;
-    uint64_t told_ms;    // when it was last said why
+    uint64_t logged_ms;  // when it was last said why
     Error told;          // what
     Error last_error;    // of a connection
     uint64_t refused_ms; // when a write was last refused; 0: never
@@ -194,7 +194,7 @@ static void on_conn_answered(void *ctx, DbConn *conn, DbTxn *txn, const Error *e
 // (no slots, a wrong password) is said by a later attempt.
 static bool is_news(const DbPool *pool, const Error *err)
 {
-    bool again = uv_now(pool->loop) - pool->told_ms >= TELL_EVERY_MS;
+    bool again = uv_now(pool->loop) - pool->logged_ms >= TELL_EVERY_MS;
     return !pool->told_down || (again && strcmp(pool->told.text, err->text) != 0);
 }
 
@@ -210,7 +210,7 @@ static void on_conn_lost(void *ctx, DbConn *conn, const Error *err)
     }
     pool->up = false;
     pool->told_down = true;
-    pool->told_ms = uv_now(pool->loop);
+    pool->logged_ms = uv_now(pool->loop);
     pool->told = *err;
     LOG(LOG_WARN, "postgres unreachable, trying again", log_error(err));
 }

@@ -65,7 +65,7 @@ void letter_read(const BusMessage *message, Arena *arena, Letter *ret)
     ret->attempts = told > 0 ? ret->body->attempts[told - 1]->number : 0;
 }
 
-bool letter_told_end(const Letter *letter)
+bool letter_end_reported(const Letter *letter)
 {
     if (letter->body == NULL) {
         return false;

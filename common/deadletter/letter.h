@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dead letter as it is read: what was buried, by whom and why. Pure. What sending it again means
-// is resend.h; DEAD itself, where it lies, store.h.
+// is in resend_rules.h, who does it in resend_group.h; DEAD itself: store.h.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -22,8 +22,8 @@ typedef struct Letter {
 // Never fails: what cannot be read is told in the letter. Everything lives in `arena`.
 void letter_read(const BusMessage *message, Arena *arena, Letter *ret);
 
-// The notification's end, `failed`, was told when the letter was written.
-bool letter_told_end(const Letter *letter);
+// The notification's end, `failed`, was published when the letter was written.
+bool letter_end_reported(const Letter *letter);
 // The letter is about a notification's own way to its recipient (a request, a rendered mail, a
 // deferral), so sending it again brings that notification on; not about what a vendor said of it
 // or what the history could not take.

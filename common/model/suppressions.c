@@ -319,7 +319,7 @@ SuppressionReason suppressions_of_entry(
                                                   : SUPPRESSION_NONE;
 }
 
-SuppressionReason suppressions_judge(
+SuppressionReason suppressions_classify(
     const Suppressions *s, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], const uint8_t *platform_hash, int64_t now_us)
 {

@@ -36,7 +36,7 @@ SuppressionReason suppressions_of_entry(
 // As suppressions_find, asked of the tenant's list and then of the platform's (whose hash is
 // another); NULL: the platform's is not asked. An opt-out does not count for a category that
 // ignores it.
-SuppressionReason suppressions_judge(
+SuppressionReason suppressions_classify(
     const Suppressions *suppressions, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], const uint8_t *platform_hash, int64_t now_us);
 

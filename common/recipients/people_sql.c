@@ -335,7 +335,7 @@ static Kinds look_over(const Rows *rows)
     return kinds;
 }
 
-void people_sql_plan_anew(DbTxn *txn)
+void people_sql_replan(DbTxn *txn)
 {
     (void)db_txn_add(txn, &PLAN_ANEW, NULL);
 }
@@ -345,7 +345,7 @@ void people_sql_write(const PeopleFold *fold, bool lost_tail, DbTxn *txn)
     Rows rows = {.txn = txn};
     rows.at = people_fold_rows(fold, &rows.count);
     Kinds kinds = look_over(&rows);
-    people_sql_plan_anew(txn);
+    people_sql_replan(txn);
     if (lost_tail) {
         db_i64(db_txn_add(txn, &LOST_TAIL, NULL), (int64_t)people_fold_first(fold));
     }

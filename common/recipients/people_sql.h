@@ -10,7 +10,7 @@
 // for the tables as they are now, and never as scans. A plan from when the tables were small, or
 // believed to be, reads all of a tenant's rows for each (measured: over ten seconds with 1,500
 // people). Planning costs some 0.3 ms.
-void people_sql_plan_anew(DbTxn *txn);
+void people_sql_replan(DbTxn *txn);
 
 // lost_tail: the stream had lost what was folded before (projector_tails_lost), and this is the
 // first flush after that.

@@ -81,16 +81,16 @@ static void warn_of_urls(const TemplateMeter *meter, json_t *warnings)
 // A second rendering that minds what is missing: the first such variable is told.
 static void warn_of_missing(
     const CompiledVersion *version, const CompiledLocale *locale, const json_t *variables,
-    const WordsContext *context, json_t *warnings)
+    const ContentContext *context, json_t *warnings)
 {
-    WordsContext strict = *context;
+    ContentContext strict = *context;
     RenderFailure failure = {.code = FAILURE_NONE};
     Draft draft;
     draft_init(&draft);
     strict.strict = true;
     TemplateMeter meter = *context->meter; // of the same time
     strict.meter = &meter;
-    if (!render_words(version, locale, variables, &strict, &draft, &failure)) {
+    if (!render_content(version, locale, variables, &strict, &draft, &failure)) {
         warn(warnings, failure.reason);
     }
     draft_done(&draft);
@@ -168,7 +168,7 @@ bool preview(
     const CompiledLocale *locale = version_locale(version, wanted);
     json_t *data = data_of(version, ask);
     TemplateMeter meter = {.cpu_us = ask->cpu_us, .max_us = ask->cpu_max_us};
-    WordsContext context = {
+    ContentContext context = {
         .meter = &meter,
         .zone = ask->tenant != NULL ? str_from(ask->tenant->time_zone) : STR_EMPTY,
         .tools = template_tools_new(),
@@ -179,7 +179,7 @@ bool preview(
     bool ok = check_variables(version->source, data, failure);
     if (ok) {
         surround(data, locale, ask);
-        ok = render_words(version, locale, data, &context, &draft, failure);
+        ok = render_content(version, locale, data, &context, &draft, failure);
     }
     if (ok) {
         warn_of_urls(&meter, warnings);

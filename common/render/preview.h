@@ -3,7 +3,7 @@
 // should know before publishing it. Pure.
 #pragma once
 
-#include "common/render/words.h"
+#include "common/render/content.h"
 
 typedef struct PreviewAsk {
     Str locale;                        // empty: the tenant's default, else the version's first

@@ -8,8 +8,8 @@
 #include "common/codec/body.h"
 #include "common/codec/seal.h"
 #include "common/model/enums.h"
+#include "common/render/content.h"
 #include "common/render/senders.h"
-#include "common/render/words.h"
 #include "stentor/v1/request.pb-c.h"
 
 typedef Stentor__V1__NotificationRequest Request;

@@ -6,7 +6,7 @@
 #include "common/base/id.h"
 #include "common/base/map.h"
 #include "common/codec/event.h"
-#include "common/render/words.h"
+#include "common/render/content.h"
 #include "stentor/v1/config.pb-c.h"
 
 struct Senders {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/span.h"
 #include "common/codec/event.h"
@@ -116,7 +117,7 @@ static bool is_expired_work(const BusMessage *message, int64_t now_us, Arena *sc
     return expires_us > 0 && expires_us <= now_us;
 }
 
-ReplayVerdict replay_judge(
+ReplayVerdict replay_classify(
     const ReplayPlan *plan, const BusMessage *message, int64_t now_us, Arena *scratch)
 {
     const int64_t known_us = REPLAY_EVENT_HOURS * 3600 * SECOND_US;

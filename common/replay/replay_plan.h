@@ -48,7 +48,7 @@ typedef enum ReplayVerdict {
 // Is it behind what was asked for? Then nothing after it is wanted either.
 bool replay_is_past(const ReplayPlan *plan, const BusMessage *message);
 // `scratch` is for unpacking.
-ReplayVerdict replay_judge(
+ReplayVerdict replay_classify(
     const ReplayPlan *plan, const BusMessage *message, int64_t now_us, Arena *scratch);
 // The id of the message's copy. EVENTS keep theirs, because ingest knows a command by it.
 enum { REPLAY_ID_SIZE = 96 };

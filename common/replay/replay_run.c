@@ -284,7 +284,7 @@ static void take_message(Run *run, const BusMessage *message, int64_t now_us)
         end_reading(run);
         return;
     }
-    ReplayVerdict verdict = replay_judge(run->plan, message, now_us, run->scratch);
+    ReplayVerdict verdict = replay_classify(run->plan, message, now_us, run->scratch);
     arena_reset(run->scratch);
     run->tally->verdicts[verdict]++;
     run->seen = message->sequence;

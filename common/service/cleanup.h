@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cleanup: drops what is past its retention, in small batches: all tenants' once a day, and at once
 // what an event asks for (CleanUpSentEmail on evt.<tenant>.CleanUpSentEmail: that tenant's; of
-// tenant platform: all). What may go is decided by doors of Postgres alone (migrations/*/
+// tenant platform: all). What may go is decided by definer functions of Postgres alone
+// (migrations/*/
 // *_retention.sql), one for each rule.
 //
-// Any number of replicas: each hears of every event, and a door lets one of them work at a time;
-// the others find nothing left. The event is read in order, without acks and without a stored
+// Any number of replicas: each hears of every event, and the function lets one of them work at a
+// time; the others find nothing left. The event is read in order, without acks and without a stored
 // position: dropping is harmless to repeat, and the pass soon after the start makes up for events
 // of before. So nothing is lost when a process is killed at any moment, and nothing has to be
 // remembered.
@@ -28,7 +29,7 @@ enum { CLEANUP_RULES_MAX = 16, CLEANUP_EVERY_S = 24 * 3600 };
 typedef struct CleanupRule {
     const char *what; // "accept_log": label of the metric, word in the log; several may share it
     const DbStatement *statement;
-    const char *keep; // "35 days", or what else the door takes
+    const char *keep; // "35 days", or what else the function takes
     int32_t at_most;
 } CleanupRule;
 
@@ -41,7 +42,7 @@ typedef struct CleanupOptions {
     int64_t every_s;
 } CleanupOptions;
 
-// Never fails: a door that cannot be used is an error in the log, once a pass.
+// Never fails: a function that cannot be called is an error in the log, once a pass.
 Cleanup *cleanup_new(const CleanupOptions *options);
 // Ends after the batch in the air.
 void cleanup_stop(Cleanup *cleanup, void (*on_stopped)(void *ctx), void *ctx);

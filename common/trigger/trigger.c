@@ -216,7 +216,7 @@ bool trigger_check(const Trigger *t, FieldError *err)
 static char *take_text(ApiBody *body, const char *name, size_t max)
 {
     Str text = STR_EMPTY;
-    (void)api_take_text(body, name, max, &text);
+    (void)api_read_text(body, name, max, &text);
     return arena_cstr(body->arena, text);
 }
 
@@ -225,7 +225,7 @@ static int take_word_of(ApiBody *body, const char *name, bool (*from_name)(Str t
 {
     Str text = STR_EMPTY;
     int value = 0;
-    if (api_take_text(body, name, 40, &text) && text.len > 0 && !from_name(text, &value)) {
+    if (api_read_text(body, name, 40, &text) && text.len > 0 && !from_name(text, &value)) {
         (void)api_body_fail(body, name, "'%.*s' is not a %s", STR_ARG(text), name);
     }
     return value;
@@ -258,7 +258,7 @@ static bool priority_of(Str text, int *ret)
 static void take_obsoleted(ApiBody *body, Trigger *t)
 {
     json_t *list = NULL;
-    if (!api_take_array(body, "obsoleted_by", TRIGGER_OBSOLETED_MAX, &list) || list == NULL) {
+    if (!api_read_array(body, "obsoleted_by", TRIGGER_OBSOLETED_MAX, &list) || list == NULL) {
         return;
     }
     size_t count = json_array_size(list);
@@ -285,11 +285,11 @@ static void take_fields(ApiBody *body, Trigger *t)
     t->resolver = take_text(body, "resolver", 400);
     t->name_path = take_text(body, "name_path", 400);
     t->locale_path = take_text(body, "locale_path", 400);
-    (void)api_take_int(body, "offset_s", INT64_MIN, INT64_MAX, &t->offset_s);
+    (void)api_read_int(body, "offset_s", INT64_MIN, INT64_MAX, &t->offset_s);
     t->anchor = take_text(body, "anchor", 400);
     t->subject_path = take_text(body, "subject_path", 400);
     take_obsoleted(body, t);
-    (void)api_take_bool(body, "enabled", &enabled);
+    (void)api_read_bool(body, "enabled", &enabled);
     t->disabled = !enabled;
 }
 

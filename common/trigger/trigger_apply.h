@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a trigger makes of an event: whom it concerns, when, under which ids, and what it cancels.
-// Pure: time is an argument, recipients are looked up by the caller (trigger_lookup.h).
+// Pure: time is an argument, recipients are looked up by the caller (recipient_lookup.h).
 //
 // Law: one (tenant, source event, template, recipient, channel) is one notification. Its id and its
 // idempotency key are derived from these, so neither a repeated event nor a second trigger that

@@ -142,7 +142,7 @@ bool directory_changed(
         return put_version(directory, tenant, key, message->payload, err);
     }
     if (str_eq(kind, STR("suppression"))) {
-        return suppression_take(directory->suppressions, tenant, key, message, err);
+        return suppression_apply(directory->suppressions, tenant, key, message, err);
     }
     return true;
 }

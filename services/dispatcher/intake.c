@@ -105,7 +105,7 @@ static bool admit(DispatcherLane *lane, Job *job, Delivery *delivery, int64_t no
     if (map_get(dispatcher->jobs, job->name) != NULL) {
         // The same event again while the first delivery of it is still being sent here.
         metric_add(dispatcher->metrics.again, 1);
-        delivery_again(delivery, REDELIVER_SELF_MS);
+        delivery_redeliver(delivery, REDELIVER_SELF_MS);
         return false;
     }
     map_put(dispatcher->jobs, job->name, job);

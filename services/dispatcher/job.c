@@ -254,7 +254,7 @@ static bool is_barred(Job *job, const JobOpening *opening, const char *to)
             opening->rules->hash_keys.keys[0], STR("platform"), (Channel)rendered->channel,
             str_from(to), other);
     }
-    SuppressionReason reason = suppressions_judge(
+    SuppressionReason reason = suppressions_classify(
         known, job->key->tenant, (Channel)rendered->channel, (Category)rendered->category,
         rendered->address_hash.data, platform ? other : NULL, opening->now_us);
     if (reason == SUPPRESSION_NONE) {

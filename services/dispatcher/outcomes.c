@@ -46,7 +46,7 @@ void outcomes_redeliver(Job *job, int64_t delay_ms)
     Dispatcher *dispatcher = job->owner;
     if (end(job)) {
         metric_add(dispatcher->metrics.again, 1);
-        delivery_again(
+        delivery_redeliver(
             job->delivery, (int)(delay_ms < REDELIVER_MAX_MS ? delay_ms : REDELIVER_MAX_MS));
     }
 }

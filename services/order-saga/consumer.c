@@ -152,7 +152,7 @@ static void on_db_stored(void *ctx, DbTxn *txn, const Error *err)
         } else if (++event->losses < LOSSES_MAX) {
             consumer_push_back(&again, event);
         } else {
-            delivery_again(event->delivery, LOST_WAIT_MS);
+            delivery_redeliver(event->delivery, LOST_WAIT_MS);
         }
     }
     consumer->batch_max = consumer->batch_max * 2 < BATCH_MAX ? consumer->batch_max * 2 : BATCH_MAX;

@@ -152,7 +152,7 @@ static void on_db_retained(void *ctx, DbTxn *txn, const Error *err)
         end_pass(r);
     } else if (clock_mono_us() - r->started_at_us > STRETCH_MS * INT64_C(1000)) {
         log_pass(r, "retention: there is more, it goes on");
-        delivery_again(r->passes[0].delivery, AGAIN_MS);
+        delivery_redeliver(r->passes[0].delivery, AGAIN_MS);
         drop_pass(r);
     } else {
         (void)uv_timer_start(&r->step_timer, on_timer_step, PAUSE_MS, 0);
@@ -170,7 +170,7 @@ static void begin_step(Retention *r)
 void retention_take(Retention *r, Delivery *delivery, Str tenant)
 {
     if (r->on_stopped != NULL || r->count == WAITING_MAX) {
-        delivery_again(delivery, AGAIN_MS);
+        delivery_redeliver(delivery, AGAIN_MS);
         return;
     }
     bool of_all = str_eq(tenant, STR("platform"));

@@ -86,7 +86,7 @@ static Result write_words(
     Str zone = str_from(job->request->time_zone);
     TemplateMeter meter = {.cpu_us = clock_thread_cpu_us, .max_us = renderer->cpu_max_us};
     // The zones that ingest knows are the system's, those of the dates are ICU's.
-    WordsContext context = {
+    ContentContext context = {
         .zone = format_zone_exists(zone) ? zone : str_from(sender->zone),
         .tools = renderer->tools,
         .meter = &meter,
@@ -103,7 +103,7 @@ static Result write_words(
         return RESULT_FAILED;
     }
     add_surroundings(variables, locale, sender->theme, sender->names);
-    bool ok = render_words(version, locale, variables, &context, &renderer->draft, failure);
+    bool ok = render_content(version, locale, variables, &context, &renderer->draft, failure);
     metric_add(renderer->unsafe_urls, meter.unsafe_urls);
     if (!ok) {
         return RESULT_FAILED;
@@ -229,7 +229,7 @@ void renderer_handle(const Lane *lane, const Item *item, DataKey *key, int64_t n
         report_failure(lane, &job, delivery, &failure);
         break;
     case RESULT_LATER:
-        delivery_again(delivery, PATIENCE_MS);
+        delivery_redeliver(delivery, PATIENCE_MS);
         break;
     case RESULT_BURY:
         delivery_settle(delivery, &err);

@@ -51,7 +51,7 @@ static bool take_config(
         return senders_put(renderer->senders, tenant, payload, err);
     }
     if (str_eq(kind, STR("suppression"))) {
-        return suppression_take(renderer->suppressions, tenant, key, message, err);
+        return suppression_apply(renderer->suppressions, tenant, key, message, err);
     }
     return true; // other kinds are other services'
 }

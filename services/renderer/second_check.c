@@ -44,7 +44,7 @@ static SuppressionReason judge(
     if (address.len > 0) {
         address_hash(hash_keys->keys[0], STR("platform"), channel, address, platform);
     }
-    SuppressionReason found = suppressions_judge(
+    SuppressionReason found = suppressions_classify(
         suppressions, tenant, channel, category, request->address_hash.data,
         address.len > 0 ? platform : NULL, job->now_us);
     return found != SUPPRESSION_NONE

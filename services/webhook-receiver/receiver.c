@@ -59,7 +59,7 @@ static bool on_config_changed(
 {
     Receiver *r = ctx;
     if (str_eq(kind, STR("suppression"))) {
-        return suppression_take(r->suppressions, tenant, key, message, err);
+        return suppression_apply(r->suppressions, tenant, key, message, err);
     }
     if (str_eq(kind, STR(KEY_REGISTER_KIND)) && str_eq(tenant, STR(KEY_REGISTER_TENANT))) {
         Arena *arena = arena_new(0);

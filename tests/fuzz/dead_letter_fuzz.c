@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/bus/jetstream/get_message.h"
-#include "common/deadletter/resend.h"
+#include "common/deadletter/resend_rules.h"
 #include "services/cli/operate/dlq_show.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

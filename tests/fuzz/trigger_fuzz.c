@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/trigger/trigger_map.h"
+#include "common/trigger/trigger_match.h"
 #include "common/trigger/trigger_path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -28,19 +28,19 @@ static void try_json(Str text, Arena *arena)
 
 static void try_entry(Str payload, Arena *arena)
 {
-    TriggerMap *map = trigger_map_new();
+    TriggerMatch *map = trigger_match_new();
     Error err = {0};
-    if (trigger_map_changed(map, STR("acme"), STR("remind"), payload, 7, &err)) {
-        assert(trigger_map_count(map) == (payload.len > 0));
+    if (trigger_match_changed(map, STR("acme"), STR("remind"), payload, 7, &err)) {
+        assert(trigger_match_count(map) == (payload.len > 0));
         size_t count = 0;
-        (void)trigger_map_list(map, STR("acme"), arena, &count);
-        assert(count == trigger_map_count(map));
-        assert(trigger_map_changed(map, STR("acme"), STR("remind"), STR_EMPTY, 7, &err));
+        (void)trigger_match_list(map, STR("acme"), arena, &count);
+        assert(count == trigger_match_count(map));
+        assert(trigger_match_changed(map, STR("acme"), STR("remind"), STR_EMPTY, 7, &err));
     } else {
         assert(err.kind == ERROR_PERMANENT);
     }
-    assert(trigger_map_count(map) == 0);
-    trigger_map_free(map);
+    assert(trigger_match_count(map) == 0);
+    trigger_match_free(map);
 }
 
 static void try_path(Str text, Arena *arena)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what in Stentor's database and beside an application's outbox: migrations/privileges.tsv.
-    /usr/bin/python3 -m tests.harness.privileges     writes the file anew, from a fresh installation by the programs of STENTOR_BIN"""
+    /usr/bin/python3 -m tests.harness.privileges     writes the file again, from a fresh installation by the programs of STENTOR_BIN"""
 import os
 import subprocess
 import tempfile
@@ -24,6 +24,11 @@ def stentor_ok(*words, **options):
     done = stentor(*words, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def table():
+    """The rows of the file, without its head."""
+    return [line for line in TABLE.read_text().splitlines() if not line.startswith("#")]
 
 
 def of_stentor(postgres, database="stentor"):
@@ -51,7 +56,8 @@ def main():
         postgres = Postgres(Path(folder) / "pg").start()
         try:
             install(postgres)
-            TABLE.write_text("\n".join(of_stentor(postgres) + of_application(postgres)) + "\n")
+            head = [line for line in TABLE.read_text().splitlines() if line.startswith("#")]
+            TABLE.write_text("\n".join(head + of_stentor(postgres) + of_application(postgres)) + "\n")
         finally:
             postgres.kill()
 

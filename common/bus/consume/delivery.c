@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
-#include "common/bus/consume/bury.h"
+#include "common/bus/consume/dead_letter.h"
 #include "common/bus/consume/guard/guard.h"
 #include "common/bus/consume/guard/quarantine.h"
 #include "common/bus/consume/worker_internal.h"
@@ -98,7 +98,7 @@ static void answer(DeliveryState *d)
 static void bury(DeliveryState *d, const char *reason);
 
 // An input whose output can never be published can never succeed: it would come again for ever.
-static void bury_refused(DeliveryState *d)
+static void dead_letter_refused(DeliveryState *d)
 {
     const char *reason = d->refused;
     d->verdict = VERDICT_NONE;
@@ -110,7 +110,7 @@ static void answer_if_ready(DeliveryState *d)
 {
     bool ready = d->verdict != VERDICT_NONE && d->emits == 0 && !d->marked;
     if (ready && d->verdict == VERDICT_ACK && d->refused != NULL && !d->emit_failed) {
-        bury_refused(d);
+        dead_letter_refused(d);
         ready = d->emits == 0; // else the letter's ack comes back here
     }
     if (ready) {
@@ -180,7 +180,7 @@ static void bury(DeliveryState *d, const char *reason)
     }
     LOG(LOG_WARN, "input buried", log_text("stream", message->stream),
         log_int("sequence", (int64_t)message->sequence), log_text("error", reason));
-    if (bury_pack(
+    if (dead_letter_pack(
             message, stage != NULL ? stage : "unknown", reason, d->public.last_attempt,
             d->public.arena, &out)) {
         delivery_emit(&d->public, &out);
@@ -228,7 +228,7 @@ void delivery_settle(Delivery *delivery, const Error *err)
     decide(d);
 }
 
-void delivery_again(Delivery *delivery, int delay_ms)
+void delivery_redeliver(Delivery *delivery, int delay_ms)
 {
     DeliveryState *d = state_of(delivery);
     assert(d->verdict == VERDICT_NONE && "settled twice");

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/base/log.h"
+#include "common/bus/topology/nats_rights.h"
 #include "common/bus/topology/topology.h"
 
 enum { ITEMS_MAX = 32, ASK_EVERY_MS = 2000, API_TIMEOUT_MS = 2000, NOT_FOUND = 404 };
@@ -34,7 +35,7 @@ static void add_item(Presence *p, const char *stream, const char *consumer)
     }
 }
 
-static void add_streams(Presence *p, const AccessSpec *access)
+static void add_streams(Presence *p, const NatsRights *access)
 {
     Str rest = str_from(access->reads);
     Str word = STR_EMPTY;
@@ -59,7 +60,7 @@ Presence *presence_new(Bus *bus, const char *service)
             add_item(p, consumers[i].stream, consumers[i].name);
         }
     }
-    const AccessSpec *access = topology_access(&count);
+    const NatsRights *access = nats_rights(&count);
     for (size_t i = 0; i < count; i++) {
         if (str_eq(str_from(access[i].service), str_from(service))) {
             add_streams(p, &access[i]);

@@ -18,7 +18,7 @@
 
 #include "common/base/crash.h"
 #include "common/base/log.h"
-#include "common/bus/consume/bury.h"
+#include "common/bus/consume/dead_letter.h"
 #include "common/bus/consume/positions.h"
 #include "common/bus/consume/projector_internal.h"
 #include "common/bus/consume/reader.h"
@@ -37,11 +37,11 @@ static void start_flush(Projector *p);
 
 // ---- folding ----
 
-static void note_buried(Projector *p, const Error *err)
+static void note_dead_letter(Projector *p, const Error *err)
 {
     p->burying--;
     CRASH_POINT_IF("projector.letter_stored", err == NULL);
-    p->bury_failed = p->bury_failed || err != NULL;
+    p->dead_letter_failed = p->dead_letter_failed || err != NULL;
     projector_move_on(p);
 }
 
@@ -49,7 +49,7 @@ static void on_letter_acked(void *ctx, const Error *err, uint64_t sequence, bool
 {
     (void)sequence;
     (void)duplicate;
-    note_buried(ctx, err);
+    note_dead_letter(ctx, err);
 }
 
 // The position passes a buried event only after its letter is stored: a flush waits for that.
@@ -59,8 +59,8 @@ static void bury(Projector *p, const BusMessage *message, const Error *reason)
     LOG(LOG_WARN, "event buried", log_text("projection", p->options.name),
         log_text("stream", message->stream), log_int("sequence", (int64_t)message->sequence),
         log_error(reason));
-    if (!bury_pack(message, p->options.name, reason->text, STR_EMPTY, p->arena, &out)) {
-        p->bury_failed = true; // cannot happen by size
+    if (!dead_letter_pack(message, p->options.name, reason->text, STR_EMPTY, p->arena, &out)) {
+        p->dead_letter_failed = true; // cannot happen by size
         return;
     }
     p->burying++;
@@ -334,7 +334,7 @@ static void handle_dropped(Projector *p)
         uv_is_active((uv_handle_t *)&p->timer)) {
         return;
     }
-    p->bury_failed = false;
+    p->dead_letter_failed = false;
     if (p->stopping) {
         projector_change_state(p, PROJECTOR_STOPPED);
         uv_timer_stop(&p->timer);
@@ -353,7 +353,7 @@ static void flush_or_drop(Projector *p)
     if (p->in_database || p->burying > 0) {
         return;
     }
-    if (p->bury_failed) {
+    if (p->dead_letter_failed) {
         projector_drop(p);
     } else {
         submit_flush(p);

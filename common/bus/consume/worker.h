@@ -63,7 +63,7 @@ void delivery_held(Delivery *delivery, const Error *err);
 void delivery_settle(Delivery *delivery, const Error *err);
 // Give it back and see it again after delay_ms (someone else's claim is still alive, its template
 // is not here yet).
-void delivery_again(Delivery *delivery, int delay_ms);
+void delivery_redeliver(Delivery *delivery, int delay_ms);
 
 typedef struct WorkerStats {
     uint64_t received, acked, again, buried, redelivered, poisoned;

@@ -167,7 +167,7 @@ static void remove_entry(Suppressions *index, Str tenant, Str key, const BusMess
     suppressions_note(index, tenant, channel, category, hash, &removal);
 }
 
-bool suppression_take(
+bool suppression_apply(
     Suppressions *index, Str tenant, Str key, const BusMessage *message, Error *err)
 {
     if (message->payload.len == 0) {

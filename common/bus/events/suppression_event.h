@@ -42,7 +42,7 @@ bool suppression_event(
 // An entry of kind "suppression" into the index; tenant and key are the subject's, payload and
 // sequence the message's. An empty payload is a release of what was there.
 // ERROR_PERMANENT when the payload is not the entry that the subject names.
-bool suppression_take(
+bool suppression_apply(
     Suppressions *index, Str tenant, Str key, const BusMessage *message, Error *err);
 // The subject's last message cannot be read (ConfigUnreadable).
 void suppression_unreadable(Suppressions *index, Str tenant, Str key, uint64_t sequence);

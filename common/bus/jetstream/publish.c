@@ -83,7 +83,7 @@ bool publisher_send_core(Publisher *p, const BusOut *out)
 void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void *ctx)
 {
     bool full = p->pending >= BUS_PENDING_MAX || p->pending_bytes >= PENDING_BYTES_MAX;
-    Entry *e = entry_take(p, on_acked, ctx);
+    Entry *e = entry_acquire(p, on_acked, ctx);
     if (full) {
         entry_refuse(p, e, ERROR_TRANSIENT);
     } else if (!build_message(p, e, out)) {
@@ -217,8 +217,8 @@ static void note_refusal(Publisher *p, const Entry *e, const char *text)
 {
     snprintf(p->last_error, sizeof p->last_error, "%.150s", text);
     uint64_t now_ms = uv_now(p->loop);
-    if (p->told_ms == 0 || now_ms >= p->told_ms + REFUSAL_LOG_MS) {
-        p->told_ms = now_ms;
+    if (p->logged_ms == 0 || now_ms >= p->logged_ms + REFUSAL_LOG_MS) {
+        p->logged_ms = now_ms;
         LOG(LOG_WARN,
             "publishes are refused and tried again. HINT: 'stentor doctor' shows full and missing "
             "streams",

@@ -20,7 +20,7 @@ static bool grow(Publisher *p)
     return true;
 }
 
-Entry *entry_take(Publisher *p, BusAcked on_acked, void *ctx)
+Entry *entry_acquire(Publisher *p, BusAcked on_acked, void *ctx)
 {
     if (p->free == NULL && !grow(p)) {
         fprintf(stderr, "publish: %d refused publishes in one turn\n", BLOCKS_MAX * BLOCK);

@@ -79,14 +79,14 @@ struct Publisher {
     uint64_t acked, duplicates; // since the start
     Buf scratch;                // header values as C strings
     char last_error[160];       // the last refusal, for the text of a missed deadline
-    uint64_t told_ms;           // when a refusal was last logged; 0: never
+    uint64_t logged_ms;         // when a refusal was last logged; 0: never
     uint64_t orphan_ms;         // when no stream took a publish; 0: never
     char orphan[200];           // which
 };
 
 void entry_enqueue(Publisher *p, Entry *e);
 void entry_refuse(Publisher *p, Entry *e, ErrorKind kind);
-Entry *entry_take(Publisher *p, BusAcked on_acked, void *ctx);
+Entry *entry_acquire(Publisher *p, BusAcked on_acked, void *ctx);
 // The one end of every entry: it is gone before the caller hears of it, who may publish again.
 void entry_finish(Publisher *p, Entry *e, const Error *err, uint64_t sequence, bool duplicate);
 Entry *entry_pop(EntryQueue *queue);

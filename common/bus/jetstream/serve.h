@@ -10,7 +10,7 @@ typedef struct Serve Serve;
 
 typedef struct ServeOptions {
     const char
-        *subject;       // "in.evt.>"; the service's rights must have it with the queue (topology.c)
+        *subject; // "in.evt.>"; the service's rights must have it with the queue (nats_rights.c)
     const char *queue;  // of all processes of the service together
     size_t in_hand_max; // asked and not answered yet; beyond it `busy` is the answer
     size_t bytes_max;   // of their payloads

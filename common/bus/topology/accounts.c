@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/id.h"
+#include "common/bus/topology/nats_rights.h"
 #include "common/bus/topology/topology.h"
 
 // ---- reading ----
@@ -18,7 +19,7 @@ static bool next_word(Str *rest, Str *ret)
 static ptrdiff_t find_service(Str name)
 {
     size_t count;
-    const AccessSpec *access = topology_access(&count);
+    const NatsRights *access = nats_rights(&count);
     for (size_t i = 0; i < count; i++) {
         if (str_eq(str_from(access[i].service), name)) {
             return (ptrdiff_t)i;
@@ -74,7 +75,7 @@ static bool check_consumers(const Accounts *accounts, const Account *account, Er
 static bool check_name(const Accounts *accounts, Str name, Error *err)
 {
     size_t count;
-    const AccessSpec *access = topology_access(&count);
+    const NatsRights *access = nats_rights(&count);
     if (!id_is_key(name) || name.len > ACCOUNT_NAME_MAX) {
         return error_set(
             err, ERROR_PERMANENT, "'%.*s' is no name: 1 to %d of a-z 0-9 '_' '-'", STR_ARG(name),
@@ -196,7 +197,7 @@ static bool take_line(Accounts *accounts, Str line, Error *err)
 static bool check_passwords(const Accounts *accounts, Error *err)
 {
     size_t count;
-    const AccessSpec *access = topology_access(&count);
+    const NatsRights *access = nats_rights(&count);
     for (size_t i = 0; i < count; i++) {
         if (accounts->passwords[i].len == 0) {
             return error_set(err, ERROR_CONFIG, "no password for '%s'", access[i].service);
@@ -214,7 +215,7 @@ static bool check_passwords(const Accounts *accounts, Error *err)
 bool accounts_read(Str text, Arena *arena, Accounts *ret, Error *err)
 {
     size_t count;
-    topology_access(&count);
+    nats_rights(&count);
     Accounts accounts = {
         .at = arena_array(arena, ACCOUNTS_MAX, sizeof(Account)),
         .passwords = arena_zalloc(arena, count * sizeof(Str))};
@@ -399,7 +400,7 @@ bool accounts_write(Buf *out, const Accounts *accounts)
 {
     buf_cstr(
         out, "authorization { timeout: 5 }\naccounts {\n  STENTOR {\n    jetstream: enabled\n");
-    topology_write_users(out, password_of, (void *)(uintptr_t)accounts);
+    nats_rights_write_users(out, password_of, (void *)(uintptr_t)accounts);
     buf_cstr(out, "    exports = [\n");
     for (size_t i = 0; i < accounts->count; i++) {
         each_reach(write_export, out, &accounts->at[i]);

@@ -40,7 +40,7 @@ typedef struct Account {
 typedef struct Accounts {
     Account *at;
     size_t count;
-    Str *passwords; // of our own users, in the order of topology_access()
+    Str *passwords; // of our own users, in the order of nats_rights()
 } Accounts;
 
 // PERMANENT with the line's number for what is none of these, for a name that stands twice, for a

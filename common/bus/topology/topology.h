@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one table of the bus: every stream, every durable consumer, and what each service may publish
-// and subscribe. `stentor migrate` makes or checks the streams and consumers; `stentor nats-config`
-// prints the users' permissions.
+// The one table of the bus: every stream, every durable consumer, every subject. `stentor migrate`
+// makes or checks the streams and consumers. What each service may do with them: nats_rights.h.
 #pragma once
 
-#include "common/base/buf.h"
+#include "common/base/str.h"
 #include "common/model/enums.h"
 
 typedef struct StreamSpec {
@@ -27,18 +26,9 @@ typedef struct ConsumerSpec {
     bool is_optional; // its service need not run: before its first read it holds nothing back
 } ConsumerSpec;
 
-typedef struct AccessSpec {
-    const char *service;  // also the NATS user's name: "stentor-ingest"
-    const char *publish;  // space-separated subjects beside acks, pulls and readers' consumer calls
-    const char *consumes; // space-separated streams read by a durable consumer (worker)
-    const char *reads;    // space-separated streams read in order (reader, projector)
-    const char *serves;   // subject and queue of what other accounts ask of it (serve.h), or NULL
-} AccessSpec;
-
 // The rows are static.
 const StreamSpec *topology_streams(size_t *ret_count);
 const ConsumerSpec *topology_consumers(size_t *ret_count);
-const AccessSpec *topology_access(size_t *ret_count);
 const StreamSpec *topology_stream(const char *name);                            // NULL: unknown
 const ConsumerSpec *topology_consumer(const char *service, const char *stream); // NULL: unknown
 
@@ -82,7 +72,3 @@ void subject_in_hand(char out[SUBJECT_SIZE], const char *service, const char *pr
 // used.
 enum { CONFIG_KEY_MAX = 96 };
 void subject_config(char out[SUBJECT_SIZE], const char *kind, Str tenant, Str key);
-
-// The users of our own account in a nats-server configuration (accounts.h): one per AccessSpec with
-// just its subjects. password_of(ctx, index) gives the password of each row of topology_access.
-void topology_write_users(Buf *out, Str (*password_of)(void *ctx, size_t index), void *ctx);

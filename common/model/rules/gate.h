@@ -62,7 +62,7 @@ typedef struct GateCase {
     int64_t scheduled_for_us;      // 0: now
     int64_t expires_at_us;         // 0: never
     bool has_address;              // active, on this channel
-    SuppressionReason suppression; // of that address (suppressions_judge)
+    SuppressionReason suppression; // of that address (suppressions_classify)
     bool no_digest;                // there is no template to show one with: nothing is gathered
     LimitPlace tenant_place;       // 0, 0: not counted (yet)
     LimitPlace recipient_place;

@@ -251,7 +251,7 @@ void relay_sql_generate(RelaySql *sql)
     relay_claim_sql(sql, &p);
     relay_mark_sql(sql, &p);
     if (mapping_is_request(sql->mapping)) {
-        relay_told_sql(sql, &p);
+        relay_feedback_sql(sql, &p);
     }
     relay_keep_sql(sql, &p);
     relay_retry_sql(sql, &p);

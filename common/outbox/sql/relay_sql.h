@@ -10,8 +10,8 @@
 //   plan, note                    requests only: before anything of it is published
 //   (publish)
 //   plan, mark, give_back, refuse, release       those of them that have rows; release always
-// and of a flush of status events: plan, told (or told_aside); of what it left: plan, untold; plan,
-// tell; or tell_later; of the gauge: plan, backlog.
+// and of a flush of status events: plan, feedback (or feedback_aside); of what it left: plan,
+// pending_feedback; plan, feedback_retry; or feedback_later; of the gauge: plan, backlog.
 // `plan` sets the planner's options for its transaction (no sequential scan of a big table because
 // its figures are old); `lock` has it in it. Every statement may be repeated after a commit whose
 // answer was lost; claim and adopt then return nothing, and the rows are adopted once the claim
@@ -52,8 +52,7 @@ typedef struct RelaySql {
     // No parameters. Rows for relay_sql_bind and relay_sql_problems.
     DbStatement check;
 
-    // ---- complete after relay_sql_bind; note, told ... tell_later only for requests (else NULL)
-    // ----
+    // ---- complete after relay_sql_bind; note and feedback* only for requests (else NULL) ----
 
     // No parameters, no use of the result.
     DbStatement plan;
@@ -113,20 +112,20 @@ typedef struct RelaySql {
     // than it has (0 at first): give all statuses that mean "sent" the same one, and each further
     // retry a higher one. Ids that are not ours are passed over. The row gets the moment when the
     // letter is its latest. One row: int8 letters changed, int8 rows written. It waits for no lock
-    // of the application: a row that somebody holds is left in stentor_outbox.untold.
-    DbStatement told;
+    // of the application: a row that another session holds is left in stentor_outbox.untold.
+    DbStatement feedback;
     // The same parameters and answer, but the application's table is not touched: all its rows are
     // left in untold.
-    DbStatement told_aside;
+    DbStatement feedback_aside;
     // Letters whose rows are to be written now. $1::int4 at most. Rows: row_key text, attempt int4.
-    DbStatement untold;
+    DbStatement pending_feedback;
     // Writes them. $1::text[] row_key, $2::int4[] attempt. One row: int8 rows written, int8 still
-    // held by somebody: those wait for another second.
-    DbStatement tell;
+    // held by another session: those wait for another second.
+    DbStatement feedback_retry;
     // Their table refuses one. $1::text row_key, $2::int4 attempt, $3::text reason. One row: bool
     // it was the last of several tries: it is in `refused` now. False: it waits, twice as long each
     // time.
-    DbStatement tell_later;
+    DbStatement feedback_later;
     // $1::int8 count at most, $2::int8 position above which to count (db_null: all). One row: int8
     // pending rows that are not published (those of a claim too, unless `claimed` changes them),
     // timestamptz created_at of the oldest (0: none), int8 claims, int8 refused rows in

@@ -13,7 +13,7 @@
 #include "common/config/config_mirror.h"
 #include "common/db/keyring.h"
 #include "common/events/sealed.h"
-#include "common/replay/shadow/shadow_words.h"
+#include "common/replay/shadow/shadow_content.h"
 #include "common/session/key_file.h"
 #include "common/session/session.h"
 
@@ -33,7 +33,7 @@ typedef struct Shadow {
     DbPool *pool;
     Keyring *keyring;
     ConfigMirror *mirror;
-    ShadowWords *words;
+    ShadowContent *words;
     ShadowTally *tally;
     Reader *reader;
     Priority lane;  // of the stream that is read
@@ -76,7 +76,7 @@ static bool compare_item(Shadow *shadow, const Item *item, DataKey *key, Error *
         .arena = shadow->scratch,
     };
     arena_reset(shadow->scratch);
-    return shadow_words_compare(shadow->words, &job, shadow->scratch, shadow->tally, err);
+    return shadow_content_compare(shadow->words, &job, shadow->scratch, shadow->tally, err);
 }
 
 static void compare_batch(Shadow *shadow, const Error *resolve_err)
@@ -221,7 +221,7 @@ static bool on_config_changed(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
     Shadow *shadow = ctx;
-    return shadow_words_put(shadow->words, kind, tenant, key, message->payload, err);
+    return shadow_content_put(shadow->words, kind, tenant, key, message->payload, err);
 }
 
 static void on_config_ready(void *ctx)
@@ -279,7 +279,7 @@ static void close_parts(Shadow *shadow)
 static bool run(Shadow *shadow, Error *err)
 {
     bool ok = open_keys(shadow, err) && read_config(shadow, err);
-    if (ok && !shadow_words_found(shadow->words, err)) {
+    if (ok && !shadow_content_found(shadow->words, err)) {
         shadow->tally->no_words = true;
         ok = false;
     }
@@ -305,9 +305,9 @@ bool shadow_run(
     shadow->tally = tally;
     shadow->arena = arena_new(0);
     shadow->scratch = arena_new(0);
-    shadow->words = shadow_words_new(plan);
+    shadow->words = shadow_content_new(plan);
     bool ok = run(shadow, err);
-    shadow_words_free(shadow->words);
+    shadow_content_free(shadow->words);
     arena_free(shadow->arena);
     arena_free(shadow->scratch);
     free(shadow);

@@ -88,7 +88,7 @@ bool init_accounts_text(Cli *cli, Str *ret, Error *err)
     Str accounts = STR_EMPTY;
     bool there = false;
     size_t count = 0;
-    const AccessSpec *access = topology_access(&count);
+    const NatsRights *access = nats_rights(&count);
     if (!init_read(cli, "accounts", &accounts, &there, err)) {
         return false;
     }

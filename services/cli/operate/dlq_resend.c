@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common/deadletter/dlq_end.h"
-#include "common/deadletter/letter_group.h"
+#include "common/deadletter/resend_group.h"
 #include "services/cli/operate/dlq_selection.h"
 #include "services/cli/operate/dlq_show.h"
 
@@ -35,13 +35,13 @@ typedef struct Run {
     Scan *scan;   // NULL: a letter is named
     bool at_once; // the group ends before its scan waits for it
     Error broken; // the connection: no more letters are begun
-    LetterGroup group;
+    ResendGroup group;
     Totals totals;
 } Run;
 
 // ---- telling ----
 
-static void tell(const Run *run, const LetterTask *task, const char *result, const char *reason)
+static void tell(const Run *run, const ResendTask *task, const char *result, const char *reason)
 {
     if (run->cli->json) {
         json_t *line = json_object();
@@ -68,14 +68,14 @@ static void tell(const Run *run, const LetterTask *task, const char *result, con
     printf("%s%s\n", reason != NULL ? ": " : "", reason != NULL ? reason : "");
 }
 
-static void tell_failed(Run *run, const LetterTask *task, const char *step)
+static void tell_failed(Run *run, const ResendTask *task, const char *step)
 {
     tell(run, task, "failed", arena_printf(run->group.arena, "%s: %s", step, task->err.text));
     run->totals.failed++;
     run->broken = task->err.kind == ERROR_TRANSIENT ? task->err : run->broken;
 }
 
-static void tell_task(Run *run, LetterTask *task)
+static void tell_task(Run *run, ResendTask *task)
 {
     switch (task->fate) {
     case LETTER_OPEN:
@@ -162,14 +162,14 @@ static void on_letters_deleted(void *ctx)
 static void on_events_published(void *ctx)
 {
     Run *run = ctx;
-    letter_group_delete(&run->group, on_letters_deleted, run); // killed before: see above
+    resend_group_delete(&run->group, on_letters_deleted, run); // killed before: see above
 }
 
-static void prepare(const Run *run, LetterTask *task)
+static void prepare(const Run *run, ResendTask *task)
 {
     bool needed = false;
     if (!run->drop) {
-        letter_task_resend(task, &run->rules);
+        resend_task_prepare(task, &run->rules);
     } else if (letter_end(&task->letter, run->group.arena, &task->out, &needed, &task->err)) {
         task->remove = true;
     } else {
@@ -183,7 +183,7 @@ static void prepare(const Run *run, LetterTask *task)
 static void handle_letters(Run *run)
 {
     for (size_t i = 0; i < run->group.count; i++) {
-        LetterTask *task = &run->group.tasks[i];
+        ResendTask *task = &run->group.tasks[i];
         if (task->fate == LETTER_OPEN) {
             prepare(run, task);
         }
@@ -191,7 +191,7 @@ static void handle_letters(Run *run)
     if (run->dry) {
         on_letters_deleted(run);
     } else {
-        letter_group_publish(&run->group, on_events_published, run);
+        resend_group_publish(&run->group, on_events_published, run);
     }
 }
 
@@ -201,9 +201,9 @@ static bool on_scan_letters(
     Run *run = ctx;
     run->scan = scan;
     run->at_once = true;
-    letter_group_begin(&run->group, run->session->bus, arena, run->drop);
+    resend_group_begin(&run->group, run->session->bus, arena, run->drop);
     for (size_t i = 0; i < count; i++) {
-        letter_group_add(&run->group, letters[i].sequence)->letter = letters[i];
+        resend_group_add(&run->group, letters[i].sequence)->letter = letters[i];
     }
     handle_letters(run);
     bool waiting = run->at_once;
@@ -214,7 +214,7 @@ static bool on_scan_letters(
 static void on_letter_fetched(void *ctx)
 {
     Run *run = ctx;
-    LetterTask *task = &run->group.tasks[0];
+    ResendTask *task = &run->group.tasks[0];
     Str tenant = run->selection.tenant;
     if (task->fate == LETTER_OPEN && tenant.len > 0 && !str_eq(task->letter.tenant, tenant)) {
         task->fate = LETTER_MISSING;
@@ -227,9 +227,9 @@ static bool take_named(Run *run, const char *word, Error *err)
     int64_t sequence = 0;
     Arena *arena = arena_new(0);
     str_to_i64(str_from(word), &sequence);
-    letter_group_begin(&run->group, run->session->bus, arena, run->drop);
-    letter_group_add(&run->group, (uint64_t)sequence);
-    letter_group_fetch(&run->group, on_letter_fetched, run);
+    resend_group_begin(&run->group, run->session->bus, arena, run->drop);
+    resend_group_add(&run->group, (uint64_t)sequence);
+    resend_group_fetch(&run->group, on_letter_fetched, run);
     bool ok = session_run(run->session, 0, err);
     arena_free(arena);
     return ok;

@@ -12,7 +12,7 @@ static bool take_unsubscription(RecipientCall *call, ApiBody *body)
     if (!json_is_boolean(json_object_get(body->root, "unsubscribed"))) { // nor is null an answer
         (void)api_body_fail(body, "unsubscribed", "required: true or false");
     }
-    return api_take_bool(body, "unsubscribed", &fact->unsubscribed);
+    return api_read_bool(body, "unsubscribed", &fact->unsubscribed);
 }
 
 static void known_found(RecipientCall *call, const PGresult *rows)

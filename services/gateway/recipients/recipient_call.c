@@ -94,7 +94,7 @@ DbTxn *recipient_call_look_up(
     call->look_up_done = done;
     DbTxn *txn = db_txn_new(call->api->pool);
     db_txn_tenant(txn, str_from(call->base->tenant));
-    people_sql_plan_anew(txn);
+    people_sql_replan(txn);
     return txn;
 }
 

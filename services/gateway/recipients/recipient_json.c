@@ -8,7 +8,7 @@
 
 static bool take_line(ApiBody *body, const char *name, size_t max, Str *ret)
 {
-    return api_take_text(body, name, max, ret) &&
+    return api_read_text(body, name, max, ret) &&
            (!str_has_control(*ret) ||
             api_body_fail(body, name, "has a line break or another control character"));
 }
@@ -16,7 +16,7 @@ static bool take_line(ApiBody *body, const char *name, size_t max, Str *ret)
 static bool take_category(ApiBody *body, Category *ret)
 {
     Str name = STR_EMPTY;
-    if (!api_take_text(body, "category", 32, &name)) {
+    if (!api_read_text(body, "category", 32, &name)) {
         return false;
     }
     if (name.len == 0 || str_eq(name, STR("any"))) {
@@ -33,7 +33,7 @@ static bool take_category(ApiBody *body, Category *ret)
 static bool take_channel(ApiBody *body, Channel *ret)
 {
     Str name = STR_EMPTY;
-    if (!api_take_text(body, "channel", 32, &name)) {
+    if (!api_read_text(body, "channel", 32, &name)) {
         return false;
     }
     if (name.len == 0 || str_eq(name, STR("any"))) {
@@ -81,7 +81,7 @@ static bool take_address_status(ApiBody *body, PersonAddress *ret)
 {
     Str status = STR_EMPTY;
     ret->status = ADDRESS_ACTIVE;
-    if (!api_take_text(body, "status", 32, &status)) {
+    if (!api_read_text(body, "status", 32, &status)) {
         return false;
     }
     return status.len == 0 || address_status_from_name(status, &ret->status) ||
@@ -97,8 +97,8 @@ static bool read_address(ApiBody *body, PersonAddress *ret)
     }
     (void)take_address_text(body, known, ret);
     (void)take_address_status(body, ret);
-    (void)api_take_bool(body, "verified", &ret->verified);
-    (void)api_take_bool(body, "primary", &ret->primary);
+    (void)api_read_bool(body, "verified", &ret->verified);
+    (void)api_read_bool(body, "primary", &ret->primary);
     return take_line(body, "label", PERSON_TEXT_MAX, &ret->label);
 }
 
@@ -126,7 +126,7 @@ static bool check_twice(ApiBody *body, const PersonRecord *record, size_t at)
 static bool read_addresses(ApiBody *body, PersonRecord *ret)
 {
     json_t *list = NULL;
-    if (!api_take_array(body, "addresses", PERSON_ADDRESSES_MAX, &list) || list == NULL) {
+    if (!api_read_array(body, "addresses", PERSON_ADDRESSES_MAX, &list) || list == NULL) {
         return api_body_good(body);
     }
     ret->addresses = arena_array(body->arena, json_array_size(list) + 1, sizeof *ret->addresses);
@@ -149,7 +149,7 @@ static bool read_addresses(ApiBody *body, PersonRecord *ret)
 static bool read_identity(ApiBody *body, PersonRecord *ret)
 {
     Str type = STR_EMPTY;
-    bool named = api_take_text(body, "identity_type", 32, &type);
+    bool named = api_read_text(body, "identity_type", 32, &type);
     (void)take_line(body, "identity_id", PERSON_TEXT_MAX, &ret->identity_id);
     if (!named) {
         return false;
@@ -165,8 +165,8 @@ static bool read_identity(ApiBody *body, PersonRecord *ret)
 
 static bool read_language(ApiBody *body, PersonRecord *ret)
 {
-    (void)api_take_text(body, "locale", 64, &ret->locale);
-    (void)api_take_text(body, "time_zone", 2 * API_ZONE_MAX, &ret->time_zone);
+    (void)api_read_text(body, "locale", 64, &ret->locale);
+    (void)api_read_text(body, "time_zone", 2 * API_ZONE_MAX, &ret->time_zone);
     if (ret->locale.len > 0 && !api_is_locale(ret->locale)) {
         (void)api_body_fail(body, "locale", "not a language tag such as 'en-US'");
     }
@@ -177,9 +177,9 @@ static bool read_language(ApiBody *body, PersonRecord *ret)
 static bool read_guardian(ApiBody *body, PersonRecord *ret)
 {
     Str routing = STR_EMPTY;
-    (void)api_take_bool(body, "minor", &ret->minor);
-    (void)api_take_text(body, "guardian_id", 64, &ret->guardian_id);
-    (void)api_take_text(body, "guardian_routing", 32, &routing);
+    (void)api_read_bool(body, "minor", &ret->minor);
+    (void)api_read_text(body, "guardian_id", 64, &ret->guardian_id);
+    (void)api_read_text(body, "guardian_routing", 32, &routing);
     if (ret->guardian_id.len > 0 && !id_parse(ret->guardian_id, "rcp_", NULL)) {
         (void)api_body_fail(body, "guardian_id", "not a recipient's id ('rcp_' and a ULID)");
     }
@@ -198,12 +198,12 @@ bool person_record_read(ApiBody *body, PersonRecord *ret)
     };
     (void)read_identity(body, ret);
     char reason[ADDRESS_REASON_SIZE];
-    if (api_take_text(body, "name", PERSON_TEXT_MAX, &ret->name) &&
+    if (api_read_text(body, "name", PERSON_TEXT_MAX, &ret->name) &&
         !address_name_check(ret->name, reason)) {
         (void)api_body_fail(body, "name", "%s", reason);
     }
     (void)read_language(body, ret);
-    (void)api_take_quiet_hours(
+    (void)api_read_quiet_hours(
         body, "quiet_hours", &ret->quiet, &ret->quiet_start, &ret->quiet_end);
     (void)read_addresses(body, ret);
     (void)read_guardian(body, ret);
@@ -216,7 +216,7 @@ static bool take_frequency(ApiBody *body, PersonPreference *ret)
 {
     Str name = STR_EMPTY;
     ret->frequency = FREQUENCY_IMMEDIATE;
-    if (!api_take_text(body, "frequency", 32, &name)) {
+    if (!api_read_text(body, "frequency", 32, &name)) {
         return false;
     }
     return name.len == 0 || frequency_from_name(name, &ret->frequency) ||
@@ -230,10 +230,10 @@ static bool read_preference(ApiBody *body, PersonPreference *ret)
     int64_t weekday = 0;
     (void)take_category(body, &ret->category);
     (void)take_channel(body, &ret->channel);
-    (void)api_take_bool(body, "off", &ret->off);
+    (void)api_read_bool(body, "off", &ret->off);
     bool known = take_frequency(body, ret);
-    (void)api_take_minute(body, "at", &minute);
-    (void)api_take_int(body, "weekday", 1, 7, &weekday);
+    (void)api_read_minute(body, "at", &minute);
+    (void)api_read_int(body, "weekday", 1, 7, &weekday);
     if (!known) {
         return false; // when it comes cannot be judged
     }
@@ -255,7 +255,7 @@ bool person_preferences_read(
     json_t *list = NULL;
     *ret_given = false;
     *ret_count = 0;
-    if (!api_take_array(body, "preferences", PERSON_PREFERENCES_MAX, &list) || list == NULL) {
+    if (!api_read_array(body, "preferences", PERSON_PREFERENCES_MAX, &list) || list == NULL) {
         return api_body_good(body);
     }
     *ret_given = true;
@@ -289,9 +289,9 @@ static bool read_consent(ApiBody *body, int64_t now_us, PersonConsent *ret)
     ret->source = STR_EMPTY;
     (void)take_category(body, &ret->category);
     (void)take_channel(body, &ret->channel);
-    (void)api_take_bool(body, "granted", &ret->granted);
+    (void)api_read_bool(body, "granted", &ret->granted);
     (void)take_line(body, "source", PERSON_TEXT_MAX, &ret->source);
-    (void)api_take_time(body, "given_at", &ret->given_at_us);
+    (void)api_read_time(body, "given_at", &ret->given_at_us);
     const int64_t slack_us = INT64_C(3600) * 1000000; // clocks differ
     return ret->given_at_us <= now_us + slack_us ||
            api_body_fail(body, "given_at", "lies in the future");
@@ -303,7 +303,7 @@ bool person_consents_read(
     json_t *list = NULL;
     *ret_given = false;
     *ret_count = 0;
-    if (!api_take_array(body, "consents", PERSON_PREFERENCES_MAX, &list) || list == NULL) {
+    if (!api_read_array(body, "consents", PERSON_PREFERENCES_MAX, &list) || list == NULL) {
         return api_body_good(body);
     }
     *ret_given = true;
@@ -326,7 +326,7 @@ bool person_consents_read(
 static bool read_line(ApiBody *body, int64_t now_us, PersonLine *ret)
 {
     bool given = false;
-    if (api_take_text(body, "id", 64, &ret->id) && ret->id.len > 0 &&
+    if (api_read_text(body, "id", 64, &ret->id) && ret->id.len > 0 &&
         !id_parse(ret->id, "rcp_", NULL)) {
         (void)api_body_fail(body, "id", "not a recipient's id ('rcp_' and a ULID)");
     }

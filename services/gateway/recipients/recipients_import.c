@@ -220,7 +220,7 @@ static void look_up_identities(Import *import)
 {
     DbTxn *txn = db_txn_new(import->api->pool);
     db_txn_tenant(txn, str_from(import->base->tenant));
-    people_sql_plan_anew(txn);
+    people_sql_replan(txn);
     DbParams *p = db_txn_add(txn, &people_identities_sql, NULL);
     db_text(p, str_from(import->base->tenant));
     DbArray *types = db_array(p, DB_TEXT);

@@ -353,7 +353,7 @@ void recipients_read(RecipientsRead *read)
     buf_init(&r->out, RECIPIENTS_JSON_MAX);
     DbTxn *txn = db_txn_new(read->pool);
     db_txn_tenant(txn, read->tenant);
-    people_sql_plan_anew(txn);
+    people_sql_replan(txn);
     add_query(read, txn);
     db_txn_submit(txn, on_rows, r);
 }

@@ -42,13 +42,13 @@ typedef struct Fields {
 
 static void take_fields(ApiBody *body, Fields *fields)
 {
-    (void)api_take_text(body, "address", ADDRESS_MAX, &fields->address);
-    (void)api_take_text(body, "address_hash", 2 * ADDRESS_HASH_LEN, &fields->address_hash);
-    (void)api_take_text(body, "channel", NAME_MAX_BYTES, &fields->channel);
-    (void)api_take_text(body, "category", NAME_MAX_BYTES, &fields->category);
-    (void)api_take_text(body, "reason", NAME_MAX_BYTES, &fields->reason);
-    (void)api_take_text(body, "note", SUPPRESSION_NOTE_MAX, &fields->note);
-    (void)api_take_time(body, "expires_at", &fields->expires_at_us);
+    (void)api_read_text(body, "address", ADDRESS_MAX, &fields->address);
+    (void)api_read_text(body, "address_hash", 2 * ADDRESS_HASH_LEN, &fields->address_hash);
+    (void)api_read_text(body, "channel", NAME_MAX_BYTES, &fields->channel);
+    (void)api_read_text(body, "category", NAME_MAX_BYTES, &fields->category);
+    (void)api_read_text(body, "reason", NAME_MAX_BYTES, &fields->reason);
+    (void)api_read_text(body, "note", SUPPRESSION_NOTE_MAX, &fields->note);
+    (void)api_read_time(body, "expires_at", &fields->expires_at_us);
     (void)api_body_end(body);
 }
 

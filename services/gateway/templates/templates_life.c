@@ -43,7 +43,7 @@ static bool read_approver(TemplateCall *call)
     Str text = call->base->http->body;
     bool ok = text.len == 0 || api_body_parse(&body, text, call->base->http->arena);
     if (ok && text.len > 0) {
-        (void)api_take_text(&body, "approved_by", APPROVED_BY_MAX, &call->approved_by);
+        (void)api_read_text(&body, "approved_by", APPROVED_BY_MAX, &call->approved_by);
         ok = api_body_end(&body);
     }
     if (!ok) {

@@ -267,7 +267,7 @@ static bool take_key(ApiBody *body, KeyCall *call)
 {
     (void)(api_key_take_body(body, &call->made) && check_end(body, call));
     if (call->old != NULL) {
-        (void)api_take_int(body, "overlap_seconds", 0, OVERLAP_MAX_S, &call->overlap_s);
+        (void)api_read_int(body, "overlap_seconds", 0, OVERLAP_MAX_S, &call->overlap_s);
     }
     return api_body_end(body);
 }

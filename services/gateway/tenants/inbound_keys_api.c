@@ -77,8 +77,8 @@ static bool read_key(Put *put)
     bool revoked = false;
     bool ok = api_body_parse(&body, put->base->http->body, arena);
     if (ok) {
-        (void)api_take_text(&body, "public_key", PUBLIC_KEY_MAX, &key);
-        (void)api_take_bool(&body, "revoked", &revoked);
+        (void)api_read_text(&body, "public_key", PUBLIC_KEY_MAX, &key);
+        (void)api_read_bool(&body, "revoked", &revoked);
         if (!revoked && key.len == 0) {
             (void)api_body_fail(&body, "public_key", "required: as the vendor's console shows it");
         }

@@ -64,7 +64,7 @@ static bool add_list(
     Arena *arena = call->http->arena;
     size_t count = 0;
     Str tenant = shared ? TRIGGER_PLATFORM : str_from(call->tenant);
-    const Trigger **all = trigger_map_list(api->map, tenant, arena, &count);
+    const Trigger **all = trigger_match_list(api->map, tenant, arena, &count);
     for (size_t i = 0; i < count; i++) {
         // The order of the list: the tenant's own, then the platform's, each by its key.
         Str position =
@@ -77,7 +77,7 @@ static bool add_list(
         }
         json_t *object = tell(call, all[i]);
         const Trigger *own =
-            trigger_map_own(api->map, str_from(call->tenant), str_from(all[i]->key));
+            trigger_match_own(api->map, str_from(call->tenant), str_from(all[i]->key));
         bool overridden = shared && own != NULL;
         (void)json_object_set_new(object, "in_force", json_boolean(!overridden));
         (void)json_array_append_new(list, object);
@@ -103,13 +103,13 @@ static void get_triggers(ApiCall *call)
 static void get_trigger(ApiCall *call)
 {
     const TriggersApi *api = call->ctx;
-    const Trigger *trigger = trigger_map_get(api->map, str_from(call->tenant), key_of(call));
+    const Trigger *trigger = trigger_match_get(api->map, str_from(call->tenant), key_of(call));
     if (trigger == NULL) {
         answer_unknown(call);
         return;
     }
     precondition_tag(
-        call, trigger_map_sequence(api->map, str_from(trigger->tenant), str_from(trigger->key)));
+        call, trigger_match_sequence(api->map, str_from(trigger->tenant), str_from(trigger->key)));
     api_answer_json(call, 200, tell(call, trigger));
 }
 
@@ -137,7 +137,7 @@ static void answer_stored(Change *change, uint64_t sequence)
     ApiCall *call = change->call;
     const TriggersApi *api = call->ctx;
     // The mirror brings it in a moment; this process's next call must not meet what was before.
-    (void)trigger_map_changed(
+    (void)trigger_match_changed(
         api->map, str_from(call->tenant), change->key, change->payload, sequence, NULL);
     if (change->payload.len == 0) {
         http_respond(call->http, 204, "application/json", STR_EMPTY);
@@ -233,7 +233,7 @@ static bool seems_same(const Change *change)
     const ApiCall *call = change->call;
     const TriggersApi *api = call->ctx;
     Arena *arena = call->http->arena;
-    const Trigger *there = trigger_map_own(api->map, str_from(call->tenant), change->key);
+    const Trigger *there = trigger_match_own(api->map, str_from(call->tenant), change->key);
     Str payload = STR_EMPTY;
     Trigger trigger = change->trigger;
     if (there == NULL || change->payload.len == 0) {
@@ -288,7 +288,7 @@ static void put_trigger(ApiCall *call)
 static void delete_trigger(ApiCall *call)
 {
     const TriggersApi *api = call->ctx;
-    if (trigger_map_own(api->map, str_from(call->tenant), key_of(call)) == NULL) {
+    if (trigger_match_own(api->map, str_from(call->tenant), key_of(call)) == NULL) {
         answer_unknown(call);
         return;
     }
@@ -304,7 +304,7 @@ static void try_trigger(ApiCall *call)
 {
     const TriggersApi *api = call->ctx;
     const HttpRequest *http = call->http;
-    const Trigger *trigger = trigger_map_get(api->map, str_from(call->tenant), key_of(call));
+    const Trigger *trigger = trigger_match_get(api->map, str_from(call->tenant), key_of(call));
     if (trigger == NULL) {
         answer_unknown(call);
         return;

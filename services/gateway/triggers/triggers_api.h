@@ -7,11 +7,11 @@
 
 #include "common/api/api.h"
 #include "common/bus/jetstream/bus.h"
-#include "common/trigger/trigger_map.h"
+#include "common/trigger/trigger_match.h"
 
 typedef struct TriggersApi {
     Bus *bus;
-    TriggerMap *map;
+    TriggerMatch *map;
     const Catalog *catalog;
 } TriggersApi;
 

@@ -16,7 +16,7 @@ static const int64_t second_us = 1000000;
 static bool take_variables(ApiBody *body, Str *ret)
 {
     json_t *variables = NULL;
-    if (!api_take_object(body, "variables", &variables) || variables == NULL) {
+    if (!api_read_object(body, "variables", &variables) || variables == NULL) {
         return body->problem.status == 0;
     }
     size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
@@ -59,21 +59,21 @@ static bool check_model(ApiBody *body, BatchDraft *draft, int64_t now_us)
 static bool take_schedule(ApiBody *body, int64_t now_us, int64_t *ret_us)
 {
     return !api_has(body, "scheduled_for") ||
-           (api_take_time(body, "scheduled_for", ret_us) && check_schedule(body, now_us, *ret_us));
+           (api_read_time(body, "scheduled_for", ret_us) && check_schedule(body, now_us, *ret_us));
 }
 
 static bool take_head(ApiBody *body, BatchDraft *draft, int64_t now_us)
 {
     Request *model = &draft->model;
     model->priority = PRIORITY_LOW;
-    (void)api_take_text(body, "name", BATCH_NAME_MAX, &draft->name);
-    (void)api_take_text(body, "template", 64, &model->template_key);
-    (void)api_take_text(body, "template_version", 64, &model->template_version);
-    (void)api_take_text(body, "locale", REQUEST_LOCALE_MAX, &model->locale);
+    (void)api_read_text(body, "name", BATCH_NAME_MAX, &draft->name);
+    (void)api_read_text(body, "template", 64, &model->template_key);
+    (void)api_read_text(body, "template_version", 64, &model->template_version);
+    (void)api_read_text(body, "locale", REQUEST_LOCALE_MAX, &model->locale);
     Str category = STR_EMPTY, priority = STR_EMPTY, channel = STR_EMPTY;
-    (void)api_take_text(body, "category", NAME_MAX_BYTES, &category);
-    (void)api_take_text(body, "priority", NAME_MAX_BYTES, &priority);
-    (void)api_take_text(body, "channel", NAME_MAX_BYTES, &channel);
+    (void)api_read_text(body, "category", NAME_MAX_BYTES, &category);
+    (void)api_read_text(body, "priority", NAME_MAX_BYTES, &priority);
+    (void)api_read_text(body, "channel", NAME_MAX_BYTES, &channel);
     if (category.len > 0 && !category_from_name(category, &model->category)) {
         (void)api_body_fail(body, "category", "not a category");
     }
@@ -85,7 +85,7 @@ static bool take_head(ApiBody *body, BatchDraft *draft, int64_t now_us)
     }
     (void)take_variables(body, &draft->variables);
     (void)take_schedule(body, now_us, &draft->scheduled_for_us);
-    (void)api_take_int(body, "rate_per_second", 0, BATCH_RATE_MAX, &draft->rate_per_s);
+    (void)api_read_int(body, "rate_per_second", 0, BATCH_RATE_MAX, &draft->rate_per_s);
     if (draft->name.len == 0 || str_has_control(draft->name)) {
         (void)api_body_fail(body, "name", "required: one line of text");
     }
@@ -95,7 +95,7 @@ static bool take_head(ApiBody *body, BatchDraft *draft, int64_t now_us)
 static bool take_members(ApiBody *body, BatchDraft *draft, int64_t now_us)
 {
     json_t *list = NULL;
-    if (!api_take_array(body, "members", BATCH_INLINE_MAX, &list) || list == NULL) {
+    if (!api_read_array(body, "members", BATCH_INLINE_MAX, &list) || list == NULL) {
         return body->problem.status == 0;
     }
     MemberRules rules = {
@@ -136,7 +136,7 @@ bool batch_json_parse(Str text, int64_t now_us, Arena *arena, BatchDraft *ret, P
         if (take_head(&body, &draft, now_us)) {
             (void)take_members(&body, &draft, now_us);
         } else { // members are judged by what the head says
-            (void)api_take_array(&body, "members", BATCH_INLINE_MAX, &unread);
+            (void)api_read_array(&body, "members", BATCH_INLINE_MAX, &unread);
         }
         ok = api_body_end(&body);
     }

@@ -76,7 +76,7 @@ static SuppressionReason find_suppression(const GateRun *run, const Notice *noti
     if (platform) {
         address_hash(run->gate->hash_key, PLATFORM, request->channel, request->to, hash);
     }
-    SuppressionReason found = suppressions_judge(
+    SuppressionReason found = suppressions_classify(
         suppressions, notice->tenant, request->channel, request->category, notice->hash,
         platform ? hash : NULL, run->now_us);
     return found != SUPPRESSION_NONE

@@ -188,7 +188,7 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
     }
     if (ok && !catalog_freeze(commands->catalog, tenant, &c->request, delivery->arena, &wrong)) {
         if (delivery->message.delivered < TEMPLATE_WAITS) {
-            delivery_again(delivery, TEMPLATE_WAIT_MS);
+            delivery_redeliver(delivery, TEMPLATE_WAIT_MS);
             return;
         }
         ok = error_set(&err, ERROR_PERMANENT, "field '%s': %s", wrong.field, wrong.text);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/base/buf.h"
 #include "common/base/id.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"

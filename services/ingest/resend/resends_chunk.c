@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chunk: fetch -> note -> publish -> mark it published -> delete -> mark it done -> ack; from the
-// last step to the first. Letters are one group (common/deadletter/letter_group.h): task i is of
+// last step to the first. Letters are one group (common/deadletter/resend_group.h): task i is of
 // items[i], which is NULL once it is settled.
 #include <inttypes.h>
 
@@ -19,7 +19,7 @@ static void take_out(Resends *r, size_t at, const Error *err)
 static void take_out_failed(Resends *r)
 {
     for (size_t i = 0; i < r->chunk; i++) {
-        LetterTask *task = &r->group.tasks[i];
+        ResendTask *task = &r->group.tasks[i];
         if (r->items[i] == NULL || task->fate == LETTER_OPEN) {
             continue;
         }
@@ -131,7 +131,7 @@ static void on_letters_deleted(void *ctx)
     Resends *r = ctx;
     size_t count = 0;
     for (size_t i = 0; i < r->chunk; i++) {
-        LetterTask *task = &r->group.tasks[i];
+        ResendTask *task = &r->group.tasks[i];
         if (task->fate == LETTER_UNDELETED && task->err.kind == ERROR_CONFLICT) {
             task->fate = LETTER_OPEN; // somebody else has deleted it
         } else if (task->fate == LETTER_UNDELETED) {
@@ -161,7 +161,7 @@ static void on_db_marked_published(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     CRASH_POINT("resend.marked");
-    letter_group_delete(&r->group, on_letters_deleted, r);
+    resend_group_delete(&r->group, on_letters_deleted, r);
 }
 
 static ResendMark published_mark_of(const ResendItem *item)
@@ -185,7 +185,7 @@ static void on_events_published(void *ctx)
     ResendItem **published = gather(r, is_published_now, &count);
     CRASH_POINT_IF("resend.published", count > 0);
     if (count == 0) {
-        letter_group_delete(&r->group, on_letters_deleted, r);
+        resend_group_delete(&r->group, on_letters_deleted, r);
     } else {
         mark(r, published, count, published_mark_of, on_db_marked_published);
     }
@@ -202,7 +202,7 @@ static void on_db_noted(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     CRASH_POINT("resend.noted");
-    letter_group_publish(&r->group, on_events_published, r);
+    resend_group_publish(&r->group, on_events_published, r);
 }
 
 static bool is_not_noted(const ResendItem *item)
@@ -215,7 +215,7 @@ static void note(Resends *r)
     size_t count = 0;
     ResendItem **fresh = gather(r, is_not_noted, &count);
     if (count == 0) {
-        letter_group_publish(&r->group, on_events_published, r);
+        resend_group_publish(&r->group, on_events_published, r);
         return;
     }
     uint64_t *letters = arena_array(r->letters, count, sizeof *letters);
@@ -235,7 +235,7 @@ static bool is_its_letter(const ResendItem *item, const Letter *letter)
            str_eq(str_from(letter->notification_id), item->says.notification_id);
 }
 
-static void take_letter(ResendItem *item, LetterTask *task)
+static void take_letter(ResendItem *item, ResendTask *task)
 {
     if (item->known.published) {
         task->remove = true; // there is only the letter to delete
@@ -246,7 +246,7 @@ static void take_letter(ResendItem *item, LetterTask *task)
         .ignore_expiry = item->says.ignore_expiry,
         .now_us = clock_now_us(),
     };
-    letter_task_resend(task, &rules);
+    resend_task_prepare(task, &rules);
     task->own_id = false; // a duplicate: an earlier delivery of the event published it
     item->attempt = task->attempt;
     if (task->fate == LETTER_REFUSED) {
@@ -262,7 +262,7 @@ static void take_missing(Resends *r, size_t at)
         item->gone = true;
         return;
     }
-    delivery_again(
+    delivery_redeliver(
         item->delivery, RESENDS_LETTER_WAIT_MS); // sent again or dropped by somebody just now
     r->items[at] = NULL;
 }
@@ -271,7 +271,7 @@ static void on_letters_fetched(void *ctx)
 {
     Resends *r = ctx;
     for (size_t i = 0; i < r->chunk; i++) {
-        LetterTask *task = &r->group.tasks[i];
+        ResendTask *task = &r->group.tasks[i];
         if (task->fate == LETTER_OPEN && is_its_letter(r->items[i], &task->letter)) {
             take_letter(r->items[i], task);
         } else if (task->fate == LETTER_OPEN || task->fate == LETTER_MISSING) {
@@ -292,10 +292,10 @@ void resends_begin_chunk(Resends *r)
         return;
     }
     r->letters = arena_new(0);
-    r->chunk = r->count < LETTER_GROUP_MAX ? r->count : LETTER_GROUP_MAX;
-    letter_group_begin(&r->group, r->bus, r->letters, false);
+    r->chunk = r->count < RESEND_GROUP_MAX ? r->count : RESEND_GROUP_MAX;
+    resend_group_begin(&r->group, r->bus, r->letters, false);
     for (size_t i = 0; i < r->chunk; i++) {
-        letter_group_add(&r->group, r->items[i]->letter);
+        resend_group_add(&r->group, r->items[i]->letter);
     }
-    letter_group_fetch(&r->group, on_letters_fetched, r);
+    resend_group_fetch(&r->group, on_letters_fetched, r);
 }

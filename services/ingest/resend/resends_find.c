@@ -2,7 +2,7 @@
 // One read of DEAD for all events of a round, and what becomes of those without a letter.
 #include "common/base/clock.h"
 #include "common/bus/topology/topology.h"
-#include "common/deadletter/resend.h"
+#include "common/deadletter/resend_rules.h"
 #include "services/ingest/resend/resends_internal.h"
 
 enum {
@@ -82,7 +82,7 @@ static bool refuse_sent(ResendItem *item)
 void resends_refuse_missing(ResendItem *item)
 {
     if (may_come(item)) {
-        delivery_again(item->delivery, RESENDS_LETTER_WAIT_MS);
+        delivery_redeliver(item->delivery, RESENDS_LETTER_WAIT_MS);
         return;
     }
     Error err = {0};

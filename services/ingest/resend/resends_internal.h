@@ -6,7 +6,7 @@
 
 #include "common/base/map.h"
 #include "common/bus/consume/reader.h"
-#include "common/deadletter/letter_group.h"
+#include "common/deadletter/resend_group.h"
 #include "services/ingest/resend/resend_sql.h"
 #include "services/ingest/resend/resends.h"
 
@@ -42,7 +42,7 @@ struct Resends {
     // its chunk: items[0 .. chunk)
     Arena *letters;
     size_t chunk;
-    LetterGroup group;
+    ResendGroup group;
 };
 
 enum { RESENDS_LETTER_WAIT_MS = 1000 }; // until a letter is looked for again

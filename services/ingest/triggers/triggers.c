@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "common/base/log.h"
-#include "common/bus/consume/bury.h"
-#include "services/ingest/triggers/trigger_lookup.h"
+#include "common/bus/consume/dead_letter.h"
+#include "services/ingest/triggers/recipient_lookup.h"
 
 enum {
     WAITS = 5, // deliveries granted to a template or a recipient that was put just before the event
@@ -70,7 +70,7 @@ static bool emit_letter(Work *w, const Answer *answer)
     message.event_id = w->event.identity;
     BusOut out;
     const char *stage = w->triggers->options.stage;
-    if (!bury_pack(&message, stage, answer->failed, STR_EMPTY, arena, &out)) {
+    if (!dead_letter_pack(&message, stage, answer->failed, STR_EMPTY, arena, &out)) {
         return false;
     }
     char *place =
@@ -93,7 +93,7 @@ static void finish(Work *w)
     bool packed = true;
     if (w->error.kind == ERROR_NONE && w->wait) {
         domain_event_free(&w->event);
-        delivery_again(w->delivery, WAIT_MS);
+        delivery_redeliver(w->delivery, WAIT_MS);
         return;
     }
     for (size_t i = 0; i < w->count && w->error.kind == ERROR_NONE; i++) {
@@ -248,7 +248,7 @@ static void on_db_found(void *ctx, DbTxn *txn, const Error *err)
 {
     BatchOfWork *batch = ctx;
     if (err == NULL) {
-        trigger_lookup_read(txn, batch->wants, batch->want_count, batch->arena);
+        recipient_lookup_read(txn, batch->wants, batch->want_count, batch->arena);
     }
     submit_batch(batch, err);
 }
@@ -288,7 +288,7 @@ static void look_up(BatchOfWork *batch)
         return;
     }
     DbTxn *txn = db_txn_new(batch->triggers->options.pool);
-    trigger_lookup_add(txn, batch->wants, batch->want_count);
+    recipient_lookup_add(txn, batch->wants, batch->want_count);
     db_txn_submit(txn, on_db_found, batch);
 }
 
@@ -348,9 +348,9 @@ static bool plan_event(Work *w, const EventDelivery *event, int64_t now_us, Erro
     size_t makes = 0;
     size_t cancels = 0;
     const Stentor__V1__Trigger **making =
-        trigger_map_find(o->map, event->tenant, event->type, TRIGGER_MAKES, arena, &makes);
+        trigger_match_find(o->map, event->tenant, event->type, TRIGGER_MAKES, arena, &makes);
     const Stentor__V1__Trigger **cancelling =
-        trigger_map_find(o->map, event->tenant, event->type, TRIGGER_CANCELS, arena, &cancels);
+        trigger_match_find(o->map, event->tenant, event->type, TRIGGER_CANCELS, arena, &cancels);
     if (makes + cancels == 0) {
         metric_add(o->metrics->commands_ignored, 1);
         delivery_settle(event->delivery, NULL);

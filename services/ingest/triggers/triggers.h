@@ -19,7 +19,7 @@
 #include "common/bus/consume/worker.h"
 #include "common/db/db.h"
 #include "common/request/catalog.h"
-#include "common/trigger/trigger_map.h"
+#include "common/trigger/trigger_match.h"
 #include "services/ingest/accept/accept.h"
 
 typedef struct Triggers Triggers;
@@ -28,7 +28,7 @@ typedef struct TriggersOptions {
     DbPool *pool;
     Accept *accept;
     const Catalog *catalog;
-    const TriggerMap *map;
+    const TriggerMatch *map;
     IngestMetrics *metrics;
     const char *stage; // of dead letters
 } TriggersOptions;

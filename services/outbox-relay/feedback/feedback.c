@@ -338,7 +338,8 @@ void feedback_write(Feedback *feedback, const RelaySql *sql, bool aside, DbTxn *
         db_txn_add(txn, &sql->plan, NULL);
     }
     for (int moment = 0; moment < FEEDBACK_COUNT; moment++) {
-        write_moment(feedback, (FeedbackMoment)moment, aside ? &sql->told_aside : &sql->told, txn);
+        write_moment(
+            feedback, (FeedbackMoment)moment, aside ? &sql->feedback_aside : &sql->feedback, txn);
     }
 }
 

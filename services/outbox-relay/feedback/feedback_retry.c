@@ -118,7 +118,7 @@ static void put_off(FeedbackRetry *retry, const Error *err)
     const PendingFeedback *row = &retry->rows[retry->from];
     retry->refusals++;
     DbTxn *txn = db_txn_new(retry->pool);
-    DbParams *p = db_txn_add(txn, &retry->sql->tell_later, NULL);
+    DbParams *p = db_txn_add(txn, &retry->sql->feedback_later, NULL);
     db_text(p, row->row_key);
     db_i32(p, row->attempt);
     db_text(p, str_from(err->text));
@@ -151,7 +151,7 @@ static void write_rows(FeedbackRetry *retry)
     retry->to = retry->from + (retry->width < left ? retry->width : left);
     DbTxn *txn = db_txn_new(retry->pool);
     db_txn_add(txn, &retry->sql->plan, NULL);
-    DbParams *p = db_txn_add(txn, &retry->sql->tell, NULL);
+    DbParams *p = db_txn_add(txn, &retry->sql->feedback_retry, NULL);
     DbArray *keys = db_array(p, DB_TEXT);
     DbArray *attempts = db_array(p, DB_I32);
     for (size_t i = retry->from; i < retry->to; i++) {
@@ -199,7 +199,7 @@ static void on_timer(uv_timer_t *timer)
     retry->busy = true;
     DbTxn *txn = db_txn_new(retry->pool);
     db_txn_add(txn, &retry->sql->plan, NULL);
-    db_i32(db_txn_add(txn, &retry->sql->untold, NULL), ROWS_MAX);
+    db_i32(db_txn_add(txn, &retry->sql->pending_feedback, NULL), ROWS_MAX);
     db_txn_submit(txn, on_looked, retry);
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/buf.h"
+
 enum { SNAKE_DEPTH_MAX = 32, SNAKE_NAME_MAX = 128, MEMBER_NAME_MAX = 256 };
 
 void row_reader_done(RowReader *r)

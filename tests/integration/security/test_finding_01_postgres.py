@@ -244,7 +244,7 @@ def test_finding_01_settings_of_roles_are_the_bootstraps():
 
 
 def test_finding_01_every_right_stands_in_the_table(postgres, upgraded, fresh):
-    wanted = privileges.TABLE.read_text().splitlines()
+    wanted = privileges.table()
     found = privileges.of_stentor(postgres, fresh) + privileges.of_application(postgres)
     difference = "\n".join(difflib.unified_diff(wanted, found, "migrations/privileges.tsv", "a new installation", lineterm="", n=0))
     assert not difference, f"{difference}\nif it has to be so: /usr/bin/python3 -m tests.harness.privileges"
@@ -254,7 +254,7 @@ def test_finding_01_every_right_stands_in_the_table(postgres, upgraded, fresh):
 
 
 def test_finding_01_definer_functions_have_a_search_path_and_no_public_caller():
-    lines = [line.split("\t") for line in privileges.TABLE.read_text().splitlines()]
+    lines = [line.split("\t") for line in privileges.table()]
     definers = {name for kind, name, who, *rights in lines if kind == "function" and who == "owner" and "SECURITY DEFINER" in rights[0]}
     assert len(definers) > 30
     for kind, name, who, *rights in lines:

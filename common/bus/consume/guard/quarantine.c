@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "common/bus/consume/bury.h"
+#include "common/bus/consume/dead_letter.h"
 #include "common/bus/events/status_event.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/hash.h"
@@ -170,6 +170,6 @@ bool quarantine_pack(
     Str notification = known ? str_from(work.notification_id) : STR("unknown");
     *ret = (Quarantine){0};
     ret->has_end = known && pack_end(message, &work, reason, now_us, arena, &ret->end);
-    return bury_pack_unread(
+    return dead_letter_pack_unread(
         message, stage, reason, ret->has_end ? notification : STR("unknown"), arena, &ret->letter);
 }

@@ -69,13 +69,13 @@ static void a_field_that_is_not_there_or_null_leaves_the_value_as_it_was(void **
         uint32_t minute = 9;
         json_t *list = NULL;
         json_t *object = NULL;
-        assert_true(api_take_text(body, "text", 10, &text));
-        assert_true(api_take_bool(body, "flag", &flag));
-        assert_true(api_take_int(body, "number", 0, 5, &number));
-        assert_true(api_take_time(body, "time", &time_us));
-        assert_true(api_take_minute(body, "minute", &minute));
-        assert_true(api_take_array(body, "list", 5, &list));
-        assert_true(api_take_object(body, "object", &object));
+        assert_true(api_read_text(body, "text", 10, &text));
+        assert_true(api_read_bool(body, "flag", &flag));
+        assert_true(api_read_int(body, "number", 0, 5, &number));
+        assert_true(api_read_time(body, "time", &time_us));
+        assert_true(api_read_minute(body, "minute", &minute));
+        assert_true(api_read_array(body, "list", 5, &list));
+        assert_true(api_read_object(body, "object", &object));
         assert_true(api_body_end(body));
         assert_true(str_eq(text, STR("before")) && flag && number == 7 && time_us == 8);
         assert_true(minute == 9 && list == NULL && object == NULL);
@@ -96,14 +96,14 @@ static void each_kind_of_field_is_read(void **state)
     json_t *list = NULL;
     json_t *object = NULL;
     assert_true(api_has(body, "text"));
-    assert_true(api_take_text(body, "text", 2, &text));
+    assert_true(api_read_text(body, "text", 2, &text));
     assert_false(api_has(body, "text"));
-    assert_true(api_take_bool(body, "flag", &flag));
-    assert_true(api_take_int(body, "number", -3, 5, &number));
-    assert_true(api_take_time(body, "time", &time_us));
-    assert_true(api_take_minute(body, "minute", &minute));
-    assert_true(api_take_array(body, "list", 2, &list));
-    assert_true(api_take_object(body, "object", &object));
+    assert_true(api_read_bool(body, "flag", &flag));
+    assert_true(api_read_int(body, "number", -3, 5, &number));
+    assert_true(api_read_time(body, "time", &time_us));
+    assert_true(api_read_minute(body, "minute", &minute));
+    assert_true(api_read_array(body, "list", 2, &list));
+    assert_true(api_read_object(body, "object", &object));
     assert_true(api_body_end(body));
     assert_true(str_eq(text, STR("hi")) && !flag && number == -3 && minute == 1439);
     assert_true(time_us == INT64_C(1795199136) * 1000000);
@@ -122,19 +122,19 @@ static bool take(ApiBody *body, Kind kind)
     json_t *json = NULL;
     switch (kind) {
     case TEXT:
-        return api_take_text(body, "a", 3, &text);
+        return api_read_text(body, "a", 3, &text);
     case BOOL:
-        return api_take_bool(body, "a", &flag);
+        return api_read_bool(body, "a", &flag);
     case INT:
-        return api_take_int(body, "a", 0, 5, &number);
+        return api_read_int(body, "a", 0, 5, &number);
     case TIME:
-        return api_take_time(body, "a", &number);
+        return api_read_time(body, "a", &number);
     case MINUTE:
-        return api_take_minute(body, "a", &minute);
+        return api_read_minute(body, "a", &minute);
     case ARRAY:
-        return api_take_array(body, "a", 1, &json);
+        return api_read_array(body, "a", 1, &json);
     case OBJECT:
-        return api_take_object(body, "a", &json);
+        return api_read_object(body, "a", &json);
     }
     return true;
 }
@@ -172,8 +172,8 @@ static void an_unknown_field_and_one_inside_of_an_object_are_named(void **state)
     ApiBody *body = parse(s, "{\"known\":\"x\",\"list\":[{\"b\":1}],\"other\":1}");
     Str text = STR_EMPTY;
     json_t *list = NULL;
-    assert_true(api_take_text(body, "known", 9, &text));
-    assert_true(api_take_array(body, "list", 9, &list));
+    assert_true(api_read_text(body, "known", 9, &text));
+    assert_true(api_read_array(body, "list", 9, &list));
     ApiBody inside = api_body_inside(body, json_array_get(list, 0), "list[0].");
     assert_false(api_body_end(&inside));
     assert_string_equal(inside.problem.field, "list[0].b");

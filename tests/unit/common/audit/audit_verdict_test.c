@@ -32,7 +32,7 @@ static AuditVerdict judge(const AuditEntry *entry)
         .rendered_us = NOW_US - 72 * HOUR_US,
         .status_us = NOW_US - 720 * HOUR_US,
     };
-    return audit_judge(entry, &ages, NOW_US - HOUR_US / 60);
+    return audit_classify(entry, &ages, NOW_US - HOUR_US / 60);
 }
 
 // ---- what is whole ----
@@ -47,7 +47,8 @@ enum { A1 = 2, A2 = 4, A3 = 8 }; // attempts as bits
 #define FAILED_LATE (SEEN_S_FAILED_LATE | SEEN_S_ENDED | SEEN_LEDGER_FAILED | H_ENDED)
 #define REFUSED (SEEN_S_SUPPRESSED | SEEN_S_ENDED | SEEN_H_ENDED | SEEN_H_SUPPRESSED)
 #define BY_VENDOR(mask)                                                                            \
-    .rendered = (mask), .ledger = (mask), .ledger_told = (mask), .told = (mask), .attempts = (mask)
+    .rendered = (mask), .ledger = (mask), .ledger_reported = (mask), .told = (mask),               \
+    .attempts = (mask)
 
 typedef struct Case {
     const char *name;
@@ -94,11 +95,11 @@ static const Case whole[] = {
     {"before the dispatcher", {.seen = QUEUED | SEEN_RENDERED_WAITING, .rendered = A1}, AUDIT_IN_FLIGHT, 0, false, false},
     {"at the vendor", {.seen = QUEUED | SEEN_RENDERED_WAITING | SEEN_HELD, .rendered = A1, .ledger = A1}, AUDIT_IN_FLIGHT, 0, false, false},
     {"its outcome is committed and not told yet",
-     {.seen = QUEUED | SEEN_RENDERED_WAITING | SEEN_LEDGER_SENT, .rendered = A1, .ledger = A1, .ledger_told = A1},
+     {.seen = QUEUED | SEEN_RENDERED_WAITING | SEEN_LEDGER_SENT, .rendered = A1, .ledger = A1, .ledger_reported = A1},
      AUDIT_SENT, 0, false, false},
     {"history has not folded it yet",
      {.seen = SEEN_ACCEPTED | SEEN_REQUEST | SEEN_S_QUEUED | SEEN_S_SENT | SEEN_LEDGER_SENT | SEEN_HISTORY_WAITING,
-      .rendered = A1, .ledger = A1, .ledger_told = A1, .told = A1}, AUDIT_SENT, 0, false, false},
+      .rendered = A1, .ledger = A1, .ledger_reported = A1, .told = A1}, AUDIT_SENT, 0, false, false},
     {"failed in the renderer", {.seen = QUEUED | FAILED_EARLY}, AUDIT_FAILED, 0, false, false},
     {"buried by the renderer", {.seen = QUEUED | SEEN_DEAD_EARLY}, AUDIT_FAILED, 0, false, false},
     {"refused by the vendor", {.seen = QUEUED | FAILED_LATE, BY_VENDOR(A1)}, AUDIT_FAILED, 0, false, false},
@@ -106,10 +107,10 @@ static const Case whole[] = {
      {.seen = QUEUED | FAILED_LATE | SEEN_DECIDED, .rendered = A1, .ledger = A1}, AUDIT_FAILED, 0, false, false},
     {"unreadable for the dispatcher", {.seen = QUEUED | SEEN_DEAD_RENDERED, .rendered = A1}, AUDIT_FAILED, 0, false, false},
     {"failed, and sent again by a person",
-     {.seen = QUEUED | FAILED_LATE | SEEN_RENDERED_WAITING, .rendered = A1 | A2, .ledger = A1, .ledger_told = A1, .told = A1,
+     {.seen = QUEUED | FAILED_LATE | SEEN_RENDERED_WAITING, .rendered = A1 | A2, .ledger = A1, .ledger_reported = A1, .told = A1,
       .attempts = A1, .lives = 1}, AUDIT_IN_FLIGHT, 0, false, false},
     {"buried unread, and sent again by a person",
-     {.seen = QUEUED | SENT, .rendered = A1 | A2, .ledger = A2, .ledger_told = A2, .told = A2, .attempts = A2, .lives = 1},
+     {.seen = QUEUED | SENT, .rendered = A1 | A2, .ledger = A2, .ledger_reported = A2, .told = A2, .attempts = A2, .lives = 1},
      AUDIT_SENT, 0, false, false},
     {"suppressed", {.seen = QUEUED | REFUSED}, AUDIT_SUPPRESSED, 0, false, false},
     {"an unknown outcome, then sent", {.seen = QUEUED | SENT | SEEN_RESENT, BY_VENDOR(A1)}, AUDIT_SENT, 0, true, false},
@@ -141,27 +142,27 @@ static const Case broken[] = {
      {.seen = QUEUED | SENT, BY_VENDOR(A1 | A2), .ledger_put_off = A1}, AUDIT_SENT, MISSING_DEFERRED, false, false},
     {"rendered, before it was claimed", {.seen = QUEUED}, AUDIT_STUCK, MISSING_RENDERED, false, false},
     {"rendered, after it was sent",
-     {.seen = QUEUED | SENT, .ledger = A1, .ledger_told = A1, .told = A1, .attempts = A1}, AUDIT_SENT, MISSING_RENDERED, false, false},
+     {.seen = QUEUED | SENT, .ledger = A1, .ledger_reported = A1, .told = A1, .attempts = A1}, AUDIT_SENT, MISSING_RENDERED, false, false},
     {"ledger row", {.seen = (QUEUED | SENT) & ~SEEN_LEDGER_SENT, .rendered = A1, .told = A1, .attempts = A1}, AUDIT_SENT, MISSING_LEDGER, false, false},
     {"ledger row of the first of two attempts",
-     {.seen = QUEUED | SENT, .rendered = A1 | A2, .ledger = A2, .ledger_told = A2, .told = A1 | A2, .attempts = A1 | A2, .deferred = A2},
+     {.seen = QUEUED | SENT, .rendered = A1 | A2, .ledger = A2, .ledger_reported = A2, .told = A1 | A2, .attempts = A1 | A2, .deferred = A2},
      AUDIT_SENT, MISSING_LEDGER, false, false},
     {"ledger row, never tried", {.seen = QUEUED, .rendered = A1}, AUDIT_STUCK, MISSING_LEDGER, false, false},
     {"ledger row of the dispatcher's decision",
      {.seen = (QUEUED | FAILED_LATE) & ~SEEN_LEDGER_FAILED, .rendered = A1}, AUDIT_FAILED, MISSING_LEDGER, false, false},
     {"ledger row of a parked one", {.seen = QUEUED | SEEN_DEAD_UNKNOWN, .rendered = A1}, AUDIT_OPEN, MISSING_LEDGER, true, false},
     {"status queued", {.seen = (QUEUED | SENT) & ~SEEN_S_QUEUED, BY_VENDOR(A1)}, AUDIT_SENT, MISSING_STATUS, false, false},
-    {"status sent", {.seen = (QUEUED | SENT) & ~SEEN_S_SENT, .rendered = A1, .ledger = A1, .ledger_told = A1, .attempts = A1},
+    {"status sent", {.seen = (QUEUED | SENT) & ~SEEN_S_SENT, .rendered = A1, .ledger = A1, .ledger_reported = A1, .attempts = A1},
      AUDIT_SENT, MISSING_STATUS, false, false},
     {"status sent, and history never had it",
-     {.seen = QUEUED | SEEN_LEDGER_SENT, .rendered = A1, .ledger = A1, .ledger_told = A1}, AUDIT_SENT, MISSING_STATUS, false, false},
+     {.seen = QUEUED | SEEN_LEDGER_SENT, .rendered = A1, .ledger = A1, .ledger_reported = A1}, AUDIT_SENT, MISSING_STATUS, false, false},
     {"status failed of the renderer", {.seen = QUEUED | H_ENDED}, AUDIT_FAILED, MISSING_STATUS, false, false},
     {"status failed of the dispatcher's decision",
      {.seen = QUEUED | SEEN_LEDGER_FAILED | SEEN_DECIDED, .rendered = A1, .ledger = A1}, AUDIT_FAILED, MISSING_STATUS, false, false},
     {"status delivered", {.seen = QUEUED | SENT | SEEN_S_DELIVERED << 8, BY_VENDOR(A1)}, AUDIT_SENT, MISSING_STATUS, false, false},
     {"history row",
      {.seen = (QUEUED | SENT) & ~(SEEN_H_ROW | SEEN_H_QUEUED | SEEN_H_SENT), BY_VENDOR(A1)}, AUDIT_SENT, MISSING_HISTORY, false, false},
-    {"history's attempt", {.seen = QUEUED | SENT, .rendered = A1, .ledger = A1, .ledger_told = A1, .told = A1}, AUDIT_SENT, MISSING_HISTORY, false, false},
+    {"history's attempt", {.seen = QUEUED | SENT, .rendered = A1, .ledger = A1, .ledger_reported = A1, .told = A1}, AUDIT_SENT, MISSING_HISTORY, false, false},
 };
 // clang-format on
 
@@ -207,7 +208,7 @@ static void age_takes_the_rendered_after_three_days_and_the_rest_after_thirty(vo
         "only ledger and history are left",
         {.seen = SEEN_ACCEPTED | SEEN_LEDGER_SENT | SEEN_H_ROW | SEEN_H_QUEUED | SEEN_H_SENT,
          .ledger = A1,
-         .ledger_told = A1,
+         .ledger_reported = A1,
          .attempts = A1},
         AUDIT_SENT,
         0,
@@ -244,7 +245,7 @@ static void what_was_tried_without_a_ledger_row_is_never_driven_again(void **sta
         {.seen = others | SEEN_S_DELIVERED << 8},
         {.seen = others | SEEN_DEAD_UNKNOWN, .rendered = A1},
         {.seen = others | SEEN_S_FAILED_LATE | SEEN_S_ENDED},
-        {.seen = others, .told = A1 | A2, .ledger = A1, .ledger_told = A1},
+        {.seen = others, .told = A1 | A2, .ledger = A1, .ledger_reported = A1},
         {.seen = others | SEEN_S_SENT, .told = A1, .ledger = A1},
     };
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
@@ -259,10 +260,10 @@ static void what_the_ledger_knows_or_nobody_tried_is_driven_again(void **state)
         {.seen = SEEN_ACCEPTED},
         {.seen = QUEUED},
         {.seen = QUEUED, .rendered = A1},
-        {.seen = SEEN_ACCEPTED | SEEN_LEDGER_SENT, .ledger = A1, .ledger_told = A1},
+        {.seen = SEEN_ACCEPTED | SEEN_LEDGER_SENT, .ledger = A1, .ledger_reported = A1},
         {.seen = SEEN_ACCEPTED | SEEN_LEDGER_SENT | SEEN_H_ROW | SEEN_H_SENT | SEEN_H_QUEUED,
          .ledger = A1,
-         .ledger_told = A1,
+         .ledger_reported = A1,
          .attempts = A1},
         {.seen = SCHEDULED},
         {.seen = SCHEDULED, .deferred = 1},
@@ -316,14 +317,14 @@ static void what_retention_drops_is_not_missed(void **state)
     unknown.seen = SEEN_ACCEPTED;
     int64_t since_us = NOW_US - 720 * HOUR_US;
     AuditAges ages = {since_us, since_us, since_us, since_us, 0, 0, 0};
-    assert_int_equal(audit_judge(&sent, &ages, NOW_US).missing, MISSING_ACCEPT | MISSING_LEDGER);
-    assert_int_equal(audit_judge(&unknown, &ages, NOW_US).missing, MISSING_HISTORY);
+    assert_int_equal(audit_classify(&sent, &ages, NOW_US).missing, MISSING_ACCEPT | MISSING_LEDGER);
+    assert_int_equal(audit_classify(&unknown, &ages, NOW_US).missing, MISSING_HISTORY);
     ages.accept_us = since_us;
     ages.ledger_us = since_us;
-    assert_int_equal(audit_judge(&sent, &ages, NOW_US).missing, 0);
-    assert_int_equal(audit_judge(&sent, &ages, NOW_US).state, AUDIT_SENT);
+    assert_int_equal(audit_classify(&sent, &ages, NOW_US).missing, 0);
+    assert_int_equal(audit_classify(&sent, &ages, NOW_US).state, AUDIT_SENT);
     ages.history_us = since_us;
-    assert_int_equal(audit_judge(&unknown, &ages, NOW_US).missing, 0);
+    assert_int_equal(audit_classify(&unknown, &ages, NOW_US).missing, 0);
 }
 
 static void every_source_has_a_name_of_its_own(void **state)

@@ -4,6 +4,7 @@
 #include "common/bus/consume/worker.h"
 #include "common/bus/jetstream/serve.h"
 #include "common/bus/topology/accounts.h"
+#include "common/bus/topology/nats_rights.h"
 #include "tests/unit/common/bus/bus_tools.h"
 
 static Rig rig;
@@ -14,7 +15,7 @@ static Arena *arena;
 static void build_table(Buf *out)
 {
     size_t count;
-    const AccessSpec *access = topology_access(&count);
+    const NatsRights *access = nats_rights(&count);
     buf_cstr(
         out,
         "# who else is there\napplication shop tenants=acme,gamma\napplication desk tenants=*\n"

@@ -15,7 +15,7 @@ static bool note_change(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
     (void)ctx;
-    return !str_eq(kind, STR("suppression")) || suppression_take(known, tenant, key, message, err);
+    return !str_eq(kind, STR("suppression")) || suppression_apply(known, tenant, key, message, err);
 }
 
 static void note_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "common/base/id.h"
-#include "common/deadletter/resend.h"
+#include "common/deadletter/resend_rules.h"
 #include "common/deadletter/store.h"
 #include "tests/unit/common/deadletter/dead_letters.h"
 
@@ -247,13 +247,13 @@ static void finding_13_work_whose_end_was_told_goes_on_in_a_life_of_its_own(void
     request.resends = 4;
     Str bytes = packed(arena, &request.base);
     Letter letter = poison_letter(arena, "ntf.request.low.demo", bytes, NTF_ID);
-    assert_true(letter_told_end(&letter));
+    assert_true(letter_end_reported(&letter));
     const Stentor__V1__NotificationRequest *again =
         (const void *)resent(arena, &letter, &stentor__v1__notification_request__descriptor);
     assert_int_equal(again->resends, 5);
     assert_string_equal(again->meta->notification_id, NTF_ID);
     Letter untold = poison_letter(arena, "ntf.request.low.demo", bytes, "unknown");
-    assert_false(letter_told_end(&untold));
+    assert_false(letter_end_reported(&untold));
     assert_true(str_eq(resend_ok(arena, &untold, &plain).out.payload, bytes));
 
     stentor__v1__deferred__init(&deferred);

@@ -117,11 +117,12 @@ static void the_platform_is_counted_and_judged(void **state)
         s, STR("platform"), CHANNEL_EMAIL, CATEGORY_NONE, theirs.of, SUPPRESSION_COMPLIANCE, 0);
     assert_int_equal(suppressions_count_of_platform(s), 1);
     assert_int_equal(
-        suppressions_judge(
+        suppressions_classify(
             s, STR("acme"), CHANNEL_EMAIL, CATEGORY_TRANSACTIONAL, ours.of, theirs.of, 0),
         SUPPRESSION_COMPLIANCE);
     assert_int_equal(
-        suppressions_judge(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_TRANSACTIONAL, ours.of, NULL, 0),
+        suppressions_classify(
+            s, STR("acme"), CHANNEL_EMAIL, CATEGORY_TRANSACTIONAL, ours.of, NULL, 0),
         SUPPRESSION_NONE);
     suppressions_free(s);
 }
@@ -139,7 +140,7 @@ static void only_an_opt_out_is_ignored_by_what_must_be_told(void **state)
             SuppressionReason expected =
                 told && reason == SUPPRESSION_OPT_OUT ? SUPPRESSION_NONE : reason;
             assert_int_equal(
-                suppressions_judge(s, STR("acme"), CHANNEL_EMAIL, category, hash.of, NULL, 0),
+                suppressions_classify(s, STR("acme"), CHANNEL_EMAIL, category, hash.of, NULL, 0),
                 expected);
             suppressions_free(s);
         }

@@ -126,12 +126,12 @@ static void what_ingest_has_forgotten_is_left_out(void **state)
     ReplayPlan plan = good("EVENTS", "ingest");
     BusMessage young = message_of("evt.acme.notify", "a", NOW - 22 * HOUR_US);
     BusMessage old = message_of("evt.acme.notify", "a", NOW - 24 * HOUR_US);
-    assert_int_equal(replay_judge(&plan, &young, NOW, arena), REPLAY_TAKE);
-    assert_int_equal(replay_judge(&plan, &old, NOW, arena), REPLAY_OLD);
+    assert_int_equal(replay_classify(&plan, &young, NOW, arena), REPLAY_TAKE);
+    assert_int_equal(replay_classify(&plan, &old, NOW, arena), REPLAY_OLD);
     plan.accept_again = true;
-    assert_int_equal(replay_judge(&plan, &old, NOW, arena), REPLAY_TAKE);
+    assert_int_equal(replay_classify(&plan, &old, NOW, arena), REPLAY_TAKE);
     old.replayed = true;
-    assert_int_equal(replay_judge(&plan, &old, NOW, arena), REPLAY_COPY);
+    assert_int_equal(replay_classify(&plan, &old, NOW, arena), REPLAY_COPY);
 }
 
 static void copies_are_left_out_unless_they_stand_for_their_subject(void **state)
@@ -140,11 +140,11 @@ static void copies_are_left_out_unless_they_stand_for_their_subject(void **state
     ReplayPlan plan = good("RENDERED_LOW", "dispatcher");
     BusMessage copy = message_of("ntf.rendered.low.acme", "a", NOW);
     copy.replayed = true;
-    assert_int_equal(replay_judge(&plan, &copy, NOW, arena), REPLAY_COPY);
+    assert_int_equal(replay_classify(&plan, &copy, NOW, arena), REPLAY_COPY);
     plan.last_per_subject = true;
-    assert_int_equal(replay_judge(&plan, &copy, NOW, arena), REPLAY_COPY);
+    assert_int_equal(replay_classify(&plan, &copy, NOW, arena), REPLAY_COPY);
     plan.service = NULL;
-    assert_int_equal(replay_judge(&plan, &copy, NOW, arena), REPLAY_TAKE);
+    assert_int_equal(replay_classify(&plan, &copy, NOW, arena), REPLAY_TAKE);
 }
 
 static void other_tenants_are_left_out(void **state)
@@ -152,9 +152,9 @@ static void other_tenants_are_left_out(void **state)
     (void)state;
     ReplayPlan plan = good("DEFERRED", "digest-flusher");
     BusMessage message = message_of("ntf.deferred.acme.other", "a", NOW);
-    assert_int_equal(replay_judge(&plan, &message, NOW, arena), REPLAY_OTHER_TENANT);
+    assert_int_equal(replay_classify(&plan, &message, NOW, arena), REPLAY_OTHER_TENANT);
     plan.tenant = NULL;
-    assert_int_equal(replay_judge(&plan, &message, NOW, arena), REPLAY_TAKE);
+    assert_int_equal(replay_classify(&plan, &message, NOW, arena), REPLAY_TAKE);
 }
 
 static void scheduled_work_that_has_expired_is_left_out(void **state)
@@ -176,10 +176,11 @@ static void scheduled_work_that_has_expired_is_left_out(void **state)
         Error err;
         request.expires_at_us = cases[i].expires_us;
         assert_true(event_pack(&deferred.base, arena, &message.payload, &err));
-        assert_int_equal(replay_judge(&plan, &message, NOW, arena), cases[i].verdict);
+        assert_int_equal(replay_classify(&plan, &message, NOW, arena), cases[i].verdict);
     }
     message.payload = STR("\xff\xff");
-    assert_int_equal(replay_judge(&plan, &message, NOW, arena), REPLAY_TAKE); // its worker judges
+    assert_int_equal(
+        replay_classify(&plan, &message, NOW, arena), REPLAY_TAKE); // its worker judges
 }
 
 static void what_is_behind_the_end_is_past(void **state)

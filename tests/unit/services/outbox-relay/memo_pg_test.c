@@ -223,7 +223,7 @@ static void a_letter_that_is_marked_at_the_same_moment_is_told_of(void **state)
 static int64_t tell_row(Stage *stage, const char *key, int64_t *ret_held)
 {
     DbTxn *txn = db_txn_new(stage->fx->pool);
-    DbParams *p = db_txn_add(txn, &stage->sql->tell, NULL);
+    DbParams *p = db_txn_add(txn, &stage->sql->feedback_retry, NULL);
     db_push_text(db_array(p, DB_TEXT), str_from(key));
     db_push_int(db_array(p, DB_I32), 1);
     Answer answer = {0};
@@ -271,7 +271,7 @@ static void a_row_that_the_application_holds_is_told_later_and_holds_up_no_other
     Stage *stage = memo_published(2);
     int64_t held = 0;
     stage_sql(stage, "BEGIN; SELECT FROM email_outbox WHERE id = '" ROW(1) "' FOR UPDATE");
-    assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->told), 0), 2);
+    assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->feedback), 0), 2);
     assert_int_equal(tell_row(stage, ROW(1), &held), 0);
     assert_int_equal(held, 1);
     stage_sql(stage, "COMMIT");
@@ -293,14 +293,14 @@ static void a_row_whose_telling_is_refused_is_put_aside_after_some_tries(void **
     (void)state;
     Stage *stage = memo_published(2);
     int64_t held = 0;
-    assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->told_aside), 0), 2);
+    assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->feedback_aside), 0), 2);
     assert_sql(stage, "2", "SELECT count(*) FROM email_outbox WHERE status = 'SENDING'");
     assert_sql(stage, "2", "SELECT count(*) FROM stentor_outbox.letters WHERE state = 'sent'");
     assert_int_equal(tell_row(stage, ROW(2), &held), 1);
     for (int i = 0; i < 5; i++) {
         assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.refused");
         DbTxn *txn = db_txn_new(stage->fx->pool);
-        DbParams *p = db_txn_add(txn, &stage->sql->tell_later, NULL);
+        DbParams *p = db_txn_add(txn, &stage->sql->feedback_later, NULL);
         db_text(p, STR(ROW(1)));
         db_i32(p, 1);
         db_text(p, STR("not this one"));
@@ -316,7 +316,7 @@ static void what_is_heard_later_is_what_a_late_row_is_told(void **state)
     (void)state;
     Stage *stage = memo_published(2);
     int64_t held = 0;
-    assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->told_aside), 0), 2);
+    assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->feedback_aside), 0), 2);
     stage_tell(
         stage, &(RowFeedback){LETTER(1, 1), "failed", 30, 5, "bounced", "2026-11-22T11:00:00Z"});
     assert_sql(stage, "1", "SELECT count(*) FROM stentor_outbox.untold"); // told of, directly
@@ -563,7 +563,7 @@ static void plans_go_by_keys_without_statistics(void **state)
         "array_fill('k1'::text, ARRAY[1000]), array_fill(1, ARRAY[1000])");
     assert_plan(plan, "Tid Scan on letters", "Join");
     plan = stage_explain(
-        stage, &stage->sql->told, "text[], text[], int4[], int4[], text[], timestamptz[]",
+        stage, &stage->sql->feedback, "text[], text[], int4[], int4[], text[], timestamptz[]",
         "array_fill('n1'::text, ARRAY[1000]), array_fill('sent'::text, ARRAY[1000]),"
         " array_fill(1, ARRAY[1000]), array_fill(1, ARRAY[1000]), array_fill(''::text,"
         " ARRAY[1000]), array_fill(now(), ARRAY[1000])");

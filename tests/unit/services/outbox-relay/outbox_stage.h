@@ -317,7 +317,7 @@ typedef struct RowFeedback {
 static inline DbTxn *feedback_txn(Stage *stage, const RowFeedback *feedback)
 {
     DbTxn *txn = db_txn_new(stage->fx->pool);
-    DbParams *p = db_txn_add(txn, &stage->sql->told, NULL);
+    DbParams *p = db_txn_add(txn, &stage->sql->feedback, NULL);
     int64_t at_us = 0;
     assert_true(clock_parse(str_from(feedback->at), &at_us));
     db_push_text(db_array(p, DB_TEXT), str_from(feedback->id));

@@ -64,7 +64,7 @@ static void behave(Hand *hand, Delivery *d)
         break;
     case AGAIN_SOON:
         hand->behaviour = SETTLE_OK;
-        delivery_again(d, 300);
+        delivery_redeliver(d, 300);
         break;
     case EMIT:
         emit_rendered(d, "ntf.rendered.normal.acme");

@@ -39,7 +39,7 @@ static Str key_in(const BusOut *out)
 static bool take(Suppressions *s, Str tenant, Str key, Str payload, Error *err)
 {
     BusMessage message = {.payload = payload, .sequence = 7};
-    return suppression_take(s, tenant, key, &message, err);
+    return suppression_apply(s, tenant, key, &message, err);
 }
 
 static SuppressionReason found(const Suppressions *s, Category category)

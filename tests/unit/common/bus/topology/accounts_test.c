@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/bus/topology/accounts.h"
+#include "common/bus/topology/nats_rights.h"
 #include "common/bus/topology/topology.h"
 
 static Arena *arena;
@@ -31,7 +32,7 @@ static int close_arena(void **state)
 static Str own_users(const char *password)
 {
     size_t count;
-    const AccessSpec *access = topology_access(&count);
+    const NatsRights *access = nats_rights(&count);
     const char *text = "";
     for (size_t i = 0; i < count; i++) {
         text = arena_printf(arena, "%s%s=%s\n", text, access[i].service, password);
@@ -101,7 +102,7 @@ static void any_other_line_is_refused_with_its_number(void **state)
         {"application shop tenants=acme", "no password for 'shop'"},
     };
     size_t own;
-    topology_access(&own);
+    nats_rights(&own);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         Accounts accounts;
         Error err = {0};

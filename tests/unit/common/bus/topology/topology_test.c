@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "common/bus/topology/nats_rights.h"
 #include "common/bus/topology/topology.h"
 
 static void each_subject_is_spelled_as_documented(void **state)
@@ -126,7 +127,7 @@ static void the_three_tables_agree(void **state)
 {
     (void)state;
     size_t count, consumer_count;
-    const AccessSpec *access = topology_access(&count);
+    const NatsRights *access = nats_rights(&count);
     size_t consumed = 0;
     for (size_t i = 0; i < count; i++) {
         for (Str rest = str_from(access[i].consumes); rest.len > 0;) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Letters that are handled together: fetched, what follows from each published, then deleted. The
 // one engine of `stentor dlq resend`, `stentor dlq drop` and ResendErrorEmail; what is published
-// its callers say (letter_task_resend, dlq_end.h), and what they write down between two steps.
+// its callers say (resend_task_prepare, dlq_end.h), and what they write down between two steps.
 //
 // Law: a letter is deleted only when JetStream has what follows from it. Killed between the two,
-// the letter is still there, and its repeat publishes the same under the same id (resend.h).
+// the letter is still there, and its repeat publishes the same under the same id (resend_rules.h).
 //
 // A step goes over the tasks that are LETTER_OPEN and calls done once, from the loop, or at once
 // when it has nothing to do. A task that failed takes no further part.
 #pragma once
 
-#include "common/deadletter/resend.h"
+#include "common/deadletter/resend_rules.h"
 
-enum { LETTER_GROUP_MAX = 32 }; // letters in memory at once; one may have 900 KB
+enum { RESEND_GROUP_MAX = 32 }; // letters in memory at once; one may have 900 KB
 
 typedef enum LetterFate {
     LETTER_OPEN,        // all went well so far
@@ -23,7 +23,7 @@ typedef enum LetterFate {
     LETTER_UNDELETED,   // published, and still there; err CONFLICT: somebody else has deleted it
 } LetterFate;
 
-typedef struct LetterTask {
+typedef struct ResendTask {
     uint64_t sequence;
     Letter letter;    // by the fetch, or by the caller
     BusOut out;       // subject NULL: nothing is published
@@ -32,26 +32,26 @@ typedef struct LetterTask {
     uint32_t attempt; // that will be made; 0: the event goes as it was
     LetterFate fate;
     Error err; // of a fate other than LETTER_OPEN and LETTER_MISSING
-    struct LetterGroup *group;
-} LetterTask;
+    struct ResendGroup *group;
+} ResendTask;
 
-typedef struct LetterGroup {
+typedef struct ResendGroup {
     Bus *bus;
     Arena *arena; // of the letters
     bool erase;   // overwrite what is deleted (letter_delete)
-    LetterTask tasks[LETTER_GROUP_MAX];
+    ResendTask tasks[RESEND_GROUP_MAX];
     size_t count;
     size_t open; // answers that are still to come
     void (*done)(void *ctx);
     void *ctx;
-} LetterGroup;
+} ResendGroup;
 
 // Empty again; borrows bus and arena.
-void letter_group_begin(LetterGroup *group, Bus *bus, Arena *arena, bool erase);
-LetterTask *letter_group_add(LetterGroup *group, uint64_t sequence);
+void resend_group_begin(ResendGroup *group, Bus *bus, Arena *arena, bool erase);
+ResendTask *resend_group_add(ResendGroup *group, uint64_t sequence);
 // What sending it again publishes, and then deletes; or LETTER_REFUSED.
-void letter_task_resend(LetterTask *task, const ResendRules *rules);
+void resend_task_prepare(ResendTask *task, const ResendRules *rules);
 
-void letter_group_fetch(LetterGroup *group, void (*done)(void *ctx), void *ctx);
-void letter_group_publish(LetterGroup *group, void (*done)(void *ctx), void *ctx);
-void letter_group_delete(LetterGroup *group, void (*done)(void *ctx), void *ctx);
+void resend_group_fetch(ResendGroup *group, void (*done)(void *ctx), void *ctx);
+void resend_group_publish(ResendGroup *group, void (*done)(void *ctx), void *ctx);
+void resend_group_delete(ResendGroup *group, void (*done)(void *ctx), void *ctx);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/bus/consume/bury.h"
+#include "common/bus/consume/dead_letter.h"
 
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
@@ -138,7 +138,7 @@ static bool pack(
     return pack_letter(&letter, arena, &ret->payload);
 }
 
-bool bury_pack(
+bool dead_letter_pack(
     const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
     Arena *arena, BusOut *ret)
 {
@@ -147,7 +147,7 @@ bool bury_pack(
         message, stage, reason, payload, notification_of(payload), last_attempt, arena, ret);
 }
 
-bool bury_pack_unread(
+bool dead_letter_pack_unread(
     const BusMessage *message, const char *stage, const char *reason, Str notification,
     Arena *arena, BusOut *ret)
 {

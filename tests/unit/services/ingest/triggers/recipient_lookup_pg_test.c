@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "services/ingest/triggers/trigger_lookup.h"
+#include "services/ingest/triggers/recipient_lookup.h"
 #include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
 
@@ -40,7 +40,7 @@ static void on_db_found(void *ctx, DbTxn *txn, const Error *err)
 {
     Asking *asking = ctx;
     if (err == NULL) {
-        trigger_lookup_read(txn, asking->wants, asking->count, asking->arena);
+        recipient_lookup_read(txn, asking->wants, asking->count, asking->arena);
     } else {
         asking->err = *err;
     }
@@ -50,7 +50,7 @@ static void on_db_found(void *ctx, DbTxn *txn, const Error *err)
 static void ask(uv_loop_t *loop, DbPool *pool, Asking *asking)
 {
     DbTxn *txn = db_txn_new(pool);
-    trigger_lookup_add(txn, asking->wants, asking->count);
+    recipient_lookup_add(txn, asking->wants, asking->count);
     db_txn_submit(txn, on_db_found, asking);
     assert_true(run_for(loop, &asking->done, true, WAIT_MS));
     if (asking->err.kind != ERROR_NONE) {

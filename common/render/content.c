@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/render/words.h"
+#include "common/render/content.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -429,9 +429,9 @@ static bool write_voice(const Writing *writing, RenderFailure *failure)
     return true;
 }
 
-bool render_words(
+bool render_content(
     const CompiledVersion *version, const CompiledLocale *locale, const json_t *variables,
-    const WordsContext *context, Draft *draft, RenderFailure *failure)
+    const ContentContext *context, Draft *draft, RenderFailure *failure)
 {
     Writing writing = {
         .locale = locale,

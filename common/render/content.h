@@ -66,14 +66,14 @@ void add_surroundings(
 json_t *tenant_theme(const Stentor__V1__Tenant *tenant);
 json_t *tenant_names(const Stentor__V1__Tenant *tenant);
 
-typedef struct WordsContext {
+typedef struct ContentContext {
     Str zone;             // IANA; empty: UTC
     TemplateTools *tools; // kept between renders
     bool strict;
     TemplateMeter *meter; // NULL: none; else of this notification alone
-} WordsContext;
+} ContentContext;
 
 // Formats are those of `locale`, the words' own.
-bool render_words(
+bool render_content(
     const CompiledVersion *version, const CompiledLocale *locale, const json_t *variables,
-    const WordsContext *context, Draft *draft, RenderFailure *failure);
+    const ContentContext *context, Draft *draft, RenderFailure *failure);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Letters handled together, on a real server.
-#include "common/deadletter/letter_group.h"
+#include "common/deadletter/resend_group.h"
 #include "tests/unit/common/bus/bus_tools.h"
 #include "tests/unit/common/deadletter/dead_letters.h"
 
@@ -38,19 +38,19 @@ static void on_step(void *ctx)
 }
 
 static void step(
-    LetterGroup *group, void (*take)(LetterGroup *group, void (*done)(void *ctx), void *ctx))
+    ResendGroup *group, void (*take)(ResendGroup *group, void (*done)(void *ctx), void *ctx))
 {
     bool done = false;
     take(group, on_step, &done);
     WAIT_FLAG(&rig, done);
 }
 
-static void resend_all(LetterGroup *group)
+static void resend_all(ResendGroup *group)
 {
     ResendRules rules = {.now_us = NOW_US};
     for (size_t i = 0; i < group->count; i++) {
         if (group->tasks[i].fate == LETTER_OPEN) {
-            letter_task_resend(&group->tasks[i], &rules);
+            resend_task_prepare(&group->tasks[i], &rules);
         }
     }
 }
@@ -58,14 +58,14 @@ static void resend_all(LetterGroup *group)
 static void each_letter_is_published_and_then_deleted(void **state)
 {
     Arena *arena = *state;
-    LetterGroup group;
+    ResendGroup group;
     uint64_t mail = store_mail(arena, "mail");
     uint64_t unread = store(arena, "unread", letter_new(arena, "ntf.nowhere.demo", STR("x")));
-    letter_group_begin(&group, rig.bus, arena, false);
-    LetterTask *one = letter_group_add(&group, mail);
-    LetterTask *refused = letter_group_add(&group, unread);
-    LetterTask *missing = letter_group_add(&group, unread + 7);
-    step(&group, letter_group_fetch);
+    resend_group_begin(&group, rig.bus, arena, false);
+    ResendTask *one = resend_group_add(&group, mail);
+    ResendTask *refused = resend_group_add(&group, unread);
+    ResendTask *missing = resend_group_add(&group, unread + 7);
+    step(&group, resend_group_fetch);
     assert_int_equal(one->fate, LETTER_OPEN);
     assert_string_equal(one->letter.notification_id, NTF_ID);
     assert_int_equal(missing->fate, LETTER_MISSING);
@@ -73,10 +73,10 @@ static void each_letter_is_published_and_then_deleted(void **state)
     assert_int_equal(refused->fate, LETTER_REFUSED);
     assert_int_equal(refused->err.kind, ERROR_PERMANENT);
     assert_int_equal(one->attempt, 7);
-    step(&group, letter_group_publish);
+    step(&group, resend_group_publish);
     assert_int_equal(rig_count(&rig, "RENDERED_NORMAL"), 1);
     assert_int_equal(rig_count(&rig, "DEAD"), 2); // deleted only in a step of its own
-    step(&group, letter_group_delete);
+    step(&group, resend_group_delete);
     assert_int_equal(one->fate, LETTER_OPEN);
     assert_int_equal(rig_count(&rig, "DEAD"), 1); // the refused one
 }
@@ -85,20 +85,20 @@ static void each_letter_is_published_and_then_deleted(void **state)
 static void a_repeat_publishes_nothing_new_and_deletes(void **state)
 {
     Arena *arena = *state;
-    LetterGroup group;
+    ResendGroup group;
     uint64_t mail = store_mail(arena, "mail");
     for (int i = 0; i < 2; i++) {
-        letter_group_begin(&group, rig.bus, arena, true);
-        letter_group_add(&group, mail);
-        step(&group, letter_group_fetch);
+        resend_group_begin(&group, rig.bus, arena, true);
+        resend_group_add(&group, mail);
+        step(&group, resend_group_fetch);
         resend_all(&group);
-        step(&group, letter_group_publish);
+        step(&group, resend_group_publish);
         assert_int_equal(group.tasks[0].fate, LETTER_OPEN);
     }
     assert_int_equal(rig_count(&rig, "RENDERED_NORMAL"), 1);
-    step(&group, letter_group_delete);
+    step(&group, resend_group_delete);
     assert_int_equal(rig_count(&rig, "DEAD"), 0);
-    step(&group, letter_group_delete);
+    step(&group, resend_group_delete);
     assert_int_equal(group.tasks[0].fate, LETTER_UNDELETED);
     assert_int_equal(group.tasks[0].err.kind, ERROR_CONFLICT);
 }
@@ -106,28 +106,28 @@ static void a_repeat_publishes_nothing_new_and_deletes(void **state)
 static void a_duplicate_under_its_own_id_keeps_its_letter(void **state)
 {
     Arena *arena = *state;
-    LetterGroup group;
+    ResendGroup group;
     uint64_t mail = store_mail(arena, "mail");
     for (int i = 0; i < 2; i++) {
-        letter_group_begin(&group, rig.bus, arena, false);
-        letter_group_add(&group, mail);
-        step(&group, letter_group_fetch);
+        resend_group_begin(&group, rig.bus, arena, false);
+        resend_group_add(&group, mail);
+        step(&group, resend_group_fetch);
         resend_all(&group);
         group.tasks[0].own_id = true;
-        step(&group, letter_group_publish);
+        step(&group, resend_group_publish);
     }
     assert_int_equal(group.tasks[0].fate, LETTER_UNPUBLISHED);
     assert_non_null(strstr(group.tasks[0].err.text, "try again in two minutes"));
-    step(&group, letter_group_delete);
+    step(&group, resend_group_delete);
     assert_int_equal(rig_count(&rig, "DEAD"), 1);
 }
 
 static void a_step_with_nothing_to_do_is_done_at_once(void **state)
 {
-    LetterGroup group;
+    ResendGroup group;
     bool done = false;
-    letter_group_begin(&group, rig.bus, *state, false);
-    letter_group_publish(&group, on_step, &done);
+    resend_group_begin(&group, rig.bus, *state, false);
+    resend_group_publish(&group, on_step, &done);
     assert_true(done);
 }
 

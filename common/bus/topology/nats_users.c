@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own users: what AccessSpec says in words, spelled out in NATS subjects. A user gets
+// Our own users: what NatsRights says in short, spelled out in NATS subjects. A user gets
 // its own inbox, its subjects, the pulls and acks (both forms: a grant that lacks the second loses
 // acks silently) of its consumers, and for the streams it reads consumers of its own names: no
 // right reaches a consumer of another service.
+#include "common/bus/topology/nats_rights.h"
 #include "common/bus/topology/topology.h"
 
 typedef struct List {
@@ -34,7 +35,7 @@ static bool next_word(Str *rest, Str *ret)
     return rest->len > 0 && str_split(rest, ' ', ret);
 }
 
-static void add_consumes(List *list, const AccessSpec *access)
+static void add_consumes(List *list, const NatsRights *access)
 {
     Str rest = str_from(access->consumes), stream;
     char name[64];
@@ -72,7 +73,7 @@ static void add_readers(List *list, const char *service, Str stream)
     }
 }
 
-static void add_reads(List *list, const AccessSpec *access)
+static void add_reads(List *list, const NatsRights *access)
 {
     Str rest = str_from(access->reads), stream;
     while (next_word(&rest, &stream)) {
@@ -81,7 +82,7 @@ static void add_reads(List *list, const AccessSpec *access)
     }
 }
 
-static void add_publish(List *list, const AccessSpec *access)
+static void add_publish(List *list, const NatsRights *access)
 {
     Str rest = str_from(access->publish), subject;
     while (next_word(&rest, &subject)) {
@@ -91,12 +92,12 @@ static void add_publish(List *list, const AccessSpec *access)
     add_reads(list, access);
 }
 
-static bool is_admin(const AccessSpec *access)
+static bool is_admin(const NatsRights *access)
 {
     return str_eq(str_from(access->publish), STR(">"));
 }
 
-static void write_user(Buf *out, const AccessSpec *access, Str password)
+static void write_user(Buf *out, const NatsRights *access, Str password)
 {
     List publish = {out, true}, subscribe = {out, true};
     buf_cstr(out, "      { user: \"");
@@ -116,10 +117,10 @@ static void write_user(Buf *out, const AccessSpec *access, Str password)
     buf_cstr(out, " }\n");
 }
 
-void topology_write_users(Buf *out, Str (*password_of)(void *ctx, size_t index), void *ctx)
+void nats_rights_write_users(Buf *out, Str (*password_of)(void *ctx, size_t index), void *ctx)
 {
     size_t count;
-    const AccessSpec *access = topology_access(&count);
+    const NatsRights *access = nats_rights(&count);
     buf_cstr(out, "    users = [\n");
     for (size_t i = 0; i < count; i++) {
         write_user(out, &access[i], password_of(ctx, i));

@@ -12,6 +12,6 @@ typedef struct TriggerWant {
 } TriggerWant;
 
 // Of several recipients with one identity it is the one that was made first.
-void trigger_lookup_add(DbTxn *txn, const TriggerWant *wants, size_t count);
+void recipient_lookup_add(DbTxn *txn, const TriggerWant *wants, size_t count);
 // The transaction's result: who was found has its recipient_id, in `arena`.
-void trigger_lookup_read(const DbTxn *txn, const TriggerWant *wants, size_t count, Arena *arena);
+void recipient_lookup_read(const DbTxn *txn, const TriggerWant *wants, size_t count, Arena *arena);

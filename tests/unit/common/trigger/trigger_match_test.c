@@ -9,20 +9,20 @@
 #include <string.h>
 
 #include "common/codec/event.h"
-#include "common/trigger/trigger_map.h"
+#include "common/trigger/trigger_match.h"
 
 typedef Stentor__V1__Trigger Trigger;
 
 typedef struct Scene {
     Arena *arena;
-    TriggerMap *map;
+    TriggerMatch *map;
 } Scene;
 
 static int set_up(void **state)
 {
     static Scene scene;
     scene.arena = arena_new(0);
-    scene.map = trigger_map_new();
+    scene.map = trigger_match_new();
     *state = &scene;
     return 0;
 }
@@ -30,7 +30,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     Scene *s = *state;
-    trigger_map_free(s->map);
+    trigger_match_free(s->map);
     arena_free(s->arena);
     return 0;
 }
@@ -65,7 +65,7 @@ static Str pack(Scene *s, const Put *put)
 static void put(Scene *s, const Put *what)
 {
     Error err = {0};
-    if (!trigger_map_changed(
+    if (!trigger_match_changed(
             s->map, str_from(what->tenant), str_from(what->key), pack(s, what), 7, &err)) {
         fail_msg("%s", err.text);
     }
@@ -76,7 +76,7 @@ static const char *found(Scene *s, const char *tenant, const char *type, Trigger
 {
     size_t count = 0;
     const Trigger **all =
-        trigger_map_find(s->map, str_from(tenant), str_from(type), use, s->arena, &count);
+        trigger_match_find(s->map, str_from(tenant), str_from(type), use, s->arena, &count);
     const char *text = "";
     for (size_t i = 0; i < count; i++) {
         text = arena_printf(
@@ -120,7 +120,7 @@ static void a_disabled_one_is_an_override_that_does_nothing(void **state)
     put(s, &(Put){"acme", "a", "stay", "gone", true});
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "");
     assert_string_equal(found(s, "acme", "gone", TRIGGER_CANCELS), "");
-    assert_true(trigger_map_get(s->map, STR("acme"), STR("a"))->disabled);
+    assert_true(trigger_match_get(s->map, STR("acme"), STR("a"))->disabled);
     put(s, &(Put){"platform", "a", "stay", "gone", true});
     assert_string_equal(found(s, "other", "stay", TRIGGER_MAKES), "");
 }
@@ -130,15 +130,15 @@ static void finding_02_an_unreadable_one_does_nothing_nor_does_the_platforms(voi
 {
     Scene *s = *state;
     put(s, &(Put){"platform", "a", "stay", "gone", false});
-    trigger_map_unreadable(s->map, STR("acme"), STR("a"));
+    trigger_match_unreadable(s->map, STR("acme"), STR("a"));
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "");
     assert_string_equal(found(s, "acme", "gone", TRIGGER_CANCELS), "");
     assert_string_equal(found(s, "other", "stay", TRIGGER_MAKES), "platform/a");
     put(s, &(Put){"acme", "a", "stay", NULL, false}); // mended
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "acme/a");
-    trigger_map_unreadable(s->map, STR("acme"), STR("a")); // what is known stays
+    trigger_match_unreadable(s->map, STR("acme"), STR("a")); // what is known stays
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "acme/a");
-    assert_true(trigger_map_changed(s->map, STR("acme"), STR("a"), STR_EMPTY, 7, NULL));
+    assert_true(trigger_match_changed(s->map, STR("acme"), STR("a"), STR_EMPTY, 7, NULL));
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "platform/a");
 }
 
@@ -147,14 +147,14 @@ static void what_is_removed_or_changed_is_found_no_more(void **state)
     Scene *s = *state;
     put(s, &(Put){"platform", "a", "stay", NULL, false});
     put(s, &(Put){"acme", "a", "stay", "gone", false});
-    assert_true(trigger_map_changed(s->map, STR("acme"), STR("a"), STR_EMPTY, 7, NULL));
+    assert_true(trigger_match_changed(s->map, STR("acme"), STR("a"), STR_EMPTY, 7, NULL));
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "platform/a");
-    assert_null(trigger_map_own(s->map, STR("acme"), STR("a")));
-    assert_true(trigger_map_changed(s->map, STR("acme"), STR("nothing"), STR_EMPTY, 7, NULL));
+    assert_null(trigger_match_own(s->map, STR("acme"), STR("a")));
+    assert_true(trigger_match_changed(s->map, STR("acme"), STR("nothing"), STR_EMPTY, 7, NULL));
     put(s, &(Put){"platform", "a", "moved", NULL, false});
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "");
     assert_string_equal(found(s, "acme", "moved", TRIGGER_MAKES), "platform/a");
-    assert_int_equal(trigger_map_count(s->map), 1);
+    assert_int_equal(trigger_match_count(s->map), 1);
 }
 
 static void an_entry_that_is_none_leaves_the_one_before_it(void **state)
@@ -167,7 +167,7 @@ static void an_entry_that_is_none_leaves_the_one_before_it(void **state)
     const Str bad[] = {others, renamed, broken, STR("\xff\xff")};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         Error err = {0};
-        assert_false(trigger_map_changed(s->map, STR("acme"), STR("a"), bad[i], 7, &err));
+        assert_false(trigger_match_changed(s->map, STR("acme"), STR("a"), bad[i], 7, &err));
         assert_int_equal(err.kind, ERROR_PERMANENT);
     }
     assert_string_equal(found(s, "acme", "stay", TRIGGER_MAKES), "acme/a");
@@ -183,17 +183,17 @@ static void a_thousand_of_one_tenant_are_listed_and_go_again(void **state)
         }
     }
     size_t count = 0;
-    (void)trigger_map_list(s->map, STR("acme"), s->arena, &count);
+    (void)trigger_match_list(s->map, STR("acme"), s->arena, &count);
     assert_int_equal(count, 1000);
-    (void)trigger_map_find(s->map, STR("acme"), STR("odd"), TRIGGER_MAKES, s->arena, &count);
+    (void)trigger_match_find(s->map, STR("acme"), STR("odd"), TRIGGER_MAKES, s->arena, &count);
     assert_int_equal(count, 500);
     for (int i = 0; i < 1000; i++) {
         const char *key = arena_printf(s->arena, "k%d", i);
-        assert_true(trigger_map_changed(s->map, STR("acme"), str_from(key), STR_EMPTY, 7, NULL));
+        assert_true(trigger_match_changed(s->map, STR("acme"), str_from(key), STR_EMPTY, 7, NULL));
     }
-    (void)trigger_map_list(s->map, STR("acme"), s->arena, &count);
+    (void)trigger_match_list(s->map, STR("acme"), s->arena, &count);
     assert_int_equal(count, 0);
-    assert_int_equal(trigger_map_count(s->map), 0);
+    assert_int_equal(trigger_match_count(s->map), 0);
 }
 
 int main(void)

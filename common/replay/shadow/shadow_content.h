@@ -6,15 +6,16 @@
 #include "common/render/render_events.h"
 #include "common/replay/shadow/shadow.h"
 
-typedef struct ShadowWords ShadowWords;
+typedef struct ShadowContent ShadowContent;
 
-ShadowWords *shadow_words_new(const ShadowPlan *plan);
-void shadow_words_free(ShadowWords *words);
+ShadowContent *shadow_content_new(const ShadowPlan *plan);
+void shadow_content_free(ShadowContent *words);
 // An entry of CONFIG; those of other kinds and templates are passed over.
-bool shadow_words_put(ShadowWords *words, Str kind, Str tenant, Str key, Str payload, Error *err);
+bool shadow_content_put(
+    ShadowContent *words, Str kind, Str tenant, Str key, Str payload, Error *err);
 // Once CONFIG is read: did any version get the new words? ERROR_CONFIG says what is not there.
-bool shadow_words_found(const ShadowWords *words, Error *err);
+bool shadow_content_found(const ShadowContent *words, Error *err);
 // Counts the request in `tally`. false with ERROR_PERMANENT when the new words are no template:
 // there is nothing to compare then. `scratch` is the caller's to reset.
-bool shadow_words_compare(
-    ShadowWords *words, const Job *job, Arena *scratch, ShadowTally *tally, Error *err);
+bool shadow_content_compare(
+    ShadowContent *words, const Job *job, Arena *scratch, ShadowTally *tally, Error *err);

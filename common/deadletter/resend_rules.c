@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/deadletter/resend.h"
+#include "common/deadletter/resend_rules.h"
 
 #include <inttypes.h>
 
@@ -21,7 +21,7 @@ enum {
     RESENDS_MAX = 299,   // of the archiver's status_rank
     ATTEMPTS_KEPT = 20,  // in Rendered.attempts
     // A letter's payload above this may have lost its end to make it fit
-    // (common/bus/consume/bury.h).
+    // (common/bus/consume/dead_letter.h).
     WHOLE_BYTES_MAX = EVENT_BYTES_MAX - 64 * 1024,
 };
 
@@ -213,7 +213,7 @@ static bool pack_deferred(const Deferred *deferred, Arena *arena, Resend *ret, E
 static bool next_life(const Letter *letter, Arena *arena, Resend *ret, Error *err)
 {
     const ProtobufCMessageDescriptor *type =
-        letter->event != NULL && letter_told_end(letter) ? letter->event->descriptor : NULL;
+        letter->event != NULL && letter_end_reported(letter) ? letter->event->descriptor : NULL;
     const void *event = letter->event;
     if (type == &stentor__v1__notification_request__descriptor) {
         return pack_request(event, arena, ret, err);

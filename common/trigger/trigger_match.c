@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/trigger/trigger_map.h"
+#include "common/trigger/trigger_match.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ typedef struct List {
     size_t cap;
 } List;
 
-struct TriggerMap {
+struct TriggerMatch {
     Map *entries; // "<tenant>/<key>" -> Entry
     Map *unknown; // "<tenant>/<key>" whose entry cannot be read
     Map *lists;   // "<tenant>", "<tenant>/+<type>" makes, "<tenant>/-<type>" cancels -> List
@@ -44,16 +44,16 @@ static void free_list(void *value)
     free(list);
 }
 
-TriggerMap *trigger_map_new(void)
+TriggerMatch *trigger_match_new(void)
 {
-    TriggerMap *map = xcalloc(1, sizeof *map);
+    TriggerMatch *map = xcalloc(1, sizeof *map);
     map->entries = map_new(free_entry);
     map->unknown = map_new(NULL);
     map->lists = map_new(free_list);
     return map;
 }
 
-void trigger_map_free(TriggerMap *map)
+void trigger_match_free(TriggerMatch *map)
 {
     if (map == NULL) {
         return;
@@ -64,7 +64,7 @@ void trigger_map_free(TriggerMap *map)
     free(map);
 }
 
-size_t trigger_map_count(const TriggerMap *map)
+size_t trigger_match_count(const TriggerMatch *map)
 {
     return map_count(map->entries);
 }
@@ -84,13 +84,13 @@ static Str make_place(char out[PLACE_SIZE], Str tenant, const char *between, Str
     return str_of(out, tenant.len + middle + rest.len);
 }
 
-static const Entry *find_entry(const TriggerMap *map, Str tenant, Str key)
+static const Entry *find_entry(const TriggerMatch *map, Str tenant, Str key)
 {
     char place[PLACE_SIZE];
     return map_get(map->entries, make_place(place, tenant, "/", key));
 }
 
-static const List *find_list(const TriggerMap *map, Str tenant, const char *between, Str rest)
+static const List *find_list(const TriggerMatch *map, Str tenant, const char *between, Str rest)
 {
     char place[PLACE_SIZE];
     return map_get(map->lists, make_place(place, tenant, between, rest));
@@ -98,7 +98,7 @@ static const List *find_list(const TriggerMap *map, Str tenant, const char *betw
 
 // ---- changing ----
 
-static void list_add(TriggerMap *map, const Entry *entry, const char *between, Str rest)
+static void list_add(TriggerMatch *map, const Entry *entry, const char *between, Str rest)
 {
     char space[PLACE_SIZE];
     Str place = make_place(space, str_from(entry->trigger->tenant), between, rest);
@@ -119,7 +119,7 @@ static void list_add(TriggerMap *map, const Entry *entry, const char *between, S
     list->at[list->count++] = entry;
 }
 
-static void list_remove(TriggerMap *map, const Entry *entry, const char *between, Str rest)
+static void list_remove(TriggerMatch *map, const Entry *entry, const char *between, Str rest)
 {
     char space[PLACE_SIZE];
     Str place = make_place(space, str_from(entry->trigger->tenant), between, rest);
@@ -135,9 +135,9 @@ static void list_remove(TriggerMap *map, const Entry *entry, const char *between
     }
 }
 
-typedef void (*ListChange)(TriggerMap *map, const Entry *entry, const char *between, Str rest);
+typedef void (*ListChange)(TriggerMatch *map, const Entry *entry, const char *between, Str rest);
 
-static void change_lists(TriggerMap *map, const Entry *entry, ListChange change)
+static void change_lists(TriggerMatch *map, const Entry *entry, ListChange change)
 {
     const Trigger *t = entry->trigger;
     change(map, entry, "", STR_EMPTY);
@@ -147,7 +147,7 @@ static void change_lists(TriggerMap *map, const Entry *entry, ListChange change)
     }
 }
 
-static void remove_entry(TriggerMap *map, Str tenant, Str key)
+static void remove_entry(TriggerMatch *map, Str tenant, Str key)
 {
     char place[PLACE_SIZE];
     const Entry *entry = find_entry(map, tenant, key);
@@ -179,7 +179,7 @@ static const Trigger *read_trigger(Str tenant, Str key, Str payload, Arena *aren
     return t;
 }
 
-void trigger_map_unreadable(TriggerMap *map, Str tenant, Str key)
+void trigger_match_unreadable(TriggerMatch *map, Str tenant, Str key)
 {
     char place[PLACE_SIZE];
     Str name = make_place(place, tenant, "/", key);
@@ -188,7 +188,7 @@ void trigger_map_unreadable(TriggerMap *map, Str tenant, Str key)
     }
 }
 
-static void forget_unknown(TriggerMap *map, Str tenant, Str key)
+static void forget_unknown(TriggerMatch *map, Str tenant, Str key)
 {
     char place[PLACE_SIZE];
     if (map_count(map->unknown) > 0) {
@@ -196,7 +196,7 @@ static void forget_unknown(TriggerMap *map, Str tenant, Str key)
     }
 }
 
-static bool has_own(const TriggerMap *map, Str tenant, Str key)
+static bool has_own(const TriggerMatch *map, Str tenant, Str key)
 {
     char place[PLACE_SIZE];
     return find_entry(map, tenant, key) != NULL ||
@@ -204,8 +204,8 @@ static bool has_own(const TriggerMap *map, Str tenant, Str key)
             map_get(map->unknown, make_place(place, tenant, "/", key)) != NULL);
 }
 
-bool trigger_map_changed(
-    TriggerMap *map, Str tenant, Str key, Str payload, uint64_t sequence, Error *err)
+bool trigger_match_changed(
+    TriggerMatch *map, Str tenant, Str key, Str payload, uint64_t sequence, Error *err)
 {
     if (payload.len == 0) {
         remove_entry(map, tenant, key);
@@ -242,8 +242,8 @@ static size_t count_of(const List *list)
     return list == NULL ? 0 : list->count;
 }
 
-const Trigger **trigger_map_find(
-    const TriggerMap *map, Str tenant, Str event_type, TriggerUse use, Arena *arena,
+const Trigger **trigger_match_find(
+    const TriggerMatch *map, Str tenant, Str event_type, TriggerUse use, Arena *arena,
     size_t *ret_count)
 {
     const char *between = use == TRIGGER_MAKES ? "/+" : "/-";
@@ -272,25 +272,26 @@ const Trigger **trigger_map_find(
     return found;
 }
 
-const Trigger *trigger_map_own(const TriggerMap *map, Str tenant, Str key)
+const Trigger *trigger_match_own(const TriggerMatch *map, Str tenant, Str key)
 {
     const Entry *entry = find_entry(map, tenant, key);
     return entry == NULL ? NULL : entry->trigger;
 }
 
-uint64_t trigger_map_sequence(const TriggerMap *map, Str tenant, Str key)
+uint64_t trigger_match_sequence(const TriggerMatch *map, Str tenant, Str key)
 {
     const Entry *entry = find_entry(map, tenant, key);
     return entry == NULL ? 0 : entry->sequence;
 }
 
-const Trigger *trigger_map_get(const TriggerMap *map, Str tenant, Str key)
+const Trigger *trigger_match_get(const TriggerMatch *map, Str tenant, Str key)
 {
-    const Trigger *own = trigger_map_own(map, tenant, key);
-    return own != NULL ? own : trigger_map_own(map, TRIGGER_PLATFORM, key);
+    const Trigger *own = trigger_match_own(map, tenant, key);
+    return own != NULL ? own : trigger_match_own(map, TRIGGER_PLATFORM, key);
 }
 
-const Trigger **trigger_map_list(const TriggerMap *map, Str tenant, Arena *arena, size_t *ret_count)
+const Trigger **trigger_match_list(
+    const TriggerMatch *map, Str tenant, Arena *arena, size_t *ret_count)
 {
     const List *list = find_list(map, tenant, "", STR_EMPTY);
     size_t count = count_of(list);

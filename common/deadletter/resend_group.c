@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/deadletter/letter_group.h"
+#include "common/deadletter/resend_group.h"
 
 #include <assert.h>
 
 #include "common/bus/jetstream/get_message.h"
 #include "common/deadletter/store.h"
 
-void letter_group_begin(LetterGroup *group, Bus *bus, Arena *arena, bool erase)
+void resend_group_begin(ResendGroup *group, Bus *bus, Arena *arena, bool erase)
 {
-    *group = (LetterGroup){.bus = bus, .arena = arena, .erase = erase};
+    *group = (ResendGroup){.bus = bus, .arena = arena, .erase = erase};
 }
 
-LetterTask *letter_group_add(LetterGroup *group, uint64_t sequence)
+ResendTask *resend_group_add(ResendGroup *group, uint64_t sequence)
 {
-    assert(group->count < LETTER_GROUP_MAX);
-    LetterTask *task = &group->tasks[group->count++];
-    *task = (LetterTask){.sequence = sequence, .group = group};
+    assert(group->count < RESEND_GROUP_MAX);
+    ResendTask *task = &group->tasks[group->count++];
+    *task = (ResendTask){.sequence = sequence, .group = group};
     return task;
 }
 
-void letter_task_resend(LetterTask *task, const ResendRules *rules)
+void resend_task_prepare(ResendTask *task, const ResendRules *rules)
 {
     Resend resend;
     if (!letter_resend(&task->letter, rules, task->group->arena, &resend, &task->err)) {
@@ -35,21 +35,21 @@ void letter_task_resend(LetterTask *task, const ResendRules *rules)
 // ---- steps ----
 
 // One for the step itself: answers that come at once do not end it before all are asked.
-static void begin(LetterGroup *group, void (*done)(void *ctx), void *ctx)
+static void begin(ResendGroup *group, void (*done)(void *ctx), void *ctx)
 {
     group->open = 1;
     group->done = done;
     group->ctx = ctx;
 }
 
-static void release(LetterGroup *group)
+static void release(ResendGroup *group)
 {
     if (--group->open == 0) {
         group->done(group->ctx);
     }
 }
 
-static void fail(LetterTask *task, LetterFate fate, const Error *err)
+static void fail(ResendTask *task, LetterFate fate, const Error *err)
 {
     task->fate = fate;
     task->err = *err;
@@ -57,7 +57,7 @@ static void fail(LetterTask *task, LetterFate fate, const Error *err)
 
 static void on_letter_fetched(void *ctx, Str reply, const Error *err)
 {
-    LetterTask *task = ctx;
+    ResendTask *task = ctx;
     Arena *arena = task->group->arena;
     Error refusal = {0};
     BusMessage message;
@@ -75,7 +75,7 @@ static void on_letter_fetched(void *ctx, Str reply, const Error *err)
     release(task->group);
 }
 
-void letter_group_fetch(LetterGroup *group, void (*done)(void *ctx), void *ctx)
+void resend_group_fetch(ResendGroup *group, void (*done)(void *ctx), void *ctx)
 {
     begin(group, done, ctx);
     for (size_t i = 0; i < group->count; i++) {
@@ -89,7 +89,7 @@ void letter_group_fetch(LetterGroup *group, void (*done)(void *ctx), void *ctx)
 static void on_event_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)sequence;
-    LetterTask *task = ctx;
+    ResendTask *task = ctx;
     Error again = {0};
     if (err == NULL && duplicate && task->own_id) {
         error_set(
@@ -104,11 +104,11 @@ static void on_event_acked(void *ctx, const Error *err, uint64_t sequence, bool 
     release(task->group);
 }
 
-void letter_group_publish(LetterGroup *group, void (*done)(void *ctx), void *ctx)
+void resend_group_publish(ResendGroup *group, void (*done)(void *ctx), void *ctx)
 {
     begin(group, done, ctx);
     for (size_t i = 0; i < group->count; i++) {
-        LetterTask *task = &group->tasks[i];
+        ResendTask *task = &group->tasks[i];
         if (task->fate == LETTER_OPEN && task->out.subject != NULL) {
             group->open++;
             bus_publish(group->bus, &task->out, on_event_acked, task);
@@ -120,7 +120,7 @@ void letter_group_publish(LetterGroup *group, void (*done)(void *ctx), void *ctx
 
 static void on_letter_deleted(void *ctx, Str reply, const Error *err)
 {
-    LetterTask *task = ctx;
+    ResendTask *task = ctx;
     Error refusal = {0};
     if (err == NULL && !letter_deleted(reply, &refusal)) {
         err = &refusal;
@@ -131,11 +131,11 @@ static void on_letter_deleted(void *ctx, Str reply, const Error *err)
     release(task->group);
 }
 
-void letter_group_delete(LetterGroup *group, void (*done)(void *ctx), void *ctx)
+void resend_group_delete(ResendGroup *group, void (*done)(void *ctx), void *ctx)
 {
     begin(group, done, ctx);
     for (size_t i = 0; i < group->count; i++) {
-        LetterTask *task = &group->tasks[i];
+        ResendTask *task = &group->tasks[i];
         if (task->fate == LETTER_OPEN && task->remove) {
             group->open++;
             letter_delete(group->bus, task->sequence, group->erase, on_letter_deleted, task);

@@ -11,11 +11,11 @@
 // Everything *ret points to lives in `arena`. The tenant is the subject's last token, where it can
 // be one. A payload near the size limit loses its end so that the letter fits. false: could not be
 // packed.
-bool bury_pack(
+bool dead_letter_pack(
     const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
     Arena *arena, BusOut *ret);
 // The same of an input that ends who reads it: the payload goes along and is not looked at, so the
 // caller says whose notification it is, or "unknown"; a tenant that the subject does not have is.
-bool bury_pack_unread(
+bool dead_letter_pack_unread(
     const BusMessage *message, const char *stage, const char *reason, Str notification,
     Arena *arena, BusOut *ret);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "common/bus/consume/bury.h"
+#include "common/bus/consume/dead_letter.h"
 #include "common/codec/event.h"
 #include "stentor/v1/dead.pb-c.h"
 #include "stentor/v1/deferred.pb-c.h"
@@ -49,7 +49,7 @@ static Stentor__V1__DeadLetter *bury(const char *stream, Str payload, Str last, 
         .sequence = 7,
         .delivered = 2};
     BusOut out;
-    assert_true(bury_pack(&message, "dispatcher", "a reason", last, arena, &out));
+    assert_true(dead_letter_pack(&message, "dispatcher", "a reason", last, arena, &out));
     Stentor__V1__DeadLetter *letter = (Stentor__V1__DeadLetter *)event_unpack(
         &stentor__v1__dead_letter__descriptor, out.payload, arena, NULL);
     assert_non_null(letter);
@@ -184,7 +184,7 @@ static Str id_of(const char *stage, uint64_t sequence, Arena *arena)
         .delivered = 1,
     };
     BusOut out;
-    assert_true(bury_pack(&message, stage, "not readable", STR_EMPTY, arena, &out));
+    assert_true(dead_letter_pack(&message, stage, "not readable", STR_EMPTY, arena, &out));
     return out.event_id;
 }
 
@@ -216,7 +216,8 @@ static void a_callback_s_tenant_is_not_in_its_subject(void **state)
         BusMessage message = {
             .stream = "INBOUND", .subject = STR("ntf.inbound.sendgrid"), .payload = payloads[i]};
         BusOut out;
-        assert_true(bury_pack(&message, "webhook-receiver", "no array", STR_EMPTY, arena, &out));
+        assert_true(
+            dead_letter_pack(&message, "webhook-receiver", "no array", STR_EMPTY, arena, &out));
         assert_string_equal(out.subject, subjects[i]);
     }
     arena_free(arena);
@@ -233,8 +234,8 @@ static void a_letter_can_be_read_whatever_its_reason_quotes(void **state)
         .payload = STR("{}"),
     };
     BusOut out;
-    assert_true(
-        bury_pack(&message, "ingest", "not \"\xc3\" but G\xc3\xbcl", STR_EMPTY, arena, &out));
+    assert_true(dead_letter_pack(
+        &message, "ingest", "not \"\xc3\" but G\xc3\xbcl", STR_EMPTY, arena, &out));
     const Stentor__V1__DeadLetter *letter = (const Stentor__V1__DeadLetter *)event_unpack(
         &stentor__v1__dead_letter__descriptor, out.payload, arena, NULL);
     assert_non_null(letter);

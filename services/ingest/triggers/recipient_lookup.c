@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/triggers/trigger_lookup.h"
+#include "services/ingest/triggers/recipient_lookup.h"
 
 // Two look-ups by index for each row; the one that does not apply has a null and finds nothing.
 // LATERAL with a LIMIT keeps them that: a join may become a scan of all recipients.
 // Ids are ULIDs, so the least is the oldest.
 static const DbStatement LOOKUP = {
-    .name = "ingest_trigger_lookup",
+    .name = "ingest_recipient_lookup",
     .sql = "SELECT i.n, coalesce(p.recipient_id, q.recipient_id) "
            "FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[], $5::text[]) "
            "AS i (n, tenant_id, recipient_id, identity_type, identity_id) "
@@ -26,7 +26,7 @@ static void push_one_or_other(DbArray *array, bool this_one, Str value)
     }
 }
 
-void trigger_lookup_add(DbTxn *txn, const TriggerWant *wants, size_t count)
+void recipient_lookup_add(DbTxn *txn, const TriggerWant *wants, size_t count)
 {
     DbParams *p = db_txn_add(txn, &LOOKUP, NULL);
     DbArray *numbers = db_array(p, DB_I32);
@@ -48,7 +48,7 @@ void trigger_lookup_add(DbTxn *txn, const TriggerWant *wants, size_t count)
     }
 }
 
-void trigger_lookup_read(const DbTxn *txn, const TriggerWant *wants, size_t count, Arena *arena)
+void recipient_lookup_read(const DbTxn *txn, const TriggerWant *wants, size_t count, Arena *arena)
 {
     const PGresult *res = db_txn_result(txn, 0);
     for (int row = 0; row < db_rows(res); row++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/replay/shadow/shadow_words.h"
+#include "common/replay/shadow/shadow_content.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { COMPILED_MAX = 64, DIFF_BYTES_MAX = 256 * 1024 };
 
-struct ShadowWords {
+struct ShadowContent {
     const ShadowPlan *plan;
     TemplateCache *frozen;
     TemplateCache *changed; // the same versions with the new words
@@ -24,9 +24,9 @@ struct ShadowWords {
     Buf diff;
 };
 
-ShadowWords *shadow_words_new(const ShadowPlan *plan)
+ShadowContent *shadow_content_new(const ShadowPlan *plan)
 {
-    ShadowWords *words = xcalloc(1, sizeof *words);
+    ShadowContent *words = xcalloc(1, sizeof *words);
     words->plan = plan;
     words->frozen = template_cache_new(COMPILED_MAX);
     words->changed = template_cache_new(COMPILED_MAX);
@@ -39,7 +39,7 @@ ShadowWords *shadow_words_new(const ShadowPlan *plan)
     return words;
 }
 
-void shadow_words_free(ShadowWords *words)
+void shadow_content_free(ShadowContent *words)
 {
     template_cache_free(words->frozen);
     template_cache_free(words->changed);
@@ -66,7 +66,7 @@ static Stentor__V1__LocaleVariant *choose_variant(
 }
 
 // The version as it would have been; without the wanted locale it is as it was.
-static bool put_changed(ShadowWords *words, Str tenant, Str key, Str payload, Error *err)
+static bool put_changed(ShadowContent *words, Str tenant, Str key, Str payload, Error *err)
 {
     const ShadowPlan *plan = words->plan;
     Arena *arena = arena_new(0);
@@ -87,7 +87,7 @@ static bool put_changed(ShadowWords *words, Str tenant, Str key, Str payload, Er
     return ok;
 }
 
-static bool put_template(ShadowWords *words, Str tenant, Str key, Str payload, Error *err)
+static bool put_template(ShadowContent *words, Str tenant, Str key, Str payload, Error *err)
 {
     Str version = key;
     Str name = STR_EMPTY;
@@ -100,7 +100,7 @@ static bool put_template(ShadowWords *words, Str tenant, Str key, Str payload, E
                              : put_changed(words, tenant, key, payload, err));
 }
 
-static bool put_tenant(ShadowWords *words, Str tenant, Str payload, Error *err)
+static bool put_tenant(ShadowContent *words, Str tenant, Str payload, Error *err)
 {
     Arena *arena = arena_new(0);
     const Stentor__V1__Tenant *entry = (const Stentor__V1__Tenant *)event_unpack(
@@ -114,7 +114,8 @@ static bool put_tenant(ShadowWords *words, Str tenant, Str payload, Error *err)
     return ok && senders_put(words->senders, tenant, payload, err);
 }
 
-bool shadow_words_put(ShadowWords *words, Str kind, Str tenant, Str key, Str payload, Error *err)
+bool shadow_content_put(
+    ShadowContent *words, Str kind, Str tenant, Str key, Str payload, Error *err)
 {
     if (str_eq(kind, STR("template"))) {
         return put_template(words, tenant, key, payload, err);
@@ -122,7 +123,7 @@ bool shadow_words_put(ShadowWords *words, Str kind, Str tenant, Str key, Str pay
     return !str_eq(kind, STR("tenant")) || put_tenant(words, tenant, payload, err);
 }
 
-bool shadow_words_found(const ShadowWords *words, Error *err)
+bool shadow_content_found(const ShadowContent *words, Error *err)
 {
     const ShadowPlan *plan = words->plan;
     if (words->versions == 0) {
@@ -137,7 +138,7 @@ bool shadow_words_found(const ShadowWords *words, Error *err)
                plan->locale != NULL ? plan->locale : "");
 }
 
-static bool shadow_words_suspended(const ShadowWords *words, Str tenant)
+static bool shadow_content_suspended(const ShadowContent *words, Str tenant)
 {
     return map_get(words->suspended, tenant) != NULL;
 }
@@ -146,13 +147,13 @@ static bool shadow_words_suspended(const ShadowWords *words, Str tenant)
 
 // As the renderer does it (services/renderer/renderer.c, write_words).
 static bool render_with(
-    const ShadowWords *words, const CompiledVersion *version, const Request *request,
+    const ShadowContent *words, const CompiledVersion *version, const Request *request,
     json_t *variables, Draft *draft, RenderFailure *failure)
 {
     const Sender *sender = senders_get(words->senders, str_from(request->meta->tenant));
     Str wanted = str_from(request->locale);
     wanted = wanted.len > 0 ? wanted : str_from(sender->locale);
-    WordsContext context = {.zone = str_from(sender->zone), .tools = words->tools};
+    ContentContext context = {.zone = str_from(sender->zone), .tools = words->tools};
     if (version->broken.kind != ERROR_NONE) {
         return render_fail(failure, FAILURE_INVALID_TEMPLATE, "%s", version->broken.text);
     }
@@ -162,13 +163,13 @@ static bool render_with(
     }
     json_t *all = json_copy(variables);
     add_surroundings(all, locale, sender->theme, sender->names);
-    bool ok = render_words(version, locale, all, &context, draft, failure);
+    bool ok = render_content(version, locale, all, &context, draft, failure);
     json_decref(all);
     return ok;
 }
 
 static bool add_diff(
-    ShadowWords *words, const char *part, const Buf *before, const Buf *after, Arena *scratch,
+    ShadowContent *words, const char *part, const Buf *before, const Buf *after, Arena *scratch,
     uint64_t *signature)
 {
     const char *old_label = arena_printf(scratch, "%s, as it was", part);
@@ -178,7 +179,7 @@ static bool add_diff(
 }
 
 static ShadowResult compare_drafts(
-    ShadowWords *words, const char *notification_id, Arena *scratch, ShadowTally *tally)
+    ShadowContent *words, const char *notification_id, Arena *scratch, ShadowTally *tally)
 {
     uint64_t signature = UINT64_C(1469598103934665603);
     buf_clear(&words->diff);
@@ -197,7 +198,7 @@ static ShadowResult compare_drafts(
 }
 
 static ShadowResult compare_words(
-    ShadowWords *words, const Job *job, const CompiledVersion *frozen,
+    ShadowContent *words, const Job *job, const CompiledVersion *frozen,
     const CompiledVersion *changed, Arena *scratch, ShadowTally *tally)
 {
     const Request *request = job->request;
@@ -224,13 +225,13 @@ static ShadowResult compare_words(
                : SHADOW_MENDED;
 }
 
-bool shadow_words_compare(
-    ShadowWords *words, const Job *job, Arena *scratch, ShadowTally *tally, Error *err)
+bool shadow_content_compare(
+    ShadowContent *words, const Job *job, Arena *scratch, ShadowTally *tally, Error *err)
 {
     const Request *request = job->request;
     Str tenant = str_from(request->meta->tenant);
     Str version = str_from(request->template_version);
-    ShadowRules rules = {.tenant_suspended = shadow_words_suspended(words, tenant)};
+    ShadowRules rules = {.tenant_suspended = shadow_content_suspended(words, tenant)};
     ShadowGate gate = shadow_gate(&rules, request, job->now_us);
     const CompiledVersion *frozen =
         template_cache_get(words->frozen, tenant, str_from(request->template_), version);

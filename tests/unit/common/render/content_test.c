@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/codec/event.h"
-#include "common/render/words.h"
+#include "common/render/content.h"
 
 static void a_missing_required_variable_is_named(void **state)
 {
@@ -157,9 +157,9 @@ static bool write(const Variant *variant, const char *json, Draft *draft, Render
     json_t *variables = json_loads(json, 0, NULL);
     assert_non_null(variables);
     const CompiledLocale *locale = version_locale(version, STR(""));
-    WordsContext context = {.zone = STR("Europe/Berlin")};
+    ContentContext context = {.zone = STR("Europe/Berlin")};
     add_surroundings(variables, locale, NULL, NULL);
-    bool ok = render_words(version, locale, variables, &context, draft, failure);
+    bool ok = render_content(version, locale, variables, &context, draft, failure);
     draft->reference = "";
     json_decref(variables);
     version_free(version);
@@ -194,7 +194,7 @@ static void finding_04_too_many_steps_have_a_code_of_their_own(void **state)
     TemplateMeter meter = {.over = false};
     CompiledLocale locale = {.locale = "en", .direction = "ltr"};
     CompiledVersion version = {.channel = CHANNEL_SMS};
-    WordsContext context = {.meter = &meter};
+    ContentContext context = {.meter = &meter};
     Error err = {0};
     Draft draft;
     draft_init(&draft);
@@ -205,7 +205,7 @@ static void finding_04_too_many_steps_have_a_code_of_their_own(void **state)
     json_t *variables = json_pack("{s:o}", "a", array);
     locale.text = template_compile(STR("{{#each a}}x{{/each}}"), TEMPLATE_ESCAPE_NONE, NULL, &err);
     assert_non_null(locale.text);
-    assert_false(render_words(&version, &locale, variables, &context, &draft, &failure));
+    assert_false(render_content(&version, &locale, variables, &context, &draft, &failure));
     assert_int_equal(failure.code, FAILURE_LIMIT);
     assert_string_equal(failure_code_name(failure.code), "render_limit");
     assert_string_equal(
@@ -230,7 +230,7 @@ static void finding_04_time_is_asked_behind_large_parts(void **state)
     TemplateMeter meter = {.cpu_us = late_us, .max_us = 500, .until_us = 1};
     CompiledLocale locale = {.locale = "en", .direction = "ltr"};
     CompiledVersion version = {.channel = CHANNEL_EMAIL};
-    WordsContext context = {.meter = &meter};
+    ContentContext context = {.meter = &meter};
     Error err = {0};
     Draft draft;
     draft_init(&draft);
@@ -240,7 +240,7 @@ static void finding_04_time_is_asked_behind_large_parts(void **state)
     json_t *variables = json_object();
     locale.html = template_compile(str_from(html), TEMPLATE_ESCAPE_HTML, NULL, &err);
     assert_non_null(locale.html);
-    assert_false(render_words(&version, &locale, variables, &context, &draft, &failure));
+    assert_false(render_content(&version, &locale, variables, &context, &draft, &failure));
     assert_int_equal(failure.code, FAILURE_LIMIT);
     template_free(locale.html);
     json_decref(variables);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of requests: told, told_aside, and untold, tell, tell_later for what they left.
+// The status write-back of requests: feedback, feedback_aside, and for what they left:
+// pending_feedback, feedback_retry, feedback_later.
 //
-// Nobody's lock is waited for, so that nothing held by the application holds up the others, and no
+// No lock is waited for, so that nothing held by the application holds up the others, and no
 // two can wait for each other: rows are locked in the order of their ids, those that are held are
 // skipped and left in `untold`. A letter and its place in `untold` are one commit, so a claim never
 // takes a row for a new one because it does not say yet that it is sent.
@@ -58,7 +59,7 @@ static const char *changed_letters(const SqlParts *p)
         p->mapping, p->mapping);
 }
 
-// rows: those of `source` that are ours now; held: those that somebody else has locked.
+// rows: those of `source` that are ours now; held: those that another session has locked.
 static const char *locked_rows(const SqlParts *p, const char *source, const char *states)
 {
     return arena_printf(
@@ -72,8 +73,8 @@ static const char *locked_rows(const SqlParts *p, const char *source, const char
         p->id_type);
 }
 
-// In the order of the key: so does everybody who writes there.
-static const char *left_untold(const SqlParts *p, const char *source, const char *where)
+// In the order of the key, as every writer of the table.
+static const char *pending_feedback(const SqlParts *p, const char *source, const char *where)
 {
     return arena_printf(
         p->arena,
@@ -83,7 +84,7 @@ static const char *left_untold(const SqlParts *p, const char *source, const char
         p->mapping, source, where);
 }
 
-static const char *told_text(const SqlParts *p, const Written *w)
+static const char *feedback_text(const SqlParts *p, const Written *w)
 {
     const char *text = changed_letters(p);
     if (w->states[0] == '\0') {
@@ -94,20 +95,20 @@ static const char *told_text(const SqlParts *p, const Written *w)
         "%s%s%s%s, told AS (DELETE FROM " UNTOLD " AS u WHERE u.mapping = %s"
         " AND u.row_key = ANY (ARRAY(SELECT r.row_key FROM rows AS r)))"
         " SELECT (SELECT count(*) FROM changed), %s",
-        text, locked_rows(p, "latest", w->states), w->updates, left_untold(p, "held", ""),
+        text, locked_rows(p, "latest", w->states), w->updates, pending_feedback(p, "held", ""),
         p->mapping, w->count);
 }
 
-static const char *told_aside_text(const SqlParts *p, const Written *w)
+static const char *feedback_aside_text(const SqlParts *p, const Written *w)
 {
     const char *text = changed_letters(p);
     const char *where = arena_printf(p->arena, " WHERE n.state IN (%s)", w->states);
     return arena_printf(
         p->arena, "%s%s SELECT count(*), 0::int8 FROM changed", text,
-        w->states[0] == '\0' ? "" : left_untold(p, "latest", where));
+        w->states[0] == '\0' ? "" : pending_feedback(p, "latest", where));
 }
 
-static const char *untold_text(const SqlParts *p)
+static const char *pending_feedback_text(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
@@ -118,7 +119,7 @@ static const char *untold_text(const SqlParts *p)
 
 // The letter says what to write: it may have heard more since. A row that is gone, or whose letter
 // is not its latest any more, has nothing to be told.
-static const char *tell_text(const SqlParts *p, const Written *w)
+static const char *feedback_retry_text(const SqlParts *p, const Written *w)
 {
     const char *held = w->states[0] == '\0'
                            ? ", rows AS (SELECT WHERE false), held AS (SELECT ''::text AS row_key,"
@@ -143,7 +144,7 @@ static const char *tell_text(const SqlParts *p, const Written *w)
         p->mapping, p->mapping, p->mapping, held, w->updates, p->mapping, p->mapping, w->count);
 }
 
-static const char *tell_later_text(const SqlParts *p)
+static const char *feedback_later_text(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
@@ -159,12 +160,12 @@ static const char *tell_later_text(const SqlParts *p)
         p->mapping, p->mapping, p->mapping);
 }
 
-void relay_told_sql(RelaySql *sql, const SqlParts *p)
+void relay_feedback_sql(RelaySql *sql, const SqlParts *p)
 {
     Written w = write_moments(p);
-    sql->told = (DbStatement){"outbox_told", told_text(p, &w)};
-    sql->told_aside = (DbStatement){"outbox_told_aside", told_aside_text(p, &w)};
-    sql->untold = (DbStatement){"outbox_untold", untold_text(p)};
-    sql->tell = (DbStatement){"outbox_tell", tell_text(p, &w)};
-    sql->tell_later = (DbStatement){"outbox_tell_later", tell_later_text(p)};
+    sql->feedback = (DbStatement){"outbox_feedback", feedback_text(p, &w)};
+    sql->feedback_aside = (DbStatement){"outbox_feedback_aside", feedback_aside_text(p, &w)};
+    sql->pending_feedback = (DbStatement){"outbox_pending_feedback", pending_feedback_text(p)};
+    sql->feedback_retry = (DbStatement){"outbox_feedback_retry", feedback_retry_text(p, &w)};
+    sql->feedback_later = (DbStatement){"outbox_feedback_later", feedback_later_text(p)};
 }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/bus/topology/nats_rights.h"
+
+#include "common/bus/topology/topology.h"
+
+// clang-format off
+#define REQUESTS "REQUEST_CRITICAL REQUEST_HIGH REQUEST_NORMAL REQUEST_LOW"
+#define RENDEREDS "RENDERED_CRITICAL RENDERED_HIGH RENDERED_NORMAL RENDERED_LOW"
+
+static const NatsRights rights[] = {
+    // It sends dead letters again (ResendErrorEmail): they are read in order and one by one,
+    // published as mails, deleted. It stores applications' events and answers for them: a reply to
+    // another account is _R_.>.
+    {"stentor-ingest",
+     "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> evt.> _R_.> "
+     "$JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.*",
+     "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
+    // What manages writes configuration and people, and nothing that becomes a mail.
+    {"stentor-gateway",
+     "ppl.* cfg.suppression.> cfg.trigger.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> "
+     "$JS.API.STREAM.MSG.GET.CONFIG",
+     "", "CONFIG", NULL},
+    {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
+     REQUESTS, "CONFIG IN_HAND", NULL},
+    {"stentor-dispatcher",       "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> ntf.inhand.dispatcher.*",
+     RENDEREDS " SETTLE", "CONFIG EVENTS IN_HAND", NULL},
+    {"stentor-webhook-receiver",
+     "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",
+     "INBOUND", "CONFIG IN_HAND", NULL},
+    // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
+    {"stentor-digest-flusher",
+     "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout evt.*.CleanUpOrders "
+     "ntf.inhand.digest-flusher.* $JS.API.STREAM.INFO.* "
+     "$JS.API.CONSUMER.INFO.*.* "
+     "$JS.API.STREAM.MSG.DELETE.REQUEST_CRITICAL $JS.API.STREAM.MSG.DELETE.REQUEST_HIGH "
+     "$JS.API.STREAM.MSG.DELETE.REQUEST_NORMAL $JS.API.STREAM.MSG.DELETE.REQUEST_LOW "
+     "$JS.API.STREAM.MSG.DELETE.RENDERED_CRITICAL $JS.API.STREAM.MSG.DELETE.RENDERED_HIGH "
+     "$JS.API.STREAM.MSG.DELETE.RENDERED_NORMAL $JS.API.STREAM.MSG.DELETE.RENDERED_LOW "
+     "$JS.API.STREAM.MSG.DELETE.DEFERRED $JS.API.STREAM.MSG.DELETE.INBOUND $JS.API.STREAM.MSG.DELETE.SETTLE "
+     "$JS.API.STREAM.MSG.DELETE.EVENTS",
+     "DEFERRED", "CONFIG PEOPLE IN_HAND", NULL},
+    {"stentor-archiver",         "ntf.dead.>",
+     "", "CONFIG STATUS EVENTS " REQUESTS, NULL},
+    {"stentor-order-saga",
+     "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder ntf.deferred.saga.* ntf.dead.> "
+     "ntf.inhand.order-saga.*",
+     "EVENTS", "IN_HAND", NULL},
+    // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
+    // CONFIG it only reads: what manages goes through the API, what mends is the admin's.
+    {"stentor-cli",
+     "evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
+     "$JS.API.STREAM.MSG.DELETE.DEAD",
+     "", "CONFIG STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE IN_HAND " REQUESTS " " RENDEREDS, NULL},
+    {"stentor-admin",            ">", "", "", NULL},
+};
+// clang-format on
+
+const NatsRights *nats_rights(size_t *ret_count)
+{
+    *ret_count = sizeof rights / sizeof rights[0];
+    return rights;
+}
