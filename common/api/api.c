@@ -284,20 +284,15 @@ bool api_need_scope(ApiCall *call, Scope scope)
     return false;
 }
 
-// A suspension holds for the tenant; the operator must reach what is suspended, and sends nothing
-// for it either.
-static bool is_barred(const Api *api, const ApiCall *call, const ApiRoute *route)
-{
-    bool sends = route->scope == SCOPE_NOTIFICATIONS_SEND || route->scope == SCOPE_BATCHES_WRITE;
-    return (sends || !call->operates) && catalog_is_suspended(api->catalog, str_from(call->tenant));
-}
-
 static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
 {
     if (!check_key(api, call)) {
         return false;
     }
-    if (is_barred(api, call, route)) {
+    // A suspension holds for the tenant; the operator must reach what is suspended, and sends
+    // nothing for it either.
+    bool sends = route->scope == SCOPE_NOTIFICATIONS_SEND || route->scope == SCOPE_BATCHES_WRITE;
+    if ((sends || !call->operates) && catalog_is_suspended(api->catalog, str_from(call->tenant))) {
         api_answer_suspended(call);
         return false;
     }

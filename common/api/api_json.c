@@ -167,16 +167,11 @@ bool api_read_time(ApiBody *body, const char *name, int64_t *ret_us)
     return true;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool parse_minute(Str text, uint32_t *ret)
 {
     const char *t = text.ptr;
-    if (text.len != 5 || !is_digit(t[0]) || !is_digit(t[1]) || t[2] != ':' || !is_digit(t[3]) ||
-        !is_digit(t[4])) {
+    if (text.len != 5 || !ascii_is_digit(t[0]) || !ascii_is_digit(t[1]) || t[2] != ':' ||
+        !ascii_is_digit(t[3]) || !ascii_is_digit(t[4])) {
         return false;
     }
     uint32_t hour = (uint32_t)(t[0] - '0') * 10 + (uint32_t)(t[1] - '0');
@@ -293,7 +288,7 @@ bool api_is_locale(Str tag)
     }
     for (size_t i = 0; i < tag.len; i++) {
         char c = tag.ptr[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        bool letter = ascii_is_letter(c);
         bool digit = c >= '0' && c <= '9';
         if (c == '-' ? run == 0 : !letter && !digit) {
             return false;

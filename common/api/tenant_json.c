@@ -211,19 +211,12 @@ static bool take_domains(ApiBody *body, Stentor__V1__Tenant *ret)
     return true;
 }
 
-static bool take_postal(ApiBody *body, Stentor__V1__Tenant *ret)
-{
-    Str text = STR_EMPTY;
-    bool ok = api_read_text(body, "physical_address", TENANT_TEXT_MAX, &text);
-    ret->physical_address = own(body, text);
-    return ok;
-}
-
 bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_named)
 {
     *ret_named = named_fields(body);
     (void)take_head(body, ret);
     (void)take_domains(body, ret);
+    Str postal = STR_EMPTY;
     (void)take_line(body, "name", &ret->name);
     (void)take_language(body, ret);
     (void)take_sender(body, ret);
@@ -231,7 +224,8 @@ bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_nam
     (void)take_limits(body, "limits", &ret->tenant_limits);
     (void)take_limits(body, "recipient_limits", &ret->recipient_limits);
     (void)take_policies(body, ret);
-    (void)take_postal(body, ret);
+    (void)api_read_text(body, "physical_address", TENANT_TEXT_MAX, &postal);
+    ret->physical_address = own(body, postal);
     (void)take_theme(body, ret);
     return api_body_good(body);
 }

@@ -98,15 +98,6 @@ static void see_rendered(const Seeing *seeing)
     }
 }
 
-// With an attempt of number 0 a vendor's callback says so, of a mail that was sent.
-static uint64_t bits_of_failure(const Stentor__V1__NotificationStatus *event)
-{
-    if (event->attempt != NULL && event->attempt->number == 0) {
-        return SEEN_S_ENDED;
-    }
-    return SEEN_S_ENDED | (event->rendered_at_us > 0 ? SEEN_S_FAILED_LATE : SEEN_S_FAILED_EARLY);
-}
-
 static uint64_t bits_of_status(const Stentor__V1__NotificationStatus *event)
 {
     switch ((Status)event->status) {
@@ -128,7 +119,12 @@ static uint64_t bits_of_status(const Stentor__V1__NotificationStatus *event)
         return SEEN_S_ENDED | SEEN_S_SUPPRESSED |
                (event->rendered_at_us > 0 ? SEEN_S_FAILED_LATE : 0);
     case STATUS_FAILED:
-        return bits_of_failure(event);
+        // With an attempt of number 0 a vendor's callback says so, of a mail that was sent.
+        if (event->attempt != NULL && event->attempt->number == 0) {
+            return SEEN_S_ENDED;
+        }
+        return SEEN_S_ENDED |
+               (event->rendered_at_us > 0 ? SEEN_S_FAILED_LATE : SEEN_S_FAILED_EARLY);
     case STATUS_BOUNCED:
     case STATUS_COMPLAINED:
         return SEEN_S_ENDED;

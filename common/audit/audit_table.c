@@ -30,12 +30,6 @@ struct AuditTable {
 
 static const char crockford[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-static unsigned digit_of(char c)
-{
-    const char *at = memchr(crockford, c, sizeof crockford - 1);
-    return at != NULL ? (unsigned)(at - crockford) : 0;
-}
-
 // 26 characters of 5 bits are 130: the first one holds three.
 static void read_ulid(Str text, uint8_t out[16])
 {
@@ -43,7 +37,8 @@ static void read_ulid(Str text, uint8_t out[16])
     unsigned held = 0;
     size_t at = 0;
     for (size_t i = 0; i < ULID_LEN; i++) {
-        bits = (bits << 5 | digit_of(text.ptr[i])) & 0xffffu;
+        const char *digit = memchr(crockford, text.ptr[i], sizeof crockford - 1);
+        bits = (bits << 5 | (digit != NULL ? (unsigned)(digit - crockford) : 0)) & 0xffffu;
         held += i == 0 ? 3 : 5;
         if (held >= 8) {
             held -= 8;
@@ -152,15 +147,10 @@ const char *audit_tenant(const AuditTable *table, uint32_t tenant)
     return table->tenant_names[tenant];
 }
 
-static size_t first_slot(const AuditTable *table, const uint8_t ulid[16], uint32_t tenant)
-{
-    return (size_t)(str_hash(str_of(ulid, 16)) ^ tenant) & table->slot_mask;
-}
-
 static AuditEntry *find_slot(
     AuditTable *table, const uint8_t ulid[16], uint32_t tenant, size_t *ret_slot)
 {
-    size_t slot = first_slot(table, ulid, tenant);
+    size_t slot = (size_t)(str_hash(str_of(ulid, 16)) ^ tenant) & table->slot_mask;
     for (; table->slots[slot] != 0; slot = (slot + 1) & table->slot_mask) {
         AuditEntry *entry = audit_table_at(table, table->slots[slot] - 1);
         if (entry->tenant == tenant && memcmp(entry->ulid, ulid, 16) == 0) {

@@ -13,12 +13,7 @@ static const uint64_t OURS = SEEN_ACCEPTED | SEEN_REQUEST | SEEN_DUE | SEEN_DIGE
                              SEEN_S_SCHEDULED | SEEN_S_FAILED_EARLY | SEEN_S_FAILED_LATE |
                              SEEN_S_SENT | SEEN_H_QUEUED | SEEN_H_SCHEDULED | SEEN_H_SENT;
 
-static bool is_ours(const AuditEntry *e)
-{
-    return has(e, OURS) || (e->deferred | e->rendered | e->ledger | e->told | e->attempts) != 0;
-}
-
-// Attempts that somebody says were made.
+// Attempts that STATUS or the history has.
 static uint32_t tried(const AuditEntry *e)
 {
     return e->told | e->attempts;
@@ -39,13 +34,6 @@ static bool ended_early(const AuditEntry *e)
 static bool is_suppressed(const AuditEntry *e)
 {
     return has(e, SEEN_S_SUPPRESSED | SEEN_H_SUPPRESSED);
-}
-
-// The gate or the clock ended it (cancelled, taken up by a digest): it had no request to be
-// rendered.
-static bool ended_unsent(const AuditEntry *e)
-{
-    return is_suppressed(e) && !is_past_renderer(e);
 }
 
 // The clock has its request, or its first status, still to publish.
@@ -89,7 +77,10 @@ static unsigned missing_request(const AuditEntry *e, const AuditAges *ages)
     if (!on_its_way && (has(e, SEEN_UNPUBLISHED) || is_digest_due(e))) {
         return 0; // the sweep publishes it, or the clock
     }
-    bool lacks_request = !has(e, SEEN_REQUEST) && !aged(e, ages->request_us) && !ended_unsent(e);
+    // The gate or the clock ended it (cancelled, taken up by a digest): it had no request to be
+    // rendered.
+    bool ended_unsent = is_suppressed(e) && !is_past_renderer(e);
+    bool lacks_request = !has(e, SEEN_REQUEST) && !aged(e, ages->request_us) && !ended_unsent;
     if (!is_scheduled(e)) {
         return lacks_request ? MISSING_REQUEST : 0;
     }
@@ -179,14 +170,6 @@ static unsigned missing_history(const AuditEntry *e, const AuditAges *ages)
     return told && lacks ? MISSING_HISTORY : 0;
 }
 
-static unsigned all_missing(const AuditEntry *e, const AuditAges *ages)
-{
-    bool needs_none = has(e, SEEN_ACCEPTED | SEEN_DIGEST) || aged(e, ages->accept_us);
-    unsigned missing = needs_none ? 0 : MISSING_ACCEPT;
-    return missing | missing_request(e, ages) | missing_retry(e, ages) | missing_rendered(e, ages) |
-           missing_ledger(e, ages) | missing_status(e, ages) | missing_history(e, ages);
-}
-
 // ---- the verdict ----
 
 static AuditState state_of(const AuditEntry *e)
@@ -214,11 +197,15 @@ static AuditState state_of(const AuditEntry *e)
 AuditVerdict audit_classify(const AuditEntry *entry, const AuditAges *ages, int64_t settled_us)
 {
     AuditVerdict verdict = {.state = AUDIT_NONE};
-    if (!is_ours(entry)) {
+    uint32_t attempts =
+        entry->deferred | entry->rendered | entry->ledger | entry->told | entry->attempts;
+    if (!has(entry, OURS) && attempts == 0) {
         return verdict;
     }
     verdict.state = state_of(entry);
-    verdict.missing = (uint16_t)all_missing(entry, ages);
+    bool needs_no_accept = has(entry, SEEN_ACCEPTED | SEEN_DIGEST) || aged(entry, ages->accept_us);
+    verdict.missing =
+        (uint16_t)((needs_no_accept ? 0 : MISSING_ACCEPT) | missing_request(entry, ages) | missing_retry(entry, ages) | missing_rendered(entry, ages) | missing_ledger(entry, ages) | missing_status(entry, ages) | missing_history(entry, ages));
     verdict.unknown = has(entry, SEEN_STALE | SEEN_PARKED | SEEN_RESENT | SEEN_DEAD_UNKNOWN);
     bool twice = has(entry, SEEN_S_TWICE) || entry->ledger_sent > 1 + entry->lives;
     verdict.doubled = twice && !verdict.unknown;
@@ -231,18 +218,14 @@ AuditVerdict audit_classify(const AuditEntry *entry, const AuditAges *ages, int6
     return verdict;
 }
 
-// A claim whose lease is over and whose mail nobody will be handed again: the policy of its channel
-// is applied only when somebody meets it.
-static bool is_abandoned(const AuditEntry *e)
-{
-    return has(e, SEEN_STALE) && !has(e, SEEN_PARKED | SEEN_DEAD_UNKNOWN) &&
-           state_of(e) == AUDIT_OPEN;
-}
-
 AuditRemedy audit_remedy(const AuditEntry *e, uint16_t missing)
 {
     if (missing == 0) {
-        return is_abandoned(e) && has(e, SEEN_ACCEPTED) ? REMEDY_DRIVE : REMEDY_NONE;
+        // A claim whose lease is over and whose mail is handed to no dispatcher again: the policy
+        // of its channel is applied only when one meets it.
+        bool abandoned = has(e, SEEN_STALE) && !has(e, SEEN_PARKED | SEEN_DEAD_UNKNOWN) &&
+                         state_of(e) == AUDIT_OPEN;
+        return abandoned && has(e, SEEN_ACCEPTED) ? REMEDY_DRIVE : REMEDY_NONE;
     }
     const unsigned drivable = MISSING_REQUEST | MISSING_DEFERRED | MISSING_DUE | MISSING_RENDERED |
                               MISSING_LEDGER | MISSING_STATUS;

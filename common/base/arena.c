@@ -76,14 +76,9 @@ char *xstrdup(const char *text)
     return memcpy(xmalloc(size), text, size);
 }
 
-static char *first_block(Arena *arena)
-{
-    return (char *)arena + ARENA_HEAD;
-}
-
 static void start_over(Arena *arena)
 {
-    arena->at = first_block(arena);
+    arena->at = (char *)arena + ARENA_HEAD;
     arena->end = arena->at + arena->first_size;
     arena->blocks = NULL;
     arena->owned = NULL;

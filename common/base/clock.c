@@ -68,20 +68,14 @@ static Civil civil_from_days(int64_t days)
     };
 }
 
-static char *put_digits(char *at, int64_t value, int width)
+static char *put_group(char *at, int64_t value, int width, char after)
 {
     for (int i = width - 1; i >= 0; i--) {
         at[i] = (char)('0' + value % 10);
         value /= 10;
     }
-    return at + width;
-}
-
-static char *put_group(char *at, int64_t value, int width, char after)
-{
-    at = put_digits(at, value, width);
-    *at = after;
-    return at + 1;
+    at[width] = after;
+    return at + width + 1;
 }
 
 void clock_format(int64_t at_us, char out[CLOCK_RFC3339_SIZE])

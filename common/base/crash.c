@@ -85,13 +85,6 @@ static bool contains(Str text, Str part)
 
 static struct timespec late_at; // tv_sec 0: no late killer is in hand
 
-static bool is_past(struct timespec at)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec > at.tv_sec || (now.tv_sec == at.tv_sec && now.tv_nsec >= at.tv_nsec);
-}
-
 static void kill_for(const char *text)
 {
     fprintf(stderr, "input with '%s' kills\n", text);
@@ -139,7 +132,11 @@ bool crash_input(Str id, Str payload)
 
 void crash_late(void)
 {
-    if (late_at.tv_sec != 0 && is_past(late_at)) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    bool is_past = now.tv_sec > late_at.tv_sec ||
+                   (now.tv_sec == late_at.tv_sec && now.tv_nsec >= late_at.tv_nsec);
+    if (late_at.tv_sec != 0 && is_past) {
         kill_for("STENTOR_CRASH_ON");
     }
 }

@@ -81,12 +81,6 @@ void id_new(const char *prefix, int64_t now_us, char out[ID_SIZE])
     id_derived(prefix, now_us, entropy, out);
 }
 
-static int crockford_value(char c)
-{
-    const char *at = c == '\0' ? NULL : strchr(crockford, c);
-    return at == NULL ? -1 : (int)(at - crockford);
-}
-
 bool id_parse(Str id, const char *prefix, int64_t *ret_ms)
 {
     Str head = str_from(prefix);
@@ -99,11 +93,11 @@ bool id_parse(Str id, const char *prefix, int64_t *ret_ms)
     }
     int64_t ms = 0;
     for (size_t i = 0; i < ULID_LEN; i++) {
-        int value = crockford_value(ulid[i]);
-        if (value < 0) {
+        const char *digit = ulid[i] == '\0' ? NULL : strchr(crockford, ulid[i]);
+        if (digit == NULL) {
             return false;
         }
-        ms = i < 10 ? ms << 5 | value : ms;
+        ms = i < 10 ? ms << 5 | (digit - crockford) : ms;
     }
     if (ret_ms != NULL) {
         *ret_ms = ms;
@@ -191,17 +185,9 @@ bool base64url_decode(Str text, uint8_t *out, size_t out_size, size_t *ret_len)
     return bits == 0 && held < 6;
 }
 
-static size_t count_padding(Str text)
-{
-    if (!str_ends(text, STR("="))) {
-        return 0;
-    }
-    return str_ends(text, STR("==")) ? 2 : 1;
-}
-
 bool base64_decode(Str text, uint8_t *out, size_t out_size, size_t *ret_len)
 {
-    size_t padding = count_padding(text);
+    size_t padding = str_ends(text, STR("==")) ? 2 : str_ends(text, STR("=")) ? 1 : 0;
     size_t digits = text.len - padding;
     size_t need = text.len / 4 * 3 - padding;
     if (text.len % 4 != 0 || need > out_size) {
@@ -240,7 +226,7 @@ void hex_encode(const void *data, size_t len, char *out)
     *out = '\0';
 }
 
-static int hex_value(char c)
+int hex_value(char c)
 {
     if (c >= '0' && c <= '9') {
         return c - '0';

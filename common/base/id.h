@@ -27,5 +27,6 @@ void base64url_encode(const void *data, size_t len, char *out);
 bool base64url_decode(Str text, uint8_t *out, size_t out_size, size_t *ret_len);
 // Standard base64 with padding. false when it is not, or longer than out_size.
 bool base64_decode(Str text, uint8_t *out, size_t out_size, size_t *ret_len);
+int hex_value(char c);                                    // 0..15; -1: no hexadecimal digit
 void hex_encode(const void *data, size_t len, char *out); // out: 2 * len + 1
 bool hex_decode(Str text, uint8_t *out, size_t out_size, size_t *ret_len);

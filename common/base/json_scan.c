@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/json_scan.h"
 
-// Behind the string that begins at `i`; the end of the text when it has none.
-static size_t skip_string(Str text, size_t i)
-{
-    for (i++; i < text.len && text.ptr[i] != '"'; i++) {
-        i += text.ptr[i] == '\\' ? 1 : 0;
-    }
-    return i;
-}
-
 static bool exceeds(Str text, size_t at, const char *what, JsonExcess *ret)
 {
     *ret = (JsonExcess){.what = what, .line = 1, .column = 1};
@@ -29,7 +20,9 @@ bool json_is_modest(Str text, JsonExcess *ret)
     for (size_t i = 0; i < text.len; i++) {
         switch (text.ptr[i]) {
         case '"':
-            i = skip_string(text, i);
+            for (i++; i < text.len && text.ptr[i] != '"'; i++) { // behind it, or to the end
+                i += text.ptr[i] == '\\' ? 1 : 0;
+            }
             break;
         case '{':
         case '[':

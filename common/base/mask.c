@@ -66,21 +66,12 @@ void mask_address(Str address, char *out, size_t size)
     put_mask(&to, address);
 }
 
-static bool is_alnum(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c >= 0x80;
-}
-
 // RFC 5322's atext and the dot. "=" belongs to it: VERP writes one address into another's local
 // part.
 static bool is_local(char c)
 {
-    return c != '\0' && (is_alnum((unsigned char)c) || strchr("!#$%&'*+-/=?^_`{|}~.", c) != NULL);
-}
-
-static bool is_domain(char c)
-{
-    return is_alnum((unsigned char)c) || c == '-' || c == '.' || c == '[' || c == ']' || c == ':';
+    return ascii_is_alnum(c) || (unsigned char)c >= 0x80 ||
+           (c != '\0' && strchr("!#$%&'*+-/=?^_`{|}~.", c) != NULL);
 }
 
 // Where the local part that ends at `at` begins, not before `from`.
@@ -103,8 +94,12 @@ static size_t local_start(Str text, size_t from, size_t at)
 static size_t domain_end(Str text, size_t at)
 {
     size_t end = at + 1;
-    while (end < text.len && is_domain(text.ptr[end])) {
-        end++;
+    for (; end < text.len; end++) {
+        char c = text.ptr[end];
+        bool plain = ascii_is_alnum(c) || (unsigned char)c >= 0x80;
+        if (!plain && (c == '\0' || strchr("-.[]:", c) == NULL)) {
+            break;
+        }
     }
     return end;
 }

@@ -24,6 +24,20 @@ typedef struct Str {
 #define STR_ARG(s) (int)(s).len, (s).ptr
 #endif
 
+// Of ASCII, in every locale.
+static inline bool ascii_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+static inline bool ascii_is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+static inline bool ascii_is_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
 const char *str_read(Str s);    // reads every byte, returns s.ptr; for STR_ARG
 Str str_from(const char *text); // NULL gives the empty slice
 Str str_of(const void *ptr, size_t len);

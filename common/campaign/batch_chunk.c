@@ -35,16 +35,6 @@ size_t chunk_member_bytes(const Member *member)
 
 // ---- plain ----
 
-// Seven bits a byte, the lower first; the highest bit says that more follow.
-static char *write_length(char *at, size_t length)
-{
-    for (; length >= 0x80; length >>= 7) {
-        *at++ = (char)(length | 0x80);
-    }
-    *at++ = (char)length;
-    return at;
-}
-
 static bool read_length(Str *rest, size_t *ret)
 {
     size_t length = 0;
@@ -76,7 +66,12 @@ Str chunk_encode(const Member *members, size_t count, Arena *arena)
         Str *fields[FIELDS];
         list_fields(&member, fields);
         for (size_t f = 0; f < FIELDS; f++) {
-            at = write_length(at, fields[f]->len);
+            // Seven bits a byte, the lower first; the highest bit says that more follow.
+            size_t length = fields[f]->len;
+            for (; length >= 0x80; length >>= 7) {
+                *at++ = (char)(length | 0x80);
+            }
+            *at++ = (char)length;
             memcpy(at, fields[f]->len > 0 ? fields[f]->ptr : "", fields[f]->len);
             at += fields[f]->len;
         }

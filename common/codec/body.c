@@ -60,21 +60,6 @@ static uint64_t read_id(const uint8_t *bytes)
     return id;
 }
 
-static void write_id(uint64_t id, uint8_t *bytes)
-{
-    for (size_t i = 0; i < HEAD_LEN; i++) {
-        bytes[i] = (uint8_t)(id >> (56 - 8 * i));
-    }
-}
-
-static uint64_t content_id(Str content)
-{
-    uint8_t digest[SHA256_LEN];
-    sha256(content, digest);
-    uint64_t id = read_id(digest);
-    return id != 0 ? id : 1;
-}
-
 BodyPrefix *body_prefix_new(const Stentor__V1__TemplateVersion *version)
 {
     Buf content;
@@ -85,7 +70,9 @@ BodyPrefix *body_prefix_new(const Stentor__V1__TemplateVersion *version)
     // A body is about as long as its template; the hint sizes zstd's window.
     ZSTD_compressionParameters params = ZSTD_getCParams(LEVEL_WITH_PREFIX, view.len, view.len);
     BodyPrefix *prefix = xmalloc(sizeof *prefix);
-    prefix->id = content_id(view);
+    uint8_t digest[SHA256_LEN];
+    sha256(view, digest);
+    prefix->id = read_id(digest) != 0 ? read_id(digest) : 1;
     prefix->pack = ZSTD_createCDict_advanced(
         view.ptr, view.len, ZSTD_dlm_byCopy, ZSTD_dct_rawContent, params, memory);
     prefix->unpack =
@@ -142,7 +129,10 @@ bool body_pack(const BodyPrefix *prefix, Str plain, Arena *arena, Str *ret_frame
     }
     size_t room = ZSTD_compressBound(plain.len);
     uint8_t *scratch = get_scratch(HEAD_LEN + room);
-    write_id(body_prefix_id(prefix), scratch);
+    uint64_t id = body_prefix_id(prefix);
+    for (size_t i = 0; i < HEAD_LEN; i++) {
+        scratch[i] = (uint8_t)(id >> (56 - 8 * i));
+    }
     size_t size = compress(prefix, plain, scratch + HEAD_LEN, room);
     assert(!ZSTD_isError(size)); // it had room for the worst case
     *ret_frame = str_of(arena_copy(arena, scratch, HEAD_LEN + size), HEAD_LEN + size);

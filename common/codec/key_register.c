@@ -6,15 +6,11 @@
 #include "common/codec/event.h"
 #include "stentor/v1/config.pb-c.h"
 
-static bool is_same_key(const KeyInfo *a, const KeyInfo *b)
-{
-    return a->kind == b->kind && memcmp(a->check, b->check, KEY_CHECK_LEN) == 0;
-}
-
 static const KeyRow *find_row(const KeyRegister *keys, const KeyInfo *info)
 {
     for (size_t i = 0; i < keys->count; i++) {
-        if (is_same_key(&keys->rows[i].info, info)) {
+        const KeyInfo *known = &keys->rows[i].info;
+        if (known->kind == info->kind && memcmp(known->check, info->check, KEY_CHECK_LEN) == 0) {
             return &keys->rows[i];
         }
     }

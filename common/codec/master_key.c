@@ -276,12 +276,6 @@ static char *print_new_key(char *at, KeyKind kind)
     return at;
 }
 
-static char *print_header(char out[MASTER_KEY_FILE_SIZE])
-{
-    memcpy(out, HEADER, sizeof HEADER);
-    return out + sizeof HEADER - 1;
-}
-
 void master_key_generate(char out[132])
 {
     uint8_t bytes[MASTER_KEY_LEN];
@@ -345,7 +339,8 @@ bool master_key_print(
             err, ERROR_CONFIG, "the file holds %d %s keys already", (int)MASTER_KEYS_MAX,
             key_kind_name((KeyKind)change->add));
     }
-    char *at = print_header(out);
+    memcpy(out, HEADER, sizeof HEADER);
+    char *at = out + sizeof HEADER - 1;
     for (KeyKind kind = KEY_MASTER; kind <= KEY_HASH; kind++) {
         at = print_kind(master, kind, change, true, at);
         at = print_kind(master, kind, change, false, at);

@@ -44,14 +44,6 @@ struct ConfigMirror {
 static void begin(ConfigMirror *m);
 static void on_reader_freed(void *ctx);
 
-static bool take(ConfigMirror *m, const BusMessage *message, Error *err)
-{
-    ConfigName name;
-    arena_reset(m->scratch);
-    return config_entry_check(message, &name, m->scratch, err) &&
-           m->on_changed(m->ctx, name.kind, name.tenant, name.key, message, err);
-}
-
 // How many there are is shown by the service's metrics.
 static void count_refused(const ConfigMirror *m)
 {
@@ -74,7 +66,10 @@ static void note_refused(ConfigMirror *m, const BusMessage *message)
 static void apply(ConfigMirror *m, const BusMessage *message)
 {
     Error err = {0};
-    bool whole = take(m, message, &err);
+    ConfigName name;
+    arena_reset(m->scratch);
+    bool whole = config_entry_check(message, &name, m->scratch, &err) &&
+                 m->on_changed(m->ctx, name.kind, name.tenant, name.key, message, &err);
     if (!whole && err.kind == ERROR_CONFIG) {
         LOG(LOG_WARN, "config entry used but for a part", log_str("subject", message->subject),
             log_int("sequence", (int64_t)message->sequence), log_error(&err));
@@ -104,19 +99,17 @@ static void note_newest(ConfigMirror *m, const BusMessage *message)
     }
 }
 
-static bool is_older(const ConfigMirror *m, const BusMessage *message)
-{
-    return m->pass == PASS_NEWEST &&
-           message->sequence < (uintptr_t)map_get(m->newest, message->subject);
-}
-
 static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
 {
     ConfigMirror *m = ctx;
     for (size_t i = 0; i < count; i++) {
         if (m->pass == PASS_NOTING) {
             note_newest(m, &messages[i]);
-        } else if (!is_older(m, &messages[i])) {
+            continue;
+        }
+        bool is_older = m->pass == PASS_NEWEST &&
+                        messages[i].sequence < (uintptr_t)map_get(m->newest, messages[i].subject);
+        if (!is_older) {
             apply(m, &messages[i]);
         }
     }

@@ -122,17 +122,13 @@ KeyEntry *key_cache_add(KeyCache *cache, Str name, DataKey *key, uint64_t now_ms
     return entry;
 }
 
-static bool must_go(const KeyCache *cache, const KeyEntry *entry, uint64_t now_ms)
-{
-    return entry->until_ms <= now_ms || map_count(cache->by_name) > cache->max;
-}
-
 void key_cache_sweep(KeyCache *cache, uint64_t now_ms)
 {
     while (cache->graves.head != NULL && cache->graves.head->until_ms < now_ms) {
         free_entry(take_first(&cache->graves));
     }
-    while (cache->by_age.head != NULL && must_go(cache, cache->by_age.head, now_ms)) {
+    while (cache->by_age.head != NULL &&
+           (cache->by_age.head->until_ms <= now_ms || map_count(cache->by_name) > cache->max)) {
         KeyEntry *entry = take_first(&cache->by_age);
         hide(cache, entry);
         key_cache_release(cache, entry, now_ms);

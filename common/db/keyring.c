@@ -176,16 +176,6 @@ static void release_all(Job *job)
     }
 }
 
-// Takes over each answer's reference once, and gives the key to all who want it.
-static void fill(Job *job)
-{
-    for (size_t i = 0; i < job->count; i++) {
-        Missing *m = job->missing[i];
-        KeyEntry *entry = m != NULL ? m->entry : job->entries[i];
-        job->wants[i].key = entry != NULL ? entry->key : NULL;
-    }
-}
-
 static void hand_over_references(Job *job)
 {
     for (size_t i = 0; i < job->count; i++) {
@@ -200,8 +190,11 @@ static void hand_over_references(Job *job)
 static void finish(Job *job, const Error *err)
 {
     Keyring *ring = job->ring;
-    if (err == NULL) {
-        fill(job);
+    // Takes over each answer's reference once, and gives the key to all who want it.
+    for (size_t i = 0; err == NULL && i < job->count; i++) {
+        Missing *m = job->missing[i];
+        KeyEntry *entry = m != NULL ? m->entry : job->entries[i];
+        job->wants[i].key = entry != NULL ? entry->key : NULL;
     }
     hand_over_references(job);
     job->done(job->ctx, err);

@@ -116,16 +116,6 @@ static void on_timer_closed(uv_handle_t *handle)
     finish_close(handle->data);
 }
 
-// The name becomes SQL, for LISTEN takes no parameter.
-static void name_channel(DbListen *listen, const char *channel)
-{
-    size_t len = strlen(channel);
-    assert(len > 0 && len <= CHANNEL_MAX);
-    assert(strspn(channel, "abcdefghijklmnopqrstuvwxyz0123456789_") == len);
-    snprintf(listen->sql, sizeof listen->sql, "LISTEN \"%s\"", channel);
-    listen->listen = (DbStatement){.name = "db_listen", .sql = listen->sql};
-}
-
 DbListen *db_listen_new(
     uv_loop_t *loop, const char *url, const char *channel, const DbListenEvents *events, void *ctx)
 {
@@ -134,7 +124,12 @@ DbListen *db_listen_new(
     listen->events = *events;
     listen->ctx = ctx;
     listen->open = 2;
-    name_channel(listen, channel);
+    // The name becomes SQL, for LISTEN takes no parameter.
+    size_t len = strlen(channel);
+    assert(len > 0 && len <= CHANNEL_MAX);
+    assert(strspn(channel, "abcdefghijklmnopqrstuvwxyz0123456789_") == len);
+    snprintf(listen->sql, sizeof listen->sql, "LISTEN \"%s\"", channel);
+    listen->listen = (DbStatement){.name = "db_listen", .sql = listen->sql};
     uv_timer_init(loop, &listen->check);
     listen->check.data = listen;
     uv_timer_start(&listen->check, on_check, DB_LISTEN_CHECK_MS, DB_LISTEN_CHECK_MS);

@@ -128,18 +128,14 @@ static void on_conn_answered(void *ctx, DbConn *conn, DbTxn *txn, const Error *e
     take_answer(ctx, txn, err);
 }
 
-static void lose(DbLock *lock)
-{
-    uv_timer_stop(&lock->timer);
-    lock->yields = lock->yields || lock->held;
-    change(lock, false);
-}
-
 static void on_conn_lost(void *ctx, DbConn *conn, const Error *err)
 {
     (void)conn;
     (void)err;
-    lose(ctx);
+    DbLock *lock = ctx;
+    uv_timer_stop(&lock->timer);
+    lock->yields = lock->yields || lock->held;
+    change(lock, false);
 }
 
 static void finish_close(DbLock *lock)

@@ -77,19 +77,6 @@ bool pipeline_send(Pipeline *line, PGconn *pg, DbTxn *txn, Error *err)
 
 // ---- answers ----
 
-static const char *step_name(const Pipeline *line)
-{
-    return line->step_at < line->step_count ? line->steps[line->step_at].statement->name : "commit";
-}
-
-static void confirm(Pipeline *line, const Step *step)
-{
-    Prepared *entry = map_get(line->prepared.by_name, str_from(step->statement->name));
-    if (entry != NULL && entry->serial == step->prepared_serial) {
-        entry->confirmed = true;
-    }
-}
-
 static void keep_result(Pipeline *line, PGresult *res)
 {
     if (line->step_at >= line->step_count) {
@@ -98,7 +85,10 @@ static void keep_result(Pipeline *line, PGresult *res)
     }
     const Step *step = &line->steps[line->step_at];
     if (step->prepared_serial > 0) {
-        confirm(line, step);
+        Prepared *entry = map_get(line->prepared.by_name, str_from(step->statement->name));
+        if (entry != NULL && entry->serial == step->prepared_serial) {
+            entry->confirmed = true;
+        }
     }
     if (step->result_index < 0) {
         PQclear(res);
@@ -120,7 +110,10 @@ static void take_result(Pipeline *line, PGresult *res)
         break;
     default:
         if (line->error.kind == ERROR_NONE) {
-            db_error_result(res, step_name(line), &line->error);
+            const char *name = line->step_at < line->step_count
+                                   ? line->steps[line->step_at].statement->name
+                                   : "commit";
+            db_error_result(res, name, &line->error);
         }
         line->stale = line->stale || db_error_is_stale(res);
         break;

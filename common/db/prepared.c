@@ -57,20 +57,6 @@ static Fit compare(const Prepared *entry, const DbParams *p)
     return fit;
 }
 
-static bool same_text(const DbStatement *a, const DbStatement *b)
-{
-    return a == b || a->sql == b->sql || strcmp(a->sql, b->sql) == 0;
-}
-
-static void learn_types(Prepared *entry, const DbParams *p)
-{
-    for (int i = 0; i < p->count; i++) {
-        if (p->items[i].type != 0) {
-            entry->types[i] = p->items[i].type;
-        }
-    }
-}
-
 Prepared *prepared_get(PreparedSet *set, const DbParams *p, bool *ret_fresh, Error *err)
 {
     Prepared *entry = map_get(set->by_name, str_from(p->statement->name));
@@ -78,7 +64,9 @@ Prepared *prepared_get(PreparedSet *set, const DbParams *p, bool *ret_fresh, Err
         *ret_fresh = true;
         return add_entry(set, p);
     }
-    if (!same_text(entry->statement, p->statement)) {
+    const DbStatement *known = entry->statement;
+    if (known != p->statement && known->sql != p->statement->sql &&
+        strcmp(known->sql, p->statement->sql) != 0) {
         error_set(err, ERROR_CONFIG, "two statements are named '%s'", p->statement->name);
         return NULL;
     }
@@ -90,7 +78,9 @@ Prepared *prepared_get(PreparedSet *set, const DbParams *p, bool *ret_fresh, Err
     }
     *ret_fresh = fit == FIT_MORE_KNOWN;
     if (*ret_fresh) {
-        learn_types(entry, p);
+        for (int i = 0; i < p->count; i++) {
+            entry->types[i] = p->items[i].type != 0 ? p->items[i].type : entry->types[i];
+        }
         rename_entry(set, entry);
     }
     return entry;

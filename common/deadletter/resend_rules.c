@@ -182,14 +182,6 @@ static void as_it_was(const Letter *letter, Arena *arena, Resend *ret)
     };
 }
 
-static bool pack_request(const Request *request, Arena *arena, Resend *ret, Error *err)
-{
-    Request next = *request;
-    next.resends++;
-    return check_lives(request->resends, err) &&
-           event_pack(&next.base, arena, &ret->out.payload, err);
-}
-
 static bool pack_deferred(const Deferred *deferred, Arena *arena, Resend *ret, Error *err)
 {
     Deferred next = *deferred;
@@ -216,7 +208,9 @@ static bool next_life(const Letter *letter, Arena *arena, Resend *ret, Error *er
         letter->event != NULL && letter_end_reported(letter) ? letter->event->descriptor : NULL;
     const void *event = letter->event;
     if (type == &stentor__v1__notification_request__descriptor) {
-        return pack_request(event, arena, ret, err);
+        Request next = *(const Request *)event;
+        return check_lives(next.resends++, err) &&
+               event_pack(&next.base, arena, &ret->out.payload, err);
     }
     return type != &stentor__v1__deferred__descriptor || pack_deferred(event, arena, ret, err);
 }

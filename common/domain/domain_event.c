@@ -285,14 +285,6 @@ static void choose_id_time(Reading *r)
     }
 }
 
-static void find_seen(Reading *r)
-{
-    DomainEvent *event = r->event;
-    int64_t seen_us = 0;
-    bool given = r->input->ce_version.len > 0 && clock_parse(r->input->ce_seen, &seen_us);
-    event->seen_at_us = given && seen_us < event->stored_at_us ? seen_us : event->stored_at_us;
-}
-
 static bool pack_variables(Reading *r, Error *err)
 {
     // 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
@@ -324,7 +316,9 @@ bool domain_event_read(const DomainInput *input, Arena *arena, DomainEvent *ret,
     }
     identify(&r);
     choose_id_time(&r);
-    find_seen(&r);
+    int64_t seen_us = 0;
+    bool given = input->ce_version.len > 0 && clock_parse(input->ce_seen, &seen_us);
+    event.seen_at_us = given && seen_us < event.stored_at_us ? seen_us : event.stored_at_us;
     *ret = event;
     return true;
 }

@@ -40,11 +40,6 @@ const char *fold_time_column(FoldTime field)
 
 // ---- merging ----
 
-static Str greater(Str a, Str b)
-{
-    return str_cmp(a, b) >= 0 ? a : b;
-}
-
 static int64_t earlier(int64_t a, int64_t b)
 {
     if (a == 0 || b == 0) {
@@ -76,7 +71,7 @@ static void merge_row(HistoryRow *row, const HistoryRow *other)
         row->reason = other->reason;
     }
     for (int i = 0; i < FOLD_TEXT_COUNT; i++) {
-        row->text[i] = greater(row->text[i], other->text[i]);
+        row->text[i] = str_cmp(row->text[i], other->text[i]) >= 0 ? row->text[i] : other->text[i];
     }
     for (int i = 0; i < FOLD_TIME_COUNT; i++) {
         row->at_us[i] = earlier(row->at_us[i], other->at_us[i]);

@@ -37,17 +37,6 @@ static int find_stream(const BusMessage *message)
     return at;
 }
 
-// Nothing is deleted from within these streams, so a jump is a loss: most likely the clock has
-// trimmed what the live projection had read and this one had not.
-static void note_missing(Refold *refold, int stream, const BusMessage *message)
-{
-    if (message->sequence > refold->next[stream] &&
-        message->stored_at_us > refold->missing_before_us) {
-        refold->missing_before_us = message->stored_at_us;
-    }
-    refold->next[stream] = message->sequence + 1;
-}
-
 static bool fold_message(Refold *refold, const BusMessage *message, Arena *arena)
 {
     Error unreadable;
@@ -55,7 +44,13 @@ static bool fold_message(Refold *refold, const BusMessage *message, Arena *arena
     if (refold->options.until != NULL && message->sequence > refold->options.until[stream]) {
         return true;
     }
-    note_missing(refold, stream, message);
+    // Nothing is deleted from within these streams, so a jump is a loss: most likely the clock has
+    // trimmed what the live projection had read and this one had not.
+    if (message->sequence > refold->next[stream] &&
+        message->stored_at_us > refold->missing_before_us) {
+        refold->missing_before_us = message->stored_at_us;
+    }
+    refold->next[stream] = message->sequence + 1;
     bool folded = fold_event(refold->fold, message, arena, &unreadable);
     refold->events += folded ? 1 : 0;
     refold->unreadable += folded ? 0 : 1;

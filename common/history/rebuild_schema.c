@@ -50,16 +50,6 @@ static void ignore_notice(void *ctx, const char *message)
     (void)message;
 }
 
-// A superuser too makes a shadow that the owner of history owns, or it could not take its place.
-static bool become_owner(Shadow *shadow, Error *err)
-{
-    return execute(
-        shadow, "become the owner of history",
-        "SELECT set_config('role', pg_get_userbyid(nspowner), false) FROM pg_namespace"
-        " WHERE nspname = 'history'",
-        err);
-}
-
 bool shadow_open(Shadow **ret, const char *url, Error *err)
 {
     const char *keywords[] = {"dbname", "application_name", "client_encoding", NULL};
@@ -73,7 +63,13 @@ bool shadow_open(Shadow **ret, const char *url, Error *err)
         return false;
     }
     PQsetNoticeProcessor(shadow->pg, ignore_notice, NULL);
-    if (!become_owner(shadow, err)) {
+    // A superuser too makes a shadow that the owner of history owns, or it could not take its
+    // place.
+    if (!execute(
+            shadow, "become the owner of history",
+            "SELECT set_config('role', pg_get_userbyid(nspowner), false) FROM pg_namespace"
+            " WHERE nspname = 'history'",
+            err)) {
         shadow_close(shadow);
         return false;
     }

@@ -14,11 +14,6 @@ enum { ADDRESS_TEXT_MAX = 64, V4_BITS_FROM = 96, V6_CLIENT_BYTES = 8 };
 
 static const uint8_t V4_PREFIX[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-static bool is_v4(const HttpAddress *address)
-{
-    return memcmp(address->bytes, V4_PREFIX, sizeof V4_PREFIX) == 0;
-}
-
 static bool parse_bare(Str text, HttpAddress *ret)
 {
     char buffer[ADDRESS_TEXT_MAX];
@@ -144,8 +139,9 @@ struct HttpPlaces {
 
 static Str key_of(const HttpAddress *client)
 {
-    return is_v4(client) ? str_of(client->bytes, sizeof client->bytes)
-                         : str_of(client->bytes, V6_CLIENT_BYTES);
+    bool is_v4 = memcmp(client->bytes, V4_PREFIX, sizeof V4_PREFIX) == 0;
+    return is_v4 ? str_of(client->bytes, sizeof client->bytes)
+                 : str_of(client->bytes, V6_CLIENT_BYTES);
 }
 
 HttpPlaces *http_places_new(void)

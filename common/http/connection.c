@@ -167,16 +167,6 @@ static void link_connection(HttpServer *server, Connection *c)
     server->connection_count++;
 }
 
-// No lingering for a client without a place: that would be one.
-static void turn_away(Connection *c)
-{
-    char unread[4096];
-    (void)recv(c->fd, unread, sizeof unread, MSG_DONTWAIT);
-    (void)send_refusal(c->fd, &TOO_MANY);
-    close(c->fd);
-    free(c);
-}
-
 void connection_open(HttpServer *server, int fd, const HttpAddress *peer, const void *address)
 {
     const struct sockaddr *from = address;
@@ -189,7 +179,12 @@ void connection_open(HttpServer *server, int fd, const HttpAddress *peer, const 
     c->behind_proxy = http_proxies_has(&server->proxies, peer);
     start_clock(c);
     if (!c->behind_proxy && !take_place(c)) {
-        turn_away(c);
+        // No lingering for a client without a place: that would be one.
+        char unread[4096];
+        (void)recv(c->fd, unread, sizeof unread, MSG_DONTWAIT);
+        (void)send_refusal(c->fd, &TOO_MANY);
+        close(c->fd);
+        free(c);
         return;
     }
     link_connection(server, c);

@@ -17,18 +17,11 @@ static bool refuse(HttpRefusal *refusal, const char *detail)
     return false;
 }
 
-static bool is_token_char(unsigned char c)
-{
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) {
-        return true;
-    }
-    return c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL;
-}
-
 bool http_is_token(Str s)
 {
     for (size_t i = 0; i < s.len; i++) {
-        if (!is_token_char((unsigned char)s.ptr[i])) {
+        char c = s.ptr[i];
+        if (!ascii_is_alnum(c) && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL)) {
             return false;
         }
     }

@@ -47,15 +47,6 @@ static Connection *connection_of(struct MHD_Connection *mhd)
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-static void link_request(HttpServer *server, Request *request)
-{
-    request->next = server->requests;
-    if (server->requests != NULL) {
-        server->requests->previous = request;
-    }
-    server->requests = request;
-}
-
 static void unlink_request(Request *request)
 {
     if (request->previous != NULL) {
@@ -86,7 +77,11 @@ static Request *new_request(HttpServer *server, struct MHD_Connection *mhd)
     request->connection = connection_of(mhd);
     request->mhd = mhd;
     buf_init(&request->body, server->options.body_max);
-    link_request(server, request);
+    request->next = server->requests;
+    if (server->requests != NULL) {
+        server->requests->previous = request;
+    }
+    server->requests = request;
     return request;
 }
 
@@ -148,15 +143,6 @@ static bool is_one_word(Str target)
     return target.len > 0;
 }
 
-static size_t count_arguments(const char *uri)
-{
-    size_t arguments = 0;
-    for (const char *p = strchr(uri, '?'); p != NULL; p = strchr(p + 1, '&')) {
-        arguments++;
-    }
-    return arguments;
-}
-
 // The request line is there. libmicrohttpd keeps the arguments in its memory for the headers and
 // closes without an answer when that is full.
 void *on_mhd_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
@@ -168,9 +154,13 @@ void *on_mhd_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
     }
     connection_move(c, CONNECTION_HEAD);
     c->target = str_from(uri);
+    size_t arguments = 0;
+    for (const char *p = strchr(uri, '?'); p != NULL; p = strchr(p + 1, '&')) {
+        arguments++;
+    }
     if (!is_one_word(c->target)) {
         refuse_connection(c, &NOT_A_TARGET);
-    } else if (count_arguments(uri) > QUERY_ARGUMENTS_MAX) {
+    } else if (arguments > QUERY_ARGUMENTS_MAX) {
         refuse_connection(c, &TOO_MANY_ARGUMENTS);
     }
     return NULL;

@@ -15,15 +15,11 @@ static bool refuse(char reason[ADDRESS_REASON_SIZE], const char *why)
     return false;
 }
 
-static bool is_alnum(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 // atext of RFC 5322, and any byte of a UTF-8 sequence.
 static bool is_local_byte(unsigned char c)
 {
-    return is_alnum(c) || c >= 0x80 || (c != 0 && strchr("!#$%&'*+-/=?^_`{|}~", c) != NULL);
+    return ascii_is_alnum((char)c) || c >= 0x80 ||
+           (c != 0 && strchr("!#$%&'*+-/=?^_`{|}~", c) != NULL);
 }
 
 static bool check_local(Str local, char reason[ADDRESS_REASON_SIZE])
@@ -62,7 +58,7 @@ static bool check_label(Str label, char reason[ADDRESS_REASON_SIZE])
         return refuse(reason, "a label of the domain begins or ends with '-'");
     }
     for (size_t i = 0; i < label.len; i++) {
-        if (!is_alnum((unsigned char)label.ptr[i]) && label.ptr[i] != '-') {
+        if (!ascii_is_alnum(label.ptr[i]) && label.ptr[i] != '-') {
             return refuse(reason, "the domain has a character that is not allowed");
         }
     }

@@ -111,14 +111,6 @@ static bool check_preference(const Stentor__V1__Preference *said, Error *err)
     return check_kind((int)said->category, (int)said->channel, err);
 }
 
-static bool check_consent(const Stentor__V1__Consent *said, Error *err)
-{
-    if (!is_time(said->given_at_us)) {
-        return error_set(err, ERROR_PERMANENT, "a consent's time is outside of 1970 to 9999");
-    }
-    return check_kind((int)said->category, (int)said->channel, err);
-}
-
 static bool check_head(const Stentor__V1__PersonEvent *event, Str subject, Error *err)
 {
     Str tenant = str_slice(subject, sizeof "ppl." - 1, subject.len);
@@ -142,7 +134,10 @@ static bool check_part(const Stentor__V1__PersonEvent *event, Error *err)
     case STENTOR__V1__PERSON_EVENT__PART_PREFERENCE:
         return check_preference(event->preference, err);
     case STENTOR__V1__PERSON_EVENT__PART_CONSENT:
-        return check_consent(event->consent, err);
+        if (!is_time(event->consent->given_at_us)) {
+            return error_set(err, ERROR_PERMANENT, "a consent's time is outside of 1970 to 9999");
+        }
+        return check_kind((int)event->consent->category, (int)event->consent->channel, err);
     case STENTOR__V1__PERSON_EVENT__PART_REMOVAL:
     case STENTOR__V1__PERSON_EVENT__PART_UNSUBSCRIPTION:
         return true;
@@ -211,12 +206,6 @@ static void fold_consent(
     entry->given_at_us = said->given_at_us != 0 ? said->given_at_us : message->stored_at_us;
 }
 
-static void fold_removal(PersonFold *person, uint64_t sequence)
-{
-    *person =
-        (PersonFold){.tenant = person->tenant, .id = person->id, .removed_sequence = sequence};
-}
-
 static void fold_part(
     PersonFold *person, const Stentor__V1__PersonEvent *event, const BusMessage *message,
     Arena *arena)
@@ -234,7 +223,8 @@ static void fold_part(
         fold_consent(person, event->consent, message, arena);
         break;
     case STENTOR__V1__PERSON_EVENT__PART_REMOVAL:
-        fold_removal(person, message->sequence);
+        *person = (PersonFold){
+            .tenant = person->tenant, .id = person->id, .removed_sequence = message->sequence};
         break;
     case STENTOR__V1__PERSON_EVENT__PART_UNSUBSCRIPTION:
         person->unsubscribed_sequence = message->sequence;

@@ -420,15 +420,6 @@ static bool write_whatsapp(const Writing *writing, RenderFailure *failure)
     return render_part(writing, "text", locale->text, &draft->text, failure);
 }
 
-static bool write_voice(const Writing *writing, RenderFailure *failure)
-{
-    if (!render_part(writing, "text", writing->locale->text, &writing->draft->text, failure)) {
-        return false;
-    }
-    clean(&writing->draft->text);
-    return true;
-}
-
 bool render_content(
     const CompiledVersion *version, const CompiledLocale *locale, const json_t *variables,
     const ContentContext *context, Draft *draft, RenderFailure *failure)
@@ -458,7 +449,11 @@ bool render_content(
     case CHANNEL_WHATSAPP:
         return write_whatsapp(&writing, failure);
     case CHANNEL_VOICE:
-        return write_voice(&writing, failure);
+        if (!render_part(&writing, "text", locale->text, &draft->text, failure)) {
+            return false;
+        }
+        clean(&draft->text);
+        return true;
     case CHANNEL_WEBHOOK:
     case CHANNEL_NONE:
     case CHANNEL_COUNT:

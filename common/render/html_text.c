@@ -243,15 +243,6 @@ static void handle_list(Writer *writer, const Tag *tag)
     owe_breaks(writer, writer->list_count > 0 ? 1 : 2);
 }
 
-static void handle_item(Writer *writer, bool closes)
-{
-    owe_breaks(writer, 1);
-    writer->item = !closes;
-    if (!closes && writer->list_count > 0) {
-        writer->lists[writer->list_count - 1].number++;
-    }
-}
-
 static void handle_cell(Writer *writer, bool closes)
 {
     if (closes) {
@@ -293,7 +284,11 @@ static void handle_tag(Writer *writer, const Tag *tag)
         handle_list(writer, tag);
         break;
     case TAG_ITEM:
-        handle_item(writer, tag->closes);
+        owe_breaks(writer, 1);
+        writer->item = !tag->closes;
+        if (!tag->closes && writer->list_count > 0) {
+            writer->lists[writer->list_count - 1].number++;
+        }
         break;
     case TAG_LINK:
         handle_link(writer, tag);

@@ -69,15 +69,6 @@ static void warn_of_sms(const Draft *draft, json_t *warnings)
     }
 }
 
-static void warn_of_urls(const TemplateMeter *meter, json_t *warnings)
-{
-    if (meter->unsafe_urls > 0) {
-        warn(
-            warnings, "html: " TEMPLATE_UNSAFE_URL " stands where a value made a URL that is not "
-                      "http, https, mailto, tel, cid or relative");
-    }
-}
-
 // A second rendering that minds what is missing: the first such variable is told.
 static void warn_of_missing(
     const CompiledVersion *version, const CompiledLocale *locale, const json_t *variables,
@@ -182,7 +173,12 @@ bool preview(
         ok = render_content(version, locale, data, &context, &draft, failure);
     }
     if (ok) {
-        warn_of_urls(&meter, warnings);
+        if (meter.unsafe_urls > 0) {
+            warn(
+                warnings,
+                "html: " TEMPLATE_UNSAFE_URL " stands where a value made a URL that is not "
+                "http, https, mailto, tel, cid or relative");
+        }
         warn_of_missing(version, locale, data, &context, warnings);
         warn_of_all(version, locale, wanted, &draft, warnings);
         *ret = describe(version, locale, &draft, warnings);

@@ -144,15 +144,6 @@ static void on_copy_acked(void *ctx, const Error *err, uint64_t sequence, bool d
     land(ctx, err, duplicate);
 }
 
-static void publish_copy(Run *run, const BusMessage *message, const BusOut *out)
-{
-    Flight *flight = &run->flights[run->tail++ % WINDOW];
-    *flight = (Flight){run, message->sequence, message->payload.len, false};
-    run->air_bytes += flight->bytes;
-    replay_room_take(&run->room, flight->bytes);
-    bus_publish(run->session->bus, out, on_copy_acked, flight);
-}
-
 // No stream takes it, so there is no ack to wait for: what the server has not read is lost with the
 // connection.
 static bool send_elsewhere(Run *run, const BusMessage *message, BusOut *out)
@@ -196,7 +187,11 @@ static bool publish_one(Run *run, const BusMessage *message, const EventHeaders 
         return send_elsewhere(run, message, &out);
     }
     out.subject = arena_cstr(run->scratch, message->subject);
-    publish_copy(run, message, &out);
+    Flight *flight = &run->flights[run->tail++ % WINDOW];
+    *flight = (Flight){run, message->sequence, message->payload.len, false};
+    run->air_bytes += flight->bytes;
+    replay_room_take(&run->room, flight->bytes);
+    bus_publish(run->session->bus, &out, on_copy_acked, flight);
     arena_reset(run->scratch);
     return true;
 }

@@ -39,7 +39,7 @@ static bool check_locale(Str locale, FieldError *err)
     bool good = locale.len <= REQUEST_LOCALE_MAX;
     for (size_t i = 0; good && i < locale.len; i++) {
         char c = locale.ptr[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        bool letter = ascii_is_letter(c);
         run = c == '-' ? 0 : run + 1;
         good =
             (letter || (c >= '0' && c <= '9') || (c == '-' && i > 0 && locale.ptr[i - 1] != '-')) &&

@@ -3,15 +3,10 @@
 
 #include <stdio.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_number(Str s)
 {
     for (size_t i = 0; i < s.len; i++) {
-        if (!is_digit(s.ptr[i])) {
+        if (!ascii_is_digit(s.ptr[i])) {
             return false;
         }
     }
@@ -28,7 +23,7 @@ static bool is_identifier(Str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         char c = s.ptr[i];
-        if (!is_digit(c) && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '-') {
+        if (!ascii_is_alnum(c) && c != '-') {
             return false;
         }
     }
@@ -82,24 +77,15 @@ bool semver_is(Str text)
     return numbers == 3;
 }
 
-// Numbers of any length, without leading zeros: the longer is the higher.
-static int compare_numbers(Str a, Str b)
-{
-    if (a.len != b.len) {
-        return a.len < b.len ? -1 : 1;
-    }
-    return str_cmp(a, b);
-}
-
 static int compare_identifiers(Str a, Str b)
 {
     bool a_number = is_number(a);
     bool b_number = is_number(b);
-    if (a_number && b_number) {
-        return compare_numbers(a, b);
-    }
     if (a_number != b_number) {
         return a_number ? -1 : 1;
+    }
+    if (a_number && a.len != b.len) { // of any length, without leading zeros: the longer is higher
+        return a.len < b.len ? -1 : 1;
     }
     return str_cmp(a, b);
 }

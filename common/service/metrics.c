@@ -209,21 +209,16 @@ static void print_sample(Buf *out, const Metric *metric, const char *suffix, dou
     buf_char(out, '\n');
 }
 
-static void print_bucket(Buf *out, const Metric *metric, double bound, uint64_t count)
-{
-    buf_printf(
-        out, "%s_bucket{%s%sle=\"", metric->name, metric->labels,
-        metric->labels[0] != '\0' ? "," : "");
-    print_number(out, bound);
-    buf_printf(out, "\"} %" PRIu64 "\n", count);
-}
-
 static void print_histogram(Buf *out, const Metric *metric)
 {
     uint64_t total = 0;
     for (size_t i = 0; i <= metric->bound_count; i++) {
         total += metric->counts[i];
-        print_bucket(out, metric, i < metric->bound_count ? metric->bounds[i] : INFINITY, total);
+        buf_printf(
+            out, "%s_bucket{%s%sle=\"", metric->name, metric->labels,
+            metric->labels[0] != '\0' ? "," : "");
+        print_number(out, i < metric->bound_count ? metric->bounds[i] : INFINITY);
+        buf_printf(out, "\"} %" PRIu64 "\n", total);
     }
     print_sample(out, metric, "_sum", metric->value);
     print_sample(out, metric, "_count", (double)total);

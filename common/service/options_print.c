@@ -10,16 +10,6 @@
 
 enum { PREFIX_LEN = 8 }; // "STENTOR_"
 
-// "STENTOR_NATS_URL" -> "--nats-url"
-static void print_flag(const Option *row, Buf *out)
-{
-    buf_cstr(out, "--");
-    for (const char *c = row->name + PREFIX_LEN; *c != '\0'; c++) {
-        bool letter = *c >= 'A' && *c <= 'Z';
-        buf_char(out, letter ? (char)(*c - 'A' + 'a') : *c == '_' ? '-' : *c);
-    }
-}
-
 bool options_print(const Option *row, const void *options, Buf *out)
 {
     const char *field = (const char *)options + row->offset;
@@ -66,7 +56,11 @@ bool options_help(
     for (size_t i = 0; i < count; i++) {
         const Option *row = &table[i];
         buf_cstr(out, "  ");
-        print_flag(row, out);
+        buf_cstr(out, "--"); // "STENTOR_NATS_URL" -> "--nats-url"
+        for (const char *c = row->name + PREFIX_LEN; *c != '\0'; c++) {
+            bool letter = *c >= 'A' && *c <= 'Z';
+            buf_char(out, letter ? (char)(*c - 'A' + 'a') : *c == '_' ? '-' : *c);
+        }
         buf_printf(
             out, "  (%s, %s%s)\n      %s\n", row->name, row->def != NULL ? "default " : "",
             default_text(row), row->help);

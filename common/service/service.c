@@ -204,19 +204,15 @@ static void on_signal(uv_signal_t *handle, int number)
 
 // ---- starting ----
 
-static void sample_lag(Service *service)
+static void on_lag_tick(uv_timer_t *timer)
 {
+    Service *service = timer->data;
     uint64_t now_ns = uv_hrtime();
     double late_ms = (double)(now_ns - service->lag_seen_ns) / 1e6 - LAG_SAMPLE_MS;
     service->lag_seen_ns = now_ns;
     metric_observe(service->lag, late_ms > 0 ? late_ms / 1000 : 0);
     watchdog_feed();
     admin_tick(service);
-}
-
-static void on_lag_tick(uv_timer_t *timer)
-{
-    sample_lag(timer->data);
 }
 
 static uv_handle_t *own_handle(Service *service, size_t index)
@@ -288,22 +284,18 @@ static bool open_parts(Service *service, Error *err)
     return service->bus != NULL;
 }
 
-static const char *locked_memory(const Service *service)
-{
-    bool keys = service->master_key != NULL && master_key_is_locked(service->master_key);
-    return service->memory_locked ? "all" : keys ? "master keys" : "none";
-}
-
 static void log_started(const Service *service)
 {
     Arena *arena = arena_new(0);
     const ServiceOptions *o = &service->options;
+    bool keys = service->master_key != NULL && master_key_is_locked(service->master_key);
+    const char *locked = service->memory_locked ? "all" : keys ? "master keys" : "none";
     LogField *fields = arena_array(arena, o->count + 5, sizeof *fields);
     size_t count = 0;
     fields[count++] = log_text("version", STENTOR_VERSION);
     fields[count++] = log_text("instance", service->instance);
     fields[count++] = log_int("admin_port", service->admin_port);
-    fields[count++] = log_text("locked_memory", locked_memory(service));
+    fields[count++] = log_text("locked_memory", locked);
     Buf value;
     buf_init(&value, OPTION_TEXT_MAX + VALUE_MAX);
     for (size_t i = 0; i < o->count; i++) {
@@ -358,14 +350,6 @@ static bool end_loop(Service *service)
     int left = uv_loop_close(&service->loop);
     assert(left == 0);
     return left == 0;
-}
-
-static void free_service(Service *service)
-{
-    metrics_free(service->metrics);
-    master_key_free(service->master_key);
-    service_options_done(&service->options);
-    free(service);
 }
 
 static int run(Service *service)
@@ -459,7 +443,10 @@ int service_main(const ServiceSpec *spec, int argc, char **argv)
         service->memory_locked = spec->wants_master_key && process_lock_memory();
         code = run(service);
     }
-    free_service(service);
+    metrics_free(service->metrics);
+    master_key_free(service->master_key);
+    service_options_done(&service->options);
+    free(service);
     return code;
 }
 

@@ -26,14 +26,6 @@ static bool tag_is(const HtmlScan *scan, Str html, Str name)
     return str_eq_nocase(tag, name) && next.len > 0 && !html_is_letter((unsigned char)next.ptr[0]);
 }
 
-static void leave_tag(HtmlScan *scan, Str html)
-{
-    scan->value_at = scan->at + 1;
-    scan->state = tag_is(scan, html, STR("script"))  ? HTML_SCRIPT
-                  : tag_is(scan, html, STR("style")) ? HTML_STYLE
-                                                     : HTML_TEXT;
-}
-
 // Inside of a tag; source: the HTML standard, 13.2.5.
 static void step_tag(HtmlScan *scan, Str html, char c)
 {
@@ -77,7 +69,10 @@ static void step_tag(HtmlScan *scan, Str html, char c)
         break;
     }
     if (c == '>') {
-        leave_tag(scan, html);
+        scan->value_at = scan->at + 1;
+        scan->state = tag_is(scan, html, STR("script"))  ? HTML_SCRIPT
+                      : tag_is(scan, html, STR("style")) ? HTML_STYLE
+                                                         : HTML_TEXT;
     }
 }
 

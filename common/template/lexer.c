@@ -158,11 +158,6 @@ static bool ends_here(const Lexer *lexer, size_t at, Token *token, size_t *ret_e
     return true;
 }
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 static bool refuse_open(const Lexer *lexer, size_t body, Error *err)
 {
     const char *what = NULL;
@@ -189,7 +184,8 @@ static TokenKind kind_of_open(const Lexer *lexer, size_t *body)
 {
     char c = peek(lexer, *body);
     size_t word = skip_space(lexer, *body);
-    if (c != '^' && looking_at(lexer, word, "else") && !is_word(peek(lexer, word + 4))) {
+    char after = peek(lexer, word + 4);
+    if (c != '^' && looking_at(lexer, word, "else") && !ascii_is_alnum(after) && after != '_') {
         *body = word + 4;
         return TOKEN_OPEN_ELSE_CHAIN;
     }

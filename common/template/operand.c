@@ -78,21 +78,16 @@ static bool param_operand(Compiler *compiler, const Expr *expr, Operand *ret)
     return false;
 }
 
-static bool refuse_helper(const Compiler *compiler, const Call *call, size_t at, Error *err)
-{
-    return syntax_error(
-        compiler->program->source, at, err,
-        "unknown helper '" STR_FMT "'; README.md of common/template lists those there are",
-        STR_ARG(str_slice(call->name.original, 0, 60)));
-}
-
 // The helper that a call names, when its arguments fit. *ret NULL: `err` says what does not.
 static const Helper *check_helper(const Compiler *compiler, const Call *call, size_t at, Error *err)
 {
     bool plain = !call->name.is_data && !call->name.is_scoped && call->name.call == NULL;
     const Helper *helper = plain ? helper_find(call->name.original) : NULL;
     if (helper == NULL) {
-        (void)refuse_helper(compiler, call, at, err);
+        (void)syntax_error(
+            compiler->program->source, at, err,
+            "unknown helper '" STR_FMT "'; README.md of common/template lists those there are",
+            STR_ARG(str_slice(call->name.original, 0, 60)));
         return NULL;
     }
     if (call->param_count < helper->min || call->param_count > helper->max) {

@@ -239,18 +239,13 @@ static bool parse_partial_body(Parser *parser, Node *node, Error *err)
            parse_close(parser, node, is_inline ? "#*" : "#>", &node->close_strip, err);
 }
 
-static NodeKind kind_of_block(TokenKind open)
-{
-    if (open == TOKEN_OPEN_PARTIAL_BLOCK) {
-        return NODE_PARTIAL_BLOCK;
-    }
-    return open == TOKEN_OPEN_INLINE ? NODE_INLINE : NODE_BLOCK;
-}
-
 static bool parse_block(Parser *parser, Body *body, Error *err)
 {
     TokenKind open = parser->token.kind;
-    Node *block = append_node(parser, body, kind_of_block(open));
+    NodeKind kind = open == TOKEN_OPEN_PARTIAL_BLOCK ? NODE_PARTIAL_BLOCK
+                    : open == TOKEN_OPEN_INLINE      ? NODE_INLINE
+                                                     : NODE_BLOCK;
+    Node *block = append_node(parser, body, kind);
     block->strip.open = parser->token.strip_left;
     if (++parser->blocks > TEMPLATE_DEPTH_MAX || ++parser->nesting > NESTING_MAX) {
         return syntax_error(

@@ -40,11 +40,6 @@ static const Frame *loop_at(const Render *render, uint32_t depth)
     return NULL;
 }
 
-static json_t *unconst(const json_t *json)
-{
-    return (json_t *)(uintptr_t)json; // jansson's iterators do not change what they walk
-}
-
 static Value loop_key(const Frame *loop)
 {
     if (loop->loop == LOOP_ARRAY) {
@@ -130,12 +125,6 @@ static Value start_of(Render *render, const Operand *operand)
     return context_at(render, operand->depth);
 }
 
-static bool refuse_missing(const Operand *operand, Error *err)
-{
-    return error_set(
-        err, ERROR_PERMANENT, "variable '" STR_FMT "' is missing", STR_ARG(operand->name));
-}
-
 bool render_evaluate(Render *render, const Operand *operand, Value *ret, Error *err)
 {
     if (operand->kind == OPERAND_CALL) {
@@ -148,12 +137,9 @@ bool render_evaluate(Render *render, const Operand *operand, Value *ret, Error *
     *ret = value;
     render->steps += operand->segment_count;
     bool missing = value.kind == VALUE_NONE && render->context->strict && !operand->may_miss;
-    return !missing || refuse_missing(operand, err);
-}
-
-static bool is_true(const Value *value, bool zero_is_true)
-{
-    return !value_is_empty(value) && (zero_is_true || !value_is_zero(value));
+    return !missing ||
+           error_set(
+               err, ERROR_PERMANENT, "variable '" STR_FMT "' is missing", STR_ARG(operand->name));
 }
 
 // ---- helpers ----
@@ -288,7 +274,9 @@ static bool leave(Render *render, const Op *op, uint32_t *pc, Error *err)
     if (frame->loop != LOOP_NONE && frame->index + 1 < frame->count) {
         frame->index++;
         if (frame->loop == LOOP_OBJECT) {
-            frame->member = json_object_iter_next(unconst(frame->items), frame->member);
+            // jansson's iterators do not change what they walk
+            json_t *items = (json_t *)(uintptr_t)frame->items;
+            frame->member = json_object_iter_next(items, frame->member);
         }
         *pc = op->target;
         return render_begin_round(render, frame, err);
@@ -387,6 +375,7 @@ static bool print(Render *render, const Op *op, Error *err)
 static bool step(Render *render, const Op *op, uint32_t *pc, Error *err)
 {
     Value value;
+    bool is_true;
     switch (op->kind) {
     case OP_TEXT:
         put_text(render, op);
@@ -398,7 +387,8 @@ static bool step(Render *render, const Op *op, uint32_t *pc, Error *err)
         if (!render_evaluate(render, &op->operand, &value, err)) {
             return false;
         }
-        if (is_true(&value, op->zero_is_true) == (op->kind == OP_IF_GO)) {
+        is_true = !value_is_empty(&value) && (op->zero_is_true || !value_is_zero(&value));
+        if (is_true == (op->kind == OP_IF_GO)) {
             *pc = op->target;
         }
         return true;

@@ -12,12 +12,6 @@ typedef Stentor__V1__Trigger Trigger;
 
 // ---- rules ----
 
-static bool is_token_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-}
-
 bool trigger_is_event_type(Str text)
 {
     if (text.len == 0 || text.len > TRIGGER_TYPE_MAX || str_eq(text, STR("notify"))) {
@@ -25,8 +19,9 @@ bool trigger_is_event_type(Str text)
     }
     bool in_token = false;
     for (size_t i = 0; i < text.len; i++) {
-        bool dot = text.ptr[i] == '.';
-        if (dot ? !in_token : !is_token_char(text.ptr[i])) {
+        char c = text.ptr[i];
+        bool dot = c == '.';
+        if (dot ? !in_token : !ascii_is_alnum(c) && c != '_' && c != '-') {
             return false;
         }
         in_token = !dot;

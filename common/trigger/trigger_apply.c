@@ -237,13 +237,6 @@ void trigger_identify(const DomainEvent *event, Request *request, Arena *arena, 
 
 // ---- obsolescence ----
 
-// What the clock compares it with is the time in a notification's id, in milliseconds. An event
-// that cancels what earlier ones made and makes it anew must not cancel its own: hence the cut.
-static int64_t cancel_before(const DomainEvent *event)
-{
-    return event->id_at_us / 1000 * 1000;
-}
-
 static bool pack_cancel(
     const DomainEvent *event, char *cancel_key, char *event_id, Arena *arena, Str *ret, Error *err)
 {
@@ -258,7 +251,10 @@ static bool pack_cancel(
     Stentor__V1__Cancel cancel;
     stentor__v1__cancel__init(&cancel);
     cancel.cancel_key = cancel_key;
-    cancel.before_us = cancel_before(event);
+    // The scheduler compares it with the time in a notification's id, in milliseconds. An event
+    // that cancels what earlier ones made and makes it again must not cancel its own: hence the
+    // cut.
+    cancel.before_us = event->id_at_us / 1000 * 1000;
     cancel.reason =
         arena_printf(arena, STR_FMT " " STR_FMT, STR_ARG(event->type), STR_ARG(event->identity));
     Stentor__V1__Deferred deferred;

@@ -29,19 +29,14 @@ static LogField name_of(const States *states, const char *key, unsigned state)
     return log_text(key, state < states->count ? states->names[state] : "no state");
 }
 
-static bool refuse(const States *states, unsigned from, unsigned to, Str who)
-{
-    LOG(LOG_ERROR, "a state machine refused a move, this is a bug in stentor",
-        log_text("machine", states->machine), log_str("of", who), name_of(states, "from", from),
-        name_of(states, "to", to));
-    assert(is_forgiven());
-    return false;
-}
-
 bool states_step(const States *states, unsigned from, unsigned to, Str who)
 {
     if (!states_allow(states, from, to)) {
-        return refuse(states, from, to, who);
+        LOG(LOG_ERROR, "a state machine refused a move, this is a bug in stentor",
+            log_text("machine", states->machine), log_str("of", who), name_of(states, "from", from),
+            name_of(states, "to", to));
+        assert(is_forgiven());
+        return false;
     }
     if (log_wants(LOG_DEBUG)) {
         LOG(LOG_DEBUG, "state", log_text("machine", states->machine), log_str("of", who),

@@ -26,15 +26,6 @@ static void release_held(AckGuard *g)
     g->held_count = 0;
 }
 
-static void hold(AckGuard *g, const char *subject, unsigned breaks)
-{
-    if (g->held_count == g->held_cap) {
-        g->held_cap = g->held_cap == 0 ? 64 : 2 * g->held_cap;
-        g->held = xrealloc(g->held, g->held_cap * sizeof *g->held);
-    }
-    g->held[g->held_count++] = (HeldAck){xstrdup(subject), breaks};
-}
-
 // ---- is it the same store? ----
 
 typedef enum Finding { STORE_UNKNOWN, STORE_SAME, STORE_OTHER } Finding;
@@ -82,14 +73,6 @@ static void on_message_read(void *ctx, Str reply, const Error *err)
     }
 }
 
-static void ask(AckGuard *g)
-{
-    MessageQuery query = {.stream = g->stream, .sequence = g->top.sequence};
-    g->asking = true;
-    g->asked_at = link_breaks(g->bus->link);
-    get_message(g->bus, &query, on_message_read, g);
-}
-
 void ack_guard_tick(AckGuard *g)
 {
     unsigned breaks = link_breaks(g->bus->link);
@@ -101,7 +84,10 @@ void ack_guard_tick(AckGuard *g)
     if (unseen || g->top.sequence == 0) {
         conclude(g, breaks, !unseen);
     } else {
-        ask(g);
+        MessageQuery query = {.stream = g->stream, .sequence = g->top.sequence};
+        g->asking = true;
+        g->asked_at = link_breaks(g->bus->link);
+        get_message(g->bus, &query, on_message_read, g);
     }
 }
 
@@ -130,7 +116,11 @@ void ack_guard_arrived(AckGuard *g, const AckSubject *ack)
 void ack_guard_ack(AckGuard *g, const char *ack_subject, unsigned breaks)
 {
     if (g->known_until != link_breaks(g->bus->link)) {
-        hold(g, ack_subject, breaks);
+        if (g->held_count == g->held_cap) {
+            g->held_cap = g->held_cap == 0 ? 64 : 2 * g->held_cap;
+            g->held = xrealloc(g->held, g->held_cap * sizeof *g->held);
+        }
+        g->held[g->held_count++] = (HeldAck){xstrdup(ack_subject), breaks};
         ack_guard_tick(g);
     } else if (breaks >= g->same_since) {
         send_ack(g, ack_subject);

@@ -13,13 +13,6 @@ enum { LETTER_ROOM = 4096 };
 
 // ---- what the payload tells ----
 
-// NULL: of a stream without notifications, or unreadable, which may be why it is buried.
-static const ProtobufCMessage *read_payload(const BusMessage *message, Arena *arena)
-{
-    const ProtobufCMessageDescriptor *type = event_type_of_stream(str_from(message->stream));
-    return type == NULL ? NULL : event_unpack(type, message->payload, arena, NULL);
-}
-
 static Str notification_of(const ProtobufCMessage *payload)
 {
     const Stentor__V1__Meta *meta = payload == NULL ? NULL : event_meta(payload);
@@ -95,16 +88,6 @@ static char *readable(Str text, Arena *arena)
     return copy;
 }
 
-// With the stage: an event that two stages read and neither understands has a letter from each.
-static char *derive_id(const BusMessage *message, const char *stage, Arena *arena)
-{
-    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
-    const char *discriminator =
-        arena_printf(arena, "%s/%llu", stage, (unsigned long long)message->sequence);
-    event_id_derive("dead", str_from(message->stream), str_from(discriminator), event_id);
-    return event_id;
-}
-
 // payload NULL: not read.
 static bool pack(
     const BusMessage *message, const char *stage, const char *reason,
@@ -113,7 +96,11 @@ static bool pack(
     Stentor__V1__DeadLetter letter;
     Str tenant = find_tenant(message->subject, payload);
     stentor__v1__dead_letter__init(&letter);
-    char *event_id = derive_id(message, stage, arena);
+    // With the stage: an event that two stages read and neither understands has a letter from each.
+    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
+    const char *place =
+        arena_printf(arena, "%s/%llu", stage, (unsigned long long)message->sequence);
+    event_id_derive("dead", str_from(message->stream), str_from(place), event_id);
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
     MetaSpec head = {
         .event_id = event_id,
@@ -142,7 +129,10 @@ bool dead_letter_pack(
     const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
     Arena *arena, BusOut *ret)
 {
-    const ProtobufCMessage *payload = read_payload(message, arena);
+    // No payload of a stream without notifications, or of one that cannot be read.
+    const ProtobufCMessageDescriptor *type = event_type_of_stream(str_from(message->stream));
+    const ProtobufCMessage *payload =
+        type == NULL ? NULL : event_unpack(type, message->payload, arena, NULL);
     return pack(
         message, stage, reason, payload, notification_of(payload), last_attempt, arena, ret);
 }

@@ -43,15 +43,6 @@ static void send_again(Worker *w, DeliveryState *d, int delay_ms)
     w->bus->stats.again++;
 }
 
-// At once, but not to this process again when it is the one that stops.
-static void give_back(Worker *w, DeliveryState *d)
-{
-    bus_give_back(w->bus, d->nats);
-    d->nats = NULL;
-    w->stats.again++;
-    w->bus->stats.again++;
-}
-
 static void unlink_batch(Worker *w, Batch *batch)
 {
     *(batch->previous != NULL ? &batch->previous->next : &w->batches) = batch->next;
@@ -79,7 +70,11 @@ static void answer(DeliveryState *d)
     Batch *batch = d->batch;
     Worker *w = batch->worker;
     if (d->verdict == VERDICT_AGAIN && d->delay_ms <= 0 && w->state != WORKER_RUNNING) {
-        give_back(w, d);
+        // At once, but not to this process again when it is the one that stops.
+        bus_give_back(w->bus, d->nats);
+        d->nats = NULL;
+        w->stats.again++;
+        w->bus->stats.again++;
     } else if (d->verdict == VERDICT_AGAIN) {
         send_again(w, d, d->delay_ms);
     } else if (d->emit_failed || d->refused != NULL) {
@@ -97,20 +92,15 @@ static void answer(DeliveryState *d)
 
 static void bury(DeliveryState *d, const char *reason);
 
-// An input whose output can never be published can never succeed: it would come again for ever.
-static void dead_letter_refused(DeliveryState *d)
-{
-    const char *reason = d->refused;
-    d->verdict = VERDICT_NONE;
-    d->refused = NULL;
-    bury(d, reason);
-}
-
 static void answer_if_ready(DeliveryState *d)
 {
     bool ready = d->verdict != VERDICT_NONE && d->emits == 0 && !d->marked;
     if (ready && d->verdict == VERDICT_ACK && d->refused != NULL && !d->emit_failed) {
-        dead_letter_refused(d);
+        // An input whose output can never be published can never succeed: it would come for ever.
+        const char *reason = d->refused;
+        d->verdict = VERDICT_NONE;
+        d->refused = NULL;
+        bury(d, reason);
         ready = d->emits == 0; // else the letter's ack comes back here
     }
     if (ready) {

@@ -5,13 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-// schema is the program's own constant; it is checked because it becomes SQL.
-static void check_schema(const char *schema)
-{
-    assert(schema[0] != '\0' && strlen(schema) <= 40);
-    assert(strspn(schema, "abcdefghijklmnopqrstuvwxyz_") == strlen(schema));
-}
-
 static void name_statement(
     Positions *p, int slot, DbStatement *ret, const char *schema, const char *verb)
 {
@@ -24,7 +17,9 @@ static void name_statement(
 void positions_init(
     Positions *out, const char *schema, const char *projection, const char *const *streams)
 {
-    check_schema(schema);
+    // schema is the program's own constant; it is checked because it becomes SQL.
+    assert(schema[0] != '\0' && strlen(schema) <= 40);
+    assert(strspn(schema, "abcdefghijklmnopqrstuvwxyz_") == strlen(schema));
     *out = (Positions){.projection = projection};
     for (; *streams != NULL; streams++) {
         assert(out->count < POSITIONS_MAX);

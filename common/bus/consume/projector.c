@@ -37,19 +37,15 @@ static void start_flush(Projector *p);
 
 // ---- folding ----
 
-static void note_dead_letter(Projector *p, const Error *err)
-{
-    p->burying--;
-    CRASH_POINT_IF("projector.letter_stored", err == NULL);
-    p->dead_letter_failed = p->dead_letter_failed || err != NULL;
-    projector_move_on(p);
-}
-
 static void on_letter_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)sequence;
     (void)duplicate;
-    note_dead_letter(ctx, err);
+    Projector *p = ctx;
+    p->burying--;
+    CRASH_POINT_IF("projector.letter_stored", err == NULL);
+    p->dead_letter_failed = p->dead_letter_failed || err != NULL;
+    projector_move_on(p);
 }
 
 // The position passes a buried event only after its letter is stored: a flush waits for that.
@@ -223,16 +219,6 @@ static void note_committed(Projector *p, DbTxn *txn)
     arena_reset(p->arena);
 }
 
-// PERMANENT: the twin's fence, or data that Postgres refuses. Which one, the positions tell: see
-// finish_check.
-static void handle_refusal(Projector *p, const Error *err)
-{
-    snprintf(
-        p->failure, sizeof p->failure, "%s", err->text); // stands if nobody moved the positions
-    LOG(LOG_WARN, "flush refused, reading the positions again",
-        log_text("projection", p->options.name), log_error(err));
-}
-
 static void finish_check(Projector *p, DbTxn *txn, const Error *err)
 {
     p->in_database = false;
@@ -253,9 +239,14 @@ static void on_check_done(void *ctx, DbTxn *txn, const Error *err)
     finish_check(ctx, txn, err);
 }
 
+// PERMANENT: the twin's fence, or data that Postgres refuses. Which one, the positions tell: see
+// finish_check.
 static void check_positions(Projector *p, const Error *err)
 {
-    handle_refusal(p, err);
+    snprintf(
+        p->failure, sizeof p->failure, "%s", err->text); // stands if the positions did not move
+    LOG(LOG_WARN, "flush refused, reading the positions again",
+        log_text("projection", p->options.name), log_error(err));
     DbTxn *txn = db_txn_new(p->options.pool);
     positions_add_load(&p->positions, txn);
     p->in_database = true;
@@ -360,12 +351,6 @@ static void flush_or_drop(Projector *p)
     }
 }
 
-static bool has_work(Projector *p)
-{
-    note_created(p);
-    return p->folded > 0 || positions_pending(&p->positions);
-}
-
 void projector_move_on(Projector *p)
 {
     switch (p->state) {
@@ -378,7 +363,9 @@ void projector_move_on(Projector *p)
         }
         break;
     case PROJECTOR_FOLDING:
-        if (has_work(p) && (p->stopping || !uv_is_active((uv_handle_t *)&p->timer))) {
+        note_created(p);
+        if ((p->folded > 0 || positions_pending(&p->positions)) &&
+            (p->stopping || !uv_is_active((uv_handle_t *)&p->timer))) {
             start_flush(p);
         } else if (p->stopping) {
             projector_drop(p);

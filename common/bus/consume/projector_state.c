@@ -58,26 +58,12 @@ int projector_next_retry(Projector *p)
 
 // ---- dropping ----
 
-static void forget_folded(Projector *p)
-{
-    if (p->folded > 0) {
-        p->handlers.committed(p->ctx, NULL);
-    }
-    p->folded = 0;
-    arena_reset(p->arena);
-}
-
-static void handle_reader_freed(Projector *p)
-{
-    p->readers_open--;
-    projector_move_on(p);
-}
-
 static void on_reader_freed(void *ctx)
 {
     Source *source = ctx;
     source->reader = NULL;
-    handle_reader_freed(source->projector);
+    source->projector->readers_open--;
+    projector_move_on(source->projector);
 }
 
 void projector_drop(Projector *p)
@@ -86,7 +72,11 @@ void projector_drop(Projector *p)
         return;
     }
     projector_change_state(p, PROJECTOR_DROPPING);
-    forget_folded(p);
+    if (p->folded > 0) {
+        p->handlers.committed(p->ctx, NULL);
+    }
+    p->folded = 0;
+    arena_reset(p->arena);
     for (size_t i = 0; i < p->positions.count; i++) {
         if (p->sources[i].reader != NULL) {
             p->tails_lost += reader_tails_lost(p->sources[i].reader);

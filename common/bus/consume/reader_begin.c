@@ -392,20 +392,6 @@ static bool plan_start(const Reader *r, const StreamState *s)
     return !r->options.last_per_subject && s->first < r->next;
 }
 
-static bool has_lost_tail(const Reader *r, const StreamState *s)
-{
-    return r->last_at_us != 0 && r->next > 1 && r->next > s->last + 1;
-}
-
-static void begin(Reader *r, const StreamState *s, bool at_last)
-{
-    r->end = s->last;
-    r->next = r->options.only_new ? s->last + 1 : r->next;
-    bool nothing_waits = !at_last && (r->next > s->last || s->first > s->last);
-    (void)reader_progress_move(
-        &r->progress, nothing_waits ? READER_CAUGHT_UP : READER_BEHIND, r->stream);
-}
-
 static void handle_info(Reader *r, Str reply, const Error *request_err)
 {
     StreamState s = {0};
@@ -428,13 +414,18 @@ static void handle_info(Reader *r, Str reply, const Error *request_err)
         fail(r, &err);
         return;
     }
-    if (has_lost_tail(r, &s) && !lose_tail(r, &err)) {
+    bool has_lost_tail = r->last_at_us != 0 && r->next > 1 && r->next > s.last + 1;
+    if (has_lost_tail && !lose_tail(r, &err)) {
         fail(r, &err);
         return;
     }
     bool at_last = plan_start(r, &s);
     if (r->progress == READER_NOT_BEGUN) {
-        begin(r, &s, at_last);
+        r->end = s.last;
+        r->next = r->options.only_new ? s.last + 1 : r->next;
+        bool nothing_waits = !at_last && (r->next > s.last || s.first > s.last);
+        (void)reader_progress_move(
+            &r->progress, nothing_waits ? READER_CAUGHT_UP : READER_BEHIND, r->stream);
     }
     create_consumer(r, at_last);
 }

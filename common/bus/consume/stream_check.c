@@ -25,13 +25,6 @@ static bool was_there(const StreamPlace *place, const StreamState *state)
     return place->last_at_us != 0 && state->created_us <= place->last_at_us;
 }
 
-// All that was read is gone by age, and no more than that. A stream that was made since begins at
-// 1.
-static bool begins_at(const StreamPlace *place, const StreamState *state)
-{
-    return state->first == place->next;
-}
-
 StreamVerdict stream_check(const StreamPlace *place, const StreamState *state)
 {
     if (place->created_us == 0 || place->created_us == state->created_us) {
@@ -43,7 +36,9 @@ StreamVerdict stream_check(const StreamPlace *place, const StreamState *state)
     if (place->next > state->last + 1) {
         return STREAM_OTHER;
     }
-    if (was_there(place, state) || begins_at(place, state)) {
+    // All that was read is gone by age, and no more than that; one that was made since begins at 1.
+    bool begins_here = state->first == place->next;
+    if (was_there(place, state) || begins_here) {
         return STREAM_RENAMED;
     }
     if (place->last_at_us != 0 && state->first < place->next) {

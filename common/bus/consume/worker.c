@@ -288,15 +288,6 @@ static void watch_the_wait(Worker *w)
     }
 }
 
-static void free_done(Worker *w)
-{
-    while (w->done != NULL) {
-        Batch *batch = w->done;
-        w->done = batch->next;
-        arena_free(batch->arena); // holds the batch itself
-    }
-}
-
 static void on_timer_closed(uv_handle_t *handle)
 {
     Worker *w = handle->data;
@@ -314,16 +305,6 @@ static void on_guard_left(void *ctx)
     uv_close((uv_handle_t *)&w->timer, on_timer_closed);
 }
 
-// Once; a stop that is asked for is answered also when the worker is freed meanwhile.
-static void answer_stop(Worker *w)
-{
-    void (*on_stopped)(void *) = w->on_stopped;
-    w->on_stopped = NULL;
-    if (on_stopped != NULL) {
-        on_stopped(w->stopped_ctx);
-    }
-}
-
 static void move_on(Worker *w)
 {
     if (w->state < WORKER_STOPPING || w->in_flight > 0 || guard_holds(w->guard, w)) {
@@ -332,7 +313,12 @@ static void move_on(Worker *w)
     if (w->state == WORKER_STOPPING) {
         (void)move(w, WORKER_STOPPED);
     }
-    answer_stop(w); // which may free it
+    // Once; a stop that is asked for is answered also when the worker is freed meanwhile.
+    void (*on_stopped)(void *) = w->on_stopped;
+    w->on_stopped = NULL;
+    if (on_stopped != NULL) {
+        on_stopped(w->stopped_ctx); // which may free it
+    }
     if (w->state == WORKER_FREEING && w->done == NULL && move(w, WORKER_LEAVING)) {
         endpoint_remove(w->bus, &w->endpoint);
         bus_forget_requests(w->bus, w);
@@ -343,7 +329,11 @@ static void move_on(Worker *w)
 
 static bool run_turn(Worker *w)
 {
-    free_done(w);
+    while (w->done != NULL) {
+        Batch *batch = w->done;
+        w->done = batch->next;
+        arena_free(batch->arena); // holds the batch itself
+    }
     while (batch_is_due(w)) {
         bool last = w->waiting.count <= w->options.batch_max;
         guard_note_hand_over(w->guard);

@@ -23,12 +23,6 @@ static size_t field_size(Str field)
     return varint_size(field.len) + field.len;
 }
 
-static size_t frame_size(const BusOut *out)
-{
-    return 1 + field_size(str_from(out->subject)) + field_size(out->event_id) +
-           field_size(out->traceparent) + field_size(out->payload);
-}
-
 static char *put_field(char *at, Str field)
 {
     size_t value = field.len;
@@ -46,7 +40,9 @@ Str frames_pack(const Frame *frames, size_t count, Arena *arena)
 {
     size_t size = 0;
     for (size_t i = 0; i < count; i++) {
-        size += frame_size(&frames[i].out);
+        const BusOut *out = &frames[i].out;
+        size += 1 + field_size(str_from(out->subject)) + field_size(out->event_id) +
+                field_size(out->traceparent) + field_size(out->payload);
     }
     char *bytes = arena_alloc(arena, size);
     char *at = bytes;

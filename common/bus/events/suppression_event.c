@@ -27,15 +27,6 @@ void suppression_key(
 
 // ---- making ----
 
-static char *masked(Str address, Arena *arena)
-{
-    char mask[MASK_SIZE] = "";
-    if (address.len > 0) {
-        mask_address(address, mask, sizeof mask);
-    }
-    return arena_cstr(arena, str_from(mask));
-}
-
 Stentor__V1__Suppression *suppression_make(const SuppressionSpec *spec, Arena *arena)
 {
     char key[SUPPRESSION_KEY_SIZE];
@@ -58,7 +49,11 @@ Stentor__V1__Suppression *suppression_make(const SuppressionSpec *spec, Arena *a
     entry->created_by = arena_cstr(arena, spec->by);
     entry->expires_at_us = spec->expires_at_us;
     entry->source_notification_id = arena_cstr(arena, spec->notification_id);
-    entry->masked_address = masked(spec->address, arena);
+    char mask[MASK_SIZE] = "";
+    if (spec->address.len > 0) {
+        mask_address(spec->address, mask, sizeof mask);
+    }
+    entry->masked_address = arena_cstr(arena, str_from(mask));
     return entry;
 }
 

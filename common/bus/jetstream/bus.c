@@ -460,18 +460,13 @@ static void on_link_closed(void *ctx)
     on_closed(closed_ctx);
 }
 
-static void close_link(Bus *bus)
-{
-    publisher_cancel(bus->publisher);
-    requests_cancel(bus->requests);
-    link_close(bus->link, on_link_closed, bus);
-}
-
 static void on_handle_closed(uv_handle_t *handle)
 {
     Bus *bus = handle->data;
     if (--bus->open_handles == 0) {
-        close_link(bus);
+        publisher_cancel(bus->publisher);
+        requests_cancel(bus->requests);
+        link_close(bus->link, on_link_closed, bus);
     }
 }
 

@@ -41,14 +41,6 @@ Hop *hop_ref(Hop *hop)
     return hop;
 }
 
-static void drop_items(Items *items)
-{
-    for (size_t i = 0; i < items->count; i++) {
-        natsMsg_Destroy(items->at[i].message);
-    }
-    free(items->at);
-}
-
 void hop_unref(Hop *hop)
 {
     uv_mutex_lock(&hop->mutex);
@@ -57,7 +49,10 @@ void hop_unref(Hop *hop)
     if (refs > 0) {
         return;
     }
-    drop_items(&hop->filling);
+    for (size_t i = 0; i < hop->filling.count; i++) {
+        natsMsg_Destroy(hop->filling.at[i].message);
+    }
+    free(hop->filling.at);
     free(hop->draining.at); // its messages were handed on
     uv_mutex_destroy(&hop->mutex);
     free(hop);

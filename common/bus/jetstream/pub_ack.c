@@ -43,20 +43,15 @@ static uint64_t read_sequence(Str at)
     return value;
 }
 
-static ErrorKind kind_of(int error_code)
-{
-    return error_code == ERR_MESSAGE_TOO_LARGE     ? ERROR_PERMANENT
-           : error_code == ERR_WRONG_LAST_SEQUENCE ? ERROR_CONFLICT
-                                                   : ERROR_TRANSIENT;
-}
-
 static bool read_refusal(Str payload, PubAck *ret, Error *err)
 {
     json_t *root = json_loadb(payload.ptr, payload.len, 0, NULL);
     json_t *error = json_object_get(root, "error");
     const char *text = json_string_value(json_object_get(error, "description"));
     ret->error_code = (int)json_integer_value(json_object_get(error, "err_code"));
-    ErrorKind kind = kind_of(ret->error_code);
+    ErrorKind kind = ret->error_code == ERR_MESSAGE_TOO_LARGE     ? ERROR_PERMANENT
+                     : ret->error_code == ERR_WRONG_LAST_SEQUENCE ? ERROR_CONFLICT
+                                                                  : ERROR_TRANSIENT;
     if (kind == ERROR_CONFLICT && text != NULL) { // "wrong last sequence: 7"
         ret->sequence = read_sequence(find_after(str_from(text), STR("sequence:")));
     }

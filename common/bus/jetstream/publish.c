@@ -47,13 +47,6 @@ static bool set_headers(Publisher *p, natsMsg *message, const BusOut *out)
     return true;
 }
 
-static void format_reply(const Publisher *p, const Entry *e, char *out, size_t size)
-{
-    snprintf(
-        out, size, "%s.p%llu", link_inbox(p->link),
-        ((unsigned long long)e->generation << INDEX_BITS) | e->index);
-}
-
 static bool create_message(Publisher *p, natsMsg **ret, const char *reply, const BusOut *out)
 {
     if (out->subject[0] == '\0' || str_has_control(str_from(out->subject)) ||
@@ -68,7 +61,8 @@ static bool create_message(Publisher *p, natsMsg **ret, const char *reply, const
 static bool build_message(Publisher *p, Entry *e, const BusOut *out)
 {
     char reply[160 + TOKEN_SIZE];
-    format_reply(p, e, reply, sizeof reply);
+    unsigned long long token = ((unsigned long long)e->generation << INDEX_BITS) | e->index;
+    snprintf(reply, sizeof reply, "%s.p%llu", link_inbox(p->link), token);
     return create_message(p, &e->message, reply, out);
 }
 
@@ -227,12 +221,6 @@ static void note_refusal(Publisher *p, const Entry *e, const char *text)
     }
 }
 
-static void note_orphan(Publisher *p, const char *text)
-{
-    p->orphan_ms = uv_now(p->loop);
-    snprintf(p->orphan, sizeof p->orphan, "%.150s. HINT: run 'stentor migrate'", text);
-}
-
 // It is tried again every second or sooner, so what is silent for so long was taken or given up.
 const char *publisher_missing(const Publisher *p)
 {
@@ -262,7 +250,8 @@ void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
     if (payload.len == 0 && natsMsg_IsNoResponders(message)) {
         char text[sizeof p->last_error];
         snprintf(text, sizeof text, "no stream takes '%s'", natsMsg_GetSubject(e->message));
-        note_orphan(p, text);
+        p->orphan_ms = uv_now(p->loop);
+        snprintf(p->orphan, sizeof p->orphan, "%.150s. HINT: run 'stentor migrate'", text);
         error_set(&err, ERROR_TRANSIENT, "%s", text);
         refused_now(p, e, &err);
     } else if (pub_ack_parse(payload, &ack, &err)) {

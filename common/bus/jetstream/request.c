@@ -62,15 +62,6 @@ static void send_request(Requests *requests, size_t index)
         requests->link, LINK_SWIFT, r->subject, reply, str_of(r->payload, r->payload_len));
 }
 
-static size_t find_free(const Requests *requests)
-{
-    size_t i = 0;
-    while (i < requests->cap && requests->slots[i].on_reply != NULL) {
-        i++;
-    }
-    return i;
-}
-
 static void grow(Requests *requests)
 {
     size_t cap = requests->cap == 0 ? REQUESTS_FIRST : 2 * requests->cap;
@@ -87,7 +78,10 @@ void requests_ask(
     Requests *requests, const char *subject, Str payload, int timeout_ms, BusReply on_reply,
     void *ctx)
 {
-    size_t index = find_free(requests);
+    size_t index = 0;
+    while (index < requests->cap && requests->slots[index].on_reply != NULL) {
+        index++;
+    }
     if (index == requests->cap) {
         grow(requests);
     }

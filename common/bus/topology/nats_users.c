@@ -73,28 +73,18 @@ static void add_readers(List *list, const char *service, Str stream)
     }
 }
 
-static void add_reads(List *list, const NatsRights *access)
-{
-    Str rest = str_from(access->reads), stream;
-    while (next_word(&rest, &stream)) {
-        add(list, "$JS.API.STREAM.INFO.1", stream, STR_EMPTY);
-        add_readers(list, access->service, stream);
-    }
-}
-
 static void add_publish(List *list, const NatsRights *access)
 {
-    Str rest = str_from(access->publish), subject;
-    while (next_word(&rest, &subject)) {
-        add(list, "1", subject, STR_EMPTY);
+    Str rest = str_from(access->publish), word;
+    while (next_word(&rest, &word)) {
+        add(list, "1", word, STR_EMPTY);
     }
     add_consumes(list, access);
-    add_reads(list, access);
-}
-
-static bool is_admin(const NatsRights *access)
-{
-    return str_eq(str_from(access->publish), STR(">"));
+    rest = str_from(access->reads);
+    while (next_word(&rest, &word)) {
+        add(list, "$JS.API.STREAM.INFO.1", word, STR_EMPTY);
+        add_readers(list, access->service, word);
+    }
 }
 
 static void write_user(Buf *out, const NatsRights *access, Str password)
@@ -104,7 +94,8 @@ static void write_user(Buf *out, const NatsRights *access, Str password)
     buf_cstr(out, access->service);
     buf_cstr(out, "\", password: ");
     buf_json(out, password);
-    if (!is_admin(access)) {
+    bool is_admin = str_eq(str_from(access->publish), STR(">"));
+    if (!is_admin) {
         buf_cstr(out, "\n        permissions: {\n          publish: [");
         add_publish(&publish, access);
         buf_cstr(out, "]\n          subscribe: [");

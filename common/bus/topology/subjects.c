@@ -91,8 +91,7 @@ bool event_type_fits(Str type)
     }
     for (size_t i = 0; i < type.len; i++) {
         char c = type.ptr[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                      c == '_' || c == '-';
+        bool letter = ascii_is_alnum(c) || c == '_' || c == '-';
         if (!letter && (c != '.' || !parts_tokens(type, i))) {
             return false;
         }

@@ -95,18 +95,14 @@ static TrimStream *in_hand(Trim *trim)
 
 static void delete_more(Trim *trim);
 
-static bool is_gone_already(const json_t *root)
-{
-    return json_integer_value(json_object_get(json_object_get(root, "error"), "err_code")) ==
-           NO_MESSAGE;
-}
-
 static void count_deleted(Trim *trim, Str reply, const Error *failed)
 {
     json_t *root = failed == NULL ? json_loadb(reply.ptr, reply.len, 0, NULL) : NULL;
+    const json_t *code = json_object_get(json_object_get(root, "error"), "err_code");
+    bool gone_already = json_integer_value(code) == NO_MESSAGE;
     if (json_is_true(json_object_get(root, "success"))) {
         in_hand(trim)->removed++;
-    } else if (!is_gone_already(root) && trim->failure.kind == ERROR_NONE) {
+    } else if (!gone_already && trim->failure.kind == ERROR_NONE) {
         json_decref(read_reply(reply, failed, in_hand(trim)->stream, &trim->failure));
         trim->next_seq = trim->keep_from; // no more of them
     }
@@ -167,13 +163,6 @@ static void start_deleting(Trim *trim)
 
 // ---- who has read what ----
 
-static void lower_floor(Trim *trim, uint64_t floor)
-{
-    if (floor < trim->state.floor) {
-        trim->state.floor = floor;
-    }
-}
-
 // Of a service that nobody has started: what it has not read it will not miss.
 static bool is_unused(const Trim *trim, const json_t *root)
 {
@@ -192,7 +181,8 @@ static void handle_consumer(Trim *trim, Str reply, const Error *failed)
         return;
     }
     if (!is_unused(trim, root)) {
-        lower_floor(trim, number(json_object_get(root, "ack_floor"), "stream_seq"));
+        uint64_t floor = number(json_object_get(root, "ack_floor"), "stream_seq");
+        trim->state.floor = floor < trim->state.floor ? floor : trim->state.floor;
     }
     json_decref(root);
     next_consumer(trim);

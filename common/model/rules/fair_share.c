@@ -45,13 +45,6 @@ static void fill(const FairShare *share, Pace *paces, int64_t now_us)
     }
 }
 
-static void forget_the_silent(FairShare *share)
-{
-    map_free(share->before);
-    share->before = share->recent;
-    share->recent = map_new(free);
-}
-
 static Pace *paces_of(FairShare *share, Str tenant, int64_t now_us)
 {
     Pace *paces = map_get(share->recent, tenant);
@@ -66,7 +59,9 @@ static Pace *paces_of(FairShare *share, Str tenant, int64_t now_us)
         fill(share, paces, now_us);
     }
     if (map_count(share->recent) == FAIR_SHARE_TENANTS_MAX) {
-        forget_the_silent(share);
+        map_free(share->before); // with the silent ones
+        share->before = share->recent;
+        share->recent = map_new(free);
     }
     map_put(share->recent, tenant, paces);
     return paces;

@@ -152,12 +152,6 @@ static GateReason refuse_person(const GateCase *c)
     return preference != NULL && preference->off ? GATE_PREFERENCE : GATE_NO_REASON;
 }
 
-static GateReason refuse_address(const GateCase *c)
-{
-    bool waived = c->suppression == SUPPRESSION_OPT_OUT && category_ignores_opt_out(c->category);
-    return waived ? GATE_NO_REASON : reason_of(c->suppression);
-}
-
 GateReason gate_refuse(const GateCase *c)
 {
     if (c->tenant->suspended) {
@@ -167,7 +161,8 @@ GateReason gate_refuse(const GateCase *c)
         return GATE_EXPIRED;
     }
     bool redirected = gate_route(c->tenant, c->person) == GUARDIAN_REDIRECT;
-    GateReason reason = redirected ? GATE_NO_REASON : refuse_address(c);
+    bool waived = c->suppression == SUPPRESSION_OPT_OUT && category_ignores_opt_out(c->category);
+    GateReason reason = redirected || waived ? GATE_NO_REASON : reason_of(c->suppression);
     if (reason == GATE_NO_REASON) {
         reason = refuse_person(c);
     }

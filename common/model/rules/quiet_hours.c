@@ -16,18 +16,12 @@ bool quiet_hours_check(QuietHours hours, Error *err)
                        hours.start_minute, hours.end_minute);
 }
 
-static bool is_within(QuietHours hours, int32_t minute)
-{
-    if (hours.start_minute <= hours.end_minute) {
-        return minute >= hours.start_minute && minute < hours.end_minute;
-    }
-    return minute >= hours.start_minute || minute < hours.end_minute;
-}
-
 bool quiet_hours_hold(QuietHours hours, Zone *zone, int64_t at_us)
 {
-    return hours.start_minute != hours.end_minute &&
-           is_within(hours, zone_local(zone, at_us).minute);
+    int32_t minute = zone_local(zone, at_us).minute;
+    bool started = minute >= hours.start_minute;
+    bool before_end = minute < hours.end_minute;
+    return hours.start_minute <= hours.end_minute ? started && before_end : started || before_end;
 }
 
 // The wall's next end of the window. In the second of two hours that the wall shows alike the first

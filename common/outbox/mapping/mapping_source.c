@@ -243,12 +243,6 @@ static bool mapping_source(MappingReader *r, const json_t *value, const char *pa
 
 // ---- the fields ----
 
-// An object is names of variables, unless it is a source by its members.
-static bool is_source(const json_t *value)
-{
-    return !json_is_object(value) || json_is_string(json_object_get(value, "column"));
-}
-
 static void want_object(Mapping *m, const Source *source, const char *path)
 {
     if (source->given && !source->constant) {
@@ -264,7 +258,8 @@ static bool read_variables(MappingReader *r, const json_t *value)
     if (value == NULL) {
         return true;
     }
-    if (is_source(value)) {
+    // An object is names of variables, unless it is a source by its members.
+    if (!json_is_object(value) || json_is_string(json_object_get(value, "column"))) {
         if (!mapping_source(r, value, "fields.variables", &m->all)) {
             return false;
         }

@@ -192,14 +192,6 @@ static const char *find_table(RelaySql *sql, Str table)
         sql_literal(sql->arena, str_slice(table, (size_t)dot + 1, table.len)));
 }
 
-static void wanted_row(RelaySql *sql, Buf *out, size_t index)
-{
-    const Wanted *w = &sql->wanted[index];
-    buf_printf(
-        out, "%s(%zu, %s, %s::text)", index == 0 ? "" : ", ", index, find_table(sql, w->table),
-        sql_literal(sql->arena, w->column));
-}
-
 void relay_check_build(RelaySql *sql)
 {
     Buf out;
@@ -208,7 +200,10 @@ void relay_check_build(RelaySql *sql)
     buf_init(&out, SQL_MAX);
     buf_cstr(&out, "WITH w (n, rel, col) AS (VALUES ");
     for (size_t i = 0; i < sql->wanted_count; i++) {
-        wanted_row(sql, &out, i);
+        const Wanted *w = &sql->wanted[i];
+        buf_printf(
+            &out, "%s(%zu, %s, %s::text)", i == 0 ? "" : ", ", i, find_table(sql, w->table),
+            sql_literal(sql->arena, w->column));
     }
     // A domain's base counts. The rights of a column that is not there are NULL.
     buf_cstr(
@@ -318,17 +313,12 @@ static const char *why_no_id(const Wanted *w, const PGresult *check, int row)
     return db_get_int(check, row, C_UNIQUE) == 0 ? "has no unique index of its own" : NULL;
 }
 
-static Str where_from(const Wanted *w, Arena *arena)
-{
-    return str_from(
-        w->field.len == 0 ? "of Stentor"
-                          : arena_printf(arena, "mapping field %.*s", STR_ARG(w->field)));
-}
-
 // Empty: nothing is wrong.
 static Str problem_of(const Wanted *w, const PGresult *check, int row, Arena *arena)
 {
-    Str field = where_from(w, arena);
+    Str field = w->field.len == 0
+                    ? STR("of Stentor")
+                    : str_from(arena_printf(arena, "mapping field " STR_FMT, STR_ARG(w->field)));
     const char *wanted = "";
     if (db_get_int(check, row, C_HAS_TABLE) == 0 || db_is_null(check, row, C_TYPE)) {
         const char *hint =

@@ -45,11 +45,6 @@ static Letter letter_of(const SqlParts *p)
         "coalesce(CASE WHEN NOT l.ended THEN l.made_at END, now())"};
 }
 
-static const char *key_or_null(const SqlParts *p)
-{
-    return p->key == NULL ? "NULL::text" : p->key;
-}
-
 static bool has_edge(const Mapping *m)
 {
     return m->position.len > 0 && m->order_count > 0 && str_eq(m->order_by[0], m->position);
@@ -212,8 +207,8 @@ static const char *adopt_text(const SqlParts *p)
         " claimed_at = clock_timestamp(), claimed_until = clock_timestamp()"
         " + $3::int8 * interval '1 millisecond' FROM taken AS x WHERE a.claim_id = x.claim_id"
         " AND EXISTS (SELECT FROM lettered))%s",
-        p->mapping, made_at, row_columns(p, key_or_null(p)), p->table, p->id, p->id_type, letter,
-        unsent, answer(p));
+        p->mapping, made_at, row_columns(p, p->key == NULL ? "NULL::text" : p->key), p->table,
+        p->id, p->id_type, letter, unsent, answer(p));
 }
 
 static const char *note_text(const SqlParts *p)

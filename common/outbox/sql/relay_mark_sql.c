@@ -64,16 +64,6 @@ static const char *state_update(const SqlParts *p, int index)
         p->table, p->id, p->id_type, given, group, on);
 }
 
-// Of tables with states: what is published stands here, row by row.
-static const char *remember(const SqlParts *p)
-{
-    return arena_printf(
-        p->arena,
-        ", kept AS (INSERT INTO stentor_outbox.published (mapping, row_key, published_at)"
-        " SELECT %s, k.row_key, now() FROM k ON CONFLICT DO NOTHING)",
-        p->mapping);
-}
-
 // rows: those that are ours now, locked in the order of their ids without waiting for anybody;
 // held: those that somebody else has locked, to be marked in another pass.
 static const char *locked_rows(const SqlParts *p)
@@ -110,7 +100,12 @@ static const char *mark_event(const SqlParts *p)
         states = arena_printf(p->arena, "%s%s", states, state_update(p, i));
     }
     if (m->state_count > 0) {
-        states = arena_printf(p->arena, "%s%s", states, remember(p));
+        // Of tables with states: what is published stands here, row by row.
+        states = arena_printf(
+            p->arena,
+            "%s, kept AS (INSERT INTO stentor_outbox.published (mapping, row_key, published_at)"
+            " SELECT %s, k.row_key, now() FROM k ON CONFLICT DO NOTHING)",
+            states, p->mapping);
     }
     return arena_printf(
         p->arena,

@@ -37,15 +37,6 @@ static Lines split(Str text, Arena *arena)
     return lines;
 }
 
-static size_t common_head(const Lines *a, const Lines *b)
-{
-    size_t n = 0;
-    while (n < a->count && n < b->count && str_eq(a->line[n], b->line[n])) {
-        n++;
-    }
-    return n;
-}
-
 static size_t common_tail(const Lines *a, const Lines *b, size_t head)
 {
     size_t n = 0;
@@ -179,7 +170,10 @@ bool diff_unified(
     }
     Lines a = split(before, scratch);
     Lines b = split(after, scratch);
-    size_t head = common_head(&a, &b);
+    size_t head = 0;
+    while (head < a.count && head < b.count && str_eq(a.line[head], b.line[head])) {
+        head++;
+    }
     size_t tail = common_tail(&a, &b, head);
     buf_printf(out, "--- %s\n+++ %s\n", before_label, after_label);
     if (a.count - head - tail > DIFF_LINES_MAX || b.count - head - tail > DIFF_LINES_MAX) {

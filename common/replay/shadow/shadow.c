@@ -48,16 +48,6 @@ typedef struct Shadow {
     bool over; // of this stream
 } Shadow;
 
-// The session's wait also ends when a connection comes back: what is waited for is looked at.
-static bool wait_for(Shadow *shadow, const bool *flag, Error *err)
-{
-    bool ok = true;
-    while (ok && !*flag) {
-        ok = session_run(shadow->session, 0, err);
-    }
-    return ok;
-}
-
 static void fail(Shadow *shadow, const Error *err)
 {
     shadow->over = true;
@@ -207,7 +197,10 @@ static bool read_lane(Shadow *shadow, Priority lane, Error *err)
     shadow->lane = lane;
     shadow->over = shadow->read_all = false;
     shadow->reader = reader_new(shadow->session->bus, &options, &handlers, shadow);
-    bool ok = wait_for(shadow, &shadow->over, err);
+    bool ok = true;
+    while (ok && !shadow->over) { // the wait also ends when a connection comes back
+        ok = session_run(shadow->session, 0, err);
+    }
     shadow->over = true;
     shadow->session->err = (Error){0};
     reader_free(shadow->reader, on_gone, &gone);

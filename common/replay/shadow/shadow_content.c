@@ -138,11 +138,6 @@ bool shadow_content_found(const ShadowContent *words, Error *err)
                plan->locale != NULL ? plan->locale : "");
 }
 
-static bool shadow_content_suspended(const ShadowContent *words, Str tenant)
-{
-    return map_get(words->suspended, tenant) != NULL;
-}
-
 // ---- one request ----
 
 // As the renderer does it (services/renderer/renderer.c, write_words).
@@ -231,7 +226,7 @@ bool shadow_content_compare(
     const Request *request = job->request;
     Str tenant = str_from(request->meta->tenant);
     Str version = str_from(request->template_version);
-    ShadowRules rules = {.tenant_suspended = shadow_content_suspended(words, tenant)};
+    ShadowRules rules = {.tenant_suspended = map_get(words->suspended, tenant) != NULL};
     ShadowGate gate = shadow_gate(&rules, request, job->now_us);
     const CompiledVersion *frozen =
         template_cache_get(words->frozen, tenant, str_from(request->template_), version);

@@ -383,11 +383,6 @@ bool format_case(Formats *formats, Str locale, bool upper, Str text, Buf *out, E
     return true;
 }
 
-static bool extends(UChar32 c)
-{
-    return u_hasBinaryProperty(c, UCHAR_GRAPHEME_EXTEND) || c == 0x200d;
-}
-
 // The character at the beginning of well-formed UTF-8.
 static UChar32 first_character(Str text, size_t len)
 {
@@ -412,7 +407,8 @@ static size_t walk_characters(Str text, size_t max, size_t *ret_at)
         size_t len = str_utf8_step(rest);
         len = len > 0 ? len : 1;
         UChar32 c = first_character(rest, len);
-        if (!joined && !(c >= 0x300 && extends(c)) && count++ == max) {
+        bool extends = c >= 0x300 && (u_hasBinaryProperty(c, UCHAR_GRAPHEME_EXTEND) || c == 0x200d);
+        if (!joined && !extends && count++ == max) {
             count--;
             break;
         }

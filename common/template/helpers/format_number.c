@@ -65,11 +65,6 @@ static bool number_style(Str style, UNumberFormatStyle *ret)
     return false;
 }
 
-static bool is_pattern(Str style)
-{
-    return str_find(style, '0') >= 0 || str_find(style, '#') >= 0;
-}
-
 static bool is_currency(Str code)
 {
     for (size_t i = 0; i < code.len; i++) {
@@ -89,9 +84,8 @@ static UNumberFormat *open_number(const NumberFormat *format, Error *err)
     int32_t pattern_len = 0;
     format_locale_id(format->locale, locale);
     if (format->currency.len == 0 && !number_style(format->style, &style)) {
-        pattern_len = is_pattern(format->style)
-                          ? format_to_units(format->style, pattern, FORMAT_PATTERN_MAX)
-                          : -1;
+        bool is_pattern = str_find(format->style, '0') >= 0 || str_find(format->style, '#') >= 0;
+        pattern_len = is_pattern ? format_to_units(format->style, pattern, FORMAT_PATTERN_MAX) : -1;
         if (pattern_len < 0) {
             (void)format_fail(err, "number style", format->style, U_ILLEGAL_ARGUMENT_ERROR);
             return NULL;

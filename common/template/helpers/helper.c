@@ -70,12 +70,6 @@ static bool apply_truncate(HelperRun *run, const HelperArgs *args, Value *ret, E
     return helper_give_text(run, ret, err);
 }
 
-static bool is_unreserved(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~';
-}
-
 // RFC 3986: every byte but the unreserved ones, so that it is one value of a query or one segment.
 static bool apply_url(HelperRun *run, const HelperArgs *args, Value *ret, Error *err)
 {
@@ -86,7 +80,9 @@ static bool apply_url(HelperRun *run, const HelperArgs *args, Value *ret, Error 
     }
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
-        if (is_unreserved(c)) {
+        bool unreserved =
+            ascii_is_alnum(text.ptr[i]) || c == '-' || c == '.' || c == '_' || c == '~';
+        if (unreserved) {
             buf_char(run->work, (char)c);
         } else {
             char triple[3] = {'%', hex[c >> 4], hex[c & 15]};

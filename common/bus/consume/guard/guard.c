@@ -184,11 +184,6 @@ static void mark(Guard *g, struct Worker *w, size_t count)
     buf_done(&text);
 }
 
-static bool may_mark(const Guard *g)
-{
-    return g->blind_ticks == 0 && g->unready_ticks < READY_TICKS && !g->reader_failed;
-}
-
 static void plan(Guard *g)
 {
     uint32_t deaths = 0;
@@ -197,7 +192,7 @@ static void plan(Guard *g)
     if (w == NULL) {
         return;
     }
-    if (!may_mark(g)) {
+    if (g->blind_ticks > 0 || g->unready_ticks >= READY_TICKS || g->reader_failed) {
         worker_hand_over(w, &w->suspects, w->options.batch_max);
         bus_again(g->bus);
         return;
@@ -210,13 +205,6 @@ static void plan(Guard *g)
     if (is_quiet(g, deaths, is_late(w, count))) {
         mark(g, w, count);
     }
-}
-
-static void quarantine(Guard *g, struct Worker *w, const PoisonEvidence *evidence)
-{
-    g->batch = worker_take_group(w, 1);
-    move(g, GUARD_IN_HAND);
-    delivery_quarantine(g->batch, evidence->deaths);
 }
 
 static void judge(Guard *g)
@@ -232,7 +220,9 @@ static void judge(Guard *g)
     }
     PoisonEvidence first = evidence_of(g, w, 0);
     if (g->planned == 1 && synced && poison_is_proven(&first)) {
-        quarantine(g, w, &first);
+        g->batch = worker_take_group(w, 1);
+        move(g, GUARD_IN_HAND);
+        delivery_quarantine(g->batch, first.deaths);
         return;
     }
     g->late =

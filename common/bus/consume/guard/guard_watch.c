@@ -73,14 +73,6 @@ static void sleep_well(const Guard *g, struct pollfd *loop, int timeout_ms)
     }
 }
 
-// The loop's own descriptor is readable when it would not sleep. What was begun in this round is
-// polled for from the next one on, so one round more goes before.
-static bool would_sleep(Guard *g, struct pollfd *loop, int timeout_ms)
-{
-    g->rounded = !g->rounded;
-    return !g->rounded && timeout_ms != 0 && poll(loop, 1, 0) == 0;
-}
-
 bool guard_rest(Guard *g)
 {
     if (g->state != GUARD_IN_HAND || !g->watched) {
@@ -88,7 +80,10 @@ bool guard_rest(Guard *g)
     }
     struct pollfd loop = {.fd = uv_backend_fd(g->bus->loop), .events = POLLIN};
     int timeout_ms = uv_backend_timeout(g->bus->loop);
-    bool sleeps = would_sleep(g, &loop, timeout_ms);
+    // The loop's own descriptor is readable when it would not sleep. What was begun in this round
+    // is polled for from the next one on, so one round more goes before.
+    g->rounded = !g->rounded;
+    bool sleeps = !g->rounded && timeout_ms != 0 && poll(&loop, 1, 0) == 0;
     if (!sleeps && now_ms() - g->marked_at_ms < AWAKE_MAX_MS) {
         return g->rounded;
     }

@@ -140,12 +140,6 @@ static void add_mark(PoisonMarks *marks, Str process, PoisonMark mark)
     marks->at[marks->count++] = mark;
 }
 
-static bool is_name(Str process)
-{
-    return process.len > 0 && process.len <= PROCESS_MAX &&
-           memchr(process.ptr, '\0', process.len) == NULL;
-}
-
 // Two processes that each lived over some of a mark's inputs store it again at the same time: one
 // of them is refused, and reads the other's, which still has what itself took out.
 static void take_out_again(PoisonMark *mark, const PoisonMark *known)
@@ -169,7 +163,9 @@ bool poison_marks_put(PoisonMarks *marks, Str process, uint64_t at, Str text)
     if (known != NULL && at <= known->at) {
         return true;
     }
-    bool is_mark = text.len > 0 && is_name(process) && read_mark(text, &mark);
+    bool is_name = process.len > 0 && process.len <= PROCESS_MAX &&
+                   memchr(process.ptr, '\0', process.len) == NULL;
+    bool is_mark = text.len > 0 && is_name && read_mark(text, &mark);
     if (is_mark && known != NULL) {
         take_out_again(&mark, known);
     }
