@@ -99,6 +99,7 @@ typedef enum DbType { DB_TEXT, DB_BYTES, DB_I64, DB_I32, DB_I16, DB_BOOL, DB_TIM
 typedef struct DbArray DbArray;
 DbArray *db_array(DbParams *p, DbType element); // becomes the next parameter
 void db_push_text(DbArray *a, Str value);       // DB_TEXT and DB_BYTES
+void db_push_optional(DbArray *a, Str value);   // the same; empty is NULL
 void db_push_int(DbArray *a, int64_t value);    // DB_I64, DB_I32, DB_I16, DB_BOOL
 void db_push_time(DbArray *a, int64_t at_us);   // DB_TIME; 0 is NULL
 void db_push_null(DbArray *a);

@@ -205,6 +205,15 @@ void db_push_text(DbArray *a, Str value)
     }
 }
 
+void db_push_optional(DbArray *a, Str value)
+{
+    if (value.len == 0) {
+        db_push_null(a);
+    } else {
+        db_push_text(a, value);
+    }
+}
+
 static bool fits(int64_t value, DbType type)
 {
     switch (type) {

@@ -21,14 +21,6 @@ struct Scan {
     bool waiting;
 };
 
-static const char *filter_of(const Selection *selection, Arena *arena)
-{
-    Str any = STR("*");
-    Str stage = selection->stage.len > 0 ? selection->stage : any;
-    Str tenant = selection->tenant.len > 0 ? selection->tenant : any;
-    return arena_printf(arena, "ntf.dead." STR_FMT "." STR_FMT, STR_ARG(stage), STR_ARG(tenant));
-}
-
 // ---- in order ----
 
 static void finish_if_ended(Scan *scan)
@@ -113,9 +105,12 @@ bool scan_run(
     Scan scan = {session, selection, on_letters, ctx, NULL, arena_new(0), 0, false, false};
     bool ok = ask_last(session, scan.arena, &scan.last, err);
     if (ok && scan.last > 0) {
+        Str stage = selection->stage.len > 0 ? selection->stage : STR("*");
+        Str tenant = selection->tenant.len > 0 ? selection->tenant : STR("*");
         ReaderOptions options = {
             .stream = "DEAD",
-            .filter = filter_of(selection, scan.arena),
+            .filter = arena_printf(
+                scan.arena, "ntf.dead." STR_FMT "." STR_FMT, STR_ARG(stage), STR_ARG(tenant)),
             .batch_max = BATCH_MAX,
         };
         scan.reader = reader_new(session->bus, &options, &handlers, &scan);

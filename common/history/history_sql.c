@@ -111,15 +111,6 @@ void history_sql_init(HistorySql *out, const char *schema)
     name_statement(out, 2, &out->months, schema, "months");
 }
 
-static void push_optional(DbArray *array, Str value)
-{
-    if (value.len == 0) {
-        db_push_null(array);
-    } else {
-        db_push_text(array, value);
-    }
-}
-
 // ---- notifications ----
 
 static void write_head(DbParams *params, HistoryRow *const *rows, size_t count)
@@ -137,8 +128,8 @@ static void write_head(DbParams *params, HistoryRow *const *rows, size_t count)
         db_push_text(tenant, rows[i]->tenant);
         db_push_text(status, str_from(status_name(rows[i]->status)));
         db_push_int(rank, rows[i]->rank);
-        push_optional(reason_code, rows[i]->reason_code);
-        push_optional(reason, rows[i]->reason);
+        db_push_optional(reason_code, rows[i]->reason_code);
+        db_push_optional(reason, rows[i]->reason);
     }
 }
 
@@ -149,7 +140,7 @@ static void write_rows(const HistorySql *sql, DbTxn *txn, HistoryRow *const *row
     for (int field = 0; field < FOLD_TEXT_COUNT; field++) {
         DbArray *column = db_array(params, field >= FOLD_ADDRESS_HASH ? DB_BYTES : DB_TEXT);
         for (size_t i = 0; i < count; i++) {
-            push_optional(column, rows[i]->text[field]);
+            db_push_optional(column, rows[i]->text[field]);
         }
     }
     for (int field = 0; field < FOLD_TIME_COUNT; field++) {
@@ -198,11 +189,11 @@ static void write_attempts(
     for (size_t i = 0; i < count; i++) {
         const AttemptRow *attempt = attempts[i];
         db_push_text(vendor, attempt->vendor);
-        push_optional(vendor_message_id, attempt->vendor_message_id);
+        db_push_optional(vendor_message_id, attempt->vendor_message_id);
         db_push_text(outcome, str_from(outcome_name(attempt->outcome)));
-        push_optional(code, attempt->code);
-        push_optional(enhanced_code, attempt->enhanced_code);
-        push_optional(reply, attempt->reply);
+        db_push_optional(code, attempt->code);
+        db_push_optional(enhanced_code, attempt->enhanced_code);
+        db_push_optional(reply, attempt->reply);
         db_push_time(started_at, attempt->started_at_us);
         db_push_time(finished_at, attempt->finished_at_us);
         db_push_int(was_unknown, attempt->was_unknown);

@@ -89,23 +89,18 @@ void http_response_header(HttpRequest *shown, const char *name, Str value)
 
 // ---- the answer before the body's end ----
 
-static const char *date_now(char out[DATE_MAX])
-{
-    time_t now_s = (time_t)(clock_now_us() / 1000000);
-    struct tm t;
-    (void)gmtime_r(&now_s, &t);
-    (void)strftime(out, DATE_MAX, "%a, %d %b %Y %H:%M:%S GMT", &t); // in the locale "C"
-    return out;
-}
-
 static void write_answer(
     Buf *out, int status, const char *content_type, const ResponseHeader *headers, size_t count,
     const char *request_id, Str body)
 {
     char date[DATE_MAX];
+    time_t now_s = (time_t)(clock_now_us() / 1000000);
+    struct tm now;
+    (void)gmtime_r(&now_s, &now);
+    (void)strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &now); // in the locale "C"
     buf_printf(
         out, "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\nContent-Length: %zu\r\n", status,
-        MHD_get_reason_phrase_for((unsigned int)status), date_now(date), body.len);
+        MHD_get_reason_phrase_for((unsigned int)status), date, body.len);
     if (content_type != NULL) {
         buf_printf(out, "Content-Type: %s\r\n", content_type);
     }

@@ -83,15 +83,6 @@ static const DbStatement CONSENTS = {"people_consents",
     " WHERE c.sequence <= excluded.sequence"};
 // clang-format on
 
-static void push_optional(DbArray *array, Str value)
-{
-    if (value.len == 0) {
-        db_push_null(array);
-    } else {
-        db_push_text(array, value);
-    }
-}
-
 static Str category_or_any(int category)
 {
     return category == CATEGORY_NONE ? STR("any") : str_from(category_name((Category)category));
@@ -179,15 +170,15 @@ static void write_records(const Rows *rows)
         }
         db_push_text(text[0], person->tenant);
         db_push_text(text[1], person->id);
-        push_optional(text[2], str_from(identity_name((Identity)record->identity)));
-        push_optional(text[3], str_from(record->identity_id));
-        push_optional(text[4], pack_sealed(record->name, db_txn_arena(rows->txn)));
-        push_optional(text[5], str_from(record->locale));
-        push_optional(text[6], str_from(record->time_zone));
+        db_push_optional(text[2], str_from(identity_name((Identity)record->identity)));
+        db_push_optional(text[3], str_from(record->identity_id));
+        db_push_optional(text[4], pack_sealed(record->name, db_txn_arena(rows->txn)));
+        db_push_optional(text[5], str_from(record->locale));
+        db_push_optional(text[6], str_from(record->time_zone));
         push_quiet(quiet_start, quiet_end, record->quiet_hours);
         db_push_int(minor, record->minor);
-        push_optional(guardian, str_from(record->guardian_id));
-        push_optional(
+        db_push_optional(guardian, str_from(record->guardian_id));
+        db_push_optional(
             routing, str_from(guardian_routing_name((GuardianRouting)record->guardian_routing)));
         db_push_time(updated_at, person->record_at_us);
         db_push_int(sequence, (int64_t)person->record_sequence);
@@ -223,7 +214,7 @@ static void write_addresses(const Rows *rows)
             db_push_text(status, str_from(address_status_name(said)));
             db_push_int(verified, a->verified);
             db_push_int(is_primary, a->primary);
-            push_optional(label, str_from(a->label));
+            db_push_optional(label, str_from(a->label));
             db_push_int(position, (int64_t)n);
         }
     }
@@ -300,7 +291,7 @@ static void write_consents(const Rows *rows)
             db_push_text(text[2], category_or_any((int)e->said->category));
             db_push_text(text[3], channel_or_any((int)e->said->channel));
             db_push_int(granted, e->said->granted);
-            push_optional(source, str_from(e->said->source));
+            db_push_optional(source, str_from(e->said->source));
             db_push_time(given_at, e->given_at_us);
             db_push_int(sequence, (int64_t)e->sequence);
         }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/base/id.h"
 #include "common/render/html_text.h"
 
 bool html_is_blank(char c)
@@ -45,12 +46,6 @@ static uint32_t named_entity(Str name)
     return 0;
 }
 
-static int digit_value(char c, uint32_t base)
-{
-    int value = c >= '0' && c <= '9' ? c - '0' : lower(c) >= 'a' ? lower(c) - 'a' + 10 : 99;
-    return value < (int)base ? value : -1;
-}
-
 // "#39" and "#x27"; 0: not a character.
 static uint32_t numeric_entity(Str digits)
 {
@@ -61,8 +56,8 @@ static uint32_t numeric_entity(Str digits)
         return 0;
     }
     for (size_t i = 0; i < rest.len; i++) {
-        int value = digit_value(rest.ptr[i], base);
-        if (value < 0) {
+        int value = hex_value(rest.ptr[i]);
+        if (value < 0 || value >= (int)base) {
             return 0;
         }
         c = c * base + (uint32_t)value;

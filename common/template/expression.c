@@ -289,24 +289,22 @@ static bool parse_argument(Parser *parser, Call *call, Error *err)
     return parse_expr(parser, &call->params[call->param_count++], err);
 }
 
-static bool ends_words(TokenKind kind)
-{
-    return kind == TOKEN_CLOSE || kind == TOKEN_CLOSE_UNESCAPED || kind == TOKEN_CLOSE_SUB ||
-           kind == TOKEN_OPEN_PARAMS;
-}
-
 // A name and its arguments, up to what closes the tag or the subexpression.
 static bool parse_words(Parser *parser, Call *call, Error *err)
 {
     if (!parse_expr(parser, &call->name, err)) {
         return false;
     }
-    while (!ends_words(parser->token.kind)) {
+    for (;;) {
+        TokenKind kind = parser->token.kind;
+        if (kind == TOKEN_CLOSE || kind == TOKEN_CLOSE_UNESCAPED || kind == TOKEN_CLOSE_SUB ||
+            kind == TOKEN_OPEN_PARAMS) {
+            return true;
+        }
         if (!parse_argument(parser, call, err)) {
             return false;
         }
     }
-    return true;
 }
 
 // "as |item index|"

@@ -428,7 +428,8 @@ BusStats bus_stats(const Bus *bus)
 
 bool bus_send(Bus *bus, const char *subject, const char *reply, Str payload)
 {
-    return link_send(bus->link, reply != NULL ? LINK_SWIFT : LINK_CALM, subject, reply, payload);
+    return link_send(
+        bus->link, reply != NULL ? LINK_IMMEDIATE : LINK_COALESCED, subject, reply, payload);
 }
 
 bool bus_send_event(Bus *bus, const BusOut *out)

@@ -52,7 +52,8 @@ bool endpoint_pull(Bus *bus, const Endpoint *endpoint, size_t batch)
         request, sizeof request,
         "{\"batch\":%zu,\"expires\":%d000000000,\"idle_heartbeat\":%d000000000}", batch,
         PULL_EXPIRES_S, PULL_HEARTBEAT_S);
-    return link_send(bus->link, LINK_SWIFT, subject, endpoint->inbox, str_of(request, (size_t)len));
+    return link_send(
+        bus->link, LINK_IMMEDIATE, subject, endpoint->inbox, str_of(request, (size_t)len));
 }
 
 void bus_forget_requests(Bus *bus, const void *ctx)

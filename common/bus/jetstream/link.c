@@ -30,9 +30,9 @@ static void tell(Link *link, bool connected)
 
 static bool both_up(const Link *link)
 {
-    return !link->working && link->nc[LINK_CALM] != NULL &&
-           natsConnection_Status(link->nc[LINK_CALM]) == NATS_CONN_STATUS_CONNECTED &&
-           natsConnection_Status(link->nc[LINK_SWIFT]) == NATS_CONN_STATUS_CONNECTED;
+    return !link->working && link->nc[LINK_COALESCED] != NULL &&
+           natsConnection_Status(link->nc[LINK_COALESCED]) == NATS_CONN_STATUS_CONNECTED &&
+           natsConnection_Status(link->nc[LINK_IMMEDIATE]) == NATS_CONN_STATUS_CONNECTED;
 }
 
 static void on_timer_retry(uv_timer_t *timer)
@@ -316,7 +316,7 @@ bool link_ask_now(Link *link, const char *subject, Str payload, int timeout_ms, 
     }
     link_block_signals(&before); // the first time a thread is born
     natsStatus s = natsConnection_Request(
-        ret_reply, link->nc[LINK_SWIFT], subject, payload.ptr, (int)payload.len, timeout_ms);
+        ret_reply, link->nc[LINK_IMMEDIATE], subject, payload.ptr, (int)payload.len, timeout_ms);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return s == NATS_OK;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Link: the only place that knows nats.c (link.c, link_wire.c). Two connections to one server:
-// `calm` coalesces writes (cheap at high rates, a lone write waits about a millisecond for nats.c's
-// flusher), `swift` writes at once and is the one that listens. What arrives on nats.c's threads
-// makes one hop into the loop. It is not a JetStream layer; it knows no acks and no retries. Law:
-// everything is called on the loop thread, handlers are called from the loop. A send can block for
-// the write deadline (2 s) when the server does not read; publish.c bounds what is in the air so
-// that this stays exceptional.
+// `coalesced` gathers writes (cheap at high rates, a lone write waits about a millisecond for
+// nats.c's flusher), `immediate` writes at once and is the one that listens. What arrives on
+// nats.c's threads makes one hop into the loop. It is not a JetStream layer; it knows no acks and
+// no retries. Law: everything is called on the loop thread, handlers are called from the loop. A
+// send can block for the write deadline (2 s) when the server does not read; publish.c bounds what
+// is in the air so that this stays exceptional.
 #pragma once
 
 #include <nats/nats.h>
@@ -16,7 +16,7 @@
 
 typedef struct Link Link;
 
-typedef enum LinkLane { LINK_CALM, LINK_SWIFT, LINK_LANES } LinkLane;
+typedef enum LinkLane { LINK_COALESCED, LINK_IMMEDIATE, LINK_LANES } LinkLane;
 
 typedef struct LinkOptions {
     const char *url; // several separated by commas

@@ -143,7 +143,7 @@ static natsStatus set_options(natsOptions *options, Link *link, LinkLane lane, W
         natsOptions_SetWriteDeadline(options, WRITE_DEADLINE_MS),
         natsOptions_SetIOBufSize(options, IO_BUFFER),
         natsOptions_SetNoEcho(options, true),
-        natsOptions_SetSendAsap(options, lane == LINK_SWIFT),
+        natsOptions_SetSendAsap(options, lane == LINK_IMMEDIATE),
         natsOptions_SetDisconnectedCB(options, on_nats_disconnected, wire),
         natsOptions_SetReconnectedCB(options, on_nats_reconnected, wire),
         natsOptions_SetClosedCB(options, on_nats_closed, wire),
@@ -182,7 +182,7 @@ static natsStatus subscribe_inbox(Link *link)
     snprintf(subject, sizeof subject, "%s.>", link->inbox);
     Wire *wire = make_wire(link);
     natsStatus s = natsConnection_Subscribe(
-        &link->subscription, link->nc[LINK_SWIFT], subject, on_nats_message, wire);
+        &link->subscription, link->nc[LINK_IMMEDIATE], subject, on_nats_message, wire);
     if (s != NATS_OK) {
         link->subscription = NULL;
         free_wire(wire);
@@ -192,8 +192,9 @@ static natsStatus subscribe_inbox(Link *link)
     if (s == NATS_OK) { // nats.c would drop what passes its limits; pulls bound what comes
         s = natsSubscription_SetPendingLimits(link->subscription, -1, -1);
     }
-    return s == NATS_OK ? natsConnection_FlushTimeout(link->nc[LINK_SWIFT], LINK_FLUSH_TIMEOUT_MS)
-                        : s;
+    return s == NATS_OK
+               ? natsConnection_FlushTimeout(link->nc[LINK_IMMEDIATE], LINK_FLUSH_TIMEOUT_MS)
+               : s;
 }
 
 static void destroy_connections(Link *link)
@@ -236,12 +237,12 @@ void link_work_connect(uv_work_t *work)
     sigset_t before;
     link_block_signals(&before);
     destroy_connections(link);
-    natsStatus s = connect_lane(link, LINK_SWIFT);
+    natsStatus s = connect_lane(link, LINK_IMMEDIATE);
     if (s == NATS_OK) {
         s = subscribe_inbox(link);
     }
     if (s == NATS_OK) {
-        s = connect_lane(link, LINK_CALM);
+        s = connect_lane(link, LINK_COALESCED);
     }
     if (s != NATS_OK) {
         describe_failure(link, s);
@@ -264,7 +265,7 @@ static void wait_for_quiet(Link *link)
     int64_t seen = -1, delivered = 0;
     for (int waited = 0; waited < QUIET_MAX_MS && seen != delivered; waited += QUIET_MS) {
         seen = delivered;
-        natsConnection_FlushTimeout(link->nc[LINK_SWIFT], LINK_FLUSH_TIMEOUT_MS);
+        natsConnection_FlushTimeout(link->nc[LINK_IMMEDIATE], LINK_FLUSH_TIMEOUT_MS);
         nats_Sleep(QUIET_MS);
         if (natsSubscription_GetDelivered(link->subscription, &delivered) != NATS_OK) {
             return;
@@ -277,13 +278,13 @@ void link_work_quiesce(uv_work_t *work)
     Link *link = work->data;
     sigset_t before;
     link_block_signals(&before);
-    if (lane_is_up(link, LINK_CALM)) {
-        natsConnection_FlushTimeout(link->nc[LINK_CALM], LINK_FLUSH_TIMEOUT_MS);
+    if (lane_is_up(link, LINK_COALESCED)) {
+        natsConnection_FlushTimeout(link->nc[LINK_COALESCED], LINK_FLUSH_TIMEOUT_MS);
     }
-    if (lane_is_up(link, LINK_SWIFT) && link->ask_count > 0) {
+    if (lane_is_up(link, LINK_IMMEDIATE) && link->ask_count > 0) {
         wait_for_quiet(link);
     }
-    if (lane_is_up(link, LINK_SWIFT) &&
+    if (lane_is_up(link, LINK_IMMEDIATE) &&
         natsSubscription_DrainTimeout(link->subscription, LINK_FLUSH_TIMEOUT_MS) == NATS_OK) {
         natsSubscription_WaitForDrainCompletion(link->subscription, LINK_FLUSH_TIMEOUT_MS);
     }
@@ -297,7 +298,7 @@ static void ask_all(Link *link)
     for (size_t i = 0; i < link->ask_count && s == NATS_OK; i++) {
         natsMsg *reply = NULL;
         s = natsConnection_RequestString(
-            &reply, link->nc[LINK_CALM], link->asks[i], "", LINK_FLUSH_TIMEOUT_MS);
+            &reply, link->nc[LINK_COALESCED], link->asks[i], "", LINK_FLUSH_TIMEOUT_MS);
         natsMsg_Destroy(reply);
     }
 }
@@ -307,12 +308,12 @@ void link_work_close(uv_work_t *work)
     Link *link = work->data;
     sigset_t before;
     link_block_signals(&before);
-    if (lane_is_up(link, LINK_CALM)) {
+    if (lane_is_up(link, LINK_COALESCED)) {
         ask_all(link);
         for (size_t i = 0; i < link->return_count; i++) {
-            natsConnection_PublishString(link->nc[LINK_CALM], link->returns[i], "-NAK");
+            natsConnection_PublishString(link->nc[LINK_COALESCED], link->returns[i], "-NAK");
         }
-        natsConnection_FlushTimeout(link->nc[LINK_CALM], LINK_FLUSH_TIMEOUT_MS);
+        natsConnection_FlushTimeout(link->nc[LINK_COALESCED], LINK_FLUSH_TIMEOUT_MS);
     }
     destroy_connections(link);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -321,15 +322,15 @@ void link_work_close(uv_work_t *work)
 void link_subscribe_served(Link *link)
 {
     bool wanted = link->served.subject != NULL && !link->served.ending && !link->closing;
-    if (!wanted || link->served.subscription != NULL || link->nc[LINK_SWIFT] == NULL) {
+    if (!wanted || link->served.subscription != NULL || link->nc[LINK_IMMEDIATE] == NULL) {
         return;
     }
     sigset_t before;
     link_block_signals(&before); // a thread is born
     Wire *wire = make_wire(link);
     natsStatus s = natsConnection_QueueSubscribe(
-        &link->served.subscription, link->nc[LINK_SWIFT], link->served.subject, link->served.queue,
-        on_nats_served, wire);
+        &link->served.subscription, link->nc[LINK_IMMEDIATE], link->served.subject,
+        link->served.queue, on_nats_served, wire);
     if (s != NATS_OK) {
         link->served.subscription = NULL; // the connection is gone: the next one tries again
         free_wire(wire);

@@ -69,7 +69,8 @@ static bool build_message(Publisher *p, Entry *e, const BusOut *out)
 bool publisher_send_core(Publisher *p, const BusOut *out)
 {
     natsMsg *message = NULL;
-    bool sent = create_message(p, &message, NULL, out) && link_publish(p->link, LINK_CALM, message);
+    bool sent =
+        create_message(p, &message, NULL, out) && link_publish(p->link, LINK_COALESCED, message);
     natsMsg_Destroy(message);
     return sent;
 }
@@ -120,10 +121,10 @@ static bool has_room(const Publisher *p)
 
 static void send_queued(Publisher *p)
 {
-    LinkLane lane = p->queue.count <= SWIFT_MAX ? LINK_SWIFT : LINK_CALM;
+    LinkLane lane = p->queue.count <= IMMEDIATE_MAX ? LINK_IMMEDIATE : LINK_COALESCED;
     while (p->queue.first != NULL && has_room(p)) {
         Entry *e = p->queue.first;
-        if (!send_entry(p, e, e->after_acks ? LINK_CALM : lane)) {
+        if (!send_entry(p, e, e->after_acks ? LINK_COALESCED : lane)) {
             return; // stays first in the queue; the link tells when it is back
         }
         entry_pop(&p->queue);
@@ -135,7 +136,7 @@ static void send_slack(Publisher *p)
     bool company = (int64_t)uv_now(p->loop) < p->company_until_ms;
     size_t window = company ? SLACK_WINDOW : p->window;
     while (p->slack_queue.first != NULL && p->slack_in_air < window && has_room(p)) {
-        if (!send_entry(p, p->slack_queue.first, LINK_CALM)) {
+        if (!send_entry(p, p->slack_queue.first, LINK_COALESCED)) {
             return;
         }
         entry_pop(&p->slack_queue);

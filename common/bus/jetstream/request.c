@@ -59,7 +59,7 @@ static void send_request(Requests *requests, size_t index)
     char reply[192];
     snprintf(reply, sizeof reply, "%s.r%zu.%u", link_inbox(requests->link), index, r->generation);
     r->unsent = !link_send(
-        requests->link, LINK_SWIFT, r->subject, reply, str_of(r->payload, r->payload_len));
+        requests->link, LINK_IMMEDIATE, r->subject, reply, str_of(r->payload, r->payload_len));
 }
 
 static void grow(Requests *requests)

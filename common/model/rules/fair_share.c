@@ -36,15 +36,6 @@ void fair_share_free(FairShare *share)
     }
 }
 
-static void fill(const FairShare *share, Pace *paces, int64_t now_us)
-{
-    int64_t saved = (share->per_s * FAIR_SHARE_SAVED_MS + 999) / 1000;
-    for (int lane = 0; lane < PRIORITY_LOW; lane++) {
-        pace_init(&paces[lane], share->per_s, saved, now_us);
-        pace_give_back(&paces[lane], saved);
-    }
-}
-
 static Pace *paces_of(FairShare *share, Str tenant, int64_t now_us)
 {
     Pace *paces = map_get(share->recent, tenant);
@@ -56,7 +47,11 @@ static Pace *paces_of(FairShare *share, Str tenant, int64_t now_us)
     if (known != NULL) {
         memcpy(paces, known, PRIORITY_LOW * sizeof *paces);
     } else {
-        fill(share, paces, now_us);
+        int64_t saved = (share->per_s * FAIR_SHARE_SAVED_MS + 999) / 1000;
+        for (int lane = 0; lane < PRIORITY_LOW; lane++) {
+            pace_init(&paces[lane], share->per_s, saved, now_us);
+            pace_give_back(&paces[lane], saved);
+        }
     }
     if (map_count(share->recent) == FAIR_SHARE_TENANTS_MAX) {
         map_free(share->before); // with the silent ones

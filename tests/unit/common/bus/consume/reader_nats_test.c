@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/clock.h"
-#include "common/bus/consume/reader.h"
+#include "common/bus/consume/reader_internal.h"
+#include "tests/unit/common/base/states/states_walk.h"
 #include "tests/unit/common/bus/bus_tools.h"
 
 typedef struct Seen {
@@ -775,6 +776,31 @@ static void a_reader_can_be_freed_at_any_step(void **state)
 }
 
 // Each has a consumer of its own, also when they begin at once, and gives its name back at the end.
+// What a release build does with a bug: the read begins again, and nothing is lost or comes twice.
+static void a_refused_move_begins_the_read_again(void **state)
+{
+    (void)state;
+    static Seen seen;
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 20);
+    Reader *reader = read_from(&rig, &seen, 0, 0);
+    WAIT(&rig, seen.caught_up);
+    assert_int_equal(reader->state, READER_READING);
+    states_survive(true);
+    assert_false(reader_move(reader, READER_CREATING));
+    states_survive(false);
+    assert_int_equal(reader->state, READER_WAITING);
+    publish_many(&rig, "ntf.status.acme.email.sent", "t", 10);
+    WAIT(&rig, seen.count >= 30);
+    assert_int_equal(seen.count, 30);
+    assert_in_order(&seen, 1);
+    rig.done = false;
+    reader_free(reader, on_rig_done, &rig);
+    states_survive(true);
+    reader_free(reader, NULL, NULL); // the first is answered
+    states_survive(false);
+    WAIT_FLAG(&rig, rig.done);
+}
+
 static void as_many_readers_as_names_read_at_once(void **state)
 {
     (void)state;
@@ -856,6 +882,7 @@ int main(void)
         TEST(as_many_readers_as_names_read_at_once),
         TEST(a_reader_that_waits_keeps_its_consumer),
         TEST(a_reader_can_be_freed_at_any_step),
+        TEST(a_refused_move_begins_the_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "common/bus/consume/worker.h"
 #include "common/codec/event.h"
 #include "stentor/v1/dead.pb-c.h"
+#include "tests/unit/common/base/states/states_walk.h"
 #include "tests/unit/common/bus/bus_tools.h"
 
 enum { ACK_WAIT_MS = 1500, LONG_ACK_WAIT_MS = 60000 };
@@ -438,6 +439,39 @@ static void a_stop_waits_for_what_is_in_hand(void **state)
     end(&rig, heir);
 }
 
+// What a release build does with a bug: the move is not made, and the next worker gets everything.
+static void a_refused_move_changes_nothing(void **state)
+{
+    (void)state;
+    Hand hand = {.behaviour = HOLD};
+    publish_many(&rig, "ntf.request.normal.acme", "m", 2);
+    Worker *worker = start(&rig, &hand, 0);
+    WAIT(&rig, hand.held_count == 2);
+    states_survive(true);
+    worker_start(worker); // it runs already
+    rig.done = false;
+    worker_stop(worker, on_rig_done, &rig);
+    worker_stop(worker, NULL, NULL); // the first is answered
+    worker_start(worker);            // what is stopped takes nothing any more
+    publish_many(&rig, "ntf.request.normal.acme", "late", 3);
+    pass_ms(&rig, 100);
+    assert_int_equal(hand.seen, 2);
+    assert_false(rig.done);
+    for (size_t i = 0; i < 2; i++) {
+        delivery_settle(hand.held[i], NULL);
+    }
+    WAIT_FLAG(&rig, rig.done);
+    rig.done = false;
+    worker_free(worker, on_rig_done, &rig);
+    worker_free(worker, NULL, NULL); // likewise
+    states_survive(false);
+    WAIT_FLAG(&rig, rig.done);
+    Hand other = {.behaviour = SETTLE_OK};
+    Worker *heir = start(&rig, &other, 0);
+    WAIT(&rig, other.seen == 3);
+    end(&rig, heir);
+}
+
 // What a heir sees when ack_wait would keep it waiting for longer than the test does.
 static void expect_at_once(size_t count)
 {
@@ -656,6 +690,7 @@ int main(void)
         TEST(again_waits_as_long_as_asked),
         TEST(what_is_cancelled_goes_back_at_once),
         TEST(a_stop_waits_for_what_is_in_hand),
+        TEST(a_refused_move_changes_nothing),
         TEST(what_a_leaving_worker_pulled_goes_to_the_next_at_once),
         TEST(what_a_leaving_worker_cancels_goes_to_the_next_at_once),
         TEST(a_paused_worker_hands_nothing_over),
