@@ -13,7 +13,7 @@ enum {
     BLOCK = 256,
     BLOCKS_MAX =
         2 * BUS_PENDING_MAX / BLOCK, // refusals that wait for their callback need entries too
-    SWIFT_MAX = 4,                   // up to so many at once go out at once; more are coalesced
+    IMMEDIATE_MAX = 4,               // up to so many at once go out at once; more are coalesced
     // So many that can wait are in the air at once while others come too: what the server has
     // still to store when one that cannot wait arrives.
     SLACK_WINDOW = 512,

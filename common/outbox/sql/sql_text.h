@@ -56,6 +56,6 @@ const char *sql_moment_update(
 
 void relay_claim_sql(RelaySql *sql, const SqlParts *p);    // adopt, claim, note, renew, release
 void relay_mark_sql(RelaySql *sql, const SqlParts *p);     // mark, give_back, refuse
-void relay_feedback_sql(RelaySql *sql, const SqlParts *p); // told and what follows; requests only
+void relay_feedback_sql(RelaySql *sql, const SqlParts *p); // feedback*; requests only
 void relay_keep_sql(RelaySql *sql, const SqlParts *p);     // backlog, keep
 void relay_retry_sql(RelaySql *sql, const SqlParts *p);    // scan, index_hint, failed, retry
