@@ -7,7 +7,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/file.h"
-#include "common/bus/topology/topology.h"
+#include "common/bus/topology/nats_rights.h"
 
 enum { INIT_FILE_MAX = 256 * 1024 };
 
