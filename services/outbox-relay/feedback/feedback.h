@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feedback: what STATUS says of the relay's requests, and what ingest's dead letters say of commands
-// that it refused, folded until it is written. Of one notification only what ranks highest is kept;
-// the database keeps the same rule, so order and repetition do not matter. Ids of others are passed
-// over there. Pure: no loop, no clock.
+// Feedback: what STATUS says of the relay's requests, and what ingest's dead letters say of
+// commands that it refused, folded until it is written. Of one notification only what ranks highest
+// is kept; the database keeps the same rule, so order and repetition do not matter. Ids of others
+// are passed over there. Pure: no loop, no clock.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
