@@ -302,7 +302,7 @@ def test_no_field_is_misspelt_and_none_is_missing(check, tmp_path):
 @pytest.mark.parametrize("right, wrong, named", [
     ("livenessProbe:", "livenesProbe:", "livenesProbe"), ("maxUnavailable: 1", "maxUnavailabel: 1", "maxUnavailabel"),
     ("minReplicaCount:", "minReplicas:", "minReplicas"),
-    ("dataDurability:", "durability:", "durability"), ("serviceName: nats-nodes\n", "\n", "serviceName")])
+    ("dataDurability:", "durability:", "durability"), ("        topologyKey: kubernetes.io/hostname\n", "", "topologyKey")])
 def test_a_misspelt_field_is_named(check, tmp_path, right, wrong, named):
     text = subprocess.run([*_renderer(), FOLDER / "overlays/scale"], capture_output=True, text=True, check=True, timeout=60).stdout
     assert right in text
