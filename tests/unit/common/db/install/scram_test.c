@@ -30,8 +30,8 @@ static void what_is_no_verifier_is_of_none(void **state)
         "pencil",
         "SCRAM-SHA-256$",
         "SCRAM-SHA-256$0:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:x",
-        "SCRAM-SHA-256$99999999999:W22ZaJ0SNY7soEsUEjb6gQ==$"
-        "WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:x",
+        ("SCRAM-SHA-256$99999999999:W22ZaJ0SNY7soEsUEjb6gQ==$"
+         "WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:x"),
         "SCRAM-SHA-256$4096:!!$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:x",
         "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d:x",
     };
