@@ -351,3 +351,21 @@ def test_each_stage_is_scaled_under_load_and_nothing_is_lost_or_doubled(product,
                                                      f"{api.repeats} requests repeated; audit: lost {report['lost']}, doubled {report['doubled']}, unknown {report['unknown']}")
     assert sorted(mails) == sorted(sent), "one mail each"
     assert (report["lost"], report["doubled"], report["unknown"]) == (0, 0, 0)
+
+
+# ---- three servers of NATS: another project, so it comes last ----
+
+def test_three_servers_of_nats_bear_the_loss_of_one(engine, product):
+    product.down() # two at once are too much for a small machine
+    r3 = Product(engine, "stentor-compose-test-r3", COMPOSE_PROFILES="r3", STENTOR_NATS_NODES="3", STENTOR_NATS_SYNC="always")
+    r3.down()
+    try:
+        MEASURED["`up --wait`, three servers of NATS"] = f"{r3.up():.1f} s"
+        checks = {check["check"]: check for check in json.loads(r3.stentor("doctor", "--json", check=False).stdout)["checks"]}
+        assert checks["durability"]["result"] == "ok" and "replicated" in checks["durability"]["text"]
+        engine.docker("kill", r3.containers("nats-2")[0])
+        answer = json.loads(r3.stentor("send", "--to", "zoe@example.com", "--template", "welcome", "--var", "name=Zoe", "--json").stdout)
+        assert json.loads(r3.stentor("status", answer["id"], "--wait", "sent", "--timeout", "60", "--json").stdout)["status"] == "sent"
+        assert [mail["to"] for mail in r3.mails()].count("zoe@example.com") == 1
+    finally:
+        r3.down()
