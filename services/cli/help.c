@@ -46,23 +46,32 @@ static const char *find_nearest(const CommandTable *table, const char *typed)
     return nearest;
 }
 
-int help_unknown(const CommandTable *table, const char *word, const char *second)
+// The commands that begin with the word, in one line.
+static void print_choice(const CommandTable *table, const char *word)
 {
-    bool any = false;
-    char typed[STR_DISTANCE_MAX];
-    snprintf(
-        typed, sizeof typed, "%s%s%s", word, second != NULL ? " " : "",
-        second != NULL ? second : "");
-    for (int i = 0; second == NULL && i < table->count; i++) {
+    const char *before = "stentor: say which: ";
+    for (int i = 0; i < table->count; i++) {
         if (is_of_group(&table->rows[i], word)) {
-            fprintf(stderr, any ? ", %s" : "stentor: say which: %s", table->rows[i].name);
-            any = true;
+            fprintf(stderr, "%s%s", before, table->rows[i].name);
+            before = ", ";
         }
     }
-    if (any) {
-        fprintf(stderr, " (stentor help %s)\n", word);
+    fprintf(stderr, " (stentor help %s)\n", word);
+}
+
+int help_unknown(const CommandTable *table, const char *word, const char *second)
+{
+    bool group = false;
+    for (int i = 0; i < table->count; i++) {
+        group = group || is_of_group(&table->rows[i], word);
+    }
+    bool both = group && second != NULL && second[0] != '-';
+    if (group && !both) {
+        print_choice(table, word);
         return EXIT_USAGE;
     }
+    char typed[STR_DISTANCE_MAX + 1];
+    snprintf(typed, sizeof typed, "%s%s%s", word, both ? " " : "", both ? second : "");
     const char *nearest = find_nearest(table, typed);
     fprintf(stderr, "stentor: unknown command '%s'", typed);
     if (nearest != NULL) {

@@ -6,7 +6,7 @@
 
 // topic: a command, the first word of several, or NULL for all. Returns the exit status.
 int help_print(const CommandTable *table, const char *topic);
-// Says on standard error which commands begin with the word, or, with a second one or when none
-// does, that there is no such command and which is most like it; EXIT_USAGE. second: NULL when
-// nothing followed, or a flag.
+// Says on standard error which commands begin with the word. When none does, or another word
+// follows it: that there is no such command, and which is most like it. second: what followed, or
+// NULL. Returns EXIT_USAGE.
 int help_unknown(const CommandTable *table, const char *word, const char *second);

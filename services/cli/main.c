@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `stentor` command: finds the sub-command in one table, reads the settings, runs it.
+// The `stentor` command: the table of commands, and which one is meant.
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/crash.h"
 #include "common/base/log.h"
-#include "common/service/harden.h"
 #include "common/service/options.h"
 #include "services/cli/cli.h"
 #include "services/cli/dlq_stages.h"
 #include "services/cli/help.h"
+#include "services/cli/run.h"
 #include "services/cli/user_config.h"
 
 // clang-format off
@@ -385,72 +385,6 @@ static const Command *find_command(int argc, char **argv, int *ret_used)
 static const CommandTable table = {
     commands, COMMAND_COUNT, settings_table, sizeof settings_table / sizeof *settings_table};
 
-// The flags before the command, with the file's name among them when none of them is --config: that
-// of STENTOR_CONFIG, else the user's own.
-static bool load_settings(Cli *cli, int argc, char **argv, Error *err)
-{
-    static char flag[] = "--config";
-    const char *file = getenv("STENTOR_CONFIG");
-    bool flagged = false;
-    for (int i = 1; i < argc; i++) {
-        if (strncmp(argv[i], flag, sizeof flag - 1) == 0) {
-            const char *equals = strchr(argv[i], '=');
-            file = equals != NULL ? equals + 1 : argv[i + 1];
-            flagged = true;
-        }
-    }
-    if (file == NULL && !flagged && !user_config_find(cli->arena, &file, err)) {
-        return false;
-    }
-    char **words = arena_alloc(cli->arena, ((size_t)argc + 3) * sizeof *words);
-    int count = 0, rest = 0;
-    words[count++] = argv[0];
-    if (!flagged && file != NULL && file[0] != '\0') {
-        words[count++] = flag;
-        words[count++] = arena_printf(cli->arena, "%s", file);
-    }
-    for (int i = 1; i < argc; i++) {
-        words[count++] = argv[i];
-    }
-    OptionSource *sources = arena_alloc(cli->arena, table.setting_count * sizeof *sources);
-    cli->config = file;
-    cli->sources = sources;
-    return options_load_args(
-        table.settings, table.setting_count, &cli->settings, count, words, &rest, sources, err);
-}
-
-// argv[0..at): the program and the flags before the command; argv[from..argc): what follows it.
-static int run_command(const Command *command, int at, int from, int argc, char **argv)
-{
-    Cli cli = {0};
-    Error err = {0};
-    if (!args_parse(command, argc - from, argv + from, &cli.args, &err)) {
-        fprintf(stderr, "stentor: %s\n", err.text);
-        return EXIT_USAGE;
-    }
-    if (cli.args.help) {
-        return help_print(&table, command->name);
-    }
-    int status = EXIT_FAILED;
-    cli.arena = arena_new(0);
-    cli.json = args_has(&cli.args, "json");
-    cli.table = &table;
-    // A broken file does not stop a shell that starts.
-    if (command->run == cmd_completion || command->run == cmd_man || command->run == cmd_version) {
-        status = command->run(&cli);
-    } else if (!load_settings(&cli, at, argv, &err)) {
-        status = cli_fail(&err);
-    } else {
-        if (!cli.settings.core_dumps) {
-            process_forbid_dumps();
-        }
-        status = command->run(&cli);
-        options_free(table.settings, table.setting_count, &cli.settings);
-    }
-    arena_free(cli.arena);
-    return status;
-}
-
 #ifdef STENTOR_CRASH_POINTS
 static int print_crash_points(void)
 {
@@ -462,18 +396,6 @@ static int print_crash_points(void)
     return EXIT_DONE;
 }
 #endif
-
-// Do several commands begin with it? Then the next word is a part of the name.
-static bool is_first_word(const char *word)
-{
-    size_t len = strlen(word);
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        if (strncmp(commands[i].name, word, len) == 0 && commands[i].name[len] == ' ') {
-            return true;
-        }
-    }
-    return false;
-}
 
 static bool is_help(const char *word)
 {
@@ -509,8 +431,7 @@ int main(int argc, char **argv)
         if (second != NULL && is_help(second)) {
             return help_print(&table, word);
         }
-        bool is_word = second != NULL && second[0] != '-' && is_first_word(word);
-        return help_unknown(&table, word, is_word ? second : NULL);
+        return help_unknown(&table, word, second);
     }
-    return run_command(command, at, at + used, argc, argv);
+    return command_run(&table, command, at, at + used, argc, argv);
 }
