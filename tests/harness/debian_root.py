@@ -82,7 +82,7 @@ class Root:
     def __init__(self, suite, folder, binds=()):
         """binds: folders of this machine that it sees at the same place."""
         self.suite, self.folder, self.binds = suite, Path(folder), " ".join(map(str, binds))
-        self.init = self.shell = None
+        self.init = self.shell = self.group = None
 
     @classmethod
     def fresh(cls, suite, folder, **kind):
@@ -123,12 +123,12 @@ class Root:
 
     def boot(self):
         """Starts its systemd. The reason when it does not come up here, else None."""
-        group = CGROUPS / f"stentor-root-{os.getpid()}"
-        group.mkdir(exist_ok=True)
+        self.group = CGROUPS / f"stentor-root-{os.getpid()}"
+        self.group.mkdir(exist_ok=True)
         log = open(self.folder.with_suffix(".boot"), "ab")  # noqa: SIM115 (the child's)
         self.shell = subprocess.Popen(
             ["sh", "-c", 'echo $$ >"$GROUP/cgroup.procs" && exec unshare --mount --pid --uts --ipc --cgroup --fork --kill-child sh -c "$BOOT" sh "$1"', "sh", self.folder],
-            env={**os.environ, "GROUP": str(group), "BOOT": BOOT, "DROP": DROPPED, "BINDS": self.binds}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            env={**os.environ, "GROUP": str(self.group), "BOOT": BOOT, "DROP": DROPPED, "BINDS": self.binds}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         log.close()
         try:
             wait_until(self._is_up, 60, "systemd")
@@ -154,4 +154,12 @@ class Root:
                 os.kill(self.init, signal.SIGKILL)  # and with it all that runs in it
             self.shell.kill()
             self.shell.wait()
+            wait_until(self._forget_group, 20, "the end of every process of the root")
         self.init = None
+
+    def _forget_group(self):
+        """Its control groups go from the leaves up, once what ran in them has ended."""
+        with contextlib.suppress(OSError):
+            for folder, _, _ in os.walk(self.group, topdown=False):
+                os.rmdir(folder)
+        return not self.group.exists()
