@@ -342,14 +342,15 @@ def test_the_retention_is_run_by_the_clock(shop):
 def test_the_management_event_cleans_up_for_its_tenant(shop):
     ours, theirs = shop.order(), shop.order(tenant="umbrella")
     for order in (ours, theirs):
-        order.check_out().complete().wait_state("Completed").sent()
+        order.check_out().complete().wait_state("Completed")
+        wait_until(lambda o=order: len(o.sent()) == 3, 20, "all of an order's messages being sent")
         age(shop, "outbox_message", "sent_time", 8, order)
     ours.say("CleanUpSentEmail", {"requested_by": "ops"})
-    wait_until(lambda: ours.sent() == [], 30, "the tenant's outbox being cleaned up")
+    wait_until(lambda: ours.sent() == [], 45, "the tenant's outbox being cleaned up")
     assert len(theirs.sent()) == 3
     ours.say("CleanUpSentEmail", {}, None)
     shop.order(tenant="platform").say("CleanUpSentEmail", {})
-    wait_until(lambda: theirs.sent() == [], 30, "all of them being cleaned up")
+    wait_until(lambda: theirs.sent() == [], 45, "all of them being cleaned up")
 
 
 def test_the_key_figures_of_d(shop):
