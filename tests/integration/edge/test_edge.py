@@ -587,7 +587,7 @@ def test_doctor_names_what_does_not_answer(real):
     real.nginx.start()
 
 
-def test_a_service_that_starts_again_is_met_on_the_same_connection(real):
+def test_a_service_that_starts_again_is_met_at_once(real):
     mail = {"to": "alice@example.com", "template": "welcome", "variables": {"name": "Alice"}}
     connection = http.client.HTTPConnection("127.0.0.1", real.api_port, timeout=30)
 
@@ -600,6 +600,7 @@ def test_a_service_that_starts_again_is_met_on_the_same_connection(real):
     assert real.services["ingest"].stop() == 0
     status, problem = send()
     assert status == 502 and problem["type"] == "urn:stentor:problem:no-answer"
+    assert connection.sock is None, "nginx says that it closes the connection; or the next request may be taken for the rest of this body"
     real.services["ingest"].start()
     assert send()[0] == 202
     connection.close()
