@@ -134,17 +134,20 @@ def restore(world, fault):
         world.revive("nats")
         world.mend_jetstream(30, "after its store was restored")
     if fault.detail["audit"] == "at once":
-        world.say(repair(world))
+        world.say(repair(world)[1])
 
 
 def repair(world):
-    """Drives what a stream has forgotten again from the accept log; what it says of it."""
+    """Drives what a stream has forgotten again from the accept log. Returns how many are still lost, None where the audit gave
+    no answer, and what it says of them."""
     done = world.run_cli("audit", "--repair", "--grace", "4", "--wait", "5", "--limit", "1", "--json", timeout=REPAIR_S)
     try:
         report = json.loads(done.stdout)
-        return f"         audit --repair: {report.get('repaired')} again; then lost {report['lost']}, in flight {report['in_flight']}"
+        example = "".join(f", for example {f['source']} of {f['id']}" for f in report["findings"][:1] if f["what"] == "lost")
+        return report["lost"], (f"         audit --repair: {report.get('repaired')} again; then lost {report['lost']},"
+                                f" in flight {report['in_flight']}{example}")
     except (ValueError, KeyError):
-        return f"         audit --repair: {done.returncode} {(done.stdout + done.stderr).strip()[-300:]}"
+        return None, f"         audit --repair: {done.returncode} {(done.stdout + done.stderr).strip()[-300:]}"
 
 
 def take_copy(world):

@@ -36,8 +36,7 @@ static const char *explain_loss(const Audit *audit, const AuditEntry *entry, Aud
     }
     if ((entry->seen & SEEN_REPAIRED) != 0) {
         return "published again, and the record is still missing: run the audit again in two "
-               "minutes, "
-               "for the server drops a repeat so long";
+               "minutes, for the server drops a repeat so long";
     }
     switch (audit_remedy_of(audit, entry)) {
     case REMEDY_PERSON:

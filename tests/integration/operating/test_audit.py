@@ -443,6 +443,38 @@ def test_a_store_restored_to_an_earlier_copy_is_repaired_and_nothing_is_sent_twi
         pipeline.stop()
 
 
+def test_a_retry_whose_last_record_is_lost_is_repaired_when_the_server_has_forgotten_the_first(since):
+    """The store kept the first attempt, so the server drops its repeat for the duplicate window, and nothing leads to the second."""
+    pipeline = Pipeline(FAST, ack_wait_ms=3000, durable=True).start()
+    try:
+        pipeline.mailbox.answer("451 4.7.1 try later")
+        notification = pipeline.send()
+        assert len(pipeline.status(notification, wait="sent")["attempts"]) == 2
+        admin = NatsClient(pipeline.nats.port)
+        second = admin.stream_info("RENDERED_NORMAL")["state"]["last_seq"]
+        deleted = json.loads(admin.request("$JS.API.STREAM.MSG.DELETE.RENDERED_NORMAL", json.dumps({"seq": second}).encode()))
+        assert second == 2 and deleted["success"], deleted
+        admin.close()
+        pipeline.nats.stop()
+        pipeline.nats.start()  # it remembers the ids that it finds in its store: the first attempt's alone
+        time.sleep(3)
+        report = audit(pipeline, "--since", since, "--repair", "--wait", 5, status=1)
+        assert report["repaired"] == 1 and named(report) == {(notification, "RENDERED")}
+        assert "run the audit again in two minutes" in report["findings"][0]["detail"]
+
+        admin = NatsClient(pipeline.nats.port)
+        for stream in ("REQUEST_NORMAL", "RENDERED_NORMAL", "DEFERRED", "STATUS"):
+            config = {**admin.stream_info(stream)["config"], "duplicate_window": 100_000_000}
+            assert "error" not in json.loads(admin.request(f"$JS.API.STREAM.UPDATE.{stream}", json.dumps(config).encode()))
+        admin.close()
+        time.sleep(3)
+        report = audit(pipeline, "--since", since, "--repair", "--wait", 20)
+        assert report["repaired"] == 1 and counts(report) == {"accepted": 1, "sent": 1}
+        assert len(pipeline.mailbox.for_notification(notification)) == 1
+    finally:
+        pipeline.stop()
+
+
 # ---- past the retention -----------------------------------------------------------------------------------------------
 
 
