@@ -89,3 +89,16 @@ bool options_file_next(OptionsFile *file, Str *ret_name, Str *ret_value, Error *
     }
     return false;
 }
+
+void options_file_write(Buf *out, Str name, const char *value)
+{
+    buf_str(out, name);
+    buf_cstr(out, "=\"");
+    for (const char *c = value; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\') {
+            buf_char(out, '\\');
+        }
+        buf_char(out, *c);
+    }
+    buf_cstr(out, "\"\n");
+}

@@ -18,3 +18,6 @@ void options_file_done(OptionsFile *file);
 // The next assignment; slices are valid until the next call. false: the end (err->kind is
 // ERROR_NONE) or a line that is none (ERROR_CONFIG, with the line's number).
 bool options_file_next(OptionsFile *file, Str *ret_name, Str *ret_value, Error *err);
+// Appends NAME="value" and a line break, as options_file_next reads it. The value has no line
+// break.
+void options_file_write(Buf *out, Str name, const char *value);

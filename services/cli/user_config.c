@@ -112,18 +112,6 @@ static bool is_replaced(Str line, const UserSetting *settings, size_t count)
     return false;
 }
 
-static void write_setting(Buf *out, const UserSetting *setting)
-{
-    buf_printf(out, "%s=\"", setting->name);
-    for (const char *c = setting->value; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\') {
-            buf_char(out, '\\');
-        }
-        buf_char(out, *c);
-    }
-    buf_cstr(out, "\"\n");
-}
-
 // The file's new text. *ret_left: a setting is in it.
 static void change_text(
     Str text, const UserSetting *settings, size_t count, Buf *out, bool *ret_left)
@@ -140,7 +128,7 @@ static void change_text(
     }
     for (size_t i = 0; i < count; i++) {
         if (settings[i].value != NULL) {
-            write_setting(out, &settings[i]);
+            options_file_write(out, str_from(settings[i].name), settings[i].value);
             *ret_left = true;
         }
     }
@@ -160,22 +148,6 @@ static bool make_folders(char *path, Error *err)
     return true;
 }
 
-static bool write_file(const char *path, const Buf *text, Arena *arena, Error *err)
-{
-    char *temporary = arena_printf(arena, "%s.XXXXXX", path);
-    int fd = mkstemp(temporary); // 0600
-    if (fd < 0) {
-        return fail("write", path, err);
-    }
-    bool ok = write(fd, text->ptr, text->len) == (ssize_t)text->len && fsync(fd) == 0;
-    ok = close(fd) == 0 && ok && rename(temporary, path) == 0;
-    if (!ok) {
-        fail("write", path, err);
-        unlink(temporary);
-    }
-    return ok;
-}
-
 bool user_config_change(
     const char *path, const UserSetting *settings, size_t count, Arena *arena, Error *err)
 {
@@ -189,9 +161,12 @@ bool user_config_change(
     buf_init(&changed, (size_t)2 * OPTION_FILE_MAX);
     change_text(text, settings, count, &changed, &left);
     bool ok = true;
+    FilePut done;
     if (left) {
         ok = make_folders(arena_printf(arena, "%s", path), err) &&
-             write_file(path, &changed, arena, err);
+             file_put(
+                 path, buf_view(&changed), &(FileRights){.mode = 0600, .group = (gid_t)-1}, true,
+                 &done, err);
     } else {
         ok = unlink(path) == 0 || errno == ENOENT || fail("remove", path, err);
     }

@@ -173,9 +173,9 @@ static Str text_of(const PGresult *rows, int row, int column)
     return db_is_null(rows, row, column) ? STR_EMPTY : db_get_text(rows, row, column);
 }
 
-static bool told_row(Emit *emit, const PGresult *rows, int row, BusOut *ret_out, Error *err)
+static bool status_row(Emit *emit, const PGresult *rows, int row, BusOut *ret_out, Error *err)
 {
-    StatusEmit told = {
+    StatusEmit status = {
         .status = db_get_text(rows, row, CLAIM_STATUS),
         .reason_code = text_of(rows, row, CLAIM_REASON_CODE),
         .detail = text_of(rows, row, CLAIM_DETAIL),
@@ -183,7 +183,7 @@ static bool told_row(Emit *emit, const PGresult *rows, int row, BusOut *ret_out,
         .at_us = db_get_time(rows, row, CLAIM_DUE_AT),
         .payload = db_get_text(rows, row, CLAIM_PAYLOAD),
     };
-    return status_emit(&told, emit->arena, ret_out, err);
+    return status_emit(&status, emit->arena, ret_out, err);
 }
 
 // A row emitted again, because its process died, may find another lane: its event id is the same
@@ -211,7 +211,7 @@ static const char *subject_of(Emit *emit, Str stored)
 static bool out_of(Emit *emit, const PGresult *rows, int row, BusOut *ret_out, Error *err)
 {
     if (!db_is_null(rows, row, CLAIM_STATUS)) {
-        return told_row(emit, rows, row, ret_out, err);
+        return status_row(emit, rows, row, ret_out, err);
     }
     *ret_out = (BusOut){
         .subject = subject_of(emit, db_get_text(rows, row, CLAIM_SUBJECT)),
@@ -236,7 +236,7 @@ static bool publish_row(Emit *emit, const PGresult *rows, int row)
     BusOut out;
     Error err = {0};
     if (!out_of(emit, rows, row, &out, &err)) {
-        LOG(LOG_ERROR, "a row of due work cannot be told; it stays",
+        LOG(LOG_ERROR, "a row of due work cannot be published; it stays",
             log_str("work", emission->work_id), log_error(&err));
         return false;
     }

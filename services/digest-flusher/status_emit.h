@@ -16,4 +16,4 @@ typedef struct StatusEmit {
 
 // Fills *ret_out; what it points to lives in `arena`. ERROR_PERMANENT when the payload is not a
 // request or the status is none.
-bool status_emit(const StatusEmit *told, Arena *arena, BusOut *ret_out, Error *err);
+bool status_emit(const StatusEmit *emit, Arena *arena, BusOut *ret_out, Error *err);

@@ -24,7 +24,7 @@ struct Presence {
     Item items[ITEMS_MAX];
     size_t count;
     int64_t asked_ms;
-    bool told;     // that something is missing
+    bool reported; // that something is missing
     char why[240]; // "": nothing is missing
 };
 
@@ -107,10 +107,10 @@ static void tell(Presence *p)
     for (size_t i = 0; i < p->count; i++) {
         asking = asking || p->items[i].asking;
     }
-    if (asking || missing == p->told) {
+    if (asking || missing == p->reported) {
         return;
     }
-    p->told = missing;
+    p->reported = missing;
     if (missing) {
         LOG(LOG_ERROR, "not ready", log_text("why", p->why));
     } else {

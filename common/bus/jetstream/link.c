@@ -107,13 +107,13 @@ static void on_work_connected(uv_work_t *work, int status)
     }
     if (link->work_status == NATS_OK) {
         link->retry_ms = RETRY_MIN_MS;
-        link->work_error[0] = link->told[0] = '\0';
+        link->work_error[0] = link->logged_error[0] = '\0';
         link_subscribe_served(link);
         tell(link, both_up(link));
         return;
     }
-    if (strcmp(link->told, link->work_error) != 0) { // one line for each reason
-        snprintf(link->told, sizeof link->told, "%s", link->work_error);
+    if (strcmp(link->logged_error, link->work_error) != 0) { // one line for each reason
+        snprintf(link->logged_error, sizeof link->logged_error, "%s", link->work_error);
         LOG(LOG_WARN, "nats is not reachable, trying again", log_urls("url", link->options.url),
             log_text("error", link->work_error));
     }
@@ -268,7 +268,7 @@ bool link_connected(const Link *link)
 
 const char *link_trouble(const Link *link)
 {
-    return !link->connected && link->told[0] != '\0' ? link->told : NULL;
+    return !link->connected && link->logged_error[0] != '\0' ? link->logged_error : NULL;
 }
 
 bool link_publish(Link *link, LinkLane lane, natsMsg *message)

@@ -28,11 +28,11 @@ struct Link {
         bool ending;
     } served;
     natsStatus work_status;
-    char work_error[300]; // "": the last attempt succeeded, or there was none
-    char told[300];       // as logged
+    char work_error[300];   // "": the last attempt succeeded, or there was none
+    char logged_error[300]; // as logged
     unsigned generation;
     int retry_ms;
-    bool connected; // as last told
+    bool connected; // as last reported
     bool closing;
     char **returns; // ack subjects of what is given back at the end
     size_t return_count, return_cap;

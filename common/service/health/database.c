@@ -101,9 +101,8 @@ static void on_heads(void *ctx, DbTxn *txn, const Error *err)
         Error why;
         error_set(
             &why, ERROR_CONFIG,
-            "the database is of an older release, or was not prepared (HINT: run 'stentor "
-            "migrate', "
-            "for a new one 'stentor init'): %s",
+            "the database is of an older release, or was not prepared (HINT: run "
+            "'stentor migrate', for a new one 'stentor init'): %s",
             err->text);
         refuse(service, why.text);
     } else {

@@ -55,15 +55,15 @@ void notify_tick(Notify *notify, bool ready, const char *why, int64_t now_ms)
 {
     char text[TEXT_MAX];
     bool starts =
-        !notify->told_started && (ready || now_ms - notify->began_ms >= NOTIFY_PATIENCE_MS);
-    bool changed = !notify->told_started ? starts : ready != notify->told_ready;
+        !notify->started_sent && (ready || now_ms - notify->began_ms >= NOTIFY_PATIENCE_MS);
+    bool changed = !notify->started_sent ? starts : ready != notify->ready_sent;
     if (changed) {
         snprintf(
             text, sizeof text, "%sSTATUS=%s%.900s", starts ? "READY=1\n" : "",
             ready ? "ready" : "not ready: ", ready ? "" : why);
         (void)notify_send(text);
-        notify->told_ready = ready;
-        notify->told_started = notify->told_started || starts;
+        notify->ready_sent = ready;
+        notify->started_sent = notify->started_sent || starts;
     }
     if (notify->watchdog_ms > 0 && now_ms - notify->fed_ms >= notify->watchdog_ms) {
         notify->fed_ms = now_ms;

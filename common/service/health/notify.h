@@ -11,8 +11,8 @@
 enum { NOTIFY_PATIENCE_MS = 10 * 1000 };
 
 typedef struct Notify {
-    bool told_started;
-    bool told_ready;     // as STATUS said last
+    bool started_sent;
+    bool ready_sent;     // as STATUS said last
     int64_t watchdog_ms; // 0: no watchdog; else half of what the unit allows
     int64_t fed_ms;
     int64_t began_ms;

@@ -6,6 +6,7 @@
 
 #include "common/base/buf.h"
 #include "common/service/known_names.h"
+#include "common/service/options_file.h"
 
 enum { CONF_MAX = 128 * 1024 };
 
@@ -25,18 +26,6 @@ void setting_put(SettingLines *lines, Str name, const char *value)
     lines->count = i == lines->count ? i + 1 : lines->count;
 }
 
-static void write_value(Buf *out, const char *value)
-{
-    buf_char(out, '"');
-    for (const char *c = value; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\') {
-            buf_char(out, '\\');
-        }
-        buf_char(out, *c);
-    }
-    buf_cstr(out, "\"\n");
-}
-
 Str setting_text(Cli *cli, const SettingLines *lines)
 {
     Buf out;
@@ -44,8 +33,7 @@ Str setting_text(Cli *cli, const SettingLines *lines)
     buf_cstr(
         &out, "# made by stentor init, which leaves it alone from now on (--renew: it does not)\n");
     for (size_t i = 0; i < lines->count; i++) {
-        buf_printf(&out, STR_FMT "=", STR_ARG(lines->at[i].name));
-        write_value(&out, lines->at[i].value);
+        options_file_write(&out, lines->at[i].name, lines->at[i].value);
     }
     Str text = arena_str(cli->arena, buf_view(&out));
     buf_done(&out);

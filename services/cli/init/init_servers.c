@@ -146,8 +146,7 @@ static bool set_password(Cli *cli, PGconn *pg, const char *name, Error *err)
                    ? error_set(
                          err, ERROR_CONFLICT,
                          "the role '%s' has another password than '%s' (HINT: put that one there; "
-                         "or "
-                         "--reset-passwords, which shuts out whoever uses it)",
+                         "or --reset-passwords, which shuts out whoever uses it)",
                          role, init_path(cli, file))
                    : false;
     }

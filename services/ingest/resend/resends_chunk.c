@@ -68,7 +68,7 @@ static void mark(
 
 // ---- mark and ack ----
 
-// What an earlier delivery of this event has published, or nobody by this event.
+// What an earlier delivery of this event has published, or what this event has not published yet.
 static const char *end_of(const ResendItem *item)
 {
     if (item->known.published) {

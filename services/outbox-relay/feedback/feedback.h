@@ -33,8 +33,8 @@ void feedback_free(Feedback *feedback);
 // Events that say nothing to a row are passed over, and so are unreadable ones: the archiver buries
 // them. The arena must live until feedback_clear.
 void feedback_fold(Feedback *feedback, const BusMessage *message, Arena *arena);
-// One statement for each moment that was heard of; 0 words: none. `aside`: by RelaySql.told_aside,
-// without a look at the application's table.
+// One statement for each moment that was heard of; 0 words: none. `aside`: by
+// RelaySql.feedback_aside, without a look at the application's table.
 void feedback_write(Feedback *feedback, const RelaySql *sql, bool aside, DbTxn *txn);
 // Of a committed transaction that feedback_write has filled: requests that moved to each moment.
 void feedback_counts(const Feedback *feedback, DbTxn *txn, size_t ret_counts[FEEDBACK_COUNT]);

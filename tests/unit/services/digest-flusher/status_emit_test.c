@@ -49,10 +49,10 @@ static Str new_request(Arena *arena)
     return bytes;
 }
 
-static void an_absorbed_item_is_told_with_its_digest(void **state)
+static void an_absorbed_item_is_published_with_its_digest(void **state)
 {
     Arena *arena = *state;
-    StatusEmit told = {
+    StatusEmit emit = {
         .status = STR("superseded"),
         .reason_code = STR("digest"),
         .window_id = STR("dgw_windowwindowwindow0001"),
@@ -60,7 +60,7 @@ static void an_absorbed_item_is_told_with_its_digest(void **state)
         .payload = new_request(arena)};
     BusOut out;
     Error err = {0};
-    if (!status_emit(&told, arena, &out, &err)) {
+    if (!status_emit(&emit, arena, &out, &err)) {
         fail_msg("%s", err.text);
     }
     assert_string_equal(out.subject, "ntf.status.demo.email.superseded");
@@ -83,19 +83,19 @@ static void an_absorbed_item_is_told_with_its_digest(void **state)
     assert_int_equal(status->resends, 0);
 }
 
-static void what_cannot_be_told_is_refused(void **state)
+static void what_cannot_be_published_is_refused(void **state)
 {
     Arena *arena = *state;
     BusOut out;
     Error err = {0};
-    StatusEmit told = {.status = STR("asleep"), .payload = new_request(arena)};
-    assert_false(status_emit(&told, arena, &out, &err));
+    StatusEmit emit = {.status = STR("asleep"), .payload = new_request(arena)};
+    assert_false(status_emit(&emit, arena, &out, &err));
     assert_non_null(strstr(err.text, "'asleep'"));
-    told = (StatusEmit){.status = STR("queued"), .payload = STR("\xff")};
-    assert_false(status_emit(&told, arena, &out, &err));
+    emit = (StatusEmit){.status = STR("queued"), .payload = STR("\xff")};
+    assert_false(status_emit(&emit, arena, &out, &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);
-    told = (StatusEmit){.status = STR("queued"), .payload = STR_EMPTY};
-    assert_false(status_emit(&told, arena, &out, &err));
+    emit = (StatusEmit){.status = STR("queued"), .payload = STR_EMPTY};
+    assert_false(status_emit(&emit, arena, &out, &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);
 }
 
@@ -103,8 +103,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(an_absorbed_item_is_told_with_its_digest),
-        TEST(what_cannot_be_told_is_refused),
+        TEST(an_absorbed_item_is_published_with_its_digest),
+        TEST(what_cannot_be_published_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
