@@ -49,21 +49,47 @@ Value value_of_json(const json_t *json)
     return (Value){.kind = VALUE_NULL};
 }
 
+uint32_t steps_of(size_t bytes)
+{
+    return (uint32_t)(bytes / TEXT_STEP_BYTES);
+}
+
+// UTF-16 units that the character takes whose first byte is `c`; 0: a byte inside of a character.
+static int64_t utf16_units(char c)
+{
+    unsigned char byte = (unsigned char)c;
+    return ((byte & 0xc0) != 0x80 ? 1 : 0) + (byte >= 0xf0 ? 1 : 0);
+}
+
 // A string's length as JavaScript counts it: UTF-16 units.
 static int64_t utf16_length(Str text)
 {
     int64_t units = 0;
     for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        units += (c & 0xc0) != 0x80 ? 1 : 0;
-        units += c >= 0xf0 ? 1 : 0;
+        units += utf16_units(text.ptr[i]);
     }
     return units;
 }
 
-uint32_t steps_of(size_t bytes)
+// The character at a place that is counted as `length` counts. A character of two units stands
+// whole at the first and is an empty text at the second. JavaScript gives its halves, neither of
+// which is text; printed one after the other, both give the same.
+static Value character_at(Str text, int64_t index, uint32_t *steps)
 {
-    return (uint32_t)(bytes / TEXT_STEP_BYTES);
+    int64_t units = 0;
+    size_t at = 0;
+    while (at < text.len && units + utf16_units(text.ptr[at]) <= index) {
+        units += utf16_units(text.ptr[at++]);
+    }
+    *steps += steps_of(at);
+    if (at == text.len) {
+        return (Value){.kind = VALUE_NONE};
+    }
+    size_t end = units == index ? at + 1 : at;
+    while (end > at && end < text.len && utf16_units(text.ptr[end]) == 0) {
+        end++;
+    }
+    return (Value){.kind = VALUE_TEXT, .text = str_slice(text, at, end)};
 }
 
 static Value find_merged(const Merged *merged, const Segment *segment, uint32_t *steps)
@@ -90,6 +116,9 @@ Value value_member(const Value *value, const Segment *segment, uint32_t *steps)
         length.number = (int64_t)json_array_size(value->json);
         break;
     case VALUE_TEXT:
+        if (segment->index >= 0) {
+            return character_at(value->text, segment->index, steps);
+        }
         if (str_eq(segment->name, STR("length"))) {
             length.number = utf16_length(value->text);
             *steps += steps_of(value->text.len);
@@ -111,6 +140,11 @@ bool value_is_zero(const Value *value)
 {
     return (value->kind == VALUE_INT && value->number == 0) ||
            (value->kind == VALUE_REAL && fpclassify(value->real) == FP_ZERO);
+}
+
+bool value_is_falsy(const Value *value)
+{
+    return value_is_zero(value) || (value->kind != VALUE_ARRAY && value_is_empty(value));
 }
 
 bool value_is_empty(const Value *value)

@@ -51,10 +51,11 @@ struct Merged {
 
 Segment segment_of(Str name);
 Value value_of_json(const json_t *json); // NULL gives VALUE_NONE
-// The member of an object, the element or `length` of an array, the `length` of a string; else
-// VALUE_NONE. Adds to *steps what it looks at beyond one member.
+// The member of an object, the element or `length` of an array, the character or `length` of a
+// string; else VALUE_NONE. Adds to *steps what it looks at beyond one member.
 Value value_member(const Value *value, const Segment *segment, uint32_t *steps);
 bool value_is_zero(const Value *value);
+bool value_is_falsy(const Value *value); // as JavaScript's `!`: an empty array is not
 // Handlebars' isEmpty: not there, null, false, "" and []; 0 is not empty, {} is not empty.
 bool value_is_empty(const Value *value);
 // What JavaScript's == says of two contexts, as far as it matters for `../`.

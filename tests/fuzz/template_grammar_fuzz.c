@@ -16,9 +16,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { DEPTH_MAX = 6, NODES_MAX = 6, SOURCE_MAX = 32 * 1024, CPU_MAX_US = 50 };
 
 static const char *const names[] = {
-    "a",       "s",   "n",   "o",        "l",      "this",    "../a",
-    "@root.s", "o.k", "l.0", "s.length", "@index", "l.[0]",   "@key",
-    "missing", "big", "u",   "html",     "@first", "../../n",
+    "a",   "s",    "n",        "o",       "l",     "this", "../a",    "@root.s",
+    "o.k", "l.0",  "s.length", "@index",  "l.[0]", "@key", "missing", "big",
+    "u",   "html", "@first",   "../../n", "s.[0]", "s.4",  "u.0",     "big.[1]",
 };
 static const char *const literals[] = {
     "1",    "0",      "-3",           "\"x\"",        "'EUR'", "true",   "null",      "undefined",

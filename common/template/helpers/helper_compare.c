@@ -133,6 +133,10 @@ bool helper_default(HelperRun *run, const HelperArgs *args, Value *ret, Error *e
 bool helper_lookup(HelperRun *run, const HelperArgs *args, Value *ret, Error *err)
 {
     Str name;
+    if (value_is_falsy(&args->params[0])) { // as Handlebars 4: `false` stays `false`
+        *ret = args->params[0];
+        return true;
+    }
     if (helper_is_nothing(&args->params[1])) {
         *ret = (Value){.kind = VALUE_NONE};
         return true;

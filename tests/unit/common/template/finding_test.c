@@ -168,6 +168,7 @@ static void finding_04_each_byte_that_is_looked_at_counts(void **state)
     static const char steps[] = "takes more than 1000000 steps";
     expect_bounded("{{#if ../t.length}}{{/if}}", "x", steps);
     expect_bounded("{{#if (lookup ../t 'length')}}{{/if}}", "x", steps);
+    expect_bounded("{{#if ../t.[999999999]}}{{/if}}", "x", steps);
     expect_bounded("{{#if (lt 1 ../t)}}{{/if}}", "9", steps);
     expect_bounded("{{#if (gte ../t 1)}}{{/if}}", " ", steps);
     expect_bounded("{{#if (eq ../t ../q)}}{{/if}}", "x", steps);
