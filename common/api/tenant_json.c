@@ -26,21 +26,20 @@ static bool take_line(ApiBody *body, const char *name, char **ret)
     return true;
 }
 
-static bool take_sender(ApiBody *body, Stentor__V1__Tenant *ret)
+static bool take_mailbox(ApiBody *body, const char *name, char **ret)
 {
     char reason[ADDRESS_REASON_SIZE];
     Str address = STR_EMPTY;
-    (void)take_line(body, "sender_name", &ret->sender_name);
-    if (!take_line(body, "sender_address", &ret->sender_address)) {
+    if (!take_line(body, name, ret)) {
         return false;
     }
-    if (ret->sender_address[0] == '\0') {
+    if ((*ret)[0] == '\0') {
         return true;
     }
-    if (!address_parse(str_from(ret->sender_address), body->arena, &address, reason)) {
-        return api_body_fail(body, "sender_address", "%s", reason);
+    if (!address_parse(str_from(*ret), body->arena, &address, reason)) {
+        return api_body_fail(body, name, "%s", reason);
     }
-    ret->sender_address = own(body, address);
+    *ret = own(body, address);
     return true;
 }
 
@@ -219,7 +218,9 @@ bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_nam
     Str postal = STR_EMPTY;
     (void)take_line(body, "name", &ret->name);
     (void)take_language(body, ret);
-    (void)take_sender(body, ret);
+    (void)take_line(body, "sender_name", &ret->sender_name);
+    (void)take_mailbox(body, "sender_address", &ret->sender_address);
+    (void)take_mailbox(body, "reply_to", &ret->reply_to);
     (void)take_quiet(body, ret);
     (void)take_limits(body, "limits", &ret->tenant_limits);
     (void)take_limits(body, "recipient_limits", &ret->recipient_limits);
@@ -259,6 +260,7 @@ void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
     put_text(out, "time_zone", tenant->time_zone);
     put_text(out, "sender_address", tenant->sender_address);
     put_text(out, "sender_name", tenant->sender_name);
+    put_text(out, "reply_to", tenant->reply_to);
     for (size_t i = 0; i < tenant->n_sender_domains; i++) {
         buf_cstr(out, i == 0 ? ",\"sender_domains\":[" : ",");
         buf_json(out, str_from(tenant->sender_domains[i]));

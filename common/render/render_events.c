@@ -126,6 +126,7 @@ static bool pack_email(
     content.text = pb_borrow(buf_c(&draft->text));
     content.from = sender->address;
     content.from_name = sender->name;
+    content.reply_to = sender->reply_to;
     if (job->unsubscribe_url != NULL) {
         content.unsubscribe_url = pb_borrow(job->unsubscribe_url);
     }

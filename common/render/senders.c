@@ -19,6 +19,7 @@ static void free_sender(void *value)
     Sender *sender = value;
     free(sender->address);
     free(sender->name);
+    free(sender->reply_to);
     free(sender->locale);
     free(sender->zone);
     json_decref(sender->theme);
@@ -33,7 +34,13 @@ Senders *senders_new(void)
     Senders *senders = xcalloc(1, sizeof *senders);
     senders->by_tenant = map_new(free_sender);
     senders->none = (Sender){
-        .address = empty, .name = empty, .locale = empty, .zone = empty, .physical_address = empty};
+        .address = empty,
+        .name = empty,
+        .reply_to = empty,
+        .locale = empty,
+        .zone = empty,
+        .physical_address = empty,
+    };
     senders->none.theme = json_object();
     senders->none.names = json_object();
     return senders;
@@ -57,10 +64,11 @@ static bool check_tenant(const Stentor__V1__Tenant *entry, Str tenant, Error *er
             entry->tenant, STR_ARG(str_slice(tenant, 0, 40)));
     }
     if (str_has_control(str_from(entry->sender_address)) ||
-        str_has_control(str_from(entry->sender_name))) {
+        str_has_control(str_from(entry->sender_name)) ||
+        str_has_control(str_from(entry->reply_to))) {
         return error_set(
             err, ERROR_PERMANENT,
-            "sender_address or sender_name of tenant '%.40s' has a line break "
+            "sender_address, sender_name or reply_to of tenant '%.40s' has a line break "
             "or another control character",
             entry->tenant);
     }
@@ -81,6 +89,7 @@ bool senders_put(Senders *senders, Str tenant, Str payload, Error *err)
         Sender *sender = xcalloc(1, sizeof *sender);
         sender->address = xstrdup(entry->sender_address);
         sender->name = xstrdup(entry->sender_name);
+        sender->reply_to = xstrdup(entry->reply_to);
         sender->locale = xstrdup(entry->default_locale);
         sender->zone = xstrdup(entry->time_zone);
         sender->theme = tenant_theme(entry);
@@ -99,6 +108,7 @@ void senders_unreadable(Senders *senders, Str tenant)
         Sender *sender = xcalloc(1, sizeof *sender);
         sender->address = xstrdup("");
         sender->name = xstrdup("");
+        sender->reply_to = xstrdup("");
         sender->locale = xstrdup("");
         sender->zone = xstrdup("");
         sender->theme = json_object();

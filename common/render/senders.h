@@ -13,6 +13,7 @@ typedef struct Senders Senders;
 typedef struct Sender {
     char *address; // empty: the dispatcher's default sender
     char *name;
+    char *reply_to;         // empty: none
     char *locale;           // of requests that name none; may be empty
     char *zone;             // IANA; may be empty
     json_t *theme;          // an object of texts: {{theme.logo_url}}

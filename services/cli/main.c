@@ -151,10 +151,11 @@ static const Command commands[] = {
      "  --strict                       a variable that is missing is an error\n"
      "  --plain                        no HTML escaping", cmd_template_render},
     {"tenant put", "TENANT", 1, 1,
-     "name= sender= sender-name= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "
+     "name= sender= sender-name= reply-to= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "
      "recipient-limit-day= over-limit= guardian-routing= physical-address= theme= suspended no-suspended json",
      "create or change a tenant; what no option names stays as it is\n"
      "  --sender ADDRESS --sender-name TEXT     From of its e-mails; the address's domain counts as verified by it\n"
+     "  --reply-to ADDRESS                      where replies to its e-mails go; '': to the sender\n"
      "  --locale TAG --time-zone ZONE           for recipients without their own\n"
      "  --quiet-hours 22:00-07:00|none          the same\n"
      "  --limit-minute N --limit-day N          of all that it sends; 0: none\n"

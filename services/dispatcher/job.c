@@ -222,12 +222,15 @@ static bool compose(
         return false;
     }
     bool from_utf8 = false;
-    if (!mail_address_check("from", mime.from, &from_utf8, err)) {
+    bool reply_utf8 = false;
+    if (!mail_address_check("from", mime.from, &from_utf8, err) ||
+        (mime.reply_to.len > 0 &&
+         !mail_address_check("reply_to", mime.reply_to, &reply_utf8, err))) {
         return false;
     }
     job->mail.from = arena_str(arena, mime.from);
     job->mail.to = arena_str(arena, mime.to);
-    job->mail.utf8 = job->mail.utf8 || from_utf8;
+    job->mail.utf8 = job->mail.utf8 || from_utf8 || reply_utf8;
     job->mail.message = arena_str(arena, buf_view(opening->buf));
     job->message_id = str_from(arena_printf(
         arena, STR_FMT "@" STR_FMT, STR_ARG(job->key->notification_id),

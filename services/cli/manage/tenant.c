@@ -28,6 +28,7 @@ static bool set_texts(const Cli *cli, json_t *settings, Error *err)
         {"time-zone", "time_zone"},
         {"sender", "sender_address"},
         {"sender-name", "sender_name"},
+        {"reply-to", "reply_to"},
         {"over-limit", "over_limit"},
         {"guardian-routing", "guardian_routing"},
         {"physical-address", "physical_address"},

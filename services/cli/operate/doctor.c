@@ -229,6 +229,7 @@ static void check_nats(Doctor *doctor)
     doctor->has_session = true;
     check_topology(doctor);
     check_tenants(doctor, session);
+    doctor_message_id(doctor);
     doctor->config_read = keys_fetch(session, doctor->cli->arena, &doctor->in_config, &err);
     check_config(doctor, session);
     doctor_nats_clock(doctor);

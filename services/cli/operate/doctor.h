@@ -34,6 +34,8 @@ const StreamState *doctor_stream(const Doctor *doctor, const char *name); // NUL
 // seconds where one does not move.
 void doctor_projections(Doctor *doctor, PGconn *conn);
 void doctor_outbox_projections(Doctor *doctor, PGconn *conn);
+// The Message-ID's domain, as the last e-mail had it. Wants a session.
+void doctor_message_id(Doctor *doctor);
 void doctor_postgres_clock(Doctor *doctor, PGconn *conn);
 // By the consumer that reading CONFIG had NATS make.
 void doctor_nats_clock(Doctor *doctor);

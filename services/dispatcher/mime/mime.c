@@ -136,7 +136,9 @@ static bool write_headers(const MimeMail *mail, Buf *out, Error *err)
     buf_str(out, mail->id);
     buf_char(out, '@');
     buf_str(out, mail->id_domain);
-    buf_str(out, STR(">\r\nMIME-Version: 1.0\r\n"));
+    buf_str(out, STR(">\r\n"));
+    mime_header_plain("Auto-Submitted", "auto-generated", out); // RFC 3834: no vacation replies
+    mime_header_plain("MIME-Version", "1.0", out);
     return true;
 }
 

@@ -8,6 +8,8 @@ enum {
     SEVEN_BIT_LINE_MAX = 78,           // RFC 5322 2.1.1
     WORD_BYTES_MAX = 45,               // of one encoded word: 60 characters of base64
     WORD_AROUND = 12,                  // and "=?UTF-8?B?" "?=" around them
+    // A line has at most 998 bytes (RFC 5322 2.1.1), and the header's name may stand in it too.
+    HEADER_WORD_MAX = 900,
     DISPLAY_NAME_MAX = 256,
 };
 
@@ -284,36 +286,41 @@ static bool encoded_words(Str text, size_t column, Buf *out)
     return !out->full;
 }
 
+// ASCII that can stand in a header as it is: no word that reads as an encoded one, and none that is
+// too long for a line together with the spaces before it.
 static bool is_foldable(Str text)
 {
     size_t word = 0;
     for (size_t i = 0; i < text.len; i++) {
-        word = text.ptr[i] == ' ' ? 0 : word + 1;
-        bool double_space =
-            text.ptr[i] == ' ' && (i == 0 || text.ptr[i - 1] == ' ' || i + 1 == text.len);
+        bool begins = text.ptr[i] == ' ' && i > 0 && text.ptr[i - 1] != ' ';
         bool like_a_word = text.ptr[i] == '=' && i + 1 < text.len && text.ptr[i + 1] == '?';
-        if (word > MIME_LINE_MAX - 2 || double_space || like_a_word) {
+        word = begins ? 1 : word + 1;
+        if ((uint8_t)text.ptr[i] >= 0x80 || like_a_word || word > HEADER_WORD_MAX) {
             return false;
         }
     }
     return true;
 }
 
+// A line ends before the spaces in front of a word, so no line is all spaces. `text` neither begins
+// nor ends with one.
 static bool folded(Str text, size_t column, Buf *out)
 {
-    Str word;
-    bool first = true;
-    while (str_split(&text, ' ', &word)) {
-        if (!first && column + 1 + word.len > MIME_LINE_MAX) {
+    for (size_t at = 0; at < text.len;) {
+        size_t end = at;
+        while (end < text.len && text.ptr[end] == ' ') {
+            end++;
+        }
+        while (end < text.len && text.ptr[end] != ' ') {
+            end++;
+        }
+        if (at > 0 && column + (end - at) > MIME_LINE_MAX) {
             buf_str(out, STR("\r\n"));
             column = 0;
         }
-        if (!first) {
-            buf_char(out, ' ');
-        }
-        column += word.len + 1;
-        buf_str(out, word);
-        first = false;
+        buf_append(out, text.ptr + at, end - at);
+        column += end - at;
+        at = end;
     }
     return !out->full;
 }
@@ -332,9 +339,10 @@ bool mime_header_text(const char *name, Str value, Buf *out, Error *err)
         return false;
     }
     size_t column = strlen(name) + 2;
+    value = str_trim(value); // a reader drops them; without them no line is all spaces
     buf_cstr(out, name);
     buf_str(out, STR(": "));
-    if (count_high(value) == 0 && is_foldable(value)) {
+    if (is_foldable(value)) {
         folded(value, column, out);
     } else {
         encoded_words(value, column, out);

@@ -23,8 +23,10 @@ bool mime_encode(MimeEncoding encoding, Str text, Buf *out);
 // One run of base64 with padding, without line breaks.
 bool mime_base64(Str data, Buf *out);
 
-// Appends "Name: value" CRLF, folded; encoded words when the value is not ASCII or could be read as
-// one. ERROR_PERMANENT "header 'Subject' has a line break", "... is not UTF-8".
+// Appends "Name: value" CRLF without the spaces at the value's ends. ASCII is folded between words;
+// encoded words are written when the value is not ASCII, could be read as an encoded word, or has a
+// word that no line can hold. ERROR_PERMANENT "header 'Subject' has a line break", "... is not
+// UTF-8".
 bool mime_header_text(const char *name, Str value, Buf *out, Error *err);
 // Appends "Name: display <address>" CRLF. The address has been checked; display may be empty.
 bool mime_header_mailbox(const char *name, Str display, Str address, Buf *out, Error *err);

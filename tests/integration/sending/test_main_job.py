@@ -27,8 +27,23 @@ def test_one_http_request_becomes_one_mail_and_its_timeline(pipeline):
     assert mail["Subject"] == "Welcome, Alice & Bob!"
     assert mail["To"].addresses[0].display_name == "Alice Müller"
     assert mail["From"].addresses[0].addr_spec == "hello@acme.test"
+    assert mail["Auto-Submitted"] == "auto-generated" and mail["Reply-To"] is None
     assert "Welcome, Alice &amp; Bob!" in mail.get_body(("html",)).get_content()
     assert "Welcome, Alice & Bob!" in mail.get_body(("plain",)).get_content()
+
+
+def test_a_tenants_replies_go_where_it_says_until_it_says_so_no_more(pipeline):
+    def reply_to():
+        notification = pipeline.send(to="alice@example.com", variables={"name": "x"})
+        pipeline.status(notification, wait="sent")
+        return str(pipeline.mailbox.for_notification(notification)[0]["Reply-To"] or "")
+
+    pipeline.cli("tenant", "put", TENANT, "--reply-to", "help@elsewhere.test")
+    wait_until(lambda: reply_to() == "help@elsewhere.test" or reply_to() == "<help@elsewhere.test>", 10, "the Reply-To")
+    pipeline.cli("tenant", "put", TENANT, "--reply-to", "")
+    wait_until(lambda: reply_to() == "", 10, "no Reply-To")
+    refused = pipeline.run_cli("tenant", "put", TENANT, "--reply-to", "nobody")
+    assert refused.returncode != 0 and "reply_to" in refused.stderr, refused.stderr
 
 
 def test_an_array_is_accepted_in_order_and_all_of_it_is_sent(pipeline):
@@ -113,6 +128,8 @@ def test_doctor_finds_nothing_wrong(pipeline):
     report = json.loads(pipeline.cli("doctor", "--json"))
     assert report["ok"] is True, report
     assert any(check["check"] == "durability" for check in report["checks"])
+    own = next(check for check in report["checks"] if check["check"] == "message-id")
+    assert own["result"] == "warn" and "'@localhost'" in own["text"] and "STENTOR_MAIL_DOMAIN=" in own["text"], own
 
 
 def test_a_new_template_version_is_used_at_once_and_versions_do_not_change(pipeline, tmp_path):

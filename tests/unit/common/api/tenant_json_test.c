@@ -13,7 +13,8 @@
 
 #define WHOLE                                                                                      \
     "\"name\":\"Acme\",\"suspended\":false,\"locale\":\"de-DE\",\"time_zone\":\"Europe/Berlin\","  \
-    "\"sender_address\":\"hello@acme.example\",\"sender_name\":\"Acme\",\"sender_domains\":["      \
+    "\"sender_address\":\"hello@acme.example\",\"sender_name\":\"Acme\",\"reply_to\":"             \
+    "\"help@acme.example\",\"sender_domains\":["                                                   \
     "\"acme.example\",\"*.acme.example\"],\"quiet_hours\":{"                                       \
     "\"start\":\"22:00\",\"end\":\"07:05\"},\"limits\":{\"per_minute\":5,\"per_day\":0},"          \
     "\"recipient_limits\":{\"per_minute\":0,\"per_day\":9},\"over_limit\":\"suppress\","           \
@@ -74,6 +75,8 @@ static void a_wrong_setting_is_named(void **state)
         {"{\"sender_domains\":[7]}", "sender_domains[0]"},
         {"{\"name\":\"a\\nb\"}", "name"},
         {"{\"sender_address\":\"a b@c.example\"}", "sender_address"},
+        {"{\"reply_to\":\"help\"}", "reply_to"},
+        {"{\"reply_to\":\"a@b.example\\r\\nBcc: x\"}", "reply_to"},
         {"{\"sender_name\":\"a\\r\\nBcc: x\"}", "sender_name"},
         {"{\"time_zone\":\"Mars/Base\"}", "time_zone"},
         {"{\"locale\":\"x_y\"}", "locale"},

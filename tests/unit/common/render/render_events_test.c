@@ -142,7 +142,11 @@ static Stentor__V1__Rendered *render(Fixture *f, const CompiledVersion *version,
     buf_cstr(&draft.subject, "Hello");
     buf_cstr(&draft.html, "<p>Hello Ann</p>");
     Sender sender = {
-        .address = copy(f, "no-reply@acme.test"), .name = copy(f, "Acme"), .locale = copy(f, "")};
+        .address = copy(f, "no-reply@acme.test"),
+        .name = copy(f, "Acme"),
+        .reply_to = copy(f, "help@acme.test"),
+        .locale = copy(f, ""),
+    };
     CompiledLocale locale = {.locale = "en", .direction = "ltr"};
     assert_true(rendered_event(&f->job, version, &locale, &draft, &sender, out, &err));
     draft_done(&draft);
@@ -191,6 +195,7 @@ static void a_rendered_mail_can_be_read_by_the_dispatcher(void **state)
     assert_string_equal(content->text, "");
     assert_string_equal(content->from, "no-reply@acme.test");
     assert_string_equal(content->from_name, "Acme");
+    assert_string_equal(content->reply_to, "help@acme.test");
     body_prefix_free(version.prefix);
 }
 

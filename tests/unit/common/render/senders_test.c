@@ -10,7 +10,9 @@
 #include "common/render/senders.h"
 #include "stentor/v1/config.pb-c.h"
 
-static bool put(Senders *senders, const char *subject_tenant, const char *name, Error *err)
+static bool put_reply_to(
+    Senders *senders, const char *subject_tenant, const char *name, const char *reply_to,
+    Error *err)
 {
     Arena *arena = arena_new(0);
     Stentor__V1__Tenant tenant;
@@ -18,12 +20,18 @@ static bool put(Senders *senders, const char *subject_tenant, const char *name, 
     tenant.tenant = arena_cstr(arena, STR("acme"));
     tenant.sender_address = arena_cstr(arena, STR("hi@acme.test"));
     tenant.sender_name = arena_cstr(arena, str_from(name));
+    tenant.reply_to = arena_cstr(arena, str_from(reply_to));
     tenant.default_locale = arena_cstr(arena, STR("de"));
     Str bytes;
     assert_true(event_pack(&tenant.base, arena, &bytes, err));
     bool ok = senders_put(senders, str_from(subject_tenant), bytes, err);
     arena_free(arena);
     return ok;
+}
+
+static bool put(Senders *senders, const char *subject_tenant, const char *name, Error *err)
+{
+    return put_reply_to(senders, subject_tenant, name, "help@acme.test", err);
 }
 
 static void a_tenant_has_its_sender_and_others_have_none(void **state)
@@ -34,8 +42,10 @@ static void a_tenant_has_its_sender_and_others_have_none(void **state)
     assert_true(put(senders, "acme", "Acme", &err));
     assert_string_equal(senders_get(senders, STR("acme"))->address, "hi@acme.test");
     assert_string_equal(senders_get(senders, STR("acme"))->name, "Acme");
+    assert_string_equal(senders_get(senders, STR("acme"))->reply_to, "help@acme.test");
     assert_string_equal(senders_get(senders, STR("acme"))->locale, "de");
     assert_string_equal(senders_get(senders, STR("other"))->address, "");
+    assert_string_equal(senders_get(senders, STR("other"))->reply_to, "");
     assert_true(senders_put(senders, STR("acme"), STR(""), &err));
     assert_string_equal(senders_get(senders, STR("acme"))->address, "");
     senders_free(senders);
@@ -64,6 +74,8 @@ static void a_bad_entry_is_refused(void **state)
     assert_false(put(senders, "evil", "Acme", &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);
     assert_false(put(senders, "acme", "Acme\r\nBcc: x", &err));
+    assert_int_equal(err.kind, ERROR_PERMANENT);
+    assert_false(put_reply_to(senders, "acme", "Acme", "a@b.test\nBcc: x@y.test", &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);
     assert_false(senders_put(senders, STR("acme"), STR("\xff"), &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);

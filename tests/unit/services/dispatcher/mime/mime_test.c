@@ -57,6 +57,7 @@ static void a_plain_text_is_one_part_in_7bit(void **state)
                "To: <alice@example.org>\r\n"
                "Subject: Hello Alice\r\n"
                "Message-ID: <ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV@mail.example.com>\r\n"
+               "Auto-Submitted: auto-generated\r\n"
                "MIME-Version: 1.0\r\n"
                "Content-Type: text/plain; charset=utf-8\r\n"
                "Content-Transfer-Encoding: 7bit\r\n"
@@ -79,6 +80,7 @@ static void text_and_html_are_alternatives_with_a_fixed_boundary(void **state)
                "Reply-To: <help@example.com>\r\n"
                "Subject: Hello Alice\r\n"
                "Message-ID: <ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV@mail.example.com>\r\n"
+               "Auto-Submitted: auto-generated\r\n"
                "MIME-Version: 1.0\r\n"
                "Content-Type: multipart/alternative;\r\n"
                " boundary=\"=_stentor_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV\"\r\n"
@@ -183,6 +185,70 @@ static void long_headers_are_folded_at_spaces(void **state)
         "aaaaaaaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb ccccccccccccccccccccccccc ddd",
         "Subject: aaaaaaaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\r\n"
         " ccccccccccccccccccccccccc ddd\r\n");
+}
+
+static void ascii_is_never_encoded_for_its_length_or_its_spaces(void **state)
+{
+    (void)state;
+    expect_header("  Hello  ", "Subject: Hello\r\n");
+    expect_header("   ", "Subject: \r\n");
+    expect_header("a  Bcc: b@example.com", "Subject: a  Bcc: b@example.com\r\n");
+    char value[220];
+    char expected[240];
+    memset(value, 'a', 200);
+    memcpy(value + 200, "   b", 5);
+    snprintf(expected, sizeof expected, "Subject: %.200s\r\n   b\r\n", value);
+    expect_header(value, expected);
+}
+
+static void a_word_that_no_line_holds_is_encoded(void **state)
+{
+    (void)state;
+    char text[1200];
+    memset(text, 'a', sizeof text);
+    Buf out;
+    buf_init(&out, 65536);
+    assert_true(mime_header_text("Subject", str_of(text, 900), &out, NULL));
+    assert_null(strstr(buf_c(&out), "=?"));
+    buf_clear(&out);
+    assert_true(mime_header_text("Subject", str_of(text, 901), &out, NULL));
+    assert_true(str_starts(buf_view(&out), STR("Subject: =?UTF-8?B?")));
+    memset(text + 2, ' ', 950);
+    buf_clear(&out);
+    assert_true(mime_header_text("Subject", str_of(text, 960), &out, NULL));
+    assert_true(str_starts(buf_view(&out), STR("Subject: =?UTF-8?B?")));
+    buf_done(&out);
+}
+
+// Any mix of words, spaces and bytes: no line is too long, empty or all spaces, and without its
+// line ends the value is what was given.
+static void a_folded_subject_reads_as_it_was_given(void **state)
+{
+    (void)state;
+    uint32_t seed = 11;
+    for (int round = 0; round < 300; round++) {
+        char text[600];
+        for (size_t i = 0; i < sizeof text; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            text[i] = (seed >> 24) < 60 ? ' ' : (char)('a' + (seed >> 24) % 26);
+        }
+        Str given = str_trim(str_of(text, sizeof text));
+        Buf out;
+        buf_init(&out, 65536);
+        assert_true(mime_header_text("Subject", str_of(text, sizeof text), &out, NULL));
+        char read[700];
+        size_t len = 0;
+        Str rest = buf_view(&out);
+        for (Str line; rest.len > 0;) {
+            assert_true(str_split(&rest, '\n', &line));
+            assert_true(line.len > 1 && line.len <= 999 && line.ptr[line.len - 1] == '\r');
+            assert_true(str_trim(line).len > 0);
+            memcpy(read + len, line.ptr, line.len - 1);
+            len += line.len - 1;
+        }
+        assert_true(str_eq(str_slice(str_of(read, len), strlen("Subject: "), len), given));
+        buf_done(&out);
+    }
 }
 
 static void headers_that_are_not_ascii_become_encoded_words(void **state)
@@ -337,6 +403,7 @@ static void an_unsubscribe_url_stands_alone_in_its_line(void **state)
                "List-Unsubscribe:\r\n <https://notify.example.com/v1/opt-out/oot_abc-_>\r\n"
                "List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
                "Message-ID: <ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV@mail.example.com>\r\n"
+               "Auto-Submitted: auto-generated\r\n"
                "MIME-Version: 1.0\r\n"
                "Content-Type: text/plain; charset=utf-8\r\n"
                "Content-Transfer-Encoding: 7bit\r\n"
@@ -394,6 +461,9 @@ int main(void)
         cmocka_unit_test(an_address_that_is_none_is_refused),
         cmocka_unit_test(an_address_tells_whether_it_is_ascii),
         cmocka_unit_test(long_headers_are_folded_at_spaces),
+        cmocka_unit_test(ascii_is_never_encoded_for_its_length_or_its_spaces),
+        cmocka_unit_test(a_word_that_no_line_holds_is_encoded),
+        cmocka_unit_test(a_folded_subject_reads_as_it_was_given),
         cmocka_unit_test(headers_that_are_not_ascii_become_encoded_words),
         cmocka_unit_test(names_are_quoted_and_long_ones_stand_alone),
         cmocka_unit_test(quoted_printable_breaks_lines_and_guards_their_ends),
