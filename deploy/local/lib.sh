@@ -104,6 +104,11 @@ drop_user_config() { # USER
         rmdir "$(dirname "$file")" 2>/dev/null || true' "$DATA"
 }
 
+# A folder that is new or comes from a backup becomes its process's, with everything in it.
+give() { # FOLDER PROCESS
+    [ "$(stat -c %U "$DATA/$1")" = "$(user_of "$2")" ] || chown -R "$(user_of "$2"):" "$DATA/$1"
+}
+
 # The folders, each server's data its own. What an installation from before had in the name of one user is given to those
 # whom it belongs to; everything is stopped for that, once.
 make_folders() {
@@ -116,11 +121,11 @@ make_folders() {
         stop mailbox aiosmtpd
         stop nats nats-server
         stop postgres postgres INT
-        chown -R "$(user_of postgres):" "$DATA/postgres"
-        chown -R "$(user_of nats):" "$DATA/nats"
-        chown -R "$(user_of mailbox):" "$DATA/mail"
         chown -R root: "$DATA"/{etc,run,log}
     fi
+    give postgres postgres
+    give nats nats
+    give mail mailbox
     chown root: "$DATA" "$DATA"/{etc,bin,run,log}
     chmod 711 "$DATA" "$DATA"/{etc,run,log}
     chmod 755 "$DATA/bin"
@@ -177,7 +182,7 @@ stop() { # NAME PROGRAM [SIGNAL]
     local pid tries=0
     pid=$(cat "$DATA/run/$1.pid")
     kill -"${3:-TERM}" "$pid" 2>/dev/null || true
-    # Not kill -0: one that ended and that nobody has reaped yet (a container's slow init) still has its number.
+    # Not kill -0: a process that ended and is not reaped yet (a container's slow init) still has its number.
     while running "$1" "$2" && [ $tries -lt 300 ]; do
         sleep 0.1
         tries=$((tries + 1))

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The READMEs tell what is: the options that the binaries print, the two commands, and links that lead somewhere."""
+"""The documents are true: option tables are what the binaries print, the root README's commands run, links lead somewhere."""
 import re
+import shutil
+import signal
 import subprocess
 
 import pytest
 
-from tests.harness.processes import BIN, HOME, SERVICES
+from tests.harness.pipeline import Pipeline
+from tests.harness.processes import BIN, HOME, SERVICES, wait_until
 
 FIRST_COMMON = "STENTOR_NATS_URL"  # a service prints its own options first, then those that every service has
 
@@ -78,18 +81,80 @@ def test_the_readme_names_the_two_commands_and_they_can_be_run():
         assert (HOME / command).stat().st_mode & 0o111, command
 
 
-def _readmes():
+# ---- the root README's commands --------------------------------------------------------------------------------------------
+
+# Not run here: these install packages. Debian has no `nats`.
+NOT_RUN = ("deploy/local/up", "tests/run", "nats ")
+
+
+def _commands():
+    """The lines of the root README's code blocks that are commands, without their comments; a line that ends in a backslash goes on."""
+    blocks = re.findall(r"^```\n(.*?)^```$", (HOME / "README.md").read_text(), re.S | re.M)
+    lines = re.sub(r"\\\n *", "", "\n".join(blocks)).splitlines()
+    return [re.sub(r" +# .*", "", line) for line in lines if re.match(r"(stentor|curl|nats|deploy/|tests/)", line)]
+
+
+@pytest.fixture(name="installed", scope="module")
+def _installed():
+    pipeline = Pipeline().start()
+    yield pipeline
+    pipeline.stop()
+
+
+def _start(pipeline, command, folder, stdout=None):
+    """The command as it stands there, but for address, id and key."""
+    environment = pipeline.cli_environment(admin="admin.conf" in command, key=pipeline.key)
+    environment |= {"PATH": f"{BIN}:{environment['PATH']}", "KEY": pipeline.key}
+    command = command.replace("127.0.0.1:8080", f"127.0.0.1:{pipeline.api_port}").replace("--config /var/lib/stentor/etc/admin.conf ", "")
+    output = stdout.open("w") if stdout else subprocess.PIPE
+    return subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=folder, env=environment, text=True, stdout=output, stderr=subprocess.STDOUT)
+
+
+def _run(pipeline, command, folder):
+    with _start(pipeline, command, folder) as process:
+        output = process.communicate(timeout=90)[0]
+    assert process.returncode == 0, f"{command}: {process.returncode}\n{output}"
+    return output
+
+
+def _watch(pipeline, command, folder):
+    """A command that goes on until it is ended: it shows a notification that is sent meanwhile."""
+    with _start(pipeline, command, folder, stdout=folder / "tail") as process:
+        wait_until(lambda: (pipeline.send(to="tail@example.com"), "sent" in (folder / "tail").read_text())[1], 30, "a status")
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+
+
+def test_every_command_of_the_root_readme_runs(installed, tmp_path):
+    shutil.copy(HOME / "deploy/local/demo/welcome.html", tmp_path / "welcome.hbs")
+    commands = [command for command in _commands() if not command.startswith(NOT_RUN)]
+    assert len(commands) >= 9 and commands[0].startswith("stentor send"), commands
+    sent = _run(installed, commands[0], tmp_path)
+    notification = re.search(r"ntf_\w+", sent)[0]
+    for command in commands[1:]:
+        if command == "stentor tail":
+            _watch(installed, command, tmp_path)
+            continue
+        output = _run(installed, command.replace("ntf_01K...", notification), tmp_path)
+        if command.startswith("curl"):
+            assert re.search(r'"id": ?"ntf_', output), output
+
+
+# ---- every document --------------------------------------------------------------------------------------------------------
+
+
+def _documents():
     """Found without git, which a fresh machine does not have."""
-    found = (path.relative_to(HOME) for path in HOME.rglob("README.md"))
-    return sorted(str(path) for path in found if not any(part in ("build", "node_modules") or part[0] == "." for part in path.parts))
+    found = (path.relative_to(HOME) for path in HOME.rglob("*.md"))
+    return sorted(str(path) for path in found if not {"build", "node_modules", ".git", ".pytest_cache"} & set(path.parts))
 
 
 def _anchors(text):
     return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.M)}
 
 
-@pytest.mark.parametrize("name", _readmes())
-def test_every_relative_link_of_a_readme_leads_somewhere(name):
+@pytest.mark.parametrize("name", _documents())
+def test_every_relative_link_of_a_document_leads_somewhere(name):
     readme = HOME / name
     text = re.sub(r"^```.*?^```", "", readme.read_text(), flags=re.S | re.M)
     for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
@@ -101,6 +166,22 @@ def test_every_relative_link_of_a_readme_leads_somewhere(name):
         if anchor:
             page = aim / "README.md" if aim.is_dir() else aim
             assert anchor in _anchors(page.read_text()), f"{name}: {target}"
+
+
+def test_the_sizes_of_the_streams_are_the_programs():
+    """deploy/SIZING.md: name, age in days and GiB of each stream, as in common/bus/topology/topology.c."""
+    source = (HOME / "common/bus/topology/topology.c").read_text()
+    days = {"0": "for ever", "DAY_S": "1 day"}
+    made = {name: (days.get(age) or age.split()[0] + " days", float(eval(size.replace("GIB", "1"))))  # noqa: S307 (our own table)
+            for name, age, size in re.findall(r'^    \{"([A-Z_]+)", +"[^"]*", +([^,"]+), ([^,]+), \d', source, re.M)}
+    page = (HOME / "deploy/SIZING.md").read_text()
+    written = {}
+    for names, age, sizes in re.findall(r"^\| (`[A-Z_`, ]+`) \| ([^|]+) \| ([0-9., ]+) \|$", page, re.M):
+        written |= {name: (age, float(size)) for name, size in zip(re.findall(r"[A-Z_]+", names), sizes.split(", "), strict=True)}
+    assert written == made and len(made) > 10
+    total = sum(size for _, size in made.values())
+    assert f"{int(total)} GiB as shipped" in page
+    assert f"mb / 2 / {int(total * 1024)} " in (HOME / "deploy/local/up").read_text(), "half of the free disk, in percent of all streams"
 
 
 def test_every_folder_of_services_and_common_has_a_readme():

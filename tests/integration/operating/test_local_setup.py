@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the scripts of a fresh machine say and leave: deploy/local, tests/run, tests/bench."""
+import os
+import subprocess
+
+import pytest
+
+from tests.harness.processes import HOME
+
+LOCAL = HOME / "deploy" / "local"
+
+
+def _run(*command, **environment):
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60, env={"PATH": os.environ["PATH"], **environment})
+
+
+def test_a_daemon_holds_no_file_of_its_starter(tmp_path):
+    """`flock LOCK deploy/local/up` held the lock as long as the daemons ran."""
+    done = _run("bash", "-euc", f'. "{LOCAL}/lib.sh"; exec 7>"{tmp_path}/lock" 9>&7; (close_inherited; exec ls /proc/self/fd)')
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) <= {"0", "1", "2", "3"}, "3 is the folder that ls reads"
+    text = (LOCAL / "lib.sh").read_text()
+    assert text.count("&& close_inherited && exec setsid") == text.count("exec setsid") == 2
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="down needs root")
+def test_down_says_what_a_wipe_leaves(tmp_path):
+    data = tmp_path / "stentor"
+    (data / "etc").mkdir(parents=True)
+    (data / "etc/ports").write_text("api=1\n")
+    done = _run(LOCAL / "down", "--wipe", STENTOR_DATA=str(data))
+    assert done.returncode == 0 and not data.exists(), done.stderr
+    for left in ("Debian packages", "system users stentor-*", "create_main_cluster", "deploy/UNINSTALL.md"):
+        assert left in done.stdout, left
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="giving folders to users needs root")
+def test_a_folder_from_a_backup_becomes_its_processes(tmp_path):
+    (tmp_path / "postgres/base").mkdir(parents=True)
+    done = _run("bash", "-euc", f'. "{LOCAL}/lib.sh"; user_of() {{ echo nobody; }}; give postgres postgres; give postgres postgres;'
+                f' stat -c %U "{tmp_path}/postgres" "{tmp_path}/postgres/base"', STENTOR_DATA=str(tmp_path))
+    assert (done.returncode, done.stdout.split()) == (0, ["nobody", "nobody"]), done.stderr
+
+
+def test_up_prints_no_secret_and_the_build_has_no_unused_setting():
+    text = (LOCAL / "up").read_text()
+    said = text.split("cat <<TXT", 1)[1]
+    assert "$(password_of" not in said and "$key" not in said and "$DATA/etc/api.key" in said
+    assert "CMAKE_RULE_MESSAGES" not in text
+
+
+@pytest.mark.parametrize("option, words", [("--help", "15 minutes on 2 cores"), ("--what", "usage: tests/run")])
+def test_the_tests_say_how_long_they_take(option, words):
+    done = _run(HOME / "tests/run", option)
+    assert words in done.stdout + done.stderr and done.returncode == (0 if option == "--help" else 2)
+
+
+@pytest.mark.parametrize("bench", ["run", "backlog", "batch", "fairness", "saga", "outbox"])
+def test_a_bench_names_the_packages_that_it_lacks(bench, tmp_path):
+    """As a user who may not install them, on a machine that has none."""
+    for name, body in (("dpkg-query", "exit 1"), ("id", "echo 1000")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    done = _run("/usr/bin/python3", HOME / "tests/bench" / bench, "--quick", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert done.returncode == 1 and done.stdout == ""
+    assert "only root can install them: gcc " in done.stderr and " postfix " in done.stderr and f"{bench}: the packages above are needed" in done.stderr
