@@ -161,9 +161,16 @@ typedef struct Search {
     size_t method_count;
 } Search;
 
+static bool is_read(const HttpRequest *http)
+{
+    return str_eq(http->method, STR("GET")) || str_eq(http->method, STR("HEAD"));
+}
+
+// HEAD is a GET whose body libmicrohttpd leaves out.
 static void search_route(const Api *api, ApiCall *call, Search *search)
 {
     const HttpRequest *http = call->http;
+    Str method = is_read(http) ? STR("GET") : http->method;
     for (size_t s = 0; s < api->set_count; s++) {
         const ApiRoutes *set = &api->sets[s];
         for (size_t i = 0; i < set->count; i++) {
@@ -172,7 +179,7 @@ static void search_route(const Api *api, ApiCall *call, Search *search)
             if (!path_matches(str_from(route->path), http->path, params)) {
                 continue;
             }
-            if (str_eq(str_from(route->method), http->method)) {
+            if (str_eq(str_from(route->method), method)) {
                 *search = (Search){.route = route, .ctx = set->ctx};
                 for (size_t n = 0; n < API_PARAMS_MAX; n++) {
                     call->params[n] = params[n];
@@ -200,6 +207,7 @@ static void answer_no_route(ApiCall *call, const Search *search)
     for (size_t i = 0; i < search->method_count; i++) {
         buf_cstr(&allow, i > 0 ? ", " : "");
         buf_cstr(&allow, search->methods[i]);
+        buf_cstr(&allow, strcmp(search->methods[i], "GET") == 0 ? ", HEAD" : "");
     }
     http_response_header(http, "Allow", buf_view(&allow));
     http_problem(
@@ -371,7 +379,7 @@ static bool check_query(ApiCall *call)
 static bool check_conditions(ApiCall *call)
 {
     static const char *const names[] = {"If-Match", "If-None-Match", "If-Unmodified-Since"};
-    bool reads = str_eq(call->http->method, STR("GET"));
+    bool reads = is_read(call->http);
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !reads; i++) {
         bool taken = call->route->conditional && i < 2;
         if (!taken && http_header(call->http, names[i]).len > 0) {

@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/codec/hash.h"
+#include "common/request/required.h"
 
 DEFINE_CLEANUP(free_json, json_t *, json_decref)
 
@@ -110,6 +111,11 @@ bool batch_member_read(
     }
     if (!check_member(&r)) {
         return false;
+    }
+    const char *at = rules->required;
+    const char *path = required_missing(&at, json_object_get(value, "variables"), rules->defaults);
+    if (path != NULL) {
+        return required_error(err, path, &rules->model, arena);
     }
     *ret = member;
     return true;

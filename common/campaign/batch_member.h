@@ -19,8 +19,10 @@ typedef struct Member {
 
 // What all members have in common.
 typedef struct MemberRules {
-    Request model;        // channel, template and the rest: a member completes it
-    size_t variables_max; // bytes of packed JSON that the batch's own leave to a member
+    Request model;          // channel, template and the rest: a member completes it
+    size_t variables_max;   // bytes of packed JSON that the batch's own leave to a member
+    const char *required;   // by the template (request/required.h); NULL: nothing
+    const json_t *defaults; // the batch's own variables; NULL: none
     int64_t now_us;
 } MemberRules;
 

@@ -7,6 +7,7 @@
 #include "common/base/id.h"
 #include "common/base/map.h"
 #include "common/codec/event.h"
+#include "common/request/required.h"
 #include "common/request/semver.h"
 #include "stentor/v1/config.pb-c.h"
 
@@ -21,7 +22,8 @@ typedef struct Version {
     Category category;
     uint32_t locales;
     int64_t published_at_us;
-    char *told; // published_by, approved_by, source, provenance, each with its NUL; on the heap
+    char *required; // required.h; on the heap, or NULL
+    char *told;     // published_by, approved_by, source, provenance, each with its NUL; on the heap
 } Version;
 
 typedef struct TemplateEntry {
@@ -37,11 +39,17 @@ struct Catalog {
     Zones *zones;
 };
 
+static void drop_texts(Version *version)
+{
+    free(version->required);
+    free(version->told);
+}
+
 static void free_entry(void *value)
 {
     TemplateEntry *entry = value;
     for (size_t i = 0; i < entry->count; i++) {
-        free(entry->versions[i].told);
+        drop_texts(&entry->versions[i]);
     }
     free(entry->versions);
     free(entry);
@@ -260,13 +268,14 @@ static bool put_version(Catalog *catalog, const Stentor__V1__TemplateVersion *ev
             return false;
         }
     }
-    free(version->told);
+    drop_texts(version);
     *version = (Version){
         .status = event->status,
         .channel = (Channel)event->channel,
         .category = (Category)event->category,
         .locales = (uint32_t)event->n_locales,
         .published_at_us = event->published_at_us,
+        .required = required_pack(event),
         .told = join_told(event),
     };
     (void)str_to_c(str_from(event->version), version->text, sizeof version->text);
@@ -288,7 +297,7 @@ static void remove_version(Catalog *catalog, Str tenant, Str key)
             *c = *c == '.' ? '_' : *c;
         }
         if (str_eq(str_from(token), rest)) {
-            free(entry->versions[i].told);
+            drop_texts(&entry->versions[i]);
             entry->versions[i] = entry->versions[--entry->count];
             choose_latest(entry);
             return;
@@ -367,6 +376,13 @@ bool catalog_freeze(
             version->category == CATEGORY_NONE ? CATEGORY_TRANSACTIONAL : version->category;
     }
     return true;
+}
+
+const char *catalog_required(const Catalog *catalog, Str tenant, const Request *frozen)
+{
+    bool known = false;
+    const Version *version = look_up(catalog, tenant, frozen, &known);
+    return version == NULL ? NULL : version->required;
 }
 
 bool catalog_digest(

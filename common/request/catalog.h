@@ -42,6 +42,10 @@ Zones *catalog_zones(const Catalog *catalog); // the process's one cache of zone
 bool catalog_freeze(
     const Catalog *catalog, Str tenant, Request *request, Arena *arena, FieldError *err);
 
+// What the frozen version requires (required.h); NULL: nothing, or the version is gone. Valid until
+// the next change.
+const char *catalog_required(const Catalog *catalog, Str tenant, const Request *frozen);
+
 // The template that shows a digest of such requests.
 typedef struct DigestTarget {
     Str template_key;

@@ -102,6 +102,7 @@ static bool check_times(Request *request, int64_t now_us, FieldError *err)
         return field_error(err, "scheduled_for", "more than 366 days ahead");
     }
     if (request->scheduled_for_us <= now_us) {
+        request->scheduled_past = request->scheduled_for_us != 0;
         request->scheduled_for_us = 0;
     }
     if (request->expires_at_us != 0 && request->expires_at_us <= now_us) {

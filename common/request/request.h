@@ -29,6 +29,7 @@ typedef struct Request {
     Str recipient_id;
     Str source_event_id;
     int64_t scheduled_for_us; // 0: now
+    bool scheduled_past;      // a time was given and has passed, so it means now
     int64_t expires_at_us;    // 0: never
     int64_t produced_at_us;   // of a command: the time in its id; 0: when the stream stored it
     // Said by what made the request, never by a caller:
@@ -38,7 +39,7 @@ typedef struct Request {
     Str cancel_key; // under which it can be cancelled while it waits for its time
 } Request;
 
-// What is wrong with which field. `field` is static.
+// What is wrong with which field. `field` is static, or lives as long as the request.
 typedef struct FieldError {
     const char *field;
     char text[160];
@@ -48,10 +49,10 @@ typedef struct FieldError {
 bool field_error(FieldError *err, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-enum { PROBLEM_MORE_MAX = 31 };
+enum { PROBLEM_MORE_MAX = 31, PROBLEM_FIELD_SIZE = 128 };
 
 typedef struct ProblemField {
-    char field[64];
+    char field[PROBLEM_FIELD_SIZE];
     char detail[200];
 } ProblemField;
 
@@ -60,7 +61,7 @@ typedef struct Problem {
     int status;       // 400 or 422
     const char *slug; // "malformed-json", "invalid-field" ...
     const char *title;
-    char field[64]; // "to", "notifications[3].to", or empty
+    char field[PROBLEM_FIELD_SIZE]; // "to", "notifications[3].to", or empty
     char detail[200];
     ProblemField *more; // further wrong fields, in an arena
     size_t more_count;

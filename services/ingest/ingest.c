@@ -25,6 +25,7 @@ typedef struct IngestOptions {
     const char *bind;
     int64_t port;
     int64_t body_max;
+    const char *channels;
     HttpLimits limits;
     int64_t sweep_ms;
     int64_t sweep_age_ms;
@@ -47,6 +48,7 @@ typedef enum Phase {
 typedef struct Ingest {
     Service *service;
     IngestOptions options;
+    ChannelSet delivered;
     IngestMetrics metrics;
     Configured configured;
     Keyring *keyring;
@@ -84,6 +86,9 @@ static const Option OPTIONS[] = {
      "4194304", 1024, 33554432, false,
      "largest request body in bytes; beyond it 413"},
     HTTP_LIMIT_ROWS("STENTOR_INGEST", IngestOptions),
+    {"STENTOR_INGEST_CHANNELS", OPTION_TEXT, offsetof(IngestOptions, channels),
+     "email", 0, 0, false,
+     "channels that the dispatcher has a vendor for, with commas between; a request for another is answered 422"},
     {"STENTOR_INGEST_SWEEP_MS", OPTION_INT, offsetof(IngestOptions, sweep_ms),
      "5000", 100, 3600000, false,
      "how often accept rows that nobody published are looked for"},
@@ -285,6 +290,7 @@ static void build_batches(Ingest *in)
         .pool = service_pool(service),
         .master = service_master_key(service),
         .catalog = in->configured.catalog,
+        .delivered = in->delivered,
         .runner = in->batch_runner,
     };
     batches_api_add(&in->api, &in->batches, service_loop(service));
@@ -300,7 +306,12 @@ static void build_api(Ingest *in)
         .unready_ctx = in,
     };
     page_keys_derive(service_master_key(in->service), &in->api.page_keys);
-    in->notifications = (NotificationsApi){in->accept, in->configured.catalog, &in->metrics};
+    in->notifications = (NotificationsApi){
+        .accept = in->accept,
+        .catalog = in->configured.catalog,
+        .delivered = in->delivered,
+        .metrics = &in->metrics,
+    };
     notifications_api_add(&in->api, &in->notifications);
     build_batches(in);
 }
@@ -372,7 +383,9 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         .ctx = &in->api,
     };
     // Before anything else, for it is what may fail; nothing is handled before the loop runs.
-    in->server = http_server_new(service_loop(service), &http, err);
+    bool known = channel_set_parse(str_from(o->channels), &in->delivered, err) ||
+                 error_wrap(err, "STENTOR_INGEST_CHANNELS");
+    in->server = known ? http_server_new(service_loop(service), &http, err) : NULL;
     if (in->server == NULL) {
         free(in);
         return false;

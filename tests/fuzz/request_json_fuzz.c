@@ -34,11 +34,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Str body = str_of(data, size);
     RequestList list = {0};
     Problem problem = {0};
-    if (request_json_parse(body, NOW_US, arena, &list, &problem)) {
+    const RequestRules rules = {.now_us = NOW_US, .delivered = ~0U};
+    if (request_json_parse(body, &rules, arena, &list, &problem)) {
         assert(list.count >= 1 && list.count <= REQUEST_ARRAY_MAX);
         for (size_t i = 0; i < list.count; i++) {
             check_request(&list.items[i]);
+            assert((list.variables[i] == NULL) == (list.items[i].variables.len == 0));
         }
+        request_list_done(&list);
     } else {
         assert((problem.status == 400 || problem.status == 422) && problem.detail[0] != '\0');
     }

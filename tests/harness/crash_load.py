@@ -31,7 +31,7 @@ OWN = {"created_at", "id", "recipient_id", "tenant_id", "notification_id", "addr
 POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
-KINDS = ["called", "single", "batch", "campaign", "scheduled", "retry", "rejected", "missing", "command", "callback", "digest", "resend", "managed",
+KINDS = ["called", "single", "batch", "campaign", "scheduled", "retry", "rejected", "mistyped", "command", "callback", "digest", "resend", "managed",
          *POISON]
 
 
@@ -220,7 +220,7 @@ class Run:
 
     def request(self, kind):
         count = {"batch": 3, "scheduled": 2}.get(kind, 1)
-        fields = {"template": "welcome", "variables": {"plan" if kind == "missing" else "name": "A"}, "correlation_id": f"{self.tag}/{kind}"}
+        fields = {"template": "welcome", "variables": {"name": 7 if kind == "mistyped" else "A"}, "correlation_id": f"{self.tag}/{kind}"}
         if kind == "scheduled":
             at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=SCHEDULED_IN_S)
             fields["scheduled_for"] = at.isoformat().replace("+00:00", "Z")

@@ -44,8 +44,8 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session")
 def pipeline():
-    """One running pipeline for the tests that break nothing. Retries come after a second."""
-    running = Pipeline({"STENTOR_RETRY_LADDER": "1,1,1"}, durable=True).start()
+    """One running pipeline for the tests that break nothing. Retries come after a second; text messages are accepted, without a vendor."""
+    running = Pipeline({"STENTOR_RETRY_LADDER": "1,1,1", "STENTOR_INGEST_CHANNELS": "email,sms"}, durable=True).start()
     yield running
     running.stop()
 

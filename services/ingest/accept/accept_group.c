@@ -10,7 +10,7 @@
 #include "services/ingest/accept/events.h"
 #include "stentor/v1/request.pb-c.h"
 
-enum { NTF_ID_LEN = 4 + ULID_LEN, ANSWER_ROOM = 96 };
+enum { NTF_ID_LEN = 4 + ULID_LEN, ANSWER_ROOM = 128 };
 
 void group_prepare(Group *g)
 {
@@ -169,10 +169,11 @@ static void assign_parts(Group *g, size_t *counts)
     map_free(by_tenant);
 }
 
-static char *add_answer(char *at, const char *id, Status status)
+static char *add_answer(char *at, const char *id, Status status, bool scheduled_past)
 {
     static const char BEFORE[] = "{\"id\":\"";
     static const char BETWEEN[] = "\",\"status\":\"";
+    static const char PAST[] = ",\"scheduled_for_past\":true";
     const char *name = status_name(status);
     size_t name_len = strlen(name);
     memcpy(at, BEFORE, sizeof BEFORE - 1);
@@ -184,6 +185,10 @@ static char *add_answer(char *at, const char *id, Status status)
     memcpy(at, name, name_len);
     at += name_len;
     *at++ = '"';
+    if (scheduled_past) {
+        memcpy(at, PAST, sizeof PAST - 1);
+        at += sizeof PAST - 1;
+    }
     *at++ = '}';
     return at;
 }
@@ -202,7 +207,8 @@ static void make_answer(Group *g, Submission *s, const Notice *notices)
         if (i > 0) {
             *at++ = ',';
         }
-        at = add_answer(at, notices[i].id, events_status(&notices[i].decision));
+        at = add_answer(
+            at, notices[i].id, events_status(&notices[i].decision), s->requests[i].scheduled_past);
     }
     if (!s->single) {
         *at++ = ']';

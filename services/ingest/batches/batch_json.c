@@ -13,12 +13,13 @@ static const int64_t second_us = 1000000;
 
 // ---- reading ----
 
-static bool take_variables(ApiBody *body, Str *ret)
+static bool take_variables(ApiBody *body, Str *ret, json_t **ret_json)
 {
     json_t *variables = NULL;
     if (!api_read_object(body, "variables", &variables) || variables == NULL) {
         return body->problem.status == 0;
     }
+    *ret_json = variables;
     size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
     size_t size = json_dumpb(variables, NULL, 0, flags);
     if (size > BATCH_VARIABLES_MAX) {
@@ -40,20 +41,37 @@ static bool check_schedule(ApiBody *body, int64_t now_us, int64_t at_us)
     return at_us == 0 || at_us > now_us || api_body_fail(body, "scheduled_for", "in the past");
 }
 
-// By the rules of a request: one to nobody in particular must be refused for nothing but that.
-static bool check_model(ApiBody *body, BatchDraft *draft, int64_t now_us)
+static bool check_channel(ApiBody *body, const BatchRules *rules, Channel channel)
+{
+    char delivered[CHANNEL_SET_TEXT_SIZE];
+    channel_set_text(rules->delivered, delivered);
+    return channel_set_has(rules->delivered, channel) ||
+           api_body_fail(
+               body, "channel", "'%s' is not delivered by this installation; it delivers %s",
+               channel_name(channel), delivered);
+}
+
+static bool freeze(ApiBody *body, BatchDraft *draft, const BatchRules *rules)
+{
+    FieldError err = {.field = ""};
+    return catalog_freeze(rules->catalog, rules->tenant, &draft->model, body->arena, &err) ||
+           api_body_fail(body, err.field, "%s", err.text);
+}
+
+// By the rules of a request, with a recipient in the place of the members.
+static bool check_model(ApiBody *body, BatchDraft *draft, const BatchRules *rules)
 {
     Request probe = draft->model;
     bool email = probe.channel == CHANNEL_NONE || probe.channel == CHANNEL_EMAIL;
-    probe.to = email ? STR("nobody@example.com") : STR_EMPTY;
+    probe.to = email ? STR("member@example.com") : STR_EMPTY;
     probe.recipient_id = STR("rcp_00000000000000000000000000");
     FieldError err = {.field = ""};
     bool ok = true;
-    for (size_t at = 0; !request_check_on(&probe, &at, now_us, body->arena, &err);) {
+    for (size_t at = 0; !request_check_on(&probe, &at, rules->now_us, body->arena, &err);) {
         ok = api_body_fail(body, err.field, "%s", err.text);
     }
     draft->model.channel = probe.channel;
-    return ok;
+    return ok && check_channel(body, rules, probe.channel) && freeze(body, draft, rules);
 }
 
 static bool take_schedule(ApiBody *body, int64_t now_us, int64_t *ret_us)
@@ -62,7 +80,8 @@ static bool take_schedule(ApiBody *body, int64_t now_us, int64_t *ret_us)
            (api_read_time(body, "scheduled_for", ret_us) && check_schedule(body, now_us, *ret_us));
 }
 
-static bool take_head(ApiBody *body, BatchDraft *draft, int64_t now_us)
+static bool take_head(
+    ApiBody *body, BatchDraft *draft, const BatchRules *rules, json_t **ret_variables)
 {
     Request *model = &draft->model;
     model->priority = PRIORITY_LOW;
@@ -83,33 +102,36 @@ static bool take_head(ApiBody *body, BatchDraft *draft, int64_t now_us)
     if (channel.len > 0 && !channel_from_name(channel, &model->channel)) {
         (void)api_body_fail(body, "channel", "not a channel");
     }
-    (void)take_variables(body, &draft->variables);
-    (void)take_schedule(body, now_us, &draft->scheduled_for_us);
+    (void)take_variables(body, &draft->variables, ret_variables);
+    (void)take_schedule(body, rules->now_us, &draft->scheduled_for_us);
     (void)api_read_int(body, "rate_per_second", 0, BATCH_RATE_MAX, &draft->rate_per_s);
     if (draft->name.len == 0 || str_has_control(draft->name)) {
         (void)api_body_fail(body, "name", "required: one line of text");
     }
-    return check_model(body, draft, now_us) && api_body_good(body);
+    return check_model(body, draft, rules) && api_body_good(body);
 }
 
-static bool take_members(ApiBody *body, BatchDraft *draft, int64_t now_us)
+static bool take_members(
+    ApiBody *body, BatchDraft *draft, const BatchRules *rules, const json_t *variables)
 {
     json_t *list = NULL;
     if (!api_read_array(body, "members", BATCH_INLINE_MAX, &list) || list == NULL) {
         return body->problem.status == 0;
     }
-    MemberRules rules = {
+    MemberRules each = {
         .model = draft->model,
         .variables_max = REQUEST_VARIABLES_MAX - draft->variables.len,
-        .now_us = now_us,
+        .required = catalog_required(rules->catalog, rules->tenant, &draft->model),
+        .defaults = variables,
+        .now_us = rules->now_us,
     };
     draft->members = arena_array(body->arena, json_array_size(list), sizeof *draft->members);
     size_t bytes = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
         FieldError err = {.field = ""};
         Member *member = &draft->members[i];
-        if (!batch_member_read(json_array_get(list, i), &rules, body->arena, member, &err)) {
-            char field[64];
+        if (!batch_member_read(json_array_get(list, i), &each, body->arena, member, &err)) {
+            char field[PROBLEM_FIELD_SIZE];
             (void)snprintf(
                 field, sizeof field, "members[%zu]%s%s", i, err.field[0] == '\0' ? "" : ".",
                 err.field);
@@ -126,15 +148,17 @@ static bool take_members(ApiBody *body, BatchDraft *draft, int64_t now_us)
     return api_body_good(body);
 }
 
-bool batch_json_parse(Str text, int64_t now_us, Arena *arena, BatchDraft *ret, Problem *ret_problem)
+bool batch_json_parse(
+    Str text, const BatchRules *rules, Arena *arena, BatchDraft *ret, Problem *ret_problem)
 {
     ApiBody body;
     BatchDraft draft = {.name = STR_EMPTY};
     bool ok = api_body_parse(&body, text, arena);
     if (ok) {
+        json_t *variables = NULL;
         json_t *unread = NULL;
-        if (take_head(&body, &draft, now_us)) {
-            (void)take_members(&body, &draft, now_us);
+        if (take_head(&body, &draft, rules, &variables)) {
+            (void)take_members(&body, &draft, rules, variables);
         } else { // members are judged by what the head says
             (void)api_read_array(&body, "members", BATCH_INLINE_MAX, &unread);
         }

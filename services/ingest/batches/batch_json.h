@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches as JSON: what POST /v1/batches takes, and what every answer about a batch says. Pure.
+// Batches as JSON: the body of POST /v1/batches, and a batch in an answer. Pure.
 #pragma once
 
 #include "common/api/api_json.h"
@@ -7,6 +7,8 @@
 #include "common/campaign/batch_chunk.h"
 #include "common/campaign/batch_sql.h"
 #include "common/codec/hash.h"
+#include "common/model/channel_set.h"
+#include "common/request/catalog.h"
 
 enum {
     BATCH_NAME_MAX = 200,
@@ -15,8 +17,16 @@ enum {
     BATCH_INLINE_MAX = CHUNK_MEMBERS_MAX,
 };
 
+// What a batch is checked against.
+typedef struct BatchRules {
+    int64_t now_us;
+    ChannelSet delivered; // a batch for another channel is refused
+    const Catalog *catalog;
+    Str tenant;
+} BatchRules;
+
 typedef struct BatchDraft {
-    Request model; // checked but for what only a member has; not frozen
+    Request model; // checked but for what only a member has, and frozen
     Str name;
     Str variables; // packed JSON, or empty
     int64_t scheduled_for_us;
@@ -27,7 +37,7 @@ typedef struct BatchDraft {
 
 // false: *ret_problem names the field ("members[3].to"). Everything lives in `arena`.
 bool batch_json_parse(
-    Str body, int64_t now_us, Arena *arena, BatchDraft *ret, Problem *ret_problem);
+    Str body, const BatchRules *rules, Arena *arena, BatchDraft *ret, Problem *ret_problem);
 
 // {"scheduled_for": "..."} of POST .../schedule; an empty body leaves it 0.
 bool batch_json_schedule(

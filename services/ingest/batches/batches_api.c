@@ -183,19 +183,19 @@ static bool check_create(CreateCall *c)
 {
     HttpRequest *http = c->call.base->http;
     Problem problem = {0};
-    FieldError wrong = {.field = ""};
+    BatchRules rules = {
+        .now_us = http->received_at_us,
+        .delivered = c->call.api->delivered,
+        .catalog = c->call.api->catalog,
+        .tenant = c->call.tenant,
+    };
     c->key = http_header(http, "Idempotency-Key");
     if (c->key.len > KEY_MAX || str_has_control(c->key) || !str_is_utf8(c->key)) {
         return api_refuse_field(
             c->call.base, "Idempotency-Key", "at most 128 printable characters");
     }
-    if (!batch_json_parse(http->body, http->received_at_us, c->call.arena, &c->draft, &problem)) {
+    if (!batch_json_parse(http->body, &rules, c->call.arena, &c->draft, &problem)) {
         api_answer_problem(c->call.base, &problem);
-        return false;
-    }
-    if (!catalog_freeze(
-            c->call.api->catalog, c->call.tenant, &c->draft.model, c->call.arena, &wrong)) {
-        api_answer_field(c->call.base, &wrong);
         return false;
     }
     return true;

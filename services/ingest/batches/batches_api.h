@@ -17,6 +17,7 @@ typedef struct BatchesApi {
     DbPool *pool;
     MasterKey *master;
     const Catalog *catalog;
+    ChannelSet delivered; // the channels that have a vendor
     BatchRunner *runner;
     // its own:
     uv_timer_t slice; // reads on in the uploads, one slice of one of them a turn of the loop

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "common/request/required.h"
 #include "services/ingest/batches/batches_api.h"
 
 enum { PART_MAX = 1000000 };
@@ -15,6 +16,7 @@ struct PartCall {
     int64_t part;
     BatchRow row;
     DataKey *key;
+    json_t *variables; // the batch's own, where the template requires some; NULL: none
     Upload upload;
     uint8_t hash[SHA256_LEN];
 };
@@ -23,6 +25,7 @@ static void finish(PartCall *c)
 {
     upload_done(&c->upload);
     data_key_free(c->key);
+    json_decref(c->variables);
     c->call.api->upload_count--;
 }
 
@@ -74,13 +77,9 @@ static void on_db_added(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     const PGresult *res = db_txn_result(txn, 0);
-    Upload upload = c->upload; // its list of lines is part of the answer, which ends the call
-    DataKey *key = c->key;
-    BatchesApi *api = c->call.api;
+    PartCall held = *c; // the call ends with its answer, which shows the upload's list of lines
     answer_outcome(c, db_get_text(res, 0, 0), db_get_int(res, 0, 1), db_get_text(res, 0, 2));
-    upload_done(&upload);
-    data_key_free(key);
-    api->upload_count--;
+    finish(&held);
 }
 
 static void commit(PartCall *c)
@@ -145,7 +144,27 @@ void batches_part_on_slice(uv_timer_t *timer)
 
 // ---- the batch ----
 
-static void begin_reading(PartCall *c)
+// The template's required variables and, when there are some, those that the batch itself has.
+static bool read_required(PartCall *c, MemberRules *rules, Error *err)
+{
+    const Catalog *catalog = c->call.api->catalog;
+    Str plain = STR_EMPTY;
+    rules->required =
+        required_copy(catalog_required(catalog, c->call.tenant, &rules->model), c->call.arena);
+    if (rules->required == NULL || c->row.variables.len == 0) {
+        return true;
+    }
+    if (!chunk_unseal_text(
+            c->key, c->call.tenant, c->call.id, "variables", c->row.variables, c->call.arena,
+            &plain, err)) {
+        return false;
+    }
+    c->variables = json_loadb(plain.ptr, plain.len, 0, NULL);
+    rules->defaults = c->variables;
+    return true;
+}
+
+static bool begin_reading(PartCall *c, Error *err)
 {
     const BatchRow *row = &c->row;
     HttpRequest *http = c->call.base->http;
@@ -165,9 +184,14 @@ static void begin_reading(PartCall *c)
     };
     ChunkPlace place = {.tenant = c->call.tenant, .batch_id = c->call.id, .part = c->part};
     c->key = data_key_for_tenant(c->call.api->master, c->call.tenant);
+    if (!read_required(c, &rules, err)) {
+        data_key_free(c->key);
+        return false;
+    }
     hmac_sha256(master_hash_key(c->call.api->master), http->body, c->hash);
     upload_init(&c->upload, &rules, c->key, &place, http->body, c->call.arena);
     queue(c);
+    return true;
 }
 
 static void on_db_found(void *ctx, DbTxn *txn, const Error *err)
@@ -176,8 +200,7 @@ static void on_db_found(void *ctx, DbTxn *txn, const Error *err)
     Error broken = {0};
     bool found = err == NULL && db_rows(db_txn_result(txn, 0)) > 0;
     bool read = found && batch_sql_read(db_txn_result(txn, 0), 0, c->call.arena, &c->row, &broken);
-    if (read) {
-        begin_reading(c);
+    if (read && begin_reading(c, &broken)) {
         return;
     }
     c->call.api->upload_count--;

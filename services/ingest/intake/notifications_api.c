@@ -3,11 +3,12 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/request/required.h"
 #include "services/ingest/intake/request_json.h"
 
 #define SCOPE STR("POST /v1/notifications")
 
-enum { IDEMPOTENCY_KEY_MAX = 128, NTF_ID_LEN = 4 + ULID_LEN, TRACEPARENT_LEN = 55 };
+enum { IDEMPOTENCY_KEY_MAX = 128, TRACEPARENT_LEN = 55 };
 
 // One request on its way to the commit; lives in the request's arena.
 typedef struct Call {
@@ -19,23 +20,12 @@ typedef struct Call {
 
 // ---- answers ----
 
-static void add_location(HttpRequest *http, Str answer)
-{
-    Str before = STR("{\"id\":\"");
-    if (str_starts(answer, before)) {
-        Str id = str_slice(answer, before.len, before.len + NTF_ID_LEN);
-        char *path = arena_printf(http->arena, "/v1/notifications/" STR_FMT, STR_ARG(id));
-        http_response_header(http, "Location", str_from(path));
-    }
-}
-
 static void answer_accepted(Call *call, const AcceptResult *result)
 {
     if (result->verdict == ACCEPT_REPLAYED) {
         metric_add(call->api->metrics->replayed, 1);
         http_response_header(call->base->http, "Idempotent-Replayed", STR("true"));
     }
-    add_location(call->base->http, result->answer);
     http_respond(call->base->http, result->status, "application/json", result->answer);
 }
 
@@ -82,21 +72,44 @@ static bool check_idempotency_key(Call *call, Str *ret_key)
     return good;
 }
 
+// What the renderer would fail the notification for, when nobody waits for an answer any more.
+static void check_variables(const Call *call, size_t index, Problem *problem)
+{
+    Arena *arena = call->base->http->arena;
+    const RequestList *list = &call->list;
+    const Request *request = &list->items[index];
+    const char *at = catalog_required(call->api->catalog, str_from(call->base->tenant), request);
+    const char *path = NULL;
+    while ((path = required_missing(&at, list->variables[index], NULL)) != NULL) {
+        FieldError err;
+        (void)required_error(&err, path, request, arena);
+        request_json_problem(list, index, &err, arena, problem);
+    }
+}
+
+static void check_templates(Call *call, Problem *problem)
+{
+    Arena *arena = call->base->http->arena;
+    for (size_t i = 0; i < call->list.count; i++) {
+        FieldError err = {.field = ""};
+        if (catalog_freeze(
+                call->api->catalog, str_from(call->base->tenant), &call->list.items[i], arena,
+                &err)) {
+            check_variables(call, i, problem);
+        } else {
+            request_json_problem(&call->list, i, &err, arena, problem);
+        }
+    }
+}
+
 static bool check_body(Call *call)
 {
     HttpRequest *http = call->base->http;
     Problem problem = {0};
-    if (!request_json_parse(http->body, http->received_at_us, http->arena, &call->list, &problem)) {
-        api_answer_problem(call->base, &problem);
-        return false;
-    }
-    for (size_t i = 0; i < call->list.count; i++) {
-        FieldError err = {.field = ""};
-        Request *request = &call->list.items[i];
-        if (!catalog_freeze(
-                call->api->catalog, str_from(call->base->tenant), request, http->arena, &err)) {
-            request_json_problem(&call->list, i, &err, http->arena, &problem);
-        }
+    RequestRules rules = {.now_us = http->received_at_us, .delivered = call->api->delivered};
+    if (request_json_parse(http->body, &rules, http->arena, &call->list, &problem)) {
+        check_templates(call, &problem);
+        request_list_done(&call->list);
     }
     if (problem.status != 0) {
         api_answer_problem(call->base, &problem);

@@ -4,11 +4,13 @@
 #pragma once
 
 #include "common/api/api.h"
+#include "common/model/channel_set.h"
 #include "services/ingest/accept/accept.h"
 
 typedef struct NotificationsApi {
     Accept *accept;
     const Catalog *catalog;
+    ChannelSet delivered; // the channels that have a vendor
     IngestMetrics *metrics;
 } NotificationsApi;
 

@@ -18,8 +18,10 @@ typedef struct Reading {
     size_t channel_count;            // 0: the field is not there
     Arena *arena;
     FieldError *err;
-    bool channel_wrong; // so that an address cannot be judged
-    size_t source;      // its place in the body
+    bool channel_wrong;      // so that an address cannot be judged
+    const json_t *variables; // NULL: none
+    const RequestRules *rules;
+    size_t source; // its place in the body
     const RequestList *list;
     Problem *problem;
 } Reading;
@@ -103,6 +105,7 @@ static bool read_variables(Reading *r, const char *field, const json_t *value)
     if (!json_is_object(value)) {
         return field_error(r->err, field, "must be an object");
     }
+    r->variables = value;
     // 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
     size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
     char small[1024];
@@ -182,19 +185,25 @@ static bool read_time(Reading *r, const char *field, const json_t *value, int64_
             field_error(r->err, field, "not a time such as '2026-11-20T18:25:36Z' (RFC 3339)"));
 }
 
-static bool read_scheduled(Reading *r, const char *field, const json_t *value)
-{
-    return read_time(r, field, value, &r->request->scheduled_for_us);
-}
-
-static bool read_expires(Reading *r, const char *field, const json_t *value)
+// 1970 and before are in the past, and neither "now" nor "never" as 0 is.
+static bool read_given_time(Reading *r, const char *field, const json_t *value, int64_t *ret_us)
 {
     int64_t at_us = 0;
     if (!read_time(r, field, value, &at_us)) {
         return false;
     }
-    r->request->expires_at_us = at_us > 0 ? at_us : 1; // 1970 itself is in the past, not "never"
+    *ret_us = at_us > 0 ? at_us : 1;
     return true;
+}
+
+static bool read_scheduled(Reading *r, const char *field, const json_t *value)
+{
+    return read_given_time(r, field, value, &r->request->scheduled_for_us);
+}
+
+static bool read_expires(Reading *r, const char *field, const json_t *value)
+{
+    return read_given_time(r, field, value, &r->request->expires_at_us);
 }
 
 // clang-format off
@@ -313,11 +322,25 @@ static bool measure(const json_t *root, RequestList *list, size_t *ret_objects, 
     return true;
 }
 
-// false: something is wrong, and all of it was noted.
-static bool check_request(Reading *r, Request *request, int64_t now_us)
+static bool check_delivered(Reading *r, const Request *request)
 {
-    if (request_check(request, now_us, r->arena, r->err)) {
+    if (channel_set_has(r->rules->delivered, request->channel)) {
         return true;
+    }
+    char delivered[CHANNEL_SET_TEXT_SIZE];
+    channel_set_text(r->rules->delivered, delivered);
+    return field_error(
+        r->err, r->channel_count > 0 ? "channels" : "channel",
+        "'%s' is not delivered by this installation; it delivers %s",
+        channel_name(request->channel), delivered);
+}
+
+// false: something is wrong, and all of it was noted.
+static bool check_request(Reading *r, Request *request)
+{
+    int64_t now_us = r->rules->now_us;
+    if (request_check(request, now_us, r->arena, r->err)) {
+        return check_delivered(r, request) || note(r);
     }
     for (size_t at = 0; !request_check_on(request, &at, now_us, r->arena, r->err);) {
         (void)note(r);
@@ -326,7 +349,7 @@ static bool check_request(Reading *r, Request *request, int64_t now_us)
 }
 
 // One request for each channel; without `channels` the one that is there.
-static bool add_requests(Reading *r, size_t source, int64_t now_us, RequestList *list)
+static bool add_requests(Reading *r, size_t source, RequestList *list)
 {
     size_t count = r->channel_count == 0 ? 1 : r->channel_count;
     Request asked = *r->request;
@@ -334,8 +357,9 @@ static bool add_requests(Reading *r, size_t source, int64_t now_us, RequestList 
         Request *request = &list->items[list->count];
         *request = asked;
         request->channel = r->channel_count == 0 ? asked.channel : r->channels[i];
+        list->variables[list->count] = r->variables;
         list->sources[list->count++] = source;
-        if (!check_request(r, request, now_us)) {
+        if (!check_request(r, request)) {
             return false;
         }
     }
@@ -343,14 +367,24 @@ static bool add_requests(Reading *r, size_t source, int64_t now_us, RequestList 
 }
 
 // What else is wrong with an object of which something was: noted beside it.
-static void check_rest(Reading *r, int64_t now_us)
+static void check_rest(Reading *r)
 {
     if (!r->channel_wrong && r->channel_count == 0) {
-        (void)check_request(r, r->request, now_us);
+        (void)check_request(r, r->request);
     }
 }
 
-bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret, Problem *problem)
+static void reserve(RequestList *list, size_t objects, Arena *arena)
+{
+    size_t room = objects * CHANNEL_COUNT;
+    room = room < REQUEST_ARRAY_MAX + CHANNEL_COUNT ? room : REQUEST_ARRAY_MAX + CHANNEL_COUNT;
+    list->items = arena_array(arena, room, sizeof *list->items);
+    list->sources = arena_array(arena, room, sizeof *list->sources);
+    list->variables = arena_array(arena, room, sizeof *list->variables);
+}
+
+bool request_json_parse(
+    Str body, const RequestRules *rules, Arena *arena, RequestList *ret, Problem *problem)
 {
     json_error_t error;
     *problem = (Problem){0};
@@ -364,10 +398,7 @@ bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret
     if (!measure(root, &list, &objects, problem)) {
         return false;
     }
-    size_t room = objects * CHANNEL_COUNT;
-    room = room < REQUEST_ARRAY_MAX + CHANNEL_COUNT ? room : REQUEST_ARRAY_MAX + CHANNEL_COUNT;
-    list.items = arena_array(arena, room, sizeof *list.items);
-    list.sources = arena_array(arena, room, sizeof *list.sources);
+    reserve(&list, objects, arena);
     for (size_t i = 0; i < objects; i++) {
         FieldError err = {.field = ""};
         Request request = {0};
@@ -375,17 +406,18 @@ bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret
             .request = &request,
             .arena = arena,
             .err = &err,
+            .rules = rules,
             .source = i,
             .list = &list,
             .problem = problem,
         };
         const json_t *item = list.is_array ? json_array_get(root, i) : root;
         if (!read_object(&reading, item)) {
-            check_rest(&reading, now_us);
+            check_rest(&reading);
         } else if (problem->status == 0) {
-            (void)add_requests(&reading, i, now_us, &list);
+            (void)add_requests(&reading, i, &list);
         } else {
-            check_rest(&reading, now_us); // nothing is taken any more
+            check_rest(&reading); // nothing is taken any more
         }
         if (problem->status != 0 && problem_is_full(problem)) {
             return false;
@@ -395,6 +427,17 @@ bool request_json_parse(Str body, int64_t now_us, Arena *arena, RequestList *ret
         }
         list.single = !list.is_array && reading.channel_count == 0;
     }
+    if (problem->status != 0) {
+        return false;
+    }
+    list.root = json_incref(root);
     *ret = list;
-    return problem->status == 0;
+    return true;
+}
+
+void request_list_done(RequestList *list)
+{
+    json_decref(list->root);
+    list->root = NULL;
+    list->variables = NULL;
 }

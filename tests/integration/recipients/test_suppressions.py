@@ -216,7 +216,7 @@ def test_a_suspended_tenants_waiting_mail_is_not_sent(listed):
         tenant.suspended = False
         client.publish(f"cfg.tenant.{TENANT}.self", tenant.SerializeToString())
         client.close()
-    wait_until(lambda: listed.post({"to": "back@example.com", "template": "welcome"})[0] == 202, 10, "the tenant's return")
+    wait_until(lambda: listed.post({"to": "back@example.com", "template": "welcome", "variables": {"name": "A"}})[0] == 202, 10, "the tenant's return")
     assert not listed.mailbox.for_notification(waiting)
 
 

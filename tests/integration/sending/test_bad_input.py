@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input gets a clear error that names the field, or a dead letter with the reason; the pipeline goes on."""
+import http.client
 import json
 
 import pytest
@@ -32,6 +33,10 @@ BAD_REQUESTS = [
     ("over-long correlation id", {**GOOD, "correlation_id": "x" * 129}, 422, "correlation_id", "128"),
     ("time that is none", {**GOOD, "scheduled_for": "tomorrow"}, 422, "scheduled_for", ""),
     ("already expired", {**GOOD, "expires_at": "2001-01-01T00:00:00Z"}, 422, "expires_at", ""),
+    ("missing variable", {**GOOD, "variables": {"plan": "gold"}}, 422, "variables.name", "template 'welcome'"),
+    ("variable that is null", {**GOOD, "variables": {"name": None}}, 422, "variables.name", "required"),
+    ("no variables in an array", [GOOD, {"to": "a@example.com", "template": "welcome"}], 422, "notifications[1].variables.name", "1.0.0"),
+    ("channel without a vendor", {**GOOD, "to": "token", "channel": "push"}, 422, "channel", "it delivers email, sms"),
     ("third of an array", [GOOD, GOOD, {**GOOD, "to": 7}], 422, "notifications[2].to", ""),
 ]
 
@@ -68,12 +73,11 @@ def test_all_faults_of_a_body_are_told_at_once(pipeline, path, body, fields):
     assert problem["instance"] == "urn:stentor:request:" + headers["Stentor-Request-Id"]
 
 
-def test_a_body_over_the_limit_is_refused(pipeline):
-    try:
-        status = pipeline.post(b'{"to": "' + b"x" * (5 * 1024 * 1024) + b'"}')[0]
-    except (BrokenPipeError, ConnectionResetError):
-        status = 413  # the server answered and closed before all of it was written
-    assert status == 413
+def test_a_body_over_the_limit_is_refused_and_its_client_reads_why(pipeline):
+    """It writes the whole body before it reads: what is too much is read and thrown away."""
+    for port in (pipeline.api_port, pipeline.ingest_port):
+        status, _, problem = pipeline.post(b'{"to": "' + b"x" * (5 * 1024 * 1024) + b'"}', port=port)
+        assert status == 413 and problem["type"].endswith("body-too-large") and "4194304" in problem["detail"]
 
 
 @pytest.mark.parametrize("key", ["", "stn_0000000000000000.0000", "nonsense", None])
@@ -88,11 +92,64 @@ def test_unknown_paths_and_methods_are_told(pipeline):
     assert pipeline.post(GOOD, path="/v1/nothing")[0] == 404
 
 
-def test_a_missing_variable_fails_with_its_name(pipeline):
-    notification = pipeline.send(variables={"plan": "gold"})
-    row = pipeline.status(notification, wait="failed")
+def test_a_command_without_a_required_variable_fails_with_its_name(pipeline, nats):
+    """Its publisher waits for no answer, so the status says it."""
+    command = messages(pipeline).NotifyCommand(to="missing@example.com", template="welcome", variables_json='{"plan":"gold"}', correlation_id="missing")
+    nats.publish(f"evt.{TENANT}.notify", command.SerializeToString(), "missing-variable")
+    found = "SELECT id FROM history.notifications WHERE correlation_id = 'missing' AND status = 'failed'"
+    (notification,), = wait_until(lambda: pipeline.postgres.query(found), 20, "the command's notification failed")
+    row = pipeline.status(notification)
     assert row["reason_code"] == "missing_variable" and "'name'" in row["reason"]
     assert pipeline.mailbox.for_notification(notification) == []
+
+
+def test_the_command_line_names_a_missing_variable_and_ends_with_1(pipeline):
+    done = pipeline.run_cli("send", "--to", "a@example.com", "--template", "welcome")
+    assert done.returncode == 1 and done.stdout == "" and "variables.name" in done.stderr, done
+    given = json.loads(pipeline.cli("template", "show", "welcome", "--json"))
+    assert [one["name"] for one in given["variables"] if one["required"]] == ["name"]
+
+
+def test_a_batch_names_each_member_without_a_required_variable(pipeline):
+    batch = {"name": "bills", "template": "welcome"}
+    members = [{"to": "a@example.com", "variables": {"name": "A"}}, {"to": "b@example.com"}]
+    status, _, problem = pipeline.post({**batch, "members": members}, path="/v1/batches")
+    assert (status, problem["field"]) == (422, "members[1].variables.name"), problem
+    status, _, taken = pipeline.post({**batch, "variables": {"name": "all"}, "members": members}, path="/v1/batches")
+    assert (status, taken["members"]) == (201, 2), taken
+    lines = "\n".join(json.dumps(member) for member in members).encode()
+    for own, broken in (({}, [{"line": 2, "field": "variables.name"}]), ({"variables": {"name": "all"}}, [])):
+        status, _, draft = pipeline.post({**batch, **own}, path="/v1/batches")
+        assert status == 201, draft
+        status, _, part = pipeline.post(lines, path=f"/v1/batches/{draft['id']}/members?part=1")
+        assert status == 200 and part["added"] == 2 - len(broken), part
+        assert [{"line": line["line"], "field": line["field"]} for line in part["lines"]] == broken
+    status, _, problem = pipeline.post({**batch, "channel": "push"}, path="/v1/batches")
+    assert (status, problem["field"]) == (422, "channel"), problem
+
+
+def test_a_schedule_in_the_past_is_sent_at_once_and_the_answer_says_so(pipeline):
+    past = {**GOOD, "scheduled_for": "2020-01-01T00:00:00Z"}
+    status, headers, answer = pipeline.post(past, headers={"Idempotency-Key": "past"})
+    assert (status, answer["status"], answer["scheduled_for_past"]) == (202, "queued", True)
+    assert "Location" not in headers  # nothing would be found there
+    assert pipeline.post(past, headers={"Idempotency-Key": "past"})[2] == answer
+    status, _, answer = pipeline.post([GOOD, past])
+    assert [one.get("scheduled_for_past") for one in answer["notifications"]] == [None, True]
+    assert pipeline.status(answer["notifications"][1]["id"], wait="sent")["status"] == "sent"
+
+
+@pytest.mark.parametrize("path, expected", [("/v1/batches", 200), ("/v1/recipients?identity_type=guest&identity_id=none", 200),
+                                            ("/v1/nothing", 404), ("/v1/batches/dbt_none", 404)])
+def test_head_is_answered_where_get_is(pipeline, path, expected):
+    answers = {}
+    for method in ("GET", "HEAD"):
+        connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
+        connection.request(method, path, headers={"Authorization": f"Bearer {pipeline.key}"})
+        answer = connection.getresponse()
+        answers[method] = answer.status, answer.getheader("Content-Type"), answer.read()
+        connection.close()
+    assert answers["HEAD"] == (expected, answers["GET"][1], b"") and answers["GET"][0] == expected
 
 
 def test_a_variable_cannot_inject_a_header(pipeline):

@@ -146,7 +146,7 @@ def test_what_is_wrong_with_a_batch_is_told_by_its_field(own):
                         ({"name": "x", "template": "welcome", "rate_per_second": -1}, "rate_per_second"),
                         ({"name": "x", "template": "welcome", "scheduled_for": "2001-01-01T00:00:00Z"}, "scheduled_for"),
                         ({"name": "x", "template": "welcome", "colour": 1}, "colour"),
-                        ({"name": "x", "template": "welcome", "members": [{"to": "a@b.test"}, {"to": "b"}]}, "members[1].to")]:
+                        ({"name": "x", "template": "welcome", "variables": {"name": "B"}, "members": [{"to": "a@b.test"}, {"to": "b"}]}, "members[1].to")]:
         status, problem = call(own, "POST", "/v1/batches", body)
         assert (status, problem["field"]) == (422, field), problem
     assert call(own, "GET", "/v1/batches/dbt_nosuch")[0] == 404
@@ -209,7 +209,7 @@ def test_failed_members_are_in_the_totals_and_every_status_names_the_batch(own):
     nats = NatsClient(own.nats.port)
     before = nats.stream_info("STATUS")["state"]["last_seq"]
     body = {"name": "mixed", "template": "welcome",
-            "members": [{"to": "mixed0@example.com", "variables": {"name": "M"}}, {"to": "mixed1@example.com"}]}
+            "members": [{"to": "mixed0@example.com", "variables": {"name": "M"}}, {"to": "mixed1@example.com", "variables": {"name": 7}}]}  # not a string
     batch = call(own, "POST", "/v1/batches", body)[1]["id"]
     tell(own, batch, "start")
     wait_until(lambda: show(own, batch)["totals"] == {"sent": 1, "failed": 1}, 30, "both ends")

@@ -277,9 +277,23 @@ static void what_leads_nowhere_is_404_and_another_method_405_with_those_that_the
     for (size_t i = 0; i < sizeof NOWHERE / sizeof NOWHERE[0]; i++) {
         assert_answer(s, "GET", NOWHERE[i], " 404 ", "application/problem+json");
     }
-    assert_answer(s, "DELETE", "/v1/things/7", " 405 ", "Allow: GET, PUT");
+    assert_answer(s, "DELETE", "/v1/things/7", " 405 ", "Allow: GET, HEAD, PUT");
     // Both patterns fit the path; each tells its method.
-    assert_answer(s, "DELETE", "/v1/things/fixed", " 405 ", "Allow: GET, PUT, POST");
+    assert_answer(s, "DELETE", "/v1/things/fixed", " 405 ", "Allow: GET, HEAD, PUT, POST");
+}
+
+static void head_is_answered_as_get_without_the_body(void **state)
+{
+    Scene *s = *state;
+    const char *body = "get|acme|k1|7|";
+    const char *answer = ask(s, "HEAD", "/v1/things/7", KEY);
+    char *length = arena_printf(s->arena, "Content-Length: %zu\r\n", strlen(body));
+    assert_non_null(strstr(answer, " 200 "));
+    assert_non_null(strstr(answer, length));
+    assert_null(strstr(answer, body));
+    assert_string_equal(strstr(answer, "\r\n\r\n"), "\r\n\r\n");
+    assert_non_null(strstr(ask(s, "HEAD", "/v1/things", KEY), " 404 "));
+    assert_answer(s, "HEAD", "/v1/sent", " 405 ", "Allow: POST");
 }
 
 static void nothing_is_served_without_a_key_or_while_it_is_not_ready(void **state)
@@ -505,6 +519,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             what_leads_nowhere_is_404_and_another_method_405_with_those_that_there_are, set_up,
             tear_down),
+        cmocka_unit_test_setup_teardown(
+            head_is_answered_as_get_without_the_body, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             nothing_is_served_without_a_key_or_while_it_is_not_ready, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_suspended_tenant_gets_no_further, set_up, tear_down),

@@ -31,9 +31,45 @@ static void a_members_id_is_derived_from_its_place(void **state)
     assert_string_not_equal(first, other);
 }
 
+static void a_member_has_what_the_template_requires_itself_or_from_the_batch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variables, *defaults, *field; // NULL: taken
+    } rows[] = {
+        {"{\"name\":\"A\",\"order\":{\"id\":7}}", NULL, NULL},
+        {"{\"name\":\"A\"}", "{\"order\":{\"id\":7}}", NULL},
+        {"{}", "{\"name\":\"all\",\"order\":{\"id\":7}}", NULL},
+        {"{\"name\":\"A\"}", NULL, "variables.order.id"},
+        // A member's own object takes the place of the batch's as a whole, as when it is sent.
+        {"{\"name\":\"A\",\"order\":{}}", "{\"order\":{\"id\":7}}", "variables.order.id"},
+        {"{\"name\":null}", "{\"name\":\"all\",\"order\":{\"id\":7}}", "variables.name"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Arena *arena = arena_new(0);
+        json_t *defaults = rows[i].defaults == NULL ? NULL : json_loads(rows[i].defaults, 0, NULL);
+        MemberRules rules = {
+            .model = {.template_key = STR("bill"), .template_version = STR("1.0.0")},
+            .variables_max = REQUEST_VARIABLES_MAX,
+            .required = "name\0order.id\0",
+            .defaults = defaults,
+        };
+        char *line = arena_printf(arena, "{\"to\":\"a@b.c\",\"variables\":%s}", rows[i].variables);
+        Member member;
+        FieldError err = {.field = ""};
+        assert_int_equal(
+            batch_member_parse(str_from(line), &rules, arena, &member, &err),
+            rows[i].field == NULL);
+        assert_string_equal(err.field, rows[i].field == NULL ? "" : rows[i].field);
+        json_decref(defaults);
+        arena_free(arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_member_has_what_the_template_requires_itself_or_from_the_batch),
         cmocka_unit_test(a_members_id_is_derived_from_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -316,6 +316,56 @@ static void a_digests_template_is_the_categorys_own_or_the_common_one(void **sta
     assert_true(str_eq(target.template_key, STR("digest-social")));
 }
 
+// Puts version 1.0.0 of 'bill' with such a required variable beside an optional one.
+static void put_requiring(Fixture *f, const char *tenant, const char *version, char *name)
+{
+    Stentor__V1__TemplateVariable wanted, optional;
+    stentor__v1__template_variable__init(&wanted);
+    stentor__v1__template_variable__init(&optional);
+    wanted.name = name;
+    wanted.required = name != NULL;
+    wanted.name = name != NULL ? name : optional.name;
+    optional.name = arena_cstr(f->arena, STR("note"));
+    Stentor__V1__TemplateVariable *variables[] = {&optional, &wanted};
+    Stentor__V1__TemplateVersion event;
+    stentor__v1__template_version__init(&event);
+    event.tenant = arena_cstr(f->arena, str_from(tenant));
+    event.key = arena_cstr(f->arena, STR("bill"));
+    event.version = arena_cstr(f->arena, str_from(version));
+    event.status = (Stentor__V1__TemplateStatus)ACTIVE;
+    event.variables = variables;
+    event.n_variables = 2;
+    Str bytes = STR_EMPTY;
+    assert_true(event_pack(&event.base, f->arena, &bytes, NULL));
+    assert_true(catalog_template_changed(f->catalog, str_from(tenant), STR("bill.x"), bytes, NULL));
+}
+
+static const char *required(Fixture *f, const char *version)
+{
+    Request request = {.template_key = STR("bill"), .template_version = str_from(version)};
+    const char *found = catalog_required(f->catalog, STR("acme"), &request);
+    return found == NULL ? "-" : found;
+}
+
+static void each_version_has_its_own_required_variables(void **state)
+{
+    Fixture *f = *state;
+    assert_string_equal(required(f, "1.0.0"), "-"); // not known
+    put_requiring(f, "platform", "1.0.0", arena_cstr(f->arena, STR("theirs")));
+    assert_string_equal(required(f, "1.0.0"), "theirs");
+    put_requiring(f, "acme", "1.0.0", arena_cstr(f->arena, STR("order.id")));
+    put_requiring(f, "acme", "2.0.0", NULL);
+    assert_string_equal(required(f, "1.0.0"), "order.id"); // pinned, and the tenant's own
+    assert_string_equal(required(f, "2.0.0"), "-");
+    put_requiring(f, "acme", "2.0.0", arena_cstr(f->arena, STR("unsubscribe_url")));
+    assert_string_equal(required(f, "2.0.0"), "-"); // the renderer sets it
+    put_requiring(f, "acme", "2.0.0", arena_cstr(f->arena, STR("name")));
+    assert_string_equal(required(f, "2.0.0"), "name");
+    assert_true(
+        catalog_template_changed(f->catalog, STR("acme"), STR("bill.1_0_0"), STR_EMPTY, NULL));
+    assert_string_equal(required(f, "1.0.0"), "theirs"); // the platform's is the one that is left
+}
+
 // Nanoseconds a freeze takes; the least of some rounds, for others use the machine too.
 static int64_t freeze_ns(Fixture *f, size_t templates)
 {
@@ -379,6 +429,8 @@ int main(void)
             a_tenants_entry_counts_but_for_what_is_wrong_in_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_digests_template_is_the_categorys_own_or_the_common_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            each_version_has_its_own_required_variables, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_hundred_thousand_templates_do_not_slow_a_freeze, set_up, tear_down),
     };

@@ -94,8 +94,13 @@ static const Case BAD[] = {
 
 static bool parse(const char *body, Arena *arena, RequestList *ret, Problem *problem)
 {
+    static const RequestRules rules = {.now_us = NOW_US, .delivered = ~0U};
     memset(problem, 0, sizeof *problem);
-    return request_json_parse(str_from(body), NOW_US, arena, ret, problem);
+    if (!request_json_parse(str_from(body), &rules, arena, ret, problem)) {
+        return false;
+    }
+    request_list_done(ret);
+    return true;
 }
 
 static void each_bad_body_is_told_its_status_field_and_reason(void **state)
@@ -182,8 +187,74 @@ static void a_schedule_that_has_passed_means_now(void **state)
     Problem problem;
     assert_true(parse(HEAD ",\"scheduled_for\":\"2026-11-20T18:25:36Z\"}", arena, &list, &problem));
     assert_int_equal(list.items[0].scheduled_for_us, 0);
+    assert_true(list.items[0].scheduled_past);
+    assert_true(parse(HEAD ",\"scheduled_for\":\"1970-01-01T00:00:00Z\"}", arena, &list, &problem));
+    assert_int_equal(list.items[0].scheduled_for_us, 0);
+    assert_true(list.items[0].scheduled_past);
     assert_true(parse(HEAD ",\"scheduled_for\":\"2026-11-20T18:25:37Z\"}", arena, &list, &problem));
     assert_int_equal(list.items[0].scheduled_for_us, NOW_US + 1000000);
+    assert_false(list.items[0].scheduled_past);
+    assert_true(parse(HEAD "}", arena, &list, &problem));
+    assert_false(list.items[0].scheduled_past);
+    arena_free(arena);
+}
+
+// One row a body: where only e-mail is delivered, the field that is wrong; NULL: none.
+static void a_channel_without_a_vendor_is_refused(void **state)
+{
+    (void)state;
+    static const RequestRules email = {.now_us = NOW_US, .delivered = 1U << CHANNEL_EMAIL};
+    static const RequestRules sms = {.now_us = NOW_US, .delivered = 1U << CHANNEL_SMS};
+    static const struct {
+        const RequestRules *rules;
+        const char *body, *field, *detail;
+    } rows[] = {
+        {&email, HEAD "}", NULL, NULL},
+        {&email, HEAD ",\"channels\":[\"email\"]}", NULL, NULL},
+        {&email, "{\"to\":\"+491511234567\",\"template\":\"t\",\"channel\":\"sms\"}", "channel",
+         "'sms' is not delivered by this installation; it delivers email"},
+        {&email,
+         "[" HEAD "},{\"recipient_id\":\"rcp_01ARZ3NDEKTSV4RRFFQ69G5FAV\",\"template\":\"t\","
+         "\"channels\":[\"email\",\"push\"]}]",
+         "notifications[1].channels", "'push'"},
+        {&sms, HEAD "}", "channel", "'email'"}, // the default is judged, too
+        {&email, HEAD ",\"channel\":\"webhook\"}", "channel", "subscriptions"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Arena *arena = arena_new(0);
+        RequestList list = {0};
+        Problem problem = {0};
+        bool taken =
+            request_json_parse(str_from(rows[i].body), rows[i].rules, arena, &list, &problem);
+        assert_int_equal(taken, rows[i].field == NULL);
+        if (taken) {
+            request_list_done(&list);
+        } else {
+            assert_string_equal(problem.field, rows[i].field);
+            assert_non_null(strstr(problem.detail, rows[i].detail));
+        }
+        arena_free(arena);
+    }
+}
+
+static void parsed_variables_stay_until_the_list_is_done(void **state)
+{
+    (void)state;
+    static const RequestRules rules = {.now_us = NOW_US, .delivered = ~0U};
+    static const char body[] =
+        "[" HEAD "},{\"recipient_id\":\"rcp_01ARZ3NDEKTSV4RRFFQ69G5FAV\",\"template\":\"t\","
+        "\"variables\":{\"a\":7},\"channels\":[\"email\",\"sms\"]}]";
+    Arena *arena = arena_new(0);
+    RequestList list = {0};
+    Problem problem = {0};
+    assert_true(request_json_parse(str_from(body), &rules, arena, &list, &problem));
+    assert_int_equal(list.count, 3);
+    assert_null(list.variables[0]);
+    for (size_t i = 1; i < 3; i++) {
+        assert_int_equal(json_integer_value(json_object_get(list.variables[i], "a")), 7);
+    }
+    request_list_done(&list);
+    assert_true(str_eq(list.items[2].variables, STR("{\"a\":7}")));
     arena_free(arena);
 }
 
@@ -408,6 +479,8 @@ int main(void)
         cmocka_unit_test(a_full_object_is_read_field_by_field),
         cmocka_unit_test(what_is_left_out_has_its_default),
         cmocka_unit_test(a_schedule_that_has_passed_means_now),
+        cmocka_unit_test(a_channel_without_a_vendor_is_refused),
+        cmocka_unit_test(parsed_variables_stay_until_the_list_is_done),
         cmocka_unit_test(prices_keep_their_digits),
         cmocka_unit_test(variables_have_a_limit),
         cmocka_unit_test(an_array_has_a_limit),
