@@ -49,7 +49,7 @@ BEGIN
 END
 $$;
 
--- Every statement of these is a look-up by key (dispatch/0002 says why). `stentor migrate` leaves lines like these out of the
+-- Every statement of these is a look-up by key (dispatcher/0002 says why). `stentor migrate` leaves lines like these out of the
 -- migrations: stentor_owner may not change another role.
 ALTER ROLE stentor_dispatcher SET enable_seqscan = off;
 ALTER ROLE stentor_digest_flusher SET enable_seqscan = off;

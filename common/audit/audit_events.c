@@ -201,7 +201,7 @@ static const Stentor__V1__Meta *meta_inside(
 static uint64_t bits_of_letter(const Stentor__V1__DeadLetter *letter)
 {
     Str stream = str_from(letter->stream);
-    if (str_eq(str_from(letter->stage), STR("history"))) {
+    if (str_eq(str_from(letter->stage), STR("archiver"))) {
         return SEEN_DEAD_HISTORY;
     }
     if (str_starts(stream, STR("RENDERED_"))) {

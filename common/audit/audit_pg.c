@@ -34,7 +34,7 @@ bool audit_read_kept(PGconn *conn, AuditKept *ret, Error *err)
     PGresult *res = PQexecParams(
         conn,
         "SELECT nullif(greatest(i, d), '-infinity'), nullif(d, '-infinity'), h "
-        "FROM ingest.audit_since() i, dispatch.audit_since() d, stentor.history_audit_since() h",
+        "FROM ingest.audit_since() i, dispatcher.audit_since() d, stentor.history_audit_since() h",
         0, NULL, NULL, NULL, NULL, 1);
     bool ok = PQresultStatus(res) == PGRES_TUPLES_OK;
     if (ok) {
@@ -157,7 +157,7 @@ static void keep_due(Cursor *cursor, const PGresult *res, int row)
 bool audit_read_due(Audit *audit, Error *err)
 {
     static const DefinerQuery pages = {
-        "SELECT * FROM clock.audit_due($1, $2, $3, $4, " PAGE_TEXT ")",
+        "SELECT * FROM digest_flusher.audit_due($1, $2, $3, $4, " PAGE_TEXT ")",
         {P_SINCE, P_UNTIL, P_TENANT, P_ID},
         4,
         false,
@@ -178,7 +178,7 @@ static void see_digest(Audit *audit, const PGresult *res, int row)
 bool audit_read_digests(Audit *audit, Error *err)
 {
     static const DefinerQuery pages = {
-        "SELECT * FROM clock.audit_digests($1, $2, $3, $4, " PAGE_TEXT ")",
+        "SELECT * FROM digest_flusher.audit_digests($1, $2, $3, $4, " PAGE_TEXT ")",
         {P_SINCE, P_UNTIL, P_TENANT, P_ID},
         4,
         false,
@@ -234,7 +234,7 @@ static void keep_numbered(Cursor *cursor, const PGresult *res, int row)
 bool audit_read_ledger(Audit *audit, Error *err)
 {
     static const DefinerQuery pages = {
-        "SELECT * FROM dispatch.audit_ledger($1, $2, $3, $4, $5, $6, " PAGE_TEXT ")",
+        "SELECT * FROM dispatcher.audit_ledger($1, $2, $3, $4, $5, $6, " PAGE_TEXT ")",
         {P_SINCE, P_UNTIL, P_TENANT, P_TIME, P_ID, P_NUMBER},
         6,
         true,
@@ -307,7 +307,7 @@ bool audit_read_attempts(Audit *audit, Error *err)
 bool audit_read_positions(Audit *audit, AuditPositions *ret, Error *err)
 {
     PGresult *res = query(
-        audit, "SELECT stream, sequence FROM history.positions WHERE projection = 'history'", 0,
+        audit, "SELECT stream, sequence FROM archiver.positions WHERE projection = 'history'", 0,
         NULL, err);
     if (res == NULL) {
         return false;

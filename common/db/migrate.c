@@ -16,8 +16,9 @@
 #include "common/codec/hash.h"
 #include "common/db/errors.h"
 
-const char *const migrate_schemas[] = {"stentor", "keys",   "ingest", "dispatch", "clock",
-                                       "history", "people", "saga",   NULL};
+const char *const migrate_schemas[] = {"stentor",    "keys",           "ingest",
+                                       "dispatcher", "digest_flusher", "archiver",
+                                       "people",     "order_saga",     NULL};
 
 enum {
     FILE_MAX_BYTES = 4 * 1024 * 1024,

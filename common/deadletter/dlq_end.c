@@ -46,7 +46,7 @@ static bool is_needed(const Letter *letter, const Stentor__V1__Meta *meta)
 {
     return meta != NULL && id_is_tenant(str_from(meta->tenant)) &&
            id_parse(str_from(meta->notification_id), "ntf_", NULL) &&
-           !str_eq(letter->stage, STR("history")) && // the stage itself goes on with the event
+           !str_eq(letter->stage, STR("archiver")) && // the stage itself goes on with the event
            !letter_end_reported(letter);
 }
 

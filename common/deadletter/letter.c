@@ -82,5 +82,5 @@ bool letter_holds_work(const Letter *letter)
     for (size_t i = 0; letter->body != NULL && i < sizeof ways / sizeof *ways; i++) {
         work = work || str_starts(str_from(letter->body->subject), str_from(ways[i]));
     }
-    return work && !str_eq(letter->stage, STR("history"));
+    return work && !str_eq(letter->stage, STR("archiver"));
 }

@@ -41,7 +41,7 @@ static bool may_be_resent(const Letter *letter, Error *err)
     }
     Str subject = str_from(letter->body->subject);
     // Its stream still has the event; published again it would be told twice to whoever subscribes.
-    if (str_eq(letter->stage, STR("history")) || str_starts(subject, STR("ntf.status."))) {
+    if (str_eq(letter->stage, STR("archiver")) || str_starts(subject, STR("ntf.status."))) {
         return error_set(
             err, ERROR_PERMANENT,
             "the event is in its stream and only the history could not take "

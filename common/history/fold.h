@@ -89,6 +89,6 @@ int64_t fold_oldest_us(
     const Fold *fold); // when the oldest event in the rows was stored in its stream; 0: no rows
 void fold_clear(Fold *fold);
 
-// The column of history.notifications that each field is.
+// The column of archiver.notifications that each field is.
 const char *fold_text_column(FoldText field);
 const char *fold_time_column(FoldTime field);

@@ -96,6 +96,7 @@ Refold *refold_new(Bus *bus, const RefoldOptions *options)
     }
     ProjectorOptions projector = {
         .name = "history", // what its positions are called after the swap
+        .stage = "archiver",
         .lock_name = options->schema,
         .schema = options->schema,
         .streams = history_streams,

@@ -13,7 +13,7 @@ extern const char *const history_streams[HISTORY_STREAM_COUNT + 1]; // NULL at t
 typedef struct Refold Refold;
 
 typedef struct RefoldOptions {
-    const char *schema;       // "history_rebuild"
+    const char *schema;       // "archiver_rebuild"
     const char *database_url; // for the lock's own connection
     DbPool *pool;
     // In the order of history_streams: fold nothing behind these sequences; NULL: everything.

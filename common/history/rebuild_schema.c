@@ -68,7 +68,7 @@ bool shadow_open(Shadow **ret, const char *url, Error *err)
     if (!execute(
             shadow, "become the owner of history",
             "SELECT set_config('role', pg_get_userbyid(nspowner), false) FROM pg_namespace"
-            " WHERE nspname = 'history'",
+            " WHERE nspname = 'archiver'",
             err)) {
         shadow_close(shadow);
         return false;
@@ -121,7 +121,7 @@ bool shadow_positions(Shadow *shadow, ShadowPositions *ret, Error *err)
         run(shadow, "positions",
             "SELECT stream, sequence, (extract(epoch FROM stream_created_at) * 1000000)::int8,"
             " coalesce((extract(epoch FROM stored_at) * 1000000)::int8, 0)"
-            " FROM history.positions WHERE projection = 'history'",
+            " FROM archiver.positions WHERE projection = 'history'",
             NULL, err);
     if (rows != NULL) {
         read_positions(rows, ret);
@@ -135,7 +135,7 @@ bool shadow_make(Shadow *shadow, ShadowLine on_difference, void *ctx, Error *err
 {
     if (!execute(
             shadow, "make the shadow",
-            "SELECT stentor.make_shadow('history', '" SHADOW_SCHEMA
+            "SELECT stentor.make_shadow('archiver', '" SHADOW_SCHEMA
             "', '{notifications,delivery_attempts,positions}')",
             err)) {
         return false;
@@ -143,7 +143,7 @@ bool shadow_make(Shadow *shadow, ShadowLine on_difference, void *ctx, Error *err
     CLEANUP(free_result)
     PGresult *rows = run(
         shadow, "compare the schemas",
-        "SELECT d FROM stentor.shadow_differences('history', '" SHADOW_SCHEMA "') AS d ORDER BY d",
+        "SELECT d FROM stentor.shadow_differences('archiver', '" SHADOW_SCHEMA "') AS d ORDER BY d",
         NULL, err);
     if (rows == NULL) {
         return false;
@@ -154,7 +154,7 @@ bool shadow_make(Shadow *shadow, ShadowLine on_difference, void *ctx, Error *err
     return PQntuples(rows) == 0 ||
            error_set(
                err, ERROR_CONFIG,
-               "the schema history has %d things that a rebuild does not know how to carry over",
+               "the schema archiver has %d things that a rebuild does not know how to carry over",
                PQntuples(rows));
 }
 
@@ -167,7 +167,7 @@ static bool copy_table(
     snprintf(
         sql, sizeof(sql),
         "INSERT INTO " SHADOW_SCHEMA
-        ".%s SELECT * FROM history.%s WHERE created_at < $1::timestamptz",
+        ".%s SELECT * FROM archiver.%s WHERE created_at < $1::timestamptz",
         table, table);
     CLEANUP(free_result) PGresult *res = run(shadow, "copy older rows", sql, before, err);
     int64_t count = 0;
@@ -191,9 +191,9 @@ static bool remember_rows(Shadow *shadow, Error *err)
     return execute(
         shadow, "remember the live rows",
         "CREATE TEMP TABLE rebuild_live AS"
-        " SELECT 'notifications' AS source, d.* FROM stentor.digest_rows('history.notifications',"
+        " SELECT 'notifications' AS source, d.* FROM stentor.digest_rows('archiver.notifications',"
         " '{updated_at}') AS d UNION ALL SELECT 'delivery_attempts', d.* FROM"
-        " stentor.digest_rows('history.delivery_attempts', '{updated_at}') AS d",
+        " stentor.digest_rows('archiver.delivery_attempts', '{updated_at}') AS d",
         err);
 }
 
@@ -249,7 +249,7 @@ bool shadow_freeze(Shadow *shadow, ShadowPositions *ret, Error *err)
     if (execute(
             shadow, "hold the live tables",
             "BEGIN; SET LOCAL lock_timeout = '5s';"
-            "LOCK TABLE history.notifications, history.delivery_attempts, history.positions"
+            "LOCK TABLE archiver.notifications, archiver.delivery_attempts, archiver.positions"
             " IN EXCLUSIVE MODE",
             err) &&
         shadow_positions(shadow, ret, err)) {
@@ -269,7 +269,7 @@ bool shadow_swap(Shadow *shadow, Error *err)
     Error ignored;
     if (execute(
             shadow, "swap",
-            "SELECT stentor.swap_shadow('history', '" SHADOW_SCHEMA "', 'history_old')", err) &&
+            "SELECT stentor.swap_shadow('archiver', '" SHADOW_SCHEMA "', 'archiver_old')", err) &&
         execute(shadow, "commit the swap", "COMMIT", err)) {
         return true;
     }
@@ -286,5 +286,5 @@ bool shadow_drop(Shadow *shadow, Error *err)
 bool shadow_drop_old(Shadow *shadow, Error *err)
 {
     return execute(
-        shadow, "drop the former history", "DROP SCHEMA IF EXISTS history_old CASCADE", err);
+        shadow, "drop the former history", "DROP SCHEMA IF EXISTS archiver_old CASCADE", err);
 }

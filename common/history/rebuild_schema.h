@@ -2,17 +2,17 @@
 // The shadow of the history schema, for `stentor rebuild`: made empty beside the live one, filled
 // by rebuild.h, swapped in with two renames in one transaction, or only compared. Blocking, like
 // migrations: for the command line, as the role that runs them. The SQL is
-// migrations/history/0002_rebuild.sql.
+// migrations/archiver/0002_rebuild.sql.
 //
 // Killed at any moment: before the swap's commit the live schema is untouched and the next rebuild
-// drops the shadow; after it the new one is live, complete, and `history_old` is dropped by the
+// drops the shadow; after it the new one is live, complete, and `archiver_old` is dropped by the
 // next rebuild. (tests/integration/operating/test_rebuild.py kills in both windows.)
 #pragma once
 
 #include "common/base/error.h"
 #include "common/history/rebuild.h"
 
-#define SHADOW_SCHEMA "history_rebuild"
+#define SHADOW_SCHEMA "archiver_rebuild"
 
 typedef struct Shadow Shadow;
 
@@ -47,7 +47,7 @@ bool shadow_compare(
 // ended, the next one waits before its first statement. Readers go on.
 bool shadow_freeze(Shadow *shadow, ShadowPositions *ret, Error *err);
 bool shadow_thaw(Shadow *shadow, Error *err);
-// Frozen: the shadow becomes the live schema, and the former one `history_old`.
+// Frozen: the shadow becomes the live schema, and the former one `archiver_old`.
 bool shadow_swap(Shadow *shadow, Error *err);
 bool shadow_drop(Shadow *shadow, Error *err);     // the shadow
-bool shadow_drop_old(Shadow *shadow, Error *err); // `history_old`, where there is one
+bool shadow_drop_old(Shadow *shadow, Error *err); // `archiver_old`, where there is one

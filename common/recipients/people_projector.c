@@ -72,17 +72,19 @@ static double read_stalled(void *ctx)
 static void register_metrics(People *people, Metrics *metrics)
 {
     people->folded = metrics_counter(
-        metrics, "stentor_people_events_total", "result=\"folded\"", "Events read from PEOPLE");
+        metrics, "stentor_ingest_people_events_total", "result=\"folded\"",
+        "Events read from PEOPLE");
     people->unreadable = metrics_counter(
-        metrics, "stentor_people_events_total", "result=\"unreadable\"", "Events read from PEOPLE");
+        metrics, "stentor_ingest_people_events_total", "result=\"unreadable\"",
+        "Events read from PEOPLE");
     metrics_gauge_fn(
-        metrics, "stentor_people_lag", "", "Events of PEOPLE that are not in the tables yet",
+        metrics, "stentor_ingest_people_lag", "", "Events of PEOPLE that are not in the tables yet",
         read_lag, people);
     metrics_gauge_fn(
-        metrics, "stentor_people_active", "", "1: this process writes people.*; 0: it stands by",
-        read_active, people);
+        metrics, "stentor_ingest_people_active", "",
+        "1: this process writes people.*; 0: it stands by", read_active, people);
     metrics_gauge_fn(
-        metrics, "stentor_people_stalled", "",
+        metrics, "stentor_ingest_people_stalled", "",
         "1: the projection stands still until a person acts; the log says why", read_stalled,
         people);
 }
@@ -101,6 +103,7 @@ People *people_new(const PeopleOptions *options)
     people->fold = people_fold_new();
     ProjectorOptions projector = {
         .name = "people",
+        .stage = "ingest",
         .schema = "people",
         .streams = streams,
         .database_url = options->database_url,

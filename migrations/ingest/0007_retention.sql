@@ -79,7 +79,7 @@ BEGIN
            array_agg(w.accept_id) FILTER (WHERE h.status IS NULL AND w.at <= now() - interval '420 days')
     INTO waiting, lost
     FROM unnest(rows, tenants, ids, times) AS w (accept_id, tenant_id, id, at)
-    LEFT JOIN LATERAL (SELECT n.status FROM history.notifications n
+    LEFT JOIN LATERAL (SELECT n.status FROM archiver.notifications n
                        WHERE n.created_at BETWEEN first_at AND last_at AND n.created_at = w.at AND n.id = w.id AND n.tenant_id = w.tenant_id
                        LIMIT 1) h ON true
     WHERE h.status IN ('queued', 'scheduled', 'rendering', 'sending') OR h.status IS NULL;

@@ -21,8 +21,8 @@ BEGIN
     SELECT n.nspname, c.relname INTO space, stem
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.oid = parent AND c.relkind = 'p' AND c.relpersistence = 'p' AND pg_get_userbyid(c.relowner) = current_user
-      AND (n.nspname, c.relname) IN (('dispatch', 'ledger'), ('history', 'notifications'), ('history', 'delivery_attempts'),
-                                     ('history_rebuild', 'notifications'), ('history_rebuild', 'delivery_attempts'))
+      AND (n.nspname, c.relname) IN (('dispatcher', 'ledger'), ('archiver', 'notifications'), ('archiver', 'delivery_attempts'),
+                                     ('archiver_rebuild', 'notifications'), ('archiver_rebuild', 'delivery_attempts'))
       AND has_table_privilege(session_user, c.oid, 'INSERT');
     IF NOT FOUND THEN
         RAISE EXCEPTION 'ensure_partitions: it makes no months for the table ''%''', parent USING ERRCODE = 'insufficient_privilege';

@@ -192,18 +192,18 @@ static void register_metrics(Archiver *archiver, Metrics *metrics)
 {
     static const double bounds[] = {0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
     // clang-format off
-    archiver->folded = metrics_counter(metrics, "stentor_history_events_total", "result=\"folded\"", "Events read from the streams");
-    archiver->unreadable = metrics_counter(metrics, "stentor_history_events_total", "result=\"unreadable\"", "Events read from the streams");
-    archiver->rows = metrics_counter(metrics, "stentor_history_rows_total", "table=\"notifications\"", "Rows inserted or merged");
-    archiver->attempts = metrics_counter(metrics, "stentor_history_rows_total", "table=\"delivery_attempts\"", "Rows inserted or merged");
+    archiver->folded = metrics_counter(metrics, "stentor_archiver_events_total", "result=\"folded\"", "Events read from the streams");
+    archiver->unreadable = metrics_counter(metrics, "stentor_archiver_events_total", "result=\"unreadable\"", "Events read from the streams");
+    archiver->rows = metrics_counter(metrics, "stentor_archiver_rows_total", "table=\"notifications\"", "Rows inserted or merged");
+    archiver->attempts = metrics_counter(metrics, "stentor_archiver_rows_total", "table=\"delivery_attempts\"", "Rows inserted or merged");
     archiver->flush_seconds = metrics_histogram(
-        metrics, "stentor_history_flush_seconds", "",
+        metrics, "stentor_archiver_flush_seconds", "",
         "From the first statement of a flush to its commit", bounds,
         sizeof(bounds) / sizeof(bounds[0]));
-    metrics_gauge_fn(metrics, "stentor_history_lag", "", "Events that wait in the streams", read_lag, archiver);
-    metrics_gauge_fn(metrics, "stentor_history_oldest_unwritten_seconds", "", "Age of the oldest event folded and not yet committed", read_oldest, archiver);
-    metrics_gauge_fn(metrics, "stentor_history_active", "", "1: this process writes; 0: it stands by", read_active, archiver);
-    metrics_counter_fn(metrics, "stentor_projector_tail_lost_total", "", "Streams that had lost what was folded already, and were read again by time", read_tails_lost, archiver);
+    metrics_gauge_fn(metrics, "stentor_archiver_lag", "", "Events that wait in the streams", read_lag, archiver);
+    metrics_gauge_fn(metrics, "stentor_archiver_oldest_unwritten_seconds", "", "Age of the oldest event folded and not yet committed", read_oldest, archiver);
+    metrics_gauge_fn(metrics, "stentor_archiver_active", "", "1: this process writes; 0: it stands by", read_active, archiver);
+    metrics_counter_fn(metrics, "stentor_archiver_tail_lost_total", "", "Streams that had lost what was folded already, and were read again by time", read_tails_lost, archiver);
     // clang-format on
 }
 
@@ -217,7 +217,8 @@ static void open_projector(Archiver *archiver, const ArchiverOptions *options)
         .committed = on_projector_committed};
     ProjectorOptions projector = {
         .name = "history",
-        .schema = "history",
+        .stage = "archiver",
+        .schema = "archiver",
         .streams = history_streams,
         .database_url = service_database_url(archiver->service),
         .pool = service_pool(archiver->service),
@@ -240,7 +241,7 @@ static bool start_archiver(Service *service, const void *options, void **ret_sta
     Archiver *archiver = xcalloc(1, sizeof(*archiver));
     archiver->service = service;
     archiver->fold = fold_new();
-    history_sql_init(&archiver->sql, "history");
+    history_sql_init(&archiver->sql, "archiver");
     register_metrics(archiver, service_metrics(service));
     open_projector(archiver, own);
     open_cleanup(archiver, &retention, own->cleanup_every_s);

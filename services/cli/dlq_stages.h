@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages that write dead letters, for an operator to choose from.
+// The stages that write dead letters, for an operator to choose from: the programs' names.
 #pragma once
 
 #define DLQ_STAGES                                                                                 \
-    "ingest, render, dispatcher, digest-flusher, webhook-receiver, history, people, digests, "     \
-    "order-saga"
+    "ingest, renderer, dispatcher, digest-flusher, webhook-receiver, archiver, order-saga"

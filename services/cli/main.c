@@ -262,7 +262,7 @@ static const Command commands[] = {
      "make a projection (history) anew from the log and swap it in; the services go on\n"
      "  --dry-run       compare with the live tables row by row instead; exit status 1 when they differ\n"
      "  --carry-older   copy rows that may be older than the log from the live tables first\n"
-     "  --keep-old      keep the former tables as schema history_old until the next rebuild", cmd_rebuild},
+     "  --keep-old      keep the former tables as schema archiver_old until the next rebuild", cmd_rebuild},
     {"replay", "", 0, 0,
      "stream= from-seq= from-time= last-per-subject to-seq= to-time= subject= to-service= to-subject= dry-run rate= tenant= all-tenants "
      "run= accept-again shadow template= subject-template= text= key= locale= limit= diffs= json",

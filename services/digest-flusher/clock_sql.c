@@ -7,7 +7,7 @@
 static const DbStatement insert_work = {
     .name = "clock_insert",
     .sql =
-    "INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,"
+    "INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,"
     " cancel_key, caused_at, recipient_id, category, channel, status, reason_code, detail)"
     " SELECT i.work_id, i.tenant_id, i.notification_id, i.reason,"
     "  CASE WHEN x.reason IS NULL THEN i.due_at ELSE now() END, i.subject, i.event_id, i.payload, i.cancel_key, i.caused_at,"
@@ -18,21 +18,21 @@ static const DbStatement insert_work = {
     "  $8::bytea[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::text[])"
     "  AS i(work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, cancel_key, caused_at,"
     "   recipient_id, category, channel)"
-    " LEFT JOIN clock.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key"
+    " LEFT JOIN digest_flusher.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key"
     "  AND x.before_at > i.caused_at"
-    " WHERE (i.cancel_key IS NULL AND i.recipient_id IS NULL) OR NOT EXISTS (SELECT FROM clock.emitted e WHERE e.work_id = i.work_id)"
+    " WHERE (i.cancel_key IS NULL AND i.recipient_id IS NULL) OR NOT EXISTS (SELECT FROM digest_flusher.emitted e WHERE e.work_id = i.work_id)"
     " ON CONFLICT DO NOTHING",
 };
 static const DbStatement claim_work = {
     .name = "clock_claim",
     .sql =
     "SELECT work_id, due_at, subject, event_id, payload, status, reason_code, detail, window_id"
-    " FROM clock.claim_work($1::int8 * interval '1 millisecond', $2::int4)",
+    " FROM digest_flusher.claim_work($1::int8 * interval '1 millisecond', $2::int4)",
 };
-static const DbStatement next_due = {.name = "clock_next", .sql = "SELECT clock.next_due()"};
-static const DbStatement delete_done = {.name = "clock_done", .sql = "SELECT clock.done($1::text[])"};
-static const DbStatement backlog = {.name = "clock_backlog", .sql = "SELECT waiting, next_due_at FROM clock.backlog()"};
-static const DbStatement projected = {.name = "clock_projected", .sql = "SELECT stream, sequence FROM clock.projected()"};
+static const DbStatement next_due = {.name = "clock_next", .sql = "SELECT digest_flusher.next_due()"};
+static const DbStatement delete_done = {.name = "clock_done", .sql = "SELECT digest_flusher.done($1::text[])"};
+static const DbStatement backlog = {.name = "clock_backlog", .sql = "SELECT waiting, next_due_at FROM digest_flusher.backlog()"};
+static const DbStatement projected = {.name = "clock_projected", .sql = "SELECT stream, sequence FROM digest_flusher.projected()"};
 // clang-format on
 
 static size_t pick(

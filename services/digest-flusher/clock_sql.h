@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// clock.due_work as statements: what arrives goes in, what is due is claimed under a lease, what
-// was emitted is deleted. A batch each; the rows of all tenants, through the functions of the
-// schema.
+// digest_flusher.due_work as statements: what arrives goes in, what is due is claimed under a
+// lease, what was emitted is deleted. A batch each; the rows of all tenants, through the functions
+// of the schema.
 #pragma once
 
 #include "common/db/db.h"

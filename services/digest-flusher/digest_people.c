@@ -244,26 +244,26 @@ bool digest_people_fold(DigestPeople *people, const BusMessage *message, Arena *
 static const DbStatement remove_all = {
     .name = "people_remove",
     .sql =
-    "DELETE FROM clock.preferences p USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
+    "DELETE FROM digest_flusher.preferences p USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
     " WHERE p.tenant_id = i.tenant_id AND p.recipient_id = i.recipient_id",
 };
 static const DbStatement remove_consents = {
     .name = "people_remove_consents",
     .sql =
-    "DELETE FROM clock.consents c USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
+    "DELETE FROM digest_flusher.consents c USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
     " WHERE c.tenant_id = i.tenant_id AND c.recipient_id = i.recipient_id",
 };
 static const DbStatement put_consents = {
     .name = "people_consent",
     .sql =
-    "INSERT INTO clock.consents (tenant_id, recipient_id, category, channel, is_granted)"
+    "INSERT INTO digest_flusher.consents (tenant_id, recipient_id, category, channel, is_granted)"
     " SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bool[])"
     " ON CONFLICT (tenant_id, recipient_id, category, channel) DO UPDATE SET is_granted = excluded.is_granted",
 };
 static const DbStatement put_entries = {
     .name = "people_put",
     .sql =
-    "INSERT INTO clock.preferences (tenant_id, recipient_id, category, channel, is_off, is_immediate)"
+    "INSERT INTO digest_flusher.preferences (tenant_id, recipient_id, category, channel, is_off, is_immediate)"
     " SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bool[], $6::bool[])"
     " ON CONFLICT (tenant_id, recipient_id, category, channel)"
     " DO UPDATE SET is_off = excluded.is_off, is_immediate = excluded.is_immediate",
@@ -271,7 +271,7 @@ static const DbStatement put_entries = {
 static const DbStatement clear_entries = {
     .name = "people_clear",
     .sql =
-    "DELETE FROM clock.preferences p"
+    "DELETE FROM digest_flusher.preferences p"
     " USING unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS i(tenant_id, recipient_id, category, channel)"
     " WHERE p.tenant_id = i.tenant_id AND p.recipient_id = i.recipient_id AND p.category = i.category"
     "  AND p.channel = i.channel",
@@ -280,11 +280,11 @@ static const DbStatement clear_entries = {
 static const DbStatement put_silence = {
     .name = "people_silence",
     .sql =
-    "INSERT INTO clock.silenced AS s (tenant_id, recipient_id, is_removed, is_unsubscribed)"
+    "INSERT INTO digest_flusher.silenced AS s (tenant_id, recipient_id, is_removed, is_unsubscribed)"
     " SELECT i.tenant_id, i.recipient_id, coalesce(i.is_removed, o.is_removed, false),"
     "  coalesce(i.is_unsubscribed, o.is_unsubscribed, false)"
     " FROM unnest($1::text[], $2::text[], $3::bool[], $4::bool[]) AS i(tenant_id, recipient_id, is_removed, is_unsubscribed)"
-    " LEFT JOIN clock.silenced o ON o.tenant_id = i.tenant_id AND o.recipient_id = i.recipient_id"
+    " LEFT JOIN digest_flusher.silenced o ON o.tenant_id = i.tenant_id AND o.recipient_id = i.recipient_id"
     " WHERE o.tenant_id IS NOT NULL OR i.is_removed OR i.is_unsubscribed"
     " ON CONFLICT (tenant_id, recipient_id)"
     " DO UPDATE SET is_removed = excluded.is_removed, is_unsubscribed = excluded.is_unsubscribed",
@@ -292,18 +292,18 @@ static const DbStatement put_silence = {
 static const DbStatement drop_silence = {
     .name = "people_speak",
     .sql =
-    "DELETE FROM clock.silenced s USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
+    "DELETE FROM digest_flusher.silenced s USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
     " WHERE s.tenant_id = i.tenant_id AND s.recipient_id = i.recipient_id AND NOT s.is_removed AND NOT s.is_unsubscribed",
 };
 // Only windows that were open when it was said: PEOPLE is read again from its beginning at times.
 static const DbStatement reconsider = {
     .name = "people_reconsider",
     .sql =
-    "UPDATE clock.digest_windows w SET due_at = now()"
+    "UPDATE digest_flusher.digest_windows w SET due_at = now()"
     " FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS i(tenant_id, recipient_id, said_at)"
     " WHERE w.tenant_id = i.tenant_id AND w.recipient_id = i.recipient_id AND w.state = 'open'"
     "  AND w.opened_at < i.said_at AND w.due_at > now()"
-    "  AND clock.digest_verdict(w.tenant_id, w.recipient_id, w.category, w.channel) IS NOT NULL",
+    "  AND digest_flusher.digest_verdict(w.tenant_id, w.recipient_id, w.category, w.channel) IS NOT NULL",
 };
 // clang-format on
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// People: what digests need to know of PEOPLE, folded into clock.preferences and clock.silenced. A
-// recipient who no longer wants a digest has the open windows made due at once; what becomes of
-// them then is decided when they are frozen (clock.digest_verdict).
+// People: what digests need to know of PEOPLE, folded into digest_flusher.preferences and
+// digest_flusher.silenced. A recipient who no longer wants a digest has the open windows made due
+// at once; what becomes of them then is decided when they are frozen
+// (digest_flusher.digest_verdict).
 #pragma once
 
 #include "common/bus/jetstream/bus.h"

@@ -5,7 +5,7 @@
 static const DbStatement open_windows = {
     .name = "digest_open",
     .sql =
-    "INSERT INTO clock.digest_windows (tenant_id, window_id, recipient_id, category, channel, flush_at, due_at, template,"
+    "INSERT INTO digest_flusher.digest_windows (tenant_id, window_id, recipient_id, category, channel, flush_at, due_at, template,"
     " template_version, locale, opened_at)"
     " SELECT DISTINCT ON (i.tenant_id, i.window_id) i.tenant_id, i.window_id, i.recipient_id, i.category, i.channel,"
     "  i.flush_at, i.flush_at, i.template, i.template_version, i.locale, i.accepted_at"
@@ -19,7 +19,7 @@ static const DbStatement open_windows = {
 static const DbStatement lock_windows = {
     .name = "digest_lock",
     .sql =
-    "SELECT 1 FROM clock.digest_windows w"
+    "SELECT 1 FROM digest_flusher.digest_windows w"
     " WHERE (w.tenant_id, w.window_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))"
     " ORDER BY w.tenant_id, w.window_id FOR SHARE",
 };
@@ -33,18 +33,18 @@ static const DbStatement insert_items = {
     "  $8::timestamptz[], $9::text[], $10::timestamptz[], $11::timestamptz[], $12::bytea[])"
     "  AS i(tenant_id, window_id, notification_id, work_id, subject, event_id, accepted_at, expires_at, cancel_key,"
     "   caused_at, due_at, payload)"
-    " JOIN clock.digest_windows w ON w.tenant_id = i.tenant_id AND w.window_id = i.window_id"
-    " LEFT JOIN clock.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key"
+    " JOIN digest_flusher.digest_windows w ON w.tenant_id = i.tenant_id AND w.window_id = i.window_id"
+    " LEFT JOIN digest_flusher.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key"
     "  AND x.before_at > i.caused_at"
     " ORDER BY i.tenant_id, i.window_id, i.notification_id),"
     " fresh AS ("
-    " INSERT INTO clock.digest_items (tenant_id, window_id, notification_id, work_id, subject, event_id, accepted_at,"
+    " INSERT INTO digest_flusher.digest_items (tenant_id, window_id, notification_id, work_id, subject, event_id, accepted_at,"
     "  expires_at, cancel_key, caused_at, payload)"
     " SELECT g.tenant_id, g.window_id, g.notification_id, g.work_id, g.subject, g.event_id, g.accepted_at,"
     "  g.expires_at, g.cancel_key, g.caused_at,"
     "  CASE WHEN g.state = 'open' AND g.obsolete IS NULL THEN g.payload END FROM given g"
     " ON CONFLICT DO NOTHING RETURNING tenant_id, window_id, notification_id)"
-    " INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,"
+    " INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,"
     "  cancel_key, caused_at, status, reason_code, detail)"
     " SELECT g.work_id, g.tenant_id, g.notification_id, 'digest',"
     "  CASE WHEN coalesce(g.obsolete, g.verdict) IS NULL THEN g.due_at ELSE now() END, g.subject, g.event_id, g.payload,"
@@ -57,7 +57,7 @@ static const DbStatement insert_items = {
 static const DbStatement record_cancels = {
     .name = "cancel_record",
     .sql =
-    "INSERT INTO clock.cancellations AS c (tenant_id, cancel_key, before_at, reason)"
+    "INSERT INTO digest_flusher.cancellations AS c (tenant_id, cancel_key, before_at, reason)"
     " SELECT DISTINCT ON (i.tenant_id, i.cancel_key) i.* FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[])"
     "  AS i(tenant_id, cancel_key, before_at, reason)"
     " ORDER BY i.tenant_id, i.cancel_key, i.before_at DESC"
@@ -68,7 +68,7 @@ static const DbStatement record_cancels = {
 static const DbStatement cancel_work = {
     .name = "cancel_work",
     .sql =
-    "UPDATE clock.due_work w SET status = 'suppressed', reason_code = 'obsolete', detail = i.reason, due_at = now()"
+    "UPDATE digest_flusher.due_work w SET status = 'suppressed', reason_code = 'obsolete', detail = i.reason, due_at = now()"
     " FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) AS i(tenant_id, cancel_key, before_at, reason)"
     " WHERE w.tenant_id = i.tenant_id AND w.cancel_key = i.cancel_key AND w.caused_at < i.before_at"
     "  AND w.claimed_until IS NULL AND w.status IS NULL",
@@ -79,42 +79,42 @@ static const DbStatement cancel_items = {
     "WITH given AS (SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[])"
     "  AS i(tenant_id, cancel_key, before_at, reason)),"
     " locked AS MATERIALIZED ("
-    " SELECT w.tenant_id, w.window_id FROM clock.digest_windows w"
+    " SELECT w.tenant_id, w.window_id FROM digest_flusher.digest_windows w"
     " WHERE w.state = 'open' AND (w.tenant_id, w.window_id) IN ("
-    "  SELECT d.tenant_id, d.window_id FROM given g JOIN clock.digest_items d"
+    "  SELECT d.tenant_id, d.window_id FROM given g JOIN digest_flusher.digest_items d"
     "   ON d.tenant_id = g.tenant_id AND d.cancel_key = g.cancel_key AND d.caused_at < g.before_at AND d.payload IS NOT NULL)"
     " ORDER BY w.tenant_id, w.window_id FOR UPDATE),"
     " gone AS MATERIALIZED ("
-    " SELECT DISTINCT ON (d.work_id) d.*, g.reason FROM given g JOIN clock.digest_items d"
+    " SELECT DISTINCT ON (d.work_id) d.*, g.reason FROM given g JOIN digest_flusher.digest_items d"
     "  ON d.tenant_id = g.tenant_id AND d.cancel_key = g.cancel_key AND d.caused_at < g.before_at AND d.payload IS NOT NULL"
     " JOIN locked l ON l.tenant_id = d.tenant_id AND l.window_id = d.window_id ORDER BY d.work_id),"
     " emptied AS ("
-    " UPDATE clock.digest_items d SET payload = NULL FROM gone"
+    " UPDATE digest_flusher.digest_items d SET payload = NULL FROM gone"
     " WHERE d.tenant_id = gone.tenant_id AND d.window_id = gone.window_id AND d.notification_id = gone.notification_id)"
-    " INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, status,"
+    " INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, status,"
     "  reason_code, detail)"
     " SELECT work_id, tenant_id, notification_id, 'digest', now(), subject, event_id, payload, 'suppressed', 'obsolete',"
     "  reason FROM gone"
     " ON CONFLICT DO NOTHING",
 };
-static const DbStatement absorb = {.name = "digest_absorb", .sql = "SELECT clock.digest_absorb($1::int4)"};
+static const DbStatement absorb = {.name = "digest_absorb", .sql = "SELECT digest_flusher.digest_absorb($1::int4)"};
 static const DbStatement freeze = {
     .name = "digest_freeze",
     .sql =
     "SELECT tenant_id, window_id, flush_at, frozen_at, template, template_version, locale, verdict, live, listed, payload"
-    " FROM clock.digest_freeze($1::int8 * interval '1 millisecond', $2::int4, $3::int4, $4::int8)",
+    " FROM digest_flusher.digest_freeze($1::int8 * interval '1 millisecond', $2::int4, $3::int4, $4::int8)",
 };
-static const DbStatement next_due = {.name = "digest_next", .sql = "SELECT clock.digest_next()"};
+static const DbStatement next_due = {.name = "digest_next", .sql = "SELECT digest_flusher.digest_next()"};
 // Only who finds the window frozen decides: of two that both froze it, one after the other, the first.
 static const DbStatement make = {
     .name = "digest_make",
     .sql =
     "WITH made AS MATERIALIZED ("
-    " UPDATE clock.digest_windows w SET state = 'absorbing', digest_id = i.digest_id, claimed_until = NULL"
+    " UPDATE digest_flusher.digest_windows w SET state = 'absorbing', digest_id = i.digest_id, claimed_until = NULL"
     " FROM unnest($1::text[], $2::text[], $3::text[]) AS i(tenant_id, window_id, digest_id)"
     " WHERE w.tenant_id = i.tenant_id AND w.window_id = i.window_id AND w.state = 'flushing'"
     " RETURNING w.tenant_id, w.window_id)"
-    " INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, status,"
+    " INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, status,"
     "  window_id)"
     " SELECT r.event_id, r.tenant_id, r.notification_id, 'digest', now(), r.subject, r.event_id, r.payload, r.status,"
     "  r.window_id"
@@ -125,11 +125,11 @@ static const DbStatement make = {
 };
 static const DbStatement forget = {
     .name = "clock_forget",
-    .sql = "SELECT clock.forget($1::int4 * interval '1 day', $2::int4)",
+    .sql = "SELECT digest_flusher.forget($1::int4 * interval '1 day', $2::int4)",
 };
 static const DbStatement backlog = {
     .name = "digest_backlog",
-    .sql = "SELECT waiting, next_due_at FROM clock.digest_backlog()",
+    .sql = "SELECT waiting, next_due_at FROM digest_flusher.digest_backlog()",
 };
 // clang-format on
 

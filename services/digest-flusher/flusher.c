@@ -103,7 +103,8 @@ static void open_projector(Flusher *flusher)
     Service *service = flusher->service;
     ProjectorOptions options = {
         .name = "digests",
-        .schema = "clock",
+        .stage = "digest-flusher",
+        .schema = "digest_flusher",
         .streams = streams,
         .database_url = service_database_url(service),
         .pool = service_pool(service),
@@ -189,17 +190,17 @@ static double read_overdue(void *ctx)
 
 static void register_digest_metrics(Flusher *flusher, Metrics *metrics)
 {
-    static const char name[] = "stentor_digest_windows_flushed_total";
+    static const char name[] = "stentor_digest_flusher_windows_flushed_total";
     static const char help[] = "Windows whose end is decided, by what becomes of their items";
     flusher->digests = metrics_counter(metrics, name, "as=\"digest\"", help);
     flusher->singles = metrics_counter(metrics, name, "as=\"items\"", help);
     flusher->suppressed = metrics_counter(metrics, name, "as=\"suppressed\"", help);
     metrics_gauge_fn(
-        metrics, "stentor_digest_windows_waiting", "",
+        metrics, "stentor_digest_flusher_windows_waiting", "",
         "Windows that gather or are being flushed, every 15 s; the same from each replica",
         read_windows, flusher);
     metrics_gauge_fn(
-        metrics, "stentor_digest_people_lag", "",
+        metrics, "stentor_digest_flusher_people_lag", "",
         "Events of PEOPLE that are not folded yet; 0 from a stand-by", read_people_lag, flusher);
 }
 
@@ -207,18 +208,18 @@ static void register_metrics(Flusher *flusher, Metrics *metrics)
 {
     static const double bounds[] = {0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 15, 60, 600};
     flusher->taken = metrics_counter(
-        metrics, "stentor_clock_taken_total", "", "Deferred events stored as due work");
+        metrics, "stentor_digest_flusher_taken_total", "", "Deferred events stored as due work");
     flusher->emitted =
-        metrics_counter(metrics, "stentor_clock_emitted_total", "", "Due work published");
+        metrics_counter(metrics, "stentor_digest_flusher_emitted_total", "", "Due work published");
     flusher->late_seconds = metrics_histogram(
-        metrics, "stentor_clock_late_seconds", "",
+        metrics, "stentor_digest_flusher_late_seconds", "",
         "The latest row of each pass: from its time to its ack", bounds,
         sizeof(bounds) / sizeof(bounds[0]));
     metrics_gauge_fn(
-        metrics, "stentor_clock_waiting", "",
+        metrics, "stentor_digest_flusher_waiting", "",
         "Rows of due work, every 15 s; the same from each replica", read_waiting, flusher);
     metrics_gauge_fn(
-        metrics, "stentor_clock_oldest_overdue_seconds", "",
+        metrics, "stentor_digest_flusher_oldest_overdue_seconds", "",
         "How long the oldest row or window is past its time; 0: none is", read_overdue, flusher);
     register_digest_metrics(flusher, metrics);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intake: the worker that takes DEFERRED into clock.due_work and the windows of digests, one commit
-// a batch, then the acks. What cannot be read is buried; a row that Postgres refuses is found by
-// halving its batch and buried alone.
+// Intake: the worker that takes DEFERRED into digest_flusher.due_work and the windows of digests,
+// one commit a batch, then the acks. What cannot be read is buried; a row that Postgres refuses is
+// found by halving its batch and buried alone.
 #pragma once
 
 #include "common/bus/consume/worker.h"

@@ -135,10 +135,10 @@ static void add_gauges(Trimmer *trimmer, Metrics *metrics)
         trimmer->gauges[trimmer->gauge_count++] = (Gauge){
             .stream = consumers[i].stream,
             .fill = metrics_gauge(
-                metrics, "stentor_stream_fill", buf_c(&labels),
+                metrics, "stentor_digest_flusher_stream_fill", buf_c(&labels),
                 "Bytes of a working stream by its limit; at 1 it refuses"),
             .trimmed = metrics_counter(
-                metrics, "stentor_stream_trimmed_total", buf_c(&labels),
+                metrics, "stentor_digest_flusher_stream_trimmed_total", buf_c(&labels),
                 "Messages removed because everybody had read them and room was short"),
         };
         buf_done(&labels);

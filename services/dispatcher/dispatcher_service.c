@@ -181,20 +181,22 @@ static double read_up(void *ctx)
 static void register_smtp_metrics(State *state, Metrics *metrics)
 {
     metrics_gauge_fn(
-        metrics, "stentor_smtp_connections", "", "open connections to the smtp server",
+        metrics, "stentor_dispatcher_smtp_connections", "", "open connections to the smtp server",
         read_connections, state);
     metrics_gauge_fn(
-        metrics, "stentor_smtp_queued", "", "mails that wait for a connection", read_queued, state);
+        metrics, "stentor_dispatcher_smtp_queued", "", "mails that wait for a connection",
+        read_queued, state);
     metrics_gauge_fn(
-        metrics, "stentor_smtp_up", "", "1: the smtp server could be reached when last tried",
-        read_up, state);
+        metrics, "stentor_dispatcher_smtp_up", "",
+        "1: the smtp server could be reached when last tried", read_up, state);
 }
 
 // ---- life ----
 
 static const DbStatement drop_statement = {
     .name = "dispatch_drop_ended",
-    .sql = "SELECT dropped, go_on FROM dispatch.drop_ended($1::text, $2::text, $3::text, $4::int4)",
+    .sql =
+        "SELECT dropped, go_on FROM dispatcher.drop_ended($1::text, $2::text, $3::text, $4::int4)",
 };
 
 static void open_cleanup(State *state, const Options *options)

@@ -204,7 +204,7 @@ static void outcome_refused(Dispatcher *dispatcher, Job *job, const Error *err)
                 log_str("notification", job->key->notification_id),
                 log_str("tenant", job->key->tenant), log_int("attempt", job->key->attempt),
                 log_error(err),
-                log_text("hint", "mend table dispatch.ledger: \\d+ dispatch.ledger"));
+                log_text("hint", "mend table dispatcher.ledger: \\d+ dispatcher.ledger"));
         }
         job->aside = true;
         append(&dispatcher->aside, job);

@@ -170,7 +170,7 @@ Rewrap *rewrap_new(DbPool *pool, MasterKey *master, Metrics *metrics)
     r->pool = pool;
     r->master = master;
     r->done = metrics_counter(
-        metrics, "stentor_keys_rewrapped_total", "",
+        metrics, "stentor_ingest_keys_rewrapped_total", "",
         "Data keys wrapped anew by the current master key");
     uv_timer_init(db_pool_loop(pool), &r->timer);
     r->timer.data = r;

@@ -110,16 +110,16 @@ static void register_metrics(Saga *saga, Metrics *metrics)
 {
     saga_metrics_register(&saga->metrics, metrics);
     metrics_gauge_fn(
-        metrics, "stentor_saga_active", "",
+        metrics, "stentor_order_saga_active", "",
         "Orders that have not ended, counted every STENTOR_SAGA_KPI_MS; the same from each replica",
         read_active, saga);
     // clang-format off
-    metrics_gauge_fn(metrics, "stentor_saga_stalled", "", "Of these: placed for longer than STENTOR_SAGA_STALLED_S", read_stalled, saga);
-    metrics_gauge_fn(metrics, "stentor_saga_unmatched", "", "Events that wait for their order", read_unmatched, saga);
-    metrics_gauge_fn(metrics, "stentor_saga_outbox_backlog", "", "Commands and time-outs not sent yet", read_backlog, saga);
+    metrics_gauge_fn(metrics, "stentor_order_saga_stalled", "", "Of these: placed for longer than STENTOR_SAGA_STALLED_S", read_stalled, saga);
+    metrics_gauge_fn(metrics, "stentor_order_saga_unmatched", "", "Events that wait for their order", read_unmatched, saga);
+    metrics_gauge_fn(metrics, "stentor_order_saga_outbox_backlog", "", "Commands and time-outs not sent yet", read_backlog, saga);
     // clang-format on
     metrics_gauge_fn(
-        metrics, "stentor_saga_outbox_oldest_seconds", "",
+        metrics, "stentor_order_saga_outbox_oldest_seconds", "",
         "How long the oldest of them has waited; 0: there is none", read_oldest, saga);
 }
 

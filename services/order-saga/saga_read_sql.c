@@ -14,28 +14,28 @@ static const DbStatement load_orders = {
     " CROSS JOIN LATERAL ("
     "  SELECT s.order_id::text, s.basket_id::text, s.current_state, (s.total_money * 1000000)::int8, s.currency, s.order_placed_date,"
     "   s.version, s.place_order_timeout_token_id::text, s.timeout_retry_count, s.finished_at, s.person, s.email_hash, false, s.correlation_id::text"
-    "  FROM saga.order_state s WHERE s.correlation_id = i.id::uuid AND s.tenant_id = i.tenant_id"
+    "  FROM order_saga.order_state s WHERE s.correlation_id = i.id::uuid AND s.tenant_id = i.tenant_id"
     "  UNION ALL"
     "  SELECT a.order_id::text, a.basket_id::text, a.current_state, (a.total_money * 1000000)::int8, a.currency, a.order_placed_date,"
     "   a.version, a.place_order_timeout_token_id::text, a.timeout_retry_count, a.finished_at, a.person, a.email_hash, true, a.correlation_id::text"
-    "  FROM saga.order_archive a WHERE a.correlation_id = i.id::uuid AND a.tenant_id = i.tenant_id"
+    "  FROM order_saga.order_archive a WHERE a.correlation_id = i.id::uuid AND a.tenant_id = i.tenant_id"
     "  UNION ALL"
     "  SELECT s.order_id::text, s.basket_id::text, s.current_state, (s.total_money * 1000000)::int8, s.currency, s.order_placed_date,"
     "   s.version, s.place_order_timeout_token_id::text, s.timeout_retry_count, s.finished_at, s.person, s.email_hash, false,"
     "   s.correlation_id::text"
-    "  FROM saga.order_state s WHERE s.order_id = i.id::uuid AND s.tenant_id = i.tenant_id"
+    "  FROM order_saga.order_state s WHERE s.order_id = i.id::uuid AND s.tenant_id = i.tenant_id"
     "  UNION ALL"
     "  SELECT a.order_id::text, a.basket_id::text, a.current_state, (a.total_money * 1000000)::int8, a.currency, a.order_placed_date,"
     "   a.version, a.place_order_timeout_token_id::text, a.timeout_retry_count, a.finished_at, a.person, a.email_hash, true,"
     "   a.correlation_id::text"
-    "  FROM saga.order_archive a WHERE a.order_id = i.id::uuid AND a.tenant_id = i.tenant_id"
+    "  FROM order_saga.order_archive a WHERE a.order_id = i.id::uuid AND a.tenant_id = i.tenant_id"
     "  LIMIT 1) AS o",
 };
 static const DbStatement load_inbox = {
     .name = "saga_load_inbox",
     .sql =
     "SELECT i.m FROM unnest($1::int4[], $2::text[], $3::text[]) AS i (m, tenant_id, message_id)"
-    " CROSS JOIN LATERAL (SELECT k.verdict FROM saga.inbox_state k"
+    " CROSS JOIN LATERAL (SELECT k.verdict FROM order_saga.inbox_state k"
     "  WHERE k.message_id = i.message_id AND k.consumer_id = $4::text AND k.tenant_id = i.tenant_id LIMIT 1) AS k"
     " WHERE k.verdict <> 'unmatched'",
 };
@@ -44,7 +44,7 @@ static const DbStatement load_waiting = {
     .sql =
     "SELECT i.n, w.message_id, w.sequence, w.received, w.event"
     " FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[]) AS i (n, tenant_id, id, order_id)"
-    " CROSS JOIN LATERAL (SELECT k.message_id, k.sequence, k.received, k.event FROM saga.inbox_state k"
+    " CROSS JOIN LATERAL (SELECT k.message_id, k.sequence, k.received, k.event FROM order_saga.inbox_state k"
     "  WHERE k.verdict = 'unmatched' AND k.correlation_id = ANY (ARRAY[i.id::uuid, i.order_id::uuid]) AND k.tenant_id = i.tenant_id"
     "  ORDER BY k.sequence LIMIT $5::int4) AS w ORDER BY i.n, w.sequence",
 };

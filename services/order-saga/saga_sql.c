@@ -33,25 +33,25 @@ static const DbStatement store = {
     " i AS MATERIALIZED (SELECT * FROM unnest($19::int4[], $20::int4[], $21::text[], $22::text[], $23::text[]::uuid[], $24::text[],"
     "  $25::int8[], $26::timestamptz[], $27::int4[], $28::text[], $29::text[], $30::text[], $31::text[], $32::bytea[])"
     "  AS i (m, n, tenant_id, message_id, id, event_type, sequence, received, times, verdict, reason, from_state, to_state, event)),"
-    " locked AS MATERIALIZED (SELECT s.* FROM s JOIN saga.order_state o ON o.correlation_id = s.id AND o.tenant_id = s.tenant_id"
+    " locked AS MATERIALIZED (SELECT s.* FROM s JOIN order_saga.order_state o ON o.correlation_id = s.id AND o.tenant_id = s.tenant_id"
     "  WHERE s.expected > 0 AND o.version = s.expected ORDER BY o.correlation_id, o.tenant_id FOR NO KEY UPDATE OF o),"
-    " changed AS (UPDATE saga.order_state o SET current_state = s.state, version = s.version, place_order_timeout_token_id = s.token,"
+    " changed AS (UPDATE order_saga.order_state o SET current_state = s.state, version = s.version, place_order_timeout_token_id = s.token,"
     "   timeout_retry_count = s.retries, finished_at = s.finished_at, wait_due = s.wait_due"
     "  FROM locked s WHERE o.correlation_id = s.id AND o.tenant_id = s.tenant_id AND o.version = s.expected RETURNING s.n),"
-    " made AS (INSERT INTO saga.order_state (correlation_id, tenant_id, order_id, basket_id, current_state, total_money, currency,"
+    " made AS (INSERT INTO order_saga.order_state (correlation_id, tenant_id, order_id, basket_id, current_state, total_money, currency,"
     "   order_placed_date, version, place_order_timeout_token_id, timeout_retry_count, finished_at, person, email_hash,"
     "   wait_due)"
     "  SELECT s.id, s.tenant_id, s.order_id, s.basket_id, s.state, s.total, s.currency, s.placed_at, s.version, s.token, s.retries,"
     "   s.finished_at, s.person, s.email_hash, s.wait_due FROM s"
-    "  WHERE s.expected = 0 AND s.waiting = (SELECT count(*) FROM (SELECT FROM saga.inbox_state u WHERE u.verdict = 'unmatched'"
+    "  WHERE s.expected = 0 AND s.waiting = (SELECT count(*) FROM (SELECT FROM order_saga.inbox_state u WHERE u.verdict = 'unmatched'"
     "    AND u.correlation_id = ANY (ARRAY[s.id, s.order_id]) AND u.tenant_id = s.tenant_id LIMIT $33::int4) AS u)"
     "  ORDER BY s.id, s.tenant_id ON CONFLICT DO NOTHING RETURNING tenant_id, correlation_id),"
     " won AS MATERIALIZED (SELECT n FROM changed UNION ALL"
     "  SELECT s.n FROM s JOIN made ON made.correlation_id = s.id AND made.tenant_id = s.tenant_id),"
     " fit AS MATERIALIZED (SELECT i.* FROM i WHERE i.n IN (SELECT n FROM won) OR (i.n = 0 AND (i.verdict <> 'unmatched' OR NOT EXISTS"
-    "  (SELECT FROM saga.order_state o WHERE o.correlation_id = i.id AND o.tenant_id = i.tenant_id) AND NOT EXISTS"
-    "  (SELECT FROM saga.order_state o WHERE o.order_id = i.id AND o.tenant_id = i.tenant_id)))),"
-    " inbox AS (INSERT INTO saga.inbox_state AS k (message_id, consumer_id, tenant_id, correlation_id, event_type, sequence, received,"
+    "  (SELECT FROM order_saga.order_state o WHERE o.correlation_id = i.id AND o.tenant_id = i.tenant_id) AND NOT EXISTS"
+    "  (SELECT FROM order_saga.order_state o WHERE o.order_id = i.id AND o.tenant_id = i.tenant_id)))),"
+    " inbox AS (INSERT INTO order_saga.inbox_state AS k (message_id, consumer_id, tenant_id, correlation_id, event_type, sequence, received,"
     "   receive_count, consumed, verdict, reason, from_state, to_state, event)"
     "  SELECT f.message_id, $34::text, f.tenant_id, f.id, f.event_type, f.sequence, f.received, f.times,"
     "   CASE WHEN f.verdict = 'unmatched' THEN NULL ELSE now() END, f.verdict, f.reason, f.from_state, f.to_state, f.event FROM fit f ORDER BY f.message_id, f.tenant_id"
@@ -63,7 +63,7 @@ static const DbStatement store = {
     "   to_state = CASE WHEN k.consumed IS NULL THEN excluded.to_state ELSE k.to_state END,"
     "   event = CASE WHEN k.consumed IS NULL THEN excluded.event END,"
     "   verdict = CASE WHEN k.consumed IS NULL THEN excluded.verdict ELSE k.verdict END),"
-    " outbox AS (INSERT INTO saga.outbox_message (tenant_id, message_id, message_type, correlation_id, destination_address, body,"
+    " outbox AS (INSERT INTO order_saga.outbox_message (tenant_id, message_id, message_type, correlation_id, destination_address, body,"
     "   happened_at, seen_at, traceparent, withheld, sent_time)"
     "  SELECT b.tenant_id, b.message_id, b.message_type, b.id, b.subject, b.body, b.happened_at, b.seen_at, b.traceparent, b.withheld,"
     "   CASE WHEN b.withheld IS NULL THEN NULL ELSE now() END"
@@ -80,32 +80,32 @@ static const DbStatement store = {
 // Repeating it changes nothing.
 static const DbStatement mark_sent = {
     .name = "saga_mark_sent",
-    .sql = "UPDATE saga.outbox_message SET sent_time = now() WHERE sequence_number = ANY ($1::int8[]) AND sent_time IS NULL",
+    .sql = "UPDATE order_saga.outbox_message SET sent_time = now() WHERE sequence_number = ANY ($1::int8[]) AND sent_time IS NULL",
 };
 static const DbStatement withhold = {
     .name = "saga_withhold",
-    .sql = "UPDATE saga.outbox_message SET sent_time = now(), withheld = $2::text WHERE sequence_number = $1::int8 AND sent_time IS NULL",
+    .sql = "UPDATE order_saga.outbox_message SET sent_time = now(), withheld = $2::text WHERE sequence_number = $1::int8 AND sent_time IS NULL",
 };
 static const DbStatement claim = {
     .name = "saga_claim",
     .sql =
     "SELECT sequence_number, tenant_id, message_id, message_type, correlation_id::text, destination_address, body, happened_at,"
     " seen_at, traceparent, enqueue_time"
-    " FROM saga.claim_outbox($1::int8 * interval '1 millisecond', $2::int8 * interval '1 millisecond', $3::int4)",
+    " FROM order_saga.claim_outbox($1::int8 * interval '1 millisecond', $2::int8 * interval '1 millisecond', $3::int4)",
 };
 static const DbStatement overdue = {
     .name = "saga_overdue",
-    .sql = "SELECT tenant_id, correlation_id::text, token::text, retries FROM saga.claim_overdue($1::int8 * interval '1 millisecond', $2::int4)",
+    .sql = "SELECT tenant_id, correlation_id::text, token::text, retries FROM order_saga.claim_overdue($1::int8 * interval '1 millisecond', $2::int4)",
 };
 static const DbStatement kpis = {
     .name = "saga_kpis",
-    .sql = "SELECT active, stalled, unmatched, backlog, oldest_unsent FROM saga.kpis($1::int8 * interval '1 second')",
+    .sql = "SELECT active, stalled, unmatched, backlog, oldest_unsent FROM order_saga.kpis($1::int8 * interval '1 second')",
 };
 static const DbStatement retain[RETENTION_STEPS] = {
-    {.name = "saga_forget_outbox", .sql = "SELECT saga.forget_outbox($1::int8 * interval '1 day', $2::text, $3::int4)"},
-    {.name = "saga_forget_inbox", .sql = "SELECT saga.forget_inbox($1::int8 * interval '1 day', $2::text, $3::int4)"},
-    {.name = "saga_archive_orders", .sql = "SELECT saga.archive_orders($1::int8 * interval '1 day', $2::text, $3::int4)"},
-    {.name = "saga_drop_archived", .sql = "SELECT saga.drop_archived($1::int8 * interval '1 day', $2::text, $3::int4)"},
+    {.name = "saga_forget_outbox", .sql = "SELECT order_saga.forget_outbox($1::int8 * interval '1 day', $2::text, $3::int4)"},
+    {.name = "saga_forget_inbox", .sql = "SELECT order_saga.forget_inbox($1::int8 * interval '1 day', $2::text, $3::int4)"},
+    {.name = "saga_archive_orders", .sql = "SELECT order_saga.archive_orders($1::int8 * interval '1 day', $2::text, $3::int4)"},
+    {.name = "saga_drop_archived", .sql = "SELECT order_saga.drop_archived($1::int8 * interval '1 day', $2::text, $3::int4)"},
 };
 // clang-format on
 

@@ -102,27 +102,27 @@ static void register_metrics(Renderer *renderer)
     for (size_t i = 0; i < LANES; i++) {
         Lane *lane = &renderer->lanes[i];
         snprintf(labels, sizeof labels, "lane=\"%s\"", priority_name(lane->priority));
-        lane->rendered =
-            metrics_counter(metrics, "stentor_rendered_total", labels, "Notifications rendered");
+        lane->rendered = metrics_counter(
+            metrics, "stentor_renderer_rendered_total", labels, "Notifications rendered");
     }
     for (FailureCode code = FAILURE_NONE + 1; code < FAILURE_COUNT; code++) {
         snprintf(labels, sizeof labels, "reason=\"%s\"", failure_code_name(code));
         renderer->failed[code] = metrics_counter(
-            metrics, "stentor_render_failed_total", labels,
+            metrics, "stentor_renderer_failed_total", labels,
             "Notifications that cannot be rendered");
     }
     // clang-format off
     renderer->suppressed = metrics_counter(
-        metrics, "stentor_render_suppressed_total", "",
+        metrics, "stentor_renderer_suppressed_total", "",
         "Notifications, other than mails, whose address or tenant was barred after they were "
         "accepted");
     renderer->unsafe_urls = metrics_counter(
-        metrics, "stentor_render_unsafe_urls_total", "",
+        metrics, "stentor_renderer_unsafe_urls_total", "",
         "Values of variables that were no safe URL where one stands; " TEMPLATE_UNSAFE_URL
         " stands for them");
-    renderer->ignored = metrics_counter(metrics, "stentor_render_replay_failures_ignored_total", "", "Replayed requests that can be rendered no more; no status says so");
-    renderer->seconds = metrics_histogram(metrics, "stentor_render_batch_seconds", "", "Time to render one batch", seconds, sizeof seconds / sizeof *seconds);
-    renderer->batch_size = metrics_histogram(metrics, "stentor_render_batch_size", "", "Requests in one batch", sizes, sizeof sizes / sizeof *sizes);
+    renderer->ignored = metrics_counter(metrics, "stentor_renderer_replay_failures_ignored_total", "", "Replayed requests that can be rendered no more; no status says so");
+    renderer->seconds = metrics_histogram(metrics, "stentor_renderer_batch_seconds", "", "Time to render one batch", seconds, sizeof seconds / sizeof *seconds);
+    renderer->batch_size = metrics_histogram(metrics, "stentor_renderer_batch_size", "", "Requests in one batch", sizes, sizeof sizes / sizeof *sizes);
     metrics_gauge_fn(metrics, "stentor_renderer_templates", "", "Template versions known", read_templates, renderer);
     metrics_gauge_fn(metrics, "stentor_renderer_templates_compiled", "", "Template versions kept compiled", read_compiled, renderer);
     // clang-format on
@@ -135,7 +135,7 @@ static void open_lane(Renderer *renderer, Lane *lane, const RendererOptions *opt
         .consumer = topology_consumer("stentor-renderer", stream),
         .batch_max = (size_t)options->batch,
         .in_flight_max = (size_t)options->in_flight,
-        .stage = "render",
+        .stage = "renderer",
         .slack = lane->priority == PRIORITY_LOW,
     };
     lane->renderer = renderer;

@@ -285,18 +285,22 @@ static void register_metrics(Counters *counters, Metrics *metrics)
     for (int i = 0; i < STATUS_COUNT; i++) {
         if (LABELS[i] != NULL) {
             counters->status[i] = metrics_counter(
-                metrics, "stentor_webhook_events_total", LABELS[i],
+                metrics, "stentor_webhook_receiver_events_total", LABELS[i],
                 "Vendor events told as a status");
         }
     }
     counters->ignored = metrics_counter(
-        metrics, "stentor_webhook_events_ignored_total", "", "Vendor events that change no status");
+        metrics, "stentor_webhook_receiver_events_ignored_total", "",
+        "Vendor events that change no status");
     counters->unreadable = metrics_counter(
-        metrics, "stentor_webhook_events_unreadable_total", "", "Vendor events without a kind");
+        metrics, "stentor_webhook_receiver_events_unreadable_total", "",
+        "Vendor events without a kind");
     counters->unknown = metrics_counter(
-        metrics, "stentor_webhook_events_unknown_total", "", "Vendor events of no notification");
+        metrics, "stentor_webhook_receiver_events_unknown_total", "",
+        "Vendor events of no notification");
     counters->suppressed = metrics_counter(
-        metrics, "stentor_webhook_suppressions_total", "", "Suppressions that followed from them");
+        metrics, "stentor_webhook_receiver_suppressions_total", "",
+        "Suppressions that followed from them");
 }
 
 Correlator *correlator_new(Bus *bus, MasterKey *master, const Suppressions *known, Metrics *metrics)

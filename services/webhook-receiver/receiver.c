@@ -133,19 +133,20 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
         .max_age_s = o->max_age_s,
         .ready = can_take,
         .ready_ctx = r,
-        .taken =
-            metrics_counter(metrics, "stentor_webhook_callbacks_total", "", "Callbacks stored"),
+        .taken = metrics_counter(
+            metrics, "stentor_webhook_receiver_callbacks_total", "", "Callbacks stored"),
         .refused = metrics_counter(
-            metrics, "stentor_webhook_callbacks_refused_total", "", "Callbacks refused"),
+            metrics, "stentor_webhook_receiver_callbacks_refused_total", "", "Callbacks refused"),
     };
     r->opt_out = (OptOutEndpoint){
         .bus = bus,
         .known = r->suppressions,
         .ready = can_take,
         .ready_ctx = r,
-        .taken = metrics_counter(metrics, "stentor_webhook_opt_outs_total", "", "Opt-outs stored"),
+        .taken = metrics_counter(
+            metrics, "stentor_webhook_receiver_opt_outs_total", "", "Opt-outs stored"),
         .refused = metrics_counter(
-            metrics, "stentor_webhook_opt_outs_refused_total", "", "Opt-outs refused"),
+            metrics, "stentor_webhook_receiver_opt_outs_refused_total", "", "Opt-outs refused"),
     };
     opt_out_key(r->endpoint.master, &r->opt_out.key);
     r->correlator = correlator_new(bus, r->endpoint.master, r->suppressions, metrics);

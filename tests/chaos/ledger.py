@@ -7,18 +7,18 @@ ENDED = ("sent", "delivered", "opened", "clicked", "failed", "bounced", "suppres
 
 def unfinished(world, accepted):
     """How many of the accepted have no end status in history yet."""
-    done = world.postgres.query("SELECT count(*) FROM history.notifications WHERE status = ANY(%s)", list(ENDED))[0][0]
+    done = world.postgres.query("SELECT count(*) FROM archiver.notifications WHERE status = ANY(%s)", list(ENDED))[0][0]
     return accepted - done
 
 
 def unfinished_ids(world, accepted):
-    ended = {row[0] for row in world.postgres.query("SELECT id FROM history.notifications WHERE status = ANY(%s)", list(ENDED))}
+    ended = {row[0] for row in world.postgres.query("SELECT id FROM archiver.notifications WHERE status = ANY(%s)", list(ENDED))}
     return [identity for identity in accepted if identity not in ended]
 
 
 def add_commands(world, commands, accepted):
     """The ids that ingest gave to the stored commands join the accepted; returns what is wrong with them."""
-    rows = world.postgres.query("SELECT correlation_id, id FROM history.notifications WHERE correlation_id LIKE 'command-%%'")
+    rows = world.postgres.query("SELECT correlation_id, id FROM archiver.notifications WHERE correlation_id LIKE 'command-%%'")
     found = {}
     for name, identity in rows:
         found.setdefault(name, []).append(identity)
@@ -35,7 +35,7 @@ class Ledger:
         self.kept = mailbox["kept"]
         self.permanent = mailbox["permanent"]
         self.hurt = mailbox["hurt"]
-        self.history = {row[0]: row[1:] for row in world.postgres.query("SELECT id, status, reason_code FROM history.notifications")}
+        self.history = {row[0]: row[1:] for row in world.postgres.query("SELECT id, status, reason_code FROM archiver.notifications")}
         self.wrong = []  # (what, how many, examples)
         self.read_unknown()
 
@@ -108,8 +108,8 @@ class Ledger:
         address = self.accepted.get(identity)
         lines.append(f"    mail server: permanent {self.permanent.get(address)}, misbehaved {self.hurt.get(address)}")
         for sql in ("SELECT status, reason_code, reason, priority, queued_at::text, scheduled_at::text, rendered_at::text, sent_at::text, ended_at::text"
-                    " FROM history.notifications WHERE id = %s",
+                    " FROM archiver.notifications WHERE id = %s",
                     "SELECT attempt, state, owner, unknown_count, code, reply, rung, claimed_at::text, lease_until::text, finished_at::text, due_at::text"
-                    " FROM dispatch.ledger WHERE notification_id = %s ORDER BY attempt"):
+                    " FROM dispatcher.ledger WHERE notification_id = %s ORDER BY attempt"):
             lines += [f"    {row}" for row in query(sql, identity)]
         return "\n".join(lines)

@@ -61,7 +61,7 @@ class CrashMailbox(Mailbox):
 
     def was(self, envelope, state):
         notification = email.message_from_bytes(envelope.content)["Message-ID"].strip("<>").split("@")[0]
-        return self.postgres.query("SELECT 1 FROM dispatch.ledger WHERE notification_id = %s AND state = %s", notification, state) != []
+        return self.postgres.query("SELECT 1 FROM dispatcher.ledger WHERE notification_id = %s AND state = %s", notification, state) != []
 
 
 class Signer:
@@ -131,11 +131,11 @@ class Bench:
 
     def tables_are_done(self):
         waiting = self.rows(
-            "SELECT (SELECT count(*) FROM ingest.accept_log WHERE published_at IS NULL) + (SELECT count(*) FROM clock.due_work WHERE due_at < now() + interval '1 day')"
-            " + (SELECT count(*) FROM clock.digest_windows WHERE state <> 'flushed')"
-            " + (SELECT count(*) FROM dispatch.ledger WHERE state = 'claimed')"
+            "SELECT (SELECT count(*) FROM ingest.accept_log WHERE published_at IS NULL) + (SELECT count(*) FROM digest_flusher.due_work WHERE due_at < now() + interval '1 day')"
+            " + (SELECT count(*) FROM digest_flusher.digest_windows WHERE state <> 'flushed')"
+            " + (SELECT count(*) FROM dispatcher.ledger WHERE state = 'claimed')"
             " + (SELECT count(*) FROM ingest.batches WHERE status = 'running') AS count")
-        behind = [row for row in self.rows("SELECT stream, sequence FROM history.positions") if row["sequence"] < self.last(row["stream"])]
+        behind = [row for row in self.rows("SELECT stream, sequence FROM archiver.positions") if row["sequence"] < self.last(row["stream"])]
         return waiting[0]["count"] == 0 and behind == []
 
     def is_quiet(self):
@@ -152,8 +152,8 @@ class Bench:
 
     def end_leases(self):
         """Lets the leases of a dead process end now: those of the clock and of the sweep are 15 s at least."""
-        self.rows("UPDATE clock.due_work SET claimed_until = now() WHERE claimed_until IS NOT NULL RETURNING 1")
-        self.rows("UPDATE clock.digest_windows SET claimed_until = now() WHERE claimed_until IS NOT NULL RETURNING 1")
+        self.rows("UPDATE digest_flusher.due_work SET claimed_until = now() WHERE claimed_until IS NOT NULL RETURNING 1")
+        self.rows("UPDATE digest_flusher.digest_windows SET claimed_until = now() WHERE claimed_until IS NOT NULL RETURNING 1")
         self.rows("UPDATE ingest.batches SET lease_until = now() WHERE status = 'running' RETURNING 1")
         self.rows("UPDATE ingest.accept_log SET claimed_until = now() WHERE published_at IS NULL RETURNING 1")
 
@@ -240,7 +240,7 @@ class Run:
         """About a mail of its own and once that is sent: a callback about an unknown outcome would settle it."""
         called = self.ids["called"][0]
         wait_until(lambda: self.bench.pipeline.postgres.query(
-            "SELECT 1 FROM dispatch.ledger WHERE notification_id = %s AND state = 'sent'", called), 30, "the mail to call back about")
+            "SELECT 1 FROM dispatcher.ledger WHERE notification_id = %s AND state = 'sent'", called), 30, "the mail to call back about")
         event = {"email": self.address("called"), "timestamp": int(time.time()), "smtp-id": f"<{called}@acme.test>"}
         body = json.dumps([{**event, "event": kind, "sg_event_id": f"{kind}-{self.tag}"} for kind in ("delivered", "open")]).encode()
         headers = self.bench.signer.headers(body)
@@ -251,7 +251,7 @@ class Run:
         self.request("resend")
         failed = self.ids["resend"][0]
         wait_until(lambda: self.bench.pipeline.postgres.query(
-            "SELECT 1 FROM dispatch.ledger WHERE notification_id = %s AND state = 'failed'", failed), 30, "the mail that failed for good")
+            "SELECT 1 FROM dispatcher.ledger WHERE notification_id = %s AND state = 'failed'", failed), 30, "the mail that failed for good")
         event = self.bench.proto.ResendErrorEmail(notification_id=failed, requested_by="the matrix")
         self.bench.nats.publish(f"evt.{TENANT}.ResendErrorEmail", event.SerializeToString(), f"{self.tag}-resend-event",
                                 headers={"Content-Type": "application/protobuf"})
@@ -297,14 +297,14 @@ class Run:
     def observe(self):
         """{"history": {kind: rows}, "attempts", "ledger", "statuses", "letters"}, and in `mails` and `unknown` counts by notification."""
         rows = self.bench.rows(
-            "SELECT * FROM history.notifications WHERE correlation_id LIKE %s OR recipient_id = %s OR batch_id = %s", self.tag + "/%",
+            "SELECT * FROM archiver.notifications WHERE correlation_id LIKE %s OR recipient_id = %s OR batch_id = %s", self.tag + "/%",
             self.recipient(), self.campaign)
         self.ids["digest"] = [row["id"] for row in rows if row["template"] == "digest"]
         self.ids["campaign"] = [row["id"] for row in rows if row["batch_id"] is not None]
         self.ids["command"] = [row["id"] for row in rows if row["correlation_id"] == f"{self.tag}/command"]
         ids = [row["id"] for row in rows]
-        attempts = self.bench.rows("SELECT * FROM history.delivery_attempts WHERE notification_id = ANY (%s)", ids)
-        ledger = self.bench.rows("SELECT * FROM dispatch.ledger WHERE notification_id = ANY (%s)", ids)
+        attempts = self.bench.rows("SELECT * FROM archiver.delivery_attempts WHERE notification_id = ANY (%s)", ids)
+        ledger = self.bench.rows("SELECT * FROM dispatcher.ledger WHERE notification_id = ANY (%s)", ids)
         counts = self.bench.pipeline.mailbox.count_by_message_id()
         self.mails = {notification: counts.get(f"<{notification}@localhost>", 0) for notification in ids}
         counted = {(row["notification_id"], row["attempt"]): row.pop("unknown_count") for row in ledger}

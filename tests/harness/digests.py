@@ -43,9 +43,9 @@ class Deferrals:
             status, _, answer = self.pipeline.post(bodies)
             assert status == 202, answer
             ids += [item["id"] for item in answer["notifications"]]
-        query = "SELECT count(*) FROM clock.due_work WHERE notification_id = ANY (%s)"
+        query = "SELECT count(*) FROM digest_flusher.due_work WHERE notification_id = ANY (%s)"
         wait_until(lambda: self.pipeline.postgres.query(query, ids)[0][0] == len(ids), 30, "the requests waiting")
-        self.pipeline.postgres.query("DELETE FROM clock.due_work WHERE notification_id = ANY (%s)", ids)
+        self.pipeline.postgres.query("DELETE FROM digest_flusher.due_work WHERE notification_id = ANY (%s)", ids)
         requests = {event.request.meta.notification_id: event.request for event in self.since("DEFERRED", start, self.proto.Deferred)}
         return [requests[one] for one in ids]
 

@@ -38,7 +38,7 @@ class Order:
     # ---- what is there ----
 
     def row(self, columns="current_state", table="order_state"):
-        rows = self.shop.query(f"SELECT {columns} FROM saga.{table} WHERE correlation_id = %s AND tenant_id = %s", self.id, self.tenant)
+        rows = self.shop.query(f"SELECT {columns} FROM order_saga.{table} WHERE correlation_id = %s AND tenant_id = %s", self.id, self.tenant)
         return rows[0] if rows else None
 
     def state(self):
@@ -51,7 +51,7 @@ class Order:
 
     def inbox(self):
         """(event, verdict, from, to, times), in the stream's order."""
-        return self.shop.query("SELECT event_type, verdict, coalesce(from_state, ''), coalesce(to_state, ''), receive_count FROM saga.inbox_state"
+        return self.shop.query("SELECT event_type, verdict, coalesce(from_state, ''), coalesce(to_state, ''), receive_count FROM order_saga.inbox_state"
                                " WHERE correlation_id = %s AND tenant_id = %s ORDER BY sequence", self.id, self.tenant)
 
     def wait_inbox(self, count, seconds=30):
@@ -60,9 +60,9 @@ class Order:
 
     def sent(self):
         """Types of the outbox's rows, in their order; all of them are sent."""
-        wait_until(lambda: not self.shop.query("SELECT FROM saga.outbox_message WHERE correlation_id = %s AND sent_time IS NULL", self.id), 20,
+        wait_until(lambda: not self.shop.query("SELECT FROM order_saga.outbox_message WHERE correlation_id = %s AND sent_time IS NULL", self.id), 20,
                    "the outbox being empty")
-        return [name for name, in self.shop.query("SELECT message_type FROM saga.outbox_message WHERE correlation_id = %s ORDER BY sequence_number",
+        return [name for name, in self.shop.query("SELECT message_type FROM order_saga.outbox_message WHERE correlation_id = %s ORDER BY sequence_number",
                                                   self.id)]
 
     def mails(self):

@@ -177,4 +177,4 @@ class Pipeline:
         return json.loads(self.cli(*words))
 
     def history_count(self, where="true"):
-        return self.postgres.query(f"SELECT count(*) FROM history.notifications WHERE {where}")[0][0]
+        return self.postgres.query(f"SELECT count(*) FROM archiver.notifications WHERE {where}")[0][0]

@@ -310,7 +310,7 @@ class Service(Process):
         return self.get("/readyz")[0] == 200
 
     def metric(self, name):
-        """Sum of a metric over its labels; or one series: 'stentor_sent_total{lane="high"}'."""
+        """Sum of a metric over its labels; or one series: 'stentor_dispatcher_sent_total{lane="high"}'."""
         lines = [line for line in self.get("/metrics")[1].splitlines() if name in (line.split("{")[0].split(" ")[0], line.rsplit(" ", 1)[0])]
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
 

@@ -55,7 +55,7 @@ static void bury(Projector *p, const BusMessage *message, const Error *reason)
     LOG(LOG_WARN, "event buried", log_text("projection", p->options.name),
         log_text("stream", message->stream), log_int("sequence", (int64_t)message->sequence),
         log_error(reason));
-    if (!dead_letter_pack(message, p->options.name, reason->text, STR_EMPTY, p->arena, &out)) {
+    if (!dead_letter_pack(message, p->options.stage, reason->text, STR_EMPTY, p->arena, &out)) {
         p->dead_letter_failed = true; // cannot happen by size
         return;
     }
@@ -411,6 +411,7 @@ Projector *projector_new(
     Projector *p = xcalloc(1, sizeof *p);
     p->bus = bus;
     p->options = *options;
+    p->options.stage = options->stage != NULL ? options->stage : options->name;
     p->options.flush_max = options->flush_max > 0 ? options->flush_max : FLUSH_DEFAULT;
     p->options.flush_ms = options->flush_ms > 0 ? options->flush_ms : FLUSH_DEFAULT_MS;
     p->handlers = *handlers;

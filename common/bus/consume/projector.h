@@ -14,7 +14,8 @@
 typedef struct Projector Projector;
 
 typedef struct ProjectorOptions {
-    const char *name;           // "history"
+    const char *name;           // of the projection: "history"
+    const char *stage;          // in its dead letters: the program; NULL: name
     const char *lock_name;      // NULL: name
     const char *schema;         // where positions is
     const char *const *streams; // NULL-terminated, at most 16; "STATUS", or with a filter of its
@@ -31,7 +32,7 @@ typedef struct ProjectorOptions {
 
 typedef struct ProjectorHandlers {
     // Fold one event into memory. The arena lives until the flush is committed. An event that
-    // cannot be read: PERMANENT: it is logged, counted and buried (ntf.dead.<name>.<tenant>), and
+    // cannot be read: PERMANENT: it is logged, counted and buried (ntf.dead.<stage>.<tenant>), and
     // the projection goes on.
     bool (*fold)(void *ctx, const BusMessage *message, Arena *arena, Error *err);
     // Add statements for everything folded since the last successful flush; called again with a new

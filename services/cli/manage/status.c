@@ -35,10 +35,10 @@ static const char find_sql[] =
     "vendor_message_id,"
     "      'was_unknown', was_unknown, 'at', to_char(finished_at AT TIME ZONE 'UTC', "
     "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'))"
-    "      ORDER BY attempt_number) FROM history.delivery_attempts a"
+    "      ORDER BY attempt_number) FROM archiver.delivery_attempts a"
     "    WHERE a.created_at = n.created_at AND a.notification_id = n.id), '[]'))::text, status"
     // After a resend ended_at is the end of an earlier life; only a failed mail can be sent again.
-    " FROM history.notifications n, LATERAL (SELECT n.status IN "
+    " FROM archiver.notifications n, LATERAL (SELECT n.status IN "
     "('suppressed', 'superseded', 'failed', 'bounced', 'complained') AND "
     "(n.sent_at IS NULL OR n.ended_at >= n.sent_at) AS last) e"
     " WHERE created_at = $1::timestamptz AND id = $2";

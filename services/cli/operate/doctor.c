@@ -257,7 +257,8 @@ static void check_owner(Doctor *doctor, PGconn *conn)
         conn, "SELECT count(*), min(p.oid::regproc::text) FROM pg_proc p"
               " JOIN pg_roles r ON r.oid = p.proowner AND r.rolsuper"
               " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prosecdef AND n.nspname IN"
-              " ('stentor', 'keys', 'ingest', 'dispatch', 'clock', 'history', 'people', 'saga')");
+              " ('stentor', 'keys', 'ingest', 'dispatcher', 'digest_flusher', 'archiver', "
+              "'people', 'order_saga')");
     bool known = PQresultStatus(res) == PGRES_TUPLES_OK;
     bool ok = known && strcmp(PQgetvalue(res, 0, 0), "0") == 0;
     doctor_say(

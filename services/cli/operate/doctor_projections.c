@@ -21,9 +21,9 @@ typedef struct Known {
 
 static const char *const of_people[] = {"PEOPLE", NULL};
 static const Known known_projections[] = {
-    {"history", "history", "archiver", history_streams, "stentor rebuild history --carry-older"},
+    {"archiver", "history", "archiver", history_streams, "stentor rebuild history --carry-older"},
     {"people", "people", "ingest", of_people, NULL},
-    {"clock", "digests", "digest-flusher", of_people, NULL},
+    {"digest_flusher", "digests", "digest-flusher", of_people, NULL},
 };
 static const Known outbox_projections = {"stentor_outbox", NULL, "outbox-relay", NULL, NULL};
 

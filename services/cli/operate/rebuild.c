@@ -296,7 +296,7 @@ static void print_text(Rebuild *rebuild)
         (unsigned long long)rebuild->unreadable, (long long)rebuild->carried);
     if (!rebuild->dry) {
         printf(
-            "history is swapped%s\n", rebuild->keep_old ? "; the former one is history_old" : "");
+            "history is swapped%s\n", rebuild->keep_old ? "; the former one is archiver_old" : "");
         return;
     }
     printf("%s", rebuild->shown.len > 0 ? buf_c(&rebuild->shown) : "");

@@ -12,7 +12,7 @@
 #define CLAIM(wanted, unclaimed, row)                                                              \
     "WITH wanted AS MATERIALIZED (" wanted "),"                                                    \
     " claimed AS ("                                                                                \
-    "  INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id,"              \
+    "  INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id,"            \
     "    state, owner, lease_until, claimed_at)"                                                   \
     "  SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"               \
     "         now() + $6::int8 * interval '1 millisecond', $7::timestamptz FROM wanted" unclaimed  \
@@ -27,7 +27,7 @@
     "               86400000)::int8 ELSE 0 END,"                                                   \
     "        l.claimed_at, l.finished_at, l.due_at, l.rung, l.unknown_count,"                      \
     "        l.vendor, l.vendor_message_id, l.code, l.enhanced_code, l.reply, l.attempt"           \
-    " FROM missed w LEFT JOIN LATERAL (SELECT * FROM dispatch.ledger x"                            \
+    " FROM missed w LEFT JOIN LATERAL (SELECT * FROM dispatcher.ledger x"                          \
     "  WHERE x.created_at = w.created_at AND x.notification_id = w.notification_id"                \
     "    AND x.attempt " row " LIMIT 1) l ON true"
 
@@ -48,7 +48,7 @@ static const DbStatement claim_retries_statement = {
         "SELECT w.*, s.attempt AS settled"
         " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $8::bool[])"
         " WITH ORDINALITY AS w(created_at, notification_id, attempt, tenant_id, retry, n)"
-        " LEFT JOIN LATERAL (SELECT x.attempt FROM dispatch.ledger x"
+        " LEFT JOIN LATERAL (SELECT x.attempt FROM dispatcher.ledger x"
         "  WHERE w.retry AND x.created_at = w.created_at AND x.notification_id = w.notification_id"
         "    AND x.attempt < w.attempt AND x.settled_at IS NOT NULL AND x.state = 'sent'"
         "  ORDER BY x.attempt DESC LIMIT 1) s ON true",
@@ -56,7 +56,8 @@ static const DbStatement claim_retries_statement = {
 };
 
 #define LEDGER_INSERT                                                                              \
-    "INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, owner, " \
+    "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, "      \
+    "owner, "                                                                                      \
     "lease_until, claimed_at)"
 
 #define LEDGER_RETURNING                                                                           \
@@ -97,7 +98,7 @@ static const DbStatement park_statement = {
 
 static const DbStatement outcome_statement = {
     "dispatch_outcome",
-    "INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, owner, "
+    "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner, "
     "lease_until, claimed_at,"
     "  unknown_count, finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at, "
     "rung)"
@@ -151,7 +152,7 @@ static const DbStatement renew_statement = {
 
 static const DbStatement partitions_statement = {
     "dispatch_partitions",
-    "SELECT stentor.ensure_partitions('dispatch.ledger', now() - interval '1 month', now() + "
+    "SELECT stentor.ensure_partitions('dispatcher.ledger', now() - interval '1 month', now() + "
     "interval '2 months')",
 };
 

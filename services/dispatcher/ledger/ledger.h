@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The send ledger's statements (dispatch.ledger): claim before, outcome after, a batch at a time.
+// The send ledger's statements (dispatcher.ledger): claim before, outcome after, a batch at a time.
 // Not a place for decisions: what a conflict means is the dispatcher's.
 // Law: a row moves claimed -> sent | deferred | failed | parked once, and only its owner moves it;
 // what then has an unknown outcome may move once more, to sent, when a vendor's callback settles it

@@ -13,7 +13,7 @@ static const DbStatement settle_statement = {
     "  SELECT DISTINCT ON (o.created_at, o.notification_id) w.n, w.event_id, w.told_at, o.*"
     "  FROM unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])"
     "  WITH ORDINALITY AS w(created_at, notification_id, tenant_id, event_id, told_at, n)"
-    "  CROSS JOIN LATERAL (SELECT * FROM dispatch.ledger x"
+    "  CROSS JOIN LATERAL (SELECT * FROM dispatcher.ledger x"
     "   WHERE x.created_at = w.created_at AND x.notification_id = w.notification_id"
     "     AND x.tenant_id = w.tenant_id AND (x.state IN ('sent', 'claimed') OR x.unknown_count > 0)"
     "   ORDER BY (x.settled_by = w.event_id) IS TRUE DESC, (x.state = 'sent') DESC, x.attempt DESC"
@@ -21,7 +21,7 @@ static const DbStatement settle_statement = {
     "  WHERE o.settled_by = w.event_id OR (o.state <> 'sent' AND o.settled_by IS NULL)"
     "  ORDER BY o.created_at, o.notification_id, w.n),"
     " settled AS ("
-    "  INSERT INTO dispatch.ledger AS l (created_at, notification_id, attempt, tenant_id, state,"
+    "  INSERT INTO dispatcher.ledger AS l (created_at, notification_id, attempt, tenant_id, state,"
     "    owner, lease_until, claimed_at, finished_at, vendor, vendor_message_id, settled_at,"
     "    settled_by)"
     "  SELECT created_at, notification_id, attempt, tenant_id, 'sent', '', now(), claimed_at,"
@@ -53,7 +53,7 @@ static const DbStatement settle_statement = {
 
 static const DbStatement open_statement = {
     "dispatch_unknown_open",
-    "SELECT claimed, parked FROM dispatch.unknown_open()",
+    "SELECT claimed, parked FROM dispatcher.unknown_open()",
 };
 
 int ledger_add_settle(

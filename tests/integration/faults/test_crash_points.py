@@ -129,7 +129,7 @@ def uninterrupted(bench):
     assert {kind: len(rows) for kind, rows in seen["ledger"].items()} == {
         "called": 1, "single": 1, "batch": 3, "campaign": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1, "resend": 3}
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
-        ["ingest", "render", "dispatcher", "digest-flusher", "webhook-receiver", "history", "history"])
+        ["ingest", "renderer", "dispatcher", "digest-flusher", "webhook-receiver", "archiver", "archiver"])
     assert seen["people"] == {"recipients": 1, "addresses": 1}
     assert sum(run.mails.values()) == 14 and sum(run.unknown.values()) == 0
     return seen
@@ -157,7 +157,7 @@ def make_it_pass(run, service, how):
     if how.drain:
         wait_until(lambda: mailbox.waiting, 10, "a mail in the server's hands")
         sender.join()
-        wait_until(lambda: service.metric("stentor_smtp_queued") > 0, 10, "mails waiting for the connection")
+        wait_until(lambda: service.metric("stentor_dispatcher_smtp_queued") > 0, 10, "mails waiting for the connection")
         service.child.terminate()
     return sender
 

@@ -52,8 +52,8 @@ def test_more_than_the_streams_hold_goes_through_and_what_waits_is_kept():
         wait_until(lambda: pipeline.history_count("status = 'sent'") >= TOTAL + 1, 300, "every mail being sent")
         assert info()["state"]["first_seq"] > unread
         flusher = pipeline.services["digest-flusher"]
-        assert flusher.metric("stentor_stream_trimmed_total") >= info()["state"]["first_seq"] - 1
-        assert pipeline.postgres.query("SELECT count(*) FROM dispatch.ledger WHERE unknown_count > 0 OR attempt > 1")[0][0] == 0
+        assert flusher.metric("stentor_digest_flusher_stream_trimmed_total") >= info()["state"]["first_seq"] - 1
+        assert pipeline.postgres.query("SELECT count(*) FROM dispatcher.ledger WHERE unknown_count > 0 OR attempt > 1")[0][0] == 0
     finally:
         pipeline.stop()
 
@@ -77,7 +77,7 @@ def test_a_service_that_nobody_has_started_holds_no_event_back():
         assert state()["messages"] > 40
         wait_until(lambda: state()["first_seq"] > 1, 30, "room being made without order-saga")
         pipeline.services["order-saga"] = saga = pipeline.service("order-saga").start()
-        wait_until(lambda: saga.metric("stentor_saga_passed_total") >= state()["messages"], 30, "order-saga having read")
+        wait_until(lambda: saga.metric("stentor_order_saga_passed_total") >= state()["messages"], 30, "order-saga having read")
         time.sleep(1)  # its acks
         saga.stop()
         unread = state()["last_seq"] + 1

@@ -62,13 +62,13 @@ def check_nothing_lost_nothing_doubled(pipeline, load):
     wait_until(lambda: pipeline.history_count("status IN ('sent', 'failed', 'bounced')") >= load.total, 120, "every end status")
     sent = pipeline.history_count("status = 'sent'")
     assert sent == load.total, f"{sent} sent of {load.total}"
-    rows = {row[0] for row in pipeline.postgres.query("SELECT id FROM history.notifications")}
+    rows = {row[0] for row in pipeline.postgres.query("SELECT id FROM archiver.notifications")}
     assert rows == set(load.ids)
     counts = {mid.strip("<>").split("@")[0]: count for mid, count in pipeline.mailbox.count_by_message_id().items()}
     lost = [i for i in load.ids if i not in counts]
     assert lost == [], f"{len(lost)} lost, for example {lost[:3]}"
     doubled = {i for i, count in counts.items() if count > 1}
-    unknown = {row[0] for row in pipeline.postgres.query("SELECT notification_id FROM dispatch.ledger WHERE unknown_count > 0")}
+    unknown = {row[0] for row in pipeline.postgres.query("SELECT notification_id FROM dispatcher.ledger WHERE unknown_count > 0")}
     assert doubled <= unknown, f"doubled and not reported as unknown: {sorted(doubled - unknown)[:5]}"
     return len(doubled), len(unknown)
 
@@ -175,7 +175,7 @@ def test_two_replicas_of_everything_share_the_work():
         load.join()
         doubled, unknown = check_nothing_lost_nothing_doubled(pipeline, load)
         assert (doubled, unknown) == (0, 0)
-        for name, metric in [("renderer", "stentor_rendered_total"), ("dispatcher", "stentor_dispatcher_attempts_total")]:
+        for name, metric in [("renderer", "stentor_renderer_rendered_total"), ("dispatcher", "stentor_dispatcher_attempts_total")]:
             for replica in (name, name + "-2"):
                 assert pipeline.services[replica].metric(metric) > 0, replica
     finally:

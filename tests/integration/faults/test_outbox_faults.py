@@ -90,9 +90,9 @@ def test_four_relays_on_one_table_publish_each_row_once_and_in_order(app, events
     for part in range(10):
         check_once_and_in_order(events.all(), 300, tag=f"part{part}")
     assert events.count() == 3000
-    assert sum(relay.metric("stentor_outbox_published_total") for relay in relays) == 3000
+    assert sum(relay.metric("stentor_outbox_relay_published_total") for relay in relays) == 3000
     # A busy machine may leave one without a turn; one alone would be no test.
-    assert sum(relay.metric("stentor_outbox_claimed_total") > 0 for relay in relays) >= 2
+    assert sum(relay.metric("stentor_outbox_relay_claimed_total") > 0 for relay in relays) >= 2
     assert set(app.sql("SELECT publish_attempts, last_error FROM notification.outbox")) == {(1, None)}
 
 
@@ -121,7 +121,7 @@ def test_a_dead_relays_claim_is_adopted_when_its_lease_is_over(app, events):
     heir = app.relay("-heir").start()
     insert(app, 5, tag="later")  # rows of keys that the dead relay holds wait for it
     wait_published(app, 30)
-    assert heir.metric("stentor_outbox_adopted_total") == 1
+    assert heir.metric("stentor_outbox_relay_adopted_total") == 1
     check_once_and_in_order(events.all(), 20)
     order = [json.loads(event["data"])["tag"] for event in events.all() if json.loads(event["data"])["n"] % 10 == 1]
     assert order == ["row", "row", "later"]
@@ -132,12 +132,12 @@ def test_a_dead_relays_claim_is_adopted_when_its_lease_is_over(app, events):
 
 def test_one_notification_per_statement_wakes_at_once(app):
     relay = app.relay(STENTOR_OUTBOX_POLL_MS="60000").start()
-    wait_until(lambda: relay.metric("stentor_outbox_listening") == 1, 20, "listening")
+    wait_until(lambda: relay.metric("stentor_outbox_relay_listening") == 1, 20, "listening")
     time.sleep(2)  # the pauses between looks are long by now
-    before = relay.metric("stentor_outbox_notified_total")
+    before = relay.metric("stentor_outbox_relay_notified_total")
     insert(app, 1000)
     wait_published(app, 10)
-    assert relay.metric("stentor_outbox_notified_total") == before + 1
+    assert relay.metric("stentor_outbox_relay_notified_total") == before + 1
 
 
 def test_without_a_notification_the_table_is_polled(pipeline):
@@ -146,7 +146,7 @@ def test_without_a_notification_the_table_is_polled(pipeline):
     time.sleep(2)
     insert(app, 10)
     wait_published(app, 5)
-    assert relay.metric("stentor_outbox_notified_total") == 0
+    assert relay.metric("stentor_outbox_relay_notified_total") == 0
     assert relay.stop() == 0
 
 
@@ -282,7 +282,7 @@ def test_a_table_that_lets_nothing_be_marked_for_a_while_costs_a_few_tries_and_n
     app.sql("DROP TRIGGER forbid ON notification.outbox")
     wait_published(app, 40)
     assert events.count() == 300
-    assert relay.metric("stentor_outbox_adopted_total") == 0
+    assert relay.metric("stentor_outbox_relay_adopted_total") == 0
 
 
 def test_a_row_that_the_application_holds_is_marked_later_and_holds_up_no_other(app, events):
@@ -301,7 +301,7 @@ def test_a_row_that_the_application_holds_is_marked_later_and_holds_up_no_other(
         connection.rollback()
         wait_published(app, 10)
         wait_until(lambda: app.one("SELECT count(*) FROM stentor_outbox.claims") == 0, 10, "the claim released")
-        assert heir.metric("stentor_outbox_adopted_total") == 1
+        assert heir.metric("stentor_outbox_relay_adopted_total") == 1
         assert len({event["headers"]["Nats-Msg-Id"] for event in events.all()}) == 100  # stored again, under the same ids
     finally:
         connection.close()
@@ -316,14 +316,14 @@ def test_the_backlog_is_counted_and_told_once_when_it_crosses_the_alert(app):
     app.pipeline.nats.kill()
     relay = app.relay(mapping=mapping)
     relay.start(wait=False)
-    wait_until(lambda: relay.metric("stentor_outbox_backlog") == 300, 30, "the backlog")
-    assert relay.metric("stentor_outbox_oldest_seconds") > 0
+    wait_until(lambda: relay.metric("stentor_outbox_relay_backlog") == 300, 30, "the backlog")
+    assert relay.metric("stentor_outbox_relay_oldest_seconds") > 0
     time.sleep(11)  # counted again
     alerts = [line for line in lines(relay, "warn") if "above its alert" in line["event"]]
     assert len(alerts) == 1 and alerts[0]["rows"] == 300 and alerts[0]["alert"] == 100
     app.pipeline.nats.start()
     wait_published(app, 30)
-    wait_until(lambda: relay.metric("stentor_outbox_backlog") == 0, 30, "the backlog gone")
+    wait_until(lambda: relay.metric("stentor_outbox_relay_backlog") == 0, 30, "the backlog gone")
     assert sum("below its alert" in line["event"] for line in lines(relay, "info")) == 1
 
 
@@ -335,4 +335,4 @@ def test_old_rows_go_in_small_batches_and_what_is_not_published_stays(app):
     insert(app, 1200)
     wait_until(lambda: app.one("SELECT count(*) FROM notification.outbox") == 1, 60, "the old gone")
     assert app.sql("SELECT id FROM notification.outbox") == [("bad",)]
-    assert relay.metric("stentor_outbox_deleted_total") >= 1200
+    assert relay.metric("stentor_outbox_relay_deleted_total") >= 1200

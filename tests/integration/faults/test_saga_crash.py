@@ -154,7 +154,7 @@ def leave_rows(shop, run, point, count):
     while True:
         start_armed(saga, point, wait=False)
         wait_death(saga, point)
-        left = shop.query("SELECT count(*) FROM saga.outbox_message WHERE correlation_id = ANY (%s::uuid[]) AND sent_time IS NULL", ids)[0][0]
+        left = shop.query("SELECT count(*) FROM order_saga.outbox_message WHERE correlation_id = ANY (%s::uuid[]) AND sent_time IS NULL", ids)[0][0]
         if left >= count:
             break
     saga.options["STENTOR_SAGA_SWEEP_AGE_MS"] = OPTIONS["STENTOR_SAGA_SWEEP_AGE_MS"]
@@ -173,7 +173,7 @@ def test_killed_there_it_ends_as_if_nothing_had_happened(shop, uninterrupted, po
         leave_rows(shop, run, after, number)
     start_armed(saga, f"{point}:{number}", wait=False)
     wait_death(saga, point)
-    shop.query("UPDATE saga.outbox_message SET claimed_until = now() WHERE sent_time IS NULL RETURNING 1")  # the dead process's lease
+    shop.query("UPDATE order_saga.outbox_message SET claimed_until = now() WHERE sent_time IS NULL RETURNING 1")  # the dead process's lease
     saga.start()
     run.wait_end()
     assert run.observe() == uninterrupted

@@ -61,7 +61,7 @@ def test_a_command_that_waited_for_longer_than_a_day_is_not_late(shop):
     order = shop.order().check_out().wait_state("Placed")
     order.sent()
     shop.nats.request("$JS.API.STREAM.PURGE.EVENTS", json.dumps({"filter": f"evt.{order.tenant}.PlaceOrder"}).encode())
-    moved = shop.query("UPDATE saga.outbox_message SET sent_time = NULL, message_id = message_id || 'x',"
+    moved = shop.query("UPDATE order_saga.outbox_message SET sent_time = NULL, message_id = message_id || 'x',"
                        " enqueue_time = enqueue_time - interval '30 hours', happened_at = happened_at - interval '30 hours',"
                        " seen_at = seen_at - interval '30 hours' WHERE correlation_id = %s AND message_type = 'PlaceOrder' RETURNING 1", order.id)
     assert len(moved) == 1
@@ -92,10 +92,10 @@ def resend(shop):
 def test_a_packed_event_can_be_taken_again_from_its_letter(shop, short_window):
     order = shop.order().check_out().wait_state("Placed")
     event = messages(shop.pipeline).StatusChanged(order_id=order.id, status="Completed", carrier="DHL")
-    shop.query(f"ALTER TABLE saga.order_state ADD CONSTRAINT not_yet CHECK (order_id <> '{order.id}' OR current_state <> 'Completed')")
+    shop.query(f"ALTER TABLE order_saga.order_state ADD CONSTRAINT not_yet CHECK (order_id <> '{order.id}' OR current_state <> 'Completed')")
     order.say("StatusChanged", event.SerializeToString(), headers={"Content-Type": "application/protobuf"})
     wait_until(lambda: letters(shop, "not_yet"), 20, "the letter")
-    shop.query("ALTER TABLE saga.order_state DROP CONSTRAINT not_yet")
+    shop.query("ALTER TABLE order_saga.order_state DROP CONSTRAINT not_yet")
     resend(shop)
     order.wait_state("Completed").wait_mails(PLACED, COMPLETED)
 
@@ -126,12 +126,12 @@ def test_a_letter_of_the_saga_sent_again_is_nothing_to_triggers(shop, short_wind
 
 
 def test_a_triggers_letter_sent_again_is_nothing_to_the_saga(shop):
-    passed = metric(shop, "stentor_saga_passed_total")
+    passed = metric(shop, "stentor_order_saga_passed_total")
     order = shop.order()
     letter = {"specversion": "1.0", "type": "UserCheckedOut", "source": "/stentor/acme", "id": "for-" + order.id, "stentortrigger": "welcome",
               "stentorat": "2026-01-01T00:00:00Z", "data": {"order_id": order.id, "email": order.email}}
     order.say("UserCheckedOut", letter)
-    wait_until(lambda: metric(shop, "stentor_saga_passed_total") > passed, 20, "the letter being passed over")
+    wait_until(lambda: metric(shop, "stentor_order_saga_passed_total") > passed, 20, "the letter being passed over")
     assert order.state() is None and order.inbox() == []
 
 
@@ -182,7 +182,7 @@ def test_a_wait_that_is_lost_is_asked_for_again(shop, impatient, short_window):
     clock.start()
     order.wait_state("Failed", 60)
     assert order.row("timeout_retry_count, wait_due") == (3, None)
-    assert impatient.metric("stentor_saga_waits_repeated_total") >= 1
+    assert impatient.metric("stentor_order_saga_waits_repeated_total") >= 1
     order.wait_mails(PLACED)
 
 
@@ -192,11 +192,11 @@ def test_a_wait_that_is_lost_is_asked_for_again(shop, impatient, short_window):
 def test_a_repeat_that_the_stream_drops_is_counted(shop, impatient, long_window):
     order = shop.order().check_out().wait_state("Failed", 60)
     assert order.sent().count("PlaceOrder") == 3
-    wait_until(lambda: impatient.metric("stentor_saga_published_duplicates_total") >= 2, 20, "two that were dropped")
+    wait_until(lambda: impatient.metric("stentor_order_saga_published_duplicates_total") >= 2, 20, "two that were dropped")
 
 
 def test_a_clean_up_that_cannot_be_read_starts_nothing(shop):
-    passed, passes = metric(shop, "stentor_saga_passed_total"), metric(shop, "stentor_saga_retention_passes_total")
+    passed, passes = metric(shop, "stentor_order_saga_passed_total"), metric(shop, "stentor_order_saga_retention_passes_total")
     shop.order().say("CleanUpSentEmail", {"requested_by": 17})
-    wait_until(lambda: metric(shop, "stentor_saga_passed_total") > passed, 20, "the event being passed over")
-    assert metric(shop, "stentor_saga_retention_passes_total") == passes
+    wait_until(lambda: metric(shop, "stentor_order_saga_passed_total") > passed, 20, "the event being passed over")
+    assert metric(shop, "stentor_order_saga_retention_passes_total") == passes

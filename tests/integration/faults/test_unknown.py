@@ -49,7 +49,7 @@ class World:
     def rows(self, notification):
         """(attempt, state, unknown_count, settled) of the ledger."""
         return self.pipeline.postgres.query(
-            "SELECT attempt, state, unknown_count, settled_at IS NOT NULL FROM dispatch.ledger WHERE notification_id = %s ORDER BY 1",
+            "SELECT attempt, state, unknown_count, settled_at IS NOT NULL FROM dispatcher.ledger WHERE notification_id = %s ORDER BY 1",
             notification)
 
     def wait_row(self, notification, *expected):
@@ -64,7 +64,7 @@ class World:
 
     def was_unknown(self, notification):
         return self.pipeline.postgres.query(
-            "SELECT attempt_number, was_unknown FROM history.delivery_attempts WHERE notification_id = %s ORDER BY 1", notification)
+            "SELECT attempt_number, was_unknown FROM archiver.delivery_attempts WHERE notification_id = %s ORDER BY 1", notification)
 
     def open_parked(self):
         text = self.dispatcher.get("/metrics")[1]

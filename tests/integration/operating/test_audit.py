@@ -167,8 +167,8 @@ def test_expired_ones_have_no_later_records_and_need_none(audited, since):
 
 ROWS = {
     "accept_log": "DELETE FROM ingest.accept_log WHERE %s = ANY (notification_ids)",
-    "ledger": "DELETE FROM dispatch.ledger WHERE notification_id = %s",
-    "history": "DELETE FROM history.notifications WHERE id = %s",
+    "ledger": "DELETE FROM dispatcher.ledger WHERE notification_id = %s",
+    "history": "DELETE FROM archiver.notifications WHERE id = %s",
 }
 MESSAGES = {  # stream, what the message holds beside the id, the source's name
     "REQUEST": ("REQUEST_NORMAL", []),
@@ -216,7 +216,7 @@ def test_a_message_deleted_by_hand_is_found_and_named(audited, admin, since, rec
 
 def test_an_attempt_deleted_from_history_is_found_too(audited, since):
     broken, _ = send_two(audited)
-    audited.postgres.query("DELETE FROM history.delivery_attempts WHERE notification_id = %s", broken)
+    audited.postgres.query("DELETE FROM archiver.delivery_attempts WHERE notification_id = %s", broken)
     check_found(audited, since, broken, "history", sent=2)
 
 
@@ -224,11 +224,11 @@ def test_an_attempt_deleted_from_history_is_found_too(audited, since):
 def test_a_deferral_that_waits_is_found_when_one_of_its_records_goes(audited, admin, since, source):
     broken, whole = [audited.send(scheduled_for=later(hours=1)) for _ in range(2)]
     for notification in (broken, whole):
-        wait_until(lambda n=notification: audited.postgres.query("SELECT 1 FROM clock.due_work WHERE notification_id = %s", n), 20)
+        wait_until(lambda n=notification: audited.postgres.query("SELECT 1 FROM digest_flusher.due_work WHERE notification_id = %s", n), 20)
     settle()
     assert counts(audit(audited, "--since", since)) == {"accepted": 2, "in_flight": 2}
     if source == "due_work":
-        audited.postgres.query("DELETE FROM clock.due_work WHERE notification_id = %s", broken)
+        audited.postgres.query("DELETE FROM digest_flusher.due_work WHERE notification_id = %s", broken)
         check_found(audited, since, broken, source, in_flight=1)
     else:
         assert delete_message(admin, "DEFERRED", [broken.encode()]) == 1
@@ -240,7 +240,7 @@ def test_the_first_of_two_attempts_is_not_covered_by_the_second(audited, since):
     broken = audited.send()
     assert len(audited.status(broken, wait="sent")["attempts"]) == 2
     audited.status(audited.send(), wait="sent")
-    audited.postgres.query("DELETE FROM dispatch.ledger WHERE notification_id = %s AND attempt = 1", broken)
+    audited.postgres.query("DELETE FROM dispatcher.ledger WHERE notification_id = %s AND attempt = 1", broken)
     assert "needs a person" in check_found(audited, since, broken, "ledger", sent=2)
 
 
@@ -248,9 +248,9 @@ def test_two_acceptances_without_an_unknown_are_doubled(audited, since):
     """Made up in the ledger: the pipeline itself has no way to it."""
     doubled, _ = send_two(audited)
     audited.postgres.query(
-        "INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, owner, lease_until, claimed_at,"
+        "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner, lease_until, claimed_at,"
         " finished_at, vendor) SELECT created_at, notification_id, 2, tenant_id, 'sent', owner, lease_until, claimed_at,"
-        " finished_at, NULL FROM dispatch.ledger WHERE notification_id = %s", doubled)
+        " finished_at, NULL FROM dispatcher.ledger WHERE notification_id = %s", doubled)
     settle()
     report = audit(audited, "--since", since, status=1)  # the second attempt lacks its other records
     assert report["doubled"] == 1 and named(report, "doubled") == {(doubled, "ledger")}
@@ -357,7 +357,7 @@ def test_every_unknown_outcome_is_named_after_a_dispatcher_was_killed():
             pipeline.services["dispatcher"].start()
         load.join()
         wait_until(lambda: pipeline.history_count("status = 'sent'") == load.total, 60, "every end")
-        unknown = {row[0] for row in pipeline.postgres.query("SELECT notification_id FROM dispatch.ledger WHERE unknown_count > 0")}
+        unknown = {row[0] for row in pipeline.postgres.query("SELECT notification_id FROM dispatcher.ledger WHERE unknown_count > 0")}
         settle()
         report = audit(pipeline, "--limit", 0)
         assert counts(report) == {name: count for name, count in
@@ -372,17 +372,17 @@ def test_every_unknown_outcome_is_named_after_a_dispatcher_was_killed():
 
 def test_a_claim_without_an_outcome_and_a_parked_one_are_unknown(audited, since):
     claimed, parked = send_two(audited)
-    audited.postgres.query("UPDATE dispatch.ledger SET state = 'claimed', lease_until = now(), finished_at = NULL"
+    audited.postgres.query("UPDATE dispatcher.ledger SET state = 'claimed', lease_until = now(), finished_at = NULL"
                            " WHERE notification_id = %s", claimed)
-    audited.postgres.query("UPDATE dispatch.ledger SET state = 'parked' WHERE notification_id = %s", parked)
+    audited.postgres.query("UPDATE dispatcher.ledger SET state = 'parked' WHERE notification_id = %s", parked)
     report = audit(audited, "--since", since)
     details = {finding["id"]: finding["detail"] for finding in report["findings"] if finding["what"] == "unknown"}
     assert "has gone" in details[claimed] and "parked" in details[parked] and report["unknown"] == 2
     # A person has it sent again, as the next attempt; the parked one stays beside it.
     columns = [name for name, in audited.postgres.query(
-        "SELECT column_name FROM information_schema.columns WHERE table_schema = 'dispatch' AND table_name = 'ledger'")]
+        "SELECT column_name FROM information_schema.columns WHERE table_schema = 'dispatcher' AND table_name = 'ledger'")]
     second = ", ".join({"attempt": "2::smallint", "state": "'sent'"}.get(name, name) for name in columns)
-    audited.postgres.query(f"INSERT INTO dispatch.ledger ({', '.join(columns)}) SELECT {second} FROM dispatch.ledger"
+    audited.postgres.query(f"INSERT INTO dispatcher.ledger ({', '.join(columns)}) SELECT {second} FROM dispatcher.ledger"
                            " WHERE notification_id = %s", parked)
     # It has no events here: once the grace is over they count as lost.
     again = json.loads(audited.run_cli("audit", "--grace", 1, "--json", "--since", since).stdout)
@@ -433,12 +433,12 @@ def test_a_store_restored_to_an_earlier_copy_is_repaired_and_nothing_is_sent_twi
         assert repaired["repaired"] == len(lost)
         unknown = {notification for notification, _ in named(repaired, "unknown")}
         assert counts({**repaired, "unknown": 0}) == {"accepted": 1000, "sent": 1000}
-        assert {row[0] for row in pipeline.postgres.query("SELECT notification_id FROM dispatch.ledger WHERE state = 'sent'")} == ids
+        assert {row[0] for row in pipeline.postgres.query("SELECT notification_id FROM dispatcher.ledger WHERE state = 'sent'")} == ids
         taken = {mid.strip("<>").split("@")[0] for mid in pipeline.mailbox.count_by_message_id()}
         assert taken == ids and doubles(pipeline) <= unknown
         # The archiver's position is beyond the restored end: it has to notice, and to read the log again.
         wait_until(lambda: pipeline.history_count("status = 'sent'") == 1000, 30, "history reading the restored log")
-        assert {row[0] for row in pipeline.postgres.query("SELECT id FROM history.notifications WHERE status = 'sent'")} == ids
+        assert {row[0] for row in pipeline.postgres.query("SELECT id FROM archiver.notifications WHERE status = 'sent'")} == ids
     finally:
         pipeline.stop()
 
@@ -488,8 +488,8 @@ def test_past_its_retention_the_accept_log_says_what_is_audited(audited, since):
     try:
         # Retention has dropped what has ended; what is lost to history, or its ledger row, it keeps.
         audited.postgres.query("DELETE FROM ingest.accept_log WHERE notification_ids && %s", ids[:2])
-        audited.postgres.query("DELETE FROM history.notifications WHERE id = %s", ids[2])
-        audited.postgres.query("DELETE FROM dispatch.ledger WHERE notification_id = %s", ids[3])
+        audited.postgres.query("DELETE FROM archiver.notifications WHERE id = %s", ids[2])
+        audited.postgres.query("DELETE FROM dispatcher.ledger WHERE notification_id = %s", ids[3])
         done = audited.run_cli("audit", "--grace", 1, "--json", "--since", since)
         assert "only what the accept log still holds is audited" in done.stderr
         report = json.loads(done.stdout)
@@ -532,8 +532,8 @@ def test_without_its_servers_it_says_which_one_is_missing(audited):
 
 def test_no_other_service_may_look_across_tenants(audited):
     import psycopg2
-    for door in ("ingest.audit_events('{1}')", "dispatch.audit_ledger(now(), now(), NULL, now(), '', 0::smallint, 1)",
-                 "clock.audit_due('', '', NULL, '', 1)", "stentor.audit_history(now(), now(), NULL, now(), '', '', 1)"):
+    for door in ("ingest.audit_events('{1}')", "dispatcher.audit_ledger(now(), now(), NULL, now(), '', 0::smallint, 1)",
+                 "digest_flusher.audit_due('', '', NULL, '', 1)", "stentor.audit_history(now(), now(), NULL, now(), '', '', 1)"):
         assert audited.postgres.query(f"SELECT count(*) FROM {door}", role="stentor_cli") is not None
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
             audited.postgres.query(f"SELECT count(*) FROM {door}", role="stentor_renderer")

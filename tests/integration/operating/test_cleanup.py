@@ -43,12 +43,12 @@ def plant(pipeline, tenant=TENANT, days=900, category="marketing", status="sent"
     notification = aged(days)
     query = pipeline.postgres.query
     query("SELECT stentor.ensure_partitions(t::regclass, now() - interval '9 years', now()) FROM unnest(ARRAY["
-          "'history.notifications', 'history.delivery_attempts', 'dispatch.ledger']) t")
-    query("INSERT INTO history.notifications (created_at, id, tenant_id, channel, category, status, status_rank, updated_at)"
+          "'archiver.notifications', 'archiver.delivery_attempts', 'dispatcher.ledger']) t")
+    query("INSERT INTO archiver.notifications (created_at, id, tenant_id, channel, category, status, status_rank, updated_at)"
           " VALUES (ingest.id_time(%s), %s, %s, 'email', %s, %s, 5, now() - interval '40 days')", notification, notification, tenant, category, status)
-    query("INSERT INTO history.delivery_attempts (created_at, notification_id, attempt_number, id, tenant_id, channel, vendor, outcome)"
+    query("INSERT INTO archiver.delivery_attempts (created_at, notification_id, attempt_number, id, tenant_id, channel, vendor, outcome)"
           " VALUES (ingest.id_time(%s), %s, 1, 'dat_1', %s, 'email', 'smtp', 'accepted')", notification, notification, tenant)
-    query("INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, owner, lease_until, claimed_at, finished_at)"
+    query("INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner, lease_until, claimed_at, finished_at)"
           " SELECT t, %s, 1, %s, 'sent', 'p', t, t, t FROM ingest.id_time(%s) t", notification, tenant, notification)
     query("DELETE FROM stentor.history_walked")  # it would have been there when its category was walked last
     # Before those of today, as it would stand.
@@ -59,8 +59,8 @@ def plant(pipeline, tenant=TENANT, days=900, category="marketing", status="sent"
 
 
 def places(pipeline, notification):
-    tables = {"history": ("history.notifications", "id = %s"), "attempts": ("history.delivery_attempts", "notification_id = %s"),
-              "ledger": ("dispatch.ledger", "notification_id = %s"), "accept_log": ("ingest.accept_log", "%s = ANY (notification_ids)")}
+    tables = {"history": ("archiver.notifications", "id = %s"), "attempts": ("archiver.delivery_attempts", "notification_id = %s"),
+              "ledger": ("dispatcher.ledger", "notification_id = %s"), "accept_log": ("ingest.accept_log", "%s = ANY (notification_ids)")}
     return {name for name, (table, where) in tables.items() if pipeline.postgres.query(f"SELECT 1 FROM {table} WHERE {where}", notification)}
 
 
@@ -104,20 +104,20 @@ def test_an_event_has_its_tenants_old_rows_dropped_at_once(kept, bus):
 def test_what_has_no_end_or_time_yet_is_never_dropped(kept, bus):
     waits = plant(kept, days=900, status="scheduled")
     lasting = plant(kept, days=900, category="transactional")
-    kept.postgres.query("UPDATE dispatch.ledger SET state = 'parked' WHERE notification_id = %s", waits)
+    kept.postgres.query("UPDATE dispatcher.ledger SET state = 'parked' WHERE notification_id = %s", waits)
     marker = plant(kept)
     ask(bus)
     gone(kept, marker)
     assert places(kept, waits) == EVERYWHERE
     assert places(kept, lasting) == {"history", "attempts"}, "7 years"
-    for table in ("history.notifications WHERE id", "history.delivery_attempts WHERE notification_id", "dispatch.ledger WHERE notification_id"):
+    for table in ("archiver.notifications WHERE id", "archiver.delivery_attempts WHERE notification_id", "dispatcher.ledger WHERE notification_id"):
         kept.postgres.query(f"DELETE FROM {table} = ANY (%s)", [waits, lasting])
     kept.postgres.query("DELETE FROM ingest.accept_log WHERE accept_id < 0")
 
 
 def forget(pipeline, notification, *names):
-    tables = {"history": "history.notifications WHERE id", "attempts": "history.delivery_attempts WHERE notification_id",
-              "ledger": "dispatch.ledger WHERE notification_id"}
+    tables = {"history": "archiver.notifications WHERE id", "attempts": "archiver.delivery_attempts WHERE notification_id",
+              "ledger": "dispatcher.ledger WHERE notification_id"}
     for name in names or tables:
         pipeline.postgres.query(f"DELETE FROM {tables[name]} = %s", notification)
 
@@ -157,7 +157,7 @@ def test_what_is_dropped_without_a_known_end_is_told(kept, bus):
 
 
 def test_a_rebuild_agrees(kept, bus):
-    wait_until(lambda: kept.services["archiver"].metric("stentor_history_lag") == 0, 20, "history being up to date")
+    wait_until(lambda: kept.services["archiver"].metric("stentor_archiver_lag") == 0, 20, "history being up to date")
     marker = plant(kept)
     ask(bus)
     gone(kept, marker)

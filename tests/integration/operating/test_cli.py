@@ -389,7 +389,7 @@ def test_doctor_names_what_does_not_fold(pipeline):
 
 def test_doctor_names_a_projection_whose_stream_is_another(pipeline):
     """The time of the last message read is another: so is the stream."""
-    shift = "UPDATE history.positions SET stream_created_at = stream_created_at {0} interval '1 hour', stored_at = stored_at {0} interval '1 hour'"
+    shift = "UPDATE archiver.positions SET stream_created_at = stream_created_at {0} interval '1 hour', stored_at = stored_at {0} interval '1 hour'"
     pipeline.status(pipeline.send(to="another@example.com"), wait="sent")
     pipeline.services["archiver"].stop()
     try:
@@ -408,12 +408,12 @@ def test_doctor_names_a_projection_whose_stream_is_another(pipeline):
 
 def test_doctor_names_a_projection_that_stands_still(pipeline):
     """Its process holds the lock and does not fold: Postgres refuses its rows."""
-    pipeline.postgres.query("ALTER TABLE history.notifications ADD CONSTRAINT no_stander CHECK (template <> 'welcome') NOT VALID")
+    pipeline.postgres.query("ALTER TABLE archiver.notifications ADD CONSTRAINT no_stander CHECK (template <> 'welcome') NOT VALID")
     try:
         pipeline.send(to="stands@example.com", variables={"name": "Alice"})
         wait_until(lambda: "stands still (HINT: the log of stentor-archiver says why)" in projections(pipeline)["history"]["text"], 30, "the warning")
     finally:
-        pipeline.postgres.query("ALTER TABLE history.notifications DROP CONSTRAINT no_stander")
+        pipeline.postgres.query("ALTER TABLE archiver.notifications DROP CONSTRAINT no_stander")
         pipeline.services["archiver"].stop()
         pipeline.services["archiver"].start()
     wait_until(lambda: projections(pipeline)["history"]["result"] == "ok", 20, "history at work")

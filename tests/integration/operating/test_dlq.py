@@ -61,7 +61,7 @@ def exhaust(pipeline, count=1):
 
 
 def all_are(pipeline, ids, status):
-    return pipeline.postgres.query("SELECT count(*) FROM history.notifications WHERE id = ANY (%s) AND status = %s", ids, status)[0][0] == len(ids)
+    return pipeline.postgres.query("SELECT count(*) FROM archiver.notifications WHERE id = ANY (%s) AND status = %s", ids, status)[0][0] == len(ids)
 
 
 def poison(pipeline, bus, payload=b"\xff\xff\xff\xff", subject=f"ntf.request.normal.{TENANT}"):
@@ -189,7 +189,7 @@ def test_all_letters_are_sent_again_in_batches(limited):
     many = 70  # more than two batches of the scan
     ids = exhaust(limited, many)
     assert len(letters(limited, "--stage", "dispatcher")) == many
-    assert letters(limited, "--stage", "render") == []
+    assert letters(limited, "--stage", "renderer") == []
     assert len(letters(limited, "--limit", "5")) == 5
     assert [letter["sequence"] for letter in letters(limited, "--limit", "5")] == [letter["sequence"] for letter in letters(limited)][-5:]
     done = lines(limited.cli("dlq", "resend", "--all", "--stage", "dispatcher", "--since", "1h", "--json"))
@@ -245,11 +245,11 @@ def test_an_expired_mail_is_sent_again_only_without_its_expiry(limited, bus):
 
 
 @pytest.mark.parametrize("subject,stage,reason", [
-    (f"ntf.status.{TENANT}.email.sent", "history", "stentor rebuild history"),
-    (f"ntf.request.normal.{TENANT}", "history", "stentor rebuild history"),
+    (f"ntf.status.{TENANT}.email.sent", "archiver", "stentor rebuild history"),
+    (f"ntf.request.normal.{TENANT}", "archiver", "stentor rebuild history"),
     (f"ntf.status.{TENANT}.email.sent", "ingest", "stentor rebuild history"),
-    (f"cfg.template.{TENANT}.welcome", "render", "no stage reads"),
-    (f"ntf.dead.render.{TENANT}", "render", "no stage reads"),
+    (f"cfg.template.{TENANT}.welcome", "renderer", "no stage reads"),
+    (f"ntf.dead.renderer.{TENANT}", "renderer", "no stage reads"),
 ])
 def test_what_no_stage_should_read_again_is_refused(limited, bus, subject, stage, reason):
     before = {stream: last_sequence(bus, stream) for stream in ("STATUS", "CONFIG", "REQUEST_NORMAL", "DEAD")}
@@ -279,9 +279,9 @@ def test_wrong_use_is_told(limited, words, message):
 
 
 def test_a_misspelt_stage_is_told_the_stages(limited):
-    for words in (["list", "--stage", "renderer"], ["resend", "--all", "--stage", "renderer"]):
+    for words in (["list", "--stage", "render"], ["resend", "--all", "--stage", "render"]):
         done = limited.run_cli("dlq", *words)
-        assert done.returncode == 0 and "no dead letter of stage 'renderer'" in done.stderr and "render, " in done.stderr
+        assert done.returncode == 0 and "no dead letter of stage 'render'" in done.stderr and "renderer, " in done.stderr
     assert limited.run_cli("dlq", "list").stderr == ""
 
 
@@ -297,7 +297,7 @@ def test_what_is_not_there_has_its_own_exit_status(limited):
 def test_poison_is_listed_shown_as_hex_and_dropped(limited, bus):
     sequence = poison(limited, bus)
     row = [letter for letter in letters(limited) if letter["sequence"] == sequence][0]
-    assert row["stage"] in ("render", "history") and row["notification_id"] == "" and "NotificationRequest" in row["reason"]
+    assert row["stage"] in ("renderer", "archiver") and row["notification_id"] == "" and "NotificationRequest" in row["reason"]
     shown = json.loads(limited.cli("dlq", "show", sequence, "--json"))
     assert shown["payload_hex"] == "ffffffff" and shown["payload_bytes"] == 4 and "event" not in shown
     assert shown["stream"] == "REQUEST_NORMAL" and shown["deliveries"] == 1
@@ -316,7 +316,7 @@ def test_a_long_letter_is_shown_by_its_first_kibibyte(limited, bus):
 
 
 def test_a_letter_that_is_none_is_listed_and_dropped(limited, bus):
-    sequence = bus.publish(f"ntf.dead.render.{TENANT}", b"\xff\xff\xff\xff")["seq"]
+    sequence = bus.publish(f"ntf.dead.renderer.{TENANT}", b"\xff\xff\xff\xff")["seq"]
     row = letters(limited)[0]
     assert row["sequence"] == sequence and row["readable"] is False and "DeadLetter" in row["reason"]
     assert "not a dead letter" in limited.cli("dlq", "list")

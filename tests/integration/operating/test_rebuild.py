@@ -53,10 +53,10 @@ class Load(threading.Thread):
 def wait_sent(pipeline, ids, seconds=60):
     """Every one of them, and nothing else, is in history and sent."""
     wait_until(lambda: pipeline.history_count("status = 'sent'") >= len(ids), seconds, f"{len(ids)} sent")
-    assert {row[0] for row in pipeline.postgres.query("SELECT id FROM history.notifications")} == set(ids)
+    assert {row[0] for row in pipeline.postgres.query("SELECT id FROM archiver.notifications")} == set(ids)
 
 
-def rows(pipeline, schema="history"):
+def rows(pipeline, schema="archiver"):
     return sorted(row[0] for row in pipeline.postgres.query(ROWS.format(schema)))
 
 
@@ -75,7 +75,7 @@ def start_rebuild(pipeline, *words):
 
 
 def schemas(pipeline):
-    return {row[0] for row in pipeline.postgres.query("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'history%%'")}
+    return {row[0] for row in pipeline.postgres.query("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'archiver%%'")}
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_rebuild_under_load_equals_the_live_projection_and_the_archiver_goes_o
     compared = rebuild(own, "--dry-run")
     assert (compared["differences"], compared["shown"], compared["swapped"]) == (0, [], False)
     assert compared["events"] > 2000 and compared["unreadable"] == 0
-    assert schemas(own) == {"history"}
+    assert schemas(own) == {"archiver"}
     for _ in range(3):
         swapped = rebuild(own)
         assert swapped["swapped"] and swapped["events_per_s"] > 0
@@ -107,28 +107,28 @@ def test_a_rebuild_under_load_equals_the_live_projection_and_the_archiver_goes_o
     after = rows(own)
     assert rebuild(own, "--dry-run")["differences"] == 0
     rebuild(own, "--keep-old")
-    assert rows(own, "history_old") == after == rows(own)
-    (tried,), = own.postgres.query("SELECT count(*) FROM dispatch.ledger")  # more than the ids when the mail server was slow to answer
+    assert rows(own, "archiver_old") == after == rows(own)
+    (tried,), = own.postgres.query("SELECT count(*) FROM dispatcher.ledger")  # more than the ids when the mail server was slow to answer
     assert len([row for row in after if row.startswith("a ")]) == tried >= len(ids), "each attempt of the ledger, once"
     # What the services see: their rights came along, and their statements go on.
     assert own.status(ids[0])["status"] == "sent"
     more = own.send()
     assert own.status(more, wait="sent")["status"] == "sent"
     archiver = own.services["archiver"]
-    assert archiver.get("/readyz")[0] == 200 and archiver.metric("stentor_history_events_total") > 0
-    assert schemas(own) == {"history", "history_old"}
+    assert archiver.get("/readyz")[0] == 200 and archiver.metric("stentor_archiver_events_total") > 0
+    assert schemas(own) == {"archiver", "archiver_old"}
     rebuild(own)
-    assert schemas(own) == {"history"}
+    assert schemas(own) == {"archiver"}
 
 
 def test_a_dry_run_names_the_rows_that_differ(own):
     ids = [own.send(to=f"d{i}@example.com") for i in range(5)]
     for notification in ids:
         own.status(notification, wait="sent")
-    own.postgres.query("UPDATE history.notifications SET template = 'forged' WHERE id = %s", ids[0])
-    own.postgres.query("DELETE FROM history.notifications WHERE id = %s", ids[1])
-    own.postgres.query("UPDATE history.delivery_attempts SET reply = 'forged' WHERE notification_id = %s", ids[2])
-    own.postgres.query("INSERT INTO history.notifications (created_at, id, tenant_id, channel, status, status_rank)"
+    own.postgres.query("UPDATE archiver.notifications SET template = 'forged' WHERE id = %s", ids[0])
+    own.postgres.query("DELETE FROM archiver.notifications WHERE id = %s", ids[1])
+    own.postgres.query("UPDATE archiver.delivery_attempts SET reply = 'forged' WHERE notification_id = %s", ids[2])
+    own.postgres.query("INSERT INTO archiver.notifications (created_at, id, tenant_id, channel, status, status_rank)"
                        " VALUES (now(), 'ntf_nobody', 'acme', 'email', 'sent', 5)")
     done = own.run_cli("rebuild", "history", "--dry-run", "--json", admin=True)
     assert done.returncode == 1
@@ -174,7 +174,7 @@ def test_killed_in_the_middle_it_leaves_the_live_one_and_the_next_one_works(own)
         with holder.cursor() as cursor:
             def hold():
                 try:
-                    cursor.execute("LOCK TABLE history_rebuild.positions IN ACCESS EXCLUSIVE MODE")
+                    cursor.execute("LOCK TABLE archiver_rebuild.positions IN ACCESS EXCLUSIVE MODE")
                     return True
                 except psycopg2.Error:
                     holder.rollback()
@@ -186,12 +186,12 @@ def test_killed_in_the_middle_it_leaves_the_live_one_and_the_next_one_works(own)
         process.communicate()
     finally:
         holder.close()
-    assert "history_rebuild" in schemas(own) and rows(own) == before
+    assert "archiver_rebuild" in schemas(own) and rows(own) == before
     ids.append(own.send(to="after@example.com"))
     wait_sent(own, ids)
     rebuild(own)
     wait_sent(own, ids)
-    assert schemas(own) == {"history"}
+    assert schemas(own) == {"archiver"}
 
 
 def test_killed_between_the_rename_and_the_drop_the_new_one_is_live_and_the_next_one_works(own):
@@ -202,9 +202,9 @@ def test_killed_between_the_rename_and_the_drop_the_new_one_is_live_and_the_next
     reader = psycopg2.connect(own.postgres.url())
     try:
         with reader.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM history.notifications")  # whoever reads the old table holds off its drop, not the swap
+            cursor.execute("SELECT count(*) FROM archiver.notifications")  # whoever reads the old table holds off its drop, not the swap
         process = start_rebuild(own)
-        wait_until(lambda: "history_old" in schemas(own), 20, "the swap")
+        wait_until(lambda: "archiver_old" in schemas(own), 20, "the swap")
         time.sleep(0.3)
         assert process.poll() is None
         process.kill()
@@ -216,38 +216,38 @@ def test_killed_between_the_rename_and_the_drop_the_new_one_is_live_and_the_next
     wait_sent(own, ids)
     rebuild(own)
     wait_sent(own, ids)
-    assert schemas(own) == {"history"}
+    assert schemas(own) == {"archiver"}
 
 
 def test_what_a_swap_would_lose_is_refused_by_name(own):
     for make, drop, told in [
-        ("CREATE VIEW stentor.recent AS SELECT id FROM history.notifications", "DROP VIEW stentor.recent", "recent"),
-        ("CREATE TABLE history.notes (id text)", "DROP TABLE history.notes", "notes"),
-        ("CREATE POLICY more ON history.notifications USING (true)", "DROP POLICY more ON history.notifications", "policy more"),
-        ("GRANT SELECT (id) ON history.notifications TO stentor_ingest", "REVOKE SELECT (id) ON history.notifications FROM stentor_ingest", "stentor_ingest"),
-        ("CREATE FUNCTION history.own() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION history.own()",
-         "function history.own() belongs to postgres, not to the schema's owner"),
-        ("ALTER TABLE history.positions SET (fillfactor = 50)", "ALTER TABLE history.positions RESET (fillfactor)", "fillfactor"),
+        ("CREATE VIEW stentor.recent AS SELECT id FROM archiver.notifications", "DROP VIEW stentor.recent", "recent"),
+        ("CREATE TABLE archiver.notes (id text)", "DROP TABLE archiver.notes", "notes"),
+        ("CREATE POLICY more ON archiver.notifications USING (true)", "DROP POLICY more ON archiver.notifications", "policy more"),
+        ("GRANT SELECT (id) ON archiver.notifications TO stentor_ingest", "REVOKE SELECT (id) ON archiver.notifications FROM stentor_ingest", "stentor_ingest"),
+        ("CREATE FUNCTION archiver.own() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION archiver.own()",
+         "function archiver.own() belongs to postgres, not to the schema's owner"),
+        ("ALTER TABLE archiver.positions SET (fillfactor = 50)", "ALTER TABLE archiver.positions RESET (fillfactor)", "fillfactor"),
     ]:
         own.postgres.query(make)
         done = own.run_cli("rebuild", "history", admin=True)
         assert done.returncode == 1 and "does not know how to carry over" in done.stderr, make
         assert told in done.stderr, (make, done.stderr)
-        assert schemas(own) == {"history"}
+        assert schemas(own) == {"archiver"}
         own.postgres.query(drop)
 
 
 def test_doors_grants_and_indexes_come_along(own):
-    own.postgres.query("CREATE INDEX by_recipient ON history.notifications (recipient_id) WHERE status = 'sent'")
-    own.postgres.query("GRANT SELECT ON history.notifications TO stentor_ingest")
-    own.postgres.query("SET ROLE stentor_owner; CREATE FUNCTION history.count_sent() RETURNS bigint LANGUAGE sql SECURITY DEFINER"
-                       " AS $$ SELECT count(*) FROM history.notifications WHERE status = 'sent' $$")
+    own.postgres.query("CREATE INDEX by_recipient ON archiver.notifications (recipient_id) WHERE status = 'sent'")
+    own.postgres.query("GRANT SELECT ON archiver.notifications TO stentor_ingest")
+    own.postgres.query("SET ROLE stentor_owner; CREATE FUNCTION archiver.count_sent() RETURNS bigint LANGUAGE sql SECURITY DEFINER"
+                       " AS $$ SELECT count(*) FROM archiver.notifications WHERE status = 'sent' $$")
     notification = own.send()
     own.status(notification, wait="sent")
     rebuild(own)
-    assert own.postgres.query("SELECT history.count_sent()") == [(1,)]
-    assert own.postgres.query("SELECT has_table_privilege('stentor_ingest', 'history.notifications', 'SELECT')") == [(True,)]
-    assert own.postgres.query("SELECT indisvalid FROM pg_index WHERE indexrelid = 'history.by_recipient'::regclass") == [(True,)]
+    assert own.postgres.query("SELECT archiver.count_sent()") == [(1,)]
+    assert own.postgres.query("SELECT has_table_privilege('stentor_ingest', 'archiver.notifications', 'SELECT')") == [(True,)]
+    assert own.postgres.query("SELECT indisvalid FROM pg_index WHERE indexrelid = 'archiver.by_recipient'::regclass") == [(True,)]
 
 
 def test_finding_01_a_superusers_rebuild_leaves_history_with_its_owner(own):
@@ -257,7 +257,7 @@ def test_finding_01_a_superusers_rebuild_leaves_history_with_its_owner(own):
     done = subprocess.run([BIN / "stentor", "rebuild", "history"], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert rows(own) == before
-    owners = "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relnamespace = 'history'::regnamespace"
+    owners = "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relnamespace = 'archiver'::regnamespace"
     assert own.postgres.query(owners) == [("stentor_owner",)]
 
 
@@ -310,7 +310,7 @@ def test_a_log_that_loses_its_beginning_while_it_is_read_is_no_basis(own):
     try:
         for keep, words in ((50, []), (0, ["--carry-older"])):  # what is left tells of it, or the stream's first sequence
             with holder.cursor() as cursor:
-                cursor.execute("LOCK TABLE history.notifications IN ACCESS EXCLUSIVE MODE")
+                cursor.execute("LOCK TABLE archiver.notifications IN ACCESS EXCLUSIVE MODE")
             process = start_rebuild(own, *words)
             wait_until(lambda: own.postgres.query("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN"
                                                   " (SELECT pid FROM pg_stat_activity WHERE application_name = 'stentor-rebuild')")[0][0], 20,
@@ -319,7 +319,7 @@ def test_a_log_that_loses_its_beginning_while_it_is_read_is_no_basis(own):
             holder.rollback()
             _, told = process.communicate(timeout=60)
             assert process.returncode == 1 and "left the log before they were read" in told, told
-            assert rows(own) == before and schemas(own) == {"history"}
+            assert rows(own) == before and schemas(own) == {"archiver"}
             publish_log(own, 100)
             wait_until(lambda: own.history_count("status = 'sent'") == len(before) // 2 + 100, 60, "the live projection")
             assert rebuild(own, "--carry-older")["swapped"]
@@ -351,14 +351,14 @@ def test_a_stand_by_takes_over_within_five_seconds(own, how):
     load = Load(own, rate=200)
     load.start()
     try:
-        wait_until(lambda: archiver.metric("stentor_history_active") == 1 and len(load.ids) > 200, 30, "the first one writing")
-        assert second.metric("stentor_history_active") == 0
+        wait_until(lambda: archiver.metric("stentor_archiver_active") == 1 and len(load.ids) > 200, 30, "the first one writing")
+        assert second.metric("stentor_archiver_active") == 0
         began = time.monotonic()
         if how == "killed":
             archiver.kill()
         else:
             archiver.pause()
-        wait_until(lambda: second.metric("stentor_history_rows_total") > 0, 10, "the second one writing")
+        wait_until(lambda: second.metric("stentor_archiver_rows_total") > 0, 10, "the second one writing")
         took = time.monotonic() - began
         print(f"{how}: taken over after {took:.2f} s")
         assert took < 5
@@ -370,7 +370,7 @@ def test_a_stand_by_takes_over_within_five_seconds(own, how):
         wait_until(lambda: archiver.get("/readyz")[0] == 200, 10, "the first one standing by")
         ids = load.stop()
         wait_sent(own, ids)
-        assert (archiver.metric("stentor_history_active"), second.metric("stentor_history_active")) == (0, 1)
+        assert (archiver.metric("stentor_archiver_active"), second.metric("stentor_archiver_active")) == (0, 1)
         assert rebuild(own, "--dry-run")["differences"] == 0
     finally:
         archiver.pause(False)
@@ -395,7 +395,7 @@ def restore_store(pipeline):
 
 
 def position(pipeline):
-    return pipeline.postgres.query("SELECT sequence FROM history.positions WHERE stream = 'STATUS'")[0][0]
+    return pipeline.postgres.query("SELECT sequence FROM archiver.positions WHERE stream = 'STATUS'")[0][0]
 
 
 def send_and_wait(pipeline, name, count):
@@ -414,9 +414,9 @@ def test_a_log_shorter_than_the_positions_is_read_again(own):
     restore_store(own)
     ids += send_and_wait(own, "new", 3)  # the log is shorter now than what was folded, and the archiver runs on
     assert position(own) < restored_below
-    assert archiver.metric("stentor_projector_tail_lost_total") >= 1
+    assert archiver.metric("stentor_archiver_tail_lost_total") >= 1
     assert archiver.get("/readyz")[0] == 200
-    assert {row[0] for row in own.postgres.query("SELECT id FROM history.notifications")} == set(ids)
+    assert {row[0] for row in own.postgres.query("SELECT id FROM archiver.notifications")} == set(ids)
     assert own.history_count("status <> 'sent'") == 0
 
 
@@ -437,6 +437,6 @@ def test_a_log_that_has_grown_past_the_positions_is_noticed(own):
     archiver.start()
     for notification in new:
         assert own.status(notification, wait="sent", timeout=60)["status"] == "sent"
-    assert archiver.metric("stentor_projector_tail_lost_total") >= 1
-    assert {row[0] for row in own.postgres.query("SELECT id FROM history.notifications")} == set(ids + new)
+    assert archiver.metric("stentor_archiver_tail_lost_total") >= 1
+    assert {row[0] for row in own.postgres.query("SELECT id FROM archiver.notifications")} == set(ids + new)
     assert own.history_count("status <> 'sent' OR queued_at IS NULL") == 0

@@ -67,14 +67,14 @@ def _settled(client, stream, consumer):
 
 def _rows(pipeline):
     return pipeline.postgres.query(
-        "SELECT id, status, reason_code, queued_at, rendered_at, sent_at, ended_at FROM history.notifications ORDER BY id")
+        "SELECT id, status, reason_code, queued_at, rendered_at, sent_at, ended_at FROM archiver.notifications ORDER BY id")
 
 
 def _archived(pipeline, client):
     """Everything that STATUS holds is in history."""
     last = client.stream_info("STATUS")["state"]["last_seq"]
     wait_until(lambda: pipeline.postgres.query(
-        "SELECT min(sequence) FROM history.positions WHERE stream = 'STATUS'")[0][0] >= last, 30, "history being up to date")
+        "SELECT min(sequence) FROM archiver.positions WHERE stream = 'STATUS'")[0][0] >= last, 30, "history being up to date")
 
 
 # ---- through a service ----------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def test_deferred_work_is_waited_for_once(replayed, client):
         assert _replay(replayed, "--stream", "DEFERRED", "--from-seq", 1, "--to-service", "digest-flusher")["published"] > 0
         replayed.status(later, wait="sent")
     wait_until(lambda: _settled(client, "DEFERRED", "digest-flusher"), 30, "the copies being taken")
-    wait_until(lambda: replayed.postgres.query("SELECT count(*) FROM clock.due_work")[0][0] == 0, 30, "the clock being empty")
+    wait_until(lambda: replayed.postgres.query("SELECT count(*) FROM digest_flusher.due_work")[0][0] == 0, 30, "the clock being empty")
     wait_until(lambda: _settled(client, "REQUEST_NORMAL", "renderer"), 30, "the requests")
     wait_until(lambda: _settled(client, "RENDERED_NORMAL", "dispatcher"), 30, "the mails")
     assert len(replayed.mailbox.for_notification(later)) == 1

@@ -148,15 +148,15 @@ def test_a_database_of_a_newer_release(world, start):
 
 
 def test_a_database_of_an_older_release_and_none_of_ours(world, start):
-    sql(world, "UPDATE stentor.migrations SET schema = 'saga_' WHERE schema = 'saga'")
+    sql(world, "UPDATE stentor.migrations SET schema = 'order_saga_' WHERE schema = 'order_saga'")
     sql(world, "CREATE DATABASE empty", "postgres")
     sql(world, "GRANT CONNECT ON DATABASE empty TO stentor_archiver", "postgres")
     service = start()
     empty = start("archiver", STENTOR_DATABASE_URL=world.text("archiver.database-url").replace("dbname='stentor'", "dbname='empty'"))
     try:
-        says(service, "not ready", "older release: migration saga/0001 is missing", "HINT: run 'stentor migrate'")
+        says(service, "not ready", "older release: migration order_saga/0001 is missing", "HINT: run 'stentor migrate'")
     finally:
-        sql(world, "UPDATE stentor.migrations SET schema = 'saga' WHERE schema = 'saga_'")
+        sql(world, "UPDATE stentor.migrations SET schema = 'order_saga' WHERE schema = 'order_saga_'")
     service.wait_ready()
     says(empty, "not ready", "was not prepared", "for a new one 'stentor init'")
 

@@ -9,7 +9,7 @@ from tests.harness.pipeline import Pipeline
 from tests.harness.processes import wait_until
 
 POSITIONS = """SELECT stream, sequence, to_char(stream_created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') FROM {}.positions"""
-SCHEMAS = ("history", "people", "clock")
+SCHEMAS = ("archiver", "people", "digest_flusher")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def everything_is_folded(pipeline, name):
 
     def moved():
         now = positions(pipeline)
-        return all(key in now and now[key] != before.get(key) for key in (("people", "PEOPLE"), ("clock", "PEOPLE"), ("history", "STATUS")))
+        return all(key in now and now[key] != before.get(key) for key in (("people", "PEOPLE"), ("digest_flusher", "PEOPLE"), ("archiver", "STATUS")))
     wait_until(moved, 20, "people, digests and history going on")
 
 
@@ -76,7 +76,7 @@ def test_projections_go_on_where_nats_reports_another_creation_time(pipeline):
 def test_a_rebuild_knows_the_stream_though_the_archiver_was_away(pipeline):
     pipeline.services["archiver"].stop()
     try:
-        pipeline.postgres.query("UPDATE history.positions SET stream_created_at = stream_created_at - interval '1 hour'")
+        pipeline.postgres.query("UPDATE archiver.positions SET stream_created_at = stream_created_at - interval '1 hour'")
         done = pipeline.run_cli("rebuild", "history", "--dry-run", "--json", admin=True)  # without --carry-older
         assert done.returncode == 0 and json.loads(done.stdout)["differences"] == 0, done.stdout + done.stderr
     finally:

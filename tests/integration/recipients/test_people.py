@@ -337,7 +337,7 @@ def test_killing_the_projecting_process_within_an_import_loses_nobody_and_the_st
     second = people.service("ingest", "-second", STENTOR_INGEST_PORT=0).start()
     other = people.service("gateway", "-second", STENTOR_GATEWAY_PORT=second_port).start()
     first, gateway = people.services["ingest"], people.services["gateway"]
-    wait_until(lambda: first.metric("stentor_people_active") == 1 and second.metric("stentor_people_active") == 0, 20, "one projector")
+    wait_until(lambda: first.metric("stentor_ingest_people_active") == 1 and second.metric("stentor_ingest_people_active") == 0, 20, "one projector")
     count = "SELECT count(*) FROM people.recipients WHERE identity_id LIKE 'many-%%'"
     ends = []
     load = threading.Thread(target=lambda: ends.append(people.run_cli("recipient", "import", file, "--json", timeout=200)))
@@ -346,7 +346,7 @@ def test_killing_the_projecting_process_within_an_import_loses_nobody_and_the_st
         wait_until(lambda: people.postgres.query(count)[0][0] >= 500, 60, "the import's beginning")
         first.kill()  # the one that projects
         gateway.kill()  # the one that the import speaks to
-        wait_until(lambda: second.metric("stentor_people_active") == 1, 60, "the stand-by taking over")
+        wait_until(lambda: second.metric("stentor_ingest_people_active") == 1, 60, "the stand-by taking over")
         first.start()
         gateway.start()
         load.join(200)
@@ -356,11 +356,11 @@ def test_killing_the_projecting_process_within_an_import_loses_nobody_and_the_st
         assert people.postgres.query("SELECT count(*) FROM people.addresses JOIN people.recipients USING (tenant_id, recipient_id)"
                                      " WHERE identity_id LIKE 'many-%%'") == [(total,)]
         # What one gateway stores, the stand-by has folded, and every gateway shows it at once.
-        assert first.metric("stentor_people_active") == 0
+        assert first.metric("stentor_ingest_people_active") == 0
         late = _post(api, {"name": "Late"})
         assert api("GET", f"/v1/recipients/{late}")[0] == 200
         assert Api(second_port, people.key)("GET", f"/v1/recipients/{late}")[0] == 200
     finally:
         load.join(200)
         assert (second.stop(), other.stop()) == (0, 0)
-        wait_until(lambda: first.metric("stentor_people_active") == 1, 30, "the first projecting again")
+        wait_until(lambda: first.metric("stentor_ingest_people_active") == 1, 30, "the first projecting again")

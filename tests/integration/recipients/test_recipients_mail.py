@@ -69,12 +69,12 @@ def test_quiet_hours_of_the_record_put_a_mail_off_until_their_end(pipeline):
     who, _ = person(pipeline, time_zone="Asia/Tokyo", quiet_hours=around_now(9))
     notification = send(pipeline, "scheduled", template="welcome", recipient_id=who)
     assert pipeline.status(notification, wait="scheduled")["reason_code"] == "quiet_hours"
-    rows = "SELECT reason, tenant_id, due_at FROM clock.due_work WHERE notification_id = %s"
+    rows = "SELECT reason, tenant_id, due_at FROM digest_flusher.due_work WHERE notification_id = %s"
     (reason, tenant, due_at), = wait_until(lambda: pipeline.postgres.query(rows, notification), 20, "the row that waits")
     assert (reason, tenant) == ("quiet", "acme")
     assert timedelta(minutes=118) < due_at - datetime.now(timezone.utc) <= timedelta(minutes=120)
     assert pipeline.mailbox.for_notification(notification) == []
-    pipeline.postgres.query("UPDATE clock.due_work SET due_at = now() WHERE notification_id = %s", notification)
+    pipeline.postgres.query("UPDATE digest_flusher.due_work SET due_at = now() WHERE notification_id = %s", notification)
     mail_of(pipeline, notification)
     wait_until(lambda: pipeline.postgres.query(rows, notification) == [], 20, "the row gone")
     assert {step["status"] for step in pipeline.status(notification)["timeline"]} >= {"scheduled", "rendered", "sent"}
@@ -119,17 +119,17 @@ def test_what_a_person_says_while_a_mail_waits_counts_when_its_time_comes(pipeli
         send(pipeline, "scheduled", template="welcome", recipient_id=removed, scheduled_for=later): "no_address",
     }
     ids = list(cases)
-    rows = "SELECT count(*) FROM clock.due_work WHERE notification_id = ANY (%s)"
+    rows = "SELECT count(*) FROM digest_flusher.due_work WHERE notification_id = ANY (%s)"
     wait_until(lambda: pipeline.postgres.query(rows, ids)[0][0] == len(ids), 20, "all of them waiting")
     wishes(pipeline, silent, "unsubscription", {"unsubscribed": True})
     wishes(pipeline, unwilling, "preferences", {"preferences": [{"category": "social", "channel": "any", "off": True}]})
     wishes(pipeline, withdrawn, "consents", {"consents": [{"category": "marketing", "channel": "email", "granted": False}]})
     assert call(pipeline, "DELETE", f"/v1/recipients/{removed}")[0] in (200, 204)
-    known = ("SELECT (SELECT count(*) FROM clock.silenced WHERE recipient_id IN (%s, %s))"
-             " + (SELECT count(*) FROM clock.preferences WHERE recipient_id = %s AND is_off)"
-             " + (SELECT count(*) FROM clock.consents WHERE recipient_id = %s AND NOT is_granted)")
+    known = ("SELECT (SELECT count(*) FROM digest_flusher.silenced WHERE recipient_id IN (%s, %s))"
+             " + (SELECT count(*) FROM digest_flusher.preferences WHERE recipient_id = %s AND is_off)"
+             " + (SELECT count(*) FROM digest_flusher.consents WHERE recipient_id = %s AND NOT is_granted)")
     wait_until(lambda: pipeline.postgres.query(known, silent, removed, unwilling, withdrawn)[0][0] == 4, 20, "what they said")
-    pipeline.postgres.query("UPDATE clock.due_work SET due_at = now() WHERE notification_id = ANY (%s)", ids)
+    pipeline.postgres.query("UPDATE digest_flusher.due_work SET due_at = now() WHERE notification_id = ANY (%s)", ids)
     for notification, end in cases.items():
         if end == "sent":
             mail_of(pipeline, notification)

@@ -20,7 +20,7 @@ SERVICES = ["stentor_ingest", "stentor_gateway", "stentor_renderer", "stentor_di
 DENIED = "42501"
 
 # The last file of each schema in d9095a0, applied by a superuser.
-OF_D9095A0 = {"stentor": 2, "keys": 3, "ingest": 7, "dispatch": 4, "clock": 5, "history": 7, "people": 1, "saga": 1}
+OF_D9095A0 = {"stentor": 2, "keys": 3, "ingest": 7, "dispatcher": 4, "digest_flusher": 5, "archiver": 7, "people": 1, "order_saga": 1}
 
 # The review's, word by word.
 EXPLOIT = [
@@ -36,7 +36,7 @@ EXPLOIT = [
 
 # What no service may do, whatever its part is.
 FORBIDDEN = [
-    "CREATE SCHEMA own", "CREATE TABLE public.own ()", "CREATE TABLE stentor.own ()", "CREATE TABLE keys.own ()", "CREATE TABLE history.own ()",
+    "CREATE SCHEMA own", "CREATE TABLE public.own ()", "CREATE TABLE stentor.own ()", "CREATE TABLE keys.own ()", "CREATE TABLE archiver.own ()",
     "CREATE TEMP TABLE own ()", "CREATE FUNCTION pg_temp.own() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     "CREATE FUNCTION public.own() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE TYPE public.own AS ENUM ('a')",
     "CREATE EVENT TRIGGER own ON ddl_command_start EXECUTE FUNCTION stentor.tenants()", "CREATE PUBLICATION own",
@@ -49,8 +49,8 @@ FORBIDDEN = [
     "GRANT pg_execute_server_program TO {me}", "ALTER SYSTEM SET fsync = off", "ALTER DATABASE {database} SET search_path = own",
     "SET session_replication_role = replica", "ALTER FUNCTION stentor.tenants() SECURITY DEFINER",
     "ALTER TABLE keys.data_keys DISABLE ROW LEVEL SECURITY", "DROP POLICY tenant_isolation ON keys.data_keys",
-    "ALTER TABLE history.notifications OWNER TO {me}", "CREATE TRIGGER own BEFORE INSERT ON history.notifications EXECUTE FUNCTION stentor.tenants()",
-    "SELECT stentor.isolate('keys.data_keys')", "SELECT stentor.make_shadow('history', 'own', '{{positions}}')",
+    "ALTER TABLE archiver.notifications OWNER TO {me}", "CREATE TRIGGER own BEFORE INSERT ON archiver.notifications EXECUTE FUNCTION stentor.tenants()",
+    "SELECT stentor.isolate('keys.data_keys')", "SELECT stentor.make_shadow('archiver', 'own', '{{positions}}')",
     "INSERT INTO stentor.migrations VALUES ('stentor', 9, 'own', '')", "ALTER DEFAULT PRIVILEGES FOR ROLE stentor_owner GRANT ALL ON TABLES TO {me}",
 ]
 
@@ -58,18 +58,18 @@ FORBIDDEN = [
 TWO_TENANTS = [
     "INSERT INTO keys.data_keys (tenant_id, subject, generation, wrapped) SELECT t, substr(sha256(t::bytea), 1, 16), 1,"
     " decode(repeat('00', 60), 'hex') FROM unnest(ARRAY['acme', 'globex']) t",
-    "INSERT INTO history.notifications (created_at, id, tenant_id, channel, status, status_rank) SELECT now(), 'ntf_' || t, t, 'email', 'sent', 5"
+    "INSERT INTO archiver.notifications (created_at, id, tenant_id, channel, status, status_rank) SELECT now(), 'ntf_' || t, t, 'email', 'sent', 5"
     " FROM unnest(ARRAY['acme', 'globex']) t",
-    "INSERT INTO history.delivery_attempts (created_at, notification_id, attempt_number, id, tenant_id, channel, vendor, outcome)"
+    "INSERT INTO archiver.delivery_attempts (created_at, notification_id, attempt_number, id, tenant_id, channel, vendor, outcome)"
     " SELECT now(), 'ntf_' || t, 1, 'dat_' || t, t, 'email', 'smtp', 'accepted' FROM unnest(ARRAY['acme', 'globex']) t",
-    "INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, owner, lease_until, claimed_at)"
+    "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner, lease_until, claimed_at)"
     " SELECT now(), 'ntf_' || t, 1, t, 'sent', 'o', now(), now() FROM unnest(ARRAY['acme', 'globex']) t",
     "INSERT INTO ingest.idempotency_keys SELECT t, 's', 'k', '\\x00', 202, '', now() FROM unnest(ARRAY['acme', 'globex']) t",
     "INSERT INTO ingest.accept_log (tenant_id, accepted_at, notification_ids, events) SELECT t, now(), '{}', '' FROM unnest(ARRAY['acme', 'globex']) t",
     "INSERT INTO people.recipients (tenant_id, recipient_id, updated_at, sequence) SELECT t, 'rcp_' || t, now(), 1 FROM unnest(ARRAY['acme', 'globex']) t",
-    "INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload)"
+    "INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload)"
     " SELECT t, t, 'ntf', 'retry', now(), 's', 'e', '' FROM unnest(ARRAY['acme', 'globex']) t",
-    "INSERT INTO saga.inbox_state (message_id, consumer_id, tenant_id, correlation_id, event_type, sequence, received, receive_count, verdict,"
+    "INSERT INTO order_saga.inbox_state (message_id, consumer_id, tenant_id, correlation_id, event_type, sequence, received, receive_count, verdict,"
     " reason) SELECT t, 'c', t, gen_random_uuid(), 'e', 1, now(), 1, 'unmatched', '' FROM unnest(ARRAY['acme', 'globex']) t",
 ]
 
@@ -143,8 +143,8 @@ def older(postgres):
         assert exploit(postgres, role, "older") == (None, True)
     for statement in TWO_TENANTS:
         postgres.query(statement, database="older")
-    postgres.query("CREATE ROLE analyst; GRANT CREATE, USAGE ON SCHEMA history TO analyst; SET ROLE analyst;"
-                   " CREATE FUNCTION history.count_all() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT 1::bigint'", database="older")
+    postgres.query("CREATE ROLE analyst; GRANT CREATE, USAGE ON SCHEMA archiver TO analyst; SET ROLE analyst;"
+                   " CREATE FUNCTION archiver.count_all() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT 1::bigint'", database="older")
     return "older"
 
 
@@ -156,10 +156,10 @@ def upgraded(postgres, older):
     assert "ALTER ROLE stentor_archiver NOSUPERUSER" in done.stderr
     postgres.query("ALTER ROLE stentor_archiver NOSUPERUSER; ALTER ROLE stentor_dispatcher NOSUPERUSER", database=older)
     with Session(postgres, "postgres", older) as busy:
-        busy.rows("BEGIN; LOCK TABLE history.notifications IN ROW EXCLUSIVE MODE")
+        busy.rows("BEGIN; LOCK TABLE archiver.notifications IN ROW EXCLUSIVE MODE")
         done = stentor(postgres, "migrate", "--bootstrap", role="postgres", database=older)
-    assert done.returncode == 1 and "history.notifications is in use, nothing was changed: try again" in done.stderr, done.stderr
-    assert postgres.query("SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'clock'", database=older) == [("postgres",)]
+    assert done.returncode == 1 and "archiver.notifications is in use, nothing was changed: try again" in done.stderr, done.stderr
+    assert postgres.query("SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'digest_flusher'", database=older) == [("postgres",)]
     told = stentor_ok(postgres, "migrate", "--bootstrap", role="postgres", database=older)
     assert "roles, rights and owner are there" in told and "stentor/0003_definer_functions.sql" in told
     return older
@@ -211,11 +211,11 @@ def test_finding_01_doctor_knows_a_database_that_was_not_handed_over(postgres, o
 
 
 def test_finding_01_an_older_database_is_handed_over_whole_and_once(postgres, upgraded):
-    count = "SELECT (SELECT count(*) FROM history.notifications) + (SELECT count(*) FROM dispatch.ledger)"
+    count = "SELECT (SELECT count(*) FROM archiver.notifications) + (SELECT count(*) FROM dispatcher.ledger)"
     assert postgres.query(count, database=upgraded) == [(4,)]
-    theirs = postgres.query("SELECT proowner::regrole::text FROM pg_proc WHERE oid = 'history.count_all()'::regprocedure", database=upgraded)
+    theirs = postgres.query("SELECT proowner::regrole::text FROM pg_proc WHERE oid = 'archiver.count_all()'::regprocedure", database=upgraded)
     assert theirs == [("analyst",)], "a function of another role would run with the owner's rights"
-    postgres.query("DROP FUNCTION history.count_all(); REVOKE ALL ON SCHEMA history FROM analyst", database=upgraded)
+    postgres.query("DROP FUNCTION archiver.count_all(); REVOKE ALL ON SCHEMA archiver FROM analyst", database=upgraded)
     assert owner_of_functions(postgres, upgraded) == ("ok", "no function runs as a superuser")
     before = privileges.of_stentor(postgres, upgraded)
     told = stentor_ok(postgres, "migrate", "--bootstrap", role="postgres", database=upgraded)
@@ -281,7 +281,7 @@ def test_finding_01_the_exploit_gets_nowhere(postgres, database, role):
 
 
 def test_finding_01_partitions_are_made_of_ones_own_tables_alone(postgres, database):
-    calls = {"stentor_archiver": ["history.notifications", "history.delivery_attempts"], "stentor_dispatcher": ["dispatch.ledger"]}
+    calls = {"stentor_archiver": ["archiver.notifications", "archiver.delivery_attempts"], "stentor_dispatcher": ["dispatcher.ledger"]}
     every = {table for tables in calls.values() for table in tables}
     for role, tables in calls.items():
         with Session(postgres, role, database) as session:
@@ -291,7 +291,7 @@ def test_finding_01_partitions_are_made_of_ones_own_tables_alone(postgres, datab
                 for time in ("-infinity", "infinity"):
                     session.rows("SET statement_timeout = '5s'")  # it went on for ever
                     assert session.refusal(f"SELECT stentor.ensure_partitions('{table}', '{time}', '{time}')") == "P0001"
-            for table in every - set(tables) | {"clock.due_work", "pg_catalog.pg_class", "keys.data_keys", "history.notifications_y2039m01"}:
+            for table in every - set(tables) | {"digest_flusher.due_work", "pg_catalog.pg_class", "keys.data_keys", "archiver.notifications_y2039m01"}:
                 assert session.refusal(f"SELECT stentor.ensure_partitions('{table}', now(), now())") == DENIED, (role, table)
 
 
@@ -307,7 +307,7 @@ def test_finding_01_a_service_does_nothing_that_it_was_not_granted(postgres, dat
             "SELECT c.oid::regclass::text, quote_ident(a.attname), array(SELECT p FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) p"
             " WHERE has_table_privilege(%s, c.oid, p)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON"
             " a.attrelid = c.oid AND a.attnum = 2 WHERE c.relkind IN ('r', 'p') AND n.nspname IN"
-            " ('stentor', 'keys', 'ingest', 'dispatch', 'clock', 'history', 'people', 'saga')", role)
+            " ('stentor', 'keys', 'ingest', 'dispatcher', 'digest_flusher', 'archiver', 'people', 'order_saga')", role)
         functions = admin.rows(
             "SELECT p.oid::regprocedure::text, n.nspname || '.' || p.proname || '(' || array_to_string(array(SELECT 'NULL::' || t::regtype FROM"
             " unnest(p.proargtypes::oid[]) t), ', ') || ')', has_function_privilege(%s, p.oid, 'EXECUTE') FROM pg_proc p"
@@ -360,7 +360,7 @@ def test_gateway_reads_people_and_writes_nothing_of_ingest(postgres, database):
         assert session.refusal("SELECT people.forget_lost_tail(1)") == DENIED
         assert session.refusal("DELETE FROM keys.data_keys") == session.refusal("UPDATE keys.data_keys SET wrapped = NULL") == DENIED
         assert session.refusal("SELECT keys.rewrap('{}', '{}', '{}', '{}')") == DENIED
-        for table in ("ingest.accept_log", "ingest.idempotency_keys", "ingest.batches", "dispatch.ledger", "history.notifications", "clock.due_work"):
+        for table in ("ingest.accept_log", "ingest.idempotency_keys", "ingest.batches", "dispatcher.ledger", "archiver.notifications", "digest_flusher.due_work"):
             assert session.refusal(f"SELECT FROM {table}") == DENIED, table
 
 

@@ -160,7 +160,7 @@ def test_finding_13_a_message_that_kills_its_processes_ends_alone(shop):
         send_scheduled(shop)
         order = send_events(shop)
         expected = collections.Counter(
-            [("render", f"REQUEST_{lane.upper()}") for lane in LANES] + [("dispatcher", f"RENDERED_{lane.upper()}") for lane in LANES]
+            [("renderer", f"REQUEST_{lane.upper()}") for lane in LANES] + [("dispatcher", f"RENDERED_{lane.upper()}") for lane in LANES]
             + [("dispatcher", "SETTLE"), ("digest-flusher", "DEFERRED"), ("webhook-receiver", "INBOUND"), ("ingest", "EVENTS"),
                ("order-saga", "EVENTS")])
         wait_letters(shop, sum(expected.values()))
@@ -179,7 +179,7 @@ def test_finding_13_a_message_that_kills_its_processes_ends_alone(shop):
         row = pipeline.status(notification_id, wait="failed")
         assert row["reason_code"] == "poison_message", row
     assert all(one.meta.notification_id == "unknown" for one in found if one.stream in ("SETTLE", "INBOUND", "EVENTS"))
-    assert all(word({"render": "renderer"}.get(one.stage, one.stage)).encode() in one.payload for one in found)
+    assert all(word(one.stage).encode() in one.payload for one in found)
     check_mails(pipeline, good)
     # Each message is found with six deaths; those of one service share what they can.
     print("deaths:", dict(supervisor.deaths))
@@ -189,7 +189,7 @@ def test_finding_13_a_message_that_kills_its_processes_ends_alone(shop):
 def check_mails(pipeline, good):
     """Once; twice only what was on its way to the vendor when the dispatcher died, and is counted as unknown."""
     counts = collections.Counter(str(mail["To"]) for mail in pipeline.mailbox.mails())
-    unknown = sum(count for count, in pipeline.postgres.query("SELECT unknown_count FROM dispatch.ledger"))
+    unknown = sum(count for count, in pipeline.postgres.query("SELECT unknown_count FROM dispatcher.ledger"))
     doubled = sum(counts[one] - 1 for one in good)
     assert doubled <= unknown, (doubled, unknown)
     assert not any(name.startswith("bad-") for name in counts)
@@ -199,7 +199,7 @@ def test_finding_13_sent_again_it_has_a_new_chance(shop):
     """By services that do not die of it any more: as after the release that mends them."""
     pipeline = shop.pipeline
     arm(pipeline, armed=False)
-    chosen = [("render", "REQUEST_HIGH"), ("dispatcher", "RENDERED_LOW"), ("digest-flusher", "DEFERRED")]
+    chosen = [("renderer", "REQUEST_HIGH"), ("dispatcher", "RENDERED_LOW"), ("digest-flusher", "DEFERRED")]
     again = []
     for seq, letter in letters(shop):
         if (letter.stage, letter.stream) in chosen:
@@ -232,7 +232,7 @@ def test_finding_13_what_kills_late_ends_alone(shop):
     finally:
         supervisor.end()
     found = [one for _, one in letters(shop)[-2:]]
-    assert {(one.stage, one.stream) for one in found} == {("render", "REQUEST_HIGH"), ("dispatcher", "RENDERED_HIGH")}
+    assert {(one.stage, one.stream) for one in found} == {("renderer", "REQUEST_HIGH"), ("dispatcher", "RENDERED_HIGH")}
     assert all(one.reason.startswith("poison message: ") for one in found)
     assert shop.nats.stream_info("DEAD")["state"]["messages"] == known + 2
     print("deaths:", dict(supervisor.deaths))
@@ -262,5 +262,5 @@ def test_finding_13_a_message_that_hangs_its_processes_ends_alone(shop):
     assert supervisor.deaths["renderer"] == 6
     assert "the loop stood for 300 ms of processor time" in renderer.log.read_text()
     letter = letters(shop)[-1][1]
-    assert (letter.stage, letter.stream) == ("render", "REQUEST_NORMAL") and b"poison-hang" in letter.payload
+    assert (letter.stage, letter.stream) == ("renderer", "REQUEST_NORMAL") and b"poison-hang" in letter.payload
     assert shop.nats.stream_info("DEAD")["state"]["messages"] == known + 1

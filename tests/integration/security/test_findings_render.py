@@ -122,7 +122,7 @@ def test_finding_16_a_url_that_runs_is_replaced_and_counted(pipeline):
     assert pipeline.status(notification, wait="sent")["status"] == "sent"
     html = pipeline.mailbox.for_notification(notification)[0].get_body(("html",)).get_content()
     assert '<a href="#stentor-unsafe-url">x</a><img src="https://a.test/b:c.png">' in html
-    assert pipeline.services["renderer"].metric("stentor_render_unsafe_urls_total") == 1
+    assert pipeline.services["renderer"].metric("stentor_renderer_unsafe_urls_total") == 1
     status, answer = preview(pipeline, '<a href="{{u}}">', {"u": "data:text/html,x"})
     assert status == 200 and answer["parts"]["html"] == '<a href="#stentor-unsafe-url">'
     assert any("#stentor-unsafe-url" in warning for warning in answer["warnings"])

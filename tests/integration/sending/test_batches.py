@@ -67,7 +67,7 @@ def show(pipeline, batch):
 
 
 def ids_of(pipeline, batch):
-    return [row[0] for row in pipeline.postgres.query(f"SELECT id FROM history.notifications WHERE batch_id = '{batch}'")]
+    return [row[0] for row in pipeline.postgres.query(f"SELECT id FROM archiver.notifications WHERE batch_id = '{batch}'")]
 
 
 def mails_by_address(pipeline, prefix):

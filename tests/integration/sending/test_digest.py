@@ -51,11 +51,11 @@ def query(pipeline, sql, *params):
 
 
 def window_state(pipeline, window):
-    return query(pipeline, "SELECT state FROM clock.digest_windows WHERE window_id = %s", window)[0][0]
+    return query(pipeline, "SELECT state FROM digest_flusher.digest_windows WHERE window_id = %s", window)[0][0]
 
 
 def wait_gathered(pipeline, window, count):
-    sql = "SELECT count(*) FROM clock.digest_items WHERE window_id = %s"
+    sql = "SELECT count(*) FROM digest_flusher.digest_items WHERE window_id = %s"
     wait_until(lambda: query(pipeline, sql, window)[0][0] == count, 20, f"{count} items in the window")
 
 
@@ -275,7 +275,7 @@ def test_a_cancellation_ends_what_waits_and_what_comes_late_and_nothing_newer(ga
     window = bus.gather(item, in_s(3600), cancel_key="reminder/stay1")
     bus.gather(other, in_s(3600), category="billing")
     wait_gathered(gathered, window, 1)
-    wait_until(lambda: query(gathered, "SELECT 1 FROM clock.due_work WHERE notification_id = %s", waiting.meta.notification_id), 20)
+    wait_until(lambda: query(gathered, "SELECT 1 FROM digest_flusher.due_work WHERE notification_id = %s", waiting.meta.notification_id), 20)
     cut_us = now_us()
     bus.cancel("reminder/stay1", cut_us)
     seen = wait_words(bus, [waiting.meta.notification_id, item.meta.notification_id], "suppressed")
@@ -308,7 +308,7 @@ def test_killed_in_the_middle_of_some_hundred_windows_each_is_flushed_once(gathe
     time.sleep(max(0.0, flush_us / 1e6 - time.time()))
     kills = 0
     left = []  # windows not flushed yet, at each kill
-    state = "SELECT count(*) FROM clock.digest_windows WHERE state <> 'flushed' AND window_id = ANY (%s)"
+    state = "SELECT count(*) FROM digest_flusher.digest_windows WHERE state <> 'flushed' AND window_id = ANY (%s)"
     while kills < 4 or (left[-1] > 0 and kills < 25):
         time.sleep(chance.uniform(0.0, 0.1))
         left.append(query(gathered, state, list(names))[0][0])
@@ -316,8 +316,8 @@ def test_killed_in_the_middle_of_some_hundred_windows_each_is_flushed_once(gathe
         victim.kill()
         kills += 1
         # A lease is 15 s at least. Those of the replica that lives end too: then two do the same work at once.
-        query(gathered, "UPDATE clock.digest_windows SET claimed_until = now() WHERE claimed_until > now()")
-        query(gathered, "UPDATE clock.due_work SET claimed_until = now() WHERE claimed_until > now()")
+        query(gathered, "UPDATE digest_flusher.digest_windows SET claimed_until = now() WHERE claimed_until > now()")
+        query(gathered, "UPDATE digest_flusher.due_work SET claimed_until = now() WHERE claimed_until > now()")
         victim.start()
     wait_words(bus, ids_of(items), "superseded")
     digests = bus.digests(start)
@@ -327,7 +327,7 @@ def test_killed_in_the_middle_of_some_hundred_windows_each_is_flushed_once(gathe
     assert sorted(listed) == sorted(ids_of(items))
     ids = [digest.meta.notification_id for digest in digests]
     assert len(set(ids)) == windows
-    wait_until(lambda: query(gathered, "SELECT count(*) FROM history.notifications WHERE status = 'sent' AND id = ANY (%s)", ids)[0][0]
+    wait_until(lambda: query(gathered, "SELECT count(*) FROM archiver.notifications WHERE status = 'sent' AND id = ANY (%s)", ids)[0][0]
                == windows, 60, "every digest sent")
     counts = gathered.mailbox.count_by_message_id()
     assert {counts.get(f"<{one}@localhost>", 0) for one in ids} == {1}

@@ -80,7 +80,7 @@ class World:
         due = dict(sent)
 
         def ask():
-            rows = self.pipeline.postgres.query("SELECT notification_id, extract(epoch FROM finished_at)::float8 FROM dispatch.ledger"
+            rows = self.pipeline.postgres.query("SELECT notification_id, extract(epoch FROM finished_at)::float8 FROM dispatcher.ledger"
                                                 " WHERE notification_id = ANY(%s) AND state = 'sent'", list(due))
             return rows if len(rows) == len(due) else None
         return sorted(at - due[name] for name, at in wait_until(ask, 60, "every mail of the quiet tenants being sent"))
@@ -88,8 +88,8 @@ class World:
     def drain(self):
         def idle():
             waiting = self.pipeline.postgres.query(
-                "SELECT (SELECT count(*) FROM ingest.accept_log WHERE published_at IS NULL) + (SELECT count(*) FROM dispatch.ledger WHERE state = 'claimed'),"
-                " (SELECT count(*) FROM dispatch.ledger)")[0]
+                "SELECT (SELECT count(*) FROM ingest.accept_log WHERE published_at IS NULL) + (SELECT count(*) FROM dispatcher.ledger WHERE state = 'claimed'),"
+                " (SELECT count(*) FROM dispatcher.ledger)")[0]
             accepted = self.pipeline.services["ingest"].metric("stentor_ingest_accepted_total")
             return waiting[0] == 0 and waiting[1] >= accepted
         wait_until(idle, 60, "the flood being worked off")

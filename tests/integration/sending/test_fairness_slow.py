@@ -49,7 +49,7 @@ def _notice(domain, number):
 def _seconds(pipeline, ids):
     """From accept to the vendor's acceptance, of each that was sent."""
     return [row[0] for row in pipeline.postgres.query(
-        "SELECT extract(epoch FROM finished_at - created_at)::float8 FROM dispatch.ledger WHERE notification_id = ANY(%s) AND state = 'sent'", ids)]
+        "SELECT extract(epoch FROM finished_at - created_at)::float8 FROM dispatcher.ledger WHERE notification_id = ANY(%s) AND state = 'sent'", ids)]
 
 
 def test_a_tenant_with_slow_recipients_holds_up_no_other_tenant(pipeline):
@@ -59,7 +59,7 @@ def test_a_tenant_with_slow_recipients_holds_up_no_other_tenant(pipeline):
     status, answer = _post(pipeline, slow, [_notice("slow.example", i) for i in range(SLOW_MAILS)])
     assert status == 202, answer
     slow_ids = [each["id"] for each in answer["notifications"]]
-    wait_until(lambda: pipeline.postgres.query("SELECT count(*) FROM dispatch.ledger WHERE state = 'claimed'")[0][0] >= 20, 30,
+    wait_until(lambda: pipeline.postgres.query("SELECT count(*) FROM dispatcher.ledger WHERE state = 'claimed'")[0][0] >= 20, 30,
                "the slow tenant's mails taking their places")
     quick_ids = []
     for number in range(QUICK_MAILS):

@@ -90,7 +90,7 @@ def test_a_command_on_nats_is_sent_once_however_often_it_is_published(pipeline, 
     for _ in range(3):
         publish(f"evt.{TENANT}.notify", command.SerializeToString(), "command-1")
     found = wait_until(lambda: pipeline.postgres.query(
-        "SELECT id FROM history.notifications WHERE correlation_id = 'from-nats' AND status = 'sent'"), 30, "the command's mail")
+        "SELECT id FROM archiver.notifications WHERE correlation_id = 'from-nats' AND status = 'sent'"), 30, "the command's mail")
     assert len(found) == 1
     assert len(pipeline.mailbox.for_notification(found[0][0])) == 1
 

@@ -142,7 +142,7 @@ def test_a_request_that_could_not_be_rendered_is_driven_again(limited, bus):
     notification = exhaust(limited)[0]
     event = rendered_of(limited, bus, notification)
     limited.cli("dlq", "drop", letters_of(limited, notification)[0]["sequence"])
-    make_letter(limited, bus, event, f"ntf.rendered.normal.{TENANT}", stage="render", reason="the store was away")
+    make_letter(limited, bus, event, f"ntf.rendered.normal.{TENANT}", stage="renderer", reason="the store was away")
     ask(limited, bus, notification)
     sent(limited, notification)
 
@@ -236,9 +236,9 @@ def test_an_old_one_without_a_letter_is_looked_for_once(limited, bus, days, know
     """Not five times with a second between: each look reads DEAD from its time on, and anybody can make up an id."""
     notification = aged(days)
     if known:
-        limited.postgres.query("SELECT stentor.ensure_partitions('history.notifications', now() - interval '130 days', now())")
+        limited.postgres.query("SELECT stentor.ensure_partitions('archiver.notifications', now() - interval '130 days', now())")
         limited.postgres.query(
-            "INSERT INTO history.notifications (created_at, id, tenant_id, channel, status, status_rank, updated_at) VALUES"
+            "INSERT INTO archiver.notifications (created_at, id, tenant_id, channel, status, status_rank, updated_at) VALUES"
             " (ingest.id_time(%s), %s, %s, 'email', 'failed', 11, ingest.id_time(%s))", notification, notification, TENANT, notification)
     begun = time.monotonic()
     ask(limited, bus, notification)
@@ -253,9 +253,9 @@ def test_one_that_was_scheduled_long_ago_and_failed_just_now_is_found(limited, b
     old = aged(120)
     assert len(old) == len(notification) and old.encode() not in stored
     bus.publish(subject, stored.replace(notification.encode(), old.encode()), f"old-{old}")
-    limited.postgres.query("SELECT stentor.ensure_partitions('history.notifications', now() - interval '130 days', now())")
+    limited.postgres.query("SELECT stentor.ensure_partitions('archiver.notifications', now() - interval '130 days', now())")
     limited.postgres.query(
-        "INSERT INTO history.notifications (created_at, id, tenant_id, channel, status, status_rank, updated_at) VALUES"
+        "INSERT INTO archiver.notifications (created_at, id, tenant_id, channel, status, status_rank, updated_at) VALUES"
         " (ingest.id_time(%s), %s, %s, 'email', 'scheduled', 2, ingest.id_time(%s))", old, old, TENANT, old)
     event_id = ask(limited, bus, old)
     wait_until(lambda: times(limited, event_id) == (True, True, False), 20, "its being sent again")

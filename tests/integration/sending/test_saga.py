@@ -99,7 +99,7 @@ def test_two_time_outs_and_then_completed(shop, impatient):
     order.complete().wait_state("Completed")
     order.wait_mails(PLACED, COMPLETED)  # one confirmation, though the order was placed three times
     assert order.sent() == ["PlaceOrder", "Deferred"] * 3 + ["CompleteOrder"]
-    ids = shop.query("SELECT DISTINCT message_id FROM saga.outbox_message WHERE correlation_id = %s AND message_type = 'PlaceOrder'", order.id)
+    ids = shop.query("SELECT DISTINCT message_id FROM order_saga.outbox_message WHERE correlation_id = %s AND message_type = 'PlaceOrder'", order.id)
     assert len(ids) == 1
     time.sleep(WAIT_MS / 1000 + 1)  # the third wait ends after the order
     wait_until(lambda: order.inbox()[-1][:3] == ("PlaceOrderTimeout", "stale", "Completed"), 20, "the stale time-out")
@@ -107,13 +107,13 @@ def test_two_time_outs_and_then_completed(shop, impatient):
 
 
 def test_time_outs_until_it_has_failed(shop, impatient):
-    before = metric(shop.pipeline, 'stentor_saga_finished_total{state="Failed"}')
+    before = metric(shop.pipeline, 'stentor_order_saga_finished_total{state="Failed"}')
     order = shop.order().check_out().wait_state("Failed", 40)
     retries, version, token = order.row("timeout_retry_count, version, place_order_timeout_token_id")
     assert (retries, version, token) == (3, 4, None)
     assert order.sent() == ["PlaceOrder", "Deferred"] * 3
     order.wait_mails(PLACED)
-    assert metric(shop.pipeline, 'stentor_saga_finished_total{state="Failed"}') == before + 1
+    assert metric(shop.pipeline, 'stentor_order_saga_finished_total{state="Failed"}') == before + 1
     order.complete()
     assert order.wait_inbox(5)[-1][:4] == ("StatusChanged", "conflict", "Failed", "Failed")
     time.sleep(1)
@@ -155,7 +155,7 @@ def test_a_message_twice_is_consumed_once(shop):
 
 
 def test_what_contradicts_is_a_conflict_and_changes_nothing(shop):
-    before = metric(shop.pipeline, 'stentor_saga_messages_total{verdict="conflict"}')
+    before = metric(shop.pipeline, 'stentor_order_saga_messages_total{verdict="conflict"}')
     order = shop.order().check_out().complete().wait_state("Completed").cancel()
     order.wait_inbox(3)
     order.complete()
@@ -164,7 +164,7 @@ def test_what_contradicts_is_a_conflict_and_changes_nothing(shop):
         ("StatusChanged", "conflict", "Completed", "Completed"), ("StatusChanged", "duplicate", "Completed", "Completed")]
     order.wait_mails(PLACED, COMPLETED)
     assert order.state() == "Completed"
-    assert metric(shop.pipeline, 'stentor_saga_messages_total{verdict="conflict"}') == before + 1
+    assert metric(shop.pipeline, 'stentor_order_saga_messages_total{verdict="conflict"}') == before + 1
 
 
 def test_an_event_before_its_order_is_kept_and_applied_in_order(shop):
@@ -172,15 +172,15 @@ def test_an_event_before_its_order_is_kept_and_applied_in_order(shop):
     assert [row[:4] for row in order.wait_inbox(1)] == [("StatusChanged", "unmatched", "", "")]
     order.complete()
     order.wait_inbox(2)
-    wait_until(lambda: metric(shop.pipeline, "stentor_saga_unmatched") == 2, 20, "the gauge")
+    wait_until(lambda: metric(shop.pipeline, "stentor_order_saga_unmatched") == 2, 20, "the gauge")
     order.check_out().wait_state("Cancelled")
     # In the stream's order the cancellation came first.
     assert [row[:4] for row in order.wait_inbox(3)] == [
         ("StatusChanged", "applied", "Placed", "Cancelled"), ("StatusChanged", "conflict", "Cancelled", "Cancelled"),
         ("UserCheckedOut", "applied", "", "Placed")]
     order.wait_mails(PLACED, CANCELLED)
-    assert not shop.query("SELECT FROM saga.inbox_state WHERE event IS NOT NULL AND correlation_id = %s", order.id)
-    wait_until(lambda: metric(shop.pipeline, "stentor_saga_unmatched") == 0, 20, "the gauge")
+    assert not shop.query("SELECT FROM order_saga.inbox_state WHERE event IS NOT NULL AND correlation_id = %s", order.id)
+    wait_until(lambda: metric(shop.pipeline, "stentor_order_saga_unmatched") == 0, 20, "the gauge")
 
 
 @pytest.mark.parametrize("event,data,words", [
@@ -207,7 +207,7 @@ def test_an_event_that_postgres_refuses_is_buried_alone(shop):
     saga.stop()
     orders = [shop.order() for _ in range(20)]
     refused = orders[7]
-    shop.query(f"ALTER TABLE saga.order_state ADD CONSTRAINT not_this_one CHECK (order_id <> '{refused.id}')")
+    shop.query(f"ALTER TABLE order_saga.order_state ADD CONSTRAINT not_this_one CHECK (order_id <> '{refused.id}')")
     proto = messages(pipeline)
     for order in orders:  # packed: its letter has no header that says so
         event = proto.UserCheckedOut(order_id=order.id, email=order.email, total_micros=19_990_000)
@@ -218,7 +218,7 @@ def test_an_event_that_postgres_refuses_is_buried_alone(shop):
             order.wait_state("Placed")
     wait_until(lambda: letters(pipeline, "not_this_one"), 20, "the one being buried")
     assert len(letters(pipeline, "not_this_one")) == 1 and refused.state() is None
-    shop.query("ALTER TABLE saga.order_state DROP CONSTRAINT not_this_one")
+    shop.query("ALTER TABLE order_saga.order_state DROP CONSTRAINT not_this_one")
     letter = letters(pipeline, "not_this_one")[0]
     assert letter.stage == "order-saga" and refused.id.encode() in letter.payload
     shop.nats.publish(letter.subject, letter.payload, "resent-" + refused.id)
@@ -226,9 +226,9 @@ def test_an_event_that_postgres_refuses_is_buried_alone(shop):
 
 
 def test_what_is_not_the_sagas_is_passed_over(shop):
-    before = metric(shop.pipeline, "stentor_saga_passed_total")
+    before = metric(shop.pipeline, "stentor_order_saga_passed_total")
     order = shop.order().say("StatusChanged", {"status": "New"}).say("invoice.created", {"a": 1}).say("UserCheckedOut.v2", b"\x00")
-    wait_until(lambda: metric(shop.pipeline, "stentor_saga_passed_total") >= before + 3, 20, "the events passed over")
+    wait_until(lambda: metric(shop.pipeline, "stentor_order_saga_passed_total") >= before + 3, 20, "the events passed over")
     assert order.state() is None
 
 
@@ -240,7 +240,7 @@ def test_tenants_do_not_see_each_others_orders(shop):
     assert [row[1] for row in theirs.wait_inbox(1)] == ["unmatched"]
     assert ours.state() == "Placed"
     for tenant, seen in (("umbrella", 0), (ours.tenant, 1)):
-        count = shop.pipeline.postgres.query("SELECT count(*) FROM saga.order_state WHERE correlation_id = %s", ours.id,
+        count = shop.pipeline.postgres.query("SELECT count(*) FROM order_saga.order_state WHERE correlation_id = %s", ours.id,
                                              role="stentor_order_saga", tenant=tenant)
         assert count == [(seen,)]
 
@@ -257,19 +257,19 @@ def test_two_replicas_share_the_orders(shop):
             order.complete("early-" + order.id)  # every third before its order
             order.check_out("out-" + order.id)
             order.cancel("late-" + order.id)
-        wait_until(lambda: shop.query("SELECT count(*) FROM saga.inbox_state WHERE message_id LIKE 'late-%%' AND verdict <> 'unmatched'")[0][0]
+        wait_until(lambda: shop.query("SELECT count(*) FROM order_saga.inbox_state WHERE message_id LIKE 'late-%%' AND verdict <> 'unmatched'")[0][0]
                    == len(orders), 60, "all of them being decided")
-        ends = shop.query("SELECT current_state, version, count(*) FROM saga.order_state WHERE correlation_id = ANY (%s::uuid[]) GROUP BY 1, 2",
+        ends = shop.query("SELECT current_state, version, count(*) FROM order_saga.order_state WHERE correlation_id = ANY (%s::uuid[]) GROUP BY 1, 2",
                           [order.id for order in orders])
         assert {(state, version) for state, version, _ in ends} <= {("Completed", 2), ("Cancelled", 2)}, ends
         assert sum(count for _, _, count in ends) == len(orders)
-        assert second.metric('stentor_saga_messages_total{verdict="applied"}') > 0
+        assert second.metric('stentor_order_saga_messages_total{verdict="applied"}') > 0
         # A command of each kind, once.
-        counts = shop.query("SELECT message_type, count(*), count(DISTINCT message_id) FROM saga.outbox_message"
+        counts = shop.query("SELECT message_type, count(*), count(DISTINCT message_id) FROM order_saga.outbox_message"
                             " WHERE correlation_id = ANY (%s::uuid[]) GROUP BY 1", [order.id for order in orders])
         assert all(count == ids for _, count, ids in counts)
         assert {name: count for name, count, _ in counts}["PlaceOrder"] == len(orders)
-        assert not shop.query("SELECT FROM saga.inbox_state WHERE verdict = 'unmatched' AND correlation_id = ANY (%s::uuid[])",
+        assert not shop.query("SELECT FROM order_saga.inbox_state WHERE verdict = 'unmatched' AND correlation_id = ANY (%s::uuid[])",
                               [order.id for order in orders])
     finally:
         second.stop()
@@ -280,7 +280,7 @@ def test_postgres_away_and_back_loses_nothing(shop):
     pipeline.postgres.stop()
     order = shop.order().check_out()
     time.sleep(1)
-    assert metric(pipeline, "stentor_saga_passed_total") >= 0  # it lives
+    assert metric(pipeline, "stentor_order_saga_passed_total") >= 0  # it lives
     pipeline.postgres.start()
     order.wait_state("Placed", 60)
     order.wait_mails(PLACED, seconds=60)
@@ -295,16 +295,16 @@ def test_who_ordered_is_unreadable_once_their_key_is_destroyed(shop):
     order = shop.order().check_out().wait_state("Placed")
     order.wait_mails(PLACED)
     order.sent()
-    dump = shop.query("SELECT encode(person, 'escape'), email_hash::text FROM saga.order_state WHERE correlation_id = %s", order.id)
+    dump = shop.query("SELECT encode(person, 'escape'), email_hash::text FROM order_saga.order_state WHERE correlation_id = %s", order.id)
     assert order.email not in str(dump)
-    subject = shop.query("SELECT key FROM (SELECT substring(person from 3 for 16) AS key FROM saga.order_state WHERE correlation_id = %s) AS s",
+    subject = shop.query("SELECT key FROM (SELECT substring(person from 3 for 16) AS key FROM order_saga.order_state WHERE correlation_id = %s) AS s",
                          order.id)[0][0]
     erased = shop.query("UPDATE keys.data_keys SET wrapped = NULL, destroyed_at = now() WHERE subject = %s RETURNING 1", bytes(subject))
     assert len(erased) == 1  # ingest and the saga seal under the same key
     for _ in restarted(pipeline):  # the cache of keys is a minute old at most
         order.complete().wait_state("Completed")
-        wait_until(lambda: metric(pipeline, "stentor_saga_withheld_total") == 1, 20, "the command being withheld")
-    withheld = shop.query("SELECT message_type, withheld, body FROM saga.outbox_message WHERE correlation_id = %s AND withheld IS NOT NULL", order.id)
+        wait_until(lambda: metric(pipeline, "stentor_order_saga_withheld_total") == 1, 20, "the command being withheld")
+    withheld = shop.query("SELECT message_type, withheld, body FROM order_saga.outbox_message WHERE correlation_id = %s AND withheld IS NOT NULL", order.id)
     assert [(name, why, bytes(body)) for name, why, body in withheld] == [("CompleteOrder", "its person is erased", b"")]
     assert order.mails() == [PLACED]
     again = shop.order(email=order.email).check_out().wait_state("Placed")  # who is here again has a new key
@@ -312,7 +312,7 @@ def test_who_ordered_is_unreadable_once_their_key_is_destroyed(shop):
 
 
 def age(shop, table, column, days, order):
-    shop.query(f"UPDATE saga.{table} SET {column} = {column} - interval '{days} days' WHERE correlation_id = %s", order.id)
+    shop.query(f"UPDATE order_saga.{table} SET {column} = {column} - interval '{days} days' WHERE correlation_id = %s", order.id)
 
 
 def test_the_retention_is_run_by_the_clock(shop):
@@ -327,8 +327,8 @@ def test_the_retention_is_run_by_the_clock(shop):
     age(shop, "order_state", "finished_at", 731, old)
     for saga in restarted(shop.pipeline, STENTOR_SAGA_CLEAN_UP_S="2"):
         wait_until(lambda: old.row(table="order_archive"), 30, "the old order being archived")
-        wait_until(lambda: saga.metric("stentor_saga_retention_passes_total") >= 2, 30, "the clock starting another pass")
-        assert saga.metric('stentor_saga_retention_rows_total{step="archived"}') == 1
+        wait_until(lambda: saga.metric("stentor_order_saga_retention_passes_total") >= 2, 30, "the clock starting another pass")
+        assert saga.metric('stentor_order_saga_retention_rows_total{step="archived"}') == 1
         assert '"msg":"retention: a pass has ended"' in saga.tail(200) or "retention: a pass has ended" in saga.tail(200)
         assert old.state() is None and old.inbox() == [] and waiting.inbox() == [] and old.sent() == []
         assert young.state() == "Completed" and len(young.inbox()) == 2 and len(young.sent()) == 3
@@ -357,13 +357,13 @@ def test_the_key_figures_of_d(shop):
     pipeline = shop.pipeline
     for saga in restarted(pipeline, STENTOR_SAGA_STALLED_S="1"):
         order = shop.order().check_out().wait_state("Placed")
-        wait_until(lambda: saga.metric("stentor_saga_stalled") >= 1, 20, "the order standing still")
-        assert saga.metric("stentor_saga_active") >= saga.metric("stentor_saga_stalled")
+        wait_until(lambda: saga.metric("stentor_order_saga_stalled") >= 1, 20, "the order standing still")
+        assert saga.metric("stentor_order_saga_active") >= saga.metric("stentor_order_saga_stalled")
         assert "orders stand still" in saga.tail(200)
         assert saga.ready()  # it is the orders that stand still, not the service
         order.complete().wait_state("Completed").sent()
-        assert saga.metric("stentor_saga_started_total") == 1
-        assert saga.metric('stentor_saga_finished_total{state="Completed"}') == 1
-        assert saga.metric("stentor_saga_duration_seconds_count") == 1
-        assert saga.metric("stentor_saga_outbox_seconds_count") == 3
-        wait_until(lambda: saga.metric("stentor_saga_outbox_backlog") == 0, 20, "the backlog being empty")
+        assert saga.metric("stentor_order_saga_started_total") == 1
+        assert saga.metric('stentor_order_saga_finished_total{state="Completed"}') == 1
+        assert saga.metric("stentor_order_saga_duration_seconds_count") == 1
+        assert saga.metric("stentor_order_saga_outbox_seconds_count") == 3
+        wait_until(lambda: saga.metric("stentor_order_saga_outbox_backlog") == 0, 20, "the backlog being empty")

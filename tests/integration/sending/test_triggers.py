@@ -508,7 +508,7 @@ def test_killing_ingest_in_the_middle_of_events_loses_and_doubles_nothing():
         assert kills == EVENTS // 500
         counts = pipeline.mailbox.count_by_message_id()
         assert len(counts) == EVENTS and pipeline.history_count() == EVENTS
-        unknown = {row[0] for row in pipeline.postgres.query("SELECT notification_id FROM dispatch.ledger WHERE unknown_count > 0")}
+        unknown = {row[0] for row in pipeline.postgres.query("SELECT notification_id FROM dispatcher.ledger WHERE unknown_count > 0")}
         assert {m.strip("<>").split("@")[0] for m, count in counts.items() if count > 1} <= unknown
         cancels = [c.cancel.cancel_key for c in deferred(pipeline, nats, 0, "cancel")]
         assert sorted(set(cancels)) == sorted(cancels) and len(cancels) == (EVENTS + 2) // 3

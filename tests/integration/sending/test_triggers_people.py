@@ -57,7 +57,7 @@ def test_a_cancelled_stay_cancels_its_reminder_whichever_event_comes_first(pipel
         body = {"specversion": "1.0", "id": f"{event_type}-{n}", "type": kind, "time": at.isoformat(), "data": data}
         handled(pipeline, nats, publish(nats, kind, body))
     assert len(one_mail(pipeline, stays["guest"]["email"])) == 1
-    rows = "SELECT id FROM history.notifications WHERE status = 'suppressed' AND reason_code = 'obsolete' AND created_at > now() - interval '1 hour'"
+    rows = "SELECT id FROM archiver.notifications WHERE status = 'suppressed' AND reason_code = 'obsolete' AND created_at > now() - interval '1 hour'"
     before = wait_until(lambda: pipeline.postgres.query(rows), 20, "the suppressed reminder")
     assert before and mails_to(pipeline, gone["guest"]["email"]) == []
 

@@ -196,7 +196,7 @@ static void a_dead_letter_speaks_of_the_event_in_it(void **state)
     assert_true(entry(f)->seen & SEEN_DEAD_RENDERED);
     ProtobufCMessage *status =
         &status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_SENT, AT(4))->base;
-    see(f, "DEAD", &letter_new(f, "history", "STATUS", "too long", status)->base, 1);
+    see(f, "DEAD", &letter_new(f, "archiver", "STATUS", "too long", status)->base, 1);
     assert_true(entry(f)->seen & SEEN_DEAD_HISTORY);
 }
 

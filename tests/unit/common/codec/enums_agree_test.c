@@ -78,8 +78,8 @@ typedef struct Enumeration {
     const char *start; // of its CHECK
 } Enumeration;
 
-static const char HISTORY[] = "/migrations/history/0001_history.sql";
-static const char DIGESTS[] = "/migrations/clock/0004_digests.sql";
+static const char HISTORY[] = "/migrations/archiver/0001_history.sql";
+static const char DIGESTS[] = "/migrations/digest_flusher/0004_digests.sql";
 static const char PEOPLE[] = "/migrations/people/0001_people.sql";
 
 // clang-format off

@@ -34,9 +34,9 @@ static const DbStatement SEE_KEYS = {
                      " FROM ingest.idempotency_keys"};
 static const DbStatement TOUCH_KEYS = {
     "test_touch_keys", "UPDATE ingest.idempotency_keys SET response_status = 500"};
-static const DbStatement SEE_LEDGER = {"test_see_ledger", "SELECT count(*) FROM dispatch.ledger"};
+static const DbStatement SEE_LEDGER = {"test_see_ledger", "SELECT count(*) FROM dispatcher.ledger"};
 static const DbStatement SEE_PARTITION = {
-    "test_see_partition", "SELECT count(*) FROM history.notifications_y2030m01"};
+    "test_see_partition", "SELECT count(*) FROM archiver.notifications_y2030m01"};
 
 static Fixture *connect_as(const char *role)
 {
@@ -151,7 +151,7 @@ static void a_service_cannot_go_round_the_policy_through_a_partition(void **stat
     (void)state;
     Fixture *fx = connect_as("&user=stentor_archiver");
     admin_exec(
-        fx->admin, "SELECT stentor.ensure_partitions('history.notifications', '2030-01-15',"
+        fx->admin, "SELECT stentor.ensure_partitions('archiver.notifications', '2030-01-15',"
                    " '2030-01-15')");
     Answer answer = {0};
     run_statement(fx, &SEE_PARTITION, &answer);
@@ -202,7 +202,7 @@ static const char *bounds(PGconn *admin, const char *partition)
 
 static void partitions_are_made_once_for_each_month(void **state)
 {
-    const char *sql = "SELECT stentor.ensure_partitions('history.delivery_attempts',"
+    const char *sql = "SELECT stentor.ensure_partitions('archiver.delivery_attempts',"
                       " '2031-11-30 23:59:59Z', '2032-02-01 00:00:00Z')";
     admin_exec(*state, "SET timezone = 'UTC'");
     assert_string_equal(admin_value(*state, sql), "4");
@@ -216,7 +216,7 @@ static void months_are_those_of_utc_in_every_time_zone(void **state)
 {
     admin_exec(*state, "SET timezone = 'America/New_York'");
     admin_exec(
-        *state, "SELECT stentor.ensure_partitions('history.notifications', '2033-02-15Z',"
+        *state, "SELECT stentor.ensure_partitions('archiver.notifications', '2033-02-15Z',"
                 " '2033-05-15Z')");
     admin_exec(*state, "SET timezone = 'UTC'");
     assert_string_equal(
@@ -241,7 +241,7 @@ static void the_archiver_may_make_partitions_and_ingest_may_not(void **state)
 static void more_than_ten_years_of_partitions_are_refused(void **state)
 {
     PGresult *res = PQexec(
-        *state, "SELECT stentor.ensure_partitions('history.notifications', '2030-01-01',"
+        *state, "SELECT stentor.ensure_partitions('archiver.notifications', '2030-01-01',"
                 " '2041-01-01')");
     assert_int_equal(PQresultStatus(res), PGRES_FATAL_ERROR);
     assert_string_equal(PQresultErrorField(res, PG_DIAG_SQLSTATE), "P0001");
@@ -310,22 +310,24 @@ static void due_work_is_claimed_when_due_and_gone_when_done(void **state)
     PGconn *admin = *state;
     admin_exec(
         admin,
-        "TRUNCATE clock.due_work; INSERT INTO clock.due_work (work_id, tenant_id,"
+        "TRUNCATE digest_flusher.due_work; INSERT INTO digest_flusher.due_work (work_id, tenant_id,"
         " notification_id, reason, due_at, subject, event_id, payload)"
         " SELECT 'w' || n, 'acme', 'n', 'retry', now() + (n - 50) * interval '1 minute', 's',"
-        " 'e', '\\x01' FROM generate_series(1, 60) n; ANALYZE clock.due_work;"
+        " 'e', '\\x01' FROM generate_series(1, 60) n; ANALYZE digest_flusher.due_work;"
         "SET ROLE stentor_digest_flusher");
     assert_string_equal(
         admin_value(
             admin, "SELECT string_agg(work_id, ' ' ORDER BY due_at) FROM"
-                   " clock.claim_work('1 minute', 3)"),
+                   " digest_flusher.claim_work('1 minute', 3)"),
         "w1 w2 w3");
-    const char *rest = "SELECT count(*) FROM clock.claim_work('1 minute', 1000)";
+    const char *rest = "SELECT count(*) FROM digest_flusher.claim_work('1 minute', 1000)";
     assert_string_equal(admin_value(admin, rest), "47");
     assert_string_equal(admin_value(admin, rest), "0");
-    assert_string_equal(admin_value(admin, "SELECT clock.done('{w1,w2,w3,nothing}')"), "3");
     assert_string_equal(
-        admin_value(admin, "SELECT waiting || ' ' || (next_due_at < now()) FROM clock.backlog()"),
+        admin_value(admin, "SELECT digest_flusher.done('{w1,w2,w3,nothing}')"), "3");
+    assert_string_equal(
+        admin_value(
+            admin, "SELECT waiting || ' ' || (next_due_at < now()) FROM digest_flusher.backlog()"),
         "57 true");
     admin_exec(admin, "RESET ROLE");
 }
@@ -335,7 +337,7 @@ static void the_doors_are_closed_to_other_services(void **state)
     assert_string_equal(
         admin_value(
             *state, "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
-                    " WHERE p.prosecdef AND n.nspname IN ('stentor', 'ingest', 'clock')"
+                    " WHERE p.prosecdef AND n.nspname IN ('stentor', 'ingest', 'digest_flusher')"
                     " AND p.proname <> 'migration_heads'" // numbers, for everybody
                     " AND has_function_privilege('stentor_renderer', p.oid, 'EXECUTE')"),
         "0");

@@ -20,8 +20,8 @@ static int migrate_once(void **state)
     PGconn *admin = admin_connect();
     admin_exec(
         admin, "SELECT stentor.ensure_partitions(t::regclass, now() - interval '9 years', now()) "
-               "FROM unnest(ARRAY['history.notifications', 'history.delivery_attempts', "
-               "'dispatch.ledger']) t");
+               "FROM unnest(ARRAY['archiver.notifications', 'archiver.delivery_attempts', "
+               "'dispatcher.ledger']) t");
     // A notification of that age: its id holds its time, as those of the pipeline do.
     admin_exec(
         admin,
@@ -33,10 +33,10 @@ static int migrate_once(void **state)
     admin_exec(
         admin,
         "CREATE PROCEDURE public.tell(id text, tenant text, status text, category text, touched "
-        "interval) LANGUAGE sql AS $$ INSERT INTO history.notifications (created_at, id, "
+        "interval) LANGUAGE sql AS $$ INSERT INTO archiver.notifications (created_at, id, "
         "tenant_id, channel, category, status, status_rank, updated_at) VALUES (ingest.id_time(id),"
         " id, tenant, 'email', category, status, 5, now() - touched); INSERT INTO "
-        "history.delivery_attempts (created_at, notification_id, attempt_number, id, tenant_id, "
+        "archiver.delivery_attempts (created_at, notification_id, attempt_number, id, tenant_id, "
         "channel, vendor, outcome) VALUES (ingest.id_time(id), id, 1, 'dat_1', tenant, 'email', "
         "'smtp', 'accepted') $$");
     *state = admin;
@@ -122,7 +122,7 @@ static void accepted_rows_go_when_all_of_them_has_ended(void **state)
 {
     PGconn *admin = *state;
     admin_exec(
-        admin, "TRUNCATE ingest.accept_log, history.notifications, history.delivery_attempts");
+        admin, "TRUNCATE ingest.accept_log, archiver.notifications, archiver.delivery_attempts");
     accepted(admin, 1, "acme", "40 days", "now()");
     tell(admin, 1, "40 days", "acme", "sent");
     accepted(admin, 2, "acme", "40 days", "now()"); // waits for its time
@@ -226,10 +226,10 @@ static void notes_of_resends_outlive_dead_letters(void **state)
 static void attempts_that_ended_long_ago_go_and_open_ones_stay(void **state)
 {
     PGconn *admin = *state;
-    admin_exec(admin, "TRUNCATE dispatch.ledger");
+    admin_exec(admin, "TRUNCATE dispatcher.ledger");
     admin_exec(
         admin,
-        "INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, "
+        "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, "
         "owner, lease_until, claimed_at, finished_at) SELECT now() - made::interval, id, attempt, "
         "tenant, state, 'p', now(), now() - made::interval, now() - ended::interval FROM (VALUES "
         "('120 days', 'a', 1, 'acme', 'deferred', '120 days'), ('120 days', 'a', 2, 'acme', "
@@ -238,21 +238,22 @@ static void attempts_that_ended_long_ago_go_and_open_ones_stay(void **state)
         "('120 days', 'e', 1, 'globex', 'sent', '119 days'), ('50 days', 'f', 1, 'acme', 'sent', "
         "'50 days')) AS v (made, id, attempt, tenant, state, ended)");
     const char *left = "SELECT string_agg(notification_id || attempt, ' ' ORDER BY notification_id,"
-                       " attempt) FROM dispatch.ledger";
+                       " attempt) FROM dispatcher.ledger";
     assert_int_equal(
-        drop(admin, "stentor_dispatcher", "dispatch.drop_ended", "'globex'", "100 days", 1), 1);
+        drop(admin, "stentor_dispatcher", "dispatcher.drop_ended", "'globex'", "100 days", 1), 1);
     check(admin, left, "a1 a2 b1 c1 d1 f1");
     assert_int_equal(
-        drop(admin, "stentor_dispatcher", "dispatch.drop_ended", "NULL", "100 days", 1), 2);
+        drop(admin, "stentor_dispatcher", "dispatcher.drop_ended", "NULL", "100 days", 1), 2);
     check(admin, left, "b1 c1 d1 f1");
     check(
         admin,
-        "SELECT dispatch.audit_since() < now() - interval '99 days' AND "
-        "dispatch.audit_since() > now() - interval '101 days'",
+        "SELECT dispatcher.audit_since() < now() - interval '99 days' AND "
+        "dispatcher.audit_since() > now() - interval '101 days'",
         "t");
     check(
         admin,
-        "SELECT count(*) > 60 FROM pg_inherits WHERE inhparent = 'dispatch.ledger'::regclass", "t");
+        "SELECT count(*) > 60 FROM pg_inherits WHERE inhparent = 'dispatcher.ledger'::regclass",
+        "t");
 }
 
 // ---- history ----
@@ -270,7 +271,8 @@ static void notifications_go_past_the_whole_retention_of_their_category(void **s
     PGconn *admin = *state;
     int marketing, transactional;
     admin_exec(
-        admin, "TRUNCATE history.notifications, history.delivery_attempts, stentor.history_walked");
+        admin,
+        "TRUNCATE archiver.notifications, archiver.delivery_attempts, stentor.history_walked");
     admin_exec(
         admin,
         "DO $$ DECLARE r record; BEGIN FOR r IN SELECT * FROM (VALUES "
@@ -286,7 +288,7 @@ static void notifications_go_past_the_whole_retention_of_their_category(void **s
         "category, touched) LOOP CALL public.tell(public.aged(r.age::interval, r.n), r.tenant, "
         "r.status, r.category, r.touched::interval); END LOOP; END $$");
     const char *left = "SELECT string_agg(right(id, 1), ' ' ORDER BY right(id, 1)) FROM "
-                       "history.notifications";
+                       "archiver.notifications";
     expire(admin, &marketing, &transactional, "'globex'");
     assert_int_equal(marketing, 1);
     assert_int_equal(transactional, 0);
@@ -298,7 +300,7 @@ static void notifications_go_past_the_whole_retention_of_their_category(void **s
     check(
         admin,
         "SELECT string_agg(right(notification_id, 1), ' ' ORDER BY right(notification_id, "
-        "1)) FROM history.delivery_attempts",
+        "1)) FROM archiver.delivery_attempts",
         "2 5 6 7 8");
     assert_int_equal(
         drop(admin, "stentor_archiver", "stentor.drop_expired_history", "NULL", "=84 months", 100),
@@ -312,7 +314,7 @@ static void what_was_walked_is_looked_at_again_after_a_month(void **state)
     PGconn *admin = *state;
     int marketing, transactional;
     admin_exec(
-        admin, "UPDATE history.notifications SET status = 'sent', updated_at = now() - interval "
+        admin, "UPDATE archiver.notifications SET status = 'sent', updated_at = now() - interval "
                "'40 days' WHERE category = 'marketing'");
     expire(admin, &marketing, &transactional, "NULL");
     assert_int_equal(marketing, 0);
@@ -331,10 +333,10 @@ static void the_doors_are_closed_to_other_services(void **state)
     PGconn *admin = *state;
     static const char *const rows[][2] = {
         {"stentor_renderer", "SELECT ingest.drop_accepted(NULL, '1 day', '', 1)"},
-        {"stentor_ingest", "SELECT dispatch.drop_ended(NULL, '1 day', '', 1)"},
+        {"stentor_ingest", "SELECT dispatcher.drop_ended(NULL, '1 day', '', 1)"},
         {"stentor_dispatcher", "SELECT stentor.drop_expired_history(NULL, 'x=1 day', '', 1)"},
         {"stentor_ingest", "DELETE FROM ingest.accept_log"},
-        {"stentor_archiver", "DELETE FROM history.notifications"},
+        {"stentor_archiver", "DELETE FROM archiver.notifications"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char sql[64];

@@ -118,7 +118,7 @@ static void what_has_an_end_or_is_about_nobody_needs_none(void **state)
     Letter told = mail_letter(arena, mail); // retries_exhausted
     assert_null(end_of(arena, &told));
     Letter history = letter_with(arena, "ntf.rendered.normal.demo", &mail->base);
-    history.stage = STR("history");
+    history.stage = STR("archiver");
     assert_null(end_of(arena, &history));
     mail->meta->notification_id = text_of("none");
     Letter headless = letter_with(arena, "ntf.rendered.normal.demo", &mail->base);

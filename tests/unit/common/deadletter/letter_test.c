@@ -206,15 +206,15 @@ static void what_no_stage_reads_is_refused(void **state)
 {
     Arena *arena = *state;
     static const char *const rows[][3] = {
-        {"history", "ntf.request.low.demo", "stentor rebuild history"},
+        {"archiver", "ntf.request.low.demo", "stentor rebuild history"},
         {"ingest", "ntf.status.demo.email.sent", "stentor rebuild history"},
-        {"render", "cfg.template.demo.welcome", "no stage reads"},
-        {"render", "ntf.dead.render.demo", "no stage reads"},
-        {"render", "", "no stage reads"},
-        {"render", "ntf.request.*", "no stage reads"},
-        {"render", "ntf.request.low.>", "no stage reads"},
-        {"render", "ntf.request.low demo", "no stage reads"},
-        {"render", "ntf.request.low\r\nPUB x", "no stage reads"},
+        {"renderer", "cfg.template.demo.welcome", "no stage reads"},
+        {"renderer", "ntf.dead.renderer.demo", "no stage reads"},
+        {"renderer", "", "no stage reads"},
+        {"renderer", "ntf.request.*", "no stage reads"},
+        {"renderer", "ntf.request.low.>", "no stage reads"},
+        {"renderer", "ntf.request.low demo", "no stage reads"},
+        {"renderer", "ntf.request.low\r\nPUB x", "no stage reads"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         DeadLetter *body = letter_new(arena, rows[i][1], STR("\xff"));
@@ -301,11 +301,11 @@ static void bytes_that_are_no_letter_are_told(void **state)
     Arena *arena = *state;
     static const Str payloads[] = {{"\xff\xff", 2}, {"", 0}};
     for (size_t i = 0; i < 2; i++) {
-        BusMessage message = {.subject = STR("ntf.dead.render.demo"), .payload = payloads[i]};
+        BusMessage message = {.subject = STR("ntf.dead.renderer.demo"), .payload = payloads[i]};
         Letter letter;
         letter_read(&message, arena, &letter);
         assert_null(letter.body);
-        assert_true(str_eq(letter.stage, STR("render")));
+        assert_true(str_eq(letter.stage, STR("renderer")));
         assert_true(str_eq(letter.tenant, STR("demo")));
         refuses(arena, letter, "not a dead letter");
     }
@@ -348,11 +348,11 @@ static void only_what_brings_a_notification_on_is_work(void **state)
         const char *subject, *stage;
         bool work;
     } rows[] = {
-        {"ntf.request.low.demo", "render", true},
+        {"ntf.request.low.demo", "renderer", true},
         {"ntf.rendered.normal.demo", "dispatcher", true},
         {"ntf.deferred.retry.demo", "digest-flusher", true},
-        {"ntf.request.low.demo", "history", false},
-        {"ntf.status.demo.email.sent", "history", false},
+        {"ntf.request.low.demo", "archiver", false},
+        {"ntf.status.demo.email.sent", "archiver", false},
         {"ntf.inbound.sendgrid", "webhook-receiver", false},
         {"ntf.settle.demo", "dispatcher", false},
         {"evt.demo.notify", "ingest", false},

@@ -61,7 +61,7 @@ static int set_up(void **state)
     uv_loop_init(&f->loop);
     f->arena = arena_new(0);
     f->fold = fold_new();
-    history_sql_init(&f->sql, "history");
+    history_sql_init(&f->sql, "archiver");
     f->super = PQconnectdb(test_url());
     assert_int_equal(PQstatus(f->super), CONNECTION_OK);
     DbPoolOptions options = {
@@ -69,7 +69,7 @@ static int set_up(void **state)
         .application_name = "history_sql_pg_test",
         .connections = 1};
     f->pool = db_pool_new(&f->loop, &options);
-    sql(f, "TRUNCATE history.notifications, history.delivery_attempts");
+    sql(f, "TRUNCATE archiver.notifications, archiver.delivery_attempts");
     *state = f;
     return 0;
 }
@@ -144,9 +144,9 @@ static void the_months_of_the_tests_are_made(void **state)
     history_ensure_months(&f->sql, txn, AT(0), AT(0));
     submit(f, txn);
     assert_string_equal(
-        value(f, "SELECT to_regclass('history.notifications_y2025m11') IS NOT NULL"), "t");
+        value(f, "SELECT to_regclass('archiver.notifications_y2025m11') IS NOT NULL"), "t");
     assert_string_equal(
-        value(f, "SELECT to_regclass('history.delivery_attempts_y2025m11') IS NOT NULL"), "t");
+        value(f, "SELECT to_regclass('archiver.delivery_attempts_y2025m11') IS NOT NULL"), "t");
 }
 
 static void a_batchs_totals_count_its_notifications_by_status(void **state)
@@ -186,7 +186,7 @@ static void a_row_holds_what_the_events_said(void **state)
                "status_rank, template,"
                " template_version, locale, recipient_id, correlation_id, source_event_id, batch_id,"
                " convert_from(address_hash, 'UTF8'), convert_from(content_checksum, 'UTF8'))"
-               " FROM history.notifications"),
+               " FROM archiver.notifications"),
         NTF_ID "|demo|email|transactional|high|sent|5|welcome|1.0.0|en-US|rcp_1|corr-1|evt_1|dbt_1|"
                "hash-hash-hash-hash-hash-hash-32|checksum");
     assert_string_equal(
@@ -196,14 +196,14 @@ static void a_row_holds_what_the_events_said(void **state)
                "expires_at - created_at)"
                " || '|' || num_nulls(reason_code, reason, scheduled_for, scheduled_at, "
                "delivered_at, opened_at,"
-               " clicked_at, ended_at) FROM history.notifications"),
+               " clicked_at, ended_at) FROM archiver.notifications"),
         "3.000000|1.000000|3600.000000|8");
     assert_string_equal(
         value(
             f, "SELECT concat_ws('|', notification_id, attempt_number, id, tenant_id, channel, "
                "vendor, outcome, code,"
                " enhanced_code, reply, extract(epoch FROM finished_at - started_at), was_unknown)"
-               " FROM history.delivery_attempts"),
+               " FROM archiver.delivery_attempts"),
         NTF_ID "|1|dat_01KAGTQ5M0000000000000000B|demo|email|smtp|accepted|250|2.0.0|ok, "
                "queued|1.000000|f");
 }
@@ -217,7 +217,7 @@ static void updated_at_is_when_the_row_was_written(void **state)
         flush(f);
         const char *written = value(
             f,
-            "SELECT (extract(epoch FROM updated_at) * 1000000)::int8 FROM history.notifications");
+            "SELECT (extract(epoch FROM updated_at) * 1000000)::int8 FROM archiver.notifications");
         int64_t written_us = 0;
         assert_true(str_to_i64(str_from(written), &written_us));
         assert_true(written_us >= before_us && written_us <= clock_now_us());
@@ -244,7 +244,7 @@ static void flush_in_every_order(Fixture *f, Story story)
     assert_string_equal(
         value(
             f, "SELECT count(*) || '|' || count(DISTINCT to_jsonb(n) - 'id' - 'updated_at')"
-               " FROM history.notifications n"),
+               " FROM archiver.notifications n"),
         "121|1");
 }
 
@@ -255,12 +255,12 @@ static void every_order_of_flushes_gives_the_same_rows(void **state)
     assert_string_equal(
         value(
             f, "SELECT count(*) || '|' || count(DISTINCT to_jsonb(a) - 'notification_id')"
-               " FROM history.delivery_attempts a"),
+               " FROM archiver.delivery_attempts a"),
         "242|2");
     assert_string_equal(
         value(
             f, "SELECT DISTINCT concat_ws('|', status, reason_code, reason, template_version) FROM "
-               "history.notifications"),
+               "archiver.notifications"),
         "bounced|mailbox_full|the mailbox is full|2.0.0");
 }
 
@@ -271,7 +271,7 @@ static void a_later_life_wins_in_every_order_of_flushes(void **state)
     assert_string_equal(
         value(
             f, "SELECT DISTINCT concat_ws('|', status, status_rank, num_nulls(reason_code, reason),"
-               " extract(epoch FROM sent_at - ended_at)) FROM history.notifications"),
+               " extract(epoch FROM sent_at - ended_at)) FROM archiver.notifications"),
         "sent|205|2|30.000000");
 }
 
@@ -287,7 +287,7 @@ static void a_callback_is_stored_above_every_life(void **state)
         flush(f);
     }
     assert_string_equal(
-        value(f, "SELECT status || '|' || status_rank FROM history.notifications"),
+        value(f, "SELECT status || '|' || status_rank FROM archiver.notifications"),
         "delivered|30006");
 }
 
@@ -296,7 +296,7 @@ static void the_order_of_outcomes_in_sql_is_that_of_the_enumeration(void **state
     Fixture *f = *state;
     for (int outcome = OUTCOME_ACCEPTED; outcome < OUTCOME_COUNT; outcome++) {
         for (int other = OUTCOME_ACCEPTED; other < OUTCOME_COUNT; other++) {
-            sql(f, "TRUNCATE history.notifications, history.delivery_attempts");
+            sql(f, "TRUNCATE archiver.notifications, archiver.delivery_attempts");
             const int turns[] = {outcome, other};
             for (int i = 0; i < 2; i++) {
                 StatusEvent *event =
@@ -307,7 +307,7 @@ static void the_order_of_outcomes_in_sql_is_that_of_the_enumeration(void **state
             }
             int greater = outcome > other ? outcome : other;
             assert_string_equal(
-                value(f, "SELECT outcome FROM history.delivery_attempts"),
+                value(f, "SELECT outcome FROM archiver.delivery_attempts"),
                 outcome_name((Outcome)greater));
         }
     }
@@ -322,7 +322,7 @@ static void a_repeated_attempt_writes_nothing(void **state)
         attempt_new(f->arena, event, 1, STENTOR__V1__OUTCOME__OUTCOME_ACCEPTED);
         fold_ok(f, status_message(f->arena, event));
         flush(f);
-        written[i] = value(f, "SELECT xmin || ' ' || ctid FROM history.delivery_attempts");
+        written[i] = value(f, "SELECT xmin || ' ' || ctid FROM archiver.delivery_attempts");
     }
     assert_string_equal(written[0], written[1]);
 }
@@ -339,9 +339,9 @@ static void an_id_of_another_tenant_cannot_touch_its_row_or_stop_the_flush(void 
     fold_ok(f, status_message(f->arena, forged));
     flush(f);
     assert_string_equal(
-        value(f, "SELECT status FROM history.notifications WHERE tenant_id = 'demo'"), "queued");
+        value(f, "SELECT status FROM archiver.notifications WHERE tenant_id = 'demo'"), "queued");
     assert_string_equal(
-        value(f, "SELECT status FROM history.notifications WHERE tenant_id = 'other'"),
+        value(f, "SELECT status FROM archiver.notifications WHERE tenant_id = 'other'"),
         "complained");
 }
 
@@ -362,7 +362,7 @@ static void an_event_of_an_unknown_month_brings_its_partitions(void **state)
         assert_int_equal(months.known, 1);
         fold_clear(f->fold);
     }
-    assert_string_equal(value(f, "SELECT count(*) FROM history.notifications_y2023m03"), "1");
+    assert_string_equal(value(f, "SELECT count(*) FROM archiver.notifications_y2023m03"), "1");
 }
 
 // A lazy commit is lost in a crash of Postgres, and the partitions with it.
@@ -379,8 +379,8 @@ static void a_month_that_postgres_lost_is_made_again(void **state)
         submit(f, txn);
         history_months_committed(&months);
         fold_clear(f->fold);
-        assert_string_equal(value(f, "SELECT count(*) FROM history.notifications_y2023m01"), "1");
-        sql(f, "DROP TABLE history.notifications_y2023m01, history.delivery_attempts_y2023m01");
+        assert_string_equal(value(f, "SELECT count(*) FROM archiver.notifications_y2023m01"), "1");
+        sql(f, "DROP TABLE archiver.notifications_y2023m01, archiver.delivery_attempts_y2023m01");
         history_months_forget(&months); // what the archiver does when its flush was dropped
     }
 }

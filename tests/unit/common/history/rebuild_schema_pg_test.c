@@ -51,7 +51,7 @@ static void note_line(void *ctx, const char *line)
 }
 
 static const char insert_sql[] =
-    "INSERT INTO history.notifications (created_at, id, tenant_id, channel, status, status_rank)"
+    "INSERT INTO archiver.notifications (created_at, id, tenant_id, channel, status, status_rank)"
     " VALUES (now(), $1, 'acme', 'email', 'sent', 5)";
 
 static int set_up(void **state)
@@ -64,7 +64,7 @@ static int set_up(void **state)
     assert_int_equal(PQstatus(f->writer), CONNECTION_OK);
     value(
         f, f->super,
-        "TRUNCATE history.notifications, history.delivery_attempts, history.positions");
+        "TRUNCATE archiver.notifications, archiver.delivery_attempts, archiver.positions");
     value(f, f->writer, "SELECT set_config('app.tenant_id', 'acme', false)");
     PQclear(PQprepare(f->writer, "insert", insert_sql, 0, NULL));
     if (!shadow_open(&f->shadow, test_url(), &err)) {
@@ -131,13 +131,13 @@ static void what_it_does_not_know_is_told_by_name(void **state)
 {
     Fixture *f = *state;
     Error err = {0};
-    value(f, f->super, "CREATE VIEW stentor.recent AS SELECT id FROM history.notifications");
-    value(f, f->super, "CREATE SEQUENCE history.numbers");
+    value(f, f->super, "CREATE VIEW stentor.recent AS SELECT id FROM archiver.notifications");
+    value(f, f->super, "CREATE SEQUENCE archiver.numbers");
     assert_false(shadow_make(f->shadow, note_line, f, &err));
-    value(f, f->super, "DROP VIEW stentor.recent; DROP SEQUENCE history.numbers");
+    value(f, f->super, "DROP VIEW stentor.recent; DROP SEQUENCE archiver.numbers");
     assert_int_equal(err.kind, ERROR_CONFIG);
     assert_non_null(strstr(f->lines, "view stentor.recent hangs on it"));
-    assert_non_null(strstr(f->lines, "only in history: relation S numbers"));
+    assert_non_null(strstr(f->lines, "only in archiver: relation S numbers"));
 }
 
 static void only_one_rebuild_at_a_time(void **state)
@@ -163,11 +163,11 @@ static void a_swap_makes_prepared_statements_meet_the_new_tables(void **state)
     assert_true(shadow_freeze(f->shadow, &live, &err));
     assert_true(shadow_swap(f->shadow, &err));
     insert(f, "new");
-    assert_string_equal(value(f, f->writer, "SELECT id FROM history.notifications"), "new");
-    assert_string_equal(value(f, f->super, "SELECT count(*) FROM history_old.notifications"), "8");
+    assert_string_equal(value(f, f->writer, "SELECT id FROM archiver.notifications"), "new");
+    assert_string_equal(value(f, f->super, "SELECT count(*) FROM archiver_old.notifications"), "8");
     assert_true(shadow_drop_old(f->shadow, &err));
     insert(f, "newer");
-    assert_string_equal(value(f, f->writer, "SELECT count(*) FROM history.notifications"), "2");
+    assert_string_equal(value(f, f->writer, "SELECT count(*) FROM archiver.notifications"), "2");
 }
 
 // The window that would lose rows: a flush that has begun when the swap begins.
@@ -189,8 +189,8 @@ static void a_write_that_waits_for_the_swap_goes_into_the_new_tables(void **stat
     assert_string_equal(waiting, "1");
     assert_true(shadow_swap(f->shadow, &err));
     take_insert(f);
-    assert_string_equal(value(f, f->super, "SELECT id FROM history.notifications"), "waited");
-    assert_string_equal(value(f, f->super, "SELECT id FROM history_old.notifications"), "old");
+    assert_string_equal(value(f, f->super, "SELECT id FROM archiver.notifications"), "waited");
+    assert_string_equal(value(f, f->super, "SELECT id FROM archiver_old.notifications"), "old");
 }
 
 static void a_month_that_came_meanwhile_is_there_after_the_swap(void **state)
@@ -201,11 +201,11 @@ static void a_month_that_came_meanwhile_is_there_after_the_swap(void **state)
     make(f);
     value(
         f, f->super,
-        "SELECT stentor.ensure_partitions('history.notifications', '2020-02-01', '2020-02-01')");
+        "SELECT stentor.ensure_partitions('archiver.notifications', '2020-02-01', '2020-02-01')");
     assert_true(shadow_freeze(f->shadow, &live, &err));
     assert_true(shadow_swap(f->shadow, &err));
     assert_string_not_equal(
-        value(f, f->super, "SELECT to_regclass('history.notifications_y2020m02')"), "");
+        value(f, f->super, "SELECT to_regclass('archiver.notifications_y2020m02')"), "");
 }
 
 static void older_rows_are_copied_and_differences_found(void **state)
@@ -218,7 +218,7 @@ static void older_rows_are_copied_and_differences_found(void **state)
     insert(f, "two");
     value(
         f, f->super,
-        "INSERT INTO history.positions VALUES ('history', 'STATUS', 7, '2026-01-02T00:00:00Z')");
+        "INSERT INTO archiver.positions VALUES ('history', 'STATUS', 7, '2026-01-02T00:00:00Z')");
     make(f);
     assert_true(shadow_copy(f->shadow, INT64_C(4000000000000000), true, &live, &copied, &err));
     assert_int_equal(copied, 2);

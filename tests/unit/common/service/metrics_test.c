@@ -41,10 +41,10 @@ static void nothing_registered_prints_nothing(void **state)
 static void a_name_has_one_head_and_its_series_together(void **state)
 {
     Metrics *m = *state;
-    Metric *high = metrics_counter(m, "stentor_sent_total", "lane=\"high\"", "Sent.");
+    Metric *high = metrics_counter(m, "stentor_dispatcher_sent_total", "lane=\"high\"", "Sent.");
     Metric *depth = metrics_gauge(m, "stentor_depth", "", "Depth\nof \\ it.");
-    Metric *low = metrics_counter(m, "stentor_sent_total", "lane=\"low\"", "Sent.");
-    Metric *bulk = metrics_counter(m, "stentor_sent_total", "lane=\"bulk\"", "Sent.");
+    Metric *low = metrics_counter(m, "stentor_dispatcher_sent_total", "lane=\"low\"", "Sent.");
+    Metric *bulk = metrics_counter(m, "stentor_dispatcher_sent_total", "lane=\"bulk\"", "Sent.");
     metric_add(high, 1);
     metric_add(high, 2);
     metric_add(low, 5000000000);
@@ -52,11 +52,11 @@ static void a_name_has_one_head_and_its_series_together(void **state)
     metric_set(depth, -3);
     metric_add(depth, 1);
     expect_text(
-        m, "# HELP stentor_sent_total Sent.\n"
-           "# TYPE stentor_sent_total counter\n"
-           "stentor_sent_total{lane=\"high\"} 3\n"
-           "stentor_sent_total{lane=\"low\"} 5000000000\n"
-           "stentor_sent_total{lane=\"bulk\"} 0.25\n"
+        m, "# HELP stentor_dispatcher_sent_total Sent.\n"
+           "# TYPE stentor_dispatcher_sent_total counter\n"
+           "stentor_dispatcher_sent_total{lane=\"high\"} 3\n"
+           "stentor_dispatcher_sent_total{lane=\"low\"} 5000000000\n"
+           "stentor_dispatcher_sent_total{lane=\"bulk\"} 0.25\n"
            "# HELP stentor_depth Depth\\nof \\\\ it.\n"
            "# TYPE stentor_depth gauge\n"
            "stentor_depth -2\n");

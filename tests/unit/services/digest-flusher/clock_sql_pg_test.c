@@ -155,7 +155,8 @@ static const char *status_of(Fixture *f, size_t n)
     return cell(
         f, arena_printf(
                f->arena,
-               "SELECT concat_ws(' ', status, reason_code) FROM clock.due_work WHERE work_id = "
+               "SELECT concat_ws(' ', status, reason_code) FROM digest_flusher.due_work WHERE "
+               "work_id = "
                "'" STR_FMT "'",
                STR_ARG(f->work[n]->work_id)));
 }
@@ -163,7 +164,8 @@ static const char *status_of(Fixture *f, size_t n)
 static void a_wish_is_asked_once_and_never_of_what_has_gone_out(void **state)
 {
     Fixture *f = *state;
-    static const char wish[] = "INSERT INTO clock.silenced VALUES ('demo', 'rcp_a', false, true)";
+    static const char wish[] =
+        "INSERT INTO digest_flusher.silenced VALUES ('demo', 'rcp_a', false, true)";
     add_wished_work(f); // goes out before the wish
     add_wished_work(f); // is claimed before it: a dead process may have published it
     insert(f);
@@ -177,14 +179,14 @@ static void a_wish_is_asked_once_and_never_of_what_has_gone_out(void **state)
     add_wished_work(f);
     add_work(f, "demo", -1); // a retry: nobody's wish
     insert(f);
-    sql(f, "UPDATE clock.due_work SET claimed_until = now() - interval '1 second' WHERE "
+    sql(f, "UPDATE digest_flusher.due_work SET claimed_until = now() - interval '1 second' WHERE "
            "claimed_until IS NOT NULL");
     claim(f, 60000);
     assert_int_equal(f->rows, 3);
     assert_string_equal(status_of(f, 1), "");
     assert_string_equal(status_of(f, 2), "suppressed unsubscribed");
     assert_string_equal(status_of(f, 3), "");
-    sql(f, "DELETE FROM clock.silenced");
+    sql(f, "DELETE FROM digest_flusher.silenced");
 }
 
 static void a_claim_takes_at_most_its_maximum_and_the_oldest_first(void **state)

@@ -80,9 +80,10 @@ static inline int set_up(void **state)
         .application_name = "clock_pg_test",
         .connections = 1};
     f->pool = db_pool_new(&f->loop, &options);
-    sql(f, "TRUNCATE clock.due_work, clock.cancellations, clock.emitted, clock.digest_windows, "
-           "clock.digest_items,"
-           " clock.preferences, clock.silenced");
+    sql(f, "TRUNCATE digest_flusher.due_work, digest_flusher.cancellations, "
+           "digest_flusher.emitted, digest_flusher.digest_windows, "
+           "digest_flusher.digest_items,"
+           " digest_flusher.preferences, digest_flusher.silenced");
     *state = f;
     return 0;
 }

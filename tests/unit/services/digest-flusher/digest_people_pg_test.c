@@ -125,7 +125,7 @@ static const char *preferences(Fixture *f)
     return cell(
         f, "SELECT string_agg(concat_ws(' ', recipient_id, category, channel, is_off, "
            "is_immediate), ', '"
-           " ORDER BY recipient_id, category, channel) FROM clock.preferences");
+           " ORDER BY recipient_id, category, channel) FROM digest_flusher.preferences");
 }
 
 static const char *silenced(Fixture *f)
@@ -133,7 +133,7 @@ static const char *silenced(Fixture *f)
     return cell(
         f, "SELECT string_agg(concat_ws(' ', recipient_id, is_removed, is_unsubscribed), ', ' "
            "ORDER BY recipient_id)"
-           " FROM clock.silenced");
+           " FROM digest_flusher.silenced");
 }
 
 #define SOCIAL STENTOR__V1__CATEGORY__CATEGORY_SOCIAL
@@ -193,7 +193,8 @@ static void open_window(Fixture *f, const char *id, const char *opened)
 {
     sql(f, arena_printf(
                f->arena,
-               "INSERT INTO clock.digest_windows (tenant_id, window_id, recipient_id, category, "
+               "INSERT INTO digest_flusher.digest_windows (tenant_id, window_id, recipient_id, "
+               "category, "
                "channel, flush_at, due_at,"
                " template, template_version, locale, opened_at) VALUES ('demo', '%s', 'rcp_a', "
                "'social', 'email',"
@@ -211,8 +212,8 @@ static void a_wish_is_about_the_windows_that_were_open_when_it_was_said(void **s
     open_window(f, "dgw_behind", "1 minute");
     prefer(f, A, (Preference){.frequency = IMMEDIATE}); // less specific
     flush(f);
-    const char *due =
-        "SELECT string_agg(window_id, ',') FROM clock.digest_windows WHERE due_at <= now()";
+    const char *due = "SELECT string_agg(window_id, ',') FROM digest_flusher.digest_windows WHERE "
+                      "due_at <= now()";
     assert_string_equal(cell(f, due), "");
     prefer(f, A, (Preference){.category = SOCIAL, .frequency = IMMEDIATE});
     flush(f);
@@ -223,7 +224,8 @@ static const char *verdict(Fixture *f, const char *category)
 {
     return cell(
         f, arena_printf(
-               f->arena, "SELECT clock.wish_verdict('demo', 'rcp_a', '%s', 'email')", category));
+               f->arena, "SELECT digest_flusher.wish_verdict('demo', 'rcp_a', '%s', 'email')",
+               category));
 }
 
 static void the_verdict_is_the_first_reason_in_the_order_of_the_gate(void **state)
@@ -265,7 +267,8 @@ static void a_withdrawn_consent_ends_the_open_window(void **state)
     consent(f, A, SOCIAL, false);
     flush(f);
     assert_string_equal(
-        cell(f, "SELECT window_id FROM clock.digest_windows WHERE due_at <= now()"), "dgw_before");
+        cell(f, "SELECT window_id FROM digest_flusher.digest_windows WHERE due_at <= now()"),
+        "dgw_before");
 }
 
 static void an_event_that_is_wrong_is_refused_by_its_field(void **state)

@@ -109,7 +109,7 @@ static void make(Fixture *f, bool with_digest)
 
 static const char *state_of(Fixture *f)
 {
-    return cell(f, "SELECT state FROM clock.digest_windows");
+    return cell(f, "SELECT state FROM digest_flusher.digest_windows");
 }
 
 static void items_gather_until_the_window_is_due(void **state)
@@ -118,10 +118,10 @@ static void items_gather_until_the_window_is_due(void **state)
     add_item(f, "demo", 1, FUTURE_S);
     add_item(f, "demo", 2, FUTURE_S);
     insert_and_forget(f);
-    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+    assert_string_equal(cell(f, "SELECT count(*) FROM digest_flusher.due_work"), "0");
     assert_int_equal(freeze(f, 60000), 0);
     assert_true(f->next_us > from_now(FUTURE_S - 60));
-    sql(f, "UPDATE clock.digest_windows SET due_at = now()");
+    sql(f, "UPDATE digest_flusher.digest_windows SET due_at = now()");
     assert_int_equal(freeze(f, 60000), 2);
     assert_int_equal(f->waiting, 2);
     assert_true(str_eq(f->first_payload, STR("payload1")));
@@ -135,7 +135,7 @@ static void a_frozen_window_is_nobody_elses_until_its_lease_ends(void **state)
     insert_and_forget(f);
     assert_int_equal(freeze(f, 60000), 1);
     assert_int_equal(freeze(f, 60000), 0);
-    sql(f, "UPDATE clock.digest_windows SET claimed_until = now() - interval '1 s'");
+    sql(f, "UPDATE digest_flusher.digest_windows SET claimed_until = now() - interval '1 s'");
     assert_int_equal(freeze(f, 60000), 1);
 }
 
@@ -152,13 +152,13 @@ static void the_decision_makes_due_work_of_the_digest_and_its_items(void **state
         cell(
             f, "SELECT string_agg(coalesce(status, 'itself') || ' ' || coalesce(reason_code, '-'), "
                "', ' ORDER BY work_id)"
-               " FROM clock.due_work"),
+               " FROM digest_flusher.due_work"),
         "itself -, queued -, superseded digest, superseded digest");
     assert_string_equal(
-        cell(f, "SELECT count(*) FROM clock.digest_items WHERE payload IS NOT NULL"), "0");
-    sql(f, "DELETE FROM clock.due_work"); // all was emitted
-    make(f, true);                        // a replica that was slow
-    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+        cell(f, "SELECT count(*) FROM digest_flusher.digest_items WHERE payload IS NOT NULL"), "0");
+    sql(f, "DELETE FROM digest_flusher.due_work"); // all was emitted
+    make(f, true);                                 // a replica that was slow
+    assert_string_equal(cell(f, "SELECT count(*) FROM digest_flusher.due_work"), "0");
 }
 
 static void a_single_item_goes_out_as_itself(void **state)
@@ -171,7 +171,7 @@ static void a_single_item_goes_out_as_itself(void **state)
     assert_string_equal(
         cell(
             f, "SELECT concat_ws(' ', subject, event_id, convert_from(payload, 'UTF8'), status) "
-               "FROM clock.due_work"),
+               "FROM digest_flusher.due_work"),
         "ntf.request.low.demo event00000000000000001 payload1");
 }
 
@@ -182,9 +182,9 @@ static void an_item_delivered_again_after_its_window_does_not_come_again(void **
     insert(f);
     freeze(f, 60000);
     make(f, false);
-    sql(f, "DELETE FROM clock.due_work");
+    sql(f, "DELETE FROM digest_flusher.due_work");
     insert(f);
-    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+    assert_string_equal(cell(f, "SELECT count(*) FROM digest_flusher.due_work"), "0");
     assert_int_equal(freeze(f, 60000), 0);
 }
 
@@ -197,11 +197,11 @@ static void a_late_item_goes_out_as_itself_and_once(void **state)
     add_item(f, "demo", 2, PAST_S);
     insert(f);
     assert_string_equal(
-        cell(f, "SELECT concat_ws(' ', event_id, status) FROM clock.due_work"),
+        cell(f, "SELECT concat_ws(' ', event_id, status) FROM digest_flusher.due_work"),
         "event00000000000000002");
-    sql(f, "DELETE FROM clock.due_work");
+    sql(f, "DELETE FROM digest_flusher.due_work");
     insert(f);
-    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+    assert_string_equal(cell(f, "SELECT count(*) FROM digest_flusher.due_work"), "0");
 }
 
 static void an_expired_item_is_not_in_the_digest(void **state)
@@ -216,7 +216,8 @@ static void an_expired_item_is_not_in_the_digest(void **state)
     make(f, true);
     assert_string_equal(
         cell(
-            f, "SELECT string_agg(event_id, ',') FROM clock.due_work WHERE status IS NULL AND "
+            f, "SELECT string_agg(event_id, ',') FROM digest_flusher.due_work WHERE status IS NULL "
+               "AND "
                "subject <> ''"
                " AND event_id LIKE 'event%'"),
         "event00000000000000001");
@@ -248,7 +249,7 @@ static void a_large_window_is_absorbed_in_parts(void **state)
     assert_string_equal(state_of(f), "flushed");
     char expected[16];
     snprintf(expected, sizeof expected, "%d", DIGEST_ABSORB_MAX + 12);
-    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), expected);
+    assert_string_equal(cell(f, "SELECT count(*) FROM digest_flusher.due_work"), expected);
 }
 
 static void two_tenants_with_the_same_window_id_have_two_windows(void **state)
@@ -259,7 +260,8 @@ static void two_tenants_with_the_same_window_id_have_two_windows(void **state)
     insert_and_forget(f);
     assert_int_equal(freeze(f, 60000), 2);
     make(f, false); // demo's
-    assert_string_equal(cell(f, "SELECT string_agg(tenant_id, ',') FROM clock.due_work"), "demo");
+    assert_string_equal(
+        cell(f, "SELECT string_agg(tenant_id, ',') FROM digest_flusher.due_work"), "demo");
 }
 
 // ---- cancellations ----
@@ -279,7 +281,7 @@ static void a_cancellation_suppresses_what_waits_under_its_key(void **state)
     assert_string_equal(
         cell(
             f, "SELECT string_agg(concat_ws(' ', event_id, status, reason_code, detail), ',') FROM "
-               "clock.due_work"
+               "digest_flusher.due_work"
                " WHERE status IS NOT NULL OR due_at <= now()"),
         "event00000000000000001 suppressed obsolete stay.cancelled");
 }
@@ -297,7 +299,7 @@ static void a_deferral_that_comes_after_its_cancellation_is_suppressed(void **st
     assert_string_equal(
         cell(
             f, "SELECT string_agg(event_id || ' ' || reason_code || ' ' || (due_at <= now()), ',') "
-               "FROM clock.due_work"
+               "FROM digest_flusher.due_work"
                " WHERE status = 'suppressed'"),
         "event00000000000000001 obsolete true");
 }
@@ -317,7 +319,8 @@ static void what_is_claimed_is_not_cancelled_any_more(void **state)
     txn = db_txn_new(f->pool);
     clock_claim(txn, 60000); // the first one died: it may have published
     submit(f, txn, on_txn_done);
-    assert_string_equal(cell(f, "SELECT coalesce(status, 'itself') FROM clock.due_work"), "itself");
+    assert_string_equal(
+        cell(f, "SELECT coalesce(status, 'itself') FROM digest_flusher.due_work"), "itself");
 }
 
 static void a_claim_finds_the_cancellation_that_the_insert_did_not_see(void **state)
@@ -327,12 +330,12 @@ static void a_claim_finds_the_cancellation_that_the_insert_did_not_see(void **st
     work->cancel_key = STR("stay1");
     work->due_at_us = from_now(PAST_S);
     insert_and_forget(f);
-    sql(f, "INSERT INTO clock.cancellations VALUES ('demo', 'stay1', now(), 'gone')");
+    sql(f, "INSERT INTO digest_flusher.cancellations VALUES ('demo', 'stay1', now(), 'gone')");
     DbTxn *txn = db_txn_new(f->pool);
     clock_claim(txn, 60000);
     submit(f, txn, on_txn_done);
     assert_string_equal(
-        cell(f, "SELECT concat_ws(' ', status, reason_code, detail) FROM clock.due_work"),
+        cell(f, "SELECT concat_ws(' ', status, reason_code, detail) FROM digest_flusher.due_work"),
         "suppressed obsolete gone");
 }
 
@@ -346,7 +349,7 @@ static void what_went_out_is_not_told_as_cancelled_when_it_is_delivered_again(vo
     submit(f, txn, on_txn_done);
     add_cancel(f, "demo", "stay1", from_now(0));
     insert(f);
-    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+    assert_string_equal(cell(f, "SELECT count(*) FROM digest_flusher.due_work"), "0");
 }
 
 static void an_item_is_cancelled_in_its_open_window_and_not_behind_it(void **state)
@@ -359,14 +362,14 @@ static void an_item_is_cancelled_in_its_open_window_and_not_behind_it(void **sta
     add_cancel(f, "demo", "stay1", from_now(0));
     insert_and_forget(f);
     assert_string_equal(
-        cell(f, "SELECT string_agg(event_id || ' ' || status, ',') FROM clock.due_work"),
+        cell(f, "SELECT string_agg(event_id || ' ' || status, ',') FROM digest_flusher.due_work"),
         "event00000000000000001 suppressed");
     assert_int_equal(freeze(f, 60000), 2);
     add_cancel(f, "demo", "stay2", from_now(0));
     insert_and_forget(f);
     make(f, true);
     assert_string_equal(
-        cell(f, "SELECT count(*) FROM clock.due_work WHERE status = 'superseded'"), "2");
+        cell(f, "SELECT count(*) FROM digest_flusher.due_work WHERE status = 'superseded'"), "2");
 }
 
 static void an_item_that_comes_after_its_cancellation_is_suppressed_once(void **state)
@@ -376,10 +379,10 @@ static void an_item_that_comes_after_its_cancellation_is_suppressed_once(void **
     insert_and_forget(f);
     add_item(f, "demo", 1, PAST_S)->cancel_key = STR("stay1");
     insert(f);
-    assert_string_equal(cell(f, "SELECT status FROM clock.due_work"), "suppressed");
-    sql(f, "DELETE FROM clock.due_work");
+    assert_string_equal(cell(f, "SELECT status FROM digest_flusher.due_work"), "suppressed");
+    sql(f, "DELETE FROM digest_flusher.due_work");
     insert(f);
-    assert_string_equal(cell(f, "SELECT count(*) FROM clock.due_work"), "0");
+    assert_string_equal(cell(f, "SELECT count(*) FROM digest_flusher.due_work"), "0");
     assert_int_equal(freeze(f, 60000), 1);
     assert_int_equal(f->waiting, 0);
 }
@@ -390,11 +393,11 @@ static void a_freeze_finds_the_cancellation_that_the_item_did_not_see(void **sta
     add_item(f, "demo", 1, PAST_S)->cancel_key = STR("stay1");
     add_item(f, "demo", 2, PAST_S);
     insert_and_forget(f);
-    sql(f, "INSERT INTO clock.cancellations VALUES ('demo', 'stay1', now(), 'gone')");
+    sql(f, "INSERT INTO digest_flusher.cancellations VALUES ('demo', 'stay1', now(), 'gone')");
     freeze(f, 60000);
     assert_int_equal(f->waiting, 1);
     assert_string_equal(
-        cell(f, "SELECT concat_ws(' ', event_id, status, detail) FROM clock.due_work"),
+        cell(f, "SELECT concat_ws(' ', event_id, status, detail) FROM digest_flusher.due_work"),
         "event00000000000000001 suppressed gone");
 }
 
@@ -416,14 +419,15 @@ static void the_most_specific_preference_decides(void **state)
         {"('billing','email',true,true)", "immediate"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sql(f, "TRUNCATE clock.preferences");
+        sql(f, "TRUNCATE digest_flusher.preferences");
         sql(f, arena_printf(
                    f->arena,
-                   "INSERT INTO clock.preferences SELECT 'demo', 'rcp_a', c, h, o, m FROM (VALUES "
+                   "INSERT INTO digest_flusher.preferences SELECT 'demo', 'rcp_a', c, h, o, m FROM "
+                   "(VALUES "
                    "%s) AS v(c, h, o, m)",
                    cases[i].rows));
         assert_string_equal(
-            cell(f, "SELECT clock.digest_verdict('demo', 'rcp_a', 'social', 'email')"),
+            cell(f, "SELECT digest_flusher.digest_verdict('demo', 'rcp_a', 'social', 'email')"),
             cases[i].verdict);
     }
 }
@@ -431,15 +435,19 @@ static void the_most_specific_preference_decides(void **state)
 static void who_is_gone_or_has_unsubscribed_gets_nothing(void **state)
 {
     Fixture *f = *state;
-    sql(f, "INSERT INTO clock.silenced VALUES ('demo', 'rcp_a', false, true), ('demo', 'rcp_b', "
+    sql(f, "INSERT INTO digest_flusher.silenced VALUES ('demo', 'rcp_a', false, true), ('demo', "
+           "'rcp_b', "
            "true, true)");
-    sql(f, "INSERT INTO clock.preferences VALUES ('demo', 'rcp_a', 'any', 'any', false, false)");
+    sql(f, "INSERT INTO digest_flusher.preferences VALUES ('demo', 'rcp_a', 'any', 'any', false, "
+           "false)");
     assert_string_equal(
-        cell(f, "SELECT clock.digest_verdict('demo', 'rcp_a', 'social', 'email')"), "unsubscribed");
+        cell(f, "SELECT digest_flusher.digest_verdict('demo', 'rcp_a', 'social', 'email')"),
+        "unsubscribed");
     assert_string_equal(
-        cell(f, "SELECT clock.digest_verdict('demo', 'rcp_a', 'transactional', 'email')"), "");
+        cell(f, "SELECT digest_flusher.digest_verdict('demo', 'rcp_a', 'transactional', 'email')"),
+        "");
     assert_string_equal(
-        cell(f, "SELECT clock.digest_verdict('demo', 'rcp_b', 'transactional', 'email')"),
+        cell(f, "SELECT digest_flusher.digest_verdict('demo', 'rcp_b', 'transactional', 'email')"),
         "no_address");
 }
 
@@ -449,13 +457,14 @@ static void a_window_that_is_not_wanted_any_more_is_suppressed_whole(void **stat
     add_item(f, "demo", 1, FUTURE_S);
     add_item(f, "demo", 2, FUTURE_S);
     insert_and_forget(f);
-    sql(f, "INSERT INTO clock.preferences VALUES ('demo', '" RECIPIENT
+    sql(f, "INSERT INTO digest_flusher.preferences VALUES ('demo', '" RECIPIENT
            "', 'any', 'email', true, true)");
-    sql(f, "UPDATE clock.digest_windows SET due_at = now()");
+    sql(f, "UPDATE digest_flusher.digest_windows SET due_at = now()");
     assert_int_equal(freeze(f, 60000), 1);
     make(f, false);
     assert_string_equal(
-        cell(f, "SELECT string_agg(status || ' ' || reason_code, ',') FROM clock.due_work"),
+        cell(
+            f, "SELECT string_agg(status || ' ' || reason_code, ',') FROM digest_flusher.due_work"),
         "suppressed preference,suppressed preference");
     add_item(f, "demo", 3, FUTURE_S); // was on its way
     add_item(f, "demo", 4, FUTURE_S)->accepted_at_us = from_now(10);
@@ -464,7 +473,8 @@ static void a_window_that_is_not_wanted_any_more_is_suppressed_whole(void **stat
         cell(
             f, "SELECT string_agg(event_id || ' ' || coalesce(status, 'itself') || ' ' || (due_at "
                "<= now()), ','"
-               " ORDER BY event_id) FROM clock.due_work WHERE event_id > 'event00000000000000002'"),
+               " ORDER BY event_id) FROM digest_flusher.due_work WHERE event_id > "
+               "'event00000000000000002'"),
         "event00000000000000003 suppressed true,event00000000000000004 itself false");
 }
 
@@ -480,18 +490,20 @@ static void what_is_old_is_forgotten_and_the_rest_kept(void **state)
     insert_and_forget(f);
     freeze(f, 60000);
     make(f, false);
-    sql(f, "SELECT clock.done(ARRAY['work000000000000000005'])");
+    sql(f, "SELECT digest_flusher.done(ARRAY['work000000000000000005'])");
     DbTxn *txn = db_txn_new(f->pool);
     digest_forget(txn);
     submit(f, txn, on_txn_done);
     const char *counts =
-        "SELECT concat_ws(' ', (SELECT count(*) FROM clock.digest_windows),"
-        " (SELECT count(*) FROM clock.digest_items), (SELECT count(*) FROM clock.cancellations),"
-        " (SELECT count(*) FROM clock.emitted))";
+        "SELECT concat_ws(' ', (SELECT count(*) FROM digest_flusher.digest_windows),"
+        " (SELECT count(*) FROM digest_flusher.digest_items), (SELECT count(*) FROM "
+        "digest_flusher.cancellations),"
+        " (SELECT count(*) FROM digest_flusher.emitted))";
     assert_string_equal(cell(f, counts), "2 2 1 1");
-    sql(f, "UPDATE clock.digest_windows SET flushed_at = flushed_at - interval '36 days'");
-    sql(f, "UPDATE clock.cancellations SET recorded_at = recorded_at - interval '36 days'");
-    sql(f, "UPDATE clock.emitted SET emitted_at = emitted_at - interval '36 days'");
+    sql(f, "UPDATE digest_flusher.digest_windows SET flushed_at = flushed_at - interval '36 days'");
+    sql(f,
+        "UPDATE digest_flusher.cancellations SET recorded_at = recorded_at - interval '36 days'");
+    sql(f, "UPDATE digest_flusher.emitted SET emitted_at = emitted_at - interval '36 days'");
     txn = db_txn_new(f->pool);
     digest_forget(txn);
     submit(f, txn, on_txn_done);
@@ -504,22 +516,24 @@ static void the_audit_sees_items_that_wait_and_digests_that_were_made(void **sta
     add_item(f, "demo", 1, PAST_S);
     add_item(f, "other", 2, FUTURE_S);
     insert_and_forget(f);
-    const char *due =
-        "SELECT string_agg(work_id, ',') FROM clock.audit_due('ntf_0', 'ntf_z', NULL, '', 10)";
+    const char *due = "SELECT string_agg(work_id, ',') FROM digest_flusher.audit_due('ntf_0', "
+                      "'ntf_z', NULL, '', 10)";
     assert_string_equal(cell(f, due), "work000000000000000001,work000000000000000002");
     assert_string_equal(
         cell(
-            f, "SELECT string_agg(work_id, ',') FROM clock.audit_due('ntf_0', 'ntf_z', 'other', "
+            f, "SELECT string_agg(work_id, ',') FROM digest_flusher.audit_due('ntf_0', 'ntf_z', "
+               "'other', "
                "'', 10)"),
         "work000000000000000002");
     freeze(f, 60000);
     make(f, true);
-    sql(f, "DELETE FROM clock.due_work");
+    sql(f, "DELETE FROM digest_flusher.due_work");
     assert_string_equal(cell(f, due), "work000000000000000002");
     assert_string_equal(
         cell(
-            f, "SELECT notification_id || ' ' || tenant_id FROM clock.audit_digests('ntf_0', "
-               "'ntf_z', NULL, '', 10)"),
+            f,
+            "SELECT notification_id || ' ' || tenant_id FROM digest_flusher.audit_digests('ntf_0', "
+            "'ntf_z', NULL, '', 10)"),
         "ntf_01KAGTQ5M0000000000DDDDDDD demo");
 }
 

@@ -212,7 +212,7 @@ static void what_cannot_be_sent_is_told_without_a_try(void **state)
     assert_string_equal(
         sql_value(
             stage,
-            "SELECT count(*) FROM dispatch.ledger WHERE state = 'failed' AND vendor IS NULL"),
+            "SELECT count(*) FROM dispatcher.ledger WHERE state = 'failed' AND vendor IS NULL"),
         "3");
 }
 
@@ -373,7 +373,7 @@ static void draining_releases_and_the_next_process_sends(void **state)
     WAIT(&stage->rig, stage->held_count == 1);
     dispatcher_down(stage);
     assert_string_equal(
-        sql_value(stage, "SELECT state || owner || lease_until FROM dispatch.ledger"),
+        sql_value(stage, "SELECT state || owner || lease_until FROM dispatcher.ledger"),
         "claimed-infinity");
     stage->holding = false;
     dispatcher_up(stage, "second");
@@ -413,7 +413,7 @@ static void a_slow_mail_keeps_its_claim(void **state)
     make_and_publish(stage, &event);
     WAIT(&stage->rig, stage->held_count == 1);
     pass_ms(&stage->rig, 2500);
-    assert_string_equal(sql_value(stage, "SELECT lease_until > now() FROM dispatch.ledger"), "t");
+    assert_string_equal(sql_value(stage, "SELECT lease_until > now() FROM dispatcher.ledger"), "t");
     answer_held(stage, "250 2.0.0");
     assert_int_equal(status_at(stage, 0)->status, STATUS_SENT);
     assert_string_equal(ledger_state(stage), "sent/0/1");
@@ -434,7 +434,7 @@ static void no_more_is_claimed_than_the_vendor_can_take(void **state)
     pass_ms(&stage->rig, 300);
     assert_true(stage->held_count <= WITH_A_BATCH);
     assert_string_equal(
-        sql_value(stage, "SELECT count(*) BETWEEN 4 AND 7 FROM dispatch.ledger"), "t");
+        sql_value(stage, "SELECT count(*) BETWEEN 4 AND 7 FROM dispatcher.ledger"), "t");
     stage->holding = false;
     status_at(stage, MAILS - 1);
     assert_int_equal(stage->sends, MAILS);
@@ -462,15 +462,15 @@ static void what_a_slow_lane_holds_back_is_unclaimed_and_goes_on(void **state)
     make_and_publish(stage, &(Event){.to = "alice@example.org"});
     make_and_publish(stage, &(Event){.to = "bob@example.org", .tenant = "other"}); // company
     WAIT(&stage->rig, stage->status.count == 2);
-    hold_mails(stage, MAILS, "SELECT count(*) <= 9 FROM dispatch.ledger");
+    hold_mails(stage, MAILS, "SELECT count(*) <= 9 FROM dispatcher.ledger");
     stage->holding = false;
     status_at(stage, MAILS + 1);
     assert_int_equal(stage->sends, MAILS + 1);
     wait_acked(stage);
-    hold_mails(stage, MAILS, "SELECT count(*) <= 29 FROM dispatch.ledger");
+    hold_mails(stage, MAILS, "SELECT count(*) <= 29 FROM dispatcher.ledger");
     dispatcher_down(stage); // with held ones, which are given back as they came
     assert_string_equal(
-        sql_value(stage, "SELECT count(*) <= 29 AND sum(unknown_count) = 0 FROM dispatch.ledger"),
+        sql_value(stage, "SELECT count(*) <= 29 AND sum(unknown_count) = 0 FROM dispatcher.ledger"),
         "t");
 }
 
@@ -482,7 +482,7 @@ static void of_a_tenant_that_sends_alone_nothing_is_postponed(void **state)
     stage->claims_max = CLAIMS;
     stage->in_flight_max = 2 * CLAIMS;
     dispatcher_up(stage, "second");
-    hold_mails(stage, MAILS, "SELECT count(*) <= 7 FROM dispatch.ledger");
+    hold_mails(stage, MAILS, "SELECT count(*) <= 7 FROM dispatcher.ledger");
     stage->holding = false;
     status_at(stage, MAILS - 1);
     assert_int_equal(stage->sends, MAILS);
@@ -498,7 +498,7 @@ static void a_claim_taken_away_is_not_recorded(void **state)
     make_and_publish(stage, &event);
     WAIT(&stage->rig, stage->held_count == 1);
     run_sql(
-        stage, "UPDATE dispatch.ledger SET owner = 'other', state = 'sent', finished_at = now(), "
+        stage, "UPDATE dispatcher.ledger SET owner = 'other', state = 'sent', finished_at = now(), "
                "vendor = 'smtp',"
                " code = '250', claimed_at = now(), unknown_count = 1");
     answer_held(stage, "451 4.3.0");
@@ -514,7 +514,7 @@ static void another_tenants_row_is_not_asked_for_for_ever(void **state)
     Event event = {.to = "alice@example.org"};
     make_event(stage, &event);
     leave_claim(stage, &event, "-1 second");
-    run_sql(stage, "UPDATE dispatch.ledger SET tenant_id = 'zeta'");
+    run_sql(stage, "UPDATE dispatcher.ledger SET tenant_id = 'zeta'");
     publish(stage, event.packed, event.id);
     assert_string_equal(
         dead_at(stage, 0)->reason, "the notification's row in the ledger is not of tenant 'acme'");

@@ -189,7 +189,7 @@ static inline const char *database_url(void)
 static inline int migrate_once(void **state)
 {
     (void)state;
-    const char *const schemas[] = {"stentor", "keys", "dispatch", NULL};
+    const char *const schemas[] = {"stentor", "keys", "dispatcher", NULL};
     migrate_these(schemas);
     return 0;
 }
@@ -216,7 +216,7 @@ static inline const char *sql_value(Stage *stage, const char *sql)
 static inline const char *ledger_state(Stage *stage)
 {
     return sql_value(
-        stage, "SELECT state || '/' || unknown_count || '/' || attempt FROM dispatch.ledger");
+        stage, "SELECT state || '/' || unknown_count || '/' || attempt FROM dispatcher.ledger");
 }
 
 static inline void open_pool(Stage *stage)
@@ -308,8 +308,8 @@ static inline int stage_up(void **state)
         rig_bus(&stage->rig, getenv("STENTOR_TEST_NATS_URL"), "stentor-dispatcher", NULL);
     rig_fresh(&stage->rig, 0);
     stage->admin = PQconnectdb(database_url());
-    run_sql(stage, "TRUNCATE dispatch.ledger, keys.data_keys");
-    run_sql(stage, "ALTER TABLE dispatch.ledger DROP CONSTRAINT IF EXISTS refuses");
+    run_sql(stage, "TRUNCATE dispatcher.ledger, keys.data_keys");
+    run_sql(stage, "ALTER TABLE dispatcher.ledger DROP CONSTRAINT IF EXISTS refuses");
     stage->admin_pool =
         db_pool_new(&stage->rig.loop, &(DbPoolOptions){.url = database_url(), .connections = 1});
     WAIT(&stage->rig, db_pool_ready(stage->admin_pool));
@@ -523,7 +523,7 @@ static inline void leave_claim(Stage *stage, const Event *event, const char *lea
     char sql[512];
     snprintf(
         sql, sizeof sql,
-        "INSERT INTO dispatch.ledger (created_at, notification_id, attempt, tenant_id, state, "
+        "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, "
         "owner, lease_until, claimed_at)"
         " VALUES (to_timestamp(%lld / 1000.0), '%s', 1, 'acme', 'claimed', 'gone', now() + "
         "interval '%s', now())",

@@ -28,7 +28,7 @@ typedef struct Stage {
 static inline int migrate_once(void **state)
 {
     (void)state;
-    const char *const schemas[] = {"stentor", "keys", "dispatch", NULL};
+    const char *const schemas[] = {"stentor", "keys", "dispatcher", NULL};
     migrate_these(schemas);
     return 0;
 }
@@ -39,7 +39,7 @@ static inline int stage_up(void **state)
     char url[256];
     stage->fx = fixture_new(&(DbPoolOptions){
         .url = url_with("&user=stentor_dispatcher", url, sizeof url), .connections = 1});
-    admin_exec(stage->fx->admin, "TRUNCATE dispatch.ledger");
+    admin_exec(stage->fx->admin, "TRUNCATE dispatcher.ledger");
     int64_t now = clock_now_us();
     for (int i = 0; i < KEYS; i++) {
         id_new("ntf_", now, stage->ids[i]);
@@ -120,20 +120,20 @@ static inline size_t take_over(Stage *stage, size_t count, const char *owner)
 static inline void expire(Stage *stage)
 {
     admin_exec(
-        stage->fx->admin, "UPDATE dispatch.ledger SET lease_until = now() - interval '1 second'");
+        stage->fx->admin, "UPDATE dispatcher.ledger SET lease_until = now() - interval '1 second'");
 }
 
 // So that plans are made for a table of one page.
 static inline void note_as_small(Stage *stage)
 {
-    admin_exec(stage->fx->admin, "VACUUM ANALYZE dispatch.ledger");
+    admin_exec(stage->fx->admin, "VACUUM ANALYZE dispatcher.ledger");
 }
 
 // The table grows, and nothing makes Postgres plan anew what is prepared.
 static inline void fill_table(Stage *stage)
 {
     admin_exec(
-        stage->fx->admin, "INSERT INTO dispatch.ledger (created_at, notification_id, attempt, "
+        stage->fx->admin, "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, "
                           "tenant_id, state, owner, lease_until, claimed_at)"
                           " SELECT now(), 'ntf_' || n, 1, 'acme', 'sent', 'x', now(), now() FROM "
                           "generate_series(1, 50000) n");
@@ -150,13 +150,13 @@ static inline void expect_no_scan(Stage *stage)
         admin_exec(stage->fx->admin, "SELECT pg_stat_clear_snapshot()");
         scans = admin_value(
             stage->fx->admin, "SELECT coalesce(sum(idx_scan), 0) FROM pg_stat_user_tables WHERE "
-                              "schemaname = 'dispatch'");
+                              "schemaname = 'dispatcher'");
     }
     assert_string_not_equal(scans, "0"); // the counts have arrived
     assert_string_equal(
         admin_value(
             stage->fx->admin,
-            "SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE schemaname = 'dispatch'"),
+            "SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE schemaname = 'dispatcher'"),
         "0");
 }
 

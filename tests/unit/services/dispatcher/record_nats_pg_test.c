@@ -8,13 +8,13 @@ static void ledger_refuses(Stage *stage, const char *check)
 {
     char sql[256];
     snprintf(
-        sql, sizeof sql, "ALTER TABLE dispatch.ledger ADD CONSTRAINT refuses CHECK (%s)", check);
+        sql, sizeof sql, "ALTER TABLE dispatcher.ledger ADD CONSTRAINT refuses CHECK (%s)", check);
     run_sql(stage, sql);
 }
 
 static void ledger_takes_all(Stage *stage)
 {
-    run_sql(stage, "ALTER TABLE dispatch.ledger DROP CONSTRAINT refuses");
+    run_sql(stage, "ALTER TABLE dispatcher.ledger DROP CONSTRAINT refuses");
 }
 
 // The event comes once more, past JetStream's window of ids.
@@ -35,8 +35,8 @@ static void words_that_postgres_refuses_are_cleaned(void **state)
     assert_int_equal(status_at(stage, 0)->status, STATUS_SENT);
     assert_string_equal(ledger_state(stage), "sent/0/1");
     assert_string_equal(
-        sql_value(stage, "SELECT reply FROM dispatch.ledger"), "Gr\xc3\xbc\xc3\x9f"
-                                                               "e ?? a b ");
+        sql_value(stage, "SELECT reply FROM dispatcher.ledger"), "Gr\xc3\xbc\xc3\x9f"
+                                                                 "e ?? a b ");
     deliver_again(stage, &event);
     assert_int_equal(stage->sends, 1);
 }
@@ -54,7 +54,7 @@ static void words_that_are_too_many_are_cut_between_two_characters(void **state)
     assert_int_equal(status_at(stage, 0)->status, STATUS_SENT);
     assert_string_equal(
         sql_value(
-            stage, "SELECT octet_length(reply) || ' ' || right(reply, 1) FROM dispatch.ledger"),
+            stage, "SELECT octet_length(reply) || ' ' || right(reply, 1) FROM dispatcher.ledger"),
         "999 \xe2\x82\xac");
 }
 
@@ -105,7 +105,8 @@ static void an_outcome_that_is_refused_waits_with_its_claim(void **state)
     publish(stage, event.packed, "another-id-past-dedupe");
     pass_ms(&stage->rig, 2000);
     assert_string_equal(
-        sql_value(stage, "SELECT state FROM dispatch.ledger WHERE lease_until > now()"), "claimed");
+        sql_value(stage, "SELECT state FROM dispatcher.ledger WHERE lease_until > now()"),
+        "claimed");
     assert_int_equal(stage->status.count, 0);
     ledger_takes_all(stage);
     assert_int_equal(status_at(stage, 0)->status, STATUS_SENT);
@@ -124,7 +125,7 @@ static void a_process_that_stops_publishes_what_the_ledger_refuses(void **state)
     dispatcher_down(stage);
     assert_int_equal(status_at(stage, 0)->status, STATUS_SENT);
     assert_string_equal(ledger_state(stage), "claimed/0/1"); // which the audit names
-    run_sql(stage, "UPDATE dispatch.ledger SET lease_until = now()");
+    run_sql(stage, "UPDATE dispatcher.ledger SET lease_until = now()");
     dispatcher_up(stage, "second");
     Event next = {.to = "bob@example.org"};
     make_and_publish(stage, &next); // the one before it would have come by now

@@ -69,8 +69,9 @@ static void a_parked_mail_is_settled_and_told_as_sent(void **state)
     assert_string_equal(ledger_state(stage), "sent/1/1");
     assert_string_equal(
         sql_value(
-            stage, "SELECT settled_by || (settled_at IS NOT NULL)::text || vendor_message_id = "
-                   "'proof-1true' || notification_id || '@mail.example.com' FROM dispatch.ledger"),
+            stage,
+            "SELECT settled_by || (settled_at IS NOT NULL)::text || vendor_message_id = "
+            "'proof-1true' || notification_id || '@mail.example.com' FROM dispatcher.ledger"),
         "t");
     assert_int_equal(stage->sends, 0);
     wait_acked_on(stage, "SETTLE");
@@ -97,7 +98,7 @@ static void a_repeat_of_the_proof_tells_it_again(void **state)
     Event event = {.to = "alice@example.org"};
     park_one(stage, &event);
     run_sql(
-        stage, "UPDATE dispatch.ledger SET state = 'sent', settled_at = now(), settled_by = "
+        stage, "UPDATE dispatcher.ledger SET state = 'sent', settled_at = now(), settled_by = "
                "'proof-1', vendor = 'smtp'");
     prove(stage, event.id, STATUS_OPENED, "proof-2", "p2"); // another one has nothing to tell
     wait_acked_on(stage, "SETTLE");
@@ -121,7 +122,7 @@ static void an_ordinary_callback_changes_nothing(void **state)
     assert_int_equal(stage->dead.count, 0);
     assert_string_equal(
         sql_value(
-            stage, "SELECT state || unknown_count || (settled_at IS NULL) FROM dispatch.ledger"),
+            stage, "SELECT state || unknown_count || (settled_at IS NULL) FROM dispatcher.ledger"),
         "sent0true");
 }
 
@@ -196,7 +197,7 @@ static void the_next_attempt_of_a_settled_one_is_not_sent(void **state)
     assert_int_equal(stage->sends, 0);
     assert_int_equal(stage->status.count, 2);
     assert_int_equal(stage->deferred.count, 1);
-    assert_string_equal(sql_value(stage, "SELECT count(*) FROM dispatch.ledger"), "1");
+    assert_string_equal(sql_value(stage, "SELECT count(*) FROM dispatcher.ledger"), "1");
 }
 
 static void what_a_person_has_sent_again_is_sent(void **state)
@@ -252,7 +253,7 @@ static void another_tenants_callback_settles_nothing(void **state)
     Stage *stage = *state;
     Event event = {.to = "alice@example.org"};
     park_one(stage, &event);
-    run_sql(stage, "UPDATE dispatch.ledger SET tenant_id = 'zeta'");
+    run_sql(stage, "UPDATE dispatcher.ledger SET tenant_id = 'zeta'");
     prove(stage, event.id, STATUS_DELIVERED, "proof-1", "p1");
     wait_acked_on(stage, "SETTLE");
     assert_string_equal(ledger_state(stage), "parked/1/1");

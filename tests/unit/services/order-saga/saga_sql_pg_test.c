@@ -52,8 +52,8 @@ static int set_up(void **state)
         &(DbPoolOptions){.url = url, .application_name = "saga-test", .connections = 1});
     s->arena = arena_new(0);
     admin_exec(
-        s->fx->admin,
-        "TRUNCATE saga.order_state, saga.order_archive, saga.inbox_state, saga.outbox_message");
+        s->fx->admin, "TRUNCATE order_saga.order_state, order_saga.order_archive, "
+                      "order_saga.inbox_state, order_saga.outbox_message");
     *state = s;
     return 0;
 }
@@ -187,8 +187,9 @@ static void of_two_that_place_an_order_one_does(void **state)
     assert_true(is_lost(&b));
     assert_true(a.rows[0].sequence_number > 0 && a.rows[1].sequence_number > 0);
     assert_int_equal(b.rows[0].sequence_number, 0);
-    assert_int_equal(admin_count(s->fx->admin, "SELECT count(*) FROM saga.outbox_message"), 2);
-    assert_int_equal(admin_count(s->fx->admin, "SELECT count(*) FROM saga.inbox_state"), 1);
+    assert_int_equal(
+        admin_count(s->fx->admin, "SELECT count(*) FROM order_saga.outbox_message"), 2);
+    assert_int_equal(admin_count(s->fx->admin, "SELECT count(*) FROM order_saga.inbox_state"), 1);
     fold_done(&a.fold);
     fold_done(&b.fold);
 }
@@ -214,11 +215,12 @@ static void of_two_that_end_an_order_one_does_and_the_other_decides_anew(void **
     assert_int_equal(
         admin_count(
             s->fx->admin,
-            "SELECT count(*) FROM saga.outbox_message WHERE message_type = 'CompleteOrder'"),
+            "SELECT count(*) FROM order_saga.outbox_message WHERE message_type = 'CompleteOrder'"),
         0);
     assert_int_equal(
         admin_count(
-            s->fx->admin, "SELECT version FROM saga.order_state WHERE current_state = 'Cancelled'"),
+            s->fx->admin,
+            "SELECT version FROM order_saga.order_state WHERE current_state = 'Cancelled'"),
         2);
     fold_done(&placed.fold);
     fold_done(&a.fold);
@@ -231,7 +233,8 @@ static void an_event_and_its_order_do_not_miss_each_other(void **state)
     Scene *s = *state;
     for (int first = 0; first < 2; first++) {
         admin_exec(
-            s->fx->admin, "TRUNCATE saga.order_state, saga.inbox_state, saga.outbox_message");
+            s->fx->admin,
+            "TRUNCATE order_saga.order_state, order_saga.inbox_state, order_saga.outbox_message");
         Side event = {0}, order = {0}, again = {0};
         add(s, &event, INPUT_COMPLETED, "m-early");
         add(s, &order, INPUT_CHECKED_OUT, "m-out");
@@ -251,8 +254,9 @@ static void an_event_and_its_order_do_not_miss_each_other(void **state)
         assert_int_equal(again.fold.order_list[0]->state, ORDER_COMPLETED);
         assert_int_equal(
             admin_count(
-                s->fx->admin, "SELECT count(*) FROM saga.inbox_state WHERE verdict = 'applied' AND "
-                              "event IS NULL"),
+                s->fx->admin,
+                "SELECT count(*) FROM order_saga.inbox_state WHERE verdict = 'applied' AND "
+                "event IS NULL"),
             2);
         fold_done(&event.fold);
         fold_done(&order.fold);
@@ -273,7 +277,8 @@ static void a_message_twice_is_counted_and_known(void **state)
     assert_false(is_lost(&b));
     assert_int_equal(
         admin_count(
-            s->fx->admin, "SELECT receive_count FROM saga.inbox_state WHERE verdict = 'applied'"),
+            s->fx->admin,
+            "SELECT receive_count FROM order_saga.inbox_state WHERE verdict = 'applied'"),
         3);
     fold_done(&a.fold);
     fold_done(&b.fold);
@@ -286,7 +291,8 @@ static void an_event_finds_its_order_by_the_order_id(void **state)
     Scene *s = *state;
     for (int how = 0; how < 4; how++) {
         admin_exec(
-            s->fx->admin, "TRUNCATE saga.order_state, saga.inbox_state, saga.outbox_message");
+            s->fx->admin,
+            "TRUNCATE order_saga.order_state, order_saga.inbox_state, order_saga.outbox_message");
         Side one = {0}, two = {0};
         Side *first = how == 0 || how == 3 ? &one : &two;
         if (how == 0 || how == 1) {
@@ -305,15 +311,18 @@ static void an_event_finds_its_order_by_the_order_id(void **state)
         run_side(s, &two);
         assert_int_equal(
             admin_count(
-                s->fx->admin, "SELECT count(*) FROM saga.order_state WHERE correlation_id = '" SAGA
-                              "' AND order_id = '" ORDER "' AND current_state = 'Completed'"),
+                s->fx->admin,
+                "SELECT count(*) FROM order_saga.order_state WHERE correlation_id = '" SAGA
+                "' AND order_id = '" ORDER "' AND current_state = 'Completed'"),
             1);
         assert_int_equal(
             admin_count(
-                s->fx->admin, "SELECT count(*) FROM saga.inbox_state WHERE verdict = 'applied' AND "
-                              "correlation_id = '" SAGA "'"),
+                s->fx->admin,
+                "SELECT count(*) FROM order_saga.inbox_state WHERE verdict = 'applied' AND "
+                "correlation_id = '" SAGA "'"),
             2);
-        assert_int_equal(admin_count(s->fx->admin, "SELECT count(*) FROM saga.order_state"), 1);
+        assert_int_equal(
+            admin_count(s->fx->admin, "SELECT count(*) FROM order_saga.order_state"), 1);
         if (first == &one) {
             fold_done(&one.fold);
         }
@@ -327,7 +336,8 @@ static void an_event_by_its_order_id_and_its_order_do_not_miss_each_other(void *
     Scene *s = *state;
     for (int first = 0; first < 2; first++) {
         admin_exec(
-            s->fx->admin, "TRUNCATE saga.order_state, saga.inbox_state, saga.outbox_message");
+            s->fx->admin,
+            "TRUNCATE order_saga.order_state, order_saga.inbox_state, order_saga.outbox_message");
         Side event = {0}, order = {0};
         add_to(s, &event, INPUT_COMPLETED, "m-early", ORDER, ORDER);
         add_to(s, &order, INPUT_CHECKED_OUT, "m-out", SAGA, ORDER);
@@ -356,19 +366,20 @@ static void orders_are_written_in_the_order_of_their_keys(void **state)
     load_and_decide(s, &ended);
     admin_exec(s->fx->admin, "BEGIN");
     admin_exec(
-        s->fx->admin, "SELECT FROM saga.order_state WHERE correlation_id = '" ORDER "' FOR UPDATE");
+        s->fx->admin,
+        "SELECT FROM order_saga.order_state WHERE correlation_id = '" ORDER "' FOR UPDATE");
     submit_store(s, &ended);
     assert_false(run_for(&s->fx->loop, &s->done, true, 500));
     admin_exec(
         s->fx->admin,
-        "SELECT FROM saga.order_state WHERE correlation_id = '" LATER "' FOR UPDATE NOWAIT");
+        "SELECT FROM order_saga.order_state WHERE correlation_id = '" LATER "' FOR UPDATE NOWAIT");
     admin_exec(s->fx->admin, "COMMIT");
     assert_true(run_for(&s->fx->loop, &s->done, true, WAIT_MS));
     assert_false(ended.fold.order_list[0]->is_lost || ended.fold.order_list[1]->is_lost);
     assert_int_equal(
         admin_count(
             s->fx->admin,
-            "SELECT count(*) FROM saga.order_state WHERE current_state = 'Completed'"),
+            "SELECT count(*) FROM order_saga.order_state WHERE current_state = 'Completed'"),
         2);
     fold_done(&placed.fold);
     fold_done(&ended.fold);

@@ -195,7 +195,7 @@ static void a_letter_is_the_same_for_a_stage_and_another_for_each_stage(void **s
     Arena *arena = arena_new(0);
     Str first = id_of("renderer", 7, arena);
     assert_true(str_eq(first, id_of("renderer", 7, arena)));
-    assert_false(str_eq(first, id_of("history", 7, arena)));
+    assert_false(str_eq(first, id_of("archiver", 7, arena)));
     assert_false(str_eq(first, id_of("renderer", 8, arena)));
     arena_free(arena);
 }

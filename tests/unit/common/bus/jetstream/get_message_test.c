@@ -31,13 +31,13 @@ static void an_answer_is_a_message(void **state)
     // "NATS/1.0\r\nNats-Msg-Id: abc\r\ntraceparent: 00-1\r\n\r\n" and "hello"
     const char *reply =
         "{\"type\":\"io.nats.jetstream.api.v1.stream_msg_get_response\",\"message\":{\"subject\":"
-        "\"ntf.dead.render.demo\",\"seq\":9,\"hdrs\":"
+        "\"ntf.dead.renderer.demo\",\"seq\":9,\"hdrs\":"
         "\"TkFUUy8xLjANCk5hdHMtTXNnLUlkOiBhYmMNCnRyYWNlcGFyZW50OiAwMC0xDQoNCg==\",\"data\":"
         "\"aGVsbG8=\",\"time\":\"2025-11-20T14:29:28.320000001Z\"}}";
     assert_true(get_message_reply(str_from(reply), "DEAD", arena, &message, &found, &err));
     assert_true(found);
     assert_string_equal(message.stream, "DEAD");
-    assert_true(str_eq(message.subject, STR("ntf.dead.render.demo")));
+    assert_true(str_eq(message.subject, STR("ntf.dead.renderer.demo")));
     assert_int_equal(message.sequence, 9);
     assert_int_equal(message.stored_at_us, INT64_C(1763648968320000));
     assert_int_equal(message.delivered, 1);

@@ -12,7 +12,7 @@ static void a_claim_is_given_once(void **state)
     assert_true(conflict.wait_ms > LEASE_MS - 5000 && conflict.wait_ms <= LEASE_MS);
     assert_true(conflict.index < 2);
     assert_string_equal(
-        admin_value(stage->fx->admin, "SELECT count(*) FROM dispatch.ledger WHERE owner = 'two'"),
+        admin_value(stage->fx->admin, "SELECT count(*) FROM dispatcher.ledger WHERE owner = 'two'"),
         "2");
 }
 
@@ -51,7 +51,8 @@ static void only_the_owner_records_and_only_once(void **state)
     row.state = LEDGER_FAILED;
     assert_int_equal(record(stage, &row, 2, "one"), 0);
     assert_string_equal(
-        admin_value(stage->fx->admin, "SELECT count(*) FROM dispatch.ledger WHERE state = 'sent'"),
+        admin_value(
+            stage->fx->admin, "SELECT count(*) FROM dispatcher.ledger WHERE state = 'sent'"),
         "2");
 }
 
@@ -108,7 +109,7 @@ static void parking_takes_only_what_may_have_been_sent(void **state)
     assert_true(str_eq(
         ledger_hit(stage->answer.rows[0], 0).notification_id, stage->keys[1].notification_id));
     assert_string_equal(
-        admin_value(stage->fx->admin, "SELECT sum(unknown_count) FROM dispatch.ledger"), "1");
+        admin_value(stage->fx->admin, "SELECT sum(unknown_count) FROM dispatcher.ledger"), "1");
 }
 
 static void a_lease_is_made_longer_by_its_owner(void **state)
@@ -147,7 +148,7 @@ static void months_are_made_by_the_service_itself(void **state)
         stage->fx->admin,
         "DO $$ BEGIN EXECUTE (SELECT 'DROP TABLE ' || max(inhrelid::regclass::text) FROM "
         "pg_inherits "
-        "WHERE inhparent = 'dispatch.ledger'::regclass AND inhrelid::regclass::text LIKE "
+        "WHERE inhparent = 'dispatcher.ledger'::regclass AND inhrelid::regclass::text LIKE "
         "'%' || to_char(now() + interval '1 month', 'YYYY\"m\"MM')); END $$");
     DbTxn *txn = db_txn_new(stage->fx->pool);
     ledger_add_partitions(txn);

@@ -99,7 +99,7 @@ static void on_a_living_claim_it_is_noted_and_what_ends_it_is_sent(void **state)
         proof_of(stage, 0, "e0"), proof_of(stage, 1, "e1"), proof_of(stage, 2, "e2")};
     assert_int_equal(settle(stage, proofs, 3), 3);
     assert_int_equal(settled_at(stage, 0).row.state, LEDGER_CLAIMED);
-    assert_string_equal(value(stage, "SELECT sum(unknown_count) FROM dispatch.ledger"), "0");
+    assert_string_equal(value(stage, "SELECT sum(unknown_count) FROM dispatcher.ledger"), "0");
     LedgerRow row = sent_row();
     row.state = LEDGER_DEFERRED;
     row.due_at_us = clock_now_us();
@@ -117,7 +117,7 @@ static void on_a_living_claim_it_is_noted_and_what_ends_it_is_sent(void **state)
     assert_string_equal(
         value(
             stage, "SELECT string_agg(state || unknown_count || (finished_at >= claimed_at), ' ' "
-                   "ORDER BY notification_id) FROM dispatch.ledger WHERE settled_at IS NOT NULL"),
+                   "ORDER BY notification_id) FROM dispatcher.ledger WHERE settled_at IS NOT NULL"),
         "sent1true sent1true sent1true");
 }
 
@@ -130,7 +130,7 @@ static void the_owners_own_sent_is_as_without_a_proof(void **state)
     LedgerRow row = sent_row();
     assert_int_equal(record(stage, &row, 1, "one"), 1);
     assert_string_equal(
-        value(stage, "SELECT state || unknown_count || code FROM dispatch.ledger"), "sent0250");
+        value(stage, "SELECT state || unknown_count || code FROM dispatcher.ledger"), "sent0250");
 }
 
 static void what_has_a_known_outcome_is_left_alone(void **state)
@@ -149,7 +149,7 @@ static void what_has_a_known_outcome_is_left_alone(void **state)
         proof_of(stage, 0, "e0"), proof_of(stage, 1, "e1"), proof_of(stage, 2, "e2"),
         proof_of(stage, 3, "e3")};
     assert_int_equal(settle(stage, proofs, 4), 0);
-    assert_string_equal(value(stage, "SELECT count(settled_at) FROM dispatch.ledger"), "0");
+    assert_string_equal(value(stage, "SELECT count(settled_at) FROM dispatcher.ledger"), "0");
 }
 
 static void a_failure_after_an_unknown_try_is_settled(void **state)

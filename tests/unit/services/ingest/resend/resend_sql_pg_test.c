@@ -45,13 +45,13 @@ static int open_stage(void **state)
     Stage *stage = xcalloc(1, sizeof *stage);
     char url[512];
     stage->admin = admin_connect();
-    admin_exec(stage->admin, "TRUNCATE ingest.resends, history.notifications");
+    admin_exec(stage->admin, "TRUNCATE ingest.resends, archiver.notifications");
     admin_exec(
         stage->admin,
-        "SELECT stentor.ensure_partitions('history.notifications', '2025-11-01', '2025-11-30')");
+        "SELECT stentor.ensure_partitions('archiver.notifications', '2025-11-01', '2025-11-30')");
     admin_exec(
         stage->admin,
-        "INSERT INTO history.notifications (created_at, id, tenant_id, channel, status, "
+        "INSERT INTO archiver.notifications (created_at, id, tenant_id, channel, status, "
         "status_rank) VALUES ('2025-11-20 14:29:28.32Z', '" NTF
         "', 'acme', 'email', 'failed', 11)");
     uv_loop_init(&stage->loop);

@@ -149,7 +149,7 @@ static Quarantine quarantined(const char *stream, const char *subject, Str paylo
         .sequence = 41,
         .stored_at_us = NOW_US - 1,
         .delivered = 6};
-    assert_true(quarantine_pack(&message, "render", 5, NOW_US, arena, &left));
+    assert_true(quarantine_pack(&message, "renderer", 5, NOW_US, arena, &left));
     return left;
 }
 

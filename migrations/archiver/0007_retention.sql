@@ -33,7 +33,7 @@ DECLARE
     old boolean[];
     seen integer;
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtext('history.retention')) THEN
+    IF NOT pg_try_advisory_xact_lock(hashtext('archiver.retention')) THEN
         RETURN QUERY SELECT -1::bigint, after;
         RETURN;
     END IF;
@@ -54,16 +54,16 @@ BEGIN
                  n.category IS NOT DISTINCT FROM nullif(of_category, '') AND (for_tenant IS NULL OR n.tenant_id = for_tenant)
                  AND n.status NOT IN ('queued', 'scheduled', 'rendering', 'sending')
                  AND n.updated_at < now() - interval '31 days' AS old
-          FROM history.notifications n
+          FROM archiver.notifications n
           WHERE n.created_at >= at_created AND n.created_at < cutoff
             AND (n.created_at, n.id, n.tenant_id) > (at_created, at_id COLLATE "C", at_tenant COLLATE "C")
           ORDER BY n.created_at, n.id, n.tenant_id LIMIT at_most) p;
     seen := coalesce(cardinality(times), 0);
     -- The span is what keeps all but a month or two out of the plans.
-    DELETE FROM history.delivery_attempts a USING unnest(times, ids, tenants, old) AS o (created_at, id, tenant_id, old)
+    DELETE FROM archiver.delivery_attempts a USING unnest(times, ids, tenants, old) AS o (created_at, id, tenant_id, old)
     WHERE o.old AND a.created_at BETWEEN times[1] AND times[seen]
       AND a.created_at = o.created_at AND a.notification_id = o.id AND a.tenant_id = o.tenant_id;
-    DELETE FROM history.notifications d USING unnest(times, ids, tenants, old) AS o (created_at, id, tenant_id, old)
+    DELETE FROM archiver.notifications d USING unnest(times, ids, tenants, old) AS o (created_at, id, tenant_id, old)
     WHERE o.old AND d.created_at BETWEEN times[1] AND times[seen]
       AND d.created_at = o.created_at AND d.id = o.id AND d.tenant_id = o.tenant_id;
     GET DIAGNOSTICS dropped = ROW_COUNT;

@@ -3,23 +3,23 @@
 -- scheduled a year ahead, and its claims find their partition by the time in its id.
 
 -- What ended before this may be gone from the ledger: as far back as an audit can look.
-CREATE TABLE dispatch.kept (
+CREATE TABLE dispatcher.kept (
     one    boolean     PRIMARY KEY DEFAULT true CHECK (one),
     since  timestamptz NOT NULL DEFAULT '-infinity'
 );
-INSERT INTO dispatch.kept DEFAULT VALUES;
+INSERT INTO dispatcher.kept DEFAULT VALUES;
 
-CREATE FUNCTION dispatch.audit_since() RETURNS timestamptz
+CREATE FUNCTION dispatcher.audit_since() RETURNS timestamptz
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS $$ SELECT k.since FROM dispatch.kept k $$;
-REVOKE ALL ON FUNCTION dispatch.audit_since() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION dispatch.audit_since() TO stentor_cli;
+    AS $$ SELECT k.since FROM dispatcher.kept k $$;
+REVOKE ALL ON FUNCTION dispatcher.audit_since() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION dispatcher.audit_since() TO stentor_cli;
 
 -- An attempt goes when it has ended and that is longer ago than `keep`: longer than anything lives that a replay, a resend of a
 -- dead letter (90 days) or a repair could bring back, which the ledger then has to refuse. What is claimed or parked stays.
 -- Looks at at_most rows from a cursor on, oldest notifications first; -1: another process is at it. It names the span of its batch's
 -- times and is planned for it (a generic plan holds every month), joins by look-up only, never compiles (JIT).
-CREATE FUNCTION dispatch.drop_ended(for_tenant text, keep text, after text, at_most integer)
+CREATE FUNCTION dispatcher.drop_ended(for_tenant text, keep text, after text, at_most integer)
     RETURNS TABLE (dropped bigint, go_on text)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
         SET enable_mergejoin = off SET plan_cache_mode = force_custom_plan SET jit = off
@@ -35,7 +35,7 @@ DECLARE
     old boolean[];
     seen integer;
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtext('dispatch.retention')) THEN
+    IF NOT pg_try_advisory_xact_lock(hashtext('dispatcher.retention')) THEN
         RETURN QUERY SELECT -1::bigint, after;
         RETURN;
     END IF;
@@ -49,18 +49,18 @@ BEGIN
     FROM (SELECT l.created_at, l.notification_id, l.attempt,
                  coalesce(l.state IN ('sent', 'failed', 'deferred') AND l.finished_at < cutoff
                           AND (for_tenant IS NULL OR l.tenant_id = for_tenant), false) AS old
-          FROM dispatch.ledger l
+          FROM dispatcher.ledger l
           WHERE l.created_at >= at_created AND l.created_at < cutoff
             AND (l.created_at, l.notification_id, l.attempt) > (at_created, at_id COLLATE "C", at_attempt)
           ORDER BY l.created_at, l.notification_id, l.attempt LIMIT at_most) p;
     seen := coalesce(cardinality(times), 0);
     -- The span is what keeps all but a month or two out of the plan.
-    DELETE FROM dispatch.ledger d USING unnest(times, ids, attempts, old) AS o (created_at, notification_id, attempt, old)
+    DELETE FROM dispatcher.ledger d USING unnest(times, ids, attempts, old) AS o (created_at, notification_id, attempt, old)
     WHERE o.old AND d.created_at BETWEEN times[1] AND times[seen]
       AND d.created_at = o.created_at AND d.notification_id = o.notification_id AND d.attempt = o.attempt;
     GET DIAGNOSTICS dropped = ROW_COUNT;
     IF dropped > 0 THEN
-        UPDATE dispatch.kept k SET since = cutoff WHERE k.since < cutoff;
+        UPDATE dispatcher.kept k SET since = cutoff WHERE k.since < cutoff;
     END IF;
     IF seen = at_most THEN
         go_on := (extract(epoch FROM times[seen]) * 1000000)::bigint || '/' || ids[seen] || '/' || attempts[seen];
@@ -68,5 +68,5 @@ BEGIN
     RETURN NEXT;
 END
 $$;
-REVOKE ALL ON FUNCTION dispatch.drop_ended(text, text, text, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION dispatch.drop_ended(text, text, text, integer) TO stentor_dispatcher;
+REVOKE ALL ON FUNCTION dispatcher.drop_ended(text, text, text, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION dispatcher.drop_ended(text, text, text, integer) TO stentor_dispatcher;

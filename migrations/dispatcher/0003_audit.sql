@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The audit's door to the ledger: what is known of each attempt, across tenants, without the vendor's words.
 -- Read page by page, by the primary key.
-CREATE FUNCTION dispatch.audit_ledger(since timestamptz, until timestamptz, for_tenant text, after_created timestamptz,
+CREATE FUNCTION dispatcher.audit_ledger(since timestamptz, until timestamptz, for_tenant text, after_created timestamptz,
                                       after_id text, after_attempt smallint, at_most integer)
     RETURNS TABLE (created_at timestamptz, notification_id text, attempt smallint, tenant_id text, state text,
                    held boolean,          -- claimed: somebody is at it, or it was given back unsent
@@ -12,12 +12,12 @@ CREATE FUNCTION dispatch.audit_ledger(since timestamptz, until timestamptz, for_
     AS $$
     SELECT l.created_at, l.notification_id, l.attempt, l.tenant_id, l.state, l.lease_until > now() OR l.owner = '',
            l.unknown_count, l.vendor IS NOT NULL, greatest(l.claimed_at, l.finished_at)
-    FROM dispatch.ledger l
+    FROM dispatcher.ledger l
     WHERE l.created_at >= since AND l.created_at < until
       AND (l.created_at, l.notification_id, l.attempt) > (after_created, after_id, after_attempt)
       AND (for_tenant IS NULL OR l.tenant_id = for_tenant)
     ORDER BY l.created_at, l.notification_id, l.attempt LIMIT at_most
 $$;
-REVOKE ALL ON FUNCTION dispatch.audit_ledger(timestamptz, timestamptz, text, timestamptz, text, smallint, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION dispatch.audit_ledger(timestamptz, timestamptz, text, timestamptz, text, smallint, integer)
+REVOKE ALL ON FUNCTION dispatcher.audit_ledger(timestamptz, timestamptz, text, timestamptz, text, smallint, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION dispatcher.audit_ledger(timestamptz, timestamptz, text, timestamptz, text, smallint, integer)
     TO stentor_cli;

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Digests: one recipient's notifications of a category on a channel, gathered until a time and sent as one.
 -- A window goes open -> flushing -> absorbing -> flushed. In `flushing` its items are fixed, in `absorbing` the digest is
--- in clock.due_work and the items follow it there, bounded at a time; from there they go out as all work does.
+-- in digest_flusher.due_work and the items follow it there, bounded at a time; from there they go out as all work does.
 
-CREATE TABLE clock.digest_windows (
+CREATE TABLE digest_flusher.digest_windows (
     tenant_id        text COLLATE "C" NOT NULL,
     window_id        text COLLATE "C" NOT NULL, -- dgw_; derived, so the tenant is a part of the key: nobody may name another's
     recipient_id     text COLLATE "C" NOT NULL,
@@ -24,15 +24,15 @@ CREATE TABLE clock.digest_windows (
     flushed_at       timestamptz,
     PRIMARY KEY (tenant_id, window_id)
 );
-CREATE INDEX digest_windows_due ON clock.digest_windows (due_at) WHERE state IN ('open', 'flushing');
-CREATE INDEX digest_windows_absorbing ON clock.digest_windows (due_at) WHERE state = 'absorbing';
-CREATE INDEX digest_windows_recipient ON clock.digest_windows (tenant_id, recipient_id) WHERE state = 'open';
-CREATE INDEX digest_windows_flushed ON clock.digest_windows (flushed_at) WHERE state = 'flushed';
-CREATE INDEX digest_windows_digest ON clock.digest_windows (digest_id) WHERE digest_id IS NOT NULL;
-SELECT stentor.isolate('clock.digest_windows');
+CREATE INDEX digest_windows_due ON digest_flusher.digest_windows (due_at) WHERE state IN ('open', 'flushing');
+CREATE INDEX digest_windows_absorbing ON digest_flusher.digest_windows (due_at) WHERE state = 'absorbing';
+CREATE INDEX digest_windows_recipient ON digest_flusher.digest_windows (tenant_id, recipient_id) WHERE state = 'open';
+CREATE INDEX digest_windows_flushed ON digest_flusher.digest_windows (flushed_at) WHERE state = 'flushed';
+CREATE INDEX digest_windows_digest ON digest_flusher.digest_windows (digest_id) WHERE digest_id IS NOT NULL;
+SELECT stentor.isolate('digest_flusher.digest_windows');
 
 -- An item waits while it has its payload. Without, it is remembered: delivered again it does not come again.
-CREATE TABLE clock.digest_items (
+CREATE TABLE digest_flusher.digest_items (
     tenant_id       text COLLATE "C" NOT NULL,
     window_id       text COLLATE "C" NOT NULL,
     notification_id text COLLATE "C" NOT NULL,
@@ -46,13 +46,13 @@ CREATE TABLE clock.digest_items (
     payload         bytea,                     -- packed stentor.v1.NotificationRequest
     PRIMARY KEY (tenant_id, window_id, notification_id)
 );
-CREATE INDEX digest_items_cancel ON clock.digest_items (tenant_id, cancel_key) WHERE cancel_key IS NOT NULL AND payload IS NOT NULL;
-CREATE INDEX digest_items_waiting ON clock.digest_items (work_id) WHERE payload IS NOT NULL;
-SELECT stentor.isolate('clock.digest_items');
+CREATE INDEX digest_items_cancel ON digest_flusher.digest_items (tenant_id, cancel_key) WHERE cancel_key IS NOT NULL AND payload IS NOT NULL;
+CREATE INDEX digest_items_waiting ON digest_flusher.digest_items (work_id) WHERE payload IS NOT NULL;
+SELECT stentor.isolate('digest_flusher.digest_items');
 
 -- ---- what digests need to know of PEOPLE ----
 
-CREATE TABLE clock.preferences (
+CREATE TABLE digest_flusher.preferences (
     tenant_id    text COLLATE "C" NOT NULL,
     recipient_id text COLLATE "C" NOT NULL,
     category     text COLLATE "C" NOT NULL CHECK (category IN ('any', 'transactional', 'operational', 'security', 'reminder', 'marketing',
@@ -62,19 +62,19 @@ CREATE TABLE clock.preferences (
     is_immediate boolean          NOT NULL,
     PRIMARY KEY (tenant_id, recipient_id, category, channel)
 );
-SELECT stentor.isolate('clock.preferences');
+SELECT stentor.isolate('digest_flusher.preferences');
 
 -- Only those that get nothing more: nobody else has a row.
-CREATE TABLE clock.silenced (
+CREATE TABLE digest_flusher.silenced (
     tenant_id       text COLLATE "C" NOT NULL,
     recipient_id    text COLLATE "C" NOT NULL,
     is_removed      boolean          NOT NULL,
     is_unsubscribed boolean          NOT NULL,
     PRIMARY KEY (tenant_id, recipient_id)
 );
-SELECT stentor.isolate('clock.silenced');
+SELECT stentor.isolate('digest_flusher.silenced');
 
-CREATE TABLE clock.positions (
+CREATE TABLE digest_flusher.positions (
     projection        text        NOT NULL,
     stream            text        NOT NULL,
     sequence          bigint      NOT NULL,
@@ -86,7 +86,7 @@ CREATE TABLE clock.positions (
 -- What a recipient wants now of a category on a channel: 'no_address', 'unsubscribed', 'preference' (off), 'immediate',
 -- or null: a digest. The most specific entry decides: (category, channel), (category, any), (any, channel), (any, any).
 -- Transactional, security and compliance mail is not stopped by a wish.
-CREATE FUNCTION clock.digest_verdict(of_tenant text, of_recipient text, of_category text, of_channel text) RETURNS text
+CREATE FUNCTION digest_flusher.digest_verdict(of_tenant text, of_recipient text, of_category text, of_channel text) RETURNS text
     LANGUAGE sql STABLE
     AS $$
     SELECT CASE
@@ -96,9 +96,9 @@ CREATE FUNCTION clock.digest_verdict(of_tenant text, of_recipient text, of_categ
         WHEN p.is_immediate IS NOT FALSE OR p.is_off THEN 'immediate'
     END
     FROM (SELECT of_category IN ('transactional', 'security', 'compliance') AS must) AS c
-    LEFT JOIN clock.silenced s ON s.tenant_id = of_tenant AND s.recipient_id = of_recipient
+    LEFT JOIN digest_flusher.silenced s ON s.tenant_id = of_tenant AND s.recipient_id = of_recipient
     LEFT JOIN LATERAL (
-        SELECT e.is_off, e.is_immediate FROM clock.preferences e
+        SELECT e.is_off, e.is_immediate FROM digest_flusher.preferences e
         WHERE e.tenant_id = of_tenant AND e.recipient_id = of_recipient
           AND e.category IN (of_category, 'any') AND e.channel IN (of_channel, 'any')
         ORDER BY e.category = 'any', e.channel = 'any' LIMIT 1) AS p ON true
@@ -109,7 +109,7 @@ $$;
 -- Freezes what is due, or takes over what a dead process froze: from here on the window's items are fixed. One row for each
 -- item that the digest may show (the oldest first, at most items_max and bytes_max) and for the newest; `live` counts all
 -- that have not expired. A window without any, or with a verdict, has one row without an item.
-CREATE FUNCTION clock.digest_freeze(lease interval, at_most integer, items_max integer, bytes_max bigint)
+CREATE FUNCTION digest_flusher.digest_freeze(lease interval, at_most integer, items_max integer, bytes_max bigint)
     RETURNS TABLE (tenant_id text, window_id text, flush_at timestamptz, frozen_at timestamptz, template text,
                    template_version text, locale text, verdict text, live bigint, listed boolean, payload bytea)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -120,14 +120,14 @@ DECLARE
     windows text[];
 BEGIN
     WITH due AS MATERIALIZED (
-        SELECT w.tenant_id, w.window_id FROM clock.digest_windows w
+        SELECT w.tenant_id, w.window_id FROM digest_flusher.digest_windows w
         WHERE w.state IN ('open', 'flushing') AND w.due_at <= now() AND (w.claimed_until IS NULL OR w.claimed_until < now())
         ORDER BY w.due_at LIMIT at_most FOR UPDATE SKIP LOCKED),
     frozen AS (
-        UPDATE clock.digest_windows w SET state = 'flushing', claimed_until = now() + lease,
+        UPDATE digest_flusher.digest_windows w SET state = 'flushing', claimed_until = now() + lease,
             frozen_at = coalesce(w.frozen_at, now()),
             verdict = CASE WHEN w.state = 'open'
-                THEN nullif(clock.digest_verdict(w.tenant_id, w.recipient_id, w.category, w.channel), 'immediate')
+                THEN nullif(digest_flusher.digest_verdict(w.tenant_id, w.recipient_id, w.category, w.channel), 'immediate')
                 ELSE w.verdict END
         FROM due WHERE w.tenant_id = due.tenant_id AND w.window_id = due.window_id
         RETURNING w.tenant_id, w.window_id)
@@ -139,25 +139,25 @@ BEGIN
     -- and now: what a dead process froze, it may have read.
     WITH gone AS MATERIALIZED (
         SELECT i.*, x.reason FROM unnest(tenants, windows) AS f(tenant_id, window_id)
-        JOIN clock.digest_windows w ON w.tenant_id = f.tenant_id AND w.window_id = f.window_id AND w.frozen_at = now()
-        JOIN clock.digest_items i ON i.tenant_id = f.tenant_id AND i.window_id = f.window_id AND i.payload IS NOT NULL
-        JOIN clock.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key AND x.before_at > i.caused_at),
+        JOIN digest_flusher.digest_windows w ON w.tenant_id = f.tenant_id AND w.window_id = f.window_id AND w.frozen_at = now()
+        JOIN digest_flusher.digest_items i ON i.tenant_id = f.tenant_id AND i.window_id = f.window_id AND i.payload IS NOT NULL
+        JOIN digest_flusher.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key AND x.before_at > i.caused_at),
     told AS (
-        INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,
+        INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,
                                     status, reason_code, detail)
         SELECT g.work_id, g.tenant_id, g.notification_id, 'digest', now(), g.subject, g.event_id, g.payload,
                'suppressed', 'obsolete', g.reason FROM gone g
         ON CONFLICT DO NOTHING)
-    UPDATE clock.digest_items i SET payload = NULL FROM gone g
+    UPDATE digest_flusher.digest_items i SET payload = NULL FROM gone g
     WHERE i.tenant_id = g.tenant_id AND i.window_id = g.window_id AND i.notification_id = g.notification_id;
     RETURN QUERY
     SELECT w.tenant_id, w.window_id, w.flush_at, w.frozen_at, w.template, w.template_version, w.locale, w.verdict,
            coalesce(i.live, 0), coalesce(i.at <= items_max AND i.bytes <= bytes_max, false), i.payload
     FROM unnest(tenants, windows) AS f(tenant_id, window_id)
-    JOIN clock.digest_windows w ON w.tenant_id = f.tenant_id AND w.window_id = f.window_id
+    JOIN digest_flusher.digest_windows w ON w.tenant_id = f.tenant_id AND w.window_id = f.window_id
     LEFT JOIN LATERAL (
         SELECT d.payload, count(*) OVER () AS live, row_number() OVER oldest AS at, sum(length(d.payload)) OVER oldest AS bytes
-        FROM clock.digest_items d
+        FROM digest_flusher.digest_items d
         WHERE d.tenant_id = w.tenant_id AND d.window_id = w.window_id AND d.payload IS NOT NULL
           AND (d.expires_at IS NULL OR d.expires_at > w.frozen_at)
         WINDOW oldest AS (ORDER BY d.accepted_at, d.notification_id)) AS i ON w.verdict IS NULL
@@ -168,7 +168,7 @@ $$;
 
 -- The items of windows whose digest is decided become due work: superseded, suppressed or as themselves (a window without
 -- a digest, an item that has expired: the stages decide). At most so many items; a window of which none is left is flushed.
-CREATE FUNCTION clock.digest_absorb(at_most integer) RETURNS bigint
+CREATE FUNCTION digest_flusher.digest_absorb(at_most integer) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$
 DECLARE
@@ -177,21 +177,21 @@ DECLARE
     moved bigint;
 BEGIN
     SELECT array_agg(c.tenant_id), array_agg(c.window_id) INTO tenants, windows FROM (
-        SELECT w.tenant_id, w.window_id FROM clock.digest_windows w WHERE w.state = 'absorbing'
+        SELECT w.tenant_id, w.window_id FROM digest_flusher.digest_windows w WHERE w.state = 'absorbing'
         ORDER BY w.due_at LIMIT 256 FOR UPDATE SKIP LOCKED) AS c;
     IF windows IS NULL THEN
         RETURN 0;
     END IF;
     WITH gone AS MATERIALIZED (
         SELECT i.*, w.verdict, w.digest_id, w.frozen_at FROM unnest(tenants, windows) AS f(tenant_id, window_id)
-        JOIN clock.digest_windows w ON w.tenant_id = f.tenant_id AND w.window_id = f.window_id
-        JOIN clock.digest_items i ON i.tenant_id = f.tenant_id AND i.window_id = f.window_id AND i.payload IS NOT NULL
+        JOIN digest_flusher.digest_windows w ON w.tenant_id = f.tenant_id AND w.window_id = f.window_id
+        JOIN digest_flusher.digest_items i ON i.tenant_id = f.tenant_id AND i.window_id = f.window_id AND i.payload IS NOT NULL
         LIMIT at_most),
     sorted AS (
         SELECT g.*, CASE WHEN g.verdict IS NOT NULL THEN 'suppressed' WHEN g.expires_at <= g.frozen_at THEN NULL
                          WHEN g.digest_id IS NOT NULL THEN 'superseded' END AS status FROM gone g),
     told AS (
-        INSERT INTO clock.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,
+        INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,
                                     status, reason_code, window_id)
         SELECT s.work_id, s.tenant_id, s.notification_id, 'digest', now(), s.subject, s.event_id, s.payload, s.status,
                CASE s.status WHEN 'suppressed' THEN s.verdict WHEN 'superseded' THEN 'digest' END,
@@ -199,32 +199,32 @@ BEGIN
         FROM sorted s
         ON CONFLICT DO NOTHING),
     emptied AS (
-        UPDATE clock.digest_items i SET payload = NULL FROM gone g
+        UPDATE digest_flusher.digest_items i SET payload = NULL FROM gone g
         WHERE i.tenant_id = g.tenant_id AND i.window_id = g.window_id AND i.notification_id = g.notification_id
         RETURNING 1)
     SELECT count(*) INTO moved FROM emptied;
-    UPDATE clock.digest_windows w SET state = 'flushed', flushed_at = now()
+    UPDATE digest_flusher.digest_windows w SET state = 'flushed', flushed_at = now()
     FROM unnest(tenants, windows) AS f(tenant_id, window_id)
     WHERE w.tenant_id = f.tenant_id AND w.window_id = f.window_id
-      AND NOT EXISTS (SELECT FROM clock.digest_items i
+      AND NOT EXISTS (SELECT FROM digest_flusher.digest_items i
                       WHERE i.tenant_id = w.tenant_id AND i.window_id = w.window_id AND i.payload IS NOT NULL);
     RETURN moved;
 END
 $$;
 
 -- When the next window is due that is not due yet: for sleeping until then.
-CREATE FUNCTION clock.digest_next() RETURNS timestamptz
+CREATE FUNCTION digest_flusher.digest_next() RETURNS timestamptz
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS $$ SELECT min(due_at) FROM clock.digest_windows WHERE state IN ('open', 'flushing') AND due_at > now() $$;
+    AS $$ SELECT min(due_at) FROM digest_flusher.digest_windows WHERE state IN ('open', 'flushing') AND due_at > now() $$;
 
 -- How many windows wait and when the first is due: for metrics, it counts every such window.
-CREATE FUNCTION clock.digest_backlog(OUT waiting bigint, OUT next_due_at timestamptz)
+CREATE FUNCTION digest_flusher.digest_backlog(OUT waiting bigint, OUT next_due_at timestamptz)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS $$ SELECT count(*), min(due_at) FROM clock.digest_windows WHERE state IN ('open', 'flushing') $$;
+    AS $$ SELECT count(*), min(due_at) FROM digest_flusher.digest_windows WHERE state IN ('open', 'flushing') $$;
 
 -- Forgets what no delivery can ask for any more: DEFERRED keeps its events for 30 days. At most so many rows of a kind,
 -- of windows a tenth of that, because they take their items along.
-CREATE FUNCTION clock.forget(older_than interval, at_most integer) RETURNS bigint
+CREATE FUNCTION digest_flusher.forget(older_than interval, at_most integer) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$
 DECLARE
@@ -232,20 +232,20 @@ DECLARE
     part bigint;
 BEGIN
     WITH old AS MATERIALIZED (
-        SELECT w.tenant_id, w.window_id FROM clock.digest_windows w WHERE w.state = 'flushed' AND w.flushed_at < now() - older_than
+        SELECT w.tenant_id, w.window_id FROM digest_flusher.digest_windows w WHERE w.state = 'flushed' AND w.flushed_at < now() - older_than
         ORDER BY w.flushed_at LIMIT greatest(at_most / 10, 1) FOR UPDATE SKIP LOCKED),
-    items AS (DELETE FROM clock.digest_items i USING old WHERE i.tenant_id = old.tenant_id AND i.window_id = old.window_id),
-    gone AS (DELETE FROM clock.digest_windows w USING old WHERE w.tenant_id = old.tenant_id AND w.window_id = old.window_id RETURNING 1)
+    items AS (DELETE FROM digest_flusher.digest_items i USING old WHERE i.tenant_id = old.tenant_id AND i.window_id = old.window_id),
+    gone AS (DELETE FROM digest_flusher.digest_windows w USING old WHERE w.tenant_id = old.tenant_id AND w.window_id = old.window_id RETURNING 1)
     SELECT count(*) INTO total FROM gone;
     WITH old AS MATERIALIZED (
-        SELECT c.tenant_id, c.cancel_key FROM clock.cancellations c WHERE c.recorded_at < now() - older_than
+        SELECT c.tenant_id, c.cancel_key FROM digest_flusher.cancellations c WHERE c.recorded_at < now() - older_than
         LIMIT at_most FOR UPDATE SKIP LOCKED),
-    gone AS (DELETE FROM clock.cancellations c USING old WHERE c.tenant_id = old.tenant_id AND c.cancel_key = old.cancel_key RETURNING 1)
+    gone AS (DELETE FROM digest_flusher.cancellations c USING old WHERE c.tenant_id = old.tenant_id AND c.cancel_key = old.cancel_key RETURNING 1)
     SELECT count(*) INTO part FROM gone;
     total := total + part;
     WITH old AS MATERIALIZED (
-        SELECT e.work_id FROM clock.emitted e WHERE e.emitted_at < now() - older_than LIMIT at_most FOR UPDATE SKIP LOCKED),
-    gone AS (DELETE FROM clock.emitted e USING old WHERE e.work_id = old.work_id RETURNING 1)
+        SELECT e.work_id FROM digest_flusher.emitted e WHERE e.emitted_at < now() - older_than LIMIT at_most FOR UPDATE SKIP LOCKED),
+    gone AS (DELETE FROM digest_flusher.emitted e USING old WHERE e.work_id = old.work_id RETURNING 1)
     SELECT count(*) INTO part FROM gone;
     RETURN total + part;
 END
@@ -254,17 +254,17 @@ $$;
 -- ---- the audit ----
 
 -- An item in a window waits as a row of due work does.
-CREATE OR REPLACE FUNCTION clock.audit_due(from_id text, until_id text, for_tenant text, after text, at_most integer)
+CREATE OR REPLACE FUNCTION digest_flusher.audit_due(from_id text, until_id text, for_tenant text, after text, at_most integer)
     RETURNS TABLE (work_id text, notification_id text, tenant_id text, due_at timestamptz)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$
     SELECT * FROM (
-        (SELECT w.work_id, w.notification_id, w.tenant_id, w.due_at FROM clock.due_work w
+        (SELECT w.work_id, w.notification_id, w.tenant_id, w.due_at FROM digest_flusher.due_work w
          WHERE w.work_id > after AND w.notification_id >= from_id AND w.notification_id < until_id
            AND (for_tenant IS NULL OR w.tenant_id = for_tenant)
          ORDER BY w.work_id LIMIT at_most)
         UNION ALL
-        (SELECT i.work_id, i.notification_id, i.tenant_id, NULL FROM clock.digest_items i
+        (SELECT i.work_id, i.notification_id, i.tenant_id, NULL FROM digest_flusher.digest_items i
          WHERE i.payload IS NOT NULL AND i.work_id > after AND i.notification_id >= from_id AND i.notification_id < until_id
            AND (for_tenant IS NULL OR i.tenant_id = for_tenant)
          ORDER BY i.work_id LIMIT at_most)) AS both_kinds
@@ -272,28 +272,28 @@ CREATE OR REPLACE FUNCTION clock.audit_due(from_id text, until_id text, for_tena
 $$;
 
 -- The digests that the clock made: notifications that nobody asked for, so the accept log does not know them.
-CREATE FUNCTION clock.audit_digests(from_id text, until_id text, for_tenant text, after text, at_most integer)
+CREATE FUNCTION digest_flusher.audit_digests(from_id text, until_id text, for_tenant text, after text, at_most integer)
     RETURNS TABLE (notification_id text, tenant_id text)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$
-    SELECT w.digest_id, w.tenant_id FROM clock.digest_windows w
+    SELECT w.digest_id, w.tenant_id FROM digest_flusher.digest_windows w
     WHERE w.digest_id > after AND w.digest_id >= from_id AND w.digest_id < until_id
       AND (for_tenant IS NULL OR w.tenant_id = for_tenant)
     ORDER BY w.digest_id LIMIT at_most
 $$;
 
-REVOKE ALL ON FUNCTION clock.digest_verdict(text, text, text, text), clock.digest_freeze(interval, integer, integer, bigint),
-    clock.digest_absorb(integer), clock.digest_next(), clock.digest_backlog(), clock.forget(interval, integer),
-    clock.audit_digests(text, text, text, text, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION clock.digest_verdict(text, text, text, text), clock.digest_freeze(interval, integer, integer, bigint),
-    clock.digest_absorb(integer), clock.digest_next(), clock.digest_backlog(), clock.forget(interval, integer)
+REVOKE ALL ON FUNCTION digest_flusher.digest_verdict(text, text, text, text), digest_flusher.digest_freeze(interval, integer, integer, bigint),
+    digest_flusher.digest_absorb(integer), digest_flusher.digest_next(), digest_flusher.digest_backlog(), digest_flusher.forget(interval, integer),
+    digest_flusher.audit_digests(text, text, text, text, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION digest_flusher.digest_verdict(text, text, text, text), digest_flusher.digest_freeze(interval, integer, integer, bigint),
+    digest_flusher.digest_absorb(integer), digest_flusher.digest_next(), digest_flusher.digest_backlog(), digest_flusher.forget(interval, integer)
     TO stentor_digest_flusher;
-GRANT EXECUTE ON FUNCTION clock.audit_digests(text, text, text, text, integer) TO stentor_cli;
-GRANT SELECT, INSERT, UPDATE ON clock.digest_windows, clock.digest_items, clock.positions TO stentor_digest_flusher;
-GRANT SELECT, INSERT, UPDATE, DELETE ON clock.preferences, clock.silenced TO stentor_digest_flusher;
+GRANT EXECUTE ON FUNCTION digest_flusher.audit_digests(text, text, text, text, integer) TO stentor_cli;
+GRANT SELECT, INSERT, UPDATE ON digest_flusher.digest_windows, digest_flusher.digest_items, digest_flusher.positions TO stentor_digest_flusher;
+GRANT SELECT, INSERT, UPDATE, DELETE ON digest_flusher.preferences, digest_flusher.silenced TO stentor_digest_flusher;
 
 -- Every statement here is a look-up by key but the counts for the metrics: a plan that was made while a table was small
--- would scan it for as long as the plan is kept (dispatch/0002 says the same of the ledger).
+-- would scan it for as long as the plan is kept (dispatcher/0002 says the same of the ledger).
 ALTER ROLE stentor_digest_flusher SET enable_seqscan = off;
-ALTER FUNCTION clock.backlog() SET enable_seqscan = on;
-ALTER FUNCTION clock.digest_backlog() SET enable_seqscan = on;
+ALTER FUNCTION digest_flusher.backlog() SET enable_seqscan = on;
+ALTER FUNCTION digest_flusher.digest_backlog() SET enable_seqscan = on;

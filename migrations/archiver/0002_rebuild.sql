@@ -3,7 +3,7 @@
 
 -- When the message at a position was stored. A log that lost its tail (a power cut, a store restored from a copy) gives the
 -- same sequence to another message; its time tells them apart. NULL: folded before this column was there.
-ALTER TABLE history.positions ADD COLUMN stored_at timestamptz;
+ALTER TABLE archiver.positions ADD COLUMN stored_at timestamptz;
 
 -- Shadows: an empty schema like a live one, to be filled and swapped in. Functions of schema stentor, because the schemas
 -- themselves are renamed; only the owner (`stentor rebuild` as who ran `stentor migrate`) may call them.

@@ -3,9 +3,9 @@
 -- every event of a notification finds its row's partition without a look-up. Folded by the archiver; rows merge by the
 -- status lattice and the earliest time, so events may come twice and in any order.
 
-CREATE SCHEMA IF NOT EXISTS history;
+CREATE SCHEMA IF NOT EXISTS archiver;
 
-CREATE TABLE history.notifications (
+CREATE TABLE archiver.notifications (
     created_at       timestamptz      NOT NULL,
     id               text COLLATE "C" NOT NULL,
     tenant_id        text COLLATE "C" NOT NULL,
@@ -40,9 +40,9 @@ CREATE TABLE history.notifications (
     updated_at       timestamptz NOT NULL DEFAULT now(), -- when the row was last written; not part of the projection's value
     PRIMARY KEY (created_at, id, tenant_id) -- with the tenant: an id forged by another tenant makes a row of its own
 ) PARTITION BY RANGE (created_at);
-SELECT stentor.isolate('history.notifications');
+SELECT stentor.isolate('archiver.notifications');
 
-CREATE TABLE history.delivery_attempts (
+CREATE TABLE archiver.delivery_attempts (
     created_at        timestamptz      NOT NULL, -- the notification's
     notification_id   text COLLATE "C" NOT NULL,
     attempt_number    smallint         NOT NULL,
@@ -61,10 +61,10 @@ CREATE TABLE history.delivery_attempts (
     was_unknown       boolean          NOT NULL DEFAULT false,
     PRIMARY KEY (created_at, notification_id, attempt_number, tenant_id)
 ) PARTITION BY RANGE (created_at);
-SELECT stentor.isolate('history.delivery_attempts');
+SELECT stentor.isolate('archiver.delivery_attempts');
 
 -- How far each stream was folded, in the same transaction as the rows.
-CREATE TABLE history.positions (
+CREATE TABLE archiver.positions (
     projection        text        NOT NULL,
     stream            text        NOT NULL,
     sequence          bigint      NOT NULL,
@@ -72,10 +72,10 @@ CREATE TABLE history.positions (
     PRIMARY KEY (projection, stream)
 );
 
-SELECT stentor.ensure_partitions('history.notifications', now() - interval '1 month', now() + interval '12 months');
-SELECT stentor.ensure_partitions('history.delivery_attempts', now() - interval '1 month', now() + interval '12 months');
+SELECT stentor.ensure_partitions('archiver.notifications', now() - interval '1 month', now() + interval '12 months');
+SELECT stentor.ensure_partitions('archiver.delivery_attempts', now() - interval '1 month', now() + interval '12 months');
 
-GRANT USAGE ON SCHEMA history TO stentor_archiver, stentor_cli;
-GRANT SELECT, INSERT, UPDATE ON history.notifications, history.delivery_attempts TO stentor_archiver;
-GRANT SELECT, INSERT, UPDATE ON history.positions TO stentor_archiver;
-GRANT SELECT ON history.notifications, history.delivery_attempts, history.positions TO stentor_cli;
+GRANT USAGE ON SCHEMA archiver TO stentor_archiver, stentor_cli;
+GRANT SELECT, INSERT, UPDATE ON archiver.notifications, archiver.delivery_attempts TO stentor_archiver;
+GRANT SELECT, INSERT, UPDATE ON archiver.positions TO stentor_archiver;
+GRANT SELECT ON archiver.notifications, archiver.delivery_attempts, archiver.positions TO stentor_cli;

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The audit's doors to history, across tenants: how far each notification is, and which attempts are known of it.
--- In the schema stentor, because a rebuild swaps the whole schema history for another one; the names in them are looked up
+-- In the schema stentor, because a rebuild swaps the whole schema archiver for another one; the names in them are looked up
 -- when they run, so they read whichever is there.
 
 CREATE FUNCTION stentor.audit_history(since timestamptz, until timestamptz, for_tenant text, after_created timestamptz,
@@ -13,7 +13,7 @@ CREATE FUNCTION stentor.audit_history(since timestamptz, until timestamptz, for_
            (n.queued_at IS NOT NULL)::int + 2 * (n.scheduled_at IS NOT NULL)::int + 4 * (n.sent_at IS NOT NULL)::int
            + 8 * (n.delivered_at IS NOT NULL)::int + 16 * (n.opened_at IS NOT NULL)::int
            + 32 * (n.clicked_at IS NOT NULL)::int + 64 * (n.ended_at IS NOT NULL)::int
-    FROM history.notifications n
+    FROM archiver.notifications n
     WHERE n.created_at >= since AND n.created_at < until
       AND (n.created_at, n.id, n.tenant_id) > (after_created, after_id, after_tenant)
       AND (for_tenant IS NULL OR n.tenant_id = for_tenant)
@@ -26,7 +26,7 @@ CREATE FUNCTION stentor.audit_attempts(since timestamptz, until timestamptz, for
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$
     SELECT a.created_at, a.notification_id, a.attempt_number, a.tenant_id
-    FROM history.delivery_attempts a
+    FROM archiver.delivery_attempts a
     WHERE a.created_at >= since AND a.created_at < until
       AND (a.created_at, a.notification_id, a.attempt_number, a.tenant_id)
           > (after_created, after_id, after_attempt, after_tenant)

@@ -2,9 +2,9 @@
 -- The send ledger: a row is claimed before the vendor is called and gets its outcome after. A claim whose process died
 -- in between is an unknown outcome: it is counted in unknown_count when somebody takes it over, and stays countable.
 
-CREATE SCHEMA IF NOT EXISTS dispatch;
+CREATE SCHEMA IF NOT EXISTS dispatcher;
 
-CREATE TABLE dispatch.ledger (
+CREATE TABLE dispatcher.ledger (
     created_at        timestamptz      NOT NULL, -- the notification's: the time in its ULID
     notification_id   text COLLATE "C" NOT NULL,
     attempt           smallint         NOT NULL CHECK (attempt > 0),
@@ -24,9 +24,9 @@ CREATE TABLE dispatch.ledger (
     rung              smallint,         -- deferred: retries of the ladder used, the next one included
     PRIMARY KEY (created_at, notification_id, attempt)
 ) PARTITION BY RANGE (created_at);
-SELECT stentor.isolate('dispatch.ledger');
-SELECT stentor.ensure_partitions('dispatch.ledger', now() - interval '1 month', now() + interval '12 months');
+SELECT stentor.isolate('dispatcher.ledger');
+SELECT stentor.ensure_partitions('dispatcher.ledger', now() - interval '1 month', now() + interval '12 months');
 
-GRANT USAGE ON SCHEMA dispatch TO stentor_dispatcher, stentor_cli;
-GRANT SELECT, INSERT, UPDATE ON dispatch.ledger TO stentor_dispatcher;
-GRANT SELECT ON dispatch.ledger TO stentor_cli;
+GRANT USAGE ON SCHEMA dispatcher TO stentor_dispatcher, stentor_cli;
+GRANT SELECT, INSERT, UPDATE ON dispatcher.ledger TO stentor_dispatcher;
+GRANT SELECT ON dispatcher.ledger TO stentor_cli;
