@@ -80,8 +80,10 @@ class Engine:
         socket, pid = f"/run/stentor-containers-{os.getpid()}.sock", f"/run/stentor-containers-{os.getpid()}.pid"
         self.environment["DOCKER_HOST"] = f"unix://{socket}"
         with open(FOLDER / "dockerd.log", "wb") as log:
+            # It ends, and its containers with it, also when this process is killed.
             self.child = subprocess.Popen(
-                ["dockerd", "--data-root", FOLDER / "data", "--exec-root", f"/run/stentor-containers-{os.getpid()}", "--pidfile", pid, "-H", f"unix://{socket}"],
+                ["setpriv", "--pdeathsig", "TERM", "dockerd", "--data-root", FOLDER / "data",
+                 "--exec-root", f"/run/stentor-containers-{os.getpid()}", "--pidfile", pid, "-H", f"unix://{socket}"],
                 stdout=log, stderr=log, start_new_session=True)
         try:
             wait_until(lambda: self.child.poll() is not None or self.docker("version", check=False).returncode == 0, 40, "dockerd")

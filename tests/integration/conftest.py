@@ -3,6 +3,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,17 @@ def pytest_collection_modifyitems(config, items):
         left_out = [item for item in items if item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The ten files that take longest: seconds of one worker, set-up included."""
+    seconds = Counter()
+    for report in (report for reports in terminalreporter.stats.values() for report in reports if isinstance(report, pytest.TestReport)):
+        seconds[report.nodeid.partition("::")[0]] += report.duration
+    if len(seconds) > 1:
+        terminalreporter.section("slowest files")
+        for file, took in seconds.most_common(10):
+            terminalreporter.line(f"{took:7.1f} s  {file}")
 
 
 @pytest.fixture(scope="session")
