@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A container engine of our own, images made from a Debian that is here or can be fetched, and deploy/docker/compose.yaml run with them.
 
-Everything is in one folder outside the repository (STENTOR_TEST_CONTAINERS, default ~/.cache/stentor-containers), which a later run uses again: the
+Everything is in one folder outside the repository (TEST_CONTAINERS, default ~/.cache/stentor-containers), which a later run uses again: the
 images' layers, the base system, compose. What cannot be had skips the test with the reason."""
 import json
 import os
@@ -18,7 +18,8 @@ import pytest
 
 from tests.harness.processes import HOME, free_port, wait_until
 
-FOLDER = Path(os.environ.get("STENTOR_TEST_CONTAINERS", Path.home() / ".cache" / "stentor-containers"))
+# Not STENTOR_*: the programs refuse what they do not know.
+FOLDER = Path(os.environ.get("TEST_CONTAINERS", Path.home() / ".cache" / "stentor-containers"))
 FILE = HOME / "deploy" / "docker" / "compose.yaml"
 PUBLIC_BASE = "debian:trixie-slim"
 LOCAL_BASE = "stentor-base:trixie"

@@ -2,7 +2,7 @@
 """A Debian 12 or 13 in a folder, fresh from its packages, and started with its own systemd.
 
 It has file system, processes and users of its own; the network is this machine's, so that its services reach the servers of a test. The first
-root of a release is made by debootstrap and kept below STENTOR_ROOTS (/var/cache/stentor-roots); tests get copies."""
+root of a release is made by debootstrap and kept below TEST_ROOTS (/var/cache/stentor-roots); tests get copies."""
 import contextlib
 import fcntl
 import os
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from tests.harness.processes import wait_until
 
-KEPT = Path(os.environ.get("STENTOR_ROOTS", "/var/cache/stentor-roots"))
+# Not STENTOR_*: the programs refuse what they do not know.
+KEPT = Path(os.environ.get("TEST_ROOTS", "/var/cache/stentor-roots"))
 CGROUPS = Path("/sys/fs/cgroup/unified") if Path("/sys/fs/cgroup/unified").is_dir() else Path("/sys/fs/cgroup")
 # What the machine's own must not meet: its clock, its modules, its log.
 DROPPED = "-sys_time,-sys_module,-sys_boot,-syslog,-sys_rawio"
