@@ -36,7 +36,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_TENANT",
     "STENTOR_HOME",
     // digest-flusher
-    "STENTOR_CLOCK_LEASE_MS",
+    "STENTOR_FLUSHER_LEASE_MS",
     "STENTOR_TRIM_MS",
     // dispatcher
     "STENTOR_SMTP_URL",

@@ -15,17 +15,17 @@ enum { RECIPIENT_MAX = 64 };
 
 typedef Stentor__V1__PersonEvent PersonEvent;
 
-typedef struct Person {
-    Str tenant, recipient;
+typedef struct Recipient {
+    Str tenant, id;
     bool removed_once; // what is known of the recipient is to be deleted first
     bool is_removed, knows_removed;
     bool is_unsubscribed, knows_unsubscribed;
-    int64_t said_at_us; // the last that may concern an open window; 0: nothing
-    struct Person *next;
-} Person;
+    int64_t changed_at_us; // the last that may concern an open window; 0: nothing
+    struct Recipient *next;
+} Recipient;
 
 typedef struct Entry {
-    const Person *person;
+    const Recipient *recipient;
     Str category, channel;
     bool is_consent; // else a preference
     bool is_granted; // of a consent
@@ -34,9 +34,9 @@ typedef struct Entry {
 } Entry;
 
 struct DigestPeople {
-    Map *persons; // by tenant, recipient
-    Map *entries; // by tenant, recipient, category, channel
-    Person *first_person;
+    Map *recipients; // by tenant, recipient
+    Map *entries;    // by tenant, recipient, category, channel
+    Recipient *first_recipient;
     Entry *first_entry;
 };
 
@@ -45,7 +45,7 @@ struct DigestPeople {
 DigestPeople *digest_people_new(void)
 {
     DigestPeople *people = xcalloc(1, sizeof *people);
-    people->persons = map_new(NULL);
+    people->recipients = map_new(NULL);
     people->entries = map_new(NULL);
     return people;
 }
@@ -53,7 +53,7 @@ DigestPeople *digest_people_new(void)
 void digest_people_free(DigestPeople *people)
 {
     if (people != NULL) {
-        map_free(people->persons);
+        map_free(people->recipients);
         map_free(people->entries);
         free(people);
     }
@@ -61,39 +61,39 @@ void digest_people_free(DigestPeople *people)
 
 void digest_people_clear(DigestPeople *people)
 {
-    map_free(people->persons);
+    map_free(people->recipients);
     map_free(people->entries);
-    *people = (DigestPeople){.persons = map_new(NULL), .entries = map_new(NULL)};
+    *people = (DigestPeople){.recipients = map_new(NULL), .entries = map_new(NULL)};
 }
 
 size_t digest_people_count(const DigestPeople *people)
 {
-    return map_count(people->persons) + map_count(people->entries);
+    return map_count(people->recipients) + map_count(people->entries);
 }
 
-static Person *person_of(DigestPeople *people, const PersonEvent *event, Arena *arena)
+static Recipient *recipient_of(DigestPeople *people, const PersonEvent *event, Arena *arena)
 {
     Str name = str_from(arena_printf(arena, "%s %s", event->meta->tenant, event->recipient_id));
-    Person *person = map_get(people->persons, name);
-    if (person == NULL) {
-        person = arena_zalloc(arena, sizeof *person);
-        person->tenant = arena_str(arena, str_from(event->meta->tenant));
-        person->recipient = arena_str(arena, str_from(event->recipient_id));
-        person->next = people->first_person;
-        people->first_person = person;
-        map_put(people->persons, name, person);
+    Recipient *recipient = map_get(people->recipients, name);
+    if (recipient == NULL) {
+        recipient = arena_zalloc(arena, sizeof *recipient);
+        recipient->tenant = arena_str(arena, str_from(event->meta->tenant));
+        recipient->id = arena_str(arena, str_from(event->recipient_id));
+        recipient->next = people->first_recipient;
+        people->first_recipient = recipient;
+        map_put(people->recipients, name, recipient);
     }
-    return person;
+    return recipient;
 }
 
 // The one of the person's preferences, or consents, that `said` is about: a zeroed or an older one.
-static Entry *entry_of(DigestPeople *people, const Entry *said, Arena *arena)
+static Entry *entry_of(DigestPeople *people, const Entry *change, Arena *arena)
 {
-    const Person *person = said->person;
+    const Recipient *recipient = change->recipient;
     Str name = str_from(arena_printf(
-        arena, "%s " STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT, said->is_consent ? "c" : "p",
-        STR_ARG(person->tenant), STR_ARG(person->recipient), STR_ARG(said->category),
-        STR_ARG(said->channel)));
+        arena, "%s " STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT, change->is_consent ? "c" : "p",
+        STR_ARG(recipient->tenant), STR_ARG(recipient->id), STR_ARG(change->category),
+        STR_ARG(change->channel)));
     Entry *entry = map_get(people->entries, name);
     if (entry == NULL) {
         entry = arena_zalloc(arena, sizeof *entry);
@@ -104,62 +104,62 @@ static Entry *entry_of(DigestPeople *people, const Entry *said, Arena *arena)
     return entry;
 }
 
-static void fold_entry(DigestPeople *people, Entry said, Arena *arena)
+static void fold_entry(DigestPeople *people, Entry change, Arena *arena)
 {
-    Entry *entry = entry_of(people, &said, arena);
-    said.next = entry->next;
-    *entry = said;
+    Entry *entry = entry_of(people, &change, arena);
+    change.next = entry->next;
+    *entry = change;
 }
 
-static Str category_word(Stentor__V1__Category category)
+static Str category_text(Stentor__V1__Category category)
 {
     return category == 0 ? STR("any") : str_from(category_name((Category)category));
 }
 
-static Str channel_word(Stentor__V1__Channel channel)
+static Str channel_text(Stentor__V1__Channel channel)
 {
     return channel == 0 ? STR("any") : str_from(channel_name((Channel)channel));
 }
 
 static void fold_preference(
-    DigestPeople *people, Person *person, const Stentor__V1__Preference *said, Arena *arena)
+    DigestPeople *people, Recipient *recipient, const Stentor__V1__Preference *change, Arena *arena)
 {
     Entry entry = {
-        .person = person,
-        .category = category_word(said->category),
-        .channel = channel_word(said->channel),
-        .is_off = said->off,
-        .is_immediate = said->frequency <= STENTOR__V1__FREQUENCY__FREQUENCY_IMMEDIATE,
-        .is_cleared = said->cleared,
+        .recipient = recipient,
+        .category = category_text(change->category),
+        .channel = channel_text(change->channel),
+        .is_off = change->off,
+        .is_immediate = change->frequency <= STENTOR__V1__FREQUENCY__FREQUENCY_IMMEDIATE,
+        .is_cleared = change->cleared,
     };
     fold_entry(people, entry, arena);
 }
 
 static void fold_consent(
-    DigestPeople *people, Person *person, const Stentor__V1__Consent *said, Arena *arena)
+    DigestPeople *people, Recipient *recipient, const Stentor__V1__Consent *change, Arena *arena)
 {
     Entry entry = {
-        .person = person,
-        .category = category_word(said->category),
-        .channel = channel_word(said->channel),
+        .recipient = recipient,
+        .category = category_text(change->category),
+        .channel = channel_text(change->channel),
         .is_consent = true,
-        .is_granted = said->granted,
+        .is_granted = change->granted,
     };
     fold_entry(people, entry, arena);
 }
 
 // Entries of before the removal must not come back with the flush.
-static void fold_removal(const DigestPeople *people, Person *person)
+static void fold_removal(const DigestPeople *people, Recipient *recipient)
 {
     for (Entry *entry = people->first_entry; entry != NULL; entry = entry->next) {
-        if (entry->person == person) {
+        if (entry->recipient == recipient) {
             entry->is_cleared = true;
         }
     }
-    person->removed_once = true;
-    person->is_removed = person->knows_removed = true;
-    person->is_unsubscribed = false;
-    person->knows_unsubscribed = true;
+    recipient->removed_once = true;
+    recipient->is_removed = recipient->knows_removed = true;
+    recipient->is_unsubscribed = false;
+    recipient->knows_unsubscribed = true;
 }
 
 static bool check_place(const char *what, int category, int channel, Error *err)
@@ -207,34 +207,34 @@ bool digest_people_fold(DigestPeople *people, const BusMessage *message, Arena *
     if (event == NULL || !check_event(event, err)) {
         return false;
     }
-    Person *person;
+    Recipient *recipient;
     switch (event->part_case) {
     case STENTOR__V1__PERSON_EVENT__PART_RECIPIENT:
-        person = person_of(people, event, arena);
-        person->is_removed = false;
-        person->knows_removed = true;
+        recipient = recipient_of(people, event, arena);
+        recipient->is_removed = false;
+        recipient->knows_removed = true;
         return true;
     case STENTOR__V1__PERSON_EVENT__PART_PREFERENCE:
-        person = person_of(people, event, arena);
-        fold_preference(people, person, event->preference, arena);
+        recipient = recipient_of(people, event, arena);
+        fold_preference(people, recipient, event->preference, arena);
         break;
     case STENTOR__V1__PERSON_EVENT__PART_REMOVAL:
-        person = person_of(people, event, arena);
-        fold_removal(people, person);
+        recipient = recipient_of(people, event, arena);
+        fold_removal(people, recipient);
         break;
     case STENTOR__V1__PERSON_EVENT__PART_UNSUBSCRIPTION:
-        person = person_of(people, event, arena);
-        person->is_unsubscribed = event->unsubscription->unsubscribed;
-        person->knows_unsubscribed = true;
+        recipient = recipient_of(people, event, arena);
+        recipient->is_unsubscribed = event->unsubscription->unsubscribed;
+        recipient->knows_unsubscribed = true;
         break;
     case STENTOR__V1__PERSON_EVENT__PART_CONSENT:
-        person = person_of(people, event, arena);
-        fold_consent(people, person, event->consent, arena);
+        recipient = recipient_of(people, event, arena);
+        fold_consent(people, recipient, event->consent, arena);
         break;
     default: // a part that a later version knows
         return true;
     }
-    person->said_at_us = message->stored_at_us;
+    recipient->changed_at_us = message->stored_at_us;
     return true;
 }
 
@@ -307,11 +307,11 @@ static const DbStatement reconsider = {
 };
 // clang-format on
 
-typedef struct PersonArrays {
+typedef struct RecipientArrays {
     DbArray *tenant, *recipient;
-} PersonArrays;
+} RecipientArrays;
 
-static DbParams *add_persons(DbTxn *txn, const DbStatement *statement, PersonArrays *ret)
+static DbParams *add_recipients(DbTxn *txn, const DbStatement *statement, RecipientArrays *ret)
 {
     DbParams *params = db_txn_add(txn, statement, NULL);
     ret->tenant = db_array(params, DB_TEXT);
@@ -319,20 +319,20 @@ static DbParams *add_persons(DbTxn *txn, const DbStatement *statement, PersonArr
     return params;
 }
 
-static void push_person(DbTxn *txn, const PersonArrays *arrays, const Person *person)
+static void push_recipient(DbTxn *txn, const RecipientArrays *arrays, const Recipient *recipient)
 {
-    db_txn_tenant(txn, person->tenant);
-    db_push_text(arrays->tenant, person->tenant);
-    db_push_text(arrays->recipient, person->recipient);
+    db_txn_tenant(txn, recipient->tenant);
+    db_push_text(arrays->tenant, recipient->tenant);
+    db_push_text(arrays->recipient, recipient->id);
 }
 
 static void write_removals(const DigestPeople *people, DbTxn *txn, const DbStatement *statement)
 {
-    PersonArrays arrays;
-    add_persons(txn, statement, &arrays);
-    for (const Person *p = people->first_person; p != NULL; p = p->next) {
+    RecipientArrays arrays;
+    add_recipients(txn, statement, &arrays);
+    for (const Recipient *p = people->first_recipient; p != NULL; p = p->next) {
         if (p->removed_once) {
-            push_person(txn, &arrays, p);
+            push_recipient(txn, &arrays, p);
         }
     }
 }
@@ -340,14 +340,14 @@ static void write_removals(const DigestPeople *people, DbTxn *txn, const DbState
 // A cleared consent is one of before a removal, which has deleted it.
 static void write_consents(const DigestPeople *people, DbTxn *txn)
 {
-    PersonArrays arrays;
-    DbParams *params = add_persons(txn, &put_consents, &arrays);
+    RecipientArrays arrays;
+    DbParams *params = add_recipients(txn, &put_consents, &arrays);
     DbArray *category = db_array(params, DB_TEXT);
     DbArray *channel = db_array(params, DB_TEXT);
     DbArray *is_granted = db_array(params, DB_BOOL);
     for (const Entry *entry = people->first_entry; entry != NULL; entry = entry->next) {
         if (entry->is_consent && !entry->is_cleared) {
-            push_person(txn, &arrays, entry->person);
+            push_recipient(txn, &arrays, entry->recipient);
             db_push_text(category, entry->category);
             db_push_text(channel, entry->channel);
             db_push_int(is_granted, entry->is_granted);
@@ -357,8 +357,8 @@ static void write_consents(const DigestPeople *people, DbTxn *txn)
 
 static void write_entries(const DigestPeople *people, DbTxn *txn, bool cleared)
 {
-    PersonArrays arrays;
-    DbParams *params = add_persons(txn, cleared ? &clear_entries : &put_entries, &arrays);
+    RecipientArrays arrays;
+    DbParams *params = add_recipients(txn, cleared ? &clear_entries : &put_entries, &arrays);
     DbArray *category = db_array(params, DB_TEXT);
     DbArray *channel = db_array(params, DB_TEXT);
     DbArray *is_off = cleared ? NULL : db_array(params, DB_BOOL);
@@ -367,7 +367,7 @@ static void write_entries(const DigestPeople *people, DbTxn *txn, bool cleared)
         if (entry->is_consent || entry->is_cleared != cleared) {
             continue;
         }
-        push_person(txn, &arrays, entry->person);
+        push_recipient(txn, &arrays, entry->recipient);
         db_push_text(category, entry->category);
         db_push_text(channel, entry->channel);
         if (!cleared) {
@@ -386,34 +386,34 @@ static void push_known(DbArray *array, bool known, bool value)
     }
 }
 
-static void write_silence(const DigestPeople *people, DbTxn *txn)
+static void write_unsubscribed(const DigestPeople *people, DbTxn *txn)
 {
-    PersonArrays arrays;
-    DbParams *params = add_persons(txn, &put_silence, &arrays);
+    RecipientArrays arrays;
+    DbParams *params = add_recipients(txn, &put_silence, &arrays);
     DbArray *is_removed = db_array(params, DB_BOOL);
     DbArray *is_unsubscribed = db_array(params, DB_BOOL);
-    for (const Person *p = people->first_person; p != NULL; p = p->next) {
+    for (const Recipient *p = people->first_recipient; p != NULL; p = p->next) {
         if (p->knows_removed || p->knows_unsubscribed) {
-            push_person(txn, &arrays, p);
+            push_recipient(txn, &arrays, p);
             push_known(is_removed, p->knows_removed, p->is_removed);
             push_known(is_unsubscribed, p->knows_unsubscribed, p->is_unsubscribed);
         }
     }
-    add_persons(txn, &drop_silence, &arrays);
-    for (const Person *p = people->first_person; p != NULL; p = p->next) {
-        push_person(txn, &arrays, p);
+    add_recipients(txn, &drop_silence, &arrays);
+    for (const Recipient *p = people->first_recipient; p != NULL; p = p->next) {
+        push_recipient(txn, &arrays, p);
     }
 }
 
 static void write_windows(const DigestPeople *people, DbTxn *txn)
 {
-    PersonArrays arrays;
-    DbParams *params = add_persons(txn, &reconsider, &arrays);
+    RecipientArrays arrays;
+    DbParams *params = add_recipients(txn, &reconsider, &arrays);
     DbArray *said_at = db_array(params, DB_TIME);
-    for (const Person *p = people->first_person; p != NULL; p = p->next) {
-        if (p->said_at_us > 0) {
-            push_person(txn, &arrays, p);
-            db_push_time(said_at, p->said_at_us);
+    for (const Recipient *p = people->first_recipient; p != NULL; p = p->next) {
+        if (p->changed_at_us > 0) {
+            push_recipient(txn, &arrays, p);
+            db_push_time(said_at, p->changed_at_us);
         }
     }
 }
@@ -428,6 +428,6 @@ void digest_people_write(const DigestPeople *people, DbTxn *txn)
     write_entries(people, txn, true);
     write_entries(people, txn, false);
     write_consents(people, txn);
-    write_silence(people, txn);
+    write_unsubscribed(people, txn);
     write_windows(people, txn);
 }

@@ -292,14 +292,14 @@ void digest_make(DbTxn *txn, const Digest *digests, size_t count)
         if (digest->id[0] == '\0') {
             continue;
         }
-        bool told = i % 2 == 1;
+        bool is_status = i % 2 == 1;
         db_push_text(tenant, digest->tenant);
         db_push_text(window_id, digest->window_id);
         db_push_text(notification, str_from(digest->id));
         db_push_text(subject, str_from(digest->subject));
-        db_push_text(event_id, str_from(told ? digest->status_id : digest->event_id));
-        db_push_text(payload, told ? digest->head : digest->payload);
-        digest_push_key(status, told ? STR("queued") : STR_EMPTY);
+        db_push_text(event_id, str_from(is_status ? digest->status_id : digest->event_id));
+        db_push_text(payload, is_status ? digest->head : digest->payload);
+        digest_push_key(status, is_status ? STR("queued") : STR_EMPTY);
     }
     add_absorb(txn);
 }

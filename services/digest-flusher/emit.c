@@ -106,7 +106,8 @@ static void on_done_committed(void *ctx, DbTxn *txn, const Error *err)
     (void)txn;
     Emit *emit = ctx;
     if (err != NULL) {
-        LOG(LOG_WARN, "emitted work not deleted, it is emitted again under the same ids",
+        LOG(LOG_WARN,
+            "published work could not be deleted, it is published again under the same ids",
             log_int("count", (int64_t)emit->stored), log_error(err));
     } else {
         CRASH_POINT("flusher.deleted");
@@ -136,7 +137,7 @@ static void delete_stored(Emit *emit)
 static void finish_publishing(Emit *emit)
 {
     if (emit->stored < emit->claimed) {
-        LOG(LOG_WARN, "due work not published, it is tried again when its lease ends",
+        LOG(LOG_WARN, "due work could not be published, it is retried when its lease ends",
             log_int("count", (int64_t)(emit->claimed - emit->stored)));
     }
     if (emit->stored > 0) {
@@ -191,11 +192,11 @@ static bool status_row(Emit *emit, const PGresult *rows, int row, BusOut *ret_ou
 static const char *subject_of(Emit *emit, Str stored)
 {
     char *subject = arena_alloc(emit->arena, SUBJECT_SIZE);
-    Str rest = stored, ntf, stage, word, tenant;
+    Str rest = stored, ntf, stage, token, tenant;
     Priority lane = PRIORITY_NONE;
     bool has_lane = str_split(&rest, '.', &ntf) && str_split(&rest, '.', &stage) &&
-                    str_split(&rest, '.', &word) && str_split(&rest, '.', &tenant) &&
-                    str_eq(ntf, STR("ntf")) && priority_from_name(word, &lane);
+                    str_split(&rest, '.', &token) && str_split(&rest, '.', &tenant) &&
+                    str_eq(ntf, STR("ntf")) && priority_from_name(token, &lane);
     Priority share = has_lane ? fair_share_lane(emit->share, tenant, lane, clock_mono_us()) : lane;
     if (share == lane) {
         return arena_cstr(emit->arena, stored);
@@ -236,7 +237,7 @@ static bool publish_row(Emit *emit, const PGresult *rows, int row)
     BusOut out;
     Error err = {0};
     if (!out_of(emit, rows, row, &out, &err)) {
-        LOG(LOG_ERROR, "a row of due work cannot be published; it stays",
+        LOG(LOG_ERROR, "a row of due work cannot be published, it stays in the table",
             log_str("work", emission->work_id), log_error(&err));
         return false;
     }
@@ -267,7 +268,7 @@ static void on_claim_done(void *ctx, DbTxn *txn, const Error *err)
 {
     Emit *emit = ctx;
     if (err != NULL) {
-        LOG(LOG_WARN, "due work not claimed", log_error(err));
+        LOG(LOG_WARN, "due work could not be claimed, retrying", log_error(err));
         end_pass(emit);
         return;
     }

@@ -102,7 +102,7 @@ static void on_made(void *ctx, DbTxn *txn, const Error *err)
 {
     Flush *flush = ctx;
     if (err != NULL) {
-        LOG(LOG_WARN, "windows not flushed, they are flushed again when their lease ends",
+        LOG(LOG_WARN, "digest windows could not be flushed, they are retried when their lease ends",
             log_int("count", (int64_t)flush->count), log_error(err));
     } else {
         CRASH_POINT("flusher.digested");
@@ -130,7 +130,7 @@ static void build(Flush *flush, const DigestWindow *window, DataKey *key, Digest
 {
     Error err = {0};
     if (!digest_build(window, key, flush->arena, ret_digest, &err)) {
-        LOG(LOG_WARN, "a digest cannot be built, its items go out as themselves",
+        LOG(LOG_WARN, "a digest could not be built, its items are sent one by one",
             log_str("tenant", window->tenant), log_str("window", window->window_id),
             log_error(&err));
         *ret_digest = (Digest){.tenant = window->tenant, .window_id = window->window_id};
@@ -145,7 +145,8 @@ static void on_keys(void *ctx, const Error *err)
 {
     Flush *flush = ctx;
     if (err != NULL) {
-        LOG(LOG_WARN, "no data keys for digests, they are tried again when their lease ends",
+        LOG(LOG_WARN,
+            "data keys of digests could not be read, they are retried when their lease ends",
             log_error(err));
         end_pass(flush);
         return;
@@ -238,7 +239,7 @@ static void on_frozen(void *ctx, DbTxn *txn, const Error *err)
 {
     Flush *flush = ctx;
     if (err != NULL) {
-        LOG(LOG_WARN, "windows that are due not frozen", log_error(err));
+        LOG(LOG_WARN, "due digest windows could not be frozen, retrying", log_error(err));
         end_pass(flush);
         return;
     }

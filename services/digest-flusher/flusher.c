@@ -117,7 +117,7 @@ static bool check_ready(void *state, Buf *reason)
     const Flusher *flusher = state;
     const char *failure = projector_failure(flusher->projector);
     if (failure != NULL) {
-        buf_printf(reason, "preferences stand still: %s", failure);
+        buf_printf(reason, "changes of preferences are not read: %s", failure);
     }
     return failure == NULL;
 }
@@ -191,17 +191,17 @@ static double read_overdue(void *ctx)
 static void register_digest_metrics(Flusher *flusher, Metrics *metrics)
 {
     static const char name[] = "stentor_digest_flusher_windows_flushed_total";
-    static const char help[] = "Windows whose end is decided, by what becomes of their items";
+    static const char help[] = "Digest windows decided, by what became of their items";
     flusher->digests = metrics_counter(metrics, name, "as=\"digest\"", help);
     flusher->singles = metrics_counter(metrics, name, "as=\"items\"", help);
     flusher->suppressed = metrics_counter(metrics, name, "as=\"suppressed\"", help);
     metrics_gauge_fn(
         metrics, "stentor_digest_flusher_windows_waiting", "",
-        "Windows that gather or are being flushed, every 15 s; the same from each replica",
+        "Digest windows that are open or being flushed, every 15 s; the same from each replica",
         read_windows, flusher);
     metrics_gauge_fn(
         metrics, "stentor_digest_flusher_people_lag", "",
-        "Events of PEOPLE that are not folded yet; 0 from a stand-by", read_people_lag, flusher);
+        "Events of PEOPLE not applied yet; 0 from a stand-by", read_people_lag, flusher);
 }
 
 static void register_metrics(Flusher *flusher, Metrics *metrics)
@@ -213,14 +213,14 @@ static void register_metrics(Flusher *flusher, Metrics *metrics)
         metrics_counter(metrics, "stentor_digest_flusher_emitted_total", "", "Due work published");
     flusher->late_seconds = metrics_histogram(
         metrics, "stentor_digest_flusher_late_seconds", "",
-        "The latest row of each pass: from its time to its ack", bounds,
+        "Time from when it was due to its ack, of the latest row of each pass", bounds,
         sizeof(bounds) / sizeof(bounds[0]));
     metrics_gauge_fn(
         metrics, "stentor_digest_flusher_waiting", "",
         "Rows of due work, every 15 s; the same from each replica", read_waiting, flusher);
     metrics_gauge_fn(
         metrics, "stentor_digest_flusher_oldest_overdue_seconds", "",
-        "How long the oldest row or window is past its time; 0: none is", read_overdue, flusher);
+        "How long the oldest row or window is overdue; 0: none is", read_overdue, flusher);
     register_digest_metrics(flusher, metrics);
 }
 
@@ -323,18 +323,18 @@ static void free_flusher(void *state)
 
 // clang-format off
 static const Option options_table[] = {
-    {"STENTOR_CLOCK_LEASE_MS", OPTION_INT, offsetof(FlusherOptions, lease_ms), "30000", 15000, 600000, false,
-     "how long claimed work is held before another replica may emit it, in ms"},
+    {"STENTOR_FLUSHER_LEASE_MS", OPTION_INT, offsetof(FlusherOptions, lease_ms), "30000", 15000, 600000, false,
+     "how long claimed work is held before another replica may publish it, in ms"},
     {"STENTOR_TRIM_MS", OPTION_INT, offsetof(FlusherOptions, trim_ms), "15000", 1000, 3600000, false,
-     "how often streams are looked at that may have to be trimmed, in ms"},
+     "pause between two checks for nearly full streams, in ms"},
     {"STENTOR_TENANT_SHARE", OPTION_INT, offsetof(FlusherOptions, share_per_s), "100", 0, FAIR_SHARE_PER_S_MAX, false,
-     "notifications a second of one tenant that keep the lane of their priority, for each lane and process; what is beyond takes a lower one; 0: all keep theirs"},
+     "due notifications a second of one tenant that keep their lane, for each lane and process; others take a lower one; 0: all keep it"},
 };
 // clang-format on
 
 const ServiceSpec flusher_service = {
     .name = "stentor-digest-flusher",
-    .summary = "the clock: emits what has waited for its time, and flushes digests",
+    .summary = "publishes work that has waited for its time, and flushes digests",
     .options = options_table,
     .option_count = sizeof(options_table) / sizeof(options_table[0]),
     .options_size = sizeof(FlusherOptions),

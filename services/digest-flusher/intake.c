@@ -48,7 +48,7 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void tell_stored(const IntakeBatch *batch)
+static void report_stored(const IntakeBatch *batch)
 {
     int64_t work_us = INT64_MAX;
     int64_t window_us = INT64_MAX;
@@ -83,9 +83,10 @@ static void finish_batch(IntakeBatch *batch, const Error *err)
     CRASH_POINT_IF("flusher.inserted", err == NULL);
     Delivery **deliveries = batch->deliveries;
     if (err != NULL) {
-        LOG(LOG_WARN, "deferred work not stored", log_int("count", (int64_t)count), log_error(err));
+        LOG(LOG_WARN, "deferred work could not be stored", log_int("count", (int64_t)count),
+            log_error(err));
     } else {
-        tell_stored(batch);
+        report_stored(batch);
     }
     for (size_t i = 0; i < count; i++) {
         delivery_settle(deliveries[i], err); // the last one frees the arena, and the batch with it

@@ -62,7 +62,7 @@ static void on_trimmed(void *ctx, const TrimStream *streams, size_t count, const
         note(trimmer, &streams[i]);
     }
     if (err != NULL) {
-        LOG(LOG_WARN, "streams could not be looked at, trying again later", log_error(err));
+        LOG(LOG_WARN, "nearly full streams could not be checked, retrying", log_error(err));
     }
     end_pass(trimmer);
 }
@@ -136,10 +136,10 @@ static void add_gauges(Trimmer *trimmer, Metrics *metrics)
             .stream = consumers[i].stream,
             .fill = metrics_gauge(
                 metrics, "stentor_digest_flusher_stream_fill", buf_c(&labels),
-                "Bytes of a working stream by its limit; at 1 it refuses"),
+                "Bytes of a stream as a share of its limit; at 1 it rejects messages"),
             .trimmed = metrics_counter(
                 metrics, "stentor_digest_flusher_stream_trimmed_total", buf_c(&labels),
-                "Messages removed because everybody had read them and room was short"),
+                "Messages removed from a nearly full stream after all readers had read them"),
         };
         buf_done(&labels);
     }

@@ -235,7 +235,7 @@ static bool read_cancel(const Deferred *deferred, DueWork *work, Error *err)
 
 // What the clock may say on EVENTS: its rights name them one by one
 // (common/bus/topology/topology.c), and an event that the server refuses would be tried for ever.
-static bool is_clock_event(Str type)
+static bool is_publishable(Str type)
 {
     return str_eq(type, STR("PlaceOrderTimeout")) || str_eq(type, STR("CleanUpOrders"));
 }
@@ -246,9 +246,9 @@ static bool read_event(const Deferred *deferred, DueWork *work, Error *err)
         return error_set(err, ERROR_PERMANENT, "reason is 'saga', and event is missing");
     }
     const Stentor__V1__DomainEvent *event = deferred->event;
-    if (!is_clock_event(str_from(event->type))) {
+    if (!is_publishable(str_from(event->type))) {
         return error_set(
-            err, ERROR_PERMANENT, "event.type '%.48s' is none that the clock may publish",
+            err, ERROR_PERMANENT, "event.type '%.48s' is not one that digest-flusher may publish",
             event->type);
     }
     if (event->payload.len == 0) {

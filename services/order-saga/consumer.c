@@ -47,8 +47,8 @@ static void give_back(Batch *batch, const Error *err)
         consumer->batch_max = batch->count / 2;
         again = batch->events;
     } else {
-        LOG(LOG_WARN, "events of the saga not stored", log_int("count", (int64_t)batch->count),
-            log_error(err));
+        LOG(LOG_WARN, "order events could not be stored, they are redelivered",
+            log_int("count", (int64_t)batch->count), log_error(err));
         while (batch->events.first != NULL) {
             consumer_refuse(consumer_pop(&batch->events)->delivery, err);
         }
@@ -63,7 +63,7 @@ static void count_entry(const SagaMetrics *metrics, const Entry *entry)
     metric_add(metrics->verdicts[entry->verdict], 1);
     metric_add(metrics->verdicts[VERDICT_DUPLICATE], repeats);
     if (entry->verdict == VERDICT_CONFLICT) {
-        LOG(LOG_WARN, "an event contradicts its order, nothing is changed",
+        LOG(LOG_WARN, "an event contradicts the state of its order and is ignored",
             log_str("tenant", entry->input->tenant),
             log_text("correlation", entry->input->correlation_id),
             log_str("event", entry->input->message_id), log_str("type", entry->input->type),
@@ -82,7 +82,7 @@ static void count_order(const SagaMetrics *metrics, const Order *order)
         metric_observe(
             metrics->duration_seconds, (double)(order->finished_at_us - order->placed_at_us) / 1e6);
     }
-    LOG(LOG_DEBUG, "order moved", log_str("tenant", order->tenant),
+    LOG(LOG_DEBUG, "order changed", log_str("tenant", order->tenant),
         log_text("correlation", order->correlation_id),
         log_text("state", order_state_name(order->state)), log_int("version", order->version));
 }
@@ -170,18 +170,18 @@ static bool is_erased(const Batch *batch, const Order *order, DataKey **ret_key)
 static bool make_command(Batch *batch, const Command *command, OutRow *row, Error *err)
 {
     DataKey *key = NULL;
-    Person person = {STR_EMPTY, STR_EMPTY};
+    Recipient recipient = {STR_EMPTY, STR_EMPTY};
     bool erased = is_erased(batch, command->order, &key);
     if (!erased && command->order->checked_out != NULL) {
         const SagaInput *from = command->order->checked_out;
-        person = (Person){from->email, from->full_name};
-    } else if (!erased && !person_unseal(key, command->order, batch->arena, &person, err)) {
+        recipient = (Recipient){from->email, from->full_name};
+    } else if (!erased && !recipient_unseal(key, command->order, batch->arena, &recipient, err)) {
         return false;
     }
-    if (!message_command(command, &person, batch->arena, &row->message, err)) {
+    if (!message_command(command, &recipient, batch->arena, &row->message, err)) {
         return false;
     }
-    row->withheld = erased ? "its person is erased" : NULL;
+    row->withheld = erased ? "the recipient is erased" : NULL;
     row->body = erased ? STR_EMPTY : command_seal(key, &row->message, batch->arena);
     return true;
 }
@@ -217,15 +217,15 @@ static bool make_rows(Batch *batch, Error *err)
     return true;
 }
 
-static void seal_persons(Batch *batch)
+static void seal_recipients(Batch *batch)
 {
     for (size_t i = 0; i < batch->fold.order_count; i++) {
         Order *order = batch->fold.order_list[i];
         const SagaInput *input = order->checked_out;
         DataKey *key = NULL;
         if (input != NULL && !is_erased(batch, order, &key)) {
-            order->person =
-                person_seal(key, order, &(Person){input->email, input->full_name}, batch->arena);
+            order->recipient = recipient_seal(
+                key, order, &(Recipient){input->email, input->full_name}, batch->arena);
         }
     }
 }
@@ -238,7 +238,7 @@ static void on_keyring_done(void *ctx, const Error *err)
         give_back(batch, err);
         return;
     }
-    seal_persons(batch);
+    seal_recipients(batch);
     if (!make_rows(batch, &own)) {
         give_back(batch, &own);
         return;
@@ -266,7 +266,7 @@ static void want_key(Batch *batch, Order *order)
         *want = keyring_want_address(
             batch->consumer->options.keyring, order->tenant, CHANNEL_EMAIL, email);
     } else {
-        *want = message_key_want(order->tenant, order->person, batch->arena);
+        *want = message_key_want(order->tenant, order->recipient, batch->arena);
     }
 }
 

@@ -80,7 +80,7 @@ static bool read_text(
         return true;
     }
     if (!json_is_string(value)) {
-        return refuse(err, field, "must be a text");
+        return refuse(err, field, "must be text");
     }
     Str text = str_of(json_string_value(value), json_string_length(value));
     if (text.len > max) {
@@ -104,7 +104,7 @@ static bool read_uuid(json_t *data, const char *field, char out[UUID_SIZE], Erro
     Str text = json_is_string(value) ? str_of(json_string_value(value), json_string_length(value))
                                      : STR_EMPTY;
     return uuid_read(text, out) ||
-           refuse(err, field, "not a UUID (HINT: 6f1c9a52-9f0e-4f43-8a37-2f5a3c1d0e11)");
+           refuse(err, field, "must be a UUID (HINT: 6f1c9a52-9f0e-4f43-8a37-2f5a3c1d0e11)");
 }
 
 static bool require_uuid(json_t *data, const char *field, char out[UUID_SIZE], Error *err)
@@ -187,11 +187,10 @@ static bool read_amount(
         *ret = json_is_integer(micros) ? json_integer_value(micros) : -1;
         return (*ret >= 0 && *ret <= amount_max * MICROS && *ret % CENT == 0) ||
                refuse(
-                   err, names->micros,
-                   "not a whole number of millionths with two decimals at most");
+                   err, names->micros, "must be a whole number of millionths, a multiple of 10000");
     }
     return money == NULL || (read_money(money, ret) && *ret <= amount_max * MICROS) ||
-           refuse(err, name, "not an amount with two decimals at most, from 0 to 9000000000000");
+           refuse(err, name, "must be an amount from 0 to 9000000000000 with at most two decimals");
 }
 
 static bool read_currency(json_t *data, Arena *arena, char out[CURRENCY_SIZE], Error *err)
@@ -203,11 +202,11 @@ static bool read_currency(json_t *data, Arena *arena, char out[CURRENCY_SIZE], E
     text = text.len == 0 ? STR("USD") : text;
     for (size_t i = 0; i < text.len; i++) {
         if (text.ptr[i] < 'A' || text.ptr[i] > 'Z') {
-            return refuse(err, "currency", "not a currency of ISO 4217, such as USD");
+            return refuse(err, "currency", "must be a currency of ISO 4217, such as USD");
         }
     }
     return (str_to_c(text, out, CURRENCY_SIZE) && text.len == CURRENCY_SIZE - 1) ||
-           refuse(err, "currency", "not a currency of ISO 4217, such as USD");
+           refuse(err, "currency", "must be a currency of ISO 4217, such as USD");
 }
 
 // ---- events ----
@@ -253,9 +252,9 @@ static bool read_checked_out(json_t *data, Arena *arena, SagaInput *in, Error *e
 static bool read_status(json_t *data, Arena *arena, InputKind *ret, Error *err)
 {
     static const struct {
-        const char *word;
+        const char *name;
         InputKind kind;
-    } words[] = {
+    } names[] = {
         {"Completed", INPUT_COMPLETED}, {"Cancelled", INPUT_CANCELLED},
         {"Canceled", INPUT_CANCELLED},  {"New", INPUT_PASSED},
         {"Placed", INPUT_PASSED},
@@ -264,13 +263,13 @@ static bool read_status(json_t *data, Arena *arena, InputKind *ret, Error *err)
     if (!read_text(data, "status", NAME_MAX_BYTES, arena, &text, err)) {
         return false;
     }
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (str_eq_nocase(text, str_from(words[i].word))) {
-            *ret = words[i].kind;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (str_eq_nocase(text, str_from(names[i].name))) {
+            *ret = names[i].kind;
             return true;
         }
     }
-    return refuse(err, "status", "is none of Completed, Cancelled");
+    return refuse(err, "status", "must be New, Placed, Completed or Cancelled");
 }
 
 static bool read_status_changed(json_t *data, Arena *arena, SagaInput *in, Error *err)
@@ -313,7 +312,7 @@ bool saga_input_read(
         ok = require_uuid(event->data, "correlation_id", in.correlation_id, err) &&
              require_uuid(event->data, "token_id", in.token_id, err);
     } else {
-        (void)error_set(err, ERROR_PERMANENT, "not an event of the saga");
+        (void)error_set(err, ERROR_PERMANENT, "the event type is not one that order-saga reads");
     }
     if (ok) {
         *ret = in;
@@ -360,5 +359,8 @@ bool saga_input_unpack(
     }
     bool ok = saga_input_read(&event, sequence, arena, ret, err);
     domain_event_free(&event);
-    return ok && (ret->kind != INPUT_PASSED || error_set(err, ERROR_PERMANENT, "says nothing"));
+    return ok &&
+           (ret->kind != INPUT_PASSED ||
+            error_set(
+                err, ERROR_PERMANENT, "the stored event has no status that changes an order"));
 }

@@ -13,7 +13,7 @@
 #include "stentor/v1/order.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 
-static const char person_field[] = "order.person";
+static const char recipient_field[] = "order.person";
 static const char command_field[] = "order.command";
 
 static void derive(
@@ -33,50 +33,51 @@ static void begin(const Order *order, const char *type, OutMessage *out)
 // ---- commands ----
 
 // What all three of them begin with.
-#define FILL(message, order, person, arena)                                                        \
+#define FILL(message, order, recipient, arena)                                                     \
     do {                                                                                           \
         (message).order_id = arena_cstr((arena), str_from((order)->order_id));                     \
         (message).correlation_id = arena_cstr((arena), str_from((order)->correlation_id));         \
-        (message).full_name = arena_cstr((arena), (person)->full_name);                            \
-        (message).email = arena_cstr((arena), (person)->email);                                    \
+        (message).full_name = arena_cstr((arena), (recipient)->full_name);                         \
+        (message).email = arena_cstr((arena), (recipient)->email);                                 \
         (message).total_micros = (order)->total_micros;                                            \
         (message).currency = arena_cstr((arena), str_from((order)->currency));                     \
     } while (0)
 
-static bool pack_place(const Order *order, const Person *person, Arena *arena, Str *ret, Error *err)
+static bool pack_place(
+    const Order *order, const Recipient *recipient, Arena *arena, Str *ret, Error *err)
 {
     Stentor__V1__PlaceOrder message;
     stentor__v1__place_order__init(&message);
-    FILL(message, order, person, arena);
+    FILL(message, order, recipient, arena);
     return event_pack(&message.base, arena, ret, err);
 }
 
 static bool pack_complete(
-    const Order *order, const Person *person, const SagaInput *cause, Arena *arena, Str *ret,
+    const Order *order, const Recipient *recipient, const SagaInput *cause, Arena *arena, Str *ret,
     Error *err)
 {
     Stentor__V1__CompleteOrder message;
     stentor__v1__complete_order__init(&message);
-    FILL(message, order, person, arena);
+    FILL(message, order, recipient, arena);
     message.carrier = arena_cstr(arena, cause->carrier);
     message.tracking_number = arena_cstr(arena, cause->tracking_number);
     return event_pack(&message.base, arena, ret, err);
 }
 
 static bool pack_cancel(
-    const Order *order, const Person *person, const SagaInput *cause, Arena *arena, Str *ret,
+    const Order *order, const Recipient *recipient, const SagaInput *cause, Arena *arena, Str *ret,
     Error *err)
 {
     Stentor__V1__CancelOrder message;
     stentor__v1__cancel_order__init(&message);
-    FILL(message, order, person, arena);
+    FILL(message, order, recipient, arena);
     message.reason = arena_cstr(arena, cause->reason);
     message.refund_micros = cause->has_refund ? cause->refund_micros : order->total_micros;
     return event_pack(&message.base, arena, ret, err);
 }
 
 bool message_command(
-    const Command *command, const Person *person, Arena *arena, OutMessage *ret, Error *err)
+    const Command *command, const Recipient *recipient, Arena *arena, OutMessage *ret, Error *err)
 {
     const Order *order = command->order;
     const char *type = command_name(command->command);
@@ -87,16 +88,16 @@ bool message_command(
     ret->seen_at_us = command->cause->received_at_us;
     switch (command->command) {
     case COMMAND_PLACE:
-        return pack_place(order, person, arena, &ret->payload, err);
+        return pack_place(order, recipient, arena, &ret->payload, err);
     case COMMAND_COMPLETE:
-        return pack_complete(order, person, command->cause, arena, &ret->payload, err);
+        return pack_complete(order, recipient, command->cause, arena, &ret->payload, err);
     case COMMAND_CANCEL:
-        return pack_cancel(order, person, command->cause, arena, &ret->payload, err);
+        return pack_cancel(order, recipient, command->cause, arena, &ret->payload, err);
     case COMMAND_NONE:
     case COMMAND_COUNT:
         break;
     }
-    return error_set(err, ERROR_PERMANENT, "not a command");
+    return error_set(err, ERROR_PERMANENT, "the state machine has no such command");
 }
 
 // ---- what the clock keeps ----
@@ -217,24 +218,24 @@ static const Stentor__V1__Sealed *sealed_of(Str packed, Arena *arena, Error *err
         &stentor__v1__sealed__descriptor, packed, arena, err);
 }
 
-Str person_seal(DataKey *key, const Order *order, const Person *person, Arena *arena)
+Str recipient_seal(DataKey *key, const Order *order, const Recipient *recipient, Arena *arena)
 {
     Stentor__V1__Address address;
     stentor__v1__address__init(&address);
-    address.address = arena_cstr(arena, person->email);
-    address.name = arena_cstr(arena, person->full_name);
+    address.address = arena_cstr(arena, recipient->email);
+    address.name = arena_cstr(arena, recipient->full_name);
     Str plain = STR_EMPTY;
     (void)event_pack(&address.base, arena, &plain, NULL); // both are checked
     return pack_sealed(
-        key, order->tenant, str_from(order->correlation_id), person_field, plain, arena);
+        key, order->tenant, str_from(order->correlation_id), recipient_field, plain, arena);
 }
 
-bool person_unseal(DataKey *key, const Order *order, Arena *arena, Person *ret, Error *err)
+bool recipient_unseal(DataKey *key, const Order *order, Arena *arena, Recipient *ret, Error *err)
 {
-    const Stentor__V1__Sealed *sealed = sealed_of(order->person, arena, err);
+    const Stentor__V1__Sealed *sealed = sealed_of(order->recipient, arena, err);
     Str plain = STR_EMPTY;
     if (sealed == NULL || !unseal(
-                              key, order->tenant, str_from(order->correlation_id), person_field,
+                              key, order->tenant, str_from(order->correlation_id), recipient_field,
                               sealed, arena, &plain, err)) {
         return false;
     }
@@ -243,7 +244,7 @@ bool person_unseal(DataKey *key, const Order *order, Arena *arena, Person *ret, 
     if (address == NULL) {
         return false;
     }
-    *ret = (Person){.email = str_from(address->address), .full_name = str_from(address->name)};
+    *ret = (Recipient){.email = str_from(address->address), .full_name = str_from(address->name)};
     return true;
 }
 

@@ -11,9 +11,9 @@
 #include "services/order-saga/order.h"
 
 // Who placed the order, in clear.
-typedef struct Person {
+typedef struct Recipient {
     Str email, full_name;
-} Person;
+} Recipient;
 
 typedef struct OutMessage {
     Str tenant;
@@ -28,7 +28,7 @@ typedef struct OutMessage {
 
 // ERROR_PERMANENT: too large, which checked events never are.
 bool message_command(
-    const Command *command, const Person *person, Arena *arena, OutMessage *ret, Error *err);
+    const Command *command, const Recipient *recipient, Arena *arena, OutMessage *ret, Error *err);
 bool message_timeout(
     const Command *wait, int64_t due_at_us, Arena *arena, OutMessage *ret, Error *err);
 // The clock's word that the retention is due: number of the period since 1970, and its length.
@@ -41,8 +41,8 @@ bool message_is_command(Str type);
 // ---- sealed ----
 
 // A packed Sealed in `arena`, bound to tenant and order.
-Str person_seal(DataKey *key, const Order *order, const Person *person, Arena *arena);
-bool person_unseal(DataKey *key, const Order *order, Arena *arena, Person *ret, Error *err);
+Str recipient_seal(DataKey *key, const Order *order, const Recipient *recipient, Arena *arena);
+bool recipient_unseal(DataKey *key, const Order *order, Arena *arena, Recipient *ret, Error *err);
 Str command_seal(DataKey *key, const OutMessage *message, Arena *arena);
 bool command_unseal(
     DataKey *key, Str tenant, Str correlation_id, Str body, Arena *arena, Str *ret, Error *err);

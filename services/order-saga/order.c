@@ -258,7 +258,7 @@ static void decide(Fold *fold, Entry *entry)
     entry->from = entry->to = order->state;
     if (entry->is_known) {
         entry->verdict = VERDICT_DUPLICATE;
-        entry->reason = "this message has been consumed";
+        entry->reason = "the message was consumed before";
     } else if (order->is_archived) {
         entry->verdict = VERDICT_CONFLICT;
         entry->reason = "the order is archived";

@@ -50,7 +50,7 @@ struct Order {
     char currency[CURRENCY_SIZE];
     int64_t placed_at_us;
     int64_t finished_at_us; // 0: not yet
-    Str person;             // a packed Sealed; empty: not sealed yet
+    Str recipient;          // a packed Sealed; empty: not sealed yet
     uint8_t email_hash[ADDRESS_HASH_LEN];
     // Of the batch.
     int32_t expected;    // the version that was read; 0: it was not there

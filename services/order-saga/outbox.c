@@ -47,7 +47,7 @@ typedef struct Sweep {
 struct Outbox {
     OutboxOptions options;
     uv_timer_t timer;
-    size_t in_air;
+    size_t in_flight;
     Mark *marks;
     size_t mark_count, mark_cap;
     size_t marking; // the first so many are in the statement that is in the air
@@ -115,7 +115,7 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
     Sending *sending = ctx;
     Outbox *o = sending->outbox;
     CRASH_POINT_IF("saga.published", err == NULL);
-    o->in_air--;
+    o->in_flight--;
     if (err == NULL) {
         add_mark(o, sending);
         metric_add(o->options.metrics->published, 1);
@@ -140,7 +140,7 @@ static bool publish(Outbox *o, const OutRow *row, int64_t committed_at_us, Arena
     sending->committed_at_us = committed_at_us;
     (void)str_to_c(row->message.tenant, sending->tenant, sizeof sending->tenant);
     BusOut out = message_out(&row->message, row->traceparent, arena);
-    o->in_air++;
+    o->in_flight++;
     bus_publish(o->options.bus, &out, on_bus_acked, sending);
     return true;
 }
@@ -177,15 +177,15 @@ static void publish_swept(Sweep *sweep, size_t i)
     DataKey *key = sweep->wants[i].key;
     if (message_is_command(str_from(row->message.type))) {
         if (key == NULL) {
-            withhold_row(o, row, "its person is erased");
+            withhold_row(o, row, "the recipient is erased");
             return;
         }
         if (!command_unseal(
                 key, row->message.tenant, str_from(row->message.correlation_id), sweep->bodies[i],
                 sweep->arena, &row->message.payload, &err)) {
-            LOG(LOG_ERROR, "a row of the outbox cannot be read, it is not sent",
+            LOG(LOG_ERROR, "an outbox row is unreadable and is never sent",
                 log_int("sequence_number", row->sequence_number), log_error(&err));
-            withhold_row(o, row, "its body cannot be read");
+            withhold_row(o, row, "the body is unreadable");
             return;
         }
     }
@@ -239,7 +239,7 @@ static void on_db_claimed(void *ctx, DbTxn *txn, const Error *err)
     Sweep *sweep = ctx;
     Outbox *o = sweep->outbox;
     if (err != NULL && err->kind != ERROR_TRANSIENT && err->kind != ERROR_CANCELLED) {
-        LOG(LOG_ERROR, "sweep of the outbox failed", log_error(err));
+        LOG(LOG_ERROR, "the outbox could not be swept, retrying", log_error(err));
     }
     sweep->count = err == NULL ? (size_t)db_rows(db_txn_result(txn, 0)) : 0;
     if (sweep->count == 0) {
@@ -283,8 +283,8 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void finish_stop(Outbox *o)
 {
-    bool idle = o->in_air == 0 && o->mark_count == 0;
-    bool late = clock_mono_us() > o->stop_by_us && o->in_air == 0;
+    bool idle = o->in_flight == 0 && o->mark_count == 0;
+    bool late = clock_mono_us() > o->stop_by_us && o->in_flight == 0;
     if ((idle || late) && o->marking == 0 && !o->sweeping && o->withholding == 0 && !o->closing) {
         o->closing = true;
         uv_close((uv_handle_t *)&o->timer, on_timer_closed);

@@ -116,7 +116,7 @@ static void log_pass(const Retention *r, const char *what)
 static void end_pass(Retention *r)
 {
     const SagaMetrics *metrics = r->options.metrics;
-    log_pass(r, "retention: a pass has ended");
+    log_pass(r, "retention pass completed");
     metric_add(metrics->passes, 1);
     metric_set(metrics->retained_at, (double)clock_now_us() / 1e6);
     delivery_settle(r->passes[0].delivery, NULL);
@@ -145,13 +145,14 @@ static void on_db_retained(void *ctx, DbTxn *txn, const Error *err)
     if (r->on_stopped != NULL) {
         finish_stop(r);
     } else if (err != NULL) {
-        LOG(LOG_WARN, "retention: not done, its event comes again", log_error(err));
+        LOG(LOG_WARN, "retention pass failed, it is retried when its event is redelivered",
+            log_error(err));
         delivery_settle(r->passes[0].delivery, err);
         drop_pass(r);
     } else if (!more) {
         end_pass(r);
     } else if (clock_mono_us() - r->started_at_us > STRETCH_MS * INT64_C(1000)) {
-        log_pass(r, "retention: there is more, it goes on");
+        log_pass(r, "retention pass interrupted, it continues when its event is redelivered");
         delivery_redeliver(r->passes[0].delivery, AGAIN_MS);
         drop_pass(r);
     } else {

@@ -45,10 +45,10 @@ static void finish_stop(Saga *saga);
 static void log_stalled(int64_t before, int64_t now)
 {
     if (now > 0 && before == 0) {
-        LOG(LOG_WARN, "orders stand still: placed for longer than STENTOR_SAGA_STALLED_S",
+        LOG(LOG_WARN, "orders are stalled: placed for longer than STENTOR_SAGA_STALLED_S",
             log_int("count", now));
     } else if (now == 0 && before > 0) {
-        LOG(LOG_INFO, "no order stands still any more", log_int("count", before));
+        LOG(LOG_INFO, "no order is stalled any more", log_int("count", before));
     }
 }
 
@@ -111,16 +111,16 @@ static void register_metrics(Saga *saga, Metrics *metrics)
     saga_metrics_register(&saga->metrics, metrics);
     metrics_gauge_fn(
         metrics, "stentor_order_saga_active", "",
-        "Orders that have not ended, counted every STENTOR_SAGA_KPI_MS; the same from each replica",
-        read_active, saga);
+        "Open orders, counted every STENTOR_SAGA_KPI_MS; the same from each replica", read_active,
+        saga);
     // clang-format off
-    metrics_gauge_fn(metrics, "stentor_order_saga_stalled", "", "Of these: placed for longer than STENTOR_SAGA_STALLED_S", read_stalled, saga);
+    metrics_gauge_fn(metrics, "stentor_order_saga_stalled", "", "Open orders placed for longer than STENTOR_SAGA_STALLED_S", read_stalled, saga);
     metrics_gauge_fn(metrics, "stentor_order_saga_unmatched", "", "Events that wait for their order", read_unmatched, saga);
     metrics_gauge_fn(metrics, "stentor_order_saga_outbox_backlog", "", "Commands and time-outs not sent yet", read_backlog, saga);
     // clang-format on
     metrics_gauge_fn(
         metrics, "stentor_order_saga_outbox_oldest_seconds", "",
-        "How long the oldest of them has waited; 0: there is none", read_oldest, saga);
+        "Age of the oldest command or time-out not sent yet; 0: there is none", read_oldest, saga);
 }
 
 // ---- life ----
@@ -165,9 +165,8 @@ static void warn_of_short_wait(int64_t wait_ms)
 {
     if (wait_ms < DUPLICATE_WINDOW_MS) {
         LOG(LOG_WARN,
-            "STENTOR_SAGA_RETRY_TIMEOUT_MS is shorter than the duplicate window of EVENTS: an "
-            "order "
-            "placed again within it is dropped by the stream, and its attempt is used up",
+            "STENTOR_SAGA_RETRY_TIMEOUT_MS is shorter than the duplicate window of EVENTS: the "
+            "stream drops orders that are placed again within it, and the attempt is lost",
             log_int("wait_ms", wait_ms), log_int("window_ms", DUPLICATE_WINDOW_MS));
     }
 }
@@ -261,35 +260,35 @@ static void free_saga(void *state)
 // clang-format off
 static const Option options_table[] = {
     {"STENTOR_SAGA_RETRY_TIMEOUT_MS", OPTION_INT, offsetof(SagaOptions, retry_timeout_ms), "300000", 10, 86400000, false,
-     "how long an order waits before it is placed again, in ms (D's MaxRetryTimeout: 5 to 10 min)"},
+     "how long an order waits before it is placed again, in ms; longer than the duplicate window of EVENTS (2 min)"},
     {"STENTOR_SAGA_MAX_ATTEMPTS", OPTION_INT, offsetof(SagaOptions, max_attempts), "3", 1, 10, false,
-     "time-outs after which an order has failed (D's MaxAttempts: 3 to 5)"},
+     "number of time-outs after which an order has failed"},
     {"STENTOR_SAGA_LOST_WAIT_MS", OPTION_INT, offsetof(SagaOptions, lost_wait_ms), "600000", 100, 86400000, false,
-     "a wait that is over for so long and has not come back is asked of the clock again, in ms"},
+     "how long after its time a missing time-out is requested again, in ms"},
     {"STENTOR_SAGA_STALLED_S", OPTION_INT, offsetof(SagaOptions, stalled_s), "3600", 1, 31536000, false,
-     "an order placed for longer than this stands still, in s"},
+     "how long an order may stay placed before it counts as stalled, in s"},
     {"STENTOR_SAGA_KPI_MS", OPTION_INT, offsetof(SagaOptions, kpi_ms), "15000", 100, 3600000, false,
-     "how often orders and outbox are counted for the metrics, in ms"},
+     "pause between two counts of orders and outbox rows for the metrics, in ms"},
     {"STENTOR_SAGA_SWEEP_MS", OPTION_INT, offsetof(SagaOptions, sweep_ms), "1000", 50, 3600000, false,
-     "how often the outbox is looked at for rows that nobody has published, in ms"},
+     "pause between two searches for outbox rows that no process has published, in ms"},
     {"STENTOR_SAGA_SWEEP_AGE_MS", OPTION_INT, offsetof(SagaOptions, sweep_age_ms), "5000", 100, 3600000, false,
-     "rows younger than this are on their way from the process that wrote them, in ms"},
+     "the sweep leaves younger outbox rows to the process that wrote them, in ms"},
     {"STENTOR_SAGA_CLEAN_UP_S", OPTION_INT, offsetof(SagaOptions, clean_up_s), "86400", 1, 2592000, false,
-     "how often the clock starts the retention, in s"},
+     "period of the retention, in s"},
     {"STENTOR_SAGA_OUTBOX_DAYS", OPTION_INT, offsetof(SagaOptions, outbox_days), "7", 1, 36500, false,
-     "rows of the outbox are kept so long after sending"},
+     "days after which sent outbox rows are deleted"},
     {"STENTOR_SAGA_INBOX_DAYS", OPTION_INT, offsetof(SagaOptions, inbox_days), "30", 8, 36500, false,
-     "messages are remembered so long after consuming; longer than EVENTS keeps them"},
+     "days for which consumed messages are remembered; longer than EVENTS keeps them"},
     {"STENTOR_SAGA_ARCHIVE_DAYS", OPTION_INT, offsetof(SagaOptions, archive_days), "730", 1, 36500, false,
-     "orders are archived so long after their end"},
+     "days after its end at which an order is moved to the archive"},
     {"STENTOR_SAGA_DROP_DAYS", OPTION_INT, offsetof(SagaOptions, drop_days), "2557", 1, 36500, false,
-     "archived orders are dropped so long after their end"},
+     "days after its end at which an archived order is deleted"},
 };
 // clang-format on
 
 const ServiceSpec saga_service = {
     .name = "stentor-order-saga",
-    .summary = "orders from their placing to their end: commands, time-outs, retries",
+    .summary = "follows orders from check-out to their end: commands, time-outs, retries",
     .options = options_table,
     .option_count = sizeof(options_table) / sizeof(options_table[0]),
     .options_size = sizeof(SagaOptions),

@@ -127,7 +127,7 @@ static void read_order(const PGresult *res, int row, Fold *fold)
     get_text(res, row, 8, order->token_id, UUID_SIZE);
     order->retries = (int32_t)db_get_int(res, row, 9);
     order->finished_at_us = db_get_time(res, row, 10);
-    order->person = arena_str(fold->arena, db_get_text(res, row, 11));
+    order->recipient = arena_str(fold->arena, db_get_text(res, row, 11));
     memcpy(order->email_hash, hash.ptr, hash.len < ADDRESS_HASH_LEN ? hash.len : ADDRESS_HASH_LEN);
     order->is_archived = db_get_int(res, row, 13) != 0;
     fold_is_really(fold, order, db_get_text(res, row, 14));

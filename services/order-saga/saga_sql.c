@@ -134,7 +134,7 @@ static void push_states(DbParams *p, const Fold *fold)
     DbArray *token = db_array(p, DB_TEXT);
     DbArray *retries = db_array(p, DB_I32);
     DbArray *finished_at = db_array(p, DB_TIME);
-    DbArray *person = db_array(p, DB_BYTES);
+    DbArray *recipient = db_array(p, DB_BYTES);
     DbArray *email_hash = db_array(p, DB_BYTES);
     DbArray *waiting = db_array(p, DB_I32);
     DbArray *wait_due = db_array(p, DB_TIME);
@@ -161,7 +161,7 @@ static void push_states(DbParams *p, const Fold *fold)
         push_optional(token, str_from(order->token_id));
         db_push_int(retries, order->retries);
         db_push_time(finished_at, order->finished_at_us);
-        db_push_text(person, order->person);
+        db_push_text(recipient, order->recipient);
         db_push_text(email_hash, str_of(order->email_hash, ADDRESS_HASH_LEN));
         db_push_int(waiting, (int64_t)order->unmatched);
         db_push_time(wait_due, order->token_id[0] == '\0' ? 0 : order->wait_due_us);

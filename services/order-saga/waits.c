@@ -18,7 +18,7 @@ enum {
 struct Waits {
     WaitsOptions options;
     uv_timer_t timer;
-    size_t in_air;
+    size_t in_flight;
     bool in_db, closing;
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
@@ -32,7 +32,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void finish_stop(Waits *w)
 {
-    if (w->on_stopped != NULL && !w->in_db && w->in_air == 0 && !w->closing) {
+    if (w->on_stopped != NULL && !w->in_db && w->in_flight == 0 && !w->closing) {
         w->closing = true;
         uv_close((uv_handle_t *)&w->timer, on_timer_closed);
     }
@@ -42,7 +42,7 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
 {
     (void)sequence;
     Waits *w = ctx;
-    w->in_air--;
+    w->in_flight--;
     metric_add(w->options.metrics->waits_repeated, err == NULL && !duplicate ? 1 : 0);
     finish_stop(w);
 }
@@ -58,11 +58,11 @@ static void ask(Waits *w, const PGresult *res, int row, Arena *arena)
     OutMessage message;
     Error err = {0};
     if (!message_timeout(&wait, clock_now_us(), arena, &message, &err)) {
-        LOG(LOG_ERROR, "a wait cannot be asked for again", log_error(&err));
+        LOG(LOG_ERROR, "a lost time-out could not be requested again", log_error(&err));
         return;
     }
     BusOut out = message_out(&message, STR_EMPTY, arena);
-    w->in_air++;
+    w->in_flight++;
     bus_publish(w->options.bus, &out, on_bus_acked, w);
 }
 
@@ -72,10 +72,10 @@ static void on_db_claimed(void *ctx, DbTxn *txn, const Error *err)
     w->in_db = false;
     int count = err == NULL ? db_rows(db_txn_result(txn, 0)) : 0;
     if (err != NULL && err->kind != ERROR_TRANSIENT && err->kind != ERROR_CANCELLED) {
-        LOG(LOG_ERROR, "overdue waits cannot be looked for", log_error(err));
+        LOG(LOG_ERROR, "the search for lost time-outs failed, retrying", log_error(err));
     }
     if (count > 0) {
-        LOG(LOG_WARN, "waits of orders have not come back, the clock is asked again",
+        LOG(LOG_WARN, "time-outs of orders are missing and are requested again",
             log_int("count", count));
         Arena *arena = arena_new(0);
         for (int row = 0; row < count; row++) {
@@ -90,7 +90,7 @@ static void on_db_claimed(void *ctx, DbTxn *txn, const Error *err)
 static void on_timer_tick(uv_timer_t *timer)
 {
     Waits *w = timer->data;
-    if (w->in_db || w->in_air > 0 || w->on_stopped != NULL || !db_pool_ready(w->options.pool) ||
+    if (w->in_db || w->in_flight > 0 || w->on_stopped != NULL || !db_pool_ready(w->options.pool) ||
         !bus_connected(w->options.bus)) {
         return;
     }

@@ -7,9 +7,9 @@
 #include "common/base/log.h"
 
 enum {
-    COUNT_SHARE = 20,    // a count is followed by this many times its duration without one
-    KEEP_PAUSE_MS = 100, // between two deletions of one look, and
-    KEEP_SHARE = 4,      // this many times as long as one takes
+    COUNT_SHARE = 20,    // the pause after a count is this many times its duration
+    KEEP_PAUSE_MS = 100, // between two deletions of one search, and
+    KEEP_SHARE = 4,      // at least this many times the duration of one
     CALM_SHARE = 2,      // the alert is over when the backlog is down to half of it
 };
 
@@ -35,7 +35,7 @@ struct Maintenance {
 
 static void finish_stop(Maintenance *maintenance);
 
-// Once for each change: a database that is away would fill the log.
+// Logged once a change: an unreachable database would fill the log.
 static void log_failure(bool *failing, const char *what, const Error *err)
 {
     if (err != NULL && !*failing && err->kind != ERROR_CANCELLED) {
@@ -53,12 +53,12 @@ static void log_crossing(Maintenance *maintenance, const MaintenanceBacklog *bac
     int64_t alert = maintenance->options.sql->mapping->backlog_alert;
     if (!maintenance->alarmed && backlog->rows >= alert) {
         maintenance->alarmed = true;
-        LOG(LOG_WARN, "the outbox's backlog is above its alert",
+        LOG(LOG_WARN, "the outbox backlog has reached its alert threshold",
             log_str("mapping", maintenance->options.sql->mapping->name),
             log_int("rows", backlog->rows), log_int("alert", alert));
     } else if (maintenance->alarmed && backlog->rows < alert / CALM_SHARE) {
         maintenance->alarmed = false;
-        LOG(LOG_INFO, "the outbox's backlog is below its alert again",
+        LOG(LOG_INFO, "the outbox backlog is below half of its alert threshold again",
             log_str("mapping", maintenance->options.sql->mapping->name),
             log_int("rows", backlog->rows));
     }
@@ -78,7 +78,8 @@ static void on_counted(void *ctx, DbTxn *txn, const Error *err)
 {
     Maintenance *maintenance = ctx;
     maintenance->counting = false;
-    log_failure(&maintenance->count_failing, "the outbox's backlog is not counted", err);
+    log_failure(
+        &maintenance->count_failing, "the outbox backlog could not be counted, retrying", err);
     if (err == NULL) {
         const PGresult *res = db_txn_result(txn, 1);
         const MaintenanceBacklog backlog = {
@@ -122,7 +123,7 @@ static void on_count_timer(uv_timer_t *timer)
 
 static void on_keep_timer(uv_timer_t *timer);
 
-// Full: there is more of the same. Else the next rule, and after the last one the long pause.
+// full: more rows match the same rule. Else the next rule, and after the last one the long pause.
 static void plan_keep(Maintenance *maintenance, bool full)
 {
     maintenance->keep_at += full ? 0 : 1;
@@ -141,7 +142,7 @@ static void on_kept(void *ctx, DbTxn *txn, const Error *err)
 {
     Maintenance *maintenance = ctx;
     maintenance->keeping = false;
-    log_failure(&maintenance->keep_failing, "old rows of the outbox are not deleted", err);
+    log_failure(&maintenance->keep_failing, "old outbox rows could not be deleted, retrying", err);
     int64_t rows = err == NULL ? db_get_int(db_txn_result(txn, 0), 0, 0) : 0;
     if (rows > 0) {
         maintenance->handlers.deleted(maintenance->ctx, (size_t)rows);
@@ -176,7 +177,7 @@ static void on_keep_timer(uv_timer_t *timer)
     keep(timer->data);
 }
 
-// ---- life ----
+// ---- starting and stopping ----
 
 Maintenance *maintenance_new(
     uv_loop_t *loop, const MaintenanceOptions *options, const MaintenanceHandlers *handlers,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maintenance: what is done now and then. It counts what waits (never for more than a twentieth of
-// the time, however slow the table is), says so once when that crosses the mapping's alert, and
-// deletes what retention allows: a few rows at a time with a pause between, so that vacuum keeps up
-// and the application never waits for a long transaction.
+// Maintenance: periodic work. It counts the pending rows (for at most a twentieth of the time,
+// however slow the table is), logs once when the count crosses the mapping's alert, and deletes
+// rows as the mapping's `keep` allows: a few at a time with a pause between, so that vacuum keeps
+// up and the application never waits for a long transaction.
 #pragma once
 
 #include "common/outbox/sql/relay_sql.h"
@@ -11,7 +11,7 @@ typedef struct Maintenance Maintenance;
 
 typedef struct MaintenanceBacklog {
     int64_t rows;         // at most MAINTENANCE_COUNT_MAX are counted
-    int64_t oldest_at_us; // 0: nothing waits, or the mapping knows no times
+    int64_t oldest_at_us; // 0: no row is pending, or the mapping has no time column
     int64_t claims;
     int64_t refused;
 } MaintenanceBacklog;
@@ -22,7 +22,7 @@ typedef struct MaintenanceOptions {
     DbPool *pool;
     const RelaySql *sql;
     int64_t keep_rows; // deleted at once
-    int64_t keep_ms;   // between two looks for what is old
+    int64_t keep_ms;   // between two searches for old rows
     int64_t count_ms;  // between two counts, at least
 } MaintenanceOptions;
 

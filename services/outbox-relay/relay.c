@@ -27,7 +27,7 @@ enum {
     COUNT_MS = 10 * 1000,
 };
 
-// ---- what the parts report ----
+// ---- reports of the parts ----
 
 static void on_drain_claimed(void *ctx, const BatchClaim *claim)
 {
@@ -59,10 +59,9 @@ static void on_maintenance_deleted(void *ctx, size_t rows)
     metric_add(relay->metrics.deleted, (double)rows);
 }
 
-// ---- being woken ----
+// ---- wake-ups ----
 
-// An application may also say nothing but that there is something; another mapping's name is for
-// another relay.
+// The payload is a mapping's name: another relay may be meant. Empty: every relay of the database.
 static void on_listen_notified(void *ctx, Str payload)
 {
     Relay *relay = ctx;
@@ -72,7 +71,7 @@ static void on_listen_notified(void *ctx, Str payload)
     }
 }
 
-// What was said while nobody listened is not said again.
+// A NOTIFY that was sent while the connection was down is lost: look once.
 static void on_listen_listening(void *ctx, bool listening)
 {
     Relay *relay = ctx;
@@ -89,7 +88,7 @@ static void on_bus_changed(void *ctx, bool connected)
     }
 }
 
-// ---- the table, looked at before anything is claimed ----
+// ---- checking the table before anything is claimed ----
 
 static const DbStatement OLDEST_REQUEST = {
     "outbox_oldest_letter", "SELECT min(made_at) FROM stentor_outbox.letters"
@@ -107,7 +106,7 @@ static void check_again(Relay *relay)
 static void begin(Relay *relay)
 {
     relay->checked = true;
-    LOG(LOG_INFO, "outbox found as its mapping says", log_str("mapping", relay->mapping->name),
+    LOG(LOG_INFO, "the outbox table matches its mapping", log_str("mapping", relay->mapping->name),
         log_str("table", relay->mapping->table),
         log_text("publishes", mapping_is_request(relay->mapping) ? "requests" : "events"));
     drain_start(relay->drain);
@@ -123,7 +122,7 @@ static void refuse(Relay *relay, const Error *err)
     service_fail(relay->service, err);
 }
 
-// What the pool already says of the connection is not said again. true: the answer may be used.
+// The pool logs the state of the connection. true: the answer may be used.
 static bool take_check(Relay *relay, const Error *err)
 {
     relay->checking = false;
@@ -182,7 +181,7 @@ static void on_check_timer(uv_timer_t *timer)
     check_table(timer->data);
 }
 
-// ---- life ----
+// ---- starting ----
 
 static bool read_mapping(Relay *relay, Error *err)
 {
@@ -272,18 +271,18 @@ static bool check_ready(void *state, Buf *reason)
     const Relay *relay = state;
     const char *stands = relay->projector != NULL ? projector_failure(relay->projector) : NULL;
     if (!relay->checked) {
-        buf_cstr(reason, "the outbox's table was not looked at yet");
+        buf_cstr(reason, "the outbox table has not been checked yet");
     } else if (relay->trouble.kind != ERROR_NONE) {
-        buf_printf(reason, "the outbox cannot be claimed from: %s", relay->trouble.text);
+        buf_printf(reason, "outbox rows cannot be claimed: %s", relay->trouble.text);
     } else if (relay->context.stuck > 0) {
-        buf_cstr(reason, "the outbox's table does not let published rows be marked");
+        buf_cstr(reason, "the outbox table rejects the marking of published rows");
     } else if (stands != NULL) {
-        buf_printf(reason, "feedback is not written to rows: %s", stands);
+        buf_printf(reason, "feedback cannot be written to the outbox table: %s", stands);
     } else if (relay->feedback_refused) {
-        buf_cstr(reason, "feedback is not written to rows: the database refuses it");
+        buf_cstr(reason, "feedback cannot be written to the outbox table: the database rejects it");
     } else if (feedback_retry_trouble(relay->feedback_retry) != NULL) {
         buf_printf(
-            reason, "feedback is not written to rows: %s",
+            reason, "feedback cannot be written to the outbox table: %s",
             feedback_retry_trouble(relay->feedback_retry));
     } else {
         return true;
@@ -291,7 +290,7 @@ static bool check_ready(void *state, Buf *reason)
     return false;
 }
 
-// ---- stopping, in this order: what wakes, what claims, what writes back ----
+// ---- stopping, in this order: LISTEN, claims, maintenance, feedback ----
 
 static void on_check_timer_closed(uv_handle_t *handle)
 {
@@ -360,27 +359,27 @@ static void free_relay(void *state)
 // clang-format off
 static const Option options_table[] = {
     {"STENTOR_OUTBOX_MAPPING", OPTION_TEXT, offsetof(RelayOptions, mapping_file), NULL, 0, 0, false,
-     "the file that says how the table is read and written"},
+     "file that describes how the outbox table is read and written"},
     {"STENTOR_OUTBOX_TENANTS", OPTION_TEXT, offsetof(RelayOptions, tenants), "", 0, 0, false,
-     "the application's tenants, separated by commas, as nats-config's table names them; empty: every tenant"},
+     "the application's tenants, separated by commas, as in the table of nats-config; empty: all tenants"},
     {"STENTOR_OUTBOX_NATS_DOMAIN", OPTION_TEXT, offsetof(RelayOptions, domain), "", 0, 0, false,
-     "`stentor` where the NATS user is a relay of nats-config's table; empty: JetStream is the account's own"},
+     "`stentor` if the NATS user is a relay in the table of nats-config; empty: JetStream is in the user's own account"},
     {"STENTOR_OUTBOX_BATCH", OPTION_INT, offsetof(RelayOptions, batch_rows), "1000", 1, 5000, false,
-     "rows claimed at once at most"},
+     "rows of one claim at most"},
     {"STENTOR_OUTBOX_BATCHES", OPTION_INT, offsetof(RelayOptions, batches), "2", 1, 8, false,
-     "batches under way at the same time at most"},
+     "batches in progress at the same time at most"},
     {"STENTOR_OUTBOX_LEASE_MS", OPTION_INT, offsetof(RelayOptions, lease_ms), "30000", 3000, 600000, false,
-     "how long a claim is held before another relay may adopt it, in ms"},
+     "how long a claim lasts without renewal before another relay may adopt it, in ms"},
     {"STENTOR_OUTBOX_POLL_MS", OPTION_INT, offsetof(RelayOptions, poll_ms), "1000", 20, 60000, false,
-     "the longest pause between two looks at an idle table, in ms; NOTIFY wakes at once"},
+     "longest pause between two polls of an idle table, in ms; NOTIFY wakes the relay at once"},
     {"STENTOR_OUTBOX_KEEP_MS", OPTION_INT, offsetof(RelayOptions, keep_ms), "60000", 100, 86400000, false,
-     "how often old rows are looked for, in ms"},
+     "pause between two searches for rows that `keep` deletes, in ms"},
 };
 // clang-format on
 
 const ServiceSpec relay_service = {
     .name = "stentor-outbox-relay",
-    .summary = "drains an application's outbox table, and writes back what became of its rows",
+    .summary = "publishes an application's outbox table and writes the outcome back into its rows",
     .options = options_table,
     .option_count = sizeof(options_table) / sizeof(options_table[0]),
     .options_size = sizeof(RelayOptions),

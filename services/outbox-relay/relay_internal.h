@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What relay.c and feedback/requests.c share.
+// Shared by relay.c and feedback/feedback_projector.c.
 #pragma once
 
 #include "common/bus/consume/projector.h"
@@ -35,25 +35,25 @@ typedef struct Relay {
     DbListen *listen;
     Feedback *feedback;
     char projection[MAPPING_NAME_MAX + 16];
-    const char *streams[2 * ACCOUNT_TENANTS_MAX + 1]; // what the projector reads; ends with NULL
+    const char *streams[2 * ACCOUNT_TENANTS_MAX + 1]; // read by the projector; ends with NULL
     char stream_texts[2 * ACCOUNT_TENANTS_MAX][SUBJECT_SIZE];
     Projector *projector;          // of requests, once the table is checked
     FeedbackRetry *feedback_retry; // of requests
-    int feedback_tries;            // of what is folded
-    bool feedback_aside;           // how it was written the last time
-    bool feedback_refused;         // and since then nothing was written
+    int feedback_tries;            // of the folded events
+    bool feedback_aside;           // the last try left the rows to the retry
+    bool feedback_refused;         // and no write has succeeded since
     int64_t aside_until_us;        // monotonic
     uv_timer_t check_timer;
-    bool checked; // the table has been found as the mapping says
+    bool checked; // the table matches its mapping
     bool checking;
     bool stopping;
-    int parts_stopped; // how far the stop has come
+    int parts_stopped; // of on_part_stopped
     int check_ms;
-    Error trouble; // what stands in the way now; ERROR_NONE: nothing
+    Error trouble; // why nothing can be claimed now; ERROR_NONE: it can
     RelayMetrics metrics;
 } Relay;
 
-// Nothing before the first letter can be about one: a new mapping does not read the whole log.
+// A new mapping reads STATUS from its first request on: nothing before can concern it.
 void relay_open_projector(Relay *relay, int64_t oldest_request_us);
-// What the relay reads of its tenants' mails: all of STATUS and DEAD, or of each tenant its own.
+// Which subjects the relay reads: all of STATUS and DEAD, or those of its tenants only.
 bool relay_plan_streams(Relay *relay, Error *err);

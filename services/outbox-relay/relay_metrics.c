@@ -37,13 +37,13 @@ static void register_batches(RelayMetrics *m, Metrics *metrics)
 {
     // clang-format off
     m->claimed = metrics_counter(metrics, "stentor_outbox_relay_claimed_total", "", "Rows claimed");
-    m->published = metrics_counter(metrics, "stentor_outbox_relay_published_total", "", "Rows that are stored in JetStream");
+    m->published = metrics_counter(metrics, "stentor_outbox_relay_published_total", "", "Rows stored in JetStream");
     m->marked = metrics_counter(metrics, "stentor_outbox_relay_marked_total", "", "Rows marked as published in their table");
-    m->refused = metrics_counter(metrics, "stentor_outbox_relay_refused_total", "", "Rows that do not fit their mapping");
-    m->left = metrics_counter(metrics, "stentor_outbox_relay_left_total", "", "Rows given back or left: they are published again");
-    m->adopted = metrics_counter(metrics, "stentor_outbox_relay_adopted_total", "", "Claims taken over from dead relays");
+    m->refused = metrics_counter(metrics, "stentor_outbox_relay_refused_total", "", "Rows rejected because they do not fit their mapping");
+    m->left = metrics_counter(metrics, "stentor_outbox_relay_left_total", "", "Rows given back or abandoned; they are published again");
+    m->adopted = metrics_counter(metrics, "stentor_outbox_relay_adopted_total", "", "Claims adopted from dead relays");
     m->deleted = metrics_counter(metrics, "stentor_outbox_relay_deleted_total", "", "Rows deleted by retention");
-    m->woken = metrics_counter(metrics, "stentor_outbox_relay_notified_total", "", "Notifications that there is something");
+    m->woken = metrics_counter(metrics, "stentor_outbox_relay_notified_total", "", "Wake-ups by NOTIFY");
     // clang-format on
 }
 
@@ -54,30 +54,30 @@ static void register_feedback(RelayMetrics *m, Metrics *metrics)
         snprintf(labels, sizeof labels, "moment=\"%s\"", feedback_name((FeedbackMoment)moment));
         m->feedback[moment] = metrics_counter(
             metrics, "stentor_outbox_relay_feedback_total", labels,
-            "Requests of which it was heard what became of them");
+            "Requests that reached this moment");
     }
     metrics_gauge_fn(
-        metrics, "stentor_outbox_relay_status_lag", "", "Status events that were not read yet",
-        read_lag, m);
+        metrics, "stentor_outbox_relay_status_lag", "", "Status events not read yet", read_lag, m);
     metrics_gauge_fn(
         metrics, "stentor_outbox_relay_feedback_active", "",
-        "1: this relay writes the fates back; 0: another one", read_active, m);
+        "1: this relay writes feedback; 0: another relay does", read_active, m);
 }
 
 static void register_backlog(RelayMetrics *m, Metrics *metrics)
 {
     m->backlog = metrics_gauge(
-        metrics, "stentor_outbox_relay_backlog", "", "Rows that wait, counted up to 100000");
+        metrics, "stentor_outbox_relay_backlog", "", "Pending rows, counted up to 100000");
     m->claims = metrics_gauge(
-        metrics, "stentor_outbox_relay_claims", "", "Batches that are under way, at all relays");
+        metrics, "stentor_outbox_relay_claims", "", "Claims in progress, of all relays");
     m->refused_rows = metrics_gauge(
-        metrics, "stentor_outbox_relay_refused_rows", "", "Refused rows that stand there");
+        metrics, "stentor_outbox_relay_refused_rows", "",
+        "Rejected rows that wait for an operator");
     metrics_gauge_fn(
-        metrics, "stentor_outbox_relay_oldest_seconds", "", "Age of the oldest row that waits",
+        metrics, "stentor_outbox_relay_oldest_seconds", "", "Age of the oldest pending row",
         read_oldest, m);
     metrics_gauge_fn(
         metrics, "stentor_outbox_relay_listening", "",
-        "1: NOTIFY wakes; 0: the table is only polled", read_listening, m);
+        "1: NOTIFY wakes this relay; 0: it only polls", read_listening, m);
 }
 
 void relay_metrics_init(RelayMetrics *m, Metrics *metrics)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a relay counts, by the names that dashboards and the bench know.
+// The relay's metrics. Dashboards and benchmarks know their names.
 #pragma once
 
 #include "common/bus/consume/projector.h"
@@ -13,8 +13,8 @@ typedef struct RelayMetrics {
     Metric *claimed, *published, *marked, *refused, *left, *adopted, *deleted, *woken;
     Metric *feedback[FEEDBACK_COUNT];
     Metric *backlog, *claims, *refused_rows;
-    int64_t oldest_at_us;       // of what waits; 0: nothing does
-    const Projector *projector; // NULL: there is none (yet)
+    int64_t oldest_at_us;       // of the pending rows; 0: there are none
+    const Projector *projector; // NULL: not open
     const DbListen *listen;     // NULL: closed
 } RelayMetrics;
 

@@ -56,7 +56,7 @@ static bool mapping_table(MappingReader *r, const json_t *value, const char *pat
     return true;
 }
 
-static bool is_word(const char *words, const char *word)
+static bool is_constant(const char *words, const char *word)
 {
     Str rest = str_from(words);
     Str one = STR_EMPTY;
@@ -74,10 +74,11 @@ bool mapping_known(MappingReader *r, const json_t *object, const char *path, con
     for (void *it = json_object_iter((json_t *)(uintptr_t)object); it != NULL;
          it = json_object_iter_next((json_t *)(uintptr_t)object, it)) {
         const char *key = json_object_iter_key(it);
-        if (!is_word(members, key)) {
+        if (!is_constant(members, key)) {
             char full[PATH_SIZE];
             snprintf(full, sizeof full, "%s%s%.60s", path, dot, key);
-            return mapping_wrong(r, full, "is not a member (known: %.140s)", members);
+            return mapping_wrong(
+                r, full, "is not a member of the mapping (known: %.140s)", members);
         }
     }
     return true;
@@ -144,7 +145,7 @@ static bool read_state_keys(MappingReader *r, const json_t *key, const char *pat
          it = json_object_iter_next((json_t *)(uintptr_t)key, it)) {
         Str name = str_from(json_object_iter_key(it));
         if (!is_name(name)) {
-            return mapping_wrong(r, path, "has a name that is no column's");
+            return mapping_wrong(r, path, "has a name that cannot be a column");
         }
         s->keys[s->key_count] = name;
         if (!mapping_column(r, json_object_iter_value(it), path, &s->rows[s->key_count++])) {
@@ -208,7 +209,7 @@ static bool read_pending(MappingReader *r, const json_t *root)
     if (!mapping_assigns(r, pending, "pending", true, &r->mapping->pending)) {
         return false;
     }
-    return r->mapping->pending.count > 0 || mapping_wrong(r, "pending", "names no column");
+    return r->mapping->pending.count > 0 || mapping_wrong(r, "pending", "must name a column");
 }
 
 static bool read_alert(MappingReader *r, const json_t *root)

@@ -42,7 +42,7 @@ const char *moment_name(MappingMoment moment)
 
 // ---- assignments ----
 
-static bool read_word(MappingReader *r, Str text, const char *path, Assign *ret)
+static bool read_name(MappingReader *r, Str text, const char *path, Assign *ret)
 {
     for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
         if (str_eq(text, str_from(WORDS[i].word))) {
@@ -52,8 +52,8 @@ static bool read_word(MappingReader *r, Str text, const char *path, Assign *ret)
     }
     return mapping_wrong(
         r, path,
-        "'%.*s' is none of @now @at @reason @attempts @increment (a text that begins with "
-        "'@' is written '@@...')",
+        "'%.*s' must be one of @now @at @reason @attempts @increment (write text that begins with "
+        "'@' as '@@...')",
         STR_ARG(str_slice(text, 0, 40)));
 }
 
@@ -75,7 +75,7 @@ static bool read_value(
     } else if (text.len > 0 && text.ptr[0] == '@' && !only_values) {
         bool escaped = text.len > 1 && text.ptr[1] == '@';
         ret->text = str_slice(text, 1, text.len);
-        return escaped || read_word(r, text, path, ret);
+        return escaped || read_name(r, text, path, ret);
     } else {
         ret->text = text;
     }
@@ -109,7 +109,7 @@ bool mapping_assigns(
     return true;
 }
 
-static bool check_words(MappingReader *r, MappingMoment moment)
+static bool check_constants_of(MappingReader *r, MappingMoment moment)
 {
     const Assigns *assigns = &r->mapping->moments[moment];
     int use = MOMENTS[moment].use;
@@ -124,7 +124,7 @@ static bool check_words(MappingReader *r, MappingMoment moment)
             return mapping_wrong(r, path, "this moment has no '@attempts'");
         }
         if (str_eq(a->column, r->mapping->id)) {
-            return mapping_wrong(r, path, "is the row's id, which is never written");
+            return mapping_wrong(r, path, "is the id column, which is never written");
         }
     }
     return true;
@@ -140,10 +140,10 @@ static bool read_moment(MappingReader *r, const json_t *moments, MappingMoment m
         return true;
     }
     if ((MOMENTS[moment].use & (request ? FOR_REQUEST : FOR_EVENT)) == 0) {
-        return mapping_wrong(r, path, "is not for \"event\": its fate is not told back");
+        return mapping_wrong(r, path, "is not for \"event\": only requests have feedback");
     }
     return mapping_assigns(r, value, path, false, &r->mapping->moments[moment]) &&
-           check_words(r, moment);
+           check_constants_of(r, moment);
 }
 
 bool mapping_moments(MappingReader *r, const json_t *moments)
@@ -215,7 +215,7 @@ bool mapping_check_ends(MappingReader *r)
     if (m->moments[MOMENT_CLAIMED].count > 0 && !mapping_takes_out(m, MOMENT_CLAIMED)) {
         return mapping_wrong(
             r, "moments.claimed",
-            "leaves the row pending (leave it out, or set a 'pending' column)");
+            "leaves the row pending (remove the moment, or let it set a 'pending' column)");
     }
     MappingMoment last = request ? MOMENT_SENT : MOMENT_PUBLISHED;
     if (!mapping_takes_out(m, MOMENT_CLAIMED) && !mapping_takes_out(m, last)) {
@@ -223,7 +223,8 @@ bool mapping_check_ends(MappingReader *r)
         snprintf(path, sizeof path, "moments.%s", moment_name(last));
         return mapping_wrong(
             r, path,
-            "must set a 'pending' column to another value, or rows would be taken for ever");
+            "must set a 'pending' column to another value, or the row would be claimed again and "
+            "again");
     }
     return true;
 }
@@ -285,7 +286,7 @@ static bool read_keep(MappingReader *r, const json_t *keep, MappingMoment moment
     }
     return m->state_count > 0 || mapping_takes_out(m, moment) ||
            mapping_wrong(
-               r, path, "'moments.%s' leaves the row pending: it is not deleted",
+               r, path, "'moments.%s' leaves the row pending, and pending rows are not deleted",
                MOMENTS[moment].name);
 }
 

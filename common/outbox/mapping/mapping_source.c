@@ -106,7 +106,7 @@ static bool read_path(MappingReader *r, const json_t *value, const char *path, S
     while (next_step(&rest, &step)) {
         if (step.len == 0 || step.ptr[0] == '>' || ret->path_count == MAPPING_PATH_MAX) {
             return mapping_wrong(
-                r, path, "'->' is followed by a member's name, at most %d times",
+                r, path, "'->' must be followed by a member's name, at most %d times",
                 (int)MAPPING_PATH_MAX);
         }
         ret->path[ret->path_count++] = step;
@@ -163,8 +163,7 @@ static bool read_keys(MappingReader *r, const json_t *value, const char *path, S
 {
     const json_t *keys = json_object_get(value, "keys");
     ret->snake = str_eq(mapping_text(keys), STR("snake_case"));
-    return keys == NULL || ret->snake ||
-           mapping_wrong(r, path, "'keys' can only be \"snake_case\"");
+    return keys == NULL || ret->snake || mapping_wrong(r, path, "'keys' must be \"snake_case\"");
 }
 
 static bool read_transform(MappingReader *r, const json_t *value, const char *path, Source *ret)
@@ -180,7 +179,7 @@ static bool read_transform(MappingReader *r, const json_t *value, const char *pa
         string_table(r, value, "names", path, &ret->names) &&
         string_table(r, value, "starts", path, &ret->starts) && read_keys(r, value, path, ret);
     if (ok && (ret->starts == NULL) != (ret->otherwise.len == 0)) {
-        return mapping_wrong(r, path, "'starts' and 'otherwise' belong together");
+        return mapping_wrong(r, path, "'starts' and 'otherwise' must be given together");
     }
     return ok;
 }
@@ -321,7 +320,7 @@ const char *field_misfit(MappingField field, Str word)
                                                                            : NULL;
 }
 
-static bool check_word(MappingReader *r, MappingField field, Str word)
+static bool check_constant(MappingReader *r, MappingField field, Str word)
 {
     char path[PATH_SIZE];
     const char *why = word.len == 0 ? NULL : field_misfit(field, word);
@@ -335,7 +334,7 @@ static bool check_table(MappingReader *r, MappingField field, json_t *table)
     json_t *word;
     json_object_foreach(table, key, word)
     {
-        if (!check_word(r, field, mapping_text(word))) {
+        if (!check_constant(r, field, mapping_text(word))) {
             return false;
         }
     }
@@ -343,14 +342,15 @@ static bool check_table(MappingReader *r, MappingField field, json_t *table)
 }
 
 // A word of the mapping itself that fits nowhere would refuse every row that gets it.
-static bool check_own_words(MappingReader *r)
+static bool check_constants(MappingReader *r)
 {
     for (int i = 0; i < FIELD_COUNT; i++) {
         MappingField field = (MappingField)i;
         const Source *source = &r->mapping->fields[field];
-        if (!check_word(r, field, source->value) || !check_word(r, field, source->fallback) ||
-            !check_word(r, field, source->otherwise) || !check_table(r, field, source->starts) ||
-            !check_table(r, field, source->names)) {
+        if (!check_constant(r, field, source->value) ||
+            !check_constant(r, field, source->fallback) ||
+            !check_constant(r, field, source->otherwise) ||
+            !check_table(r, field, source->starts) || !check_table(r, field, source->names)) {
             return false;
         }
     }
@@ -395,5 +395,5 @@ bool mapping_fields(MappingReader *r, const json_t *fields)
     if (variables != NULL && !mapping_is_request(r->mapping)) {
         return mapping_wrong(r, "fields.variables", "is not for \"event\": use 'data'");
     }
-    return read_variables(r, variables) && check_fields(r) && check_own_words(r);
+    return read_variables(r, variables) && check_fields(r) && check_constants(r);
 }

@@ -353,7 +353,7 @@ static Str problem_of(const Wanted *w, const PGresult *check, int row, Arena *ar
 }
 
 // A table that is not there is told once, not for each of its columns.
-static bool is_told_missing(const RelaySql *sql, const PGresult *check, size_t index)
+static bool is_reported_missing(const RelaySql *sql, const PGresult *check, size_t index)
 {
     bool is_first = true;
     for (size_t i = 0; i < index; i++) {
@@ -362,7 +362,7 @@ static bool is_told_missing(const RelaySql *sql, const PGresult *check, size_t i
     return !is_first && db_get_int(check, (int)index, C_HAS_TABLE) == 0;
 }
 
-static bool is_told(const Str *problems, size_t count, Str problem)
+static bool is_reported(const Str *problems, size_t count, Str problem)
 {
     for (size_t i = 0; i < count; i++) {
         if (str_eq(problems[i], problem)) {
@@ -379,11 +379,11 @@ size_t relay_sql_problems(
     Str *problems = arena_array(arena, sql->wanted_count, sizeof *problems);
     size_t count = 0;
     for (size_t i = 0; i < sql->wanted_count; i++) {
-        if (is_told_missing(sql, check, i)) {
+        if (is_reported_missing(sql, check, i)) {
             continue;
         }
         Str problem = problem_of(&sql->wanted[i], check, (int)i, arena);
-        if (problem.len > 0 && !is_told(problems, count, problem)) {
+        if (problem.len > 0 && !is_reported(problems, count, problem)) {
             problems[count++] = problem;
         }
     }

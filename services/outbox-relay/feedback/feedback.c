@@ -13,21 +13,21 @@
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
 
-// Ranks, lowest first: ingest refused the command (if it is accepted after all, all else is newer);
-// each failed attempt; the mail was taken; it ended otherwise, or came back. A later life of the
-// mail (a person had it sent again) ranks above every earlier one, and what a vendor reports of the
-// mail, which does not know of lives, above all.
+// Ranks, lowest first: ingest rejected the command (if it accepts a later copy, every status of
+// that ranks higher); each failed attempt; the mail was sent; it failed or bounced. A resend by an
+// operator ranks above everything before it. A vendor's callback does not know of resends and ranks
+// highest.
 enum {
     RANK_REFUSED = 1,
     RANK_RETRYING = 2, // plus the attempt's number
     ATTEMPT_MAX = 32767,
     RANK_SENT = 40000,
     RANK_FAILED = 40001,
-    RANK_LIFE = 100000,
-    LIVES_MAX = 300, // as the archiver's
+    RANK_RESEND = 100000,
+    RESENDS_MAX = 300, // as in the archiver
     CAPACITY_FIRST = 256,
     REASON_MAX = 1000,
-    REASON_BYTES = 64 * 1024, // of which so many are kept
+    REASON_BYTES = 64 * 1024, // of these so many are kept
 };
 
 #define TIME_MAX_US INT64_C(253402300800000000) // 10000-01-01
@@ -56,7 +56,7 @@ const char *feedback_name(FeedbackMoment moment)
     return "";
 }
 
-// ---- the words of a flush ----
+// ---- the entries of a flush ----
 
 static size_t slot_of(const Feedback *feedback, Str id)
 {
@@ -130,7 +130,7 @@ const FeedbackEntry *feedback_entries(const Feedback *feedback, size_t *ret_coun
 
 // ---- STATUS ----
 
-// A column takes no NUL, and a long reason helps nobody.
+// A column cannot store NUL; a longer reason adds nothing.
 static Str clean_reason(Str reason)
 {
     if (reason.len <= REASON_MAX) {
@@ -153,7 +153,7 @@ static void add_part(Buf *out, const char *part)
     }
 }
 
-// "suppressed: opt_out", "rejected: 554 no": what it is, why, in whose words.
+// "suppressed: opt_out", "rejected: 554 no": status, reason code, text of the vendor.
 static Str reason_of(const Stentor__V1__NotificationStatus *event, Arena *arena)
 {
     Buf out;
@@ -168,7 +168,7 @@ static Str reason_of(const Stentor__V1__NotificationStatus *event, Arena *arena)
     return reason;
 }
 
-// Heard from a vendor, which knows no attempt and no life.
+// From a vendor's callback, which knows neither attempt nor resend.
 static bool is_callback(const Stentor__V1__NotificationStatus *event)
 {
     Status status = (Status)event->status;
@@ -177,7 +177,7 @@ static bool is_callback(const Stentor__V1__NotificationStatus *event)
     return failed_there || status_is_heard_back(status);
 }
 
-// false: the status says nothing that a row wants to know.
+// false: the status has no moment.
 static bool read_moment(const Stentor__V1__NotificationStatus *event, FeedbackEntry *entry)
 {
     uint32_t attempt = event->attempt != NULL ? event->attempt->number : 0;
@@ -195,7 +195,7 @@ static bool read_moment(const Stentor__V1__NotificationStatus *event, FeedbackEn
     case STATUS_DELIVERED:
     case STATUS_OPENED:
     case STATUS_CLICKED:
-    case STATUS_COMPLAINED: // it was delivered, to somebody who did not want it
+    case STATUS_COMPLAINED: // it was delivered, and the recipient complained
     case STATUS_SUPERSEDED: // it went out in a digest
         entry->moment = FEEDBACK_SENT;
         entry->rank = RANK_SENT;
@@ -229,8 +229,8 @@ static void fold_status(Feedback *feedback, const BusMessage *message, Arena *ar
         return;
     }
     entry.notification_id = str_from(event->meta->notification_id);
-    uint32_t life = event->resends < LIVES_MAX ? event->resends : LIVES_MAX - 1;
-    entry.rank += RANK_LIFE * (is_callback(event) ? LIVES_MAX : (int32_t)life);
+    uint32_t resends = event->resends < RESENDS_MAX ? event->resends : RESENDS_MAX - 1;
+    entry.rank += RANK_RESEND * (is_callback(event) ? RESENDS_MAX : (int32_t)resends);
     entry.reason = entry.moment == FEEDBACK_SENT ? STR_EMPTY : reason_of(event, arena);
     int64_t at_us = event->meta->occurred_at_us;
     entry.at_us = at_us > 0 && at_us < TIME_MAX_US ? at_us : message->stored_at_us;
@@ -239,7 +239,7 @@ static void fold_status(Feedback *feedback, const BusMessage *message, Arena *ar
 
 // ---- dead letters of ingest ----
 
-static bool is_command_letter(const Stentor__V1__DeadLetter *letter)
+static bool is_command_dead_letter(const Stentor__V1__DeadLetter *letter)
 {
     return letter->meta != NULL && strcmp(letter->stage, "ingest") == 0 &&
            strcmp(letter->stream, "EVENTS") == 0 &&
@@ -247,15 +247,15 @@ static bool is_command_letter(const Stentor__V1__DeadLetter *letter)
            letter->meta->causation_id[0] != '\0';
 }
 
-// A command that ingest refuses has no notification and so no status; its id is the one that it
-// would have had.
+// A command that ingest rejects has no notification and so no status; its id is derived as ingest
+// would have derived it.
 static void fold_command(
     Feedback *feedback, const Stentor__V1__DeadLetter *letter, Arena *arena, int64_t at_us)
 {
     const Stentor__V1__NotifyCommand *command = (const Stentor__V1__NotifyCommand *)event_unpack(
         &stentor__v1__notify_command__descriptor, pb_bytes(letter->payload), arena, NULL);
     if (command == NULL || command->produced_at_us == 0) {
-        return; // not one of a relay's
+        return; // not from a relay
     }
     char *id = arena_alloc(arena, ID_SIZE);
     notify_id_derive(
@@ -276,7 +276,7 @@ void feedback_fold(Feedback *feedback, const BusMessage *message, Arena *arena)
     if (str_eq(str_from(message->stream), STR("DEAD"))) {
         const Stentor__V1__DeadLetter *letter = (const Stentor__V1__DeadLetter *)event_unpack(
             &stentor__v1__dead_letter__descriptor, message->payload, arena, NULL);
-        if (letter != NULL && is_command_letter(letter)) {
+        if (letter != NULL && is_command_dead_letter(letter)) {
             fold_command(feedback, letter, arena, message->stored_at_us);
         }
     } else {

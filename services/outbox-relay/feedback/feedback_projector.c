@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of the requests: the projector that reads it and writes it to the rows.
+// The projector that reads STATUS and DEAD and writes feedback into the rows.
 #include <stdio.h>
 
 #include "common/base/clock.h"
@@ -9,11 +9,11 @@
 #include "services/outbox-relay/relay_internal.h"
 
 enum {
-    WRITE_TRIES = 3, // with their rows; then without (they may wait for something in the database)
-    ASIDE_US = 5 * 1000 * 1000, // after a refusal rows are left to the retry for so long
+    WRITE_TRIES = 3, // with the rows; then without, since they may be blocked in the database
+    ASIDE_US = 5 * 1000 * 1000, // after a rejection rows are left to the retry for so long
 };
 
-static const int64_t before_start_us = INT64_C(60000000); // of another clock
+static const int64_t before_start_us = INT64_C(60000000); // in case the clocks differ
 
 static bool on_feedback_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
 {
@@ -48,8 +48,8 @@ static void on_feedback_committed(void *ctx, DbTxn *txn)
     feedback_clear(relay->feedback);
 }
 
-// For one row's sake, or because a right is gone for a while: the requests and the position are
-// ours, and go on; the rows are left to the retry, which finds the one.
+// One row is at fault, or a right is missing. Requests and position are the relay's own tables and
+// are committed without the rows; the retry isolates the row.
 static bool on_feedback_refused(void *ctx, const Error *err)
 {
     Relay *relay = ctx;
@@ -58,7 +58,8 @@ static bool on_feedback_refused(void *ctx, const Error *err)
     }
     if (!relay->feedback_refused) {
         relay->feedback_refused = true;
-        LOG(LOG_WARN, "feedback cannot be written to rows, trying again", log_error(err));
+        LOG(LOG_WARN, "feedback could not be written to the outbox table, retrying",
+            log_error(err));
     }
     relay->aside_until_us = clock_mono_us() + ASIDE_US;
     return true;
@@ -101,7 +102,9 @@ bool relay_plan_streams(Relay *relay, Error *err)
     while (rest.len > 0 && str_split(&rest, ',', &tenant)) {
         if (!id_is_tenant(tenant) || count == 2 * (size_t)ACCOUNT_TENANTS_MAX) {
             return error_set(
-                err, ERROR_CONFIG, "STENTOR_OUTBOX_TENANTS: '%.*s' is no tenant, or one beyond %d",
+                err, ERROR_CONFIG,
+                "STENTOR_OUTBOX_TENANTS: '%.*s' is not a tenant ([a-z0-9_-]{1,32}), or the list "
+                "has more than %d",
                 STR_ARG(tenant), ACCOUNT_TENANTS_MAX);
         }
         for (size_t i = 0; i < 2; i++, count++) {

@@ -8,9 +8,8 @@
 enum {
     LOOK_MS = 1000,
     BACK_OFF_MAX_MS = 30 * 1000,
-    ROWS_MAX = 500, // of one look
-    // Rows in a row that are refused one by one: then it is not the rows, and nothing is asked of
-    // the table for a while.
+    ROWS_MAX = 500, // of one search
+    // Rejected rows one after the other: then the table is at fault, and is left alone for a while.
     REFUSALS_MAX = 3,
 };
 
@@ -22,14 +21,14 @@ typedef struct PendingFeedback {
 struct FeedbackRetry {
     DbPool *pool;
     const RelaySql *sql;
-    Arena *arena; // of one look
+    Arena *arena; // of one search
     PendingFeedback *rows;
     size_t count;
-    size_t from, to; // what is written now
-    size_t width;    // rows at once: halved by a refusal, doubled by a success
-    int refusals;    // one by one, without a success between them
+    size_t from, to; // rows of the current transaction
+    size_t width;    // rows of a transaction: halved by a rejection, doubled by a success
+    int refusals;    // one after the other, without a success between them
     int wait_ms;
-    Error trouble; // of the last look; ERROR_NONE: none
+    Error trouble; // of the last search; ERROR_NONE: none
     bool busy;
     uv_timer_t timer;
     void (*on_stopped)(void *ctx);
@@ -44,7 +43,7 @@ static void on_timer_closed(uv_handle_t *handle)
     retry->on_stopped(retry->stopped_ctx);
 }
 
-// ---- the next look ----
+// ---- the next search ----
 
 static void on_timer(uv_timer_t *timer);
 
@@ -63,26 +62,27 @@ static void look_again(FeedbackRetry *retry, int ms)
 static void end_look(FeedbackRetry *retry, bool full)
 {
     if (retry->trouble.kind != ERROR_NONE) {
-        LOG_PLAIN(LOG_INFO, "feedback is written to rows again");
+        LOG_PLAIN(LOG_INFO, "feedback is written to the outbox table again");
     }
     retry->trouble = (Error){0};
     retry->wait_ms = LOOK_MS;
     look_again(retry, full ? 0 : LOOK_MS);
 }
 
-// Once for each change, not for each try.
+// Logged once a change, not once a try.
 static void back_off(FeedbackRetry *retry, const Error *err)
 {
     if (retry->trouble.kind == ERROR_NONE && err->kind != ERROR_CANCELLED) {
         retry->trouble = *err;
-        LOG(LOG_WARN, "feedback cannot be written to rows, trying again", log_error(err));
+        LOG(LOG_WARN, "feedback could not be written to the outbox table, retrying",
+            log_error(err));
     }
     int ms = retry->wait_ms;
     retry->wait_ms = 2 * ms < BACK_OFF_MAX_MS ? 2 * ms : BACK_OFF_MAX_MS;
     look_again(retry, ms);
 }
 
-// ---- telling ----
+// ---- writing ----
 
 static void go_on(FeedbackRetry *retry)
 {
@@ -102,11 +102,13 @@ static void on_put_off(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     if (db_get_int(db_txn_result(txn, 0), 0, 0) != 0) {
-        LOG(LOG_ERROR, "the application's table does not let a row take its feedback",
+        LOG(LOG_ERROR,
+            "the outbox table rejects the feedback of a row, the row is put aside (stentor outbox "
+            "show)",
             log_str("row", retry->rows[retry->from].row_key));
     }
     if (retry->refusals >= REFUSALS_MAX) {
-        const Error many = {ERROR_PERMANENT, "the table refuses one row after the other"};
+        const Error many = {ERROR_PERMANENT, "the outbox table rejects one row after another"};
         back_off(retry, &many);
     } else {
         go_on(retry);
@@ -161,7 +163,7 @@ static void write_rows(FeedbackRetry *retry)
     db_txn_submit(txn, on_written, retry);
 }
 
-// ---- looking ----
+// ---- searching ----
 
 static void read_rows(FeedbackRetry *retry, const PGresult *res)
 {
@@ -203,7 +205,7 @@ static void on_timer(uv_timer_t *timer)
     db_txn_submit(txn, on_looked, retry);
 }
 
-// ---- life ----
+// ---- starting and stopping ----
 
 FeedbackRetry *feedback_retry_new(DbPool *pool, const RelaySql *sql)
 {

@@ -18,20 +18,20 @@
 enum {
     RETRY_MIN_MS = 100,
     RETRY_MAX_MS = 2000,
-    // Between passes of the write-back; the second when the table refuses one row after the other.
+    // Between passes of the write-back; STUCK_*: the table rejects one row after the other.
     PASS_MAX_MS = 2000,
     PASS_STEP_MS = 500,
     STUCK_MIN_MS = 1000,
     STUCK_MAX_MS = 30 * 1000,
 };
 
-static const int64_t REPEATS_QUIET_US = INT64_C(60000000); // between two lines about repeats
+static const int64_t REPEATS_QUIET_US = INT64_C(60000000); // between two log lines about repeats
 
 static void note_requests(Batch *batch);
 static void post_rows(Batch *batch);
 static void finish(Batch *batch);
 
-// ---- trying again ----
+// ---- retries ----
 
 static void on_retry_timer(uv_timer_t *timer)
 {
@@ -43,18 +43,17 @@ static void on_retry_timer(uv_timer_t *timer)
     }
 }
 
-// The claim is ours for a while yet, and what is stored is to be marked even after it: a relay
-// whose database is away has nothing better to do.
+// Stored rows are marked even after the claim has expired, so a relay whose database is away
+// retries until it stops.
 static void try_again(Batch *batch, const Error *err)
 {
     if (batch->context->stopping || err->kind == ERROR_CANCELLED) {
         batch_abandon(batch, err->text);
         return;
     }
-    if (!batch->context
-             ->away) { // once, not for each batch and try; the pool tells of the connection
+    if (!batch->context->away) { // logged once; the pool logs the state of the connection
         batch->context->away = true;
-        LOG(LOG_WARN, "the application's database does not take what was done, trying again",
+        LOG(LOG_WARN, "the application's database did not store the outcome of a batch, retrying",
             log_error(err));
     }
     uv_timer_start(&batch->timer, on_retry_timer, (uint64_t)batch->retry_ms, 0);
@@ -66,18 +65,18 @@ static void note_answer(Batch *batch)
     batch->retry_ms = RETRY_MIN_MS;
     if (batch->context->away) {
         batch->context->away = false;
-        LOG_PLAIN(LOG_INFO, "the application's database takes what is done again");
+        LOG_PLAIN(LOG_INFO, "the application's database stores outcomes of batches again");
     }
 }
 
-// ---- what is stored, back into the table ----
+// ---- writing back ----
 
-// In small steps, for a relay that is to stop.
+// In small steps, so that a stopping relay need not wait.
 static void on_pass_timer(uv_timer_t *timer)
 {
     Batch *batch = timer->data;
     if (batch->context->stopping) {
-        batch_abandon(batch, "rows that are published could not be marked yet");
+        batch_abandon(batch, "the relay stops before all published rows could be marked");
     } else if (clock_mono_us() < batch->pass_at_us) {
         uv_timer_start(&batch->timer, on_pass_timer, PASS_STEP_MS, 0);
     } else {
@@ -85,12 +84,12 @@ static void on_pass_timer(uv_timer_t *timer)
     }
 }
 
-// Rows are held by the application, or refused by its table: in a while once more. The claim stays
-// ours meanwhile.
+// The application holds rows, or its table rejects them: retry after a pause. The claim is renewed
+// meanwhile.
 static void pause_write_back(Batch *batch)
 {
     if (batch->back.trouble && !batch->stuck) {
-        LOG(LOG_WARN, "the application's table does not let published rows be marked, trying again",
+        LOG(LOG_WARN, "the outbox table rejects the marking of published rows, retrying",
             log_int("rows", (int64_t)batch->back.count));
     }
     batch_set_stuck(batch, batch->back.trouble);
@@ -127,7 +126,7 @@ static void on_finish_done(void *ctx, DbTxn *txn, const Error *err)
         try_again(batch, err);
         return;
     }
-    if (err != NULL) { // one row of these is refused by its table: find it
+    if (err != NULL) { // the table rejects one of these rows: isolate it
         go_on(batch);
         return;
     }
@@ -142,7 +141,7 @@ static void on_finish_done(void *ctx, DbTxn *txn, const Error *err)
 
 // Killed before this commit: the claim is adopted and its rows published again under the same ids,
 // which JetStream drops within its duplicate window and the readers after it. Killed after it:
-// there is nothing left to do. (test_outbox_crash.py)
+// nothing is left to do. (test_outbox_crash.py)
 static void finish(Batch *batch)
 {
     DbTxn *txn = db_txn_new(batch->context->pool);
@@ -162,14 +161,15 @@ static void count_posts(Batch *batch)
         }
     }
     if (refused != NULL) {
-        LOG(LOG_WARN, "rows do not fit and are refused", log_int("count", (int64_t)refusals),
+        LOG(LOG_WARN, "rows do not fit their mapping and are rejected",
+            log_int("count", (int64_t)refusals),
             log_str("row", batch->rows[refused - batch->posts].key),
             log_str("reason", refused->reason));
     }
 }
 
-// What JetStream has already, of a claim that nobody had before: a publish whose ack was lost and
-// whose row was given back, or two rows under one id, of which one is lost.
+// JetStream already had rows of a fresh claim: either an ack was lost and the row was given back,
+// or two rows have one id and one of them is lost.
 static void log_repeats(Batch *batch)
 {
     size_t repeats = 0;
@@ -183,10 +183,11 @@ static void log_repeats(Batch *batch)
         return;
     }
     batch->context->repeats_quiet_until_us = now_us + REPEATS_QUIET_US;
-    LOG(LOG_WARN, "rows were stored before under the same message id",
+    LOG(LOG_WARN, "rows were already stored under their message ids",
         log_int("count", (int64_t)repeats), log_str("row", batch->rows[first].key),
         log_text(
-            "hint", "a repeat of a publish that was not answered; otherwise two rows have one id"));
+            "hint", "a repeat after a publish without an answer; if there was none, two rows share "
+                    "one id"));
 }
 
 static void on_posted(void *ctx)
@@ -233,7 +234,7 @@ static void post_rows(Batch *batch)
     post_all(&run);
 }
 
-// ---- requests: a request's fate is told of the id under which it was noted ----
+// ---- requests: feedback finds a row by the notification id recorded here ----
 
 static void on_noted(void *ctx, DbTxn *txn, const Error *err)
 {
@@ -246,27 +247,27 @@ static void on_noted(void *ctx, DbTxn *txn, const Error *err)
     CRASH_POINT("outbox.noted");
     const PGresult *noted = db_txn_result(txn, 1);
     if (db_rows(noted) == 0) {
-        batch_abandon(batch, "it was adopted by another relay");
+        batch_abandon(batch, "another relay has adopted the claim");
         return;
     }
     const RequestIds requests = {batch->rows, batch->messages, batch->posts, batch->count};
-    size_t *again = arena_array(batch->arena, batch->count, sizeof(*again));
-    size_t changed = request_ids_read(&requests, noted, batch->arena, again);
+    size_t *at = arena_array(batch->arena, batch->count, sizeof(*at));
+    size_t changed = request_ids_read(&requests, noted, batch->arena, at);
     for (size_t i = 0; i < changed; i++) {
-        make_message(batch, again[i]);
+        make_message(batch, at[i]);
     }
     post_rows(batch);
 }
 
-// Killed before this commit: no id is known outside. Killed after it: who adopts the claim
-// finds them noted, and publishes the same ids. (test_outbox_crash.py)
+// Killed before this commit: no id is known outside. Killed after it: the relay that adopts the
+// claim finds the ids and publishes the same ones. (test_outbox_crash.py)
 static void note_requests(Batch *batch)
 {
     DbTxn *txn = db_txn_new(batch->context->pool);
     const RequestIds requests = {batch->rows, batch->messages, batch->posts, batch->count};
     if (!request_ids_note(&requests, batch->context->sql, batch->claim_id, txn)) {
         db_txn_abandon(txn);
-        post_rows(batch); // none of them fits
+        post_rows(batch); // no row fits
         return;
     }
     db_txn_submit(txn, on_noted, batch);
@@ -348,7 +349,7 @@ static void read_claim(Batch *batch, DbTxn *txn)
     const RelaySql *sql = batch->context->sql;
     batch->claim.adopted = batch->query.adopt;
     batch->claim.edge = BATCH_FROM_START;
-    batch->context->begun = batch->context->begun || !batch->query.adopt;
+    batch->context->begin_done = batch->context->begin_done || !batch->query.adopt;
     if (!batch->query.adopt && sql->edge.sql != NULL) {
         const PGresult *edge = db_txn_result(txn, batch->result - 1);
         batch->claim.edge = db_is_null(edge, 0, 0) ? BATCH_FROM_START : db_get_int(edge, 0, 0);
@@ -358,7 +359,7 @@ static void read_claim(Batch *batch, DbTxn *txn)
     batch->claim.full = (int64_t)batch->count >= batch->query.rows;
 }
 
-// Killed between the claim's commit and the publish: its time runs out, and another relay, or the
+// Killed between the claim's commit and the publish: the claim expires, and another relay, or the
 // next process, adopts it. (test_outbox_crash.py)
 static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch: one claim's life. Claim (or take over a dead relay's) -> note the ids of requests ->
-// publish -> mark what is stored, give back what is not, refuse what does not fit, release. Each
-// arrow is a commit or JetStream's acks, and a relay that dies in between leaves a claim that
-// another adopts when its time is over, with the same rows under the same ids.
+// Batch: one claim from start to end. Claim (or adopt a dead relay's) -> record the ids of requests
+// -> publish -> mark stored rows, give back others, reject those that do not fit, release. Each
+// arrow is a commit or JetStream's acks. A relay that dies in between leaves a claim that another
+// adopts when it expires, with the same rows and the same ids.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -10,18 +10,18 @@
 
 typedef struct Batch Batch;
 
-// What all batches of a relay share. Borrowed until the last has ended.
+// Shared by all batches of a relay. Borrowed until the last has ended.
 typedef struct BatchContext {
     Bus *bus;
     DbPool *pool;
     const RelaySql *sql;
-    const char *relay; // whose claim it is, for people
+    const char *relay; // the relay's name, for operators
     int64_t lease_ms;
-    bool begun;       // `begin` of a mapping with states was run (batch.c)
-    int64_t rows_max; // of a claim (drain.c)
-    bool stopping;    // nothing is tried again any more
-    bool away;        // the database does not answer: said once (batch.c)
-    int stuck;        // batches whose rows the table refuses to mark, one after the other
+    bool begin_done;                // `begin` of a mapping with states was run (batch.c)
+    int64_t rows_max;               // of a claim (drain.c)
+    bool stopping;                  // nothing is retried
+    bool away;                      // the database does not answer; logged once (batch.c)
+    int stuck;                      // batches whose marks the table rejects, one after the other
     int64_t repeats_quiet_until_us; // monotonic (batch.c)
 } BatchContext;
 
@@ -30,7 +30,7 @@ typedef struct BatchQuery {
     bool adopt;             // an expired claim, whole; else pending rows
     int64_t after_position; // only rows above it, or BATCH_FROM_START
     int64_t rows;           // at most
-    int64_t piece;          // of the table, to look at (RelaySql.edge)
+    int64_t piece;          // rows of the table to read (RelaySql.edge)
 } BatchQuery;
 
 #define BATCH_FROM_START INT64_MIN
@@ -38,10 +38,10 @@ typedef struct BatchQuery {
 typedef struct BatchClaim {
     size_t rows;
     bool adopted;
-    bool full;    // as many as were asked for
-    bool cut;     // the table goes on behind `edge`
-    int64_t edge; // how far it was looked at; BATCH_FROM_START: nothing was there, or not known
-    bool keyed;   // rows have ordering keys: others may wait for them
+    bool full;              // as many as were asked for
+    bool cut;               // the table has more rows behind `edge`
+    int64_t edge;           // last position read; BATCH_FROM_START: no rows, or not known
+    bool keyed;             // rows have ordering keys: others may wait for them
     int64_t first_position; // of the claimed rows; 0: the mapping has none
     int64_t last_position;
 } BatchClaim;
@@ -50,16 +50,16 @@ typedef struct BatchEnd {
     size_t published;
     size_t marked;
     size_t refused;
-    size_t left; // given back, or left to who adopts the claim
+    size_t left; // given back, or left to the relay that adopts the claim
 } BatchEnd;
 
 typedef struct BatchHandlers {
-    // The claim is answered: the next batch may begin. err not NULL, or no rows: the batch is over,
-    // and `ended` does not come.
+    // The claim is answered: the next batch may start. err not NULL, or no rows: the batch is over,
+    // and `ended` is not called.
     void (*claimed)(void *ctx, const BatchClaim *claim, const Error *err);
     void (*ended)(void *ctx, const BatchClaim *claim, const BatchEnd *end);
 } BatchHandlers;
 
-// Handlers come from the loop.
+// Handlers are called from the loop.
 void batch_start(
     BatchContext *context, const BatchQuery *query, const BatchHandlers *handlers, void *ctx);

@@ -6,8 +6,8 @@
 #include "services/outbox-relay/publish/batch_internal.h"
 
 enum {
-    // Before the claim's end nothing is published any more: what is on its way then has landed
-    // before somebody else begins.
+    // Publishing stops this long before the claim expires, so that messages in flight arrive before
+    // another relay starts.
     MARGIN_MS = 2000,
 };
 
@@ -55,12 +55,13 @@ void batch_end(Batch *batch)
 void batch_abandon(Batch *batch, const char *why)
 {
     batch->end.left = batch->count - batch->end.marked - batch->end.refused;
-    LOG(LOG_WARN, "a claim is left to whoever adopts it", log_str("claim", batch->claim_id),
-        log_text("reason", why), log_int("rows", (int64_t)batch->end.left));
+    LOG(LOG_WARN, "a claim is abandoned, another relay adopts it when it expires",
+        log_str("claim", batch->claim_id), log_text("reason", why),
+        log_int("rows", (int64_t)batch->end.left));
     batch_end(batch);
 }
 
-// ---- keeping the claim until it is released ----
+// ---- renewing the claim until it is released ----
 
 int64_t batch_end_of_claim(const Batch *batch)
 {
@@ -89,7 +90,7 @@ static void on_renew_done(void *ctx, DbTxn *txn, const Error *err)
     }
 }
 
-// Rows of one key go one by one, so a batch may last for longer than its claim.
+// Rows of one key are published one by one, so a batch may outlast its claim.
 static void renew(Batch *batch)
 {
     batch->renewing = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What batch.c (its rows) and batch_claim.c (its claim and its end) share.
+// Shared by batch.c (rows) and batch_claim.c (claim and end).
 #pragma once
 
 #include "services/outbox-relay/publish/batch.h"
@@ -15,7 +15,7 @@ struct Batch {
     Arena *arena;
     Str claim_id;
     int64_t asked_at_us; // monotonic, before the claim or its last renewal was sent
-    int64_t until_us;    // monotonic: nothing is published any more
+    int64_t until_us;    // monotonic: nothing is published after it
     Row *rows;
     RowMessage *messages;
     Post *posts;
@@ -27,19 +27,19 @@ struct Batch {
     int pass_ms;
     int64_t pass_at_us;     // monotonic: the next pass
     bool stuck;             // counted in context->stuck
-    uv_timer_t timer;       // the next try of what the database did not take, or the next pass
+    uv_timer_t timer;       // the next retry or the next pass
     uv_timer_t renew_timer; // until the claim is released
     int handles;
     bool renewing;
     bool posted;
     BatchQuery query;
-    int result; // whose rows are ours, in the claim's transaction
+    int result; // of the claim's rows, in its transaction
     bool ended;
 };
 
 int64_t batch_end_of_claim(const Batch *batch);
 void batch_start_renew_timer(Batch *batch);
-// A renewal that is under way ends first.
+// A renewal in progress ends first.
 void batch_end(Batch *batch);
 void batch_free(Batch *batch);
 void batch_set_stuck(Batch *batch, bool stuck);

@@ -12,12 +12,12 @@ static void add_position(DbParams *p, int64_t position)
     }
 }
 
-// Answers how many statements are there now.
+// Returns the number of statements so far.
 static int add_edge(const BatchContext *context, const BatchQuery *query, DbTxn *txn)
 {
     int count = 1;
     db_txn_add(txn, &context->sql->lock, NULL);
-    if (!context->begun && context->sql->begin.sql != NULL) {
+    if (!context->begin_done && context->sql->begin.sql != NULL) {
         db_txn_add(txn, &context->sql->begin, NULL);
         count++;
     }

@@ -14,16 +14,16 @@
 
 enum {
     POLL_MIN_MS = 20,
-    FAIL_MIN_MS = 200, // after a claim that failed, or a batch of which something was given back
+    FAIL_MIN_MS = 200, // after a failed claim, or a batch that gave rows back
     FAIL_MAX_MS = 5000,
-    SCAN_MIN_MS = 1000, // between two claims that look at the whole table
-    SCAN_SHARE = 20,    // and this many times as long as one takes
+    SCAN_MIN_MS = 1000, // between two claims that scan the whole table
+    SCAN_SHARE = 20,    // and at least this many times the duration of one
     CLAIM_ID_SIZE = 64,
-    ADOPT_MS = 1000, // between two looks for claims whose time is over
+    ADOPT_MS = 1000, // between two searches for expired claims
     PIECE_ROWS = 20000,
     PIECE_MIN_ROWS = 500,
-    ASIDES_MAX = 3,   // rows put aside one after the other, without a claim that works
-    TIMEOUTS_MAX = 3, // then it is said
+    ASIDES_MAX = 3,   // rows put aside one after the other, without a successful claim
+    TIMEOUTS_MAX = 3, // then /readyz reports it
 };
 
 struct Drain {
@@ -34,28 +34,28 @@ struct Drain {
     uv_timer_t timer;
     DrainState state; // written by move() alone
     int under_way;
-    // Facts that outlast a claim, each true or false in most states.
-    bool woken;            // there may be something, and it was not looked at yet
-    bool claims_fail;      // since the last that worked: said once
+    // Facts that outlast a claim.
+    bool woken;            // there may be rows that no claim has read
+    bool claims_fail;      // since the last success; logged once
     bool adoptions_fail;   // likewise
-    uint64_t claims;       // so far: makes the claims' ids
+    uint64_t claims;       // so far; part of the claims' ids
     int64_t idle_ms;       // the next pause
     int64_t fail_ms;       // the next pause after a failure
     int64_t resting_until; // monotonic
-    // Tables in which published rows stay would be walked through all of those at each claim. So
-    // claims begin behind the last position that was claimed, and a scan goes through everything in
-    // pieces, for what was committed late, given back or asked for again. The first scan makes no
-    // pauses; afterwards each piece is followed by many times its duration without one.
+    // In a table that keeps published rows each claim would read all of them. So claims start
+    // behind the last claimed position, and a scan reads the whole table in pieces, for rows that
+    // were committed late, given back or retried. The first scan makes no pauses; later each piece
+    // is followed by a pause of many times its duration.
     int64_t cursor;
-    int64_t scan_from; // where the next piece begins
+    int64_t scan_from; // start of the next piece
     int64_t scan_due;  // monotonic
     int64_t adopt_due; // monotonic
-    int64_t rows;      // to claim at most: less after a claim that failed
+    int64_t rows;      // to claim at most: fewer after a failed claim
     int64_t piece;     // likewise
-    int asides;        // rows put aside since the last claim that worked
+    int asides;        // rows put aside since the last success
     int timeouts;      // likewise
     char claim_id[CLAIM_ID_SIZE];
-    BatchQuery query; // of the claim in the air
+    BatchQuery query; // of the claim in flight
     int64_t claim_started;
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
@@ -73,8 +73,7 @@ static bool is_stopping(const Drain *drain)
     return drain->state >= DRAIN_LAST_ANSWER;
 }
 
-// The answer that was awaited is there; *ret_was is to what. false: none was: what it brings is
-// left to itself, and nothing follows from it.
+// The awaited answer has arrived; *ret_was: to what. false: no answer was awaited, ignore it.
 static bool take_answer(Drain *drain, DrainState *ret_was)
 {
     *ret_was = drain->state;
@@ -108,7 +107,7 @@ static void rest(Drain *drain)
     pause_ms(drain, ms);
 }
 
-// ---- where the next claim looks ----
+// ---- where the next claim starts ----
 
 static bool has_cursor(const Drain *drain)
 {
@@ -140,7 +139,7 @@ static void move_scan(Drain *drain, const BatchClaim *claim)
     } else if (claim->cut) {
         drain->scan_from = claim->edge;
     } else {
-        drain->scan_from = BATCH_FROM_START; // it has been through everything
+        drain->scan_from = BATCH_FROM_START; // the scan is complete
     }
     if (claim->full) {
         drain->scan_due = 0;
@@ -149,7 +148,7 @@ static void move_scan(Drain *drain, const BatchClaim *claim)
     }
 }
 
-// Of a look that found nothing the cursor may pass what it has seen.
+// After a claim without rows the cursor may pass everything that was read.
 static void move_cursor(Drain *drain, DrainState was, const BatchClaim *claim)
 {
     bool first = drain->cursor == BATCH_FROM_START;
@@ -175,8 +174,8 @@ static bool is_timeout(const Error *err)
     return strstr(err->text, "(57014)") != NULL;
 }
 
-// A claim of one row that fails for that row's sake must not hold up the others. A table that lets
-// nothing be claimed is another matter: that is said instead.
+// One row that makes the claim fail must not hold up the others. If the table rejects every claim,
+// that is reported instead.
 static bool shrink(Drain *drain, const Error *err)
 {
     if (is_timeout(err)) {
@@ -205,7 +204,7 @@ static bool shrink(Drain *drain, const Error *err)
 static void take_adopt_failure(Drain *drain, const Error *err)
 {
     if (!drain->adoptions_fail) {
-        LOG(LOG_ERROR, "a claim whose time is over cannot be adopted", log_error(err));
+        LOG(LOG_ERROR, "an expired claim could not be adopted, retrying", log_error(err));
     }
     drain->adoptions_fail = true;
     drain->adopt_due = clock_mono_us() + FAIL_MAX_MS * INT64_C(1000);
@@ -225,7 +224,7 @@ static void take_failure(Drain *drain, DrainState was, const Error *err)
                    (err->kind == ERROR_PERMANENT && drain->asides >= ASIDES_MAX) ||
                    (is_timeout(err) && drain->timeouts + 1 >= TIMEOUTS_MAX);
     if (!drain->claims_fail && err->kind != ERROR_CANCELLED) {
-        LOG(trouble ? LOG_ERROR : LOG_WARN, "the outbox cannot be claimed from, trying again",
+        LOG(trouble ? LOG_ERROR : LOG_WARN, "outbox rows could not be claimed, retrying",
             log_error(err));
     }
     drain->claims_fail = true;
@@ -240,7 +239,7 @@ static void take_failure(Drain *drain, DrainState was, const Error *err)
 static void take_success(Drain *drain)
 {
     if (drain->claims_fail) {
-        LOG_PLAIN(LOG_INFO, "the outbox is claimed from again");
+        LOG_PLAIN(LOG_INFO, "outbox rows are claimed again");
         drain->handlers.trouble(drain->ctx, NULL);
     }
     drain->claims_fail = false;
@@ -251,7 +250,7 @@ static void take_success(Drain *drain)
     drain->piece = 2 * drain->piece < PIECE_ROWS ? 2 * drain->piece : PIECE_ROWS;
 }
 
-// Few rows: the next come together for a moment instead of one by one.
+// After few rows a short pause lets the next ones gather.
 static void plan_next(Drain *drain, DrainState was, const BatchClaim *claim)
 {
     bool more = claim->full || (claim->cut && !(was == DRAIN_SCANNING && has_cursor(drain) &&
@@ -299,7 +298,9 @@ static void on_aside(void *ctx, Str key, const Error *err)
     Drain *drain = ctx;
     DrainState was;
     if (err == NULL && key.len > 0) {
-        LOG(LOG_ERROR, "the application's table does not let a row be claimed, it is put aside",
+        LOG(LOG_ERROR,
+            "the outbox table rejects the claim of a row, the row is put aside (stentor outbox "
+            "show)",
             log_str("row", key));
     }
     if (!take_answer(drain, &was)) {
@@ -323,7 +324,7 @@ static void on_batch_ended(void *ctx, const BatchClaim *claim, const BatchEnd *e
         finish_stop(drain);
         return;
     }
-    // Rows that had to wait for one of the batch's keys, or were given back, are before the cursor.
+    // Rows that waited for one of the batch's keys, or were given back, are before the cursor.
     if ((claim->keyed || end->left > 0) && has_cursor(drain) &&
         claim->first_position <= drain->cursor) {
         drain->cursor = claim->first_position - 1;
@@ -338,7 +339,7 @@ static void on_batch_ended(void *ctx, const BatchClaim *claim, const BatchEnd *e
     }
 }
 
-// A pause that is not over is looked at again when the timer comes; the bus and the pool too.
+// A pause is not over, or a connection is away; checked again when the timer fires.
 static bool is_away(const Drain *drain)
 {
     return clock_mono_us() < drain->resting_until || !bus_connected(drain->context->bus) ||
@@ -382,7 +383,7 @@ void drain_wake(Drain *drain)
     try_claim(drain);
 }
 
-// ---- life ----
+// ---- starting and stopping ----
 
 Drain *drain_new(
     BatchContext *context, const DrainOptions *options, const DrainHandlers *handlers, void *ctx)

@@ -18,8 +18,8 @@ static const uint32_t moves[DRAIN_STATE_COUNT] = {
 };
 static const char *const names[DRAIN_STATE_COUNT] = {
     [DRAIN_NEW] = "new", [DRAIN_IDLE] = "idle", [DRAIN_READING] = "reading", [DRAIN_SCANNING] = "scanning",
-    [DRAIN_ADOPTING] = "adopting", [DRAIN_PUTTING_ASIDE] = "putting aside",
-    [DRAIN_LAST_ANSWER] = "answering for the last time", [DRAIN_ENDING] = "ending", [DRAIN_STOPPED] = "stopped",
+    [DRAIN_ADOPTING] = "adopting", [DRAIN_PUTTING_ASIDE] = "putting a row aside",
+    [DRAIN_LAST_ANSWER] = "awaiting the last answer", [DRAIN_ENDING] = "ending", [DRAIN_STOPPED] = "stopped",
 };
 // clang-format on
 static const States states = {"outbox drain", names, moves, DRAIN_STATE_COUNT};

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the drain is doing: one enumeration, one writer, one table of moves (drain_state.c;
+// The drain's states: one enumeration, one writer, one table of moves (drain_state.c;
 // drain_state_test.c walks all pairs).
 //
-//              .--> reading -------.
-//              |--> scanning ------|
-//   new --> idle <-----------------+--> answering for the last time
-//    |      |  |--> adopting ------|         |
-//    |      |  '--> putting aside -'         v
-//    '------+---------------------------> ending --> stopped
+//              .--> reading -------------.
+//              |--> scanning ------------|
+//   new --> idle <-----------------------+--> awaiting the last answer
+//    |      |  |--> adopting ------------|         |
+//    |      |  '--> putting a row aside -'         v
+//    '------+---------------------------------> ending --> stopped
 //
-// reading: a claim behind the cursor is in the air. scanning: a claim that is a piece of the scan
-// through the whole table. adopting: a look for a claim whose time is over. putting aside: a row
-// that cannot be claimed. Each is one answer of Postgres that is awaited, so there is one at most.
-// answering for the last time: a stop was asked for, that answer is still to come. ending: what is
-// under way ends.
+// reading: a claim behind the cursor is in flight. scanning: a claim that is a piece of the scan
+// through the whole table. adopting: a search for an expired claim. putting a row aside: a row
+// cannot be claimed. Each of these awaits one answer of Postgres. awaiting the last answer: the
+// same after a stop was requested. ending: batches in progress end.
 #pragma once
 
 #include <stdbool.h>
@@ -31,5 +30,5 @@ typedef enum DrainState {
     DRAIN_STATE_COUNT,
 } DrainState;
 
-// false: refused, nothing changed (common/base/states/states.h). `relay` is whose drain it is.
+// false: not allowed, nothing changed (common/base/states/states.h). `relay`: whose drain it is.
 bool drain_state_move(DrainState *state, DrainState next, const char *relay);

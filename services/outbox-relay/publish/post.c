@@ -4,8 +4,8 @@
 #include "common/base/clock.h"
 #include "services/outbox-relay/publish/key_order.h"
 
-// Bytes of one batch in the air: the bus refuses what passes its own window (64 MB), which all the
-// batches of a relay share.
+// Bytes of one batch in flight. All batches of a relay share the bus's window of 64 MB, beyond
+// which it rejects messages.
 enum { WINDOW_BYTES = 6 * 1024 * 1024 };
 
 typedef struct PostBatch PostBatch;
@@ -19,9 +19,9 @@ struct PostBatch {
     PostRun run;
     KeyOrder order;
     Flight *flights;
-    size_t in_air;
-    size_t bytes;   // of those
-    size_t unbegun; // chains that begin before this row are under way
+    size_t in_flight;
+    size_t bytes;     // of these
+    size_t unstarted; // chains that begin before this row have started
 };
 
 static void set_fate(PostBatch *p, size_t at, PostFate fate, const char *reason)
@@ -32,7 +32,7 @@ static void set_fate(PostBatch *p, size_t at, PostFate fate, const char *reason)
 
 static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate);
 
-// Those behind a row that was not stored stay behind it.
+// Rows behind one that was not stored wait for it.
 static void leave_chain(PostBatch *p, size_t at, const char *reason)
 {
     for (; at != KEY_ORDER_NONE; at = p->order.next[at]) {
@@ -52,10 +52,10 @@ static void send_chain(PostBatch *p, size_t at)
         return;
     }
     if (clock_mono_us() >= *p->run.until_us) {
-        leave_chain(p, at, "the relay was too slow: its claim has ended");
+        leave_chain(p, at, "the relay was too slow: its claim has expired");
         return;
     }
-    p->in_air++;
+    p->in_flight++;
     p->bytes += p->run.posts[at].out.payload.len;
     p->flights[at] = (Flight){.batch = p, .at = at};
     bus_publish(p->run.bus, &p->run.posts[at].out, on_bus_acked, &p->flights[at]);
@@ -63,16 +63,16 @@ static void send_chain(PostBatch *p, size_t at)
 
 static void begin_chains(PostBatch *p)
 {
-    for (; p->unbegun < p->run.count && p->bytes < WINDOW_BYTES; p->unbegun++) {
-        if (p->order.first[p->unbegun]) {
-            send_chain(p, p->unbegun);
+    for (; p->unstarted < p->run.count && p->bytes < WINDOW_BYTES; p->unstarted++) {
+        if (p->order.first[p->unstarted]) {
+            send_chain(p, p->unstarted);
         }
     }
 }
 
 static void take_answer(PostBatch *p, size_t at, const Error *err)
 {
-    p->in_air--;
+    p->in_flight--;
     p->bytes -= p->run.posts[at].out.payload.len;
     if (err == NULL) {
         p->run.posts[at].fate = POST_STORED;
@@ -82,18 +82,18 @@ static void take_answer(PostBatch *p, size_t at, const Error *err)
         send_chain(p, p->order.next[at]);
     } else {
         leave_chain(p, at, err->text);
-        // What the bus cannot store now it will not store a moment later: the batch is to end.
-        for (; p->unbegun < p->run.count; p->unbegun++) {
-            if (p->order.first[p->unbegun]) {
-                leave_chain(p, p->unbegun, err->text);
+        // The bus will not store the other rows a moment later either: end the batch.
+        for (; p->unstarted < p->run.count; p->unstarted++) {
+            if (p->order.first[p->unstarted]) {
+                leave_chain(p, p->unstarted, err->text);
             }
         }
     }
-    if (p->unbegun < p->run.count) {
+    if (p->unstarted < p->run.count) {
         begin_chains(p);
         bus_flush(p->run.bus);
     }
-    if (p->in_air == 0) {
+    if (p->in_flight == 0) {
         p->run.on_done(p->run.ctx);
     }
 }
@@ -124,8 +124,7 @@ void post_all(const PostRun *run)
     key_order_init(&p->order, run->arena, keys, run->count);
     begin_chains(p);
     bus_flush(run->bus);
-    if (p->in_air ==
-        0) { // nothing was there to publish: the answer comes from the loop all the same
+    if (p->in_flight == 0) { // nothing to publish: on_done is still called from the loop
         uv_timer_t *timer = arena_zalloc(p->run.arena, sizeof *timer);
         uv_timer_init(bus_loop(p->run.bus), timer);
         timer->data = p;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posting one batch: each row into its stream, and what came of it. Of one ordering key only
-// one publish is in the air; a row that does not fit is passed over, one that could not be stored
-// holds back those of its key behind it. After `until_us` nothing more goes out: another relay may
-// have the rows by then.
+// Publishes one batch and reports each row's fate. Of one ordering key one publish is in flight at
+// a time; a row that does not fit is skipped, a row that could not be stored holds back the later
+// rows of its key. After `until_us` nothing more is published: another relay may have the rows by
+// then.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -11,14 +11,14 @@ typedef enum PostFate {
     POST_WAITS,
     POST_STORED,
     POST_REFUSED, // it can never be published: `reason` says why
-    POST_LEFT,    // not stored, or not known to be: `reason` says why; it is published again
+    POST_LEFT,    // not stored, or unknown: `reason` says why; it is published again
 } PostFate;
 
 typedef struct Post {
-    BusOut out;       // all that it points to lives until the end
+    BusOut out;       // what it points to lives until the end
     Str ordering_key; // ptr NULL: none
-    bool repeated;    // POST_STORED, and was there before under the same id
-    PostFate fate;    // POST_REFUSED beforehand: it is passed over
+    bool repeated;    // POST_STORED, and the stream already had its id
+    PostFate fate;    // POST_REFUSED beforehand: it is skipped
     Str reason;       // in the arena
 } Post;
 
@@ -32,6 +32,6 @@ typedef struct PostRun {
     void *ctx;
 } PostRun;
 
-// on_done comes from the loop, once, never from inside the call; every post has its fate then. The
-// bus must not be closed before; a closing relay lets the batch end.
+// on_done is called once, from the loop, never from inside the call; every post has its fate then.
+// The bus must stay open until then.
 void post_all(const PostRun *run);

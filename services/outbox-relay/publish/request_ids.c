@@ -29,7 +29,7 @@ bool request_ids_note(const RequestIds *requests, const RelaySql *sql, Str claim
     return true;
 }
 
-// Answers come in whatever order: rows are found by their key.
+// The answer is in no order: rows are found by their key.
 static size_t *index_rows(const RequestIds *requests, Arena *arena, size_t *ret_mask)
 {
     size_t cap = 4;
@@ -49,10 +49,10 @@ static size_t *index_rows(const RequestIds *requests, Arena *arena, size_t *ret_
 }
 
 size_t request_ids_read(
-    const RequestIds *requests, const PGresult *noted, Arena *arena, size_t *ret_again)
+    const RequestIds *requests, const PGresult *noted, Arena *arena, size_t *ret_changed)
 {
     size_t mask = 0;
-    size_t again = 0;
+    size_t changed = 0;
     const size_t *slots = index_rows(requests, arena, &mask);
     for (int n = 0; n < db_rows(noted); n++) {
         Str key = db_get_text(noted, n, 0);
@@ -67,8 +67,8 @@ size_t request_ids_read(
         int64_t made_at_us = db_get_time(noted, n, 3);
         if (made_at_us != row->made_at_us) {
             row->made_at_us = made_at_us;
-            ret_again[again++] = slots[at] - 1;
+            ret_changed[changed++] = slots[at] - 1;
         }
     }
-    return again;
+    return changed;
 }

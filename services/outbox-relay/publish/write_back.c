@@ -4,11 +4,11 @@
 #include "common/base/log.h"
 
 enum {
-    TRIES_MAX = 6,    // passes in which a row is refused; the pauses between them are the batch's
-    REFUSALS_MAX = 3, // one by one; then the rest of the pass is tried as a whole
+    TRIES_MAX = 6,    // passes in which a row is rejected; batch.c pauses between them
+    REFUSALS_MAX = 3, // one after the other; then the rest of the pass is tried as a whole
 };
 
-// For a row that cannot be changed at all: no claim takes it any more, and its reason can be read.
+// For a row that cannot be changed at all: no claim takes it, and operators can read the reason.
 static const DbStatement ASIDE = {
     "outbox_aside", "INSERT INTO stentor_outbox.refused AS f (mapping, row_key, reason, refused_at)"
                     " VALUES ($1::text, $2::text, $3::text, now()) ON CONFLICT (mapping, row_key)"
@@ -47,7 +47,7 @@ static size_t count_fate(const WriteBack *back, PostFate fate)
 
 typedef enum Column { COLUMN_KEYS, COLUMN_ATTEMPTS, COLUMN_REASONS } Column;
 
-// One column of the rows that have this fate.
+// One column of the rows with this fate.
 static void push(const WriteBack *back, DbParams *p, PostFate fate, Column column)
 {
     DbArray *values = db_array(p, column == COLUMN_ATTEMPTS ? DB_I32 : DB_TEXT);
@@ -90,7 +90,7 @@ static void write_unstored(const WriteBack *back, PostFate fate, DbTxn *txn)
     push(back, p, fate, COLUMN_REASONS);
 }
 
-// The release does nothing when `mark` has just found rows that somebody holds.
+// The release does nothing if `mark` has just found locked rows.
 void write_back_write(WriteBack *back, DbTxn *txn)
 {
     db_txn_add(txn, &back->sql->plan, NULL);
@@ -111,7 +111,7 @@ void write_back_write(WriteBack *back, DbTxn *txn)
     }
 }
 
-// ---- what came of it ----
+// ---- reading the outcome ----
 
 static void pass(WriteBack *back)
 {
@@ -126,7 +126,7 @@ static void put_late(WriteBack *back, size_t row)
     back->late[back->late_count++] = row;
 }
 
-// The answer has them in the order in which they were asked for, or in another.
+// The answer is usually, but not always, in the order of the request.
 static size_t take_held(WriteBack *back, const PGresult *res)
 {
     size_t held = 0;
@@ -162,18 +162,20 @@ WriteBackCounts write_back_take(WriteBack *back, DbTxn *txn)
     return counts;
 }
 
-// A stored row that cannot be marked is refused with the reason, so that it is not published for
-// ever; one that cannot be changed at all is put aside in a table of ours. If even that fails, the
-// claim is kept, and comes again when it has ended.
+// A stored row that cannot be marked is rejected with the reason, so that it is not published again
+// and again. A row that cannot be changed at all is recorded in stentor_outbox. If even that fails,
+// the claim is kept and adopted when it expires.
 static void put_aside(WriteBack *back, const Error *err)
 {
     size_t row = back->list[back->from];
     Post *post = &back->posts[row];
     if (post->fate == POST_STORED) {
-        LOG(LOG_ERROR, "the application's table does not let a row be marked",
+        LOG(LOG_ERROR,
+            "the outbox table rejects the marking of a published row, the row is put aside "
+            "(stentor outbox show)",
             log_str("row", back->rows[row].key), log_error(err));
         post->fate = POST_REFUSED;
-        post->reason = STR("it is published, but its table does not let it be marked");
+        post->reason = STR("the row is published, but its table rejects the mark");
     } else if (!back->aside) {
         back->aside = true;
         post->fate = POST_REFUSED;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// WriteBack: what became of a published batch, written back: stored rows marked, the others given
-// back, those that do not fit refused, the claim released with the last of them. A row that its
-// table refuses to change (a trigger, a constraint) fails a whole transaction: then the batch is
-// halved until that row stands alone. It, and rows that the application holds a lock on, come again
-// in another pass after a pause; a row that was refused in several passes is put aside. When one
-// row after the other is refused it is not the rows: what is left of the pass is not taken apart.
+// WriteBack: writes the outcome of a batch into the table. Stored rows are marked, others given
+// back, rows that do not fit rejected; the claim is released with the last of them. If the table
+// rejects the change of a row (a trigger, a constraint), the whole transaction fails: the batch is
+// halved until that row is isolated. It, and rows that the application has locked, are retried in
+// another pass after a pause; a row that fails in several passes is put aside. If one row after the
+// other fails, the table is at fault, and the rest of the pass is not taken apart.
 #pragma once
 
 #include "common/outbox/sql/relay_sql.h"
@@ -20,19 +20,19 @@ typedef struct WriteBack {
     size_t count; // of list
     size_t *late; // rows of the next one
     size_t late_count;
-    uint8_t *tries;  // passes in which a row was refused, for each row
-    size_t from, to; // of list: what the next transaction is about
-    size_t width;    // rows in one transaction: halved by a refusal, doubled by a success
-    int refusals;    // one by one, without a success between them
+    uint8_t *tries;  // passes in which the table rejected it, for each row
+    size_t from, to; // of list: the rows of the next transaction
+    size_t width;    // rows in one transaction: halved by a rejection, doubled by a success
+    int refusals;    // one after the other, without a success between them
     int index;       // of `mark` in the last transaction; -1: not in it
     bool aside;      // the one row of this range cannot be changed
     bool keep;       // the claim is not released: a row of it is stuck
-    bool trouble;    // the table refuses one row after the other
+    bool trouble;    // the table rejects one row after the other
 } WriteBack;
 
 typedef enum WriteBackStep {
     WRITE_BACK_WRITE, // write_back_write, now
-    WRITE_BACK_PAUSE, // the same after a pause: rows are held or refused
+    WRITE_BACK_PAUSE, // the same after a pause: rows are locked or rejected
     WRITE_BACK_DONE,
 } WriteBackStep;
 
@@ -46,11 +46,10 @@ void write_back_init(
     WriteBack *back, const RelaySql *sql, Str claim_id, const Row *rows, Post *posts, size_t count,
     Arena *arena);
 void write_back_write(WriteBack *back, DbTxn *txn);
-// The transaction is committed: moves on.
+// Call it after the commit: moves on.
 WriteBackCounts write_back_take(WriteBack *back, DbTxn *txn);
-// It failed. true: for one row's sake (PERMANENT); go on with write_back_step. false: the same
-// again is worth a try.
+// Call it after a failure. true: one row is at fault (PERMANENT); go on with write_back_step.
+// false: retry the same.
 bool write_back_narrow(WriteBack *back, const Error *err);
-// What comes next. WRITE_BACK_PAUSE: another pass has begun; `trouble` is what the last one has
-// found.
+// The next step. WRITE_BACK_PAUSE: another pass has started; `trouble` is from the last one.
 WriteBackStep write_back_step(WriteBack *back);

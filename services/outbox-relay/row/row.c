@@ -12,7 +12,7 @@
 #include "services/outbox-relay/row/row_value.h"
 #include "stentor/v1/request.pb-c.h"
 
-// The bounds of ingest: what it would bury as a dead letter is better told to the row.
+// ingest's limits: a value that ingest would make a dead letter of is rejected here.
 enum {
     NAME_MAX_BYTES = 256,
     ID_MAX_BYTES = 128,
@@ -32,7 +32,7 @@ static bool unfit(RowReader *r, MappingField field, const char *text)
     return row_unfit(r, source_of(r, field), field_name(field), "%s", text);
 }
 
-// Text of at most `max` bytes that may stand in a header.
+// Text of at most `max` bytes that a header can hold.
 static bool read_text(RowReader *r, MappingField field, size_t max, Str *ret)
 {
     const Source *source = source_of(r, field);
@@ -56,7 +56,7 @@ static bool read_time(RowReader *r, MappingField field, int64_t *ret_us)
 }
 
 // The message id of a row: event_id_derive("outbox", mapping's name,
-// "<source>/<key>/<attempt>/<id>"), `id` being what fields.id says (it may be empty).
+// "<source>/<key>/<attempt>/<id>"), where `id` is fields.id (it may be empty).
 static void row_event_id(const Mapping *mapping, const Row *row, Str id, char out[EVENT_ID_SIZE])
 {
     Buf text;
@@ -89,9 +89,10 @@ static bool read_type(RowReader *r, Str *ret)
     }
     if (!event_type_fits(*ret)) {
         return unfit(
-            r, FIELD_TYPE, "is not an event's type: 1 to 96 of [A-Za-z0-9_-] in tokens with dots");
+            r, FIELD_TYPE, "is not an event type: 1 to 96 of [A-Za-z0-9_-] in tokens with dots");
     }
-    return !str_eq(*ret, STR("notify")) || unfit(r, FIELD_TYPE, "is 'notify', which is a command");
+    return !str_eq(*ret, STR("notify")) ||
+           unfit(r, FIELD_TYPE, "is 'notify', which is reserved for commands");
 }
 
 static bool read_data(RowReader *r, Str *ret)
@@ -176,7 +177,7 @@ static bool read_variables_by_name(RowReader *r, Str *ret)
     return ok;
 }
 
-// Perhaps a whole number of more than 64 bits: those have 19 digits or more.
+// It may be a whole number of more than 64 bits: those have 19 digits or more.
 static bool has_many_digits(Str json)
 {
     size_t digits = 0;
@@ -186,8 +187,8 @@ static bool has_many_digits(Str json)
     return digits >= 19;
 }
 
-// What is passed on as it is may be more than ingest can read: Postgres takes any number, and a
-// json column also a member twice.
+// ingest may be unable to read the value: Postgres takes any number, and a json column may have a
+// member twice.
 static bool check_json(RowReader *r, Str json)
 {
     const Source *all = &r->mapping->all;
@@ -220,8 +221,8 @@ static bool read_variables(RowReader *r, Str *ret)
     return check_json(r, *ret);
 }
 
-// A word of a closed set; empty: not given.
-static bool read_word(RowReader *r, MappingField field, Str *ret)
+// A name of a closed set; empty: not given.
+static bool read_name(RowReader *r, MappingField field, Str *ret)
 {
     if (!read_text(r, field, NAME_MAX_BYTES, ret)) {
         return false;
@@ -238,12 +239,12 @@ static bool read_kinds(RowReader *r, Stentor__V1__NotifyCommand *c)
     Channel channel = CHANNEL_EMAIL;
     Category category = CATEGORY_NONE;
     Priority priority = PRIORITY_NONE;
-    if (!read_word(r, FIELD_CHANNEL, &channel_text) ||
-        !read_word(r, FIELD_CATEGORY, &category_text) ||
-        !read_word(r, FIELD_PRIORITY, &priority_text)) {
+    if (!read_name(r, FIELD_CHANNEL, &channel_text) ||
+        !read_name(r, FIELD_CATEGORY, &category_text) ||
+        !read_name(r, FIELD_PRIORITY, &priority_text)) {
         return false;
     }
-    (void)channel_from_name(channel_text, &channel); // empty: as it is
+    (void)channel_from_name(channel_text, &channel); // empty: stays unset
     (void)category_from_name(category_text, &category);
     (void)priority_from_name(priority_text, &priority);
     c->channel = (Stentor__V1__Channel)channel;

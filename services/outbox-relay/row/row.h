@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One row of an outbox table becomes one message: a domain event (JSON with CloudEvents headers) or
-// a NotifyCommand. Pure. Rows are foreign: whatever is in them, the answer is a message or
+// a NotifyCommand. Pure. Rows come from outside: for any content the result is a message or
 // ERROR_PERMANENT with the mapping's field, the column and what is wrong with it ("fields.to
-// (column 'recipient_email') is empty"). No value of a row stands in that text but type and tenant.
+// (column 'recipient_email') is empty"). The text quotes no value of the row but type and tenant.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -11,7 +11,7 @@
 #include "common/codec/hash.h"
 #include "common/outbox/sql/relay_sql.h"
 
-// Of a column its text. Of a member that Postgres has picked: a string as its bare text behind a
+// Of a column: its text. Of a member that Postgres has extracted: a string as its text behind a
 // quotation mark ("Hello), anything else as JSON.
 typedef struct RowValue {
     Str text;
@@ -24,8 +24,8 @@ typedef struct Row {
     Str source;
     int32_t attempt;        // 0: of an event
     const RowValue *values; // of Mapping.columns, then of Mapping.members
-    // Requests: when the letter was made; it goes into NotifyCommand.produced_at_us and so into the
-    // notification's id.
+    // Requests: when the request was recorded; it becomes NotifyCommand.produced_at_us and so part
+    // of the notification's id.
     int64_t made_at_us;
 } Row;
 
@@ -39,5 +39,4 @@ typedef struct RowMessage {
 bool row_message(
     const Mapping *mapping, const ColumnKind *kinds, const Row *row, Arena *arena, RowMessage *ret,
     Error *err);
-// A request's id follows from made_at_us: when `note` answers another time than the one it was made
-// with, make the message again.
+// A request's id depends on made_at_us: if `note` answers another time, build the message again.

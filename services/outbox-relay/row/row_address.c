@@ -12,7 +12,7 @@ static bool wrong(char reason[ROW_ADDRESS_REASON_SIZE], const char *text)
     return false;
 }
 
-// Dots part something from something.
+// No empty part between dots.
 static bool is_dotted(Str text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -27,7 +27,8 @@ static bool is_dotted(Str text)
 static bool has_any(Str text, const char *chars)
 {
     for (size_t i = 0; i < text.len; i++) {
-        if (strchr(chars, text.ptr[i]) != NULL) { // no NUL in it: str_has_control was asked before
+        if (strchr(chars, text.ptr[i]) !=
+            NULL) { // it has no NUL: str_has_control was checked before
             return true;
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an address looks like one of its channel. ingest decides (it knows IDNA and numbers);
-// this finds what it would certainly bury, so that the row learns of it. Pure.
+// Checks that an address looks like one of its channel. ingest decides (it knows IDNA and numbers);
+// this finds addresses that ingest would certainly reject, so that the row gets the reason. Pure.
 #pragma once
 
 #include "common/model/enums.h"

@@ -35,7 +35,7 @@ bool row_unfit(RowReader *r, const Source *source, const char *field, const char
 
 // ---- JSON in a column ----
 
-// Postgres has picked the member that the path leads to.
+// Postgres has extracted the member that the path leads to.
 static bool is_picked(const RowReader *r, const Source *source)
 {
     return source->path_count > 0 && r->kinds[source->column] == COLUMN_JSONB;
@@ -61,12 +61,12 @@ const char *row_why_no_json(const json_error_t *where)
 {
     enum json_error_code code = json_error_code(where);
     return code == json_error_duplicate_key      ? "has a member twice"
-           : code == json_error_numeric_overflow ? "has a number that is too big (make it a text)"
+           : code == json_error_numeric_overflow ? "has a number that is too big (store it as text)"
            : code == json_error_null_character   ? "has a character U+0000"
                                                  : "is not JSON";
 }
 
-// Postgres has picked a string.
+// Postgres has extracted a string.
 static bool picked_string(const RowReader *r, const Source *source, Str *ret)
 {
     Str text = value_of(r, source)->text;
@@ -98,7 +98,7 @@ static bool parse_value(RowReader *r, const Source *source, const char *field, j
                                 where.line, where.column);
 }
 
-// What the path leads to, borrowed; NULL: nothing, or null.
+// The member at the path, borrowed; NULL: missing, or null.
 static bool find_member(RowReader *r, const Source *source, const char *field, json_t **ret)
 {
     json_t *at = NULL;
@@ -126,7 +126,7 @@ static Str dump(RowReader *r, const json_t *value)
 
 // ---- text ----
 
-// However many digits it has.
+// With any number of digits.
 static bool is_whole_number(Str json)
 {
     size_t begin = str_starts(json, STR("-")) ? 1 : 0;
@@ -268,7 +268,7 @@ static const char *snake_name(const char *name, char *out)
     return out;
 }
 
-// A new reference, with all members renamed; of two that become one name the last wins.
+// A new reference, with all members renamed; if two get the same name, the last wins.
 static json_t *snake(json_t *value, int depth)
 {
     const char *key;
@@ -296,7 +296,7 @@ static json_t *snake(json_t *value, int depth)
 static Str json_string_of(RowReader *r, Str text)
 {
     Buf json;
-    buf_init(&json, 6 * text.len + 2); // if all of it were control characters
+    buf_init(&json, 6 * text.len + 2); // the worst case: only control characters
     (void)buf_json(&json, text);
     Str copy = arena_str(r->arena, buf_view(&json));
     buf_done(&json);
@@ -335,7 +335,7 @@ static bool member_json(RowReader *r, const Source *source, const char *field, S
     return true;
 }
 
-// Nothing is there, not even an empty text.
+// No value, not even an empty text.
 static bool is_absent(RowReader *r, const Source *source, const char *field)
 {
     json_t *value = NULL;
@@ -368,7 +368,7 @@ bool row_json(RowReader *r, const Source *source, const char *field, Str *ret)
     if (value->is_null) {
         // only the default
     } else if (source->path_count == 0 && (kind == COLUMN_NUMBER || kind == COLUMN_BOOL)) {
-        // Postgres's numbers are JSON's, but for NaN and the infinities.
+        // Postgres's numbers are JSON, except NaN and the infinities.
         bool special = memchr(value->text.ptr, 'N', value->text.len) != NULL ||
                        memchr(value->text.ptr, 'I', value->text.len) != NULL;
         *ret = special ? json_string_of(r, value->text) : value->text;
@@ -389,7 +389,7 @@ bool row_object(RowReader *r, const Source *source, const char *field, Str *ret)
         return row_unfit(
             r, source, field, "%s", is_picked(r, source) ? "has no such member" : "is null");
     }
-    // Postgres has checked it already; its text is passed on as it is.
+    // Postgres has validated it; its text is passed on unchanged.
     bool found_there = is_picked(r, source) || (source->path_count == 0 && is_json(r, source));
     if (found_there && !source->snake && str_starts(value->text, STR("{\""))) {
         *ret = value->text;

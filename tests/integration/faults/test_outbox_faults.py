@@ -276,7 +276,7 @@ def test_a_table_that_lets_nothing_be_marked_for_a_while_costs_a_few_tries_and_n
     time.sleep(12)
     assert app.one("SELECT last_value FROM notification.refusals") < 120  # each failing transaction is one
     assert pending(app) == 300
-    assert sum("published rows be marked" in line["event"] for line in lines(relay, "warn")) <= 2, relay.tail()
+    assert sum("marking of published rows" in line["event"] for line in lines(relay, "warn")) <= 2, relay.tail()
     assert not lines(relay, "error"), relay.tail()
     assert app.one("SELECT count(*) FROM stentor_outbox.refused") == 0
     app.sql("DROP TRIGGER forbid ON notification.outbox")

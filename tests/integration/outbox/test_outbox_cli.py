@@ -321,5 +321,5 @@ def test_a_mapping_that_cannot_be_read_names_its_member(database, tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text(json.dumps(mapping))
     done = database.run("check", mapping=str(broken))
-    assert done.returncode == 1 and "moments.sent.sent_at: '@soon' is none of" in done.stderr
+    assert done.returncode == 1 and "moments.sent.sent_at: '@soon' must be one of" in done.stderr
     assert "cannot open" in database.run("check", mapping=str(tmp_path / "none.json")).stderr

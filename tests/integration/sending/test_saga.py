@@ -185,7 +185,7 @@ def test_an_event_before_its_order_is_kept_and_applied_in_order(shop):
 
 @pytest.mark.parametrize("event,data,words", [
     ("UserCheckedOut", {"email": "a@example.com"}, "field 'order_id': is required"),
-    ("UserCheckedOut", {"order_id": "17", "email": "a@example.com"}, "field 'order_id': not a UUID"),
+    ("UserCheckedOut", {"order_id": "17", "email": "a@example.com"}, "field 'order_id': must be a UUID"),
     ("UserCheckedOut", {"order_id": str(uuid.uuid4()), "email": "nobody"}, "field 'email'"),
     ("UserCheckedOut", {"order_id": str(uuid.uuid4()), "email": "a@example.com", "total_money": "12,50"}, "field 'total_money'"),
     ("StatusChanged", {"order_id": str(uuid.uuid4()), "status": "Teleported"}, "field 'status'"),
@@ -305,7 +305,7 @@ def test_who_ordered_is_unreadable_once_their_key_is_destroyed(shop):
         order.complete().wait_state("Completed")
         wait_until(lambda: metric(pipeline, "stentor_order_saga_withheld_total") == 1, 20, "the command being withheld")
     withheld = shop.query("SELECT message_type, withheld, body FROM order_saga.outbox_message WHERE correlation_id = %s AND withheld IS NOT NULL", order.id)
-    assert [(name, why, bytes(body)) for name, why, body in withheld] == [("CompleteOrder", "its person is erased", b"")]
+    assert [(name, why, bytes(body)) for name, why, body in withheld] == [("CompleteOrder", "the recipient is erased", b"")]
     assert order.mails() == [PLACED]
     again = shop.order(email=order.email).check_out().wait_state("Placed")  # who is here again has a new key
     wait_until(lambda: len(again.mails()) == 2, 30, "the new order's confirmation")
@@ -327,9 +327,9 @@ def test_the_retention_is_run_by_the_clock(shop):
     age(shop, "order_state", "finished_at", 731, old)
     for saga in restarted(shop.pipeline, STENTOR_SAGA_CLEAN_UP_S="2"):
         wait_until(lambda: old.row(table="order_archive"), 30, "the old order being archived")
-        wait_until(lambda: saga.metric("stentor_order_saga_retention_passes_total") >= 2, 30, "the clock starting another pass")
+        wait_until(lambda: saga.metric("stentor_order_saga_retention_passes_total") >= 2, 30, "another pass being started")
         assert saga.metric('stentor_order_saga_retention_rows_total{step="archived"}') == 1
-        assert '"msg":"retention: a pass has ended"' in saga.tail(200) or "retention: a pass has ended" in saga.tail(200)
+        assert '"msg":"retention pass completed"' in saga.tail(200) or "retention pass completed" in saga.tail(200)
         assert old.state() is None and old.inbox() == [] and waiting.inbox() == [] and old.sent() == []
         assert young.state() == "Completed" and len(young.inbox()) == 2 and len(young.sent()) == 3
         old.check_out()  # so late that even the inbox has forgotten it
@@ -357,10 +357,10 @@ def test_the_key_figures_of_d(shop):
     pipeline = shop.pipeline
     for saga in restarted(pipeline, STENTOR_SAGA_STALLED_S="1"):
         order = shop.order().check_out().wait_state("Placed")
-        wait_until(lambda: saga.metric("stentor_order_saga_stalled") >= 1, 20, "the order standing still")
+        wait_until(lambda: saga.metric("stentor_order_saga_stalled") >= 1, 20, "the order being stalled")
         assert saga.metric("stentor_order_saga_active") >= saga.metric("stentor_order_saga_stalled")
-        assert "orders stand still" in saga.tail(200)
-        assert saga.ready()  # it is the orders that stand still, not the service
+        assert "orders are stalled" in saga.tail(200)
+        assert saga.ready()  # it is the orders that are stalled, not the service
         order.complete().wait_state("Completed").sent()
         assert saga.metric("stentor_order_saga_started_total") == 1
         assert saga.metric('stentor_order_saga_finished_total{state="Completed"}') == 1

@@ -126,7 +126,7 @@ static void load_and_decide(Scene *s, Side *side)
 
 static void make_rows(Scene *s, Side *side)
 {
-    static const Person nobody = {{"a@b.cd", 6}, {"A", 1}};
+    static const Recipient nobody = {{"a@b.cd", 6}, {"A", 1}};
     Error err = {0};
     for (size_t i = 0; i < side->fold.command_count; i++) {
         const Command *command = &side->fold.commands[i];
@@ -144,7 +144,7 @@ static void make_rows(Scene *s, Side *side)
 static void submit_store(Scene *s, Side *side)
 {
     for (size_t i = 0; i < side->fold.order_count; i++) {
-        side->fold.order_list[i]->person = STR("sealed");
+        side->fold.order_list[i]->recipient = STR("sealed");
     }
     make_rows(s, side);
     DbTxn *txn = db_txn_new(s->fx->pool);

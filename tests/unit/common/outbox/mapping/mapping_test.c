@@ -60,15 +60,22 @@ static Mapping *read_with(const char *name, const char *value)
     return m;
 }
 
-static Str read_file(const char *name, char *out, size_t size)
+static Str read_path(const char *place, char *out, size_t size)
 {
     char path[300];
-    snprintf(path, sizeof path, "%s/deploy/examples/outbox/%s.json", STENTOR_SOURCE_DIR, name);
+    snprintf(path, sizeof path, "%s/%s", STENTOR_SOURCE_DIR, place);
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
     size_t len = fread(out, 1, size, file);
     fclose(file);
     return str_of(out, len);
+}
+
+static Str read_file(const char *name, char *out, size_t size)
+{
+    char place[100];
+    snprintf(place, sizeof place, "deploy/examples/outbox/%s.json", name);
+    return read_path(place, out, size);
 }
 
 static void the_shipped_mappings_are_read(void **state)
@@ -88,6 +95,25 @@ static void the_shipped_mappings_are_read(void **state)
         assert_int_equal(m->keep_count, 1);
         mapping_free(m);
     }
+}
+
+static void the_first_example_of_the_manual_is_read(void **state)
+{
+    (void)state;
+    static const char fence[] = "```json\n";
+    char page[32 * 1024];
+    Error err = {0};
+    Str text = read_path("common/outbox/MAPPING.md", page, sizeof page - 1);
+    page[text.len] = '\0';
+    char *from = strstr(page, fence);
+    assert_non_null(from);
+    from += strlen(fence);
+    Mapping *m = mapping_read(str_of(from, (size_t)(strstr(from, "```") - from)), &err);
+    if (m == NULL) {
+        fail_msg("%s", err.text);
+    }
+    assert_true(mapping_is_request(m));
+    mapping_free(m);
 }
 
 static void what_is_read_is_what_stands_there(void **state)
@@ -142,7 +168,7 @@ static const struct {
     {"order_by", "[]", "order_by: must be a list"},
     {"order_by", "[\"a\",\"b\",\"c\",\"d\",\"e\"]", "order_by: must be a list"},
     {"position", "\"a\\u0007\"", "position: must be a column's name"},
-    {"pending", "{}", "pending: names no column"},
+    {"pending", "{}", "pending: must name a column"},
     {"pending", "{\"status\": 1.5}", "pending.status: must be text"},
     {"pending", NULL, "pending: is required"},
     {"states", "[{}]", "pending: is required"},
@@ -180,7 +206,7 @@ static const struct {
     {"fields", "{\"tenant\": \"a\", \"to\": \"b\", \"template\": \"c\", \"type\": \"d\"}",
      "fields.type: is not for \"request\""},
     {"fields", "{\"tenant\": \"a->>b\", \"to\": \"b\", \"template\": \"c\"}",
-     "fields.tenant: '->' is followed by"},
+     "fields.tenant: '->' must be followed by"},
     {"fields", "{\"tenant\": \"\", \"to\": \"b\", \"template\": \"c\"}",
      "fields.tenant: must be a column"},
     {"fields", "{\"tenant\": \"a\", \"to\": \"b\", \"template\": {\"value\": 1}}",
@@ -194,15 +220,15 @@ static const struct {
      "fields.template: 'names' must be an object"},
     {"fields",
      "{\"tenant\": \"a\", \"to\": \"b\", \"template\": {\"column\": \"c\", \"keys\": \"x\"}}",
-     "fields.template: 'keys' can only be"},
+     "fields.template: 'keys' must be"},
     {"fields", "{\"tenant\": \"a\", \"to\": \"b\", \"template\": {\"columns\": \"c\"}}",
      "fields.template.columns: is not a member"},
     {"fields", "{\"tenant\": \"a\", \"to\": \"b\", \"template\": \"c\", \"variables\": {\"x\": 1}}",
      "fields.variables.x: must be a column"},
     {"moments", "{\"done\": {}}", "moments.done: is not a member"},
-    {"moments", "{\"sent\": {\"status\": \"@when\"}}", "moments.sent.status: '@when' is none"},
+    {"moments", "{\"sent\": {\"status\": \"@when\"}}", "moments.sent.status: '@when' must be one"},
     {"moments", "{\"sent\": {\"status\": []}}", "moments.sent.status: must be text"},
-    {"moments", "{\"sent\": {\"id\": \"x\"}}", "moments.sent.id: is the row's id"},
+    {"moments", "{\"sent\": {\"id\": \"x\"}}", "moments.sent.id: is the id column"},
     {"moments", "{\"sent\": {\"sent_at\": \"@at\"}}", "moments.sent: must set a 'pending'"},
     {"moments", "{\"sent\": {\"status\": \"PENDING\"}}", "moments.sent: must set"},
     {"moments", "{\"claimed\": {\"at\": \"@now\"}, \"sent\": {\"status\": \"S\"}}",
@@ -272,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_shipped_mappings_are_read),
+        cmocka_unit_test(the_first_example_of_the_manual_is_read),
         cmocka_unit_test(what_is_read_is_what_stands_there),
         cmocka_unit_test(values_of_all_kinds_are_assigned),
         cmocka_unit_test(what_is_wrong_is_named),

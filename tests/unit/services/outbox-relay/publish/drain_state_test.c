@@ -5,12 +5,12 @@
 // As drawn in drain_state.h.
 static const StateRow ROWS[] = {
     [DRAIN_NEW] = {"new", "idle, ending"},
-    [DRAIN_IDLE] = {"idle", "reading, scanning, adopting, putting aside, ending"},
-    [DRAIN_READING] = {"reading", "idle, answering for the last time"},
-    [DRAIN_SCANNING] = {"scanning", "idle, answering for the last time"},
-    [DRAIN_ADOPTING] = {"adopting", "idle, answering for the last time"},
-    [DRAIN_PUTTING_ASIDE] = {"putting aside", "idle, answering for the last time"},
-    [DRAIN_LAST_ANSWER] = {"answering for the last time", "ending"},
+    [DRAIN_IDLE] = {"idle", "reading, scanning, adopting, putting a row aside, ending"},
+    [DRAIN_READING] = {"reading", "idle, awaiting the last answer"},
+    [DRAIN_SCANNING] = {"scanning", "idle, awaiting the last answer"},
+    [DRAIN_ADOPTING] = {"adopting", "idle, awaiting the last answer"},
+    [DRAIN_PUTTING_ASIDE] = {"putting a row aside", "idle, awaiting the last answer"},
+    [DRAIN_LAST_ANSWER] = {"awaiting the last answer", "ending"},
     [DRAIN_ENDING] = {"ending", "stopped"},
     [DRAIN_STOPPED] = {"stopped", ""},
 };

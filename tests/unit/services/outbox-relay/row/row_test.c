@@ -338,7 +338,7 @@ static void a_whole_number_that_postgres_picked_may_be_long_as_a_text(void **sta
 static void a_variable_that_is_too_big_a_number_is_refused(void **state)
 {
     (void)state;
-    static const char why[] = "fields.variables has a number that is too big (make it a text)";
+    static const char why[] = "fields.variables has a number that is too big (store it as text)";
     Bench *b = memo_picked();
     pick(b, "payload", "subject", "12345678901234567890");
     assert_unfit(b, why);
@@ -365,7 +365,7 @@ static void a_json_column_of_variables_is_read_before_it_is_passed_on(void **sta
     set(b, "doc", COLUMN_JSON, "{\"a\": \"\\u0000\"}");
     assert_unfit(b, "fields.variables has a character U+0000");
     set(b, "doc", COLUMN_JSONB, "{\"a\": 12345678901234567890}");
-    assert_unfit(b, "fields.variables has a number that is too big (make it a text)");
+    assert_unfit(b, "fields.variables has a number that is too big (store it as text)");
     bench_free(b);
 }
 
@@ -397,7 +397,7 @@ static void what_json_cannot_be_read_is_told_without_its_words(void **state)
     Bench *b = odd_members();
     set(b, "doc", COLUMN_TEXT, "{\"a\": 12345678901234567890}");
     assert_unfit(
-        b, "fields.correlation_id (column 'doc') has a number that is too big (make it a text):"
+        b, "fields.correlation_id (column 'doc') has a number that is too big (store it as text):"
            " line 1, column 26");
     set(b, "doc", COLUMN_TEXT, "{\"a\": 1, \"a\": 2}");
     assert_unfit(b, "fields.correlation_id (column 'doc') has a member twice: line 1, column 12");
@@ -440,10 +440,10 @@ static void an_event_that_does_not_fit_is_refused_by_its_column(void **state)
         const char *text, *wanted;
     } cases[] = {
         {"subject", COLUMN_TEXT, "no type",
-         "fields.type (column 'subject') is not an event's type: 1 to 96 of [A-Za-z0-9_-] in tokens"
+         "fields.type (column 'subject') is not an event type: 1 to 96 of [A-Za-z0-9_-] in tokens"
          " with dots"},
         {"subject", COLUMN_TEXT, "notify",
-         "fields.type (column 'subject') is 'notify', which is a command"},
+         "fields.type (column 'subject') is 'notify', which is reserved for commands"},
         {"tenant_id", COLUMN_TEXT, NULL, "fields.tenant (column 'tenant_id') is empty"},
         {"tenant_id", COLUMN_TEXT, "a.b",
          "fields.tenant (column 'tenant_id') is not a tenant: [a-z0-9_-]{1,32}"},
