@@ -19,8 +19,8 @@ bool digest_wanted(const DigestWindow *window)
     return window->verdict.len == 0 && window->live > 1 && window->newest != NULL;
 }
 
-// An id whose time is the window's flush, so that ids sort by when things went out; earlier when
-// the window ended earlier, because history takes no id from the future.
+// The id's time is the window's flush, so ids sort by the time of sending; or the freeze if the
+// window ended early, because history rejects ids from the future.
 static int64_t time_of(const DigestWindow *window)
 {
     bool early = window->frozen_at_us < window->flush_at_us;
@@ -42,8 +42,7 @@ static void derive_ids(const DigestWindow *window, Digest *digest, Arena *arena)
 
 // ---- the items ----
 
-// What was sealed under an older key of the recipient nobody can read any more: it is counted, and
-// not listed.
+// An item sealed under an older key of the recipient is unreadable: it is counted, not listed.
 static bool is_readable(const Request *item, const Request *newest)
 {
     return item->variables == NULL || sealed_same_key(item->variables, newest->address);
@@ -61,7 +60,7 @@ static void list_item(const Request *from, Request *digest, Arena *arena)
     digest->digest_items[digest->n_digest_items++] = item;
 }
 
-// A digest without an item would be none to the renderer: then it is the newest.
+// The renderer needs at least one item: then it is the newest.
 static void list_items(const DigestWindow *window, Request *digest, Arena *arena)
 {
     digest->digest_items = arena_array(arena, window->item_count + 1, sizeof(Item *));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Digest: what a frozen window becomes. Pure: the key is an argument, the time is the window's, and
-// all ids are derived from the window's, so however often it is built, it is one digest. One item
-// goes out as itself; of several the newest gives the address (sealed anew for the digest), the
-// recipient, the priority and the locale, the window gives the template.
+// Digest: built from a frozen window. Pure: the key is an argument, the time is the window's, and
+// all ids are derived from the window's, so however often it is built, it is one digest. A single
+// item is sent as itself; of several the newest gives the address (resealed for the digest), the
+// recipient, the priority and the locale; the window gives the template.
 #pragma once
 
 #include "common/base/arena.h"
@@ -21,7 +21,7 @@ typedef struct DigestWindow {
     Str tenant;
     Str window_id;
     int64_t flush_at_us;
-    int64_t frozen_at_us; // before flush_at_us when the recipient wanted no digest any more
+    int64_t frozen_at_us; // before flush_at_us if the recipient no longer wanted a digest
     Str template_key;
     Str template_version;
     Str locale;  // when the newest item names none
@@ -29,7 +29,7 @@ typedef struct DigestWindow {
     uint64_t live;
     const Stentor__V1__NotificationRequest **items; // those that are listed, oldest first
     size_t item_count;
-    const Stentor__V1__NotificationRequest *newest; // NULL: nothing is live
+    const Stentor__V1__NotificationRequest *newest; // NULL: no item is live
 } DigestWindow;
 
 typedef struct Digest {
@@ -43,10 +43,10 @@ typedef struct Digest {
     Str head;    // the same without address and items: for its status
 } Digest;
 
-// Whether a digest is to be made of it: there are several items, and nothing says that they end.
+// Whether it becomes a digest: it has several items and no verdict ends them.
 bool digest_wanted(const DigestWindow *window);
 
-// `key` unseals the newest item's address; NULL (destroyed): no digest, the renderer says of each
-// item why. ERROR_PERMANENT when the address does not open.
+// `key` unseals the newest item's address; NULL (destroyed): no digest, and the renderer reports
+// why for each item. ERROR_PERMANENT: the address cannot be unsealed.
 bool digest_build(
     const DigestWindow *window, DataKey *key, Arena *arena, Digest *ret_digest, Error *err);

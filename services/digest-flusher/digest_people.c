@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of two events about the same part the later wins, so a map of parts is all that a flush has to
-// remember; statements then touch each row once.
+// Of two events about the same part the later wins, so a flush keeps one map of parts; each
+// statement then touches each row once.
 #include "services/digest-flusher/digest_people.h"
 
 #include <stdlib.h>
@@ -17,10 +17,10 @@ typedef Stentor__V1__PersonEvent PersonEvent;
 
 typedef struct Recipient {
     Str tenant, id;
-    bool removed_once; // what is known of the recipient is to be deleted first
+    bool removed_once; // delete the recipient's rows first
     bool is_removed, knows_removed;
     bool is_unsubscribed, knows_unsubscribed;
-    int64_t changed_at_us; // the last that may concern an open window; 0: nothing
+    int64_t changed_at_us; // the last change that may concern an open window; 0: none
     struct Recipient *next;
 } Recipient;
 
@@ -86,7 +86,7 @@ static Recipient *recipient_of(DigestPeople *people, const PersonEvent *event, A
     return recipient;
 }
 
-// The one of the person's preferences, or consents, that `said` is about: a zeroed or an older one.
+// The recipient's preference or consent that `change` replaces: a zeroed or an older one.
 static Entry *entry_of(DigestPeople *people, const Entry *change, Arena *arena)
 {
     const Recipient *recipient = change->recipient;
@@ -148,7 +148,7 @@ static void fold_consent(
     fold_entry(people, entry, arena);
 }
 
-// Entries of before the removal must not come back with the flush.
+// Entries from before the removal must not be written after it.
 static void fold_removal(const DigestPeople *people, Recipient *recipient)
 {
     for (Entry *entry = people->first_entry; entry != NULL; entry = entry->next) {
@@ -231,7 +231,7 @@ bool digest_people_fold(DigestPeople *people, const BusMessage *message, Arena *
         recipient = recipient_of(people, event, arena);
         fold_consent(people, recipient, event->consent, arena);
         break;
-    default: // a part that a later version knows
+    default: // a part of a later version
         return true;
     }
     recipient->changed_at_us = message->stored_at_us;
@@ -276,7 +276,7 @@ static const DbStatement clear_entries = {
     " WHERE p.tenant_id = i.tenant_id AND p.recipient_id = i.recipient_id AND p.category = i.category"
     "  AND p.channel = i.channel",
 };
-// NULL: nothing was said of it.
+// NULL: not changed.
 static const DbStatement put_silence = {
     .name = "people_silence",
     .sql =
@@ -295,7 +295,7 @@ static const DbStatement drop_silence = {
     "DELETE FROM digest_flusher.silenced s USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
     " WHERE s.tenant_id = i.tenant_id AND s.recipient_id = i.recipient_id AND NOT s.is_removed AND NOT s.is_unsubscribed",
 };
-// Only windows that were open when it was said: PEOPLE is read again from its beginning at times.
+// Only windows that were open at the change: PEOPLE is sometimes read again from its start.
 static const DbStatement reconsider = {
     .name = "people_reconsider",
     .sql =
@@ -337,7 +337,7 @@ static void write_removals(const DigestPeople *people, DbTxn *txn, const DbState
     }
 }
 
-// A cleared consent is one of before a removal, which has deleted it.
+// A cleared consent is from before a removal, which has deleted it.
 static void write_consents(const DigestPeople *people, DbTxn *txn)
 {
     RecipientArrays arrays;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// People: what digests need to know of PEOPLE, folded into digest_flusher.preferences and
-// digest_flusher.silenced. A recipient who no longer wants a digest has the open windows made due
-// at once; what becomes of them then is decided when they are frozen
-// (digest_flusher.digest_verdict).
+// DigestPeople: preferences and unsubscriptions from PEOPLE, folded into digest_flusher.preferences
+// and digest_flusher.silenced. A recipient who no longer wants a digest has the open windows made
+// due at once; the freeze decides their outcome (digest_flusher.digest_verdict).
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -14,7 +13,7 @@ DigestPeople *digest_people_new(void);
 void digest_people_free(DigestPeople *people);
 // One event; text lives in `arena` until digest_people_clear. ERROR_PERMANENT names what is wrong.
 bool digest_people_fold(DigestPeople *people, const BusMessage *message, Arena *arena, Error *err);
-// Everything folded since the last clear. In the order removals, preferences, silence, windows.
+// Writes everything folded since the last clear: removals, preferences, unsubscriptions, windows.
 void digest_people_write(const DigestPeople *people, DbTxn *txn);
 void digest_people_clear(DigestPeople *people);
 size_t digest_people_count(

@@ -15,7 +15,7 @@ static const DbStatement open_windows = {
     " ORDER BY i.tenant_id, i.window_id, i.accepted_at"
     " ON CONFLICT DO NOTHING",
 };
-// A freeze, and a cancellation, wait for us or we for them.
+// Serialises with a freeze and a cancellation.
 static const DbStatement lock_windows = {
     .name = "digest_lock",
     .sql =
@@ -64,7 +64,7 @@ static const DbStatement record_cancels = {
     " ON CONFLICT (tenant_id, cancel_key) DO UPDATE SET before_at = excluded.before_at, reason = excluded.reason,"
     "  recorded_at = now() WHERE excluded.before_at > c.before_at",
 };
-// What is claimed is on its way: whoever claimed it may have died after it was published.
+// Claimed work is not cancelled: its claimer may have published it and died.
 static const DbStatement cancel_work = {
     .name = "cancel_work",
     .sql =
@@ -105,7 +105,7 @@ static const DbStatement freeze = {
     " FROM digest_flusher.digest_freeze($1::int8 * interval '1 millisecond', $2::int4, $3::int4, $4::int8)",
 };
 static const DbStatement next_due = {.name = "digest_next", .sql = "SELECT digest_flusher.digest_next()"};
-// Only who finds the window frozen decides: of two that both froze it, one after the other, the first.
+// Only one decision counts: of two replicas that froze the window one after the other, the first.
 static const DbStatement make = {
     .name = "digest_make",
     .sql =
@@ -142,7 +142,7 @@ void digest_push_key(DbArray *array, Str key)
     }
 }
 
-// ---- what arrives ----
+// ---- arriving items and cancellations ----
 
 static void add_open(DbTxn *txn, const DueWork *const *items, size_t count)
 {
@@ -245,7 +245,7 @@ void digest_cancel(DbTxn *txn, const DueWork *const *cancels, size_t count)
     add_cancels(txn, &cancel_items, cancels, count);
 }
 
-// ---- what is due ----
+// ---- due windows ----
 
 static void add_absorb(DbTxn *txn)
 {

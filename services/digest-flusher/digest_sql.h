@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows, their items and cancellations as statements. What arrives is written under the tenants'
-// row-level security; what looks across tenants goes through the functions of the schema.
+// row-level security; statements across tenants go through the functions of the schema.
 #pragma once
 
 #include "common/db/db.h"
@@ -32,17 +32,17 @@ enum {
 // A key of a cancellation or, empty, NULL.
 void digest_push_key(DbArray *array, Str key);
 
-// Items that arrive. Into their window while it is open; behind it they are due work of their own,
-// at their time or, when the window came to nothing before they were accepted, suppressed as it
-// was. One that was there before changes nothing. Three statements: the second one's locks keep a
-// freeze out, the third one's snapshot has seen the last.
+// Stores items. An item joins its window while that is open; later it becomes due work of its own,
+// at its time, or suppressed if the window was suppressed before the item was accepted. A repeated
+// item changes nothing. Three statements: the locks of the second keep a freeze out, the snapshot
+// of the third has seen the last freeze.
 void digest_insert(DbTxn *txn, const DueWork *const *items, size_t count);
 
-// Cancellations: remembered, and what waits under their keys and nobody has claimed becomes
-// `suppressed`, items of open windows too.
+// Cancellations: stored; unclaimed work with their keys becomes `suppressed`, items of open windows
+// too.
 void digest_cancel(DbTxn *txn, const DueWork *const *cancels, size_t count);
 
-// Result 0: what is left of windows whose digest is decided. Result 1: the frozen windows. Result
+// Result 0: items absorbed of windows whose digest is decided. Result 1: the frozen windows. Result
 // 2: one row, when the next one is due that is not due yet (NULL: none).
 void digest_freeze(DbTxn *txn, int64_t lease_ms);
 
@@ -50,7 +50,7 @@ void digest_freeze(DbTxn *txn, int64_t lease_ms);
 // Result 1: how many items followed at once; DIGEST_ABSORB_MAX: there may be more.
 void digest_make(DbTxn *txn, const Digest *digests, size_t count);
 
-// Drops what no delivery asks for any more, a bounded number of rows. Result 0: how many.
+// Deletes rows that no redelivery can need, a bounded number. Result 0: how many.
 void digest_forget(DbTxn *txn);
 
 // Result 0: one row, how many windows wait and when the first of them is due (NULL: none).

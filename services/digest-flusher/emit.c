@@ -15,7 +15,7 @@
 enum {
     SLEEP_MAX_MS = 1000,
     SLEEP_EMPTY_MS =
-        5, // at least, when nothing was claimable: the clock here may be ahead of the database's
+        5, // at least, after an empty claim: this host's clock may be ahead of the database's
 };
 
 typedef struct Emission Emission;
@@ -28,8 +28,8 @@ struct Emit {
     EmitHandlers handlers;
     void *ctx;
     uv_timer_t timer;
-    bool running;       // a pass is under way
-    int64_t wake_at_us; // when the next pass begins; during a pass: as far as is known
+    bool running;       // a pass is in progress
+    int64_t wake_at_us; // start of the next pass; during a pass: as far as known
     Arena *arena;       // of the pass
     Emission *emissions;
     size_t claimed;
@@ -116,8 +116,8 @@ static void on_done_committed(void *ctx, DbTxn *txn, const Error *err)
     end_pass(emit);
 }
 
-// Killed between the acks and this delete: the lease runs out and the rows go out again under the
-// same ids. Within the duplicate window JetStream drops them; after it the stages do, and the
+// Killed between the acks and this delete: the lease expires and the rows are published again under
+// the same ids. Within the duplicate window JetStream drops them; after it the stages do, and the
 // ledger refuses a second send. tests/integration/faults/test_kill.py kills the flusher there.
 static void delete_stored(Emit *emit)
 {
@@ -187,8 +187,8 @@ static bool status_row(Emit *emit, const PGresult *rows, int row, BusOut *ret_ou
     return status_emit(&status, emit->arena, ret_out, err);
 }
 
-// A row emitted again, because its process died, may find another lane: its event id is the same
-// there, and the ledger refuses the second.
+// A row that is published again after a crash may get another lane: it has the same event id there,
+// and the ledger rejects the second send.
 static const char *subject_of(Emit *emit, Str stored)
 {
     char *subject = arena_alloc(emit->arena, SUBJECT_SIZE);
@@ -221,7 +221,7 @@ static bool out_of(Emit *emit, const PGresult *rows, int row, BusOut *ret_out, E
     };
     if (str_starts(str_from(ret_out->subject), STR("evt."))) {
         static const BusHeader packed[] = {{"Content-Type", {"application/protobuf", 20}}};
-        ret_out->headers = packed; // which message it is, the subject says
+        ret_out->headers = packed; // the subject names the message type
         ret_out->header_count = 1;
     }
     return true;
@@ -262,7 +262,7 @@ static void publish_claimed(Emit *emit, const PGresult *rows)
     }
 }
 
-// Killed between the claim and the publish: the lease runs out, and another process or the next one
+// Killed between the claim and the publish: the lease expires, and another process or the next one
 // claims the rows.
 static void on_claim_done(void *ctx, DbTxn *txn, const Error *err)
 {
@@ -275,7 +275,7 @@ static void on_claim_done(void *ctx, DbTxn *txn, const Error *err)
     const PGresult *rows = db_txn_result(txn, 0);
     int64_t next_us = db_get_time(db_txn_result(txn, 1), 0, 0);
     if (db_rows(rows) == CLOCK_CLAIM_MAX) {
-        next_us = 1; // more of the same is due
+        next_us = 1; // more rows are due
     }
     if (next_us > 0 && next_us < emit->wake_at_us) {
         emit->wake_at_us = next_us;
@@ -285,7 +285,7 @@ static void on_claim_done(void *ctx, DbTxn *txn, const Error *err)
 
 static void start_pass(Emit *emit)
 {
-    // Without a bus a claim would only hold rows back until its lease ends.
+    // Without NATS a claim would only hold rows back until its lease expires.
     if (!bus_connected(emit->bus) || !db_pool_ready(emit->pool)) {
         sleep_until(emit, INT64_MAX);
         return;
@@ -296,12 +296,12 @@ static void start_pass(Emit *emit)
     emit->late_max_us = 0;
     emit->arena = arena_new(0);
     DbTxn *txn = db_txn_new(emit->pool);
-    db_txn_lazy_commit(txn); // a claim that a crash of Postgres forgets is only made again
+    db_txn_lazy_commit(txn); // a claim lost in a crash of Postgres is only made again
     clock_claim(txn, emit->lease_ms);
     db_txn_submit(txn, on_claim_done, emit);
 }
 
-// ---- life ----
+// ---- starting and stopping ----
 
 Emit *emit_new(
     Bus *bus, DbPool *pool, int64_t lease_ms, int64_t share_per_s, const EmitHandlers *handlers,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emit: the clock itself. A pass claims up to 500 due rows under a lease, publishes each under its
-// stored id, awaits the acks, and deletes the rows that are stored in their stream. One pass at a
-// time; between passes it sleeps until the next row is due, at most a second. Any number of
+// Emit: publishes due work. A pass claims up to 500 due rows under a lease, publishes each under
+// its stored id, awaits the acks, and deletes the rows that are stored in their stream. One pass at
+// a time; between passes it sleeps until the next row is due, at most a second. Any number of
 // replicas: the claim skips what another holds.
 #pragma once
 
@@ -11,18 +11,18 @@
 typedef struct Emit Emit;
 
 typedef struct EmitHandlers {
-    // Called when a pass ends in which something was due: so many are stored in their streams, the
-    // latest that much after its time.
+    // Called at the end of a pass with due rows: the number stored in their streams, and the delay
+    // of the latest one.
     void (*on_emitted)(void *ctx, size_t count, int64_t late_max_us);
 } EmitHandlers;
 
-// share_per_s: common/model/rules/fair_share.h; a schedule of a million for one minute is a flood
-// as well.
+// share_per_s: common/model/rules/fair_share.h; a million notifications scheduled for one minute
+// are a flood as well.
 Emit *emit_new(
     Bus *bus, DbPool *pool, int64_t lease_ms, int64_t share_per_s, const EmitHandlers *handlers,
     void *ctx);
-// Something is due at due_us: wake then, or at once when that is past.
+// Work is due at due_us: wake then, or at once if that is past.
 void emit_wake_at(Emit *emit, int64_t due_us);
-// A pass under way is finished, then on_stopped; then it may be freed.
+// Finishes a pass in progress, then calls on_stopped; then it may be freed.
 void emit_stop(Emit *emit, void (*on_stopped)(void *ctx), void *ctx);
 void emit_free(Emit *emit);

@@ -14,8 +14,8 @@
 
 enum {
     SLEEP_MAX_MS = 1000,
-    SLEEP_EMPTY_MS = 5, // the clock here may be ahead of the database's
-    AWAY_MS = 100,      // Postgres is not there, or not yet: this process has just begun
+    SLEEP_EMPTY_MS = 5, // this host's clock may be ahead of the database's
+    AWAY_MS = 100,      // Postgres is away, or not connected yet
     FORGET_MS = 60 * 1000,
     FREEZE_RESULTS = 1, // of digest_freeze: absorbed, frozen, next
 };
@@ -31,9 +31,9 @@ struct Flush {
     Arena *arena;         // of the pass
     DigestWindow *windows;
     size_t count;
-    KeyWant *wants; // of those windows that become a digest, in their order
+    KeyWant *wants; // of the windows that become a digest, in their order
     size_t want_count;
-    bool more; // of the same is due
+    bool more; // more windows are due
     FlushCounts counts;
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
@@ -125,7 +125,8 @@ static void count_window(Flush *flush, const DigestWindow *window, const Digest 
     }
 }
 
-// An address that does not open was altered: its items go out as themselves, and the stages say so.
+// An address that cannot be unsealed was altered: its items are sent one by one, and the stages
+// report it.
 static void build(Flush *flush, const DigestWindow *window, DataKey *key, Digest *ret_digest)
 {
     Error err = {0};
@@ -175,7 +176,7 @@ static void want_keys(Flush *flush)
     keyring_resolve(flush->options.keyring, flush->wants, flush->want_count, on_keys, flush);
 }
 
-// ---- what was frozen ----
+// ---- reading frozen windows ----
 
 static Str text_of(Flush *flush, const PGresult *rows, int row, int column)
 {
@@ -201,7 +202,7 @@ static DigestWindow *new_window(Flush *flush, const PGresult *rows, int row)
     return window;
 }
 
-// What does not read was checked when it came in: it cannot be, and then it is not shown.
+// Items were checked when they arrived; an unreadable one is not listed.
 static void add_item(Flush *flush, DigestWindow *window, const PGresult *rows, int row)
 {
     if (db_is_null(rows, row, FREEZE_PAYLOAD)) {
@@ -275,18 +276,18 @@ static void start_pass(Flush *flush)
     flush->counts = (FlushCounts){0};
     flush->arena = arena_new(0);
     DbTxn *txn = db_txn_new(flush->options.pool);
-    // A freeze that a crash of Postgres forgets is made again: what is decided commits by itself.
+    // A freeze lost in a crash of Postgres is made again; the decision has its own commit.
     db_txn_lazy_commit(txn);
     digest_freeze(txn, flush->options.lease_ms);
     int64_t now_ms = clock_mono_us() / 1000;
-    if (now_ms >= flush->forget_at_ms) { // once a minute: cheap while nothing is old
+    if (now_ms >= flush->forget_at_ms) { // once a minute: cheap while no row is old
         flush->forget_at_ms = now_ms + FORGET_MS;
         digest_forget(txn);
     }
     db_txn_submit(txn, on_frozen, flush);
 }
 
-// ---- life ----
+// ---- starting and stopping ----
 
 Flush *flush_new(const FlushOptions *options)
 {

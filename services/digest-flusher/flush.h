@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flush: windows whose time has come. A pass freezes up to 64 of them, fetches the recipients' data
-// keys, builds the digests and commits the decision: the digest and its items are due work from
-// there on, and emit.h sends them. Any number of replicas: a freeze skips what another holds.
+// Flush: turns due windows into digests. A pass freezes up to 64 of them, fetches the recipients'
+// data keys, builds the digests and commits the decision: from then on the digest and its items are
+// due work, and emit.h publishes them. Any number of replicas: a freeze skips windows that another
+// holds.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -12,8 +13,8 @@ typedef struct Flush Flush;
 
 typedef struct FlushCounts {
     uint64_t digests;
-    uint64_t singles;    // windows whose items go out as themselves
-    uint64_t suppressed; // windows that came to nothing
+    uint64_t singles;    // windows whose items are sent one by one
+    uint64_t suppressed; // windows whose items were suppressed
 } FlushCounts;
 
 typedef struct FlushHandlers {
@@ -30,8 +31,8 @@ typedef struct FlushOptions {
 } FlushOptions;
 
 Flush *flush_new(const FlushOptions *options); // borrows all parts
-// A window is due at due_us: wake then, or at once when that is past.
+// A window is due at due_us: wake then, or at once if that is past.
 void flush_wake_at(Flush *flush, int64_t due_us);
-// A pass under way is finished, then on_stopped; then it may be freed.
+// Finishes a pass in progress, then calls on_stopped; then it may be freed.
 void flush_stop(Flush *flush, void (*on_stopped)(void *ctx), void *ctx);
 void flush_free(Flush *flush);

@@ -34,10 +34,10 @@ typedef struct Flusher {
     uv_timer_t backlog_timer;
     bool counting;
     bool passes_stopped;
-    int stopped_count; // of the parts
+    int stopped_count; // of on_part_stopped
     int64_t waiting;
     int64_t windows_waiting;
-    int64_t oldest_due_us; // of both; 0: nothing waits
+    int64_t oldest_due_us; // of rows and windows; 0: none waits
     Metric *taken;
     Metric *emitted;
     Metric *late_seconds;
@@ -81,11 +81,11 @@ static bool on_people_fold(void *ctx, const BusMessage *message, Arena *arena, E
 static void on_people_write(void *ctx, DbTxn *txn)
 {
     const Flusher *flusher = ctx;
-    db_txn_lazy_commit(txn); // rows and position are lost together, and read again
+    db_txn_lazy_commit(txn); // a crash loses rows and position together; both are read again
     digest_people_write(flusher->people, txn);
 }
 
-// What became due is found by the next pass, here or elsewhere.
+// The next pass, here or in another replica, finds the windows that became due.
 static void on_people_committed(void *ctx, DbTxn *txn)
 {
     Flusher *flusher = ctx;
@@ -122,7 +122,7 @@ static bool check_ready(void *state, Buf *reason)
     return failure == NULL;
 }
 
-// ---- what waits, for the metrics ----
+// ---- counts for the metrics ----
 
 static void finish_stop(Flusher *flusher);
 
@@ -224,7 +224,7 @@ static void register_metrics(Flusher *flusher, Metrics *metrics)
     register_digest_metrics(flusher, metrics);
 }
 
-// ---- life ----
+// ---- starting ----
 
 static bool start_flusher(Service *service, const void *options, void **ret_state, Error *err)
 {
@@ -263,7 +263,7 @@ static bool start_flusher(Service *service, const void *options, void **ret_stat
     return true;
 }
 
-// ---- stop: intake, projector, the passes under way, then the timer, in this order ----
+// ---- stopping, in this order: intake, projector, the passes, the timer ----
 
 static void on_timer_closed(uv_handle_t *handle)
 {

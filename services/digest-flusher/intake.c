@@ -30,7 +30,8 @@ typedef struct IntakeBatch {
 
 static void submit_batch(IntakeBatch *batch);
 
-// One row that Postgres refuses must not bury the others: halve until it stands alone.
+// One row that Postgres rejects must not make dead letters of the others: halve until it is
+// isolated.
 static void submit_halves(const IntakeBatch *batch)
 {
     size_t half = batch->count / 2;
@@ -58,7 +59,7 @@ static void report_stored(const IntakeBatch *batch)
         case WORK_SEND:
             work_us = earlier(work_us, work->due_at_us);
             break;
-        case WORK_GATHER: // one that is late is work
+        case WORK_GATHER: // a late item is due work
             window_us = earlier(window_us, work->window->flush_at_us);
             work_us = earlier(work_us, work->due_at_us);
             break;
@@ -70,9 +71,10 @@ static void report_stored(const IntakeBatch *batch)
     batch->intake->handlers.on_stored(batch->intake->ctx, batch->count, work_us, window_us);
 }
 
-// Killed between the commit and the ack: the deliveries come again and ON CONFLICT drops them; when
-// the work was emitted and deleted meanwhile it is emitted again under the same id, and the ledger
-// refuses the second. tests/integration/faults/test_kill.py kills the flusher with work on its way.
+// Killed between the commit and the ack: the deliveries come again and ON CONFLICT drops them; if
+// the work was published and deleted meanwhile, it is published again under the same id, and the
+// ledger rejects the second. tests/integration/faults/test_kill.py kills the flusher with work in
+// flight.
 static void finish_batch(IntakeBatch *batch, const Error *err)
 {
     if (err != NULL && err->kind == ERROR_PERMANENT && batch->count > 1) {
@@ -137,7 +139,7 @@ static void take_batch(Intake *intake, Delivery **deliveries, size_t count)
     }
     for (size_t i = 0; i < refused_count; i++) {
         delivery_settle(
-            refused[i], &errors[i]); // when all are refused, the last one frees the arena
+            refused[i], &errors[i]); // if all are rejected, the last one frees the arena
     }
 }
 

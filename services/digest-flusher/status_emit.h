@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StatusEmit: due work that goes out as a word on STATUS about its notification: queued (a digest),
-// superseded (by a digest), suppressed (cancelled, or no longer wanted). Pure.
+// StatusEmit: the status event of due work that is not sent itself: queued (a digest), superseded
+// (by a digest), suppressed (cancelled, or no longer wanted). Pure.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -11,9 +11,9 @@ typedef struct StatusEmit {
     Str detail;
     Str window_id;
     int64_t at_us;
-    Str payload; // packed NotificationRequest: about whom
+    Str payload; // packed NotificationRequest
 } StatusEmit;
 
-// Fills *ret_out; what it points to lives in `arena`. ERROR_PERMANENT when the payload is not a
-// request or the status is none.
+// Fills *ret_out; what it points to lives in `arena`. ERROR_PERMANENT: the payload is not a request
+// or the status is unknown.
 bool status_emit(const StatusEmit *emit, Arena *arena, BusOut *ret_out, Error *err);

@@ -19,7 +19,7 @@ struct Trimmer {
     DbPool *pool;
     Gauge gauges[TRIM_STREAMS_MAX];
     size_t gauge_count;
-    TrimFloor floors[TRIM_STREAMS_MAX]; // as the pass before this one read them
+    TrimFloor floors[TRIM_STREAMS_MAX]; // as read by the previous pass
     char names[TRIM_STREAMS_MAX][64];
     size_t floor_count;
     uv_timer_t timer;
@@ -67,9 +67,9 @@ static void on_trimmed(void *ctx, const TrimStream *streams, size_t count, const
     end_pass(trimmer);
 }
 
-// Projections commit lazily: a crash of Postgres takes the last half second of positions back, and
-// what they are then to read again must be there. So a pass goes by the floors of the one before,
-// which are on the disk by now.
+// Projections commit lazily: a crash of Postgres loses the last half second of positions, and the
+// events to be read again must still exist. So a pass uses the floors that the previous pass read,
+// which are on disk by now.
 static void keep_floors(Trimmer *trimmer, const PGresult *res)
 {
     trimmer->floor_count = 0;
@@ -86,7 +86,7 @@ static void on_floors(void *ctx, DbTxn *txn, const Error *err)
 {
     Trimmer *trimmer = ctx;
     if (err != NULL || trimmer->stopping) {
-        end_pass(trimmer); // without the floors nothing may go; the pool tells of its troubles
+        end_pass(trimmer); // without floors nothing may be deleted; the pool logs its errors
         return;
     }
     trim_pass(trimmer->bus, trimmer->floors, trimmer->floor_count, on_trimmed, trimmer);
@@ -109,7 +109,7 @@ static void on_timer(uv_timer_t *timer)
     start_pass(timer->data);
 }
 
-// ---- life ----
+// ---- starting and stopping ----
 
 static bool has_gauge(const Trimmer *trimmer, const char *stream)
 {

@@ -50,7 +50,7 @@ static bool read_meta(const Deferred *deferred, DueWork *work, Error *err)
     return true;
 }
 
-// A cancellation is about no notification, and its time is now.
+// A cancellation concerns no notification, and its time is now.
 static bool check_head(const DueWork *work, Error *err)
 {
     if (!id_parse(work->notification_id, "ntf_", NULL)) {
@@ -69,7 +69,7 @@ static bool check_head(const DueWork *work, Error *err)
 
 // ---- requests and rendered notifications ----
 
-// What is embedded has to be about the same notification, on a lane that exists.
+// The embedded event must be about the same notification, on a lane that exists.
 static bool check_embedded(
     const Meta *meta, unsigned priority, const DueWork *work, const char *field, Error *err)
 {
@@ -100,13 +100,13 @@ static bool read_request(const Deferred *deferred, Arena *arena, DueWork *work, 
         return error_set(
             err, ERROR_PERMANENT, "request.channel %d is unknown", (int)request->channel);
     }
-    // Critical mail goes whatever its recipient prefers, as at the gate.
+    // Critical mail ignores preferences, as at the gate.
     Str recipient = str_from(request->recipient_id);
     bool critical = (Priority)request->priority == PRIORITY_CRITICAL;
     work->recipient_id = critical || recipient.len > RECIPIENT_MAX ? STR_EMPTY : recipient;
     work->category = (Category)request->category;
     work->channel = (Channel)request->channel;
-    // Of the time in the id, which is the cause's when the id is derived, and of the acceptance.
+    // The earlier of the time in the id (the cause's, if the id is derived) and the acceptance.
     int64_t id_ms = 0;
     (void)id_parse(work->notification_id, "ntf_", &id_ms);
     bool earlier = is_time(request->accepted_at_us) && request->accepted_at_us < id_ms * 1000;
@@ -135,7 +135,7 @@ static bool read_rendered(const Deferred *deferred, Arena *arena, DueWork *work,
     if (rendered->attempt == 0) {
         return error_set(err, ERROR_PERMANENT, "rendered.attempt is 0");
     }
-    work->cancel_key = STR_EMPTY; // what was rendered is on its way
+    work->cancel_key = STR_EMPTY; // a retry cannot be cancelled
     char attempt[12];
     snprintf(attempt, sizeof(attempt), "%" PRIu32, rendered->attempt);
     event_id_derive("rendered", work->notification_id, str_from(attempt), work->event_id);
@@ -196,7 +196,7 @@ static bool read_item(const Deferred *deferred, Arena *arena, DueWork *work, Err
         return error_set(err, ERROR_PERMANENT, "reason is 'digest', and digest is missing");
     }
     if (!read_request(deferred, arena, work, err) || !check_window(deferred->digest, err) ||
-        // The digest goes to an item's address, sealed anew under the same key.
+        // The digest is sent to an item's address, resealed under the same key.
         !sealed_check(deferred->request->address, "request.address", err)) {
         return false;
     }
@@ -233,8 +233,8 @@ static bool read_cancel(const Deferred *deferred, DueWork *work, Error *err)
 
 // ---- domain events ----
 
-// What the clock may say on EVENTS: its rights name them one by one
-// (common/bus/topology/topology.c), and an event that the server refuses would be tried for ever.
+// The events that digest-flusher may publish: its NATS rights name them one by one
+// (common/bus/topology/nats_rights.c), and a forbidden event would be retried for ever.
 static bool is_publishable(Str type)
 {
     return str_eq(type, STR("PlaceOrderTimeout")) || str_eq(type, STR("CleanUpOrders"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Due work: what a Deferred becomes, decided when it arrives. Pure. The id under which it goes out
-// is fixed here and stored with it, so however often it is emitted, it is one event.
+// DueWork: a Deferred, read when it arrives. Pure. The id under which it is published is fixed here
+// and stored with it, so however often it is published, it is one event.
 #pragma once
 
 #include "common/base/arena.h"
@@ -12,7 +12,7 @@
 typedef enum WorkKind {
     WORK_SEND,   // waits for its time: schedule, quiet, limit, retry, saga
     WORK_GATHER, // waits in a window: digest
-    WORK_CANCEL, // ends what waits
+    WORK_CANCEL, // ends waiting work
 } WorkKind;
 
 typedef struct DueWork {
@@ -25,9 +25,9 @@ typedef struct DueWork {
     char subject[SUBJECT_SIZE];
     char event_id[EVENT_ID_SIZE];
     Str payload;
-    Str cancel_key;       // empty: it cannot be cancelled. Of a cancellation: what it cancels
-    int64_t caused_at_us; // when the notification was caused: a later cancellation is about it
-    Str recipient_id;     // whose wishes may stop it; empty: nobody's
+    Str cancel_key; // empty: it cannot be cancelled. Of a cancellation: the key that it cancels
+    int64_t caused_at_us; // when the notification was caused; only a later cancellation ends it
+    Str recipient_id;     // whose preferences may stop it; empty: none can
     Category category;
     Channel channel;
     int64_t accepted_at_us;
@@ -38,7 +38,7 @@ typedef struct DueWork {
 
 // A request (all reasons but "retry") goes out on its lane, under its own event id; a rendered
 // notification ("retry") on its lane, under the id derived from its attempt (which the dispatcher
-// has raised already); a domain event ("saga") on EVENTS, under its Deferred's id. Work that has
-// expired meanwhile is emitted all the same: the stages decide. What it points to lives in `arena`.
+// has incremented already); a domain event ("saga") on EVENTS, under its Deferred's id. Work that
+// has expired meanwhile is published too: the stages decide. What it points to lives in `arena`.
 // ERROR_PERMANENT names what is wrong.
 bool due_work_read(Str payload, Arena *arena, DueWork *ret_work, Error *err);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Crash windows (tests/integration/faults/test_saga_crash.py):
-// - Killed before the commit: the events come again.
-// - Killed between the commit and the acks (saga.committed): they come again, the inbox knows them,
-//   and the sweep publishes what the commit left in the outbox.
+// - Killed before the commit: the events are redelivered.
+// - Killed between the commit and the acks (saga.committed): they are redelivered, the inbox drops
+//   them, and the sweep publishes the rows of the outbox.
 #include "services/order-saga/consumer.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 enum {
     BATCH_MAX = 1000,
     IN_FLIGHT_MAX = 4000,
-    LOSSES_MAX = 5, // decided so often against a faster process, an event waits for a while
+    LOSSES_MAX = 5, // after so many losses against a faster process an event waits for a while
     LOST_WAIT_MS = 500,
 };
 
@@ -258,7 +258,8 @@ static void want_key(Batch *batch, Order *order)
     }
     *at = batch->want_count++;
     KeyWant *want = &batch->wants[*at];
-    if (order->checked_out != NULL) { // whoever is here again after an erasure gets a new one
+    if (order->checked_out !=
+        NULL) { // a recipient who orders again after an erasure gets a new key
         Str email = order->checked_out->email;
         address_hash(
             batch->consumer->options.hash_key, order->tenant, CHANNEL_EMAIL, email,
@@ -315,7 +316,7 @@ static void start_batch(Consumer *consumer)
     db_txn_submit(txn, on_db_loaded, batch);
 }
 
-// ---- what arrives ----
+// ---- arriving events ----
 
 static bool read_event(Delivery *delivery, Str tenant, Str type, Pending *ret, Error *err)
 {
@@ -333,7 +334,7 @@ static bool read_event(Delivery *delivery, Str tenant, Str type, Pending *ret, E
     return ok;
 }
 
-// What is no CleanUpSentEmail starts nothing; ingest has the letter of it.
+// An invalid CleanUpSentEmail starts nothing; ingest makes the dead letter of it.
 static void take_clean_up(Consumer *consumer, Delivery *delivery, Str tenant, Str type)
 {
     Str by = STR_EMPTY;
@@ -383,7 +384,7 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
     start_batch(consumer);
 }
 
-// ---- life ----
+// ---- starting and stopping ----
 
 Consumer *consumer_new(const ConsumerOptions *options)
 {

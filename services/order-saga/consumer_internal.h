@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What consumer.c and consumer_queue.c share: events that wait, and one that is refused.
+// Shared by consumer.c and consumer_queue.c: queues of events, and rejecting one.
 #pragma once
 
 #include "services/order-saga/consumer.h"
 
-// Whom a dead letter of ours is for when it is sent again: no trigger can have such a key.
+// The addressee of the saga's dead letters when they are resent: no trigger can have such a key.
 #define LETTER_FOR ":order-saga"
 
-// An event of the saga that is not settled yet. Lives in its delivery's arena.
+// An event that is not settled yet. Lives in its delivery's arena.
 typedef struct Pending Pending;
 struct Pending {
     Pending *next;
     Delivery *delivery;
     SagaInput input;
-    Entry *entry; // of the batch under way
+    Entry *entry; // of the current batch
     int losses;
 };
 
@@ -39,13 +39,13 @@ struct Consumer {
     Worker *worker;
     Queue waiting;
     bool busy;
-    size_t batch_max; // halved while Postgres refuses one, so that the culprit stands alone
+    size_t batch_max; // halved while Postgres rejects one, until that event is isolated
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
 };
 
 void consumer_push_back(Queue *queue, Pending *event);
 Pending *consumer_pop(Queue *queue);
-// `front` goes before what is in `queue`; in its own order.
+// Puts `front` before the events of `queue`, in its own order.
 void consumer_put_before(Queue *queue, Queue *front);
 void consumer_refuse(Delivery *delivery, const Error *err);

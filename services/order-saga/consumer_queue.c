@@ -33,10 +33,10 @@ void consumer_put_before(Queue *queue, Queue *front)
     *front = (Queue){NULL, NULL};
 }
 
-// ---- refused ----
+// ---- rejecting ----
 
-// What is buried is read again by us alone when somebody sends it again, headers or not: for the
-// others it was there the first time.
+// A resent dead letter is read by the saga alone, with headers or without: the other readers had
+// the event the first time.
 static void readdress(Delivery *delivery)
 {
     BusMessage *message = &delivery->message;
@@ -52,7 +52,7 @@ static void readdress(Delivery *delivery)
         message->payload = domain_event_letter(&event, STR(LETTER_FOR), delivery->arena);
         message->event_id = event.identity;
         domain_event_free(&event);
-    } // else nobody can read it, and it is kept as it came
+    } // else it is unreadable, and kept unchanged
 }
 
 void consumer_refuse(Delivery *delivery, const Error *err)

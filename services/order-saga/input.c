@@ -16,7 +16,7 @@ enum {
     CENT = MICROS / 100,
 };
 
-// Nine million million units: what fits both numeric(18, 2) and a whole number of millionths.
+// Nine million million units: fits both numeric(18, 2) and a whole number of millionths.
 static const int64_t amount_max = INT64_C(9000000000000);
 
 static const char checked_out[] = "UserCheckedOut";
@@ -29,7 +29,7 @@ bool saga_input_wants(Str type)
            str_eq(type, STR("PlaceOrderTimeout"));
 }
 
-// ---- fields, by any of their spellings ----
+// ---- fields, in any of their spellings ----
 
 static char lower(char c)
 {
@@ -143,7 +143,7 @@ static bool decimal_micros(Str text, int64_t *ret)
     return any && text.ptr[text.len - 1] != '.';
 }
 
-// A JSON number with a point is binary: what is nearest to whole hundredths is meant.
+// A JSON number with a point is binary: the nearest whole hundredths are meant.
 static bool real_micros(double value, int64_t *ret)
 {
     double cents = value * 100;
@@ -224,7 +224,7 @@ static bool read_email(json_t *data, Arena *arena, Str *ret, Error *err)
     return address_parse(text, arena, ret, reason) || refuse(err, "email", reason);
 }
 
-// The saga's id is the order's when it is not given.
+// correlation_id defaults to order_id.
 static bool read_ids(json_t *data, SagaInput *in, Error *err)
 {
     if (!read_uuid(data, "correlation_id", in->correlation_id, err) ||
@@ -284,7 +284,7 @@ static bool read_status_changed(json_t *data, Arena *arena, SagaInput *in, Error
         read_text(data, "carrier", CARRIER_MAX_BYTES, arena, &in->carrier, err) &&
         read_text(data, "tracking_number", TRACKING_MAX_BYTES, arena, &in->tracking_number, err) &&
         read_amount(data, &refund, &in->has_refund, &in->refund_micros, err);
-    // Of protobuf 0 is what is not there; and nobody is told of a refund of nothing.
+    // In protobuf 0 means absent; and a refund of nothing is not mentioned.
     in->has_refund = in->has_refund && in->refund_micros > 0;
     return ok;
 }
@@ -320,7 +320,7 @@ bool saga_input_read(
     return ok;
 }
 
-// ---- what waits for its order ----
+// ---- events that wait for their order ----
 
 Str saga_input_pack(const SagaInput *in, Arena *arena)
 {

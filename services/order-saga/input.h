@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// SagaInput: a domain event as the saga understands it, checked whole. Field names are those of
+// SagaInput: a domain event as the saga reads it, fully checked. Field names are those of
 // order.proto or the same in camelCase or PascalCase, as the BookWorm services write them. Pure.
 //
-// Amounts: total_micros (a whole number), or total_money or total (a number or a decimal text):
-// what numeric(18, 2) holds, never negative. The same of refund_micros, refund_money, refund.
+// Amounts: total_micros (a whole number), or total_money or total (a number or a decimal text);
+// within numeric(18, 2), never negative. The same for refund_micros, refund_money, refund.
 #pragma once
 
 #include "common/domain/domain_event.h"
@@ -12,7 +12,7 @@
 enum { CURRENCY_SIZE = 4 };
 
 typedef enum InputKind {
-    INPUT_PASSED, // nothing for the saga: a StatusChanged to New or Placed
+    INPUT_PASSED, // ignored: a StatusChanged to New or Placed
     INPUT_CHECKED_OUT,
     INPUT_COMPLETED,
     INPUT_CANCELLED,
@@ -23,8 +23,8 @@ typedef struct SagaInput {
     InputKind kind;
     Str tenant;
     Str type;        // "UserCheckedOut"
-    Str message_id;  // what repeats are dropped by
-    Str traceparent; // of its message, for what follows from it; empty: none
+    Str message_id;  // repeats are dropped by it
+    Str traceparent; // of its message, for the messages it causes; empty: none
     uint64_t sequence;
     int64_t received_at_us; // when the stream stored it
     int64_t happened_at_us;
@@ -50,9 +50,9 @@ bool saga_input_wants(Str type);
 bool saga_input_read(
     const DomainEvent *event, uint64_t sequence, Arena *arena, SagaInput *ret, Error *err);
 
-// INPUT_COMPLETED or INPUT_CANCELLED as a packed StatusChanged: what waits for its order.
+// INPUT_COMPLETED or INPUT_CANCELLED as a packed StatusChanged, to wait for its order.
 Str saga_input_pack(const SagaInput *input, Arena *arena);
-// And back. ERROR_PERMANENT: it is none.
+// The reverse. ERROR_PERMANENT: it is none.
 bool saga_input_unpack(
     Str packed, Str tenant, Str message_id, uint64_t sequence, int64_t received_at_us, Arena *arena,
     SagaInput *ret, Error *err);

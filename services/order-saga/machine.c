@@ -49,7 +49,7 @@ _Static_assert(
 
 const OrderStep *machine_step(OrderState from, OrderEvent event)
 {
-    // The rows stand in the order of their enumerations; machine_test.c walks them.
+    // The rows are in the order of their enumerations; machine_test.c walks them.
     const OrderStep *step = &steps[(size_t)from * ORDER_EVENT_COUNT + (size_t)event];
     assert(step->from == from && step->event == event);
     return step;

@@ -2,9 +2,9 @@
 // The order's state machine: one table, from state and event to verdict, next state and command.
 // Pure.
 //
-// Law: every pair of state and event has exactly one row. What is not expected changes nothing: it
-// is a conflict (it contradicts what is known), a duplicate (it says what is known), stale (a wait
-// that is over anyway) or unmatched (its order is not there yet).
+// Law: every pair of state and event has exactly one row. An unexpected event changes nothing: it
+// is a conflict (contradicts the state), a duplicate (repeats it), stale (a time-out that no longer
+// counts) or unmatched (its order does not exist yet).
 #pragma once
 
 #include <stdbool.h>
@@ -25,9 +25,9 @@ typedef enum OrderEvent {
     ORDER_CHECKED_OUT,   // UserCheckedOut
     ORDER_WAS_COMPLETED, // StatusChanged: Completed
     ORDER_WAS_CANCELLED, // StatusChanged: Cancelled
-    ORDER_TIMED_OUT,     // the order's wait is over, and an attempt is left
-    ORDER_GAVE_UP,       // it is over, and none is left
-    ORDER_OLD_WAIT,      // a wait is over that is not the order's any more
+    ORDER_TIMED_OUT,     // the order's time-out, and an attempt is left
+    ORDER_GAVE_UP,       // the order's time-out, and no attempt is left
+    ORDER_OLD_WAIT,      // a time-out that is not the order's current one
     ORDER_EVENT_COUNT
 } OrderEvent;
 
@@ -54,14 +54,14 @@ typedef struct OrderStep {
     Verdict verdict;
     OrderState to; // of an applied one; else `from`
     OrderCommand command;
-    bool waits;         // a time-out begins
-    const char *reason; // for a person; of what was not applied
+    bool waits;         // a time-out starts
+    const char *reason; // for operators; of an event that was not applied
 } OrderStep;
 
 // The row of a pair; static.
 const OrderStep *machine_step(OrderState from, OrderEvent event);
-// Which event the end of a wait is. retries: timeout_retry_count before it; the order gives up when
-// that reaches max_attempts with it.
+// Which event a time-out is. retries: timeout_retry_count before it; the order has failed when the
+// count reaches max_attempts with it.
 OrderEvent machine_timeout(bool is_current_wait, int32_t retries, int64_t max_attempts);
 
 const char *order_state_name(OrderState state);        // "Placed"; of ORDER_NONE ""

@@ -32,7 +32,7 @@ static void begin(const Order *order, const char *type, OutMessage *out)
 
 // ---- commands ----
 
-// What all three of them begin with.
+// The fields that all three share.
 #define FILL(message, order, recipient, arena)                                                     \
     do {                                                                                           \
         (message).order_id = arena_cstr((arena), str_from((order)->order_id));                     \
@@ -100,7 +100,7 @@ bool message_command(
     return error_set(err, ERROR_PERMANENT, "the state machine has no such command");
 }
 
-// ---- what the clock keeps ----
+// ---- deferrals ----
 
 static bool pack_deferred(
     OutMessage *out, const char *type, Str event, int64_t due_at_us, Arena *arena, Error *err)
@@ -191,9 +191,9 @@ BusOut message_out(const OutMessage *message, Str traceparent, Arena *arena)
         {"ce-id", out.event_id},
         {"ce-source", STR("/stentor/order-saga")},
         {"ce-type", full},
-        // Readers derive their ids from it, so those of a repeat are those of the first.
+        // Readers derive their ids from it, so a repeat has the same ids.
         {"ce-time", str_from(at)},
-        // And this is what a trigger judges by whether it is too late for a mail.
+        // A trigger decides by it whether it is too late for a mail.
         {DOMAIN_SEEN_HEADER, str_from(seen)},
     };
     out.headers = arena_copy(arena, headers, sizeof headers);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the saga says, as bytes: commands on evt.<tenant>.<type>, time-outs on DEFERRED. Pure.
+// The saga's messages as bytes: commands on evt.<tenant>.<type>, time-outs on DEFERRED. Pure.
 //
-// Law: the id of a message is derived from its order and its type (of a time-out: from the number
-// of the wait), so that saying it again is saying it once: a repeated PlaceOrder is the same
-// message.
+// Law: the id of a message is derived from its order and its type (of a time-out: from its number),
+// so a repeated PlaceOrder is the same message.
 #pragma once
 
 #include "common/bus/topology/topology.h"
@@ -23,7 +22,7 @@ typedef struct OutMessage {
     char subject[SUBJECT_SIZE];
     Str payload;
     int64_t happened_at_us; // a command's time, in its header
-    int64_t seen_at_us; // of a command: when the stream stored what it follows from; another header
+    int64_t seen_at_us;     // of a command: when the stream stored its cause; another header
 } OutMessage;
 
 // ERROR_PERMANENT: too large, which checked events never are.
@@ -31,10 +30,10 @@ bool message_command(
     const Command *command, const Recipient *recipient, Arena *arena, OutMessage *ret, Error *err);
 bool message_timeout(
     const Command *wait, int64_t due_at_us, Arena *arena, OutMessage *ret, Error *err);
-// The clock's word that the retention is due: number of the period since 1970, and its length.
+// The deferral that starts the retention: number of the period since 1970, and its length.
 bool message_retention(int64_t period, int64_t period_s, Arena *arena, OutMessage *ret, Error *err);
-// As it is published: a command with the headers that say which message it is and when it was
-// caused. What it points to lives in `arena` or in the message.
+// As it is published: a command with headers for its id and its cause's time. What it points to
+// lives in `arena` or in the message.
 BusOut message_out(const OutMessage *message, Str traceparent, Arena *arena);
 bool message_is_command(Str type);
 
@@ -46,5 +45,5 @@ bool recipient_unseal(DataKey *key, const Order *order, Arena *arena, Recipient 
 Str command_seal(DataKey *key, const OutMessage *message, Arena *arena);
 bool command_unseal(
     DataKey *key, Str tenant, Str correlation_id, Str body, Arena *arena, Str *ret, Error *err);
-// The key that it needs. Of what is no Sealed: one that never exists.
+// The key that it needs. If it is no Sealed: a key that never exists.
 KeyWant message_key_want(Str tenant, Str packed, Arena *arena);

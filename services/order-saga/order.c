@@ -135,7 +135,7 @@ static void append_waiting(Order *order, Entry *entry)
     *end = entry;
 }
 
-// Delivered again beside its order it is in the batch too: then that entry is it.
+// It may also be redelivered in this batch: then it is that entry.
 void fold_add_waiting(Fold *fold, Order *order, const SagaInput *input)
 {
     Entry *entry = map_get(fold->entries, key_of(fold, input->tenant, input->message_id));
@@ -162,7 +162,7 @@ static Command *add_command(Fold *fold, Order *order, OrderCommand command, cons
     return out;
 }
 
-// The token of the n-th wait is always the same, so that deciding again changes nothing.
+// The token of the n-th time-out is always the same, so deciding again changes nothing.
 static void begin_wait(Fold *fold, Order *order, const SagaInput *cause)
 {
     Str name = str_from(arena_printf(
@@ -284,7 +284,7 @@ void fold_run(Fold *fold)
             decide(fold, fold->entry_list[i]);
         }
     }
-    // Those of the table are written too, once they are decided.
+    // Entries of the table are written too, once they are decided.
     Entry **all = arena_array(fold->arena, most, sizeof(Entry *));
     memcpy(all, fold->entry_list, count * sizeof(Entry *));
     Str key;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a batch of events does to its orders: a fold in memory, several events of one order in their
+// Applies a batch of events to its orders: a fold in memory, several events of one order in their
 // order, each order written once. Pure: no I/O, no clock, no keys.
 //
-// Law: an event is counted by its message id, once. Events that come before their order wait in it
-// and are applied behind its UserCheckedOut, in the order in which the stream took them.
+// Law: an event counts once, by its message id. Events that arrive before their order wait in the
+// table and are applied after its UserCheckedOut, in the order of the stream.
 #pragma once
 
 #include "common/base/map.h"
@@ -13,22 +13,22 @@
 
 typedef struct Order Order;
 
-// One message of the batch, or one of the table that its order has been waiting for.
+// One message of the batch, or one of the table that waited for its order.
 typedef struct Entry {
     const SagaInput *input;
     Order *order;
     Verdict verdict;
-    const char *reason; // for a person; static, or in the batch's arena
+    const char *reason; // for operators; static, or in the batch's arena
     OrderState from, to;
     int32_t times; // deliveries in this batch; 0: it comes from the table
-    bool is_known; // the table says that it is consumed
+    bool is_known; // the table has it as consumed
     bool is_decided;
     struct Entry *next; // of those that wait for their order
 } Entry;
 
 typedef struct Command {
     Order *order;
-    OrderCommand command; // COMMAND_NONE: a time-out begins
+    OrderCommand command; // COMMAND_NONE: a time-out starts
     const SagaInput *cause;
     int32_t retries;          // timeout_retry_count when it was written
     int64_t happened_at_us;   // the same for a repeat
@@ -38,7 +38,7 @@ typedef struct Command {
 struct Order {
     Str tenant;
     char correlation_id[UUID_SIZE];
-    // What the table has, or is going to have.
+    // The order's row in the table.
     OrderState state;
     int32_t version;
     char order_id[UUID_SIZE];
@@ -54,14 +54,14 @@ struct Order {
     uint8_t email_hash[ADDRESS_HASH_LEN];
     // Of the batch.
     int32_t expected;    // the version that was read; 0: it was not there
-    int64_t wait_due_us; // of the wait that begins
+    int64_t wait_due_us; // of the time-out that starts
     bool is_archived;
     size_t unmatched;        // of its events in the table, as read
     Entry *waiting;          // in the order of their sequences
     const SagaInput *wanted; // its first UserCheckedOut in the batch
     Order *merged_into;      // known by its order id: its events are that one's; NULL: it is itself
     const SagaInput *checked_out; // that made it in this batch
-    bool is_lost;                 // another process was faster: decide again
+    bool is_lost;                 // another process wrote it first: decide again
     size_t number;                // 1 ...
 };
 
@@ -82,15 +82,15 @@ typedef struct Fold {
     size_t retried;
 } Fold;
 
-// Room for `deliveries` messages; what the tables add to them needs none.
+// Room for `deliveries` messages; entries of the tables need none.
 void fold_init(Fold *fold, Arena *arena, size_t deliveries, int64_t now_us, int64_t max_attempts);
 void fold_done(Fold *fold);
 // An event of the batch, in the stream's order. The same message twice is one entry.
 Entry *fold_add(Fold *fold, const SagaInput *input);
 // `order` has been read; its correlation id is this one (an event may know its order id alone).
 void fold_is_really(Fold *fold, Order *order, Str correlation_id);
-// When all are read: events of an order that no table knows, but whose UserCheckedOut is in the
-// batch and has that order id, are that one's.
+// When all are read: assigns events by order id to an order whose UserCheckedOut is in this batch
+// and not in the tables.
 void fold_match(Fold *fold);
 // An event of the table that waits for its order; in the order of their sequences. Before fold_run.
 void fold_add_waiting(Fold *fold, Order *order, const SagaInput *input);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Killed between the commit and a mark, the row is published again under the same id: JetStream
-// drops it within its window, the inbox or ingest's keys of whoever reads it after that
+// drops it within its window, the saga's inbox or ingest's keys after that
 // (tests/integration/faults/test_saga_crash.py).
 #include "services/order-saga/outbox.h"
 
@@ -12,11 +12,11 @@
 #include "common/base/log.h"
 
 enum {
-    PENDING_MAX = 8192, // messages waiting for their ack; beyond it rows are left to the sweep
+    PENDING_MAX = 8192, // messages that await their ack; rows beyond it are left to the sweep
     CLAIM_MAX = 500,
-    LEASE_MS = 15000, // a claimed row comes again after this: no publish is awaited for longer
+    LEASE_MS = 15000, // a claimed row is swept again after this; no publish is awaited for longer
     TICK_MS = 20,
-    MARKS_MAX = 100000, // published rows not yet marked; beyond it they are published again
+    MARKS_MAX = 100000, // published rows not marked yet; rows beyond it are published again
     MARKS_BATCH = 2000,
     STOP_MS = 5000,
 };
@@ -33,7 +33,7 @@ typedef struct Mark {
     char tenant[33];
 } Mark;
 
-// What a claim found, until its keys are here.
+// The rows of a claim, until their keys are read.
 typedef struct Sweep {
     Outbox *outbox;
     Arena *arena;
@@ -50,7 +50,7 @@ struct Outbox {
     size_t in_flight;
     Mark *marks;
     size_t mark_count, mark_cap;
-    size_t marking; // the first so many are in the statement that is in the air
+    size_t marking; // the first so many are in the statement in flight
     int64_t sweep_at_us;
     bool sweeping;
     int withholding;
@@ -84,7 +84,7 @@ static void on_db_marked(void *ctx, DbTxn *txn, const Error *err)
         CRASH_POINT("saga.marked");
         memmove(o->marks, o->marks + o->marking, (o->mark_count - o->marking) * sizeof *o->marks);
         o->mark_count -= o->marking;
-    } // else they stay and are marked with the next tick
+    } // else they stay and are marked at the next tick
     o->marking = 0;
 }
 
@@ -268,12 +268,12 @@ static void look(Outbox *o)
     sweep->outbox = o;
     sweep->arena = arena;
     DbTxn *txn = db_txn_new(o->options.pool);
-    db_txn_lazy_commit(txn); // a claim that a crash of Postgres forgets is only made again
+    db_txn_lazy_commit(txn); // a claim lost in a crash of Postgres is only made again
     saga_sql_claim(txn, o->options.older_than_ms, LEASE_MS, CLAIM_MAX);
     db_txn_submit(txn, on_db_claimed, sweep);
 }
 
-// ---- life ----
+// ---- starting and stopping ----
 
 static void on_timer_closed(uv_handle_t *handle)
 {

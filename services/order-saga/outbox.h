@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outbox: publishes what is committed, from memory at once, and marks the rows; a sweep publishes
-// what a dead process left, or what could not go. Any number of replicas sweep: a row is claimed
+// Outbox: publishes committed rows from memory at once and marks them; a sweep publishes the rows
+// that a dead process left or whose publish failed. Any number of replicas sweep: a row is claimed
 // for a while, and its message keeps its id.
 #pragma once
 
@@ -15,13 +15,13 @@ typedef struct OutboxOptions {
     DbPool *pool;
     Keyring *keyring;
     SagaMetrics *metrics;
-    int64_t every_ms;      // between two looks of the sweep
-    int64_t older_than_ms; // younger rows are on their way from their own process's memory
+    int64_t every_ms;      // between two sweeps
+    int64_t older_than_ms; // younger rows are published by the process that wrote them
 } OutboxOptions;
 
 Outbox *outbox_new(const OutboxOptions *options); // borrows all
-// A row that is committed. The message is copied; what cannot go now is left to the sweep.
+// Publishes a committed row. Copies the message; if it cannot be published now, the sweep does so.
 void outbox_send(Outbox *outbox, const OutRow *row, Arena *arena);
-// No more sweeps; on_stopped when nothing is on its way or to be marked, at the latest after 5 s.
+// Stops sweeping; calls on_stopped when nothing is in flight or to be marked, after 5 s at most.
 void outbox_stop(Outbox *outbox, void (*on_stopped)(void *ctx), void *ctx);
-void outbox_free(Outbox *outbox); // when stopped
+void outbox_free(Outbox *outbox); // after on_stopped

@@ -7,14 +7,13 @@
 #include "common/base/log.h"
 
 enum {
-    ROWS_MAX = 1000, // of each table and statement
-    PAUSE_MS = 20,   // between two statements: the events go first
-    STRETCH_MS =
-        10000, // then the event goes back to the stream, before it would come again by itself
+    ROWS_MAX = 1000,    // of each table and statement
+    PAUSE_MS = 20,      // between two statements: events have priority
+    STRETCH_MS = 10000, // then the event is given back, before it would be redelivered anyway
     AGAIN_MS = 1000,
     ASK_MS = 10 * 60 * 1000,
-    ASK_SOON_MS = 1000, // when it could not be asked
-    WAITING_MAX = 64,   // events of passes in hand; more go back
+    ASK_SOON_MS = 1000, // after a failed request
+    WAITING_MAX = 64,   // events of waiting passes; others are given back
 };
 
 typedef struct Pass {
@@ -25,9 +24,9 @@ typedef struct Pass {
 struct Retention {
     RetentionOptions options;
     uv_timer_t ask_timer, step_timer;
-    Pass passes[WAITING_MAX]; // the first is under way
+    Pass passes[WAITING_MAX]; // the first is in progress
     size_t count;
-    int64_t started_at_us; // of the pass, in this stretch
+    int64_t started_at_us; // of this part of the pass
     int64_t rows[RETENTION_STEPS];
     bool in_db, asking;
     int closing;
@@ -38,7 +37,7 @@ struct Retention {
 static void begin_step(Retention *r);
 static void finish_stop(Retention *r);
 
-// ---- asking the clock ----
+// ---- requesting the next pass ----
 
 static void ask_later(Retention *r, uint64_t wait_ms);
 
@@ -181,7 +180,7 @@ void retention_take(Retention *r, Delivery *delivery, Str tenant)
     }
 }
 
-// ---- life ----
+// ---- starting and stopping ----
 
 Retention *retention_new(const RetentionOptions *options)
 {

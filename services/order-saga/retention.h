@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Retention: what is over for long goes, in small batches. A pass is started by an event: the
-// clock's CleanUpOrders, once a period for all replicas, or the management event CleanUpSentEmail,
-// for its tenant. The event is acked when there is nothing left to do, so a pass that is killed is
-// gone on with.
+// Retention: archives and deletes old rows in small batches. An event starts a pass: the deferred
+// CleanUpOrders, once a period for all replicas, or the management event CleanUpSentEmail, for its
+// tenant. The event is acked when nothing is left to do, so a killed pass is continued.
 #pragma once
 
 #include "common/bus/consume/worker.h"
@@ -16,14 +15,14 @@ typedef struct RetentionOptions {
     DbPool *pool;
     SagaMetrics *metrics;
     Ages ages;
-    int64_t period_s; // between two passes that the clock starts
+    int64_t period_s; // between two periodic passes
 } RetentionOptions;
 
-// Asks the clock for the next pass, now and again and again: it is one event, however often and by
-// however many replicas it is asked for.
+// Requests the next periodic pass, repeatedly: it is one event, however often and by however many
+// replicas it is requested.
 Retention *retention_new(const RetentionOptions *options);
-// An event that starts a pass; settles it. Tenant `platform`: of all.
+// Starts a pass and settles its event. Tenant `platform`: for all tenants.
 void retention_take(Retention *retention, Delivery *delivery, Str tenant);
-// Events in hand go back; what is begun ends with its statement.
+// Gives waiting events back; the current pass ends with its statement.
 void retention_stop(Retention *retention, void (*on_stopped)(void *ctx), void *ctx);
-void retention_free(Retention *retention); // when stopped
+void retention_free(Retention *retention); // after on_stopped

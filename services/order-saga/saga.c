@@ -34,11 +34,11 @@ typedef struct Saga {
     Consumer *consumer;
     uv_timer_t kpi_timer;
     bool counting, parts_stopped;
-    int stopped_count; // of the parts
+    int stopped_count; // of on_part_stopped
     SagaKpis kpis;
 } Saga;
 
-// ---- key figures ----
+// ---- counts for the metrics ----
 
 static void finish_stop(Saga *saga);
 
@@ -123,7 +123,7 @@ static void register_metrics(Saga *saga, Metrics *metrics)
         "Age of the oldest command or time-out not sent yet; 0: there is none", read_oldest, saga);
 }
 
-// ---- life ----
+// ---- starting ----
 
 static void on_clean_up(void *ctx, Delivery *delivery, Str tenant)
 {
@@ -160,7 +160,7 @@ static void open_parts(Saga *saga)
     });
 }
 
-// A PlaceOrder again has the id of the first.
+// A repeated PlaceOrder has the id of the first.
 static void warn_of_short_wait(int64_t wait_ms)
 {
     if (wait_ms < DUPLICATE_WINDOW_MS) {
@@ -203,8 +203,7 @@ static bool start_saga(Service *service, const void *options, void **ret_state, 
     return true;
 }
 
-// ---- stop: retention (whose events the worker waits for), waits, worker, outbox, then the timer
-// ----
+// ---- stopping: retention (the worker waits for its events), waits, worker, outbox, timer ----
 
 static void on_timer_closed(uv_handle_t *handle)
 {

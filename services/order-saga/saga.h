@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// stentor-order-saga: orders from UserCheckedOut to their end (system D). take.h reads and decides,
-// order.h and machine.h say what is decided, outbox.h publishes, retention.h drops what is old.
-// This ties them together, and counts.
+// stentor-order-saga: follows orders from UserCheckedOut to their end. consumer.h reads and writes,
+// order.h and machine.h decide, outbox.h publishes, retention.h deletes old rows. This file starts
+// and stops them, and counts.
 #pragma once
 
 #include "common/service/service.h"

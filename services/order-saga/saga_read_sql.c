@@ -6,7 +6,7 @@
 #include <string.h>
 
 // clang-format off
-// By its correlation id, else by its order id: who publishes StatusChanged may know only that.
+// By correlation id, else by order id: the publisher of StatusChanged may know only that.
 static const DbStatement load_orders = {
     .name = "saga_load_orders",
     .sql =
@@ -145,7 +145,7 @@ static void read_waiting(const PGresult *res, int row, Fold *fold)
             db_get_time(res, row, 3), fold->arena, input, &err)) {
         fold_add_waiting(fold, order, input);
     } else {
-        order->unmatched++; // it counts as read
+        order->unmatched++; // it counts as one that was read
     }
 }
 

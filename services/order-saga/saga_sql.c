@@ -6,9 +6,9 @@
 #include <string.h>
 
 // clang-format off
-// Who writes an event without its order, and who writes an order, must not miss each other: the first
-// one waits for all of the second kind that are under way, and these for it. Statements of their own
-// after it see what was committed meanwhile.
+// A batch that writes an unmatched event and a batch that writes its order must not miss each other:
+// each waits for those of the other kind in progress. The statements after the lock see everything
+// committed meanwhile.
 static const DbStatement lock_unmatched = {
     .name = "saga_lock_unmatched",
     .sql =
@@ -18,8 +18,8 @@ static const DbStatement lock_unmatched = {
 
 // Results: (1, n, ''): order n is written; (2, m, ''): the unmatched event m is; (3, sequence_number,
 // message_id): a row of the outbox is.
-// Each table's rows are taken in the order of their keys: two processes with the same orders do not
-// deadlock.
+// Each table's rows are locked in the order of their keys, so two processes with the same orders do
+// not deadlock.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings" // one statement, for it is all or nothing
 static const DbStatement store = {
@@ -235,7 +235,8 @@ static void push_outbox(DbParams *p, const OutRow *rows, size_t count)
     }
 }
 
-// How the batch meets the lock: 0 not at all, 1 with new orders, 2 with events that have none.
+// How the batch takes the lock: 0 not at all, 1 shared (new orders), 2 exclusive (unmatched
+// events).
 static int lock_of(const Fold *fold)
 {
     int lock = 0;
@@ -285,7 +286,7 @@ void saga_sql_stored(const DbTxn *txn, Fold *fold, OutRow *rows, size_t count)
         const Entry *entry = fold->entry_list[i];
         entry->order->is_lost = entry->order->is_lost || entry->verdict == VERDICT_UNMATCHED;
     }
-    size_t from = 0; // rows come back in the order in which they went, as a rule
+    size_t from = 0; // rows usually come back in the order of the request
     for (int row = 0; row < db_rows(res); row++) {
         int64_t number = db_get_int(res, row, 1);
         switch (db_get_int(res, row, 0)) {

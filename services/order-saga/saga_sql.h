@@ -6,10 +6,10 @@
 #include "services/order-saga/messages.h"
 #include "services/order-saga/order.h"
 
-// Reads what the batch needs: its orders (live or archived), which of its messages are consumed,
+// Reads the batch's orders (live or archived), which of its messages are consumed,
 // and the events that wait for those of its orders that are checked out in it.
 void saga_sql_load(DbTxn *txn, const Fold *fold);
-// Fills the fold from it. What the table holds of a waiting event and cannot be read is left there.
+// Fills the fold from it. A waiting event of the table that is unreadable is left there.
 void saga_sql_loaded(const DbTxn *txn, Fold *fold);
 
 // A row of the outbox.
@@ -22,10 +22,10 @@ typedef struct OutRow {
     int64_t sequence_number; // once it is written; 0: it is not
 } OutRow;
 
-// Writes orders whose version is still the one that was read, the inbox, and the outbox of those
-// orders. Whoever comes second writes nothing of an order.
+// Writes orders whose version is still the one that was read, their inbox and their outbox. The
+// slower of two processes writes nothing of an order.
 void saga_sql_store(DbTxn *txn, const Fold *fold, const OutRow *rows, size_t count);
-// Marks the orders that were lost, and gives the rows that were written their numbers.
+// Sets is_lost of the lost orders, and sequence_number of the written rows.
 void saga_sql_stored(const DbTxn *txn, Fold *fold, OutRow *rows, size_t count);
 
 void saga_sql_mark_sent(DbTxn *txn, const int64_t *sequence_numbers, size_t count);
@@ -58,7 +58,7 @@ void saga_sql_overdue(DbTxn *txn, int64_t grace_ms, int32_t at_most);
 
 typedef struct SagaKpis {
     int64_t active, stalled, unmatched, backlog;
-    int64_t oldest_unsent_us; // 0: nothing is unsent
+    int64_t oldest_unsent_us; // 0: all rows are sent
 } SagaKpis;
 void saga_sql_kpis(DbTxn *txn, int64_t stalled_s);
 void saga_sql_kpis_read(const DbTxn *txn, SagaKpis *ret);

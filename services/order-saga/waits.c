@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Killed between the claim and the publish, the wait is overdue again after the same time.
+// Killed between the claim and the publish, the time-out is requested again after the same time.
 #include "services/order-saga/waits.h"
 
 #include <stdlib.h>

@@ -89,7 +89,7 @@ bool mapping_known(MappingReader *r, const json_t *object, const char *path, con
 static bool read_name(MappingReader *r, const json_t *root)
 {
     Str name = mapping_text(json_object_get(root, "name"));
-    if (!id_is_tenant(name)) { // the same shape: fit for ids, metrics and a NOTIFY
+    if (!id_is_tenant(name)) { // the same form: usable in ids, metrics and a NOTIFY
         return mapping_wrong(r, "name", "must be 1 to 32 of [a-z0-9_-], beginning with a letter");
     }
     r->mapping->name = name;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapping: how one outbox table of an application is read and written, from its JSON file. The
-// format, with every member: MAPPING.md. Pure: it knows nothing of the database; whether the
-// columns are there is checked with relay_sql.h. Law: what is read here is never changed again;
-// every name in it becomes a quoted identifier and every value a quoted literal.
+// Mapping: describes how one outbox table of an application is read and written, from its JSON
+// file. Reference of the format: MAPPING.md. Pure: relay_sql.h checks that the columns exist. Law:
+// a mapping never changes after it is read; every name in it becomes a quoted identifier and every
+// value a quoted literal.
 #pragma once
 
 #include <jansson.h>
@@ -12,8 +12,8 @@
 
 enum {
     MAPPING_BYTES_MAX = 64 * 1024,
-    MAPPING_NAME_MAX = 32,    // [a-z0-9_-]; part of message ids: do not change it afterwards
-    MAPPING_COLUMNS_MAX = 32, // that are read for the message
+    MAPPING_NAME_MAX = 32,    // [a-z0-9_-]; part of message ids: never change it later
+    MAPPING_COLUMNS_MAX = 32, // read for the message
     MAPPING_ORDER_MAX = 4,
     MAPPING_STATES_MAX = 2,
     MAPPING_PATH_MAX = 8, // tokens of "payload->a->b" after the column
@@ -22,17 +22,17 @@ enum {
 
 typedef enum MappingPublish {
     MAPPING_EVENT,   // the payload as a domain event on evt.<tenant>.<type>
-    MAPPING_REQUEST, // a NotifyCommand on evt.<tenant>.notify, whose fate is written back
+    MAPPING_REQUEST, // a NotifyCommand on evt.<tenant>.notify, whose outcome is written back
 } MappingPublish;
 
-// ---- what is written to the application's row, and when ----
+// ---- writing the application's row: values and moments ----
 
 typedef enum MappingMoment {
-    MOMENT_CLAIMED,     // a relay took it (with it the row is no longer pending)
-    MOMENT_PUBLISHED,   // it is stored in JetStream
-    MOMENT_UNPUBLISHED, // it could not be published and was given back
-    MOMENT_REFUSED,     // it does not fit; absent for requests: as MOMENT_FAILED
-    MOMENT_RETRYING,    // a vendor refused for now
+    MOMENT_CLAIMED,     // a relay has claimed it (the row is no longer pending)
+    MOMENT_PUBLISHED,   // JetStream has stored it
+    MOMENT_UNPUBLISHED, // it could not be published and is given back
+    MOMENT_REFUSED,     // it does not fit its mapping; default for requests: MOMENT_FAILED
+    MOMENT_RETRYING,    // an attempt failed and will be retried
     MOMENT_SENT,
     MOMENT_FAILED, // also suppressed, bounced, expired
     MOMENT_COUNT
@@ -61,12 +61,12 @@ typedef struct Assigns {
     size_t count; // 0: the moment writes nothing
 } Assigns;
 
-const Assign *assigns_find(const Assigns *assigns, Str column); // NULL: none writes it
+const Assign *assigns_find(const Assigns *assigns, Str column); // NULL: no assignment writes it
 
-// ---- what is read from it ----
+// ---- reading the row: sources of values ----
 
-// Where a value of the message comes from: a constant, or a column with, perhaps, a path into the
-// JSON in it and a transformation.
+// The source of a value of the message: a constant, or a column, optionally with a path into its
+// JSON and a transformation.
 typedef struct Source {
     bool given; // false: the mapping does not have this field
     bool constant;
@@ -76,9 +76,9 @@ typedef struct Source {
     int path_count;
     int member;     // index into Mapping.members; -1: no path
     Str fallback;   // "default"; ptr NULL: none
-    Str before;     // cut at its first occurrence; empty: not
-    Str after;      // then what follows its last occurrence; empty: not
-    json_t *names;  // then replaced by this table's value, if it is there; NULL: none
+    Str before;     // cut at its first occurrence; empty: no cut
+    Str after;      // then keep the text after its last occurrence; empty: no cut
+    json_t *names;  // then replaced by its entry in this table, if there is one; NULL: none
     json_t *starts; // {"<": "outbox-html"}: the value of the first key with which the (trimmed)
                     // text begins, else `otherwise`; NULL: none
     Str otherwise;
@@ -110,8 +110,8 @@ typedef enum MappingField {
 } MappingField;
 
 const char *field_name(MappingField field); // "tenant" ...
-// Why a template's key, a channel, a category or a priority cannot be this ("is not a channel");
-// NULL: it can, or the field is another one.
+// Why the value is not a template's key, a channel, a category or a priority ("is not a channel");
+// NULL: it is valid, or the field is another one.
 const char *field_misfit(MappingField field, Str word);
 
 typedef struct Variable {
@@ -119,7 +119,7 @@ typedef struct Variable {
     Source source;
 } Variable;
 
-// A table that says how far a stream of rows was published (MassTransit's outbox_state).
+// A table that records how far a group of rows is published (MassTransit's outbox_state).
 typedef struct MappingState {
     Str table;
     Str keys[2];   // its columns
@@ -131,9 +131,9 @@ typedef struct MappingState {
 
 typedef struct MappingColumn {
     Str name;
-    Str field;  // "fields.to": who asked for it, for messages about it
-    bool whole; // some source has it without a path
-    Str json;   // as `field`: who wants JSON in it; empty: nobody
+    Str field;  // "fields.to": the member that reads it, for messages
+    bool whole; // some source reads it without a path
+    Str json;   // as `field`: the member that needs JSON in it; empty: none
 } MappingColumn;
 
 typedef struct MappingKeep {
@@ -149,41 +149,42 @@ typedef struct Mapping {
     Str id; // the primary key's column (one that an index finds)
     Str order_by[MAPPING_ORDER_MAX];
     int order_count;
-    Str ordering_key; // column; empty: rows do not wait for each other
-    Str created_at;   // column; empty: order_by's first is not a time either
+    Str ordering_key; // column; empty: rows are independent
+    Str created_at;   // column; empty: none
     Str position;     // monotonic whole-number column; empty: none
-    Assigns pending;  // ASSIGN_NULL and ASSIGN_LITERAL: all of these hold; none with states
+    Assigns pending;  // ASSIGN_NULL and ASSIGN_LITERAL: all must hold; none with states
     MappingState states[MAPPING_STATES_MAX];
     int state_count;
     Source fields[FIELD_COUNT];
     Source all;          // request: "variables": "payload", one JSON object; not given: by name
     Variable *variables; // request: "variables": {...}
     size_t variable_count;
-    MappingColumn columns[MAPPING_COLUMNS_MAX]; // what claim and adopt return, without repeats
+    MappingColumn columns[MAPPING_COLUMNS_MAX]; // returned by claim and adopt, without repeats
     int column_count;
-    // Sources with a path, each path once. Of a jsonb column Postgres picks the member, and the
-    // column as a whole is not asked for.
+    // Sources with a path, each path once. Of a jsonb column Postgres extracts the member, and the
+    // column as a whole is not read.
     const Source *members[MAPPING_MEMBERS_MAX];
     int member_count;
     Assigns moments[MOMENT_COUNT];
     MappingKeep keep[MOMENT_COUNT];
     int keep_count;
-    int64_t backlog_alert; // 1000 unless the file says otherwise
+    int64_t backlog_alert; // default 1000
     Arena *arena;          // owns all of it
     json_t *root;
 } Mapping;
 
-// ERROR_CONFIG names the member and what it should be: "moments.sent.status: ...". Free it.
+// ERROR_CONFIG names the member and the expected value: "moments.sent.status: ...". The caller
+// frees it.
 Mapping *mapping_read(Str json, Error *err);
 void mapping_free(Mapping *mapping); // NULL-safe
-// The moment changes a pending row into one that is not.
+// The moment makes a pending row no longer pending.
 bool mapping_takes_out(const Mapping *mapping, MappingMoment moment);
-// What a refused row gets: `refused`, or for requests `failed` when there is none.
+// The moment of a rejected row: `refused`, or for requests without it `failed`.
 MappingMoment mapping_refusal(const Mapping *mapping);
 static inline bool mapping_is_request(const Mapping *m)
 {
     return m->publish == MAPPING_REQUEST;
 }
-// So many characters from the text's beginning are all that the source looks at, leading white
-// space apart; 0: all of it.
+// The source reads only so many characters from the text's start, after leading white space; 0: all
+// of them.
 size_t mapping_source_head(const Source *source);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "moments" and "keep": what is written to the application's rows, and when they are deleted.
+// Reads "moments" and "keep".
 #include <stdio.h>
 #include <string.h>
 
@@ -166,7 +166,7 @@ bool mapping_moments(MappingReader *r, const json_t *moments)
     return true;
 }
 
-// ---- what ends a row's waiting ----
+// ---- moments that end a row's waiting ----
 
 const Assign *assigns_find(const Assigns *assigns, Str column)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "fields": where each value of the message comes from.
+// Reads "fields": the source of each value of the message.
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -229,7 +229,7 @@ static int member_of(Mapping *m, const Source *source)
 }
 
 // mapping_source.c
-// `ret` stays where it is as long as the mapping.
+// `ret` lives as long as the mapping.
 static bool mapping_source(MappingReader *r, const json_t *value, const char *path, Source *ret)
 {
     *ret = (Source){.given = true};
@@ -257,7 +257,7 @@ static bool read_variables(MappingReader *r, const json_t *value)
     if (value == NULL) {
         return true;
     }
-    // An object is names of variables, unless it is a source by its members.
+    // An object lists variables by name, unless its members make it a source.
     if (!json_is_object(value) || json_is_string(json_object_get(value, "column"))) {
         if (!mapping_source(r, value, "fields.variables", &m->all)) {
             return false;
@@ -341,7 +341,7 @@ static bool check_table(MappingReader *r, MappingField field, json_t *table)
     return true;
 }
 
-// A word of the mapping itself that fits nowhere would refuse every row that gets it.
+// An invalid constant of the mapping would reject every row that gets it.
 static bool check_constants(MappingReader *r)
 {
     for (int i = 0; i < FIELD_COUNT; i++) {

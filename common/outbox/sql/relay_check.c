@@ -10,7 +10,7 @@
 
 enum { WANTED_MAX = 256, SQL_MAX = 256 * 1024 };
 
-// Columns of check's rows, which come in the order of `wanted`.
+// Columns of check's rows, which are in the order of `wanted`.
 enum {
     C_HAS_TABLE,
     C_TYPE, // NULL: the column is missing
@@ -22,10 +22,10 @@ enum {
     C_DELETE,
     C_USAGE, // of the schema
     C_NOT_NULL,
-    C_UNIQUE, // by an index of its own
+    C_UNIQUE, // by a unique index on it alone
 };
 
-// ---- what is wanted ----
+// ---- requirements ----
 
 static void want(RelaySql *sql, Wanted wanted)
 {
@@ -138,7 +138,7 @@ static void want_ours(RelaySql *sql)
 static void want_all(RelaySql *sql)
 {
     const Mapping *m = sql->mapping;
-    // FOR UPDATE wants the right to update; what is kept wants the right to delete.
+    // FOR UPDATE needs the right to update; `keep` needs the right to delete.
     want(
         sql, (Wanted){
                  .table = m->table,
@@ -175,7 +175,7 @@ static void want_all(RelaySql *sql)
     want_ours(sql);
 }
 
-// Not to_regclass for a name with a schema: without the right to use the schema it is an error.
+// Not to_regclass for a name with a schema: it fails without the right to use the schema.
 static const char *find_table(RelaySql *sql, Str table)
 {
     ptrdiff_t dot = str_find(table, '.');
@@ -205,7 +205,7 @@ void relay_check_build(RelaySql *sql)
             &out, "%s(%zu, %s, %s::text)", i == 0 ? "" : ", ", i, find_table(sql, w->table),
             sql_literal(sql->arena, w->column));
     }
-    // A domain's base counts. The rights of a column that is not there are NULL.
+    // A domain counts as its base type. The rights of a missing column are NULL.
     buf_cstr(
         &out,
         ") SELECT w.rel IS NOT NULL, format_type(a.atttypid, a.atttypmod), b.typname::text,"
@@ -237,7 +237,7 @@ const Wanted *relay_wanted(const RelaySql *sql, Str table, Str column)
     return NULL;
 }
 
-// ---- what was found ----
+// ---- findings ----
 
 static bool is_one_of(Str text, const char *words)
 {
@@ -273,7 +273,7 @@ static bool type_fits(WantedType type, Str base, Str category, const char **ret_
     case WANTED_TEXT:
         return str_eq(category, STR("S"));
     case WANTED_JSON:
-        // Arrays, booleans, times, enumerations, numbers and the like never are.
+        // Arrays, booleans, times, enumerations and numbers are not JSON.
         return !is_one_of(category, "A B D E G I N R T V");
     }
     return true;
@@ -313,7 +313,7 @@ static const char *why_no_id(const Wanted *w, const PGresult *check, int row)
     return db_get_int(check, row, C_UNIQUE) == 0 ? "has no unique index of its own" : NULL;
 }
 
-// Empty: nothing is wrong.
+// Empty: no problem.
 static Str problem_of(const Wanted *w, const PGresult *check, int row, Arena *arena)
 {
     Str field = w->field.len == 0
@@ -352,7 +352,7 @@ static Str problem_of(const Wanted *w, const PGresult *check, int row, Arena *ar
                                STR_ARG(w->column), STR_ARG(w->table), STR_ARG(field)));
 }
 
-// A table that is not there is told once, not for each of its columns.
+// A missing table is reported once, not for each of its columns.
 static bool is_reported_missing(const RelaySql *sql, const PGresult *check, size_t index)
 {
     bool is_first = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mapping wants of the database: its tables' columns with their types and rights. Private to
-// relay_*.c and the command line.
+// The columns, types and rights that a mapping requires of the database. Private to relay_*.c and
+// the command line.
 #pragma once
 
 #include "common/outbox/sql/relay_sql.h"
@@ -11,13 +11,13 @@ typedef enum WantedType {
     WANTED_NUMBER,
     WANTED_TIME,
     WANTED_TEXT,
-    WANTED_JSON, // or a text that may be
+    WANTED_JSON, // or text that may be
 } WantedType;
 
 typedef struct Wanted {
     Str table;          // "public.email_outbox"
     Str column;         // empty: only the table
-    Str field;          // of the mapping: "moments.sent.sent_at"; empty: Stentor's own
+    Str field;          // of the mapping: "moments.sent.sent_at"; empty: for Stentor's own tables
     const char *rights; // of "w" (UPDATE of the column), "i", "d" (INSERT, DELETE of the table)
     WantedType type;
     Str found; // the column's type as SQL; empty before relay_sql_bind

@@ -42,7 +42,7 @@ const char *sql_table(Arena *arena, Str table)
         sql_name(arena, str_slice(table, (size_t)dot + 1, table.len)));
 }
 
-// Whatever standard_conforming_strings is: E'' reads backslashes always.
+// Independent of standard_conforming_strings: E'' always interprets backslashes.
 const char *sql_literal(Arena *arena, Str text)
 {
     return quoted(arena, text, '\'', str_find(text, '\\') >= 0 ? "E" : "");
@@ -61,7 +61,7 @@ static const char *assign_value(const RelaySql *sql, const Assign *a, const SqlV
         return "now()";
     case ASSIGN_AT:
         return v->at == NULL ? "now()" : v->at;
-    case ASSIGN_REASON: // an explicit cast cuts where an assignment would fail
+    case ASSIGN_REASON: // an explicit cast cuts the text, an assignment would fail
         return v->reason == NULL ? own
                                  : arena_printf(sql->arena, "%s::%.*s", v->reason, STR_ARG(type));
     case ASSIGN_ATTEMPTS:
