@@ -199,7 +199,7 @@ static void answer_no_route(ApiCall *call, const Search *search)
     if (search->method_count == 0) {
         http_problem(
             http, 404, "not-found", "There is nothing here", NULL,
-            "no such path; the READMEs of services/ingest and services/gateway list them");
+            "no such path; services/gateway/API.md lists all of them");
         return;
     }
     Buf allow;

@@ -10,7 +10,7 @@
 #define HTTP_LIMIT_ROWS(prefix, type) \
     {prefix "_CONNECTIONS", OPTION_INT, offsetof(type, limits.connections), \
      "1024", 2, 65536, false, \
-     "connections at once; when all are taken, the one that has waited longest without showing a key is closed for a new one"}, \
+     "connections at once; beyond it the one that has waited longest without showing a key is closed for a new one"}, \
     {prefix "_CLIENT_CONNECTIONS", OPTION_INT, offsetof(type, limits.client_connections), \
      "256", 1, 65536, false, \
      "of these, connections of one address (IPv6: /64) that have shown no valid key or signature; beyond it 429"}, \
@@ -25,5 +25,5 @@
      "how long its body may take, and reading the answer; each 64 KiB that moved earns a second; beyond it 408"}, \
     {prefix "_BODIES_BYTES", OPTION_INT, offsetof(type, limits.bodies_bytes), \
      "268435456", 1048576, 1099511627776, false, \
-     "memory for the bodies of all requests; half of it for those without a key, an eighth for one address; beyond it 503"}
+     "memory for all bodies; half of it for requests without a key, an eighth for one address; beyond it 503"}
 // clang-format on

@@ -62,7 +62,7 @@ typedef struct Gateway {
 static const Option OPTIONS[] = {
     {"STENTOR_GATEWAY_BIND", OPTION_TEXT, offsetof(GatewayOptions, bind),
      "127.0.0.1", 0, 0, false,
-     "address that the managing routes are served on"},
+     "address to listen on, for every other route of the API"},
     {"STENTOR_GATEWAY_PORT", OPTION_INT, offsetof(GatewayOptions, port),
      "8081", 0, 65535, false,
      "its port; 0: any free one, named in the log"},
