@@ -277,8 +277,8 @@ static const DbStatement clear_entries = {
     "  AND p.channel = i.channel",
 };
 // NULL: not changed.
-static const DbStatement put_silence = {
-    .name = "people_silence",
+static const DbStatement put_unsubscribed = {
+    .name = "people_unsubscribe",
     .sql =
     "INSERT INTO digest_flusher.silenced AS s (tenant_id, recipient_id, is_removed, is_unsubscribed)"
     " SELECT i.tenant_id, i.recipient_id, coalesce(i.is_removed, o.is_removed, false),"
@@ -289,8 +289,8 @@ static const DbStatement put_silence = {
     " ON CONFLICT (tenant_id, recipient_id)"
     " DO UPDATE SET is_removed = excluded.is_removed, is_unsubscribed = excluded.is_unsubscribed",
 };
-static const DbStatement drop_silence = {
-    .name = "people_speak",
+static const DbStatement drop_unsubscribed = {
+    .name = "people_resubscribe",
     .sql =
     "DELETE FROM digest_flusher.silenced s USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
     " WHERE s.tenant_id = i.tenant_id AND s.recipient_id = i.recipient_id AND NOT s.is_removed AND NOT s.is_unsubscribed",
@@ -389,7 +389,7 @@ static void push_known(DbArray *array, bool known, bool value)
 static void write_unsubscribed(const DigestPeople *people, DbTxn *txn)
 {
     RecipientArrays arrays;
-    DbParams *params = add_recipients(txn, &put_silence, &arrays);
+    DbParams *params = add_recipients(txn, &put_unsubscribed, &arrays);
     DbArray *is_removed = db_array(params, DB_BOOL);
     DbArray *is_unsubscribed = db_array(params, DB_BOOL);
     for (const Recipient *p = people->first_recipient; p != NULL; p = p->next) {
@@ -399,7 +399,7 @@ static void write_unsubscribed(const DigestPeople *people, DbTxn *txn)
             push_known(is_unsubscribed, p->knows_unsubscribed, p->is_unsubscribed);
         }
     }
-    add_recipients(txn, &drop_silence, &arrays);
+    add_recipients(txn, &drop_unsubscribed, &arrays);
     for (const Recipient *p = people->first_recipient; p != NULL; p = p->next) {
         push_recipient(txn, &arrays, p);
     }

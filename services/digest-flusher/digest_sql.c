@@ -124,7 +124,7 @@ static const DbStatement make = {
     " ON CONFLICT DO NOTHING",
 };
 static const DbStatement forget = {
-    .name = "clock_forget",
+    .name = "digest_forget",
     .sql = "SELECT digest_flusher.forget($1::int4 * interval '1 day', $2::int4)",
 };
 static const DbStatement backlog = {

@@ -9,7 +9,7 @@
 #include "common/base/log.h"
 #include "common/bus/topology/topology.h"
 #include "common/model/rules/fair_share.h"
-#include "services/digest-flusher/clock_sql.h"
+#include "services/digest-flusher/due_work_sql.h"
 #include "services/digest-flusher/status_emit.h"
 
 enum {
@@ -130,7 +130,7 @@ static void delete_stored(Emit *emit)
             work_ids[count++] = emit->emissions[i].work_id;
         }
     }
-    clock_delete(txn, work_ids, count);
+    due_work_delete(txn, work_ids, count);
     db_txn_submit(txn, on_done_committed, emit);
 }
 
@@ -274,7 +274,7 @@ static void on_claim_done(void *ctx, DbTxn *txn, const Error *err)
     }
     const PGresult *rows = db_txn_result(txn, 0);
     int64_t next_us = db_get_time(db_txn_result(txn, 1), 0, 0);
-    if (db_rows(rows) == CLOCK_CLAIM_MAX) {
+    if (db_rows(rows) == DUE_WORK_CLAIM_MAX) {
         next_us = 1; // more rows are due
     }
     if (next_us > 0 && next_us < emit->wake_at_us) {
@@ -297,7 +297,7 @@ static void start_pass(Emit *emit)
     emit->arena = arena_new(0);
     DbTxn *txn = db_txn_new(emit->pool);
     db_txn_lazy_commit(txn); // a claim lost in a crash of Postgres is only made again
-    clock_claim(txn, emit->lease_ms);
+    due_work_claim(txn, emit->lease_ms);
     db_txn_submit(txn, on_claim_done, emit);
 }
 

@@ -6,9 +6,9 @@
 #include "common/base/clock.h"
 #include "common/bus/consume/projector.h"
 #include "common/model/rules/fair_share.h"
-#include "services/digest-flusher/clock_sql.h"
 #include "services/digest-flusher/digest_people.h"
 #include "services/digest-flusher/digest_sql.h"
+#include "services/digest-flusher/due_work_sql.h"
 #include "services/digest-flusher/emit.h"
 #include "services/digest-flusher/flush.h"
 #include "services/digest-flusher/intake.h"
@@ -153,7 +153,7 @@ static void count_backlog(Flusher *flusher)
     }
     flusher->counting = true;
     DbTxn *txn = db_txn_new(pool);
-    clock_backlog(txn);
+    due_work_backlog(txn);
     digest_backlog(txn);
     db_txn_submit(txn, on_backlog_done, flusher);
 }

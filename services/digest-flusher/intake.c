@@ -5,7 +5,7 @@
 
 #include "common/base/crash.h"
 #include "common/base/log.h"
-#include "services/digest-flusher/clock_sql.h"
+#include "services/digest-flusher/due_work_sql.h"
 
 enum { BATCH_MAX = 256, IN_FLIGHT_MAX = 1024 };
 
@@ -104,7 +104,7 @@ static void on_insert_done(void *ctx, DbTxn *txn, const Error *err)
 static void submit_batch(IntakeBatch *batch)
 {
     DbTxn *txn = db_txn_new(batch->intake->pool);
-    clock_insert(txn, batch->work, batch->count);
+    due_work_insert(txn, batch->work, batch->count);
     db_txn_submit(txn, on_insert_done, batch);
 }
 

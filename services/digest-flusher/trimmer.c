@@ -6,7 +6,7 @@
 #include "common/base/log.h"
 #include "common/bus/topology/topology.h"
 #include "common/bus/topology/trim.h"
-#include "services/digest-flusher/clock_sql.h"
+#include "services/digest-flusher/due_work_sql.h"
 
 typedef struct Gauge {
     const char *stream; // static
@@ -100,7 +100,7 @@ static void start_pass(Trimmer *trimmer)
     }
     trimmer->busy = true;
     DbTxn *txn = db_txn_new(trimmer->pool);
-    clock_projected(txn);
+    due_work_projected(txn);
     db_txn_submit(txn, on_floors, trimmer);
 }
 

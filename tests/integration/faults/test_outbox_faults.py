@@ -319,12 +319,12 @@ def test_the_backlog_is_counted_and_told_once_when_it_crosses_the_alert(app):
     wait_until(lambda: relay.metric("stentor_outbox_relay_backlog") == 300, 30, "the backlog")
     assert relay.metric("stentor_outbox_relay_oldest_seconds") > 0
     time.sleep(11)  # counted again
-    alerts = [line for line in lines(relay, "warn") if "above its alert" in line["event"]]
+    alerts = [line for line in lines(relay, "warn") if "reached its alert" in line["event"]]
     assert len(alerts) == 1 and alerts[0]["rows"] == 300 and alerts[0]["alert"] == 100
     app.pipeline.nats.start()
     wait_published(app, 30)
     wait_until(lambda: relay.metric("stentor_outbox_relay_backlog") == 0, 30, "the backlog gone")
-    assert sum("below its alert" in line["event"] for line in lines(relay, "info")) == 1
+    assert sum("below half of its alert" in line["event"] for line in lines(relay, "info")) == 1
 
 
 def test_old_rows_go_in_small_batches_and_what_is_not_published_stays(app):

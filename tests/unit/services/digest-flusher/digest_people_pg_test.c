@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
-#include "tests/unit/services/digest-flusher/clock_stage.h"
+#include "tests/unit/services/digest-flusher/flusher_stage.h"
 
 #include "common/codec/event.h"
 #include "services/digest-flusher/digest_people.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/services/digest-flusher/clock_stage.h"
+#include "tests/unit/services/digest-flusher/flusher_stage.h"
 
 #define WINDOW "dgw_windowwindowwindow0001"
 #define RECIPIENT "rcp_01KAGTQ5M0000000000000000A"
@@ -312,12 +312,12 @@ static void what_is_claimed_is_not_cancelled_any_more(void **state)
     work->due_at_us = from_now(PAST_S);
     insert_and_forget(f);
     DbTxn *txn = db_txn_new(f->pool);
-    clock_claim(txn, 1);
+    due_work_claim(txn, 1);
     submit(f, txn, on_txn_done);
     add_cancel(f, "demo", "stay1", from_now(0));
     insert_and_forget(f);
     txn = db_txn_new(f->pool);
-    clock_claim(txn, 60000); // the first one died: it may have published
+    due_work_claim(txn, 60000); // the first one died: it may have published
     submit(f, txn, on_txn_done);
     assert_string_equal(
         cell(f, "SELECT coalesce(status, 'itself') FROM digest_flusher.due_work"), "itself");
@@ -332,7 +332,7 @@ static void a_claim_finds_the_cancellation_that_the_insert_did_not_see(void **st
     insert_and_forget(f);
     sql(f, "INSERT INTO digest_flusher.cancellations VALUES ('demo', 'stay1', now(), 'gone')");
     DbTxn *txn = db_txn_new(f->pool);
-    clock_claim(txn, 60000);
+    due_work_claim(txn, 60000);
     submit(f, txn, on_txn_done);
     assert_string_equal(
         cell(f, "SELECT concat_ws(' ', status, reason_code, detail) FROM digest_flusher.due_work"),
@@ -345,7 +345,7 @@ static void what_went_out_is_not_told_as_cancelled_when_it_is_delivered_again(vo
     add(f, "demo", 1)->cancel_key = STR("stay1");
     insert(f);
     DbTxn *txn = db_txn_new(f->pool);
-    clock_delete(txn, &f->work[0]->work_id, 1);
+    due_work_delete(txn, &f->work[0]->work_id, 1);
     submit(f, txn, on_txn_done);
     add_cancel(f, "demo", "stay1", from_now(0));
     insert(f);

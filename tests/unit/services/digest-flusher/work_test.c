@@ -378,7 +378,7 @@ static void a_domain_event_goes_out_on_events_under_its_deferrals_id(void **stat
     assert_int_equal(work.recipient_id.len, 0);
 }
 
-static void a_domain_event_that_the_clock_may_not_publish_is_refused(void **state)
+static void a_domain_event_that_digest_flusher_may_not_publish_is_rejected(void **state)
 {
     Arena *arena = *state;
     refuses(arena, pack(arena, new_deferred(arena, "saga")), "event is missing");
@@ -407,7 +407,7 @@ int main(void)
         TEST(a_wrong_window_is_refused_by_its_field),
         TEST(a_cancellation_is_about_a_key_and_a_time),
         TEST(a_domain_event_goes_out_on_events_under_its_deferrals_id),
-        TEST(a_domain_event_that_the_clock_may_not_publish_is_refused),
+        TEST(a_domain_event_that_digest_flusher_may_not_publish_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

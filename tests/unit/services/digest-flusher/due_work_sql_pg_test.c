@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/services/digest-flusher/clock_stage.h"
+#include "tests/unit/services/digest-flusher/flusher_stage.h"
 
 enum { HOUR_S = 3600 };
 
@@ -48,14 +48,14 @@ static void add_work(Fixture *f, const char *tenant, int64_t due_in_s)
 static void claim(Fixture *f, int64_t lease_ms)
 {
     DbTxn *txn = db_txn_new(f->pool);
-    clock_claim(txn, lease_ms);
+    due_work_claim(txn, lease_ms);
     submit(f, txn, on_claim_done);
 }
 
 static int64_t count_waiting(Fixture *f)
 {
     DbTxn *txn = db_txn_new(f->pool);
-    clock_backlog(txn);
+    due_work_backlog(txn);
     submit(f, txn, on_backlog_done);
     return f->waiting;
 }
@@ -134,7 +134,7 @@ static void what_is_done_is_gone_and_the_rest_stays(void **state)
     insert(f);
     claim(f, 60000);
     DbTxn *txn = db_txn_new(f->pool);
-    clock_delete(txn, &f->work[1]->work_id, 1);
+    due_work_delete(txn, &f->work[1]->work_id, 1);
     submit(f, txn, on_txn_done);
     assert_int_equal(count_waiting(f), 1);
     assert_int_equal(f->next_us, f->work[0]->due_at_us);
@@ -171,7 +171,7 @@ static void a_wish_is_asked_once_and_never_of_what_has_gone_out(void **state)
     insert(f);
     claim(f, 1);
     DbTxn *txn = db_txn_new(f->pool);
-    clock_delete(txn, &f->work[0]->work_id, 1);
+    due_work_delete(txn, &f->work[0]->work_id, 1);
     submit(f, txn, on_txn_done);
     sql(f, wish);
     insert(f); // both are delivered once more
@@ -192,12 +192,12 @@ static void a_wish_is_asked_once_and_never_of_what_has_gone_out(void **state)
 static void a_claim_takes_at_most_its_maximum_and_the_oldest_first(void **state)
 {
     Fixture *f = *state;
-    for (int i = 0; i < CLOCK_CLAIM_MAX + 1; i++) {
+    for (int i = 0; i < DUE_WORK_CLAIM_MAX + 1; i++) {
         add_work(f, "demo", -1 - i);
     }
     insert(f);
     claim(f, 60000);
-    assert_int_equal(f->rows, CLOCK_CLAIM_MAX);
+    assert_int_equal(f->rows, DUE_WORK_CLAIM_MAX);
     claim(f, 60000);
     assert_int_equal(f->rows, 1);
     assert_true(str_eq(f->first_id, f->work[0]->work_id)); // the one that is due last

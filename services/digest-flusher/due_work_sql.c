@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/digest-flusher/clock_sql.h"
+#include "services/digest-flusher/due_work_sql.h"
 
 #include "services/digest-flusher/digest_sql.h"
 
 // clang-format off
 static const DbStatement insert_work = {
-    .name = "clock_insert",
+    .name = "due_work_insert",
     .sql =
     "INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,"
     " cancel_key, caused_at, recipient_id, category, channel, status, reason_code, detail)"
@@ -24,15 +24,15 @@ static const DbStatement insert_work = {
     " ON CONFLICT DO NOTHING",
 };
 static const DbStatement claim_work = {
-    .name = "clock_claim",
+    .name = "due_work_claim",
     .sql =
     "SELECT work_id, due_at, subject, event_id, payload, status, reason_code, detail, window_id"
     " FROM digest_flusher.claim_work($1::int8 * interval '1 millisecond', $2::int4)",
 };
-static const DbStatement next_due = {.name = "clock_next", .sql = "SELECT digest_flusher.next_due()"};
-static const DbStatement delete_done = {.name = "clock_done", .sql = "SELECT digest_flusher.done($1::text[])"};
-static const DbStatement backlog = {.name = "clock_backlog", .sql = "SELECT waiting, next_due_at FROM digest_flusher.backlog()"};
-static const DbStatement projected = {.name = "clock_projected", .sql = "SELECT stream, sequence FROM digest_flusher.projected()"};
+static const DbStatement next_due = {.name = "due_work_next", .sql = "SELECT digest_flusher.next_due()"};
+static const DbStatement delete_done = {.name = "due_work_done", .sql = "SELECT digest_flusher.done($1::text[])"};
+static const DbStatement backlog = {.name = "due_work_backlog", .sql = "SELECT waiting, next_due_at FROM digest_flusher.backlog()"};
+static const DbStatement projected = {.name = "due_work_projected", .sql = "SELECT stream, sequence FROM digest_flusher.projected()"};
 // clang-format on
 
 static size_t pick(
@@ -80,7 +80,7 @@ static void insert_sends(DbTxn *txn, const DueWork *const *work, size_t count)
     }
 }
 
-void clock_insert(DbTxn *txn, const DueWork *const *work, size_t count)
+void due_work_insert(DbTxn *txn, const DueWork *const *work, size_t count)
 {
     const DueWork **picked = arena_array(db_txn_arena(txn), count, sizeof(DueWork *));
     for (size_t i = 0; i < count; i++) {
@@ -100,15 +100,15 @@ void clock_insert(DbTxn *txn, const DueWork *const *work, size_t count)
     }
 }
 
-void clock_claim(DbTxn *txn, int64_t lease_ms)
+void due_work_claim(DbTxn *txn, int64_t lease_ms)
 {
     DbParams *params = db_txn_add(txn, &claim_work, NULL);
     db_i64(params, lease_ms);
-    db_i32(params, CLOCK_CLAIM_MAX);
+    db_i32(params, DUE_WORK_CLAIM_MAX);
     db_txn_add(txn, &next_due, NULL);
 }
 
-void clock_delete(DbTxn *txn, const Str *work_ids, size_t count)
+void due_work_delete(DbTxn *txn, const Str *work_ids, size_t count)
 {
     DbArray *ids = db_array(db_txn_add(txn, &delete_done, NULL), DB_TEXT);
     for (size_t i = 0; i < count; i++) {
@@ -116,12 +116,12 @@ void clock_delete(DbTxn *txn, const Str *work_ids, size_t count)
     }
 }
 
-void clock_backlog(DbTxn *txn)
+void due_work_backlog(DbTxn *txn)
 {
     db_txn_add(txn, &backlog, NULL);
 }
 
-void clock_projected(DbTxn *txn)
+void due_work_projected(DbTxn *txn)
 {
     db_txn_add(txn, &projected, NULL);
 }

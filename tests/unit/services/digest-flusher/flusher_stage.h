@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
-#include "services/digest-flusher/clock_sql.h"
 #include "services/digest-flusher/digest_sql.h"
+#include "services/digest-flusher/due_work_sql.h"
 #include "tests/unit/common/db/migrated.h"
 
 enum { WORK_MAX = 6000 };
@@ -77,7 +77,7 @@ static inline int set_up(void **state)
     assert_int_equal(PQstatus(f->super), CONNECTION_OK);
     DbPoolOptions options = {
         .url = arena_printf(f->arena, "%s&user=stentor_digest_flusher", test_url()),
-        .application_name = "clock_pg_test",
+        .application_name = "digest_flusher_pg_test",
         .connections = 1};
     f->pool = db_pool_new(&f->loop, &options);
     sql(f, "TRUNCATE digest_flusher.due_work, digest_flusher.cancellations, "
@@ -137,6 +137,6 @@ static inline void submit(Fixture *f, DbTxn *txn, DbDone on_done)
 static inline void insert(Fixture *f)
 {
     DbTxn *txn = db_txn_new(f->pool);
-    clock_insert(txn, f->work, f->work_count);
+    due_work_insert(txn, f->work, f->work_count);
     submit(f, txn, on_txn_done);
 }
