@@ -17,7 +17,7 @@ enum {
     AHEAD_MONTHS = 12,
     AHEAD_PERIOD_MS = 24 * 3600 * 1000,
     AHEAD_RETRY_MS = 60 * 1000,
-    AHEAD_POOL_MS = 1000, // until the database answers
+    AHEAD_POOL_MS = 1000, // until the database is ready
     DROP_ROWS = 1000,
 };
 
@@ -60,7 +60,7 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
 }
 
 // Killed before the COMMIT: neither rows nor sequence are there, and the events are folded again.
-// Killed after it: the sequence says so. In between there is nothing.
+// Killed after it: both are there. There is no state in between.
 // tests/integration/faults/test_kill.py kills the archiver within a flush.
 static void on_projector_write(void *ctx, DbTxn *txn)
 {
@@ -90,7 +90,7 @@ static void on_projector_committed(void *ctx, DbTxn *txn)
     if (txn != NULL) {
         count_flush(archiver);
         history_months_committed(&archiver->months);
-    } else { // dropped: forgotten here, and folded again
+    } else { // not committed: discarded here, and folded again
         history_months_forget(&archiver->months);
     }
     fold_clear(archiver->fold);
@@ -111,7 +111,8 @@ static void on_ahead_done(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     if (err != NULL) {
-        LOG(LOG_WARN, "partitions could not be made ahead, trying again", log_error(err));
+        LOG(LOG_WARN, "monthly partitions were not created in advance; trying again in a minute",
+            log_error(err));
     }
     uint64_t wait_ms = err != NULL ? AHEAD_RETRY_MS : AHEAD_PERIOD_MS;
     uv_timer_start(&archiver->ahead_timer, on_ahead_timer, wait_ms, 0);
@@ -203,11 +204,11 @@ static void register_metrics(Archiver *archiver, Metrics *metrics)
     metrics_gauge_fn(metrics, "stentor_archiver_lag", "", "Events that wait in the streams", read_lag, archiver);
     metrics_gauge_fn(metrics, "stentor_archiver_oldest_unwritten_seconds", "", "Age of the oldest event folded and not yet committed", read_oldest, archiver);
     metrics_gauge_fn(metrics, "stentor_archiver_active", "", "1: this process writes; 0: it stands by", read_active, archiver);
-    metrics_counter_fn(metrics, "stentor_archiver_tail_lost_total", "", "Streams that had lost what was folded already, and were read again by time", read_tails_lost, archiver);
+    metrics_counter_fn(metrics, "stentor_archiver_tail_lost_total", "", "Streams that lost events already folded, and were read again by time", read_tails_lost, archiver);
     // clang-format on
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 static void open_projector(Archiver *archiver, const ArchiverOptions *options)
 {
@@ -252,13 +253,13 @@ static bool start_archiver(Service *service, const void *options, void **ret_sta
     return true;
 }
 
-// A stand-by is ready too; a projection that stands still is not.
+// A stand-by is ready too; a projection that has stopped is not.
 static bool check_ready(void *state, Buf *reason)
 {
     const Archiver *archiver = state;
     const char *failure = projector_failure(archiver->projector);
     if (failure != NULL) {
-        buf_printf(reason, "history stands still: %s", failure);
+        buf_printf(reason, "the history projection has stopped: %s", failure);
     }
     return failure == NULL;
 }
@@ -269,7 +270,7 @@ static void on_timer_closed(uv_handle_t *handle)
     service_stopped(archiver->service);
 }
 
-// Goes on when the projector has stopped and no transaction of ours is under way.
+// Continues when the projector has stopped and no own transaction is under way.
 static void finish_stop(Archiver *archiver)
 {
     if (!archiver->ahead_running) {
@@ -309,13 +310,13 @@ static void free_archiver(void *state)
 // clang-format off
 static const Option options_table[] = {
     {"STENTOR_HISTORY_FLUSH_MAX", OPTION_INT, offsetof(ArchiverOptions, flush_max), "2000", 1, 8000, false,
-     "events folded into one transaction at most"},
+     "most events folded into one transaction"},
     {"STENTOR_HISTORY_FLUSH_MS", OPTION_INT, offsetof(ArchiverOptions, flush_ms), "20", 1, 5000, false,
-     "how long a transaction waits for more events, in ms; longer means fewer rows written"},
-    {"STENTOR_HISTORY_RETENTION", OPTION_TEXT, offsetof(ArchiverOptions, retention), RETENTION_DEFAULT, 0, 0, false,
-     "months that a notification is kept in all, by category; what is not named keeps its default"},
+     "how long a transaction waits for more events, in ms; longer: fewer rows written"},
+    {"STENTOR_HISTORY_RETENTION", OPTION_TEXT, offsetof(ArchiverOptions, retention), "", 0, 0, false,
+     "months to keep a notification, by category: marketing=12,social=6; a category not named keeps its default"},
     {"STENTOR_CLEANUP_EVERY_S", OPTION_INT, offsetof(ArchiverOptions, cleanup_every_s), "86400", 1, 604800, false,
-     "how often what is past its retention is dropped, in seconds"},
+     "seconds between two removals of rows past their retention"},
 };
 // clang-format on
 

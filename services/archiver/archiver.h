@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// stentor-archiver: folds REQUEST_<LANE> and STATUS into the history tables. The fold is fold.h,
-// the statements are history_sql.h; this is what ties them to the projector, keeps partitions
-// twelve months ahead, and counts.
+// stentor-archiver: folds REQUEST_<LANE> and STATUS into the history tables. common/history has the
+// fold and its statements; this part connects them to the projector, creates partitions twelve
+// months ahead, and counts.
 #pragma once
 
 #include "common/service/service.h"

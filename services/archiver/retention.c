@@ -12,7 +12,7 @@ static bool parse_word(Str word, Retention *ret, Error *err)
     (void)str_split(&value, '=', &name);
     if (!category_from_name(str_trim(name), &category)) {
         return error_set(
-            err, ERROR_CONFIG, "'" STR_FMT "' is no category (HINT: marketing=24, in months)",
+            err, ERROR_CONFIG, "'" STR_FMT "' is not a category (HINT: marketing=24, in months)",
             STR_ARG(str_slice(name, 0, 64)));
     }
     if (!str_to_i64(str_trim(value), &months) || months < RETENTION_MONTHS_MIN ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From opened jobs to mails in the vendor's hands: the claim, and what stood in its way.
+// From opened jobs to mails that the vendor has: the claim, and its conflicts.
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
@@ -10,7 +10,8 @@
 // A deferred attempt that uses no rung of the ladder.
 static void postpone(Job *job)
 {
-    static const char WHY[] = "its tenant's mails take long, and too many of them wait already";
+    static const char WHY[] = "postponed: the vendor is slow for this tenant, and too many of its "
+                              "mails are waiting already";
     SendResult result = {
         .state = SEND_ANSWERED, .reply = REPLY_THROTTLED, .text = {WHY, sizeof WHY - 1}};
     const Dispatcher *dispatcher = job->owner;
@@ -22,8 +23,8 @@ static void postpone(Job *job)
 static void send_mail(Job *job)
 {
     const Dispatcher *dispatcher = job->owner;
-    // Begun only while three quarters of the lease are left to run: the last quarter is for the
-    // answer, and record_renew() makes it longer when the vendor is slow.
+    // It is started in the first three quarters of the lease only: the last quarter is for the
+    // answer, and record_renew() prolongs it when the vendor is slow.
     job->mail.give_up_at_ms = job->mail.held_until_ms - (uint64_t)dispatcher->parts.lease_ms / 4;
     job->mail.tenant = job->key->tenant;
     job->mail.on_done = outcomes_on_sent;
@@ -34,7 +35,7 @@ static void send_mail(Job *job)
     dispatcher->parts.vendor.send(dispatcher->parts.vendor.self, &job->mail);
 }
 
-// CLAIMED: sends it, or records what was decided.
+// CLAIMED: sends the mail, or records the outcome that was decided without sending.
 static void begin(Job *job)
 {
     const Dispatcher *dispatcher = job->owner;
@@ -84,7 +85,8 @@ static void parked_now(Job *job, const LedgerHit *hit)
     job->row.finished_at_us = parked_at_us;
     job->row.unknown_count = hit->unknown_count;
     metric_add(dispatcher->metrics.parked, 1);
-    LOG(LOG_WARN, "mail with an unknown outcome is parked",
+    LOG(LOG_WARN,
+        "a mail whose outcome is unknown was parked; its dead letter waits for an operator",
         log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
         log_int("attempt", job->key->attempt));
 }
@@ -99,7 +101,7 @@ static void note_hits(Dispatcher *dispatcher, const PGresult *res, bool parked)
         if (job == NULL) {
             continue;
         }
-        if (hit.settled) { // it is sent, which its redelivery finds and tells
+        if (hit.settled) { // it was sent; its redelivery reads that and publishes it
             metric_add(dispatcher->metrics.settled, 1);
             continue;
         }
@@ -138,13 +140,13 @@ static void on_taken_over(void *ctx, DbTxn *txn, const Error *err)
             outcomes_publish(job);
         } else {
             outcomes_redeliver(
-                job, REDELIVER_RACE_MS); // another process was faster, or it is settled
+                job, REDELIVER_RACE_MS); // another process took it, or a callback settled it
         }
     }
 }
 
-// Claims without a living holder, in one transaction: released ones and our own are begun; the
-// others have an unknown outcome, which the policy decides.
+// Claims whose holder is gone, in one transaction: mails of released claims and of our own are
+// sent; the others have an unknown outcome, which the policy decides.
 static void take_over(JobBatch *batch)
 {
     Dispatcher *dispatcher = batch->dispatcher;
@@ -163,8 +165,8 @@ static void take_over(JobBatch *batch)
     db_txn_submit(txn, on_taken_over, batch);
 }
 
-// Somebody was just inserting the row; if it stays out of sight, it is another tenant's, and the
-// event is wrong.
+// Another process was inserting the row. If the row stays invisible it belongs to another tenant,
+// and the event is wrong.
 static void recheck_conflict(Job *job)
 {
     if (job->delivery->message.delivered < RACE_DELIVERIES_MAX) {
@@ -174,13 +176,13 @@ static void recheck_conflict(Job *job)
     Error err = {0};
     error_set(
         &err, ERROR_PERMANENT,
-        "the notification's row in the ledger is not of tenant '" STR_FMT "'",
+        "the ledger has this notification for another tenant than '" STR_FMT "'",
         STR_ARG(job->key->tenant));
     outcomes_settle(job, &err);
 }
 
-// There is an outcome already: nothing is sent; a crash may have come between its commit and its
-// publication.
+// The ledger has an outcome already: nothing is sent. It is published once more, because a crash
+// may have come between its commit and its publication.
 static void repeat(Job *job)
 {
     const Dispatcher *dispatcher = job->owner;
@@ -245,7 +247,7 @@ static void resolve_conflicts(JobBatch *batch)
         Job *job = jobs[i];
         Course course = job_classify(job, dispatcher->owner, outcomes_policy(job));
         if (!act(job, course)) {
-            continue; // it has gone its own way
+            continue; // act() has handled it
         }
         if (course == COURSE_TAKE_OVER) {
             next->jobs[takes++] = job;
@@ -309,7 +311,8 @@ static void claim_failed(JobBatch *batch, const Error *err)
         return;
     }
     if (err->kind != ERROR_CANCELLED) {
-        LOG(LOG_WARN, "claims are not committed; the deliveries come again",
+        LOG(LOG_WARN,
+            "claims were not committed to the ledger; their deliveries will be redelivered",
             log_int("count", (int64_t)count), log_error(err));
     }
     for (size_t i = 0; i < count; i++) {

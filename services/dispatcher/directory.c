@@ -22,7 +22,7 @@ typedef struct Sender {
 typedef struct Version {
     char *packed;
     size_t packed_len;
-    BodyPrefix *prefix; // NULL: not made, or let go
+    BodyPrefix *prefix; // NULL: not made, or dropped
     uint64_t used_at;   // in calls of directory_prefix()
 } Version;
 

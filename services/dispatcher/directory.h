@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dispatcher knows of CONFIG: each tenant's sender, the suppressions, and the template
-// versions that bodies are compressed against. A copy in memory that follows the stream; asked by
-// key, never waited for. Law: a version is kept as its packed event; its prefix is made at first
-// use, and the least used ones are let go.
+// The dispatcher's copy of CONFIG: each tenant's sender, the suppressions, and the template
+// versions that bodies are compressed against. It is in memory, follows the stream, and is read by
+// key without waiting. Law: a version is kept as its packed event; its prefix is made at first use,
+// and the least recently used ones are dropped.
 #pragma once
 
 #include "common/codec/body.h"
@@ -19,8 +19,8 @@ void directory_free(Directory *directory);
 bool directory_changed(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err);
 
-// A ConfigUnreadable: a tenant of whom nothing is known counts as suspended, an address as
-// suppressed.
+// A ConfigUnreadable: a tenant whose entry cannot be read and is not known counts as suspended, an
+// address as suppressed.
 void directory_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence);
 
 // Name and address of the tenant's sender; false: it has none of its own. Valid until the next

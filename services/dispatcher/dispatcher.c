@@ -16,32 +16,33 @@ static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
     static const double bounds[] = {0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                     0.5,   1,     2.5,   5,    10,    30,   60};
     const char *attempts = "stentor_dispatcher_attempts_total";
-    const char *attempts_help = "attempts by what became of them";
+    const char *attempts_help = "Attempts by outcome";
     // clang-format off
     ours->sent      = metrics_counter(metrics, attempts, "outcome=\"sent\"", attempts_help);
     ours->deferred  = metrics_counter(metrics, attempts, "outcome=\"deferred\"", attempts_help);
     ours->rejected  = metrics_counter(metrics, attempts, "outcome=\"rejected\"", attempts_help);
     ours->exhausted = metrics_counter(metrics, attempts, "outcome=\"retries_exhausted\"", attempts_help);
     ours->decided   = metrics_counter(metrics, attempts, "outcome=\"not_sent\"", attempts_help);
-    ours->unknown   = metrics_counter(metrics, "stentor_dispatcher_unknown_total", "", "tries whose outcome is unknown");
-    ours->parked    = metrics_counter(metrics, "stentor_dispatcher_parked_total", "", "unknown outcomes left to a person");
-    ours->refused   = metrics_counter(metrics, "stentor_dispatcher_claims_refused_total", "", "deliveries that the ledger had already");
-    ours->again     = metrics_counter(metrics, "stentor_dispatcher_again_total", "", "deliveries given back to come again");
-    ours->released  = metrics_counter(metrics, "stentor_dispatcher_released_total", "", "claims released while draining");
-    ours->postponed = metrics_counter(metrics, "stentor_dispatcher_postponed_total", "", "mails deferred because too many of their tenant wait for a slow vendor");
-    ours->lost      = metrics_counter(metrics, "stentor_dispatcher_claims_lost_total", "", "outcomes whose claim another process had taken over");
+    ours->unknown   = metrics_counter(metrics, "stentor_dispatcher_unknown_total", "", "Attempts whose outcome is unknown");
+    ours->parked    = metrics_counter(metrics, "stentor_dispatcher_parked_total", "", "Unknown outcomes parked for an operator");
+    ours->refused   = metrics_counter(metrics, "stentor_dispatcher_claims_refused_total", "", "Deliveries whose attempt the ledger had already");
+    ours->returned  = metrics_counter(metrics, "stentor_dispatcher_redelivered_total", "", "Deliveries returned for redelivery");
+    ours->released  = metrics_counter(metrics, "stentor_dispatcher_released_total", "", "Claims released while draining");
+    ours->postponed = metrics_counter(metrics, "stentor_dispatcher_postponed_total", "", "Mails deferred because too many of their tenant's mails were waiting for a slow vendor");
+    ours->lost      = metrics_counter(metrics, "stentor_dispatcher_claims_lost_total", "", "Outcomes whose claim another process had taken over");
     const char *open = "stentor_dispatcher_unknown_open";
-    const char *open_help = "unknown outcomes in the ledger that nobody has settled yet, over all tenants";
-    ours->settled     = metrics_counter(metrics, "stentor_dispatcher_settled_total", "", "unknown outcomes settled by a vendor's callback");
+    const char *open_help = "Unknown outcomes in the ledger that are still open, over all tenants";
+    ours->settled     = metrics_counter(metrics, "stentor_dispatcher_settled_total", "", "Unknown outcomes settled by a vendor's callback");
     ours->open_claimed = metrics_gauge(metrics, open, "state=\"claimed\"", open_help);
     ours->open_parked  = metrics_gauge(metrics, open, "state=\"parked\"", open_help);
     // clang-format on
     ours->send_seconds = metrics_histogram(
-        metrics, "stentor_dispatcher_send_seconds", "", "from the claim to the vendor's acceptance",
-        bounds, sizeof bounds / sizeof *bounds);
+        metrics, "stentor_dispatcher_send_seconds", "",
+        "Seconds from the claim to the vendor's acceptance", bounds,
+        sizeof bounds / sizeof *bounds);
 }
 
-// ---- what runs ----
+// ---- workers and timers ----
 
 static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
 {
@@ -58,7 +59,7 @@ static void on_partitions_made(void *ctx, DbTxn *txn, const Error *err)
     (void)txn;
     Dispatcher *dispatcher = ctx;
     if (err != NULL && err->kind != ERROR_CANCELLED) {
-        LOG(LOG_WARN, "the ledger's months are not checked; it is tried again", log_error(err));
+        LOG(LOG_WARN, "the ledger's monthly tables were not created; trying again", log_error(err));
         dispatcher->partitions_at_us = 0;
     }
 }
@@ -102,7 +103,7 @@ static void work(Dispatcher *dispatcher)
     worker_start(dispatcher->settler);
     intake_watch(dispatcher);
     dispatcher->working = true;
-    // From now on the timer is for leases, partitions and the count of open unknowns.
+    // From now on the timer renews leases, creates partitions and counts open unknown outcomes.
     uint64_t quarter_ms = (uint64_t)dispatcher->parts.lease_ms / 4;
     uv_timer_set_repeat(&dispatcher->tick, quarter_ms < TURN_MAX_MS ? quarter_ms : TURN_MAX_MS);
     uv_timer_again(&dispatcher->tick);
@@ -125,7 +126,7 @@ static void on_tick_timer(uv_timer_t *timer)
     turn(timer->data);
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 Dispatcher *dispatcher_new(const DispatcherParts *parts)
 {
@@ -153,7 +154,7 @@ Dispatcher *dispatcher_new(const DispatcherParts *parts)
 bool dispatcher_ready(const Dispatcher *dispatcher, Buf *reason)
 {
     if (!dispatcher->working) {
-        buf_cstr(reason, "configuration is still being read");
+        buf_cstr(reason, "the configuration has not been read yet");
     }
     return dispatcher->working;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dispatcher: RENDERED_* in, mail out, STATUS and DEFERRED and the send ledger as the trace of it.
+// Dispatcher: RENDERED_* in, mail out; STATUS, DEFERRED and the send ledger record it.
 //   read -> keys -> open -> claim (one statement a batch) -> send -> outcome (one statement a
 //   flush) -> publish -> ack
-// intake.c and claim.c hold the way up to the vendor, outcomes.c and record.c the way back.
+// intake.c and claim.c lead up to the vendor, outcomes.c and record.c back.
 // settle.c reads what vendors' callbacks prove about mails whose outcome is unknown. Law: a mail is
 // sent only under a claim that this process holds in the ledger, and an input is acked only after
-// its outcome is committed and what follows from it is stored. A process that stops while the
-// ledger does not take the outcome of a mail that the vendor took acks it all the same (record.c).
+// its outcome is committed and the events that follow are stored. One exception: a process that
+// stops while the ledger cannot record the outcome of a mail that the vendor took acks it anyway
+// (record.c).
 //
 // Killed between two durable effects (tests/integration/faults/test_kill.py covers each):
 // - claim committed, not sent: redelivered; the lease has ended: counted as unknown, sent again or
@@ -15,8 +16,8 @@
 // - outcome committed, not published: redelivered; the ledger's row gives the same events with the
 //   same ids
 // - published, not acked: the same; JetStream and readers drop the repeat by its id
-// - a callback's proof committed, not published: redelivered; the row is known by the event that
-//   settled it and told again (settle_nats_pg_test.c)
+// - a callback's proof committed, not published: redelivered; the row names the event that
+//   settled it and is published again (settle_nats_pg_test.c)
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -41,16 +42,16 @@ typedef struct DispatcherParts {
     size_t batch_max;
     size_t claims_max; // of one lane, without an outcome; a whole batch may come on top of it
     size_t in_flight_max;
-    size_t tenant_percent; // of claims_max, for one tenant's mails in a lane that is slow (turns.h)
+    size_t tenant_percent; // of claims_max, for one tenant in a slow lane (turns.h)
     const char *service;   // "stentor-dispatcher": whose consumers are read
 } DispatcherParts;
 
-// Borrows all parts until dispatcher_free; begins to read once CONFIG is there.
+// Borrows all parts until dispatcher_free; consumes once CONFIG has been read.
 Dispatcher *dispatcher_new(const DispatcherParts *parts);
-// false: `reason` gets the words for /readyz.
+// false: `reason` gets the text for /readyz.
 bool dispatcher_ready(const Dispatcher *dispatcher, Buf *reason);
-// Stops reading, releases what was not begun, lets the rest end; on_stopped when every delivery is
-// settled and all handles are closed.
+// Stops consuming, releases mails that were not started, lets the others end; on_stopped when every
+// delivery is settled and all handles are closed.
 void dispatcher_stop(Dispatcher *dispatcher, void (*on_stopped)(void *ctx), void *ctx);
 // After on_stopped, and after the pool is closed: its last answers still come here.
 void dispatcher_free(Dispatcher *dispatcher);

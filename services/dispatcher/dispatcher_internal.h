@@ -16,31 +16,31 @@ enum {
     REDELIVER_RACE_MS = 200,
     REDELIVER_SELF_MS = 1000,
     REDELIVER_MAX_MS = 60000,
-    TEMPLATE_DELIVERIES_MAX = 300, // then the version will not come any more
-    SENDER_DELIVERIES_MAX = 25,    // then the operator has not verified the sender's domain
-    RACE_DELIVERIES_MAX = 20,      // then it is no race
+    TEMPLATE_DELIVERIES_MAX = 300, // then the template version is given up
+    SENDER_DELIVERIES_MAX = 25,    // then the sender's domain counts as unverified
+    RACE_DELIVERIES_MAX = 20,      // then it was no race
     LANES = PRIORITY_COUNT - 1,
     OPEN_EVERY_S = 15,
 };
 
 typedef struct DispatcherMetrics {
-    Metric *sent, *rejected, *exhausted, *decided, *deferred, *unknown, *parked, *refused, *again,
-        *released, *lost, *postponed, *settled, *open_claimed, *open_parked;
+    Metric *sent, *rejected, *exhausted, *decided, *deferred, *unknown, *parked, *refused,
+        *returned, *released, *lost, *postponed, *settled, *open_claimed, *open_parked;
     Metric *send_seconds;
 } DispatcherMetrics;
 
-// What came through one worker. Its claims without an outcome are what a kill leaves unknown, so
-// they are kept few: while there are claims_max of them the worker hands over no more.
+// Deliveries of one worker. A kill leaves its claims without an outcome unknown, so they are kept
+// few: at claims_max of them the worker hands over no more.
 typedef struct DispatcherLane {
     Dispatcher *dispatcher;
     Worker *worker;
     Priority lane;
-    size_t jobs; // admitted and not settled, without the held
+    size_t jobs; // admitted and not settled; held ones are not counted
     size_t held;
-    Map *tenants; // of these: turns.c's own
+    Map *tenants; // their tenants; turns.c owns it
     bool full;
     bool slow;
-    Company company;       // of those whose deliveries come
+    Company company;       // of the tenants whose deliveries arrive
     int64_t full_since_us; // of clock_mono_us()
 } DispatcherLane;
 
@@ -62,12 +62,12 @@ struct Dispatcher {
     Arena *scratch;
     Buf buf;
     JobQueue finished;         // outcomes not yet handed to Postgres, in order
-    JobQueue aside;            // outcomes that Postgres refuses; their claims are kept
+    JobQueue aside;            // outcomes that Postgres rejects; their claims are kept
     unsigned flush_backoff_ms; // 0: Postgres answers
     bool renewing;
     uv_timer_t flush_timer;
     uv_timer_t tick;  // start-up, renewals
-    uv_timer_t turns; // of what is held
+    uv_timer_t turns; // of held deliveries
     int64_t partitions_at_us;
     int64_t open_at_us; // when the open unknowns were last counted
     DispatcherMetrics metrics;
@@ -78,33 +78,33 @@ struct Dispatcher {
     void *stopped_ctx;
 };
 
-// Jobs that go on together; in the deliveries' arena, so it is gone when the last of them is
-// settled.
+// Jobs that are handled together. It is in the deliveries' arena, so it is gone when the last of
+// them is settled.
 typedef struct JobBatch {
     Dispatcher *dispatcher;
     Job **jobs;
     size_t count;
     KeyWant *wants; // two for each job: its address's key and its content's
     int64_t now_us;
-    size_t takes; // of take_over(): the first so many are taken over, the others parked
+    size_t takes; // of take_over(): this many are taken over, the others are parked
 } JobBatch;
 
 // intake.c
 void intake_batch(DispatcherLane *lane, Delivery **deliveries, size_t count);
-void intake_left(Job *job);                  // its claim ended: makes room for others
-void intake_watch(Dispatcher *dispatcher);   // from now on what is held is looked at
-void intake_give_up(Dispatcher *dispatcher); // what is held is given back, for a stop
+void intake_left(Job *job);                  // its claim ended: there is room for another
+void intake_watch(Dispatcher *dispatcher);   // starts the timer of held deliveries
+void intake_give_up(Dispatcher *dispatcher); // returns held deliveries, for a stop
 
 // claim.c
-void claim_batch(JobBatch *batch); // CLAIMING; from here on the jobs go their own ways
+void claim_batch(JobBatch *batch); // CLAIMING; afterwards each job goes on by itself
 
 // settle.c
 void settle_batch(Dispatcher *dispatcher, Delivery **deliveries, size_t count);
-void settle_count_open(Dispatcher *dispatcher); // when it is time: asks for the gauge's values
+void settle_count_open(Dispatcher *dispatcher); // when due: queries the gauge's values
 
 // outcomes.c
-bool outcomes_move(Job *job, JobState next);      // false: refused; the caller leaves the job alone
-void outcomes_publish(Job *job);                  // RECORDED: emit what job->row says, settle
+bool outcomes_move(Job *job, JobState next);      // false: not allowed; leave the job alone
+void outcomes_publish(Job *job);                  // RECORDED: publishes job->row, settles
 void outcomes_settle(Job *job, const Error *err); // the only ways in which a job ends
 void outcomes_redeliver(Job *job, int64_t delay_ms);
 void outcomes_on_sent(
@@ -113,6 +113,6 @@ UnknownPolicy outcomes_policy(const Job *job);
 
 // record.c
 void record_add(Job *job, JobState next);      // RECORDING: job->row; RELEASING: its claim
-void record_try_aside(Dispatcher *dispatcher); // one, at each tick; when it gets in, all
+void record_try_aside(Dispatcher *dispatcher); // one, at each tick; all when it is recorded
 void record_all_aside(Dispatcher *dispatcher); // all, as when the process stops
-void record_renew(Dispatcher *dispatcher);     // leases of mails that take long
+void record_renew(Dispatcher *dispatcher);     // leases of mails that are still in flight

@@ -8,8 +8,8 @@
 #include "services/dispatcher/dispatcher.h"
 #include "services/dispatcher/vendor/smtp/smtp_pool.h"
 
-// Claimed mails that wait for each connection: as many as it sends while the next batch is claimed
-// and the last outcomes are recorded.
+// Claimed mails that wait per connection: as many as it sends while the next batch is claimed and
+// the last outcomes are recorded.
 enum { CLAIMS_PER_CONNECTION = 8, DROP_ROWS = 1000 };
 
 typedef struct Options {
@@ -27,45 +27,45 @@ static const Option table[] = {
     {"STENTOR_SMTP_URL",              OPTION_TEXT, offsetof(Options, smtp_url),         "smtp://127.0.0.1:25", 0, 0, true,
      "smtp://user:pass@host:port, or smtps:// for TLS from the first byte"},
     {"STENTOR_SMTP_PASSWORD",         OPTION_TEXT, offsetof(Options, smtp_password),    "", 0, 0, true,
-     "the user's password when it does not stand in the URL"},
+     "the user's password, when the URL has none"},
     {"STENTOR_SMTP_TLS",              OPTION_TEXT, offsetof(Options, smtp_tls),         "auto", 0, 0, false,
-     "auto: required (certificate verified) with a user or smtps://, else opportunistic (STARTTLS when offered, unverified); off: no TLS; a password is sent in none of the last two; insecure-unverified, insecure-plaintext: it is sent to whoever answers"},
+     "auto, off, opportunistic, required, insecure-unverified or insecure-plaintext; a password needs required (auto takes it)"},
     {"STENTOR_SMTP_CA_FILE",          OPTION_TEXT, offsetof(Options, smtp_ca_file),     "", 0, 0, false,
      "certificates to trust instead of the system's"},
     {"STENTOR_SMTP_HELO",             OPTION_TEXT, offsetof(Options, smtp_helo),        "localhost", 0, 0, false,
      "this host's name in EHLO"},
     {"STENTOR_SMTP_CONNECTIONS",      OPTION_INT,  offsetof(Options, smtp_connections), "8", 1, SMTP_CONNECTIONS_MAX, false,
-     "connections at most"},
+     "most connections to the server"},
     {"STENTOR_SMTP_MAILS",            OPTION_INT,  offsetof(Options, smtp_mails),       "1000", 1, 1000000, false,
-     "mails of one connection, then a new one"},
+     "mails per connection, then a new one"},
     {"STENTOR_SMTP_CONNECT_MS",       OPTION_INT,  offsetof(Options, smtp_connect_ms),  "10000", 10, 300000, false,
-     "wait for a connection"},
+     "longest wait for a connection"},
     {"STENTOR_SMTP_COMMAND_MS",       OPTION_INT,  offsetof(Options, smtp_command_ms),  "30000", 10, 300000, false,
-     "wait for the answer to a command"},
+     "longest wait for the answer to a command"},
     {"STENTOR_SMTP_DATA_MS",          OPTION_INT,  offsetof(Options, smtp_data_ms),     "60000", 10, 600000, false,
-     "wait for the answer to a whole mail"},
+     "longest wait for the answer to a whole mail"},
     {"STENTOR_SMTP_IDLE_MS",          OPTION_INT,  offsetof(Options, smtp_idle_ms),     "30000", 100, 3600000, false,
-     "an idle connection is closed after"},
+     "an idle connection is closed after this time"},
     {"STENTOR_MAIL_FROM",             OPTION_TEXT, offsetof(Options, mail_from),        "Stentor <no-reply@localhost>", 0, 0, false,
-     "sender of mails whose tenant has none"},
+     "From of mails whose tenant has no sender"},
     {"STENTOR_MAIL_DOMAIN",           OPTION_TEXT, offsetof(Options, mail_domain),      "localhost", 0, 0, false,
-     "right side of the Message-ID"},
+     "domain of the Message-ID, such as example.com"},
     {"STENTOR_DISPATCHER_UNKNOWN",    OPTION_TEXT, offsetof(Options, unknown),          "resend", 0, 0, false,
-     "what is done with a mail that may have been sent: resend (same Message-ID) or park; or by channel: email=park,sms=resend"},
+     "a mail that may have been sent: resend (same Message-ID) or park; or by channel: email=park,sms=resend"},
     {"STENTOR_RETRY_LADDER",          OPTION_TEXT, offsetof(Options, ladder),           "300,900,3600,14400,43200", 0, 0, false,
      "seconds to wait before each retry; or by channel: email=300,900;sms=60"},
     {"STENTOR_DISPATCHER_LEASE_MS",   OPTION_INT,  offsetof(Options, lease_ms),         "60000", 1000, 3600000, false,
-     "a claim without an outcome is taken over after"},
+     "a claim without an outcome is taken over after this time"},
     {"STENTOR_DISPATCHER_BATCH",      OPTION_INT,  offsetof(Options, batch),            "64", 1, LEDGER_BATCH_MAX, false,
-     "deliveries claimed by one statement at most"},
+     "most deliveries claimed by one statement"},
     {"STENTOR_DISPATCHER_IN_FLIGHT",  OPTION_INT,  offsetof(Options, in_flight),        "2048", 1, 8192, false,
-     "deliveries of one lane that are not yet settled at most"},
+     "most unsettled deliveries of one lane"},
     {"STENTOR_DISPATCHER_TENANT_PERCENT", OPTION_INT, offsetof(Options, tenant_percent), "75", 1, 100, false,
-     "percent of a lane's connections that one tenant's mails may hold while others send too, and of its claims while its mails take long; 100: all"},
+     "percent of a lane's connections (of its claims, when it is slow) for one tenant while others send"},
     {"STENTOR_DISPATCHER_KEPT_DAYS",  OPTION_INT,  offsetof(Options, kept_days),        "100", 95, 36500, false,
-     "days that the ledger keeps an attempt that has ended; dead letters can be sent again for 90"},
+     "days that the ledger keeps an ended attempt; dead letters can be resent for 90"},
     {"STENTOR_CLEANUP_EVERY_S",       OPTION_INT,  offsetof(Options, cleanup_every_s),  "86400", 1, 604800, false,
-     "how often what is past its retention is dropped, in seconds"},
+     "seconds between two removals of rows past their retention"},
 };
 // clang-format on
 
@@ -106,7 +106,7 @@ static bool read_smtp(const Options *options, SmtpOptions *smtp, Error *err)
     }
     Str helo = str_from(options->smtp_helo);
     if (helo.len == 0 || helo.len > 255 || str_has_control(helo) || str_find(helo, ' ') >= 0) {
-        return error_set(err, ERROR_CONFIG, "STENTOR_SMTP_HELO is not a host's name");
+        return error_set(err, ERROR_CONFIG, "STENTOR_SMTP_HELO is not a host name");
     }
     return true;
 }
@@ -181,17 +181,17 @@ static double read_up(void *ctx)
 static void register_smtp_metrics(State *state, Metrics *metrics)
 {
     metrics_gauge_fn(
-        metrics, "stentor_dispatcher_smtp_connections", "", "open connections to the smtp server",
+        metrics, "stentor_dispatcher_smtp_connections", "", "Open connections to the SMTP server",
         read_connections, state);
     metrics_gauge_fn(
-        metrics, "stentor_dispatcher_smtp_queued", "", "mails that wait for a connection",
+        metrics, "stentor_dispatcher_smtp_queued", "", "Mails that wait for a connection",
         read_queued, state);
     metrics_gauge_fn(
         metrics, "stentor_dispatcher_smtp_up", "",
-        "1: the smtp server could be reached when last tried", read_up, state);
+        "1: the SMTP server could be reached at the last attempt", read_up, state);
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 static const DbStatement drop_statement = {
     .name = "dispatch_drop_ended",
@@ -268,7 +268,7 @@ static bool ready(void *ctx, Buf *reason)
     return dispatcher_ready(state->dispatcher, reason);
 }
 
-// In this order: the dispatcher, whose mails the pool still ends, the pool, the clean-up.
+// In this order: the dispatcher, whose mails the pool still ends; the pool; the clean-up.
 static void on_part_stopped(void *ctx)
 {
     State *state = ctx;
@@ -304,7 +304,7 @@ static void free_state(void *ctx)
 const ServiceSpec dispatcher_service = {
     .name = "stentor-dispatcher",
     .summary = "claims rendered e-mails in the send ledger, sends them over SMTP and publishes "
-               "what became of them",
+               "their outcomes",
     .options = table,
     .option_count = sizeof table / sizeof *table,
     .options_size = sizeof(Options),

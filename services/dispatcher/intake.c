@@ -10,7 +10,7 @@ enum { TURNS_MS = 100 };
 
 // ---- keys and content ----
 
-// For a template version or a sender's domain that CONFIG has not brought here yet.
+// CONFIG has not delivered the template version or the sender's domain yet.
 static bool wait_for_config(Job *job)
 {
     if (job->delivery->message.delivered < TEMPLATE_DELIVERIES_MAX) {
@@ -19,7 +19,9 @@ static bool wait_for_config(Job *job)
     }
     Error err = {0};
     error_set(
-        &err, ERROR_PERMANENT, "version '%s' of template '%s' is not known here",
+        &err, ERROR_PERMANENT,
+        "version '%s' of template '%s' has not reached this dispatcher (HINT: stentor template "
+        "list, then stentor dlq resend)",
         job->rendered->template_version, job->rendered->template_);
     outcomes_settle(job, &err);
     return false;
@@ -97,14 +99,15 @@ static bool admit(DispatcherLane *lane, Job *job, Delivery *delivery, int64_t no
     job->owner = dispatcher;
     job->lane = lane;
     if (!job_read(job, delivery, now_us, &err)) {
-        LOG(LOG_WARN, "unreadable event is buried", log_text("stream", delivery->message.stream),
+        LOG(LOG_WARN, "an event that cannot be read was moved to the dead letters",
+            log_text("stream", delivery->message.stream),
             log_int("sequence", (int64_t)delivery->message.sequence), log_error(&err));
         delivery_settle(delivery, &err);
         return false;
     }
     if (map_get(dispatcher->jobs, job->name) != NULL) {
-        // The same event again while the first delivery of it is still being sent here.
-        metric_add(dispatcher->metrics.again, 1);
+        // A repeat of an event whose first delivery is still being sent here.
+        metric_add(dispatcher->metrics.returned, 1);
         delivery_redeliver(delivery, REDELIVER_SELF_MS);
         return false;
     }
@@ -161,7 +164,7 @@ void intake_batch(DispatcherLane *lane, Delivery **deliveries, size_t count)
     }
 }
 
-// What was held and whose turn has come goes on.
+// Continues with held jobs whose turn has come.
 static void take_held(Dispatcher *dispatcher)
 {
     int64_t now_us = clock_mono_us();

@@ -64,7 +64,7 @@ static bool read_key(Job *job, int64_t now_us, Error *err)
         .notification_id = str_from(meta->notification_id),
         .attempt = (int32_t)job->rendered->attempt,
         .tenant = str_from(meta->tenant),
-        // What a person has had sent again is sent, whatever was proved of its earlier life.
+        // A mail that an operator resends is sent, whatever a callback proved before.
         .retry = job->rendered->attempt > 1 && job->rendered->resends == 0,
     };
     job->key = key;
@@ -93,18 +93,18 @@ bool job_read(Job *job, Delivery *delivery, int64_t now_us, Error *err)
     return true;
 }
 
-// Text that Postgres and protobuf take: what is no UTF-8 becomes '?', a control character a space.
+// Text for Postgres and protobuf: bytes that are not UTF-8 become '?', control characters a space.
 static Str recordable(Arena *arena, Str text)
 {
-    if (text.len <= JOB_WORDS_MAX && str_is_utf8(text) && !str_has_control(text)) {
+    if (text.len <= JOB_REPLY_MAX && str_is_utf8(text) && !str_has_control(text)) {
         return arena_str(arena, text);
     }
-    char *out = arena_alloc(arena, JOB_WORDS_MAX);
+    char *out = arena_alloc(arena, JOB_REPLY_MAX);
     size_t len = 0;
     while (text.len > 0) {
         size_t step = str_utf8_step(text);
         size_t size = step > 0 ? step : 1;
-        if (len + size > JOB_WORDS_MAX) {
+        if (len + size > JOB_REPLY_MAX) {
             break;
         }
         memcpy(out + len, step > 0 ? text.ptr : "?", size);
@@ -190,7 +190,7 @@ static From choose_sender(
     return from;
 }
 
-// The last line before a From goes out, whoever wrote it into the mail or into CONFIG.
+// The last check of a From, wherever it came from.
 static bool is_verified(const Job *job, const JobOpening *opening, Str address)
 {
     return str_eq(address, opening->rules->from) ||
@@ -238,7 +238,8 @@ static bool compose(
     return true;
 }
 
-// What was suppressed or suspended while the mail waited for its retry is not sent. true: decided.
+// A mail whose address was suppressed or tenant suspended while it waited is not sent. true:
+// decided.
 static bool is_barred(Job *job, const JobOpening *opening, const char *to)
 {
     const Stentor__V1__Rendered *rendered = job->rendered;
@@ -273,7 +274,7 @@ static bool is_barred(Job *job, const JobOpening *opening, const char *to)
     return reason != SUPPRESSION_NONE;
 }
 
-// false: its sender may yet be verified.
+// false: CONFIG may still verify its sender.
 static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
 {
     Error err = {0};
@@ -316,7 +317,9 @@ bool job_open(Job *job, const JobOpening *opening)
         return true;
     }
     if (rendered->expires_at_us > 0 && rendered->expires_at_us <= opening->now_us) {
-        decide(job, "expired", STR("it expired before it could be sent"), false, opening->now_us);
+        decide(
+            job, "expired", STR("the notification expired before it could be sent"), false,
+            opening->now_us);
         return true;
     }
     if (opening->address_key == NULL || opening->content_key == NULL) {
@@ -351,8 +354,8 @@ Course job_classify(const Job *job, Str owner, UnknownPolicy policy)
     if (conflict->row.state != LEDGER_CLAIMED) {
         return COURSE_REPEAT;
     }
-    // Released, or ours and not in flight here: its claim was committed without our hearing of it,
-    // so it was never sent.
+    // Released; or ours and not in flight here, so its claim was committed but the answer was lost,
+    // and it was never sent.
     if (conflict->owner.len == 0 || str_eq(conflict->owner, owner)) {
         return COURSE_TAKE_OVER;
     }
@@ -366,8 +369,8 @@ Course job_classify(const Job *job, Str owner, UnknownPolicy policy)
 
 static void defer(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us)
 {
-    // Busy servers and greylisting end within a day, and until then use no rung; a server that says
-    // 4xx for ever must not keep a mail for ever.
+    // Busy servers and greylisting end within a day and use no rung until then; a server that
+    // always answers 4xx must not hold a mail for ever.
     const int64_t free_us = JOB_THROTTLED_FREE_H * 3600LL * 1000000;
     bool free = result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED &&
                 now_us - job->rendered->rendered_at_us < free_us;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Job: one delivery on its way through the dispatcher, and the pure part of what is decided about
-// it: what was read, which mail it makes, what a vendor's answer means. No I/O; time is an
-// argument. Law: a job lives in its batch's arena and ends with the delivery's settle; nothing
-// touches it after that. Where it is on its way is its state (job_state.h).
+// Job: one delivery on its way through the dispatcher, and the pure part of its handling: what was
+// read, which mail it makes, what a vendor's answer means. No I/O; time is an argument. Law: a job
+// lives in its batch's arena and ends with the delivery's settle; nothing touches it after that.
+// Where it is on its way is its state (job_state.h).
 #pragma once
 
 #include "common/bus/consume/worker.h"
@@ -19,7 +19,7 @@
 // Throttled attempts use no rung of the ladder for so long after the mail was rendered, then each
 // uses one; and attempts have a maximum of their own.
 enum { JOB_THROTTLED_FREE_H = 24, JOB_ATTEMPTS_MAX = 1000 };
-enum { JOB_RESENDS_MAX = 1, JOB_NAME_SIZE = 48, JOB_WORDS_MAX = 1000 };
+enum { JOB_RESENDS_MAX = 1, JOB_NAME_SIZE = 48, JOB_REPLY_MAX = 1000 };
 
 typedef struct Job Job;
 struct Job {
@@ -30,19 +30,19 @@ struct Job {
     JobState state;           // written by job_state_move() alone
     const LedgerKey *key;     // which attempt it is
     Str name;                 // "ntf_.../<attempt>": in the table of jobs in flight
-    LedgerRow row;            // what is, or will be, in the ledger ...
+    LedgerRow row;            // its row in the ledger, or the one to be written ...
     const LedgerKey *row_key; // ... under this key: `key`, or an earlier attempt settled as sent
-    LedgerConflict *conflict; // what the ledger had instead of a place for the claim; NULL: none
+    LedgerConflict *conflict; // the row that was in the way of the claim; NULL: none
     Mail mail;
     Str message_id;   // without <>
-    int64_t taken_us; // since when it goes on, of clock_mono_us()
+    int64_t taken_us; // when its handling started, of clock_mono_us()
     uint32_t resends;
     Job *next;
-    bool aside; // Postgres has refused its outcome (record.c)
-    // Two facts that are found before the claim and acted upon once it is held, and so are true or
-    // false in most states.
+    bool aside; // Postgres has rejected its outcome (record.c)
+    // Two facts that are found before the claim and used once it is held; so each is true or false
+    // in most states.
     bool decided;   // row is the outcome already; nothing is sent
-    bool postponed; // not sent now: too much of its tenant waits already (turns.h)
+    bool postponed; // not sent now: too many of its tenant's mails wait already (turns.h)
 };
 
 typedef struct JobRules {
@@ -67,18 +67,18 @@ typedef struct JobOpening {
     Arena *scratch; // for the plain text; reset by the caller
     Buf *buf;       // for composing; cleared here
     int64_t now_us;
-    bool patient; // what CONFIG has not brought yet is waited for
+    bool patient; // waits for what CONFIG has not delivered yet
 } JobOpening;
 
 // Unseals, unpacks and composes the mail, or decides the job (expired, erased, unreadable, a bad
-// address, a suppressed one, a sender that nothing verifies). false: its template version is not
+// address, a suppressed one, an unverified sender). false: its template version is not
 // known here yet, or, of a patient opening, its sender's domain.
 bool job_open(Job *job, const JobOpening *opening);
 
 // What the ledger's answer to the claim means for the job.
 typedef enum Course {
     COURSE_BEGIN,   // the claim is ours
-    COURSE_RECHECK, // a row is in the way and not in sight
+    COURSE_RECHECK, // a row is in the way and not visible
     COURSE_REPEAT,  // there is an outcome: publish it once more, send nothing
     COURSE_TAKE_OVER,
     COURSE_PARK,
@@ -88,9 +88,9 @@ typedef enum Course {
 // Pure. owner: this process; policy: the channel's, for a claim whose outcome is unknown.
 Course job_classify(const Job *job, Str owner, UnknownPolicy policy);
 
-// What the vendor's result makes of the attempt, into job->row. The vendor's words are made such
-// that Postgres and protobuf take them: UTF-8, no control characters, JOB_WORDS_MAX bytes at most.
+// What the vendor's result makes of the attempt, into job->row. The vendor's reply is cleaned for
+// Postgres and protobuf: UTF-8, no control characters, JOB_REPLY_MAX bytes at most.
 void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us);
-// For a row that Postgres refuses: leaves out all but the state, the times and the code. false:
-// nothing was left to leave out.
+// For a row that Postgres rejects: drops all but the state, the times and the code. false: there
+// was nothing more to drop.
 bool job_shorten_row(Job *job);

@@ -17,11 +17,11 @@
 //
 //   any but sending --> ended
 //
-// held: another of its tenant goes first (turns.h). refused: the ledger has a row of it. recording
-// and releasing: its outcome, or its claim, is on the way to the ledger. recorded: what its row
-// says is to be published. proved: a callback had settled it; a redelivery reads that.
+// held: another mail of its tenant goes first (turns.h). refused: the ledger has a row for it.
+// recording and releasing: its outcome, or its claim, is on the way to the ledger. recorded: its
+// row is to be published. proved: a callback had settled it; a redelivery reads that.
 //
-// Law: from sending only the vendor leads further: nothing ends a job that it may still send.
+// Law: only the vendor moves a job out of sending: nothing ends a job that it may still send.
 #pragma once
 
 #include <stdbool.h>
@@ -46,10 +46,10 @@ typedef enum JobState {
     JOB_STATE_COUNT,
 } JobState;
 
-// false: refused, nothing changed (common/base/states/states.h). `name` is the attempt's.
+// false: not allowed, nothing changed (common/base/states/states.h). `name` is the attempt's.
 bool job_state_move(JobState *state, JobState next, Str name);
 
-// Its claim in the ledger is this process's, and is to stay so.
+// This process holds its claim in the ledger, and must keep it.
 bool job_state_is_claimed(JobState state);
-// Nothing is under way that will come back to the job: whoever holds it must lead it further.
+// No callback of it is pending: the caller must move it on.
 bool job_state_is_at_rest(JobState state);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways in which a job ends, and what a vendor's answer makes of it. Between the two its outcome
-// is recorded (record.c).
+// How a job ends, and what a vendor's answer means for it. In between, its outcome is recorded
+// (record.c).
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "services/dispatcher/dispatcher_internal.h"
@@ -9,8 +9,8 @@
 
 // ---- ends ----
 
-// A refused move changes nothing. Where an answer is still to come the job goes on with that;
-// elsewhere its delivery comes again, and the ledger knows what became of it.
+// A move that the table does not allow changes nothing. A job that still expects an answer goes on
+// with that; any other is redelivered, and the ledger has its outcome.
 bool outcomes_move(Job *job, JobState next)
 {
     if (job_state_move(&job->state, next, job->name)) {
@@ -18,7 +18,9 @@ bool outcomes_move(Job *job, JobState next)
     }
     if (job_state_is_at_rest(job->state)) {
         Error err = {0};
-        error_set(&err, ERROR_TRANSIENT, "the job is in a state that should not be");
+        error_set(
+            &err, ERROR_TRANSIENT,
+            "internal error: a delivery was in an unexpected state; it is redelivered");
         outcomes_settle(job, &err);
     }
     return false;
@@ -45,7 +47,7 @@ void outcomes_redeliver(Job *job, int64_t delay_ms)
 {
     Dispatcher *dispatcher = job->owner;
     if (end(job)) {
-        metric_add(dispatcher->metrics.again, 1);
+        metric_add(dispatcher->metrics.returned, 1);
         delivery_redeliver(
             job->delivery, (int)(delay_ms < REDELIVER_MAX_MS ? delay_ms : REDELIVER_MAX_MS));
     }
@@ -56,7 +58,7 @@ void outcomes_publish(Job *job)
     Error verdict = {0};
     Error err = {0};
     // Killed before this is stored, or before the ack: the redelivery finds the row and publishes
-    // the same again (dispatcher.h; test_kill.py).
+    // the same events (dispatcher.h; test_kill.py).
     const Dispatcher *dispatcher = job->owner;
     if (!suppress_address(
             job, dispatcher->parts.bus, directory_suppressions(dispatcher->directory), &err) ||
@@ -95,7 +97,7 @@ static void on_unknown(Job *job, const SendResult *result)
     Dispatcher *dispatcher = job->owner;
     job->row.unknown_count++;
     metric_add(dispatcher->metrics.unknown, 1);
-    LOG(LOG_WARN, "mail was sent and its answer never came",
+    LOG(LOG_WARN, "a mail was sent but the server's answer never came; its outcome is unknown",
         log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
         log_int("attempt", job->key->attempt));
     UnknownPolicy policy = outcomes_policy(job);
@@ -115,8 +117,9 @@ void outcomes_on_sent(void *ctx, Mail *mail, const SendResult *result)
     (void)mail;
     Job *job = ctx;
     Dispatcher *dispatcher = job->owner;
-    if (job->state != JOB_SENDING) { // a second answer decides nothing, and above all sends nothing
-        LOG(LOG_ERROR, "the vendor answered for a mail that it does not have",
+    if (job->state != JOB_SENDING) { // a second answer changes nothing and sends nothing
+        LOG(LOG_ERROR,
+            "internal error: the vendor answered twice for one mail; the second answer is ignored",
             log_str("notification", job->key->notification_id),
             log_int("attempt", job->key->attempt));
         return;
@@ -129,8 +132,8 @@ void outcomes_on_sent(void *ctx, Mail *mail, const SendResult *result)
         record_add(job, JOB_RELEASING);
         return;
     }
-    // Released after an unknown try counts as unsent: the ladder brings it back, and unknown_count
-    // tells.
+    // Released after an attempt with an unknown outcome counts as unsent: the ladder repeats it,
+    // and unknown_count records that it may be the second mail.
     job_outcome(job, &dispatcher->parts.rules, result, clock_now_us());
     record_add(job, JOB_RECORDING);
 }

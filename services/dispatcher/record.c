@@ -3,10 +3,10 @@
 // published. And the leases of the mails that are still under way.
 //
 // A mail that the vendor took must not be sent again, so its delivery goes back to JetStream only
-// when the ledger has its outcome. Postgres away: the outcome waits. Postgres refuses it: it is
-// tried once more without the vendor's words; refused again it is set aside, with its claim, and
-// tried again at each tick. Only a process that stops gives up: it publishes what happened and
-// acks, and the row stays claimed, which `stentor audit` names.
+// when the ledger has its outcome. Postgres away: the outcome waits. Postgres rejects it: it is
+// tried once more without the vendor's reply; when that is rejected too it is set aside, with its
+// claim, and tried again at each tick. Only a process that stops gives up: it publishes what
+// happened and acks; the row stays claimed, and `stentor audit` lists it.
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
@@ -70,11 +70,11 @@ void record_add(Job *job, JobState next)
 {
     Dispatcher *dispatcher = job->owner;
     if (!outcomes_move(job, next)) {
-        return; // above all, no job stands in the list twice
+        return; // so no job is in the list twice
     }
     append(&dispatcher->finished, job);
-    // While Postgres is away the pace is that of the back-off, however many wait. What waits always
-    // has a timer: a flush under way may be the last that asks for one.
+    // While Postgres is away the back-off sets the pace, however many outcomes wait. Waiting
+    // outcomes always have a timer, because a flush under way may be the last to start one.
     bool away = dispatcher->flush_backoff_ms > 0;
     if (!away && dispatcher->finished.count >= FLUSH_MAX) {
         arm_flush(dispatcher, 0);
@@ -123,26 +123,27 @@ static void finish(Job *job)
 {
     Dispatcher *dispatcher = job->owner;
     if (job->state == JOB_RELEASING) {
-        // Only a stopping process releases, and it gives back when its bus closes (worker.h). A
-        // delayed NAK would end while the pull requests of a process that leaves are open, and
-        // nats-server 2.9 then keeps the message until the ack wait is over.
+        // Only a stopping process releases, and it returns the delivery when its bus closes
+        // (worker.h). A delayed NAK would expire while the pull requests of the leaving process are
+        // still open, and nats-server 2.9 then keeps the message until the ack wait is over.
         Error cancelled = {.kind = ERROR_CANCELLED};
         CRASH_POINT("dispatcher.released");
         metric_add(dispatcher->metrics.released, 1);
         outcomes_settle(job, &cancelled);
     } else if (job->state == JOB_PROVED) {
-        // A callback proved it while it was being tried again; the redelivery tells what the row
-        // says.
+        // A callback settled it during this attempt; the redelivery publishes the row.
         metric_add(dispatcher->metrics.settled, 1);
         outcomes_redeliver(job, REDELIVER_RACE_MS);
     } else if (job->state == JOB_RECORDED) {
         count_outcome(job);
         outcomes_publish(job);
     } else {
-        // Its lease ended and another process took it over as unknown, which now tells what became
-        // of it.
+        // Its lease ended, and another process took it over as unknown and now publishes its
+        // outcome.
         metric_add(dispatcher->metrics.lost, 1);
-        LOG(LOG_WARN, "the claim of a sent mail was taken over before its outcome was recorded",
+        LOG(LOG_WARN,
+            "another process took over the claim of a sent mail before its outcome was recorded; "
+            "it may be sent twice",
             log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
             log_int("attempt", job->key->attempt));
         outcomes_redeliver(job, REDELIVER_SELF_MS);
@@ -151,11 +152,13 @@ static void finish(Job *job)
 
 // ---- not recorded ----
 
-// This process stops, and the ledger does not take what became of the mail. A status and an ack
-// keep the mail from being sent again; its row stays claimed.
+// This process stops and cannot record the outcome. A status and an ack keep the mail from being
+// sent again; its row stays claimed.
 static void publish_unrecorded(Job *job, const Error *err)
 {
-    LOG(LOG_ERROR, "stopping with an outcome that is not recorded; it is published all the same",
+    LOG(LOG_ERROR,
+        "stopping before the ledger recorded an outcome; it is published anyway (stentor audit "
+        "lists it)",
         log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
         log_int("attempt", job->key->attempt), log_error(err));
     if (outcomes_move(job, JOB_RECORDED)) {
@@ -163,12 +166,12 @@ static void publish_unrecorded(Job *job, const Error *err)
     }
 }
 
-// Postgres does not answer. What the vendor took is published by a process that stops and has tried
-// for a while; everything else waits, or is taken up by the next process.
+// Postgres does not answer. A process that is stopping and has tried for a while publishes the
+// mails that the vendor took; everything else waits, or the next process takes it up.
 static void try_again_later(Dispatcher *dispatcher, Job **jobs, size_t count, const Error *err)
 {
     if (dispatcher->flush_backoff_ms == 0) {
-        LOG(LOG_WARN, "outcomes are not committed; they are kept and tried again",
+        LOG(LOG_WARN, "outcomes were not committed to the ledger; they are kept and tried again",
             log_int("count", (int64_t)count), log_error(err));
         dispatcher->flush_backoff_ms = FLUSH_BACKOFF_MIN_MS;
     } else if (dispatcher->flush_backoff_ms < FLUSH_BACKOFF_MAX_MS) {
@@ -186,13 +189,13 @@ static void try_again_later(Dispatcher *dispatcher, Job **jobs, size_t count, co
     arm_flush(dispatcher, dispatcher->flush_backoff_ms);
 }
 
-// Postgres refuses this outcome, and no other with it.
+// Postgres rejects this one outcome.
 static void outcome_refused(Dispatcher *dispatcher, Job *job, const Error *err)
 {
     if (job->state == JOB_RELEASING) {
-        finish(job); // not sent: whoever gets it next waits for the lease
+        finish(job); // not sent: the next process waits for the lease
     } else if (job_shorten_row(job)) {
-        LOG(LOG_WARN, "an outcome is refused; it is recorded without the vendor's words",
+        LOG(LOG_WARN, "Postgres rejected an outcome; it is recorded without the vendor's reply",
             log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
             log_int("attempt", job->key->attempt), log_error(err));
         flush_jobs(dispatcher, &job, 1);
@@ -200,11 +203,15 @@ static void outcome_refused(Dispatcher *dispatcher, Job *job, const Error *err)
         publish_unrecorded(job, err);
     } else {
         if (!job->aside) {
-            LOG(LOG_ERROR, "an outcome cannot be recorded; its claim is kept and it is tried again",
+            LOG(LOG_ERROR,
+                "Postgres rejects an outcome; its claim is kept and it is tried again until the "
+                "table is fixed",
                 log_str("notification", job->key->notification_id),
                 log_str("tenant", job->key->tenant), log_int("attempt", job->key->attempt),
                 log_error(err),
-                log_text("hint", "mend table dispatcher.ledger: \\d+ dispatcher.ledger"));
+                log_text(
+                    "hint",
+                    "compare the table with the migrations: psql -c '\\d+ dispatcher.ledger'"));
         }
         job->aside = true;
         append(&dispatcher->aside, job);
@@ -256,7 +263,7 @@ static void on_outcomes_committed(void *ctx, DbTxn *txn, const Error *err)
     CRASH_POINT_IF("dispatcher.outcome_committed", flush->recording > 0);
     dispatcher->flush_backoff_ms = 0;
     if (flush->jobs[0]->aside) {
-        record_all_aside(dispatcher); // it was tried alone and got in
+        record_all_aside(dispatcher); // it was tried alone and was recorded
     }
     if (flush->recording > 0) {
         note_recorded(dispatcher, db_txn_result(txn, 0));
@@ -292,7 +299,7 @@ static void flush_jobs(Dispatcher *dispatcher, Job **jobs, size_t count)
         ledger_add_release(
             txn, keys + flush->recording, flush->count - flush->recording, dispatcher->owner);
     }
-    // Killed before its commit: sent and not recorded, the unknown (dispatcher.h; test_kill.py).
+    // Killed before its commit: sent and not recorded, so unknown (dispatcher.h; test_kill.py).
     db_txn_submit(txn, on_outcomes_committed, flush);
 }
 
@@ -309,7 +316,7 @@ static void on_renewed(void *ctx, DbTxn *txn, const Error *err)
     Renewal *renewal = ctx;
     renewal->dispatcher->renewing = false;
     if (err != NULL) {
-        LOG(LOG_WARN, "leases are not renewed; it is tried again", log_error(err));
+        LOG(LOG_WARN, "leases of mails in flight were not renewed; trying again", log_error(err));
         return;
     }
     const PGresult *res = db_txn_result(txn, 0);
@@ -324,7 +331,7 @@ static void on_renewed(void *ctx, DbTxn *txn, const Error *err)
         }
     }
     if (renewal->count == LEDGER_BATCH_MAX && db_rows(res) == LEDGER_BATCH_MAX) {
-        record_renew(renewal->dispatcher); // more than fit into one statement may be due
+        record_renew(renewal->dispatcher); // more leases may be due than fit into one statement
     }
 }
 

@@ -22,7 +22,7 @@ static const char *reason_code_of(const LedgerRow *row)
         return "";
     }
     if (row->vendor.len == 0) {
-        return "undeliverable"; // its own code stands in the row
+        return "undeliverable"; // the row has its own code
     }
     if (row->rung >= 0) {
         return "retries_exhausted";
@@ -117,7 +117,7 @@ static char *cut_text(const char *text, Arena *arena)
     return arena_cstr(arena, str_of(text, end));
 }
 
-// Those before this one and this one, oldest first; what they say is cut, so that 20 of them stay
+// Earlier attempts and this one, oldest first; their replies are cut, so that 20 of them stay
 // small.
 static void carry_attempts(Job *job, Stentor__V1__Rendered *next)
 {
@@ -198,7 +198,7 @@ static bool emit_deferred(Job *job, Error *err)
     return true;
 }
 
-// What the dispatcher decided because the address or the tenant was barred is no failure.
+// A suppressed address or a suspended tenant is no failure.
 static bool was_barred(const LedgerRow *row)
 {
     SuppressionReason reason = SUPPRESSION_NONE;
@@ -229,15 +229,15 @@ bool report(Job *job, Error *ret_verdict, Error *err)
     case LEDGER_FAILED:
         return report_failed(job, ret_verdict, err);
     case LEDGER_DEFERRED:
-        // The attempt is told as well ("sending", with its reply): history shows why a mail is
+        // The attempt is published too ("sending", with its reply), so history shows why a mail is
         // late.
         return emit_status(job, STATUS_SENDING, err) && emit_deferred(job, err);
     case LEDGER_PARKED:
         job->delivery->last_attempt = pack_attempt(job);
         error_set(
             ret_verdict, ERROR_PERMANENT,
-            "unknown_outcome: a process ended after it may have sent this mail; parked by "
-            "STENTOR_DISPATCHER_UNKNOWN");
+            "unknown_outcome: a process ended when it may have sent this mail; parked, as "
+            "STENTOR_DISPATCHER_UNKNOWN is set (HINT: stentor dlq resend or stentor dlq drop)");
         return true;
     case LEDGER_NONE:
     case LEDGER_CLAIMED:

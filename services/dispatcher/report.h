@@ -7,10 +7,9 @@
 #include "services/dispatcher/job.h"
 #include "stentor/v1/status.pb-c.h"
 
-// Emits what job->row says (sent, failed, deferred; the deferred mail carries its attempts so far)
-// and fills *ret_verdict for delivery_settle():
-// NONE, or PERMANENT when a dead letter goes with it (retries used up, unreadable content, parked).
-// false: the event cannot be made (err PERMANENT).
+// Publishes job->row (sent, failed, deferred; a deferred mail carries its attempts so far) and
+// fills *ret_verdict for delivery_settle(): NONE, or PERMANENT when a dead letter goes with it
+// (retries used up, unreadable content, parked). false: the event cannot be made (err PERMANENT).
 bool report(Job *job, Error *ret_verdict, Error *err);
 
 // Emits "sent" for a row that a callback's status settled: the same event id as report() would

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What vendors' callbacks prove: SETTLE in, the ledger's unknown outcomes settled by one statement
-// a batch, "sent" told for each. A callback about an ordinarily sent mail finds nothing to do.
+// a batch, "sent" published for each. A callback about an ordinarily sent mail finds nothing to do.
 #include <string.h>
 
 #include "common/base/clock.h"
@@ -30,8 +30,8 @@ static void submit(Settle *settle);
 
 // ---- reading ----
 
-// Each says that the vendor had the mail, whatever became of it then. "failed" is the vendor's own
-// (blocked, dropped): what we could not hand over it cannot speak of.
+// Each proves that the vendor had the mail, whatever happened to it later. "failed" is the vendor's
+// own (blocked, dropped): a vendor reports nothing about a mail that it never had.
 static bool is_proof(Status status)
 {
     return status == STATUS_FAILED || status_is_heard_back(status);
@@ -62,7 +62,8 @@ static bool read_proof(Delivery *delivery, Proof *ret, Error *err)
     }
     if (!is_proof((Status)status->status)) {
         return error_set(
-            err, ERROR_PERMANENT, "'status' %d proves nothing about a send", (int)status->status);
+            err, ERROR_PERMANENT, "'status' %d is no proof that the vendor had the mail",
+            (int)status->status);
     }
     *ret = (Proof){
         .ledger =
@@ -85,12 +86,12 @@ static bool publish_proof(Settle *settle, const LedgerSettled *settled, Error *e
 {
     const Proof *proof = &settle->proofs[settled->index];
     const LedgerProof *of = &proof->ledger;
-    LOG(LOG_INFO, "callback about a mail without a known outcome",
+    LOG(LOG_INFO, "a vendor callback proves that a mail was sent whose outcome was unknown",
         log_str("notification", of->notification_id), log_str("tenant", of->tenant),
         log_int("attempt", settled->attempt),
         log_text("state", ledger_state_name(settled->row.state)));
     if (settled->row.state != LEDGER_SENT) {
-        return true; // noted on a claim that lives; what ends it tells and counts
+        return true; // noted on a claim in force; its end publishes and counts
     }
     metric_add(settle->dispatcher->metrics.settled, settled->again ? 0 : 1);
     LedgerKey key = {of->created_at_us, of->notification_id, settled->attempt, of->tenant, false};
@@ -113,11 +114,11 @@ static void settle_failed(Settle *settle, const Error *err)
     size_t count = settle->count;
     Proof *proofs = settle->proofs;
     if (err->kind == ERROR_PERMANENT && count > 1) {
-        settle_one_by_one(settle); // one that Postgres cannot take must not hold up the others
+        settle_one_by_one(settle); // one that Postgres rejects must not hold up the others
         return;
     }
     if (err->kind != ERROR_CANCELLED) {
-        LOG(LOG_WARN, "callbacks' proofs are not committed; they come again",
+        LOG(LOG_WARN, "callbacks were not recorded in the ledger; they will be redelivered",
             log_int("count", (int64_t)count), log_error(err));
     }
     for (size_t i = 0; i < count; i++) {
@@ -145,8 +146,8 @@ static void on_settled(void *ctx, DbTxn *txn, const Error *err)
             (void)publish_proof(settle, &settled, &errors[settled.index]);
         }
     }
-    // Killed before "sent" is stored: the redelivery finds the row by its settled_by and tells it
-    // again (settle_nats_pg_test.c).
+    // Killed before "sent" is stored: the redelivery finds the row by its settled_by and publishes
+    // it (settle_nats_pg_test.c).
     for (size_t i = 0; i < count; i++) {
         delivery_settle(proofs[i].delivery, errors[i].kind == ERROR_NONE ? NULL : &errors[i]);
     }
@@ -195,7 +196,7 @@ static void on_open_counted(void *ctx, DbTxn *txn, const Error *err)
         metric_set(dispatcher->metrics.open_claimed, (double)open.claimed);
         metric_set(dispatcher->metrics.open_parked, (double)open.parked);
     } else if (err->kind != ERROR_CANCELLED) {
-        LOG(LOG_WARN, "open unknown outcomes are not counted; it is tried again", log_error(err));
+        LOG(LOG_WARN, "open unknown outcomes were not counted; trying again", log_error(err));
     }
 }
 

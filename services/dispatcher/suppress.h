@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A refusal that speaks of the address makes a suppression, so that it is not written to again.
+// A rejection because of the address makes a suppression, so that no further mail goes there.
 // Law: made of the ledger's row alone and stored before the delivery is acked, so that a redelivery
-// makes the same event; what was released since is not suppressed again by it.
+// makes the same event; an address released since is not suppressed again by it.
 #pragma once
 
 #include "common/model/suppressions.h"
 #include "services/dispatcher/job.h"
 
-// hard_bounce: the mailbox is not there (5.1.1, 5.1.6). invalid_address: no mail can go there
-// (5.1.2, 5.1.3, 5.1.10, or an address that none is). SUPPRESSION_NONE: it says nothing of the
+// hard_bounce: the mailbox does not exist (5.1.1, 5.1.6). invalid_address: no mail can go there
+// (5.1.2, 5.1.3, 5.1.10, or a malformed address). SUPPRESSION_NONE: the rejection is not about the
 // address.
 SuppressionReason suppress_reason(const LedgerRow *row);
 

@@ -8,16 +8,16 @@
 #include "common/base/log.h"
 
 enum {
-    SLOW_AFTER_MS = 250, // so long full: with a vendor that keeps up it is some milliseconds
-    // A tenant whose mails take so long from the claim to the outcome waits for the vendor; else it
-    // waits for this machine, and what is beyond its part goes on within a second.
+    SLOW_AFTER_MS = 250, // full for so long; with a vendor that keeps up it is a few milliseconds
+    // A tenant whose mails take this long from the claim to the outcome waits for the vendor. One
+    // with faster mails waits for this machine, and its further mails continue within a second.
     STUCK_MS = 1000,
 };
 
-// What a lane has of one tenant; there while there is something.
+// A lane's deliveries of one tenant; exists while there are any.
 typedef struct LaneTenant {
-    size_t jobs;     // going on
-    int64_t took_us; // the last that ended
+    size_t jobs;     // in handling
+    int64_t took_us; // duration of the last that ended
     Job *first;      // held, oldest first
     Job *last;
 } LaneTenant;
@@ -50,8 +50,8 @@ static bool holds_much(const DispatcherLane *lane)
     return lane->held >= lane->dispatcher->parts.in_flight_max / 2;
 }
 
-// What is beyond a tenant's part was claimed before the lane was slow, and does not fill the lane.
-// What is held fills it when its tenant is not stuck, or sends alone: then waiting is enough.
+// Claims beyond a tenant's part were made before the lane was slow, and do not fill the lane. Held
+// deliveries fill it when their tenant is not stuck, or sends alone: then waiting is enough.
 static bool is_full(const DispatcherLane *lane, int64_t now_us)
 {
     size_t claims_max = lane->dispatcher->parts.claims_max;
@@ -206,7 +206,7 @@ void turns_look(DispatcherLane *lane, int64_t now_us)
 {
     if (!lane->slow && lane->full && company_is(&lane->company, now_us) &&
         now_us - lane->full_since_us >= SLOW_AFTER_MS * INT64_C(1000)) {
-        LOG(LOG_DEBUG, "a lane's mails take long; its tenants take turns",
+        LOG(LOG_DEBUG, "a lane's vendor is slow; its tenants now take turns",
             log_text("lane", priority_name(lane->lane)));
         lane->slow = true;
     } else if (lane->slow && lane->held == 0 && lane->jobs < lane->dispatcher->parts.claims_max) {

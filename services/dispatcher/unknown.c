@@ -14,7 +14,7 @@ static bool read_entry(
     Str name = STR_EMPTY;
     bool parted = str_split(&entry, '=', &name) && entry.ptr != NULL;
     if (!parted || !channel_from_name(str_trim(name), &channel)) {
-        *ret_what = "a part is not <channel>=<policy>";
+        *ret_what = "a part does not have the form <channel>=<policy>";
         return false;
     }
     if (!policy_from_name(str_trim(entry), &policies->of[channel])) {

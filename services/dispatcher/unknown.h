@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done with a mail that may have been sent and whose outcome nobody knows: the policy of
-// each channel, as STENTOR_DISPATCHER_UNKNOWN says it. Pure.
+// The policy of each channel for a mail that may have been sent and whose outcome is unknown, as
+// set by STENTOR_DISPATCHER_UNKNOWN. Pure.
 #pragma once
 
 #include "common/base/error.h"
 #include "common/model/enums.h"
 
 typedef enum UnknownPolicy {
-    UNKNOWN_RESEND, // again, with the same Message-ID
-    UNKNOWN_PARK,   // left to a person
+    UNKNOWN_RESEND, // send it again, with the same Message-ID
+    UNKNOWN_PARK,   // make a dead letter for an operator
 } UnknownPolicy;
 
 typedef struct UnknownPolicies {

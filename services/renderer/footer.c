@@ -52,7 +52,7 @@ const char *opt_out_link(const OptOutLinks *links, const Job *job)
         .recipient_id = str_from(request->recipient_id),
         .channel = (Channel)request->channel,
         .category = (Category)request->category,
-        // Not now: a second rendering after a crash makes the same mail.
+        // Not the current time: a second rendering after a crash makes the same mail.
         .issued_at_us =
             request->scheduled_for_us > 0 ? request->scheduled_for_us : request->accepted_at_us,
     };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mail carries that a recipient may refuse (every category but transactional, security and
-// compliance): a one-click unsubscribe link, and the sender's physical address at its end. Pure.
+// Additions to a mail that its recipient may opt out of (every category but transactional, security
+// and compliance): a one-click unsubscribe link, and the sender's physical address at its end.
+// Pure.
 #pragma once
 
 #include "common/codec/opt_out.h"
@@ -27,7 +28,7 @@ const char *opt_out_link(const OptOutLinks *links, const Job *job);
 void footer_variables(json_t *variables, const char *link, const char *physical_address);
 
 // Appends the address to the html (before </body>) and to the text, unless the variant of `locale`
-// or a partial shows it itself. FAILURE_RENDER: no room.
+// or a partial has it already. FAILURE_RENDER: no room.
 bool footer_add(
     Draft *draft, const Stentor__V1__TemplateVersion *version, const char *locale,
     const char *physical_address, RenderFailure *failure);

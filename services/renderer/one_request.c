@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request on its way to words: checked, its version found, rendered, looked at once more,
-// emitted or refused.
+// One request: checked, its version found, rendered, checked a second time, emitted or failed.
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
@@ -14,8 +13,8 @@ enum {
 
 typedef enum Result {
     RESULT_OUT,    // *out is to be emitted: rendered
-    RESULT_FAILED, // *failure says why it never will be
-    RESULT_LATER,  // its template may still be on its way
+    RESULT_FAILED, // *failure has the reason
+    RESULT_LATER,  // CONFIG may still deliver its template
     RESULT_BURY,   // *err: unreadable
 } Result;
 
@@ -25,11 +24,11 @@ static Result refuse(RenderFailure *failure, FailureCode code, const char *reaso
     return RESULT_FAILED;
 }
 
-// What needs neither template nor variables; RESULT_OUT: go on. What has expired goes on too: it
-// may be seen again, sent long ago, and our `failed` would win over `sent`. The dispatcher says
-// `expired` through its ledger. The count of deliveries is no help: after a crash the server may
-// begin it anew (tests/integration/faults/test_seen_again.py). Of a replay nothing is told
-// (report_failure).
+// Checks that need neither template nor variables; RESULT_OUT: go on. An expired request goes on
+// too: it may be a redelivery of one sent long ago, and `failed` from here would win over `sent`.
+// The dispatcher decides `expired` through its ledger. The count of deliveries is no help: after a
+// crash the server may restart it (tests/integration/faults/test_seen_again.py). A replay publishes
+// nothing (report_failure).
 static Result check_first(const Delivery *delivery, const Job *job, RenderFailure *failure)
 {
     const Request *request = job->request;
@@ -39,7 +38,7 @@ static Result check_first(const Delivery *delivery, const Job *job, RenderFailur
     }
     if (request->channel == STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK) {
         (void)render_fail(
-            failure, FAILURE_UNSUPPORTED_CHANNEL, "channel '%s' has no words to render",
+            failure, FAILURE_UNSUPPORTED_CHANNEL, "channel '%s' has no content to render",
             channel_name((Channel)request->channel));
         return RESULT_FAILED;
     }
@@ -95,7 +94,7 @@ static Result write_words(
     footer_variables(variables, job->unsubscribe_url, sender->physical_address);
     if (version->channel != (Channel)job->request->channel) {
         (void)render_fail(
-            failure, FAILURE_INVALID_TEMPLATE, "it is a template of channel '%s', not of '%s'",
+            failure, FAILURE_INVALID_TEMPLATE, "the template is for channel '%s', not for '%s'",
             channel_name(version->channel), channel_name((Channel)job->request->channel));
         return RESULT_FAILED;
     }
@@ -153,8 +152,8 @@ static void report_failure(
     BusOut out;
     Error err = {0};
     if (delivery->message.replayed) {
-        // The request was handled before; that it has expired or that its recipient was erased
-        // since must not make a failure of what was sent.
+        // The request was handled before. Its expiry or its recipient's erasure since then must not
+        // turn `sent` into `failed`.
         metric_add(lane->renderer->ignored, 1);
         delivery_settle(delivery, NULL);
         return;
@@ -168,10 +167,10 @@ static void report_failure(
     delivery_settle(delivery, &err);
 }
 
-// false: the address or its tenant is barred since the request was accepted; it has been settled.
-// A mail may be seen again, sent long ago, and then our `suppressed` would win over `sent`: it goes
-// on to the dispatcher, which asks the same and decides through its ledger. On the other channels
-// nothing was ever sent.
+// false: since the request was accepted its address was suppressed or its tenant suspended; it has
+// been settled. An e-mail may be a redelivery of one sent long ago, and `suppressed` from here
+// would win over `sent`: it goes on to the dispatcher, which checks the same and decides through
+// its ledger. The other channels never send anything.
 static bool pass_second_check(const Lane *lane, const Job *job, Delivery *delivery)
 {
     Renderer *renderer = lane->renderer;

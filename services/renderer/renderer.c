@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flow, in the order in which it happens: a batch arrives, its keys are fetched in one go
-// (turns.c), each request is rendered, each is settled (one_request.c). Here are configuration,
-// readiness and life. Nothing is stored, so the only crash window is between what
-// was emitted and the ack of its request: killed there, the request is rendered again with the same
-// event ids, and JetStream (within 120 s) or the dispatcher's ledger (later) drops the repeat;
-// killed before, it is simply rendered later. Nothing is lost in either case:
-// tests/integration/faults/test_kill.py.
+// (turns.c), each request is rendered, each is settled (one_request.c). This file has
+// configuration, readiness, start and stop. Nothing is stored, so the only crash window is between
+// an emitted event and the ack of its request. Killed there, the request is rendered again with the
+// same event ids, and JetStream (within 120 s) or the dispatcher's ledger (later) drops the repeat.
+// Killed before, it is rendered later. Nothing is lost in either case
+// (tests/integration/faults/test_kill.py).
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,15 +26,15 @@ typedef struct RendererOptions {
 // clang-format off
 static const Option OPTIONS[] = {
     {"STENTOR_RENDERER_BATCH", OPTION_INT, offsetof(RendererOptions, batch), "256", 1, 4096, false,
-     "requests rendered at once"},
+     "requests rendered in one batch"},
     {"STENTOR_RENDERER_IN_FLIGHT", OPTION_INT, offsetof(RendererOptions, in_flight), "2048", 1, 65536, false,
-     "requests of one lane that were taken and are not settled yet; pulling pauses there"},
+     "most unsettled requests of one lane; pulling pauses there"},
     {"STENTOR_RENDERER_TEMPLATES", OPTION_INT, offsetof(RendererOptions, compiled), "1024", 1, 100000, false,
-     "template versions kept compiled; the others are compiled when they are used"},
+     "template versions kept compiled; others are compiled when used"},
     {"STENTOR_RENDERER_CPU_MS", OPTION_INT, offsetof(RendererOptions, cpu_ms), "100", 1, 60000, false,
      "CPU time in milliseconds that rendering one notification may take; beyond it `failed`, `render_limit`"},
     {"STENTOR_RENDERER_PUBLIC_URL", OPTION_TEXT, offsetof(RendererOptions, public_url), "", 0, 0, false,
-     "where webhook-receiver's /v1/opt-out is reached from outside (https://notify.example.com), for unsubscribe links; empty: no links"},
+     "public address of webhook-receiver for unsubscribe links, such as https://notify.example.com; empty: no links"},
 };
 // clang-format on
 
@@ -53,7 +53,7 @@ static bool take_config(
     if (str_eq(kind, STR("suppression"))) {
         return suppression_apply(renderer->suppressions, tenant, key, message, err);
     }
-    return true; // other kinds are other services'
+    return true; // other services read the other kinds
 }
 
 static bool on_config_changed(
@@ -91,7 +91,7 @@ static double read_compiled(void *ctx)
     return (double)template_cache_compiled(renderer->templates);
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 static void register_metrics(Renderer *renderer)
 {
@@ -114,13 +114,13 @@ static void register_metrics(Renderer *renderer)
     // clang-format off
     renderer->suppressed = metrics_counter(
         metrics, "stentor_renderer_suppressed_total", "",
-        "Notifications, other than mails, whose address or tenant was barred after they were "
-        "accepted");
+        "Notifications other than e-mails whose address was suppressed or tenant suspended after "
+        "they were accepted");
     renderer->unsafe_urls = metrics_counter(
         metrics, "stentor_renderer_unsafe_urls_total", "",
-        "Values of variables that were no safe URL where one stands; " TEMPLATE_UNSAFE_URL
+        "Values that were no safe URL where a URL is expected; " TEMPLATE_UNSAFE_URL
         " stands for them");
-    renderer->ignored = metrics_counter(metrics, "stentor_renderer_replay_failures_ignored_total", "", "Replayed requests that can be rendered no more; no status says so");
+    renderer->ignored = metrics_counter(metrics, "stentor_renderer_replay_failures_ignored_total", "", "Replayed requests that can no longer be rendered; they publish no status");
     renderer->seconds = metrics_histogram(metrics, "stentor_renderer_batch_seconds", "", "Time to render one batch", seconds, sizeof seconds / sizeof *seconds);
     renderer->batch_size = metrics_histogram(metrics, "stentor_renderer_batch_size", "", "Requests in one batch", sizes, sizeof sizes / sizeof *sizes);
     metrics_gauge_fn(metrics, "stentor_renderer_templates", "", "Template versions known", read_templates, renderer);
@@ -142,8 +142,8 @@ static void open_lane(Renderer *renderer, Lane *lane, const RendererOptions *opt
     lane->worker = worker_new(service_bus(renderer->service), &worker, renderer_on_batch, lane);
 }
 
-// Not earlier: every request that waits would be given back for want of its template, once more
-// at each restart.
+// Not earlier: at each restart every waiting request would be returned because its template is
+// missing.
 static void start_lanes(Renderer *renderer)
 {
     if (renderer->stopping) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renderer: turns an accepted request and its template version into final words, sealed for the
+// Renderer: turns an accepted request and its template version into final content, sealed for the
 // dispatcher. Stores nothing; reads CONFIG into memory and the recipients' keys from Postgres. See
 // README.md.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What renderer.c (life), turns.c (batches) and one_request.c share.
+// What renderer.c (start and stop), turns.c (batches) and one_request.c share.
 #pragma once
 
 #include "common/bus/consume/worker.h"
@@ -44,7 +44,7 @@ struct Renderer {
     Metric *seconds;
     Metric *batch_size;
     bool stopping;
-    int open; // parts that have not stopped, later not been freed
+    int open; // parts that have not stopped; later: not been freed
 };
 
 // One delivery that could be read. wants[i] of the batch belongs to items[i].

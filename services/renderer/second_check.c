@@ -13,7 +13,7 @@
 
 static_assert((int)SUPPRESSION_HASH_LEN == (int)ADDRESS_HASH_LEN, "they are the same hash");
 
-// Empty: it cannot be read here, which the dispatcher will say of it.
+// Empty: it cannot be read here; the dispatcher will report that.
 static Str open_address(const Job *job)
 {
     const Request *request = job->request;
@@ -29,8 +29,8 @@ static Str open_address(const Job *job)
     return address == NULL ? STR_EMPTY : str_from(address->address);
 }
 
-// By the hash that came with the request; and by the address where that is not enough: for the
-// platform's list, and while there are several hash keys.
+// By the request's hash; and by the address where the hash is not enough: for the platform's list,
+// and while there are several hash keys.
 static SuppressionReason judge(
     const Suppressions *suppressions, const HashKeys *hash_keys, const Job *job)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches: their keys are fetched in one go, and what takes long gives the loop its turn.
+// Batches: keys are fetched in one query, and a long batch yields to the loop.
 #include "common/base/clock.h"
 #include "common/codec/event.h"
 #include "common/events/sealed.h"
 #include "services/renderer/renderer_internal.h"
 
-// Of one batch; then the loop has its turn: other lanes' requests come in, and deliveries in hand
-// are renewed. What a one-time code waits for at most is the lowest lane's.
+// Time for one batch; then it yields to the loop, so that other lanes' requests come in and
+// deliveries in hand are renewed. A one-time code waits at most for the lowest lane's.
 enum { TURN_MS = 20, TURN_LOW_MS = 4 };
 
 typedef struct Batch {
@@ -15,12 +15,12 @@ typedef struct Batch {
     KeyWant *wants;
     size_t count;
     size_t done;
-    struct Batch *next; // that waits for its turn
+    struct Batch *next; // waiting for the loop
 } Batch;
 
 static void on_turn(uv_idle_t *turn);
 
-// One that has begun goes on before the others of its lane.
+// A started batch goes on before the others of its lane.
 static void wait_for_turn(Batch *batch)
 {
     Lane *lane = batch->lane;
@@ -75,7 +75,7 @@ static void on_keyring_resolved(void *ctx, const Error *err)
     if (batch->lane->waiting == NULL) {
         render_batch(batch, err);
     } else {
-        wait_for_turn(batch); // an error comes again when the keys are asked for again
+        wait_for_turn(batch); // an error recurs when the keys are requested again
     }
 }
 
@@ -94,8 +94,8 @@ static Batch *take_waiting(Renderer *renderer, bool *ret_more)
     return batch;
 }
 
-// One batch in each turn of the loop, of the highest lane that has one. Keys are good for one turn,
-// so they are asked for again; they are in memory.
+// One batch in each turn of the loop, of the highest lane that has one. Keys are valid for one
+// turn, so they are requested again; they are in memory.
 static void on_turn(uv_idle_t *turn)
 {
     Renderer *renderer = turn->data;
@@ -111,7 +111,7 @@ static void on_turn(uv_idle_t *turn)
     }
 }
 
-// NULL: the delivery has been buried.
+// NULL: the delivery went to the dead letters.
 static const Request *read_request(Delivery *delivery)
 {
     Error err = {0};
@@ -141,7 +141,7 @@ static void take_batch(Lane *lane, Delivery **deliveries, size_t count)
             batch->items[kept++] = (Item){delivery, request};
         }
     }
-    // With nothing kept everything is settled and the batch may be gone.
+    // When none is kept, all are settled and the batch may be freed.
     if (kept > 0) {
         batch->count = kept;
         keyring_resolve(lane->renderer->keyring, batch->wants, kept, on_keyring_resolved, batch);

@@ -23,13 +23,13 @@ static void answer_unavailable(CallbackEndpoint *endpoint, HttpRequest *http, co
 {
     metric_add(endpoint->refused, 1);
     http_response_header(http, "Retry-After", STR("5"));
-    http_problem(http, 503, "unavailable", "Not taken just now", NULL, "%s", why);
+    http_problem(http, 503, "unavailable", "Temporarily unavailable", NULL, "%s", why);
 }
 
 static void answer_forbidden(CallbackEndpoint *endpoint, HttpRequest *http, const char *why)
 {
     metric_add(endpoint->refused, 1);
-    http_problem(http, 403, "bad-signature", "The callback is not signed rightly", NULL, "%s", why);
+    http_problem(http, 403, "bad-signature", "The signature is not valid", NULL, "%s", why);
 }
 
 // ---- storing ----
@@ -49,12 +49,11 @@ static void finish(Call *call, const Error *err)
 static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)sequence;
-    (void)duplicate; // the vendor's retry of what is stored already is a success
+    (void)duplicate; // a vendor's retry of a stored callback is a success
     finish(ctx, err);
 }
 
-// The tenant is part of what is hashed: two tenants that were sent the same bytes are two
-// callbacks.
+// The tenant is hashed too: the same bytes for two tenants are two callbacks.
 static void derive_id(Str tenant, HttpRequest *http, char ret[EVENT_ID_SIZE])
 {
     uint8_t hash[SHA256_LEN];
@@ -88,8 +87,8 @@ static bool pack_callback(
     return event_pack(&callback.base, http->arena, ret, err);
 }
 
-// Killed after the publish and before the 200: the vendor sends it again, and its id, derived from
-// the body, is known (tests/integration/faults/test_kill.py).
+// Killed after the publish and before the 200: the vendor sends it again, and JetStream recognises
+// its id, which is derived from the body (tests/integration/faults/test_kill.py).
 static void store(CallbackEndpoint *endpoint, Str tenant, HttpRequest *http)
 {
     char event_id[EVENT_ID_SIZE];
@@ -122,7 +121,7 @@ bool callback_route(Str path, Str *ret_tenant, Str *ret_vendor)
            (*ret_vendor = rest).len > 0 && str_find(rest, '/') < 0;
 }
 
-// What can be said before the body is there, and without a word about which tenants have a key.
+// Checks before the body arrives, which do not reveal which tenants have a key.
 static bool check_headers(CallbackEndpoint *endpoint, HttpRequest *http)
 {
     Str timestamp = http_header(http, TIMESTAMP_HEADER);
@@ -132,7 +131,7 @@ static bool check_headers(CallbackEndpoint *endpoint, HttpRequest *http)
         return false;
     }
     if (!sendgrid_is_timestamp(timestamp)) {
-        answer_forbidden(endpoint, http, "the timestamp is not one of ten digits");
+        answer_forbidden(endpoint, http, "the timestamp does not have ten digits");
         return false;
     }
     if (!sendgrid_is_fresh(timestamp, http->received_at_us, endpoint->max_age_s)) {
@@ -149,20 +148,19 @@ bool callback_admit(CallbackEndpoint *endpoint, HttpRequest *request)
     if (!callback_route(request->path, &tenant, &vendor)) {
         metric_add(endpoint->refused, 1);
         http_problem(
-            request, 404, "not-found", "There is nothing here", NULL,
+            request, 404, "not-found", "Not found", NULL,
             "the path is /v1/inbound/<tenant>/sendgrid");
         return false;
     }
     if (!str_eq(request->method, STR("POST"))) {
         http_response_header(request, "Allow", STR("POST"));
-        http_problem(
-            request, 405, "method-not-allowed", "Only POST is taken here", NULL, "use POST");
+        http_problem(request, 405, "method-not-allowed", "Only POST is allowed", NULL, "use POST");
         return false;
     }
     return check_headers(endpoint, request);
 }
 
-// A path without a key costs and answers what a wrong key does.
+// A path without a key costs as much and answers the same as a wrong key.
 static bool check_signature(CallbackEndpoint *endpoint, HttpRequest *http, Str tenant, Str vendor)
 {
     const SendgridKey *key =
@@ -173,7 +171,7 @@ static bool check_signature(CallbackEndpoint *endpoint, HttpRequest *http, Str t
         http->body);
     if (!good || key == NULL) {
         answer_forbidden(
-            endpoint, http, "the signature is not that of the tenant's key over this body");
+            endpoint, http, "the signature does not match the tenant's key and this body");
         return false;
     }
     http_request_known(http);
@@ -184,9 +182,11 @@ void callback_handle(CallbackEndpoint *endpoint, HttpRequest *request)
 {
     Str tenant = STR_EMPTY;
     Str vendor = STR_EMPTY;
-    (void)callback_route(request->path, &tenant, &vendor); // callback_admit has asked it
+    (void)callback_route(request->path, &tenant, &vendor); // callback_admit has checked it
     if (!endpoint->ready(endpoint->ready_ctx) || endpoint->waiting >= CALLBACKS_MAX) {
-        answer_unavailable(endpoint, request, "NATS is away or too many callbacks wait");
+        answer_unavailable(
+            endpoint, request,
+            "NATS cannot be reached, or too many callbacks are waiting; send it again");
     } else if (check_signature(endpoint, request, tenant, vendor)) {
         store(endpoint, tenant, request);
     }

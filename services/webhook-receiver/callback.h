@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One HTTP callback: route, key, signature, then sealed onto INBOUND; 200 only after JetStream has
-// it. Law: nothing of a body is parsed here, and nothing of it is kept whose signature is not good.
+// it. Law: a body is not parsed here, and a body without a valid signature is not kept.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -23,10 +23,10 @@ typedef struct CallbackEndpoint {
     size_t waiting;
 } CallbackEndpoint;
 
-// At the headers: path, method, timestamp. false: answered.
+// After the headers: checks path, method, timestamp. false: answered.
 bool callback_admit(CallbackEndpoint *endpoint, HttpRequest *request);
 void callback_handle(
-    CallbackEndpoint *endpoint, HttpRequest *request); // the whole of an admitted one
+    CallbackEndpoint *endpoint, HttpRequest *request); // an admitted request, with its body
 
 // "/v1/inbound/<tenant>/<vendor>". false: not such a path.
 bool callback_route(Str path, Str *ret_tenant, Str *ret_vendor);

@@ -15,11 +15,12 @@
 #include "common/events/status.h"
 #include "stentor/v1/inbound.pb-c.h"
 
-// Few at once, for a callback may hold SENDGRID_EVENTS_MAX events, all published in one turn.
+// Few at once: a callback may hold SENDGRID_EVENTS_MAX events, all published in one turn of the
+// loop.
 enum { BATCH_MAX = 2, IN_FLIGHT_MAX = 2, OUTPUTS_MAX = 3, KEYS_MAX = 10000 };
 static_assert(
     IN_FLIGHT_MAX * OUTPUTS_MAX * SENDGRID_EVENTS_MAX <= BUS_PENDING_MAX,
-    "callbacks at once outgrow the bus");
+    "callbacks in flight have more events than the bus may hold");
 
 typedef struct Counters {
     Metric *status[STATUS_COUNT];
@@ -70,7 +71,7 @@ static Stentor__V1__Meta *make_meta(
     return meta;
 }
 
-// Number 0: which attempt it was is not told, and only the notification's status is moved by it.
+// Number 0: the vendor does not name the attempt, so only the notification's status changes.
 static Stentor__V1__Attempt *make_attempt(
     const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
 {
@@ -123,13 +124,13 @@ bool correlate_suppression(
     const SendgridEvent *event, const CallbackOrigin *origin, Str hash_key,
     const Suppressions *known, Arena *arena, Stentor__V1__Suppression **ret)
 {
-    // A mailbox that is full bounces too; only what is for good suppresses.
+    // A full mailbox bounces too; only a permanent failure suppresses.
     bool passing =
         event->suppress == SUPPRESSION_HARD_BOUNCE && str_starts(event->enhanced_code, STR("4"));
     if (event->suppress == SUPPRESSION_NONE || event->email.len == 0 || passing) {
         return false;
     }
-    bool told = event->at_us > 0 && event->at_us < origin->received_at_us;
+    bool has_time = event->at_us > 0 && event->at_us < origin->received_at_us;
     uint8_t hash[ADDRESS_HASH_LEN];
     address_hash(hash_key, origin->tenant, CHANNEL_EMAIL, event->email, hash);
     SuppressionSpec spec = {
@@ -137,7 +138,7 @@ bool correlate_suppression(
         .channel = CHANNEL_EMAIL,
         .hash = hash,
         .reason = event->suppress,
-        .at_us = told ? event->at_us : origin->received_at_us,
+        .at_us = has_time ? event->at_us : origin->received_at_us,
         .by = STR("vendor"),
         .note = event->text,
         .notification_id = event->notification_id,
@@ -160,7 +161,7 @@ static DataKey *find_key(Correlator *c, Str tenant)
 {
     DataKey *key = map_get(c->keys, tenant);
     if (key == NULL) {
-        if (map_count(c->keys) >= KEYS_MAX) { // derived again at need; a bound, not a policy
+        if (map_count(c->keys) >= KEYS_MAX) { // derived again when needed; a bound, not a policy
             map_free(c->keys);
             c->keys = map_new(free_data_key);
         }
@@ -183,11 +184,12 @@ static bool open_callback(
     }
     if (callback->meta == NULL || callback->body == NULL ||
         !id_is_tenant(str_from(callback->meta->tenant))) {
-        return error_set(err, ERROR_PERMANENT, "callback has no tenant or no body");
+        return error_set(err, ERROR_PERMANENT, "the stored callback has no tenant or no body");
     }
     if (!str_eq(str_from(callback->vendor), STR("sendgrid"))) {
         return error_set(
-            err, ERROR_PERMANENT, "callback of unknown vendor '%.40s'", callback->vendor);
+            err, ERROR_PERMANENT, "the stored callback is of unknown vendor '%.40s'",
+            callback->vendor);
     }
     Str tenant = str_from(callback->meta->tenant);
     *ret_origin = (CallbackOrigin){
@@ -226,8 +228,9 @@ static bool emit_event(
     }
     if (event->notification_id.len == 0) {
         metric_add(c->counters.unknown, 1);
-        LOG(LOG_INFO, "vendor event of no notification", log_str("tenant", origin->tenant),
-            log_str("sg_event_id", event->id), log_text("status", status_name(event->status)));
+        LOG(LOG_INFO, "a vendor event names no notification of ours; it is ignored",
+            log_str("tenant", origin->tenant), log_str("sg_event_id", event->id),
+            log_text("status", status_name(event->status)));
         return true;
     }
     BusOut out = {0};
@@ -244,7 +247,7 @@ static bool emit_event(
     return true;
 }
 
-// Killed anywhere before the ack: the callback is read again and makes the same events under the
+// Killed anywhere before the ack: the callback is redelivered and makes the same events with the
 // same ids (tests/integration/faults/test_kill.py).
 static bool correlate(Correlator *c, Delivery *delivery, Error *err)
 {
@@ -273,7 +276,7 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
     }
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 static void register_metrics(Counters *counters, Metrics *metrics)
 {
@@ -286,7 +289,7 @@ static void register_metrics(Counters *counters, Metrics *metrics)
         if (LABELS[i] != NULL) {
             counters->status[i] = metrics_counter(
                 metrics, "stentor_webhook_receiver_events_total", LABELS[i],
-                "Vendor events told as a status");
+                "Vendor events published as a status");
         }
     }
     counters->ignored = metrics_counter(
@@ -294,13 +297,13 @@ static void register_metrics(Counters *counters, Metrics *metrics)
         "Vendor events that change no status");
     counters->unreadable = metrics_counter(
         metrics, "stentor_webhook_receiver_events_unreadable_total", "",
-        "Vendor events without a kind");
+        "Vendor events without an event type");
     counters->unknown = metrics_counter(
         metrics, "stentor_webhook_receiver_events_unknown_total", "",
-        "Vendor events of no notification");
+        "Vendor events that name no notification of ours");
     counters->suppressed = metrics_counter(
         metrics, "stentor_webhook_receiver_suppressions_total", "",
-        "Suppressions that followed from them");
+        "Suppressions made from vendor events");
 }
 
 Correlator *correlator_new(Bus *bus, MasterKey *master, const Suppressions *known, Metrics *metrics)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Correlation: a worker on INBOUND turns stored callbacks into STATUS events of the notifications
-// they speak of, and tells the dispatcher the same on SETTLE: each event of those that are told
-// proves that the vendor had the mail, which settles a send whose outcome is unknown. A bounce, a
-// complaint and an unsubscription also make a suppression of the signing tenant. Law: a status
-// event's id is derived from the vendor's event id, so a callback that comes twice, or is read
-// twice, is one in effect.
+// Correlation: a worker on INBOUND turns stored callbacks into STATUS events of their notifications
+// and sends the same events to the dispatcher on SETTLE: each proves that the vendor had the mail,
+// which settles a send whose outcome is unknown. A bounce, a complaint and an unsubscription also
+// make a suppression of the signing tenant. Law: a status event's id is derived from the vendor's
+// event id, so a callback that comes twice, or is read twice, has the effect of one.
 #pragma once
 
 #include "common/bus/consume/worker.h"
@@ -17,8 +16,8 @@
 
 typedef struct Correlator Correlator;
 
-// Borrows all. `known`: what is suppressed and released already; it must have been read before the
-// start, or what was released would be suppressed again by what happened before.
+// Borrows all. `known`: existing suppressions and releases; they must have been read before the
+// start, or an old event would suppress an address that was released since.
 Correlator *correlator_new(
     Bus *bus, MasterKey *master, const Suppressions *known, Metrics *metrics);
 void correlator_start(Correlator *correlator);
@@ -38,8 +37,7 @@ typedef struct CallbackOrigin {
 Stentor__V1__NotificationStatus *correlate_status(
     const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena);
 
-// The same event for the dispatcher: the status's payload on ntf.settle.<tenant>, under an id of
-// its own.
+// The same event for the dispatcher: the status's payload on ntf.settle.<tenant>, under its own id.
 void correlate_settle(
     const BusOut *status, const CallbackOrigin *origin, const SendgridEvent *event, Arena *arena,
     BusOut *ret);

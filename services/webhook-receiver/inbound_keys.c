@@ -43,7 +43,7 @@ static bool put_key(InboundKeys *keys, Str tenant, const Stentor__V1__InboundKey
     if (!id_is_tenant(tenant) || !str_eq(tenant, str_from(event->tenant)) ||
         !str_eq(SENDGRID, str_from(event->vendor))) {
         return error_set(
-            err, ERROR_PERMANENT, "the inbound key is not of the subject's tenant and vendor");
+            err, ERROR_PERMANENT, "the inbound key's tenant or vendor is not the subject's");
     }
     if (event->revoked) {
         (void)map_remove(keys->sendgrid, tenant);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tenants' vendor keys, from CONFIG (cfg.inbound.<tenant>.<vendor>): by which a callback's
-// signature is checked.
+// The tenants' vendor keys, from CONFIG (cfg.inbound.<tenant>.<vendor>). They verify callbacks.
 #pragma once
 
 #include "services/webhook-receiver/sendgrid_verify.h"
@@ -12,5 +11,6 @@ void inbound_keys_free(InboundKeys *keys);
 // An empty payload or a revoked key removes the entry. ERROR_PERMANENT when it cannot be read.
 bool inbound_keys_changed(InboundKeys *keys, Str tenant, Str vendor, Str payload, Error *err);
 const SendgridKey *inbound_keys_sendgrid(const InboundKeys *keys, Str tenant); // NULL: none
-// What no signature fits; to check against where there is no key, so that both take the same time.
+// A key that no signature matches: checked where a tenant has no key, so that both take the same
+// time.
 const SendgridKey *inbound_keys_none(const InboundKeys *keys);

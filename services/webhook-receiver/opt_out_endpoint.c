@@ -12,7 +12,7 @@ enum { PAGE_MAX = 8 * 1024 };
 
 static const Str PATH = {"/v1/opt-out/", 12};
 
-// One click on its way; lives in the request's arena.
+// One click in handling; in the request's arena.
 typedef struct Click {
     OptOutEndpoint *endpoint;
     HttpRequest *http;
@@ -46,7 +46,7 @@ static bool wants_page(const HttpRequest *http)
     return str_eq(http->method, STR("GET")) || holds(http_header(http, "Accept"), STR("text/html"));
 }
 
-// `inside` is our own HTML: nothing of the request is ever shown.
+// `inside` is our own HTML: no part of the request is ever shown.
 static void answer_page(HttpRequest *http, int status, const char *title, const char *inside)
 {
     Buf page;
@@ -84,7 +84,7 @@ static void answer_unavailable(OptOutEndpoint *endpoint, HttpRequest *http)
     metric_add(endpoint->refused, 1);
     http_response_header(http, "Retry-After", STR("5"));
     http_problem(
-        http, 503, "unavailable", "Not taken just now", NULL,
+        http, 503, "unavailable", "Temporarily unavailable", NULL,
         "your choice could not be stored; please try again in a moment");
 }
 
@@ -94,7 +94,7 @@ static void answer_bad_link(OptOutEndpoint *endpoint, HttpRequest *http, const E
     if (wants_page(http)) {
         answer_page(
             http, 404, "This link does not work",
-            "<p>It is not whole, or too old. Please use the link of a newer mail.</p>");
+            "<p>The link is incomplete or too old. Please use the link of a newer mail.</p>");
     } else {
         http_problem(http, 404, "not-found", "This link does not work", NULL, "%s", err->text);
     }
@@ -184,9 +184,9 @@ static void store_suppression(Click *click)
         on_suppression_acked, click);
 }
 
-// Killed here: the suppression is not there yet, so the next click stores both again, which changes
-// nothing about the preference (tests/integration/recipients/test_opt_out.py: a_kill_between). The
-// other way round a known suppression would hide that the preference is missing.
+// Killed here: the suppression is missing, so the next click stores both, which does not change the
+// preference (tests/integration/recipients/test_opt_out.py: a_kill_between). In the other order a
+// stored suppression would hide that the preference is missing.
 static void on_preference_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)sequence;
@@ -231,13 +231,13 @@ static void take_post(OptOutEndpoint *endpoint, HttpRequest *http, const OptOut 
     if (suppressions_of_entry(
             endpoint->known, what->tenant, what->channel, what->category, what->address_hash,
             http->received_at_us) == SUPPRESSION_UNREADABLE) {
-        answer_unavailable(endpoint, http); // it would be forgotten when the entry is mended
+        answer_unavailable(endpoint, http); // it would be lost when the entry is fixed
         return;
     }
     if (!suppressions_wants(
             endpoint->known, what->tenant, what->channel, what->category, what->address_hash,
             SUPPRESSION_OPT_OUT, http->received_at_us)) {
-        answer_done(endpoint, http); // twice is once
+        answer_done(endpoint, http); // a repeat changes nothing
         return;
     }
     Click *click = arena_zalloc(http->arena, sizeof *click);
@@ -252,7 +252,7 @@ bool opt_out_admit(OptOutEndpoint *endpoint, HttpRequest *request)
     if (!str_eq(request->method, STR("POST")) && !str_eq(request->method, STR("GET"))) {
         http_response_header(request, "Allow", STR("GET, POST"));
         http_problem(
-            request, 405, "method-not-allowed", "Not this method", NULL, "use GET or POST");
+            request, 405, "method-not-allowed", "Method not allowed", NULL, "use GET or POST");
         return false;
     }
     Str token = str_slice(request->path, PATH.len, request->path.len);

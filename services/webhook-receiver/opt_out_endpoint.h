@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The links in mails: POST /v1/opt-out/<token> takes a recipient off a category (RFC 8058, one
-// click, sent by the mail program), GET shows a page that asks first, for link scanners follow
+// click, sent by the mail program), GET shows a page with a button, because link scanners follow
 // every link. 200 only after JetStream has both facts: the preference of a known recipient, then
-// the suppression. Law: nothing but a token that we signed leads anywhere, and it needs no
-// Postgres.
+// the suppression. Law: only a token that we signed has an effect, and no Postgres is needed.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -29,12 +28,13 @@ typedef struct OptOutEndpoint {
 } OptOutEndpoint;
 
 bool opt_out_is_path(Str path);
-// At the headers: method and link. false: answered.
+// After the headers: checks method and link. false: answered.
 bool opt_out_admit(OptOutEndpoint *endpoint, HttpRequest *request);
-void opt_out_handle(OptOutEndpoint *endpoint, HttpRequest *request); // the whole of an admitted one
+void opt_out_handle(OptOutEndpoint *endpoint, HttpRequest *request); // an admitted one, whole
 
 // Is this what RFC 8058 posts, in either of its encodings? Our own page's form posts the same.
 bool opt_out_is_one_click(Str body);
 
-// The event that a known recipient wants no more of the category on the channel, in `arena`.
+// The event that sets a known recipient's preference off for the category on the channel, in
+// `arena`.
 bool opt_out_preference(const OptOut *what, int64_t at_us, Arena *arena, BusOut *ret, Error *err);

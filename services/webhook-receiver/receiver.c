@@ -25,7 +25,7 @@ typedef struct Receiver {
     InboundKeys *keys;
     Suppressions *suppressions;
     ConfigMirror *mirror;
-    KeyRegister registered; // what CONFIG says of the master key file
+    KeyRegister registered; // the registered master keys, from CONFIG
     bool keys_known;        // the file is the installation's
     Correlator *correlator;
     HttpServer *server;
@@ -39,7 +39,7 @@ typedef struct Receiver {
 static const Option OPTIONS[] = {
     {"STENTOR_WEBHOOK_BIND", OPTION_TEXT, offsetof(ReceiverOptions, bind),
      "127.0.0.1", 0, 0, false,
-     "address that vendors' callbacks are served on"},
+     "address to listen on"},
     {"STENTOR_WEBHOOK_PORT", OPTION_INT, offsetof(ReceiverOptions, port),
      "8090", 0, 65535, false,
      "its port; 0: any free one, named in the log"},
@@ -50,7 +50,7 @@ static const Option OPTIONS[] = {
     HTTP_LIMIT_ROWS("STENTOR_WEBHOOK", ReceiverOptions),
     {"STENTOR_WEBHOOK_MAX_AGE_S", OPTION_INT, offsetof(ReceiverOptions, max_age_s),
      "600", 0, 86400, false,
-     "refuse callbacks whose signed timestamp is further from now, in seconds; 0: any"},
+     "largest age of a callback's signed timestamp, in seconds; beyond it 403; 0: any"},
 };
 // clang-format on
 
@@ -71,8 +71,8 @@ static bool on_config_changed(
            inbound_keys_changed(r->keys, tenant, key, message->payload, err);
 }
 
-// Without a readable key its tenant's callbacks are refused; without readable keys of the
-// installation the process does not start.
+// Without a readable key its tenant's callbacks are rejected; without the installation's keys the
+// process does not start.
 static void on_config_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence)
 {
     Receiver *r = ctx;
@@ -176,7 +176,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         return false;
     }
     build_parts(r, o);
-    LOG(LOG_INFO, "taking callbacks", log_text("bind", o->bind),
+    LOG(LOG_INFO, "listening for callbacks and opt-outs", log_text("bind", o->bind),
         log_int("port", http_server_port(r->server)));
     *ret_state = r;
     return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service: takes signed vendor callbacks, stores each on INBOUND before it answers, and runs
+// The service: takes signed vendor callbacks, stores each on INBOUND before the answer, and runs
 // the correlation.
 #pragma once
 

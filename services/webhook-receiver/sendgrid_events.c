@@ -44,7 +44,7 @@ static Str text_of(const json_t *object, const char *name)
                                  : STR_EMPTY;
 }
 
-// An id of the vendor's, to be repeated in events: bounded and printable, or none.
+// A vendor's id, which is copied into events: bounded and printable, or none.
 static Str take_id(const json_t *object, const char *name, Arena *arena)
 {
     Str text = text_of(object, name);
@@ -76,7 +76,7 @@ static Str find_notification(const json_t *object, Arena *arena)
     return id_parse(ours, "ntf_", NULL) ? arena_str(arena, ours) : STR_EMPTY;
 }
 
-// Cut where a character begins, so that what is left is UTF-8 still.
+// Cut at the start of a character, so that the rest is still UTF-8.
 static Str cut_text(Str text, size_t max)
 {
     if (text.len <= max) {
@@ -90,13 +90,13 @@ static Str cut_text(Str text, size_t max)
 
 static Str take_words(const json_t *object, Arena *arena)
 {
-    Str words = text_of(object, "reason");
-    if (words.len == 0) {
-        words = text_of(object, "response");
+    Str text = text_of(object, "reason");
+    if (text.len == 0) {
+        text = text_of(object, "response");
     }
     // Masking may lengthen the text: cut before and after.
     char *masked = arena_alloc(arena, 2 * SENDGRID_TEXT_MAX + 1);
-    mask_addresses(cut_text(words, SENDGRID_TEXT_MAX), masked, 2 * SENDGRID_TEXT_MAX + 1);
+    mask_addresses(cut_text(text, SENDGRID_TEXT_MAX), masked, 2 * SENDGRID_TEXT_MAX + 1);
     return cut_text(str_from(masked), SENDGRID_TEXT_MAX);
 }
 
@@ -150,17 +150,17 @@ bool sendgrid_events_parse(Str body, Arena *arena, SendgridBatch *ret, Error *er
     json_error_t where;
     JsonExcess excess;
     if (!json_is_modest(body, &excess)) {
-        return error_set(err, ERROR_PERMANENT, "callback has %s", excess.what);
+        return error_set(err, ERROR_PERMANENT, "the callback has %s", excess.what);
     }
     CLEANUP(free_json) json_t *root = json_loadb(body.ptr, body.len, 0, &where);
     if (root == NULL) {
         return error_set(
-            err, ERROR_PERMANENT, "callback is not JSON: line %d, column %d", where.line,
+            err, ERROR_PERMANENT, "the callback is not JSON: line %d, column %d", where.line,
             where.column);
     }
     if (!json_is_array(root) || json_array_size(root) > SENDGRID_EVENTS_MAX) {
         return error_set(
-            err, ERROR_PERMANENT, "callback is not an array of at most %d events",
+            err, ERROR_PERMANENT, "the callback is not an array of at most %d events",
             SENDGRID_EVENTS_MAX);
     }
     size_t count = json_array_size(root);

@@ -4,10 +4,11 @@
 #include <assert.h>
 
 // One statement claims and, for the keys that have a row already, reads it. The main query sees the
-// table as it was before the insert, so a row that another process commits in between is in
-// neither: it is asked for again later. LATERAL ... LIMIT 1 and the role's enable_seqscan =
-// off (0002_settled.sql) keep it a look-up by primary key whatever the planner believes about the
-// table's size. NOT IN is hashed whatever it believes about the batch; a join may be quadratic.
+// table as it was before the insert, so a row that another process commits in between is in neither
+// part: it is read later. LATERAL ... LIMIT 1 and the role's enable_seqscan = off
+// (0002_settled.sql) keep it a look-up by primary key whatever size the planner assumes for the
+// table. NOT IN is hashed whatever size it assumes for the batch; a join may be quadratic.
+//
 // wanted: the keys; unclaimed: which of them may be inserted; row: which attempt's row is read.
 #define CLAIM(wanted, unclaimed, row)                                                              \
     "WITH wanted AS MATERIALIZED (" wanted "),"                                                    \
@@ -40,8 +41,8 @@ static const DbStatement claim_statement = {
 };
 
 // The same for a batch with retries in it, which first look for an earlier attempt that was settled
-// as sent. It is then not inserted, and that attempt's row is what it reads. A statement of its
-// own, for the look-up costs 5 us a mail.
+// as sent. Then nothing is inserted, and that attempt's row is read. It is a separate statement
+// because the look-up costs 5 us a mail.
 static const DbStatement claim_retries_statement = {
     "dispatch_claim_retries",
     CLAIM(
@@ -63,7 +64,8 @@ static const DbStatement claim_retries_statement = {
 #define LEDGER_RETURNING                                                                           \
     " RETURNING notification_id, attempt, unknown_count, settled_at IS NOT NULL"
 
-// Of a claim on which a proof was noted (settled_at), only "sent" can become, whoever ends it.
+// A claim on which a proof was noted (settled_at) can only become "sent", whichever process ends
+// it.
 static const DbStatement take_over_statement = {
     "dispatch_take_over",
     LEDGER_INSERT " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The send ledger's statements (dispatcher.ledger): claim before, outcome after, a batch at a time.
-// Not a place for decisions: what a conflict means is the dispatcher's.
-// Law: a row moves claimed -> sent | deferred | failed | parked once, and only its owner moves it;
-// what then has an unknown outcome may move once more, to sent, when a vendor's callback settles it
-// (ledger_settle.h). Every statement finds its rows through the primary key (ON CONFLICT), so no
-// plan can turn into a scan while the table grows.
+// No decisions here: the dispatcher decides what a conflict means. Law: a row moves claimed -> sent
+// | deferred | failed | parked once, and only its owner moves it; a row whose outcome is then
+// unknown may move once more, to sent, when a vendor's callback settles it (ledger_settle.h). Every
+// statement finds its rows through the primary key (ON CONFLICT), so no plan can turn into a scan
+// while the table grows.
 //
 // Columns with more than one use:
 // - owner '': released; its process gave it back before anything was sent (lease_until -infinity)
 // - vendor NULL, failed: decided here, nothing was sent; code is our reason_code, reply its text
-// - rung, failed: when not NULL a person should look at it, so a dead letter goes with the status
+// - rung, failed: when not NULL an operator should look at it, so a dead letter goes with
+//   the status
 #pragma once
 
 #include "common/db/db.h"
 
 typedef enum LedgerState {
-    LEDGER_NONE, // not seen: another process was just inserting it
+    LEDGER_NONE, // not visible: another process was inserting it
     LEDGER_CLAIMED,
     LEDGER_SENT,
     LEDGER_DEFERRED,
@@ -30,7 +31,7 @@ typedef struct LedgerKey {
     Str notification_id;
     int32_t attempt;
     Str tenant;
-    bool retry; // its claim asks first whether an earlier attempt was settled as sent
+    bool retry; // its claim first looks for an earlier attempt that was settled as sent
 } LedgerKey;
 
 typedef struct LedgerRow {
@@ -55,7 +56,7 @@ enum { LEDGER_BATCH_MAX = 1024 };
 // their tenants.
 int ledger_add_claim(
     DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim);
-// A key that is not claimed now: its index, what stands in its row, and who holds it for how long.
+// A key that is not claimed now: its index, its row, and who holds it for how long.
 typedef struct LedgerConflict {
     size_t index;
     int32_t attempt; // the key's, or the earlier one that was settled as sent
@@ -66,8 +67,8 @@ typedef struct LedgerConflict {
 size_t ledger_conflicts(const PGresult *res);
 LedgerConflict ledger_conflict(const PGresult *res, size_t n);
 
-// Takes claims over whose lease has ended, or that are the owner's own. What had another owner
-// counts as unknown.
+// Takes over claims whose lease has ended or that are the owner's own. Those of another owner count
+// as unknown.
 int ledger_add_take_over(
     DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim);
 // Parks claims whose lease has ended. Results of both: ledger_hit().
@@ -78,19 +79,20 @@ int ledger_add_park(
 int ledger_add_outcomes(
     DbTxn *txn, const LedgerKey *const *keys, const LedgerRow *const *rows, size_t count,
     Str owner);
-// Gives claims back that were surely not sent.
+// Releases claims whose mail was surely not sent.
 int ledger_add_release(DbTxn *txn, const LedgerKey *const *keys, size_t count, Str owner);
 int ledger_add_renew(
     DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim);
 
-// The n-th row that such a statement did change: which key, and its unknown_count.
+// The n-th row that such a statement changed: its key and its unknown_count.
 typedef struct LedgerHit {
     Str notification_id;
     int32_t attempt;
     int32_t unknown_count;
-    bool settled; // a proof had been noted on the claim: it is sent now, whatever was asked for
+    bool settled; // a proof had been noted on the claim: the row is now sent, whatever the
+                  // statement set
 } LedgerHit;
 LedgerHit ledger_hit(const PGresult *res, size_t n);
 
-// Makes the months around now; for start-up and once a day.
+// Creates the monthly tables around now; for start-up and once a day.
 void ledger_add_partitions(DbTxn *txn);

@@ -3,10 +3,10 @@
 
 #include <assert.h>
 
-// `proof`: for each proof the row that it is about, by a range of the primary key; those with none
-// that is open are left out. A row that this very event settled comes back, so that a redelivery
-// publishes what the first delivery may not have. One proof for each notification: the same row
-// cannot be changed twice by one statement. The conditions are asked again of the locked row.
+// `proof`: for each proof the row that it is about, by a range of the primary key; those without an
+// open row are left out. A row that this very event settled is returned, so that a redelivery
+// publishes what the first delivery may have missed. One proof for each notification: the same row
+// cannot be changed twice by one statement. The conditions are checked again on the locked row.
 static const DbStatement settle_statement = {
     "dispatch_settle",
     "WITH proof AS MATERIALIZED ("
@@ -37,7 +37,7 @@ static const DbStatement settle_statement = {
     "      WHEN l.lease_until > now() THEN l.unknown_count ELSE l.unknown_count + 1 END,"
     "    finished_at = excluded.finished_at, vendor = excluded.vendor,"
     "    vendor_message_id = excluded.vendor_message_id,"
-    // Decided here (vendor NULL), and yet it had been sent: our words are not the vendor's.
+    // Decided here (vendor NULL), and yet it had been sent: our reason is not the vendor's reply.
     "    code = CASE WHEN l.vendor IS NULL THEN NULL ELSE l.code END,"
     "    reply = CASE WHEN l.vendor IS NULL THEN NULL ELSE l.reply END"
     "  WHERE l.settled_at IS NULL AND l.state <> 'sent'"

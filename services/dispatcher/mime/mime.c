@@ -54,7 +54,7 @@ bool mail_address_check(const char *field, Str address, bool *ret_utf8, Error *e
     } else if (!str_is_utf8(address)) {
         why = "it is not UTF-8";
     } else if (str_has_bidi(address)) {
-        why = "a character of it turns the direction of writing";
+        why = "it has a character that changes the direction of writing";
     }
     if (why != NULL) {
         return error_set(err, ERROR_PERMANENT, "'%s' is not an e-mail address: %s", field, why);
@@ -79,13 +79,13 @@ static void format_date(int64_t at_us, char out[DATE_SIZE])
     struct tm t = {0};
     gmtime_r(&seconds, &t);
     size_t used = strftime(out, DATE_SIZE, "xxx, %d xxx %Y %H:%M:%S +0000", &t);
-    memcpy(out, days[t.tm_wday % 7], 3); // not %a and %b: they speak the locale's language
+    memcpy(out, days[t.tm_wday % 7], 3); // not %a and %b: these depend on the locale
     memcpy(out + 8, months[t.tm_mon % 12], 3);
     out[used] = '\0';
 }
 
-// Printable ASCII without what could end the brackets or begin another URL: nothing in it can begin
-// a header, and it needs no encoding. It is in a line of its own, whose length is bounded.
+// Printable ASCII without characters that could end the brackets or begin another URL: it cannot
+// begin a header and needs no encoding. Its line holds nothing else and has a bounded length.
 static bool check_url(Str url, Error *err)
 {
     bool good = url.len <= MIME_URL_MAX &&

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An e-mail as bytes: headers and a text, an HTML or a multipart/alternative body (RFC 5322,
-// 2045-2047). Not an SMTP matter: no dot-stuffing, no envelope. Pure and deterministic: the same
-// mail gives the same bytes, so a resend after an unknown outcome is equal to the first and keeps
-// its Message-ID. Law: no value from outside can begin a new header or a new part.
+// 2045-2047). No dot-stuffing and no envelope: these belong to SMTP. Pure and deterministic: the
+// same mail gives the same bytes, so a resend after an unknown outcome is equal to the first and
+// keeps its Message-ID. Law: no value from outside can begin a new header or a new part.
 #pragma once
 
 #include "common/base/buf.h"
@@ -28,8 +28,7 @@ typedef struct MimeMail {
     Str unsubscribe_url;
 } MimeMail;
 
-// Appends the whole message. ERROR_PERMANENT names the header that is wrong; nothing is said of
-// personal data.
+// Appends the whole message. ERROR_PERMANENT names the wrong header and quotes no personal data.
 bool mime_compose(const MimeMail *mail, Buf *out, Error *err);
 
 // A mailbox with a dot-string local part (RFC 5321 4.1.2; UTF-8 by RFC 6531): fit for <...> in a

@@ -43,7 +43,7 @@ static size_t count_high(Str text)
     return count;
 }
 
-// Cuts the next line off *rest, without its LF or CRLF; *ret_ended tells whether it had one.
+// Cuts the next line off *rest, without its LF or CRLF; *ret_ended: it had one.
 static bool next_line(Str *rest, Str *ret_line, bool *ret_ended)
 {
     if (rest->len == 0) {
@@ -363,8 +363,8 @@ static void quoted_string(Str text, Buf *out)
     buf_char(out, '"');
 }
 
-// Names are checked where they come in; of those that came in before that was so, what makes them
-// show as another is left out.
+// Names are checked at the API; from names accepted before that check, characters that change the
+// direction of writing are removed.
 static Str without_bidi(Str text, char out[DISPLAY_NAME_MAX])
 {
     size_t len = 0;
@@ -401,7 +401,7 @@ bool mime_header_mailbox(const char *name, Str display, Str address, Buf *out, E
         } else {
             encoded_words(display, strlen(name) + 2, out);
         }
-        // On a line of its own: name and address together may pass the line's length.
+        // Its own line: name and address together may be too long for one.
         buf_str(out, strlen(name) + display.len + address.len > 60 ? STR("\r\n ") : STR(" "));
     }
     buf_char(out, '<');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The encodings of e-mail: quoted-printable, base64 (RFC 2045), encoded words (RFC 2047), folding
-// (RFC 5322). Pure bytes to bytes; which header holds what is mime.c's business. Law: output is
+// (RFC 5322). Pure bytes to bytes; mime.c decides which header holds what. Law: output is
 // ASCII, lines end in CRLF and are never longer than 998 bytes.
 #pragma once
 

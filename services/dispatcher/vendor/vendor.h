@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vendor: whoever carries mail to the outside. SMTP is the first; each further one is a file behind
-// this interface. Not a place for policy: retries over time, the ledger and what is published are
-// the dispatcher's. Law: a mail handed over is answered exactly once, from the loop, never inside
-// send(). A vendor tells what is certain: only SEND_UNKNOWN may have reached the recipient without
-// our knowing.
+// Vendor: what carries mail to the outside. SMTP is the first; each further one is a file behind
+// this interface. No policy here: retries over time, the ledger and events belong to the
+// dispatcher. Law: a mail handed over is answered exactly once, from the loop, never inside send().
+// A vendor reports what is certain: only a mail answered SEND_UNKNOWN may have reached the
+// recipient without our knowing.
 #pragma once
 
 #include "common/base/str.h"
 #include "common/model/rules/ladder.h"
 
 typedef enum SendState {
-    SEND_ANSWERED, // the vendor took or refused it: code, text and the reply's class say which
+    SEND_ANSWERED, // the vendor took or rejected it, see code, text and class
     SEND_UNSENT,   // surely not sent: the vendor could not be reached until give_up_at_ms, or the
                    // claim ended before the mail was written
     SEND_UNKNOWN,  // handed over whole, and the answer never came
@@ -35,7 +35,7 @@ struct Mail {
     Str message;  // headers and body, CRLF
     bool utf8;    // an address or a header is not ASCII
     Priority lane;
-    uint64_t give_up_at_ms; // uv_hrtime()'s time in ms: not begun after it
+    uint64_t give_up_at_ms; // uv_hrtime()'s time in ms: not started after it
     uint64_t held_until_ms; // the claim's end: not written after it; its owner may make it later
     MailDone on_done;
     void *ctx;
@@ -45,10 +45,9 @@ struct Mail {
 };
 
 typedef struct Vendor {
-    const char *name; // "smtp": what the ledger and the events say
+    const char *name; // "smtp": its name in the ledger and in events
     void *self;
     void (*send)(void *self, Mail *mail);
-    // Answers all that is not begun with SEND_RELEASED, now and from now on; what is begun ends as
-    // it ends.
+    // Answers mails that were not started with SEND_RELEASED, from now on; the others end normally.
     void (*drain)(void *self);
 } Vendor;

@@ -92,7 +92,7 @@ static bool move(SmtpClient *client, SmtpClientState next)
         return true;
     }
     Error err = {0};
-    error_set(&err, ERROR_TRANSIENT, "the connection is in a state that should not be");
+    error_set(&err, ERROR_TRANSIENT, "the connection was in an unexpected state");
     smtp_client_drop_with(client, &err);
     return false;
 }
@@ -121,8 +121,7 @@ static bool parse(SmtpClient *client, Str input, Error *err)
             return false;
         }
         if (client->session.phase == SMTP_HANDSHAKE) {
-            // Whatever came in the clear behind the answer to STARTTLS was slipped in by somebody
-            // else (RFC 3207 6).
+            // Bytes in the clear behind the answer to STARTTLS were injected (RFC 3207 6).
             return true;
         }
     }
@@ -152,7 +151,7 @@ static bool take(SmtpClient *client, Str received, Error *err)
         if (!go_secure(client, received, err) || !client->session.encrypted) {
             return err->kind == ERROR_NONE;
         }
-        received = STR_EMPTY; // the session may hold more than the handshake: read it below
+        received = STR_EMPTY; // bytes may have come behind the handshake: read below
     }
     if (client->tls == NULL) {
         return parse(client, received, err) &&
@@ -180,8 +179,8 @@ static void turn(SmtpClient *client, Str received)
         client->was_ready = true;
         client->context.hooks->on_ready(client->context.ctx);
     }
-    if (fine && client->session.phase == SMTP_FAILED) { // it refused a move
-        fine = error_set(&err, ERROR_TRANSIENT, "the session is in a state that should not be");
+    if (fine && client->session.phase == SMTP_FAILED) { // a move was not allowed
+        fine = error_set(&err, ERROR_TRANSIENT, "the session was in an unexpected state");
     }
     if (!fine) {
         smtp_client_drop_with(client, &err);
@@ -216,7 +215,7 @@ static void on_stream_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *b
     turn(client, (Str){buf->base, (size_t)count});
 }
 
-// ---- beginning ----
+// ---- connecting ----
 
 static void on_tcp_connected(uv_connect_t *request, int status)
 {
@@ -237,7 +236,7 @@ static void on_tcp_connected(uv_connect_t *request, int status)
     uv_tcp_nodelay(&client->tcp, 1);
     set_deadline(client);
     if (client->session.phase == SMTP_HANDSHAKE) {
-        turn(client, STR_EMPTY); // smtps: we speak first
+        turn(client, STR_EMPTY); // smtps: the client speaks first
     }
 }
 
@@ -256,7 +255,7 @@ static void on_lookup_done(uv_getaddrinfo_t *request, int status, struct addrinf
 static void connect_to(SmtpClient *client, int looked_up, const struct addrinfo *found)
 {
     if (looked_up < 0) {
-        smtp_client_drop(client, "name look-up", looked_up);
+        smtp_client_drop(client, "the name look-up", looked_up);
         return;
     }
     unsigned count = 0;
@@ -297,7 +296,7 @@ SmtpClient *smtp_client_new(const SmtpClientContext *context)
         context->loop, &client->lookup, on_lookup_done, context->options->host,
         context->options->port, &hints);
     if (status < 0) {
-        smtp_client_drop(client, "name look-up", status);
+        smtp_client_drop(client, "the name look-up", status);
     } else {
         client->callbacks++;
         (void)move(client, SMTP_CLIENT_LOOKING_UP);

@@ -49,4 +49,4 @@ void smtp_client_drop_with(SmtpClient *client, Error *err);
 
 // smtp_wire.c
 void smtp_wire_flush(SmtpClient *client);      // writes what there is, unless a write is under way
-void smtp_wire_decide_dot(SmtpClient *client); // before the close: dot_at says what is known of it
+void smtp_wire_decide_dot(SmtpClient *client); // before the close: sets dot_at to what is known

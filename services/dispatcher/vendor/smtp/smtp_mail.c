@@ -62,7 +62,7 @@ static void say_data(SmtpSession *session)
     smtp_session_expect(session, EXPECT_DATA);
 }
 
-// What this server can never take is answered without asking it.
+// A mail that this server can never take is answered without trying.
 static bool is_impossible(SmtpSession *session, const Mail *mail, SmtpRefusal *ret)
 {
     if (mail->utf8 && !session->caps.smtputf8) {
@@ -175,7 +175,7 @@ bool smtp_mail_on_mail(SmtpSession *session, const SmtpReply *reply, Error *err)
 {
     if (reply->code == CODE_BAD_SEQUENCE) {
         return smtp_session_fail(
-            session, reply, "MAIL", err); // we and the server disagree about where we are
+            session, reply, "MAIL", err); // the server is in another state than this session
     }
     bool ok = reply->code / 100 == CODE_OK_CLASS;
     if (ok) {
@@ -214,19 +214,21 @@ bool smtp_mail_on_data(SmtpSession *session, const SmtpReply *reply, Error *err)
     if (reply->code == CODE_GO_ON) {
         session->mail_open = false;
         if (!refused && !session->hooks->may_write(session->ctx, session->envelope)) {
-            // The server waits for the message now, so the only way not to send it is to hang up:
-            // this process was stopped, or Postgres away, for so long that another process may have
-            // taken the mail over.
+            // The server waits for the message now, so the only way not to send it is to close the
+            // connection: this process was stopped, or Postgres away, for so long that another
+            // process may have taken the mail over.
             smtp_session_move(session, SMTP_FAILED);
             return error_set(
-                err, ERROR_CANCELLED, "the claim of a mail ended before it was written");
+                err, ERROR_CANCELLED,
+                "the lease of a mail's claim ended before it was written; the connection is "
+                "closed");
         }
         if (!refused) {
             say_message(session);
             return true;
         }
-        // A server may take DATA though it refused every recipient (RFC 2920 3.1): a lone dot ends
-        // that.
+        // A server may take DATA although it rejected every recipient (RFC 2920 3.1): a lone dot
+        // ends that.
         smtp_session_say(session, ".");
         smtp_session_expect(session, EXPECT_NOTHING);
     } else if (!refused) {

@@ -141,7 +141,8 @@ bool smtp_tls_mode_parse(Str text, SmtpOptions *options, Error *err)
     if (options->implicit_tls && never) {
         return error_set(
             err, ERROR_CONFIG,
-            "STENTOR_SMTP_TLS is '" STR_FMT "', and STENTOR_SMTP_URL is smtps://", STR_ARG(text));
+            "STENTOR_SMTP_TLS is '" STR_FMT "', which contradicts smtps:// in STENTOR_SMTP_URL",
+            STR_ARG(text));
     }
     if (options->implicit_tls && options->tls == SMTP_TLS_OPPORTUNISTIC) {
         options->tls = SMTP_TLS_REQUIRED;
@@ -151,8 +152,8 @@ bool smtp_tls_mode_parse(Str text, SmtpOptions *options, Error *err)
         return error_set(
             err, ERROR_CONFIG,
             "STENTOR_SMTP_TLS is '" STR_FMT "', and STENTOR_SMTP_URL has a user, whose password "
-            "anybody on the way could read. HINT: STENTOR_SMTP_TLS=required, with "
-            "STENTOR_SMTP_CA_FILE for a certificate of your own",
+            "could be read on the way (HINT: STENTOR_SMTP_TLS=required, with "
+            "STENTOR_SMTP_CA_FILE for a private certificate)",
             STR_ARG(text));
     }
     return true;

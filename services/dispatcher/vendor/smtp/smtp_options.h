@@ -11,7 +11,7 @@ typedef enum SmtpTlsMode {
     SMTP_TLS_OPPORTUNISTIC, // when the server offers it, without looking at the certificate; no
                             // password
     SMTP_TLS_REQUIRED,      // always, with a certificate for the host's name
-    SMTP_TLS_UNVERIFIED,    // always, with any certificate, and the password goes to whoever has it
+    SMTP_TLS_UNVERIFIED,    // always, with any certificate; the password goes to any server
     SMTP_TLS_PLAINTEXT,     // never, and the password goes in the clear
 } SmtpTlsMode;
 
@@ -30,7 +30,7 @@ typedef struct SmtpOptions {
     unsigned mails_max; // of one connection; then QUIT
     // Of a lane's connections one tenant may hold so many, and at least one, while others send too.
     unsigned tenant_percent;
-    // RFC 5321 4.5.3.2, scaled down: a relay of our own answers sooner.
+    // RFC 5321 4.5.3.2, scaled down: a relay answers sooner.
     unsigned connect_ms, command_ms, data_ms, idle_ms;
 } SmtpOptions;
 
@@ -39,6 +39,6 @@ typedef struct SmtpOptions {
 bool smtp_url_parse(Str url, SmtpOptions *ret, Error *err);
 // "auto", "off", "opportunistic", "required", "insecure-unverified", "insecure-plaintext"; after
 // smtp_url_parse(), for auto is required with a user or smtps://, else opportunistic. ERROR_CONFIG
-// for another word, for smtps:// without TLS, and for a user whose password the mode does not
-// protect: only the last two words say that it need not be.
+// for any other value, for smtps:// without TLS, and for a user whose password the mode does not
+// protect: only the last two modes permit that.
 bool smtp_tls_mode_parse(Str text, SmtpOptions *options, Error *err);

@@ -13,9 +13,9 @@ enum {
     BACKOFF_MIN_MS = 100, // doubles
     BACKOFF_MAX_MS = 10000,
     CLOSE_MS = 1000,
-    // One in so many connections, and at least one when there are two, is for critical and high
-    // alone: a campaign to a slow server would else hold them all. As many again, and at least one
-    // when there are three, are not for the lowest lane.
+    // One in this many connections, and at least one of two, serves critical and high only:
+    // otherwise a campaign to a slow server would hold them all. The same number, and at least one
+    // of three, does not serve the lowest lane.
     RESERVED_SHARE = 8,
 };
 
@@ -31,8 +31,8 @@ static const char *trouble_text(const SmtpPool *pool)
                                          : "no smtp connection was free in time";
 }
 
-// Of this moment: uv_now() may be older than the time for which this process was stopped (SIGSTOP,
-// a machine that swaps).
+// Reads the clock: uv_now() may be old when this process was stopped (SIGSTOP, a machine that
+// swaps).
 static uint64_t clock_ms(void)
 {
     return uv_hrtime() / 1000000;
@@ -43,7 +43,7 @@ static bool is_late(const Mail *mail, uint64_t now_ms)
     return mail->give_up_at_ms <= now_ms || mail->held_until_ms <= now_ms;
 }
 
-// Mails of a lane end nearly in the order in which they came, so the heads tell.
+// Mails of a lane expire nearly in the order of their arrival, so the heads are enough.
 static void drop_late(SmtpPool *pool)
 {
     uint64_t now = clock_ms();
@@ -66,7 +66,7 @@ static void release_queue(SmtpPool *pool)
 
 static void pump_soon(SmtpPool *pool);
 
-// ---- what a connection reports ----
+// ---- events of a connection ----
 
 static Mail *on_client_next(void *ctx)
 {
@@ -102,7 +102,7 @@ static void on_client_ready(void *ctx)
 {
     SmtpPool *pool = ((SmtpPlace *)ctx)->pool;
     if (pool->trouble.text[0] != '\0') {
-        LOG(LOG_INFO, "smtp server is reached again", log_text("host", pool->options.host));
+        LOG(LOG_INFO, "the smtp server can be reached again", log_text("host", pool->options.host));
     }
     pool->failures = 0;
     pool->retry_at_ms = 0;
@@ -124,9 +124,9 @@ static void on_client_back(void *ctx, Mail *mail)
     if (pool->draining) {
         answer(mail, SEND_RELEASED, "draining");
     } else if (mail->held_until_ms <= clock_ms()) {
-        answer(mail, SEND_UNSENT, "its claim ended before it could be written");
+        answer(mail, SEND_UNSENT, "the lease of its claim ended before it could be written");
     } else if (mail->tries >= TRIES_MAX) {
-        answer(mail, SEND_UNSENT, "connections broke again and again before the mail was sent");
+        answer(mail, SEND_UNSENT, "every connection broke before the mail was sent");
     } else {
         smtp_queue_push_front(pool, mail);
     }
@@ -139,7 +139,8 @@ static void note_failure(SmtpPool *pool, const Error *err)
         wait = (uint64_t)BACKOFF_MIN_MS << pool->failures;
     }
     if (pool->failures++ == 0) {
-        LOG(LOG_WARN, "smtp server cannot be used; mails wait and it is tried again",
+        LOG(LOG_WARN,
+            "the smtp server cannot be used; mails wait while the connection is tried again",
             log_error(err));
     }
     pool->turn++;
@@ -161,7 +162,7 @@ static void on_client_closed(void *ctx, SmtpClient *client, bool useful, const E
     if (!useful && err->kind != ERROR_CANCELLED) {
         note_failure(pool, err);
     } else if (err->kind != ERROR_CANCELLED) {
-        LOG(LOG_DEBUG, "smtp connection ended", log_error(err));
+        LOG(LOG_DEBUG, "an smtp connection ended", log_error(err));
     }
     if (pool->closing) {
         end_when_closed(pool);
@@ -170,7 +171,7 @@ static void on_client_closed(void *ctx, SmtpClient *client, bool useful, const E
     }
 }
 
-// ---- pump ----
+// ---- distribution ----
 
 static const SmtpClientHooks client_hooks = {
     .session =
@@ -228,8 +229,8 @@ static void wake_idle(SmtpPool *pool)
     }
 }
 
-// The place for one more connection; NULL: none is wanted. A reserved one is opened when those for
-// all are taken and something waits that it serves.
+// The place for one more connection; NULL: none is needed. A reserved one is opened when the
+// general ones are taken and a mail that it may carry waits.
 static SmtpPlace *next_place(SmtpPool *pool, unsigned connecting)
 {
     if (connecting >= pool->queued) {
@@ -245,8 +246,8 @@ static SmtpPlace *next_place(SmtpPool *pool, unsigned connecting)
     return NULL;
 }
 
-// Gives the idle connections work, and opens more of them as long as there is more work than
-// connections on their way.
+// Gives idle connections work, and opens further ones while more mails wait than connections are
+// being opened.
 static void pump(SmtpPool *pool)
 {
     wake_idle(pool);
@@ -306,7 +307,7 @@ static void on_tick_timer(uv_timer_t *timer)
     check_times(pool);
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 static void make_places(SmtpPool *pool)
 {
@@ -382,7 +383,7 @@ void smtp_pool_drain(SmtpPool *pool)
 {
     if (!pool->draining) {
         pool->draining = true;
-        // From now on the timer releases, so a mail that is still handed over is answered too.
+        // From now on the timer releases mails, so those handed over later are answered too.
         uv_timer_start(&pool->soon, on_drain_timer, 0, TICK_MS);
     }
 }

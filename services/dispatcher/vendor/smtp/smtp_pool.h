@@ -2,11 +2,11 @@
 // The SMTP vendor: a queue per lane and the connections that empty it. Connections are opened on
 // demand, kept while there is work, closed when idle; while the server cannot be reached one
 // connection tries again with back-off, and mails wait until their give_up_at_ms. Some connections
-// are for the lanes critical and high alone, and while several tenants send, one tenant's mails
-// hold only a part of a lane's connections: recipients that answer slowly are waited for by their
-// own sender. Law: each mail is in the queue, on one connection, or answered; a mail that was
-// surely not sent goes back to the queue's front, one whose end is not known is answered
-// SEND_UNKNOWN and never tried again here.
+// serve the lanes critical and high only, and while several tenants send, one tenant's mails hold
+// only a part of a lane's connections: only the sender of slow recipients waits for them. Law: each
+// mail is in the queue, on one connection, or answered; a mail that was surely not sent goes back
+// to the queue's front, one whose outcome is unknown is answered SEND_UNKNOWN and not tried again
+// here.
 #pragma once
 
 #include <uv.h>
@@ -27,7 +27,7 @@ SmtpPool *smtp_pool_new(uv_loop_t *loop, const SmtpOptions *options, Error *err)
 Vendor smtp_pool_vendor(SmtpPool *pool);
 void smtp_pool_send(SmtpPool *pool, Mail *mail);
 void smtp_pool_drain(SmtpPool *pool);
-// Drains, says QUIT, and after at most a second closes; mails that are still held are answered
+// Drains, sends QUIT, and closes after a second at most; mails still held are answered
 // (SEND_UNKNOWN, or SEND_RELEASED) before on_closed. The pool is gone then.
 void smtp_pool_close(SmtpPool *pool, void (*on_closed)(void *ctx), void *ctx);
 SmtpPoolStats smtp_pool_stats(const SmtpPool *pool);

@@ -31,12 +31,12 @@ struct SmtpPool {
     unsigned taken;
     SmtpPlace places[SMTP_CONNECTIONS_MAX]; // options.connections of them; the reserved ones first
     unsigned count;                         // of them taken
-    unsigned tenant_max[PRIORITY_COUNT];    // of the places that serve the lane, in company
+    unsigned tenant_max[PRIORITY_COUNT];    // of the lane's places, while several tenants send
     Company company;
     uv_timer_t tick;
     uv_timer_t soon; // pump() in the next turn of the loop
     uint64_t retry_at_ms;
-    unsigned failures; // connections in a row that were of no use
+    unsigned failures; // consecutive connections that carried nothing
     unsigned turn;
     Error trouble;
     SmtpPoolStats stats;
@@ -52,6 +52,6 @@ void smtp_queue_push(SmtpPool *pool, Mail *mail);
 void smtp_queue_push_front(SmtpPool *pool, Mail *mail);
 Mail *smtp_queue_pop(SmtpPool *pool, Priority lane);           // its first; NULL: none
 bool smtp_queue_has(const SmtpPool *pool, Priority lowest);    // in that lane or above
-Mail *smtp_queue_next(SmtpPool *pool, const SmtpPlace *place); // whose turn it is there; NULL
+Mail *smtp_queue_next(SmtpPool *pool, const SmtpPlace *place); // the next mail for it; NULL: none
 void smtp_queue_given(SmtpPlace *place, Mail *mail);           // to its connection
 void smtp_queue_answered(SmtpPlace *place, const Mail *mail);  // or given back

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mails that wait for a connection, lane by lane, and whose turn it is at a place.
+// Mails that wait for a connection, lane by lane, and the choice of the next for a place.
 #include <assert.h>
 
 #include "services/dispatcher/vendor/smtp/smtp_pool_internal.h"
 
-// Every so many mails the lowest lane goes first, so that it is never starved.
+// After this many mails the lowest lane goes first, so that it never starves.
 enum { FAIRNESS = 16 };
 
 void smtp_queue_push(SmtpPool *pool, Mail *mail)
@@ -60,7 +60,7 @@ Mail *smtp_queue_pop(SmtpPool *pool, Priority lane)
     return pop(pool, &pool->lanes[lane]);
 }
 
-// ---- whose turn it is ----
+// ---- the next mail ----
 
 static bool holds(const SmtpPlace *place, Str tenant)
 {
@@ -114,8 +114,8 @@ static Mail *pop_found(SmtpPool *pool, const Found *found)
     return found->mail;
 }
 
-// `order`: the lanes, in which they are looked at. Behind a mail of a tenant that has its part no
-// other tenant's goes: the answer may take long, and it is next here or elsewhere.
+// `order`: the lanes, in the order of search. No other tenant's mail is put behind one of a tenant
+// that has its part: the answer may take long, and the mail is next at another place.
 static Mail *pop_fair(SmtpPool *pool, const SmtpPlace *place, const Priority *order, int count)
 {
     const Mail *ahead = place->mails[0];

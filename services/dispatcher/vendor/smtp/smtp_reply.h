@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an SMTP server says, from its bytes (RFC 5321 4.2, RFC 2034): multi-line replies, enhanced
+// An SMTP server's replies, from their bytes (RFC 5321 4.2, RFC 2034): multi-line replies, enhanced
 // status codes, EHLO's capabilities. Pure: fed with whatever the socket gave, in pieces of any
 // size. Law: foreign bytes; every length is bounded, and text handed on is printable UTF-8 in one
 // line.
@@ -30,20 +30,20 @@ typedef enum SmtpFeed { SMTP_FEED_MORE, SMTP_FEED_REPLY, SMTP_FEED_BAD } SmtpFee
 void smtp_reply_init(SmtpReplyParser *parser);
 // Consumes from *input up to the end of one reply. REPLY: parser->reply is complete until the next
 // call. MORE: all was consumed. BAD: this is not SMTP (err TRANSIENT says why); the connection is
-// of no more use.
+// unusable.
 SmtpFeed smtp_reply_feed(SmtpReplyParser *parser, Str *input, Error *err);
 Str smtp_reply_text(const SmtpReply *reply);
 // The text in one line, addresses masked, bytes that are not UTF-8 replaced; for the ledger, events
 // and logs.
 void smtp_reply_clean(const SmtpReply *reply, char *out, size_t size);
 
-// reply_classify() with what is special to SMTP sessions: a sequence or authentication error says
-// nothing about the mail (RETRY), and 5.6.7 (the address needs SMTPUTF8) is about the address.
+// reply_classify() with what is special to SMTP sessions: a sequence or authentication error is not
+// about the mail (RETRY), and 5.6.7 (the address needs SMTPUTF8) is about the address.
 ReplyClass smtp_classify(int code, Str enhanced);
 
 typedef struct SmtpCaps {
     bool pipelining, starttls, smtputf8, eightbitmime, auth_plain, auth_login;
-    uint64_t size_max; // 0: not said
+    uint64_t size_max; // 0: not announced
 } SmtpCaps;
 
 // From the reply to EHLO.

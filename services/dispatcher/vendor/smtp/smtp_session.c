@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection from its greeting to QUIT, and what each reply belongs to. smtp_mail.c has the
+// A connection from its greeting to QUIT, and which command each reply answers. smtp_mail.c has the
 // mails.
 #include <assert.h>
 #include <string.h>
@@ -25,8 +25,8 @@ void smtp_session_done(SmtpSession *session)
 
 // ---- phases ----
 
-// A move that is refused ends the session: its connection is closed, and what was not answered is
-// given back or unknown, as with any connection that is lost.
+// A move that the table does not allow ends the session: its connection is closed, and unanswered
+// mails are returned or unknown, as with any lost connection.
 void smtp_session_move(SmtpSession *session, SmtpPhase next)
 {
     if (!smtp_phase_move(&session->phase, next, session->options->host)) {
@@ -64,7 +64,7 @@ void smtp_session_say(SmtpSession *session, const char *line)
     buf_str(&session->out, STR("\r\n"));
 }
 
-static void say_hello(SmtpSession *session, SmtpPhase phase)
+static void send_hello(SmtpSession *session, SmtpPhase phase)
 {
     smtp_session_move(session, phase);
     buf_cstr(&session->out, phase == SMTP_EHLO ? "EHLO " : "HELO ");
@@ -106,8 +106,8 @@ static bool refuse_auth(SmtpSession *session, const char *why, Error *err)
     return error_set(err, ERROR_TRANSIENT, "%s", why);
 }
 
-// The one place that decides it, whatever led here: whoever is on the way may have taken STARTTLS
-// out of the server's list in order to read the password.
+// The only place that decides this: an attacker on the way may have removed STARTTLS from the
+// server's list in order to read the password.
 static bool may_show_password(const SmtpSession *session)
 {
     switch (session->options->tls) {
@@ -186,7 +186,8 @@ static bool on_capabilities(SmtpSession *session, const SmtpReply *reply, Error 
         smtp_session_move(session, SMTP_FAILED);
         return error_set(
             err, ERROR_TRANSIENT,
-            "the server offers no STARTTLS, and STENTOR_SMTP_TLS or a user asks for it");
+            "the server offers no STARTTLS, which STENTOR_SMTP_TLS or the user in STENTOR_SMTP_URL "
+            "requires");
     }
     return authenticate(session, err);
 }
@@ -198,7 +199,7 @@ static bool on_ehlo(SmtpSession *session, const SmtpReply *reply, Error *err)
     }
     bool wants_more = needs_tls(session) || session->options->user[0] != '\0';
     if (reply->code / 100 == 5 && !wants_more) {
-        say_hello(session, SMTP_HELO); // a server from before 1995: no extensions
+        send_hello(session, SMTP_HELO); // a server from before 1995: no extensions
         return true;
     }
     return smtp_session_fail(session, reply, "EHLO", err);
@@ -222,7 +223,7 @@ void smtp_session_encrypted(SmtpSession *session)
     if (session->options->implicit_tls) {
         smtp_session_move(session, SMTP_GREETING);
     } else {
-        say_hello(session, SMTP_EHLO); // what was said in the clear counts no more (RFC 3207 4.2)
+        send_hello(session, SMTP_EHLO); // what was announced in the clear is void (RFC 3207 4.2)
     }
 }
 
@@ -234,7 +235,7 @@ static bool on_setup(SmtpSession *session, const SmtpReply *reply, Error *err)
         if (!ok) {
             return smtp_session_fail(session, reply, "the connection", err);
         }
-        say_hello(session, SMTP_EHLO);
+        send_hello(session, SMTP_EHLO);
         return true;
     case SMTP_EHLO:
         return on_ehlo(session, reply, err);
@@ -256,15 +257,15 @@ static bool on_setup(SmtpSession *session, const SmtpReply *reply, Error *err)
         break;
     }
     smtp_session_move(session, SMTP_FAILED);
-    return error_set(err, ERROR_CANCELLED, "the connection was closed in good order");
+    return error_set(err, ERROR_CANCELLED, "the connection was closed normally");
 }
 
 // ---- replies ----
 
 static bool on_closing(SmtpSession *session, const SmtpReply *reply, Error *err)
 {
-    // 421 in the place of a final answer is that answer: the mail was not taken. Any other mail was
-    // not begun.
+    // 421 instead of a final answer is that answer: the mail was not taken. No other mail was
+    // started.
     if (session->expected > 0 && session->expect[0] == EXPECT_FINAL) {
         (void)take_expected(session);
         smtp_mail_on_final(session, reply);

@@ -15,7 +15,7 @@
 //                 |     '--> STARTTLS --+--> AUTH, READY-'
 //                 '----- HANDSHAKE <----'    (refused, and not needed)
 //
-// Facts beside the phase, each true or false in several phases: `encrypted`, `dot_in_out` (of the
+// Facts that may hold in several phases: `encrypted`, `dot_in_out` (of the
 // bytes in `out`), `mail_open` (of the server), `refusal.set` (of the envelope).
 #pragma once
 
@@ -37,17 +37,17 @@ typedef enum SmtpPhase {
     SMTP_PHASE_COUNT,
 } SmtpPhase;
 
-// The only writer of a phase. false: refused, nothing changed (common/base/states/states.h).
+// The only writer of a phase. false: not allowed, nothing changed (common/base/states/states.h).
 bool smtp_phase_move(SmtpPhase *phase, SmtpPhase next, const char *host);
 
 typedef enum SmtpExpect {
-    EXPECT_SETUP, // the reply to what the phase says
+    EXPECT_SETUP, // the reply to the phase's own command
     EXPECT_RSET,
     EXPECT_MAIL,
     EXPECT_RCPT,
     EXPECT_DATA,
     EXPECT_FINAL,  // after the dot of `sending`
-    EXPECT_NOTHING // after a dot that ended a message to nobody
+    EXPECT_NOTHING // after a dot that ended a message without recipients
 } SmtpExpect;
 
 enum { SMTP_EXPECT_MAX = 8, SMTP_OUT_MAX = 16 * 1024 * 1024 };
@@ -89,14 +89,14 @@ void smtp_session_init(
     SmtpSession *session, const SmtpOptions *options, const SmtpHooks *hooks, void *ctx);
 void smtp_session_done(SmtpSession *session);
 
-// false: the connection is of no more use; err says why (TRANSIENT, or CONFIG when a person must
+// false: the connection is unusable; err has the reason (TRANSIENT, or CONFIG when an operator must
 // act).
 bool smtp_session_reply(SmtpSession *session, const SmtpReply *reply, Error *err);
 // The TLS handshake is complete: before the greeting (smtps) or after STARTTLS.
 void smtp_session_encrypted(SmtpSession *session);
-// Takes a mail when it can; called when there may be one.
+// Takes a mail if it can; called when one may be waiting.
 void smtp_session_pull(SmtpSession *session);
 void smtp_session_quit(SmtpSession *session);
 bool smtp_session_idle(const SmtpSession *session); // ready, and without a mail
-// Whose answer is waited for and for how long at most.
+// The command whose answer is pending, and the longest wait for it.
 unsigned smtp_session_patience_ms(const SmtpSession *session, const char **ret_what);

@@ -20,7 +20,7 @@ struct SmtpTls {
     BIO *out; // what is to be written; owned by ssl
 };
 
-// OpenSSL's own words for what went wrong last; clears its queue.
+// OpenSSL's text for its last error; clears its queue.
 static bool fail(Error *err, ErrorKind kind, const char *what)
 {
     unsigned long code = ERR_peek_last_error();
@@ -110,7 +110,7 @@ static bool take_in(SmtpTls *tls, Str received)
             BIO_write(tls->in, received.ptr, (int)received.len) == (int)received.len);
 }
 
-// What OpenSSL wants written.
+// Bytes that OpenSSL wants written.
 static bool drain_out(SmtpTls *tls, Buf *wire)
 {
     size_t pending = BIO_ctrl_pending(tls->out);
@@ -154,7 +154,7 @@ bool smtp_tls_read(SmtpTls *tls, Str received, Buf *plain, Buf *wire, bool *ret_
     }
     for (;;) {
         if (!buf_reserve(plain, 4096)) {
-            return error_set(err, ERROR_TRANSIENT, "tls: the server sends more than is read");
+            return error_set(err, ERROR_TRANSIENT, "tls: the server sent more than fits");
         }
         int got = SSL_read(tls->ssl, plain->ptr + plain->len, 4096);
         if (got > 0) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a connection writes, and whether the final dot of a mail has left.
+// A connection's writes, and whether the final dot of a mail has been sent.
 #include "common/base/crash.h"
 #include "services/dispatcher/vendor/smtp/smtp_client_internal.h"
 
-// Whether the dot left is decided before the close: afterwards libuv counts what it dropped as
+// Whether the dot was sent is decided before the close: afterwards libuv counts dropped bytes as
 // written.
 void smtp_wire_decide_dot(SmtpClient *client)
 {

@@ -44,8 +44,8 @@ static void words_that_postgres_refuses_are_cleaned(void **state)
 static void words_that_are_too_many_are_cut_between_two_characters(void **state)
 {
     Stage *stage = *state;
-    static char words[3 * JOB_WORDS_MAX + 1];
-    for (size_t i = 0; i < JOB_WORDS_MAX; i++) {
+    static char words[3 * JOB_REPLY_MAX + 1];
+    for (size_t i = 0; i < JOB_REPLY_MAX; i++) {
         memcpy(words + 3 * i, "\xe2\x82\xac", 3);
     }
     stage->words = str_from(words);

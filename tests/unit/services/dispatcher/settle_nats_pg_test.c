@@ -264,7 +264,8 @@ static void what_proves_nothing_is_buried(void **state)
 {
     Stage *stage = *state;
     prove(stage, "ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV", STATUS_SENDING, "proof-1", "p1");
-    assert_string_equal(dead_at(stage, 0)->reason, "'status' 4 proves nothing about a send");
+    assert_string_equal(
+        dead_at(stage, 0)->reason, "'status' 4 is no proof that the vendor had the mail");
     assert_string_equal(dead_at(stage, 0)->meta->notification_id, "ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV");
     prove(stage, "no notification", STATUS_DELIVERED, "proof-2", "p2");
     assert_string_equal(

@@ -37,11 +37,11 @@ static void anything_else_is_refused_by_name(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
-        {"", "a part is not <channel>=<policy>"},
-        {"Park", "a part is not <channel>=<policy>"},
-        {"email", "a part is not <channel>=<policy>"},
-        {"email=park,", "a part is not <channel>=<policy>"},
-        {"fax=park", "a part is not <channel>=<policy>"},
+        {"", "a part does not have the form <channel>=<policy>"},
+        {"Park", "a part does not have the form <channel>=<policy>"},
+        {"email", "a part does not have the form <channel>=<policy>"},
+        {"email=park,", "a part does not have the form <channel>=<policy>"},
+        {"fax=park", "a part does not have the form <channel>=<policy>"},
         {"email=drop", "a policy is neither resend nor park"},
         {"email=", "a policy is neither resend nor park"},
         {"email=park,email=resend", "a channel is named twice"},

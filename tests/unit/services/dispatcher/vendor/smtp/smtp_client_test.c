@@ -125,8 +125,7 @@ static void a_connection_that_refuses_a_move_closes_and_gives_its_mail_back(void
     stage->client->state = SMTP_CLIENT_READY; // it is not even connected
     run_to_its_end(stage);
     assert_string_equal(
-        strstr(stage->why.text, "the connection"),
-        "the connection is in a state that should not be");
+        strstr(stage->why.text, "the connection"), "the connection was in an unexpected state");
     assert_int_equal(stage->why.kind, ERROR_TRANSIENT);
     assert_ptr_equal(stage->back, &stage->mail);
     assert_false(stage->useful || stage->ready);
