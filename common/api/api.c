@@ -17,7 +17,7 @@ void api_answer_unavailable(ApiCall *call, const char *why)
 {
     metric_add(call->metrics->refused[REFUSED_UNAVAILABLE], 1);
     http_response_header(call->http, "Retry-After", STR("2"));
-    http_problem(call->http, 503, "unavailable", "Not accepted just now", NULL, "%s", why);
+    http_problem(call->http, 503, "unavailable", "Temporarily unavailable", NULL, "%s", why);
 }
 
 static void name_all(HttpRequest *http, const Problem *problem)
@@ -78,7 +78,7 @@ void api_answer_parameter(ApiCall *call, const char *name, const char *format, .
 
 void api_answer_missing(ApiCall *call, const char *what)
 {
-    http_problem(call->http, 404, "not-found", "There is no such thing", NULL, "no %s", what);
+    http_problem(call->http, 404, "not-found", "Not found", NULL, "no %s", what);
 }
 
 void api_answer_suspended(ApiCall *call)
@@ -95,18 +95,19 @@ void api_answer_failure(ApiCall *call, const Error *err)
     bool is_new = false;
     const char *id = faults_note(call->faults, err, clock_now_us(), &is_new);
     if (is_new) {
-        LOG(may_pass ? LOG_WARN : LOG_ERROR, "requests cannot be served", log_text("fault", id),
+        LOG(may_pass ? LOG_WARN : LOG_ERROR, "requests fail", log_text("fault", id),
             log_text("request", call->http->id), log_text("tenant", call->tenant), log_error(err));
     }
     call->http->instance = arena_printf(call->http->arena, "urn:stentor:fault:%s", id);
     if (may_pass) {
-        api_answer_unavailable(call, "something that is needed does not answer; try again");
+        api_answer_unavailable(
+            call, "a server that this needs does not answer; send the request again");
         return;
     }
     metric_add(call->metrics->refused[REFUSED_UNAVAILABLE], 1);
     http_problem(
-        call->http, 500, "internal", "Not accepted", NULL,
-        "a fault of the service; its log names it by the instance");
+        call->http, 500, "internal", "Internal error", NULL,
+        "the request was not carried out; the service's log has the reason under this instance");
 }
 
 void api_answer_json(ApiCall *call, int status, json_t *json)
@@ -198,7 +199,7 @@ static void answer_no_route(ApiCall *call, const Search *search)
     HttpRequest *http = call->http;
     if (search->method_count == 0) {
         http_problem(
-            http, 404, "not-found", "There is nothing here", NULL,
+            http, 404, "not-found", "Not found", NULL,
             "no such path; services/gateway/API.md lists all of them");
         return;
     }
@@ -211,12 +212,12 @@ static void answer_no_route(ApiCall *call, const Search *search)
     }
     http_response_header(http, "Allow", buf_view(&allow));
     http_problem(
-        http, 405, "method-not-allowed", "Not this method", NULL, "use " STR_FMT,
+        http, 405, "method-not-allowed", "Method not allowed", NULL, "use " STR_FMT,
         STR_ARG(buf_view(&allow)));
     buf_done(&allow);
 }
 
-// ---- who calls ----
+// ---- the caller ----
 
 static void refuse_key(const Api *api, ApiCall *call, AuthVerdict verdict)
 {
@@ -235,7 +236,7 @@ static void refuse_key(const Api *api, ApiCall *call, AuthVerdict verdict)
     http_problem(call->http, 401, slugs[verdict], "No valid API key", NULL, "%s", details[verdict]);
 }
 
-// Whom an operator speaks for. Every other key speaks for its own tenant.
+// The tenant that an operator names. Every other key acts for its own tenant.
 static bool check_tenant(ApiCall *call)
 {
     Str wanted = http_header(call->http, "Stentor-Tenant");
@@ -245,8 +246,9 @@ static bool check_tenant(ApiCall *call)
     if (!call->operates) {
         metric_add(call->metrics->refused[REFUSED_SCOPE], 1);
         http_problem(
-            call->http, 403, "foreign-tenant", "The API key is another tenant's", NULL,
-            "key '" STR_FMT "' is of tenant '%s'; only an operator's key speaks for another",
+            call->http, 403, "foreign-tenant", "The API key belongs to another tenant", NULL,
+            "key '" STR_FMT
+            "' belongs to tenant '%s'; only an operator's key may name another tenant",
             STR_ARG(call->key_id), call->tenant);
         return false;
     }
@@ -286,8 +288,8 @@ bool api_need_scope(ApiCall *call, Scope scope)
     }
     metric_add(call->metrics->refused[REFUSED_SCOPE], 1);
     http_problem(
-        call->http, 403, "missing-scope", "The API key may not do this", NULL,
-        "this needs scope '%s', which key '" STR_FMT "' does not have", scope_name(scope),
+        call->http, 403, "missing-scope", "The API key lacks a scope", NULL,
+        "this request needs scope '%s', which key '" STR_FMT "' does not have", scope_name(scope),
         STR_ARG(call->key_id));
     return false;
 }
@@ -297,7 +299,7 @@ static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
     if (!check_key(api, call)) {
         return false;
     }
-    // A suspension holds for the tenant; the operator must reach what is suspended, and sends
+    // A suspension holds for the tenant; an operator still manages a suspended tenant, but sends
     // nothing for it either.
     bool sends = route->scope == SCOPE_NOTIFICATIONS_SEND || route->scope == SCOPE_BATCHES_WRITE;
     if ((sends || !call->operates) && catalog_is_suspended(api->catalog, str_from(call->tenant))) {
@@ -307,7 +309,7 @@ static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
     return api_need_scope(call, route->scope);
 }
 
-// A body that is packed would be answered as one that is no JSON.
+// A compressed body would be answered as invalid JSON.
 static bool check_coding(ApiCall *call)
 {
     Str coding = http_header(call->http, "Content-Encoding");
@@ -316,12 +318,13 @@ static bool check_coding(ApiCall *call)
     }
     metric_add(call->metrics->refused[REFUSED_MALFORMED], 1);
     http_problem(
-        call->http, 415, "content-encoding", "The body's coding is not taken", "Content-Encoding",
-        "send the body as it is, without '" STR_FMT "'", STR_ARG(str_slice(coding, 0, 40)));
+        call->http, 415, "content-encoding", "The content encoding is not supported",
+        "Content-Encoding", "send the body without the encoding '" STR_FMT "'",
+        STR_ARG(str_slice(coding, 0, 40)));
     return false;
 }
 
-// ---- what is asked ----
+// ---- the query and its headers ----
 
 static bool takes(const ApiRoute *route, Str name)
 {
@@ -375,7 +378,7 @@ static bool check_query(ApiCall *call)
     return true;
 }
 
-// A precondition that is passed over would be taken for one that held.
+// A caller would take an ignored precondition for one that held.
 static bool check_conditions(ApiCall *call)
 {
     static const char *const names[] = {"If-Match", "If-None-Match", "If-Unmodified-Since"};

@@ -4,7 +4,7 @@
 // handlers stand in
 // the files of their subject (notifications_api.c, ...), each with its table of routes. Law: every
 // refusal is a problem document (RFC 9457); one that concerns a field names it. An operator's key
-// (auth.h) speaks for the tenant that the header Stentor-Tenant names; any other key only for its
+// (auth.h) acts for the tenant that the header Stentor-Tenant names; any other key only for its
 // own, also with that header.
 #pragma once
 
@@ -29,7 +29,7 @@ typedef struct ApiCall {
     Faults *faults;
     const PageKeys *page_keys;
     char tenant[TENANT_SIZE];   // the key's; an operator's call: that of the header Stentor-Tenant
-    Str key_id;                 // of the API key that was shown: who did it
+    Str key_id;                 // of the API key that was shown
     ScopeSet scopes;            // what it may
     bool operates;              // it is an operator's key
     Str params[API_PARAMS_MAX]; // what stands in the place of each {}
@@ -93,8 +93,8 @@ void api_answer_parameter(ApiCall *call, const char *name, const char *format, .
     __attribute__((format(printf, 3, 4)));
 void api_answer_missing(ApiCall *call, const char *what); // 404: "recipient 'rcp_...'"
 void api_answer_suspended(ApiCall *call);                 // 403: the tenant
-// 503 for ERROR_TRANSIENT and CANCELLED, else 500. The error is logged, not told: it may be the
-// words of Postgres or NATS; the answer's instance is the id that the line in the log has.
+// 503 for ERROR_TRANSIENT and CANCELLED, else 500. The error is logged, not shown: it may be a
+// text of Postgres or NATS; the answer's instance is the id that the line in the log has.
 void api_answer_failure(ApiCall *call, const Error *err);
 
 void api_answer_json(ApiCall *call, int status, json_t *json); // takes it

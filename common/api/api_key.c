@@ -189,7 +189,7 @@ static bool take_expiry(ApiBody *body, ApiKey *key)
 {
     return api_read_time(body, "expires_at", &key->expires_at_us) &&
            (key->expires_at_us == 0 || key->expires_at_us > key->created_at_us ||
-            api_body_fail(body, "expires_at", "does not lie ahead"));
+            api_body_fail(body, "expires_at", "must be in the future"));
 }
 
 bool api_key_take_body(ApiBody *body, ApiKey *key)

@@ -24,14 +24,14 @@ typedef struct KeyEntry {
 
 struct Auth {
     Map *keys;       // key id -> KeyEntry
-    KeyEntry nobody; // compared against when there is no such key; no text has its hash
+    KeyEntry no_key; // compared against when there is no such key; no text has its hash
 };
 
 Auth *auth_new(void)
 {
     Auth *auth = xcalloc(1, sizeof *auth);
     auth->keys = map_new(free);
-    random_bytes(auth->nobody.hash, sizeof auth->nobody.hash);
+    random_bytes(auth->no_key.hash, sizeof auth->no_key.hash);
     return auth;
 }
 
@@ -61,7 +61,7 @@ static bool put_key(Auth *auth, Str tenant, const Stentor__V1__ApiKey *event, Er
 {
     Str key_id = bare_id(str_from(event->key_id));
     if (!id_is_tenant(tenant) || !str_eq(tenant, str_from(event->tenant))) {
-        return error_set(err, ERROR_PERMANENT, "the API key's tenant is not the subject's");
+        return error_set(err, ERROR_PERMANENT, "the API key's tenant differs from its subject's");
     }
     if (key_id.len == 0 || event->secret_hash.len != SHA256_LEN) {
         return error_set(err, ERROR_PERMANENT, "the API key has no id or no SHA-256");
@@ -116,7 +116,7 @@ AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, Auth
     Str key_id = dot < 0 ? STR_EMPTY : bare_id(str_slice(key, 0, (size_t)dot));
     const KeyEntry *entry = map_get(auth->keys, key_id);
     if (entry == NULL) {
-        entry = &auth->nobody;
+        entry = &auth->no_key;
     }
     uint8_t hash[SHA256_LEN];
     sha256(key, hash);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Auth: who may call. API keys are "stn_<key id>.<secret>"; CONFIG holds only the SHA-256 of the
-// whole text. Law: a wrong secret, an unknown key id and no key at all are told apart by nothing,
-// by time either; that a key is revoked or has expired is said to who knows its secret. Only a key
-// of tenant `platform` is an operator's, whatever the scopes of another say.
+// whole text. Law: a wrong secret, an unknown key id and no key at all get the same answer after
+// the same time; only a caller with the secret learns that a key is revoked or has expired. Only a
+// key of tenant `platform` is an operator's, whatever the scopes of another say.
 #pragma once
 
 #include "common/base/error.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One entry of CONFIG, read when somebody asks for it: what ingest does not keep in memory (a
-// hundred thousand templates' words). One round trip; not for the hot path.
+// One entry of CONFIG, read when a caller asks for it: what ingest does not keep in memory (a
+// hundred thousand templates' content). One round trip; not for the hot path.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"

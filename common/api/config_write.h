@@ -24,5 +24,5 @@ typedef void (*ConfigWritten)(void *ctx, const Error *err, Str payload, uint64_t
 
 // Is the message what stands, byte for byte? Who put it and when are to be set alike before.
 bool config_is_same(const ProtobufCMessage *message, Str stands, Arena *arena);
-// What cannot be packed is told through `done` too, at once.
+// An entry that cannot be packed fails through `done` too, at once.
 void config_write(const ConfigWrite *write, ConfigWritten done, void *ctx);

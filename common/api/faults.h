@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names for what went wrong inside, so that an answer can point to the line in the log without
-// quoting it. The same trouble within ten seconds has one name and one line, however many requests
+// quoting it. The same failure within ten seconds has one name and one line, however many requests
 // meet it. Pure; time is an argument.
 #pragma once
 

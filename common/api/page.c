@@ -61,9 +61,8 @@ static bool read_cursor(ApiCall *call, Page *ret)
     if (!good) {
         api_answer_parameter(
             call, "cursor",
-            "not a cursor of this list; send `next` of the page before as it is, with the same "
-            "filter, "
-            "or leave it out to begin at the first page");
+            "not a cursor of this list; send the `next` of the page before unchanged and with "
+            "the same filter, or leave it out for the first page");
         return false;
     }
     ret->after = str_of(position, len);

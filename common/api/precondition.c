@@ -132,12 +132,12 @@ void precondition_answer_failed(ApiCall *call, uint64_t there)
     metric_add(call->metrics->refused[REFUSED_CONFLICT], 1);
     if (there == 0) {
         http_problem(
-            call->http, 412, "precondition-failed", "It is not what the caller knows", NULL,
-            "nothing is there; read it again and decide anew");
+            call->http, 412, "precondition-failed", "The entry has changed", NULL,
+            "the entry does not exist; read it again, then repeat the request");
         return;
     }
     precondition_tag(call, there);
     http_problem(
-        call->http, 412, "precondition-failed", "It is not what the caller knows", NULL,
-        "its ETag is \"%" PRIu64 "\" now; read it again and decide anew", there);
+        call->http, 412, "precondition-failed", "The entry has changed", NULL,
+        "its ETag is \"%" PRIu64 "\" now; read the entry again, then repeat the request", there);
 }

@@ -26,7 +26,7 @@ static const char *const NAMES[FIELD_COUNT] = {"address",    "address_hash", "ch
                                                "expires_at", "released_at"};
 
 typedef struct Texts {
-    Str of[FIELD_COUNT]; // empty: not told
+    Str of[FIELD_COUNT]; // empty: not given
 } Texts;
 
 static bool read_json(Str line, Arena *arena, Texts *ret, Error *err)
@@ -61,15 +61,17 @@ static bool read_names(const Texts *texts, SuppressLine *ret, Error *err)
     Str category = texts->of[FIELD_CATEGORY];
     Str reason = texts->of[FIELD_REASON];
     if (channel.len > 0 && !channel_from_name(channel, &ret->channel)) {
-        return error_set(err, ERROR_PERMANENT, "channel: not one such as 'email'");
+        return error_set(err, ERROR_PERMANENT, "channel: unknown; expected one such as 'email'");
     }
     if (str_eq(category, STR("any"))) {
         ret->category = CATEGORY_NONE;
     } else if (category.len > 0 && !category_from_name(category, &ret->category)) {
-        return error_set(err, ERROR_PERMANENT, "category: not one such as 'marketing'");
+        return error_set(
+            err, ERROR_PERMANENT, "category: unknown; expected one such as 'marketing'");
     }
     if (reason.len > 0 && !suppression_reason_from_name(reason, &ret->reason)) {
-        return error_set(err, ERROR_PERMANENT, "reason: not one such as 'hard_bounce'");
+        return error_set(
+            err, ERROR_PERMANENT, "reason: unknown; expected one such as 'hard_bounce'");
     }
     return true;
 }
@@ -87,7 +89,7 @@ static bool read_address(
     }
     char reason[ADDRESS_REASON_SIZE];
     if (address.len == 0) {
-        return error_set(err, ERROR_PERMANENT, "address: it is missing");
+        return error_set(err, ERROR_PERMANENT, "address: missing");
     }
     ret->address = address;
     if (ret->channel == CHANNEL_EMAIL && !address_parse(address, arena, &ret->address, reason)) {
@@ -120,7 +122,7 @@ bool suppress_line_parse(
     Texts texts = {{{0}}};
     *ret = reading->defaults;
     if (!str_is_utf8(line)) {
-        return error_set(err, ERROR_PERMANENT, "it is not UTF-8");
+        return error_set(err, ERROR_PERMANENT, "the line is not UTF-8");
     }
     return read_json(line, arena, &texts, err) && read_names(&texts, ret, err) &&
            read_address(reading, &texts, arena, ret, err) && read_rest(&texts, ret, err);

@@ -10,9 +10,9 @@
 
 enum { SUPPRESS_LINE_MAX = 16 * 1024 };
 
-// What a line says; what it leaves out is the defaults'.
+// A line's fields; those that it leaves out have the defaults.
 typedef struct SuppressLine {
-    Str address; // normalised; empty: only the hash is told
+    Str address; // normalised; empty: only the hash is given
     uint8_t hash[SUPPRESSION_HASH_LEN];
     Channel channel;
     Category category;

@@ -99,10 +99,10 @@ static bool take_policies(ApiBody *body, Stentor__V1__Tenant *ret)
     (void)api_read_text(body, "guardian_routing", 32, &routing);
     bool suppress = str_eq(over, STR("suppress"));
     if (over.len > 0 && !suppress && !str_eq(over, STR("defer"))) {
-        (void)api_body_fail(body, "over_limit", "not defer or suppress");
+        (void)api_body_fail(body, "over_limit", "expected defer or suppress");
     }
     if (routing.len > 0 && !guardian_routing_from_name(routing, &guardian)) {
-        return api_body_fail(body, "guardian_routing", "not none, copy or redirect");
+        return api_body_fail(body, "guardian_routing", "expected none, copy or redirect");
     }
     ret->over_limit = suppress ? STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS
                                : STENTOR__V1__OVER_LIMIT__OVER_LIMIT_DEFER;

@@ -49,10 +49,10 @@ static void note_position(const Seeing *seeing, AuditEntry *entry)
     }
 }
 
-static void note_lives(AuditEntry *entry, uint32_t resends)
+static void note_resends(AuditEntry *entry, uint32_t resends)
 {
-    uint8_t lives = resends > UINT8_MAX ? UINT8_MAX : (uint8_t)resends;
-    entry->lives = lives > entry->lives ? lives : entry->lives;
+    uint8_t count = resends > UINT8_MAX ? UINT8_MAX : (uint8_t)resends;
+    entry->resends = count > entry->resends ? count : entry->resends;
 }
 
 // ---- one stream each ----
@@ -94,7 +94,7 @@ static void see_rendered(const Seeing *seeing)
     if (entry != NULL) {
         entry->rendered |= audit_attempt_bit(event->attempt);
         entry->seen |= is_waiting(seeing) ? SEEN_RENDERED_WAITING : 0;
-        note_lives(entry, event->resends);
+        note_resends(entry, event->resends);
     }
 }
 
@@ -115,11 +115,11 @@ static uint64_t bits_of_status(const Stentor__V1__NotificationStatus *event)
         return SEEN_S_CLICKED;
     case STATUS_SUPPRESSED:
     case STATUS_SUPERSEDED:
-        // After rendering it is the dispatcher's word, which stands in the ledger too.
+        // After rendering the dispatcher decides, and its ledger has it too.
         return SEEN_S_ENDED | SEEN_S_SUPPRESSED |
                (event->rendered_at_us > 0 ? SEEN_S_FAILED_LATE : 0);
     case STATUS_FAILED:
-        // With an attempt of number 0 a vendor's callback says so, of a mail that was sent.
+        // An attempt of number 0: a vendor's callback about a mail that was sent.
         if (event->attempt != NULL && event->attempt->number == 0) {
             return SEEN_S_ENDED;
         }
@@ -137,7 +137,7 @@ static uint64_t bits_of_status(const Stentor__V1__NotificationStatus *event)
     return 0;
 }
 
-// Two attempts of one life that a vendor took.
+// Two attempts of one resend generation that a vendor took.
 static void note_sent(AuditEntry *entry, uint32_t number, uint32_t resends)
 {
     uint8_t attempt = number > UINT8_MAX ? UINT8_MAX : (uint8_t)number;
@@ -159,10 +159,10 @@ static void see_status(const Seeing *seeing)
     }
     entry->seen |= bits_of_status(event);
     note_position(seeing, entry);
-    note_lives(entry, event->resends);
+    note_resends(entry, event->resends);
     // A vendor's callback does not know its attempt (number 0).
     uint32_t number = event->attempt != NULL ? event->attempt->number : 0;
-    entry->told |= audit_attempt_bit(number);
+    entry->reported |= audit_attempt_bit(number);
     if (number > 0 && event->status == STENTOR__V1__STATUS__STATUS_SENT) {
         note_sent(entry, number, event->resends);
     }
@@ -213,7 +213,7 @@ static uint64_t bits_of_letter(const Stentor__V1__DeadLetter *letter)
     return early ? SEEN_DEAD_EARLY : 0;
 }
 
-// A letter never makes an entry: what it holds may be anything.
+// A dead letter never makes an entry: its payload may be anything.
 static void see_dead(const Seeing *seeing)
 {
     const Stentor__V1__DeadLetter *letter =

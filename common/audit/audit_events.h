@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One event of the log to the bits that it sets. Pure. What cannot be read sets none: the stages
-// have buried it, and its dead letter speaks of it.
+// One event of the log to the bits that it sets. Pure. An unreadable event sets none: its
+// stage has written a dead letter.
 #pragma once
 
 #include "common/audit/audit_table.h"

@@ -27,7 +27,7 @@ enum {
 typedef struct Repair {
     Audit *audit;
     char run[ID_SIZE];
-    size_t in_air;
+    size_t in_flight;
     size_t sent_bytes; // since the last await
     bool waiting;
     Error failure; // of the first publish that failed
@@ -44,7 +44,7 @@ AuditRemedy audit_remedy_of(const Audit *audit, const AuditEntry *entry)
     AuditRemedy remedy = in_order ? REMEDY_NONE : audit_remedy(entry, verdict.missing);
     // What the ledger may have dropped it cannot refuse to send again.
     bool refusable = audit_entry_created_us(entry) >= audit->ages.ledger_us;
-    return remedy == REMEDY_DRIVE && !refusable ? REMEDY_PERSON : remedy;
+    return remedy == REMEDY_DRIVE && !refusable ? REMEDY_OPERATOR : remedy;
 }
 
 // ---- publishing ----
@@ -57,8 +57,8 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
     if (err != NULL && repair->failure.kind == ERROR_NONE) {
         repair->failure = *err;
     }
-    repair->in_air--;
-    if (repair->waiting && repair->in_air == 0) {
+    repair->in_flight--;
+    if (repair->waiting && repair->in_flight == 0) {
         session_finish(repair->audit->session, NULL);
     }
 }
@@ -68,7 +68,7 @@ static bool await(Repair *repair, Error *err)
     bool ok = true;
     repair->waiting = true;
     bus_flush(repair->audit->session->bus);
-    while (ok && repair->in_air > 0) { // the bus gives each publish up by its own deadline
+    while (ok && repair->in_flight > 0) { // the bus gives each publish up by its own deadline
         ok = session_run(repair->audit->session, 0, err);
     }
     repair->waiting = false;
@@ -89,10 +89,10 @@ static bool publish(Repair *repair, const Frame *frame, int64_t accept_id, size_
     event_id_derive("replay", str_from(repair->run), str_from(discriminator), message_id);
     BusOut out = frame->out;
     out.event_id = str_from(message_id);
-    repair->in_air++;
+    repair->in_flight++;
     repair->sent_bytes += out.payload.len;
     bus_publish(repair->audit->session->bus, &out, on_bus_acked, repair);
-    bool room = repair->in_air < IN_AIR_MAX && repair->sent_bytes < IN_AIR_BYTES;
+    bool room = repair->in_flight < IN_AIR_MAX && repair->sent_bytes < IN_AIR_BYTES;
     return room || await(repair, err);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // --repair: what is lost and can be driven again is published again from the accept log, under the
 // same event ids and new message ids. The stages derive the same events from it; the ledger refuses
-// what was tried and tells what came of it once more, so nothing is sent that was sent before.
+// what was tried and publishes its outcome once more, so nothing is sent that was sent before.
 #pragma once
 
 #include "common/audit/audit.h"

@@ -37,7 +37,7 @@
 #define SEEN_DEAD_RENDERED    (UINT64_C(1) << 26) // ... about its mail
 #define SEEN_DEAD_UNKNOWN     (UINT64_C(1) << 27) // ... of an unknown outcome
 #define SEEN_DEAD_HISTORY     (UINT64_C(1) << 28) // ... that history could not fold
-#define SEEN_S_TWICE          (UINT64_C(1) << 29) // STATUS: sent by two attempts of one life
+#define SEEN_S_TWICE          (UINT64_C(1) << 29) // STATUS: sent by two attempts of one resend generation
 #define SEEN_REPAIRED         (UINT64_C(1) << 30) // not seen but done: published again by --repair
 #define SEEN_DIGEST           (UINT64_C(1) << 31) // the clock made it of others: no accept row, no deferral
 // sent, delivered, opened, clicked, ended; in history the same, eight bits up
@@ -65,14 +65,14 @@ typedef struct AuditEntry {
     uint32_t ledger;          // rows
     uint32_t ledger_reported; // rows whose outcome came from a vendor: STATUS must have them
     uint32_t ledger_put_off;  // rows that say when the next attempt is due
-    uint32_t told;            // STATUS: attempts of sending, sent, failed
+    uint32_t reported;        // STATUS: attempts of sending, sent, failed
     uint32_t attempts;        // history
     uint16_t missing;         // of this reading: AuditMissing
     uint16_t before;          // of the earlier one
     uint8_t sent_attempt;     // of the last `sent` in STATUS
     uint8_t sent_life;
     uint8_t ledger_sent; // rows in state sent
-    uint8_t lives;       // times a person had it sent again
+    uint8_t resends;     // times an operator had it resent
 } AuditEntry;
 
 typedef struct AuditTable AuditTable;

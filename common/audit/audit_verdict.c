@@ -16,7 +16,7 @@ static const uint64_t OURS = SEEN_ACCEPTED | SEEN_REQUEST | SEEN_DUE | SEEN_DIGE
 // Attempts that STATUS or the history has.
 static uint32_t tried(const AuditEntry *e)
 {
-    return e->told | e->attempts;
+    return e->reported | e->attempts;
 }
 
 static bool is_past_renderer(const AuditEntry *e)
@@ -27,8 +27,8 @@ static bool is_past_renderer(const AuditEntry *e)
 // It ended before it was rendered.
 static bool ended_early(const AuditEntry *e)
 {
-    bool told = has(e, SEEN_S_FAILED_EARLY | SEEN_S_SUPPRESSED | SEEN_DEAD_EARLY);
-    return told || (has(e, SEEN_H_FAILED | SEEN_H_SUPPRESSED) && !is_past_renderer(e));
+    bool reported = has(e, SEEN_S_FAILED_EARLY | SEEN_S_SUPPRESSED | SEEN_DEAD_EARLY);
+    return reported || (has(e, SEEN_H_FAILED | SEEN_H_SUPPRESSED) && !is_past_renderer(e));
 }
 
 static bool is_suppressed(const AuditEntry *e)
@@ -119,15 +119,15 @@ static unsigned missing_rendered(const AuditEntry *e, const AuditAges *ages)
     return (wanted & ~e->rendered) != 0 && !aged(e, ages->rendered_us) ? MISSING_RENDERED : 0;
 }
 
-// What the dispatcher must have claimed. A mail that was buried unread and then sent again by a
-// person has no row for the first of the two, and its letter is gone.
+// What the dispatcher must have claimed. A mail with an unread dead letter that an
+// operator resent has no row for the first of the two, and its dead letter is gone.
 static uint32_t claims_wanted(const AuditEntry *e)
 {
     if (has(e, SEEN_RENDERED_WAITING | SEEN_DEAD_RENDERED)) {
         return 0;
     }
     uint32_t wanted = e->rendered;
-    while (e->lives > 0 && (wanted & (wanted - 1)) != 0) {
+    while (e->resends > 0 && (wanted & (wanted - 1)) != 0) {
         wanted &= wanted - 1; // only the last one is left
     }
     return wanted;
@@ -154,7 +154,7 @@ static unsigned missing_status(const AuditEntry *e, const AuditAges *ages)
     uint32_t wanted = e->attempts | (has(e, SEEN_RENDERED_WAITING) ? 0 : e->ledger_reported);
     bool decided = has(e, SEEN_DECIDED) && !has(e, SEEN_S_FAILED_LATE | SEEN_RENDERED_WAITING);
     bool reached = ((e->seen & SEEN_H_REACHED) >> 8 & ~(e->seen & SEEN_S_REACHED)) != 0;
-    return first || (wanted & ~e->told) != 0 || decided || reached ? MISSING_STATUS : 0;
+    return first || (wanted & ~e->reported) != 0 || decided || reached ? MISSING_STATUS : 0;
 }
 
 static unsigned missing_history(const AuditEntry *e, const AuditAges *ages)
@@ -163,11 +163,11 @@ static unsigned missing_history(const AuditEntry *e, const AuditAges *ages)
     if (has(e, SEEN_HISTORY_WAITING | SEEN_DEAD_HISTORY) || dropped) {
         return 0;
     }
-    bool told = has(e, SEEN_REQUEST | SEEN_S_QUEUED | SEEN_S_SCHEDULED | SEEN_S_REACHED) ||
-                e->told != 0 || (aged(e, ages->status_us) && aged(e, ages->request_us));
+    bool reported = has(e, SEEN_REQUEST | SEEN_S_QUEUED | SEEN_S_SCHEDULED | SEEN_S_REACHED) ||
+                    e->reported != 0 || (aged(e, ages->status_us) && aged(e, ages->request_us));
     bool reached = ((e->seen & SEEN_S_REACHED) << 8 & ~(e->seen & SEEN_H_REACHED)) != 0;
-    bool lacks = !has(e, SEEN_H_ROW) || reached || (e->told & ~e->attempts) != 0;
-    return told && lacks ? MISSING_HISTORY : 0;
+    bool lacks = !has(e, SEEN_H_ROW) || reached || (e->reported & ~e->attempts) != 0;
+    return reported && lacks ? MISSING_HISTORY : 0;
 }
 
 // ---- the verdict ----
@@ -181,7 +181,7 @@ static AuditState state_of(const AuditEntry *e)
         return AUDIT_SUPPRESSED;
     }
     if (waits(e)) {
-        return AUDIT_IN_FLIGHT; // also one that had failed, and that a person has sent again
+        return AUDIT_IN_FLIGHT; // also one that had failed and was resent
     }
     const uint64_t failed = SEEN_S_FAILED_EARLY | SEEN_S_FAILED_LATE | SEEN_LEDGER_FAILED |
                             SEEN_H_FAILED | SEEN_DEAD_EARLY | SEEN_S_ENDED;
@@ -198,7 +198,7 @@ AuditVerdict audit_classify(const AuditEntry *entry, const AuditAges *ages, int6
 {
     AuditVerdict verdict = {.state = AUDIT_NONE};
     uint32_t attempts =
-        entry->deferred | entry->rendered | entry->ledger | entry->told | entry->attempts;
+        entry->deferred | entry->rendered | entry->ledger | entry->reported | entry->attempts;
     if (!has(entry, OURS) && attempts == 0) {
         return verdict;
     }
@@ -207,7 +207,7 @@ AuditVerdict audit_classify(const AuditEntry *entry, const AuditAges *ages, int6
     verdict.missing =
         (uint16_t)((needs_no_accept ? 0 : MISSING_ACCEPT) | missing_request(entry, ages) | missing_retry(entry, ages) | missing_rendered(entry, ages) | missing_ledger(entry, ages) | missing_status(entry, ages) | missing_history(entry, ages));
     verdict.unknown = has(entry, SEEN_STALE | SEEN_PARKED | SEEN_RESENT | SEEN_DEAD_UNKNOWN);
-    bool twice = has(entry, SEEN_S_TWICE) || entry->ledger_sent > 1 + entry->lives;
+    bool twice = has(entry, SEEN_S_TWICE) || entry->ledger_sent > 1 + entry->resends;
     verdict.doubled = twice && !verdict.unknown;
     if (verdict.missing != 0 && entry->moved_us > settled_us) {
         verdict.missing = 0;
@@ -232,7 +232,7 @@ AuditRemedy audit_remedy(const AuditEntry *e, uint16_t missing)
     bool said_sent = was_sent(e) && !has(e, SEEN_LEDGER_SENT);
     bool said_parked = has(e, SEEN_S_FAILED_LATE | SEEN_DEAD_UNKNOWN) && e->ledger == 0;
     if ((tried(e) & ~e->ledger) != 0 || said_sent || said_parked) {
-        return REMEDY_PERSON;
+        return REMEDY_OPERATOR;
     }
     if ((missing & drivable) != 0) {
         return has(e, SEEN_ACCEPTED) ? REMEDY_DRIVE : REMEDY_NONE;

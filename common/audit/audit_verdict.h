@@ -13,7 +13,7 @@ typedef enum AuditState {
     AUDIT_FAILED,
     AUDIT_SUPPRESSED,
     AUDIT_IN_FLIGHT,
-    AUDIT_OPEN, // its last attempt has an unknown outcome, and nobody is at it
+    AUDIT_OPEN, // its last attempt has an unknown outcome, and no process works on it
     AUDIT_STUCK // no end, and nothing will bring one: a record that it needs is missing
 } AuditState;
 
@@ -32,12 +32,12 @@ enum { MISSING_KINDS = 8 };
 
 // What --repair can do about it.
 typedef enum AuditRemedy {
-    REMEDY_NONE,    // nothing: there is no accept row, or nothing is missing
-    REMEDY_DRIVE,   // publish it again from the accept log: something is missing, or an unknown
-                    // outcome is met by nobody any more (the channel's policy then decides)
-    REMEDY_REBUILD, // stentor rebuild history
-    REMEDY_PERSON,  // it was sent or tried, and the ledger does not know: driven again it would be
-                    // sent again
+    REMEDY_NONE,     // nothing: there is no accept row, or nothing is missing
+    REMEDY_DRIVE,    // publish it again from the accept log: something is missing, or an unknown
+                     // outcome that no delivery will meet (the channel's policy then decides)
+    REMEDY_REBUILD,  // stentor rebuild history
+    REMEDY_OPERATOR, // it was sent or tried, and the ledger does not know: driven again it would be
+                     // sent again
 } AuditRemedy;
 
 // Notifications created before these times may have left the stream by its age.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arena: the memory of one message, batch or request. Allocate freely, free all at once.
-// Out of memory ends the process (redelivery is the tested recovery), so sizes are checked at the
-// door, not here.
+// Out of memory ends the process (redelivery is the tested recovery), so sizes are checked
+// where input enters, not here.
 #pragma once
 
 #include "common/base/str.h"

@@ -51,7 +51,7 @@
     X("ingest.marked", "ingest",                                                                                                           \
       "the marks of published rows are committed", "nothing: they are done")                                                               \
     X("ingest.sweep_claimed", "ingest",                                                                                                    \
-      "the sweep's claim of rows that nobody published is committed", "their events are published")                                        \
+      "the sweep's claim of unpublished rows is committed", "their events are published")                                        \
     X("batch.accepted", "ingest",                                                                                                          \
       "a step of a batch is committed to the accept log", "the batch's checkpoint")                                                        \
     X("batch.moved", "ingest",                                                                                                             \
@@ -101,7 +101,7 @@
     X("saga.marked", "order-saga",                                                                                                         \
       "the marks of published rows are committed", "nothing: they are done")                                                               \
     X("saga.sweep_claimed", "order-saga",                                                                                                  \
-      "the sweep's claim of rows that nobody published is committed", "they are published")                                                \
+      "the sweep's claim of unpublished rows is committed", "they are published")                                                \
     X("archiver.folded", "archiver",                                                                                                       \
       "nothing: what is folded is in memory", "the commit of rows and positions")                                                          \
     X("outbox.claimed", "outbox-relay",                                                                                                    \
@@ -143,7 +143,7 @@
 // static variables when it is not set. Only from the loop's thread. Ends the process with 2 when
 // STENTOR_CRASH_AT names no point.
 void crash_pass(const char *name);
-bool crash_input(Str id, Str payload); // true: a late killer, which nobody sees before it kills
+bool crash_input(Str id, Str payload); // true: a late killer, which no handler sees before it kills
 void crash_late(void);                 // from time to time
 // The points that `service` ("dispatcher", "cli") passes, one a line: the name, a tab, what lies
 // before it, a tab, what comes after it. false: `out` is full.

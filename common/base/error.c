@@ -14,7 +14,7 @@ static void mark_cut(char *text, size_t size)
     memcpy(text + end, "...", 4);
 }
 
-bool error_set(Error *err, ErrorKind kind, const char *format, ...)
+bool(error_set)(Error *err, ErrorKind kind, const char *format, ...)
 {
     if (err == NULL) {
         return false;
@@ -60,7 +60,34 @@ void error_clear(Error *err)
     if (err != NULL) {
         err->kind = ERROR_NONE;
         err->text[0] = '\0';
+#ifdef STENTOR_ERROR_PLACES
+        err->file = NULL;
+#endif
     }
+}
+
+#ifdef STENTOR_ERROR_PLACES
+Error *error_mark(Error *err, const char *file, int line)
+{
+    if (err != NULL) {
+        err->file = file;
+        err->line = line;
+    }
+    return err;
+}
+#endif
+
+void error_at(const Error *err, char *out, size_t size)
+{
+    out[0] = '\0';
+#ifdef STENTOR_ERROR_PLACES
+    if (err->file != NULL) {
+        (void)snprintf(out, size, "%s:%d", err->file, err->line);
+    }
+#else
+    (void)err;
+    (void)size;
+#endif
 }
 
 const char *error_kind_name(ErrorKind kind)

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef enum ErrorKind {
     ERROR_NONE = 0,
@@ -20,6 +21,10 @@ typedef struct Error {
     ErrorKind kind;
     char text[240]; // lower case, names in '...', ends without a full stop; truncated text ends in
                     // "..."
+#ifdef STENTOR_ERROR_PLACES
+    const char *file; // where error_set was called; NULL: not set by it
+    int line;
+#endif
 } Error;
 
 // Fills *err (which may be NULL) and returns false, so that `return error_set(...)` reads as a
@@ -32,3 +37,12 @@ bool error_wrap(Error *err, const char *format, ...) __attribute__((format(print
 
 void error_clear(Error *err);
 const char *error_kind_name(ErrorKind kind); // "transient" ...
+
+// Debug builds (CMakeLists.txt) record where each error was set, through wraps and copies; a line
+// of the log has it as `at`, an answer to a caller never does. Elsewhere it costs nothing.
+#ifdef STENTOR_ERROR_PLACES
+Error *error_mark(Error *err, const char *file, int line); // returns err, which may be NULL
+#define error_set(err, ...) (error_set)(error_mark((err), __FILE_NAME__, __LINE__), __VA_ARGS__)
+#endif
+// "reader.c:85"; "" where it is not known.
+void error_at(const Error *err, char *out, size_t size);

@@ -9,26 +9,64 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// ---- reading ----
+
+typedef enum ReadEnd { READ_WHOLE, READ_LONGER, READ_FAILED } ReadEnd;
+
+// At most `size` bytes; LONGER: the file has more.
+static ReadEnd read_bytes(int fd, char *bytes, size_t size, size_t *ret_len)
+{
+    char more;
+    *ret_len = 0;
+    for (;;) {
+        bool full = *ret_len == size;
+        ssize_t n = read(fd, full ? &more : bytes + *ret_len, full ? 1 : size - *ret_len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0 || full) {
+            return n == 0 ? READ_WHOLE : n < 0 ? READ_FAILED : READ_LONGER;
+        }
+        *ret_len += (size_t)n;
+    }
+}
+
+static bool read_file(
+    const char *path, char *bytes, size_t size, size_t *ret_len, ErrorKind too_long, Error *err)
+{
+    int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    ReadEnd end = fd < 0 ? READ_FAILED : read_bytes(fd, bytes, size, ret_len);
+    int number = errno;
+    if (fd > STDIN_FILENO) {
+        close(fd);
+    }
+    if (end == READ_FAILED) {
+        return error_set(
+            err, ERROR_CONFIG, "cannot %s '%s': %s", fd < 0 ? "open" : "read", path,
+            strerror(number));
+    }
+    return end == READ_WHOLE ||
+           error_set(err, too_long, "'%s' is longer than %zu bytes", path, size);
+}
+
 bool file_read(const char *path, size_t max, Arena *arena, Str *ret, Error *err)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    if (file == NULL) {
-        return error_set(err, ERROR_CONFIG, "cannot open '%s': %s", path, strerror(errno));
-    }
     char *bytes = arena_alloc(arena, max + 1);
-    size_t len = fread(bytes, 1, max + 1, file);
-    bool failed = ferror(file) != 0;
-    if (file != stdin) {
-        fclose(file);
-    }
-    if (failed) {
-        return error_set(err, ERROR_CONFIG, "cannot read '%s': %s", path, strerror(errno));
-    }
-    if (len > max) {
-        return error_set(err, ERROR_PERMANENT, "'%s' is longer than %zu bytes", path, max);
+    size_t len = 0;
+    if (!read_file(path, bytes, max, &len, ERROR_PERMANENT, err)) {
+        return false;
     }
     *ret = str_of(bytes, len);
     return true;
+}
+
+bool file_append(const char *path, Buf *out, Error *err)
+{
+    size_t room = out->max - out->len, len = 0;
+    (void)buf_reserve(out, room);
+    bool ok = read_file(path, out->ptr + out->len, room, &len, ERROR_CONFIG, err);
+    out->len += ok ? len : 0;
+    return ok;
 }
 
 // ---- putting ----
@@ -56,14 +94,14 @@ static bool set_rights(const char *path, const FileRights *rights, Error *err)
 {
     struct stat there;
     if (stat(path, &there) != 0) {
-        return fail("look at", path, err);
+        return fail("read the attributes of", path, err);
     }
     bool other_group = rights->group != (gid_t)-1 && there.st_gid != rights->group;
     if (other_group && chown(path, (uid_t)-1, rights->group) != 0) {
-        return fail("give a group to", path, err);
+        return fail("change the group of", path, err);
     }
     return (there.st_mode & 07777) == rights->mode || chmod(path, rights->mode) == 0 ||
-           fail("set the rights of", path, err);
+           fail("change the mode of", path, err);
 }
 
 static bool write_all(int fd, Str text)

@@ -18,7 +18,7 @@ void random_bytes(void *out, size_t len)
     while (len > 0) {
         size_t part = len < 256 ? len : 256; // up to 256 bytes come whole and are not interrupted
         if (getrandom(at, part, 0) != (ssize_t)part) {
-            fputs("stentor: the system gives no random bytes\n", stderr);
+            fputs("stentor: the system provides no random bytes (getrandom)\n", stderr);
             abort();
         }
         at += part;

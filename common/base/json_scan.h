@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a JSON text would be once parsed, told before it is: a parser makes some 200 bytes of
-// memory out of the two of "{}". Not a validator. Pure, one pass, no memory.
+// How much memory a JSON text would take once parsed, before it is: a parser makes some 200 bytes
+// of memory out of the two of "{}". Not a validator. Pure, one pass, no memory.
 #pragma once
 
 #include "common/base/str.h"

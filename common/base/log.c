@@ -45,8 +45,7 @@ LogField log_urls(const char *key, const char *urls)
 
 LogField log_error(const Error *err)
 {
-    return (LogField){
-        .type = LOG_TYPE_ERROR, .key = "error", .text = str_from(err->text), .number = err->kind};
+    return (LogField){.type = LOG_TYPE_ERROR, .key = "error", .error = err};
 }
 
 void log_setup(const char *service, LogLevel level, bool json)
@@ -133,9 +132,19 @@ static void put_urls(Buf *line, const char *key, Str urls)
     buf_done(&masked);
 }
 
-static void put_field(Buf *line, const LogField *field)
+static void put_error(Buf *line, const char *key, const Error *err)
 {
     char text[MASK_SIZE];
+    (void)snprintf(text, sizeof text, "%s: %s", error_kind_name(err->kind), err->text);
+    put_text(line, key, str_from(text));
+    error_at(err, text, sizeof text);
+    if (text[0] != '\0') {
+        put_text(line, "at", str_from(text));
+    }
+}
+
+static void put_field(Buf *line, const LogField *field)
+{
     switch (field->type) {
     case LOG_END:
         return;
@@ -150,10 +159,7 @@ static void put_field(Buf *line, const LogField *field)
         put_urls(line, field->key, field->text);
         return;
     case LOG_TYPE_ERROR:
-        snprintf(
-            text, sizeof text, "%s: " STR_FMT, error_kind_name((ErrorKind)field->number),
-            STR_ARG(field->text));
-        put_text(line, field->key, str_from(text));
+        put_error(line, field->key, field->error);
         return;
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log: one JSON line per event (logfmt on a terminal), on standard error or where it is told. Keys
-// are fixed words, values are typed. error: a person must act. warn: survived, and the text says
-// so. info: life-cycle. debug: the rest. Only services and the bus, db and http layers' state
+// Log: one JSON line per event (logfmt on a terminal), on standard error or a given descriptor.
+// Keys are fixed words, values are typed. error: an operator must act. warn: survived, and the text
+// says so. info: life-cycle. debug: the rest. Only services and the bus, db and http layers' state
 // changes log; recipient data only masked (mask_address).
 #pragma once
 
@@ -28,13 +28,15 @@ typedef struct LogField {
         *key; // "tenant", "notification", "trace", "count", "stream", "sequence", "error" ...
     Str text;
     int64_t number;
+    const Error *error;
 } LogField;
 
 LogField log_str(const char *key, Str value);
 LogField log_text(const char *key, const char *value);
 LogField log_int(const char *key, int64_t value);
 LogField log_urls(const char *key, const char *urls); // without the user and the password in them
-LogField log_error(const Error *err);                 // key "error": "<kind>: <text>"
+// key "error": "<kind>: <text>"; in a debug build also key "at": "<file>:<line>"
+LogField log_error(const Error *err);
 
 void log_setup(const char *service, LogLevel level, bool json);
 void log_level_set(LogLevel level);
@@ -45,14 +47,14 @@ void log_line(
 
 // LOG(LOG_WARN, "smtp connection lost", log_text("host", host), log_error(&err));
 #define LOG(level, event, ...)                                                                     \
-    log_line((level), (event), (const LogField[]){__VA_ARGS__, {LOG_END, 0, {0, 0}, 0}})
-#define LOG_PLAIN(level, event)                                                                    \
-    log_line((level), (event), (const LogField[]){{LOG_END, 0, {0, 0}, 0}})
+    log_line((level), (event), (const LogField[]){__VA_ARGS__, {.type = LOG_END}})
+#define LOG_PLAIN(level, event) log_line((level), (event), (const LogField[]){{.type = LOG_END}})
 
 // "ali***@example.com"; the address's first three characters (fewer when the local part is shorter)
 // and the domain.
 void mask_address(Str address, char *out, size_t size);
-// Replaces everything that looks like an e-mail address in `text` by its mask; for vendors' words.
+// Replaces everything that looks like an e-mail address in `text` by its mask; for texts of
+// vendors.
 void mask_addresses(Str text, char *out, size_t size);
 // "nats://user:password@host,nats://other" -> "nats://***@host,nats://other", appended to `out`.
 // Any other text stays as it is.

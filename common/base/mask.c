@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks of addresses and of passwords in URLs, for logs and for vendors' words: the only form in
+// Masks of addresses and of passwords in URLs, for logs and for texts of vendors: the only form in
 // which recipient data leaves the sealed fields.
 #include <assert.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Str: a slice of bytes that somebody else owns. Never NUL-terminated by promise, never freed here.
+// Str: a slice of bytes that another object owns. Never NUL-terminated by promise, never freed
+// here.
 #pragma once
 
 #include <stdbool.h>

@@ -117,7 +117,7 @@ static bool read_kinds(const PGresult *res, int i, BatchRow *row, Error *err)
         batch_status_from_name(db_get_text(res, i, 13), &row->status)) {
         return true;
     }
-    return error_set(err, ERROR_PERMANENT, "a batch is of a kind that is not known here");
+    return error_set(err, ERROR_PERMANENT, "a batch has an unknown kind");
 }
 
 bool batch_sql_read(const PGresult *res, int i, Arena *arena, BatchRow *ret, Error *err)

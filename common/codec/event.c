@@ -7,7 +7,7 @@
 enum {
     // What an event may grow to in memory. Two bytes on the wire can make a struct of a hundred (an
     // empty message in a
-    // repeated field), so the size at the door does not bound it.
+    // repeated field), so the size on the wire does not bound it.
     EVENT_MEMORY_MAX = 16 * 1024 * 1024,
     NESTING_MAX = 16, // our messages nest 3 deep
 };

@@ -17,7 +17,7 @@ static const KeyRow *find_row(const KeyRegister *keys, const KeyInfo *info)
     return NULL;
 }
 
-// The newest of a kind that is not retired: what a person would look for.
+// The newest of a kind that is not retired: what an operator would look for.
 static const KeyRow *last_row(const KeyRegister *keys, KeyKind kind)
 {
     const KeyRow *last = NULL;
@@ -197,7 +197,8 @@ bool key_register_read(Str payload, Arena *arena, KeyRegister *ret, Error *err)
         const Stentor__V1__RegisteredKey *key = message->keys[i];
         KeyInfo info = {.kind = (KeyKind)key->kind};
         if (key_kind_name(info.kind)[0] == '\0' || key->check.len != KEY_CHECK_LEN) {
-            return error_set(err, ERROR_PERMANENT, "keys[%zu]: its kind or check value is none", i);
+            return error_set(
+                err, ERROR_PERMANENT, "keys[%zu]: unknown kind, or not a check value", i);
         }
         memcpy(info.check, key->check.data, KEY_CHECK_LEN);
         if (!key_register_add(&keys, &info, key->retired, err)) {

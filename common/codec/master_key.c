@@ -124,7 +124,7 @@ static bool add_key(MasterKey *master, KeyKind kind, const uint8_t *bytes, Error
             char id[KEY_ID_SIZE];
             key_id_print(info.check, id);
             return error_set(
-                err, ERROR_CONFIG, "the %s key %s stands there twice", key_kind_name(kind), id);
+                err, ERROR_CONFIG, "the %s key %s is given twice", key_kind_name(kind), id);
         }
     }
     if (*count == MASTER_KEYS_MAX) {
@@ -154,7 +154,7 @@ static bool check_id(KeyKind kind, const uint8_t *bytes, Str id, Error *err)
     return str_eq(id, str_from(own)) ||
            error_set(
                err, ERROR_CONFIG,
-               "the digits are those of the %s key %s, not of the one that the line names: a digit "
+               "the digits belong to the %s key %s, not to the one that the line names: a digit "
                "or the id is wrong",
                key_kind_name(kind), own);
 }

@@ -3,7 +3,7 @@
 // are derived, and hash keys, under which addresses and key subjects are hashed. The first of a
 // kind is the current one; the others are older (or next) ones that still open and still find. A
 // key's id is the beginning of its check value, so no id can be given to the wrong key. Neither
-// lets anybody compute a key or anything that is made with it. Pure.
+// lets a reader compute a key or anything that is made with it. Pure.
 #pragma once
 
 #include "common/base/error.h"
@@ -71,7 +71,7 @@ typedef struct HashKeys {
     size_t count;
 } HashKeys;
 HashKeys master_hash_keys(const MasterKey *master);
-// The one that ids are derived with, so that a rotation gives nobody a second id: of those in use
+// The one that ids are derived with, so that a rotation changes no id: of those in use
 // the one that was registered first (key_register_check notes it); else the current one.
 Str master_oldest_hash_key(const MasterKey *master);
 void master_key_note_oldest(MasterKey *master, const KeyInfo *hash_key);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside: version, channel, category (a byte each), issued at (seconds, 5 bytes, big-endian),
 // length of the tenant and the tenant, ULID of the notification, 0 or 26 and ULID of the recipient,
-// address hash (32), HMAC over all before it (32). Frozen: links in people's mailboxes hold it for
-// a year.
+// address hash (32), HMAC over all before it (32). Frozen: links in recipients' mailboxes hold it
+// for a year.
 #include "common/codec/opt_out.h"
 
 #include <assert.h>
@@ -64,16 +64,17 @@ static void add_ulid(Raw *raw, Str id)
 static bool check(const OptOut *what, Error *err)
 {
     if (!id_is_tenant(what->tenant)) {
-        return error_set(err, ERROR_PERMANENT, "opt-out: 'tenant' is none");
+        return error_set(err, ERROR_PERMANENT, "opt-out: 'tenant' is not a tenant id");
     }
     if (!id_parse(what->notification_id, "ntf_", NULL)) {
-        return error_set(err, ERROR_PERMANENT, "opt-out: 'notification_id' is none");
+        return error_set(
+            err, ERROR_PERMANENT, "opt-out: 'notification_id' is not a notification id");
     }
     if (what->recipient_id.len > 0 && !id_parse(what->recipient_id, "rcp_", NULL)) {
-        return error_set(err, ERROR_PERMANENT, "opt-out: 'recipient_id' is none");
+        return error_set(err, ERROR_PERMANENT, "opt-out: 'recipient_id' is not a recipient id");
     }
     if (channel_name(what->channel)[0] == '\0' || category_name(what->category)[0] == '\0') {
-        return error_set(err, ERROR_PERMANENT, "opt-out: 'channel' or 'category' is none");
+        return error_set(err, ERROR_PERMANENT, "opt-out: 'channel' or 'category' is unknown");
     }
     if (what->issued_at_us < 0) {
         return error_set(err, ERROR_PERMANENT, "opt-out: 'issued_at' is negative");
@@ -193,7 +194,8 @@ bool opt_out_verify(
     if (!str_starts(token, PREFIX) || token.len >= OPT_OUT_TOKEN_SIZE ||
         !base64url_decode(str_slice(token, PREFIX.len, token.len), raw.bytes, RAW_MAX, &raw.len) ||
         !is_signed(key, &raw) || !parse(str_of(raw.bytes, raw.len - MAC_LEN), arena, ret)) {
-        return error_set(err, ERROR_PERMANENT, "the link is not one of ours, or not whole");
+        return error_set(
+            err, ERROR_PERMANENT, "the link was not made by this installation, or is incomplete");
     }
     int64_t age_s = now_us / 1000000 - ret->issued_at_us / 1000000;
     if (age_s > (int64_t)OPT_OUT_DAYS * 86400 || age_s < -(int64_t)CLOCK_SLACK_S) {

@@ -35,7 +35,6 @@ bool opt_out_sign(
     const OptOutKey *key, const OptOut *what, char out[OPT_OUT_TOKEN_SIZE], Error *err);
 
 // Strings of *ret live in `arena`. ERROR_PERMANENT: it is not one of ours, was altered, or is older
-// than OPT_OUT_DAYS. What fails is not told apart for one that was altered: the check takes the
-// same time.
+// than OPT_OUT_DAYS. Every altered token fails after the same time, whatever was altered.
 bool opt_out_verify(
     const OptOutKey *key, Str token, int64_t now_us, Arena *arena, OptOut *ret, Error *err);

@@ -33,7 +33,7 @@ DataKey *data_key_new(
 // and generation.
 DataKey *data_key_unwrap(
     MasterKey *master, const uint8_t subject[16], uint32_t generation, Str wrapped, Error *err);
-// The same key wrapped anew by the current master key. ERROR_PERMANENT as above.
+// The same key wrapped again by the current master key. ERROR_PERMANENT as above.
 bool data_key_rewrap(
     MasterKey *master, const uint8_t subject[16], uint32_t generation, Str wrapped,
     uint8_t ret_wrapped[WRAPPED_KEY_LEN], Error *err);

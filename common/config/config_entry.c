@@ -136,7 +136,7 @@ static bool check_place(
         arena, "cfg.%s.%s.%s", kind->name, kind->tenant(entry), kind->key(entry, arena));
     return str_eq(str_from(own), subject) ||
            error_set(
-               err, ERROR_PERMANENT, "it speaks of '%.120s', the subject of another entry", own);
+               err, ERROR_PERMANENT, "the entry names '%.120s', which is another subject", own);
 }
 
 // What the server adds to a stored message that it puts on a subject by itself: without its payload
@@ -158,20 +158,18 @@ bool config_entry_check(const BusMessage *message, ConfigName *ret, Arena *arena
         return false;
     }
     if (is_servers_copy(message)) {
-        return error_set(
-            err, ERROR_PERMANENT, "the server's copy of another message, not a writer's");
+        return error_set(err, ERROR_PERMANENT, "a copy of another message, made by nats-server");
     }
     const Kind *kind = find_kind(ret->kind);
     if (kind == NULL) {
         return error_set(
-            err, ERROR_PERMANENT, "'%.*s' is no kind of configuration that this version knows",
-            STR_ARG(ret->kind));
+            err, ERROR_PERMANENT, "this version does not know the kind '%.*s'", STR_ARG(ret->kind));
     }
     if (message->payload.len == 0) {
         return message->event_id.len > 0 ||
                error_set(
                    err, ERROR_PERMANENT,
-                   "an empty message without an id: an answer of the server, not a removal");
+                   "an empty message without an id: nats-server made it, it removes nothing");
     }
     const ProtobufCMessage *entry = event_unpack(kind->type, message->payload, arena, err);
     return entry != NULL && check_place(kind, entry, message->subject, arena, err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an entry of CONFIG must be to be believed. nats-server stores whatever reaches the subject
+// When an entry of CONFIG is believed. nats-server stores whatever reaches the subject
 // cfg.>, also its own answers when a request names such a subject for them; so every reader asks
-// here first: the whole subject, that the message parses as its kind says, that it speaks of the
+// here first: the whole subject, that the message parses as its kind says, that it names the
 // tenant and key of its subject, that a removal was published and is not an empty answer, and that
 // it is no copy with the server's own headers.
 // A new kind of configuration is a new row in config_entry.c.

@@ -28,12 +28,12 @@ struct ConfigMirror {
     void *ctx;
     Arena *scratch;
     uv_timer_t retry;
-    void (*on_ready)(void *ctx); // NULL: none, or told
+    void (*on_ready)(void *ctx); // NULL: none, or called
     void *ready_ctx;
     bool ready;
     bool complained;
     bool freeing;
-    ConfigUnreadable on_unreadable; // NULL: nobody asks
+    ConfigUnreadable on_unreadable; // NULL: none
     Pass pass;
     Map *newest;  // of PASS_NOTING: subject -> sequence, as a pointer; NULL: none
     Map *refused; // subjects whose last message cannot be read; no limit: all can be spoiled
@@ -71,7 +71,7 @@ static void apply(ConfigMirror *m, const BusMessage *message)
     bool whole = config_entry_check(message, &name, m->scratch, &err) &&
                  m->on_changed(m->ctx, name.kind, name.tenant, name.key, message, &err);
     if (!whole && err.kind == ERROR_CONFIG) {
-        LOG(LOG_WARN, "config entry used but for a part", log_str("subject", message->subject),
+        LOG(LOG_WARN, "config entry used in part", log_str("subject", message->subject),
             log_int("sequence", (int64_t)message->sequence), log_error(&err));
     }
     if (whole || err.kind == ERROR_CONFIG) {
@@ -81,7 +81,7 @@ static void apply(ConfigMirror *m, const BusMessage *message)
         }
         return;
     }
-    LOG(LOG_WARN, "config entry passed over, what was known of it stays",
+    LOG(LOG_WARN, "config entry ignored, the one before it stays in force",
         log_str("subject", message->subject), log_int("sequence", (int64_t)message->sequence),
         log_error(&err),
         log_text(
@@ -186,7 +186,7 @@ static void on_reader_freed(void *ctx)
     handle_reader_gone(ctx);
 }
 
-// No stream yet (before migrate), or one made anew: begin again from its beginning. What this
+// No stream yet (before migrate), or a recreated one: begin again from its beginning. What this
 // memory holds stays.
 static void handle_failure(ConfigMirror *m, const Error *err)
 {

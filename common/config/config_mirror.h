@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A service's copy of CONFIG: reads cfg.> from the beginning into the service's own memory and
 // follows it live, so a change reaches every replica within a second. Not stored: the stream keeps
-// the last eight messages of each subject for ever. What is no entry (config_entry.h) or cannot be
-// read is passed over, and what was known before stays: the start too reads from the oldest message
-// on. When no readable one is left, the service assumes the worst (config_mirror_on_unreadable). An
-// entry that a restored store does not have any more stays in this memory until the process
-// restarts (README.md says why).
+// the last eight messages of each subject for ever. An entry that is invalid (config_entry.h) or
+// cannot be read is ignored, and the one before it stays in force: the start too reads from the
+// oldest message on. When no readable one is left, the service assumes the worst
+// (config_mirror_on_unreadable). An entry that a restored store does not have any more stays in
+// this memory until the process restarts (README.md says why).
 #pragma once
 
 #include "common/bus/consume/reader.h"
@@ -13,14 +13,15 @@
 typedef struct ConfigMirror ConfigMirror;
 
 // One entry changed. kind, tenant, key are the subject's tokens (key may hold dots when it has
-// several tokens), and the entry speaks of them. Return false with PERMANENT for an entry that
+// several tokens), and the entry names them. Return false with PERMANENT for an entry that
 // cannot be used, and leave what was known of it as it is: it is logged and passed over. Return
 // false with CONFIG for one that is used but for a part: it is logged.
 typedef bool (*ConfigChanged)(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err);
 
-// The message `sequence` of the subject cannot be read; a readable one may follow. The service keeps what it knows of it; if it knows nothing, it does
-// what cannot harm (README.md, what an unreadable entry counts as).
+// The message `sequence` of the subject cannot be read; a readable one may follow. The service
+// keeps what it knows of it; if it knows nothing, it does what cannot harm (README.md, what an
+// unreadable entry counts as).
 typedef void (*ConfigUnreadable)(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence);
 
 // Begins to read at once, and again after a failure.

@@ -53,7 +53,9 @@ static void on_timer_closed(uv_handle_t *handle)
     if (in_time) {
         decide(put, there);
     } else {
-        give_up(put, "was changed, and CONFIG does not say what it is now");
+        give_up(
+            put,
+            "was changed by another writer, and this process could not read the new entry in time");
     }
 }
 
@@ -106,7 +108,7 @@ static void on_bus_stored(void *ctx, const Error *err, uint64_t sequence, bool d
     if (err == NULL || err->kind != ERROR_CONFLICT) {
         end(put, err, sequence, duplicate);
     } else if (++put->tries == TRIES_MAX) {
-        give_up(put, "is changed by others all the time");
+        give_up(put, "keeps being changed by other writers; try again");
     } else {
         decide(put, sequence);
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storing an entry of CONFIG in the place of just what its writer knows to stand there. Law: every
+// Stores an entry of CONFIG in the place of exactly the one that its writer knows. Law: every
 // entry says which message it replaces (bus_replaces). So of two writers at once the second one is
 // refused and decides again, and an earlier message, which the server stores again when a request
-// names such a reply, is refused for ever. Costs nothing while what is known is right; who did not
-// know tries again with the sequence that the server names.
+// names such a reply, is refused for ever. Costs nothing while what is known is right; a writer
+// that did not know tries again with the sequence that the server names.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"

@@ -11,7 +11,7 @@
 typedef Stentor__V1__NotificationRequest Request;
 typedef Stentor__V1__Rendered Rendered;
 
-// What a notification still waited for when it died; both NULL: the letter is about none.
+// What a notification still waited for when it died; both NULL: the dead letter is about none.
 typedef struct Work {
     const Request *request;
     const Rendered *rendered;
@@ -74,7 +74,7 @@ bool letter_end(const Letter *letter, Arena *arena, BusOut *ret, bool *ret_neede
         .at_us = letter->stored_at_us,
     };
     Stentor__V1__Meta meta = meta_make(&head);
-    StatusSpec spec = {&meta, STATUS_FAILED, "dropped", "a person dropped its dead letter"};
+    StatusSpec spec = {&meta, STATUS_FAILED, "dropped", "an operator dropped its dead letter"};
     Stentor__V1__NotificationStatus status = work.request != NULL
                                                  ? status_of_request(&spec, work.request)
                                                  : status_of_rendered(&spec, work.rendered);

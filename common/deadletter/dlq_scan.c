@@ -94,7 +94,8 @@ static bool ask_last(Session *session, Arena *arena, uint64_t *ret, Error *err)
     *ret = (uint64_t)json_integer_value(json_object_get(state, "last_seq"));
     json_decref(info);
     return ok ||
-           error_set(err, ERROR_PERMANENT, "there is no stream 'DEAD' (HINT: stentor migrate)");
+           error_set(
+               err, ERROR_PERMANENT, "stream 'DEAD' does not exist (HINT: run 'stentor migrate')");
 }
 
 bool scan_run(
@@ -132,7 +133,7 @@ bool letter_fetch(
     BusMessage message;
     MessageQuery query = {.stream = "DEAD", .sequence = sequence};
     if (!session_get_message(session, &query, arena, &message, ret_found, err)) {
-        return error_wrap(err, "letter %" PRIu64, sequence);
+        return error_wrap(err, "dead letter %" PRIu64, sequence);
     }
     if (*ret_found) {
         letter_read(&message, arena, ret);

@@ -61,8 +61,8 @@ void letter_read(const BusMessage *message, Arena *arena, Letter *ret)
     }
     ret->event = read_event(ret->body, arena);
     ret->notification_id = find_notification(ret);
-    size_t told = ret->body->n_attempts;
-    ret->attempts = told > 0 ? ret->body->attempts[told - 1]->number : 0;
+    size_t count = ret->body->n_attempts;
+    ret->attempts = count > 0 ? ret->body->attempts[count - 1]->number : 0;
 }
 
 bool letter_end_reported(const Letter *letter)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dead letter as it is read: what was buried, by whom and why. Pure. What sending it again means
-// is in resend_rules.h, who does it in resend_group.h; DEAD itself: store.h.
+// A dead letter as it is read: which input, of which stage, and why. Pure. What a resend means is
+// in resend_rules.h, how it is done in resend_group.h; DEAD itself: store.h.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -11,15 +11,15 @@ typedef struct Letter {
     int64_t stored_at_us;
     Str subject; // ntf.dead.<stage>.<tenant>
     Str stage, tenant;
-    Str traceparent;                     // of the buried event; empty: none
+    Str traceparent;                     // of its event; empty: none
     const Stentor__V1__DeadLetter *body; // NULL: it cannot be read, `unreadable` says why
     Error unreadable;
-    const ProtobufCMessage *event; // the buried event; NULL: not one of its subject's
+    const ProtobufCMessage *event; // NULL: not one of its subject's
     const char *notification_id;   // "": none could be read
-    uint32_t attempts;             // that were made, as far as the letter tells
+    uint32_t attempts;             // that were made, as far as the dead letter shows
 } Letter;
 
-// Never fails: what cannot be read is told in the letter. Everything lives in `arena`.
+// Never fails: `unreadable` says what cannot be read. Everything lives in `arena`.
 void letter_read(const BusMessage *message, Arena *arena, Letter *ret);
 
 // The notification's end, `failed`, was published when the letter was written.

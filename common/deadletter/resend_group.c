@@ -94,8 +94,8 @@ static void on_event_acked(void *ctx, const Error *err, uint64_t sequence, bool 
     if (err == NULL && duplicate && task->own_id) {
         error_set(
             &again, ERROR_PERMANENT,
-            "its event id is still remembered, so the stage would not read it (HINT: try again in "
-            "two minutes)");
+            "JetStream still remembers its event id and dropped the copy (HINT: try again in two "
+            "minutes)");
         err = &again;
     }
     if (err != NULL) {

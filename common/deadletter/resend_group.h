@@ -20,7 +20,7 @@ typedef enum LetterFate {
     LETTER_REFUSED,     // by the rules; err says why
     LETTER_UNREAD,      // the fetch failed
     LETTER_UNPUBLISHED, // or published under an id that JetStream dropped
-    LETTER_UNDELETED,   // published, and still there; err CONFLICT: somebody else has deleted it
+    LETTER_UNDELETED,   // published, and still there; err CONFLICT: another process has deleted it
 } LetterFate;
 
 typedef struct ResendTask {

@@ -40,11 +40,11 @@ static bool may_be_resent(const Letter *letter, Error *err)
             letter->unreadable.text);
     }
     Str subject = str_from(letter->body->subject);
-    // Its stream still has the event; published again it would be told twice to whoever subscribes.
+    // Its stream still has the event; published again it would reach subscribers twice.
     if (str_eq(letter->stage, STR("archiver")) || str_starts(subject, STR("ntf.status."))) {
         return error_set(
             err, ERROR_PERMANENT,
-            "the event is in its stream and only the history could not take "
+            "the event is in its stream and only history could not store "
             "it (HINT: stentor rebuild history)");
     }
     static const char *const read_by_stages[] = {"ntf.request.", "ntf.rendered.", "ntf.deferred.",
@@ -61,7 +61,8 @@ static bool may_be_resent(const Letter *letter, Error *err)
     }
     if (letter->body->payload.len > WHOLE_BYTES_MAX) {
         return error_set(
-            err, ERROR_PERMANENT, "%zu bytes: the letter may lack the end of its event",
+            err, ERROR_PERMANENT,
+            "its payload has %zu bytes: the dead letter may lack the end of its event",
             letter->body->payload.len);
     }
     return true;
@@ -83,12 +84,12 @@ static uint32_t last_attempt(const Letter *letter, const Rendered *rendered)
     return letter->attempts > rendered->attempt ? letter->attempts : rendered->attempt;
 }
 
-static bool check_lives(uint32_t resends, Error *err)
+static bool check_resends(uint32_t resends, Error *err)
 {
     return resends < RESENDS_MAX ||
            error_set(
                err, ERROR_PERMANENT,
-               "it was sent again %d times, more are not taken (HINT: send a new notification)",
+               "it was resent %d times, which is the limit (HINT: send a new notification)",
                RESENDS_MAX);
 }
 
@@ -99,7 +100,7 @@ static bool check_mail(
         return error_set(
             err, ERROR_PERMANENT,
             "this mail may have been sent already, and the recipient may get "
-            "a second copy (HINT: --may-double, may_double of an event, sends it all the same)");
+            "a second copy (HINT: --may-double, may_double of an event, resends it anyway)");
     }
     if (!rules->ignore_expiry && !check_expiry(
                                      rendered->expires_at_us, rules->now_us,
@@ -109,11 +110,11 @@ static bool check_mail(
     if (last_attempt(letter, rendered) >= ATTEMPTS_MAX) {
         return error_set(
             err, ERROR_PERMANENT,
-            "%d attempts were made, more are not taken (HINT: send a new "
+            "%d attempts were made, which is the limit (HINT: send a new "
             "notification)",
             ATTEMPTS_MAX);
     }
-    return check_lives(rendered->resends, err);
+    return check_resends(rendered->resends, err);
 }
 
 // Those that came with the mail, then those that only the letter knows.
@@ -146,7 +147,7 @@ static char *replay_id(const Letter *letter, Arena *arena)
     return id;
 }
 
-// Past the limits: a new attempt with a fresh ladder, in a life of its own.
+// Past the limits: a new attempt with a fresh ladder, in a resend generation of its own.
 static bool next_attempt(
     const Letter *letter, const Rendered *rendered, const ResendRules *rules, Arena *arena,
     Resend *ret, Error *err)
@@ -197,11 +198,11 @@ static bool pack_deferred(const Deferred *deferred, Arena *arena, Resend *ret, E
         resends = rendered.resends++;
         next.rendered = &rendered;
     }
-    return check_lives(resends, err) && event_pack(&next.base, arena, &ret->out.payload, err);
+    return check_resends(resends, err) && event_pack(&next.base, arena, &ret->out.payload, err);
 }
 
-// What was not rendered yet, or waits, and whose end was told: the same work in a life of its own,
-// so that what becomes of it wins over that end.
+// Work that was not rendered yet, or waits, and whose end was published: the same work in a resend
+// generation of its own, so that its later status wins over that end.
 static bool next_life(const Letter *letter, Arena *arena, Resend *ret, Error *err)
 {
     const ProtobufCMessageDescriptor *type =
@@ -209,7 +210,7 @@ static bool next_life(const Letter *letter, Arena *arena, Resend *ret, Error *er
     const void *event = letter->event;
     if (type == &stentor__v1__notification_request__descriptor) {
         Request next = *(const Request *)event;
-        return check_lives(next.resends++, err) &&
+        return check_resends(next.resends++, err) &&
                event_pack(&next.base, arena, &ret->out.payload, err);
     }
     return type != &stentor__v1__deferred__descriptor || pack_deferred(event, arena, ret, err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sending a dead letter again means: the same for a person (`stentor dlq resend`) and for an
+// What resending a dead letter means: the same for an operator (`stentor dlq resend`) and for an
 // event (ResendErrorEmail). Pure: time is an argument.
 //
 // Law: whoever sends a letter again publishes what letter_resend() says, and deletes the letter

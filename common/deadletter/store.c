@@ -18,7 +18,7 @@ void letter_delete(Bus *bus, uint64_t sequence, bool erase, BusReply on_reply, v
         ctx);
 }
 
-// Its servers say it in several ways, by where the message would lie.
+// The server words it in several ways, by where the message would lie.
 static bool was_not_there(const json_t *refusal)
 {
     enum { NO_MESSAGE_FOUND = 10037, SEQUENCE_NOT_FOUND = 10043, DELETE_FAILED = 10057 };
@@ -37,7 +37,8 @@ bool letter_deleted(Str reply, Error *err)
         const json_t *refusal = json_object_get(root, "error");
         const char *text = json_string_value(json_object_get(refusal, "description"));
         ErrorKind kind = was_not_there(refusal) ? ERROR_CONFLICT : ERROR_PERMANENT;
-        error_set(err, kind, "%s", text != NULL ? text : "JetStream did not answer so");
+        error_set(
+            err, kind, "%s", text != NULL ? text : "JetStream's answer is not one to a deletion");
     }
     json_decref(root);
     return ok;

@@ -4,9 +4,9 @@
 
 #include "common/bus/jetstream/bus.h"
 
-// Deletes the letter; on_reply hears the answer, for letter_deleted(). `erase` overwrites it on
-// disk, which takes JetStream five times as long: for what a person drops. What was sent again is
-// in another stream now.
+// Deletes the letter; on_reply gets the answer, for letter_deleted(). `erase` overwrites it on
+// disk, which takes JetStream five times as long: for what an operator drops. What was sent again
+// is in another stream now.
 void letter_delete(Bus *bus, uint64_t sequence, bool erase, BusReply on_reply, void *ctx);
 // true: deleted. ERROR_CONFLICT: it was not there. ERROR_PERMANENT: JetStream's refusal, or not
 // such a reply; the letter may still be there.

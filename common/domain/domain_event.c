@@ -214,7 +214,7 @@ static bool read_data(Reading *r, Error *err)
     return ok;
 }
 
-// ---- what it says of itself ----
+// ---- identity and times ----
 
 // `stentor replay` gives an event without an id one of stream and sequence, beside which the
 // CloudEvent's own still counts. So it is with the one that ingest makes for an application's.

@@ -172,13 +172,13 @@ static FoldTime time_of_status(Status status)
     return FOLD_TIME_COUNT;
 }
 
-// A callback does not know which life of the mail it speaks of; `failed` is ours unless it came
+// A callback does not know the resend generation of its mail; `failed` is ours unless it came
 // with an attempt of number 0.
 static bool is_callback(const StatusEvent *event, Status status)
 {
     bool failed_there =
         status == STATUS_FAILED && event->attempt != NULL && event->attempt->number == 0;
-    return failed_there || status_is_heard_back(status);
+    return failed_there || status_is_from_vendor(status);
 }
 
 static bool read_rank(const StatusEvent *event, HistoryRow *row, Error *err)
@@ -188,7 +188,7 @@ static bool read_rank(const StatusEvent *event, HistoryRow *row, Error *err)
             err, ERROR_PERMANENT, "resends %u is above %d", event->resends, FOLD_RESENDS_MAX);
     }
     int32_t life = is_callback(event, row->status) ? FOLD_CALLBACK_LIFE : (int32_t)event->resends;
-    row->rank = status_rank(row->status) + FOLD_LIFE_RANKS * life;
+    row->rank = status_rank(row->status) + FOLD_RESEND_RANKS * life;
     return true;
 }
 
@@ -258,7 +258,7 @@ static bool unpack_request(const BusMessage *message, Arena *arena, HistoryRow *
            read_request((const Request *)event, message->stored_at_us, row, arena, err);
 }
 
-// A vendor's callback does not know which attempt it speaks of (number 0): it moves the status and
+// A vendor's callback does not know its attempt (number 0): it moves the status and
 // makes no attempt.
 static bool unpack_status(
     const BusMessage *message, Arena *arena, HistoryRow *row, AttemptRow *attempt, Error *err)

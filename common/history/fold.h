@@ -5,10 +5,10 @@
 // of different streams come, and however often. The database merges with what it has by the same
 // rules. An absent value is the empty slice or time 0, and loses against any other.
 //
-// Lives: each time that a person has a mail sent again begins one (NotificationStatus.resends), and
-// a status of a later life wins over any of an earlier one. What a vendor reports (delivered,
+// Resend generations: each resend by an operator starts one (NotificationStatus.resends), and a
+// status of a later generation wins over any of an earlier one. What a vendor reports (delivered,
 // opened, clicked, bounced, complained, or failed with an attempt of number 0) is about the mail
-// and not about one of its lives, and is heard after it was sent: it wins over whatever we said
+// and not about one generation, and comes after it was sent: it wins over whatever we published
 // ourselves.
 #pragma once
 
@@ -19,7 +19,7 @@ enum {
     FOLD_FIELD_MAX = 4096,    // bytes of one text or blob; a longer one is PERMANENT
     FOLD_ATTEMPT_MAX = 32767, // the column is a smallint
     FOLD_RESENDS_MAX = 299,   // status_rank is a smallint; more is PERMANENT
-    FOLD_LIFE_RANKS = 100,    // between the ranks of one life and those of the next
+    FOLD_RESEND_RANKS = 100,  // between the ranks of one resend generation and those of the next
     FOLD_CALLBACK_LIFE = FOLD_RESENDS_MAX + 1,
     FOLD_AGE_MAX_MONTHS = 120, // of an id when its event was stored; an older one is PERMANENT
 };
@@ -46,7 +46,7 @@ typedef struct HistoryRow {
     Str id;
     int64_t created_at_us; // the time in the id
     Status status;
-    int32_t rank;    // status_rank of the status + FOLD_LIFE_RANKS * its life
+    int32_t rank;    // status_rank of the status + FOLD_RESEND_RANKS * its resends
     Str reason_code; // of the status that won
     Str reason;
     Str text[FOLD_TEXT_COUNT];

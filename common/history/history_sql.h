@@ -7,7 +7,7 @@
 #include "common/db/db.h"
 #include "common/history/fold.h"
 
-// The statements for one schema: the live one, or a shadow that is being filled.
+// The statements for one schema: the live one, or the one that a rebuild fills.
 enum { HISTORY_SQL_MAX = 6144 };
 
 typedef struct HistorySql {

@@ -15,8 +15,8 @@ enum { FLUSH_MAX = 3500, FLUSH_MS = 20 };
 const char *const history_streams[HISTORY_STREAM_COUNT + 1] = {
     "REQUEST_CRITICAL", "REQUEST_HIGH", "REQUEST_NORMAL", "REQUEST_LOW", "STATUS", NULL};
 
-struct Refold {
-    RefoldOptions options;
+struct HistoryRebuild {
+    HistoryRebuildOptions options;
     Projector *projector;
     HistorySql sql;
     Fold *fold;
@@ -37,23 +37,23 @@ static int find_stream(const BusMessage *message)
     return at;
 }
 
-static bool fold_message(Refold *refold, const BusMessage *message, Arena *arena)
+static bool fold_message(HistoryRebuild *rebuild, const BusMessage *message, Arena *arena)
 {
     Error unreadable;
     int stream = find_stream(message);
-    if (refold->options.until != NULL && message->sequence > refold->options.until[stream]) {
+    if (rebuild->options.until != NULL && message->sequence > rebuild->options.until[stream]) {
         return true;
     }
     // Nothing is deleted from within these streams, so a jump is a loss: most likely the clock has
     // trimmed what the live projection had read and this one had not.
-    if (message->sequence > refold->next[stream] &&
-        message->stored_at_us > refold->missing_before_us) {
-        refold->missing_before_us = message->stored_at_us;
+    if (message->sequence > rebuild->next[stream] &&
+        message->stored_at_us > rebuild->missing_before_us) {
+        rebuild->missing_before_us = message->stored_at_us;
     }
-    refold->next[stream] = message->sequence + 1;
-    bool folded = fold_event(refold->fold, message, arena, &unreadable);
-    refold->events += folded ? 1 : 0;
-    refold->unreadable += folded ? 0 : 1;
+    rebuild->next[stream] = message->sequence + 1;
+    bool folded = fold_event(rebuild->fold, message, arena, &unreadable);
+    rebuild->events += folded ? 1 : 0;
+    rebuild->unreadable += folded ? 0 : 1;
     return true;
 }
 
@@ -65,34 +65,34 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
 
 static void on_projector_write(void *ctx, DbTxn *txn)
 {
-    Refold *refold = ctx;
-    history_months_write(&refold->sql, &refold->months, refold->fold, txn);
-    history_write(&refold->sql, refold->fold, txn);
+    HistoryRebuild *rebuild = ctx;
+    history_months_write(&rebuild->sql, &rebuild->months, rebuild->fold, txn);
+    history_write(&rebuild->sql, rebuild->fold, txn);
 }
 
 static void on_projector_committed(void *ctx, DbTxn *txn)
 {
-    Refold *refold = ctx;
+    HistoryRebuild *rebuild = ctx;
     if (txn != NULL) {
-        history_months_committed(&refold->months);
+        history_months_committed(&rebuild->months);
     } else {
-        history_months_forget(&refold->months);
+        history_months_forget(&rebuild->months);
     }
-    fold_clear(refold->fold);
+    fold_clear(rebuild->fold);
 }
 
-Refold *refold_new(Bus *bus, const RefoldOptions *options)
+HistoryRebuild *history_rebuild_new(Bus *bus, const HistoryRebuildOptions *options)
 {
     static const ProjectorHandlers handlers = {
         .fold = on_projector_fold,
         .write = on_projector_write,
         .committed = on_projector_committed};
-    Refold *refold = xcalloc(1, sizeof(*refold));
-    refold->options = *options;
-    refold->fold = fold_new();
-    history_sql_init(&refold->sql, options->schema);
+    HistoryRebuild *rebuild = xcalloc(1, sizeof(*rebuild));
+    rebuild->options = *options;
+    rebuild->fold = fold_new();
+    history_sql_init(&rebuild->sql, options->schema);
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
-        refold->next[i] = options->first[i] > 1 ? options->first[i] : 1;
+        rebuild->next[i] = options->first[i] > 1 ? options->first[i] : 1;
     }
     ProjectorOptions projector = {
         .name = "history", // what its positions are called after the swap
@@ -105,58 +105,58 @@ Refold *refold_new(Bus *bus, const RefoldOptions *options)
         .flush_max = FLUSH_MAX,
         .flush_ms = FLUSH_MS,
     };
-    refold->projector = projector_new(bus, &projector, &handlers, refold);
-    return refold;
+    rebuild->projector = projector_new(bus, &projector, &handlers, rebuild);
+    return rebuild;
 }
 
-const char *refold_failure(const Refold *refold)
+const char *history_rebuild_failure(const HistoryRebuild *rebuild)
 {
-    return projector_failure(refold->projector);
+    return projector_failure(rebuild->projector);
 }
 
-bool refold_caught_up(const Refold *refold)
+bool history_rebuild_caught_up(const HistoryRebuild *rebuild)
 {
-    return projector_caught_up(refold->projector);
+    return projector_caught_up(rebuild->projector);
 }
 
-bool refold_reached(const Refold *refold, const uint64_t *sequences)
+bool history_rebuild_reached(const HistoryRebuild *rebuild, const uint64_t *sequences)
 {
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
-        if (projector_position(refold->projector, history_streams[i]) < sequences[i]) {
+        if (projector_position(rebuild->projector, history_streams[i]) < sequences[i]) {
             return false;
         }
     }
     return true;
 }
 
-uint64_t refold_position(const Refold *refold, int stream)
+uint64_t history_rebuild_position(const HistoryRebuild *rebuild, int stream)
 {
-    return projector_position(refold->projector, history_streams[stream]);
+    return projector_position(rebuild->projector, history_streams[stream]);
 }
 
-uint64_t refold_events(const Refold *refold)
+uint64_t history_rebuild_events(const HistoryRebuild *rebuild)
 {
-    return refold->events;
+    return rebuild->events;
 }
 
-uint64_t refold_unreadable(const Refold *refold)
+uint64_t history_rebuild_unreadable(const HistoryRebuild *rebuild)
 {
-    return refold->unreadable;
+    return rebuild->unreadable;
 }
 
-int64_t refold_missing_before_us(const Refold *refold)
+int64_t history_rebuild_missing_before_us(const HistoryRebuild *rebuild)
 {
-    return refold->missing_before_us;
+    return rebuild->missing_before_us;
 }
 
-void refold_stop(Refold *refold, void (*on_stopped)(void *ctx), void *ctx)
+void history_rebuild_stop(HistoryRebuild *rebuild, void (*on_stopped)(void *ctx), void *ctx)
 {
-    projector_stop(refold->projector, on_stopped, ctx);
+    projector_stop(rebuild->projector, on_stopped, ctx);
 }
 
-void refold_free(Refold *refold)
+void history_rebuild_free(HistoryRebuild *rebuild)
 {
-    projector_free(refold->projector);
-    fold_free(refold->fold);
-    free(refold);
+    projector_free(rebuild->projector);
+    fold_free(rebuild->fold);
+    free(rebuild);
 }

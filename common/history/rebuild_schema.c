@@ -15,32 +15,32 @@ DEFINE_CLEANUP(free_result, PGresult *, PQclear)
 
 enum { DIFFERENCES_SHOWN = 100 };
 
-struct Shadow {
+struct RebuildSchema {
     PGconn *pg;
 };
 
 // ---- talking to Postgres, blocking ----
 
 static PGresult *run(
-    Shadow *shadow, const char *what, const char *sql, const char *param, Error *err)
+    RebuildSchema *schema, const char *what, const char *sql, const char *param, Error *err)
 {
     const char *params[] = {param};
-    PGresult *res = param != NULL ? PQexecParams(shadow->pg, sql, 1, NULL, params, NULL, NULL, 0)
-                                  : PQexec(shadow->pg, sql);
+    PGresult *res = param != NULL ? PQexecParams(schema->pg, sql, 1, NULL, params, NULL, NULL, 0)
+                                  : PQexec(schema->pg, sql);
     ExecStatusType status = PQresultStatus(res);
     if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) {
         return res;
     }
     const char *text = PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY);
-    Str line = str_from(text != NULL ? text : PQerrorMessage(shadow->pg));
+    Str line = str_from(text != NULL ? text : PQerrorMessage(schema->pg));
     error_set(err, ERROR_PERMANENT, "%s: " STR_FMT, what, STR_ARG(str_trim(line)));
     PQclear(res);
     return NULL;
 }
 
-static bool execute(Shadow *shadow, const char *what, const char *sql, Error *err)
+static bool execute(RebuildSchema *schema, const char *what, const char *sql, Error *err)
 {
-    CLEANUP(free_result) PGresult *res = run(shadow, what, sql, NULL, err);
+    CLEANUP(free_result) PGresult *res = run(schema, what, sql, NULL, err);
     return res != NULL;
 }
 
@@ -50,57 +50,57 @@ static void ignore_notice(void *ctx, const char *message)
     (void)message;
 }
 
-bool shadow_open(Shadow **ret, const char *url, Error *err)
+bool rebuild_schema_open(RebuildSchema **ret, const char *url, Error *err)
 {
     const char *keywords[] = {"dbname", "application_name", "client_encoding", NULL};
     const char *values[] = {url, "stentor-rebuild", "UTF8", NULL};
-    Shadow *shadow = xcalloc(1, sizeof(*shadow));
-    shadow->pg = PQconnectdbParams(keywords, values, 1);
-    if (PQstatus(shadow->pg) != CONNECTION_OK) {
-        Str text = str_trim(str_from(PQerrorMessage(shadow->pg)));
+    RebuildSchema *schema = xcalloc(1, sizeof(*schema));
+    schema->pg = PQconnectdbParams(keywords, values, 1);
+    if (PQstatus(schema->pg) != CONNECTION_OK) {
+        Str text = str_trim(str_from(PQerrorMessage(schema->pg)));
         error_set(err, ERROR_TRANSIENT, "postgres: " STR_FMT, STR_ARG(text));
-        shadow_close(shadow);
+        rebuild_schema_close(schema);
         return false;
     }
-    PQsetNoticeProcessor(shadow->pg, ignore_notice, NULL);
-    // A superuser too makes a shadow that the owner of history owns, or it could not take its
+    PQsetNoticeProcessor(schema->pg, ignore_notice, NULL);
+    // A superuser too makes a schema that the owner of history owns, or it could not take its
     // place.
     if (!execute(
-            shadow, "become the owner of history",
+            schema, "become the owner of history",
             "SELECT set_config('role', pg_get_userbyid(nspowner), false) FROM pg_namespace"
             " WHERE nspname = 'archiver'",
             err)) {
-        shadow_close(shadow);
+        rebuild_schema_close(schema);
         return false;
     }
     CLEANUP(free_result)
     PGresult *res = run(
-        shadow, "rebuild lock",
+        schema, "rebuild lock",
         "SELECT pg_try_advisory_lock(hashtextextended('stentor.rebuild.history', 0))", NULL, err);
     if (res == NULL || strcmp(PQgetvalue(res, 0, 0), "t") != 0) {
         if (res != NULL) {
             error_set(err, ERROR_CONFLICT, "another rebuild of history is running");
         }
-        shadow_close(shadow);
+        rebuild_schema_close(schema);
         return false;
     }
-    *ret = shadow;
+    *ret = schema;
     return true;
 }
 
-void shadow_close(Shadow *shadow)
+void rebuild_schema_close(RebuildSchema *schema)
 {
-    if (shadow != NULL) {
-        PQfinish(shadow->pg);
-        free(shadow);
+    if (schema != NULL) {
+        PQfinish(schema->pg);
+        free(schema);
     }
 }
 
 // ---- positions ----
 
-static void read_positions(const PGresult *rows, ShadowPositions *ret)
+static void read_positions(const PGresult *rows, RebuildPositions *ret)
 {
-    *ret = (ShadowPositions){0};
+    *ret = (RebuildPositions){0};
     for (int row = 0; row < PQntuples(rows); row++) {
         for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
             int64_t sequence = 0;
@@ -114,11 +114,11 @@ static void read_positions(const PGresult *rows, ShadowPositions *ret)
     }
 }
 
-bool shadow_positions(Shadow *shadow, ShadowPositions *ret, Error *err)
+bool rebuild_schema_positions(RebuildSchema *schema, RebuildPositions *ret, Error *err)
 {
     CLEANUP(free_result)
     PGresult *rows =
-        run(shadow, "positions",
+        run(schema, "positions",
             "SELECT stream, sequence, (extract(epoch FROM stream_created_at) * 1000000)::int8,"
             " coalesce((extract(epoch FROM stored_at) * 1000000)::int8, 0)"
             " FROM archiver.positions WHERE projection = 'history'",
@@ -131,20 +131,21 @@ bool shadow_positions(Shadow *shadow, ShadowPositions *ret, Error *err)
 
 // ---- making ----
 
-bool shadow_make(Shadow *shadow, ShadowLine on_difference, void *ctx, Error *err)
+bool rebuild_schema_make(RebuildSchema *schema, RebuildLine on_difference, void *ctx, Error *err)
 {
     if (!execute(
-            shadow, "make the shadow",
-            "SELECT stentor.make_shadow('archiver', '" SHADOW_SCHEMA
+            schema, "create the schema " REBUILD_SCHEMA,
+            "SELECT stentor.make_shadow('archiver', '" REBUILD_SCHEMA
             "', '{notifications,delivery_attempts,positions}')",
             err)) {
         return false;
     }
     CLEANUP(free_result)
-    PGresult *rows = run(
-        shadow, "compare the schemas",
-        "SELECT d FROM stentor.shadow_differences('archiver', '" SHADOW_SCHEMA "') AS d ORDER BY d",
-        NULL, err);
+    PGresult *rows =
+        run(schema, "compare the schemas",
+            "SELECT d FROM stentor.shadow_differences('archiver', '" REBUILD_SCHEMA
+            "') AS d ORDER BY d",
+            NULL, err);
     if (rows == NULL) {
         return false;
     }
@@ -161,15 +162,15 @@ bool shadow_make(Shadow *shadow, ShadowLine on_difference, void *ctx, Error *err
 // ---- copying and remembering ----
 
 static bool copy_table(
-    Shadow *shadow, const char *table, const char *before, int64_t *ret_copied, Error *err)
+    RebuildSchema *schema, const char *table, const char *before, int64_t *ret_copied, Error *err)
 {
     char sql[256];
     snprintf(
         sql, sizeof(sql),
-        "INSERT INTO " SHADOW_SCHEMA
+        "INSERT INTO " REBUILD_SCHEMA
         ".%s SELECT * FROM archiver.%s WHERE created_at < $1::timestamptz",
         table, table);
-    CLEANUP(free_result) PGresult *res = run(shadow, "copy older rows", sql, before, err);
+    CLEANUP(free_result) PGresult *res = run(schema, "copy older rows", sql, before, err);
     int64_t count = 0;
     if (res != NULL && str_to_i64(str_from(PQcmdTuples(res)), &count)) {
         *ret_copied += count;
@@ -177,19 +178,19 @@ static bool copy_table(
     return res != NULL;
 }
 
-static bool copy_older(Shadow *shadow, int64_t before_us, int64_t *ret_copied, Error *err)
+static bool copy_older(RebuildSchema *schema, int64_t before_us, int64_t *ret_copied, Error *err)
 {
     char before[CLOCK_RFC3339_SIZE];
     clock_format(before_us, before);
-    return copy_table(shadow, "notifications", before, ret_copied, err) &&
-           copy_table(shadow, "delivery_attempts", before, ret_copied, err);
+    return copy_table(schema, "notifications", before, ret_copied, err) &&
+           copy_table(schema, "delivery_attempts", before, ret_copied, err);
 }
 
 // updated_at is when a row was written: no part of the projection's value.
-static bool remember_rows(Shadow *shadow, Error *err)
+static bool remember_rows(RebuildSchema *schema, Error *err)
 {
     return execute(
-        shadow, "remember the live rows",
+        schema, "digest the live rows",
         "CREATE TEMP TABLE rebuild_live AS"
         " SELECT 'notifications' AS source, d.* FROM stentor.digest_rows('archiver.notifications',"
         " '{updated_at}') AS d UNION ALL SELECT 'delivery_attempts', d.* FROM"
@@ -197,35 +198,35 @@ static bool remember_rows(Shadow *shadow, Error *err)
         err);
 }
 
-bool shadow_copy(
-    Shadow *shadow, int64_t before_us, bool remember, ShadowPositions *ret, int64_t *ret_copied,
-    Error *err)
+bool rebuild_schema_copy(
+    RebuildSchema *schema, int64_t before_us, bool remember, RebuildPositions *ret,
+    int64_t *ret_copied, Error *err)
 {
     int64_t copied = 0;
-    bool ok = execute(shadow, "begin", "BEGIN ISOLATION LEVEL REPEATABLE READ", err) &&
-              shadow_positions(shadow, ret, err) &&
-              (before_us == 0 || copy_older(shadow, before_us, &copied, err)) &&
-              (!remember || remember_rows(shadow, err)) &&
-              execute(shadow, "commit the copy", "COMMIT", err);
+    bool ok = execute(schema, "begin", "BEGIN ISOLATION LEVEL REPEATABLE READ", err) &&
+              rebuild_schema_positions(schema, ret, err) &&
+              (before_us == 0 || copy_older(schema, before_us, &copied, err)) &&
+              (!remember || remember_rows(schema, err)) &&
+              execute(schema, "commit the copy", "COMMIT", err);
     *ret_copied = copied;
     return ok;
 }
 
 // ---- comparing ----
 
-bool shadow_compare(
-    Shadow *shadow, ShadowLine on_difference, void *ctx, int64_t *ret_count, Error *err)
+bool rebuild_schema_compare(
+    RebuildSchema *schema, RebuildLine on_difference, void *ctx, int64_t *ret_count, Error *err)
 {
     CLEANUP(free_result)
     PGresult *rows = run(
-        shadow, "compare the rows",
+        schema, "compare the rows",
         "SELECT source || ' ' || key || ': ' || CASE WHEN l.digest IS NULL THEN 'only in the log'"
         " WHEN r.digest IS NULL THEN 'only in the live table' ELSE 'differs' END"
         " FROM rebuild_live AS l FULL JOIN ("
         "  SELECT 'notifications' AS source, d.* FROM"
-        "  stentor.digest_rows('" SHADOW_SCHEMA ".notifications', '{updated_at}') AS d"
+        "  stentor.digest_rows('" REBUILD_SCHEMA ".notifications', '{updated_at}') AS d"
         "  UNION ALL SELECT 'delivery_attempts', d.* FROM"
-        "  stentor.digest_rows('" SHADOW_SCHEMA ".delivery_attempts', '{updated_at}') AS d"
+        "  stentor.digest_rows('" REBUILD_SCHEMA ".delivery_attempts', '{updated_at}') AS d"
         " ) AS r USING (source, key) WHERE l.digest IS DISTINCT FROM r.digest ORDER BY 1",
         NULL, err);
     if (rows == NULL) {
@@ -243,48 +244,49 @@ bool shadow_compare(
 // The tables in the order in which a flush touches them, so that neither waits for the other's
 // last. All three: a flush that had written its rows into the old tables could pass the fence of
 // new positions that stand at the same sequences.
-bool shadow_freeze(Shadow *shadow, ShadowPositions *ret, Error *err)
+bool rebuild_schema_freeze(RebuildSchema *schema, RebuildPositions *ret, Error *err)
 {
     Error ignored;
     if (execute(
-            shadow, "hold the live tables",
+            schema, "lock the live tables",
             "BEGIN; SET LOCAL lock_timeout = '5s';"
             "LOCK TABLE archiver.notifications, archiver.delivery_attempts, archiver.positions"
             " IN EXCLUSIVE MODE",
             err) &&
-        shadow_positions(shadow, ret, err)) {
+        rebuild_schema_positions(schema, ret, err)) {
         return true;
     }
-    shadow_thaw(shadow, &ignored);
+    rebuild_schema_thaw(schema, &ignored);
     return false;
 }
 
-bool shadow_thaw(Shadow *shadow, Error *err)
+bool rebuild_schema_thaw(RebuildSchema *schema, Error *err)
 {
-    return execute(shadow, "release the live tables", "ROLLBACK", err);
+    return execute(schema, "unlock the live tables", "ROLLBACK", err);
 }
 
-bool shadow_swap(Shadow *shadow, Error *err)
+bool rebuild_schema_swap(RebuildSchema *schema, Error *err)
 {
     Error ignored;
     if (execute(
-            shadow, "swap",
-            "SELECT stentor.swap_shadow('archiver', '" SHADOW_SCHEMA "', 'archiver_old')", err) &&
-        execute(shadow, "commit the swap", "COMMIT", err)) {
+            schema, "swap",
+            "SELECT stentor.swap_shadow('archiver', '" REBUILD_SCHEMA "', 'archiver_old')", err) &&
+        execute(schema, "commit the swap", "COMMIT", err)) {
         return true;
     }
-    shadow_thaw(shadow, &ignored);
+    rebuild_schema_thaw(schema, &ignored);
     return false;
 }
 
-bool shadow_drop(Shadow *shadow, Error *err)
+bool rebuild_schema_drop(RebuildSchema *schema, Error *err)
 {
     return execute(
-        shadow, "drop the shadow", "DROP SCHEMA IF EXISTS " SHADOW_SCHEMA " CASCADE", err);
+        schema, "drop the schema " REBUILD_SCHEMA,
+        "DROP SCHEMA IF EXISTS " REBUILD_SCHEMA " CASCADE", err);
 }
 
-bool shadow_drop_old(Shadow *shadow, Error *err)
+bool rebuild_schema_drop_old(RebuildSchema *schema, Error *err)
 {
     return execute(
-        shadow, "drop the former history", "DROP SCHEMA IF EXISTS archiver_old CASCADE", err);
+        schema, "drop the schema archiver_old", "DROP SCHEMA IF EXISTS archiver_old CASCADE", err);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who a request comes from: addresses, the proxies that are trusted to name one, and how many
 // places each address has. Pure. Law: X-Forwarded-For is read from its right end, and only behind
-// a trusted proxy: what stands left of the first address that is no such proxy is the client's own
-// word. An IPv6 client is its /64, which is what one customer gets.
+// a trusted proxy: what stands left of the first address that is no such proxy may be the client's
+// invention. An IPv6 client is its /64, which is what one customer gets.
 #pragma once
 
 #include "common/base/error.h"

@@ -155,7 +155,7 @@ void connection_answer_early(Connection *c, Str answer)
     }
 }
 
-// ---- life ----
+// ---- open and close ----
 
 static void link_connection(HttpServer *server, Connection *c)
 {
@@ -220,7 +220,7 @@ static uint64_t acknowledged(const Connection *c)
     return getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_acked : 0;
 }
 
-// A server that stops waits for nobody longer than that.
+// A server that stops waits for no client longer than that.
 static uint64_t shortened(const Connection *c, int64_t limit_ms)
 {
     return (uint64_t)(c->server->stopping && limit_ms > DRAIN_MS ? DRAIN_MS : limit_ms);

@@ -12,8 +12,7 @@ static const HttpRefusal HOST_MISSING = {400, "malformed-request", "The request 
 
 static bool refuse(HttpRefusal *refusal, const char *detail)
 {
-    *refusal =
-        (HttpRefusal){400, "ambiguous-request", "Where the request ends is not clear", detail};
+    *refusal = (HttpRefusal){400, "ambiguous-request", "The request's length is ambiguous", detail};
     return false;
 }
 
@@ -74,8 +73,9 @@ static bool check_fields(const HttpField *fields, size_t count, HttpRefusal *ref
         for (size_t k = 0; k < i; k++) {
             if (str_eq_nocase(fields[i].name, fields[k].name) && must_be_single(fields[i].name)) {
                 return refuse(
-                    refusal, "a header that may stand once stands twice: Host, Content-Length, "
-                             "Transfer-Encoding, Authorization, Idempotency-Key or the like");
+                    refusal,
+                    "a header that may be given once is given twice: Host, Content-Length, "
+                    "Transfer-Encoding, Authorization, Idempotency-Key or the like");
             }
         }
     }
@@ -116,10 +116,10 @@ static bool read_body(
         return length == NULL || read_length(length->value, &ret->length, refusal);
     }
     if (length != NULL) {
-        return refuse(refusal, "Content-Length and Transfer-Encoding stand side by side");
+        return refuse(refusal, "Content-Length and Transfer-Encoding are both given");
     }
     if (!str_eq_nocase(coding->value, STR("chunked")) || !str_eq(version, STR("HTTP/1.1"))) {
-        return refuse(refusal, "Transfer-Encoding is something else than chunked, or of HTTP/1.0");
+        return refuse(refusal, "Transfer-Encoding is not chunked, or the request is HTTP/1.0");
     }
     ret->chunked = true;
     return true;
@@ -142,7 +142,7 @@ bool http_framing_read(
     const HttpField *expect = find_field(fields, count, STR("Expect"));
     if (expect != NULL && !str_eq_nocase(expect->value, STR("100-continue"))) {
         *ret_refusal = (HttpRefusal){
-            417, "expectation-failed", "The expectation is not known",
+            417, "expectation-failed", "The expectation is not supported",
             "Expect may only be 100-continue"};
         return false;
     }

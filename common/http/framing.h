@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the headers of a request can be read in one way only. libmicrohttpd has split them; this
 // refuses what a proxy in front may have read in another way (RFC 9112, sections 5.1 and 6.3): a
-// length that stands twice or beside chunks, an unknown transfer coding, a name with white space,
+// length that is given twice or with chunks, an unknown transfer coding, a name with white space,
 // no Host. Pure.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether libmicrohttpd 0.9 read a head as everybody else does. It writes zeroes over colons and
+// Whether libmicrohttpd 0.9 read a head as other programs do. It writes zeroes over colons and
 // ends of lines where they lie, and so lets pass what version 1.0 refuses: a bare LF is an end, the
 // text of a folded line goes to the end of the header's name ("Content-Leng: 3", " th" is a
 // length), a value ends at NUL, a line that begins with NUL is the empty line behind which the next

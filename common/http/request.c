@@ -16,7 +16,7 @@
 
 enum {
     FIRST_ARENA_BYTES = 4096,
-    FIRST_BODY_BYTES = 64 * 1024, // reserved on the word of a Content-Length, no more
+    FIRST_BODY_BYTES = 64 * 1024, // reserved for a Content-Length, no more
     LINGER_BYTES = 16 * 1024 * 1024,
     QUERY_ARGUMENTS_MAX = 200, // each takes some of libmicrohttpd's memory for the headers
 };
@@ -24,7 +24,7 @@ enum {
 // clang-format off
 static const HttpRefusal NO_PLACE = {429, "too-many-connections", "Too many connections",
     "this address has too many requests that have not shown a valid key"};
-static const HttpRefusal NO_MEMORY = {503, "unavailable", "Not accepted just now",
+static const HttpRefusal NO_MEMORY = {503, "unavailable", "Temporarily unavailable",
     "too many large bodies are being read; send the request again"};
 static const HttpRefusal TOO_MANY_FIELDS = {431, "head-too-large", "The head is too large",
     "a request may have at most 100 headers"};
@@ -32,15 +32,15 @@ static const HttpRefusal TOO_MANY_ARGUMENTS = {414, "target-too-long", "The URI 
     "a query may have at most 200 arguments"};
 static const HttpRefusal NOT_A_TARGET = {400, "malformed-request", "The request is malformed",
     "method and target must be one word each, without a control character; escape them as %20"};
-static const HttpRefusal NOT_A_LENGTH = {400, "ambiguous-request", "Where the request ends is not clear",
+static const HttpRefusal NOT_A_LENGTH = {400, "ambiguous-request", "The request's length is ambiguous",
     "Content-Length is not a number of 1 to 15 digits, or the cookies are too long"};
-static const HttpRefusal NOT_PLAIN = {400, "ambiguous-request", "Where the request ends is not clear",
-    "each line of the head must end with CR LF and stand on one line, without a NUL"};
+static const HttpRefusal NOT_PLAIN = {400, "ambiguous-request", "The request's length is ambiguous",
+    "each header must end with CR LF and be on one line, without a NUL"};
 static const HttpRefusal NOT_A_PATH = {400, "malformed-request", "The request is malformed",
     "the target must be a path that begins with '/'"};
 // clang-format on
 
-// ---- life ----
+// ---- start and end ----
 
 static Connection *connection_of(struct MHD_Connection *mhd)
 {
@@ -332,12 +332,12 @@ static enum MHD_Result begin(
         return request_refuse(request, refusal);
     }
     bool has_body = request->framing.chunked || request->framing.length > 0;
-    request->last = request->framing.chunked; // where its end is, is the client's word alone
+    request->last = request->framing.chunked; // only the client says where it ends
     if (!check_text(request) || !admit(request)) {
         if (has_body && !request->framing.wants_100) {
             return request_answer_early(request);
         }
-        request->last = has_body; // of a client that waits for the word to send it
+        request->last = has_body; // of a client that waits for the go-ahead to send it
         return request_send_answer(request);
     }
     if (!has_body && request->framing.wants_100) {

@@ -123,7 +123,7 @@ static int open_listener(const HttpServerOptions *options, int *ret_port, Error 
     return fd;
 }
 
-// ---- what is said ----
+// ---- what is logged ----
 
 void server_log_trouble(HttpServer *server, const char *event, const char *why)
 {
@@ -188,7 +188,7 @@ static void on_accept_failed(HttpServer *server, int code)
         why, sizeof why,
         "%s; the limit of open files is %llu. HINT: raise it (ulimit -n, LimitNOFILE=)",
         strerror(code), (unsigned long long)limit.rlim_cur);
-    server_log_trouble(server, "no connection can be accepted, clients wait", why);
+    server_log_trouble(server, "connections cannot be accepted, clients wait", why);
     listen_on(server, false);
 }
 

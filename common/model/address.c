@@ -7,7 +7,7 @@
 
 enum { DOMAIN_MAX = 253, LABEL_MAX = 63 };
 
-#define BIDI "has a character that turns the direction of writing (such as U+202E)"
+#define BIDI "has a character that changes the writing direction (such as U+202E)"
 
 static bool refuse(char reason[ADDRESS_REASON_SIZE], const char *why)
 {

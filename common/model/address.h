@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // E-mail addresses: the mailbox of RFC 5321 with a dot-string local part (UTF-8 allowed, RFC 6531).
-// Not here: quoted local parts, address literals, display names, comments, groups: nobody's real
+// Not here: quoted local parts, address literals, display names, comments, groups: no real
 // mail needs them and each is a way to smuggle something past a check. Law: what comes out is safe
 // in a header, an SMTP command and a hash: no control character, bidirectional ones neither, no
 // space, one '@'.

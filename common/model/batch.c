@@ -73,8 +73,8 @@ bool batch_decide(BatchState state, BatchCommand command, BatchState *ret, Error
     BatchStatus next = allowed[command][state.status];
     if (next == BATCH_NONE) {
         return error_set(
-            err, ERROR_CONFLICT, "a %s batch cannot be told to %s", batch_status_name(state.status),
-            batch_command_name(command));
+            err, ERROR_CONFLICT, "a %s batch does not take the command %s",
+            batch_status_name(state.status), batch_command_name(command));
     }
     bool paused = command == BATCH_DO_PAUSE || (command != BATCH_DO_RESUME && state.paused);
     *ret = (BatchState){.status = next, .paused = paused && !batch_is_over(next)};

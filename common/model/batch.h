@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a batch can be and what may be done with it. Pure. Pause is a flag beside the status: a
+// What a batch can be and what may be done with it. Pure. Pause is a flag next to the status: a
 // paused batch stays scheduled or running, and goes on exactly where it stopped.
 #pragma once
 

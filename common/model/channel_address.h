@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of every channel: what is one, and how it is shown to somebody who need not know it.
+// Addresses of every channel: what is one, and how it is shown to a reader who need not know it.
 // Pure.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Company: has more than one tenant sent something lately? What one tenant is held back for is of
-// use to nobody while it sends alone. Pure: time is an argument, of any clock that does not go
+// Company: has more than one tenant sent something lately? Holding one tenant back
+// helps no other while it sends alone. Pure: time is an argument, of any clock that does not go
 // back.
 #pragma once
 

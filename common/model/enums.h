@@ -106,7 +106,7 @@ typedef enum AddressStatus {
     ADDRESS_STATUS_COUNT
 } AddressStatus;
 
-// How often a recipient wants to hear of a category on a channel.
+// How often a recipient wants messages of a category on a channel.
 typedef enum Frequency {
     FREQUENCY_NONE = 0, // immediate
     FREQUENCY_IMMEDIATE,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sender domains: which From a tenant may use. Domains are the operator's word: "acme.test" is this
+// Sender domains: which From a tenant may use. The operator names the domains: "acme.test" is this
 // domain alone, "*.acme.test" every one below it (and not itself). Compared as A-labels, without
 // regard to case; so a look-alike of other letters is another domain. Pure.
 #pragma once

@@ -27,7 +27,7 @@ int status_rank(Status status)
     return value < STATUS_COUNT ? ranks[value] : 0;
 }
 
-bool status_is_heard_back(Status status)
+bool status_is_from_vendor(Status status)
 {
     return status == STATUS_DELIVERED || status == STATUS_OPENED || status == STATUS_CLICKED ||
            status == STATUS_BOUNCED || status == STATUS_COMPLAINED;

@@ -8,6 +8,6 @@
 #include "common/model/enums.h"
 
 int status_rank(Status status); // 0 for STATUS_NONE
-// Only ever heard from a vendor: delivered, opened, clicked, bounced, complained. (`failed` may be
-// a vendor's word or ours.)
-bool status_is_heard_back(Status status);
+// Only a vendor reports these: delivered, opened, clicked, bounced, complained. (`failed` may be
+// a vendor's or ours.)
+bool status_is_from_vendor(Status status);

@@ -281,7 +281,7 @@ static bool in_force(const Slot *slot, int64_t now_us)
            (slot->expires_at_us == 0 || slot->expires_at_us > now_us);
 }
 
-// Of two reasons the one that holds for more: what a person chose yields to what is a fact.
+// Of two reasons the one that holds for more: a choice yields to a fact.
 static SuppressionReason stricter(SuppressionReason a, SuppressionReason b)
 {
     if (a == SUPPRESSION_NONE || (a == SUPPRESSION_OPT_OUT && b != SUPPRESSION_NONE)) {

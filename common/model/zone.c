@@ -64,7 +64,7 @@ size_t zones_count(const Zones *zones)
     return map_count(zones->by_name);
 }
 
-// Of the names of three letters IANA knows these; ICU adds two dozen that mean what nobody expects.
+// Of the names of three letters IANA knows these; ICU adds two dozen with surprising meanings.
 static bool is_known_short(Str name)
 {
     static const char *const KNOWN[] = {"UTC", "GMT", "UCT", "EST", "MST", "HST", "WET",

@@ -106,7 +106,7 @@ static bool check_preference(const Stentor__V1__Preference *said, Error *err)
         return error_set(err, ERROR_PERMANENT, "unknown frequency %d", (int)said->frequency);
     }
     if (said->at_minute >= MINUTES || said->on_weekday > 7) {
-        return error_set(err, ERROR_PERMANENT, "a minute is below 1440, a weekday at most 7");
+        return error_set(err, ERROR_PERMANENT, "a minute must be below 1440, a weekday at most 7");
     }
     return check_kind((int)said->category, (int)said->channel, err);
 }
@@ -116,7 +116,7 @@ static bool check_head(const Stentor__V1__PersonEvent *event, Str subject, Error
     Str tenant = str_slice(subject, sizeof "ppl." - 1, subject.len);
     if (event->meta == NULL || !id_is_tenant(tenant) ||
         !str_eq(tenant, str_from(event->meta->tenant))) {
-        return error_set(err, ERROR_PERMANENT, "the event's tenant is not the subject's");
+        return error_set(err, ERROR_PERMANENT, "the event's tenant differs from its subject's");
     }
     if (!id_parse(str_from(event->recipient_id), "rcp_", NULL)) {
         return error_set(
@@ -145,7 +145,7 @@ static bool check_part(const Stentor__V1__PersonEvent *event, Error *err)
     case _STENTOR__V1__PERSON_EVENT__PART__CASE_IS_INT_SIZE:
         break;
     }
-    return error_set(err, ERROR_PERMANENT, "it says nothing that this version knows");
+    return error_set(err, ERROR_PERMANENT, "it has no content that this version knows");
 }
 
 // ---- folding ----

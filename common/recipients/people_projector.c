@@ -85,7 +85,7 @@ static void register_metrics(People *people, Metrics *metrics)
         "1: this process writes people.*; 0: it stands by", read_active, people);
     metrics_gauge_fn(
         metrics, "stentor_ingest_people_stalled", "",
-        "1: the projection stands still until a person acts; the log says why", read_stalled,
+        "1: the projection has stopped and needs an operator; the log says why", read_stalled,
         people);
 }
 

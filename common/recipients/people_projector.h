@@ -21,4 +21,4 @@ People *people_new(const PeopleOptions *options);
 bool people_active(const People *people); // this process folds; false: it stands by
 // What is folded is written first.
 void people_stop(People *people, void (*on_stopped)(void *ctx), void *ctx);
-void people_free(People *people); // only after on_stopped, when nobody reads the metrics any more
+void people_free(People *people); // only after on_stopped, when no metrics are printed any more

@@ -39,7 +39,7 @@ static const DbStatement RECORDS = {"people_records",
     " updated_at = excluded.updated_at, sequence = excluded.sequence"
     " WHERE r.sequence <= excluded.sequence"};
 
-// The whole set is written anew, but only for the records that have just won.
+// The whole set is written again, but only for the records that have just won.
 static const DbStatement FORGET_ADDRESSES = {"people_forget_addresses",
     "WITH u AS MATERIALIZED (SELECT u.tenant_id, u.recipient_id"
     "  FROM unnest($1::text[], $2::text[], $3::int8[]) AS u (tenant_id, recipient_id, sequence)"
@@ -56,7 +56,7 @@ static const DbStatement ADDRESSES = {"people_addresses",
     " label, position) CROSS JOIN LATERAL " FOUND("recipients", " AND q.sequence = u.sequence")
     " ON CONFLICT DO NOTHING"};
 
-// Of somebody without a record it is a row with sequence 0: the wish stands whatever comes first.
+// Without a record it is a row with sequence 0: the choice holds whatever comes first.
 static const DbStatement UNSUBSCRIPTIONS = {"people_unsubscriptions",
     "INSERT INTO people.recipients AS r (tenant_id, recipient_id, unsubscribed_at, updated_at, sequence, unsubscribed_sequence)"
     " SELECT u.tenant_id, u.recipient_id, u.at, now(), 0, u.sequence"

@@ -99,7 +99,7 @@ bool parse_variables(Str text, json_t **ret_json, RenderFailure *failure)
     json_error_t where;
     json_t *json = json_loadb(text.ptr, text.len, 0, &where);
     if (json == NULL) {
-        // The parser's own words may quote a value, which is personal data: only the place is told.
+        // The parser's own text may quote a value, which is personal data: only the place is told.
         return render_fail(
             failure, FAILURE_INVALID_VARIABLES, "the variables are not JSON (line %d, column %d)",
             where.line, where.column);
@@ -201,7 +201,7 @@ json_t *tenant_names(const Stentor__V1__Tenant *tenant)
     return json_pack("{s:s,s:s}", "name", tenant->name, "id", tenant->tenant);
 }
 
-// ---- words ----
+// ---- content ----
 
 typedef struct Writing {
     const CompiledLocale *locale;
@@ -292,7 +292,8 @@ static size_t content_begin(Str html)
     return 0;
 }
 
-// The words that a mailbox shows beside the subject: first in the html, and not to be seen there.
+// The preview text that a mailbox shows next to the subject: first in the html, and not to be seen
+// there.
 static bool add_preheader(const Writing *writing, RenderFailure *failure)
 {
     Draft *draft = writing->draft;

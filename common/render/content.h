@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A notification's words from its template version and variables, for every channel. Pure: no I/O,
-// no clock, no keys; locale and zone are arguments. What stands in the way is a RenderFailure: a
-// stable code for machines and a reason for a person, free of personal data.
+// A notification's content from its template version and variables, for every channel. Pure: no
+// I/O, no clock, no keys; locale and zone are arguments. What stands in the way is a RenderFailure:
+// a stable code for machines and a reason for an operator, free of personal data.
 #pragma once
 
 #include "common/model/sms.h"
@@ -73,7 +73,7 @@ typedef struct ContentContext {
     TemplateMeter *meter; // NULL: none; else of this notification alone
 } ContentContext;
 
-// Formats are those of `locale`, the words' own.
+// Formats are those of `locale`, the content's own.
 bool render_content(
     const CompiledVersion *version, const CompiledLocale *locale, const json_t *variables,
     const ContentContext *context, Draft *draft, RenderFailure *failure);

@@ -14,11 +14,11 @@ typedef struct List {
 
 typedef struct Writer {
     Buf *out;
-    size_t breaks;   // line breaks owed before the next text
-    bool space;      // a space owed
-    bool begun;      // some text is there
-    bool line_begun; // this line has text
-    bool cell;       // a cell of this row was written
+    size_t breaks;     // line breaks owed before the next text
+    bool space;        // a space owed
+    bool started;      // some text is there
+    bool line_started; // this line has text
+    bool cell;         // a cell of this row was written
     int pre;
     int quotes;
     List lists[LISTS_MAX];
@@ -62,22 +62,22 @@ static void begin_line(Writer *writer)
             buf_cstr(writer->out, "  ");
         }
     }
-    writer->line_begun = true;
+    writer->line_started = true;
     writer->space = false;
 }
 
 // Pays what is owed before some text.
 static void pay(Writer *writer)
 {
-    if (writer->begun) {
+    if (writer->started) {
         for (size_t i = 0; i < writer->breaks && i < BLANK_LINES_MAX; i++) {
             buf_char(writer->out, '\n');
-            writer->line_begun = false;
+            writer->line_started = false;
         }
     }
     writer->breaks = 0;
-    writer->begun = true;
-    if (!writer->line_begun) {
+    writer->started = true;
+    if (!writer->line_started) {
         begin_line(writer);
     } else if (writer->space) {
         buf_char(writer->out, ' ');
@@ -95,7 +95,7 @@ static void put(Writer *writer, Str text)
 
 static void put_break(Writer *writer)
 {
-    if (writer->breaks > 0 || !writer->line_begun) {
+    if (writer->breaks > 0 || !writer->line_started) {
         owe_breaks(writer, writer->breaks < BLANK_LINES_MAX ? writer->breaks + 1 : writer->breaks);
         return;
     }
@@ -152,7 +152,7 @@ static size_t put_entity(Writer *writer, Str text)
         return 1;
     }
     if (c == ' ') {
-        writer->space = writer->line_begun && writer->breaks == 0;
+        writer->space = writer->line_started && writer->breaks == 0;
     } else if (c != 0xad && c != 0x34f && c != 0x200b && c != 0xfeff) {
         put_character(writer, c); // and no soft hyphen, grapheme joiner, zero width space or mark
     }
@@ -173,7 +173,7 @@ static void put_text(Writer *writer, Str text)
             if (pre && text.ptr[0] == '\n') {
                 put_break(writer);
             } else if (!pre) {
-                writer->space = writer->line_begun && writer->breaks == 0;
+                writer->space = writer->line_started && writer->breaks == 0;
             }
         }
         text = str_slice(text, used, text.len);
@@ -246,7 +246,7 @@ static void handle_list(Writer *writer, const Tag *tag)
 static void handle_cell(Writer *writer, bool closes)
 {
     if (closes) {
-        writer->cell = writer->line_begun && writer->breaks == 0;
+        writer->cell = writer->line_started && writer->breaks == 0;
     } else if (writer->cell) {
         put(writer, STR(" |"));
         writer->space = true;
@@ -354,7 +354,7 @@ void html_to_text(Str html, Buf *out)
         }
     }
     close_link(&writer);
-    if (writer.begun) {
+    if (writer.started) {
         buf_char(out, '\n');
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTML to plain text, for mails whose template has no text of its own: paragraphs, lists, tables,
-// links and quotations as a person would type them. One pass, no tree; not a sanitiser. Any bytes
+// links and quotations as one would type them. One pass, no tree; not a sanitiser. Any bytes
 // give some text. Pure.
 #pragma once
 

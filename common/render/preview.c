@@ -45,7 +45,7 @@ static json_t *parts_of(const CompiledVersion *version, Draft *draft)
 static void warn_of_mail(const CompiledLocale *locale, const Draft *draft, json_t *warnings)
 {
     if (draft->subject.len == 0) {
-        warn(warnings, "subject: the mail has none");
+        warn(warnings, "subject: missing");
     }
     if (draft->subject.len > SUBJECT_SHOWN) {
         warn(warnings, "subject: longer than 78 bytes; mailboxes cut it");
@@ -69,7 +69,7 @@ static void warn_of_sms(const Draft *draft, json_t *warnings)
     }
 }
 
-// A second rendering that minds what is missing: the first such variable is told.
+// A second rendering that minds what is missing: the first such variable is named.
 static void warn_of_missing(
     const CompiledVersion *version, const CompiledLocale *locale, const json_t *variables,
     const ContentContext *context, json_t *warnings)
@@ -130,7 +130,7 @@ static void warn_of_all(
     json_t *warnings)
 {
     if (wanted.len > 0 && !str_eq_nocase(wanted, str_from(locale->locale))) {
-        warn(warnings, "locale: the one asked for is not there; another stands in");
+        warn(warnings, "locale: the requested one does not exist; another was used");
     }
     if (version->channel == CHANNEL_EMAIL) {
         warn_of_mail(locale, draft, warnings);

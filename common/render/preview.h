@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a version would say: its parts as they would be sent, how large they are, and what a person
+// What a version would send: its parts, how large they are, and what an author
 // should know before publishing it. Pure.
 #pragma once
 

@@ -23,7 +23,7 @@ bool render_request_check(const Request *request, Str subject, Error *err)
 {
     const Stentor__V1__Meta *meta = request->meta;
     if (meta == NULL || !id_is_tenant(str_from(meta->tenant))) {
-        return error_set(err, ERROR_PERMANENT, "field 'meta.tenant' is not a tenant");
+        return error_set(err, ERROR_PERMANENT, "field 'meta.tenant' is not a tenant id");
     }
     if (!str_eq(subject_last(subject), str_from(meta->tenant))) {
         return error_set(
@@ -270,7 +270,7 @@ bool rendered_event(
     }
     if (payload.len > EVENT_BYTES_MAX - RENDERED_ROOM) {
         return error_set(
-            err, ERROR_PERMANENT, "the words have %zu bytes when packed, at most %d are allowed",
+            err, ERROR_PERMANENT, "the content has %zu bytes when packed, at most %d are allowed",
             payload.len, EVENT_BYTES_MAX - RENDERED_ROOM);
     }
     char *subject = arena_alloc(job->arena, SUBJECT_SIZE);

@@ -28,7 +28,7 @@ typedef struct Job {
 // PERMANENT when a field that every request has is missing or malformed, or it came on another
 // tenant's subject.
 bool render_request_check(const Request *request, Str subject, Error *err);
-// The words that `sealed` holds; both sealed fields of a request are under one key.
+// The text that `sealed` holds; both sealed fields of a request are under one key.
 bool job_variables(const Job *job, Str *ret_json, Error *err);
 
 // A digest's variables: {count, first, list: [{notification_id, template, accepted_at, ...the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Senders: who a tenant's mails are from, its default locale and zone, and what its templates may
-// say of it, from cfg.tenant.<tenant>.self.
+// show of it, from cfg.tenant.<tenant>.self.
 #pragma once
 
 #include <jansson.h>

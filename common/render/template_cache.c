@@ -156,8 +156,9 @@ static bool check_payload(Str name, Str tenant, Str payload, Error *err)
     if (ok &&
         !str_eq(name, make_name(own, tenant, str_from(source->key), str_from(source->version)))) {
         ok = error_set(
-            err, ERROR_PERMANENT, "template '%.64s' version '%.64s' came on the subject of another",
-            source->key, source->version);
+            err, ERROR_PERMANENT,
+            "template '%.64s' version '%.64s' came on the subject of another version", source->key,
+            source->version);
     }
     arena_free(arena);
     return ok;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Template cache: every template version that CONFIG holds, as the bytes it came in, and the most
 // recently used of them compiled. A version is compiled at its first use, so a hundred thousand
-// versions cost their bytes and no more. Not a judge of versions: which one a request gets was
+// versions cost their bytes and no more. It does not choose versions: the one of a request was
 // frozen at accept.
 #pragma once
 

@@ -368,8 +368,8 @@ bool version_may_become(
         str_eq(str_from(version->source), STR("ai_drafted")) && version->approved_by[0] == '\0') {
         return error_set(
             err, ERROR_PERMANENT,
-            "approved_by: an ai_drafted version is active only with the name "
-            "of who approved it");
+            "approved_by: an ai_drafted version becomes active only with the name "
+            "of its approver");
     }
     return true;
 }
@@ -426,7 +426,7 @@ static json_t *locale_to_json(const Stentor__V1__LocaleVariant *variant)
     return object;
 }
 
-static void add_words(json_t *object, const Stentor__V1__TemplateVersion *version)
+static void add_content(json_t *object, const Stentor__V1__TemplateVersion *version)
 {
     json_t *locales = json_array();
     json_t *variables = json_array();
@@ -479,7 +479,7 @@ json_t *version_to_json(const Stentor__V1__TemplateVersion *version, bool brief)
             texts_to_json(version->fallback_locales, version->n_fallback_locales));
     }
     if (!brief) {
-        add_words(object, version);
+        add_content(object, version);
     }
     return object;
 }

@@ -29,7 +29,7 @@ typedef struct FieldFaults {
 bool version_from_json(
     const json_t *document, Arena *arena, Stentor__V1__TemplateVersion *ret, FieldFaults *faults);
 
-// The whole document, or (brief) all but its words. New reference.
+// The whole document, or (brief) all but its content. New reference.
 json_t *version_to_json(const Stentor__V1__TemplateVersion *version, bool brief);
 
 const char *version_status_name(

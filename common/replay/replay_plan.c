@@ -103,7 +103,7 @@ bool replay_is_past(const ReplayPlan *plan, const BusMessage *message)
 }
 
 // A request that comes out of the clock a second time is rendered like a new one, and a late one
-// would be told as failed though it was sent. (Requests themselves come with the mark of the
+// would be reported as failed though it was sent. (Requests themselves come with the mark of the
 // replay, which the renderer minds.)
 static bool is_expired_work(const BusMessage *message, int64_t now_us, Arena *scratch)
 {

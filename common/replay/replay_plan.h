@@ -40,7 +40,7 @@ typedef enum ReplayVerdict {
     REPLAY_TAKE,
     REPLAY_OTHER_TENANT,
     REPLAY_COPY,    // made by a replay: its original comes too
-    REPLAY_EXPIRED, // work that would only be told as failed
+    REPLAY_EXPIRED, // work that would only be reported as failed
     REPLAY_OLD,     // an event whose id ingest has forgotten: it would be a new notification
     REPLAY_VERDICT_COUNT,
 } ReplayVerdict;

@@ -34,7 +34,7 @@ bool replay_room_open(
     }
     return read_info(room, reply) ||
            error_set(
-               err, ERROR_PERMANENT, "there is no stream '%s' (HINT: run 'stentor migrate')",
+               err, ERROR_PERMANENT, "stream '%s' does not exist (HINT: run 'stentor migrate')",
                stream);
 }
 
@@ -85,7 +85,8 @@ bool replay_room_in_vain(ReplayRoom *room, int64_t now_us, Error *err)
     }
     error_set(
         err, ERROR_TRANSIENT,
-        "%s is %d %% full; more copies would make it refuse what the pipeline writes (HINT: go on "
+        "%s is %d %% full; more copies would make it refuse what the pipeline writes (HINT: "
+        "continue "
         "later, or 'stentor migrate --bytes-scale-percent')",
         room->stream, REPLAY_FILL_PERCENT);
     return true;

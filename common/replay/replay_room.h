@@ -7,9 +7,10 @@
 #include "common/session/session.h"
 
 enum {
-    REPLAY_FILL_PERCENT = 85,  // copies fill a stream up to here
-    REPLAY_ROOM_WAIT_S = 40,   // then waits so long for room: more than two passes of the clock
-    REPLAY_COPY_OVERHEAD = 256 // of a message beside its payload: subject, headers, the store's own
+    REPLAY_FILL_PERCENT = 85, // copies fill a stream up to here
+    REPLAY_ROOM_WAIT_S = 40,  // then waits so long for room: more than two passes of the clock
+    REPLAY_COPY_OVERHEAD =
+        256 // of a message besides its payload: subject, headers, the store's own
 };
 
 typedef struct ReplayRoom {
@@ -18,7 +19,7 @@ typedef struct ReplayRoom {
     uint64_t first, last; // sequences
     int64_t max_bytes;    // 0 or less: no limit
     int64_t used_bytes;   // at the last look
-    int64_t added_bytes;  // since, or in the air then
+    int64_t added_bytes;  // since, or in flight then
     int64_t asked_bytes;  // the same, as of the look that is under way
     int64_t looked_us;
     int64_t full_since_us; // 0: it is not

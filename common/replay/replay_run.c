@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of things: the reader hands over a batch and is paused; what is wanted of it is kept
 // and published as the window, its bytes and the rate allow; when all of it is under way the reader
-// goes on. Killed anywhere: the same run begun again makes the same ids, which JetStream drops
+// goes on. Killed anywhere: the same run started again makes the same ids, which JetStream drops
 // within its duplicate window; beyond it each stage does with the second copy what it does with the
 // first. (test_replay.py: test_an_interrupted_replay_goes_on_under_the_same_run)
 #include "common/replay/replay_run.h"
@@ -19,7 +19,7 @@
 
 enum {
     BATCH = 256,                     // messages kept at most
-    WINDOW = 4096,                   // publishes in the air
+    WINDOW = 4096,                   // publishes in flight
     WINDOW_BYTES = 16 * 1024 * 1024, // of their payloads
     BEAT_MS = 10,                    // pacing
     BEATS_A_LINE = 50,               // progress
@@ -55,7 +55,7 @@ struct Run {
     EventHeaders waiting_headers[BATCH];
     size_t waiting_count, waiting_at;
     Flight flights[WINDOW];
-    size_t head, tail; // head .. tail are in the air; both only grow
+    size_t head, tail; // head .. tail are in flight; both only grow
     size_t air_bytes;
     uint64_t seen;         // the last sequence looked at
     uint64_t first_failed; // 0: none
@@ -335,8 +335,8 @@ static void look_at_stream(Run *run)
 {
     Error err;
     int64_t now_us = clock_mono_us();
-    size_t in_air = run->tail - run->head;
-    replay_room_look(&run->room, now_us, run->air_bytes + in_air * REPLAY_COPY_OVERHEAD);
+    size_t in_flight = run->tail - run->head;
+    replay_room_look(&run->room, now_us, run->air_bytes + in_flight * REPLAY_COPY_OVERHEAD);
     if (replay_room_in_vain(&run->room, now_us, &err)) {
         stop(run, &err);
     } else if (!run->read_all && run->tally->last.sequence > 0 && run->room.first > run->seen + 1) {

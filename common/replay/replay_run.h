@@ -36,7 +36,7 @@ void replay_tally_init(ReplayTally *tally);
 void replay_tally_done(ReplayTally *tally);
 void replay_tally_take(ReplayTally *tally, const BusMessage *message); // one that is wanted
 
-// Runs until the end, a failure or SIGINT. false: it failed; the tally tells how far it came. An
+// Runs until the end, a failure or SIGINT. false: it failed; the tally says how far it came. An
 // interrupt is no failure: then `complete` is false.
 bool replay_run(
     Session *session, const ReplayPlan *plan, Arena *arena, ReplayTally *tally, Error *err);

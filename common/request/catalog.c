@@ -23,7 +23,7 @@ typedef struct Version {
     uint32_t locales;
     int64_t published_at_us;
     char *required; // required.h; on the heap, or NULL
-    char *told;     // published_by, approved_by, source, provenance, each with its NUL; on the heap
+    char *notes;    // published_by, approved_by, source, provenance, each with its NUL; on the heap
 } Version;
 
 typedef struct TemplateEntry {
@@ -42,7 +42,7 @@ struct Catalog {
 static void drop_texts(Version *version)
 {
     free(version->required);
-    free(version->told);
+    free(version->notes);
 }
 
 static void free_entry(void *value)
@@ -100,7 +100,7 @@ static bool take_quiet_hours(TenantSettings *settings, const Stentor__V1__Tenant
     QuietHours hours = {
         start < MINUTES_OF_DAY ? (int32_t)start : -1, end < MINUTES_OF_DAY ? (int32_t)end : -1};
     if (!quiet_hours_check(hours, err)) {
-        return error_wrap(err, "it has none now");
+        return error_wrap(err, "quiet hours are off");
     }
     settings->gate.quiet_hours = hours;
     return true;
@@ -123,7 +123,7 @@ static bool take_settings(
     bool hours = take_quiet_hours(settings, entry, err);
     settings->gate.zone = zones_get(zones, str_from(entry->time_zone), err);
     if (settings->gate.zone == NULL) {
-        (void)error_wrap(err, "UTC is used");
+        (void)error_wrap(err, "UTC is used instead");
     }
     bool whole = hours && settings->gate.zone != NULL;
     if (!whole && err != NULL) {
@@ -231,11 +231,11 @@ static Version *add_version(TemplateEntry *entry, Error *err)
         entry->cap = entry->cap == 0 ? 4 : entry->cap * 2;
         entry->versions = xrealloc(entry->versions, entry->cap * sizeof *entry->versions);
     }
-    entry->versions[entry->count] = (Version){.told = NULL};
+    entry->versions[entry->count] = (Version){.notes = NULL};
     return &entry->versions[entry->count++];
 }
 
-static char *join_told(const Stentor__V1__TemplateVersion *event)
+static char *join_notes(const Stentor__V1__TemplateVersion *event)
 {
     const char *const texts[] = {
         event->published_by, event->approved_by, event->source, event->provenance};
@@ -243,13 +243,13 @@ static char *join_told(const Stentor__V1__TemplateVersion *event)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         size += strlen(texts[i]) + 1;
     }
-    char *told = xmalloc(size);
-    char *at = told;
+    char *notes = xmalloc(size);
+    char *at = notes;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         memcpy(at, texts[i], strlen(texts[i]) + 1);
         at += strlen(texts[i]) + 1;
     }
-    return told;
+    return notes;
 }
 
 static bool put_version(Catalog *catalog, const Stentor__V1__TemplateVersion *event, Error *err)
@@ -276,7 +276,7 @@ static bool put_version(Catalog *catalog, const Stentor__V1__TemplateVersion *ev
         .locales = (uint32_t)event->n_locales,
         .published_at_us = event->published_at_us,
         .required = required_pack(event),
-        .told = join_told(event),
+        .notes = join_notes(event),
     };
     (void)str_to_c(str_from(event->version), version->text, sizeof version->text);
     choose_latest(entry);
@@ -412,7 +412,7 @@ size_t catalog_templates(const Catalog *catalog)
 
 static CatalogVersion describe(const Version *version)
 {
-    const char *approved_by = version->told + strlen(version->told) + 1;
+    const char *approved_by = version->notes + strlen(version->notes) + 1;
     const char *source = approved_by + strlen(approved_by) + 1;
     return (CatalogVersion){
         .version = version->text,
@@ -421,7 +421,7 @@ static CatalogVersion describe(const Version *version)
         .category = version->category,
         .locales = version->locales,
         .published_at_us = version->published_at_us,
-        .published_by = version->told,
+        .published_by = version->notes,
         .approved_by = approved_by,
         .source = source,
         .provenance = source + strlen(source) + 1,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Catalog: what ingest must know of CONFIG to accept a request: which tenants are suspended, and
 // which versions of which templates there are. Only names, versions and kinds are kept; the
-// templates' words are the renderer's.
+// templates' content is the renderer's.
 #pragma once
 
 #include "common/base/error.h"
@@ -24,11 +24,11 @@ bool catalog_tenant_changed(Catalog *catalog, Str tenant, Str payload, Error *er
 void catalog_tenant_unreadable(Catalog *catalog, Str tenant);
 bool catalog_template_changed(Catalog *catalog, Str tenant, Str key, Str payload, Error *err);
 
-// What a tenant said for all its recipients. A tenant without an entry is not suspended (its API
+// A tenant's settings for all its recipients. A tenant without an entry is not suspended (its API
 // key speaks for it), lives in UTC and has neither quiet hours nor limits.
 typedef struct TenantSettings {
     GateTenant gate;
-    char default_locale[REQUEST_LOCALE_MAX + 1]; // "": it did not say
+    char default_locale[REQUEST_LOCALE_MAX + 1]; // "": none
 } TenantSettings;
 
 // Never NULL; valid until the tenant's next change.
@@ -59,7 +59,7 @@ bool catalog_digest(
 
 size_t catalog_templates(const Catalog *catalog);
 
-// ---- for those who ask ----
+// ---- for the API ----
 
 // The texts point into the catalog: valid until the next change.
 typedef struct CatalogVersion {

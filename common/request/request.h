@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Request: one wish to notify, whichever way it came in (JSON over HTTP, protobuf over NATS), and
+// Request: one call to notify, whichever way it came in (JSON over HTTP, protobuf over NATS), and
 // the one set of rules that it must meet. The decoders check types and unknown fields; everything
 // about values is checked here. Pure: no I/O, time is an argument.
 #pragma once
@@ -32,7 +32,7 @@ typedef struct Request {
     bool scheduled_past;      // a time was given and has passed, so it means now
     int64_t expires_at_us;    // 0: never
     int64_t produced_at_us;   // of a command: the time in its id; 0: when the stream stored it
-    // Said by what made the request, never by a caller:
+    // Set by the component that made the request, never by a caller:
     const char *given_id; // an id that is derived from its cause; NULL: made at accept time
     Str batch_id;
     Str trigger_key;

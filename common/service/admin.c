@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What probes and people see of a running service: /healthz (the loop turns), /readyz (it can work;
-// else why not), /metrics.
+// What probes and operators see of a running service: /healthz (the loop turns), /readyz (it can
+// work; else why not), /metrics.
 #include "common/service/internal.h"
 
 #include <stdio.h>
@@ -92,7 +92,7 @@ bool admin_ready(Service *service, Buf *reasons)
     }
     ask_all(service, reasons);
     int64_t now_ms = (int64_t)uv_now(&service->loop);
-    bool ready = steady_judge(&service->steady, reasons->len == 0, now_ms);
+    bool ready = steady_update(&service->steady, reasons->len == 0, now_ms);
     if (!ready && reasons->len == 0) {
         buf_printf(reasons, "it was not ready within the last %d ms", STEADY_MS);
     }
@@ -161,8 +161,7 @@ static void on_admin_request(void *ctx, HttpRequest *request)
     if (!str_eq(request->method, STR("GET")) && !str_eq(request->method, STR("HEAD"))) {
         http_response_header(request, "Allow", STR("GET, HEAD"));
         http_problem(
-            request, 405, "method-not-allowed", "The method is not allowed", NULL,
-            "expected GET or HEAD");
+            request, 405, "method-not-allowed", "Method not allowed", NULL, "expected GET or HEAD");
     } else if (str_eq(request->path, STR("/healthz"))) {
         http_respond(request, 200, "text/plain; charset=utf-8", STR("ok\n"));
     } else if (str_eq(request->path, STR("/readyz"))) {
@@ -171,8 +170,7 @@ static void on_admin_request(void *ctx, HttpRequest *request)
         answer_metrics(service, request);
     } else {
         http_problem(
-            request, 404, "not-found", "There is nothing here", NULL,
-            "expected /healthz, /readyz or /metrics");
+            request, 404, "not-found", "Not found", NULL, "expected /healthz, /readyz or /metrics");
     }
 }
 
@@ -271,13 +269,13 @@ static double read_redelivered(void *ctx)
 static double read_again(void *ctx)
 {
     const Service *service = ctx;
-    return (double)bus_stats(service->bus).again;
+    return (double)bus_stats(service->bus).given_back;
 }
 
-static double read_buried(void *ctx)
+static double read_dead_letters(void *ctx)
 {
     const Service *service = ctx;
-    return (double)bus_stats(service->bus).buried;
+    return (double)bus_stats(service->bus).dead_letters;
 }
 
 static double read_poisoned(void *ctx)
@@ -314,8 +312,8 @@ static void register_repeats(Service *service)
         m, "stentor_bus_published_total", "", "Publishes that JetStream acknowledged.",
         read_published, service);
     metrics_counter_fn(
-        m, "stentor_bus_duplicates_total", "",
-        "Of these, the ones that it had already and dropped.", read_duplicates, service);
+        m, "stentor_bus_duplicates_total", "", "Of these, the duplicates that it dropped.",
+        read_duplicates, service);
     metrics_gauge_fn(
         m, "stentor_bus_duplicate_ratio", "", "Duplicates by publishes, since the start.",
         read_duplicate_ratio, service);
@@ -323,29 +321,30 @@ static void register_repeats(Service *service)
         m, "stentor_bus_deliveries_total", "", "Deliveries to workers, repeats included.",
         read_delivered, service);
     metrics_counter_fn(
-        m, "stentor_bus_redeliveries_total", "", "Of these, the ones that were not the first.",
-        read_redelivered, service);
+        m, "stentor_bus_redeliveries_total", "", "Of these, the redeliveries.", read_redelivered,
+        service);
     metrics_gauge_fn(
         m, "stentor_bus_deliveries_per_event", "",
         "Deliveries by events delivered for the first time, since the start.",
         read_deliveries_per_event, service);
     metrics_counter_fn(
         m, "stentor_bus_acks_withheld_total", "",
-        "Deliveries that were done when their connection was gone; they come again.", read_withheld,
-        service);
+        "Deliveries that were done when their connection was lost: they are redelivered.",
+        read_withheld, service);
     metrics_counter_fn(
-        m, "stentor_bus_given_back_total", "", "Deliveries given back, to be seen again.",
+        m, "stentor_bus_given_back_total", "", "Deliveries given back, to be redelivered.",
         read_again, service);
     metrics_counter_fn(
-        m, "stentor_bus_buried_total", "", "Deliveries that ended as a dead letter.", read_buried,
-        service);
+        m, "stentor_bus_dead_letters_total", "", "Deliveries that ended as a dead letter.",
+        read_dead_letters, service);
     metrics_counter_fn(
         m, "stentor_bus_poisoned_total", "",
-        "Of these, the ones that nobody read: every process that had them died or hung.",
+        "Of these, poison messages, quarantined unread: every process that handled them died or "
+        "hung.",
         read_poisoned, service);
     metrics_gauge_fn(
         m, "stentor_config_unreadable", "",
-        "Subjects of CONFIG whose last message is no entry; stentor doctor names them.",
+        "Subjects of CONFIG whose last message is not a valid entry; stentor doctor names them.",
         read_unreadable, service);
 }
 
@@ -360,7 +359,7 @@ static void register_clocks(Service *service)
     for (size_t i = 0; i < SERVICE_CLOCKS; i++) {
         metrics_gauge_fn(
             service->metrics, "stentor_clock_off_seconds", labels[i],
-            "How far a server's clock is ahead of this machine's, beyond what asking took.",
+            "How far a server's clock is ahead of this machine's, beyond the time of the question.",
             read_clock_off, &service->clocks[i]);
     }
 }
@@ -379,7 +378,7 @@ static void register_build_info(Service *service)
     metrics_label(&labels, "version", STR(STENTOR_VERSION));
     metrics_label(&labels, "instance_id", str_from(service->instance));
     Metric *info = metrics_gauge(
-        service->metrics, "stentor_build_info", buf_c(&labels), "What runs here; always 1.");
+        service->metrics, "stentor_build_info", buf_c(&labels), "The version that runs; always 1.");
     metric_set(info, 1);
     buf_done(&labels);
 }

@@ -24,10 +24,10 @@ enum {
 };
 
 // "" is all tenants.
-typedef struct Wish {
+typedef struct CleanupRequest {
     char tenant[TENANT_SIZE];
     char requested_by[BY_SIZE];
-} Wish;
+} CleanupRequest;
 
 struct Cleanup {
     CleanupOptions options;
@@ -37,17 +37,17 @@ struct Cleanup {
     Reader *reader;   // NULL: until retry
     bool leaving;     // the reader is being freed
     bool complained;
-    Wish wishes[TENANTS_MAX];
-    size_t wish_count;
+    CleanupRequest waiting[TENANTS_MAX];
+    size_t waiting_count;
     int64_t due_us; // when all are due by themselves; of clock_mono_us
     // the pass
     bool running;
-    Wish wish;
+    CleanupRequest request;
     size_t rule;
     char cursor[CURSOR_SIZE];
-    int64_t begun_us;
+    int64_t pass_started_us;
     uint64_t dropped[CLEANUP_RULES_MAX];
-    bool in_air;
+    bool in_flight;
     // the end
     bool stopping;
     int closing;
@@ -101,18 +101,18 @@ bool cleanup_event_read(
 static void ask(Cleanup *c, Str tenant, Str requested_by)
 {
     Str whose = str_eq(tenant, STR("platform")) ? STR_EMPTY : tenant;
-    for (size_t i = 0; i < c->wish_count; i++) {
-        if (str_eq(str_from(c->wishes[i].tenant), whose)) {
-            return; // its pass has not begun
+    for (size_t i = 0; i < c->waiting_count; i++) {
+        if (str_eq(str_from(c->waiting[i].tenant), whose)) {
+            return; // its pass has not started
         }
     }
-    if (c->wish_count == TENANTS_MAX) {
+    if (c->waiting_count == TENANTS_MAX) {
         c->due_us = 0;
         return;
     }
-    Wish *wish = &c->wishes[c->wish_count++];
-    (void)str_to_c(whose, wish->tenant, sizeof wish->tenant);
-    (void)str_to_c(requested_by, wish->requested_by, sizeof wish->requested_by);
+    CleanupRequest *request = &c->waiting[c->waiting_count++];
+    (void)str_to_c(whose, request->tenant, sizeof request->tenant);
+    (void)str_to_c(requested_by, request->requested_by, sizeof request->requested_by);
 }
 
 static void take_event(Cleanup *c, const BusMessage *message)
@@ -164,7 +164,9 @@ static void on_reader_failed(void *ctx, const Error *err)
 {
     Cleanup *c = ctx;
     if (!c->complained) {
-        LOG(LOG_WARN, "clean-ups are not heard of, trying again; the daily ones go on",
+        LOG(LOG_WARN,
+            "clean-up commands cannot be read from EVENTS, trying again; the daily clean-up "
+            "continues",
             log_error(err));
     }
     c->complained = true;
@@ -205,25 +207,25 @@ static void wait_for_the_next(Cleanup *c)
 
 static bool begin_pass(Cleanup *c)
 {
-    c->wish = (Wish){.tenant = ""};
+    c->request = (CleanupRequest){.tenant = ""};
     if (clock_mono_us() >= c->due_us) {
         c->due_us = clock_mono_us() + c->options.every_s * INT64_C(1000000);
-    } else if (c->wish_count > 0) {
-        c->wish = c->wishes[0];
-        memmove(c->wishes, c->wishes + 1, --c->wish_count * sizeof(Wish));
+    } else if (c->waiting_count > 0) {
+        c->request = c->waiting[0];
+        memmove(c->waiting, c->waiting + 1, --c->waiting_count * sizeof(CleanupRequest));
     } else {
         return false;
     }
     c->running = true;
     c->rule = 0;
     c->cursor[0] = '\0';
-    c->begun_us = clock_mono_us();
+    c->pass_started_us = clock_mono_us();
     memset(c->dropped, 0, sizeof c->dropped);
     return true;
 }
 
 // "accept_log 12, batches 0": rules of one word together.
-static void tell_dropped(const Cleanup *c, Buf *out)
+static void print_dropped(const Cleanup *c, Buf *out)
 {
     for (size_t i = 0; i < c->options.rule_count; i++) {
         uint64_t sum = 0;
@@ -243,23 +245,24 @@ static void tell_dropped(const Cleanup *c, Buf *out)
 
 static void end_pass(Cleanup *c, const Error *err)
 {
-    Buf told;
-    buf_init(&told, 1024);
-    tell_dropped(c, &told);
+    Buf counts;
+    buf_init(&counts, 1024);
+    print_dropped(c, &counts);
     if (err == NULL) {
         LOG(LOG_INFO, "cleaned up",
-            log_text("tenant", c->wish.tenant[0] != '\0' ? c->wish.tenant : "*"),
-            log_text("requested_by", c->wish.requested_by), log_str("dropped", buf_view(&told)),
-            log_int("ms", (clock_mono_us() - c->begun_us) / 1000));
+            log_text("tenant", c->request.tenant[0] != '\0' ? c->request.tenant : "*"),
+            log_text("requested_by", c->request.requested_by),
+            log_str("dropped", buf_view(&counts)),
+            log_int("ms", (clock_mono_us() - c->pass_started_us) / 1000));
         metric_add(c->passes, 1);
-        c->ended_us = c->wish.tenant[0] == '\0' ? clock_mono_us() : c->ended_us;
+        c->ended_us = c->request.tenant[0] == '\0' ? clock_mono_us() : c->ended_us;
     } else {
-        LOG(LOG_ERROR, "clean-up failed, it is tried again at its next time",
-            log_text("what", c->rules[c->rule].what), log_str("dropped", buf_view(&told)),
+        LOG(LOG_ERROR, "clean-up failed, the next scheduled one tries again",
+            log_text("what", c->rules[c->rule].what), log_str("dropped", buf_view(&counts)),
             log_error(err));
         metric_add(c->failed, 1);
     }
-    buf_done(&told);
+    buf_done(&counts);
     c->running = false;
     move_on(c);
 }
@@ -267,9 +270,9 @@ static void end_pass(Cleanup *c, const Error *err)
 static void take_unknown(Cleanup *c, int64_t unknown)
 {
     if (unknown > 0) {
-        LOG(LOG_WARN, "dropped past its retention, though nobody knows what became of it",
+        LOG(LOG_WARN, "notifications dropped past their retention without a known outcome",
             log_text("what", c->rules[c->rule].what),
-            log_text("tenant", c->wish.tenant[0] != '\0' ? c->wish.tenant : "*"),
+            log_text("tenant", c->request.tenant[0] != '\0' ? c->request.tenant : "*"),
             log_int("notifications", unknown));
         metric_add(c->unknown, (double)unknown);
     }
@@ -302,7 +305,7 @@ static void take_batch(Cleanup *c, const PGresult *res)
 static void on_db_dropped(void *ctx, DbTxn *txn, const Error *err)
 {
     Cleanup *c = ctx;
-    c->in_air = false;
+    c->in_flight = false;
     if (c->stopping) {
         move_on(c);
     } else if (err == NULL) {
@@ -322,15 +325,15 @@ static void drop_batch(Cleanup *c)
     DbTxn *txn = db_txn_new(c->options.pool);
     DbParams *p = db_txn_add(txn, rule->statement, NULL);
     db_txn_lazy_commit(txn);
-    if (c->wish.tenant[0] == '\0') {
+    if (c->request.tenant[0] == '\0') {
         db_null(p);
     } else {
-        db_text(p, str_from(c->wish.tenant));
+        db_text(p, str_from(c->request.tenant));
     }
     db_text(p, str_from(rule->keep));
     db_text(p, str_from(c->cursor));
     db_i32(p, rule->at_most);
-    c->in_air = true;
+    c->in_flight = true;
     db_txn_submit(txn, on_db_dropped, c);
 }
 
@@ -338,7 +341,7 @@ static void close_parts(Cleanup *c);
 
 static void move_on(Cleanup *c)
 {
-    if (c->in_air) {
+    if (c->in_flight) {
         return;
     }
     if (c->stopping) {
@@ -352,7 +355,7 @@ static void move_on(Cleanup *c)
     }
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 static double read_age(void *ctx)
 {
@@ -434,7 +437,7 @@ void cleanup_stop(Cleanup *cleanup, void (*on_stopped)(void *ctx), void *ctx)
     cleanup->on_stopped = on_stopped;
     cleanup->stopped_ctx = ctx;
     (void)uv_timer_stop(&cleanup->timer);
-    if (!cleanup->in_air) {
+    if (!cleanup->in_flight) {
         close_parts(cleanup);
     }
 }

@@ -5,7 +5,7 @@
 // (migrations/*/
 // *_retention.sql), one for each rule.
 //
-// Any number of replicas: each hears of every event, and the function lets one of them work at a
+// Any number of replicas: each reads every event, and the function lets one of them work at a
 // time; the others find nothing left. The event is read in order, without acks and without a stored
 // position: dropping is harmless to repeat, and the pass soon after the start makes up for events
 // of before. So nothing is lost when a process is killed at any moment, and nothing has to be
@@ -27,7 +27,7 @@ enum { CLEANUP_RULES_MAX = 16, CLEANUP_EVERY_S = 24 * 3600 };
 // the next cursor (null: that was all), and of some a third column: how many notifications of what
 // was dropped have no known end, which is worth a warning.
 typedef struct CleanupRule {
-    const char *what; // "accept_log": label of the metric, word in the log; several may share it
+    const char *what; // "accept_log": label of the metric and in the log; several may share it
     const DbStatement *statement;
     const char *keep; // "35 days", or what else the function takes
     int32_t at_most;
@@ -44,11 +44,11 @@ typedef struct CleanupOptions {
 
 // Never fails: a function that cannot be called is an error in the log, once a pass.
 Cleanup *cleanup_new(const CleanupOptions *options);
-// Ends after the batch in the air.
+// Ends after the batch in flight.
 void cleanup_stop(Cleanup *cleanup, void (*on_stopped)(void *ctx), void *ctx);
 void cleanup_free(Cleanup *cleanup); // after on_stopped, when no metrics are printed any more
 
-// CleanUpSentEmail as its publisher wrote it: whose word it is (empty: not said). ERROR_PERMANENT
+// CleanUpSentEmail as its publisher wrote it: who asked for it (empty: not given). ERROR_PERMANENT
 // names what does not fit. Lives in `arena`.
 bool cleanup_event_read(
     const BusMessage *message, Arena *arena, Str *ret_tenant, Str *ret_requested_by, Error *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process does before it holds keys: it leaves no core dump and lets nobody of the same user
-// look into its memory. Once, before any thread. Developers switch that off
+// What a process does before it holds keys: it leaves no core dump and lets no process of the same
+// user read its memory. Once, before any thread. Developers switch that off
 // (STENTOR_CORE_DUMPS=true).
 #pragma once
 

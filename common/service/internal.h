@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What service.c (life cycle), common_options.c and admin.c (what people and probes see) share. Not
-// for other folders.
+// What service.c (life cycle), common_options.c and admin.c (what operators and probes see) share.
+// Not for other folders.
 #pragma once
 
 #include "common/base/id.h"
@@ -120,5 +120,5 @@ bool admin_open(Service *service, Error *err);
 void admin_register_metrics(Service *service);
 // Appends why the service is not ready; false when it is not.
 bool admin_ready(Service *service, Buf *reasons);
-// Twice a second: readiness as systemd hears of it, and the clocks.
+// Twice a second: readiness for systemd, and the clocks.
 void admin_tick(Service *service);

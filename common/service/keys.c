@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The master key at start: read from its file, and compared with what the installation has
-// registered before anything is done with it. A wrong one would find nothing and so let suppressed
-// people get mail.
+// registered before anything is done with it. A wrong one would find nothing, and suppressed
+// recipients would get mail.
 #include <openssl/crypto.h>
 
+#include "common/base/file.h"
 #include "common/db/master_keys.h"
 #include "common/service/internal.h"
-#include "common/service/read_file.h"
 
 enum { RETRY_MS = 500 };
 
@@ -15,7 +15,7 @@ bool keys_load(Service *service, Error *err)
     const char *path = service->options.common->master_key_file;
     Buf text;
     buf_init(&text, MASTER_KEY_FILE_MAX);
-    bool ok = read_file(path, &text, err);
+    bool ok = file_append(path, &text, err);
     if (ok) {
         service->master_key = master_key_parse(buf_view(&text), err);
         ok = service->master_key != NULL || error_wrap(err, "'%s'", path);

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "common/base/arena.h"
+#include "common/base/file.h"
 #include "common/service/known_names.h"
 #include "common/service/option_value.h"
 #include "common/service/options_file.h"
-#include "common/service/read_file.h"
 
 enum { ROWS_MAX = 128, NAME_MAX_BYTES = KNOWN_NAME_MAX };
 
@@ -52,7 +52,7 @@ static bool store_from_file(
 {
     Buf secret;
     buf_init(&secret, OPTION_TEXT_MAX + 2);
-    bool ok = read_file(path, &secret, err);
+    bool ok = file_append(path, &secret, err);
     if (!ok) {
         error_wrap(err, "%s_FILE", row->name);
     }
@@ -352,7 +352,7 @@ static bool read_config(Loader *l, Error *err)
     }
     Buf text;
     buf_init(&text, OPTION_FILE_MAX);
-    bool ok = read_file(l->config, &text, err);
+    bool ok = file_append(l->config, &text, err);
     if (ok && !read_lines(l, buf_view(&text), err)) {
         ok = error_wrap(err, "%s", l->config);
     }

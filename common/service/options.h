@@ -42,7 +42,7 @@ bool options_load(
     __attribute__((warn_unused_result));
 // The same for a command with arguments of its own: reading ends at the first argument that does
 // not begin with '-', or after "--"; *ret_rest is the index of the first one not read (argc: none).
-// ret_sources (NULL: nobody asks) gets one entry for each row.
+// ret_sources (NULL: not wanted) gets one entry for each row.
 bool options_load_args(
     const Option *table, size_t count, void *options, int argc, char **argv, int *ret_rest,
     OptionSource *ret_sources, Error *err) __attribute__((warn_unused_result));
@@ -52,7 +52,7 @@ int options_rest(const Option *table, size_t count, int argc, char **argv);
 void options_free(const Option *table, size_t count, void *options);
 
 // These append, and return false when `out` is full.
-// The value as people may see it: a secret is ***, a password inside a URL too.
+// The value as it may be shown: a secret is ***, a password inside a URL too.
 bool options_print(const Option *row, const void *options, Buf *out);
 bool options_help(
     const Option *table, size_t count, const char *program, const char *summary, Buf *out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people see of a table of options: --help, the README's table, the values of the start-up
+// What operators see of a table of options: --help, the README's table, the values of the start-up
 // line.
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a service process, in the order in which it happens: options, parts, start, run,
+// A service process, in the order of what happens: options, parts, start, run,
 // drain, close, free.
 #include "common/service/internal.h"
 
@@ -112,7 +112,9 @@ static void end_now(Service *service, const char *why)
 
 static void on_drain_timeout(uv_timer_t *timer)
 {
-    end_now(timer->data, "stopping took longer than STENTOR_DRAIN_MS, ended in the middle");
+    end_now(
+        timer->data, "shutdown took longer than STENTOR_DRAIN_MS, the process ends now; unfinished "
+                     "work is redelivered");
 }
 
 static void start_deadline(Service *service)
@@ -190,7 +192,7 @@ void service_wrong_options(Service *service)
 static void take_signal(Service *service, int number)
 {
     if (service->phase != PHASE_RUNNING || service->drain_wanted) {
-        end_now(service, "second signal, ended in the middle");
+        end_now(service, "second signal, the process ends now; unfinished work is redelivered");
     }
     LOG(LOG_INFO, "signal", log_int("number", number));
     service->drain_wanted = true;
@@ -450,7 +452,7 @@ int service_main(const ServiceSpec *spec, int argc, char **argv)
     return code;
 }
 
-// ---- what the service may ask ----
+// ---- for the service ----
 
 uv_loop_t *service_loop(Service *service)
 {

@@ -2,7 +2,7 @@
 // What every service's main() is made of: options, loop, signals, connections, health, metrics,
 // drain.
 //   int main(int argc, char **argv) { return service_main(&ingest_service, argc, argv); }
-// Life: options are read; bus and pool (when wanted) start to connect; start() builds the service;
+// Order: options are read; bus and pool (when wanted) start to connect; start() builds the service;
 // the admin endpoint answers /healthz /readyz /metrics. SIGTERM or SIGINT: readyz turns 503, stop()
 // drains and calls service_stopped(); then everything is closed and the process ends with 0. A
 // drain longer than STENTOR_DRAIN_MS, or a second signal, ends it at once with 1; wrong options end
@@ -23,7 +23,7 @@ typedef struct Service Service;
 typedef struct ServiceSpec {
     const char *name;      // "stentor-ingest"
     const char *summary;   // one line for --help
-    const Option *options; // the service's own, beside the common ones (common_options.c)
+    const Option *options; // the service's own, next to the common ones (common_options.c)
     size_t option_count;
     size_t options_size; // of the struct that the offsets speak of
     bool wants_database;
@@ -33,14 +33,14 @@ typedef struct ServiceSpec {
     // After a failure nothing of it is left but handles that are closing. The loop does not turn
     // yet.
     bool (*start)(Service *service, const void *options, void **ret_state, Error *err);
-    bool (*ready)(void *state, Buf *reason); // beside the bus and the pool; NULL: always
+    bool (*ready)(void *state, Buf *reason); // next to the bus and the pool; NULL: always
     // Begin to drain: close what was opened, then service_stopped(), now or later. NULL: nothing to
     // drain.
     void (*stop)(void *state);
     void (*free)(void *state); // after the loop has ended; bus and pool are gone already
 } ServiceSpec;
 
-// The whole life of the process; returns its exit status (above, and README.md).
+// Runs the whole process; returns its exit status (above, and README.md).
 int service_main(const ServiceSpec *spec, int argc, char **argv);
 
 // Inside start() and later:
@@ -57,9 +57,9 @@ const char *service_instance(Service *service); // random per process start, 26 
 // Once, in answer to stop(). Bus, pool and admin endpoint are closed from the next turn of the loop
 // on.
 void service_stopped(Service *service);
-// Something that only a person can mend was met while running: logged as error, then drain and exit
+// A fault that only an operator can fix was met while running: logged as error, then drain and exit
 // with 1.
 void service_fail(Service *service, const Error *err);
-// What is about to fail, in start() or later, is wrong in what the options name (a file, a table of
-// somebody else's): the process then ends with 2 instead of 1.
+// What is about to fail, in start() or later, is wrong in what the options name (a file, an
+// application's table): the process then ends with 2 instead of 1.
 void service_wrong_options(Service *service);

@@ -13,12 +13,12 @@
 static timer_t timer;
 static bool started;
 static struct itimerspec limit;
-static char last_words[256];
+static char last_line[256];
 
 static void on_xcpu(int number)
 {
-    ssize_t written = write(STDERR_FILENO, last_words, strlen(last_words));
-    (void)written; // there is nobody to say it to
+    ssize_t written = write(STDERR_FILENO, last_line, strlen(last_line));
+    (void)written; // there is nothing else to do
     signal(number, SIG_DFL);
     raise(number); // when the handler returns
 }
@@ -28,9 +28,9 @@ bool watchdog_start(const char *service, int64_t limit_ms, Error *err)
     struct sigaction action = {.sa_handler = on_xcpu};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGXCPU};
     snprintf(
-        last_words, sizeof last_words,
-        "%s: the loop stood for %" PRId64 " ms of processor time, so the process ends itself; what "
-        "it had in hand comes again (HINT: STENTOR_LOOP_LIMIT_MS, stentor dlq list)\n",
+        last_line, sizeof last_line,
+        "%s: the event loop was blocked for %" PRId64 " ms of processor time, the process ends "
+        "itself and its messages are redelivered (HINT: STENTOR_LOOP_LIMIT_MS, stentor dlq list)\n",
         service, limit_ms);
     limit = (struct itimerspec){
         .it_value = {(time_t)(limit_ms / 1000), (long)(limit_ms % 1000) * 1000000}};

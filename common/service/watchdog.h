@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watchdog: a loop that stands for so much of its own processor time runs in an endless loop (or
-// one that will outlast everybody's patience), and its process ends itself by SIGXCPU after a line
+// a far too long one), and its process ends itself by SIGXCPU after a line
 // on standard error. Processor time, not wall time: a stopped process, a paused machine or a slow
-// disk never counts. What was in hand comes again elsewhere; a message that does this to five
-// processes in a row is quarantined (common/bus/consume/guard/guard.h). One per process, of the
-// calling thread.
+// disk never counts. Its messages are redelivered to other processes; a message that does this to
+// five processes in a row is quarantined (common/bus/consume/guard/guard.h). One per process, of
+// the calling thread.
 #pragma once
 
 #include <stdint.h>

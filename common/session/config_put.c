@@ -44,8 +44,8 @@ bool config_replace(
                             : publish_in_place(session, arena, out, replaces, err);
     return ok || (err->kind == ERROR_CONFLICT
                       ? error_set(
-                            err, ERROR_CONFLICT, "'%s' was changed by another meanwhile: try again",
-                            out->subject)
+                            err, ERROR_CONFLICT,
+                            "'%s' was changed by another writer meanwhile: try again", out->subject)
                       : false);
 }
 

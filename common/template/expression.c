@@ -171,7 +171,7 @@ static bool literal_of(Parser *parser, const Token *token, Value *ret)
     }
 }
 
-static bool parse_words(Parser *parser, Call *call, Error *err);
+static bool parse_arguments(Parser *parser, Call *call, Error *err);
 
 // (helper a b=c), from its opening to behind its closing one.
 static bool parse_subexpression(Parser *parser, Expr *expr, Error *err)
@@ -189,7 +189,7 @@ static bool parse_subexpression(Parser *parser, Expr *expr, Error *err)
         return syntax_error(
             parser->lexer.source, expr->at, err, "the subexpression is empty; a helper is missing");
     }
-    if (!parse_words(parser, expr->call, err)) {
+    if (!parse_arguments(parser, expr->call, err)) {
         return false;
     }
     if (parser->token.kind != TOKEN_CLOSE_SUB) {
@@ -290,7 +290,7 @@ static bool parse_argument(Parser *parser, Call *call, Error *err)
 }
 
 // A name and its arguments, up to what closes the tag or the subexpression.
-static bool parse_words(Parser *parser, Call *call, Error *err)
+static bool parse_arguments(Parser *parser, Call *call, Error *err)
 {
     if (!parse_expr(parser, &call->name, err)) {
         return false;
@@ -338,7 +338,7 @@ bool parser_call(
         return syntax_error(
             parser->lexer.source, parser->token.at, err, "the tag is empty; a name is missing");
     }
-    if (!parse_words(parser, call, err) ||
+    if (!parse_arguments(parser, call, err) ||
         (parser->token.kind == TOKEN_OPEN_PARAMS && !parse_block_params(parser, call, err))) {
         return false;
     }

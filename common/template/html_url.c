@@ -375,7 +375,7 @@ static bool is_unsafe_refresh(HtmlScan *scan, Str html, size_t from, uint32_t *s
            begin + end > from;
 }
 
-static bool is_words(Str value)
+static bool is_plain_words(Str value)
 {
     for (size_t i = 0; i < value.len; i++) {
         unsigned char c = (unsigned char)value.ptr[i];
@@ -389,7 +389,7 @@ static bool is_words(Str value)
 
 static bool is_unsafe_code(HtmlScan *scan, Str html, size_t from, uint32_t *steps)
 {
-    return scan->has_code && !is_words(str_slice(html, from, html.len)) &&
+    return scan->has_code && !is_plain_words(str_slice(html, from, html.len)) &&
            find_place(scan, html, from, steps) == PLACE_CODE;
 }
 
@@ -400,7 +400,7 @@ bool html_url_is_unsafe(HtmlScan *scan, Str html, size_t from, bool raw, uint32_
            is_unsafe_refresh(scan, html, from, steps) || is_unsafe_code(scan, html, from, steps);
 }
 
-bool html_url_has_begun(HtmlScan *scan, Str html, size_t from, uint32_t *steps)
+bool html_url_has_started(HtmlScan *scan, Str html, size_t from, uint32_t *steps)
 {
     size_t begin = 0;
     return may_be_begin(html, from) && url_begin(scan, html, from, &begin, steps) &&

@@ -46,7 +46,7 @@ typedef struct HtmlScan {
 // it looks at.
 bool html_url_is_unsafe(HtmlScan *scan, Str html, size_t from, bool raw, uint32_t *steps);
 // Is there the beginning of a URL, in an attribute that takes one, in front of `from`?
-bool html_url_has_begun(HtmlScan *scan, Str html, size_t from, uint32_t *steps);
+bool html_url_has_started(HtmlScan *scan, Str html, size_t from, uint32_t *steps);
 // May the text, behind a value, end the scheme that the value began ("{{a}}:")?
 bool html_url_ends_scheme(Str text);
 // May the text begin an attribute that is code? Set in HtmlScan, it has every value looked at.

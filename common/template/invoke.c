@@ -65,7 +65,8 @@ static bool refuse_partial(const Render *render, const PartialCall *call, Error 
     }
     return error_set(
         err, ERROR_PERMANENT,
-        "partial '" STR_FMT "' is not there: whoever calls this one defines no such inline partial",
+        "partial '" STR_FMT
+        "' does not exist: the caller of this partial defines no such inline partial",
         STR_ARG(name));
 }
 

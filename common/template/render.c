@@ -345,7 +345,7 @@ static void put_text(Render *render, const Op *op)
     }
     render->html.has_code = render->html.has_code || op->has_code;
     if (op->ends_scheme &&
-        html_url_has_begun(&render->html, buf_view(render->out), from, &render->steps)) {
+        html_url_has_started(&render->html, buf_view(render->out), from, &render->steps)) {
         guard_url(render, from, false, op->text);
     }
 }
@@ -409,7 +409,7 @@ static bool step(Render *render, const Op *op, uint32_t *pc, Error *err)
     return true;
 }
 
-// The innermost place is told, once.
+// The innermost place is named, once.
 static bool place(Render *render, const Op *op, Error *err)
 {
     if (render->placed) {

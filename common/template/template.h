@@ -36,7 +36,7 @@ typedef struct TemplateTools TemplateTools;
 typedef struct TemplateMeter {
     int64_t (*cpu_us)(void); // that this thread has used; NULL: there is no limit of time
     int64_t max_us;
-    int64_t until_us;     // 0: not begun
+    int64_t until_us;     // 0: not started
     bool over;            // a render was ended: too many steps or rounds, or too much time
     uint32_t unsafe_urls; // values that TEMPLATE_UNSAFE_URL stands for
 } TemplateMeter;

@@ -5,13 +5,13 @@
 #include "common/template/lexer.h"
 
 // What a node asks of the content around it.
-typedef struct Wish {
+typedef struct Trim {
     bool any;
     Strip strip;
     bool open_standalone;
     bool close_standalone;
     bool inline_standalone;
-} Wish;
+} Trim;
 
 static size_t leading_space(Str s)
 {
@@ -126,7 +126,7 @@ static void trim_inverse(Node *block, Body *program, Body *first_inverse)
     }
 }
 
-static Wish trim_block(Node *block)
+static Trim trim_block(Node *block)
 {
     if (block->program != NULL) {
         trim_body(block->program, false);
@@ -140,7 +140,7 @@ static Wish trim_block(Node *block)
     if (inverse != NULL && inverse->chained) {
         first_inverse = inverse->first->program;
     }
-    Wish wish = {
+    Trim trim = {
         .any = true,
         .strip = {.open = block->strip.open, .close = block->close_strip.close},
         .open_standalone = line_ends(program->first, false),
@@ -155,10 +155,10 @@ static Wish trim_block(Node *block)
     } else if (block->close_strip.open) {
         omit_left(program->last, true);
     }
-    return wish;
+    return trim;
 }
 
-static Wish trim_node(Node *node)
+static Trim trim_node(Node *node)
 {
     switch (node->kind) {
     case NODE_BLOCK:
@@ -166,14 +166,14 @@ static Wish trim_node(Node *node)
     case NODE_INLINE:
         return trim_block(node);
     case NODE_PRINT:
-        return (Wish){.any = true, .strip = node->strip};
+        return (Trim){.any = true, .strip = node->strip};
     case NODE_COMMENT:
     case NODE_PARTIAL:
-        return (Wish){.any = true, .strip = node->strip, .inline_standalone = true};
+        return (Trim){.any = true, .strip = node->strip, .inline_standalone = true};
     case NODE_CONTENT:
         break;
     }
-    return (Wish){0};
+    return (Trim){0};
 }
 
 static void trim_inline(Node *node)
@@ -185,25 +185,25 @@ static void trim_inline(Node *node)
     }
 }
 
-static void trim_around(Node *node, const Wish *wish, bool is_root)
+static void trim_around(Node *node, const Trim *trim, bool is_root)
 {
     bool begins = line_begins(node->prev, is_root);
     bool ends = line_ends(node->next, is_root);
-    if (wish->strip.close) {
+    if (trim->strip.close) {
         omit_right(node->next, true);
     }
-    if (wish->strip.open) {
+    if (trim->strip.open) {
         omit_left(node->prev, true);
     }
-    if (wish->inline_standalone && begins && ends) {
+    if (trim->inline_standalone && begins && ends) {
         trim_inline(node);
     }
-    if (wish->open_standalone && begins) {
+    if (trim->open_standalone && begins) {
         Body *first = node->program != NULL ? node->program : node->inverse;
         omit_right(first->first, false);
         omit_left(node->prev, false);
     }
-    if (wish->close_standalone && ends) {
+    if (trim->close_standalone && ends) {
         Body *last = node->inverse != NULL ? node->inverse : node->program;
         omit_right(node->next, false);
         omit_left(last->last, false);
@@ -213,9 +213,9 @@ static void trim_around(Node *node, const Wish *wish, bool is_root)
 static void trim_body(Body *body, bool is_root)
 {
     for (Node *node = body->first; node != NULL; node = node->next) {
-        Wish wish = trim_node(node);
-        if (wish.any) {
-            trim_around(node, &wish, is_root);
+        Trim trim = trim_node(node);
+        if (trim.any) {
+            trim_around(node, &trim, is_root);
         }
     }
 }

@@ -44,5 +44,5 @@ bool trigger_check(const Stentor__V1__Trigger *trigger, FieldError *err);
 // The API's object: taken from JSON (every unknown field, wrong type or bad value is a problem) ...
 bool trigger_from_json(
     Str body, Str tenant, Str key, Arena *arena, Stentor__V1__Trigger *ret, Problem *problem);
-// ... and told as JSON, a new reference.
+// ... and as JSON, a new reference.
 json_t *trigger_to_json(const Stentor__V1__Trigger *trigger);

@@ -26,11 +26,11 @@ typedef struct Planning {
 // ---- when ----
 
 // A trigger that sends at once is late when its event was old already when it came into the stream
-// (of a command of the saga: when that came which it follows from): then somebody filled it with
-// the past. However long we were away ourselves, it still goes. One that waits for a date is late
-// by the clock: nobody wants last week's reminder. What a person sends again on purpose is never
+// (of a command of the saga: when that came which it follows from): then it was filled with
+// old events. However long we were away ourselves, it still goes. One that waits for a date is late
+// by the clock: last week's reminder is of no use. What an operator resends on purpose is never
 // late.
-static void judge_time(Planning *p, int64_t now_us)
+static void check_time(Planning *p, int64_t now_us)
 {
     const Trigger *t = p->trigger;
     bool at_once = trigger_anchor_is_event(t) && t->offset_s <= 0;
@@ -49,7 +49,7 @@ static bool find_time(Planning *p, int64_t now_us)
         return error_wrap(p->err, "anchor");
     }
     p->plan->at_us = anchor_us + t->offset_s * SECOND_US;
-    judge_time(p, now_us);
+    check_time(p, now_us);
     return true;
 }
 
@@ -113,7 +113,7 @@ static bool add_targets(Planning *p)
 
 // ---- the rest ----
 
-// A name or a locale is a courtesy: an event without it, or with something else there, still goes.
+// A name or a locale is optional: an event without it, or with something else there, still goes.
 static Str optional_text(Planning *p, const char *path)
 {
     Str text = STR_EMPTY;

@@ -21,7 +21,7 @@ typedef enum TargetKind { TARGET_ADDRESS, TARGET_RECIPIENT, TARGET_IDENTITY } Ta
 typedef struct Target {
     TargetKind kind;
     Identity identity; // of TARGET_IDENTITY
-    Str value;         // the address, the rcp_ id, or the tenant's own id of the person
+    Str value;         // the address, the rcp_ id, or the tenant's own id of the recipient
     Str recipient_id;  // filled by the look-up; empty: no such recipient (or an address)
 } Target;
 

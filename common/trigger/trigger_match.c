@@ -168,7 +168,7 @@ static const Trigger *read_trigger(Str tenant, Str key, Str payload, Arena *aren
     if (!id_is_tenant(tenant) || !str_eq(tenant, str_from(t->tenant)) ||
         !str_eq(key, str_from(t->key))) {
         (void)error_set(
-            err, ERROR_PERMANENT, "the entry speaks of trigger '%.64s' of tenant '%.32s'", t->key,
+            err, ERROR_PERMANENT, "the entry names trigger '%.64s' of tenant '%.32s'", t->key,
             t->tenant);
         return NULL;
     }

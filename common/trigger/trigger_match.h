@@ -13,7 +13,7 @@ TriggerMatch *trigger_match_new(void);
 void trigger_match_free(TriggerMatch *map);
 
 // An entry of CONFIG and its sequence there; an empty payload removes it. ERROR_PERMANENT when it
-// is not a trigger that keeps the rules, or speaks of another tenant or key than its subject: the
+// is not a trigger that keeps the rules, or names another tenant or key than its subject: the
 // entry before it stays.
 bool trigger_match_changed(
     TriggerMatch *map, Str tenant, Str key, Str payload, uint64_t sequence, Error *err);

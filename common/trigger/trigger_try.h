@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trigger would make of a sample event, told as JSON; nothing is sent or looked up. For the
+// What a trigger would make of a sample event, as JSON; nothing is sent or looked up. For the
 // API and the command line. Pure.
 #pragma once
 
@@ -7,8 +7,8 @@
 #include "common/trigger/trigger_apply.h"
 
 // A new reference. ERROR_PERMANENT when the event cannot be read or the trigger cannot use it.
-// `catalog` names the template's version; NULL: not told. `now_us` is also when the event counts as
-// stored.
+// `catalog` names the template's version; NULL: not shown. `now_us` is also when the event counts
+// as stored.
 json_t *trigger_try(
     const Stentor__V1__Trigger *trigger, const DomainInput *input, const Catalog *catalog,
     int64_t now_us, Arena *arena, Error *err);

@@ -34,7 +34,7 @@ static void submit(Settle *settle);
 // own (blocked, dropped): a vendor reports nothing about a mail that it never had.
 static bool is_proof(Status status)
 {
-    return status == STATUS_FAILED || status_is_heard_back(status);
+    return status == STATUS_FAILED || status_is_from_vendor(status);
 }
 
 static bool read_proof(Delivery *delivery, Proof *ret, Error *err)

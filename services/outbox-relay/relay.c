@@ -6,13 +6,13 @@
 
 #include "common/base/clock.h"
 #include "common/base/crash.h"
+#include "common/base/file.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/bus/consume/projector.h"
 #include "common/bus/topology/accounts.h"
 #include "common/bus/topology/topology.h"
 #include "common/db/listen.h"
-#include "common/service/read_file.h"
 #include "services/outbox-relay/feedback/feedback.h"
 #include "services/outbox-relay/feedback/feedback_retry.h"
 #include "services/outbox-relay/maintenance.h"
@@ -187,7 +187,7 @@ static bool read_mapping(Relay *relay, Error *err)
 {
     Buf text;
     buf_init(&text, MAPPING_BYTES_MAX);
-    bool ok = read_file(relay->options->mapping_file, &text, err);
+    bool ok = file_append(relay->options->mapping_file, &text, err);
     if (ok) {
         relay->mapping = mapping_read(buf_view(&text), err);
         ok = relay->mapping != NULL || error_wrap(err, "'%s'", relay->options->mapping_file);

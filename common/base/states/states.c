@@ -32,7 +32,8 @@ static LogField name_of(const States *states, const char *key, unsigned state)
 bool states_step(const States *states, unsigned from, unsigned to, Str who)
 {
     if (!states_allow(states, from, to)) {
-        LOG(LOG_ERROR, "a state machine refused a move, this is a bug in stentor",
+        LOG(LOG_ERROR,
+            "a state machine refused a transition: this is a bug in stentor, please report it",
             log_text("machine", states->machine), log_str("of", who), name_of(states, "from", from),
             name_of(states, "to", to));
         assert(is_forgiven());

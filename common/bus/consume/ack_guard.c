@@ -45,7 +45,9 @@ static Finding read_finding(const AckGuard *g, Str reply)
 static void conclude(AckGuard *g, unsigned breaks, bool same)
 {
     if (!same) {
-        LOG(LOG_WARN, "the stream is not surely the one that was read; older reads are not acked",
+        LOG(LOG_WARN,
+            "acks withheld: after the lost connection the stream may not be the one that was read; "
+            "its messages are redelivered",
             log_text("stream", g->stream), log_int("acks", (int64_t)g->held_count));
         g->same_since = breaks;
         g->top = (Top){0};
@@ -79,7 +81,7 @@ void ack_guard_tick(AckGuard *g)
     if (g->known_until == breaks || g->asking || !bus_connected(g->bus)) {
         return;
     }
-    // Read between two breaks and never looked at: one request cannot speak for both times.
+    // Read between two breaks and never checked: one request cannot answer for both.
     bool unseen = g->mixed || (g->fresh.sequence > 0 && g->fresh.breaks != breaks);
     if (unseen || g->top.sequence == 0) {
         conclude(g, breaks, !unseen);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ack guard: an ack may go out only to the store that its message was read from. JetStream takes an
 // ack by its sequence alone, and a server that came back with an older copy of its store gives
-// sequences a second time: an ack of what was read before would be one of somebody else's message,
-// which is then never seen again if that reader dies. So after the connection was lost, acks wait
-// until the stream's message at the highest sequence read before has been seen to be the same still
-// (one request); when it is not, or is gone, they are withheld: those messages come again after the
-// ack wait and are found done. (worker_nats_test: an_ack_never_reaches_another_message,
-// acks_outlive_a_connection_when_the_store_is_the_same)
+// sequences a second time: an ack of what was read before would acknowledge another
+// message, which is then never seen again if its reader dies. So after the connection was lost,
+// acks wait until the stream's message at the highest sequence read before has been seen to be the
+// same still (one request); when it is not, or is gone, they are withheld: those messages come
+// again after the ack wait and are found done. (worker_nats_test:
+// an_ack_never_reaches_another_message, acks_outlive_a_connection_when_the_store_is_the_same)
 #pragma once
 
 #include "common/bus/jetstream/bus_internal.h"

@@ -11,7 +11,7 @@
 
 enum { LETTER_ROOM = 4096 };
 
-// ---- what the payload tells ----
+// ---- read from the payload ----
 
 static Str notification_of(const ProtobufCMessage *payload)
 {
@@ -42,7 +42,7 @@ static void fill_attempts(
     }
 }
 
-// Beside a payload near the size limit the oldest attempts give way: they stand in it too.
+// Next to a payload near the size limit the oldest attempts give way: the payload has them too.
 static bool pack_letter(Stentor__V1__DeadLetter *letter, Arena *arena, Str *ret)
 {
     while (letter->n_attempts > 0 &&
@@ -70,10 +70,10 @@ static Str find_tenant(Str subject, const ProtobufCMessage *payload)
     return subject_last(subject);
 }
 
-// ---- the letter ----
+// ---- the dead letter ----
 
-// Foreign bytes stand in a reason, and a cut may have gone through a character; a letter with a
-// string that is not UTF-8 could be read by nobody.
+// Foreign bytes stand in a reason, and a cut may have gone through a character; a dead
+// letter with a string that is not UTF-8 could not be read.
 static char *readable(Str text, Arena *arena)
 {
     char *copy = arena_cstr(arena, text);
@@ -96,7 +96,8 @@ static bool pack(
     Stentor__V1__DeadLetter letter;
     Str tenant = find_tenant(message->subject, payload);
     stentor__v1__dead_letter__init(&letter);
-    // With the stage: an event that two stages read and neither understands has a letter from each.
+    // With the stage: an event that two stages read and neither understands has a dead letter from
+    // each.
     char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
     const char *place =
         arena_printf(arena, "%s/%llu", stage, (unsigned long long)message->sequence);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dead letters of workers and projectors: one packed stentor.v1.DeadLetter on
-// ntf.dead.<stage>.<tenant>, its id derived from stage, stream and sequence so that burying twice
-// is burying once, and an event that two stages bury has two letters.
+// ntf.dead.<stage>.<tenant>, its id derived from stage, stream and sequence: an
+// input has one dead letter however often it is written, and one from each stage that refuses it.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -9,8 +9,8 @@
 // last_attempt: a packed stentor.v1.Attempt, or empty; it stands behind those that a RENDERED_*
 // payload carries. The notification's id is the payload's own, as far as it can be read.
 // Everything *ret points to lives in `arena`. The tenant is the subject's last token, where it can
-// be one. A payload near the size limit loses its end so that the letter fits. false: could not be
-// packed.
+// be one. A payload near the size limit loses its end so that the dead letter fits. false: could
+// not be packed.
 bool dead_letter_pack(
     const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
     Arena *arena, BusOut *ret);

@@ -4,9 +4,9 @@
 //
 // Killed between the last output's ack and the input's ack: the input comes again, its outputs are
 // published again with the same ids (duplicates); nothing is lost. Killed between a dead letter's
-// ack and the input's: the same, the letter's id is derived from stage, stream and sequence, as is
-// that of the end which a poison message has beside it.
-// (worker_nats_test: an_unsettled_delivery_comes_again, buried_once_only)
+// ack and the input's: the same, the dead letter's id is derived from stage, stream and sequence,
+// as is that of the `failed` status which a poison message gets. (worker_nats_test:
+// an_unsettled_delivery_comes_again, the_unreadable_has_one_dead_letter)
 #include <assert.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@
 #include "common/bus/consume/guard/quarantine.h"
 #include "common/bus/consume/worker_internal.h"
 
-enum { AGAIN_MIN_MS = 1000, AGAIN_MAX_MS = 60000 };
+enum { REDELIVER_MIN_MS = 1000, REDELIVER_MAX_MS = 60000 };
 
 static DeliveryState *state_of(Delivery *delivery)
 {
@@ -27,20 +27,20 @@ static DeliveryState *state_of(Delivery *delivery)
 
 // ---- the answer ----
 
-static int again_delay(uint32_t delivered)
+static int redeliver_delay(uint32_t delivered)
 {
     uint32_t shift = delivered > 0 ? delivered - 1 : 0;
-    return shift >= 6 ? AGAIN_MAX_MS : AGAIN_MIN_MS << shift;
+    return shift >= 6 ? REDELIVER_MAX_MS : REDELIVER_MIN_MS << shift;
 }
 
-static void send_again(Worker *w, DeliveryState *d, int delay_ms)
+static void give_back(Worker *w, DeliveryState *d, int delay_ms)
 {
     char text[64];
     int len = delay_ms <= 0 ? snprintf(text, sizeof text, "-NAK")
                             : snprintf(text, sizeof text, "-NAK {\"delay\":%d000000}", delay_ms);
     bus_send(w->bus, natsMsg_GetReply(d->nats), NULL, str_of(text, (size_t)len));
-    w->stats.again++;
-    w->bus->stats.again++;
+    w->stats.given_back++;
+    w->bus->stats.given_back++;
 }
 
 static void unlink_batch(Worker *w, Batch *batch)
@@ -51,7 +51,7 @@ static void unlink_batch(Worker *w, Batch *batch)
     }
     batch->next = w->done;
     w->done = batch;
-    bus_again(w->bus);
+    bus_want_turn(w->bus);
 }
 
 static void acknowledge(Worker *w, const DeliveryState *d)
@@ -59,8 +59,8 @@ static void acknowledge(Worker *w, const DeliveryState *d)
     CRASH_POINT("worker.unacked");
     ack_guard_ack(&w->ack_guard, natsMsg_GetReply(d->nats), d->breaks);
     w->stats.acked++;
-    w->stats.buried += d->verdict == VERDICT_BURY ? 1 : 0;
-    w->bus->stats.buried += d->verdict == VERDICT_BURY ? 1 : 0;
+    w->stats.dead_letters += d->verdict == VERDICT_DEAD_LETTER ? 1 : 0;
+    w->bus->stats.dead_letters += d->verdict == VERDICT_DEAD_LETTER ? 1 : 0;
     w->stats.poisoned += d->poison ? 1 : 0;
     w->bus->stats.poisoned += d->poison ? 1 : 0;
 }
@@ -69,16 +69,16 @@ static void answer(DeliveryState *d)
 {
     Batch *batch = d->batch;
     Worker *w = batch->worker;
-    if (d->verdict == VERDICT_AGAIN && d->delay_ms <= 0 && w->state != WORKER_RUNNING) {
+    if (d->verdict == VERDICT_REDELIVER && d->delay_ms <= 0 && w->state != WORKER_RUNNING) {
         // At once, but not to this process again when it is the one that stops.
         bus_give_back(w->bus, d->nats);
         d->nats = NULL;
-        w->stats.again++;
-        w->bus->stats.again++;
-    } else if (d->verdict == VERDICT_AGAIN) {
-        send_again(w, d, d->delay_ms);
+        w->stats.given_back++;
+        w->bus->stats.given_back++;
+    } else if (d->verdict == VERDICT_REDELIVER) {
+        give_back(w, d, d->delay_ms);
     } else if (d->emit_failed || d->refused != NULL) {
-        send_again(w, d, again_delay(d->public.message.delivered));
+        give_back(w, d, redeliver_delay(d->public.message.delivered));
     } else {
         acknowledge(w, d);
     }
@@ -90,18 +90,19 @@ static void answer(DeliveryState *d)
     }
 }
 
-static void bury(DeliveryState *d, const char *reason);
+static void write_dead_letter(DeliveryState *d, const char *reason);
 
 static void answer_if_ready(DeliveryState *d)
 {
     bool ready = d->verdict != VERDICT_NONE && d->emits == 0 && !d->marked;
     if (ready && d->verdict == VERDICT_ACK && d->refused != NULL && !d->emit_failed) {
-        // An input whose output can never be published can never succeed: it would come for ever.
+        // An input whose output can never be published can never succeed: it would be redelivered
+        // for ever.
         const char *reason = d->refused;
         d->verdict = VERDICT_NONE;
         d->refused = NULL;
-        bury(d, reason);
-        ready = d->emits == 0; // else the letter's ack comes back here
+        write_dead_letter(d, reason);
+        ready = d->emits == 0; // else the dead letter's ack comes back here
     }
     if (ready) {
         answer(d);
@@ -113,11 +114,11 @@ static void answer_if_ready(DeliveryState *d)
 static void note_emitted(DeliveryState *d, const Error *err)
 {
     d->emits--;
-    CRASH_POINT_IF("worker.letter_stored", err == NULL && d->verdict == VERDICT_BURY);
+    CRASH_POINT_IF("worker.letter_stored", err == NULL && d->verdict == VERDICT_DEAD_LETTER);
     d->emit_failed = d->emit_failed || (err != NULL && err->kind != ERROR_PERMANENT);
     if (err != NULL && err->kind == ERROR_PERMANENT) {
         d->refused = arena_cstr(d->public.arena, str_from(err->text));
-        LOG(LOG_ERROR, "an output cannot be published",
+        LOG(LOG_ERROR, "output cannot be published, the input becomes a dead letter",
             log_text("stream", d->public.message.stream),
             log_int("sequence", (int64_t)d->public.message.sequence), log_error(err));
     }
@@ -155,41 +156,42 @@ void delivery_held(Delivery *delivery, const Error *err)
 
 // ---- dead letters ----
 
-static void bury(DeliveryState *d, const char *reason)
+static void write_dead_letter(DeliveryState *d, const char *reason)
 {
     const BusMessage *message = &d->public.message;
     const char *stage = d->batch->worker->options.stage;
     BusOut out;
     if (message->replayed) {
-        // Its original has a letter, or will have one when its turn comes: two letters of one event
-        // would be two that a person may resend.
-        LOG(LOG_WARN, "replayed input refused", log_text("stream", message->stream),
-            log_int("sequence", (int64_t)message->sequence), log_text("error", reason));
+        // Its original has a dead letter, or will have one when its turn comes: two dead letters of
+        // one event could both be resent.
+        LOG(LOG_WARN, "replayed message refused; its original has, or gets, the dead letter",
+            log_text("stream", message->stream), log_int("sequence", (int64_t)message->sequence),
+            log_text("error", reason));
         d->verdict = VERDICT_ACK;
         return;
     }
-    LOG(LOG_WARN, "input buried", log_text("stream", message->stream),
+    LOG(LOG_WARN, "input moved to the dead letters", log_text("stream", message->stream),
         log_int("sequence", (int64_t)message->sequence), log_text("error", reason));
     if (dead_letter_pack(
             message, stage != NULL ? stage : "unknown", reason, d->public.last_attempt,
             d->public.arena, &out)) {
         delivery_emit(&d->public, &out);
-        d->verdict = VERDICT_BURY;
+        d->verdict = VERDICT_DEAD_LETTER;
     } else {
-        d->verdict = VERDICT_AGAIN; // cannot happen by size; losing it would be worse
-        d->delay_ms = AGAIN_MAX_MS;
+        d->verdict = VERDICT_REDELIVER; // cannot happen by size; losing it would be worse
+        d->delay_ms = REDELIVER_MAX_MS;
     }
 }
 
 // ---- verdicts ----
 
-// Whoever comes as far as a verdict lived over the input.
+// A process that reaches a verdict has survived the input.
 static void decide(DeliveryState *d)
 {
     d->batch->undecided--;
     if (d->public.message.delivered > 1) {
         guard_acquit(d->batch->worker->guard, &d->public.message);
-        bus_again(d->batch->worker->bus); // perhaps the group is through
+        bus_want_turn(d->batch->worker->bus); // perhaps the group is through
     }
     answer_if_ready(d);
 }
@@ -197,22 +199,22 @@ static void decide(DeliveryState *d)
 void delivery_settle(Delivery *delivery, const Error *err)
 {
     DeliveryState *d = state_of(delivery);
-    assert(d->verdict == VERDICT_NONE && "settled twice");
+    assert(d->verdict == VERDICT_NONE && "the delivery has its verdict already");
     switch (err == NULL ? ERROR_NONE : err->kind) {
     case ERROR_NONE:
     case ERROR_CONFLICT:
         d->verdict = VERDICT_ACK;
         break;
     case ERROR_PERMANENT:
-        bury(d, err->text);
+        write_dead_letter(d, err->text);
         break;
     case ERROR_TRANSIENT:
     case ERROR_CONFIG:
-        d->verdict = VERDICT_AGAIN;
-        d->delay_ms = again_delay(delivery->message.delivered);
+        d->verdict = VERDICT_REDELIVER;
+        d->delay_ms = redeliver_delay(delivery->message.delivered);
         break;
     case ERROR_CANCELLED:
-        d->verdict = VERDICT_AGAIN;
+        d->verdict = VERDICT_REDELIVER;
         break;
     }
     decide(d);
@@ -221,8 +223,8 @@ void delivery_settle(Delivery *delivery, const Error *err)
 void delivery_redeliver(Delivery *delivery, int delay_ms)
 {
     DeliveryState *d = state_of(delivery);
-    assert(d->verdict == VERDICT_NONE && "settled twice");
-    d->verdict = VERDICT_AGAIN;
+    assert(d->verdict == VERDICT_NONE && "the delivery has its verdict already");
+    d->verdict = VERDICT_REDELIVER;
     d->delay_ms = delay_ms;
     decide(d);
 }
@@ -240,21 +242,21 @@ void delivery_quarantine(Batch *group, uint32_t deaths)
     bool packed = quarantine_pack(
         message, stage != NULL ? stage : "unknown", deaths, clock_now_us(), group->arena, &left);
     assert(packed);
-    LOG(LOG_ERROR, "poison message quarantined: the processes that had it died or hung",
+    LOG(LOG_ERROR, "poison message quarantined: every process that handled it died or hung",
         log_text("stream", message->stream), log_int("sequence", (int64_t)message->sequence),
         log_str("subject", message->subject), log_int("processes", deaths),
         log_text(
             "hint", arena_printf(
                         group->arena, "stentor dlq show --all-tenants " STR_FMT,
                         STR_ARG(left.letter.event_id))));
-    if (message->replayed) { // its original has a letter, or will have one
+    if (message->replayed) { // its original has a dead letter, or will have one
         d->verdict = VERDICT_ACK;
     } else {
         delivery_emit(&d->public, &left.letter);
         if (left.has_end) {
             delivery_emit(&d->public, &left.end);
         }
-        d->verdict = VERDICT_BURY;
+        d->verdict = VERDICT_DEAD_LETTER;
     }
     d->poison = true;
     decide(d);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far each stream of a projection was folded: the rows of <schema>.positions and the statements
-// that move them. Moving is the fence: a transaction in which somebody else moved a position
+// that move them. Moving is the fence: a transaction in which another process moved a position
 // meanwhile is refused by Postgres. A position is a sequence and the time at which its message was
 // stored: a log that lost its tail gives the same sequence to another message.
 #pragma once
@@ -38,7 +38,7 @@ void positions_add_load(Positions *p, DbTxn *txn);       // the transaction's fi
 void positions_read(Positions *p, const PGresult *rows); // its result: stored, known ...
 bool positions_pending(const Positions *p);              // positions_add_moves would write
 bool positions_moved(
-    const Positions *p, const PGresult *rows);      // somebody else did, as its result says
+    const Positions *p, const PGresult *rows);      // another process moved one, as its result says
 void positions_add_moves(Positions *p, DbTxn *txn); // stored -> folded where they differ
 bool positions_all_moved(const Positions *p, const DbTxn *txn); // false: a row is gone
 void positions_commit(Positions *p);                            // stored = folded

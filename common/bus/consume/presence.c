@@ -100,7 +100,7 @@ static void describe(Presence *p)
 }
 
 // One line when some are missed, once all were asked for, and one when all are back.
-static void tell(Presence *p)
+static void report(Presence *p)
 {
     bool missing = p->why[0] != '\0';
     bool asking = false;
@@ -114,11 +114,11 @@ static void tell(Presence *p)
     if (missing) {
         LOG(LOG_ERROR, "not ready", log_text("why", p->why));
     } else {
-        LOG_PLAIN(LOG_INFO, "all streams and consumers are there again");
+        LOG_PLAIN(LOG_INFO, "all streams and consumers exist again");
     }
 }
 
-// Only NATS's word counts: what is not answered in time changes nothing.
+// Only an answer counts: a request that is not answered in time changes nothing.
 static void on_info(void *ctx, Str reply, const Error *err)
 {
     Item *item = ctx;
@@ -130,7 +130,7 @@ static void on_info(void *ctx, Str reply, const Error *err)
         item->missing = missing;
         describe(item->presence);
     }
-    tell(item->presence);
+    report(item->presence);
     json_decref(root);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Presence: are the streams and durable consumers that a service reads there? Asked every few
-// seconds of what its row of the topology names, so that readiness tells a deleted one, and tells
-// when `stentor migrate` has made it again.
+// seconds of what its row of the topology names, so that readiness names a deleted one, and
+// recovers when `stentor migrate` has recreated it.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A projector's life: no lock (STANDBY) -> lock: read positions (LOADING) -> readers from there
+// A projector's states: no lock (STANDBY) -> lock: read positions (LOADING) -> readers from there
 // (FOLDING) -> one flush at a time (FLUSHING, readers paused: what arrives waits in them) ->
 // FOLDING. Whatever goes wrong drops what is folded and begins again at LOADING; only an
-// installation's fault (FAILED) needs a person.
+// installation's fault (FAILED) needs an operator.
 //
 // Killed before the commit: nothing happened, the same events are folded again. Killed after it:
 // rows and sequences are both there. A twin that lost the lock unknowingly: its UPDATE meets
@@ -42,24 +42,24 @@ static void on_letter_acked(void *ctx, const Error *err, uint64_t sequence, bool
     (void)sequence;
     (void)duplicate;
     Projector *p = ctx;
-    p->burying--;
+    p->dead_letters_open--;
     CRASH_POINT_IF("projector.letter_stored", err == NULL);
     p->dead_letter_failed = p->dead_letter_failed || err != NULL;
     projector_move_on(p);
 }
 
-// The position passes a buried event only after its letter is stored: a flush waits for that.
-static void bury(Projector *p, const BusMessage *message, const Error *reason)
+// The position passes such an event only after its dead letter is stored: a flush waits for that.
+static void write_dead_letter(Projector *p, const BusMessage *message, const Error *reason)
 {
     BusOut out;
-    LOG(LOG_WARN, "event buried", log_text("projection", p->options.name),
+    LOG(LOG_WARN, "event moved to the dead letters", log_text("projection", p->options.name),
         log_text("stream", message->stream), log_int("sequence", (int64_t)message->sequence),
         log_error(reason));
     if (!dead_letter_pack(message, p->options.stage, reason->text, STR_EMPTY, p->arena, &out)) {
         p->dead_letter_failed = true; // cannot happen by size
         return;
     }
-    p->burying++;
+    p->dead_letters_open++;
     bus_publish(p->bus, &out, on_letter_acked, p);
 }
 
@@ -69,14 +69,14 @@ static void fold_messages(Source *source, const BusMessage *messages, size_t cou
     if (p->state != PROJECTOR_FOLDING && p->state != PROJECTOR_FLUSHING) {
         return; // being dropped
     }
-    assert(p->state == PROJECTOR_FOLDING && "readers are paused while a flush is in the air");
+    assert(p->state == PROJECTOR_FOLDING && "readers are paused while a flush is in flight");
     if (p->folded == 0) {
         projector_wait_ms(p, p->options.flush_ms);
     }
     for (size_t i = 0; i < count; i++) {
         Error err = {0};
         if (!p->handlers.fold(p->ctx, &messages[i], p->arena, &err)) {
-            bury(p, &messages[i], &err);
+            write_dead_letter(p, &messages[i], &err);
         }
         source->position->folded = messages[i].sequence;
         source->position->folded_at_us = messages[i].stored_at_us;
@@ -222,13 +222,13 @@ static void note_committed(Projector *p, DbTxn *txn)
 static void finish_check(Projector *p, DbTxn *txn, const Error *err)
 {
     p->in_database = false;
-    Error refusal = {ERROR_PERMANENT, ""};
+    Error refusal = {.kind = ERROR_PERMANENT};
     memcpy(refusal.text, p->failure, sizeof refusal.text);
     p->failure[0] = '\0';
     if (p->state != PROJECTOR_FLUSHING) {
         projector_move_on(p);
     } else if (err == NULL && !positions_moved(&p->positions, db_txn_result(txn, 0))) {
-        projector_fail_or_retry(p, &refusal); // nobody else: the rows themselves are refused
+        projector_fail_or_retry(p, &refusal); // no other process: the rows themselves are refused
     } else {
         projector_drop(p);
     }
@@ -245,7 +245,7 @@ static void check_positions(Projector *p, const Error *err)
 {
     snprintf(
         p->failure, sizeof p->failure, "%s", err->text); // stands if the positions did not move
-    LOG(LOG_WARN, "flush refused, reading the positions again",
+    LOG(LOG_WARN, "flush refused by postgres, reading the positions again",
         log_text("projection", p->options.name), log_error(err));
     DbTxn *txn = db_txn_new(p->options.pool);
     positions_add_load(&p->positions, txn);
@@ -264,7 +264,7 @@ static void finish_flush(Projector *p, DbTxn *txn, const Error *err)
         pause_readers(p, false);
         projector_move_on(p);
     } else if (err == NULL) {
-        projector_drop(p); // a position's row is gone: somebody resets the projection
+        projector_drop(p); // a position's row is gone: an operator resets the projection
     } else if (err->kind == ERROR_PERMANENT || err->kind == ERROR_CONFLICT) {
         check_positions(p, err);
     } else if (err->kind == ERROR_CONFIG) {
@@ -299,7 +299,7 @@ static void start_flush(Projector *p)
     uv_timer_stop(&p->timer);
     projector_change_state(p, PROJECTOR_FLUSHING);
     pause_readers(p, true);
-    if (p->burying == 0) {
+    if (p->dead_letters_open == 0) {
         projector_move_on(p);
     }
 }
@@ -321,7 +321,7 @@ static void on_lock_closed(void *ctx)
 
 static void handle_dropped(Projector *p)
 {
-    if (p->readers_open > 0 || p->in_database || p->burying > 0 ||
+    if (p->readers_open > 0 || p->in_database || p->dead_letters_open > 0 ||
         uv_is_active((uv_handle_t *)&p->timer)) {
         return;
     }
@@ -341,7 +341,7 @@ static void handle_dropped(Projector *p)
 
 static void flush_or_drop(Projector *p)
 {
-    if (p->in_database || p->burying > 0) {
+    if (p->in_database || p->dead_letters_open > 0) {
         return;
     }
     if (p->dead_letter_failed) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Projector: the other way to read. Streams folded into Postgres rows, with the sequences stored in
 // the same transaction. One active per projection by advisory lock; stand-bys take over. The
-// transaction moves the stored sequence from where this process last saw it and fails when somebody
-// else moved it: a late twin cannot write. A log that lost its tail is read again from the time of
-// the last message that was folded, so folds must bear repetition (reader.c says why by time).
+// transaction moves the stored sequence from where this process last saw it and fails when another
+// process moved it: a late twin cannot write. A log that lost its tail is read again from the time
+// of the last message that was folded, so folds must bear repetition (reader.c says why by time).
 // Needs a table <schema>.positions (projection text, stream text, sequence bigint,
 // stream_created_at timestamptz, stored_at timestamptz NULL).
 #pragma once
@@ -32,8 +32,8 @@ typedef struct ProjectorOptions {
 
 typedef struct ProjectorHandlers {
     // Fold one event into memory. The arena lives until the flush is committed. An event that
-    // cannot be read: PERMANENT: it is logged, counted and buried (ntf.dead.<stage>.<tenant>), and
-    // the projection goes on.
+    // cannot be read: PERMANENT: it is logged, counted and moved to the dead letters
+    // (ntf.dead.<stage>.<tenant>), and the projection goes on.
     bool (*fold)(void *ctx, const BusMessage *message, Arena *arena, Error *err);
     // Add statements for everything folded since the last successful flush; called again with a new
     // transaction when the first could not be committed.
@@ -44,7 +44,7 @@ typedef struct ProjectorHandlers {
     void (*committed)(void *ctx, DbTxn *txn);
     // Postgres refuses what `write` has added (PERMANENT), or lacks a table or a right (CONFIG;
     // also when the positions are read). true: the same again after a pause that grows; `write` may
-    // do it otherwise. false, or NULL: the projection stands still.
+    // do it otherwise. false, or NULL: the projection stops.
     bool (*refused)(void *ctx, const Error *err);
 } ProjectorHandlers;
 
@@ -57,7 +57,7 @@ void projector_stop(
 void projector_free(Projector *projector);                           // only after on_stopped
 bool projector_active(const Projector *projector); // holds the lock and folds; false: stands by
 const char *projector_failure(
-    const Projector *projector); // NULL, or why it stands still (stream made anew ...)
+    const Projector *projector); // NULL, or why it has stopped (stream recreated ...)
 // Events that are in the streams and not yet in the tables; 0 for a stand-by.
 uint64_t projector_lag(const Projector *projector);
 // Everything that was in the streams when the readers began has been folded, if not yet written.

@@ -37,9 +37,9 @@ struct Projector {
     ProjectorState state;
     Arena *arena;
     size_t folded;
-    size_t burying;          // dead letters without their ack yet
-    bool dead_letter_failed; // one was not stored: the position must not pass it
-    bool in_database;        // a load or a flush has not been answered
+    size_t dead_letters_open; // whose ack has not come yet
+    bool dead_letter_failed;  // one was not stored: the position must not pass it
+    bool in_database;         // a load or a flush has not been answered
     bool stopping;
     size_t readers_open;
     uint64_t tails_lost; // of readers that are gone

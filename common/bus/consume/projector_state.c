@@ -92,8 +92,8 @@ void projector_fail(Projector *p, const Error *err)
         return;
     }
     snprintf(p->failure, sizeof p->failure, "%s", err->text);
-    LOG(LOG_ERROR, "projection stands still", log_text("projection", p->options.name),
-        log_error(err));
+    LOG(LOG_ERROR, "projection stopped, an operator must act",
+        log_text("projection", p->options.name), log_error(err));
     projector_drop(p);
 }
 

@@ -67,7 +67,7 @@ static void pull(Reader *r)
 }
 
 // The first delivery while CHECKING. What the last of each subject replaced is gone rightly, and
-// then cannot be told from a loss: reading those few again costs less than a doubt.
+// then looks like a loss: reading those few again costs less than a doubt.
 static void check_last(Reader *r, const AckSubject *ack)
 {
     bool first = ack->consumer_sequence == 1;
@@ -106,7 +106,7 @@ static void handle_delivery(Reader *r, natsMsg *message, const AckSubject *ack)
     bool follows = ack->consumer_sequence == r->next_consumer;
     if (r->state == READER_READING && follows && r->options.last_per_subject &&
         ack->stream_sequence < r->next) {
-        natsMsg_Destroy(message); // handed over before the consumer was made anew
+        natsMsg_Destroy(message); // handed over before the consumer was recreated
         r->next_consumer++;
         return;
     }
@@ -136,7 +136,7 @@ static void handle_status(Reader *r, int code, int64_t unfilled)
     size_t left = unfilled >= 0 && (size_t)unfilled < r->asked ? (size_t)unfilled : r->asked;
     r->asked -= left;
     if (code != 404 && code != 408) {
-        reader_restart(r, READER_RETRY_MS); // the consumer is gone, or nobody answers
+        reader_restart(r, READER_RETRY_MS); // the consumer is gone, or there is no responder
     }
 }
 
@@ -221,7 +221,7 @@ static void on_link(void *ctx, bool connected)
     reader_restart(ctx, 0);
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 Reader *reader_new(
     Bus *bus, const ReaderOptions *options, const ReaderHandlers *handlers, void *ctx)
@@ -246,14 +246,14 @@ Reader *reader_new(
     r->messages = xcalloc(r->options.batch_max, sizeof *r->messages);
     r->endpoint.stream = str_from(r->stream);
     endpoint_add(bus, &r->endpoint, &endpoint, r);
-    bus_again(bus);
+    bus_want_turn(bus);
     return r;
 }
 
 void reader_pause(Reader *reader, bool paused)
 {
     reader->paused = paused;
-    bus_again(reader->bus);
+    bus_want_turn(reader->bus);
 }
 
 int64_t reader_stream_created_us(const Reader *reader)
@@ -278,5 +278,5 @@ void reader_free(Reader *reader, void (*on_freed)(void *ctx), void *ctx)
     }
     reader->on_freed = on_freed;
     reader->freed_ctx = ctx;
-    bus_again(reader->bus);
+    bus_want_turn(reader->bus);
 }

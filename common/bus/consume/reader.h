@@ -35,13 +35,13 @@ typedef struct ReaderHandlers {
     // an empty stream).
     void (*on_caught_up)(void *ctx);
     // The read cannot go on: CONFIG when it is another stream since, or the sequence is past
-    // its age, or the stream ends before it and nobody knows since when; PERMANENT when there is no
-    // such stream. Transient trouble is not told: the reader tries again.
+    // its age, or the stream ends before it and the time of the last read is unknown; PERMANENT
+    // when there is no such stream. Transient trouble is not reported: the reader tries again.
     void (*on_failed)(void *ctx, const Error *err);
 } ReaderHandlers;
 
-// Borrows the bus; stream and filter are copied. Never fails: what cannot be read is told through
-// on_failed.
+// Borrows the bus; stream and filter are copied. Never fails: what cannot be read is reported
+// through on_failed.
 Reader *reader_new(
     Bus *bus, const ReaderOptions *options, const ReaderHandlers *handlers, void *ctx);
 void reader_pause(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way to the messages: is it the same stream, is the start still there, a consumer. And what
-// begins it again.
+// How a read starts: is it the same stream, is the start still there, a consumer. And what
+// starts it again.
 #include <jansson.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ static const int64_t TAIL_MARGIN_US = INT64_C(60) * 1000000;
 
 // ---- beginning again ----
 
-// The name is free at once, not only when nobody has pulled for INACTIVE_S.
+// The name is free at once, not only after INACTIVE_S without a pull.
 void reader_drop_consumer(Reader *r)
 {
     if (r->endpoint.consumer[0] != '\0' && bus_connected(r->bus)) {
@@ -28,7 +28,7 @@ void reader_drop_consumer(Reader *r)
             r->endpoint.consumer);
         (void)bus_send(r->bus, subject, NULL, STR_EMPTY);
     }
-    r->endpoint.consumer[0] = '\0'; // what it still delivers is nobody's
+    r->endpoint.consumer[0] = '\0'; // what it still delivers is dropped
 }
 
 void reader_restart(Reader *r, int64_t after_ms)
@@ -43,7 +43,7 @@ void reader_restart(Reader *r, int64_t after_ms)
     reader_drop_consumer(r);
     r->asked = 0;
     bus_forget_requests(r->bus, r);
-    bus_again(r->bus);
+    bus_want_turn(r->bus);
 }
 
 static void fail(Reader *r, const Error *err)
@@ -56,13 +56,14 @@ static void fail(Reader *r, const Error *err)
 }
 
 // Another reader has it. With many names taken a few tries find a free one; with all of them taken
-// somebody has to end first.
+// another reader has to end first.
 static void try_another_name(Reader *r)
 {
     enum { TRIES = 64 };
     r->names_taken++;
     if (r->names_taken % TRIES == 0) {
-        LOG(LOG_WARN, "no name is free for a reader's consumer, waiting",
+        LOG(LOG_WARN,
+            "all consumer names of this service's readers are in use, waiting for a free one",
             log_text("stream", r->stream), log_int("names", topology_reader_names(r->stream)),
             log_text("hint", "too many processes of one service, or processes that died lately"));
     }
@@ -82,7 +83,7 @@ static bool accept_answer(Reader *r, json_t *root, const char *what)
     if (code == STREAM_NOT_FOUND) {
         Error err;
         error_set(
-            &err, ERROR_PERMANENT, "there is no stream '%s' (HINT: run 'stentor migrate')",
+            &err, ERROR_PERMANENT, "stream '%s' does not exist (HINT: run 'stentor migrate')",
             r->stream);
         fail(r, &err);
         return false;
@@ -91,8 +92,8 @@ static bool accept_answer(Reader *r, json_t *root, const char *what)
         try_another_name(r);
         return false;
     }
-    LOG(LOG_DEBUG, "reader tries again", log_text("stream", r->stream), log_text("step", what),
-        log_text("error", text != NULL ? text : "no answer"));
+    LOG(LOG_DEBUG, "reader cannot start, trying again", log_text("stream", r->stream),
+        log_text("step", what), log_text("error", text != NULL ? text : "no answer"));
     reader_restart(r, READER_RETRY_MS);
     return false;
 }
@@ -117,7 +118,10 @@ static bool refuse_other(const Reader *r, int64_t created_us, Error *err)
     char why[160], then[CLOCK_RFC3339_SIZE], now[CLOCK_RFC3339_SIZE];
     clock_format(r->created_us, then);
     clock_format(created_us, now);
-    (void)snprintf(why, sizeof why, "was made anew (%s, the stored sequence is of %s)", now, then);
+    (void)snprintf(
+        why, sizeof why,
+        "was recreated (created %s; the stored position belongs to the stream created %s)", now,
+        then);
     return refuse_log(r, why, err);
 }
 
@@ -126,9 +130,7 @@ void reader_take_over(Reader *r, int64_t created_us)
     char then[CLOCK_RFC3339_SIZE], now[CLOCK_RFC3339_SIZE];
     clock_format(r->created_us, then);
     clock_format(created_us, now);
-    LOG(LOG_INFO,
-        "the server reports another creation time for the stream, which is the one that was read: "
-        "going on",
+    LOG(LOG_INFO, "stream's creation time changed but its messages are the same, reading on",
         log_text("stream", r->stream),
         log_int("read_up_to", r->next > 0 ? (int64_t)r->next - 1 : 0), log_text("created", now),
         log_text("known_as", then));
@@ -141,7 +143,7 @@ static bool may_begin_again(const Reader *r, Error *err)
     return !r->options.reads_once || r->next <= 1 ||
            error_set(
                err, ERROR_CONFIG,
-               "stream '%s' does not hold what was read last: it is to be read again", r->stream);
+               "stream '%s' no longer holds the last message read (HINT: start again)", r->stream);
 }
 
 // from_us 0: from the stream's beginning.
@@ -187,11 +189,11 @@ static void note_clock(const Reader *r, const json_t *root)
         return;
     }
     BusClock now = {created_us, r->asked_ns, (int64_t)uv_hrtime()};
-    int64_t apart_us = ahead_us(&now) - ahead_us(&r->bus->clock_heard);
-    if (r->bus->clock_heard.server_us != 0 && apart_us < AGREE_US && apart_us > -AGREE_US) {
+    int64_t apart_us = ahead_us(&now) - ahead_us(&r->bus->clock_candidate);
+    if (r->bus->clock_candidate.server_us != 0 && apart_us < AGREE_US && apart_us > -AGREE_US) {
         r->bus->clock = now;
     }
-    r->bus->clock_heard = now;
+    r->bus->clock_candidate = now;
 }
 
 static void handle_created(Reader *r, Str reply, const Error *err)
@@ -217,7 +219,7 @@ static void handle_created(Reader *r, Str reply, const Error *err)
             r->next_consumer = 1;
             r->heard_ms = bus_now_ms(r->bus);
             reader_note_progress(r, empty);
-            bus_again(r->bus);
+            bus_want_turn(r->bus);
         }
     }
     json_decref(root);
@@ -229,7 +231,7 @@ static void on_consumer_created(void *ctx, Str reply, const Error *err)
 }
 
 // Where the consumer begins. Once something was handed over it is the sequence after it, except for
-// the last of each subject: those come anew, and handle_delivery() passes over the known ones.
+// the last of each subject: those come again, and handle_delivery() passes over the known ones.
 static void describe_start(const Reader *r, json_t *config)
 {
     const char *policy = "by_start_sequence";
@@ -304,13 +306,13 @@ static bool check_ends(const Reader *r, const StreamState *s, Error *err)
     if (r->next > s->last + 1 && r->last_at_us == 0) {
         (void)snprintf(
             why, sizeof why,
-            "lost its end: it ends at %llu, and %llu was read at a time that is not known",
+            "lost messages at its end: it ends at %llu, but %llu was read, at an unknown time",
             (unsigned long long)s->last, (unsigned long long)r->next - 1);
         return refuse_log(r, why, err);
     }
     if (r->next > 1 && s->first > r->next && !s->last_per_subject) {
         (void)snprintf(
-            why, sizeof why, "begins at %llu, but %llu was not read yet: it is past its age",
+            why, sizeof why, "begins at %llu, but %llu was not read yet: retention removed it",
             (unsigned long long)s->first, (unsigned long long)r->next);
         return refuse_log(r, why, err);
     }
@@ -329,8 +331,9 @@ static bool lose_tail(Reader *r, Error *err)
     if (from_us > 0) {
         clock_format(from_us, from);
     }
-    LOG(LOG_WARN, "the log lost its tail, reading again", log_text("stream", r->stream),
-        log_int("read_up_to", (int64_t)r->next - 1), log_text("from", from));
+    LOG(LOG_WARN, "stream lost its newest messages, reading again from before the loss",
+        log_text("stream", r->stream), log_int("read_up_to", (int64_t)r->next - 1),
+        log_text("from", from));
     r->tails_lost++;
     begin_again(r, from_us);
     return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reader.c (reading) and reader_begin.c (the way to the messages) share.
+// What reader.c (reading) and reader_begin.c (how a read starts) share.
 #pragma once
 
 #include "common/bus/consume/reader.h"
@@ -15,7 +15,7 @@ typedef struct Held {
 struct Reader {
     Bus *bus;
     ReaderOptions options;
-    const StreamSpec *spec; // NULL: a stream of somebody else
+    const StreamSpec *spec; // NULL: a stream that is not in the topology
     char *stream;
     char *filter;
     ReaderHandlers handlers;
@@ -33,7 +33,7 @@ struct Reader {
     int64_t created_us;     // that of the stream that next belongs to; 0: not known
     int64_t doubted_us;     // what the server reports instead, while CHECK decides; 0: no doubt
     uint64_t lag;
-    // A fact about the stream, and a wish of the caller: each true or false in most states.
+    // A fact about the stream, and an option of the caller: each true or false in most states.
     bool last_per_subject; // it keeps no more: what was read may be gone rightly
     bool paused;
     size_t asked;

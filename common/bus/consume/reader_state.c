@@ -29,7 +29,7 @@ static const uint32_t progress_moves[READER_PROGRESS_COUNT] = {
     [READER_REPORTED]  = 0,
 };
 static const char *const progress_names[READER_PROGRESS_COUNT] = {
-    [READER_NOT_BEGUN] = "not begun", [READER_BEHIND] = "behind", [READER_CAUGHT_UP] = "caught up", [READER_REPORTED] = "reported",
+    [READER_NOT_BEGUN] = "new", [READER_BEHIND] = "behind", [READER_CAUGHT_UP] = "caught up", [READER_REPORTED] = "reported",
 };
 static const States progress_states = {"reader progress", progress_names, progress_moves, READER_PROGRESS_COUNT};
 // clang-format on

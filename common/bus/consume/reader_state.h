@@ -2,7 +2,7 @@
 // Where a read is: two small machines, each with one writer and one table of moves (reader_state.c;
 // reader_state_test.c walks all pairs).
 //
-// The way to the messages, begun again from waiting after each trouble:
+// How a read starts, again from waiting after each trouble:
 //
 //   waiting --> asking --+--> creating -------------------------.
 //      ^          |      '--> creating at last --> checking ----+--> reading
@@ -17,7 +17,7 @@
 //
 // How far it has come with what was in the stream when it began:
 //
-//   not begun --+--> behind --> caught up --> reported
+//   new --------+--> behind --> caught up --> reported
 //               '-----------------^
 #pragma once
 

@@ -98,9 +98,10 @@ static void read_consumer(Worker *w, Str reply, const Error *err)
     bool was_missing = w->known == CONSUMER_ASKED_AGAIN;
     if (json_is_integer(ack_wait)) {
         w->ack_wait_ms = json_integer_value(ack_wait) / 1000000;
-        w->asked = was_missing ? 0 : w->asked; // what was asked before it was made, nobody heard
+        w->asked =
+            was_missing ? 0 : w->asked; // what was asked before it was made reached no consumer
         (void)learn(w, CONSUMER_KNOWN);
-        bus_again(w->bus);
+        bus_want_turn(w->bus);
     } else if (was_missing) {
         (void)learn(w, CONSUMER_MISSING); // which is logged already
     } else if (err != NULL && err->kind == ERROR_CANCELLED) {
@@ -108,7 +109,9 @@ static void read_consumer(Worker *w, Str reply, const Error *err)
     } else if (learn(w, CONSUMER_MISSING)) {
         LOG(LOG_WARN, "consumer not found, trying again", log_text("stream", w->spec->stream),
             log_text("consumer", w->spec->name),
-            log_text("error", problem != NULL ? problem : "an answer that is no consumer"));
+            log_text(
+                "error",
+                problem != NULL ? problem : "the answer is not a consumer's configuration"));
     }
     json_decref(root);
 }
@@ -373,8 +376,8 @@ static void renew_waiting(Worker *w, Waiting *q, int64_t now_ms)
     }
 }
 
-// Deliveries in hand for half of ack_wait are renewed, or the server would give them to somebody
-// else too.
+// Deliveries in hand for half of ack_wait are renewed, or the server would deliver them to
+// another process too.
 static void renew_all(Worker *w, int64_t now_ms)
 {
     for (Batch *batch = w->batches; batch != NULL; batch = batch->next) {
@@ -419,7 +422,7 @@ static void on_link(void *ctx, bool connected)
     }
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 Worker *worker_new(Bus *bus, const WorkerOptions *options, WorkerHandler handler, void *ctx)
 {
@@ -451,7 +454,7 @@ Worker *worker_new(Bus *bus, const WorkerOptions *options, WorkerHandler handler
 void worker_start(Worker *worker)
 {
     if (move(worker, WORKER_RUNNING)) {
-        bus_again(worker->bus);
+        bus_want_turn(worker->bus);
     }
 }
 
@@ -463,7 +466,7 @@ void worker_stop(Worker *worker, void (*on_stopped)(void *ctx), void *ctx)
     worker->on_stopped = on_stopped;
     worker->stopped_ctx = ctx;
     return_waiting(worker);
-    bus_again(worker->bus);
+    bus_want_turn(worker->bus);
 }
 
 void worker_free(Worker *worker, void (*on_freed)(void *ctx), void *ctx)
@@ -474,13 +477,13 @@ void worker_free(Worker *worker, void (*on_freed)(void *ctx), void *ctx)
     return_waiting(worker); // what is in hand is waited for
     worker->on_freed = on_freed;
     worker->freed_ctx = ctx;
-    bus_again(worker->bus);
+    bus_want_turn(worker->bus);
 }
 
 void worker_pause(Worker *worker, bool paused)
 {
     worker->paused = paused;
-    bus_again(worker->bus);
+    bus_want_turn(worker->bus);
 }
 
 size_t worker_in_flight(const Worker *worker)

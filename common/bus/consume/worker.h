@@ -31,7 +31,7 @@ typedef struct WorkerOptions {
 // Called on the loop with 1..batch_max deliveries. The array itself lives in the batch's arena.
 typedef void (*WorkerHandler)(void *ctx, Delivery **deliveries, size_t count);
 
-// Borrows the bus and the consumer's row; never fails: a consumer that is not there is asked for
+// Borrows the bus and the consumer's row; never fails: a missing consumer is asked for
 // again and again. Nothing is pulled before worker_start, which is called once.
 Worker *worker_new(Bus *bus, const WorkerOptions *options, WorkerHandler handler, void *ctx);
 void worker_start(Worker *worker);
@@ -54,19 +54,19 @@ void delivery_hold(Delivery *delivery);
 void delivery_held(Delivery *delivery, const Error *err);
 // The verdict, once per delivery, from the error's kind:
 //   NULL or CONFLICT  ack, once all that was emitted is stored (if that fails: redelivery; if an
-//                     output can never be published: bury)
+//                     output can never be published: a dead letter)
 //   TRANSIENT         nak with a delay that grows with the deliveries (1 s .. 60 s)
-//   PERMANENT         bury: a DeadLetter on ntf.dead.<stage>.<tenant>, then ack
+//   PERMANENT         a DeadLetter on ntf.dead.<stage>.<tenant>, then ack
 //   CONFIG            as TRANSIENT
 //   CANCELLED         nak at once (of a stopping worker: when the bus closes): another replica or
 //                     the next process takes it
 void delivery_settle(Delivery *delivery, const Error *err);
-// Give it back and see it again after delay_ms (someone else's claim is still alive, its template
-// is not here yet).
+// Gives it back, to be redelivered after delay_ms (another process's claim is still alive, its
+// template is not here yet).
 void delivery_redeliver(Delivery *delivery, int delay_ms);
 
 typedef struct WorkerStats {
-    uint64_t received, acked, again, buried, redelivered, poisoned;
+    uint64_t received, acked, given_back, dead_letters, redelivered, poisoned;
 } WorkerStats;
 // Counted since worker_new; valid as long as the worker.
 const WorkerStats *worker_stats(const Worker *worker);

@@ -9,7 +9,7 @@
 
 typedef struct Batch Batch;
 
-typedef enum Verdict { VERDICT_NONE, VERDICT_ACK, VERDICT_BURY, VERDICT_AGAIN } Verdict;
+typedef enum Verdict { VERDICT_NONE, VERDICT_ACK, VERDICT_DEAD_LETTER, VERDICT_REDELIVER } Verdict;
 
 typedef struct DeliveryState {
     Delivery public; // first: the handler's pointer is ours

@@ -16,7 +16,7 @@ static bool check_status(const Stentor__V1__NotificationStatus *status, Error *e
     }
     if (!id_is_tenant(str_from(meta->tenant))) {
         return error_set(
-            err, ERROR_PERMANENT, "status: meta.tenant '%.40s' is no tenant", meta->tenant);
+            err, ERROR_PERMANENT, "status: meta.tenant '%.40s' is not a tenant id", meta->tenant);
     }
     if (channel_name((Channel)status->channel)[0] == '\0') {
         return error_set(

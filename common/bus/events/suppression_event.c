@@ -61,7 +61,7 @@ bool suppression_check(const Stentor__V1__Suppression *entry, Error *err)
 {
     if (!id_is_tenant(str_from(entry->tenant))) {
         return error_set(
-            err, ERROR_PERMANENT, "suppression: tenant '%.40s' is none", entry->tenant);
+            err, ERROR_PERMANENT, "suppression: '%.40s' is not a tenant id", entry->tenant);
     }
     if (channel_name((Channel)entry->channel)[0] == '\0') {
         return error_set(
@@ -142,8 +142,9 @@ Stentor__V1__Suppression *suppression_read(
     key_of(own, entry);
     if (!str_eq(str_from(entry->tenant), tenant) || !str_eq(str_from(own), key)) {
         (void)error_set(
-            err, ERROR_PERMANENT, "suppression: it speaks of '%.40s.%s', the subject of another",
-            entry->tenant, own);
+            err, ERROR_PERMANENT,
+            "suppression: the entry names '%.40s.%s', which is another subject", entry->tenant,
+            own);
         return NULL;
     }
     return entry;

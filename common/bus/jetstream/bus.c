@@ -127,7 +127,7 @@ static void dispatch_delivery(Bus *bus, natsMsg *message, unsigned breaks)
     } else if (known && is_leaver(bus, ack.stream, ack.consumer)) {
         bus_give_back(bus, message); // what the last pull requests of a stopped worker brought
     } else {
-        natsMsg_Destroy(message); // nobody's: for a reader's consumer that was given up meanwhile
+        natsMsg_Destroy(message); // of a reader's consumer that was given up meanwhile
     }
 }
 
@@ -226,12 +226,12 @@ static void turn(Bus *bus)
 {
     bool more = true;
     for (int round = 0; more && round < TURN_ROUNDS_MAX; round++) {
-        bus->again = false;
+        bus->turn_wanted = false;
         more = run_endpoints(bus);
         if (bus->guard != NULL) {
             guard_turn(bus->guard);
         }
-        more = publisher_turn(bus->publisher) || more || bus->again;
+        more = publisher_turn(bus->publisher) || more || bus->turn_wanted;
     }
     if (!more && bus->guard != NULL) {
         more = guard_rest(bus->guard);
@@ -272,9 +272,9 @@ static void on_timer_tick(uv_timer_t *timer)
     tick(timer->data);
 }
 
-void bus_again(Bus *bus)
+void bus_want_turn(Bus *bus)
 {
-    bus->again = true;
+    bus->turn_wanted = true;
 }
 
 int64_t bus_now_ms(const Bus *bus)
@@ -282,7 +282,7 @@ int64_t bus_now_ms(const Bus *bus)
     return (int64_t)uv_now(bus->loop);
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 // nats.c writes these into its CONNECT line as they are (3.4.1 .. 3.10.1).
 static bool fits_connect_line(const char *text)
@@ -398,7 +398,7 @@ BusHeader bus_replaces(uint64_t sequence, Arena *arena)
 void bus_publish(Bus *bus, const BusOut *out, BusAcked on_acked, void *ctx)
 {
     publisher_publish(bus->publisher, out, on_acked, ctx);
-    bus->again = true;
+    bus->turn_wanted = true;
 }
 
 size_t bus_pending(const Bus *bus)

@@ -33,7 +33,7 @@ void bus_use_domain(Bus *bus, const char *domain);
 bool bus_connected(const Bus *bus);
 // Why the last attempt to connect failed, with the remedy; NULL: it did not, or none was made.
 const char *bus_trouble(const Bus *bus);
-// The server's clock as it was when it made a consumer for a reader here, by its own word; the
+// The server's clock when it made a consumer for a reader here, as the server says; the
 // span in which that was, in uv_hrtime(). false: none was made yet.
 typedef struct BusClock {
     int64_t server_us;
@@ -75,7 +75,7 @@ typedef struct BusOut {
     size_t header_count;
     bool after_acks; // stored means that the acks sent before have arrived; a millisecond slower
     bool once;       // what the stream refuses is not tried again here: it fails TRANSIENT at once
-    bool slack; // whatever else is published here goes first, and finds few of these in the air
+    bool slack;      // whatever else is published here goes first, and finds few of these in flight
 } BusOut;
 
 // A header: stored only in the place of just that message of its subject (0: there is none yet);
@@ -96,16 +96,16 @@ size_t bus_pending(
 bool bus_send(Bus *bus, const char *subject, const char *reply, Str payload);
 // Since bus_open, over all workers and publishes: how often things happened more than once.
 typedef struct BusStats {
-    uint64_t published;   // acknowledged by JetStream
-    uint64_t duplicates;  // of these: it had them already
-    uint64_t delivered;   // handed to workers, repeats included
-    uint64_t redelivered; // of these: not for the first time
-    uint64_t acked;       // inputs that are done, the buried included
-    uint64_t withheld;    // inputs that are done, but their connection is gone: they come again
-    uint64_t again;       // given back
-    uint64_t buried;      // dead letters of workers
-    uint64_t unreadable;  // subjects of CONFIG whose last message is no entry, now
-    uint64_t poisoned;    // of these: unread, because every process that had them ended or hung
+    uint64_t published;    // acknowledged by JetStream
+    uint64_t duplicates;   // of these: it had them already
+    uint64_t delivered;    // handed to workers, repeats included
+    uint64_t redelivered;  // of these: not for the first time
+    uint64_t acked;        // inputs that are done, those with a dead letter included
+    uint64_t withheld;     // inputs that are done, but their connection is gone: they come again
+    uint64_t given_back;   // to be redelivered
+    uint64_t dead_letters; // of workers
+    uint64_t unreadable;   // subjects of CONFIG whose last message is no entry, now
+    uint64_t poisoned;     // of these: unread, because every process that handled them died or hung
 } BusStats;
 BusStats bus_stats(const Bus *bus);
 // The same with the id and the headers of an event, for subjects that no stream takes. false also

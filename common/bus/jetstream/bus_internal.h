@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of common/bus share and nobody else sees: the Bus, its endpoints (a worker or
+// What the files of common/bus share and no other folder sees: the Bus, its endpoints (a worker or
 // reader as the receiver of one consumer's deliveries) and the turn. Law: received messages are
 // queued while the loop polls; endpoints hand them on, and publishes are written, once per loop
 // turn, just before the loop would sleep (turn, bus.c).
@@ -20,7 +20,7 @@ enum {
     PULL_HEARTBEAT_S = 5,
     PULL_SILENCE_MS =
         2 * PULL_HEARTBEAT_S * 1000 + 1000, // two heartbeats missed: the request is gone
-    PULL_BACKOFF_MS = 1000,                 // before asking again where there was nobody to answer
+    PULL_BACKOFF_MS = 1000,                 // before asking again where there was no responder
     API_TIMEOUT_MS = 5000,
 };
 
@@ -53,7 +53,7 @@ bool endpoint_pull(Bus *bus, const Endpoint *endpoint, size_t batch);
 // Takes the message and gives the delivery back when the bus closes (why not now: link.h).
 void bus_give_back(Bus *bus, natsMsg *message);
 // From inside a callback: let the turn run (once more) before the loop sleeps.
-void bus_again(Bus *bus);
+void bus_want_turn(Bus *bus);
 int64_t bus_now_ms(const Bus *bus);
 // A name for a reader's consumer of the stream: the next one of the service's names, so that what
 // is still on its way from one consumer does not meet a new one of the same name.
@@ -70,8 +70,8 @@ void publisher_publish(Publisher *publisher, const BusOut *out, BusAcked on_acke
 bool publisher_send_core(Publisher *publisher, const BusOut *out); // no ack, no entry
 void publisher_on_ack(Publisher *publisher, Str token, natsMsg *message);
 bool publisher_turn(
-    Publisher *publisher); // true: failures told in this turn may have caused more work
-void publisher_send(Publisher *publisher); // writes what is queued and tells nobody
+    Publisher *publisher); // true: failures reported in this turn may have caused more work
+void publisher_send(Publisher *publisher); // writes what is queued and reports nothing
 void publisher_tick(Publisher *publisher);
 void publisher_on_link(Publisher *publisher, bool connected);
 void publisher_cancel(Publisher *publisher); // all of them, ERROR_CANCELLED
@@ -122,15 +122,15 @@ struct Bus {
         char stream[80], consumer[80];
     } leavers[BUS_ENDPOINTS_MAX]; // consumers that were worked on here and are not any more
     size_t leaver_count;
-    BusClock clock;       // server_us 0: not known yet
-    BusClock clock_heard; // by one consumer alone
-    BusStats stats;       // but for the publisher's part
-    bool again;
+    BusClock clock;           // server_us 0: not known yet
+    BusClock clock_candidate; // by one consumer alone
+    BusStats stats;           // but for the publisher's part
+    bool turn_wanted;
     bool closing;
     int open_handles;
     void (*on_closed)(void *ctx);
     void *closed_ctx;
 };
 
-// Once its acks are stored, the consumer of an endpoint that is gone is told. (bus.c)
+// Once its acks are stored, the consumer of an endpoint that is gone is asked for its info. (bus.c)
 void bus_add_leaver(Bus *bus, const Endpoint *endpoint);

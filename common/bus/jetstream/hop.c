@@ -71,7 +71,7 @@ static bool append(Items *items, HopItem item)
     return true;
 }
 
-// More than the loop can take is dropped unanswered: its publisher hears nothing and repeats it.
+// More than the loop can take is dropped unanswered: its publisher gets no answer and repeats it.
 static bool has_room(Hop *hop, const HopItem *item)
 {
     if (item->kind != HOP_SERVED) {

@@ -14,7 +14,7 @@ static void start_connect(Link *link);
 
 // ---- the loop ----
 
-static void tell(Link *link, bool connected)
+static void report_state(Link *link, bool connected)
 {
     if (link->connected == connected || link->closing) {
         return;
@@ -109,7 +109,7 @@ static void on_work_connected(uv_work_t *work, int status)
         link->retry_ms = RETRY_MIN_MS;
         link->work_error[0] = link->logged_error[0] = '\0';
         link_subscribe_served(link);
-        tell(link, both_up(link));
+        report_state(link, both_up(link));
         return;
     }
     if (strcmp(link->logged_error, link->work_error) != 0) { // one line for each reason
@@ -134,18 +134,19 @@ static void handle_event(Link *link, HopKind kind)
 {
     switch (kind) {
     case HOP_DISCONNECTED:
-        tell(link, false); // also when it is back already: what was in the air is lost
-        tell(link, both_up(link));
+        report_state(link, false); // also when it is back already: what was in flight is lost
+        report_state(link, both_up(link));
         break;
     case HOP_RECONNECTED:
-        tell(link, both_up(link));
+        report_state(link, both_up(link));
         break;
     case HOP_CLOSED: // nats.c gave up (the same refusal twice); we do not
-        tell(link, false);
+        report_state(link, false);
         uv_timer_start(&link->retry, on_timer_retry, (uint64_t)link->retry_ms, 0);
         break;
     case HOP_ERROR:
-        LOG(LOG_ERROR, "nats refuses a subject", log_text("error", link_permission_error(link)));
+        LOG(LOG_ERROR, "nats refuses a subject, the service lacks the right",
+            log_text("error", link_permission_error(link)));
         break;
     case HOP_MESSAGE:
     case HOP_SERVED:

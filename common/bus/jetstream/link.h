@@ -5,7 +5,7 @@
 // nats.c's threads makes one hop into the loop. It is not a JetStream layer; it knows no acks and
 // no retries. Law: everything is called on the loop thread, handlers are called from the loop. A
 // send can block for the write deadline (2 s) when the server does not read; publish.c bounds what
-// is in the air so that this stays exceptional.
+// is in flight so that this stays exceptional.
 #pragma once
 
 #include <nats/nats.h>
@@ -64,13 +64,13 @@ bool link_ask_now(
 const char *link_permission_error(const Link *link); // the first one; NULL: none
 // Gives a delivery back (-NAK) when the link closes, after its inbox has no subscription any more.
 // Earlier the server would give it to a pull request of ours that is still open, and it would be
-// lost to everybody until its ack_wait is over. Copied; at most LINK_RETURNS_MAX, more come again
-// after ack_wait.
+// lost to every process until its ack_wait is over. Copied; at most LINK_RETURNS_MAX, more come
+// again after ack_wait.
 enum { LINK_RETURNS_MAX = 128 * 1024 };
 void link_give_back(Link *link, const char *ack_subject);
 // A request whose answer is awaited at the end, before anything is given back; at most
 // LINK_ASKS_MAX. Consumer info makes the server forget our pull requests: nats-server 2.9.10 loses
-// the first redelivery that meets one nobody listens to any more (until ack_wait).
+// the first redelivery that meets one without a listener (until ack_wait).
 enum { LINK_ASKS_MAX = 64 };
 void link_ask_at_close(Link *link, const char *subject);
 // Flushes, waits for quiet where something is asked at the close, unsubscribes (what came until

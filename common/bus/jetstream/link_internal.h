@@ -50,7 +50,7 @@ struct Link {
 
 // On a thread of libuv's pool, while link->working; the Link is work->data.
 void link_work_connect(uv_work_t *work); // link->work_status, link->work_error
-// Afterwards the server knows that nobody listens to our pull requests, and all that it sent before
+// Afterwards the server knows that our pull requests have no listener, and all that it sent before
 // is in the hop.
 void link_work_quiesce(uv_work_t *work);
 void link_work_close(uv_work_t *work); // asks and gives back, then the connections are gone

@@ -89,7 +89,7 @@ static void on_nats_closed(natsConnection *nc, void *closure)
 {
     (void)nc;
     push_event(closure, HOP_CLOSED);
-    free_wire(closure); // nats.c's last word on this connection
+    free_wire(closure); // nats.c's last callback of this connection
 }
 
 static void on_nats_error(
@@ -216,7 +216,7 @@ void link_block_signals(sigset_t *ret_before)
     pthread_sigmask(SIG_SETMASK, &all, ret_before);
 }
 
-// What the server or the library says, and what to do where a person must.
+// What the server or the library says, and what to do where an operator must.
 static void describe_failure(Link *link, natsStatus s)
 {
     const char *text = nats_GetLastError(NULL);

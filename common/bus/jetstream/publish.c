@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Publishes that await JetStream's ack. Each one is an entry; its reply subject names the entry, so
-// an ack finds it by index. An entry waits (QUEUED), is in the air (SENT), or waits for another try
+// an ack finds it by index. An entry waits (QUEUED), is in flight (SENT), or waits for another try
 // (RESTING); one of three things ends it: an ack, a refusal for ever, the deadline.
 //
 // Killed between a publish and its ack: the caller's own durable record (the accept log, the
@@ -108,15 +108,15 @@ static bool send_entry(Publisher *p, Entry *e, LinkLane lane)
     e->tries++;
     e->state = ENTRY_SENT;
     e->due_ms = (int64_t)uv_now(p->loop) + ((int64_t)RESEND_MS << shift);
-    p->in_air++;
-    p->in_air_bytes += e->bytes;
-    p->slack_in_air += e->slack ? 1 : 0;
+    p->in_flight++;
+    p->in_flight_bytes += e->bytes;
+    p->slack_in_flight += e->slack ? 1 : 0;
     return true;
 }
 
 static bool has_room(const Publisher *p)
 {
-    return p->in_air < p->window && p->in_air_bytes < AIR_BYTES_MAX;
+    return p->in_flight < p->window && p->in_flight_bytes < AIR_BYTES_MAX;
 }
 
 static void send_queued(Publisher *p)
@@ -135,7 +135,7 @@ static void send_slack(Publisher *p)
 {
     bool company = (int64_t)uv_now(p->loop) < p->company_until_ms;
     size_t window = company ? SLACK_WINDOW : p->window;
-    while (p->slack_queue.first != NULL && p->slack_in_air < window && has_room(p)) {
+    while (p->slack_queue.first != NULL && p->slack_in_flight < window && has_room(p)) {
         if (!send_entry(p, p->slack_queue.first, LINK_COALESCED)) {
             return;
         }
@@ -164,10 +164,10 @@ static void tell_refused(Publisher *p)
 
 bool publisher_turn(Publisher *p)
 {
-    bool told = p->refused.first != NULL;
+    bool reported = p->refused.first != NULL;
     tell_refused(p);
     publisher_send(p);
-    return told;
+    return reported;
 }
 
 void publisher_send(Publisher *p)
@@ -207,7 +207,7 @@ static void rest(Publisher *p, Entry *e)
     e->due_ms = (int64_t)uv_now(p->loop) + (pause < REST_MAX_MS ? pause : REST_MAX_MS);
 }
 
-// A full stream refuses thousands of publishes a second: a person must hear of it, once in a while.
+// A full stream refuses thousands of publishes a second: an operator must see it, once in a while.
 static void note_refusal(Publisher *p, const Entry *e, const char *text)
 {
     snprintf(p->last_error, sizeof p->last_error, "%.150s", text);
@@ -215,7 +215,8 @@ static void note_refusal(Publisher *p, const Entry *e, const char *text)
     if (p->logged_ms == 0 || now_ms >= p->logged_ms + REFUSAL_LOG_MS) {
         p->logged_ms = now_ms;
         LOG(LOG_WARN,
-            "publishes are refused and tried again. HINT: 'stentor doctor' shows full and missing "
+            "JetStream refuses publishes, trying again. HINT: 'stentor doctor' shows full and "
+            "missing "
             "streams",
             log_text("subject", natsMsg_GetSubject(e->message)), log_text("error", p->last_error),
             log_int("waiting", (int64_t)p->pending));
@@ -250,7 +251,8 @@ void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
     Str payload = str_of(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
     if (payload.len == 0 && natsMsg_IsNoResponders(message)) {
         char text[sizeof p->last_error];
-        snprintf(text, sizeof text, "no stream takes '%s'", natsMsg_GetSubject(e->message));
+        snprintf(
+            text, sizeof text, "no stream has the subject '%s'", natsMsg_GetSubject(e->message));
         p->orphan_ms = uv_now(p->loop);
         snprintf(p->orphan, sizeof p->orphan, "%.150s. HINT: run 'stentor migrate'", text);
         error_set(&err, ERROR_TRANSIENT, "%s", text);
@@ -315,7 +317,7 @@ void publisher_cancel(Publisher *p)
     }
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 Publisher *publisher_new(uv_loop_t *loop, Link *link, size_t window, int deadline_ms)
 {

@@ -83,9 +83,9 @@ void entry_enqueue(Publisher *p, Entry *e)
 void entry_leave_air(Publisher *p, Entry *e)
 {
     if (e->state == ENTRY_SENT) {
-        p->in_air--;
-        p->in_air_bytes -= e->bytes;
-        p->slack_in_air -= e->slack ? 1 : 0;
+        p->in_flight--;
+        p->in_flight_bytes -= e->bytes;
+        p->slack_in_flight -= e->slack ? 1 : 0;
     }
 }
 

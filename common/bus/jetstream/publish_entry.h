@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries: one for each publish that awaits its ack (publish.c tells their life).
+// Entries: one for each publish that awaits its ack (publish.c has their states).
 #pragma once
 
 #include "common/bus/jetstream/bus_internal.h"
@@ -14,7 +14,7 @@ enum {
     BLOCKS_MAX =
         2 * BUS_PENDING_MAX / BLOCK, // refusals that wait for their callback need entries too
     IMMEDIATE_MAX = 4,               // up to so many at once go out at once; more are coalesced
-    // So many that can wait are in the air at once while others come too: what the server has
+    // So many that can wait are in flight at once while others come too: what the server has
     // still to store when one that cannot wait arrives.
     SLACK_WINDOW = 512,
     SLACK_COMPANY_MS = 10000, // so long after one that cannot wait
@@ -71,11 +71,11 @@ struct Publisher {
     Entry *oldest, *newest; // all live entries by age: also by deadline
     EntryQueue queue;       // QUEUED
     EntryQueue slack_queue; // the same of those that can wait
-    size_t slack_in_air;
+    size_t slack_in_flight;
     int64_t company_until_ms; // until then what can wait has the smaller window
-    EntryQueue refused;       // to be told in the next turn
+    EntryQueue refused;       // to be reported in the next turn
     size_t pending, pending_bytes;
-    size_t in_air, in_air_bytes;
+    size_t in_flight, in_flight_bytes;
     uint64_t acked, duplicates; // since the start
     Buf scratch;                // header values as C strings
     char last_error[160];       // the last refusal, for the text of a missed deadline

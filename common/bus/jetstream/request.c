@@ -15,7 +15,7 @@ typedef struct Request {
     int64_t deadline_ms;
     unsigned generation;
     bool unsent;
-    Error failed; // kind other than NONE: to be told at the next tick
+    Error failed; // kind other than NONE: to be reported at the next tick
     char subject[SUBJECT_MAX];
     char *payload;
     size_t payload_len;
@@ -125,7 +125,7 @@ void requests_on_reply(Requests *requests, Str token, natsMsg *message)
     Str reply = str_of(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
     if (reply.len == 0 && natsMsg_IsNoResponders(message)) {
         error_set(
-            &err, ERROR_TRANSIENT, "nobody answers '%.120s' (HINT: is JetStream enabled?)",
+            &err, ERROR_TRANSIENT, "no responder for '%.120s' (HINT: is JetStream enabled?)",
             r->subject);
         finish(r, STR_EMPTY, &err);
     } else {

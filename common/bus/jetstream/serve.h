@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Serve: a subject that no stream has. Who publishes there asks, and is answered by one process of
-// the service, or hears at once that there is none. One for a bus. It keeps nothing: what is lost
+// the service, or gets "no responders" at once. One for a bus. It keeps nothing: what is lost
 // with a connection or a process was not answered, and whoever asked asks again.
 #pragma once
 

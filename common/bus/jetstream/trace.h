@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header traceparent (W3C Trace Context). Foreign bytes: it goes into tables and into every
-// message that follows, and a courtesy must not be what an event is refused for.
+// message that follows, and an event must not be refused for it.
 #pragma once
 
 #include <stdbool.h>

@@ -64,7 +64,8 @@ static bool check_consumers(const Accounts *accounts, const Account *account, Er
         if (is_reader_of(application, subscriber)) {
             return error_set(
                 err, ERROR_PERMANENT,
-                "'%.*s' is a consumer of application '%.*s' (HINT: call the subscriber otherwise)",
+                "'%.*s' is a consumer of application '%.*s' (HINT: choose another name for the "
+                "subscriber)",
                 STR_ARG(subscriber->name), STR_ARG(application->name));
         }
     }
@@ -78,18 +79,20 @@ static bool check_name(const Accounts *accounts, Str name, Error *err)
     const NatsRights *access = nats_rights(&count);
     if (!id_is_key(name) || name.len > ACCOUNT_NAME_MAX) {
         return error_set(
-            err, ERROR_PERMANENT, "'%.*s' is no name: 1 to %d of a-z 0-9 '_' '-'", STR_ARG(name),
+            err, ERROR_PERMANENT, "'%.*s' is not a name: 1 to %d of a-z 0-9 '_' '-'", STR_ARG(name),
             ACCOUNT_NAME_MAX);
     }
     for (size_t i = 0; i < count; i++) {
         if (str_starts(name, str_from(access[i].service))) {
             return error_set(
-                err, ERROR_PERMANENT, "'%.*s' begins as a user of Stentor's own, '%s'",
+                err, ERROR_PERMANENT,
+                "'%.*s' begins like a user of Stentor's own services, '%s' (HINT: choose another "
+                "name)",
                 STR_ARG(name), access[i].service);
         }
     }
     return find_account(accounts, name) == NULL ||
-           error_set(err, ERROR_PERMANENT, "'%.*s' stands twice", STR_ARG(name));
+           error_set(err, ERROR_PERMANENT, "'%.*s' is given twice", STR_ARG(name));
 }
 
 // clang-format off
@@ -110,7 +113,7 @@ static bool take_tenants(Account *account, Str list, Error *err)
     }
     while (list.len > 0 && str_split(&list, ',', &tenant)) {
         if (!id_is_tenant(tenant)) {
-            return error_set(err, ERROR_PERMANENT, "'%.*s' is no tenant", STR_ARG(tenant));
+            return error_set(err, ERROR_PERMANENT, "'%.*s' is not a tenant id", STR_ARG(tenant));
         }
         if (account->tenant_count == ACCOUNT_TENANTS_MAX) {
             return error_set(
@@ -122,7 +125,9 @@ static bool take_tenants(Account *account, Str list, Error *err)
     }
     bool enough = account->kind != ACCOUNT_SUBSCRIBER ? account->tenant_count > 0
                                                       : account->tenant_count == 1;
-    return enough || error_set(err, ERROR_PERMANENT, "it names no tenant, or more than one may be");
+    return enough || error_set(
+                         err, ERROR_PERMANENT, "expected %s tenant",
+                         account->kind != ACCOUNT_SUBSCRIBER ? "at least one" : "exactly one");
 }
 
 static bool take_account(Accounts *accounts, AccountKind kind, Str rest, Error *err)
@@ -187,7 +192,7 @@ static bool take_line(Accounts *accounts, Str line, Error *err)
     if (equals <= 0) {
         return error_set(
             err, ERROR_PERMANENT,
-            "neither USER=PASSWORD, nor an application, a relay or a subscriber");
+            "expected USER=PASSWORD, or a line that begins with application, relay or subscriber");
     }
     return take_password(
         accounts, str_slice(rest, 0, (size_t)equals),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // clang-format off
-// Who else is at the NATS server: the operator's table of applications and subscribers, in the file
+// The other users of the NATS server: the operator's table of applications and subscribers, in the file
 // of passwords. Each has an account of its own, which sees nothing of ours but what is exported to
 // it by name; a reply that it names is a subject of its own account.
 //
 //   stentor-ingest=secret                       a user's password
-//   application shop tenants=acme,beta          may publish evt.acme.> and evt.beta.>, hears of them
+//   application shop tenants=acme,beta          may publish evt.acme.> and evt.beta.>, and reads their statuses
 //   application desk tenants=*                  the same for every tenant, the platform's too
 //   relay drain tenants=acme                    the same, straight into EVENTS: an outbox-relay
 //   subscriber dashboard tenant=acme            sees the statuses of acme
@@ -43,7 +43,7 @@ typedef struct Accounts {
     Str *passwords; // of our own users, in the order of nats_rights()
 } Accounts;
 
-// PERMANENT with the line's number for what is none of these, for a name that stands twice, for a
+// PERMANENT with the line's number for what is none of these, for a name that is given twice, for a
 // user without a password. `ret` points into the text and the arena.
 bool accounts_read(Str text, Arena *arena, Accounts *ret, Error *err);
 // The accounts of a nats-server configuration: ours with JetStream, and each of theirs. false when

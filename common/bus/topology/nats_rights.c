@@ -15,7 +15,7 @@ static const NatsRights rights[] = {
      "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> evt.> _R_.> "
      "$JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.*",
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
-    // What manages writes configuration and people, and nothing that becomes a mail.
+    // The gateway writes configuration and recipients, and nothing that becomes a mail.
     {"stentor-gateway",
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> "
      "$JS.API.STREAM.MSG.GET.CONFIG",
@@ -46,7 +46,7 @@ static const NatsRights rights[] = {
      "ntf.inhand.order-saga.*",
      "EVENTS", "IN_HAND", NULL},
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
-    // CONFIG it only reads: what manages goes through the API, what mends is the admin's.
+    // CONFIG it only reads: managing goes through the API, repairing is the admin's.
     {"stentor-cli",
      "evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
      "$JS.API.STREAM.MSG.DELETE.DEAD",

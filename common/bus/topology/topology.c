@@ -9,11 +9,12 @@ enum { DAY_S = 86400 };
 #define GIB ((int64_t)1024 * MIB)
 
 // Retention by age is the rule; max_bytes is the disk's protection. A working stream that is nearly
-// full loses what everybody has read (trim.h); one that is full of what waits refuses, so that its
-// publisher holds back. STATUS, the public log, drops its oldest instead. CONFIG keeps earlier
-// entries of each subject for when the last one cannot be read. The server's window of duplicates
-// is one for all subjects of a stream; ids of EVENTS are chosen by applications, so there it is the
-// least that the server takes, and readers tell events apart by tenant, type and id.
+// full loses what every consumer has processed (trim.h); one that is full of what waits refuses, so
+// that its publisher holds back. STATUS, the public log, drops its oldest instead. CONFIG keeps
+// earlier entries of each subject for when the last one cannot be read. The server's window of
+// duplicates is one for all subjects of a stream; ids of EVENTS are chosen by applications, so
+// there it is the least that the server takes, and readers tell events apart by tenant, type and
+// id.
 // clang-format off
 static const StreamSpec streams[] = {
     {"REQUEST_CRITICAL",  "ntf.request.critical.*",  30 * DAY_S, 2 * GIB, 0, true,  NULL, 0},
@@ -97,8 +98,8 @@ const char *topology_lane_stream(const char *stage, Priority lane)
     return spec != NULL ? spec->name : "";
 }
 
-// Every process holds a copy of CONFIG, marks what it has in hand and hears of clean-ups on EVENTS;
-// a projection reads once.
+// Every process holds a copy of CONFIG, marks what it has in hand and reads clean-up commands from
+// EVENTS; a projection reads once.
 unsigned topology_reader_names(const char *stream)
 {
     static const char *const of_every_process[] = {"CONFIG", "EVENTS", "IN_HAND"};

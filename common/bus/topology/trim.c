@@ -4,7 +4,7 @@
 // requests that waited for room downstream; test_full_stream.py).
 //
 // Killed between two deletions: the next pass goes on. Two replicas at once delete the same ones;
-// who comes second is told that there is no such message.
+// the second one is answered that there is no such message.
 #include "common/bus/topology/trim.h"
 
 #include <jansson.h>
@@ -17,7 +17,7 @@
 enum {
     API_TIMEOUT_MS = 5000,
     SUBJECT_MAX = 160,
-    WINDOW = 64,        // deletions in the air
+    WINDOW = 64,        // deletions in flight
     PASS_MAX = 50000,   // messages of one stream in one pass
     NO_MESSAGE = 10037, // JetStream: no message found
 };
@@ -33,7 +33,7 @@ typedef struct Trim {
     size_t consumer; // in its table of consumers: the next one
     TrimState state; // of the stream in hand
     uint64_t next_seq, keep_from;
-    size_t in_air;
+    size_t in_flight;
     Error failure; // the first of a deletion
     TrimDone on_done;
     void *ctx;
@@ -111,7 +111,7 @@ static void count_deleted(Trim *trim, Str reply, const Error *failed)
 
 static void finish_deleting(Trim *trim)
 {
-    LOG(LOG_INFO, "stream trimmed: everybody has read what is gone",
+    LOG(LOG_INFO, "stream trimmed: every consumer had processed the removed messages",
         log_text("stream", in_hand(trim)->stream),
         log_int("messages", (int64_t)in_hand(trim)->removed));
     if (trim->failure.kind != ERROR_NONE) {
@@ -124,11 +124,11 @@ static void finish_deleting(Trim *trim)
 static void on_deleted(void *ctx, Str reply, const Error *err)
 {
     Trim *trim = ctx;
-    trim->in_air--;
+    trim->in_flight--;
     count_deleted(trim, reply, err);
     if (trim->next_seq < trim->keep_from) {
         delete_more(trim);
-    } else if (trim->in_air == 0) {
+    } else if (trim->in_flight == 0) {
         finish_deleting(trim);
     }
 }
@@ -137,12 +137,12 @@ static void delete_more(Trim *trim)
 {
     char subject[SUBJECT_MAX];
     snprintf(subject, sizeof subject, "$JS.API.STREAM.MSG.DELETE.%s", in_hand(trim)->stream);
-    while (trim->in_air < WINDOW && trim->next_seq < trim->keep_from) {
+    while (trim->in_flight < WINDOW && trim->next_seq < trim->keep_from) {
         char body[80];
         int len = snprintf(
             body, sizeof body, "{\"seq\":%llu,\"no_erase\":true}",
             (unsigned long long)trim->next_seq++);
-        trim->in_air++;
+        trim->in_flight++;
         bus_request(
             trim->bus, subject, str_of(body, (size_t)len), API_TIMEOUT_MS, on_deleted, trim);
     }
@@ -163,7 +163,7 @@ static void start_deleting(Trim *trim)
 
 // ---- who has read what ----
 
-// Of a service that nobody has started: what it has not read it will not miss.
+// Of a service that was never started: it will not miss what it has not read.
 static bool is_unused(const Trim *trim, const json_t *root)
 {
     size_t count;
@@ -266,7 +266,7 @@ static void on_stream(void *ctx, Str reply, const Error *err)
     handle_stream(ctx, reply, err);
 }
 
-// A working stream is one that a durable consumer reads; what nobody works off is kept by age.
+// A working stream is one that a durable consumer reads; a stream without workers is kept by age.
 static bool is_working(const StreamSpec *stream)
 {
     size_t count;

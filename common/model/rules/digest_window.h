@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Digest windows: when what is gathered now goes out. The borders are the same for everybody who
-// asks: all instants of a window have the same flush_at, which lies after them. Pure.
+// Digest windows: when what is gathered now goes out. The borders are the same for every
+// caller: all instants of a window have the same flush_at, which lies after them. Pure.
 #pragma once
 
 #include "common/model/enums.h"

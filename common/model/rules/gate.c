@@ -130,7 +130,7 @@ static const GateConsent *find_consent(const GateCase *c)
     return best;
 }
 
-// Marketing needs a word that grants it; everything else only that no word refuses it.
+// Marketing needs a consent that grants it; everything else only that none refuses it.
 static bool is_consented(const GateCase *c)
 {
     const GateConsent *consent = find_consent(c);
@@ -184,7 +184,7 @@ GuardianRouting gate_route(const GateTenant *tenant, const GatePerson *person)
 
 // ---- times ----
 
-// A one-time code does not wait behind the tenant's own campaign, but no one person is flooded.
+// A one-time code does not wait behind the tenant's own campaign, but no recipient is flooded.
 static int64_t find_turn(const GateCase *c)
 {
     int64_t tenant_us = c->priority == PRIORITY_CRITICAL

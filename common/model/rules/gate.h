@@ -12,7 +12,7 @@
 #include "common/model/rules/limits.h"
 #include "common/model/rules/quiet_hours.h"
 
-// What a tenant said for all its recipients. All zero: nothing.
+// A tenant's settings for all its recipients. All zero: none.
 typedef struct GateTenant {
     bool suspended;
     Zone *zone; // NULL: UTC, given by the caller in GateCase.utc
@@ -23,8 +23,8 @@ typedef struct GateTenant {
     GuardianRouting guardian_routing;
 } GateTenant;
 
-// A recipient's words about a category on a channel; CATEGORY_NONE and CHANNEL_NONE: any. The most
-// specific one wins: (category, channel), (category, any), (any, channel), (any, any).
+// A recipient's preferences about a category on a channel; CATEGORY_NONE and CHANNEL_NONE: any. The
+// most specific one wins: (category, channel), (category, any), (any, channel), (any, any).
 typedef struct GatePreference {
     Category category;
     Channel channel;
@@ -54,7 +54,7 @@ typedef struct GatePerson {
 // One notification.
 typedef struct GateCase {
     const GateTenant *tenant;
-    const GatePerson *person; // NULL: an inline address, which has no wishes of its own
+    const GatePerson *person; // NULL: an inline address, which has no preferences of its own
     Zone *utc;
     Category category;
     Channel channel;
@@ -107,7 +107,7 @@ typedef struct GateDecision {
 } GateDecision;
 
 // The reason_code of the status event: "tenant_suspended", "quiet_hours" ...; "" for none and for
-// schedule, which is the caller's own wish.
+// schedule, which the caller asked for.
 const char *gate_reason_name(GateReason reason);
 // The token of DEFERRED's subject: "quiet", "limit", "digest", "schedule"; "" for the others.
 const char *gate_reason_deferred(GateReason reason);

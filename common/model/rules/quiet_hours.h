@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quiet hours: a window of the local day in which a person is left alone. It is about the clock on
-// the wall: an hour that is shown twice is twice quiet, one that is skipped never is. Pure.
+// Quiet hours: a window of the local day in which a recipient is left alone. It is about the clock
+// on the wall: an hour that is shown twice is twice quiet, one that is skipped never is. Pure.
 #pragma once
 
 #include "common/model/zone.h"

@@ -33,7 +33,7 @@ typedef struct Shadow {
     DbPool *pool;
     Keyring *keyring;
     ConfigMirror *mirror;
-    ShadowContent *words;
+    ShadowContent *content;
     ShadowTally *tally;
     Reader *reader;
     Priority lane;  // of the stream that is read
@@ -66,7 +66,7 @@ static bool compare_item(Shadow *shadow, const Item *item, DataKey *key, Error *
         .arena = shadow->scratch,
     };
     arena_reset(shadow->scratch);
-    return shadow_content_compare(shadow->words, &job, shadow->scratch, shadow->tally, err);
+    return shadow_content_compare(shadow->content, &job, shadow->scratch, shadow->tally, err);
 }
 
 static void compare_batch(Shadow *shadow, const Error *resolve_err)
@@ -214,7 +214,7 @@ static bool on_config_changed(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
     Shadow *shadow = ctx;
-    return shadow_content_put(shadow->words, kind, tenant, key, message->payload, err);
+    return shadow_content_put(shadow->content, kind, tenant, key, message->payload, err);
 }
 
 static void on_config_ready(void *ctx)
@@ -272,8 +272,8 @@ static void close_parts(Shadow *shadow)
 static bool run(Shadow *shadow, Error *err)
 {
     bool ok = open_keys(shadow, err) && read_config(shadow, err);
-    if (ok && !shadow_content_found(shadow->words, err)) {
-        shadow->tally->no_words = true;
+    if (ok && !shadow_content_found(shadow->content, err)) {
+        shadow->tally->no_version = true;
         ok = false;
     }
     for (Priority lane = PRIORITY_NONE + 1; ok && lane < PRIORITY_COUNT; lane++) {
@@ -298,9 +298,9 @@ bool shadow_run(
     shadow->tally = tally;
     shadow->arena = arena_new(0);
     shadow->scratch = arena_new(0);
-    shadow->words = shadow_content_new(plan);
+    shadow->content = shadow_content_new(plan);
     bool ok = run(shadow, err);
-    shadow_content_free(shadow->words);
+    shadow_content_free(shadow->content);
     arena_free(shadow->arena);
     arena_free(shadow->scratch);
     free(shadow);

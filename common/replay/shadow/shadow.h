@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shadow replay: past requests go through the gate and the renderer again, with other words, and
+// Shadow replay: past requests go through the gate and the renderer again, with other content, and
 // what would have been different is printed. Law: sends are impossible by construction. These
 // files know a reader and the renderer's pure part; nothing in them refers to a publishing
 // function (test_replay.py looks at the object files).
@@ -12,7 +12,7 @@ typedef struct ShadowPlan {
     const char *key;    // of the template
     const char *locale; // NULL: each version's first
     const char *tenant; // NULL: all of them
-    char *html;         // the new words; NULL: as they were
+    char *html;         // the new content; NULL: as they were
     char *subject;
     char *text;
     int64_t from_us;
@@ -28,6 +28,6 @@ typedef struct ShadowOptions {
 } ShadowOptions;
 
 // Reads CONFIG, then the streams of requests, and counts into `tally`. false with ERROR_PERMANENT:
-// the new words are no template; with tally->no_words: no version is there to compare with.
+// the new content are no template; with tally->no_version: no version is there to compare with.
 bool shadow_run(
     const ShadowOptions *options, const ShadowPlan *plan, ShadowTally *tally, Error *err);

@@ -14,11 +14,11 @@ enum { COMPILED_MAX = 64, DIFF_BYTES_MAX = 256 * 1024 };
 struct ShadowContent {
     const ShadowPlan *plan;
     TemplateCache *frozen;
-    TemplateCache *changed; // the same versions with the new words
+    TemplateCache *changed; // the same versions with the new content
     Senders *senders;
     Map *suspended;  // tenants
     size_t versions; // of the template that were seen
-    size_t replaced; // ... that got the new words
+    size_t replaced; // ... that got the new content
     Draft before, after;
     TemplateTools *tools;
     Buf diff;
@@ -26,30 +26,30 @@ struct ShadowContent {
 
 ShadowContent *shadow_content_new(const ShadowPlan *plan)
 {
-    ShadowContent *words = xcalloc(1, sizeof *words);
-    words->plan = plan;
-    words->frozen = template_cache_new(COMPILED_MAX);
-    words->changed = template_cache_new(COMPILED_MAX);
-    words->senders = senders_new();
-    words->suspended = map_new(NULL);
-    draft_init(&words->before);
-    draft_init(&words->after);
-    words->tools = template_tools_new();
-    buf_init(&words->diff, DIFF_BYTES_MAX);
-    return words;
+    ShadowContent *content = xcalloc(1, sizeof *content);
+    content->plan = plan;
+    content->frozen = template_cache_new(COMPILED_MAX);
+    content->changed = template_cache_new(COMPILED_MAX);
+    content->senders = senders_new();
+    content->suspended = map_new(NULL);
+    draft_init(&content->before);
+    draft_init(&content->after);
+    content->tools = template_tools_new();
+    buf_init(&content->diff, DIFF_BYTES_MAX);
+    return content;
 }
 
-void shadow_content_free(ShadowContent *words)
+void shadow_content_free(ShadowContent *content)
 {
-    template_cache_free(words->frozen);
-    template_cache_free(words->changed);
-    senders_free(words->senders);
-    map_free(words->suspended);
-    draft_done(&words->before);
-    draft_done(&words->after);
-    template_tools_free(words->tools);
-    buf_done(&words->diff);
-    free(words);
+    template_cache_free(content->frozen);
+    template_cache_free(content->changed);
+    senders_free(content->senders);
+    map_free(content->suspended);
+    draft_done(&content->before);
+    draft_done(&content->after);
+    template_tools_free(content->tools);
+    buf_done(&content->diff);
+    free(content);
 }
 
 // ---- configuration ----
@@ -66,73 +66,73 @@ static Stentor__V1__LocaleVariant *choose_variant(
 }
 
 // The version as it would have been; without the wanted locale it is as it was.
-static bool put_changed(ShadowContent *words, Str tenant, Str key, Str payload, Error *err)
+static bool put_changed(ShadowContent *content, Str tenant, Str key, Str payload, Error *err)
 {
-    const ShadowPlan *plan = words->plan;
+    const ShadowPlan *plan = content->plan;
     Arena *arena = arena_new(0);
     Stentor__V1__TemplateVersion *version = (Stentor__V1__TemplateVersion *)event_unpack(
         &stentor__v1__template_version__descriptor, payload, arena, err);
     Stentor__V1__LocaleVariant *variant = version != NULL ? choose_variant(plan, version) : NULL;
-    words->versions++;
+    content->versions++;
     if (variant != NULL) {
-        words->replaced++;
+        content->replaced++;
         variant->html = plan->html != NULL ? plan->html : variant->html;
         variant->subject = plan->subject != NULL ? plan->subject : variant->subject;
         variant->text = plan->text != NULL ? plan->text : variant->text;
     }
     Str bytes = STR_EMPTY;
     bool ok = version != NULL && event_pack(&version->base, arena, &bytes, err) &&
-              template_cache_put(words->changed, tenant, key, bytes, err);
+              template_cache_put(content->changed, tenant, key, bytes, err);
     arena_free(arena);
     return ok;
 }
 
-static bool put_template(ShadowContent *words, Str tenant, Str key, Str payload, Error *err)
+static bool put_template(ShadowContent *content, Str tenant, Str key, Str payload, Error *err)
 {
     Str version = key;
     Str name = STR_EMPTY;
     str_split(&version, '.', &name);
-    if (!str_eq(name, str_from(words->plan->key))) {
+    if (!str_eq(name, str_from(content->plan->key))) {
         return true;
     }
-    return template_cache_put(words->frozen, tenant, key, payload, err) &&
-           (payload.len == 0 ? template_cache_put(words->changed, tenant, key, payload, err)
-                             : put_changed(words, tenant, key, payload, err));
+    return template_cache_put(content->frozen, tenant, key, payload, err) &&
+           (payload.len == 0 ? template_cache_put(content->changed, tenant, key, payload, err)
+                             : put_changed(content, tenant, key, payload, err));
 }
 
-static bool put_tenant(ShadowContent *words, Str tenant, Str payload, Error *err)
+static bool put_tenant(ShadowContent *content, Str tenant, Str payload, Error *err)
 {
     Arena *arena = arena_new(0);
     const Stentor__V1__Tenant *entry = (const Stentor__V1__Tenant *)event_unpack(
         &stentor__v1__tenant__descriptor, payload, arena, err);
     bool ok = entry != NULL;
-    map_remove(words->suspended, tenant);
+    map_remove(content->suspended, tenant);
     if (ok && entry->suspended) {
-        map_put(words->suspended, tenant, words);
+        map_put(content->suspended, tenant, content);
     }
     arena_free(arena);
-    return ok && senders_put(words->senders, tenant, payload, err);
+    return ok && senders_put(content->senders, tenant, payload, err);
 }
 
 bool shadow_content_put(
-    ShadowContent *words, Str kind, Str tenant, Str key, Str payload, Error *err)
+    ShadowContent *content, Str kind, Str tenant, Str key, Str payload, Error *err)
 {
     if (str_eq(kind, STR("template"))) {
-        return put_template(words, tenant, key, payload, err);
+        return put_template(content, tenant, key, payload, err);
     }
-    return !str_eq(kind, STR("tenant")) || put_tenant(words, tenant, payload, err);
+    return !str_eq(kind, STR("tenant")) || put_tenant(content, tenant, payload, err);
 }
 
-bool shadow_content_found(const ShadowContent *words, Error *err)
+bool shadow_content_found(const ShadowContent *content, Error *err)
 {
-    const ShadowPlan *plan = words->plan;
-    if (words->versions == 0) {
+    const ShadowPlan *plan = content->plan;
+    if (content->versions == 0) {
         return error_set(
             err, ERROR_CONFIG,
             "no version of template '%s' is published (HINT: --key KEY; stentor template list)",
             plan->key);
     }
-    return words->replaced > 0 ||
+    return content->replaced > 0 ||
            error_set(
                err, ERROR_CONFIG, "no version of template '%s' has the locale '%s'", plan->key,
                plan->locale != NULL ? plan->locale : "");
@@ -142,13 +142,13 @@ bool shadow_content_found(const ShadowContent *words, Error *err)
 
 // As the renderer does it (services/renderer/renderer.c, write_words).
 static bool render_with(
-    const ShadowContent *words, const CompiledVersion *version, const Request *request,
+    const ShadowContent *content, const CompiledVersion *version, const Request *request,
     json_t *variables, Draft *draft, RenderFailure *failure)
 {
-    const Sender *sender = senders_get(words->senders, str_from(request->meta->tenant));
+    const Sender *sender = senders_get(content->senders, str_from(request->meta->tenant));
     Str wanted = str_from(request->locale);
     wanted = wanted.len > 0 ? wanted : str_from(sender->locale);
-    ContentContext context = {.zone = str_from(sender->zone), .tools = words->tools};
+    ContentContext context = {.zone = str_from(sender->zone), .tools = content->tools};
     if (version->broken.kind != ERROR_NONE) {
         return render_fail(failure, FAILURE_INVALID_TEMPLATE, "%s", version->broken.text);
     }
@@ -164,36 +164,37 @@ static bool render_with(
 }
 
 static bool add_diff(
-    ShadowContent *words, const char *part, const Buf *before, const Buf *after, Arena *scratch,
+    ShadowContent *content, const char *part, const Buf *before, const Buf *after, Arena *scratch,
     uint64_t *signature)
 {
     const char *old_label = arena_printf(scratch, "%s, as it was", part);
     const char *new_label = arena_printf(scratch, "%s, as it would have been", part);
     return diff_unified(
-        old_label, buf_view(before), new_label, buf_view(after), scratch, &words->diff, signature);
+        old_label, buf_view(before), new_label, buf_view(after), scratch, &content->diff,
+        signature);
 }
 
 static ShadowResult compare_drafts(
-    ShadowContent *words, const char *notification_id, Arena *scratch, ShadowTally *tally)
+    ShadowContent *content, const char *notification_id, Arena *scratch, ShadowTally *tally)
 {
     uint64_t signature = UINT64_C(1469598103934665603);
-    buf_clear(&words->diff);
+    buf_clear(&content->diff);
     bool subject = add_diff(
-        words, "subject", &words->before.subject, &words->after.subject, scratch, &signature);
+        content, "subject", &content->before.subject, &content->after.subject, scratch, &signature);
     bool html =
-        add_diff(words, "html", &words->before.html, &words->after.html, scratch, &signature);
+        add_diff(content, "html", &content->before.html, &content->after.html, scratch, &signature);
     bool text =
-        add_diff(words, "text", &words->before.text, &words->after.text, scratch, &signature);
+        add_diff(content, "text", &content->before.text, &content->after.text, scratch, &signature);
     if (!subject && !html && !text) {
         return SHADOW_SAME;
     }
-    Str diff = words->diff.full ? STR("(too long to print)\n") : buf_view(&words->diff);
-    shadow_count_group(tally, signature, notification_id, diff, words->plan->diffs);
+    Str diff = content->diff.full ? STR("(too long to print)\n") : buf_view(&content->diff);
+    shadow_count_group(tally, signature, notification_id, diff, content->plan->diffs);
     return SHADOW_DIFFERENT;
 }
 
-static ShadowResult compare_words(
-    ShadowContent *words, const Job *job, const CompiledVersion *frozen,
+static ShadowResult compare_content(
+    ShadowContent *content, const Job *job, const CompiledVersion *frozen,
     const CompiledVersion *changed, Arena *scratch, ShadowTally *tally)
 {
     const Request *request = job->request;
@@ -209,34 +210,34 @@ static ShadowResult compare_words(
         shadow_count_reason(tally, failure_code_name(before.code), before.reason);
         return SHADOW_FAILS_STILL;
     }
-    bool did = render_with(words, frozen, request, variables, &words->before, &before);
-    bool would = render_with(words, changed, request, variables, &words->after, &after);
+    bool did = render_with(content, frozen, request, variables, &content->before, &before);
+    bool would = render_with(content, changed, request, variables, &content->after, &after);
     json_decref(variables);
     if (!would) {
         shadow_count_reason(tally, failure_code_name(after.code), after.reason);
         return did ? SHADOW_FAILS : SHADOW_FAILS_STILL;
     }
-    return did ? compare_drafts(words, request->meta->notification_id, scratch, tally)
-               : SHADOW_MENDED;
+    return did ? compare_drafts(content, request->meta->notification_id, scratch, tally)
+               : SHADOW_FIXED;
 }
 
 bool shadow_content_compare(
-    ShadowContent *words, const Job *job, Arena *scratch, ShadowTally *tally, Error *err)
+    ShadowContent *content, const Job *job, Arena *scratch, ShadowTally *tally, Error *err)
 {
     const Request *request = job->request;
     Str tenant = str_from(request->meta->tenant);
     Str version = str_from(request->template_version);
-    ShadowRules rules = {.tenant_suspended = map_get(words->suspended, tenant) != NULL};
+    ShadowRules rules = {.tenant_suspended = map_get(content->suspended, tenant) != NULL};
     ShadowGate gate = shadow_gate(&rules, request, job->now_us);
     const CompiledVersion *frozen =
-        template_cache_get(words->frozen, tenant, str_from(request->template_), version);
+        template_cache_get(content->frozen, tenant, str_from(request->template_), version);
     const CompiledVersion *changed =
-        template_cache_get(words->changed, tenant, str_from(request->template_), version);
+        template_cache_get(content->changed, tenant, str_from(request->template_), version);
     ShadowResult result = SHADOW_GATE_EXPIRED;
     if (changed != NULL && changed->broken.kind != ERROR_NONE &&
         frozen->broken.kind == ERROR_NONE) {
         return error_set(
-            err, ERROR_PERMANENT, "the new words cannot be used: %s", changed->broken.text);
+            err, ERROR_PERMANENT, "the new content cannot be used: %s", changed->broken.text);
     }
     if (gate == SHADOW_SUPPRESSED) {
         result = SHADOW_GATE_SUPPRESSED;
@@ -245,7 +246,7 @@ bool shadow_content_compare(
     } else if (gate == SHADOW_PASSED && frozen == NULL) {
         result = SHADOW_UNKNOWN;
     } else if (gate == SHADOW_PASSED) {
-        result = compare_words(words, job, frozen, changed, scratch, tally);
+        result = compare_content(content, job, frozen, changed, scratch, tally);
     }
     tally->results[result]++;
     return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One past request with the words that were frozen and with the new ones. Pure: what CONFIG holds
+// One past request with the content that were frozen and with the new ones. Pure: what CONFIG holds
 // is put in, the recipient's key is an argument.
 #pragma once
 
@@ -9,13 +9,13 @@
 typedef struct ShadowContent ShadowContent;
 
 ShadowContent *shadow_content_new(const ShadowPlan *plan);
-void shadow_content_free(ShadowContent *words);
+void shadow_content_free(ShadowContent *content);
 // An entry of CONFIG; those of other kinds and templates are passed over.
 bool shadow_content_put(
-    ShadowContent *words, Str kind, Str tenant, Str key, Str payload, Error *err);
-// Once CONFIG is read: did any version get the new words? ERROR_CONFIG says what is not there.
-bool shadow_content_found(const ShadowContent *words, Error *err);
-// Counts the request in `tally`. false with ERROR_PERMANENT when the new words are no template:
+    ShadowContent *content, Str kind, Str tenant, Str key, Str payload, Error *err);
+// Once CONFIG is read: did any version get the new content? ERROR_CONFIG says what is not there.
+bool shadow_content_found(const ShadowContent *content, Error *err);
+// Counts the request in `tally`. false with ERROR_PERMANENT when the new content are no template:
 // there is nothing to compare then. `scratch` is the caller's to reset.
 bool shadow_content_compare(
-    ShadowContent *words, const Job *job, Arena *scratch, ShadowTally *tally, Error *err);
+    ShadowContent *content, const Job *job, Arena *scratch, ShadowTally *tally, Error *err);

@@ -18,7 +18,7 @@ const char *shadow_result_name(ShadowResult result)
         return "different";
     case SHADOW_FAILS:
         return "would_fail";
-    case SHADOW_MENDED:
+    case SHADOW_FIXED:
         return "would_fail_no_more";
     case SHADOW_FAILS_STILL:
         return "fails_with_both";

@@ -10,8 +10,8 @@ enum { SHADOW_GROUPS_MAX = 256, SHADOW_REASONS_MAX = 100, SHADOW_DIFFS_MAX = 100
 typedef enum ShadowResult {
     SHADOW_SAME,
     SHADOW_DIFFERENT,
-    SHADOW_FAILS,       // with the new words only
-    SHADOW_MENDED,      // with the old words only
+    SHADOW_FAILS,       // with the new content only
+    SHADOW_FIXED,       // with the old content only
     SHADOW_FAILS_STILL, // with both
     SHADOW_GATE_EXPIRED,
     SHADOW_GATE_SUPPRESSED,
@@ -23,7 +23,7 @@ typedef enum ShadowResult {
 
 const char *shadow_result_name(ShadowResult result); // as in --json
 
-// Those whose words differ in the same lines; the diff is of the first of them.
+// Those whose content differ in the same lines; the diff is of the first of them.
 typedef struct ShadowGroup {
     uint64_t count;
     uint64_t order; // by appearance
@@ -37,8 +37,8 @@ typedef struct ShadowTally {
     Map *reasons; // "missing_variable: ..." -> uint64_t *
     Map *groups;  // signature -> ShadowGroup *
     uint64_t ungrouped;
-    bool limited;  // stopped by --limit
-    bool no_words; // there is no version that the new words could stand in: nothing was read
+    bool limited;    // stopped by --limit
+    bool no_version; // there is no version that the new content could stand in: nothing was read
 } ShadowTally;
 
 void shadow_tally_init(ShadowTally *tally);

@@ -3,11 +3,11 @@
 
 #include "common/base/log.h"
 
-int64_t clock_off_us(int64_t server_us, int64_t asked_us, int64_t heard_us)
+int64_t clock_off_us(int64_t server_us, int64_t asked_us, int64_t answered_us)
 {
-    return server_us < asked_us   ? server_us - asked_us
-           : server_us > heard_us ? server_us - heard_us
-                                  : 0;
+    return server_us < asked_us      ? server_us - asked_us
+           : server_us > answered_us ? server_us - answered_us
+                                     : 0;
 }
 
 bool clock_is_off(int64_t off_us)
@@ -21,13 +21,15 @@ void clock_check_note(ClockCheck *check, int64_t off_us)
     bool off = clock_is_off(off_us);
     check->off_us = off_us;
     if (off && !check->off) {
-        LOG(LOG_WARN, "the clocks differ", log_text("server", check->server),
-            log_int("server_ahead_ms", off_us / 1000),
+        LOG(LOG_WARN, "a server's clock differs from this machine's",
+            log_text("server", check->server), log_int("server_ahead_ms", off_us / 1000),
             log_text(
-                "hint", "set both machines' clocks (chrony, systemd-timesyncd): due times, "
-                        "expiries and quiet hours are wrong by so much; no restart is needed"));
+                "hint",
+                "set both machines' clocks (chrony, systemd-timesyncd): due times, "
+                "expiries and quiet hours are wrong by this difference; no restart is needed"));
     } else if (!off && check->off) {
-        LOG(LOG_INFO, "the clocks agree again", log_text("server", check->server));
+        LOG(LOG_INFO, "the server's clock agrees with this machine's again",
+            log_text("server", check->server));
     }
     check->off = off;
 }

@@ -8,9 +8,9 @@
 
 enum { CLOCK_OFF_LIMIT_S = 5 };
 
-// The server read its clock after we had asked and before we heard: how far it then lies outside
+// The server read its clock between our question and its answer: how far it then lies outside
 // of that span; 0: within. Above 0: the server is ahead of us.
-int64_t clock_off_us(int64_t server_us, int64_t asked_us, int64_t heard_us);
+int64_t clock_off_us(int64_t server_us, int64_t asked_us, int64_t answered_us);
 bool clock_is_off(int64_t off_us);
 
 typedef struct ClockCheck {

@@ -36,7 +36,7 @@ static void note_clock(Service *service, const PGresult *rows)
     }
 }
 
-static HeadsVerdict judge(DbTxn *txn, char *text, size_t size)
+static HeadsVerdict compare(DbTxn *txn, char *text, size_t size)
 {
     const PGresult *rows = db_txn_result(txn, 0);
     Head there[HEADS_MAX];
@@ -46,10 +46,10 @@ static HeadsVerdict judge(DbTxn *txn, char *text, size_t size)
         there[count++] = (Head){
             arena_cstr(db_txn_arena(txn), db_get_text(rows, i, 0)), (int)db_get_int(rows, i, 1)};
     }
-    return heads_judge(built, built_count, there, count, text, size);
+    return heads_compare(built, built_count, there, count, text, size);
 }
 
-// Another reason than the last one is logged; with the first line stands what to do.
+// Logs each new reason once; its text says what to do.
 static void refuse(Service *service, const char *why)
 {
     if (strcmp(service->fit_trouble, why) != 0) {
@@ -62,7 +62,7 @@ static void refuse(Service *service, const char *why)
 static void go_on(Service *service)
 {
     if (service->fit_trouble[0] != '\0') {
-        LOG_PLAIN(LOG_INFO, "the database fits now");
+        LOG_PLAIN(LOG_INFO, "the database matches this release now");
     }
     service->fit_trouble[0] = '\0';
     service->fits = true;
@@ -78,11 +78,11 @@ static void take_heads(Service *service, DbTxn *txn)
         ask_again(service, CLOCK_EVERY_MS);
         return;
     }
-    HeadsVerdict verdict = judge(txn, text, sizeof text);
+    HeadsVerdict verdict = compare(txn, text, sizeof text);
     if (verdict == HEADS_FIT) {
         go_on(service);
     } else if (verdict == HEADS_NEWER && service->options.common->database_newer) {
-        LOG(LOG_WARN, "begins on a newer database", log_text("why", text));
+        LOG(LOG_WARN, "started on a newer database", log_text("why", text));
         go_on(service);
     } else {
         refuse(service, text);

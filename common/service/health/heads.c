@@ -24,7 +24,7 @@ static int number_of(const Head *heads, size_t count, const char *schema)
     return 0;
 }
 
-HeadsVerdict heads_judge(
+HeadsVerdict heads_compare(
     const Head *built, size_t built_count, const Head *there, size_t there_count, char *text,
     size_t size)
 {

@@ -15,6 +15,6 @@ typedef enum HeadsVerdict { HEADS_FIT, HEADS_OLDER, HEADS_NEWER } HeadsVerdict;
 const Head *heads_built(size_t *ret_count);
 // Is the database older than `built` somewhere (that comes first), or newer? `text`: what does not
 // fit, and what to do; empty when all fits.
-HeadsVerdict heads_judge(
+HeadsVerdict heads_compare(
     const Head *built, size_t built_count, const Head *there, size_t there_count, char *text,
     size_t size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notify: what a systemd unit of Type=notify hears of its service (sd_notify(3)), by a datagram to
+// Notify: the state of a service for a systemd unit of Type=notify (sd_notify(3)), by a datagram to
 // $NOTIFY_SOCKET. Without that variable nothing is sent. No libsystemd.
 #pragma once
 

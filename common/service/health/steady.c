@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/service/health/steady.h"
 
-bool steady_judge(Steady *steady, bool well, int64_t now_ms)
+bool steady_update(Steady *steady, bool well, int64_t now_ms)
 {
     if (well && !steady->well) {
         steady->well_since_ms = now_ms;

@@ -11,9 +11,9 @@ enum { STEADY_MS = 1000 };
 
 typedef struct Steady {
     bool was_ready; // ever
-    bool ready;     // as last judged
+    bool ready;     // as last reported
     bool well;      // as last seen
     int64_t well_since_ms;
 } Steady;
 
-bool steady_judge(Steady *steady, bool well, int64_t now_ms); // returns ready
+bool steady_update(Steady *steady, bool well, int64_t now_ms); // returns ready

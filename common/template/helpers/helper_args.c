@@ -110,7 +110,7 @@ bool helper_decimal_of(HelperRun *run, const Value *value, Str *ret, Error *err)
         *ret = str_trim(*ret);
     }
     if (!may || (value->kind == VALUE_TEXT && !format_is_decimal(*ret, &why))) {
-        // What it is instead may be personal data, so only its kind is told.
+        // What it is instead may be personal data, so only its kind is named.
         return error_set(err, ERROR_PERMANENT, "expected %s, got %s", why, helper_kind_name(value));
     }
     return true;

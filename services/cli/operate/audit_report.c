@@ -39,7 +39,7 @@ static const char *explain_loss(const Audit *audit, const AuditEntry *entry, Aud
                "minutes, for the server drops a repeat so long";
     }
     switch (audit_remedy_of(audit, entry)) {
-    case REMEDY_PERSON:
+    case REMEDY_OPERATOR:
         return "needs a person: it was sent or tried, and the ledger does not say so; driven "
                "again it would be sent again";
     case REMEDY_REBUILD:

@@ -26,7 +26,8 @@ enum {
 
 static void handle_poll(Rebuild *rebuild)
 {
-    const char *failure = rebuild->refold != NULL ? refold_failure(rebuild->refold) : NULL;
+    const char *failure =
+        rebuild->projection != NULL ? history_rebuild_failure(rebuild->projection) : NULL;
     Error err = {0};
     if (failure != NULL) {
         error_set(&err, ERROR_PERMANENT, "%s", failure);
@@ -55,12 +56,12 @@ static bool wait_until(
 
 static bool has_caught_up(Rebuild *rebuild)
 {
-    return refold_caught_up(rebuild->refold);
+    return history_rebuild_caught_up(rebuild->projection);
 }
 
 static bool has_reached_until(Rebuild *rebuild)
 {
-    return refold_reached(rebuild->refold, rebuild->until);
+    return history_rebuild_reached(rebuild->projection, rebuild->until);
 }
 
 static void on_ended(void *ctx)
@@ -70,7 +71,7 @@ static void on_ended(void *ctx)
 
 // ---- folding ----
 
-static void start_refold(Rebuild *rebuild)
+static void start_projection(Rebuild *rebuild)
 {
     const char *url = rebuild->cli->settings.database_url;
     rebuild->pool = db_pool_new(
@@ -79,13 +80,13 @@ static void start_refold(Rebuild *rebuild)
                                     .application_name = "stentor-rebuild",
                                     .connections = CONNECTIONS,
                                     .statement_timeout_ms = STATEMENT_MS});
-    RefoldOptions options = {
-        .schema = SHADOW_SCHEMA,
+    HistoryRebuildOptions options = {
+        .schema = REBUILD_SCHEMA,
         .database_url = url,
         .pool = rebuild->pool,
         .until = rebuild->dry ? rebuild->until : NULL,
         .first = rebuild->first};
-    rebuild->refold = refold_new(rebuild->session.bus, &options);
+    rebuild->projection = history_rebuild_new(rebuild->session.bus, &options);
 }
 
 static void wait_end(Rebuild *rebuild)
@@ -96,21 +97,21 @@ static void wait_end(Rebuild *rebuild)
 }
 
 // Writes what is folded. Safe to repeat.
-static void stop_refold(Rebuild *rebuild)
+static void stop_projection(Rebuild *rebuild)
 {
-    if (rebuild->refold == NULL) {
+    if (rebuild->projection == NULL) {
         return;
     }
-    refold_stop(rebuild->refold, on_ended, &rebuild->session);
+    history_rebuild_stop(rebuild->projection, on_ended, &rebuild->session);
     wait_end(rebuild);
-    rebuild->events = refold_events(rebuild->refold);
-    rebuild->unreadable = refold_unreadable(rebuild->refold);
-    rebuild->missing_before_us = refold_missing_before_us(rebuild->refold);
+    rebuild->events = history_rebuild_events(rebuild->projection);
+    rebuild->unreadable = history_rebuild_unreadable(rebuild->projection);
+    rebuild->missing_before_us = history_rebuild_missing_before_us(rebuild->projection);
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
-        rebuild->position[i] = refold_position(rebuild->refold, i);
+        rebuild->position[i] = history_rebuild_position(rebuild->projection, i);
     }
-    refold_free(rebuild->refold);
-    rebuild->refold = NULL;
+    history_rebuild_free(rebuild->projection);
+    rebuild->projection = NULL;
     db_pool_close(rebuild->pool, on_ended, &rebuild->session);
     wait_end(rebuild);
 }
@@ -144,7 +145,7 @@ static bool check_whole(const Rebuild *rebuild, Error *err)
 
 // Nothing that the stream does not hold can be waited for: a log that lost its tail, or its
 // rebuild_beginning.
-static bool set_until(Rebuild *rebuild, ShadowPositions *live, Error *err)
+static bool set_until(Rebuild *rebuild, RebuildPositions *live, Error *err)
 {
     if (!rebuild_ask_streams(rebuild, err) || !rebuild_recognise_streams(rebuild, live, err)) {
         return false;
@@ -165,16 +166,16 @@ static bool freeze_level(Rebuild *rebuild, Error *err)
 {
     Error ignored;
     for (int i = 0; i < FREEZES_MAX; i++) {
-        ShadowPositions live;
+        RebuildPositions live;
         if (!wait_until(rebuild, has_caught_up, 0, err) ||
-            !shadow_freeze(rebuild->shadow, &live, err)) {
+            !rebuild_schema_freeze(rebuild->schema, &live, err)) {
             return false;
         }
         if (set_until(rebuild, &live, err) &&
             wait_until(rebuild, has_reached_until, FREEZE_MS, err)) {
             return true;
         }
-        if (!shadow_thaw(rebuild->shadow, &ignored) || err->kind != ERROR_TRANSIENT) {
+        if (!rebuild_schema_thaw(rebuild->schema, &ignored) || err->kind != ERROR_TRANSIENT) {
             return false;
         }
     }
@@ -183,17 +184,17 @@ static bool freeze_level(Rebuild *rebuild, Error *err)
 
 static bool swap(Rebuild *rebuild, Error *err)
 {
-    if (!wait_until(rebuild, has_caught_up, 0, err) || !shadow_drop_old(rebuild->shadow, err) ||
-        !freeze_level(rebuild, err)) {
+    if (!wait_until(rebuild, has_caught_up, 0, err) ||
+        !rebuild_schema_drop_old(rebuild->schema, err) || !freeze_level(rebuild, err)) {
         return false;
     }
-    stop_refold(rebuild);
+    stop_projection(rebuild);
     Error ignored;
     if (!check_whole(rebuild, err)) {
-        shadow_thaw(rebuild->shadow, &ignored);
+        rebuild_schema_thaw(rebuild->schema, &ignored);
         return false;
     }
-    return shadow_swap(rebuild->shadow, err);
+    return rebuild_schema_swap(rebuild->schema, err);
 }
 
 // ---- comparing ----
@@ -212,11 +213,11 @@ static bool compare(Rebuild *rebuild, Error *err)
     if (!wait_until(rebuild, has_caught_up, 0, err)) {
         return false;
     }
-    stop_refold(rebuild);
+    stop_projection(rebuild);
     return rebuild_ask_streams(rebuild, err) && check_whole(rebuild, err) &&
-           shadow_compare(
-               rebuild->shadow, on_row_difference, rebuild, &rebuild->differences, err) &&
-           shadow_drop(rebuild->shadow, err);
+           rebuild_schema_compare(
+               rebuild->schema, on_row_difference, rebuild, &rebuild->differences, err) &&
+           rebuild_schema_drop(rebuild->schema, err);
 }
 
 // ---- the command ----
@@ -229,23 +230,23 @@ static void on_schema_difference(void *ctx, const char *line)
 
 static bool fill(Rebuild *rebuild, Error *err)
 {
-    ShadowPositions live;
+    RebuildPositions live;
     if (!rebuild_ask_streams(rebuild, err)) {
         return false;
     }
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
         rebuild->first[i] = rebuild->streams[i].first;
     }
-    if (!shadow_positions(rebuild->shadow, &live, err) ||
+    if (!rebuild_schema_positions(rebuild->schema, &live, err) ||
         !rebuild_recognise_streams(rebuild, &live, err) ||
         !rebuild_find_beginning(rebuild, &live, &rebuild->before_us, err) ||
-        !shadow_make(rebuild->shadow, on_schema_difference, NULL, err) ||
-        !shadow_copy(
-            rebuild->shadow, rebuild->before_us, rebuild->dry, &live, &rebuild->carried, err) ||
+        !rebuild_schema_make(rebuild->schema, on_schema_difference, NULL, err) ||
+        !rebuild_schema_copy(
+            rebuild->schema, rebuild->before_us, rebuild->dry, &live, &rebuild->carried, err) ||
         !set_until(rebuild, &live, err)) {
         return false;
     }
-    start_refold(rebuild);
+    start_projection(rebuild);
     return true;
 }
 
@@ -255,11 +256,12 @@ static bool rebuild_history(Rebuild *rebuild, Error *err)
     rebuild->began_us = clock_mono_us();
     bool ok = fill(rebuild, err) && (rebuild->dry ? compare(rebuild, err) : swap(rebuild, err));
     rebuild->seconds = (double)(clock_mono_us() - rebuild->began_us) / 1e6;
-    stop_refold(rebuild);
+    stop_projection(rebuild);
     if (!ok) {
-        shadow_drop(rebuild->shadow, &ignored); // else the next rebuild does
+        rebuild_schema_drop(rebuild->schema, &ignored); // else the next rebuild does
     }
-    return ok && (rebuild->dry || rebuild->keep_old || shadow_drop_old(rebuild->shadow, err));
+    return ok &&
+           (rebuild->dry || rebuild->keep_old || rebuild_schema_drop_old(rebuild->schema, err));
 }
 
 static double rate(const Rebuild *rebuild)
@@ -310,9 +312,9 @@ static bool run(Rebuild *rebuild, Error *err)
     }
     uv_timer_init(&rebuild->session.loop, &rebuild->poll);
     rebuild->poll.data = rebuild;
-    bool ok = shadow_open(&rebuild->shadow, rebuild->cli->settings.database_url, err) &&
+    bool ok = rebuild_schema_open(&rebuild->schema, rebuild->cli->settings.database_url, err) &&
               rebuild_history(rebuild, err);
-    shadow_close(rebuild->shadow);
+    rebuild_schema_close(rebuild->schema);
     uv_close((uv_handle_t *)&rebuild->poll, NULL);
     session_close(&rebuild->session);
     return ok;

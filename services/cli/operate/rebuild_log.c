@@ -52,7 +52,7 @@ bool rebuild_ask_streams(Rebuild *rebuild, Error *err)
 }
 
 // The archiver's own question: another creation time need not be another stream.
-static bool recognise_stream(Rebuild *rebuild, ShadowPositions *live, int index, Error *err)
+static bool recognise_stream(Rebuild *rebuild, RebuildPositions *live, int index, Error *err)
 {
     const StreamInfo *info = &rebuild->streams[index];
     StreamPlace place = {
@@ -70,7 +70,7 @@ static bool recognise_stream(Rebuild *rebuild, ShadowPositions *live, int index,
     return true;
 }
 
-bool rebuild_recognise_streams(Rebuild *rebuild, ShadowPositions *live, Error *err)
+bool rebuild_recognise_streams(Rebuild *rebuild, RebuildPositions *live, Error *err)
 {
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
         if (!recognise_stream(rebuild, live, i, err)) {
@@ -101,7 +101,7 @@ static bool has_gaps(const StreamInfo *info, int64_t folded_created_us)
 }
 
 bool rebuild_find_beginning(
-    const Rebuild *rebuild, const ShadowPositions *live, int64_t *ret_us, Error *err)
+    const Rebuild *rebuild, const RebuildPositions *live, int64_t *ret_us, Error *err)
 {
     int64_t latest_us = 0;
     const char *stream = "";

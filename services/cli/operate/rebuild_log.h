@@ -23,8 +23,8 @@ typedef struct Rebuild {
     bool dry, carry, keep_old;
     Session session;
     DbPool *pool;
-    Shadow *shadow;
-    Refold *refold;
+    RebuildSchema *schema;
+    HistoryRebuild *projection;
     uv_timer_t poll;
     bool (*reached)(struct Rebuild *rebuild); // what the poll waits for
     StreamInfo streams[HISTORY_STREAM_COUNT];
@@ -43,9 +43,9 @@ typedef struct Rebuild {
 
 // Where each stream stands now.
 bool rebuild_ask_streams(Rebuild *rebuild, Error *err);
-bool rebuild_recognise_streams(Rebuild *rebuild, ShadowPositions *live, Error *err);
+bool rebuild_recognise_streams(Rebuild *rebuild, RebuildPositions *live, Error *err);
 // Every event that the stream does not hold any more was stored before this; 0: it holds all.
 int64_t rebuild_beginning(const StreamInfo *info, int64_t folded_created_us);
 // ret_us: rows of notifications that are older may have events that the log does not hold; 0: none.
 bool rebuild_find_beginning(
-    const Rebuild *rebuild, const ShadowPositions *live, int64_t *ret_us, Error *err);
+    const Rebuild *rebuild, const RebuildPositions *live, int64_t *ret_us, Error *err);

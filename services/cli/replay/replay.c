@@ -216,7 +216,7 @@ static int shadow(Cli *cli)
         shadow_print(&plan, &tally, cli->json);
     } else {
         status = cli_fail(&err);
-        status = tally.no_words ? EXIT_NOT_FOUND : status;
+        status = tally.no_version ? EXIT_NOT_FOUND : status;
     }
     shadow_tally_done(&tally);
     return status;

@@ -174,7 +174,7 @@ static bool is_callback(const Stentor__V1__NotificationStatus *event)
     Status status = (Status)event->status;
     bool failed_there =
         status == STATUS_FAILED && event->attempt != NULL && event->attempt->number == 0;
-    return failed_there || status_is_heard_back(status);
+    return failed_there || status_is_from_vendor(status);
 }
 
 // false: the status has no moment.

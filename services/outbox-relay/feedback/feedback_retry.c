@@ -108,7 +108,8 @@ static void on_put_off(void *ctx, DbTxn *txn, const Error *err)
             log_str("row", retry->rows[retry->from].row_key));
     }
     if (retry->refusals >= REFUSALS_MAX) {
-        const Error many = {ERROR_PERMANENT, "the outbox table rejects one row after another"};
+        const Error many = {
+            .kind = ERROR_PERMANENT, .text = "the outbox table rejects one row after another"};
         back_off(retry, &many);
     } else {
         go_on(retry);

@@ -152,7 +152,7 @@ def test_what_is_dropped_without_a_known_end_is_told(kept, bus):
     assert places(kept, young) == {"accept_log"}
     ingest = kept.services["ingest"]
     assert ingest.metric("stentor_cleanup_unknown_total") == 1
-    assert any("nobody knows what became of it" in line and '"notifications":1' in line for line in ingest.log.read_text().splitlines())
+    assert any("without a known outcome" in line and '"notifications":1' in line for line in ingest.log.read_text().splitlines())
     kept.postgres.query("DELETE FROM ingest.accept_log WHERE accept_id < 0")
 
 

@@ -395,7 +395,7 @@ def test_doctor_names_a_projection_whose_stream_is_another(pipeline):
     try:
         pipeline.postgres.query(shift.format("-"))
         pipeline.services["archiver"].start(wait=False)
-        wait_until(lambda: "projection stands still" in pipeline.services["archiver"].log.read_text(), 20, "the archiver refusing it")
+        wait_until(lambda: "projection stopped" in pipeline.services["archiver"].log.read_text(), 20, "the archiver refusing it")
         history = projections(pipeline)["history"]
         assert history["result"] == "fail" and "failed: stream '" in history["text"], history
         assert history["text"].endswith("(HINT: stentor rebuild history --carry-older)")

@@ -260,7 +260,7 @@ def test_finding_13_a_message_that_hangs_its_processes_ends_alone(shop):
     finally:
         supervisor.end()
     assert supervisor.deaths["renderer"] == 6
-    assert "the loop stood for 300 ms of processor time" in renderer.log.read_text()
+    assert "the event loop was blocked for 300 ms of processor time" in renderer.log.read_text()
     letter = letters(shop)[-1][1]
     assert (letter.stage, letter.stream) == ("renderer", "REQUEST_NORMAL") and b"poison-hang" in letter.payload
     assert shop.nats.stream_info("DEAD")["state"]["messages"] == known + 1

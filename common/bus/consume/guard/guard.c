@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group's way: FREE -> MARKING (its mark is on its way) -> SYNCING (what others wrote before it
-// is being read: only then does the evidence count) -> IN_HAND -> LIFTING -> FREE.
+// A group's states: FREE -> MARKING (its mark is on its way) -> SYNCING (what others wrote before
+// it is being read: only then does the evidence count) -> IN_HAND -> LIFTING -> FREE.
 //
 // Killed in MARKING or SYNCING: the mark stands though nothing was computed; that is one death too
-// many for its inputs, which the next process that lives takes back. Killed in IN_HAND: the
+// many for its inputs, which the next process that survives them takes back. Killed in IN_HAND: the
 // evidence, but for a watched group while the loop sleeps: no mark, as after LIFTING. Killed in
 // LIFTING: the inputs come again, without a mark or with one.
 // (guard_nats_test; tests/integration/security/test_finding_13_poison.py, test_crash_points.py)
@@ -31,7 +31,7 @@ static void move(Guard *g, GuardState next)
 {
     g->state = next;
     g->ticks = 0;
-    bus_again(g->bus);
+    bus_want_turn(g->bus);
 }
 
 // ---- choosing a group ----
@@ -105,12 +105,12 @@ static struct Worker *next_owner(Guard *g)
     return NULL;
 }
 
-// ---- the group's way ----
+// ---- a group's states ----
 
 static void set_free(Guard *g)
 {
     if (g->owner != NULL) {
-        bus_again(g->bus); // it may wait to stop
+        bus_want_turn(g->bus); // it may wait to stop
     }
     g->owner = NULL;
     g->batch = NULL;
@@ -194,7 +194,7 @@ static void plan(Guard *g)
     }
     if (g->blind_ticks > 0 || g->unready_ticks >= READY_TICKS || g->reader_failed) {
         worker_hand_over(w, &w->suspects, w->options.batch_max);
-        bus_again(g->bus);
+        bus_want_turn(g->bus);
         return;
     }
     if (!g->ready) {
@@ -280,7 +280,7 @@ void guard_tick(Guard *g)
     g->blind_ticks -= g->blind_ticks > 0 ? 1 : 0;
     g->unready_ticks += !g->ready && bus_connected(g->bus) ? 1 : 0;
     if (g->unready_ticks == READY_TICKS && !g->reader_failed) {
-        guard_go_blind(g, "the marks of what is in hand cannot be read");
+        guard_go_blind(g, "cannot read the marks in stream IN_HAND, trying again");
     }
     if (g->reader_failed && g->unready_ticks >= REREAD_TICKS) {
         guard_leave_reader(g);
@@ -302,7 +302,7 @@ bool guard_holds(const Guard *g, const struct Worker *worker)
     return g->state != GUARD_FREE && g->owner == worker;
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 void guard_join(Bus *bus, struct Worker *worker)
 {

@@ -6,7 +6,7 @@
 // waits, and being killed while it waits says nothing about its input. A process that dies, or
 // whose loop stands, leaves its mark.
 //
-// What comes for the third time may be what kills late, after the loop has turned. Such a group is
+// A third delivery may be one that kills late, after the loop has turned. Such a group is
 // watched then: its mark stands while the loop computes and is away while it sleeps, nine tenths of
 // the time at least, until the group is settled or some seconds have passed. What kills does so
 // while the loop computes; what waits for Postgres or a vendor waits while it sleeps.

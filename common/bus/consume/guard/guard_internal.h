@@ -30,7 +30,7 @@ struct Guard {
     uint64_t seen;     // IN_HAND was read up to here
     int unready_ticks; // while connected
     int blind_ticks;   // left
-    bool is_blind;     // said
+    bool is_blind;     // logged
     struct Worker *workers[BUS_ENDPOINTS_MAX];
     size_t worker_count, next_worker;
     GuardState state;
@@ -43,7 +43,7 @@ struct Guard {
     bool closed;
     bool late;                  // IN_HAND: it is watched when it is not settled soon
     bool watched;               // ... and it is: the mark goes when the loop sleeps
-    bool rounded;               // the loop went round once more, so it polls what was begun last
+    bool rounded;               // the loop went round once more, so it polls what was started last
     int64_t marked_at_ms;       // watched: since when the mark stands
     int unwatched_ticks;        // left, in which only what has evidence is watched
     int through_ticks;          // since standing marks were compared with what is done

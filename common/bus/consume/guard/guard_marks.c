@@ -36,7 +36,8 @@ void guard_go_blind(Guard *g, const char *why)
 {
     if (!g->is_blind) {
         LOG(LOG_WARN,
-            "no guard against poison messages: what comes again is handed over without a mark "
+            "the guard against poison messages is off, redelivered messages are handled without a "
+            "mark "
             "(HINT: stentor doctor)",
             log_text("error", why));
     }
@@ -70,7 +71,7 @@ static void end_replacement(const Replacement *r, const Error *err, uint64_t seq
     if (err == NULL && mark->count == 0) {
         poison_marks_drop(&g->marks, mark);
     }
-    bus_again(g->bus);
+    bus_want_turn(g->bus);
 }
 
 static void on_replaced(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
@@ -107,7 +108,7 @@ void guard_store_acquitted(Guard *g)
     for (size_t i = 0; i < g->marks.count; i++) {
         PoisonMark *mark = &g->marks.at[i];
         if (mark->acquitted && mark->storing) {
-            g->acquitted = true; // once the one in the air is stored
+            g->acquitted = true; // once the one in flight is stored
         } else if (mark->acquitted) {
             store_acquitted(g, mark);
         }
@@ -120,7 +121,7 @@ void guard_acquit(Guard *guard, const BusMessage *message)
     if (guard->marks.count > 0 &&
         poison_acquit(&guard->marks, guard_own(guard), message->stream, &input)) {
         guard->acquitted = true;
-        bus_again(guard->bus);
+        bus_want_turn(guard->bus);
     }
 }
 
@@ -141,21 +142,21 @@ static void on_marks(void *ctx, const BusMessage *messages, size_t count)
     for (size_t i = 0; i < count; i++) {
         const BusMessage *m = &messages[i];
         if (!poison_marks_put(&g->marks, process_of(m->subject), m->sequence, m->payload)) {
-            LOG(LOG_WARN, "not a mark of what is in hand, passed over",
+            LOG(LOG_WARN, "message in IN_HAND is no mark, ignored",
                 log_int("sequence", (int64_t)m->sequence));
         }
         const PoisonMark *mark = poison_marks_find(&g->marks, process_of(m->subject));
         g->acquitted = g->acquitted || (mark != NULL && mark->acquitted);
         g->seen = m->sequence;
     }
-    bus_again(g->bus);
+    bus_want_turn(g->bus);
 }
 
 static void on_marks_read(void *ctx)
 {
     Guard *g = ctx;
     g->ready = true;
-    bus_again(g->bus);
+    bus_want_turn(g->bus);
 }
 
 static void on_marks_failed(void *ctx, const Error *err)
@@ -217,7 +218,7 @@ static void end_marks_through(struct Worker *w, Str reply, const Error *err)
     if (floor > 0 &&
         poison_marks_through(&g->marks, guard_own(g), w->spec->stream, (uint64_t)floor)) {
         g->acquitted = true;
-        bus_again(g->bus);
+        bus_want_turn(g->bus);
     }
     json_decref(root);
 }

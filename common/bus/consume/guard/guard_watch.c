@@ -80,7 +80,7 @@ bool guard_rest(Guard *g)
     }
     struct pollfd loop = {.fd = uv_backend_fd(g->bus->loop), .events = POLLIN};
     int timeout_ms = uv_backend_timeout(g->bus->loop);
-    // The loop's own descriptor is readable when it would not sleep. What was begun in this round
+    // The loop's own descriptor is readable when it would not sleep. What was started in this round
     // is polled for from the next one on, so one round more goes before.
     g->rounded = !g->rounded;
     bool sleeps = !g->rounded && timeout_ms != 0 && poll(&loop, 1, 0) == 0;

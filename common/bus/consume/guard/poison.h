@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Poison messages: an input that ends, or hangs, every process that takes it. This is the pure
 // part: what a mark says, which processes died over which input, how few inputs are handed over
-// together, and when an input is quarantined (dead-lettered unread). The marks' way is guard.h.
+// together, and when an input is quarantined (dead-lettered unread). How marks are stored: guard.h.
 //
 // A mark is what a process has in hand and computes on, written before it begins and taken away
 // when it is through. One that stands though its inputs come again is the evidence of a death. An
@@ -54,7 +54,7 @@ bool poison_is_proven(const PoisonEvidence *evidence);
 // "<stream> <size> <sequence>/<stored at> ..."; nothing for no inputs. false: `out` is full.
 bool poison_mark_write(
     Buf *out, const char *stream, size_t size, const PoisonInput *inputs, size_t count);
-// What `process` says now; an empty text takes its mark away, and so does one that cannot be read
+// The mark of `process` now; an empty text takes its mark away, and so does one that cannot be read
 // (false). What is older than the mark that is known is passed over. A mark that another process
 // stored again without what it lived over stays without what this one lived over.
 bool poison_marks_put(PoisonMarks *marks, Str process, uint64_t at, Str text);

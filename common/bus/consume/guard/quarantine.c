@@ -163,7 +163,8 @@ bool quarantine_pack(
     PoisonWork work;
     char *reason = arena_printf(
         arena,
-        "poison message: %u processes in a row died or hung while they had it in hand; not read",
+        "poison message: %u processes in a row died or hung while they handled it; its payload was "
+        "not read",
         deaths);
     bool known =
         poison_work(message->stream, message->payload, subject_last(message->subject), &work);

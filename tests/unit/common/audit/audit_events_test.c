@@ -101,7 +101,7 @@ static void a_rendered_mail_tells_its_attempt_and_its_life(void **state)
     event->resends = 2;
     see(f, "RENDERED_LOW", &event->base, 10);
     assert_int_equal(entry(f)->rendered, 1 << 3);
-    assert_int_equal(entry(f)->lives, 2);
+    assert_int_equal(entry(f)->resends, 2);
     assert_int_equal(entry(f)->seen, 0);
     see(f, "RENDERED_LOW", &event->base, 11);
     assert_int_equal(entry(f)->seen, SEEN_RENDERED_WAITING);
@@ -145,7 +145,7 @@ static void a_callbacks_failure_is_an_end_and_says_nothing_of_how_far_it_came(vo
     event->attempt = attempt_new(f->arena, event, 0, STENTOR__V1__OUTCOME__OUTCOME_FAILED);
     see(f, "STATUS", &event->base, 1);
     assert_int_equal(entry(f)->seen, SEEN_S_ENDED);
-    assert_int_equal(entry(f)->told, 0);
+    assert_int_equal(entry(f)->reported, 0);
 }
 
 static void only_two_attempts_of_one_life_are_sent_twice(void **state)
@@ -157,8 +157,8 @@ static void only_two_attempts_of_one_life_are_sent_twice(void **state)
     see_status(f, STENTOR__V1__STATUS__STATUS_SENDING, 3, 1);
     see_status(f, STENTOR__V1__STATUS__STATUS_DELIVERED, 0, 1); // a callback
     assert_false(entry(f)->seen & SEEN_S_TWICE);
-    assert_int_equal(entry(f)->told, 1 << 1 | 1 << 2 | 1 << 3);
-    assert_int_equal(entry(f)->lives, 1);
+    assert_int_equal(entry(f)->reported, 1 << 1 | 1 << 2 | 1 << 3);
+    assert_int_equal(entry(f)->resends, 1);
     see_status(f, STENTOR__V1__STATUS__STATUS_SENT, 3, 1);
     assert_true(entry(f)->seen & SEEN_S_TWICE);
 }

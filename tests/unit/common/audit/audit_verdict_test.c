@@ -47,7 +47,7 @@ enum { A1 = 2, A2 = 4, A3 = 8 }; // attempts as bits
 #define FAILED_LATE (SEEN_S_FAILED_LATE | SEEN_S_ENDED | SEEN_LEDGER_FAILED | H_ENDED)
 #define REFUSED (SEEN_S_SUPPRESSED | SEEN_S_ENDED | SEEN_H_ENDED | SEEN_H_SUPPRESSED)
 #define BY_VENDOR(mask)                                                                            \
-    .rendered = (mask), .ledger = (mask), .ledger_reported = (mask), .told = (mask),               \
+    .rendered = (mask), .ledger = (mask), .ledger_reported = (mask), .reported = (mask),           \
     .attempts = (mask)
 
 typedef struct Case {
@@ -94,12 +94,12 @@ static const Case whole[] = {
     {"before the renderer", {.seen = QUEUED | SEEN_REQUEST_WAITING}, AUDIT_IN_FLIGHT, 0, false, false},
     {"before the dispatcher", {.seen = QUEUED | SEEN_RENDERED_WAITING, .rendered = A1}, AUDIT_IN_FLIGHT, 0, false, false},
     {"at the vendor", {.seen = QUEUED | SEEN_RENDERED_WAITING | SEEN_HELD, .rendered = A1, .ledger = A1}, AUDIT_IN_FLIGHT, 0, false, false},
-    {"its outcome is committed and not told yet",
+    {"its outcome is committed and not reported yet",
      {.seen = QUEUED | SEEN_RENDERED_WAITING | SEEN_LEDGER_SENT, .rendered = A1, .ledger = A1, .ledger_reported = A1},
      AUDIT_SENT, 0, false, false},
     {"history has not folded it yet",
      {.seen = SEEN_ACCEPTED | SEEN_REQUEST | SEEN_S_QUEUED | SEEN_S_SENT | SEEN_LEDGER_SENT | SEEN_HISTORY_WAITING,
-      .rendered = A1, .ledger = A1, .ledger_reported = A1, .told = A1}, AUDIT_SENT, 0, false, false},
+      .rendered = A1, .ledger = A1, .ledger_reported = A1, .reported = A1}, AUDIT_SENT, 0, false, false},
     {"failed in the renderer", {.seen = QUEUED | FAILED_EARLY}, AUDIT_FAILED, 0, false, false},
     {"buried by the renderer", {.seen = QUEUED | SEEN_DEAD_EARLY}, AUDIT_FAILED, 0, false, false},
     {"refused by the vendor", {.seen = QUEUED | FAILED_LATE, BY_VENDOR(A1)}, AUDIT_FAILED, 0, false, false},
@@ -107,10 +107,10 @@ static const Case whole[] = {
      {.seen = QUEUED | FAILED_LATE | SEEN_DECIDED, .rendered = A1, .ledger = A1}, AUDIT_FAILED, 0, false, false},
     {"unreadable for the dispatcher", {.seen = QUEUED | SEEN_DEAD_RENDERED, .rendered = A1}, AUDIT_FAILED, 0, false, false},
     {"failed, and sent again by a person",
-     {.seen = QUEUED | FAILED_LATE | SEEN_RENDERED_WAITING, .rendered = A1 | A2, .ledger = A1, .ledger_reported = A1, .told = A1,
-      .attempts = A1, .lives = 1}, AUDIT_IN_FLIGHT, 0, false, false},
+     {.seen = QUEUED | FAILED_LATE | SEEN_RENDERED_WAITING, .rendered = A1 | A2, .ledger = A1, .ledger_reported = A1, .reported = A1,
+      .attempts = A1, .resends = 1}, AUDIT_IN_FLIGHT, 0, false, false},
     {"buried unread, and sent again by a person",
-     {.seen = QUEUED | SENT, .rendered = A1 | A2, .ledger = A2, .ledger_reported = A2, .told = A2, .attempts = A2, .lives = 1},
+     {.seen = QUEUED | SENT, .rendered = A1 | A2, .ledger = A2, .ledger_reported = A2, .reported = A2, .attempts = A2, .resends = 1},
      AUDIT_SENT, 0, false, false},
     {"suppressed", {.seen = QUEUED | REFUSED}, AUDIT_SUPPRESSED, 0, false, false},
     {"an unknown outcome, then sent", {.seen = QUEUED | SENT | SEEN_RESENT, BY_VENDOR(A1)}, AUDIT_SENT, 0, true, false},
@@ -120,7 +120,7 @@ static const Case whole[] = {
     {"parked", {.seen = QUEUED | SEEN_PARKED | SEEN_DEAD_UNKNOWN, .rendered = A1, .ledger = A1}, AUDIT_OPEN, 0, true, false},
     {"two acceptances, explained by an unknown",
      {.seen = QUEUED | SENT | SEEN_RESENT | SEEN_S_TWICE, BY_VENDOR(A1 | A2), .ledger_sent = 2}, AUDIT_SENT, 0, true, false},
-    {"two acceptances of two lives", {.seen = QUEUED | SENT, BY_VENDOR(A1 | A2), .ledger_sent = 2, .lives = 1}, AUDIT_SENT, 0, false, false},
+    {"two acceptances of two resends", {.seen = QUEUED | SENT, BY_VENDOR(A1 | A2), .ledger_sent = 2, .resends = 1}, AUDIT_SENT, 0, false, false},
     {"doubled, by the ledger", {.seen = QUEUED | SENT, BY_VENDOR(A1 | A2), .ledger_sent = 2}, AUDIT_SENT, 0, false, true},
     {"doubled, by the status log", {.seen = QUEUED | SENT | SEEN_S_TWICE, BY_VENDOR(A1 | A2), .ledger_sent = 1}, AUDIT_SENT, 0, false, true},
 };
@@ -142,10 +142,10 @@ static const Case broken[] = {
      {.seen = QUEUED | SENT, BY_VENDOR(A1 | A2), .ledger_put_off = A1}, AUDIT_SENT, MISSING_DEFERRED, false, false},
     {"rendered, before it was claimed", {.seen = QUEUED}, AUDIT_STUCK, MISSING_RENDERED, false, false},
     {"rendered, after it was sent",
-     {.seen = QUEUED | SENT, .ledger = A1, .ledger_reported = A1, .told = A1, .attempts = A1}, AUDIT_SENT, MISSING_RENDERED, false, false},
-    {"ledger row", {.seen = (QUEUED | SENT) & ~SEEN_LEDGER_SENT, .rendered = A1, .told = A1, .attempts = A1}, AUDIT_SENT, MISSING_LEDGER, false, false},
+     {.seen = QUEUED | SENT, .ledger = A1, .ledger_reported = A1, .reported = A1, .attempts = A1}, AUDIT_SENT, MISSING_RENDERED, false, false},
+    {"ledger row", {.seen = (QUEUED | SENT) & ~SEEN_LEDGER_SENT, .rendered = A1, .reported = A1, .attempts = A1}, AUDIT_SENT, MISSING_LEDGER, false, false},
     {"ledger row of the first of two attempts",
-     {.seen = QUEUED | SENT, .rendered = A1 | A2, .ledger = A2, .ledger_reported = A2, .told = A1 | A2, .attempts = A1 | A2, .deferred = A2},
+     {.seen = QUEUED | SENT, .rendered = A1 | A2, .ledger = A2, .ledger_reported = A2, .reported = A1 | A2, .attempts = A1 | A2, .deferred = A2},
      AUDIT_SENT, MISSING_LEDGER, false, false},
     {"ledger row, never tried", {.seen = QUEUED, .rendered = A1}, AUDIT_STUCK, MISSING_LEDGER, false, false},
     {"ledger row of the dispatcher's decision",
@@ -162,7 +162,7 @@ static const Case broken[] = {
     {"status delivered", {.seen = QUEUED | SENT | SEEN_S_DELIVERED << 8, BY_VENDOR(A1)}, AUDIT_SENT, MISSING_STATUS, false, false},
     {"history row",
      {.seen = (QUEUED | SENT) & ~(SEEN_H_ROW | SEEN_H_QUEUED | SEEN_H_SENT), BY_VENDOR(A1)}, AUDIT_SENT, MISSING_HISTORY, false, false},
-    {"history's attempt", {.seen = QUEUED | SENT, .rendered = A1, .ledger = A1, .ledger_reported = A1, .told = A1}, AUDIT_SENT, MISSING_HISTORY, false, false},
+    {"history's attempt", {.seen = QUEUED | SENT, .rendered = A1, .ledger = A1, .ledger_reported = A1, .reported = A1}, AUDIT_SENT, MISSING_HISTORY, false, false},
 };
 // clang-format on
 
@@ -236,20 +236,23 @@ static void what_was_tried_without_a_ledger_row_is_never_driven_again(void **sta
     (void)state;
     const uint64_t others = QUEUED & ~SEEN_REQUEST; // something else is missing, too
     const AuditEntry entries[] = {
-        {.seen = others | SEEN_S_SENT | SEEN_H_SENT, .rendered = A1, .told = A1, .attempts = A1},
-        {.seen = others | SEEN_S_SENT, .told = A1},
+        {.seen = others | SEEN_S_SENT | SEEN_H_SENT,
+         .rendered = A1,
+         .reported = A1,
+         .attempts = A1},
+        {.seen = others | SEEN_S_SENT, .reported = A1},
         {.seen = others | SEEN_H_SENT, .attempts = A1},
-        {.seen = others, .told = A1},     // "sending": an attempt that was put off
+        {.seen = others, .reported = A1}, // "sending": an attempt that was put off
         {.seen = others, .attempts = A1}, // only history has it
         {.seen = others | SEEN_S_DELIVERED},
         {.seen = others | SEEN_S_DELIVERED << 8},
         {.seen = others | SEEN_DEAD_UNKNOWN, .rendered = A1},
         {.seen = others | SEEN_S_FAILED_LATE | SEEN_S_ENDED},
-        {.seen = others, .told = A1 | A2, .ledger = A1, .ledger_reported = A1},
-        {.seen = others | SEEN_S_SENT, .told = A1, .ledger = A1},
+        {.seen = others, .reported = A1 | A2, .ledger = A1, .ledger_reported = A1},
+        {.seen = others | SEEN_S_SENT, .reported = A1, .ledger = A1},
     };
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-        assert_int_equal(remedy(entries[i]), REMEDY_PERSON);
+        assert_int_equal(remedy(entries[i]), REMEDY_OPERATOR);
     }
 }
 

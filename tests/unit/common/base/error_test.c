@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/error.h"
@@ -20,15 +21,15 @@ static void set_fills_kind_and_text_and_returns_false(void **state)
     assert_string_equal(err.text, "template 'welcome' has no body");
 }
 
-static void nobody_need_listen(void **state)
+static void an_error_need_not_be_wanted(void **state)
 {
     (void)state;
-    assert_false(error_set(NULL, ERROR_CONFIG, "unheard"));
-    assert_false(error_wrap(NULL, "unheard"));
+    assert_false(error_set(NULL, ERROR_CONFIG, "not wanted"));
+    assert_false(error_wrap(NULL, "not wanted"));
     error_clear(NULL);
 }
 
-static void wrap_puts_its_words_before_and_keeps_the_kind(void **state)
+static void wrap_puts_its_text_before_and_keeps_the_kind(void **state)
 {
     (void)state;
     Error err = {0};
@@ -36,6 +37,30 @@ static void wrap_puts_its_words_before_and_keeps_the_kind(void **state)
     assert_false(error_wrap(&err, "smtp '%s'", "mx1"));
     assert_int_equal(err.kind, ERROR_TRANSIENT);
     assert_string_equal(err.text, "smtp 'mx1': connection refused");
+}
+
+static void a_debug_build_knows_where_an_error_was_set(void **state)
+{
+    (void)state;
+    char expected[64] = "", at[64];
+    Error err = {0};
+    error_at(&err, at, sizeof at);
+    assert_string_equal(at, "");
+    int line = __LINE__ + 1;
+    error_set(&err, ERROR_TRANSIENT, "connection refused");
+#ifdef STENTOR_ERROR_PLACES
+    (void)snprintf(expected, sizeof expected, "error_test.c:%d", line);
+#else
+    (void)line;
+#endif
+    error_wrap(&err, "smtp");
+    Error copy = err;
+    error_at(&copy, at, sizeof at);
+    assert_string_equal(at, expected);
+    assert_string_equal(copy.text, "smtp: connection refused");
+    error_clear(&copy);
+    error_at(&copy, at, sizeof at);
+    assert_string_equal(at, "");
 }
 
 static void long_text_ends_in_three_dots(void **state)
@@ -93,8 +118,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_fills_kind_and_text_and_returns_false),
-        cmocka_unit_test(nobody_need_listen),
-        cmocka_unit_test(wrap_puts_its_words_before_and_keeps_the_kind),
+        cmocka_unit_test(an_error_need_not_be_wanted),
+        cmocka_unit_test(wrap_puts_its_text_before_and_keeps_the_kind),
+        cmocka_unit_test(a_debug_build_knows_where_an_error_was_set),
         cmocka_unit_test(long_text_ends_in_three_dots),
         cmocka_unit_test(a_cut_leaves_no_half_character),
         cmocka_unit_test(clear_forgets),

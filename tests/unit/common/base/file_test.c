@@ -50,6 +50,27 @@ static void a_file_is_read_as_it_is(void **state)
     assert_memory_equal(text.ptr, "a\0b\n", 4);
 }
 
+static void a_file_is_appended_within_the_maximum_of_its_buffer(void **state)
+{
+    const Scene *s = *state;
+    Error err = {0};
+    Buf out;
+    buf_init(&out, 6);
+    assert_true(buf_cstr(&out, "xy"));
+    assert_true(file_append(s->path, &out, &err));
+    assert_int_equal(out.len, 6);
+    assert_memory_equal(out.ptr, "xya\0b\n", 6);
+    assert_false(file_append(s->path, &out, &err)); // full, as it is
+    assert_int_equal(err.kind, ERROR_CONFIG);
+    assert_non_null(strstr(err.text, s->path));
+    assert_int_equal(out.len, 6);
+    buf_clear(&out);
+    assert_false(file_append("/nowhere/at/all", &out, &err));
+    assert_non_null(strstr(err.text, "cannot open '/nowhere/at/all'"));
+    assert_int_equal(out.len, 0);
+    buf_done(&out);
+}
+
 static void a_file_beyond_its_maximum_is_refused_with_its_name(void **state)
 {
     const Scene *s = *state;
@@ -122,6 +143,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_file_is_read_as_it_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_file_is_appended_within_the_maximum_of_its_buffer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_file_beyond_its_maximum_is_refused_with_its_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

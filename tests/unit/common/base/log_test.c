@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,8 +46,7 @@ static void a_json_line_has_fixed_keys_then_fields(void **state)
 {
     (void)state;
     char line[8192];
-    Error err = {0};
-    error_set(&err, ERROR_TRANSIENT, "reset by \"peer\"");
+    Error err = {.kind = ERROR_TRANSIENT, .text = "reset by \"peer\""};
     log_setup("dispatcher", LOG_INFO, true);
     Capture capture = begin();
     LOG(LOG_WARN, "smtp connection lost", log_text("host", "mx1\n"), log_int("count", -3),
@@ -58,6 +58,28 @@ static void a_json_line_has_fixed_keys_then_fields(void **state)
         ",\"level\":\"warn\",\"service\":\"dispatcher\",\"event\":\"smtp connection lost\","
         "\"host\":\"mx1\\n\",\"count\":-3,"
         "\"error\":\"transient: reset by \\\"peer\\\"\"}\n");
+}
+
+static void a_debug_build_logs_where_an_error_was_set(void **state)
+{
+    (void)state;
+    char line[8192], expected[128];
+    Error err = {0};
+    int number = __LINE__ + 1;
+    error_set(&err, ERROR_CONFIG, "no such file");
+    log_setup("dispatcher", LOG_INFO, true);
+    Capture capture = begin();
+    LOG(LOG_WARN, "refused", log_error(&err), log_int("count", 1));
+    end(&capture, line, sizeof line);
+#ifdef STENTOR_ERROR_PLACES
+    (void)snprintf(
+        expected, sizeof expected,
+        "\"error\":\"config: no such file\",\"at\":\"log_test.c:%d\",\"count\":1}\n", number);
+#else
+    (void)snprintf(expected, sizeof expected, "\"error\":\"config: no such file\",\"count\":1}\n");
+    (void)number;
+#endif
+    assert_non_null(strstr(line, expected));
 }
 
 static void a_terminal_gets_logfmt(void **state)
@@ -125,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_json_line_has_fixed_keys_then_fields),
+        cmocka_unit_test(a_debug_build_logs_where_an_error_was_set),
         cmocka_unit_test(a_terminal_gets_logfmt),
         cmocka_unit_test(what_is_below_the_level_is_not_written),
         cmocka_unit_test(a_long_line_stays_whole_and_says_that_it_was_cut),

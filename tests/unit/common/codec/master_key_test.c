@@ -84,8 +84,8 @@ static void a_file_with_a_wrong_line_is_refused_and_the_line_named(void **state)
     memcpy(only_master, good, sizeof good);
     *strstr(only_master, "hash ") = '#';
     const char *cases[][2] = {
-        {wrong_digit, "line 2: the digits are those of the master key"},
-        {twice, "line 5: the master key f648657c stands there twice"},
+        {wrong_digit, "line 2: the digits belong to the master key"},
+        {twice, "line 5: the master key f648657c is given twice"},
         {only_master, "no line that begins with 'hash'"},
         {"master abc\n", "line 1: not 'master' or 'hash', an id and 64 hex digits"},
         {"", "no line that begins with 'master'"},

@@ -57,7 +57,7 @@ static void assert_ended(const Ended *end, const char *place)
     assert_int_equal(end->meta->occurred_at_us, NOW_US - 90 * 1000000);
     assert_int_equal(end->status, STENTOR__V1__STATUS__STATUS_FAILED);
     assert_string_equal(end->reason_code, "dropped");
-    assert_string_equal(end->reason, "a person dropped its dead letter");
+    assert_string_equal(end->reason, "an operator dropped its dead letter");
 }
 
 static Stentor__V1__NotificationRequest request_of(Arena *arena)

@@ -338,7 +338,7 @@ static void a_later_life_wins_in_every_order(void **state)
     Fixture *f = *state;
     const HistoryRow *first = fold_story(f, resend_event, 0);
     assert_int_equal(first->status, STATUS_SENT);
-    assert_int_equal(first->rank, 2 * FOLD_LIFE_RANKS + status_rank(STATUS_SENT));
+    assert_int_equal(first->rank, 2 * FOLD_RESEND_RANKS + status_rank(STATUS_SENT));
     assert_str(first->reason_code, "");
     assert_str(first->reason, "");
     assert_int_equal(first->at_us[FOLD_ENDED], AT(10));

@@ -19,7 +19,7 @@ typedef struct Fixture {
     Arena *arena;
     PGconn *super;
     PGconn *writer; // as the archiver, with its statements prepared
-    Shadow *shadow;
+    RebuildSchema *schema;
     char lines[4096];
 } Fixture;
 
@@ -67,7 +67,7 @@ static int set_up(void **state)
         "TRUNCATE archiver.notifications, archiver.delivery_attempts, archiver.positions");
     value(f, f->writer, "SELECT set_config('app.tenant_id', 'acme', false)");
     PQclear(PQprepare(f->writer, "insert", insert_sql, 0, NULL));
-    if (!shadow_open(&f->shadow, test_url(), &err)) {
+    if (!rebuild_schema_open(&f->schema, test_url(), &err)) {
         fail_msg("%s", err.text);
     }
     *state = f;
@@ -78,9 +78,9 @@ static int tear_down(void **state)
 {
     Fixture *f = *state;
     Error err;
-    shadow_drop(f->shadow, &err);
-    shadow_drop_old(f->shadow, &err);
-    shadow_close(f->shadow);
+    rebuild_schema_drop(f->schema, &err);
+    rebuild_schema_drop_old(f->schema, &err);
+    rebuild_schema_close(f->schema);
     PQfinish(f->super);
     PQfinish(f->writer);
     arena_free(f->arena);
@@ -114,7 +114,7 @@ static void insert(Fixture *f, const char *id)
 static void make(Fixture *f)
 {
     Error err = {0};
-    if (!shadow_make(f->shadow, note_line, f, &err)) {
+    if (!rebuild_schema_make(f->schema, note_line, f, &err)) {
         fail_msg("%s\n%s", err.text, f->lines);
     }
 }
@@ -133,7 +133,7 @@ static void what_it_does_not_know_is_told_by_name(void **state)
     Error err = {0};
     value(f, f->super, "CREATE VIEW stentor.recent AS SELECT id FROM archiver.notifications");
     value(f, f->super, "CREATE SEQUENCE archiver.numbers");
-    assert_false(shadow_make(f->shadow, note_line, f, &err));
+    assert_false(rebuild_schema_make(f->schema, note_line, f, &err));
     value(f, f->super, "DROP VIEW stentor.recent; DROP SEQUENCE archiver.numbers");
     assert_int_equal(err.kind, ERROR_CONFIG);
     assert_non_null(strstr(f->lines, "view stentor.recent hangs on it"));
@@ -143,9 +143,9 @@ static void what_it_does_not_know_is_told_by_name(void **state)
 static void only_one_rebuild_at_a_time(void **state)
 {
     (void)state;
-    Shadow *second = NULL;
+    RebuildSchema *second = NULL;
     Error err = {0};
-    assert_false(shadow_open(&second, test_url(), &err));
+    assert_false(rebuild_schema_open(&second, test_url(), &err));
     assert_int_equal(err.kind, ERROR_CONFLICT);
 }
 
@@ -153,19 +153,19 @@ static void a_swap_makes_prepared_statements_meet_the_new_tables(void **state)
 {
     Fixture *f = *state;
     Error err = {0};
-    ShadowPositions live;
+    RebuildPositions live;
     for (int i = 0; i < 8; i++) { // past the five runs after which Postgres may keep a generic plan
         char id[16];
         snprintf(id, sizeof id, "old%d", i);
         insert(f, id);
     }
     make(f);
-    assert_true(shadow_freeze(f->shadow, &live, &err));
-    assert_true(shadow_swap(f->shadow, &err));
+    assert_true(rebuild_schema_freeze(f->schema, &live, &err));
+    assert_true(rebuild_schema_swap(f->schema, &err));
     insert(f, "new");
     assert_string_equal(value(f, f->writer, "SELECT id FROM archiver.notifications"), "new");
     assert_string_equal(value(f, f->super, "SELECT count(*) FROM archiver_old.notifications"), "8");
-    assert_true(shadow_drop_old(f->shadow, &err));
+    assert_true(rebuild_schema_drop_old(f->schema, &err));
     insert(f, "newer");
     assert_string_equal(value(f, f->writer, "SELECT count(*) FROM archiver.notifications"), "2");
 }
@@ -175,10 +175,10 @@ static void a_write_that_waits_for_the_swap_goes_into_the_new_tables(void **stat
 {
     Fixture *f = *state;
     Error err = {0};
-    ShadowPositions live;
+    RebuildPositions live;
     insert(f, "old");
     make(f);
-    assert_true(shadow_freeze(f->shadow, &live, &err));
+    assert_true(rebuild_schema_freeze(f->schema, &live, &err));
     send_insert(f, "waited");
     assert_int_equal(PQflush(f->writer), 0);
     const char *waiting = "";
@@ -187,7 +187,7 @@ static void a_write_that_waits_for_the_swap_goes_into_the_new_tables(void **stat
         waiting = value(f, f->super, "SELECT count(*) FROM pg_locks WHERE NOT granted");
     }
     assert_string_equal(waiting, "1");
-    assert_true(shadow_swap(f->shadow, &err));
+    assert_true(rebuild_schema_swap(f->schema, &err));
     take_insert(f);
     assert_string_equal(value(f, f->super, "SELECT id FROM archiver.notifications"), "waited");
     assert_string_equal(value(f, f->super, "SELECT id FROM archiver_old.notifications"), "old");
@@ -197,13 +197,13 @@ static void a_month_that_came_meanwhile_is_there_after_the_swap(void **state)
 {
     Fixture *f = *state;
     Error err = {0};
-    ShadowPositions live;
+    RebuildPositions live;
     make(f);
     value(
         f, f->super,
         "SELECT stentor.ensure_partitions('archiver.notifications', '2020-02-01', '2020-02-01')");
-    assert_true(shadow_freeze(f->shadow, &live, &err));
-    assert_true(shadow_swap(f->shadow, &err));
+    assert_true(rebuild_schema_freeze(f->schema, &live, &err));
+    assert_true(rebuild_schema_swap(f->schema, &err));
     assert_string_not_equal(
         value(f, f->super, "SELECT to_regclass('archiver.notifications_y2020m02')"), "");
 }
@@ -212,7 +212,7 @@ static void older_rows_are_copied_and_differences_found(void **state)
 {
     Fixture *f = *state;
     Error err = {0};
-    ShadowPositions live;
+    RebuildPositions live;
     int64_t copied = 0, differences = 0;
     insert(f, "one");
     insert(f, "two");
@@ -220,17 +220,18 @@ static void older_rows_are_copied_and_differences_found(void **state)
         f, f->super,
         "INSERT INTO archiver.positions VALUES ('history', 'STATUS', 7, '2026-01-02T00:00:00Z')");
     make(f);
-    assert_true(shadow_copy(f->shadow, INT64_C(4000000000000000), true, &live, &copied, &err));
+    assert_true(
+        rebuild_schema_copy(f->schema, INT64_C(4000000000000000), true, &live, &copied, &err));
     assert_int_equal(copied, 2);
     assert_int_equal(live.sequence[4], 7);
     assert_int_equal(live.stream_created_us[4], INT64_C(1767312000000000));
-    assert_true(shadow_compare(f->shadow, note_line, f, &differences, &err));
+    assert_true(rebuild_schema_compare(f->schema, note_line, f, &differences, &err));
     assert_int_equal(differences, 0);
     value(
         f, f->super,
-        "UPDATE " SHADOW_SCHEMA ".notifications SET updated_at = now() + interval '1 h'");
-    value(f, f->super, "UPDATE " SHADOW_SCHEMA ".notifications SET reason = 'x' WHERE id = 'two'");
-    assert_true(shadow_compare(f->shadow, note_line, f, &differences, &err));
+        "UPDATE " REBUILD_SCHEMA ".notifications SET updated_at = now() + interval '1 h'");
+    value(f, f->super, "UPDATE " REBUILD_SCHEMA ".notifications SET reason = 'x' WHERE id = 'two'");
+    assert_true(rebuild_schema_compare(f->schema, note_line, f, &differences, &err));
     assert_int_equal(differences, 1);
     assert_string_equal(f->lines, "notifications two acme: differs\n");
 }

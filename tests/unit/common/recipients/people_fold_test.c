@@ -156,7 +156,7 @@ static void what_no_table_takes_is_refused(void **state)
     event->consent->given_at_us = INT64_MAX;
     assert_refused(s, people_message(s->arena, event, 1), "time");
     assert_refused(
-        s, people_message(s->arena, person_event(s->arena, "acme", PERSON_A), 1), "nothing");
+        s, people_message(s->arena, person_event(s->arena, "acme", PERSON_A), 1), "no content");
 }
 
 int main(void)

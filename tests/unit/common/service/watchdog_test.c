@@ -66,7 +66,8 @@ static void finding_13_a_loop_that_stands_ends_its_process(void **state)
     char said[512];
     int status = end_of(loop_for_ever, said, sizeof said);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU);
-    assert_non_null(strstr(said, "stentor-test: the loop stood for 100 ms of processor time"));
+    assert_non_null(
+        strstr(said, "stentor-test: the event loop was blocked for 100 ms of processor time"));
     assert_non_null(strstr(said, "STENTOR_LOOP_LIMIT_MS"));
 }
 

@@ -247,7 +247,7 @@ static void what_only_a_call_can_tell_is_an_error_of_the_render(void **state)
     (void)state;
     static const Row rows[] = {
         {"{{> p}}", "partial 'p': line 1, column 2: there is no '@partial-block'", .p = "x{{> @partial-block}}"},
-        {"{{#> q}}{{#*inline \"i\"}}1{{/inline}}{{/q}}{{> p}}", "partial 'p': line 1, column 1: partial 'i' is not there", .p = "{{> i}}", .q = ""},
+        {"{{#> q}}{{#*inline \"i\"}}1{{/inline}}{{/q}}{{> p}}", "partial 'p': line 1, column 1: partial 'i' does not exist", .p = "{{> i}}", .q = ""},
         {"{{#> p}}\n{{> (lookup . \"n\")}}{{/p}}", "line 2, column 1: '", .p = "{{> @partial-block}}"},
         {"{{#*inline \"i\"}}{{> i}}{{/inline}}{{> i}}", "more than 32 deep", .p = NULL},
         {"{{#> p}}{{/p}}", "partial 'p': line 1, column 1: blocks and partials are more than 32 deep", .p = "{{#> p}}{{/p}}"},

@@ -40,7 +40,8 @@ static Str packed_attempt(uint32_t number, const char *words, Arena *arena)
     return packed(&attempt.base, arena);
 }
 
-static Stentor__V1__DeadLetter *bury(const char *stream, Str payload, Str last, Arena *arena)
+static Stentor__V1__DeadLetter *dead_letter_of(
+    const char *stream, Str payload, Str last, Arena *arena)
 {
     BusMessage message = {
         .subject = STR("ntf.rendered.normal.acme"),
@@ -93,7 +94,7 @@ static void the_notification_is_read_from_every_stream_that_has_one(void **state
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const Stentor__V1__DeadLetter *letter =
-            bury(rows[i].stream, packed(rows[i].message, arena), STR_EMPTY, arena);
+            dead_letter_of(rows[i].stream, packed(rows[i].message, arena), STR_EMPTY, arena);
         assert_string_equal(letter->meta->notification_id, rows[i].expected);
         assert_int_equal(letter->n_attempts, 0);
     }
@@ -116,23 +117,24 @@ static void attempts_are_the_mails_own_and_the_last_one(void **state)
     rendered.n_attempts = 1;
     Str payload = packed(&rendered.base, arena);
     const Stentor__V1__DeadLetter *letter =
-        bury("RENDERED_LOW", payload, packed_attempt(2, "words", arena), arena);
+        dead_letter_of("RENDERED_LOW", payload, packed_attempt(2, "words", arena), arena);
     assert_int_equal(letter->n_attempts, 2);
     assert_int_equal(letter->attempts[0]->number, 1);
     assert_int_equal(letter->attempts[1]->number, 2);
     assert_string_equal(letter->attempts[1]->text, "words");
-    assert_int_equal(bury("RENDERED_LOW", payload, STR_EMPTY, arena)->n_attempts, 1);
-    assert_int_equal(bury("RENDERED_LOW", payload, STR("\xff no attempt"), arena)->n_attempts, 1);
+    assert_int_equal(dead_letter_of("RENDERED_LOW", payload, STR_EMPTY, arena)->n_attempts, 1);
+    assert_int_equal(
+        dead_letter_of("RENDERED_LOW", payload, STR("\xff no attempt"), arena)->n_attempts, 1);
     arena_free(arena);
 }
 
-static void what_cannot_be_read_is_buried_all_the_same(void **state)
+static void what_cannot_be_read_still_has_a_dead_letter(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
     Str payload = STR("\xff\xffnot protobuf");
     const Stentor__V1__DeadLetter *letter =
-        bury("RENDERED_LOW", payload, packed_attempt(3, "", arena), arena);
+        dead_letter_of("RENDERED_LOW", payload, packed_attempt(3, "", arena), arena);
     assert_string_equal(letter->meta->notification_id, "unknown");
     assert_true(str_eq(pb_bytes(letter->payload), payload));
     assert_int_equal(letter->n_attempts, 1);
@@ -140,7 +142,7 @@ static void what_cannot_be_read_is_buried_all_the_same(void **state)
     Stentor__V1__Rendered rendered;
     stentor__v1__rendered__init(&rendered);
     rendered.meta = &meta;
-    letter = bury("RENDERED_LOW", packed(&rendered.base, arena), STR_EMPTY, arena);
+    letter = dead_letter_of("RENDERED_LOW", packed(&rendered.base, arena), STR_EMPTY, arena);
     assert_string_equal(letter->meta->notification_id, "unknown");
     arena_free(arena);
 }
@@ -167,7 +169,7 @@ static void beside_a_payload_near_the_limit_the_oldest_attempts_give_way(void **
     rendered.address_hash = pb_data(str_of(arena_zalloc(arena, size), size));
     Str payload = packed(&rendered.base, arena);
     const Stentor__V1__DeadLetter *letter =
-        bury("RENDERED_LOW", payload, packed_attempt(21, "last", arena), arena);
+        dead_letter_of("RENDERED_LOW", payload, packed_attempt(21, "last", arena), arena);
     assert_true(str_eq(pb_bytes(letter->payload), payload)); // whole
     assert_in_range(letter->n_attempts, 2, ATTEMPTS - 1);
     assert_int_equal(letter->attempts[letter->n_attempts - 1]->number, 21);
@@ -251,7 +253,7 @@ int main(void)
         cmocka_unit_test(a_callback_s_tenant_is_not_in_its_subject),
         cmocka_unit_test(the_notification_is_read_from_every_stream_that_has_one),
         cmocka_unit_test(attempts_are_the_mails_own_and_the_last_one),
-        cmocka_unit_test(what_cannot_be_read_is_buried_all_the_same),
+        cmocka_unit_test(what_cannot_be_read_still_has_a_dead_letter),
         cmocka_unit_test(a_letter_can_be_read_whatever_its_reason_quotes),
         cmocka_unit_test(beside_a_payload_near_the_limit_the_oldest_attempts_give_way),
     };

@@ -313,7 +313,7 @@ static void a_drop_folds_again(void **state)
     tally_stop(&rig, &tally);
 }
 
-static void the_unreadable_is_buried_and_passed(void **state)
+static void the_unreadable_has_a_dead_letter_and_is_passed(void **state)
 {
     (void)state;
     Tally tally = {.poison = true};
@@ -349,7 +349,7 @@ static void a_stream_made_anew_stops_it_with_a_reason(void **state)
     rig_fresh(&rig, 0);
     tally_start(&rig, &next);
     WAIT(&rig, projector_failure(next.projector) != NULL);
-    assert_non_null(strstr(projector_failure(next.projector), "made anew"));
+    assert_non_null(strstr(projector_failure(next.projector), "was recreated"));
     assert_false(projector_active(next.projector));
     tally_stop(&rig, &next);
 }
@@ -390,7 +390,7 @@ static void a_stream_with_other_messages_still_stops_it(void **state)
         " stored_at = stored_at - interval '1 hour'");
     tally_start(&rig, &next);
     WAIT(&rig, projector_failure(next.projector) != NULL);
-    assert_non_null(strstr(projector_failure(next.projector), "made anew"));
+    assert_non_null(strstr(projector_failure(next.projector), "was recreated"));
     tally_stop(&rig, &next);
 }
 
@@ -409,7 +409,7 @@ int main(void)
         TEST(a_stand_by_takes_over),
         TEST(a_dead_database_connection_loses_and_doubles_nothing),
         TEST(a_drop_folds_again),
-        TEST(the_unreadable_is_buried_and_passed),
+        TEST(the_unreadable_has_a_dead_letter_and_is_passed),
         TEST(rows_that_postgres_refuses_stop_it_with_a_reason),
         TEST(a_stream_made_anew_stops_it_with_a_reason),
         TEST(a_creation_time_that_the_server_changed_is_taken_over),

@@ -261,7 +261,7 @@ static void a_stream_made_anew_is_refused(void **state)
     reader = read_from(&rig, &seen, 11, created);
     WAIT(&rig, seen.failed);
     assert_int_equal(seen.error.kind, ERROR_CONFIG);
-    assert_non_null(strstr(seen.error.text, "made anew"));
+    assert_non_null(strstr(seen.error.text, "was recreated"));
     end(&rig, reader);
 }
 
@@ -502,7 +502,7 @@ static void a_stored_place_goes_on_where_the_server_changed_the_creation_time(vo
         0; // of before positions had a time: nothing shows that it is the same
     reader = read_on(&own, &seen, &place);
     WAIT(&own, seen.failed);
-    assert_non_null(strstr(seen.error.text, "made anew"));
+    assert_non_null(strstr(seen.error.text, "was recreated"));
     end(&own, reader);
     own_end(&own, &server);
 }
@@ -554,7 +554,7 @@ static void an_entry_that_was_replaced_is_no_other_stream(void **state)
     place.start_sequence = 2; // the message is there and has another time
     reader = read_on(&rig, &seen, &place);
     WAIT(&rig, seen.failed);
-    assert_non_null(strstr(seen.error.text, "made anew"));
+    assert_non_null(strstr(seen.error.text, "was recreated"));
     end(&rig, reader);
 }
 
@@ -595,7 +595,7 @@ static void another_stream_that_has_grown_past_is_refused(void **state)
     reader = read_on(&rig, &seen, &place);
     WAIT(&rig, seen.failed);
     assert_int_equal(seen.error.kind, ERROR_CONFIG);
-    assert_non_null(strstr(seen.error.text, "made anew"));
+    assert_non_null(strstr(seen.error.text, "was recreated"));
     assert_int_equal(seen.count, 0);
     end(&rig, reader);
 }

@@ -230,14 +230,14 @@ static void an_output_that_failed_brings_the_input_again(void **state)
         &err);
     Worker *worker = start(&hasty, &hand, 0);
     WAIT(&hasty, worker_stats(worker)->acked == 1);
-    assert_int_equal(worker_stats(worker)->again, 1);
+    assert_int_equal(worker_stats(worker)->given_back, 1);
     assert_int_equal(hand.delivered_max, 2);
     assert_int_equal(rig_count(&rig, "RENDERED_NORMAL"), 1);
     BusStats stats = bus_stats(hasty.bus);
     assert_int_equal(stats.delivered, 2);
     assert_int_equal(stats.redelivered, 1);
     assert_int_equal(stats.acked, 1);
-    assert_int_equal(stats.again, 1);
+    assert_int_equal(stats.given_back, 1);
     assert_int_equal(stats.published, 3); // not the one that failed; a mark and its end (guard.h)
     end(&hasty, worker);
     rig_close(&hasty);
@@ -249,8 +249,8 @@ static void an_output_that_can_never_be_published_buries_the_input(void **state)
     Hand hand = {.behaviour = EMIT_REFUSED};
     publish_many(&rig, "ntf.request.normal.acme", "m", 1);
     Worker *worker = start(&rig, &hand, 0);
-    WAIT(&rig, worker_stats(worker)->buried == 1);
-    assert_int_equal(worker_stats(worker)->again, 0);
+    WAIT(&rig, worker_stats(worker)->dead_letters == 1);
+    assert_int_equal(worker_stats(worker)->given_back, 0);
     assert_int_equal(rig_count(&rig, "DEAD"), 1);
     WAIT(&rig, ack_pending(&rig) == 0);
     end(&rig, worker);
@@ -292,13 +292,13 @@ static void a_delivery_in_hand_is_renewed(void **state)
     end(&rig, worker);
 }
 
-static void the_unreadable_is_buried_once_only(void **state)
+static void the_unreadable_has_one_dead_letter(void **state)
 {
     (void)state;
     Hand hand = {.behaviour = FAIL_PERMANENT};
     publish_many(&rig, "ntf.request.normal.acme", "m", 2);
     Worker *worker = start(&rig, &hand, 0);
-    WAIT(&rig, worker_stats(worker)->buried == 2);
+    WAIT(&rig, worker_stats(worker)->dead_letters == 2);
     assert_int_equal(rig_count(&rig, "DEAD"), 2);
     pass_ms(&rig, 100);
     assert_int_equal(ack_pending(&rig), 0);
@@ -306,7 +306,7 @@ static void the_unreadable_is_buried_once_only(void **state)
     end(&rig, worker);
 }
 
-static void a_copy_of_a_replay_is_never_buried(void **state)
+static void a_copy_of_a_replay_never_has_a_dead_letter(void **state)
 {
     (void)state;
     Hand hand = {.behaviour = FAIL_PERMANENT};
@@ -325,9 +325,9 @@ static void a_copy_of_a_replay_is_never_buried(void **state)
     Worker *worker = start(&rig, &hand, 0);
     WAIT(&rig, worker_stats(worker)->acked == 1);
     assert_int_equal(rig_count(&rig, "DEAD"), 0);
-    assert_int_equal(worker_stats(worker)->buried, 0);
+    assert_int_equal(worker_stats(worker)->dead_letters, 0);
     publish_many(&rig, "ntf.request.normal.acme", "m", 1); // an original is
-    WAIT(&rig, worker_stats(worker)->buried == 1);
+    WAIT(&rig, worker_stats(worker)->dead_letters == 1);
     assert_int_equal(rig_count(&rig, "DEAD"), 1);
     end(&rig, worker);
 }
@@ -683,8 +683,8 @@ int main(void)
         TEST(an_output_that_can_never_be_published_buries_the_input),
         TEST(an_unsettled_delivery_comes_again),
         TEST(a_delivery_in_hand_is_renewed),
-        TEST(the_unreadable_is_buried_once_only),
-        TEST(a_copy_of_a_replay_is_never_buried),
+        TEST(the_unreadable_has_one_dead_letter),
+        TEST(a_copy_of_a_replay_never_has_a_dead_letter),
         TEST(a_dead_letter_keeps_its_input_whole),
         TEST(a_transient_failure_comes_again_after_a_second),
         TEST(again_waits_as_long_as_asked),

@@ -127,7 +127,7 @@ static void a_subject_that_no_stream_takes_fails_at_the_deadline(void **state)
         bus, &(BusOut){.subject = "nobody.takes.this", .payload = STR("x")}, on_acks, &acks);
     WAIT(&rig, acks.failed == 1);
     assert_int_equal(acks.error.kind, ERROR_TRANSIENT);
-    assert_non_null(strstr(acks.error.text, "no stream takes 'nobody.takes.this'"));
+    assert_non_null(strstr(acks.error.text, "no stream has the subject 'nobody.takes.this'"));
     rig_close_bus(&rig, bus);
 }
 

@@ -16,7 +16,7 @@ static HeadsVerdict judge(const Head *there, size_t count, const char *said)
 {
     char text[240];
     HeadsVerdict verdict =
-        heads_judge(BUILT, sizeof BUILT / sizeof *BUILT, there, count, text, sizeof text);
+        heads_compare(BUILT, sizeof BUILT / sizeof *BUILT, there, count, text, sizeof text);
     if (said == NULL) {
         assert_string_equal(text, "");
     } else {
