@@ -103,6 +103,8 @@ const char *error_kind_name(ErrorKind kind)
         return "conflict";
     case ERROR_CONFIG:
         return "config";
+    case ERROR_USAGE:
+        return "usage";
     case ERROR_CANCELLED:
         return "cancelled";
     }

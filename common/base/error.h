@@ -14,6 +14,7 @@ typedef enum ErrorKind {
     ERROR_PERMANENT, // this input can never succeed: dead-letter it, answer 4xx
     ERROR_CONFLICT,  // already done: count as done
     ERROR_CONFIG,    // the installation is wrong: say so and exit
+    ERROR_USAGE,     // a command was called wrongly: say so, exit status 2
     ERROR_CANCELLED, // stopping: leave it for the next process
 } ErrorKind;
 

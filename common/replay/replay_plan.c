@@ -74,16 +74,6 @@ static Str tenant_of(const StreamSpec *stream, Str subject)
     return STR_EMPTY;
 }
 
-bool replay_time_parse(Str text, int64_t now_us, int64_t *ret_us)
-{
-    int64_t span_us = 0;
-    if (!span_parse(text, &span_us)) {
-        return clock_parse(text, ret_us);
-    }
-    *ret_us = now_us - span_us;
-    return *ret_us >= 0;
-}
-
 const char *replay_filter(const ReplayPlan *plan, Arena *arena)
 {
     if (plan->filter != NULL || plan->tenant == NULL) {

@@ -30,8 +30,6 @@ typedef struct ReplayPlan {
     bool accept_again; // EVENTS: also what ingest has forgotten
 } ReplayPlan;
 
-// RFC 3339, or how long ago: "90s", "15m", "2h", "7d".
-bool replay_time_parse(Str text, int64_t now_us, int64_t *ret_us);
 bool replay_says_tenant(const StreamSpec *stream); // its subjects do
 // The subjects that the server is asked for; NULL: the whole stream. In `arena`.
 const char *replay_filter(const ReplayPlan *plan, Arena *arena);

@@ -21,6 +21,16 @@ static void on_timer_fired(uv_timer_t *timer)
     uv_stop(&session->loop);
 }
 
+// A subject that the server refuses gives no answer: its own text says more than a time-out. False.
+static bool explain_refusal(const Session *session, Error *err)
+{
+    const char *refused = session->bus != NULL ? bus_permission_error(session->bus) : NULL;
+    if (refused != NULL && err->kind == ERROR_TRANSIENT) {
+        error_set(err, ERROR_PERMANENT, "NATS refuses it: %s (HINT: STENTOR_NATS_USER)", refused);
+    }
+    return false;
+}
+
 bool session_run(Session *session, int timeout_ms, Error *err)
 {
     session->timed_out = false;
@@ -32,12 +42,13 @@ bool session_run(Session *session, int timeout_ms, Error *err)
     }
     uv_timer_stop(&session->timer);
     if (!session->finished) {
-        return error_set(err, ERROR_TRANSIENT, "no answer within %d ms", timeout_ms);
+        error_set(err, ERROR_TRANSIENT, "no answer within %d ms", timeout_ms);
+        return explain_refusal(session, err);
     }
     session->finished = false;
     if (session->err.kind != ERROR_NONE) {
         *err = session->err;
-        return false;
+        return explain_refusal(session, err);
     }
     return true;
 }
@@ -47,6 +58,17 @@ static void on_bus_change(void *ctx, bool connected)
     if (connected) {
         session_finish(ctx, NULL);
     }
+}
+
+// "(conn.c:1946): Authorization Violation", "No server available (...)": without nats.c's places.
+static Str reason_of(const char *trouble)
+{
+    Str text = str_from(trouble);
+    const char *place_end = trouble != NULL && trouble[0] == '(' ? strstr(trouble, "): ") : NULL;
+    if (place_end != NULL) {
+        text = str_from(place_end + 3);
+    }
+    return str_trim(str_slice(text, 0, strcspn(text.ptr != NULL ? text.ptr : "", "(")));
 }
 
 bool session_open(Session *session, const SessionOptions *options, Error *err)
@@ -69,13 +91,12 @@ bool session_open(Session *session, const SessionOptions *options, Error *err)
     }
     bus_watch(session->bus, on_bus_change, session);
     if (!bus_connected(session->bus) && !session_run(session, CONNECT_TIMEOUT_MS, err)) {
-        const char *why = bus_trouble(session->bus);
+        Str why = reason_of(bus_trouble(session->bus));
         error_set(
             err, ERROR_TRANSIENT,
-            "cannot connect to NATS at '%s'%s%.*s (HINT: STENTOR_NATS_URL, "
+            "cannot connect to NATS at '%s'%s" STR_FMT " (HINT: STENTOR_NATS_URL, "
             "STENTOR_NATS_USER, STENTOR_NATS_PASSWORD)",
-            options->nats_url, why != NULL ? ": " : "", why != NULL ? (int)strcspn(why, "(") : 0,
-            why != NULL ? why : "");
+            options->nats_url, why.len > 0 ? ": " : "", STR_ARG(why));
         session_close(session);
         return false;
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/id.h"
+#include "services/cli/api_field.h"
 
 enum { ANSWER_MAX = 16 * 1024 * 1024 };
 
@@ -27,7 +28,7 @@ ApiClient *api_client_new(Cli *cli, Error *err)
 {
     if (tenant_of(cli)[0] != '\0' && !id_is_tenant(str_from(tenant_of(cli)))) {
         error_set(
-            err, ERROR_CONFIG, "'%s' is not a tenant id: 1 to 32 of a-z 0-9 '_' '-'",
+            err, ERROR_USAGE, "'%s' is not a tenant id: 1 to 32 of a-z 0-9 '_' '-'",
             tenant_of(cli));
         return NULL;
     }
@@ -134,16 +135,34 @@ const char *api_client_answer_header(ApiClient *client, const char *name)
     return code == CURLHE_OK ? arena_cstr(client->cli->arena, str_from(header->value)) : "";
 }
 
-bool api_client_explain(const ApiAnswer *answer, Error *err)
+static ErrorKind kind_of(long status)
 {
-    const char *title = json_string_value(json_object_get(answer->json, "title"));
-    const char *detail = json_string_value(json_object_get(answer->json, "detail"));
-    const char *field = json_string_value(json_object_get(answer->json, "field"));
-    bool again = answer->status == 429 || answer->status >= 500;
+    bool invalid = status == 400 || status == 413 || status == 422;
+    return invalid                          ? ERROR_USAGE
+           : status == 429 || status >= 500 ? ERROR_TRANSIENT
+                                            : ERROR_PERMANENT;
+}
+
+bool api_client_explain(ApiClient *client, const ApiAnswer *answer, Error *err)
+{
+    Cli *cli = client->cli;
+    const char *title = api_client_text(answer->json, "title", "no reason given");
+    const char *detail = api_client_text(answer->json, "detail", NULL);
+    const char *field = api_client_text(answer->json, "field", NULL);
+    const char *option = field == NULL || cli->command == NULL
+                             ? NULL
+                             : api_field_option(cli->command, str_from(field), cli->arena);
+    cli->problem = answer->json != NULL ? arena_cstr(cli->arena, answer->text) : NULL;
+    if (option != NULL) {
+        return error_set(
+            err, kind_of(answer->status), "%s: %s (the API answered %ld)", option,
+            detail != NULL ? detail : title, answer->status);
+    }
     return error_set(
-        err, again ? ERROR_TRANSIENT : ERROR_PERMANENT, "the API answered %ld: %s%s%s%s%s",
-        answer->status, title != NULL ? title : "no reason given", detail != NULL ? ": " : "",
-        detail != NULL ? detail : "", field != NULL ? ", field " : "", field != NULL ? field : "");
+        err, kind_of(answer->status), "the API answered %ld: %s%s%s%s%s%s", answer->status, title,
+        detail != NULL ? ": " : "", detail != NULL ? detail : "", field != NULL ? ", field " : "",
+        field != NULL ? field : "",
+        answer->status == 401 ? " (HINT: stentor login URL, or STENTOR_API_KEY)" : "");
 }
 
 const char *api_client_escape(Cli *cli, const char *text)
@@ -164,7 +183,7 @@ bool api_client_ask(
     bool ok = api_client_call(client, method, path, bytes, ret, err);
     free(text);
     json_decref(body);
-    return ok && (ret->status / 100 == 2 || api_client_explain(ret, err));
+    return ok && (ret->status / 100 == 2 || api_client_explain(client, ret, err));
 }
 
 bool api_client_each(
@@ -195,10 +214,10 @@ bool api_client_each(
     return true;
 }
 
-int api_client_fail(const ApiAnswer *answer, const Error *err)
+int api_client_fail(const Cli *cli, const ApiAnswer *answer, const Error *err)
 {
-    int status = cli_fail(err);
-    return answer->status == 404 ? EXIT_NOT_FOUND : status;
+    return answer->status == 404 ? cli_fail_as(cli, EXIT_NOT_FOUND, "%s", err->text)
+                                 : cli_fail(cli, err);
 }
 
 const char *api_client_text(const json_t *object, const char *name, const char *def)
@@ -209,9 +228,9 @@ const char *api_client_text(const json_t *object, const char *name, const char *
 
 void api_client_dump(const Cli *cli, const json_t *json)
 {
-    char *text = json_dumps(json, cli->json ? JSON_COMPACT : JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-    printf("%s\n", text != NULL ? text : "{}");
-    free(text);
+    (void)cli;
+    (void)json_dumpf(json, stdout, JSON_COMPACT);
+    (void)putchar('\n');
 }
 
 static int run(Cli *cli, const char *method, const char *path, json_t *json, Str body, ApiShow show)
@@ -222,11 +241,11 @@ static int run(Cli *cli, const char *method, const char *path, json_t *json, Str
     bool ok = client != NULL;
     if (ok && body.ptr != NULL) {
         ok = api_client_call(client, method, path, body, &answer, &err) &&
-             (answer.status / 100 == 2 || api_client_explain(&answer, &err));
+             (answer.status / 100 == 2 || api_client_explain(client, &answer, &err));
     } else if (ok) {
         ok = api_client_ask(client, method, path, json_incref(json), &answer, &err);
     }
-    int status = ok ? show(cli, answer.json) : api_client_fail(&answer, &err);
+    int status = ok ? show(cli, answer.json) : api_client_fail(cli, &answer, &err);
     api_client_free(client);
     json_decref(json);
     return status;
@@ -243,18 +262,48 @@ int api_client_list(Cli *cli, const char *path, ApiEach each, void *ctx)
     ApiAnswer answer = {0};
     ApiClient *client = api_client_new(cli, &err);
     bool ok = client != NULL && api_client_each(client, path, 0, each, ctx, &answer, &err);
-    int status = ok ? EXIT_DONE : api_client_fail(&answer, &err);
+    int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
     api_client_free(client);
     return status;
 }
 
-static int show_whole(Cli *cli, const json_t *answer)
+// "limits.per_minute  5", "addresses[0].channel  email": a line for each value.
+static void print_value(const Cli *cli, const char *name, const json_t *value)
 {
-    api_client_dump(cli, answer);
+    const char *key = NULL;
+    json_t *item = NULL;
+    size_t i = 0;
+    if (json_is_object(value)) {
+        json_object_foreach((json_t *)(uintptr_t)value, key, item)
+        {
+            bool top = name[0] == '\0';
+            print_value(cli, arena_printf(cli->arena, "%s%s%s", name, top ? "" : ".", key), item);
+        }
+    } else if (json_array_size(value) > 0) {
+        json_array_foreach(value, i, item)
+        {
+            print_value(cli, arena_printf(cli->arena, "%s[%zu]", name, i), item);
+        }
+    } else if (json_is_string(value)) {
+        printf("%-24s %s\n", name, json_string_value(value));
+    } else if (!json_is_null(value) && !json_is_array(value)) {
+        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        printf("%-24s %s\n", name, text);
+        free(text);
+    }
+}
+
+int api_client_show(Cli *cli, const json_t *answer)
+{
+    if (cli->json) {
+        api_client_dump(cli, answer);
+    } else {
+        print_value(cli, "", answer);
+    }
     return EXIT_DONE;
 }
 
 int api_client_print(Cli *cli, const char *method, const char *path, Str body)
 {
-    return run(cli, method, path, NULL, body, show_whole);
+    return run(cli, method, path, NULL, body, api_client_show);
 }

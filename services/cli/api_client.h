@@ -32,7 +32,7 @@ bool api_client_call(
 // Of the last answer, in the command's arena; "": it has none such.
 const char *api_client_answer_header(ApiClient *client, const char *name);
 // The same with a JSON body (taken over; NULL: none), and an answer of 2xx; else false with the
-// problem's words, and ret->status is 0 when there was no answer.
+// problem's text, and ret->status is 0 when there was no answer.
 bool api_client_ask(
     ApiClient *client, const char *method, const char *path, json_t *body, ApiAnswer *ret,
     Error *err);
@@ -42,10 +42,12 @@ typedef bool (*ApiEach)(void *ctx, const json_t *item);
 bool api_client_each(
     ApiClient *client, const char *path, int64_t max, ApiEach each, void *ctx, ApiAnswer *ret,
     Error *err);
-// Prints it; EXIT_NOT_FOUND when the last answer was a 404, else EXIT_FAILED.
-int api_client_fail(const ApiAnswer *answer, const Error *err);
-// The server's problem document in one line; its kind is TRANSIENT for a 429 or 5xx.
-bool api_client_explain(const ApiAnswer *answer, Error *err); // returns false
+// Prints it; EXIT_NOT_FOUND when the last answer was a 404, else as cli_fail.
+int api_client_fail(const Cli *cli, const ApiAnswer *answer, const Error *err);
+// The API's problem document in one line, with the option that fills its field; cli_fail prints the
+// document with --json. The kind is USAGE for an invalid request (400, 413, 422), TRANSIENT for a
+// 429 or 5xx. Returns false.
+bool api_client_explain(ApiClient *client, const ApiAnswer *answer, Error *err);
 // Percent-encoded for a query or a segment of a path, in the command's arena.
 const char *api_client_escape(Cli *cli, const char *text);
 
@@ -57,10 +59,10 @@ typedef int (*ApiShow)(Cli *cli, const json_t *answer);
 int api_client_run(Cli *cli, const char *method, const char *path, json_t *body, ApiShow show);
 // All of a list; what was wrong is printed.
 int api_client_list(Cli *cli, const char *path, ApiEach each, void *ctx);
-// Calls, expects 2xx, prints the answer (the same document with and without --json) and returns the
-// exit status; 404 is EXIT_NOT_FOUND.
+// An ApiShow for any document: a line for each of its values, or the document with --json.
+int api_client_show(Cli *cli, const json_t *answer);
+// Calls, expects 2xx, shows the answer so and returns the exit status; 404 is EXIT_NOT_FOUND.
 int api_client_print(Cli *cli, const char *method, const char *path, Str body);
-// As --json has it, else indented.
-void api_client_dump(const Cli *cli, const json_t *json);
+void api_client_dump(const Cli *cli, const json_t *json); // the document itself, as one line
 // A member's text; def: it has none.
 const char *api_client_text(const json_t *object, const char *name, const char *def);

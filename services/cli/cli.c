@@ -1,34 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/cli/cli.h"
 
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/base/buf.h"
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "services/cli/user_config.h"
 
-// On one line: libpq's texts end with a line break, and have some within.
-static void print_line(const char *text)
+enum { MESSAGE_MAX = 4096 };
+
+// Each run of blanks and line breaks as one blank: libpq's texts have several lines.
+static void join_lines(char *text)
 {
-    size_t len = strlen(text);
-    bool blank = false;
-    fputs("stentor: ", stderr);
-    for (size_t i = 0; i < len; i++) {
-        bool space = strchr(" \t\r\n", text[i]) != NULL;
-        if (!space) {
-            fprintf(stderr, "%s%c", blank ? " " : "", text[i]);
+    char *out = text;
+    for (char *c = text; *c != '\0'; c++) {
+        bool space = strchr(" \t\r\n", *c) != NULL;
+        if (!space || (out > text && out[-1] != ' ')) {
+            *out++ = space ? ' ' : *c;
         }
-        blank = space;
+    }
+    out -= out > text && out[-1] == ' ' ? 1 : 0;
+    *out = '\0';
+}
+
+static void print_json(const char *key, const char *text, int status, const char *problem)
+{
+    Str valid = str_from(text);
+    json_t *line = json_pack("{s:s}", key, str_is_utf8(valid) ? text : "(not UTF-8)");
+    if (status > 0) {
+        (void)json_object_set_new(line, "exit_status", json_integer(status));
+    }
+    if (problem != NULL) {
+        (void)json_object_set_new(line, "problem", json_loads(problem, 0, NULL));
+    }
+    (void)json_dumpf(line, stderr, JSON_COMPACT);
+    json_decref(line);
+}
+
+// status 0: a remark.
+static void say(const Cli *cli, int status, const char *format, va_list args)
+{
+    char text[MESSAGE_MAX];
+    (void)vsnprintf(text, sizeof text, format, args);
+    join_lines(text);
+    fflush(stdout); // in one log file the reason comes after what was done
+    if (cli->json) {
+        print_json(status > 0 ? "error" : "note", text, status, status > 0 ? cli->problem : NULL);
+    } else {
+        fprintf(stderr, "stentor: %s", text);
     }
     fputc('\n', stderr);
 }
 
-int cli_fail(const Error *err)
+int cli_fail_as(const Cli *cli, int status, const char *format, ...)
 {
-    fflush(stdout); // what was done first: in one log file the reason stands last
-    print_line(err->text);
-    return EXIT_FAILED;
+    va_list args;
+    va_start(args, format);
+    say(cli, status, format, args);
+    va_end(args);
+    return status;
+}
+
+void cli_note(const Cli *cli, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(cli, 0, format, args);
+    va_end(args);
+}
+
+int cli_fail(const Cli *cli, const Error *err)
+{
+    int status = err->kind == ERROR_USAGE ? EXIT_USAGE : EXIT_FAILED;
+    return cli_fail_as(cli, status, "%s", err->text);
+}
+
+void cli_note_empty(const Cli *cli, const char *what)
+{
+    if (!cli->json) {
+        cli_note(cli, "no %s", what);
+    }
 }
 
 bool cli_need(const char *value, const char *option, Error *err)
@@ -36,7 +90,7 @@ bool cli_need(const char *value, const char *option, Error *err)
     if (value == NULL || value[0] == '\0') {
         bool key = strcmp(option, "STENTOR_API_KEY") == 0;
         return error_set(
-            err, ERROR_CONFIG,
+            err, ERROR_USAGE,
             "%s is not set (HINT: %sin the environment, in " USER_CONFIG " or in --config FILE%s)",
             option, key ? "stentor login URL; or " : "",
             key ? "" : "; deploy/local/up writes etc/cli.conf in its data folder");
@@ -93,7 +147,7 @@ bool cli_key_fits(const Cli *cli, Error *err)
     own = own != NULL ? own : cli->table->settings[url].def;
     return is_same_address(own, cli->settings.api_url) ||
            error_set(
-               err, ERROR_CONFIG,
+               err, ERROR_USAGE,
                "the API key of '%s' goes to %s alone, not to %s (HINT: stentor login URL, or "
                "STENTOR_API_KEY of that address)",
                cli->config, own, cli->settings.api_url);
@@ -128,7 +182,26 @@ const char *cli_home(Cli *cli)
 
 bool cli_read_file(Cli *cli, const char *path, size_t max, Str *ret, Error *err)
 {
-    return file_read(path, max, cli->arena, ret, err);
+    if (file_read(path, max, cli->arena, ret, err)) {
+        return true;
+    }
+    err->kind = ERROR_USAGE; // the caller named it
+    return false;
+}
+
+bool cli_time_from_now(Cli *cli, const char *name, const char **ret, Error *err)
+{
+    char text[CLOCK_RFC3339_SIZE];
+    int64_t at_us = 0;
+    *ret = NULL;
+    if (!args_time(&cli->args, name, TIME_FROM_NOW, clock_now_us(), &at_us, err)) {
+        return false;
+    }
+    if (args_has(&cli->args, name)) {
+        clock_format(at_us, text);
+        *ret = arena_cstr(cli->arena, str_from(text));
+    }
+    return true;
 }
 
 void print_pairs(const Cli *cli, const char *const *pairs)

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `stentor` command: what its sub-commands share. A sub-command is one function over parsed
-// arguments; it prints its answer on standard output (for people, or JSON with --json) and its
-// errors on standard error. Exit status: 0 done, 1 failed, 2 used wrongly, 3 not found.
+// arguments. It prints its answer on standard output: text, or JSON with --json, where a list is
+// one array, and a stream of records (tail, dlq, the steps of migrate) one object a line. Errors
+// and remarks go to standard error, with --json as one object a line. Exit status: 0 done, 1
+// failed, 2 used wrongly (the command line, a setting, or a request that the API finds invalid), 3
+// not found.
 #pragma once
 
 #include <jansson.h>
 #include <stdio.h>
 
 #include "common/base/arena.h"
+#include "common/base/buf.h"
 #include "common/base/error.h"
 #include "common/service/options.h"
 #include "common/session/session.h"
@@ -51,7 +55,9 @@ typedef struct Cli {
     const char *tenant; // that the command itself names; NULL: --tenant, else STENTOR_TENANT
     Arena *arena;       // of the process's one command
     const CommandTable *table;
-    const char *config;          // the settings' file; NULL: none
+    const struct Command *command;
+    const char *problem; // the problem document of the API that the next error is about; NULL: none
+    const char *config;  // the settings' file; NULL: none
     const OptionSource *sources; // of each row of the settings
 } Cli;
 
@@ -59,9 +65,10 @@ typedef struct Command {
     const char *name;         // "template put"
     const char *usage;        // its words: "KEY"
     int min_words, max_words; // after the name
-    const char *flags;        // space-separated: "to= var= json"; '=' marks one that takes a value
+    const char *flags;        // "to= file=! json": '=' takes a value, '!' must be given
     const char *help;         // what it does, then a line per flag
     int (*run)(Cli *cli);
+    const char *section; // the heading of this row and those behind it; NULL: the one before
 } Command;
 
 // Everything that there is to call: help, completion and the man page are made from it.
@@ -73,8 +80,17 @@ struct CommandTable {
 };
 
 // Walks the flags of a command; *rest is {0} before the first one.
-bool command_flag(const Command *command, Str *rest, Str *ret_name, bool *ret_takes_value);
-// Cuts argv into words and flags by the command's list; `ret` points into argv. ERROR_CONFIG names
+typedef struct CommandFlag {
+    Str name;
+    bool takes_value, required;
+} CommandFlag;
+bool command_flag(const Command *command, Str *rest, CommandFlag *ret);
+// What the help calls the value of a flag: "FILE" of "--file FILE"; else "VALUE".
+Str command_value(const Command *command, Str flag);
+// "send --template KEY [OPTION...] [--json]": the name, what must be given, and whether there are
+// options.
+void command_usage(const Command *command, Buf *out);
+// Cuts argv into words and flags by the command's list; `ret` points into argv. ERROR_USAGE names
 // what is wrong.
 bool args_parse(const Command *command, int argc, char **argv, Args *ret, Error *err);
 const char *args_word(const Args *args, int index);        // NULL: not given
@@ -82,22 +98,38 @@ const char *args_flag(const Args *args, const char *name); // the last one's val
 bool args_has(const Args *args, const char *name);
 // Walks repeated flags: for (int i = 0; (value = args_each(args, "var", &i)) != NULL;)
 const char *args_each(const Args *args, const char *name, int *cursor);
-// A flag's whole number, `def` when it was not given. ERROR_CONFIG outside of min..max.
+// A flag's whole number, `def` when it was not given. ERROR_USAGE outside of min..max.
 bool args_int(
     const Args *args, const char *name, int64_t def, int64_t min, int64_t max, int64_t *ret,
     Error *err);
+typedef enum TimeFrom { TIME_BEFORE_NOW, TIME_FROM_NOW } TimeFrom;
+// A flag's time: RFC 3339, or a span ("90s", "2h", "7d") before or from now. *ret stays when the
+// flag was not given. ERROR_USAGE: it is neither.
+bool args_time(
+    const Args *args, const char *name, TimeFrom from, int64_t now_us, int64_t *ret, Error *err);
+// The same as RFC 3339 in the arena, for the API; NULL: the flag was not given.
+bool cli_time_from_now(Cli *cli, const char *name, const char **ret, Error *err);
 
-int cli_fail(const Error *err); // prints "stentor: <text>", returns EXIT_FAILED
+// Prints "stentor: <text>", with --json {"error": text, "exit_status": N} and the API's "problem".
+// Returns EXIT_USAGE for ERROR_USAGE, else EXIT_FAILED.
+int cli_fail(const Cli *cli, const Error *err);
+// The same with an exit status and a text of one's own.
+int cli_fail_as(const Cli *cli, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// A remark on standard error: "stentor: <text>", with --json {"note": text}.
+void cli_note(const Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// An empty list says so to a reader: "stentor: no <what>" on standard error; nothing with --json.
+void cli_note_empty(const Cli *cli, const char *what);
 bool cli_need(const char *value, const char *option, Error *err); // the setting must be there
-// A key that stands in a settings' file goes to the address of the same file alone, whatever a flag
-// or the environment says. ERROR_CONFIG: it would go elsewhere.
+// A key in a settings file is sent to the address of the same file only, whatever a flag or the
+// environment says. ERROR_USAGE: it would go elsewhere.
 bool cli_key_fits(const Cli *cli, Error *err);
 // The API did not answer: names the address, where it comes from and how to set another. False.
 bool cli_no_answer(const Cli *cli, const char *reason, Error *err);
 // STENTOR_HOME; without it what was installed with this program, else the current folder.
 const char *cli_home(Cli *cli);
-bool cli_read_file(
-    Cli *cli, const char *path, size_t max, Str *ret, Error *err); // "-": standard input
+// A file that the caller names; "-": standard input. ERROR_USAGE: it cannot be read.
+bool cli_read_file(Cli *cli, const char *path, size_t max, Str *ret, Error *err);
 // A line of what an installer does: {"what", "result"} with --json.
 void cli_step(const Cli *cli, const char *what, const char *result);
 // Prints {"key": value, ...} with --json, else "key  value" lines. Pairs end with NULL.

@@ -150,11 +150,11 @@ static void put_flags(Buf *out, const CommandTable *table)
     put_settings(out, table, true);
     buf_cstr(out, "' ;;\n");
     for (int i = 0; i < table->count; i++) {
-        Str rest = {0}, flag;
-        bool takes_value;
+        Str rest = {0};
+        CommandFlag flag;
         buf_printf(out, "    '%s') echo '--help", table->rows[i].name);
-        while (command_flag(&table->rows[i], &rest, &flag, &takes_value)) {
-            buf_printf(out, " --" STR_FMT, STR_ARG(flag));
+        while (command_flag(&table->rows[i], &rest, &flag)) {
+            buf_printf(out, " --" STR_FMT, STR_ARG(flag.name));
         }
         buf_cstr(out, "' ;;\n");
     }
@@ -166,17 +166,18 @@ static void put_values(Buf *out, const CommandTable *table)
     put_case(out, "_stentor_values", "a command, and a flag of it that takes a value: the choices");
     for (int i = 0; i < table->count; i++) {
         const Command *command = &table->rows[i];
-        Str rest = {0}, flag, choices = word_at(command->usage);
-        bool takes_value;
+        Str rest = {0}, choices = word_at(command->usage);
+        CommandFlag flag;
         if (is_choice(choices)) {
             buf_printf(out, "    '%s') echo '", command->name);
             put_choices(out, choices);
             buf_cstr(out, "' ;;\n");
         }
-        while (command_flag(command, &rest, &flag, &takes_value)) {
-            if (takes_value) {
-                buf_printf(out, "    '%s --" STR_FMT "') echo '", command->name, STR_ARG(flag));
-                put_choices(out, choices_of(command, flag));
+        while (command_flag(command, &rest, &flag)) {
+            if (flag.takes_value) {
+                buf_printf(
+                    out, "    '%s --" STR_FMT "') echo '", command->name, STR_ARG(flag.name));
+                put_choices(out, choices_of(command, flag.name));
                 buf_cstr(out, "' ;;\n");
             }
         }
@@ -296,14 +297,14 @@ static void put_zsh(Buf *out, const CommandTable *table)
 
 static void put_fish_flags(Buf *out, const Command *command)
 {
-    Str rest = {0}, flag;
-    bool takes_value;
-    while (command_flag(command, &rest, &flag, &takes_value)) {
+    Str rest = {0};
+    CommandFlag flag;
+    while (command_flag(command, &rest, &flag)) {
         buf_printf(
             out, "complete -c stentor -n '__stentor_is \"%s\"' -l " STR_FMT, command->name,
-            STR_ARG(flag));
-        Str choices = takes_value ? choices_of(command, flag) : STR_EMPTY;
-        buf_cstr(out, takes_value ? " -r" : "");
+            STR_ARG(flag.name));
+        Str choices = flag.takes_value ? choices_of(command, flag.name) : STR_EMPTY;
+        buf_cstr(out, flag.takes_value ? " -r" : "");
         if (choices.len > 0) {
             buf_cstr(out, " -f -a '");
             put_choices(out, choices);
@@ -411,6 +412,6 @@ int cmd_completion(Cli *cli)
             return EXIT_DONE;
         }
     }
-    fprintf(stderr, "stentor: no completion for '%s': expected bash, zsh or fish\n", wanted);
-    return EXIT_USAGE;
+    return cli_fail_as(
+        cli, EXIT_USAGE, "no completion for '%s': expected bash, zsh or fish", wanted);
 }

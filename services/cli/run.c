@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/cli/run.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/service/harden.h"
 #include "common/service/options.h"
 #include "services/cli/help.h"
 #include "services/cli/user_config.h"
+
+bool run_wants_json(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 // The flags before the command, with the file's name among them when none of them is --config: that
 // of STENTOR_CONFIG, else the user's own.
@@ -43,34 +55,58 @@ static bool load_settings(const CommandTable *table, Cli *cli, int argc, char **
         table->settings, table->setting_count, &cli->settings, count, words, &rest, sources, err);
 }
 
+// A settings file of another user's, as `deploy/local/up` writes one for root.
+static void explain_config(const Cli *cli, Error *err)
+{
+    if (cli->config != NULL && access(cli->config, R_OK) != 0 && errno == EACCES) {
+        error_set(
+            err, ERROR_USAGE,
+            "no right to read the settings in '%s' (HINT: sudo stentor ..., or ask an operator for "
+            "an API key: stentor login URL writes settings of your own)",
+            cli->config);
+    }
+}
+
+// Without the settings: a broken file must not stop a shell that starts.
+static bool needs_no_settings(const Command *command)
+{
+    return command->run == cmd_completion || command->run == cmd_man || command->run == cmd_version;
+}
+
+static int run(Cli *cli, const CommandTable *table, int at, char **argv)
+{
+    Error err = {0};
+    if (needs_no_settings(cli->command)) {
+        return cli->command->run(cli);
+    }
+    if (!load_settings(table, cli, at, argv, &err)) {
+        err.kind = ERROR_USAGE;
+        explain_config(cli, &err);
+        return cli_fail(cli, &err);
+    }
+    if (!cli->settings.core_dumps) {
+        process_forbid_dumps();
+    }
+    int status = cli->command->run(cli);
+    options_free(table->settings, table->setting_count, &cli->settings);
+    return status;
+}
+
 int command_run(
     const CommandTable *table, const Command *command, int at, int from, int argc, char **argv)
 {
-    Cli cli = {0};
+    Cli cli = {.table = table, .command = command};
     Error err = {0};
-    if (!args_parse(command, argc - from, argv + from, &cli.args, &err)) {
-        fprintf(stderr, "stentor: %s\n", err.text);
-        return EXIT_USAGE;
-    }
-    if (cli.args.help) {
+    bool parsed = args_parse(command, argc - from, argv + from, &cli.args, &err);
+    if (parsed && cli.args.help) {
         return help_print(table, command->name);
     }
-    int status = EXIT_FAILED;
-    cli.arena = arena_new(0);
-    cli.json = args_has(&cli.args, "json");
-    cli.table = table;
-    // A broken file does not stop a shell that starts.
-    if (command->run == cmd_completion || command->run == cmd_man || command->run == cmd_version) {
-        status = command->run(&cli);
-    } else if (!load_settings(table, &cli, at, argv, &err)) {
-        status = cli_fail(&err);
-    } else {
-        if (!cli.settings.core_dumps) {
-            process_forbid_dumps();
-        }
-        status = command->run(&cli);
-        options_free(table->settings, table->setting_count, &cli.settings);
+    cli.json = parsed ? args_has(&cli.args, "json") : run_wants_json(argc, argv);
+    if (!parsed) {
+        return cli_fail(&cli, &err);
     }
+    cli.arena = arena_new(0);
+    int status = run(&cli, table, at, argv);
     arena_free(cli.arena);
     return status;
 }

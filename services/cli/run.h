@@ -8,3 +8,5 @@
 // name. Returns the exit status; what is wrong with flags or settings is on standard error.
 int command_run(
     const CommandTable *table, const Command *command, int at, int from, int argc, char **argv);
+// Does --json stand among the words? For what is wrong before they are parsed.
+bool run_wants_json(int argc, char **argv);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The user's own settings: $XDG_CONFIG_HOME/stentor/config, ~/.config/stentor/config without that
 // variable. Lines NAME=value as in every options file. It holds a key, so one that others may read,
-// or that belongs to another user, is refused and not warned of: a warning in a script's log is
-// read by nobody, and the key is already out.
+// or that belongs to another user, is refused and not warned of: a warning in the log of a
+// script goes unread, and the key is already out.
 #pragma once
 
 #include "common/base/arena.h"

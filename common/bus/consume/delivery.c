@@ -213,6 +213,7 @@ void delivery_settle(Delivery *delivery, const Error *err)
         d->verdict = VERDICT_REDELIVER;
         d->delay_ms = redeliver_delay(delivery->message.delivered);
         break;
+    case ERROR_USAGE:
     case ERROR_CANCELLED:
         d->verdict = VERDICT_REDELIVER;
         break;

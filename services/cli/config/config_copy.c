@@ -19,6 +19,7 @@ enum { LINE_BYTES_MAX = 2 * 1024 * 1024 };
 // ---- export ----
 
 typedef struct Export {
+    const Cli *cli;
     Arena *arena;
     Buf out;
     ConfigTotal total;
@@ -29,8 +30,8 @@ static bool export_one(void *ctx, const BusMessage *message, const char *reason,
 {
     Export *export = ctx;
     if (reason != NULL) {
-        fprintf(
-            stderr, "stentor: not exported: '%.*s': %s (HINT: stentor config mend %.*s)\n",
+        cli_note(
+            export->cli, "not exported: '%.*s': %s (HINT: stentor config mend %.*s)",
             STR_ARG(message->subject), reason, STR_ARG(message->subject));
         export->bad++;
         return true;
@@ -43,17 +44,17 @@ static bool export_one(void *ctx, const BusMessage *message, const char *reason,
     buf_clear(&export->out);
     config_line_write(&export->out, &line, &export->total, export->arena);
     return fwrite(export->out.ptr, 1, export->out.len, stdout) == export->out.len ||
-           error_set(err, ERROR_TRANSIENT, "standard output takes no more");
+           error_set(err, ERROR_TRANSIENT, "cannot write to standard output");
 }
 
 int cmd_config_export(Cli *cli)
 {
     Error err = {0};
     Session session;
-    Export export = {.arena = arena_new(0)};
+    Export export = {.cli = cli, .arena = arena_new(0)};
     if (!session_open(&session, &cli->settings.session, &err)) {
         arena_free(export.arena);
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     buf_init(&export.out, LINE_BYTES_MAX);
     bool ok = config_walk(&session, &(ConfigPart){0}, export_one, &export, &err);
@@ -61,16 +62,15 @@ int cmd_config_export(Cli *cli)
     buf_clear(&export.out);
     config_total_write(&export.out, &export.total);
     ok = ok && ((fputs(buf_c(&export.out), stdout) >= 0 && fflush(stdout) == 0) ||
-                error_set(&err, ERROR_TRANSIENT, "standard output takes no more"));
+                error_set(&err, ERROR_TRANSIENT, "cannot write to standard output"));
     buf_done(&export.out);
     arena_free(export.arena);
     if (!ok) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
-    fprintf(
-        stderr,
-        "%lld entries; hashes of API keys and addresses are among them: keep the file as a "
-        "secret\n",
+    cli_note(
+        cli,
+        "%lld entries; hashes of API keys and addresses are among them: keep the file as a secret",
         (long long)export.total.entries);
     return export.bad == 0 ? EXIT_DONE : EXIT_FAILED;
 }
@@ -127,7 +127,8 @@ static bool read_lines(Import *import, FILE *file, const char *path, Error *err)
     bool ok = true;
     while (ok && kind == CONFIG_LINE_ENTRY && (len = getline(&text, &room, file)) > 0) {
         number++;
-        ok = (len <= LINE_BYTES_MAX || error_set(err, ERROR_PERMANENT, "longer than an entry")) &&
+        ok = (len <= LINE_BYTES_MAX ||
+              error_set(err, ERROR_PERMANENT, "the line is longer than any entry")) &&
              config_line_read(
                  str_of(text, (size_t)len), &total, import->cli->arena, &kind, &entry, err) &&
              (kind == CONFIG_LINE_TOTAL || check_entry(&entry, import->cli->arena, err));
@@ -155,7 +156,7 @@ static bool read_file(Import *import, const char *path, Error *err)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (file == NULL) {
-        return error_set(err, ERROR_CONFIG, "cannot open '%s': %s", path, strerror(errno));
+        return error_set(err, ERROR_USAGE, "cannot open '%s': %s", path, strerror(errno));
     }
     bool ok = read_lines(import, file, path, err);
     if (file != stdin) {
@@ -179,8 +180,8 @@ static bool check_newer(Import *import, bool forced, Error *err)
         if (there != NULL && there->readable && !is_same(there, &import->lines[i]) &&
             there->stored_at_us > import->lines[i].stored_at_us) {
             import->newer++;
-            fprintf(
-                stderr, "stentor: '%.*s' was changed after the export\n",
+            cli_note(
+                import->cli, "'%.*s' was changed after the export",
                 STR_ARG(import->lines[i].subject));
         }
     }
@@ -232,7 +233,7 @@ int cmd_config_import(Cli *cli)
     Error err = {0};
     Session session;
     if (!session_open(&session, &cli->settings.session, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     Import import = {.cli = cli, .session = &session, .there = map_new(free)};
     bool dry = args_has(&cli->args, "dry-run");
@@ -244,7 +245,7 @@ int cmd_config_import(Cli *cli)
     map_free(import.there);
     free(import.lines);
     if (!ok) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     char *counts[] = {
         arena_printf(cli->arena, "%lld", (long long)import.put),
@@ -319,7 +320,7 @@ static bool delete_message(const Mend *mend, Session *session, uint64_t sequence
     bool ok = json_is_true(json_object_get(root, "success"));
     json_decref(root);
     return ok || error_set(
-                     err, ERROR_PERMANENT, "CONFIG does not delete the message: %.*s",
+                     err, ERROR_PERMANENT, "NATS did not delete a message of CONFIG: %.*s",
                      STR_ARG(str_slice(reply, 0, 160)));
 }
 
@@ -341,10 +342,11 @@ static const char *mend_subject(Mend *mend, Session *session, const char *subjec
         return NULL;
     }
     if (mend->bad == 0) {
-        return mend->found ? "its last entry can be read" : "there is no entry";
+        return mend->found ? "nothing to do: the last entry can be read"
+                           : "no entry has this subject";
     }
     if (mend->newest > 0) {
-        return put_again(mend, session, subject, err) ? "put again as it was before" : NULL;
+        return put_again(mend, session, subject, err) ? "restored as it was before" : NULL;
     }
     if (args_has(&mend->cli->args, "drop")) {
         // Services follow removals; of what is of no kind they know nothing, and it is deleted.
@@ -356,7 +358,8 @@ static const char *mend_subject(Mend *mend, Session *session, const char *subjec
     }
     error_set(
         err, ERROR_PERMANENT,
-        "no earlier entry of it can be read (HINT: stentor config mend %s --drop, or stentor "
+        "no earlier entry of this subject can be read (HINT: stentor config mend %s --drop, or "
+        "stentor "
         "config "
         "import FILE)",
         subject);
@@ -371,17 +374,17 @@ int cmd_config_mend(Cli *cli)
     const char *subject = args_word(&cli->args, 0);
     if (strncmp(subject, "cfg.", 4) != 0 || strpbrk(subject, "*> ") != NULL) {
         error_set(
-            &err, ERROR_PERMANENT, "'%s' is no subject of CONFIG: cfg.<kind>.<tenant>.<key>",
+            &err, ERROR_USAGE, "'%s' is not a subject of CONFIG: cfg.<kind>.<tenant>.<key>",
             subject);
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     if (!session_open(&session, &cli->settings.session, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     const char *result = mend_subject(&mend, &session, subject, &err);
     session_close(&session);
     if (result == NULL) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     print_pairs(cli, (const char *const[]){"subject", subject, "result", result, NULL});
     return mend.found ? EXIT_DONE : EXIT_NOT_FOUND;

@@ -84,8 +84,8 @@ static bool check_total(const json_t *root, const ConfigTotal *total, Error *err
     json_int_t entries = json_integer_value(json_object_get(root, "entries"));
     if (entries != total->entries) {
         return error_set(
-            err, ERROR_PERMANENT, "the file says %lld entries and holds %lld", (long long)entries,
-            (long long)total->entries);
+            err, ERROR_PERMANENT, "its last line counts %lld entries, the file holds %lld",
+            (long long)entries, (long long)total->entries);
     }
     return is_sum(json_object_get(root, "sha256"), total->sum) ||
            error_set(
@@ -101,7 +101,8 @@ static bool read_entry(const json_t *root, Arena *arena, ConfigLine *ret, Error 
     const json_t *stored = json_object_get(root, "stored_at_us");
     if (!json_is_string(subject) || !json_is_string(payload) || !json_is_integer(stored)) {
         return error_set(
-            err, ERROR_PERMANENT, "no entry: expected subject, stored_at_us, payload and sha256");
+            err, ERROR_PERMANENT,
+            "not an entry: expected subject, stored_at_us, payload and sha256");
     }
     Str text = str_of(json_string_value(payload), json_string_length(payload));
     size_t room = text.len / 4 * 3 + 3, len = 0;

@@ -24,7 +24,7 @@ typedef struct Order {
     Session *session;
     Arena *arena;
     ConfigOrdered *done;
-    Map *old;         // subject -> its last message without the word, until an entry follows
+    Map *old;         // subject -> its last message without the header, until an entry follows
     Map *spoiled;     // subjects whose last message is no entry
     uint64_t from;    // where the walk goes on
     bool more;        // the walk ended before the end
@@ -149,7 +149,7 @@ static void forget(Order *order, uint64_t sequence)
     order->forget[order->forget_count++] = sequence;
 }
 
-// A message without the word goes once an entry follows it; what is no entry does not count, for
+// A message without the header goes once an entry follows it; what is no entry does not count, for
 // the message before it may be the newest that can be read.
 static bool take_earlier(void *ctx, const BusMessage *message, const char *reason, Error *err)
 {
@@ -185,7 +185,7 @@ static void on_deleted(void *ctx, Str reply, const Error *err)
                 (text != NULL && strstr(text, "no message found") != NULL);
     if (!gone) {
         error_set(
-            &failure, ERROR_TRANSIENT, "CONFIG does not delete a message: %s",
+            &failure, ERROR_TRANSIENT, "NATS did not delete a message of CONFIG: %s",
             err != NULL    ? err->text
             : text != NULL ? text
                            : "the answer cannot be read");
@@ -235,7 +235,7 @@ static int64_t count_left(const Order *order)
     return left;
 }
 
-// The copy with earlier entries that an earlier version had; mend may still need it.
+// The copy with earlier entries that an earlier version had; `config mend` may still need it.
 static bool delete_retired(const Order *order, Error *err)
 {
     Str reply;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an earlier version stored in CONFIG does not say which message it replaces (config_store.h),
 // so a service that was taken over could have it stored again. `stentor migrate` ends that: such an
-// entry is stored again in its own place with that word, and the earlier messages without it are
+// entry is stored again in its own place with that header, and the earlier messages without it are
 // deleted. Law: only what needs it is touched, and nothing that a running service stores
 // meanwhile is replaced, so it may run at any time and be killed anywhere: the next run does the
 // rest.

@@ -2,7 +2,7 @@
 // CSV as RFC 4180 says: fields separated by commas, those with a comma, a quote or a line break in
 // quotes, a quote in them doubled; lines end with LF or CRLF. Pure and without state: one record
 // out of a window of the file. Law: a broken record costs its first line only, so a quote that
-// nobody closed does not swallow what follows.
+// is not closed does not swallow what follows.
 #pragma once
 
 #include "common/base/arena.h"

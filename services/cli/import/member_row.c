@@ -26,9 +26,9 @@ static bool check_header(const RecordColumns *columns, Error *err)
         addressed = addressed || strcmp(name, "to") == 0 || strcmp(name, "recipient_id") == 0;
     }
     return record_columns_check(columns, err) &&
-           (addressed || error_set(
-                             err, ERROR_PERMANENT,
-                             "the header has neither a column 'to' nor one 'recipient_id'"));
+           (addressed ||
+            error_set(
+                err, ERROR_PERMANENT, "the header has neither a column 'to' nor 'recipient_id'"));
 }
 
 static void add_pair(Buf *out, const char *before, const char *name, Str value)

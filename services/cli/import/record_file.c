@@ -20,12 +20,12 @@ bool record_format(
     }
     if (flag == NULL) {
         return error_set(
-            err, ERROR_CONFIG,
-            "'%s' ends with neither .csv nor .ndjson (HINT: --format csv|ndjson)", path);
+            err, ERROR_USAGE, "'%s' ends with neither .csv nor .ndjson (HINT: --format csv|ndjson)",
+            path);
     }
     *ret_csv = strcmp(flag, "csv") == 0;
     return *ret_csv || strcmp(flag, "ndjson") == 0 ||
-           error_set(err, ERROR_CONFIG, "--format is '%s': expected csv or ndjson", flag);
+           error_set(err, ERROR_USAGE, "--format is '%s': expected csv or ndjson", flag);
 }
 
 void record_file_init(RecordFile *out, const RecordKind *kind, FILE *file, bool csv)
@@ -42,7 +42,7 @@ bool record_file_open(
     struct stat about;
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (file == NULL) {
-        return error_set(err, ERROR_CONFIG, "cannot open '%s': %s", path, strerror(errno));
+        return error_set(err, ERROR_USAGE, "cannot open '%s': %s", path, strerror(errno));
     }
     record_file_init(out, kind, file, csv);
     if (fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode)) {
@@ -81,7 +81,7 @@ static bool fill(RecordFile *file, Error *err)
     buf_drop_front(&file->window, file->used);
     file->used = 0;
     if (!buf_reserve(&file->window, CHUNK)) {
-        return error_set(err, ERROR_PERMANENT, "it is too long");
+        return error_set(err, ERROR_PERMANENT, "the line is too long");
     }
     size_t got = fread(file->window.ptr + file->window.len, 1, CHUNK, file->file);
     file->window.len += got;
@@ -128,7 +128,7 @@ static bool take_header(RecordFile *file, const CsvRecord *record, Error *err)
     for (size_t i = 0; i < record->count; i++) {
         Str name = str_trim(record->fields[i]);
         if (str_find(name, '\0') >= 0) {
-            return error_set(err, ERROR_PERMANENT, "the header's column %zu is no text", i + 1);
+            return error_set(err, ERROR_PERMANENT, "the header's column %zu is not text", i + 1);
         }
         file->columns.names[i] = arena_cstr(file->names, name);
     }

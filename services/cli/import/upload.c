@@ -18,7 +18,7 @@ bool upload_part(
             return true;
         }
         if (answered) {
-            (void)api_client_explain(ret, err);
+            (void)api_client_explain(client, ret, err);
         }
         if (err->kind != ERROR_TRANSIENT || clock_mono_us() > give_up_us) {
             return false;

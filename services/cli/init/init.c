@@ -66,7 +66,7 @@ const char *init_text(Cli *cli, const char *name, Error *err)
     }
     if (!there) {
         error_set(
-            err, ERROR_CONFIG, "'%s' is not there (HINT: stentor init files --folder FOLDER)",
+            err, ERROR_CONFIG, "'%s' does not exist (HINT: stentor init files --folder FOLDER)",
             init_path(cli, name));
         return NULL;
     }
@@ -113,7 +113,7 @@ static int run(Cli *cli, bool files, bool servers)
 {
     Error err = {0};
     bool ok = (!files || init_files(cli, &err)) && (!servers || init_servers(cli, &err));
-    return ok ? EXIT_DONE : cli_fail(&err);
+    return ok ? EXIT_DONE : cli_fail(cli, &err);
 }
 
 int cmd_init(Cli *cli)

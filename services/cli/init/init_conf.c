@@ -31,7 +31,8 @@ Str setting_text(Cli *cli, const SettingLines *lines)
     Buf out;
     buf_init(&out, CONF_MAX);
     buf_cstr(
-        &out, "# made by stentor init, which leaves it alone from now on (--renew: it does not)\n");
+        &out,
+        "# written by stentor init, which keeps this file from now on (unless --renew is given)\n");
     for (size_t i = 0; i < lines->count; i++) {
         options_file_write(&out, lines->at[i].name, lines->at[i].value);
     }
@@ -78,21 +79,21 @@ static bool check_set(Cli *cli, const char *text, Error *err)
     const char *value = NULL;
     if (!cut_set(cli, text, &service, &name, &value)) {
         return error_set(
-            err, ERROR_CONFIG, "--set '%.80s': expected SETTING=VALUE or NAME:SETTING=VALUE", text);
+            err, ERROR_USAGE, "--set '%.80s': expected SETTING=VALUE or NAME:SETTING=VALUE", text);
     }
     if (service.len > 0 && !is_service(service)) {
         return error_set(
-            err, ERROR_CONFIG, "--set '%.80s': there is no service '" STR_FMT "'", text,
+            err, ERROR_USAGE, "--set '%.80s': there is no service '" STR_FMT "'", text,
             STR_ARG(str_slice(service, 0, 40)));
     }
     if (!known_name(name)) {
         const char *nearest = known_name_nearest(name);
         return error_set(
-            err, ERROR_CONFIG, "--set '%.80s': no program knows this setting%s%s", text,
+            err, ERROR_USAGE, "--set '%.80s': no program knows this setting%s%s", text,
             nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "");
     }
     return !str_has_control(str_from(value)) ||
-           error_set(err, ERROR_CONFIG, "--set '%.80s': the value has a line break", text);
+           error_set(err, ERROR_USAGE, "--set '%.80s': the value has a line break", text);
 }
 
 bool init_check_sets(Cli *cli, Error *err)
@@ -107,8 +108,7 @@ bool init_check_sets(Cli *cli, Error *err)
     }
     return sets <= SETTINGS_MAX - OWN_LINES_MAX ||
            error_set(
-               err, ERROR_CONFIG, "--set is given more than %d times",
-               SETTINGS_MAX - OWN_LINES_MAX);
+               err, ERROR_USAGE, "--set is given more than %d times", SETTINGS_MAX - OWN_LINES_MAX);
 }
 
 // Those of all services first (not for `cli` and `admin`), so that a service's own goes over them.
@@ -203,8 +203,8 @@ Str init_nats_conf(Cli *cli)
     Buf out;
     buf_init(&out, CONF_MAX);
     buf_cstr(
-        &out, "# made by stentor init, which leaves it alone from now on (--renew: it does "
-              "not)\nlisten: ");
+        &out, "# written by stentor init, which keeps this file from now on (unless --renew is "
+              "given)\nlisten: ");
     buf_json(&out, str_from(flag_or(cli, "nats-listen", "127.0.0.1:4222")));
     buf_cstr(&out, "\nserver_name: \"stentor\"\njetstream { store_dir: ");
     buf_json(&out, str_from(flag_or(cli, "nats-store", "/var/lib/stentor/nats")));

@@ -41,7 +41,7 @@ static bool find_group(const char *name, gid_t *ret, Error *err)
         return true;
     }
     return error_set(
-        err, ERROR_CONFIG, "there is no group '%s' (HINT: groupadd --system %s)", name, name);
+        err, ERROR_USAGE, "there is no group '%s' (HINT: groupadd --system %s)", name, name);
 }
 
 // 0600, or 0640 for the group of --group, or for `reader`'s of --service-groups; reader NULL: no
@@ -208,7 +208,7 @@ static bool check_database(Cli *cli, Error *err)
     for (size_t i = 0; database != NULL && i < sizeof ours / sizeof *ours; i++) {
         if (conninfo_get(cli->arena, database, ours[i]) != NULL) {
             return error_set(
-                err, ERROR_CONFIG,
+                err, ERROR_USAGE,
                 "--database names a %s: each program has its own (HINT: host, port, dbname and TLS "
                 "only)",
                 ours[i]);
@@ -326,7 +326,7 @@ static bool check_options(Cli *cli, Error *err)
     bool ok = init_check_sets(cli, err) && check_database(cli, err) &&
               rights_for(cli, "keys", &rights, err);
     if (args_has(&cli->args, "group") && args_has(&cli->args, "service-groups")) {
-        return error_set(err, ERROR_CONFIG, "--group and --service-groups: only one of them");
+        return error_set(err, ERROR_USAGE, "--group and --service-groups: only one of them");
     }
     for (size_t i = 0; ok && i < sizeof files / sizeof *files; i++) {
         const char *path = args_flag(&cli->args, files[i]);
@@ -337,11 +337,9 @@ static bool check_options(Cli *cli, Error *err)
 
 bool init_files(Cli *cli, Error *err)
 {
-    if (!check_options(cli, err)) {
-        return false;
-    }
-    int folder = open_folder(cli, err);
+    int folder = check_options(cli, err) ? open_folder(cli, err) : -1;
     if (folder < 0) {
+        err->kind = ERROR_USAGE;
         return false;
     }
     sweep(folder);

@@ -115,5 +115,5 @@ int cmd_init_secrets(Cli *cli)
         free(text);
     }
     json_decref(root);
-    return ok ? EXIT_DONE : cli_fail(&err);
+    return ok ? EXIT_DONE : cli_fail(cli, &err);
 }

@@ -81,10 +81,10 @@ static PGconn *try_postgres(const char *url, Error *err)
 
 // What is wrong is said when it is first met and when it becomes something else. false: it is too
 // late.
-static bool wait_on(Error *said, const Error *now, int64_t until_ms)
+static bool wait_on(const Cli *cli, Error *said, const Error *now, int64_t until_ms)
 {
     if (strcmp(said->text, now->text) != 0) {
-        fprintf(stderr, "stentor: waiting: %s\n", now->text);
+        cli_note(cli, "waiting: %s", now->text);
         *said = *now;
     }
     if (now_ms() >= until_ms) {
@@ -98,14 +98,15 @@ static bool give_up(const Error *last, Error *err)
 {
     return error_set(
         err, ERROR_TRANSIENT,
-        "%s (HINT: it was tried until --timeout; run it again once it is mended)", last->text);
+        "%s (HINT: tried until --timeout was over; run the command again once this is fixed)",
+        last->text);
 }
 
-static PGconn *wait_for_postgres(const char *url, int64_t until_ms, Error *err)
+static PGconn *wait_for_postgres(const Cli *cli, const char *url, int64_t until_ms, Error *err)
 {
     Error said = {0}, now = {0};
     PGconn *pg = try_postgres(url, &now);
-    while (pg == NULL && wait_on(&said, &now, until_ms)) {
+    while (pg == NULL && wait_on(cli, &said, &now, until_ms)) {
         pg = try_postgres(url, &now);
     }
     if (pg == NULL) {
@@ -119,7 +120,7 @@ static bool wait_for_nats(Cli *cli, int64_t until_ms, Error *err)
     Error said = {0}, now = {0};
     Session session;
     bool open = session_open(&session, &cli->settings.session, &now);
-    while (!open && wait_on(&said, &now, until_ms)) {
+    while (!open && wait_on(cli, &said, &now, until_ms)) {
         open = session_open(&session, &cli->settings.session, &now);
     }
     if (!open) {
@@ -145,8 +146,9 @@ static bool set_password(Cli *cli, PGconn *pg, const char *name, Error *err)
         return err->kind == ERROR_CONFLICT
                    ? error_set(
                          err, ERROR_CONFLICT,
-                         "the role '%s' has another password than '%s' (HINT: put that one there; "
-                         "or --reset-passwords, which shuts out whoever uses it)",
+                         "the role '%s' has another password than '%s' (HINT: put the role's "
+                         "password into that file; or --reset-passwords, which shuts out programs "
+                         "that use the old one)",
                          role, init_path(cli, file))
                    : false;
     }
@@ -193,7 +195,7 @@ static bool make_roles(Cli *cli, PGconn *pg, Error *err)
         !db_bootstrap(url, arena_printf(cli->arena, "%s/migrations", cli_home(cli)), err)) {
         return false;
     }
-    cli_step(cli, "bootstrap", "roles, rights and owner are there");
+    cli_step(cli, "bootstrap", "roles, rights and owner are set up");
     return set_passwords(cli, pg, err);
 }
 
@@ -201,7 +203,7 @@ static bool prepare_postgres(Cli *cli, int64_t until_ms, Error *err)
 {
     bool as_owner = args_has(&cli->args, "skip-roles");
     const char *url = as_owner ? cli->settings.database_url : superuser_url(cli, NULL, err);
-    PGconn *pg = url != NULL ? wait_for_postgres(url, until_ms, err) : NULL;
+    PGconn *pg = url != NULL ? wait_for_postgres(cli, url, until_ms, err) : NULL;
     bool ok = pg != NULL && (as_owner || make_roles(cli, pg, err));
     PQfinish(pg);
     return ok;

@@ -24,9 +24,10 @@ static bool fail_scope(Cli *cli, Str name, Error *err)
     scope_print_known(&known, ",");
     const char *text = arena_cstr(cli->arena, buf_view(&known));
     buf_done(&known);
-    fprintf(stderr, "stentor: HINT: --scopes takes one or more of %s\n", text);
+    cli_note(cli, "--scopes takes one or more of %s", text);
     return error_set(
-        err, ERROR_CONFIG, "--scopes: '" STR_FMT "' is no scope (HINT: stentor help apikey create)",
+        err, ERROR_USAGE,
+        "--scopes: '" STR_FMT "' is not a scope (HINT: stentor help apikey create)",
         STR_ARG(str_slice(name, 0, 40)));
 }
 
@@ -46,29 +47,24 @@ static bool read_scopes(Cli *cli, json_t *list, Error *err)
     return true;
 }
 
-// A time ahead, or how long from now: "90d". *ret NULL: not given.
+// *ret NULL: not given.
 static bool read_expiry(Cli *cli, const char **ret, int64_t *ret_us, Error *err)
 {
     const char *text = args_flag(&cli->args, "expires");
     int64_t now_us = clock_now_us();
-    int64_t span_us = 0;
     char time[CLOCK_RFC3339_SIZE];
     *ret = NULL;
     *ret_us = 0;
     if (text == NULL) {
         return true;
     }
-    if (span_parse(str_from(text), &span_us)) {
-        *ret_us = now_us + span_us;
-    } else if (!clock_parse(str_from(text), ret_us)) {
-        return error_set(
-            err, ERROR_CONFIG,
-            "--expires '%s': expected a time (RFC 3339) or how long from now (12h, 90d)", text);
+    if (!args_time(&cli->args, "expires", TIME_FROM_NOW, now_us, ret_us, err)) {
+        return false;
     }
     clock_format(*ret_us, time);
     *ret = arena_cstr(cli->arena, str_from(time));
     return *ret_us > now_us ||
-           error_set(err, ERROR_CONFIG, "--expires '%s' does not lie ahead", text);
+           error_set(err, ERROR_USAGE, "--expires '%s' is not in the future", text);
 }
 
 static bool read_name(const Cli *cli, Error *err)
@@ -76,7 +72,7 @@ static bool read_name(const Cli *cli, Error *err)
     Str name = str_from(args_flag(&cli->args, "name"));
     return (name.len <= API_KEY_NAME_MAX && str_is_utf8(name) && !str_has_control(name)) ||
            error_set(
-               err, ERROR_CONFIG, "--name: at most %d bytes of UTF-8 on one line",
+               err, ERROR_USAGE, "--name: at most %d bytes of UTF-8 on one line",
                (int)API_KEY_NAME_MAX);
 }
 
@@ -115,7 +111,7 @@ static const char *path_of(Cli *cli, const char *tail, Error *err)
     Str id = api_key_bare_id(str_from(args_word(&cli->args, 0)));
     if (!id_is_key(id)) {
         (void)error_set(
-            err, ERROR_CONFIG, "'" STR_FMT "' is not a key id (HINT: stentor apikey list)",
+            err, ERROR_USAGE, "'" STR_FMT "' is not a key id (HINT: stentor apikey list)",
             STR_ARG(str_slice(id, 0, 64)));
         return NULL;
     }
@@ -136,6 +132,13 @@ static const char *scopes_text(Cli *cli, const json_t *key)
     return text[0] != '\0' ? text : "all (made before scopes)";
 }
 
+static void note_once(const Cli *cli)
+{
+    if (!cli->json) {
+        cli_note(cli, "the key is shown this once and cannot be read again: store it now");
+    }
+}
+
 static int show_made(Cli *cli, const json_t *key)
 {
     print_pairs(
@@ -144,6 +147,7 @@ static int show_made(Cli *cli, const json_t *key)
             "tenant", api_client_text(key, "tenant", ""), "key", api_client_text(key, "key", ""),
             "key_id", api_client_text(key, "key_id", ""), "scopes", scopes_text(cli, key),
             "expires_at", api_client_text(key, "expires_at", "never"), NULL});
+    note_once(cli);
     return EXIT_DONE;
 }
 
@@ -151,7 +155,7 @@ int cmd_apikey_create(Cli *cli)
 {
     Error err = {0};
     json_t *body = read_flags(cli, "admin", &err);
-    return body == NULL ? cli_fail(&err)
+    return body == NULL ? cli_fail(cli, &err)
                         : api_client_run(cli, "POST", "/v1/api-keys", body, show_made);
 }
 
@@ -165,21 +169,22 @@ static int show_rotated(Cli *cli, const json_t *key)
             "tenant", api_client_text(key, "tenant", ""), "key", api_client_text(key, "key", ""),
             "key_id", api_client_text(key, "key_id", ""), "scopes", scopes_text(cli, key),
             "expires_at", api_client_text(key, "expires_at", "never"), "rotated_from", old,
-            "old_valid_until", until != NULL ? until : "revoked by hand", NULL});
+            "old_valid_until", until != NULL ? until : "must be revoked", NULL});
+    note_once(cli);
     if (until == NULL) {
-        fprintf(
-            stderr,
-            "stentor: the new key is stored, the old one's end is not (HINT: stentor apikey revoke "
-            "%s)\n",
+        cli_note(
+            cli,
+            "the new key is stored, but the old one still has no end (HINT: stentor apikey revoke "
+            "%s)",
             old);
     }
     return until != NULL ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int hint_missing(int status)
+static int hint_missing(const Cli *cli, int status)
 {
     if (status == EXIT_NOT_FOUND) {
-        fputs("stentor: HINT: stentor apikey list --all\n", stderr);
+        cli_note(cli, "stentor apikey list --all shows the ids");
     }
     return status;
 }
@@ -191,16 +196,16 @@ int cmd_apikey_rotate(Cli *cli)
     int64_t grace_us = DAY_US;
     if (grace != NULL && !span_parse(str_from(grace), &grace_us)) {
         (void)error_set(
-            &err, ERROR_CONFIG, "--grace '%s': expected how long (0s, 30m, 24h, 7d)", grace);
-        return cli_fail(&err);
+            &err, ERROR_USAGE, "--grace '%s': expected how long (0s, 30m, 24h, 7d)", grace);
+        return cli_fail(cli, &err);
     }
     const char *path = path_of(cli, "/rotate", &err);
     json_t *body = path == NULL ? NULL : read_flags(cli, NULL, &err);
     if (body == NULL) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     (void)json_object_set_new(body, "overlap_seconds", json_integer(grace_us / 1000000));
-    return hint_missing(api_client_run(cli, "POST", path, body, show_rotated));
+    return hint_missing(cli, api_client_run(cli, "POST", path, body, show_rotated));
 }
 
 static int show_revoked(Cli *cli, const json_t *key)
@@ -217,8 +222,9 @@ int cmd_apikey_revoke(Cli *cli)
 {
     Error err = {0};
     const char *path = path_of(cli, "", &err);
-    return path == NULL ? cli_fail(&err)
-                        : hint_missing(api_client_run(cli, "DELETE", path, NULL, show_revoked));
+    return path == NULL
+               ? cli_fail(cli, &err)
+               : hint_missing(cli, api_client_run(cli, "DELETE", path, NULL, show_revoked));
 }
 
 // ---- the list, the oldest first ----
@@ -257,7 +263,9 @@ static void print_keys(Cli *cli, const json_t *list)
         keys[i] = json_array_get(list, i);
     }
     qsort(keys, count, sizeof *keys, by_age);
-    if (!cli->json) {
+    if (!cli->json && count == 0) {
+        cli_note_empty(cli, "API key in force");
+    } else if (!cli->json) {
         printf(
             "%-16s  %-8s %-20s %-20s %-24s %s\n", "KEY ID", "STATE", "CREATED", "UNTIL", "SCOPES",
             "NAME");
@@ -298,17 +306,18 @@ int cmd_apikey_bootstrap(Cli *cli)
     stentor__v1__api_key__init(&key);
     api_key_make_operator(&key, clock_now_us());
     if (!read_name(cli, &err) || !read_expiry(cli, &expires, &key.expires_at_us, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     key.name = arena_cstr(cli->arena, str_from(args_flag(&cli->args, "name")));
     const char *whole = api_key_make(&key, cli->arena);
     ConfigEntry entry = {"apikey", str_from(key.tenant), str_from(key.key_id), &key.base, 0};
     if (!config_put_once(&cli->settings.session, cli->arena, &entry, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     print_pairs(
         cli, (const char *const[]){
                  "tenant", key.tenant, "key", whole, "key_id", key.key_id, "scopes", key.scopes[0],
                  "expires_at", expires != NULL ? expires : "never", NULL});
+    note_once(cli);
     return EXIT_DONE;
 }

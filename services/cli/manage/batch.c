@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// batch create, start, schedule, pause, resume, cancel, show, list: the API's, in words.
+// batch create, start, schedule, pause, resume, cancel, show, list: the API's /v1/batches.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void print_line(const json_t *batch)
         printf(", at most %" PRId64 "/s", number_of(batch, "rate_per_second"));
     }
     if (json_object_get(batch, "eta_seconds") != NULL) {
-        printf(", %" PRId64 " s to go", number_of(batch, "eta_seconds"));
+        printf(", %" PRId64 " s left", number_of(batch, "eta_seconds"));
     }
 }
 
@@ -75,29 +75,28 @@ static void print_batch(const Cli *cli, const json_t *batch)
     }
 }
 
-static int fail_answer(const ApiAnswer *answer)
-{
-    Error err = {0};
-    (void)api_client_explain(answer, &err);
-    int status = cli_fail(&err);
-    return answer->status == 404 ? EXIT_NOT_FOUND : status;
-}
-
 // ---- create ----
 
-static bool add_texts(const Cli *cli, json_t *request, Error *err)
+static bool add_texts(Cli *cli, json_t *request, Error *err)
 {
     // clang-format off
     static const char *const fields[][2] = { // flag, field of the API
         {"name", "name"}, {"template", "template"}, {"template-version", "template_version"}, {"category", "category"},
-        {"channel", "channel"}, {"locale", "locale"}, {"priority", "priority"}, {"at", "scheduled_for"},
+        {"channel", "channel"}, {"locale", "locale"}, {"priority", "priority"},
     };
     // clang-format on
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const char *value = args_flag(&cli->args, fields[i][0]);
         if (value != NULL && json_object_set_new(request, fields[i][1], json_string(value)) != 0) {
-            return error_set(err, ERROR_PERMANENT, "--%s is not UTF-8", fields[i][0]);
+            return error_set(err, ERROR_USAGE, "--%s is not UTF-8", fields[i][0]);
         }
+    }
+    const char *at = NULL;
+    if (!cli_time_from_now(cli, "at", &at, err)) {
+        return false;
+    }
+    if (at != NULL) {
+        (void)json_object_set_new(request, "scheduled_for", json_string(at));
     }
     return true;
 }
@@ -115,7 +114,7 @@ static bool add_variables(Cli *cli, json_t *request, Error *err)
     json_t *data = json_loadb(text.ptr, text.len, 0, NULL);
     if (!json_is_object(data)) {
         json_decref(data);
-        return error_set(err, ERROR_PERMANENT, "--data '%s' is not a JSON object", path);
+        return error_set(err, ERROR_USAGE, "--data '%s' is not a JSON object", path);
     }
     json_object_set_new(request, "variables", data);
     return true;
@@ -124,14 +123,12 @@ static bool add_variables(Cli *cli, json_t *request, Error *err)
 static int post_and_print(Cli *cli, const char *path, Str body)
 {
     Error err = {0};
-    ApiAnswer answer;
+    ApiAnswer answer = {0};
     ApiClient *client = api_client_new(cli, &err);
-    int status = EXIT_DONE;
-    if (client == NULL || !api_client_call(client, "POST", path, body, &answer, &err)) {
-        status = cli_fail(&err);
-    } else if (answer.status / 100 != 2) {
-        status = fail_answer(&answer);
-    } else {
+    bool ok = client != NULL && api_client_call(client, "POST", path, body, &answer, &err) &&
+              (answer.status / 100 == 2 || api_client_explain(client, &answer, &err));
+    int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
+    if (ok) {
         print_batch(cli, answer.json);
     }
     api_client_free(client);
@@ -149,7 +146,7 @@ int cmd_batch_create(Cli *cli)
         json_object_set_new(request, "rate_per_second", json_integer(rate));
     }
     char *body = ok ? json_dumps(request, JSON_COMPACT) : NULL;
-    int status = ok ? post_and_print(cli, "/v1/batches", str_from(body)) : cli_fail(&err);
+    int status = ok ? post_and_print(cli, "/v1/batches", str_from(body)) : cli_fail(cli, &err);
     free(body);
     json_decref(request);
     return status;
@@ -157,7 +154,7 @@ int cmd_batch_create(Cli *cli)
 
 // ---- commands ----
 
-static int tell(Cli *cli, const char *word, Str body)
+static int move(Cli *cli, const char *word, Str body)
 {
     const char *path =
         arena_printf(cli->arena, "/v1/batches/%s/%s", args_word(&cli->args, 0), word);
@@ -166,36 +163,40 @@ static int tell(Cli *cli, const char *word, Str body)
 
 int cmd_batch_start(Cli *cli)
 {
-    return tell(cli, "start", STR_EMPTY);
+    return move(cli, "start", STR_EMPTY);
 }
 
 int cmd_batch_pause(Cli *cli)
 {
-    return tell(cli, "pause", STR_EMPTY);
+    return move(cli, "pause", STR_EMPTY);
 }
 
 int cmd_batch_resume(Cli *cli)
 {
-    return tell(cli, "resume", STR_EMPTY);
+    return move(cli, "resume", STR_EMPTY);
 }
 
 int cmd_batch_cancel(Cli *cli)
 {
-    return tell(cli, "cancel", STR_EMPTY);
+    return move(cli, "cancel", STR_EMPTY);
 }
 
 int cmd_batch_schedule(Cli *cli)
 {
-    const char *at = args_flag(&cli->args, "at");
+    Error err = {0};
+    const char *at = NULL;
+    if (!cli_time_from_now(cli, "at", &at, &err)) {
+        return cli_fail(cli, &err);
+    }
     if (at == NULL) {
-        return tell(cli, "schedule", STR_EMPTY);
+        return move(cli, "schedule", STR_EMPTY);
     }
     Buf body;
     buf_init(&body, 1024);
     buf_cstr(&body, "{\"scheduled_for\":");
     buf_json(&body, str_from(at));
     buf_char(&body, '}');
-    int status = tell(cli, "schedule", buf_view(&body));
+    int status = move(cli, "schedule", buf_view(&body));
     buf_done(&body);
     return status;
 }
@@ -226,13 +227,10 @@ static int show(Cli *cli, ApiClient *client, const char *path, bool watch)
 {
     for (;;) {
         Error err = {0};
-        ApiAnswer answer;
+        ApiAnswer answer = {0};
         int64_t began_us = clock_mono_us();
-        if (!api_client_call(client, "GET", path, (Str){NULL, 0}, &answer, &err)) {
-            return cli_fail(&err);
-        }
-        if (answer.status != 200) {
-            return fail_answer(&answer);
+        if (!api_client_ask(client, "GET", path, NULL, &answer, &err)) {
+            return api_client_fail(cli, &answer, &err);
         }
         print_batch(cli, answer.json);
         (void)fflush(stdout);
@@ -251,8 +249,8 @@ int cmd_batch_show(Cli *cli)
     Error err = {0};
     const char *path = arena_printf(cli->arena, "/v1/batches/%s", args_word(&cli->args, 0));
     ApiClient *client = api_client_new(cli, &err);
-    int status =
-        client == NULL ? cli_fail(&err) : show(cli, client, path, args_has(&cli->args, "watch"));
+    int status = client == NULL ? cli_fail(cli, &err)
+                                : show(cli, client, path, args_has(&cli->args, "watch"));
     api_client_free(client);
     return status;
 }
@@ -271,6 +269,9 @@ static void print_list(const Cli *cli, const json_t *list)
         api_client_dump(cli, list);
         return;
     }
+    if (json_array_size(list) == 0) {
+        cli_note_empty(cli, args_has(&cli->args, "status") ? "batch with this status" : "batch");
+    }
     json_array_foreach(list, i, batch)
     {
         print_batch(cli, batch);
@@ -284,7 +285,7 @@ int cmd_batch_list(Cli *cli)
     int64_t limit = 0;
     const char *wanted = args_flag(&cli->args, "status");
     if (!args_int(&cli->args, "limit", LIST_LIMIT, 0, INT64_MAX, &limit, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     int64_t page = limit == 0 || limit > PAGE_MAX ? PAGE_MAX : limit;
     const char *path = arena_printf(
@@ -294,7 +295,7 @@ int cmd_batch_list(Cli *cli)
     ApiClient *client = api_client_new(cli, &err);
     bool ok =
         client != NULL && api_client_each(client, path, limit, take_batch, list, &answer, &err);
-    int status = ok ? EXIT_DONE : api_client_fail(&answer, &err);
+    int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
     api_client_free(client);
     if (ok) {
         print_list(cli, list);

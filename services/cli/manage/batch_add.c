@@ -162,13 +162,13 @@ int cmd_batch_add(Cli *cli)
         a.started_us = clock_mono_us();
         ok = add_all(&a, &err);
         report(&a);
-        status = !ok ? cli_fail(&err) : a.broken > 0 ? EXIT_FAILED : EXIT_DONE;
+        status = !ok ? cli_fail(cli, &err) : a.broken > 0 ? EXIT_FAILED : EXIT_DONE;
         record_file_close(&a.file);
         buf_done(&a.body);
         free(a.lines);
         json_decref(a.list);
     } else {
-        status = cli_fail(&err);
+        status = cli_fail(cli, &err);
     }
     api_client_free(a.client);
     return status;

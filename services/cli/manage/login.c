@@ -39,7 +39,7 @@ static bool read_key(Cli *cli, const char **ret, Error *err)
         return ok;
     }
     return error_set(
-        err, ERROR_CONFIG,
+        err, ERROR_USAGE,
         "%s is no API key: one word that begins with stn_ (HINT: stentor apikey create prints one)",
         path != NULL ? path : "standard input");
 }
@@ -70,7 +70,7 @@ static bool check_key(Cli *cli, const char *url, const char *key, const char **t
     if (taken && *tenant == NULL && own != NULL) {
         *tenant = arena_printf(cli->arena, "%s", own);
     }
-    taken = taken || api_client_explain(&answer, err) || error_wrap(err, "%s", url);
+    taken = taken || api_client_explain(client, &answer, err) || error_wrap(err, "%s", url);
     api_client_free(client);
     return taken;
 }
@@ -82,7 +82,7 @@ static bool check_url(const char *url, Error *err)
         return true;
     }
     return error_set(
-        err, ERROR_CONFIG,
+        err, ERROR_USAGE,
         "'%s' is no address of the API: expected http://HOST[:PORT] or https://HOST[:PORT], "
         "without "
         "a path",
@@ -93,8 +93,7 @@ static bool find_path(Cli *cli, const char **ret, Error *err)
 {
     *ret = user_config_path(cli->arena);
     return *ret != NULL ||
-           error_set(
-               err, ERROR_CONFIG, "neither HOME nor XDG_CONFIG_HOME is set: no file to write");
+           error_set(err, ERROR_USAGE, "neither HOME nor XDG_CONFIG_HOME is set: no file to write");
 }
 
 int cmd_login(Cli *cli)
@@ -106,7 +105,7 @@ int cmd_login(Cli *cli)
     const char *path, *key;
     if (!find_path(cli, &path, &err) || !check_url(url, &err) || !read_key(cli, &key, &err) ||
         (!args_has(&cli->args, "unchecked") && !check_key(cli, url, key, &tenant, &err))) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     const UserSetting settings[] = {
         {"STENTOR_API_URL", url},
@@ -115,7 +114,7 @@ int cmd_login(Cli *cli)
         {"STENTOR_TENANT", tenant},
     };
     if (!user_config_change(path, settings, sizeof settings / sizeof *settings, cli->arena, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     print_pairs(
         cli, (const char *const[]){
@@ -135,7 +134,7 @@ int cmd_logout(Cli *cli)
     const char *path;
     if (!find_path(cli, &path, &err) ||
         !user_config_change(path, settings, sizeof settings / sizeof *settings, cli->arena, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     print_pairs(cli, (const char *const[]){"file", path, NULL});
     return EXIT_DONE;

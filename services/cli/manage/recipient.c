@@ -8,12 +8,6 @@
 
 enum { FILE_MAX = 64 * 1024 };
 
-static int fail_usage(const Error *err)
-{
-    (void)cli_fail(err);
-    return EXIT_USAGE;
-}
-
 // Prints the answer to a request whose body is `object`, which it frees.
 static int send_object(Cli *cli, const char *method, const char *path, json_t *object)
 {
@@ -34,7 +28,7 @@ static json_t *read_json(Cli *cli, const char *path, Error *err)
     json_t *json = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &where);
     if (json == NULL) {
         (void)error_set(
-            err, ERROR_PERMANENT, "'%s' line %d, column %d: %s", path, where.line, where.column,
+            err, ERROR_USAGE, "'%s' line %d, column %d: %s", path, where.line, where.column,
             where.text);
     }
     return json;
@@ -43,7 +37,7 @@ static json_t *read_json(Cli *cli, const char *path, Error *err)
 static bool set_text(json_t *object, const char *name, const char *value, Error *err)
 {
     return value == NULL || json_object_set_new(object, name, json_string(value)) == 0 ||
-           error_set(err, ERROR_PERMANENT, "%s is not UTF-8", name);
+           error_set(err, ERROR_USAGE, "%s is not UTF-8", name);
 }
 
 // ---- put ----
@@ -58,7 +52,7 @@ static bool add_addresses(const Cli *cli, json_t *record, Error *err)
                 json_pack("{s:s, s:s}", "channel", channel_name(channel), "address", value);
             if (entry == NULL) {
                 json_decref(list);
-                return error_set(err, ERROR_PERMANENT, "--%s is not UTF-8", channel_name(channel));
+                return error_set(err, ERROR_USAGE, "--%s is not UTF-8", channel_name(channel));
             }
             (void)json_array_append_new(list, entry);
         }
@@ -75,7 +69,7 @@ static bool split_pair(
     ptrdiff_t at = str_find(whole, border);
     if (at <= 0 || (size_t)at + 1 >= whole.len) {
         return error_set(
-            err, ERROR_CONFIG, "--%s '%s': expected two parts with a '%c' between", flag, text,
+            err, ERROR_USAGE, "--%s '%s': expected two parts with a '%c' between", flag, text,
             border);
     }
     *ret_left = arena_cstr(cli->arena, str_slice(whole, 0, (size_t)at));
@@ -134,7 +128,7 @@ int cmd_recipient_put(Cli *cli)
     json_t *record = file != NULL ? read_json(cli, file, &err) : json_object();
     if (record == NULL || (file == NULL && !add_flags(cli, record, &err))) {
         json_decref(record);
-        return err.kind == ERROR_CONFIG ? fail_usage(&err) : cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     const char *path =
         id != NULL ? arena_printf(cli->arena, "/v1/recipients/%s", id) : "/v1/recipients";
@@ -163,7 +157,9 @@ static const char *find_path(Cli *cli, Error *err)
             escape(cli, "identity_id", right));
     }
     if (identity == NULL) {
-        (void)error_set(err, ERROR_CONFIG, "who? an id, --address ADDRESS or --identity TYPE:ID");
+        (void)error_set(
+            err, ERROR_USAGE,
+            "no recipient is named: give an id, --address ADDRESS or --identity TYPE:ID");
     }
     return NULL;
 }
@@ -173,16 +169,22 @@ static bool take_record(void *ctx, const json_t *record)
     return json_array_append(ctx, (json_t *)(uintptr_t)record) == 0;
 }
 
-// All pages as one.
+// All pages as one list.
 static int print_found(Cli *cli, const char *path)
 {
     json_t *found = json_array();
     int status = api_client_list(cli, path, take_record, found);
-    json_t *page = json_pack("{s:o, s:n}", "data", found, "next");
-    if (status == EXIT_DONE) {
-        api_client_dump(cli, page);
+    if (status == EXIT_DONE && !cli->json && json_array_size(found) == 0) {
+        cli_note_empty(cli, "recipient with it");
     }
-    json_decref(page);
+    for (size_t i = 0; status == EXIT_DONE && !cli->json && i < json_array_size(found); i++) {
+        printf("%s", i > 0 ? "\n" : "");
+        (void)api_client_show(cli, json_array_get(found, i));
+    }
+    if (status == EXIT_DONE && cli->json) {
+        api_client_dump(cli, found);
+    }
+    json_decref(found);
     return status;
 }
 
@@ -193,7 +195,7 @@ int cmd_recipient_get(Cli *cli)
     const char *path =
         id != NULL ? arena_printf(cli->arena, "/v1/recipients/%s", id) : find_path(cli, &err);
     if (path == NULL) {
-        return fail_usage(&err);
+        return cli_fail(cli, &err);
     }
     if (args_has(&cli->args, "reveal")) {
         path = arena_printf(cli->arena, "%s%creveal=true", path, id != NULL ? '?' : '&');
@@ -234,7 +236,7 @@ static bool set_preference(Cli *cli, json_t *entry, Str choice, Error *err)
     (void)str_split(&day, '/', &minute);
     int64_t weekday = 0;
     if (day.len > 0 && !str_to_i64(day, &weekday)) {
-        return error_set(err, ERROR_CONFIG, "'" STR_FMT "' is not a weekday, 1 to 7", STR_ARG(day));
+        return error_set(err, ERROR_USAGE, "'" STR_FMT "' is not a weekday, 1 to 7", STR_ARG(day));
     }
     if (day.len > 0) {
         (void)json_object_set_new(entry, "weekday", json_integer(weekday));
@@ -244,7 +246,7 @@ static bool set_preference(Cli *cli, json_t *entry, Str choice, Error *err)
     }
     return json_object_set_new(
                entry, "frequency", json_string(arena_cstr(cli->arena, frequency))) == 0 ||
-           error_set(err, ERROR_CONFIG, "--set is not UTF-8");
+           error_set(err, ERROR_USAGE, "--set is not UTF-8");
 }
 
 static bool apply_set(Cli *cli, json_t *list, const char *text, Error *err)
@@ -252,7 +254,7 @@ static bool apply_set(Cli *cli, json_t *list, const char *text, Error *err)
     Str choice = str_from(text);
     Str scope = STR_EMPTY;
     if (str_find(choice, '=') <= 0 || !str_split(&choice, '=', &scope)) {
-        return error_set(err, ERROR_CONFIG, "--set '%s': expected CATEGORY[/CHANNEL]=CHOICE", text);
+        return error_set(err, ERROR_USAGE, "--set '%s': expected CATEGORY[/CHANNEL]=CHOICE", text);
     }
     json_t *entry = scope_object(cli, scope);
     for (size_t i = json_array_size(list); i-- > 0;) {
@@ -282,10 +284,10 @@ static json_t *fetch_preferences(Cli *cli, const char *path, int *ret_status)
     ApiClient *client = api_client_new(cli, &err);
     *ret_status = EXIT_FAILED;
     if (client == NULL || !api_client_call(client, "GET", path, (Str){NULL, 0}, &answer, &err)) {
-        (void)cli_fail(&err);
+        (void)cli_fail(cli, &err);
     } else if (answer.status != 200) {
-        (void)api_client_explain(&answer, &err);
-        (void)cli_fail(&err);
+        (void)api_client_explain(client, &answer, &err);
+        (void)cli_fail(cli, &err);
         *ret_status = answer.status == 404 ? EXIT_NOT_FOUND : EXIT_FAILED;
     } else {
         list = json_deep_copy(json_object_get(answer.json, "preferences"));
@@ -309,7 +311,7 @@ static int change_preferences(Cli *cli, const char *path)
     for (int i = 0; (text = args_each(&cli->args, "set", &i)) != NULL;) {
         if (!apply_set(cli, list, text, &err)) {
             json_decref(list);
-            return fail_usage(&err);
+            return cli_fail(cli, &err);
         }
     }
     return send_object(cli, "PUT", path, list);
@@ -328,7 +330,7 @@ int cmd_recipient_prefs(Cli *cli)
     }
     if (file != NULL) {
         json_t *list = read_json(cli, file, &err);
-        return list != NULL ? send_object(cli, "PUT", path, list) : cli_fail(&err);
+        return list != NULL ? send_object(cli, "PUT", path, list) : cli_fail(cli, &err);
     }
     if (args_has(&cli->args, "set")) {
         return change_preferences(cli, path);

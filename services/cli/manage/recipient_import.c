@@ -92,7 +92,9 @@ static void note_failed(Import *import, size_t line, const char *field, const ch
 static bool take_results(Import *import, const json_t *results, Error *err)
 {
     if (json_array_size(results) != import->count) {
-        return error_set(err, ERROR_PERMANENT, "the API answered for another number of lines");
+        return error_set(
+            err, ERROR_PERMANENT,
+            "the answer of the API has another number of lines than the request");
     }
     for (size_t i = 0; i < import->count; i++) {
         const json_t *result = json_array_get(results, i);
@@ -188,7 +190,7 @@ static int run_import(Import *import)
     import->bar = !import->cli->json && isatty(STDERR_FILENO) == 1;
     bool ok = import_all(import, &err);
     print_summary(import, ok ? NULL : &err);
-    int status = !ok ? cli_fail(&err) : import->failed > 0 ? EXIT_FAILED : EXIT_DONE;
+    int status = !ok ? cli_fail(import->cli, &err) : import->failed > 0 ? EXIT_FAILED : EXIT_DONE;
     json_decref(import->errors);
     buf_done(&import->batch);
     record_file_close(&import->file);
@@ -203,14 +205,13 @@ int cmd_recipient_import(Cli *cli)
     if (!args_int(&cli->args, "errors", 20, 0, ERRORS_KEPT_MAX, &import.errors_max, &err) ||
         !args_int(&cli->args, "patience", 60, 0, 86400, &import.patience_s, &err) ||
         !record_format(args_flag(&cli->args, "format"), import.path, NULL, &csv, &err)) {
-        (void)cli_fail(&err);
-        return EXIT_USAGE;
+        return cli_fail(cli, &err);
     }
     import.client = api_client_new(cli, &err);
     int status = EXIT_FAILED;
     if (import.client == NULL ||
         !record_file_open(&import.file, &recipient_records, import.path, csv, &err)) {
-        status = cli_fail(&err);
+        status = cli_fail(cli, &err);
     } else {
         status = run_import(&import);
     }

@@ -13,7 +13,7 @@
 #include "common/model/status.h"
 #include "services/cli/cli.h"
 
-// Text results: this is one row for a person, not a hot path. The timeline is made by Postgres from
+// Text results: this is one row for a reader, not a hot path. The timeline is made by Postgres from
 // the columns.
 static const char find_sql[] =
     "SELECT json_build_object('id', id, 'tenant', tenant_id, 'channel', channel, 'status', status, "
@@ -37,7 +37,8 @@ static const char find_sql[] =
     "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'))"
     "      ORDER BY attempt_number) FROM archiver.delivery_attempts a"
     "    WHERE a.created_at = n.created_at AND a.notification_id = n.id), '[]'))::text, status"
-    // After a resend ended_at is the end of an earlier life; only a failed mail can be sent again.
+    // After a resend ended_at is the end of an earlier resend generation; only a failed mail can be
+    // sent again.
     " FROM archiver.notifications n, LATERAL (SELECT n.status IN "
     "('suppressed', 'superseded', 'failed', 'bounced', 'complained') AND "
     "(n.sent_at IS NULL OR n.ended_at >= n.sent_at) AS last) e"
@@ -161,14 +162,15 @@ static void print_row(const char *text)
     json_decref(row);
 }
 
-static void tell_statuses(const char *wanted, Error *err)
+static void fail_status(const char *wanted, Error *err)
 {
     Buf names;
     buf_init(&names, 1024);
     for (Status status = STATUS_NONE + 1; status < STATUS_COUNT; status++) {
         buf_printf(&names, " %s", status_name(status));
     }
-    error_set(err, ERROR_CONFIG, "--wait '%s' is not a status: one of%s", wanted, buf_c(&names));
+    error_set(
+        err, ERROR_USAGE, "--wait '%s' is not a status: expected one of%s", wanted, buf_c(&names));
     buf_done(&names);
 }
 
@@ -180,27 +182,26 @@ int cmd_status(Cli *cli)
     int64_t timeout_s = 0;
     Status ignored;
     if (!id_parse(str_from(id), "ntf_", NULL)) {
-        error_set(
-            &err, ERROR_CONFIG, "'%s' is not a notification id: 'ntf_' and 26 characters", id);
+        error_set(&err, ERROR_USAGE, "'%s' is not a notification id: 'ntf_' and 26 characters", id);
     } else if (wanted != NULL && !status_from_name(str_from(wanted), &ignored)) {
-        tell_statuses(wanted, &err);
+        fail_status(wanted, &err);
     } else {
         args_int(&cli->args, "timeout", 30, 1, 86400, &timeout_s, &err);
     }
     if (err.kind != ERROR_NONE) {
-        cli_fail(&err);
-        return EXIT_USAGE;
+        return cli_fail(cli, &err);
     }
     PGconn *conn = open_database(cli, &err);
     PGresult *res = conn != NULL ? wait_for(conn, id, wanted, timeout_s, &err) : NULL;
     int result = EXIT_DONE;
     if (err.kind != ERROR_NONE) {
-        result = cli_fail(&err);
+        result = cli_fail(cli, &err);
     } else if (res == NULL) {
-        fprintf(
-            stderr, "stentor: '%s' is not in the history of tenant '%s' (yet)\n", id,
-            cli->settings.tenant);
-        result = EXIT_NOT_FOUND;
+        result = cli_fail_as(
+            cli, EXIT_NOT_FOUND,
+            "'%s' is not in the history of tenant '%s' (a notification is there shortly after it "
+            "was accepted)",
+            id, cli->settings.tenant);
     } else if (cli->json) {
         // Postgres writes blanks around its colons; the other commands' JSON has none.
         print_json_line(json_loads(PQgetvalue(res, 0, 0), 0, NULL));
@@ -208,9 +209,8 @@ int cmd_status(Cli *cli)
         print_row(PQgetvalue(res, 0, 0));
     }
     if (res != NULL && !is_far_enough(res, wanted)) {
-        fprintf(
-            stderr, "stentor: '%s' is not '%s' after %lld s\n", id, wanted, (long long)timeout_s);
-        result = EXIT_FAILED;
+        result = cli_fail_as(
+            cli, EXIT_FAILED, "'%s' is not '%s' after %lld s", id, wanted, (long long)timeout_s);
     }
     PQclear(res);
     PQfinish(conn);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// suppress list, add, release, export: /v1/suppressions, in words. suppress import stands in
+// suppress list, add, release, export: /v1/suppressions. suppress import is in
 // manage/suppress_import.c.
 #include <jansson.h>
 #include <stdlib.h>
@@ -41,6 +41,13 @@ static void print_line(const json_t *entry)
         api_client_text(entry, "reason", ""), state_of(entry),
         api_client_text(entry, "created_at", ""), api_client_text(entry, "created_by", ""),
         api_client_text(entry, "address", ""));
+}
+
+static void print_head(void)
+{
+    printf(
+        "%-30s  %-8s  %-13s  %-15s  %-8s  %-20s  %s\n", "ID", "CHANNEL", "CATEGORY", "REASON",
+        "STATE", "CREATED", "BY, ADDRESS");
 }
 
 static void csv_value(const char *text, bool last)
@@ -103,7 +110,7 @@ int cmd_suppress_list(Cli *cli)
     size_t i = 0;
     json_t *entry = NULL;
     if (!args_int(&cli->args, "limit", LIST_LIMIT, 0, INT64_MAX, &limit, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     bool all = args_has(&cli->args, "all");
     const char *path = arena_printf(cli->arena, "/v1/suppressions%s", query_of(cli, "1000", all));
@@ -111,12 +118,14 @@ int cmd_suppress_list(Cli *cli)
     ApiClient *client = api_client_new(cli, &err);
     bool ok =
         client != NULL && api_client_each(client, path, limit, take_entry, list, &answer, &err);
-    int status = ok ? EXIT_DONE : api_client_fail(&answer, &err);
+    int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
     api_client_free(client);
     if (ok && cli->json) {
         api_client_dump(cli, list);
     } else if (ok && json_array_size(list) == 0) {
-        fprintf(stderr, "nothing is suppressed there\n");
+        cli_note_empty(cli, all ? "suppression" : "suppression in force");
+    } else if (ok) {
+        print_head();
     }
     json_array_foreach(list, i, entry)
     {
@@ -153,8 +162,8 @@ int cmd_suppress_export(Cli *cli)
     const char *format = args_flag(&cli->args, "format");
     bool csv = format == NULL || strcmp(format, "csv") == 0;
     if (!csv && strcmp(format, "ndjson") != 0) {
-        (void)error_set(&err, ERROR_PERMANENT, "--format '%s': 'csv' or 'ndjson'", format);
-        return cli_fail(&err);
+        (void)error_set(&err, ERROR_USAGE, "--format '%s': expected csv or ndjson", format);
+        return cli_fail(cli, &err);
     }
     ApiClient *client = api_client_new(cli, &err);
     const char *path = arena_printf(
@@ -175,7 +184,7 @@ int cmd_suppress_export(Cli *cli)
         page = next[0] == '\0' ? NULL : arena_printf(cli->arena, "%s&cursor=%s", path, next);
     }
     api_client_free(client);
-    return ok ? EXIT_DONE : api_client_fail(&answer, &err);
+    return ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
 }
 
 // ---- add ----
@@ -192,15 +201,19 @@ static int show_entry(Cli *cli, const json_t *entry)
 
 int cmd_suppress_add(Cli *cli)
 {
+    Error err = {0};
+    const char *expires = NULL;
+    if (!cli_time_from_now(cli, "expires", &expires, &err)) {
+        return cli_fail(cli, &err);
+    }
     json_t *body = json_pack(
         "{s:s, s:s*, s:s*, s:s*, s:s*, s:s*}", "address", args_word(&cli->args, 0), "channel",
         args_flag(&cli->args, "channel"), "category", args_flag(&cli->args, "category"), "reason",
         args_flag(&cli->args, "reason"), "note", args_flag(&cli->args, "note"), "expires_at",
-        args_flag(&cli->args, "expires"));
+        expires);
     if (body == NULL) {
-        Error err = {0};
-        (void)error_set(&err, ERROR_PERMANENT, "an option is not UTF-8");
-        return cli_fail(&err);
+        (void)error_set(&err, ERROR_USAGE, "an option is not UTF-8");
+        return cli_fail(cli, &err);
     }
     return api_client_run(cli, "POST", "/v1/suppressions", body, show_entry);
 }
@@ -232,8 +245,8 @@ static int release_address(Cli *cli)
     }
     json_decref(list);
     if (status == EXIT_DONE && released == 0) {
-        fprintf(stderr, "stentor: no such suppression\n");
-        return EXIT_NOT_FOUND;
+        return cli_fail_as(
+            cli, EXIT_NOT_FOUND, "no suppression of this address is left to release");
     }
     return status;
 }
@@ -243,8 +256,8 @@ int cmd_suppress_release(Cli *cli)
     const char *id = args_word(&cli->args, 0);
     bool by_address = args_has(&cli->args, "address");
     if ((id != NULL) == by_address || (id != NULL && !id_parse(str_from(id), "sup_", NULL))) {
-        fprintf(stderr, "stentor: give either an id ('sup_...') or --address ADDRESS\n");
-        return EXIT_USAGE;
+        return cli_fail_as(
+            cli, EXIT_USAGE, "expected either an id ('sup_...') or --address ADDRESS");
     }
     return by_address ? release_address(cli) : release(cli, id);
 }

@@ -33,9 +33,9 @@ typedef struct Import {
 static void name_line(Import *import, size_t line, const char *what)
 {
     if (++import->broken <= NAMED_MAX) {
-        fprintf(stderr, "line %zu: %s\n", line, what);
+        cli_note(import->cli, "line %zu: %s", line, what);
     } else if (import->broken == NAMED_MAX + 1) {
-        fprintf(stderr, "further broken lines are only counted\n");
+        cli_note(import->cli, "further invalid lines are only counted");
     }
 }
 
@@ -90,7 +90,7 @@ static bool run(Import *import, Error *err)
             break;
         }
         if (import->file.line % REPORT_EVERY == 0) {
-            fprintf(stderr, "%zu lines\n", import->file.line);
+            cli_note(import->cli, "%zu lines", import->file.line);
         }
         bool full = import->count == GROUP_LINES || import->group.len > GROUP_BYTES;
         if (full && !send_group(import, err)) {
@@ -145,7 +145,7 @@ int cmd_suppress_import(Cli *cli)
     const char *path = args_word(&cli->args, 0);
     if (!record_format(args_flag(&cli->args, "format"), path, "csv", &csv, &err) ||
         !record_file_open(&import.file, &suppress_records, path, csv, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     buf_init(&import.group, GROUP_BYTES + GROUP_ROOM);
     import.path = path_of(cli, import.dry_run);
@@ -159,7 +159,7 @@ int cmd_suppress_import(Cli *cli)
     buf_done(&import.group);
     record_file_close(&import.file);
     if (!ok) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     return import.broken == 0 ? EXIT_DONE : EXIT_FAILED;
 }

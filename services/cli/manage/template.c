@@ -9,12 +9,12 @@
 
 enum { DOCUMENT_BYTES_MAX = 4 * 1024 * 1024 };
 
-// ---- words from the command line ----
+// ---- content from the command line ----
 
 static bool set_text(json_t *object, const char *field, const char *text, Error *err)
 {
     return text == NULL || json_object_set_new(object, field, json_string(text)) == 0 ||
-           error_set(err, ERROR_PERMANENT, "field '%s' is not UTF-8", field);
+           error_set(err, ERROR_USAGE, "field '%s' is not UTF-8", field);
 }
 
 // The flag's file becomes the field.
@@ -29,7 +29,7 @@ static bool set_file(
         return error_wrap(err, "--%s", flag);
     }
     return json_object_set_new(object, field, json_stringn(text.ptr, text.len)) == 0 ||
-           error_set(err, ERROR_PERMANENT, "--%s: '%s' is not UTF-8", flag, path);
+           error_set(err, ERROR_USAGE, "--%s: '%s' is not UTF-8", flag, path);
 }
 
 // "name=file" pairs become partials.
@@ -43,7 +43,7 @@ static bool set_partials(Cli *cli, json_t *document, Error *err)
         Str name;
         str_split(&rest, '=', &name);
         if (name.len == 0 || rest.len == 0) {
-            return error_set(err, ERROR_PERMANENT, "--partial '%s': expected NAME=FILE", pair);
+            return error_set(err, ERROR_USAGE, "--partial '%s': expected NAME=FILE", pair);
         }
         if (!set_file(
                 cli, "partial", arena_cstr(cli->arena, rest), partials,
@@ -81,10 +81,10 @@ static bool set_locale(Cli *cli, json_t *document, Error *err)
     (void)json_object_set_new(document, "locales", json_pack("[o]", locale));
     if (channel == NULL || strcmp(channel, "email") == 0) {
         if (args_flag(&cli->args, "subject") == NULL) {
-            return error_set(err, ERROR_PERMANENT, "--subject is required");
+            return error_set(err, ERROR_USAGE, "--subject is required");
         }
         if (html == NULL && text == NULL) {
-            return error_set(err, ERROR_PERMANENT, "--html FILE or --text FILE is required");
+            return error_set(err, ERROR_USAGE, "--html FILE or --text FILE is required");
         }
     }
     return set_text(locale, "locale", tag != NULL ? tag : "en-US", err) &&
@@ -109,8 +109,8 @@ static bool read_document(Cli *cli, const char *path, json_t **ret, Error *err)
     if (!json_is_object(document)) {
         json_decref(document);
         return error_set(
-            err, ERROR_PERMANENT, "--from '%s': line %d, column %d: %s", path, where.line,
-            where.column, document == NULL ? where.text : "expected an object");
+            err, ERROR_USAGE, "--from '%s': line %d, column %d: %s", path, where.line, where.column,
+            document == NULL ? where.text : "expected an object");
     }
     *ret = document;
     return true;
@@ -129,7 +129,7 @@ static bool set_sample(Cli *cli, json_t *document, Error *err)
     json_t *sample = json_loadb(text.ptr, text.len, 0, NULL);
     if (!json_is_object(sample)) {
         json_decref(sample);
-        return error_set(err, ERROR_PERMANENT, "--sample: not a JSON object");
+        return error_set(err, ERROR_USAGE, "--sample: not a JSON object");
     }
     return json_object_set_new(document, "sample", sample) == 0;
 }
@@ -147,7 +147,7 @@ static void set_fallbacks(Cli *cli, json_t *document)
     json_decref(list);
 }
 
-// What is told about the version; what stands in a document stays where no flag speaks.
+// Flags about the version; a field of the document that no flag names stays.
 static bool set_facts(Cli *cli, json_t *document, Error *err)
 {
     static const char *const fields[][2] = {
@@ -195,7 +195,7 @@ int cmd_template_put(Cli *cli)
     json_t *document = NULL;
     if (!build(cli, &document, &err)) {
         json_decref(document);
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     return api_client_run(cli, "POST", "/v1/templates", document, show_published);
 }

@@ -27,13 +27,13 @@ static bool read_data(Cli *cli, json_t **ret, Error *err)
     *ret = json_loadb(text.ptr, text.len, 0, &where);
     if (*ret == NULL) {
         return error_set(
-            err, ERROR_PERMANENT, "--data '%s': line %d, column %d: %s", path, where.line,
-            where.column, where.text);
+            err, ERROR_USAGE, "--data '%s': line %d, column %d: %s", path, where.line, where.column,
+            where.text);
     }
     if (!json_is_object(*ret)) {
         json_decref(*ret);
         *ret = NULL;
-        return error_set(err, ERROR_PERMANENT, "--data '%s': not a JSON object", path);
+        return error_set(err, ERROR_USAGE, "--data '%s': not a JSON object", path);
     }
     return true;
 }
@@ -89,7 +89,7 @@ int cmd_template_preview(Cli *cli)
     Error err = {0};
     json_t *data = NULL;
     if (!read_data(cli, &data, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     json_t *body = json_pack(
         "{s:s, s:s*, s:s*, s:o*}", "template", args_word(&cli->args, 0), "version",
@@ -129,7 +129,7 @@ static json_t *fetch_version(Cli *cli, int *ret_status)
     ApiClient *client = api_client_new(cli, &err);
     bool ok = client != NULL && api_client_ask(client, "GET", path, NULL, &answer, &err);
     json_t *found = ok ? json_incref((json_t *)(uintptr_t)answer.json) : NULL;
-    *ret_status = ok ? EXIT_DONE : api_client_fail(&answer, &err);
+    *ret_status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
     api_client_free(client);
     return found;
 }
@@ -140,11 +140,11 @@ int cmd_template_test_send(Cli *cli)
     json_t *data = NULL;
     int status = EXIT_DONE;
     if (args_flag(&cli->args, "to") == NULL) {
-        error_set(&err, ERROR_PERMANENT, "--to ADDRESS is required");
-        return cli_fail(&err);
+        error_set(&err, ERROR_USAGE, "--to ADDRESS is required");
+        return cli_fail(cli, &err);
     }
     if (!read_data(cli, &data, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     json_t *version = fetch_version(cli, &status);
     if (version != NULL) {

@@ -22,7 +22,7 @@ static bool add_partial(
     Str source;
     str_split(&rest, '=', &name);
     if (name.len == 0 || rest.len == 0) {
-        return error_set(err, ERROR_PERMANENT, "--partial '%s': expected NAME=FILE", pair);
+        return error_set(err, ERROR_USAGE, "--partial '%s': expected NAME=FILE", pair);
     }
     return (cli_read_file(cli, arena_cstr(cli->arena, rest), TEMPLATE_SOURCE_MAX, &source, err) ||
             error_wrap(err, "--partial '%s'", pair)) &&
@@ -39,7 +39,7 @@ static bool read_data(Cli *cli, json_t **ret, Error *err)
     }
     *ret = json_loadb(text.ptr, text.len, JSON_DECODE_ANY, &where);
     return *ret != NULL || error_set(
-                               err, ERROR_PERMANENT, "--data: line %d, column %d: %s", where.line,
+                               err, ERROR_USAGE, "--data: line %d, column %d: %s", where.line,
                                where.column, where.text);
 }
 
@@ -51,7 +51,7 @@ static bool compile_file(Cli *cli, Work *work, Error *err)
     TemplateEscape escape =
         args_has(&cli->args, "plain") ? TEMPLATE_ESCAPE_NONE : TEMPLATE_ESCAPE_HTML;
     if (path == NULL) {
-        return error_set(err, ERROR_PERMANENT, "--file FILE is required");
+        return error_set(err, ERROR_USAGE, "--file FILE is required");
     }
     if (!cli_read_file(cli, path, TEMPLATE_SOURCE_MAX, &source, err)) {
         return error_wrap(err, "--file");
@@ -77,8 +77,8 @@ static bool render(Cli *cli, Work *work, Buf *out, Error *err)
     };
     if (zone != NULL && !format_zone_exists(str_from(zone))) {
         return error_set(
-            err, ERROR_PERMANENT, "--zone '%s' is no time zone: expected a name as 'Europe/Berlin'",
-            zone);
+            err, ERROR_USAGE,
+            "--zone '%s' is not a time zone: expected a name such as 'Europe/Berlin'", zone);
     }
     return compile_file(cli, work, err) && read_data(cli, &work->data, err) &&
            template_render_in(work->tpl, &context, work->data, out, err);
@@ -114,5 +114,5 @@ int cmd_template_render(Cli *cli)
     template_free(work.tpl);
     template_set_free(work.set);
     template_tools_free(work.tools);
-    return ok ? EXIT_DONE : cli_fail(&err);
+    return ok ? EXIT_DONE : cli_fail(cli, &err);
 }

@@ -44,6 +44,10 @@ static int show_versions(Cli *cli, const json_t *list)
         api_client_dump(cli, list);
         return EXIT_DONE;
     }
+    if (json_array_size(list) == 0) {
+        cli_note_empty(cli, "template (HINT: stentor template put KEY --subject TEXT --text FILE)");
+        return EXIT_DONE;
+    }
     printf(
         "%-24s %-10s %-9s %-9s %-14s %s  %s\n", "KEY", "VERSION", "STATUS", "CHANNEL", "CATEGORY",
         "LOC", "PUBLISHED");

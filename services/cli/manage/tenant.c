@@ -36,7 +36,7 @@ static bool set_texts(const Cli *cli, json_t *settings, Error *err)
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const char *value = args_flag(&cli->args, fields[i][0]);
         if (value != NULL && json_object_set_new(settings, fields[i][1], json_string(value)) != 0) {
-            return error_set(err, ERROR_PERMANENT, "--%s is not UTF-8", fields[i][0]);
+            return error_set(err, ERROR_USAGE, "--%s is not UTF-8", fields[i][0]);
         }
     }
     return true;
@@ -78,12 +78,12 @@ static bool set_quiet(Cli *cli, json_t *settings, Error *err)
     }
     if (!str_split(&end, '-', &start) || end.len == 0) {
         return error_set(
-            err, ERROR_CONFIG, "--quiet-hours '%s': expected 22:00-07:00 or none", text);
+            err, ERROR_USAGE, "--quiet-hours '%s': expected 22:00-07:00 or none", text);
     }
     json_t *hours = json_pack(
         "{s:s, s:s}", "start", arena_cstr(cli->arena, start), "end", arena_cstr(cli->arena, end));
     return json_object_set_new(settings, "quiet_hours", hours) == 0 ||
-           error_set(err, ERROR_PERMANENT, "--quiet-hours is not UTF-8");
+           error_set(err, ERROR_USAGE, "--quiet-hours is not UTF-8");
 }
 
 static bool set_theme(Cli *cli, json_t *settings, Error *err)
@@ -93,14 +93,14 @@ static bool set_theme(Cli *cli, json_t *settings, Error *err)
         Str value = str_from(text);
         Str name = STR_EMPTY;
         if (str_find(value, '=') <= 0 || !str_split(&value, '=', &name)) {
-            return error_set(err, ERROR_CONFIG, "--theme '%s': expected NAME=VALUE", text);
+            return error_set(err, ERROR_USAGE, "--theme '%s': expected NAME=VALUE", text);
         }
         const char *key = arena_cstr(cli->arena, name);
         json_t *theme = member(settings, "theme");
         if (value.len == 0) {
             (void)json_object_set_new(theme, key, json_null());
         } else if (json_object_set_new(theme, key, json_string(value.ptr)) != 0) {
-            return error_set(err, ERROR_PERMANENT, "--theme is not UTF-8");
+            return error_set(err, ERROR_USAGE, "--theme is not UTF-8");
         }
     }
     return true;
@@ -114,7 +114,7 @@ static bool set_suspended(const Cli *cli, json_t *settings, Error *err)
         (void)json_object_set_new(settings, "suspended", json_boolean(suspends));
     }
     return !(suspends && lifts) ||
-           error_set(err, ERROR_CONFIG, "--suspended and --no-suspended exclude each other");
+           error_set(err, ERROR_USAGE, "--suspended and --no-suspended exclude each other");
 }
 
 // ---- the commands ----
@@ -138,40 +138,27 @@ int cmd_tenant_put(Cli *cli)
         !set_limits(cli, patch, &err) || !set_quiet(cli, patch, &err) ||
         !set_theme(cli, patch, &err)) {
         json_decref(patch);
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     return api_client_run(cli, "PATCH", "/v1/tenant", patch, show_state);
-}
-
-static int show_settings(Cli *cli, const json_t *settings)
-{
-    api_client_dump(cli, settings);
-    return EXIT_DONE;
 }
 
 int cmd_tenant_show(Cli *cli)
 {
     cli->tenant = args_word(&cli->args, 0);
-    return api_client_run(cli, "GET", "/v1/tenant", NULL, show_settings);
+    return api_client_run(cli, "GET", "/v1/tenant", NULL, api_client_show);
 }
 
 // ---- sender domains ----
 
 static int show_domains(Cli *cli, const json_t *settings)
 {
-    const json_t *list = json_object_get(settings, "sender_domains");
     json_t *domains = json_array();
-    (void)json_array_extend(domains, (json_t *)(uintptr_t)list);
+    (void)json_array_extend(domains, json_object_get(settings, "sender_domains"));
     if (cli->json) {
-        json_t *root = json_pack(
-            "{s:s, s:O, s:s}", "tenant", api_client_text(settings, "tenant", ""), "sender_domains",
-            domains, "sender_address", api_client_text(settings, "sender_address", ""));
-        api_client_dump(cli, root);
-        json_decref(root);
+        api_client_dump(cli, domains);
     } else if (json_array_size(domains) == 0) {
-        fprintf(
-            stderr, "stentor: tenant '%s' has no sender domain\n",
-            api_client_text(settings, "tenant", ""));
+        cli_note_empty(cli, "sender domain: the operator has verified none for this tenant");
     }
     for (size_t i = 0; !cli->json && i < json_array_size(domains); i++) {
         puts(json_string_value(json_array_get(domains, i)));
@@ -210,10 +197,9 @@ int cmd_tenant_sender_domain(Cli *cli)
             cli, adds ? "PUT" : "DELETE",
             arena_printf(cli->arena, "/v1/tenant/sender-domains/%s", domain), NULL, show_changed);
     }
-    fputs(
-        "stentor: usage: stentor tenant sender-domain add|remove TENANT DOMAIN, or list [TENANT]\n",
-        stderr);
-    return EXIT_USAGE;
+    return cli_fail_as(
+        cli, EXIT_USAGE,
+        "usage: stentor tenant sender-domain add|remove TENANT DOMAIN, or list [TENANT]");
 }
 
 // ---- a vendor's key ----
@@ -235,14 +221,14 @@ int cmd_inbound_put(Cli *cli)
     const char *key = args_flag(&cli->args, "public-key");
     bool revoked = args_has(&cli->args, "revoke");
     if (strcmp(vendor, "sendgrid") != 0) {
-        (void)error_set(&err, ERROR_PERMANENT, "unknown vendor '%s' (known: sendgrid)", vendor);
-        return cli_fail(&err);
+        (void)error_set(&err, ERROR_USAGE, "unknown vendor '%s' (known: sendgrid)", vendor);
+        return cli_fail(cli, &err);
     }
     if (!revoked && key == NULL) {
         (void)error_set(
-            &err, ERROR_PERMANENT,
+            &err, ERROR_USAGE,
             "--public-key is required: the verification key of the vendor's console");
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     json_t *body = json_pack("{s:b}", "revoked", revoked);
     if (key != NULL) {

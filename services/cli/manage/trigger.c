@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trigger put, list, show, delete, try: /v1/triggers, in words.
+// trigger put, list, show, delete, try: /v1/triggers.
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,30 +14,11 @@ static const char *path_of(Cli *cli, const char *tail)
     return arena_printf(cli->arena, "/v1/triggers/%s%s", key, tail);
 }
 
-// ---- showing ----
-
-static int show_trigger(Cli *cli, const json_t *trigger)
-{
-    const char *name = NULL;
-    json_t *value = NULL;
-    if (cli->json) {
-        api_client_dump(cli, trigger);
-        return EXIT_DONE;
-    }
-    json_object_foreach((json_t *)(uintptr_t)trigger, name, value)
-    {
-        // As a person reads it: texts bare, everything else as JSON.
-        bool bare = json_is_string(value);
-        char *text = bare ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-        printf("%-18s %s\n", name, bare ? json_string_value(value) : text);
-        free(text);
-    }
-    return EXIT_DONE;
-}
+// ---- show ----
 
 int cmd_trigger_show(Cli *cli)
 {
-    return api_client_run(cli, "GET", path_of(cli, ""), NULL, show_trigger);
+    return api_client_run(cli, "GET", path_of(cli, ""), NULL, api_client_show);
 }
 
 // ---- put ----
@@ -71,7 +52,7 @@ static bool load_file(Cli *cli, json_t **ret, Error *err)
     if (!json_is_object(object)) {
         json_decref(object);
         return error_set(
-            err, ERROR_PERMANENT, "--file '%s' is not a JSON object: line %d: %s", path, where.line,
+            err, ERROR_USAGE, "--file '%s' is not a JSON object: line %d: %s", path, where.line,
             where.text);
     }
     (void)json_object_del(object, "key"); // as `trigger show --json` prints it
@@ -85,7 +66,7 @@ static bool set_flags(Cli *cli, json_t *object, Error *err)
         const char *value = args_flag(&cli->args, TEXT_FLAGS[i].flag);
         if (value != NULL &&
             json_object_set_new(object, TEXT_FLAGS[i].field, json_string(value)) != 0) {
-            return error_set(err, ERROR_PERMANENT, "--%s is not UTF-8", TEXT_FLAGS[i].flag);
+            return error_set(err, ERROR_USAGE, "--%s is not UTF-8", TEXT_FLAGS[i].flag);
         }
     }
     int64_t offset_s = 0;
@@ -118,10 +99,10 @@ static int show_stored(Cli *cli, const json_t *answer)
     json_t *warning = NULL;
     json_array_foreach(json_object_get(answer, "warnings"), i, warning)
     {
-        fprintf(stderr, "stentor: warning: %s\n", json_string_value(warning));
+        cli_note(cli, "warning: %s", json_string_value(warning));
     }
     (void)json_object_del(trigger, "warnings");
-    int status = show_trigger(cli, trigger);
+    int status = api_client_show(cli, trigger);
     json_decref(trigger);
     return status;
 }
@@ -132,7 +113,7 @@ int cmd_trigger_put(Cli *cli)
     json_t *object = NULL;
     if (!load_file(cli, &object, &err) || !set_flags(cli, object, &err)) {
         json_decref(object);
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     return api_client_run(cli, "PUT", path_of(cli, ""), object, show_stored);
 }
@@ -165,6 +146,12 @@ int cmd_trigger_list(Cli *cli)
     int status = api_client_list(cli, "/v1/triggers", take_trigger, list);
     if (status == EXIT_DONE && cli->json) {
         api_client_dump(cli, list);
+    } else if (status == EXIT_DONE && json_array_size(list) == 0) {
+        cli_note_empty(cli, "trigger, neither of the tenant nor of the platform");
+    } else if (status == EXIT_DONE) {
+        printf(
+            "%-24s %-24s %-20s %-9s %-10s %s\n", "KEY", "EVENT", "TEMPLATE", "OF", "STATE",
+            "RESOLVER");
     }
     json_array_foreach(list, i, trigger)
     {
@@ -185,7 +172,7 @@ int cmd_trigger_delete(Cli *cli)
     const char *path = path_of(cli, "");
     ApiClient *client = api_client_new(cli, &err);
     bool ok = client != NULL && api_client_ask(client, "DELETE", path, NULL, &answer, &err);
-    int status = ok ? EXIT_DONE : api_client_fail(&answer, &err);
+    int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
     if (ok) {
         bool uncovered = api_client_ask(client, "GET", path, NULL, &answer, &err);
         print_pairs(
@@ -206,12 +193,8 @@ int cmd_trigger_try(Cli *cli)
     ApiAnswer answer = {0};
     const char *path = args_flag(&cli->args, "event-file");
     const char *message = args_flag(&cli->args, "message");
-    if (path == NULL) {
-        fprintf(stderr, "stentor: --event-file FILE is required\n");
-        return EXIT_USAGE;
-    }
     if (!cli_read_file(cli, path, FILE_BYTES_MAX, &event, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     ApiClient *client = api_client_new(cli, &err);
     if (client != NULL && message != NULL) {
@@ -221,8 +204,8 @@ int cmd_trigger_try(Cli *cli)
     event.ptr = event.len == 0 ? "" : event.ptr;
     bool ok = client != NULL &&
               api_client_call(client, "POST", path_of(cli, "/try"), event, &answer, &err) &&
-              (answer.status / 100 == 2 || api_client_explain(&answer, &err));
-    int status = ok ? show_trigger(cli, answer.json) : api_client_fail(&answer, &err);
+              (answer.status / 100 == 2 || api_client_explain(client, &answer, &err));
+    int status = ok ? api_client_show(cli, answer.json) : api_client_fail(cli, &answer, &err);
     if (ok && json_array_size(json_object_get(answer.json, "problems")) > 0) {
         status = EXIT_FAILED;
     }

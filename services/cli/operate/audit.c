@@ -8,7 +8,6 @@
 #include "common/audit/audit_repair.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
-#include "common/base/span.h"
 #include "services/cli/cli.h"
 #include "services/cli/operate/audit_report.h"
 
@@ -17,38 +16,22 @@ enum {
     POLL_MS = 1000,
 };
 static const int64_t SECOND_US = 1000000;
+static const int64_t DAY_US = INT64_C(86400) * 1000000;
 
 // ---- options ----
-
-// "2h" before now, or a time.
-static bool read_time(const char *name, const char *text, int64_t now_us, int64_t *ret, Error *err)
-{
-    Str s = str_from(text);
-    int64_t span_us = 0;
-    if (span_parse(s, &span_us)) {
-        *ret = now_us - span_us;
-        return true;
-    }
-    return clock_parse(s, ret) ||
-           error_set(
-               err, ERROR_CONFIG,
-               "--%s is '%s': expected a time (RFC 3339) or how long ago (90s, 30m, 2h, 7d)", name,
-               text);
-}
 
 static bool read_options(Cli *cli, int64_t now_us, AuditOptions *ret, Error *err)
 {
     const Args *args = &cli->args;
-    const char *since = args_flag(args, "since");
-    const char *until = args_flag(args, "until");
     int64_t grace_s = 0;
     int64_t wait_s = 0;
     *ret = (AuditOptions){
+        .since_us = now_us - DAY_US,
         .until_us = now_us,
         .tenant = args_flag(args, "tenant"),
         .repair = args_has(args, "repair")};
-    if (!read_time("since", since != NULL ? since : "24h", now_us, &ret->since_us, err) ||
-        (until != NULL && !read_time("until", until, now_us, &ret->until_us, err)) ||
+    if (!args_time(args, "since", TIME_BEFORE_NOW, now_us, &ret->since_us, err) ||
+        !args_time(args, "until", TIME_BEFORE_NOW, now_us, &ret->until_us, err) ||
         !args_int(args, "grace", 30, 0, 86400, &grace_s, err) ||
         !args_int(args, "wait", 30, 0, 86400, &wait_s, err) ||
         !args_int(args, "limit", 20, 0, INT64_MAX, &ret->limit, err)) {
@@ -58,15 +41,14 @@ static bool read_options(Cli *cli, int64_t now_us, AuditOptions *ret, Error *err
     ret->since_us -= ret->since_us % 1000;
     ret->until_us -= ret->until_us % 1000;
     if (ret->since_us >= ret->until_us) {
-        return error_set(err, ERROR_CONFIG, "--since is not before --until");
+        return error_set(err, ERROR_USAGE, "--since is not before --until");
     }
     if (ret->tenant != NULL && !id_is_tenant(str_from(ret->tenant))) {
         return error_set(
-            err, ERROR_CONFIG, "--tenant '%s' is not a tenant: [a-z0-9_-], at most 32",
-            ret->tenant);
+            err, ERROR_USAGE, "--tenant '%s' is not a tenant: [a-z0-9_-], at most 32", ret->tenant);
     }
     if (!ret->repair && args_has(args, "wait")) {
-        return error_set(err, ERROR_CONFIG, "--wait is for --repair");
+        return error_set(err, ERROR_USAGE, "--wait is for --repair");
     }
     ret->grace_us = grace_s * SECOND_US;
     ret->wait_us = wait_s * SECOND_US;
@@ -196,15 +178,15 @@ static void print_report(const Cli *cli, const json_t *report)
         json_real_value(json_object_get(report, "seconds")));
 }
 
-static void tell_kept(const Audit *audit)
+static void note_retention(const Cli *cli, const Audit *audit)
 {
     if (audit->kept_us > audit->options.since_us) {
         char at[CLOCK_RFC3339_SIZE];
         clock_format(audit->kept_us, at);
-        fprintf(
-            stderr,
-            "stentor: of before %s only what the accept log still holds is audited, which is what "
-            "has not ended: the rest is past its retention\n",
+        cli_note(
+            cli,
+            "notifications accepted before %s are audited only where the accept log still holds "
+            "them, which is those that have not ended: older rows are past their retention",
             at);
     }
 }
@@ -217,11 +199,11 @@ static int audit_all(Cli *cli, AuditOptions *options)
     PGconn *conn =
         cli_need(database, "STENTOR_DATABASE_URL", &err) ? audit_pg_open(database, &err) : NULL;
     if (conn == NULL) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     if (!session_open(&session, &cli->settings.session, &err)) {
         PQfinish(conn);
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     Audit audit = {
         .options = *options,
@@ -234,13 +216,13 @@ static int audit_all(Cli *cli, AuditOptions *options)
     json_t *report = NULL;
     int status = EXIT_DONE;
     if (run(&audit, &report, &err)) {
-        tell_kept(&audit);
+        note_retention(cli, &audit);
         print_report(cli, report);
         bool lost = json_integer_value(json_object_get(report, "lost")) > 0;
         status = lost ? EXIT_FAILED : EXIT_DONE;
         json_decref(report);
     } else {
-        status = cli_fail(&err);
+        status = cli_fail(cli, &err);
     }
     audit_table_free(audit.table);
     session_close(&session);
@@ -253,8 +235,7 @@ int cmd_audit(Cli *cli)
     Error err = {0};
     AuditOptions options;
     if (!read_options(cli, clock_now_us(), &options, &err)) {
-        fprintf(stderr, "stentor: %s\n", err.text);
-        return EXIT_USAGE;
+        return cli_fail(cli, &err);
     }
     return audit_all(cli, &options);
 }

@@ -32,16 +32,16 @@ static void add(
 static const char *explain_loss(const Audit *audit, const AuditEntry *entry, AuditMissing missing)
 {
     if (missing == MISSING_ACCEPT) {
-        return "its accept row is gone: it cannot be published again from there";
+        return "its accept row is gone, so it cannot be published again";
     }
     if ((entry->seen & SEEN_REPAIRED) != 0) {
-        return "published again, and the record is still missing: run the audit again in two "
-               "minutes, for the server drops a repeat so long";
+        return "published again, but the record is still missing: run the audit again in two "
+               "minutes (until then NATS drops the repeat)";
     }
     switch (audit_remedy_of(audit, entry)) {
     case REMEDY_OPERATOR:
-        return "needs a person: it was sent or tried, and the ledger does not say so; driven "
-               "again it would be sent again";
+        return "needs an operator: it was sent or tried, but the ledger has no record of it, so "
+               "publishing it again would send it again";
     case REMEDY_REBUILD:
         return "run stentor rebuild history";
     case REMEDY_DRIVE:
@@ -57,12 +57,12 @@ static const char *explain_loss(const Audit *audit, const AuditEntry *entry, Aud
 static const char *explain_unknown(const AuditEntry *entry)
 {
     if ((entry->seen & SEEN_STALE) != 0) {
-        return "claimed by a process that has gone, no outcome yet: it may have been sent";
+        return "claimed by a process that is gone, without an outcome: it may have been sent";
     }
-    // A parked attempt stays in the ledger; beside an accepted one a person has had it sent again.
+    // A parked attempt stays in the ledger; next to an accepted one, an operator had it sent again.
     bool again = (entry->seen & SEEN_PARKED) != 0 && (entry->seen & SEEN_LEDGER_SENT) != 0;
     if (!again && (entry->seen & (SEEN_PARKED | SEEN_DEAD_UNKNOWN)) != 0) {
-        return "parked for a person: it may have been sent";
+        return "parked for an operator: it may have been sent";
     }
     return "tried again after an unknown outcome: it may have been sent twice";
 }

@@ -7,7 +7,7 @@
 
 #include "common/audit/audit.h"
 
-// The counts and the findings (at most options.limit of them, the total beside). The caller owns
+// The counts and the findings (at most options.limit of them, and the total). The caller owns
 // it.
 json_t *audit_report(const Audit *audit);
 void audit_print(const json_t *report);

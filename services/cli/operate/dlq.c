@@ -80,7 +80,7 @@ static bool list_letters(List *list, Session *session, Error *err)
             cut ? ", the newest are shown" : "");
     }
     if (list->count == 0) {
-        selection_tell_none(list->selection);
+        selection_note_none(list->cli, list->selection);
     }
     return true;
 }
@@ -92,18 +92,17 @@ int cmd_dlq_list(Cli *cli)
     List list = {.cli = cli, .selection = &selection};
     if (!args_int(&cli->args, "limit", 0, 1, LIMIT_MAX, &list.limit, &err) ||
         !selection_read(cli, &selection, &err)) {
-        cli_fail(&err);
-        return EXIT_USAGE;
+        return cli_fail(cli, &err);
     }
     Session session;
     if (!session_open(&session, &cli->settings.session, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     list.newest = list.limit > 0 ? xcalloc((size_t)list.limit, sizeof *list.newest) : NULL;
     bool ok = list_letters(&list, &session, &err);
     session_close(&session);
     free(list.newest);
-    return ok ? EXIT_DONE : cli_fail(&err);
+    return ok ? EXIT_DONE : cli_fail(cli, &err);
 }
 
 // ---- show ----
@@ -176,23 +175,21 @@ int cmd_dlq_show(Cli *cli)
     Session session;
     size_t shown = 0;
     if (!selection_read(cli, &selection, &err)) {
-        cli_fail(&err);
-        return EXIT_USAGE;
+        return cli_fail(cli, &err);
     }
     if (!session_open(&session, &cli->settings.session, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     bool ok = show_letters(cli, &session, &selection, &shown, &err);
     session_close(&session);
     if (!ok) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     if (shown == 0) {
-        fprintf(
-            stderr, "stentor: no dead letter '%s' of %s%s\n", args_word(&cli->args, 0),
-            selection.tenant.len > 0 ? "tenant " : "any tenant",
-            selection.tenant.len > 0 ? cli->settings.tenant : "");
-        return EXIT_NOT_FOUND;
+        bool one = selection.tenant.len > 0;
+        return cli_fail_as(
+            cli, EXIT_NOT_FOUND, "no dead letter '%s' of %s%s", args_word(&cli->args, 0),
+            one ? "tenant " : "any tenant", one ? cli->settings.tenant : "");
     }
     return EXIT_DONE;
 }

@@ -7,8 +7,8 @@
 // that; after it the dispatcher's ledger has the attempt and refuses a second mail.
 // (tests/integration/operating/test_dlq.py: test_a_letter_that_is_sent_again_twice_makes_one_mail)
 //
-// A drop tells the end of the letter's notification first (dlq_end.h). Killed between that and the
-// delete: dropping it again tells the same under the same id.
+// A drop publishes the end of the letter's notification first (dlq_end.h). Killed between that and
+// the delete: dropping it again publishes the same under the same id.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 
 typedef struct Totals {
     uint64_t done;
-    uint64_t refused; // stays where it is, for a reason that a person can change
+    uint64_t refused; // stays in DEAD, for a reason that an operator can change
     uint64_t failed;
     uint64_t missing;
 } Totals;
@@ -34,14 +34,15 @@ typedef struct Run {
     bool dry;
     Scan *scan;   // NULL: a letter is named
     bool at_once; // the group ends before its scan waits for it
-    Error broken; // the connection: no more letters are begun
+    Error broken; // of the connection: no more letters are started
     ResendGroup group;
     Totals totals;
 } Run;
 
-// ---- telling ----
+// ---- output ----
 
-static void tell(const Run *run, const ResendTask *task, const char *result, const char *reason)
+static void print_result(
+    const Run *run, const ResendTask *task, const char *result, const char *reason)
 {
     if (run->cli->json) {
         json_t *line = json_object();
@@ -68,18 +69,19 @@ static void tell(const Run *run, const ResendTask *task, const char *result, con
     printf("%s%s\n", reason != NULL ? ": " : "", reason != NULL ? reason : "");
 }
 
-static void tell_failed(Run *run, const ResendTask *task, const char *step)
+static void print_failed(Run *run, const ResendTask *task, const char *step)
 {
-    tell(run, task, "failed", arena_printf(run->group.arena, "%s: %s", step, task->err.text));
+    print_result(
+        run, task, "failed", arena_printf(run->group.arena, "%s: %s", step, task->err.text));
     run->totals.failed++;
     run->broken = task->err.kind == ERROR_TRANSIENT ? task->err : run->broken;
 }
 
-static void tell_task(Run *run, ResendTask *task)
+static void print_task(Run *run, ResendTask *task)
 {
     switch (task->fate) {
     case LETTER_OPEN:
-        tell(
+        print_result(
             run, task,
             run->dry ? (run->drop ? "would_drop" : "would_resend")
                      : (run->drop ? "dropped" : "resent"),
@@ -88,14 +90,14 @@ static void tell_task(Run *run, ResendTask *task)
         break;
     case LETTER_MISSING:
         task->letter.notification_id = "";
-        tell(run, task, "not_found", NULL);
+        print_result(run, task, "not_found", NULL);
         run->totals.missing++;
         break;
     case LETTER_REFUSED:
         if (run->drop) {
-            tell_failed(run, task, "its end cannot be told");
+            print_failed(run, task, "its end cannot be published");
         } else {
-            tell(run, task, "refused", printable(task->err.text, run->group.arena));
+            print_result(run, task, "refused", printable(task->err.text, run->group.arena));
             run->totals.refused++;
         }
         break;
@@ -104,10 +106,10 @@ static void tell_task(Run *run, ResendTask *task)
         (void)error_wrap(&run->broken, "letter %" PRIu64, task->sequence);
         break;
     case LETTER_UNPUBLISHED:
-        tell_failed(run, task, "not published");
+        print_failed(run, task, "not published");
         break;
     case LETTER_UNDELETED:
-        tell_failed(
+        print_failed(
             run, task,
             run->drop ? "not deleted"
                       : "published, but the letter is not deleted (resending it is harmless)");
@@ -115,7 +117,7 @@ static void tell_task(Run *run, ResendTask *task)
     }
 }
 
-static void tell_totals(const Run *run)
+static void print_totals(const Run *run)
 {
     const Totals *totals = &run->totals;
     const char *done =
@@ -147,7 +149,7 @@ static void on_letters_deleted(void *ctx)
 {
     Run *run = ctx;
     for (size_t i = 0; i < run->group.count; i++) {
-        tell_task(run, &run->group.tasks[i]);
+        print_task(run, &run->group.tasks[i]);
     }
     const Error *broken = run->broken.kind != ERROR_NONE ? &run->broken : NULL;
     if (run->at_once) {
@@ -256,23 +258,24 @@ static bool check_words(const Run *run, Error *err)
     bool all = args_has(args, "all");
     if (all == (args->word_count > 0)) {
         return error_set(
-            err, ERROR_CONFIG,
-            "name the letters by their sequence, or say --all (stentor dlq list)");
+            err, ERROR_USAGE,
+            "expected the sequences of letters, or --all (stentor dlq list shows them)");
     }
     if (!all && (args_has(args, "stage") || args_has(args, "since"))) {
-        return error_set(err, ERROR_CONFIG, "--stage and --since go with --all");
+        return error_set(err, ERROR_USAGE, "--stage and --since go with --all");
     }
     for (int i = 0; i < args->word_count; i++) {
         int64_t sequence = 0;
         if (!str_to_i64(str_from(args->words[i]), &sequence) || sequence <= 0) {
             return error_set(
-                err, ERROR_CONFIG, "'%s' is not a letter's sequence (stentor dlq list)",
+                err, ERROR_USAGE, "'%s' is not a letter's sequence (stentor dlq list)",
                 args->words[i]);
         }
     }
     if (run->drop && all && !run->dry && !args_has(args, "yes")) {
         return error_set(
-            err, ERROR_CONFIG, "drop --all deletes for good: --dry-run shows what, --yes does it");
+            err, ERROR_USAGE,
+            "drop --all deletes for good: --dry-run shows the letters, --yes deletes them");
     }
     return true;
 }
@@ -284,8 +287,7 @@ static int run_command(Cli *cli, bool drop)
     Run run = {.cli = cli, .session = &session, .drop = drop};
     run.dry = args_has(&cli->args, "dry-run");
     if (!check_words(&run, &err) || !selection_read(cli, &run.selection, &err)) {
-        cli_fail(&err);
-        return EXIT_USAGE;
+        return cli_fail(cli, &err);
     }
     run.rules = (ResendRules){
         .may_double = args_has(&cli->args, "may-double"),
@@ -293,17 +295,17 @@ static int run_command(Cli *cli, bool drop)
         .now_us = run.selection.now_us,
     };
     if (!session_open(&session, &cli->settings.session, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     bool ok = run_all(&run, &err);
     session_close(&session);
-    tell_totals(&run);
+    print_totals(&run);
     if (!ok) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     const Totals *totals = &run.totals;
     if (totals->done + totals->refused + totals->failed + totals->missing == 0) {
-        selection_tell_none(&run.selection);
+        selection_note_none(cli, &run.selection);
     }
     bool bad = run.totals.refused > 0 || run.totals.failed > 0;
     return bad ? EXIT_FAILED : run.totals.missing > 0 ? EXIT_NOT_FOUND : EXIT_DONE;

@@ -200,7 +200,7 @@ json_t *letter_whole(const Letter *letter, int64_t now_us, Arena *arena)
     return json;
 }
 
-// ---- for people ----
+// ---- as text ----
 
 const char *printable(const char *text, Arena *arena)
 {
@@ -295,7 +295,7 @@ void letter_print_whole(const Letter *letter, int64_t now_us, Arena *arena)
     printf("  %-16s %s (%s ago)\n", "stored", at, age(now_us - letter->stored_at_us, arena));
     printf("  %-16s %s\n", "reason", printable(reason_of(letter), arena));
     if (body == NULL) {
-        printf("It is not a dead letter that can be read.\n");
+        printf("Its content cannot be read as a dead letter.\n");
         return;
     }
     if (letter->notification_id[0] != '\0') {
@@ -306,7 +306,9 @@ void letter_print_whole(const Letter *letter, int64_t now_us, Arena *arena)
         printable(body->subject, arena), body->stream_sequence, printable(body->stream, arena),
         body->deliveries);
     printf("  %-16s %s\n", "event id", printable(body->meta->event_id, arena));
-    printf("  %-16s %s\n", "of event", printable(body->meta->causation_id, arena));
+    if (body->meta->causation_id[0] != '\0') {
+        printf("  %-16s %s\n", "of event", printable(body->meta->causation_id, arena));
+    }
     for (size_t i = 0; i < body->n_attempts; i++) {
         print_attempt(body->attempts[i], arena);
     }

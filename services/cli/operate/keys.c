@@ -69,19 +69,20 @@ static const char *need_of(const Cli *cli, const PGresult *rows, int row)
     bool master = strcmp(PQgetvalue(rows, row, 0), "master") == 0;
     const char *state = state_of(rows, row);
     if (strcmp(state, "retired") == 0) {
-        return "nothing: it may go from the file";
+        return "nothing: it may be removed from the file";
     }
     const char *keys = arena_printf(cli->arena, "%s data keys", PQgetvalue(rows, row, 3));
     if (strcmp(state, "current") == 0) {
-        return master ? keys : "what is hashed from now on";
+        return master ? keys : "everything that is hashed from now on";
     }
-    return master ? arena_printf(
-                        cli->arena,
-                        "%s; opt-out links and raw callbacks of before %s, the last until %s", keys,
-                        PQgetvalue(rows, row, 4), PQgetvalue(rows, row, 5))
-                  : arena_printf(
-                        cli->arena, "suppressions, addresses and people of before %s: for good",
-                        PQgetvalue(rows, row, 4));
+    return master
+               ? arena_printf(
+                     cli->arena,
+                     "%s; opt-out links and raw callbacks from before %s, the last until %s", keys,
+                     PQgetvalue(rows, row, 4), PQgetvalue(rows, row, 5))
+               : arena_printf(
+                     cli->arena, "suppressions, addresses and recipients from before %s: for ever",
+                     PQgetvalue(rows, row, 4));
 }
 
 static void print_row(const Cli *cli, const PGresult *rows, int row, json_t *list)
@@ -113,8 +114,8 @@ static void print_status(const Cli *cli, const PGresult *rows, long long bare)
         print_json_line(report);
     } else if (bare > 0) {
         printf(
-            "%lld data keys do not say by which master key they are wrapped (an earlier "
-            "version's): ingest wraps them anew\n",
+            "%lld data keys of an earlier version do not name their master key: ingest wraps them "
+            "again\n",
             bare);
     }
     if (!cli->json && PQntuples(rows) == 0) {
@@ -142,7 +143,7 @@ int cmd_keys_status(Cli *cli)
     PGconn *pg = open_database(cli, &err);
     bool ok = pg != NULL && show_status(cli, pg, &err);
     PQfinish(pg);
-    return ok ? EXIT_DONE : cli_fail(&err);
+    return ok ? EXIT_DONE : cli_fail(cli, &err);
 }
 
 // ---- retire ----
@@ -154,7 +155,7 @@ static const char MAY_SQL[] =
     " WHEN m.retired_at IS NOT NULL THEN ''"
     " WHEN n.at IS NULL THEN 'it is the current one'"
     " WHEN m.kind = 'master' AND w.count > 0 THEN w.count || ' data keys are wrapped by it, or do "
-    "not say by what: ingest is wrapping them anew'"
+    "not say by what: ingest is wrapping them again'"
     " END, m.kind,"
     " CASE WHEN m.kind = 'hash' OR n.at + 400 * interval '1 day' > now() THEN 'yes' END"
     " FROM (SELECT decode($1, 'hex') AS id) i LEFT JOIN keys.master_keys m ON m.key_id = i.id"
@@ -182,9 +183,9 @@ static bool may_retire(const Cli *cli, PGconn *pg, const char *id, Error *err)
         return error_set(
             err, ERROR_PERMANENT,
             hash ? "hash key %s: what was hashed under it, suppressions too, is not found without "
-                   "it (--now: so be it)"
+                   "it (--now retires it all the same)"
                  : "master key %s: opt-out links and raw callbacks of its time end with it; "
-                   "stentor keys status says when they do anyway (--now: so be it)",
+                   "stentor keys status shows when they end anyway (--now retires it all the same)",
             id);
     }
     return true;
@@ -234,15 +235,15 @@ int cmd_keys_retire(Cli *cli)
     const char *id = args_word(&cli->args, 0);
     if (!hex_decode(str_from(id), bytes, sizeof bytes, &len) || len != KEY_ID_LEN) {
         error_set(
-            &err, ERROR_CONFIG,
-            "'%.40s' is no key's id: 8 hex digits, as stentor keys status shows them", id);
-        return cli_fail(&err);
+            &err, ERROR_USAGE,
+            "'%.40s' is not the id of a key: 8 hex digits (stentor keys status shows them)", id);
+        return cli_fail(cli, &err);
     }
     PGconn *pg = open_database(cli, &err);
     bool ok = pg != NULL && retire(cli, pg, id, &err) && master_keys_load(pg, &keys, &err);
     PQfinish(pg);
     if (!ok || !publish(cli, &keys, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     printf("key %s is retired: stentor master-key remove %s prints the file without it\n", id, id);
     return EXIT_DONE;

@@ -21,9 +21,9 @@ static int run_script(Cli *cli, const char *name)
     execv(path, argv);
     Error err;
     error_set(
-        &err, ERROR_CONFIG, "cannot run '%s': %s (HINT: STENTOR_HOME is the folder of the source)",
+        &err, ERROR_USAGE, "cannot run '%s': %s (HINT: STENTOR_HOME is the folder of the source)",
         path, strerror(errno));
-    return cli_fail(&err);
+    return cli_fail(cli, &err);
 }
 
 int cmd_up(Cli *cli)

@@ -7,13 +7,14 @@
 #include "common/session/key_file.h"
 #include "services/cli/cli.h"
 
-static int print_changed(MasterKey *master, const MasterKeyChange *change, Error *err)
+static int print_changed(
+    const Cli *cli, MasterKey *master, const MasterKeyChange *change, Error *err)
 {
     char text[MASTER_KEY_FILE_SIZE];
     bool ok = master != NULL && master_key_print(master, change, text, err);
     master_key_free(master);
     if (!ok) {
-        return cli_fail(err);
+        return cli_fail(cli, err);
     }
     fputs(text, stdout);
     OPENSSL_cleanse(text, sizeof text);
@@ -22,13 +23,12 @@ static int print_changed(MasterKey *master, const MasterKeyChange *change, Error
 
 int cmd_master_key(Cli *cli)
 {
-    (void)cli;
     Error err = {0};
     char text[132];
     master_key_generate(text);
     MasterKey *master = master_key_parse(str_from(text), &err);
     OPENSSL_cleanse(text, sizeof text);
-    return print_changed(master, &(MasterKeyChange){0}, &err);
+    return print_changed(cli, master, &(MasterKeyChange){0}, &err);
 }
 
 static MasterKey *read_master(Cli *cli, Error *err)
@@ -44,23 +44,24 @@ int cmd_master_key_add(Cli *cli)
     KeyKind kind = KEY_MASTER;
     const char *name = args_flag(&cli->args, "kind");
     if (name != NULL && !key_kind_from_name(str_from(name), &kind)) {
-        error_set(&err, ERROR_CONFIG, "--kind '%s': expected master or hash", name);
-        return cli_fail(&err);
+        error_set(&err, ERROR_USAGE, "--kind '%s': expected master or hash", name);
+        return cli_fail(cli, &err);
     }
     MasterKey *master = read_master(cli, &err);
-    return print_changed(master, &(MasterKeyChange){.add = (int)kind}, &err);
+    return print_changed(cli, master, &(MasterKeyChange){.add = (int)kind}, &err);
 }
 
 int cmd_master_key_use(Cli *cli)
 {
     Error err = {0};
     MasterKey *master = read_master(cli, &err);
-    return print_changed(master, &(MasterKeyChange){.first = args_word(&cli->args, 0)}, &err);
+    return print_changed(cli, master, &(MasterKeyChange){.first = args_word(&cli->args, 0)}, &err);
 }
 
 int cmd_master_key_remove(Cli *cli)
 {
     Error err = {0};
     MasterKey *master = read_master(cli, &err);
-    return print_changed(master, &(MasterKeyChange){.without = args_word(&cli->args, 0)}, &err);
+    return print_changed(
+        cli, master, &(MasterKeyChange){.without = args_word(&cli->args, 0)}, &err);
 }

@@ -85,7 +85,7 @@ static bool migrate_database(Migrate *m, Error *err)
         if (!db_bootstrap(job.url, job.folder, err)) {
             return false;
         }
-        cli_step(cli, "bootstrap", "roles, rights and owner are there");
+        cli_step(cli, "bootstrap", "roles, rights and owner are set up");
         job.role = MIGRATE_OWNER;
     }
     if (!db_migrate(&job, &report, err)) {
@@ -132,7 +132,8 @@ static bool order_config(const Migrate *m, Session *session, Error *err)
         cli_step(
             m->cli, "entries of an earlier version",
             arena_printf(
-                m->cli->arena, "%lld say now what they replace, %lld earlier messages are deleted",
+                m->cli->arena,
+                "%lld now name the entry that they replace, %lld earlier messages are deleted",
                 (long long)done.rewritten, (long long)done.forgotten));
     }
     if (done.left > 0) {
@@ -140,7 +141,8 @@ static bool order_config(const Migrate *m, Session *session, Error *err)
             m->cli, "entries of an earlier version",
             arena_printf(
                 m->cli->arena,
-                "%lld came meanwhile (HINT: stentor migrate, once the services run this version)",
+                "%lld more were written meanwhile (HINT: stentor migrate, once the services run "
+                "this version)",
                 (long long)done.left));
     }
     return true;
@@ -185,7 +187,7 @@ static void print_keys(const Migrate *m)
     }
     if (m->keys.count == 0) {
         buf_cstr(
-            &text, "none: programs that hold keys do not start (HINT: "
+            &text, "none: services that need keys will not start (HINT: "
                    "STENTOR_MASTER_KEY_FILE=FILE stentor migrate)");
     }
     cli_step(m->cli, "registered keys", buf_c(&text));
@@ -214,7 +216,7 @@ int cmd_migrate(Cli *cli)
     Accounts accounts = {0};
     bool ok = (!args_has(&cli->args, "passwords") || read_accounts(cli, &accounts, &err)) &&
               migrate_all(cli, &accounts, &err);
-    return ok ? EXIT_DONE : cli_fail(&err);
+    return ok ? EXIT_DONE : cli_fail(cli, &err);
 }
 
 int cmd_nats_config(Cli *cli)
@@ -223,13 +225,13 @@ int cmd_nats_config(Cli *cli)
     Accounts accounts;
     if (args_flag(&cli->args, "passwords") == NULL) {
         error_set(
-            &err, ERROR_CONFIG,
+            &err, ERROR_USAGE,
             "--passwords FILE is required: a line 'user=password' for each service, and the "
             "applications and subscribers");
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     if (!read_accounts(cli, &accounts, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     Buf out;
     buf_init(&out, 64 * 1024 * 1024);
@@ -240,7 +242,7 @@ int cmd_nats_config(Cli *cli)
     buf_done(&out);
     if (!ok) {
         error_set(&err, ERROR_PERMANENT, "the configuration is longer than 64 MB");
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     return EXIT_DONE;
 }

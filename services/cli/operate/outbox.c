@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// outbox install, check: Stentor's tables beside the application's own, and whether a mapping fits.
+// outbox install, check: Stentor's tables next to the application's own, and whether a mapping
+// fits.
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +119,7 @@ int cmd_outbox_install(Cli *cli)
     bool ok = outbox_open(&outbox, cli, &err) && migrate(&outbox, &err) && grant(&outbox, &err) &&
               add_trigger(&outbox, &err);
     outbox_close(&outbox);
-    return ok ? EXIT_DONE : cli_fail(&err);
+    return ok ? EXIT_DONE : cli_fail(cli, &err);
 }
 
 // ---- check ----
@@ -141,7 +142,7 @@ static const char *missing_index(Outbox *outbox, Error *err)
     return missing ? outbox->sql->index_hint : NULL;
 }
 
-// A word that its column does not take (no such value of an enumeration) would be refused at each
+// A value that its column does not take (no such value of an enumeration) would be refused at each
 // row. Empty: Postgres takes all that the moment writes.
 static Str unwritable(Outbox *outbox, MappingMoment moment)
 {
@@ -224,7 +225,7 @@ int cmd_outbox_check(Cli *cli)
               check(&outbox, &problems, &err);
     outbox_close(&outbox);
     if (!ok) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     return problems == 0 ? EXIT_DONE : EXIT_FAILED;
 }

@@ -27,7 +27,7 @@ static bool refuse_superuser(Outbox *outbox, Error *err)
     return is_super == NULL || strcmp(is_super, "on") != 0 ||
            error_set(
                err, ERROR_CONFIG,
-               "'%s' is a superuser, whose rights code of the application's would have (HINT: "
+               "'%s' is a superuser: code of the application would run with its rights (HINT: "
                "connect as the owner of the mapped table, or add --as-superuser)",
                PQuser(outbox->pg));
 }
@@ -61,8 +61,8 @@ static bool read_mapping(Outbox *outbox, Error *err)
     Str json = STR_EMPTY;
     if (path == NULL) {
         return error_set(
-            err, ERROR_CONFIG,
-            "--mapping FILE is required (HINT: examples stand in deploy/examples/outbox)");
+            err, ERROR_USAGE,
+            "--mapping FILE is required (HINT: examples: deploy/examples/outbox)");
     }
     if (!cli_read_file(outbox->cli, path, MAPPING_BYTES_MAX, &json, err)) {
         return false;

@@ -139,7 +139,7 @@ static bool gather(Outbox *outbox, int64_t limit, json_t *out, Error *err)
             add_rows(outbox, "failed_rows", outbox->sql->failed.sql, rows, out, err));
 }
 
-// ---- for people ----
+// ---- as text ----
 
 static const char *text_at(const json_t *object, const char *name)
 {
@@ -213,7 +213,7 @@ int cmd_outbox_show(Cli *cli)
         outbox_close(&outbox);
     }
     json_decref(out);
-    return err.kind == ERROR_NONE ? EXIT_DONE : cli_fail(&err);
+    return err.kind == ERROR_NONE ? EXIT_DONE : cli_fail(cli, &err);
 }
 
 // ---- retry ----
@@ -252,7 +252,7 @@ static bool gather_keys(Outbox *outbox, Buf *keys, Error *err)
         add_key(keys, str_from(args->words[i]));
     }
     if (args_has(args, "failed") && !mapping_is_request(outbox->mapping)) {
-        return error_set(err, ERROR_CONFIG, "--failed is for requests; events have --all-refused");
+        return error_set(err, ERROR_USAGE, "--failed is for requests; events have --all-refused");
     }
     return (!args_has(args, "all-refused") ||
             add_found(outbox, "refused", refused_sql(outbox), keys, err)) &&
@@ -266,7 +266,7 @@ static void print_retried(const Outbox *outbox, const PGresult *res)
     for (int i = 0; i < db_rows(res); i++) {
         json_array_append_new(keys, text_of(db_get_text(res, i, 0)));
         if (!outbox->cli->json) {
-            printf(STR_FMT " is taken again\n", STR_ARG(db_get_text(res, i, 0)));
+            printf(STR_FMT " will be published again\n", STR_ARG(db_get_text(res, i, 0)));
         }
     }
     if (outbox->cli->json) {
@@ -298,9 +298,7 @@ int cmd_outbox_retry(Cli *cli)
     int rows = 0;
     if (cli->args.word_count == 0 && !args_has(&cli->args, "all-refused") &&
         !args_has(&cli->args, "failed")) {
-        error_set(&err, ERROR_CONFIG, "say which: KEY, --all-refused or --failed");
-        (void)cli_fail(&err);
-        return EXIT_USAGE;
+        return cli_fail_as(cli, EXIT_USAGE, "no row is named: give KEY, --all-refused or --failed");
     }
     Buf keys;
     buf_init(&keys, KEYS_MAX);
@@ -311,7 +309,7 @@ int cmd_outbox_retry(Cli *cli)
     outbox_close(&outbox);
     buf_done(&keys);
     if (!ok) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     return rows == 0 && cli->args.word_count > 0 ? EXIT_NOT_FOUND : EXIT_DONE;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rebuild: a projection once more from the log, beside the live one, and swapped in. What is done
+// rebuild: a projection again from the log, next to the live one, then swapped in. What is done
 // to the database is rebuild_schema.h, what folds is rebuild.h; this is the order of it.
 #include <jansson.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static void start_projection(Rebuild *rebuild)
 static void wait_end(Rebuild *rebuild)
 {
     Error ignored;
-    rebuild->session.err = (Error){0}; // the first failure has been told
+    rebuild->session.err = (Error){0}; // the first failure has been reported
     session_run(&rebuild->session, 0, &ignored);
 }
 
@@ -116,9 +116,9 @@ static void stop_projection(Rebuild *rebuild)
     wait_end(rebuild);
 }
 
-// The log may lose its rebuild_beginning while it is read: the clock trims what the live projection
-// has read. What it still holds tells of most such losses (rebuild.h), its first sequence of one at
-// its end.
+// The log may lose its beginning while it is read: digest-flusher trims what the live projection
+// has read. What it still holds shows most such losses (rebuild.h), its first sequence one at its
+// end.
 static bool check_whole(const Rebuild *rebuild, Error *err)
 {
     int64_t missing_us = rebuild->missing_before_us;
@@ -144,7 +144,7 @@ static bool check_whole(const Rebuild *rebuild, Error *err)
 // ---- swapping ----
 
 // Nothing that the stream does not hold can be waited for: a log that lost its tail, or its
-// rebuild_beginning.
+// beginning.
 static bool set_until(Rebuild *rebuild, RebuildPositions *live, Error *err)
 {
     if (!rebuild_ask_streams(rebuild, err) || !rebuild_recognise_streams(rebuild, live, err)) {
@@ -160,8 +160,8 @@ static bool set_until(Rebuild *rebuild, RebuildPositions *live, Error *err)
     return true;
 }
 
-// With the live tables held, what was folded into them is awaited here too, so that nobody sees a
-// notification go back; a flush's time, in which the archiver waits.
+// With the live tables held, what was folded into them is awaited here too, so that no reader sees
+// a notification go back; a flush's time, in which the archiver waits.
 static bool freeze_level(Rebuild *rebuild, Error *err)
 {
     Error ignored;
@@ -224,8 +224,8 @@ static bool compare(Rebuild *rebuild, Error *err)
 
 static void on_schema_difference(void *ctx, const char *line)
 {
-    (void)ctx;
-    fprintf(stderr, "%s\n", line);
+    const Rebuild *rebuild = ctx;
+    cli_note(rebuild->cli, "%s", line);
 }
 
 static bool fill(Rebuild *rebuild, Error *err)
@@ -240,7 +240,7 @@ static bool fill(Rebuild *rebuild, Error *err)
     if (!rebuild_schema_positions(rebuild->schema, &live, err) ||
         !rebuild_recognise_streams(rebuild, &live, err) ||
         !rebuild_find_beginning(rebuild, &live, &rebuild->before_us, err) ||
-        !rebuild_schema_make(rebuild->schema, on_schema_difference, NULL, err) ||
+        !rebuild_schema_make(rebuild->schema, on_schema_difference, rebuild, err) ||
         !rebuild_schema_copy(
             rebuild->schema, rebuild->before_us, rebuild->dry, &live, &rebuild->carried, err) ||
         !set_until(rebuild, &live, err)) {
@@ -321,15 +321,16 @@ static bool run(Rebuild *rebuild, Error *err)
 }
 
 // The operator's everyday rights are not enough, and Postgres does not say whose are.
-static int fail(const Error *err)
+static int fail(const Cli *cli, const Error *err)
 {
     Error hinted = *err;
     if (strstr(err->text, "permission denied") != NULL) {
         error_set(
-            &hinted, err->kind, "%s (HINT: the settings that stentor migrate runs with)",
+            &hinted, err->kind,
+            "%s (HINT: stentor --config FOLDER/admin.conf: the settings of stentor migrate)",
             err->text);
     }
-    return cli_fail(&hinted);
+    return cli_fail(cli, &hinted);
 }
 
 int cmd_rebuild(Cli *cli)
@@ -341,12 +342,12 @@ int cmd_rebuild(Cli *cli)
         .carry = args_has(&cli->args, "carry-older"),
         .keep_old = args_has(&cli->args, "keep-old")};
     if (strcmp(args_word(&cli->args, 0), "history") != 0) {
-        fprintf(
-            stderr, "stentor: there is no projection '%s' (history)\n", args_word(&cli->args, 0));
-        return EXIT_USAGE;
+        return cli_fail_as(
+            cli, EXIT_USAGE, "'%s' is not a projection that can be rebuilt: history is",
+            args_word(&cli->args, 0));
     }
     if (!cli_need(cli->settings.database_url, "STENTOR_DATABASE_URL", &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     buf_init(&rebuild.shown, 1024 * 1024);
     bool ok = run(&rebuild, &err);
@@ -356,5 +357,5 @@ int cmd_rebuild(Cli *cli)
         print_text(&rebuild);
     }
     buf_done(&rebuild.shown);
-    return !ok ? fail(&err) : rebuild.differences > 0 ? EXIT_FAILED : EXIT_DONE;
+    return !ok ? fail(cli, &err) : rebuild.differences > 0 ? EXIT_FAILED : EXIT_DONE;
 }

@@ -83,7 +83,7 @@ bool rebuild_recognise_streams(Rebuild *rebuild, RebuildPositions *live, Error *
 int64_t rebuild_beginning(const StreamInfo *info, int64_t folded_created_us)
 {
     if (folded_created_us != 0 && folded_created_us != info->created_us) {
-        return info->created_us; // made anew: what was folded was of the former one
+        return info->created_us; // made again: what was folded was of the former one
     }
     if (info->first <= 1 && info->deleted == 0) {
         return 0;
@@ -93,7 +93,7 @@ int64_t rebuild_beginning(const StreamInfo *info, int64_t folded_created_us)
     return at_us != 0 ? at_us : clock_now_us();
 }
 
-// Messages within the stream are gone, so that nobody knows when the last of them was stored.
+// Messages within the stream are gone, so that it is unknown when the last of them was stored.
 static bool has_gaps(const StreamInfo *info, int64_t folded_created_us)
 {
     bool made_anew = folded_created_us != 0 && folded_created_us != info->created_us;
@@ -122,7 +122,7 @@ bool rebuild_find_beginning(
     clock_format(latest_us, since);
     return error_set(
         err, ERROR_CONFIG,
-        "the log of '%s' %s %s: rows of what is older would be forgotten (HINT: "
+        "the log of '%s' %s %s: older rows would be lost (HINT: "
         "--carry-older copies them from the live tables)",
         stream, gaps ? "has gaps before" : "begins at", since);
 }

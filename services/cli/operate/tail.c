@@ -54,8 +54,8 @@ static void print_event(Tail *tail, const BusMessage *message)
         (const Stentor__V1__NotificationStatus *)event_unpack(
             &stentor__v1__notification_status__descriptor, message->payload, arena, &err);
     if (event == NULL || event->meta == NULL) {
-        fprintf(
-            stderr, "stentor: sequence %llu is unreadable: %s\n",
+        cli_note(
+            tail->cli, "the event at sequence %llu cannot be read: %s",
             (unsigned long long)message->sequence, err.text);
         arena_free(arena);
         return;
@@ -132,11 +132,11 @@ int cmd_tail(Cli *cli)
     bool everyone = args_has(&cli->args, "every-tenant");
     if (!args_int(&cli->args, "count", -1, 1, INT64_MAX, &count, &err) ||
         (!everyone && !cli_need(cli->settings.tenant, "STENTOR_TENANT", &err))) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     Session session;
     if (!session_open(&session, &cli->settings.session, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     Tail tail = {.cli = cli, .session = &session, .left = count};
     ReaderOptions options = {
@@ -147,5 +147,5 @@ int cmd_tail(Cli *cli)
     };
     bool ok = follow(&tail, &options, &err);
     session_close(&session);
-    return ok ? EXIT_DONE : cli_fail(&err);
+    return ok ? EXIT_DONE : cli_fail(cli, &err);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // replay: a stream's past again, through a service or to a subject. What a replay does is in
-// replay_plan.h and replay_run.h; here is what it says.
+// replay_plan.h and replay_run.h; here is what it prints.
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static double per_second(uint64_t count, int64_t took_us)
     return took_us > 0 ? (double)count * 1e6 / (double)took_us : 0.0;
 }
 
-// ---- for machines ----
+// ---- as JSON ----
 
 static json_t *place_json(const ReplayPlace *place)
 {
@@ -76,7 +76,7 @@ static void print_json(const ReplayPlan *plan, const ReplayTally *tally, const c
     print_json_line(root);
 }
 
-// ---- for people ----
+// ---- as text ----
 
 static int compare_subjects(const void *a, const void *b)
 {
@@ -143,13 +143,7 @@ static void print_text(Cli *cli, const ReplayPlan *plan, const ReplayTally *tall
 
 // ---- the command ----
 
-static int usage(const Error *err)
-{
-    fprintf(stderr, "stentor: %s\n", err->text);
-    return EXIT_USAGE;
-}
-
-static int tell(Cli *cli, const ReplayPlan *plan, const ReplayTally *tally, const Error *err)
+static int report(Cli *cli, const ReplayPlan *plan, const ReplayTally *tally, const Error *err)
 {
     const char *command =
         tally->complete ? NULL : replay_continue(plan, tally->next, tally->end, cli->arena);
@@ -160,26 +154,24 @@ static int tell(Cli *cli, const ReplayPlan *plan, const ReplayTally *tally, cons
     }
     fflush(stdout);
     if (err->kind != ERROR_NONE) {
-        cli_fail(err);
+        cli_fail(cli, err);
     }
     if (command != NULL) {
         uint64_t done = tally->next > 0 ? tally->next - 1 : 0;
-        fprintf(
-            stderr, "stentor: stopped, done up to sequence %" PRIu64 "; go on with: %s\n", done,
-            command);
+        cli_note(cli, "stopped after sequence %" PRIu64 "; to continue: %s", done, command);
     }
     if (tally->verdicts[REPLAY_OLD] > 0) {
-        fprintf(
-            stderr,
-            "stentor: %" PRIu64 " events are more than %d h old: ingest would make new "
-            "notifications of them (HINT: --accept-again, if that is wanted)\n",
+        cli_note(
+            cli,
+            "%" PRIu64 " events are more than %d h old: ingest would make new notifications of "
+            "them (HINT: --accept-again, if that is wanted)",
             tally->verdicts[REPLAY_OLD], REPLAY_EVENT_HOURS);
     }
     if (tally->removed_before > 0) {
-        fprintf(
-            stderr,
-            "stentor: the stream lost messages before sequence %" PRIu64
-            " while it was read; some may not have been replayed\n",
+        cli_note(
+            cli,
+            "the stream lost messages before sequence %" PRIu64
+            " while it was read: some may not have been replayed",
             tally->removed_before);
     }
     return tally->complete && tally->refused == 0 && tally->removed_before == 0 ? EXIT_DONE
@@ -204,18 +196,18 @@ static int shadow(Cli *cli)
     Error err = {0};
     ShadowPlan plan;
     if (!shadow_plan_read(cli, clock_now_us(), &plan, &err)) {
-        return usage(&err);
+        return cli_fail(cli, &err);
     }
-    fprintf(
-        stderr, "stentor: what follows shows what people were sent; e-mail addresses are masked, "
-                "other personal data is not\n");
+    cli_note(
+        cli, "the output shows what recipients were sent: e-mail addresses are masked, other "
+             "personal data is not");
     ShadowTally tally;
     shadow_tally_init(&tally);
     int status = EXIT_DONE;
     if (run_shadow(cli, &plan, &tally, &err)) {
         shadow_print(&plan, &tally, cli->json);
     } else {
-        status = cli_fail(&err);
+        status = cli_fail(cli, &err);
         status = tally.no_version ? EXIT_NOT_FOUND : status;
     }
     shadow_tally_done(&tally);
@@ -231,10 +223,10 @@ int cmd_replay(Cli *cli)
         return shadow(cli);
     }
     if (!replay_plan_read(cli, clock_now_us(), &plan, &err)) {
-        return usage(&err);
+        return cli_fail(cli, &err);
     }
     if (!session_open(&session, &cli->settings.session, &err)) {
-        return cli_fail(&err);
+        return cli_fail(cli, &err);
     }
     ReplayTally tally;
     replay_tally_init(&tally);
@@ -242,7 +234,7 @@ int cmd_replay(Cli *cli)
     session_close(&session);
     // Nothing read and nothing done: the error is all there is to say.
     bool began = ran || tally.took_us > 0;
-    int status = began ? tell(cli, &plan, &tally, &err) : cli_fail(&err);
+    int status = began ? report(cli, &plan, &tally, &err) : cli_fail(cli, &err);
     replay_tally_done(&tally);
     return status;
 }

@@ -7,22 +7,6 @@
 
 // ---- times and numbers ----
 
-static bool read_time(Cli *cli, const char *flag, int64_t now_us, int64_t *ret_us, Error *err)
-{
-    const char *text = args_flag(&cli->args, flag);
-    if (text == NULL) {
-        return true;
-    }
-    if (!replay_time_parse(str_from(text), now_us, ret_us)) {
-        return error_set(
-            err, ERROR_CONFIG,
-            "--%s is '%s': expected RFC 3339 (2026-11-20T18:00:00Z) or how long ago (90s, 15m, 2h, "
-            "7d)",
-            flag, text);
-    }
-    return true;
-}
-
 static bool read_sequence(Cli *cli, const char *flag, uint64_t *ret, Error *err)
 {
     int64_t value = 0;
@@ -46,7 +30,7 @@ static bool read_rate(Cli *cli, int64_t *ret, Error *err)
     }
     if (!str_to_i64(text, ret) || *ret < 1 || *ret > REPLAY_RATE_MAX) {
         return error_set(
-            err, ERROR_CONFIG, "--rate is '%s': expected messages a second, 1/s to %d/s", given,
+            err, ERROR_USAGE, "--rate is '%s': expected messages a second, 1/s to %d/s", given,
             REPLAY_RATE_MAX);
     }
     return true;
@@ -69,7 +53,7 @@ static bool read_stream(Cli *cli, ReplayPlan *plan, Error *err)
         buf_printf(&names, "%s%s", names.len > 0 ? " " : "", streams[i].name);
     }
     error_set(
-        err, ERROR_CONFIG, "%s%s%s: expected one of %s", name == NULL ? "--stream is required" : "",
+        err, ERROR_USAGE, "%s%s%s: expected one of %s", name == NULL ? "--stream is required" : "",
         name != NULL ? "there is no stream " : "", name != NULL ? name : "", buf_c(&names));
     buf_done(&names);
     return false;
@@ -81,24 +65,25 @@ static bool read_beginning(Cli *cli, int64_t now_us, ReplayPlan *plan, Error *er
                 args_has(&cli->args, "last-per-subject");
     if (given != 1) {
         return error_set(
-            err, ERROR_CONFIG,
-            "say where it begins with one of --from-seq N, --from-time TIME, --last-per-subject");
+            err, ERROR_USAGE,
+            "one of --from-seq N, --from-time TIME and --last-per-subject is required: where it "
+            "starts");
     }
     plan->last_per_subject = args_has(&cli->args, "last-per-subject");
     if (!read_sequence(cli, "from-seq", &plan->from_sequence, err) ||
         !read_sequence(cli, "to-seq", &plan->to_sequence, err) ||
-        !read_time(cli, "from-time", now_us, &plan->from_time_us, err) ||
-        !read_time(cli, "to-time", now_us, &plan->to_time_us, err)) {
+        !args_time(&cli->args, "from-time", TIME_BEFORE_NOW, now_us, &plan->from_time_us, err) ||
+        !args_time(&cli->args, "to-time", TIME_BEFORE_NOW, now_us, &plan->to_time_us, err)) {
         return false;
     }
     if (plan->to_sequence > 0 && plan->to_sequence < plan->from_sequence) {
-        return error_set(err, ERROR_CONFIG, "--to-seq is before --from-seq");
+        return error_set(err, ERROR_USAGE, "--to-seq is before --from-seq");
     }
     if (plan->to_time_us > 0 && plan->to_time_us < plan->from_time_us) {
-        return error_set(err, ERROR_CONFIG, "--to-time is before --from-time");
+        return error_set(err, ERROR_USAGE, "--to-time is before --from-time");
     }
     return plan->from_time_us <= now_us ||
-           error_set(err, ERROR_CONFIG, "--from-time is in the future");
+           error_set(err, ERROR_USAGE, "--from-time is in the future");
 }
 
 // Every subject that `filter` takes is one of the stream's: the server refuses another one.
@@ -143,26 +128,27 @@ static bool read_subjects(Cli *cli, ReplayPlan *plan, Error *err)
     if (plan->filter != NULL &&
         (!is_subject(filter, true) || !is_within(filter, str_from(plan->stream->subjects)))) {
         return error_set(
-            err, ERROR_CONFIG,
+            err, ERROR_USAGE,
             "--subject is '%s': expected a filter within '%s', the subjects of %s", plan->filter,
             plan->stream->subjects, plan->stream->name);
     }
     const char *tenant = args_flag(&cli->args, "tenant");
     if (args_has(&cli->args, "all-tenants")) {
         return tenant == NULL ||
-               error_set(err, ERROR_CONFIG, "--tenant and --all-tenants exclude each other");
+               error_set(err, ERROR_USAGE, "--tenant and --all-tenants exclude each other");
     }
     plan->tenant = tenant != NULL ? tenant : cli->settings.tenant;
     if (plan->tenant == NULL || plan->tenant[0] == '\0') {
         return error_set(
-            err, ERROR_CONFIG, "say whose messages: --tenant T, STENTOR_TENANT, or --all-tenants");
+            err, ERROR_USAGE,
+            "--tenant TENANT, STENTOR_TENANT or --all-tenants is required: whose messages");
     }
     if (!id_is_tenant(str_from(plan->tenant))) {
-        return error_set(err, ERROR_CONFIG, "'%s' is not a tenant's id", plan->tenant);
+        return error_set(err, ERROR_USAGE, "'%s' is not a tenant's id", plan->tenant);
     }
     return replay_says_tenant(plan->stream) ||
            error_set(
-               err, ERROR_CONFIG, "the subjects of %s do not say the tenant (HINT: --all-tenants)",
+               err, ERROR_USAGE, "the subjects of %s do not name the tenant (HINT: --all-tenants)",
                plan->stream->name);
 }
 
@@ -185,11 +171,11 @@ static bool check_service(ReplayPlan *plan, Error *err)
     }
     if (reader == NULL) {
         return error_set(
-            err, ERROR_CONFIG, "no service works on %s (HINT: --to-subject replay.<anything>)",
+            err, ERROR_USAGE, "no service works on %s (HINT: --to-subject replay.<anything>)",
             plan->stream->name);
     }
     return error_set(
-        err, ERROR_CONFIG, "'%s' does not work on %s (HINT: --to-service %s)", plan->service,
+        err, ERROR_USAGE, "'%s' does not work on %s (HINT: --to-service %s)", plan->service,
         plan->stream->name, reader);
 }
 
@@ -200,21 +186,22 @@ static bool read_target(Cli *cli, ReplayPlan *plan, Error *err)
     plan->service = args_flag(&cli->args, "to-service");
     plan->subject = args_flag(&cli->args, "to-subject");
     if (plan->service != NULL && plan->subject != NULL) {
-        return error_set(err, ERROR_CONFIG, "--to-service and --to-subject exclude each other");
+        return error_set(err, ERROR_USAGE, "--to-service and --to-subject exclude each other");
     }
     if (plan->service == NULL && plan->subject == NULL && !plan->dry_run) {
         return error_set(
-            err, ERROR_CONFIG,
-            "say where to with --to-service NAME or --to-subject replay.<anything>, or --dry-run");
+            err, ERROR_USAGE,
+            "--to-service NAME, --to-subject replay.NAME or --dry-run is required: where the "
+            "messages go");
     }
     if (plan->accept_again && strcmp(plan->stream->name, "EVENTS") != 0) {
-        return error_set(err, ERROR_CONFIG, "--accept-again is for EVENTS only");
+        return error_set(err, ERROR_USAGE, "--accept-again is for EVENTS only");
     }
     Str subject = str_from(plan->subject);
     if (plan->subject != NULL && (!is_subject(subject, false) || subject.len <= strlen("replay.") ||
                                   !str_starts(subject, STR("replay.")))) {
         return error_set(
-            err, ERROR_CONFIG,
+            err, ERROR_USAGE,
             "--to-subject is '%s': expected one below 'replay.', which no stream keeps",
             plan->subject);
     }
@@ -235,7 +222,7 @@ static bool read_run(Cli *cli, int64_t now_us, ReplayPlan *plan, Error *err)
         strspn(plan->run, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-");
     if (len == 0 || len > REPLAY_RUN_MAX || plain != len) {
         return error_set(
-            err, ERROR_CONFIG, "--run is '%s': expected 1 to %d letters, digits, '_' and '-'",
+            err, ERROR_USAGE, "--run is '%s': expected 1 to %d letters, digits, '_' and '-'",
             plan->run, REPLAY_RUN_MAX);
     }
     return true;
@@ -247,7 +234,7 @@ static bool check_flags(const Cli *cli, Error *err)
         "template", "subject-template", "text", "key", "locale", "limit", "diffs"};
     for (size_t i = 0; i < sizeof shadows / sizeof *shadows; i++) {
         if (args_has(&cli->args, shadows[i])) {
-            return error_set(err, ERROR_CONFIG, "--%s is for replay --shadow only", shadows[i]);
+            return error_set(err, ERROR_USAGE, "--%s is for replay --shadow only", shadows[i]);
         }
     }
     return true;

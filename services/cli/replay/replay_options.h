@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay is to do, as the command line says it. Pure: the time is an argument.
+// What a replay is to do, from its flags. Pure: the time is an argument.
 #pragma once
 
 #include "common/replay/replay_plan.h"

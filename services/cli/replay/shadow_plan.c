@@ -19,7 +19,7 @@ static bool read_words(Cli *cli, const char *flag, char **ret, Error *err)
         return error_wrap(err, "--%s", flag);
     }
     if (!str_is_utf8(text)) {
-        return error_set(err, ERROR_CONFIG, "--%s: '%s' is not UTF-8", flag, path);
+        return error_set(err, ERROR_USAGE, "--%s: '%s' is not UTF-8", flag, path);
     }
     *ret = arena_cstr(cli->arena, text);
     return true;
@@ -37,7 +37,7 @@ static bool read_key(Cli *cli, ShadowPlan *plan, Error *err)
     }
     if (plan->key == NULL || !id_is_key(str_from(plan->key))) {
         return error_set(
-            err, ERROR_CONFIG,
+            err, ERROR_USAGE,
             "'%s' is not a template key: 1 to 64 of a-z 0-9 '_' '-' (HINT: --key KEY)",
             plan->key != NULL ? plan->key : "");
     }
@@ -49,35 +49,34 @@ static bool read_tenant(Cli *cli, ShadowPlan *plan, Error *err)
     const char *tenant = args_flag(&cli->args, "tenant");
     if (args_has(&cli->args, "all-tenants")) {
         return tenant == NULL ||
-               error_set(err, ERROR_CONFIG, "--tenant and --all-tenants exclude each other");
+               error_set(err, ERROR_USAGE, "--tenant and --all-tenants exclude each other");
     }
     plan->tenant = tenant != NULL ? tenant : cli->settings.tenant;
     if (plan->tenant == NULL || plan->tenant[0] == '\0') {
         return error_set(
-            err, ERROR_CONFIG, "say whose requests: --tenant T, STENTOR_TENANT, or --all-tenants");
+            err, ERROR_USAGE,
+            "--tenant TENANT, STENTOR_TENANT or --all-tenants is required: whose requests");
     }
     return id_is_tenant(str_from(plan->tenant)) ||
-           error_set(err, ERROR_CONFIG, "'%s' is not a tenant's id", plan->tenant);
+           error_set(err, ERROR_USAGE, "'%s' is not a tenant's id", plan->tenant);
 }
 
 static bool read_span(Cli *cli, int64_t now_us, ShadowPlan *plan, Error *err)
 {
-    const char *from = args_flag(&cli->args, "from-time");
-    const char *to = args_flag(&cli->args, "to-time");
-    if (from == NULL) {
+    const Args *args = &cli->args;
+    if (!args_has(args, "from-time")) {
         return error_set(
-            err, ERROR_CONFIG, "say since when: --from-time TIME (RFC 3339, or 2h, 7d ago)");
+            err, ERROR_USAGE, "--from-time TIME is required: RFC 3339, or 2h, 7d (ago)");
     }
-    if (!replay_time_parse(str_from(from), now_us, &plan->from_us) || plan->from_us > now_us) {
-        return error_set(
-            err, ERROR_CONFIG,
-            "--from-time is '%s': expected RFC 3339 in the past, or how long ago (2h, 7d)", from);
+    if (!args_time(args, "from-time", TIME_BEFORE_NOW, now_us, &plan->from_us, err) ||
+        !args_time(args, "to-time", TIME_BEFORE_NOW, now_us, &plan->to_us, err)) {
+        return false;
     }
-    if (to != NULL &&
-        (!replay_time_parse(str_from(to), now_us, &plan->to_us) || plan->to_us < plan->from_us)) {
-        return error_set(
-            err, ERROR_CONFIG,
-            "--to-time is '%s': expected RFC 3339 or how long ago, not before --from-time", to);
+    if (plan->from_us > now_us) {
+        return error_set(err, ERROR_USAGE, "--from-time is in the future");
+    }
+    if (args_has(args, "to-time") && plan->to_us < plan->from_us) {
+        return error_set(err, ERROR_USAGE, "--to-time is before --from-time");
     }
     return args_int(&cli->args, "limit", 0, 1, INT64_MAX, &plan->limit, err) &&
            args_int(&cli->args, "diffs", 3, 0, SHADOW_DIFFS_MAX, &plan->diffs, err);
@@ -94,7 +93,7 @@ bool shadow_plan_read(Cli *cli, int64_t now_us, ShadowPlan *ret, Error *err)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (args_has(&cli->args, others[i])) {
             return error_set(
-                err, ERROR_CONFIG, "--%s has no meaning with --shadow, which publishes nothing",
+                err, ERROR_USAGE, "--%s has no meaning with --shadow, which publishes nothing",
                 others[i]);
         }
     }
@@ -105,8 +104,9 @@ bool shadow_plan_read(Cli *cli, int64_t now_us, ShadowPlan *ret, Error *err)
     }
     if (ret->html == NULL && ret->subject == NULL && ret->text == NULL) {
         return error_set(
-            err, ERROR_CONFIG,
-            "say the new words: --template FILE (html), --subject-template FILE, --text FILE");
+            err, ERROR_USAGE,
+            "new content is required: --template FILE (html), --subject-template FILE or --text "
+            "FILE");
     }
     if (ret->subject != NULL) {
         ret->subject[strcspn(ret->subject, "\r\n")] = '\0'; // an editor's line break is none of it

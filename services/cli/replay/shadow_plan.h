@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shadow replay is to compare, as the command line says it.
+// What a shadow replay is to compare, from its flags.
 #pragma once
 
 #include "common/replay/shadow/shadow.h"

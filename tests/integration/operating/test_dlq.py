@@ -268,7 +268,7 @@ def test_what_no_stage_should_read_again_is_refused(limited, bus, subject, stage
     (["resend", "1", "--since", "2h"], "go with --all"),
     (["drop", "--all"], "--yes"),
     (["drop", "0"], "'0' is not a letter's sequence"),
-    (["list", "--since", "yesterday"], "--since 'yesterday'"),
+    (["list", "--since", "yesterday"], "--since is 'yesterday'"),
     (["list", "--stage", "no.stage"], "--stage 'no.stage'"),
     (["list", "--limit", "0"], "--limit"),
     (["show"], "usage"),

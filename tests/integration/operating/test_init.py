@@ -97,7 +97,7 @@ def test_the_files_belong_to_whom_they_are_said_to(etc):
     assert {(path.stat().st_mode & 0o777, path.stat().st_gid) for path in etc.iterdir()} == {(0o640, 12345)}
     done = run("init", "files", "--folder", etc, "--service-groups")
     groups = subprocess.run(["getent", "group", "stentor-ingest"], capture_output=True).returncode == 0
-    assert groups or (done.returncode == 1 and "no group 'stentor-ingest'" in done.stderr and "groupadd --system stentor-ingest" in done.stderr)
+    assert groups or (done.returncode == 2 and "no group 'stentor-ingest'" in done.stderr and "groupadd --system stentor-ingest" in done.stderr)
 
 
 def test_passwords_and_accounts_of_an_installation_that_exists_are_kept(etc, tmp_path):
@@ -125,7 +125,7 @@ def test_passwords_and_accounts_of_an_installation_that_exists_are_kept(etc, tmp
 ])
 def test_what_is_wrong_in_an_option_is_said_before_anything_is_written(etc, words, said):
     done = run("init", "files", "--folder", etc, *words)
-    assert done.returncode == 1 and said in done.stderr and len(done.stderr.splitlines()) == 1
+    assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
     assert not etc.exists() or not shot(etc)
 
 

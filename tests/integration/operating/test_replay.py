@@ -392,7 +392,7 @@ def test_a_shadow_names_what_would_fail_and_what_the_gate_would_stop(replayed, c
     misspelt = _replay(replayed, "--shadow", "--subject-template", subject, "--key", "welcom", "--from-time", "1h", status=3)
     assert "no version of template 'welcom' is published" in misspelt and "--key" in misspelt
     assert "no version of template 'welcome' has the locale 'xx-XX'" in _replay(replayed, *shadow, "--locale", "xx-XX", status=3)
-    assert "STENTOR_MASTER_KEY_FILE" in _replay(replayed, *shadow, status=1, STENTOR_MASTER_KEY_FILE="")
+    assert "STENTOR_MASTER_KEY_FILE" in _replay(replayed, *shadow, status=2, STENTOR_MASTER_KEY_FILE="")
     warned = subprocess.run([BIN / "stentor", "replay", *map(str, shadow)], text=True, capture_output=True, timeout=60,
                             env=_environment(replayed))
     assert warned.returncode == 0 and "shows what people were sent" in warned.stderr and "different" in warned.stdout

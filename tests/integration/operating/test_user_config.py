@@ -94,14 +94,14 @@ def test_xdg_config_home_and_a_file_that_is_named_come_before_the_users_own(home
 
 
 def test_without_a_file_the_default_is_asked_and_a_missing_key_says_login(home):
-    said = home.run("recipient", "get", "x", status=1)
+    said = home.run("recipient", "get", "x", status=2)
     assert "STENTOR_API_KEY is not set (HINT: stentor login URL" in said
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
 def test_a_file_that_others_may_read_is_refused_with_the_command_that_mends_it(home, mode):
     home.write(f"STENTOR_API_KEY={KEY}\n", mode)
-    said = home.run("recipient", "get", "x", status=1)
+    said = home.run("recipient", "get", "x", status=2)
     assert f"HINT: chmod 600 '{home.file}'" in said and KEY not in said
     assert home.run("help") and home.run("completion", "bash")  # these need no settings
 
@@ -110,7 +110,7 @@ def test_a_file_that_others_may_read_is_refused_with_the_command_that_mends_it(h
 def test_a_file_of_another_user_is_refused(home):
     home.write("STENTOR_HOME=/tmp/theirs\n")
     os.chown(home.file, 65534, 65534)
-    assert "belongs to another user" in home.run("down", status=1)
+    assert "belongs to another user" in home.run("down", status=2)
 
 
 @pytest.mark.parametrize("line,why", [
@@ -120,7 +120,7 @@ def test_a_file_of_another_user_is_refused(home):
 ])
 def test_a_wrong_line_is_refused_by_file_and_line_with_the_nearest_name(home, line, why):
     home.write(line + "\n")
-    said = home.run("recipient", "get", "x", status=1)
+    said = home.run("recipient", "get", "x", status=2)
     assert str(home.file) in said and why in said
 
 
@@ -153,19 +153,19 @@ def test_login_makes_the_folder_and_logout_removes_a_file_with_nothing_left(home
     (["--key-file", "/nowhere"], "", "/nowhere"),
 ])
 def test_login_writes_nothing_when_the_key_is_no_good(home, api, words, stdin, why):
-    assert why in home.run("login", api, *words, stdin=stdin, status=1)
+    assert why in home.run("login", api, *words, stdin=stdin, status=1 if "401" in why else 2)
     assert not home.file.exists()
 
 
 def test_login_names_an_address_without_an_answer_and_takes_it_unchecked(home):
     url = _address()
     assert f"no answer from {url} (STENTOR_API_URL, from the command line)" in home.run("login", url, stdin=KEY, status=1)
-    assert "is no address of the API" in home.run("login", "localhost:8080", stdin=KEY, status=1)
-    assert "is no address of the API" in home.run("login", "http://localhost/", stdin=KEY, status=1)
+    assert "is no address of the API" in home.run("login", "localhost:8080", stdin=KEY, status=2)
+    assert "is no address of the API" in home.run("login", "http://localhost/", stdin=KEY, status=2)
     home.run("login", url, "--unchecked", "--tenant", "acme", stdin=KEY)
     assert home.asks() == (url, str(home.file))
     done = subprocess.run([BIN / "stentor", "login", url], env={}, input=KEY, capture_output=True, text=True, timeout=30)
-    assert done.returncode == 1 and "neither HOME nor XDG_CONFIG_HOME is set" in done.stderr
+    assert done.returncode == 2 and "neither HOME nor XDG_CONFIG_HOME is set" in done.stderr
 
 
 def test_a_terminal_does_not_show_the_key(home, api):
@@ -194,8 +194,8 @@ def test_the_key_of_a_file_goes_to_the_address_of_that_file_alone(home, api, tmp
     home.write(f"STENTOR_API_URL={stored}\nSTENTOR_API_KEY={KEY}\n")
     refused = f"the API key of '{home.file}' goes to {stored} alone, not to {other}"  # a long path leaves no room for the hint
     for words, environment in ((["--api-url", other], {}), ([f"--api-url={other}"], {}), ([], {"STENTOR_API_URL": other})):
-        assert refused in home.run(*words, "recipient", "get", "x", status=1, **environment), words
-        assert refused in home.run(*words, "send", "--to", "a@example.com", "--template", "w", status=1, **environment)
+        assert refused in home.run(*words, "recipient", "get", "x", status=2, **environment), words
+        assert refused in home.run(*words, "send", "--to", "a@example.com", "--template", "w", status=2, **environment)
         own = home.run(*words, "recipient", "get", "x", status=1, STENTOR_API_KEY="k", **environment)
         assert f"no answer from {other}" in own, "an address's own key"
     for same in (stored, stored + "/"):
@@ -203,11 +203,11 @@ def test_the_key_of_a_file_goes_to_the_address_of_that_file_alone(home, api, tmp
     (tmp_path / "key").write_text(KEY)
     for text in (f"STENTOR_API_KEY={KEY}\n", f"STENTOR_API_KEY_FILE={tmp_path}/key\n"):  # without an address it is the default's
         home.write(text)
-        assert "goes to http://127.0.0.1:8080 alone" in home.run("--api-url", other, "recipient", "get", "x", status=1)
+        assert "goes to http://127.0.0.1:8080 alone" in home.run("--api-url", other, "recipient", "get", "x", status=2)
     named = tmp_path / "named.conf"
     named.write_text(f"STENTOR_API_URL={stored}\nSTENTOR_API_KEY={KEY}\n")
     for words, environment in ((["--config", str(named)], {}), ([f"--config={named}"], {}), ([], {"STENTOR_CONFIG": str(named)})):
-        said = home.run(*words, "recipient", "get", "x", status=1, STENTOR_API_URL=other, **environment)
+        said = home.run(*words, "recipient", "get", "x", status=2, STENTOR_API_URL=other, **environment)
         assert f"the API key of '{named}' goes to {stored} alone" in said
     assert "tenant         acme" in home.run("login", api, stdin=KEY), "login replaces both"
     assert home.run("login", stdin=KEY, STENTOR_API_URL=api)

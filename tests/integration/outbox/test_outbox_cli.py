@@ -223,7 +223,7 @@ def test_retry_frees_refused_events(database):
     database.sql("INSERT INTO stentor_outbox.refused VALUES ('hotel', 'row1', 'why', now()), ('hotel', 'row2', 'why', now())")
     told = database.json("show", mapping="hotel")
     assert (told["pending"], told["refused"]) == (1, 2) and {row["key"] for row in told["refused_rows"]} == {"row1", "row2"}
-    assert "row1 is taken again" in database.ok("retry", "row1", mapping="hotel")
+    assert "row1 will be published again" in database.ok("retry", "row1", mapping="hotel")
     assert database.json("retry", "--all-refused", mapping="hotel")["retried"] == ["row2"]
     assert database.run("retry", "row3", mapping="hotel").returncode == 3
     assert "--failed is for requests" in database.run("retry", "--failed", mapping="hotel").stderr

@@ -180,7 +180,7 @@ def test_every_recipient_command(people, api):
                                  "--sms", "+4915100000001", "--time-zone", "Europe/Paris", "--quiet-hours", "21:00-06:30", "--json"))
     cleo = made["id"]
     assert json.loads(people.cli("recipient", "get", cleo, "--json"))["quiet_hours"] == {"start": "21:00", "end": "06:30"}
-    found = json.loads(people.cli("recipient", "get", "--address", "+4915100000001", "--reveal", "--json"))["data"]
+    found = json.loads(people.cli("recipient", "get", "--address", "+4915100000001", "--reveal", "--json"))
     assert [(p["id"], p["name"]) for p in found] == [(cleo, "Cleo")]
     people.cli("recipient", "prefs", cleo, "--set", "billing/email=weekly@09:15/5", "--set", "marketing=off")
     people.cli("recipient", "prefs", cleo, "--set", "marketing=clear", "--set", "social=daily@18:00")
@@ -197,7 +197,7 @@ def test_every_recipient_command(people, api):
     assert people.run_cli("recipient", "get", cleo).returncode == 3
     assert people.run_cli("recipient", "get").returncode == 2
     wrong = people.run_cli("recipient", "put", "--email", "nobody")
-    assert wrong.returncode == 1 and "addresses[0].address" in wrong.stderr
+    assert wrong.returncode == 2 and "addresses[0].address" in wrong.stderr
 
 
 def test_tenant_settings_by_command_and_api_are_the_same_entry(people, api):
@@ -215,7 +215,7 @@ def test_tenant_settings_by_command_and_api_are_the_same_entry(people, api):
                         ({"sender_address": "a b@c"}, "sender_address")):
         status, problem = api("PUT", "/v1/tenant", body)
         assert status == 422 and problem["field"] == field, problem
-    assert "time_zone" in people.run_cli("tenant", "put", "acme", "--time-zone", "Nowhere/Land").stderr
+    assert "--time-zone: " in people.run_cli("tenant", "put", "acme", "--time-zone", "Nowhere/Land").stderr
     assert people.run_cli("tenant", "show", "no-such-tenant").returncode == 3
 
 

@@ -161,7 +161,7 @@ def upgraded(postgres, older):
     assert done.returncode == 1 and "archiver.notifications is in use, nothing was changed: try again" in done.stderr, done.stderr
     assert postgres.query("SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'digest_flusher'", database=older) == [("postgres",)]
     told = stentor_ok(postgres, "migrate", "--bootstrap", role="postgres", database=older)
-    assert "roles, rights and owner are there" in told and "stentor/0003_definer_functions.sql" in told
+    assert "roles, rights and owner are set up" in told and "stentor/0003_definer_functions.sql" in told
     return older
 
 

@@ -256,7 +256,7 @@ def test_the_command_lists_every_page(own):
     assert listed[:103] == made[::-1] and len(listed) == len(set(listed)) >= 103
     assert [batch["id"] for batch in batch_cli(own, "list")] == made[:2:-1], "100 when nothing is said"
     assert [batch["id"] for batch in batch_cli(own, "list", "--limit", "102", "--status", "draft")] == made[:0:-1]
-    assert own.run_cli("batch", "list", "--status", "gone").returncode == 1
+    assert own.run_cli("batch", "list", "--status", "gone").returncode == 2
     assert "--limit" in own.run_cli("batch", "list", "--limit", "many").stderr
 
 
@@ -273,7 +273,7 @@ def test_the_command_uploads_ndjson_and_tells_the_words_to_the_batch(own):
     refused = own.run_cli("batch", "start", batch)
     assert refused.returncode == 1 and "cancelled" in refused.stderr
     assert own.run_cli("batch", "show", "dbt_nosuch").returncode == 3
-    assert own.run_cli("batch", "add", batch, own.folder / "nosuch.csv").returncode == 1
+    assert own.run_cli("batch", "add", batch, own.folder / "nosuch.csv").returncode == 2
 
 
 def kill_and_start(pipeline):

@@ -107,7 +107,7 @@ def test_a_draft_is_not_usable_until_it_is_active_and_not_after_it_is_archived(p
     assert status == 422 and problem["field"] == "template_version"
 
     refused = pipeline.run_cli("template", "activate", "life", "1.0.0")
-    assert refused.returncode == 1 and "approved_by" in refused.stderr
+    assert refused.returncode == 2 and "approved_by" in refused.stderr
     pipeline.cli("template", "activate", "life", "1.0.0", "--approved-by", "Dana")
     wait_until(lambda: pipeline.post(body)[0] == 202, 10, "the active version reaching ingest")
     again = pipeline.run_cli(*put)

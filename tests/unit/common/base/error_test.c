@@ -108,7 +108,8 @@ static void clear_forgets(void **state)
 static void every_kind_has_a_name(void **state)
 {
     (void)state;
-    const char *names[] = {"none", "transient", "permanent", "conflict", "config", "cancelled"};
+    const char *names[] = {"none",   "transient", "permanent", "conflict",
+                           "config", "usage",     "cancelled"};
     for (int kind = ERROR_NONE; kind <= ERROR_CANCELLED; kind++) {
         assert_string_equal(error_kind_name((ErrorKind)kind), names[kind]);
     }

@@ -45,23 +45,6 @@ static ReplayPlan good(const char *stream, const char *service)
     };
 }
 
-static void times_are_rfc_3339_or_ago(void **state)
-{
-    (void)state;
-    int64_t at = 0;
-    int64_t exact = 0;
-    assert_true(replay_time_parse(STR("90s"), NOW, &at) && at == NOW - 90 * INT64_C(1000000));
-    assert_true(replay_time_parse(STR("15m"), NOW, &at) && at == NOW - HOUR_US / 4);
-    assert_true(replay_time_parse(STR("2h"), NOW, &at) && at == NOW - 2 * HOUR_US);
-    assert_true(replay_time_parse(STR("7d"), NOW, &at) && at == NOW - 168 * HOUR_US);
-    assert_true(clock_parse(STR("2026-11-20T18:00:00Z"), &exact));
-    assert_true(replay_time_parse(STR("2026-11-20T18:00:00Z"), NOW, &at) && at == exact);
-    const char *const bad[] = {"", "h", "-2h", "2w", "2", "99999999999d", "1.5h", "yesterday"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_false(replay_time_parse(str_from(bad[i]), NOW, &at));
-    }
-}
-
 static void the_filter_of_a_tenant_names_it(void **state)
 {
     (void)state;
@@ -201,7 +184,6 @@ static void what_is_behind_the_end_is_past(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(times_are_rfc_3339_or_ago),
         TEST(the_filter_of_a_tenant_names_it),
         TEST(copies_have_ids_of_their_run_and_place),
         TEST(events_keep_the_identity_that_ingest_knows_them_by),

@@ -17,17 +17,24 @@ static const Command put = {
     .min_words = 1,
     .max_words = 2,
     .flags = "name= var= json",
+    .help = "",
 };
-static const Command bare = {.name = "bare", .usage = "", .flags = ""};
+static const Command bare = {.name = "bare", .usage = "", .flags = "", .help = ""};
+
+static const Command fit = {
+    .name = "fit",
+    .usage = "",
+    .flags = "mapping=! role=",
+    .help = "check\n  --mapping FILE   the mapping"};
 
 // Parses words that end with NULL, as main() would hand them over.
 static bool parse(const Command *command, const char *const *words, Args *ret, Error *err)
 {
-    static char copies[ARGS_MAX * 3][32];
+    static char copies[ARGS_MAX * 3][48];
     char *argv[ARGS_MAX * 3];
     int argc = 0;
     for (; words[argc] != NULL; argc++) {
-        assert_true((size_t)snprintf(copies[argc], sizeof copies[argc], "%s", words[argc]) < 32);
+        assert_true((size_t)snprintf(copies[argc], sizeof copies[argc], "%s", words[argc]) < 48);
         argv[argc] = copies[argc];
     }
     return args_parse(command, argc, argv, ret, err);
@@ -112,22 +119,34 @@ static void what_is_wrong_is_named(void **state)
 {
     (void)state;
     static const Refusal refusals[] = {
-        {&put, {"key", "--nmae", "x"}, "unknown option '--nmae' (stentor help thing put)"},
-        {&put, {"key", "--nmae=x"}, "unknown option '--nmae' (stentor help thing put)"},
+        {&put,
+         {"key", "--nmae", "x"},
+         "unknown option '--nmae'; did you mean '--name'? (stentor help thing put)"},
+        {&put,
+         {"key", "--nmae=x"},
+         "unknown option '--nmae'; did you mean '--name'? (stentor help thing put)"},
         {&put, {"key", "--=x"}, "unknown option '--' (stentor help thing put)"},
         {&bare, {"--=x"}, "unknown option '--' (stentor help bare)"},
         {&bare, {"--json"}, "unknown option '--json' (stentor help bare)"},
         {&put, {"key", "--name"}, "option '--name' needs a value"},
         {&put, {"key", "--json=yes"}, "option '--json' takes no value"},
-        {&put, {"--json"}, "usage: stentor thing put KEY"},
-        {&put, {"a", "b", "c"}, "unexpected argument 'c' (usage: stentor thing put KEY)"},
+        {&put, {"key", "--colour", "x"}, "unknown option '--colour' (stentor help thing put)"},
+        {&put,
+         {"--json"},
+         "an argument is missing (usage: stentor thing put KEY [OPTION...] [--json])"},
+        {&put,
+         {"a", "b", "c"},
+         "unexpected argument 'c' (usage: stentor thing put KEY [OPTION...] [--json])"},
         {&bare, {"a"}, "unexpected argument 'a' (usage: stentor bare)"},
+        {&fit,
+         {"--role", "r"},
+         "--mapping FILE is required (usage: stentor fit --mapping FILE [OPTION...])"},
     };
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         Args args;
         Error err = {0};
         assert_false(parse(refusals[i].command, refusals[i].words, &args, &err));
-        assert_int_equal(err.kind, ERROR_CONFIG);
+        assert_int_equal(err.kind, ERROR_USAGE);
         assert_string_equal(err.text, refusals[i].says);
     }
 }
@@ -181,11 +200,61 @@ static void numbers_have_a_default_and_bounds(void **state)
         value = -1;
         assert_true(parse(&put, WORDS("key", bad[i]), &args, &err));
         assert_false(args_int(&args, "name", 7, 1, 9, &value, &err));
-        assert_int_equal(err.kind, ERROR_CONFIG);
+        assert_int_equal(err.kind, ERROR_USAGE);
         assert_non_null(strstr(err.text, "--name is '"));
         assert_non_null(strstr(err.text, "expected a whole number from 1 to 9"));
         assert_int_equal(value, -1);
     }
+}
+
+#define NOW_US INT64_C(1763648968320000)
+
+static void a_time_is_a_span_or_a_moment(void **state)
+{
+    (void)state;
+    static const Command list = {.name = "list", .usage = "", .flags = "since=", .help = ""};
+    static const struct {
+        const char *text;
+        int64_t span_s; // -1: refused
+    } rows[] = {
+        {"90s", 90},
+        {"30m", 1800},
+        {"2h", 7200},
+        {"7d", 604800},
+        {"0s", 0},
+        {"d", -1},
+        {"", -1},
+        {"7", -1},
+        {"7w", -1},
+        {"-1h", -1},
+        {"1.5h", -1},
+        {"99999999d", -1},
+        {"9223372036854775807s", -1},
+        {"yesterday", -1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Args args;
+        Error err = {0};
+        int64_t before = -1, ahead = -1;
+        assert_true(parse(&list, WORDS("--since", rows[i].text), &args, &err));
+        bool ok = args_time(&args, "since", TIME_BEFORE_NOW, NOW_US, &before, &err);
+        assert_int_equal(ok, rows[i].span_s >= 0);
+        if (ok) {
+            assert_true(args_time(&args, "since", TIME_FROM_NOW, NOW_US, &ahead, &err));
+            assert_int_equal(before, NOW_US - rows[i].span_s * 1000000);
+            assert_int_equal(ahead, NOW_US + rows[i].span_s * 1000000);
+        } else {
+            assert_int_equal(err.kind, ERROR_USAGE);
+            assert_non_null(strstr(err.text, "--since is '"));
+        }
+    }
+    Args args;
+    Error err = {0};
+    int64_t at = 0;
+    assert_true(parse(&list, WORDS("--since=2025-11-20T14:29:28.320Z"), &args, &err));
+    assert_true(args_time(&args, "since", TIME_BEFORE_NOW, 0, &at, &err));
+    assert_int_equal(at, NOW_US);
+    assert_true(args_time(&args, "until", TIME_BEFORE_NOW, 0, &at, &err)); // not given: it stays
+    assert_int_equal(at, NOW_US);
 }
 
 int main(void)
@@ -197,6 +266,7 @@ int main(void)
         cmocka_unit_test(a_flag_whose_name_begins_another_is_not_that_one),
         cmocka_unit_test(after_two_dashes_everything_is_a_word),
         cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(a_time_is_a_span_or_a_moment),
         cmocka_unit_test(help_may_be_asked_for_anywhere_but_as_a_value),
         cmocka_unit_test(more_than_fit_are_refused),
         cmocka_unit_test(numbers_have_a_default_and_bounds),

@@ -38,7 +38,7 @@ static void a_header_must_say_whom_to_reach_and_name_each_column_once(void **sta
 {
     (void)state;
     static const char *const CASES[][2] = {
-        {"name,order\n", "neither a column 'to' nor one 'recipient_id'"},
+        {"name,order\n", "neither a column 'to' nor 'recipient_id'"},
         {"to,order,order\n", "'order' twice"},
         {"to,,order\n", "column 2 has no name"},
         {"to,0123456789012345678901234567890123456789012345678901234567890123\n", "column 2"},

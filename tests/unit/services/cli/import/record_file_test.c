@@ -173,7 +173,7 @@ static void the_form_is_the_flag_s_or_the_ending_s(void **state)
         Error err = {0};
         bool ok = record_format(CASES[i].flag, CASES[i].path, CASES[i].otherwise, &csv, &err);
         assert_int_equal(ok, CASES[i].is != NULL);
-        assert_int_equal(err.kind, ok ? ERROR_NONE : ERROR_CONFIG);
+        assert_int_equal(err.kind, ok ? ERROR_NONE : ERROR_USAGE);
         assert_true(!ok || csv == (strcmp(CASES[i].is, "csv") == 0));
     }
 }
@@ -184,7 +184,7 @@ static void a_file_that_is_not_there_is_named(void **state)
     RecordFile file;
     Error err = {0};
     assert_false(record_file_open(&file, &member_records, "/nowhere/a.csv", true, &err));
-    assert_int_equal(err.kind, ERROR_CONFIG);
+    assert_int_equal(err.kind, ERROR_USAGE);
     assert_non_null(strstr(err.text, "/nowhere/a.csv"));
 }
 

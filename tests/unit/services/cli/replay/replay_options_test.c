@@ -106,7 +106,7 @@ static void a_filter_outside_of_the_stream_is_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_false(PLAN(
             &plan, &err, "stream", "STATUS", "from-seq", "1", "dry-run", "", "subject", bad[i]));
-        assert_int_equal(err.kind, ERROR_CONFIG);
+        assert_int_equal(err.kind, ERROR_USAGE);
     }
 }
 

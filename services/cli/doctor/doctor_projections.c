@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A projection reads by position and has no consumer that tells of it. So: is its lock held, does
+// A projection reads by position and has no consumer that shows it. So: is its lock held, does
 // its position move, and is each stream still the one that the position belongs to? Why Postgres
 // refuses a flush only the service's own log says.
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "common/db/lock.h"
 #include "common/history/rebuild.h"
-#include "services/cli/operate/doctor.h"
+#include "services/cli/doctor/doctor.h"
 #include "services/cli/operate/stream_same.h"
 
 enum { PROJECTIONS_MAX = 64, LOOKS = 10, LOOK_MS = 200 };
@@ -62,13 +62,12 @@ static const char *find_failure(
         return arena_cstr(arena, str_from(err.text));
     }
     if (!same) {
-        return arena_printf(
-            arena, "stream '%s' is another one than the one that it has read", stream);
+        return arena_printf(arena, "stream '%s' was replaced since it was read", stream);
     }
     bool follows_all = filter == NULL && !state->last_per_subject;
     if (row->place.next > 1 && follows_all && state->first > row->place.next) {
         return arena_printf(
-            arena, "stream '%s' begins at %llu, and it has read up to %llu", stream,
+            arena, "stream '%s' begins at %llu, but it was read only up to %llu", stream,
             (unsigned long long)state->first, (unsigned long long)row->place.next - 1);
     }
     return NULL;

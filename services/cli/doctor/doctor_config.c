@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/cli/config/doctor_config.h"
+#include "services/cli/doctor/doctor_config.h"
 
 #include "common/api/api_key.h"
 #include "common/base/clock.h"
@@ -107,8 +107,8 @@ static ConfigRemark remark_keys(const Reading *reading)
     if (old->count > 0) {
         return (ConfigRemark){
             true, arena_printf(
-                      arena, "%zu from before scopes may do everything: %s (HINT: %s)", old->count,
-                      old->text, old->remedy)};
+                      arena, "%zu made before there were scopes may do everything: %s (HINT: %s)",
+                      old->count, old->text, old->remedy)};
     }
     if (ending->count > 0) {
         return (ConfigRemark){

@@ -3,7 +3,7 @@
 // only its mails show from here.
 #include "common/bus/jetstream/get_message.h"
 #include "common/codec/event.h"
-#include "services/cli/operate/doctor.h"
+#include "services/cli/doctor/doctor.h"
 #include "stentor/v1/status.pb-c.h"
 
 static Str domain_of(Str message_id)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // doctor: is everything there, does it fit together, and how durable is this installation? Each
-// check says the remedy.
-#include <assert.h>
+// check that does not pass names the remedy.
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +11,13 @@
 #include "services/cli/api_client.h"
 #include "services/cli/config/config_order.h"
 #include "services/cli/config/config_walk.h"
-#include "services/cli/config/doctor_config.h"
-#include "services/cli/operate/doctor.h"
+#include "services/cli/doctor/doctor.h"
+#include "services/cli/doctor/doctor_config.h"
 
 void doctor_say(Doctor *doctor, const char *name, Verdict verdict, const char *text)
 {
     static const char *const names[] = {"ok", "warn", "fail"};
-    doctor->failed += verdict == CHECK_FAIL;
+    doctor->counts[verdict]++;
     if (doctor->cli->json) {
         json_array_append_new(
             doctor->checks,
@@ -41,108 +40,6 @@ const StreamState *doctor_stream(const Doctor *doctor, const char *name)
 }
 
 // ---- NATS ----
-
-static json_t *ask(Doctor *doctor, const char *subject, Error *err)
-{
-    Str reply;
-    if (!session_request(&doctor->session, subject, STR_EMPTY, doctor->cli->arena, &reply, err)) {
-        return NULL;
-    }
-    json_t *json = json_loadb(reply.ptr, reply.len, 0, NULL);
-    const char *refusal =
-        json_string_value(json_object_get(json_object_get(json, "error"), "description"));
-    if (json == NULL || refusal != NULL) {
-        error_set(err, ERROR_PERMANENT, "%s", refusal != NULL ? refusal : "the answer is not JSON");
-        json_decref(json);
-        return NULL;
-    }
-    return json;
-}
-
-static void check_stream(Doctor *doctor, size_t index, int *replicas)
-{
-    size_t count;
-    const StreamSpec *spec = &topology_streams(&count)[index];
-    Error err = {0};
-    const char *name = arena_printf(doctor->cli->arena, "stream %s", spec->name);
-    json_t *info =
-        ask(doctor, arena_printf(doctor->cli->arena, "$JS.API.STREAM.INFO.%s", spec->name), &err);
-    if (info == NULL) {
-        doctor_say(
-            doctor, name, CHECK_FAIL,
-            arena_printf(doctor->cli->arena, "%s (HINT: stentor migrate)", err.text));
-        return;
-    }
-    const json_t *state = json_object_get(info, "state");
-    const json_t *config = json_object_get(info, "config");
-    *replicas = (int)json_integer_value(json_object_get(config, "num_replicas"));
-    long long bytes = (long long)json_integer_value(json_object_get(state, "bytes"));
-    long long max = (long long)json_integer_value(json_object_get(config, "max_bytes"));
-    doctor->stream_read[index] = stream_state_read(info, &doctor->streams[index]);
-    bool nearly_full = max > 0 && bytes > max / 10 * 8;
-    doctor_say(
-        doctor, name, nearly_full ? CHECK_WARN : CHECK_OK,
-        arena_printf(
-            doctor->cli->arena, "%lld messages, %lld MB%s",
-            (long long)json_integer_value(json_object_get(state, "messages")), bytes / 1000000,
-            nearly_full ? ", over 80 % of its limit" : ""));
-    json_decref(info);
-}
-
-static void check_consumer(Doctor *doctor, const ConsumerSpec *spec)
-{
-    Error err = {0};
-    const char *name = arena_printf(doctor->cli->arena, "%s on %s", spec->name, spec->stream);
-    json_t *info = ask(
-        doctor,
-        arena_printf(doctor->cli->arena, "$JS.API.CONSUMER.INFO.%s.%s", spec->stream, spec->name),
-        &err);
-    if (info == NULL) {
-        doctor_say(
-            doctor, name, CHECK_FAIL,
-            arena_printf(doctor->cli->arena, "%s (HINT: stentor migrate)", err.text));
-        return;
-    }
-    long long waiting = (long long)json_integer_value(json_object_get(info, "num_pending"));
-    long long unacked = (long long)json_integer_value(json_object_get(info, "num_ack_pending"));
-    // A worker always asks for more, but while it has its hands full.
-    bool idle = json_integer_value(json_object_get(info, "num_waiting")) == 0 && unacked == 0;
-    bool wanted =
-        !spec->is_optional ||
-        json_integer_value(json_object_get(json_object_get(info, "delivered"), "consumer_seq")) > 0;
-    idle = idle && wanted;
-    const char *hint =
-        idle ? arena_printf(
-                   doctor->cli->arena, ", nobody asks for more (HINT: is stentor-%s running?)",
-                   spec->name)
-             : "";
-    doctor_say(
-        doctor, name, (waiting > 100000 && wanted) || idle ? CHECK_WARN : CHECK_OK,
-        arena_printf(doctor->cli->arena, "%lld waiting, %lld in hand%s", waiting, unacked, hint));
-    json_decref(info);
-}
-
-static void check_topology(Doctor *doctor)
-{
-    int replicas = 0;
-    size_t count = 0;
-    (void)topology_streams(&count);
-    assert(count <= DOCTOR_STREAMS_MAX);
-    for (size_t i = 0; i < count; i++) {
-        check_stream(doctor, i, &replicas);
-    }
-    const ConsumerSpec *consumers = topology_consumers(&count);
-    for (size_t i = 0; i < count; i++) {
-        check_consumer(doctor, &consumers[i]);
-    }
-    doctor_say(
-        doctor, "durability", replicas >= 3 ? CHECK_OK : CHECK_WARN,
-        replicas >= 3 ? "replicated: no acknowledged request is lost by the failure of one server "
-                        "(with sync_interval: always)"
-                      : "development: one copy of each stream; after a power cut the log may lack "
-                        "its last minutes, which "
-                        "the accept log still has");
-}
 
 static void check_tenants(Doctor *doctor, Session *session)
 {
@@ -193,19 +90,19 @@ static void check_config(Doctor *doctor, Session *session)
     } else if (check.entries == 0) {
         doctor_say(
             doctor, "config", had_some ? CHECK_FAIL : CHECK_WARN,
-            had_some ? "empty, and was not: no tenant, key or template is left once the services "
-                       "restart (HINT: stentor config import FILE)"
+            had_some ? "empty, but it was not before: once the services restart, no tenant, key or "
+                       "template is left (HINT: stentor config import FILE)"
                      : "empty: no tenant, no API key, no template yet (HINT: stentor tenant put "
                        "TENANT --name NAME --sender ADDRESS)");
     } else {
-        const char *old = check.unordered == 0
-                              ? ""
-                              : arena_printf(
-                                    doctor->cli->arena,
-                                    ", %lld of an earlier version do not say what they replace, so "
-                                    "a service that "
-                                    "was taken over could bring them back (HINT: stentor migrate)",
-                                    check.unordered);
+        const char *old =
+            check.unordered == 0
+                ? ""
+                : arena_printf(
+                      doctor->cli->arena,
+                      ", %lld of an earlier version do not name the entry that they replace, so an "
+                      "intruder in a service could bring old ones back (HINT: stentor migrate)",
+                      check.unordered);
         doctor_say(
             doctor, "config",
             check.bad > 0         ? CHECK_FAIL
@@ -227,7 +124,7 @@ static void check_nats(Doctor *doctor)
     }
     doctor_say(doctor, "nats", CHECK_OK, doctor->cli->settings.session.nats_url);
     doctor->has_session = true;
-    check_topology(doctor);
+    doctor_topology(doctor);
     check_tenants(doctor, session);
     doctor_message_id(doctor);
     doctor->config_read = keys_fetch(session, doctor->cli->arena, &doctor->in_config, &err);
@@ -367,7 +264,7 @@ static void check_keys(Doctor *doctor)
     if (ok && both && !key_register_same(&doctor->in_postgres, &doctor->in_config)) {
         ok = error_set(
             &err, ERROR_CONFIG,
-            "Postgres and CONFIG have registered other keys (HINT: stentor migrate)");
+            "Postgres and CONFIG have different registered keys (HINT: stentor migrate)");
     }
     doctor_say(
         doctor, "master key file",
@@ -376,7 +273,7 @@ static void check_keys(Doctor *doctor)
                : CHECK_WARN,
         !ok    ? err.text
         : both ? "the registered one"
-               : "could be compared in part only, see above");
+               : "compared in part only, see above");
     master_key_free(master);
 }
 
@@ -389,8 +286,8 @@ static size_t on_curl_body(char *data, size_t size, size_t count, void *ctx)
     return size * count;
 }
 
-// An unauthenticated request must be refused with 401: the API is there and guarded.
-// A route of each service behind the address. Asked without a key, the service itself says 401.
+// A route of each service behind the address. A request without a key must be answered with 401 by
+// the service itself: it is there, and guarded.
 static const struct Behind {
     const char *method, *path, *service;
 } BEHIND[] = {
@@ -420,8 +317,8 @@ static const char *trouble_behind(const Cli *cli, CURL *curl, const struct Behin
     }
     if (status == 502 || status == 504) {
         return arena_printf(
-            cli->arena, "%s is there, and behind it %s does not answer (HINT: is it running?)",
-            address, behind->service);
+            cli->arena, "%s answers, but %s behind it does not (HINT: is it running?)", address,
+            behind->service);
     }
     if (status == 401) {
         return NULL;
@@ -468,12 +365,37 @@ static void check_api_key(Doctor *doctor)
             "STENTOR_API_KEY is refused: it was revoked, has expired, or is another "
             "installation's (HINT: stentor apikey create)");
     } else if (answer.status / 100 != 2 && answer.status != 403) {
-        (void)api_client_explain(&answer, &err);
+        (void)api_client_explain(client, &answer, &err);
         doctor_say(doctor, "own api key", CHECK_FAIL, arena_cstr(cli->arena, str_from(err.text)));
     } else {
         doctor_say(doctor, "own api key", CHECK_OK, "STENTOR_API_KEY is in force");
     }
     api_client_free(client);
+}
+
+// ---- the command ----
+
+static void print_sum(const Doctor *doctor)
+{
+    const int *counts = doctor->counts;
+    if (doctor->cli->json) {
+        print_json_line(json_pack(
+            "{s:b, s:{s:i, s:i, s:i}, s:f, s:s, s:O}", "ok", counts[CHECK_FAIL] == 0, "counts",
+            "ok", counts[CHECK_OK], "warn", counts[CHECK_WARN], "fail", counts[CHECK_FAIL],
+            "oldest_waits_s", (double)doctor->oldest_us / 1e6, "oldest_waits_for",
+            doctor->oldest_us > 0 ? doctor->oldest_for : "", "checks", doctor->checks));
+        return;
+    }
+    printf(
+        "%d failed, %d warnings, %d ok; ", counts[CHECK_FAIL], counts[CHECK_WARN],
+        counts[CHECK_OK]);
+    if (doctor->oldest_us > 0) {
+        printf(
+            "the oldest message has waited %s for %s\n", doctor_age(doctor->cli, doctor->oldest_us),
+            doctor->oldest_for);
+    } else {
+        puts(doctor->has_session ? "no message waits" : "how long messages wait is not known");
+    }
 }
 
 int cmd_doctor(Cli *cli)
@@ -489,10 +411,7 @@ int cmd_doctor(Cli *cli)
     if (check_api(&doctor)) {
         check_api_key(&doctor);
     }
-    if (cli->json) {
-        json_t *report = json_pack("{s:b, s:O}", "ok", doctor.failed == 0, "checks", doctor.checks);
-        print_json_line(report);
-    }
+    print_sum(&doctor);
     json_decref(doctor.checks);
-    return doctor.failed == 0 ? EXIT_DONE : EXIT_FAILED;
+    return doctor.counts[CHECK_FAIL] == 0 ? EXIT_DONE : EXIT_FAILED;
 }

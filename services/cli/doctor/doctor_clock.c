@@ -2,7 +2,7 @@
 // The clocks of the servers, compared with this machine's.
 #include "common/base/clock.h"
 #include "common/service/health/clock_off.h"
-#include "services/cli/operate/doctor.h"
+#include "services/cli/doctor/doctor.h"
 
 static void say_clock(Doctor *doctor, const char *name, int64_t off_us)
 {
@@ -12,19 +12,19 @@ static void say_clock(Doctor *doctor, const char *name, int64_t off_us)
         doctor, name, off ? CHECK_FAIL : CHECK_OK,
         off ? arena_printf(
                   doctor->cli->arena,
-                  "%lld s %s this machine's: due times, expiries and quiet hours are wrong by so "
-                  "much (HINT: set both clocks, by chrony or systemd-timesyncd)",
+                  "%lld s %s this machine's: due times, expiries and quiet hours are wrong by as "
+                  "much (HINT: synchronise both clocks, with chrony or systemd-timesyncd)",
                   seconds, off_us < 0 ? "behind" : "ahead of")
-            : "as this machine's");
+            : "agrees with this machine's");
 }
 
 void doctor_postgres_clock(Doctor *doctor, PGconn *conn)
 {
     int64_t server_us = 0, asked_us = clock_now_us();
     PGresult *res = PQexec(conn, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8");
-    int64_t heard_us = clock_now_us();
+    int64_t answered_us = clock_now_us();
     if (PQntuples(res) == 1 && str_to_i64(str_from(PQgetvalue(res, 0, 0)), &server_us)) {
-        say_clock(doctor, "postgres clock", clock_off_us(server_us, asked_us, heard_us));
+        say_clock(doctor, "postgres clock", clock_off_us(server_us, asked_us, answered_us));
     }
     PQclear(res);
 }

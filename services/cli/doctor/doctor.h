@@ -23,12 +23,17 @@ typedef struct Doctor {
     bool stream_read[DOCTOR_STREAMS_MAX];
     KeyRegister in_postgres, in_config; // the registered keys
     bool postgres_read, config_read;
-    int failed;
+    int counts[CHECK_FAIL + 1];
+    int64_t oldest_us;      // how long the message waits that waits longest; 0: none, or not known
+    const char *oldest_for; // "stentor-renderer on REQUEST_NORMAL"
 } Doctor;
 
 void doctor_say(Doctor *doctor, const char *check, Verdict verdict, const char *text);
 const StreamState *doctor_stream(const Doctor *doctor, const char *name); // NULL: not known
 
+// Each stream and each consumer of the topology, and the oldest message. Wants a session.
+void doctor_topology(Doctor *doctor);
+const char *doctor_age(const Cli *cli, int64_t age_us); // "4 min"
 // A line for each projection whose positions this database has: Stentor's own, which must be there,
 // or those of the outboxes in an application's. Both want a session, and block for up to two
 // seconds where one does not move.

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row for each command. The help's first line stands in every list; each line behind it is an
+// option ("--name VALUE", two blanks, what it does) or a sentence. A flag that must be given is
+// marked with '!'.
+#include "services/cli/commands.h"
+#include "services/cli/dlq_stages.h"
+#include "services/cli/user_config.h"
+
+// What `init files` takes.
+#define INIT_FILES_FLAGS                                                                           \
+    "folder= seen-as= database= nats= api-url= set= accounts= passwords= nats-listen= "            \
+    "nats-store= group= service-groups renew json"
+
+// clang-format off
+#define INIT_FOLDER_HELP "\n  --folder DIR                  where the files are (default /etc/stentor)"
+#define INIT_FILES_HELP \
+    "\n  --seen-as DIR                 where the programs see the folder, when it is mounted elsewhere" \
+    "\n  --database CONNINFO           host, port, database and TLS of Postgres, without user and password" \
+    "\n  --nats URL, --api-url URL     where the programs reach NATS; where the command line reaches the API" \
+    "\n  --set [NAME:]SETTING=VALUE    a line in the settings of every service, or of service NAME; repeatable" \
+    "\n  --accounts FILE               applications, relays and subscribers at NATS" \
+    "\n  --passwords FILE              lines USER=PASSWORD of an installation that exists already" \
+    "\n  --nats-listen ADDRESS:PORT, --nats-store DIR   for nats.conf" \
+    "\n  --group GROUP, --service-groups   who may read the files besides their owner" \
+    "\n  --renew                       write the settings again from these options; passwords and keys stay"
+#define INIT_SERVERS_HELP \
+    "\n  --timeout S                   how long to wait for the servers (default 60)" \
+    "\n  --replicas N, --bytes-scale-percent N   of the streams, as for migrate" \
+    "\n  --skip-roles                  a database administrator has made the database, roles and passwords" \
+    "\n  --reset-passwords             give the roles the passwords of the folder even when they have others"
+
+const Command commands[] = {
+    {"up", "", 0, 0, "json", "build and start everything on this machine (deploy/local/up)", cmd_up, "Install and run"},
+    {"down", "", 0, 0, "wipe json", "stop everything that `up` started\n  --wipe   delete its data too", cmd_down, NULL},
+    {"init", "", 0, 0, INIT_FILES_FLAGS " timeout= replicas= bytes-scale-percent= skip-roles reset-passwords",
+     "run `init files`, then `init servers`, with the options of both; safe to repeat"
+     INIT_FOLDER_HELP INIT_FILES_HELP INIT_SERVERS_HELP, cmd_init, NULL},
+    {"init files", "", 0, 0, INIT_FILES_FLAGS,
+     "write the folder that an installation is made from: passwords, keys, settings, nats.conf; needs no server\n"
+     "  Files that exist are kept." INIT_FOLDER_HELP INIT_FILES_HELP, cmd_init_files, NULL},
+    {"init servers", "", 0, 0, "folder= timeout= replicas= bytes-scale-percent= skip-roles reset-passwords json",
+     "set up Postgres and NATS as the folder describes: database, roles, passwords, schemas, streams, operator key\n"
+     "  Safe to repeat." INIT_FOLDER_HELP INIT_SERVERS_HELP, cmd_init_servers, NULL},
+    {"init secrets", "", 0, 0, "folder= namespace=", "print the folder as Secrets of Kubernetes: ... | kubectl apply -f -"
+     INIT_FOLDER_HELP "\n  --namespace NAME              of the Secrets", cmd_init_secrets, NULL},
+    {"migrate", "", 0, 0, "bootstrap replicas= bytes-scale-percent= ack-wait-ms= passwords= skip-nats skip-database json",
+     "bring the schemas of Postgres and the streams and consumers of NATS to this version; safe to repeat\n"
+     "  --bootstrap              as a superuser, first create roles, rights and owner; the rest runs as stentor_owner\n"
+     "  --replicas N             copies of each stream: 1 (default of a new installation) or 3; not given: as it is\n"
+     "  --bytes-scale-percent N  size limit of each stream in percent of the built-in one; not given: as it is\n"
+     "  --ack-wait-ms N          redeliver a message that a worker has not settled after this time (default 30000)\n"
+     "  --passwords FILE         the file of nats-config: creates the consumers of its subscribers too\n"
+     "  --skip-nats, --skip-database   leave out one half\n"
+     "  Registers the keys of STENTOR_MASTER_KEY_FILE; the services refuse every other key file.", cmd_migrate, NULL},
+    {"nats-config", "", 0, 0, "passwords=!", "print the accounts for nats-server: one for the services, one for each application, relay, subscriber\n"
+     "  --passwords FILE   lines USER=PASSWORD, 'application NAME tenants=TENANT,...|*', the same with 'relay',\n"
+     "                     'subscriber NAME tenant=TENANT'", cmd_nats_config, NULL},
+    {"ready", "URL...", 1, ARGS_MAX, "", "ask the admin port of a service whether it can work (URL/readyz); exit status 1 when one cannot", cmd_ready, NULL},
+
+    {"login", "[URL]", 0, 1, "key-file= tenant= unchecked json",
+     "store the address and key of an API in your own settings file, " USER_CONFIG "\n"
+     "  URL              default: STENTOR_API_URL. The key is asked for, or read from standard input\n"
+     "  --key-file FILE  read the key from FILE\n"
+     "  --tenant TENANT  for the commands that read NATS or Postgres; default: the tenant of the key\n"
+     "  --unchecked      do not ask the API whether it accepts the key", cmd_login, "Settings and help"},
+    {"logout", "", 0, 0, "json", "remove address, key and tenant from your own settings file", cmd_logout, NULL},
+    {"completion", "bash|zsh|fish", 1, 1, "",
+     "print the completion of a shell: source <(stentor completion bash); stentor completion fish | source\n"
+     "  For zsh: stentor completion zsh >FOLDER/_stentor, where FOLDER is in its $fpath.", cmd_completion, NULL},
+    {"man", "", 0, 0, "markdown", "print the manual page: stentor man | man -l -\n  --markdown   as Markdown: services/cli/COMMANDS.md", cmd_man, NULL},
+    {"version", "", 0, 0, "", "print the version; also stentor --version", cmd_version, NULL},
+
+    {"send", "", 0, 0, "template=! to= name= recipient= channel= template-version= locale= var= var-json= data= category= priority= correlation-id= at= expires= idempotency-key= json",
+     "request a notification over the API; prints its id\n"
+     "  --template KEY                its content\n"
+     "  --to ADDRESS                  who gets it; or --recipient\n"
+     "  --recipient ID                a stored recipient; without --to at the address of its record\n"
+     "  --name TEXT                   display name of --to\n"
+     "  --channel NAME[,NAME]         email (default), sms ...; a notification for each\n"
+     "  --template-version X.Y.Z      default: the active version\n"
+     "  --locale TAG                  default: that of the recipient or the tenant\n"
+     "  --var NAME=TEXT               a variable; repeatable\n"
+     "  --var-json NAME=JSON          a variable of another type than text; repeatable\n"
+     "  --data FILE                   variables from a JSON object\n"
+     "  --category NAME, --priority NAME   transactional (default), marketing ...; low, normal (default), high, critical\n"
+     "  --correlation-id TEXT         your own reference, shown with its status\n"
+     "  --at TIME                     send it then: RFC 3339, or a span from now such as 2h\n"
+     "  --expires TIME                do not send it after this time; written as --at\n"
+     "  --idempotency-key TEXT        repeated within 24 h with the same request, it gets the same answer", cmd_send, "Send"},
+    {"status", "ID", 1, 1, "wait= timeout= json",
+     "show a notification with its timeline and attempts\n"
+     "  --wait STATUS   wait until it has this status, or one that ends it\n"
+     "  --timeout S     give up waiting (default 30)", cmd_status, NULL},
+    {"tail", "", 0, 0, "all count= every-tenant json",
+     "print status events as they happen; with --json one object a line\n  --all           from the beginning of the stream\n"
+     "  --count N       stop after N events\n  --every-tenant  not only those of STENTOR_TENANT", cmd_tail, NULL},
+    {"batch create", "", 0, 0, "name=! template=! template-version= category= channel= locale= priority= rate= at= data= json",
+     "create the draft of a campaign, one template to many recipients; prints its id\n"
+     "  --name TEXT, --template KEY\n"
+     "  --rate N                     at most N notifications a second (default: no limit)\n"
+     "  --data FILE                  variables of all members, a JSON object\n"
+     "  --priority NAME              default low\n"
+     "  --at TIME                    when `batch schedule` starts it: RFC 3339, or a span from now such as 2h\n"
+     "  --template-version X.Y.Z, --category NAME, --channel NAME, --locale TAG", cmd_batch_create, NULL},
+    {"batch add", "ID FILE", 2, 2, "csv part= patience= json",
+     "upload members from a CSV or NDJSON file ('-': standard input); safe to repeat\n"
+     "  --csv         FILE is CSV, whatever its name: columns to, name, recipient_id, locale; others are variables\n"
+     "  --part N      number of the first part (default 1); a second file of a batch needs other numbers\n"
+     "  --patience S  how long to repeat a part that gets no answer (default 60)", cmd_batch_add, NULL},
+    {"batch schedule", "ID", 1, 1, "at= json", "start a batch at its time\n  --at TIME   RFC 3339, or a span from now such as 2h (default: the time of `batch create`)", cmd_batch_schedule, NULL},
+    {"batch start", "ID", 1, 1, "json", "start a batch now", cmd_batch_start, NULL},
+    {"batch pause", "ID", 1, 1, "json", "stop a batch for a while", cmd_batch_pause, NULL},
+    {"batch resume", "ID", 1, 1, "json", "continue a paused batch exactly where it stopped", cmd_batch_resume, NULL},
+    {"batch cancel", "ID", 1, 1, "json", "end a batch; notifications that were accepted are still sent", cmd_batch_cancel, NULL},
+    {"batch show", "ID", 1, 1, "watch json",
+     "show the progress of a batch, and its notifications by status\n  --watch   repeat until nothing is left to come", cmd_batch_show, NULL},
+    {"batch list", "", 0, 0, "status= limit= json",
+     "list the batches, the youngest first\n  --status NAME   only those with this status\n  --limit N       at most N (default 100, 0: all)", cmd_batch_list, NULL},
+
+    {"template put", "KEY", 1, 1,
+     "subject= html= text= title= version= channel= category= locale= preheader= require= partial= fallback= sample= from= draft source= "
+     "provenance= approved-by= by= json",
+     "publish a template version\n"
+     "  --subject TEXT           of an e-mail: required\n"
+     "  --html FILE, --text FILE the body; of an e-mail one of both is required\n"
+     "  --from FILE.json         a whole document instead, with any number of locales\n"
+     "  --version X.Y.Z          default: one patch above the highest\n"
+     "  --draft                  not usable yet; a draft may be put again\n"
+     "  --require NAME[:TYPE]    a variable that each notification must have; repeatable\n"
+     "  --partial NAME=FILE, --fallback LOCALE   repeatable\n"
+     "  --sample FILE.json       data for previews and test sends\n"
+     "  --channel NAME, --title TEXT, --locale TAG, --category NAME, --preheader TEXT\n"
+     "  --source NAME            platform, tenant or ai_drafted\n"
+     "  --approved-by NAME       an ai_drafted version needs an approver to become active\n"
+     "  --provenance TEXT, --by NAME   where it came from, and who publishes it", cmd_template_put, "Templates and triggers"},
+    {"template list", "", 0, 0, "platform json", "list the templates with their active versions\n  --platform   those of every tenant", cmd_template_list, NULL},
+    {"template show", "KEY", 1, 1, "version= platform json", "show a version with its content\n"
+     "  --version X.Y.Z   default: the active one\n  --platform        the platform's, not the tenant's", cmd_template_show, NULL},
+    {"template history", "KEY", 1, 1, "platform json", "list all versions of a template: status, publisher, time\n  --platform   the platform's, not the tenant's", cmd_template_history, NULL},
+    {"template activate", "KEY VERSION", 2, 2, "approved-by= platform json", "make a draft active\n"
+     "  --approved-by NAME   of an ai_drafted version\n  --platform           the platform's, not the tenant's", cmd_template_activate, NULL},
+    {"template archive", "KEY VERSION", 2, 2, "platform json", "take a version out of use; notifications accepted with it are still sent\n"
+     "  --platform   the platform's, not the tenant's", cmd_template_archive, NULL},
+    {"template preview", "KEY", 1, 1, "version= locale= data= platform json",
+     "render a version with its sample data, and show warnings\n  --data FILE.json   instead of the sample\n"
+     "  --locale TAG, --version X.Y.Z\n  --platform         the platform's, not the tenant's", cmd_template_preview, NULL},
+    {"template test-send", "KEY", 1, 1, "to=! version= locale= data= platform json",
+     "send a version with its sample data to an address of your own\n  --to ADDRESS       where to\n"
+     "  --data FILE.json   instead of the sample\n  --locale TAG, --version X.Y.Z\n  --platform         the platform's, not the tenant's", cmd_template_test_send, NULL},
+    {"template render", "", 0, 0, "file=! data= partial= locale= zone= strict plain json",
+     "render a template file without a server\n"
+     "  --file FILE                    the template\n"
+     "  --data FILE.json               its variables\n"
+     "  --partial NAME=FILE            repeatable; a partial that is not given is empty\n"
+     "  --locale TAG, --zone NAME      for numbers, dates and plurals (default en-US, UTC)\n"
+     "  --strict                       a missing variable is an error\n"
+     "  --plain                        no HTML escaping", cmd_template_render, NULL},
+    {"trigger put", "KEY", 1, 1,
+     "file= event= template= resolver= channel= category= priority= name-path= locale-path= offset= anchor= subject-path= "
+     "obsoleted-by= disabled json",
+     "turn a domain event into a notification; STENTOR_TENANT=platform: for every tenant\n"
+     "  --file FILE          the trigger as JSON (trigger show --json prints one); the options overrule it\n"
+     "  --event TYPE         the event (required)\n"
+     "  --template KEY       the notification's content (required)\n"
+     "  --resolver TEXT      who gets it (required): address:PATH, recipient:PATH, identity:TYPE:PATH or recipients:PATH\n"
+     "  --anchor PATH        a date in the event; without it the time of the event\n"
+     "  --offset S           send it so many seconds after the anchor, or before it (-86400)\n"
+     "  --subject-path PATH  what the event is about; with --obsoleted-by TYPE: an event that cancels what still waits\n"
+     "  --obsoleted-by TYPE  repeatable\n"
+     "  --name-path PATH, --locale-path PATH   where the event has the display name and the locale\n"
+     "  --channel NAME, --category NAME, --priority NAME\n"
+     "  --disabled           it does nothing; a tenant's own disabled trigger also hides the platform's", cmd_trigger_put, NULL},
+    {"trigger list", "", 0, 0, "json", "list the triggers of the tenant and of the platform, and which are in force", cmd_trigger_list, NULL},
+    {"trigger show", "KEY", 1, 1, "json", "show the trigger that is in force", cmd_trigger_show, NULL},
+    {"trigger delete", "KEY", 1, 1, "json", "delete the tenant's own trigger; a platform trigger with the same key is in force again", cmd_trigger_delete, NULL},
+    {"trigger try", "KEY", 1, 1, "event-file=! message= json",
+     "show the notification that a trigger would make of a sample event; sends nothing\n"
+     "  --event-file FILE   the event as it would be published\n"
+     "  --message NAME      the event is protobuf: stentor.v1.PlaceOrder", cmd_trigger_try, NULL},
+
+    {"tenant put", "TENANT", 1, 1,
+     "name= sender= sender-name= reply-to= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "
+     "recipient-limit-day= over-limit= guardian-routing= physical-address= theme= suspended no-suspended json",
+     "create or change a tenant; settings that no option names stay\n"
+     "  --name TEXT                      its display name\n"
+     "  --sender ADDRESS                 From of its e-mails; the operator's key also verifies the domain\n"
+     "  --sender-name TEXT               display name of the From\n"
+     "  --reply-to ADDRESS               where replies to its e-mails go; '': to the sender\n"
+     "  --locale TAG, --time-zone ZONE   for recipients without their own\n"
+     "  --quiet-hours 22:00-07:00|none   for recipients without their own\n"
+     "  --limit-minute N, --limit-day N  of all its notifications; 0: none\n"
+     "  --recipient-limit-minute N, --recipient-limit-day N   of the notifications of one recipient\n"
+     "  --over-limit defer|suppress      what happens above a limit\n"
+     "  --guardian-routing none|copy|redirect   for minors without their own\n"
+     "  --physical-address TEXT          for the footer of e-mails\n"
+     "  --theme NAME=VALUE               {{theme.NAME}} in templates, repeatable; an empty value deletes it\n"
+     "  --suspended                      stop all its sending\n"
+     "  --no-suspended                   let it send again", cmd_tenant_put, "Tenants and keys"},
+    {"tenant show", "[TENANT]", 0, 1, "json", "show the settings of a tenant (default: STENTOR_TENANT)", cmd_tenant_show, NULL},
+    {"tenant sender-domain", "add|remove TENANT DOMAIN | list [TENANT]", 1, 3, "json",
+     "the domains that the From of a tenant may have: acme.test, or *.acme.test for every domain below it\n"
+     "  Removing the domain of its sender removes the sender too; waiting mails with it fail with sender_unverified.", cmd_tenant_sender_domain, NULL},
+    {"inbound put", "VENDOR", 1, 1, "public-key= revoke json",
+     "store the key with which a vendor signs its callbacks (vendor: sendgrid)\n  --public-key BASE64   as the console of the vendor shows it\n"
+     "  --revoke              accept no more callbacks", cmd_inbound_put, NULL},
+    {"apikey create", "", 0, 0, "name= scopes= expires= tenant= json",
+     "create an API key of the tenant; the key is shown once and stored hashed\n"
+     "  --scopes LIST    with commas: send, read, manage, admin (default), or single ones such as recipients:reveal;\n"
+     "                   keys:manage and, of tenant platform, operator must be named\n"
+     "  --expires TIME   RFC 3339, or a span from now such as 90d (default: never)\n"
+     "  --name TEXT, --tenant TENANT", cmd_apikey_create, NULL},
+    {"apikey list", "", 0, 0, "all tenant= json",
+     "list the API keys of the tenant, without their secrets\n"
+     "  --all            revoked and expired ones too\n  --tenant TENANT  another tenant's", cmd_apikey_list, NULL},
+    {"apikey rotate", "ID", 1, 1, "grace= name= scopes= expires= tenant= json",
+     "replace an API key; the old one stays in force for a while\n"
+     "  --grace SPAN     how long: 0s, 30m, 24h (default), 7d\n"
+     "  --scopes LIST, --name TEXT   default: those of the old key\n"
+     "  --expires TIME   default: after the same time as the old key\n"
+     "  --tenant TENANT  another tenant's", cmd_apikey_rotate, NULL},
+    {"apikey revoke", "ID", 1, 1, "tenant= json", "end an API key now: every replica refuses it within a second\n  --tenant TENANT   another tenant's", cmd_apikey_revoke, NULL},
+    {"apikey bootstrap", "", 0, 0, "name= expires= json",
+     "create an operator's key without the API: the first one, or a new one when all are lost; shown once, stored hashed\n"
+     "  Needs the NATS user stentor-admin. The key may act for every tenant (STENTOR_TENANT).\n"
+     "  --expires TIME   RFC 3339, or a span from now such as 90d (default: never)\n"
+     "  --name TEXT", cmd_apikey_bootstrap, NULL},
+
+    {"recipient put", "[ID]", 0, 1,
+     "identity= name= email= sms= whatsapp= push= inapp= voice= webhook= locale= time-zone= quiet-hours= minor guardian= "
+     "guardian-routing= file= json",
+     "store the whole record of a recipient; without ID a new one, or the one that has the identity\n"
+     "  --identity TYPE:ID            guest, user, vendor or anonymous, and your own id of the recipient\n"
+     "  --name TEXT, --locale TAG, --time-zone ZONE, --quiet-hours 22:00-07:00\n"
+     "  --email ADDRESS, --sms NUMBER, --whatsapp NUMBER, --voice NUMBER, --push TOKEN, --inapp ID, --webhook URL   repeatable\n"
+     "  --minor                       the recipient is a minor\n"
+     "  --guardian ID, --guardian-routing none|copy|redirect\n"
+     "  --file FILE.json              the record as the API takes it, instead of the options above", cmd_recipient_put, "Recipients"},
+    {"recipient get", "[ID]", 0, 1, "address= identity= reveal json",
+     "show a recipient by ID, or list those with an address or an identity\n"
+     "  --address ADDRESS, --identity TYPE:ID   instead of ID\n"
+     "  --reveal                                names and addresses whole, not masked", cmd_recipient_get, NULL},
+    {"recipient delete", "ID", 1, 1, "json", "delete a recipient and everything that belongs to it", cmd_recipient_delete, NULL},
+    {"recipient prefs", "ID", 1, 1, "set= file= unsubscribe resubscribe json",
+     "show or change the preferences of a recipient\n"
+     "  --set CATEGORY[/CHANNEL]=CHOICE   off, immediate, hourly, daily@08:30, weekly@08:30/5 (5: Friday) or clear; repeatable;\n"
+     "                                    'any' stands for every category or channel\n"
+     "  --file FILE.json                  replace the whole set\n"
+     "  --unsubscribe, --resubscribe      from everything but critical and security", cmd_recipient_prefs, NULL},
+    {"recipient consent", "ID", 1, 1, "grant= withdraw= source= json",
+     "show or change the consents of a recipient\n"
+     "  --grant CATEGORY[/CHANNEL], --withdraw CATEGORY[/CHANNEL]   repeatable\n"
+     "  --source TEXT                                               where it was given (default: cli)", cmd_recipient_consent, NULL},
+    {"recipient import", "FILE", 1, 1, "format= errors= patience= json",
+     "store the recipients of a CSV or NDJSON file ('-': standard input)\n"
+     "  An invalid line is named and left out; the exit status is then 1.\n"
+     "  --format csv|ndjson   default: by the name of the file\n"
+     "  --errors N            how many invalid lines are listed (default 20)\n"
+     "  --patience SECONDS    how long to repeat a request while the API is away (default 60)", cmd_recipient_import, NULL},
+    {"suppress list", "", 0, 0, "channel= reason= address= all limit= tenant= json",
+     "list the addresses that get no mail\n"
+     "  --address ADDRESS   only this one\n"
+     "  --channel NAME, --reason NAME   only those\n"
+     "  --all               released and expired entries too\n"
+     "  --limit N           at most N (default 100, 0: all)\n"
+     "  --tenant TENANT     another tenant's; that of 'platform' is in force for every tenant", cmd_suppress_list, NULL},
+    {"suppress add", "ADDRESS", 1, 1, "channel= category= reason= note= expires= tenant= json",
+     "send no more to an address\n"
+     "  --category NAME   only mails of this category (default: any)\n"
+     "  --channel NAME    default email\n"
+     "  --reason NAME     hard_bounce, complaint, invalid_address, opt_out, manual (default), compliance, rate_limit\n"
+     "  --expires TIME    until then: RFC 3339, or a span from now such as 90d\n"
+     "  --note TEXT, --tenant TENANT", cmd_suppress_add, NULL},
+    {"suppress release", "[ID]", 0, 1, "address= channel= tenant= json",
+     "send to an address again; the entry stays, with who released it and when\n"
+     "  --address ADDRESS   all its entries on the channel, instead of one by ID\n"
+     "  --channel NAME      default email\n  --tenant TENANT     another tenant's", cmd_suppress_release, NULL},
+    {"suppress import", "FILE", 1, 1, "format= channel= category= reason= note= expires= dry-run tenant= json",
+     "add the addresses of a CSV (with a header line) or NDJSON file ('-': standard input)\n"
+     "  Columns: address or address_hash, channel, category, reason, note, expires_at; the options fill those that a line lacks.\n"
+     "  --channel NAME, --category NAME, --reason NAME, --note TEXT, --expires TIME\n"
+     "  --format csv|ndjson   default: by the name of the file\n"
+     "  --dry-run             only check the lines\n"
+     "  --tenant TENANT       another tenant's\n"
+     "  An invalid line is named and left out; the exit status is then 1.", cmd_suppress_import, NULL},
+    {"suppress export", "", 0, 0, "format= channel= reason= address= all tenant=",
+     "print the list as CSV or NDJSON, fit for import: addresses are masked, their hashes are whole\n"
+     "  --format csv|ndjson   default csv\n"
+     "  --all                 released and expired entries too\n"
+     "  --channel NAME, --reason NAME, --address ADDRESS, --tenant TENANT", cmd_suppress_export, NULL},
+
+    {"doctor", "", 0, 0, "outbox-database= json",
+     "check NATS, Postgres, the API, every worker and projection, and how durable this installation is\n"
+     "  --outbox-database URL  also the relays of the outboxes in this Postgres database; repeatable\n"
+     "  A warning leaves the exit status 0.", cmd_doctor, "Operate"},
+    {"audit", "", 0, 0, "since= until= grace= tenant= limit= repair wait= json",
+     "compare every record of every notification; names those that are lost, doubled or unknown (services/cli/AUDIT.md)\n"
+     "  --since TIME, --until TIME   accepted between: RFC 3339, or a span ago such as 7d (default 24h to now)\n"
+     "  --grace SECONDS              a notification that moved so recently is in flight, not lost (default 30)\n"
+     "  --tenant TENANT              only this tenant's\n"
+     "  --limit N                    list at most N findings (default 20, 0: all)\n"
+     "  --repair                     publish lost notifications again from the accept log; nothing is sent twice\n"
+     "  --wait SECONDS               how long the second audit waits for those (default 30)", cmd_audit, NULL},
+    {"dlq list", "", 0, 0, "stage= since= limit= all-tenants json",
+     "list the dead letters: events that a stage gave up, and why; with --json one object a line\n"
+     "  --stage NAME    of one stage: " DLQ_STAGES "\n"
+     "  --since TIME    RFC 3339, or a span ago such as 30m, 2h, 7d\n"
+     "  --limit N       the newest N only\n"
+     "  --all-tenants   not only those of STENTOR_TENANT", cmd_dlq_list, NULL},
+    {"dlq show", "SEQUENCE|EVENT-ID|NOTIFICATION-ID", 1, 1, "all-tenants json",
+     "show a dead letter with its reason, attempts and event; sealed fields stay sealed\n"
+     "  --all-tenants   not only those of STENTOR_TENANT", cmd_dlq_show, NULL},
+    {"dlq resend", "SEQUENCE... | --all", 0, ARGS_MAX, "all stage= since= all-tenants dry-run ignore-expiry may-double json",
+     "have dead letters handled again, past the retry limits, and delete them (services/cli/DEADLETTERS.md)\n"
+     "  --all                  every letter; --stage NAME and --since TIME select among them\n"
+     "  --dry-run              only show what would be done\n"
+     "  --ignore-expiry        also mails that have expired\n"
+     "  --may-double           also mails that may have been sent already\n"
+     "  --all-tenants          not only those of STENTOR_TENANT", cmd_dlq_resend, NULL},
+    {"dlq drop", "SEQUENCE... | --all", 0, ARGS_MAX, "all stage= since= all-tenants dry-run yes json",
+     "delete dead letters for good; their notifications end as failed\n"
+     "  --all           every letter (needs --yes); --stage NAME and --since TIME select among them\n"
+     "  --dry-run       only show what would be done\n"
+     "  --all-tenants   not only those of STENTOR_TENANT", cmd_dlq_drop, NULL},
+    {"replay", "", 0, 0,
+     "stream= from-seq= from-time= last-per-subject to-seq= to-time= subject= to-service= to-subject= dry-run rate= tenant= all-tenants "
+     "run= accept-again shadow template= subject-template= text= key= locale= limit= diffs= json",
+     "read the past of a stream again, through a service (nothing is sent twice) or to a subject (services/cli/REPLAY.md)\n"
+     "  --stream NAME                 REQUEST_NORMAL, RENDERED_LOW, STATUS ... (required)\n"
+     "  --from-seq N, --from-time TIME, --last-per-subject   where it starts; TIME is RFC 3339 or a span ago such as 2h\n"
+     "  --to-seq N, --to-time TIME    where it ends (default: the end of the stream now)\n"
+     "  --subject FILTER              only these subjects of the stream\n"
+     "  --tenant TENANT, --all-tenants   whose messages (default: STENTOR_TENANT)\n"
+     "  --to-service NAME             the service that reads the stream handles them again\n"
+     "  --to-subject replay.NAME      plain messages for a subscriber of your own; nothing is stored\n"
+     "  --dry-run                     only count\n"
+     "  --rate N/s                    at most N a second\n"
+     "  --run ID                      continue an interrupted replay: the same copies have the same ids\n"
+     "  --accept-again                EVENTS: also commands older than 23 h, which become new notifications\n"
+     "  --shadow                      render past requests with new content and print what differs; sends nothing\n"
+     "  --template FILE               --shadow: the new html\n"
+     "  --subject-template FILE, --text FILE   --shadow: the new subject and text\n"
+     "  --key KEY                     --shadow: of the template (default: the name of the file up to the first dot)\n"
+     "  --locale TAG                  --shadow: the variant that is replaced (default: the first of each version)\n"
+     "  --limit N                     --shadow: read at most N requests of the template\n"
+     "  --diffs N                     --shadow: print N differences (default 3)", cmd_replay, NULL},
+    {"rebuild", "PROJECTION", 1, 1, "dry-run carry-older keep-old json",
+     "build a projection (history) again from the log and swap it in while the services run\n"
+     "  --dry-run       compare with the live tables row by row instead; exit status 1 when they differ\n"
+     "  --carry-older   first copy rows that may be older than the log from the live tables\n"
+     "  --keep-old      keep the former tables as schema archiver_old until the next rebuild", cmd_rebuild, NULL},
+    {"config export", "", 0, 0, "",
+     "print CONFIG (tenants, API keys, templates, triggers, suppressions) as NDJSON with checksums, for a backup\n"
+     "  The file holds hashes of API keys and addresses: keep it as a secret.", cmd_config_export, NULL},
+    {"config import", "FILE", 1, 1, "dry-run force json",
+     "publish the entries of an export that CONFIG lacks or has otherwise ('-': standard input); safe to repeat\n"
+     "  --dry-run   only show what would be done\n"
+     "  --force     also overwrite entries that were changed after the export; without it such an entry stops the import", cmd_config_import, NULL},
+    {"config mend", "SUBJECT", 1, 1, "drop json",
+     "restore the newest readable entry where the last one cannot be read (stentor doctor names such subjects)\n"
+     "  --drop   when there is none: delete the unreadable ones", cmd_config_mend, NULL},
+    {"keys status", "", 0, 0, "json", "show the registered master and hash keys, and what still needs each", cmd_keys_status, NULL},
+    {"keys retire", "ID", 1, 1, "now", "declare that nothing needs a key any more, so that the key file may lose it\n"
+     "  Needs the role that owns the schemas.\n"
+     "  --now   a master key before its opt-out links have ended, or a hash key: what only it finds is not found any more", cmd_keys_retire, NULL},
+    {"master-key", "", 0, 0, "", "print a new master key file: one master key, one hash key", cmd_master_key, NULL},
+    {"master-key add", "", 0, 0, "kind=",
+     "print the master key file with a new key behind the others; it opens and finds, but is not used yet\n"
+     "  --kind master|hash   default master", cmd_master_key_add, NULL},
+    {"master-key use", "ID", 1, 1, "", "print the master key file with this key as the current one of its kind", cmd_master_key_use, NULL},
+    {"master-key remove", "ID", 1, 1, "", "print the master key file without this key, which must not be the current one", cmd_master_key_remove, NULL},
+    {"outbox install", "", 0, 0, "mapping=! role= wake as-superuser json",
+     "create Stentor's tables next to the outbox table of an application (services/cli/OUTBOX.md); safe to repeat\n"
+     "  --mapping FILE   the table and how it is read\n"
+     "  --role ROLE      grant the role of the relay the rights that it needs\n"
+     "  --wake           add a trigger to the table: one NOTIFY per INSERT statement\n"
+     "  --as-superuser   connect as a superuser all the same (all outbox commands): triggers of the application run with its rights", cmd_outbox_install, NULL},
+    {"outbox check", "", 0, 0, "mapping=! role= as-superuser json",
+     "check that a mapping fits its tables: columns, types, rights, index; exit status 1 when it does not\n"
+     "  --mapping FILE   the mapping\n"
+     "  --role ROLE      check as this role\n  --as-superuser   see outbox install", cmd_outbox_check, NULL},
+    {"outbox show", "", 0, 0, "mapping=! role= limit= as-superuser json",
+     "show the rows of an outbox table that wait, are claimed, failed or were rejected\n"
+     "  --mapping FILE   the mapping\n"
+     "  --limit N        failed and rejected rows to list (default 20)\n  --role ROLE, --as-superuser   see outbox check", cmd_outbox_show, NULL},
+    {"outbox retry", "[KEY ...]", 0, 60, "mapping=! role= all-refused failed force as-superuser json",
+     "publish rejected or failed rows again; exit status 3 when no KEY is such a row\n"
+     "  --mapping FILE   the mapping\n"
+     "  --all-refused, --failed   every rejected row; every failed one\n"
+     "  --force          also rows that are under way or sent: these may be sent twice\n  --role ROLE, --as-superuser   see outbox check", cmd_outbox_retry, NULL},
+};
+// clang-format on
+
+const int command_count = sizeof commands / sizeof *commands;
