@@ -221,7 +221,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     g->tick.data = g;
     (void)uv_timer_init(service_loop(service), &g->tick);
     (void)uv_timer_start(&g->tick, on_timer_tick, TICK_MS, TICK_MS);
-    LOG(LOG_INFO, "taking requests", log_text("bind", o->bind),
+    LOG(LOG_INFO, "listening for requests", log_text("bind", o->bind),
         log_int("port", http_server_port(g->server)));
     *ret_state = g;
     return true;

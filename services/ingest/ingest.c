@@ -125,7 +125,7 @@ static const char *unready(void *ctx)
 {
     Ingest *in = ctx;
     const char *why = configured_unready(&in->configured);
-    return why != NULL || database_is_near(in) ? why : "Postgres is away";
+    return why != NULL || database_is_near(in) ? why : "Postgres cannot be reached";
 }
 
 static bool is_ready(void *state, Buf *reason)
@@ -396,7 +396,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     in->tick.data = in;
     (void)uv_timer_init(service_loop(service), &in->tick);
     (void)uv_timer_start(&in->tick, on_timer_tick, TICK_MS, TICK_MS);
-    LOG(LOG_INFO, "taking requests", log_text("bind", o->bind),
+    LOG(LOG_INFO, "listening for requests", log_text("bind", o->bind),
         log_int("port", http_server_port(in->server)));
     *ret_state = in;
     return true;
@@ -417,7 +417,7 @@ static void free_ingest(void *state)
 
 const ServiceSpec ingest_service = {
     .name = "stentor-ingest",
-    .summary = "takes requests to notify, over HTTP and NATS, and commits them",
+    .summary = "accepts notifications over HTTP and NATS, commits and publishes them",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
     .options_size = sizeof(IngestOptions),

@@ -10,21 +10,21 @@ static void register_accept(IngestMetrics *m, Metrics *metrics)
     api_metrics_init(&m->api, metrics, "stentor_ingest_refused_total");
     m->suppressed = metrics_counter(
         metrics, "stentor_ingest_gated_total", "verdict=\"suppressed\"",
-        "Accepted notifications that the gate held up");
+        "Accepted notifications that the gate suppressed, deferred or gathered into a digest");
     m->deferred = metrics_counter(
         metrics, "stentor_ingest_gated_total", "verdict=\"deferred\"",
-        "Accepted notifications that the gate held up");
+        "Accepted notifications that the gate suppressed, deferred or gathered into a digest");
     m->gathered = metrics_counter(
         metrics, "stentor_ingest_gated_total", "verdict=\"gathered\"",
-        "Accepted notifications that the gate held up");
+        "Accepted notifications that the gate suppressed, deferred or gathered into a digest");
     m->lowered = metrics_counter(
         metrics, "stentor_ingest_lowered_total", "",
-        "Accepted notifications beyond their tenant's share, which took a lower lane");
+        "Accepted notifications beyond their tenant's share, put into a lower lane");
     m->replayed = metrics_counter(
         metrics, "stentor_ingest_replayed_total", "", "Requests answered from an idempotency key");
     m->commit_seconds = metrics_histogram(
-        metrics, "stentor_ingest_commit_seconds", "", "From closing a group to its commit", SECONDS,
-        sizeof SECONDS / sizeof SECONDS[0]);
+        metrics, "stentor_ingest_commit_seconds", "", "Seconds from closing a group to its commit",
+        SECONDS, sizeof SECONDS / sizeof SECONDS[0]);
     m->batch_size = metrics_histogram(
         metrics, "stentor_ingest_group_size", "", "Notifications in a group commit", SIZES,
         sizeof SIZES / sizeof SIZES[0]);
@@ -37,7 +37,8 @@ static void register_publish(IngestMetrics *m, Metrics *metrics)
     m->published = metrics_counter(
         metrics, "stentor_ingest_published_total", "", "Events acknowledged by JetStream");
     m->publish_failed = metrics_counter(
-        metrics, "stentor_ingest_publish_failed_total", "", "Events left to the sweep");
+        metrics, "stentor_ingest_publish_failed_total", "",
+        "Events that were not acknowledged and are left to the sweep");
     m->swept = metrics_counter(
         metrics, "stentor_ingest_swept_total", "", "Accept rows published by the sweep");
     m->unpublished = metrics_gauge(
@@ -63,24 +64,24 @@ static void register_events(IngestMetrics *m, Metrics *metrics)
     m->commands =
         metrics_counter(metrics, "stentor_ingest_commands_total", "", "Notify commands accepted");
     m->commands_ignored = metrics_counter(
-        metrics, "stentor_ingest_events_ignored_total", "", "Domain events that nothing handles");
+        metrics, "stentor_ingest_events_ignored_total", "", "Domain events that no trigger wants");
     m->trigger_events = metrics_counter(
         metrics, "stentor_ingest_trigger_events_total", "", "Domain events that a trigger wanted");
     m->triggered = metrics_counter(
         metrics, "stentor_ingest_triggered_total", "", "Notifications that triggers made");
     m->trigger_late = metrics_counter(
         metrics, "stentor_ingest_trigger_late_total", "",
-        "Triggers that should have sent more than a day ago and did not");
+        "Notifications of triggers that were not sent, because they were more than a day late");
     m->trigger_failed = metrics_counter(
         metrics, "stentor_ingest_trigger_failed_total", "", "Triggers that left a dead letter");
     m->trigger_cancels = metrics_counter(
         metrics, "stentor_ingest_trigger_cancels_total", "",
-        "Cancellations of what waits that domain events made");
+        "Cancellations of waiting notifications, made by domain events");
 }
 
 static void register_resends(IngestMetrics *m, Metrics *metrics)
 {
-    static const char RESENDS[] = "Events that asked for a failed mail to be sent again";
+    static const char RESENDS[] = "Events that ask to send a failed mail again, by result";
     m->resent =
         metrics_counter(metrics, "stentor_ingest_resends_total", "result=\"resent\"", RESENDS);
     m->resend_repeated =

@@ -38,7 +38,7 @@ typedef struct IngestMetrics {
     Metric *trigger_cancels; // cancellations published
     Metric *resent; // failed mails that an event had sent again; the next three are its fellows
     Metric *resend_repeated; // the same event again
-    Metric *resend_gone;     // somebody else had sent it again, or dropped its letter
+    Metric *resend_gone;     // an operator had sent it again, or dropped its dead letter
     Metric *resend_refused;
 } IngestMetrics;
 

@@ -70,7 +70,7 @@ static void note_end(Rewrap *r)
     char id[KEY_ID_SIZE];
     print_own_id(r, id);
     if (r->wrapped > 0) {
-        LOG(LOG_INFO, "every data key is wrapped by the current master key",
+        LOG(LOG_INFO, "rotation is complete: the current master key wraps every data key",
             log_text("master_key", id), log_int("wrapped_anew", (int64_t)r->wrapped));
     }
     r->wrapped = 0;
@@ -90,7 +90,7 @@ static void on_db_written(void *ctx, DbTxn *txn, const Error *err)
     look_after(r, PAUSE_MS);
 }
 
-// The rows that could be wrapped anew, as parameters. What cannot be opened stays as it is.
+// The rows that could be wrapped again, as parameters. A key that cannot be opened stays as it is.
 static size_t wrap_rows(const Rewrap *r, const PGresult *rows, DbParams *p, Error *err)
 {
     DbArray *subjects = db_array(p, DB_BYTES);
@@ -127,14 +127,15 @@ static void write_rows(Rewrap *r, const PGresult *rows)
         if (r->wrapped == 0) {
             char id[KEY_ID_SIZE];
             print_own_id(r, id);
-            LOG(LOG_INFO, "data keys are being wrapped by the current master key",
+            LOG(LOG_INFO, "rotation goes on: the current master key wraps data keys",
                 log_text("master_key", id));
         }
         db_txn_submit(txn, on_db_written, r);
         return;
     }
     db_txn_abandon(txn);
-    LOG(LOG_ERROR, "data keys cannot be wrapped anew (HINT: stentor keys status)",
+    LOG(LOG_ERROR,
+        "some data keys cannot be wrapped by the current master key (HINT: stentor keys status)",
         log_int("rows", db_rows(rows)), log_error(&err));
     look_after(r, IDLE_MS);
 }
@@ -171,7 +172,7 @@ Rewrap *rewrap_new(DbPool *pool, MasterKey *master, Metrics *metrics)
     r->master = master;
     r->done = metrics_counter(
         metrics, "stentor_ingest_keys_rewrapped_total", "",
-        "Data keys wrapped anew by the current master key");
+        "Data keys that the current master key wrapped in place of an older one");
     uv_timer_init(db_pool_loop(pool), &r->timer);
     r->timer.data = r;
     uv_timer_start(&r->timer, on_timer, 0, 0);

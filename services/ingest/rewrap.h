@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// After a rotation of the master key: wraps anew, in batches, what another than the current master
+// After a rotation of the master key: wraps again, in batches, what another than the current master
 // key has wrapped. Every replica may do it at once: a row is written only in the place of what was
 // read. With nothing to do it asks three times an index, once a minute. Law: it never writes over
 // what the current key has wrapped.

@@ -59,7 +59,7 @@ bool recipient_call_read_body(
             .status = 422,
             .slug = "invalid-body",
             .title = "The body is not valid",
-            .detail = "longer than 65536 bytes",
+            .detail = "the body is longer than 65536 bytes",
         };
         api_answer_problem(call->base, &problem);
         return false;
@@ -194,7 +194,9 @@ static void look_again(void *ctx, bool seen)
 {
     RecipientCall *call = ctx;
     if (!seen) {
-        api_answer_unavailable(call->base, "what was just stored about people is not read yet");
+        api_answer_unavailable(
+            call->base,
+            "ingest has not folded the last writes of recipients yet; send the request again");
         return;
     }
     DbTxn *txn = recipient_call_look_up(call, NULL);
@@ -207,7 +209,9 @@ static void look_again(void *ctx, bool seen)
 static void try_again(RecipientCall *call)
 {
     if (++call->tries == GUARD_TRIES_MAX) {
-        api_answer_unavailable(call->base, "people of this tenant change all the time; try again");
+        api_answer_unavailable(
+            call->base,
+            "other calls keep changing this tenant's recipients; send the request again");
     } else if (call->write.there == 0) {
         look_again(call, true);
     } else {

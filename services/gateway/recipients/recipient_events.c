@@ -183,7 +183,7 @@ bool person_event_pack(
     }
     if (payload.len > PEOPLE_EVENT_MAX) {
         return error_set(
-            err, ERROR_PERMANENT, "%zu bytes as an event; at most %d", payload.len,
+            err, ERROR_PERMANENT, "the record has %zu bytes as an event; at most %d", payload.len,
             (int)PEOPLE_EVENT_MAX);
     }
     *ret_event_id = str_from(meta.event_id);

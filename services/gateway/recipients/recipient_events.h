@@ -40,5 +40,5 @@ bool person_event_pack(
     Str *ret_payload, Error *err);
 
 // The id of a recipient that is known by something of its own and was given none: the same for the
-// same cause, so that a repeated import makes nobody twice. `kind` "identity", "address".
+// same cause, so that a repeated import makes no recipient twice. `kind` "identity", "address".
 void person_derive_id(Str hash_key, Str tenant, const char *kind, Str cause, char out[ID_SIZE]);

@@ -158,7 +158,7 @@ static bool read_identity(ApiBody *body, PersonRecord *ret)
         return api_body_fail(body, "identity_type", "not guest, user, vendor or anonymous");
     }
     if (ret->identity_id.len > 0 && ret->identity == IDENTITY_NONE) {
-        return api_body_fail(body, "identity_type", "required beside identity_id");
+        return api_body_fail(body, "identity_type", "required together with identity_id");
     }
     return true;
 }
@@ -294,7 +294,7 @@ static bool read_consent(ApiBody *body, int64_t now_us, PersonConsent *ret)
     (void)api_read_time(body, "given_at", &ret->given_at_us);
     const int64_t slack_us = INT64_C(3600) * 1000000; // clocks differ
     return ret->given_at_us <= now_us + slack_us ||
-           api_body_fail(body, "given_at", "lies in the future");
+           api_body_fail(body, "given_at", "must not be in the future");
 }
 
 bool person_consents_read(

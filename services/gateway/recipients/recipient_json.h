@@ -63,8 +63,8 @@ bool person_preferences_read(
 bool person_consents_read(
     ApiBody *body, int64_t now_us, PersonConsent **ret, size_t *ret_count, bool *ret_given);
 // One line of an import: a record, perhaps with "id", "preferences" and "consents". What they do
-// not name stays as it is. Without an id, an identity or an address nobody could tell who it is: an
-// error.
+// not name stays as it is. Without an id, an identity or an address it would be unknown who it is:
+// an error.
 typedef struct PersonLine {
     Str id; // empty: by identity, else by the first address
     PersonRecord record;

@@ -210,7 +210,7 @@ static bool choose_people(RecipientCall *call, RecipientsRead *read, FieldError 
         return field_error(err, "identity_type", "not guest, user, vendor or anonymous");
     }
     read->identity_id = id;
-    return id.len > 0 || field_error(err, "identity_id", "required beside identity_type");
+    return id.len > 0 || field_error(err, "identity_id", "required together with identity_type");
 }
 
 static void list_recipients(ApiCall *base)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/recipients/import: NDJSON, a person a line. A line that is wrong gets its error, the
 // others are stored. Whoever is given no id gets one that is derived from his identity or his first
-// address, so a request that is repeated (no answer, a 503) makes nobody twice.
+// address, so a request that is repeated (no answer, a 503) makes no recipient twice.
 #include <string.h>
 
 #include "common/codec/hash.h"

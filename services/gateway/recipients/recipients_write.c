@@ -13,9 +13,9 @@ typedef struct Publish {
 const char *recipients_write_unready(const Bus *bus)
 {
     if (!bus_connected(bus)) {
-        return "NATS is away";
+        return "NATS cannot be reached";
     }
-    return bus_pending(bus) > PEOPLE_BUS_MAX ? "too much waits to be published" : NULL;
+    return bus_pending(bus) > PEOPLE_BUS_MAX ? "too many events wait to be published" : NULL;
 }
 
 // The events are stored whether or not the projection was seen to have them: the answer is the
@@ -101,7 +101,7 @@ static void publish_from(RecipientsWrite *write, size_t from, size_t to)
         PersonFact *fact = &write->facts[i];
         DataKey *found = fact->part == PERSON_RECORD ? write->wants[key++].key : NULL;
         if (fact->part == PERSON_RECORD && found == NULL) {
-            (void)error_set(&fact->error, ERROR_TRANSIENT, "no data key for the recipient");
+            (void)error_set(&fact->error, ERROR_TRANSIENT, "the recipient has no data key");
         } else if (publish_fact(write, fact, found)) {
             write->waiting++;
         }

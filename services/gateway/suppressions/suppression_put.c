@@ -76,7 +76,7 @@ static void answer_barred(const Put *put)
         return;
     }
     Problem problem = {.status = 409, .slug = "suppression-changed"};
-    problem.title = "The suppression was changed by another at this moment: read it again";
+    problem.title = "Another call changed the suppression at this moment: read it again";
     api_answer_problem(put->call, &problem);
 }
 

@@ -13,7 +13,7 @@
 
 enum { NAME_MAX_BYTES = 32 };
 
-static_assert((int)SUPPRESSION_HASH_LEN == (int)ADDRESS_HASH_LEN, "they are the same hash");
+static_assert((int)SUPPRESSION_HASH_LEN == (int)ADDRESS_HASH_LEN, "both give the same hash");
 
 bool suppressions_hash_address(
     const SuppressionsApi *api, ApiCall *call, Channel channel, Str text,
@@ -103,7 +103,7 @@ static bool read_body(
         (void)read_hash(api, call, body, &fields, spec, hash);
     }
     if (fields.expires_at_us != 0 && fields.expires_at_us <= call->http->received_at_us) {
-        (void)api_body_fail(body, "expires_at", "lies in the past");
+        (void)api_body_fail(body, "expires_at", "must be in the future");
     }
     spec->expires_at_us = fields.expires_at_us;
     spec->note = fields.note;

@@ -73,8 +73,8 @@ static void answer(const Import *import)
 
 // ---- storing ----
 
-static const char *const BARRED =
-    "ends what a complaint or compliance made: the key lacks scope 'suppressions:release'";
+static const char *const BARRED = "it would end a suppression that a complaint or compliance made: "
+                                  "the key lacks scope 'suppressions:release'";
 
 // Another came first: what it says may be what this caller may not end.
 static ConfigVerdict decide(void *ctx, uint64_t there)
@@ -214,7 +214,7 @@ static bool read_lines(Import *import)
             read_line(import, number, text);
         }
     }
-    return number > 0 || refuse(import, "it has no lines");
+    return number > 0 || refuse(import, "the body has no lines");
 }
 
 // What a line leaves out. false: answered.
@@ -246,7 +246,8 @@ static bool read_defaults(Import *import)
         field = "note";
     }
     if (field != NULL) {
-        (void)api_refuse_field(import->call, field, "not what POST /v1/suppressions takes there");
+        (void)api_refuse_field(
+            import->call, field, "not a value that POST /v1/suppressions takes in this field");
     }
     return field == NULL;
 }

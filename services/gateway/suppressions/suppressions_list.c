@@ -92,7 +92,7 @@ static void finish_list(Reading *reading)
     if (reading->out.full) {
         http_problem(
             reading->call->http, 422, "invalid-field", "A field is not valid", "limit",
-            "so many entries do not fit in one answer");
+            "so many entries do not fit into one answer; ask with a lower limit");
     } else {
         answer_list(reading);
     }
@@ -243,7 +243,7 @@ void suppressions_list_tick(SuppressionsApi *api)
     for (Reading *reading = api->under_way; reading != NULL; reading = next) {
         next = reading->next;
         if (reading->started_us < oldest_us) {
-            api_answer_unavailable(reading->call, "the list could not be read in time");
+            api_answer_unavailable(reading->call, "the list could not be read from NATS in time");
             end(reading);
         }
     }
@@ -254,7 +254,7 @@ static Reading *begin(ApiCall *call, Purpose purpose)
 {
     SuppressionsApi *api = call->ctx;
     if (api->reading >= SUPPRESSIONS_READS_MAX || !bus_connected(api->bus)) {
-        api_answer_unavailable(call, "too many lists are being read, or NATS is away");
+        api_answer_unavailable(call, "too many lists are being read, or NATS cannot be reached");
         return NULL;
     }
     Reading *reading = xcalloc(1, sizeof *reading);

@@ -62,7 +62,7 @@ static void on_published(void *ctx, const Error *err, Str payload, uint64_t sequ
     if (conflict && precondition_is_given(&call->needs)) {
         precondition_answer_failed(call->base, sequence);
     } else if (conflict) {
-        refuse_conflict(call, "The version was changed by another at this moment", "read it again");
+        refuse_conflict(call, "Another call changed the version at this moment", "read it again");
     } else if (err != NULL) {
         api_answer_failure(call->base, err);
     } else {
@@ -82,7 +82,7 @@ static bool advance(TemplateCall *call)
         if ((int)call->to > (int)version->status) {
             return api_refuse_field(call->base, "approved_by", "%s", err.text);
         }
-        refuse_conflict(call, "The version is past that", err.text);
+        refuse_conflict(call, "The version's status does not allow this", err.text);
         return false;
     }
     version->status = call->to;

@@ -89,9 +89,9 @@ static void check_body(TemplateCall *call)
         if (!fits) {
             (void)template_call_fail(
                 call, name, "%s",
-                text     ? "expected a text of at most 64 bytes"
-                : object ? "expected an object"
-                         : "unknown; there are: template version source data locale channel");
+                text     ? "must be a string of at most 64 bytes"
+                : object ? "must be an object"
+                         : "unknown field; known are: template version source data locale channel");
         }
     }
     if (!preview_data_fits(json_object_get(call->body, "data"), &err)) {
@@ -130,7 +130,7 @@ void templates_preview(ApiCall *base)
     call->locale = arena_str(base->http->arena, text_of(call->body, "locale"));
     if ((source == NULL) == (key.len == 0)) {
         (void)template_call_fail(
-            call, "template", "either a template's key or a source is required");
+            call, "template", "required: either 'template' (its key) or 'source'");
     } else if (json_is_object(source)) {
         take_inline(call, source);
     }

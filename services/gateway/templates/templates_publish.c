@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/templates: a version is checked and published. A new one must be new on the server too;
 // a draft may be written again, in the place of just what was looked at.
+#include <stdio.h>
+
 #include "common/api/config_read.h"
 #include "common/base/id.h"
 #include "common/codec/event.h"
@@ -56,10 +58,11 @@ static bool read_version(TemplateCall *call)
     if ((named || said) && !semver_is(str_from(version->version))) {
         (void)template_call_fail(
             call, "version",
-            "a semantic version as '1.0.0'; left out: the release above the highest");
+            "must be a semantic version such as '1.0.0'; without it: the release above the "
+            "highest");
     }
     if (!read_status(call->body, &status)) {
-        (void)template_call_fail(call, "status", "expected 'draft' or 'active'");
+        (void)template_call_fail(call, "status", "must be 'draft' or 'active'");
     } else if (!version_may_become(version, status, &err)) {
         (void)template_call_fail(call, "approved_by", "%s", err.text);
     }
@@ -76,6 +79,8 @@ static void answer_published(TemplateCall *call)
 {
     Problem problem = {.status = 409, .slug = "version-exists"};
     problem.title = "The version is published and cannot change";
+    (void)snprintf(
+        problem.detail, sizeof problem.detail, "leave 'version' out, or give one that is new");
     api_answer_problem(call->base, &problem);
 }
 

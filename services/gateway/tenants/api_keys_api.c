@@ -150,7 +150,7 @@ static void answer_key(ApiCall *call, const ApiKey *key, uint64_t sequence)
 static void answer_conflict(ApiCall *call)
 {
     Problem problem = {.status = 409, .slug = "key-changed"};
-    problem.title = "The key was changed by another at this moment: read it again";
+    problem.title = "Another call changed the key at this moment: read it again";
     api_answer_problem(call, &problem);
 }
 
@@ -260,7 +260,7 @@ static bool check_end(ApiBody *body, const KeyCall *call)
     }
     clock_format(end_us, until);
     return api_body_fail(
-        body, "expires_at", "at most %s, when the key that you use expires", until);
+        body, "expires_at", "at most %s: the key that you use expires then", until);
 }
 
 static bool take_key(ApiBody *body, KeyCall *call)

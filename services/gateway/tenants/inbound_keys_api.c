@@ -26,7 +26,7 @@ static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequenc
         precondition_answer_failed(put->base, sequence);
     } else if (conflict) {
         Problem problem = {.status = 409, .slug = "key-changed"};
-        problem.title = "The key was changed by another at this moment";
+        problem.title = "Another call changed the key at this moment";
         api_answer_problem(put->base, &problem);
     } else if (err != NULL) {
         api_answer_failure(put->base, err);
@@ -80,7 +80,8 @@ static bool read_key(Put *put)
         (void)api_read_text(&body, "public_key", PUBLIC_KEY_MAX, &key);
         (void)api_read_bool(&body, "revoked", &revoked);
         if (!revoked && key.len == 0) {
-            (void)api_body_fail(&body, "public_key", "required: as the vendor's console shows it");
+            (void)api_body_fail(
+                &body, "public_key", "required: the public key as the vendor's console shows it");
         }
         ok = api_body_end(&body);
     }

@@ -139,8 +139,8 @@ static void refuse(Call *call, TenantVerdict verdict, const FieldError *err)
     }
     metric_add(call->base->metrics->refused[REFUSED_SCOPE], 1);
     http_problem(
-        call->base->http, 403, "operator-field", "The field is the operator's", err->field, "%s",
-        err->text);
+        call->base->http, 403, "operator-field", "Only the operator changes this field", err->field,
+        "%s", err->text);
 }
 
 // The settings as the patch makes them of those that are stored. false: answered.

@@ -91,7 +91,7 @@ static bool check_sender(const Tenant *stored, const Tenant *wanted, FieldError 
     if (address.len > 0 && !sender_may_use(&rule, address)) {
         Str domain = str_slice(sender_domain_of(address), 0, 60);
         return field_error(
-            err, "sender_address", "the operator has not verified the domain '" STR_FMT "'",
+            err, "sender_address", "the operator has not verified domain '" STR_FMT "'",
             STR_ARG(domain));
     }
     // Mail programs show the name alone: one that is an address passes for the sender's.
@@ -108,7 +108,8 @@ TenantVerdict tenant_rules_apply(
     const char *changed = changed_field(stored, named, wanted);
     if (changed != NULL) {
         (void)field_error(
-            err, changed, "set by the operator alone; leave it out, or repeat what GET shows");
+            err, changed,
+            "only the operator changes it; leave it out, or repeat the value that GET shows");
         return TENANT_OPERATORS;
     }
     keep_fields(stored, 0, wanted);

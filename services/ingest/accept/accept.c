@@ -54,8 +54,7 @@ static void refuse_group(Group *g, const Error *err)
     pump(a);
 }
 
-// Tried again with the same ids and parts, so that a commit whose accept_answer was lost, done
-// twice, is one in effect.
+// Tried again with the same ids and parts: a commit whose answer was lost is one in effect.
 static void fail_group(Group *g, const Error *err)
 {
     int64_t now_us = clock_mono_us();
@@ -82,7 +81,7 @@ static void count_decisions(const Group *g)
     metric_add(m->lowered, (double)g->lowered);
 }
 
-// A flood without company costs nobody anything, and the sweep would read its rows once more.
+// A flood of the only tenant that sends delays no other, and the sweep would read its rows again.
 static void publish_rows(const Group *g)
 {
     const PublishedRow *rows = group_published_rows(g);
@@ -97,7 +96,7 @@ static void publish_rows(const Group *g)
 }
 
 // Between the commit and the publish the events are in the accept log and in this memory. Killed
-// here: the callers have no accept_answer or a 202, and the sweep publishes the rows
+// here: the callers have no answer or a 202, and the sweep publishes the rows
 // (tests/integration/faults/test_kill.py).
 static void finish_group(Group *g)
 {
@@ -340,14 +339,16 @@ bool accept_submit(Accept *a, Submission *s, Arena *arena, Error *err)
 {
     if (a->waiting + s->count > ACCEPT_WAITING_MAX ||
         a->waiting_bytes + s->bytes > ACCEPT_WAITING_BYTES_MAX) {
-        return error_set(err, ERROR_TRANSIENT, "%zu notifications wait already", a->waiting);
+        return error_set(
+            err, ERROR_TRANSIENT, "%zu notifications wait to be committed already", a->waiting);
     }
     const TenantQueue *other = map_get(a->tenants, s->tenant);
     if (other != NULL &&
         (other->waiting + s->count > ACCEPT_WAITING_MAX / ACCEPT_TENANT_SHARE ||
          other->waiting_bytes + s->bytes > ACCEPT_WAITING_BYTES_MAX / ACCEPT_TENANT_SHARE)) {
         return error_set(
-            err, ERROR_TRANSIENT, "%zu notifications of tenant '" STR_FMT "' wait already",
+            err, ERROR_TRANSIENT,
+            "%zu notifications of tenant '" STR_FMT "' wait to be committed already",
             other->waiting, STR_ARG(s->tenant));
     }
     TenantQueue *q = accept_queue_of(a, s->tenant);
@@ -368,7 +369,7 @@ static void refuse_overdue(Accept *a)
     int64_t before_us = clock_mono_us() - ACCEPT_PATIENCE_MS * INT64_C(1000);
     AcceptResult result = {.verdict = ACCEPT_UNAVAILABLE};
     (void)error_set(
-        &result.error, ERROR_TRANSIENT, "Postgres did not accept_answer within %d ms",
+        &result.error, ERROR_TRANSIENT, "Postgres did not answer within %d ms",
         (int)ACCEPT_PATIENCE_MS);
     // Each turn is that of another tenant, so all of them are asked before the first comes again.
     for (size_t asked = 0; a->first != NULL && asked < map_count(a->tenants); asked++) {
@@ -386,7 +387,7 @@ static void retry_groups(Accept *a)
     int64_t now_us = clock_mono_us();
     bool ready = db_pool_ready(a->options.pool);
     Error err = {0};
-    (void)error_set(&err, ERROR_TRANSIENT, "Postgres is away");
+    (void)error_set(&err, ERROR_TRANSIENT, "Postgres cannot be reached");
     for (size_t i = 0; i < ACCEPT_GROUPS_MAX; i++) {
         Group *g = a->groups[i];
         bool due = g != NULL && g->retry_at_us != 0 && g->retry_at_us <= now_us;
@@ -439,7 +440,7 @@ static void on_uv_closed(uv_handle_t *handle)
 
 void accept_free(Accept *a, void (*on_freed)(void *ctx), void *ctx)
 {
-    assert(accept_idle(a)); // somebody would wait for ever for an accept_answer
+    assert(accept_idle(a)); // else a caller would wait for its answer for ever
     a->on_freed = on_freed;
     a->freed_ctx = ctx;
     uv_close((uv_handle_t *)&a->pump_timer, on_uv_closed);

@@ -2,8 +2,8 @@
 // Accept: what a 202 stands for. Submissions (one HTTP request, one command) are gathered and
 // committed together: the gate decides them (gate_run.h), then one look-up of keys, one
 // transaction, one fsync; then all are answered, and their events are published from memory. A
-// group closes when no commit is in the air, or after 2 ms, or at 500 notifications; two commits
-// may be in the air. Tenants take turns in it, so whoever sends little is in the next one. Not
+// group closes when no commit is in flight, or after 2 ms, or at 500 notifications; two commits
+// may be in flight. Tenants take turns in it, so whoever sends little is in the next one. Not
 // here: checking requests (request.h) and publishing (row_publisher.h).
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "services/ingest/ingest_metrics.h"
 
 enum {
-    ACCEPT_WAITING_MAX = 20000,                  // notifications waiting, those in the air included
+    ACCEPT_WAITING_MAX = 20000,                  // notifications waiting, those in flight included
     ACCEPT_WAITING_BYTES_MAX = 64 * 1024 * 1024, // of their bodies
     ACCEPT_TENANT_SHARE = 4,                     // one tenant may have a quarter of both waiting
     ACCEPT_GROUP_MAX = 500,                      // a group closes at this many notifications ...
@@ -72,13 +72,13 @@ typedef struct AcceptOptions {
     uv_loop_t *loop;
     DbPool *pool;
     Keyring *keyring;
-    const Catalog *catalog;           // what tenants said
+    const Catalog *catalog;           // tenants' settings
     const Suppressions *suppressions; // NULL: none
     RowPublisher *publisher;
     FairShare *share; // of the lanes
     IngestMetrics *metrics;
     void (*on_broken)(
-        void *ctx, const Error *err); // only a person can mend it (a table or a right is missing)
+        void *ctx, const Error *err); // only an operator can fix it (a table or a right is missing)
     void *ctx;
 } AcceptOptions;
 
@@ -87,5 +87,5 @@ Accept *accept_new(const AcceptOptions *options); // borrows all parts
 // of this tenant; `done` is not called.
 bool accept_submit(Accept *accept, Submission *submission, Arena *arena, Error *err);
 void accept_tick(Accept *accept);       // every 50 ms: retries, and refuses what waited too long
-bool accept_idle(const Accept *accept); // nothing waits and no commit is in the air
+bool accept_idle(const Accept *accept); // nothing waits and no commit is in flight
 void accept_free(Accept *accept, void (*on_freed)(void *ctx), void *ctx); // only when idle

@@ -35,7 +35,7 @@ static void end_waiting(Accept *a, const Submission *s)
     }
 }
 
-// A repeat gets the accept_answer of the one it waited for, as if it had come later.
+// A repeat gets the answer of the one it waited for, as if it had come later.
 static void answer_follower(Submission *s, const Submission *first, const AcceptResult *result)
 {
     AcceptResult own = *result;
@@ -66,8 +66,7 @@ AcceptResult accept_result_of(const Submission *s, const AcceptPart *part)
 {
     AcceptResult stored = {.verdict = ACCEPT_STORED, .status = 202, .answer = s->answer};
     if (part->accept_id != 0 || str_eq(part->stored_answer, s->answer)) {
-        return stored; // the latter: our own first try was committed though its accept_answer was
-                       // lost
+        return stored; // the latter: our own first try was committed, though its answer was lost
     }
     bool same = str_eq(part->stored_hash, str_of(s->body_hash, SHA256_LEN));
     return (AcceptResult){

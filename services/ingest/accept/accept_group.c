@@ -217,7 +217,8 @@ static void make_answer(Group *g, Submission *s, const Notice *notices)
     s->answer = str_of(text, (size_t)(at - text));
 }
 
-// Of what goes out now. What waits is asked again when its time has come, by the clock.
+// Of a notification that is sent now. One that waits gets its lane from digest-flusher, at its
+// time.
 static Priority lane_of(Group *g, FairShare *share, const Notice *notice)
 {
     Priority wanted = notice->request.priority;
@@ -234,7 +235,8 @@ static bool build_notice(Group *g, FairShare *share, const Notice *notice, Error
     bool sealed = notice->decision.verdict != GATE_SUPPRESS;
     if (sealed && notice->key->key == NULL) {
         return error_set(
-            err, ERROR_TRANSIENT, "no data key for a recipient of '%.*s'", STR_ARG(notice->tenant));
+            err, ERROR_TRANSIENT, "a recipient of tenant '%.*s' has no data key",
+            STR_ARG(notice->tenant));
     }
     Acceptance acceptance = {
         .tenant = notice->tenant,

@@ -25,7 +25,7 @@ typedef struct Group {
     size_t lowered;      // notices beyond their tenant's share
     bool built;          // parts are complete: only the transaction is repeated
     int64_t give_up_us;  // of clock_mono_us
-    int64_t retry_at_us; // 0: something is in the air
+    int64_t retry_at_us; // 0: something is in flight
     int tries;
 } Group;
 

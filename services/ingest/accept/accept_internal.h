@@ -11,7 +11,7 @@
 typedef struct TenantQueue {
     Submission *head; // gathered, oldest first
     Submission *tail;
-    size_t waiting; // notifications, those in the air included
+    size_t waiting; // notifications, those in flight included
     size_t waiting_bytes;
     struct TenantQueue *next; // behind it in turn
 } TenantQueue;
@@ -25,7 +25,7 @@ struct Accept {
     TenantQueue *last;
     size_t gathered; // notifications in these queues
     size_t gathered_bytes;
-    size_t waiting; // the same and those in the air
+    size_t waiting; // the same and those in flight
     size_t waiting_bytes;
     Company company;                  // of those that hand something in
     Group *groups[ACCEPT_GROUPS_MAX]; // NULL: a free place

@@ -116,7 +116,7 @@ void accept_sql_add(DbTxn *txn, const AcceptPart *parts, size_t count, int64_t a
     }
 }
 
-// Rows come back in the order of their first parts; nobody promises it, hence the search around.
+// Rows come back in the order of their first parts; Postgres does not promise it, hence the search.
 static AcceptPart *find_first(AcceptPart *parts, size_t count, size_t *cursor, Str ids)
 {
     for (size_t tried = 0; tried < count; tried++) {
@@ -139,8 +139,10 @@ static bool read_row(AcceptPart *first, Str ids, int64_t accept_id, Error *err)
             ids = str_slice(ids, ids.len > 0 ? 1 : 0, ids.len); // the comma
         }
     }
-    return ids.len == 0 ||
-           error_set(err, ERROR_PERMANENT, "the accept log returned an id that was not sent");
+    return ids.len == 0 || error_set(
+                               err, ERROR_PERMANENT,
+                               "Postgres returned a notification id that this process did not send "
+                               "to ingest.accept_log");
 }
 
 static bool read_accepted(const PGresult *res, AcceptPart *parts, size_t count, Error *err)
@@ -179,7 +181,8 @@ bool accept_sql_read(const DbTxn *txn, AcceptPart *parts, size_t count, Arena *a
     for (size_t i = 0; i < count; i++) {
         if (parts[i].accept_id == 0 && parts[i].stored_status == 0) {
             return error_set(
-                err, ERROR_TRANSIENT, "the accept log took a request neither as new nor as known");
+                err, ERROR_TRANSIENT,
+                "Postgres stored a request in ingest.accept_log neither as new nor as a repeat");
         }
     }
     return true;

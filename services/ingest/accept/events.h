@@ -26,7 +26,7 @@ typedef struct Acceptance {
     Priority lane;       // that a request goes out on; PRIORITY_NONE: its own priority's
 } Acceptance;
 
-// What the caller is told, and what the STATUS says: queued, scheduled or suppressed.
+// The status in the answer and in the status event: queued, scheduled or suppressed.
 Status events_status(const GateDecision *decision);
 
 // Fills one or two frames; everything they point to lives in `arena`.

@@ -30,7 +30,7 @@ struct RowPublisher {
     Mark *marks;
     size_t mark_count;
     size_t mark_cap;
-    size_t marking; // the first so many are in the statement that is in the air
+    size_t marking; // the first so many are in the statement that is in flight
 };
 
 // Repeating it changes nothing. Killed before it: the sweep publishes the row again, under the same

@@ -32,7 +32,7 @@ struct Sweep {
     int64_t at_most;
     int64_t forget_at_us;
     int forgot;          // times so far
-    bool counters_asked; // the limits' counters too, with what is in the air
+    bool counters_asked; // the limits' counters too, with what is in flight
     void (*on_freed)(void *ctx);
     void *freed_ctx;
 };
@@ -80,8 +80,10 @@ static size_t publish_row(Sweep *s, const PGresult *res, int i, Arena *arena)
     size_t count = 0;
     Error err = {0};
     if (!frames_unpack(db_get_text(res, i, 2), arena, &frames, &count, &err)) {
-        LOG(LOG_ERROR, "accept row cannot be published", log_str("tenant", db_get_text(res, i, 1)),
-            log_int("accept_id", db_get_int(res, i, 0)), log_error(&err));
+        LOG(LOG_ERROR,
+            "row of ingest.accept_log cannot be published, its notifications are not sent",
+            log_str("tenant", db_get_text(res, i, 1)), log_int("accept_id", db_get_int(res, i, 0)),
+            log_error(&err));
         return 0;
     }
     bool sent = row_publisher_send(
@@ -125,7 +127,8 @@ static void on_db_claimed(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     if (err->kind != ERROR_TRANSIENT && err->kind != ERROR_CANCELLED) {
-        LOG(LOG_ERROR, "sweep of the accept log failed", log_error(err));
+        LOG(LOG_ERROR, "sweep of ingest.accept_log failed, the next one tries again",
+            log_error(err));
     }
     look_again(s, s->options.every_ms);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweep: publishes accept rows that nobody published: their process died, NATS was away, or there
+// Sweep: publishes accept rows that were not published: their process died, NATS was away, or there
 // was no room. Any number of replicas may sweep: a row is claimed for a while, and its events keep
 // their ids. It also forgets idempotency keys older than a day.
 #pragma once

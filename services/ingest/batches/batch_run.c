@@ -34,7 +34,7 @@ static void on_db_checkpoint(void *ctx, DbTxn *txn, const Error *err)
     CRASH_POINT("batch.moved");
     if (!run_may_go_on(run, db_txn_result(txn, 0))) {
         if (batch_is_over(run->row.status)) {
-            LOG(LOG_INFO, "batch ended", log_str("tenant", run->row.tenant),
+            LOG(LOG_INFO, "batch has ended", log_str("tenant", run->row.tenant),
                 log_str("batch", run->row.id),
                 log_text("status", batch_status_name(run->row.status)));
         }
@@ -187,8 +187,10 @@ static bool unpack_chunk(Run *run, const PGresult *res, Error *err)
     bool ok = chunk_unpack(
         key, &place, db_get_text(res, 0, 4), run->chunk, &run->members, &run->count, err);
     data_key_free(key);
-    return ok && (run->row.next_offset < (int64_t)run->count ||
-                  error_set(err, ERROR_PERMANENT, "the checkpoint lies outside of its chunk"));
+    return ok &&
+           (run->row.next_offset < (int64_t)run->count ||
+            error_set(
+                err, ERROR_PERMANENT, "the checkpoint is behind the end of its chunk of members"));
 }
 
 static void on_db_chunk(void *ctx, DbTxn *txn, const Error *err)
@@ -322,7 +324,8 @@ static void take_run(BatchRunner *r, const PGresult *res, int i)
     run->arena = arena_new(0);
     Error err = {0};
     if (!batch_sql_read(res, i, run->arena, &run->row, &err)) {
-        LOG(LOG_ERROR, "batch cannot be read", log_error(&err));
+        LOG(LOG_ERROR, "row of ingest.batches cannot be read, the batch does not run",
+            log_error(&err));
         run_free(run);
         return;
     }
@@ -333,7 +336,7 @@ static void take_run(BatchRunner *r, const PGresult *res, int i)
     run->next = r->runs;
     r->runs = run;
     r->run_count++;
-    LOG(LOG_INFO, "batch runs here", log_str("tenant", run->row.tenant),
+    LOG(LOG_INFO, "batch runs in this process", log_str("tenant", run->row.tenant),
         log_str("batch", run->row.id), log_int("accepted", run->row.accepted),
         log_int("of", run->row.total));
     if (!read_variables(run, &err)) {
@@ -347,7 +350,7 @@ static void on_db_claimed(void *ctx, DbTxn *txn, const Error *err)
     r->looking = false;
     if (err != NULL) {
         if (err->kind != ERROR_TRANSIENT && err->kind != ERROR_CANCELLED) {
-            LOG(LOG_ERROR, "batches cannot be claimed", log_error(err));
+            LOG(LOG_ERROR, "batches cannot be claimed, none is started", log_error(err));
         }
         return;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BatchRunner: makes the notifications of running batches. It claims batches that nobody holds,
+// BatchRunner: makes the notifications of running batches. It claims batches that no process holds,
 // reads one chunk after the other, hands steps of it to accept, and moves the checkpoint when a
 // step was accepted.
 //
@@ -40,7 +40,7 @@ typedef struct BatchRunnerOptions {
 BatchRunner *batch_runner_new(const BatchRunnerOptions *options); // borrows all parts
 void batch_runner_tick(BatchRunner *runner);                      // every 50 ms
 void batch_runner_wake(BatchRunner *runner);                      // a batch was started: look now
-// Lets what is in the air end, moves its checkpoints and gives the batches up, so that another
+// Lets what is in flight end, moves its checkpoints and gives the batches up, so that another
 // replica goes on at once.
 void batch_runner_stop(BatchRunner *runner);
 bool batch_runner_idle(const BatchRunner *runner);

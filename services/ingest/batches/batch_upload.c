@@ -57,8 +57,10 @@ static bool note_broken(Upload *u, const FieldError *wrong, Error *err)
     buf_cstr(&u->lines, ",\"detail\":");
     buf_json(&u->lines, str_from(wrong->text));
     buf_char(&u->lines, '}');
-    return !u->lines.full ||
-           error_set(err, ERROR_PERMANENT, "too many broken lines to name them all");
+    return !u->lines.full || error_set(
+                                 err, ERROR_PERMANENT,
+                                 "too many lines of the part are wrong to list them; check the "
+                                 "file and upload it again");
 }
 
 static bool read_line(Upload *u, Str line, Error *err)

@@ -51,7 +51,8 @@ void batch_call_conflict(const BatchCall *c, const char *why)
 {
     metric_add(c->base->metrics->refused[REFUSED_CONFLICT], 1);
     http_problem(
-        c->base->http, 409, "batch-conflict", "Not with this batch as it is", NULL, "%s", why);
+        c->base->http, 409, "batch-conflict", "The batch's state does not allow this", NULL, "%s",
+        why);
 }
 
 void batch_call_respond(
@@ -103,8 +104,9 @@ static void on_db_created(void *ctx, DbTxn *txn, const Error *err)
     bool fresh = str_eq(row.id, c->row.id);
     if (!fresh && !str_eq(row.create_hash, c->row.create_hash)) {
         http_problem(
-            c->call.base->http, 409, "idempotency-conflict", "The idempotency key was used before",
-            "Idempotency-Key", "the same key came with another body");
+            c->call.base->http, 409, "idempotency-conflict",
+            "The idempotency key belongs to another request", "Idempotency-Key",
+            "this key came with another body before; choose a new key");
         return;
     }
     if (!fresh) {
@@ -335,7 +337,7 @@ static void on_db_moved(void *ctx, DbTxn *txn, const Error *err)
         if (++c->tries < MOVE_TRIES) {
             read_and_move(c); // it changed in between
         } else {
-            batch_call_conflict(&c->call, "it changes all the time; try again");
+            batch_call_conflict(&c->call, "other calls keep changing the batch; try again");
         }
         return;
     }
@@ -343,7 +345,7 @@ static void on_db_moved(void *ctx, DbTxn *txn, const Error *err)
     if (!read_batch(&c->call, txn, 0, err, &row)) {
         return;
     }
-    LOG(LOG_INFO, "batch takes a command", log_str("tenant", row.tenant), log_str("batch", row.id),
+    LOG(LOG_INFO, "batch obeys a command", log_str("tenant", row.tenant), log_str("batch", row.id),
         log_text("command", batch_command_name(c->command)),
         log_text("status", batch_status_name(row.status)));
     if (row.status == BATCH_RUNNING && !row.paused) {
@@ -361,14 +363,15 @@ static bool check_move(MoveCall *c, const BatchRow *row)
     }
     bool begins = c->to.status == BATCH_SCHEDULED || c->to.status == BATCH_RUNNING;
     if (begins && row->total == 0) {
-        batch_call_conflict(&c->call, "it has no members: upload them first");
+        batch_call_conflict(&c->call, "the batch has no members: upload them first");
         return false;
     }
     if (c->command == BATCH_DO_SCHEDULE && c->scheduled_for_us == 0) {
         c->scheduled_for_us = row->scheduled_for_us;
     }
     if (c->command == BATCH_DO_SCHEDULE && c->scheduled_for_us == 0) {
-        return api_refuse_field(c->call.base, "scheduled_for", "required: the batch has none yet");
+        return api_refuse_field(
+            c->call.base, "scheduled_for", "required, for the batch has no time yet");
     }
     return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/batches: made, filled part by part, told to run, asked about. Everything is one or two
+// /v1/batches: created, filled part by part, started, shown. Everything is one or two
 // transactions; an upload is read in slices between the turns of the loop, at most
 // BATCH_UPLOADS_MAX of them at a time.
 #pragma once

@@ -56,14 +56,15 @@ static void answer_outcome(PartCall *c, Str outcome, int64_t members, Str status
     } else if (str_eq(outcome, STR("missing"))) {
         batch_call_missing(&c->call);
     } else if (str_eq(outcome, STR("other_body"))) {
-        batch_call_conflict(&c->call, "this part was uploaded before with other lines");
+        batch_call_conflict(
+            &c->call, "this part was uploaded before with other content; use another part number");
     } else if (str_eq(outcome, STR("full"))) {
         char *why =
             arena_printf(c->call.arena, "a batch has at most %d members", BATCH_MEMBERS_MAX);
         batch_call_conflict(&c->call, why);
     } else {
         char *why = arena_printf(
-            c->call.arena, "it is %.*s; members are added to a draft", STR_ARG(status));
+            c->call.arena, "the batch is %.*s; only a draft takes members", STR_ARG(status));
         batch_call_conflict(&c->call, why);
     }
 }
@@ -221,13 +222,12 @@ static bool check_part(PartCall *c)
     if (!str_to_i64(part, &c->part) || c->part < 1 || c->part > PART_MAX) {
         (void)field_error(
             &wrong, "part",
-            "?part=N is required, 1 to %d: a part that is sent again is known by it", PART_MAX);
+            "required: ?part=N, 1 to %d; a part that is sent again is recognised by it", PART_MAX);
         api_answer_field(c->call.base, &wrong);
         return false;
     }
     if (c->call.api->upload_count >= BATCH_UPLOADS_MAX) {
-        api_answer_unavailable(
-            c->call.base, "as many parts as there may be are being read already");
+        api_answer_unavailable(c->call.base, "other parts are being read; send this one again");
         return false;
     }
     return true;

@@ -73,8 +73,8 @@ void run_release(Run *run)
 
 void run_fail(Run *run, const char *reason)
 {
-    LOG(LOG_WARN, "batch failed", log_str("tenant", run->row.tenant), log_str("batch", run->row.id),
-        log_text("reason", reason));
+    LOG(LOG_WARN, "batch has failed", log_str("tenant", run->row.tenant),
+        log_str("batch", run->row.id), log_text("reason", reason));
     DbTxn *txn = run_begin(run);
     batch_sql_fail(txn, run->row.id, run_holder(run), str_from(reason));
     batch_sql_drop_members(txn, run->row.id);
@@ -91,8 +91,8 @@ bool run_went_through(Run *run, const Error *err)
     if (err->kind == ERROR_CANCELLED) {
         run->over = true;
     } else if (err->kind != ERROR_TRANSIENT) {
-        LOG(LOG_ERROR, "batch cannot go on just now", log_str("batch", run->row.id),
-            log_error(err));
+        LOG(LOG_ERROR, "batch is paused by a failure, it goes on by itself",
+            log_str("batch", run->row.id), log_error(err));
     }
     run_wait_ms(run, TROUBLE_MS);
     return false;
@@ -102,7 +102,7 @@ bool run_may_go_on(Run *run, const PGresult *res)
 {
     BatchStatus status = BATCH_NONE;
     if (db_rows(res) == 0 || !batch_status_from_name(db_get_text(res, 0, 0), &status)) {
-        LOG(LOG_INFO, "batch was taken over or moved elsewhere", log_str("batch", run->row.id));
+        LOG(LOG_INFO, "batch goes on in another process", log_str("batch", run->row.id));
         return false;
     }
     run->row.status = status;

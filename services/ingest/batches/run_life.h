@@ -30,7 +30,7 @@ typedef struct Run {
     size_t count;
     int64_t first_index;
     int64_t begun_at_us;
-    Arena *step; // of the submission in the air
+    Arena *step; // of the submission in flight
     Submission submission;
     int64_t wait_until_us; // of clock_mono_us
     int64_t renew_at_us;

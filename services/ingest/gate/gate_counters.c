@@ -136,7 +136,8 @@ bool counters_read(Counters *counters, const DbTxn *txn, Error *err)
     const PGresult *res = db_txn_result(txn, 0);
     if ((size_t)db_rows(res) != counters->count) {
         return error_set(
-            err, ERROR_TRANSIENT, "%d of %zu counters answered", db_rows(res), counters->count);
+            err, ERROR_TRANSIENT, "Postgres answered for %d of %zu counters of limits",
+            db_rows(res), counters->count);
     }
     for (int row = 0; row < db_rows(res); row++) {
         Counter *counter = counters->items[(size_t)db_get_int(res, row, 0)];

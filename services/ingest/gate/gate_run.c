@@ -151,8 +151,8 @@ static void add_copy(GateRun *run, const Notice *first, Str guardian_id)
     judge(run, copy);
 }
 
-// Of what is refused there is nothing to copy. Where nobody is named as the guardian there is no
-// copy, and nothing to redirect to.
+// A suppressed notification is not copied. Without a guardian there is no copy, and a redirected
+// notification has no address.
 static void judge_and_route(GateRun *run, Notice *notice)
 {
     find_record(run, notice);

@@ -36,6 +36,6 @@ typedef struct GateRun {
 } GateRun;
 
 // `done` once: before gate_run returns when nothing had to be asked, else from the loop. After an
-// error the notices are spent; a new try makes them anew. Places taken from limits by a group that
+// error the notices are spent; a new try makes them again. Places taken from limits by a group that
 // is not committed are lost, never taken twice.
 void gate_run(GateRun *run);

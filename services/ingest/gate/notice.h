@@ -18,7 +18,7 @@ typedef struct Notice {
     size_t part;  // of its group
     size_t first; // of a copy for a guardian: the notice that it is a copy of
     Str asked_locale;
-    const Record *record;     // NULL: nobody known
+    const Record *record;     // NULL: an unknown recipient
     const GatePerson *person; // its facts; NULL: none
     bool has_address;         // `hash` is its hash, and request.to it or `sealed` holds it
     uint8_t hash[ADDRESS_HASH_LEN];

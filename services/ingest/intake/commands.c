@@ -113,7 +113,8 @@ static void settle_result(Command *c, const AcceptResult *result)
     } else if (result->verdict == ACCEPT_OTHER_BODY) {
         Error err = {0};
         (void)error_set(
-            &err, ERROR_PERMANENT, "another command with message id '%.*s' was accepted before",
+            &err, ERROR_PERMANENT,
+            "another command was accepted before with the same message id '%.*s'",
             STR_ARG(c->submission.key));
         metric_add(c->commands->metrics->api.refused[REFUSED_CONFLICT], 1);
         delivery_settle(c->delivery, &err);
@@ -203,7 +204,7 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
     }
 }
 
-// false: no subject of EVENTS; nobody can do anything with it.
+// false: the subject is none of EVENTS, so the message is acknowledged and dropped.
 static bool take_delivery(
     Commands *commands, Delivery *delivery, int64_t now_us, EventDelivery *ret)
 {

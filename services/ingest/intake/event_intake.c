@@ -25,7 +25,7 @@ struct EventIntake {
     Bus *bus;
     IngestMetrics *metrics;
     Arena *scratch;          // of one message
-    uint16_t shares[SHARES]; // in the air, by tenant; two may have one
+    uint16_t shares[SHARES]; // in flight, by tenant; two may have one
 };
 
 // An event on its way into EVENTS.
@@ -73,7 +73,7 @@ static bool read(
     IntakeMessage message = {.subject = asked->subject, .payload = asked->payload};
     if (!asked_headers(
             asked, intake->scratch, INTAKE_HEADERS_MAX, &headers, &message.header_count)) {
-        *why = (IntakeRefusal){400, "more than 64 headers"};
+        *why = (IntakeRefusal){400, "the event has more than 64 headers"};
         return false;
     }
     message.headers = headers;

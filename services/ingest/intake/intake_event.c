@@ -55,7 +55,7 @@ static bool take_headers(
         Str name = str_from(header->name);
         if (is_condition(header)) {
             return refuse(
-                ret_refusal, "header '%.60s' is not kept for an application's event: leave it out",
+                ret_refusal, "an application's event cannot carry header '%.60s': leave it out",
                 header->name);
         }
         if (str_eq(name, STR("Nats-Msg-Id"))) {
@@ -73,16 +73,17 @@ static bool check_place(
     Str rest = message->subject, in = STR_EMPTY;
     if (!str_split(&rest, '.', &in) || !domain_subject(rest, ret_tenant, ret_type)) {
         return refuse(
-            ret_refusal, "subject is not evt.<tenant>.<type> with a tenant of [a-z0-9_-]{1,32}");
+            ret_refusal,
+            "the subject must be evt.<tenant>.<type>, with a tenant of 1 to 32 of a-z 0-9 _ -");
     }
     if (!event_type_fits(*ret_type)) {
         return refuse(
             ret_refusal,
-            "the event's type is not 1 to 96 of [A-Za-z0-9_-] in tokens joined by dots");
+            "the event's type must be 1 to 96 of A-Z a-z 0-9 _ - in tokens joined by dots");
     }
     return message->payload.len <= EVENT_BYTES_MAX ||
            refuse(
-               ret_refusal, "payload of %zu bytes; at most %d", message->payload.len,
+               ret_refusal, "the payload has %zu bytes; at most %d", message->payload.len,
                EVENT_BYTES_MAX);
 }
 

@@ -40,8 +40,9 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
     case ACCEPT_OTHER_BODY:
         metric_add(call->base->metrics->refused[REFUSED_CONFLICT], 1);
         http_problem(
-            call->base->http, 409, "idempotency-conflict", "The idempotency key was used before",
-            "Idempotency-Key", "the same key came with another body within 24 hours");
+            call->base->http, 409, "idempotency-conflict",
+            "The idempotency key belongs to another request", "Idempotency-Key",
+            "this key came with another body within 24 hours; choose a new key");
         break;
     case ACCEPT_UNAVAILABLE:
         api_answer_failure(call->base, &result->error);
@@ -72,7 +73,7 @@ static bool check_idempotency_key(Call *call, Str *ret_key)
     return good;
 }
 
-// What the renderer would fail the notification for, when nobody waits for an answer any more.
+// Without this the renderer would fail the notification after the caller has its 202.
 static void check_variables(const Call *call, size_t index, Problem *problem)
 {
     Arena *arena = call->base->http->arena;

@@ -281,7 +281,7 @@ static bool read_object(Reading *r, const json_t *value)
         }
     }
     if (r->channel_count > 0 && r->request->channel != CHANNEL_NONE) {
-        (void)field_error(r->err, "channels", "either 'channel' or 'channels'");
+        (void)field_error(r->err, "channels", "give either 'channel' or 'channels'");
         ok = note(r);
     }
     return ok;

@@ -16,7 +16,7 @@ static bool read_text(
     if (!json_is_string(value) || text.len > len_max || str_has_control(text)) {
         return error_set(
             err, ERROR_PERMANENT,
-            "field '%s': must be a text of at most %zu bytes without control characters", field,
+            "field '%s': must be a string of at most %zu bytes without control characters", field,
             len_max);
     }
     *ret = arena_str(arena, text);

@@ -13,7 +13,7 @@
 //
 // What cannot be sent again (no letter, sent since, an unknown outcome without may_double, expired
 // ...) is a dead letter of the event itself, with the reason: `stentor dlq list` shows it, and
-// sending that letter again asks anew.
+// sending that letter again repeats the request.
 //
 // Crash windows (tests/integration/faults/test_crash_points.py, test_resend_events.py), in each of
 // which the event comes again:

@@ -72,9 +72,10 @@ static void mark(
 static const char *end_of(const ResendItem *item)
 {
     if (item->known.published) {
-        return "failed mail was sent again before, its letter is deleted now";
+        return "failed mail was sent again before, its dead letter is deleted now";
     }
-    return item->gone ? "failed mail is not sent again: somebody else has, or dropped its letter"
+    return item->gone ? "failed mail is not sent again: its dead letter is gone (an operator has "
+                        "sent or dropped it)"
                       : "failed mail is sent again";
 }
 
@@ -133,10 +134,12 @@ static void on_letters_deleted(void *ctx)
     for (size_t i = 0; i < r->chunk; i++) {
         ResendTask *task = &r->group.tasks[i];
         if (task->fate == LETTER_UNDELETED && task->err.kind == ERROR_CONFLICT) {
-            task->fate = LETTER_OPEN; // somebody else has deleted it
+            task->fate = LETTER_OPEN; // an operator or another replica has deleted it
         } else if (task->fate == LETTER_UNDELETED) {
             (void)error_wrap(
-                &task->err, "the letter %" PRIu64 " of a mail that was sent again is not deleted",
+                &task->err,
+                "the letter %" PRIu64
+                " of a mail that was sent again is not deleted, the event comes again",
                 task->sequence);
         }
         CRASH_POINT_IF("resend.deleted", task->fate == LETTER_OPEN && task->remove);
@@ -175,8 +178,8 @@ static bool is_published_now(const ResendItem *item)
     return !item->gone && !item->known.published;
 }
 
-// Marked before the letter goes: without it nobody could tell afterwards whether this event sent
-// anything.
+// Marked before the letter is deleted: without the mark it would be unknown afterwards whether this
+// event sent anything.
 static void on_events_published(void *ctx)
 {
     Resends *r = ctx;
@@ -263,7 +266,7 @@ static void take_missing(Resends *r, size_t at)
         return;
     }
     delivery_redeliver(
-        item->delivery, RESENDS_LETTER_WAIT_MS); // sent again or dropped by somebody just now
+        item->delivery, RESENDS_LETTER_WAIT_MS); // sent again or dropped by an operator just now
     r->items[at] = NULL;
 }
 

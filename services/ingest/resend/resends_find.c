@@ -53,7 +53,7 @@ bool resends_is_too_old(const ResendItem *item)
 }
 
 // The letter of one that failed is stored just after its status, which may be why the event came.
-// Each look reads DEAD from the notification's time on: not for an id that somebody made up.
+// Each look reads DEAD from the notification's time on: not for an id that was made up.
 static bool may_come(const ResendItem *item)
 {
     static const char *const names[] = {"suppressed", "superseded"};
@@ -63,7 +63,7 @@ static bool may_come(const ResendItem *item)
     return !never && fresh && item->delivery->message.delivered < LETTER_WAITS;
 }
 
-// A letter may be older than what a vendor's callback has told since.
+// A vendor's callback may have come after the letter was stored.
 static bool refuse_sent(ResendItem *item)
 {
     if (item->noted || item->says.may_double || !has_gone_out(item)) {
@@ -72,7 +72,8 @@ static bool refuse_sent(ResendItem *item)
     Error err = {0};
     (void)error_set(
         &err, ERROR_PERMANENT,
-        "field 'notification_id': '" STR_FMT "' has left us, it is '%s' (HINT: may_double sends it "
+        "field 'notification_id': '" STR_FMT
+        "' was given to the mail server, it is '%s' (HINT: may_double sends it "
         "all the same)",
         STR_ARG(item->says.notification_id), item->known.status);
     resends_settle(item, &err);

@@ -59,7 +59,7 @@ typedef struct BatchOfWork {
 
 // ---- the end ----
 
-// A letter per trigger, under an id of its own, with the event as this trigger alone will meet it.
+// A dead letter for each trigger, under its own id, with the event for this trigger alone.
 static bool emit_letter(Work *w, const Answer *answer)
 {
     const IngestMetrics *metrics = w->triggers->options.metrics;
@@ -78,9 +78,10 @@ static bool emit_letter(Work *w, const Answer *answer)
     char *id = arena_alloc(arena, EVENT_ID_SIZE);
     event_id_derive("dead", str_from(message.stream), str_from(place), id);
     out.event_id = str_from(id);
-    LOG(LOG_WARN, "trigger failed", log_str("tenant", w->event.tenant),
-        log_text("trigger", answer->key), log_str("event", w->event.identity),
-        log_int("sequence", (int64_t)message.sequence), log_text("error", answer->failed));
+    LOG(LOG_WARN, "trigger failed, its dead letter has the event",
+        log_str("tenant", w->event.tenant), log_text("trigger", answer->key),
+        log_str("event", w->event.identity), log_int("sequence", (int64_t)message.sequence),
+        log_text("error", answer->failed));
     metric_add(metrics->trigger_failed, 1);
     if (!message.replayed) { // its original has one
         delivery_emit(delivery, &out);
@@ -100,7 +101,8 @@ static void finish(Work *w)
         packed = (w->answers[i].failed == NULL || emit_letter(w, &w->answers[i])) && packed;
     }
     if (!packed) {
-        (void)error_set(&w->error, ERROR_PERMANENT, "a trigger's dead letter is too large");
+        (void)error_set(
+            &w->error, ERROR_PERMANENT, "the dead letter of a trigger is too large to store");
     }
     domain_event_free(&w->event);
     delivery_settle(w->delivery, w->error.kind == ERROR_NONE ? NULL : &w->error);
@@ -321,8 +323,9 @@ static void plan_one(Work *w, const Stentor__V1__Trigger *trigger, int64_t now_u
     }
     if (answer->plan.late) {
         metric_add(metrics->trigger_late, 1);
-        LOG(LOG_WARN, "trigger is too late, nothing is sent", log_str("tenant", w->event.tenant),
-            log_text("trigger", answer->key), log_str("event", w->event.identity),
+        LOG(LOG_WARN, "trigger is more than a day late, its notifications are not sent",
+            log_str("tenant", w->event.tenant), log_text("trigger", answer->key),
+            log_str("event", w->event.identity),
             log_int("hours", (now_us - answer->plan.at_us) / (INT64_C(3600) * 1000000)));
     }
 }

@@ -11,9 +11,10 @@
 // - Killed after some of its notifications are committed, before its ack: the event comes again,
 //   each of them meets its idempotency key, the others are made.
 // - Killed after a cancellation or a dead letter is stored, before the ack: published again under
-//   the same id. The clock takes a cancellation twice as once; JetStream drops the letter, within
-//   its window.
-// - An ack that is withheld, beyond JetStream's window: as the first; a letter may stand twice.
+//   the same id. digest-flusher takes a cancellation twice as once; JetStream drops the letter,
+//   within its window.
+// - An ack that is withheld, beyond JetStream's window: as the first; its dead letter may be stored
+// twice.
 #pragma once
 
 #include "common/bus/consume/worker.h"

@@ -65,7 +65,7 @@ def test_the_master_key_rotates_and_the_old_one_goes(rotating):
     assert status_of(rotating)[new]["state"] == "current" and status_of(rotating)[old]["state"] == "old"
     wait_until(lambda: status_of(rotating)[old]["data_keys"] == 0, 30, "every data key being wrapped anew")
     assert status_of(rotating)[new]["data_keys"] >= 20
-    assert "every data key is wrapped by the current master key" in rotating.services["ingest"].log.read_text()
+    assert "the current master key wraps every data key" in rotating.services["ingest"].log.read_text()
 
     # A known recipient is written to under the key of before, now wrapped by the new one.
     assert rotating.status(rotating.send(to="before0@example.com"), wait="sent")["status"] == "sent"

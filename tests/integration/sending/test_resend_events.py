@@ -222,7 +222,7 @@ def test_one_that_has_been_sent_since_is_refused_though_its_letter_is_there(limi
     sent(limited, notification)
     bus.publish(subject, stored, "an-old-letter-of-it")
     ask(limited, bus, notification)
-    assert f"'{notification}' has left us, it is 'sent'" in refusal(limited)
+    assert f"'{notification}' was given to the mail server, it is 'sent'" in refusal(limited)
     assert len(limited.mailbox.for_notification(notification)) == 1
 
 

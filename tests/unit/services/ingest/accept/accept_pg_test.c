@@ -353,7 +353,8 @@ static void tenants_take_turns(void **state)
     prepare(s, &one, "flood", "", "body");
     assert_false(accept_submit(s->replica->accept, &one.submission, s->arena, &err));
     assert_int_equal(err.kind, ERROR_TRANSIENT);
-    assert_string_equal(err.text, "5000 notifications of tenant 'flood' wait already");
+    assert_string_equal(
+        err.text, "5000 notifications of tenant 'flood' wait to be committed already");
     Try other;
     submit(s, s->replica, &other, "other", "", "body");
     wait_for(s, &other);
