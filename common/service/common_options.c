@@ -14,25 +14,25 @@
 // clang-format off
 #define AT(member) offsetof(CommonOptions, member)
 static const Option base_rows[] = {
-    {"STENTOR_NATS_URL", OPTION_TEXT, AT(nats_url), "nats://127.0.0.1:4222", 0, 0, false, "where NATS is; several addresses separated by commas"},
+    {"STENTOR_NATS_URL", OPTION_TEXT, AT(nats_url), "nats://127.0.0.1:4222", 0, 0, false, "address of NATS; several are separated by commas"},
     {"STENTOR_NATS_USER", OPTION_TEXT, AT(nats_user), "", 0, 0, false, "user name at NATS"},
     {"STENTOR_NATS_PASSWORD", OPTION_TEXT, AT(nats_password), "", 0, 0, true, "password at NATS"},
     {"STENTOR_ADMIN_BIND", OPTION_TEXT, AT(admin_bind), "127.0.0.1", 0, 0, false, "address of /healthz, /readyz and /metrics"},
-    {"STENTOR_ADMIN_PORT", OPTION_INT, AT(admin_port), "0", 0, 65535, false, "port of the same; 0: any free one, see the line 'started' in the log"},
+    {"STENTOR_ADMIN_PORT", OPTION_INT, AT(admin_port), "0", 0, 65535, false, "port of the same; 0: any free one, see 'started' in the log"},
     {"STENTOR_LOG_LEVEL", OPTION_TEXT, AT(log_level), "info", 0, 0, false, "debug, info, warn or error"},
     {"STENTOR_LOG_OUTPUT", OPTION_TEXT, AT(log_output), "stderr", 0, 0, false, "stderr or stdout"},
     {"STENTOR_LOG_FORMAT", OPTION_TEXT, AT(log_format), "auto", 0, 0, false, "json, logfmt, or auto: logfmt on a terminal, else json"},
-    {"STENTOR_CORE_DUMPS", OPTION_BOOL, AT(core_dumps), "false", 0, 0, false, "for developers: leave core dumps and let debuggers in, with every key that is in memory"},
-    {"STENTOR_DRAIN_MS", OPTION_INT, AT(drain_ms), "20000", 1, 3600000, false, "how long work in progress may take to end after SIGTERM, in milliseconds"},
-    {"STENTOR_LOOP_LIMIT_MS", OPTION_INT, AT(loop_limit_ms), "30000", 0, 3600000, false, "processor time after which a loop that does not turn ends its process, in milliseconds; 0: never"},
+    {"STENTOR_CORE_DUMPS", OPTION_BOOL, AT(core_dumps), "false", 0, 0, false, "for developers: allow core dumps and debuggers, which expose every key in memory"},
+    {"STENTOR_DRAIN_MS", OPTION_INT, AT(drain_ms), "20000", 1, 3600000, false, "how long work in progress may take after SIGTERM, in milliseconds"},
+    {"STENTOR_LOOP_LIMIT_MS", OPTION_INT, AT(loop_limit_ms), "30000", 0, 3600000, false, "processor time after which a process whose event loop is stuck ends itself, in milliseconds; 0: never"},
 };
 static const Option database_rows[] = {
-    {"STENTOR_DATABASE_URL", OPTION_TEXT, AT(database_url), NULL, 0, 0, true, "where Postgres is: postgresql://user:password@host/database"},
-    {"STENTOR_DATABASE_CONNECTIONS", OPTION_INT, AT(database_connections), "2", 1, 32, false, "connections to Postgres that are kept open"},
-    {"STENTOR_DATABASE_NEWER", OPTION_BOOL, AT(database_newer), "false", 0, 0, false, "begin on a database of a newer release too: for a rollback whose migrations this one bears"},
+    {"STENTOR_DATABASE_URL", OPTION_TEXT, AT(database_url), NULL, 0, 0, true, "address of Postgres: postgresql://user:password@host/database"},
+    {"STENTOR_DATABASE_CONNECTIONS", OPTION_INT, AT(database_connections), "2", 1, 32, false, "number of open connections to Postgres"},
+    {"STENTOR_DATABASE_NEWER", OPTION_BOOL, AT(database_newer), "false", 0, 0, false, "also start on the database of a newer release: for a rollback, if this release works with its migrations"},
 };
 static const Option master_key_rows[] = {
-    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, AT(master_key_file), NULL, 0, 0, false, "file of `stentor master-key`: the keys that wrap data keys and those that hash addresses, compared with the registered ones at each start"},
+    {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, AT(master_key_file), NULL, 0, 0, false, "file of `stentor master-key`: wraps data keys and hashes addresses; compared with the registered keys at each start"},
 };
 #undef AT
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
