@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows become a batch: claim, adopt, note, renew, release.
+// The statements that make a batch of rows: claim, adopt, note, renew, release.
 //
 // A claim chooses in materialized steps: joined directly, the planner may run a choice (LIMIT, SKIP
-// LOCKED) once per row. What is held is asked with NOT IN over a sub-select, which is one hash; as
-// a join it may become a loop over thousands of keys per row.
+// LOCKED) once per row. Held rows are excluded by NOT IN over a sub-select, which is one hash; as a
+// join it may become a loop over thousands of keys per row.
 #include "common/outbox/sql/sql_text.h"
 
-// With ordering keys a claim looks at this many times its limit, so that one busy key does not make
-// it walk through the whole backlog.
+// With ordering keys a claim reads this many times its limit, so that one busy key does not make it
+// read the whole backlog.
 #define WINDOW "4"
 
-// A claim takes no more than this many bytes of stored values (JSON may be compressed in there),
-// but one row at least.
+// A claim takes at most this many bytes of stored values (JSON may be compressed), but at least one
+// row.
 #define BYTES_MAX "8388608"
 
 #define CLAIMS "stentor_outbox.claims"
 #define LETTERS "stentor_outbox.letters"
 
-// A NotifyCommand's time counts for 7 days (NotifyCommand.produced_at_us), so none goes out that is
-// older than this: a letter that was only noted is made anew, and a row that is reset while its
-// letter is still open gets another one.
+// ingest accepts a NotifyCommand's time for 7 days (NotifyCommand.produced_at_us), so none older
+// than this is published: a request that was recorded but not published gets a new time, and a row
+// that is set back while its request is still open gets a new request.
 #define STALE "interval '6 days'"
 
 typedef struct Letter {
-    const char *join;    // of the row's last letter
+    const char *join;    // of the row's last request
     const char *attempt; // int4
     const char *made_at; // timestamptz
 } Letter;
@@ -50,7 +50,7 @@ static bool has_edge(const Mapping *m)
     return m->position.len > 0 && m->order_count > 0 && str_eq(m->order_by[0], m->position);
 }
 
-// The edge is handed on within the transaction, so that both mean the same rows.
+// The edge is passed on within the transaction, so that both statements read the same rows.
 #define EDGE "coalesce(nullif(current_setting('stentor_outbox.edge', true), '')::int8, %s)"
 #define POSITION_MAX "9223372036854775807"
 
@@ -64,7 +64,7 @@ static const char *edge_text(const SqlParts *p)
         p->position, p->table, p->position, sql_name(p->arena, p->sql->mapping->position));
 }
 
-// What of the table a claim may take; $1 claim_id, $5 position.
+// The rows that a claim may take; $1 claim_id, $5 position.
 static const char *free_rows(const SqlParts *p)
 {
     const char *after = p->sql->mapping->position.len == 0
@@ -95,7 +95,7 @@ static const char *row_columns(const SqlParts *p, const char *key)
     "chosen AS MATERIALIZED (SELECT k.* FROM (SELECT w.*, sum(w.size) OVER (ORDER BY w.ord)"       \
     " - w.size AS before FROM whole AS w) AS k WHERE k.before < " BYTES_MAX ")"
 
-// Nobody waits for anybody: lock in the order of the table.
+// No lock is waited for: lock in the order of the table.
 static const char *choose_plainly(const SqlParts *p)
 {
     return arena_printf(
@@ -105,8 +105,8 @@ static const char *choose_plainly(const SqlParts *p)
         row_columns(p, "NULL::text"), free_rows(p));
 }
 
-// Of one key only rows before which none was skipped: neither held nor locked by somebody else.
-// IS TRUE: the row that was found is asked once more under its lock; no index is to serve for it.
+// Of one key only rows before which no row was skipped as held or locked. IS TRUE: the condition is
+// checked again on the locked row, without an index.
 static const char *choose_by_key(const SqlParts *p)
 {
     return arena_printf(
@@ -165,7 +165,7 @@ static const char *claim_text(const SqlParts *p)
         p->mapping, claimed_moment(p), answer(p));
 }
 
-// A row that cannot be claimed: its table refuses the moment `claimed`.
+// A row that cannot be claimed: its table rejects the moment `claimed`.
 static const char *aside_text(const SqlParts *p)
 {
     return arena_printf(
@@ -177,8 +177,8 @@ static const char *aside_text(const SqlParts *p)
         p->key == NULL ? choose_plainly(p) : choose_by_key(p), p->mapping);
 }
 
-// Rows of the table that the dead relay's letters already tell of are left to them. A claim of
-// which nothing is left (deleted rows) ends here, or it would be adopted again and again.
+// Rows whose requests the dead relay has already published are skipped: feedback settles them. A
+// claim without any row left (deleted rows) ends here, or it would be adopted again and again.
 static const char *adopt_text(const SqlParts *p)
 {
     const char *letter = "";
@@ -229,7 +229,7 @@ static const char *note_text(const SqlParts *p)
         p->mapping);
 }
 
-// ---- once, of tables with states ----
+// ---- first start of a mapping with states ----
 
 static const char *state_join(const SqlParts *p, int index)
 {
@@ -244,7 +244,7 @@ static const char *state_join(const SqlParts *p, int index)
         p->arena, " LEFT JOIN %s AS s%d ON %s", sql_table(p->arena, s->table), index, on);
 }
 
-// What the application's own delivery had published before the first relay came.
+// Rows that the application's own delivery published before the first relay started.
 static const char *begin_text(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The status write-back of requests: feedback, feedback_aside, and for what they left:
+// Writes feedback into rows: feedback, feedback_aside, and for rows that they left:
 // pending_feedback, feedback_retry, feedback_later.
 //
-// No lock is waited for, so that nothing held by the application holds up the others, and no
-// two can wait for each other: rows are locked in the order of their ids, those that are held are
-// skipped and left in `untold`. A letter and its place in `untold` are one commit, so a claim never
-// takes a row for a new one because it does not say yet that it is sent.
+// No lock is waited for, so that a row held by the application does not block the others, and no
+// two sessions can deadlock: rows are locked in the order of their ids, locked ones are skipped and
+// left in `pending_feedback`. A request and its entry there are one commit, so a claim never takes
+// a row for a new one because the row does not show yet that it is sent.
 #include "common/outbox/sql/sql_text.h"
 
 #define LETTERS "stentor_outbox.letters"
 #define UNTOLD "stentor_outbox.untold"
 
-// A table refuses a row for this many times, 1, 2, 4 ... seconds apart, until it is put aside.
+// A row is put aside after this many further tries, 1, 2, 4 ... seconds apart.
 #define TRIES "4"
 
 typedef struct Written {
     const char *updates; // ", row_sent AS (UPDATE ...)" of the rows in `rows`
     const char *count;
-    const char *states; // 'sent', 'failed': moments that write something; "": none does
+    const char *states; // 'sent', 'failed': moments that write a column; "": none does
 } Written;
 
 static Written write_moments(const SqlParts *p)
@@ -39,8 +39,8 @@ static Written write_moments(const SqlParts *p)
     return w;
 }
 
-// Not by the letters' places: one that is marked at the same moment must still be told of (found by
-// its place, it would be passed over). IS TRUE: the mapping alone is no way to find letters.
+// Not by ctid: a request that is marked at the same moment must still get its feedback (found by
+// ctid, it would be skipped). IS TRUE: the mapping alone must not be used to find requests.
 static const char *changed_letters(const SqlParts *p)
 {
     return arena_printf(
@@ -59,7 +59,7 @@ static const char *changed_letters(const SqlParts *p)
         p->mapping, p->mapping);
 }
 
-// rows: those of `source` that are ours now; held: those that another session has locked.
+// rows: those of `source` that this transaction has locked; held: those that another session has.
 static const char *locked_rows(const SqlParts *p, const char *source, const char *states)
 {
     return arena_printf(
@@ -73,7 +73,7 @@ static const char *locked_rows(const SqlParts *p, const char *source, const char
         p->id_type);
 }
 
-// In the order of the key, as every writer of the table.
+// In the order of the key, like every writer of the table.
 static const char *pending_feedback(const SqlParts *p, const char *source, const char *where)
 {
     return arena_printf(
@@ -117,8 +117,8 @@ static const char *pending_feedback_text(const SqlParts *p)
         p->mapping);
 }
 
-// The letter says what to write: it may have heard more since. A row that is gone, or whose letter
-// is not its latest any more, has nothing to be told.
+// Writes the request's current state, which may be newer. A row that is deleted, or whose request
+// is not its latest, gets no feedback.
 static const char *feedback_retry_text(const SqlParts *p, const Written *w)
 {
     const char *held = w->states[0] == '\0'

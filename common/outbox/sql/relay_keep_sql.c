@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much waits, and what may go.
+// Counting pending rows, and deleting old ones.
 #include <assert.h>
 #include <inttypes.h>
 
@@ -42,8 +42,8 @@ static const char *keep_text(const SqlParts *p, const MappingKeep *keep)
         p->id);
 }
 
-// A letter is of no more use when nothing can be heard of it and its row does not wait because of
-// it, or is gone.
+// A request is deleted when no feedback can arrive for it and its row does not need it, or is
+// deleted.
 static const char *keep_letters_text(const SqlParts *p)
 {
     return arena_printf(
@@ -59,7 +59,7 @@ static const char *keep_letters_text(const SqlParts *p)
         p->mapping, p->table, p->id, p->id_type, p->plain, p->table, p->id, p->id_type);
 }
 
-// Rows of ours that tell of rows which the application has deleted.
+// Rows of stentor_outbox about rows that the application has deleted.
 static const char *keep_gone_text(const SqlParts *p, const char *table)
 {
     return arena_printf(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a batch's rows: mark, give_back, refuse.
+// The outcome of a batch: mark, give_back, refuse.
 #include "common/outbox/sql/sql_text.h"
 
 #define CLAIMS "stentor_outbox.claims"
@@ -8,9 +8,9 @@
 
 static const SqlValues NO_VALUES = {0};
 
-// Rows of our own tables are found by a look-up each, whose places then are the condition. As a
-// join, a table without statistics (it is new) would be walked for each batch. One that is changed
-// at the same moment is passed over: a letter that is told of is no longer noted.
+// Rows of stentor_outbox are looked up one by one by key, and their ctids are the condition. As a
+// join, a new table without statistics would be read whole for each batch. A row that changes at
+// the same moment is skipped: a request with feedback is no longer `noted`.
 #define REFUSED_OF(keys)                                                                           \
     "f.ctid = ANY (ARRAY(SELECT (SELECT x.ctid FROM stentor_outbox.refused AS x"                   \
     " WHERE x.mapping = %s AND x.row_key = k.row_key) FROM " keys " AS k))"
@@ -64,8 +64,8 @@ static const char *state_update(const SqlParts *p, int index)
         p->table, p->id, p->id_type, given, group, on);
 }
 
-// rows: those that are ours now, locked in the order of their ids without waiting for anybody;
-// held: those that somebody else has locked, to be marked in another pass.
+// rows: those that this transaction has locked, in the order of their ids, without waiting; held:
+// those that another session has locked, to be marked in another pass.
 static const char *locked_rows(const SqlParts *p)
 {
     return arena_printf(
@@ -79,7 +79,7 @@ static const char *locked_rows(const SqlParts *p)
         p->table, p->id, p->id_type, p->id, p->table, p->id, p->id_type);
 }
 
-// The setting is read by `release`, later in the same transaction.
+// `release` reads the setting later in the same transaction.
 static const char *count_and_held(const SqlParts *p, const char *counted)
 {
     return arena_printf(
@@ -100,7 +100,7 @@ static const char *mark_event(const SqlParts *p)
         states = arena_printf(p->arena, "%s%s", states, state_update(p, i));
     }
     if (m->state_count > 0) {
-        // Of tables with states: what is published stands here, row by row.
+        // Of mappings with states: records each published row.
         states = arena_printf(
             p->arena,
             "%s, kept AS (INSERT INTO stentor_outbox.published (mapping, row_key, published_at)"
@@ -117,7 +117,7 @@ static const char *mark_event(const SqlParts *p)
         writes ? count_and_held(p, "moment") : " SELECT count(*), NULL::text FROM k");
 }
 
-// A letter whose status was heard already has the row's last word.
+// A request that already has feedback is not marked: the feedback is newer.
 static const char *mark_request(const SqlParts *p)
 {
     const char *moment = sql_moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "moved", "");
@@ -157,8 +157,8 @@ static const char *give_back_sets(const SqlParts *p)
     return text;
 }
 
-// Only a row that is still as `claimed` has left it, and of which no status was heard. IS TRUE: to
-// be asked of the rows found by their keys, not to find rows by.
+// Only a row that is still as `claimed` has left it, and that has no feedback. IS TRUE: a condition
+// on rows found by key, not a way to find rows.
 static const char *still_claimed(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;
@@ -184,7 +184,7 @@ static const char *still_claimed(const SqlParts *p)
 static const char *give_back_text(const SqlParts *p)
 {
     const char *sets = give_back_sets(p);
-    if (sets[0] == '\0') { // being in no claim is all that pending means
+    if (sets[0] == '\0') { // a row without a claim is pending
         return "SELECT count(*) FROM unnest($2::text[], $3::text[]) AS n (row_key, reason)"
                " WHERE " OURS;
     }

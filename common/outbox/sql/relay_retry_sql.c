@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person does: looks whether an index serves, what has failed, and asks for it once more.
+// The statements of an operator's commands: index check, failed rows, retry.
 #include "common/outbox/sql/sql_text.h"
 
 #define LETTERS "stentor_outbox.letters"
@@ -25,7 +25,7 @@ static const char *index_hint(const SqlParts *p)
     return arena_printf(p->arena, "CREATE INDEX ON %s (%s)%s", p->table, columns, where);
 }
 
-// A failed row says so itself.
+// The row itself shows that it failed.
 static bool row_says_failed(const Mapping *m)
 {
     return mapping_takes_out(m, MOMENT_FAILED);
@@ -65,8 +65,8 @@ static const char *failed_letters_text(const SqlParts *p)
         p->mapping);
 }
 
-// Rows of states stay refused until they are published: only so are they found behind their state's
-// position.
+// With states a retried row stays in rejected_rows until it is published: only so is it found
+// behind its state's position.
 static const char *retry_refused(const SqlParts *p)
 {
     const char *where = arena_printf(
@@ -92,8 +92,7 @@ static const char *retry_letters(const SqlParts *p)
         p->mapping, p->mapping);
 }
 
-// The row says that it failed. One that was sent may look the same (both are done with): its letter
-// knows better.
+// The row shows that it failed. A sent row may look the same; its request tells them apart.
 static const char *retry_rows(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;
@@ -108,8 +107,8 @@ static const char *retry_rows(const SqlParts *p)
         p->table, sql_assigns(p->sql, &m->pending, &none), p->id, p->id_type, p->plain, failed);
 }
 
-// What stands in a column of a row that was pending and has come to this moment, by way of
-// `claimed`; NULL: whatever it was.
+// The column's value in a row that was pending, was claimed and reached this moment; NULL:
+// unchanged.
 static const Assign *left_by(const Mapping *m, MappingMoment moment, Str column)
 {
     const Assign *a = assigns_find(&m->moments[moment], column);
@@ -117,7 +116,7 @@ static const Assign *left_by(const Mapping *m, MappingMoment moment, Str column)
     return a != NULL ? a : assigns_find(&m->pending, column);
 }
 
-// One column as the moment leaves it; "": it says nothing.
+// The condition that the column is as the moment leaves it.
 static const char *left_text(const SqlParts *p, const Assign *a)
 {
     Assigns one = {a, 1};
@@ -127,7 +126,7 @@ static const char *left_text(const SqlParts *p, const Assign *a)
     return arena_printf(p->arena, " AND t.%s IS NOT NULL", sql_name(p->arena, a->column));
 }
 
-// As `claimed` and then a refusal leave a row that was pending; NULL: it stays pending.
+// The condition that a row is as `claimed` and then a rejection leave it; NULL: it stays pending.
 static const char *as_refused(const SqlParts *p, MappingMoment refusal, bool by_all)
 {
     const Mapping *m = p->sql->mapping;
@@ -170,8 +169,8 @@ static bool is_apart_by(
     return false;
 }
 
-// A refused row can be told from those that are under way or have gone out: by what makes it
-// pending or, by_all, by whatever the refusal writes.
+// A rejected row differs from rows in progress and published rows: in its `pending` columns or,
+// by_all, in any column that the rejection writes.
 static bool is_apart(const Mapping *m, MappingMoment refusal, bool by_all)
 {
     static const MappingMoment others[] = {
@@ -196,7 +195,7 @@ static const char *retry_turned_away(const SqlParts *p)
     const char *refused = as_refused(p, refusal, by_all);
     SqlValues none = {0};
     bool told = !sure || (refusal != MOMENT_FAILED && is_apart(m, refusal, true));
-    if (refused == NULL || !told) { // those that failed are in `rows`
+    if (refused == NULL || !told) { // failed rows are in `rows`
         return NULL;
     }
     return arena_printf(

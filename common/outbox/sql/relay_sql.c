@@ -20,7 +20,7 @@ void relay_sql_free(RelaySql *sql)
     }
 }
 
-// ---- the states of MassTransit's shape ----
+// ---- mappings with states (MassTransit) ----
 
 // The row belongs to this state.
 static const char *state_given(const SqlParts *p, int index)
@@ -46,8 +46,8 @@ static const char *state_key(const SqlParts *p, int index)
     return text;
 }
 
-// A state's position alone does not say what is published: numbers are drawn before the transaction
-// commits, so a row may appear below one that has gone out. Each row is remembered by itself.
+// A state's position does not tell which rows are published: numbers are drawn before the
+// transaction commits, so a row may appear below a published one. Each published row is recorded.
 static void fill_states(SqlParts *p)
 {
     p->key = "CASE";
@@ -64,9 +64,9 @@ static void fill_states(SqlParts *p)
     p->plain = "true";
 }
 
-// ---- the parts that all mappings have ----
+// ---- parts of all mappings ----
 
-// Of the claim's answer, where the value is called f0, f1 ...
+// A column of the claim's answer, where the values are called f0, f1 ...
 static const char *column_text(const SqlParts *p, int index)
 {
     if (p->sql->kinds[index] == COLUMN_JSONB && !p->sql->mapping->columns[index].whole) {
@@ -96,8 +96,8 @@ static const char *member_value(const SqlParts *p, const Source *source)
     return value;
 }
 
-// Of a text whose beginning decides, only that; of white space alone one character. ltrim costs
-// more than all the rest of the row, so it is only asked when there is something to trim.
+// The start of a text, if only that decides; of pure white space one character. ltrim costs more
+// than the rest of the row, so it is called only if there is something to trim.
 static const char *head_of(const SqlParts *p, const char *text, size_t head)
 {
     static const char spaces[] = "E' \\t\\n\\x0b\\f\\r'";
@@ -108,8 +108,8 @@ static const char *head_of(const SqlParts *p, const char *text, size_t head)
         spaces, text, text, spaces, text, head, text);
 }
 
-// A string as its bare text behind a quotation mark, anything else as JSON: Postgres takes 14 us to
-// escape 4 KB, the relay 3. NULL: it is not there, or null.
+// A string as its text behind a quotation mark, anything else as JSON: Postgres takes 14 us to
+// escape 4 KB, the relay 3. NULL: missing, or null.
 static const char *member_text(const SqlParts *p, int index, const Source *source)
 {
     if (!of_jsonb(p, source)) {
@@ -124,7 +124,7 @@ static const char *member_text(const SqlParts *p, int index, const Source *sourc
         index, head > 0 ? head_of(p, text, head) : text, index);
 }
 
-// Each path is followed once a row (OFFSET 0: the planner would copy it to wherever it is used).
+// Each path is followed once a row (OFFSET 0 keeps the planner from copying it to each use).
 static void fill_members(SqlParts *p)
 {
     const char *values = "";
@@ -143,8 +143,8 @@ static void fill_members(SqlParts *p)
             : arena_printf(p->arena, " CROSS JOIN LATERAL (SELECT %s OFFSET 0) AS v", values);
 }
 
-// On its way through the claim's steps a big value stays where it is stored, and is asked only for
-// its size there; it becomes text when it is answered.
+// Through the claim's steps a big value stays in its storage and only its size is read; it becomes
+// text in the answer.
 static void fill_fields(SqlParts *p)
 {
     p->fields = "";
@@ -187,7 +187,7 @@ static const char *untaken_text(const SqlParts *p)
             "0)",
             text, p->mapping, p->id);
     }
-    if (mapping_is_request(m)) { // its letter has ended, and the row does not say so yet
+    if (mapping_is_request(m)) { // its request has ended, and the row does not show it yet
         text = arena_printf(
             p->arena,
             "%s AND NOT EXISTS (SELECT FROM stentor_outbox.untold AS w WHERE w.mapping = %s"
@@ -228,9 +228,9 @@ static SqlParts parts_of(RelaySql *sql)
     return p;
 }
 
-// Whatever the statistics say (of a table that was empty when they were made, of our own tables in
-// their first minutes): walk the indexes in order, and look rows up by their keys. Custom plans
-// know the batch's size and the position. The memory holds a batch with its payloads.
+// Independent of statistics (the table may have been empty when they were made, and the tables of
+// stentor_outbox are new): read the indexes in order, and look rows up by key. Custom plans know
+// the batch's size and the position. The memory holds a batch with its payloads.
 #define PLAN_SQL                                                                                   \
     "SELECT set_config('enable_seqscan', 'off', true), "                                           \
     "set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), "   \
