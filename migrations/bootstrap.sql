@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What only a superuser may make, once for a database: the roles, and who may enter. `stentor migrate --bootstrap` runs it with
+-- What only a superuser may make, once for a database: the roles, and who may connect. `stentor migrate --bootstrap` runs it with
 -- hand_over.sql in one transaction; so does `psql -1 -f migrations/bootstrap.sql -f migrations/hand_over.sql -d stentor`.
 -- Safe to repeat; a release that adds a role asks for it again. Passwords are set by the deployment.
 
@@ -18,7 +18,7 @@ BEGIN
         END IF;
     END LOOP;
 
-    -- Not mended in silence: whoever made it so may have been inside.
+    -- Reported and not repaired: whoever changed the role so may have had access to the server.
     SELECT format('role ''%s'' %s: find out since when and why, end it with %s', r.rolname, w.what, w.remedy) INTO wrong
     FROM pg_roles r,
          LATERAL (SELECT 'is a superuser' AS what, format('ALTER ROLE %I NOSUPERUSER', r.rolname) AS remedy WHERE r.rolsuper
@@ -49,8 +49,8 @@ BEGIN
 END
 $$;
 
--- Every statement of these is a look-up by key (dispatcher/0002 says why). `stentor migrate` leaves lines like these out of the
--- migrations: stentor_owner may not change another role.
+-- Every statement of these roles is a look-up by key. A partition or table that was analysed while it was small would be scanned by
+-- plans that are kept while it grows. Here and in no migration: stentor_owner may not change another role.
 ALTER ROLE stentor_dispatcher SET enable_seqscan = off;
 ALTER ROLE stentor_digest_flusher SET enable_seqscan = off;
 ALTER ROLE stentor_order_saga SET enable_seqscan = off;

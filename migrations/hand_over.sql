@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Gives what a superuser, or whoever ran the migrations, owns in Stentor's schemas to the role that owns it from now on.
--- Part of the bootstrap: before stentor/0003 migrations ran as a superuser, and so did every SECURITY DEFINER
--- function. What another role made there stays its own: its functions must not run with the owner's rights.
+-- Gives what a superuser, or the role that ran the migrations, owns in Stentor's schemas to the role that owns it from now on.
+-- Part of the bootstrap: a database that was restored from a backup without its owners belongs to the superuser who restored it, and so
+-- would every SECURITY DEFINER function. What another role made there stays its own: its functions must not run with the owner's rights.
 -- `SET stentor.new_owner = 'shop'; SET stentor.schemas = 'stentor,stentor_outbox'` before it: the same for an application's database.
--- Locks each table for a moment; when a service is at work on one for 5 s it gives up and changes nothing.
+-- Locks each table for a moment; when a service holds one for 5 s it gives up and changes nothing.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL lock_timeout = '5s';

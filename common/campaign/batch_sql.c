@@ -228,15 +228,15 @@ void batch_sql_totals(DbTxn *txn, Str tenant, Str id)
 
 // ---- the runner's ----
 
-// begun_at is set once: it is the time in the ids of the chunk's notifications, and a repeat after
-// a crash must make the same ids.
+// started_at is set once: it is the time in the ids of the chunk's notifications, and a repeat
+// after a crash must make the same ids.
 static const DbStatement LOAD = {
     .name = "batch_load_chunk",
-    .sql = "UPDATE ingest.batch_chunks c SET begun_at = coalesce(c.begun_at, "
+    .sql = "UPDATE ingest.batch_chunks c SET started_at = coalesce(c.started_at, "
            "date_trunc('milliseconds', now())) FROM ingest.batches b "
            "WHERE b.id = $1::text AND b.holder = $2::text AND b.status = 'running' AND NOT "
            "b.paused AND c.batch_id = b.id AND c.number = $3::int4 "
-           "RETURNING c.part, c.ordinal, c.first_index, c.begun_at, c.data",
+           "RETURNING c.part, c.ordinal, c.first_index, c.started_at, c.data",
 };
 
 static const DbStatement CHECKPOINT = {

@@ -73,7 +73,7 @@ void batch_sql_totals(DbTxn *txn, Str tenant, Str id);
 
 // ---- the runner's: only while `holder` holds it; no row: it does not ----
 
-// The chunk: part, ordinal, first_index, begun_at, data. No row also when it is paused or not
+// The chunk: part, ordinal, first_index, started_at, data. No row also when it is paused or not
 // running.
 void batch_sql_load_chunk(DbTxn *txn, Str id, Str holder, int64_t chunk);
 

@@ -16,9 +16,9 @@
 #include "common/codec/hash.h"
 #include "common/db/errors.h"
 
-const char *const migrate_schemas[] = {"stentor",    "keys",           "ingest",
-                                       "dispatcher", "digest_flusher", "archiver",
-                                       "people",     "order_saga",     NULL};
+const char *const migrate_schemas[] = {"stentor",    "keys",       "ingest",
+                                       "dispatcher", "archiver",   "digest_flusher",
+                                       "people",     "order_saga", NULL};
 
 enum {
     FILE_MAX_BYTES = 4 * 1024 * 1024,
@@ -69,7 +69,7 @@ static const char TABLE_SQL[] =
     "  applied_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (schema, number)); END IF;"
     " END $$";
 static const char FIND_SQL[] = "SELECT checksum, (SELECT max(number) FROM stentor.migrations WHERE "
-                               "schema = $1) FROM (SELECT 1) AS one"
+                               "schema = $1), slug FROM (SELECT 1) AS one"
                                " LEFT JOIN stentor.migrations ON schema = $1 AND number = $2::int4";
 static const char RECORD_SQL[] = "INSERT INTO stentor.migrations (schema, number, slug, checksum)"
                                  " VALUES ($1, $2::int4, $3, $4)";
@@ -264,22 +264,10 @@ static bool run_file(const Run *run, const File *file, const char *text, Error *
                err, ERROR_CONFIG, "%s/%s ends its transaction itself", run->schema, file->name);
 }
 
-// Settings of roles: files that were applied as a superuser set some, and stentor_owner may not.
-// The line becomes a comment of the same length, so that an error's place is still right.
-static void leave_out_role_settings(char *text)
-{
-    static const char start[] = "\nALTER ROLE ";
-    for (char *at = strstr(text, start); at != NULL; at = strstr(at + 1, start)) {
-        at[1] = '-';
-        at[2] = '-';
-    }
-}
-
 // The file and its row are one transaction: killed anywhere, it is applied whole and known, or not
 // at all (migrate_pg_test: a_failing_file_leaves_nothing_behind).
-static bool apply(Run *run, const File *file, char *text, const char *checksum, Error *err)
+static bool apply(Run *run, const File *file, const char *text, const char *checksum, Error *err)
 {
-    leave_out_role_settings(text);
     if (!execute(run->pg, "BEGIN", "begin", err) || !run_file(run, file, text, err) ||
         !record(run, file, checksum, err) || !execute(run->pg, "COMMIT", "commit", err)) {
         return false;
@@ -296,7 +284,7 @@ static bool compare_with_applied(
     const Run *run, const File *file, const char *checksum, bool *ret_present, Error *err)
 {
     char number[16];
-    snprintf(number, sizeof number, "%d", file->number);
+    snprintf(number, sizeof number, "%04d", file->number);
     const char *values[] = {run->schema, number};
     CLEANUP(free_result)
     PGresult *res = PQexecParams(run->pg, FIND_SQL, 2, NULL, values, NULL, NULL, 0);
@@ -304,6 +292,14 @@ static bool compare_with_applied(
         return db_error_result(res, "stentor.migrations", err);
     }
     *ret_present = !PQgetisnull(res, 0, 0);
+    if (*ret_present && !str_eq(file->slug, str_from(PQgetvalue(res, 0, 2)))) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "the database has migration '%s/%s_%s', this release '%s' in its place: it cannot be "
+            "upgraded (HINT: an empty database and 'stentor migrate --bootstrap', or the release "
+            "that made this one)",
+            run->schema, number, PQgetvalue(res, 0, 2), file->name);
+    }
     if (*ret_present && strcmp(PQgetvalue(res, 0, 0), checksum) != 0) {
         return error_set(
             err, ERROR_CONFIG, "'%s/%s' was changed after it was applied: add a new file instead",
@@ -319,18 +315,26 @@ static bool compare_with_applied(
     return true;
 }
 
-static bool migrate_file(Run *run, const File *file, Error *err)
+// Reads a file; `present` says that it is applied already, as it stands.
+static bool inspect_file(
+    const Run *run, const File *file, char **ret_text, char ret_checksum[CHECKSUM_SIZE],
+    bool *ret_present, Error *err)
 {
-    char *text = NULL;
-    if (!read_text(run, file, &text, err)) {
+    if (!read_text(run, file, ret_text, err)) {
         return false;
     }
     uint8_t digest[SHA256_LEN];
+    sha256(str_from(*ret_text), digest);
+    hex_encode(digest, sizeof digest, ret_checksum);
+    return compare_with_applied(run, file, ret_checksum, ret_present, err);
+}
+
+static bool migrate_file(Run *run, const File *file, Error *err)
+{
+    char *text = NULL;
     char checksum[CHECKSUM_SIZE];
-    sha256(str_from(text), digest);
-    hex_encode(digest, sizeof digest, checksum);
     bool present = false;
-    if (!compare_with_applied(run, file, checksum, &present, err)) {
+    if (!inspect_file(run, file, &text, checksum, &present, err)) {
         return false;
     }
     if (present) {
@@ -422,11 +426,35 @@ bool db_migrate(const MigrateJob *job, MigrateReport *ret, Error *err)
     return ok || add_hint(job, err);
 }
 
+// A database that cannot be migrated is refused before the bootstrap changes anything in it.
+static bool check_first_schema(Run *run, Error *err)
+{
+    CLEANUP(free_result)
+    PGresult *res =
+        PQexec(run->pg, "SELECT FROM pg_class WHERE oid = to_regclass('stentor.migrations')");
+    if (!is_ok(res)) {
+        return db_error_result(res, "stentor.migrations", err);
+    }
+    if (PQntuples(res) == 0) {
+        return true; // nothing was ever migrated
+    }
+    run->schema = migrate_schemas[0];
+    bool ok = list_files(run, err);
+    for (int i = 0; ok && i < run->count; i++) {
+        char *text = NULL;
+        char checksum[CHECKSUM_SIZE];
+        bool present = false;
+        ok = inspect_file(run, &run->files[i], &text, checksum, &present, err);
+    }
+    return ok;
+}
+
 static bool run_bootstrap(Run *run, Error *err)
 {
     static const File files[] = {{.name = "bootstrap.sql"}, {.name = "hand_over.sql"}};
-    bool ok = execute(run->pg, LOCK_SQL, "migration lock", err) &&
+    bool ok = execute(run->pg, LOCK_SQL, "migration lock", err) && check_first_schema(run, err) &&
               execute(run->pg, "BEGIN", "begin", err);
+    run->schema = ".";
     for (size_t i = 0; ok && i < sizeof files / sizeof *files; i++) {
         char *text = NULL;
         ok = read_text(run, &files[i], &text, err) && run_file(run, &files[i], text, err);
@@ -441,7 +469,7 @@ bool db_bootstrap(const char *url, const char *folder, Error *err)
         return false;
     }
     CLEANUP(free_arena) Arena *arena = arena_new(0);
-    Run run = {.pg = pg, .folder = folder, .schema = ".", .arena = arena};
+    Run run = {.pg = pg, .folder = folder, .arena = arena};
     bool ok = run_bootstrap(&run, err);
     PQfinish(pg);
     return ok;

@@ -30,11 +30,10 @@ typedef struct MigrateJob {
     void *ctx;
 } MigrateJob;
 
-// The checksum of an applied file that was changed since is ERROR_CONFIG with its name; so is a
-// failing statement, with file, line and Postgres's words. Lines that begin with "ALTER ROLE" are
-// left out: they are the bootstrap's (bootstrap.sql).
+// ERROR_CONFIG: an applied file that was changed or replaced since, with its name and what to do; a
+// failing statement, with file, line and Postgres's message.
 bool db_migrate(const MigrateJob *job, MigrateReport *ret, Error *err);
 
 // What a superuser does once, before db_migrate: `folder`/bootstrap.sql (roles and who may enter)
-// and hand_over.sql (ownership of what an older release made), in one transaction.
+// and hand_over.sql (ownership of what a superuser made there), in one transaction.
 bool db_bootstrap(const char *url, const char *folder, Error *err);

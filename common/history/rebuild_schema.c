@@ -135,7 +135,7 @@ bool rebuild_schema_make(RebuildSchema *schema, RebuildLine on_difference, void 
 {
     if (!execute(
             schema, "create the schema " REBUILD_SCHEMA,
-            "SELECT stentor.make_shadow('archiver', '" REBUILD_SCHEMA
+            "SELECT stentor.make_rebuild_schema('archiver', '" REBUILD_SCHEMA
             "', '{notifications,delivery_attempts,positions}')",
             err)) {
         return false;
@@ -143,7 +143,7 @@ bool rebuild_schema_make(RebuildSchema *schema, RebuildLine on_difference, void 
     CLEANUP(free_result)
     PGresult *rows =
         run(schema, "compare the schemas",
-            "SELECT d FROM stentor.shadow_differences('archiver', '" REBUILD_SCHEMA
+            "SELECT d FROM stentor.rebuild_differences('archiver', '" REBUILD_SCHEMA
             "') AS d ORDER BY d",
             NULL, err);
     if (rows == NULL) {
@@ -270,7 +270,8 @@ bool rebuild_schema_swap(RebuildSchema *schema, Error *err)
     Error ignored;
     if (execute(
             schema, "swap",
-            "SELECT stentor.swap_shadow('archiver', '" REBUILD_SCHEMA "', 'archiver_old')", err) &&
+            "SELECT stentor.swap_rebuild_schema('archiver', '" REBUILD_SCHEMA "', 'archiver_old')",
+            err) &&
         execute(schema, "commit the swap", "COMMIT", err)) {
         return true;
     }

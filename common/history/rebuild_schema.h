@@ -2,7 +2,7 @@
 // The schema that `stentor rebuild` fills: made empty next to the live one, filled
 // by rebuild.h, swapped in with two renames in one transaction, or only compared. Blocking, like
 // migrations: for the command line, as the role that runs them. The SQL is
-// migrations/archiver/0002_rebuild.sql.
+// migrations/stentor/0003_rebuild.sql.
 //
 // Killed at any moment: before the swap's commit the live schema is untouched and the next rebuild
 // drops the rebuilt one; after it the new one is live, complete, and `archiver_old` is dropped by

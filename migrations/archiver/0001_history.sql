@@ -2,8 +2,9 @@
 -- History: one row per notification and one per attempt, in monthly partitions by the time in the notification's ULID, so
 -- every event of a notification finds its row's partition without a look-up. Folded by the archiver; rows merge by the
 -- status lattice and the earliest time, so events may come twice and in any order.
+-- A rebuild replaces this schema as a whole: functions and tables that must outlast it are in schema stentor (0002 to 0004).
 
-CREATE SCHEMA IF NOT EXISTS archiver;
+CREATE SCHEMA archiver;
 
 CREATE TABLE archiver.notifications (
     created_at       timestamptz      NOT NULL,
@@ -38,8 +39,12 @@ CREATE TABLE archiver.notifications (
     clicked_at       timestamptz,
     ended_at         timestamptz, -- suppressed, superseded, failed, bounced, complained
     updated_at       timestamptz NOT NULL DEFAULT now(), -- when the row was last written; not part of the projection's value
+    batch_id         text COLLATE "C",
     PRIMARY KEY (created_at, id, tenant_id) -- with the tenant: an id forged by another tenant makes a row of its own
 ) PARTITION BY RANGE (created_at);
+-- Not over the status as well: an index over a column that changes with every event makes each such update of any row, of a
+-- batch or not, write all index entries of the row again.
+CREATE INDEX notifications_batch ON archiver.notifications (batch_id) WHERE batch_id IS NOT NULL;
 SELECT stentor.isolate('archiver.notifications');
 
 CREATE TABLE archiver.delivery_attempts (
@@ -69,6 +74,9 @@ CREATE TABLE archiver.positions (
     stream            text        NOT NULL,
     sequence          bigint      NOT NULL,
     stream_created_at timestamptz NOT NULL,
+    -- When the message at the position was stored. A log that lost its tail (a power cut, a store restored from a copy) gives the
+    -- same sequence to another message; its time tells them apart.
+    stored_at         timestamptz,
     PRIMARY KEY (projection, stream)
 );
 
@@ -76,6 +84,5 @@ SELECT stentor.ensure_partitions('archiver.notifications', now() - interval '1 m
 SELECT stentor.ensure_partitions('archiver.delivery_attempts', now() - interval '1 month', now() + interval '12 months');
 
 GRANT USAGE ON SCHEMA archiver TO stentor_archiver, stentor_cli;
-GRANT SELECT, INSERT, UPDATE ON archiver.notifications, archiver.delivery_attempts TO stentor_archiver;
-GRANT SELECT, INSERT, UPDATE ON archiver.positions TO stentor_archiver;
+GRANT SELECT, INSERT, UPDATE ON archiver.notifications, archiver.delivery_attempts, archiver.positions TO stentor_archiver;
 GRANT SELECT ON archiver.notifications, archiver.delivery_attempts, archiver.positions TO stentor_cli;

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The audit's doors to history, across tenants: how far each notification is, and which attempts are known of it.
--- In the schema stentor, because a rebuild swaps the whole schema archiver for another one; the names in them are looked up
--- when they run, so they read whichever is there.
+-- The audit's definer functions for history, across tenants: how far each notification is, and which attempts are known of it.
+-- In schema stentor, because a rebuild replaces the schema archiver as a whole.
 
 CREATE FUNCTION stentor.audit_history(since timestamptz, until timestamptz, for_tenant text, after_created timestamptz,
                                       after_id text, after_tenant text, at_most integer)
@@ -34,7 +33,5 @@ CREATE FUNCTION stentor.audit_attempts(since timestamptz, until timestamptz, for
     ORDER BY a.created_at, a.notification_id, a.attempt_number, a.tenant_id LIMIT at_most
 $$;
 
-REVOKE ALL ON FUNCTION stentor.audit_history(timestamptz, timestamptz, text, timestamptz, text, text, integer) FROM PUBLIC;
-REVOKE ALL ON FUNCTION stentor.audit_attempts(timestamptz, timestamptz, text, timestamptz, text, smallint, text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION stentor.audit_history(timestamptz, timestamptz, text, timestamptz, text, text, integer),
     stentor.audit_attempts(timestamptz, timestamptz, text, timestamptz, text, smallint, text, integer) TO stentor_cli;

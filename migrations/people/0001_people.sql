@@ -4,7 +4,7 @@
 -- No index begins with the tenant: while the planner's figures are old (an import into empty tables) it would take such
 -- an index for any look-up, with the tenant alone, and read all of the tenant's rows for each.
 
-CREATE SCHEMA IF NOT EXISTS people;
+CREATE SCHEMA people;
 
 CREATE TABLE people.recipients (
     tenant_id        text COLLATE "C" NOT NULL,
@@ -85,8 +85,8 @@ CREATE TABLE people.positions (
     PRIMARY KEY (projection, stream)
 );
 
--- A log that lost its tail gives old numbers to new messages: what the lost ones wrote must not win over them. Across
--- tenants, hence a door; the projector calls it before the first flush after such a loss, with the first sequence in it.
+-- A log that lost its tail gives old numbers to new messages: what the lost ones wrote must not win over them. A definer function,
+-- because it works across tenants; the projector calls it before the first flush after such a loss, with the first lost sequence.
 CREATE FUNCTION people.forget_lost_tail(first_sequence bigint) RETURNS void
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$
@@ -96,10 +96,11 @@ CREATE FUNCTION people.forget_lost_tail(first_sequence bigint) RETURNS void
     UPDATE people.preferences SET sequence = first_sequence - 1 WHERE sequence >= first_sequence;
     UPDATE people.consents SET sequence = first_sequence - 1 WHERE sequence >= first_sequence;
 $$;
-REVOKE ALL ON FUNCTION people.forget_lost_tail(bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION people.forget_lost_tail(bigint) TO stentor_ingest;
 
-GRANT USAGE ON SCHEMA people TO stentor_ingest, stentor_cli;
-GRANT SELECT, INSERT, UPDATE, DELETE ON people.recipients, people.addresses, people.preferences, people.consents TO stentor_ingest;
+GRANT USAGE ON SCHEMA people TO stentor_ingest, stentor_gateway, stentor_cli;
+-- ingest alone writes, and a record's addresses as a whole: it deletes and inserts them, and changes none.
+GRANT SELECT, INSERT, UPDATE, DELETE ON people.recipients, people.preferences, people.consents TO stentor_ingest;
+GRANT SELECT, INSERT, DELETE ON people.addresses TO stentor_ingest;
 GRANT SELECT, INSERT, UPDATE ON people.positions TO stentor_ingest;
-GRANT SELECT ON people.recipients, people.addresses, people.preferences, people.consents, people.positions TO stentor_cli;
+GRANT SELECT ON people.recipients, people.addresses, people.preferences, people.consents, people.positions TO stentor_gateway, stentor_cli;

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What Stentor remembers of an application's outbox tables, beside them in the application's own database
+-- What Stentor remembers of an application's outbox tables, next to them in the application's own database
 -- (stentor outbox install). One relay writes for one mapping; the mapping's name is in every row.
 
 CREATE SCHEMA stentor_outbox;
@@ -11,7 +11,7 @@ CREATE TABLE stentor_outbox.source (
 );
 INSERT INTO stentor_outbox.source DEFAULT VALUES;
 
--- One row per batch that a relay has taken and not yet finished. Its rows and ordering keys are nobody else's as long
+-- One row per batch that a relay has taken and not yet finished. No other relay takes its rows and ordering keys as long
 -- as the row is there; past claimed_until another relay adopts it whole.
 CREATE TABLE stentor_outbox.claims (
     claim_id      text COLLATE "C" PRIMARY KEY,
@@ -20,15 +20,15 @@ CREATE TABLE stentor_outbox.claims (
     claimed_at    timestamptz      NOT NULL,
     claimed_until timestamptz      NOT NULL,
     row_keys      text[]           NOT NULL,
-    attempts      integer[]        NOT NULL, -- which letter of the row; parallel to row_keys
+    attempts      integer[]        NOT NULL, -- which request of the row; parallel to row_keys
     ordering_keys text[]           NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 CREATE INDEX claims_mapping ON stentor_outbox.claims (mapping, claimed_until);
 -- Written once, read a few times, gone within a second: not worth compressing.
 ALTER TABLE stentor_outbox.claims ALTER COLUMN row_keys SET STORAGE EXTERNAL;
 
--- Requests whose fate is told back. A row of the application that is asked for again is another attempt: another letter.
-CREATE TABLE stentor_outbox.letters (
+-- Requests whose outcome is written back. A row of the application that is asked for again is another attempt: another request.
+CREATE TABLE stentor_outbox.requests (
     mapping         text COLLATE "C" NOT NULL,
     row_key         text COLLATE "C" NOT NULL,
     attempt         integer          NOT NULL CHECK (attempt > 0),
@@ -41,26 +41,38 @@ CREATE TABLE stentor_outbox.letters (
     ended_at        timestamptz,               -- sent, failed
     PRIMARY KEY (mapping, row_key, attempt)
 ) WITH (fillfactor = 70);
--- No index over what changes (state, ended_at): a letter is updated three times, each time in its place.
-CREATE INDEX letters_made ON stentor_outbox.letters (mapping, made_at);
+-- No index over what changes (state, ended_at): a row is updated three times, each time in its place.
+CREATE INDEX requests_made ON stentor_outbox.requests (mapping, made_at);
 
--- Rows that do not fit, of tables that keep them pending all the same.
-CREATE TABLE stentor_outbox.refused (
-    mapping    text COLLATE "C" NOT NULL,
-    row_key    text COLLATE "C" NOT NULL,
-    reason     text             NOT NULL,
-    refused_at timestamptz      NOT NULL,
-    again      boolean          NOT NULL DEFAULT false, -- asked for once more; the row of this table stays until it is published
+-- Requests whose outcome is known and whose row could not be written at that moment: the application held its lock, or its
+-- table rejected the change.
+CREATE TABLE stentor_outbox.pending_feedback (
+    mapping text COLLATE "C" NOT NULL,
+    row_key text COLLATE "C" NOT NULL,
+    attempt integer          NOT NULL, -- of the request
+    at      timestamptz      NOT NULL, -- when it happened
+    tries   integer          NOT NULL DEFAULT 0, -- that its table has rejected
+    next_at timestamptz      NOT NULL DEFAULT now(),
+    PRIMARY KEY (mapping, row_key, attempt)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- Rows that do not fit their mapping, of tables in which they stay pending all the same.
+CREATE TABLE stentor_outbox.rejected_rows (
+    mapping     text COLLATE "C" NOT NULL,
+    row_key     text COLLATE "C" NOT NULL,
+    reason      text             NOT NULL,
+    rejected_at timestamptz      NOT NULL,
+    again       boolean          NOT NULL DEFAULT false, -- asked for once more; the row of this table stays until it is published
     PRIMARY KEY (mapping, row_key)
 );
 
--- Mappings with states whose first relay has looked what the application had published by itself.
-CREATE TABLE stentor_outbox.begun (
-    mapping  text COLLATE "C" PRIMARY KEY,
-    begun_at timestamptz      NOT NULL
+-- Mappings with states whose first relay has looked up what the application had published by itself.
+CREATE TABLE stentor_outbox.initialised_mappings (
+    mapping        text COLLATE "C" PRIMARY KEY,
+    initialised_at timestamptz      NOT NULL
 );
 
--- Rows that are published and cannot say so themselves (MassTransit's).
+-- Rows that are published and that have no column to say so (MassTransit's).
 CREATE TABLE stentor_outbox.published (
     mapping      text COLLATE "C" NOT NULL,
     row_key      text COLLATE "C" NOT NULL,

@@ -280,11 +280,11 @@ static const DbStatement clear_entries = {
 static const DbStatement put_unsubscribed = {
     .name = "people_unsubscribe",
     .sql =
-    "INSERT INTO digest_flusher.silenced AS s (tenant_id, recipient_id, is_removed, is_unsubscribed)"
+    "INSERT INTO digest_flusher.unsubscribed_recipients AS s (tenant_id, recipient_id, is_removed, is_unsubscribed)"
     " SELECT i.tenant_id, i.recipient_id, coalesce(i.is_removed, o.is_removed, false),"
     "  coalesce(i.is_unsubscribed, o.is_unsubscribed, false)"
     " FROM unnest($1::text[], $2::text[], $3::bool[], $4::bool[]) AS i(tenant_id, recipient_id, is_removed, is_unsubscribed)"
-    " LEFT JOIN digest_flusher.silenced o ON o.tenant_id = i.tenant_id AND o.recipient_id = i.recipient_id"
+    " LEFT JOIN digest_flusher.unsubscribed_recipients o ON o.tenant_id = i.tenant_id AND o.recipient_id = i.recipient_id"
     " WHERE o.tenant_id IS NOT NULL OR i.is_removed OR i.is_unsubscribed"
     " ON CONFLICT (tenant_id, recipient_id)"
     " DO UPDATE SET is_removed = excluded.is_removed, is_unsubscribed = excluded.is_unsubscribed",
@@ -292,7 +292,7 @@ static const DbStatement put_unsubscribed = {
 static const DbStatement drop_unsubscribed = {
     .name = "people_resubscribe",
     .sql =
-    "DELETE FROM digest_flusher.silenced s USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
+    "DELETE FROM digest_flusher.unsubscribed_recipients s USING unnest($1::text[], $2::text[]) AS i(tenant_id, recipient_id)"
     " WHERE s.tenant_id = i.tenant_id AND s.recipient_id = i.recipient_id AND NOT s.is_removed AND NOT s.is_unsubscribed",
 };
 // Only windows that were open at the change: PEOPLE is sometimes read again from its start.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DigestPeople: preferences and unsubscriptions from PEOPLE, folded into digest_flusher.preferences
-// and digest_flusher.silenced. A recipient who no longer wants a digest has the open windows made
-// due at once; the freeze decides their outcome (digest_flusher.digest_verdict).
+// and digest_flusher.unsubscribed_recipients. A recipient who no longer wants a digest has the open
+// windows made due at once; the freeze decides their outcome (digest_flusher.digest_verdict).
 #pragma once
 
 #include "common/bus/jetstream/bus.h"

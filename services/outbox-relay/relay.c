@@ -91,7 +91,7 @@ static void on_bus_changed(void *ctx, bool connected)
 // ---- checking the table before anything is claimed ----
 
 static const DbStatement OLDEST_REQUEST = {
-    "outbox_oldest_letter", "SELECT min(made_at) FROM stentor_outbox.letters"
+    "outbox_oldest_letter", "SELECT min(made_at) FROM stentor_outbox.requests"
                             " WHERE mapping = $1::text AND ended_at IS NULL"};
 
 static void on_check_timer(uv_timer_t *timer);

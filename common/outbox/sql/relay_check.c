@@ -117,12 +117,12 @@ static void want_ours(RelaySql *sql)
         const char *rights;
     } ours[] = {
         {"stentor_outbox.claims", "claim_id", "wid"},
-        {"stentor_outbox.letters", "notification_id", "wid"},
-        {"stentor_outbox.refused", "row_key", "wid"},
+        {"stentor_outbox.requests", "notification_id", "wid"},
+        {"stentor_outbox.rejected_rows", "row_key", "wid"},
         {"stentor_outbox.published", "row_key", "id"},
-        {"stentor_outbox.untold", "row_key", "wid"},
+        {"stentor_outbox.pending_feedback", "row_key", "wid"},
         {"stentor_outbox.positions", "sequence", "wi"},
-        {"stentor_outbox.begun", "mapping", "i"},
+        {"stentor_outbox.initialised_mappings", "mapping", "i"},
         {"stentor_outbox.source", "id", ""},
     };
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {

@@ -15,7 +15,7 @@
 #define BYTES_MAX "8388608"
 
 #define CLAIMS "stentor_outbox.claims"
-#define LETTERS "stentor_outbox.letters"
+#define LETTERS "stentor_outbox.requests"
 
 // ingest accepts a NotifyCommand's time for 7 days (NotifyCommand.produced_at_us), so none older
 // than this is published: a request that was recorded but not published gets a new time, and a row
@@ -170,10 +170,11 @@ static const char *aside_text(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
-        "WITH %s INSERT INTO stentor_outbox.refused AS f (mapping, row_key, reason, refused_at)"
+        "WITH %s INSERT INTO stentor_outbox.rejected_rows AS f (mapping, row_key, reason, "
+        "rejected_at)"
         " SELECT %s, c.row_key, $2::text, now() FROM chosen AS c WHERE $3::int8 IS NULL"
         " ON CONFLICT (mapping, row_key) DO UPDATE SET reason = excluded.reason,"
-        " refused_at = now(), again = false RETURNING f.row_key",
+        " rejected_at = now(), again = false RETURNING f.row_key",
         p->key == NULL ? choose_plainly(p) : choose_by_key(p), p->mapping);
 }
 
@@ -258,7 +259,8 @@ static const char *begin_text(const SqlParts *p)
     }
     return arena_printf(
         p->arena,
-        "WITH first AS (INSERT INTO stentor_outbox.begun (mapping, begun_at) VALUES (%s, now())"
+        "WITH first AS (INSERT INTO stentor_outbox.initialised_mappings (mapping, initialised_at) "
+        "VALUES (%s, now())"
         " ON CONFLICT DO NOTHING RETURNING 1)"
         " INSERT INTO stentor_outbox.published (mapping, row_key, published_at)"
         " SELECT %s, t.%s::text, now() FROM %s AS t%s WHERE EXISTS (SELECT FROM first) AND (%s)"

@@ -8,8 +8,8 @@
 // a row for a new one because the row does not show yet that it is sent.
 #include "common/outbox/sql/sql_text.h"
 
-#define LETTERS "stentor_outbox.letters"
-#define UNTOLD "stentor_outbox.untold"
+#define LETTERS "stentor_outbox.requests"
+#define UNTOLD "stentor_outbox.pending_feedback"
 
 // A row is put aside after this many further tries, 1, 2, 4 ... seconds apart.
 #define TRIES "4"
@@ -153,9 +153,10 @@ static const char *feedback_later_text(const SqlParts *p)
         " AND u.attempt = $2::int4 AND u.tries < " TRIES "),"
         " given_up AS (DELETE FROM " UNTOLD " AS u WHERE u.mapping = %s AND u.row_key = $1::text"
         " AND u.attempt = $2::int4 AND u.tries >= " TRIES " RETURNING u.row_key),"
-        " aside AS (INSERT INTO stentor_outbox.refused AS f (mapping, row_key, reason, refused_at)"
+        " aside AS (INSERT INTO stentor_outbox.rejected_rows AS f (mapping, row_key, reason, "
+        "rejected_at)"
         " SELECT %s, g.row_key, $3::text, now() FROM given_up AS g ON CONFLICT (mapping, row_key)"
-        " DO UPDATE SET reason = excluded.reason, refused_at = now(), again = false)"
+        " DO UPDATE SET reason = excluded.reason, rejected_at = now(), again = false)"
         " SELECT EXISTS (SELECT FROM given_up)",
         p->mapping, p->mapping, p->mapping);
 }

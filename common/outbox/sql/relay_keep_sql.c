@@ -17,7 +17,8 @@ static const char *backlog_text(const SqlParts *p)
         "WITH p AS MATERIALIZED (SELECT %s AS created FROM %s AS t WHERE %s%s"
         " AND ($2::int8 IS NULL OR %s) ORDER BY %s LIMIT $1::int8)"
         " SELECT count(*), min(p.created), (SELECT count(*) FROM stentor_outbox.claims AS a"
-        " WHERE a.mapping = %s), (SELECT count(*) FROM (SELECT FROM stentor_outbox.refused AS f"
+        " WHERE a.mapping = %s), (SELECT count(*) FROM (SELECT FROM stentor_outbox.rejected_rows "
+        "AS f"
         " WHERE f.mapping = %s AND NOT f.again LIMIT $1::int8) AS r) FROM p",
         p->created, p->table, p->pending, p->untaken, after, p->order, p->mapping, p->mapping);
 }
@@ -31,7 +32,7 @@ static const char *keep_text(const SqlParts *p, const MappingKeep *keep)
         p->arena,
         "WITH old AS MATERIALIZED (SELECT t.%s AS id FROM %s AS t WHERE %s AND t.%s < now()"
         " - %" PRId64 " * interval '1 second'%s LIMIT $1::int4 FOR UPDATE OF t SKIP LOCKED),"
-        " letters AS (DELETE FROM stentor_outbox.letters AS l USING old WHERE l.mapping = %s"
+        " letters AS (DELETE FROM stentor_outbox.requests AS l USING old WHERE l.mapping = %s"
         " AND l.row_key = old.id::text),"
         " published AS (DELETE FROM stentor_outbox.published AS u USING old WHERE u.mapping = %s"
         " AND u.row_key = old.id::text),"
@@ -48,13 +49,13 @@ static const char *keep_letters_text(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
-        "WITH old AS MATERIALIZED (SELECT l.notification_id FROM stentor_outbox.letters AS l"
+        "WITH old AS MATERIALIZED (SELECT l.notification_id FROM stentor_outbox.requests AS l"
         " WHERE l.mapping = %s AND l.made_at < now() - " LETTERS_KEPT
         " AND CASE WHEN l.ended_at < now() - " LETTERS_KEPT
         " THEN NOT EXISTS (SELECT FROM %s AS t WHERE t.%s = l.row_key::%s AND %s)"
         " WHEN l.ended_at IS NULL"
         " THEN NOT EXISTS (SELECT FROM %s AS t WHERE t.%s = l.row_key::%s) END LIMIT $1::int4),"
-        " gone AS (DELETE FROM stentor_outbox.letters AS l USING old"
+        " gone AS (DELETE FROM stentor_outbox.requests AS l USING old"
         " WHERE l.notification_id = old.notification_id RETURNING 1) SELECT count(*) FROM gone",
         p->mapping, p->table, p->id, p->id_type, p->plain, p->table, p->id, p->id_type);
 }
@@ -87,7 +88,7 @@ void relay_keep_sql(RelaySql *sql, const SqlParts *p)
         const char *name = arena_printf(p->arena, "outbox_keep_%s", moment_name(m->keep[i].moment));
         add_keep(sql, name, keep_text(p, &m->keep[i]));
     }
-    add_keep(sql, "outbox_keep_refused", keep_gone_text(p, "refused"));
+    add_keep(sql, "outbox_keep_refused", keep_gone_text(p, "rejected_rows"));
     if (m->state_count > 0) {
         add_keep(sql, "outbox_keep_gone", keep_gone_text(p, "published"));
     }

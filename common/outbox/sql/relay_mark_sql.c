@@ -3,7 +3,7 @@
 #include "common/outbox/sql/sql_text.h"
 
 #define CLAIMS "stentor_outbox.claims"
-#define LETTERS "stentor_outbox.letters"
+#define LETTERS "stentor_outbox.requests"
 #define OURS "EXISTS (SELECT FROM " CLAIMS " AS a WHERE a.claim_id = $1::text)"
 
 static const SqlValues NO_VALUES = {0};
@@ -12,7 +12,7 @@ static const SqlValues NO_VALUES = {0};
 // join, a new table without statistics would be read whole for each batch. A row that changes at
 // the same moment is skipped: a request with feedback is no longer `noted`.
 #define REFUSED_OF(keys)                                                                           \
-    "f.ctid = ANY (ARRAY(SELECT (SELECT x.ctid FROM stentor_outbox.refused AS x"                   \
+    "f.ctid = ANY (ARRAY(SELECT (SELECT x.ctid FROM stentor_outbox.rejected_rows AS x"             \
     " WHERE x.mapping = %s AND x.row_key = k.row_key) FROM " keys " AS k))"
 #define NOTED_OF(keys)                                                                             \
     "l.ctid = ANY (ARRAY(SELECT (SELECT x.ctid FROM " LETTERS " AS x WHERE x.mapping = %s"         \
@@ -111,7 +111,7 @@ static const char *mark_event(const SqlParts *p)
         p->arena,
         "WITH k AS MATERIALIZED (SELECT k.row_key FROM unnest($1::text[], $2::int4[])"
         " AS k (row_key, attempt))%s%s%s%s%s,"
-        " asked AS (DELETE FROM stentor_outbox.refused AS f WHERE " REFUSED_OF("k") ")%s",
+        " asked AS (DELETE FROM stentor_outbox.rejected_rows AS f WHERE " REFUSED_OF("k") ")%s",
         states, writes ? locked_rows(p) : "", writes ? ", moment AS (" : "", moment,
         writes ? ")" : "", p->mapping,
         writes ? count_and_held(p, "moment") : " SELECT count(*), NULL::text FROM k");
@@ -129,7 +129,7 @@ static const char *mark_request(const SqlParts *p)
         "WITH k AS MATERIALIZED (SELECT k.* FROM unnest($1::text[], $2::int4[])"
         " AS k (row_key, attempt))%s, moved AS (UPDATE " LETTERS " AS l SET state = 'published'"
         " WHERE %s RETURNING l.row_key)%s%s%s,"
-        " asked AS (DELETE FROM stentor_outbox.refused AS f WHERE " REFUSED_OF("moved") ")%s",
+        " asked AS (DELETE FROM stentor_outbox.rejected_rows AS f WHERE " REFUSED_OF("moved") ")%s",
         writes ? locked_rows(p) : "", letters, writes ? ", moment AS (" : "", moment,
         writes ? ")" : "", p->mapping,
         writes ? count_and_held(p, "moved") : " SELECT count(*), NULL::text FROM moved");
@@ -203,15 +203,16 @@ static const char *refuse_text(const SqlParts *p)
     const Mapping *m = p->sql->mapping;
     const SqlValues values = {.reason = "n.reason"};
     const char *moment = sql_moment_update(p, mapping_refusal(m), &values, "n", "");
-    const char *kept = mapping_takes_out(m, mapping_refusal(m))
-                           ? ""
-                           : arena_printf(
-                                 p->arena,
-                                 ", kept AS (INSERT INTO stentor_outbox.refused AS f (mapping,"
-                                 " row_key, reason, refused_at) SELECT %s, n.row_key, n.reason,"
-                                 " now() FROM n ON CONFLICT (mapping, row_key) DO UPDATE SET"
-                                 " reason = excluded.reason, refused_at = now(), again = false)",
-                                 p->mapping);
+    const char *kept =
+        mapping_takes_out(m, mapping_refusal(m))
+            ? ""
+            : arena_printf(
+                  p->arena,
+                  ", kept AS (INSERT INTO stentor_outbox.rejected_rows AS f (mapping,"
+                  " row_key, reason, rejected_at) SELECT %s, n.row_key, n.reason,"
+                  " now() FROM n ON CONFLICT (mapping, row_key) DO UPDATE SET"
+                  " reason = excluded.reason, rejected_at = now(), again = false)",
+                  p->mapping);
     return arena_printf(
         p->arena,
         "WITH n AS MATERIALIZED (SELECT n.* FROM unnest($2::text[], $3::int4[], $4::text[])"

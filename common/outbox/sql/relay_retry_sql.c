@@ -2,7 +2,7 @@
 // The statements of an operator's commands: index check, failed rows, retry.
 #include "common/outbox/sql/sql_text.h"
 
-#define LETTERS "stentor_outbox.letters"
+#define LETTERS "stentor_outbox.requests"
 
 static const char *index_hint(const SqlParts *p)
 {
@@ -74,9 +74,11 @@ static const char *retry_refused(const SqlParts *p)
     return p->sql->mapping->state_count > 0
                ? arena_printf(
                      p->arena,
-                     "UPDATE stentor_outbox.refused AS f SET again = true FROM k WHERE %s", where)
+                     "UPDATE stentor_outbox.rejected_rows AS f SET again = true FROM k WHERE %s",
+                     where)
                : arena_printf(
-                     p->arena, "DELETE FROM stentor_outbox.refused AS f USING k WHERE %s", where);
+                     p->arena, "DELETE FROM stentor_outbox.rejected_rows AS f USING k WHERE %s",
+                     where);
 }
 
 static const char *retry_letters(const SqlParts *p)
@@ -185,7 +187,7 @@ static bool is_apart(const Mapping *m, MappingMoment refusal, bool by_all)
 }
 
 // Rows that a refusal took out of what is pending. Where the moment does not surely do that, the
-// row is remembered in stentor_outbox.refused; where it does, the row must say so itself.
+// row is remembered in stentor_outbox.rejected_rows; where it does, the row must say so itself.
 static const char *retry_turned_away(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;

@@ -176,13 +176,13 @@ static const char *untaken_text(const SqlParts *p)
     const Mapping *m = p->sql->mapping;
     const char *text = arena_printf(
         p->arena,
-        " AND NOT EXISTS (SELECT FROM stentor_outbox.refused AS f WHERE f.mapping = %s"
+        " AND NOT EXISTS (SELECT FROM stentor_outbox.rejected_rows AS f WHERE f.mapping = %s"
         " AND f.row_key = t.%s::text AND NOT f.again OFFSET 0)",
         p->mapping, p->id);
     if (mapping_is_request(m) && m->moments[MOMENT_CLAIMED].count == 0) {
         text = arena_printf(
             p->arena,
-            "%s AND NOT EXISTS (SELECT FROM stentor_outbox.letters AS x WHERE x.mapping = %s"
+            "%s AND NOT EXISTS (SELECT FROM stentor_outbox.requests AS x WHERE x.mapping = %s"
             " AND x.row_key = t.%s::text AND x.state IN ('published', 'retrying', 'failed') OFFSET "
             "0)",
             text, p->mapping, p->id);
@@ -190,7 +190,8 @@ static const char *untaken_text(const SqlParts *p)
     if (mapping_is_request(m)) { // its request has ended, and the row does not show it yet
         text = arena_printf(
             p->arena,
-            "%s AND NOT EXISTS (SELECT FROM stentor_outbox.untold AS w WHERE w.mapping = %s"
+            "%s AND NOT EXISTS (SELECT FROM stentor_outbox.pending_feedback AS w WHERE w.mapping = "
+            "%s"
             " AND w.row_key = t.%s::text OFFSET 0)",
             text, p->mapping, p->id);
     }

@@ -32,7 +32,7 @@ enum {
     CLAIM_FIELDS,       // from here: Mapping.columns, then Mapping.members, as text (RowValue)
 };
 
-// States of a letter (stentor_outbox.letters.state).
+// States of a letter (stentor_outbox.requests.state).
 // noted -> published -> retrying -> sent | failed; again: failed and asked for once more
 // (`stentor outbox retry`).
 
@@ -112,7 +112,8 @@ typedef struct RelaySql {
     // than it has (0 at first): give all statuses that mean "sent" the same one, and each further
     // retry a higher one. Ids that are not ours are passed over. The row gets the moment when the
     // letter is its latest. One row: int8 letters changed, int8 rows written. It waits for no lock
-    // of the application: a row that another session holds is left in stentor_outbox.untold.
+    // of the application: a row that another session holds is left in
+    // stentor_outbox.pending_feedback.
     DbStatement feedback;
     // The same parameters and answer, but the application's table is not touched: all its rows are
     // left in pending_feedback.
@@ -130,7 +131,7 @@ typedef struct RelaySql {
     // $1::int8 count at most, $2::int8 position above which to count (db_null: all). One row: int8
     // pending rows that are not published (those of a claim too, unless `claimed` changes them),
     // timestamptz created_at of the oldest (0: none), int8 claims, int8 refused rows in
-    // stentor_outbox.refused (at most the first parameter). A scan: not for every second.
+    // stentor_outbox.rejected_rows (at most the first parameter). A scan: not for every second.
     DbStatement backlog;
     // Housekeeping, each its own transaction, without `plan`: $1::int4 rows at most. One row: int8
     // deleted. Run again soon when it equals the limit.

@@ -74,7 +74,7 @@ static bool add_letters(Outbox *outbox, json_t *out, Error *err)
 {
     PGresult *res = query_named(
         outbox, "letters",
-        "SELECT state, count(*) FROM stentor_outbox.letters WHERE mapping = $1::text"
+        "SELECT state, count(*) FROM stentor_outbox.requests WHERE mapping = $1::text"
         " GROUP BY state ORDER BY state",
         err);
     if (res == NULL) {
@@ -120,8 +120,9 @@ static const char *refused_sql(Outbox *outbox)
 {
     return arena_printf(
         outbox->cli->arena,
-        "SELECT row_key, reason, refused_at FROM stentor_outbox.refused WHERE mapping = '%.*s'"
-        " AND NOT again ORDER BY refused_at DESC LIMIT $1::int4",
+        "SELECT row_key, reason, rejected_at FROM stentor_outbox.rejected_rows WHERE mapping = "
+        "'%.*s'"
+        " AND NOT again ORDER BY rejected_at DESC LIMIT $1::int4",
         STR_ARG(outbox->mapping->name));
 }
 

@@ -6,7 +6,7 @@
 // One statement claims and, for the keys that have a row already, reads it. The main query sees the
 // table as it was before the insert, so a row that another process commits in between is in neither
 // part: it is read later. LATERAL ... LIMIT 1 and the role's enable_seqscan = off
-// (0002_settled.sql) keep it a look-up by primary key whatever size the planner assumes for the
+// (bootstrap.sql) keep it a look-up by primary key whatever size the planner assumes for the
 // table. NOT IN is hashed whatever size it assumes for the batch; a join may be quadratic.
 //
 // wanted: the keys; unclaimed: which of them may be inserted; row: which attempt's row is read.

@@ -10,9 +10,10 @@ enum {
 
 // For a row that cannot be changed at all: no claim takes it, and operators can read the reason.
 static const DbStatement ASIDE = {
-    "outbox_aside", "INSERT INTO stentor_outbox.refused AS f (mapping, row_key, reason, refused_at)"
-                    " VALUES ($1::text, $2::text, $3::text, now()) ON CONFLICT (mapping, row_key)"
-                    " DO UPDATE SET reason = excluded.reason, refused_at = now(), again = false"};
+    "outbox_aside",
+    "INSERT INTO stentor_outbox.rejected_rows AS f (mapping, row_key, reason, rejected_at)"
+    " VALUES ($1::text, $2::text, $3::text, now()) ON CONFLICT (mapping, row_key)"
+    " DO UPDATE SET reason = excluded.reason, rejected_at = now(), again = false"};
 
 void write_back_init(
     WriteBack *back, const RelaySql *sql, Str claim_id, const Row *rows, Post *posts, size_t count,

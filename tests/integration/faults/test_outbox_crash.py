@@ -97,7 +97,7 @@ class MemoRun(Run):
 
     def observe(self):
         rows = self.app.rows("SELECT * FROM email_outbox WHERE id::text = ANY (%s)", self.ids)
-        letters = self.app.sql("SELECT attempt, state, ended_at IS NOT NULL FROM stentor_outbox.letters WHERE row_key = ANY (%s)", self.ids)
+        letters = self.app.sql("SELECT attempt, state, ended_at IS NOT NULL FROM stentor_outbox.requests WHERE row_key = ANY (%s)", self.ids)
         mails = [mail["To"] for mail in self.app.pipeline.mailbox.mails(f"run{self.number}-") if f"run{self.number}-" in mail["To"]]
         assert len(set(mails)) == len(mails), "a mail went out twice"
         return {

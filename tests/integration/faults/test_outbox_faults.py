@@ -241,10 +241,10 @@ def test_a_row_that_its_table_does_not_let_be_marked_holds_up_nobody(app, events
     wait_until(lambda: pending(app) == 1, 30, "all others marked")
     insert(app, 50, tag="next", keys=50)
     wait_until(lambda: pending(app) == 1, 30, "the next ones marked")
-    wait_until(lambda: app.one("SELECT count(*) FROM stentor_outbox.refused") == 1, 30, "put aside")
+    wait_until(lambda: app.one("SELECT count(*) FROM stentor_outbox.rejected_rows") == 1, 30, "put aside")
     assert any(line.get("row", "").endswith("row-000007") for line in lines(relay, "error")), relay.tail()
     assert events.count() == 150
-    assert [key for key, in app.sql("SELECT row_key FROM stentor_outbox.refused")] == [f"{app.database}-row-000007"]
+    assert [key for key, in app.sql("SELECT row_key FROM stentor_outbox.rejected_rows")] == [f"{app.database}-row-000007"]
 
 
 def test_a_row_that_its_table_does_not_let_be_claimed_holds_up_nobody(pipeline):
@@ -259,7 +259,7 @@ def test_a_row_that_its_table_does_not_let_be_claimed_holds_up_nobody(pipeline):
     relay = app.relay(f"-{app.database}", **LEASE).start()
     try:
         wait_until(lambda: app.one("SELECT count(*) FROM email_outbox WHERE status = 'PENDING'") == 1, 30, "all others claimed")
-        assert app.sql("SELECT t.recipient_email FROM stentor_outbox.refused AS f JOIN email_outbox AS t ON t.id::text = f.row_key") == [
+        assert app.sql("SELECT t.recipient_email FROM stentor_outbox.rejected_rows AS f JOIN email_outbox AS t ON t.id::text = f.row_key") == [
             ("reader7@example.com",)]
         assert relay.ready()
     finally:
@@ -278,7 +278,7 @@ def test_a_table_that_lets_nothing_be_marked_for_a_while_costs_a_few_tries_and_n
     assert pending(app) == 300
     assert sum("marking of published rows" in line["event"] for line in lines(relay, "warn")) <= 2, relay.tail()
     assert not lines(relay, "error"), relay.tail()
-    assert app.one("SELECT count(*) FROM stentor_outbox.refused") == 0
+    assert app.one("SELECT count(*) FROM stentor_outbox.rejected_rows") == 0
     app.sql("DROP TRIGGER forbid ON notification.outbox")
     wait_published(app, 40)
     assert events.count() == 300

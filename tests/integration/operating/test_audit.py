@@ -484,7 +484,7 @@ def test_past_its_retention_the_accept_log_says_what_is_audited(audited, since):
         ids.append(audited.send(to=f"old{i}@example.com"))
         audited.status(ids[-1], wait="sent")
     settle()
-    audited.postgres.query("UPDATE ingest.kept SET since = now()")
+    audited.postgres.query("UPDATE ingest.retention_watermark SET since = now()")
     try:
         # Retention has dropped what has ended; what is lost to history, or its ledger row, it keeps.
         audited.postgres.query("DELETE FROM ingest.accept_log WHERE notification_ids && %s", ids[:2])
@@ -496,7 +496,7 @@ def test_past_its_retention_the_accept_log_says_what_is_audited(audited, since):
         assert done.returncode == 1 and counts(report) == {"accepted": 2, "sent": 2, "lost": 2}
         assert named(report) == {(ids[2], "history"), (ids[3], "ledger")}
     finally:
-        audited.postgres.query("UPDATE ingest.kept SET since = '-infinity'")
+        audited.postgres.query("UPDATE ingest.retention_watermark SET since = '-infinity'")
 
 
 # ---- wrong uses -------------------------------------------------------------------------------------------------------

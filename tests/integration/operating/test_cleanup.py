@@ -50,7 +50,7 @@ def plant(pipeline, tenant=TENANT, days=900, category="marketing", status="sent"
           " VALUES (ingest.id_time(%s), %s, 1, 'dat_1', %s, 'email', 'smtp', 'accepted')", notification, notification, tenant)
     query("INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner, lease_until, claimed_at, finished_at)"
           " SELECT t, %s, 1, %s, 'sent', 'p', t, t, t FROM ingest.id_time(%s) t", notification, tenant, notification)
-    query("DELETE FROM stentor.history_walked")  # it would have been there when its category was walked last
+    query("DELETE FROM stentor.history_retention_cursor")  # it would have been there when its category was walked last
     # Before those of today, as it would stand.
     query("INSERT INTO ingest.accept_log (accept_id, tenant_id, accepted_at, notification_ids, events, published_at) OVERRIDING SYSTEM VALUE"
           " SELECT (SELECT least(0, min(accept_id)) - 1 FROM ingest.accept_log), %s, t, ARRAY[%s], '', t FROM ingest.id_time(%s) t",

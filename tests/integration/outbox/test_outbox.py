@@ -173,10 +173,10 @@ def test_a_row_that_its_table_does_not_let_be_told_holds_up_nobody(memo):
     rows = [memo.memo(f"stuck{n}@example.com", f"stuck-{n}") for n in range(6)]
     for n in (0, 1, 2, 4, 5):
         wait_row(memo, rows[n], ("SENT",))
-    wait_until(lambda: memo.one("SELECT count(*) FROM stentor_outbox.refused WHERE row_key = %s", rows[3]) == 1, 60, "put aside")
-    assert "not sent" in memo.one("SELECT reason FROM stentor_outbox.refused WHERE row_key = %s", rows[3])
+    wait_until(lambda: memo.one("SELECT count(*) FROM stentor_outbox.rejected_rows WHERE row_key = %s", rows[3]) == 1, 60, "put aside")
+    assert "not sent" in memo.one("SELECT reason FROM stentor_outbox.rejected_rows WHERE row_key = %s", rows[3])
     memo.sql("DROP TRIGGER forbid ON email_outbox")
-    assert memo.one("SELECT state FROM stentor_outbox.letters WHERE row_key = %s", rows[3]) == "sent"
+    assert memo.one("SELECT state FROM stentor_outbox.requests WHERE row_key = %s", rows[3]) == "sent"
     wait_row(memo, memo.memo("unstuck@example.com", "stuck-after"), ("SENT",))
 
 
@@ -187,7 +187,7 @@ def under_way(pipeline, memo, tag, count):
     dispatcher.pause()
     try:
         rows = [memo.memo(f"{tag}{n}@example.com", f"{tag}-{n}") for n in range(count)]
-        published = "SELECT count(*) FROM stentor_outbox.letters WHERE state = 'published' AND row_key = ANY (%s)"
+        published = "SELECT count(*) FROM stentor_outbox.requests WHERE state = 'published' AND row_key = ANY (%s)"
         wait_until(lambda: memo.one(published, rows) == count, 30, "all under way")
         yield rows
     finally:
@@ -197,7 +197,7 @@ def under_way(pipeline, memo, tag, count):
 def test_a_right_that_is_gone_for_a_while_stops_nothing_for_good(pipeline, memo):
     with under_way(pipeline, memo, "right", 1) as (row_id,):
         memo.sql(f"REVOKE UPDATE ON email_outbox FROM {ROLE}")
-    wait_until(lambda: memo.one("SELECT state FROM stentor_outbox.letters WHERE row_key = %s", row_id) == "sent", 30, "its letter")
+    wait_until(lambda: memo.one("SELECT state FROM stentor_outbox.requests WHERE row_key = %s", row_id) == "sent", 30, "its letter")
     time.sleep(2)
     assert memo.mail_row(row_id)["status"] == "SENDING"
     memo.sql(f"GRANT UPDATE ON email_outbox TO {ROLE}")
@@ -212,7 +212,7 @@ def test_a_row_that_the_application_holds_holds_up_no_other(pipeline, memo):
                 cursor.execute("SELECT FROM email_outbox WHERE id = %s FOR UPDATE", (rows[0],))
             for row_id in rows[1:]:
                 wait_row(memo, row_id, ("SENT",))
-            wait_until(lambda: memo.one("SELECT count(*) FROM stentor_outbox.untold") == 1, 20, "one is left")
+            wait_until(lambda: memo.one("SELECT count(*) FROM stentor_outbox.pending_feedback") == 1, 20, "one is left")
             assert memo.mail_row(rows[0])["status"] == "SENDING"
         connection.rollback()
         wait_row(memo, rows[0], ("SENT",))
@@ -268,7 +268,7 @@ def test_bookworms_mails_go_in_their_sequence_and_say_sent(pipeline, bookworm, e
     assert all(row["sent_at"] > row["created_at"] for row in rows if row["is_sent"])
     (unsent,) = [row for row in rows if not row["is_sent"]]
     assert unsent["subject"] == "Order 13" and unsent["sent_at"] is None
-    (refused,) = bookworm.sql("SELECT row_key, reason FROM stentor_outbox.refused")
+    (refused,) = bookworm.sql("SELECT row_key, reason FROM stentor_outbox.rejected_rows")
     assert refused[0] == str(unsent["id"]) and "body" in refused[1], refused
     proto = messages(pipeline)
     keys = {str(row["id"]): row["sequence_number"] for row in rows}

@@ -204,7 +204,7 @@ def test_show_tells_what_waits_and_what_failed(database):
 def test_retry_resets_a_failed_row_as_the_document_says(database):
     database.ok("install")
     failed, sent = database.mail("FAILED", "550"), database.mail("SENT")
-    database.sql("INSERT INTO stentor_outbox.letters (mapping, row_key, attempt, notification_id, state, made_at, ended_at)"
+    database.sql("INSERT INTO stentor_outbox.requests (mapping, row_key, attempt, notification_id, state, made_at, ended_at)"
                  f" VALUES ('memo', '{failed}', 1, 'n1', 'failed', now(), now()), ('memo', '{sent}', 1, 'n2', 'sent', now(), now())")
     assert database.run("retry").returncode == 2
     assert database.run("retry", sent).returncode == 3
@@ -220,7 +220,7 @@ def test_retry_frees_refused_events(database):
     database.ok("install", mapping="hotel")
     database.sql("INSERT INTO notification.outbox (id, tenant_id, subject, payload, envelope, ordering_key)"
                  " SELECT 'row' || n, 'acme', 's', '{}', '{}', 'k' FROM generate_series(1, 3) AS n")
-    database.sql("INSERT INTO stentor_outbox.refused VALUES ('hotel', 'row1', 'why', now()), ('hotel', 'row2', 'why', now())")
+    database.sql("INSERT INTO stentor_outbox.rejected_rows VALUES ('hotel', 'row1', 'why', now()), ('hotel', 'row2', 'why', now())")
     told = database.json("show", mapping="hotel")
     assert (told["pending"], told["refused"]) == (1, 2) and {row["key"] for row in told["refused_rows"]} == {"row1", "row2"}
     assert "row1 will be published again" in database.ok("retry", "row1", mapping="hotel")
@@ -244,7 +244,7 @@ def test_retry_sets_back_a_row_that_its_refusal_took_out(database, tmp_path, ref
     database.sql("INSERT INTO notification.outbox (id, tenant_id, subject, payload, envelope, ordering_key, last_error, published_at)"
                  f" SELECT 'row' || n, 'acme', 's', '{{}}', '{{}}', 'k', '{left}', CASE WHEN n = 2 THEN now() END FROM generate_series(1, 2) AS n")
     if refused == "@reason":
-        database.sql("INSERT INTO stentor_outbox.refused VALUES ('hotel', 'row1', 'why', now()), ('hotel', 'row2', 'why', now())")
+        database.sql("INSERT INTO stentor_outbox.rejected_rows VALUES ('hotel', 'row1', 'why', now()), ('hotel', 'row2', 'why', now())")
     database.ok("retry", "row1", mapping=path)
     assert database.json("show", mapping=path)["pending"] == 1
     database.run("retry", "row2", mapping=path)  # which the application has marked itself
@@ -275,7 +275,7 @@ def test_retry_leaves_alone_what_was_sent_and_looks_as_if_it_had_failed(database
     database.ok("install")
     sent, failed = database.mail("DONE"), database.mail("DONE", "550 nobody")
     for number, (row, state) in enumerate(((sent, "sent"), (failed, "failed"))):
-        database.sql("INSERT INTO stentor_outbox.letters (mapping, row_key, attempt, notification_id, state, made_at)"
+        database.sql("INSERT INTO stentor_outbox.requests (mapping, row_key, attempt, notification_id, state, made_at)"
                      f" VALUES ('memo', '{row}', 1, 'ntf_{number}', '{state}', now())")
     assert database.run("retry", sent, mapping=path).returncode == 3
     assert database.json("retry", failed, mapping=path)["retried"] == [failed]
@@ -309,7 +309,7 @@ def test_retry_sets_back_a_request_whose_refusal_only_gives_a_reason(database, t
     path = changed(tmp_path, lambda m: m["moments"].update(refused={"error_message": "@reason"}))
     database.ok("install")
     row, under_way = database.mail("SENDING", "why"), database.mail("SENDING", "450 a try before")
-    database.sql(f"INSERT INTO stentor_outbox.refused VALUES ('memo', '{row}', 'why', now())")
+    database.sql(f"INSERT INTO stentor_outbox.rejected_rows VALUES ('memo', '{row}', 'why', now())")
     assert database.run("retry", under_way, mapping=path).returncode == 3
     assert database.json("retry", row, mapping=path)["retried"] == [row]
     assert database.sql("SELECT id::text FROM email_outbox WHERE status = 'PENDING'") == [(row,)]

@@ -125,7 +125,7 @@ def test_what_a_person_says_while_a_mail_waits_counts_when_its_time_comes(pipeli
     wishes(pipeline, unwilling, "preferences", {"preferences": [{"category": "social", "channel": "any", "off": True}]})
     wishes(pipeline, withdrawn, "consents", {"consents": [{"category": "marketing", "channel": "email", "granted": False}]})
     assert call(pipeline, "DELETE", f"/v1/recipients/{removed}")[0] in (200, 204)
-    known = ("SELECT (SELECT count(*) FROM digest_flusher.silenced WHERE recipient_id IN (%s, %s))"
+    known = ("SELECT (SELECT count(*) FROM digest_flusher.unsubscribed_recipients WHERE recipient_id IN (%s, %s))"
              " + (SELECT count(*) FROM digest_flusher.preferences WHERE recipient_id = %s AND is_off)"
              " + (SELECT count(*) FROM digest_flusher.consents WHERE recipient_id = %s AND NOT is_granted)")
     wait_until(lambda: pipeline.postgres.query(known, silent, removed, unwilling, withdrawn)[0][0] == 4, 20, "what they said")

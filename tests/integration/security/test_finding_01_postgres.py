@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A service's role of Postgres, taken over: it becomes no superuser, gains no right, and reaches what privileges.tsv grants it.
-First a database as d9095a0 made it, where the exploit works; then the same one mended, and a new one."""
+First the function that was found, where the exploit works; then a new installation, and one restored by a superuser and handed over."""
 import difflib
-import hashlib
 import json
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -19,8 +19,15 @@ SERVICES = ["stentor_ingest", "stentor_gateway", "stentor_renderer", "stentor_di
             "stentor_digest_flusher", "stentor_archiver", "stentor_order_saga", "stentor_cli"]
 DENIED = "42501"
 
-# The last file of each schema in d9095a0, applied by a superuser.
-OF_D9095A0 = {"stentor": 2, "keys": 3, "ingest": 7, "dispatcher": 4, "digest_flusher": 5, "archiver": 7, "people": 1, "order_saga": 1}
+# The function of d9095a0, in short: it took any table, and a superuser owned it.
+FOUND = """CREATE SCHEMA stentor; GRANT USAGE ON SCHEMA stentor TO PUBLIC;
+    CREATE FUNCTION stentor.ensure_partitions(parent regclass, since timestamptz, until timestamptz) RETURNS integer
+        LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+        AS $$ BEGIN
+        EXECUTE format('CREATE TABLE %I.%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)',
+                       (SELECT relnamespace::regnamespace FROM pg_class WHERE oid = parent), 'month', parent, since, since + interval '1 month');
+        RETURN 1;
+        END $$"""
 
 # The review's, word by word.
 EXPLOIT = [
@@ -50,7 +57,7 @@ FORBIDDEN = [
     "SET session_replication_role = replica", "ALTER FUNCTION stentor.tenants() SECURITY DEFINER",
     "ALTER TABLE keys.data_keys DISABLE ROW LEVEL SECURITY", "DROP POLICY tenant_isolation ON keys.data_keys",
     "ALTER TABLE archiver.notifications OWNER TO {me}", "CREATE TRIGGER own BEFORE INSERT ON archiver.notifications EXECUTE FUNCTION stentor.tenants()",
-    "SELECT stentor.isolate('keys.data_keys')", "SELECT stentor.make_shadow('archiver', 'own', '{{positions}}')",
+    "SELECT stentor.isolate('keys.data_keys')", "SELECT stentor.make_rebuild_schema('archiver', 'own', '{{positions}}')",
     "INSERT INTO stentor.migrations VALUES ('stentor', 9, 'own', '')", "ALTER DEFAULT PRIVILEGES FOR ROLE stentor_owner GRANT ALL ON TABLES TO {me}",
 ]
 
@@ -112,19 +119,6 @@ def exploit(postgres, role, database):
     return refused, postgres.query("SELECT rolsuper FROM pg_roles WHERE rolname = %s", role, database=database)[0][0]
 
 
-def apply_as_d9095a0(postgres, database):
-    """As `stentor migrate` of d9095a0 did with a superuser's connection."""
-    postgres.query(f"CREATE DATABASE {database}", database="postgres")
-    postgres.query("CREATE SCHEMA stentor; CREATE TABLE stentor.migrations (schema text NOT NULL, number integer NOT NULL, slug text NOT NULL,"
-                   " checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (schema, number))", database=database)
-    for schema, last in OF_D9095A0.items():
-        for path in sorted((HOME / "migrations" / schema).glob("*.sql"))[:last]:
-            text = path.read_text()
-            postgres.query(text, database=database)
-            postgres.query("INSERT INTO stentor.migrations VALUES (%s, %s, %s, %s)", schema, int(path.name[:4]), path.stem[5:],
-                           hashlib.sha256(text.encode()).hexdigest(), database=database)
-
-
 @pytest.fixture(scope="module")
 def postgres():
     folder = Path(tempfile.mkdtemp(prefix="stentor-finding-01-"))
@@ -136,44 +130,51 @@ def postgres():
 
 
 @pytest.fixture(scope="module")
-def older(postgres):
-    """A database of d9095a0, in which the exploit works: this test's own proof that it would be seen."""
-    apply_as_d9095a0(postgres, "older")
-    for role in ("stentor_archiver", "stentor_dispatcher"):
-        assert exploit(postgres, role, "older") == (None, True)
-    for statement in TWO_TENANTS:
-        postgres.query(statement, database="older")
-    postgres.query("CREATE ROLE analyst; GRANT CREATE, USAGE ON SCHEMA archiver TO analyst; SET ROLE analyst;"
-                   " CREATE FUNCTION archiver.count_all() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT 1::bigint'", database="older")
-    return "older"
-
-
-@pytest.fixture(scope="module")
-def upgraded(postgres, older):
-    """The same database with what an operator does: the first try ends with what the incident left."""
-    done = stentor(postgres, "migrate", "--bootstrap", role="postgres", database=older)
-    assert done.returncode == 1 and "role 'stentor_archiver' is a superuser: find out since when and why" in done.stderr, done.stderr
-    assert "ALTER ROLE stentor_archiver NOSUPERUSER" in done.stderr
-    postgres.query("ALTER ROLE stentor_archiver NOSUPERUSER; ALTER ROLE stentor_dispatcher NOSUPERUSER", database=older)
-    with Session(postgres, "postgres", older) as busy:
-        busy.rows("BEGIN; LOCK TABLE archiver.notifications IN ROW EXCLUSIVE MODE")
-        done = stentor(postgres, "migrate", "--bootstrap", role="postgres", database=older)
-    assert done.returncode == 1 and "archiver.notifications is in use, nothing was changed: try again" in done.stderr, done.stderr
-    assert postgres.query("SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'digest_flusher'", database=older) == [("postgres",)]
-    told = stentor_ok(postgres, "migrate", "--bootstrap", role="postgres", database=older)
-    assert "roles, rights and owner are set up" in told and "stentor/0003_definer_functions.sql" in told
-    return older
-
-
-@pytest.fixture(scope="module")
-def fresh(postgres, upgraded):
+def fresh(postgres):
     privileges.install(postgres, "fresh")
     for statement in TWO_TENANTS:
         postgres.query(statement, database="fresh")
     return "fresh"
 
 
-@pytest.fixture(params=["upgraded", "fresh"])
+@pytest.fixture(scope="module")
+def found(postgres, fresh):
+    """The exploit works on the function that was found: this test's own proof that it would be seen. It leaves two superusers."""
+    postgres.query("CREATE DATABASE found", database="postgres")
+    postgres.query(FOUND, database="found")
+    for role in ("stentor_archiver", "stentor_dispatcher"):
+        assert exploit(postgres, role, "found") == (None, True)
+
+
+@pytest.fixture(scope="module")
+def restored(postgres, fresh, found):
+    """A backup of the new installation, restored without its owners: everything belongs to the superuser. One function is another role's."""
+    postgres.query("CREATE DATABASE restored", database="postgres")
+    dump = subprocess.run(["pg_dump", "--no-owner", "-d", postgres.url("postgres", fresh)], check=True, capture_output=True).stdout
+    subprocess.run(["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", postgres.url("postgres", "restored")], input=dump, check=True, capture_output=True)
+    postgres.query("CREATE ROLE analyst; GRANT CREATE, USAGE ON SCHEMA archiver TO analyst; SET ROLE analyst;"
+                   " CREATE FUNCTION archiver.count_all() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT 1::bigint'", database="restored")
+    return "restored"
+
+
+@pytest.fixture(scope="module")
+def handed_over(postgres, restored):
+    """The same database with what an operator does: the first try ends with what the incident left."""
+    done = stentor(postgres, "migrate", "--bootstrap", role="postgres", database=restored)
+    assert done.returncode == 1 and "role 'stentor_archiver' is a superuser: find out since when and why" in done.stderr, done.stderr
+    assert "ALTER ROLE stentor_archiver NOSUPERUSER" in done.stderr
+    postgres.query("ALTER ROLE stentor_archiver NOSUPERUSER; ALTER ROLE stentor_dispatcher NOSUPERUSER", database=restored)
+    with Session(postgres, "postgres", restored) as busy:
+        busy.rows("BEGIN; LOCK TABLE archiver.notifications IN ROW EXCLUSIVE MODE")
+        done = stentor(postgres, "migrate", "--bootstrap", role="postgres", database=restored)
+    assert done.returncode == 1 and "archiver.notifications is in use, nothing was changed: try again" in done.stderr, done.stderr
+    assert postgres.query("SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'digest_flusher'", database=restored) == [("postgres",)]
+    steps = stentor_ok(postgres, "migrate", "--bootstrap", role="postgres", database=restored)
+    assert "roles, rights and owner are set up" in steps and "0 applied" in steps
+    return restored
+
+
+@pytest.fixture(params=["handed_over", "fresh"])
 def database(request):
     return request.getfixturevalue(request.param)
 
@@ -186,16 +187,16 @@ def test_finding_01_without_the_bootstrap_migrate_says_what_is_missing(postgres)
     for role, words in (("postgres", "'postgres' is a superuser"), ("stentor_owner", 'role "stentor_owner" does not exist')):
         done = stentor(postgres, "migrate", role=role, database="empty")
         assert done.returncode == 1 and words in done.stderr and "stentor migrate --bootstrap" in done.stderr, done.stderr
-    postgres.query("CREATE ROLE somebody LOGIN", database="postgres")
-    done = stentor(postgres, "migrate", role="somebody", database="empty")
+    postgres.query("CREATE ROLE guest LOGIN", database="postgres")
+    done = stentor(postgres, "migrate", role="guest", database="empty")
     assert done.returncode == 1 and "permission denied" in done.stderr and "stentor migrate --bootstrap" in done.stderr, done.stderr
-    done = stentor(postgres, "migrate", "--bootstrap", role="somebody", database="empty")
+    done = stentor(postgres, "migrate", "--bootstrap", role="guest", database="empty")
     assert done.returncode == 1 and "bootstrap.sql" in done.stderr and "permission denied" in done.stderr, done.stderr
     assert postgres.query("SELECT to_regnamespace('stentor') IS NULL", database="empty") == [(True,)]
 
 
-def test_finding_01_an_older_database_is_refused_until_it_is_handed_over(postgres, older):
-    done = stentor(postgres, "migrate", role="postgres", database=older)
+def test_finding_01_a_restored_database_is_refused_until_it_is_handed_over(postgres, restored):
+    done = stentor(postgres, "migrate", role="postgres", database=restored)
     assert done.returncode == 1 and "'postgres' is a superuser" in done.stderr and "stentor migrate --bootstrap" in done.stderr
 
 
@@ -205,22 +206,22 @@ def owner_of_functions(postgres, database):
     return next((check["result"], check["text"]) for check in checks if check["check"] == "postgres owner")
 
 
-def test_finding_01_doctor_knows_a_database_that_was_not_handed_over(postgres, older):
-    result, text = owner_of_functions(postgres, older)
+def test_finding_01_doctor_knows_a_database_that_was_not_handed_over(postgres, restored):
+    result, text = owner_of_functions(postgres, restored)
     assert result == "fail" and "functions run as a superuser" in text and "stentor migrate --bootstrap" in text
 
 
-def test_finding_01_an_older_database_is_handed_over_whole_and_once(postgres, upgraded):
+def test_finding_01_a_restored_database_is_handed_over_whole_and_once(postgres, handed_over):
     count = "SELECT (SELECT count(*) FROM archiver.notifications) + (SELECT count(*) FROM dispatcher.ledger)"
-    assert postgres.query(count, database=upgraded) == [(4,)]
-    theirs = postgres.query("SELECT proowner::regrole::text FROM pg_proc WHERE oid = 'archiver.count_all()'::regprocedure", database=upgraded)
+    assert postgres.query(count, database=handed_over) == [(4,)]
+    theirs = postgres.query("SELECT proowner::regrole::text FROM pg_proc WHERE oid = 'archiver.count_all()'::regprocedure", database=handed_over)
     assert theirs == [("analyst",)], "a function of another role would run with the owner's rights"
-    postgres.query("DROP FUNCTION archiver.count_all(); REVOKE ALL ON SCHEMA archiver FROM analyst", database=upgraded)
-    assert owner_of_functions(postgres, upgraded) == ("ok", "no function runs as a superuser")
-    before = privileges.of_stentor(postgres, upgraded)
-    told = stentor_ok(postgres, "migrate", "--bootstrap", role="postgres", database=upgraded)
-    assert "0 applied" in told and privileges.of_stentor(postgres, upgraded) == before
-    assert "0 applied" in stentor_ok(postgres, "migrate", database=upgraded)
+    postgres.query("DROP FUNCTION archiver.count_all(); REVOKE ALL ON SCHEMA archiver FROM analyst", database=handed_over)
+    assert owner_of_functions(postgres, handed_over) == ("ok", "no function runs as a superuser")
+    before = privileges.of_stentor(postgres, handed_over)
+    steps = stentor_ok(postgres, "migrate", "--bootstrap", role="postgres", database=handed_over)
+    assert "0 applied" in steps and privileges.of_stentor(postgres, handed_over) == before
+    assert "0 applied" in stentor_ok(postgres, "migrate", database=handed_over)
 
 
 def test_finding_01_the_owner_is_no_superuser_and_cannot_become_one(postgres, database):
@@ -232,24 +233,23 @@ def test_finding_01_the_owner_is_no_superuser_and_cannot_become_one(postgres, da
 
 
 def test_finding_01_settings_of_roles_are_the_bootstraps():
-    """`stentor migrate` leaves these lines out of the migrations, so each of them stands in bootstrap.sql."""
+    """stentor_owner may not change another role, so no migration does."""
     bootstrap = (HOME / "migrations" / "bootstrap.sql").read_text()
-    lines = {line for path in (HOME / "migrations").glob("*/*.sql") for line in path.read_text().splitlines() if "ALTER ROLE" in line}
-    assert len(lines) == 3
-    for line in lines:
-        assert line.startswith("ALTER ROLE stentor_") and line.endswith(";") and f"\n{line}\n" in bootstrap, line
+    assert len([line for line in bootstrap.splitlines() if line.startswith("ALTER ROLE stentor_")]) == 3
+    for path in (HOME / "migrations").glob("*/*.sql"):
+        assert "ALTER ROLE" not in path.read_text(), path
 
 
 # ---- who may do what ----
 
 
-def test_finding_01_every_right_stands_in_the_table(postgres, upgraded, fresh):
+def test_finding_01_every_right_stands_in_the_table(postgres, handed_over, fresh):
     wanted = privileges.table()
     found = privileges.of_stentor(postgres, fresh) + privileges.of_application(postgres)
     difference = "\n".join(difflib.unified_diff(wanted, found, "migrations/privileges.tsv", "a new installation", lineterm="", n=0))
     assert not difference, f"{difference}\nif it has to be so: /usr/bin/python3 -m tests.harness.privileges"
-    difference = "\n".join(difflib.unified_diff(privileges.of_stentor(postgres, fresh), privileges.of_stentor(postgres, upgraded),
-                                                "a new installation", "an upgraded one", lineterm="", n=0))
+    difference = "\n".join(difflib.unified_diff(privileges.of_stentor(postgres, fresh), privileges.of_stentor(postgres, handed_over),
+                                                "a new installation", "one that was handed over", lineterm="", n=0))
     assert not difference, difference
 
 

@@ -79,7 +79,7 @@ typedef struct Enumeration {
 } Enumeration;
 
 static const char HISTORY[] = "/migrations/archiver/0001_history.sql";
-static const char DIGESTS[] = "/migrations/digest_flusher/0004_digests.sql";
+static const char DIGESTS[] = "/migrations/digest_flusher/0003_digests.sql";
 static const char PEOPLE[] = "/migrations/people/0001_people.sql";
 
 // clang-format off

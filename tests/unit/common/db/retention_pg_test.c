@@ -271,8 +271,8 @@ static void notifications_go_past_the_whole_retention_of_their_category(void **s
     PGconn *admin = *state;
     int marketing, transactional;
     admin_exec(
-        admin,
-        "TRUNCATE archiver.notifications, archiver.delivery_attempts, stentor.history_walked");
+        admin, "TRUNCATE archiver.notifications, archiver.delivery_attempts, "
+               "stentor.history_retention_cursor");
     admin_exec(
         admin,
         "DO $$ DECLARE r record; BEGIN FOR r IN SELECT * FROM (VALUES "
@@ -292,7 +292,7 @@ static void notifications_go_past_the_whole_retention_of_their_category(void **s
     expire(admin, &marketing, &transactional, "'globex'");
     assert_int_equal(marketing, 1);
     assert_int_equal(transactional, 0);
-    check(admin, "SELECT count(*) FROM stentor.history_walked", "0");
+    check(admin, "SELECT count(*) FROM stentor.history_retention_cursor", "0");
     expire(admin, &marketing, &transactional, "NULL");
     assert_int_equal(marketing, 1);
     assert_int_equal(transactional, 1);
@@ -318,12 +318,14 @@ static void what_was_walked_is_looked_at_again_after_a_month(void **state)
                "'40 days' WHERE category = 'marketing'");
     expire(admin, &marketing, &transactional, "NULL");
     assert_int_equal(marketing, 0);
-    admin_exec(admin, "UPDATE stentor.history_walked SET whole_at = now() - interval '31 days'");
+    admin_exec(
+        admin, "UPDATE stentor.history_retention_cursor SET whole_at = now() - interval '31 days'");
     expire(admin, &marketing, &transactional, "NULL");
     assert_int_equal(marketing, 2);
     check(
         admin,
-        "SELECT count(*) FROM stentor.history_walked WHERE whole_at > now() - interval '1 "
+        "SELECT count(*) FROM stentor.history_retention_cursor WHERE whole_at > now() - interval "
+        "'1 "
         "hour'",
         "2");
 }

@@ -136,7 +136,7 @@ static void what_it_does_not_know_is_told_by_name(void **state)
     assert_false(rebuild_schema_make(f->schema, note_line, f, &err));
     value(f, f->super, "DROP VIEW stentor.recent; DROP SEQUENCE archiver.numbers");
     assert_int_equal(err.kind, ERROR_CONFIG);
-    assert_non_null(strstr(f->lines, "view stentor.recent hangs on it"));
+    assert_non_null(strstr(f->lines, "view stentor.recent depends on it"));
     assert_non_null(strstr(f->lines, "only in archiver: relation S numbers"));
 }
 

@@ -133,7 +133,7 @@ static const char *silenced(Fixture *f)
     return cell(
         f, "SELECT string_agg(concat_ws(' ', recipient_id, is_removed, is_unsubscribed), ', ' "
            "ORDER BY recipient_id)"
-           " FROM digest_flusher.silenced");
+           " FROM digest_flusher.unsubscribed_recipients");
 }
 
 #define SOCIAL STENTOR__V1__CATEGORY__CATEGORY_SOCIAL
@@ -224,7 +224,7 @@ static const char *verdict(Fixture *f, const char *category)
 {
     return cell(
         f, arena_printf(
-               f->arena, "SELECT digest_flusher.wish_verdict('demo', 'rcp_a', '%s', 'email')",
+               f->arena, "SELECT digest_flusher.preference_verdict('demo', 'rcp_a', '%s', 'email')",
                category));
 }
 

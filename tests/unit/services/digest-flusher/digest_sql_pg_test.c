@@ -435,7 +435,8 @@ static void the_most_specific_preference_decides(void **state)
 static void who_is_gone_or_has_unsubscribed_gets_nothing(void **state)
 {
     Fixture *f = *state;
-    sql(f, "INSERT INTO digest_flusher.silenced VALUES ('demo', 'rcp_a', false, true), ('demo', "
+    sql(f, "INSERT INTO digest_flusher.unsubscribed_recipients VALUES ('demo', 'rcp_a', false, "
+           "true), ('demo', "
            "'rcp_b', "
            "true, true)");
     sql(f, "INSERT INTO digest_flusher.preferences VALUES ('demo', 'rcp_a', 'any', 'any', false, "

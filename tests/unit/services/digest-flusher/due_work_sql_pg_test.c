@@ -165,7 +165,7 @@ static void a_wish_is_asked_once_and_never_of_what_has_gone_out(void **state)
 {
     Fixture *f = *state;
     static const char wish[] =
-        "INSERT INTO digest_flusher.silenced VALUES ('demo', 'rcp_a', false, true)";
+        "INSERT INTO digest_flusher.unsubscribed_recipients VALUES ('demo', 'rcp_a', false, true)";
     add_wished_work(f); // goes out before the wish
     add_wished_work(f); // is claimed before it: a dead process may have published it
     insert(f);
@@ -186,7 +186,7 @@ static void a_wish_is_asked_once_and_never_of_what_has_gone_out(void **state)
     assert_string_equal(status_of(f, 1), "");
     assert_string_equal(status_of(f, 2), "suppressed unsubscribed");
     assert_string_equal(status_of(f, 3), "");
-    sql(f, "DELETE FROM digest_flusher.silenced");
+    sql(f, "DELETE FROM digest_flusher.unsubscribed_recipients");
 }
 
 static void a_claim_takes_at_most_its_maximum_and_the_oldest_first(void **state)

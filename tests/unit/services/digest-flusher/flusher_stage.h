@@ -83,7 +83,7 @@ static inline int set_up(void **state)
     sql(f, "TRUNCATE digest_flusher.due_work, digest_flusher.cancellations, "
            "digest_flusher.emitted, digest_flusher.digest_windows, "
            "digest_flusher.digest_items,"
-           " digest_flusher.preferences, digest_flusher.silenced");
+           " digest_flusher.preferences, digest_flusher.unsubscribed_recipients");
     *state = f;
     return 0;
 }

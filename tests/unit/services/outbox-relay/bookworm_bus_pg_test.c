@@ -158,7 +158,7 @@ static void a_refused_row_can_be_asked_for_behind_its_position(void **state)
     assert_true(stage_release(stage, "c1"));
     batch_done(&batch);
     assert_claims(stage, "c2", 10, "");
-    stage_sql(stage, "UPDATE stentor_outbox.refused SET again = true");
+    stage_sql(stage, "UPDATE stentor_outbox.rejected_rows SET again = true");
     stage_claim(stage, "c3", 10, &batch);
     assert_string_equal(keys(&batch), "1");
     stage_publish(stage, "c3", &batch);

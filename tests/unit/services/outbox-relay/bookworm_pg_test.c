@@ -72,7 +72,7 @@ static void a_failed_row_is_taken_when_it_is_asked_for_again(void **state)
     stage_publish(stage, "c1", &batch);
     batch_done(&batch);
     stage_tell(stage, &(RowFeedback){LETTER(1, 1), "failed", 30, 5, "550", AT});
-    stage_sql(stage, "UPDATE stentor_outbox.letters SET state = 'again' WHERE state = 'failed'");
+    stage_sql(stage, "UPDATE stentor_outbox.requests SET state = 'again' WHERE state = 'failed'");
     stage_claim(stage, "c2", 1, &batch);
     assert_int_equal(batch.count, 1);
     assert_int_equal(batch_attempt(&batch, 0), 2);
@@ -121,10 +121,10 @@ static void a_refused_row_is_remembered_beside_the_table(void **state)
     assert_int_equal(stage_refuse(stage, "c1", &batch, 0, "fields.to is empty"), 1);
     assert_true(stage_release(stage, "c1"));
     batch_done(&batch);
-    assert_sql(stage, "fields.to is empty", "SELECT reason FROM stentor_outbox.refused");
-    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.letters");
+    assert_sql(stage, "fields.to is empty", "SELECT reason FROM stentor_outbox.rejected_rows");
+    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.requests");
     assert_int_equal(stage_claims(stage, "c2", 10), 4);
-    stage_sql(stage, "DELETE FROM stentor_outbox.refused");
+    stage_sql(stage, "DELETE FROM stentor_outbox.rejected_rows");
     assert_int_equal(stage_claims(stage, "c3", 10), 1);
     stage_free(stage);
 }
@@ -155,13 +155,13 @@ static void a_letter_goes_when_its_row_no_longer_needs_it(void **state)
     stage_tell(stage, &(RowFeedback){LETTER(1, 1), "sent", 20, 0, NULL, AT});
     stage_tell(stage, &(RowFeedback){LETTER(2, 1), "failed", 30, 5, "550", AT});
     stage_sql(
-        stage, "UPDATE stentor_outbox.letters SET made_at = now() - interval '32 days',"
+        stage, "UPDATE stentor_outbox.requests SET made_at = now() - interval '32 days',"
                " ended_at = now() - interval '31 days'"
                " WHERE ended_at IS NOT NULL");
     assert_int_equal(stage_keep(stage, "outbox_keep_letters", 10), 1);
     assert_sql(
         stage, "failed,published",
-        "SELECT string_agg(state, ',' ORDER BY state) FROM stentor_outbox.letters");
+        "SELECT string_agg(state, ',' ORDER BY state) FROM stentor_outbox.requests");
     stage_free(stage);
 }
 

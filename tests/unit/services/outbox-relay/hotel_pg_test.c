@@ -129,7 +129,7 @@ static void a_refused_row_lets_its_followers_pass(void **state)
         "SELECT last_error FROM notification.outbox WHERE id = 'row1' AND published_at IS NULL");
     assert_claims(stage, "c2", 10, "row2 row3 row4 row5 row6");
     assert_true(stage_release(stage, "c2"));
-    stage_sql(stage, "UPDATE stentor_outbox.refused SET again = true");
+    stage_sql(stage, "UPDATE stentor_outbox.rejected_rows SET again = true");
     assert_claims(stage, "c3", 1, "row1");
     stage_free(stage);
 }
@@ -159,7 +159,7 @@ static void old_published_rows_go(void **state)
                " WHERE id IN ('row1', 'row2')");
     assert_int_equal(stage_keep(stage, "outbox_keep_published", 100), 2);
     stage_sql(
-        stage, "INSERT INTO stentor_outbox.refused VALUES ('hotel', 'row1', 'r', now()),"
+        stage, "INSERT INTO stentor_outbox.rejected_rows VALUES ('hotel', 'row1', 'r', now()),"
                " ('hotel', 'row3', 'r', now())");
     assert_int_equal(stage_keep(stage, "outbox_keep_refused", 100), 1);
     assert_int_equal(stage_backlog(stage, 100), 3);

@@ -205,7 +205,7 @@ static void a_letter_that_is_marked_at_the_same_moment_is_told_of(void **state)
     stage_claim(stage, "c1", 10, &batch);
     assert_int_equal(stage_note(stage, "c1", &batch), 1);
     batch_done(&batch);
-    stage_sql(stage, "BEGIN; UPDATE stentor_outbox.letters SET state = 'published'");
+    stage_sql(stage, "BEGIN; UPDATE stentor_outbox.requests SET state = 'published'");
     Answer answer = {0};
     DbTxn *txn = feedback_txn(
         stage, &(RowFeedback){LETTER(1, 1), "sent", 20, 0, NULL, "2026-11-22T10:00:00Z"});
@@ -277,14 +277,15 @@ static void a_row_that_the_application_holds_is_told_later_and_holds_up_no_other
     stage_sql(stage, "COMMIT");
     assert_sql(
         stage, "SENDING,SENT", "SELECT string_agg(status, ',' ORDER BY id) FROM email_outbox");
-    assert_sql(stage, "1", "SELECT count(*) FROM stentor_outbox.untold WHERE next_at > now()");
+    assert_sql(
+        stage, "1", "SELECT count(*) FROM stentor_outbox.pending_feedback WHERE next_at > now()");
     assert_int_equal(tell_row(stage, ROW(1), &held), 1);
     assert_int_equal(held, 0);
     assert_sql(
         stage, "t",
         "SELECT bool_and(status = 'SENT' AND sent_at = to_timestamp(1795341600))"
         " FROM email_outbox");
-    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.untold");
+    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.pending_feedback");
     stage_free(stage);
 }
 
@@ -295,10 +296,10 @@ static void a_row_whose_telling_is_refused_is_put_aside_after_some_tries(void **
     int64_t held = 0;
     assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->feedback_aside), 0), 2);
     assert_sql(stage, "2", "SELECT count(*) FROM email_outbox WHERE status = 'SENDING'");
-    assert_sql(stage, "2", "SELECT count(*) FROM stentor_outbox.letters WHERE state = 'sent'");
+    assert_sql(stage, "2", "SELECT count(*) FROM stentor_outbox.requests WHERE state = 'sent'");
     assert_int_equal(tell_row(stage, ROW(2), &held), 1);
     for (int i = 0; i < 5; i++) {
-        assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.refused");
+        assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.rejected_rows");
         DbTxn *txn = db_txn_new(stage->fx->pool);
         DbParams *p = db_txn_add(txn, &stage->sql->feedback_later, NULL);
         db_text(p, STR(ROW(1)));
@@ -306,8 +307,8 @@ static void a_row_whose_telling_is_refused_is_put_aside_after_some_tries(void **
         db_text(p, STR("not this one"));
         assert_int_equal(stage_run(stage, txn, 0), i == 4);
     }
-    assert_sql(stage, "not this one", "SELECT reason FROM stentor_outbox.refused");
-    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.untold");
+    assert_sql(stage, "not this one", "SELECT reason FROM stentor_outbox.rejected_rows");
+    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.pending_feedback");
     stage_free(stage);
 }
 
@@ -319,10 +320,11 @@ static void what_is_heard_later_is_what_a_late_row_is_told(void **state)
     assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->feedback_aside), 0), 2);
     stage_tell(
         stage, &(RowFeedback){LETTER(1, 1), "failed", 30, 5, "bounced", "2026-11-22T11:00:00Z"});
-    assert_sql(stage, "1", "SELECT count(*) FROM stentor_outbox.untold"); // told of, directly
+    assert_sql(
+        stage, "1", "SELECT count(*) FROM stentor_outbox.pending_feedback"); // told of, directly
     stage_sql(stage, "DELETE FROM email_outbox WHERE id = '" ROW(2) "'");
     assert_int_equal(tell_row(stage, ROW(2), &held), 0);
-    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.untold");
+    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.pending_feedback");
     assert_sql(stage, "FAILED bounced", "SELECT status || ' ' || error_message FROM email_outbox");
     stage_free(stage);
 }
@@ -393,7 +395,7 @@ static void a_row_that_does_not_fit_is_failed_and_the_others_go_on(void **state)
         stage, "SENDING:,FAILED:fields.to is empty,SENDING:",
         "SELECT string_agg(status || ':' || coalesce(error_message, ''), ',' ORDER BY id)"
         " FROM email_outbox");
-    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.refused");
+    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.rejected_rows");
     stage_free(stage);
 }
 
@@ -496,7 +498,7 @@ static void a_row_that_is_reset_days_after_it_was_published_is_another_letter(vo
     Batch batch;
     stage_sql(
         stage, "UPDATE email_outbox SET status = 'PENDING';"
-               " UPDATE stentor_outbox.letters SET made_at = now() - interval '8 days'");
+               " UPDATE stentor_outbox.requests SET made_at = now() - interval '8 days'");
     stage_claim(stage, "c2", 10, &batch);
     assert_int_equal(batch.count, 1);
     assert_int_equal(batch_attempt(&batch, 0), 2);
@@ -516,14 +518,14 @@ static void old_sent_rows_go_in_small_batches(void **state)
                " WHERE id <> '" ROW(4) "'");
     stage_sql(stage, "UPDATE email_outbox SET sent_at = now() WHERE id = '" ROW(3) "'");
     stage_sql(
-        stage, "INSERT INTO stentor_outbox.letters (mapping, row_key, attempt, notification_id,"
+        stage, "INSERT INTO stentor_outbox.requests (mapping, row_key, attempt, notification_id,"
                " state, made_at) VALUES ('memo', '" ROW(1) "', 1, 'ntf_1', 'sent', now())");
     assert_int_equal(stage_keep(stage, "outbox_keep_sent", 1), 1);
     assert_int_equal(stage_keep(stage, "outbox_keep_sent", 10), 1);
     assert_int_equal(stage_keep(stage, "outbox_keep_sent", 10), 0);
     assert_sql(
         stage, "SENT,PENDING", "SELECT string_agg(status, ',' ORDER BY id) FROM email_outbox");
-    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.letters");
+    assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.requests");
     assert_int_equal(stage_keep(stage, "outbox_keep_letters", 10), 0);
     assert_int_equal(stage_keep(stage, "outbox_keep_refused", 10), 0);
     stage_free(stage);
@@ -550,24 +552,24 @@ static void plans_go_by_keys_without_statistics(void **state)
                " notification_type) SELECT '11111111-1111-1111-1111-111111111111', 'e', '{}', 'a',"
                " 'N' FROM generate_series(1, 20000)");
     stage_sql(
-        stage, "INSERT INTO stentor_outbox.letters (mapping, row_key, attempt, notification_id,"
+        stage, "INSERT INTO stentor_outbox.requests (mapping, row_key, attempt, notification_id,"
                " state, made_at) SELECT 'memo', 'k' || n, 1, 'n' || n, 'noted', now()"
                " FROM generate_series(1, 20000) AS n");
     const char *plan = stage_explain(
         stage, &stage->sql->claim, "text, text, int8, int4, int8", "'c', 'r', 1, 1000, NULL");
     assert_plan(plan, "using ix_email_outbox_status_created_at", "Seq Scan on email_outbox");
     assert_plan(plan, "hashed SubPlan", "Sort Key: t.meta_created_at");
-    assert_plan(plan, "Index Scan Backward using letters_pkey", "Seq Scan on letters");
+    assert_plan(plan, "Index Scan Backward using requests_pkey", "Seq Scan on requests");
     plan = stage_explain(
         stage, &stage->sql->mark, "text[], int4[]",
         "array_fill('k1'::text, ARRAY[1000]), array_fill(1, ARRAY[1000])");
-    assert_plan(plan, "Tid Scan on letters", "Join");
+    assert_plan(plan, "Tid Scan on requests", "Join");
     plan = stage_explain(
         stage, &stage->sql->feedback, "text[], text[], int4[], int4[], text[], timestamptz[]",
         "array_fill('n1'::text, ARRAY[1000]), array_fill('sent'::text, ARRAY[1000]),"
         " array_fill(1, ARRAY[1000]), array_fill(1, ARRAY[1000]), array_fill(''::text,"
         " ARRAY[1000]), array_fill(now(), ARRAY[1000])");
-    assert_plan(plan, "using letters_notification_id_key", "using letters_made");
+    assert_plan(plan, "using requests_notification_id_key", "using requests_made");
     assert_plan(plan, "using email_outbox_pkey", "Seq Scan");
     stage_free(stage);
 }

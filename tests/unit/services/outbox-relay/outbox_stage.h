@@ -84,9 +84,10 @@ static inline Stage *stage_new(const char *ddl, const char *mapping)
     Stage *stage = stage_open_json(stage_file(mapping, json, sizeof json));
     admin_exec(stage->fx->admin, ddl);
     admin_exec(
-        stage->fx->admin, "TRUNCATE stentor_outbox.claims, stentor_outbox.letters,"
-                          " stentor_outbox.refused, stentor_outbox.published, stentor_outbox.begun,"
-                          " stentor_outbox.untold");
+        stage->fx->admin, "TRUNCATE stentor_outbox.claims, stentor_outbox.requests,"
+                          " stentor_outbox.rejected_rows, stentor_outbox.published, "
+                          "stentor_outbox.initialised_mappings,"
+                          " stentor_outbox.pending_feedback");
     if (!stage_bind(stage, &err)) {
         fail_msg("%s", err.text);
     }

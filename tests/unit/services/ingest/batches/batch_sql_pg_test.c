@@ -230,7 +230,7 @@ static void a_chunk_keeps_the_time_at_which_it_was_begun(void **state)
     assert_string_equal(add_part(s, "acme", 1, "one", 20), "added");
     move(s, BATCH_DRAFT, BATCH_RUNNING);
     assert_int_equal(claim(s, "a"), 1);
-    static const char begun[] = "SELECT begun_at FROM ingest.batch_chunks";
+    static const char begun[] = "SELECT started_at FROM ingest.batch_chunks";
     char first[64];
     for (int i = 0; i < 2; i++) {
         batch_sql_load_chunk(begin(s, "acme", false), STR(BATCH), STR("a"), 0);

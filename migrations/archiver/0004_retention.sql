@@ -1,19 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What history drops past its whole retention, by category. In the schema stentor, because a rebuild swaps the whole schema
--- history for another one, and compares the two table by table.
+-- What history drops past its whole retention, by category. In schema stentor, because a rebuild replaces the schema archiver as a whole
+-- and compares the two table by table.
 
--- How far each category was walked: what is older was dropped, or had no end. Walked from the beginning again once in 30 days,
+-- Up to where each category was read: what is older was dropped, or had not ended. It is read from the beginning again once in 30 days,
 -- for what has ended or come again since.
-CREATE TABLE stentor.history_walked (
-    category text COLLATE "C" PRIMARY KEY, -- '': rows whose category nobody told
+CREATE TABLE stentor.history_retention_cursor (
+    category text COLLATE "C" PRIMARY KEY, -- '': rows without a category
     floor    timestamptz      NOT NULL,
     whole_at timestamptz      NOT NULL
 );
 
--- `keep` is "marketing=24 months". A notification goes with its attempts when the time in its id is longer ago than that, it has
--- ended or left us, and nothing was folded into it for 31 days: longer than the log keeps an event, so what a rebuild makes of
+-- `keep` is "marketing=24 months". A notification goes with its attempts when the time in its id is longer ago than that, it is
+-- sent or has ended, and no event was folded into it for 31 days: longer than the log keeps an event, so what a rebuild makes of
 -- the log has no such row either. Looks at at_most rows from a cursor on, oldest months first; -1: another process is at it. It names
--- the span of its batch's times and is planned for it (a generic plan holds every month), joins by look-up only, never compiles (JIT).
+-- the span of its page's times and is planned for it (a generic plan holds every month), joins by look-up only, never compiles (JIT).
 CREATE FUNCTION stentor.drop_expired_history(for_tenant text, keep text, after text, at_most integer)
     RETURNS TABLE (dropped bigint, go_on text)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
@@ -22,7 +22,7 @@ CREATE FUNCTION stentor.drop_expired_history(for_tenant text, keep text, after t
 DECLARE
     of_category text := split_part(keep, '=', 1);
     cutoff timestamptz := now() - split_part(keep, '=', 2)::interval;
-    walk text := 'whole';
+    pass text := 'whole';
     at_created timestamptz := '-infinity';
     at_id text := '';
     at_tenant text := '';
@@ -38,14 +38,14 @@ BEGIN
         RETURN;
     END IF;
     IF after <> '' THEN
-        walk := split_part(after, '/', 1);
+        pass := split_part(after, '/', 1);
         at_created := 'epoch'::timestamptz + split_part(after, '/', 2)::bigint * interval '1 microsecond';
         at_id := split_part(after, '/', 3);
         at_tenant := split_part(after, '/', 4);
     ELSE
-        SELECT * INTO known FROM stentor.history_walked w WHERE w.category = of_category;
+        SELECT * INTO known FROM stentor.history_retention_cursor w WHERE w.category = of_category;
         IF FOUND AND known.whole_at > now() - interval '30 days' THEN
-            walk := 'part';
+            pass := 'part';
             at_created := known.floor;
         END IF;
     END IF;
@@ -68,25 +68,22 @@ BEGIN
       AND d.created_at = o.created_at AND d.id = o.id AND d.tenant_id = o.tenant_id;
     GET DIAGNOSTICS dropped = ROW_COUNT;
     IF seen = at_most THEN
-        go_on := walk || '/' || (extract(epoch FROM times[seen]) * 1000000)::bigint || '/' || ids[seen] || '/' || tenants[seen];
+        go_on := pass || '/' || (extract(epoch FROM times[seen]) * 1000000)::bigint || '/' || ids[seen] || '/' || tenants[seen];
         RETURN NEXT;
         RETURN;
     END IF;
     IF for_tenant IS NULL THEN
-        INSERT INTO stentor.history_walked AS w (category, floor, whole_at) VALUES (of_category, cutoff, now())
+        INSERT INTO stentor.history_retention_cursor AS w (category, floor, whole_at) VALUES (of_category, cutoff, now())
         ON CONFLICT (category) DO UPDATE
-        SET floor = excluded.floor, whole_at = CASE WHEN walk = 'whole' THEN excluded.whole_at ELSE w.whole_at END;
+        SET floor = excluded.floor, whole_at = CASE WHEN pass = 'whole' THEN excluded.whole_at ELSE w.whole_at END;
     END IF;
     RETURN NEXT;
 END
 $$;
-REVOKE ALL ON FUNCTION stentor.drop_expired_history(text, text, text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION stentor.drop_expired_history(text, text, text, integer) TO stentor_archiver;
 
 -- How far back an audit can look in history: what was made before this may be gone (null: nothing is), and is not missed.
-
 CREATE FUNCTION stentor.history_audit_since() RETURNS timestamptz
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS $$ SELECT max(w.floor) FROM stentor.history_walked w $$;
-REVOKE ALL ON FUNCTION stentor.history_audit_since() FROM PUBLIC;
+    AS $$ SELECT max(w.floor) FROM stentor.history_retention_cursor w $$;
 GRANT EXECUTE ON FUNCTION stentor.history_audit_since() TO stentor_cli;

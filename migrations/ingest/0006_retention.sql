@@ -1,19 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What ingest drops past its time. Each door looks at so many rows from a cursor on and answers how many it dropped and where
--- to go on (null: that was all); -1: another process is at it. for_tenant null: all tenants. The cursor is the door's own. Where
--- a door joins, it does so by look-up only, and its plan is never compiled (JIT).
+-- What ingest drops past its time. Each function looks at so many rows from a cursor on and returns how many it dropped and where
+-- to go on (null: that was all); -1: another process is at it. for_tenant null: all tenants. The cursor's form is the function's own.
+-- A function that joins does so by look-up only, and its plan is never compiled (JIT).
 
 -- What was accepted before this may be gone from the accept log: as far back as an audit can look.
-CREATE TABLE ingest.kept (
+CREATE TABLE ingest.retention_watermark (
     one    boolean     PRIMARY KEY DEFAULT true CHECK (one),
     since  timestamptz NOT NULL DEFAULT '-infinity'
 );
-INSERT INTO ingest.kept DEFAULT VALUES;
+INSERT INTO ingest.retention_watermark DEFAULT VALUES;
 
 CREATE FUNCTION ingest.audit_since() RETURNS timestamptz
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS $$ SELECT k.since FROM ingest.kept k $$;
-REVOKE ALL ON FUNCTION ingest.audit_since() FROM PUBLIC;
+    AS $$ SELECT k.since FROM ingest.retention_watermark k $$;
 GRANT EXECUTE ON FUNCTION ingest.audit_since() TO stentor_cli;
 
 -- The time in an id: "ntf_" and a ULID, whose first ten characters are milliseconds. One expression, so that it is inlined.
@@ -33,11 +32,11 @@ CREATE FUNCTION ingest.id_time(id text) RETURNS timestamptz
         (strpos('0123456789ABCDEFGHJKMNPQRSTVWXYZ', substr(id, 14, 1)) - 1) * 1::float8) / 1000)
 $$;
 
--- An accept row goes when it is published, older than `keep`, and every notification of it has left us or ended. One that history
+-- An accept row goes when it is published, older than `keep`, and every notification of it is sent or has ended. One that history
 -- does not know (it never came, or was rebuilt without it) is kept for as long as a schedule may reach (366 days) and some weeks.
--- Read along the key; a batch ends early at rows of many notifications, so that it stays short. The look-ups name the span of
--- their times, and plans are made for it: else every month of history is in them.
--- `unknown`: notifications of what went of which nobody knows what became, so that somebody can be told.
+-- Read along the key; a page ends early at rows of many notifications, so that it stays short. The look-ups name the span of
+-- their times, and plans are made for it: otherwise every month of history is in them.
+-- `unknown`: notifications of dropped rows whose outcome is not known, so that it can be logged.
 CREATE FUNCTION ingest.drop_accepted(for_tenant text, keep text, after text, at_most integer)
     RETURNS TABLE (dropped bigint, go_on text, unknown bigint)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
@@ -88,21 +87,15 @@ BEGIN
     GET DIAGNOSTICS dropped = ROW_COUNT;
     unknown := (SELECT count(*) FROM unnest(lost) AS x (accept_id) WHERE NOT x.accept_id = ANY (coalesce(waiting, '{}')));
     IF dropped > 0 THEN
-        UPDATE ingest.kept k SET since = cutoff WHERE k.since < cutoff;
+        UPDATE ingest.retention_watermark k SET since = cutoff WHERE k.since < cutoff;
     END IF;
     go_on := CASE WHEN newest < cutoff THEN last::text END;
     RETURN NEXT;
 END
 $$;
 
--- Batches: a mark says whose members are gone, and an index has the ended ones by mark and end, so that a statement costs what it
--- drops.
-ALTER TABLE ingest.batches ADD COLUMN members_dropped boolean NOT NULL DEFAULT false;
-CREATE INDEX batches_ended ON ingest.batches (members_dropped, (coalesce(ended_at, started_at, created_at)))
-    WHERE status IN ('completed', 'cancelled', 'failed');
-
--- The parts and chunks of batches that have ended. A draft has no end. Of the oldest that have members still; `go_on` says that there
--- are more of them, each of which is marked when nothing of it is left.
+-- Drops the parts and chunks of batches that have ended, the oldest first; a draft has no end. A batch of which nothing is left is
+-- marked (members_dropped). `go_on`: there are more.
 CREATE FUNCTION ingest.drop_batch_members(for_tenant text, keep text, after text, at_most integer)
     RETURNS TABLE (dropped bigint, go_on text)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
@@ -181,7 +174,5 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION ingest.drop_accepted(text, text, text, integer), ingest.drop_batch_members(text, text, text, integer),
-    ingest.drop_batches(text, text, text, integer), ingest.drop_resends(text, text, text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ingest.drop_accepted(text, text, text, integer), ingest.drop_batch_members(text, text, text, integer),
     ingest.drop_batches(text, text, text, integer), ingest.drop_resends(text, text, text, integer) TO stentor_ingest;

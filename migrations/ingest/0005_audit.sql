@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The audit's doors to the accept log. They look across tenants, tell ids and times, and the second one the sealed events
--- that a repair publishes again. Read page by page, by key, so that neither side ever holds more than a page.
+-- The audit's definer functions for the accept log. They look across tenants and return ids and times; the second one also the sealed
+-- events that a repair publishes again. They are read page by page, by key, so that neither side ever holds more than a page.
 
 -- Rows accepted in [since, until) with an accept_id above `after` (NULL: from the first one of the span).
 CREATE FUNCTION ingest.audit_accepts(since timestamptz, until timestamptz, for_tenant text, after bigint, at_most integer)
@@ -10,7 +10,7 @@ CREATE FUNCTION ingest.audit_accepts(since timestamptz, until timestamptz, for_t
     AS $$
     SELECT l.accept_id, l.tenant_id, l.notification_ids, l.accepted_at, l.published_at, octet_length(l.events)
     FROM ingest.accept_log l
-    -- OFFSET 0: else min() is taken by a walk along the primary key, past every row before the span.
+    -- OFFSET 0: otherwise min() is found by reading along the primary key, past every row before the span.
     WHERE l.accept_id > coalesce(after, (SELECT min(f.accept_id) - 1 FROM (
               SELECT s.accept_id FROM ingest.accept_log s WHERE s.accepted_at >= since AND s.accepted_at < until OFFSET 0) f))
       AND l.accepted_at >= since AND l.accepted_at < until
@@ -22,8 +22,5 @@ CREATE FUNCTION ingest.audit_events(accept_ids bigint[]) RETURNS TABLE (accept_i
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$ SELECT l.accept_id, l.events FROM ingest.accept_log l WHERE l.accept_id = ANY (accept_ids) ORDER BY l.accept_id $$;
 
-REVOKE ALL ON FUNCTION ingest.audit_accepts(timestamptz, timestamptz, text, bigint, integer) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ingest.audit_events(bigint[]) FROM PUBLIC;
-GRANT USAGE ON SCHEMA ingest TO stentor_cli;
 GRANT EXECUTE ON FUNCTION ingest.audit_accepts(timestamptz, timestamptz, text, bigint, integer), ingest.audit_events(bigint[])
     TO stentor_cli;

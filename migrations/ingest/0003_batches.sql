@@ -34,13 +34,17 @@ CREATE TABLE ingest.batches (
     lease_until      timestamptz,
     create_key       text COLLATE "C",          -- Idempotency-Key of the request that made it
     create_hash      bytea,
+    members_dropped  boolean          NOT NULL DEFAULT false, -- by retention
     UNIQUE (tenant_id, create_key)
 );
 CREATE INDEX batches_waiting ON ingest.batches (started_at) WHERE status IN ('scheduled', 'running');
 CREATE INDEX batches_of_tenant ON ingest.batches (tenant_id, id);
+-- The ended batches by mark and end, so that retention reads only what it drops.
+CREATE INDEX batches_ended ON ingest.batches (members_dropped, (coalesce(ended_at, started_at, created_at)))
+    WHERE status IN ('completed', 'cancelled', 'failed');
 SELECT stentor.isolate('ingest.batches');
 
--- What was uploaded: a part that comes again is known by its number and a keyed hash of its bytes.
+-- What was uploaded: a part that comes again is known by its number and a keyed hash of its bytes. It is never updated.
 CREATE TABLE ingest.batch_parts (
     batch_id  text COLLATE "C" NOT NULL REFERENCES ingest.batches (id) ON DELETE CASCADE,
     part      integer          NOT NULL CHECK (part >= 0),
@@ -61,15 +65,15 @@ CREATE TABLE ingest.batch_chunks (
     ordinal     integer          NOT NULL,
     first_index bigint           NOT NULL,
     members     integer          NOT NULL,
-    begun_at    timestamptz,               -- when its first member was made: the time in their ids
-    data        bytea,                     -- common/campaign/batch_chunk.h; NULL: not needed any more
+    started_at  timestamptz,               -- when its first member was made: the time in their ids
+    data        bytea,                     -- common/campaign/batch_chunk.h; NULL: no longer needed
     PRIMARY KEY (batch_id, number)
 );
 SELECT stentor.isolate('ingest.batch_chunks');
 ALTER TABLE ingest.batch_chunks ALTER COLUMN data SET STORAGE EXTERNAL; -- sealed bytes do not compress
 
 -- Adds a part in one transaction: 'added'; 'repeated': it was there with the same bytes; 'other_body'; 'not_draft'; 'full';
--- 'missing'. As its caller, so row-level security decides which batches there are.
+-- 'missing'. It runs with its caller's rights, so row-level security decides which batches there are.
 CREATE FUNCTION ingest.add_batch_part(of_batch text, number integer, of_hash bytea, broken_lines integer, counts integer[],
                                       blobs bytea[], at_most bigint)
     RETURNS TABLE (outcome text, members bigint, status text)
@@ -108,8 +112,8 @@ BEGIN
 END
 $$;
 
--- The runner works across tenants, so it has a door: running batches, and scheduled ones whose time has come, that nobody
--- holds. Those that began first come first.
+-- The runner works across tenants: this definer function leases it running batches, and scheduled ones whose time has come, that no
+-- process holds; the batch that started first comes first.
 CREATE FUNCTION ingest.claim_batches(claimant text, lease interval, at_most integer)
     RETURNS SETOF ingest.batches
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -125,9 +129,8 @@ CREATE FUNCTION ingest.claim_batches(claimant text, lease interval, at_most inte
     FROM due WHERE b.id = due.id
     RETURNING b.*
 $$;
-REVOKE ALL ON FUNCTION ingest.add_batch_part(text, integer, bytea, integer, integer[], bytea[], bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ingest.claim_batches(text, interval, integer) FROM PUBLIC;
 
-GRANT SELECT, INSERT, UPDATE ON ingest.batches, ingest.batch_parts, ingest.batch_chunks TO stentor_ingest;
+GRANT SELECT, INSERT, UPDATE ON ingest.batches, ingest.batch_chunks TO stentor_ingest;
+GRANT SELECT, INSERT ON ingest.batch_parts TO stentor_ingest;
 GRANT EXECUTE ON FUNCTION ingest.add_batch_part(text, integer, bytea, integer, integer[], bytea[], bigint),
     ingest.claim_batches(text, interval, integer) TO stentor_ingest;

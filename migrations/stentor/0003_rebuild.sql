@@ -1,15 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What `stentor rebuild` and a log without its tail need.
+-- `stentor rebuild` makes a rebuild schema: empty tables like those of the live schema, which it fills and then renames into the live
+-- schema's place. These functions are in schema stentor, because the schemas themselves are renamed, and only their owner may call them.
 
--- When the message at a position was stored. A log that lost its tail (a power cut, a store restored from a copy) gives the
--- same sequence to another message; its time tells them apart. NULL: folded before this column was there.
-ALTER TABLE archiver.positions ADD COLUMN stored_at timestamptz;
-
--- Shadows: an empty schema like a live one, to be filled and swapped in. Functions of schema stentor, because the schemas
--- themselves are renamed; only the owner (`stentor rebuild` as who ran `stentor migrate`) may call them.
-
--- Everything that `target` is made of but its rows, its functions (a swap takes those along as they are) and its partitions
--- (stentor.shadow_partitions makes them): one line each, without the schema's name, so that two schemas can be compared.
+-- Everything that `target` is made of but its rows, its functions (a swap moves those as they are) and its partitions
+-- (stentor.copy_partitions makes them): one line each, without the schema's name, so that two schemas can be compared.
 CREATE FUNCTION stentor.describe_schema(target name) RETURNS SETOF text
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
     AS $$
@@ -62,26 +56,30 @@ CREATE FUNCTION stentor.describe_schema(target name) RETURNS SETOF text
     SELECT replace(line.format, quote_ident(target) || '.', '') FROM line
     $$;
 
--- What must not be lost with the live schema and a swap cannot carry over: objects elsewhere that hang on its tables or
--- types (views, foreign keys, SQL-bodied functions), and functions of its own that do.
+-- What would be lost with the live schema and a swap cannot carry over: objects elsewhere that depend on its tables or types (views,
+-- foreign keys, SQL-bodied functions), and functions in it that do. The owner is no superuser and can move its own functions alone:
+-- one of another role is named here, before anything is read, and not at the swap.
 CREATE FUNCTION stentor.schema_dependents(target name) RETURNS SETOF text
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
     AS $$
     WITH own AS (SELECT 'pg_class'::regclass AS classid, oid FROM pg_class WHERE relnamespace = target::regnamespace
                  UNION ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE typnamespace = target::regnamespace),
-    hanging AS (SELECT DISTINCT d.classid, d.objid FROM pg_depend d JOIN own ON d.refclassid = own.classid AND d.refobjid = own.oid
+    dependent AS (SELECT DISTINCT d.classid, d.objid FROM pg_depend d JOIN own ON d.refclassid = own.classid AND d.refobjid = own.oid
                 WHERE d.deptype = 'n')
-    SELECT format('%s hangs on it', pg_describe_object(classid, objid, 0)) FROM hanging
+    SELECT format('%s depends on it', pg_describe_object(classid, objid, 0)) FROM dependent
     WHERE (classid = 'pg_proc'::regclass)
        OR (classid = 'pg_rewrite'::regclass
            AND (SELECT relnamespace FROM pg_class c JOIN pg_rewrite r ON r.ev_class = c.oid WHERE r.oid = objid) <> target::regnamespace)
        OR (classid = 'pg_constraint'::regclass
            AND (SELECT connamespace FROM pg_constraint WHERE oid = objid) <> target::regnamespace)
        OR (classid = 'pg_class'::regclass AND (SELECT relnamespace FROM pg_class WHERE oid = objid) <> target::regnamespace)
+    UNION ALL
+    SELECT format('function %s belongs to %s, not to the schema''s owner', p.oid::regprocedure, p.proowner::regrole)
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = target AND p.proowner <> n.nspowner
     $$;
 
--- The partitions that `live` has and `shadow` lacks. Safe to repeat.
-CREATE FUNCTION stentor.shadow_partitions(live name, shadow name) RETURNS void
+-- Makes the partitions that `live` has and `rebuilt` lacks. Safe to repeat.
+CREATE FUNCTION stentor.copy_partitions(live name, rebuilt name) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
     AS $$
 DECLARE
@@ -91,9 +89,9 @@ BEGIN
         SELECT c.relname, p.relname AS parent, pg_get_expr(c.relpartbound, c.oid) AS bound
         FROM pg_class c JOIN pg_inherits i ON i.inhrelid = c.oid JOIN pg_class p ON p.oid = i.inhparent
         WHERE c.relnamespace = live::regnamespace AND c.relkind = 'r'
-          AND NOT EXISTS (SELECT FROM pg_class o WHERE o.relnamespace = shadow::regnamespace AND o.relname = c.relname)
+          AND NOT EXISTS (SELECT FROM pg_class o WHERE o.relnamespace = rebuilt::regnamespace AND o.relname = c.relname)
     LOOP
-        EXECUTE format('CREATE TABLE %I.%I PARTITION OF %I.%I %s', shadow, child.relname, shadow, child.parent, child.bound);
+        EXECUTE format('CREATE TABLE %I.%I PARTITION OF %I.%I %s', rebuilt, child.relname, rebuilt, child.parent, child.bound);
     END LOOP;
 END
 $$;
@@ -102,8 +100,8 @@ CREATE FUNCTION stentor.grantee_name(role oid) RETURNS text
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
     AS $$ SELECT CASE WHEN role = 0 THEN 'PUBLIC' ELSE role::regrole::text END $$;
 
--- Makes `shadow` with empty copies of these tables of `live`; a shadow that a crash has left is dropped.
-CREATE FUNCTION stentor.make_shadow(live name, shadow name, tables name[]) RETURNS void
+-- Makes the schema `rebuilt` with empty copies of these tables of `live`; one that a crash has left is dropped.
+CREATE FUNCTION stentor.make_rebuild_schema(live name, rebuilt name, tables name[]) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
     AS $$
 DECLARE
@@ -111,64 +109,64 @@ DECLARE
     part record;
     acl record;
 BEGIN
-    EXECUTE format('DROP SCHEMA IF EXISTS %I CASCADE', shadow);
-    EXECUTE format('CREATE SCHEMA %I', shadow);
+    EXECUTE format('DROP SCHEMA IF EXISTS %I CASCADE', rebuilt);
+    EXECUTE format('CREATE SCHEMA %I', rebuilt);
     FOR acl IN SELECT a.* FROM pg_namespace, aclexplode(nspacl) a WHERE nspname = live LOOP
-        EXECUTE format('GRANT %s ON SCHEMA %I TO %s', acl.privilege_type, shadow, stentor.grantee_name(acl.grantee));
+        EXECUTE format('GRANT %s ON SCHEMA %I TO %s', acl.privilege_type, rebuilt, stentor.grantee_name(acl.grantee));
     END LOOP;
     FOR source IN SELECT * FROM pg_class WHERE relnamespace = live::regnamespace AND relname = ANY (tables) LOOP
-        EXECUTE format('CREATE TABLE %I.%I (LIKE %I.%I INCLUDING ALL EXCLUDING INDEXES)', shadow, source.relname, live, source.relname)
+        EXECUTE format('CREATE TABLE %I.%I (LIKE %I.%I INCLUDING ALL EXCLUDING INDEXES)', rebuilt, source.relname, live, source.relname)
             || CASE WHEN source.relkind = 'p' THEN ' PARTITION BY ' || pg_get_partkeydef(source.oid) ELSE '' END;
         -- One by one, because LIKE would give them other names.
         FOR part IN SELECT conname, pg_get_constraintdef(oid) AS def FROM pg_constraint
                     WHERE conrelid = source.oid AND contype IN ('p', 'u', 'x') LOOP
-            EXECUTE format('ALTER TABLE %I.%I ADD CONSTRAINT %I %s', shadow, source.relname, part.conname, part.def);
+            EXECUTE format('ALTER TABLE %I.%I ADD CONSTRAINT %I %s', rebuilt, source.relname, part.conname, part.def);
         END LOOP;
         FOR part IN SELECT pg_get_indexdef(indexrelid) AS def FROM pg_index
                     WHERE indrelid = source.oid AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid) LOOP
             EXECUTE replace(replace(part.def, ' ON ONLY ', ' ON '), format(' ON %I.%I ', live, source.relname),
-                            format(' ON %I.%I ', shadow, source.relname));
+                            format(' ON %I.%I ', rebuilt, source.relname));
         END LOOP;
         IF source.relrowsecurity THEN
-            PERFORM stentor.isolate(format('%I.%I', shadow, source.relname)::regclass);
+            PERFORM stentor.isolate(format('%I.%I', rebuilt, source.relname)::regclass);
         END IF;
         FOR acl IN SELECT * FROM aclexplode(source.relacl) LOOP
-            EXECUTE format('GRANT %s ON %I.%I TO %s', acl.privilege_type, shadow, source.relname, stentor.grantee_name(acl.grantee));
+            EXECUTE format('GRANT %s ON %I.%I TO %s', acl.privilege_type, rebuilt, source.relname, stentor.grantee_name(acl.grantee));
         END LOOP;
     END LOOP;
-    PERFORM stentor.shadow_partitions(live, shadow);
+    PERFORM stentor.copy_partitions(live, rebuilt);
 END
 $$;
 
--- What a swap would change or lose beside the rows; none: it may be done.
-CREATE FUNCTION stentor.shadow_differences(live name, shadow name) RETURNS SETOF text
+-- What a swap would change or lose besides the rows; no line: it may be done.
+CREATE FUNCTION stentor.rebuild_differences(live name, rebuilt name) RETURNS SETOF text
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
     AS $$
-    (SELECT 'only in ' || live || ': ' || l FROM (SELECT stentor.describe_schema(live) EXCEPT SELECT stentor.describe_schema(shadow)) AS d (l))
+    (SELECT 'only in ' || live || ': ' || l FROM (SELECT stentor.describe_schema(live) EXCEPT SELECT stentor.describe_schema(rebuilt)) AS d (l))
     UNION ALL
-    (SELECT 'only in ' || shadow || ': ' || l FROM (SELECT stentor.describe_schema(shadow) EXCEPT SELECT stentor.describe_schema(live)) AS d (l))
+    (SELECT 'only in ' || rebuilt || ': ' || l FROM (SELECT stentor.describe_schema(rebuilt) EXCEPT SELECT stentor.describe_schema(live)) AS d (l))
     UNION ALL
     SELECT stentor.schema_dependents(live)
     $$;
 
--- The swap itself, to be called in the transaction that holds the live tables. Functions of the schema (doors) stay the same
--- objects: their bodies name the tables by the live schema's name, which the new tables now bear.
-CREATE FUNCTION stentor.swap_shadow(live name, shadow name, old name) RETURNS void
+-- The swap, called in the transaction that holds the live tables. Functions of the schema stay the same objects: their bodies
+-- name the tables by the live schema's name, which the new tables now bear.
+CREATE FUNCTION stentor.swap_rebuild_schema(live name, rebuilt name, old name) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
     AS $$
 DECLARE
     difference text;
-    door record;
+    routine record;
 BEGIN
-    PERFORM stentor.shadow_partitions(live, shadow);
-    SELECT string_agg(d, '; ') INTO difference FROM stentor.shadow_differences(live, shadow) AS d;
+    PERFORM stentor.copy_partitions(live, rebuilt);
+    SELECT string_agg(d, '; ') INTO difference FROM stentor.rebuild_differences(live, rebuilt) AS d;
     IF difference IS NOT NULL THEN
-        RAISE EXCEPTION 'the shadow is not like the live schema: %', difference;
+        RAISE EXCEPTION 'the rebuilt schema is not like the live one: %', difference;
     END IF;
     EXECUTE format('ALTER SCHEMA %I RENAME TO %I', live, old);
-    EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shadow, live);
-    FOR door IN SELECT oid::regprocedure AS name FROM pg_proc WHERE pronamespace = old::regnamespace LOOP
-        EXECUTE format('ALTER ROUTINE %s SET SCHEMA %I', door.name, live);
+    EXECUTE format('ALTER SCHEMA %I RENAME TO %I', rebuilt, live);
+    FOR routine IN SELECT oid::regprocedure AS name FROM pg_proc WHERE pronamespace = old::regnamespace LOOP
+        EXECUTE format('ALTER ROUTINE %s SET SCHEMA %I', routine.name, live);
     END LOOP;
 END
 $$;
@@ -190,6 +188,3 @@ BEGIN
                                 key_columns, columns, target);
 END
 $$;
-
-REVOKE ALL ON FUNCTION stentor.describe_schema(name), stentor.schema_dependents(name), stentor.shadow_partitions(name, name),
-    stentor.grantee_name(oid), stentor.digest_rows(regclass, name[]), stentor.make_shadow(name, name, name[]), stentor.shadow_differences(name, name), stentor.swap_shadow(name, name, name) FROM PUBLIC;

