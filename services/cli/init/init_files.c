@@ -21,6 +21,7 @@
 #include "common/codec/master_key.h"
 #include "common/db/install/conninfo.h"
 #include "services/cli/init/init_conf.h"
+#include "services/cli/init/nats_hash.h"
 
 #define DATABASE_DEFAULT "host=127.0.0.1 port=5432 dbname=stentor"
 
@@ -264,6 +265,7 @@ static bool put_nats_accounts(Cli *cli, Error *err)
     if (!init_accounts_text(cli, &text, err) || !accounts_read(text, cli->arena, &accounts, err)) {
         return error_wrap(err, "'%s'", path != NULL ? path : init_path(cli, "accounts"));
     }
+    nats_hash_passwords(&accounts, cli->arena);
     Buf out;
     buf_init(&out, NATS_CONF_MAX);
     bool ok = accounts_write(&out, &accounts) ||

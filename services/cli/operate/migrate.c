@@ -11,6 +11,7 @@
 #include "common/db/migrate.h"
 #include "common/session/key_file.h"
 #include "services/cli/config/config_order.h"
+#include "services/cli/init/nats_hash.h"
 #include "services/cli/operate/migrate.h"
 
 #define RIGHTS_HINT                                                                                \
@@ -233,6 +234,7 @@ int cmd_nats_config(Cli *cli)
     if (!read_accounts(cli, &accounts, &err)) {
         return cli_fail(cli, &err);
     }
+    nats_hash_passwords(&accounts, cli->arena);
     Buf out;
     buf_init(&out, 64 * 1024 * 1024);
     bool ok = accounts_write(&out, &accounts);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command of `stentor`, for people and with --json."""
+import ctypes
 import json
 import os
 import re
@@ -208,8 +209,13 @@ def test_nats_config_gives_every_user_its_password_and_names_the_one_without(tmp
         assert done.returncode == 1 and missing not in users and done.stdout == ""
         users.append(missing)
     assert {"stentor-admin", "stentor-cli", "stentor-ingest"} <= set(users)
+    hashes = dict(re.findall(r'user: "([a-z-]+)", password: "(\$2a\$04\$[./A-Za-z0-9]{53})"', done.stdout))
+    assert set(hashes) == set(users) and len(set(hashes.values())) == len(users) and "secret-" not in done.stdout
+    crypt = ctypes.CDLL("libcrypt.so.1").crypt
+    crypt.restype = ctypes.c_char_p
     for i, user in enumerate(users):
-        assert user in done.stdout and f"secret-{i}" in done.stdout
+        assert crypt(f"secret-{i}".encode(), hashes[user].encode()).decode() == hashes[user]
+    assert _stentor("nats-config", "--passwords", passwords).stdout == done.stdout, "the same passwords, the same file"
 
 
 def test_template_render_needs_no_server(tmp_path):
