@@ -57,7 +57,7 @@ static bool row_says(const PGresult *rows, int row, const PersonPreference *p)
            db_get_int(rows, row, 4) == p->at_minute && db_get_int(rows, row, 5) == p->on_weekday;
 }
 
-// The body is the whole set: what is new or other is said, what it does not name is taken back.
+// The body is the whole set: new and changed ones are written, those that it lacks are cleared.
 static void preferences_found(RecipientCall *call, const PGresult *rows)
 {
     size_t room = call->preference_count + (size_t)db_rows(rows) + 1;
@@ -171,7 +171,7 @@ static bool take_consents(RecipientCall *call, ApiBody *body)
            (call->given || api_body_fail(body, "consents", "required: an array"));
 }
 
-// Those that the body does not name stay: a consent is taken back by saying so, never by silence.
+// Those that the body does not name stay: a consent is withdrawn by `granted` false alone.
 static void put_consents(ApiCall *base)
 {
     RecipientCall *call = recipient_call_new(base);

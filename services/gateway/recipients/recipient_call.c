@@ -170,9 +170,9 @@ static void answer_written(RecipientCall *call)
 
 // ---- writing under a precondition ----
 //
-// A person has no subject of its own, so the tenant's last event is what is compared: the write is
-// guarded by the person's own version first, and when another event came since, about whomever, by
-// that one, once the tables hold it and the person is seen to be unchanged.
+// A recipient has no subject of its own, so the tenant's last event is compared: the write is
+// guarded by the recipient's own version first, and when any other event came since, by that one,
+// once the tables hold it and the recipient is seen to be unchanged.
 
 static void write_facts(RecipientCall *call, uint64_t replaces);
 
@@ -251,7 +251,7 @@ static void write_facts(RecipientCall *call, uint64_t replaces)
 void recipient_call_write(RecipientCall *call)
 {
     if (call->fact_count == 0) {
-        answer_written(call); // it says what stands there already
+        answer_written(call); // the same is stored already
     } else {
         write_facts(call, call->version);
     }

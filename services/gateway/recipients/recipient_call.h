@@ -13,9 +13,9 @@ typedef struct RecipientCall {
     ApiCall *base;
     Str id;
     Precondition needs;
-    uint64_t version; // of the person: its ETag; 0: none, or not looked up
+    uint64_t version; // of the recipient: its ETag; 0: none, or not looked up
     int tries;
-    RecipientsRead *read; // of a call that reads people
+    RecipientsRead *read; // of a call that reads recipients
     bool created;
     bool removed;
     bool given; // the body named what it is about
@@ -45,7 +45,7 @@ bool recipient_call_read_body(
 DbTxn *recipient_call_look_up(
     RecipientCall *call, void (*done)(RecipientCall *call, const PGresult *rows));
 void recipient_call_looked_up(void *ctx, DbTxn *txn, const Error *err);
-// The person's version is known by `done`; a precondition that does not hold is answered.
+// The recipient's version is known by `done`; a precondition that does not hold is answered.
 void recipient_call_look_up_known(
     RecipientCall *call, void (*done)(RecipientCall *call, const PGresult *rows));
 bool recipient_call_is_known(RecipientCall *call, const PGresult *rows); // false: answered with 404
@@ -54,7 +54,7 @@ bool recipient_call_is_known(RecipientCall *call, const PGresult *rows); // fals
 bool recipient_call_may_write(RecipientCall *call);
 // `room`: how many there may be in all; the same in each call.
 PersonFact *recipient_call_add_fact(RecipientCall *call, PersonPart part, size_t room);
-// Writes the facts, if any, and answers; under a precondition only while the person is as it was
+// Writes the facts, if any, and answers; under a precondition only while the recipient is as it was
 // looked up.
 void recipient_call_write(RecipientCall *call);
 

@@ -160,7 +160,7 @@ bool person_event_pack(
     Str *ret_payload, Error *err)
 {
     Building building = {.fact = fact, .saying = saying, .arena = arena};
-    // Each saying is a new fact, also of the same words, so its id is its own. The bus repeats a
+    // Each write is a new fact with an id of its own, also with the same content. The bus repeats a
     // publish under the same id.
     uint8_t random[16];
     char *id = arena_alloc(arena, EVENT_ID_SIZE);
@@ -199,5 +199,5 @@ void person_derive_id(Str hash_key, Str tenant, const char *kind, Str cause, cha
         arena, "recipient|" STR_FMT "|%s|" STR_FMT, STR_ARG(tenant), kind, STR_ARG(cause));
     hmac_sha256(hash_key, str_from(text), hash);
     arena_free(arena);
-    id_derived("rcp_", 0, hash, out); // it tells no time
+    id_derived("rcp_", 0, hash, out); // its time part is zero
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One fact about a person as an event of PEOPLE, its name and addresses sealed. Pure but for the
+// One fact about a recipient as an event of PEOPLE, its name and addresses sealed. Pure but for the
 // event's random id.
 #pragma once
 

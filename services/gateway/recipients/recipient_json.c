@@ -363,7 +363,7 @@ bool person_body_parse(ApiBody *body, const char *name, Str text, Arena *arena)
                        ? api_json_load(text, JSON_REJECT_DUPLICATES, &error)
                        : NULL;
     if (root == NULL) {
-        return api_body_parse(body, text, arena); // its error tells line and column
+        return api_body_parse(body, text, arena); // its error names line and column
     }
     *body = (ApiBody){.arena = arena, .at = "", .root = json_pack("{s:o}", name, root)};
     return true;

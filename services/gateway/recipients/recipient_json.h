@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bodies of /v1/recipients...: JSON into what a person is, with every value checked. Pure.
+// The bodies of /v1/recipients...: JSON into a recipient's record, with every value checked. Pure.
 // Errors name the field: "addresses[2].address".
 #pragma once
 
@@ -15,7 +15,7 @@ enum {
 
 typedef struct PersonAddress {
     Channel channel;
-    Str address; // normalised (people_address.h)
+    Str address; // normalised (channel_address.h)
     AddressStatus status;
     bool verified;
     bool primary;

@@ -46,7 +46,7 @@ static void post_found(RecipientCall *call, const PGresult *rows)
     write_record(call);
 }
 
-// By identity: who is known is changed, and two posts at once make one, for the id comes from it.
+// A known identity is changed, and two posts at once make one recipient: the id comes from it.
 static void post_recipient(ApiCall *base)
 {
     RecipientCall *call = recipient_call_new(base);

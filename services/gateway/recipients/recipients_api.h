@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/recipients...: people, their preferences and consents. A write is answered once its events
+// /v1/recipients...: records, preferences and consents. A write is answered once its events
 // are stored in PEOPLE and, as a rule, once the projection has them, in whichever process it runs.
 #pragma once
 
@@ -15,7 +15,7 @@ typedef struct RecipientsApi {
 
 void recipients_api_add(Api *api, RecipientsApi *people); // borrowed
 
-// What people_import.c shares with it.
+// Shared with recipients_import.c.
 void recipients_api_import(ApiCall *call);              // POST /v1/recipients/import
 bool recipients_api_writable(ApiCall *call);            // false: answered with 503
 RecipientsWrite recipients_api_write_of(ApiCall *call); // without facts and done

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /v1/recipients/import: NDJSON, a person a line. A line that is wrong gets its error, the
-// others are stored. Whoever is given no id gets one that is derived from his identity or his first
+// POST /v1/recipients/import: NDJSON, a recipient a line. A wrong line gets its error, the others
+// are stored. Without an id the recipient gets one that is derived from the identity or the first
 // address, so a request that is repeated (no answer, a 503) makes no recipient twice.
 #include <string.h>
 
@@ -176,7 +176,7 @@ static void derive_id(const Import *import, Line *line)
     line->person.id = str_from(id);
 }
 
-// Whoever is in the tables under his identity keeps his id, however he got it.
+// A recipient whose identity is in the tables keeps the stored id.
 static void take_known(Import *import, const PGresult *rows)
 {
     Arena *arena = import->base->http->arena;

@@ -14,7 +14,7 @@
 
 // clang-format off
 // First the ids, then a look-up by key for each: no plan joins whole tables.
-// The last event about anything of the person.
+// The last event about anything of the recipient.
 #define VERSION \
     "greatest(r.sequence, r.unsubscribed_sequence," \
     " (SELECT max(q.sequence) FROM people.preferences q WHERE q.tenant_id = $1::text AND q.recipient_id = r.recipient_id)," \
@@ -112,7 +112,7 @@ static bool open_sealed(
     Error err = {0};
     const RecipientsRead *read = r->read;
     if (key == NULL) {
-        return false; // destroyed: the person is erased
+        return false; // destroyed: the recipient is erased
     }
     if (!unseal(key, read->tenant, line->text[ID], name, sealed, read->arena, ret, &err)) {
         LOG(LOG_ERROR, "a sealed field cannot be read",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// People out of the tables, as JSON: by id, by the tenant's own identity, by address.
+// Recipients out of the tables, as JSON: by id, by the tenant's own identity, by address.
 #pragma once
 
 #include "common/base/buf.h"

@@ -19,8 +19,8 @@ const char *recipients_write_unready(const Bus *bus)
 }
 
 // The events are stored whether or not the projection was seen to have them: the answer is the
-// same. A process killed before it answers leaves a caller in doubt, who repeats: the same words
-// make the same rows.
+// same. A process killed before it answers leaves a caller in doubt, who repeats: the same content
+// makes the same rows.
 static void on_people_seen(void *ctx, bool seen)
 {
     (void)seen;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about people on their way into PEOPLE: the keys of all in one question, the events sealed
+// Facts about recipients on their way into PEOPLE: all keys in one statement, the events sealed
 // and published together, their acks, and then a short wait for the projection.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "common/recipients/people_wait.h"
 #include "services/gateway/recipients/recipient_events.h"
 
-enum { PEOPLE_BUS_MAX = 16384 }; // publishes under way beyond which no more are begun
+enum { PEOPLE_BUS_MAX = 16384 }; // publishes under way beyond which no more are started
 
 typedef struct RecipientsWrite {
     Bus *bus;
@@ -22,7 +22,7 @@ typedef struct RecipientsWrite {
     bool guarded;      // stored only while `replaces` is the last event of the tenant's people
     uint64_t replaces; // 0: there is none
     // From the loop, once. err: nothing was published (the keys could not be had, NATS is away).
-    // Otherwise the facts tell; the stored ones are, as a rule, in the tables by now.
+    // Otherwise each fact has its own error; the stored ones are usually in the tables by now.
     void (*done)(void *ctx, const Error *err);
     void *ctx;
     // What became of a guarded one:
@@ -36,8 +36,8 @@ typedef struct RecipientsWrite {
     int64_t now_us;
 } RecipientsWrite;
 
-// Of a guarded write the first fact goes alone, and the others once it is stored: what follows it
-// cannot be lost any more. Killed in between, the first one stands: who repeats sees a new ETag.
+// The first fact of a guarded write goes alone, and the others once it is stored: what follows it
+// cannot be lost any more. Killed in between, the first one stands: a repeat sees a new ETag.
 void recipients_write(RecipientsWrite *write);
 // NULL, or why nothing can be written now.
 const char *recipients_write_unready(const Bus *bus);

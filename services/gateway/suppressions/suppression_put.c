@@ -95,8 +95,8 @@ static void on_stored(void *ctx, const Error *err, uint64_t sequence, bool dupli
     }
 }
 
-// Another came first: what it says may be what this caller may not end. What is released is just
-// what was read.
+// Another call came first, and this caller may have no right to end its entry. What is released is
+// just what was read.
 static ConfigVerdict decide(void *ctx, uint64_t there)
 {
     Put *put = ctx;

@@ -8,13 +8,13 @@
 
 // What a complaint or the law made is ended by who may release it only.
 bool suppressions_may_end(const ApiCall *call, SuppressionReason reason);
-// The same of an entry that says less, or ends sooner, in the place of another.
+// The same of a weaker entry, or one that ends sooner, in the place of another.
 bool suppressions_may_replace(
     const SuppressionsApi *api, const ApiCall *call, const Stentor__V1__Suppression *entry);
 // The list knows the entry just so: for that reason, until that time.
 bool suppressions_is_known(const SuppressionsApi *api, const Stentor__V1__Suppression *entry);
 
-// A new one: 201; 200 with what stands there when that says the same, and nothing is stored.
+// A new entry: 201; 200 with the stored one when it is the same, and nothing is stored.
 void suppression_add(
     const SuppressionsApi *api, ApiCall *call, const Stentor__V1__Suppression *entry,
     const Precondition *needs);

@@ -76,7 +76,7 @@ static void answer(const Import *import)
 static const char *const BARRED = "it would end a suppression that a complaint or compliance made: "
                                   "the key lacks scope 'suppressions:release'";
 
-// Another came first: what it says may be what this caller may not end.
+// Another call came first, and this caller may have no right to end its entry.
 static ConfigVerdict decide(void *ctx, uint64_t there)
 {
     Line *line = ctx;

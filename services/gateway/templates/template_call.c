@@ -67,7 +67,7 @@ bool template_call_read_version(TemplateCall *call, const json_t *document)
     }
     call->version->tenant = call->base->tenant;
     call->version->published_at_us = clock_now_us();
-    // Whom the caller names is its own word; the key is not.
+    // The name in the body is the caller's own claim; the key is checked.
     const char *by = call->version->published_by;
     Str key_id = call->base->key_id;
     call->version->published_by =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls to /v1/templates have in common: the body, a stored version's words, and storing
+// What the calls to /v1/templates have in common: the body, a stored version's content, and storing
 // one in the place of just what was read. Each check answers the call when it fails.
 #pragma once
 

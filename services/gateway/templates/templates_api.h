@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/templates: publish a version, list and read what is published, preview, activate, archive.
-// Names come from the catalog, words from CONFIG when they are asked for.
+// Names come from the catalog, content from CONFIG when it is asked for.
 #pragma once
 
 #include "common/api/api.h"

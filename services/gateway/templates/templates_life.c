@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/templates/{key}/{version}/activate and /archive: a version's way from draft to active to
-// archived. Its words stay as they are; only the tenant's own versions are changed. In the order in
+// archived. Its content stays as it is; only the tenant's own versions are changed. In the order in
 // which it happens: the body is read, the stored version is read from CONFIG, moved on, and
 // published in the place of just that message: of two who move it at the same moment one is
 // refused.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/templates/preview, of a stored version or of a source in the body. In the order in which
-// it happens: the body, the stored version's words, the tenant's settings, the answer.
+// it happens: the body, the stored version's content, the tenant's settings, the answer.
 #include <string.h>
 
 #include "common/api/config_read.h"
@@ -104,7 +104,7 @@ static Str text_of(const json_t *body, const char *name)
     return str_from(json_string_value(json_object_get(body, name)));
 }
 
-// The source may leave out its channel; `channel` says it then.
+// The source may leave out its channel; then `channel` of the body counts.
 static void take_inline(TemplateCall *call, json_t *source)
 {
     Error err = {0};

@@ -106,7 +106,7 @@ static void on_published(void *ctx, const Error *err, Str payload, uint64_t sequ
     }
 }
 
-// A draft that says the same, by the same key.
+// The same draft, by the same key.
 static bool is_same(
     const TemplateCall *call, const Stentor__V1__TemplateVersion *there, Str payload)
 {

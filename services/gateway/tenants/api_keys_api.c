@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rotation stores the new key first, then the old one's end: killed in between, the old one goes
-// on and the new one, which was shown to none, stands in the list.
+// on and the new one, which was shown to no caller, is in the list.
 #include "services/gateway/tenants/api_keys_api.h"
 
 #include <stdio.h>
@@ -185,7 +185,7 @@ static void store(KeyCall *call, const ApiKey *key, uint64_t replaces, ConfigWri
         done, call);
 }
 
-// The mirror brings it in a moment; this process's next call must not meet what was before.
+// The mirror brings it in a moment; until then this process's next call must not meet the old one.
 static void note_stored(const KeyCall *call, const ApiKey *key, Str payload, uint64_t sequence)
 {
     Error ignored = {0};
@@ -272,7 +272,7 @@ static bool take_key(ApiBody *body, KeyCall *call)
     return api_body_end(body);
 }
 
-// Fills in what the body says; what it does not name stays. false: answered.
+// Fills in the fields of the body; the others stay. false: answered.
 static bool read_body(KeyCall *call)
 {
     ApiBody body = {0};

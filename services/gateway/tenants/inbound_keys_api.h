@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/tenant/inbound-keys/{vendor}: the key with which a vendor signs what it reports to a tenant.
-// The operator's: who could put it could report for the vendor.
+// Only the operator puts it: whoever can could report for the vendor.
 #pragma once
 
 #include "common/api/api.h"

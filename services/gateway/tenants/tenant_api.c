@@ -104,14 +104,14 @@ static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequenc
 {
     Call *call = ctx;
     if (err != NULL && err->kind == ERROR_CONFLICT) {
-        precondition_answer_failed(call->base, sequence); // another was quicker
+        precondition_answer_failed(call->base, sequence); // another call was first
         return;
     }
     if (err != NULL) {
         api_answer_failure(call->base, err);
         return;
     }
-    // The mirror brings it in a moment; this process's next GET must not show what was before.
+    // The mirror brings it in a moment; until then this process's GET must not show the old one.
     tenant_api_changed(call->api, str_from(call->base->tenant), payload, sequence);
     answer_settings(call->base, payload, sequence);
 }
@@ -193,7 +193,7 @@ static bool decide(Call *call, const Stentor__V1__Tenant *stored)
     return verdict == TENANT_FINE;
 }
 
-// A suspension may stand in the log and not yet be known here: who puts all the time would lift it.
+// A suspension may be in the log and not yet be known here: a put must not lift it.
 static void on_stored_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
 {
     Call *call = ctx;

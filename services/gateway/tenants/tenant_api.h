@@ -12,6 +12,6 @@ typedef struct TenantApi TenantApi;
 
 TenantApi *tenant_api_new(Bus *bus);
 void tenant_api_free(TenantApi *api);
-// The entry changed; what cannot be read is the catalogue's to complain of.
+// The entry changed; the catalog reports one that cannot be read.
 void tenant_api_changed(TenantApi *api, Str tenant, Str payload, uint64_t sequence);
 void tenant_api_add(Api *api, TenantApi *tenants);

@@ -7,7 +7,7 @@
 
 typedef Stentor__V1__Tenant Tenant;
 
-// Absent, and zero for both, say the same.
+// Absent and zero for both mean the same.
 static bool same_limits(const Stentor__V1__Limits *a, const Stentor__V1__Limits *b)
 {
     static const Stentor__V1__Limits none = STENTOR__V1__LIMITS__INIT;

@@ -136,7 +136,8 @@ static void answer_stored(Change *change, uint64_t sequence)
 {
     ApiCall *call = change->call;
     const TriggersApi *api = call->ctx;
-    // The mirror brings it in a moment; this process's next call must not meet what was before.
+    // The mirror brings it in a moment; until then this process's next call must not meet the old
+    // one.
     (void)trigger_match_changed(
         api->map, str_from(call->tenant), change->key, change->payload, sequence, NULL);
     if (change->payload.len == 0) {
@@ -227,7 +228,7 @@ static void on_entry_read(void *ctx, Str payload, uint64_t sequence, const Error
     }
 }
 
-// What this program knows says the same: the log is asked whether that stands still.
+// This program's copy is the same: the log is read to see whether it still is.
 static bool seems_same(const Change *change)
 {
     const ApiCall *call = change->call;

@@ -371,7 +371,7 @@ static void refuse_overdue(Accept *a)
     (void)error_set(
         &result.error, ERROR_TRANSIENT, "Postgres did not answer within %d ms",
         (int)ACCEPT_PATIENCE_MS);
-    // Each turn is that of another tenant, so all of them are asked before the first comes again.
+    // Each turn is another tenant's, so all are looked at before the first comes again.
     for (size_t asked = 0; a->first != NULL && asked < map_count(a->tenants); asked++) {
         if (a->first->head->queued_at_us < before_us) {
             accept_answer(a, take_next(a), &result);

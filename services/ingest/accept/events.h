@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: an accepted request becomes the events that tell of it: REQUEST and STATUS `queued`; for
+// Events: an accepted request becomes its events: REQUEST and STATUS `queued`; for
 // what waits (a schedule, quiet hours, a limit, a digest) DEFERRED carrying the request and STATUS
 // `scheduled`; for what the gate refused STATUS `suppressed` alone. Personal data is sealed here
 // and nowhere later. Pure but for nonces.

@@ -159,7 +159,7 @@ bool batch_json_parse(
         json_t *unread = NULL;
         if (take_head(&body, &draft, rules, &variables)) {
             (void)take_members(&body, &draft, rules, variables);
-        } else { // members are judged by what the head says
+        } else { // members are checked against the head
             (void)api_read_array(&body, "members", BATCH_INLINE_MAX, &unread);
         }
         ok = api_body_end(&body);

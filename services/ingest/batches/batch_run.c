@@ -129,7 +129,7 @@ static Request request_of(Run *run, size_t offset)
     };
 }
 
-// The key and the hash say which members it is and nothing else: the steps of a chunk are always
+// Key and hash depend on the members' place alone: the steps of a chunk are always
 // cut at the same places.
 static void build_step(Run *run, size_t count)
 {

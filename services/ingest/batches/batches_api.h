@@ -38,7 +38,7 @@ typedef struct BatchCall {
     ApiCall *base;
     Arena *arena; // the request's
     Str tenant;
-    Str id; // of the batch, as the path says
+    Str id; // of the batch, from the path
 } BatchCall;
 
 void batches_part_put(ApiCall *call); // PUT and POST /v1/batches/{}/members

@@ -29,14 +29,14 @@ static bool begins(Str name, Str prefix)
     return name.len >= prefix.len && str_eq_nocase(str_slice(name, 0, prefix.len), prefix);
 }
 
-// What only the server, a replay or a service of ours says of an event.
+// Headers that only the server, a replay or a service of ours may set.
 static bool is_reserved(Str name)
 {
     return begins(name, STR("Nats-")) || begins(name, STR("ce-stentor")) ||
            (begins(name, STR("Stentor-")) && !str_eq(name, STR("Stentor-Type")));
 }
 
-// An ack of what was published under a condition says that the condition held.
+// An ack of a conditional publish would claim that the condition held.
 static bool is_condition(const BusHeader *header)
 {
     Str name = str_from(header->name);

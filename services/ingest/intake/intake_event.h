@@ -16,13 +16,13 @@ typedef struct IntakeMessage {
     size_t header_count;
 } IntakeMessage;
 
-// Why it is not taken, as JetStream would say it.
+// Why it is refused, in JetStream's form.
 typedef struct IntakeRefusal {
     int code; // 400: it never will be; 503: later, perhaps
     char text[240];
 } IntakeRefusal;
 
-// What the message may not say of itself is left out (JetStream's and our own headers); a condition
+// Headers that the message may not set are left out (JetStream's and our own headers); a condition
 // on the stream is refused, for it is not kept. Slices live in `arena` or in the message.
 bool intake_read(
     const IntakeMessage *message, Arena *arena, Str *ret_tenant, BusOut *ret,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ResendErrorEmail as a item: whose mail, by whose word, and how far it goes. Pure.
+// ResendErrorEmail as an item: whose mail, by whose word, and how far it goes. Pure.
 #pragma once
 
 #include "common/domain/domain_event.h"

@@ -5,13 +5,13 @@
 #include "common/db/db.h"
 #include "services/ingest/resend/resend_event.h"
 
-// What is known of a item before anything is looked for.
+// What is known of an item before anything is looked for.
 typedef struct ResendKnown {
     uint64_t letter;    // in DEAD, as it was noted for this event; 0: not yet
     bool published;     // its event is stored
     bool done;          // nothing is left to do
     const char *status; // the notification's, of history; "": none there
-    int64_t seen_us;    // when history last heard of it; 0: never
+    int64_t seen_us;    // of its last event in history; 0: none
 } ResendKnown;
 
 // Each its own transaction's first statement; the items are in the order of the results.

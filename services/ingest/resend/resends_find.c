@@ -38,7 +38,7 @@ static int64_t seen_us_of(const ResendItem *item)
     return seen_us > item->says.created_us ? seen_us : item->says.created_us;
 }
 
-// As far as history knows: it may be behind.
+// By history, which may be behind.
 static bool is_under_way(const ResendItem *item)
 {
     static const char *const names[] = {"queued", "scheduled", "rendering", "sending"};

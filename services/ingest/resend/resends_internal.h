@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inside of Resends: a round of events (resends.c), the search for their letters in DEAD
 // (resends_find.c), and the chunks in which they are sent again (resends_chunk.c). Law: each step
-// ends by beginning the next; a item is settled once and may be gone with its batch then.
+// ends by beginning the next; an item is settled once and may be gone with its batch then.
 #pragma once
 
 #include "common/base/map.h"
