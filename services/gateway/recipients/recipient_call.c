@@ -157,9 +157,11 @@ static void answer_written(RecipientCall *call)
     buf_cstr(&out, "{\"id\":");
     buf_json(&out, call->id);
     buf_char(&out, '}');
-    const char *place =
-        arena_printf(call->base->http->arena, "/v1/recipients/" STR_FMT, STR_ARG(call->id));
-    http_response_header(call->base->http, "Location", str_from(place));
+    if (call->created) {
+        char *place =
+            arena_printf(call->base->http->arena, "/v1/recipients/" STR_FMT, STR_ARG(call->id));
+        http_response_header(call->base->http, "Location", str_from(place));
+    }
     uint64_t version = call->write.sequence > 0 ? call->write.sequence : call->version;
     if (version > 0 && !call->removed) {
         precondition_tag(call->base, version);

@@ -139,6 +139,21 @@ def test_a_schedule_in_the_past_is_sent_at_once_and_the_answer_says_so(pipeline)
     assert pipeline.status(answer["notifications"][1]["id"], wait="sent")["status"] == "sent"
 
 
+def test_only_a_created_recipient_has_a_location_and_it_leads_there(pipeline):
+    def call(method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
+        connection.request(method, path, body, {"Authorization": f"Bearer {pipeline.key}"})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer.status, answer.getheader("Location")
+
+    created, place = call("POST", "/v1/recipients", '{"identity_type": "user", "identity_id": "placed"}')
+    assert created == 201 and call("GET", place)[0] == 200
+    assert call("PUT", place, '{"name": "Ada"}') == (200, None)
+    assert call("DELETE", place) == (200, None)
+
+
 @pytest.mark.parametrize("path, expected", [("/v1/batches", 200), ("/v1/recipients?identity_type=guest&identity_id=none", 200),
                                             ("/v1/nothing", 404), ("/v1/batches/dbt_none", 404)])
 def test_head_is_answered_where_get_is(pipeline, path, expected):
