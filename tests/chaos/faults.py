@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each kind of fault: a generator that breaks something, yields while it is broken, and mends it."""
+"""Each kind of fault: a generator that breaks something, yields while it is broken, and repairs it."""
 import contextlib
 import json
 import os
@@ -33,7 +33,7 @@ def restart(world, fault):
                 status = "killed: it did not drain"
             if status != 0:
                 world.ended.append((victim, f"{status} after SIGTERM", world.process(victim).tail(12)))
-                world.say(f"         {victim} was told to end and did with {status}")
+                world.say(f"         {victim} was asked to end and ended with {status}")
         yield
         for victim in fault.victims:
             world.revive(victim)
@@ -179,7 +179,7 @@ def held(world, names):
 
 
 class Breaker:
-    """Carries out a schedule: a thread per fault, so that a slow restart delays nobody else's."""
+    """Carries out a schedule: a thread per fault, so that a slow restart delays no other."""
 
     def __init__(self, world, faults, say):
         self.world = world
@@ -189,11 +189,11 @@ class Breaker:
         self.threads = []
 
     def start(self):
-        begun = time.monotonic()
+        started = time.monotonic()
         for fault in self.faults:
             if fault.kind == "restore":
-                self.spawn(begun + fault.detail["taken"], self.copy)
-            self.spawn(begun + fault.at, self.run, fault)
+                self.spawn(started + fault.detail["taken"], self.copy)
+            self.spawn(started + fault.at, self.run, fault)
         return self
 
     def spawn(self, due, work, *arguments):
@@ -215,7 +215,7 @@ class Breaker:
             next(steps)
             time.sleep(fault.seconds)
             next(steps, None)
-        except Exception as error:  # noqa: BLE001 (told, and the run fails for it)
+        except Exception as error:  # noqa: BLE001 (reported, and the run fails for it)
             self.broken.append((fault, repr(error)))
             self.say(f"         {fault.kind} could not be carried out: {error!r}")
 

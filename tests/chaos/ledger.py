@@ -75,7 +75,7 @@ class Ledger:
         self.note("doubled: more than once in the mailbox and not named as unknown", sorted(self.doubled))
         self.note("no end in history", sorted(i for i in self.accepted if self.status(i) not in ENDED))
         self.note("failed without a cause", sorted(failed - rightly - self.lost))
-        self.note("told as failed, in the mailbox, and not named as unknown", sorted((failed - never) - self.unknown))
+        self.note("reported as failed, in the mailbox, and not named as unknown", sorted((failed - never) - self.unknown))
         self.note("in the mailbox, never accepted", sorted(set(self.kept) - set(self.accepted)))
         self.note("in history, never accepted", sorted(set(self.history) - set(self.accepted)))
         self.rows = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients as they are told to be: arrays with an idempotency key, repeated at either ingest until there is a 202."""
+"""Clients as the documents ask for: arrays with an idempotency key, repeated at either ingest until there is a 202."""
 import http.client
 import json
 import random
@@ -31,11 +31,11 @@ class Load:
         self.accepted = {}  # id -> address
         self.refused = []   # answers that a correct request must not get
         self.repeats = 0    # posts that had to be repeated
-        self.begun = None
+        self.started = None
         self.threads = [threading.Thread(target=self.client, args=(number,), daemon=True) for number in range(CLIENTS)]
 
     def start(self):
-        self.begun = time.monotonic()
+        self.started = time.monotonic()
         for thread in self.threads:
             thread.start()
         return self
@@ -53,7 +53,7 @@ class Load:
                 chunk, self.next = self.next, self.next + 1
             if chunk >= self.total:
                 return
-            self.world.over.wait(max(0, self.begun + chunk * CHUNK / self.rate - time.monotonic()))
+            self.world.over.wait(max(0, self.started + chunk * CHUNK / self.rate - time.monotonic()))
             chance = random.Random(f"{self.seed}-{chunk}")
             bodies = [self.body(chance, chunk, index) for index in range(CHUNK)]
             ids = self.post(connections, number, json.dumps(bodies).encode(), f"chunk-{chunk}")
@@ -117,9 +117,9 @@ class Commands(threading.Thread):
 
     def run(self):
         command = messages(self.world).NotifyCommand
-        begun = time.monotonic()
+        started = time.monotonic()
         for number in range(self.total):
-            self.world.over.wait(max(0, begun + number / COMMANDS_PER_S - time.monotonic()))
+            self.world.over.wait(max(0, started + number / COMMANDS_PER_S - time.monotonic()))
             name, address = f"command-{number}", f"command{number}@chaos.test"
             made = command(to=address, template="welcome", variables_json='{"name": "Nats"}', correlation_id=name)
             for _ in range(self.chance.choice([1, 1, 1, 2])):

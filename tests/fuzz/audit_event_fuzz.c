@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // links: svc_cli
 // Any bytes as a message of each stream that the audit reads: they make at most one entry, of an id
-// that can be told again, and a dead letter makes none.
+// that can be published again, and a dead letter makes none.
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 // links: stentor_render stentor_codec
 // Messages of every type of proto/stentor/v1, built field by field from their descriptors, some
 // with a fault of the wire. Law: a sound one is read, and packs and unpacks to itself; of a faulty
-// one the reason is told; a template version that can be read compiles or says why not.
+// one the reason is printed; a template version that can be read compiles or says why not.
 #include <stdlib.h>
 #include <string.h>
 

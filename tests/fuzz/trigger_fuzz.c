@@ -21,9 +21,9 @@ static void try_json(Str text, Arena *arena)
         return;
     }
     assert(trigger_check(&trigger, &wrong));
-    json_t *told = trigger_to_json(&trigger);
-    assert(json_is_object(told) && json_object_get(told, "resolver") != NULL);
-    json_decref(told);
+    json_t *made = trigger_to_json(&trigger);
+    assert(json_is_object(made) && json_object_get(made, "resolver") != NULL);
+    json_decref(made);
 }
 
 static void try_entry(Str payload, Arena *arena)

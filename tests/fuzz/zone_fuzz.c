@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // links: stentor_model
-// The first line is the name of a zone, as a tenant or a person gives it; eight bytes after it an
+// The first line is the name of a zone, as a tenant or a recipient has it; eight bytes after it an
 // instant. What is a zone keeps its laws at that instant.
 #include <assert.h>
 #include <stddef.h>

@@ -211,7 +211,7 @@ class Run:
             try:
                 return client.publish(subject, payload, event_id)
             except OSError:
-                assert time.monotonic() < deadline, "nobody stores the event"
+                assert time.monotonic() < deadline, "no process stores the event"
             finally:
                 client.close()
 

@@ -2,10 +2,10 @@
 """TCP between two of our processes that can be cut, refused, slowed and stalled.
 
 A route is a port of its own that leads to another port, so each pair of processes can be broken alone. Routes are healthy
-until told otherwise:
+until another mode is set:
 
 cut     every connection is reset; new ones are taken
-refuse  the same, and nobody listens any more
+refuse  the same, and the port is closed
 delay   every chunk of bytes comes `ms` later, both ways
 stall   connections stay open and nothing comes through, `way` up (to the server), down or both; new ones are taken and stay silent
 heal    ends all that; what was held comes through, unless `reset`"""
@@ -71,7 +71,7 @@ class Route:
                 return
             except OSError:
                 await asyncio.sleep(0.05)
-        raise OSError(f"port {self.port} was taken while nobody listened")
+        raise OSError(f"port {self.port} was taken while it was closed")
 
     def close(self):
         if self.server is not None:

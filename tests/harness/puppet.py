@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Python program of ours in a process of its own, told what to do by lines of JSON: its work costs the test's interpreter nothing.
+"""A Python program of ours in a process of its own, driven by lines of JSON: its work costs the test's interpreter nothing.
 
 The program runs `serve(loop, obey)`: each line on its standard input is a command, `obey(command)` gives the answer, and
 the end of the input ends it, so it never outlives the test."""
@@ -56,7 +56,7 @@ async def _serve(obey):
     while line := await reader.readline():
         try:
             answer = await obey(json.loads(line)) or {}
-        except Exception as error:  # noqa: BLE001 (the test is told, and decides)
+        except Exception as error:  # noqa: BLE001 (reported to the test, which decides)
             answer = {"error": repr(error)}
         print(json.dumps(answer), flush=True)
     os._exit(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real SMTP server (aiosmtpd) that keeps every mail in memory and can be told what to answer."""
+"""A real SMTP server (aiosmtpd) that keeps every mail in memory and gives the answers that a test sets."""
 import asyncio
 import collections
 import email

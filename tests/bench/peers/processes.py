@@ -55,7 +55,7 @@ def versions(binary):
 
 
 class Application(Postgres):
-    """The application's own Postgres, with its tables anew in a database for every run."""
+    """The application's own Postgres, with fresh tables in a database for every run."""
 
     name = "application"
 
@@ -74,7 +74,7 @@ class Application(Postgres):
         return self
 
     def fill(self, count, body, recipients=1, keys=1):
-        """Rows that nobody sees before commit(). recipients: of E's mails; keys: ordering keys of B's events."""
+        """Rows that are invisible before commit(). recipients: of the mails; keys: ordering keys of the events."""
         with self.connection.cursor() as cursor:
             cursor.execute(FILL[self.shape], {"count": count, "body": body, "recipients": recipients, "keys": keys})
             cursor.execute("ANALYZE")
@@ -150,11 +150,11 @@ class BullWorker(Process):
 
     def kill(self):
         super().kill()
-        self.log.unlink()  # the next one says anew that it is ready
+        self.log.unlink()  # the next process writes again that it is ready
 
 
 class BullQueue:
-    """The application's side of BullMQ's queue: a program that is told what to do."""
+    """The application's side of BullMQ's queue: a program driven by commands."""
 
     def __init__(self, redis):
         self.child = subprocess.Popen(["node", HERE / "bullmq" / "queue.mjs"], env={"PATH": os.environ["PATH"], "REDIS_PORT": str(redis.port)},

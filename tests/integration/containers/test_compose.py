@@ -275,7 +275,7 @@ class Watch:
 
 @pytest.mark.parametrize("server,without", [("nats-1", ()), ("postgres", ("webhook-receiver",))])
 def test_readiness_follows_a_server_without_flapping(product, server, without):
-    """Not ready while it is away, ready again when it is back: two changes, nobody restarts."""
+    """Not ready while it is away, ready again when it is back: two changes, no process restarts."""
     addresses = {name: product.address(product.containers(name)[0]) for name in STAGES if name not in without}
     pids = {name: _pid(product, product.containers(name)[0]) for name in STAGES}
     watch = Watch(addresses)
@@ -295,7 +295,7 @@ def test_readiness_follows_a_server_without_flapping(product, server, without):
 # ---- replicas ----
 
 class Load:
-    """So many notifications a second, each to an address of its own, until it is told to end."""
+    """So many notifications a second, each to an address of its own, until it is stopped."""
 
     def __init__(self, api, rate, callers=4):
         self.api, self.sent, self.wrong = api, {}, []
@@ -314,7 +314,7 @@ class Load:
                 time.sleep(max(0.0, self.start + number * self.interval - time.monotonic()))
                 to = f"scale-{number}@example.com"
                 self.sent[to] = self.api.send(to, f"scale-{number}")
-        except Exception as error:  # noqa: BLE001 (told where the load ends)
+        except Exception as error:  # noqa: BLE001 (reported where the load ends)
             self.wrong.append(error)
 
     def end(self):

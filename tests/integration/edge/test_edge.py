@@ -260,10 +260,10 @@ def ended(client):
 
 def test_a_head_that_comes_byte_by_byte_ends_after_its_time(folder):
     with Edge(folder, nginx=Impatient) as edge, socket.create_connection(("127.0.0.1", edge.port), 5) as client:
-        begun = time.monotonic()
+        started = time.monotonic()
         client.settimeout(0.1)
         client.sendall(b"GET /v1/tenant HTTP/1.1\r\nX-A: ")
-        while time.monotonic() - begun < 10:
+        while time.monotonic() - started < 10:
             try:
                 client.sendall(b"b")
                 if ended(client):
@@ -272,10 +272,10 @@ def test_a_head_that_comes_byte_by_byte_ends_after_its_time(folder):
                 continue
             except (ConnectionResetError, BrokenPipeError):
                 break
-        assert 0.9 < time.monotonic() - begun < 5 and edge.services["gateway"].requests == []
+        assert 0.9 < time.monotonic() - started < 5 and edge.services["gateway"].requests == []
 
 
-def test_who_waits_in_every_place_keeps_nobody_out_for_long(folder):
+def test_a_client_in_every_place_keeps_no_other_out_for_long(folder):
     with Edge(folder, nginx=Impatient) as edge:
         idle = [socket.create_connection(("127.0.0.1", edge.port), 5) for _ in range(60)]
         assert edge.ask("GET", "/v1/tenant")[0] == 200, "one that sends nothing gives its place up"
@@ -324,17 +324,17 @@ def test_a_request_whose_service_dies_in_the_middle_is_not_sent_again(folder, me
 
 
 def test_a_service_that_dies_while_the_body_comes_gets_no_second_one(folder):
-    begun = []
+    started = []
 
     def die(request, client):
-        begun.append(next(request.body()))
+        started.append(next(request.body()))
 
     with Edge(folder, {"ingest": die}) as edge, socket.create_connection(("127.0.0.1", edge.port), 5) as client:
         client.sendall(b"POST /v1/notifications HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n" + b"x" * 500)
         answer = http.client.HTTPResponse(client)
         answer.begin()
         assert answer.status == 502 and json.loads(answer.read())["type"].endswith("no-answer")
-        assert len(begun) == 1
+        assert len(started) == 1
 
 
 # ---- streams ----------------------------------------------------------------------------------------------------------------
@@ -422,9 +422,9 @@ def test_it_is_there_at_once_lives_in_its_folder_and_ends_after_its_last_answer(
         go_on.wait(5)
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
-    begun = time.monotonic()
+    started = time.monotonic()
     with Edge(folder, {"gateway": wait}) as edge:
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - started < 1
         assert int((edge.nginx.folder / "nginx.pid").read_text()) == edge.nginx.child.pid
         answers = []
         asker = threading.Thread(target=lambda: answers.append(edge.ask("GET", "/v1/tenant")[0]))
@@ -560,9 +560,9 @@ def test_the_limit_of_an_address_counts_the_client_and_not_nginx(real):
 def test_a_refusal_comes_before_the_body_is_sent_and_a_slow_body_ends(real):
     status, problem = answer_of(begin(real, "/v1/notifications", Authorization="Bearer stn_0000000000000000.00"))
     assert status == 401 and problem["type"] == "urn:stentor:problem:unauthorized"
-    begun = time.monotonic()
+    started = time.monotonic()
     status, problem = answer_of(begin(real, "/v1/notifications", Authorization=f"Bearer {real.key}"))
-    assert status == 408 and problem["type"].startswith("urn:stentor:problem:") and time.monotonic() - begun < 10
+    assert status == 408 and problem["type"].startswith("urn:stentor:problem:") and time.monotonic() - started < 10
 
 
 def test_a_full_part_of_a_batch_arrives(real):

@@ -80,7 +80,7 @@ def _ledger(kept=None, status="sent", reason=None, unknown=(), permanent=None, h
     ({"status": "failed", "reason": "expired", "permanent": {"a@x": "550"}}, "lost"),
     ({"kept": {"a": [1.0, 2.0]}}, "doubled"),
     ({"kept": {"a": [1.0]}, "status": "sending"}, "no end"),
-    ({"kept": {"a": [1.0]}, "status": "failed", "reason": "rejected", "permanent": {"a@x": "550"}}, "told as failed"),
+    ({"kept": {"a": [1.0]}, "status": "failed", "reason": "rejected", "permanent": {"a@x": "550"}}, "reported as failed"),
     ({"kept": {"a": [1.0]}, "status": "failed", "reason": "rejected", "unknown": ["a"]}, "failed without"),
     ({"kept": {"a": [1.0], "b": [1.0]}}, "in the mailbox, never accepted"),
     ({"kept": {"a": [1.0]}, "history": [("a", "sent", None), ("b", "queued", None)]}, "in history, never accepted"),
@@ -115,7 +115,7 @@ def test_the_sink_counts_by_message_id(sink):
     assert sink.counts()["again"] == 1
 
 
-def test_the_sink_misbehaves_as_told_and_remembers_it(sink):
+def test_the_sink_misbehaves_as_asked_and_remembers_it(sink):
     for kind, errors in (("5xx", smtplib.SMTPResponseException), ("4xx", smtplib.SMTPException), ("reset", OSError), ("hang", OSError)):
         sink.mode(kind, 1.0)
         with pytest.raises((errors, smtplib.SMTPRecipientsRefused, smtplib.SMTPServerDisconnected)):

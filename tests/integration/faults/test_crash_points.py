@@ -118,7 +118,7 @@ def bench():
 
 @pytest.fixture(scope="module")
 def uninterrupted(bench):
-    """What the load leaves when nobody is killed; looked at, so that two equal runs are not two broken ones."""
+    """What the load leaves without a kill; checked, so that two equal runs are not two broken ones."""
     run = Run(bench, "calm")
     run.send_left()
     run.wait_end()

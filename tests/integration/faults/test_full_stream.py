@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams keep messages by age, and the disk is finite: what everybody has read makes room for what comes; what waits for
-somebody is never removed, however full the stream."""
+"""Streams keep messages by age, and the disk is finite: messages that every consumer has read make room for new ones; a message that waits
+for a consumer is never removed, however full the stream."""
 import json
 import random
 import string
@@ -58,7 +58,7 @@ def test_more_than_the_streams_hold_goes_through_and_what_waits_is_kept():
         pipeline.stop()
 
 
-def test_a_service_that_nobody_has_started_holds_no_event_back():
+def test_a_service_that_was_never_started_holds_no_event_back():
     """EVENTS has two readers, and order-saga need not run. Once it has read, what it has not read waits for it."""
     pipeline = Pipeline({"STENTOR_TRIM_MS": "1000"}).start(["ingest", "digest-flusher"])
     try:
@@ -69,7 +69,7 @@ def test_a_service_that_nobody_has_started_holds_no_event_back():
             return client.stream_info("EVENTS")["state"]
 
         def fill():
-            """Publishes what nobody wants while there is room: then the trimmer would like to make some."""
+            """Publishes unwanted messages while there is room: then the trimmer would like to make some."""
             while state()["bytes"] < 0.85 * limit:
                 client.publish("evt.acme.noise", b"x" * 800_000)
             return True

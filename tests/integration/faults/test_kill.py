@@ -24,7 +24,7 @@ CLAIMS_MAX = 2 * (8 * 8 - 1 + 64)  # of a lane without an outcome 8 for each of 
 class Load(threading.Thread):
     """Posts TOTAL notifications in arrays of CHUNK, each with an idempotency key, until each has its 202.
 
-    A request that got no answer is repeated with its key, as a client is told to do."""
+    A request that got no answer is repeated with its key, as the documents ask of a client."""
 
     def __init__(self, pipeline, total=TOTAL, pause_s=0):
         super().__init__(daemon=True)

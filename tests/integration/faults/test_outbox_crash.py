@@ -89,7 +89,7 @@ class MemoRun(Run):
     def load(self):
         tag = f"run{self.number}"
         self.app.pipeline.mailbox.answer("451 4.3.0 later")
-        self.ids = [self.app.memo("nobody" if n == 7 else f"{tag}-{n}@example.com", f"{tag}/{n}") for n in range(25)]
+        self.ids = [self.app.memo("no-at-sign" if n == 7 else f"{tag}-{n}@example.com", f"{tag}/{n}") for n in range(25)]
 
     def wait_end(self):
         wait_until(lambda: self.app.one("SELECT count(*) FROM email_outbox WHERE status NOT IN ('SENT', 'FAILED')") == 0, 60,

@@ -179,9 +179,9 @@ def test_the_applications_postgres_is_killed_and_comes_back(pipeline, events):
         assert len(events.each()) == 1500
         for part in range(3):
             check_once_and_in_order(events.each(), 500, tag=f"part{part}")
-        told = lines(relay, "warn", "error")
-        assert len(told) <= 3 * 5, "\n".join(line["event"] for line in told)
-        assert [line for line in told if line["level"] == "error"] == []
+        reported = lines(relay, "warn", "error")
+        assert len(reported) <= 3 * 5, "\n".join(line["event"] for line in reported)
+        assert [line for line in reported if line["level"] == "error"] == []
         relay.wait_ready()  # a second without a break
         assert relay.stop() == 0
     finally:
@@ -195,8 +195,8 @@ def test_nats_goes_away_and_comes_back(app, events):
     insert(app, 500, tag="meanwhile")
     time.sleep(13)  # longer than a publish waits for its ack
     assert not relay.ready()
-    told = len(lines(relay, "warn", "error"))
-    assert told <= 6, relay.tail()
+    reported = len(lines(relay, "warn", "error"))
+    assert reported <= 6, relay.tail()
     app.pipeline.nats.start()
     events.reopen()
     wait_published(app, 60)
@@ -232,7 +232,7 @@ def test_a_database_without_stentors_tables_ends_it_with_2_and_the_remedy(app):
     assert "stentor outbox install" in line["error"], line
 
 
-def test_a_row_that_its_table_does_not_let_be_marked_holds_up_nobody(app, events):
+def test_a_row_that_cannot_be_marked_delays_no_other(app, events):
     app.sql("CREATE FUNCTION notification.forbid() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$;"
             "CREATE TRIGGER forbid BEFORE UPDATE ON notification.outbox FOR EACH ROW WHEN (old.id LIKE '%row-000007')"
             " EXECUTE FUNCTION notification.forbid()")
@@ -247,7 +247,7 @@ def test_a_row_that_its_table_does_not_let_be_marked_holds_up_nobody(app, events
     assert [key for key, in app.sql("SELECT row_key FROM stentor_outbox.rejected_rows")] == [f"{app.database}-row-000007"]
 
 
-def test_a_row_that_its_table_does_not_let_be_claimed_holds_up_nobody(pipeline):
+def test_a_row_that_cannot_be_claimed_delays_no_other(pipeline):
     app = Application(pipeline, "memo", database=f"memo_{next(numbers)}")
     app.sql("INSERT INTO memos (memo_number_prefix, department_code, title) VALUES ('M', 'D', 'T');"
             "INSERT INTO email_outbox (memo_id, event_type, payload, recipient_email, notification_type, meta_created_at) SELECT id, 'memo.created',"
@@ -310,7 +310,7 @@ def test_a_row_that_the_application_holds_is_marked_later_and_holds_up_no_other(
 # ---- what waits, and what is old ----
 
 
-def test_the_backlog_is_counted_and_told_once_when_it_crosses_the_alert(app):
+def test_the_backlog_is_counted_and_logged_once_when_it_crosses_the_alert(app):
     mapping = app.write_mapping("alert", lambda m: m.update({"backlog_alert": 100}))
     insert(app, 300)
     app.pipeline.nats.kill()

@@ -45,7 +45,7 @@ def test_a_graceful_restart_delays_nothing_by_the_ack_wait(name):
         pipeline.stop()
 
 
-# Longer than the ack wait (3 s), so that all in hand is delivered to somebody else too; NATS longer than a publish is tried.
+# Longer than the ack wait (3 s), so that all in hand is delivered to another process too; NATS longer than a publish is tried.
 @pytest.mark.parametrize("victim, seconds", [("ingest", 6), ("renderer", 6), ("archiver", 6), ("nats", 13), ("postgres", 8)])
 def test_a_frozen_process_that_goes_on_loses_and_doubles_nothing(victim, seconds):
     pipeline = Pipeline(FAST, ack_wait_ms=3000).start()
@@ -77,7 +77,7 @@ def _post_on(connection, pipeline, answers):
 
 
 def test_a_request_on_an_old_connection_while_ingest_drains_is_answered():
-    """The doors are closed and only publishing keeps the process (NATS stands still): a connection from before brings one
+    """It accepts nothing any more and only publishing keeps the process (NATS stands still): a connection from before brings one
     more request, whose commit hangs when Postgres dies. Found by the chaos suite: it ended the process by an assertion."""
     pipeline = Pipeline().start(["ingest"])
     answers = []

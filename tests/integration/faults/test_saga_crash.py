@@ -77,7 +77,7 @@ class Run:
         self.early.cancel("early-" + self.early.id)
         self.early.check_out("out-" + self.early.id)
         self.failed.check_out("out-" + self.failed.id)
-        self.bad.say("UserCheckedOut", {"order_id": self.bad.id, "email": "nobody"}, "bad-" + self.bad.id)
+        self.bad.say("UserCheckedOut", {"order_id": self.bad.id, "email": "no-at-sign"}, "bad-" + self.bad.id)
         self.conflict.check_out("a-" + self.conflict.id).cancel("b-" + self.conflict.id)
         self.unmatched.complete("lone-" + self.unmatched.id)
         return self

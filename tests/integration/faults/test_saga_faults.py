@@ -186,7 +186,7 @@ def test_a_wait_that_is_lost_is_asked_for_again(shop, impatient, short_window):
     order.wait_mails(PLACED)
 
 
-# ---- what is told -----------------------------------------------------------------------------------------------------------
+# ---- what is reported -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_repeat_that_the_stream_drops_is_counted(shop, impatient, long_window):

@@ -38,7 +38,7 @@ def consumer_of(nats, stream):
                 if "renderer" in name or "dispatcher" in name)
 
 
-def told(running, nats, notification):
+def reported(running, nats, notification):
     proto = messages(running)
     last = nats.stream_info("STATUS")["state"]["last_seq"]
     events = [proto.NotificationStatus.FromString(found[1]) for found in (nats.message("STATUS", seq=at) for at in range(1, last + 1)) if found]
@@ -60,7 +60,7 @@ def test_what_was_sent_and_has_expired_since_stays_sent(running):
     wait_until(lambda: all_acked(nats, "REQUEST_NORMAL", consumer_of(nats, "REQUEST_NORMAL")), 20, "the request's ack")
     assert nats.stream_info("RENDERED_NORMAL")["state"]["last_seq"] == stored + 1  # it was rendered again: the ledger decides
     wait_until(lambda: all_acked(nats, "RENDERED_NORMAL", consumer_of(nats, "RENDERED_NORMAL")), 20, "the dispatcher's ack")
-    assert told(running, nats, notification) == {"STATUS_QUEUED", "STATUS_SENT"}
+    assert reported(running, nats, notification) == {"STATUS_QUEUED", "STATUS_SENT"}
     assert running.status(notification)["status"] == "sent"
     assert len(running.mailbox.for_notification(notification)) == 1
     nats.close()
@@ -87,11 +87,11 @@ def test_what_was_sent_to_an_address_that_is_suppressed_since_stays_sent(running
     wait_death(renderer, "worker.unacked")
     assert running.status(notification, wait="sent")["status"] == "sent"
     assert running.post({"address": "gone@example.com", "reason": "hard_bounce"}, path="/v1/suppressions")[0] == 201
-    time.sleep(6)  # the redelivery that finds nobody is what makes the server count anew
+    time.sleep(6)  # the redelivery without a reader makes the server count from the start
     renderer.start()
     wait_until(lambda: all_acked(nats, "REQUEST_NORMAL", consumer_of(nats, "REQUEST_NORMAL")), 20, "the request's ack")
     wait_until(lambda: all_acked(nats, "RENDERED_NORMAL", consumer_of(nats, "RENDERED_NORMAL")), 20, "the dispatcher's ack")
-    assert told(running, nats, notification) == {"STATUS_QUEUED", "STATUS_SENT"}
+    assert reported(running, nats, notification) == {"STATUS_QUEUED", "STATUS_SENT"}
     assert running.status(notification)["status"] == "sent"
     assert len(running.mailbox.for_notification(notification)) == 1
     nats.close()

@@ -56,11 +56,11 @@ class World:
         wait_until(lambda: self.rows(notification) == [*expected], 40,
                    f"the ledger having {expected}, not {self.rows(notification)}")
 
-    def wait_told(self, notification, *statuses):
-        """In any order: "sent" may be told after the callback's own status."""
-        def told():
+    def wait_reported(self, notification, *statuses):
+        """In any order: "sent" may be published after the callback's own status."""
+        def reported():
             return {step["status"] for step in self.pipeline.status(notification)["timeline"]}
-        wait_until(lambda: set(statuses) <= told(), 30, f"{statuses} in the history")
+        wait_until(lambda: set(statuses) <= reported(), 30, f"{statuses} in the history")
 
     def was_unknown(self, notification):
         return self.pipeline.postgres.query(
@@ -87,7 +87,7 @@ def test_a_callback_before_the_take_over_settles_it(world, policy):
     world.dispatcher.start()
     wait_until(lambda: world.rows(notification)[0][3], 30, "the callback's proof in the ledger")
     world.wait_row(notification, (1, "sent", 1, True))
-    world.wait_told(notification, "sent", "delivered")
+    world.wait_reported(notification, "sent", "delivered")
     assert world.was_unknown(notification) == [(1, True)]
     time.sleep(3)  # an ack wait: its redelivery, if any, was looked at again
     assert world.mails(notification) == 1
@@ -103,7 +103,7 @@ def test_a_callback_before_the_kill_settles_it(world, policy):
     world.dispatcher.kill()
     world.dispatcher.start()
     world.wait_row(notification, (1, "sent", 1, True))
-    world.wait_told(notification, "sent", "opened")
+    world.wait_reported(notification, "sent", "opened")
     assert world.mails(notification) == 1
 
 
@@ -119,8 +119,8 @@ def test_a_callback_after_parking_settles_it(world):
     world.callback(parked[1], "bounce", type="bounce", status="5.1.1", reason="550 5.1.1 unknown")
     for notification in parked:
         world.wait_row(notification, (1, "sent", 1, True))
-    world.wait_told(parked[0], "sent", "delivered")
-    world.wait_told(parked[1], "sent", "bounced")
+    world.wait_reported(parked[0], "sent", "delivered")
+    world.wait_reported(parked[1], "sent", "bounced")
     assert world.was_unknown(parked[0]) == [(1, True)]
     assert [world.mails(notification) for notification in parked] == [1, 1]
     assert world.dispatcher.metric("stentor_dispatcher_settled_total") == 2
@@ -137,7 +137,7 @@ def test_without_a_callback_it_is_sent_again_and_says_so(world):
     first, second = world.pipeline.mailbox.for_notification(notification)
     assert first.as_bytes() == second.as_bytes()
     world.callback(notification, "delivered")  # nothing is open any more
-    world.wait_told(notification, "sent", "delivered")
+    world.wait_reported(notification, "sent", "delivered")
     assert world.rows(notification) == [(1, "sent", 1, False)]
 
 
@@ -152,15 +152,15 @@ def test_a_callback_stops_the_retry_that_waits(world):
     wait_until(lambda: world.dispatcher.metric("stentor_dispatcher_claims_refused_total") > refused, 30, "the retry being refused")
     assert world.mails(notification) == 2
     assert world.rows(notification) == [(1, "sent", 2, True)]
-    world.wait_told(notification, "sent", "delivered")
+    world.wait_reported(notification, "sent", "delivered")
 
 
-@pytest.mark.parametrize("option, value, told", [
+@pytest.mark.parametrize("option, value, reported", [
     ("STENTOR_DISPATCHER_UNKNOWN", "email=drop", "a policy is neither resend nor park"),
     ("STENTOR_RETRY_LADDER", "email=5m;sms=60", "'5m' is no ladder"),
 ])
-def test_an_option_that_cannot_be_read_is_named_with_the_fix(world, option, value, told):
+def test_an_option_that_cannot_be_read_is_named_with_the_fix(world, option, value, reported):
     broken = world.pipeline.service("dispatcher", instance="-broken", **{option: value}).start(wait=False)
     assert broken.child.wait(20) != 0
     line = json.loads([line for line in broken.tail().splitlines() if option in line][-1])
-    assert told in json.dumps(line) and "expected" in json.dumps(line)
+    assert reported in json.dumps(line) and "expected" in json.dumps(line)

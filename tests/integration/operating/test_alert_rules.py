@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An alert on a metric that nobody has never fires: every name and label value of the rules is one of the sources."""
+"""An alert on a metric that no program has never fires: every name and label value of the rules is one of the sources."""
 import re
 
 import pytest

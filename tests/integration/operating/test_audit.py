@@ -98,8 +98,8 @@ def test_a_healthy_system_has_only_accepted_and_sent(audited, since):
     assert report["since"] == since and report["until"] > since
     # Accept rows, requests, rendered, ledger, two statuses, history and attempts of each; the ten may share accept rows.
     assert report["rows"] >= 7 * 10 + 1 and report["seconds"] > 0
-    told = audited.run_cli("audit", "--since", since)
-    assert told.returncode == 0 and "accepted            10" in told.stdout and "lost                 0" in told.stdout
+    reported = audited.run_cli("audit", "--since", since)
+    assert reported.returncode == 0 and "accepted            10" in reported.stdout and "lost                 0" in reported.stdout
 
 
 def test_the_span_and_the_tenant_choose_what_is_counted(audited, since):
@@ -111,7 +111,7 @@ def test_the_span_and_the_tenant_choose_what_is_counted(audited, since):
     assert audit(audited, "--since", middle)["accepted"] == 1
     assert audit(audited, "--since", "1h", "--until", since)["until"] == since
     assert audit(audited, "--since", since, "--tenant", TENANT)["accepted"] == 2
-    assert audit(audited, "--since", since, "--tenant", "nobody")["accepted"] == 0
+    assert audit(audited, "--since", since, "--tenant", "unknown")["accepted"] == 0
 
 
 def test_each_end_has_its_count(audited, since):
@@ -123,7 +123,7 @@ def test_each_end_has_its_count(audited, since):
         return notification
 
     end("failed", variables={"no": "name"})  # in the renderer
-    end("failed", reply="550 5.1.1 no such user", to="nobody@example.com")  # by the vendor
+    end("failed", reply="550 5.1.1 no such user", to="unknown@example.com")  # by the vendor
     end("sent", reply="451 4.7.1 try later")  # at the second attempt
     waiting = audited.send(scheduled_for=later(hours=1))
     audited.status(waiting, wait="scheduled")
@@ -202,8 +202,8 @@ def test_a_row_deleted_by_hand_is_found_and_named(audited, since, source):
     audited.postgres.query(ROWS[source], broken)
     detail = check_found(audited, since, broken, source, sent=2)
     assert {"accept_log": "gone", "ledger": "needs a person", "history": "stentor rebuild history"}[source] in detail
-    told = audited.run_cli("audit", "--since", since, "--grace", 1)
-    assert told.returncode == 1 and f"lost     {broken}  {TENANT}  {source}: {detail}" in told.stdout
+    reported = audited.run_cli("audit", "--since", since, "--grace", 1)
+    assert reported.returncode == 1 and f"lost     {broken}  {TENANT}  {source}: {detail}" in reported.stdout
 
 
 @pytest.mark.parametrize("record", MESSAGES)
@@ -286,8 +286,8 @@ def test_repair_drives_what_never_went_on_and_does_not_send_what_was_sent(audite
     assert counts(report["before"]) == {"accepted": 3, "sent": 2, "lost": 2}
     assert report["repaired"] == 2 and counts(report) == {"accepted": 3, "sent": 3}
     assert [len(audited.mailbox.for_notification(n)) for n in (lost, sent, whole)] == [1, 1, 1]
-    told = audited.run_cli("audit", "--since", since, "--grace", 1, "--repair")
-    assert told.returncode == 0 and "published again: 0" in told.stdout
+    reported = audited.run_cli("audit", "--since", since, "--grace", 1, "--repair")
+    assert reported.returncode == 0 and "published again: 0" in reported.stdout
 
 
 def test_repair_does_not_drive_what_has_ended_and_expired_since(audited, admin, since):
@@ -378,7 +378,7 @@ def test_a_claim_without_an_outcome_and_a_parked_one_are_unknown(audited, since)
     report = audit(audited, "--since", since)
     details = {finding["id"]: finding["detail"] for finding in report["findings"] if finding["what"] == "unknown"}
     assert "has gone" in details[claimed] and "parked" in details[parked] and report["unknown"] == 2
-    # A person has it sent again, as the next attempt; the parked one stays beside it.
+    # An operator has it sent again, as the next attempt; the parked one stays.
     columns = [name for name, in audited.postgres.query(
         "SELECT column_name FROM information_schema.columns WHERE table_schema = 'dispatcher' AND table_name = 'ledger'")]
     second = ", ".join({"attempt": "2::smallint", "state": "'sent'"}.get(name, name) for name in columns)
@@ -532,8 +532,8 @@ def test_without_its_servers_it_says_which_one_is_missing(audited):
 
 def test_no_other_service_may_look_across_tenants(audited):
     import psycopg2
-    for door in ("ingest.audit_events('{1}')", "dispatcher.audit_ledger(now(), now(), NULL, now(), '', 0::smallint, 1)",
+    for function in ("ingest.audit_events('{1}')", "dispatcher.audit_ledger(now(), now(), NULL, now(), '', 0::smallint, 1)",
                  "digest_flusher.audit_due('', '', NULL, '', 1)", "stentor.audit_history(now(), now(), NULL, now(), '', '', 1)"):
-        assert audited.postgres.query(f"SELECT count(*) FROM {door}", role="stentor_cli") is not None
+        assert audited.postgres.query(f"SELECT count(*) FROM {function}", role="stentor_cli") is not None
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-            audited.postgres.query(f"SELECT count(*) FROM {door}", role="stentor_renderer")
+            audited.postgres.query(f"SELECT count(*) FROM {function}", role="stentor_renderer")

@@ -143,7 +143,7 @@ def test_an_audit_sees_of_old_ones_what_has_not_ended(kept, bus):
         kept.postgres.query("DELETE FROM ingest.accept_log WHERE accept_id < 0")
 
 
-def test_what_is_dropped_without_a_known_end_is_told(kept, bus):
+def test_rows_dropped_without_a_known_end_are_logged(kept, bus):
     unknown, young = plant(kept, days=430, status="scheduled"), plant(kept, days=410, status="scheduled")
     forget(kept, unknown)
     forget(kept, young)

@@ -26,9 +26,9 @@ def test_help_lists_the_commands_and_tells_the_options_of_each():
     commands = re.findall(r"^  ([a-z]+(?:-[a-z]+| [a-z]+)?)  +\S", done.stdout, re.M)
     assert {"up", "down", "migrate", "send", "status", "tail", "template put", "doctor"} <= set(commands)
     for command in commands:
-        told = _stentor("help", *command.split())
-        assert told.returncode == 0 and told.stdout.startswith("usage: stentor [--config FILE] " + command), command
-        assert _stentor(*command.split(), "--help").stdout == told.stdout, command
+        reported = _stentor("help", *command.split())
+        assert reported.returncode == 0 and reported.stdout.startswith("usage: stentor [--config FILE] " + command), command
+        assert _stentor(*command.split(), "--help").stdout == reported.stdout, command
     assert "--idempotency-key" in _stentor("help", "send").stdout
     assert _stentor().stdout == _stentor("--help").stdout == _stentor("-h").stdout == done.stdout
     unknown = _stentor("help", "frobnicate")
@@ -36,10 +36,10 @@ def test_help_lists_the_commands_and_tells_the_options_of_each():
 
 
 def test_the_first_word_of_several_commands_tells_them():
-    told = _stentor("help", "dlq")
-    assert told.returncode == 0 and re.findall(r"^  (dlq [a-z]+) ", told.stdout, re.M) == ["dlq list", "dlq show", "dlq resend", "dlq drop"]
-    assert _stentor("dlq", "--help").stdout == told.stdout
-    assert _stentor("dlq", "-h").stdout == told.stdout
+    reported = _stentor("help", "dlq")
+    assert reported.returncode == 0 and re.findall(r"^  (dlq [a-z]+) ", reported.stdout, re.M) == ["dlq list", "dlq show", "dlq resend", "dlq drop"]
+    assert _stentor("dlq", "--help").stdout == reported.stdout
+    assert _stentor("dlq", "-h").stdout == reported.stdout
     done = _stentor("dlq")
     assert done.returncode == 2 and "dlq list, dlq show, dlq resend, dlq drop" in done.stderr and done.stdout == ""
 
@@ -415,7 +415,7 @@ def test_status_gives_up_waiting_and_says_so(pipeline):
     assert done.returncode == 1 and "is not 'delivered' after 1 s" in done.stderr
     assert json.loads(done.stdout)["status"] == "sent"
     assert "not a status" in pipeline.run_cli("status", notification, "--wait", "arrived").stderr
-    hidden = pipeline.run_cli("status", notification, tenant="somebody-else")
+    hidden = pipeline.run_cli("status", notification, tenant="another-tenant")
     assert hidden.returncode == 3 and hidden.stdout == ""
 
 
@@ -425,7 +425,7 @@ def test_tail_shows_what_happens_from_now_on_until_it_is_stopped(pipeline):
         [BIN / "stentor", "tail", "--count", "2", "--json", *more], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={"STENTOR_NATS_URL": pipeline.nats.url, "STENTOR_NATS_USER": "stentor-cli", "STENTOR_NATS_PASSWORD": "pw",
              "STENTOR_TENANT": tenant})
-        for more, tenant in (([], TENANT), (["--every-tenant"], "somebody-else"), ([], "somebody-else"))]
+        for more, tenant in (([], TENANT), (["--every-tenant"], "another-tenant"), ([], "another-tenant"))]
     mine, everyones, others = tails
     sent = []
 
@@ -475,12 +475,12 @@ def test_doctor_has_a_line_for_each_projection(pipeline):
     pipeline.cli("recipient", "put", "--identity", "user:doctor", "--name", "Doc", "--email", "doctor@example.com")
     pipeline.status(pipeline.send(to="lines@example.com"), wait="sent")
     wait_until(lambda: all(check["result"] == "ok" for check in projections(pipeline).values()), 20, "all at work")
-    told = projections(pipeline)
-    assert list(told) == ["history", "people", "digests"]
+    reported = projections(pipeline)
+    assert list(reported) == ["history", "people", "digests"]
     for name in ("digests", "people"):
         last = pipeline.postgres.query("SELECT max(sequence) FROM people.positions")[0][0]
-        assert told[name]["text"] == f"0 events behind, at PEOPLE {last}, folding"
-    assert ", STATUS " in told["history"]["text"]
+        assert reported[name]["text"] == f"0 events behind, at PEOPLE {last}, folding"
+    assert ", STATUS " in reported["history"]["text"]
 
 
 def test_doctor_names_what_does_not_fold(pipeline):
@@ -528,7 +528,7 @@ def test_doctor_names_a_projection_that_stands_still(pipeline):
     wait_until(lambda: projections(pipeline)["history"]["result"] == "ok", 20, "history at work")
 
 
-def test_doctor_does_not_ask_for_a_saga_that_nobody_runs(pipeline):
+def test_doctor_does_not_ask_for_a_saga_that_does_not_run(pipeline):
     report = json.loads(pipeline.cli("doctor", "--json"))
     assert [check["result"] for check in report["checks"] if check["check"] == "order-saga on EVENTS"] == ["ok"]
 

@@ -55,8 +55,8 @@ def test_every_command_is_offered_word_by_word(offers):
 
 
 def test_the_flags_of_a_command_are_offered_and_no_others(offers):
-    told = set(re.findall(r"--[a-z-]+", _printed("help", "send").split("\n", 1)[1]))
-    assert {"--template", "--var-json"} <= told <= offers("stentor send --") and "--subject" not in offers("stentor send --")
+    reported = set(re.findall(r"--[a-z-]+", _printed("help", "send").split("\n", 1)[1]))
+    assert {"--template", "--var-json"} <= reported <= offers("stentor send --") and "--subject" not in offers("stentor send --")
     assert offers("stentor template put welcome --sub") == {"--subject"}
     assert offers("stentor suppress export --al") == {"--all"}
 

@@ -204,7 +204,7 @@ def test_all_letters_are_sent_again_in_batches(limited):
 # ---- refusals -------------------------------------------------------------------------------------------------------
 
 
-def test_a_mail_with_an_unknown_outcome_is_sent_again_only_when_told_so(limited, bus):
+def test_a_mail_with_an_unknown_outcome_is_sent_again_only_with_the_option(limited, bus):
     notification = exhaust(limited)[0]
     event = rendered_of(limited, bus, notification)
     limited.cli("dlq", "drop", letters_of(limited, notification)[0]["sequence"])
@@ -273,12 +273,12 @@ def test_what_no_stage_should_read_again_is_refused(limited, bus, subject, stage
     (["list", "--limit", "0"], "--limit"),
     (["show"], "usage"),
 ])
-def test_wrong_use_is_told(limited, words, message):
+def test_wrong_use_is_named(limited, words, message):
     done = limited.run_cli("dlq", *words)
     assert done.returncode == 2 and message in done.stderr, done
 
 
-def test_a_misspelt_stage_is_told_the_stages(limited):
+def test_a_misspelt_stage_gets_the_list_of_stages(limited):
     for words in (["list", "--stage", "render"], ["resend", "--all", "--stage", "render"]):
         done = limited.run_cli("dlq", *words)
         assert done.returncode == 0 and "no dead letter of stage 'render'" in done.stderr and "renderer, " in done.stderr
@@ -301,8 +301,8 @@ def test_poison_is_listed_shown_as_hex_and_dropped(limited, bus):
     shown = json.loads(limited.cli("dlq", "show", sequence, "--json"))
     assert shown["payload_hex"] == "ffffffff" and shown["payload_bytes"] == 4 and "event" not in shown
     assert shown["stream"] == "REQUEST_NORMAL" and shown["deliveries"] == 1
-    told = limited.cli("dlq", "show", shown["event_id"])
-    assert "ffffffff" in told and "4 bytes that are not an event of its subject" in told and f"letter {sequence} " in told
+    reported = limited.cli("dlq", "show", shown["event_id"])
+    assert "ffffffff" in reported and "4 bytes that are not an event of its subject" in reported and f"letter {sequence} " in reported
     assert "would_drop" in limited.cli("dlq", "drop", sequence, "--dry-run")
     assert f"{sequence}  dropped" in limited.cli("dlq", "drop", sequence)
     assert limited.run_cli("dlq", "show", sequence).returncode == 3
@@ -337,8 +337,8 @@ def test_the_attempts_of_a_letter_are_shown_and_carried_over(limited, bus):
     shown = json.loads(limited.cli("dlq", "show", sequence, "--json"))["attempts"]
     assert [attempt["number"] for attempt in shown] == list(range(1, 26))
     assert shown[0]["outcome"] == "rejected_retryable" and shown[0]["finished_at"].startswith("2025-11-20T")
-    told = limited.cli("dlq", "show", sequence)
-    assert "via smtp: rejected_retryable, 451 4.3.0 busy?[31m" in told and "\x1b" not in told
+    reported = limited.cli("dlq", "show", sequence)
+    assert "via smtp: rejected_retryable, 451 4.3.0 busy?[31m" in reported and "\x1b" not in reported
     before = last_sequence(bus, "RENDERED_NORMAL")
     assert lines(limited.cli("dlq", "resend", sequence, "--json"))[0]["attempt"] == 26
     resent = messages(limited).Rendered.FromString(bus.message("RENDERED_NORMAL", seq=before + 1)[1])

@@ -118,7 +118,7 @@ def test_passwords_and_accounts_of_an_installation_that_exists_are_kept(etc, tmp
     (["--set", "STENTOR_ADMIN_PROT=1"], "did you mean STENTOR_ADMIN_PORT"),
     (["--set", "postman:STENTOR_ADMIN_PORT=1"], "there is no service 'postman'"),
     (["--set", "nothing"], "expected SETTING=VALUE"),
-    (["--group", "nobody-has-it"], "there is no group 'nobody-has-it'"),
+    (["--group", "no-such-group"], "there is no group 'no-such-group'"),
     (["--group", "1", "--service-groups"], "only one of them"),
     (["--folder", "/nonexistent/etc"], "cannot make '/nonexistent/etc'"),
     (["--accounts", "/dev/null", "--passwords", "/nonexistent"], "cannot open '/nonexistent'"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rotation of the master key and of the hash key under a running pipeline: nothing is lost, nobody who is suppressed gets mail."""
+"""Rotation of the master key and of the hash key under a running pipeline: nothing is lost, no suppressed recipient gets mail."""
 import http.client
 import json
 import re
@@ -63,7 +63,7 @@ def test_the_master_key_rotates_and_the_old_one_goes(rotating):
     wait_until(lambda: len(rotating.mailbox.mails()) >= 20, 30, "the mails of before")
     old, new = rotate(rotating, "master")
     assert status_of(rotating)[new]["state"] == "current" and status_of(rotating)[old]["state"] == "old"
-    wait_until(lambda: status_of(rotating)[old]["data_keys"] == 0, 30, "every data key being wrapped anew")
+    wait_until(lambda: status_of(rotating)[old]["data_keys"] == 0, 30, "every data key being wrapped again")
     assert status_of(rotating)[new]["data_keys"] >= 20
     assert "the current master key wraps every data key" in rotating.services["ingest"].log.read_text()
 
@@ -96,7 +96,7 @@ def test_a_file_without_a_key_that_is_in_use_is_refused(rotating):
 
 def test_a_key_is_not_retired_while_data_keys_hang_on_it(rotating):
     (old,) = [key for key, row in status_of(rotating).items() if row["state"] == "old" and row["kind"] == "master"]
-    wait_until(lambda: status_of(rotating)[old]["data_keys"] == 0, 30, "every data key being wrapped anew")
+    wait_until(lambda: status_of(rotating)[old]["data_keys"] == 0, 30, "every data key being wrapped again")
     rotating.services["ingest"].stop()
     rotating.postgres.query(
         f"INSERT INTO keys.data_keys (tenant_id, subject, generation, wrapped) VALUES ('acme', substr(sha256('x'), 1, 16), 1, '\\x0101{old}' || substr(sha256('y') || sha256('z'), 1, 60))")
@@ -175,7 +175,7 @@ def test_what_was_hashed_under_the_key_of_before_is_found_after(rotating):
     assert end_of(rotating, to="spam@example.com")["status"] == "suppressed"
     assert [entry["reason"] for entry in json.loads(rotating.cli("suppress", "list", "--address", "angry@example.com", "--json"))] == ["complaint"]
     assert len(call(rotating, "GET", "/v1/suppressions?address=angry@example.com")[1]["data"]) == 1
-    assert call(rotating, "GET", "/v1/suppressions?address=nobody@example.com")[1]["data"] == []
+    assert call(rotating, "GET", "/v1/suppressions?address=unknown@example.com")[1]["data"] == []
 
     # People: their address still opens, they are found by it, and they get no second id and no second key.
     assert found(rotating, "ada@example.com") == [ada]

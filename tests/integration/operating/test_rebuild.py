@@ -129,14 +129,14 @@ def test_a_dry_run_names_the_rows_that_differ(own):
     own.postgres.query("DELETE FROM archiver.notifications WHERE id = %s", ids[1])
     own.postgres.query("UPDATE archiver.delivery_attempts SET reply = 'forged' WHERE notification_id = %s", ids[2])
     own.postgres.query("INSERT INTO archiver.notifications (created_at, id, tenant_id, channel, status, status_rank)"
-                       " VALUES (now(), 'ntf_nobody', 'acme', 'email', 'sent', 5)")
+                       " VALUES (now(), 'ntf_unknown', 'acme', 'email', 'sent', 5)")
     done = own.run_cli("rebuild", "history", "--dry-run", "--json", admin=True)
     assert done.returncode == 1
-    told = json.loads(done.stdout)
-    assert told["differences"] == 4
-    assert set(told["shown"]) == {
+    reported = json.loads(done.stdout)
+    assert reported["differences"] == 4
+    assert set(reported["shown"]) == {
         f"notifications {ids[0]} {TENANT}: differs", f"notifications {ids[1]} {TENANT}: only in the log",
-        f"delivery_attempts {ids[2]} 1 {TENANT}: differs", f"notifications ntf_nobody {TENANT}: only in the live table"}
+        f"delivery_attempts {ids[2]} 1 {TENANT}: differs", f"notifications ntf_unknown {TENANT}: only in the live table"}
     rebuild(own)
     assert rebuild(own, "--dry-run")["differences"] == 0
     assert own.status(ids[1])["status"] == "sent"
@@ -220,7 +220,7 @@ def test_killed_between_the_rename_and_the_drop_the_new_one_is_live_and_the_next
 
 
 def test_what_a_swap_would_lose_is_refused_by_name(own):
-    for make, drop, told in [
+    for make, drop, reported in [
         ("CREATE VIEW stentor.recent AS SELECT id FROM archiver.notifications", "DROP VIEW stentor.recent", "recent"),
         ("CREATE TABLE archiver.notes (id text)", "DROP TABLE archiver.notes", "notes"),
         ("CREATE POLICY more ON archiver.notifications USING (true)", "DROP POLICY more ON archiver.notifications", "policy more"),
@@ -232,12 +232,12 @@ def test_what_a_swap_would_lose_is_refused_by_name(own):
         own.postgres.query(make)
         done = own.run_cli("rebuild", "history", admin=True)
         assert done.returncode == 1 and "does not know how to carry over" in done.stderr, make
-        assert told in done.stderr, (make, done.stderr)
+        assert reported in done.stderr, (make, done.stderr)
         assert schemas(own) == {"archiver"}
         own.postgres.query(drop)
 
 
-def test_doors_grants_and_indexes_come_along(own):
+def test_functions_grants_and_indexes_come_along(own):
     own.postgres.query("CREATE INDEX by_recipient ON archiver.notifications (recipient_id) WHERE status = 'sent'")
     own.postgres.query("GRANT SELECT ON archiver.notifications TO stentor_ingest")
     own.postgres.query("SET ROLE stentor_owner; CREATE FUNCTION archiver.count_sent() RETURNS bigint LANGUAGE sql SECURITY DEFINER"
@@ -317,8 +317,8 @@ def test_a_log_that_loses_its_beginning_while_it_is_read_is_no_basis(own):
                        "the rebuild waiting")
             admin.request("$JS.API.STREAM.PURGE.REQUEST_NORMAL", json.dumps({"keep": keep}).encode())
             holder.rollback()
-            _, told = process.communicate(timeout=60)
-            assert process.returncode == 1 and "left the log before they were read" in told, told
+            _, reported = process.communicate(timeout=60)
+            assert process.returncode == 1 and "left the log before they were read" in reported, reported
             assert rows(own) == before and schemas(own) == {"archiver"}
             publish_log(own, 100)
             wait_until(lambda: own.history_count("status = 'sent'") == len(before) // 2 + 100, 60, "the live projection")

@@ -28,7 +28,7 @@ def replayed():
     running.ids = [running.send(to=f"user{i}@example.com", variables={"name": f"User {i}"}) for i in range(COUNT - 1)]
     wait_until(lambda: running.history_count("status = 'sent'") == COUNT - 1, 60, "the mails sent")
     running.mailbox.answer("550 5.1.1 no such user")
-    running.refused = running.send(to="nobody@example.com")
+    running.refused = running.send(to="unknown@example.com")
     running.status(running.refused, wait="failed")
     yield running
     running.stop()
@@ -334,17 +334,17 @@ def test_copies_do_not_fill_a_stream(client, replayed):
     (["--shadow", "--from-time", "1h", "--template", "/none.hbs"], "/none.hbs"),
     (["--shadow", "--from-time", "1h", "--template", "/dev/null", "--to-service", "renderer"], "no meaning with --shadow"),
 ])
-def test_wrong_use_is_told_with_what_would_be_right(replayed, words, said):
-    told = _replay(replayed, *words, status=2)
-    assert said in told, told
+def test_wrong_use_names_the_right_one(replayed, words, said):
+    reported = _replay(replayed, *words, status=2)
+    assert said in reported, reported
 
 
 def test_a_beginning_past_the_streams_age_is_refused(replayed, client):
     for i in range(5):
-        client.publish("ntf.settle.nobody", b"x", f"aged-{i}")
+        client.publish("ntf.settle.unknown", b"x", f"aged-{i}")
     client.request("$JS.API.STREAM.PURGE.SETTLE", b'{"seq": 4}')
-    told = _replay(replayed, "--stream", "SETTLE", "--from-seq", 2, "--all-tenants", "--dry-run", status=1)
-    assert "--from-seq 4" in told
+    reported = _replay(replayed, "--stream", "SETTLE", "--from-seq", 2, "--all-tenants", "--dry-run", status=1)
+    assert "--from-seq 4" in reported
 
 
 # ---- shadow ---------------------------------------------------------------------------------------------------------
@@ -376,8 +376,8 @@ def test_a_shadow_names_what_would_fail_and_what_the_gate_would_stop(replayed, c
     subject.write_text("Hello {{name}}\n")
     loop = tmp_path / "welcome.hbs"
     loop.write_text("{{> missing}}")
-    told = _replay(replayed, "--shadow", "--template", loop, "--from-time", "1h", status=1)
-    assert "the new words cannot be used" in told and "missing" in told
+    reported = _replay(replayed, "--shadow", "--template", loop, "--from-time", "1h", status=1)
+    assert "the new words cannot be used" in reported and "missing" in reported
     shadow = ["--shadow", "--subject-template", subject, "--key", "welcome", "--from-time", "1h"]
     assert "subject, as it was" in _replay(replayed, *shadow)["groups"][0]["diff"]
     replayed.cli("tenant", "put", "acme", "--name", "Acme", "--sender", "hello@acme.test", "--sender-name", "Acme", "--suspended")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that is started with something wrong says in one line what it is and what to do, and works when it is mended, without a restart
+"""A program that is started with something wrong prints one line with the cause and the remedy, and works when it is corrected, without a restart
 where that is possible. What asks whether it works: its own --ready, readiness that does not flap, systemd."""
 import contextlib
 import json

@@ -67,10 +67,10 @@ def test_projections_go_on_where_nats_reports_another_creation_time(pipeline):
         assert known == reported(pipeline, stream), (schema, stream)
     assert "stream's creation time changed but its messages are the same" in pipeline.services["archiver"].log.read_text()
     report = json.loads(pipeline.cli("doctor", "--json"))
-    told = {check["check"]: check["text"] for check in report["checks"]}
-    assert report["ok"] and told["senders"] == "1 tenant, each From of a verified domain"
+    shown = {check["check"]: check["text"] for check in report["checks"]}
+    assert report["ok"] and shown["senders"] == "1 tenant, each From of a verified domain"
     for name in ("history", "people", "digests"):
-        assert told[f"projection {name}"].startswith("0 events behind, at ") and told[f"projection {name}"].endswith(", folding"), told
+        assert shown[f"projection {name}"].startswith("0 events behind, at ") and shown[f"projection {name}"].endswith(", folding"), shown
 
 
 def test_a_rebuild_knows_the_stream_though_the_archiver_was_away(pipeline):

@@ -76,21 +76,21 @@ def test_an_insert_becomes_a_mail_and_the_row_says_sent(pipeline, memo):
 def test_doctor_has_a_line_for_an_outboxs_relay(pipeline, memo):
     wait_row(memo, memo.memo("doctor@example.com", "memo-doctor"), ("SENT",))
 
-    def told(*words):
+    def reported(*words):
         checks = json.loads(pipeline.run_cli("doctor", "--json", *words).stdout)["checks"]
         return {check["check"]: check for check in checks if "outbox" in check["check"]}
 
     url = pipeline.postgres.url(ROLE, memo.database)
     urls, name = ("--outbox-database", url), "projection outbox-memo"
-    assert told() == {}
-    wait_until(lambda: told(*urls)[name]["result"] == "ok", 20, "the relay reading what became of its mails")
-    assert "STATUS " in told(*urls)[name]["text"] and told(*urls)[name]["text"].endswith(", folding")
+    assert reported() == {}
+    wait_until(lambda: reported(*urls)[name]["result"] == "ok", 20, "the relay reading what became of its mails")
+    assert "STATUS " in reported(*urls)[name]["text"] and reported(*urls)[name]["text"].endswith(", folding")
     memo.process.stop()
     try:
-        assert told(*urls)[name]["text"].endswith("no process folds it (HINT: is stentor-outbox-relay running?)")
+        assert reported(*urls)[name]["text"].endswith("no process folds it (HINT: is stentor-outbox-relay running?)")
     finally:
         memo.process.start()
-    assert told("--outbox-database", url.replace("dbname=", "dbname=no"))["outbox database"]["result"] == "fail"
+    assert reported("--outbox-database", url.replace("dbname=", "dbname=no"))["outbox database"]["result"] == "fail"
 
 
 def test_a_body_of_html_is_sent_as_html(pipeline, memo):
@@ -114,11 +114,11 @@ def test_a_bodys_beginning_chooses_its_template(pipeline, memo):
 
 
 def test_a_refusal_of_the_vendor_fails_the_row_with_its_words(pipeline, memo):
-    pipeline.mailbox.answer("550 5.1.1 nobody of that name")
+    pipeline.mailbox.answer("550 5.1.1 no such user here")
     row_id = memo.memo("gone@example.com", "memo-gone")
     row = wait_row(memo, row_id, ENDS)
     assert (row["status"], row["retry_count"], row["sent_at"]) == ("FAILED", 1, None)
-    assert row["error_message"] == "invalid_address: nobody of that name"
+    assert row["error_message"] == "invalid_address: no such user here"
     memo.sql("UPDATE email_outbox SET status = 'PENDING' WHERE id = %s", row_id)  # of no use: the address is suppressed now
     wait_until(lambda: memo.mail_row(row_id)["error_message"] == "suppressed: hard_bounce", 20, "the suppression")
     assert memo.mail_row(row_id)["status"] == "FAILED"
@@ -166,7 +166,7 @@ def test_a_row_that_is_reset_while_it_is_under_way_is_sent_once(pipeline, memo):
     assert memo.mail_row(row_id)["status"] == "SENT"
 
 
-def test_a_row_that_its_table_does_not_let_be_told_holds_up_nobody(memo):
+def test_a_row_that_cannot_be_written_back_delays_no_other(memo):
     memo.sql("CREATE FUNCTION forbid() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE check_violation USING MESSAGE = 'not sent'; END $$;"
              "CREATE TRIGGER forbid BEFORE UPDATE ON email_outbox FOR EACH ROW WHEN (new.recipient_email = 'stuck3@example.com' AND"
              " new.status = 'SENT') EXECUTE FUNCTION forbid()")

@@ -107,7 +107,7 @@ def test_install_is_safe_to_repeat_and_gives_the_relay_what_it_needs(database):
     database.mail()  # the trigger runs
 
 
-def test_finding_01_install_makes_nothing_that_a_superuser_owns_unless_it_is_told_to(database):
+def test_finding_01_install_makes_nothing_that_a_superuser_owns_without_the_option(database):
     for command in (["install"], ["check"], ["show"], ["retry", "--failed"]):
         done = database.run(*command, role="postgres")
         assert done.returncode == 1 and "'postgres' is a superuser" in done.stderr and "--as-superuser" in done.stderr, done.stderr
@@ -130,13 +130,13 @@ def test_check_names_everything_that_is_missing(database):
     assert "table 'stentor_outbox.claims' is missing (of Stentor) (HINT: stentor outbox install --mapping FILE)" in done.stdout
     database.ok("install")
     database.sql("ALTER TABLE email_outbox DROP COLUMN sent_at, ALTER COLUMN retry_count TYPE text")
-    told = json.loads(database.run("check", "--json").stdout)
-    assert told["fits"] is False and told["mapping"] == "memo"
-    assert "column 'sent_at' of table 'public.email_outbox' is missing (mapping field moments.sent.sent_at)" in told["problems"]
+    reported = json.loads(database.run("check", "--json").stdout)
+    assert reported["fits"] is False and reported["mapping"] == "memo"
+    assert "column 'sent_at' of table 'public.email_outbox' is missing (mapping field moments.sent.sent_at)" in reported["problems"]
     assert ("column 'retry_count' of table 'public.email_outbox' is text, not a number (mapping field moments.retrying.retry_count)"
-            in told["problems"])
-    told = json.loads(database.run("check", "--json", mapping="bookworm").stdout)  # A's table is not there at all
-    assert told["problems"] == ["table 'public.outboxes' is missing (mapping field id)"]
+            in reported["problems"])
+    reported = json.loads(database.run("check", "--json", mapping="bookworm").stdout)  # A's table is not there at all
+    assert reported["problems"] == ["table 'public.outboxes' is missing (mapping field id)"]
 
 
 def changed(tmp_path, change):
@@ -178,10 +178,10 @@ def test_check_knows_rights_and_indexes(database):
     done = database.run("check", "--role", RELAY)
     assert done.returncode == 1 and "no right to SELECT column 'id' of table 'public.email_outbox' (mapping field id)" in done.stdout
     assert "no right to USAGE of the schema, to read column 'claim_id' of table 'stentor_outbox.claims'" in done.stdout
-    told = database.json("check")
-    assert told["fits"] is True
-    assert told["missing_index"] == "CREATE INDEX ON \"public\".\"email_outbox\" (\"meta_created_at\") WHERE \"status\" = 'PENDING'"
-    database.sql(told["missing_index"])
+    reported = database.json("check")
+    assert reported["fits"] is True
+    assert reported["missing_index"] == "CREATE INDEX ON \"public\".\"email_outbox\" (\"meta_created_at\") WHERE \"status\" = 'PENDING'"
+    database.sql(reported["missing_index"])
     assert database.json("check")["missing_index"] is None
     assert database.json("check", mapping="hotel")["missing_index"] is None
 
@@ -191,11 +191,11 @@ def test_show_tells_what_waits_and_what_failed(database):
     database.mail()
     failed = database.mail("FAILED", "550 no such user")
     database.sql("INSERT INTO stentor_outbox.claims VALUES ('c1', 'memo', 'relay-1', now(), now() - interval '1 s', '{a,b}', '{1,1}', '{}')")
-    told = database.json("show")
-    assert (told["mapping"], told["pending"], told["refused"], told["publish"]) == ("memo", 1, 0, "request")
-    assert told["oldest_at"].endswith("Z")
-    assert [(claim["relay"], claim["rows"], claim["expired"]) for claim in told["claims"]] == [("relay-1", 2, True)]
-    assert [(row["key"], row["reason"]) for row in told["failed_rows"]] == [(failed, "550 no such user")]
+    reported = database.json("show")
+    assert (reported["mapping"], reported["pending"], reported["refused"], reported["publish"]) == ("memo", 1, 0, "request")
+    assert reported["oldest_at"].endswith("Z")
+    assert [(claim["relay"], claim["rows"], claim["expired"]) for claim in reported["claims"]] == [("relay-1", 2, True)]
+    assert [(row["key"], row["reason"]) for row in reported["failed_rows"]] == [(failed, "550 no such user")]
     text = database.ok("show")
     assert f"failed {failed}" in text and "550 no such user" in text and "pending 1" in text
     assert database.json("show", "--limit", "0")["failed_rows"] == []
@@ -273,7 +273,7 @@ def test_retry_leaves_alone_what_went_out_and_looks_like_a_refusal(database, tmp
 def test_retry_leaves_alone_what_was_sent_and_looks_as_if_it_had_failed(database, tmp_path):
     path = changed(tmp_path, lambda m: (m["moments"]["sent"].update(status="DONE"), m["moments"]["failed"].update(status="DONE")))
     database.ok("install")
-    sent, failed = database.mail("DONE"), database.mail("DONE", "550 nobody")
+    sent, failed = database.mail("DONE"), database.mail("DONE", "550 no such user")
     for number, (row, state) in enumerate(((sent, "sent"), (failed, "failed"))):
         database.sql("INSERT INTO stentor_outbox.requests (mapping, row_key, attempt, notification_id, state, made_at)"
                      f" VALUES ('memo', '{row}', 1, 'ntf_{number}', '{state}', now())")

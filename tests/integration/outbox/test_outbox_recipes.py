@@ -136,7 +136,7 @@ def test_the_tables_are_those_that_the_relay_is_tested_with():
 
 
 def test_every_recipe_writes_the_same_row(application):
-    """What is told once in the README is true of all four: their statements name the same columns in the same order."""
+    """What the README says once is true of all four: their statements name the same columns in the same order."""
     columns = set()
     for name in ("memo.psql", "memo.c", "memo.go", "memo.mjs"):
         text = re.sub(r'"\s*\n\s*"', "", (RECIPES / name).read_text())

@@ -207,7 +207,7 @@ def _pods(rendered):
 
 
 @RENDERS
-def test_every_pod_is_nobody_writes_nothing_and_has_limits(rendered):
+def test_every_pod_is_unprivileged_writes_nothing_and_has_limits(rendered):
     pods = _pods(rendered)
     assert pods
     for name, pod in pods.items():

@@ -122,7 +122,7 @@ def test_quiet_hours_put_off_what_is_not_urgent(tenant, pipeline):
     assert due.second == 0
     urgent = acme.send(to="quiet@example.com", recipient_id=person, priority="critical")
     security = acme.send(to="quiet@example.com", recipient_id=person, category="security")
-    inline = acme.send(to="nobody.known@example.com")
+    inline = acme.send(to="not.known@example.com")
     for sent in (urgent, security, inline):
         acme.row(sent["id"], "sent")
     assert acme.mails(waits["id"]) == []
@@ -173,7 +173,7 @@ def test_suppressed_addresses_get_nothing_until_they_are_released(tenant):
     wait_until(lambda: acme.send(to="bounced@example.com")["status"] == "queued", 10, "the release's effect")
 
 
-def test_a_recipient_who_is_not_known_or_has_no_address_is_told_as_such(tenant):
+def test_a_recipient_who_is_not_known_or_has_no_address_is_reported_as_such(tenant):
     acme = tenant()
     person = acme.recipient()
     for recipient_id in (person, "rcp_01ARZ3NDEKTSV4RRFFQ69G5FAV"):

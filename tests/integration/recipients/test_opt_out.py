@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unsubscribe links through the real pipeline: the mail has them, one click is honoured, what must be told arrives all the same."""
+"""Unsubscribe links through the real pipeline: the mail has them, one click is honoured, what must reach the recipient does."""
 import http.client
 import json
 import re
@@ -67,7 +67,7 @@ def visit(pipeline, link, method="POST", body=b"List-Unsubscribe=One-Click", hea
 
 
 def wait_suppressed(pipeline, to, template, **fields):
-    """Sends until it is told as suppressed (a replica may know it a moment later); the last row."""
+    """Sends until it is reported as suppressed (a replica may know it a moment later); the last row."""
     def attempt():
         row = pipeline.status(send(pipeline, to, template, **fields), wait="sent")
         return row if row["status"] == "suppressed" else None
@@ -119,7 +119,7 @@ def test_a_look_changes_nothing_and_asks(mailed):
     wait_suppressed(mailed, to, "promo")
 
 
-def test_a_known_recipients_preference_is_told_and_twice_is_once(mailed):
+def test_a_known_recipients_opt_out_is_a_preference_and_twice_is_once(mailed):
     client = NatsClient(mailed.nats.port)
     counts = lambda: [client.stream_info(s)["state"]["last_seq"] for s in ("PEOPLE", "CONFIG")]  # noqa: E731
     try:

@@ -17,7 +17,7 @@ ALICE = {
     "quiet_hours": {"start": "22:00", "end": "07:00"},
     "addresses": [{"channel": "email", "address": "Alice@Example.com", "primary": True, "verified": True},
                   {"channel": "sms", "address": "+49 151 2345678", "label": "mobile"}]}
-NOBODY = "rcp_01KAGTQ5M00000000000000000"
+UNKNOWN_RECIPIENT = "rcp_01KAGTQ5M00000000000000000"
 
 
 class Api:
@@ -54,7 +54,7 @@ def other(people):
     people.cli("tenant", "put", "globex")
     key = json.loads(people.cli("apikey", "create", "--json", tenant="globex"))["key"]
     api = Api(people.api_port, key)
-    wait_until(lambda: api("GET", f"/v1/recipients/{NOBODY}")[0] == 404, 20, "the other tenant's key")
+    wait_until(lambda: api("GET", f"/v1/recipients/{UNKNOWN_RECIPIENT}")[0] == 404, 20, "the other tenant's key")
     return api
 
 
@@ -124,7 +124,7 @@ def test_a_deleted_recipient_is_gone_with_all_that_belonged_to_it(api, people):
 
 
 @pytest.mark.parametrize("body,field", [
-    ({"addresses": [{"channel": "email", "address": "nobody"}]}, "addresses[0].address"),
+    ({"addresses": [{"channel": "email", "address": "no-at-sign"}]}, "addresses[0].address"),
     ({"addresses": [{"channel": "email", "address": "a@example.com"}, {"channel": "sms", "address": "0151 23"}]}, "addresses[1].address"),
     ({"addresses": [{"channel": "email", "address": "Ali***@example.com"}]}, "addresses[0].address"),
     ({"addresses": [{"channel": "email", "address": "a@example.com"}, {"channel": "email", "address": "A@example.com"}]}, "addresses[1]"),
@@ -169,7 +169,7 @@ def test_preferences_are_a_whole_set_and_consents_add_up(api):
     assert "unsubscribed_at" in api("GET", f"/v1/recipients/{bob}")[1]
     assert api("PUT", f"/v1/recipients/{bob}/unsubscription", {"unsubscribed": False})[0] == 200
     assert "unsubscribed_at" not in api("GET", f"/v1/recipients/{bob}")[1]
-    assert api("PUT", f"/v1/recipients/{NOBODY}/preferences", [])[0] == 404
+    assert api("PUT", f"/v1/recipients/{UNKNOWN_RECIPIENT}/preferences", [])[0] == 404
 
 
 # ---- the command line -----------------------------------------------------------------------------------------------
@@ -248,15 +248,15 @@ def test_an_import_tells_its_broken_lines_and_stores_the_rest(people, api, tmp_p
     rows += [f'user,csv-{i},"Csv ""{i}"", Jr.",csv{i}@example.com,true' for i in range(2, 1502)]
     rows[700] = 'user,csv-700,"never closed,csv700@example.com,true'  # line 701 of the file
     rows[900] = "user,csv-900,Few"
-    rows[1100] = "user,csv-1100,Bad,nobody,true"
+    rows[1100] = "user,csv-1100,Bad,no-at-sign,true"
     file = tmp_path / "people.csv"
     file.write_text("\n".join(rows) + "\n")
     done = people.run_cli("recipient", "import", file, "--json")
     summary = json.loads(done.stdout)
     assert done.returncode == 1 and (summary["stored"], summary["failed"]) == (1497, 3), summary
-    told = {error["line"]: error for error in summary["errors"]}
-    assert set(told) == {701, 901, 1101} and told[1101]["field"] == "addresses[0].address"
-    assert "quote" in told[701]["error"] and "3 fields" in told[901]["error"]
+    reported = {error["line"]: error for error in summary["errors"]}
+    assert set(reported) == {701, 901, 1101} and reported[1101]["field"] == "addresses[0].address"
+    assert "quote" in reported[701]["error"] and "3 fields" in reported[901]["error"]
     found = _found(api, "identity_type=user&identity_id=csv-702&reveal=true")
     assert found[0]["name"] == 'Csv "702", Jr.'
     assert api("GET", f"/v1/recipients/{found[0]['id']}/consents")[1]["consents"][0]["source"] == "import"
@@ -327,7 +327,7 @@ def test_with_ingest_away_a_write_is_stored_and_shows_once_it_folds_again(people
     wait_until(lambda: api("GET", f"/v1/recipients/{gil}")[1]["name"] == "K***", 30, "what was stored meanwhile")
 
 
-def test_killing_the_projecting_process_within_an_import_loses_nobody_and_the_stand_by_takes_over(people, api, tmp_path):
+def test_killing_the_projecting_process_within_an_import_loses_no_recipient_and_the_stand_by_takes_over(people, api, tmp_path):
     total = 6000
     file = tmp_path / "many.ndjson"
     file.write_text("".join(json.dumps({

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is stored of a person reaches the mail: address, time zone, quiet hours, channels. Everything through the API."""
+"""The stored data of a recipient reach the mail: address, time zone, quiet hours, channels. Everything through the API."""
 import itertools
 import uuid
 from datetime import datetime, timedelta, timezone
@@ -45,7 +45,7 @@ def around_now(zone_hours, before_minutes=60, after_minutes=120):
     return {"start": f"{now - timedelta(minutes=before_minutes):%H:%M}", "end": f"{now + timedelta(minutes=after_minutes):%H:%M}"}
 
 
-def test_a_date_is_told_in_the_zone_of_who_reads_it(pipeline):
+def test_a_date_is_in_the_recipients_zone(pipeline):
     key = publish(pipeline, f"zoned-{next(NUMBERS)}", locales=[
         {"locale": "en-US", "subject": "{{date at 'iso'}}", "text": "{{date at 'EEEE HH:mm'}}"}])
     tokyo, honolulu, nowhere = (
@@ -98,7 +98,7 @@ def test_a_text_message_is_rendered_and_fails_because_there_is_no_vendor_for_it(
     assert pipeline.mailbox.for_notification(notification) == []
 
 
-def wishes(pipeline, who, path, body):
+def put_choice(pipeline, who, path, body):
     status, answer = call(pipeline, "PUT", f"/v1/recipients/{who}/{path}", body)
     assert status == 200, answer
 
@@ -108,7 +108,7 @@ def test_what_a_person_says_while_a_mail_waits_counts_when_its_time_comes(pipeli
         {"locale": "en-US", "subject": "Hello", "text": "Hello"}]) for category in ("social", "marketing"))
     later = (datetime.now(timezone.utc) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     silent, unwilling, withdrawn, removed = (person(pipeline)[0] for _ in range(4))
-    wishes(pipeline, withdrawn, "consents", {"consents": [{"category": "marketing", "channel": "email", "granted": True}]})
+    put_choice(pipeline, withdrawn, "consents", {"consents": [{"category": "marketing", "channel": "email", "granted": True}]})
     cases = {
         send(pipeline, "scheduled", template=social, recipient_id=silent, scheduled_for=later): "unsubscribed",
         send(pipeline, "scheduled", template="welcome", recipient_id=silent, scheduled_for=later): "sent",
@@ -121,9 +121,9 @@ def test_what_a_person_says_while_a_mail_waits_counts_when_its_time_comes(pipeli
     ids = list(cases)
     rows = "SELECT count(*) FROM digest_flusher.due_work WHERE notification_id = ANY (%s)"
     wait_until(lambda: pipeline.postgres.query(rows, ids)[0][0] == len(ids), 20, "all of them waiting")
-    wishes(pipeline, silent, "unsubscription", {"unsubscribed": True})
-    wishes(pipeline, unwilling, "preferences", {"preferences": [{"category": "social", "channel": "any", "off": True}]})
-    wishes(pipeline, withdrawn, "consents", {"consents": [{"category": "marketing", "channel": "email", "granted": False}]})
+    put_choice(pipeline, silent, "unsubscription", {"unsubscribed": True})
+    put_choice(pipeline, unwilling, "preferences", {"preferences": [{"category": "social", "channel": "any", "off": True}]})
+    put_choice(pipeline, withdrawn, "consents", {"consents": [{"category": "marketing", "channel": "email", "granted": False}]})
     assert call(pipeline, "DELETE", f"/v1/recipients/{removed}")[0] in (200, 204)
     known = ("SELECT (SELECT count(*) FROM digest_flusher.unsubscribed_recipients WHERE recipient_id IN (%s, %s))"
              " + (SELECT count(*) FROM digest_flusher.preferences WHERE recipient_id = %s AND is_off)"

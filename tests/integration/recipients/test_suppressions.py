@@ -97,7 +97,7 @@ def test_a_vendors_callback_suppresses_once(listed, kind, reason, fields):
     assert wait_end(listed, to, "suppressed", "promo")["reason_code"] == reason
     [entry] = listed_at(listed, f"?address={to}")
     assert (entry["reason"], entry["created_by"], entry["source_notification_id"]) == (reason, "vendor", notification)
-    # What must be told is held back by a fact, not by a choice.
+    # What must reach the recipient is held back by a fact, not by a choice.
     assert end_of(listed, to)["status"] == ("sent" if reason == "opt_out" else "suppressed")
     # Released, and the same callback once more: that happened before.
     assert call(listed, "DELETE", f"/v1/suppressions/{entry['id']}")[0] == 200
@@ -343,7 +343,7 @@ def test_what_cannot_be_read_hides_nothing(listed):
     assert status == 200 and json.loads(text) == made
     status, _, text = call(listed, "DELETE", f"/v1/suppressions/{made['id']}")
     assert status == 200 and json.loads(text)["released_at"], "and it is released, in the place of what cannot be read"
-    wait_until(lambda: listed.services["gateway"].metric("stentor_config_unreadable") == 0, 10, "the mended subject")
+    wait_until(lambda: listed.services["gateway"].metric("stentor_config_unreadable") == 0, 10, "the repaired subject")
     assert nats.message("CONFIG", last_by_subj=subject)[1] != b"\xff\xff"
     nats.close()
     assert listed_at(listed, "?address=spoiled@example.com") == []

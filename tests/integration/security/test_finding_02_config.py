@@ -163,7 +163,7 @@ def test_finding_02_a_released_complaint_and_a_weaker_entry_at_once(pipeline, na
     pipeline.cli("apikey", "revoke", weak.split(".")[0])
 
 
-def test_finding_02_after_eight_forged_entries_nobody_is_written_to_until_it_is_mended(pipeline, nats, doctor):
+def test_finding_02_after_eight_forged_entries_no_mail_is_sent_until_the_repair(pipeline, nats, doctor):
     to = "forged@example.com"
     entry = json.loads(pipeline.cli("suppress", "add", to, "--reason", "complaint", "--json"))
     subject = f"cfg.suppression.{TENANT}.email.any.{entry['address_hash']}"
@@ -186,7 +186,7 @@ def test_finding_02_after_eight_forged_entries_nobody_is_written_to_until_it_is_
     pipeline.cli("apikey", "revoke", weak.split(".")[0])
     assert pipeline.run_cli("config", "mend", subject, "--drop", admin=True).returncode == 0
     assert nats.message("CONFIG", last_by_subj=subject)[1] == b"" and good  # a removal, which services follow
-    wait_until(lambda: pipeline.status(pipeline.send(to=to), wait="sent")["status"] == "sent", 15, "the mended address")
+    wait_until(lambda: pipeline.status(pipeline.send(to=to), wait="sent")["status"] == "sent", 15, "the repaired address")
     assert subject not in doctor()[1]
     assert pipeline.services["dispatcher"].metric("stentor_config_unreadable") == 0
 
@@ -224,7 +224,7 @@ def test_finding_02_migrate_orders_what_an_earlier_version_stored(pipeline, nats
     assert "state" in nats.stream_info("CONFIG_HISTORY")  # as long as an entry cannot be read
     assert "restored as it was before" in pipeline.run_cli("config", "mend", old[-1], admin=True).stdout  # its earlier ones were kept
     again = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
-    assert again.returncode == 0 and "0 say now" in again.stdout  # what was mended since is deleted
+    assert again.returncode == 0 and "0 say now" in again.stdout  # what was repaired since is deleted
     last = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
     assert last.returncode == 0 and "earlier version" not in last.stdout
     assert "state" not in nats.stream_info("CONFIG_HISTORY")
@@ -233,7 +233,7 @@ def test_finding_02_migrate_orders_what_an_earlier_version_stored(pipeline, nats
         pipeline.cli("trigger", "delete", name.split(".")[-1])
 
 
-def test_finding_02_what_never_was_an_entry_is_dropped_only_when_told(pipeline, nats, doctor):
+def test_finding_02_what_never_was_an_entry_is_dropped_only_with_the_option(pipeline, nats, doctor):
     subject = "cfg.odd.acme.thing"
     _answer_on(nats, subject)
     assert doctor()[1][subject]["result"] == "fail"

@@ -135,7 +135,7 @@ def test_a_full_stream_is_answered_503_and_the_repeat_is_stored(pipeline):
 def test_a_flood_of_one_application_is_stored_or_refused_but_never_unanswered(pipeline):
     acme, before = Application(pipeline, "acme"), stored(pipeline)
     for i in range(3000):
-        acme.write("evt.acme.nobody.wants", b"{}", f"flood-{i}")
+        acme.write("evt.acme.no.trigger", b"{}", f"flood-{i}")
     answers = [acme.read() for _ in range(3000)]
     taken = [answer for answer in answers if "error" not in answer]
     assert {answer["error"]["code"] for answer in answers if "error" in answer} <= {503}
@@ -147,7 +147,7 @@ def test_a_stop_of_ingest_leaves_no_event_half_answered(pipeline):
     """What was answered is stored; what was not is repeated and is stored once."""
     ingest, acme, before = pipeline.services["ingest"], Application(pipeline, "acme"), stored(pipeline)
     for i in range(200):
-        acme.write("evt.acme.nobody.wants", b"{}", f"stop-{i}")
+        acme.write("evt.acme.no.trigger", b"{}", f"stop-{i}")
     assert ingest.stop() == 0
     ingest.start()
     answered = set()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding 13: a message that kills every process that takes it, in the middle of good ones, for every worker at once. Each ends as
-one dead letter that nobody read; all that is good is done; nothing else is buried. Each service is started again whenever it dies,
+one dead letter that no process read; all that is good is done; nothing else is buried. Each service is started again whenever it dies,
 as a supervisor would.
 
 A service dies over inputs with its own word in them (STENTOR_CRASH_ON, common/base/crash.h), so the same notification passes the
@@ -173,9 +173,9 @@ def test_finding_13_a_message_that_kills_its_processes_ends_alone(shop):
     found = [one for _, one in letters(shop)]
     assert collections.Counter((one.stage, one.stream) for one in found) == expected
     assert all(one.reason.startswith("poison message: ") and "not read" in one.reason for one in found), [one.reason for one in found]
-    told = {one.meta.notification_id for one in found if one.stream.startswith(("REQUEST_", "RENDERED_", "DEFERRED"))}
-    assert len(told) == 9 and "unknown" not in told
-    for notification_id in told:
+    reported = {one.meta.notification_id for one in found if one.stream.startswith(("REQUEST_", "RENDERED_", "DEFERRED"))}
+    assert len(reported) == 9 and "unknown" not in reported
+    for notification_id in reported:
         row = pipeline.status(notification_id, wait="failed")
         assert row["reason_code"] == "poison_message", row
     assert all(one.meta.notification_id == "unknown" for one in found if one.stream in ("SETTLE", "INBOUND", "EVENTS"))
@@ -196,7 +196,7 @@ def check_mails(pipeline, good):
 
 
 def test_finding_13_sent_again_it_has_a_new_chance(shop):
-    """By services that do not die of it any more: as after the release that mends them."""
+    """By services that no longer die of it, as after the release with the fix."""
     pipeline = shop.pipeline
     arm(pipeline, armed=False)
     chosen = [("renderer", "REQUEST_HIGH"), ("dispatcher", "RENDERED_LOW"), ("digest-flusher", "DEFERRED")]

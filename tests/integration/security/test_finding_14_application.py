@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding 14: a relay in the account of one tenant's application drains its table and hears of its mails, and reaches nobody else's."""
+"""Finding 14: a relay in the account of one tenant's application drains its table and reads their statuses, and reaches no other tenant's."""
 import json
 
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator is told: /readyz of a deleted stream or consumer, of a Postgres that takes no writes or no connections; and that
+"""What an operator reads: /readyz of a deleted stream or consumer, of a Postgres that takes no writes or no connections; and that
 neither slow clients nor a full table of files shut /healthz."""
 import os
 import resource
@@ -24,10 +24,10 @@ def breakable():
 
 
 def await_unready(service, *words, seconds=10):
-    def told():
+    def reported():
         status, text = service.get("/readyz")
         return status == 503 and all(word in text for word in words)
-    wait_until(told, seconds, f"{service.name} saying {words}: {service.get('/readyz')}")
+    wait_until(reported, seconds, f"{service.name} saying {words}: {service.get('/readyz')}")
 
 
 def await_ready(service, seconds=15):
@@ -38,7 +38,7 @@ def lines_of(service, word):
     return [line for line in service.log.read_text().splitlines() if word in line]
 
 
-def test_finding_16_a_deleted_consumer_and_a_deleted_stream_are_told(breakable):
+def test_finding_16_a_deleted_consumer_and_a_deleted_stream_are_reported(breakable):
     ingest, renderer = breakable.services["ingest"], breakable.services["renderer"]
     client = NatsClient(breakable.nats.port)
     client.request("$JS.API.CONSUMER.DELETE.REQUEST_NORMAL.renderer")
@@ -55,7 +55,7 @@ def test_finding_16_a_deleted_consumer_and_a_deleted_stream_are_told(breakable):
     breakable.send()
 
 
-def test_finding_16_a_postgres_that_takes_no_writes_is_told(breakable):
+def test_finding_16_a_postgres_that_takes_no_writes_is_reported(breakable):
     """As with a full disk: reading goes on, each write is 53100."""
     ingest = breakable.services["ingest"]
     breakable.postgres.query(
@@ -92,7 +92,7 @@ def dial(port):
 
 
 @pytest.mark.parametrize("which", ["ingest", "webhook-receiver"])
-def test_finding_06_silent_connections_shut_nobody_out(breakable, which):
+def test_finding_06_silent_connections_shut_no_other_out(breakable, which):
     service = breakable.services[which]
     port = breakable.ingest_port if which == "ingest" else breakable.webhook_port
     silent = []

@@ -150,9 +150,9 @@ def test_finding_11_whole_addresses_complaints_and_going_live_need_a_scope_of_th
 def test_finding_11_a_revoked_key_is_refused_within_a_second(pipeline):
     made = make_key(pipeline, "--name", "leaked")
     pipeline.cli("apikey", "revoke", made["key_id"])
-    begun = time.monotonic()
+    started = time.monotonic()
     wait_until(lambda: problem_of(ask(pipeline, "GET", "/v1/tenant", key=made["key"])) == (401, "key-revoked"), 5, "the revocation")
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - started < 1
     wrong = made["key"][:-1] + ("0" if made["key"][-1] != "0" else "1")
     assert problem_of(ask(pipeline, "GET", "/v1/tenant", key=wrong)) == (401, "unauthorized"), "said to who knows the secret only"
     assert made["key_id"] not in pipeline.cli("apikey", "list")
@@ -310,7 +310,7 @@ def test_finding_11_an_unverified_from_does_not_leave_whoever_wrote_it(pipeline)
     assert pipeline.mailbox.for_notification(notification)[0]["From"] == "ceo@acme.test"
 
 
-def test_finding_11_an_older_installation_goes_on_and_is_told(pipeline):
+def test_finding_11_an_older_installation_goes_on_and_doctor_warns(pipeline):
     """Its senders were set before there were domains, its keys before there were scopes."""
     key = make_key(pipeline, tenant="epsilon")["key"]
     put_entry(pipeline, "epsilon", sender_address="old@epsilon.test")
@@ -329,17 +329,17 @@ def test_finding_11_an_older_installation_goes_on_and_is_told(pipeline):
     nats.publish("cfg.apikey.epsilon.0123456789abcdef", old.SerializeToString())
     nats.close()
     wait_until(lambda: ask(pipeline, "GET", "/v1/suppressions/export", key="stn_0123456789abcdef.x")[0] == 200, 10, "the old key may all")
-    told = doctor_says(pipeline)
-    assert told["senders"][0] == "warn" and "epsilon (epsilon.test)" in told["senders"][1]
-    result, text = told["api keys"]
+    reported = doctor_says(pipeline)
+    assert reported["senders"][0] == "warn" and "epsilon (epsilon.test)" in reported["senders"][1]
+    result, text = reported["api keys"]
     assert result == "warn" and "epsilon/0123456789abcdef" in text and "stentor apikey rotate 0123456789abcdef --tenant epsilon" in text
     pipeline.cli("apikey", "revoke", "0123456789abcdef", tenant="epsilon")
     # A new sender by the operator keeps the old domain: mails with it are on their way.
     pipeline.cli("tenant", "put", "epsilon", "--sender", "hello@new.test")
     shown = json.loads(pipeline.cli("tenant", "show", "epsilon", "--json"))
     assert shown["sender_domains"] == ["epsilon.test", "new.test"] and shown["sender_address"] == "hello@new.test"
-    told = doctor_says(pipeline)
-    assert "epsilon" not in told["senders"][1] and "epsilon" not in told["api keys"][1]
+    reported = doctor_says(pipeline)
+    assert "epsilon" not in reported["senders"][1] and "epsilon" not in reported["api keys"][1]
 
 
 # ---- finding 16: answers ----------------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_finding_03_a_preview_of_a_number_of_a_gigabyte_is_refused_at_once(pipel
     assert neighbour.count > 0 and neighbour.slowest < PATIENCE_S
 
 
-def test_finding_04_a_preview_of_long_texts_blocks_nobody(pipeline):
+def test_finding_04_a_preview_of_long_texts_blocks_no_other_call(pipeline):
     with Neighbour(pipeline) as neighbour:
         status, answer = preview(pipeline, LENGTHS, {"a": list(range(250)), "t": "x" * 3_000_000})
         assert status == 422 and "at most 65536 are allowed" in answer["detail"], answer

@@ -131,7 +131,7 @@ def test_keys_are_listed_in_pages_and_bound_to_their_tenant(pipeline, keys):
 
 
 def test_the_command_lines_nats_user_writes_no_configuration(pipeline, tmp_path):
-    """What goes over HTTP, and what only an admin mends, is refused to it by the server."""
+    """The server refuses it what goes over HTTP, and repairs that only an admin may make."""
     exported = pipeline.run_cli("config", "export")
     assert exported.returncode == 0
     file = tmp_path / "config.ndjson"

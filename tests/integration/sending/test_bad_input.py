@@ -20,7 +20,7 @@ BAD_REQUESTS = [
     ("empty array", [], 422, None, "1"),
     ("too many", [GOOD] * 1001, 422, None, "1000"),
     ("no address", {"template": "welcome"}, 422, "to", ""),
-    ("not an address", {**GOOD, "to": "nobody"}, 422, "to", ""),
+    ("not an address", {**GOOD, "to": "no-at-sign"}, 422, "to", ""),
     ("line break in the address", {**GOOD, "to": "a@example.com\r\nBcc: b@example.com"}, 422, "to", ""),
     ("line break in the name", {**GOOD, "to": {"address": "a@example.com", "name": "A\r\nBcc: b@example.com"}}, 422, "to.name", ""),
     ("long local part", {**GOOD, "to": "x" * 65 + "@example.com"}, 422, "to", "64"),
@@ -42,7 +42,7 @@ BAD_REQUESTS = [
 
 
 @pytest.mark.parametrize("body,status,field,words", [case[1:] for case in BAD_REQUESTS], ids=[case[0] for case in BAD_REQUESTS])
-def test_a_bad_request_is_told_what_is_wrong(pipeline, body, status, field, words):
+def test_a_bad_request_gets_field_and_reason(pipeline, body, status, field, words):
     answer = pipeline.post(body)
     assert answer[0] == status, answer
     assert answer[1]["Content-Type"] == "application/problem+json"
@@ -64,7 +64,7 @@ MANY_FAULTS = [
 
 
 @pytest.mark.parametrize("path, body, fields", MANY_FAULTS)
-def test_all_faults_of_a_body_are_told_at_once(pipeline, path, body, fields):
+def test_all_faults_of_a_body_are_reported_at_once(pipeline, path, body, fields):
     status, headers, problem = pipeline.post(body, path=path)
     assert status == 422, problem
     assert {error["field"] for error in problem["errors"]} == fields and len(problem["errors"]) == len(fields), problem
@@ -88,7 +88,7 @@ def test_a_wrong_api_key_is_refused(pipeline, key):
     assert pipeline.post(GOOD, headers={"Authorization": f"Bearer {right_id_wrong_secret}"})[0] == 401
 
 
-def test_unknown_paths_and_methods_are_told(pipeline):
+def test_unknown_paths_and_methods_get_404_and_405(pipeline):
     assert pipeline.post(GOOD, path="/v1/nothing")[0] == 404
 
 
@@ -214,7 +214,7 @@ def test_poison_on_status_and_config_is_passed_over(pipeline, nats):
 
 
 def test_a_command_with_a_bad_field_is_buried_with_its_name(pipeline, nats):
-    command = messages(pipeline).NotifyCommand(to="nobody", template="welcome")
+    command = messages(pipeline).NotifyCommand(to="no-at-sign", template="welcome")
     before = nats.stream_info("DEAD")["state"]["messages"]
     ack = nats.publish(f"evt.{TENANT}.notify", command.SerializeToString(), "bad-command")
     letter = wait_until(lambda: _letter_about(pipeline, nats, before, ack), 20, "the dead letter")

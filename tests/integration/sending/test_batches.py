@@ -140,7 +140,7 @@ def test_a_broken_line_is_named_and_the_rest_goes_on(own):
     assert show(own, batch)["broken_lines"] == 5
 
 
-def test_what_is_wrong_with_a_batch_is_told_by_its_field(own):
+def test_faults_of_a_batch_name_the_field(own):
     for body, field in [({"template": "welcome"}, "name"), ({"name": "x"}, "template"),
                         ({"name": "x", "template": "nosuch"}, "template"),
                         ({"name": "x", "template": "welcome", "rate_per_second": -1}, "rate_per_second"),
@@ -213,13 +213,13 @@ def test_failed_members_are_in_the_totals_and_every_status_names_the_batch(own):
     batch = call(own, "POST", "/v1/batches", body)[1]["id"]
     tell(own, batch, "start")
     wait_until(lambda: show(own, batch)["totals"] == {"sent": 1, "failed": 1}, 30, "both ends")
-    kind, told = messages(own).NotificationStatus, set()
+    kind, reported = messages(own).NotificationStatus, set()
     for sequence in range(before + 1, nats.stream_info("STATUS")["state"]["last_seq"] + 1):
         event = kind.FromString(nats.message("STATUS", seq=sequence)[1])
         if event.meta.notification_id in ids_of(own, batch):
-            told.add((event.status, event.batch_id))
+            reported.add((event.status, event.batch_id))
     nats.close()
-    assert {name for _, name in told} == {batch} and len(told) == 3  # queued, failed by the renderer, sent by the dispatcher
+    assert {name for _, name in reported} == {batch} and len(reported) == 3  # queued, failed by the renderer, sent by the dispatcher
 
 
 def batch_cli(pipeline, *words):
@@ -229,7 +229,7 @@ def batch_cli(pipeline, *words):
 def test_the_command_uploads_a_csv_and_names_its_broken_lines(own):
     batch = batch_cli(own, "create", "--name", "by hand", "--template", "welcome", "--rate", "0", "--priority", "normal")["id"]
     rows = [f"cli{i}@example.com,Mr {i},N{i}" for i in range(5101)]
-    rows[10] = "nobody at all,Mr X,X"
+    rows[10] = "no at sign,Mr X,X"
     rows[20] = 'cli20@example.com,"Mr, 20","N ""20"""'
     rows[5050] = "cli5050@example.com,too,many,fields"
     path = own.folder / "people.csv"
@@ -261,9 +261,9 @@ def test_the_command_lists_every_page(own):
 
 
 def test_the_command_uploads_ndjson_and_tells_the_words_to_the_batch(own):
-    batch = batch_cli(own, "create", "--name", "told", "--template", "welcome", "--rate", "50")["id"]
-    path = own.folder / "told.ndjson"
-    path.write_bytes(lines(300, "told"))
+    batch = batch_cli(own, "create", "--name", "three-statuses", "--template", "welcome", "--rate", "50")["id"]
+    path = own.folder / "members.ndjson"
+    path.write_bytes(lines(300, "members"))
     assert own.cli("batch", "add", batch, path).startswith(f"{batch} 300 added, 300 in it")
     assert batch_cli(own, "schedule", batch, "--at", "2027-01-01T00:00:00Z")["status"] == "scheduled"
     assert batch_cli(own, "start", batch)["status"] == "running"

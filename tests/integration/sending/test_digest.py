@@ -60,11 +60,11 @@ def wait_gathered(pipeline, window, count):
 
 
 def wait_words(bus, ids, word):
-    """Until each of them has been told so; returns all that was told."""
-    def told():
+    """Until each of them has been reported so; returns all reports."""
+    def shown():
         seen = bus.statuses(bus.start)
         return seen if all(any(status == word for status, _ in seen.get(one, [])) for one in ids) else None
-    return wait_until(told, 30, f"{word} of {len(ids)}")
+    return wait_until(shown, 30, f"{word} of {len(ids)}")
 
 
 def end_of(seen, notification):
@@ -99,8 +99,8 @@ def test_several_items_go_out_as_one_digest(gathered, bus):
     assert digest.accepted_at_us == flush_us
     for item in ids_of(items):
         assert end_of(seen, item) == [("superseded", "digest")]
-    told = [event for event in bus.since("STATUS", bus.start, bus.proto.NotificationStatus) if event.status == bus.proto.STATUS_SUPERSEDED]
-    assert {event.digest_window_id for event in told} == {window}
+    shown = [event for event in bus.since("STATUS", bus.start, bus.proto.NotificationStatus) if event.status == bus.proto.STATUS_SUPERSEDED]
+    assert {event.digest_window_id for event in shown} == {window}
     notification = digest.meta.notification_id
     assert gathered.status(notification, wait="sent")["status"] == "sent"
     mail, = gathered.mailbox.for_notification(notification)
@@ -281,8 +281,8 @@ def test_a_cancellation_ends_what_waits_and_what_comes_late_and_nothing_newer(ga
     seen = wait_words(bus, [waiting.meta.notification_id, item.meta.notification_id], "suppressed")
     for one in (waiting, item):
         assert end_of(seen, one.meta.notification_id) == [("suppressed", "obsolete")]
-    told = [event for event in bus.since("STATUS", bus.start, bus.proto.NotificationStatus) if event.reason_code == "obsolete"]
-    assert {event.reason for event in told} == {"stay.cancelled"}
+    shown = [event for event in bus.since("STATUS", bus.start, bus.proto.NotificationStatus) if event.reason_code == "obsolete"]
+    assert {event.reason for event in shown} == {"stay.cancelled"}
     bus.wait(late, "schedule", in_s(3600), cancel_key="reminder/stay1")
     wait_words(bus, [late.meta.notification_id], "suppressed")
     newer, = bus.accept([who])  # caused after the cut: another stay

@@ -153,7 +153,7 @@ def test_an_api_key_is_ended_by_who_has_seen_it(pipeline):
         answers = list(threads.map(lambda _: keys("DELETE", path, If_Match=second), range(4)))
     assert sorted(status for status, _, _ in answers) == [200] + [412] * 3, answers
     assert keys("DELETE", path, If_Match="*")[0] == 200, "ended is ended"
-    assert keys("DELETE", "/nobody", If_Match=first)[0] == 404
+    assert keys("DELETE", "/unknown", If_Match=first)[0] == 404
 
 
 def test_a_vendors_key_is_put_by_who_has_seen_it(pipeline):
@@ -214,7 +214,7 @@ def test_a_person_is_changed_by_who_has_seen_it(pipeline):
     assert len(stored) == 1
     second = ask(pipeline, "GET", path)[1]
     assert second == stored[0][1] and second != first
-    # What belongs to a person has the person's ETag.
+    # The parts of a recipient have the recipient's ETag.
     for part, body in (("preferences", [{"category": "social", "off": True}, {"category": "marketing", "off": True}]),
                        ("consents", [{"category": "marketing", "granted": True}]), ("unsubscription", {"unsubscribed": True})):
         before = ask(pipeline, "GET", path)[1]

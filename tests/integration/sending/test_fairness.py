@@ -3,8 +3,8 @@
 
 Many tenants send RATE a second each. In one slice of three nothing else is sent. In another one more tenant sends exactly a hundred times as much as one of them, at once, as one array: the worst
 shape of that rate, and what a first-come-first-served pipeline lets all others wait behind. In the third it sends the same array in the lowest lane of its own accord: the control, which takes the same
-CPU and stands in nobody's way. Slices alternate and are pooled, 200 samples a side. What is compared is the bare ratio, nothing added to it, with the larger of alone and control: with a core to spare
-these are the same, and on a machine that others load too a queue is told from a lack of CPU by the control alone. tests/bench/fairness shows the ratio to alone, on a machine to itself. A sample
+CPU and delays no other. Slices alternate and are pooled, 200 samples a side. What is compared is the bare ratio, nothing added to it, with the larger of alone and control: with a core to spare
+these are the same, and on a machine that others load too only the control distinguishes a queue from a lack of CPU. tests/bench/fairness shows the ratio to alone, on a machine to itself. A sample
 begins when it was due, not when the sender came to it. A run's sides are measured within seconds of each other, so a ratio is one run's (other tests come and go between two runs); of at most RUNS runs the best
 counts, and there are more than one only while the ratio is not reached. A queue of first come, first served makes it more than ten in each."""
 import http.client

@@ -157,7 +157,7 @@ def times(pipeline, event_id):
     return rows[0] if rows else None
 
 
-def test_a_noted_letter_that_somebody_drops_is_not_on_record_as_sent(limited, bus):
+def test_a_noted_dead_letter_that_is_dropped_is_not_on_record_as_sent(limited, bus):
     """Killed between the note and the publish, and the letter dropped by hand before the event comes again."""
     notification = exhaust(limited)[0]
     sequence = letters_of(limited, notification)[0]["sequence"]
@@ -180,10 +180,10 @@ def test_a_letter_that_cannot_be_deleted_is_not_done(limited, bus):
     notification = exhaust(limited)[0]
     config = bus.stream_info("DEAD")["config"]
 
-    def told(verb, body=b""):
+    def stream_api(verb, body=b""):
         answer = json.loads(bus.request(f"$JS.API.STREAM.{verb}.DEAD", body))
         assert "error" not in answer, answer
-    told("UPDATE", json.dumps({**config, "deny_delete": True}).encode())
+    stream_api("UPDATE", json.dumps({**config, "deny_delete": True}).encode())
     try:
         event_id = ask(limited, bus, notification)
         wait_until(lambda: limited.status(notification)["status"] == "sent", 30, "the mail")
@@ -191,8 +191,8 @@ def test_a_letter_that_cannot_be_deleted_is_not_done(limited, bus):
         time.sleep(2)
         assert times(limited, event_id) == (True, False, False), "the letter is still there"
     finally:
-        told("DELETE")  # there is no way back from deny_delete
-        told("CREATE", json.dumps(config).encode())
+        stream_api("DELETE")  # there is no way back from deny_delete
+        stream_api("CREATE", json.dumps(config).encode())
     wait_until(lambda: times(limited, event_id) == (True, True, False), 60, "the event's end, now that the letter is gone")
     assert len(limited.mailbox.for_notification(notification)) == 1
 
@@ -226,7 +226,7 @@ def test_one_that_has_been_sent_since_is_refused_though_its_letter_is_there(limi
     assert len(limited.mailbox.for_notification(notification)) == 1
 
 
-def test_nobody_is_known_by_that_id(limited, bus):
+def test_an_unknown_id_is_reported(limited, bus):
     ask(limited, bus, "ntf_01KAGTQ5M0000000000000000A")
     assert "not known to it" in refusal(limited)
 
@@ -240,10 +240,10 @@ def test_an_old_one_without_a_letter_is_looked_for_once(limited, bus, days, know
         limited.postgres.query(
             "INSERT INTO archiver.notifications (created_at, id, tenant_id, channel, status, status_rank, updated_at) VALUES"
             " (ingest.id_time(%s), %s, %s, 'email', 'failed', 11, ingest.id_time(%s))", notification, notification, TENANT, notification)
-    begun = time.monotonic()
+    started = time.monotonic()
     ask(limited, bus, notification)
     assert f"no dead letter of '{notification}' ({'it is failed' if known else 'not known to it'})" in refusal(limited)
-    assert time.monotonic() - begun < 3.5
+    assert time.monotonic() - started < 3.5
 
 
 def test_one_that_was_scheduled_long_ago_and_failed_just_now_is_found(limited, bus):
@@ -298,7 +298,7 @@ def test_an_expired_one_needs_the_word(limited, bus):
     sent(limited, notification)
 
 
-def test_a_refused_event_sent_again_asks_anew(limited, bus):
+def test_a_refused_event_sent_again_is_decided_again(limited, bus):
     """The reason is gone by then: here the letter comes late, from a store that was restored."""
     notification = exhaust(limited)[0]
     sequence = letters_of(limited, notification)[0]["sequence"]

@@ -186,7 +186,7 @@ def test_an_event_before_its_order_is_kept_and_applied_in_order(shop):
 @pytest.mark.parametrize("event,data,words", [
     ("UserCheckedOut", {"email": "a@example.com"}, "field 'order_id': is required"),
     ("UserCheckedOut", {"order_id": "17", "email": "a@example.com"}, "field 'order_id': must be a UUID"),
-    ("UserCheckedOut", {"order_id": str(uuid.uuid4()), "email": "nobody"}, "field 'email'"),
+    ("UserCheckedOut", {"order_id": str(uuid.uuid4()), "email": "no-at-sign"}, "field 'email'"),
     ("UserCheckedOut", {"order_id": str(uuid.uuid4()), "email": "a@example.com", "total_money": "12,50"}, "field 'total_money'"),
     ("StatusChanged", {"order_id": str(uuid.uuid4()), "status": "Teleported"}, "field 'status'"),
     ("PlaceOrderTimeout", {"correlation_id": str(uuid.uuid4())}, "field 'token_id'"),
@@ -201,7 +201,7 @@ def test_bad_input_is_buried_with_its_field(shop, event, data, words):
 
 
 def test_an_event_that_postgres_refuses_is_buried_alone(shop):
-    """No event can do that; a rule that somebody adds to the table can. Its letter can be sent again."""
+    """No event can do that; a rule that an operator adds to the table can. Its dead letter can be sent again."""
     pipeline = shop.pipeline
     saga = pipeline.services["order-saga"]
     saga.stop()

@@ -232,7 +232,7 @@ def test_all_faults_of_a_version_are_named_at_once(pipeline):
     document = {"key": "Wrong Key", "version": "one", "status": "gone", "channel": "pigeon", "category": "none", "colour": "red",
                 "locales": [{"locale": "", "subject": 5, "direction": "up", "words": "x"}, 7, {"locale": "en", "parameters": [1]}],
                 "variables": [{"type": "date", "required": "yes"}], "partials": {"footer": 3}, "fallback_locales": "en",
-                "source": "nobody", "sample": []}
+                "source": "a-stranger", "sample": []}
     status, _, problem = pipeline.post(document, path="/v1/templates")
     assert status == 422 and set(faults_of(problem)) == {
         "key", "version", "status", "channel", "category", "colour", "locales[0].locale", "locales[0].subject", "locales[0].direction",

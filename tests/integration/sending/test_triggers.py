@@ -140,8 +140,8 @@ def test_a_structured_cloudevent_and_one_in_binary_mode_become_mails(pipeline, n
 ], ids=["Stentor-Type", "ce-type"])
 def test_a_protobuf_event_becomes_a_mail(pipeline, nats, headers):
     event_type = new_type("order")
-    put_trigger(pipeline, event_type, resolver="address:email", name_path="full_name", template="receipt")
-    pipeline.cli("template", "put", "receipt", "--subject", "Order {{order_id}}: {{total}} {{currency}} ({{total_micros}})", "--text",
+    put_trigger(pipeline, event_type, resolver="address:email", name_path="full_name", template="order-receipt")
+    pipeline.cli("template", "put", "order-receipt", "--subject", "Order {{order_id}}: {{total}} {{currency}} ({{total_micros}})", "--text",
                  pipeline.folder / "welcome.txt")
     address = f"{uuid.uuid4().hex}@example.com"
     order = messages(pipeline).PlaceOrder(order_id="o-7", full_name="Bob", email=address, total_micros=19_990_000, currency="EUR")
@@ -152,7 +152,7 @@ def test_a_protobuf_event_becomes_a_mail(pipeline, nats, headers):
 
 def test_an_event_that_no_trigger_wants_is_passed_over(pipeline, nats):
     since = last_seq(nats, "DEAD")
-    ack = publish(nats, new_type("nobody"), b"\xff\xff\xff\xff")
+    ack = publish(nats, new_type("unwanted"), b"\xff\xff\xff\xff")
     handled(pipeline, nats, ack)
     assert letters(pipeline, nats, since) == []
 
@@ -278,14 +278,14 @@ def test_a_tenants_own_trigger_takes_the_place_of_the_platforms(pipeline, nats):
     assert len(one_mail(pipeline, own["other"])) == 1 and mails_to(pipeline, own["guest"]["email"]) == []
 
     put_trigger(pipeline, event_type, enabled=False)
-    nobody = guest()
-    handled(pipeline, nats, publish(nats, event_type, nobody))
+    unwanted = guest()
+    handled(pipeline, nats, publish(nats, event_type, unwanted))
 
     assert call(pipeline, "DELETE", f"/v1/triggers/{trigger}")[0] == 204
     wait_until(lambda: call(pipeline, "GET", f"/v1/triggers/{trigger}")[1]["scope"] == "platform", 20, "the platform's again")
     again = guest()
     publish(nats, event_type, again)
-    assert len(one_mail(pipeline, again["guest"]["email"])) == 1 and mails_to(pipeline, nobody["guest"]["email"]) == []
+    assert len(one_mail(pipeline, again["guest"]["email"])) == 1 and mails_to(pipeline, unwanted["guest"]["email"]) == []
     assert call(pipeline, "DELETE", f"/v1/triggers/{trigger}")[0] == 404  # a tenant cannot delete the platform's
 
 
@@ -338,7 +338,7 @@ def test_a_failed_triggers_letter_sent_again_does_its_work_alone(pipeline, nats)
     ("recipients:who", ["rcp_01ARZ3NDEKTSV4RRFFQ69G5FAV", 7], "entry 1 of path 'who'"),
     ("recipients:who", "rcp_01ARZ3NDEKTSV4RRFFQ69G5FAV", "not an array"),
 ], ids=["unknown id", "no id", "unknown identity", "bad entry", "no array"])
-def test_a_recipient_that_nobody_knows_is_a_dead_letter(pipeline, nats, resolver, value, words):
+def test_an_unknown_recipient_is_a_dead_letter(pipeline, nats, resolver, value, words):
     event_type = new_type("stay")
     trigger = put_trigger(pipeline, event_type, resolver=resolver)
     since = last_seq(nats, "DEAD")
@@ -388,7 +388,7 @@ GOOD = {"event_type": "stay.confirmed", "template": "welcome", "resolver": "addr
     ({"enabled": 1}, "enabled"),
     ({"tempalte": "x"}, "tempalte"),
 ])
-def test_a_bad_trigger_is_told_what_is_wrong(pipeline, change, field):
+def test_a_bad_trigger_gets_field_and_reason(pipeline, change, field):
     status, problem = call(pipeline, "PUT", "/v1/triggers/bad", {**GOOD, **change})
     assert status == 422 and problem["field"] == field, problem
     assert call(pipeline, "GET", "/v1/triggers/bad")[0] == 404
@@ -407,13 +407,13 @@ def test_try_tells_what_an_event_would_make_and_sends_nothing(pipeline, nats):
     start = (datetime.now(timezone.utc) + timedelta(days=2)).replace(microsecond=0)
     data = guest(stay={"id": "s1", "start": start.isoformat()})
     before = last_seq(nats, "DEFERRED")
-    status, told = call(pipeline, "POST", f"/v1/triggers/{trigger}/try", data)
-    assert status == 200, told
-    assert told["notifications"] == [{
+    status, reported = call(pipeline, "POST", f"/v1/triggers/{trigger}/try", data)
+    assert status == 200, reported
+    assert reported["notifications"] == [{
         "to": data["guest"]["email"], "to_name": "Gül Ünal", "template": "welcome", "template_version": "1.0.0", "channel": "email",
         "category": "transactional", "priority": "normal", "cancel_key": f"{trigger}/s1",
         "scheduled_for": (start - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S.000000Z")}]
-    assert told["variables"] == data and told["problems"] == [] and told["too_late"] is False
+    assert reported["variables"] == data and reported["problems"] == [] and reported["too_late"] is False
     status, problem = call(pipeline, "POST", f"/v1/triggers/{trigger}/try", {"guest": {"email": "a@example.com"}})
     assert status == 422 and "stay.start" in problem["detail"]
     assert call(pipeline, "POST", "/v1/triggers/nothing-here/try", data)[0] == 404
@@ -427,7 +427,7 @@ def test_the_command_line_puts_lists_shows_tries_and_deletes(pipeline, nats, tmp
     event_type = new_type("stay")
     key = f"cli-{event_type[-8:]}"
     whole = tmp_path / "trigger.json"
-    whole.write_text(json.dumps({"event_type": event_type, "template": "welcome", "resolver": "address:nobody", "enabled": True}))
+    whole.write_text(json.dumps({"event_type": event_type, "template": "welcome", "resolver": "address:unknown", "enabled": True}))
     put = json.loads(pipeline.cli(
         "trigger", "put", key, "--file", whole, "--resolver", "address:guest.email", "--offset", "60", "--subject-path", "id",
         "--obsoleted-by", "a.b", "--obsoleted-by", "c.d", "--json"))
@@ -439,8 +439,8 @@ def test_the_command_line_puts_lists_shows_tries_and_deletes(pipeline, nats, tmp
 
     sample = tmp_path / "event.json"
     sample.write_text(json.dumps(guest(id=7)))
-    told = json.loads(pipeline.cli("trigger", "try", key, "--event-file", sample, "--json"))
-    assert told["notifications"][0]["cancel_key"] == f"{key}/7" and told["notifications"][0]["template_version"] == "1.0.0"
+    reported = json.loads(pipeline.cli("trigger", "try", key, "--event-file", sample, "--json"))
+    assert reported["notifications"][0]["cancel_key"] == f"{key}/7" and reported["notifications"][0]["template_version"] == "1.0.0"
     sample.write_text(json.dumps(guest()))
     failed = pipeline.run_cli("trigger", "try", key, "--event-file", sample)
     assert failed.returncode == 2 and "path 'id'" in failed.stderr
@@ -459,7 +459,7 @@ def test_the_command_line_puts_lists_shows_tries_and_deletes(pipeline, nats, tmp
     (["--event", "a", "--template", "t", "--resolver", "address:a", "--offset", "soon"], "--offset"),
     (["--file", "/dev/null"], "--file"),
 ])
-def test_a_bad_trigger_on_the_command_line_is_told_what_is_wrong(pipeline, words, message):
+def test_a_bad_trigger_on_the_command_line_gets_field_and_reason(pipeline, words, message):
     done = pipeline.run_cli("trigger", "put", "bad", *words)
     assert done.returncode == 2 and message in done.stderr, done.stderr
 

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The application's tables: those of the memo service (system E), as its document has them. They are the application's
+-- The application's tables: those of the memo service. They are the application's
 -- own; Stentor changes nothing in them but the columns that its mapping names.
 create table memos (
     id uuid primary key default gen_random_uuid(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The application's side of the queue, told what to do by lines of JSON on its standard input; one line answers each:
+// The application's side of the queue, driven by lines of JSON on its standard input; one line answers each:
 //   {"do": "fill", "first": N, "count": N, "recipients": N, "body": TEXT}   pauses the queue and adds jobs
 //   {"do": "resume"}   lets the workers begin
 //   {"do": "counts"}   {"completed": N, "failed": N, "open": N}

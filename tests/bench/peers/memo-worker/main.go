@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The outbox worker of the memo service (system E), for comparison: a batch of PENDING rows is claimed, sent inline
+// An outbox worker of the usual kind, for comparison: a batch of PENDING rows is claimed, sent inline
 // and marked, row by row, in one transaction. One process is one worker; replicas are more processes.
 package main
 

@@ -39,7 +39,7 @@ static void a_line_becomes_an_entry(void **state)
     arena_free(arena);
 }
 
-static void what_is_no_line_is_told_why(void **state)
+static void a_bad_line_gets_a_reason(void **state)
 {
     static const char *const cases[][2] = {
         {"", "not one JSON object"},
@@ -64,7 +64,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_becomes_an_entry),
-        cmocka_unit_test(what_is_no_line_is_told_why),
+        cmocka_unit_test(a_bad_line_gets_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,7 +153,7 @@ static void only_two_attempts_of_one_life_are_sent_twice(void **state)
     Fixture *f = *state;
     see_status(f, STENTOR__V1__STATUS__STATUS_SENT, 1, 0);
     see_status(f, STENTOR__V1__STATUS__STATUS_SENT, 1, 0); // a repeat
-    see_status(f, STENTOR__V1__STATUS__STATUS_SENT, 2, 1); // a person had it sent again
+    see_status(f, STENTOR__V1__STATUS__STATUS_SENT, 2, 1); // an operator had it sent again
     see_status(f, STENTOR__V1__STATUS__STATUS_SENDING, 3, 1);
     see_status(f, STENTOR__V1__STATUS__STATUS_DELIVERED, 0, 1); // a callback
     assert_false(entry(f)->seen & SEEN_S_TWICE);

@@ -106,17 +106,17 @@ static const Case whole[] = {
     {"expired in the dispatcher",
      {.seen = QUEUED | FAILED_LATE | SEEN_DECIDED, .rendered = A1, .ledger = A1}, AUDIT_FAILED, 0, false, false},
     {"unreadable for the dispatcher", {.seen = QUEUED | SEEN_DEAD_RENDERED, .rendered = A1}, AUDIT_FAILED, 0, false, false},
-    {"failed, and sent again by a person",
+    {"failed, and sent again by an operator",
      {.seen = QUEUED | FAILED_LATE | SEEN_RENDERED_WAITING, .rendered = A1 | A2, .ledger = A1, .ledger_reported = A1, .reported = A1,
       .attempts = A1, .resends = 1}, AUDIT_IN_FLIGHT, 0, false, false},
-    {"buried unread, and sent again by a person",
+    {"buried unread, and sent again by an operator",
      {.seen = QUEUED | SENT, .rendered = A1 | A2, .ledger = A2, .ledger_reported = A2, .reported = A2, .attempts = A2, .resends = 1},
      AUDIT_SENT, 0, false, false},
     {"suppressed", {.seen = QUEUED | REFUSED}, AUDIT_SUPPRESSED, 0, false, false},
     {"an unknown outcome, then sent", {.seen = QUEUED | SENT | SEEN_RESENT, BY_VENDOR(A1)}, AUDIT_SENT, 0, true, false},
     {"a claim of a dead process, to be taken over",
      {.seen = QUEUED | SEEN_STALE | SEEN_RENDERED_WAITING, .rendered = A1, .ledger = A1}, AUDIT_IN_FLIGHT, 0, true, false},
-    {"a claim of a dead process, and nobody at it", {.seen = QUEUED | SEEN_STALE, .rendered = A1, .ledger = A1}, AUDIT_OPEN, 0, true, false},
+    {"a claim of a dead process, without another", {.seen = QUEUED | SEEN_STALE, .rendered = A1, .ledger = A1}, AUDIT_OPEN, 0, true, false},
     {"parked", {.seen = QUEUED | SEEN_PARKED | SEEN_DEAD_UNKNOWN, .rendered = A1, .ledger = A1}, AUDIT_OPEN, 0, true, false},
     {"two acceptances, explained by an unknown",
      {.seen = QUEUED | SENT | SEEN_RESENT | SEEN_S_TWICE, BY_VENDOR(A1 | A2), .ledger_sent = 2}, AUDIT_SENT, 0, true, false},
@@ -256,7 +256,7 @@ static void what_was_tried_without_a_ledger_row_is_never_driven_again(void **sta
     }
 }
 
-static void what_the_ledger_knows_or_nobody_tried_is_driven_again(void **state)
+static void known_outcomes_and_untried_attempts_are_driven_again(void **state)
 {
     (void)state;
     const AuditEntry entries[] = {
@@ -278,7 +278,7 @@ static void what_the_ledger_knows_or_nobody_tried_is_driven_again(void **state)
     }
 }
 
-static void an_unknown_outcome_that_nobody_meets_any_more_is_driven_to_its_policy(void **state)
+static void an_unknown_outcome_that_no_delivery_meets_is_driven_to_its_policy(void **state)
 {
     (void)state;
     const uint64_t stale = QUEUED | SEEN_STALE | SEEN_H_ROW | SEEN_H_QUEUED;
@@ -351,8 +351,8 @@ int main(void)
         cmocka_unit_test(what_moved_within_the_grace_is_in_flight_and_not_missed),
         cmocka_unit_test(age_takes_the_rendered_after_three_days_and_the_rest_after_thirty),
         cmocka_unit_test(what_was_tried_without_a_ledger_row_is_never_driven_again),
-        cmocka_unit_test(what_the_ledger_knows_or_nobody_tried_is_driven_again),
-        cmocka_unit_test(an_unknown_outcome_that_nobody_meets_any_more_is_driven_to_its_policy),
+        cmocka_unit_test(known_outcomes_and_untried_attempts_are_driven_again),
+        cmocka_unit_test(an_unknown_outcome_that_no_delivery_meets_is_driven_to_its_policy),
         cmocka_unit_test(without_an_accept_row_nothing_can_be_driven_and_history_is_rebuilt),
         cmocka_unit_test(what_retention_drops_is_not_missed),
         cmocka_unit_test(every_source_has_a_name_of_its_own),

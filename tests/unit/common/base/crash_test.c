@@ -83,7 +83,7 @@ static void what_is_not_named_is_passed(void **state)
     }
 }
 
-static void a_point_that_there_is_not_is_told(void **state)
+static void an_unknown_point_is_reported(void **state)
 {
     (void)state;
     static const char *const rows[] = {
@@ -118,7 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_named_point_kills_at_the_passing_that_is_asked_for),
         cmocka_unit_test(what_is_not_named_is_passed),
-        cmocka_unit_test(a_point_that_there_is_not_is_told),
+        cmocka_unit_test(an_unknown_point_is_reported),
         cmocka_unit_test(a_service_prints_its_own_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

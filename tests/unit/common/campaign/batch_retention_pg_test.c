@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The doors that drop batches: what goes, and that a statement does not look at all that ended.
+// The functions that drop batches: what goes, and that a statement does not look at all that ended.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,11 +45,11 @@ static int64_t number(PGconn *admin, const char *sql)
     return strtoll(admin_value(admin, sql), NULL, 10);
 }
 
-// Until the door says that there is no more; returns what went.
-static int64_t drop_all(PGconn *admin, const char *door)
+// Until the function says that there is no more; returns what went.
+static int64_t drop_all(PGconn *admin, const char *function)
 {
     char sql[256];
-    snprintf(sql, sizeof sql, "SELECT dropped || coalesce(go_on, '') FROM %s", door);
+    snprintf(sql, sizeof sql, "SELECT dropped || coalesce(go_on, '') FROM %s", function);
     int64_t dropped = 0;
     for (int turn = 0; turn < 1000; turn++) {
         char *rest = NULL;

@@ -272,7 +272,7 @@ static int end_rotation(void **state)
     return 0;
 }
 
-static void a_wrapped_key_names_who_wrapped_it_and_is_wrapped_anew(void **state)
+static void a_wrapped_key_names_who_wrapped_it_and_is_wrapped_again(void **state)
 {
     Rotated *r = *state;
     uint8_t old[WRAPPED_KEY_LEN];
@@ -395,7 +395,7 @@ int main(void)
         cmocka_unit_test(finding_05_without_a_registered_key_nothing_is_taken),
         cmocka_unit_test(a_key_is_taken_while_it_is_known_and_needed_until_it_is_retired),
         cmocka_unit_test(a_register_survives_its_entry),
-        ROTATED(a_wrapped_key_names_who_wrapped_it_and_is_wrapped_anew),
+        ROTATED(a_wrapped_key_names_who_wrapped_it_and_is_wrapped_again),
         ROTATED(kind_and_id_of_a_wrapped_key_are_bound),
         ROTATED(the_first_form_opens_by_any_key_of_the_file),
         ROTATED(what_a_tenants_key_sealed_before_opens_after),

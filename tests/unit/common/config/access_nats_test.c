@@ -364,7 +364,7 @@ static uint64_t last_of(const char *stream)
     return rig_last(&rig, stream);
 }
 
-// What this user publishes reaches no stream of ours; nothing says so to it, nobody listens there.
+// What this user publishes reaches no stream of ours; no error says so, and no subscriber gets it.
 static void assert_reaches_nothing(const char *user, const char *subject, const char *reply)
 {
     static const char *const streams[] = {"CONFIG",      "EVENTS", "STATUS", "DEAD",

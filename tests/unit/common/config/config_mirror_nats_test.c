@@ -151,9 +151,10 @@ static void finding_02_what_the_server_answers_is_no_entry(void **state)
     rig_post(
         &rig, "$JS.API.CONSUMER.MSG.NEXT.STATUS.thief", "cfg.trigger.acme.b",
         STR("{\"batch\":1,\"no_wait\":true}"));
-    put("cfg.trigger.acme.c", trigger("d", "2"));     // speaks of another
-    put("cfg.dead.acme.x", trigger("x", "2"));        // of no kind
-    put("cfg.tenant.acme.self", trigger("self", "")); // of another kind: its tenant is not told
+    put("cfg.trigger.acme.c", trigger("d", "2")); // speaks of another
+    put("cfg.dead.acme.x", trigger("x", "2"));    // of no kind
+    put("cfg.tenant.acme.self",
+        trigger("self", "")); // of another kind: its tenant's callback is not called
     WAIT(&rig, rig_count(&rig, "CONFIG") == 8);
     ConfigMirror *mirror = config_mirror_new(rig.bus, note_change, &copy);
     WAIT(&rig, config_mirror_ready(mirror));
@@ -178,9 +179,9 @@ static void finding_02_the_newest_readable_entry_counts_also_after_a_restart(voi
     put_trigger("b", "next");
     WAIT(&rig, copy.changes > changes);
     assert_string_equal(copy.key, "b");
-    put_trigger("a", "mended");
+    put_trigger("a", "repaired");
     WAIT(&rig, copy.changes == changes + 2);
-    assert_string_equal(copy.word, "mended");
+    assert_string_equal(copy.word, "repaired");
     end(mirror);
 }
 
@@ -300,17 +301,17 @@ static void it_tells_once_that_it_is_ready_after_all_that_was_there(void **state
 {
     (void)state;
     Copy copy = {0};
-    int told = 0;
+    int called = 0;
     put_trigger("a", "1");
     ConfigMirror *mirror = config_mirror_new(rig.bus, note_change, &copy);
-    config_mirror_on_ready(mirror, count_ready, &told);
-    assert_int_equal(told, 0);
-    WAIT(&rig, told == 1);
+    config_mirror_on_ready(mirror, count_ready, &called);
+    assert_int_equal(called, 0);
+    WAIT(&rig, called == 1);
     assert_int_equal(copy.changes, 1);
     assert_true(config_mirror_ready(mirror));
     put_trigger("b", "2");
     WAIT(&rig, copy.changes == 2);
-    assert_int_equal(told, 1);
+    assert_int_equal(called, 1);
     end(mirror);
 }
 

@@ -194,7 +194,7 @@ static void finding_02_a_release_without_that_word_is_what_could_be_replayed(voi
     shorten_window();
     Stentor__V1__Suppression *first = entry_of(SUPPRESSION_COMPLAINT, 100);
     assert_true(suppression_event(first, arena, &out, NULL));
-    bus_publish(rig.bus, &out, on_acks, &acks); // as before this was mended
+    bus_publish(rig.bus, &out, on_acks, &acks); // as before the fix
     WAIT(&rig, acks.stored == 1 && found() == SUPPRESSION_COMPLAINT);
     release(acks.last_sequence);
     pass_ms(&rig, 150);
@@ -276,7 +276,7 @@ static ConfigVerdict wait_for_ever(void *ctx, uint64_t there)
     return CONFIG_WAIT;
 }
 
-static void who_waits_in_vain_is_told_after_five_seconds(void **state)
+static void a_waiter_in_vain_gets_an_error_after_five_seconds(void **state)
 {
     (void)state;
     Acks acks = {0};
@@ -326,7 +326,7 @@ int main(void)
         TEST(hundreds_of_the_same_address_at_once_all_end_and_one_is_stored),
         TEST(who_knows_nothing_stores_in_the_place_of_what_is_there),
         TEST(what_is_gone_is_stored_as_new),
-        TEST(who_waits_in_vain_is_told_after_five_seconds),
+        TEST(a_waiter_in_vain_gets_an_error_after_five_seconds),
         TEST(finding_02_after_eight_forged_entries_the_address_stays_suppressed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -232,7 +232,8 @@ static void two_rings_agree_on_one_key(void **state)
     assert_string_equal(count_rows(stage), "50");
 }
 
-// A key that Postgres forgets in a crash and the cache does not would seal what nobody can open.
+// A key that Postgres forgets in a crash and the cache does not would encrypt data that no key
+// opens.
 static void a_new_key_is_on_the_disk_before_it_is_given(void **state)
 {
     Stage *stage = *state;

@@ -103,7 +103,7 @@ static void what_is_rolled_back_was_not_said(void **state)
     assert_false(stage->heard);
 }
 
-static void a_lost_connection_is_told_and_it_listens_again(void **state)
+static void a_lost_connection_is_reported_and_it_listens_again(void **state)
 {
     Stage *stage = *state;
     admin_exec(
@@ -127,7 +127,7 @@ int main(void)
         TEST(one_transaction_says_it_once),
         TEST(other_channels_are_not_heard),
         TEST(what_is_rolled_back_was_not_said),
-        TEST(a_lost_connection_is_told_and_it_listens_again),
+        TEST(a_lost_connection_is_reported_and_it_listens_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

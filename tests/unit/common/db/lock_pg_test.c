@@ -106,7 +106,7 @@ static void closing_hands_it_to_the_next(void **state)
     assert_true(run_for(&stage->loop, &stage->second.held, true, 2500));
 }
 
-static void a_holder_whose_backend_dies_is_told_and_the_second_takes_over(void **state)
+static void a_holder_whose_backend_dies_is_reported_and_the_second_takes_over(void **state)
 {
     Stage *stage = *state;
     hold_first_then_queue_second(stage);
@@ -180,7 +180,7 @@ int main(void)
         TEST(one_of_two_holds_it),
         TEST(other_names_are_other_locks),
         TEST(closing_hands_it_to_the_next),
-        TEST(a_holder_whose_backend_dies_is_told_and_the_second_takes_over),
+        TEST(a_holder_whose_backend_dies_is_reported_and_the_second_takes_over),
         TEST(a_holder_that_gets_no_answer_counts_it_as_lost),
         TEST(a_holder_that_stands_still_is_relieved_within_five_seconds),
         TEST(a_holder_with_nothing_to_do_keeps_it),

@@ -93,7 +93,7 @@ static void exec_bytes(Stage *stage, const char *sql, const char *text, Str firs
     PQclear(res);
 }
 
-// A person as an installation of before has one: a data key, and an address sealed under it.
+// A recipient as an installation of before has one: a data key, and an address sealed under it.
 static void add_person(Stage *stage)
 {
     static const char RECIPIENT[] = "rcp_01M2V3W4X5Y6Z7A8B9CADBECFE";

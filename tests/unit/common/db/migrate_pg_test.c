@@ -225,7 +225,7 @@ static void a_failing_file_leaves_nothing_behind(void **state)
     assert_string_equal(admin_value(stage->admin, "SELECT to_regclass('a.two') IS NULL"), "t");
     assert_string_equal(admin_value(stage->admin, "SELECT count(*) FROM stentor.migrations"), "1");
     put_file(stage, "a/0002_second.sql", "CREATE TABLE a.two (x int);");
-    assert_true(run(stage)); // mended, it goes on from there
+    assert_true(run(stage)); // corrected, it goes on from there
     assert_int_equal(stage->report.applied, 2);
 }
 
@@ -345,7 +345,9 @@ static void an_absent_server_is_transient(void **state)
 {
     Stage *stage = *state;
     MigrateJob job = {
-        .url = "postgresql://nobody@127.0.0.1:1/none", .folder = stage->folder, .schemas = SCHEMAS};
+        .url = "postgresql://unknown@127.0.0.1:1/none",
+        .folder = stage->folder,
+        .schemas = SCHEMAS};
     assert_false(db_migrate(&job, &stage->report, &stage->err));
     assert_int_equal(stage->err.kind, ERROR_TRANSIENT);
 }

@@ -248,7 +248,7 @@ static void more_than_ten_years_of_partitions_are_refused(void **state)
     PQclear(res);
 }
 
-// ---- the sweep's and the clock's doors ----
+// ---- functions of the sweep and of digest-flusher ----
 
 static void unpublished_rows_are_claimed_once_up_to_the_limit(void **state)
 {
@@ -332,7 +332,7 @@ static void due_work_is_claimed_when_due_and_gone_when_done(void **state)
     admin_exec(admin, "RESET ROLE");
 }
 
-static void the_doors_are_closed_to_other_services(void **state)
+static void other_services_may_not_call_the_functions(void **state)
 {
     assert_string_equal(
         admin_value(
@@ -361,7 +361,7 @@ int main(void)
         cmocka_unit_test(two_sweeps_at_once_share_the_rows),
         cmocka_unit_test(old_idempotency_keys_are_forgotten),
         cmocka_unit_test(due_work_is_claimed_when_due_and_gone_when_done),
-        cmocka_unit_test(the_doors_are_closed_to_other_services),
+        cmocka_unit_test(other_services_may_not_call_the_functions),
     };
     return cmocka_run_group_tests(tests, migrate_once, disconnect);
 }

@@ -147,7 +147,7 @@ static void a_failure_leaves_the_connection_fit_for_the_next(void **state)
     assert_int_equal(backend_pid(fx), pid);
 }
 
-static void a_commit_that_fails_is_told(void **state)
+static void a_commit_that_fails_is_reported(void **state)
 {
     Fixture *fx = *state;
     Answer answer = {0};
@@ -375,7 +375,7 @@ static void without_a_server_a_transaction_waits_and_then_fails(void **state)
 {
     (void)state;
     Fixture *fx = fixture_new(&(DbPoolOptions){
-        .url = "postgresql://nobody@127.0.0.1:1/none",
+        .url = "postgresql://unknown@127.0.0.1:1/none",
         .connections = 2,
         .statement_timeout_ms = 600,
     });
@@ -438,7 +438,7 @@ int main(void)
         TEST(a_transaction_is_whole_or_nothing),
         TEST(statements_of_one_transaction_share_it),
         TEST(a_failure_leaves_the_connection_fit_for_the_next),
-        TEST(a_commit_that_fails_is_told),
+        TEST(a_commit_that_fails_is_reported),
         TEST(a_missing_table_is_an_error_of_the_installation),
         TEST(a_table_changed_under_a_prepared_statement_heals),
         TEST(a_killed_backend_is_transient_and_the_pool_recovers),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The doors of migrations/*/*_retention.sql: what they drop, what they never drop, and that they go
-// on where they were.
+// The functions of migrations/*/*_retention.sql: what they drop, what they never drop, and that
+// they go on where they were.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,9 +57,9 @@ static void check(PGconn *admin, const char *sql, const char *wanted)
     }
 }
 
-// Calls the door as its service until it says that that was all; returns how many it dropped.
+// Calls the function as its service until it says that that was all; returns how many it dropped.
 static int drop(
-    PGconn *admin, const char *role, const char *door, const char *tenant, const char *keep,
+    PGconn *admin, const char *role, const char *function, const char *tenant, const char *keep,
     int at_most)
 {
     char sql[512], go_on[256] = "";
@@ -69,7 +69,7 @@ static int drop(
     for (int turn = 0; turn < 100; turn++) {
         snprintf(
             sql, sizeof sql,
-            "SELECT dropped || ' ' || coalesce(go_on, '') FROM %s(%s, '%s', '%s', %d)", door,
+            "SELECT dropped || ' ' || coalesce(go_on, '') FROM %s(%s, '%s', '%s', %d)", function,
             tenant, keep, go_on, at_most);
         const char *answer = admin_value(admin, sql);
         int64_t count = 0;
@@ -127,7 +127,7 @@ static void accepted_rows_go_when_all_of_them_has_ended(void **state)
     tell(admin, 1, "40 days", "acme", "sent");
     accepted(admin, 2, "acme", "40 days", "now()"); // waits for its time
     tell(admin, 2, "40 days", "acme", "scheduled");
-    accepted(admin, 3, "acme", "40 days", "NULL"); // nobody published it
+    accepted(admin, 3, "acme", "40 days", "NULL"); // not published
     tell(admin, 3, "40 days", "acme", "failed");
     accepted(admin, 4, "acme", "100 days", "now()"); // history does not know it
     accepted(admin, 5, "acme", "500 days", "now()"); // nor this one, and nothing waits for so long
@@ -260,10 +260,10 @@ static void attempts_that_ended_long_ago_go_and_open_ones_stay(void **state)
 
 static void expire(PGconn *admin, int *ret_marketing, int *ret_transactional, const char *tenant)
 {
-    const char *door = "stentor.drop_expired_history";
-    *ret_marketing = drop(admin, "stentor_archiver", door, tenant, "marketing=24 months", 2);
+    const char *function = "stentor.drop_expired_history";
+    *ret_marketing = drop(admin, "stentor_archiver", function, tenant, "marketing=24 months", 2);
     *ret_transactional =
-        drop(admin, "stentor_archiver", door, tenant, "transactional=84 months", 2);
+        drop(admin, "stentor_archiver", function, tenant, "transactional=84 months", 2);
 }
 
 static void notifications_go_past_the_whole_retention_of_their_category(void **state)
@@ -330,7 +330,7 @@ static void what_was_walked_is_looked_at_again_after_a_month(void **state)
         "2");
 }
 
-static void the_doors_are_closed_to_other_services(void **state)
+static void other_services_may_not_call_the_functions(void **state)
 {
     PGconn *admin = *state;
     static const char *const rows[][2] = {
@@ -362,7 +362,7 @@ int main(void)
         cmocka_unit_test(attempts_that_ended_long_ago_go_and_open_ones_stay),
         cmocka_unit_test(notifications_go_past_the_whole_retention_of_their_category),
         cmocka_unit_test(what_was_walked_is_looked_at_again_after_a_month),
-        cmocka_unit_test(the_doors_are_closed_to_other_services),
+        cmocka_unit_test(other_services_may_not_call_the_functions),
     };
     return cmocka_run_group_tests(tests, migrate_once, disconnect);
 }

@@ -19,7 +19,7 @@ typedef Stentor__V1__DeadLetter DeadLetter;
 
 static inline char *text_of(const char *text)
 {
-    return (char *)(uintptr_t)text; // nobody writes to it
+    return (char *)(uintptr_t)text; // read only
 }
 
 static inline Stentor__V1__Meta *meta_new(Arena *arena, const char *event_id)

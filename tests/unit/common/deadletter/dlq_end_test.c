@@ -111,12 +111,12 @@ static void a_dropped_wait_ends_as_what_waited(void **state)
     assert_ended(end_of(arena, &of_mail), "failed/6");
 }
 
-static void what_has_an_end_or_is_about_nobody_needs_none(void **state)
+static void a_letter_with_an_end_or_without_a_notification_needs_none(void **state)
 {
     Arena *arena = *state;
     Rendered *mail = rendered_new(arena);
-    Letter told = mail_letter(arena, mail); // retries_exhausted
-    assert_null(end_of(arena, &told));
+    Letter reported = mail_letter(arena, mail); // retries_exhausted
+    assert_null(end_of(arena, &reported));
     Letter history = letter_with(arena, "ntf.rendered.normal.demo", &mail->base);
     history.stage = STR("archiver");
     assert_null(end_of(arena, &history));
@@ -134,7 +134,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_dropped_mail_ends_as_its_attempt, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_dropped_wait_ends_as_what_waited, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            what_has_an_end_or_is_about_nobody_needs_none, set_up, tear_down),
+            a_letter_with_an_end_or_without_a_notification_needs_none, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

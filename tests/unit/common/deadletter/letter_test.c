@@ -237,7 +237,7 @@ static const ProtobufCMessage *resent(
     return event_unpack(type, resend_ok(arena, letter, &plain).out.payload, arena, NULL);
 }
 
-static void finding_13_work_whose_end_was_told_goes_on_in_a_life_of_its_own(void **state)
+static void finding_13_work_whose_end_was_reported_goes_on_in_a_resend_generation(void **state)
 {
     Arena *arena = *state;
     Stentor__V1__NotificationRequest request;
@@ -252,9 +252,9 @@ static void finding_13_work_whose_end_was_told_goes_on_in_a_life_of_its_own(void
         (const void *)resent(arena, &letter, &stentor__v1__notification_request__descriptor);
     assert_int_equal(again->resends, 5);
     assert_string_equal(again->meta->notification_id, NTF_ID);
-    Letter untold = poison_letter(arena, "ntf.request.low.demo", bytes, "unknown");
-    assert_false(letter_end_reported(&untold));
-    assert_true(str_eq(resend_ok(arena, &untold, &plain).out.payload, bytes));
+    Letter unreported = poison_letter(arena, "ntf.request.low.demo", bytes, "unknown");
+    assert_false(letter_end_reported(&unreported));
+    assert_true(str_eq(resend_ok(arena, &unreported, &plain).out.payload, bytes));
 
     stentor__v1__deferred__init(&deferred);
     deferred.meta = meta_new(arena, "deferred");
@@ -296,7 +296,7 @@ static void an_event_that_may_have_lost_its_end_is_refused(void **state)
         "lack the end");
 }
 
-static void bytes_that_are_no_letter_are_told(void **state)
+static void bytes_that_are_no_letter_are_reported(void **state)
 {
     Arena *arena = *state;
     static const Str payloads[] = {{"\xff\xff", 2}, {"", 0}};
@@ -378,10 +378,10 @@ int main(void)
         TEST(other_events_go_as_they_were),
         TEST(a_command_keeps_the_id_that_its_service_gave_it),
         TEST(what_no_stage_reads_is_refused),
-        TEST(finding_13_work_whose_end_was_told_goes_on_in_a_life_of_its_own),
+        TEST(finding_13_work_whose_end_was_reported_goes_on_in_a_resend_generation),
         TEST(an_expired_request_is_refused),
         TEST(an_event_that_may_have_lost_its_end_is_refused),
-        TEST(bytes_that_are_no_letter_are_told),
+        TEST(bytes_that_are_no_letter_are_reported),
         TEST(an_answer_to_a_delete_is_done_or_says_why_not),
         TEST(only_what_brings_a_notification_on_is_work),
     };

@@ -81,7 +81,7 @@ static void a_cloudevent_says_who_it_is_and_when_it_was(void **state)
     arena_free(arena);
 }
 
-static void cloudevents_are_told_apart_by_source_and_id(void **state)
+static void cloudevents_are_distinguished_by_source_and_id(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
@@ -161,7 +161,7 @@ static void the_message_id_comes_first_and_a_replays_own_last(void **state)
     arena_free(arena);
 }
 
-static void the_time_is_the_datas_own_when_nobody_else_says_it(void **state)
+static void the_time_is_the_datas_own_without_another(void **state)
 {
     (void)state;
     static const struct {
@@ -413,10 +413,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_object_is_its_own_data),
         cmocka_unit_test(a_cloudevent_says_who_it_is_and_when_it_was),
-        cmocka_unit_test(cloudevents_are_told_apart_by_source_and_id),
+        cmocka_unit_test(cloudevents_are_distinguished_by_source_and_id),
         cmocka_unit_test(it_was_seen_when_its_cause_was_and_never_later),
         cmocka_unit_test(the_message_id_comes_first_and_a_replays_own_last),
-        cmocka_unit_test(the_time_is_the_datas_own_when_nobody_else_says_it),
+        cmocka_unit_test(the_time_is_the_datas_own_without_another),
         cmocka_unit_test(ids_have_the_events_time_while_it_is_near),
         cmocka_unit_test(a_letter_read_again_is_the_same_event_for_one_trigger),
         cmocka_unit_test(a_protobuf_message_becomes_the_same_json),

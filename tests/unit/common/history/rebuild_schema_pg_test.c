@@ -127,7 +127,7 @@ static void a_rebuild_knows_everything_that_the_schema_has(void **state)
     assert_string_equal(f->lines, "");
 }
 
-static void what_it_does_not_know_is_told_by_name(void **state)
+static void unknown_objects_are_named(void **state)
 {
     Fixture *f = *state;
     Error err = {0};
@@ -242,7 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_rebuild_knows_everything_that_the_schema_has),
-        TEST(what_it_does_not_know_is_told_by_name),
+        TEST(unknown_objects_are_named),
         TEST(only_one_rebuild_at_a_time),
         TEST(a_swap_makes_prepared_statements_meet_the_new_tables),
         TEST(a_write_that_waits_for_the_swap_goes_into_the_new_tables),

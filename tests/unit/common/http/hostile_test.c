@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an attacker sends: requests that a proxy reads in another way, clients that never end,
-// bodies that nobody is to read.
+// bodies that no handler may read.
 #include "http_stage.h"
 
 #define HOST "Host: x\r\n"
@@ -638,7 +638,7 @@ static void finding_06_a_slow_body_does_not_hold_a_stop(void **state)
 }
 
 // Twice as many silent connections as there are places: others are answered all the same.
-static void finding_06_silent_clients_shut_nobody_out(void **state)
+static void finding_06_silent_clients_shut_no_other_out(void **state)
 {
     Fixture *f = *state;
     free_server(f);
@@ -752,7 +752,7 @@ int main(void)
         TEST(finding_06_a_steady_body_earns_time),
         TEST(finding_06_who_leaves_with_the_last_byte_leaves),
         TEST(finding_06_a_slow_body_does_not_hold_a_stop),
-        TEST(finding_06_silent_clients_shut_nobody_out),
+        TEST(finding_06_silent_clients_shut_no_other_out),
         TEST(finding_06_an_address_has_a_limit_of_strangers),
         TEST(finding_06_a_trusted_proxy_names_the_client),
     };

@@ -78,7 +78,7 @@ static void a_client_that_left_does_not_hurt(void **state)
     turn_for(f, 20);
     assert_true(str_eq(f->held[0]->body, STR("abc")));
     assert_true(str_eq(http_query(f->held[0], "q"), STR("still")));
-    http_respond(f->held[0], 200, "text/plain", STR("nobody listens"));
+    http_respond(f->held[0], 200, "text/plain", STR("the client is gone"));
     turn_for(f, 20);
     int other = dial(f);
     send_text(f, other, "GET /alive HTTP/1.1\r\nHost: x\r\n\r\n");

@@ -38,7 +38,7 @@ static const Case CASES[] = {
     {"a@" D63 "." D63 "." D63 "." D63, NULL, "253"},
     {L64 "@" D63 "." D63 "." D63, NULL, "254"},
     {"", NULL, "no '@'"},
-    {"nobody", NULL, "no '@'"},
+    {"no-at-sign", NULL, "no '@'"},
     {"@example.com", NULL, "before the '@'"},
     {"a@", NULL, "after the '@'"},
     {"a@b@c", NULL, "not allowed"},

@@ -9,7 +9,7 @@
 
 #include "common/model/status.h"
 
-// domain.md, "status, ranked for merging".
+// The order in which statuses replace each other.
 static const Status in_order[] = {
     STATUS_NONE,       STATUS_QUEUED,    STATUS_SCHEDULED, STATUS_RENDERING, STATUS_SENDING,
     STATUS_SENT,       STATUS_DELIVERED, STATUS_OPENED,    STATUS_CLICKED,   STATUS_SUPPRESSED,

@@ -127,7 +127,7 @@ static void the_platform_is_counted_and_judged(void **state)
     suppressions_free(s);
 }
 
-static void only_an_opt_out_is_ignored_by_what_must_be_told(void **state)
+static void transactional_mails_ignore_only_an_opt_out(void **state)
 {
     (void)state;
     for (SuppressionReason reason = SUPPRESSION_NONE + 1; reason < SUPPRESSION_COUNT; reason++) {
@@ -135,10 +135,10 @@ static void only_an_opt_out_is_ignored_by_what_must_be_told(void **state)
             Suppressions *s = suppressions_new();
             Hash hash = hash_of(5, 6);
             put(s, CATEGORY_NONE, hash, reason, 0);
-            bool told = category == CATEGORY_TRANSACTIONAL || category == CATEGORY_SECURITY ||
-                        category == CATEGORY_COMPLIANCE;
+            bool must_reach = category == CATEGORY_TRANSACTIONAL || category == CATEGORY_SECURITY ||
+                              category == CATEGORY_COMPLIANCE;
             SuppressionReason expected =
-                told && reason == SUPPRESSION_OPT_OUT ? SUPPRESSION_NONE : reason;
+                must_reach && reason == SUPPRESSION_OPT_OUT ? SUPPRESSION_NONE : reason;
             assert_int_equal(
                 suppressions_classify(s, STR("acme"), CHANNEL_EMAIL, category, hash.of, NULL, 0),
                 expected);
@@ -351,7 +351,7 @@ int main(void)
         cmocka_unit_test(it_ends_at_its_expiry),
         cmocka_unit_test(a_later_entry_replaces_the_one_before),
         cmocka_unit_test(the_platform_is_counted_and_judged),
-        cmocka_unit_test(only_an_opt_out_is_ignored_by_what_must_be_told),
+        cmocka_unit_test(transactional_mails_ignore_only_an_opt_out),
         cmocka_unit_test(a_released_address_is_suppressed_again_only_by_something_newer),
         cmocka_unit_test(a_repeat_and_a_weaker_reason_are_not_wanted),
         cmocka_unit_test(finding_02_a_complaint_replaces_what_is_released_more_easily),

@@ -137,7 +137,7 @@ static void an_event_of_another_tenant_than_its_subjects_is_refused(void **state
 static void what_no_table_takes_is_refused(void **state)
 {
     Scene *s = *state;
-    PersonEvent *event = record_event(s->arena, "acme", "rcp_nobody", "a", "");
+    PersonEvent *event = record_event(s->arena, "acme", "rcp_unknown", "a", "");
     assert_refused(s, people_message(s->arena, event, 1), "not a recipient's id");
     event = record_event(s->arena, "acme", PERSON_A, "a", "a");
     event->recipient->addresses[0]->address_hash.len = 31;

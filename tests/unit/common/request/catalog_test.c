@@ -97,7 +97,7 @@ static void the_highest_active_version_is_frozen(void **state)
     assert_string_equal(freeze(f, "acme", "", NULL), "1.9.0");
 }
 
-static void versions_are_listed_in_their_order_with_what_is_told_of_them(void **state)
+static void versions_are_listed_in_their_order_with_their_fields(void **state)
 {
     Fixture *f = *state;
     static const char *const order[] = {"1.9.0", "1.10.0", "2.0.0-rc.1", "2.0.0-rc.11", "2.0.0"};
@@ -411,7 +411,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_highest_active_version_is_frozen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            versions_are_listed_in_their_order_with_what_is_told_of_them, set_up, tear_down),
+            versions_are_listed_in_their_order_with_their_fields, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_named_version_is_neither_archived_nor_a_draft, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

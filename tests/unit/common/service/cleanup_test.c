@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What CleanUpSentEmail may look like; the passes are tests/integration/operating/test_cleanup.py,
-// the doors tests/unit/common/db/retention_pg_test.c.
+// the functions in tests/unit/common/db/retention_pg_test.c.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

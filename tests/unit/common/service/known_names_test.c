@@ -47,7 +47,7 @@ static void the_nearest_name_is_one_that_is_like_it(void **state)
     assert_null(known_name_nearest(str_of(longest, sizeof longest)));
 }
 
-static void the_forms_of_kubernetes_are_told_from_others(void **state)
+static void the_forms_of_kubernetes_are_recognised(void **state)
 {
     (void)state;
     static const struct {
@@ -84,7 +84,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_names_of_all_programs_are_known),
         cmocka_unit_test(the_nearest_name_is_one_that_is_like_it),
-        cmocka_unit_test(the_forms_of_kubernetes_are_told_from_others),
+        cmocka_unit_test(the_forms_of_kubernetes_are_recognised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,7 @@ static void label_values_are_escaped(void **state)
     buf_done(&out);
 }
 
-static void a_full_buffer_is_told(void **state)
+static void a_full_buffer_is_reported(void **state)
 {
     Metrics *m = *state;
     metrics_gauge(m, "stentor_g", "", "G.");
@@ -136,7 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(nothing_registered_prints_nothing), TEST(a_name_has_one_head_and_its_series_together),
         TEST(a_histogram_is_cumulative),         TEST(functions_are_read_at_print_time),
-        TEST(label_values_are_escaped),          TEST(a_full_buffer_is_told),
+        TEST(label_values_are_escaped),          TEST(a_full_buffer_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

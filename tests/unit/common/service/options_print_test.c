@@ -92,7 +92,7 @@ static void help_names_every_row_in_both_spellings(void **state)
     buf_done(&out);
 }
 
-static void a_full_buffer_is_told(void **state)
+static void a_full_buffer_is_reported(void **state)
 {
     (void)state;
     Buf out;
@@ -109,7 +109,7 @@ int main(void)
         cmocka_unit_test(a_password_in_a_url_is_hidden),
         cmocka_unit_test(the_table_becomes_markdown),
         cmocka_unit_test(help_names_every_row_in_both_spellings),
-        cmocka_unit_test(a_full_buffer_is_told),
+        cmocka_unit_test(a_full_buffer_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,7 +185,7 @@ static void a_required_option_must_be_there(void **state)
     expect_refused(NO_ARGS, "STENTOR_T_KEY_FILE is not set");
 }
 
-static void what_nobody_knows_is_refused_on_the_command_line(void **state)
+static void an_unknown_option_is_refused_on_the_command_line(void **state)
 {
     (void)state;
     expect_refused(ARGS("--t-prot", "1"), "unknown option '--t-prot' (HINT: --help lists them)");
@@ -432,7 +432,7 @@ int main(void)
         TEST(a_bad_number_says_what_is_expected),
         TEST(a_bad_switch_says_what_is_expected),
         TEST(a_required_option_must_be_there),
-        TEST(what_nobody_knows_is_refused_on_the_command_line),
+        TEST(an_unknown_option_is_refused_on_the_command_line),
         TEST(a_file_serves_all_programs),
         TEST(finding_16_a_name_that_no_program_knows_is_refused),
         TEST(finding_16_the_environment_serves_all_programs),

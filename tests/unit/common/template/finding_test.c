@@ -293,7 +293,7 @@ static void finding_04_a_call_is_looked_up_once(void **state)
     assert_true(template_set_add(
         set, STR("b"), STR("{{#*inline \"late\"}}L{{/inline}}{{>a2}}"), TEMPLATE_ESCAPE_HTML,
         &err));
-    // What only the template defines is asked of each template anew.
+    // What only the template defines is asked of each template again.
     Template *without = template_compile(STR("{{>a}}"), TEMPLATE_ESCAPE_HTML, set, &err);
     assert_null(without);
     assert_non_null(strstr(err.text, "partial 'b': line 1, column "));

@@ -152,7 +152,7 @@ static void branching_recursion_is_an_error_soon(void **state)
     json_decref(tree);
 }
 
-static void what_is_wrong_with_partials_is_told(void **state)
+static void faults_of_partials_are_reported(void **state)
 {
     (void)state;
     // clang-format off
@@ -191,7 +191,7 @@ int main(void)
         cmocka_unit_test(a_partial_may_call_itself_as_long_as_it_ends),
         cmocka_unit_test(endless_recursion_is_an_error),
         cmocka_unit_test(branching_recursion_is_an_error_soon),
-        cmocka_unit_test(what_is_wrong_with_partials_is_told),
+        cmocka_unit_test(faults_of_partials_are_reported),
         cmocka_unit_test(a_name_is_given_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

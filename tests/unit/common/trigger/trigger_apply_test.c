@@ -239,7 +239,7 @@ static void what_fails_names_the_trigger_and_the_path(void **state)
     }
 }
 
-static void an_address_that_is_none_is_told_with_its_path(void **state)
+static void an_address_that_is_none_is_reported_with_its_path(void **state)
 {
     Scene *s = *state;
     s->trigger.resolver = text("address:guest.name");
@@ -328,7 +328,7 @@ static void a_cancellation_names_what_the_request_was_made_under(void **state)
     assert_non_null(strstr(err.text, "trigger 'remind', obsoleted_by: subject_path"));
 }
 
-// It cancels what earlier events made, and makes it anew.
+// It cancels what earlier events made, and makes it again.
 static void an_event_does_not_cancel_what_it_makes_itself(void **state)
 {
     Scene *s = *state;
@@ -361,7 +361,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             what_fails_names_the_trigger_and_the_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            an_address_that_is_none_is_told_with_its_path, set_up, tear_down),
+            an_address_that_is_none_is_reported_with_its_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             one_source_template_recipient_and_channel_is_one_notification, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

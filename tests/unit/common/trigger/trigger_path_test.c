@@ -61,7 +61,7 @@ static void a_text_is_taken_from_where_the_path_leads(void **state)
         {"guests.x.id", NULL, "nothing"},
         {"guest.none", NULL, "nothing"},
         {"guest.email.x", NULL, "nothing"},
-        {"nobody", NULL, "nothing"},
+        {"unknown", NULL, "nothing"},
         {"guest", NULL, "neither text nor"},
         {"guests", NULL, "neither text nor"},
         {"guest.balance", NULL, "neither text nor"},

@@ -56,12 +56,12 @@ static void what_is_left_out_has_its_default(void **state)
     assert_true(read_json("{" GOOD "}", arena, &trigger, &problem));
     assert_false(trigger.disabled);
     assert_true(trigger_anchor_is_event(&trigger));
-    json_t *told = trigger_to_json(&trigger);
-    assert_string_equal(json_string_value(json_object_get(told, "channel")), "email");
-    assert_string_equal(json_string_value(json_object_get(told, "priority")), "normal");
-    assert_string_equal(json_string_value(json_object_get(told, "anchor")), "event_produced_at");
-    assert_null(json_object_get(told, "category"));
-    json_decref(told);
+    json_t *made = trigger_to_json(&trigger);
+    assert_string_equal(json_string_value(json_object_get(made, "channel")), "email");
+    assert_string_equal(json_string_value(json_object_get(made, "priority")), "normal");
+    assert_string_equal(json_string_value(json_object_get(made, "anchor")), "event_produced_at");
+    assert_null(json_object_get(made, "category"));
+    json_decref(made);
     arena_free(arena);
 }
 
@@ -71,7 +71,7 @@ typedef struct BadCase {
     const char *field;
 } BadCase;
 
-static void each_bad_object_is_told_its_field(void **state)
+static void each_bad_object_gets_its_field_named(void **state)
 {
     (void)state;
     static const BadCase CASES[] = {
@@ -165,7 +165,7 @@ static void event_types(void **state)
     }
 }
 
-static void all_faults_of_an_object_are_told_at_once(void **state)
+static void all_faults_of_an_object_are_reported_at_once(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
@@ -192,8 +192,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_object_comes_back_as_it_was_put),
         cmocka_unit_test(what_is_left_out_has_its_default),
-        cmocka_unit_test(each_bad_object_is_told_its_field),
-        cmocka_unit_test(all_faults_of_an_object_are_told_at_once),
+        cmocka_unit_test(each_bad_object_gets_its_field_named),
+        cmocka_unit_test(all_faults_of_an_object_are_reported_at_once),
         cmocka_unit_test(resolvers),
         cmocka_unit_test(event_types),
     };

@@ -36,7 +36,7 @@ static void every_category_has_a_time_and_none_the_longest(void **state)
     assert_int_equal(retention.months[CATEGORY_TRANSACTIONAL], 84);
 }
 
-static void a_rule_is_what_the_door_takes(void **state)
+static void a_rule_is_the_functions_argument(void **state)
 {
     (void)state;
     Retention retention = parsed("marketing=6");
@@ -71,7 +71,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_category_has_a_time_and_none_the_longest),
-        cmocka_unit_test(a_rule_is_what_the_door_takes),
+        cmocka_unit_test(a_rule_is_the_functions_argument),
         cmocka_unit_test(what_does_not_fit_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

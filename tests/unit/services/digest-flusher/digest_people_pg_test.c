@@ -155,7 +155,7 @@ static void the_later_preference_wins_within_a_flush_and_beyond(void **state)
     assert_string_equal(preferences(f), "rcp_a social email f t");
 }
 
-static void a_removal_takes_all_along_and_a_new_record_begins_anew(void **state)
+static void a_removal_takes_all_along_and_a_new_record_begins_again(void **state)
 {
     Fixture *f = *state;
     prefer(f, A, (Preference){.frequency = DAILY});
@@ -252,7 +252,7 @@ static void the_verdict_is_the_first_reason_in_the_order_of_the_gate(void **stat
     remove_person(f, A);
     flush(f);
     assert_string_equal(verdict(f, "security"), "no_address");
-    record(f, A); // anew, with nothing said
+    record(f, A); // again, with nothing set
     flush(f);
     assert_string_equal(verdict(f, "social"), "");
 }
@@ -303,7 +303,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(the_later_preference_wins_within_a_flush_and_beyond),
-        TEST(a_removal_takes_all_along_and_a_new_record_begins_anew),
+        TEST(a_removal_takes_all_along_and_a_new_record_begins_again),
         TEST(silence_is_kept_only_for_those_that_are_silent),
         TEST(a_wish_is_about_the_windows_that_were_open_when_it_was_said),
         TEST(the_verdict_is_the_first_reason_in_the_order_of_the_gate),

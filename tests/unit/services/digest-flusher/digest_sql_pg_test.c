@@ -128,7 +128,7 @@ static void items_gather_until_the_window_is_due(void **state)
     assert_string_equal(state_of(f), "flushing");
 }
 
-static void a_frozen_window_is_nobody_elses_until_its_lease_ends(void **state)
+static void a_frozen_window_belongs_to_its_process_until_the_lease_ends(void **state)
 {
     Fixture *f = *state;
     add_item(f, "demo", 1, PAST_S);
@@ -339,7 +339,7 @@ static void a_claim_finds_the_cancellation_that_the_insert_did_not_see(void **st
         "suppressed obsolete gone");
 }
 
-static void what_went_out_is_not_told_as_cancelled_when_it_is_delivered_again(void **state)
+static void work_that_went_out_is_not_reported_as_cancelled_when_delivered_again(void **state)
 {
     Fixture *f = *state;
     add(f, "demo", 1)->cancel_key = STR("stay1");
@@ -543,7 +543,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(items_gather_until_the_window_is_due),
-        TEST(a_frozen_window_is_nobody_elses_until_its_lease_ends),
+        TEST(a_frozen_window_belongs_to_its_process_until_the_lease_ends),
         TEST(the_decision_makes_due_work_of_the_digest_and_its_items),
         TEST(a_single_item_goes_out_as_itself),
         TEST(an_item_delivered_again_after_its_window_does_not_come_again),
@@ -556,7 +556,7 @@ int main(void)
         TEST(a_deferral_that_comes_after_its_cancellation_is_suppressed),
         TEST(what_is_claimed_is_not_cancelled_any_more),
         TEST(a_claim_finds_the_cancellation_that_the_insert_did_not_see),
-        TEST(what_went_out_is_not_told_as_cancelled_when_it_is_delivered_again),
+        TEST(work_that_went_out_is_not_reported_as_cancelled_when_delivered_again),
         TEST(an_item_is_cancelled_in_its_open_window_and_not_behind_it),
         TEST(an_item_that_comes_after_its_cancellation_is_suppressed_once),
         TEST(a_freeze_finds_the_cancellation_that_the_item_did_not_see),

@@ -177,7 +177,7 @@ static void a_wish_is_asked_once_and_never_of_what_has_gone_out(void **state)
     insert(f); // both are delivered once more
     assert_int_equal(count_waiting(f), 1);
     add_wished_work(f);
-    add_work(f, "demo", -1); // a retry: nobody's wish
+    add_work(f, "demo", -1); // a retry: by no preference
     insert(f);
     sql(f, "UPDATE digest_flusher.due_work SET claimed_until = now() - interval '1 second' WHERE "
            "claimed_until IS NOT NULL");

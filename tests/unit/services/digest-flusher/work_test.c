@@ -263,7 +263,7 @@ static void quiet_hours_and_limits_wait_as_a_schedule_does(void **state)
     }
 }
 
-static void what_was_caused_is_told_by_the_earlier_of_id_and_acceptance(void **state)
+static void the_cause_is_decided_by_the_earlier_of_id_and_acceptance(void **state)
 {
     Arena *arena = *state;
     Deferred *deferred = new_schedule(arena);
@@ -402,7 +402,7 @@ int main(void)
         TEST(work_that_does_not_fit_its_reason_is_refused),
         TEST(embedded_work_that_is_wrong_is_refused),
         TEST(quiet_hours_and_limits_wait_as_a_schedule_does),
-        TEST(what_was_caused_is_told_by_the_earlier_of_id_and_acceptance),
+        TEST(the_cause_is_decided_by_the_earlier_of_id_and_acceptance),
         TEST(an_item_of_a_digest_knows_its_window),
         TEST(a_wrong_window_is_refused_by_its_field),
         TEST(a_cancellation_is_about_a_key_and_a_time),

@@ -158,7 +158,7 @@ static void a_bad_address_fails_at_once(void **state)
 {
     Stage *stage = *state;
     stage->answers[0] = "550 5.1.1";
-    Event event = {.to = "nobody@example.org"};
+    Event event = {.to = "unknown@example.org"};
     make_and_publish(stage, &event);
     Stentor__V1__NotificationStatus *status = status_at(stage, 0);
     assert_int_equal(status->status, STATUS_FAILED);
@@ -191,7 +191,7 @@ static void a_refused_address_gets_nothing_more_and_what_was_sent_stays_sent(voi
     assert_int_equal(stage->status.count, 3);
 }
 
-static void what_cannot_be_sent_is_told_without_a_try(void **state)
+static void an_unsendable_mail_fails_without_a_try(void **state)
 {
     Stage *stage = *state;
     Event expired = {.to = "alice@example.org", .expires_at_us = 1};
@@ -538,7 +538,7 @@ int main(void)
         ON_STAGE(the_dead_letter_of_a_used_up_ladder_tells_every_attempt),
         ON_STAGE(a_bad_address_fails_at_once),
         ON_STAGE(a_refused_address_gets_nothing_more_and_what_was_sent_stays_sent),
-        ON_STAGE(what_cannot_be_sent_is_told_without_a_try),
+        ON_STAGE(an_unsendable_mail_fails_without_a_try),
         ON_STAGE(an_erased_recipient_gets_nothing),
         ON_STAGE(a_channel_without_a_vendor_fails_and_says_so),
         ON_STAGE(a_poison_event_is_buried_and_the_others_go_on),

@@ -371,7 +371,7 @@ typedef struct Event {
     bool wrong_checksum;
     uint32_t attempts; // made before, as the event carries them
     uint32_t resends;
-    size_t padding;               // bytes that nobody reads
+    size_t padding;               // bytes that are not read
     Stentor__V1__Channel channel; // unspecified: email
     char id[ID_SIZE];             // out
     Str packed;                   // out

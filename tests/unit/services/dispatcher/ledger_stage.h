@@ -129,7 +129,7 @@ static inline void note_as_small(Stage *stage)
     admin_exec(stage->fx->admin, "VACUUM ANALYZE dispatcher.ledger");
 }
 
-// The table grows, and nothing makes Postgres plan anew what is prepared.
+// The table grows, and nothing makes Postgres plan prepared statements again.
 static inline void fill_table(Stage *stage)
 {
     admin_exec(

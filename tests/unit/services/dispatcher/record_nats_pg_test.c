@@ -158,7 +158,7 @@ static void a_process_that_stops_without_postgres_publishes_what_the_vendor_took
     assert_int_equal(stage->sends, 1);
 }
 
-// As in a release build: the bug is logged, and what the ledger has is told by the redelivery.
+// As in a release build: the bug is logged, and the redelivery reports the ledger's outcome.
 static void a_job_that_refuses_a_move_comes_again_and_is_not_sent_twice(void **state)
 {
     Stage *stage = *state;

@@ -28,7 +28,7 @@ static void prove(
     WAIT(&stage->rig, acks.stored == 1);
 }
 
-static void expect_told_as_sent(
+static void expect_reported_as_sent(
     Stage *stage, size_t place, const char *notification, uint32_t attempt)
 {
     const Stentor__V1__NotificationStatus *status = status_at(stage, place);
@@ -59,13 +59,13 @@ static void park_one(Stage *stage, Event *event)
     assert_string_equal(ledger_state(stage), "parked/1/1");
 }
 
-static void a_parked_mail_is_settled_and_told_as_sent(void **state)
+static void a_parked_mail_is_settled_and_reported_as_sent(void **state)
 {
     Stage *stage = *state;
     Event event = {.to = "alice@example.org"};
     park_one(stage, &event);
     prove(stage, event.id, STATUS_DELIVERED, "proof-1", "p1");
-    expect_told_as_sent(stage, 0, event.id, 1);
+    expect_reported_as_sent(stage, 0, event.id, 1);
     assert_string_equal(ledger_state(stage), "sent/1/1");
     assert_string_equal(
         sql_value(
@@ -87,7 +87,7 @@ static void what_left_us_and_came_back_is_settled_too(void **state)
         id_new("ntf_", clock_now_us(), event.id);
         leave_claim(stage, &event, "-1 second");
         prove(stage, event.id, proofs[i], status_name(proofs[i]), event.id);
-        expect_told_as_sent(stage, i, event.id, 1);
+        expect_reported_as_sent(stage, i, event.id, 1);
     }
 }
 
@@ -104,7 +104,7 @@ static void a_repeat_of_the_proof_tells_it_again(void **state)
     wait_acked_on(stage, "SETTLE");
     assert_int_equal(stage->status.count, 0);
     prove(stage, event.id, STATUS_DELIVERED, "proof-1", "p1");
-    expect_told_as_sent(stage, 0, event.id, 1);
+    expect_reported_as_sent(stage, 0, event.id, 1);
 }
 
 static void an_ordinary_callback_changes_nothing(void **state)
@@ -138,7 +138,7 @@ static void a_proof_before_the_take_over_stops_it(void **state)
     wait_acked_on(stage, "SETTLE");
     assert_string_equal(ledger_state(stage), "claimed/0/1");
     publish(stage, event.packed, event.id);
-    expect_told_as_sent(stage, 0, event.id, 1);
+    expect_reported_as_sent(stage, 0, event.id, 1);
     assert_string_equal(ledger_state(stage), "sent/1/1");
     assert_int_equal(stage->sends, 0);
     wait_acked(stage);
@@ -156,7 +156,7 @@ static void a_proof_before_parking_stops_it(void **state)
     prove(stage, event.id, STATUS_BOUNCED, "proof-1", "p1");
     wait_acked_on(stage, "SETTLE");
     publish(stage, event.packed, event.id);
-    expect_told_as_sent(stage, 0, event.id, 1);
+    expect_reported_as_sent(stage, 0, event.id, 1);
     assert_string_equal(ledger_state(stage), "sent/1/1");
     assert_int_equal(stage->dead.count, 0);
 }
@@ -168,12 +168,12 @@ static void a_dead_claim_settled_first_is_found_sent_by_its_redelivery(void **st
     make_event(stage, &event);
     leave_claim(stage, &event, "-1 second");
     prove(stage, event.id, STATUS_DELIVERED, "proof-1", "p1");
-    expect_told_as_sent(stage, 0, event.id, 1);
+    expect_reported_as_sent(stage, 0, event.id, 1);
     publish(stage, event.packed, event.id);
     wait_acked(stage);
     pass_ms(&stage->rig, 100);
     assert_int_equal(stage->sends, 0);
-    assert_int_equal(stage->status.count, 1); // told under the same id
+    assert_int_equal(stage->status.count, 1); // under the same id
     assert_string_equal(ledger_state(stage), "sent/1/1");
 }
 
@@ -187,7 +187,7 @@ static void the_next_attempt_of_a_settled_one_is_not_sent(void **state)
     deferred_at(stage, 0);
     wait_acked(stage);
     prove(stage, event.id, STATUS_DELIVERED, "proof-1", "p1");
-    expect_told_as_sent(stage, 1, event.id, 1); // after "sending"
+    expect_reported_as_sent(stage, 1, event.id, 1); // after "sending"
     assert_string_equal(ledger_state(stage), "sent/2/1");
     event.attempt = 2;
     make_event(stage, &event);
@@ -206,7 +206,7 @@ static void what_a_person_has_sent_again_is_sent(void **state)
     Event event = {.to = "alice@example.org"};
     park_one(stage, &event);
     prove(stage, event.id, STATUS_BOUNCED, "proof-1", "p1");
-    expect_told_as_sent(stage, 0, event.id, 1);
+    expect_reported_as_sent(stage, 0, event.id, 1);
     event.attempt = 2;
     event.resends = 1;
     make_event(stage, &event);
@@ -226,7 +226,7 @@ static void a_proof_wins_over_the_outcome_of_a_living_claim(void **state)
     prove(stage, event.id, STATUS_DELIVERED, "proof-1", "p1");
     wait_acked_on(stage, "SETTLE");
     answer_held(stage, "451 4.3.0");
-    expect_told_as_sent(stage, 0, event.id, 1);
+    expect_reported_as_sent(stage, 0, event.id, 1);
     wait_acked(stage);
     assert_int_equal(stage->deferred.count, 0);
     assert_string_equal(ledger_state(stage), "sent/1/1");
@@ -307,7 +307,7 @@ static void open_unknowns_are_a_metric(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_STAGE(a_parked_mail_is_settled_and_told_as_sent),
+        ON_STAGE(a_parked_mail_is_settled_and_reported_as_sent),
         ON_STAGE(what_left_us_and_came_back_is_settled_too),
         ON_STAGE(a_repeat_of_the_proof_tells_it_again),
         ON_STAGE(an_ordinary_callback_changes_nothing),

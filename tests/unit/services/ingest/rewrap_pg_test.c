@@ -138,7 +138,7 @@ static void run_until(Stage *stage, long wanted)
     assert_true(run_for(&stage->fx->loop, &freed, true, WAIT_MS));
 }
 
-static void keys_of_before_are_wrapped_anew_and_open(void **state)
+static void keys_of_before_are_wrapped_again_and_open(void **state)
 {
     Stage *stage = *state;
     enum { ROWS = 200, CURRENT = 3 };
@@ -188,7 +188,7 @@ static void a_key_that_nothing_opens_stays_and_the_others_go_on(void **state)
         "1");
 }
 
-// What a taken-over ingest could do with the door.
+// What a taken-over ingest could do with the function.
 static void what_the_current_key_has_wrapped_is_never_written_over(void **state)
 {
     Stage *stage = *state;
@@ -218,7 +218,7 @@ static void what_the_current_key_has_wrapped_is_never_written_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(keys_of_before_are_wrapped_anew_and_open),
+        TEST(keys_of_before_are_wrapped_again_and_open),
         TEST(a_key_that_nothing_opens_stays_and_the_others_go_on),
         TEST(what_the_current_key_has_wrapped_is_never_written_over),
     };

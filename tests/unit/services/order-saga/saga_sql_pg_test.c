@@ -126,7 +126,7 @@ static void load_and_decide(Scene *s, Side *side)
 
 static void make_rows(Scene *s, Side *side)
 {
-    static const Recipient nobody = {{"a@b.cd", 6}, {"A", 1}};
+    static const Recipient recipient = {{"a@b.cd", 6}, {"A", 1}};
     Error err = {0};
     for (size_t i = 0; i < side->fold.command_count; i++) {
         const Command *command = &side->fold.commands[i];
@@ -135,7 +135,7 @@ static void make_rows(Scene *s, Side *side)
         assert_true(
             command->command == COMMAND_NONE
                 ? message_timeout(command, NOW_US, s->arena, &row->message, &err)
-                : message_command(command, &nobody, s->arena, &row->message, &err));
+                : message_command(command, &recipient, s->arena, &row->message, &err));
         row->message.happened_at_us = NOW_US;
         row->body = row->message.payload;
     }
@@ -194,7 +194,7 @@ static void of_two_that_place_an_order_one_does(void **state)
     fold_done(&b.fold);
 }
 
-static void of_two_that_end_an_order_one_does_and_the_other_decides_anew(void **state)
+static void of_two_that_end_an_order_one_does_and_the_other_decides_again(void **state)
 {
     Scene *s = *state;
     Side placed = {0}, a = {0}, b = {0}, again = {0};
@@ -390,7 +390,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(of_two_that_place_an_order_one_does),
-        TEST(of_two_that_end_an_order_one_does_and_the_other_decides_anew),
+        TEST(of_two_that_end_an_order_one_does_and_the_other_decides_again),
         TEST(an_event_and_its_order_do_not_miss_each_other),
         TEST(a_message_twice_is_counted_and_known),
         TEST(an_event_finds_its_order_by_the_order_id),

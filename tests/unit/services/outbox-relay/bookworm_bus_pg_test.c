@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MassTransit's outbox of systems A and D, with D's own DDL: sent_time is never null, and what is
-// sent is told by last_sequence_number of the states.
+// MassTransit's outbox, with the DDL of BookWorm's finance service: sent_time is never null, and
+// last_sequence_number of the states says which rows are sent.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

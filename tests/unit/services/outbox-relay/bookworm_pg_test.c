@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// System A's outboxes as its document has it: is_sent stays false until the mail is out.
+// BookWorm's outboxes: is_sent stays false until the mail is out.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Systems C (notification.outbox) and B (outbox) as their documents have them: events with
+// The hotel's notification.outbox and the multi-tenant service's outbox: events with
 // published_at, in order within an ordering key.
 #include <setjmp.h>
 #include <stdarg.h>

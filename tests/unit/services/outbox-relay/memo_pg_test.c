@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// System E's email_outbox as its document has it: PENDING -> SENDING -> SENT | FAILED.
+// The memo service's email_outbox: PENDING -> SENDING -> SENT | FAILED.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -186,7 +186,7 @@ static void the_fate_of_a_row_is_written_back(void **state)
         stage, "t",
         "SELECT status = 'SENT' AND sent_at = '2026-11-22 10:00:00+00' AND retry_count = 2"
         " AND error_message IS NULL FROM email_outbox WHERE id = '" ROW(1) "'");
-    // A late repeat of what is past, and somebody else's notification.
+    // A late repeat of what is past, and another application's notification.
     assert_int_equal(
         stage_tell(stage, &(RowFeedback){LETTER(1, 1), "retrying", 10, 2, "x", at}), 0);
     assert_int_equal(stage_tell(stage, &(RowFeedback){"ntf_foreign", "sent", 20, 0, NULL, at}), 0);
@@ -197,7 +197,7 @@ static void the_fate_of_a_row_is_written_back(void **state)
     stage_free(stage);
 }
 
-static void a_letter_that_is_marked_at_the_same_moment_is_told_of(void **state)
+static void a_request_that_is_marked_at_the_same_moment_is_reported(void **state)
 {
     (void)state;
     Stage *stage = memo_with(1);
@@ -265,7 +265,7 @@ static Stage *memo_published(int rows)
     return stage;
 }
 
-static void a_row_that_the_application_holds_is_told_later_and_holds_up_no_other(void **state)
+static void a_row_that_the_application_holds_is_written_later_and_delays_no_other(void **state)
 {
     (void)state;
     Stage *stage = memo_published(2);
@@ -312,7 +312,7 @@ static void a_row_whose_telling_is_refused_is_put_aside_after_some_tries(void **
     stage_free(stage);
 }
 
-static void what_is_heard_later_is_what_a_late_row_is_told(void **state)
+static void a_late_row_gets_the_later_status(void **state)
 {
     (void)state;
     Stage *stage = memo_published(2);
@@ -443,7 +443,7 @@ static void a_dead_relays_claim_is_adopted_with_its_attempts(void **state)
     stage_free(stage);
 }
 
-static void an_adopted_row_whose_letter_is_told_of_is_left_alone(void **state)
+static void an_adopted_row_whose_request_is_reported_is_left_alone(void **state)
 {
     (void)state;
     Stage *stage = memo_with(2);
@@ -474,7 +474,7 @@ static void a_claim_of_deleted_rows_ends(void **state)
     stage_free(stage);
 }
 
-static void a_letter_that_nobody_published_for_days_is_made_anew(void **state)
+static void a_request_that_was_not_published_for_days_is_made_again(void **state)
 {
     (void)state;
     Stage *stage = memo_with(1);
@@ -626,18 +626,18 @@ int main(void)
         cmocka_unit_test(members_are_bare_text_or_json_and_of_the_body_also_its_beginning),
         cmocka_unit_test(a_claim_is_cut_by_its_bytes),
         cmocka_unit_test(the_fate_of_a_row_is_written_back),
-        cmocka_unit_test(a_letter_that_is_marked_at_the_same_moment_is_told_of),
-        cmocka_unit_test(a_row_that_the_application_holds_is_told_later_and_holds_up_no_other),
+        cmocka_unit_test(a_request_that_is_marked_at_the_same_moment_is_reported),
+        cmocka_unit_test(a_row_that_the_application_holds_is_written_later_and_delays_no_other),
         cmocka_unit_test(a_row_whose_telling_is_refused_is_put_aside_after_some_tries),
-        cmocka_unit_test(what_is_heard_later_is_what_a_late_row_is_told),
+        cmocka_unit_test(a_late_row_gets_the_later_status),
         cmocka_unit_test(a_row_that_is_reset_after_its_end_is_another_letter),
         cmocka_unit_test(a_row_that_is_reset_under_way_is_the_same_letter),
         cmocka_unit_test(a_row_that_does_not_fit_is_failed_and_the_others_go_on),
         cmocka_unit_test(what_could_not_be_published_is_pending_again),
         cmocka_unit_test(a_dead_relays_claim_is_adopted_with_its_attempts),
-        cmocka_unit_test(an_adopted_row_whose_letter_is_told_of_is_left_alone),
+        cmocka_unit_test(an_adopted_row_whose_request_is_reported_is_left_alone),
         cmocka_unit_test(a_claim_of_deleted_rows_ends),
-        cmocka_unit_test(a_letter_that_nobody_published_for_days_is_made_anew),
+        cmocka_unit_test(a_request_that_was_not_published_for_days_is_made_again),
         cmocka_unit_test(a_row_that_is_reset_days_after_it_was_published_is_another_letter),
         cmocka_unit_test(old_sent_rows_go_in_small_batches),
         cmocka_unit_test(the_backlog_is_counted_up_to_a_cap),

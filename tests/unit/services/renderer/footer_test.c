@@ -98,7 +98,7 @@ static void the_link_says_who_and_what(void **state)
     assert_string_equal(link, link_at(ACCEPTED_US + 99999999));
 }
 
-static void what_must_be_told_has_no_link(void **state)
+static void a_transactional_mail_has_no_link(void **state)
 {
     (void)state;
     for (int category = 1; category < CATEGORY_COUNT; category++) {
@@ -198,7 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_link_says_who_and_what, begin, end),
-        cmocka_unit_test_setup_teardown(what_must_be_told_has_no_link, begin, end),
+        cmocka_unit_test_setup_teardown(a_transactional_mail_has_no_link, begin, end),
         cmocka_unit_test_setup_teardown(without_a_public_url_there_are_no_links, begin, end),
         cmocka_unit_test_setup_teardown(a_public_url_that_is_none_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(the_address_goes_before_the_end_of_the_body, begin, end),

@@ -101,7 +101,7 @@ static void a_suspended_tenant_is_barred_whatever_the_category(void **state)
     assert_string_equal(check(), "tenant_suspended");
 }
 
-static void an_opt_out_bars_marketing_and_not_what_must_be_told(void **state)
+static void an_opt_out_bars_marketing_and_no_transactional_mail(void **state)
 {
     (void)state;
     suppressions_put(
@@ -133,7 +133,7 @@ static void the_platforms_list_is_asked_by_its_own_hash(void **state)
     assert_string_equal(check(), "compliance");
     seal_address("bob@example.com");
     assert_null(check());
-    w.job.key = NULL; // erased: told by what follows
+    w.job.key = NULL; // erased: the status says so below
     assert_null(check());
 }
 
@@ -163,7 +163,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_suspended_tenant_is_barred_whatever_the_category, begin, end),
         cmocka_unit_test_setup_teardown(
-            an_opt_out_bars_marketing_and_not_what_must_be_told, begin, end),
+            an_opt_out_bars_marketing_and_no_transactional_mail, begin, end),
         cmocka_unit_test_setup_teardown(an_expired_one_bars_no_more, begin, end),
         cmocka_unit_test_setup_teardown(the_platforms_list_is_asked_by_its_own_hash, begin, end),
         cmocka_unit_test_setup_teardown(the_status_says_it, begin, end),

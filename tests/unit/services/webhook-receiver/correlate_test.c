@@ -86,7 +86,7 @@ static void an_event_without_an_id_is_known_by_its_place(void **state)
     arena_free(arena);
 }
 
-static void the_dispatcher_is_told_the_same_under_an_id_of_its_own(void **state)
+static void the_dispatcher_gets_the_same_under_an_id_of_its_own(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
@@ -194,7 +194,7 @@ int main(void)
         cmocka_unit_test(an_event_becomes_the_status_of_its_notification),
         cmocka_unit_test(the_id_comes_from_the_vendors_event_so_that_a_repeat_is_one),
         cmocka_unit_test(an_event_without_an_id_is_known_by_its_place),
-        cmocka_unit_test(the_dispatcher_is_told_the_same_under_an_id_of_its_own),
+        cmocka_unit_test(the_dispatcher_gets_the_same_under_an_id_of_its_own),
         cmocka_unit_test(a_path_names_tenant_and_vendor),
         cmocka_unit_test(a_bounce_suppresses_the_address_unless_it_was_released_since),
         cmocka_unit_test(only_what_is_for_good_and_has_an_address_suppresses),

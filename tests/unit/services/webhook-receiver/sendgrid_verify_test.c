@@ -146,7 +146,7 @@ static void finding_15_a_timestamp_is_ten_digits(void **state)
     assert_false(verify(KEY_A, TIME_A "[", SIGNATURE_A, str_slice(body, 1, body.len)));
 }
 
-static void finding_15_the_key_of_nobody_fits_nothing(void **state)
+static void finding_15_the_empty_key_fits_nothing(void **state)
 {
     (void)state;
     SendgridKey *none = sendgrid_key_random();
@@ -163,7 +163,7 @@ int main(void)
         cmocka_unit_test(a_signature_that_is_none_is_refused),
         cmocka_unit_test(only_a_p256_key_is_a_key),
         cmocka_unit_test(finding_15_a_timestamp_is_ten_digits),
-        cmocka_unit_test(finding_15_the_key_of_nobody_fits_nothing),
+        cmocka_unit_test(finding_15_the_empty_key_fits_nothing),
         cmocka_unit_test(the_age_of_a_timestamp_is_asked_only_when_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

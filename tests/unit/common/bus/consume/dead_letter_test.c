@@ -138,7 +138,7 @@ static void what_cannot_be_read_still_has_a_dead_letter(void **state)
     assert_string_equal(letter->meta->notification_id, "unknown");
     assert_true(str_eq(pb_bytes(letter->payload), payload));
     assert_int_equal(letter->n_attempts, 1);
-    Stentor__V1__Meta meta = meta_of("an id of nobody's");
+    Stentor__V1__Meta meta = meta_of("an unknown id");
     Stentor__V1__Rendered rendered;
     stentor__v1__rendered__init(&rendered);
     rendered.meta = &meta;

@@ -304,7 +304,8 @@ static void a_drop_folds_again(void **state)
     publish_many(&rig, "ntf.status.acme.email.sent", "s", 10);
     tally_start(&rig, &tally);
     WAIT(&rig, counted() == 10);
-    sql("DELETE FROM tally.positions; DELETE FROM tally.counted"); // somebody resets the projection
+    sql("DELETE FROM tally.positions; DELETE FROM tally.counted"); // an operator resets the
+                                                                   // projection
     publish_many(&rig, "ntf.status.acme.email.sent", "t", 5);
     WAIT(&rig, stored() == 15);
     // The first flush was written once without a position, then all came from 1. How many of the
@@ -338,7 +339,7 @@ static void rows_that_postgres_refuses_stop_it_with_a_reason(void **state)
     tally_stop(&rig, &tally);
 }
 
-static void a_stream_made_anew_stops_it_with_a_reason(void **state)
+static void a_recreated_stream_stops_it_with_a_reason(void **state)
 {
     (void)state;
     Tally tally = {0}, next = {0};
@@ -411,7 +412,7 @@ int main(void)
         TEST(a_drop_folds_again),
         TEST(the_unreadable_has_a_dead_letter_and_is_passed),
         TEST(rows_that_postgres_refuses_stop_it_with_a_reason),
-        TEST(a_stream_made_anew_stops_it_with_a_reason),
+        TEST(a_recreated_stream_stops_it_with_a_reason),
         TEST(a_creation_time_that_the_server_changed_is_taken_over),
         TEST(a_stream_with_other_messages_still_stops_it),
     };

@@ -247,7 +247,7 @@ static void a_paused_reader_hands_nothing_over_and_loses_nothing(void **state)
     end(&rig, reader);
 }
 
-static void a_stream_made_anew_is_refused(void **state)
+static void a_recreated_stream_is_refused(void **state)
 {
     (void)state;
     static Seen seen;
@@ -265,7 +265,7 @@ static void a_stream_made_anew_is_refused(void **state)
     end(&rig, reader);
 }
 
-static void a_stream_made_anew_while_reading_is_refused(void **state)
+static void a_stream_recreated_while_reading_is_refused(void **state)
 {
     (void)state;
     static Seen seen;
@@ -527,7 +527,7 @@ static void what_was_read_and_has_aged_is_no_other_stream(void **state)
     WAIT(&rig, seen.count == 5);
     assert_in_order(&seen, 11);
     end(&rig, reader);
-    place.start_sequence = 10; // which nobody has read
+    place.start_sequence = 10; // which no reader has read
     reader = read_on(&rig, &seen, &place);
     WAIT(&rig, seen.failed);
     end(&rig, reader);
@@ -858,8 +858,8 @@ int main(void)
         TEST(a_read_begins_at_a_time),
         TEST(only_the_last_of_each_subject_comes),
         TEST(a_paused_reader_hands_nothing_over_and_loses_nothing),
-        TEST(a_stream_made_anew_is_refused),
-        TEST(a_stream_made_anew_while_reading_is_refused),
+        TEST(a_recreated_stream_is_refused),
+        TEST(a_stream_recreated_while_reading_is_refused),
         TEST(a_start_past_the_streams_age_is_refused),
         TEST(a_stream_shorter_than_what_was_read_is_refused),
         TEST(a_missing_stream_is_permanent),

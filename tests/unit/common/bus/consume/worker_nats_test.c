@@ -643,7 +643,7 @@ static void acks_outlive_a_connection_when_the_store_is_the_same(void **state)
     WAIT(&own, hand.held_count == 3);
     server_kill(&server, SIGTERM);
     pass_ms(&own, 100);
-    delivery_settle(hand.held[0], NULL); // while nobody is there to take it
+    delivery_settle(hand.held[0], NULL); // while no worker is there to take it
     server_start(&server);
     WAIT(&own, bus_connected(own.bus));
     delivery_settle(hand.held[1], NULL); // before it is known

@@ -93,7 +93,7 @@ static void finding_02_what_cannot_be_read_counts_as_suppressed(void **state)
     assert_int_equal(found(s, CATEGORY_MARKETING), SUPPRESSION_OPT_OUT);
     assert_int_equal(
         suppressions_sequence(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_MARKETING, HASH), 11);
-    suppression_unreadable(s, STR("acme"), STR("email.any.00"), 12); // nobody's address
+    suppression_unreadable(s, STR("acme"), STR("email.any.00"), 12); // not a hash of any address
     assert_int_equal(suppressions_count(s), 1);
     // And no entry may say so of itself.
     entry->reason = STENTOR__V1__SUPPRESSION_REASON__SUPPRESSION_REASON_UNREADABLE;

@@ -124,10 +124,10 @@ static void a_subject_that_no_stream_takes_fails_at_the_deadline(void **state)
     Bus *bus = bus_open(&rig.loop, &options, &err);
     WAIT(&rig, bus_connected(bus));
     bus_publish(
-        bus, &(BusOut){.subject = "nobody.takes.this", .payload = STR("x")}, on_acks, &acks);
+        bus, &(BusOut){.subject = "subject.of.no.stream", .payload = STR("x")}, on_acks, &acks);
     WAIT(&rig, acks.failed == 1);
     assert_int_equal(acks.error.kind, ERROR_TRANSIENT);
-    assert_non_null(strstr(acks.error.text, "no stream has the subject 'nobody.takes.this'"));
+    assert_non_null(strstr(acks.error.text, "no stream has the subject 'subject.of.no.stream'"));
     rig_close_bus(&rig, bus);
 }
 

@@ -91,7 +91,7 @@ static void what_is_not_there_is_none_and_a_missing_stream_is_an_error(void **st
     const MessageQuery none[] = {
         {.stream = "CONFIG", .sequence = only + 1},
         {.stream = "CONFIG", .sequence = only + 1, .next_of = ">"},
-        {.stream = "CONFIG", .last_of = "cfg.tenant.nobody.self"},
+        {.stream = "CONFIG", .last_of = "cfg.tenant.unknown.self"},
         {.stream = "DEAD", .sequence = 1},
     };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {

@@ -55,7 +55,7 @@ static void ignore_state(void *ctx, bool connected)
     (void)connected;
 }
 
-// How long its inbox is listened to after the link was told to close, with deliveries coming.
+// How long its inbox is listened to after the link was asked to close, with deliveries coming.
 static uint64_t stays_ms(bool asks)
 {
     static const LinkHandlers handlers = {.on_message = count_message, .on_state = ignore_state};

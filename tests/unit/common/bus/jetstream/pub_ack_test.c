@@ -35,7 +35,7 @@ static void sequence_zero_is_no_success(void **state)
     assert_int_equal(err.kind, ERROR_TRANSIENT);
 }
 
-static void a_refusal_is_told_in_the_servers_words(void **state)
+static void a_refusal_is_reported_in_the_servers_words(void **state)
 {
     (void)state;
     PubAck ack;
@@ -98,7 +98,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stored_message_has_its_sequence),
         cmocka_unit_test(sequence_zero_is_no_success),
-        cmocka_unit_test(a_refusal_is_told_in_the_servers_words),
+        cmocka_unit_test(a_refusal_is_reported_in_the_servers_words),
         cmocka_unit_test(a_message_too_large_is_permanent),
         cmocka_unit_test(another_message_in_the_place_is_a_conflict_that_names_it),
         cmocka_unit_test(what_is_no_answer_is_transient),

@@ -201,7 +201,7 @@ static void the_headers_are_read(void **state)
     }
     assert_int_equal(found, 2);
     assert_false(asked_headers(held.at[0], arena, 2, &headers, &count));
-    asked_answer(held.at[0], STR("to nobody"));
+    asked_answer(held.at[0], STR("to no process"));
     stop(made);
     arena_free(arena);
     rig_close_bus(&rig, other);

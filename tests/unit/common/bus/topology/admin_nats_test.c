@@ -138,7 +138,7 @@ static void a_new_installation_has_the_sizes_of_the_table(void **state)
     }
 }
 
-static void what_the_server_refuses_is_told_with_its_name(void **state)
+static void the_servers_refusal_names_the_object(void **state)
 {
     (void)state;
     TopologyOptions options = usual;
@@ -195,7 +195,7 @@ int main(void)
         TEST(a_changed_option_is_updated),
         TEST(what_no_option_names_stays_as_it_is),
         TEST(a_new_installation_has_the_sizes_of_the_table),
-        TEST(what_the_server_refuses_is_told_with_its_name),
+        TEST(the_servers_refusal_names_the_object),
         TEST(config_keeps_the_last_eight_of_each_subject),
         TEST(finding_12_one_tenants_id_does_not_take_anothers_event),
         TEST(status_is_republished_live),

@@ -87,7 +87,7 @@ static void without_a_share_every_lane_is_kept(void **state)
     fair_share_free(share);
 }
 
-// `count` tenants that nobody saw before.
+// `count` new tenants.
 static void meet(FairShare *share, const char *prefix, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -82,60 +82,61 @@ static void expect_refusal(const Fixture *f, GateReason reason)
 
 // ---- all pairs ----
 
-// What a person said, as rows of the tables; each with whether it refuses a category or marketing.
-typedef enum Wish {
-    WISH_NOTHING,
-    WISH_UNSUBSCRIBED,
-    WISH_CATEGORY_OFF,
-    WISH_CHANNEL_OFF,
-    WISH_ALL_OFF_BUT_THIS,
-    WISH_CONSENT_MARKETING,
-    WISH_CONSENT_ANY,
-    WISH_CONSENT_WITHDRAWN,
-    WISH_DAILY,
-    WISH_COUNT
-} Wish;
+// A recipient's choices, as rows of the tables; each with whether it refuses a category or
+// marketing.
+typedef enum Choice {
+    CHOICE_NOTHING,
+    CHOICE_UNSUBSCRIBED,
+    CHOICE_CATEGORY_OFF,
+    CHOICE_CHANNEL_OFF,
+    CHOICE_ALL_OFF_BUT_THIS,
+    CHOICE_CONSENT_MARKETING,
+    CHOICE_CONSENT_ANY,
+    CHOICE_CONSENT_WITHDRAWN,
+    CHOICE_DAILY,
+    CHOICE_COUNT
+} Choice;
 
-static void say(Fixture *f, Wish wish, Category category, Channel channel)
+static void say(Fixture *f, Choice choice, Category category, Channel channel)
 {
     f->person.preference_count = 0;
     f->person.consent_count = 0;
-    f->person.unsubscribed = wish == WISH_UNSUBSCRIBED;
-    switch (wish) {
-    case WISH_CATEGORY_OFF:
+    f->person.unsubscribed = choice == CHOICE_UNSUBSCRIBED;
+    switch (choice) {
+    case CHOICE_CATEGORY_OFF:
         prefer(f, (GatePreference){.category = category, .off = true});
         break;
-    case WISH_CHANNEL_OFF:
+    case CHOICE_CHANNEL_OFF:
         prefer(f, (GatePreference){.channel = channel, .off = true});
         break;
-    case WISH_ALL_OFF_BUT_THIS:
+    case CHOICE_ALL_OFF_BUT_THIS:
         prefer(f, (GatePreference){.off = true});
         prefer(f, (GatePreference){.category = category, .channel = channel});
         consent(f, CATEGORY_NONE, CHANNEL_NONE, true);
         break;
-    case WISH_CONSENT_MARKETING:
+    case CHOICE_CONSENT_MARKETING:
         consent(f, CATEGORY_MARKETING, CHANNEL_NONE, true);
         break;
-    case WISH_CONSENT_ANY:
+    case CHOICE_CONSENT_ANY:
         consent(f, CATEGORY_NONE, channel, true);
         break;
-    case WISH_CONSENT_WITHDRAWN:
+    case CHOICE_CONSENT_WITHDRAWN:
         consent(f, CATEGORY_NONE, CHANNEL_NONE, true);
         consent(f, category, channel, false);
         break;
-    case WISH_DAILY:
+    case CHOICE_DAILY:
         consent(f, CATEGORY_NONE, CHANNEL_NONE, true);
         prefer(f, (GatePreference){.plan = {FREQUENCY_DAILY, 480, 0}});
         break;
-    case WISH_NOTHING:
-    case WISH_UNSUBSCRIBED:
-    case WISH_COUNT:
+    case CHOICE_NOTHING:
+    case CHOICE_UNSUBSCRIBED:
+    case CHOICE_COUNT:
         break;
     }
 }
 
-// The law once more, in other words: for each wish whom it refuses.
-static GateReason wanted_refusal(Wish wish, Category category, Priority priority)
+// The rule once more, stated differently: which choice refuses what.
+static GateReason wanted_refusal(Choice choice, Category category, Priority priority)
 {
     bool essential = category == CATEGORY_TRANSACTIONAL || category == CATEGORY_SECURITY ||
                      category == CATEGORY_COMPLIANCE;
@@ -143,41 +144,41 @@ static GateReason wanted_refusal(Wish wish, Category category, Priority priority
     if (essential) {
         return GATE_NO_REASON;
     }
-    switch (wish) {
-    case WISH_UNSUBSCRIBED:
+    switch (choice) {
+    case CHOICE_UNSUBSCRIBED:
         if (priority != PRIORITY_CRITICAL) {
             return GATE_UNSUBSCRIBED;
         }
         return marketing ? GATE_NO_CONSENT : GATE_NO_REASON;
-    case WISH_CATEGORY_OFF:
-    case WISH_CHANNEL_OFF:
+    case CHOICE_CATEGORY_OFF:
+    case CHOICE_CHANNEL_OFF:
         return marketing ? GATE_NO_CONSENT : GATE_PREFERENCE;
-    case WISH_CONSENT_WITHDRAWN:
+    case CHOICE_CONSENT_WITHDRAWN:
         return GATE_NO_CONSENT;
-    case WISH_NOTHING:
+    case CHOICE_NOTHING:
         return marketing ? GATE_NO_CONSENT : GATE_NO_REASON;
-    case WISH_ALL_OFF_BUT_THIS:
-    case WISH_CONSENT_MARKETING:
-    case WISH_CONSENT_ANY:
-    case WISH_DAILY:
-    case WISH_COUNT:
+    case CHOICE_ALL_OFF_BUT_THIS:
+    case CHOICE_CONSENT_MARKETING:
+    case CHOICE_CONSENT_ANY:
+    case CHOICE_DAILY:
+    case CHOICE_COUNT:
         break;
     }
     return GATE_NO_REASON;
 }
 
-static void check_pair(Fixture *f, Wish wish, const char *now, bool is_night)
+static void check_pair(Fixture *f, Choice choice, const char *now, bool is_night)
 {
     GateCase *c = &f->facts;
     c->now_us = instant(now);
-    GateReason refusal = wanted_refusal(wish, c->category, c->priority);
+    GateReason refusal = wanted_refusal(choice, c->category, c->priority);
     if (refusal != GATE_NO_REASON) {
         expect_refusal(f, refusal);
         return;
     }
     bool essential = category_ignores_opt_out(c->category);
     bool urgent = c->priority == PRIORITY_CRITICAL || c->category == CATEGORY_SECURITY;
-    if (wish == WISH_DAILY && !urgent && !essential) {
+    if (choice == CHOICE_DAILY && !urgent && !essential) {
         expect(f, GATE_GATHER, GATE_DIGEST, "2026-05-02T08:00:00Z");
     } else if (is_night && !urgent) {
         expect(f, GATE_DEFER, GATE_QUIET_HOURS, "2026-05-02T07:00:00Z");
@@ -194,19 +195,19 @@ static void all_pairs_of_category_channel_priority_and_wish(void **state)
     for (int category = 1; category < CATEGORY_COUNT; category++) {
         for (int channel = 1; channel < CHANNEL_COUNT; channel++) {
             for (int priority = 1; priority < PRIORITY_COUNT; priority++) {
-                for (int wish = 0; wish < WISH_COUNT; wish++) {
+                for (int choice = 0; choice < CHOICE_COUNT; choice++) {
                     f->facts.category = (Category)category;
                     f->facts.channel = (Channel)channel;
                     f->facts.priority = (Priority)priority;
-                    say(f, (Wish)wish, f->facts.category, f->facts.channel);
-                    check_pair(f, (Wish)wish, NOON, false);
-                    check_pair(f, (Wish)wish, NIGHT, true);
+                    say(f, (Choice)choice, f->facts.category, f->facts.channel);
+                    check_pair(f, (Choice)choice, NOON, false);
+                    check_pair(f, (Choice)choice, NIGHT, true);
                     checked += 2;
                 }
             }
         }
     }
-    assert_int_equal(checked, 10 * 7 * 4 * WISH_COUNT * 2);
+    assert_int_equal(checked, 10 * 7 * 4 * CHOICE_COUNT * 2);
 }
 
 static void all_suppressions_hold_but_opt_outs_for_what_ignores_them(void **state)
@@ -337,7 +338,7 @@ static void over_the_limit_it_waits_for_its_turn_or_is_suppressed(void **state)
     expect(f, GATE_SUPPRESS, GATE_RATE_LIMIT, NULL);
     f->facts.priority = PRIORITY_CRITICAL; // does not wait behind the tenant's own campaign ...
     expect(f, GATE_GO, GATE_NO_REASON, NULL);
-    f->tenant.recipient_limits.per_day = 5; // ... but nobody is flooded
+    f->tenant.recipient_limits.per_day = 5; // ... but no recipient is flooded
     f->facts.recipient_place = (LimitPlace){6, 6};
     expect(f, GATE_SUPPRESS, GATE_RATE_LIMIT, NULL);
     f->tenant.over_limit = OVER_LIMIT_DEFER;

@@ -122,7 +122,7 @@ static void ladders_that_are_none_are_refused_by_name(void **state)
     }
 }
 
-static void replies_are_told_apart(void **state)
+static void replies_are_distinguished(void **state)
 {
     (void)state;
     static const struct {
@@ -189,7 +189,7 @@ int main(void)
         cmocka_unit_test(a_ladder_is_read_from_text),
         cmocka_unit_test(each_channel_has_its_own_ladder_and_the_others_the_default),
         cmocka_unit_test(ladders_that_are_none_are_refused_by_name),
-        cmocka_unit_test(replies_are_told_apart),
+        cmocka_unit_test(replies_are_distinguished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,8 +61,8 @@ static void what_was_not_used_is_there_again(void **state)
     assert_false(pace_take(&pace, 1, at_us, NULL));
 }
 
-// Whoever waits as told gets exactly the rate, at any rate and step, also with a clock that jumps
-// back.
+// A caller that waits as it is asked to gets exactly the rate, at any rate and step, also with a
+// clock that jumps back.
 static void over_a_long_time_the_rate_is_kept(void **state)
 {
     (void)state;

@@ -80,7 +80,7 @@ static void changes_far_apart_are_two_hunks_and_near_ones_are_one(void **state)
         "--- old\n+++ new\n@@ -1,4 +1,4 @@\n-a\n+A\n 1\n 2\n-b\n+B\n");
 }
 
-static void a_missing_line_break_at_the_end_is_told(void **state)
+static void a_missing_line_break_at_the_end_is_reported(void **state)
 {
     (void)state;
     assert_diff(
@@ -113,7 +113,7 @@ static void the_signature_is_of_the_places_not_of_the_words(void **state)
     assert_int_not_equal(ann, elsewhere);
 }
 
-static void long_texts_are_only_told_apart(void **state)
+static void long_texts_are_only_distinguished(void **state)
 {
     (void)state;
     uint64_t signature = 1;
@@ -142,10 +142,10 @@ int main(void)
         TEST(a_change_has_three_lines_around_it),
         TEST(lines_that_come_or_go),
         TEST(changes_far_apart_are_two_hunks_and_near_ones_are_one),
-        TEST(a_missing_line_break_at_the_end_is_told),
+        TEST(a_missing_line_break_at_the_end_is_reported),
         TEST(the_way_is_the_shortest),
         TEST(the_signature_is_of_the_places_not_of_the_words),
-        TEST(long_texts_are_only_told_apart),
+        TEST(long_texts_are_only_distinguished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

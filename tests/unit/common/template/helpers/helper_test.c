@@ -208,7 +208,7 @@ static void dates(void **state)
     CHECK(rows);
 }
 
-static void what_a_helper_refuses_is_told_with_its_place(void **state)
+static void a_helpers_refusal_names_the_place(void **state)
 {
     (void)state;
     static const Row rows[] = {
@@ -328,7 +328,7 @@ int main(void)
         cmocka_unit_test(numbers_and_currencies),
         cmocka_unit_test(plurals),
         cmocka_unit_test(dates),
-        cmocka_unit_test(what_a_helper_refuses_is_told_with_its_place),
+        cmocka_unit_test(a_helpers_refusal_names_the_place),
         cmocka_unit_test(strict_mode_names_what_is_missing),
         cmocka_unit_test(helpers_are_bounded),
         cmocka_unit_test(formatters_are_kept_and_not_without_end),

@@ -43,7 +43,7 @@ static void a_wrong_header_ends_the_import_and_names_the_column(void **state)
     }
 }
 
-static void a_wrong_row_is_told_and_the_rest_goes_on(void **state)
+static void a_wrong_row_is_reported_and_the_rest_goes_on(void **state)
 {
     static const char *const ROWS[][2] = {
         {"a@example.com,maybe", "minor"},
@@ -193,7 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_becomes_a_line_of_the_import),
         cmocka_unit_test(a_wrong_header_ends_the_import_and_names_the_column),
-        cmocka_unit_test(a_wrong_row_is_told_and_the_rest_goes_on),
+        cmocka_unit_test(a_wrong_row_is_reported_and_the_rest_goes_on),
         cmocka_unit_test(line_70001_of_many_is_found_broken_in_bounded_memory),
         cmocka_unit_test(an_endless_line_is_one_broken_line),
         cmocka_unit_test(ndjson_lines_go_through_as_they_stand),

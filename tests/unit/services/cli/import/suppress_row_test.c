@@ -107,7 +107,7 @@ static void a_broken_line_names_its_field(void **state)
     static const struct {
         const char *header;
         const char *line;
-        const char *told;
+        const char *expected;
     } CASES[] = {
         {"address", "nonsense", "address: "},
         {"address,note", ",x", "address: missing"},
@@ -130,7 +130,7 @@ static void a_broken_line_names_its_field(void **state)
         Error err = {0};
         assert_false(parse(CASES[i].header, CASES[i].line, &line, &err));
         assert_int_equal(err.kind, ERROR_PERMANENT);
-        assert_non_null(strstr(err.text, CASES[i].told));
+        assert_non_null(strstr(err.text, CASES[i].expected));
     }
 }
 

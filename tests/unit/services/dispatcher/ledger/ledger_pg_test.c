@@ -16,7 +16,7 @@ static void a_claim_is_given_once(void **state)
         "2");
 }
 
-static void an_outcome_is_told_to_the_next_who_asks(void **state)
+static void an_outcome_is_returned_to_the_next_claim(void **state)
 {
     Stage *stage = *state;
     claim(stage, 1, "one");
@@ -197,7 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_STAGE(a_claim_is_given_once),
-        ON_STAGE(an_outcome_is_told_to_the_next_who_asks),
+        ON_STAGE(an_outcome_is_returned_to_the_next_claim),
         ON_STAGE(only_the_owner_records_and_only_once),
         ON_STAGE(a_dead_owners_claim_is_taken_over_and_counted),
         ON_STAGE(its_own_claim_is_taken_again_without_counting),

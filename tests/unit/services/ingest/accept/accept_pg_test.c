@@ -407,7 +407,7 @@ static void each_lane_has_its_row_and_so_has_what_waits(void **state)
 }
 
 // No data key can be made for what is no tenant's id: such a group is built again and again.
-static void a_key_that_is_not_found_is_asked_for_again_and_then_told(void **state)
+static void a_key_that_is_not_found_is_asked_for_again_and_then_reported(void **state)
 {
     static const char *const TENANTS[] = {"acme", "other", "No Tenant", "acme"};
     enum { COUNT = sizeof TENANTS / sizeof TENANTS[0] };
@@ -667,10 +667,10 @@ static void too_many_that_wait_are_refused_at_once(void **state)
     assert_true(accept_idle(s->replica->accept));
 }
 
-static void postgres_that_stays_away_is_told_after_five_seconds(void **state)
+static void postgres_that_stays_away_is_reported_after_five_seconds(void **state)
 {
     Scene *s = *state;
-    Replica *r = replica_new(&s->loop, "postgresql:///postgres?host=/nonexistent&user=nobody");
+    Replica *r = replica_new(&s->loop, "postgresql:///postgres?host=/nonexistent&user=unknown");
     Try t;
     submit(s, r, &t, "acme", "k1", "body");
     run_ms(&s->loop, 3000);
@@ -778,7 +778,7 @@ static void check_address(Scene *s, const Frame *frame, DataKey *key, const char
     assert_string_equal(address->address, wanted);
 }
 
-static void a_recipients_stored_address_is_sealed_anew_for_the_notification(void **state)
+static void a_recipients_stored_address_is_sealed_again_for_the_notification(void **state)
 {
     Scene *s = *state;
     DataKey *key = add_recipient(s, PARENT, "parent@example.com");
@@ -835,7 +835,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
-            a_recipients_stored_address_is_sealed_anew_for_the_notification, set_up, tear_down),
+            a_recipients_stored_address_is_sealed_again_for_the_notification, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_erased_recipients_address_is_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_guardians_copy_is_in_the_row_and_not_in_the_answer, set_up, tear_down),
@@ -848,7 +848,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             each_lane_has_its_row_and_so_has_what_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            a_key_that_is_not_found_is_asked_for_again_and_then_told, set_up, tear_down),
+            a_key_that_is_not_found_is_asked_for_again_and_then_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             parts_that_are_committed_twice_are_stored_once_where_they_have_a_key, set_up,
             tear_down),
@@ -868,7 +868,7 @@ int main(void)
             a_commit_whose_connection_dies_is_repeated_with_the_same_ids, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_many_that_wait_are_refused_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            postgres_that_stays_away_is_told_after_five_seconds, set_up, tear_down),
+            postgres_that_stays_away_is_reported_after_five_seconds, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, migrate_once, NULL);
 }

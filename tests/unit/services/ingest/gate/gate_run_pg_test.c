@@ -253,7 +253,7 @@ static void a_recipients_primary_active_address_is_taken(void **state)
     assert_int_equal(given->sealed.len, 0); // what the caller gave wins
     expect(sms, GATE_SUPPRESS, GATE_NO_ADDRESS);
     expect(stranger, GATE_SUPPRESS, GATE_NO_ADDRESS);
-    expect(named, GATE_GO, GATE_NO_REASON); // nobody known, but an address
+    expect(named, GATE_GO, GATE_NO_REASON); // no recipient known, but an address
     assert_true(str_eq(named->request.locale, STR("fr")));
 }
 
@@ -486,7 +486,7 @@ static void a_minors_notification_is_copied_or_redirected(void **state)
     }
 }
 
-static void without_a_guardian_there_is_nobody_to_redirect_to(void **state)
+static void without_a_guardian_no_redirect_is_possible(void **state)
 {
     Scene *s = *state;
     add_person(s, ALICE, "minor, guardian_routing", "true, 'redirect'");
@@ -546,7 +546,7 @@ int main(void)
         TEST(what_a_minutes_limit_suppresses_takes_nothing_of_the_day),
         TEST(a_recipients_limit_counts_only_what_is_not_refused),
         TEST(a_minors_notification_is_copied_or_redirected),
-        TEST(without_a_guardian_there_is_nobody_to_redirect_to),
+        TEST(without_a_guardian_no_redirect_is_possible),
         TEST(another_tenants_people_are_not_seen),
         TEST(counters_that_say_nothing_any_more_are_forgotten),
     };

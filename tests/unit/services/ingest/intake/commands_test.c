@@ -54,12 +54,12 @@ static void a_bad_command_is_permanent_and_names_the_field(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
-    char nobody[] = "nobody";
+    char no_at_sign[] = "no-at-sign";
     char list[] = "[1]";
     char torn[] = "{\"a\":";
     char injected[] = "A\r\nBcc: x";
     Stentor__V1__NotifyCommand bad[] = {good(), good(), good(), good(), good(), good(), good()};
-    bad[0].to = nobody;
+    bad[0].to = no_at_sign;
     bad[1].variables_json = list;
     bad[2].variables_json = torn;
     bad[3].to_name = injected;

@@ -46,7 +46,7 @@ static const Case BAD[] = {
     {"[7]", 422, "notifications[0]", "object"},
     {"[" HEAD "}, {\"to\":7}]", 422, "notifications[1].to", "address"},
     {"{\"template\":\"welcome\"}", 422, "to", "required"},
-    {"{\"to\":\"nobody\",\"template\":\"welcome\"}", 422, "to", "no '@'"},
+    {"{\"to\":\"no-at-sign\",\"template\":\"welcome\"}", 422, "to", "no '@'"},
     {"{\"to\":null,\"template\":\"welcome\"}", 422, "to", "address"},
     {"{\"to\":[],\"template\":\"welcome\"}", 422, "to", "address"},
     {"{\"to\":{},\"template\":\"welcome\"}", 422, "to", "required"},
@@ -103,7 +103,7 @@ static bool parse(const char *body, Arena *arena, RequestList *ret, Problem *pro
     return true;
 }
 
-static void each_bad_body_is_told_its_status_field_and_reason(void **state)
+static void each_bad_body_gets_its_status_field_and_reason(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
@@ -469,7 +469,7 @@ static void an_array_is_counted_by_channel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_bad_body_is_told_its_status_field_and_reason),
+        cmocka_unit_test(each_bad_body_gets_its_status_field_and_reason),
         cmocka_unit_test(channels_make_one_request_each),
         cmocka_unit_test(a_field_found_wrong_later_is_named_by_its_object),
         cmocka_unit_test(every_wrong_field_is_named_once),

@@ -263,7 +263,7 @@ static void bury(const Stage *stage, char *letter_stage, char *subject, int64_t 
     stentor__v1__notify_command__init(&command);
     stentor__v1__dead_letter__init(&letter);
     stentor__v1__meta__init(&meta);
-    command.to = "nobody";
+    command.to = "no-at-sign";
     command.produced_at_us = produced_at_us;
     Str payload;
     assert_true(event_pack(&command.base, stage->arena, &payload, NULL));
@@ -299,7 +299,7 @@ static void other_letters_say_nothing(void **state)
     const Stage *stage = *state;
     bury(stage, "renderer", "evt.acme.notify", 1700000000000000);
     bury(stage, "ingest", "evt.acme.OrderPlaced", 1700000000000000);
-    bury(stage, "ingest", "evt.acme.notify", 0); // whose time nobody knew beforehand
+    bury(stage, "ingest", "evt.acme.notify", 0); // whose time was not known beforehand
     assert_int_equal(word_count(stage), 0);
 }
 

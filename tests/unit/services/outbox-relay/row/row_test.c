@@ -200,7 +200,7 @@ static void a_request_that_does_not_fit_is_refused_by_its_column(void **state)
     Bench *b = memo();
     set(b, "recipient_email", COLUMN_TEXT, NULL);
     assert_unfit(b, "fields.to (column 'recipient_email') is empty");
-    set(b, "recipient_email", COLUMN_TEXT, "nobody");
+    set(b, "recipient_email", COLUMN_TEXT, "no-at-sign");
     assert_unfit(b, "fields.to (column 'recipient_email') is not an e-mail address: it has no '@'");
     set(b, "recipient_email", COLUMN_TEXT, "a@b.c\r\nBcc: x@y.z");
     assert_unfit(
@@ -391,7 +391,7 @@ static void variables_that_postgres_picked_are_an_object_or_refused(void **state
     bench_free(b);
 }
 
-static void what_json_cannot_be_read_is_told_without_its_words(void **state)
+static void unreadable_json_is_reported_without_its_content(void **state)
 {
     (void)state;
     Bench *b = odd_members();
@@ -555,7 +555,7 @@ int main(void)
         cmocka_unit_test(a_variable_that_is_too_big_a_number_is_refused),
         cmocka_unit_test(a_json_column_of_variables_is_read_before_it_is_passed_on),
         cmocka_unit_test(variables_that_postgres_picked_are_an_object_or_refused),
-        cmocka_unit_test(what_json_cannot_be_read_is_told_without_its_words),
+        cmocka_unit_test(unreadable_json_is_reported_without_its_content),
         cmocka_unit_test(a_row_becomes_an_event_with_its_headers),
         cmocka_unit_test(an_event_that_does_not_fit_is_refused_by_its_column),
         cmocka_unit_test(a_payload_over_the_limit_is_refused),

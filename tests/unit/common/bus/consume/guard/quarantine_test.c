@@ -35,7 +35,7 @@ static int end(void **state)
 
 static char *text(const char *s)
 {
-    return (char *)(uintptr_t)s; // nobody writes to it
+    return (char *)(uintptr_t)s; // read only
 }
 
 static Stentor__V1__Meta *meta_of(const char *tenant, const char *notification)

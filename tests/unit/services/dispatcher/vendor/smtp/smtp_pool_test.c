@@ -311,7 +311,7 @@ static void each_stage_may_refuse_and_the_next_mail_goes_on(void **state)
         {"MAIL", "451 4.3.0 later", REPLY_RETRY, "451", "4.3.0"},
         {"MAIL", "550 5.7.1 not you", REPLY_TERMINAL, "550", "5.7.1"},
         {"RCPT", "450-4.2.1 busy\r\n450 4.2.1 really", REPLY_THROTTLED, "450", "4.2.1"},
-        {"RCPT", "550 5.1.1 nobody", REPLY_BAD_ADDRESS, "550", "5.1.1"},
+        {"RCPT", "550 5.1.1 no such user", REPLY_BAD_ADDRESS, "550", "5.1.1"},
         {"DATA", "451 4.3.0 later", REPLY_RETRY, "451", "4.3.0"},
         {"DATA", "554 5.5.1 no", REPLY_TERMINAL, "554", "5.5.1"},
         {".", "451 4.3.0 later", REPLY_RETRY, "451", "4.3.0"},
@@ -334,21 +334,21 @@ static void each_stage_may_refuse_and_the_next_mail_goes_on(void **state)
 static void a_refused_recipient_with_data_taken_ends_in_a_lone_dot(void **state)
 {
     Stage *stage = *state;
-    script_rule(&stage->script, "RCPT TO:<a@", "550 5.1.1 nobody", 0);
+    script_rule(&stage->script, "RCPT TO:<a@", "550 5.1.1 no such user", 0);
     open_pool(stage);
     Sent *a = send_mail(stage, "a@example.org", "secret\r\n");
     Sent *b = send_mail(stage, "b@example.org", "y\r\n");
     run(stage);
     expect_answer(a, REPLY_BAD_ADDRESS, "550", "5.1.1");
     expect_answer(b, REPLY_ACCEPTED, "250", "2.0.0");
-    assert_string_equal(stage->script.mails[0], ""); // nothing of it went to nobody
+    assert_string_equal(stage->script.mails[0], ""); // nothing of it went to that address
     assert_string_equal(stage->script.mails[1], "y\r\n");
 }
 
 static void a_refused_recipient_with_data_refused_is_reset(void **state)
 {
     Stage *stage = *state;
-    script_rule(&stage->script, "RCPT TO:<a@", "550 5.1.1 nobody", 0);
+    script_rule(&stage->script, "RCPT TO:<a@", "550 5.1.1 no such user", 0);
     script_rule(&stage->script, "DATA", "554 5.5.1 no valid recipients", 1);
     open_pool(stage);
     Sent *a = send_mail(stage, "a@example.org", "x\r\n");
@@ -521,7 +521,7 @@ static void a_sequence_error_leads_to_a_new_connection(void **state)
     assert_int_equal(stage->script.connections, 2);
 }
 
-static void mails_are_given_up_when_nobody_listens(void **state)
+static void mails_are_given_up_when_the_port_is_closed(void **state)
 {
     Stage *stage = *state;
     snprintf(stage->options.port, sizeof stage->options.port, "1"); // nothing listens there
@@ -932,7 +932,7 @@ int main(void)
         ON_STAGE(mails_wait_for_a_server_that_greets_with_421),
         ON_STAGE(an_answer_of_421_to_the_mail_is_its_answer),
         ON_STAGE(a_sequence_error_leads_to_a_new_connection),
-        ON_STAGE(mails_are_given_up_when_nobody_listens),
+        ON_STAGE(mails_are_given_up_when_the_port_is_closed),
         ON_STAGE(nonsense_from_the_server_ends_the_connection),
         ON_STAGE(draining_releases_what_is_not_begun),
         ON_STAGE(draining_lets_what_is_begun_end),

@@ -64,7 +64,7 @@ static void a_session_that_refuses_a_move_has_failed(void **state)
     smtp_session_init(&session, &options, &hooks, NULL);
     states_survive(true);
     session.phase = SMTP_AUTH;
-    smtp_session_encrypted(&session); // nobody shook hands
+    smtp_session_encrypted(&session); // without a handshake
     states_survive(false);
     assert_int_equal(session.phase, SMTP_FAILED);
     smtp_session_done(&session);
