@@ -165,6 +165,26 @@ def test_every_relative_link_of_a_document_leads_somewhere(name):
             assert anchor in _anchors(page.read_text()), f"{name}: {target}"
 
 
+# Settings of the build, of compose and of the scripts.
+OTHER_SETTINGS = ("CMakeLists.txt", "CMakePresets.json", "deploy/docker/compose.yaml", "deploy/docker/serve", "deploy/nginx/configure", "deploy/deb/package.cmake",
+                  "deploy/local/lib.sh", "common/base/crash.h", "common/base/crash.c")
+
+
+def test_every_setting_that_a_document_names_exists():
+    known = set(re.findall(r'"(STENTOR_\w+)"', (HOME / "common/service/known_names.c").read_text()))
+    for path in OTHER_SETTINGS:
+        known |= set(re.findall(r"STENTOR_\w+", (HOME / path).read_text()))
+    unknown = {}
+    for name in _documents():
+        if "DECISIONS" in name or "CHANGELOG" in name:
+            continue  # what was
+        named = set(re.findall(r"\b(STENTOR_[A-Z0-9_]*[A-Z0-9])\b(?!\*)(?!_)", (HOME / name).read_text()))
+        missing = {one for one in named if one not in known and one.removesuffix("_FILE") not in known and not one.startswith("STENTOR_NGINX_")}
+        if missing:
+            unknown[name] = missing
+    assert unknown == {}, "settings that no program has"
+
+
 def test_the_sizes_of_the_streams_are_the_programs():
     """deploy/SIZING.md: name, age in days and GiB of each stream, as in common/bus/topology/topology.c."""
     source = (HOME / "common/bus/topology/topology.c").read_text()
