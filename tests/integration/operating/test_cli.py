@@ -107,8 +107,8 @@ def test_a_wrong_use_ends_with_two(words, why):
     settings = {"STENTOR_API_KEY": "k", "STENTOR_TENANT": TENANT, "STENTOR_MASTER_KEY_FILE": "/dev/null"}
     done = _stentor(*words, **settings)
     assert done.returncode == 2 and why in done.stderr and done.stdout == "" and len(done.stderr.splitlines()) == 1, done.stderr
-    told = json.loads(_stentor(*words, "--json", **settings).stderr) if "--json" in _stentor("help", *words[:2]).stdout else None
-    assert told is None or told == {"error": done.stderr.removeprefix("stentor: ").rstrip("\n"), "exit_status": 2}
+    printed_text = json.loads(_stentor(*words, "--json", **settings).stderr) if "--json" in _stentor("help", *words[:2]).stdout else None
+    assert printed_text is None or printed_text == {"error": done.stderr.removeprefix("stentor: ").rstrip("\n"), "exit_status": 2}
 
 
 @pytest.mark.parametrize("words,name", [
@@ -295,7 +295,7 @@ def test_the_sender_domains_of_a_tenant_are_listed(pipeline):
     assert pipeline.cli("tenant", "sender-domain", "list", "cli-domains") == "one.test\ntwo.test\n"
     listed = json.loads(pipeline.cli("tenant", "sender-domain", "list", "--json", tenant="cli-domains"))
     assert listed == ["one.test", "two.test"]
-    assert pipeline.run_cli("tenant", "sender-domain", "list", "cli-nobody").returncode == 3
+    assert pipeline.run_cli("tenant", "sender-domain", "list", "cli-unknown").returncode == 3
     for words in (["add", "cli-domains"], ["list", "a", "b"], ["show"]):
         wrong = pipeline.run_cli("tenant", "sender-domain", *words)
         assert wrong.returncode == 2 and "usage: stentor tenant sender-domain" in wrong.stderr
@@ -395,7 +395,7 @@ def test_lists_are_one_array_and_empty_ones_say_so(pipeline):
     nothing = "cli-empty"
     pipeline.cli("tenant", "put", nothing, "--name", "E")
     for words in (["batch", "list"], ["suppress", "list"], ["template", "list"], ["apikey", "list"], ["tenant", "sender-domain", "list"],
-                  ["recipient", "get", "--address", "nobody@example.com"]):
+                  ["recipient", "get", "--address", "unknown@example.com"]):
         empty = pipeline.run_cli(*words, tenant=nothing)
         assert (empty.returncode, empty.stdout) == (0, "") and empty.stderr.startswith("stentor: no "), (words, empty)
         machine = pipeline.run_cli(*words, "--json", tenant=nothing)
@@ -543,7 +543,7 @@ def test_doctor_says_how_long_the_oldest_message_waits_and_sums_up(pipeline):
             line = next(check["text"] for check in report["checks"] if check["check"] == "renderer on REQUEST_NORMAL")
             return report["oldest_waits_s"] >= 1 and report["oldest_waits_for"] == "stentor-renderer on REQUEST_NORMAL" and "1 waiting, 0 in flight, the oldest for " in line
 
-        wait_until(waits, 20, "the message that nobody renders")
+        wait_until(waits, 20, "the message that no renderer takes")
         last = pipeline.run_cli("doctor").stdout.splitlines()[-1]
         assert re.fullmatch(r"0 failed, \d+ warnings, \d+ ok; the oldest message has waited \d+ s for stentor-renderer on REQUEST_NORMAL", last), last
     finally:

@@ -221,8 +221,8 @@ def test_retry_frees_refused_events(database):
     database.sql("INSERT INTO notification.outbox (id, tenant_id, subject, payload, envelope, ordering_key)"
                  " SELECT 'row' || n, 'acme', 's', '{}', '{}', 'k' FROM generate_series(1, 3) AS n")
     database.sql("INSERT INTO stentor_outbox.rejected_rows VALUES ('hotel', 'row1', 'why', now()), ('hotel', 'row2', 'why', now())")
-    told = database.json("show", mapping="hotel")
-    assert (told["pending"], told["refused"]) == (1, 2) and {row["key"] for row in told["refused_rows"]} == {"row1", "row2"}
+    shown = database.json("show", mapping="hotel")
+    assert (shown["pending"], shown["refused"]) == (1, 2) and {row["key"] for row in shown["refused_rows"]} == {"row1", "row2"}
     assert "row1 will be published again" in database.ok("retry", "row1", mapping="hotel")
     assert database.json("retry", "--all-refused", mapping="hotel")["retried"] == ["row2"]
     assert database.run("retry", "row3", mapping="hotel").returncode == 3

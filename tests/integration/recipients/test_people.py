@@ -196,7 +196,7 @@ def test_every_recipient_command(people, api):
     people.cli("recipient", "delete", cleo)
     assert people.run_cli("recipient", "get", cleo).returncode == 3
     assert people.run_cli("recipient", "get").returncode == 2
-    wrong = people.run_cli("recipient", "put", "--email", "nobody")
+    wrong = people.run_cli("recipient", "put", "--email", "no-at-sign")
     assert wrong.returncode == 2 and "addresses[0].address" in wrong.stderr
 
 

@@ -61,7 +61,7 @@ def test_finding_02_an_api_key_outlives_a_forged_entry_and_a_restart(pipeline, n
     assert nats.message("CONFIG", last_by_subj=subject)[1] == good
     assert subject not in doctor()[1]
     assert "can be read" in pipeline.run_cli("config", "mend", subject, admin=True).stdout
-    assert pipeline.run_cli("config", "mend", "cfg.tenant.nobody.self", admin=True).returncode == 3
+    assert pipeline.run_cli("config", "mend", "cfg.tenant.unknown.self", admin=True).returncode == 3
     assert pipeline.run_cli("config", "mend", "ntf.status.acme", admin=True).returncode == 2
 
 

@@ -224,7 +224,7 @@ def test_a_command_with_a_bad_field_is_buried_with_its_name(pipeline, nats):
 @pytest.mark.parametrize("words,message", [
     (["send", "--to", "a@example.com"], "--template"),
     (["send", "--to", "a@example.com", "--template", "welcome", "--var", "novalue"], "NAME=TEXT"),
-    (["send", "--to", "nobody", "--template", "welcome"], "--to: "),
+    (["send", "--to", "no-at-sign", "--template", "welcome"], "--to: "),
     (["status", "ntf_short"], "not a notification id"),
     (["frobnicate"], "unknown command"),
     (["tenant", "put", "Not A Tenant"], "not a tenant id"),

@@ -321,7 +321,7 @@ static void a_late_row_gets_the_later_status(void **state)
     stage_tell(
         stage, &(RowFeedback){LETTER(1, 1), "failed", 30, 5, "bounced", "2026-11-22T11:00:00Z"});
     assert_sql(
-        stage, "1", "SELECT count(*) FROM stentor_outbox.pending_feedback"); // told of, directly
+        stage, "1", "SELECT count(*) FROM stentor_outbox.pending_feedback"); // reported, directly
     stage_sql(stage, "DELETE FROM email_outbox WHERE id = '" ROW(2) "'");
     assert_int_equal(tell_row(stage, ROW(2), &held), 0);
     assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.pending_feedback");
