@@ -328,7 +328,7 @@ static const Option options_table[] = {
     {"STENTOR_TRIM_MS", OPTION_INT, offsetof(FlusherOptions, trim_ms), "15000", 1000, 3600000, false,
      "pause between two checks for nearly full streams, in ms"},
     {"STENTOR_TENANT_SHARE", OPTION_INT, offsetof(FlusherOptions, share_per_s), "100", 0, FAIR_SHARE_PER_S_MAX, false,
-     "due notifications a second of one tenant that keep their lane, for each lane and process; others take a lower one; 0: all keep it"},
+     "due notifications a second of one tenant that keep their lane, per lane and process; others take a lower one; 0: no limit"},
 };
 // clang-format on
 
