@@ -91,8 +91,8 @@ static void on_bus_changed(void *ctx, bool connected)
 // ---- checking the table before anything is claimed ----
 
 static const DbStatement OLDEST_REQUEST = {
-    "outbox_oldest_letter", "SELECT min(made_at) FROM stentor_outbox.requests"
-                            " WHERE mapping = $1::text AND ended_at IS NULL"};
+    "outbox_oldest_request", "SELECT min(made_at) FROM stentor_outbox.requests"
+                             " WHERE mapping = $1::text AND ended_at IS NULL"};
 
 static void on_check_timer(uv_timer_t *timer);
 static void finish_stop(Relay *relay);

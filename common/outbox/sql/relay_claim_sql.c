@@ -15,30 +15,30 @@
 #define BYTES_MAX "8388608"
 
 #define CLAIMS "stentor_outbox.claims"
-#define LETTERS "stentor_outbox.requests"
+#define REQUESTS "stentor_outbox.requests"
 
 // ingest accepts a NotifyCommand's time for 7 days (NotifyCommand.produced_at_us), so none older
 // than this is published: a request that was recorded but not published gets a new time, and a row
 // that is set back while its request is still open gets a new request.
 #define STALE "interval '6 days'"
 
-typedef struct Letter {
+typedef struct Request {
     const char *join;    // of the row's last request
     const char *attempt; // int4
     const char *made_at; // timestamptz
-} Letter;
+} Request;
 
-static Letter letter_of(const SqlParts *p)
+static Request request_of(const SqlParts *p)
 {
     if (!mapping_is_request(p->sql->mapping)) {
-        return (Letter){"", "0", "now()"};
+        return (Request){"", "0", "now()"};
     }
-    return (Letter){
+    return (Request){
         arena_printf(
             p->arena,
             " LEFT JOIN LATERAL (SELECT l.attempt, l.made_at, l.state IN ('sent', 'failed',"
             " 'again') OR (l.state <> 'noted' AND l.made_at < now() - " STALE
-            ") AS ended FROM " LETTERS " AS l WHERE l.mapping = %s AND l.row_key ="
+            ") AS ended FROM " REQUESTS " AS l WHERE l.mapping = %s AND l.row_key ="
             " c.row_key ORDER BY l.attempt DESC LIMIT 1) AS l ON true",
             p->mapping),
         "coalesce(l.attempt + l.ended::int4, 1)",
@@ -134,7 +134,7 @@ static const char *claimed_moment(const SqlParts *p)
                ? ""
                : arena_printf(
                      p->arena,
-                     ", moment AS (UPDATE %s AS t SET %s FROM lettered AS c WHERE t.%s = c.id)",
+                     ", moment AS (UPDATE %s AS t SET %s FROM numbered AS c WHERE t.%s = c.id)",
                      p->table, sql_assigns(p->sql, claimed, &none), p->id);
 }
 
@@ -144,23 +144,23 @@ static const char *answer(const SqlParts *p)
         p->arena,
         " SELECT c.row_key, c.attempt, c.made_at, c.okey, c.position, c.created,"
         " (SELECT o.id::text FROM stentor_outbox.source AS o)%s"
-        " FROM lettered AS c%s ORDER BY c.ord",
+        " FROM numbered AS c%s ORDER BY c.ord",
         p->names, p->members);
 }
 
 static const char *claim_text(const SqlParts *p)
 {
-    Letter l = letter_of(p);
+    Request l = request_of(p);
     return arena_printf(
         p->arena,
-        "WITH %s, lettered AS MATERIALIZED (SELECT c.*, %s AS attempt, %s AS made_at"
+        "WITH %s, numbered AS MATERIALIZED (SELECT c.*, %s AS attempt, %s AS made_at"
         " FROM chosen AS c%s),"
         " claimed AS (INSERT INTO " CLAIMS " (claim_id, mapping, relay, claimed_at, claimed_until,"
         " row_keys, attempts, ordering_keys) SELECT $1::text, %s, $2::text, clock_timestamp(),"
         " clock_timestamp() + $3::int8 * interval '1 millisecond',"
         " array_agg(c.row_key ORDER BY c.ord), array_agg(c.attempt ORDER BY c.ord),"
         " coalesce(array_agg(DISTINCT c.okey) FILTER (WHERE c.okey IS NOT NULL), '{}')"
-        " FROM lettered AS c HAVING count(*) > 0)%s%s",
+        " FROM numbered AS c HAVING count(*) > 0)%s%s",
         p->key == NULL ? choose_plainly(p) : choose_by_key(p), l.attempt, l.made_at, l.join,
         p->mapping, claimed_moment(p), answer(p));
 }
@@ -182,13 +182,13 @@ static const char *aside_text(const SqlParts *p)
 // claim without any row left (deleted rows) ends here, or it would be adopted again and again.
 static const char *adopt_text(const SqlParts *p)
 {
-    const char *letter = "";
+    const char *request = "";
     const char *made_at = "now()";
     const char *unsent = "true";
     if (mapping_is_request(p->sql->mapping)) {
-        letter = arena_printf(
+        request = arena_printf(
             p->arena,
-            " LEFT JOIN " LETTERS " AS l ON l.mapping = %s AND l.row_key = k.row_key"
+            " LEFT JOIN " REQUESTS " AS l ON l.mapping = %s AND l.row_key = k.row_key"
             " AND l.attempt = k.attempt",
             p->mapping);
         made_at = "coalesce(l.made_at, now())";
@@ -199,24 +199,24 @@ static const char *adopt_text(const SqlParts *p)
         "WITH taken AS MATERIALIZED (SELECT a.claim_id, a.row_keys, a.attempts FROM " CLAIMS
         " AS a WHERE a.mapping = %s AND a.claimed_until < clock_timestamp()"
         " ORDER BY a.claimed_until LIMIT 1 FOR UPDATE SKIP LOCKED),"
-        " lettered AS MATERIALIZED (SELECT k.ord, k.attempt, %s AS made_at, %s FROM taken AS x,"
+        " numbered AS MATERIALIZED (SELECT k.ord, k.attempt, %s AS made_at, %s FROM taken AS x,"
         " unnest(x.row_keys, x.attempts) WITH ORDINALITY AS k (row_key, attempt, ord)"
         " JOIN %s AS t ON t.%s = k.row_key::%s%s WHERE %s),"
         " ended AS (DELETE FROM " CLAIMS " AS a USING taken AS x WHERE a.claim_id = x.claim_id"
-        " AND NOT EXISTS (SELECT FROM lettered)),"
+        " AND NOT EXISTS (SELECT FROM numbered)),"
         " kept AS (UPDATE " CLAIMS " AS a SET claim_id = $1::text, relay = $2::text,"
         " claimed_at = clock_timestamp(), claimed_until = clock_timestamp()"
         " + $3::int8 * interval '1 millisecond' FROM taken AS x WHERE a.claim_id = x.claim_id"
-        " AND EXISTS (SELECT FROM lettered))%s",
+        " AND EXISTS (SELECT FROM numbered))%s",
         p->mapping, made_at, row_columns(p, p->key == NULL ? "NULL::text" : p->key), p->table,
-        p->id, p->id_type, letter, unsent, answer(p));
+        p->id, p->id_type, request, unsent, answer(p));
 }
 
 static const char *note_text(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
-        "INSERT INTO " LETTERS " AS l (mapping, row_key, attempt, notification_id, state, made_at)"
+        "INSERT INTO " REQUESTS " AS l (mapping, row_key, attempt, notification_id, state, made_at)"
         " SELECT %s, n.row_key, n.attempt, n.notification_id, 'noted', n.made_at"
         " FROM unnest($2::text[], $3::int4[], $4::text[], $5::timestamptz[])"
         " AS n (row_key, attempt, notification_id, made_at)"

@@ -8,8 +8,8 @@
 // a row for a new one because the row does not show yet that it is sent.
 #include "common/outbox/sql/sql_text.h"
 
-#define LETTERS "stentor_outbox.requests"
-#define UNTOLD "stentor_outbox.pending_feedback"
+#define REQUESTS "stentor_outbox.requests"
+#define PENDING "stentor_outbox.pending_feedback"
 
 // A row is put aside after this many further tries, 1, 2, 4 ... seconds apart.
 #define TRIES "4"
@@ -41,21 +41,21 @@ static Written write_moments(const SqlParts *p)
 
 // Not by ctid: a request that is marked at the same moment must still get its feedback (found by
 // ctid, it would be skipped). IS TRUE: the mapping alone must not be used to find requests.
-static const char *changed_letters(const SqlParts *p)
+static const char *changed_requests(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
-        "WITH changed AS (UPDATE " LETTERS " AS l SET state = n.state, rank = n.rank,"
+        "WITH changed AS (UPDATE " REQUESTS " AS l SET state = n.state, rank = n.rank,"
         " attempts = n.attempts, reason = n.reason,"
         " ended_at = CASE WHEN n.state IN ('sent', 'failed') THEN n.at END"
         " FROM unnest($1::text[], $2::text[], $3::int4[], $4::int4[], $5::text[],"
         " $6::timestamptz[]) AS n (notification_id, state, rank, attempts, reason, at)"
         " WHERE l.notification_id = n.notification_id AND (l.mapping = %s) IS TRUE"
         " AND l.rank < n.rank"
-        " RETURNING l.row_key, l.attempt AS letter, n.state, n.attempts, n.reason, n.at),"
+        " RETURNING l.row_key, l.attempt AS request, n.state, n.attempts, n.reason, n.at),"
         " latest AS MATERIALIZED (SELECT c.* FROM changed AS c WHERE NOT EXISTS (SELECT "
-        "FROM " LETTERS
-        " AS x WHERE x.mapping = %s AND x.row_key = c.row_key AND x.attempt > c.letter OFFSET 0))",
+        "FROM " REQUESTS
+        " AS x WHERE x.mapping = %s AND x.row_key = c.row_key AND x.attempt > c.request OFFSET 0))",
         p->mapping, p->mapping);
 }
 
@@ -66,7 +66,7 @@ static const char *locked_rows(const SqlParts *p, const char *source, const char
         p->arena,
         ", rows AS MATERIALIZED (SELECT n.* FROM %s AS n JOIN %s AS t ON t.%s = n.row_key::%s"
         " WHERE n.state IN (%s) ORDER BY t.%s FOR NO KEY UPDATE OF t SKIP LOCKED),"
-        " held AS MATERIALIZED (SELECT n.row_key, n.letter, n.at FROM %s AS n"
+        " held AS MATERIALIZED (SELECT n.row_key, n.request, n.at FROM %s AS n"
         " WHERE n.state IN (%s) AND n.row_key NOT IN (SELECT r.row_key FROM rows AS r)"
         " AND EXISTS (SELECT FROM %s AS t WHERE t.%s = n.row_key::%s OFFSET 0))",
         source, p->table, p->id, p->id_type, states, p->id, source, states, p->table, p->id,
@@ -78,21 +78,21 @@ static const char *pending_feedback(const SqlParts *p, const char *source, const
 {
     return arena_printf(
         p->arena,
-        ", untold AS (INSERT INTO " UNTOLD " AS u (mapping, row_key, attempt, at) SELECT %s,"
-        " n.row_key, n.letter, n.at FROM %s AS n%s ORDER BY n.row_key"
+        ", pending AS (INSERT INTO " PENDING " AS u (mapping, row_key, attempt, at) SELECT %s,"
+        " n.row_key, n.request, n.at FROM %s AS n%s ORDER BY n.row_key"
         " ON CONFLICT (mapping, row_key, attempt) DO UPDATE SET at = excluded.at)",
         p->mapping, source, where);
 }
 
 static const char *feedback_text(const SqlParts *p, const Written *w)
 {
-    const char *text = changed_letters(p);
+    const char *text = changed_requests(p);
     if (w->states[0] == '\0') {
         return arena_printf(p->arena, "%s SELECT count(*), 0::int8 FROM changed", text);
     }
     return arena_printf(
         p->arena,
-        "%s%s%s%s, told AS (DELETE FROM " UNTOLD " AS u WHERE u.mapping = %s"
+        "%s%s%s%s, done AS (DELETE FROM " PENDING " AS u WHERE u.mapping = %s"
         " AND u.row_key = ANY (ARRAY(SELECT r.row_key FROM rows AS r)))"
         " SELECT (SELECT count(*) FROM changed), %s",
         text, locked_rows(p, "latest", w->states), w->updates, pending_feedback(p, "held", ""),
@@ -101,7 +101,7 @@ static const char *feedback_text(const SqlParts *p, const Written *w)
 
 static const char *feedback_aside_text(const SqlParts *p, const Written *w)
 {
-    const char *text = changed_letters(p);
+    const char *text = changed_requests(p);
     const char *where = arena_printf(p->arena, " WHERE n.state IN (%s)", w->states);
     return arena_printf(
         p->arena, "%s%s SELECT count(*), 0::int8 FROM changed", text,
@@ -112,7 +112,7 @@ static const char *pending_feedback_text(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
-        "SELECT u.row_key, u.attempt FROM " UNTOLD " AS u WHERE u.mapping = %s"
+        "SELECT u.row_key, u.attempt FROM " PENDING " AS u WHERE u.mapping = %s"
         " AND u.next_at <= now() ORDER BY u.row_key, u.attempt LIMIT $1::int4",
         p->mapping);
 }
@@ -123,22 +123,22 @@ static const char *feedback_retry_text(const SqlParts *p, const Written *w)
 {
     const char *held = w->states[0] == '\0'
                            ? ", rows AS (SELECT WHERE false), held AS (SELECT ''::text AS row_key,"
-                             " 0 AS letter WHERE false)"
+                             " 0 AS request WHERE false)"
                            : locked_rows(p, "n", w->states);
     return arena_printf(
         p->arena,
-        "WITH due AS MATERIALIZED (SELECT u.row_key, u.attempt AS letter, u.at FROM " UNTOLD
+        "WITH due AS MATERIALIZED (SELECT u.row_key, u.attempt AS request, u.at FROM " PENDING
         " AS u, unnest($1::text[], $2::int4[]) AS k (row_key, attempt) WHERE u.mapping = %s"
         " AND u.row_key = k.row_key AND u.attempt = k.attempt ORDER BY u.row_key"
         " FOR UPDATE OF u SKIP LOCKED),"
-        " n AS MATERIALIZED (SELECT d.*, l.state, l.attempts, l.reason FROM due AS d JOIN " LETTERS
-        " AS l ON l.mapping = %s AND l.row_key = d.row_key AND l.attempt = d.letter"
-        " WHERE NOT EXISTS (SELECT FROM " LETTERS " AS x WHERE x.mapping = %s"
-        " AND x.row_key = d.row_key AND x.attempt > d.letter OFFSET 0))%s%s,"
-        " later AS (UPDATE " UNTOLD " AS u SET next_at = now() + interval '1 s' FROM held AS h"
-        " WHERE u.mapping = %s AND u.row_key = h.row_key AND u.attempt = h.letter),"
-        " gone AS (DELETE FROM " UNTOLD " AS u USING due AS d WHERE u.mapping = %s"
-        " AND u.row_key = d.row_key AND u.attempt = d.letter"
+        " n AS MATERIALIZED (SELECT d.*, l.state, l.attempts, l.reason FROM due AS d JOIN " REQUESTS
+        " AS l ON l.mapping = %s AND l.row_key = d.row_key AND l.attempt = d.request"
+        " WHERE NOT EXISTS (SELECT FROM " REQUESTS " AS x WHERE x.mapping = %s"
+        " AND x.row_key = d.row_key AND x.attempt > d.request OFFSET 0))%s%s,"
+        " later AS (UPDATE " PENDING " AS u SET next_at = now() + interval '1 s' FROM held AS h"
+        " WHERE u.mapping = %s AND u.row_key = h.row_key AND u.attempt = h.request),"
+        " gone AS (DELETE FROM " PENDING " AS u USING due AS d WHERE u.mapping = %s"
+        " AND u.row_key = d.row_key AND u.attempt = d.request"
         " AND d.row_key NOT IN (SELECT h.row_key FROM held AS h))"
         " SELECT %s, (SELECT count(*) FROM held)",
         p->mapping, p->mapping, p->mapping, held, w->updates, p->mapping, p->mapping, w->count);
@@ -148,10 +148,10 @@ static const char *feedback_later_text(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
-        "WITH later AS (UPDATE " UNTOLD " AS u SET tries = u.tries + 1, next_at = now()"
+        "WITH later AS (UPDATE " PENDING " AS u SET tries = u.tries + 1, next_at = now()"
         " + interval '1 s' * (2 ^ u.tries) WHERE u.mapping = %s AND u.row_key = $1::text"
         " AND u.attempt = $2::int4 AND u.tries < " TRIES "),"
-        " given_up AS (DELETE FROM " UNTOLD " AS u WHERE u.mapping = %s AND u.row_key = $1::text"
+        " given_up AS (DELETE FROM " PENDING " AS u WHERE u.mapping = %s AND u.row_key = $1::text"
         " AND u.attempt = $2::int4 AND u.tries >= " TRIES " RETURNING u.row_key),"
         " aside AS (INSERT INTO stentor_outbox.rejected_rows AS f (mapping, row_key, reason, "
         "rejected_at)"

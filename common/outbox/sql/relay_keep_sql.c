@@ -5,7 +5,7 @@
 
 #include "common/outbox/sql/sql_text.h"
 
-#define LETTERS_KEPT "interval '30 days'"
+#define REQUESTS_KEPT "interval '30 days'"
 
 static const char *backlog_text(const SqlParts *p)
 {
@@ -32,7 +32,7 @@ static const char *keep_text(const SqlParts *p, const MappingKeep *keep)
         p->arena,
         "WITH old AS MATERIALIZED (SELECT t.%s AS id FROM %s AS t WHERE %s AND t.%s < now()"
         " - %" PRId64 " * interval '1 second'%s LIMIT $1::int4 FOR UPDATE OF t SKIP LOCKED),"
-        " letters AS (DELETE FROM stentor_outbox.requests AS l USING old WHERE l.mapping = %s"
+        " requests AS (DELETE FROM stentor_outbox.requests AS l USING old WHERE l.mapping = %s"
         " AND l.row_key = old.id::text),"
         " published AS (DELETE FROM stentor_outbox.published AS u USING old WHERE u.mapping = %s"
         " AND u.row_key = old.id::text),"
@@ -45,13 +45,13 @@ static const char *keep_text(const SqlParts *p, const MappingKeep *keep)
 
 // A request is deleted when no feedback can arrive for it and its row does not need it, or is
 // deleted.
-static const char *keep_letters_text(const SqlParts *p)
+static const char *keep_requests_text(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
         "WITH old AS MATERIALIZED (SELECT l.notification_id FROM stentor_outbox.requests AS l"
-        " WHERE l.mapping = %s AND l.made_at < now() - " LETTERS_KEPT
-        " AND CASE WHEN l.ended_at < now() - " LETTERS_KEPT
+        " WHERE l.mapping = %s AND l.made_at < now() - " REQUESTS_KEPT
+        " AND CASE WHEN l.ended_at < now() - " REQUESTS_KEPT
         " THEN NOT EXISTS (SELECT FROM %s AS t WHERE t.%s = l.row_key::%s AND %s)"
         " WHEN l.ended_at IS NULL"
         " THEN NOT EXISTS (SELECT FROM %s AS t WHERE t.%s = l.row_key::%s) END LIMIT $1::int4),"
@@ -88,11 +88,11 @@ void relay_keep_sql(RelaySql *sql, const SqlParts *p)
         const char *name = arena_printf(p->arena, "outbox_keep_%s", moment_name(m->keep[i].moment));
         add_keep(sql, name, keep_text(p, &m->keep[i]));
     }
-    add_keep(sql, "outbox_keep_refused", keep_gone_text(p, "rejected_rows"));
+    add_keep(sql, "outbox_keep_rejected", keep_gone_text(p, "rejected_rows"));
     if (m->state_count > 0) {
         add_keep(sql, "outbox_keep_gone", keep_gone_text(p, "published"));
     }
     if (mapping_is_request(m)) {
-        add_keep(sql, "outbox_keep_letters", keep_letters_text(p));
+        add_keep(sql, "outbox_keep_requests", keep_requests_text(p));
     }
 }

@@ -3,7 +3,7 @@
 #include "common/outbox/sql/sql_text.h"
 
 #define CLAIMS "stentor_outbox.claims"
-#define LETTERS "stentor_outbox.requests"
+#define REQUESTS "stentor_outbox.requests"
 #define OURS "EXISTS (SELECT FROM " CLAIMS " AS a WHERE a.claim_id = $1::text)"
 
 static const SqlValues NO_VALUES = {0};
@@ -15,7 +15,7 @@ static const SqlValues NO_VALUES = {0};
     "f.ctid = ANY (ARRAY(SELECT (SELECT x.ctid FROM stentor_outbox.rejected_rows AS x"             \
     " WHERE x.mapping = %s AND x.row_key = k.row_key) FROM " keys " AS k))"
 #define NOTED_OF(keys)                                                                             \
-    "l.ctid = ANY (ARRAY(SELECT (SELECT x.ctid FROM " LETTERS " AS x WHERE x.mapping = %s"         \
+    "l.ctid = ANY (ARRAY(SELECT (SELECT x.ctid FROM " REQUESTS " AS x WHERE x.mapping = %s"        \
     " AND x.row_key = k.row_key AND x.attempt = k.attempt) FROM " keys " AS k))"                   \
     " AND l.state = 'noted'"
 
@@ -122,15 +122,15 @@ static const char *mark_request(const SqlParts *p)
 {
     const char *moment = sql_moment_update(p, MOMENT_PUBLISHED, &NO_VALUES, "moved", "");
     bool writes = moment[0] != '\0';
-    const char *letters = writes ? arena_printf(p->arena, NOTED_OF("free"), p->mapping)
-                                 : arena_printf(p->arena, NOTED_OF("k"), p->mapping);
+    const char *requests = writes ? arena_printf(p->arena, NOTED_OF("free"), p->mapping)
+                                  : arena_printf(p->arena, NOTED_OF("k"), p->mapping);
     return arena_printf(
         p->arena,
         "WITH k AS MATERIALIZED (SELECT k.* FROM unnest($1::text[], $2::int4[])"
-        " AS k (row_key, attempt))%s, moved AS (UPDATE " LETTERS " AS l SET state = 'published'"
+        " AS k (row_key, attempt))%s, moved AS (UPDATE " REQUESTS " AS l SET state = 'published'"
         " WHERE %s RETURNING l.row_key)%s%s%s,"
         " asked AS (DELETE FROM stentor_outbox.rejected_rows AS f WHERE " REFUSED_OF("moved") ")%s",
-        writes ? locked_rows(p) : "", letters, writes ? ", moment AS (" : "", moment,
+        writes ? locked_rows(p) : "", requests, writes ? ", moment AS (" : "", moment,
         writes ? ")" : "", p->mapping,
         writes ? count_and_held(p, "moved") : " SELECT count(*), NULL::text FROM moved");
 }
@@ -175,7 +175,7 @@ static const char *still_claimed(const SqlParts *p)
                ? text
                : arena_printf(
                      p->arena,
-                     "%s AND NOT EXISTS (SELECT FROM " LETTERS " AS l WHERE l.mapping = %s"
+                     "%s AND NOT EXISTS (SELECT FROM " REQUESTS " AS l WHERE l.mapping = %s"
                      " AND l.row_key = n.row_key AND l.state IN ('published', 'retrying') OFFSET "
                      "0)",
                      text, p->mapping);
@@ -217,8 +217,8 @@ static const char *refuse_text(const SqlParts *p)
         p->arena,
         "WITH n AS MATERIALIZED (SELECT n.* FROM unnest($2::text[], $3::int4[], $4::text[])"
         " AS n (row_key, attempt, reason) WHERE " OURS "),"
-        " gone AS (DELETE FROM " LETTERS " AS l WHERE " NOTED_OF("n") ")%s%s%s%s"
-                                                                      " SELECT count(*) FROM n",
+        " gone AS (DELETE FROM " REQUESTS " AS l WHERE " NOTED_OF("n") ")%s%s%s%s"
+                                                                       " SELECT count(*) FROM n",
         p->mapping, kept, moment[0] == '\0' ? "" : ", moment AS (", moment,
         moment[0] == '\0' ? "" : ")");
 }

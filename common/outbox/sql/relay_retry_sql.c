@@ -2,7 +2,7 @@
 // The statements of an operator's commands: index check, failed rows, retry.
 #include "common/outbox/sql/sql_text.h"
 
-#define LETTERS "stentor_outbox.requests"
+#define REQUESTS "stentor_outbox.requests"
 
 static const char *index_hint(const SqlParts *p)
 {
@@ -48,18 +48,18 @@ static const char *failed_rows_text(const SqlParts *p)
     return arena_printf(
         p->arena,
         "SELECT t.%s::text, coalesce(%s, l.reason), l.ended_at FROM %s AS t LEFT JOIN LATERAL"
-        " (SELECT l.reason, l.ended_at FROM " LETTERS " AS l WHERE l.mapping = %s AND l.row_key ="
+        " (SELECT l.reason, l.ended_at FROM " REQUESTS " AS l WHERE l.mapping = %s AND l.row_key ="
         " t.%s::text ORDER BY l.attempt DESC LIMIT 1) AS l ON true WHERE %s LIMIT $1::int4",
         p->id, reason_column(p), p->table, p->mapping, p->id,
         sql_conditions(p->sql, &p->sql->mapping->moments[MOMENT_FAILED], true));
 }
 
-static const char *failed_letters_text(const SqlParts *p)
+static const char *failed_requests_text(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
-        "SELECT l.row_key, l.reason, l.ended_at FROM " LETTERS " AS l WHERE l.mapping = %s"
-        " AND l.state = 'failed' AND NOT EXISTS (SELECT FROM " LETTERS " AS x WHERE x.mapping ="
+        "SELECT l.row_key, l.reason, l.ended_at FROM " REQUESTS " AS l WHERE l.mapping = %s"
+        " AND l.state = 'failed' AND NOT EXISTS (SELECT FROM " REQUESTS " AS x WHERE x.mapping ="
         " l.mapping AND x.row_key = l.row_key AND x.attempt > l.attempt) ORDER BY l.ended_at DESC"
         " LIMIT $1::int4",
         p->mapping);
@@ -81,14 +81,14 @@ static const char *retry_refused(const SqlParts *p)
                      where);
 }
 
-static const char *retry_letters(const SqlParts *p)
+static const char *retry_requests(const SqlParts *p)
 {
     return arena_printf(
         p->arena,
         ", last AS MATERIALIZED (SELECT DISTINCT ON (l.row_key) l.row_key, l.attempt, l.state"
-        " FROM k JOIN " LETTERS " AS l ON l.mapping = %s AND l.row_key = k.row_key"
+        " FROM k JOIN " REQUESTS " AS l ON l.mapping = %s AND l.row_key = k.row_key"
         " ORDER BY l.row_key, l.attempt DESC),"
-        " letters AS (UPDATE " LETTERS " AS l SET state = 'again' FROM last AS x"
+        " requests AS (UPDATE " REQUESTS " AS l SET state = 'again' FROM last AS x"
         " WHERE l.mapping = %s AND l.row_key = x.row_key AND l.attempt = x.attempt"
         " AND (l.state = 'failed' OR ($2::bool AND l.state <> 'noted')) RETURNING l.row_key)",
         p->mapping, p->mapping);
@@ -186,8 +186,8 @@ static bool is_apart(const Mapping *m, MappingMoment refusal, bool by_all)
     return true;
 }
 
-// Rows that a refusal took out of what is pending. Where the moment does not surely do that, the
-// row is remembered in stentor_outbox.rejected_rows; where it does, the row must say so itself.
+// Rows that a rejection made no longer pending. If the moment may leave a row pending, the row is
+// recorded in stentor_outbox.rejected_rows; if not, the row itself must show it.
 static const char *retry_turned_away(const SqlParts *p)
 {
     const Mapping *m = p->sql->mapping;
@@ -196,8 +196,8 @@ static const char *retry_turned_away(const SqlParts *p)
     bool by_all = sure && !is_apart(m, refusal, false);
     const char *refused = as_refused(p, refusal, by_all);
     SqlValues none = {0};
-    bool told = !sure || (refusal != MOMENT_FAILED && is_apart(m, refusal, true));
-    if (refused == NULL || !told) { // failed rows are in `rows`
+    bool is_visible = !sure || (refusal != MOMENT_FAILED && is_apart(m, refusal, true));
+    if (refused == NULL || !is_visible) { // failed rows are in `rows`
         return NULL;
     }
     return arena_printf(
@@ -216,9 +216,9 @@ static const char *retry_text(const SqlParts *p)
         p->arena,
         "WITH k AS MATERIALIZED (SELECT k.row_key FROM unnest($1::text[]) AS k (row_key)),"
         " refused AS (%s)%s%s%s SELECT row_key FROM refused WHERE $2::bool IS NOT NULL%s%s",
-        retry_refused(p), request ? retry_letters(p) : "", request ? retry_rows(p) : "",
+        retry_refused(p), request ? retry_requests(p) : "", request ? retry_rows(p) : "",
         turned == NULL ? "" : turned,
-        request ? " UNION SELECT row_key FROM letters UNION SELECT row_key FROM rows" : "",
+        request ? " UNION SELECT row_key FROM requests UNION SELECT row_key FROM rows" : "",
         turned == NULL ? "" : " UNION SELECT row_key FROM turned");
 }
 
@@ -232,6 +232,6 @@ void relay_retry_sql(RelaySql *sql, const SqlParts *p)
     if (mapping_is_request(sql->mapping)) {
         bool says = row_says_failed(sql->mapping);
         sql->failed =
-            (DbStatement){"outbox_failed", says ? failed_rows_text(p) : failed_letters_text(p)};
+            (DbStatement){"outbox_failed", says ? failed_rows_text(p) : failed_requests_text(p)};
     }
 }

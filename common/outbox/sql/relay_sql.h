@@ -32,9 +32,8 @@ enum {
     CLAIM_FIELDS,       // from here: Mapping.columns, then Mapping.members, as text (RowValue)
 };
 
-// States of a letter (stentor_outbox.requests.state).
-// noted -> published -> retrying -> sent | failed; again: failed and asked for once more
-// (`stentor outbox retry`).
+// States of a request (stentor_outbox.requests.state).
+// noted -> published -> retrying -> sent | failed; again: to be retried (`stentor outbox retry`).
 
 enum { RELAY_KEEP_MAX = MOMENT_COUNT + 3 };
 
@@ -108,12 +107,11 @@ typedef struct RelaySql {
     // Requests: feedback from status events. $1::text[] notification_id (each once), $2::text[]
     // state
     // ('retrying', 'sent', 'failed'), $3::int4[] rank, $4::int4[] attempts (that have failed so
-    // far), $5::text[] reason (NULL: none), $6::timestamptz[] at. A letter takes only a higher rank
-    // than it has (0 at first): give all statuses that mean "sent" the same one, and each further
-    // retry a higher one. Ids that are not ours are passed over. The row gets the moment when the
-    // letter is its latest. One row: int8 letters changed, int8 rows written. It waits for no lock
-    // of the application: a row that another session holds is left in
-    // stentor_outbox.pending_feedback.
+    // far), $5::text[] reason (NULL: none), $6::timestamptz[] at. A request takes only a higher
+    // rank than it has (0 at first): give all statuses that mean "sent" the same one, and each
+    // further retry a higher one. Unknown ids are ignored. The row gets the moment if the request
+    // is its latest. One row: int8 requests changed, int8 rows written. It waits for no lock of the
+    // application: a row that another session holds is left in stentor_outbox.pending_feedback.
     DbStatement feedback;
     // The same parameters and answer, but the application's table is not touched: all its rows are
     // left in pending_feedback.

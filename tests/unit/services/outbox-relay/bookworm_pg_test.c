@@ -28,7 +28,7 @@ static const char DDL[] =
     " SELECT ('00000000-0000-0000-0000-00000000000' || n)::uuid, 'Reader', 'reader@example.com',"
     " 'Order', '<p>Thanks</p>', false, now() FROM generate_series(1, 5) AS n;";
 
-#define LETTER(n, attempt) "ntf_00000000-0000-0000-0000-00000000000" #n "_" #attempt
+#define REQUEST(n, attempt) "ntf_00000000-0000-0000-0000-00000000000" #n "_" #attempt
 #define AT "2026-11-22T10:00:00Z"
 
 static void publish(Stage *stage, const char *claim_id, int limit, int wanted)
@@ -49,9 +49,9 @@ static void rows_under_way_are_not_taken_again(void **state)
     publish(stage, "c2", 10, 3);
     assert_int_equal(stage_claims(stage, "c3", 10), 0);
     assert_sql(stage, "5", "SELECT count(*) FROM outboxes WHERE NOT is_sent");
-    stage_tell(stage, &(RowFeedback){LETTER(1, 1), "retrying", 10, 1, "451", AT});
-    stage_tell(stage, &(RowFeedback){LETTER(2, 1), "sent", 20, 0, NULL, AT});
-    stage_tell(stage, &(RowFeedback){LETTER(3, 1), "failed", 30, 5, "550", AT});
+    stage_tell(stage, &(RowFeedback){REQUEST(1, 1), "retrying", 10, 1, "451", AT});
+    stage_tell(stage, &(RowFeedback){REQUEST(2, 1), "sent", 20, 0, NULL, AT});
+    stage_tell(stage, &(RowFeedback){REQUEST(3, 1), "failed", 30, 5, "550", AT});
     assert_sql(
         stage, "00000000-0000-0000-0000-000000000002",
         "SELECT string_agg(id::text, ',') FROM outboxes WHERE is_sent AND sent_at ="
@@ -71,7 +71,7 @@ static void a_failed_row_is_taken_when_it_is_asked_for_again(void **state)
     int64_t first_us = db_get_time(batch.rows, 0, CLAIM_MADE_AT);
     stage_publish(stage, "c1", &batch);
     batch_done(&batch);
-    stage_tell(stage, &(RowFeedback){LETTER(1, 1), "failed", 30, 5, "550", AT});
+    stage_tell(stage, &(RowFeedback){REQUEST(1, 1), "failed", 30, 5, "550", AT});
     stage_sql(stage, "UPDATE stentor_outbox.requests SET state = 'again' WHERE state = 'failed'");
     stage_claim(stage, "c2", 1, &batch);
     assert_int_equal(batch.count, 1);
@@ -80,7 +80,7 @@ static void a_failed_row_is_taken_when_it_is_asked_for_again(void **state)
     assert_true(again_us > first_us); // a letter of its own, and so another notification
     stage_publish(stage, "c2", &batch);
     batch_done(&batch);
-    stage_tell(stage, &(RowFeedback){LETTER(1, 2), "sent", 20, 0, NULL, AT});
+    stage_tell(stage, &(RowFeedback){REQUEST(1, 2), "sent", 20, 0, NULL, AT});
     assert_sql(stage, "1", "SELECT count(*) FROM outboxes WHERE is_sent");
     // Set back by hand: asked for once more.
     stage_sql(stage, "UPDATE outboxes SET is_sent = false WHERE is_sent");
@@ -152,13 +152,13 @@ static void a_letter_goes_when_its_row_no_longer_needs_it(void **state)
     (void)state;
     Stage *stage = stage_new(DDL, "bookworm");
     publish(stage, "c1", 3, 3);
-    stage_tell(stage, &(RowFeedback){LETTER(1, 1), "sent", 20, 0, NULL, AT});
-    stage_tell(stage, &(RowFeedback){LETTER(2, 1), "failed", 30, 5, "550", AT});
+    stage_tell(stage, &(RowFeedback){REQUEST(1, 1), "sent", 20, 0, NULL, AT});
+    stage_tell(stage, &(RowFeedback){REQUEST(2, 1), "failed", 30, 5, "550", AT});
     stage_sql(
         stage, "UPDATE stentor_outbox.requests SET made_at = now() - interval '32 days',"
                " ended_at = now() - interval '31 days'"
                " WHERE ended_at IS NOT NULL");
-    assert_int_equal(stage_keep(stage, "outbox_keep_letters", 10), 1);
+    assert_int_equal(stage_keep(stage, "outbox_keep_requests", 10), 1);
     assert_sql(
         stage, "failed,published",
         "SELECT string_agg(state, ',' ORDER BY state) FROM stentor_outbox.requests");

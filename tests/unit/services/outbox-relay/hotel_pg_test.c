@@ -161,7 +161,7 @@ static void old_published_rows_go(void **state)
     stage_sql(
         stage, "INSERT INTO stentor_outbox.rejected_rows VALUES ('hotel', 'row1', 'r', now()),"
                " ('hotel', 'row3', 'r', now())");
-    assert_int_equal(stage_keep(stage, "outbox_keep_refused", 100), 1);
+    assert_int_equal(stage_keep(stage, "outbox_keep_rejected", 100), 1);
     assert_int_equal(stage_backlog(stage, 100), 3);
     stage_free(stage);
 }

@@ -45,7 +45,7 @@ static const char DDL[] =
 
 #define ROW(n) "00000000-0000-0000-0000-00000000000" #n
 #define ROW_FORMAT "00000000-0000-0000-0000-%012d"
-#define LETTER(n, attempt) "ntf_" ROW(n) "_" #attempt
+#define REQUEST(n, attempt) "ntf_" ROW(n) "_" #attempt
 
 static void insert(Stage *stage, int rows)
 {
@@ -176,22 +176,23 @@ static void the_fate_of_a_row_is_written_back(void **state)
     batch_done(&batch);
     const char *at = "2026-11-22T10:00:00Z";
     assert_int_equal(
-        stage_tell(stage, &(RowFeedback){LETTER(1, 1), "retrying", 10, 2, "451 try later", at}), 1);
+        stage_tell(stage, &(RowFeedback){REQUEST(1, 1), "retrying", 10, 2, "451 try later", at}),
+        1);
     assert_sql(
         stage, "SENDING 2 451 try later",
         "SELECT status || ' ' || retry_count || ' ' || error_message FROM email_outbox"
         " WHERE id = '" ROW(1) "'");
-    assert_int_equal(stage_tell(stage, &(RowFeedback){LETTER(1, 1), "sent", 20, 2, NULL, at}), 1);
+    assert_int_equal(stage_tell(stage, &(RowFeedback){REQUEST(1, 1), "sent", 20, 2, NULL, at}), 1);
     assert_sql(
         stage, "t",
         "SELECT status = 'SENT' AND sent_at = '2026-11-22 10:00:00+00' AND retry_count = 2"
         " AND error_message IS NULL FROM email_outbox WHERE id = '" ROW(1) "'");
     // A late repeat of what is past, and another application's notification.
     assert_int_equal(
-        stage_tell(stage, &(RowFeedback){LETTER(1, 1), "retrying", 10, 2, "x", at}), 0);
+        stage_tell(stage, &(RowFeedback){REQUEST(1, 1), "retrying", 10, 2, "x", at}), 0);
     assert_int_equal(stage_tell(stage, &(RowFeedback){"ntf_foreign", "sent", 20, 0, NULL, at}), 0);
     assert_int_equal(
-        stage_tell(stage, &(RowFeedback){LETTER(2, 1), "failed", 30, 5, "550 no", at}), 1);
+        stage_tell(stage, &(RowFeedback){REQUEST(2, 1), "failed", 30, 5, "550 no", at}), 1);
     assert_sql(
         stage, "SENT,FAILED", "SELECT string_agg(status, ',' ORDER BY id) FROM email_outbox");
     stage_free(stage);
@@ -208,7 +209,7 @@ static void a_request_that_is_marked_at_the_same_moment_is_reported(void **state
     stage_sql(stage, "BEGIN; UPDATE stentor_outbox.requests SET state = 'published'");
     Answer answer = {0};
     DbTxn *txn = feedback_txn(
-        stage, &(RowFeedback){LETTER(1, 1), "sent", 20, 0, NULL, "2026-11-22T10:00:00Z"});
+        stage, &(RowFeedback){REQUEST(1, 1), "sent", 20, 0, NULL, "2026-11-22T10:00:00Z"});
     db_txn_submit(txn, on_answer, &answer);
     run_ms(&stage->fx->loop, 200);
     assert_false(answer.done); // waits for the mark
@@ -243,7 +244,7 @@ static DbTxn *tell_two(Stage *stage, const DbStatement *statement)
     DbArray *ids = db_array(p, DB_TEXT), *states = db_array(p, DB_TEXT);
     DbArray *ranks = db_array(p, DB_I32), *attempts = db_array(p, DB_I32);
     DbArray *reasons = db_array(p, DB_TEXT), *times = db_array(p, DB_TIME);
-    const char *requests[] = {LETTER(1, 1), LETTER(2, 1)};
+    const char *requests[] = {REQUEST(1, 1), REQUEST(2, 1)};
     for (int i = 0; i < 2; i++) {
         db_push_text(ids, str_from(requests[i]));
         db_push_text(states, STR("sent"));
@@ -319,7 +320,7 @@ static void a_late_row_gets_the_later_status(void **state)
     int64_t held = 0;
     assert_int_equal(stage_run(stage, tell_two(stage, &stage->sql->feedback_aside), 0), 2);
     stage_tell(
-        stage, &(RowFeedback){LETTER(1, 1), "failed", 30, 5, "bounced", "2026-11-22T11:00:00Z"});
+        stage, &(RowFeedback){REQUEST(1, 1), "failed", 30, 5, "bounced", "2026-11-22T11:00:00Z"});
     assert_sql(
         stage, "1", "SELECT count(*) FROM stentor_outbox.pending_feedback"); // reported, directly
     stage_sql(stage, "DELETE FROM email_outbox WHERE id = '" ROW(2) "'");
@@ -339,7 +340,7 @@ static void a_row_that_is_reset_after_its_end_is_another_letter(void **state)
     batch_done(&batch);
     assert_int_equal(
         stage_tell(
-            stage, &(RowFeedback){LETTER(1, 1), "failed", 30, 5, "550", "2026-11-22T10:00:00Z"}),
+            stage, &(RowFeedback){REQUEST(1, 1), "failed", 30, 5, "550", "2026-11-22T10:00:00Z"}),
         1);
     // Section 8, word for word.
     stage_sql(
@@ -352,9 +353,9 @@ static void a_row_that_is_reset_after_its_end_is_another_letter(void **state)
     batch_done(&batch);
     // What is still heard of the first no longer touches the row.
     stage_tell(
-        stage, &(RowFeedback){LETTER(1, 1), "failed", 40, 5, "bounced", "2026-11-22T11:00:00Z"});
+        stage, &(RowFeedback){REQUEST(1, 1), "failed", 40, 5, "bounced", "2026-11-22T11:00:00Z"});
     assert_sql(stage, "SENDING", "SELECT status FROM email_outbox");
-    stage_tell(stage, &(RowFeedback){LETTER(1, 2), "sent", 20, 0, NULL, "2026-11-22T12:00:00Z"});
+    stage_tell(stage, &(RowFeedback){REQUEST(1, 2), "sent", 20, 0, NULL, "2026-11-22T12:00:00Z"});
     assert_sql(stage, "SENT key-1", "SELECT status || ' ' || idempotency_key FROM email_outbox");
     stage_free(stage);
 }
@@ -451,7 +452,7 @@ static void an_adopted_row_whose_request_is_reported_is_left_alone(void **state)
     stage_claim(stage, "c1", 10, &batch);
     assert_int_equal(stage_note(stage, "c1", &batch), 2);
     batch_done(&batch); // published, then killed before the mark
-    stage_tell(stage, &(RowFeedback){LETTER(1, 1), "sent", 20, 0, NULL, "2026-11-22T12:00:00Z"});
+    stage_tell(stage, &(RowFeedback){REQUEST(1, 1), "sent", 20, 0, NULL, "2026-11-22T12:00:00Z"});
     stage_expire(stage);
     stage_claim(stage, "c2", 10, &batch);
     assert_int_equal(batch.count, 1);
@@ -526,8 +527,8 @@ static void old_sent_rows_go_in_small_batches(void **state)
     assert_sql(
         stage, "SENT,PENDING", "SELECT string_agg(status, ',' ORDER BY id) FROM email_outbox");
     assert_sql(stage, "0", "SELECT count(*) FROM stentor_outbox.requests");
-    assert_int_equal(stage_keep(stage, "outbox_keep_letters", 10), 0);
-    assert_int_equal(stage_keep(stage, "outbox_keep_refused", 10), 0);
+    assert_int_equal(stage_keep(stage, "outbox_keep_requests", 10), 0);
+    assert_int_equal(stage_keep(stage, "outbox_keep_rejected", 10), 0);
     stage_free(stage);
 }
 
