@@ -141,12 +141,13 @@ static uint64_t bits_of_status(const Stentor__V1__NotificationStatus *event)
 static void note_sent(AuditEntry *entry, uint32_t number, uint32_t resends)
 {
     uint8_t attempt = number > UINT8_MAX ? UINT8_MAX : (uint8_t)number;
-    uint8_t life = resends > UINT8_MAX ? UINT8_MAX : (uint8_t)resends;
-    if (entry->sent_attempt != 0 && entry->sent_attempt != attempt && entry->sent_life == life) {
+    uint8_t generation = resends > UINT8_MAX ? UINT8_MAX : (uint8_t)resends;
+    if (entry->sent_attempt != 0 && entry->sent_attempt != attempt &&
+        entry->sent_resends == generation) {
         entry->seen |= SEEN_S_TWICE;
     }
     entry->sent_attempt = attempt;
-    entry->sent_life = life;
+    entry->sent_resends = generation;
 }
 
 static void see_status(const Seeing *seeing)

@@ -70,7 +70,7 @@ typedef struct AuditEntry {
     uint16_t missing;         // of this reading: AuditMissing
     uint16_t before;          // of the earlier one
     uint8_t sent_attempt;     // of the last `sent` in STATUS
-    uint8_t sent_life;
+    uint8_t sent_resends;
     uint8_t ledger_sent; // rows in state sent
     uint8_t resends;     // times an operator had it resent
 } AuditEntry;

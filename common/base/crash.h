@@ -9,10 +9,10 @@
 // by that in the matrix: tests/integration/faults/test_crash_points.py kills each service at each
 // of its points, test_saga_crash.py order-saga.
 //
-// Beside the points: STENTOR_CRASH_ON=text kills the process when a worker hands over an input
+// Besides the points: STENTOR_CRASH_ON=text kills the process when a worker hands over an input
 // whose id or payload contains the text, and STENTOR_HANG_ON=text lets its loop stand for ever
 // there: a poison message for every worker (tests/integration/security/test_finding_13_poison.py).
-// With STENTOR_CRASH_AFTER_MS=n beside STENTOR_CRASH_ON the handler does not see the input; it
+// With STENTOR_CRASH_AFTER_MS=n and STENTOR_CRASH_ON the handler does not see the input; it
 // stays in hand for so long, while the loop turns, and kills then: a late killer.
 //
 // A new one: a row here, CRASH_POINT("...") in the code; and in the matrix what makes it pass, if
@@ -25,7 +25,7 @@
     X("bus.publishing", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay",                      \
       "what caused the event: a commit, its caller's 202, an input", "the event is stored")                                                \
     X("bus.stored", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay",                          \
-      "an event is stored; of several that belong together only some", "whoever published it hears of it")                                 \
+      "an event is stored; of several that belong together only some", "its publisher gets the ack")                                 \
     X("worker.letter_stored", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                     \
       "a dead letter is stored", "its input's ack")                                                                                        \
     X("worker.unacked", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                           \
@@ -67,9 +67,9 @@
     X("resend.deleted", "ingest",                                                                                                          \
       "the dead letter is deleted", "the mark that the event is done")                                                                     \
     X("dispatcher.claimed", "dispatcher",                                                                                                  \
-      "the claim is committed", "the vendor hears of the mail")                                                                            \
+      "the claim is committed", "the vendor gets the mail")                                                                            \
     X("dispatcher.taken_over", "dispatcher",                                                                                               \
-      "a dead process's claim is taken over, its outcome counted as unknown", "the vendor hears of the mail again")                        \
+      "a dead process's claim is taken over, its outcome counted as unknown", "the vendor gets the mail again")                        \
     X("dispatcher.outcome_committed", "dispatcher",                                                                                        \
       "what became of the mail is committed", "it is published")                                                                           \
     X("dispatcher.released", "dispatcher",                                                                                                 \

@@ -16,7 +16,7 @@ enum {
     // Against a prefix nearly everything is a match, so literals are not worth entropy coding:
     // level -1 makes frames as
     // small as level 1 does and takes half the time to pack, a fifth to unpack (figures in the
-    // README).
+    // DECISIONS).
     LEVEL_WITH_PREFIX = -1,
     LEVEL_ALONE = 1,
     PREFIX_BYTES_MAX =

@@ -5,7 +5,7 @@
 // cannot be read is ignored, and the one before it stays in force: the start too reads from the
 // oldest message on. When no readable one is left, the service assumes the worst
 // (config_mirror_on_unreadable). An entry that a restored store does not have any more stays in
-// this memory until the process restarts (README.md says why).
+// this memory until the process restarts (common/bus/DECISIONS.md says why).
 #pragma once
 
 #include "common/bus/consume/reader.h"
@@ -20,8 +20,8 @@ typedef bool (*ConfigChanged)(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err);
 
 // The message `sequence` of the subject cannot be read; a readable one may follow. The service
-// keeps what it knows of it; if it knows nothing, it does what cannot harm (README.md, what an
-// unreadable entry counts as).
+// keeps what it knows of it; if it knows nothing, it does what cannot harm (common/bus/README.md,
+// what an unreadable entry counts as).
 typedef void (*ConfigUnreadable)(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence);
 
 // Begins to read at once, and again after a failure.

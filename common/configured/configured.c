@@ -101,7 +101,7 @@ static void on_config_unreadable(void *ctx, Str kind, Str tenant, Str key, uint6
     }
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 static double read_templates(void *ctx)
 {

@@ -216,14 +216,14 @@ static bool read_data(Reading *r, Error *err)
 
 // ---- identity and times ----
 
-// `stentor replay` gives an event without an id one of stream and sequence, beside which the
+// `stentor replay` gives an event without an id one of stream and sequence, next to which the
 // CloudEvent's own still counts. So it is with the one that ingest makes for an application's.
 static bool is_our_own_id(const DomainInput *in)
 {
     return in->id_is_made || (in->replayed && str_starts(in->message_id, STR("EVENTS/")));
 }
 
-// CloudEvents are told apart by source and id. The id of a letter is the event's identity already.
+// CloudEvents differ by source and id. The id of a dead letter is the event's identity already.
 static Str cloud_identity(const Reading *r)
 {
     bool is_letter = r->id_time.len > 0;

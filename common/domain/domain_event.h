@@ -24,11 +24,11 @@ enum {
 // ours was away between the two, what it then says is as fresh as that one was.
 #define DOMAIN_SEEN_HEADER "ce-stentorseen"
 
-// Beside a Nats-Msg-Id that ingest gave to an application's event without one: a CloudEvent's own
+// Next to a Nats-Msg-Id that ingest gave to an application's event without one: a CloudEvent's own
 // id counts.
 #define DOMAIN_MADE_ID_HEADER "Stentor-Made-Id"
 
-// What is known of the message beside its payload. Empty: not given.
+// What is known of the message besides its payload. Empty: not given.
 typedef struct DomainInput {
     Str tenant; // of the subject
     Str type;
@@ -62,7 +62,7 @@ typedef struct DomainEvent {
 
 // Whose event it is and of which type: "evt.<tenant>.<type>". false: not such a subject.
 bool domain_subject(Str subject, Str *ret_tenant, Str *ret_type);
-// What a message of that subject says beside its payload; valid as long as the message.
+// What a message of that subject says besides its payload; valid as long as the message.
 DomainInput domain_input(const BusMessage *message, Str tenant, Str type, Zone *zone);
 
 // Slices live in `arena` or in the input. ERROR_PERMANENT says what is wrong and where. Free it

@@ -187,8 +187,9 @@ static bool read_rank(const StatusEvent *event, HistoryRow *row, Error *err)
         return error_set(
             err, ERROR_PERMANENT, "resends %u is above %d", event->resends, FOLD_RESENDS_MAX);
     }
-    int32_t life = is_callback(event, row->status) ? FOLD_CALLBACK_LIFE : (int32_t)event->resends;
-    row->rank = status_rank(row->status) + FOLD_RESEND_RANKS * life;
+    int32_t resends =
+        is_callback(event, row->status) ? FOLD_CALLBACK_RESENDS : (int32_t)event->resends;
+    row->rank = status_rank(row->status) + FOLD_RESEND_RANKS * resends;
     return true;
 }
 

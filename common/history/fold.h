@@ -20,7 +20,7 @@ enum {
     FOLD_ATTEMPT_MAX = 32767, // the column is a smallint
     FOLD_RESENDS_MAX = 299,   // status_rank is a smallint; more is PERMANENT
     FOLD_RESEND_RANKS = 100,  // between the ranks of one resend generation and those of the next
-    FOLD_CALLBACK_LIFE = FOLD_RESENDS_MAX + 1,
+    FOLD_CALLBACK_RESENDS = FOLD_RESENDS_MAX + 1,
     FOLD_AGE_MAX_MONTHS = 120, // of an id when its event was stored; an older one is PERMANENT
 };
 

@@ -78,7 +78,8 @@ bool http_proxies_parse(Str list, HttpProxies *ret, Error *err)
                 item, &proxies.ranges[proxies.count].address,
                 &proxies.ranges[proxies.count].bits)) {
             return error_set(
-                err, ERROR_CONFIG, "'" STR_FMT "' is no address and no range such as 10.0.0.0/8",
+                err, ERROR_CONFIG,
+                "'" STR_FMT "' is neither an address nor a range such as 10.0.0.0/8",
                 STR_ARG(str_slice(item, 0, ADDRESS_TEXT_MAX)));
         }
         proxies.count++;

@@ -128,7 +128,7 @@ void server_log_trouble(HttpServer *server, const char *event, const char *why);
 void connection_open(HttpServer *server, int fd, const HttpAddress *peer, const void *address);
 void connection_move(Connection *connection, ConnectionState next);
 // Closes it when its client has left, or the time of its wait is over, with 408 where a request has
-// begun.
+// started.
 void connection_check_time(Connection *connection, uint64_t now_ms);
 // How willingly it is given up for a new one: 0 not at all.
 uint64_t connection_spare(const Connection *connection, uint64_t now_ms);

@@ -25,7 +25,7 @@ static bool is_local_byte(unsigned char c)
 static bool check_local(Str local, char reason[ADDRESS_REASON_SIZE])
 {
     if (local.len == 0) {
-        return refuse(reason, "nothing stands before the '@'");
+        return refuse(reason, "the part before the '@' is missing");
     }
     if (local.len > ADDRESS_LOCAL_MAX) {
         return refuse(reason, "the part before the '@' is longer than 64 bytes");
@@ -68,7 +68,7 @@ static bool check_label(Str label, char reason[ADDRESS_REASON_SIZE])
 static bool check_domain(Str domain, char reason[ADDRESS_REASON_SIZE])
 {
     if (domain.len == 0) {
-        return refuse(reason, "nothing stands after the '@'");
+        return refuse(reason, "the domain after the '@' is missing");
     }
     if (domain.len > DOMAIN_MAX) {
         return refuse(reason, "the domain is longer than 253 bytes");

@@ -11,8 +11,9 @@
 enum { ADDRESS_LOCAL_MAX = 64, ADDRESS_MAX = 254, ADDRESS_REASON_SIZE = 120 };
 
 // *ret_address is local@domain in `arena`: the local part as given, the domain lower-case as
-// A-labels (IDNA2008, non-transitional). false: `reason` says what is wrong, in words that fit
+// A-labels (IDNA2008, non-transitional). false: `reason` says what is wrong, as a text that fits
 // after "field 'to': ".
 bool address_parse(Str text, Arena *arena, Str *ret_address, char reason[ADDRESS_REASON_SIZE]);
-// The name beside an address: one line, and nothing that makes it show as another. false: `reason`.
+// The name next to an address: one line, and nothing that makes it show as another. false:
+// `reason`.
 bool address_name_check(Str name, char reason[ADDRESS_REASON_SIZE]);

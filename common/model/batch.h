@@ -43,7 +43,7 @@ bool batch_command_from_name(Str name, BatchCommand *ret);
 bool batch_is_over(BatchStatus status); // completed, cancelled, failed: nothing more is made
 
 // What the command makes of the state; a command that changes nothing (pause of a paused one) is
-// fine. ERROR_CONFLICT: not in this state, with words for the caller.
+// fine. ERROR_CONFLICT: not in this state, with a text for the caller.
 bool batch_decide(BatchState state, BatchCommand command, BatchState *ret, Error *err);
 
 // How many members go into one commit at this rate (0: no limit): a tenth of a second's worth, so

@@ -30,7 +30,7 @@ static bool check_phone(Str text, Arena *arena, Str *ret, char reason[ADDRESS_RE
             continue;
         }
         if (c < '0' || c > '9') {
-            return refuse(reason, "a phone number has a character that is no digit");
+            return refuse(reason, "a phone number has a character that is not a digit");
         }
         if (len == PHONE_MAX + 1) {
             return refuse(reason, "a phone number has at most 15 digits");

@@ -89,7 +89,7 @@ static void register_metrics(People *people, Metrics *metrics)
         people);
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 People *people_new(const PeopleOptions *options)
 {

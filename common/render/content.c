@@ -99,7 +99,7 @@ bool parse_variables(Str text, json_t **ret_json, RenderFailure *failure)
     json_error_t where;
     json_t *json = json_loadb(text.ptr, text.len, 0, &where);
     if (json == NULL) {
-        // The parser's own text may quote a value, which is personal data: only the place is told.
+        // The parser's own text may quote a value, which is personal data: only the place is named.
         return render_fail(
             failure, FAILURE_INVALID_VARIABLES, "the variables are not JSON (line %d, column %d)",
             where.line, where.column);

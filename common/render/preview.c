@@ -176,7 +176,7 @@ bool preview(
         if (meter.unsafe_urls > 0) {
             warn(
                 warnings,
-                "html: " TEMPLATE_UNSAFE_URL " stands where a value made a URL that is not "
+                "html: " TEMPLATE_UNSAFE_URL " replaces a value that made a URL other than "
                 "http, https, mailto, tel, cid or relative");
         }
         warn_of_missing(version, locale, data, &context, warnings);

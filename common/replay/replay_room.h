@@ -30,7 +30,7 @@ typedef struct ReplayRoom {
 bool replay_room_open(
     ReplayRoom *room, Session *session, const char *stream, Arena *arena, Error *err);
 // Looks again when it is time; the answer comes from the loop and ends the session's wait. What is
-// in the air now may or may not be in the answer.
+// in flight now may or may not be in the answer.
 void replay_room_look(ReplayRoom *room, int64_t now_us, size_t air_bytes);
 void replay_room_take(ReplayRoom *room, size_t payload_bytes);
 bool replay_room_is_there(const ReplayRoom *room);

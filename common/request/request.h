@@ -68,8 +68,8 @@ typedef struct Problem {
 } Problem;
 
 // One more wrong field: the first becomes the problem itself (422 invalid-field), the others stand
-// beside it, up to PROBLEM_MORE_MAX. A field that is named already keeps its first fault, and what
-// holds a wrong part ("to" beside "to.name") is no fault of its own. Nothing is added to a body
+// next to it, up to PROBLEM_MORE_MAX. A field that is named already keeps its first fault, and what
+// holds a wrong part ("to" next to "to.name") is no fault of its own. Nothing is added to a body
 // that could not be read (400).
 void problem_add(Problem *problem, Arena *arena, const char *field, const char *detail);
 bool problem_is_full(const Problem *problem);

@@ -256,8 +256,8 @@ static bool pass_over(Str name, Error *err)
 
 // ---- the environment ----
 
-// Is it what Kubernetes says of a service of the namespace? Its words come together, so a mistyped
-// STENTOR_INGST_PORT alone is none of them.
+// Is it a variable that Kubernetes sets for a service of the namespace? They come together, so a
+// mistyped STENTOR_INGST_PORT alone is none of them.
 static bool is_of_kubernetes(Str name)
 {
     size_t service = kubernetes_service(name);
@@ -325,7 +325,7 @@ static bool take_line(Loader *l, Str name, Str value, Error *err)
         return pass_over(name, err);
     }
     return error_set(
-        err, ERROR_CONFIG, "'" STR_FMT "' is no option: names begin with STENTOR_",
+        err, ERROR_CONFIG, "'" STR_FMT "' is not an option: names begin with STENTOR_",
         STR_ARG(str_slice(name, 0, 80)));
 }
 

@@ -411,7 +411,7 @@ static int ask_ready(const Service *service)
     if (o->admin_port == 0) {
         fprintf(
             stderr,
-            "%s: STENTOR_ADMIN_PORT is 0, so it is not known where to ask (HINT: set it for "
+            "%s: STENTOR_ADMIN_PORT is 0, so the port to ask is unknown (HINT: set it for "
             "the service and for --ready)\n",
             name);
         return EXIT_OPTIONS;

@@ -70,7 +70,7 @@ static bool add_inline(Compiler *compiler, const Node *node, Error *err)
     return true;
 }
 
-// An inline partial stands beside its body, not in it: it sees the block parameters and contexts
+// An inline partial stands next to its body, not in it: it sees the block parameters and contexts
 // around. One of a partial block is for the partial that is called, and does not see its siblings:
 // so {{> content}} within "content" is the one further out.
 static bool compile_inline(

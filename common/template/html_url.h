@@ -42,8 +42,8 @@ typedef struct HtmlScan {
 // `html` is everything so far, with the value from `from` on; `raw`: it was not escaped. true: it
 // ends the scheme of a URL that is none of http, https, mailto, tel, cid, where one begins (an
 // attribute that takes one, url() in CSS, a refresh); it makes CSS that runs (html_css.h); it
-// stands in an attribute that is code (onclick, srcdoc) and is more than words. Adds to *steps what
-// it looks at.
+// stands in an attribute that is code (onclick, srcdoc) and is more than plain text. Adds to *steps
+// what it looks at.
 bool html_url_is_unsafe(HtmlScan *scan, Str html, size_t from, bool raw, uint32_t *steps);
 // Is there the beginning of a URL, in an attribute that takes one, in front of `from`?
 bool html_url_has_started(HtmlScan *scan, Str html, size_t from, uint32_t *steps);

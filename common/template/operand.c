@@ -86,7 +86,7 @@ static const Helper *check_helper(const Compiler *compiler, const Call *call, si
     if (helper == NULL) {
         (void)syntax_error(
             compiler->program->source, at, err,
-            "unknown helper '" STR_FMT "'; README.md of common/template lists those there are",
+            "unknown helper '" STR_FMT "'; common/template/README.md lists them all",
             STR_ARG(str_slice(call->name.original, 0, 60)));
         return NULL;
     }

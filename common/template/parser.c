@@ -307,7 +307,7 @@ bool template_parse(Str source, Arena *arena, Body **ret_root, Error *err)
     }
     if (is_else(parser.token.kind)) {
         return syntax_error(
-            source, parser.token.at, err, "'{{else}}' stands outside of a block; remove it");
+            source, parser.token.at, err, "'{{else}}' outside of a block; remove it");
     }
     assert(parser.token.kind == TOKEN_END);
     return true;

@@ -403,7 +403,7 @@ static void on_lock_change(void *ctx, bool held)
     handle_lock(ctx, held);
 }
 
-// ---- life ----
+// ---- start and stop ----
 
 Projector *projector_new(
     Bus *bus, const ProjectorOptions *options, const ProjectorHandlers *handlers, void *ctx)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream check: is a stream still the one that was read? Pure. A sequence belongs to one stream of
 // a name, and the stream's creation time says which. But nats-server 2.9.10 changes that time by
-// itself: when a stream's configuration is updated it stores the time of its own last start beside
+// itself: when a stream's configuration is updated it stores the time of its own last start with
 // it, and reports that from its next start on. So another time is a reason to look closer, not a
 // proof.
 #pragma once

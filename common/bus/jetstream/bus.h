@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The connection to NATS and everything published through it. nats.c's threads make one hop into
 // the loop (a locked vector and uv_async_send); all callbacks run on the loop thread. Our own thin
-// JetStream layer: why, README.md.
+// JetStream layer: why, DECISIONS.md.
 #pragma once
 
 #include <uv.h>

@@ -51,8 +51,8 @@ void link_serve_end(Link *link);
 const char *link_inbox(const Link *link);
 bool link_connected(const Link *link);
 const char *link_trouble(const Link *link); // of the last attempt to connect; NULL: none
-// Changes whenever a connection was lost or made again, at once and not only when the loop hears of
-// it.
+// Changes whenever a connection was lost or made again, at once and not only when the loop learns
+// of it.
 unsigned link_breaks(const Link *link);
 // false: not connected, or the connection broke meanwhile.
 bool link_publish(Link *link, LinkLane lane, natsMsg *message);

@@ -56,8 +56,8 @@ static bool read_refusal(Str payload, PubAck *ret, Error *err)
         ret->sequence = read_sequence(find_after(str_from(text), STR("sequence:")));
     }
     error_set(
-        err, kind, "jetstream: %s (%d)", text != NULL ? text : "an answer that is no ack",
-        ret->error_code);
+        err, kind, "jetstream: %s (%d)",
+        text != NULL ? text : "the answer is not an acknowledgement", ret->error_code);
     json_decref(root);
     return false;
 }

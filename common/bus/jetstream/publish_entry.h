@@ -87,7 +87,7 @@ struct Publisher {
 void entry_enqueue(Publisher *p, Entry *e);
 void entry_refuse(Publisher *p, Entry *e, ErrorKind kind);
 Entry *entry_acquire(Publisher *p, BusAcked on_acked, void *ctx);
-// The one end of every entry: it is gone before the caller hears of it, who may publish again.
+// The one end of every entry: it is gone before the callback, which may publish again.
 void entry_finish(Publisher *p, Entry *e, const Error *err, uint64_t sequence, bool duplicate);
 Entry *entry_pop(EntryQueue *queue);
 void entry_leave_air(Publisher *p, Entry *e);

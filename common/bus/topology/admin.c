@@ -241,7 +241,7 @@ static void send_json(Admin *a, const char *subject, const json_t *body)
     bus_request(a->bus, subject, str_of(text, len), API_TIMEOUT_MS, on_written, a);
 }
 
-// What the server has beside our keys (placement, metadata) stays.
+// What the server has besides our keys (placement, metadata) stays.
 static void write_stream(Admin *a, const StreamSpec *spec, const json_t *there)
 {
     char subject[160];

@@ -6,8 +6,8 @@
 
 enum { TOKEN_MAX = 64, EVENT_TYPE_MAX = 96 };
 
-// Tokens joined by dots. Every token here is at most TOKEN_MAX, so two of them and the words fit
-// SUBJECT_SIZE.
+// Tokens joined by dots. Every token here is at most TOKEN_MAX, so two of them and the fixed tokens
+// fit SUBJECT_SIZE.
 static void join(char out[SUBJECT_SIZE], const Str *tokens, size_t count)
 {
     size_t at = 0;

@@ -32,7 +32,8 @@ bool helper_ne(HelperRun *run, const HelperArgs *args, Value *ret, Error *err)
     return true;
 }
 
-// Numbers (and texts beside a number) as numbers, two texts by their bytes. false: not comparable.
+// Numbers (and texts compared with a number) as numbers, two texts by their bytes. false: not
+// comparable.
 static bool compare(HelperRun *run, const HelperArgs *args, int *ret)
 {
     const Value *a = &args->params[0];

@@ -115,7 +115,7 @@ def test_a_file_of_another_user_is_refused(home):
 
 @pytest.mark.parametrize("line,why", [
     ("STENTOR_API_KY=x", "line 1: no program of Stentor knows 'STENTOR_API_KY' (HINT: is STENTOR_API_KEY meant?)"),
-    ("API_URL=x", "line 1: 'API_URL' is no option: names begin with STENTOR_"),
+    ("API_URL=x", "line 1: 'API_URL' is not an option: names begin with STENTOR_"),
     ("nonsense", "line 1"),
 ])
 def test_a_wrong_line_is_refused_by_file_and_line_with_the_nearest_name(home, line, why):

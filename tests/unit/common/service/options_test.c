@@ -280,7 +280,7 @@ static void a_bad_line_is_named_with_its_file(void **state)
     (void)state;
     char expected[128];
     write_file("\nSTENTR_T_PORT=7\n");
-    snprintf(expected, sizeof expected, "%s: line 2: 'STENTR_T_PORT' is no option", path);
+    snprintf(expected, sizeof expected, "%s: line 2: 'STENTR_T_PORT' is not an option", path);
     expect_refused(ARGS("--config", path), expected);
     write_file("STENTOR_T_PORT=x\n");
     snprintf(expected, sizeof expected, "%s: line 1: STENTOR_T_PORT is 'x'", path);

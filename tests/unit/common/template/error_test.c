@@ -39,7 +39,7 @@ static void a_syntax_error_says_where_and_why(void **state)
         {"a\nbc{{#if x}}", "line 2, column 3: '{{#if' is never closed; add '{{/if}}'"},
         {"{{#a}}{{/b}}", "line 1, column 7: '{{/b}}' does not match '{{#a'; write '{{/a}}'"},
         {"\xc3\xa9{{/if}}", "line 1, column 2: this '{{/' closes nothing"},
-        {"{{else}}", "'{{else}}' stands outside of a block"},
+        {"{{else}}", "'{{else}}' outside of a block"},
         {"{{#if a}}{{else}}{{else}}{{/if}}", "line 1, column 18: this else has no place"},
         {"{{^a}}{{else if b}}{{/a}}", "use '{{else}}'"},
         {"x {{name", "line 1, column 3: this tag is never closed; add '}}'"},
