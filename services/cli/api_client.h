@@ -17,7 +17,7 @@ typedef struct ApiAnswer {
 } ApiAnswer;
 
 // Speaks for STENTOR_TENANT (or a command's --tenant), which an operator's key may choose; not set:
-// for the key's own tenant. ERROR_CONFIG when STENTOR_API_KEY is not set, or is another
+// for the key's own tenant. ERROR_USAGE when STENTOR_API_KEY is not set, or is another
 // address's (cli_key_fits).
 ApiClient *api_client_new(Cli *cli, Error *err);
 void api_client_free(ApiClient *client); // NULL-safe
@@ -26,7 +26,7 @@ void api_client_trust(const Cli *cli, CURL *curl);
 // A header of the next calls: "Idempotency-Key: 1".
 void api_client_header(ApiClient *client, const char *header);
 void api_client_type(ApiClient *client, const char *type); // of the bodies; a literal
-// body.ptr NULL: none. ERROR_TRANSIENT: no answer; it says which address was tried.
+// body.ptr NULL: none. ERROR_TRANSIENT: no answer; it names the address.
 bool api_client_call(
     ApiClient *client, const char *method, const char *path, Str body, ApiAnswer *ret, Error *err);
 // Of the last answer, in the command's arena; "": it has none such.
@@ -57,7 +57,7 @@ const char *api_client_escape(Cli *cli, const char *text);
 typedef int (*ApiShow)(Cli *cli, const json_t *answer);
 // body is taken over; NULL: none.
 int api_client_run(Cli *cli, const char *method, const char *path, json_t *body, ApiShow show);
-// All of a list; what was wrong is printed.
+// All of a list; a failure is printed.
 int api_client_list(Cli *cli, const char *path, ApiEach each, void *ctx);
 // An ApiShow for any document: a line for each of its values, or the document with --json.
 int api_client_show(Cli *cli, const json_t *answer);

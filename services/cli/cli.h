@@ -126,7 +126,7 @@ bool cli_need(const char *value, const char *option, Error *err); // the setting
 bool cli_key_fits(const Cli *cli, Error *err);
 // The API did not answer: names the address, where it comes from and how to set another. False.
 bool cli_no_answer(const Cli *cli, const char *reason, Error *err);
-// STENTOR_HOME; without it what was installed with this program, else the current folder.
+// STENTOR_HOME; without it the folder installed with this program, else the current one.
 const char *cli_home(Cli *cli);
 // A file that the caller names; "-": standard input. ERROR_USAGE: it cannot be read.
 bool cli_read_file(Cli *cli, const char *path, size_t max, Str *ret, Error *err);

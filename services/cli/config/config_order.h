@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an earlier version stored in CONFIG does not say which message it replaces (config_store.h),
+// An entry that an earlier version stored in CONFIG does not name the message that it replaces
+// (config_store.h),
 // so a service that was taken over could have it stored again. `stentor migrate` ends that: such an
 // entry is stored again in its own place with that header, and the earlier messages without it are
 // deleted. Law: only what needs it is touched, and nothing that a running service stores
@@ -16,5 +17,5 @@ typedef struct ConfigOrdered {
 } ConfigOrdered;
 
 bool config_order(Session *session, Arena *arena, ConfigOrdered *ret, Error *err);
-// Does the message say what it replaces?
+// Does the message name the one that it replaces?
 bool config_is_ordered(const BusMessage *message);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of `stentor doctor` share: the report under way, and what NATS has said of the
-// streams.
+// What the files of `stentor doctor` share: the report so far, and the state of the streams.
 #pragma once
 
 #include <jansson.h>

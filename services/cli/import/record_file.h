@@ -55,10 +55,10 @@ typedef enum RecordRead {
 } RecordRead;
 
 // By --format csv|ndjson (flag; NULL: not given), else by the file's ending. `otherwise`: what
-// another ending is, "csv" or "ndjson"; NULL: ERROR_CONFIG.
+// another ending is, "csv" or "ndjson"; NULL: ERROR_USAGE.
 bool record_format(
     const char *flag, const char *path, const char *otherwise, bool *ret_csv, Error *err);
-// "-" is standard input. ERROR_CONFIG: it cannot be opened; nothing is to be closed then.
+// "-" is standard input. ERROR_USAGE: it cannot be opened; nothing is to be closed then.
 bool record_file_open(
     RecordFile *out, const RecordKind *kind, const char *path, bool csv, Error *err);
 // Of a file that is the caller's.

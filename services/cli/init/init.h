@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // init: what an installation needs before its first service starts. First a folder of files, which
-// needs no server and afterwards says everything (init_files.c); then the servers are brought to
-// what the folder says (init_servers.c). Law: a secret is durable in the folder before any server
-// hears of it, and is never replaced; so a run that was killed anywhere is completed by the next.
+// needs no server and then describes everything (init_files.c); then the servers are set up from it
+// (init_servers.c). Law: a secret is durable in the folder before any server has it, and is never
+// replaced; so a run that was killed anywhere is completed by the next.
 #pragma once
 
 #include "services/cli/cli.h"

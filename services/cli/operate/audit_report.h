@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An audit as people and programs read it: the counts, and what is lost, doubled or unknown by
+// An audit as text and as JSON: the counts, and what is lost, doubled or unknown by
 // name.
 #pragma once
 

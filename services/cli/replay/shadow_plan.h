@@ -5,6 +5,6 @@
 #include "common/replay/shadow/shadow.h"
 #include "services/cli/cli.h"
 
-// Reads the files of the new words too. ERROR_CONFIG names the flag and what would be right.
+// Reads the files of the new content too. ERROR_USAGE names the flag and what would be right.
 // Strings live as long as the Cli.
 bool shadow_plan_read(Cli *cli, int64_t now_us, ShadowPlan *ret, Error *err);
