@@ -213,7 +213,7 @@ def test_finding_02_migrate_orders_what_an_earlier_version_stored(pipeline, nats
     died = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True, STENTOR_CRASH_AT="config.ordered:2")
     assert died.returncode != 0 and "crash point 'config.ordered' reached" in died.stderr
     done = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
-    assert done.returncode == 0 and "say now what they replace" in done.stdout, done
+    assert done.returncode == 0 and "now name the entry that they replace" in done.stdout, done
     for name in [*old[:-1], subject]:
         assert SAYS in _headers(nats, "CONFIG", last_by_subj=name)
         assert nats.message("CONFIG", last_by_subj=name)[1] == stored.get(name, released)
@@ -224,7 +224,7 @@ def test_finding_02_migrate_orders_what_an_earlier_version_stored(pipeline, nats
     assert "state" in nats.stream_info("CONFIG_HISTORY")  # as long as an entry cannot be read
     assert "restored as it was before" in pipeline.run_cli("config", "mend", old[-1], admin=True).stdout  # its earlier ones were kept
     again = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
-    assert again.returncode == 0 and "0 say now" in again.stdout  # what was repaired since is deleted
+    assert again.returncode == 0 and "0 now name" in again.stdout  # what was repaired since is deleted
     last = pipeline.run_cli("migrate", "--skip-database", "--bytes-scale-percent", "1", admin=True)
     assert last.returncode == 0 and "earlier version" not in last.stdout
     assert "state" not in nats.stream_info("CONFIG_HISTORY")
@@ -289,7 +289,7 @@ def test_finding_16_doctor_names_an_empty_config_and_the_copy_brings_it_back(pip
 @pytest.mark.parametrize(("spoil", "said"), [
     (lambda text: text.replace('"cfg.tenant.', '"cfg.tenanz.', 1), "sha256 differs"),
     (lambda text: "\n".join(text.splitlines()[:-1]) + "\n", "a part is missing"),
-    (lambda text: "\n".join(text.splitlines()[1:]) + "\n", "the file says"),
+    (lambda text: "\n".join(text.splitlines()[1:]) + "\n", "its last line counts"),
     (lambda text: text + text.splitlines()[0] + "\n", "a part is missing"),
     (lambda text: "{" + text, "line 1"),
     (lambda text: "", "a part is missing"),
