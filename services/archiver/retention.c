@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-static bool parse_word(Str word, Retention *ret, Error *err)
+static bool parse_part(Str part, Retention *ret, Error *err)
 {
-    Str value = word;
+    Str value = part;
     Str name = STR_EMPTY;
     Category category = CATEGORY_NONE;
     int64_t months = 0;
@@ -19,17 +19,17 @@ static bool parse_word(Str word, Retention *ret, Error *err)
         months > RETENTION_MONTHS_MAX) {
         return error_set(
             err, ERROR_CONFIG, "'" STR_FMT "': expected %d to %d months",
-            STR_ARG(str_slice(word, 0, 64)), (int)RETENTION_MONTHS_MIN, (int)RETENTION_MONTHS_MAX);
+            STR_ARG(str_slice(part, 0, 64)), (int)RETENTION_MONTHS_MIN, (int)RETENTION_MONTHS_MAX);
     }
     ret->months[category] = (int)months;
     return true;
 }
 
-static bool parse_words(Str text, Retention *ret, Error *err)
+static bool parse_parts(Str text, Retention *ret, Error *err)
 {
-    Str word;
-    while (text.len > 0 && str_split(&text, ',', &word)) {
-        if (!parse_word(str_trim(word), ret, err)) {
+    Str part;
+    while (text.len > 0 && str_split(&text, ',', &part)) {
+        if (!parse_part(str_trim(part), ret, err)) {
             return false;
         }
     }
@@ -39,8 +39,8 @@ static bool parse_words(Str text, Retention *ret, Error *err)
 bool retention_parse(Str text, Retention *ret, Error *err)
 {
     Retention retention = {0};
-    if (!parse_words(STR(RETENTION_DEFAULT), &retention, err) ||
-        !parse_words(text, &retention, err)) {
+    if (!parse_parts(STR(RETENTION_DEFAULT), &retention, err) ||
+        !parse_parts(text, &retention, err)) {
         return false;
     }
     for (int i = CATEGORY_NONE + 1; i < CATEGORY_COUNT; i++) {

@@ -170,7 +170,7 @@ static void take_held(Dispatcher *dispatcher)
     int64_t now_us = clock_mono_us();
     for (int i = 0; i < LANES && !dispatcher->stopping; i++) {
         DispatcherLane *lane = &dispatcher->lanes[i];
-        turns_look(lane, now_us);
+        turns_update(lane, now_us);
         Job **jobs = NULL;
         size_t count;
         while ((count = turns_next(lane, dispatcher->parts.batch_max, &jobs)) > 0) {

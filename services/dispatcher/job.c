@@ -119,14 +119,14 @@ static Str recordable(Arena *arena, Str text)
 
 // ---- opening ----
 
-static void decide(Job *job, const char *reason_code, Str reason, bool bury, int64_t now_us)
+static void decide(Job *job, const char *reason_code, Str reason, bool dead_letter, int64_t now_us)
 {
     job->decided = true;
     job->row = (LedgerRow){
         .state = LEDGER_FAILED,
         .claimed_at_us = now_us,
         .finished_at_us = now_us,
-        .rung = bury ? (int32_t)job->rendered->rung : -1,
+        .rung = dead_letter ? (int32_t)job->rendered->rung : -1,
         .code = str_from(reason_code),
         .reply = recordable(job->delivery->arena, reason),
     };

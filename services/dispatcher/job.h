@@ -56,7 +56,8 @@ typedef struct JobRules {
 // "<notification id>/<attempt>" in `space`.
 Str job_name(Str notification_id, int32_t attempt, char *space, size_t size);
 
-// Reads and checks the event. ERROR_PERMANENT names the field; the delivery is then buried.
+// Reads and checks the event. ERROR_PERMANENT names the field; the delivery then becomes a dead
+// letter.
 bool job_read(Job *job, Delivery *delivery, int64_t now_us, Error *err);
 
 typedef struct JobOpening {

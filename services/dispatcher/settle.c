@@ -93,7 +93,7 @@ static bool publish_proof(Settle *settle, const LedgerSettled *settled, Error *e
     if (settled->row.state != LEDGER_SENT) {
         return true; // noted on a claim in force; its end publishes and counts
     }
-    metric_add(settle->dispatcher->metrics.settled, settled->again ? 0 : 1);
+    metric_add(settle->dispatcher->metrics.settled, settled->repeated ? 0 : 1);
     LedgerKey key = {of->created_at_us, of->notification_id, settled->attempt, of->tenant, false};
     return report_settled(proof->delivery, proof->status, &key, &settled->row, err);
 }

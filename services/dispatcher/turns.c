@@ -202,7 +202,7 @@ size_t turns_next(DispatcherLane *lane, size_t max, Job ***ret)
     return count;
 }
 
-void turns_look(DispatcherLane *lane, int64_t now_us)
+void turns_update(DispatcherLane *lane, int64_t now_us)
 {
     if (!lane->slow && lane->full && company_is(&lane->company, now_us) &&
         now_us - lane->full_since_us >= SLOW_AFTER_MS * INT64_C(1000)) {

@@ -15,7 +15,7 @@ typedef enum Result {
     RESULT_OUT,    // *out is to be emitted: rendered
     RESULT_FAILED, // *failure has the reason
     RESULT_LATER,  // CONFIG may still deliver its template
-    RESULT_BURY,   // *err: unreadable
+    RESULT_DEAD,   // *err: unreadable
 } Result;
 
 static Result refuse(RenderFailure *failure, FailureCode code, const char *reason)
@@ -73,7 +73,7 @@ static Result find_version(
     return RESULT_FAILED;
 }
 
-static Result write_words(
+static Result write_content(
     const Lane *lane, const Job *job, const CompiledVersion *version, json_t *variables,
     BusOut *out, RenderFailure *failure)
 {
@@ -133,15 +133,15 @@ static Result render(
     Str json;
     json_t *variables = NULL;
     if (!job_variables(job, &json, err)) {
-        return RESULT_BURY;
+        return RESULT_DEAD;
     }
     if (!parse_variables(json, &variables, failure)) {
         return RESULT_FAILED;
     }
     bool is_digest = job->request->n_digest_items > 0;
     result = is_digest && !digest_variables(job, variables, err)
-                 ? RESULT_BURY
-                 : write_words(lane, job, version, variables, out, failure);
+                 ? RESULT_DEAD
+                 : write_content(lane, job, version, variables, out, failure);
     json_decref(variables);
     return result;
 }
@@ -230,7 +230,7 @@ void renderer_handle(const Lane *lane, const Item *item, DataKey *key, int64_t n
     case RESULT_LATER:
         delivery_redeliver(delivery, PATIENCE_MS);
         break;
-    case RESULT_BURY:
+    case RESULT_DEAD:
         delivery_settle(delivery, &err);
         break;
     }

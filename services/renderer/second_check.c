@@ -31,7 +31,7 @@ static Str open_address(const Job *job)
 
 // By the request's hash; and by the address where the hash is not enough: for the platform's list,
 // and while there are several hash keys.
-static SuppressionReason judge(
+static SuppressionReason classify(
     const Suppressions *suppressions, const HashKeys *hash_keys, const Job *job)
 {
     const Request *request = job->request;
@@ -66,7 +66,7 @@ const char *second_check(
         request->address_hash.len != SUPPRESSION_HASH_LEN) {
         return NULL;
     }
-    SuppressionReason found = judge(suppressions, hash_keys, job);
+    SuppressionReason found = classify(suppressions, hash_keys, job);
     *ret_reason = "the address was suppressed before it was rendered";
     return found == SUPPRESSION_NONE ? NULL : suppression_reason_name(found);
 }

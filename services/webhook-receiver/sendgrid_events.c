@@ -88,7 +88,7 @@ static Str cut_text(Str text, size_t max)
     return str_slice(text, 0, max);
 }
 
-static Str take_words(const json_t *object, Arena *arena)
+static Str take_text(const json_t *object, Arena *arena)
 {
     Str text = text_of(object, "reason");
     if (text.len == 0) {
@@ -127,7 +127,7 @@ static void read_event(const json_t *object, const Kind *kind, Arena *arena, Sen
         .suppress = kind->suppress,
         .email = take_email(object, arena),
         .enhanced_code = take_id(object, "status", arena),
-        .text = take_words(object, arena),
+        .text = take_text(object, arena),
         .at_us = take_time(object),
     };
 }

@@ -85,7 +85,7 @@ LedgerSettled ledger_settled(const PGresult *res, size_t n)
     int at = (int)n;
     return (LedgerSettled){
         .index = (size_t)db_get_int(res, at, 0) - 1,
-        .again = db_get_int(res, at, 1) != 0,
+        .repeated = db_get_int(res, at, 1) != 0,
         .attempt = (int32_t)db_get_int(res, at, 2),
         .row =
             {

@@ -30,8 +30,8 @@ int ledger_add_settle(
     DbTxn *txn, const LedgerProof *const *proofs, size_t count, const LedgerVendor *vendor);
 
 typedef struct LedgerSettled {
-    size_t index; // of the proof
-    bool again;   // it was settled by this proof before: a repeat after a crash
+    size_t index;  // of the proof
+    bool repeated; // it was settled by this proof before: a repeat after a crash
     int32_t attempt;
     LedgerRow row; // 'sent'; or 'claimed': the lease is in force, the proof is noted on it
 } LedgerSettled;

@@ -30,7 +30,7 @@ static void note(SmtpRefusal *refusal, const SmtpReply *reply)
     smtp_reply_clean(reply, refusal->text, sizeof refusal->text);
 }
 
-static void say_mail(SmtpSession *session)
+static void write_mail(SmtpSession *session)
 {
     const Mail *mail = session->envelope;
     Buf *out = &session->out;
@@ -48,7 +48,7 @@ static void say_mail(SmtpSession *session)
     smtp_session_expect(session, EXPECT_MAIL);
 }
 
-static void say_rcpt(SmtpSession *session)
+static void write_rcpt(SmtpSession *session)
 {
     buf_str(&session->out, STR("RCPT TO:<"));
     buf_str(&session->out, session->envelope->to);
@@ -56,7 +56,7 @@ static void say_rcpt(SmtpSession *session)
     smtp_session_expect(session, EXPECT_RCPT);
 }
 
-static void say_data(SmtpSession *session)
+static void write_data(SmtpSession *session)
 {
     buf_str(&session->out, STR("DATA\r\n"));
     smtp_session_expect(session, EXPECT_DATA);
@@ -82,17 +82,17 @@ static void begin_envelope(SmtpSession *session, Mail *mail)
     session->envelope = mail;
     session->refusal.set = false;
     if (session->mail_open) {
-        smtp_session_say(session, "RSET");
+        smtp_session_send(session, "RSET");
         smtp_session_expect(session, EXPECT_RSET);
         session->mail_open = false;
         if (!session->caps.pipelining) {
             return; // MAIL follows its answer
         }
     }
-    say_mail(session);
+    write_mail(session);
     if (session->caps.pipelining) {
-        say_rcpt(session);
-        say_data(session);
+        write_rcpt(session);
+        write_data(session);
     }
 }
 
@@ -121,7 +121,7 @@ void smtp_session_pull(SmtpSession *session)
     }
 }
 
-static void say_message(SmtpSession *session)
+static void write_message(SmtpSession *session)
 {
     CRASH_POINT("smtp.enveloped");
     Buf *out = &session->out;
@@ -166,7 +166,7 @@ bool smtp_mail_on_rset(SmtpSession *session, const SmtpReply *reply, Error *err)
         return smtp_session_fail(session, reply, "RSET", err);
     }
     if (!session->caps.pipelining) {
-        say_mail(session);
+        write_mail(session);
     }
     return true;
 }
@@ -185,7 +185,7 @@ bool smtp_mail_on_mail(SmtpSession *session, const SmtpReply *reply, Error *err)
     }
     if (!session->caps.pipelining) {
         if (ok) {
-            say_rcpt(session);
+            write_rcpt(session);
         } else {
             end_envelope(session);
         }
@@ -201,7 +201,7 @@ void smtp_mail_on_rcpt(SmtpSession *session, const SmtpReply *reply)
     }
     if (!session->caps.pipelining) {
         if (ok) {
-            say_data(session);
+            write_data(session);
         } else {
             end_envelope(session);
         }
@@ -224,12 +224,12 @@ bool smtp_mail_on_data(SmtpSession *session, const SmtpReply *reply, Error *err)
                 "closed");
         }
         if (!refused) {
-            say_message(session);
+            write_message(session);
             return true;
         }
         // A server may take DATA although it rejected every recipient (RFC 2920 3.1): a lone dot
         // ends that.
-        smtp_session_say(session, ".");
+        smtp_session_send(session, ".");
         smtp_session_expect(session, EXPECT_NOTHING);
     } else if (!refused) {
         note(&session->refusal, reply);

@@ -58,7 +58,7 @@ bool smtp_session_fail(SmtpSession *session, const SmtpReply *reply, const char 
         reply->enhanced, reply->enhanced[0] != '\0' ? " " : "", text);
 }
 
-void smtp_session_say(SmtpSession *session, const char *line)
+void smtp_session_send(SmtpSession *session, const char *line)
 {
     buf_cstr(&session->out, line);
     buf_str(&session->out, STR("\r\n"));
@@ -68,7 +68,7 @@ static void send_hello(SmtpSession *session, SmtpPhase phase)
 {
     smtp_session_move(session, phase);
     buf_cstr(&session->out, phase == SMTP_EHLO ? "EHLO " : "HELO ");
-    smtp_session_say(session, session->options->helo);
+    smtp_session_send(session, session->options->helo);
     smtp_session_expect(session, EXPECT_SETUP);
 }
 
@@ -80,11 +80,11 @@ static void become_ready(SmtpSession *session)
 
 // ---- greeting, EHLO, STARTTLS, AUTH ----
 
-static void say_base64(SmtpSession *session, const char *prefix, Str secret)
+static void write_base64(SmtpSession *session, const char *prefix, Str secret)
 {
     buf_cstr(&session->out, prefix);
     mime_base64(secret, &session->out);
-    smtp_session_say(session, "");
+    smtp_session_send(session, "");
     smtp_session_expect(session, EXPECT_SETUP);
 }
 
@@ -97,7 +97,7 @@ static void begin_auth_plain(SmtpSession *session)
     memcpy(secret + 1, session->options->user, user);
     secret[1 + user] = '\0';
     memcpy(secret + 2 + user, session->options->password, password);
-    say_base64(session, "AUTH PLAIN ", (Str){secret, user + password + 2});
+    write_base64(session, "AUTH PLAIN ", (Str){secret, user + password + 2});
 }
 
 static bool refuse_auth(SmtpSession *session, const char *why, Error *err)
@@ -148,7 +148,7 @@ static bool authenticate(SmtpSession *session, Error *err)
     if (session->caps.auth_plain) {
         begin_auth_plain(session);
     } else {
-        smtp_session_say(session, "AUTH LOGIN");
+        smtp_session_send(session, "AUTH LOGIN");
         smtp_session_expect(session, EXPECT_SETUP);
     }
     return true;
@@ -165,7 +165,7 @@ static bool on_auth(SmtpSession *session, const SmtpReply *reply, Error *err)
     }
     const char *secret =
         session->auth_step++ == 0 ? session->options->user : session->options->password;
-    say_base64(session, "", str_from(secret));
+    write_base64(session, "", str_from(secret));
     return true;
 }
 
@@ -178,7 +178,7 @@ static bool on_capabilities(SmtpSession *session, const SmtpReply *reply, Error 
     }
     if (session->caps.starttls) {
         smtp_session_move(session, SMTP_STARTTLS);
-        smtp_session_say(session, "STARTTLS");
+        smtp_session_send(session, "STARTTLS");
         smtp_session_expect(session, EXPECT_SETUP);
         return true;
     }
@@ -315,7 +315,7 @@ void smtp_session_quit(SmtpSession *session)
 {
     if (session->phase == SMTP_READY) {
         smtp_session_move(session, SMTP_QUIT);
-        smtp_session_say(session, "QUIT");
+        smtp_session_send(session, "QUIT");
         smtp_session_expect(session, EXPECT_SETUP);
     }
 }

@@ -9,7 +9,7 @@ enum { CODE_OK_CLASS = 2 };
 // smtp_session.c
 void smtp_session_move(SmtpSession *session, SmtpPhase next);
 void smtp_session_expect(SmtpSession *session, SmtpExpect what);
-void smtp_session_say(SmtpSession *session, const char *line);
+void smtp_session_send(SmtpSession *session, const char *line);
 // false, with what the server answered in err; the session has failed.
 bool smtp_session_fail(SmtpSession *session, const SmtpReply *reply, const char *what, Error *err);
 

@@ -60,7 +60,7 @@ static void a_parked_row_is_settled_once(void **state)
     for (size_t n = 0; n < 2; n++) {
         LedgerSettled settled = settled_at(stage, n);
         assert_true(settled.index < 2); // the first of a notification's two
-        assert_false(settled.again);
+        assert_false(settled.repeated);
         assert_int_equal(settled.attempt, 1);
         assert_int_equal(settled.row.state, LEDGER_SENT);
         assert_int_equal(settled.row.unknown_count, 1);
@@ -70,7 +70,7 @@ static void a_parked_row_is_settled_once(void **state)
     }
     assert_int_equal(settle(stage, &proofs[2], 1), 0);
     assert_int_equal(settle(stage, proofs, 1), 1); // the same event again
-    assert_true(settled_at(stage, 0).again);
+    assert_true(settled_at(stage, 0).repeated);
     assert_int_equal(settled_at(stage, 0).row.unknown_count, 1);
 }
 
