@@ -29,7 +29,7 @@ static const Option table[] = {
     {"STENTOR_SMTP_PASSWORD",         OPTION_TEXT, offsetof(Options, smtp_password),    "", 0, 0, true,
      "the user's password, when the URL has none"},
     {"STENTOR_SMTP_TLS",              OPTION_TEXT, offsetof(Options, smtp_tls),         "auto", 0, 0, false,
-     "auto, off, opportunistic, required, insecure-unverified or insecure-plaintext; a password needs required (auto takes it)"},
+     "auto (required with a user, else opportunistic), off, opportunistic, required, insecure-unverified or insecure-plaintext"},
     {"STENTOR_SMTP_CA_FILE",          OPTION_TEXT, offsetof(Options, smtp_ca_file),     "", 0, 0, false,
      "certificates to trust instead of the system's"},
     {"STENTOR_SMTP_HELO",             OPTION_TEXT, offsetof(Options, smtp_helo),        "localhost", 0, 0, false,
