@@ -25,7 +25,7 @@ typedef enum ConnState {
     CONN_CONNECTING,
     CONN_IDLE,
     CONN_BUSY,   // has a transaction
-    CONN_BROKEN, // found while sending, or outdated: the timer makes it anew from the loop
+    CONN_BROKEN, // found while sending, or outdated: the timer makes it again from the loop
     CONN_CLOSED,
 } ConnState;
 
@@ -224,7 +224,7 @@ static bool make_server_options(const DbConn *conn, char out[SERVER_OPTIONS_SIZE
             given = part->val;
         }
     }
-    // jit: a generic plan over unnest() is compiled anew for each batch, at more than the batch
+    // jit: a generic plan over unnest() is compiled again for each batch, at more than the batch
     // costs. Isolation and zone: the database, or the role, may have others as their default (an
     // application's may); our statements count on seeing what was committed before each of them.
     int len = snprintf(
@@ -384,7 +384,7 @@ static bool flush(DbConn *conn, Error *err)
     return watch(conn, left > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE, err);
 }
 
-// The loop tells it: nobody is called back from inside a send. libpq may have closed the socket,
+// The loop reports it: no callback runs from inside a send. libpq may have closed the socket,
 // and libuv aborts when it is to poll one that is closed (poll_error_test).
 static void break_off(DbConn *conn, const Error *err)
 {
@@ -457,10 +457,10 @@ static void serve(DbConn *conn)
     }
 }
 
-// libpq finds out by itself what became of the socket: a bad status is told by its next call. But
-// libuv stops a handle that it reports an error on, and when a killed server's last words were
-// still to be read, that call succeeds: without a new start nobody would ever see the end that
-// follows. (poll_error_test)
+// libpq finds out by itself what became of the socket: its next call reports a bad status. But
+// libuv stops a handle that it reports an error on, and when the last answer of a killed server was
+// still to be read, that call succeeds: without a new start the end that follows would never be
+// seen. (poll_error_test)
 static void on_poll_event(uv_poll_t *poll, int status, int events)
 {
     (void)events;

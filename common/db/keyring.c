@@ -290,7 +290,7 @@ static void create_open(Job *job)
     db_txn_submit(txn, on_found, job);
 }
 
-// The row holds what we have just made: no need to unwrap it. Else somebody was faster.
+// The row holds what we have just made: no need to unwrap it. Otherwise another process was faster.
 static DataKey *open_row(Job *job, Missing *m, uint32_t generation, Str wrapped, Error *err)
 {
     if (m->fresh != NULL && generation == m->next &&

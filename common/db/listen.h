@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LISTEN on a connection of its own, which reconnects for ever. It is a wake-up and no more: what
-// was notified while the connection was away is not told again, so whoever is woken also looks by
-// itself now and then, and once on each `listening`. Behind a pooler that hands out sessions per
+// was notified while the connection was away is not repeated, so its user also looks by itself now
+// and then, and once on each `listening`. Behind a pooler that hands out sessions per
 // transaction nothing ever arrives; the own look is what is left then.
 #pragma once
 

@@ -9,7 +9,7 @@
 
 // YIELD_MS: who lost it comes back after every stand-by has had its turn: its machine or network
 // may be the sick one.
-// AGAIN_MS: a session that was told to end has ended by then.
+// AGAIN_MS: a session that was asked to end has ended by then.
 enum { CHECK_MS = 1000, TIMEOUT_MS = 2000, YIELD_MS = DB_LOCK_POLL_MS + 250, AGAIN_MS = 100 };
 
 // When the holder's whole machine goes, the server is to notice in seconds, not in hours. A unix

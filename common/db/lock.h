@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session advisory lock that decides who of several replicas is the active one. Held by one
 // connection of its own: when that connection dies the lock is free and a stand-by has it within
-// DB_LOCK_POLL_MS; who lost it waits longer than that before it tries again. A loss is told at
-// once, or after two to three seconds when the server only falls silent; a transaction under way
-// may still commit: whoever writes under the lock must fence (compare the stored sequence).
-// A holder that lives but stands still (SIGSTOP, a frozen machine behind a live connection) gives
-// no sign of life: after DB_LOCK_SILENT_MS a stand-by ends its session, and with it every
-// transaction of the same role that has waited that long for its client's next word. So roles that
-// hold such locks must not keep a transaction open while they think.
+// DB_LOCK_POLL_MS; a process that lost it waits longer than that before it tries again. A loss is
+// reported at once, or after two to three seconds when the server only falls silent; a transaction
+// under way may still commit: a writer under the lock must fence (compare the stored sequence). A
+// holder that lives but stands still (SIGSTOP, a frozen machine behind a live connection) gives no
+// sign of life: after DB_LOCK_SILENT_MS a stand-by ends its session, and with it every transaction
+// of the same role that has waited that long for its client's next word. So roles that hold such
+// locks must not keep a transaction open while they think.
 #pragma once
 
 #include <uv.h>

@@ -116,8 +116,8 @@ static bool opens_data_keys(PGconn *pg, MasterKey *master, Error *err)
     data_key_free(key);
     return key != NULL || error_set(
                               err, ERROR_CONFIG,
-                              "its master key does not open the data keys that are there: another "
-                              "installation's file");
+                              "its master key does not open the data keys of this database: it is "
+                              "another installation's file");
 }
 
 // People's addresses are sealed under keys whose subjects are made with the hash key.
@@ -141,10 +141,11 @@ static bool finds_people(PGconn *pg, const MasterKey *master, Error *err)
         }
         found = db_rows(keys) > 0;
     }
-    return found || (people != NULL && error_set(
-                                           err, ERROR_CONFIG,
-                                           "its hash key does not find the people that are there: "
-                                           "another installation's file"));
+    return found ||
+           (people != NULL && error_set(
+                                  err, ERROR_CONFIG,
+                                  "its hash key does not find the recipients of this database: "
+                                  "it is another installation's file"));
 }
 
 // ---- registering ----
@@ -184,8 +185,8 @@ static bool learn(PGconn *pg, MasterKey *master, KeyRegister *ret, Error *err)
 
 bool master_keys_learn(PGconn *pg, MasterKey *master, KeyRegister *ret, Error *err)
 {
-    CLEANUP(free_result) PGresult *begun = ask(pg, "BEGIN", NULL, err);
-    if (begun == NULL) {
+    CLEANUP(free_result) PGresult *begin = ask(pg, "BEGIN", NULL, err);
+    if (begin == NULL) {
         return false;
     }
     bool ok = learn(pg, master, ret, err);

@@ -14,6 +14,6 @@ void master_keys_read(DbPool *pool, MasterKeysRead done, void *ctx);
 
 bool master_keys_load(PGconn *pg, KeyRegister *ret, Error *err);
 // Registers the file's current keys (key_register_learn) as current. Into an empty table only a
-// file that opens the data keys and finds the people that are there already. *ret: what is
+// file that opens the data keys and finds the recipients of this database. *ret: what is
 // registered now.
 bool master_keys_learn(PGconn *pg, MasterKey *master, KeyRegister *ret, Error *err);

@@ -385,7 +385,7 @@ static bool check_who(PGconn *pg, const MigrateJob *job, Error *err)
     return PQntuples(res) == 0 || job->superuser_may ||
            error_set(
                err, ERROR_CONFIG,
-               "'%s' is a superuser, and what is made would be its own (" INSUFFICIENT ")",
+               "'%s' is a superuser and would own what the migrations make (" INSUFFICIENT ")",
                PQgetvalue(res, 0, 0));
 }
 

@@ -145,8 +145,8 @@ Progress pipeline_read(Pipeline *line, PGconn *pg)
     return PROGRESS_WAIT;
 }
 
-// What a failed transaction was to prepare and the server did not confirm is prepared anew next
-// time.
+// What a failed transaction was to prepare and the server did not confirm is prepared again
+// next time.
 static void forget_unconfirmed(Pipeline *line)
 {
     for (int i = 0; i < line->step_count; i++) {

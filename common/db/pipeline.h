@@ -24,7 +24,7 @@ typedef struct Pipeline {
     int step_count;
     int step_at;
     Error error; // the transaction's first
-    bool stale;  // the connection is to be made anew
+    bool stale;  // the connection is to be made again
 } Pipeline;
 
 void pipeline_init(Pipeline *line); // for each new connection

@@ -38,14 +38,14 @@ struct DbPool {
     TxnList waiting;  // for a connection
     TxnList answered; // on_done is still to be called
     int pending;
-    uv_timer_t later; // calls on_done for what was answered inside somebody's call
+    uv_timer_t later; // calls on_done for what was answered inside a caller's call
     uv_timer_t tick;
     int open; // connections and timers not closed yet
     bool closing;
     bool up; // as logged
-    bool told_down;
+    bool reported_down;
     uint64_t logged_ms;  // when it was last said why
-    Error told;          // what
+    Error reported;      // what
     Error last_error;    // of a connection
     uint64_t refused_ms; // when a write was last refused; 0: never
     Error refused;
@@ -175,7 +175,7 @@ static void on_conn_live(void *ctx, DbConn *conn)
         LOG(LOG_INFO, "postgres connected", log_text("application", pool->application_name));
     }
     pool->up = true;
-    pool->told_down = false;
+    pool->reported_down = false;
     pump(pool);
 }
 
@@ -195,7 +195,7 @@ static void on_conn_answered(void *ctx, DbConn *conn, DbTxn *txn, const Error *e
 static bool is_news(const DbPool *pool, const Error *err)
 {
     bool again = uv_now(pool->loop) - pool->logged_ms >= TELL_EVERY_MS;
-    return !pool->told_down || (again && strcmp(pool->told.text, err->text) != 0);
+    return !pool->reported_down || (again && strcmp(pool->reported.text, err->text) != 0);
 }
 
 // One line when the last connection goes and one when the first comes, and one for each other
@@ -209,10 +209,10 @@ static void on_conn_lost(void *ctx, DbConn *conn, const Error *err)
         return;
     }
     pool->up = false;
-    pool->told_down = true;
+    pool->reported_down = true;
     pool->logged_ms = uv_now(pool->loop);
-    pool->told = *err;
-    LOG(LOG_WARN, "postgres unreachable, trying again", log_error(err));
+    pool->reported = *err;
+    LOG(LOG_WARN, "postgres is not reachable, trying again", log_error(err));
 }
 
 static void on_conn_closed(void *ctx)
@@ -234,7 +234,8 @@ static void expire(DbPool *pool)
         error_set(
             &err, ERROR_TRANSIENT, "no connection to postgres in %d ms (%s)",
             pool->statement_timeout_ms,
-            pool->last_error.kind != ERROR_NONE ? pool->last_error.text : "all are busy");
+            pool->last_error.kind != ERROR_NONE ? pool->last_error.text
+                                                : "all connections are busy");
         answer(pool, pop_txn(&pool->waiting), &err);
     }
     deliver(pool);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which statements one connection has prepared, and with which parameter types. Private to
 // common/db. Law: an entry counts only once the server has confirmed it; what was not confirmed by
-// the end of the transaction is forgotten and prepared anew under another name.
+// the end of the transaction is forgotten and prepared again under another name.
 #pragma once
 
 #include "common/base/map.h"

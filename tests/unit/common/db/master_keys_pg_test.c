@@ -157,9 +157,9 @@ static void finding_05_an_upgrade_takes_only_the_file_that_opens_what_is_there(v
     KeyRegister keys;
     Error err = {0};
     add_person(stage);
-    expect_refused(stage, stage->other, "does not open the data keys that are there");
+    expect_refused(stage, stage->other, "does not open the data keys of this database");
     MasterKey *half = mix(stage->master, stage->other);
-    expect_refused(stage, half, "does not find the people that are there");
+    expect_refused(stage, half, "does not find the recipients of this database");
     master_key_free(half);
     assert_int_equal(count_registered(stage), 0);
     assert_true(master_keys_learn(stage->pg, stage->master, &keys, &err));

@@ -288,7 +288,7 @@ static void finding_01_a_superuser_is_refused_before_anything_is_made(void **sta
     assert_false(db_migrate(&job, &stage->report, &stage->err));
     assert_int_equal(stage->err.kind, ERROR_CONFIG);
     assert_string_equal(
-        stage->err.text, "'postgres' is a superuser, and what is made would be its own (42501)"
+        stage->err.text, "'postgres' is a superuser and would own what the migrations make (42501)"
                          " (HINT: another login)");
     assert_string_equal(
         admin_value(stage->admin, "SELECT to_regnamespace('stentor') IS NULL"), "t");
