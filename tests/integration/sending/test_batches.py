@@ -122,7 +122,7 @@ def test_a_repeated_part_is_one_and_another_body_is_refused(own):
     status, again = call(own, "POST", path, lines(3))
     assert status == 200 and again["repeated"] is True and again["members"] == 3 and again["added"] == 0
     status, problem = call(own, "PUT", path, lines(4))
-    assert status == 409 and "other lines" in problem["detail"]
+    assert status == 409 and "other content" in problem["detail"]
     status, problem = call(own, "PUT", f"/v1/batches/{batch}/members", lines(1))
     assert status == 422 and problem["field"] == "part"
 
