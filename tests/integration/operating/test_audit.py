@@ -122,7 +122,7 @@ def test_each_end_has_its_count(audited, since):
         assert audited.status(notification, wait=status)["status"] == status
         return notification
 
-    end("failed", variables={"no": "name"})  # in the renderer
+    end("failed", variables={"name": 7})  # in the renderer: the template wants a text
     end("failed", reply="550 5.1.1 no such user", to="unknown@example.com")  # by the vendor
     end("sent", reply="451 4.7.1 try later")  # at the second attempt
     waiting = audited.send(scheduled_for=later(hours=1))
@@ -201,7 +201,7 @@ def test_a_row_deleted_by_hand_is_found_and_named(audited, since, source):
     time.sleep(0.2)  # its accept row is marked as published 50 ms after it was
     audited.postgres.query(ROWS[source], broken)
     detail = check_found(audited, since, broken, source, sent=2)
-    assert {"accept_log": "gone", "ledger": "needs a person", "history": "stentor rebuild history"}[source] in detail
+    assert {"accept_log": "gone", "ledger": "needs an operator", "history": "stentor rebuild history"}[source] in detail
     reported = audited.run_cli("audit", "--since", since, "--grace", 1)
     assert reported.returncode == 1 and f"lost     {broken}  {TENANT}  {source}: {detail}" in reported.stdout
 
@@ -241,7 +241,7 @@ def test_the_first_of_two_attempts_is_not_covered_by_the_second(audited, since):
     assert len(audited.status(broken, wait="sent")["attempts"]) == 2
     audited.status(audited.send(), wait="sent")
     audited.postgres.query("DELETE FROM dispatcher.ledger WHERE notification_id = %s AND attempt = 1", broken)
-    assert "needs a person" in check_found(audited, since, broken, "ledger", sent=2)
+    assert "needs an operator" in check_found(audited, since, broken, "ledger", sent=2)
 
 
 def test_two_acceptances_without_an_unknown_are_doubled(audited, since):
@@ -267,7 +267,7 @@ def test_what_was_sent_and_is_not_in_the_ledger_is_left_to_a_person(audited, adm
     report = audit(audited, "--since", since, "--repair", "--wait", 5, status=1)
     assert report["repaired"] == 0 and report["lost"] == report["before"]["lost"] == 1
     assert named(report) == {(broken, "ledger"), (broken, "REQUEST")}
-    assert all("needs a person" in finding["detail"] for finding in report["findings"])
+    assert all("needs an operator" in finding["detail"] for finding in report["findings"])
     time.sleep(1)
     assert len(audited.mailbox.for_notification(broken)) == 1
 
@@ -377,7 +377,7 @@ def test_a_claim_without_an_outcome_and_a_parked_one_are_unknown(audited, since)
     audited.postgres.query("UPDATE dispatcher.ledger SET state = 'parked' WHERE notification_id = %s", parked)
     report = audit(audited, "--since", since)
     details = {finding["id"]: finding["detail"] for finding in report["findings"] if finding["what"] == "unknown"}
-    assert "has gone" in details[claimed] and "parked" in details[parked] and report["unknown"] == 2
+    assert "is gone" in details[claimed] and "parked" in details[parked] and report["unknown"] == 2
     # An operator has it sent again, as the next attempt; the parked one stays.
     columns = [name for name, in audited.postgres.query(
         "SELECT column_name FROM information_schema.columns WHERE table_schema = 'dispatcher' AND table_name = 'ledger'")]
