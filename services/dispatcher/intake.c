@@ -21,7 +21,7 @@ static bool wait_for_config(Job *job)
     error_set(
         &err, ERROR_PERMANENT,
         "version '%s' of template '%s' has not reached this dispatcher (HINT: stentor template "
-        "list, then stentor dlq resend)",
+        "list, then stentor dlq resend --all)",
         job->rendered->template_version, job->rendered->template_);
     outcomes_settle(job, &err);
     return false;

@@ -24,7 +24,7 @@ DOCKERFILE = (FOLDER / "Dockerfile").read_text()
 
 def _options(program):
     """{name: is it a secret} of what a program reads."""
-    words = ["help"] if program == "stentor" else ["--options-markdown"]
+    words = ["man", "--markdown"] if program == "stentor" else ["--options-markdown"]
     text = subprocess.run([BIN / program, *words], capture_output=True, text=True, check=True, timeout=20).stdout
     return {name: "(secret" in rest for name, rest in re.findall(r"^\| `(STENTOR_\w+)` \|(.*)$", text, re.M)}
 

@@ -580,7 +580,7 @@ def test_doctor_names_what_does_not_answer(real):
         return next(check["text"] for check in report["checks"] if check["check"] == "api" and check["result"] == "fail")
 
     assert real.services["gateway"].stop() == 0
-    assert "behind it stentor-gateway does not answer" in says()
+    assert "answers, but stentor-gateway behind it does not" in says()
     real.services["gateway"].start()
     real.nginx.kill()
     assert "is nginx running there?" in says()

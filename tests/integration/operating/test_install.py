@@ -67,6 +67,6 @@ def test_a_mail_is_sent_from_an_installed_tree(tree, monkeypatch):
 def test_a_program_elsewhere_says_that_it_lacks_the_migrations(tree, tmp_path):
     program = shutil.copy(tree / "bin/stentor", tmp_path)
     done = subprocess.run([program, "down"], env={}, cwd=tmp_path, capture_output=True, text=True, timeout=30)
-    assert done.returncode == 1 and "cannot run './deploy/local/down'" in done.stderr and "STENTOR_HOME" in done.stderr
+    assert done.returncode == 2 and "cannot run './deploy/local/down'" in done.stderr and "STENTOR_HOME" in done.stderr
     done = subprocess.run([tree / "bin/stentor", "down"], env={}, cwd=tmp_path, capture_output=True, text=True, timeout=30)
     assert f"cannot run '{tree}/bin/../share/stentor/deploy/local/down'" in done.stderr

@@ -314,11 +314,11 @@ def test_copies_do_not_fill_a_stream(client, replayed):
 @pytest.mark.parametrize("words,said", [
     (["--from-seq", 1, "--dry-run"], "--stream is required"),
     (["--stream", "STATS", "--from-seq", 1, "--dry-run"], "STATUS"),
-    (["--stream", "STATUS", "--dry-run"], "--from-seq N, --from-time TIME, --last-per-subject"),
+    (["--stream", "STATUS", "--dry-run"], "--from-seq N, --from-time TIME and --last-per-subject"),
     (["--stream", "STATUS", "--from-seq", 1, "--from-time", "1h", "--dry-run"], "one of --from-seq"),
     (["--stream", "STATUS", "--from-time", "yesterday", "--dry-run"], "RFC 3339"),
     (["--stream", "STATUS", "--from-seq", 9, "--to-seq", 3, "--dry-run"], "--to-seq is before"),
-    (["--stream", "STATUS", "--from-seq", 1], "--to-service NAME or --to-subject"),
+    (["--stream", "STATUS", "--from-seq", 1], "--to-service NAME, --to-subject replay.NAME or --dry-run"),
     (["--stream", "STATUS", "--from-seq", 1, "--to-service", "archiver"], "no service works on STATUS"),
     (["--stream", "RENDERED_LOW", "--from-seq", 1, "--to-service", "renderer"], "--to-service dispatcher"),
     (["--stream", "STATUS", "--from-seq", 1, "--to-subject", "ntf.status.acme"], "below 'replay.'"),
@@ -377,7 +377,7 @@ def test_a_shadow_names_what_would_fail_and_what_the_gate_would_stop(replayed, c
     loop = tmp_path / "welcome.hbs"
     loop.write_text("{{> missing}}")
     reported = _replay(replayed, "--shadow", "--template", loop, "--from-time", "1h", status=1)
-    assert "the new words cannot be used" in reported and "missing" in reported
+    assert "the new content cannot be used" in reported and "missing" in reported
     shadow = ["--shadow", "--subject-template", subject, "--key", "welcome", "--from-time", "1h"]
     assert "subject, as it was" in _replay(replayed, *shadow)["groups"][0]["diff"]
     replayed.cli("tenant", "put", "acme", "--name", "Acme", "--sender", "hello@acme.test", "--sender-name", "Acme", "--suspended")
@@ -395,7 +395,7 @@ def test_a_shadow_names_what_would_fail_and_what_the_gate_would_stop(replayed, c
     assert "STENTOR_MASTER_KEY_FILE" in _replay(replayed, *shadow, status=2, STENTOR_MASTER_KEY_FILE="")
     warned = subprocess.run([BIN / "stentor", "replay", *map(str, shadow)], text=True, capture_output=True, timeout=60,
                             env=_environment(replayed))
-    assert warned.returncode == 0 and "shows what people were sent" in warned.stderr and "different" in warned.stdout
+    assert warned.returncode == 0 and "shows what recipients were sent" in warned.stderr and "different" in warned.stdout
 
 
 def test_nothing_in_the_shadows_code_can_publish():

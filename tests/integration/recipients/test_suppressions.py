@@ -253,9 +253,9 @@ def test_the_command_line_keeps_the_platforms_list_too(listed):
 
 @pytest.mark.parametrize("words, status", [
     (["release"], 2), (["release", "nonsense"], 2), (["release", "sup_01M2V3W4X5Y6Z7A8B9CADBECFD"], 3),
-    (["release", "--address", "unknown@example.com"], 3), (["add", "nonsense"], 1), (["add", "a@example.com", "--reason", "x"], 1),
-    (["add", "a@example.com", "--expires", "2020-01-01T00:00:00Z"], 1), (["list", "--address", "x"], 1), (["import", "/nowhere.csv"], 1),
-    (["export", "--format", "xls"], 1), (["add"], 2)])
+    (["release", "--address", "unknown@example.com"], 3), (["add", "nonsense"], 2), (["add", "a@example.com", "--reason", "x"], 2),
+    (["add", "a@example.com", "--expires", "2020-01-01T00:00:00Z"], 2), (["list", "--address", "x"], 2), (["import", "/nowhere.csv"], 2),
+    (["export", "--format", "xls"], 2), (["add"], 2)])
 def test_the_command_line_says_what_is_wrong(listed, words, status):
     assert suppress(listed, *words, status=status).stderr.startswith("stentor: ")
 

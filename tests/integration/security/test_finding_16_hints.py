@@ -10,7 +10,7 @@ STRINGS = re.compile(r'"((?:[^"\\\n]|\\.)*)"(?:\s*\n?\s*"((?:[^"\\\n]|\\.)*)")*'
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 # What begins a hint: what follows is to be typed. Elsewhere "stentor" is a prefix of a line or a purpose of a derived key.
 HINT = re.compile(r"(?:HINT: |run |`|; |, then |line back; |do |does it: |-> )stentor ((?:[a-z%][\w%.-]*|[A-Z]+)(?: (?:--)?[\w%.|=-]+)*)")
-ROW = re.compile(r'^    \{"([a-z][a-z -]*)", "([^"]*)", (?:\d+|ARGS_MAX), (?:\d+|ARGS_MAX),', re.M)  # of services/cli/main.c
+ROW = re.compile(r'^    \{"([a-z][a-z -]*)", "([^"]*)", (?:\d+|ARGS_MAX), (?:\d+|ARGS_MAX),', re.M)  # of services/cli/commands.c
 
 
 def literals():
@@ -24,7 +24,7 @@ def literals():
 
 def commands():
     """name -> how many words must follow it."""
-    rows = ROW.findall((HOME / "services/cli/main.c").read_text())
+    rows = ROW.findall((HOME / "services/cli/commands.c").read_text())
     return {name: sum(not word.startswith("[") for word in usage.split(" | ")[0].split()) for name, usage in rows}
 
 
