@@ -24,6 +24,12 @@ def test_delivered_and_open_become_status(pipeline, signer):
     assert {step["status"] for step in row["timeline"]} == {"queued", "rendered", "sent", "delivered", "opened"}
 
 
+def bounced(nats):
+    """How many statuses `bounced` the stream holds."""
+    answer = json.loads(nats.request("$JS.API.STREAM.INFO.STATUS", json.dumps({"subjects_filter": "ntf.status.*.email.bounced"}).encode()))
+    return sum(answer["state"].get("subjects", {}).values())
+
+
 def test_a_bounce_ends_it_and_the_same_callback_twice_changes_nothing(pipeline, signer, nats):
     notification = pipeline.send()
     pipeline.status(notification, wait="sent")
@@ -31,10 +37,10 @@ def test_a_bounce_ends_it_and_the_same_callback_twice_changes_nothing(pipeline, 
     assert post(pipeline, body, signer(body))[0] == 200
     row = pipeline.status(notification, wait="bounced")
     assert row["status"] == "bounced" and "alice@example.com" not in json.dumps(row)
-    before = nats.stream_info("STATUS")["state"]["messages"]
+    before = bounced(nats)  # other statuses may still come from the tests before
     assert post(pipeline, body, signer(body))[0] == 200
     time.sleep(1)
-    assert nats.stream_info("STATUS")["state"]["messages"] == before
+    assert before >= 1 and bounced(nats) == before
 
 
 def test_a_wrong_signature_is_refused_and_nothing_is_published(pipeline, signer, nats):
