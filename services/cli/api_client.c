@@ -226,9 +226,8 @@ const char *api_client_text(const json_t *object, const char *name, const char *
     return text != NULL ? text : def;
 }
 
-void api_client_dump(const Cli *cli, const json_t *json)
+void api_client_dump(const json_t *json)
 {
-    (void)cli;
     (void)json_dumpf(json, stdout, JSON_COMPACT);
     (void)putchar('\n');
 }
@@ -296,7 +295,7 @@ static void print_value(const Cli *cli, const char *name, const json_t *value)
 int api_client_show(Cli *cli, const json_t *answer)
 {
     if (cli->json) {
-        api_client_dump(cli, answer);
+        api_client_dump(answer);
     } else {
         print_value(cli, "", answer);
     }

@@ -63,6 +63,6 @@ int api_client_list(Cli *cli, const char *path, ApiEach each, void *ctx);
 int api_client_show(Cli *cli, const json_t *answer);
 // Calls, expects 2xx, shows the answer so and returns the exit status; 404 is EXIT_NOT_FOUND.
 int api_client_print(Cli *cli, const char *method, const char *path, Str body);
-void api_client_dump(const Cli *cli, const json_t *json); // the document itself, as one line
+void api_client_dump(const json_t *json); // the document itself, as one line
 // A member's text; def: it has none.
 const char *api_client_text(const json_t *object, const char *name, const char *def);

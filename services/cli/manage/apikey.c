@@ -278,7 +278,7 @@ static void print_keys(Cli *cli, const json_t *list)
         }
     }
     if (cli->json) {
-        api_client_dump(cli, sorted);
+        api_client_dump(sorted);
     }
     json_decref(sorted);
 }

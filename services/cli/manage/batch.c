@@ -64,7 +64,7 @@ static void print_totals(const json_t *batch)
 static void print_batch(const Cli *cli, const json_t *batch)
 {
     if (cli->json) {
-        api_client_dump(cli, batch);
+        api_client_dump(batch);
         return;
     }
     print_line(batch);
@@ -266,7 +266,7 @@ static void print_list(const Cli *cli, const json_t *list)
     size_t i = 0;
     const json_t *batch = NULL;
     if (cli->json) {
-        api_client_dump(cli, list);
+        api_client_dump(list);
         return;
     }
     if (json_array_size(list) == 0) {

@@ -182,7 +182,7 @@ static int print_found(Cli *cli, const char *path)
         (void)api_client_show(cli, json_array_get(found, i));
     }
     if (status == EXIT_DONE && cli->json) {
-        api_client_dump(cli, found);
+        api_client_dump(found);
     }
     json_decref(found);
     return status;

@@ -121,7 +121,7 @@ int cmd_suppress_list(Cli *cli)
     int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
     api_client_free(client);
     if (ok && cli->json) {
-        api_client_dump(cli, list);
+        api_client_dump(list);
     } else if (ok && json_array_size(list) == 0) {
         cli_note_empty(cli, all ? "suppression" : "suppression in force");
     } else if (ok) {
@@ -192,7 +192,7 @@ int cmd_suppress_export(Cli *cli)
 static int show_entry(Cli *cli, const json_t *entry)
 {
     if (cli->json) {
-        api_client_dump(cli, entry);
+        api_client_dump(entry);
     } else {
         print_line(entry);
     }

@@ -72,7 +72,7 @@ static void print_parts(const json_t *answer)
 static int show_preview(Cli *cli, const json_t *answer)
 {
     if (cli->json) {
-        api_client_dump(cli, answer);
+        api_client_dump(answer);
     } else {
         print_parts(answer);
     }

@@ -41,7 +41,7 @@ static int show_versions(Cli *cli, const json_t *list)
     size_t i = 0;
     json_t *version = NULL;
     if (cli->json) {
-        api_client_dump(cli, list);
+        api_client_dump(list);
         return EXIT_DONE;
     }
     if (json_array_size(list) == 0) {
@@ -104,7 +104,7 @@ static int show_version(Cli *cli, const json_t *answer)
     json_t *version = json_copy((json_t *)(uintptr_t)answer);
     (void)json_object_del(version, "versions");
     if (cli->json) {
-        api_client_dump(cli, version);
+        api_client_dump(version);
     } else {
         print_line(version);
         print_words(version);

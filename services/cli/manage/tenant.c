@@ -156,7 +156,7 @@ static int show_domains(Cli *cli, const json_t *settings)
     json_t *domains = json_array();
     (void)json_array_extend(domains, json_object_get(settings, "sender_domains"));
     if (cli->json) {
-        api_client_dump(cli, domains);
+        api_client_dump(domains);
     } else if (json_array_size(domains) == 0) {
         cli_note_empty(cli, "sender domain: the operator has verified none for this tenant");
     }

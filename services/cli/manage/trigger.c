@@ -145,7 +145,7 @@ int cmd_trigger_list(Cli *cli)
     size_t i = 0;
     int status = api_client_list(cli, "/v1/triggers", take_trigger, list);
     if (status == EXIT_DONE && cli->json) {
-        api_client_dump(cli, list);
+        api_client_dump(list);
     } else if (status == EXIT_DONE && json_array_size(list) == 0) {
         cli_note_empty(cli, "trigger, neither of the tenant nor of the platform");
     } else if (status == EXIT_DONE) {
