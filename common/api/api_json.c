@@ -28,6 +28,15 @@ json_t *api_json_load(Str text, size_t flags, json_error_t *ret_error)
     return NULL;
 }
 
+Str api_json_canonical(const json_t *value, Arena *arena)
+{
+    const size_t flags = JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY;
+    size_t len = json_dumpb(value, NULL, 0, flags);
+    char *text = arena_alloc(arena, len + 1);
+    (void)json_dumpb(value, text, len, flags);
+    return str_of(text, len);
+}
+
 bool api_body_parse(ApiBody *body, Str text, Arena *arena)
 {
     *body = (ApiBody){.arena = arena, .at = ""};

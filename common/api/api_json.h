@@ -23,6 +23,9 @@ typedef struct ApiBody {
 // that is no JSON.
 json_t *api_json_load(Str text, size_t flags, json_error_t *ret_error);
 bool api_body_parse(ApiBody *body, Str text, Arena *arena);
+// The same text for the same value: no white space, members in the order of their names, one way to
+// escape. 1 and 1.0 differ. It lives in the arena.
+Str api_json_canonical(const json_t *value, Arena *arena);
 // One object inside of another; `at` lives in the arena. End it by api_body_inside_end, which hands
 // its problem to the outer one, frees it, and is false when there is a problem.
 ApiBody api_body_inside(const ApiBody *outer, json_t *object, const char *at);

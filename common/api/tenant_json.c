@@ -3,6 +3,7 @@
 
 #include "common/base/id.h"
 #include "common/model/address.h"
+#include "common/model/retention/retention.h"
 #include "common/model/sender_domain.h"
 
 static char *own(ApiBody *body, Str text)
@@ -118,6 +119,43 @@ static bool is_theme_name(Str name)
     return id_is_key(name) && str_find(name, '-') < 0;
 }
 
+static bool add_retention(
+    ApiBody *body, const char *name, const json_t *value, Stentor__V1__Tenant *ret)
+{
+    const char *path = arena_printf(body->arena, "retention.%.40s", name);
+    Category category = CATEGORY_NONE;
+    RetentionClass class = RETENTION_RECORD;
+    if (!category_from_name(str_from(name), &category)) {
+        return api_body_fail(body, path, "not a category");
+    }
+    Str text = str_of(json_string_value(value), json_string_length(value));
+    if (!json_is_string(value) || !retention_class_from_name(text, &class)) {
+        return api_body_fail(body, path, "expected record, standard or brief");
+    }
+    Stentor__V1__CategoryRetention *entry = arena_zalloc(body->arena, sizeof *entry);
+    stentor__v1__category_retention__init(entry);
+    entry->category = (Stentor__V1__Category)category;
+    entry->class_ = own(body, text);
+    ret->retention[ret->n_retention++] = entry;
+    return true;
+}
+
+static bool take_retention(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    json_t *object = NULL;
+    const char *name = NULL;
+    json_t *value = NULL;
+    if (!api_read_object(body, "retention", &object) || object == NULL) {
+        return body->problem.status == 0;
+    }
+    ret->retention = arena_array(body->arena, CATEGORY_COUNT, sizeof(void *));
+    json_object_foreach(object, name, value)
+    {
+        (void)add_retention(body, name, value, ret);
+    }
+    return api_body_good(body);
+}
+
 static bool add_theme(
     ApiBody *body, const char *name, const json_t *value, Stentor__V1__Tenant *ret)
 {
@@ -166,7 +204,7 @@ static unsigned named_fields(const ApiBody *body)
     } fields[] = {
         {"suspended", TENANT_SUSPENDED},   {"sender_domains", TENANT_SENDER_DOMAINS},
         {"limits", TENANT_LIMITS},         {"recipient_limits", TENANT_RECIPIENT_LIMITS},
-        {"over_limit", TENANT_OVER_LIMIT},
+        {"over_limit", TENANT_OVER_LIMIT}, {"retention", TENANT_RETENTION},
     };
     unsigned named = 0;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
@@ -225,6 +263,7 @@ bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_nam
     (void)take_limits(body, "limits", &ret->tenant_limits);
     (void)take_limits(body, "recipient_limits", &ret->recipient_limits);
     (void)take_policies(body, ret);
+    (void)take_retention(body, ret);
     (void)api_read_text(body, "physical_address", TENANT_TEXT_MAX, &postal);
     ret->physical_address = own(body, postal);
     (void)take_theme(body, ret);
@@ -279,6 +318,13 @@ void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
     put_text(out, "over_limit", suppress ? "suppress" : "defer");
     put_text(
         out, "guardian_routing", guardian_routing_name((GuardianRouting)tenant->guardian_routing));
+    for (size_t i = 0; i < tenant->n_retention; i++) {
+        buf_cstr(out, i == 0 ? ",\"retention\":{" : ",");
+        buf_json(out, str_from(category_name((Category)tenant->retention[i]->category)));
+        buf_char(out, ':');
+        buf_json(out, str_from(tenant->retention[i]->class_));
+        buf_cstr(out, i + 1 == tenant->n_retention ? "}" : "");
+    }
     put_text(out, "physical_address", tenant->physical_address);
     buf_cstr(out, ",\"theme\":{");
     for (size_t i = 0; i < tenant->n_theme; i++) {

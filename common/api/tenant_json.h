@@ -20,7 +20,8 @@ typedef enum TenantField {
     TENANT_LIMITS = 4,
     TENANT_RECIPIENT_LIMITS = 8,
     TENANT_OVER_LIMIT = 16,
-    TENANT_OPERATOR_FIELDS = 31,
+    TENANT_RETENTION = 32,
+    TENANT_OPERATOR_FIELDS = 63,
 } TenantField;
 
 // Takes the settings out of the body into *ret, which has only its head set; what a body does not

@@ -46,7 +46,7 @@ static bool read_kept(Audit *audit, Error *err)
     audit->kept_us = kept.since_us;
     audit->ages.accept_us = kept.since_us;
     audit->ages.ledger_us = kept.ledger_us;
-    audit->ages.history_us = kept.history_us;
+    memcpy(audit->ages.history_us, kept.history_us, sizeof audit->ages.history_us);
     audit_table_kept(audit->table, kept.since_us);
     return true;
 }

@@ -33,7 +33,8 @@ bool audit_read_kept(PGconn *conn, AuditKept *ret, Error *err)
 {
     PGresult *res = PQexecParams(
         conn,
-        "SELECT nullif(greatest(i, d), '-infinity'), nullif(d, '-infinity'), h "
+        "SELECT nullif(greatest(i, d), '-infinity'), nullif(d, '-infinity'), h.record, h.standard, "
+        "h.brief "
         "FROM ingest.audit_since() i, dispatcher.audit_since() d, stentor.history_audit_since() h",
         0, NULL, NULL, NULL, NULL, 1);
     bool ok = PQresultStatus(res) == PGRES_TUPLES_OK;
@@ -41,8 +42,10 @@ bool audit_read_kept(PGconn *conn, AuditKept *ret, Error *err)
         *ret = (AuditKept){
             .since_us = db_get_time(res, 0, 0),
             .ledger_us = db_get_time(res, 0, 1),
-            .history_us = db_get_time(res, 0, 2),
         };
+        for (int i = 0; i < RETENTION_CLASS_COUNT; i++) {
+            ret->history_us[i] = db_get_time(res, 0, 2 + i);
+        }
     } else {
         error_set(err, ERROR_TRANSIENT, "postgres: %s", PQerrorMessage(conn));
     }

@@ -8,9 +8,9 @@
 PGconn *audit_pg_open(const char *url, Error *err);
 // Before each of these something may have been dropped past its retention; 0: nothing was.
 typedef struct AuditKept {
-    int64_t since_us;   // rows of the accept log, or of the ledger
-    int64_t ledger_us;  // of the ledger
-    int64_t history_us; // of history
+    int64_t since_us;                          // rows of the accept log, or of the ledger
+    int64_t ledger_us;                         // of the ledger
+    int64_t history_us[RETENTION_CLASS_COUNT]; // of history
 } AuditKept;
 bool audit_read_kept(PGconn *conn, AuditKept *ret, Error *err);
 

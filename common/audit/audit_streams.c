@@ -26,7 +26,6 @@ typedef struct StreamRead {
     Arena *scratch;
     AuditMarks marks;
     uint64_t end;
-    bool freed;
 } StreamRead;
 
 // ---- JetStream's answers ----
@@ -166,9 +165,7 @@ static void on_reader_failed(void *ctx, const Error *err)
 
 static void on_reader_freed(void *ctx)
 {
-    StreamRead *read = ctx;
-    read->freed = true;
-    session_finish(read->audit->session, NULL);
+    session_wait_end(ctx, NULL);
 }
 
 // A reader tries for ever; a command gives up when nothing comes any more.
@@ -195,13 +192,11 @@ static bool run_reader(StreamRead *read, const char *stream, uint64_t start, Err
     ReaderOptions options = {.stream = stream, .start_sequence = start, .batch_max = BATCH};
     Reader *reader = reader_new(session->bus, &options, &handlers, read);
     bool ok = run_until_read(read, err);
-    reader_free(reader, on_reader_freed, read);
-    read->freed = false;
-    while (!read->freed) {
-        Error ignored;
-        (void)session_run(session, 0, &ignored);
-        session->err = (Error){0};
-    }
+    Error ignored = {0};
+    SessionWait freed = {.session = session};
+    reader_free(reader, on_reader_freed, &freed);
+    (void)session_wait(&freed, &ignored);
+    session->err = (Error){0};
     return ok;
 }
 

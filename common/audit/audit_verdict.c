@@ -157,9 +157,16 @@ static unsigned missing_status(const AuditEntry *e, const AuditAges *ages)
     return first || (wanted & ~e->reported) != 0 || decided || reached ? MISSING_STATUS : 0;
 }
 
+static RetentionClass class_of(const AuditEntry *e)
+{
+    char id[AUDIT_ID_SIZE];
+    audit_entry_id(e, id);
+    return retention_class_of_id(str_from(id));
+}
+
 static unsigned missing_history(const AuditEntry *e, const AuditAges *ages)
 {
-    bool dropped = aged(e, ages->history_us) && !has(e, SEEN_H_ROW);
+    bool dropped = !has(e, SEEN_H_ROW) && aged(e, ages->history_us[class_of(e)]);
     if (has(e, SEEN_HISTORY_WAITING | SEEN_DEAD_HISTORY) || dropped) {
         return 0;
     }

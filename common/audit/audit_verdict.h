@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/audit/audit_table.h"
+#include "common/model/retention/retention.h"
 
 // Each notification stands in one of these.
 typedef enum AuditState {
@@ -46,10 +47,10 @@ typedef struct AuditAges {
     int64_t deferred_us;
     int64_t rendered_us;
     int64_t status_us;
-    // The same of rows of Postgres that retention drops.
+    // The same of rows of Postgres that retention drops; of history by class.
     int64_t accept_us;
     int64_t ledger_us;
-    int64_t history_us;
+    int64_t history_us[RETENTION_CLASS_COUNT];
 } AuditAges;
 
 typedef struct AuditVerdict {

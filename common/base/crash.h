@@ -104,6 +104,66 @@
       "the sweep's claim of unpublished rows is committed", "they are published")                                                \
     X("archiver.folded", "archiver",                                                                                                       \
       "nothing: what is folded is in memory", "the commit of rows and positions")                                                          \
+    X("archiver.segment_put", "archiver",                                                                                                  \
+      "a log segment is an object", "it is read back")                                                                                     \
+    X("archiver.segment_verified", "archiver",                                                                                             \
+      "a log segment is an object that was read back", "its row, or the next segment of its window")                                       \
+    X("archiver.segments_committed", "archiver",                                                                                           \
+      "the rows of a window's segments and the stream's position are committed", "the next window")                                        \
+    X("storage.written", "archiver",                                                                                                       \
+      "an object's bytes are a synced file of the folder", "it has the object's name")                                                     \
+    X("storage.named", "archiver",                                                                                                         \
+      "an object of the folder has its name", "what its caller does then")                                                                 \
+    X("archiver.owner_committed", "archive",                                                                                               \
+      "the bucket's next owner is committed to Postgres", "owner.json in the bucket")                                                      \
+    X("archiver.owner_put", "archive",                                                                                                     \
+      "owner.json names this process's epoch", "the first step of a unit")                                                                 \
+    X("archiver.segments_deleted", "archiver",                                                                                             \
+      "segments past their time are deleted in object storage", "their rows say so")                                                       \
+    X("archiver.unit_sealed", "archive",                                                                                                   \
+      "a unit's rows change no more", "they are counted")                                                                                  \
+    X("archiver.unit_counted", "archive",                                                                                                  \
+      "what a unit holds is committed", "its first object")                                                                                \
+    X("archiver.part_put", "archive",                                                                                                      \
+      "a part is an object", "its row")                                                                                                    \
+    X("archiver.part_recorded", "archive",                                                                                                 \
+      "a part's row is committed", "the next part, or the unit's move")                                                                    \
+    X("archiver.part_verified", "archive",                                                                                                 \
+      "a part was read back, which its row says", "the next one, or the unit's move")                                                      \
+    X("archiver.manifest_made", "archive",                                                                                                 \
+      "a manifest's text is committed", "it is put into the bucket")                                                                       \
+    X("archiver.manifest_put", "archive",                                                                                                  \
+      "a manifest is in the bucket", "the unit's row bears it")                                                                            \
+    X("archiver.manifest_stored", "archive",                                                                                               \
+      "a unit bears its manifest", "the next step")                                                                                        \
+    X("archiver.unit_checked", "archive",                                                                                                  \
+      "a unit's rows were counted once more", "its tables are detached")                                                                   \
+    X("archiver.unit_detached", "archive",                                                                                                 \
+      "a unit's tables are detached", "they are dropped, after the grace")                                                                 \
+    X("archiver.unit_seen", "archive",                                                                                                     \
+      "every object was seen in the bucket", "the detached tables are dropped")                                                            \
+    X("archiver.unit_dropped", "archive",                                                                                                  \
+      "the detached tables are gone", "nothing: the unit is removed")                                                                      \
+    X("archiver.restore_begun", "archive",                                                                                                 \
+      "a restore's tables are there, empty", "the first object's rows")                                                                    \
+    X("archiver.part_restored", "archive",                                                                                                 \
+      "an object's rows are in a restore's table", "the next object's")                                                                    \
+    X("archiver.restore_checked", "archive",                                                                                               \
+      "a restore's tables are counted and closed", "they are attached")                                                                    \
+    X("archiver.restore_attached", "archive",                                                                                              \
+      "a restored unit is attached", "nothing: until its end")                                                                             \
+    X("archiver.restore_ended", "archive",                                                                                                 \
+      "a restore's tables are gone", "nothing: the unit is removed again")                                                                 \
+    X("archiver.unit_expired", "archive",                                                                                                  \
+      "a unit is expired and its manifest says so", "its first object is deleted")                                                         \
+    X("archiver.object_deleted", "archive",                                                                                                \
+      "an object is deleted", "its row says so")                                                                                           \
+    X("archiver.deletion_recorded", "archive",                                                                                             \
+      "an object's row says that it is deleted", "the next one")                                                                           \
+    X("archiver.cold_put", "archive",                                                                                                      \
+      "an object is in the cold tier too", "its row")                                                                                      \
+    X("archiver.cold_recorded", "archive",                                                                                                 \
+      "an object of the cold tier has replaced its former", "the next one, or the manifest")                                               \
     X("outbox.claimed", "outbox-relay",                                                                                                    \
       "the claim of an application's rows is committed", "their letters are noted, or they are published")                                 \
     X("outbox.noted", "outbox-relay",                                                                                                      \
@@ -114,6 +174,50 @@
       "the marks of published rows are committed, and their claim is gone", "nothing: they are done")                                      \
     X("outbox.feedback", "outbox-relay",                                                                                                       \
       "what became of requests is committed with the position in STATUS", "the next flush")                                                \
+    X("keywork.made", "keys", \
+      "the file of a new epoch key is there", "`current` names it") \
+    X("keywork.used", "keys", \
+      "`current` names the new epoch key", "Postgres knows it") \
+    X("keywork.opened", "keys", \
+      "the new epoch is open in Postgres, the one before is closed", "data keys are wrapped again") \
+    X("keywork.begun", "keys", \
+      "changes of data keys are listed", "they are copied") \
+    X("keywork.copied", "keys", \
+      "all data keys are copied into a new table", "it takes the old one's place") \
+    X("keywork.swapped", "keys", \
+      "the new table of data keys is the table", "the epochs before are empty") \
+    X("keywork.emptied", "keys", \
+      "an epoch wraps no data key, and Postgres knows it", "AUDIT has its key's end") \
+    X("keywork.witnessed", "keys", \
+      "AUDIT has the end of an epoch key", "it is destroyed") \
+    X("keywork.destroyed", "keys", \
+      "an epoch key is destroyed", "Postgres knows it") \
+    X("keywork.dumped", "keys", \
+      "a dump of the keys is written", "it has its name") \
+    X("keywork.stored", "keys", \
+      "a dump of the keys is an object", "older ones are deleted") \
+    X("epochs.set_aside", "keys",                                                                                            \
+      "a key's file has another name, which no program reads", "its bytes are written over")                                               \
+    X("epochs.overwritten", "keys",                                                                                          \
+      "a key's file is written over with random bytes", "it is removed")                                                                   \
+    X("facts.stored", "facts",                                                                                                             \
+      "a tenant's facts of a day are in object storage", "those of an earlier writing are deleted")                                         \
+    X("erasure.asked", "erasure",                                                                                                          \
+      "the row of an erasure is committed", "AUDIT has the request")                                                                       \
+    X("erasure.noted", "erasure",                                                                                                          \
+      "AUDIT has the request", "the person's keys are destroyed, or restricted")                                                           \
+    X("erasure.executed", "erasure",                                                                                                       \
+      "the person's keys are destroyed and their rows cleared", "PEOPLE has the removal")                                                  \
+    X("erasure.removed", "erasure",                                                                                                        \
+      "PEOPLE has the removal", "AUDIT has that it is done")                                                                               \
+    X("erasure.noted_done", "erasure",                                                                                                     \
+      "AUDIT has that it is done", "the row says so")                                                                                      \
+    X("erasure.records_ended", "erasure",                                                                                                  \
+      "record keys whose duty has ended are destroyed", "AUDIT has that")                                                                  \
+    X("erasure.certified", "erasure",                                                                                                      \
+      "a certificate is the chain's last one", "it is an object, too")                                                                     \
+    X("erasure.replayed", "erasure",                                                                                                       \
+      "an erasure is done again in a restored database", "the next one, and the gate is opened")                                           \
     X("init.file_written", "cli",                                                                                                          \
       "a file of the installation's folder is there", "the next one")                                                                      \
     X("init.database_made", "cli",                                                                                                         \
@@ -126,6 +230,10 @@
       "a migration and its row are committed", "the next migration")                                                                       \
     X("config.ordered", "cli",                                                                                                             \
       "an entry of CONFIG is stored again, with what it replaces", "the next one, and the history's copies")                               \
+    X("rebuild.orders_replacing", "cli",                                                                                                   \
+      "nothing: what replaces the orders that differ is not committed", "its commit")                                                      \
+    X("rebuild.orders_replaced", "cli",                                                                                                    \
+      "the orders that differ are replaced", "their copy is dropped")                                                                      \
     X("topology.applied", "cli",                                                                                                           \
       "a stream or consumer is made", "the next one")
 // clang-format on
@@ -140,8 +248,8 @@
 #define CRASH_LATE() crash_late()
 
 // Kills the process when STENTOR_CRASH_AT says so, after a line on stderr; costs a look at two
-// static variables when it is not set. Only from the loop's thread. Ends the process with 2 when
-// STENTOR_CRASH_AT names no point.
+// static variables when it is not set. Only from the loop's thread, or keywork's. Ends the process
+// with 2 when STENTOR_CRASH_AT names no point.
 void crash_pass(const char *name);
 bool crash_input(Str id, Str payload); // true: a late killer, which no handler sees before it kills
 void crash_late(void);                 // from time to time

@@ -23,6 +23,13 @@ static struct {
     int fd;
 } setup = {"stentor", LOG_INFO, true, STDERR_FILENO};
 
+static struct {
+    int64_t per_s; // of each level
+    int64_t second;
+    int64_t written[LOG_ERROR + 1];
+    int64_t left_out;
+} sampling = {.per_s = 0};
+
 LogField log_str(const char *key, Str value)
 {
     return (LogField){.type = LOG_TYPE_STR, .key = key, .text = value};
@@ -209,4 +216,42 @@ void log_line(LogLevel level, const char *event, const LogField *fields)
     ssize_t written = write(setup.fd, line.ptr, line.len);
     (void)written;
     buf_done(&line);
+}
+
+// ---- notifications ----
+
+void log_notifications_limit(int64_t per_s)
+{
+    sampling.per_s = per_s;
+}
+
+void log_notifications_tick(void)
+{
+    int64_t second = clock_mono_us() / 1000000;
+    if (second == sampling.second) {
+        return;
+    }
+    int64_t left_out = sampling.left_out;
+    sampling.second = second;
+    sampling.left_out = 0;
+    memset(sampling.written, 0, sizeof sampling.written);
+    if (left_out > 0) {
+        LOG(LOG_INFO,
+            "lines about notifications were left out; STENTOR_LOG_NOTIFICATIONS limits them",
+            log_int("count", left_out), log_int("limit_per_s", sampling.per_s));
+    }
+}
+
+bool log_takes_notification(LogLevel level)
+{
+    if (sampling.per_s == 0 || !log_wants(level)) {
+        return false;
+    }
+    log_notifications_tick();
+    if (sampling.written[level] >= sampling.per_s) {
+        sampling.left_out++;
+        return false;
+    }
+    sampling.written[level]++;
+    return true;
 }

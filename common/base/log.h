@@ -50,6 +50,16 @@ void log_line(
     log_line((level), (event), (const LogField[]){__VA_ARGS__, {.type = LOG_END}})
 #define LOG_PLAIN(level, event) log_line((level), (event), (const LogField[]){{.type = LOG_END}})
 
+// Lines about single notifications: accepted, attempted, failed. Of each level at most `per_s` in a
+// second, so that a campaign does not fill the disk; the next second's first tick says how many
+// were left out. 0: none. Ask before the line is put together: if
+// (log_takes_notification(LOG_INFO)).
+void log_notifications_limit(int64_t per_s);
+bool log_takes_notification(LogLevel level);
+void log_notifications_tick(void); // from the service's timer
+
+enum { LOG_MASKED_SIZE = 320 }; // of an address
+
 // "ali***@example.com"; the address's first three characters (fewer when the local part is shorter)
 // and the domain.
 void mask_address(Str address, char *out, size_t size);

@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/codec/hash.h"
+#include "common/model/retention/retention.h"
 #include "common/request/required.h"
 
 DEFINE_CLEANUP(free_json, json_t *, json_decref)
@@ -143,4 +144,5 @@ void batch_notification_id(Str batch_id, int64_t index, int64_t begun_at_us, cha
     uint8_t digest[SHA256_LEN];
     sha256(str_of(text, (size_t)len), digest);
     id_derived("ntf_", begun_at_us, digest, out);
+    retention_id_set_code(out, retention_class_code(retention_class_of_id(batch_id)));
 }

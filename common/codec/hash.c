@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contexts belong to the process and are used by its one loop thread only; a fetch or a new
+// The contexts belong to their thread, the loop's or that of a job beside it; a fetch or a new
 // context for each hash would cost more than the hash.
 #include "common/codec/hash.h"
 
@@ -7,26 +7,64 @@
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/codec/evp.h"
+#include "common/model/retention/retention.h"
 
 enum { HMAC_KEY_MAX = 64 }; // a longer key is not remembered
 
+typedef struct Contexts {
+    EVP_MD_CTX *digest;               // NULL: not used yet
+    EVP_MAC_CTX *mac;                 // the same
+    unsigned char last[HMAC_KEY_MAX]; // the key of `mac`
+    size_t last_len;
+} Contexts;
+
+static pthread_key_t ending; // frees a thread's contexts with it
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void on_thread_end(void *ctx)
+{
+    Contexts *contexts = ctx;
+    EVP_MD_CTX_free(contexts->digest);
+    EVP_MAC_CTX_free(contexts->mac);
+    OPENSSL_cleanse(contexts, sizeof *contexts);
+    free(contexts);
+}
+
+static void on_first_use(void)
+{
+    evp_must(pthread_key_create(&ending, on_thread_end) == 0);
+}
+
+static Contexts *own_contexts(void)
+{
+    static _Thread_local Contexts *contexts;
+    if (contexts == NULL) {
+        evp_must(pthread_once(&once, on_first_use) == 0);
+        contexts = xcalloc(1, sizeof *contexts);
+        evp_must(pthread_setspecific(ending, contexts) == 0);
+    }
+    return contexts;
+}
+
 static EVP_MD_CTX *start_sha256(void)
 {
-    static EVP_MD_CTX *context;
-    if (context == NULL) {
+    Contexts *own = own_contexts();
+    if (own->digest == NULL) {
         EVP_MD *algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
-        context = EVP_MD_CTX_new();
-        evp_must(algorithm != NULL && context != NULL);
-        evp_must(EVP_DigestInit_ex2(context, algorithm, NULL));
+        own->digest = EVP_MD_CTX_new();
+        evp_must(algorithm != NULL && own->digest != NULL);
+        evp_must(EVP_DigestInit_ex2(own->digest, algorithm, NULL));
         EVP_MD_free(algorithm); // the context keeps its own reference
     } else {
-        evp_must(EVP_DigestInit_ex2(context, NULL, NULL));
+        evp_must(EVP_DigestInit_ex2(own->digest, NULL, NULL));
     }
-    return context;
+    return own->digest;
 }
 
 void sha256(Str data, uint8_t out[SHA256_LEN])
@@ -34,6 +72,31 @@ void sha256(Str data, uint8_t out[SHA256_LEN])
     EVP_MD_CTX *context = start_sha256();
     evp_must(EVP_DigestUpdate(context, data.ptr, data.len));
     evp_must(EVP_DigestFinal_ex(context, out, NULL));
+}
+
+struct Sha256 {
+    EVP_MD_CTX *context;
+};
+
+Sha256 *sha256_begin(void)
+{
+    Sha256 *digest = xmalloc(sizeof *digest);
+    digest->context = EVP_MD_CTX_new();
+    evp_must(
+        digest->context != NULL && EVP_DigestInit_ex(digest->context, EVP_sha256(), NULL) == 1);
+    return digest;
+}
+
+void sha256_add(Sha256 *digest, Str piece)
+{
+    evp_must(EVP_DigestUpdate(digest->context, piece.ptr, piece.len));
+}
+
+void sha256_end(Sha256 *digest, uint8_t out[SHA256_LEN])
+{
+    evp_must(EVP_DigestFinal_ex(digest->context, out, NULL));
+    EVP_MD_CTX_free(digest->context);
+    free(digest);
 }
 
 static EVP_MAC_CTX *new_mac(void)
@@ -53,21 +116,19 @@ static EVP_MAC_CTX *new_mac(void)
 // A process hashes with one key nearly always: its expanded state is kept, which halves the time.
 static EVP_MAC_CTX *start_hmac(Str key)
 {
-    static EVP_MAC_CTX *context;
-    static unsigned char last[HMAC_KEY_MAX];
-    static size_t last_len;
-    if (context == NULL) {
-        context = new_mac();
+    Contexts *own = own_contexts();
+    if (own->mac == NULL) {
+        own->mac = new_mac();
     }
     assert(key.len > 0);
-    if (key.len == last_len && CRYPTO_memcmp(key.ptr, last, last_len) == 0) {
-        evp_must(EVP_MAC_init(context, NULL, 0, NULL));
-        return context;
+    if (key.len == own->last_len && CRYPTO_memcmp(key.ptr, own->last, own->last_len) == 0) {
+        evp_must(EVP_MAC_init(own->mac, NULL, 0, NULL));
+        return own->mac;
     }
-    evp_must(EVP_MAC_init(context, (const unsigned char *)key.ptr, key.len, NULL));
-    last_len = key.len <= sizeof last ? key.len : 0;
-    memcpy(last, key.ptr, last_len);
-    return context;
+    evp_must(EVP_MAC_init(own->mac, (const unsigned char *)key.ptr, key.len, NULL));
+    own->last_len = key.len <= sizeof own->last ? key.len : 0;
+    memcpy(own->last, key.ptr, own->last_len);
+    return own->mac;
 }
 
 static void add(EVP_MAC_CTX *context, Str part)
@@ -111,7 +172,7 @@ void event_id_derive(const char *stage, Str cause, Str discriminator, char out[E
     base64url_encode(digest, 16, out);
 }
 
-void notify_id_derive(Str tenant, Str identity, int64_t at_us, char out[ID_SIZE])
+void notify_id_derive(Str tenant, Str identity, int64_t at_us, char code, char out[ID_SIZE])
 {
     char cause[256];
     int len = snprintf(cause, sizeof cause, "notify|%.*s|%.*s", STR_ARG(tenant), STR_ARG(identity));
@@ -119,6 +180,7 @@ void notify_id_derive(Str tenant, Str identity, int64_t at_us, char out[ID_SIZE]
     uint8_t hash[SHA256_LEN];
     sha256(str_of(cause, (size_t)len), hash);
     id_derived("ntf_", at_us, hash, out);
+    retention_id_set_code(out, code);
 }
 
 // ASCII only: what other letters' case means depends on the mail system that owns the address.
@@ -152,7 +214,8 @@ void address_hash(
     finish_hmac(context, out);
 }
 
-void key_subject(Str hash_key, Str tenant, Str recipient, uint8_t out[KEY_SUBJECT_LEN])
+void key_subject(
+    Str hash_key, DataKeyKind kind, Str tenant, Str recipient, uint8_t out[KEY_SUBJECT_LEN])
 {
     uint8_t whole[SHA256_LEN];
     EVP_MAC_CTX *context = start_hmac(hash_key);
@@ -160,6 +223,9 @@ void key_subject(Str hash_key, Str tenant, Str recipient, uint8_t out[KEY_SUBJEC
     add(context, tenant);
     add(context, STR("|"));
     add(context, recipient);
+    if (kind == DATA_KEY_RECORD) {
+        add(context, STR("|record"));
+    }
     finish_hmac(context, whole);
     memcpy(out, whole, KEY_SUBJECT_LEN);
 }

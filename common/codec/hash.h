@@ -9,6 +9,11 @@
 enum { SHA256_LEN = 32, ADDRESS_HASH_LEN = 32, KEY_SUBJECT_LEN = 16 };
 
 void sha256(Str data, uint8_t out[SHA256_LEN]);
+// The same of bytes that come in pieces; from any thread, unlike the others here.
+typedef struct Sha256 Sha256;
+Sha256 *sha256_begin(void);
+void sha256_add(Sha256 *digest, Str piece);
+void sha256_end(Sha256 *digest, uint8_t out[SHA256_LEN]); // frees it
 void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 
 // An event's id: the first 128 bits of SHA-256 over stage, cause and discriminator
@@ -37,15 +42,21 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 // clang-format on
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);
 
-// The notification id of a NotifyCommand: whoever publishes one knows it beforehand. `identity` is
-// its Nats-Msg-Id (of at most 128 printable bytes), at_us its produced_at_us.
-void notify_id_derive(Str tenant, Str identity, int64_t at_us, char out[ID_SIZE]);
+// The notification id of a NotifyCommand: whoever publishes one knows it beforehand, but for the
+// retention class, which ingest decides (`code`: RETENTION_CODE_ANY then). `identity` is its
+// Nats-Msg-Id (of at most 128 printable bytes), at_us its produced_at_us.
+void notify_id_derive(Str tenant, Str identity, int64_t at_us, char code, char out[ID_SIZE]);
 
 // Keyed hash by which an address is found but not guessed: HMAC-SHA256(hash key,
 // "<tenant>|<channel>|<normalised>"). E-mail is normalised by lower-casing it whole.
 void address_hash(
     Str hash_key, Str tenant, Channel channel, Str address, uint8_t out[ADDRESS_HASH_LEN]);
 
+// Two data keys for each recipient: what the law may oblige the sender to keep (the retention class
+// record, orders) has one of its own, so that an erasure can destroy the other one at once.
+typedef enum DataKeyKind { DATA_KEY_ORDINARY, DATA_KEY_RECORD } DataKeyKind;
+
 // Whose data key seals a recipient's fields: HMAC(hash key, "key|<tenant>|<recipient id, or hex of
-// address hash>") cut to 16.
-void key_subject(Str hash_key, Str tenant, Str recipient, uint8_t out[KEY_SUBJECT_LEN]);
+// address hash>", and "|record" behind it for that kind) cut to 16.
+void key_subject(
+    Str hash_key, DataKeyKind kind, Str tenant, Str recipient, uint8_t out[KEY_SUBJECT_LEN]);

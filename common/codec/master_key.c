@@ -38,6 +38,7 @@ struct MasterKey {
     uint8_t (*bytes)[MASTER_KEY_LEN]; // KINDS * MASTER_KEYS_MAX of them
     bool locked;
     size_t oldest_hash;
+    EpochKeys *epochs;
 };
 
 static_assert(
@@ -80,7 +81,7 @@ static const Key *key_at(const MasterKey *master, KeyKind kind, size_t index)
 // ---- one key ----
 
 // HKDF-SHA256 (RFC 5869) without a salt.
-static void expand(const uint8_t *key, Str info, uint8_t out[MASTER_KEY_LEN])
+void key_expand(const uint8_t key[MASTER_KEY_LEN], Str info, uint8_t out[MASTER_KEY_LEN])
 {
     EVP_KDF *algorithm = EVP_KDF_fetch(NULL, "HKDF", NULL);
     evp_must(algorithm != NULL);
@@ -106,7 +107,7 @@ static void describe(KeyKind kind, const uint8_t *bytes, KeyInfo *ret)
 {
     ret->kind = kind;
     if (kind == KEY_MASTER) {
-        expand(bytes, str_from(CHECK_PURPOSE), ret->check);
+        key_expand(bytes, str_from(CHECK_PURPOSE), ret->check);
     } else {
         hmac_sha256(str_of(bytes, MASTER_KEY_LEN), str_from(CHECK_PURPOSE), ret->check);
     }
@@ -219,6 +220,7 @@ MasterKey *master_key_parse(Str text, Error *err)
 {
     MasterKey *master = xcalloc(1, sizeof *master);
     master->bytes = locked_new(BYTES_SIZE, &master->locked);
+    master->epochs = epoch_keys_new();
     text = str_trim(text);
     bool ok =
         is_bare(text)
@@ -242,6 +244,7 @@ void master_key_free(MasterKey *master)
             EVP_CIPHER_CTX_free(master->keys[kind][i].cipher); // cleanses the expanded key
         }
     }
+    epoch_keys_free(master->epochs);
     locked_free(master->bytes, BYTES_SIZE);
     free(master);
 }
@@ -382,6 +385,11 @@ int master_key_index(const MasterKey *master, const uint8_t id[KEY_ID_LEN])
     return -1;
 }
 
+EpochKeys *master_key_epochs(const MasterKey *master)
+{
+    return master->epochs;
+}
+
 EVP_CIPHER_CTX *master_key_cipher(const MasterKey *master, size_t index)
 {
     return key_at(master, KEY_MASTER, index)->cipher;
@@ -422,7 +430,7 @@ Str master_hash_key(const MasterKey *master)
 
 void master_key_expand(const MasterKey *master, size_t index, Str info, uint8_t out[MASTER_KEY_LEN])
 {
-    expand(key_at(master, KEY_MASTER, index)->bytes, info, out);
+    key_expand(key_at(master, KEY_MASTER, index)->bytes, info, out);
 }
 
 // The label cannot be a tenant's: that ends with '|' and 32 bytes.

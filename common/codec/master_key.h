@@ -19,7 +19,8 @@ enum {
     MASTER_KEY_FILE_SIZE = 2048, // what a file printed by master_key_print needs at most, with NUL
 };
 
-// Frozen: a wrapped key carries its wrapper's kind. KEY_HASH never wraps.
+// Frozen: registered in Postgres and CONFIG by name and number. What wraps a data key has numbers
+// of its own (WrapperKind, seal.h).
 typedef enum KeyKind { KEY_MASTER = 1, KEY_HASH = 2 } KeyKind;
 
 typedef struct KeyInfo {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/base/id.h"
+#include "common/codec/epoch_keys.h"
 #include "common/codec/evp.h"
 #include "common/codec/hash.h"
 #include "common/codec/master_key_internal.h"
@@ -124,18 +125,59 @@ static Str bind_wrap(
     return str_of(out, (size_t)(at - out));
 }
 
+// out begins with the head.
+static void wrap_by(
+    EVP_CIPHER_CTX *wrapper, const uint8_t subject[KEY_SUBJECT_LEN], uint32_t generation,
+    const uint8_t key[SEAL_KEY_LEN], uint8_t out[WRAPPED_KEY_LEN])
+{
+    uint8_t bound[WRAP_BOUND_LEN];
+    encrypt(
+        wrapper, bind_wrap(bound, str_of(out, WRAPPED_HEAD_LEN), subject, generation),
+        str_of(key, SEAL_KEY_LEN), out + WRAPPED_HEAD_LEN);
+}
+
+static void write_head(WrapperKind kind, const uint8_t *id, uint8_t out[WRAPPED_HEAD_LEN])
+{
+    out[0] = WRAPPED_FORM;
+    out[1] = (uint8_t)kind;
+    memcpy(out + 2, id, KEY_ID_LEN);
+}
+
+void wrapper_head(const MasterKey *master, uint8_t out[WRAPPED_HEAD_LEN])
+{
+    const EpochInfo *epoch = master_epoch_current(master);
+    if (epoch != NULL) {
+        write_head(WRAPPED_BY_EPOCH, epoch->id, out);
+    } else {
+        write_head(WRAPPED_BY_MASTER, master_key_info(master, KEY_MASTER, 0)->check, out);
+    }
+}
+
+const uint8_t *wrapped_epoch(Str wrapped)
+{
+    const uint8_t *bytes = (const uint8_t *)wrapped.ptr;
+    bool its =
+        wrapped.len == WRAPPED_KEY_LEN && bytes[0] == WRAPPED_FORM && bytes[1] == WRAPPED_BY_EPOCH;
+    return its ? bytes + 2 : NULL;
+}
+
 static void wrap(
     const MasterKey *master, const uint8_t subject[KEY_SUBJECT_LEN], uint32_t generation,
     const uint8_t key[SEAL_KEY_LEN], uint8_t out[WRAPPED_KEY_LEN])
 {
-    out[0] = WRAPPED_FORM;
-    out[1] = KEY_MASTER;
-    memcpy(out + 2, master_key_info(master, KEY_MASTER, 0)->check, KEY_ID_LEN);
-    uint8_t bound[WRAP_BOUND_LEN];
-    encrypt(
-        master_key_cipher(master, 0),
-        bind_wrap(bound, str_of(out, WRAPPED_HEAD_LEN), subject, generation),
-        str_of(key, SEAL_KEY_LEN), out + WRAPPED_HEAD_LEN);
+    const EpochInfo *epoch = master_epoch_current(master);
+    wrapper_head(master, out);
+    wrap_by(
+        epoch != NULL ? epoch_key_cipher(master, epoch->id) : master_key_cipher(master, 0), subject,
+        generation, key, out);
+}
+
+void seal_wrap_by_master(
+    const MasterKey *master, const uint8_t *subject, uint32_t generation, const uint8_t *key,
+    uint8_t *out)
+{
+    write_head(WRAPPED_BY_MASTER, master_key_info(master, KEY_MASTER, 0)->check, out);
+    wrap_by(master_key_cipher(master, 0), subject, generation, key, out);
 }
 
 DataKey *data_key_new(
@@ -148,11 +190,10 @@ DataKey *data_key_new(
     return make_key(key, subject, generation);
 }
 
-static bool unwrap_by(
-    const MasterKey *master, size_t index, Str bound, Str bare, uint8_t out[SEAL_KEY_LEN])
+static bool unwrap_by(EVP_CIPHER_CTX *wrapper, Str bound, Str bare, uint8_t out[SEAL_KEY_LEN])
 {
     Str body = str_slice(bare, SEAL_NONCE_LEN, bare.len);
-    if (decrypt(master_key_cipher(master, index), bound, (const uint8_t *)bare.ptr, body, out)) {
+    if (decrypt(wrapper, bound, (const uint8_t *)bare.ptr, body, out)) {
         return true;
     }
     OPENSSL_cleanse(out, SEAL_KEY_LEN);
@@ -163,16 +204,62 @@ static bool unwrap_by(
 static bool unwrap_bare(const MasterKey *master, Str bound, Str bare, uint8_t out[SEAL_KEY_LEN])
 {
     for (size_t i = 0; i < master_key_count(master, KEY_MASTER); i++) {
-        if (unwrap_by(master, i, bound, bare, out)) {
+        if (unwrap_by(master_key_cipher(master, i), bound, bare, out)) {
             return true;
         }
     }
     return false;
 }
 
-static bool unwrap(
-    const MasterKey *master, const uint8_t subject[KEY_SUBJECT_LEN], uint32_t generation,
-    Str wrapped, uint8_t out[SEAL_KEY_LEN], Error *err)
+static bool fail_wrapper(Str head, Error *err)
+{
+    char id[KEY_ID_SIZE];
+    key_id_print((const uint8_t *)head.ptr + 2, id);
+    switch (head.ptr[0] == WRAPPED_FORM ? head.ptr[1] : 0) {
+    case WRAPPED_BY_MASTER:
+        return error_set(
+            err, ERROR_PERMANENT,
+            "data key is wrapped by the master key %s, which the master key file does not hold",
+            id);
+    case WRAPPED_BY_EPOCH:
+        return error_set(
+            err, ERROR_PERMANENT,
+            "data key is wrapped by the epoch key %s, which is not in STENTOR_EPOCH_KEYS_DIR: "
+            "destroyed, or lost",
+            id);
+    default:
+        return error_set(
+            err, ERROR_PERMANENT,
+            "data key is wrapped in form %d by a key of kind %d, which this version does not know",
+            head.ptr[0], head.ptr[1]);
+    }
+}
+
+// NULL: it is not held.
+static EVP_CIPHER_CTX *find_wrapper(const MasterKey *master, Str head)
+{
+    const uint8_t *bytes = (const uint8_t *)head.ptr;
+    if (bytes[0] != WRAPPED_FORM) {
+        return NULL;
+    }
+    if (bytes[1] == WRAPPED_BY_EPOCH) {
+        return epoch_key_cipher(master, bytes + 2);
+    }
+    int index = bytes[1] == WRAPPED_BY_MASTER ? master_key_index(master, bytes + 2) : -1;
+    return index >= 0 ? master_key_cipher(master, (size_t)index) : NULL;
+}
+
+static bool fail_foreign(uint32_t generation, const char *wrapper, Error *err)
+{
+    return error_set(
+        err, ERROR_PERMANENT,
+        "data key of generation %u was not wrapped by this %s key for this subject",
+        (unsigned)generation, wrapper);
+}
+
+bool seal_unwrap(
+    const MasterKey *master, const uint8_t *subject, uint32_t generation, Str wrapped, uint8_t *out,
+    Error *err)
 {
     bool bare = wrapped.len == WRAPPED_BARE_LEN;
     if (!bare && wrapped.len != WRAPPED_KEY_LEN) {
@@ -185,41 +272,21 @@ static bool unwrap(
     Str wrap_bound = bind_wrap(bound, head, subject, generation);
     if (bare) {
         return unwrap_bare(master, wrap_bound, wrapped, out) ||
-               error_set(
-                   err, ERROR_PERMANENT,
-                   "data key of generation %u was not wrapped by this master key for this subject",
-                   (unsigned)generation);
+               fail_foreign(generation, "master", err);
     }
-    if (head.ptr[0] != WRAPPED_FORM || head.ptr[1] != KEY_MASTER) {
-        return error_set(
-            err, ERROR_PERMANENT,
-            "data key is wrapped in form %d by a key of kind %d, which this version does not know",
-            head.ptr[0], head.ptr[1]);
+    EVP_CIPHER_CTX *wrapper = find_wrapper(master, head);
+    if (wrapper == NULL) {
+        return fail_wrapper(head, err);
     }
-    const uint8_t *id = (const uint8_t *)head.ptr + 2;
-    int index = master_key_index(master, id);
-    if (index < 0) {
-        char text[KEY_ID_SIZE];
-        key_id_print(id, text);
-        return error_set(
-            err, ERROR_PERMANENT,
-            "data key is wrapped by the master key %s, which the master key file does not hold",
-            text);
-    }
-    return unwrap_by(
-               master, (size_t)index, wrap_bound, str_slice(wrapped, WRAPPED_HEAD_LEN, wrapped.len),
-               out) ||
-           error_set(
-               err, ERROR_PERMANENT,
-               "data key of generation %u was not wrapped by this master key for this subject",
-               (unsigned)generation);
+    return unwrap_by(wrapper, wrap_bound, str_slice(wrapped, WRAPPED_HEAD_LEN, wrapped.len), out) ||
+           fail_foreign(generation, head.ptr[1] == WRAPPED_BY_EPOCH ? "epoch" : "master", err);
 }
 
 DataKey *data_key_unwrap(
     MasterKey *master, const uint8_t subject[16], uint32_t generation, Str wrapped, Error *err)
 {
     uint8_t key[SEAL_KEY_LEN];
-    return unwrap(master, subject, generation, wrapped, key, err)
+    return seal_unwrap(master, subject, generation, wrapped, key, err)
                ? make_key(key, subject, generation)
                : NULL;
 }
@@ -229,7 +296,7 @@ bool data_key_rewrap(
     uint8_t ret_wrapped[WRAPPED_KEY_LEN], Error *err)
 {
     uint8_t key[SEAL_KEY_LEN];
-    if (!unwrap(master, subject, generation, wrapped, key, err)) {
+    if (!seal_unwrap(master, subject, generation, wrapped, key, err)) {
         return false;
     }
     wrap(master, subject, generation, key, ret_wrapped);
@@ -250,7 +317,8 @@ static DataKey *tenant_key(MasterKey *master, Str tenant, size_t index, size_t h
     uint8_t key[SEAL_KEY_LEN];
     uint8_t subject[KEY_SUBJECT_LEN];
     master_key_expand(master, index, str_of(info, sizeof info), key);
-    key_subject(master_hash_key_at(master, hash_index), tenant, STR_EMPTY, subject);
+    key_subject(
+        master_hash_key_at(master, hash_index), DATA_KEY_ORDINARY, tenant, STR_EMPTY, subject);
     return make_key(key, subject, 0);
 }
 

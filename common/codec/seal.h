@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealing: AES-256-GCM under a recipient's data key; data keys wrapped by a master key.
+// Sealing: AES-256-GCM under a recipient's data key; data keys wrapped by an epoch key, or, in an
+// installation without epoch keys, by a master key.
 // The associated data binds a field to its tenant, notification and name, so that a ciphertext
 // cannot be moved.
 #pragma once
@@ -15,25 +16,34 @@ enum {
     SEAL_TAG_LEN = 16,
     // The first form: nonce, key, tag; by which master key, it does not say.
     WRAPPED_BARE_LEN = SEAL_NONCE_LEN + SEAL_KEY_LEN + SEAL_TAG_LEN,
-    // In front of them since: form (1), kind of the wrapping key (KeyKind), its id.
+    // In front of them since: form (1), kind of the wrapping key (WrapperKind), its id.
     WRAPPED_HEAD_LEN = 2 + KEY_ID_LEN,
     WRAPPED_KEY_LEN = WRAPPED_HEAD_LEN + WRAPPED_BARE_LEN,
 };
+
+// Frozen: the second byte of a wrapped key.
+typedef enum WrapperKind { WRAPPED_BY_MASTER = 1, WRAPPED_BY_EPOCH = 2 } WrapperKind;
 
 // One recipient's data key, ready to use (its cipher contexts are set up once). Opaque; not for two
 // threads at once.
 typedef struct DataKey DataKey;
 
-// A fresh random data key for `subject`, and its wrapped form, by the current master key, for the
-// key table.
+// The head of what is wrapped now: by the current epoch key, or by the current master key when
+// there is none.
+void wrapper_head(const MasterKey *master, uint8_t out[WRAPPED_HEAD_LEN]);
+// The id of the epoch key that has wrapped it; NULL: none has.
+const uint8_t *wrapped_epoch(Str wrapped);
+
+// A fresh random data key for `subject`, and its wrapped form, under the current head, for the key
+// table.
 DataKey *data_key_new(
     MasterKey *master, const uint8_t subject[16], uint32_t generation,
     uint8_t ret_wrapped[WRAPPED_KEY_LEN]);
-// ERROR_PERMANENT when the wrapped bytes were not made by a master key of the file for this subject
-// and generation.
+// ERROR_PERMANENT when the wrapped bytes were not made by a master key of the file, or an epoch key
+// that is held, for this subject and generation.
 DataKey *data_key_unwrap(
     MasterKey *master, const uint8_t subject[16], uint32_t generation, Str wrapped, Error *err);
-// The same key wrapped again by the current master key. ERROR_PERMANENT as above.
+// The same key wrapped again under the current head. ERROR_PERMANENT as above.
 bool data_key_rewrap(
     MasterKey *master, const uint8_t subject[16], uint32_t generation, Str wrapped,
     uint8_t ret_wrapped[WRAPPED_KEY_LEN], Error *err);

@@ -72,6 +72,13 @@ void db_txn_tenant(DbTxn *txn, Str tenant);
 // synchronous_commit = off for this transaction: only for what is rebuilt from a sequence stored in
 // the same transaction, or what a later synchronous commit covers.
 void db_txn_lazy_commit(DbTxn *txn);
+// Statements for a copy of their schema: what folds into "people" folds into "people_rebuild" with
+// the same statements. Every "people." of the text of those that are added from now on is
+// "people_rebuild." then; NULL: no more.
+typedef struct DbSchemaCopy DbSchemaCopy;
+DbSchemaCopy *db_schema_copy_new(const char *schema, const char *copy); // both are copied
+void db_schema_copy_free(DbSchemaCopy *copy); // after the pool is closed; NULL-safe
+void db_txn_schema(DbTxn *txn, DbSchemaCopy *copy);
 // Hands the transaction over; on_done comes from the loop, exactly once.
 void db_txn_submit(DbTxn *txn, DbDone on_done, void *ctx);
 void db_txn_abandon(DbTxn *txn); // frees one that was not submitted

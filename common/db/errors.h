@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Postgres says, as an Error. Private to common/db.
+// What Postgres says, as an Error: of common/db, and of programs that use libpq blocking.
 // The text is the statement's name, Postgres's primary message and its SQLSTATE; the detail is left
 // out, because it quotes the values of rows.
 #pragma once

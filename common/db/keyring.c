@@ -9,6 +9,7 @@
 #include "common/base/crash.h"
 #include "common/base/id.h"
 #include "common/base/map.h"
+#include "common/codec/epoch_keys.h"
 #include "common/codec/hash.h"
 #include "common/db/key_cache.h"
 #include "common/db/txn.h"
@@ -16,34 +17,45 @@
 enum {
     CACHE_MAX_DEFAULT = 100000,
     CACHE_DEFAULT_MS = 60000,
+    MISSING_MS = 60000,
     ROUNDS_MAX =
         4, // of create and look again, when others create and destroy the same key meanwhile
 };
 
 // The newest generation, or the one asked for; no row: generation and wrapped are null.
-static const DbStatement FIND = {
-    "keyring_find", "SELECT w.at, k.generation, k.wrapped"
-                    " FROM unnest($1::text[], $2::bytea[], $3::int4[]) WITH ORDINALITY"
-                    "  AS w(tenant_id, subject, generation, at)"
-                    " CROSS JOIN LATERAL (SELECT d.generation, d.wrapped FROM keys.data_keys d"
-                    "  WHERE d.subject = w.subject AND d.tenant_id = w.tenant_id"
-                    "   AND (w.generation = 0 OR d.generation = w.generation)"
-                    "  ORDER BY d.generation DESC LIMIT 1) AS k"};
+#define FIND_WHERE(opens)                                                                          \
+    "SELECT w.at, k.generation, CASE WHEN " opens " THEN k.wrapped END,"                           \
+    "  k.restricted_by IS NOT NULL"                                                                \
+    " FROM unnest($1::text[], $2::bytea[], $3::int4[]) WITH ORDINALITY"                            \
+    "  AS w(tenant_id, subject, generation, at)"                                                   \
+    " CROSS JOIN LATERAL (SELECT d.generation, d.wrapped, d.restricted_by FROM keys.data_keys d"   \
+    "  WHERE d.subject = w.subject AND d.tenant_id = w.tenant_id"                                  \
+    "   AND (w.generation = 0 OR d.generation = w.generation)"                                     \
+    "  ORDER BY d.generation DESC LIMIT 1) AS k"
+static const DbStatement FIND = {"keyring_find", FIND_WHERE("k.restricted_by IS NULL")};
+// Kept keys too, which only an operator's role can find.
+static const DbStatement FIND_KEPT = {
+    "keyring_find_kept",
+    FIND_WHERE("k.restricted_by IS NULL OR EXISTS (SELECT FROM erasure.kept_keys x"
+               " WHERE x.subject = w.subject AND x.generation = k.generation"
+               " AND x.ended_at IS NULL)")};
 
 // Whoever comes second finds the row taken and uses it. Nothing is made under a retired master key,
-// which may be gone from the file tomorrow.
+// which may be gone from the file tomorrow, nor under an epoch key that another has replaced
+// (keys.may_wrap).
 static const DbStatement CREATE = {
     "keyring_create", "INSERT INTO keys.data_keys (tenant_id, subject, generation, wrapped)"
                       " SELECT * FROM unnest($1::text[], $2::bytea[], $3::int4[], $4::bytea[])"
-                      " WHERE NOT EXISTS (SELECT FROM keys.master_keys m WHERE m.kind = 'master'"
-                      "  AND m.key_id = $5::bytea AND m.retired_at IS NOT NULL)"
-                      " ON CONFLICT DO NOTHING"};
+                      " WHERE (SELECT keys.may_wrap($5::bytea)) ON CONFLICT DO NOTHING"};
 
 struct Keyring {
     DbPool *pool;
     MasterKey *master;
     KeyCache *cache;
+    const DbStatement *find;
+    uint64_t missing_ms; // since when an epoch key is missed; 0: none is
     int jobs;
+    bool found_only;
     bool freed;
 };
 
@@ -98,6 +110,8 @@ Keyring *keyring_new(DbPool *pool, MasterKey *master, const KeyringOptions *opti
     Keyring *ring = xcalloc(1, sizeof *ring);
     ring->pool = pool;
     ring->master = master;
+    ring->found_only = options->found_only;
+    ring->find = options->kept ? &FIND_KEPT : &FIND;
     ring->cache = key_cache_new(
         options->cache_max > 0 ? options->cache_max : CACHE_MAX_DEFAULT,
         options->cache_ms > 0 ? (uint64_t)options->cache_ms : CACHE_DEFAULT_MS);
@@ -126,17 +140,18 @@ static uint8_t *subject_place(KeyWant *want, size_t index)
     return index == 0 ? want->subject : want->older[want->older_count++];
 }
 
-KeyWant keyring_want(const Keyring *ring, Str tenant, Str recipient)
+KeyWant keyring_want(const Keyring *ring, DataKeyKind kind, Str tenant, Str recipient)
 {
     KeyWant want = {.tenant = tenant};
     HashKeys keys = master_hash_keys(ring->master);
     for (size_t i = 0; i < keys.count; i++) {
-        key_subject(keys.keys[i], tenant, recipient, subject_place(&want, i));
+        key_subject(keys.keys[i], kind, tenant, recipient, subject_place(&want, i));
     }
     return want;
 }
 
-KeyWant keyring_want_address(const Keyring *ring, Str tenant, Channel channel, Str address)
+KeyWant keyring_want_address(
+    const Keyring *ring, DataKeyKind kind, Str tenant, Channel channel, Str address)
 {
     KeyWant want = {.tenant = tenant};
     HashKeys keys = master_hash_keys(ring->master);
@@ -145,7 +160,8 @@ KeyWant keyring_want_address(const Keyring *ring, Str tenant, Channel channel, S
         char hex[2 * ADDRESS_HASH_LEN + 1];
         address_hash(keys.keys[i], tenant, channel, address, hash);
         hex_encode(hash, sizeof hash, hex);
-        key_subject(keys.keys[i], tenant, str_of(hex, sizeof hex - 1), subject_place(&want, i));
+        key_subject(
+            keys.keys[i], kind, tenant, str_of(hex, sizeof hex - 1), subject_place(&want, i));
     }
     return want;
 }
@@ -212,7 +228,7 @@ static void on_found(void *ctx, DbTxn *txn, const Error *err);
 
 static void add_find(Job *job, DbTxn *txn)
 {
-    DbParams *p = db_txn_add(txn, &FIND, NULL);
+    DbParams *p = db_txn_add(txn, job->ring->find, NULL);
     DbArray *tenants = db_array(p, DB_TEXT);
     DbArray *subjects = db_array(p, DB_BYTES);
     DbArray *generations = db_array(p, DB_I32);
@@ -240,7 +256,9 @@ static void add_create(Job *job, DbTxn *txn)
         db_push_int(generations, m->next);
         db_push_text(wrapped, str_of(m->wrapped, WRAPPED_KEY_LEN));
     }
-    db_bytes(p, str_of(master_key_info(job->ring->master, KEY_MASTER, 0)->check, KEY_ID_LEN));
+    uint8_t head[WRAPPED_HEAD_LEN];
+    wrapper_head(job->ring->master, head);
+    db_bytes(p, str_of(head, sizeof head));
 }
 
 static void find_open(Job *job)
@@ -284,10 +302,36 @@ static void create_open(Job *job)
     // circle.
     qsort(job->open, job->open_count, sizeof(Missing *), compare_subjects);
     job->creating = true;
+    // A folder that cannot be read now: what is held may still wrap, and Postgres knows.
+    (void)master_epochs_refresh(job->ring->master, NULL);
     DbTxn *txn = db_txn_new(job->ring->pool);
     add_create(job, txn);
     add_find(job, txn);
     db_txn_submit(txn, on_found, job);
+}
+
+// A new epoch key is noticed when the first data key that it has wrapped is met. false: it is not
+// in the folder.
+static bool hold_epoch(Keyring *ring, Str wrapped)
+{
+    const uint8_t *epoch = wrapped_epoch(wrapped);
+    if (epoch != NULL && master_epoch_find(ring->master, epoch) == NULL) {
+        (void)master_epochs_refresh(ring->master, NULL);
+        if (master_epoch_find(ring->master, epoch) == NULL) {
+            return false;
+        }
+    }
+    ring->missing_ms = 0;
+    return true;
+}
+
+// A shared folder may be behind for a while; what stays away is lost.
+static ErrorKind kind_of_missing(Keyring *ring)
+{
+    if (ring->missing_ms == 0) {
+        ring->missing_ms = now_ms(ring);
+    }
+    return now_ms(ring) - ring->missing_ms < MISSING_MS ? ERROR_TRANSIENT : ERROR_CONFIG;
 }
 
 // The row holds what we have just made: no need to unwrap it. Otherwise another process was faster.
@@ -298,9 +342,11 @@ static DataKey *open_row(Job *job, Missing *m, uint32_t generation, Str wrapped,
         CRASH_POINT("keyring.created");
         return TAKE(m->fresh);
     }
+    bool held = hold_epoch(job->ring, wrapped);
     DataKey *key = data_key_unwrap(job->ring->master, m->subject, generation, wrapped, err);
     if (key == NULL && err != NULL) {
-        err->kind = ERROR_CONFIG; // another installation's master key: no input is to blame
+        // Another installation's master key, a lost epoch key: no input is to blame.
+        err->kind = held ? ERROR_CONFIG : kind_of_missing(job->ring);
         error_wrap(err, "data key");
     }
     return key;
@@ -312,7 +358,8 @@ static bool take_row(Job *job, const PGresult *rows, int row, Error *err)
     assert(at >= 1 && (size_t)at <= job->open_count);
     Missing *m = job->open[at - 1];
     uint32_t generation = (uint32_t)db_get_int(rows, row, 1);
-    if (db_is_null(rows, row, 2) && m->generation == 0) {
+    bool restricted = db_get_int(rows, row, 3) != 0; // an erasure waits for its hold to end
+    if (db_is_null(rows, row, 2) && m->generation == 0 && !restricted) {
         m->found = m->older_asked == 0;
         m->next = m->found ? generation + 1 : m->next; // destroyed: the person is here again
         return true;
@@ -374,11 +421,17 @@ static void take_answer(Job *job, const DbTxn *txn)
         find_open(job);
         return;
     }
+    if (job->ring->found_only) {
+        finish(job, NULL);
+        return;
+    }
     if (++job->rounds == ROUNDS_MAX) {
         error_set(
             &err, ERROR_TRANSIENT,
-            "data keys change faster than they are read, or the master key was retired (HINT: "
-            "stentor keys status)");
+            "data keys change faster than they are read, or the master key was retired or the "
+            "epoch key "
+            "replaced (HINT: stentor keys status; have all programs the same "
+            "STENTOR_EPOCH_KEYS_DIR?)");
         finish(job, &err);
         return;
     }

@@ -130,7 +130,8 @@ static bool finds_people(PGconn *pg, const MasterKey *master, Error *err)
     for (int i = 0; people != NULL && i < db_rows(people) && !found; i++) {
         uint8_t subject[KEY_SUBJECT_LEN];
         key_subject(
-            master_hash_key(master), db_get_text(people, i, 0), db_get_text(people, i, 1), subject);
+            master_hash_key(master), DATA_KEY_ORDINARY, db_get_text(people, i, 0),
+            db_get_text(people, i, 1), subject);
         Arguments a = {.count = 0};
         add_bytes(&a, str_of(subject, sizeof subject));
         CLEANUP(free_result)

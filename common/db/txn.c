@@ -2,9 +2,12 @@
 #include "common/db/txn.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/buf.h"
 #include "common/base/id.h"
+#include "common/base/map.h"
 
 enum { FIRST_BLOCK_BYTES = 16 * 1024, FIRST_TENANTS = 16 };
 
@@ -164,9 +167,86 @@ void db_txn_lazy_commit(DbTxn *txn)
     txn->lazy = true;
 }
 
+// ---- a copy of a schema ----
+
+enum { COPY_TEXT_MAX = 64 * 1024 };
+
+struct DbSchemaCopy {
+    Arena *arena;
+    Map *statements; // by name
+    Str schema;      // with its dot
+    Str copy;
+};
+
+DbSchemaCopy *db_schema_copy_new(const char *schema, const char *copy)
+{
+    DbSchemaCopy *c = xcalloc(1, sizeof *c);
+    c->arena = arena_new(0);
+    c->statements = map_new(NULL);
+    c->schema = str_from(arena_printf(c->arena, "%s.", schema));
+    c->copy = str_from(arena_printf(c->arena, "%s.", copy));
+    return c;
+}
+
+void db_schema_copy_free(DbSchemaCopy *copy)
+{
+    if (copy != NULL) {
+        map_free(copy->statements);
+        arena_free(copy->arena);
+        free(copy);
+    }
+}
+
+void db_txn_schema(DbTxn *txn, DbSchemaCopy *copy)
+{
+    txn->copy = copy;
+}
+
+// "stentor_people." is another schema.
+static bool is_part_of_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+static char *rewrite(const DbSchemaCopy *copy, const char *sql)
+{
+    Buf text;
+    buf_init(&text, COPY_TEXT_MAX);
+    Str rest = str_from(sql);
+    char before = ' ';
+    while (rest.len > 0) {
+        bool here = !is_part_of_name(before) && str_starts(rest, copy->schema);
+        before = here ? '.' : rest.ptr[0];
+        if (here) {
+            buf_str(&text, copy->copy);
+        } else {
+            buf_char(&text, before);
+        }
+        rest = str_slice(rest, here ? copy->schema.len : 1, rest.len);
+    }
+    char *ret = arena_cstr(copy->arena, buf_view(&text));
+    buf_done(&text);
+    return ret;
+}
+
+static const DbStatement *statement_of(DbSchemaCopy *copy, const DbStatement *statement)
+{
+    DbStatement *made = map_get(copy->statements, str_from(statement->name));
+    if (made == NULL) {
+        made = arena_zalloc(copy->arena, sizeof *made);
+        made->name = arena_printf(copy->arena, STR_FMT "%s", STR_ARG(copy->copy), statement->name);
+        made->sql = rewrite(copy, statement->sql);
+        map_put(copy->statements, str_from(statement->name), made);
+    }
+    return made;
+}
+
+// ---- statements ----
+
 DbParams *db_txn_add(DbTxn *txn, const DbStatement *statement, int *ret_index)
 {
-    DbParams *p = db_params_new(txn, statement);
+    const DbStatement *own = txn->copy != NULL ? statement_of(txn->copy, statement) : statement;
+    DbParams *p = db_params_new(txn, own);
     if (txn->count == DB_STATEMENTS_MAX) {
         db_txn_fail(txn, ERROR_CONFIG, "more than %d statements", DB_STATEMENTS_MAX);
         return p;

@@ -43,6 +43,7 @@ struct DbTxn {
     size_t bytes;
     DbTenants tenants;
     bool lazy;
+    DbSchemaCopy *copy; // its statements are for it; NULL: for their own schema
     int count;
     DbParams *setup; // tenants and lazy commit; NULL: neither
     DbParams *statements[DB_STATEMENTS_MAX];

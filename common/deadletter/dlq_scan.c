@@ -7,10 +7,10 @@
 #include "common/bus/consume/reader.h"
 #include "common/bus/topology/topology.h"
 
-enum { BATCH_MAX = 32, FREE_TIMEOUT_MS = 5000 }; // a letter may have 900 KB
+enum { BATCH_MAX = 32 }; // a letter may have 900 KB
 
 struct Scan {
-    Session *session;
+    SessionWait wait; // for the whole scan
     const Selection *selection;
     ScanLetters on_letters;
     void *ctx;
@@ -26,7 +26,7 @@ struct Scan {
 static void finish_if_ended(Scan *scan)
 {
     if (scan->ended && !scan->waiting) {
-        session_finish(scan->session, NULL);
+        session_wait_end(&scan->wait, NULL);
     }
 }
 
@@ -34,7 +34,7 @@ void scan_go_on(Scan *scan, const Error *err)
 {
     scan->waiting = false;
     if (err != NULL) {
-        session_finish(scan->session, err);
+        session_wait_end(&scan->wait, err);
         return;
     }
     reader_pause(scan->reader, false);
@@ -74,12 +74,12 @@ static void on_reader_caught_up(void *ctx)
 
 static void on_reader_failed(void *ctx, const Error *err)
 {
-    session_finish(((Scan *)ctx)->session, err);
+    session_wait_end(&((Scan *)ctx)->wait, err);
 }
 
 static void on_reader_freed(void *ctx)
 {
-    session_finish(ctx, NULL);
+    session_wait_end(ctx, NULL);
 }
 
 static bool ask_last(Session *session, Arena *arena, uint64_t *ret, Error *err)
@@ -103,7 +103,12 @@ bool scan_run(
 {
     static const ReaderHandlers handlers = {
         on_reader_messages, on_reader_caught_up, on_reader_failed};
-    Scan scan = {session, selection, on_letters, ctx, NULL, arena_new(0), 0, false, false};
+    Scan scan = {
+        .wait = {.session = session},
+        .selection = selection,
+        .on_letters = on_letters,
+        .ctx = ctx,
+        .arena = arena_new(0)};
     bool ok = ask_last(session, scan.arena, &scan.last, err);
     if (ok && scan.last > 0) {
         Str stage = selection->stage.len > 0 ? selection->stage : STR("*");
@@ -115,10 +120,11 @@ bool scan_run(
             .batch_max = BATCH_MAX,
         };
         scan.reader = reader_new(session->bus, &options, &handlers, &scan);
-        ok = session_run(session, 0, err);
+        ok = session_wait(&scan.wait, err);
         Error ignored = {0};
-        reader_free(scan.reader, on_reader_freed, session);
-        session_run(session, FREE_TIMEOUT_MS, &ignored);
+        SessionWait freed = {.session = session};
+        reader_free(scan.reader, on_reader_freed, &freed);
+        (void)session_wait(&freed, &ignored);
     }
     arena_free(scan.arena);
     return ok;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/events/kinds.h"
 
+#include "stentor/v1/audit.pb-c.h"
 #include "stentor/v1/deferred.pb-c.h"
 #include "stentor/v1/inbound.pb-c.h"
 #include "stentor/v1/rendered.pb-c.h"
@@ -21,6 +22,7 @@ static const EventKind kinds[] = {
     {"SETTLE",    "ntf.settle.",   &stentor__v1__notification_status__descriptor},
     {"DEFERRED",  "ntf.deferred.", &stentor__v1__deferred__descriptor},
     {"INBOUND",   "ntf.inbound.",  &stentor__v1__inbound_callback__descriptor},
+    {"AUDIT",     "aud.",          &stentor__v1__audit_entry__descriptor},
 };
 // clang-format on
 enum { KINDS = sizeof kinds / sizeof *kinds };

@@ -3,28 +3,29 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "common/base/buf.h"
 #include "common/base/clock.h"
 
 // clang-format off
 // Columns in the order of write_head(), FoldText and FoldTime. Each merges by a maximum or a minimum; NULL loses.
 // The tenant is part of the key: an event with another tenant's notification id makes a row of its own tenant, where a
 // conflict with a row that row-level security hides would fail this flush for ever.
-// Each statement is INSERT INTO <schema> and one of these.
-static const char upsert_notifications[] =
-    ".notifications AS n ("
-    " created_at, id, tenant_id, status, status_rank, reason_code, reason,"
-    " channel, category, priority, template, template_version, locale, recipient_id, correlation_id, source_event_id,"
-    " batch_id, address_hash, address, content_checksum,"
-    " scheduled_for, expires_at, queued_at, scheduled_at, rendered_at, sent_at, delivered_at, opened_at, clicked_at,"
-    " ended_at, updated_at)"
-    " SELECT u.*, clock_timestamp() FROM unnest("
-    " $1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::text[], $7::text[],"
-    " $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[],"
-    " $17::text[], $18::bytea[], $19::bytea[], $20::bytea[],"
-    " $21::timestamptz[], $22::timestamptz[], $23::timestamptz[], $24::timestamptz[], $25::timestamptz[],"
-    " $26::timestamptz[], $27::timestamptz[], $28::timestamptz[], $29::timestamptz[], $30::timestamptz[]) AS u"
-    " ON CONFLICT (created_at, id, tenant_id) DO UPDATE SET"
+#define NOTIFICATION_COLUMNS                                                                                           \
+    "created_at, retention_class, id, tenant_id, status, status_rank, reason_code, reason,"                            \
+    " channel, category, priority, template, template_version, locale, recipient_id, correlation_id, source_event_id," \
+    " batch_id, address_hash, address, content_checksum,"                                                              \
+    " scheduled_for, expires_at, queued_at, scheduled_at, rendered_at, sent_at, delivered_at, opened_at, clicked_at,"  \
+    " ended_at"
+static const char notification_rows[] =
+    "unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int2[], $7::text[], $8::text[],"
+    " $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],"
+    " $18::text[], $19::bytea[], $20::bytea[], $21::bytea[],"
+    " $22::timestamptz[], $23::timestamptz[], $24::timestamptz[], $25::timestamptz[], $26::timestamptz[],"
+    " $27::timestamptz[], $28::timestamptz[], $29::timestamptz[], $30::timestamptz[], $31::timestamptz[])";
+static const char merge_notifications[] =
+    " ON CONFLICT (created_at, id, tenant_id, retention_class) DO UPDATE SET"
     " status = CASE WHEN excluded.status_rank > n.status_rank THEN excluded.status ELSE n.status END,"
     " status_rank = GREATEST(n.status_rank, excluded.status_rank),"
     " reason_code = CASE WHEN"
@@ -70,20 +71,67 @@ static const char upsert_notifications[] =
     " COALESCE(" row ".vendor_message_id, '') COLLATE \"C\", COALESCE(" row ".code, '') COLLATE \"C\","                \
     " COALESCE(" row ".enhanced_code, '') COLLATE \"C\", COALESCE(" row ".reply, '') COLLATE \"C\")"
 
-static const char upsert_attempts[] =
-    ".delivery_attempts AS a ("
-    " created_at, notification_id, attempt_number, id, tenant_id, channel, vendor, vendor_message_id, outcome, code,"
-    " enhanced_code, reply, started_at, finished_at, was_unknown)"
-    " SELECT u.* FROM unnest("
-    " $1::timestamptz[], $2::text[], $3::int2[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],"
-    " $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::boolean[]) AS u"
-    " ON CONFLICT (created_at, notification_id, attempt_number, tenant_id) DO UPDATE SET"
-    " id = excluded.id, vendor = excluded.vendor, vendor_message_id = excluded.vendor_message_id,"
-    " outcome = excluded.outcome, code = excluded.code, enhanced_code = excluded.enhanced_code,"
-    " reply = excluded.reply, started_at = excluded.started_at, finished_at = excluded.finished_at,"
-    " was_unknown = excluded.was_unknown"
-    " WHERE " ATTEMPT_ORDER("excluded") " > " ATTEMPT_ORDER("a");
+#define ATTEMPT_COLUMNS                                                                                                \
+    "created_at, retention_class, notification_id, attempt_number, id, tenant_id, channel, vendor, vendor_message_id," \
+    " outcome, code, enhanced_code, reply, started_at, finished_at, was_unknown"
+static const char attempt_rows[] =
+    "unnest($1::timestamptz[], $2::text[], $3::text[], $4::int2[], $5::text[], $6::text[], $7::text[], $8::text[],"
+    " $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::timestamptz[],"
+    " $16::boolean[])";
+#define MERGE_ATTEMPTS(last)                                                                                           \
+    " ON CONFLICT (created_at, notification_id, attempt_number, tenant_id, retention_class) DO UPDATE SET"             \
+    " id = excluded.id, vendor = excluded.vendor, vendor_message_id = excluded.vendor_message_id,"                     \
+    " outcome = excluded.outcome, code = excluded.code, enhanced_code = excluded.enhanced_code,"                       \
+    " reply = excluded.reply, started_at = excluded.started_at, finished_at = excluded.finished_at,"                   \
+    " was_unknown = excluded.was_unknown" last " WHERE " ATTEMPT_ORDER("excluded") " > " ATTEMPT_ORDER("n")
+
+// The rows as u, each with whether its period is sealed. Nothing is looked up for a row younger than all that is
+// sealed. Postgres takes the snapshot after its locks on the tables, so what was sealed while this waited is seen.
+static const char with_rows[] =
+    "WITH u AS MATERIALIZED (SELECT i.*,"
+    " i.created_at < COALESCE((SELECT max(s.ends_at) FROM stentor.sealed_periods s), '-infinity')"
+    " AND COALESCE((SELECT s.starts_at FROM stentor.sealed_periods s WHERE s.class = i.retention_class"
+    " AND s.ends_at > i.created_at ORDER BY s.ends_at LIMIT 1) <= i.created_at, false) AS late FROM %s AS i (%s))";
 // clang-format on
+
+typedef struct TableSql {
+    const char *table;
+    const char *late_table;
+    const char *columns;
+    const char *rows;
+    const char *written; // column of the time of writing; the late tables all have one
+    const char *merge;
+    const char *late_merge;
+} TableSql;
+
+static const TableSql tables[] = {
+    {"notifications", "late_notifications", NOTIFICATION_COLUMNS, notification_rows, ", updated_at",
+     merge_notifications, merge_notifications},
+    {"delivery_attempts", "late_attempts", ATTEMPT_COLUMNS, attempt_rows, "", MERGE_ATTEMPTS(""),
+     MERGE_ATTEMPTS(", updated_at = clock_timestamp()")},
+};
+
+static void print_upsert(
+    char out[HISTORY_SQL_MAX], const char *schema, const TableSql *sql, HistoryLate late)
+{
+    Buf text;
+    buf_init(&text, HISTORY_SQL_MAX - 1);
+    buf_printf(&text, with_rows, sql->rows, sql->columns);
+    if (late == HISTORY_LATE_APART) {
+        buf_printf(
+            &text,
+            ", late AS (INSERT INTO %s.%s AS n (%s, updated_at) SELECT %s, clock_timestamp()"
+            " FROM u WHERE u.late%s)",
+            schema, sql->late_table, sql->columns, sql->columns, sql->late_merge);
+    }
+    buf_printf(
+        &text, " INSERT INTO %s.%s AS n (%s%s) SELECT %s%s FROM u WHERE NOT u.late%s", schema,
+        sql->table, sql->columns, sql->written, sql->columns,
+        sql->written[0] != '\0' ? ", clock_timestamp()" : "", sql->merge);
+    assert(!text.full);
+    memcpy(out, buf_c(&text), text.len + 1);
+    buf_done(&text);
+}
 
 static void name_statement(
     HistorySql *out, int slot, DbStatement *ret, const char *schema, const char *what)
@@ -92,20 +140,19 @@ static void name_statement(
     *ret = (DbStatement){.name = out->names[slot], .sql = out->text[slot]};
 }
 
-void history_sql_init(HistorySql *out, const char *schema)
+void history_sql_init(HistorySql *out, const char *schema, HistoryLate late)
 {
-    int lengths[] = {
-        snprintf(out->text[0], HISTORY_SQL_MAX, "INSERT INTO %s%s", schema, upsert_notifications),
-        snprintf(out->text[1], HISTORY_SQL_MAX, "INSERT INTO %s%s", schema, upsert_attempts),
-        snprintf(
-            out->text[2], HISTORY_SQL_MAX,
-            "SELECT stentor.ensure_partitions('%s.notifications', $1::timestamptz, "
-            "$2::timestamptz),"
-            " stentor.ensure_partitions('%s.delivery_attempts', $1::timestamptz, $2::timestamptz)",
-            schema, schema)};
-    for (int i = 0; i < 3; i++) {
-        assert(lengths[i] > 0 && lengths[i] < HISTORY_SQL_MAX);
-    }
+    print_upsert(out->text[0], schema, &tables[0], late);
+    print_upsert(out->text[1], schema, &tables[1], late);
+    int len = snprintf(
+        out->text[2], HISTORY_SQL_MAX,
+        "SELECT stentor.ensure_partitions(('%s.notifications' || m.ending)::regclass, since, "
+        "until),"
+        " stentor.ensure_partitions(('%s.delivery_attempts' || m.ending)::regclass, since, until)"
+        " FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS m (ending, since, "
+        "until)",
+        schema, schema);
+    assert(len > 0 && len < HISTORY_SQL_MAX);
     name_statement(out, 0, &out->notifications, schema, "notifications");
     name_statement(out, 1, &out->attempts, schema, "attempts");
     name_statement(out, 2, &out->months, schema, "months");
@@ -113,9 +160,16 @@ void history_sql_init(HistorySql *out, const char *schema)
 
 // ---- notifications ----
 
+static void push_class(DbArray *column, Str id)
+{
+    char code = retention_class_code(retention_class_of_id(id));
+    db_push_text(column, str_of(&code, 1));
+}
+
 static void write_head(DbParams *params, HistoryRow *const *rows, size_t count)
 {
     DbArray *created_at = db_array(params, DB_TIME);
+    DbArray *class = db_array(params, DB_TEXT);
     DbArray *id = db_array(params, DB_TEXT);
     DbArray *tenant = db_array(params, DB_TEXT);
     DbArray *status = db_array(params, DB_TEXT);
@@ -124,6 +178,7 @@ static void write_head(DbParams *params, HistoryRow *const *rows, size_t count)
     DbArray *reason = db_array(params, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
         db_push_time(created_at, rows[i]->created_at_us);
+        push_class(class, rows[i]->id);
         db_push_text(id, rows[i]->id);
         db_push_text(tenant, rows[i]->tenant);
         db_push_text(status, str_from(status_name(rows[i]->status)));
@@ -156,6 +211,7 @@ static void write_rows(const HistorySql *sql, DbTxn *txn, HistoryRow *const *row
 static void write_attempt_keys(DbParams *params, AttemptRow *const *attempts, size_t count)
 {
     DbArray *created_at = db_array(params, DB_TIME);
+    DbArray *class = db_array(params, DB_TEXT);
     DbArray *notification = db_array(params, DB_TEXT);
     DbArray *number = db_array(params, DB_I16);
     DbArray *id = db_array(params, DB_TEXT);
@@ -164,6 +220,7 @@ static void write_attempt_keys(DbParams *params, AttemptRow *const *attempts, si
     for (size_t i = 0; i < count; i++) {
         const HistoryRow *row = attempts[i]->row;
         db_push_time(created_at, row->created_at_us);
+        push_class(class, row->id);
         db_push_text(notification, row->id);
         db_push_int(number, attempts[i]->number);
         db_push_text(id, attempts[i]->id);
@@ -221,21 +278,54 @@ void history_write(const HistorySql *sql, const Fold *fold, DbTxn *txn)
 
 // ---- months ----
 
-void history_ensure_months(const HistorySql *sql, DbTxn *txn, int64_t since_us, int64_t until_us)
+typedef struct MonthArrays {
+    DbArray *table_ending;
+    DbArray *since;
+    DbArray *until;
+} MonthArrays;
+
+static MonthArrays add_months(const HistorySql *sql, DbTxn *txn)
 {
     DbParams *params = db_txn_add(txn, &sql->months, NULL);
-    db_time(params, since_us);
-    db_time(params, until_us);
+    DbArray *table_ending = db_array(params, DB_TEXT);
+    DbArray *since = db_array(params, DB_TIME);
+    DbArray *until = db_array(params, DB_TIME);
+    return (MonthArrays){table_ending, since, until};
 }
 
-static bool has_month(const HistoryMonths *months, int64_t start_us)
+void history_ensure_months(const HistorySql *sql, DbTxn *txn, int64_t since_us, int64_t until_us)
+{
+    MonthArrays months = add_months(sql, txn);
+    db_push_text(months.table_ending, STR_EMPTY);
+    db_push_time(months.since, since_us);
+    db_push_time(months.until, until_us);
+}
+
+static bool has_month(const HistoryMonths *months, RetentionClass class, int64_t start_us)
 {
     for (size_t i = 0; i < months->asked; i++) {
-        if (months->start_us[i] == start_us) {
+        if (months->at[i].start_us == start_us && months->at[i].class == class) {
             return true;
         }
     }
     return false;
+}
+
+static void ask_month(
+    HistoryMonths *months, MonthArrays *arrays, RetentionClass class, int64_t start_us)
+{
+    static const char *const endings[] = {
+        [RETENTION_RECORD] = "_record",
+        [RETENTION_STANDARD] = "_standard",
+        [RETENTION_BRIEF] = "_brief"};
+    db_push_text(arrays->table_ending, str_from(endings[class]));
+    db_push_time(arrays->since, start_us);
+    db_push_time(arrays->until, start_us);
+    // A full table forgets: the statement is then asked again with each flush, which is slow
+    // and right.
+    if (months->asked < HISTORY_MONTHS_MAX) {
+        months->at[months->asked++] = (HistoryMonth){start_us, class};
+    }
 }
 
 void history_months_write(
@@ -244,22 +334,19 @@ void history_months_write(
     months->asked = months->known;
     size_t count = 0;
     HistoryRow *const *rows = fold_rows(fold, &count);
-    int64_t start_us = 0;
-    int64_t end_us = 0;
+    int64_t start_us[RETENTION_CLASS_COUNT] = {0};
+    int64_t end_us[RETENTION_CLASS_COUNT] = {0};
+    MonthArrays arrays = {0};
     for (size_t i = 0; i < count; i++) {
         int64_t at_us = rows[i]->created_at_us;
-        if (at_us >= start_us && at_us < end_us) {
+        RetentionClass class = retention_class_of_id(rows[i]->id);
+        if (at_us >= start_us[class] && at_us < end_us[class]) {
             continue;
         }
-        clock_month(at_us, &start_us, &end_us);
-        if (has_month(months, start_us)) {
-            continue;
-        }
-        history_ensure_months(sql, txn, start_us, start_us);
-        // A full table forgets: the statement is then asked again with each flush, which is slow
-        // and right.
-        if (months->asked < HISTORY_MONTHS_MAX) {
-            months->start_us[months->asked++] = start_us;
+        clock_month(at_us, &start_us[class], &end_us[class]);
+        if (!has_month(months, class, start_us[class])) {
+            arrays = arrays.since == NULL ? add_months(sql, txn) : arrays;
+            ask_month(months, &arrays, class, start_us[class]);
         }
     }
 }

@@ -37,20 +37,32 @@ static int find_stream(const BusMessage *message)
     return at;
 }
 
+static bool is_behind(const HistoryUntil *until, int stream, const BusMessage *message)
+{
+    return until != NULL && message->sequence > until[stream].sequence &&
+           (until[stream].stored_at_us == 0 || message->stored_at_us > until[stream].stored_at_us);
+}
+
+// Nothing is deleted from within these streams, so a jump is a loss: most likely the clock has
+// trimmed what the live projection had read and this one had not.
+static void note_jump(HistoryRebuild *rebuild, int stream, const BusMessage *message)
+{
+    uint64_t first = rebuild->options.first[stream];
+    uint64_t next = rebuild->next[stream] > first ? rebuild->next[stream] : first;
+    if (message->sequence > next && message->stored_at_us > rebuild->missing_before_us) {
+        rebuild->missing_before_us = message->stored_at_us;
+    }
+    rebuild->next[stream] = message->sequence + 1;
+}
+
 static bool fold_message(HistoryRebuild *rebuild, const BusMessage *message, Arena *arena)
 {
     Error unreadable;
     int stream = find_stream(message);
-    if (rebuild->options.until != NULL && message->sequence > rebuild->options.until[stream]) {
+    if (is_behind(rebuild->options.until, stream, message)) {
         return true;
     }
-    // Nothing is deleted from within these streams, so a jump is a loss: most likely the clock has
-    // trimmed what the live projection had read and this one had not.
-    if (message->sequence > rebuild->next[stream] &&
-        message->stored_at_us > rebuild->missing_before_us) {
-        rebuild->missing_before_us = message->stored_at_us;
-    }
-    rebuild->next[stream] = message->sequence + 1;
+    note_jump(rebuild, stream, message);
     bool folded = fold_event(rebuild->fold, message, arena, &unreadable);
     rebuild->events += folded ? 1 : 0;
     rebuild->unreadable += folded ? 0 : 1;
@@ -90,9 +102,9 @@ HistoryRebuild *history_rebuild_new(Bus *bus, const HistoryRebuildOptions *optio
     HistoryRebuild *rebuild = xcalloc(1, sizeof(*rebuild));
     rebuild->options = *options;
     rebuild->fold = fold_new();
-    history_sql_init(&rebuild->sql, options->schema);
+    history_sql_init(&rebuild->sql, options->schema, HISTORY_LATE_NOWHERE);
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
-        rebuild->next[i] = options->first[i] > 1 ? options->first[i] : 1;
+        rebuild->next[i] = 1;
     }
     ProjectorOptions projector = {
         .name = "history", // what its positions are called after the swap
@@ -104,6 +116,8 @@ HistoryRebuild *history_rebuild_new(Bus *bus, const HistoryRebuildOptions *optio
         .pool = options->pool,
         .flush_max = FLUSH_MAX,
         .flush_ms = FLUSH_MS,
+        .readers = options->readers,
+        .readers_ctx = options->readers_ctx,
     };
     rebuild->projector = projector_new(bus, &projector, &handlers, rebuild);
     return rebuild;

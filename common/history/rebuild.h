@@ -4,6 +4,7 @@
 // cannot be read has one from the first time.
 #pragma once
 
+#include "common/bus/consume/reader.h"
 #include "common/bus/jetstream/bus.h"
 #include "common/db/db.h"
 
@@ -12,13 +13,24 @@ extern const char *const history_streams[HISTORY_STREAM_COUNT + 1]; // NULL at t
 
 typedef struct HistoryRebuild HistoryRebuild;
 
+// The last message that counts. Its time too, because a stream that was recreated begins with 1
+// again.
+typedef struct HistoryUntil {
+    uint64_t sequence;
+    int64_t stored_at_us; // 0: not known
+} HistoryUntil;
+
 typedef struct HistoryRebuildOptions {
     const char *schema;       // "archiver_rebuild"
     const char *database_url; // for the lock's own connection
     DbPool *pool;
-    // In the order of history_streams: fold nothing behind these sequences; NULL: everything.
-    const uint64_t *until;
-    const uint64_t *first; // in the same order: where the streams began when this was planned
+    // In the order of history_streams: fold nothing behind these messages; NULL: everything.
+    const HistoryUntil *until;
+    // In the same order: from here on each message is followed by the next one. Before it the log
+    // may lack some rightly: those of a class whose time is over.
+    const uint64_t *first;
+    const ReaderKind *readers; // NULL: of the streams alone
+    void *readers_ctx;
 } HistoryRebuildOptions;
 
 // Borrows all of the options, which must live until history_rebuild_free.
@@ -34,6 +46,6 @@ uint64_t history_rebuild_unreadable(const HistoryRebuild *rebuild); // skipped
 // Events were missing: trimmed or aged before they were read, or lost by the server. All of them
 // were stored before this time; 0: none was missing.
 int64_t history_rebuild_missing_before_us(const HistoryRebuild *rebuild);
-// Writes what is folded, then stops.
+// Writes the folded rows, then stops.
 void history_rebuild_stop(HistoryRebuild *rebuild, void (*on_stopped)(void *ctx), void *ctx);
 void history_rebuild_free(HistoryRebuild *rebuild); // only after on_stopped

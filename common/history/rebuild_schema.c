@@ -1,99 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/history/rebuild_schema.h"
 
-#include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/base/arena.h"
-#include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/str.h"
 
-DEFINE_CLEANUP(free_result, PGresult *, PQclear)
-
-enum { DIFFERENCES_SHOWN = 100 };
+enum { DIFFERENCES_SHOWN = 100, DROP_TRIES = 5 };
 
 struct RebuildSchema {
-    PGconn *pg;
+    RebuildPg *pg;
 };
-
-// ---- talking to Postgres, blocking ----
-
-static PGresult *run(
-    RebuildSchema *schema, const char *what, const char *sql, const char *param, Error *err)
-{
-    const char *params[] = {param};
-    PGresult *res = param != NULL ? PQexecParams(schema->pg, sql, 1, NULL, params, NULL, NULL, 0)
-                                  : PQexec(schema->pg, sql);
-    ExecStatusType status = PQresultStatus(res);
-    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) {
-        return res;
-    }
-    const char *text = PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY);
-    Str line = str_from(text != NULL ? text : PQerrorMessage(schema->pg));
-    error_set(err, ERROR_PERMANENT, "%s: " STR_FMT, what, STR_ARG(str_trim(line)));
-    PQclear(res);
-    return NULL;
-}
-
-static bool execute(RebuildSchema *schema, const char *what, const char *sql, Error *err)
-{
-    CLEANUP(free_result) PGresult *res = run(schema, what, sql, NULL, err);
-    return res != NULL;
-}
-
-static void ignore_notice(void *ctx, const char *message)
-{
-    (void)ctx;
-    (void)message;
-}
 
 bool rebuild_schema_open(RebuildSchema **ret, const char *url, Error *err)
 {
-    const char *keywords[] = {"dbname", "application_name", "client_encoding", NULL};
-    const char *values[] = {url, "stentor-rebuild", "UTF8", NULL};
-    RebuildSchema *schema = xcalloc(1, sizeof(*schema));
-    schema->pg = PQconnectdbParams(keywords, values, 1);
-    if (PQstatus(schema->pg) != CONNECTION_OK) {
-        Str text = str_trim(str_from(PQerrorMessage(schema->pg)));
-        error_set(err, ERROR_TRANSIENT, "postgres: " STR_FMT, STR_ARG(text));
-        rebuild_schema_close(schema);
+    RebuildPg *pg = rebuild_pg_open(url, "archiver", "history", err);
+    if (pg == NULL) {
         return false;
     }
-    PQsetNoticeProcessor(schema->pg, ignore_notice, NULL);
-    // A superuser too makes a schema that the owner of history owns, or it could not take its
-    // place.
-    if (!execute(
-            schema, "become the owner of history",
-            "SELECT set_config('role', pg_get_userbyid(nspowner), false) FROM pg_namespace"
-            " WHERE nspname = 'archiver'",
-            err)) {
-        rebuild_schema_close(schema);
-        return false;
-    }
-    CLEANUP(free_result)
-    PGresult *res = run(
-        schema, "rebuild lock",
-        "SELECT pg_try_advisory_lock(hashtextextended('stentor.rebuild.history', 0))", NULL, err);
-    if (res == NULL || strcmp(PQgetvalue(res, 0, 0), "t") != 0) {
-        if (res != NULL) {
-            error_set(err, ERROR_CONFLICT, "another rebuild of history is running");
-        }
-        rebuild_schema_close(schema);
-        return false;
-    }
-    *ret = schema;
+    *ret = xcalloc(1, sizeof **ret);
+    (*ret)->pg = pg;
     return true;
 }
 
 void rebuild_schema_close(RebuildSchema *schema)
 {
     if (schema != NULL) {
-        PQfinish(schema->pg);
+        rebuild_pg_close(schema->pg);
         free(schema);
     }
+}
+
+static PGresult *run(
+    RebuildSchema *schema, const char *what, const char *sql, const char *param, Error *err)
+{
+    return rebuild_pg_ask(schema->pg, what, sql, param, err);
+}
+
+static bool execute(RebuildSchema *schema, const char *what, const char *sql, Error *err)
+{
+    return rebuild_pg_run(schema->pg, what, sql, err);
 }
 
 // ---- positions ----
@@ -116,7 +66,7 @@ static void read_positions(const PGresult *rows, RebuildPositions *ret)
 
 bool rebuild_schema_positions(RebuildSchema *schema, RebuildPositions *ret, Error *err)
 {
-    CLEANUP(free_result)
+    CLEANUP(rebuild_pg_free)
     PGresult *rows =
         run(schema, "positions",
             "SELECT stream, sequence, (extract(epoch FROM stream_created_at) * 1000000)::int8,"
@@ -136,11 +86,11 @@ bool rebuild_schema_make(RebuildSchema *schema, RebuildLine on_difference, void 
     if (!execute(
             schema, "create the schema " REBUILD_SCHEMA,
             "SELECT stentor.make_rebuild_schema('archiver', '" REBUILD_SCHEMA
-            "', '{notifications,delivery_attempts,positions}')",
+            "', '{notifications,delivery_attempts,late_notifications,late_attempts,positions}')",
             err)) {
         return false;
     }
-    CLEANUP(free_result)
+    CLEANUP(rebuild_pg_free)
     PGresult *rows =
         run(schema, "compare the schemas",
             "SELECT d FROM stentor.rebuild_differences('archiver', '" REBUILD_SCHEMA
@@ -161,29 +111,17 @@ bool rebuild_schema_make(RebuildSchema *schema, RebuildLine on_difference, void 
 
 // ---- copying and remembering ----
 
-static bool copy_table(
-    RebuildSchema *schema, const char *table, const char *before, int64_t *ret_copied, Error *err)
+static bool copy_history(RebuildSchema *schema, int64_t before_us, int64_t *ret_copied, Error *err)
 {
-    char sql[256];
-    snprintf(
-        sql, sizeof(sql),
-        "INSERT INTO " REBUILD_SCHEMA
-        ".%s SELECT * FROM archiver.%s WHERE created_at < $1::timestamptz",
-        table, table);
-    CLEANUP(free_result) PGresult *res = run(schema, "copy older rows", sql, before, err);
-    int64_t count = 0;
-    if (res != NULL && str_to_i64(str_from(PQcmdTuples(res)), &count)) {
-        *ret_copied += count;
+    char before[CLOCK_RFC3339_SIZE] = "-infinity";
+    if (before_us != 0) {
+        clock_format(before_us, before);
     }
-    return res != NULL;
-}
-
-static bool copy_older(RebuildSchema *schema, int64_t before_us, int64_t *ret_copied, Error *err)
-{
-    char before[CLOCK_RFC3339_SIZE];
-    clock_format(before_us, before);
-    return copy_table(schema, "notifications", before, ret_copied, err) &&
-           copy_table(schema, "delivery_attempts", before, ret_copied, err);
+    CLEANUP(rebuild_pg_free)
+    PGresult *res =
+        run(schema, "copy older and sealed rows",
+            "SELECT stentor.copy_history('" REBUILD_SCHEMA "', $1::timestamptz)", before, err);
+    return res != NULL && str_to_i64(str_from(PQgetvalue(res, 0, 0)), ret_copied);
 }
 
 // updated_at is when a row was written: no part of the projection's value.
@@ -205,11 +143,26 @@ bool rebuild_schema_copy(
     int64_t copied = 0;
     bool ok = execute(schema, "begin", "BEGIN ISOLATION LEVEL REPEATABLE READ", err) &&
               rebuild_schema_positions(schema, ret, err) &&
-              (before_us == 0 || copy_older(schema, before_us, &copied, err)) &&
+              copy_history(schema, before_us, &copied, err) &&
               (!remember || remember_rows(schema, err)) &&
               execute(schema, "commit the copy", "COMMIT", err);
     *ret_copied = copied;
     return ok;
+}
+
+// ---- what retention has removed ----
+
+#define GONE(table, id)                                                                            \
+    "DELETE FROM " REBUILD_SCHEMA "." table " AS n USING stentor.history_removed r"                \
+    " WHERE n.retention_class = r.class AND n.created_at < r.until AND NOT EXISTS ("               \
+    "SELECT FROM archiver.notifications l WHERE l.retention_class = n.retention_class"             \
+    " AND l.created_at = n.created_at AND l.id = n." id " AND l.tenant_id = n.tenant_id);"
+
+bool rebuild_schema_prune(RebuildSchema *schema, Error *err)
+{
+    return execute(
+        schema, "take out what retention has removed",
+        GONE("delivery_attempts", "notification_id") GONE("notifications", "id"), err);
 }
 
 // ---- comparing ----
@@ -217,7 +170,7 @@ bool rebuild_schema_copy(
 bool rebuild_schema_compare(
     RebuildSchema *schema, RebuildLine on_difference, void *ctx, int64_t *ret_count, Error *err)
 {
-    CLEANUP(free_result)
+    CLEANUP(rebuild_pg_free)
     PGresult *rows = run(
         schema, "compare the rows",
         "SELECT source || ' ' || key || ': ' || CASE WHEN l.digest IS NULL THEN 'only in the log'"
@@ -247,28 +200,30 @@ bool rebuild_schema_compare(
 bool rebuild_schema_freeze(RebuildSchema *schema, RebuildPositions *ret, Error *err)
 {
     Error ignored;
-    if (execute(
-            schema, "lock the live tables",
-            "BEGIN; SET LOCAL lock_timeout = '5s';"
-            "LOCK TABLE archiver.notifications, archiver.delivery_attempts, archiver.positions"
-            " IN EXCLUSIVE MODE",
-            err) &&
-        rebuild_schema_positions(schema, ret, err)) {
-        return true;
+    if (!rebuild_pg_freeze(
+            schema->pg, "archiver.notifications, archiver.delivery_attempts, archiver.positions",
+            err)) {
+        return false;
     }
-    rebuild_schema_thaw(schema, &ignored);
-    return false;
+    return rebuild_schema_positions(schema, ret, err) ||
+           (rebuild_schema_thaw(schema, &ignored), false);
 }
 
 bool rebuild_schema_thaw(RebuildSchema *schema, Error *err)
 {
-    return execute(schema, "unlock the live tables", "ROLLBACK", err);
+    return rebuild_pg_thaw(schema->pg, err);
 }
 
 bool rebuild_schema_swap(RebuildSchema *schema, Error *err)
 {
     Error ignored;
     if (execute(
+            schema, "carry over the late rows",
+            "INSERT INTO " REBUILD_SCHEMA ".late_notifications"
+            " SELECT * FROM archiver.late_notifications;"
+            "INSERT INTO " REBUILD_SCHEMA ".late_attempts SELECT * FROM archiver.late_attempts",
+            err) &&
+        execute(
             schema, "swap",
             "SELECT stentor.swap_rebuild_schema('archiver', '" REBUILD_SCHEMA "', 'archiver_old')",
             err) &&
@@ -288,6 +243,18 @@ bool rebuild_schema_drop(RebuildSchema *schema, Error *err)
 
 bool rebuild_schema_drop_old(RebuildSchema *schema, Error *err)
 {
-    return execute(
-        schema, "drop the schema archiver_old", "DROP SCHEMA IF EXISTS archiver_old CASCADE", err);
+    // Readers and writers that began before the swap still hold locks there, in their own order:
+    // the one that Postgres ends to part a deadlock may be this one.
+    for (int left = DROP_TRIES - 1;; left--) {
+        if (execute(
+                schema, "drop the schema archiver_old",
+                "DROP SCHEMA IF EXISTS archiver_old CASCADE", err)) {
+            return true;
+        }
+        if (err->kind != ERROR_TRANSIENT || left == 0) {
+            return false;
+        }
+        error_clear(err);
+        (void)nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
+    }
 }

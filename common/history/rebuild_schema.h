@@ -11,6 +11,7 @@
 
 #include "common/base/error.h"
 #include "common/history/rebuild.h"
+#include "common/history/rebuild_pg.h"
 
 #define REBUILD_SCHEMA "archiver_rebuild"
 
@@ -23,8 +24,6 @@ typedef struct RebuildPositions {
     int64_t stored_at_us[HISTORY_STREAM_COUNT];      // when that message was stored; 0: not known
 } RebuildPositions;
 
-typedef void (*RebuildLine)(void *ctx, const char *line);
-
 // Connects and takes the rebuild's lock, which a crash frees: ERROR_CONFLICT when another rebuild
 // has it.
 bool rebuild_schema_open(RebuildSchema **ret, const char *url, Error *err);
@@ -35,11 +34,14 @@ bool rebuild_schema_positions(
 // ERROR_CONFIG then.
 bool rebuild_schema_make(RebuildSchema *schema, RebuildLine on_difference, void *ctx, Error *err);
 // In one snapshot of the live schema: copies the rows of notifications made before that time (0:
-// none), remembers a digest of every row when `remember`, and reads the positions that belong to
-// them.
+// none; ret_copied counts them) and those of sealed periods, remembers a digest of every row when
+// `remember`, and reads the positions that belong to them.
 bool rebuild_schema_copy(
     RebuildSchema *schema, int64_t before_us, bool remember, RebuildPositions *ret,
     int64_t *ret_copied, Error *err);
+// Takes out what retention has removed from the live tables: segments hold its events longer. Once
+// the log is folded, before it is compared or the live tables are held.
+bool rebuild_schema_prune(RebuildSchema *schema, Error *err);
 // Compares with what rebuild_schema_copy remembered: on_difference gets "<table> <key>: <how>", at
 // most 100 times; ret_count counts all.
 bool rebuild_schema_compare(

@@ -6,7 +6,7 @@
 #include <microhttpd.h>
 #include <stdarg.h>
 
-#include "common/http/client.h"
+#include "common/http/client_address.h"
 #include "common/http/framing.h"
 #include "common/http/head.h"
 #include "common/http/server.h"

@@ -14,13 +14,13 @@ typedef struct Waiter {
     struct Waiter *next;
     uint64_t sequence;
     int64_t until_us; // monotonic
+    bool asked;       // the look that is under way began after it came
     PeopleSeen done;
     void *ctx;
 } Waiter;
 
 struct PeopleWait {
     DbPool *pool;
-    uint64_t folded; // sequence that is known to be in the tables
     Waiter *waiters;
     uv_timer_t timer; // runs while there are waiters
     bool looking;
@@ -34,12 +34,14 @@ static const DbStatement POSITION = {
     "people_position", "SELECT sequence FROM people.positions WHERE projection = 'people' AND "
                        "stream = 'PEOPLE'"};
 
-static void answer_waiters(PeopleWait *wait, bool all)
+// `folded` comes from a look and serves only who waited when it began: a stream that was made again
+// or has lost its tail counts from a lower sequence, and an earlier look's position is no answer.
+static void answer_waiters(PeopleWait *wait, uint64_t folded, bool all)
 {
     int64_t now_us = clock_mono_us();
     for (Waiter **at = &wait->waiters; *at != NULL;) {
         Waiter *waiter = *at;
-        bool seen = waiter->sequence <= wait->folded;
+        bool seen = waiter->asked && waiter->sequence <= folded;
         if (!seen && !all && now_us < waiter->until_us) {
             at = &waiter->next;
             continue;
@@ -69,20 +71,24 @@ static void on_look_done(void *ctx, DbTxn *txn, const Error *err)
         finish_free(wait);
         return;
     }
+    uint64_t folded = 0;
     if (err == NULL && db_rows(db_txn_result(txn, 0)) == 1) {
-        wait->folded = (uint64_t)db_get_int(db_txn_result(txn, 0), 0, 0);
+        folded = (uint64_t)db_get_int(db_txn_result(txn, 0), 0, 0);
     }
-    answer_waiters(wait, false);
+    answer_waiters(wait, folded, false);
 }
 
 static void on_timer_due(uv_timer_t *timer)
 {
     PeopleWait *wait = timer->data;
-    answer_waiters(wait, false);
+    answer_waiters(wait, 0, false);
     if (wait->waiters == NULL || wait->looking) {
         return;
     }
     wait->looking = true;
+    for (Waiter *waiter = wait->waiters; waiter != NULL; waiter = waiter->next) {
+        waiter->asked = true;
+    }
     DbTxn *txn = db_txn_new(wait->pool);
     (void)db_txn_add(txn, &POSITION, NULL);
     db_txn_submit(txn, on_look_done, wait);
@@ -125,6 +131,6 @@ void people_wait_free(PeopleWait *wait, void (*on_freed)(void *ctx), void *ctx)
     wait->stopping = true;
     wait->on_freed = on_freed;
     wait->freed_ctx = ctx;
-    answer_waiters(wait, true);
+    answer_waiters(wait, 0, true);
     uv_close((uv_handle_t *)&wait->timer, on_timer_closed);
 }

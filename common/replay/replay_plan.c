@@ -36,6 +36,7 @@ static const struct {
     {"PEOPLE",            "ppl.@"},
     {"DEAD",              "ntf.dead.*.@"},
     {"EVENTS",            "evt.@.>"},
+    {"AUDIT",             "aud.@.*"},
 };
 // clang-format on
 
@@ -124,6 +125,9 @@ ReplayVerdict replay_classify(
         message->stored_at_us < now_us - known_us) {
         return REPLAY_OLD;
     }
+    if (to_service && message->stored_at_us < plan->ledger_since_us) {
+        return REPLAY_FORGOTTEN;
+    }
     if (to_service && is_stream(plan, "DEFERRED") && is_expired_work(message, now_us, scratch)) {
         return REPLAY_EXPIRED;
     }
@@ -149,6 +153,13 @@ Str replay_event_id(const ReplayPlan *plan, const BusMessage *message, char spac
 
 // ---- going on ----
 
+static void print_time(Buf *line, const char *flag, int64_t at_us)
+{
+    char time[CLOCK_RFC3339_SIZE];
+    clock_format(at_us, time);
+    buf_printf(line, " %s %s", flag, time);
+}
+
 const char *replay_continue(const ReplayPlan *plan, uint64_t next, uint64_t end, Arena *arena)
 {
     Buf line;
@@ -156,13 +167,16 @@ const char *replay_continue(const ReplayPlan *plan, uint64_t next, uint64_t end,
     buf_printf(&line, "stentor replay --stream %s", plan->stream->name);
     if (plan->last_per_subject) {
         buf_cstr(&line, " --last-per-subject");
+    } else if (plan->readers != NULL && plan->from_time_us > 0) {
+        print_time(&line, "--from-time", plan->from_time_us); // `next` may be of a former stream
     } else {
         buf_printf(&line, " --from-seq %" PRIu64 " --to-seq %" PRIu64, next, end);
     }
+    if (plan->readers != NULL) {
+        buf_cstr(&line, " --from-archive");
+    }
     if (plan->to_time_us > 0) {
-        char time[CLOCK_RFC3339_SIZE];
-        clock_format(plan->to_time_us, time);
-        buf_printf(&line, " --to-time %s", time);
+        print_time(&line, "--to-time", plan->to_time_us);
     }
     if (plan->filter != NULL) {
         buf_printf(&line, " --subject '%s'", plan->filter);

@@ -3,6 +3,7 @@
 // argument.
 #pragma once
 
+#include "common/bus/consume/reader.h"
 #include "common/bus/jetstream/bus.h"
 #include "common/bus/topology/topology.h"
 
@@ -26,6 +27,12 @@ typedef struct ReplayPlan {
     const char *filter;   // --subject; NULL: none
     const char *tenant;   // NULL: all of them
     int64_t rate;         // messages a second; 0: as fast as they are taken
+    // NULL: the stream alone. Else the log from object storage on; end_at_us tells a message that
+    // is behind the end from one of a former stream of the same name.
+    const ReaderKind *readers;
+    void *readers_ctx;
+    int64_t
+        ledger_since_us; // attempts that ended before it may be gone from the ledger; 0: none is
     bool dry_run;
     bool accept_again; // EVENTS: also what ingest has forgotten
 } ReplayPlan;
@@ -37,9 +44,11 @@ const char *replay_filter(const ReplayPlan *plan, Arena *arena);
 typedef enum ReplayVerdict {
     REPLAY_TAKE,
     REPLAY_OTHER_TENANT,
-    REPLAY_COPY,    // made by a replay: its original comes too
-    REPLAY_EXPIRED, // work that would only be reported as failed
-    REPLAY_OLD,     // an event whose id ingest has forgotten: it would be a new notification
+    REPLAY_COPY,      // made by a replay: its original comes too
+    REPLAY_EXPIRED,   // work that would only be reported as failed
+    REPLAY_OLD,       // an event whose id ingest has forgotten: it would be a new notification
+    REPLAY_FORGOTTEN, // a request whose attempts the ledger may have forgotten: it would be sent
+                      // again
     REPLAY_VERDICT_COUNT,
 } ReplayVerdict;
 

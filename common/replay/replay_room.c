@@ -4,7 +4,16 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "common/base/clock.h"
+
 enum { LOOK_US = 1000000, LOOK_TIMEOUT_MS = 5000 };
+
+static int64_t read_time(const json_t *value)
+{
+    int64_t at_us = 0;
+    const char *text = json_string_value(value);
+    return text != NULL && clock_parse(str_from(text), &at_us) ? at_us : 0;
+}
 
 static bool read_info(ReplayRoom *room, Str reply)
 {
@@ -15,6 +24,9 @@ static bool read_info(ReplayRoom *room, Str reply)
     if (ok) {
         room->first = (uint64_t)json_integer_value(json_object_get(state, "first_seq"));
         room->last = (uint64_t)json_integer_value(json_object_get(state, "last_seq"));
+        int64_t last_at_us = read_time(json_object_get(state, "last_ts"));
+        room->last_at_us =
+            last_at_us > 0 ? last_at_us : read_time(json_object_get(info, "created"));
         room->used_bytes = json_integer_value(json_object_get(state, "bytes"));
         room->max_bytes = json_integer_value(json_object_get(config, "max_bytes"));
         room->added_bytes = room->asked_bytes;

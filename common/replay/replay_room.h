@@ -17,10 +17,11 @@ typedef struct ReplayRoom {
     Session *session;
     const char *stream;
     uint64_t first, last; // sequences
-    int64_t max_bytes;    // 0 or less: no limit
-    int64_t used_bytes;   // at the last look
-    int64_t added_bytes;  // since, or in flight then
-    int64_t asked_bytes;  // the same, as of the look that is under way
+    int64_t last_at_us;  // when the last one was stored; of an empty stream: no later than the next
+    int64_t max_bytes;   // 0 or less: no limit
+    int64_t used_bytes;  // at the last look
+    int64_t added_bytes; // since, or in flight then
+    int64_t asked_bytes; // the same, as of the look that is under way
     int64_t looked_us;
     int64_t full_since_us; // 0: it is not
     bool looking;

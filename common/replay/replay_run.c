@@ -47,7 +47,8 @@ typedef struct Flight {
 struct Run {
     const ReplayPlan *plan;
     Session *session;
-    Reader *reader;
+    const ReaderKind *readers;
+    void *reader;
     ReplayTally *tally;
     Arena *arena;   // of the batch
     Arena *scratch; // of one message
@@ -106,7 +107,7 @@ static void stop(Run *run, const Error *err)
     if (err != NULL && run->err.kind == ERROR_NONE) {
         run->err = *err;
     }
-    reader_pause(run->reader, true);
+    run->readers->pause(run->reader, true);
     finish_if_over(run);
 }
 
@@ -233,7 +234,7 @@ static void pump(Run *run)
     if (!run->stopping && run->waiting_at == run->waiting_count && run->waiting_count > 0) {
         run->waiting_at = run->waiting_count = 0;
         arena_reset(run->arena);
-        reader_pause(run->reader, run->read_all);
+        run->readers->pause(run->reader, run->read_all);
     }
     finish_if_over(run);
 }
@@ -270,12 +271,13 @@ static void keep(Run *run, const BusMessage *message)
 static void end_reading(Run *run)
 {
     run->read_all = true;
-    reader_pause(run->reader, true);
+    run->readers->pause(run->reader, true);
 }
 
 static void take_message(Run *run, const BusMessage *message, int64_t now_us)
 {
-    if (message->sequence > run->tally->end || replay_is_past(run->plan, message)) {
+    bool in_end = message->stored_at_us >= run->tally->end_at_us;
+    if ((message->sequence > run->tally->end && in_end) || replay_is_past(run->plan, message)) {
         end_reading(run);
         return;
     }
@@ -289,7 +291,7 @@ static void take_message(Run *run, const BusMessage *message, int64_t now_us)
             keep(run, message);
         }
     }
-    if (message->sequence == run->tally->end) {
+    if (message->sequence == run->tally->end && in_end) {
         end_reading(run);
     }
 }
@@ -302,7 +304,7 @@ static void on_reader_messages(void *ctx, const BusMessage *messages, size_t cou
         take_message(run, &messages[i], now_us);
     }
     if (run->waiting_count > 0) {
-        reader_pause(run->reader, true);
+        run->readers->pause(run->reader, true);
     }
     pump(run);
 }
@@ -339,7 +341,9 @@ static void look_at_stream(Run *run)
     replay_room_look(&run->room, now_us, run->air_bytes + in_flight * REPLAY_COPY_OVERHEAD);
     if (replay_room_in_vain(&run->room, now_us, &err)) {
         stop(run, &err);
-    } else if (!run->read_all && run->tally->last.sequence > 0 && run->room.first > run->seen + 1) {
+    } else if (
+        !run->read_all && run->readers->reads_stream(run->reader) &&
+        run->tally->last.sequence > 0 && run->room.first > run->seen + 1) {
         run->tally->removed_before = run->room.first;
     }
 }
@@ -398,9 +402,9 @@ static void end_handles(Run *run)
     if (isatty(STDERR_FILENO)) {
         fputc('\n', stderr);
     }
-    reader_free(run->reader, on_reader_freed, run);
+    run->readers->free(run->reader, on_reader_freed, run);
     while (run->reader != NULL) {
-        session_run(run->session, 0, &ignored); // a new connection ends it too
+        session_run(run->session, 0, &ignored); // a look at the room ends it too
     }
     uv_close((uv_handle_t *)&run->beat, on_handle_closed);
     for (int i = 0; i < SIGNALS; i++) {
@@ -418,7 +422,7 @@ static bool find_end(const ReplayPlan *plan, const ReplayRoom *room, ReplayTally
 {
     uint64_t first = room->first;
     uint64_t last = room->last;
-    if (plan->from_sequence > 1 && plan->from_sequence < first &&
+    if (plan->readers == NULL && plan->from_sequence > 1 && plan->from_sequence < first &&
         plan->stream->max_per_subject != 1) {
         return error_set(
             err, ERROR_PERMANENT,
@@ -426,7 +430,9 @@ static bool find_end(const ReplayPlan *plan, const ReplayRoom *room, ReplayTally
             "%" PRIu64 ")",
             plan->stream->name, first, first);
     }
-    tally->end = plan->to_sequence > 0 && plan->to_sequence < last ? plan->to_sequence : last;
+    bool given = plan->to_sequence > 0 && plan->to_sequence < last;
+    tally->end = given ? plan->to_sequence : last;
+    tally->end_at_us = plan->readers != NULL && !given ? room->last_at_us : 0;
     return true;
 }
 
@@ -447,6 +453,7 @@ bool replay_run(
     }
     Run *run = xcalloc(1, sizeof *run);
     run->plan = plan;
+    run->readers = plan->readers != NULL ? plan->readers : &stream_readers;
     run->session = session;
     run->tally = tally;
     run->room = room;
@@ -463,10 +470,10 @@ bool replay_run(
         .batch_max = BATCH,
     };
     start_handles(run);
-    run->reader = reader_new(session->bus, &options, &handlers, run);
+    run->reader = run->readers->open(plan->readers_ctx, session->bus, &options, &handlers, run);
     bool ok = true;
     while (ok && !run->finished) {
-        ok = session_run(session, 0, err); // a new connection ends it too
+        ok = session_run(session, 0, err); // a look at the room ends it too
     }
     tally->took_us = clock_mono_us() - run->started_us;
     end_handles(run);

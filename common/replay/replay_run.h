@@ -23,8 +23,9 @@ typedef struct ReplayTally {
     uint64_t duplicates; // of these: were there already under the same id
     uint64_t refused;    // can never be published (too long an id)
     ReplayPlace first, last;
-    uint64_t end;  // the last sequence that is wanted
-    uint64_t next; // everything before it is done
+    uint64_t end;      // the last sequence that is wanted
+    int64_t end_at_us; // when it was stored, where the sequence alone does not say; 0: it does
+    uint64_t next;     // everything before it is done
     bool complete;
     uint64_t removed_before; // not 0: the stream lost older ones before they were read
     int64_t took_us;

@@ -37,6 +37,7 @@ struct Catalog {
     Map *templates; // "<tenant>/<key>" -> TemplateEntry
     Map *tenants;   // tenant -> TenantSettings
     Zones *zones;
+    RetentionClasses classes;
 };
 
 static void drop_texts(Version *version)
@@ -61,7 +62,13 @@ Catalog *catalog_new(void)
     catalog->templates = map_new(free_entry);
     catalog->tenants = map_new(free);
     catalog->zones = zones_new();
+    (void)retention_classes_parse(STR_EMPTY, &catalog->classes, NULL);
     return catalog;
+}
+
+void catalog_set_classes(Catalog *catalog, const RetentionClasses *classes)
+{
+    catalog->classes = *classes;
 }
 
 void catalog_free(Catalog *catalog)
@@ -106,6 +113,19 @@ static bool take_quiet_hours(TenantSettings *settings, const Stentor__V1__Tenant
     return true;
 }
 
+// A class that this release does not know counts as a record: kept too long, not too short.
+static void take_retention(TenantSettings *settings, const Stentor__V1__Tenant *entry)
+{
+    for (size_t i = 0; i < entry->n_retention; i++) {
+        unsigned category = (unsigned)entry->retention[i]->category;
+        RetentionClass class = RETENTION_RECORD;
+        (void)retention_class_from_name(str_from(entry->retention[i]->class_), &class);
+        if (category > CATEGORY_NONE && category < CATEGORY_COUNT) {
+            settings->retention[category] = retention_class_code(class);
+        }
+    }
+}
+
 static bool take_settings(
     TenantSettings *settings, const Stentor__V1__Tenant *entry, Zones *zones, Error *err)
 {
@@ -120,6 +140,7 @@ static bool take_settings(
     };
     (void)str_to_c(
         str_from(entry->default_locale), settings->default_locale, sizeof settings->default_locale);
+    take_retention(settings, entry);
     bool hours = take_quiet_hours(settings, entry, err);
     settings->gate.zone = zones_get(zones, str_from(entry->time_zone), err);
     if (settings->gate.zone == NULL) {
@@ -349,6 +370,12 @@ static const Version *look_up(
     return version;
 }
 
+RetentionClass catalog_retention(const Catalog *catalog, Str tenant, Category category)
+{
+    char own = catalog_tenant(catalog, tenant)->retention[category];
+    return own != 0 ? retention_class_from_code(own) : catalog->classes.of[category];
+}
+
 bool catalog_freeze(
     const Catalog *catalog, Str tenant, Request *request, Arena *arena, FieldError *err)
 {
@@ -375,6 +402,7 @@ bool catalog_freeze(
         request->category =
             version->category == CATEGORY_NONE ? CATEGORY_TRANSACTIONAL : version->category;
     }
+    request->retention = catalog_retention(catalog, tenant, request->category);
     return true;
 }
 

@@ -13,6 +13,8 @@ typedef struct Catalog Catalog;
 
 Catalog *catalog_new(void);
 void catalog_free(Catalog *catalog);
+// The installation's class of each category; without it the defaults count.
+void catalog_set_classes(Catalog *catalog, const RetentionClasses *classes);
 
 // cfg.tenant.<tenant>.self and cfg.template.<tenant>.<key>; an empty payload removes the entry.
 // ERROR_PERMANENT when the payload is not such an entry or speaks of another tenant than the
@@ -29,6 +31,7 @@ bool catalog_template_changed(Catalog *catalog, Str tenant, Str key, Str payload
 typedef struct TenantSettings {
     GateTenant gate;
     char default_locale[REQUEST_LOCALE_MAX + 1]; // "": none
+    char retention[CATEGORY_COUNT];              // a class's code; 0: the installation's
 } TenantSettings;
 
 // Never NULL; valid until the tenant's next change.
@@ -37,10 +40,13 @@ bool catalog_is_suspended(const Catalog *catalog, Str tenant);
 Zones *catalog_zones(const Catalog *catalog); // the process's one cache of zones
 
 // Freezes the template's version (the tenant's own template wins over the platform's; the highest
-// active version unless one is named) and fills in its category. false: unknown, or of another
-// channel.
+// active version unless one is named) and fills in its category and retention class. false:
+// unknown, or of another channel.
 bool catalog_freeze(
     const Catalog *catalog, Str tenant, Request *request, Arena *arena, FieldError *err);
+
+// How long the tenant's notifications of a category are kept.
+RetentionClass catalog_retention(const Catalog *catalog, Str tenant, Category category);
 
 // What the frozen version requires (required.h); NULL: nothing, or the version is gone. Valid until
 // the next change.

@@ -6,6 +6,7 @@
 
 #include "common/base/arena.h"
 #include "common/model/enums.h"
+#include "common/model/retention/retention.h"
 
 enum {
     REQUEST_VARIABLES_MAX = 64 * 1024, // bytes of packed JSON; as DOMAIN_DATA_MAX
@@ -33,7 +34,8 @@ typedef struct Request {
     int64_t expires_at_us;    // 0: never
     int64_t produced_at_us;   // of a command: the time in its id; 0: when the stream stored it
     // Set by the component that made the request, never by a caller:
-    const char *given_id; // an id that is derived from its cause; NULL: made at accept time
+    RetentionClass retention; // catalog_freeze fills it in
+    const char *given_id;     // an id that is derived from its cause; NULL: made at accept time
     Str batch_id;
     Str trigger_key;
     Str cancel_key; // under which it can be cancelled while it waits for its time

@@ -22,6 +22,7 @@ static const Option base_rows[] = {
     {"STENTOR_LOG_LEVEL", OPTION_TEXT, AT(log_level), "info", 0, 0, false, "debug, info, warn or error"},
     {"STENTOR_LOG_OUTPUT", OPTION_TEXT, AT(log_output), "stderr", 0, 0, false, "stderr or stdout"},
     {"STENTOR_LOG_FORMAT", OPTION_TEXT, AT(log_format), "auto", 0, 0, false, "json, logfmt, or auto: logfmt on a terminal, else json"},
+    {"STENTOR_LOG_NOTIFICATIONS", OPTION_INT, AT(log_notifications), "50", 0, 1000000, false, "lines of the log about single notifications (accepted, attempted, failed) in a second, of each level; 0: none"},
     {"STENTOR_CORE_DUMPS", OPTION_BOOL, AT(core_dumps), "false", 0, 0, false, "for developers: allow core dumps and debuggers, which expose every key in memory"},
     {"STENTOR_DRAIN_MS", OPTION_INT, AT(drain_ms), "20000", 1, 3600000, false, "how long work in progress may take after SIGTERM, in milliseconds"},
     {"STENTOR_LOOP_LIMIT_MS", OPTION_INT, AT(loop_limit_ms), "30000", 0, 3600000, false, "processor time after which a process whose event loop is stuck ends itself, in milliseconds; 0: never"},
@@ -33,6 +34,9 @@ static const Option database_rows[] = {
 };
 static const Option master_key_rows[] = {
     {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, AT(master_key_file), NULL, 0, 0, false, "file of `stentor master-key`: wraps data keys and hashes addresses; compared with the registered keys at each start"},
+};
+static const Option epoch_rows[] = {
+    {"STENTOR_EPOCH_KEYS_DIR", OPTION_TEXT, AT(epoch_keys_dir), "", 0, 0, false, "folder of the epoch keys, which wrap data keys and last two weeks (deploy/KEYS.md); empty: the master key wraps them"},
 };
 #undef AT
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -67,6 +71,9 @@ void service_options_init(ServiceOptions *options, const ServiceSpec *spec)
     }
     if (spec->wants_master_key) {
         add_rows(options, master_key_rows, COUNT(master_key_rows), 0);
+    }
+    if (spec->wants_master_key && spec->wants_database) {
+        add_rows(options, epoch_rows, COUNT(epoch_rows), 0);
     }
     char *values = xcalloc(1, own_offset() + spec->options_size);
     options->values = values;

@@ -5,6 +5,7 @@
 
 #include "common/base/id.h"
 #include "common/base/log.h"
+#include "common/epochs/epoch_folder.h"
 #include "common/http/server.h"
 #include "common/service/harden.h"
 #include "common/service/health/clock_off.h"
@@ -24,9 +25,11 @@ typedef struct CommonOptions {
     int64_t database_connections;
     bool database_newer;
     const char *master_key_file;
+    const char *epoch_keys_dir; // NULL without a database
     const char *admin_bind;
     int64_t admin_port;
     const char *log_level, *log_format, *log_output;
+    int64_t log_notifications; // lines of a level in a second
     bool core_dumps;
     int64_t drain_ms;
     int64_t loop_limit_ms;
@@ -77,6 +80,7 @@ struct Service {
     Metrics *metrics;
     bool memory_locked; // all of it
     MasterKey *master_key;
+    EpochFolder *epochs; // NULL: the master key wraps
     bool fits;             // the database is one for this program, or none of ours is wanted
     char fit_trouble[240]; // why not; "": not known yet
     int64_t fit_asked_us;
@@ -102,7 +106,7 @@ struct Service {
 
 // ---- the master key ----
 
-// Reads the file.
+// Reads the file and the folder of epoch keys.
 bool keys_load(Service *service, Error *err);
 // Compares it with what Postgres has registered, again and again until that answers. Until then the
 // bus is held: without NATS a service does nothing. A wrong file ends the process with 2.

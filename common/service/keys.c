@@ -5,12 +5,23 @@
 #include <openssl/crypto.h>
 
 #include "common/base/file.h"
+#include "common/db/epochs.h"
 #include "common/db/master_keys.h"
 #include "common/service/internal.h"
 
 enum { RETRY_MS = 500 };
 
-bool keys_load(Service *service, Error *err)
+static bool open_epochs(Service *service, Error *err)
+{
+    const char *folder = service->options.common->epoch_keys_dir;
+    if (folder == NULL || folder[0] == '\0') {
+        return true;
+    }
+    service->epochs = epoch_folder_open(folder, service->master_key, err);
+    return service->epochs != NULL || error_wrap(err, "STENTOR_EPOCH_KEYS_DIR");
+}
+
+static bool read_master(Service *service, Error *err)
 {
     const char *path = service->options.common->master_key_file;
     Buf text;
@@ -29,6 +40,11 @@ bool keys_load(Service *service, Error *err)
             log_text("file", path));
     }
     return ok || error_wrap(err, "STENTOR_MASTER_KEY_FILE");
+}
+
+bool keys_load(Service *service, Error *err)
+{
+    return read_master(service, err) && open_epochs(service, err);
 }
 
 static void refuse(Service *service, Error *err)
@@ -55,21 +71,72 @@ static void on_timer_retry(uv_timer_t *timer)
     keys_begin_check(timer->data);
 }
 
-static void on_keys_read(void *ctx, const KeyRegister *keys, const Error *err)
+static bool is_over(const Service *service)
 {
-    Service *service = ctx;
-    if (service->phase != PHASE_RUNNING || service->drain_wanted) {
-        return;
-    }
-    if (err == NULL) {
-        if (service_check_keys(service, keys)) {
-            bus_release(service->bus);
-        }
-    } else if (err->kind == ERROR_CONFIG) {
+    return service->phase != PHASE_RUNNING || service->drain_wanted;
+}
+
+// What Postgres said: wrong for good, or to be asked again.
+static void fail_read(Service *service, const Error *err)
+{
+    if (err->kind == ERROR_CONFIG) {
         Error wrong = *err;
         refuse(service, &wrong);
     } else {
         uv_timer_start(&service->key_timer, on_timer_retry, RETRY_MS, 0);
+    }
+}
+
+static void on_gate_read(void *ctx, Str reason, const Error *err)
+{
+    Service *service = ctx;
+    Error closed = {0};
+    if (is_over(service)) {
+        return;
+    }
+    if (err != NULL) {
+        fail_read(service, err);
+    } else if (reason.len > 0) {
+        (void)error_set(&closed, ERROR_CONFIG, STR_FMT, STR_ARG(reason));
+        service_wrong_options(service);
+        service_fail(service, &closed);
+    } else {
+        service->keys_checked = true;
+        bus_release(service->bus);
+    }
+}
+
+static void on_epochs_read(void *ctx, const EpochRows *epochs, const Error *err)
+{
+    Service *service = ctx;
+    Error missing = {0};
+    if (is_over(service)) {
+        return;
+    }
+    if (err != NULL) {
+        fail_read(service, err);
+    } else if (
+        // One that was made since the folder was read is held now.
+        master_epochs_refresh(service->master_key, &missing) &&
+        epochs_check(epochs, service->master_key, &missing)) {
+        gate_read(service->pool, on_gate_read, service);
+    } else {
+        service_wrong_options(service);
+        service_fail(service, &missing);
+    }
+}
+
+static void on_keys_read(void *ctx, const KeyRegister *keys, const Error *err)
+{
+    Service *service = ctx;
+    if (is_over(service)) {
+        return;
+    }
+    if (err != NULL) {
+        fail_read(service, err);
+    } else if (service_check_keys(service, keys)) {
+        service->keys_checked = false; // not before the epoch keys are compared, too
+        epochs_read(service->pool, on_epochs_read, service);
     }
 }
 

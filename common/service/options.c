@@ -94,6 +94,11 @@ static bool store_named(
     if (!from_file) {
         return store(l, row, value, source, err);
     }
+    // A file that another source goes over is not opened: systemd's services have copies of their
+    // own (%d/password) and cannot read the path that the settings of `stentor init` name.
+    if (l->set_by[row - l->table] > source) {
+        return true;
+    }
     char path[OPTION_TEXT_MAX];
     if (!str_to_c(value, path, sizeof path)) {
         return error_set(err, ERROR_CONFIG, "%s_FILE: the path is too long", row->name);

@@ -214,6 +214,7 @@ static void on_lag_tick(uv_timer_t *timer)
     service->lag_seen_ns = now_ns;
     metric_observe(service->lag, late_ms > 0 ? late_ms / 1000 : 0);
     watchdog_feed();
+    log_notifications_tick();
     admin_tick(service);
 }
 
@@ -439,6 +440,7 @@ int service_main(const ServiceSpec *spec, int argc, char **argv)
     } else {
         log_setup(spec->name, service->options.log_level, service->options.log_json);
         log_output_set(service->options.log_fd);
+        log_notifications_limit(service->options.common->log_notifications);
         if (!service->options.common->core_dumps) {
             process_forbid_dumps();
         }
@@ -446,6 +448,7 @@ int service_main(const ServiceSpec *spec, int argc, char **argv)
         code = run(service);
     }
     metrics_free(service->metrics);
+    epoch_folder_close(service->epochs);
     master_key_free(service->master_key);
     service_options_done(&service->options);
     free(service);
@@ -472,6 +475,17 @@ DbPool *service_pool(Service *service)
 const char *service_database_url(Service *service)
 {
     return service->options.common->database_url;
+}
+
+const char *service_master_key_file(Service *service)
+{
+    return service->options.common->master_key_file;
+}
+
+const char *service_epoch_folder(Service *service)
+{
+    const char *folder = service->options.common->epoch_keys_dir;
+    return folder != NULL ? folder : "";
 }
 
 MasterKey *service_master_key(Service *service)

@@ -49,6 +49,8 @@ Bus *service_bus(Service *service);
 DbPool *service_pool(Service *service); // NULL unless wanted
 const char *service_database_url(Service *service);
 MasterKey *service_master_key(Service *service);
+const char *service_master_key_file(Service *service);
+const char *service_epoch_folder(Service *service); // "": no epoch keys
 // For a service without Postgres, once it has read what CONFIG has registered (NULL: nothing).
 // Before it uses the master key: is it the installation's? false: the process ends with 2.
 bool service_check_keys(Service *service, const KeyRegister *keys);

@@ -41,7 +41,7 @@ bool keys_publish(Session *session, Arena *arena, const KeyRegister *keys, Error
     return config_put(session, arena, &entry, err);
 }
 
-MasterKey *keys_open(Session *session, const char *path, Arena *arena, Error *err)
+static MasterKey *open_master(Session *session, const char *path, Arena *arena, Error *err)
 {
     KeyRegister keys;
     MasterKey *master = keys_read_file(path, arena, err);
@@ -53,6 +53,24 @@ MasterKey *keys_open(Session *session, const char *path, Arena *arena, Error *er
         ok = error_wrap(err, "master key file '%s'", path);
     }
     if (!ok) {
+        master_key_free(master);
+        return NULL;
+    }
+    return master;
+}
+
+MasterKey *keys_open(
+    Session *session, const char *path, const char *folder, Arena *arena, EpochFolder **ret_epochs,
+    Error *err)
+{
+    *ret_epochs = NULL;
+    MasterKey *master = open_master(session, path, arena, err);
+    if (master == NULL || folder[0] == '\0') {
+        return master;
+    }
+    *ret_epochs = epoch_folder_open(folder, master, err);
+    if (*ret_epochs == NULL) {
+        (void)error_wrap(err, "STENTOR_EPOCH_KEYS_DIR");
         master_key_free(master);
         return NULL;
     }

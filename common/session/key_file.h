@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/codec/key_register.h"
+#include "common/epochs/epoch_folder.h"
 #include "common/session/session.h"
 
 // The file at `path`, parsed. The caller frees it.
@@ -11,6 +12,9 @@ MasterKey *keys_read_file(const char *path, Arena *arena, Error *err);
 // What CONFIG has registered; an empty register when nothing is.
 bool keys_fetch(Session *session, Arena *arena, KeyRegister *ret, Error *err);
 bool keys_publish(Session *session, Arena *arena, const KeyRegister *keys, Error *err);
-// The file, once it was compared with what CONFIG has registered. NULL: not there, not readable, or
-// another installation's.
-MasterKey *keys_open(Session *session, const char *path, Arena *arena, Error *err);
+// The file, once it was compared with what CONFIG has registered, and the epoch keys of `folder`
+// (STENTOR_EPOCH_KEYS_DIR; "": none), which wrap data keys. *ret_epochs (NULL without a folder) is
+// closed before the master key is freed. NULL: not there, not readable, or another installation's.
+MasterKey *keys_open(
+    Session *session, const char *path, const char *folder, Arena *arena, EpochFolder **ret_epochs,
+    Error *err);

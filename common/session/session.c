@@ -53,10 +53,12 @@ bool session_run(Session *session, int timeout_ms, Error *err)
     return true;
 }
 
+// A connection that is back later ends no wait: what goes on by itself is not over.
 static void on_bus_change(void *ctx, bool connected)
 {
-    if (connected) {
-        session_finish(ctx, NULL);
+    Session *session = ctx;
+    if (connected && session->opening) {
+        session_finish(session, NULL);
     }
 }
 
@@ -90,6 +92,7 @@ bool session_open(Session *session, const SessionOptions *options, Error *err)
         return false;
     }
     bus_watch(session->bus, on_bus_change, session);
+    session->opening = true;
     if (!bus_connected(session->bus) && !session_run(session, CONNECT_TIMEOUT_MS, err)) {
         Str why = reason_of(bus_trouble(session->bus));
         error_set(
@@ -100,7 +103,7 @@ bool session_open(Session *session, const SessionOptions *options, Error *err)
         session_close(session);
         return false;
     }
-    session->finished = false;
+    session->opening = session->finished = false;
     return true;
 }
 
@@ -120,58 +123,77 @@ void session_close(Session *session)
     uv_loop_close(&session->loop);
 }
 
+void session_wait_end(SessionWait *wait, const Error *err)
+{
+    wait->done = true;
+    wait->err = err != NULL ? *err : (Error){0};
+    session_finish(wait->session, NULL);
+}
+
+bool session_wait(SessionWait *wait, Error *err)
+{
+    Error ignored = {0};
+    while (!wait->done) {
+        (void)session_run(wait->session, 0, &ignored);
+    }
+    wait->session->finished = false;
+    if (wait->err.kind != ERROR_NONE) {
+        *err = wait->err;
+        return explain_refusal(wait->session, err);
+    }
+    return true;
+}
+
 typedef struct PublishWait {
-    Session *session;
+    SessionWait wait;
     uint64_t sequence;
 } PublishWait;
 
 static void on_publish_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
     (void)duplicate;
-    PublishWait *wait = ctx;
-    wait->sequence = sequence;
-    session_finish(wait->session, err);
+    PublishWait *publish = ctx;
+    publish->sequence = sequence;
+    session_wait_end(&publish->wait, err);
 }
 
 bool session_publish(Session *session, const BusOut *out, uint64_t *ret_sequence, Error *err)
 {
-    PublishWait wait = {.session = session};
-    bus_publish(session->bus, out, on_publish_acked, &wait);
-    // The bus gives up by its own deadline, so there is always an answer.
-    if (!session_run(session, 0, err)) {
+    PublishWait publish = {.wait = {.session = session}};
+    bus_publish(session->bus, out, on_publish_acked, &publish);
+    if (!session_wait(&publish.wait, err)) {
         return error_wrap(err, "publish on '%s'", out->subject);
     }
     if (ret_sequence != NULL) {
-        *ret_sequence = wait.sequence;
+        *ret_sequence = publish.sequence;
     }
     return true;
 }
 
 typedef struct RequestWait {
-    Session *session;
+    SessionWait wait;
     Arena *arena;
     Str reply;
 } RequestWait;
 
 static void on_request_reply(void *ctx, Str reply, const Error *err)
 {
-    RequestWait *wait = ctx;
+    RequestWait *request = ctx;
     if (err == NULL) {
-        wait->reply = arena_str(wait->arena, reply);
+        request->reply = arena_str(request->arena, reply);
     }
-    session_finish(wait->session, err);
+    session_wait_end(&request->wait, err);
 }
 
 bool session_request(
     Session *session, const char *subject, Str payload, Arena *arena, Str *ret_reply, Error *err)
 {
-    RequestWait wait = {.session = session, .arena = arena};
-    bus_request(session->bus, subject, payload, REQUEST_TIMEOUT_MS, on_request_reply, &wait);
-    if (!session_run(session, 0, err)) {
-        session->err = (Error){0};
+    RequestWait request = {.wait = {.session = session}, .arena = arena};
+    bus_request(session->bus, subject, payload, REQUEST_TIMEOUT_MS, on_request_reply, &request);
+    if (!session_wait(&request.wait, err)) {
         return error_wrap(err, "request to '%s'", subject);
     }
-    *ret_reply = wait.reply;
+    *ret_reply = request.reply;
     return true;
 }
 
@@ -179,11 +201,10 @@ bool session_get_message(
     Session *session, const MessageQuery *query, Arena *arena, BusMessage *ret, bool *ret_found,
     Error *err)
 {
-    RequestWait wait = {.session = session, .arena = arena};
-    get_message(session->bus, query, on_request_reply, &wait);
-    if (!session_run(session, 0, err)) {
-        session->err = (Error){0};
+    RequestWait request = {.wait = {.session = session}, .arena = arena};
+    get_message(session->bus, query, on_request_reply, &request);
+    if (!session_wait(&request.wait, err)) {
         return error_wrap(err, "stream '%s'", query->stream);
     }
-    return get_message_reply(wait.reply, query->stream, arena, ret, ret_found, err);
+    return get_message_reply(request.reply, query->stream, arena, ret, ret_found, err);
 }

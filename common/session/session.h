@@ -15,6 +15,7 @@ typedef struct Session {
     uv_loop_t loop;
     Bus *bus;
     uv_timer_t timer;
+    bool opening; // waits for the first connection
     bool finished;
     bool timed_out;
     Error err; // kind ERROR_NONE when all went well
@@ -27,6 +28,18 @@ void session_finish(Session *session, const Error *err);
 // Runs the loop until session_finish or the time-out (0: none). false: failed or timed out.
 bool session_run(Session *session, int timeout_ms, Error *err);
 void session_close(Session *session); // only after a session_open that did not fail
+
+// The answer to one call. session_run also ends for others (another call's session_finish), so
+// whatever writes into its caller's frame is waited for by its own answer. Only for what always
+// answers: a call with a deadline, the end of what is being freed.
+typedef struct SessionWait {
+    Session *session;
+    bool done;
+    Error err; // of the answer
+} SessionWait;
+
+void session_wait_end(SessionWait *wait, const Error *err); // from the call's callback
+bool session_wait(SessionWait *wait, Error *err);           // false: the answer was an error
 
 // Publishes one event and waits until it is stored.
 bool session_publish(Session *session, const BusOut *out, uint64_t *ret_sequence, Error *err);

@@ -8,6 +8,7 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/events/meta.h"
+#include "common/model/retention/retention.h"
 #include "common/trigger/trigger_path.h"
 #include "stentor/v1/deferred.pb-c.h"
 
@@ -229,6 +230,7 @@ void trigger_identify(const DomainEvent *event, Request *request, Arena *arena, 
     sha256(str_from(cause), hash);
     char *id = arena_alloc(arena, ID_SIZE);
     id_derived("ntf_", event->id_at_us, hash, id);
+    retention_id_set_code(id, retention_class_code(request->retention));
     request->given_id = id;
     char *key = arena_alloc(arena, EVENT_ID_SIZE);
     base64url_encode(hash, 16, key);

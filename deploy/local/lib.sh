@@ -2,13 +2,13 @@
 # What up and down share: the data folder's layout, the processes and their pid files.
 #   $DATA/etc    configuration and passwords (one file per service)      $DATA/bin   the programs
 #   $DATA/run    pid files, sockets, nginx/                              $DATA/log   one log per process
-#   $DATA/postgres  $DATA/nats  $DATA/mail   their data
+#   $DATA/postgres  $DATA/nats  $DATA/mail   their data     $DATA/objects, or $DATA/s3   what is archived
 # Each process runs as a system user of its own, stentor-NAME, which reads its own configuration alone; who seals or opens
 # personal data is in the group stentor-keys, which reads the master key.
 DATA=${STENTOR_DATA:-/var/lib/stentor}
 KEYS_GROUP=stentor-keys
 LOG_BYTES=16777216
-SERVERS="postgres nats mailbox nginx"
+SERVERS="postgres nats mailbox nginx s3"
 # outbox-relay is the demo application's; the others are the pipeline's.
 SERVICES="outbox-relay ingest gateway order-saga renderer dispatcher archiver digest-flusher webhook-receiver"
 
@@ -113,7 +113,7 @@ give() { # FOLDER PROCESS
 # whom it belongs to; everything is stopped for that, once.
 make_folders() {
     local name
-    mkdir -p "$DATA"/{etc,bin,run,log,postgres,nats,mail/tmp,mail/new,mail/cur}
+    mkdir -p "$DATA"/{etc,bin,run,log,postgres,nats,mail/tmp,mail/new,mail/cur,objects,s3}
     if [ ! -e "$DATA/etc/users" ]; then
         for name in $SERVICES; do
             stop "$name" "stentor-$name"
@@ -126,10 +126,12 @@ make_folders() {
     give postgres postgres
     give nats nats
     give mail mailbox
+    give objects archiver
+    give s3 s3
     chown root: "$DATA" "$DATA"/{etc,bin,run,log}
     chmod 711 "$DATA" "$DATA"/{etc,run,log}
     chmod 755 "$DATA/bin"
-    chmod 700 "$DATA"/{postgres,nats,mail}
+    chmod 700 "$DATA"/{postgres,nats,mail,objects,s3}
     for name in postgres nginx; do
         install -d -o "$(user_of "$name")" -g "$(user_of "$name")" -m 700 "$DATA/run/$name"
     done
@@ -229,4 +231,24 @@ wait_for() { # SECONDS WHAT COMMAND...
         [ $SECONDS -lt $until ] || return 1
         sleep 0.2
     done
+}
+
+# ---- the S3 server of `up --s3`: Ceph's monitor, store and gateway as stentor-s3, objects in $DATA/s3 ----
+
+s3_word() { sed -n "s/^$1=//p" "$DATA/etc/s3"; } # KEY_ID or SECRET
+
+# Its key, its ports and its program, which stands where its user may read it. Sets storage_url.
+prepare_s3() { # PROGRAM
+    [ -s "$DATA/etc/s3" ] ||
+        printf 'KEY_ID=AKIASTENTORLOCAL\nSECRET=%s\n' "$(head -c 24 /dev/urandom | base64 | tr '+/' '-_')" | put_private s3 "$(user_of s3)"
+    install -m 755 "$1" "$DATA/bin/s3"
+    s3_port=$(choose_port s3 9000 s3 "$DATA/bin/s3")
+    s3_mon_port=$(choose_port s3-mon 9010 s3 "$DATA/bin/s3")
+    storage_url="s3://stentor?endpoint=http://127.0.0.1:$s3_port"
+}
+
+start_s3() {
+    running s3 "$DATA/bin/s3" || rm -f "$DATA/s3/ready"
+    start s3 "$DATA/bin/s3" "$DATA/s3" --port "$s3_port" --mon-port "$s3_mon_port" --credentials "$DATA/etc/s3" --bucket stentor
+    wait_for 90 s3 test -s "$DATA/s3/ready"
 }

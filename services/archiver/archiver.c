@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/archiver/archiver.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
+#include "common/base/span.h"
 #include "common/bus/consume/projector.h"
 #include "common/history/fold.h"
 #include "common/history/history_sql.h"
 #include "common/history/rebuild.h"
 #include "common/service/cleanup.h"
-#include "services/archiver/retention.h"
+#include "common/service/storage_rows.h"
+#include "services/archiver/archive/archive_child.h"
+#include "services/archiver/log/log_writer.h"
 
 enum {
-    AHEAD_MONTHS = 12,
+    AHEAD_MONTHS = 14,
     AHEAD_PERIOD_MS = 24 * 3600 * 1000,
     AHEAD_RETRY_MS = 60 * 1000,
     AHEAD_POOL_MS = 1000, // until the database is ready
     DROP_ROWS = 1000,
+    KEEP_SIZE = RETENTION_SPAN_SIZE + 2,
 };
 
 static const int64_t month_max_us = INT64_C(31) * 86400 * 1000000;
@@ -26,8 +31,16 @@ static const int64_t month_max_us = INT64_C(31) * 86400 * 1000000;
 typedef struct ArchiverOptions {
     int64_t flush_max;
     int64_t flush_ms;
-    const char *retention;
+    const char *spans;
     int64_t cleanup_every_s;
+    StorageOptions storage;
+    const char *content_kept;
+    const char *callbacks_kept;
+    const char *log_kept;
+    ArchiveSettings archive;
+    const char *log_spool;
+    int64_t log_segment_mib;
+    int64_t log_segment_s;
 } ArchiverOptions;
 
 typedef struct Archiver {
@@ -37,7 +50,10 @@ typedef struct Archiver {
     Fold *fold;
     HistoryMonths months;
     Cleanup *cleanup;
-    char keep[CATEGORY_COUNT][RETENTION_RULE_SIZE];
+    LogWriter *log;
+    ArchiveChild *child;
+    RetentionPlan plan;
+    char keep[RETENTION_CLASS_COUNT][KEEP_SIZE];
     uv_timer_t ahead_timer;
     bool ahead_running;
     bool stopping;
@@ -96,6 +112,74 @@ static void on_projector_committed(void *ctx, DbTxn *txn)
     fold_clear(archiver->fold);
 }
 
+// ---- retention ----
+
+static const DbStatement periods_statement = {
+    .name = "history_periods",
+    .sql = "SELECT stentor.set_partition_periods($1::text[], $2::text[])",
+};
+
+// How long the partitions are that are made from now on.
+static void write_periods(const Archiver *archiver, DbTxn *txn)
+{
+    DbParams *params = db_txn_add(txn, &periods_statement, NULL);
+    DbArray *codes = db_array(params, DB_TEXT);
+    DbArray *periods = db_array(params, DB_TEXT);
+    for (int i = 0; i < RETENTION_CLASS_COUNT; i++) {
+        char code = retention_class_code((RetentionClass)i);
+        db_push_text(codes, str_of(&code, 1));
+        db_push_text(periods, str_from(retention_period_name(archiver->plan.of[i].period)));
+    }
+}
+
+static const DbStatement drop_statement = {
+    .name = "history_drop_expired",
+    .sql = "SELECT dropped, go_on FROM stentor.drop_expired_history($1::text, $2::text, $3::text, "
+           "$4::int4)",
+};
+
+static const DbStatement roll_statement = {
+    .name = "history_roll_archive",
+    .sql = "SELECT dropped, go_on FROM stentor.roll_archive($1::text, $2::text, $3::text, "
+           "$4::int4)",
+};
+
+// "R=84 months"
+static void print_keep(const Archiver *archiver, RetentionClass class, char out[KEEP_SIZE])
+{
+    char span[RETENTION_SPAN_SIZE];
+    retention_span_text(archiver->plan.of[class].kept, span);
+    (void)snprintf(out, KEEP_SIZE, "%c=%s", retention_class_code(class), span);
+}
+
+// With object storage nothing is removed for its age but by the archive.
+static size_t set_rules(Archiver *archiver, bool archives, CleanupRule *rules)
+{
+    if (archives) {
+        rules[0] = (CleanupRule){"archive", &roll_statement, "", DROP_ROWS};
+        return 1;
+    }
+    for (int i = 0; i < RETENTION_CLASS_COUNT; i++) {
+        print_keep(archiver, (RetentionClass)i, archiver->keep[i]);
+        rules[i] = (CleanupRule){"notifications", &drop_statement, archiver->keep[i], DROP_ROWS};
+    }
+    return RETENTION_CLASS_COUNT;
+}
+
+static void open_cleanup(Archiver *archiver, bool archives, int64_t every_s)
+{
+    CleanupRule rules[RETENTION_CLASS_COUNT];
+    size_t count = set_rules(archiver, archives, rules);
+    archiver->cleanup = cleanup_new(&(CleanupOptions){
+        .bus = service_bus(archiver->service),
+        .pool = service_pool(archiver->service),
+        .metrics = service_metrics(archiver->service),
+        .rules = rules,
+        .rule_count = count,
+        .every_s = every_s,
+    });
+}
+
 // ---- partitions ahead ----
 
 static void on_ahead_timer(uv_timer_t *timer);
@@ -126,6 +210,7 @@ static void make_ahead(Archiver *archiver)
     }
     int64_t now_us = clock_now_us();
     DbTxn *txn = db_txn_new(service_pool(archiver->service));
+    write_periods(archiver, txn);
     history_ensure_months(&archiver->sql, txn, now_us, now_us + AHEAD_MONTHS * month_max_us);
     archiver->ahead_running = true;
     db_txn_submit(txn, on_ahead_done, archiver);
@@ -134,31 +219,6 @@ static void make_ahead(Archiver *archiver)
 static void on_ahead_timer(uv_timer_t *timer)
 {
     make_ahead(timer->data);
-}
-
-// ---- retention ----
-
-static const DbStatement drop_statement = {
-    .name = "history_drop_expired",
-    .sql = "SELECT dropped, go_on FROM stentor.drop_expired_history($1::text, $2::text, $3::text, "
-           "$4::int4)",
-};
-
-static void open_cleanup(Archiver *archiver, const Retention *retention, int64_t every_s)
-{
-    CleanupRule rules[CATEGORY_COUNT];
-    for (int i = 0; i < CATEGORY_COUNT; i++) {
-        retention_rule(retention, (Category)i, archiver->keep[i]);
-        rules[i] = (CleanupRule){"notifications", &drop_statement, archiver->keep[i], DROP_ROWS};
-    }
-    archiver->cleanup = cleanup_new(&(CleanupOptions){
-        .bus = service_bus(archiver->service),
-        .pool = service_pool(archiver->service),
-        .metrics = service_metrics(archiver->service),
-        .rules = rules,
-        .rule_count = CATEGORY_COUNT,
-        .every_s = every_s,
-    });
 }
 
 // ---- metrics ----
@@ -231,21 +291,104 @@ static void open_projector(Archiver *archiver, const ArchiverOptions *options)
         projector_new(service_bus(archiver->service), &projector, &handlers, archiver);
 }
 
+static bool parse_kept(const char *name, const char *text, int64_t *ret_us, Error *err)
+{
+    return span_parse(str_from(text), ret_us) ||
+           error_set(
+               err, ERROR_CONFIG, "%s is '%.40s': expected 90d, 12h or the like; 0s: not at all",
+               name, text);
+}
+
+static LogWriter *open_log(
+    Service *service, const ArchiverOptions *options, const RetentionPlan *plan, Error *err)
+{
+    LogEndRules ends = {.plan = *plan};
+    LogKept *kept = &ends.kept;
+    if (!parse_kept("STENTOR_CONTENT_KEPT", options->content_kept, &kept->content_us, err) ||
+        !parse_kept("STENTOR_CALLBACKS_KEPT", options->callbacks_kept, &kept->callbacks_us, err) ||
+        !log_span_parse(str_from(options->log_kept), &ends.log, err)) {
+        service_wrong_options(service);
+        return NULL;
+    }
+    LogWriterOptions log = {
+        .bus = service_bus(service),
+        .pool = service_pool(service),
+        .database_url = service_database_url(service),
+        .metrics = service_metrics(service),
+        .storage = options->storage,
+        .ends = ends,
+        .spool_folder = options->log_spool,
+        .segment_bytes = (uint64_t)options->log_segment_mib * 1024 * 1024,
+        .segment_age_us = options->log_segment_s * 1000000,
+    };
+    if (options->storage.url[0] == '\0') {
+        LOG_PLAIN(LOG_INFO, "archiving is off: STENTOR_STORAGE_URL is not set");
+    }
+    LogWriter *writer = log_writer_new(&log, err);
+    if (writer == NULL) {
+        service_wrong_options(service);
+        error_wrap(err, "STENTOR_STORAGE_URL");
+    }
+    return writer;
+}
+
+// At this moment all that the streams hold is in history.
+static bool is_folded(void *ctx)
+{
+    const Archiver *archiver = ctx;
+    return projector_caught_up(archiver->projector) && projector_lag(archiver->projector) == 0 &&
+           bus_connected(service_bus(archiver->service));
+}
+
+static bool is_active(void *ctx)
+{
+    const Archiver *archiver = ctx;
+    return projector_active(archiver->projector);
+}
+
+static void open_child(Archiver *archiver, const ArchiverOptions *options)
+{
+    Service *service = archiver->service;
+    archiver->child = archive_child_new(&(ArchiveChildOptions){
+        .loop = service_loop(service),
+        .bus = service_bus(service),
+        .pool = service_pool(service),
+        .metrics = service_metrics(service),
+        .database_url = service_database_url(service),
+        .storage = &options->storage,
+        .spans = options->spans,
+        .settings = &options->archive,
+        .is_folded = is_folded,
+        .is_active = is_active,
+        .ctx = archiver});
+}
+
 static bool start_archiver(Service *service, const void *options, void **ret_state, Error *err)
 {
     const ArchiverOptions *own = options;
-    Retention retention;
-    if (!retention_parse(str_from(own->retention), &retention, err)) {
+    RetentionPlan plan;
+    if (!retention_plan_parse(str_from(own->spans), &plan, err)) {
         service_wrong_options(service);
-        return error_wrap(err, "STENTOR_HISTORY_RETENTION");
+        return error_wrap(err, "STENTOR_RETENTION_SPANS");
+    }
+    if (!archive_settings_check(&own->archive, err)) {
+        service_wrong_options(service);
+        return false;
+    }
+    LogWriter *log = open_log(service, own, &plan, err);
+    if (log == NULL) {
+        return false;
     }
     Archiver *archiver = xcalloc(1, sizeof(*archiver));
     archiver->service = service;
+    archiver->plan = plan;
+    archiver->log = log;
     archiver->fold = fold_new();
-    history_sql_init(&archiver->sql, "archiver");
+    history_sql_init(&archiver->sql, "archiver", HISTORY_LATE_APART);
     register_metrics(archiver, service_metrics(service));
     open_projector(archiver, own);
-    open_cleanup(archiver, &retention, own->cleanup_every_s);
+    open_cleanup(archiver, own->storage.url[0] != '\0', own->cleanup_every_s);
+    open_child(archiver, own);
     uv_timer_init(service_loop(service), &archiver->ahead_timer);
     archiver->ahead_timer.data = archiver;
     make_ahead(archiver);
@@ -285,10 +428,22 @@ static void on_cleanup_stopped(void *ctx)
     finish_stop(archiver);
 }
 
-static void on_projector_stopped(void *ctx)
+static void on_log_stopped(void *ctx)
 {
     Archiver *archiver = ctx;
     cleanup_stop(archiver->cleanup, on_cleanup_stopped, archiver);
+}
+
+static void on_child_stopped(void *ctx)
+{
+    Archiver *archiver = ctx;
+    log_writer_stop(archiver->log, on_log_stopped, archiver);
+}
+
+static void on_projector_stopped(void *ctx)
+{
+    Archiver *archiver = ctx;
+    archive_child_stop(archiver->child, on_child_stopped, archiver);
 }
 
 static void stop_archiver(void *state)
@@ -302,6 +457,8 @@ static void free_archiver(void *state)
 {
     Archiver *archiver = state;
     cleanup_free(archiver->cleanup);
+    archive_child_free(archiver->child);
+    log_writer_free(archiver->log);
     projector_free(archiver->projector);
     fold_free(archiver->fold);
     free(archiver);
@@ -313,10 +470,24 @@ static const Option options_table[] = {
      "most events folded into one transaction"},
     {"STENTOR_HISTORY_FLUSH_MS", OPTION_INT, offsetof(ArchiverOptions, flush_ms), "20", 1, 5000, false,
      "how long a transaction waits for more events, in ms; longer: fewer rows written"},
-    {"STENTOR_HISTORY_RETENTION", OPTION_TEXT, offsetof(ArchiverOptions, retention), "", 0, 0, false,
-     "months to keep a notification, by category: marketing=12,social=6; a category not named keeps its default"},
+    {"STENTOR_RETENTION_SPANS", OPTION_TEXT, offsetof(ArchiverOptions, spans), "", 0, 0, false,
+     "how long each retention class is in Postgres, warm, and kept: default, bookworm or large, then record=24m:36m:7y/month"},
     {"STENTOR_CLEANUP_EVERY_S", OPTION_INT, offsetof(ArchiverOptions, cleanup_every_s), "86400", 1, 604800, false,
      "seconds between two removals of rows past their retention"},
+    STORAGE_ROWS(ArchiverOptions, "nothing is archived"),
+    {"STENTOR_CONTENT_KEPT", OPTION_TEXT, offsetof(ArchiverOptions, content_kept), "90d", 0, 0, false,
+     "how long rendered content is kept in object storage; 0s: not there, and what is there goes"},
+    {"STENTOR_CALLBACKS_KEPT", OPTION_TEXT, offsetof(ArchiverOptions, callbacks_kept), "548d", 0, 0, false,
+     "how long vendors' callbacks are kept there as they came; 0s: not there, and what is there goes"},
+    {"STENTOR_LOG_KEPT", OPTION_TEXT, offsetof(ArchiverOptions, log_kept), "", 0, 0, false,
+     "how long requests, statuses and dead letters are kept there, at most: 2y, 18m, 400d; empty: as long as the rows of their class"},
+    ARCHIVE_ROWS(ArchiverOptions, archive),
+    {"STENTOR_SEGMENT_SPOOL_DIR", OPTION_TEXT, offsetof(ArchiverOptions, log_spool), "/var/tmp", 0, 0, false,
+     "folder for log segments under way: at most STENTOR_SEGMENT_MIB for each stream"},
+    {"STENTOR_SEGMENT_MIB", OPTION_INT, offsetof(ArchiverOptions, log_segment_mib), "64", 1, 1024, false,
+     "size at which a log segment ends, in MiB"},
+    {"STENTOR_SEGMENT_S", OPTION_INT, offsetof(ArchiverOptions, log_segment_s), "86400", 1, 604800, false,
+     "seconds after which a log segment ends; until then its messages are in their stream alone"},
 };
 // clang-format on
 

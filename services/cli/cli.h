@@ -15,6 +15,7 @@
 #include "common/base/error.h"
 #include "common/service/options.h"
 #include "common/session/session.h"
+#include "common/storage/storage.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_FOUND = 3 };
 
@@ -29,6 +30,11 @@ typedef struct Settings {
     const char *tenant;
     const char *home;
     const char *master_key_file;
+    const char *erasure_key_file;
+    const char *epoch_keys_dir;
+    const char *legal_duty;
+    const char *retention_spans;
+    StorageOptions storage;
     bool core_dumps;
 } Settings;
 
@@ -146,10 +152,16 @@ int cmd_init_secrets(Cli *cli);
 int cmd_ready(Cli *cli);
 int cmd_migrate(Cli *cli);
 int cmd_rebuild(Cli *cli);
+int cmd_data_map(Cli *cli);
+int cmd_content(Cli *cli);
+int cmd_callbacks(Cli *cli);
 int cmd_nats_config(Cli *cli);
 int cmd_master_key(Cli *cli);
 int cmd_keys_status(Cli *cli);
 int cmd_keys_retire(Cli *cli);
+int cmd_keys_rotate(Cli *cli);
+int cmd_keys_dump(Cli *cli);
+int cmd_keys_restore(Cli *cli);
 int cmd_master_key_add(Cli *cli);
 int cmd_master_key_use(Cli *cli);
 int cmd_master_key_remove(Cli *cli);
@@ -206,6 +218,31 @@ int cmd_dlq_drop(Cli *cli);
 int cmd_replay(Cli *cli);
 int cmd_doctor(Cli *cli);
 int cmd_audit(Cli *cli);
+int cmd_audit_log_list(Cli *cli);
+int cmd_audit_log_verify(Cli *cli);
+int cmd_erase(Cli *cli);
+int cmd_erase_run(Cli *cli);
+int cmd_erase_list(Cli *cli);
+int cmd_erase_replay(Cli *cli);
+int cmd_erase_verify(Cli *cli);
+int cmd_erase_certificate(Cli *cli);
+int cmd_erase_key(Cli *cli);
+int cmd_export(Cli *cli);
+int cmd_hold_set(Cli *cli);
+int cmd_hold_list(Cli *cli);
+int cmd_hold_release(Cli *cli);
+int cmd_archive_list(Cli *cli);
+int cmd_archive_show(Cli *cli);
+int cmd_archive_run(Cli *cli);
+int cmd_archive_verify(Cli *cli);
+int cmd_archive_restore(Cli *cli);
+int cmd_archive_expire(Cli *cli);
+int cmd_archive_orphans(Cli *cli);
+int cmd_archive_adopt(Cli *cli);
+int cmd_facts_write(Cli *cli);
+int cmd_costs_set(Cli *cli);
+int cmd_costs_list(Cli *cli);
+int cmd_costs_import_invoice(Cli *cli);
 int cmd_outbox_install(Cli *cli);
 int cmd_outbox_check(Cli *cli);
 int cmd_outbox_show(Cli *cli);

@@ -9,7 +9,7 @@
 // What `init files` takes.
 #define INIT_FILES_FLAGS                                                                           \
     "folder= seen-as= database= nats= api-url= set= accounts= passwords= nats-listen= "            \
-    "nats-store= group= service-groups renew json"
+    "nats-store= group= service-groups epoch-keys= renew json"
 
 // clang-format off
 #define INIT_FOLDER_HELP "\n  --folder DIR                  where the files are (default /etc/stentor)"
@@ -22,6 +22,8 @@
     "\n  --passwords FILE              lines USER=PASSWORD of an installation that exists already" \
     "\n  --nats-listen ADDRESS:PORT, --nats-store DIR   for nats.conf" \
     "\n  --group GROUP, --service-groups   who may read the files besides their owner" \
+    "\n  --epoch-keys DIR|none         the folder of epoch keys (default of a new installation: /var/lib/stentor-epochs,\n" \
+    "                                for another folder than /etc/stentor: DIR-epochs beside it)" \
     "\n  --renew                       write the settings again from these options; passwords and keys stay"
 #define INIT_SERVERS_HELP \
     "\n  --timeout S                   how long to wait for the servers (default 60)" \
@@ -180,7 +182,7 @@ const Command commands[] = {
 
     {"tenant put", "TENANT", 1, 1,
      "name= sender= sender-name= reply-to= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "
-     "recipient-limit-day= over-limit= guardian-routing= physical-address= theme= suspended no-suspended json",
+     "recipient-limit-day= over-limit= guardian-routing= physical-address= theme= retention= suspended no-suspended json",
      "create or change a tenant; settings that no option names stay\n"
      "  --name TEXT                      its display name\n"
      "  --sender ADDRESS                 From of its e-mails; the operator's key also verifies the domain\n"
@@ -194,6 +196,7 @@ const Command commands[] = {
      "  --guardian-routing none|copy|redirect   for minors without their own\n"
      "  --physical-address TEXT          for the footer of e-mails\n"
      "  --theme NAME=VALUE               {{theme.NAME}} in templates, repeatable; an empty value deletes it\n"
+     "  --retention CATEGORY=CLASS       keep it as record, standard or brief; repeatable; an empty class deletes it\n"
      "  --suspended                      stop all its sending\n"
      "  --no-suspended                   let it send again", cmd_tenant_put, "Tenants and keys"},
     {"tenant show", "[TENANT]", 0, 1, "json", "show the settings of a tenant (default: STENTOR_TENANT)", cmd_tenant_show, NULL},
@@ -289,7 +292,7 @@ const Command commands[] = {
      "  --channel NAME, --reason NAME, --address ADDRESS, --tenant TENANT", cmd_suppress_export, NULL},
 
     {"doctor", "", 0, 0, "outbox-database= json",
-     "check NATS, Postgres, the API, every worker and projection, and how durable this installation is\n"
+     "check NATS, Postgres, object storage, the API, every worker and projection, and how durable all is\n"
      "  --outbox-database URL  also the relays of the outboxes in this Postgres database; repeatable\n"
      "  A warning leaves the exit status 0.", cmd_doctor, "Operate"},
     {"audit", "", 0, 0, "since= until= grace= tenant= limit= repair wait= json",
@@ -300,6 +303,15 @@ const Command commands[] = {
      "  --limit N                    list at most N findings (default 20, 0: all)\n"
      "  --repair                     publish lost notifications again from the accept log; nothing is sent twice\n"
      "  --wait SECONDS               how long the second audit waits for those (default 30)", cmd_audit, NULL},
+    {"audit-log list", "", 0, 0, "since= kind= tenant= target= json",
+     "list what was done with personal data and the archive, by whom and why (stream AUDIT)\n"
+     "  --since TIME      RFC 3339, or a span ago such as 7d\n"
+     "  --kind NAME       read, erasure, hold, restore or expiry\n"
+     "  --tenant TENANT   only this tenant's\n"
+     "  --target ID       about this notification, recipient or unit", cmd_audit_log_list, NULL},
+    {"audit-log verify", "", 0, 0, "expect= json",
+     "check the chain of the audit log: names what was changed or removed; exit status 1 when it is broken\n"
+     "  --expect SEQUENCE:HASH   an earlier head, kept elsewhere, must stand in it", cmd_audit_log_verify, NULL},
     {"dlq list", "", 0, 0, "stage= since= limit= all-tenants json",
      "list the dead letters: events that a stage gave up, and why; with --json one object a line\n"
      "  --stage NAME    of one stage: " DLQ_STAGES "\n"
@@ -322,11 +334,12 @@ const Command commands[] = {
      "  --dry-run       only show what would be done\n"
      "  --all-tenants   not only those of STENTOR_TENANT", cmd_dlq_drop, NULL},
     {"replay", "", 0, 0,
-     "stream= from-seq= from-time= last-per-subject to-seq= to-time= subject= to-service= to-subject= dry-run rate= tenant= all-tenants "
+     "stream= from-seq= from-time= last-per-subject from-archive to-seq= to-time= subject= to-service= to-subject= dry-run rate= tenant= all-tenants "
      "run= accept-again shadow template= subject-template= text= key= locale= limit= diffs= json",
      "read the past of a stream again, through a service (nothing is sent twice) or to a subject (services/cli/REPLAY.md)\n"
      "  --stream NAME                 REQUEST_NORMAL, RENDERED_LOW, STATUS ... (required)\n"
      "  --from-seq N, --from-time TIME, --last-per-subject   where it starts; TIME is RFC 3339 or a span ago such as 2h\n"
+     "  --from-archive                what the stream has lost comes from object storage; a hole is an error\n"
      "  --to-seq N, --to-time TIME    where it ends (default: the end of the stream now)\n"
      "  --subject FILTER              only these subjects of the stream\n"
      "  --tenant TENANT, --all-tenants   whose messages (default: STENTOR_TENANT)\n"
@@ -343,11 +356,30 @@ const Command commands[] = {
      "  --locale TAG                  --shadow: the variant that is replaced (default: the first of each version)\n"
      "  --limit N                     --shadow: read at most N requests of the template\n"
      "  --diffs N                     --shadow: print N differences (default 3)", cmd_replay, NULL},
-    {"rebuild", "PROJECTION", 1, 1, "dry-run carry-older keep-old json",
-     "build a projection (history) again from the log and swap it in while the services run\n"
+    {"rebuild", "PROJECTION", 1, 1, "dry-run carry-older keep-old max-attempts= json",
+     "make a projection (history, people, clock, saga) again from the log: history is swapped in, of the others what differs is replaced.\n"
+     "Its services run; order-saga has to stand still unless --dry-run is set. Nothing is sent (services/archiver/REBUILD.md)\n"
      "  --dry-run       compare with the live tables row by row instead; exit status 1 when they differ\n"
-     "  --carry-older   first copy rows that may be older than the log from the live tables\n"
-     "  --keep-old      keep the former tables as schema archiver_old until the next rebuild", cmd_rebuild, NULL},
+     "  --carry-older   first copy rows that may be older than the log from the live tables; pass over its holes\n"
+     "  --keep-old      history: keep the former tables as schema archiver_old until the next rebuild\n"
+     "  --max-attempts N   saga: its STENTOR_SAGA_MAX_ATTEMPTS (default 3)", cmd_rebuild, NULL},
+    {"data-map", "", 0, 0, "json",
+     "print every stream and table: what it is, which personal data it holds, how an erasure reaches it, where it is archived", cmd_data_map, NULL},
+    {"content", "ID", 1, 1, "tenant= ground=! requested-by= kept json",
+     "show what a notification's recipient was sent: subject, text, html; noted in the audit log before it is printed\n"
+     "  --ground TEXT         why: kept in the audit log, so without an address\n"
+     "  --requested-by WHO    who asked (default operator)\n"
+     "  --kept                also what a legal duty keeps of an erased person\n"
+     "  --tenant TENANT       default: STENTOR_TENANT\n"
+     "  From RENDERED_*, and from object storage where STENTOR_STORAGE_URL is set; exit status 3 when it is not kept any more.", cmd_content, NULL},
+    {"callbacks", "", 0, 0, "tenant= notification= since= until= limit= ground=! requested-by= json",
+     "show vendors' callbacks as they came; noted in the audit log before they are printed\n"
+     "  --notification ID     only those that name it\n"
+     "  --since, --until TIME RFC 3339, or a span before now such as 2h (default: the last 7 days)\n"
+     "  --limit N             at most N (default 20, at most 100), the oldest first\n"
+     "  --ground TEXT         why: kept in the audit log, so without an address\n"
+     "  --requested-by WHO    who asked (default operator)\n"
+     "  --tenant TENANT       default: STENTOR_TENANT", cmd_callbacks, NULL},
     {"config export", "", 0, 0, "",
      "print CONFIG (tenants, API keys, templates, triggers, suppressions) as NDJSON with checksums, for a backup\n"
      "  The file holds hashes of API keys and addresses: keep it as a secret.", cmd_config_export, NULL},
@@ -358,7 +390,18 @@ const Command commands[] = {
     {"config mend", "SUBJECT", 1, 1, "drop json",
      "restore the newest readable entry where the last one cannot be read (stentor doctor names such subjects)\n"
      "  --drop   when there is none: delete the unreadable ones", cmd_config_mend, NULL},
-    {"keys status", "", 0, 0, "json", "show the registered master and hash keys, and what still needs each", cmd_keys_status, NULL},
+    {"keys status", "", 0, 0, "json", "show the registered master and hash keys, what still needs each, and the epochs", cmd_keys_status, NULL},
+    {"keys rotate", "", 0, 0, "wait",
+     "have the next epoch key made now, and all data keys wrapped by it (deploy/KEYS.md)\n"
+     "  --wait   until that is done: a minute, and one more for each 10 million keys", cmd_keys_rotate, NULL},
+    {"keys dump", "", 0, 0, "to=! keep-days= json", "write the data keys, wrapped, to a file, and read it back: apart from Postgres's backups (deploy/KEYS.md)\n"
+     "  --to FILE       replaced if it is there\n"
+     "  --to storage    an object in STENTOR_STORAGE_URL, keys-dumps/keys-TIME.dump\n"
+     "  --keep-days N   there: delete older ones, by version, but never the newest (default 14)", cmd_keys_dump, NULL},
+    {"keys restore", "FILE|storage", 1, 1, "dry-run json",
+     "after a restore of an older backup of Postgres: bring the data keys to what the dump has; safe to repeat\n"
+     "  Needs the role that owns the schemas, and that no service runs. storage: the newest object of STENTOR_STORAGE_URL.\n"
+     "  --dry-run   only read the file, and check it", cmd_keys_restore, NULL},
     {"keys retire", "ID", 1, 1, "now", "declare that nothing needs a key any more, so that the key file may lose it\n"
      "  Needs the role that owns the schemas.\n"
      "  --now   a master key before its opt-out links have ended, or a hash key: what only it finds is not found any more", cmd_keys_retire, NULL},
@@ -368,6 +411,85 @@ const Command commands[] = {
      "  --kind master|hash   default master", cmd_master_key_add, NULL},
     {"master-key use", "ID", 1, 1, "", "print the master key file with this key as the current one of its kind", cmd_master_key_use, NULL},
     {"master-key remove", "ID", 1, 1, "", "print the master key file without this key, which must not be the current one", cmd_master_key_remove, NULL},
+    {"erase", "", 0, 0, "tenant= recipient= identity= address= channel= ground=! requested-by= final json",
+     "erase a person: destroy their data keys, so that what was sealed for them is unreadable wherever it lies (deploy/ERASURE.md)\n"
+     "  --recipient ID            who; or --identity, or --address\n"
+     "  --identity TYPE:ID        the application's own id: user:4711\n"
+     "  --address ADDRESS         with the recipient that has it, if one has\n"
+     "  --channel NAME            of --address (default email)\n"
+     "  --ground TEXT             why: kept in the audit log, so without an address\n"
+     "  --requested-by WHO        who asked (default operator)\n"
+     "  --final                   also what STENTOR_LEGAL_DUTY keeps, or kept in an earlier erasure\n"
+     "  --tenant TENANT           default: STENTOR_TENANT\n"
+     "  Safe to repeat: it goes on where an earlier one was interrupted. Under a hold it restricts until the hold ends.", cmd_erase, NULL},
+    {"erase run", "", 0, 0, "json", 
+     "erase whom iam.user.deleted.v1 events name, and go on with erasures that were interrupted or whose hold or duty has ended; run it every hour",
+     cmd_erase_run, NULL},
+    {"erase list", "", 0, 0, "tenant= limit= json", "list the erasures, the youngest first\n"
+     "  --tenant TENANT   only those of this tenant (default: of every one)\n"
+     "  --limit N         at most N (default 100)", cmd_erase_list, NULL},
+    {"erase replay", "", 0, 0, "json",
+     "after a restore of Postgres: do again the erasures that AUDIT and the certificates' objects know, then let the services start\n"
+     "  Restores lost certificates too, when STENTOR_STORAGE_URL is set.", cmd_erase_replay, NULL},
+    {"erase verify", "ID", 1, 1, "text= no-certificate json",
+     "read every table, stream, log segment and archived object for what an erasure left readable; exit status 1 when there is any\n"
+     "  --text TEXT        also look for this text in clear; repeatable; it is kept nowhere\n"
+     "  --no-certificate   only look\n"
+     "  Checks the chain of certificates and, when nothing is readable and STENTOR_ERASURE_KEY_FILE is set, issues the one that is due.",
+     cmd_erase_verify, NULL},
+    {"erase certificate", "ID", 1, 1, "kind=", "print a certificate and its signature\n  --kind NAME   erasure (default) or final", cmd_erase_certificate, NULL},
+    {"erase key", "", 0, 0, "public", "print a new key for certificates of erasure\n"
+     "  --public   print the public half of STENTOR_ERASURE_KEY_FILE instead, in hex", cmd_erase_key, NULL},
+    {"export", "", 0, 0, "tenant= recipient= identity= address= channel= out=! by= json",
+     "write everything that is kept of a person into a file, opened: for the person (deploy/ERASURE.md)\n"
+     "  --out FILE                JSON; FILE.zip: CSV tables in a ZIP archive\n"
+     "  --recipient ID, --identity TYPE:ID, --address ADDRESS   who; one of them\n"
+     "  --channel NAME            of --address (default email)\n"
+     "  --by WHO                  who asked for it (default operator), for the audit log\n"
+     "  --tenant TENANT           default: STENTOR_TENANT", cmd_export, NULL},
+    {"hold set", "", 0, 0, "tenant= recipient= identity= address= channel= unit= ground=! by= until= json",
+     "keep data from deletion: a tenant's, a person's, or an archived unit's; an erasure waits for the hold to end\n"
+     "  --tenant TENANT           whose; with none of the next three, all of it\n"
+     "  --recipient ID, --identity TYPE:ID, --address ADDRESS   one person of the tenant\n"
+     "  --channel NAME            of --address (default email)\n"
+     "  --unit UNIT               an archived unit (stentor archive list)\n"
+     "  --ground TEXT             why: kept in the audit log, so without an address\n"
+     "  --by WHO                  who holds it (default operator)\n"
+     "  --until TIME              RFC 3339, or a span from now such as 30d (default: until it is released)", cmd_hold_set, NULL},
+    {"hold list", "", 0, 0, "all json", "list the holds in force\n  --all   those that have ended too", cmd_hold_list, NULL},
+    {"hold release", "ID", 1, 1, "by= json", "end a hold\n  --by WHO   who ends it (default operator)", cmd_hold_release, NULL},
+    {"archive list", "", 0, 0, "json", "list the units (kind/class/month): state, since when, rows, bytes, what failed (deploy/ARCHIVE.md)", cmd_archive_list, NULL},
+    {"archive show", "UNIT", 1, 1, "rows= json", "show a unit's objects, or rows of its first one\n"
+     "  --rows N   the first N rows of the first object, an object of JSON a line; needs STENTOR_STORAGE_URL", cmd_archive_show, NULL},
+    {"archive run", "[UNIT]", 0, 1, "older-than= json", "archive now what is due: write, verify, remove from Postgres; shows progress until it is done\n"
+     "  --older-than SPAN   instead of the class's time in Postgres, counted from the month's end: 90d; 0: every month that is over", cmd_archive_run, NULL},
+    {"archive verify", "[UNIT]", 0, 1, "json",
+     "fetch, hash and decode every object of a unit or of all; compare the manifests; exit status 1 when one differs", cmd_archive_verify, NULL},
+    {"archive restore", "UNIT", 1, 1, "until= json", "put a removed unit's rows into Postgres again, for a while\n"
+     "  --until TIME   RFC 3339, or a span from now (default 7d)", cmd_archive_restore, NULL},
+    {"archive expire", "[UNIT]", 0, 1, "json", "delete the objects of units whose class's time is over, now; never under a hold", cmd_archive_expire, NULL},
+    {"archive orphans", "", 0, 0, "older-than= delete json", "list objects of this installation that no row names; needs STENTOR_STORAGE_URL\n"
+     "  --older-than SPAN   default 7d: a younger one may be of a step under way\n"
+     "  --delete            have the archiver delete them; SPAN is at least 1d", cmd_archive_orphans, NULL},
+    {"archive adopt", "", 0, 0, "json",
+     "make this database the owner of the bucket, whatever the bucket says: after a failover or a restore; every other copy stands still", cmd_archive_adopt, NULL},
+    {"facts write", "", 0, 0, "day=! to= spool= json",
+     "write the facts of a day to object storage, for analytics (common/facts); one that was written is replaced\n"
+     "  --day DAY     of the notifications, in UTC: 2026-10-03\n"
+     "  --to DAY      the last one of several\n"
+     "  --spool DIR   room for one object at a time (default /tmp)", cmd_facts_write, NULL},
+    {"costs set", "CHANNEL VENDOR", 2, 2, "price=! currency=! unit= country= tenant= from= json",
+     "set what a vendor takes for a unit\n"
+     "  --price AMOUNT      0.0079\n"
+     "  --currency CODE     EUR\n"
+     "  --unit UNIT         message (default), segment, minute or conversation\n"
+     "  --country CODE      two letters (default: all)\n"
+     "  --tenant TENANT     for this tenant alone (default: all)\n"
+     "  --from TIME         attempts from then on (default: since the beginning of today)", cmd_costs_set, NULL},
+    {"costs list", "", 0, 0, "json", "list the prices", cmd_costs_list, NULL},
+    {"costs import-invoice", "FILE", 1, 1, "json",
+     "import what vendors invoiced: CSV with the head day,channel,vendor,tenant,amount,currency; tenant * is shared out\n"
+     "  A line that was imported before is replaced; one that is wrong imports nothing.", cmd_costs_import_invoice, NULL},
     {"outbox install", "", 0, 0, "mapping=! role= wake as-superuser json",
      "create Stentor's tables next to the outbox table of an application (services/cli/OUTBOX.md); safe to repeat\n"
      "  --mapping FILE   the table and how it is read\n"

@@ -95,7 +95,7 @@ static void put_setting(Buf *out, const Option *row)
 static void put_page(Buf *out, const CommandTable *table)
 {
     buf_cstr(
-        out, ".TH STENTOR 1 \"\" \"stentor " STENTOR_VERSION "\" \"Stentor\"\n"
+        out, ".TH STENTOR 1 \"\" \"stentor " STENTOR_VERSION "\" \"Stentor\"\n.ad l\n"
              ".SH NAME\nstentor \\- send notifications, and operate the services that send them\n"
              ".SH SYNOPSIS\n.B stentor\n[\\fB\\-\\-\\fISETTING VALUE\\fR ...]\n.I COMMAND\n"
              "[\\fIWORD\\fR ...] [\\fB\\-\\-\\fIOPTION\\fR ...] [\\fB\\-\\-json\\fR]\n"

@@ -7,6 +7,7 @@
 #include "common/codec/hash.h"
 #include "common/events/meta.h"
 #include "common/events/sealed.h"
+#include "common/model/retention/retention.h"
 
 typedef Stentor__V1__NotificationRequest Request;
 typedef Stentor__V1__DigestItem Item;
@@ -36,6 +37,8 @@ static void derive_ids(const DigestWindow *window, Digest *digest, Arena *arena)
     uint8_t entropy[ENTROPY_LEN];
     memcpy(entropy, hash, sizeof entropy);
     id_derived("ntf_", time_of(window), entropy, digest->id);
+    Str newest = str_from(window->newest->meta->notification_id);
+    retention_id_set_code(digest->id, retention_class_code(retention_class_of_id(newest)));
     event_id_derive("request", str_from(digest->id), STR_EMPTY, digest->event_id);
     event_id_derive("status", str_from(digest->id), STR("queued/0"), digest->status_id);
 }

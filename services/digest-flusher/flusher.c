@@ -6,7 +6,7 @@
 #include "common/base/clock.h"
 #include "common/bus/consume/projector.h"
 #include "common/model/rules/fair_share.h"
-#include "services/digest-flusher/digest_people.h"
+#include "common/recipients/digest_people.h"
 #include "services/digest-flusher/digest_sql.h"
 #include "services/digest-flusher/due_work_sql.h"
 #include "services/digest-flusher/emit.h"
@@ -83,6 +83,7 @@ static void on_people_write(void *ctx, DbTxn *txn)
     const Flusher *flusher = ctx;
     db_txn_lazy_commit(txn); // a crash loses rows and position together; both are read again
     digest_people_write(flusher->people, txn);
+    digest_people_wake(flusher->people, txn);
 }
 
 // The next pass, here or in another replica, finds the windows that became due.

@@ -53,8 +53,35 @@ void outcomes_redeliver(Job *job, int64_t delay_ms)
     }
 }
 
+static void log_attempt(const Job *job)
+{
+    const LedgerRow *row = &job->row;
+    static const char *const events[] = {
+        [LEDGER_SENT] = "a mail was sent",
+        [LEDGER_DEFERRED] = "an attempt to send a mail failed; it will be repeated",
+        [LEDGER_FAILED] = "an attempt to send a mail failed; it will not be repeated",
+        [LEDGER_PARKED] = "a mail waits for an operator: its outcome is unknown",
+    };
+    bool known =
+        (size_t)row->state < sizeof events / sizeof events[0] && events[row->state] != NULL;
+    LogLevel level = row->state == LEDGER_SENT ? LOG_INFO : LOG_WARN;
+    if (!known || (row->state == LEDGER_SENT && row->vendor.len == 0) ||
+        !log_takes_notification(level)) {
+        return;
+    }
+    char reply[JOB_REPLY_MAX];
+    mask_addresses(row->reply, reply, sizeof reply);
+    LOG(level, events[row->state], log_str("tenant", job->row_key->tenant),
+        log_str("notification", job->row_key->notification_id),
+        log_text("correlation", job->rendered->meta->correlation_id),
+        log_int("attempt", job->row_key->attempt), log_str("vendor", row->vendor),
+        log_str("code", row->code), log_str("enhanced_code", row->enhanced),
+        log_text("reply", reply));
+}
+
 void outcomes_publish(Job *job)
 {
+    log_attempt(job);
     Error verdict = {0};
     Error err = {0};
     // Killed before this is stored, or before the ack: the redelivery finds the row and publishes

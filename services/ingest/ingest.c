@@ -12,14 +12,15 @@
 #include "common/recipients/people_projector.h"
 #include "common/service/cleanup.h"
 #include "common/service/http_rows.h"
+#include "common/service/storage_rows.h"
 #include "services/ingest/accept/sweep.h"
 #include "services/ingest/batches/batches_api.h"
 #include "services/ingest/intake/commands.h"
 #include "services/ingest/intake/event_intake.h"
 #include "services/ingest/intake/notifications_api.h"
-#include "services/ingest/rewrap.h"
+#include "services/ingest/key_work.h"
 
-enum { TICK_MS = 50 };
+enum { TICK_MS = 50, KEYS_BULK_MIN = 100000 };
 
 typedef struct IngestOptions {
     const char *bind;
@@ -31,8 +32,15 @@ typedef struct IngestOptions {
     int64_t sweep_age_ms;
     int64_t batch_lease_ms;
     int64_t kept_days;
+    const char *retention_classes;
     int64_t share_per_s;
     int64_t cleanup_every_s;
+    int64_t epoch_days;
+    int64_t epoch_keep_days;
+    int64_t epoch_settle_s;
+    const char *keys_dump_dir;
+    int64_t keys_dump_days;
+    StorageOptions storage;
 } IngestOptions;
 
 // Stopping goes through these in order; each begins when the one before has ended.
@@ -65,7 +73,7 @@ typedef struct Ingest {
     BatchRunner *batch_runner;
     BatchesApi batches;
     Cleanup *cleanup;
-    Rewrap *rewrap;
+    KeyWork *key_work;
     char keep[32];
     uv_timer_t tick;
     int64_t database_seen_us; // when it was last ready
@@ -101,12 +109,31 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_KEPT_DAYS", OPTION_INT, offsetof(IngestOptions, kept_days),
      "35", 31, 36500, false,
      "days that ended requests, and the members of ended batches, are kept; an audit looks back so far"},
+    {"STENTOR_RETENTION_CLASSES", OPTION_TEXT, offsetof(IngestOptions, retention_classes),
+     "", 0, 0, false,
+     "retention class (record, standard, brief) by category: marketing=brief,social=brief; a tenant's setting wins"},
     {"STENTOR_TENANT_SHARE", OPTION_INT, offsetof(IngestOptions, share_per_s),
      "100", 0, FAIR_SHARE_PER_S_MAX, false,
      "notifications a second of a tenant that keep their lane, for each lane and process; the rest take a lower one; 0: all"},
     {"STENTOR_CLEANUP_EVERY_S", OPTION_INT, offsetof(IngestOptions, cleanup_every_s),
      "86400", 1, 604800, false,
      "how often rows past their retention are dropped, in seconds"},
+    {"STENTOR_EPOCH_DAYS", OPTION_INT, offsetof(IngestOptions, epoch_days),
+     "7", 1, 365, false,
+     "days after which the next epoch key is made, and all data keys are wrapped by it"},
+    {"STENTOR_EPOCH_KEEP_DAYS", OPTION_INT, offsetof(IngestOptions, epoch_keep_days),
+     "7", 1, 365, false,
+     "days that an epoch key is kept when it wraps nothing any more; then it is destroyed"},
+    {"STENTOR_EPOCH_SETTLE_S", OPTION_INT, offsetof(IngestOptions, epoch_settle_s),
+     "60", 0, 3600, false,
+     "seconds from the making of an epoch key to its use: until a shared folder shows it on every machine"},
+    STORAGE_ROWS(IngestOptions, "dumps of the keys stay in their folder"),
+    {"STENTOR_KEYS_DUMP_DIR", OPTION_TEXT, offsetof(IngestOptions, keys_dump_dir),
+     "", 0, 0, false,
+     "folder for a daily dump of the data keys, apart from Postgres's backups (deploy/KEYS.md); empty: none is made"},
+    {"STENTOR_KEYS_DUMP_DAYS", OPTION_INT, offsetof(IngestOptions, keys_dump_days),
+     "14", 1, 365, false,
+     "days that such a dump is kept"},
 };
 // clang-format on
 
@@ -181,6 +208,30 @@ static void build_cleanup(Ingest *in)
     });
 }
 
+// ---- keys ----
+
+static void build_key_work(Ingest *in)
+{
+    static const int64_t SECOND_US = 1000000;
+    static const int64_t DAY_US = 86400 * 1000000LL;
+    in->key_work = key_work_new(
+        service_loop(in->service), service_bus(in->service),
+        &(KeyworkOptions){
+            .database_url = service_database_url(in->service),
+            .application_name = "stentor-ingest-keys",
+            .master_key_file = service_master_key_file(in->service),
+            .epoch_folder = service_epoch_folder(in->service),
+            .epoch_us = in->options.epoch_days * DAY_US,
+            .keep_us = in->options.epoch_keep_days * DAY_US,
+            .settle_us = in->options.epoch_settle_s * SECOND_US,
+            .dump_folder = in->options.keys_dump_dir,
+            .dump_keep_us = in->options.keys_dump_days * DAY_US,
+            .storage = in->options.storage,
+            .bulk_min = KEYS_BULK_MIN,
+        },
+        service_metrics(in->service));
+}
+
 // ---- stopping ----
 
 static void on_part_closed(void *ctx)
@@ -208,7 +259,7 @@ static void free_parts(Ingest *in)
     accept_free(in->accept, on_part_closed, in);
     sweep_free(in->sweep, on_part_closed, in);
     cleanup_stop(in->cleanup, on_part_closed, in);
-    rewrap_free(in->rewrap, on_part_closed, in);
+    key_work_free(in->key_work, on_part_closed, in);
 }
 
 static void advance_stop(Ingest *in)
@@ -363,12 +414,17 @@ static void build_parts(Ingest *in)
         .metrics = service_metrics(service),
     });
     build_cleanup(in);
-    in->rewrap = rewrap_new(pool, service_master_key(service), service_metrics(service));
+    build_key_work(in);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
 {
     const IngestOptions *o = options;
+    RetentionClasses classes;
+    if (!retention_classes_parse(str_from(o->retention_classes), &classes, err)) {
+        service_wrong_options(service);
+        return error_wrap(err, "STENTOR_RETENTION_CLASSES");
+    }
     Ingest *in = xcalloc(1, sizeof *in);
     in->service = service;
     in->options = *o;
@@ -392,6 +448,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     }
     ingest_metrics_init(&in->metrics, service_metrics(service));
     build_parts(in);
+    catalog_set_classes(in->configured.catalog, &classes);
     in->database_seen_us = clock_mono_us();
     in->tick.data = in;
     (void)uv_timer_init(service_loop(service), &in->tick);

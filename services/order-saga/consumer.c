@@ -265,7 +265,7 @@ static void want_key(Batch *batch, Order *order)
             batch->consumer->options.hash_key, order->tenant, CHANNEL_EMAIL, email,
             order->email_hash);
         *want = keyring_want_address(
-            batch->consumer->options.keyring, order->tenant, CHANNEL_EMAIL, email);
+            batch->consumer->options.keyring, DATA_KEY_RECORD, order->tenant, CHANNEL_EMAIL, email);
     } else {
         *want = message_key_want(order->tenant, order->recipient, batch->arena);
     }
@@ -320,18 +320,8 @@ static void start_batch(Consumer *consumer)
 
 static bool read_event(Delivery *delivery, Str tenant, Str type, Pending *ret, Error *err)
 {
-    DomainInput input = domain_input(&delivery->message, tenant, type, NULL);
-    DomainEvent event;
-    if (!domain_event_read(&input, delivery->arena, &event, err)) {
-        return false;
-    }
     ret->delivery = delivery;
-    bool ours = event.only.len == 0 || str_eq(event.only, STR(LETTER_FOR));
-    bool ok = !ours || saga_input_read(
-                           &event, delivery->message.sequence, delivery->arena, &ret->input, err);
-    ret->input.traceparent = delivery->message.traceparent;
-    domain_event_free(&event);
-    return ok;
+    return saga_message_read(&delivery->message, tenant, type, delivery->arena, &ret->input, err);
 }
 
 // An invalid CleanUpSentEmail starts nothing; ingest makes the dead letter of it.

@@ -4,9 +4,6 @@
 
 #include "services/order-saga/consumer.h"
 
-// The addressee of the saga's dead letters when they are resent: no trigger can have such a key.
-#define LETTER_FOR ":order-saga"
-
 // An event that is not settled yet. Lives in its delivery's arena.
 typedef struct Pending Pending;
 struct Pending {

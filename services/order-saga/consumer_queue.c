@@ -49,7 +49,7 @@ static void readdress(Delivery *delivery)
     }
     DomainInput input = domain_input(message, tenant, type, NULL);
     if (domain_event_read(&input, delivery->arena, &event, &err)) {
-        message->payload = domain_event_letter(&event, STR(LETTER_FOR), delivery->arena);
+        message->payload = domain_event_letter(&event, STR(SAGA_LETTER_FOR), delivery->arena);
         message->event_id = event.identity;
         domain_event_free(&event);
     } // else it is unreadable, and kept unchanged

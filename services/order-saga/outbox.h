@@ -5,8 +5,8 @@
 #pragma once
 
 #include "common/db/keyring.h"
+#include "common/orders/saga_sql.h"
 #include "services/order-saga/saga_metrics.h"
-#include "services/order-saga/saga_sql.h"
 
 typedef struct Outbox Outbox;
 

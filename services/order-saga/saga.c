@@ -278,8 +278,8 @@ static const Option options_table[] = {
      "days after which sent outbox rows are deleted"},
     {"STENTOR_SAGA_INBOX_DAYS", OPTION_INT, offsetof(SagaOptions, inbox_days), "30", 8, 36500, false,
      "days for which consumed messages are remembered; longer than EVENTS keeps them"},
-    {"STENTOR_SAGA_ARCHIVE_DAYS", OPTION_INT, offsetof(SagaOptions, archive_days), "730", 1, 36500, false,
-     "days after its end at which an order is moved to the archive"},
+    {"STENTOR_SAGA_ARCHIVE_DAYS", OPTION_INT, offsetof(SagaOptions, archive_days), "30", 1, 36500, false,
+     "days after its end at which an order is moved to the tables by month that are archived; less than records are hot"},
     {"STENTOR_SAGA_DROP_DAYS", OPTION_INT, offsetof(SagaOptions, drop_days), "2557", 1, 36500, false,
      "days after its end at which an archived order is deleted"},
 };

@@ -2,8 +2,8 @@
 // The saga's metrics.
 #pragma once
 
+#include "common/orders/machine.h"
 #include "common/service/metrics.h"
-#include "services/order-saga/machine.h"
 
 typedef struct SagaMetrics {
     Metric *passed;                      // events that do not concern orders

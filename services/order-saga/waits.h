@@ -4,8 +4,8 @@
 // time-out that arrives after all is stale by its token.
 #pragma once
 
+#include "common/orders/saga_sql.h"
 #include "services/order-saga/saga_metrics.h"
-#include "services/order-saga/saga_sql.h"
 
 typedef struct Waits Waits;
 

@@ -146,6 +146,21 @@ static Result render(
     return result;
 }
 
+static void log_failure(const Job *job, const RenderFailure *failure)
+{
+    if (!log_takes_notification(LOG_WARN)) {
+        return;
+    }
+    const Stentor__V1__Meta *meta = job->request->meta;
+    char reason[sizeof failure->reason];
+    mask_addresses(str_from(failure->reason), reason, sizeof reason);
+    LOG(LOG_WARN, "a notification failed: it cannot be rendered", log_text("tenant", meta->tenant),
+        log_text("notification", meta->notification_id),
+        log_text("correlation", meta->correlation_id),
+        log_text("template", job->request->template_),
+        log_text("reason_code", failure_code_name(failure->code)), log_text("reason", reason));
+}
+
 static void report_failure(
     const Lane *lane, const Job *job, Delivery *delivery, const RenderFailure *failure)
 {
@@ -159,6 +174,7 @@ static void report_failure(
         return;
     }
     metric_add(lane->renderer->failed[failure->code], 1);
+    log_failure(job, failure);
     if (failed_event(job, failure, &out, &err)) {
         delivery_emit(delivery, &out);
         delivery_settle(delivery, NULL);

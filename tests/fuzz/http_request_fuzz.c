@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/http/client.h"
+#include "common/http/client_address.h"
 #include "common/http/framing.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 // Any bytes as an event of PEOPLE: folded, or refused as PERMANENT; twice is as once.
 #include <stdlib.h>
 
-#include "services/digest-flusher/digest_people.h"
+#include "common/recipients/digest_people.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

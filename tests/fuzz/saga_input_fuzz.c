@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "services/order-saga/input.h"
+#include "common/orders/input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

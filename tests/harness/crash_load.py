@@ -151,9 +151,11 @@ class Bench:
             assert answer["config"]["duplicate_window"] == DUPLICATE_WINDOW_NS, answer
 
     def end_leases(self):
-        """Lets the leases of a dead process end now: those of the clock and of the sweep are 15 s at least."""
+        """Lets the leases of a dead process end now: those of the clock and of the sweep are 15 s at least, and the dispatcher's is long enough
+        for a mail to wait for its only connection on a busy machine (three quarters of it; then the mail is tried again as another attempt)."""
         self.rows("UPDATE digest_flusher.due_work SET claimed_until = now() WHERE claimed_until IS NOT NULL RETURNING 1")
         self.rows("UPDATE digest_flusher.digest_windows SET claimed_until = now() WHERE claimed_until IS NOT NULL RETURNING 1")
+        self.rows("UPDATE dispatcher.ledger SET lease_until = now() WHERE state = 'claimed' RETURNING 1")
         self.rows("UPDATE ingest.batches SET lease_until = now() WHERE status = 'running' RETURNING 1")
         self.rows("UPDATE ingest.accept_log SET claimed_until = now() WHERE published_at IS NULL RETURNING 1")
 

@@ -15,11 +15,11 @@ def ulid(number, at_ms):
     return "".join(CROCKFORD[(value >> (5 * shift)) & 31] for shift in range(25, -1, -1))
 
 
-def publish_log(pipeline, notifications, tenant="acme"):
-    """Two events for each: its request, and later its `sent` with an attempt. Returns how many events."""
+def publish_log(pipeline, notifications, tenant="acme", at_us=None):
+    """Two events for each: its request, and later its `sent` with an attempt. Returns how many events. at_us: when they were made."""
     proto = messages(pipeline)
     client = NatsClient(pipeline.nats.port)
-    now_us = int(time.time() * 1e6)
+    now_us = at_us or int(time.time() * 1e6)
     base = int.from_bytes(os.urandom(9), "big")
     before = {stream: client.stream_info(stream)["state"]["last_seq"] for stream in ("REQUEST_NORMAL", "STATUS")}
 

@@ -63,3 +63,18 @@ class NatsClient:
 
     def close(self):
         self.socket.close()
+
+
+class Subscriber(NatsClient):
+    def subscribe(self, subject):
+        self._write(f"SUB {subject} 2\r\nPING\r\n".encode())
+        assert self.file.readline().strip() == b"PONG"
+
+    def next(self):
+        """(subject, headers, payload)"""
+        words = self._line().split()
+        assert words[0] == b"HMSG", words
+        body = self.file.read(int(words[-1]))
+        self.file.read(2)
+        head, payload = body[:int(words[-2])].decode(), body[int(words[-2]):]
+        return words[1].decode(), dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if line), payload

@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.harness import clusters, length  # noqa: E402
+from tests.harness.objectstore import ceph  # noqa: E402
 from tests.harness.pipeline import Pipeline  # noqa: E402
 
 # The longest first, and the rest while they run: a long one that begins last would be waited for by the other workers.
@@ -23,15 +24,20 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: runs with --long only")
+    # What a thread of a test asserts counts as what the test asserts; pytest only warns of it.
+    config.addinivalue_line("filterwarnings", "error::pytest.PytestUnhandledThreadExceptionWarning")
     length.LONG = config.getoption("--long")
     if not hasattr(config, "workerinput"):  # one folder for all workers, which begin with this environment
         config.clusters = os.environ[clusters.FOLDER] = tempfile.mkdtemp(prefix="stentor-clusters-")
         os.chmod(config.clusters, 0o755)
+        config.objects = os.environ[ceph.FOLDER] = tempfile.mkdtemp(prefix="stentor-objects-")
+        os.environ[ceph.UNTIL] = str(os.getpid())
 
 
 def pytest_unconfigure(config):
     if hasattr(config, "clusters"):
         shutil.rmtree(config.clusters, ignore_errors=True)
+        ceph.end(config.objects)
 
 
 def pytest_collection_modifyitems(config, items):

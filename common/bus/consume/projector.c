@@ -98,7 +98,8 @@ static void note_created(Projector *p)
 {
     for (size_t i = 0; i < p->positions.count; i++) {
         const Source *source = &p->sources[i];
-        int64_t created_us = source->reader != NULL ? reader_stream_created_us(source->reader) : 0;
+        int64_t created_us =
+            source->reader != NULL ? p->options.readers->stream_created_us(source->reader) : 0;
         source->position->created_us = created_us != 0 ? created_us : source->position->created_us;
     }
 }
@@ -160,7 +161,8 @@ static void start_folding(Projector *p)
             .remedy = p->options.remedy,
             .batch_max = p->options.flush_max < READ_BATCH ? p->options.flush_max : READ_BATCH};
         source->caught_up = false;
-        source->reader = reader_new(p->bus, &options, &handlers, source);
+        source->reader =
+            p->options.readers->open(p->options.readers_ctx, p->bus, &options, &handlers, source);
         p->readers_open++;
     }
 }
@@ -169,7 +171,7 @@ static void pause_readers(Projector *p, bool paused)
 {
     for (size_t i = 0; i < p->positions.count; i++) {
         if (p->sources[i].reader != NULL) {
-            reader_pause(p->sources[i].reader, paused);
+            p->options.readers->pause(p->sources[i].reader, paused);
         }
     }
 }
@@ -412,6 +414,7 @@ Projector *projector_new(
     p->bus = bus;
     p->options = *options;
     p->options.stage = options->stage != NULL ? options->stage : options->name;
+    p->options.readers = options->readers != NULL ? options->readers : &stream_readers;
     p->options.flush_max = options->flush_max > 0 ? options->flush_max : FLUSH_DEFAULT;
     p->options.flush_ms = options->flush_ms > 0 ? options->flush_ms : FLUSH_DEFAULT_MS;
     p->handlers = *handlers;

@@ -8,6 +8,7 @@
 // stream_created_at timestamptz, stored_at timestamptz NULL).
 #pragma once
 
+#include "common/bus/consume/reader.h"
 #include "common/bus/jetstream/bus.h"
 #include "common/db/db.h"
 
@@ -27,7 +28,9 @@ typedef struct ProjectorOptions {
     // Where a stream begins of which nothing was folded yet: at what was stored since; 0: at its
     // beginning.
     int64_t begin_at_us;
-    const char *remedy; // as ReaderOptions'
+    const char *remedy;        // as ReaderOptions'
+    const ReaderKind *readers; // NULL: of the streams
+    void *readers_ctx;
 } ProjectorOptions;
 
 typedef struct ProjectorHandlers {

@@ -22,7 +22,7 @@ typedef enum ProjectorState {
 typedef struct Source {
     Projector *projector;
     Position *position;
-    Reader *reader;
+    void *reader; // of options.readers; NULL: none
     bool caught_up;
 } Source;
 

@@ -79,8 +79,8 @@ void projector_drop(Projector *p)
     arena_reset(p->arena);
     for (size_t i = 0; i < p->positions.count; i++) {
         if (p->sources[i].reader != NULL) {
-            p->tails_lost += reader_tails_lost(p->sources[i].reader);
-            reader_free(p->sources[i].reader, on_reader_freed, &p->sources[i]);
+            p->tails_lost += p->options.readers->tails_lost(p->sources[i].reader);
+            p->options.readers->free(p->sources[i].reader, on_reader_freed, &p->sources[i]);
         }
     }
     projector_wait_ms(p, 0);
@@ -125,7 +125,7 @@ uint64_t projector_lag(const Projector *projector)
     uint64_t lag = projector->folded;
     for (size_t i = 0; i < projector->positions.count; i++) {
         if (projector->sources[i].reader != NULL) {
-            lag += reader_lag(projector->sources[i].reader);
+            lag += projector->options.readers->lag(projector->sources[i].reader);
         }
     }
     return lag;
@@ -155,8 +155,10 @@ uint64_t projector_tails_lost(const Projector *projector)
 {
     uint64_t count = projector->tails_lost;
     for (size_t i = 0; i < projector->positions.count; i++) {
-        const Reader *reader = projector->sources[i].reader;
-        count += reader != NULL && projector_active(projector) ? reader_tails_lost(reader) : 0;
+        const void *reader = projector->sources[i].reader;
+        count += reader != NULL && projector_active(projector)
+                     ? projector->options.readers->tails_lost(reader)
+                     : 0;
     }
     return count;
 }

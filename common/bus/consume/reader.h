@@ -53,3 +53,19 @@ uint64_t reader_tails_lost(
     const Reader *reader); // how often the log had lost what was read already
 // No handler is called any more; on_freed comes from the loop.
 void reader_free(Reader *reader, void (*on_freed)(void *ctx), void *ctx);
+
+// What a projector reads with: reader_new() and its like, or others that hand over the same
+// messages in the same way (eventlog's, which begin in object storage).
+typedef struct ReaderKind {
+    void *(*open)(
+        void *ctx, Bus *bus, const ReaderOptions *options, const ReaderHandlers *handlers,
+        void *handlers_ctx);
+    void (*pause)(void *reader, bool paused);
+    int64_t (*stream_created_us)(const void *reader);
+    uint64_t (*lag)(const void *reader);
+    uint64_t (*tails_lost)(const void *reader);
+    bool (*reads_stream)(const void *reader); // false: still from elsewhere
+    void (*free)(void *reader, void (*on_freed)(void *ctx), void *ctx);
+} ReaderKind;
+
+extern const ReaderKind stream_readers; // of a stream alone; no context

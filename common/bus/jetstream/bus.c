@@ -203,6 +203,30 @@ Str bus_message_header(const BusMessage *message, const char *name)
     return str_from(value);
 }
 
+bool bus_message_headers(
+    const BusMessage *message, Arena *arena, size_t max, BusHeader **ret, size_t *ret_count)
+{
+    const char **names = NULL;
+    int count = 0;
+    natsMsg *native = (natsMsg *)(uintptr_t)message->native;
+    *ret = NULL;
+    *ret_count = 0;
+    if (native == NULL || natsMsgHeader_Keys(native, &names, &count) != NATS_OK) {
+        return native != NULL; // none
+    }
+    bool fits = count >= 0 && (size_t)count <= max;
+    BusHeader *headers = arena_array(arena, fits ? (size_t)count : 0, sizeof *headers);
+    for (int i = 0; fits && i < count; i++) {
+        const char *value = NULL;
+        (void)natsMsgHeader_Get(native, names[i], &value);
+        headers[i] = (BusHeader){names[i], str_from(value)};
+    }
+    free((void *)names);
+    *ret = headers;
+    *ret_count = fits ? (size_t)count : 0;
+    return fits;
+}
+
 // ---- the turn ----
 
 static bool run_endpoints(Bus *bus)
@@ -393,6 +417,12 @@ BusHeader bus_replaces(uint64_t sequence, Arena *arena)
 {
     return (BusHeader){
         "Nats-Expected-Last-Subject-Sequence", str_from(arena_printf(arena, "%" PRIu64, sequence))};
+}
+
+BusHeader bus_follows(uint64_t sequence, Arena *arena)
+{
+    return (BusHeader){
+        "Nats-Expected-Last-Sequence", str_from(arena_printf(arena, "%" PRIu64, sequence))};
 }
 
 void bus_publish(Bus *bus, const BusOut *out, BusAcked on_acked, void *ctx)

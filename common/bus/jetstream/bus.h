@@ -81,6 +81,9 @@ typedef struct BusOut {
 // A header: stored only in the place of just that message of its subject (0: there is none yet);
 // otherwise the ack is CONFLICT. Its value lives in `arena`.
 BusHeader bus_replaces(uint64_t sequence, Arena *arena);
+// A header: stored only as the next message of its stream behind that one (0: as the first);
+// otherwise the ack is CONFLICT.
+BusHeader bus_follows(uint64_t sequence, Arena *arena);
 
 // err NULL: stored (acknowledged with a sequence above 0), perhaps earlier (duplicate). err
 // CONFLICT: another message than that of bus_replaces stands there, `sequence`.
@@ -142,6 +145,11 @@ typedef struct BusMessage {
 // A header by its name (case counts); empty when it is not there. Valid as long as the message: of
 // a delivery until it is settled, of a reader during the call.
 Str bus_message_header(const BusMessage *message, const char *name);
+
+// All headers of a message that a worker or reader hands on, the first value of each name; names
+// and values live as long as the message. false: more than `max`, or it did not come that way.
+bool bus_message_headers(
+    const BusMessage *message, Arena *arena, size_t max, BusHeader **ret, size_t *ret_count);
 
 // The header that marks such a copy; its value is the run's id.
 #define BUS_REPLAY_HEADER "Stentor-Replay"

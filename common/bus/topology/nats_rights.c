@@ -10,15 +10,16 @@
 static const NatsRights rights[] = {
     // It sends dead letters again (ResendErrorEmail): they are read in order and one by one,
     // published as mails, deleted. It stores applications' events and answers for them: a reply to
-    // another account is _R_.>.
+    // another account is _R_.>. AUDIT has an epoch key's end before it destroys the key.
     {"stentor-ingest",
      "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> evt.> _R_.> "
-     "$JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.*",
+     "$JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.* "
+     "aud.platform.erasure $JS.API.STREAM.MSG.GET.AUDIT",
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
     // The gateway writes configuration and recipients, and nothing that becomes a mail.
     {"stentor-gateway",
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> "
-     "$JS.API.STREAM.MSG.GET.CONFIG",
+     "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read $JS.API.STREAM.MSG.GET.AUDIT",
      "", "CONFIG", NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},
@@ -39,8 +40,9 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.MSG.DELETE.DEFERRED $JS.API.STREAM.MSG.DELETE.INBOUND $JS.API.STREAM.MSG.DELETE.SETTLE "
      "$JS.API.STREAM.MSG.DELETE.EVENTS",
      "DEFERRED", "CONFIG PEOPLE IN_HAND", NULL},
-    {"stentor-archiver",         "ntf.dead.>",
-     "", "CONFIG STATUS EVENTS " REQUESTS, NULL},
+    // Its child process notes in the audit log what it restores and what ends by age.
+    {"stentor-archiver",         "ntf.dead.> aud.*.restore aud.*.expiry $JS.API.STREAM.MSG.GET.AUDIT",
+     "", "CONFIG STATUS EVENTS AUDIT PEOPLE DEAD INBOUND " REQUESTS " " RENDEREDS, NULL},
     {"stentor-order-saga",
      "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder ntf.deferred.saga.* ntf.dead.> "
      "ntf.inhand.order-saga.*",
@@ -48,9 +50,9 @@ static const NatsRights rights[] = {
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
     // CONFIG it only reads: managing goes through the API, repairing is the admin's.
     {"stentor-cli",
-     "evt.> ntf.> ppl.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
+     "evt.> ntf.> ppl.* aud.*.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
      "$JS.API.STREAM.MSG.DELETE.DEAD",
-     "", "CONFIG STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE IN_HAND " REQUESTS " " RENDEREDS, NULL},
+     "", "CONFIG STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE AUDIT IN_HAND " REQUESTS " " RENDEREDS, NULL},
     {"stentor-admin",            ">", "", "", NULL},
 };
 // clang-format on

@@ -110,6 +110,12 @@ void subject_dead(char out[SUBJECT_SIZE], const char *stage, Str tenant)
     join(out, (Str[]){STR("ntf"), STR("dead"), word(stage), tenant_token(tenant)}, 4);
 }
 
+void subject_audit(char out[SUBJECT_SIZE], Str tenant, Str kind)
+{
+    join(
+        out, (Str[]){STR("aud"), tenant_token(tenant), id_is_key(kind) ? kind : STR("unknown")}, 3);
+}
+
 void subject_in_hand(char out[SUBJECT_SIZE], const char *service, const char *process)
 {
     Str name = str_from(service), prefix = STR("stentor-");

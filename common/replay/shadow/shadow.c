@@ -29,6 +29,7 @@ typedef struct Shadow {
     const ShadowOptions *options;
     const ShadowPlan *plan;
     Session *session;
+    EpochFolder *epochs;
     MasterKey *master;
     DbPool *pool;
     Keyring *keyring;
@@ -157,25 +158,9 @@ static void on_reader_failed(void *ctx, const Error *err)
     fail(ctx, err);
 }
 
-typedef struct Gone {
-    Shadow *shadow;
-    bool gone;
-} Gone;
-
 static void on_gone(void *ctx)
 {
-    Gone *gone = ctx;
-    gone->gone = true;
-    session_finish(gone->shadow->session, NULL);
-}
-
-// Waits without an end: each of these ends by itself.
-static void wait_gone(Gone *gone)
-{
-    Error ignored;
-    while (!gone->gone) {
-        session_run(gone->shadow->session, 0, &ignored);
-    }
+    session_wait_end(ctx, NULL);
 }
 
 static bool read_lane(Shadow *shadow, Priority lane, Error *err)
@@ -193,18 +178,19 @@ static bool read_lane(Shadow *shadow, Priority lane, Error *err)
         .start_time_us = plan->from_us,
         .batch_max = BATCH,
     };
-    Gone gone = {shadow, false};
+    Error ignored;
+    SessionWait gone = {.session = shadow->session};
     shadow->lane = lane;
     shadow->over = shadow->read_all = false;
     shadow->reader = reader_new(shadow->session->bus, &options, &handlers, shadow);
     bool ok = true;
-    while (ok && !shadow->over) { // the wait also ends when a connection comes back
+    while (ok && !shadow->over) { // another call's answer ends the wait too
         ok = session_run(shadow->session, 0, err);
     }
     shadow->over = true;
     shadow->session->err = (Error){0};
     reader_free(shadow->reader, on_gone, &gone);
-    wait_gone(&gone);
+    (void)session_wait(&gone, &ignored);
     return ok;
 }
 
@@ -238,8 +224,10 @@ static bool read_config(Shadow *shadow, Error *err)
 
 static bool open_keys(Shadow *shadow, Error *err)
 {
-    const char *path = shadow->options->master_key_file;
-    shadow->master = keys_open(shadow->session, path, shadow->arena, err);
+    const ShadowOptions *files = shadow->options;
+    shadow->master = keys_open(
+        shadow->session, files->master_key_file, files->epoch_keys_dir, shadow->arena,
+        &shadow->epochs, err);
     if (shadow->master == NULL) {
         return false;
     }
@@ -252,20 +240,21 @@ static bool open_keys(Shadow *shadow, Error *err)
 
 static void close_parts(Shadow *shadow)
 {
-    Gone mirror = {shadow, shadow->mirror == NULL};
-    Gone pool = {shadow, shadow->pool == NULL};
-    shadow->session->err = (Error){0};
+    Error ignored;
+    SessionWait mirror = {.session = shadow->session, .done = shadow->mirror == NULL};
+    SessionWait pool = {.session = shadow->session, .done = shadow->pool == NULL};
     if (shadow->mirror != NULL) {
         config_mirror_free(shadow->mirror, on_gone, &mirror);
     }
-    wait_gone(&mirror);
+    (void)session_wait(&mirror, &ignored);
     if (shadow->pool != NULL) {
         db_pool_close(shadow->pool, on_gone, &pool);
     }
-    wait_gone(&pool);
+    (void)session_wait(&pool, &ignored);
     if (shadow->keyring != NULL) {
         keyring_free(shadow->keyring);
     }
+    epoch_folder_close(shadow->epochs);
     master_key_free(shadow->master);
 }
 

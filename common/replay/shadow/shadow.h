@@ -25,6 +25,7 @@ typedef struct ShadowOptions {
     SessionOptions session;
     const char *database_url;
     const char *master_key_file;
+    const char *epoch_keys_dir; // "": none
 } ShadowOptions;
 
 // Reads CONFIG, then the streams of requests, and counts into `tally`. false with ERROR_PERMANENT:

@@ -7,7 +7,7 @@
 #include "common/bus/consume/reader.h"
 #include "common/config/config_entry.h"
 
-enum { READ_TIMEOUT_MS = 600000, CLOSE_TIMEOUT_MS = 2000 };
+enum { READ_TIMEOUT_MS = 600000 };
 
 typedef struct Walk {
     Session *session;
@@ -60,7 +60,7 @@ static void on_reader_failed(void *ctx, const Error *err)
 
 static void on_reader_freed(void *ctx)
 {
-    session_finish(ctx, NULL);
+    session_wait_end(ctx, NULL);
 }
 
 // One read of the stream to its end.
@@ -81,8 +81,9 @@ static bool read_all(Walk *walk, const ConfigPart *part, Error *err)
     Error ignored = {0};
     walk->ended = true;
     session->err = (Error){0};
-    reader_free(reader, on_reader_freed, session);
-    (void)session_run(session, CLOSE_TIMEOUT_MS, &ignored);
+    SessionWait freed = {.session = session};
+    reader_free(reader, on_reader_freed, &freed);
+    (void)session_wait(&freed, &ignored);
     return ok;
 }
 

@@ -154,8 +154,8 @@ static void check_owner(Doctor *doctor, PGconn *conn)
         conn, "SELECT count(*), min(p.oid::regproc::text) FROM pg_proc p"
               " JOIN pg_roles r ON r.oid = p.proowner AND r.rolsuper"
               " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prosecdef AND n.nspname IN"
-              " ('stentor', 'keys', 'ingest', 'dispatcher', 'digest_flusher', 'archiver', "
-              "'people', 'order_saga')");
+              " ('stentor', 'keys', 'ingest', 'dispatcher', 'digest_flusher', 'archive', "
+              "'archiver', 'people', 'order_saga', 'erasure')");
     bool known = PQresultStatus(res) == PGRES_TUPLES_OK;
     bool ok = known && strcmp(PQgetvalue(res, 0, 0), "0") == 0;
     doctor_say(
@@ -204,8 +204,11 @@ static void check_postgres(Doctor *doctor)
         doctor_postgres_clock(doctor, conn);
         Error err = {0};
         doctor->postgres_read = master_keys_load(conn, &doctor->in_postgres, &err);
+        doctor_keys(doctor, conn);
+        doctor_erasures(doctor, conn);
         if (doctor->has_session) { // NATS has said where its streams end
             doctor_projections(doctor, conn);
+            doctor_log(doctor, conn);
         }
     }
     PQfinish(conn);
@@ -408,6 +411,7 @@ int cmd_doctor(Cli *cli)
         session_close(&doctor.session);
     }
     check_keys(&doctor);
+    doctor_storage(&doctor);
     if (check_api(&doctor)) {
         check_api_key(&doctor);
     }

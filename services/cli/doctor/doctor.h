@@ -38,8 +38,17 @@ const char *doctor_age(const Cli *cli, int64_t age_us); // "4 min"
 // seconds where one does not move.
 void doctor_projections(Doctor *doctor, PGconn *conn);
 void doctor_outbox_projections(Doctor *doctor, PGconn *conn);
+// What of the log waits to be stored in object storage, and its holes; nothing where archiving is
+// off. Wants a session.
+void doctor_log(Doctor *doctor, PGconn *conn);
+// Object storage: nothing where archiving is off. Stores and deletes an object of its own.
+void doctor_storage(Doctor *doctor);
 // The Message-ID's domain, as the last e-mail had it. Wants a session.
 void doctor_message_id(Doctor *doctor);
+// Epoch keys and the keys' own dump.
+void doctor_keys(Doctor *doctor, PGconn *conn);
+// Erasures that wait for longer than a day; after a restore, the gate that they have closed.
+void doctor_erasures(Doctor *doctor, PGconn *conn);
 void doctor_postgres_clock(Doctor *doctor, PGconn *conn);
 // By the consumer that reading CONFIG had NATS make.
 void doctor_nats_clock(Doctor *doctor);

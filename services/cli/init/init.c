@@ -13,14 +13,14 @@ enum { INIT_FILE_MAX = 256 * 1024 };
 
 // clang-format off
 static const InitService services[] = {
-    {"ingest",           true,  true},
-    {"gateway",          true,  true},
-    {"renderer",         true,  true},
-    {"dispatcher",       true,  true},
-    {"webhook-receiver", false, true},
-    {"digest-flusher",   true,  true},
-    {"archiver",         true,  false},
-    {"order-saga",       true,  true},
+    {"ingest",           true,  true,  true},
+    {"gateway",          true,  true,  true},
+    {"renderer",         true,  true,  true},
+    {"dispatcher",       true,  true,  true},
+    {"webhook-receiver", false, true,  false},
+    {"digest-flusher",   true,  true,  true},
+    {"archiver",         true,  false, false},
+    {"order-saga",       true,  true,  true},
 };
 // clang-format on
 

@@ -165,12 +165,18 @@ static void put_logins(Cli *cli, const char *user, const char *database, Setting
     }
 }
 
-Str init_service_conf(Cli *cli, const InitService *service)
+Str init_service_conf(Cli *cli, const InitService *service, const char *epochs)
 {
     SettingLines lines = {.count = 0};
     put_logins(cli, service->name, service->wants_database ? service->name : NULL, &lines);
     if (service->wants_master_key) {
         setting_put(&lines, STR("STENTOR_MASTER_KEY_FILE"), seen(cli, "master.key"));
+    }
+    if (service->wants_epoch_keys && epochs != NULL) {
+        setting_put(&lines, STR("STENTOR_EPOCH_KEYS_DIR"), epochs);
+    }
+    if (epochs != NULL && strcmp(service->name, INIT_KEEPER) == 0) {
+        setting_put(&lines, STR("STENTOR_KEYS_DUMP_DIR"), init_dumps_folder(cli, epochs));
     }
     put_sets(cli, service->name, true, &lines);
     return setting_text(cli, &lines);
@@ -185,13 +191,17 @@ Str init_admin_conf(Cli *cli)
     return setting_text(cli, &lines);
 }
 
-Str init_cli_conf(Cli *cli)
+Str init_cli_conf(Cli *cli, const char *epochs)
 {
     SettingLines lines = {.count = 0};
     put_logins(cli, "cli", "cli", &lines);
     setting_put(&lines, STR("STENTOR_API_URL"), flag_or(cli, "api-url", "http://127.0.0.1:8080"));
     setting_put(&lines, STR("STENTOR_API_KEY_FILE"), seen(cli, "operator.key"));
     setting_put(&lines, STR("STENTOR_MASTER_KEY_FILE"), seen(cli, "master.key"));
+    setting_put(&lines, STR("STENTOR_ERASURE_KEY_FILE"), seen(cli, "erasure.key"));
+    if (epochs != NULL) {
+        setting_put(&lines, STR("STENTOR_EPOCH_KEYS_DIR"), epochs);
+    }
     put_sets(cli, "cli", false, &lines);
     return setting_text(cli, &lines);
 }

@@ -22,7 +22,8 @@ Str setting_text(Cli *cli, const SettingLines *lines);
 // is.
 bool init_check_sets(Cli *cli, Error *err);
 
-Str init_service_conf(Cli *cli, const InitService *service);
+// epochs: the folder of epoch keys; NULL: none.
+Str init_service_conf(Cli *cli, const InitService *service, const char *epochs);
 Str init_admin_conf(Cli *cli);
-Str init_cli_conf(Cli *cli);
+Str init_cli_conf(Cli *cli, const char *epochs);
 Str init_nats_conf(Cli *cli);

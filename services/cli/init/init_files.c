@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// init files, in this order: secrets that are made (passwords, keys), what is put together from
-// them (connection strings), settings, the accounts of NATS. Each file is put whole or not at all;
-// so wherever a run ends, the next finds what is there and makes the rest.
+// init files, in this order: where epoch keys are, secrets that are made (passwords, keys), what is
+// put together from them (connection strings), settings, the accounts of NATS. Each file is put
+// whole or not at all; so wherever a run ends, the next finds what is there and makes the rest.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,7 @@
 #include "common/bus/topology/accounts.h"
 #include "common/codec/master_key.h"
 #include "common/db/install/conninfo.h"
+#include "common/erasure/erasure_key.h"
 #include "services/cli/init/init_conf.h"
 #include "services/cli/init/nats_hash.h"
 
@@ -178,6 +179,27 @@ static bool put_operator_key(Cli *cli, Error *err)
     return put_secret(cli, "operator.key", NULL, api_key_make(&key, cli->arena), err);
 }
 
+// It signs certificates of erasure and opens nothing.
+static bool put_erasure_key(Cli *cli, Error *err)
+{
+    Str pem = STR_EMPTY;
+    bool there = false;
+    return has(cli, "erasure.key", &there, err) && erasure_key_make(cli->arena, &pem, err) &&
+           put(cli, "erasure.key", NULL, pem, !there, err);
+}
+
+// Before the master key: without it an installation is a new one, which a run that was killed is
+// too.
+static bool put_epochs(Cli *cli, Error *err)
+{
+    const char *chosen = NULL;
+    FileRights keys;
+    return init_epochs_choose(cli, &chosen, err) &&
+           put(cli, "epoch-keys", NULL, str_from(arena_printf(cli->arena, "%s\n", chosen)), true,
+               err) &&
+           rights_for(cli, "keys", &keys, err) && init_epochs_make(cli, keys.group, err);
+}
+
 // ---- connection strings ----
 
 static bool put_database_url(
@@ -238,15 +260,16 @@ static bool put_database_urls(Cli *cli, Error *err)
 static bool put_confs(Cli *cli, Error *err)
 {
     size_t count = 0;
+    const char *epochs = NULL;
     const InitService *services = init_services(&count);
-    bool ok = true;
+    bool ok = init_epochs_folder(cli, &epochs, err);
     for (size_t i = 0; ok && i < count; i++) {
         ok = put_settings(
             cli, arena_printf(cli->arena, "%s.conf", services[i].name), services[i].name,
-            init_service_conf(cli, &services[i]), err);
+            init_service_conf(cli, &services[i], epochs), err);
     }
     return ok && put_settings(cli, "admin.conf", NULL, init_admin_conf(cli), err) &&
-           put_settings(cli, "cli.conf", NULL, init_cli_conf(cli), err) &&
+           put_settings(cli, "cli.conf", NULL, init_cli_conf(cli, epochs), err) &&
            put_settings(cli, "nats.conf", "nats", init_nats_conf(cli), err);
 }
 
@@ -325,8 +348,9 @@ static bool check_options(Cli *cli, Error *err)
     static const char *const files[] = {"passwords", "accounts"};
     FileRights rights;
     Str ignored;
+    const char *epochs = NULL;
     bool ok = init_check_sets(cli, err) && check_database(cli, err) &&
-              rights_for(cli, "keys", &rights, err);
+              init_epochs_choose(cli, &epochs, err) && rights_for(cli, "keys", &rights, err);
     if (args_has(&cli->args, "group") && args_has(&cli->args, "service-groups")) {
         return error_set(err, ERROR_USAGE, "--group and --service-groups: only one of them");
     }
@@ -345,7 +369,8 @@ bool init_files(Cli *cli, Error *err)
         return false;
     }
     sweep(folder);
-    bool ok = put_passwords(cli, err) && put_master_key(cli, err) && put_operator_key(cli, err) &&
+    bool ok = put_epochs(cli, err) && put_passwords(cli, err) && put_master_key(cli, err) &&
+              put_operator_key(cli, err) && put_erasure_key(cli, err) &&
               put_database_urls(cli, err) && put_confs(cli, err) && put_nats_accounts(cli, err);
     close(folder);
     return ok;

@@ -90,8 +90,9 @@ static bool add_postgres(Cli *cli, json_t *list, Error *err)
 static bool add_all(Cli *cli, json_t *list, Error *err)
 {
     static const char *const nats[] = {"nats.conf", "nats-accounts.conf", NULL};
-    static const char *const person[] = {"cli.conf",     "cli.password", "cli.database-url",
-                                         "operator.key", "master.key",   NULL};
+    static const char *const person[] = {
+        "cli.conf", "cli.password", "cli.database-url", "operator.key", "master.key", "erasure.key",
+        NULL};
     size_t count = 0;
     const InitService *services = init_services(&count);
     bool ok = true;

@@ -10,11 +10,13 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
+#include "common/model/retention/retention.h"
 #include "common/model/status.h"
 #include "services/cli/cli.h"
 
 // Text results: this is one row for a reader, not a hot path. The timeline is made by Postgres from
 // the columns.
+// Both are merged with what came after their period was archived, as the projection would merge.
 static const char find_sql[] =
     "SELECT json_build_object('id', id, 'tenant', tenant_id, 'channel', channel, 'status', status, "
     "'category', category,"
@@ -35,14 +37,34 @@ static const char find_sql[] =
     "vendor_message_id,"
     "      'was_unknown', was_unknown, 'at', to_char(finished_at AT TIME ZONE 'UTC', "
     "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'))"
-    "      ORDER BY attempt_number) FROM archiver.delivery_attempts a"
-    "    WHERE a.created_at = n.created_at AND a.notification_id = n.id), '[]'))::text, status"
+    "      ORDER BY attempt_number) FROM (SELECT DISTINCT ON (tenant_id, attempt_number) * FROM ("
+    "      SELECT tenant_id, attempt_number, vendor, outcome, code, enhanced_code, reply,"
+    "      vendor_message_id, was_unknown, finished_at FROM archiver.delivery_attempts"
+    "      WHERE created_at = $1::timestamptz AND notification_id = $2 UNION ALL"
+    "      SELECT tenant_id, attempt_number, vendor, outcome, code, enhanced_code, reply,"
+    "      vendor_message_id, was_unknown, finished_at FROM archiver.late_attempts"
+    "      WHERE created_at = $1::timestamptz AND notification_id = $2) AS b ORDER BY tenant_id,"
+    "      attempt_number, array_position('{accepted,rejected_retryable,rejected_terminal,timeout,"
+    "delivered,bounce,complaint,opened,clicked,failed}'::text[], outcome) DESC) AS a), '[]'))::text"
+    ", status"
     // After a resend ended_at is the end of an earlier resend generation; only a failed mail can be
     // sent again.
-    " FROM archiver.notifications n, LATERAL (SELECT n.status IN "
+    " FROM (SELECT id, tenant_id, max(channel) AS channel, max(category) AS category,"
+    "  max(priority) AS priority, max(template) AS template,"
+    "  max(template_version) AS template_version, max(correlation_id) AS correlation_id,"
+    "  (array_agg(status ORDER BY status_rank DESC))[1] AS status,"
+    "  (array_agg(reason_code ORDER BY status_rank DESC))[1] AS reason_code,"
+    "  (array_agg(reason ORDER BY status_rank DESC))[1] AS reason,"
+    "  min(scheduled_for) AS scheduled_for, min(queued_at) AS queued_at,"
+    "  min(scheduled_at) AS scheduled_at, min(rendered_at) AS rendered_at, min(sent_at) AS sent_at,"
+    "  min(delivered_at) AS delivered_at, min(opened_at) AS opened_at,"
+    "  min(clicked_at) AS clicked_at, min(ended_at) AS ended_at FROM ("
+    "   SELECT * FROM archiver.notifications WHERE created_at = $1::timestamptz AND id = $2"
+    "   UNION ALL"
+    "   SELECT * FROM archiver.late_notifications WHERE created_at = $1::timestamptz AND id = $2)"
+    "  AS b GROUP BY id, tenant_id) AS n, LATERAL (SELECT n.status IN "
     "('suppressed', 'superseded', 'failed', 'bounced', 'complained') AND "
-    "(n.sent_at IS NULL OR n.ended_at >= n.sent_at) AS last) e"
-    " WHERE created_at = $1::timestamptz AND id = $2";
+    "(n.sent_at IS NULL OR n.ended_at >= n.sent_at) AS last) e";
 
 static bool set_tenant(PGconn *conn, const char *tenant, Error *err)
 {
@@ -92,6 +114,27 @@ static PGresult *find(PGconn *conn, const char *id, Error *err)
         return NULL;
     }
     return res;
+}
+
+static const char unit_sql[] =
+    "SELECT id FROM archive.units WHERE kind = 'notifications' AND class = $2 AND starts_at <= "
+    "$1::timestamptz AND ends_at > $1::timestamptz AND state IN ('removing', 'removed', 'expired')";
+
+// The unit whose tables its row would be in, had they not been removed. NULL: they are there.
+static PGresult *find_unit(PGconn *conn, const char *id)
+{
+    int64_t created_ms = 0;
+    char created[CLOCK_RFC3339_SIZE];
+    char class[] = {retention_class_code(retention_class_of_id(str_from(id))), '\0'};
+    id_parse(str_from(id), "ntf_", &created_ms);
+    clock_format(created_ms * 1000, created);
+    const char *params[] = {created, class};
+    PGresult *res = PQexecParams(conn, unit_sql, 2, NULL, params, NULL, NULL, 0);
+    if (PQresultStatus(res) == PGRES_TUPLES_OK && PQntuples(res) == 1) {
+        return res;
+    }
+    PQclear(res);
+    return NULL;
 }
 
 // Is the row as far as `wanted` (NULL: any row will do)?
@@ -174,6 +217,22 @@ static void fail_status(const char *wanted, Error *err)
     buf_done(&names);
 }
 
+static int fail_unknown(const Cli *cli, const char *id, const PGresult *unit)
+{
+    if (unit != NULL) {
+        return cli_fail_as(
+            cli, EXIT_NOT_FOUND,
+            "'%s': notifications of its time and class are archived in unit '%s' (HINT: stentor "
+            "archive restore %s)",
+            id, PQgetvalue(unit, 0, 0), PQgetvalue(unit, 0, 0));
+    }
+    return cli_fail_as(
+        cli, EXIT_NOT_FOUND,
+        "'%s' is not in the history of tenant '%s' (a notification is there shortly after it "
+        "was accepted)",
+        id, cli->settings.tenant);
+}
+
 int cmd_status(Cli *cli)
 {
     Error err = {0};
@@ -193,25 +252,28 @@ int cmd_status(Cli *cli)
     }
     PGconn *conn = open_database(cli, &err);
     PGresult *res = conn != NULL ? wait_for(conn, id, wanted, timeout_s, &err) : NULL;
+    PGresult *unit = err.kind == ERROR_NONE ? find_unit(conn, id) : NULL;
     int result = EXIT_DONE;
     if (err.kind != ERROR_NONE) {
         result = cli_fail(cli, &err);
     } else if (res == NULL) {
-        result = cli_fail_as(
-            cli, EXIT_NOT_FOUND,
-            "'%s' is not in the history of tenant '%s' (a notification is there shortly after it "
-            "was accepted)",
-            id, cli->settings.tenant);
+        result = fail_unknown(cli, id, unit);
     } else if (cli->json) {
         // Postgres writes blanks around its colons; the other commands' JSON has none.
         print_json_line(json_loads(PQgetvalue(res, 0, 0), 0, NULL));
     } else {
         print_row(PQgetvalue(res, 0, 0));
     }
+    if (res != NULL && unit != NULL) {
+        cli_note(
+            cli, "what came before is archived (HINT: stentor archive restore %s)",
+            PQgetvalue(unit, 0, 0));
+    }
     if (res != NULL && !is_far_enough(res, wanted)) {
         result = cli_fail_as(
             cli, EXIT_FAILED, "'%s' is not '%s' after %lld s", id, wanted, (long long)timeout_s);
     }
+    PQclear(unit);
     PQclear(res);
     PQfinish(conn);
     return result;

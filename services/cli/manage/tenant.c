@@ -86,21 +86,22 @@ static bool set_quiet(Cli *cli, json_t *settings, Error *err)
            error_set(err, ERROR_USAGE, "--quiet-hours is not UTF-8");
 }
 
-static bool set_theme(Cli *cli, json_t *settings, Error *err)
+// --theme and --retention: NAME=VALUE, several times; an empty value takes the name back.
+static bool set_pairs(Cli *cli, const char *flag, json_t *settings, Error *err)
 {
     const char *text = NULL;
-    for (int i = 0; (text = args_each(&cli->args, "theme", &i)) != NULL;) {
+    for (int i = 0; (text = args_each(&cli->args, flag, &i)) != NULL;) {
         Str value = str_from(text);
         Str name = STR_EMPTY;
         if (str_find(value, '=') <= 0 || !str_split(&value, '=', &name)) {
-            return error_set(err, ERROR_USAGE, "--theme '%s': expected NAME=VALUE", text);
+            return error_set(err, ERROR_USAGE, "--%s '%s': expected NAME=VALUE", flag, text);
         }
         const char *key = arena_cstr(cli->arena, name);
-        json_t *theme = member(settings, "theme");
+        json_t *pairs = member(settings, flag);
         if (value.len == 0) {
-            (void)json_object_set_new(theme, key, json_null());
-        } else if (json_object_set_new(theme, key, json_string(value.ptr)) != 0) {
-            return error_set(err, ERROR_USAGE, "--theme is not UTF-8");
+            (void)json_object_set_new(pairs, key, json_null());
+        } else if (json_object_set_new(pairs, key, json_string(value.ptr)) != 0) {
+            return error_set(err, ERROR_USAGE, "--%s is not UTF-8", flag);
         }
     }
     return true;
@@ -136,7 +137,7 @@ int cmd_tenant_put(Cli *cli)
     cli->tenant = args_word(&cli->args, 0);
     if (!set_suspended(cli, patch, &err) || !set_texts(cli, patch, &err) ||
         !set_limits(cli, patch, &err) || !set_quiet(cli, patch, &err) ||
-        !set_theme(cli, patch, &err)) {
+        !set_pairs(cli, "theme", patch, &err) || !set_pairs(cli, "retention", patch, &err)) {
         json_decref(patch);
         return cli_fail(cli, &err);
     }

@@ -11,6 +11,7 @@
 #include "common/db/migrate.h"
 #include "common/session/key_file.h"
 #include "services/cli/config/config_order.h"
+#include "services/cli/erase/erase.h"
 #include "services/cli/init/nats_hash.h"
 #include "services/cli/operate/migrate.h"
 
@@ -170,7 +171,8 @@ static bool migrate_nats(Migrate *m, Error *err)
     Apply apply = {.cli = m->cli, .session = &session};
     topology_apply(session.bus, &options, on_topology_step, on_topology_done, &apply);
     bool ok = session_run(&session, 60000, err) && register_in_config(m, &session, err) &&
-              order_config(m, &session, err);
+              order_config(m, &session, err) &&
+              (args_has(args, "skip-database") || erase_close_gate(m->cli, &session, err));
     session_close(&session);
     return ok;
 }

@@ -99,7 +99,7 @@ static void on_reader_failed(void *ctx, const Error *err)
 
 static void on_reader_freed(void *ctx)
 {
-    session_finish(ctx, NULL);
+    session_wait_end(ctx, NULL);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -118,9 +118,10 @@ static bool follow(Tail *tail, const ReaderOptions *options, Error *err)
     Reader *reader = reader_new(session->bus, options, &handlers, tail);
     bool ok = session_run(session, 0, err);
     tail->left = 0;
-    reader_free(reader, on_reader_freed, session);
     Error ignored;
-    session_run(session, 5000, &ignored);
+    SessionWait freed = {.session = session};
+    reader_free(reader, on_reader_freed, &freed);
+    (void)session_wait(&freed, &ignored);
     uv_close((uv_handle_t *)&tail->interrupt, NULL); // gone once session_close() ran the loop
     return ok;
 }

@@ -6,11 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/audit/audit_pg.h"
 #include "common/base/clock.h"
 #include "common/replay/replay_run.h"
+#include "services/cli/operate/archived_log.h"
 #include "services/cli/replay/replay_options.h"
 #include "services/cli/replay/shadow_plan.h"
 #include "services/cli/replay/shadow_report.h"
+
+// The ledger goes on forgetting while a replay runs.
+static const int64_t LEDGER_MARGIN_US = INT64_C(24) * 3600 * 1000000;
 
 static const char *target_of(const ReplayPlan *plan)
 {
@@ -60,9 +65,10 @@ static void print_json(const ReplayPlan *plan, const ReplayTally *tally, const c
     json_object_set_new(
         root, "skipped",
         json_pack(
-            "{s:I, s:I, s:I, s:I}", "other_tenant", (json_int_t)verdicts[REPLAY_OTHER_TENANT],
+            "{s:I, s:I, s:I, s:I, s:I}", "other_tenant", (json_int_t)verdicts[REPLAY_OTHER_TENANT],
             "copies", (json_int_t)verdicts[REPLAY_COPY], "expired",
-            (json_int_t)verdicts[REPLAY_EXPIRED], "too_old", (json_int_t)verdicts[REPLAY_OLD]));
+            (json_int_t)verdicts[REPLAY_EXPIRED], "too_old", (json_int_t)verdicts[REPLAY_OLD],
+            "forgotten", (json_int_t)verdicts[REPLAY_FORGOTTEN]));
     json_object_set_new(root, "first", place_json(&tally->first));
     json_object_set_new(root, "last", place_json(&tally->last));
     json_object_set_new(root, "next_sequence", json_integer((json_int_t)tally->next));
@@ -108,6 +114,7 @@ static void print_skipped(const ReplayTally *tally)
         [REPLAY_COPY] = "made by an earlier replay",
         [REPLAY_EXPIRED] = "expired",
         [REPLAY_OLD] = "too old to be known to ingest",
+        [REPLAY_FORGOTTEN] = "older than the send ledger: they would be sent again",
     };
     for (int i = REPLAY_TAKE + 1; i < REPLAY_VERDICT_COUNT; i++) {
         if (tally->verdicts[i] > 0) {
@@ -185,6 +192,7 @@ static bool run_shadow(Cli *cli, const ShadowPlan *plan, ShadowTally *tally, Err
         .session = settings->session,
         .database_url = settings->database_url,
         .master_key_file = settings->master_key_file,
+        .epoch_keys_dir = settings->epoch_keys_dir,
     };
     return cli_need(settings->database_url, "STENTOR_DATABASE_URL", err) &&
            cli_need(settings->master_key_file, "STENTOR_MASTER_KEY_FILE", err) &&
@@ -214,6 +222,34 @@ static int shadow(Cli *cli)
     return status;
 }
 
+// What the ledger has forgotten must not go through the pipeline once more.
+static bool read_ledger(const Cli *cli, ReplayPlan *plan, Error *err)
+{
+    AuditKept kept;
+    PGconn *conn = audit_pg_open(cli->settings.database_url, err);
+    bool ok = conn != NULL && audit_read_kept(conn, &kept, err);
+    PQfinish(conn);
+    if (ok && kept.ledger_us > 0) {
+        plan->ledger_since_us = kept.ledger_us + LEDGER_MARGIN_US;
+    }
+    return ok;
+}
+
+static bool open_past(const Cli *cli, ReplayPlan *plan, ArchivedLog *ret, Error *err)
+{
+    *ret = (ArchivedLog){0};
+    if (!args_has(&cli->args, "from-archive")) {
+        return true;
+    }
+    const Settings *settings = &cli->settings;
+    plan->readers = &log_readers;
+    plan->readers_ctx = &ret->past;
+    return cli_need(settings->database_url, "STENTOR_DATABASE_URL", err) &&
+           cli_need(settings->storage.url, "STENTOR_STORAGE_URL", err) &&
+           archived_log_open(cli, false, ret, err) &&
+           (plan->service == NULL || read_ledger(cli, plan, err));
+}
+
 int cmd_replay(Cli *cli)
 {
     Error err = {0};
@@ -230,8 +266,11 @@ int cmd_replay(Cli *cli)
     }
     ReplayTally tally;
     replay_tally_init(&tally);
-    bool ran = replay_run(&session, &plan, cli->arena, &tally, &err);
+    ArchivedLog log;
+    bool ran =
+        open_past(cli, &plan, &log, &err) && replay_run(&session, &plan, cli->arena, &tally, &err);
     session_close(&session);
+    archived_log_close(&log);
     // Nothing read and nothing done: the error is all there is to say.
     bool began = ran || tally.took_us > 0;
     int status = began ? report(cli, &plan, &tally, &err) : cli_fail(cli, &err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/id.h"
+#include "common/eventlog/log_streams.h"
 
 // ---- times and numbers ----
 
@@ -208,6 +209,28 @@ static bool read_target(Cli *cli, ReplayPlan *plan, Error *err)
     return plan->service == NULL || check_service(plan, err);
 }
 
+static bool check_archive(const Cli *cli, const ReplayPlan *plan, Error *err)
+{
+    if (!args_has(&cli->args, "from-archive")) {
+        return true;
+    }
+    const LogStream *stream = log_stream(plan->stream->name);
+    if (stream == NULL || stream->keeping == KEPT_NOT) {
+        return error_set(
+            err, ERROR_USAGE, "%s is not archived: %s", plan->stream->name,
+            stream != NULL ? stream->why : "it is unknown");
+    }
+    if (plan->last_per_subject) {
+        return error_set(
+            err, ERROR_USAGE, "--from-archive and --last-per-subject exclude each other");
+    }
+    return plan->from_sequence > 0 || plan->to_sequence == 0 ||
+           error_set(
+               err, ERROR_USAGE,
+               "--to-seq needs --from-seq with --from-archive: a time may be one of a former "
+               "stream");
+}
+
 static bool read_run(Cli *cli, int64_t now_us, ReplayPlan *plan, Error *err)
 {
     plan->run = args_flag(&cli->args, "run");
@@ -245,6 +268,6 @@ bool replay_plan_read(Cli *cli, int64_t now_us, ReplayPlan *ret, Error *err)
     *ret = (ReplayPlan){0};
     return check_flags(cli, err) && read_stream(cli, ret, err) &&
            read_beginning(cli, now_us, ret, err) && read_subjects(cli, ret, err) &&
-           read_target(cli, ret, err) && read_rate(cli, &ret->rate, err) &&
-           read_run(cli, now_us, ret, err);
+           check_archive(cli, ret, err) && read_target(cli, ret, err) &&
+           read_rate(cli, &ret->rate, err) && read_run(cli, now_us, ret, err);
 }

@@ -138,7 +138,8 @@ void recipients_write(RecipientsWrite *write)
     for (size_t i = 0; i < write->count; i++) {
         if (write->facts[i].part == PERSON_RECORD) {
             KeyWant *want = &write->wants[write->want_count++];
-            *want = keyring_want(write->keyring, write->tenant, write->facts[i].recipient_id);
+            *want = keyring_want(
+                write->keyring, DATA_KEY_ORDINARY, write->tenant, write->facts[i].recipient_id);
         }
     }
     if (write->want_count == 0) {

@@ -29,6 +29,21 @@ static bool same_domains(const Tenant *a, const Tenant *b)
     return true;
 }
 
+static bool same_retention(const Tenant *a, const Tenant *b)
+{
+    char classes[2][CATEGORY_COUNT] = {{0}};
+    const Tenant *both[] = {a, b};
+    for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; i < both[side]->n_retention; i++) {
+            unsigned category = (unsigned)both[side]->retention[i]->category;
+            if (category < CATEGORY_COUNT) {
+                classes[side][category] = both[side]->retention[i]->class_[0];
+            }
+        }
+    }
+    return memcmp(classes[0], classes[1], sizeof classes[0]) == 0;
+}
+
 // NULL: none.
 static const char *changed_field(const Tenant *stored, unsigned named, const Tenant *wanted)
 {
@@ -45,6 +60,7 @@ static const char *changed_field(const Tenant *stored, unsigned named, const Ten
          same_limits(stored->recipient_limits, wanted->recipient_limits)},
         {TENANT_OVER_LIMIT, "over_limit",
          ((int)stored->over_limit == suppress) == ((int)wanted->over_limit == suppress)},
+        {TENANT_RETENTION, "retention", same_retention(stored, wanted)},
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         if ((named & fields[i].field) != 0 && !fields[i].same) {
@@ -72,6 +88,10 @@ static void keep_fields(const Tenant *stored, unsigned changed, Tenant *wanted)
     }
     if ((changed & TENANT_OVER_LIMIT) == 0) {
         wanted->over_limit = stored->over_limit;
+    }
+    if ((changed & TENANT_RETENTION) == 0) {
+        wanted->retention = stored->retention;
+        wanted->n_retention = stored->n_retention;
     }
 }
 

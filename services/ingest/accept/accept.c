@@ -8,6 +8,7 @@
 #include "common/api/auth.h"
 #include "common/base/clock.h"
 #include "common/base/crash.h"
+#include "common/base/log.h"
 #include "common/base/map.h"
 #include "common/model/company.h"
 #include "services/ingest/accept/accept_group.h"
@@ -95,6 +96,32 @@ static void publish_rows(const Group *g)
     }
 }
 
+static void log_accepted(const Notice *notice)
+{
+    char to[LOG_MASKED_SIZE];
+    mask_address(notice->request.to, to, sizeof to);
+    bool suppressed = notice->decision.verdict == GATE_SUPPRESS;
+    LOG(LOG_INFO,
+        suppressed ? "a notification was accepted and suppressed" : "a notification was accepted",
+        log_str("tenant", notice->tenant), log_text("notification", notice->id),
+        log_str("correlation", notice->request.correlation_id),
+        log_text("channel", channel_name(notice->request.channel)),
+        log_str("template", notice->request.template_key),
+        log_str("recipient", notice->request.recipient_id), log_text("to", to),
+        log_text("reason", gate_reason_name(notice->decision.reason)));
+}
+
+// Before the answers: a submission may be gone with its own.
+static void log_group(const Group *g)
+{
+    for (size_t i = 0; i < g->gate.count; i++) {
+        const Notice *notice = &g->gate.notices[i];
+        if (g->parts[notice->part].accept_id != 0 && log_takes_notification(LOG_INFO)) {
+            log_accepted(notice);
+        }
+    }
+}
+
 // Between the commit and the publish the events are in the accept log and in this memory. Killed
 // here: the callers have no answer or a 202, and the sweep publishes the rows
 // (tests/integration/faults/test_kill.py).
@@ -106,6 +133,7 @@ static void finish_group(Group *g)
     metric_observe(m->commit_seconds, (double)(clock_now_us() - g->accepted_at_us) / 1e6);
     metric_observe(m->batch_size, (double)g->notifications);
     count_decisions(g);
+    log_group(g);
     Submission *next = NULL;
     for (Submission *s = g->first; s != NULL; s = next) {
         next = s->next;

@@ -7,6 +7,7 @@
 #include "common/base/map.h"
 #include "common/codec/event.h"
 #include "common/events/sealed.h"
+#include "common/model/retention/retention.h"
 #include "services/ingest/accept/events.h"
 #include "stentor/v1/request.pb-c.h"
 
@@ -30,6 +31,7 @@ void group_prepare(Group *g)
             notice->id = s->requests[i].given_id;
             if (notice->id == NULL) {
                 id_new("ntf_", g->accepted_at_us, ids);
+                retention_id_set_code(ids, retention_class_code(s->requests[i].retention));
                 notice->id = ids;
             }
         }
@@ -54,11 +56,13 @@ static void want_keys_of(Group *g, Notice *notice, const Keyring *keyring)
         }
     }
     const Request *request = &notice->request;
+    bool record = retention_class_of_id(str_from(notice->id)) == RETENTION_RECORD;
+    DataKeyKind kind = record ? DATA_KEY_RECORD : DATA_KEY_ORDINARY;
     notice->key = &g->wants[g->want_count++];
     *notice->key =
         request->recipient_id.len > 0
-            ? keyring_want(keyring, notice->tenant, request->recipient_id)
-            : keyring_want_address(keyring, notice->tenant, request->channel, request->to);
+            ? keyring_want(keyring, kind, notice->tenant, request->recipient_id)
+            : keyring_want_address(keyring, kind, notice->tenant, request->channel, request->to);
 }
 
 void group_want_keys(Group *g, const Keyring *keyring)
@@ -95,13 +99,19 @@ static bool read_address(Notice *notice, Arena *arena, Error *err)
     return true;
 }
 
-// An erased recipient has no key any more, and so no address.
+// An erased recipient has no key any more, and so no address; a restricted one has none to seal
+// under.
+static bool may_be_written_to(Notice *notice, Arena *arena)
+{
+    return notice->key->key != NULL &&
+           (notice->sealed.len == 0 || read_address(notice, arena, NULL));
+}
+
 static void open_addresses(Group *g)
 {
     for (size_t i = 0; i < g->gate.count; i++) {
         Notice *notice = &g->gate.notices[i];
-        if (notice->decision.verdict != GATE_SUPPRESS && notice->sealed.len > 0 &&
-            !read_address(notice, g->arena, NULL)) {
+        if (notice->decision.verdict != GATE_SUPPRESS && !may_be_written_to(notice, g->arena)) {
             notice->decision = (GateDecision){.verdict = GATE_SUPPRESS, .reason = GATE_NO_ADDRESS};
             notice->has_address = false;
         }
@@ -233,11 +243,6 @@ static Priority lane_of(Group *g, FairShare *share, const Notice *notice)
 static bool build_notice(Group *g, FairShare *share, const Notice *notice, Error *err)
 {
     bool sealed = notice->decision.verdict != GATE_SUPPRESS;
-    if (sealed && notice->key->key == NULL) {
-        return error_set(
-            err, ERROR_TRANSIENT, "a recipient of tenant '%.*s' has no data key",
-            STR_ARG(notice->tenant));
-    }
     Acceptance acceptance = {
         .tenant = notice->tenant,
         .id = notice->id,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/codec/suppressed.h"
+#include "common/model/retention/retention.h"
 
 #define PLATFORM STR("platform")
 
@@ -131,6 +132,8 @@ static const char *derive_id(const GateRun *run, const Notice *first)
     (void)id_parse(str_from(first->id), "ntf_", &at_ms);
     char *id = arena_alloc(run->arena, ID_SIZE);
     id_derived("ntf_", at_ms * 1000, hash, id);
+    RetentionClass class = retention_class_of_id(str_from(first->id));
+    retention_id_set_code(id, retention_class_code(class));
     return id;
 }
 

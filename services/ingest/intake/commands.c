@@ -156,7 +156,9 @@ static bool submit(Command *c, Str tenant, Error *err)
     Arena *arena = c->delivery->arena;
     Str identity = identify(message, tenant, arena);
     char *id = arena_alloc(arena, ID_SIZE);
-    notify_id_derive(tenant, identity, id_time(message, c->request.produced_at_us), id);
+    notify_id_derive(
+        tenant, identity, id_time(message, c->request.produced_at_us),
+        retention_class_code(c->request.retention), id);
     c->request.given_id = id;
     c->submission = (Submission){
         .tenant = tenant,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/intake/notifications_api.h"
 
+#include "common/api/api_json.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/request/required.h"
@@ -52,7 +53,7 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
 
 // ---- checks ----
 
-static bool check_idempotency_key(Call *call, Str *ret_key)
+static bool check_idempotency_key(Call *call)
 {
     Str key = http_header(call->base->http, "Idempotency-Key");
     bool good = key.len <= IDEMPOTENCY_KEY_MAX;
@@ -69,7 +70,7 @@ static bool check_idempotency_key(Call *call, Str *ret_key)
         };
         api_answer_problem(call->base, &problem);
     }
-    *ret_key = key;
+    call->submission.key = key;
     return good;
 }
 
@@ -110,6 +111,10 @@ static bool check_body(Call *call)
     RequestRules rules = {.now_us = http->received_at_us, .delivered = call->api->delivered};
     if (request_json_parse(http->body, &rules, http->arena, &call->list, &problem)) {
         check_templates(call, &problem);
+        if (problem.status == 0 && call->submission.key.len > 0) {
+            Str canonical = api_json_canonical(call->list.root, http->arena);
+            sha256(canonical, call->submission.body_hash);
+        }
         request_list_done(&call->list);
     }
     if (problem.status != 0) {
@@ -136,26 +141,21 @@ static Str read_traceparent(const HttpRequest *http)
     return text;
 }
 
-static void submit(Call *call, Str key)
+static void submit(Call *call)
 {
     HttpRequest *http = call->base->http;
-    call->submission = (Submission){
-        .tenant = str_from(call->base->tenant),
-        .scope = SCOPE,
-        .key = key,
-        .traceparent = read_traceparent(http),
-        .requests = call->list.items,
-        .count = call->list.count,
-        .single = call->list.single,
-        .bytes = http->body.len,
-        .done = on_accept_done,
-        .ctx = call,
-    };
-    if (key.len > 0) {
-        sha256(http->body, call->submission.body_hash);
-    }
+    Submission *submission = &call->submission;
+    submission->tenant = str_from(call->base->tenant);
+    submission->scope = SCOPE;
+    submission->traceparent = read_traceparent(http);
+    submission->requests = call->list.items;
+    submission->count = call->list.count;
+    submission->single = call->list.single;
+    submission->bytes = http->body.len;
+    submission->done = on_accept_done;
+    submission->ctx = call;
     Error err = {0};
-    if (!accept_submit(call->api->accept, &call->submission, http->arena, &err)) {
+    if (!accept_submit(call->api->accept, submission, http->arena, &err)) {
         api_answer_unavailable(call->base, err.text);
     }
 }
@@ -165,9 +165,8 @@ static void post_notifications(ApiCall *api_call)
     Call *call = arena_zalloc(api_call->http->arena, sizeof *call);
     call->api = api_call->ctx;
     call->base = api_call;
-    Str key = STR_EMPTY;
-    if (check_idempotency_key(call, &key) && check_body(call)) {
-        submit(call, key);
+    if (check_idempotency_key(call) && check_body(call)) {
+        submit(call);
     }
 }
 

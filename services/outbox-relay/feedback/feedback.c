@@ -8,6 +8,7 @@
 #include "common/base/id.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/model/retention/retention.h"
 #include "common/model/status.h"
 #include "stentor/v1/dead.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
@@ -228,7 +229,9 @@ static void fold_status(Feedback *feedback, const BusMessage *message, Arena *ar
         !id_parse(str_from(event->meta->notification_id), "ntf_", NULL)) {
         return;
     }
-    entry.notification_id = str_from(event->meta->notification_id);
+    char *id = arena_cstr(arena, str_from(event->meta->notification_id));
+    retention_id_set_code(id, RETENTION_CODE_ANY); // as the relay noted it
+    entry.notification_id = str_from(id);
     uint32_t resends = event->resends < RESENDS_MAX ? event->resends : RESENDS_MAX - 1;
     entry.rank += RANK_RESEND * (is_callback(event) ? RESENDS_MAX : (int32_t)resends);
     entry.reason = entry.moment == FEEDBACK_SENT ? STR_EMPTY : reason_of(event, arena);
@@ -260,7 +263,7 @@ static void fold_command(
     char *id = arena_alloc(arena, ID_SIZE);
     notify_id_derive(
         str_from(letter->meta->tenant), str_from(letter->meta->causation_id),
-        command->produced_at_us, id);
+        command->produced_at_us, RETENTION_CODE_ANY, id);
     const FeedbackEntry entry = {
         .notification_id = str_from(id),
         .moment = FEEDBACK_FAILED,

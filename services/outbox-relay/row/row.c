@@ -8,6 +8,7 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
+#include "common/model/retention/retention.h"
 #include "services/outbox-relay/row/row_address.h"
 #include "services/outbox-relay/row/row_value.h"
 #include "stentor/v1/request.pb-c.h"
@@ -324,7 +325,9 @@ static bool make_request(RowReader *r, RowMessage *ret)
     }
     ret->out.headers = headers;
     ret->out.header_count = sizeof headers / sizeof headers[0];
-    notify_id_derive(ret->tenant, ret->out.event_id, r->row->made_at_us, ret->notification_id);
+    notify_id_derive(
+        ret->tenant, ret->out.event_id, r->row->made_at_us, RETENTION_CODE_ANY,
+        ret->notification_id);
     return true;
 }
 

@@ -58,7 +58,41 @@ def test_every_service_is_there_drains_and_has_a_group_of_its_own(name):
     # The master key is read by those whose table asks for it.
     assert (part.get("group_add") == [groups["stentor-keys"]]) == ("STENTOR_MASTER_KEY_FILE" in _options(f"stentor-{name}"))
     assert int(part["stop_grace_period"].rstrip("s")) * 1000 > 20000, "longer than STENTOR_DRAIN_MS"
-    assert part["volumes"] == ["etc:/etc/stentor:ro"] and part["restart"] == "unless-stopped"
+    assert part["volumes"][0] == "etc:/etc/stentor:ro" and part["restart"] == "unless-stopped"
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_epoch_keys_are_read_by_who_has_the_option_and_written_by_ingest_alone(name):
+    mounted = {volume.split(":")[0]: volume.split(":")[1:] for volume in PARTS[name].get("volumes", [])}
+    reads = "STENTOR_EPOCH_KEYS_DIR" in _options(f"stentor-{name}") if name in OURS else name in ("files", "erasures", "stentor")
+    assert mounted.get("epochs") == (None if not reads else ["/var/lib/stentor-epochs"] if name in ("files", "ingest") else ["/var/lib/stentor-epochs", "ro"])
+    assert ("epochs-dumps" in mounted) == (name in ("files", "ingest"))
+    if reads:  # the group of master.key, which the image gives the folder
+        assert "10010" in PARTS[name]["group_add"]
+        assert "install -d -o 10001 -g 10010 -m 2750 /var/lib/stentor-epochs " in DOCKERFILE.split("AS servers")[1].split("FROM")[0]
+
+
+def test_the_folders_of_epoch_keys_are_those_that_init_writes_into_the_settings(tmp_path):
+    subprocess.run([BIN / "stentor", "init", "files", "--folder", tmp_path / "etc", "--seen-as", "/etc/stentor"], check=True, capture_output=True, timeout=60)
+    written = set(re.findall(r'^STENTOR_(?:EPOCH_KEYS|KEYS_DUMP)_DIR="(.*)"$', (tmp_path / "etc/ingest.conf").read_text(), re.M))
+    assert written == {volume.split(":")[1] for volume in PARTS["ingest"]["volumes"] if volume.startswith("epochs")}
+
+
+def test_open_erasures_are_run_again_and_again(tmp_path):
+    """`serve erasures` with a command that counts, and a second for an hour."""
+    assert PARTS["erasures"]["command"] == ["serve", "erasures"] and PARTS["erasures"]["restart"] == "unless-stopped"
+    script = tmp_path / "serve"
+    text = (FOLDER / "serve").read_text()
+    assert "sleep 3600" in text
+    script.write_text(text.replace("sleep 3600", "sleep 0.1"))
+    (tmp_path / "stentor").write_text(f'#!/bin/sh\necho "$STENTOR_CONFIG $*" >>{tmp_path}/said\nexit 1\n')
+    for path in (script, tmp_path / "stentor"):
+        path.chmod(0o755)
+    with subprocess.Popen([script, "erasures"], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, stderr=subprocess.PIPE, text=True) as child:
+        wait_until(lambda: (tmp_path / "said").exists() and (tmp_path / "said").read_text().count("\n") >= 3, 20, "the third time")
+        child.terminate()
+        assert child.wait(20) == 0 and "tried again in an hour" in child.stderr.read()
+    assert set((tmp_path / "said").read_text().splitlines()) == {"/etc/stentor/cli.conf erase run"}
 
 
 def test_no_image_is_latest_and_all_but_grafana_are_built_here():

@@ -223,14 +223,14 @@ def test_what_clients_send_wrong_writes_no_line(folder):
                 assert client.recv(1000)
         assert edge.ask("GET", "/nothing")[0] == 404 and edge.ask("POST", "/v1/inbound/a/b", b"x" * 901121)[0] == 413
         assert edge.ask("POST", "/v1/notifications", b"{}")[0] == 502
-        wait_until(edge.own_log, 5, "the line of the 502")
+        wait_until(edge.own_log, 20, "the line of the 502")
         assert [line.split()[2:4] for line in edge.own_log().splitlines()] == [["502", "POST"]]
 
 
 def test_the_lines_may_go_to_standard_error(folder):
     with Edge(folder, INGEST=f"127.0.0.1:{free_port()}", LOG="/dev/stderr") as edge:
         request = edge.ask("POST", "/v1/notifications", b"{}")[1]["Stentor-Request-Id"]
-        wait_until(lambda: request in edge.nginx.log.read_text(), 5, "the line")
+        wait_until(lambda: request in edge.nginx.log.read_text(), 20, "the line")
         assert not (edge.nginx.folder / "own.log").exists()
 
 
@@ -272,7 +272,7 @@ def test_a_head_that_comes_byte_by_byte_ends_after_its_time(folder):
                 continue
             except (ConnectionResetError, BrokenPipeError):
                 break
-        assert 0.9 < time.monotonic() - started < 5 and edge.services["gateway"].requests == []
+        assert 0.9 < time.monotonic() - started < 9 and edge.services["gateway"].requests == []
 
 
 def test_a_client_in_every_place_keeps_no_other_out_for_long(folder):
@@ -424,14 +424,14 @@ def test_it_is_there_at_once_lives_in_its_folder_and_ends_after_its_last_answer(
 
     started = time.monotonic()
     with Edge(folder, {"gateway": wait}) as edge:
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5
         assert int((edge.nginx.folder / "nginx.pid").read_text()) == edge.nginx.child.pid
         answers = []
         asker = threading.Thread(target=lambda: answers.append(edge.ask("GET", "/v1/tenant")[0]))
         asker.start()
         assert asked.wait(5)
         edge.nginx.child.send_signal(signal.SIGQUIT)
-        wait_until(lambda: not edge.nginx.ready(), 5, "no new connections")
+        wait_until(lambda: not edge.nginx.ready(), 20, "no new connections")
         go_on.set()
         asker.join()
         assert answers == [200] and edge.nginx.child.wait(5) == 0

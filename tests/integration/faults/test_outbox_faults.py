@@ -8,12 +8,14 @@ import time
 import psycopg2
 import pytest
 
+from tests.harness.length import amount
 from tests.harness.outbox import Application, Events
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import Postgres, wait_until
 
 numbers = itertools.count(1)
-LEASE = {"STENTOR_OUTBOX_LEASE_MS": "3000"}
+LEASE_S = 3
+LEASE = {"STENTOR_OUTBOX_LEASE_MS": 1000 * LEASE_S}
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +156,9 @@ def test_an_idle_relay_takes_less_than_a_hundredth_of_a_processor(app):
     relay = app.relay().start()
     insert(app, 10)
     wait_published(app)
-    time.sleep(3)
+    time.sleep(2)
     before, start = relay.metric("process_cpu_seconds_total"), time.monotonic()
-    time.sleep(15)
+    time.sleep(amount(5, 15))
     share = (relay.metric("process_cpu_seconds_total") - before) / (time.monotonic() - start)
     assert share < 0.01, f"{100 * share:.2f} %"
 
@@ -173,7 +175,7 @@ def test_the_applications_postgres_is_killed_and_comes_back(pipeline, events):
             insert(app, 500, tag=f"part{part}")
             time.sleep(0.1)
             postgres.kill()
-            time.sleep(3)
+            time.sleep(amount(1.5, 3))
             postgres.start()
         wait_published(app, 60)
         assert len(events.each()) == 1500
@@ -273,7 +275,7 @@ def test_a_table_that_lets_nothing_be_marked_for_a_while_costs_a_few_tries_and_n
             "CREATE TRIGGER forbid BEFORE UPDATE ON notification.outbox FOR EACH ROW EXECUTE FUNCTION notification.forbid()")
     relay = app.relay().start()
     insert(app, 300, keys=300)
-    time.sleep(12)
+    time.sleep(amount(6, 12))
     assert app.one("SELECT last_value FROM notification.refusals") < 120  # each failing transaction is one
     assert pending(app) == 300
     assert sum("marking of published rows" in line["event"] for line in lines(relay, "warn")) <= 2, relay.tail()
@@ -296,7 +298,7 @@ def test_a_row_that_the_application_holds_is_marked_later_and_holds_up_no_other(
             cursor.execute("SELECT FROM notification.outbox WHERE id LIKE '%%row-000007' FOR UPDATE")
             heir = app.relay("-heir").start()
             wait_until(lambda: pending(app) == 1, 30, "all others marked")
-            time.sleep(7)  # longer than its lease
+            time.sleep(LEASE_S + 1)
             assert app.one("SELECT count(*) FROM stentor_outbox.claims WHERE claimed_until > now()") == 1
         connection.rollback()
         wait_published(app, 10)
@@ -310,6 +312,7 @@ def test_a_row_that_the_application_holds_is_marked_later_and_holds_up_no_other(
 # ---- what waits, and what is old ----
 
 
+@pytest.mark.long
 def test_the_backlog_is_counted_and_logged_once_when_it_crosses_the_alert(app):
     mapping = app.write_mapping("alert", lambda m: m.update({"backlog_alert": 100}))
     insert(app, 300)

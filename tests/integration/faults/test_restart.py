@@ -46,7 +46,8 @@ def test_a_graceful_restart_delays_nothing_by_the_ack_wait(name):
 
 
 # Longer than the ack wait (3 s), so that all in hand is delivered to another process too; NATS longer than a publish is tried.
-@pytest.mark.parametrize("victim, seconds", [("ingest", 6), ("renderer", 6), ("archiver", 6), ("nats", 13), ("postgres", 8)])
+@pytest.mark.parametrize("victim, seconds", [pytest.param("ingest", 6, marks=pytest.mark.long), pytest.param("renderer", 6, marks=pytest.mark.long), ("archiver", 6),
+                                             pytest.param("nats", 13, marks=pytest.mark.long), ("postgres", 8)])
 def test_a_frozen_process_that_goes_on_loses_and_doubles_nothing(victim, seconds):
     pipeline = Pipeline(FAST, ack_wait_ms=3000).start()
     load = Load(pipeline, total=3000, pause_s=CHUNK_S)

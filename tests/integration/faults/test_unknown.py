@@ -107,6 +107,7 @@ def test_a_callback_before_the_kill_settles_it(world, policy):
     assert world.mails(notification) == 1
 
 
+@pytest.mark.long
 def test_a_callback_after_parking_settles_it(world):
     world.restart("park", SHORT_LEASE_MS)
     parked = [world.send_without_an_answer() for _ in range(2)]

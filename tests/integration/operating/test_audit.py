@@ -264,7 +264,7 @@ def test_what_was_sent_and_is_not_in_the_ledger_is_left_to_a_person(audited, adm
     audited.postgres.query(ROWS["ledger"], broken)
     assert delete_message(admin, "REQUEST_NORMAL", [broken.encode()]) == 1
     settle()
-    report = audit(audited, "--since", since, "--repair", "--wait", 5, status=1)
+    report = audit(audited, "--since", since, "--repair", "--wait", 2, status=1)
     assert report["repaired"] == 0 and report["lost"] == report["before"]["lost"] == 1
     assert named(report) == {(broken, "ledger"), (broken, "REQUEST")}
     assert all("needs an operator" in finding["detail"] for finding in report["findings"])
@@ -295,7 +295,7 @@ def test_repair_does_not_drive_what_has_ended_and_expired_since(audited, admin, 
     audited.status(notification, wait="sent")
     assert delete_message(admin, "REQUEST_NORMAL", [notification.encode()]) == 1
     time.sleep(3)
-    report = audit(audited, "--since", since, "--repair", "--wait", 5, status=1)
+    report = audit(audited, "--since", since, "--repair", "--wait", 2, status=1)
     assert report["repaired"] == 0 and named(report) == {(notification, "REQUEST")}
     assert audited.status(notification)["status"] == "sent"
 
@@ -458,7 +458,7 @@ def test_a_retry_whose_last_record_is_lost_is_repaired_when_the_server_has_forgo
         pipeline.nats.stop()
         pipeline.nats.start()  # it remembers the ids that it finds in its store: the first attempt's alone
         time.sleep(3)
-        report = audit(pipeline, "--since", since, "--repair", "--wait", 5, status=1)
+        report = audit(pipeline, "--since", since, "--repair", "--wait", 2, status=1)
         assert report["repaired"] == 1 and named(report) == {(notification, "RENDERED")}
         assert "run the audit again in two minutes" in report["findings"][0]["detail"]
 

@@ -31,26 +31,27 @@ def bus(kept):
     client.close()
 
 
-def aged(days):
+def aged(days, retention="R"):
     """The id of a notification of so many days ago."""
     ms = int((time.time() - days * DAY_S) * 1000)
     stamp = "".join(ALPHABET[ms >> 5 * (9 - i) & 31] for i in range(10))
-    return f"ntf_{stamp}{''.join(ALPHABET[b & 31] for b in uuid.uuid4().bytes)}"
+    return f"ntf_{stamp}{retention}{''.join(ALPHABET[b & 31] for b in uuid.uuid4().bytes[:15])}"
 
 
 def plant(pipeline, tenant=TENANT, days=900, category="marketing", status="sent"):
     """A notification as the pipeline would have left it so many days ago, everywhere."""
-    notification = aged(days)
+    retention = "S" if category == "marketing" else "R"
+    notification = aged(days, retention)
     query = pipeline.postgres.query
-    query("SELECT stentor.ensure_partitions(t::regclass, now() - interval '9 years', now()) FROM unnest(ARRAY["
-          "'archiver.notifications', 'archiver.delivery_attempts', 'dispatcher.ledger']) t")
-    query("INSERT INTO archiver.notifications (created_at, id, tenant_id, channel, category, status, status_rank, updated_at)"
-          " VALUES (ingest.id_time(%s), %s, %s, 'email', %s, %s, 5, now() - interval '40 days')", notification, notification, tenant, category, status)
-    query("INSERT INTO archiver.delivery_attempts (created_at, notification_id, attempt_number, id, tenant_id, channel, vendor, outcome)"
-          " VALUES (ingest.id_time(%s), %s, 1, 'dat_1', %s, 'email', 'smtp', 'accepted')", notification, notification, tenant)
+    query("SELECT stentor.ensure_partitions(t::regclass, ingest.id_time(%s), ingest.id_time(%s)) FROM unnest(ARRAY["
+          "'archiver.notifications', 'archiver.delivery_attempts', 'dispatcher.ledger']) t", notification, notification)
+    query("INSERT INTO archiver.notifications (created_at, retention_class, id, tenant_id, channel, category, status, status_rank, updated_at)"
+          " VALUES (ingest.id_time(%s), %s, %s, %s, 'email', %s, %s, 5, now() - interval '40 days')",
+          notification, retention, notification, tenant, category, status)
+    query("INSERT INTO archiver.delivery_attempts (created_at, retention_class, notification_id, attempt_number, id, tenant_id, channel, vendor,"
+          " outcome) VALUES (ingest.id_time(%s), %s, %s, 1, 'dat_1', %s, 'email', 'smtp', 'accepted')", notification, retention, notification, tenant)
     query("INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner, lease_until, claimed_at, finished_at)"
           " SELECT t, %s, 1, %s, 'sent', 'p', t, t, t FROM ingest.id_time(%s) t", notification, tenant, notification)
-    query("DELETE FROM stentor.history_retention_cursor")  # it would have been there when its category was walked last
     # Before those of today, as it would stand.
     query("INSERT INTO ingest.accept_log (accept_id, tenant_id, accepted_at, notification_ids, events, published_at) OVERRIDING SYSTEM VALUE"
           " SELECT (SELECT least(0, min(accept_id)) - 1 FROM ingest.accept_log), %s, t, ARRAY[%s], '', t FROM ingest.id_time(%s) t",
@@ -206,8 +207,27 @@ def test_it_is_done_every_day_without_an_event(kept):
             del kept.services[service].options["STENTOR_CLEANUP_EVERY_S"]
 
 
+def test_with_object_storage_the_event_rolls_the_archive(kept, bus, tmp_path):
+    """And nothing is removed for its age by this replica."""
+    tmp_path.chmod(0o777)
+    kept.services["archiver"].stop()
+    replica = kept.service("archiver", "-rolls", STENTOR_STORAGE_URL=f"file://{tmp_path}").start()
+    try:
+        old = plant(kept)
+        ask(bus)
+        requests = "SELECT 1 FROM archive.requests WHERE kind = 'run' AND argument = '{}' AND requested_by = 'stentor_archiver'"
+        wait_until(lambda: kept.postgres.query(requests), 20, "the run being requested")
+        wait_until(lambda: any('"archive 0"' in line for line in replica.log.read_text().splitlines() if "cleaned up" in line), 20, "the pass's end")
+        assert places(kept, old) >= {"history", "attempts"}
+    finally:
+        assert replica.stop() == 0
+        kept.services["archiver"].start()
+    ask(bus)
+    gone(kept, old)
+
+
 def test_a_wrong_retention_is_refused_at_start(kept):
-    archiver = kept.service("archiver", "-wrong", STENTOR_HISTORY_RETENTION="marketing=1")
+    archiver = kept.service("archiver", "-wrong", STENTOR_RETENTION_SPANS="standard=6m")
     archiver.start(wait=False)
     assert archiver.child.wait(20) == 2
-    assert "STENTOR_HISTORY_RETENTION: 'marketing=1': expected 3 to 1200 months" in archiver.tail()
+    assert "STENTOR_RETENTION_SPANS: 'standard=6m': expected hot, warm and kept" in archiver.tail()

@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 from tests.harness.pipeline import TENANT
-from tests.harness.processes import BIN, wait_until
+from tests.harness.processes import BIN, free_port, wait_until
+from tests.harness.proxy import Proxy
 
 
 def _stentor(*words, **environment):
@@ -98,7 +99,7 @@ WRONG = [
     (["recipient", "get"], "no recipient is named"),
     (["apikey", "create", "--expires", "1970-01-01T00:00:00Z"], "is not in the future"),
     (["master-key", "add", "--kind", "epoch"], "--kind 'epoch': expected master or hash"),
-    (["rebuild", "people"], "'people' is not a projection that can be rebuilt"),
+    (["rebuild", "inbox"], "'inbox' is not a projection: expected one of history, people, clock, saga, outbox"),
 ]
 
 
@@ -451,6 +452,32 @@ def test_tail_shows_what_happens_from_now_on_until_it_is_stopped(pipeline):
                 tail.communicate()
 
 
+def test_a_tail_goes_on_when_its_connection_is_back(pipeline, tmp_path):
+    port = free_port()
+    proxy = Proxy({"nats": (port, pipeline.nats.port)}).start()
+    shown = tmp_path / "shown"
+    with shown.open("w") as out:
+        tail = subprocess.Popen([BIN / "stentor", "tail", "--json"], stdout=out, stderr=subprocess.PIPE, text=True, env={
+            "STENTOR_NATS_URL": f"nats://127.0.0.1:{port}", "STENTOR_NATS_USER": "stentor-cli", "STENTOR_NATS_PASSWORD": "pw", "STENTOR_TENANT": TENANT})
+    try:
+        def more_than(lines):
+            pipeline.send()
+            return tail.poll() is not None or len(shown.read_text().splitlines()) > lines
+        wait_until(lambda: more_than(0), 20, "the first event")
+        proxy.cut(["nats"])
+        proxy.heal(["nats"])
+        before = len(shown.read_text().splitlines())
+        wait_until(lambda: more_than(before + 2), 20, "events behind the cut")
+        assert tail.poll() is None, tail.stderr.read()
+        tail.send_signal(2)
+        assert tail.wait(10) == 0
+    finally:
+        if tail.poll() is None:
+            tail.kill()
+        tail.communicate()
+        proxy.stop()
+
+
 def test_doctor_names_the_service_that_does_not_run(pipeline):
     def warned():
         report = json.loads(pipeline.cli("doctor", "--json"))
@@ -463,6 +490,15 @@ def test_doctor_names_the_service_that_does_not_run(pipeline):
         wait_until(lambda: warned() == {"webhook-receiver on INBOUND"}, 20, "the warning")
     finally:
         pipeline.services["webhook-receiver"].start()
+
+
+def test_doctor_tells_no_epoch_keys_from_none_yet(pipeline, tmp_path):
+    def said(**settings):
+        report = json.loads(pipeline.run_cli("doctor", "--json", **settings).stdout)
+        return next(check["text"] for check in report["checks"] if check["check"] == "epoch keys")
+
+    assert "with the master key (HINT: STENTOR_EPOCH_KEYS_DIR" in said()
+    assert said(STENTOR_EPOCH_KEYS_DIR=str(tmp_path)).startswith("none yet: ingest makes the first one")
 
 
 def projections(pipeline, *words):

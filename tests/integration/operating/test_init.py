@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import time
 
@@ -46,7 +47,8 @@ def test_the_folder_has_a_file_for_each_secret_and_none_in_the_settings(etc):
     for name in NAMES:
         printed = subprocess.run([BIN / f"stentor-{name}", "--options-markdown"], capture_output=True, text=True, timeout=20).stdout
         conf = (etc / f"{name}.conf").read_text()
-        for setting, line in (("STENTOR_DATABASE_URL", "STENTOR_DATABASE_URL_FILE"), ("STENTOR_MASTER_KEY_FILE", "STENTOR_MASTER_KEY_FILE")):
+        for setting, line in (("STENTOR_DATABASE_URL", "STENTOR_DATABASE_URL_FILE"), ("STENTOR_MASTER_KEY_FILE", "STENTOR_MASTER_KEY_FILE"),
+                              ("STENTOR_EPOCH_KEYS_DIR", "STENTOR_EPOCH_KEYS_DIR"), ("STENTOR_KEYS_DUMP_DIR", "STENTOR_KEYS_DUMP_DIR")):
             assert (f"| `{setting}` |" in printed) == (f"{line}=" in conf), (name, setting)
 
 
@@ -79,7 +81,7 @@ def test_an_empty_file_is_no_secret_and_half_a_folder_is_completed(etc):
     assert {name for name in after if after[name][0] != before[name][0]} == {"renderer.password", "nats-accounts.conf"}
 
 
-@pytest.mark.parametrize("number", [1, 13, 20, 36])
+@pytest.mark.parametrize("number", [1, 13, 20, 38])
 def test_a_run_that_is_killed_after_any_file_is_completed(etc, number):
     killed = run("init", "files", "--folder", etc, crash_at=f"init.file_written:{number}")
     assert killed.returncode == -9
@@ -88,7 +90,7 @@ def test_a_run_that_is_killed_after_any_file_is_completed(etc, number):
     do("init", "files", "--folder", etc)
     after = shot(etc)
     assert all(after[name] == before[name] for name in before), "what was there stays"
-    assert len(after) == len(NAMES) * 3 - 1 + 4 + 3 + 2 + 4  # passwords, urls and settings of each; of the others; keys; nats
+    assert len(after) == len(NAMES) * 3 - 1 + 4 + 3 + 3 + 5  # passwords, urls and settings of each; of the others; keys; nats
 
 
 def test_the_files_belong_to_whom_they_are_said_to(etc):
@@ -96,8 +98,49 @@ def test_the_files_belong_to_whom_they_are_said_to(etc):
     do("init", "files", "--folder", etc, "--group", "12345")
     assert {(path.stat().st_mode & 0o777, path.stat().st_gid) for path in etc.iterdir()} == {(0o640, 12345)}
     done = run("init", "files", "--folder", etc, "--service-groups")
-    groups = subprocess.run(["getent", "group", "stentor-ingest"], capture_output=True).returncode == 0
-    assert groups or (done.returncode == 2 and "no group 'stentor-ingest'" in done.stderr and "groupadd --system stentor-ingest" in done.stderr)
+    if subprocess.run(["getent", "group", "stentor-ingest", "stentor-keys"], capture_output=True).returncode != 0:
+        missing = re.search(r"no group '(stentor-\w+)' \(HINT: groupadd --system (stentor-\w+)\)", done.stderr)
+        assert done.returncode == 2 and missing and missing[1] == missing[2], done.stderr
+
+
+def epochs_of(etc):
+    """{service or cli: its folder of epoch keys}, and where the dumps go."""
+    found = {path.stem: dict(re.findall(r"^(STENTOR_(?:EPOCH_KEYS|KEYS_DUMP)_DIR)=\"(.*)\"$", path.read_text(), re.M)) for path in etc.glob("*.conf")}
+    return {name: settings for name, settings in found.items() if settings}
+
+
+def test_a_new_installation_has_epoch_keys(etc):
+    said = {step["what"]: step["result"] for step in do("init", "files", "--folder", etc, "--group", "12345", "--json")}
+    keys, dumps = etc.parent / "etc-epochs", etc.parent / "etc-epochs-dumps"
+    assert said[str(keys)] == said[str(dumps)] == "made"
+    assert (keys.stat().st_mode & 0o7777, keys.stat().st_gid) == (0o2750, 12345) and dumps.stat().st_mode & 0o7777 == 0o700
+    with_keys = {name: {"STENTOR_EPOCH_KEYS_DIR": str(keys)} for name in set(NAMES) - {"archiver", "webhook-receiver"} | {"cli"}}
+    with_keys["ingest"]["STENTOR_KEYS_DUMP_DIR"] = str(dumps)
+    assert epochs_of(etc) == with_keys
+    # What is there keeps its rights: a package or a volume has made it.
+    keys.chmod(0o2770)
+    assert do("init", "files", "--folder", etc, "--renew") and keys.stat().st_mode & 0o7777 == 0o2770 and epochs_of(etc) == with_keys
+
+
+def test_an_installation_without_epoch_keys_stays_so_until_it_is_asked(etc):
+    do("init", "files", "--folder", etc)
+    (etc / "epoch-keys").unlink()  # as the release before left it
+    do("init", "files", "--folder", etc, "--renew")
+    assert (etc / "epoch-keys").read_text() == "none\n" and not epochs_of(etc)
+    do("init", "files", "--folder", etc, "--renew", "--epoch-keys", etc.parent / "shared")
+    assert {settings["STENTOR_EPOCH_KEYS_DIR"] for settings in epochs_of(etc).values()} == {str(etc.parent / "shared")}
+    assert (etc.parent / "shared").is_dir()
+
+
+def test_the_folder_of_epoch_keys_is_not_made_where_the_programs_do_not_run(etc):
+    do("init", "files", "--folder", etc, "--seen-as", "/etc/stentor")
+    assert epochs_of(etc)["ingest"] == {"STENTOR_EPOCH_KEYS_DIR": "/var/lib/stentor-epochs", "STENTOR_KEYS_DUMP_DIR": "/var/lib/stentor-epochs-dumps"}
+    assert [path.name for path in etc.parent.iterdir()] == ["etc"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(etc):
+    done = run("init", "files", "--folder", etc, "--epoch-keys", "/proc/epochs")
+    assert done.returncode != 0 and "cannot make '/proc/epochs' for epoch keys" in done.stderr and "HINT: --epoch-keys DIR, or none" in done.stderr
 
 
 def test_passwords_and_accounts_of_an_installation_that_exists_are_kept(etc, tmp_path):
@@ -120,6 +163,7 @@ def test_passwords_and_accounts_of_an_installation_that_exists_are_kept(etc, tmp
     (["--set", "nothing"], "expected SETTING=VALUE"),
     (["--group", "no-such-group"], "there is no group 'no-such-group'"),
     (["--group", "1", "--service-groups"], "only one of them"),
+    (["--epoch-keys", "epochs"], "--epoch-keys 'epochs': expected a whole path, or none"),
     (["--folder", "/nonexistent/etc"], "cannot make '/nonexistent/etc'"),
     (["--accounts", "/dev/null", "--passwords", "/nonexistent"], "cannot open '/nonexistent'"),
 ])

@@ -163,7 +163,8 @@ def test_what_was_hashed_under_the_key_of_before_is_found_after(rotating):
     wait_end(rotating, "suppressed", to="spam@example.com")
     mail, = rotating.mailbox.for_notification(end_of(rotating, to="reader@example.com", template="promo")["id"])
     link = re.fullmatch(r"<(http://[^>]+)>", mail["List-Unsubscribe"].strip()).group(1)
-    assert end_of(rotating, recipient_id=ada)["status"] == "sent"
+    for person in (ada, cleo[0]):  # both have a key for what a law may keep, too
+        assert end_of(rotating, recipient_id=person)["status"] == "sent"
     keys = "SELECT count(*) FROM keys.data_keys"
     count = rotating.postgres.query(keys)
 

@@ -5,6 +5,9 @@ import subprocess
 
 import pytest
 
+from tests.harness.objectstore import ceph
+from tests.harness.objectstore.client import Bucket
+from tests.harness.objectstore.sigv4 import Credentials
 from tests.harness.processes import HOME
 
 LOCAL = HOME / "deploy" / "local"
@@ -42,6 +45,31 @@ def test_a_folder_from_a_backup_becomes_its_processes(tmp_path):
     assert (done.returncode, done.stdout.split()) == (0, ["nobody", "nobody"]), done.stderr
 
 
+@pytest.mark.long
+@pytest.mark.skipif(os.getuid() != 0, reason="giving folders to users needs root")
+@pytest.mark.skipif(ceph.missing() != "", reason="the S3 server is not installed")
+def test_the_s3_server_of_up_keeps_its_objects(tmp_path):
+    """Started by lib.sh as a user without rights, with a bucket; stopped and started again it has them."""
+    data = tmp_path / "stentor"
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        os.chmod(folder, 0o755)
+
+    def bash(words):
+        return subprocess.run(["bash", "-euc", f'. "{LOCAL}/lib.sh"; user_of() {{ echo daemon; }}; {words}'], capture_output=True, text=True,
+                              timeout=120, env={**os.environ, "STENTOR_DATA": str(data)})
+    try:
+        for number in (1, 2):
+            done = bash(f'make_folders; touch "$DATA/etc/ports"; prepare_s3 "{LOCAL}/s3"; start_s3; echo "$storage_url $(s3_word KEY_ID) $(s3_word SECRET)"')
+            assert done.returncode == 0, (done.stdout, done.stderr)
+            url, key_id, secret = done.stdout.split()
+            bucket = Bucket(url.partition("endpoint=")[2], "stentor", Credentials(key_id, secret))
+            bucket.put(f"object-{number}", b"x")
+            assert bucket.keys() == ["object-1", "object-2"][:number]
+            assert bash('stop s3 "$DATA/bin/s3"').returncode == 0 and not (data / "s3/ready").exists()
+    finally:
+        bash('stop s3 "$DATA/bin/s3"')
+
+
 def test_up_prints_no_secret_and_the_build_has_no_unused_setting():
     text = (LOCAL / "up").read_text()
     said = text.split("cat <<TXT", 1)[1]
@@ -49,7 +77,7 @@ def test_up_prints_no_secret_and_the_build_has_no_unused_setting():
     assert "CMAKE_RULE_MESSAGES" not in text
 
 
-@pytest.mark.parametrize("option, words", [("--help", "15 minutes on 2 cores"), ("--what", "usage: tests/run")])
+@pytest.mark.parametrize("option, words", [("--help", "minutes on 2 cores"), ("--what", "usage: tests/run")])
 def test_the_tests_say_how_long_they_take(option, words):
     done = _run(HOME / "tests/run", option)
     assert words in done.stdout + done.stderr and done.returncode == (0 if option == "--help" else 2)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`stentor rebuild history` beside a running archiver, fail-over of the archiver, and a log that lost its tail."""
+import http.client
 import json
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ ROWS = """SELECT 'n ' || (to_jsonb(n) - 'updated_at')::text FROM {0}.notificatio
 class Load(threading.Thread):
     """About `rate` notifications a second until stop(), fewer while a busy machine has 2,000 of them on the way.
 
-    self.ids are those that have their 202."""
+    self.ids are those that have their 202. What got a 5xx, or no answer, is repeated with its key, as the documents ask of a client."""
 
     def __init__(self, pipeline, rate=amount(250, 500)):
         super().__init__(daemon=True)
@@ -35,14 +36,24 @@ class Load(threading.Thread):
         due = time.monotonic()
         while not self.ending.is_set():
             bodies = [{"to": f"user{len(self.ids) + i}@example.com", "template": "welcome", "variables": {"name": "U"}} for i in range(chunk)]
-            status, _, answer = self.pipeline.post(bodies)
-            assert status == 202, answer
-            self.ids += [item["id"] for item in answer["notifications"]]
+            self.ids += self.post(bodies, f"load-{len(self.ids)}")
             due += 0.05
             while len(self.ids) % 1000 < chunk and len(self.ids) - self.pipeline.history_count("status = 'sent'") > 2000 and not self.ending.is_set():
                 time.sleep(0.1)
                 due = time.monotonic()
             time.sleep(max(0, due - time.monotonic()))
+
+    def post(self, bodies, key):
+        end = time.monotonic() + 60
+        while True:
+            try:
+                status, _, answer = self.pipeline.post(bodies, headers={"Idempotency-Key": key})
+            except (OSError, http.client.HTTPException):
+                status, answer = 0, None
+            if status == 202:
+                return [item["id"] for item in answer["notifications"]]
+            assert (status == 0 or status >= 500) and time.monotonic() < end, (status, answer)
+            time.sleep(0.1)
 
     def stop(self):
         self.ending.set()
@@ -280,6 +291,31 @@ def test_a_log_that_begins_later_is_refused_or_its_older_rows_are_carried_over(o
     assert rows(own) == before
     ids.append(own.send(to="after@example.com"))
     wait_sent(own, ids)
+
+
+def test_rows_of_past_months_are_carried_over_with_their_months(own):
+    """Months from before the log, and before any partition that a new installation has."""
+    publish_log(own, 20)
+    wait_until(lambda: own.history_count("status = 'sent'") == 20, 30, "the live projection")
+    ids = [row[0] for row in own.postgres.query("SELECT id FROM archiver.notifications ORDER BY id LIMIT 4")]
+    for table, column in (("notifications", "id"), ("delivery_attempts", "notification_id")):
+        for number, month in enumerate(("2024-02", "2025-12")):
+            own.postgres.query(f"SELECT stentor.ensure_partitions('archiver.{table}', '{month}-05Z', '{month}-05Z')")
+            own.postgres.query(f"UPDATE archiver.{table} SET created_at = '{month}-05Z' WHERE {column} = ANY (%s)", ids[2 * number:2 * number + 2])
+    before = rows(own)
+    admin = NatsClient(own.nats.port)
+    for stream in ("REQUEST_NORMAL", "STATUS"):
+        admin.request(f"$JS.API.STREAM.PURGE.{stream}", b"{}")
+    admin.close()
+    publish_log(own, 5)
+    wait_until(lambda: own.history_count("status = 'sent'") == 25, 30, "the live projection")
+    assert set(before) < set(rows(own))
+    before = rows(own)
+    assert rebuild(own, "--carry-older")["swapped"]
+    assert rows(own) == before
+    bounds = own.postgres.query("SELECT count(*) FROM pg_class WHERE relnamespace = 'archiver'::regnamespace AND relispartition"
+                                " AND pg_get_expr(relpartbound, oid) LIKE '%%2024-02-01%%'")
+    assert bounds[0][0] >= 2
 
 
 def test_a_log_with_gaps_is_called_that(own):

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from tests.harness.nats_client import NatsClient
+from tests.harness.nats_client import NatsClient, Subscriber
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import BIN, wait_until
 from tests.harness.protobuf import messages
@@ -201,21 +201,6 @@ def test_a_replay_is_of_one_tenant_unless_all_are_asked_for(replayed, client):
 # ---- to a subject ---------------------------------------------------------------------------------------------------
 
 
-class Subscriber(NatsClient):
-    def subscribe(self, subject):
-        self._write(f"SUB {subject} 2\r\nPING\r\n".encode())
-        assert self.file.readline().strip() == b"PONG"
-
-    def next(self):
-        """(subject, headers, payload)"""
-        words = self._line().split()
-        assert words[0] == b"HMSG", words
-        body = self.file.read(int(words[-1]))
-        self.file.read(2)
-        head, payload = body[:int(words[-2])].decode(), body[int(words[-2]):]
-        return words[1].decode(), dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if line), payload
-
-
 def test_to_a_subject_they_are_plain_messages_that_nothing_keeps(replayed, client):
     subscriber = Subscriber(replayed.nats.port)
     subscriber.subscribe("replay.>")
@@ -287,6 +272,7 @@ def test_a_replay_goes_on_after_the_server_was_killed(replayed, client):
     assert replayed.mailbox.count_by_message_id() == mails
 
 
+@pytest.mark.long
 def test_copies_do_not_fill_a_stream(client, replayed):
     """A full one refuses what the pipeline writes."""
     made = client.stream_info("RENDERED_LOW")["config"]

@@ -78,7 +78,7 @@ def test_a_service_runs_its_program_with_its_own_secret(name):
     assert [each["name"] for each in pod["containers"]] == ["service"]  # by this name every-service/ reaches it
     assert pod["containers"][0]["command"] == [f"stentor-{name}", "--config", f"/etc/stentor/{name}.conf"]
     assert (BIN / f"stentor-{name}").exists()
-    assert [each["secret"]["secretName"] for each in pod["volumes"]] == [f"stentor-{name}"]
+    assert [each["secret"]["secretName"] for each in pod["volumes"] if "emptyDir" not in each] == [f"stentor-{name}"]
     for port in pod["containers"][0].get("ports", []):
         assert str(port["containerPort"]) in {value for option, value in _options(name).items() if option.endswith("_PORT")}
 
@@ -122,8 +122,8 @@ def test_a_network_policy_lets_each_service_reach_what_its_options_ask_for():
         return set(selector["matchExpressions"][0]["values"])
     services = {*SERVICES, "order-saga"}
     with_database = {name for name in services if "STENTOR_DATABASE_URL" in _options(name)}
-    assert chosen(policies["to-nats"]["podSelector"]) == chosen(policies["nats"]["ingress"][0]["from"][0]["podSelector"]) == services | {"init"}
-    assert chosen(policies["to-postgres"]["podSelector"]) == chosen(policies["postgres"]["ingress"][0]["from"][0]["podSelector"]) == with_database | {"init"}
+    assert chosen(policies["to-nats"]["podSelector"]) == chosen(policies["nats"]["ingress"][0]["from"][0]["podSelector"]) == services | {"init", "erasures"}
+    assert chosen(policies["to-postgres"]["podSelector"]) == chosen(policies["postgres"]["ingress"][0]["from"][0]["podSelector"]) == with_database | {"init", "erasures"}
     assert chosen(policies["from-users"]["podSelector"]) == {each["metadata"]["name"] for each in _of_kind("Service")} & services
 
 
@@ -203,7 +203,8 @@ def _rendered(request):
 
 
 def _pods(rendered):
-    return {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in rendered if each["kind"] in ("Deployment", "StatefulSet", "Job")}
+    pods = {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in rendered if each["kind"] in ("Deployment", "StatefulSet", "Job")}
+    return {**pods, **{each["metadata"]["name"]: each["spec"]["jobTemplate"]["spec"]["template"]["spec"] for each in rendered if each["kind"] == "CronJob"}}
 
 
 @RENDERS
@@ -245,6 +246,39 @@ def test_every_file_that_is_mounted_and_every_map_that_is_named_is_there(rendere
     maps = {each["metadata"]["name"] for each in rendered if each["kind"] == "ConfigMap"}
     named = {value["name"] for each in rendered for found in _walk(each) for key, value in found.items() if key in ("configMapRef", "configMap")}
     assert named <= maps | {"settings"} and (named <= maps or not maps)
+
+
+def _settings_of(name, folder):
+    return dict(re.findall(r'^(STENTOR_\w+)="?(.*?)"?$', (folder / f"{name}.conf").read_text(), re.M))
+
+
+@RENDERS
+@pytest.mark.parametrize("overlay, mode", [("overlays/dev", "ReadWriteOnce"), ("overlays/r3", "ReadWriteMany"), ("overlays/scale", "ReadWriteMany")])
+def test_epoch_keys_are_where_the_settings_of_init_look_for_them_and_ingest_alone_writes(overlay, mode, tmp_path):
+    done = subprocess.run([*_renderer(), FOLDER / overlay], capture_output=True, text=True, timeout=60)
+    rendered = [each for each in yaml.safe_load_all(done.stdout) if each]
+    claims = {each["metadata"]["name"]: each["spec"]["accessModes"] for each in rendered if each["kind"] == "PersistentVolumeClaim"}
+    assert claims == {"epochs": [mode], "epochs-dumps": [mode]}
+    _said("stentor", "init", "files", "--folder", tmp_path / "etc", "--seen-as", "/etc/stentor")
+    pods = _pods(rendered)
+    for name in [*SERVICES, "order-saga", "erasures"]:
+        claimed = {each["name"]: each["persistentVolumeClaim"]["claimName"] for each in pods[name]["volumes"] if "persistentVolumeClaim" in each}
+        mounts = {each["mountPath"]: each.get("readOnly", False) for each in pods[name]["containers"][0]["volumeMounts"] if each["name"] in claimed}
+        settings = _settings_of("cli" if name == "erasures" else name, tmp_path / "etc")
+        wanted = {settings[key] for key in ("STENTOR_EPOCH_KEYS_DIR", "STENTOR_KEYS_DUMP_DIR") if key in settings}
+        assert set(mounts) == wanted and set(mounts.values()) <= {name != "ingest"}, name
+        assert all(name == claim for name, claim in claimed.items())
+
+
+@RENDERS
+def test_open_erasures_are_run_every_hour_by_one_job_at_a_time(rendered):
+    found = [each["spec"] for each in rendered if each["kind"] == "CronJob" and each["metadata"]["name"] == "erasures"]
+    for spec in found:
+        assert re.fullmatch(r"\d+ \* \* \* \*", spec["schedule"]) and spec["concurrencyPolicy"] == "Forbid"
+        pod = spec["jobTemplate"]["spec"]["template"]["spec"]
+        assert pod["containers"][0]["command"] == ["stentor", "--config", "/etc/stentor/cli.conf", "erase", "run"]
+        assert [each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each] == ["stentor-operator"]
+    assert len(found) == any(each["kind"] == "Job" for each in rendered)
 
 
 @RENDERS

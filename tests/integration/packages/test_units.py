@@ -13,7 +13,7 @@ from tests.harness.processes import BIN, HOME, NEIGHBOURS, SERVICES
 SYSTEMD = Path("/usr/lib/systemd/system")  # its own units, which ours name
 pytestmark = pytest.mark.skipif(not shutil.which("systemd-analyze") or not SYSTEMD.is_dir(), reason="needs systemd-analyze and systemd's own units")
 INSTANCES = [f"stentor@{name}.service" for name in [*SERVICES, *NEIGHBOURS]]
-UNITS = [*INSTANCES, "stentor-migrate.service", "stentor-nginx.service"]
+UNITS = [*INSTANCES, "stentor-migrate.service", "stentor-erase.service", "stentor-nginx.service"]
 
 
 @pytest.fixture(name="root", scope="module")
@@ -46,7 +46,7 @@ def _exposure(path, root):
     return float(found[1])
 
 
-@pytest.mark.parametrize("unit", [*UNITS, "stentor.target"])
+@pytest.mark.parametrize("unit", [*UNITS, "stentor.target", "stentor-erase.timer"])
 def test_systemd_reads_every_line_of_a_unit(root, unit):
     done = _verify(root, unit)
     assert (done.returncode, done.stderr) == (0, "")
@@ -108,6 +108,57 @@ def test_a_drain_ends_before_systemd_does_not_wait_any_more(root, name):
     table = subprocess.run([BIN / f"stentor-{name}", "--options-markdown"], capture_output=True, text=True, timeout=20).stdout
     drain_ms = int(re.search(r"`STENTOR_DRAIN_MS` \| `(\d+)`", table)[1])
     assert int(dict(_settings(root, f"stentor@{name}.service"))["TimeoutStopSec"]) * 1000 > drain_ms
+
+
+EPOCHS, DUMPS = "/var/lib/stentor-epochs", "/var/lib/stentor-epochs-dumps"
+
+
+@pytest.mark.parametrize("name", [*SERVICES, *NEIGHBOURS])
+def test_epoch_keys_are_read_by_who_has_the_option_and_written_by_ingest_alone(root, name):
+    settings = _settings(root, f"stentor@{name}.service")
+    table = subprocess.run([BIN / f"stentor-{name}", "--options-markdown"], capture_output=True, text=True, timeout=20).stdout
+    assert (("SupplementaryGroups", "stentor-keys") in settings) == ("STENTOR_EPOCH_KEYS_DIR" in table)
+    written = {path.lstrip("-") for key, value in settings if key == "ReadWritePaths" for path in value.split()}
+    assert written == ({EPOCHS, DUMPS} if "STENTOR_KEYS_DUMP_DIR" in table else set())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root: it gives folders away")
+def test_the_folders_of_epoch_keys_are_those_that_init_names_and_belong_to_ingest(root, tmp_path):
+    for folder in ("etc", "var/lib"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    for words in (["systemd-sysusers"], ["systemd-tmpfiles", "--create"]):
+        done = subprocess.run([*words, f"--root={root}", "stentor.conf"], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "") or "Creating" in done.stderr, done.stderr
+    user = {row.split(":")[0]: int(row.split(":")[2]) for row in (root / "etc/passwd").read_text().splitlines()}["stentor-ingest"]
+    groups = {row.split(":")[0]: int(row.split(":")[2]) for row in (root / "etc/group").read_text().splitlines()}
+
+    def rights(path):
+        found = (root / path[1:]).stat()
+        return found.st_uid, found.st_gid, found.st_mode & 0o7777
+    assert rights(EPOCHS) == (user, groups["stentor-keys"], 0o2750) and rights(DUMPS) == (user, groups["stentor-ingest"], 0o700)
+    made = subprocess.run([BIN / "stentor", "init", "files", "--folder", tmp_path / "etc", "--seen-as", "/etc/stentor"], capture_output=True, timeout=60)
+    assert made.returncode == 0 and f'STENTOR_EPOCH_KEYS_DIR="{EPOCHS}"' in (conf := (tmp_path / "etc/ingest.conf").read_text())
+    assert f'STENTOR_KEYS_DUMP_DIR="{DUMPS}"' in conf
+
+
+def test_open_erasures_are_run_every_hour_with_the_files_of_the_command_line(root, tmp_path):
+    timer = dict(_settings(root, "stentor-erase.timer"))
+    assert timer["OnCalendar"] == "hourly" and timer["Persistent"] == "true" and timer["WantedBy"] == "stentor.target"
+    settings = _settings(root, "stentor-erase.service")
+    assert ("SupplementaryGroups", "stentor-keys") in settings
+    given = {value.split(":")[0]: Path(value.split(":")[1]).name for key, value in settings if key == "LoadCredential"}
+    assert set(given.values()) == {"cli.conf", "cli.password", "cli.database-url", "master.key"}
+    # As systemd runs it: the copies can be read, and nothing else of the folder.
+    etc, copies = tmp_path / "etc", tmp_path / "copies"
+    assert subprocess.run([BIN / "stentor", "init", "files", "--folder", etc, "--database", "host=127.0.0.1 port=1 dbname=stentor",
+                           "--nats", "nats://127.0.0.1:1"], capture_output=True, timeout=60).returncode == 0
+    copies.mkdir()
+    for copy, name in given.items():
+        (etc / name).rename(copies / copy)
+    environment = dict(value.replace("%d", str(copies)).split("=", 1) for key, value in settings if key == "Environment")
+    words = dict(settings)["ExecStart"].replace("%d", str(copies)).split()[1:]
+    done = subprocess.run([BIN / "stentor", *words], env={"PATH": os.environ["PATH"], **environment}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "nats://127.0.0.1:1" in done.stderr, done.stderr
 
 
 def test_the_template_names_every_service_in_its_head():

@@ -180,7 +180,7 @@ def test_it_is_honoured_while_postgres_is_away_and_at_once(mailed):
     try:
         started = time.monotonic()
         assert visit(mailed, link)[0] == 200
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5
     finally:
         mailed.postgres.start()
     wait_until(lambda: mailed.post({"to": to, "template": "promo"})[0] == 202, 30, "Postgres back")

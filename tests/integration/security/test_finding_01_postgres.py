@@ -287,11 +287,12 @@ def test_finding_01_partitions_are_made_of_ones_own_tables_alone(postgres, datab
         with Session(postgres, role, database) as session:
             for table in tables:
                 call = "SELECT stentor.ensure_partitions('%s', '2039-01-01Z', '2039-02-01Z')" % table
-                assert session.rows(call) == [(2,)] and session.rows(call) == [(0,)]
+                made = 2 if role == "stentor_dispatcher" else 6  # one for each class
+                assert session.rows(call) == [(made,)] and session.rows(call) == [(0,)]
                 for time in ("-infinity", "infinity"):
                     session.rows("SET statement_timeout = '5s'")  # it went on for ever
                     assert session.refusal(f"SELECT stentor.ensure_partitions('{table}', '{time}', '{time}')") == "P0001"
-            for table in every - set(tables) | {"digest_flusher.due_work", "pg_catalog.pg_class", "keys.data_keys", "archiver.notifications_y2039m01"}:
+            for table in every - set(tables) | {"digest_flusher.due_work", "pg_catalog.pg_class", "keys.data_keys", "archiver.notifications_record_y2039m01"}:
                 assert session.refusal(f"SELECT stentor.ensure_partitions('{table}', now(), now())") == DENIED, (role, table)
 
 
@@ -307,11 +308,12 @@ def test_finding_01_a_service_does_nothing_that_it_was_not_granted(postgres, dat
             "SELECT c.oid::regclass::text, quote_ident(a.attname), array(SELECT p FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) p"
             " WHERE has_table_privilege(%s, c.oid, p)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON"
             " a.attrelid = c.oid AND a.attnum = 2 WHERE c.relkind IN ('r', 'p') AND n.nspname IN"
-            " ('stentor', 'keys', 'ingest', 'dispatcher', 'digest_flusher', 'archiver', 'people', 'order_saga')", role)
+            " ('stentor', 'keys', 'ingest', 'dispatcher', 'digest_flusher', 'archive', 'archiver', 'people', 'order_saga')", role)
         functions = admin.rows(
             "SELECT p.oid::regprocedure::text, n.nspname || '.' || p.proname || '(' || array_to_string(array(SELECT 'NULL::' || t::regtype FROM"
             " unnest(p.proargtypes::oid[]) t), ', ') || ')', has_function_privilege(%s, p.oid, 'EXECUTE') FROM pg_proc p"
-            " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prosecdef", role)
+            " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prosecdef"
+            " AND p.prorettype <> 'trigger'::regtype", role)  # no statement can call one of these
     assert len(tables) > 60 and len(functions) > 30
     statements = {"SELECT": "SELECT FROM {t}", "INSERT": "INSERT INTO {t} DEFAULT VALUES", "UPDATE": "UPDATE {t} SET {c} = NULL",
                   "DELETE": "DELETE FROM {t}", "TRUNCATE": "TRUNCATE {t}"}

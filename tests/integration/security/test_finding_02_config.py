@@ -156,7 +156,7 @@ def test_finding_02_a_released_complaint_and_a_weaker_entry_at_once(pipeline, na
         pipeline.cli("suppress", "add", to, "--reason", "complaint")
         stored.set()
         caller.join()
-        wait_until(lambda: post() or posts[-1] == 403, 5, "the complaint being known")
+        wait_until(lambda: post() or posts[-1] == 403, 20, "the complaint being known")
         assert set(posts) <= {201, 403} and posts[posts.index(403):].count(201) == 0, posts
         listed = json.loads(pipeline.cli("suppress", "list", "--address", to, "--json"))
         assert [entry["reason"] for entry in listed] == ["complaint"]

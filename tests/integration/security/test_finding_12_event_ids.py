@@ -125,7 +125,7 @@ def test_a_full_stream_is_answered_503_and_the_repeat_is_stored(pipeline):
     start = time.monotonic()
     refused = acme.answer("evt.acme.paid", b'{"to":"full@example.com","name":"F"}', "full-1")
     assert refused["error"]["code"] == 503 and "maximum messages exceeded" in refused["error"]["description"]
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 5  # at once, and not after the time that a publish waits for its ack
     assert "error" not in json.loads(admin.request("$JS.API.STREAM.UPDATE.EVENTS", json.dumps(config).encode()))
     assert acme.answer("evt.acme.paid", b'{"to":"full@example.com","name":"F"}', "full-1")["seq"] > 0
     admin.close()

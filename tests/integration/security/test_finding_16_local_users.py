@@ -16,7 +16,7 @@ from tests.harness.processes import BIN, HOME, wait_until
 
 LOCAL = HOME / "deploy" / "local"
 SERVICES = re.search(r'^SERVICES="([^"]*)"', (LOCAL / "lib.sh").read_text(), re.M)[1].split()
-PROCESSES = ["postgres", "nats", "mailbox", *SERVICES]
+PROCESSES = ["postgres", "nats", "mailbox", "s3", *SERVICES]
 KEYLESS = ["archiver", "outbox-relay"]
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="making users needs root")
@@ -98,9 +98,9 @@ def test_finding_16_a_process_runs_as_its_user_and_writes_where_it_may(local):
         wait_until(lambda: os.stat(f"/proc/{pid}").st_uid == uid, 10, "the process running as stentor-archiver")
         log = (local.data / "log/archiver.log").stat()
         assert (log.st_uid, log.st_mode & 0o777) == (uid, 0o600)
-        for folder in ("etc", "run", "log", "bin", "postgres", "nats", "mail", "."):
+        for folder in ("etc", "run", "log", "bin", "postgres", "nats", "mail", "s3", "."):
             assert local.run(f'as_user_of archiver sh -c "echo x >{local.data}/{folder}/x"').returncode != 0, folder
-        for folder in ("etc", "run", "log", "postgres", "nats", "mail"):
+        for folder in ("etc", "run", "log", "postgres", "nats", "mail", "s3"):
             assert local.run(f'as_user_of archiver ls "{local.data}/{folder}"').returncode != 0, folder
     finally:
         local.do("stop archiver sleep")

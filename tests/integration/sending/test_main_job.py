@@ -70,6 +70,14 @@ def test_the_same_idempotency_key_answers_the_same_and_another_body_is_refused(p
     assert len(pipeline.mailbox.for_notification(first[2]["id"])) == 1
 
 
+def test_a_repeat_with_other_white_space_and_order_is_the_same_request(pipeline):
+    texts = ['{"to":"space@example.com","template":"welcome","variables":{"name":"I","note":"\\u00e9"}}',
+             '{ "variables": {"note": "é", "name": "I"},\n  "template": "welcome", "to": "space@example.com" }']
+    answers = [pipeline.post(text.encode(), headers={"Idempotency-Key": "order-18"}) for text in texts]
+    assert [status for status, _, _ in answers] == [202, 202]
+    assert answers[0][2] == answers[1][2] and answers[1][1]["Idempotent-Replayed"] == "true"
+
+
 def test_parallel_requests_with_one_key_make_one_notification(pipeline):
     body = {"to": "race@example.com", "template": "welcome", "variables": {"name": "R"}}
     answers = []
@@ -207,6 +215,25 @@ def test_logs_never_hold_an_address(pipeline):
         assert "very.secret.person" not in service.log.read_text(), service.name
 
 
+def lines_of(pipeline, service, notification):
+    lines = (json.loads(line) for line in pipeline.services[service].log.read_text().splitlines() if notification in line)
+    return [{key: line.get(key) for key in ("event", "level", "tenant", "correlation", "to", "code", "attempt", "reason_code")} for line in lines]
+
+
+def test_each_notification_has_a_line_when_it_is_accepted_attempted_or_failed(pipeline):
+    sent = pipeline.send(to="line.one@example.com", correlation_id="order-4711")
+    pipeline.status(sent, wait="sent")
+    expected = {"level": "info", "tenant": TENANT, "correlation": "order-4711", "reason_code": None}
+    assert lines_of(pipeline, "ingest", sent) == [{**expected, "event": "a notification was accepted", "to": "lin***@example.com", "code": None, "attempt": None}]
+    assert lines_of(pipeline, "dispatcher", sent) == [{**expected, "event": "a mail was sent", "to": None, "code": "250", "attempt": 1}]
+    pipeline.mailbox.answer("550 5.7.1 line.two@example.com is not welcome", times=1)
+    refused = pipeline.send(to="line.two@example.com")
+    pipeline.status(refused, wait="failed")
+    (line,) = lines_of(pipeline, "dispatcher", refused)
+    assert (line["event"], line["level"], line["code"]) == ("an attempt to send a mail failed; it will not be repeated", "warn", "550")
+    assert "line.two" not in "".join(service.log.read_text() for service in pipeline.services.values())
+
+
 def test_the_log_and_the_tables_hold_no_readable_address_or_variable(pipeline):
     notification = pipeline.send(to="plaintext.hunter@example.com", variables={"name": "Zanzibar-Quux"})
     pipeline.status(notification, wait="sent")
@@ -258,14 +285,14 @@ def test_a_change_of_configuration_reaches_every_replica_within_a_second(pipelin
     second = pipeline.service("ingest", instance="-2", STENTOR_INGEST_PORT=port).start()
     try:
         took = []
-        for name in ("one", "two", "three"):
+        for name in ("one", "two", "three", "four", "five"):
             made = json.loads(pipeline.cli("apikey", "create", "--name", name, "--json"))["key"]
             start = time.monotonic()
             headers = {"Authorization": f"Bearer {made}"}
             for ingest in (pipeline.ingest_port, port):
                 wait_until(lambda: pipeline.post({}, headers=headers, port=ingest)[0] == 422, 10, f"the key reaching {ingest}")
             took.append(time.monotonic() - start)
-        assert sorted(took)[1] < 1, took  # of three: the machine may be busy with something else for a second
+        assert sorted(took)[2] < 1, took  # of five: the machine may be busy with something else for a second
     finally:
         assert second.stop() == 0
 

@@ -324,7 +324,7 @@ def test_the_retention_is_run_by_the_clock(shop):
     age(shop, "outbox_message", "sent_time", 8, old)
     age(shop, "inbox_state", "consumed", 31, old)
     age(shop, "inbox_state", "received", 31, waiting)
-    age(shop, "order_state", "finished_at", 731, old)
+    age(shop, "order_state", "finished_at", 31, old)
     for saga in restarted(shop.pipeline, STENTOR_SAGA_CLEAN_UP_S="2"):
         wait_until(lambda: old.row(table="order_archive"), 30, "the old order being archived")
         wait_until(lambda: saga.metric("stentor_order_saga_retention_passes_total") >= 2, 30, "another pass being started")
@@ -334,8 +334,15 @@ def test_the_retention_is_run_by_the_clock(shop):
         assert young.state() == "Completed" and len(young.inbox()) == 2 and len(young.sent()) == 3
         old.check_out()  # so late that even the inbox has forgotten it
         assert [row[1:4] for row in old.wait_inbox(1)] == [("conflict", "Completed", "Completed")]
-        age(shop, "order_archive", "finished_at", 2557 - 731 + 1, old)
+        moves = shop.query("SELECT event_type, coalesce(from_state, ''), to_state FROM order_saga.order_transitions WHERE correlation_id = %s"
+                           " ORDER BY sequence", old.id)
+        assert moves == [("UserCheckedOut", "", "Placed"), ("StatusChanged", "Placed", "Completed")]
+        assert not shop.query("SELECT FROM order_saga.order_transitions WHERE correlation_id = %s", young.id)
+        shop.query("SELECT order_saga.make_months(ARRAY[now() - interval '2558 days'])")
+        for table in ("order_transitions", "order_archive"):
+            age(shop, table, "finished_at", 2557 - 31 + 1, old)
         wait_until(lambda: old.row(table="order_archive") is None, 30, "the order being dropped after seven years")
+        assert not shop.query("SELECT FROM order_saga.order_transitions WHERE correlation_id = %s", old.id)
         assert young.state() == "Completed"
 
 

@@ -54,6 +54,23 @@ static void what_is_no_object_is_refused_with_its_place(void **state)
     assert_non_null(strstr(s->body.problem.detail, "UTF-8"));
 }
 
+static void the_same_value_has_the_same_canonical_text(void **state)
+{
+    Scene *s = *state;
+    static const char *const same[] = {
+        "{\"b\":[1,{\"d\":null,\"c\":\"\\u00e9/\"}],\"a\":1e2}",
+        " {\n \"a\" : 100.0, \"b\": [ 1, {\"c\": \"\xc3\xa9\\/\", \"d\": null} ] } "};
+    for (size_t i = 0; i < 2; i++) {
+        Str text = api_json_canonical(parse(s, same[i])->root, s->arena);
+        assert_string_equal(
+            arena_cstr(s->arena, text), "{\"a\":100.0,\"b\":[1,{\"c\":\"\xc3\xa9/\",\"d\":null}]}");
+    }
+    Str text = api_json_canonical(parse(s, "{\"a\":1.0}")->root, s->arena);
+    assert_string_equal(arena_cstr(s->arena, text), "{\"a\":1.0}");
+    text = api_json_canonical(parse(s, "{\"a\":1}")->root, s->arena);
+    assert_string_equal(arena_cstr(s->arena, text), "{\"a\":1}");
+}
+
 static void a_field_that_is_not_there_or_null_leaves_the_value_as_it_was(void **state)
 {
     Scene *s = *state;
@@ -204,6 +221,8 @@ int main(void)
             what_is_no_object_is_refused_with_its_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_field_that_is_not_there_or_null_leaves_the_value_as_it_was, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_same_value_has_the_same_canonical_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_kind_of_field_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wrong_value_names_its_field, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -18,7 +18,8 @@
     "\"acme.example\",\"*.acme.example\"],\"quiet_hours\":{"                                       \
     "\"start\":\"22:00\",\"end\":\"07:05\"},\"limits\":{\"per_minute\":5,\"per_day\":0},"          \
     "\"recipient_limits\":{\"per_minute\":0,\"per_day\":9},\"over_limit\":\"suppress\","           \
-    "\"guardian_routing\":\"copy\",\"physical_address\":\"1 Main St\\nTown\",\"theme\":{"          \
+    "\"guardian_routing\":\"copy\",\"retention\":{\"marketing\":\"brief\",\"social\":\"record\"}," \
+    "\"physical_address\":\"1 Main St\\nTown\",\"theme\":{"                                        \
     "\"logo_url\":\"https://acme.example/l.png\"}}"
 
 static Problem read_it(const char *json, Arena *arena, Stentor__V1__Tenant *ret)
@@ -89,6 +90,9 @@ static void a_wrong_setting_is_named(void **state)
         {"{\"theme\":{\"Logo\":\"x\"}}", "theme.Logo"},
         {"{\"theme\":{\"a-b\":\"x\"}}", "theme.a-b"},
         {"{\"theme\":{\"logo\":7}}", "theme.logo"},
+        {"{\"retention\":{\"newsletters\":\"brief\"}}", "retention.newsletters"},
+        {"{\"retention\":{\"marketing\":\"forever\"}}", "retention.marketing"},
+        {"{\"retention\":{\"marketing\":24}}", "retention.marketing"},
         {"{\"unknown\":1}", "unknown"},
     };
     (void)state;

@@ -319,14 +319,16 @@ static void what_retention_drops_is_not_missed(void **state)
     sent.attempts = A1;
     unknown.seen = SEEN_ACCEPTED;
     int64_t since_us = NOW_US - 720 * HOUR_US;
-    AuditAges ages = {since_us, since_us, since_us, since_us, 0, 0, 0};
+    AuditAges ages = {since_us, since_us, since_us, since_us, 0, 0, {0}};
     assert_int_equal(audit_classify(&sent, &ages, NOW_US).missing, MISSING_ACCEPT | MISSING_LEDGER);
     assert_int_equal(audit_classify(&unknown, &ages, NOW_US).missing, MISSING_HISTORY);
     ages.accept_us = since_us;
     ages.ledger_us = since_us;
     assert_int_equal(audit_classify(&sent, &ages, NOW_US).missing, 0);
     assert_int_equal(audit_classify(&sent, &ages, NOW_US).state, AUDIT_SENT);
-    ages.history_us = since_us;
+    ages.history_us[RETENTION_BRIEF] = since_us; // the id's class is another
+    assert_int_equal(audit_classify(&unknown, &ages, NOW_US).missing, MISSING_HISTORY);
+    ages.history_us[RETENTION_RECORD] = since_us;
     assert_int_equal(audit_classify(&unknown, &ages, NOW_US).missing, 0);
 }
 

@@ -106,7 +106,9 @@ static void a_service_prints_its_own_points(void **state)
     Str line;
     size_t own = 0;
     while (str_split(&rest, '\n', &line) && line.len > 0) {
-        assert_true(str_starts(line, STR("archiver.")) || str_starts(line, STR("projector.")));
+        assert_true(
+            str_starts(line, STR("archiver.")) || str_starts(line, STR("projector.")) ||
+            str_starts(line, STR("storage.")));
         own += str_starts(line, STR("archiver.folded\t")) ? 1 : 0;
     }
     assert_int_equal(own, 1);

@@ -143,6 +143,46 @@ static void a_long_value_is_cut_between_characters(void **state)
     assert_non_null(strstr(line, "\xe2\x82\xac\"}\n"));
 }
 
+static void note_one(LogLevel level, const char *event, LogField field)
+{
+    if (log_takes_notification(level)) {
+        LOG(level, event, field);
+    }
+}
+
+static void lines_about_notifications_are_limited_by_level_and_counted(void **state)
+{
+    (void)state;
+    char lines[8192];
+    log_setup("dispatcher", LOG_INFO, true);
+    log_notifications_limit(2);
+    Capture capture = begin();
+    log_notifications_tick();
+    for (int i = 0; i < 5; i++) {
+        note_one(LOG_INFO, "a mail was sent", log_int("count", i));
+    }
+    note_one(LOG_WARN, "an attempt failed", log_int("count", 9)); // has a limit of its own
+    note_one(LOG_DEBUG, "detail", log_int("count", 10));
+    sleep(1); // into the next second of the clock
+    log_notifications_tick();
+    log_notifications_tick();
+    log_notifications_limit(0);
+    note_one(LOG_WARN, "an attempt failed", log_int("count", 11));
+    end(&capture, lines, sizeof lines);
+    size_t sent = 0;
+    for (const char *at = lines; (at = strstr(at, "a mail was sent")) != NULL; at++) {
+        sent++;
+    }
+    // The loop may lie on both sides of a second's end.
+    assert_true(sent == 2 || sent == 3 || sent == 4);
+    char left_out[64];
+    (void)snprintf(left_out, sizeof left_out, "\"count\":%zu,\"limit_per_s\":2}", 5 - sent);
+    assert_non_null(strstr(lines, left_out));
+    assert_non_null(strstr(lines, "\"count\":9}"));
+    assert_null(strstr(lines, "\"count\":10}"));
+    assert_null(strstr(lines, "\"count\":11}"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +190,7 @@ int main(void)
         cmocka_unit_test(a_debug_build_logs_where_an_error_was_set),
         cmocka_unit_test(a_terminal_gets_logfmt),
         cmocka_unit_test(what_is_below_the_level_is_not_written),
+        cmocka_unit_test(lines_about_notifications_are_limited_by_level_and_counted),
         cmocka_unit_test(a_long_line_stays_whole_and_says_that_it_was_cut),
         cmocka_unit_test(a_long_value_is_cut_between_characters),
     };

@@ -29,6 +29,10 @@ static void a_members_id_is_derived_from_its_place(void **state)
     assert_string_equal(first, again);
     assert_string_not_equal(first, next);
     assert_string_not_equal(first, other);
+    char batch[] = BATCH; // made with the class of its members
+    batch[sizeof BATCH - 1 - ULID_LEN + 10] = 'S';
+    batch_notification_id(str_from(batch), 7, at_us, other);
+    assert_int_equal(other[14], 'S');
 }
 
 static void a_member_has_what_the_template_requires_itself_or_from_the_batch(void **state)

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
 #include <string.h>
 
@@ -79,14 +80,14 @@ static void a_notification_id_is_derived_from_identity_and_time(void **state)
     (void)state;
     char id[ID_SIZE], again[ID_SIZE];
     int64_t ms = 0;
-    notify_id_derive(STR("acme"), STR("row-1"), INT64_C(1700000000123456), id);
-    notify_id_derive(STR("acme"), STR("row-1"), INT64_C(1700000000123999), again);
+    notify_id_derive(STR("acme"), STR("row-1"), INT64_C(1700000000123456), '0', id);
+    notify_id_derive(STR("acme"), STR("row-1"), INT64_C(1700000000123999), '0', again);
     assert_string_equal(id, again); // to the millisecond
     assert_true(id_parse(str_from(id), "ntf_", &ms));
     assert_int_equal(ms, INT64_C(1700000000123));
-    notify_id_derive(STR("acme2"), STR("row-1"), INT64_C(1700000000123456), again);
+    notify_id_derive(STR("acme2"), STR("row-1"), INT64_C(1700000000123456), '0', again);
     assert_string_not_equal(id, again);
-    notify_id_derive(STR("acme"), STR("row-2"), INT64_C(1700000000123456), again);
+    notify_id_derive(STR("acme"), STR("row-2"), INT64_C(1700000000123456), '0', again);
     assert_string_not_equal(id, again);
 }
 
@@ -139,9 +140,49 @@ static void a_key_subject_is_the_front_of_its_hmac(void **state)
     (void)state;
     uint8_t subject[KEY_SUBJECT_LEN];
     uint8_t expected[SHA256_LEN];
-    key_subject(STR("hash key"), STR("acme"), STR("rcp_1"), subject);
+    key_subject(STR("hash key"), DATA_KEY_ORDINARY, STR("acme"), STR("rcp_1"), subject);
     hmac_sha256(STR("hash key"), STR("key|acme|rcp_1"), expected);
     assert_memory_equal(subject, expected, sizeof subject);
+    key_subject(STR("hash key"), DATA_KEY_RECORD, STR("acme"), STR("rcp_1"), subject);
+    hmac_sha256(STR("hash key"), STR("key|acme|rcp_1|record"), expected);
+    assert_memory_equal(subject, expected, sizeof subject);
+}
+
+// ---- threads ----
+
+static void hash_both(const char *key, uint8_t out[2 * SHA256_LEN])
+{
+    hmac_sha256(str_from(key), STR("ada@example.com"), out);
+    sha256(str_from(key), out + SHA256_LEN);
+}
+
+// ctx: the key; NULL when all hashes were the first one.
+static void *hash_often(void *ctx)
+{
+    uint8_t first[2 * SHA256_LEN];
+    uint8_t again[2 * SHA256_LEN];
+    bool same = true;
+    hash_both(ctx, first);
+    for (int i = 0; i < 20000; i++) {
+        hash_both(ctx, again);
+        same = same && memcmp(first, again, sizeof first) == 0;
+    }
+    hash_both("between", again);
+    hash_both(ctx, again);
+    return same && memcmp(first, again, sizeof first) == 0 ? NULL : ctx;
+}
+
+static void threads_hash_beside_each_other(void **state)
+{
+    (void)state;
+    char key[] = "one key";
+    char other[] = "another key";
+    void *wrong = other;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, hash_often, other), 0);
+    assert_null(hash_often(key));
+    assert_int_equal(pthread_join(thread, &wrong), 0);
+    assert_null(wrong);
 }
 
 int main(void)
@@ -155,6 +196,7 @@ int main(void)
         cmocka_unit_test(an_address_hash_is_the_hmac_of_its_text),
         cmocka_unit_test(a_long_address_is_hashed_whole),
         cmocka_unit_test(a_key_subject_is_the_front_of_its_hmac),
+        cmocka_unit_test(threads_hash_beside_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -313,9 +313,9 @@ static void kind_and_id_of_a_wrapped_key_are_bound(void **state)
     }
     memcpy(wrapped + 2, master_key_info(r->after, KEY_MASTER, 1)->check, KEY_ID_LEN); // a lie
     assert_null(data_key_unwrap(r->after, SUBJECT, 3, str_of(wrapped, sizeof wrapped), &err));
-    wrapped[1] = 2; // a kind that a later version may know
+    wrapped[1] = 3; // a kind that a later version may know
     assert_null(data_key_unwrap(r->after, SUBJECT, 3, str_of(wrapped, sizeof wrapped), &err));
-    assert_non_null(strstr(err.text, "by a key of kind 2"));
+    assert_non_null(strstr(err.text, "by a key of kind 3"));
 }
 
 // Made by d9095a0: 60 bytes, no head.

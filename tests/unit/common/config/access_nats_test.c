@@ -127,7 +127,8 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-digest-flusher", "evt.platform.CleanUpOrders");
     assert_allowed("stentor-order-saga", "ntf.deferred.saga.acme");
     assert_allowed("stentor-order-saga", "evt.acme.CompleteOrder");
-    assert_allowed("stentor-ingest", "evt.acme.order.made"); // an application's
+    assert_allowed("stentor-ingest", "evt.acme.order.made");  // an application's
+    assert_allowed("stentor-ingest", "aud.platform.erasure"); // the end of an epoch key
 }
 
 static void services_publish_nothing_else(void **state)
@@ -139,6 +140,8 @@ static void services_publish_nothing_else(void **state)
     assert_refused("stentor-order-saga", "evt.acme.UserCheckedOut");
     assert_refused("stentor-order-saga", "ntf.deferred.retry.acme");
     assert_refused("stentor-ingest", "ntf.inbound.sendgrid");
+    assert_refused("stentor-ingest", "aud.acme.erasure");
+    assert_refused("stentor-ingest", "aud.platform.read");
     assert_refused("stentor-ingest", "$JS.API.STREAM.MSG.DELETE.STATUS");
     assert_refused("stentor-dispatcher", "ntf.rendered.normal.acme");
     assert_refused("stentor-renderer", "ntf.request.normal.acme");
@@ -467,8 +470,9 @@ static void finding_12_an_applications_events_reach_ingest_alone(void **state)
         .subject = SUBJECT_INTAKE, .queue = QUEUE_INTAKE, .in_hand_max = 9, .bytes_max = 999};
     uint64_t before = last_of("EVENTS");
     assert_string_equal(ask_as("shop", "evt.acme.order.made", "x"), "");
-    assert_non_null(
-        strstr(rig.error.text, "answer")); // 2.9 says nothing across accounts, 2.10 does
+    // 2.9 says nothing across accounts, so its time ends; 2.10 has no responder.
+    assert_true(
+        strstr(rig.error.text, "answer") != NULL || strstr(rig.error.text, "no responder") != NULL);
     Bus *ingest = rig_bus(&rig, server.url, "stentor-ingest", "secret");
     Serve *serve = serve_new(ingest, &options, answer_with_subject, &seen);
     pass_ms(&rig, 50);

@@ -8,6 +8,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/id.h"
+#include "common/codec/epoch_keys.h"
 #include "common/db/keyring.h"
 #include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
@@ -19,6 +20,7 @@ typedef struct Stage {
     MasterKey *master;
     Keyring *ring;
     Keyring *other;
+    Arena *arena;
 } Stage;
 
 typedef struct Resolved {
@@ -49,7 +51,8 @@ static int set_up_as(void **state, const char *role)
     Stage *stage = calloc(1, sizeof *stage);
     stage->fx =
         fixture_new(&(DbPoolOptions){.url = url_with(role, url, sizeof url), .connections = 2});
-    admin_exec(stage->fx->admin, "TRUNCATE keys.data_keys");
+    admin_exec(stage->fx->admin, "TRUNCATE keys.data_keys, keys.epochs");
+    stage->arena = arena_new(0);
     stage->master = make_master();
     const KeyringOptions options = {.cache_max = 100, .cache_ms = CACHE_MS};
     stage->ring = keyring_new(stage->fx->pool, stage->master, &options);
@@ -75,6 +78,7 @@ static int tear_down(void **state)
     keyring_free(stage->other);
     fixture_free(stage->fx);
     master_key_free(stage->master);
+    arena_free(stage->arena);
     free(stage);
     return 0;
 }
@@ -147,6 +151,20 @@ static void the_key_is_found_again_by_another_ring(void **state)
     assert_true(is_same_key(made.key, current.key));
     assert_true(is_same_key(made.key, first.key));
     assert_string_equal(count_rows(stage), "1");
+}
+
+static void a_ring_that_makes_none_finds_what_is_there(void **state)
+{
+    Stage *stage = *state;
+    KeyWant made = resolve_one(stage, stage->ring, want("acme", 1, 0));
+    Keyring *finds =
+        keyring_new(stage->fx->pool, stage->master, &(KeyringOptions){.found_only = true});
+    KeyWant wants[] = {want("acme", 1, 0), want("acme", 2, 0)};
+    assert_int_equal(resolve(stage, finds, wants, 2).kind, ERROR_NONE);
+    assert_true(is_same_key(made.key, wants[0].key));
+    assert_null(wants[1].key);
+    assert_string_equal(count_rows(stage), "1");
+    keyring_free(finds);
 }
 
 static void a_cached_key_is_given_inside_the_call(void **state)
@@ -326,6 +344,87 @@ static void a_reader_cannot_create_a_key(void **state)
     assert_int_equal(resolve(stage, stage->ring, &one, 1).kind, ERROR_CONFIG);
 }
 
+// A second program with the same master key file, and its keyring.
+static Keyring *twin_ring(Stage *stage, MasterKey **ret_twin)
+{
+    char text[MASTER_KEY_FILE_SIZE];
+    assert_true(master_key_print(stage->master, &(MasterKeyChange){0}, text, NULL));
+    *ret_twin = master_key_parse(str_from(text), NULL);
+    return keyring_new(stage->fx->pool, *ret_twin, &(KeyringOptions){0});
+}
+
+typedef struct Epoch {
+    char text[EPOCH_FILE_SIZE];
+    EpochInfo info;
+    char id[KEY_ID_SIZE];
+} Epoch;
+
+static Epoch make_epoch(Stage *stage, uint32_t number)
+{
+    Epoch made;
+    epoch_key_make(stage->master, number, 1764000000, made.text, &made.info);
+    key_id_print(made.info.id, made.id);
+    return made;
+}
+
+static bool on_refresh_hold(void *ctx, MasterKey *master, Error *err)
+{
+    const Epoch *epoch = ctx;
+    Str text = str_from(epoch->text);
+    return master_epochs_set(master, &text, 1, str_from(epoch->id), err);
+}
+
+static void a_new_epoch_key_is_noticed_by_the_first_data_key_of_it(void **state)
+{
+    Stage *stage = *state;
+    MasterKey *twin;
+    Keyring *ring = twin_ring(stage, &twin);
+    Epoch epoch = make_epoch(stage, 1);
+    assert_true(on_refresh_hold(&epoch, stage->master, NULL));
+    assert_non_null(resolve_one(stage, stage->ring, want("acme", 1, 0)).key);
+    assert_string_equal(
+        admin_value(
+            stage->fx->admin, "SELECT encode(substr(wrapped, 1, 6), 'hex') FROM keys.data_keys"),
+        arena_printf(stage->arena, "0102%s", epoch.id));
+    // Not in its folder: an error that names it, and may end by itself.
+    KeyWant one = want("acme", 1, 1);
+    Error err = resolve(stage, ring, &one, 1);
+    assert_int_equal(err.kind, ERROR_TRANSIENT);
+    assert_non_null(strstr(err.text, epoch.id));
+    master_epochs_source(twin, on_refresh_hold, &epoch);
+    assert_non_null(resolve_one(stage, ring, want("acme", 1, 1)).key);
+    keyring_free(ring);
+    master_key_free(twin);
+}
+
+static void nothing_is_made_under_what_another_epoch_key_has_replaced(void **state)
+{
+    Stage *stage = *state;
+    MasterKey *twin;
+    Keyring *ring = twin_ring(stage, &twin);
+    Epoch epoch = make_epoch(stage, 1);
+    admin_exec(
+        stage->fx->admin,
+        arena_printf(
+            stage->arena, "INSERT INTO keys.epochs (number, key_id) VALUES (1, '\\x%s')",
+            epoch.id));
+    KeyWant one = want("acme", 1, 0); // by the master key: it has not heard of epochs
+    Error err = resolve(stage, ring, &one, 1);
+    assert_int_equal(err.kind, ERROR_TRANSIENT);
+    assert_non_null(strstr(err.text, "STENTOR_EPOCH_KEYS_DIR"));
+    master_epochs_source(twin, on_refresh_hold, &epoch);
+    assert_non_null(resolve_one(stage, ring, want("acme", 1, 0)).key);
+    // The next epoch closes this one.
+    admin_exec(stage->fx->admin, "UPDATE keys.epochs SET closed_at = now()");
+    one = want("acme", 2, 0);
+    assert_int_equal(resolve(stage, ring, &one, 1).kind, ERROR_TRANSIENT);
+    Epoch next = make_epoch(stage, 2);
+    master_epochs_source(twin, on_refresh_hold, &next); // its file comes before its row
+    assert_non_null(resolve_one(stage, ring, want("acme", 2, 0)).key);
+    keyring_free(ring);
+    master_key_free(twin);
+}
+
 // A want whose owner had another subject under an older hash key.
 static KeyWant want_of_before(int person, int older)
 {
@@ -401,6 +500,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_new_subject_gets_a_key_and_a_row),
         TEST(the_key_is_found_again_by_another_ring),
+        TEST(a_ring_that_makes_none_finds_what_is_there),
         TEST(a_cached_key_is_given_inside_the_call),
         TEST(a_batch_with_repeats_and_tenants_is_resolved_at_once),
         TEST(known_and_new_keys_come_together),
@@ -411,6 +511,8 @@ int main(void)
         TEST(a_want_that_names_no_tenant_has_no_key),
         TEST(the_cache_keeps_its_maximum),
         TEST(another_master_key_is_an_error_of_the_installation),
+        TEST(a_new_epoch_key_is_noticed_by_the_first_data_key_of_it),
+        TEST(nothing_is_made_under_what_another_epoch_key_has_replaced),
         TEST(a_key_of_before_the_rotation_of_the_hash_key_is_taken),
         TEST(a_key_that_was_destroyed_before_the_rotation_comes_not_back),
         TEST(a_key_destroyed_since_is_made_again_under_its_own_subject),

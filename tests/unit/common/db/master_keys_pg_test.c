@@ -100,7 +100,9 @@ static void add_person(Stage *stage)
     uint8_t subject[KEY_SUBJECT_LEN];
     uint8_t wrapped[WRAPPED_KEY_LEN];
     uint8_t hash[ADDRESS_HASH_LEN] = {1};
-    key_subject(master_hash_key(stage->master), STR("acme"), str_from(RECIPIENT), subject);
+    key_subject(
+        master_hash_key(stage->master), DATA_KEY_ORDINARY, STR("acme"), str_from(RECIPIENT),
+        subject);
     data_key_free(data_key_new(stage->master, subject, 1, wrapped));
     exec_bytes(
         stage,

@@ -36,7 +36,7 @@ static const DbStatement TOUCH_KEYS = {
     "test_touch_keys", "UPDATE ingest.idempotency_keys SET response_status = 500"};
 static const DbStatement SEE_LEDGER = {"test_see_ledger", "SELECT count(*) FROM dispatcher.ledger"};
 static const DbStatement SEE_PARTITION = {
-    "test_see_partition", "SELECT count(*) FROM archiver.notifications_y2030m01"};
+    "test_see_partition", "SELECT count(*) FROM archiver.notifications_record_y2030m01"};
 
 static Fixture *connect_as(const char *role)
 {
@@ -205,10 +205,10 @@ static void partitions_are_made_once_for_each_month(void **state)
     const char *sql = "SELECT stentor.ensure_partitions('archiver.delivery_attempts',"
                       " '2031-11-30 23:59:59Z', '2032-02-01 00:00:00Z')";
     admin_exec(*state, "SET timezone = 'UTC'");
-    assert_string_equal(admin_value(*state, sql), "4");
+    assert_string_equal(admin_value(*state, sql), "12"); // of each of the three classes
     assert_string_equal(admin_value(*state, sql), "0");
     assert_string_equal(
-        bounds(*state, "delivery_attempts_y2032m01"),
+        bounds(*state, "delivery_attempts_record_y2032m01"),
         "FOR VALUES FROM ('2032-01-01 00:00:00+00') TO ('2032-02-01 00:00:00+00')");
 }
 
@@ -220,10 +220,10 @@ static void months_are_those_of_utc_in_every_time_zone(void **state)
                 " '2033-05-15Z')");
     admin_exec(*state, "SET timezone = 'UTC'");
     assert_string_equal(
-        bounds(*state, "notifications_y2033m03"),
+        bounds(*state, "notifications_record_y2033m03"),
         "FOR VALUES FROM ('2033-03-01 00:00:00+00') TO ('2033-04-01 00:00:00+00')");
     assert_string_equal(
-        bounds(*state, "notifications_y2033m04"),
+        bounds(*state, "notifications_record_y2033m04"),
         "FOR VALUES FROM ('2033-04-01 00:00:00+00') TO ('2033-05-01 00:00:00+00')");
 }
 

@@ -19,9 +19,10 @@ static int migrate_once(void **state)
     migrate_these(migrate_schemas);
     PGconn *admin = admin_connect();
     admin_exec(
-        admin, "SELECT stentor.ensure_partitions(t::regclass, now() - interval '9 years', now()) "
-               "FROM unnest(ARRAY['archiver.notifications', 'archiver.delivery_attempts', "
-               "'dispatcher.ledger']) t");
+        admin, "SELECT stentor.ensure_partitions('dispatcher.ledger', now() - interval '9 years', "
+               "now()), stentor.ensure_partitions('archiver.notifications', now() - interval '3 "
+               "months', now()), stentor.ensure_partitions('archiver.delivery_attempts', now() - "
+               "interval '3 months', now())");
     // A notification of that age: its id holds its time, as those of the pipeline do.
     admin_exec(
         admin,
@@ -33,11 +34,13 @@ static int migrate_once(void **state)
     admin_exec(
         admin,
         "CREATE PROCEDURE public.tell(id text, tenant text, status text, category text, touched "
-        "interval) LANGUAGE sql AS $$ INSERT INTO archiver.notifications (created_at, id, "
-        "tenant_id, channel, category, status, status_rank, updated_at) VALUES (ingest.id_time(id),"
-        " id, tenant, 'email', category, status, 5, now() - touched); INSERT INTO "
-        "archiver.delivery_attempts (created_at, notification_id, attempt_number, id, tenant_id, "
-        "channel, vendor, outcome) VALUES (ingest.id_time(id), id, 1, 'dat_1', tenant, 'email', "
+        "interval) LANGUAGE sql AS $$ INSERT INTO archiver.notifications (created_at, "
+        "retention_class, id, tenant_id, channel, category, status, status_rank, updated_at) "
+        "VALUES (ingest.id_time(id), CASE category WHEN 'marketing' THEN 'S' ELSE 'R' END, id, "
+        "tenant, 'email', category, status, 5, now() - touched); INSERT INTO "
+        "archiver.delivery_attempts (created_at, retention_class, notification_id, "
+        "attempt_number, id, tenant_id, channel, vendor, outcome) VALUES (ingest.id_time(id), "
+        "CASE category WHEN 'marketing' THEN 'S' ELSE 'R' END, id, 1, 'dat_1', tenant, 'email', "
         "'smtp', 'accepted') $$");
     *state = admin;
     return 0;
@@ -122,7 +125,8 @@ static void accepted_rows_go_when_all_of_them_has_ended(void **state)
 {
     PGconn *admin = *state;
     admin_exec(
-        admin, "TRUNCATE ingest.accept_log, archiver.notifications, archiver.delivery_attempts");
+        admin, "TRUNCATE ingest.accept_log; DELETE FROM archiver.notifications; DELETE FROM "
+               "archiver.delivery_attempts");
     accepted(admin, 1, "acme", "40 days", "now()");
     tell(admin, 1, "40 days", "acme", "sent");
     accepted(admin, 2, "acme", "40 days", "now()"); // waits for its time
@@ -158,6 +162,34 @@ static void accepted_rows_go_when_all_of_them_has_ended(void **state)
         "SELECT ingest.audit_since() BETWEEN now() - interval '36 days' AND now() - interval '34 "
         "days'",
         "t");
+}
+
+// History may be in Postgres for a shorter time than the accept log.
+static void accepted_rows_go_when_history_was_archived_or_removed(void **state)
+{
+    PGconn *admin = *state;
+    admin_exec(
+        admin, "TRUNCATE ingest.accept_log; DELETE FROM archiver.notifications; DELETE FROM "
+               "archiver.delivery_attempts");
+    for (int i = 1; i <= 3; i++) {
+        accepted(admin, i, "acme", i == 3 ? "40 days" : "60 days", "now()");
+    }
+    tell(admin, 2, "60 days", "acme", "scheduled"); // still there, and waits
+    assert_int_equal(
+        drop(admin, "stentor_ingest", "ingest.drop_accepted", "NULL", "35 days", 2), 0);
+    admin_exec(
+        admin, "INSERT INTO stentor.sealed_periods VALUES ('R', now() - interval '70 days', now() "
+               "- interval '50 days'), ('S', now() - interval '70 days', now())");
+    assert_int_equal(
+        drop(admin, "stentor_ingest", "ingest.drop_accepted", "NULL", "35 days", 2), 1);
+    check(
+        admin, "SELECT string_agg(accept_id::text, ' ' ORDER BY accept_id) FROM ingest.accept_log",
+        "2 3");
+    admin_exec(admin, "INSERT INTO stentor.history_removed VALUES ('R', now() - interval '38 d')");
+    assert_int_equal(
+        drop(admin, "stentor_ingest", "ingest.drop_accepted", "NULL", "35 days", 2), 1);
+    check(admin, "SELECT accept_id FROM ingest.accept_log", "2");
+    admin_exec(admin, "DELETE FROM stentor.sealed_periods; DELETE FROM stentor.history_removed");
 }
 
 static void one_process_at_a_time(void **state)
@@ -258,76 +290,151 @@ static void attempts_that_ended_long_ago_go_and_open_ones_stay(void **state)
 
 // ---- history ----
 
-static void expire(PGconn *admin, int *ret_marketing, int *ret_transactional, const char *tenant)
+static int expire(PGconn *admin, const char *keep, const char *tenant)
 {
-    const char *function = "stentor.drop_expired_history";
-    *ret_marketing = drop(admin, "stentor_archiver", function, tenant, "marketing=24 months", 2);
-    *ret_transactional =
-        drop(admin, "stentor_archiver", function, tenant, "transactional=84 months", 2);
+    return drop(admin, "stentor_archiver", "stentor.drop_expired_history", tenant, keep, 2);
 }
 
-static void notifications_go_past_the_whole_retention_of_their_category(void **state)
+static void empty_history(PGconn *admin)
+{
+    admin_exec(
+        admin,
+        "DELETE FROM archiver.notifications; DELETE FROM archiver.delivery_attempts;"
+        " DELETE FROM stentor.history_removed; DELETE FROM stentor.sealed_periods;"
+        " SELECT stentor.ensure_partitions(t::regclass, now() - m * interval '1 month', now() - m"
+        " * interval '1 month') FROM unnest(ARRAY[23, 26, 27, 86, 100]) m,"
+        " unnest(ARRAY['archiver.notifications', 'archiver.delivery_attempts']) t");
+}
+
+static const char months_of[] =
+    "SELECT count(*) FROM pg_inherits WHERE inhparent = 'archiver.%s_%s'::regclass AND"
+    " substring(pg_get_expr((SELECT relpartbound FROM pg_class WHERE oid = inhrelid), inhrelid)"
+    " FROM 'TO \\(''([^'']+)')::timestamptz <= now() - interval '%s'";
+
+static void check_months(
+    PGconn *admin, const char *table, const char *class, const char *age, const char *wanted)
+{
+    char sql[512];
+    snprintf(sql, sizeof sql, months_of, table, class, age);
+    check(admin, sql, wanted);
+}
+
+static void whole_partitions_go_past_the_span_of_their_class(void **state)
 {
     PGconn *admin = *state;
-    int marketing, transactional;
-    admin_exec(
-        admin, "TRUNCATE archiver.notifications, archiver.delivery_attempts, "
-               "stentor.history_retention_cursor");
+    empty_history(admin);
     admin_exec(
         admin,
         "DO $$ DECLARE r record; BEGIN FOR r IN SELECT * FROM (VALUES "
-        "(1, '25 months', 'acme', 'opened', 'marketing', '2 years'), "
-        "(2, '25 months', 'acme', 'sent', 'transactional', '2 years'), "
-        "(3, '85 months', 'acme', 'sent', 'transactional', '7 years'), "
-        "(4, '25 months', 'globex', 'failed', 'marketing', '2 years'), "
-        "(5, '25 months', 'acme', 'scheduled', 'marketing', '2 years'), " // has no end yet
-        "(6, '25 months', 'acme', 'clicked', 'marketing', '20 days'), "   // the log has an event of
-                                                                          // it
-        "(7, '23 months', 'acme', 'sent', 'marketing', '22 months'), "
-        "(8, '100 months', 'acme', 'sent', NULL, '8 years')) AS v (n, age, tenant, status, "
-        "category, touched) LOOP CALL public.tell(public.aged(r.age::interval, r.n), r.tenant, "
-        "r.status, r.category, r.touched::interval); END LOOP; END $$");
-    const char *left = "SELECT string_agg(right(id, 1), ' ' ORDER BY right(id, 1)) FROM "
-                       "archiver.notifications";
-    expire(admin, &marketing, &transactional, "'globex'");
-    assert_int_equal(marketing, 1);
-    assert_int_equal(transactional, 0);
-    check(admin, "SELECT count(*) FROM stentor.history_retention_cursor", "0");
-    expire(admin, &marketing, &transactional, "NULL");
-    assert_int_equal(marketing, 1);
-    assert_int_equal(transactional, 1);
-    check(admin, left, "2 5 6 7 8");
+        "(1, '26 months', 'acme', 'opened', 'marketing'), "
+        "(2, '26 months', 'acme', 'sent', 'billing'), "
+        "(3, '86 months', 'acme', 'sent', 'billing'), "
+        "(4, '26 months', 'globex', 'failed', 'marketing'), "
+        "(5, '23 months', 'acme', 'sent', 'marketing'), "
+        "(6, '100 months', 'acme', 'sent', NULL)) AS v (n, age, tenant, status, category) LOOP "
+        "CALL public.tell(public.aged(r.age::interval, r.n), r.tenant, r.status, r.category, '1 "
+        "year'); END LOOP; END $$");
+    assert_int_equal(expire(admin, "S=24 months", "NULL"), 2);
+    assert_int_equal(expire(admin, "R=84 months", "NULL"), 2);
     check(
         admin,
-        "SELECT string_agg(right(notification_id, 1), ' ' ORDER BY right(notification_id, "
-        "1)) FROM archiver.delivery_attempts",
-        "2 5 6 7 8");
-    assert_int_equal(
-        drop(admin, "stentor_archiver", "stentor.drop_expired_history", "NULL", "=84 months", 100),
-        1);
-    check(admin, left, "2 5 6 7");
+        "SELECT string_agg(right(id, 1), ' ' ORDER BY right(id, 1)) FROM archiver.notifications",
+        "2 5");
+    check(
+        admin,
+        "SELECT string_agg(right(notification_id, 1), ' ' ORDER BY right(notification_id, 1)) FROM "
+        "archiver.delivery_attempts",
+        "2 5");
+    check_months(admin, "notifications", "standard", "24 months", "0");
+    check_months(admin, "delivery_attempts", "standard", "24 months", "0");
+    check_months(admin, "notifications", "record", "84 months", "0");
+    check(
+        admin,
+        "SELECT standard BETWEEN now() - interval '24 months 1 hour' AND now() - interval '24 "
+        "months'"
+        " + interval '1 hour' AND record < now() - interval '80 months' AND brief IS NULL"
+        " FROM stentor.history_audit_since()",
+        "t");
+    assert_int_equal(expire(admin, "S=24 months", "NULL"), 0);
 }
 
-// A daily walk is over a day's rows; once in 30 days all of the old ones are looked at again.
-static void what_was_walked_is_looked_at_again_after_a_month(void **state)
+static void what_has_not_ended_or_was_touched_stays_and_the_rest_of_its_month_goes(void **state)
 {
     PGconn *admin = *state;
-    int marketing, transactional;
+    empty_history(admin);
     admin_exec(
-        admin, "UPDATE archiver.notifications SET status = 'sent', updated_at = now() - interval "
-               "'40 days' WHERE category = 'marketing'");
-    expire(admin, &marketing, &transactional, "NULL");
-    assert_int_equal(marketing, 0);
-    admin_exec(
-        admin, "UPDATE stentor.history_retention_cursor SET whole_at = now() - interval '31 days'");
-    expire(admin, &marketing, &transactional, "NULL");
-    assert_int_equal(marketing, 2);
+        admin,
+        "DO $$ DECLARE r record; BEGIN FOR r IN SELECT n, 'acme' AS tenant, CASE n WHEN 5 THEN "
+        "'scheduled' ELSE 'sent' END AS status, CASE n WHEN 6 THEN '20 days' ELSE '2 years' END AS "
+        "touched FROM generate_series(1, 9) n LOOP CALL public.tell(public.aged('26 months', r.n), "
+        "r.tenant, r.status, 'marketing', r.touched::interval); END LOOP; END $$");
+    assert_int_equal(expire(admin, "S=24 months", "NULL"), 7);
     check(
         admin,
-        "SELECT count(*) FROM stentor.history_retention_cursor WHERE whole_at > now() - interval "
-        "'1 "
-        "hour'",
-        "2");
+        "SELECT string_agg(right(n.id, 1) || right(a.notification_id, 1), ' ' ORDER BY n.id) FROM "
+        "archiver.notifications n FULL JOIN archiver.delivery_attempts a ON a.notification_id = "
+        "n.id",
+        "55 66");
+    check_months(admin, "notifications", "standard", "24 months", "1");
+    admin_exec(
+        admin, "UPDATE archiver.notifications SET status = 'sent', updated_at = now() - interval "
+               "'40 days'");
+    assert_int_equal(expire(admin, "S=24 months", "NULL"), 2);
+    check_months(admin, "notifications", "standard", "24 months", "0");
+}
+
+static void one_tenants_rows_go_alone(void **state)
+{
+    PGconn *admin = *state;
+    empty_history(admin);
+    admin_exec(
+        admin,
+        "DO $$ BEGIN FOR n IN 1 .. 8 LOOP CALL public.tell(public.aged(n % 2 * interval '1 month' "
+        "+ '26 months', n), CASE WHEN n < 6 THEN 'acme' ELSE 'globex' END, 'sent', 'marketing', '1 "
+        "year'); END LOOP; END $$");
+    assert_int_equal(expire(admin, "S=24 months", "'globex'"), 3);
+    check(admin, "SELECT string_agg(DISTINCT tenant_id, ' ') FROM archiver.notifications", "acme");
+    check(admin, "SELECT count(*) FROM archiver.delivery_attempts", "5");
+    check(admin, "SELECT count(*) FROM stentor.history_removed", "0");
+}
+
+static void a_sealed_period_is_the_archives(void **state)
+{
+    PGconn *admin = *state;
+    empty_history(admin);
+    admin_exec(
+        admin, "CALL public.tell(public.aged('26 months', 1), 'acme', 'sent', 'marketing', '1 "
+               "year'); INSERT INTO stentor.sealed_periods SELECT 'S', date_trunc('month', "
+               "created_at, 'UTC'), date_trunc('month', created_at, 'UTC') + interval '1 month' "
+               "FROM archiver.notifications");
+    assert_int_equal(expire(admin, "S=24 months", "NULL"), 0);
+    check(admin, "SELECT count(*) FROM archiver.notifications", "1");
+    admin_exec(admin, "DELETE FROM stentor.sealed_periods");
+}
+
+static void a_partition_that_is_read_is_left_to_the_next_pass(void **state)
+{
+    PGconn *admin = *state;
+    empty_history(admin);
+    admin_exec(
+        admin, "CALL public.tell(public.aged('26 months', 1), 'acme', 'sent', 'marketing', '1 "
+               "year')");
+    PGconn *reader = admin_connect();
+    admin_exec(reader, "BEGIN; SELECT count(*) FROM archiver.delivery_attempts");
+    assert_int_equal(expire(admin, "S=24 months", "NULL"), 0);
+    check(admin, "SELECT count(*) FROM archiver.notifications", "1");
+    PQfinish(reader);
+    assert_int_equal(expire(admin, "S=24 months", "NULL"), 1);
+}
+
+static void with_storage_a_clean_up_asks_for_one_run(void **state)
+{
+    PGconn *admin = *state;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(
+            drop(admin, "stentor_archiver", "stentor.roll_archive", "'acme'", "", 1), 0);
+    }
+    check(admin, "SELECT string_agg(kind || state, ' ') FROM archive.requests", "runwaiting");
 }
 
 static void other_services_may_not_call_the_functions(void **state)
@@ -356,12 +463,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_time_in_an_id_is_read),
         cmocka_unit_test(accepted_rows_go_when_all_of_them_has_ended),
+        cmocka_unit_test(accepted_rows_go_when_history_was_archived_or_removed),
         cmocka_unit_test(one_process_at_a_time),
         cmocka_unit_test(members_go_after_their_batch_and_batches_much_later),
         cmocka_unit_test(notes_of_resends_outlive_dead_letters),
         cmocka_unit_test(attempts_that_ended_long_ago_go_and_open_ones_stay),
-        cmocka_unit_test(notifications_go_past_the_whole_retention_of_their_category),
-        cmocka_unit_test(what_was_walked_is_looked_at_again_after_a_month),
+        cmocka_unit_test(whole_partitions_go_past_the_span_of_their_class),
+        cmocka_unit_test(what_has_not_ended_or_was_touched_stays_and_the_rest_of_its_month_goes),
+        cmocka_unit_test(one_tenants_rows_go_alone),
+        cmocka_unit_test(a_sealed_period_is_the_archives),
+        cmocka_unit_test(a_partition_that_is_read_is_left_to_the_next_pass),
+        cmocka_unit_test(with_storage_a_clean_up_asks_for_one_run),
         cmocka_unit_test(other_services_may_not_call_the_functions),
     };
     return cmocka_run_group_tests(tests, migrate_once, disconnect);

@@ -9,133 +9,7 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
-#include "common/history/history_sql.h"
-#include "tests/unit/common/db/migrated.h"
-#include "tests/unit/common/history/history_events.h"
-
-typedef struct Fixture {
-    uv_loop_t loop;
-    DbPool *pool; // as the service's own role, which cannot bypass row-level security
-    PGconn *super;
-    Arena *arena;
-    Fold *fold;
-    HistorySql sql;
-    bool done;
-    ErrorKind kind;
-    char text[240];
-} Fixture;
-
-static const char *test_url(void)
-{
-    const char *url = getenv("STENTOR_TEST_DATABASE_URL");
-    assert_non_null(url);
-    return url;
-}
-
-static void sql(Fixture *f, const char *text)
-{
-    PGresult *res = PQexec(f->super, text);
-    ExecStatusType status = PQresultStatus(res);
-    PQclear(res);
-    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
-        fail_msg("%s: %s", text, PQerrorMessage(f->super));
-    }
-}
-
-// The one value of a query, in the arena; "" when there is none.
-static const char *value(Fixture *f, const char *text)
-{
-    PGresult *res = PQexec(f->super, text);
-    if (PQresultStatus(res) != PGRES_TUPLES_OK) {
-        fail_msg("%s: %s", text, PQerrorMessage(f->super));
-    }
-    const char *found = PQntuples(res) == 1 ? PQgetvalue(res, 0, 0) : "";
-    found = arena_cstr(f->arena, str_from(found));
-    PQclear(res);
-    return found;
-}
-
-static int set_up(void **state)
-{
-    Fixture *f = xcalloc(1, sizeof(*f));
-    uv_loop_init(&f->loop);
-    f->arena = arena_new(0);
-    f->fold = fold_new();
-    history_sql_init(&f->sql, "archiver");
-    f->super = PQconnectdb(test_url());
-    assert_int_equal(PQstatus(f->super), CONNECTION_OK);
-    DbPoolOptions options = {
-        .url = arena_printf(f->arena, "%s&user=stentor_archiver", test_url()),
-        .application_name = "history_sql_pg_test",
-        .connections = 1};
-    f->pool = db_pool_new(&f->loop, &options);
-    sql(f, "TRUNCATE archiver.notifications, archiver.delivery_attempts");
-    *state = f;
-    return 0;
-}
-
-static void on_pool_closed(void *ctx)
-{
-    Fixture *f = ctx;
-    f->done = true;
-}
-
-static void run_until_done(Fixture *f)
-{
-    while (!f->done) {
-        assert_true(uv_run(&f->loop, UV_RUN_ONCE) != 0 || f->done);
-    }
-}
-
-static int tear_down(void **state)
-{
-    Fixture *f = *state;
-    f->done = false;
-    db_pool_close(f->pool, on_pool_closed, f);
-    run_until_done(f);
-    uv_run(&f->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&f->loop), 0);
-    PQfinish(f->super);
-    fold_free(f->fold);
-    arena_free(f->arena);
-    free(f);
-    return 0;
-}
-
-static void on_flush_done(void *ctx, DbTxn *txn, const Error *err)
-{
-    (void)txn;
-    Fixture *f = ctx;
-    f->done = true;
-    f->kind = err == NULL ? ERROR_NONE : err->kind;
-    snprintf(f->text, sizeof(f->text), "%s", err == NULL ? "" : err->text);
-}
-
-static void submit(Fixture *f, DbTxn *txn)
-{
-    f->done = false;
-    db_txn_submit(txn, on_flush_done, f);
-    run_until_done(f);
-    if (f->kind != ERROR_NONE) {
-        fail_msg("%s", f->text);
-    }
-}
-
-static void fold_ok(Fixture *f, BusMessage message)
-{
-    Error err = {0};
-    if (!fold_event(f->fold, &message, f->arena, &err)) {
-        fail_msg("%s", err.text);
-    }
-}
-
-static void flush(Fixture *f)
-{
-    DbTxn *txn = db_txn_new(f->pool);
-    history_write(&f->sql, f->fold, txn);
-    submit(f, txn);
-    fold_clear(f->fold);
-}
+#include "tests/unit/common/history/history_flush.h"
 
 static void the_months_of_the_tests_are_made(void **state)
 {
@@ -144,9 +18,10 @@ static void the_months_of_the_tests_are_made(void **state)
     history_ensure_months(&f->sql, txn, AT(0), AT(0));
     submit(f, txn);
     assert_string_equal(
-        value(f, "SELECT to_regclass('archiver.notifications_y2025m11') IS NOT NULL"), "t");
+        value(f, "SELECT to_regclass('archiver.notifications_record_y2025m11') IS NOT NULL"), "t");
     assert_string_equal(
-        value(f, "SELECT to_regclass('archiver.delivery_attempts_y2025m11') IS NOT NULL"), "t");
+        value(f, "SELECT to_regclass('archiver.delivery_attempts_record_y2025m11') IS NOT NULL"),
+        "t");
 }
 
 static void a_batchs_totals_count_its_notifications_by_status(void **state)
@@ -296,7 +171,7 @@ static void the_order_of_outcomes_in_sql_is_that_of_the_enumeration(void **state
     Fixture *f = *state;
     for (int outcome = OUTCOME_ACCEPTED; outcome < OUTCOME_COUNT; outcome++) {
         for (int other = OUTCOME_ACCEPTED; other < OUTCOME_COUNT; other++) {
-            sql(f, "TRUNCATE archiver.notifications, archiver.delivery_attempts");
+            sql(f, "DELETE FROM archiver.notifications; DELETE FROM archiver.delivery_attempts");
             const int turns[] = {outcome, other};
             for (int i = 0; i < 2; i++) {
                 StatusEvent *event =
@@ -362,7 +237,8 @@ static void an_event_of_an_unknown_month_brings_its_partitions(void **state)
         assert_int_equal(months.known, 1);
         fold_clear(f->fold);
     }
-    assert_string_equal(value(f, "SELECT count(*) FROM archiver.notifications_y2023m03"), "1");
+    assert_string_equal(
+        value(f, "SELECT count(*) FROM archiver.notifications_record_y2023m03"), "1");
 }
 
 // A lazy commit is lost in a crash of Postgres, and the partitions with it.
@@ -379,8 +255,10 @@ static void a_month_that_postgres_lost_is_made_again(void **state)
         submit(f, txn);
         history_months_committed(&months);
         fold_clear(f->fold);
-        assert_string_equal(value(f, "SELECT count(*) FROM archiver.notifications_y2023m01"), "1");
-        sql(f, "DROP TABLE archiver.notifications_y2023m01, archiver.delivery_attempts_y2023m01");
+        assert_string_equal(
+            value(f, "SELECT count(*) FROM archiver.notifications_record_y2023m01"), "1");
+        sql(f, "DROP TABLE archiver.notifications_record_y2023m01, "
+               "archiver.delivery_attempts_record_y2023m01");
         history_months_forget(&months); // what the archiver does when its flush was dropped
     }
 }

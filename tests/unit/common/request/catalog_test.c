@@ -406,9 +406,46 @@ static void a_hundred_thousand_templates_do_not_slow_a_freeze(void **state)
     assert_true(many_ns < few_ns * 5 + ALLOWED_NS); // a walk along the list would be 1,000 times
 }
 
+static void a_category_is_kept_as_the_tenant_or_the_installation_says(void **state)
+{
+    Fixture *f = *state;
+    RetentionClasses classes;
+    assert_int_equal(
+        catalog_retention(f->catalog, STR("acme"), CATEGORY_MARKETING), RETENTION_STANDARD);
+    assert_true(retention_classes_parse(STR("marketing=record"), &classes, NULL));
+    catalog_set_classes(f->catalog, &classes);
+    assert_int_equal(
+        catalog_retention(f->catalog, STR("acme"), CATEGORY_MARKETING), RETENTION_RECORD);
+    Stentor__V1__Tenant entry;
+    Stentor__V1__CategoryRetention own[2];
+    stentor__v1__tenant__init(&entry);
+    entry.tenant = arena_cstr(f->arena, STR("acme"));
+    for (int i = 0; i < 2; i++) {
+        stentor__v1__category_retention__init(&own[i]);
+    }
+    own[0].category = STENTOR__V1__CATEGORY__CATEGORY_BILLING;
+    own[0].class_ = arena_cstr(f->arena, STR("brief"));
+    own[1].category = STENTOR__V1__CATEGORY__CATEGORY_SOCIAL;
+    own[1].class_ = arena_cstr(f->arena, STR("a newer one"));
+    entry.retention = (Stentor__V1__CategoryRetention *[]){&own[0], &own[1]};
+    entry.n_retention = 2;
+    Str payload = STR_EMPTY;
+    assert_true(event_pack(&entry.base, f->arena, &payload, NULL));
+    assert_true(catalog_tenant_changed(f->catalog, STR("acme"), payload, NULL));
+    put(f, "acme", "1.0.0", ACTIVE); // for billing
+    Request request = {.template_key = STR("welcome"), .channel = CHANNEL_EMAIL};
+    assert_true(catalog_freeze(f->catalog, STR("acme"), &request, f->arena, NULL));
+    assert_int_equal(request.retention, RETENTION_BRIEF);
+    assert_int_equal(catalog_retention(f->catalog, STR("acme"), CATEGORY_SOCIAL), RETENTION_RECORD);
+    assert_int_equal(
+        catalog_retention(f->catalog, STR("other"), CATEGORY_BILLING), RETENTION_RECORD);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_category_is_kept_as_the_tenant_or_the_installation_says, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_highest_active_version_is_frozen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             versions_are_listed_in_their_order_with_their_fields, set_up, tear_down),

@@ -315,6 +315,19 @@ static void a_secret_may_stand_in_a_file(void **state)
     options_free(table, ROWS, &values);
 }
 
+// systemd's services: the settings name a file that they may not read, the environment their copy.
+static void a_file_that_the_environment_goes_over_is_not_opened(void **state)
+{
+    (void)state;
+    Values values;
+    write_file("STENTOR_T_SECRET_FILE=/nonexistent/secret\n");
+    expect_refused(ARGS("--config", path), "cannot open '/nonexistent/secret'");
+    setenv("STENTOR_T_SECRET", "nearer", 1);
+    expect_loaded(&values, ARGS("--config", path));
+    assert_string_equal(values.secret, "nearer");
+    options_free(table, ROWS, &values);
+}
+
 static void a_secret_is_given_once(void **state)
 {
     (void)state;
@@ -440,6 +453,7 @@ int main(void)
         TEST(a_bad_line_is_named_with_its_file),
         TEST(a_file_that_is_not_there_is_named),
         TEST(a_secret_may_stand_in_a_file),
+        TEST(a_file_that_the_environment_goes_over_is_not_opened),
         TEST(a_secret_is_given_once),
         TEST(a_secret_is_never_in_an_error),
         TEST(only_secrets_are_read_from_files),

@@ -273,6 +273,12 @@ static void one_source_template_recipient_and_channel_is_one_notification(void *
     assert_true(id_parse(str_from(first.given_id), "ntf_", &at_ms));
     assert_int_equal(at_ms, NOW_US / 1000);
 
+    same.retention = RETENTION_BRIEF; // after a change: another id, and the key of the first
+    trigger_identify(&s->event, &same, s->arena, &key);
+    assert_int_equal(first.given_id[14], 'R');
+    assert_int_equal(same.given_id[14], 'B');
+    assert_true(str_eq(key, first_key));
+
     Request others[4] = {first, first, first, first};
     others[0].template_key = STR("other");
     others[1].to = STR("bob@example.com");

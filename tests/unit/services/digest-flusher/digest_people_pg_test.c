@@ -4,7 +4,7 @@
 #include "tests/unit/services/digest-flusher/flusher_stage.h"
 
 #include "common/codec/event.h"
-#include "services/digest-flusher/digest_people.h"
+#include "common/recipients/digest_people.h"
 #include "stentor/v1/people.pb-c.h"
 
 #define A "rcp_a"
@@ -100,6 +100,7 @@ static void flush(Fixture *f)
     DbTxn *txn = db_txn_new(f->pool);
     db_txn_tenant(txn, STR("demo"));
     digest_people_write(people, txn);
+    digest_people_wake(people, txn);
     if (digest_people_count(people) > 0) {
         submit(f, txn, on_txn_done);
     } else {

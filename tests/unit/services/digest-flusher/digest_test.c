@@ -79,7 +79,8 @@ static int set_up(void **state)
     master_key_generate(text);
     s->master = master_key_parse(str_from(text), NULL);
     assert_non_null(s->master);
-    key_subject(master_hash_key(s->master), STR("demo"), STR("rcp_1"), s->subject);
+    key_subject(
+        master_hash_key(s->master), DATA_KEY_ORDINARY, STR("demo"), STR("rcp_1"), s->subject);
     s->key = new_key(s, 2);
     s->window = (DigestWindow){
         .tenant = STR("demo"),

@@ -385,7 +385,8 @@ static inline void on_key(void *ctx, const Error *err)
 
 static inline DataKey *recipient_key(Stage *stage, const char *to, KeyWant *want)
 {
-    key_subject(master_hash_key(stage->master), STR("acme"), str_from(to), want->subject);
+    key_subject(
+        master_hash_key(stage->master), DATA_KEY_RECORD, STR("acme"), str_from(to), want->subject);
     want->tenant = STR("acme");
     stage->flag = false;
     keyring_resolve(stage->keyring, want, 1, on_key, stage);

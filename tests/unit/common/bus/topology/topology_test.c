@@ -34,6 +34,8 @@ static void each_subject_is_spelled_as_documented(void **state)
     assert_string_equal(out, "ntf.inhand.renderer.01kabc");
     subject_in_hand(out, "stentor-renderer", "*");
     assert_string_equal(out, "ntf.inhand.renderer.*");
+    subject_audit(out, STR("acme"), STR("erasure"));
+    assert_string_equal(out, "aud.acme.erasure");
     subject_config(out, "template", STR("acme"), STR("welcome.1_0_0"));
     assert_string_equal(out, "cfg.template.acme.welcome.1_0_0");
 }
@@ -98,7 +100,7 @@ static void each_stream_has_limits(void **state)
     (void)state;
     size_t count;
     const StreamSpec *streams = topology_streams(&count);
-    assert_int_equal(count, 17);
+    assert_int_equal(count, 18);
     for (size_t i = 0; i < count; i++) {
         assert_true(streams[i].max_bytes > 0);
         bool for_ever =

@@ -706,7 +706,7 @@ static DataKey *add_recipient(Scene *s, const char *id, const char *address)
     uint8_t subject[KEY_SUBJECT_LEN];
     uint8_t wrapped[WRAPPED_KEY_LEN];
     uint8_t hash[ADDRESS_HASH_LEN];
-    key_subject(master_hash_key(master), STR("acme"), str_from(id), subject);
+    key_subject(master_hash_key(master), DATA_KEY_ORDINARY, STR("acme"), str_from(id), subject);
     address_hash(master_hash_key(master), STR("acme"), CHANNEL_EMAIL, str_from(address), hash);
     DataKey *key = data_key_new(master, subject, 1, wrapped);
     insert(
@@ -736,11 +736,13 @@ static DataKey *add_recipient(Scene *s, const char *id, const char *address)
     return key;
 }
 
-static void submit_for(Scene *s, Replica *r, Try *t, const char *recipient)
+static void submit_of_class(
+    Scene *s, Replica *r, Try *t, const char *recipient, RetentionClass retention)
 {
     memset(t, 0, sizeof *t);
     t->requests[0] = (Request){
         .recipient_id = str_from(recipient),
+        .retention = retention,
         .channel = CHANNEL_EMAIL,
         .category = CATEGORY_BILLING,
         .priority = PRIORITY_NORMAL,
@@ -761,6 +763,11 @@ static void submit_for(Scene *s, Replica *r, Try *t, const char *recipient)
     }
     wait_for(s, t);
     assert_int_equal(t->verdict, ACCEPT_STORED);
+}
+
+static void submit_for(Scene *s, Replica *r, Try *t, const char *recipient)
+{
+    submit_of_class(s, r, t, recipient, RETENTION_STANDARD);
 }
 
 static void check_address(Scene *s, const Frame *frame, DataKey *key, const char *wanted)
@@ -790,6 +797,26 @@ static void a_recipients_stored_address_is_sealed_again_for_the_notification(voi
     assert_string_equal(frames[0].out.subject, "ntf.request.normal.acme");
     check_address(s, &frames[0], key, "parent@example.com");
     data_key_free(key);
+}
+
+// An erasure destroys the ordinary key at once, and may have to keep the other one.
+static void what_the_law_may_keep_is_sealed_under_a_key_of_its_own(void **state)
+{
+    Scene *s = *state;
+    data_key_free(add_recipient(s, PARENT, "parent@example.com"));
+    Try t;
+    submit_of_class(s, s->replica, &t, PARENT, RETENTION_RECORD);
+    size_t count = 0;
+    const Frame *frames = read_frames(s, &count);
+    const Stentor__V1__NotificationRequest *event =
+        (const Stentor__V1__NotificationRequest *)event_unpack(
+            &stentor__v1__notification_request__descriptor, frames[0].out.payload, s->arena, NULL);
+    uint8_t subject[KEY_SUBJECT_LEN];
+    key_subject(
+        master_hash_key(s->replica->master), DATA_KEY_RECORD, STR("acme"), STR(PARENT), subject);
+    assert_int_equal(event->address->key_subject.len, KEY_SUBJECT_LEN);
+    assert_memory_equal(event->address->key_subject.data, subject, KEY_SUBJECT_LEN);
+    assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM keys.data_keys"), "2");
 }
 
 static void an_erased_recipients_address_is_none(void **state)
@@ -836,6 +863,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             a_recipients_stored_address_is_sealed_again_for_the_notification, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_the_law_may_keep_is_sealed_under_a_key_of_its_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_erased_recipients_address_is_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_guardians_copy_is_in_the_row_and_not_in_the_answer, set_up, tear_down),

@@ -286,12 +286,27 @@ static void a_refused_command_failed_under_the_id_that_it_would_have_had(void **
     bury(stage, "ingest", "evt.acme.notify", 1700000000000000);
     const FeedbackEntry *word = only_word(stage);
     char id[ID_SIZE];
-    notify_id_derive(STR("acme"), STR("the-message-id"), 1700000000000000, id);
+    notify_id_derive(STR("acme"), STR("the-message-id"), 1700000000000000, '0', id);
     assert_str(word->notification_id, id);
     assert_int_equal(word->moment, FEEDBACK_FAILED);
     assert_int_equal(word->rank, 1); // whatever comes after all is newer
     assert_int_equal(word->at_us, 3000);
     assert_str(word->reason, "field 'to': not an address");
+}
+
+// Ingest decides the class after the relay has noted the id.
+static void a_status_finds_its_request_whatever_class_its_id_has(void **state)
+{
+    const Stage *stage = *state;
+    static const char classes[] = "RSB0Z";
+    for (size_t i = 0; i < sizeof classes - 1; i++) {
+        char id[] = ID_A;
+        id[14] = classes[i];
+        feedback_clear(stage->feedback);
+        say(stage, &(Say){.id = id, .status = STATUS_SENT, .attempt = 1});
+        assert_str(only_word(stage)->notification_id, ID_A);
+        assert_int_equal(id[14], classes[i]); // the event is as it was
+    }
 }
 
 static void other_letters_say_nothing(void **state)
@@ -317,6 +332,7 @@ int main(void)
         TEST(what_cannot_be_read_is_passed_over),
         TEST(an_impossible_time_is_when_it_was_stored),
         TEST(a_refused_command_failed_under_the_id_that_it_would_have_had),
+        TEST(a_status_finds_its_request_whatever_class_its_id_has),
         TEST(other_letters_say_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

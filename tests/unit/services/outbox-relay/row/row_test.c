@@ -179,7 +179,7 @@ static void a_mail_becomes_a_command(void **state)
     event_id_derive("outbox", STR("memo"), STR("db-1/row-1/2/"), id);
     assert_true(str_eq(b->message.out.event_id, str_from(id)));
     char notification[ID_SIZE];
-    notify_id_derive(STR("memo"), str_from(id), MADE_AT, notification);
+    notify_id_derive(STR("memo"), str_from(id), MADE_AT, '0', notification);
     assert_string_equal(b->message.notification_id, notification);
     bench_free(b);
 }

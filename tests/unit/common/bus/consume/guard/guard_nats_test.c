@@ -337,21 +337,27 @@ static void finding_13_being_killed_while_it_waits_does_not_count(void **state)
     assert_int_equal(rig_count(&rig, "DEAD"), 0);
 }
 
+// The first delivery has no mark, nor has one whose mark the server did not take in time
+// (guard_watch.c).
+static void die_until_marked(const char *payload, size_t marks)
+{
+    enum { UNMARKED_MAX = 8 };
+    for (size_t i = 0; standing_marks() < marks; i++) {
+        assert_true(i < marks + UNMARKED_MAX);
+        live_and_die("die", payload);
+    }
+    assert_int_equal(standing_marks(), marks);
+}
+
 static void finding_13_what_was_given_back_starts_from_nothing(void **state)
 {
     (void)state;
     publish_many(&rig, "ntf.request.normal.acme", "m", 1);
-    for (int i = 0; i < 5; i++) { // the first has no mark
-        live_and_die("die", "0");
-    }
-    assert_int_equal(standing_marks(), 4);
+    die_until_marked("0", 4);
     int status = end_of(begin_life("give-back", "0")); // it has it in hand, and lives
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     assert_int_equal(standing_marks(), 0);
-    for (int i = 0; i < 4; i++) {
-        live_and_die("die", "0");
-    }
-    assert_int_equal(standing_marks(), 4);
+    die_until_marked("0", 4);
     live_until_acked("none", 1);
     assert_int_equal(rig_count(&rig, "DEAD"), 0); // four and four are not five in a row
     assert_int_equal(standing_marks(), 0);

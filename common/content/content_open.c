@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/content/content_open.h"
+
+#include <string.h>
+
+#include "common/base/buf.h"
+#include "common/bus/topology/topology.h"
+#include "common/codec/body.h"
+#include "common/codec/event.h"
+#include "common/codec/hash.h"
+#include "common/events/sealed.h"
+#include "common/session/config_get.h"
+#include "stentor/v1/config.pb-c.h"
+
+static const ProtobufCMessageDescriptor *descriptor_of(Channel channel)
+{
+    switch (channel) {
+    case CHANNEL_EMAIL:
+        return &stentor__v1__email_content__descriptor;
+    case CHANNEL_SMS:
+        return &stentor__v1__sms_content__descriptor;
+    case CHANNEL_WHATSAPP:
+        return &stentor__v1__whatsapp_content__descriptor;
+    case CHANNEL_PUSH:
+        return &stentor__v1__push_content__descriptor;
+    case CHANNEL_INAPP:
+        return &stentor__v1__inapp_content__descriptor;
+    case CHANNEL_VOICE:
+        return &stentor__v1__voice_content__descriptor;
+    case CHANNEL_NONE:
+    case CHANNEL_WEBHOOK:
+    case CHANNEL_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+// ---- what it was compressed against ----
+
+static const Stentor__V1__TemplateVersion *fetch_version(
+    ContentSession *s, const char *tenant, const Stentor__V1__Rendered *event, Error *err)
+{
+    char key[CONFIG_KEY_MAX + 1];
+    char subject[SUBJECT_SIZE];
+    Buf text;
+    buf_init(&text, CONFIG_KEY_MAX);
+    buf_printf(&text, "%s.%s", event->template_, event->template_version);
+    size_t dot = strlen(event->template_);
+    for (size_t i = dot + 1; i < text.len; i++) { // as the subject spells it: welcome.1_0_0
+        text.ptr[i] = text.ptr[i] == '.' ? '_' : text.ptr[i];
+    }
+    bool fits = !text.full && str_to_c(buf_view(&text), key, sizeof key);
+    buf_done(&text);
+    Str payload = STR_EMPTY;
+    uint64_t ignored = 0;
+    if (!fits) {
+        error_set(err, ERROR_PERMANENT, "its template's name is too long");
+        return NULL;
+    }
+    subject_config(subject, "template", str_from(tenant), str_from(key));
+    if (!config_get(&s->session, s->arena, subject, &payload, &ignored, err) || payload.len == 0) {
+        return NULL;
+    }
+    return (const void *)event_unpack(
+        &stentor__v1__template_version__descriptor, payload, s->arena, err);
+}
+
+// NULL without an error: that tenant has not the version it was made of.
+static BodyPrefix *prefix_of(
+    ContentSession *s, const char *tenant, const Stentor__V1__Rendered *event, Error *err)
+{
+    const Stentor__V1__TemplateVersion *version = fetch_version(s, tenant, event, err);
+    BodyPrefix *prefix = version != NULL ? body_prefix_new(version) : NULL;
+    if (prefix != NULL && body_prefix_id(prefix) != event->content_prefix_id) {
+        body_prefix_free(prefix);
+        return NULL;
+    }
+    return prefix;
+}
+
+// *ret NULL: it needs none.
+static bool find_prefix(
+    ContentSession *s, const Stentor__V1__Rendered *event, BodyPrefix **ret, Error *err)
+{
+    Error failed = {0};
+    *ret = NULL;
+    if (event->content_prefix_id == 0) {
+        return true;
+    }
+    *ret = prefix_of(s, event->meta->tenant, event, &failed);
+    if (*ret == NULL && failed.kind == ERROR_NONE) {
+        *ret = prefix_of(s, "platform", event, &failed);
+    }
+    if (*ret == NULL && failed.kind != ERROR_NONE) {
+        *err = failed;
+        return false;
+    }
+    return *ret != NULL ||
+           error_set(
+               err, ERROR_PERMANENT,
+               "version '%s' of template '%s', which its content is made of, is not in CONFIG",
+               event->template_version, event->template_);
+}
+
+// ---- opening ----
+
+static bool open_field(
+    ContentSession *s, const Stentor__V1__Rendered *event, const char *field,
+    const Stentor__V1__Sealed *sealed, DataKey *key, Str *ret, Error *err)
+{
+    Str tenant = str_from(event->meta->tenant);
+    Str id = str_from(event->meta->notification_id);
+    return unseal(key, tenant, id, field, sealed, s->arena, ret, err) ||
+           error_wrap(err, "'%s'", field);
+}
+
+static bool unpack(
+    ContentSession *s, const Stentor__V1__Rendered *event, Str frame, Str *ret, Error *err)
+{
+    BodyPrefix *prefix;
+    uint8_t checksum[SHA256_LEN];
+    if (!find_prefix(s, event, &prefix, err)) {
+        return false;
+    }
+    bool ok = body_unpack(prefix, frame, s->arena, ret, err);
+    body_prefix_free(prefix);
+    if (!ok) {
+        return false;
+    }
+    sha256(*ret, checksum);
+    return str_eq(str_of(checksum, sizeof checksum), pb_bytes(event->content_checksum)) ||
+           error_set(err, ERROR_PERMANENT, "'content' does not match 'content_checksum'");
+}
+
+static const Stentor__V1__Address *open_address(
+    ContentSession *s, const Stentor__V1__Rendered *event, DataKey *key)
+{
+    Error ignored;
+    Str packed;
+    if (key == NULL || !open_field(s, event, "address", event->address, key, &packed, &ignored)) {
+        return NULL;
+    }
+    return (const void *)event_unpack(
+        &stentor__v1__address__descriptor, packed, s->arena, &ignored);
+}
+
+bool content_open(
+    ContentSession *s, const Stentor__V1__Rendered *event, ContentOpened *ret, Error *err)
+{
+    const ProtobufCMessageDescriptor *type = descriptor_of((Channel)event->channel);
+    Str tenant = str_from(event->meta->tenant);
+    if (type == NULL) {
+        return error_set(err, ERROR_PERMANENT, "its channel has no content");
+    }
+    if (!sealed_check(event->content, "content", err) ||
+        !sealed_check(event->address, "address", err)) {
+        return false;
+    }
+    KeyWant wants[] = {key_want_of(tenant, event->content), key_want_of(tenant, event->address)};
+    if (!content_keys(s, wants, 2, err)) {
+        return false;
+    }
+    if (wants[0].key == NULL) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "its recipient was erased or is restricted: it stays sealed (HINT: --kept opens what "
+            "a legal duty keeps)");
+    }
+    Str frame, packed;
+    if (!open_field(s, event, "content", event->content, wants[0].key, &frame, err)) {
+        return false;
+    }
+    ret->address = open_address(s, event, wants[1].key); // the keys last until the loop turns
+    if (!unpack(s, event, frame, &packed, err)) {
+        return false;
+    }
+    ret->content = event_unpack(type, packed, s->arena, err);
+    return ret->content != NULL;
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP/1.1 client on the loop, by libcurl: many calls at once, each with a body from memory or from
+// a file and an answer that comes in pieces. No redirects, no cookies, no proxy, no `Expect`, no
+// credentials from the environment; a server's certificate is always checked. Everything is called
+// on the loop thread, callbacks only from the loop. Law: a request with a body is handed to the
+// network once. libcurl would send it again by itself when a kept connection ends without an
+// answer; here the body refuses to be read twice, and the caller learns whether the server can have
+// seen it and decides.
+#pragma once
+
+#include <uv.h>
+
+#include "common/base/error.h"
+#include "common/base/str.h"
+
+enum { HTTP_CALL_HEADERS_MAX = 32, HTTP_URL_MAX = 8192 };
+
+typedef struct HttpClient HttpClient;
+typedef struct HttpCall HttpCall;
+
+// 0 (NULL) everywhere: the default. Strings are copied.
+typedef struct HttpClientOptions {
+    int64_t calls;       // 16 on the way at once; more wait for their turn, in order
+    int64_t kept_idle_s; // 30: a connection that was idle for longer is not used again
+    const char *ca_file; // the system's certificates; else only those of this file are trusted
+    const char *agent;   // "stentor": User-Agent
+} HttpClientOptions;
+
+typedef enum HttpOutcome {
+    HTTP_ANSWERED,   // an answer with its status, whole, or as much of it as on_piece wanted
+    HTTP_NEVER_SENT, // not a byte of the request went out: the server cannot have acted on it
+    HTTP_UNKNOWN,    // some or all of it went out and no whole answer came: it may have acted
+} HttpOutcome;
+
+typedef struct HttpAnswer {
+    HttpOutcome outcome;
+    int status;   // 0: no answer began. With HTTP_UNKNOWN: of the answer that was cut
+    bool stopped; // on_piece wanted no more
+    Error err; // kind ERROR_NONE with HTTP_ANSWERED; else TRANSIENT (network, time), CONFIG (URL,
+               // certificate), PERMANENT (the body's file is shorter than was said), CANCELLED
+} HttpAnswer;
+
+// A piece of the answer's body, of any status; http_call_status and http_call_header hold already.
+// false: enough, the connection is closed and the call ends HTTP_ANSWERED with `stopped`.
+typedef bool (*HttpPiece)(void *ctx, HttpCall *call, const void *bytes, size_t len);
+// The end, exactly once for each call. The call and its headers are gone after it.
+typedef void (*HttpDone)(void *ctx, HttpCall *call, const HttpAnswer *answer);
+
+typedef struct HttpCallHeader {
+    const char *name; // as it is sent
+    const char *value;
+} HttpCallHeader;
+
+// Everything but the body is copied.
+typedef struct HttpCallOptions {
+    const char *method; // "GET"
+    const char *url;    // as it is sent: nothing is encoded, and "/../" stays
+    HttpCallHeader headers[HTTP_CALL_HEADERS_MAX]; // until the first without a name; no line breaks
+    const void *body; // from memory; NULL: the first body_len bytes of `fd`, by pread
+    int fd;
+    uint64_t body_len;  // 0: no body; PUT and POST say Content-Length: 0
+    int64_t connect_ms; // 0: 5 s for name, connection and TLS
+    int64_t idle_ms;    // 0: 30 s without a byte in either direction
+    int64_t whole_ms;   // 0: no limit, from the call of http_call to the end of the answer
+    HttpPiece on_piece; // NULL: the answer's body is not wanted
+    HttpDone on_done;
+    void *ctx;
+} HttpCallOptions;
+
+HttpClient *http_client_new(uv_loop_t *loop, const HttpClientOptions *options, Error *err);
+// Calls that are on the way or wait end HTTP_UNKNOWN or HTTP_NEVER_SENT with ERROR_CANCELLED, then
+// on_freed, all from the loop. No new calls meanwhile.
+void http_client_free(HttpClient *client, void (*on_freed)(void *ctx), void *ctx);
+
+// Body memory and fd stay the caller's, untouched, until on_done. The call is valid until then.
+HttpCall *http_call(HttpClient *client, const HttpCallOptions *options);
+// on_done comes from the loop, with ERROR_CANCELLED unless the end came first.
+void http_call_cancel(HttpCall *call);
+int http_call_status(const HttpCall *call); // 0: no answer yet
+// Of the answer, from the first piece or on_done on; empty when not there; case-insensitive.
+Str http_call_header(const HttpCall *call, const char *name);
+// The time of a header such as Date or Last-Modified (RFC 9110, 5.6.7); false when it is none.
+bool http_date_parse(Str text, int64_t *ret_us);
