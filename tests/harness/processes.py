@@ -10,6 +10,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+import weakref
 from pathlib import Path
 
 from tests.harness import clusters
@@ -76,10 +77,14 @@ def wait_count(count, target, seconds=30, what="the count"):
     return value
 
 
+FAULTS = {99, -signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS}  # 99: of a sanitizer (Service.environment)
+
+
 class Process:
     """One program with its log file. Sub-classes give argv(), ready() and perhaps the user."""
 
     name = "process"
+    started = weakref.WeakSet()  # of this worker: a failing test shows what they logged
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -104,6 +109,7 @@ class Process:
             self.child = subprocess.Popen(
                 self.argv(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.environment(), user=self.user(),
                 cwd="/", start_new_session=True)
+        Process.started.add(self)
         if wait:
             self.wait_ready()
         return self
@@ -121,9 +127,12 @@ class Process:
         self.child.wait()
 
     def stop(self, number=signal.SIGTERM, seconds=30):
-        """Asks it to end and returns its exit status."""
+        """Asks it to end and returns its exit status. A program that a sanitizer or a signal of its own ended before fails the test."""
         if self.child is None or self.child.poll() is not None:
-            return None if self.child is None else self.child.returncode
+            status = None if self.child is None else self.child.returncode
+            if status in FAULTS:
+                raise AssertionError(f"{self.name} had ended with {status}:\n{self.tail(60)}")
+            return status
         self.child.send_signal(number)
         try:
             return self.child.wait(seconds)
@@ -141,6 +150,9 @@ class Process:
     def tail(self, lines=25):
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
+
+    def state(self):
+        return "runs" if self.alive() else f"ended with {self.child.returncode}"
 
 
 class Postgres(Process):

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.harness import clusters, length  # noqa: E402
 from tests.harness.objectstore import ceph  # noqa: E402
 from tests.harness.pipeline import Pipeline  # noqa: E402
+from tests.harness.processes import Process, Service  # noqa: E402
 
 # The longest first, and the rest while they run: a long one that begins last would be waited for by the other workers.
 LONGEST = ["test_kill", "test_crash_points", "test_batches", "test_chaos", "test_audit", "test_rebuild"]
@@ -47,6 +48,16 @@ def pytest_collection_modifyitems(config, items):
         left_out = [item for item in items if item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """What the worker's services logged last, beside a failure: a rare one may not be seen again."""
+    report = (yield).get_result()
+    if report.failed:
+        services = sorted((process for process in Process.started if isinstance(process, Service)), key=lambda service: service.name)
+        for service in services:
+            report.sections.append((f"{service.name} {service.state()}", service.tail(5)))
 
 
 def pytest_terminal_summary(terminalreporter):
