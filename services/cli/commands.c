@@ -121,7 +121,7 @@ const Command commands[] = {
 
     {"template put", "KEY", 1, 1,
      "subject= html= text= title= version= channel= category= locale= preheader= require= partial= fallback= sample= from= draft source= "
-     "provenance= approved-by= by= json",
+     "provenance= approved-by= by= allow-category-change json",
      "publish a template version\n"
      "  --subject TEXT           of an e-mail: required\n"
      "  --html FILE, --text FILE the body; of an e-mail one of both is required\n"
@@ -132,6 +132,7 @@ const Command commands[] = {
      "  --partial NAME=FILE, --fallback LOCALE   repeatable\n"
      "  --sample FILE.json       data for previews and test sends\n"
      "  --channel NAME, --title TEXT, --locale TAG, --category NAME, --preheader TEXT\n"
+     "  --allow-category-change  publish with another category than the template has (which is the default)\n"
      "  --source NAME            platform, tenant or ai_drafted\n"
      "  --approved-by NAME       an ai_drafted version needs an approver to become active\n"
      "  --provenance TEXT, --by NAME   where it came from, and who publishes it", cmd_template_put, "Templates and triggers"},
@@ -139,10 +140,13 @@ const Command commands[] = {
     {"template show", "KEY", 1, 1, "version= platform json", "show a version with its content\n"
      "  --version X.Y.Z   default: the active one\n  --platform        the platform's, not the tenant's", cmd_template_show, NULL},
     {"template history", "KEY", 1, 1, "platform json", "list all versions of a template: status, publisher, time\n  --platform   the platform's, not the tenant's", cmd_template_history, NULL},
-    {"template activate", "KEY VERSION", 2, 2, "approved-by= platform json", "make a draft active\n"
-     "  --approved-by NAME   of an ai_drafted version\n  --platform           the platform's, not the tenant's", cmd_template_activate, NULL},
-    {"template archive", "KEY VERSION", 2, 2, "platform json", "take a version out of use; notifications accepted with it are still sent\n"
-     "  --platform   the platform's, not the tenant's", cmd_template_archive, NULL},
+    {"template activate", "KEY VERSION", 2, 2, "approved-by= allow-category-change platform json", "make a draft active\n"
+     "  --approved-by NAME        of an ai_drafted version\n"
+     "  --allow-category-change   also when the template's category changes by it\n"
+     "  --platform                the platform's, not the tenant's", cmd_template_activate, NULL},
+    {"template archive", "KEY VERSION", 2, 2, "allow-category-change platform json", "take a version out of use; notifications accepted with it are still sent\n"
+     "  --allow-category-change   also when the version below it has another category\n"
+     "  --platform                the platform's, not the tenant's", cmd_template_archive, NULL},
     {"template preview", "KEY", 1, 1, "version= locale= data= platform json",
      "render a version with its sample data, and show warnings\n  --data FILE.json   instead of the sample\n"
      "  --locale TAG, --version X.Y.Z\n  --platform         the platform's, not the tenant's", cmd_template_preview, NULL},

@@ -6,6 +6,7 @@
 
 #include "common/template/template.h"
 #include "services/cli/api_client.h"
+#include "services/cli/manage/template_warnings.h"
 
 enum { DOCUMENT_BYTES_MAX = 4 * 1024 * 1024 };
 
@@ -161,6 +162,9 @@ static bool set_facts(Cli *cli, json_t *document, Error *err)
         }
     }
     set_fallbacks(cli, document);
+    if (args_has(&cli->args, "allow-category-change")) {
+        (void)json_object_set_new(document, "allow_category_change", json_true());
+    }
     const char *status = args_has(&cli->args, "draft") ? "draft" : "active";
     return set_sample(cli, document, err) &&
            set_text(document, "key", args_word(&cli->args, 0), err) &&
@@ -173,19 +177,22 @@ static bool build(Cli *cli, json_t **ret, Error *err)
     if (from != NULL) {
         return read_document(cli, from, ret, err) && set_facts(cli, *ret, err);
     }
-    *ret = json_pack("{s:s}", "category", "transactional");
+    *ret = json_object();
     set_required(cli, *ret);
     return set_partials(cli, *ret, err) && set_locale(cli, *ret, err) && set_facts(cli, *ret, err);
 }
 
 static int show_published(Cli *cli, const json_t *version)
 {
+    template_warnings(cli, version);
     print_pairs(
         cli, (const char *const[]){
                  "template", api_client_text(version, "key", ""), "version",
                  api_client_text(version, "version", ""), "tenant",
                  api_client_text(version, "tenant", ""), "status",
-                 api_client_text(version, "status", ""), NULL});
+                 api_client_text(version, "status", ""), "channel",
+                 api_client_text(version, "channel", ""), "category",
+                 api_client_text(version, "category", ""), NULL});
     return EXIT_DONE;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "services/cli/api_client.h"
+#include "services/cli/manage/template_warnings.h"
 
 // "/v1/templates/KEY...", with --platform as its query.
 static const char *path_of(Cli *cli, const char *version)
@@ -121,8 +122,19 @@ int cmd_template_show(Cli *cli)
 
 // ---- draft, active, archived ----
 
+void template_warnings(Cli *cli, const json_t *answer)
+{
+    size_t i = 0;
+    json_t *warning = NULL;
+    json_array_foreach(json_object_get(answer, "warnings"), i, warning)
+    {
+        cli_note(cli, "warning: %s", json_string_value(warning));
+    }
+}
+
 static int show_moved(Cli *cli, const json_t *version)
 {
+    template_warnings(cli, version);
     print_pairs(
         cli, (const char *const[]){
                  "template", api_client_text(version, "key", ""), "version",
@@ -137,10 +149,12 @@ static int move(Cli *cli, const char *to)
     const char *path = arena_printf(
         cli->arena, "/v1/templates/%s/%s/%s", api_client_escape(cli, args_word(&cli->args, 0)),
         api_client_escape(cli, args_word(&cli->args, 1)), to);
+    json_t *body = json_pack("{s:s*}", "approved_by", approver);
+    if (args_has(&cli->args, "allow-category-change")) {
+        (void)json_object_set_new(body, "allow_category_change", json_true());
+    }
     cli->tenant = args_has(&cli->args, "platform") ? "platform" : NULL;
-    return api_client_run(
-        cli, "POST", path, approver == NULL ? NULL : json_pack("{s:s}", "approved_by", approver),
-        show_moved);
+    return api_client_run(cli, "POST", path, body, show_moved);
 }
 
 int cmd_template_activate(Cli *cli)

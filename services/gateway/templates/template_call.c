@@ -147,6 +147,10 @@ void template_call_answer_stored(TemplateCall *call, int status, Str payload, ui
     const Stentor__V1__TemplateVersion *version = call->version;
     (void)catalog_template_changed(
         call->api->catalog, str_from(version->tenant), str_from(version->key), payload, NULL);
+    json_t *answer = version_to_json(version, true);
+    if (call->warning != NULL) {
+        (void)json_object_set_new(answer, "warnings", json_pack("[s]", call->warning));
+    }
     precondition_tag(call->base, sequence);
-    api_answer_json(call->base, status, version_to_json(version, true));
+    api_answer_json(call->base, status, answer);
 }

@@ -23,6 +23,8 @@ typedef struct TemplateCall {
     Str locale;                     // of a preview
     Stentor__V1__TemplateStatus to; // of a move
     Str approved_by;                // of a move; empty: not said
+    bool may_change_category;       // the caller said so
+    const char *warning;            // for the answer; NULL: none
 } TemplateCall;
 
 TemplateCall *template_call_new(ApiCall *base);
@@ -46,6 +48,15 @@ bool template_call_fail(TemplateCall *call, const char *field, const char *forma
 // `document` becomes the version, of the caller's tenant and by the caller's key; what is wrong
 // with it is added to the faults. false: something is.
 bool template_call_read_version(TemplateCall *call, const json_t *document);
+
+// ---- the category (template_category.c) ----
+
+// A document without a category: the version gets the one in force.
+void template_category_keep(TemplateCall *call);
+// Once the version has the status that it is to get: why it may not get it, because the category of
+// the key's notifications would change and the caller did not allow that; NULL: it may. What
+// changes (or will, when a draft becomes active) is a warning for the answer.
+const char *template_category_change(TemplateCall *call);
 
 Str template_tenant_asked(const ApiCall *call); // "platform" with ?platform=true
 // Where a version is in CONFIG. The key is a key and the version a semantic one.

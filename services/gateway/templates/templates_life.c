@@ -34,7 +34,7 @@ static void refuse_missing(ApiCall *base)
                   STR_ARG(key), STR_ARG(version)));
 }
 
-// ---- the body: none, or {"approved_by": "..."} ----
+// ---- the body: none, or {"approved_by": "...", "allow_category_change": true} ----
 
 // false: answered.
 static bool read_approver(TemplateCall *call)
@@ -44,6 +44,7 @@ static bool read_approver(TemplateCall *call)
     bool ok = text.len == 0 || api_body_parse(&body, text, call->base->http->arena);
     if (ok && text.len > 0) {
         (void)api_read_text(&body, "approved_by", APPROVED_BY_MAX, &call->approved_by);
+        (void)api_read_bool(&body, "allow_category_change", &call->may_change_category);
         ok = api_body_end(&body);
     }
     if (!ok) {
@@ -86,6 +87,10 @@ static bool advance(TemplateCall *call)
         return false;
     }
     version->status = call->to;
+    const char *fault = template_category_change(call);
+    if (fault != NULL) {
+        return api_refuse_field(call->base, "category", "%s", fault);
+    }
     bool active = call->to == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE;
     return !active || version_check(version, &err) ||
            api_refuse_field(call->base, "locales", "%s", err.text);

@@ -26,6 +26,30 @@ static bool read_status(const json_t *body, TemplateStatus *ret)
     return status == NULL || json_is_null(status) || *ret == DRAFT || str_eq(text, STR("active"));
 }
 
+// No part of the version, so it leaves the document.
+static void read_permission(TemplateCall *call)
+{
+    static const char name[] = "allow_category_change";
+    const json_t *value = json_object_get(call->body, name);
+    if (value != NULL && !json_is_boolean(value) && !json_is_null(value)) {
+        (void)template_call_fail(call, name, "must be true or false");
+    }
+    call->may_change_category = json_is_true(value);
+    (void)json_object_del(call->body, name);
+}
+
+static void check_category(TemplateCall *call)
+{
+    const json_t *category = json_object_get(call->body, "category");
+    if (category == NULL || json_is_null(category) || json_string_length(category) == 0) {
+        template_category_keep(call);
+    }
+    const char *fault = template_category_change(call);
+    if (fault != NULL) {
+        (void)template_call_fail(call, "category", "%s", fault);
+    }
+}
+
 // Left out, it is the release above the highest; "" where that cannot be counted.
 static char *next_version(const TemplateCall *call)
 {
@@ -45,6 +69,7 @@ static bool read_version(TemplateCall *call)
 {
     TemplateStatus status = DRAFT;
     Error err = {0};
+    read_permission(call);
     bool readable = template_call_read_version(call, call->body);
     Stentor__V1__TemplateVersion *version = call->version;
     bool named = id_is_key(str_from(version->key));
@@ -67,6 +92,9 @@ static bool read_version(TemplateCall *call)
         (void)template_call_fail(call, "approved_by", "%s", err.text);
     }
     version->status = status;
+    if (named && readable) {
+        check_category(call);
+    }
     if (readable && !version_check(version, &err)) {
         (void)template_call_fail(call, "locales", "%s", err.text);
     }

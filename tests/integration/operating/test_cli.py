@@ -328,7 +328,8 @@ def test_template_put_counts_versions_up_and_takes_partials(pipeline, tmp_path):
     page.write_text("<p>{{name}}</p>{{> footer}}")
     footer.write_text("<i>from us</i>")
     words = ["template", "put", "cli-counted", "--subject", "S", "--html", page, "--partial", f"footer={footer}", "--json"]
-    assert json.loads(pipeline.cli(*words)) == {"template": "cli-counted", "version": "1.0.0", "tenant": TENANT, "status": "active"}
+    assert json.loads(pipeline.cli(*words)) == {"template": "cli-counted", "version": "1.0.0", "tenant": TENANT, "status": "active",
+                                                "channel": "email", "category": "transactional"}
     page.write_text("<p>{{name}}!</p>{{> footer}}")
     assert json.loads(pipeline.cli(*words))["version"] == "1.0.1"
     assert json.loads(pipeline.cli(*words, "--version", "2.0.0"))["version"] == "2.0.0"
