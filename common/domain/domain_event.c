@@ -9,6 +9,10 @@
 #include "common/base/json_scan.h"
 #include "common/codec/hash.h"
 #include "common/domain/domain_message.h"
+#include "common/domain/envelope.h"
+#include "common/domain/order_data.h"
+#include "common/names/event_type.h"
+#include "common/names/member.h"
 
 // Extensions of a CloudEvent that only our own dead letters carry (domain_event_letter).
 #define ONLY_READER "stentortrigger"
@@ -26,7 +30,7 @@ typedef struct Reading {
     Arena *arena;
     DomainEvent *event;
     json_t *root; // of a JSON payload, owned
-    Str ce_id, ce_source, ce_time;
+    Str ce_id, ce_source, ce_time; // an envelope's messageId and sentTime too
     Str id_time;
 } Reading;
 
@@ -143,16 +147,39 @@ static bool read_structured(Reading *r, Error *err)
     return true;
 }
 
-static bool read_json(Reading *r, Error *err)
+// A wrong mail is worse than none: what the envelope calls a known event must be the subject's.
+static bool check_envelope(const Reading *r, const Envelope *envelope, Error *err)
 {
-    if (!load_json(r, err)) {
+    Str type = r->event->type;
+    bool other = event_type_is_known(type) && event_type_is_known(envelope->type) &&
+                 !str_eq(type, envelope->type);
+    int64_t at_us = 0;
+    if (other) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "the envelope's 'messageType' is " STR_FMT ", and the subject's type is " STR_FMT,
+            STR_ARG(envelope->type), STR_ARG(type));
+    }
+    return envelope->sent_time.len == 0 || clock_parse(envelope->sent_time, &at_us) ||
+           error_set(
+               err, ERROR_PERMANENT, "the envelope's 'sentTime' is not RFC 3339: '%.40s'",
+               arena_cstr(r->arena, envelope->sent_time));
+}
+
+static bool read_envelope(Reading *r, Error *err)
+{
+    Envelope envelope;
+    if (!envelope_read(r->root, r->arena, &envelope, err) || !check_envelope(r, &envelope, err)) {
         return false;
     }
-    bool binary = r->input->ce_version.len > 0;
-    if (!binary && json_is_string(json_object_get(r->root, "specversion"))) {
-        return read_structured(r, err);
+    Str own = envelope.correlation_id;
+    if (own.len > 0 && member_value(envelope.message, "correlation_id") == NULL) {
+        (void)json_object_set_new(
+            envelope.message, "correlation_id", json_stringn(own.ptr, own.len));
     }
-    r->event->data = json_incref(r->root);
+    r->ce_id = envelope.message_id;
+    r->ce_time = envelope.sent_time;
+    r->event->data = json_incref(envelope.message);
     return true;
 }
 
@@ -161,6 +188,22 @@ static bool says(Str content_type, const char *word)
     Str rest = content_type;
     Str type = STR_EMPTY;
     return str_split(&rest, ';', &type) && str_eq_nocase(str_trim(type), str_from(word));
+}
+
+static bool read_json(Reading *r, Error *err)
+{
+    if (!load_json(r, err)) {
+        return false;
+    }
+    if (says(r->input->content_type, "application/vnd.masstransit+json") || envelope_is(r->root)) {
+        return read_envelope(r, err);
+    }
+    bool binary = r->input->ce_version.len > 0;
+    if (!binary && json_is_string(json_object_get(r->root, "specversion"))) {
+        return read_structured(r, err);
+    }
+    r->event->data = json_incref(r->root);
+    return true;
 }
 
 // Which message it is: by its header, by the CloudEvent's type, or by the subject. The last is why
@@ -205,6 +248,9 @@ static bool read_data(Reading *r, Error *err)
                       says(in->content_type, "application/x-protobuf") || is_bare_protobuf(in)
                   ? read_protobuf(r, err)
                   : read_json(r, err);
+    if (ok) {
+        order_data_complete(r->event->type, r->event->data);
+    }
     json_decref(r->root);
     if (ok && in->ce_version.len > 0) {
         r->ce_id = in->ce_id;
@@ -259,7 +305,9 @@ static bool find_time(Reading *r, Error *err)
                    arena_cstr(r->arena, r->ce_time));
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (clock_parse(member(event->data, names[i]), &event->produced_at_us)) {
+        const json_t *value = member_value(event->data, names[i]);
+        Str text = str_of(json_string_value(value), json_string_length(value));
+        if (json_is_string(value) && clock_parse(text, &event->produced_at_us)) {
             return true;
         }
     }
@@ -305,7 +353,7 @@ bool domain_event_read(const DomainInput *input, Arena *arena, DomainEvent *ret,
 {
     DomainEvent event = {
         .tenant = input->tenant,
-        .type = input->type,
+        .type = event_type_plain(input->type),
         .stored_at_us = input->stored_at_us,
         .zone = input->zone,
     };

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // DomainEvent: a message of EVENTS read as a domain event, whatever it was written in: a plain
-// JSON object, a CloudEvent (structured, or binary mode with ce-* headers), or a protobuf message.
-// Pure. (stentor.v1.DomainEvent of deferred.proto is such an event on its way to the clock.)
+// JSON object, a CloudEvent (structured, or binary mode with ce-* headers), MassTransit's envelope,
+// or a protobuf message. Pure. (stentor.v1.DomainEvent of deferred.proto is such an event on its way to the clock.)
 //
 // Its identity is the Nats-Msg-Id (without "<tenant>/<type>/" before it, when these are its own),
-// else the CloudEvent's source and id ("/shop c-1"; by its id alone one without a source), else
-// stream and sequence. It was produced at the CloudEvent's time, else at the data's `produced_at`
-// or `occurred_at` (RFC 3339), else when the stream stored it. Its type is the subject's, not the
-// CloudEvent's.
+// else the CloudEvent's source and id ("/shop c-1"; by its id alone one without a source, and an
+// envelope by its messageId), else stream and sequence. It was produced at the CloudEvent's time or
+// the envelope's sentTime, else at the data's `produced_at` or `occurred_at` (RFC 3339), else when
+// the stream stored it. Its type is the subject's, not the CloudEvent's or the envelope's, by its
+// plain name (common/names/event_type.h); members of the data are sought in any of their spellings
+// (common/names/member.h).
 #pragma once
 
 #include <jansson.h>
@@ -31,7 +33,7 @@ enum {
 // What is known of the message besides its payload. Empty: not given.
 typedef struct DomainInput {
     Str tenant; // of the subject
-    Str type;
+    Str type;   // as it is written there
     Str payload;
     Str message_id;  // Nats-Msg-Id
     bool id_is_made; // DOMAIN_MADE_ID_HEADER
@@ -48,8 +50,8 @@ typedef struct DomainInput {
 } DomainInput;
 
 typedef struct DomainEvent {
-    Str tenant, type;
-    Str identity; // printable, at most DOMAIN_IDENTITY_MAX bytes
+    Str tenant, type; // the plain type
+    Str identity;     // printable, at most DOMAIN_IDENTITY_MAX bytes
     int64_t produced_at_us;
     int64_t stored_at_us;
     int64_t seen_at_us; // when the stream stored it, or what it follows from; never later

@@ -5,6 +5,7 @@
 
 #include "common/base/id.h"
 #include "common/codec/event.h"
+#include "common/names/event_type.h"
 #include "stentor/v1/order.pb-c.h"
 
 static json_t *object_of(const ProtobufCMessage *message, Arena *arena);
@@ -20,7 +21,7 @@ const ProtobufCMessageDescriptor *domain_message_type(Str name)
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (str_eq(name, str_from(types[i]->name)) ||
-            str_eq(name, str_from(types[i]->short_name))) {
+            str_eq(event_type_plain(name), str_from(types[i]->short_name))) {
             return types[i];
         }
     }

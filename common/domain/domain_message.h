@@ -13,7 +13,7 @@
 #include "common/base/arena.h"
 #include "common/base/error.h"
 
-// "stentor.v1.PlaceOrder" or just "PlaceOrder"; NULL: not a known domain event.
+// "stentor.v1.PlaceOrder" or just "PlaceOrder", in any of its spellings; NULL: not a known domain event.
 const ProtobufCMessageDescriptor *domain_message_type(Str name);
 // A new reference. ERROR_PERMANENT: the bytes are no such message.
 json_t *domain_message_json(

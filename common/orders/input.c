@@ -5,6 +5,8 @@
 
 #include "common/codec/event.h"
 #include "common/model/address.h"
+#include "common/names/event_type.h"
+#include "common/names/member.h"
 #include "stentor/v1/order.pb-c.h"
 
 enum {
@@ -25,46 +27,12 @@ static const char timeout[] = "PlaceOrderTimeout";
 
 bool saga_input_wants(Str type)
 {
-    return str_eq(type, STR("UserCheckedOut")) || str_eq(type, STR("StatusChanged")) ||
-           str_eq(type, STR("PlaceOrderTimeout"));
+    Str plain = event_type_plain(type);
+    return str_eq(plain, str_from(checked_out)) || str_eq(plain, str_from(status_changed)) ||
+           str_eq(plain, str_from(timeout));
 }
 
-// ---- fields, in any of their spellings ----
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-// "order_id", "orderId" and "OrderId" are one name.
-static bool is_same_name(const char *name, const char *key)
-{
-    while (*name != '\0' || *key != '\0') {
-        name += *name == '_' ? 1 : 0;
-        key += *key == '_' ? 1 : 0;
-        if (lower(*name) != lower(*key)) {
-            return false;
-        }
-        name += *name == '\0' ? 0 : 1;
-        key += *key == '\0' ? 0 : 1;
-    }
-    return true;
-}
-
-static const json_t *find(json_t *data, const char *name)
-{
-    const json_t *exact = json_object_get(data, name);
-    if (exact != NULL) {
-        return json_is_null(exact) ? NULL : exact;
-    }
-    for (void *it = json_object_iter(data); it != NULL; it = json_object_iter_next(data, it)) {
-        if (is_same_name(name, json_object_iter_key(it)) &&
-            !json_is_null(json_object_iter_value(it))) {
-            return json_object_iter_value(it);
-        }
-    }
-    return NULL;
-}
+// ---- fields ----
 
 static bool refuse(Error *err, const char *field, const char *why)
 {
@@ -74,7 +42,7 @@ static bool refuse(Error *err, const char *field, const char *why)
 static bool read_text(
     json_t *data, const char *field, size_t max, Arena *arena, Str *ret, Error *err)
 {
-    const json_t *value = find(data, field);
+    const json_t *value = member_value(data, field);
     *ret = STR_EMPTY;
     if (value == NULL) {
         return true;
@@ -96,7 +64,7 @@ static bool read_text(
 
 static bool read_uuid(json_t *data, const char *field, char out[UUID_SIZE], Error *err)
 {
-    const json_t *value = find(data, field);
+    const json_t *value = member_value(data, field);
     out[0] = '\0';
     if (value == NULL || (json_is_string(value) && json_string_length(value) == 0)) {
         return true;
@@ -177,10 +145,10 @@ typedef struct AmountNames {
 static bool read_amount(
     json_t *data, const AmountNames *names, bool *ret_has, int64_t *ret, Error *err)
 {
-    const json_t *micros = find(data, names->micros);
-    const json_t *money = find(data, names->money);
+    const json_t *micros = member_value(data, names->micros);
+    const json_t *money = member_value(data, names->money);
     const char *name = money != NULL ? names->money : names->plain;
-    money = money != NULL ? money : find(data, names->plain);
+    money = money != NULL ? money : member_value(data, names->plain);
     *ret_has = micros != NULL || money != NULL;
     *ret = 0;
     if (micros != NULL) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SagaInput: a domain event as the saga reads it, fully checked. Field names are those of
-// order.proto or the same in camelCase or PascalCase, as the BookWorm services write them. Pure.
+// SagaInput: a domain event as the saga reads it, fully checked. Event types and field names are
+// those of order.proto in any of their spellings (common/names). Pure.
 //
 // Amounts: total_micros (a whole number), or total_money or total (a number or a decimal text);
 // within numeric(18, 2), never negative. The same for refund_micros, refund_money, refund.
@@ -44,7 +44,7 @@ typedef struct SagaInput {
     int64_t refund_micros;
 } SagaInput;
 
-// UserCheckedOut, StatusChanged, PlaceOrderTimeout: the types that the saga reads.
+// UserCheckedOut, StatusChanged, PlaceOrderTimeout, as they may be written: what the saga reads.
 bool saga_input_wants(Str type);
 // Texts live in `arena` or in the event. ERROR_PERMANENT names the field and what it should be.
 bool saga_input_read(

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/names/member.h"
 #include "common/template/template.h"
 
 static bool is_asked(const Stentor__V1__TemplateVariable *variable)
@@ -54,7 +55,7 @@ static const json_t *find(const char *path, const json_t *variables, const json_
     Str rest = str_from(path);
     Str top = STR_EMPTY;
     (void)str_split(&rest, '.', &top);
-    bool own = json_object_getn(variables, top.ptr, top.len) != NULL;
+    bool own = member_find(variables, top) != NULL;
     const json_t *from = own ? variables : defaults;
     return from == NULL ? NULL : template_lookup(from, str_from(path));
 }

@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/bus/consume/reader.h"
 #include "common/domain/domain_event.h"
+#include "common/names/member.h"
 
 enum {
     FIRST_MS = 60 * 1000, // after the start: a service that comes up has better things to do
@@ -82,9 +83,9 @@ bool cleanup_event_read(
     if (!domain_event_read(&input, arena, &event, err)) {
         return false;
     }
-    const json_t *by = json_object_get(event.data, "requested_by");
+    const json_t *by = member_value(event.data, "requested_by");
     Str text = str_of(json_string_value(by), json_string_length(by));
-    bool fits = by == NULL || json_is_null(by) ||
+    bool fits = by == NULL ||
                 (json_is_string(by) && text.len < BY_SIZE && !str_has_control(text));
     if (fits) {
         *ret_tenant = tenant;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/base/map.h"
+#include "common/names/member.h"
 #include "common/template/lexer.h"
 #include "common/template/render.h"
 
@@ -332,7 +333,7 @@ const json_t *template_lookup(const json_t *variables, Str path)
     for (Str rest = path; json != NULL && str_split(&rest, '.', &name);) {
         Segment segment = segment_of(name);
         if (json_is_object(json)) {
-            json = json_object_getn(json, name.ptr, name.len);
+            json = member_find(json, name);
         } else if (json_is_array(json) && segment.index >= 0) {
             json = json_array_get(json, (size_t)segment.index);
         } else {

@@ -87,5 +87,5 @@ bool template_render_in(
     const Template *tpl, const TemplateContext *context, const json_t *variables, Buf *out,
     Error *err);
 
-// The value at a dotted path ("order.items.0.name"); NULL: not there.
+// The value at a dotted path ("order.items.0.name"), as a template finds it; NULL: not there.
 const json_t *template_lookup(const json_t *variables, Str path);

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRINT_DEPTH_MAX = 32, INDEX_DIGITS_MAX = 9, REAL_STEPS = 4 };
+#include "common/names/member.h"
+
+enum { PRINT_DEPTH_MAX = 32, INDEX_DIGITS_MAX = 9, REAL_STEPS = 4, MEMBERS_A_STEP = 8 };
 
 Segment segment_of(Str name)
 {
@@ -103,12 +105,23 @@ static Value find_merged(const Merged *merged, const Segment *segment, uint32_t 
     return value_member(&merged->base, segment, steps);
 }
 
+// A name that is not there is sought in its other spellings, member by member.
+static Value object_member(const json_t *object, Str name, uint32_t *steps)
+{
+    const json_t *exact = json_object_getn(object, name.ptr, name.len);
+    if (exact != NULL) {
+        return value_of_json(exact);
+    }
+    *steps += (uint32_t)(json_object_size(object) / MEMBERS_A_STEP);
+    return value_of_json(member_find(object, name));
+}
+
 Value value_member(const Value *value, const Segment *segment, uint32_t *steps)
 {
     Value length = {.kind = VALUE_INT};
     switch (value->kind) {
     case VALUE_OBJECT:
-        return value_of_json(json_object_getn(value->json, segment->name.ptr, segment->name.len));
+        return object_member(value->json, segment->name, steps);
     case VALUE_ARRAY:
         if (segment->index >= 0) {
             return value_of_json(json_array_get(value->json, (size_t)segment->index));

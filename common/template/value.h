@@ -51,7 +51,7 @@ struct Merged {
 
 Segment segment_of(Str name);
 Value value_of_json(const json_t *json); // NULL gives VALUE_NONE
-// The member of an object, the element or `length` of an array, the character or `length` of a
+// The member of an object (in any of its spellings: common/names/member.h), the element or `length` of an array, the character or `length` of a
 // string; else VALUE_NONE. Adds to *steps what it looks at beyond one member.
 Value value_member(const Value *value, const Segment *segment, uint32_t *steps);
 bool value_is_zero(const Value *value);

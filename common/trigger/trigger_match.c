@@ -7,6 +7,7 @@
 #include "common/base/id.h"
 #include "common/base/map.h"
 #include "common/codec/event.h"
+#include "common/names/event_type.h"
 
 enum { PLACE_SIZE = 192 };
 
@@ -141,9 +142,9 @@ static void change_lists(TriggerMatch *map, const Entry *entry, ListChange chang
 {
     const Trigger *t = entry->trigger;
     change(map, entry, "", STR_EMPTY);
-    change(map, entry, "/+", str_from(t->event_type));
+    change(map, entry, "/+", event_type_plain(str_from(t->event_type)));
     for (size_t i = 0; i < t->n_obsoleted_by; i++) {
-        change(map, entry, "/-", str_from(t->obsoleted_by[i]));
+        change(map, entry, "/-", event_type_plain(str_from(t->obsoleted_by[i])));
     }
 }
 
@@ -247,10 +248,11 @@ const Trigger **trigger_match_find(
     size_t *ret_count)
 {
     const char *between = use == TRIGGER_MAKES ? "/+" : "/-";
-    const List *own = find_list(map, tenant, between, event_type);
+    Str type = event_type_plain(event_type);
+    const List *own = find_list(map, tenant, between, type);
     const List *shared = str_eq(tenant, TRIGGER_PLATFORM)
                              ? NULL
-                             : find_list(map, TRIGGER_PLATFORM, between, event_type);
+                             : find_list(map, TRIGGER_PLATFORM, between, type);
     size_t most = count_of(own) + count_of(shared);
     const Trigger **found = most == 0 ? NULL : arena_alloc(arena, most * sizeof *found);
     size_t count = 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/names/member.h"
 
 enum { DATE_LEN = 10, ZONELESS_MAX = 29 };
 
@@ -32,7 +33,7 @@ static const json_t *step(const json_t *at, Str part)
         bool number = str_to_i64(part, &index) && index >= 0;
         return number ? json_array_get(at, (size_t)index) : NULL;
     }
-    return json_object_getn(at, part.ptr, part.len);
+    return member_find(at, part);
 }
 
 const json_t *path_find(const json_t *data, Str path)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paths into an event's data: "guest.email", "guests.0.id". Names and array positions, joined by
-// dots. Also the dates that are found there. Pure.
+// dots; a name in any of its spellings (common/names/member.h). Also the dates that are found there. Pure.
 #pragma once
 
 #include <jansson.h>

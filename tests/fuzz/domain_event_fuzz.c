@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // links: svc_ingest
 // Any bytes as a domain event: refused with words, or an object within its bounds that a letter
-// carries and gives back. The first byte chooses how it is written: JSON, a CloudEvent in binary
-// mode, or one of the protobuf messages.
+// carries and gives back. The first byte chooses how it is written: JSON (of an order or not, an
+// envelope of MassTransit or not), a CloudEvent in binary mode, or one of the protobuf messages.
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +37,9 @@ static DomainInput input_of(uint8_t how, Str payload)
     } else if (how % 3 == 2) {
         input.content_type = STR("application/protobuf");
         input.message_type = str_from(types[how / 3 % 8]);
+    } else if (how > 9) {
+        input.type = str_from(types[how / 3 % 8]);
+        input.content_type = how % 2 == 1 ? STR("application/vnd.masstransit+json") : STR_EMPTY;
     }
     return input;
 }

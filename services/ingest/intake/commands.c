@@ -10,9 +10,11 @@
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "common/domain/domain_event.h"
+#include "common/names/event_type.h"
 #include "common/service/cleanup.h"
 #include "services/ingest/resend/resend_event.h"
 #include "services/ingest/resend/resends.h"
+#include "stentor/v1/order.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 
 #define STAGE "ingest"
@@ -206,6 +208,46 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
     }
 }
 
+// The parts that drop read the event themselves (cleanup.h), by a filter that knows one name: an
+// event of another name is published again under that one. Killed before the ack: the same event
+// under the same id again, at worst a second pass that finds nothing. Here its publisher learns
+// that it cannot be read.
+static void emit_clean_up(Delivery *delivery, Str tenant, Str requested_by)
+{
+    Arena *arena = delivery->arena;
+    char *subject = arena_alloc(arena, SUBJECT_SIZE);
+    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
+    const char *place = arena_printf(arena, "EVENTS/%" PRIu64, delivery->message.sequence);
+    subject_event(subject, tenant, STR(CLEANUP_EVENT_TYPE));
+    event_id_derive("cleanup", tenant, str_from(place), event_id);
+    static const BusHeader written[] = {{"Content-Type", {"application/protobuf", 20}}};
+    Stentor__V1__CleanUpSentEmail event;
+    stentor__v1__clean_up_sent_email__init(&event);
+    event.requested_by = pb_text(arena, requested_by);
+    BusOut out = {
+        .subject = subject,
+        .event_id = str_from(event_id),
+        .traceparent = delivery->message.traceparent,
+        .headers = written,
+        .header_count = 1,
+    };
+    (void)event_pack(&event.base, arena, &out.payload, NULL); // a hundred bytes
+    delivery_emit(delivery, &out);
+}
+
+static void take_clean_up(Commands *commands, Delivery *delivery, Str type)
+{
+    Str tenant, requested_by;
+    Error err = {0};
+    bool ok =
+        cleanup_event_read(&delivery->message, delivery->arena, &tenant, &requested_by, &err);
+    if (ok && !str_eq(type, STR(CLEANUP_EVENT_TYPE))) {
+        emit_clean_up(delivery, tenant, requested_by);
+    }
+    metric_add(commands->metrics->api.refused[REFUSED_INVALID], ok ? 0 : 1);
+    delivery_settle(delivery, ok ? NULL : &err);
+}
+
 // false: the subject is none of EVENTS, so the message is acknowledged and dropped.
 static bool take_delivery(
     Commands *commands, Delivery *delivery, int64_t now_us, EventDelivery *ret)
@@ -220,19 +262,13 @@ static bool take_delivery(
         take_command(commands, delivery, ret->tenant, now_us);
         return false;
     }
-    if (str_eq(ret->type, STR(RESEND_EVENT_TYPE))) {
-        resends_take(commands->resends, delivery, ret->tenant);
+    Str plain = event_type_plain(ret->type);
+    if (str_eq(plain, STR(RESEND_EVENT_TYPE))) {
+        resends_take(commands->resends, delivery, ret->tenant, ret->type);
         return false;
     }
-    if (str_eq(ret->type, STR(CLEANUP_EVENT_TYPE))) {
-        // The parts that drop read it themselves (cleanup.h); here its publisher learns that it
-        // cannot be read.
-        Str tenant, requested_by;
-        Error err = {0};
-        bool ok =
-            cleanup_event_read(&delivery->message, delivery->arena, &tenant, &requested_by, &err);
-        metric_add(commands->metrics->api.refused[REFUSED_INVALID], ok ? 0 : 1);
-        delivery_settle(delivery, ok ? NULL : &err);
+    if (str_eq(plain, STR(CLEANUP_EVENT_TYPE))) {
+        take_clean_up(commands, delivery, ret->type);
         return false;
     }
     return true;

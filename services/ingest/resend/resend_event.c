@@ -2,14 +2,15 @@
 #include "services/ingest/resend/resend_event.h"
 
 #include "common/base/id.h"
+#include "common/names/member.h"
 
 // Absent, or null: empty.
 static bool read_text(
     const json_t *data, const char *field, size_t len_max, Arena *arena, Str *ret, Error *err)
 {
-    const json_t *value = json_object_get(data, field);
+    const json_t *value = member_value(data, field);
     *ret = STR_EMPTY;
-    if (value == NULL || json_is_null(value)) {
+    if (value == NULL) {
         return true;
     }
     Str text = str_of(json_string_value(value), json_string_length(value));
@@ -25,7 +26,7 @@ static bool read_text(
 
 static bool read_flag(const json_t *data, const char *field, bool *ret, Error *err)
 {
-    const json_t *value = json_object_get(data, field);
+    const json_t *value = member_find(data, str_from(field));
     *ret = json_is_true(value);
     return value == NULL || json_is_boolean(value) ||
            error_set(err, ERROR_PERMANENT, "field '%s': must be true or false", field);

@@ -121,11 +121,11 @@ static void begin_round(Resends *r)
 
 // ---- life ----
 
-void resends_take(Resends *resends, Delivery *delivery, Str tenant)
+void resends_take(Resends *resends, Delivery *delivery, Str tenant, Str type)
 {
     Error err = {0};
     ResendItem *item = arena_zalloc(delivery->arena, sizeof *item);
-    DomainInput input = domain_input(&delivery->message, tenant, STR(RESEND_EVENT_TYPE), NULL);
+    DomainInput input = domain_input(&delivery->message, tenant, type, NULL);
     *item = (ResendItem){.resends = resends, .delivery = delivery};
     if (!resend_event_read(&input, delivery->arena, &item->says, &err)) {
         resends_settle(item, &err);

@@ -33,8 +33,8 @@ typedef struct Resends Resends;
 Resends *resends_new(Bus *bus, DbPool *pool, IngestMetrics *metrics);
 void resends_free(Resends *resends);
 
-// Takes over one ResendErrorEmail and settles it, now or later. The tenant is its subject's.
-void resends_take(Resends *resends, Delivery *delivery, Str tenant);
+// Takes over one ResendErrorEmail and settles it, now or later. Tenant and type are its subject's.
+void resends_take(Resends *resends, Delivery *delivery, Str tenant, Str type);
 void resends_go(Resends *resends); // after those of a batch
 // Gives back what waits and begins nothing more; what is on its way ends and is settled.
 void resends_stop(Resends *resends);

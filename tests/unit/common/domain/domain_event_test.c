@@ -172,6 +172,7 @@ static void the_time_is_the_datas_own_without_another(void **state)
         {"{\"occurred_at\":\"2026-11-19T08:00:00+01:00\"}", "2026-11-19T07:00:00.000000Z"},
         {"{\"produced_at\":\"noon\",\"occurred_at\":\"2026-11-19T08:00:00Z\"}",
          "2026-11-19T08:00:00.000000Z"},
+        {"{\"occurredAt\":\"2026-11-19T08:00:00Z\"}", "2026-11-19T08:00:00.000000Z"},
         {"{\"produced_at\":1795199136}", NULL},
         {"{}", NULL},
     };
@@ -345,6 +346,118 @@ static void what_cannot_be_read_says_why(void **state)
     arena_free(arena);
 }
 
+// ---- MassTransit ----
+
+#define ENVELOPE                                                                                   \
+    "{\"messageId\":\"m-1\",\"correlationId\":\"c-1\",\"messageType\":["                             \
+    "\"urn:message:BookWorm.Contracts:PlaceOrderCommand\",\"urn:message:BookWorm:IOrder\"],"       \
+    "\"message\":{\"orderId\":\"o-1\",\"totalMoney\":19.99},"                                        \
+    "\"sentTime\":\"2026-11-20T10:00:00.1234567Z\",\"headers\":{\"x\":1}}"
+
+static DomainInput order_input(const char *type, const char *payload)
+{
+    DomainInput input = input_of(payload);
+    input.type = str_from(type);
+    return input;
+}
+
+static void an_envelope_is_opened_by_its_urns_or_its_content_type(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    int64_t at_us = 0;
+    assert_true(clock_parse(STR("2026-11-20T10:00:00.123456Z"), &at_us));
+    static const char *const types[] = {"PlaceOrderCommand", "PlaceOrder", "my.own"};
+    for (size_t i = 0; i < 6; i++) {
+        DomainInput input = order_input(types[i % 3], ENVELOPE);
+        input.content_type =
+            i < 3 ? STR_EMPTY : STR("application/vnd.masstransit+json; charset=utf-8");
+        DomainEvent event = read_good(&input, arena);
+        assert_true(str_eq(event.type, i % 3 == 2 ? STR("my.own") : STR("PlaceOrder")));
+        assert_true(str_eq(event.identity, STR("m-1")));
+        assert_int_equal(event.produced_at_us, at_us);
+        assert_true(str_eq(
+            event.variables,
+            i % 3 == 2 ? STR("{\"orderId\":\"o-1\",\"totalMoney\":19.99,\"correlation_id\":\"c-1\"}")
+                       : STR("{\"orderId\":\"o-1\",\"totalMoney\":19.99,\"correlation_id\":\"c-1\","
+                             "\"total\":19.99}")));
+        domain_event_free(&event);
+    }
+    arena_free(arena);
+}
+
+static void a_messages_own_correlation_and_the_message_id_come_first(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    DomainInput input = order_input(
+        "PlaceOrder", "{\"MessageType\":[\"urn:message:A:PlaceOrder\"],\"CorrelationId\":\"c-1\","
+                      "\"Message\":{\"CorrelationId\":\"c-2\"}}");
+    input.message_id = STR("nats-1");
+    DomainEvent event = read_good(&input, arena);
+    assert_true(str_eq(event.identity, STR("nats-1")));
+    assert_true(str_eq(event.variables, STR("{\"CorrelationId\":\"c-2\"}")));
+    assert_int_equal(event.produced_at_us, NOW_US);
+    domain_event_free(&event);
+    arena_free(arena);
+}
+
+// Its URNs name another order event than the subject does: it would send the wrong mail.
+static void a_bad_envelope_says_what_is_wrong(void **state)
+{
+    (void)state;
+    static const BadCase CASES[] = {
+        {"{\"messageType\":[\"urn:message:A:CancelOrder\"],\"message\":{}}", "", "is CancelOrder"},
+        {"{\"messageType\":[\"urn:message:A:X\",\"urn:message:A:CancelOrderCommand\"],"
+         "\"message\":{}}",
+         "", "is CancelOrder"},
+        {"{\"messageType\":[\"urn:message:A:PlaceOrder\"]}", "", "'message' must be an object"},
+        {"{\"messageType\":[\"urn:message:A:PlaceOrder\"],\"message\":{},\"messageId\":1}", "",
+         "'messageId' must be text"},
+        {"{\"messageType\":[\"urn:message:A:PlaceOrder\"],\"message\":{},\"sentTime\":\"noon\"}", "",
+         "'sentTime'"},
+        {"{\"orderId\":1}", "application/vnd.masstransit+json", "'messageType'"},
+    };
+    Arena *arena = arena_new(0);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        DomainInput input = order_input("PlaceOrderCommand", CASES[i].payload);
+        input.content_type = str_from(CASES[i].content_type);
+        DomainEvent event;
+        Error err = {0};
+        assert_false(domain_event_read(&input, arena, &event, &err));
+        assert_int_equal(err.kind, ERROR_PERMANENT);
+        if (strstr(err.text, CASES[i].words) == NULL) {
+            fail_msg("case %zu: %s", i, err.text);
+        }
+    }
+    arena_free(arena);
+}
+
+static void an_order_event_in_json_has_the_amounts_of_protobuf(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *payload, *variables;
+    } CASES[] = {
+        {"CancelOrderCommand", "{\"TotalMoney\":\"59.90\",\"refund_micros\":12500000}",
+         "{\"TotalMoney\":\"59.90\",\"refund_micros\":12500000,\"total\":\"59.90\",\"refund\":12.5}"},
+        {"PlaceOrder", "{\"total_money\":5,\"Total\":6}", "{\"total_money\":5,\"Total\":6}"},
+        {"PlaceOrder", "{\"Lines\":[{\"priceMicros\":1500000},7]}",
+         "{\"Lines\":[{\"priceMicros\":1500000,\"price\":1.5},7]}"},
+        {"invoice.made", "{\"total_micros\":5}", "{\"total_micros\":5}"},
+    };
+    Arena *arena = arena_new(0);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        DomainInput input = order_input(CASES[i].type, CASES[i].payload);
+        DomainEvent event = read_good(&input, arena);
+        if (!str_eq(event.variables, str_from(CASES[i].variables))) {
+            fail_msg("case %zu: " STR_FMT, i, STR_ARG(event.variables));
+        }
+        domain_event_free(&event);
+    }
+    arena_free(arena);
+}
+
 static void data_may_be_64_kib_and_not_more(void **state)
 {
     (void)state;
@@ -424,6 +537,10 @@ int main(void)
         cmocka_unit_test(what_cannot_be_read_says_why),
         cmocka_unit_test(a_message_sent_again_without_its_headers_is_known_by_its_subject),
         cmocka_unit_test(a_subject_names_tenant_and_type),
+        cmocka_unit_test(an_envelope_is_opened_by_its_urns_or_its_content_type),
+        cmocka_unit_test(a_messages_own_correlation_and_the_message_id_come_first),
+        cmocka_unit_test(a_bad_envelope_says_what_is_wrong),
+        cmocka_unit_test(an_order_event_in_json_has_the_amounts_of_protobuf),
         cmocka_unit_test(data_may_be_64_kib_and_not_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,8 +91,12 @@ static void a_check_out_is_read_in_every_spelling(void **state)
         "\",\"full_name\":\"Al Ice\",\"email\":\"al@example.com\","
         "\"total\":\"59.99\",\"currency\":\"EUR\"}",
     };
+    static const char *const types[] = {
+        "UserCheckedOut", "UserCheckedOutEvent", "UserCheckedOutIntegrationEvent"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        SagaInput in = reads("UserCheckedOut", texts[i]);
+        assert_true(saga_input_wants(str_from(types[i % 3])));
+        SagaInput in = reads(types[i % 3], texts[i]);
+        assert_true(str_eq(in.type, STR("UserCheckedOut")));
         assert_int_equal(in.kind, INPUT_CHECKED_OUT);
         assert_string_equal(in.order_id, ORDER);
         assert_string_equal(in.correlation_id, ORDER);

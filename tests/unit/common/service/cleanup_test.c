@@ -27,6 +27,7 @@ static void it_says_whose_rows_and_whose_word(void **state)
     (void)state;
     static const char *const rows[][2] = {
         {"{\"requested_by\":\"ops\"}", "ops"},
+        {"{\"requestedBy\":\"ops\"}", "ops"},
         {"{\"requested_by\":null}", ""},
         {"{}", ""},
     };

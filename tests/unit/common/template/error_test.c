@@ -246,6 +246,7 @@ static void lookup_follows_a_path(void **state)
     const json_t *name = template_lookup(variables, STR("order.items.0.name"));
     assert_string_equal(json_string_value(name), "x");
     assert_true(json_is_null(template_lookup(variables, STR("order.id"))));
+    assert_ptr_equal(template_lookup(variables, STR("Order.items.0.Name")), name);
     assert_null(template_lookup(variables, STR("order.items.1.name")));
     assert_null(template_lookup(variables, STR("order.items.name")));
     assert_null(template_lookup(variables, STR("order.")));

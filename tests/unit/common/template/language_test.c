@@ -46,6 +46,22 @@ static void check_row(const Row *row, TemplateEscape escape)
     }
 
 // clang-format off
+// Handlebars knows the exact name only: common/names/DECISIONS.md.
+static void a_variable_is_found_in_any_spelling(void **state)
+{
+    (void)state;
+    static const Row rows[] = {
+        {"{{order_id}} {{fullName}}", "{\"orderId\":7,\"full_name\":\"Ann\"}", "7 Ann"},
+        {"{{order.order_id}}", "{\"Order\":{\"OrderId\":7}}", "7"},
+        {"{{#each order_lines}}{{unit_price}};{{/each}}", "{\"orderLines\":[{\"unitPrice\":1},{\"unit_price\":2}]}", "1;2;"},
+        {"{{#if tracking_number}}{{tracking_number}}{{else}}none{{/if}}", "{\"trackingNumber\":\"J\"}", "J"},
+        {"{{#if coupon}}yes{{else}}no{{/if}}", "{\"couponCode\":\"x\"}", "no"},
+        {"{{a_b}}", "{\"aB\":1,\"a_b\":2}", "2"},
+        {"{{a_b}}", "{\"aB\":1,\"a_b\":null}", ""},
+    };
+    CHECK(rows, TEMPLATE_ESCAPE_HTML);
+}
+
 static void variables_are_found_by_their_path(void **state)
 {
     (void)state;
@@ -238,6 +254,7 @@ static void tags_alone_on_a_line_take_it_with_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_variable_is_found_in_any_spelling),
         cmocka_unit_test(variables_are_found_by_their_path),
         cmocka_unit_test(values_print_as_javascript_prints_them),
         cmocka_unit_test(html_is_escaped_unless_asked_otherwise),

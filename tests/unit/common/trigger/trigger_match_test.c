@@ -98,6 +98,20 @@ static void triggers_are_found_by_event_type_in_the_order_of_keys(void **state)
     assert_string_equal(found(s, "unknown", "stay", TRIGGER_MAKES), "");
 }
 
+static void an_order_event_has_one_type_however_it_is_spelled(void **state)
+{
+    Scene *s = *state;
+    put(s, &(Put){"acme", "a", "PlaceOrder", "CancelOrderCommand", false});
+    put(s, &(Put){"acme", "b", "PlaceOrderCommand", NULL, false});
+    put(s, &(Put){"acme", "c", "FeedbackCreated", NULL, false});
+    assert_string_equal(found(s, "acme", "PlaceOrder", TRIGGER_MAKES), "acme/a acme/b");
+    assert_string_equal(found(s, "acme", "PlaceOrderCommand", TRIGGER_MAKES), "acme/a acme/b");
+    assert_string_equal(found(s, "acme", "CancelOrderIntegrationEvent", TRIGGER_CANCELS), "acme/a");
+    assert_string_equal(found(s, "acme", "FeedbackCreatedIntegrationEvent", TRIGGER_MAKES), "");
+    put(s, &(Put){"acme", "b", "other", NULL, false});
+    assert_string_equal(found(s, "acme", "PlaceOrderCommand", TRIGGER_MAKES), "acme/a");
+}
+
 static void a_tenants_own_takes_the_place_of_the_platforms_of_the_same_key(void **state)
 {
     Scene *s = *state;
@@ -199,6 +213,8 @@ static void a_thousand_of_one_tenant_are_listed_and_go_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            an_order_event_has_one_type_however_it_is_spelled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             triggers_are_found_by_event_type_in_the_order_of_keys, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -59,6 +59,12 @@ static void json_and_protobuf_are_the_same_item(void **state)
         STR("{\"notification_id\":\"" NTF "\",\"requested_by\":\"ops\",\"may_double\":true}"));
     assert_true(resend_event_read(&json, arena, &item, &err));
     check(&item);
+    DomainInput camel = input_of(
+        STR("{\"NotificationId\":\"" NTF "\",\"requestedBy\":\"ops\",\"mayDouble\":true,"
+            "\"ignoreExpiry\":false}"));
+    camel.type = STR("ResendErrorEmailIntegrationEvent");
+    assert_true(resend_event_read(&camel, arena, &item, &err));
+    check(&item);
     Stentor__V1__ResendErrorEmail event;
     stentor__v1__resend_error_email__init(&event);
     char ntf[] = NTF, ops[] = "ops";
