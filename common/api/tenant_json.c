@@ -91,6 +91,23 @@ static bool take_limits(ApiBody *body, const char *name, Stentor__V1__Limits **r
     return ok;
 }
 
+// "every" mail shows the postal address, or those that "opt_out" is possible of.
+static bool take_address(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    Str postal = STR_EMPTY;
+    Str footer = STR_EMPTY;
+    (void)api_read_text(body, "physical_address", TENANT_TEXT_MAX, &postal);
+    (void)api_read_text(body, "address_footer", 32, &footer);
+    bool every = str_eq(footer, STR("every"));
+    if (footer.len > 0 && !every && !str_eq(footer, STR("opt_out"))) {
+        return api_body_fail(body, "address_footer", "expected opt_out or every");
+    }
+    ret->physical_address = own(body, postal);
+    ret->address_footer = every ? STENTOR__V1__ADDRESS_FOOTER__ADDRESS_FOOTER_EVERY
+                                : STENTOR__V1__ADDRESS_FOOTER__ADDRESS_FOOTER_UNSPECIFIED;
+    return true;
+}
+
 static bool take_policies(ApiBody *body, Stentor__V1__Tenant *ret)
 {
     Str over = STR_EMPTY;
@@ -253,7 +270,6 @@ bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_nam
     *ret_named = named_fields(body);
     (void)take_head(body, ret);
     (void)take_domains(body, ret);
-    Str postal = STR_EMPTY;
     (void)take_line(body, "name", &ret->name);
     (void)take_language(body, ret);
     (void)take_line(body, "sender_name", &ret->sender_name);
@@ -264,8 +280,7 @@ bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_nam
     (void)take_limits(body, "recipient_limits", &ret->recipient_limits);
     (void)take_policies(body, ret);
     (void)take_retention(body, ret);
-    (void)api_read_text(body, "physical_address", TENANT_TEXT_MAX, &postal);
-    ret->physical_address = own(body, postal);
+    (void)take_address(body, ret);
     (void)take_theme(body, ret);
     return api_body_good(body);
 }
@@ -326,6 +341,8 @@ void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
         buf_cstr(out, i + 1 == tenant->n_retention ? "}" : "");
     }
     put_text(out, "physical_address", tenant->physical_address);
+    bool every = tenant->address_footer == STENTOR__V1__ADDRESS_FOOTER__ADDRESS_FOOTER_EVERY;
+    put_text(out, "address_footer", every ? "every" : "");
     buf_cstr(out, ",\"theme\":{");
     for (size_t i = 0; i < tenant->n_theme; i++) {
         buf_cstr(out, i > 0 ? "," : "");

@@ -95,6 +95,8 @@ bool senders_put(Senders *senders, Str tenant, Str payload, Error *err)
         sender->theme = tenant_theme(entry);
         sender->names = tenant_names(entry);
         sender->physical_address = xstrdup(entry->physical_address);
+        sender->address_in_every =
+            entry->address_footer == STENTOR__V1__ADDRESS_FOOTER__ADDRESS_FOOTER_EVERY;
         sender->suspended = entry->suspended;
         map_put(senders->by_tenant, tenant, sender);
     }

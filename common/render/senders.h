@@ -19,6 +19,7 @@ typedef struct Sender {
     json_t *theme;          // an object of texts: {{theme.logo_url}}
     json_t *names;          // {{tenant.name}}
     char *physical_address; // for the footer; may be empty
+    bool address_in_every;  // e-mail, also where the recipient may not opt out
     bool suspended;
 } Sender;
 

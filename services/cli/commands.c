@@ -24,7 +24,7 @@
     "\n  --group GROUP, --service-groups   who may read the files besides their owner" \
     "\n  --epoch-keys DIR|none         the folder of epoch keys (default of a new installation: /var/lib/stentor-epochs,\n" \
     "                                for another folder than /etc/stentor: DIR-epochs beside it)" \
-    "\n  --renew                       write the settings again from these options; passwords and keys stay"
+    "\n  --renew                       write the settings again from these options; what you changed in them, passwords and keys stay"
 #define INIT_SERVERS_HELP \
     "\n  --timeout S                   how long to wait for the servers (default 60)" \
     "\n  --replicas N, --bytes-scale-percent N   of the streams, as for migrate" \
@@ -186,7 +186,7 @@ const Command commands[] = {
 
     {"tenant put", "TENANT", 1, 1,
      "name= sender= sender-name= reply-to= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "
-     "recipient-limit-day= over-limit= guardian-routing= physical-address= theme= retention= suspended no-suspended json",
+     "recipient-limit-day= over-limit= guardian-routing= physical-address= address-footer= theme= retention= suspended no-suspended json",
      "create or change a tenant; settings that no option names stay\n"
      "  --name TEXT                      its display name\n"
      "  --sender ADDRESS                 From of its e-mails; the operator's key also verifies the domain\n"
@@ -199,6 +199,7 @@ const Command commands[] = {
      "  --over-limit defer|suppress      what happens above a limit\n"
      "  --guardian-routing none|copy|redirect   for minors without their own\n"
      "  --physical-address TEXT          for the footer of e-mails\n"
+     "  --address-footer opt_out|every   which e-mails show it: those that a recipient may opt out of (default), or transactional ones too\n"
      "  --theme NAME=VALUE               {{theme.NAME}} in templates, repeatable; an empty value deletes it\n"
      "  --retention CATEGORY=CLASS       keep it as record, standard or brief; repeatable; an empty class deletes it\n"
      "  --suspended                      stop all its sending\n"

@@ -153,6 +153,12 @@ static bool add_html(Buf *html, const char *address)
     return ok && !html->full;
 }
 
+bool footer_is_wanted(const Request *request, bool in_every)
+{
+    return request->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL &&
+           (in_every || !category_ignores_opt_out((Category)request->category));
+}
+
 bool footer_add(
     Draft *draft, const Stentor__V1__TemplateVersion *version, const char *locale,
     const char *physical_address, RenderFailure *failure)

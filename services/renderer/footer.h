@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Additions to a mail that its recipient may opt out of (every category but transactional, security
-// and compliance): a one-click unsubscribe link, and the sender's physical address at its end.
-// Pure.
+// and compliance): a one-click unsubscribe link, and the sender's physical address at its end. A
+// tenant may want its address in every e-mail. Pure.
 #pragma once
 
 #include "common/codec/opt_out.h"
@@ -26,6 +26,11 @@ const char *opt_out_link(const OptOutLinks *links, const Job *job);
 // Sets {{unsubscribe_url}} and {{physical_address}}; without a link or an address they are empty,
 // unless the caller gave some. The link is never the caller's when there is one.
 void footer_variables(json_t *variables, const char *link, const char *physical_address);
+
+// Does the mail of this request show the physical address? An e-mail that its recipient may opt out
+// of does, whether or not there is a public URL for its link; `in_every`: all e-mails of the tenant
+// do.
+bool footer_is_wanted(const Request *request, bool in_every);
 
 // Appends the address to the html (before </body>) and to the text, unless the variant of `locale`
 // or a partial has it already. FAILURE_RENDER: no room.

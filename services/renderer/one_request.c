@@ -107,7 +107,7 @@ static Result write_content(
     if (!ok) {
         return RESULT_FAILED;
     }
-    if (job->unsubscribe_url[0] != '\0' &&
+    if (footer_is_wanted(job->request, sender->address_in_every) &&
         !footer_add(
             &renderer->draft, version->source, locale->locale, sender->physical_address, failure)) {
         return RESULT_FAILED;

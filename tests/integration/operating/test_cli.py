@@ -282,7 +282,8 @@ def test_a_tenant_can_be_made_suspended_and_taken_back(pipeline):
 def test_a_put_of_a_tenant_keeps_all_that_no_option_names(pipeline):
     pipeline.cli("tenant", "put", "cli-keeps", "--name", "K", "--sender", "k@keeps.test", "--sender-name", "Keeps", "--locale", "de-DE",
                  "--time-zone", "Europe/Berlin", "--quiet-hours", "22:00-07:00", "--limit-minute", "5", "--recipient-limit-day", "7",
-                 "--over-limit", "suppress", "--guardian-routing", "copy", "--physical-address", "Street 1", "--theme", "logo=x", "--suspended")
+                 "--over-limit", "suppress", "--guardian-routing", "copy", "--physical-address", "Street 1", "--address-footer", "every",
+                 "--theme", "logo=x", "--suspended")
     pipeline.cli("tenant", "sender-domain", "add", "cli-keeps", "*.keeps.test")
     before = json.loads(pipeline.cli("tenant", "show", "cli-keeps", "--json"))
     assert before["suspended"] is True and before["sender_domains"] == ["keeps.test", "*.keeps.test"]

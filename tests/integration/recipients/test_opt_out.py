@@ -94,6 +94,21 @@ def test_transactional_mail_carries_none(mailed):
     assert "High Street" not in str(mail)
 
 
+def test_an_order_mail_shows_the_address_where_the_tenant_says_so(mailed):
+    """A, "Physical address included in email footer" (finding 15, row 10h): also in transactional mail, which has no unsubscribe link."""
+    def mail():
+        return mail_of(mailed, send(mailed, "order@example.com", "welcome"))
+    assert "High Street" not in str(mail())
+    mailed.cli("tenant", "put", TENANT, "--address-footer", "every")
+    assert json.loads(mailed.cli("tenant", "show", TENANT, "--json"))["address_footer"] == "every"
+    shown = wait_until(lambda: next((m for m in [mail()] if "High Street" in str(m)), None), 20, "the address in transactional mail")
+    assert shown["List-Unsubscribe"] is None
+    assert shown.get_body(("plain",)).get_content().count("1 High Street") == 1
+    mailed.cli("tenant", "put", TENANT, "--address-footer", "opt_out")
+    assert "address_footer" not in json.loads(mailed.cli("tenant", "show", TENANT, "--json"))
+    wait_until(lambda: "High Street" not in str(mail()), 20, "no address again")
+
+
 def test_one_click_ends_that_category_and_nothing_else(mailed):
     to = "clicker@example.com"
     link = link_of(mail_of(mailed, send(mailed, to, "promo")))

@@ -19,7 +19,7 @@
     "\"start\":\"22:00\",\"end\":\"07:05\"},\"limits\":{\"per_minute\":5,\"per_day\":0},"          \
     "\"recipient_limits\":{\"per_minute\":0,\"per_day\":9},\"over_limit\":\"suppress\","           \
     "\"guardian_routing\":\"copy\",\"retention\":{\"marketing\":\"brief\",\"social\":\"record\"}," \
-    "\"physical_address\":\"1 Main St\\nTown\",\"theme\":{"                                        \
+    "\"physical_address\":\"1 Main St\\nTown\",\"address_footer\":\"every\",\"theme\":{"           \
     "\"logo_url\":\"https://acme.example/l.png\"}}"
 
 static Problem read_it(const char *json, Arena *arena, Stentor__V1__Tenant *ret)
@@ -87,6 +87,7 @@ static void a_wrong_setting_is_named(void **state)
         {"{\"recipient_limits\":7}", "recipient_limits"},
         {"{\"over_limit\":\"drop\"}", "over_limit"},
         {"{\"guardian_routing\":\"maybe\"}", "guardian_routing"},
+        {"{\"address_footer\":\"never\"}", "address_footer"},
         {"{\"theme\":{\"Logo\":\"x\"}}", "theme.Logo"},
         {"{\"theme\":{\"a-b\":\"x\"}}", "theme.a-b"},
         {"{\"theme\":{\"logo\":7}}", "theme.logo"},

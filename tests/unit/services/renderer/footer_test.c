@@ -156,6 +156,28 @@ static void the_address_goes_before_the_end_of_the_body(void **state)
     assert_int_equal(w.draft.text.len, 0);
 }
 
+static void transactional_mail_shows_it_only_where_the_tenant_says_so(void **state)
+{
+    static const struct {
+        int category;
+        int channel;
+        bool wanted, wanted_in_every;
+    } rows[] = {
+        {STENTOR__V1__CATEGORY__CATEGORY_MARKETING, CHANNEL_EMAIL, true, true},
+        {STENTOR__V1__CATEGORY__CATEGORY_SOCIAL, CHANNEL_EMAIL, true, true},
+        {STENTOR__V1__CATEGORY__CATEGORY_TRANSACTIONAL, CHANNEL_EMAIL, false, true},
+        {STENTOR__V1__CATEGORY__CATEGORY_SECURITY, CHANNEL_EMAIL, false, true},
+        {STENTOR__V1__CATEGORY__CATEGORY_MARKETING, CHANNEL_SMS, false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        w.request.category = (Stentor__V1__Category)rows[i].category;
+        w.request.channel = (Stentor__V1__Channel)rows[i].channel;
+        assert_int_equal(footer_is_wanted(&w.request, false), rows[i].wanted);
+        assert_int_equal(footer_is_wanted(&w.request, true), rows[i].wanted_in_every);
+    }
+}
+
 static void a_template_that_shows_it_gets_none(void **state)
 {
     (void)state;
@@ -202,6 +224,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_a_public_url_there_are_no_links, begin, end),
         cmocka_unit_test_setup_teardown(a_public_url_that_is_none_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(the_address_goes_before_the_end_of_the_body, begin, end),
+        cmocka_unit_test_setup_teardown(
+            transactional_mail_shows_it_only_where_the_tenant_says_so, begin, end),
         cmocka_unit_test_setup_teardown(a_template_that_shows_it_gets_none, begin, end),
         cmocka_unit_test_setup_teardown(too_long_a_mail_fails_with_the_reason, begin, end),
         cmocka_unit_test_setup_teardown(variables_are_there_and_the_link_is_ours, begin, end),
