@@ -53,6 +53,39 @@ put_private() { # FILE GROUP
     mv "$DATA/etc/.new" "$DATA/etc/$1"
 }
 
+# The same of a file that an operator may change: one that is not what `up` wrote the last time stays, and `up` says so. $DATA/etc/sums has
+# a line NAME=SUM of each.
+put_unless_changed() { # FILE GROUP
+    local sum
+    (umask 077 && cat >"$DATA/etc/.fresh")
+    sum=$(sed -n "s/^$1=//p" "$DATA/etc/sums" 2>/dev/null) || true
+    if [ -n "$sum" ] && [ -e "$DATA/etc/$1" ] && [ "$sum" != "$(cksum <"$DATA/etc/$1" | cut -d' ' -f1)" ]; then
+        cmp -s "$DATA/etc/.fresh" "$DATA/etc/$1" || say "$DATA/etc/$1 stays as you changed it (delete it, and the next up writes it again)"
+        rm -f "$DATA/etc/.fresh"
+        return 0
+    fi
+    # An installation of before has no sums, so the file may be changed or not: it is kept under another name.
+    if [ -z "$sum" ] && [ -e "$DATA/etc/$1" ] && ! cmp -s "$DATA/etc/.fresh" "$DATA/etc/$1"; then
+        mv "$DATA/etc/$1" "$DATA/etc/$1.before"
+        say "$DATA/etc/$1 is written again; as it was: $DATA/etc/$1.before"
+    fi
+    # The sum first: whoever is killed between the two writes the file again.
+    touch "$DATA/etc/sums"
+    sed -i "/^$1=/d" "$DATA/etc/sums"
+    echo "$1=$(cksum <"$DATA/etc/.fresh" | cut -d' ' -f1)" >>"$DATA/etc/sums"
+    put_private "$1" "$2" <"$DATA/etc/.fresh"
+    rm -f "$DATA/etc/.fresh"
+}
+
+# ---- the command on the PATH ----
+
+# May PROGRAM, the command of this installation, stand at LINK? Not where it is another installation's that is still there, or not a link
+# of ours at all.
+may_link() { # PROGRAM LINK
+    [ ! -e "$2" ] || [ "$(readlink "$2" 2>/dev/null)" = "$1" ] ||
+        { grep -qs "written by deploy/local/up" "$2" && grep -qsF "$DATA/etc/cli.conf" "$2"; }
+}
+
 # ---- the users' own settings: ~USER/.config/stentor/config, which `stentor` reads by itself ----
 
 # Who gets them: root, and who called sudo.
@@ -87,6 +120,8 @@ USER_CONFIG='
 put_user_config() { # USER
     as_person "$1" "$USER_CONFIG"'
         [ ! -e "$file" ] || is_ours || { echo "$file is not what deploy/local/up wrote" >&2; exit 3; }
+        of=$(sed -n "1s/^# written by deploy\/local\/up of \(.*\), sum .*/\1/p" "$file" 2>/dev/null || true)
+        [ -z "$of" ] || [ "$of" = "$1" ] || [ ! -e "$of/etc/ports" ] || { echo "$file is for the installation $of" >&2; exit 3; }
         umask 077
         mkdir -p "$(dirname "$file")"
         cat >"$file.new"

@@ -7,6 +7,7 @@
 #include "common/base/buf.h"
 #include "common/service/known_names.h"
 #include "common/service/options_file.h"
+#include "services/cli/init/conf_merge.h"
 
 enum { CONF_MAX = 128 * 1024 };
 
@@ -26,17 +27,25 @@ void setting_put(SettingLines *lines, Str name, const char *value)
     lines->count = i == lines->count ? i + 1 : lines->count;
 }
 
+static Str with_head(Cli *cli, void (*head)(Buf *out, Str lines), Str lines)
+{
+    Buf out;
+    buf_init(&out, CONF_MAX);
+    head(&out, lines);
+    buf_str(&out, lines);
+    Str text = arena_str(cli->arena, buf_view(&out));
+    buf_done(&out);
+    return text;
+}
+
 Str setting_text(Cli *cli, const SettingLines *lines)
 {
     Buf out;
     buf_init(&out, CONF_MAX);
-    buf_cstr(
-        &out,
-        "# written by stentor init, which keeps this file from now on (unless --renew is given)\n");
     for (size_t i = 0; i < lines->count; i++) {
         options_file_write(&out, lines->at[i].name, lines->at[i].value);
     }
-    Str text = arena_str(cli->arena, buf_view(&out));
+    Str text = with_head(cli, conf_head, buf_view(&out));
     buf_done(&out);
     return text;
 }
@@ -212,14 +221,12 @@ Str init_nats_conf(Cli *cli)
 {
     Buf out;
     buf_init(&out, CONF_MAX);
-    buf_cstr(
-        &out, "# written by stentor init, which keeps this file from now on (unless --renew is "
-              "given)\nlisten: ");
+    buf_cstr(&out, "listen: ");
     buf_json(&out, str_from(flag_or(cli, "nats-listen", "127.0.0.1:4222")));
     buf_cstr(&out, "\nserver_name: \"stentor\"\njetstream { store_dir: ");
     buf_json(&out, str_from(flag_or(cli, "nats-store", "/var/lib/stentor/nats")));
     buf_cstr(&out, ", max_file_store: 1TB }\ninclude \"nats-accounts.conf\"\n");
-    Str text = arena_str(cli->arena, buf_view(&out));
+    Str text = with_head(cli, conf_whole_head, buf_view(&out));
     buf_done(&out);
     return text;
 }

@@ -21,6 +21,7 @@
 #include "common/codec/master_key.h"
 #include "common/db/install/conninfo.h"
 #include "common/erasure/erasure_key.h"
+#include "services/cli/init/conf_merge.h"
 #include "services/cli/init/init_conf.h"
 #include "services/cli/init/nats_hash.h"
 
@@ -92,6 +93,43 @@ static bool put_secret(Cli *cli, const char *name, const char *reader, const cha
 static bool put_settings(Cli *cli, const char *name, const char *reader, Str text, Error *err)
 {
     return put(cli, name, reader, text, args_has(&cli->args, "renew"), err);
+}
+
+// Settings, of which those that the operator changed stay.
+static bool put_conf(Cli *cli, const char *name, const char *reader, Str fresh, Error *err)
+{
+    bool there = false;
+    Str current = STR_EMPTY;
+    ConfMerge merged = {.text = fresh};
+    if (args_has(&cli->args, "renew") && !init_read(cli, name, &current, &there, err)) {
+        return false;
+    }
+    if (there) {
+        merged = conf_merge(current, fresh, cli->arena);
+    }
+    if (!put_settings(cli, name, reader, merged.text, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < merged.n_kept; i++) {
+        cli_step(cli, arena_printf(cli->arena, "%s: %s", name, merged.kept[i]), "kept");
+    }
+    return true;
+}
+
+static bool put_nats_conf(Cli *cli, Error *err)
+{
+    bool there = false;
+    Str current = STR_EMPTY;
+    Str fresh = init_nats_conf(cli);
+    if (args_has(&cli->args, "renew") && !init_read(cli, "nats.conf", &current, &there, err)) {
+        return false;
+    }
+    current = str_from(arena_printf(cli->arena, STR_FMT "\n", STR_ARG(current)));
+    if (!there || conf_whole_is_ours(current, fresh)) {
+        return put_settings(cli, "nats.conf", "nats", fresh, err);
+    }
+    cli_step(cli, "nats.conf: the whole file", "kept");
+    return true;
 }
 
 // ---- passwords ----
@@ -264,13 +302,13 @@ static bool put_confs(Cli *cli, Error *err)
     const InitService *services = init_services(&count);
     bool ok = init_epochs_folder(cli, &epochs, err);
     for (size_t i = 0; ok && i < count; i++) {
-        ok = put_settings(
+        ok = put_conf(
             cli, arena_printf(cli->arena, "%s.conf", services[i].name), services[i].name,
             init_service_conf(cli, &services[i], epochs), err);
     }
-    return ok && put_settings(cli, "admin.conf", NULL, init_admin_conf(cli), err) &&
-           put_settings(cli, "cli.conf", NULL, init_cli_conf(cli, epochs), err) &&
-           put_settings(cli, "nats.conf", "nats", init_nats_conf(cli), err);
+    return ok && put_conf(cli, "admin.conf", NULL, init_admin_conf(cli), err) &&
+           put_conf(cli, "cli.conf", NULL, init_cli_conf(cli, epochs), err) &&
+           put_nats_conf(cli, err);
 }
 
 // ---- the accounts of NATS ----

@@ -271,6 +271,19 @@ def test_what_up_writes_is_read_replaced_by_the_next_and_removed_by_its_own_down
     other.drop()
 
 
+def test_the_settings_of_an_installation_that_is_still_there_stay(home, tmp_path):
+    """As its command does (finding 20): a second installation on the machine takes nothing over."""
+    one, other = _Local(tmp_path, tmp_path / "one"), _Local(tmp_path, tmp_path / "other")
+    first, second = _address(), _address()
+    one.put(f"STENTOR_API_URL={first}\n")
+    (tmp_path / "one/etc").mkdir(parents=True)
+    (tmp_path / "one/etc/ports").write_text("api=1\n")
+    other.put(f"STENTOR_API_URL={second}\n", status=3)
+    assert home.asks() == (first, str(home.file))
+    one.put(f"STENTOR_API_URL={second}\n")
+    assert home.asks() == (second, str(home.file))
+
+
 def test_a_file_that_the_user_changed_is_neither_replaced_nor_removed(home, tmp_path):
     local = _Local(tmp_path, tmp_path / "data")
     local.put("STENTOR_API_URL=http://127.0.0.1:1\n")
