@@ -421,11 +421,11 @@ static bool write_whatsapp(const Writing *writing, RenderFailure *failure)
     return render_part(writing, "text", locale->text, &draft->text, failure);
 }
 
-bool render_content(
-    const CompiledVersion *version, const CompiledLocale *locale, const json_t *variables,
-    const ContentContext *context, Draft *draft, RenderFailure *failure)
+static Writing begin_writing(
+    const CompiledLocale *locale, const json_t *variables, const ContentContext *context,
+    Draft *draft)
 {
-    Writing writing = {
+    return (Writing){
         .locale = locale,
         .variables = variables,
         .context =
@@ -438,6 +438,23 @@ bool render_content(
             },
         .draft = draft,
     };
+}
+
+bool render_subject_line(
+    const CompiledLocale *locale, const json_t *variables, const ContentContext *context, Buf *line)
+{
+    const Template *tpl = locale->subject != NULL ? locale->subject : locale->title;
+    Writing writing = begin_writing(locale, variables, context, NULL);
+    RenderFailure failure;
+    buf_clear(line);
+    return tpl != NULL && render_line(&writing, "subject", tpl, line, &failure) && line->len > 0;
+}
+
+bool render_content(
+    const CompiledVersion *version, const CompiledLocale *locale, const json_t *variables,
+    const ContentContext *context, Draft *draft, RenderFailure *failure)
+{
+    Writing writing = begin_writing(locale, variables, context, draft);
     clear(draft);
     switch (version->channel) {
     case CHANNEL_EMAIL:

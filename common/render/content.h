@@ -77,3 +77,8 @@ typedef struct ContentContext {
 bool render_content(
     const CompiledVersion *version, const CompiledLocale *locale, const json_t *variables,
     const ContentContext *context, Draft *draft, RenderFailure *failure);
+// What a list may show of the notification, in *line: a mail's subject, else a title. false: it has
+// neither, or it cannot be rendered.
+bool render_subject_line(
+    const CompiledLocale *locale, const json_t *variables, const ContentContext *context,
+    Buf *line);

@@ -3,6 +3,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
+#include "common/render/digest_lines.h"
 #include "common/template/helpers/format.h"
 #include "services/renderer/renderer_internal.h"
 
@@ -73,6 +74,36 @@ static Result find_version(
     return RESULT_FAILED;
 }
 
+// A context whose meter is `meter`: the notification's own, so that one slow template costs no other
+// notification its time. The zones that ingest knows are the system's, those of the dates are ICU's.
+static ContentContext content_context(const Lane *lane, const Job *job, TemplateMeter *meter)
+{
+    Renderer *renderer = lane->renderer;
+    const Sender *sender = senders_get(renderer->senders, str_from(job->request->meta->tenant));
+    Str zone = str_from(job->request->time_zone);
+    *meter = (TemplateMeter){.cpu_us = clock_thread_cpu_us, .max_us = renderer->cpu_max_us};
+    return (ContentContext){
+        .zone = format_zone_exists(zone) ? zone : str_from(sender->zone),
+        .tools = renderer->tools,
+        .meter = meter,
+    };
+}
+
+// The subjects of all items have the time of one notification; what is over it goes without.
+static bool add_digest(const Lane *lane, const Job *job, json_t *variables, Error *err)
+{
+    Renderer *renderer = lane->renderer;
+    if (!digest_variables(job, variables, err)) {
+        return false;
+    }
+    TemplateMeter meter;
+    ContentContext context = content_context(lane, job, &meter);
+    digest_subject_lines(
+        renderer->templates, job,
+        senders_get(renderer->senders, str_from(job->request->meta->tenant)), &context, variables);
+    return true;
+}
+
 static Result write_content(
     const Lane *lane, const Job *job, const CompiledVersion *version, json_t *variables,
     BusOut *out, RenderFailure *failure)
@@ -82,14 +113,8 @@ static Result write_content(
     Str wanted = str_from(job->request->locale);
     const CompiledLocale *locale =
         version_locale(version, wanted.len > 0 ? wanted : str_from(sender->locale));
-    Str zone = str_from(job->request->time_zone);
-    TemplateMeter meter = {.cpu_us = clock_thread_cpu_us, .max_us = renderer->cpu_max_us};
-    // The zones that ingest knows are the system's, those of the dates are ICU's.
-    ContentContext context = {
-        .zone = format_zone_exists(zone) ? zone : str_from(sender->zone),
-        .tools = renderer->tools,
-        .meter = &meter,
-    };
+    TemplateMeter meter;
+    ContentContext context = content_context(lane, job, &meter);
     Error err = {0};
     footer_variables(variables, job->unsubscribe_url, sender->physical_address);
     if (version->channel != (Channel)job->request->channel) {
@@ -139,9 +164,15 @@ static Result render(
         return RESULT_FAILED;
     }
     bool is_digest = job->request->n_digest_items > 0;
-    result = is_digest && !digest_variables(job, variables, err)
-                 ? RESULT_DEAD
-                 : write_content(lane, job, version, variables, out, failure);
+    if (is_digest && !add_digest(lane, job, variables, err)) {
+        result = RESULT_DEAD;
+    } else {
+        // A digest's items were looked up since, which ends what was found before.
+        result = is_digest ? find_version(lane, item, &version, failure) : RESULT_OUT;
+        result = result == RESULT_OUT
+                     ? write_content(lane, job, version, variables, out, failure)
+                     : result;
+    }
     json_decref(variables);
     return result;
 }

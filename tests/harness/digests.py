@@ -63,7 +63,7 @@ class Deferrals:
     def wait(self, request, reason, due_us, cancel_key=""):
         self.publish(self.deferred(request, reason, due_us, cancel_key))
 
-    def gather(self, request, due_us, category="social", cancel_key="", again=""):
+    def gather(self, request, due_us, category="social", cancel_key="", again="", locale="en"):
         """Into the window of its recipient; returns the window's id. again: the same item as another event."""
         recipient = request.recipient_id
         window = "dgw_" + event_id("window", recipient, category, due_us)
@@ -72,7 +72,7 @@ class Deferrals:
             deferred.meta.event_id = event_id(again, deferred.meta.event_id)
         deferred.digest.CopyFrom(self.proto.DigestWindow(
             window_id=window, recipient_id=recipient, category=self.proto.Category.Value("CATEGORY_" + category.upper()),
-            channel=request.channel, flush_at_us=due_us, template="digest", template_version="1.0.0", locale="en"))
+            channel=request.channel, flush_at_us=due_us, template="digest", template_version="1.0.0", locale=locale))
         self.publish(deferred)
         return window
 

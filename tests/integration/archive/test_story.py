@@ -48,8 +48,7 @@ def start():
                       "STENTOR_KEYS_DUMP_DIR": pipeline.folder / "dumps", "STENTOR_ARCHIVE_SPOOL_DIR": pipeline.folder / "spool",
                       "STENTOR_ARCHIVE_GRACE_S": "0"}
     pipeline.start(SERVICES)
-    pipeline.cli("template", "put", "digest", "--subject", "{{count}} for you", "--html", PLATFORM / "digest.html", "--text",
-                 PLATFORM / "digest.txt", tenant="platform")
+    pipeline.cli("template", "put", "digest", "--from", PLATFORM / "digest.json", tenant="platform")
     pipeline.cli("tenant", "put", "globex", "--name", "Globex", "--sender", "hello@globex.test", "--sender-name", "Globex")
     pipeline.cli("template", "put", "welcome", "--subject", "Welcome, {{name}}!", "--html", pipeline.folder / "welcome.html", "--text",
                  pipeline.folder / "welcome.txt", "--require", "name:string", tenant="globex")

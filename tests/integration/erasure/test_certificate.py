@@ -29,8 +29,7 @@ def pipeline():
                      "STENTOR_ARCHIVE_SPOOL_DIR": running.folder, "STENTOR_ARCHIVE_GRACE_S": "0"}
     running.start([*SERVICES, "order-saga"])
     running.client = NatsClient(running.nats.port)
-    running.cli("template", "put", "digest", "--subject", "{{count}} for you", "--html", PLATFORM / "digest.html", "--text",
-                PLATFORM / "digest.txt", tenant="platform")
+    running.cli("template", "put", "digest", "--from", PLATFORM / "digest.json", tenant="platform")
     running.erasure_key = running.folder / "erasure.key"
     running.erasure_key.write_text(running.cli("erase", "key"))
     running.shop = Shop(running).put_mails()

@@ -20,8 +20,7 @@ GROUND = "Art. 17 GDPR"
 @pytest.fixture(scope="module")
 def pipeline():
     running = Pipeline(ack_wait_ms=3000).start()
-    running.cli("template", "put", "digest", "--subject", "{{count}} for you", "--html", PLATFORM / "digest.html", "--text",
-                PLATFORM / "digest.txt", tenant="platform")
+    running.cli("template", "put", "digest", "--from", PLATFORM / "digest.json", tenant="platform")
     yield running
     running.stop()
 

@@ -22,8 +22,7 @@ def pipeline():
     running.extra = {"STENTOR_STORAGE_URL": f"file://{running.storage}", "STENTOR_SEGMENT_S": "1", "STENTOR_SEGMENT_SPOOL_DIR": running.folder}
     running.start()
     running.client = NatsClient(running.nats.port)
-    running.cli("template", "put", "digest", "--subject", "{{count}} for you", "--html", PLATFORM / "digest.html", "--text",
-                PLATFORM / "digest.txt", tenant="platform")
+    running.cli("template", "put", "digest", "--from", PLATFORM / "digest.json", tenant="platform")
     yield running
     running.client.close()
     running.stop()

@@ -24,8 +24,7 @@ def pipeline():
     running = Pipeline(ack_wait_ms=3000, durable=True)
     running.storage = running.folder / "objects"
     running.start(SERVICES)
-    running.cli("template", "put", "digest", "--subject", "{{count}} for you", "--html", PLATFORM / "digest.html", "--text",
-                PLATFORM / "digest.txt", tenant="platform")
+    running.cli("template", "put", "digest", "--from", PLATFORM / "digest.json", tenant="platform")
     running.erasure_key = running.folder / "erasure.key"
     running.erasure_key.write_text(running.cli("erase", "key"))
     yield running

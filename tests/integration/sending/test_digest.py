@@ -23,8 +23,7 @@ NUMBERS = itertools.count()
 @pytest.fixture(scope="module")
 def gathered():
     running = Pipeline(FAST, ack_wait_ms=3000).start()
-    running.cli("template", "put", "digest", "--subject", "{{count}} notifications for you", "--html", PLATFORM / "digest.html",
-                "--text", PLATFORM / "digest.txt", tenant="platform")
+    running.cli("template", "put", "digest", "--from", PLATFORM / "digest.json", tenant="platform")
     running.services["digest-flusher-2"] = running.service("digest-flusher", instance="-2").start()
     yield running
     running.stop()
@@ -229,10 +228,41 @@ def test_what_the_gate_gathered_is_one_mail_with_every_item(gathered, bus):
     mail, = wait_until(reader.mails, 30, "the digest's mail")
     assert mail["Subject"] == "3 notifications for you"
     text = mail.get_body(("plain",)).get_content().replace("\r\n", "\n")
-    assert [line for line in text.splitlines() if line.startswith("- ")] == ["- First: a reply", "- Second: a <like>", "- Third: an invitation"]
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    assert [line.partition(" (")[0] for line in lines] == ["- Welcome, Ada!: a reply", "- Welcome, Ada!: a <like>", "- Welcome, Ada!: an invitation"]
     html = mail.get_body(("html",)).get_content()
-    assert "<b>Second</b>: a &lt;like&gt;" in html and "more." not in html
+    assert "Welcome, Ada!: a &lt;like&gt; <small>" in html and "more" not in html
     assert window_state(gathered, window) == "flushed" and len(reader.mails()) == 1
+
+
+def test_the_default_digest_says_what_happened_in_the_readers_language(gathered, bus):
+    """B72 (student portal): grades of a day for a reader of Dari, with the subject of each notification and its time, without a template of the tenant."""
+    words = {"fa": ("نمره {{subject}}: {{grade}}", "fa-AF"), "en": ("{{subject}}: grade {{grade}}", "en")}
+    locales = [{"locale": locale, "subject": subject, "text": "-"} for locale, (subject, _) in words.items()]
+    page = gathered.folder / "grade.json"
+    page.write_text(json.dumps({"key": "grade", "category": "operational", "locales": locales}))
+    gathered.cli("template", "put", "grade", "--from", page)
+    gathered.cli("template", "put", "nameless", "--category", "operational", "--subject", "{{#each missing}}{{/each}}", "--text", HOME / "README.md")
+    who = person()
+    flush_us = in_s(2)
+    grades = [bus.accept([who], "grade", locale="fa-AF", variables={"subject": subject, "grade": grade})[0]
+              for subject, grade in (("ریاضی", 18), ("<b>هنر", 20))]
+    nameless = bus.accept([who], "nameless", locale="fa-AF")[0]
+    start = bus.last("REQUEST_NORMAL")
+    for request in (*grades, nameless):
+        bus.gather(request, flush_us, locale="fa-AF")
+    wait_words(bus, ids_of(grades), "superseded")
+    digest, = bus.digests(start)
+    gathered.status(digest.meta.notification_id, wait="sent")
+    mail, = gathered.mailbox.for_notification(digest.meta.notification_id)
+    assert mail["Subject"] == "۳ اعلان برای شما"
+    text = mail.get_body(("plain",)).get_content()
+    html = mail.get_body(("html",)).get_content()
+    at = [line for line in text.splitlines() if line.startswith("- ")]
+    assert at[0].startswith("- نمره ریاضی: 18 (") and at[1].startswith("- نمره <b>هنر: 20 ("), at
+    assert at[2].startswith("- nameless (")  # a template that gives no subject is named
+    assert all(line.endswith(")") and any(sign in line for sign in "۰۱۲۳۴۵۶۷۸۹") for line in at)  # the time, in the reader's digits
+    assert 'lang="fa"' in html and 'dir="rtl"' in html and "نمره &lt;b&gt;هنر: 20" in html
 
 
 def test_one_item_that_the_gate_gathered_goes_out_as_itself(gathered, bus):
