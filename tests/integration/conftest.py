@@ -57,7 +57,8 @@ def pytest_runtest_makereport(item, call):
     if report.failed:
         services = sorted((process for process in Process.started if isinstance(process, Service)), key=lambda service: service.name)
         for service in services:
-            report.sections.append((f"{service.name} {service.state()}", service.tail(5)))
+            lines = (line[:240] for line in service.tail(5).splitlines())
+            report.sections.append((f"{service.name} {service.state()}", "\n".join(lines)))
 
 
 def pytest_terminal_summary(terminalreporter):
