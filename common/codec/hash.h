@@ -38,6 +38,7 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //   timeout    "timeout",  "<tenant>/<correlation id>", "<timeout_retry_count>"      (order-saga)
 //   retention  "retention", "order-saga", "<number of its period since 1970>/<its seconds>"        (order-saga)
 //   settle     "settle",   vendor's event id, "<status>"
+//   health     "health",   subject of the entry, "<down_since_us>/<changed_at_us>/<instance>"
 //   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a repair)
 // clang-format on
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);

@@ -7,6 +7,7 @@
 #include "common/bus/events/suppression_event.h"
 #include "common/codec/event.h"
 #include "common/codec/key_register.h"
+#include "common/config/channel_health.h"
 #include "stentor/v1/config.pb-c.h"
 
 typedef struct Kind {
@@ -28,6 +29,7 @@ TENANT_OF(tenant_of_template, Stentor__V1__TemplateVersion)
 TENANT_OF(tenant_of_trigger, Stentor__V1__Trigger)
 TENANT_OF(tenant_of_suppression, Stentor__V1__Suppression)
 TENANT_OF(tenant_of_inbound, Stentor__V1__InboundKey)
+TENANT_OF(tenant_of_health, Stentor__V1__ChannelHealth)
 
 static const char *key_of_tenant(const ProtobufCMessage *message, Arena *arena)
 {
@@ -76,6 +78,16 @@ static const char *key_of_inbound(const ProtobufCMessage *message, Arena *arena)
     return ((const Stentor__V1__InboundKey *)message)->vendor;
 }
 
+static const char *key_of_health(const ProtobufCMessage *message, Arena *arena)
+{
+    const Stentor__V1__ChannelHealth *entry = (const Stentor__V1__ChannelHealth *)message;
+    char key[CHANNEL_HEALTH_KEY_SIZE];
+    bool named =
+        channel_health_key(key, (Channel)entry->channel, str_from(entry->vendor)) &&
+        str_eq(str_from(entry->tenant), STR(CHANNEL_HEALTH_TENANT));
+    return named ? arena_cstr(arena, str_from(key)) : "";
+}
+
 static const char *tenant_of_register(const ProtobufCMessage *message)
 {
     (void)message;
@@ -96,6 +108,7 @@ static const Kind kinds[] = {
     {"trigger",     &stentor__v1__trigger__descriptor,          tenant_of_trigger,     key_of_trigger},
     {"suppression", &stentor__v1__suppression__descriptor,      tenant_of_suppression, key_of_suppression},
     {"inbound",     &stentor__v1__inbound_key__descriptor,      tenant_of_inbound,     key_of_inbound},
+    {CHANNEL_HEALTH_KIND, &stentor__v1__channel_health__descriptor, tenant_of_health, key_of_health},
     {KEY_REGISTER_KIND, &stentor__v1__master_keys__descriptor,  tenant_of_register,    key_of_register},
 };
 // clang-format on

@@ -128,6 +128,21 @@ void admin_tick(Service *service)
 
 // ---- requests ----
 
+// A second line. Whoever restarts or replaces a process that is not ready must not do so because of
+// it: another process would meet the same.
+static void add_warning(Service *service, Buf *text)
+{
+    Buf warning;
+    buf_init(&warning, REASONS_MAX / 2);
+    if (service->spec->warn != NULL) {
+        service->spec->warn(service->state, &warning);
+    }
+    if (warning.len > 0) {
+        buf_printf(text, "\nwarning: %s", buf_c(&warning));
+    }
+    buf_done(&warning);
+}
+
 static void answer_ready(Service *service, HttpRequest *request)
 {
     Buf text;
@@ -135,6 +150,7 @@ static void answer_ready(Service *service, HttpRequest *request)
     bool ready = admin_ready(service, &text);
     if (ready) {
         buf_cstr(&text, "ready");
+        add_warning(service, &text);
     }
     buf_char(&text, '\n');
     http_respond(request, ready ? 200 : 503, "text/plain; charset=utf-8", buf_view(&text));

@@ -34,6 +34,9 @@ typedef struct ServiceSpec {
     // yet.
     bool (*start)(Service *service, const void *options, void **ret_state, Error *err);
     bool (*ready)(void *state, Buf *reason); // next to the bus and the pool; NULL: always
+    // What an operator should know though the service is ready and works on: appended to the answer
+    // of /readyz, which stays 200. NULL: never anything.
+    void (*warn)(void *state, Buf *warning);
     // Begin to drain: close what was opened, then service_stopped(), now or later. NULL: nothing to
     // drain.
     void (*stop)(void *state);

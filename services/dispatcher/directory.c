@@ -7,6 +7,7 @@
 #include "common/base/map.h"
 #include "common/bus/events/suppression_event.h"
 #include "common/codec/event.h"
+#include "common/config/channel_health.h"
 #include "common/model/sender_domain.h"
 
 enum { KEY_MAX = 256 };
@@ -29,6 +30,7 @@ typedef struct Version {
 struct Directory {
     Map *senders;  // tenant -> Sender
     Map *versions; // "tenant/template.1_0_0" -> Version
+    Map *channels; // "email_smtp" -> ChannelState
     Suppressions *suppressions;
     size_t prefixes;
     uint64_t calls;
@@ -60,6 +62,7 @@ Directory *directory_new(void)
     Directory *directory = xcalloc(1, sizeof *directory);
     directory->senders = map_new(free_sender);
     directory->versions = map_new(free_version);
+    directory->channels = map_new(free);
     directory->suppressions = suppressions_new();
     directory->scratch = arena_new(0);
     return directory;
@@ -70,6 +73,7 @@ void directory_free(Directory *directory)
     if (directory != NULL) {
         map_free(directory->senders);
         map_free(directory->versions);
+        map_free(directory->channels);
         suppressions_free(directory->suppressions);
         arena_free(directory->scratch);
         free(directory);
@@ -130,6 +134,20 @@ static bool put_version(Directory *directory, Str tenant, Str key, Str payload, 
     return true;
 }
 
+// A removal leaves its sequence, which who writes the next one must name.
+static bool put_channel(Directory *directory, Str key, const BusMessage *message, Error *err)
+{
+    const Stentor__V1__ChannelHealth *entry = (const void *)event_unpack(
+        &stentor__v1__channel_health__descriptor, message->payload, directory->scratch, err);
+    if (entry == NULL) {
+        return false;
+    }
+    ChannelState *state = xcalloc(1, sizeof *state);
+    *state = (ChannelState){entry->down_since_us, entry->changed_at_us, message->sequence};
+    map_put(directory->channels, key, state);
+    return true;
+}
+
 bool directory_changed(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
@@ -143,6 +161,9 @@ bool directory_changed(
     }
     if (str_eq(kind, STR("suppression"))) {
         return suppression_apply(directory->suppressions, tenant, key, message, err);
+    }
+    if (str_eq(kind, STR(CHANNEL_HEALTH_KIND))) {
+        return put_channel(directory, key, message, err);
     }
     return true;
 }
@@ -250,6 +271,12 @@ const BodyPrefix *directory_prefix(
     directory->calls++;
     const BodyPrefix *own = prefix_of(directory, tenant, whole, id);
     return own != NULL ? own : prefix_of(directory, STR("platform"), whole, id);
+}
+
+ChannelState directory_channel(const Directory *directory, Str key)
+{
+    const ChannelState *state = map_get(directory->channels, key);
+    return state != NULL ? *state : (ChannelState){0};
 }
 
 const Suppressions *directory_suppressions(const Directory *directory)

@@ -36,5 +36,13 @@ bool directory_may_send_as(const Directory *directory, Str tenant, Str address);
 const BodyPrefix *directory_prefix(
     Directory *directory, Str tenant, Str template, Str version, uint64_t id);
 
+// What CONFIG says of a channel's vendor (common/config/channel_health.h); key "email_smtp".
+typedef struct ChannelState {
+    int64_t down_since_us; // 0: nothing is known against it
+    int64_t changed_at_us; // 0: there is no entry
+    uint64_t sequence;     // of the entry
+} ChannelState;
+ChannelState directory_channel(const Directory *directory, Str key);
+
 const Suppressions *directory_suppressions(const Directory *directory);
 bool directory_is_suspended(const Directory *directory, Str tenant);

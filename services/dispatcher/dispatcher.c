@@ -116,6 +116,7 @@ static void turn(Dispatcher *dispatcher)
         record_renew(dispatcher);
         record_try_aside(dispatcher);
         settle_count_open(dispatcher);
+        health_tick(dispatcher->health);
     } else if (!dispatcher->stopping && config_mirror_ready(dispatcher->mirror)) {
         work(dispatcher);
     }
@@ -134,6 +135,9 @@ Dispatcher *dispatcher_new(const DispatcherParts *parts)
     dispatcher->parts = *parts;
     dispatcher->owner = str_from(parts->instance);
     dispatcher->directory = directory_new();
+    dispatcher->health = health_new(
+        parts->bus, dispatcher->directory, &dispatcher->parts.vendor, CHANNEL_EMAIL,
+        parts->instance);
     dispatcher->keyring = keyring_new(parts->pool, parts->master, &(KeyringOptions){0});
     dispatcher->jobs = map_new(NULL);
     dispatcher->scratch = arena_new(64 * 1024);
@@ -159,6 +163,15 @@ bool dispatcher_ready(const Dispatcher *dispatcher, Buf *reason)
     return dispatcher->working;
 }
 
+void dispatcher_warn(const Dispatcher *dispatcher, Buf *warning)
+{
+    const Vendor *vendor = &dispatcher->parts.vendor;
+    VendorHealth own = vendor->health(vendor->self);
+    if (own.down_since_us > 0) {
+        health_describe(vendor->name, &own, warning);
+    }
+}
+
 static void part_closed(Dispatcher *dispatcher)
 {
     if (--dispatcher->open == 0) {
@@ -178,13 +191,14 @@ static void on_part_freed(void *ctx)
 
 static void close_rest(Dispatcher *dispatcher)
 {
-    dispatcher->open = 4 + (dispatcher->working ? LANES + 1 : 0);
+    dispatcher->open = 5 + (dispatcher->working ? LANES + 1 : 0);
     for (int lane = 0; dispatcher->working && lane < LANES; lane++) {
         worker_free(dispatcher->lanes[lane].worker, on_part_freed, dispatcher);
     }
     if (dispatcher->working) {
         worker_free(dispatcher->settler, on_part_freed, dispatcher);
     }
+    health_stop(dispatcher->health, on_part_freed, dispatcher);
     config_mirror_free(dispatcher->mirror, on_part_freed, dispatcher);
     uv_close((uv_handle_t *)&dispatcher->flush_timer, on_handle_closed);
     uv_close((uv_handle_t *)&dispatcher->tick, on_handle_closed);
@@ -226,6 +240,7 @@ void dispatcher_free(Dispatcher *dispatcher)
             turns_close(&dispatcher->lanes[lane]);
         }
         keyring_free(dispatcher->keyring);
+        health_free(dispatcher->health);
         directory_free(dispatcher->directory);
         map_free(dispatcher->jobs);
         arena_free(dispatcher->scratch);

@@ -50,6 +50,8 @@ typedef struct DispatcherParts {
 Dispatcher *dispatcher_new(const DispatcherParts *parts);
 // false: `reason` gets the text for /readyz.
 bool dispatcher_ready(const Dispatcher *dispatcher, Buf *reason);
+// Something that it works on in spite of: the vendor cannot be reached. Empty: nothing.
+void dispatcher_warn(const Dispatcher *dispatcher, Buf *warning);
 // Stops consuming, releases mails that were not started, lets the others end; on_stopped when every
 // delivery is settled and all handles are closed.
 void dispatcher_stop(Dispatcher *dispatcher, void (*on_stopped)(void *ctx), void *ctx);

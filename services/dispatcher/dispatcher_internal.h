@@ -5,6 +5,7 @@
 #include "common/base/map.h"
 #include "common/model/company.h"
 #include "services/dispatcher/dispatcher.h"
+#include "services/dispatcher/health.h"
 
 enum {
     FLUSH_MAX = 256,
@@ -53,6 +54,7 @@ struct Dispatcher {
     DispatcherParts parts;
     Str owner;
     Directory *directory;
+    Health *health;
     ConfigMirror *mirror;
     Keyring *keyring;
     DispatcherLane lanes[LANES];

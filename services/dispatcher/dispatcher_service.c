@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/clock.h"
 #include "common/service/cleanup.h"
 #include "services/dispatcher/dispatcher.h"
 #include "services/dispatcher/vendor/smtp/smtp_pool.h"
@@ -175,7 +176,14 @@ static double read_queued(void *ctx)
 static double read_up(void *ctx)
 {
     const State *state = ctx;
-    return state->smtp != NULL && smtp_pool_trouble(state->smtp) == NULL ? 1 : 0;
+    return state->smtp != NULL && smtp_pool_health(state->smtp).down_since_us == 0 ? 1 : 0;
+}
+
+static double read_down_seconds(void *ctx)
+{
+    const State *state = ctx;
+    int64_t since = state->smtp != NULL ? smtp_pool_health(state->smtp).down_since_us : 0;
+    return since > 0 ? (double)(clock_now_us() - since) / 1e6 : 0;
 }
 
 static void register_smtp_metrics(State *state, Metrics *metrics)
@@ -189,6 +197,9 @@ static void register_smtp_metrics(State *state, Metrics *metrics)
     metrics_gauge_fn(
         metrics, "stentor_dispatcher_smtp_up", "",
         "1: the SMTP server could be reached at the last attempt", read_up, state);
+    metrics_gauge_fn(
+        metrics, "stentor_dispatcher_smtp_down_seconds", "",
+        "How long the SMTP server cannot be reached; 0: it can", read_down_seconds, state);
 }
 
 // ---- start and stop ----
@@ -268,6 +279,12 @@ static bool ready(void *ctx, Buf *reason)
     return dispatcher_ready(state->dispatcher, reason);
 }
 
+static void warn(void *ctx, Buf *warning)
+{
+    State *state = ctx;
+    dispatcher_warn(state->dispatcher, warning);
+}
+
 // In this order: the dispatcher, whose mails the pool still ends; the pool; the clean-up.
 static void on_part_stopped(void *ctx)
 {
@@ -312,6 +329,7 @@ const ServiceSpec dispatcher_service = {
     .wants_master_key = true,
     .start = start,
     .ready = ready,
+    .warn = warn,
     .stop = stop,
     .free = free_state,
 };

@@ -126,6 +126,7 @@ static void check_nats(Doctor *doctor)
     doctor->has_session = true;
     doctor_topology(doctor);
     check_tenants(doctor, session);
+    doctor_channels(doctor);
     doctor_message_id(doctor);
     doctor->config_read = keys_fetch(session, doctor->cli->arena, &doctor->in_config, &err);
     check_config(doctor, session);

@@ -13,6 +13,7 @@
 #include "common/model/retention/retention.h"
 #include "common/model/status.h"
 #include "services/cli/cli.h"
+#include "services/cli/manage/status_wait.h"
 
 // Text results: this is one row for a reader, not a hot path. The timeline is made by Postgres from
 // the columns.
@@ -175,12 +176,21 @@ static void print_attempt(const json_t *attempt)
         code != NULL ? code : "", reply != NULL ? " " : "", reply != NULL ? reply : "");
 }
 
-static void print_row(const char *text)
+static void print_wait(const json_t *wait)
+{
+    if (wait != NULL) {
+        printf(
+            "  %-16s for %s since %s: %s\n", "waiting", json_string_value(json_object_get(wait, "for")),
+            json_string_value(json_object_get(wait, "since")),
+            json_string_value(json_object_get(wait, "reason")));
+    }
+}
+
+static void print_row(const json_t *row)
 {
     static const char *const shown[] = {"template", "template_version", "category",
                                         "priority", "correlation_id",   "reason_code",
                                         "reason"};
-    json_t *row = json_loads(text, 0, NULL);
     printf(
         "%s  %s\n", json_string_value(json_object_get(row, "id")),
         json_string_value(json_object_get(row, "status")));
@@ -190,6 +200,7 @@ static void print_row(const char *text)
             printf("  %-16s %s\n", shown[i], value);
         }
     }
+    print_wait(json_object_get(row, "waiting"));
     size_t index;
     json_t *step;
     json_array_foreach(json_object_get(row, "timeline"), index, step)
@@ -202,6 +213,21 @@ static void print_row(const char *text)
     {
         print_attempt(step);
     }
+}
+
+// With what its channel waits for, when it has not been sent yet.
+static void show(Cli *cli, const char *text)
+{
+    json_t *row = json_loads(text, 0, NULL);
+    json_t *wait = status_wait(cli, row);
+    if (wait != NULL) {
+        json_object_set_new(row, "waiting", wait);
+    }
+    if (cli->json) {
+        print_json_line(row); // Postgres writes blanks around its colons; no other command does
+        return;
+    }
+    print_row(row);
     json_decref(row);
 }
 
@@ -258,11 +284,8 @@ int cmd_status(Cli *cli)
         result = cli_fail(cli, &err);
     } else if (res == NULL) {
         result = fail_unknown(cli, id, unit);
-    } else if (cli->json) {
-        // Postgres writes blanks around its colons; the other commands' JSON has none.
-        print_json_line(json_loads(PQgetvalue(res, 0, 0), 0, NULL));
     } else {
-        print_row(PQgetvalue(res, 0, 0));
+        show(cli, PQgetvalue(res, 0, 0));
     }
     if (res != NULL && unit != NULL) {
         cli_note(

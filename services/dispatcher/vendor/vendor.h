@@ -44,10 +44,22 @@ struct Mail {
     uint32_t tries;
 };
 
+// What the vendor knows of its own reach. No question is asked for it: it is how the last
+// connections and answers went.
+typedef struct VendorHealth {
+    int64_t down_since_us; // the first of the failures in a row; 0: it is not known to be down
+    int64_t reached_at_us; // when it was last reached; 0: not yet
+    size_t waiting;        // mails that it holds and has not started
+    const char *reason;    // while it is down: the last failure; valid until the next call
+} VendorHealth;
+
 typedef struct Vendor {
     const char *name; // "smtp": its name in the ledger and in events
     void *self;
     void (*send)(void *self, Mail *mail);
     // Answers mails that were not started with SEND_RELEASED, from now on; the others end normally.
     void (*drain)(void *self);
+    VendorHealth (*health)(void *self);
+    // Try to reach it though no mail waits, until it was reached once.
+    void (*probe)(void *self);
 } Vendor;

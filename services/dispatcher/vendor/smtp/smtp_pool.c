@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/base/arena.h"
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "services/dispatcher/vendor/smtp/smtp_pool_internal.h"
 
@@ -94,6 +95,8 @@ static bool on_client_may_write(void *ctx, const Mail *mail)
 
 static void on_client_answer(void *ctx, Mail *mail, const SendResult *result)
 {
+    SmtpPool *pool = ((SmtpPlace *)ctx)->pool;
+    pool->reached_ms = uv_now(pool->loop);
     smtp_queue_answered(ctx, mail);
     mail->on_done(mail->ctx, mail, result);
 }
@@ -101,9 +104,12 @@ static void on_client_answer(void *ctx, Mail *mail, const SendResult *result)
 static void on_client_ready(void *ctx)
 {
     SmtpPool *pool = ((SmtpPlace *)ctx)->pool;
+    pool->reached_ms = uv_now(pool->loop);
     if (pool->trouble.text[0] != '\0') {
-        LOG(LOG_INFO, "the smtp server can be reached again", log_text("host", pool->options.host));
+        LOG(LOG_INFO, "the smtp server can be reached again", log_text("host", pool->options.host),
+            log_int("seconds", (int64_t)(pool->reached_ms - pool->down_ms) / 1000));
     }
+    pool->probing = false;
     pool->failures = 0;
     pool->retry_at_ms = 0;
     error_clear(&pool->trouble);
@@ -137,6 +143,10 @@ static void note_failure(SmtpPool *pool, const Error *err)
     uint64_t wait = BACKOFF_MAX_MS;
     if (pool->failures < 7) {
         wait = (uint64_t)BACKOFF_MIN_MS << pool->failures;
+    }
+    if (pool->failures == 0 || pool->reached_ms > pool->down_ms) {
+        pool->down_ms = uv_now(pool->loop);
+        pool->down_since_us = clock_now_us();
     }
     if (pool->failures++ == 0) {
         LOG(LOG_WARN,
@@ -246,6 +256,16 @@ static SmtpPlace *next_place(SmtpPool *pool, unsigned connecting)
     return NULL;
 }
 
+// For a connection that only shows whether the server is back: the last of the places, so that the
+// reserved ones stay free. NULL: a mail will show it, or none need be.
+static SmtpPlace *probe_place(SmtpPool *pool)
+{
+    bool wanted = pool->failures > 0 || pool->probing;
+    return wanted && pool->queued == 0 && pool->count == 0
+               ? &pool->places[pool->options.connections - 1]
+               : NULL;
+}
+
 // Gives idle connections work, and opens further ones while more mails wait than connections are
 // being opened.
 static void pump(SmtpPool *pool)
@@ -260,6 +280,10 @@ static void pump(SmtpPool *pool)
     while (connecting < at_once && (place = next_place(pool, connecting)) != NULL) {
         open_connection(pool, place);
         connecting++;
+    }
+    place = probe_place(pool);
+    if (place != NULL) {
+        open_connection(pool, place);
     }
 }
 
@@ -360,9 +384,25 @@ static void drain_through(void *self)
     smtp_pool_drain(self);
 }
 
+static VendorHealth health_through(void *self)
+{
+    return smtp_pool_health(self);
+}
+
+static void probe_through(void *self)
+{
+    smtp_pool_probe(self);
+}
+
 Vendor smtp_pool_vendor(SmtpPool *pool)
 {
-    return (Vendor){.name = "smtp", .self = pool, .send = send_through, .drain = drain_through};
+    return (Vendor){
+        .name = "smtp",
+        .self = pool,
+        .send = send_through,
+        .drain = drain_through,
+        .health = health_through,
+        .probe = probe_through};
 }
 
 void smtp_pool_send(SmtpPool *pool, Mail *mail)
@@ -431,7 +471,21 @@ SmtpPoolStats smtp_pool_stats(const SmtpPool *pool)
     return stats;
 }
 
-const char *smtp_pool_trouble(const SmtpPool *pool)
+VendorHealth smtp_pool_health(const SmtpPool *pool)
 {
-    return pool->trouble.text[0] != '\0' ? pool->trouble.text : NULL;
+    VendorHealth health = {.waiting = pool->queued, .reason = ""};
+    if (pool->reached_ms > 0) {
+        uint64_t now = uv_now(pool->loop);
+        health.reached_at_us = clock_now_us() - (int64_t)(now - pool->reached_ms) * 1000;
+    }
+    if (pool->failures > 0 && pool->reached_ms <= pool->down_ms) {
+        health.down_since_us = pool->down_since_us;
+        health.reason = pool->trouble.text;
+    }
+    return health;
+}
+
+void smtp_pool_probe(SmtpPool *pool)
+{
+    pool->probing = true;
 }

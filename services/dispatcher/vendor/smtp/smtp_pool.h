@@ -6,7 +6,8 @@
 // only a part of a lane's connections: only the sender of slow recipients waits for them. Law: each
 // mail is in the queue, on one connection, or answered; a mail that was surely not sent goes back
 // to the queue's front, one whose outcome is unknown is answered SEND_UNKNOWN and not tried again
-// here.
+// here. While the server cannot be reached one connection tries it also when no mail waits, so
+// what smtp_pool_health() says ends within the back-off after the server is back.
 #pragma once
 
 #include <uv.h>
@@ -31,5 +32,6 @@ void smtp_pool_drain(SmtpPool *pool);
 // (SEND_UNKNOWN, or SEND_RELEASED) before on_closed. The pool is gone then.
 void smtp_pool_close(SmtpPool *pool, void (*on_closed)(void *ctx), void *ctx);
 SmtpPoolStats smtp_pool_stats(const SmtpPool *pool);
-const char *smtp_pool_trouble(
-    const SmtpPool *pool); // why the server cannot be reached; NULL: it can
+// Down: connections failed, and none has been opened and no mail answered since the first failure.
+VendorHealth smtp_pool_health(const SmtpPool *pool);
+void smtp_pool_probe(SmtpPool *pool);

@@ -39,6 +39,10 @@ struct SmtpPool {
     unsigned failures; // consecutive connections that carried nothing
     unsigned turn;
     Error trouble;
+    int64_t down_since_us; // the wall clock at the first of these failures
+    uint64_t down_ms;      // the same by the loop's clock
+    uint64_t reached_ms;   // a connection became ready, or a mail was answered; 0: not yet
+    bool probing;          // smtp_pool_probe(), until it is reached
     SmtpPoolStats stats;
     bool draining, closing;
     uint64_t close_at_ms;

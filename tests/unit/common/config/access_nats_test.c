@@ -121,6 +121,7 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-dispatcher", "ntf.status.acme.email.sent");
     assert_allowed("stentor-dispatcher", "ntf.inhand.dispatcher.p1");
     assert_allowed("stentor-dispatcher", "cfg.suppression.acme.x");
+    assert_allowed("stentor-dispatcher", "cfg.channel_health.platform.email_smtp");
     assert_allowed("stentor-webhook-receiver", "ntf.inbound.sendgrid");
     assert_allowed("stentor-digest-flusher", "ntf.rendered.low.acme");
     assert_allowed("stentor-digest-flusher", "evt.acme.PlaceOrderTimeout");

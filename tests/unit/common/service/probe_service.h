@@ -31,7 +31,7 @@ enum { PROBE_PATIENCE_MS = 10 * 1000, PROBE_TEXT_MAX = 256 * 1024 };
 
 typedef struct ProbeOptions {
     const char *behaviour; // "plain", "start-fails", "start-refuses", "fails-later",
-                           // "refuses-later", "stops-later", "never-stops", "not-ready"
+                           // "refuses-later", "stops-later", "never-stops", "not-ready", "warns"
 } ProbeOptions;
 
 typedef struct ProbeState {
@@ -117,6 +117,13 @@ static bool probe_ready(void *ctx, Buf *reason)
     return true;
 }
 
+static void probe_warn(void *ctx, Buf *warning)
+{
+    if (probe_is(ctx, "warns")) {
+        buf_cstr(warning, "the probe's vendor is away");
+    }
+}
+
 static const ServiceSpec probe_service = {
     .name = "stentor-probe",
     .summary = "Is tested.",
@@ -125,6 +132,7 @@ static const ServiceSpec probe_service = {
     .options_size = sizeof(ProbeOptions),
     .start = probe_start,
     .ready = probe_ready,
+    .warn = probe_warn,
     .stop = probe_stop,
     .free = free,
 };

@@ -2,6 +2,7 @@
 // The whole flow between a real JetStream and a real Postgres, with a vendor that does what each
 // test says.
 #include "tests/unit/services/dispatcher/dispatcher_stage.h"
+#include "common/bus/jetstream/get_message.h"
 
 static void a_mail_is_sent_recorded_published_and_acked(void **state)
 {
@@ -364,6 +365,55 @@ static void an_unreachable_vendor_defers(void **state)
     assert_string_equal(ledger_state(stage), "deferred/0/1");
 }
 
+// What CONFIG says; NULL: nothing.
+static const Stentor__V1__ChannelHealth *channel_health(Stage *stage)
+{
+    Error err = {0};
+    BusMessage message = {0};
+    bool found = false;
+    const char *reply = rig_ask(
+        &stage->rig, "$JS.API.STREAM.MSG.GET.CONFIG",
+        "{\"last_by_subj\":\"cfg.channel_health.platform.email_smtp\"}");
+    assert_true(
+        get_message_reply(str_from(reply), "CONFIG", stage->arena, &message, &found, &err));
+    return !found ? NULL
+                  : (const Stentor__V1__ChannelHealth *)event_unpack(
+                        &stentor__v1__channel_health__descriptor, message.payload, stage->arena,
+                        NULL);
+}
+
+// Killed while the entry says down, the next process finds out without a mail; the entry says up
+// when it has reached the vendor, and nothing is stored in between.
+static void config_says_while_the_vendor_is_away(void **state)
+{
+    Stage *stage = *state;
+    dispatcher_down(stage);
+    stage->parts.lease_ms = 1000;
+    int64_t now_us = clock_now_us();
+    stage->health = (VendorHealth){
+        .down_since_us = now_us - 60 * INT64_C(1000000), .reason = "connection refused"};
+    dispatcher_up(stage, "second");
+    WAIT(&stage->rig, channel_health(stage) != NULL);
+    assert_int_equal(channel_health(stage)->down_since_us, stage->health.down_since_us);
+    assert_string_equal(channel_health(stage)->reason, "connection refused");
+    assert_string_equal(channel_health(stage)->noted_by, "second");
+    assert_int_equal(stage->probes, 0);
+    Buf warning;
+    buf_init(&warning, 512);
+    assert_true(dispatcher_ready(stage->dispatcher, &warning));
+    dispatcher_warn(stage->dispatcher, &warning);
+    assert_non_null(strstr(buf_c(&warning), "connection refused"));
+    buf_done(&warning);
+    dispatcher_down(stage);
+    stage->health = (VendorHealth){0};
+    dispatcher_up(stage, "third");
+    WAIT(&stage->rig, stage->probes == 1);
+    assert_string_equal(channel_health(stage)->noted_by, "second");
+    stage->health.reached_at_us = clock_now_us();
+    WAIT(&stage->rig, channel_health(stage)->down_since_us == 0);
+    assert_string_equal(channel_health(stage)->noted_by, "third");
+}
+
 static void draining_releases_and_the_next_process_sends(void **state)
 {
     Stage *stage = *state;
@@ -549,6 +599,7 @@ int main(void)
         ON_STAGE(an_unanswered_mail_is_sent_once_more),
         ON_STAGE(a_mail_unanswered_twice_is_deferred),
         ON_STAGE(an_unreachable_vendor_defers),
+        ON_STAGE(config_says_while_the_vendor_is_away),
         ON_STAGE(draining_releases_and_the_next_process_sends),
         ON_STAGE(outcomes_survive_a_database_that_goes_away),
         ON_STAGE(a_slow_mail_keeps_its_claim),

@@ -52,6 +52,8 @@ typedef struct Stage {
     int sends;
     char last_message[4096];
     const char *answers[4]; // of the next mails; NULL: "250 2.0.0 Ok"
+    VendorHealth health;    // what it says of itself
+    int probes;             // how often it was asked to try
     Str words;              // of every answer; empty: "words of the vendor"
     uv_timer_t vendor_timer;
     Seen status, deferred, dead;
@@ -119,6 +121,21 @@ static inline void vendor_drain(void *self)
 {
     Stage *stage = self;
     stage->draining = true;
+}
+
+static inline VendorHealth vendor_health(void *self)
+{
+    Stage *stage = self;
+    if (stage->health.reason == NULL) {
+        stage->health.reason = "";
+    }
+    return stage->health;
+}
+
+static inline void vendor_probe(void *self)
+{
+    Stage *stage = self;
+    stage->probes++;
 }
 
 // ---- what is published ----
@@ -255,7 +272,7 @@ static inline void dispatcher_up(Stage *stage, const char *instance)
         .master = stage->master,
         .metrics = stage->metrics,
         .instance = instance,
-        .vendor = {"smtp", stage, vendor_send, vendor_drain},
+        .vendor = {"smtp", stage, vendor_send, vendor_drain, vendor_health, vendor_probe},
         .rules =
             {.from = STR("default@example.com"),
              .mail_domain = STR("mail.example.com"),

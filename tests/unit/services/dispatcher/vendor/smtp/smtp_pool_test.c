@@ -461,7 +461,7 @@ static void a_mail_whose_claim_ended_is_not_written(void **state)
     assert_int_equal(sent->state, SEND_UNSENT);
     expect_answer(behind, REPLY_ACCEPTED, "250", "2.0.0");
     assert_int_equal(stage->script.mail_count, 1);
-    assert_null(smtp_pool_trouble(stage->pool)); // the server is not to blame
+    assert_int_equal(smtp_pool_health(stage->pool).down_since_us, 0); // the server is not to blame
 }
 
 static void a_mail_whose_claim_ended_in_the_queue_is_not_begun(void **state)
@@ -497,7 +497,7 @@ static void mails_wait_for_a_server_that_greets_with_421(void **state)
     expect_answer(sent, REPLY_ACCEPTED, "250", "2.0.0");
     assert_int_equal(stage->script.connections, 3);
     assert_int_equal(smtp_pool_stats(stage->pool).connect_failures, 2);
-    assert_null(smtp_pool_trouble(stage->pool));
+    assert_int_equal(smtp_pool_health(stage->pool).down_since_us, 0);
 }
 
 static void an_answer_of_421_to_the_mail_is_its_answer(void **state)
@@ -531,7 +531,82 @@ static void mails_are_given_up_when_the_port_is_closed(void **state)
     run(stage);
     assert_int_equal(sent->state, SEND_UNSENT);
     assert_string_equal(sent->text, "smtp://127.0.0.1:1: connect: connection refused");
-    assert_non_null(smtp_pool_trouble(stage->pool));
+    assert_true(smtp_pool_health(stage->pool).down_since_us > 0);
+}
+
+static bool is_down(const Stage *stage)
+{
+    return smtp_pool_health(stage->pool).down_since_us > 0;
+}
+
+// Without a mail: what is said of the server must end when it is back, though all its mails have
+// been given up meanwhile.
+static void a_server_that_was_away_is_found_again_without_a_mail(void **state)
+{
+    Stage *stage = *state;
+    script_rule(&stage->script, "", "421 4.3.2 closing", 3);
+    open_pool(stage);
+    Sent *sent = send_mail(stage, "a@example.org", "x\r\n");
+    sent->mail.give_up_at_ms = 0;
+    run(stage);
+    assert_int_equal(sent->state, SEND_UNSENT);
+    while (!is_down(stage) && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    VendorHealth away = smtp_pool_health(stage->pool);
+    assert_non_null(strstr(away.reason, "421 4.3.2 closing"));
+    assert_int_equal(away.reached_at_us, 0);
+    while (is_down(stage) && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    assert_false(stage->late);
+    assert_true(smtp_pool_health(stage->pool).reached_at_us > away.down_since_us);
+    assert_int_equal(stage->script.connections, 4);
+}
+
+// A server that takes no more connections is not away while it answers on those that it has.
+static void who_answers_on_one_connection_is_not_down(void **state)
+{
+    static const char *const to[] = {"b@example.org", "c@example.org", "d@example.org",
+                                     "e@example.org", "f@example.org", "g@example.org"};
+    Stage *stage = *state;
+    stage->options.connections = 2;
+    stage->options.tenant_percent = 100;
+    open_pool(stage);
+    send_in_lane(stage, PRIORITY_HIGH, "a@example.org", "x\r\n");
+    run(stage);
+    script_rule(&stage->script, "", "421 4.7.0 too many connections", 1);
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++) { // more than one connection holds
+        send_in_lane(stage, PRIORITY_HIGH, to[i], "x\r\n");
+    }
+    while (smtp_pool_stats(stage->pool).connect_failures == 0 && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    run(stage);
+    uint64_t later = uv_now(&stage->loop) + 2;
+    while (uv_now(&stage->loop) < later && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    send_in_lane(stage, PRIORITY_HIGH, "h@example.org", "x\r\n");
+    run(stage);
+    assert_false(stage->late);
+    assert_int_equal(smtp_pool_stats(stage->pool).connect_failures, 1);
+    assert_false(is_down(stage));
+}
+
+static void a_probe_opens_a_connection_without_a_mail(void **state)
+{
+    Stage *stage = *state;
+    open_pool(stage);
+    smtp_pool_probe(stage->pool);
+    while (smtp_pool_health(stage->pool).reached_at_us == 0 && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    assert_false(stage->late);
+    assert_int_equal(stage->script.connections, 1);
+    send_mail(stage, "a@example.org", "x\r\n");
+    run(stage);
+    assert_int_equal(stage->script.connections, 1); // the same one
 }
 
 static void nonsense_from_the_server_ends_the_connection(void **state)
@@ -933,6 +1008,9 @@ int main(void)
         ON_STAGE(an_answer_of_421_to_the_mail_is_its_answer),
         ON_STAGE(a_sequence_error_leads_to_a_new_connection),
         ON_STAGE(mails_are_given_up_when_the_port_is_closed),
+        ON_STAGE(a_server_that_was_away_is_found_again_without_a_mail),
+        ON_STAGE(who_answers_on_one_connection_is_not_down),
+        ON_STAGE(a_probe_opens_a_connection_without_a_mail),
         ON_STAGE(nonsense_from_the_server_ends_the_connection),
         ON_STAGE(draining_releases_what_is_not_begun),
         ON_STAGE(draining_lets_what_is_begun_end),

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vendors that cannot be reached, as dispatchers have stored it in CONFIG: their mails wait, and
+// nothing else shows it from here.
+#include "common/base/clock.h"
+#include "common/codec/event.h"
+#include "common/config/channel_health.h"
+#include "services/cli/config/config_walk.h"
+#include "services/cli/doctor/doctor.h"
+
+typedef struct Channels {
+    Doctor *doctor;
+    int down;
+} Channels;
+
+static bool take_health(void *ctx, const BusMessage *message, const char *reason, Error *err)
+{
+    (void)err;
+    Channels *channels = ctx;
+    Arena *arena = channels->doctor->cli->arena;
+    const Stentor__V1__ChannelHealth *entry = (const Stentor__V1__ChannelHealth *)event_unpack(
+        &stentor__v1__channel_health__descriptor, message->payload, arena, NULL);
+    if (reason != NULL || entry == NULL || entry->down_since_us == 0) {
+        return true; // what cannot be read is a line of its own (check_config)
+    }
+    char since[CLOCK_RFC3339_SIZE];
+    clock_format(entry->down_since_us, since);
+    channels->down++;
+    doctor_say(
+        channels->doctor,
+        arena_printf(arena, "channel %s", channel_name((Channel)entry->channel)), CHECK_FAIL,
+        arena_printf(
+            arena,
+            "%.32s cannot be reached since %s (%s): %.*s. Notifications wait and are sent when it "
+            "answers (HINT: STENTOR_SMTP_URL of stentor-dispatcher, its log and /readyz)",
+            entry->vendor, since,
+            doctor_age(channels->doctor->cli, clock_now_us() - entry->down_since_us),
+            CHANNEL_HEALTH_REASON_MAX, entry->reason));
+    return true;
+}
+
+void doctor_channels(Doctor *doctor)
+{
+    Error err = {0};
+    Channels channels = {.doctor = doctor};
+    ConfigPart part = {.filter = "cfg." CHANNEL_HEALTH_KIND ".>"};
+    if (!config_walk(&doctor->session, &part, take_health, &channels, &err)) {
+        doctor_say(doctor, "channels", CHECK_FAIL, err.text);
+    } else if (channels.down == 0) {
+        doctor_say(doctor, "channels", CHECK_OK, "no dispatcher has found its vendor away");
+    }
+}
