@@ -9,6 +9,7 @@ static_assert(SCOPE_COUNT < 32, "a ScopeSet has no bit for each scope");
 static const char *const scope_names[SCOPE_COUNT] = {
     [SCOPE_NONE]                 = "",
     [SCOPE_NOTIFICATIONS_SEND]   = "notifications:send",
+    [SCOPE_NOTIFICATIONS_READ]   = "notifications:read",
     [SCOPE_BATCHES_READ]         = "batches:read",
     [SCOPE_BATCHES_WRITE]        = "batches:write",
     [SCOPE_TEMPLATES_READ]       = "templates:read",
@@ -30,15 +31,16 @@ static const char *const scope_names[SCOPE_COUNT] = {
 };
 
 #define READ_ALL                                                                                   \
-    (SCOPE_BIT(SCOPE_BATCHES_READ) | SCOPE_BIT(SCOPE_TEMPLATES_READ) |                             \
-     SCOPE_BIT(SCOPE_RECIPIENTS_READ) | SCOPE_BIT(SCOPE_SUPPRESSIONS_READ) |                       \
+    (SCOPE_BIT(SCOPE_NOTIFICATIONS_READ) | SCOPE_BIT(SCOPE_BATCHES_READ) |                         \
+     SCOPE_BIT(SCOPE_TEMPLATES_READ) | SCOPE_BIT(SCOPE_RECIPIENTS_READ) | SCOPE_BIT(SCOPE_SUPPRESSIONS_READ) |                       \
      SCOPE_BIT(SCOPE_TRIGGERS_READ) | SCOPE_BIT(SCOPE_TENANT_READ))
 
 static const struct Set {
     const char *name;
     ScopeSet scopes;
 } sets[] = {
-    {"send", SCOPE_BIT(SCOPE_NOTIFICATIONS_SEND) | SCOPE_BIT(SCOPE_BATCHES_READ) | SCOPE_BIT(SCOPE_BATCHES_WRITE)},
+    {"send", SCOPE_BIT(SCOPE_NOTIFICATIONS_SEND) | SCOPE_BIT(SCOPE_NOTIFICATIONS_READ) | SCOPE_BIT(SCOPE_BATCHES_READ) |
+                 SCOPE_BIT(SCOPE_BATCHES_WRITE)},
     {"read", READ_ALL},
     {"manage", READ_ALL | SCOPE_BIT(SCOPE_TEMPLATES_WRITE) | SCOPE_BIT(SCOPE_RECIPIENTS_WRITE) | SCOPE_BIT(SCOPE_SUPPRESSIONS_WRITE) |
                    SCOPE_BIT(SCOPE_TRIGGERS_WRITE) | SCOPE_BIT(SCOPE_TENANT_WRITE)},

@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/configured/configured.h"
 #include "common/service/http_rows.h"
+#include "services/gateway/notifications/notification_api.h"
 #include "services/gateway/recipients/recipients_api.h"
 #include "services/gateway/suppressions/suppressions_api.h"
 #include "services/gateway/suppressions/suppressions_list.h"
@@ -50,6 +51,7 @@ typedef struct Gateway {
     SuppressionsApi suppressions;
     TriggersApi triggers;
     RecipientsApi people;
+    NotificationApi notifications;
     TenantApi *tenants;
     ApiKeysApi *api_keys;
     InboundKeysApi inbound_keys;
@@ -91,7 +93,8 @@ static void on_entry_taken(void *ctx, Str kind, Str tenant, Str key, const BusMe
 
 // ---- readiness ----
 
-// Postgres holds recipients alone: while it is away they answer 503 and everything else goes on.
+// Postgres holds recipients and notifications: while it is away they answer 503 and everything else
+// goes on.
 static const char *unready(void *ctx)
 {
     const Gateway *g = ctx;
@@ -165,6 +168,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o)
     page_keys_derive(service_master_key(g->service), &g->api.page_keys);
     g->people = (RecipientsApi){bus, service_pool(g->service), g->keyring, g->wait};
     recipients_api_add(&g->api, &g->people);
+    g->notifications = (NotificationApi){service_pool(g->service)};
+    notification_api_add(&g->api, &g->notifications);
     g->templates = (TemplatesApi){bus, g->configured.catalog, o->preview_cpu_ms * 1000};
     templates_api_add(&g->api, &g->templates);
     g->suppressions = (SuppressionsApi){
@@ -239,7 +244,8 @@ static void free_gateway(void *state)
 
 const ServiceSpec gateway_service = {
     .name = "stentor-gateway",
-    .summary = "manages recipients, templates, tenants, keys, triggers and suppressions over HTTP",
+    .summary = "manages recipients, templates, tenants, keys, triggers and suppressions, shows "
+               "notifications",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
     .options_size = sizeof(GatewayOptions),

@@ -3,13 +3,14 @@
 
 #include "common/api/api_json.h"
 #include "common/base/clock.h"
+#include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/request/required.h"
 #include "services/ingest/intake/request_json.h"
 
 #define SCOPE STR("POST /v1/notifications")
 
-enum { IDEMPOTENCY_KEY_MAX = 128, TRACEPARENT_LEN = 55 };
+enum { IDEMPOTENCY_KEY_MAX = 128, TRACEPARENT_LEN = 55, NTF_ID_LEN = 4 + ULID_LEN };
 
 // One request on its way to the commit; lives in the request's arena.
 typedef struct Call {
@@ -21,12 +22,25 @@ typedef struct Call {
 
 // ---- answers ----
 
+// Where the notification of {"id":"ntf_...",...} can be read: gateway's route.
+static void show_location(const Call *call, Str answer)
+{
+    Str head = STR("{\"id\":\"");
+    Str id = str_slice(answer, head.len, head.len + NTF_ID_LEN);
+    if (call->submission.single && str_starts(answer, head) && id_parse(id, "ntf_", NULL)) {
+        const char *place =
+            arena_printf(call->base->http->arena, "/v1/notifications/" STR_FMT, STR_ARG(id));
+        http_response_header(call->base->http, "Location", str_from(place));
+    }
+}
+
 static void answer_accepted(Call *call, const AcceptResult *result)
 {
     if (result->verdict == ACCEPT_REPLAYED) {
         metric_add(call->api->metrics->replayed, 1);
         http_response_header(call->base->http, "Idempotent-Replayed", STR("true"));
     }
+    show_location(call, result->answer);
     http_respond(call->base->http, result->status, "application/json", result->answer);
 }
 

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/gateway/notifications/notification_api.h"
+
+#include "common/base/id.h"
+#include "services/gateway/notifications/notification_view.h"
+
+// One call on its way; lives in the request's arena.
+typedef struct Call {
+    ApiCall *base;
+    DbPool *pool;
+    Str id;
+    int64_t created_at_us;
+} Call;
+
+// clang-format off
+static const DbStatement SHOWN = {"notification_shown",
+    "SELECT status, reason_code, reason, channel, category, priority, template, template_version, recipient_id,"
+    " correlation_id, batch_id, scheduled_for, queued_at, scheduled_at, rendered_at, sent_at, delivered_at, opened_at,"
+    " clicked_at, ended_at FROM stentor.notification_shown($1::text, $2::timestamptz, $3::text)"};
+static const DbStatement ACCEPTED = {"notification_accepted",
+    "SELECT accepted_at, events FROM ingest.accepted_events($1::text, $2::timestamptz, $3::text)"};
+static const DbStatement ARCHIVED = {"notification_archived",
+    "SELECT unit FROM stentor.archived_unit($1::timestamptz, $2::text)"};
+// clang-format on
+enum { FAR_MS = 86400000 }; // an id from further ahead has no event in history
+enum { COLUMN_STATUS, COLUMN_REASON_CODE, COLUMN_REASON, COLUMN_TEXTS };
+
+static void answer_row(const Call *call, const HistoryRow *row)
+{
+    Buf out;
+    buf_init(&out, NOTIFICATION_JSON_MAX);
+    notification_print(&out, row);
+    http_respond(call->base->http, 200, "application/json", buf_view(&out));
+    buf_done(&out);
+}
+
+// ---- from the accept log ----
+
+static void answer_absent(const Call *call, const PGresult *units)
+{
+    Arena *arena = call->base->http->arena;
+    if (db_rows(units) == 0) {
+        api_answer_missing(
+            call->base, arena_printf(arena, "notification '" STR_FMT "'", STR_ARG(call->id)));
+        return;
+    }
+    Str unit = db_get_text(units, 0, 0);
+    http_problem(
+        call->base->http, 404, "archived", "What is from that time is archived", NULL,
+        "notifications of the time and class of '" STR_FMT "' are in unit '" STR_FMT
+        "' of the archive; an operator brings them back with 'stentor archive restore " STR_FMT "'",
+        STR_ARG(call->id), STR_ARG(unit), STR_ARG(unit));
+}
+
+static void on_accepted(void *ctx, DbTxn *txn, const Error *err)
+{
+    const Call *call = ctx;
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+        return;
+    }
+    const PGresult *accepted = db_txn_result(txn, 0);
+    if (db_rows(accepted) == 0) {
+        answer_absent(call, db_txn_result(txn, 1));
+        return;
+    }
+    HistoryRow row;
+    Error bad = {0};
+    if (notification_of_events(
+            db_get_text(accepted, 0, 1), db_get_time(accepted, 0, 0), str_from(call->base->tenant),
+            call->id, call->base->http->arena, &row, &bad)) {
+        answer_row(call, &row);
+    } else {
+        api_answer_failure(call->base, &bad);
+    }
+}
+
+static void ask_accepted(Call *call)
+{
+    DbTxn *txn = db_txn_new(call->pool);
+    DbParams *p = db_txn_add(txn, &ACCEPTED, NULL);
+    db_text(p, str_from(call->base->tenant));
+    db_time(p, call->created_at_us);
+    db_text(p, call->id);
+    p = db_txn_add(txn, &ARCHIVED, NULL);
+    db_time(p, call->created_at_us);
+    db_text(p, call->id);
+    db_txn_submit(txn, on_accepted, call);
+}
+
+// ---- from history ----
+
+static Str text_at(const PGresult *rows, int column)
+{
+    return db_is_null(rows, 0, column) ? STR_EMPTY : db_get_text(rows, 0, column);
+}
+
+// Slices point into the result.
+static HistoryRow read_row(const Call *call, const PGresult *rows)
+{
+    HistoryRow row = {.id = call->id, .created_at_us = call->created_at_us};
+    (void)status_from_name(db_get_text(rows, 0, COLUMN_STATUS), &row.status);
+    row.reason_code = text_at(rows, COLUMN_REASON_CODE);
+    row.reason = text_at(rows, COLUMN_REASON);
+    for (int i = 0; i < NOTIFICATION_TEXTS; i++) {
+        row.text[notification_texts[i]] = text_at(rows, COLUMN_TEXTS + i);
+    }
+    for (int i = 0; i < NOTIFICATION_TIMES; i++) {
+        row.at_us[notification_times[i]] =
+            db_get_time(rows, 0, COLUMN_TEXTS + NOTIFICATION_TEXTS + i);
+    }
+    return row;
+}
+
+static void on_shown(void *ctx, DbTxn *txn, const Error *err)
+{
+    Call *call = ctx;
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+        return;
+    }
+    const PGresult *rows = db_txn_result(txn, 0);
+    if (db_rows(rows) == 0) {
+        ask_accepted(call);
+        return;
+    }
+    HistoryRow row = read_row(call, rows);
+    answer_row(call, &row);
+}
+
+static void get_notification(ApiCall *base)
+{
+    Call *call = arena_zalloc(base->http->arena, sizeof *call);
+    const NotificationApi *api = base->ctx;
+    int64_t created_ms = 0;
+    *call = (Call){.base = base, .pool = api->pool, .id = base->params[0]};
+    // Also a well-formed id of a year that no table has leads to no question.
+    if (!id_parse(call->id, "ntf_", &created_ms) ||
+        created_ms > base->http->received_at_us / 1000 + FAR_MS || created_ms == 0) {
+        api_answer_missing(
+            base, arena_printf(base->http->arena, "notification '" STR_FMT "'", STR_ARG(call->id)));
+        return;
+    }
+    call->created_at_us = created_ms * 1000;
+    DbTxn *txn = db_txn_new(api->pool);
+    DbParams *p = db_txn_add(txn, &SHOWN, NULL);
+    db_text(p, str_from(base->tenant));
+    db_time(p, call->created_at_us);
+    db_text(p, call->id);
+    db_txn_submit(txn, on_shown, call);
+}
+
+static const ApiRoute ROUTES[] = {
+    {"GET", "/v1/notifications/{}", SCOPE_NOTIFICATIONS_READ, get_notification, NULL, false},
+};
+
+void notification_api_add(Api *api, NotificationApi *notifications)
+{
+    api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], notifications);
+}

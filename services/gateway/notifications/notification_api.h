@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// GET /v1/notifications/{id}: where a notification stands. Law: never 404 after a 202 while the
+// accept log has the request. History is asked first; until it has the notification, the accept
+// log shows what was accepted. Whose month is archived is 404 with the unit's name. Accepting is
+// ingest's.
+#pragma once
+
+#include "common/api/api.h"
+#include "common/db/db.h"
+
+typedef struct NotificationApi {
+    DbPool *pool;
+} NotificationApi;
+
+void notification_api_add(Api *api, NotificationApi *notifications); // borrows it

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/gateway/notifications/notification_view.h"
+
+#include "common/base/clock.h"
+#include "common/bus/events/frames.h"
+#include "common/history/event_row.h"
+
+// ---- from the accept log ----
+
+static bool is_about(const HistoryRow *row, Str tenant, Str id)
+{
+    return str_eq(row->id, id) && str_eq(row->tenant, tenant);
+}
+
+bool notification_of_events(
+    Str events, int64_t accepted_at_us, Str tenant, Str id, Arena *arena, HistoryRow *ret,
+    Error *err)
+{
+    Frame *frames = NULL;
+    size_t count = 0;
+    if (!frames_unpack(events, arena, &frames, &count, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        BusMessage message = {
+            .stream = "STATUS",
+            .payload = frames[i].out.payload,
+            .stored_at_us = accepted_at_us,
+        };
+        HistoryRow row;
+        AttemptRow attempt;
+        if (frames[i].kind != FRAME_STATUS) {
+            continue;
+        }
+        if (!event_row_read(&message, arena, &row, &attempt, err)) {
+            return false;
+        }
+        if (is_about(&row, tenant, id)) {
+            *ret = row;
+            return true;
+        }
+    }
+    return error_set(
+        err, ERROR_PERMANENT, "the accept log's row of '" STR_FMT "' has no status of it",
+        STR_ARG(id));
+}
+
+// ---- as JSON ----
+
+static void put_text(Buf *out, const char *name, Str value)
+{
+    if (value.len > 0) {
+        buf_printf(out, ",\"%s\":", name);
+        buf_json(out, value);
+    }
+}
+
+static void put_time(Buf *out, const char *name, int64_t at_us)
+{
+    if (at_us != 0) {
+        char text[CLOCK_RFC3339_SIZE];
+        clock_format(at_us, text);
+        put_text(out, name, str_from(text));
+    }
+}
+
+static bool is_end(Status status)
+{
+    return status == STATUS_SUPPRESSED || status == STATUS_SUPERSEDED || status == STATUS_FAILED ||
+           status == STATUS_BOUNCED || status == STATUS_COMPLAINED;
+}
+
+void notification_print(Buf *out, const HistoryRow *row)
+{
+    buf_cstr(out, "{\"id\":");
+    buf_json(out, row->id);
+    put_text(out, "status", str_from(status_name(row->status)));
+    put_text(out, "reason_code", row->reason_code);
+    put_text(out, "reason", row->reason);
+    for (size_t i = 0; i < NOTIFICATION_TEXTS; i++) {
+        FoldText field = notification_texts[i];
+        put_text(out, fold_text_column(field), row->text[field]);
+    }
+    put_time(out, "created_at", row->created_at_us);
+    for (size_t i = 0; i < NOTIFICATION_TIMES; i++) {
+        FoldTime field = notification_times[i];
+        if (field != FOLD_ENDED || is_end(row->status)) {
+            put_time(out, fold_time_column(field), row->at_us[field]);
+        }
+    }
+    buf_char(out, '}');
+}

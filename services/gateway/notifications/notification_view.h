@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A notification as GET /v1/notifications/{id} shows it: from a row of history, else from the
+// events of its row of the accept log, which makes the same row as history will have. Pure.
+#pragma once
+
+#include "common/base/buf.h"
+#include "common/history/fold.h"
+
+enum { NOTIFICATION_JSON_MAX = 64 * 1024 };
+
+// The columns that are shown, in their order after status, reason_code and reason.
+// clang-format off
+static const FoldText notification_texts[] = {FOLD_CHANNEL, FOLD_CATEGORY, FOLD_PRIORITY, FOLD_TEMPLATE,
+                                              FOLD_TEMPLATE_VERSION, FOLD_RECIPIENT, FOLD_CORRELATION, FOLD_BATCH};
+static const FoldTime notification_times[] = {FOLD_SCHEDULED_FOR, FOLD_QUEUED, FOLD_SCHEDULED, FOLD_RENDERED, FOLD_SENT,
+                                              FOLD_DELIVERED, FOLD_OPENED, FOLD_CLICKED, FOLD_ENDED};
+// clang-format on
+enum {
+    NOTIFICATION_TEXTS = sizeof notification_texts / sizeof *notification_texts,
+    NOTIFICATION_TIMES = sizeof notification_times / sizeof *notification_times,
+};
+
+// The notification's first status in `events` (common/bus/events/frames.h). ERROR_PERMANENT when
+// they cannot be read, or none is about this notification of this tenant.
+bool notification_of_events(
+    Str events, int64_t accepted_at_us, Str tenant, Str id, Arena *arena, HistoryRow *ret,
+    Error *err);
+
+// An object without what is not known. `ended_at` is there when the status is an end: a mail that
+// was sent again after its end keeps the time of that end in history.
+void notification_print(Buf *out, const HistoryRow *row);

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Location` of the 202 can be read (audit of domain.md: finding 6, row 1f): GET /v1/notifications/{id}, from the accept log until history
+has the notification, and the clients of deploy/examples/http as their users run them."""
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import uuid
+
+import pytest
+
+from tests.harness.pipeline import Pipeline
+from tests.harness.processes import HOME, wait_until
+from tests.harness.upstream import Upstream
+
+EXAMPLES = HOME / "deploy" / "examples" / "http"
+
+
+@pytest.fixture(name="pipeline", scope="module")
+def _pipeline():
+    pipeline = Pipeline().start()
+    yield pipeline
+    pipeline.stop()
+
+
+def _get(pipeline, path, key=None, headers=None):
+    connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
+    connection.request("GET", path, headers={"Authorization": f"Bearer {key or pipeline.key}", **(headers or {})})
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def _post(pipeline, body, key=None, **headers):
+    """(status, Location, answer)"""
+    connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
+    connection.request("POST", "/v1/notifications", json.dumps(body), {"Authorization": f"Bearer {key or pipeline.key}", **headers})
+    answer = connection.getresponse()
+    return answer.status, answer.getheader("Location"), json.loads(answer.read())
+
+
+def _mail(to="alice@example.com", **fields):
+    return {"to": to, "template": "welcome", "variables": {"name": "Alice"}, **fields}
+
+
+def _key(pipeline, scopes, tenant="acme"):
+    made = pipeline.run_cli("apikey", "create", "--name", f"k{uuid.uuid4().hex[:8]}", "--scopes", scopes, "--json", tenant=tenant)
+    assert made.returncode == 0, made.stderr
+    key = json.loads(made.stdout)["key"]
+    wait_until(lambda: _get(pipeline, "/v1/nothing", key)[0] != 401, 20, "the key reaching gateway")
+    return key
+
+
+def _shown(pipeline, place, status):
+    """What stands there, once it has this status."""
+    last = {}
+
+    def reached():
+        nonlocal last
+        code, last = _get(pipeline, place)
+        assert code == 200, last
+        return last["status"] == status
+    wait_until(reached, 30, f"{place} being {status}, last {last}")
+    return last
+
+
+def test_the_location_of_a_202_leads_to_the_notification_until_its_end(pipeline):
+    status, place, answer = _post(pipeline, _mail(correlation_id="order-17", priority="high"))
+    assert status == 202 and place == f"/v1/notifications/{answer['id']}"
+    shown = _shown(pipeline, place, "sent")
+    assert shown["id"] == answer["id"] and shown["correlation_id"] == "order-17" and shown["priority"] == "high"
+    assert (shown["channel"], shown["category"], shown["template"]) == ("email", "transactional", "welcome")
+    assert shown["queued_at"] <= shown["rendered_at"] <= shown["sent_at"] and "ended_at" not in shown and "reason_code" not in shown
+
+
+def test_a_refused_mail_shows_why(pipeline):
+    pipeline.mailbox.answer("550 5.1.1 no such user")
+    place = _post(pipeline, _mail("refused@example.com"))[1]
+    shown = _shown(pipeline, place, "failed")
+    assert shown["reason_code"] == "invalid_address" and "no such user" in shown["reason"] and "ended_at" in shown, shown
+
+
+def test_a_repeat_with_the_same_idempotency_key_leads_to_the_same_place(pipeline):
+    headers = {"Idempotency-Key": f"order-{uuid.uuid4()}"}
+    first, again = _post(pipeline, _mail(), **headers), _post(pipeline, _mail(), **headers)
+    assert first[1] == again[1] == f"/v1/notifications/{first[2]['id']}"
+
+
+def test_an_array_has_no_location_and_each_of_its_ids_can_be_read(pipeline):
+    status, place, answer = _post(pipeline, [_mail("a@example.com"), _mail("b@example.com")])
+    assert status == 202 and place is None
+    for one in answer["notifications"]:
+        assert _get(pipeline, f"/v1/notifications/{one['id']}")[0] == 200
+
+
+def test_what_history_does_not_have_yet_is_shown_from_the_accept_log(pipeline):
+    """With the archiver away history learns of nothing: every 202 can still be read, with the status of its answer."""
+    pipeline.services["archiver"].stop()
+    try:
+        asked = [_post(pipeline, _mail(f"early{n}@example.com")) for n in range(20)]
+        later = _post(pipeline, _mail(scheduled_for="2026-12-31T00:00:00Z", correlation_id="new-year"))
+        pipeline.cli("suppress", "add", "stop@example.com")
+        wait_until(lambda: _post(pipeline, _mail("stop@example.com"))[2]["status"] == "suppressed", 20, "the suppression")
+        refused = _post(pipeline, _mail("stop@example.com"))
+        assert pipeline.history_count(f"id = '{asked[0][2]['id']}'") == 0
+        for _, place, answer in asked:
+            code, shown = _get(pipeline, place)
+            assert (code, shown["status"], shown["template"]) == (200, "queued", "welcome"), shown
+        shown = _get(pipeline, later[1])[1]
+        assert shown["status"] == "scheduled" and shown["scheduled_for"] == "2026-12-31T00:00:00.000000Z", shown
+        assert shown["correlation_id"] == "new-year"
+        shown = _get(pipeline, refused[1])[1]
+        assert (shown["status"], shown["reason_code"]) == ("suppressed", "manual") and "ended_at" in shown
+    finally:
+        pipeline.services["archiver"].start()
+    shown = _shown(pipeline, asked[0][1], "sent")
+    assert shown["sent_at"]
+
+
+def test_another_tenants_notification_is_not_there(pipeline):
+    """404 for the other tenant's key, also while only the accept log has it; and for what is no id, or was never given."""
+    pipeline.cli("tenant", "put", "other", "--name", "Other", "--sender", "hello@other.test", tenant="other")
+    other = _key(pipeline, "admin", "other")
+    place = _post(pipeline, _mail())[1]
+    assert _get(pipeline, place)[0] == 200
+    code, problem = _get(pipeline, place, other)
+    assert code == 404 and problem["type"] == "urn:stentor:problem:not-found"
+    _shown(pipeline, place, "sent")
+    assert _get(pipeline, place, other)[0] == 404
+    code, shown = _get(pipeline, place, pipeline.operator_key, {"Stentor-Tenant": "acme"})
+    assert code == 200 and shown["status"] == "sent"  # the operator names the tenant
+    for wrong in ("ntf_nothing", "ntf_7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "ntf_01M83AVY1NCDCG3Y6T3Y82BH3P", "rcp_01M83AVY1NCDCG3Y6T3Y82BH3P"):
+        assert _get(pipeline, f"/v1/notifications/{wrong}")[0] == 404, wrong
+
+
+def test_a_key_that_sends_may_read_what_it_sent_and_one_without_the_scope_may_not(pipeline):
+    sender, reader, writer = _key(pipeline, "send"), _key(pipeline, "read"), _key(pipeline, "templates:write")
+    status, place, _ = _post(pipeline, _mail(), key=sender)
+    assert status == 202
+    assert _get(pipeline, place, sender)[0] == 200 and _get(pipeline, place, reader)[0] == 200
+    code, problem = _get(pipeline, place, writer)
+    assert code == 403 and "notifications:read" in problem["detail"]
+
+
+def test_what_is_archived_is_404_with_the_units_name_and_late_events_count(pipeline):
+    """History by class and period: a removed unit is named, and what came after a period was sealed is merged as history's readers do."""
+    place = _post(pipeline, _mail(correlation_id="late"))[1]
+    _shown(pipeline, place, "sent")
+    pipeline.postgres.query(
+        "INSERT INTO archiver.late_notifications (created_at, retention_class, id, tenant_id, channel, status, status_rank, delivered_at)"
+        " SELECT created_at, retention_class, id, tenant_id, channel, 'delivered', status_rank + 1, '2026-11-23T10:00:00Z'"
+        f" FROM archiver.notifications WHERE id = '{place.rpartition('/')[2]}'")
+    shown = _get(pipeline, place)[1]
+    assert (shown["status"], shown["delivered_at"], shown["correlation_id"]) == ("delivered", "2026-11-23T10:00:00.000000Z", "late")
+    old = "/v1/notifications/ntf_01G65Z755ARCDCG3Y6T3Y82BH3"  # of 2022-06-22, class record
+    assert _get(pipeline, old)[1]["type"] == "urn:stentor:problem:not-found"
+    pipeline.postgres.query(
+        "INSERT INTO archive.units (id, kind, class, starts_at, ends_at, state, owner_epoch)"
+        " VALUES ('notifications/record/2022-06', 'notifications', 'R', '2022-06-01Z', '2022-07-01Z', 'removed', 1)")
+    code, problem = _get(pipeline, old)
+    assert (code, problem["type"]) == (404, "urn:stentor:problem:archived") and "notifications/record/2022-06" in problem["detail"]
+
+
+# ---- the examples of clients ---------------------------------------------------------------------------------------------------
+
+def _forward(pipeline, request, body):
+    """The API's answer as bytes."""
+    method, path, _ = request.line.split()
+    connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
+    kept = {name: request.headers[name] for name in ("authorization", "idempotency-key") if name in request.headers}
+    connection.request(method, path, body or None, kept)
+    answer = connection.getresponse()
+    location = f"Location: {answer.getheader('Location')}\r\n" if answer.getheader("Location") else ""
+    content = answer.read()
+    head = f"HTTP/1.1 {answer.status} x\r\nContent-Type: application/json\r\n{location}Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + content
+
+
+def _unkind(pipeline, seen):
+    """A front that fails the first three POSTs: no answer, an answer that is lost behind the commit, 503 with Retry-After."""
+    def script(request, client):
+        body = b"".join(request.body())
+        if request.line.startswith("POST"):
+            seen.append((request.headers.get("idempotency-key"), body))
+            if len(seen) == 2:
+                assert b" 202 " in _forward(pipeline, request, body)
+            if len(seen) <= 2:
+                return False
+            if len(seen) == 3:
+                client.sendall(b"HTTP/1.1 503 x\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nContent-Length: 2\r\n"
+                               b"Connection: close\r\n\r\n{}")
+                return False
+        client.sendall(_forward(pipeline, request, body))
+        return False
+    return script
+
+
+CLIENTS = {
+    "python": ["/usr/bin/python3", "send.py"],
+    "node": ["node", "send.mjs"],
+    "go": ["go", "run", "send.go"],
+}
+
+
+def _run_client(language, api, key, *words):
+    program = shutil.which(CLIENTS[language][0])
+    if not program:
+        pytest.skip(f"no {language} here: apt-get install {'golang-go' if language == 'go' else 'nodejs'}")
+    return subprocess.run([program, *CLIENTS[language][1:], *words], cwd=EXAMPLES, capture_output=True, text=True, timeout=180, env={
+        "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/root"), "STENTOR_API_URL": api, "STENTOR_API_KEY": key})
+
+
+@pytest.mark.parametrize("language", CLIENTS)
+def test_a_client_whose_answers_are_lost_sends_one_mail(pipeline, language):
+    """Capability 1: Idempotency-Key and repeats, as an application in this language does it."""
+    order, seen = f"order-{uuid.uuid4()}", []
+    front = Upstream("front", _unkind(pipeline, seen))
+    done = _run_client(language, f"http://{front.address}", pipeline.key, order, f"{language}@example.com", "Alice")
+    assert done.returncode == 0, done.stderr
+    notification, status = done.stdout.split()
+    assert status == "sent"
+    assert len(seen) == 4 and len(set(seen)) == 1 and seen[0][0] == f"welcome/{order}"
+    assert "503" in done.stderr and pipeline.history_count(f"correlation_id = '{order}'") == 1
+    again = _run_client(language, f"http://127.0.0.1:{pipeline.api_port}", pipeline.key, order, f"{language}@example.com", "Alice")
+    assert again.stdout.split()[0] == notification  # the program was started again
+    assert len(pipeline.mailbox.for_notification(notification)) == 1
+    other = _run_client(language, f"http://127.0.0.1:{pipeline.api_port}", pipeline.key, order, f"{language}@example.com", "Bob")
+    assert other.returncode == 1 and "another body" in other.stderr, other.stderr
