@@ -39,6 +39,8 @@ typedef struct Request {
     Str batch_id;
     Str trigger_key;
     Str cancel_key; // under which it can be cancelled while it waits for its time
+    int64_t source_event_at_us; // orders the events of one subject; 0: no trigger made it
+    bool supersedes;            // what waits under cancel_key of earlier events does not go out
 } Request;
 
 // What is wrong with which field. `field` is static, or lives as long as the request.

@@ -86,6 +86,25 @@ bool trigger_anchor_is_event(const Trigger *t)
     return t->anchor[0] == '\0' || strcmp(t->anchor, "event_produced_at") == 0;
 }
 
+bool trigger_reschedules(const Trigger *t)
+{
+    bool waits = !trigger_anchor_is_event(t) || t->offset_s > 0;
+    return waits && t->subject_path[0] != '\0' && !t->keep_earlier;
+}
+
+static int channel_of_trigger(const Trigger *t)
+{
+    return t->channel == 0 ? (int)CHANNEL_EMAIL : (int)t->channel;
+}
+
+bool trigger_collides(const Trigger *a, const Trigger *b)
+{
+    return !a->per_trigger && !b->per_trigger && !a->disabled && !b->disabled &&
+           strcmp(a->key, b->key) != 0 && strcmp(a->event_type, b->event_type) == 0 &&
+           strcmp(a->template_, b->template_) == 0 && strcmp(a->resolver, b->resolver) == 0 &&
+           channel_of_trigger(a) == channel_of_trigger(b);
+}
+
 static bool check_path(const char *path, const char *field, FieldError *err)
 {
     return path[0] == '\0' || path_is(str_from(path)) ||
@@ -269,9 +288,20 @@ static void take_obsoleted(ApiBody *body, Trigger *t)
     }
 }
 
+static bool take_identity(ApiBody *body)
+{
+    Str text = STR_EMPTY;
+    bool per_trigger = api_read_text(body, "identity", 40, &text) && str_eq(text, STR("trigger"));
+    if (text.len > 0 && !per_trigger && !str_eq(text, STR("event"))) {
+        (void)api_body_fail(body, "identity", "neither 'event' nor 'trigger'");
+    }
+    return per_trigger;
+}
+
 static void take_fields(ApiBody *body, Trigger *t)
 {
     bool enabled = true;
+    bool reschedule = true;
     t->event_type = take_text(body, "event_type", 200);
     t->template_ = take_text(body, "template", 200);
     t->channel = (Stentor__V1__Channel)take_word_of(body, "channel", channel_of);
@@ -284,6 +314,9 @@ static void take_fields(ApiBody *body, Trigger *t)
     t->anchor = take_text(body, "anchor", 400);
     t->subject_path = take_text(body, "subject_path", 400);
     take_obsoleted(body, t);
+    t->per_trigger = take_identity(body);
+    (void)api_read_bool(body, "reschedule", &reschedule);
+    t->keep_earlier = !reschedule;
     (void)api_read_bool(body, "enabled", &enabled);
     t->disabled = !enabled;
 }
@@ -341,6 +374,8 @@ json_t *trigger_to_json(const Trigger *t)
         (void)json_array_append_new(list, json_string(t->obsoleted_by[i]));
     }
     (void)json_object_set_new(object, "obsoleted_by", list);
+    set_text(object, "identity", t->per_trigger ? "trigger" : "event");
+    (void)json_object_set_new(object, "reschedule", json_boolean(!t->keep_earlier));
     (void)json_object_set_new(object, "enabled", json_boolean(!t->disabled));
     char at[CLOCK_RFC3339_SIZE] = "";
     if (t->updated_at_us > 0) {

@@ -37,6 +37,13 @@ bool resolver_parse(Str text, Resolver *ret, FieldError *why);
 bool trigger_is_event_type(Str text);
 // "event_produced_at" or empty: the event's own time; else a path.
 bool trigger_anchor_is_event(const Stentor__V1__Trigger *trigger);
+// A newer event about the same subject supersedes what waits of an earlier one: of a trigger that
+// has a subject and waits for a time, unless it says otherwise.
+bool trigger_reschedules(const Stentor__V1__Trigger *trigger);
+// Of one event both would make the same notification, so one of the two would never go out: the
+// same event type, template, channel and resolver, and neither counts by its key. Two whose
+// resolvers differ may still meet at one recipient, who then gets one.
+bool trigger_collides(const Stentor__V1__Trigger *a, const Stentor__V1__Trigger *b);
 
 // All rules that need no other entry. Field names are those of the API.
 bool trigger_check(const Stentor__V1__Trigger *trigger, FieldError *err);

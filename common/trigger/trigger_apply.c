@@ -4,13 +4,11 @@
 #include <string.h>
 
 #include "common/base/id.h"
-#include "common/bus/topology/topology.h"
+#include "common/bus/events/cancel_event.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
-#include "common/events/meta.h"
 #include "common/model/retention/retention.h"
 #include "common/trigger/trigger_path.h"
-#include "stentor/v1/deferred.pb-c.h"
 
 #define SECOND_US INT64_C(1000000)
 
@@ -124,6 +122,13 @@ static Str optional_text(Planning *p, const char *path)
     return text;
 }
 
+// The event's own time, which two events about one subject are ordered by. A clock that is ahead
+// must not supersede what comes in the next hours: then the stream's counts.
+static int64_t order_of(const DomainEvent *event)
+{
+    return event->produced_at_us < event->id_at_us ? event->produced_at_us : event->id_at_us;
+}
+
 static void draft_request(Planning *p)
 {
     const Trigger *t = p->trigger;
@@ -137,7 +142,9 @@ static void draft_request(Planning *p)
         .variables = p->event->variables,
         .source_event_id = p->event->identity,
         .trigger_key = arena_str(p->arena, str_from(t->key)),
+        .source_event_at_us = order_of(p->event),
     };
+    p->plan->per_trigger = t->per_trigger;
 }
 
 // "<trigger key>/<subject>": under which what it made can be cancelled. ERROR_PERMANENT names the
@@ -159,6 +166,23 @@ static bool trigger_cancel_key(
     return true;
 }
 
+static bool fill_key(Planning *p, Error *err)
+{
+    const Trigger *t = p->trigger;
+    Request *draft = &p->plan->draft;
+    bool supersedes = trigger_reschedules(t);
+    if (!supersedes && t->n_obsoleted_by == 0) {
+        return true;
+    }
+    if (!trigger_cancel_key(t, p->event, p->arena, &draft->cancel_key, err)) {
+        return false;
+    }
+    draft->supersedes = supersedes;
+    return true;
+}
+
+// A date that was moved into the past makes nothing, and what waits of the date before is wrong as
+// well; without a subject there is nothing to find it by.
 static bool fill_plan(Planning *p, int64_t now_us)
 {
     draft_request(p);
@@ -166,12 +190,11 @@ static bool fill_plan(Planning *p, int64_t now_us)
         return false;
     }
     if (p->plan->late) {
+        Error ignored = {0};
+        (void)fill_key(p, &ignored);
         return true;
     }
-    bool keyed = p->trigger->n_obsoleted_by > 0;
-    return add_targets(p) &&
-           (!keyed ||
-            trigger_cancel_key(p->trigger, p->event, p->arena, &p->plan->draft.cancel_key, p->err));
+    return add_targets(p) && fill_key(p, p->err);
 }
 
 bool trigger_plan(
@@ -218,12 +241,17 @@ static Str recipient_of(const Request *request, Arena *arena)
     return str_from(text);
 }
 
-void trigger_identify(const DomainEvent *event, Request *request, Arena *arena, Str *ret_key)
+void trigger_identify(
+    const TriggerPlan *plan, const DomainEvent *event, Request *request, Arena *arena,
+    Str *ret_key)
 {
-    // The identity comes last: it is the only part that may hold a '|'.
+    // The identity comes last: it is the only part that may hold a '|'. A key has no ':', and a
+    // tenant neither, so no tenant's cause is read as another's.
     char *cause = arena_printf(
-        arena, "trigger|" STR_FMT "|" STR_FMT "|" STR_FMT "|%s|" STR_FMT "|" STR_FMT,
-        STR_ARG(event->tenant), STR_ARG(event->type), STR_ARG(request->template_key),
+        arena, "trigger%s" STR_FMT "|" STR_FMT "|" STR_FMT "|" STR_FMT "|%s|" STR_FMT "|" STR_FMT,
+        plan->per_trigger ? ":" : "",
+        STR_ARG(plan->per_trigger ? request->trigger_key : STR_EMPTY), STR_ARG(event->tenant),
+        STR_ARG(event->type), STR_ARG(request->template_key),
         channel_name(request->channel), STR_ARG(recipient_of(request, arena)),
         STR_ARG(event->identity));
     uint8_t hash[SHA256_LEN];
@@ -239,35 +267,33 @@ void trigger_identify(const DomainEvent *event, Request *request, Arena *arena, 
 
 // ---- obsolescence ----
 
-static bool pack_cancel(
-    const DomainEvent *event, char *cancel_key, char *event_id, Arena *arena, Str *ret, Error *err)
+static CancelEvent cancel_of(const DomainEvent *event, Str traceparent)
 {
-    static char reason[] = "cancel";
-    MetaSpec head = {
-        .event_id = event_id,
-        .tenant = arena_cstr(arena, event->tenant),
-        .causation_id = arena_cstr(arena, event->identity),
+    return (CancelEvent){
+        .tenant = event->tenant,
+        .causation_id = event->identity,
         .at_us = event->id_at_us,
+        .traceparent = traceparent,
     };
-    Stentor__V1__Meta meta = meta_make(&head);
-    Stentor__V1__Cancel cancel;
-    stentor__v1__cancel__init(&cancel);
-    cancel.cancel_key = cancel_key;
-    // The scheduler compares it with the time in a notification's id, in milliseconds. An event
-    // that cancels what earlier ones made and makes it again must not cancel its own: hence the
-    // cut.
-    cancel.before_us = event->id_at_us / 1000 * 1000;
+}
+
+bool trigger_supersede(
+    const TriggerPlan *plan, const DomainEvent *event, Str traceparent, Arena *arena, BusOut *ret,
+    Error *err)
+{
+    const Request *draft = &plan->draft;
+    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
+    char *place =
+        arena_printf(arena, STR_FMT "|" STR_FMT, STR_ARG(event->tenant), STR_ARG(draft->cancel_key));
+    event_id_derive("supersede", event->identity, str_from(place), event_id);
+    CancelEvent cancel = cancel_of(event, traceparent);
+    cancel.cancel_key = draft->cancel_key;
+    cancel.event_id = str_from(event_id);
+    cancel.before_us = draft->source_event_at_us;
+    cancel.newer_event_id = event->identity;
     cancel.reason =
         arena_printf(arena, STR_FMT " " STR_FMT, STR_ARG(event->type), STR_ARG(event->identity));
-    Stentor__V1__Deferred deferred;
-    stentor__v1__deferred__init(&deferred);
-    deferred.meta = &meta;
-    deferred.reason = reason;
-    deferred.due_at_us = event->id_at_us;
-    deferred.cancel_key = cancel_key;
-    deferred.work_case = STENTOR__V1__DEFERRED__WORK_CANCEL;
-    deferred.cancel = &cancel;
-    return event_pack(&deferred.base, arena, ret, err);
+    return cancel_event(&cancel, arena, ret, err);
 }
 
 bool trigger_cancel(
@@ -278,13 +304,19 @@ bool trigger_cancel(
     if (!trigger_cancel_key(trigger, event, arena, &cancel_key, err)) {
         return error_wrap(err, "trigger '%s', obsoleted_by", trigger->key);
     }
-    char *subject = arena_alloc(arena, SUBJECT_SIZE);
     char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
-    subject_deferred(subject, "cancel", event->tenant);
     char *place = arena_printf(
         arena, STR_FMT "|" STR_FMT "|" STR_FMT, STR_ARG(event->tenant), STR_ARG(event->type),
         STR_ARG(cancel_key));
     event_id_derive("cancel", event->identity, str_from(place), event_id);
-    *ret = (BusOut){.subject = subject, .event_id = str_from(event_id), .traceparent = traceparent};
-    return pack_cancel(event, arena_cstr(arena, cancel_key), event_id, arena, &ret->payload, err);
+    CancelEvent cancel = cancel_of(event, traceparent);
+    cancel.cancel_key = cancel_key;
+    cancel.event_id = str_from(event_id);
+    // The scheduler compares it with the time in a notification's id, in milliseconds. An event
+    // that cancels what earlier ones made and makes it again must not cancel its own: hence the
+    // cut.
+    cancel.before_us = event->id_at_us / 1000 * 1000;
+    cancel.reason =
+        arena_printf(arena, STR_FMT " " STR_FMT, STR_ARG(event->type), STR_ARG(event->identity));
+    return cancel_event(&cancel, arena, ret, err);
 }

@@ -2,9 +2,10 @@
 // What a trigger makes of an event: whom it concerns, when, under which ids, and what it cancels.
 // Pure: time is an argument, recipients are looked up by the caller (recipient_lookup.h).
 //
-// Law: one (tenant, source event, template, recipient, channel) is one notification. Its id and its
-// idempotency key are derived from these, so neither a repeated event nor a second trigger that
-// says the same makes a second one.
+// Law: one (tenant, source event, template, recipient, channel) is one notification, and with the
+// trigger's key when that says so (identity "trigger"). Its id and its idempotency key are derived
+// from these, so neither a repeated event nor a second trigger that says the same makes a second
+// one.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -31,6 +32,7 @@ typedef struct TriggerPlan {
     Str path;        // of the resolver, for messages
     Target *targets; // none when late
     size_t count;
+    bool per_trigger;       // the trigger's key counts for the identity
     bool late;              // it should have gone out too long ago: nothing is sent
     int64_t at_us;          // when it should go out; may have passed
     const char *bad_target; // entries of the array that are no rcp_ id: the first one; NULL: none
@@ -48,8 +50,15 @@ bool trigger_request(
     Error *err);
 // Once it is frozen: fills request->given_id and the submission's idempotency key (scope
 // "trigger").
-void trigger_identify(const DomainEvent *event, Request *request, Arena *arena, Str *ret_key);
+void trigger_identify(
+    const TriggerPlan *plan, const DomainEvent *event, Request *request, Arena *arena,
+    Str *ret_key);
 
+// The event on DEFERRED by which what waits of earlier events is superseded, of a plan that
+// supersedes and is late: it has no request that could bring it (services/ingest/accept/events.h).
+bool trigger_supersede(
+    const TriggerPlan *plan, const DomainEvent *event, Str traceparent, Arena *arena, BusOut *ret,
+    Error *err);
 // The event on DEFERRED that cancels what the trigger made of earlier events about the same
 // subject.
 bool trigger_cancel(

@@ -307,3 +307,18 @@ const Trigger **trigger_match_list(
     *ret_count = count;
     return found;
 }
+
+const Trigger *trigger_match_collision(
+    const TriggerMatch *map, const Trigger *trigger, Arena *arena)
+{
+    size_t count = 0;
+    const Trigger **found = trigger_match_find(
+        map, str_from(trigger->tenant), str_from(trigger->event_type), TRIGGER_MAKES, arena,
+        &count);
+    for (size_t i = 0; i < count; i++) {
+        if (trigger_collides(trigger, found[i])) {
+            return found[i];
+        }
+    }
+    return NULL;
+}

@@ -41,4 +41,7 @@ uint64_t trigger_match_sequence(const TriggerMatch *map, Str tenant, Str key);
 // Everything that `tenant` has itself, in the order of their keys.
 const Stentor__V1__Trigger **trigger_match_list(
     const TriggerMatch *map, Str tenant, Arena *arena, size_t *ret_count);
+// One in force for `trigger`'s tenant that collides with it (trigger.h); NULL: none.
+const Stentor__V1__Trigger *trigger_match_collision(
+    const TriggerMatch *map, const Stentor__V1__Trigger *trigger, Arena *arena);
 size_t trigger_match_count(const TriggerMatch *map);

@@ -163,7 +163,7 @@ const Command commands[] = {
      "  --plain                        no HTML escaping", cmd_template_render, NULL},
     {"trigger put", "KEY", 1, 1,
      "file= event= template= resolver= channel= category= priority= name-path= locale-path= offset= anchor= subject-path= "
-     "obsoleted-by= disabled json",
+     "obsoleted-by= identity= keep-earlier disabled json",
      "turn a domain event into a notification; STENTOR_TENANT=platform: for every tenant\n"
      "  --file FILE          the trigger as JSON (trigger show --json prints one); the options overrule it\n"
      "  --event TYPE         the event (required)\n"
@@ -171,8 +171,10 @@ const Command commands[] = {
      "  --resolver TEXT      who gets it (required): address:PATH, recipient:PATH, identity:TYPE:PATH or recipients:PATH\n"
      "  --anchor PATH        a date in the event; without it the time of the event\n"
      "  --offset S           send it so many seconds after the anchor, or before it (-86400)\n"
-     "  --subject-path PATH  what the event is about; with --obsoleted-by TYPE: an event that cancels what still waits\n"
-     "  --obsoleted-by TYPE  repeatable\n"
+     "  --subject-path PATH  what the event is about: a newer event of the same subject supersedes what still waits\n"
+     "  --keep-earlier       it does not: each event of a subject sends\n"
+     "  --obsoleted-by TYPE  an event that cancels what still waits for the subject; repeatable\n"
+     "  --identity trigger   send also when another trigger makes the same notification of the event (dunning steps)\n"
      "  --name-path PATH, --locale-path PATH   where the event has the display name and the locale\n"
      "  --channel NAME, --category NAME, --priority NAME\n"
      "  --disabled           it does nothing; a tenant's own disabled trigger also hides the platform's", cmd_trigger_put, NULL},

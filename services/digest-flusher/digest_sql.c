@@ -27,73 +27,97 @@ static const DbStatement insert_items = {
     .name = "digest_insert",
     .sql =
     "WITH given AS MATERIALIZED ("
-    " SELECT DISTINCT ON (i.tenant_id, i.window_id, i.notification_id) i.*, x.reason AS obsolete, w.state,"
+    " SELECT DISTINCT ON (i.tenant_id, i.window_id, i.notification_id) i.*, v.stopped,"
+    "  CASE v.stopped WHEN 'obsolete' THEN x.reason WHEN 'rescheduled' THEN x.newest_reason END AS stop_reason, w.state,"
     "  CASE WHEN w.state <> 'open' AND i.accepted_at <= w.frozen_at THEN w.verdict END AS verdict"
     " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],"
-    "  $8::timestamptz[], $9::text[], $10::timestamptz[], $11::timestamptz[], $12::bytea[])"
+    "  $8::timestamptz[], $9::text[], $10::timestamptz[], $11::timestamptz[], $12::bytea[], $13::timestamptz[], $14::text[])"
     "  AS i(tenant_id, window_id, notification_id, work_id, subject, event_id, accepted_at, expires_at, cancel_key,"
-    "   caused_at, due_at, payload)"
+    "   caused_at, due_at, payload, event_at, source_event_id)"
     " JOIN digest_flusher.digest_windows w ON w.tenant_id = i.tenant_id AND w.window_id = i.window_id"
     " LEFT JOIN digest_flusher.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key"
-    "  AND x.before_at > i.caused_at"
+    " CROSS JOIN LATERAL (SELECT digest_flusher.stop_verdict(i.caused_at, i.event_at, i.source_event_id, x.before_at,"
+    "  x.newest_at, x.newest_id) AS stopped) AS v"
     " ORDER BY i.tenant_id, i.window_id, i.notification_id),"
     " fresh AS ("
     " INSERT INTO digest_flusher.digest_items (tenant_id, window_id, notification_id, work_id, subject, event_id, accepted_at,"
-    "  expires_at, cancel_key, caused_at, payload)"
+    "  expires_at, cancel_key, caused_at, event_at, source_event_id, payload)"
     " SELECT g.tenant_id, g.window_id, g.notification_id, g.work_id, g.subject, g.event_id, g.accepted_at,"
-    "  g.expires_at, g.cancel_key, g.caused_at,"
-    "  CASE WHEN g.state = 'open' AND g.obsolete IS NULL THEN g.payload END FROM given g"
+    "  g.expires_at, g.cancel_key, g.caused_at, g.event_at, g.source_event_id,"
+    "  CASE WHEN g.state = 'open' AND g.stopped IS NULL THEN g.payload END FROM given g"
     " ON CONFLICT DO NOTHING RETURNING tenant_id, window_id, notification_id)"
     " INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,"
-    "  cancel_key, caused_at, status, reason_code, detail)"
+    "  cancel_key, caused_at, event_at, source_event_id, status, reason_code, detail)"
     " SELECT g.work_id, g.tenant_id, g.notification_id, 'digest',"
-    "  CASE WHEN coalesce(g.obsolete, g.verdict) IS NULL THEN g.due_at ELSE now() END, g.subject, g.event_id, g.payload,"
-    "  g.cancel_key, g.caused_at, CASE WHEN coalesce(g.obsolete, g.verdict) IS NOT NULL THEN 'suppressed' END,"
-    "  CASE WHEN g.obsolete IS NOT NULL THEN 'obsolete' ELSE g.verdict END, g.obsolete"
+    "  CASE WHEN coalesce(g.stopped, g.verdict) IS NULL THEN g.due_at ELSE now() END, g.subject, g.event_id, g.payload,"
+    "  g.cancel_key, g.caused_at, g.event_at, g.source_event_id,"
+    "  CASE WHEN coalesce(g.stopped, g.verdict) IS NOT NULL THEN 'suppressed' END,"
+    "  coalesce(g.stopped, g.verdict), g.stop_reason"
     " FROM given g JOIN fresh f USING (tenant_id, window_id, notification_id)"
-    " WHERE g.state <> 'open' OR g.obsolete IS NOT NULL"
+    " WHERE g.state <> 'open' OR g.stopped IS NOT NULL"
     " ON CONFLICT DO NOTHING",
 };
+// Of a batch's cancellations of a key the latest, and of its newer events the newest.
 static const DbStatement record_cancels = {
     .name = "cancel_record",
     .sql =
-    "INSERT INTO digest_flusher.cancellations AS c (tenant_id, cancel_key, before_at, reason)"
-    " SELECT DISTINCT ON (i.tenant_id, i.cancel_key) i.* FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[])"
-    "  AS i(tenant_id, cancel_key, before_at, reason)"
-    " ORDER BY i.tenant_id, i.cancel_key, i.before_at DESC"
-    " ON CONFLICT (tenant_id, cancel_key) DO UPDATE SET before_at = excluded.before_at, reason = excluded.reason,"
-    "  recorded_at = now() WHERE excluded.before_at > c.before_at",
+    "WITH given AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])"
+    "  AS i(tenant_id, cancel_key, before_at, reason, newer_id)),"
+    " plain AS (SELECT DISTINCT ON (tenant_id, cancel_key) * FROM given WHERE newer_id IS NULL"
+    "  ORDER BY tenant_id, cancel_key, before_at DESC),"
+    " newest AS (SELECT DISTINCT ON (tenant_id, cancel_key) * FROM given WHERE newer_id IS NOT NULL"
+    "  ORDER BY tenant_id, cancel_key, before_at DESC, newer_id COLLATE \"C\" DESC)"
+    " INSERT INTO digest_flusher.cancellations AS c (tenant_id, cancel_key, before_at, reason, newest_at, newest_id, newest_reason)"
+    " SELECT tenant_id, cancel_key, p.before_at, p.reason, n.before_at, n.newer_id, n.reason"
+    " FROM plain p FULL JOIN newest n USING (tenant_id, cancel_key) ORDER BY tenant_id, cancel_key"
+    " ON CONFLICT (tenant_id, cancel_key) DO UPDATE SET recorded_at = now(),"
+    "  (before_at, reason) = (SELECT b.* FROM (VALUES (c.before_at, c.reason), (excluded.before_at, excluded.reason)) AS b(at, why)"
+    "   ORDER BY b.at DESC NULLS LAST LIMIT 1),"
+    "  (newest_at, newest_id, newest_reason) = (SELECT b.* FROM (VALUES (c.newest_at, c.newest_id, c.newest_reason),"
+    "   (excluded.newest_at, excluded.newest_id, excluded.newest_reason)) AS b(at, id, why)"
+    "   ORDER BY b.at DESC NULLS LAST, b.id DESC LIMIT 1)"
+    " WHERE excluded.before_at > coalesce(c.before_at, '-infinity')"
+    "  OR (excluded.newest_at, excluded.newest_id) > (coalesce(c.newest_at, '-infinity'), coalesce(c.newest_id, ''))",
 };
 // Claimed work is not cancelled: its claimer may have published it and died.
 static const DbStatement cancel_work = {
     .name = "cancel_work",
     .sql =
-    "UPDATE digest_flusher.due_work w SET status = 'suppressed', reason_code = 'obsolete', detail = i.reason, due_at = now()"
-    " FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) AS i(tenant_id, cancel_key, before_at, reason)"
-    " WHERE w.tenant_id = i.tenant_id AND w.cancel_key = i.cancel_key AND w.caused_at < i.before_at"
-    "  AND w.claimed_until IS NULL AND w.status IS NULL",
+    "UPDATE digest_flusher.due_work w SET status = 'suppressed', due_at = now(), detail = i.reason,"
+    "  reason_code = CASE WHEN i.newer_id IS NULL THEN 'obsolete' ELSE 'rescheduled' END"
+    " FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])"
+    "  AS i(tenant_id, cancel_key, before_at, reason, newer_id)"
+    " WHERE w.tenant_id = i.tenant_id AND w.cancel_key = i.cancel_key AND w.claimed_until IS NULL AND w.status IS NULL"
+    "  AND digest_flusher.stop_verdict(w.caused_at, w.event_at, w.source_event_id, CASE WHEN i.newer_id IS NULL THEN i.before_at END,"
+    "   CASE WHEN i.newer_id IS NOT NULL THEN i.before_at END, i.newer_id) IS NOT NULL",
 };
 static const DbStatement cancel_items = {
     .name = "cancel_items",
     .sql =
-    "WITH given AS (SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[])"
-    "  AS i(tenant_id, cancel_key, before_at, reason)),"
+    "WITH hit AS MATERIALIZED ("
+    " SELECT d.tenant_id, d.window_id, d.notification_id, g.reason, v.stopped"
+    " FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[])"
+    "  AS g(tenant_id, cancel_key, before_at, reason, newer_id)"
+    " JOIN digest_flusher.digest_items d ON d.tenant_id = g.tenant_id AND d.cancel_key = g.cancel_key AND d.payload IS NOT NULL"
+    " CROSS JOIN LATERAL (SELECT digest_flusher.stop_verdict(d.caused_at, d.event_at, d.source_event_id,"
+    "  CASE WHEN g.newer_id IS NULL THEN g.before_at END, CASE WHEN g.newer_id IS NOT NULL THEN g.before_at END, g.newer_id)"
+    "  AS stopped) AS v"
+    " WHERE v.stopped IS NOT NULL),"
     " locked AS MATERIALIZED ("
     " SELECT w.tenant_id, w.window_id FROM digest_flusher.digest_windows w"
-    " WHERE w.state = 'open' AND (w.tenant_id, w.window_id) IN ("
-    "  SELECT d.tenant_id, d.window_id FROM given g JOIN digest_flusher.digest_items d"
-    "   ON d.tenant_id = g.tenant_id AND d.cancel_key = g.cancel_key AND d.caused_at < g.before_at AND d.payload IS NOT NULL)"
+    " WHERE w.state = 'open' AND (w.tenant_id, w.window_id) IN (SELECT h.tenant_id, h.window_id FROM hit h)"
     " ORDER BY w.tenant_id, w.window_id FOR UPDATE),"
     " gone AS MATERIALIZED ("
-    " SELECT DISTINCT ON (d.work_id) d.*, g.reason FROM given g JOIN digest_flusher.digest_items d"
-    "  ON d.tenant_id = g.tenant_id AND d.cancel_key = g.cancel_key AND d.caused_at < g.before_at AND d.payload IS NOT NULL"
-    " JOIN locked l ON l.tenant_id = d.tenant_id AND l.window_id = d.window_id ORDER BY d.work_id),"
+    " SELECT DISTINCT ON (d.work_id) d.*, h.reason, h.stopped FROM hit h"
+    " JOIN locked l ON l.tenant_id = h.tenant_id AND l.window_id = h.window_id"
+    " JOIN digest_flusher.digest_items d ON d.tenant_id = h.tenant_id AND d.window_id = h.window_id"
+    "  AND d.notification_id = h.notification_id AND d.payload IS NOT NULL ORDER BY d.work_id),"
     " emptied AS ("
     " UPDATE digest_flusher.digest_items d SET payload = NULL FROM gone"
     " WHERE d.tenant_id = gone.tenant_id AND d.window_id = gone.window_id AND d.notification_id = gone.notification_id)"
     " INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, status,"
     "  reason_code, detail)"
-    " SELECT work_id, tenant_id, notification_id, 'digest', now(), subject, event_id, payload, 'suppressed', 'obsolete',"
+    " SELECT work_id, tenant_id, notification_id, 'digest', now(), subject, event_id, payload, 'suppressed', stopped,"
     "  reason FROM gone"
     " ON CONFLICT DO NOTHING",
 };
@@ -198,6 +222,8 @@ static void add_items(DbTxn *txn, const DueWork *const *items, size_t count)
     DbArray *caused_at = db_array(params, DB_TIME);
     DbArray *due_at = db_array(params, DB_TIME);
     DbArray *payload = db_array(params, DB_BYTES);
+    DbArray *event_at = db_array(params, DB_TIME);
+    DbArray *source = db_array(params, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
         const DueWork *item = items[i];
         db_push_text(tenant, item->tenant);
@@ -212,6 +238,8 @@ static void add_items(DbTxn *txn, const DueWork *const *items, size_t count)
         db_push_time(caused_at, item->caused_at_us);
         db_push_time(due_at, item->due_at_us);
         db_push_text(payload, item->payload);
+        db_push_time(event_at, item->event_at_us);
+        db_push_text(source, item->source_event_id);
     }
 }
 
@@ -230,7 +258,9 @@ static void add_cancels(
     DbArray *key = db_array(params, DB_TEXT);
     DbArray *before = db_array(params, DB_TIME);
     DbArray *reason = db_array(params, DB_TEXT);
+    DbArray *newer = db_array(params, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
+        digest_push_key(newer, str_from(cancels[i]->cancel->newer_event_id));
         db_push_text(tenant, cancels[i]->tenant);
         db_push_text(key, cancels[i]->cancel_key);
         db_push_time(before, cancels[i]->cancel->before_us);

@@ -8,18 +8,19 @@ static const DbStatement insert_work = {
     .name = "due_work_insert",
     .sql =
     "INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,"
-    " cancel_key, caused_at, recipient_id, category, channel, status, reason_code, detail)"
+    " cancel_key, caused_at, recipient_id, category, channel, event_at, source_event_id, status, reason_code, detail)"
     " SELECT i.work_id, i.tenant_id, i.notification_id, i.reason,"
-    "  CASE WHEN x.reason IS NULL THEN i.due_at ELSE now() END, i.subject, i.event_id, i.payload, i.cancel_key, i.caused_at,"
-    "  i.recipient_id, i.category, i.channel,"
-    "  CASE WHEN x.reason IS NULL THEN NULL ELSE 'suppressed' END,"
-    "  CASE WHEN x.reason IS NULL THEN NULL ELSE 'obsolete' END, x.reason"
+    "  CASE WHEN v.stopped IS NULL THEN i.due_at ELSE now() END, i.subject, i.event_id, i.payload, i.cancel_key, i.caused_at,"
+    "  i.recipient_id, i.category, i.channel, i.event_at, i.source_event_id,"
+    "  CASE WHEN v.stopped IS NOT NULL THEN 'suppressed' END, v.stopped,"
+    "  CASE v.stopped WHEN 'obsolete' THEN x.reason WHEN 'rescheduled' THEN x.newest_reason END"
     " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[],"
-    "  $8::bytea[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::text[])"
+    "  $8::bytea[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::text[])"
     "  AS i(work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, cancel_key, caused_at,"
-    "   recipient_id, category, channel)"
+    "   recipient_id, category, channel, event_at, source_event_id)"
     " LEFT JOIN digest_flusher.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key"
-    "  AND x.before_at > i.caused_at"
+    " CROSS JOIN LATERAL (SELECT digest_flusher.stop_verdict(i.caused_at, i.event_at, i.source_event_id, x.before_at,"
+    "  x.newest_at, x.newest_id) AS stopped) AS v"
     " WHERE (i.cancel_key IS NULL AND i.recipient_id IS NULL) OR NOT EXISTS (SELECT FROM digest_flusher.emitted e WHERE e.work_id = i.work_id)"
     " ON CONFLICT DO NOTHING",
 };
@@ -63,6 +64,8 @@ static void insert_sends(DbTxn *txn, const DueWork *const *work, size_t count)
     DbArray *recipient = db_array(params, DB_TEXT);
     DbArray *category = db_array(params, DB_TEXT);
     DbArray *channel = db_array(params, DB_TEXT);
+    DbArray *event_at = db_array(params, DB_TIME);
+    DbArray *source = db_array(params, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
         db_push_text(work_id, work[i]->work_id);
         db_push_text(tenant, work[i]->tenant);
@@ -77,6 +80,8 @@ static void insert_sends(DbTxn *txn, const DueWork *const *work, size_t count)
         digest_push_key(recipient, work[i]->recipient_id);
         db_push_text(category, str_from(category_name(work[i]->category)));
         db_push_text(channel, str_from(channel_name(work[i]->channel)));
+        db_push_time(event_at, work[i]->event_at_us);
+        digest_push_key(source, work[i]->source_event_id);
     }
 }
 

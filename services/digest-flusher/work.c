@@ -14,6 +14,7 @@ typedef Stentor__V1__Meta Meta;
 
 enum {
     CANCEL_KEY_MAX = 256,
+    SOURCE_EVENT_MAX = 256,
     REASON_MAX = 512,
     RECIPIENT_MAX = 64,
     TEMPLATE_MAX = 96,
@@ -111,6 +112,10 @@ static bool read_request(const Deferred *deferred, Arena *arena, DueWork *work, 
     (void)id_parse(work->notification_id, "ntf_", &id_ms);
     bool earlier = is_time(request->accepted_at_us) && request->accepted_at_us < id_ms * 1000;
     work->caused_at_us = earlier ? request->accepted_at_us : id_ms * 1000;
+    bool timed = is_time(request->source_event_at_us);
+    work->event_at_us = timed ? request->source_event_at_us : work->caused_at_us;
+    Str source = timed ? str_from(request->source_event_id) : STR_EMPTY;
+    work->source_event_id = source.len > SOURCE_EVENT_MAX ? STR_EMPTY : source;
     work->accepted_at_us =
         is_time(request->accepted_at_us) ? request->accepted_at_us : work->caused_at_us;
     work->expires_at_us = is_time(request->expires_at_us) ? request->expires_at_us : 0;
@@ -221,6 +226,10 @@ static bool read_cancel(const Deferred *deferred, DueWork *work, Error *err)
     }
     if (!is_time(cancel->before_us)) {
         return error_set(err, ERROR_PERMANENT, "cancel.before_us is outside 1970..9999");
+    }
+    if (str_from(cancel->newer_event_id).len > SOURCE_EVENT_MAX) {
+        return error_set(
+            err, ERROR_PERMANENT, "cancel.newer_event_id is longer than %d", SOURCE_EVENT_MAX);
     }
     if (str_from(cancel->reason).len > REASON_MAX) {
         return error_set(err, ERROR_PERMANENT, "cancel.reason is longer than %d", REASON_MAX);

@@ -27,6 +27,8 @@ typedef struct DueWork {
     Str payload;
     Str cancel_key; // empty: it cannot be cancelled. Of a cancellation: the key that it cancels
     int64_t caused_at_us; // when the notification was caused; only a later cancellation ends it
+    int64_t event_at_us;  // of the event behind it; a newer one of its cancel_key supersedes it
+    Str source_event_id;  // orders two of the same time; empty: no event is behind it
     Str recipient_id;     // whose preferences may stop it; empty: none can
     Category category;
     Channel channel;

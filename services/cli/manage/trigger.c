@@ -32,7 +32,7 @@ typedef struct FieldFlag {
 static const FieldFlag TEXT_FLAGS[] = {
     {"event", "event_type"}, {"template", "template"}, {"resolver", "resolver"}, {"channel", "channel"}, {"category", "category"},
     {"priority", "priority"}, {"name-path", "name_path"}, {"locale-path", "locale_path"}, {"anchor", "anchor"},
-    {"subject-path", "subject_path"},
+    {"subject-path", "subject_path"}, {"identity", "identity"},
 };
 // clang-format on
 
@@ -75,6 +75,9 @@ static bool set_flags(Cli *cli, json_t *object, Error *err)
     }
     if (args_has(&cli->args, "offset")) {
         (void)json_object_set_new(object, "offset_s", json_integer(offset_s));
+    }
+    if (args_has(&cli->args, "keep-earlier")) {
+        (void)json_object_set_new(object, "reschedule", json_false());
     }
     if (args_has(&cli->args, "disabled")) {
         (void)json_object_set_new(object, "enabled", json_false());

@@ -263,6 +263,26 @@ static void change_entry(Change *change)
     config_read(api->bus, subject, call->http->arena, on_entry_read, change);
 }
 
+// Of two puts at the same moment neither sees the other: then the notification is made once, as it
+// was before there was this check.
+static bool refuse_collision(ApiCall *call, const Trigger *trigger)
+{
+    const TriggersApi *api = call->ctx;
+    const Trigger *other = trigger_match_collision(api->map, trigger, call->http->arena);
+    if (other == NULL) {
+        return false;
+    }
+    metric_add(call->metrics->refused[REFUSED_CONFLICT], 1);
+    http_problem(
+        call->http, 409, "trigger-collision", "Another trigger makes the same notification",
+        "identity",
+        "trigger '%s' of tenant '%s' has the same event_type, template, channel and resolver, so "
+        "one of the two would never send; put this one with \"identity\": \"trigger\" to get a "
+        "notification from each",
+        other->key, other->tenant);
+    return true;
+}
+
 static void put_trigger(ApiCall *call)
 {
     Arena *arena = call->http->arena;
@@ -275,6 +295,9 @@ static void put_trigger(ApiCall *call)
             call->http->body, str_from(call->tenant), change->key, arena, &change->trigger,
             &problem)) {
         api_answer_problem(call, &problem);
+        return;
+    }
+    if (refuse_collision(call, &change->trigger)) {
         return;
     }
     change->trigger.updated_at_us = call->http->received_at_us;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "common/bus/events/cancel_event.h"
 #include "common/bus/events/status_event.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
@@ -81,6 +82,7 @@ static bool build_request(
     event->batch_id = pb_text(b->arena, r->batch_id);
     event->trigger_key = pb_text(b->arena, r->trigger_key);
     event->cancel_key = pb_text(b->arena, r->cancel_key);
+    event->source_event_at_us = r->source_event_at_us;
     event->time_zone = pb_text(b->arena, a->time_zone);
     Str variables = r->variables.len > 0 ? r->variables : STR("{}");
     event->variables = seal(a->key, a->tenant, b->id, "variables", variables, b->arena);
@@ -185,6 +187,34 @@ static bool frame_status(Building *b, Frame *ret, Error *err)
     return status_event(&event, a->traceparent, b->arena, &ret->out, err);
 }
 
+// With the notification, in its accept row: both are durable or neither is, and a repeated event,
+// which makes no notification, supersedes nothing. Killed between the two publications: the sweep
+// publishes the row again under the same ids. Also when the gate refuses the new one: the old one
+// has the old date.
+static bool frame_supersede(const Building *b, Frame *ret, Error *err)
+{
+    const Request *r = b->request;
+    char *place = arena_printf(
+        b->arena, STR_FMT "|" STR_FMT, STR_ARG(b->acceptance->tenant), STR_ARG(r->cancel_key));
+    char *event_id = arena_alloc(b->arena, EVENT_ID_SIZE);
+    event_id_derive("supersede", r->source_event_id, str_from(place), event_id);
+    CancelEvent cancel = {
+        .tenant = b->acceptance->tenant,
+        .cancel_key = r->cancel_key,
+        .before_us = r->source_event_at_us,
+        .newer_event_id = r->source_event_id,
+        .reason = arena_printf(
+            b->arena, "trigger " STR_FMT ", event " STR_FMT, STR_ARG(r->trigger_key),
+            STR_ARG(r->source_event_id)),
+        .event_id = str_from(event_id),
+        .causation_id = r->source_event_id,
+        .at_us = b->acceptance->accepted_at_us,
+        .traceparent = b->acceptance->traceparent,
+    };
+    ret->kind = FRAME_DEFERRED;
+    return cancel_event(&cancel, b->arena, &ret->out, err);
+}
+
 Status events_status(const GateDecision *decision)
 {
     switch (decision->verdict) {
@@ -209,19 +239,24 @@ bool events_build(
         .arena = arena,
         .id = str_from(acceptance->id),
     };
+    *ret_count = 0;
+    if (request->supersedes && !frame_supersede(&b, &ret[(*ret_count)++], err)) {
+        return false;
+    }
+    Frame *first = &ret[*ret_count];
     Status status = events_status(&acceptance->decision);
     if (status == STATUS_SUPPRESSED) {
-        *ret_count = 1;
-        return frame_status(&b, &ret[0], err);
+        *ret_count += 1;
+        return frame_status(&b, first, err);
     }
     Stentor__V1__Meta meta;
     Stentor__V1__NotificationRequest event;
     if (!build_request(&b, &meta, &event, err)) {
         return false;
     }
-    *ret_count = 2;
+    *ret_count += 2;
     bool ok = status == STATUS_SCHEDULED
-                  ? frame_deferred(&b, &event, &ret[0], err)
-                  : frame_of(&b, FRAME_REQUEST, &event.base, meta.event_id, &ret[0], err);
-    return ok && frame_status(&b, &ret[1], err);
+                  ? frame_deferred(&b, &event, first, err)
+                  : frame_of(&b, FRAME_REQUEST, &event.base, meta.event_id, first, err);
+    return ok && frame_status(&b, first + 1, err);
 }

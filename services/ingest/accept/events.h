@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events: an accepted request becomes its events: REQUEST and STATUS `queued`; for
 // what waits (a schedule, quiet hours, a limit, a digest) DEFERRED carrying the request and STATUS
-// `scheduled`; for what the gate refused STATUS `suppressed` alone. Personal data is sealed here
+// `scheduled`; for what the gate refused STATUS `suppressed` alone. Before them, for what supersedes
+// earlier ones of its subject, the cancellation on DEFERRED. Personal data is sealed here
 // and nowhere later. Pure but for nonces.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include "common/codec/seal.h"
 #include "common/request/catalog.h"
 
-enum { EVENTS_PER_NOTIFICATION = 2 }; // at most
+enum { EVENTS_PER_NOTIFICATION = 3 }; // at most
 
 // Everything that is decided at accept time, beside the request itself.
 typedef struct Acceptance {
@@ -29,7 +30,7 @@ typedef struct Acceptance {
 // The status in the answer and in the status event: queued, scheduled or suppressed.
 Status events_status(const GateDecision *decision);
 
-// Fills one or two frames; everything they point to lives in `arena`.
+// Fills one to three frames; everything they point to lives in `arena`.
 bool events_build(
     const Request *request, const Acceptance *acceptance, Arena *arena,
     Frame ret[EVENTS_PER_NOTIFICATION], size_t *ret_count, Error *err);

@@ -150,11 +150,11 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
     release(w);
 }
 
-static void submit(Work *w, Item *item)
+static void submit(Work *w, const TriggerPlan *plan, Item *item)
 {
     Arena *arena = w->delivery->arena;
     Str key = STR_EMPTY;
-    trigger_identify(&w->event, &item->request, arena, &key);
+    trigger_identify(plan, &w->event, &item->request, arena, &key);
     item->work = w;
     item->submission = (Submission){
         .tenant = w->event.tenant,
@@ -212,7 +212,7 @@ static void make_one(Work *w, Answer *answer, const Target *target, int64_t now_
         fail_or_wait(w, answer, &err);
         return;
     }
-    submit(w, item);
+    submit(w, &answer->plan, item);
 }
 
 static void make_all(Work *w, int64_t now_us)
@@ -308,6 +308,20 @@ static Answer *add_answer(Work *w, const Stentor__V1__Trigger *trigger)
     return answer;
 }
 
+// What makes a notification brings it with that, once: a repeat, which makes none, supersedes
+// nothing (services/ingest/accept/events.c).
+static void supersede_by_late(Work *w, const Answer *answer)
+{
+    Error err = {0};
+    BusOut out;
+    Delivery *delivery = w->delivery;
+    if (answer->plan.draft.supersedes &&
+        trigger_supersede(
+            &answer->plan, &w->event, delivery->message.traceparent, delivery->arena, &out, &err)) {
+        delivery_emit(delivery, &out);
+    }
+}
+
 static void plan_one(Work *w, const Stentor__V1__Trigger *trigger, int64_t now_us)
 {
     const IngestMetrics *metrics = w->triggers->options.metrics;
@@ -322,6 +336,7 @@ static void plan_one(Work *w, const Stentor__V1__Trigger *trigger, int64_t now_u
         fail(answer, answer->plan.bad_target);
     }
     if (answer->plan.late) {
+        supersede_by_late(w, answer);
         metric_add(metrics->trigger_late, 1);
         LOG(LOG_WARN, "trigger is more than a day late, its notifications are not sent",
             log_str("tenant", w->event.tenant), log_text("trigger", answer->key),

@@ -15,6 +15,7 @@
 
 #define NOW_US INT64_C(1795199136000000) // 2026-11-20T18:25:36Z
 #define HOUR_US INT64_C(3600000000)
+#define DAY_US (24 * HOUR_US)
 #define RCP "rcp_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 typedef Stentor__V1__Trigger Trigger;
@@ -258,7 +259,7 @@ static void one_source_template_recipient_and_channel_is_one_notification(void *
     TriggerPlan plan = plan_good(s, NOW_US);
     Request first = request_good(s, &plan);
     Str first_key = STR_EMPTY;
-    trigger_identify(&s->event, &first, s->arena, &first_key);
+    trigger_identify(&plan, &s->event, &first, s->arena, &first_key);
     Request same = first;
     same.trigger_key = STR("another");
     same.scheduled_for_us = NOW_US + HOUR_US;
@@ -266,7 +267,7 @@ static void one_source_template_recipient_and_channel_is_one_notification(void *
     same.variables = STR("{}");
     same.to = STR("ALICE@example.com");
     Str key = STR_EMPTY;
-    trigger_identify(&s->event, &same, s->arena, &key);
+    trigger_identify(&plan, &s->event, &same, s->arena, &key);
     assert_string_equal(same.given_id, first.given_id);
     assert_true(str_eq(key, first_key) && key.len == EVENT_ID_LEN);
     int64_t at_ms = 0;
@@ -274,7 +275,7 @@ static void one_source_template_recipient_and_channel_is_one_notification(void *
     assert_int_equal(at_ms, NOW_US / 1000);
 
     same.retention = RETENTION_BRIEF; // after a change: another id, and the key of the first
-    trigger_identify(&s->event, &same, s->arena, &key);
+    trigger_identify(&plan, &s->event, &same, s->arena, &key);
     assert_int_equal(first.given_id[14], 'R');
     assert_int_equal(same.given_id[14], 'B');
     assert_true(str_eq(key, first_key));
@@ -285,22 +286,84 @@ static void one_source_template_recipient_and_channel_is_one_notification(void *
     others[2].channel = CHANNEL_SMS;
     others[3].recipient_id = STR(RCP);
     for (size_t i = 0; i < 4; i++) {
-        trigger_identify(&s->event, &others[i], s->arena, &key);
+        trigger_identify(&plan, &s->event, &others[i], s->arena, &key);
         assert_string_not_equal(others[i].given_id, first.given_id);
         assert_false(str_eq(key, first_key));
     }
     DomainEvent elsewhere = s->event;
     elsewhere.tenant = STR("other");
-    trigger_identify(&elsewhere, &same, s->arena, &key);
+    trigger_identify(&plan, &elsewhere, &same, s->arena, &key);
     assert_false(str_eq(key, first_key));
     elsewhere = s->event;
     DomainEvent other_type = s->event; // finding 12: the id is chosen by whoever publishes the type
     other_type.type = STR("another.type");
-    trigger_identify(&other_type, &same, s->arena, &key);
+    trigger_identify(&plan, &other_type, &same, s->arena, &key);
     assert_false(str_eq(key, first_key));
     elsewhere.identity = STR("e-2");
-    trigger_identify(&elsewhere, &same, s->arena, &key);
+    trigger_identify(&plan, &elsewhere, &same, s->arena, &key);
     assert_false(str_eq(key, first_key));
+}
+
+// Dunning steps: one template, several triggers.
+static void a_triggers_key_counts_when_it_says_so(void **state)
+{
+    Scene *s = *state;
+    TriggerPlan plan = plan_good(s, NOW_US);
+    Request shared = request_good(s, &plan);
+    Request first = shared;
+    Request second = shared;
+    Request again = shared;
+    second.trigger_key = STR("remind-2");
+    Str shared_key, first_key, second_key, again_key;
+    trigger_identify(&plan, &s->event, &shared, s->arena, &shared_key);
+    s->trigger.per_trigger = true;
+    plan = plan_good(s, NOW_US);
+    trigger_identify(&plan, &s->event, &first, s->arena, &first_key);
+    trigger_identify(&plan, &s->event, &second, s->arena, &second_key);
+    trigger_identify(&plan, &s->event, &again, s->arena, &again_key);
+    assert_string_not_equal(first.given_id, shared.given_id);
+    assert_string_not_equal(first.given_id, second.given_id);
+    assert_string_equal(first.given_id, again.given_id);
+    assert_false(str_eq(first_key, shared_key) || str_eq(first_key, second_key));
+    assert_true(str_eq(first_key, again_key));
+}
+
+static void what_waits_for_a_date_supersedes_by_the_events_own_time(void **state)
+{
+    Scene *s = *state;
+    s->trigger.anchor = text("stay.start");
+    TriggerPlan plan = plan_good(s, NOW_US);
+    assert_true(plan.draft.supersedes);
+    assert_true(str_eq(plan.draft.cancel_key, STR("remind/s-1")));
+    assert_int_equal(plan.draft.source_event_at_us, s->event.produced_at_us);
+    s->event.produced_at_us = NOW_US - 30 * DAY_US; // older than a time in an id may be
+    assert_int_equal(plan_good(s, NOW_US).draft.source_event_at_us, NOW_US - 30 * DAY_US);
+    s->event.produced_at_us = NOW_US + 30 * DAY_US; // a clock that is ahead
+    assert_int_equal(plan_good(s, NOW_US).draft.source_event_at_us, s->event.id_at_us);
+    s->trigger.keep_earlier = true;
+    plan = plan_good(s, NOW_US);
+    assert_false(plan.draft.supersedes);
+    assert_int_equal(plan.draft.cancel_key.len, 0);
+}
+
+static void a_date_moved_into_the_past_supersedes_without_a_request(void **state)
+{
+    Scene *s = *state;
+    s->trigger.anchor = text("stay.start");
+    read_event(s, "{\"stay\":{\"id\":\"s-1\",\"start\":\"2001-01-01\"}}", NOW_US);
+    TriggerPlan plan = plan_good(s, NOW_US);
+    assert_true(plan.late && plan.draft.supersedes);
+    BusOut out;
+    assert_true(trigger_supersede(&plan, &s->event, STR("tp"), s->arena, &out, NULL));
+    assert_string_equal(out.subject, "ntf.deferred.cancel.acme");
+    const Stentor__V1__Deferred *deferred = (const Stentor__V1__Deferred *)event_unpack(
+        &stentor__v1__deferred__descriptor, out.payload, s->arena, NULL);
+    assert_string_equal(deferred->cancel->cancel_key, "remind/s-1");
+    assert_int_equal(deferred->cancel->before_us, NOW_US);
+    assert_true(str_eq(str_from(deferred->cancel->newer_event_id), s->event.identity));
+    read_event(s, "{\"stay\":{\"start\":\"2001-01-01\"}}", NOW_US);
+    plan = plan_good(s, NOW_US); // nothing to find it by, and nothing to send: no failure
+    assert_true(plan.late && !plan.draft.supersedes);
 }
 
 static void a_cancellation_names_what_the_request_was_made_under(void **state)
@@ -345,7 +408,7 @@ static void an_event_does_not_cancel_what_it_makes_itself(void **state)
     TriggerPlan plan = plan_good(s, NOW_US);
     Request request = request_good(s, &plan);
     Str key = STR_EMPTY;
-    trigger_identify(&s->event, &request, s->arena, &key);
+    trigger_identify(&plan, &s->event, &request, s->arena, &key);
     int64_t made_ms = 0;
     assert_true(id_parse(str_from(request.given_id), "ntf_", &made_ms));
     BusOut out;
@@ -370,6 +433,11 @@ int main(void)
             an_address_that_is_none_is_reported_with_its_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             one_source_template_recipient_and_channel_is_one_notification, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_triggers_key_counts_when_it_says_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_waits_for_a_date_supersedes_by_the_events_own_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_date_moved_into_the_past_supersedes_without_a_request, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_cancellation_names_what_the_request_was_made_under, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -27,7 +27,8 @@ static void a_full_object_comes_back_as_it_was_put(void **state)
         "{\"key\":\"remind\"," GOOD ",\"channel\":\"email\",\"category\":\"reminder\","
         "\"priority\":\"high\",\"name_path\":\"a.name\",\"locale_path\":\"a.locale\","
         "\"offset_s\":-3600,\"anchor\":\"stay.start\",\"subject_path\":\"stay.id\","
-        "\"obsoleted_by\":[\"stay.cancelled\",\"stay.moved\"],\"enabled\":false}";
+        "\"obsoleted_by\":[\"stay.cancelled\",\"stay.moved\"],\"identity\":\"trigger\","
+        "\"reschedule\":false,\"enabled\":false}";
     Arena *arena = arena_new(0);
     Trigger trigger;
     Problem problem = {0};
@@ -44,6 +45,65 @@ static void a_full_object_comes_back_as_it_was_put(void **state)
     json_decref(back);
     json_decref(want);
     json_decref(without_key);
+    arena_free(arena);
+}
+
+static Trigger trigger_of(const char *key, const char *json, Arena *arena)
+{
+    Trigger trigger;
+    Problem problem = {0};
+    if (!trigger_from_json(str_from(json), STR("acme"), str_from(key), arena, &trigger, &problem)) {
+        fail_msg("%s: %s", problem.field, problem.detail);
+    }
+    return trigger;
+}
+
+// Of a trigger that has a subject and waits for a time.
+static void a_newer_event_supersedes_where_there_is_something_to_supersede(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        bool wants;
+    } CASES[] = {
+        {"{" GOOD ",\"anchor\":\"stay.start\",\"subject_path\":\"stay.id\"}", true},
+        {"{" GOOD ",\"offset_s\":60,\"subject_path\":\"stay.id\"}", true},
+        {"{" GOOD ",\"anchor\":\"stay.start\"}", false},
+        {"{" GOOD ",\"subject_path\":\"stay.id\"}", false},
+        {"{" GOOD ",\"offset_s\":-60,\"subject_path\":\"stay.id\"}", false},
+        {"{" GOOD ",\"anchor\":\"stay.start\",\"subject_path\":\"stay.id\",\"reschedule\":false}",
+         false},
+    };
+    Arena *arena = arena_new(0);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        Trigger trigger = trigger_of("remind", CASES[i].json, arena);
+        assert_int_equal(trigger_reschedules(&trigger), CASES[i].wants);
+    }
+    arena_free(arena);
+}
+
+static void two_that_would_make_one_notification_collide(void **state)
+{
+    (void)state;
+    static const char *const ALONE[] = {
+        "{" GOOD ",\"identity\":\"trigger\"}",
+        "{" GOOD ",\"enabled\":false}",
+        "{" GOOD ",\"channel\":\"sms\"}",
+        "{\"event_type\":\"stay.moved\",\"template\":\"welcome\",\"resolver\":\"address:a.b\"}",
+        "{\"event_type\":\"stay.confirmed\",\"template\":\"bye\",\"resolver\":\"address:a.b\"}",
+        "{\"event_type\":\"stay.confirmed\",\"template\":\"welcome\",\"resolver\":\"address:c\"}",
+    };
+    Arena *arena = arena_new(0);
+    Trigger first = trigger_of("dun1", "{" GOOD ",\"channel\":\"email\"}", arena);
+    Trigger second = trigger_of("dun2", "{" GOOD ",\"offset_s\":60}", arena);
+    assert_true(trigger_collides(&first, &second));
+    assert_true(trigger_collides(&second, &first));
+    assert_false(trigger_collides(&first, &first)); // put again
+    for (size_t i = 0; i < sizeof ALONE / sizeof ALONE[0]; i++) {
+        Trigger other = trigger_of("dun2", ALONE[i], arena);
+        assert_false(trigger_collides(&first, &other));
+        assert_false(trigger_collides(&other, &first));
+    }
     arena_free(arena);
 }
 
@@ -191,6 +251,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_object_comes_back_as_it_was_put),
+        cmocka_unit_test(a_newer_event_supersedes_where_there_is_something_to_supersede),
+        cmocka_unit_test(two_that_would_make_one_notification_collide),
         cmocka_unit_test(what_is_left_out_has_its_default),
         cmocka_unit_test(each_bad_object_gets_its_field_named),
         cmocka_unit_test(all_faults_of_an_object_are_reported_at_once),

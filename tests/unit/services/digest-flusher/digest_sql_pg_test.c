@@ -304,6 +304,153 @@ static void a_deferral_that_comes_after_its_cancellation_is_suppressed(void **st
         "event00000000000000001 obsolete true");
 }
 
+static void add_newer(Fixture *f, const char *key, int64_t event_at_us, const char *event_id)
+{
+    add_cancel(f, "demo", key, event_at_us);
+    Stentor__V1__Cancel *cancel =
+        arena_copy(f->arena, f->work[f->work_count - 1]->cancel, sizeof *cancel);
+    cancel->newer_event_id = arena_cstr(f->arena, str_from(event_id));
+    cancel->reason = arena_printf(f->arena, "event %s", event_id);
+    DueWork *work = arena_copy(f->arena, f->work[f->work_count - 1], sizeof *work);
+    work->cancel = cancel;
+    f->work[f->work_count - 1] = work;
+}
+
+static DueWork *add_of_event(Fixture *f, size_t number, int64_t event_at_us, const char *event_id)
+{
+    DueWork *work = add(f, "demo", number);
+    work->cancel_key = STR("remind/s1");
+    work->event_at_us = event_at_us;
+    work->source_event_id = str_from(event_id);
+    return work;
+}
+
+static const char *stopped(Fixture *f)
+{
+    return cell(
+        f, "SELECT coalesce(string_agg(concat_ws(' ', right(event_id, 1), reason_code, detail), ',' "
+           "ORDER BY event_id), '') FROM digest_flusher.due_work WHERE status = 'suppressed' AND "
+           "due_at <= now()");
+}
+
+// By the events' own times and ids, in whatever order, before or after what they supersede, often.
+static void the_newest_event_of_a_subject_is_what_stays(void **state)
+{
+    Fixture *f = *state;
+    int64_t at = from_now(-100);
+    for (int order = 0; order < 6; order++) {
+        static const int ORDERS[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                         {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+        sql(f, "TRUNCATE digest_flusher.due_work, digest_flusher.cancellations");
+        for (int i = 0; i < 6; i++) { // each twice
+            int n = ORDERS[order][i % 3];
+            const char *id = n == 0 ? "b" : n == 1 ? "c" : "d"; // 1 and 2 are of the same time
+            int64_t event_at = n == 0 ? at : at + 1;
+            add_newer(f, "remind/s1", event_at, id);
+            add_of_event(f, (size_t)n + 1, event_at, id);
+            insert_and_forget(f);
+        }
+        assert_string_equal(
+            cell(
+                f, "SELECT string_agg(concat_ws(' ', right(event_id, 1), reason_code), ',' ORDER "
+                   "BY event_id) FROM digest_flusher.due_work"),
+            "1 rescheduled,2 rescheduled,3");
+    }
+}
+
+static void a_newer_event_leaves_other_subjects_and_what_is_claimed(void **state)
+{
+    Fixture *f = *state;
+    add_of_event(f, 1, from_now(-100), "a")->cancel_key = STR("remind/s2");
+    add_of_event(f, 2, from_now(-100), "a")->due_at_us = from_now(PAST_S);
+    insert_and_forget(f);
+    DbTxn *txn = db_txn_new(f->pool);
+    due_work_claim(txn, 60000);
+    submit(f, txn, on_txn_done);
+    add_newer(f, "remind/s1", from_now(-50), "b");
+    insert_and_forget(f);
+    assert_string_equal(stopped(f), "");
+}
+
+// Both reasons stand in one row.
+static void a_cancellation_and_a_newer_event_of_one_key_are_both_kept(void **state)
+{
+    Fixture *f = *state;
+    int64_t at = from_now(-500);
+    for (int newer_first = 0; newer_first < 2; newer_first++) {
+        sql(f, "TRUNCATE digest_flusher.due_work, digest_flusher.cancellations");
+        if (newer_first) {
+            add_newer(f, "remind/s1", at, "b");
+            insert_and_forget(f);
+        }
+        add_cancel(f, "demo", "remind/s1", at - 1000000);
+        insert_and_forget(f);
+        if (!newer_first) {
+            add_newer(f, "remind/s1", at, "b");
+            insert_and_forget(f);
+        }
+        add_of_event(f, 1, at - 1, "a")->caused_at_us = at - 2000000; // before both
+        add_of_event(f, 2, at - 1, "a")->caused_at_us = at - 1;       // after the cancellation
+        add_of_event(f, 3, at, "b")->caused_at_us = at;               // the newer one itself
+        insert_and_forget(f);
+        assert_string_equal(stopped(f), "1 obsolete stay.cancelled,2 rescheduled event b");
+    }
+}
+
+static void a_claim_finds_the_newer_event_that_the_insert_did_not_see(void **state)
+{
+    Fixture *f = *state;
+    DueWork *work = add_of_event(f, 1, from_now(-100), "a");
+    work->due_at_us = from_now(PAST_S);
+    insert_and_forget(f);
+    sql(f, "INSERT INTO digest_flusher.cancellations (tenant_id, cancel_key, newest_at, newest_id, "
+           "newest_reason) VALUES ('demo', 'remind/s1', now(), 'b', 'event b')");
+    DbTxn *txn = db_txn_new(f->pool);
+    due_work_claim(txn, 60000);
+    submit(f, txn, on_txn_done);
+    assert_string_equal(stopped(f), "1 rescheduled event b");
+}
+
+static void a_newer_event_ends_items_of_open_windows(void **state)
+{
+    Fixture *f = *state;
+    DueWork *old = add_item(f, "demo", 1, FUTURE_S);
+    DueWork *new = add_item(f, "demo", 2, FUTURE_S);
+    old->cancel_key = new->cancel_key = STR("remind/s1");
+    old->event_at_us = from_now(-100);
+    new->event_at_us = from_now(-50);
+    new->source_event_id = STR("b");
+    insert_and_forget(f);
+    add_newer(f, "remind/s1", new->event_at_us, "b");
+    insert_and_forget(f);
+    assert_string_equal(stopped(f), "1 rescheduled event b");
+    assert_string_equal(
+        cell(f, "SELECT string_agg(right(event_id, 1), '') FROM digest_flusher.digest_items WHERE "
+                "payload IS NOT NULL"),
+        "2");
+    DueWork *late = add_item(f, "demo", 3, FUTURE_S);
+    late->cancel_key = STR("remind/s1");
+    late->event_at_us = from_now(-80);
+    insert_and_forget(f);
+    assert_string_equal(stopped(f), "1 rescheduled event b,3 rescheduled event b");
+}
+
+// Stored at the same moment, they did not see each other: the freeze looks again.
+static void a_freeze_finds_the_newer_event_that_the_insert_did_not_see(void **state)
+{
+    Fixture *f = *state;
+    DueWork *item = add_item(f, "demo", 1, PAST_S);
+    item->cancel_key = STR("remind/s1");
+    item->event_at_us = from_now(-100);
+    insert_and_forget(f);
+    sql(f, "INSERT INTO digest_flusher.cancellations (tenant_id, cancel_key, newest_at, newest_id, "
+           "newest_reason) VALUES ('demo', 'remind/s1', now(), 'b', 'event b')");
+    DbTxn *txn = db_txn_new(f->pool);
+    digest_freeze(txn, 60000);
+    submit(f, txn, on_txn_done);
+    assert_string_equal(stopped(f), "1 rescheduled event b");
+}
+
 static void what_is_claimed_is_not_cancelled_any_more(void **state)
 {
     Fixture *f = *state;
@@ -554,6 +701,12 @@ int main(void)
         TEST(two_tenants_with_the_same_window_id_have_two_windows),
         TEST(a_cancellation_suppresses_what_waits_under_its_key),
         TEST(a_deferral_that_comes_after_its_cancellation_is_suppressed),
+        TEST(the_newest_event_of_a_subject_is_what_stays),
+        TEST(a_newer_event_leaves_other_subjects_and_what_is_claimed),
+        TEST(a_cancellation_and_a_newer_event_of_one_key_are_both_kept),
+        TEST(a_claim_finds_the_newer_event_that_the_insert_did_not_see),
+        TEST(a_newer_event_ends_items_of_open_windows),
+        TEST(a_freeze_finds_the_newer_event_that_the_insert_did_not_see),
         TEST(what_is_claimed_is_not_cancelled_any_more),
         TEST(a_claim_finds_the_cancellation_that_the_insert_did_not_see),
         TEST(work_that_went_out_is_not_reported_as_cancelled_when_delivered_again),

@@ -279,6 +279,13 @@ static void the_cause_is_decided_by_the_earlier_of_id_and_acceptance(void **stat
     deferred->request->accepted_at_us = id_ms * 1000 - 5000000;
     assert_true(due_work_read(pack(arena, deferred), arena, &work, NULL));
     assert_int_equal(work.caused_at_us, id_ms * 1000 - 5000000);
+    assert_int_equal(work.event_at_us, work.caused_at_us); // nothing better is known
+    assert_int_equal(work.source_event_id.len, 0);
+    deferred->request->source_event_at_us = 777;
+    deferred->request->source_event_id = arena_cstr(arena, STR("e-1"));
+    assert_true(due_work_read(pack(arena, deferred), arena, &work, NULL));
+    assert_int_equal(work.event_at_us, 777);
+    assert_true(str_eq(work.source_event_id, STR("e-1")));
 }
 
 static void an_item_of_a_digest_knows_its_window(void **state)

@@ -78,7 +78,7 @@ static void build(Fixture *f)
         acceptance.key = NULL; // nothing is sealed then
     }
     assert_true(events_build(&f->request, &acceptance, f->arena, f->frames, &f->count, NULL));
-    assert_int_equal(f->count, sealed ? 2 : 1);
+    assert_int_equal(f->count, (sealed ? 2 : 1) + (f->request.supersedes ? 1 : 0));
 }
 
 static void *read_event(Fixture *f, const ProtobufCMessageDescriptor *type, const Frame *frame)
@@ -106,11 +106,42 @@ static void a_request_for_now_goes_to_its_lane(void **state)
     assert_int_equal(event->address_hash.len, ADDRESS_HASH_LEN);
 }
 
+// Whatever becomes of the notification itself.
+static void what_supersedes_brings_the_cancellation_before_it(void **state)
+{
+    Fixture *f = *state;
+    static const GateVerdict VERDICTS[] = {GATE_GO, GATE_DEFER, GATE_SUPPRESS};
+    f->request.supersedes = true;
+    f->request.cancel_key = STR("remind/s-1");
+    f->request.trigger_key = STR("remind");
+    f->request.source_event_id = STR("e-2");
+    f->request.source_event_at_us = 777;
+    for (size_t i = 0; i < 3; i++) {
+        f->decision = (GateDecision){.verdict = VERDICTS[i], .reason = GATE_NO_ADDRESS};
+        if (VERDICTS[i] == GATE_DEFER) {
+            f->decision = (GateDecision){.verdict = GATE_DEFER, .reason = GATE_SCHEDULE};
+        }
+        build(f);
+        assert_int_equal(f->frames[0].kind, FRAME_DEFERRED);
+        assert_string_equal(f->frames[0].out.subject, "ntf.deferred.cancel.acme");
+        const Stentor__V1__Deferred *event =
+            read_event(f, &stentor__v1__deferred__descriptor, &f->frames[0]);
+        assert_string_equal(event->cancel->cancel_key, "remind/s-1");
+        assert_string_equal(event->cancel->newer_event_id, "e-2");
+        assert_int_equal(event->cancel->before_us, 777);
+    }
+    f->decision = (GateDecision){.verdict = GATE_GO};
+    build(f);
+    const Stentor__V1__NotificationRequest *request =
+        read_event(f, &stentor__v1__notification_request__descriptor, &f->frames[1]);
+    assert_int_equal(request->source_event_at_us, 777); // what a later cancellation compares
+}
+
 static void personal_data_is_sealed_and_can_be_opened_with_the_key(void **state)
 {
     Fixture *f = *state;
     build(f);
-    Str bytes = frames_pack(f->frames, EVENTS_PER_NOTIFICATION, f->arena);
+    Str bytes = frames_pack(f->frames, f->count, f->arena);
     static const char *const SECRETS[] = {"alice", "Alice", "tulip"};
     for (size_t i = 0; i < sizeof SECRETS / sizeof SECRETS[0]; i++) {
         size_t len = strlen(SECRETS[i]);
@@ -240,7 +271,7 @@ static void of_what_is_suppressed_there_is_one_status(void **state)
 static Str row_of_two_parts(Fixture *f)
 {
     Str first = frames_pack(f->frames, 1, f->arena);
-    Str rest = frames_pack(f->frames + 1, EVENTS_PER_NOTIFICATION - 1, f->arena);
+    Str rest = frames_pack(f->frames + 1, f->count - 1, f->arena);
     size_t len = FRAMES_HEAD.len + first.len + rest.len;
     char *bytes = arena_alloc(f->arena, len);
     memcpy(bytes, FRAMES_HEAD.ptr, FRAMES_HEAD.len);
@@ -258,7 +289,7 @@ static void frames_come_back_as_they_went_with_their_headers(void **state)
     Frame *back = NULL;
     size_t count = 0;
     assert_true(frames_unpack(bytes, f->arena, &back, &count, NULL));
-    assert_int_equal(count, EVENTS_PER_NOTIFICATION);
+    assert_int_equal(count, f->count);
     for (size_t i = 0; i < count; i++) {
         const BusOut *a = &f->frames[i].out;
         const BusOut *b = &back[i].out;
@@ -293,6 +324,8 @@ static void frames_cut_anywhere_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            what_supersedes_brings_the_cancellation_before_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_request_for_now_goes_to_its_lane, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             personal_data_is_sealed_and_can_be_opened_with_the_key, set_up, tear_down),
