@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/config/config_entry.h"
 
-#include <string.h>
-
 #include "common/base/id.h"
 #include "common/bus/events/suppression_event.h"
 #include "common/codec/event.h"
 #include "common/codec/key_register.h"
 #include "common/config/channel_health.h"
+#include "common/model/template_key.h"
 #include "stentor/v1/config.pb-c.h"
 
 typedef struct Kind {
@@ -15,6 +14,7 @@ typedef struct Kind {
     const ProtobufCMessageDescriptor *type;
     const char *(*tenant)(const ProtobufCMessage *message);
     const char *(*key)(const ProtobufCMessage *message, Arena *arena);
+    const char *(*old_key)(const ProtobufCMessage *message, Arena *arena); // where it may stand too
 } Kind;
 
 #define TENANT_OF(function, Type)                                                                  \
@@ -43,15 +43,25 @@ static const char *key_of_key(const ProtobufCMessage *message, Arena *arena)
     return ((const Stentor__V1__ApiKey *)message)->key_id;
 }
 
-// "welcome.1_0_0": the version's dots would be tokens.
+static const char *write_template(
+    const Stentor__V1__TemplateVersion *version, Channel channel, Arena *arena)
+{
+    char *key = arena_alloc(arena, TEMPLATE_KEY_SIZE);
+    Str written =
+        template_key_write(key, str_from(version->key), channel, str_from(version->version));
+    return written.len > 0 ? key : "";
+}
+
+// "welcome.email.1_0_0": the version's dots would be tokens.
 static const char *key_of_template(const ProtobufCMessage *message, Arena *arena)
 {
     const Stentor__V1__TemplateVersion *version = (const Stentor__V1__TemplateVersion *)message;
-    char *token = arena_cstr(arena, str_from(version->version));
-    for (char *c = strchr(token, '.'); c != NULL; c = strchr(c, '.')) {
-        *c = '_';
-    }
-    return arena_printf(arena, "%s.%s", version->key, token);
+    return write_template(version, template_channel((int)version->channel), arena);
+}
+
+static const char *old_key_of_template(const ProtobufCMessage *message, Arena *arena)
+{
+    return write_template((const Stentor__V1__TemplateVersion *)message, CHANNEL_NONE, arena);
 }
 
 static const char *key_of_trigger(const ProtobufCMessage *message, Arena *arena)
@@ -102,14 +112,14 @@ static const char *key_of_register(const ProtobufCMessage *message, Arena *arena
 
 // clang-format off
 static const Kind kinds[] = {
-    {"tenant",      &stentor__v1__tenant__descriptor,           tenant_of_tenant,      key_of_tenant},
-    {"apikey",      &stentor__v1__api_key__descriptor,          tenant_of_key,         key_of_key},
-    {"template",    &stentor__v1__template_version__descriptor, tenant_of_template,    key_of_template},
-    {"trigger",     &stentor__v1__trigger__descriptor,          tenant_of_trigger,     key_of_trigger},
-    {"suppression", &stentor__v1__suppression__descriptor,      tenant_of_suppression, key_of_suppression},
-    {"inbound",     &stentor__v1__inbound_key__descriptor,      tenant_of_inbound,     key_of_inbound},
-    {CHANNEL_HEALTH_KIND, &stentor__v1__channel_health__descriptor, tenant_of_health, key_of_health},
-    {KEY_REGISTER_KIND, &stentor__v1__master_keys__descriptor,  tenant_of_register,    key_of_register},
+    {"tenant",      &stentor__v1__tenant__descriptor,           tenant_of_tenant,      key_of_tenant,      NULL},
+    {"apikey",      &stentor__v1__api_key__descriptor,          tenant_of_key,         key_of_key,         NULL},
+    {"template",    &stentor__v1__template_version__descriptor, tenant_of_template,    key_of_template,    old_key_of_template},
+    {"trigger",     &stentor__v1__trigger__descriptor,          tenant_of_trigger,     key_of_trigger,     NULL},
+    {"suppression", &stentor__v1__suppression__descriptor,      tenant_of_suppression, key_of_suppression, NULL},
+    {"inbound",     &stentor__v1__inbound_key__descriptor,      tenant_of_inbound,     key_of_inbound,     NULL},
+    {CHANNEL_HEALTH_KIND, &stentor__v1__channel_health__descriptor, tenant_of_health, key_of_health,   NULL},
+    {KEY_REGISTER_KIND, &stentor__v1__master_keys__descriptor,  tenant_of_register,    key_of_register,    NULL},
 };
 // clang-format on
 
@@ -141,13 +151,20 @@ bool config_entry_name(Str subject, ConfigName *ret, Error *err)
     return true;
 }
 
+static const char *place_of(
+    const Kind *kind, const ProtobufCMessage *entry, const char *key, Arena *arena)
+{
+    return arena_printf(arena, "cfg.%s.%s.%s", kind->name, kind->tenant(entry), key);
+}
+
 // The subject that the entry belongs on must be the one that it came on.
 static bool check_place(
     const Kind *kind, const ProtobufCMessage *entry, Str subject, Arena *arena, Error *err)
 {
-    const char *own = arena_printf(
-        arena, "cfg.%s.%s.%s", kind->name, kind->tenant(entry), kind->key(entry, arena));
-    return str_eq(str_from(own), subject) ||
+    const char *own = place_of(kind, entry, kind->key(entry, arena), arena);
+    const char *old =
+        kind->old_key == NULL ? own : place_of(kind, entry, kind->old_key(entry, arena), arena);
+    return str_eq(str_from(own), subject) || str_eq(str_from(old), subject) ||
            error_set(
                err, ERROR_PERMANENT, "the entry names '%.120s', which is another subject", own);
 }

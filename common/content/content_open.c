@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/content/content_open.h"
 
-#include <string.h>
-
-#include "common/base/buf.h"
-#include "common/bus/topology/topology.h"
 #include "common/codec/body.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/events/sealed.h"
+#include "common/model/template_key.h"
 #include "common/session/config_get.h"
 #include "stentor/v1/config.pb-c.h"
 
@@ -37,27 +34,21 @@ static const ProtobufCMessageDescriptor *descriptor_of(Channel channel)
 
 // ---- what it was compressed against ----
 
+// channel NONE: where releases before 2026-11-23 stored it.
 static const Stentor__V1__TemplateVersion *fetch_version(
-    ContentSession *s, const char *tenant, const Stentor__V1__Rendered *event, Error *err)
+    ContentSession *s, const char *tenant, const Stentor__V1__Rendered *event, Channel channel,
+    Error *err)
 {
-    char key[CONFIG_KEY_MAX + 1];
-    char subject[SUBJECT_SIZE];
-    Buf text;
-    buf_init(&text, CONFIG_KEY_MAX);
-    buf_printf(&text, "%s.%s", event->template_, event->template_version);
-    size_t dot = strlen(event->template_);
-    for (size_t i = dot + 1; i < text.len; i++) { // as the subject spells it: welcome.1_0_0
-        text.ptr[i] = text.ptr[i] == '.' ? '_' : text.ptr[i];
-    }
-    bool fits = !text.full && str_to_c(buf_view(&text), key, sizeof key);
-    buf_done(&text);
+    char key[TEMPLATE_KEY_SIZE];
     Str payload = STR_EMPTY;
     uint64_t ignored = 0;
-    if (!fits) {
+    Str whole = template_key_write(
+        key, str_from(event->template_), channel, str_from(event->template_version));
+    if (whole.len == 0) {
         error_set(err, ERROR_PERMANENT, "its template's name is too long");
         return NULL;
     }
-    subject_config(subject, "template", str_from(tenant), str_from(key));
+    const char *subject = arena_printf(s->arena, "cfg.template.%s.%s", tenant, key);
     if (!config_get(&s->session, s->arena, subject, &payload, &ignored, err) || payload.len == 0) {
         return NULL;
     }
@@ -67,9 +58,10 @@ static const Stentor__V1__TemplateVersion *fetch_version(
 
 // NULL without an error: that tenant has not the version it was made of.
 static BodyPrefix *prefix_of(
-    ContentSession *s, const char *tenant, const Stentor__V1__Rendered *event, Error *err)
+    ContentSession *s, const char *tenant, const Stentor__V1__Rendered *event, Channel channel,
+    Error *err)
 {
-    const Stentor__V1__TemplateVersion *version = fetch_version(s, tenant, event, err);
+    const Stentor__V1__TemplateVersion *version = fetch_version(s, tenant, event, channel, err);
     BodyPrefix *prefix = version != NULL ? body_prefix_new(version) : NULL;
     if (prefix != NULL && body_prefix_id(prefix) != event->content_prefix_id) {
         body_prefix_free(prefix);
@@ -87,9 +79,10 @@ static bool find_prefix(
     if (event->content_prefix_id == 0) {
         return true;
     }
-    *ret = prefix_of(s, event->meta->tenant, event, &failed);
-    if (*ret == NULL && failed.kind == ERROR_NONE) {
-        *ret = prefix_of(s, "platform", event, &failed);
+    const char *const tenants[] = {event->meta->tenant, "platform"};
+    const Channel channels[] = {(Channel)event->channel, CHANNEL_NONE};
+    for (size_t i = 0; i < 4 && *ret == NULL && failed.kind == ERROR_NONE; i++) {
+        *ret = prefix_of(s, tenants[i / 2], event, channels[i % 2], &failed);
     }
     if (*ret == NULL && failed.kind != ERROR_NONE) {
         *err = failed;

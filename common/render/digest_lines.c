@@ -8,9 +8,10 @@ static bool write_line(
     const Stentor__V1__DigestItem *item, json_t *own, Buf *line)
 {
     const Stentor__V1__NotificationRequest *request = job->request;
-    const CompiledVersion *version = template_cache_get(
-        templates, str_from(request->meta->tenant), str_from(item->template_),
-        str_from(item->template_version));
+    TemplateName wanted_version = template_name_of(request); // a window is of one channel
+    wanted_version.key = str_from(item->template_);
+    wanted_version.version = str_from(item->template_version);
+    const CompiledVersion *version = template_cache_get(templates, &wanted_version);
     if (version == NULL || version->broken.kind != ERROR_NONE) {
         return false;
     }

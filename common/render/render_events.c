@@ -48,6 +48,16 @@ bool render_request_check(const Request *request, Str subject, Error *err)
     return true;
 }
 
+TemplateName template_name_of(const Request *request)
+{
+    return (TemplateName){
+        .tenant = str_from(request->meta->tenant),
+        .key = str_from(request->template_),
+        .channel = (Channel)request->channel,
+        .version = str_from(request->template_version),
+    };
+}
+
 bool job_variables(const Job *job, Str *ret_json, Error *err)
 {
     const Stentor__V1__Meta *meta = job->request->meta;

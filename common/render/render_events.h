@@ -10,6 +10,7 @@
 #include "common/model/enums.h"
 #include "common/render/content.h"
 #include "common/render/senders.h"
+#include "common/render/template_cache.h"
 #include "stentor/v1/request.pb-c.h"
 
 typedef Stentor__V1__NotificationRequest Request;
@@ -28,6 +29,7 @@ typedef struct Job {
 // PERMANENT when a field that every request has is missing or malformed, or it came on another
 // tenant's subject.
 bool render_request_check(const Request *request, Str subject, Error *err);
+TemplateName template_name_of(const Request *request); // of the version that it was frozen to
 // The text that `sealed` holds; both sealed fields of a request are under one key.
 bool job_variables(const Job *job, Str *ret_json, Error *err);
 

@@ -7,6 +7,7 @@
 #include "common/base/id.h"
 #include "common/base/map.h"
 #include "common/codec/event.h"
+#include "common/model/template_key.h"
 
 enum { NAME_SIZE = 256, VERSION_LEN_MAX = 64 };
 
@@ -15,6 +16,7 @@ enum { NAME_SIZE = 256, VERSION_LEN_MAX = 64 };
 // One version. The compiled ones are in a list, the most recently used first.
 typedef struct Entry {
     TemplateCache *cache;
+    Channel channel;
     char *bytes;
     size_t len;
     CompiledVersion *compiled;
@@ -23,7 +25,7 @@ typedef struct Entry {
 } Entry;
 
 struct TemplateCache {
-    Map *entries; // "<tenant>/<key>_<version>", dots as underscores
+    Map *entries; // "<tenant>/" and the key of the subject
     Entry *newest;
     Entry *oldest;
     size_t compiled_count;
@@ -104,29 +106,16 @@ void template_cache_free(TemplateCache *cache)
     }
 }
 
-static bool append_token(char out[NAME_SIZE], size_t *len, Str text, char end)
-{
-    if (text.len + 1 > NAME_SIZE - *len) {
-        return false;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        out[(*len)++] = c == '.' ? '_' : c;
-    }
-    if (end != '\0') {
-        out[(*len)++] = end;
-    }
-    return true;
-}
-
 // The empty name, which no entry has, when the parts are longer than any that are stored.
-static Str make_name(char out[NAME_SIZE], Str tenant, Str key, Str version)
+static Str make_name(char out[NAME_SIZE], Str tenant, Str key)
 {
-    size_t len = 0;
-    bool ok = append_token(out, &len, tenant, '/') &&
-              append_token(out, &len, key, version.len > 0 ? '_' : '\0') &&
-              append_token(out, &len, version, '\0');
-    return str_of(out, ok ? len : 0);
+    if (tenant.len + 1 + key.len > NAME_SIZE || key.len == 0) {
+        return STR_EMPTY;
+    }
+    memcpy(out, tenant.ptr, tenant.len);
+    out[tenant.len] = '/';
+    memcpy(out + tenant.len + 1, key.ptr, key.len);
+    return str_of(out, tenant.len + 1 + key.len);
 }
 
 static bool check_names(const Stentor__V1__TemplateVersion *source, Str tenant, Error *err)
@@ -146,19 +135,25 @@ static bool check_names(const Stentor__V1__TemplateVersion *source, Str tenant, 
 }
 
 // Is this payload the version that its subject speaks of?
-static bool check_payload(Str name, Str tenant, Str payload, Error *err)
+static bool check_payload(Str key, Str tenant, Str payload, Channel *ret_channel, Error *err)
 {
     Arena *arena = arena_new(0);
+    TemplateKey named = {.channel = CHANNEL_NONE};
     const Stentor__V1__TemplateVersion *source = (const Stentor__V1__TemplateVersion *)event_unpack(
         &stentor__v1__template_version__descriptor, payload, arena, err);
     bool ok = source != NULL && check_names(source, tenant, err);
-    char own[NAME_SIZE];
-    if (ok &&
-        !str_eq(name, make_name(own, tenant, str_from(source->key), str_from(source->version)))) {
-        ok = error_set(
-            err, ERROR_PERMANENT,
-            "template '%.64s' version '%.64s' came on the subject of another version", source->key,
-            source->version);
+    char own[TEMPLATE_KEY_SIZE];
+    if (ok) {
+        *ret_channel = template_channel((int)source->channel);
+        bool place = template_key_parse(key, &named) &&
+                     (named.channel == CHANNEL_NONE || named.channel == *ret_channel) &&
+                     str_eq(key, template_key_write(
+                                     own, str_from(source->key), named.channel,
+                                     str_from(source->version)));
+        ok = place || error_set(
+                          err, ERROR_PERMANENT,
+                          "template '%.64s' version '%.64s' came on the subject of another version",
+                          source->key, source->version);
     }
     arena_free(arena);
     return ok;
@@ -167,16 +162,18 @@ static bool check_payload(Str name, Str tenant, Str payload, Error *err)
 bool template_cache_put(TemplateCache *cache, Str tenant, Str key, Str payload, Error *err)
 {
     char buffer[NAME_SIZE];
-    Str name = make_name(buffer, tenant, key, STR_EMPTY);
+    Channel channel = CHANNEL_NONE;
+    Str name = make_name(buffer, tenant, key);
     if (payload.len == 0) {
         (void)map_remove(cache->entries, name);
         return true;
     }
-    if (!check_payload(name, tenant, payload, err)) {
+    if (!check_payload(key, tenant, payload, &channel, err)) {
         return false;
     }
     Entry *entry = xcalloc(1, sizeof *entry);
     entry->cache = cache;
+    entry->channel = channel;
     entry->bytes = xmalloc(payload.len);
     memcpy(entry->bytes, payload.ptr, payload.len);
     entry->len = payload.len;
@@ -184,15 +181,27 @@ bool template_cache_put(TemplateCache *cache, Str tenant, Str key, Str payload, 
     return true;
 }
 
-const CompiledVersion *template_cache_get(TemplateCache *cache, Str tenant, Str key, Str version)
+static Entry *find(const TemplateCache *cache, Str tenant, const TemplateName *wanted)
 {
     char name[NAME_SIZE];
-    if (version.len == 0) {
+    char key[TEMPLATE_KEY_SIZE];
+    Str own = template_key_write(key, wanted->key, wanted->channel, wanted->version);
+    Entry *entry = map_get(cache->entries, make_name(name, tenant, own));
+    if (entry == NULL) {
+        own = template_key_write(key, wanted->key, CHANNEL_NONE, wanted->version);
+        entry = map_get(cache->entries, make_name(name, tenant, own));
+    }
+    return entry != NULL && entry->channel == wanted->channel ? entry : NULL;
+}
+
+const CompiledVersion *template_cache_get(TemplateCache *cache, const TemplateName *wanted)
+{
+    if (wanted->version.len == 0) {
         return NULL;
     }
-    Entry *entry = map_get(cache->entries, make_name(name, tenant, key, version));
+    Entry *entry = find(cache, wanted->tenant, wanted);
     if (entry == NULL) {
-        entry = map_get(cache->entries, make_name(name, PLATFORM, key, version));
+        entry = find(cache, PLATFORM, wanted);
     }
     return entry == NULL ? NULL : use(entry);
 }

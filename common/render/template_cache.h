@@ -12,14 +12,21 @@ typedef struct TemplateCache TemplateCache;
 TemplateCache *template_cache_new(size_t compiled_max);
 void template_cache_free(TemplateCache *cache);
 
-// cfg.template.<tenant>.<key>: `key` is the template's key and version, dots as underscores. An
-// empty payload removes it. ERROR_PERMANENT when the payload is not a template version, or not the
-// one that the subject speaks of.
+// cfg.template.<tenant>.<key>: `key` is the template's key, channel and version
+// (common/model/template_key.h), or the older form without the channel. An empty payload removes
+// what stands there. ERROR_PERMANENT when the payload is not a template version, or not the one
+// that the subject speaks of.
 bool template_cache_put(TemplateCache *cache, Str tenant, Str key, Str payload, Error *err);
+
+typedef struct TemplateName {
+    Str tenant, key;
+    Channel channel;
+    Str version;
+} TemplateName;
 
 // The tenant's own version, else the one of the tenant "platform"; NULL: neither is there.
 // Valid until the next call.
-const CompiledVersion *template_cache_get(TemplateCache *cache, Str tenant, Str key, Str version);
+const CompiledVersion *template_cache_get(TemplateCache *cache, const TemplateName *wanted);
 
 size_t template_cache_count(const TemplateCache *cache);
 size_t template_cache_compiled(const TemplateCache *cache);

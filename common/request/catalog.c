@@ -7,6 +7,7 @@
 #include "common/base/id.h"
 #include "common/base/map.h"
 #include "common/codec/event.h"
+#include "common/model/template_key.h"
 #include "common/request/required.h"
 #include "common/request/semver.h"
 #include "stentor/v1/config.pb-c.h"
@@ -18,7 +19,9 @@ enum { VERSIONS_MAX = 4096, PATH_SIZE = 128 };
 typedef struct Version {
     char text[SEMVER_MAX + 1];
     Stentor__V1__TemplateStatus status;
-    Channel channel;
+    Channel channel; // never NONE
+    bool unplaced;   // its subject does not name the channel
+    bool hidden;     // unplaced, and the same version stands where its channel is named
     Category category;
     uint32_t locales;
     int64_t published_at_us;
@@ -30,7 +33,7 @@ typedef struct TemplateEntry {
     Version *versions;
     size_t count;
     size_t cap;
-    const Version *latest; // the highest active one, or NULL
+    const Version *latest[CHANNEL_COUNT]; // the highest active one of each channel, or NULL
 } TemplateEntry;
 
 struct Catalog {
@@ -220,25 +223,55 @@ static TemplateEntry *find_entry(const Catalog *catalog, Str tenant, Str key)
 
 static void choose_latest(TemplateEntry *entry)
 {
-    entry->latest = NULL;
+    memset((void *)entry->latest, 0, sizeof entry->latest);
     for (size_t i = 0; i < entry->count; i++) {
         const Version *v = &entry->versions[i];
-        if (v->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE &&
-            (entry->latest == NULL ||
-             semver_compare(str_from(v->text), str_from(entry->latest->text)) > 0)) {
-            entry->latest = v;
+        const Version **latest = &entry->latest[v->channel];
+        if (v->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE && !v->hidden &&
+            (*latest == NULL || semver_compare(str_from(v->text), str_from((*latest)->text)) > 0)) {
+            *latest = v;
         }
     }
 }
 
-static Version *find_version(const TemplateEntry *entry, Str text)
+static Version *find_version(const TemplateEntry *entry, Channel channel, Str text)
 {
     for (size_t i = 0; i < entry->count; i++) {
-        if (str_eq(str_from(entry->versions[i].text), text)) {
-            return &entry->versions[i];
+        Version *v = &entry->versions[i];
+        if (v->channel == channel && !v->hidden && str_eq(str_from(v->text), text)) {
+            return v;
         }
     }
     return NULL;
+}
+
+// What stands on that subject; channel NONE: on the one that names none. `text` with dots or with
+// underscores.
+static Version *find_place(const TemplateEntry *entry, Channel channel, Str text)
+{
+    for (size_t i = 0; i < entry->count; i++) {
+        Version *v = &entry->versions[i];
+        bool here = channel == CHANNEL_NONE ? v->unplaced : !v->unplaced && v->channel == channel;
+        bool same = here && strlen(v->text) == text.len;
+        for (size_t c = 0; same && c < text.len; c++) {
+            same = (v->text[c] == '.' ? '_' : v->text[c]) ==
+                   (text.ptr[c] == '.' ? '_' : text.ptr[c]);
+        }
+        if (same) {
+            return v;
+        }
+    }
+    return NULL;
+}
+
+// An entry whose subject names the channel wins over one of the same version whose does not.
+static void hide_doubles(TemplateEntry *entry, Str text)
+{
+    Version *old = find_place(entry, CHANNEL_NONE, text);
+    if (old != NULL) {
+        old->hidden = find_place(entry, old->channel, text) != NULL;
+    }
+    choose_latest(entry);
 }
 
 static Version *add_version(TemplateEntry *entry, Error *err)
@@ -273,7 +306,8 @@ static char *join_notes(const Stentor__V1__TemplateVersion *event)
     return notes;
 }
 
-static bool put_version(Catalog *catalog, const Stentor__V1__TemplateVersion *event, Error *err)
+static bool put_version(
+    Catalog *catalog, const Stentor__V1__TemplateVersion *event, Channel named, Error *err)
 {
     char path[PATH_SIZE];
     Str place = make_path(path, str_from(event->tenant), str_from(event->key));
@@ -282,7 +316,8 @@ static bool put_version(Catalog *catalog, const Stentor__V1__TemplateVersion *ev
         entry = xcalloc(1, sizeof *entry);
         map_put(catalog->templates, place, entry);
     }
-    Version *version = find_version(entry, str_from(event->version));
+    Str text = str_from(event->version);
+    Version *version = find_place(entry, named, text);
     if (version == NULL) {
         version = add_version(entry, err);
         if (version == NULL) {
@@ -292,80 +327,84 @@ static bool put_version(Catalog *catalog, const Stentor__V1__TemplateVersion *ev
     drop_texts(version);
     *version = (Version){
         .status = event->status,
-        .channel = (Channel)event->channel,
+        .channel = template_channel((int)event->channel),
+        .unplaced = named == CHANNEL_NONE,
         .category = (Category)event->category,
         .locales = (uint32_t)event->n_locales,
         .published_at_us = event->published_at_us,
         .required = required_pack(event),
         .notes = join_notes(event),
     };
-    (void)str_to_c(str_from(event->version), version->text, sizeof version->text);
-    choose_latest(entry);
+    (void)str_to_c(text, version->text, sizeof version->text);
+    hide_doubles(entry, text);
     return true;
 }
 
-// The subject's key is "<template key>.<version with underscores>".
-static void remove_version(Catalog *catalog, Str tenant, Str key)
+static void remove_version(Catalog *catalog, Str tenant, const TemplateKey *named)
 {
-    Str rest = key;
-    Str name = STR_EMPTY;
-    (void)str_split(&rest, '.', &name);
-    TemplateEntry *entry = find_entry(catalog, tenant, name);
-    for (size_t i = 0; entry != NULL && i < entry->count; i++) {
-        char token[SEMVER_MAX + 1];
-        memcpy(token, entry->versions[i].text, sizeof token);
-        for (char *c = token; *c != '\0'; c++) {
-            *c = *c == '.' ? '_' : *c;
-        }
-        if (str_eq(str_from(token), rest)) {
-            drop_texts(&entry->versions[i]);
-            entry->versions[i] = entry->versions[--entry->count];
-            choose_latest(entry);
-            return;
-        }
+    TemplateEntry *entry = find_entry(catalog, tenant, named->key);
+    Version *version =
+        entry == NULL ? NULL : find_place(entry, named->channel, named->version);
+    if (version != NULL) {
+        drop_texts(version);
+        *version = entry->versions[--entry->count];
+        hide_doubles(entry, named->version);
     }
+}
+
+static bool check_template(
+    const Stentor__V1__TemplateVersion *event, const TemplateKey *named, Error *err)
+{
+    if (!id_is_key(str_from(event->key)) || !semver_is(str_from(event->version))) {
+        return error_set(
+            err, ERROR_PERMANENT, "'%.70s' version '%.70s' is not a template's key and version",
+            event->key, event->version);
+    }
+    unsigned channel = (unsigned)event->channel;
+    bool fits = channel < CHANNEL_COUNT && (named->channel == CHANNEL_NONE ||
+                                            named->channel == template_channel((int)channel));
+    return fits ||
+           error_set(err, ERROR_PERMANENT, "the entry's channel is not the subject's, or is none");
 }
 
 bool catalog_template_changed(Catalog *catalog, Str tenant, Str key, Str payload, Error *err)
 {
+    TemplateKey named = {.channel = CHANNEL_NONE};
+    if (!template_key_parse(key, &named)) {
+        return error_set(err, ERROR_PERMANENT, "not <key>.<channel>.<version>");
+    }
     if (payload.len == 0) {
-        remove_version(catalog, tenant, key);
+        remove_version(catalog, tenant, &named);
         return true;
     }
     Arena *arena = arena_new(0);
     const Stentor__V1__TemplateVersion *event = (const Stentor__V1__TemplateVersion *)event_unpack(
         &stentor__v1__template_version__descriptor, payload, arena, err);
     bool ok = event != NULL && check_tenant(tenant, event->tenant, err);
-    if (ok && (!id_is_key(str_from(event->key)) || !semver_is(str_from(event->version)))) {
-        ok = error_set(
-            err, ERROR_PERMANENT, "'%.70s' version '%.70s' is not a template's key and version",
-            event->key, event->version);
-    }
-    ok = ok && put_version(catalog, event, err);
+    ok = ok && check_template(event, &named, err) && put_version(catalog, event, named.channel, err);
     arena_free(arena);
     return ok;
 }
 
-static const Version *choose(const TemplateEntry *entry, Str wanted)
+static const Version *choose(const TemplateEntry *entry, Channel channel, Str wanted)
 {
     if (wanted.len == 0) {
-        return entry->latest;
+        return entry->latest[channel];
     }
-    const Version *version = find_version(entry, wanted);
+    const Version *version = find_version(entry, channel, wanted);
     bool usable =
         version != NULL && version->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE;
     return usable ? version : NULL;
 }
 
-static const Version *look_up(
-    const Catalog *catalog, Str tenant, const Request *request, bool *ret_known)
+static const Version *look_up(const Catalog *catalog, Str tenant, const Request *request)
 {
     const TemplateEntry *own = find_entry(catalog, tenant, request->template_key);
     const TemplateEntry *shared = find_entry(catalog, PLATFORM, request->template_key);
-    *ret_known = own != NULL || shared != NULL;
-    const Version *version = own == NULL ? NULL : choose(own, request->template_version);
+    Channel channel = template_channel((int)request->channel);
+    const Version *version = own == NULL ? NULL : choose(own, channel, request->template_version);
     if (version == NULL && shared != NULL) {
-        version = choose(shared, request->template_version);
+        version = choose(shared, channel, request->template_version);
     }
     return version;
 }
@@ -376,26 +415,42 @@ RetentionClass catalog_retention(const Catalog *catalog, Str tenant, Category ca
     return own != 0 ? retention_class_from_code(own) : catalog->classes.of[category];
 }
 
+static bool refuse(
+    const Catalog *catalog, Str tenant, const Request *request, Arena *arena, FieldError *err)
+{
+    Str key = request->template_key;
+    Channel channel = template_channel((int)request->channel);
+    ChannelSet channels =
+        catalog_channels(catalog, tenant, key) | catalog_channels(catalog, PLATFORM, key);
+    const char *field = "template";
+    const char *text = NULL;
+    if (channels == 0) {
+        text = arena_printf(arena, "unknown template '" STR_FMT "'", STR_ARG(key));
+    } else if (!channel_set_has(channels, channel)) {
+        char names[CHANNEL_SET_TEXT_SIZE];
+        channel_set_text(channels, names);
+        text = arena_printf(
+            arena, "template '" STR_FMT "' is not for channel '%s'; it is for %s", STR_ARG(key),
+            channel_name(channel), names);
+    } else if (request->template_version.len > 0) {
+        field = "template_version";
+        text = arena_printf(
+            arena, "template '" STR_FMT "' has no usable version '" STR_FMT "' for %s",
+            STR_ARG(key), STR_ARG(request->template_version), channel_name(channel));
+    } else {
+        text = arena_printf(
+            arena, "template '" STR_FMT "' has no active version for %s", STR_ARG(key),
+            channel_name(channel));
+    }
+    return field_error(err, field, "%s", text);
+}
+
 bool catalog_freeze(
     const Catalog *catalog, Str tenant, Request *request, Arena *arena, FieldError *err)
 {
-    bool known = false;
-    const Version *version = look_up(catalog, tenant, request, &known);
-    if (version == NULL && known && request->template_version.len > 0) {
-        return field_error(
-            err, "template_version", "template '%.*s' has no usable version '%.*s'",
-            STR_ARG(request->template_key), STR_ARG(request->template_version));
-    }
+    const Version *version = look_up(catalog, tenant, request);
     if (version == NULL) {
-        return field_error(
-            err, "template",
-            known ? "template '%.*s' has no active version" : "unknown template '%.*s'",
-            STR_ARG(request->template_key));
-    }
-    if (version->channel != CHANNEL_NONE && version->channel != request->channel) {
-        return field_error(
-            err, "template", "template '%.*s' is for channel '%s'", STR_ARG(request->template_key),
-            channel_name(version->channel));
+        return refuse(catalog, tenant, request, arena, err);
     }
     request->template_version = arena_str(arena, str_from(version->text));
     if (request->category == CATEGORY_NONE) {
@@ -408,8 +463,7 @@ bool catalog_freeze(
 
 const char *catalog_required(const Catalog *catalog, Str tenant, const Request *frozen)
 {
-    bool known = false;
-    const Version *version = look_up(catalog, tenant, frozen, &known);
+    const Version *version = look_up(catalog, tenant, frozen);
     return version == NULL ? NULL : version->required;
 }
 
@@ -419,11 +473,9 @@ bool catalog_digest(
     char *own = arena_printf(arena, "digest-%s", category_name(request->category));
     const Str keys[] = {str_from(own), STR("digest")};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        Request digest = {.template_key = keys[i]};
-        bool known = false;
-        const Version *version = look_up(catalog, tenant, &digest, &known);
-        if (version != NULL &&
-            (version->channel == CHANNEL_NONE || version->channel == request->channel)) {
+        Request digest = {.template_key = keys[i], .channel = request->channel};
+        const Version *version = look_up(catalog, tenant, &digest);
+        if (version != NULL) {
             *ret = (DigestTarget){keys[i], arena_str(arena, str_from(version->text))};
             return true;
         }
@@ -446,6 +498,7 @@ static CatalogVersion describe(const Version *version)
         .version = version->text,
         .status = version->status,
         .channel = version->channel,
+        .unplaced = version->unplaced,
         .category = version->category,
         .locales = version->locales,
         .published_at_us = version->published_at_us,
@@ -463,14 +516,31 @@ static int by_precedence(const void *a, const void *b)
     return semver_compare(str_from(x->version), str_from(y->version));
 }
 
-size_t catalog_versions(
-    const Catalog *catalog, Str tenant, Str key, Arena *arena, CatalogVersion **ret)
+static ChannelSet channels_of(const TemplateEntry *entry)
 {
-    const TemplateEntry *entry = find_entry(catalog, tenant, key);
-    size_t count = entry == NULL ? 0 : entry->count;
-    *ret = arena_array(arena, count, sizeof **ret);
-    for (size_t i = 0; i < count; i++) {
-        (*ret)[i] = describe(&entry->versions[i]);
+    ChannelSet set = 0;
+    for (size_t i = 0; entry != NULL && i < entry->count; i++) {
+        set |= 1U << entry->versions[i].channel;
+    }
+    return set;
+}
+
+ChannelSet catalog_channels(const Catalog *catalog, Str tenant, Str key)
+{
+    return channels_of(find_entry(catalog, tenant, key));
+}
+
+size_t catalog_versions(
+    const Catalog *catalog, Str tenant, CatalogName name, Arena *arena, CatalogVersion **ret)
+{
+    const TemplateEntry *entry = find_entry(catalog, tenant, name.key);
+    size_t count = 0;
+    *ret = arena_array(arena, entry == NULL ? 0 : entry->count, sizeof **ret);
+    for (size_t i = 0; entry != NULL && i < entry->count; i++) {
+        const Version *v = &entry->versions[i];
+        if (v->channel == name.channel && !v->hidden) {
+            (*ret)[count++] = describe(v);
+        }
     }
     if (count > 0) {
         qsort(*ret, count, sizeof **ret, by_precedence);
@@ -478,54 +548,78 @@ size_t catalog_versions(
     return count;
 }
 
-static const Version *highest(const TemplateEntry *entry)
+static const Version *highest(const TemplateEntry *entry, Channel channel)
 {
     const Version *found = NULL;
     for (size_t i = 0; i < entry->count; i++) {
         const Version *v = &entry->versions[i];
-        if (found == NULL || semver_compare(str_from(v->text), str_from(found->text)) > 0) {
+        if (v->channel == channel && !v->hidden &&
+            (found == NULL || semver_compare(str_from(v->text), str_from(found->text)) > 0)) {
             found = v;
         }
     }
     return found;
 }
 
-bool catalog_find(const Catalog *catalog, Str tenant, Str key, Str version, CatalogVersion *ret)
+bool catalog_find(
+    const Catalog *catalog, Str tenant, CatalogName name, Str version, CatalogVersion *ret)
 {
-    const TemplateEntry *entry = find_entry(catalog, tenant, key);
-    const Version *found = entry == NULL           ? NULL
-                           : version.len > 0       ? find_version(entry, version)
-                           : entry->latest != NULL ? entry->latest
-                                                   : highest(entry);
+    const TemplateEntry *entry = find_entry(catalog, tenant, name.key);
+    const Version *found = NULL;
+    if (entry != NULL && version.len > 0) {
+        found = find_version(entry, name.channel, version);
+    } else if (entry != NULL) {
+        const Version *latest = entry->latest[name.channel];
+        found = latest != NULL ? latest : highest(entry, name.channel);
+    }
     if (found != NULL) {
         *ret = describe(found);
     }
     return found != NULL;
 }
 
-// Keeps the `limit` smallest, in order: a page costs one walk over all names and no list of them.
-size_t catalog_keys(
-    const Catalog *catalog, Str tenant, Str after, size_t limit, Arena *arena, Str *ret)
+static int compare_names(CatalogName a, CatalogName b)
+{
+    int order = str_cmp(a.key, b.key);
+    return order != 0 ? order : (int)a.channel - (int)b.channel;
+}
+
+// Into the `count` smallest so far, in order.
+static size_t keep_smallest(CatalogName name, CatalogName *kept, size_t count, size_t limit)
+{
+    if (count == limit && compare_names(name, kept[count - 1]) >= 0) {
+        return count;
+    }
+    size_t at = count < limit ? count++ : count - 1;
+    for (; at > 0 && compare_names(kept[at - 1], name) > 0; at--) {
+        kept[at] = kept[at - 1];
+    }
+    kept[at] = name;
+    return count;
+}
+
+// A page costs one walk over all names and no list of them.
+size_t catalog_names(
+    const Catalog *catalog, Str tenant, CatalogName after, Channel only, size_t limit, Arena *arena,
+    CatalogName *ret)
 {
     Str path;
     void *value = NULL;
     size_t count = 0;
     for (size_t cursor = 0; map_next(catalog->templates, &cursor, &path, &value);) {
-        Str key = str_slice(path, tenant.len + 1, path.len);
-        bool own = path.len > tenant.len && path.ptr[tenant.len] == '/' &&
-                   str_starts(path, tenant) && str_cmp(key, after) > 0;
-        bool room = count < limit || str_cmp(key, ret[count - 1]) < 0;
-        if (!own || !room || ((const TemplateEntry *)value)->count == 0) {
-            continue;
+        CatalogName name = {.key = str_slice(path, tenant.len + 1, path.len)};
+        bool own = path.len > tenant.len && path.ptr[tenant.len] == '/' && str_starts(path, tenant);
+        ChannelSet channels = own ? channels_of(value) : 0;
+        for (int channel = CHANNEL_EMAIL; channel < CHANNEL_COUNT; channel++) {
+            name.channel = (Channel)channel;
+            bool wanted = channel_set_has(channels, name.channel) &&
+                          (only == CHANNEL_NONE || only == name.channel) &&
+                          compare_names(name, after) > 0;
+            count = wanted ? keep_smallest(name, ret, count, limit) : count;
         }
-        size_t at = count < limit ? count++ : count - 1;
-        for (; at > 0 && str_cmp(ret[at - 1], key) > 0; at--) {
-            ret[at] = ret[at - 1];
-        }
-        ret[at] = key;
     }
     for (size_t i = 0; i < count; i++) {
-        ret[i] = arena_str(arena, ret[i]);
+        ret[i].key = arena_str(arena, ret[i].key);
     }
     return count;
 }

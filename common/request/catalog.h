@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/base/error.h"
+#include "common/model/channel_set.h"
 #include "common/model/rules/gate.h"
 #include "common/request/request.h"
 #include "stentor/v1/config.pb-c.h"
@@ -39,9 +40,9 @@ const TenantSettings *catalog_tenant(const Catalog *catalog, Str tenant);
 bool catalog_is_suspended(const Catalog *catalog, Str tenant);
 Zones *catalog_zones(const Catalog *catalog); // the process's one cache of zones
 
-// Freezes the template's version (the tenant's own template wins over the platform's; the highest
-// active version unless one is named) and fills in its category and retention class. false:
-// unknown, or of another channel.
+// Freezes the version of the template of the request's channel (the tenant's own wins over the
+// platform's; the highest active version unless one is named) and fills in its category and
+// retention class. false: there is none.
 bool catalog_freeze(
     const Catalog *catalog, Str tenant, Request *request, Arena *arena, FieldError *err);
 
@@ -58,8 +59,7 @@ typedef struct DigestTarget {
     Str template_version;
 } DigestTarget;
 
-// "digest-<category>", else "digest", frozen; it must be for the request's channel. false: there is
-// none.
+// "digest-<category>", else "digest", frozen, of the request's channel. false: there is none.
 bool catalog_digest(
     const Catalog *catalog, Str tenant, const Request *request, Arena *arena, DigestTarget *ret);
 
@@ -72,6 +72,7 @@ typedef struct CatalogVersion {
     const char *version;
     Stentor__V1__TemplateStatus status;
     Channel channel;
+    bool unplaced; // its subject does not name the channel (common/model/template_key.h)
     Category category;
     size_t locales;
     int64_t published_at_us;
@@ -81,11 +82,21 @@ typedef struct CatalogVersion {
     const char *provenance;
 } CatalogVersion;
 
-// The tenant's own keys behind `after`, in order, at most `limit` (above 0); copies in `arena`.
-size_t catalog_keys(
-    const Catalog *catalog, Str tenant, Str after, size_t limit, Arena *arena, Str *ret);
-// The tenant's own versions of the key, the lowest first.
+// A template: a key on a channel.
+typedef struct CatalogName {
+    Str key;
+    Channel channel;
+} CatalogName;
+
+// The tenant's own templates behind `after`, in order, at most `limit` (above 0); `only`: those of
+// that channel, NONE: all. Copies in `arena`.
+size_t catalog_names(
+    const Catalog *catalog, Str tenant, CatalogName after, Channel only, size_t limit, Arena *arena,
+    CatalogName *ret);
+ChannelSet catalog_channels(const Catalog *catalog, Str tenant, Str key); // of the tenant's own
+// The tenant's own versions of the template, the lowest first.
 size_t catalog_versions(
-    const Catalog *catalog, Str tenant, Str key, Arena *arena, CatalogVersion **ret);
+    const Catalog *catalog, Str tenant, CatalogName name, Arena *arena, CatalogVersion **ret);
 // One of them; version empty: the highest active one, else the highest. false: there is none.
-bool catalog_find(const Catalog *catalog, Str tenant, Str key, Str version, CatalogVersion *ret);
+bool catalog_find(
+    const Catalog *catalog, Str tenant, CatalogName name, Str version, CatalogVersion *ret);

@@ -136,23 +136,31 @@ const Command commands[] = {
      "  --source NAME            platform, tenant or ai_drafted\n"
      "  --approved-by NAME       an ai_drafted version needs an approver to become active\n"
      "  --provenance TEXT, --by NAME   where it came from, and who publishes it", cmd_template_put, "Templates and triggers"},
-    {"template list", "", 0, 0, "platform json", "list the templates with their active versions\n  --platform   those of every tenant", cmd_template_list, NULL},
-    {"template show", "KEY", 1, 1, "version= platform json", "show a version with its content\n"
-     "  --version X.Y.Z   default: the active one\n  --platform        the platform's, not the tenant's", cmd_template_show, NULL},
-    {"template history", "KEY", 1, 1, "platform json", "list all versions of a template: status, publisher, time\n  --platform   the platform's, not the tenant's", cmd_template_history, NULL},
-    {"template activate", "KEY VERSION", 2, 2, "approved-by= allow-category-change platform json", "make a draft active\n"
+    {"template list", "", 0, 0, "channel= platform json", "list the templates, each key on each of its channels, with the active version\n"
+     "  --channel NAME   only those of this channel\n  --platform       those of every tenant", cmd_template_list, NULL},
+    {"template show", "KEY", 1, 1, "version= channel= platform json", "show a version with its content\n"
+     "  --version X.Y.Z   default: the active one\n"
+     "  --channel NAME    required only when the key has several\n  --platform        the platform's, not the tenant's", cmd_template_show, NULL},
+    {"template history", "KEY", 1, 1, "channel= platform json", "list all versions of a template: status, publisher, time\n"
+     "  --channel NAME   required only when the key has several\n  --platform       the platform's, not the tenant's", cmd_template_history, NULL},
+    {"template activate", "KEY VERSION", 2, 2, "channel= approved-by= allow-category-change platform json", "make a draft active\n"
+     "  --channel NAME            required only when the key has several\n"
      "  --approved-by NAME        of an ai_drafted version\n"
      "  --allow-category-change   also when the template's category changes by it\n"
      "  --platform                the platform's, not the tenant's", cmd_template_activate, NULL},
-    {"template archive", "KEY VERSION", 2, 2, "allow-category-change platform json", "take a version out of use; notifications accepted with it are still sent\n"
+    {"template archive", "KEY VERSION", 2, 2, "channel= allow-category-change platform json", "take a version out of use; notifications accepted with it are still sent\n"
+     "  --channel NAME            required only when the key has several\n"
      "  --allow-category-change   also when the version below it has another category\n"
      "  --platform                the platform's, not the tenant's", cmd_template_archive, NULL},
-    {"template preview", "KEY", 1, 1, "version= locale= data= platform json",
+    {"template preview", "KEY", 1, 1, "version= channel= locale= data= platform json",
      "render a version with its sample data, and show warnings\n  --data FILE.json   instead of the sample\n"
-     "  --locale TAG, --version X.Y.Z\n  --platform         the platform's, not the tenant's", cmd_template_preview, NULL},
-    {"template test-send", "KEY", 1, 1, "to=! version= locale= data= platform json",
+     "  --locale TAG, --version X.Y.Z\n  --channel NAME     required only when the key has several\n"
+     "  --platform         the platform's, not the tenant's", cmd_template_preview, NULL},
+    {"template test-send", "KEY", 1, 1, "to=! version= channel= locale= data= platform json",
      "send a version with its sample data to an address of your own\n  --to ADDRESS       where to\n"
-     "  --data FILE.json   instead of the sample\n  --locale TAG, --version X.Y.Z\n  --platform         the platform's, not the tenant's", cmd_template_test_send, NULL},
+     "  --data FILE.json   instead of the sample\n  --locale TAG, --version X.Y.Z\n"
+     "  --channel NAME     required only when the key has several\n"
+     "  --platform         the platform's, not the tenant's", cmd_template_test_send, NULL},
     {"template render", "", 0, 0, "file=! data= partial= locale= zone= strict plain json",
      "render a template file without a server\n"
      "  --file FILE                    the template\n"

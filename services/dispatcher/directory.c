@@ -9,6 +9,7 @@
 #include "common/codec/event.h"
 #include "common/config/channel_health.h"
 #include "common/model/sender_domain.h"
+#include "common/model/template_key.h"
 
 enum { KEY_MAX = 256 };
 
@@ -29,7 +30,7 @@ typedef struct Version {
 
 struct Directory {
     Map *senders;  // tenant -> Sender
-    Map *versions; // "tenant/template.1_0_0" -> Version
+    Map *versions; // "tenant/template.email.1_0_0" -> Version
     Map *channels; // "email_smtp" -> ChannelState
     Suppressions *suppressions;
     size_t prefixes;
@@ -255,22 +256,20 @@ static const BodyPrefix *prefix_of(Directory *directory, Str tenant, Str key, ui
 }
 
 const BodyPrefix *directory_prefix(
-    Directory *directory, Str tenant, Str template, Str version, uint64_t id)
+    Directory *directory, const Stentor__V1__Rendered *rendered, Str tenant)
 {
-    char key[KEY_MAX];
-    if (template.len + version.len + 1 > KEY_MAX) {
-        return NULL;
-    }
-    memcpy(key, template.ptr, template.len);
-    key[template.len] = '.';
-    for (size_t i = 0; i < version.len;
-         i++) { // as the subject spells it: cfg.template.<tenant>.<key>.1_0_0
-        key[template.len + 1 + i] = version.ptr[i] == '.' ? '_' : version.ptr[i];
-    }
-    Str whole = {key, template.len + 1 + version.len};
+    const Str tenants[] = {tenant, STR("platform")};
+    const Channel channels[] = {(Channel)rendered->channel, CHANNEL_NONE}; // NONE: stored before
+    char key[TEMPLATE_KEY_SIZE];
+    const BodyPrefix *found = NULL;
     directory->calls++;
-    const BodyPrefix *own = prefix_of(directory, tenant, whole, id);
-    return own != NULL ? own : prefix_of(directory, STR("platform"), whole, id);
+    for (size_t i = 0; i < 4 && found == NULL; i++) {
+        Str whole = template_key_write(
+            key, str_from(rendered->template_), channels[i % 2],
+            str_from(rendered->template_version));
+        found = prefix_of(directory, tenants[i / 2], whole, rendered->content_prefix_id);
+    }
+    return found;
 }
 
 ChannelState directory_channel(const Directory *directory, Str key)

@@ -8,6 +8,7 @@
 #include "common/codec/body.h"
 #include "common/config/config_mirror.h"
 #include "common/model/suppressions.h"
+#include "stentor/v1/rendered.pb-c.h"
 
 enum { DIRECTORY_PREFIXES_MAX = 256 };
 
@@ -31,10 +32,10 @@ bool directory_sender(const Directory *directory, Str tenant, Str *ret_name, Str
 // tenant is not known here (yet).
 bool directory_may_send_as(const Directory *directory, Str tenant, Str address);
 
-// The prefix with that id: of the tenant's template version, or of the platform's with the same
-// name. NULL: not here (yet). Valid until the next call.
+// The prefix that the content was compressed against: of the tenant's template version, or of the
+// platform's with the same name. NULL: not here (yet). Valid until the next call.
 const BodyPrefix *directory_prefix(
-    Directory *directory, Str tenant, Str template, Str version, uint64_t id);
+    Directory *directory, const Stentor__V1__Rendered *rendered, Str tenant);
 
 // What CONFIG says of a channel's vendor (common/config/channel_health.h); key "email_smtp".
 typedef struct ChannelState {

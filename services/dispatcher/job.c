@@ -330,9 +330,7 @@ bool job_open(Job *job, const JobOpening *opening)
     }
     const BodyPrefix *prefix = NULL;
     if (rendered->content_prefix_id != 0) {
-        prefix = directory_prefix(
-            opening->directory, job->key->tenant, str_from(rendered->template_),
-            str_from(rendered->template_version), rendered->content_prefix_id);
+        prefix = directory_prefix(opening->directory, rendered, job->key->tenant);
         if (prefix == NULL) {
             return false;
         }

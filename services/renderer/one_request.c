@@ -55,9 +55,8 @@ static Result find_version(
     const Lane *lane, const Item *item, const CompiledVersion **ret, RenderFailure *failure)
 {
     const Request *request = item->request;
-    const CompiledVersion *version = template_cache_get(
-        lane->renderer->templates, str_from(request->meta->tenant), str_from(request->template_),
-        str_from(request->template_version));
+    const TemplateName wanted = template_name_of(request);
+    const CompiledVersion *version = template_cache_get(lane->renderer->templates, &wanted);
     *ret = version;
     if (version != NULL && version->broken.kind == ERROR_NONE) {
         return RESULT_OUT;
@@ -69,8 +68,8 @@ static Result find_version(
         return RESULT_LATER;
     }
     (void)render_fail(
-        failure, FAILURE_UNKNOWN_TEMPLATE, "template '%.64s' version '%.64s' is not known",
-        request->template_, request->template_version);
+        failure, FAILURE_UNKNOWN_TEMPLATE, "template '%.64s' version '%.64s' is not known for %s",
+        request->template_, request->template_version, channel_name(wanted.channel));
     return RESULT_FAILED;
 }
 
@@ -117,12 +116,6 @@ static Result write_content(
     ContentContext context = content_context(lane, job, &meter);
     Error err = {0};
     footer_variables(variables, job->unsubscribe_url, sender->physical_address);
-    if (version->channel != (Channel)job->request->channel) {
-        (void)render_fail(
-            failure, FAILURE_INVALID_TEMPLATE, "the template is for channel '%s', not for '%s'",
-            channel_name(version->channel), channel_name((Channel)job->request->channel));
-        return RESULT_FAILED;
-    }
     if (!check_variables(version->source, variables, failure)) {
         return RESULT_FAILED;
     }

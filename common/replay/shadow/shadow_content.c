@@ -226,13 +226,11 @@ bool shadow_content_compare(
 {
     const Request *request = job->request;
     Str tenant = str_from(request->meta->tenant);
-    Str version = str_from(request->template_version);
+    const TemplateName wanted = template_name_of(request);
     ShadowRules rules = {.tenant_suspended = map_get(content->suspended, tenant) != NULL};
     ShadowGate gate = shadow_gate(&rules, request, job->now_us);
-    const CompiledVersion *frozen =
-        template_cache_get(content->frozen, tenant, str_from(request->template_), version);
-    const CompiledVersion *changed =
-        template_cache_get(content->changed, tenant, str_from(request->template_), version);
+    const CompiledVersion *frozen = template_cache_get(content->frozen, &wanted);
+    const CompiledVersion *changed = template_cache_get(content->changed, &wanted);
     ShadowResult result = SHADOW_GATE_EXPIRED;
     if (changed != NULL && changed->broken.kind != ERROR_NONE &&
         frozen->broken.kind == ERROR_NONE) {

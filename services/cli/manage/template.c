@@ -6,7 +6,7 @@
 
 #include "common/template/template.h"
 #include "services/cli/api_client.h"
-#include "services/cli/manage/template_warnings.h"
+#include "services/cli/manage/template_show.h"
 
 enum { DOCUMENT_BYTES_MAX = 4 * 1024 * 1024 };
 

@@ -6,6 +6,7 @@
 
 #include "services/cli/api_client.h"
 #include "services/cli/manage/send.h"
+#include "services/cli/manage/template_show.h"
 
 enum { SAMPLE_MAX = 64 * 1024 };
 
@@ -92,8 +93,9 @@ int cmd_template_preview(Cli *cli)
         return cli_fail(cli, &err);
     }
     json_t *body = json_pack(
-        "{s:s, s:s*, s:s*, s:o*}", "template", args_word(&cli->args, 0), "version",
-        args_flag(&cli->args, "version"), "locale", args_flag(&cli->args, "locale"), "data", data);
+        "{s:s, s:s*, s:s*, s:s*, s:o*}", "template", args_word(&cli->args, 0), "version",
+        args_flag(&cli->args, "version"), "locale", args_flag(&cli->args, "locale"), "channel",
+        args_flag(&cli->args, "channel"), "data", data);
     const char *path = arena_printf(cli->arena, "/v1/templates/preview%s", platform_query(cli));
     return api_client_run(cli, "POST", path, body, show_preview);
 }
@@ -121,11 +123,7 @@ static json_t *fetch_version(Cli *cli, int *ret_status)
 {
     Error err = {0};
     ApiAnswer answer = {0};
-    const char *version = args_flag(&cli->args, "version");
-    const char *path = arena_printf(
-        cli->arena, "/v1/templates/%s%s%s%s", api_client_escape(cli, args_word(&cli->args, 0)),
-        platform_query(cli), version != NULL ? "&version=" : "",
-        version != NULL ? api_client_escape(cli, version) : "");
+    const char *path = template_path(cli, args_flag(&cli->args, "version"));
     ApiClient *client = api_client_new(cli, &err);
     bool ok = client != NULL && api_client_ask(client, "GET", path, NULL, &answer, &err);
     json_t *found = ok ? json_incref((json_t *)(uintptr_t)answer.json) : NULL;

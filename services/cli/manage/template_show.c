@@ -5,16 +5,24 @@
 #include <string.h>
 
 #include "services/cli/api_client.h"
-#include "services/cli/manage/template_warnings.h"
+#include "services/cli/manage/template_show.h"
 
-// "/v1/templates/KEY...", with --platform as its query.
-static const char *path_of(Cli *cli, const char *version)
+// "&channel=sms", behind any other query.
+static const char *channel_query(Cli *cli)
+{
+    const char *channel = args_flag(&cli->args, "channel");
+    return channel == NULL
+               ? ""
+               : arena_printf(cli->arena, "&channel=%s", api_client_escape(cli, channel));
+}
+
+const char *template_path(Cli *cli, const char *version)
 {
     const char *key = api_client_escape(cli, args_word(&cli->args, 0));
     return arena_printf(
-        cli->arena, "/v1/templates/%s?platform=%s%s%s", key,
+        cli->arena, "/v1/templates/%s?platform=%s%s%s%s", key,
         args_has(&cli->args, "platform") ? "true" : "false", version != NULL ? "&version=" : "",
-        version != NULL ? api_client_escape(cli, version) : "");
+        version != NULL ? api_client_escape(cli, version) : "", channel_query(cli));
 }
 
 static void print_line(const json_t *version)
@@ -62,9 +70,10 @@ static int show_versions(Cli *cli, const json_t *list)
 int cmd_template_list(Cli *cli)
 {
     json_t *list = json_array();
-    bool platform = args_has(&cli->args, "platform");
-    int status = api_client_list(
-        cli, platform ? "/v1/templates?platform=true" : "/v1/templates", take_version, list);
+    const char *path = arena_printf(
+        cli->arena, "/v1/templates?platform=%s%s",
+        args_has(&cli->args, "platform") ? "true" : "false", channel_query(cli));
+    int status = api_client_list(cli, path, take_version, list);
     if (status == EXIT_DONE) {
         (void)show_versions(cli, list);
     }
@@ -79,7 +88,7 @@ static int show_history(Cli *cli, const json_t *version)
 
 int cmd_template_history(Cli *cli)
 {
-    return api_client_run(cli, "GET", path_of(cli, NULL), NULL, show_history);
+    return api_client_run(cli, "GET", template_path(cli, NULL), NULL, show_history);
 }
 
 static void print_words(const json_t *version)
@@ -117,7 +126,7 @@ static int show_version(Cli *cli, const json_t *answer)
 int cmd_template_show(Cli *cli)
 {
     const char *wanted = args_flag(&cli->args, "version");
-    return api_client_run(cli, "GET", path_of(cli, wanted), NULL, show_version);
+    return api_client_run(cli, "GET", template_path(cli, wanted), NULL, show_version);
 }
 
 // ---- draft, active, archived ----
@@ -139,16 +148,19 @@ static int show_moved(Cli *cli, const json_t *version)
         cli, (const char *const[]){
                  "template", api_client_text(version, "key", ""), "version",
                  api_client_text(version, "version", ""), "status",
-                 api_client_text(version, "status", ""), NULL});
+                 api_client_text(version, "status", ""), "channel",
+                 api_client_text(version, "channel", ""), NULL});
     return EXIT_DONE;
 }
 
 static int move(Cli *cli, const char *to)
 {
     const char *approver = args_flag(&cli->args, "approved-by");
+    const char *channel = args_flag(&cli->args, "channel");
     const char *path = arena_printf(
-        cli->arena, "/v1/templates/%s/%s/%s", api_client_escape(cli, args_word(&cli->args, 0)),
-        api_client_escape(cli, args_word(&cli->args, 1)), to);
+        cli->arena, "/v1/templates/%s/%s/%s%s%s", api_client_escape(cli, args_word(&cli->args, 0)),
+        api_client_escape(cli, args_word(&cli->args, 1)), to, channel != NULL ? "?channel=" : "",
+        channel != NULL ? api_client_escape(cli, channel) : "");
     json_t *body = json_pack("{s:s*}", "approved_by", approver);
     if (args_has(&cli->args, "allow-category-change")) {
         (void)json_object_set_new(body, "allow_category_change", json_true());

@@ -3,11 +3,15 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/api/api_json.h"
 #include "common/base/clock.h"
 #include "common/codec/event.h"
+#include "common/model/template_key.h"
 #include "common/render/version_json.h"
+
+#define SUBJECTS "cfg.template."
 
 TemplateCall *template_call_new(ApiCall *base)
 {
@@ -82,14 +86,42 @@ Str template_tenant_asked(const ApiCall *call)
     return shared ? PLATFORM : str_from(call->tenant);
 }
 
-char *template_subject(Arena *arena, Str tenant, Str key, Str version)
+const char *template_subject(
+    Arena *arena, Str tenant, CatalogName name, Str version, const CatalogVersion *there)
 {
-    char *token = arena_cstr(arena, version);
-    for (char *c = token; *c != '\0'; c++) {
-        *c = *c == '.' ? '_' : *c;
+    char key[TEMPLATE_KEY_SIZE];
+    bool unplaced = there != NULL && there->unplaced; // it stays where it is
+    Str whole =
+        template_key_write(key, name.key, unplaced ? CHANNEL_NONE : name.channel, version);
+    return arena_printf(arena, SUBJECTS STR_FMT "." STR_FMT, STR_ARG(tenant), STR_ARG(whole));
+}
+
+bool template_call_channel(TemplateCall *call, Str name)
+{
+    if (name.len == 0 || channel_from_name(name, &call->channel)) {
+        return true;
     }
-    return arena_printf(
-        arena, "cfg.template." STR_FMT "." STR_FMT ".%s", STR_ARG(tenant), STR_ARG(key), token);
+    api_answer_parameter(
+        call->base, "channel", "not a channel: email, sms, whatsapp, push, inapp or voice");
+    return false;
+}
+
+bool template_call_choose(TemplateCall *call, Str tenant, Str key, CatalogName *ret)
+{
+    ChannelSet channels = catalog_channels(call->api->catalog, tenant, key);
+    bool several = (channels & (channels - 1)) != 0;
+    if (call->channel == CHANNEL_NONE && several) {
+        char names[CHANNEL_SET_TEXT_SIZE];
+        channel_set_text(channels, names);
+        api_answer_parameter(
+            call->base, "channel", "the template is there for %s: say which", names);
+        return false;
+    }
+    *ret = (CatalogName){.key = key, .channel = call->channel};
+    for (int c = CHANNEL_EMAIL; ret->channel == CHANNEL_NONE && c < CHANNEL_COUNT; c++) {
+        ret->channel = channel_set_has(channels, (Channel)c) ? (Channel)c : CHANNEL_NONE;
+    }
+    return true;
 }
 
 bool template_call_find(TemplateCall *call, Str key, Str version)
@@ -97,16 +129,23 @@ bool template_call_find(TemplateCall *call, Str key, Str version)
     Arena *arena = call->base->http->arena;
     const Str tenants[] = {template_tenant_asked(call->base), PLATFORM};
     for (size_t i = 0; i < 2; i++) {
+        CatalogName name;
         CatalogVersion found;
-        if (catalog_find(call->api->catalog, tenants[i], key, version, &found)) {
-            call->subject = template_subject(arena, tenants[i], key, str_from(found.version));
+        if (!template_call_choose(call, tenants[i], key, &name)) {
+            return false;
+        }
+        if (catalog_find(call->api->catalog, tenants[i], name, version, &found)) {
+            call->subject =
+                template_subject(arena, tenants[i], name, str_from(found.version), &found);
             return true;
         }
     }
     api_answer_missing(
         call->base, arena_printf(
-                        arena, "template '%.*s'%s" STR_FMT, STR_ARG(str_slice(key, 0, 64)),
-                        version.len > 0 ? " version " : "", STR_ARG(str_slice(version, 0, 64))));
+                        arena, "template '%.*s'%s" STR_FMT "%s%s",
+                        STR_ARG(str_slice(key, 0, 64)), version.len > 0 ? " version " : "",
+                        STR_ARG(str_slice(version, 0, 64)),
+                        call->channel != CHANNEL_NONE ? " for " : "", channel_name(call->channel)));
     return false;
 }
 
@@ -145,8 +184,9 @@ void template_call_store(TemplateCall *call, uint64_t replaces, ConfigWritten do
 void template_call_answer_stored(TemplateCall *call, int status, Str payload, uint64_t sequence)
 {
     const Stentor__V1__TemplateVersion *version = call->version;
-    (void)catalog_template_changed(
-        call->api->catalog, str_from(version->tenant), str_from(version->key), payload, NULL);
+    Str tenant = str_from(version->tenant);
+    Str place = str_from(call->subject + strlen(SUBJECTS) + tenant.len + 1);
+    (void)catalog_template_changed(call->api->catalog, tenant, place, payload, NULL);
     json_t *answer = version_to_json(version, true);
     if (call->warning != NULL) {
         (void)json_object_set_new(answer, "warnings", json_pack("[s]", call->warning));

@@ -23,6 +23,7 @@ typedef struct TemplateCall {
     Str locale;                     // of a preview
     Stentor__V1__TemplateStatus to; // of a move
     Str approved_by;                // of a move; empty: not said
+    Channel channel;                // that was asked for; NONE: not said
     bool may_change_category;       // the caller said so
     const char *warning;            // for the answer; NULL: none
 } TemplateCall;
@@ -33,6 +34,11 @@ TemplateCall *template_call_new(ApiCall *base);
 bool template_call_read_body(TemplateCall *call);
 // Nothing is wrong so far; else all faults at once.
 bool template_call_good(TemplateCall *call);
+// `name` of the query or of a body's member becomes the channel that was asked for; empty: any.
+bool template_call_channel(TemplateCall *call, Str name);
+// Which template of the tenant's key is meant: on the channel that was asked for, else the key's
+// only one. No channel: answered; the key has several.
+bool template_call_choose(TemplateCall *call, Str tenant, Str key, CatalogName *ret);
 // The subject of the tenant's own, else the platform's. Empty version: the active one.
 bool template_call_find(TemplateCall *call, Str key, Str version);
 // What config_read brought becomes the version.
@@ -59,8 +65,10 @@ void template_category_keep(TemplateCall *call);
 const char *template_category_change(TemplateCall *call);
 
 Str template_tenant_asked(const ApiCall *call); // "platform" with ?platform=true
-// Where a version is in CONFIG. The key is a key and the version a semantic one.
-char *template_subject(Arena *arena, Str tenant, Str key, Str version);
+// Where a version is in CONFIG; `there` NULL: where a new one is put. The key is a key and the
+// version a semantic one.
+const char *template_subject(
+    Arena *arena, Str tenant, CatalogName name, Str version, const CatalogVersion *there);
 
 // ---- the handlers ----
 

@@ -121,9 +121,15 @@ void templates_move(ApiCall *base)
         refuse_missing(base); // and nothing of the path gets into a subject
         return;
     }
-    if (precondition_read(base, &call->needs) && read_approver(call)) {
+    CatalogName name;
+    Str tenant = str_from(base->tenant);
+    if (precondition_read(base, &call->needs) && read_approver(call) &&
+        template_call_channel(call, http_query(base->http, "channel")) &&
+        template_call_choose(call, tenant, base->params[0], &name)) {
+        CatalogVersion there;
+        bool known = catalog_find(call->api->catalog, tenant, name, base->params[1], &there);
         call->subject =
-            template_subject(arena, str_from(base->tenant), base->params[0], base->params[1]);
+            template_subject(arena, tenant, name, base->params[1], known ? &there : NULL);
         config_read(call->api->bus, call->subject, arena, on_version_read, call);
     }
 }

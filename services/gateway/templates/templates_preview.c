@@ -139,7 +139,9 @@ void templates_preview(ApiCall *base)
     }
     if (source != NULL) {
         read_tenant(call);
-    } else if (template_call_find(call, key, text_of(call->body, "version"))) {
+    } else if (
+        template_call_channel(call, text_of(call->body, "channel")) &&
+        template_call_find(call, key, text_of(call->body, "version"))) {
         config_read(call->api->bus, call->subject, base->http->arena, on_words_read, call);
     }
 }

@@ -50,6 +50,11 @@ static void check_category(TemplateCall *call)
     }
 }
 
+static CatalogName template_name(const TemplateCall *call)
+{
+    return (CatalogName){str_from(call->version->key), (Channel)call->version->channel};
+}
+
 // Left out, it is the release above the highest; "" where that cannot be counted.
 static char *next_version(const TemplateCall *call)
 {
@@ -57,8 +62,7 @@ static char *next_version(const TemplateCall *call)
     Arena *arena = call->base->http->arena;
     char *next = arena_zalloc(arena, SEMVER_MAX + 1);
     size_t count = catalog_versions(
-        call->api->catalog, str_from(call->base->tenant), str_from(call->version->key), arena,
-        &versions);
+        call->api->catalog, str_from(call->base->tenant), template_name(call), arena, &versions);
     (void)semver_next(count > 0 ? str_from(versions[count - 1].version) : STR_EMPTY, next);
     return next;
 }
@@ -128,8 +132,9 @@ static void on_published(void *ctx, const Error *err, Str payload, uint64_t sequ
         http_response_header(
             call->base->http, "Location",
             str_from(arena_printf(
-                call->base->http->arena, "/v1/templates/%s?version=%s", call->version->key,
-                call->version->version)));
+                call->base->http->arena, "/v1/templates/%s?version=%s&channel=%s",
+                call->version->key, call->version->version,
+                channel_name((Channel)call->version->channel))));
         template_call_answer_stored(call, 201, payload, sequence);
     }
 }
@@ -175,11 +180,12 @@ void templates_publish(ApiCall *base)
     }
     CatalogVersion there;
     Str tenant = str_from(base->tenant);
-    Str key = str_from(call->version->key);
+    CatalogName name = template_name(call);
     Str version = str_from(call->version->version);
-    bool known = catalog_find(call->api->catalog, tenant, key, version, &there);
+    bool known = catalog_find(call->api->catalog, tenant, name, version, &there);
     bool given = precondition_is_given(&call->needs);
-    call->subject = template_subject(base->http->arena, tenant, key, version);
+    call->subject =
+        template_subject(base->http->arena, tenant, name, version, known ? &there : NULL);
     if (known && !given && there.status != DRAFT) {
         answer_published(call);
     } else if (known || given) {

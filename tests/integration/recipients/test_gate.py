@@ -27,12 +27,12 @@ class Tenant:
         self.key = json.loads(pipeline.cli("apikey", "create", "--name", "test", "--json", tenant=name))["key"]
         wait_until(lambda: self.post({})[0] == 422, 20, "the API key reaching ingest")  # and so what was put before it
 
-    def template(self, key, **fields):
+    def template(self, key, channel="email"):
         version = self.protocol.TemplateVersion(
             tenant=self.name, key=key, version="1.0.0", status=self.protocol.TEMPLATE_STATUS_ACTIVE,
-            channel=fields.pop("channel", self.protocol.CHANNEL_EMAIL), category=self.protocol.CATEGORY_BILLING)
+            channel=getattr(self.protocol, f"CHANNEL_{channel.upper()}"), category=self.protocol.CATEGORY_BILLING)
         version.locales.add(locale="en", subject="Welcome, {{name}}!", text="Welcome, {{name}}!")
-        self.nats.publish(f"cfg.template.{self.name}.{key}.1_0_0", version.SerializeToString())
+        self.nats.publish(f"cfg.template.{self.name}.{key}.{channel}.1_0_0", version.SerializeToString())
 
     def post(self, body):
         return self.pipeline.post(body, headers={"Authorization": f"Bearer {getattr(self, 'key', '')}"})
@@ -254,7 +254,8 @@ def _gathered(acme, person, number):
 
 def test_channels_make_a_notification_each(tenant, pipeline):
     acme = tenant()
-    acme.template("code", channel=messages(pipeline).CHANNEL_UNSPECIFIED)
+    acme.template("code")
+    acme.template("code", channel="sms")
     person = acme.recipient()
     answer = wait_until(lambda: _codes(acme, person), 10, "the template reaching ingest")
     assert [one["status"] for one in answer["notifications"]] == ["suppressed", "suppressed"]
@@ -268,7 +269,8 @@ def test_channels_make_a_notification_each(tenant, pipeline):
 
 def test_the_command_line_sends_to_a_recipient_on_several_channels(tenant, pipeline):
     acme = tenant()
-    acme.template("code", channel=messages(pipeline).CHANNEL_UNSPECIFIED)
+    acme.template("code")
+    acme.template("code", channel="sms")
     person = acme.recipient()
     wait_until(lambda: _codes(acme, person), 10, "the template reaching ingest")
 

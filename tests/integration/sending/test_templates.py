@@ -18,7 +18,8 @@ def publish(pipeline, key, version="1.0.0", expected=201, **document):
     status, headers, answer = pipeline.post({"key": key, "version": version, **document}, path="/v1/templates")
     assert status == expected, answer
     if status == 201:
-        wait_until(lambda: get(pipeline, f"/v1/templates/{key}?version={version}")[0] == 200, 10, "the version reaching ingest")
+        place = f"/v1/templates/{key}?version={answer['version']}&channel={answer['channel']}"
+        wait_until(lambda: get(pipeline, place)[0] == 200, 10, "the version reaching ingest")
     return answer
 
 

@@ -63,7 +63,15 @@ static Sample sample_of(const char *tenant, const char *html)
 
 static const CompiledVersion *get(TemplateCache *cache, const char *tenant)
 {
-    return template_cache_get(cache, str_from(tenant), STR("welcome"), STR("1.2.0"));
+    const TemplateName wanted = {
+        str_from(tenant), STR("welcome"), CHANNEL_EMAIL, STR("1.2.0")};
+    return template_cache_get(cache, &wanted);
+}
+
+static const CompiledVersion *get_for(TemplateCache *cache, Channel channel, const char *version)
+{
+    const TemplateName wanted = {STR("acme"), STR("welcome"), channel, str_from(version)};
+    return template_cache_get(cache, &wanted);
 }
 
 static void a_version_is_found_by_tenant_key_and_version(void **state)
@@ -82,19 +90,67 @@ static void a_version_is_found_by_tenant_key_and_version(void **state)
     assert_int_equal(template_cache_compiled(cache), 1);
     assert_ptr_equal(get(cache, "acme"), version);
     assert_null(get(cache, "other"));
-    assert_null(template_cache_get(cache, STR("acme"), STR("welcome"), STR("1.2.1")));
-    assert_null(template_cache_get(cache, STR("acme"), STR("welcome"), STR("")));
+    assert_null(get_for(cache, CHANNEL_EMAIL, "1.2.1"));
+    assert_null(get_for(cache, CHANNEL_EMAIL, ""));
+    assert_null(get_for(cache, CHANNEL_SMS, "1.2.0"));
     template_cache_free(cache);
 }
 
-static void the_subject_may_spell_key_and_version_as_one_token(void **state)
+static const char *html_for(TemplateCache *cache, Channel channel)
+{
+    const CompiledVersion *version = get_for(cache, channel, "1.2.0");
+    return version == NULL ? "-" : version->source->locales[0]->html;
+}
+
+static void remove_at(TemplateCache *cache, const char *subject_key)
+{
+    Error err = {0};
+    assert_true(
+        template_cache_put(cache, STR("acme"), str_from(subject_key), STR_EMPTY, &err));
+}
+
+static void a_key_has_a_version_of_the_same_number_on_each_channel(void **state)
 {
     (void)state;
     TemplateCache *cache = template_cache_new(10);
-    Sample sample = sample_of("acme", "<p>");
+    Sample mail = sample_of("acme", "<p>mail</p>");
+    Sample sms = sample_of("acme", "<p>sms</p>");
+    sms.channel = STENTOR__V1__CHANNEL__CHANNEL_SMS;
     Error err = {0};
-    assert_true(put(cache, "welcome_1_2_0", &sample, &err));
-    assert_non_null(get(cache, "acme"));
+    assert_true(put(cache, "welcome.email.1_2_0", &mail, &err));
+    assert_true(put(cache, "welcome.sms.1_2_0", &sms, &err));
+    assert_string_equal(html_for(cache, CHANNEL_EMAIL), "<p>mail</p>");
+    assert_string_equal(html_for(cache, CHANNEL_SMS), "<p>sms</p>");
+    remove_at(cache, "welcome.sms.1_2_0");
+    assert_string_equal(html_for(cache, CHANNEL_SMS), "-");
+    assert_string_equal(html_for(cache, CHANNEL_EMAIL), "<p>mail</p>");
+    assert_false(put(cache, "welcome.push.1_2_0", &sms, &err));
+    template_cache_free(cache);
+}
+
+// As it was stored before the subjects had a channel; and both, in either order.
+static void an_entry_without_a_channel_in_its_subject_is_read_as_before(void **state)
+{
+    (void)state;
+    TemplateCache *cache = template_cache_new(10);
+    Sample old = sample_of("acme", "<p>old</p>");
+    Sample placed = sample_of("acme", "<p>placed</p>");
+    Error err = {0};
+    for (int turn = 0; turn < 2; turn++) {
+        assert_true(put(
+            cache, turn == 0 ? "welcome.1_2_0" : "welcome.email.1_2_0", turn == 0 ? &old : &placed,
+            &err));
+        assert_string_equal(html_for(cache, CHANNEL_EMAIL), turn == 0 ? "<p>old</p>" : "<p>placed</p>");
+        assert_string_equal(html_for(cache, CHANNEL_SMS), "-");
+        assert_true(put(
+            cache, turn == 1 ? "welcome.1_2_0" : "welcome.email.1_2_0", turn == 1 ? &old : &placed,
+            &err));
+        assert_string_equal(html_for(cache, CHANNEL_EMAIL), "<p>placed</p>");
+        remove_at(cache, "welcome.email.1_2_0");
+        assert_string_equal(html_for(cache, CHANNEL_EMAIL), "<p>old</p>");
+        remove_at(cache, "welcome.1_2_0");
+        assert_string_equal(html_for(cache, CHANNEL_EMAIL), "-");
+    }
     template_cache_free(cache);
 }
 
@@ -188,7 +244,10 @@ static void a_version_that_does_not_compile_says_why(void **state)
         get(cache, "acme")->broken.text,
         "locale 'en': html: line 1, column 4: '{{#if' is never closed; add '{{/if}}'");
     assert_string_equal(get(cache, "bare")->broken.text, "locale 'en' has neither html nor text");
-    assert_string_equal(get(cache, "short")->broken.text, "locale 'en' has no text");
+    const TemplateName short_one = {
+        STR("short"), STR("welcome"), CHANNEL_SMS, STR("1.2.0")};
+    assert_string_equal(
+        template_cache_get(cache, &short_one)->broken.text, "locale 'en' has no text");
     template_cache_free(cache);
 }
 
@@ -196,7 +255,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_version_is_found_by_tenant_key_and_version),
-        cmocka_unit_test(the_subject_may_spell_key_and_version_as_one_token),
+        cmocka_unit_test(a_key_has_a_version_of_the_same_number_on_each_channel),
+        cmocka_unit_test(an_entry_without_a_channel_in_its_subject_is_read_as_before),
         cmocka_unit_test(the_platform_stands_in_for_a_tenant_without_one),
         cmocka_unit_test(a_newer_entry_replaces_what_was_compiled),
         cmocka_unit_test(only_the_most_recently_used_stay_compiled),

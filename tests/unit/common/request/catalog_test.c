@@ -33,6 +33,8 @@ static Str pack_template(Arena *arena, const char *tenant, const char *version, 
 
 enum { DRAFT = 1, ACTIVE = 2, ARCHIVED = 3 };
 
+#define MAIL ((CatalogName){STR("welcome"), CHANNEL_EMAIL})
+
 typedef struct Fixture {
     Arena *arena;
     Catalog *catalog;
@@ -107,7 +109,7 @@ static void versions_are_listed_in_their_order_with_their_fields(void **state)
     for (size_t i = 0; i < sizeof put_first / sizeof put_first[0]; i++) {
         put(f, "acme", order[put_first[i]], DRAFT);
     }
-    size_t count = catalog_versions(f->catalog, STR("acme"), STR("welcome"), f->arena, &versions);
+    size_t count = catalog_versions(f->catalog, STR("acme"), MAIL, f->arena, &versions);
     assert_int_equal(count, 5);
     for (size_t i = 0; i < count; i++) {
         assert_string_equal(versions[i].version, order[i]);
@@ -117,14 +119,14 @@ static void versions_are_listed_in_their_order_with_their_fields(void **state)
         assert_string_equal(versions[i].provenance, "");
         assert_int_equal(versions[i].published_at_us, 7);
     }
-    assert_true(catalog_find(f->catalog, STR("acme"), STR("welcome"), STR_EMPTY, &found));
+    assert_true(catalog_find(f->catalog, STR("acme"), MAIL, STR_EMPTY, &found));
     assert_string_equal(found.version, "2.0.0"); // none is active: the highest
     put(f, "acme", "1.10.0", ACTIVE);
-    assert_true(catalog_find(f->catalog, STR("acme"), STR("welcome"), STR_EMPTY, &found));
+    assert_true(catalog_find(f->catalog, STR("acme"), MAIL, STR_EMPTY, &found));
     assert_string_equal(found.version, "1.10.0");
     assert_true(catalog_template_changed(
         f->catalog, STR("acme"), STR("welcome.2_0_0-rc_1"), STR_EMPTY, NULL));
-    count = catalog_versions(f->catalog, STR("acme"), STR("welcome"), f->arena, &versions);
+    count = catalog_versions(f->catalog, STR("acme"), MAIL, f->arena, &versions);
     assert_int_equal(count, 4);
     assert_string_equal(versions[2].version, "2.0.0-rc.11");
 }
@@ -316,6 +318,118 @@ static void a_digests_template_is_the_categorys_own_or_the_common_one(void **sta
     assert_true(str_eq(target.template_key, STR("digest-social")));
 }
 
+// ---- a key on several channels ----
+
+// `subject_key`: "spring.sms.2_0_0", or without the channel.
+static bool put_on(
+    Fixture *f, const char *subject_key, Channel channel, const char *version, int status)
+{
+    Stentor__V1__TemplateVersion event;
+    stentor__v1__template_version__init(&event);
+    event.tenant = arena_cstr(f->arena, STR("acme"));
+    event.key = arena_cstr(f->arena, STR("spring"));
+    event.version = arena_cstr(f->arena, str_from(version));
+    event.status = (Stentor__V1__TemplateStatus)status;
+    event.channel = (Stentor__V1__Channel)channel;
+    Str bytes = STR_EMPTY;
+    assert_true(event_pack(&event.base, f->arena, &bytes, NULL));
+    return catalog_template_changed(
+        f->catalog, STR("acme"), str_from(subject_key), bytes, NULL);
+}
+
+// The version that a request of the channel gets, or why it gets none.
+static const char *freeze_on(Fixture *f, Channel channel, const char *wanted)
+{
+    Request request = {
+        .template_key = STR("spring"), .template_version = str_from(wanted), .channel = channel};
+    FieldError err = {.field = ""};
+    return catalog_freeze(f->catalog, STR("acme"), &request, f->arena, &err)
+               ? arena_cstr(f->arena, request.template_version)
+               : arena_cstr(f->arena, str_from(err.text));
+}
+
+static void each_channel_of_a_key_has_its_own_versions(void **state)
+{
+    Fixture *f = *state;
+    assert_true(put_on(f, "spring.email.1_0_0", CHANNEL_EMAIL, "1.0.0", ACTIVE));
+    assert_true(put_on(f, "spring.sms.2_0_0", CHANNEL_SMS, "2.0.0", ACTIVE));
+    assert_true(put_on(f, "spring.push.1_0_0", CHANNEL_PUSH, "1.0.0", DRAFT));
+    assert_string_equal(freeze_on(f, CHANNEL_EMAIL, ""), "1.0.0");
+    assert_string_equal(freeze_on(f, CHANNEL_SMS, ""), "2.0.0");
+    assert_string_equal(
+        freeze_on(f, CHANNEL_EMAIL, "2.0.0"),
+        "template 'spring' has no usable version '2.0.0' for email");
+    assert_string_equal(
+        freeze_on(f, CHANNEL_PUSH, ""), "template 'spring' has no active version for push");
+    assert_string_equal(
+        freeze_on(f, CHANNEL_VOICE, ""),
+        "template 'spring' is not for channel 'voice'; it is for email, sms, push");
+    assert_false(put_on(f, "spring.email.3_0_0", CHANNEL_SMS, "3.0.0", ACTIVE));
+    assert_true(catalog_template_changed(
+        f->catalog, STR("acme"), STR("spring.sms.2_0_0"), STR_EMPTY, NULL));
+    assert_string_equal(
+        freeze_on(f, CHANNEL_SMS, ""),
+        "template 'spring' is not for channel 'sms'; it is for email, push");
+    assert_string_equal(freeze_on(f, CHANNEL_EMAIL, ""), "1.0.0");
+}
+
+// As releases before 2026-11-23 stored it: the message's own channel says which.
+static void a_subject_without_a_channel_is_read_as_before(void **state)
+{
+    Fixture *f = *state;
+    CatalogVersion *versions = NULL;
+    const CatalogName mail = {STR("spring"), CHANNEL_EMAIL};
+    assert_true(put_on(f, "spring.1_0_0", CHANNEL_NONE, "1.0.0", ACTIVE));
+    assert_true(put_on(f, "spring.2_0_0", CHANNEL_SMS, "2.0.0", ACTIVE));
+    assert_string_equal(freeze_on(f, CHANNEL_EMAIL, ""), "1.0.0"); // was "is for channel 'sms'"
+    assert_string_equal(freeze_on(f, CHANNEL_SMS, ""), "2.0.0");
+    assert_true(put_on(f, "spring.email.1_0_0", CHANNEL_EMAIL, "1.0.0", ARCHIVED));
+    assert_string_equal(
+        freeze_on(f, CHANNEL_EMAIL, ""), "template 'spring' has no active version for email");
+    assert_true(put_on(f, "spring.1_0_0", CHANNEL_NONE, "1.0.0", ACTIVE)); // again changes nothing
+    assert_string_equal(
+        freeze_on(f, CHANNEL_EMAIL, ""), "template 'spring' has no active version for email");
+    assert_int_equal(catalog_versions(f->catalog, STR("acme"), mail, f->arena, &versions), 1);
+    assert_false(versions[0].unplaced);
+    assert_true(catalog_template_changed(
+        f->catalog, STR("acme"), STR("spring.email.1_0_0"), STR_EMPTY, NULL));
+    assert_string_equal(freeze_on(f, CHANNEL_EMAIL, ""), "1.0.0");
+    assert_true(
+        catalog_template_changed(f->catalog, STR("acme"), STR("spring.1_0_0"), STR_EMPTY, NULL));
+    assert_int_equal(catalog_channels(f->catalog, STR("acme"), STR("spring")), 1U << CHANNEL_SMS);
+}
+
+static void an_old_draft_that_moves_to_another_channel_leaves_the_first(void **state)
+{
+    Fixture *f = *state;
+    assert_true(put_on(f, "spring.1_0_0", CHANNEL_EMAIL, "1.0.0", DRAFT));
+    assert_true(put_on(f, "spring.1_0_0", CHANNEL_SMS, "1.0.0", ACTIVE));
+    assert_string_equal(freeze_on(f, CHANNEL_SMS, ""), "1.0.0");
+    assert_int_equal(catalog_channels(f->catalog, STR("acme"), STR("spring")), 1U << CHANNEL_SMS);
+}
+
+static void templates_are_listed_by_key_and_channel(void **state)
+{
+    Fixture *f = *state;
+    CatalogName names[3];
+    put(f, "acme", "1.0.0", ACTIVE);
+    assert_true(put_on(f, "spring.sms.1_0_0", CHANNEL_SMS, "1.0.0", ACTIVE));
+    assert_true(put_on(f, "spring.email.1_0_0", CHANNEL_EMAIL, "1.0.0", ACTIVE));
+    const CatalogName none = {.key = STR_EMPTY};
+    assert_int_equal(
+        catalog_names(f->catalog, STR("acme"), none, CHANNEL_NONE, 2, f->arena, names), 2);
+    assert_true(str_eq(names[0].key, STR("spring")) && names[0].channel == CHANNEL_EMAIL);
+    assert_true(str_eq(names[1].key, STR("spring")) && names[1].channel == CHANNEL_SMS);
+    const CatalogName last = names[1];
+    assert_int_equal(
+        catalog_names(f->catalog, STR("acme"), last, CHANNEL_NONE, 2, f->arena, names), 1);
+    assert_true(str_eq(names[0].key, STR("welcome")));
+    assert_int_equal(
+        catalog_names(f->catalog, STR("acme"), none, CHANNEL_SMS, 3, f->arena, names), 1);
+    assert_int_equal(
+        catalog_names(f->catalog, STR("other"), none, CHANNEL_NONE, 3, f->arena, names), 0);
+}
+
 // Puts version 1.0.0 of 'bill' with such a required variable beside an optional one.
 static void put_requiring(Fixture *f, const char *tenant, const char *version, char *name)
 {
@@ -466,6 +580,14 @@ int main(void)
             a_tenants_entry_counts_but_for_what_is_wrong_in_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_digests_template_is_the_categorys_own_or_the_common_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            each_channel_of_a_key_has_its_own_versions, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_subject_without_a_channel_is_read_as_before, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_old_draft_that_moves_to_another_channel_leaves_the_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            templates_are_listed_by_key_and_channel, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             each_version_has_its_own_required_variables, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
