@@ -58,6 +58,7 @@ static json_t *lines_of(json_t *list, const char *locale, TemplateMeter *meter)
     Request request;
     stentor__v1__notification_request__init(&request);
     request.meta = &meta;
+    request.channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
     request.locale = copy(arena, locale);
     request.n_digest_items = json_array_size(list);
     request.digest_items = arena_array(arena, request.n_digest_items, sizeof *request.digest_items);
