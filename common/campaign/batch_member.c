@@ -8,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "common/codec/hash.h"
 #include "common/model/retention/retention.h"
+#include "common/request/consent.h"
 #include "common/request/required.h"
 
 DEFINE_CLEANUP(free_json, json_t *, json_decref)
@@ -70,6 +71,10 @@ static bool read_field(Reading *r, const char *name, const json_t *value)
     if (strcmp(name, "variables") == 0) {
         return read_variables(r, value);
     }
+    if (strcmp(name, "consent") == 0) {
+        Member *m = r->member;
+        return consent_read(value, r->arena, &m->consent_source, &m->consent_at_us, r->err);
+    }
     return field_error(
         r->err, arena_cstr(r->arena, str_slice(str_from(name), 0, 40)), "unknown field");
 }
@@ -84,6 +89,8 @@ static bool check_member(Reading *r)
     request.recipient_id = m->recipient_id;
     request.variables = m->variables;
     request.locale = m->locale.len > 0 ? m->locale : request.locale;
+    request.consent_source = m->consent_source;
+    request.consent_at_us = m->consent_at_us;
     if (!request_check(&request, r->rules->now_us, r->arena, r->err)) {
         if (strcmp(r->err->field, "to.name") == 0) {
             r->err->field = "name"; // which is what it is called here

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One member of a batch, as a line of NDJSON or an object of an array:
-// {"to" | "recipient_id", "name", "variables", "locale"}. Pure. What a member may be is what a
-// request may be (request.h); only the names of its fields are here.
+// {"to" | "recipient_id", "name", "variables", "locale", "consent"}. Pure. What a member may be is
+// what a request may be (request.h); only the names of its fields are here.
 #pragma once
 
 #include <jansson.h>
@@ -13,8 +13,10 @@ typedef struct Member {
     Str to; // normalised; empty: the recipient's own
     Str name;
     Str recipient_id;
-    Str locale;    // empty: the batch's
-    Str variables; // a packed JSON object, or empty
+    Str locale;         // empty: the batch's
+    Str variables;      // a packed JSON object, or empty
+    Str consent_source; // empty: the batch's
+    int64_t consent_at_us;
 } Member;
 
 // What all members have in common.

@@ -19,7 +19,9 @@ typedef struct BatchRow {
     Str template_key;
     Str template_version;
     Str locale;
-    Str variables; // sealed
+    Str variables;      // sealed
+    Str consent_source; // of members that bring none
+    int64_t consent_at_us;
     int64_t scheduled_for_us;
     int64_t rate_per_s;
     int64_t step;

@@ -7,6 +7,7 @@
 
 #include "common/base/id.h"
 #include "common/model/channel_address.h"
+#include "common/request/consent.h"
 #include "common/request/semver.h"
 
 bool field_error(FieldError *err, const char *field, const char *format, ...)
@@ -137,6 +138,11 @@ static bool check_kind(Request *request, FieldError *err)
     return true;
 }
 
+static bool check_consent(const Request *request, int64_t now_us, FieldError *err)
+{
+    return consent_check(request->consent_source, request->consent_at_us, now_us, err);
+}
+
 static bool check_ids(const Request *request, FieldError *err)
 {
     return check_text(request->correlation_id, REQUEST_ID_MAX, "correlation_id", err) &&
@@ -147,7 +153,7 @@ bool request_check(Request *request, int64_t now_us, Arena *arena, FieldError *e
 {
     return check_kind(request, err) && check_recipient(request, arena, err) &&
            check_template(request, err) && check_ids(request, err) &&
-           check_times(request, now_us, err);
+           check_times(request, now_us, err) && check_consent(request, now_us, err);
 }
 
 bool request_check_on(Request *request, size_t *at, int64_t now_us, Arena *arena, FieldError *err)
@@ -169,6 +175,9 @@ bool request_check_on(Request *request, size_t *at, int64_t now_us, Arena *arena
             break;
         case 4:
             ok = check_times(request, now_us, err);
+            break;
+        case 5:
+            ok = check_consent(request, now_us, err);
             break;
         default:
             return true;

@@ -33,6 +33,8 @@ typedef struct Request {
     bool scheduled_past;      // a time was given and has passed, so it means now
     int64_t expires_at_us;    // 0: never
     int64_t produced_at_us;   // of a command: the time in its id; 0: when the stream stored it
+    Str consent_source;       // the caller's word on consent (consent.h); empty: none
+    int64_t consent_at_us;
     // Set by the component that made the request, never by a caller:
     RetentionClass retention; // catalog_freeze fills it in
     const char *given_id;     // an id that is derived from its cause; NULL: made at accept time

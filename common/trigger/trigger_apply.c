@@ -8,6 +8,7 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/model/retention/retention.h"
+#include "common/request/consent.h"
 #include "common/trigger/trigger_path.h"
 
 #define SECOND_US INT64_C(1000000)
@@ -129,6 +130,22 @@ static int64_t order_of(const DomainEvent *event)
     return event->produced_at_us < event->id_at_us ? event->produced_at_us : event->id_at_us;
 }
 
+// Of an event that says where and when its address consented: {"consent": {"source", "given_at"}}.
+// What reads otherwise is the event's own business and no word on consent.
+static void read_consent(Planning *p, int64_t now_us)
+{
+    Request *draft = &p->plan->draft;
+    Str source = optional_text(p, "consent.source");
+    int64_t at_us = 0;
+    FieldError wrong = {.field = ""};
+    if (source.len > 0 &&
+        path_time(p->event->data, STR("consent.given_at"), p->event->zone, &at_us, NULL) &&
+        consent_check(source, at_us, now_us, &wrong)) {
+        draft->consent_source = source;
+        draft->consent_at_us = at_us;
+    }
+}
+
 static void draft_request(Planning *p)
 {
     const Trigger *t = p->trigger;
@@ -186,6 +203,7 @@ static bool fill_key(Planning *p, Error *err)
 static bool fill_plan(Planning *p, int64_t now_us)
 {
     draft_request(p);
+    read_consent(p, now_us);
     if (!find_time(p, now_us)) {
         return false;
     }

@@ -72,7 +72,7 @@ const Command commands[] = {
     {"man", "", 0, 0, "markdown", "print the manual page: stentor man | man -l -\n  --markdown   as Markdown: services/cli/COMMANDS.md", cmd_man, NULL},
     {"version", "", 0, 0, "", "print the version; also stentor --version", cmd_version, NULL},
 
-    {"send", "", 0, 0, "template=! to= name= recipient= channel= template-version= locale= var= var-json= data= category= priority= correlation-id= at= expires= idempotency-key= json",
+    {"send", "", 0, 0, "template=! to= name= recipient= channel= template-version= locale= var= var-json= data= category= priority= correlation-id= at= expires= consent-source= consent-at= idempotency-key= json",
      "request a notification over the API; prints its id\n"
      "  --template KEY                its content\n"
      "  --to ADDRESS                  who gets it; or --recipient\n"
@@ -88,6 +88,8 @@ const Command commands[] = {
      "  --correlation-id TEXT         your own reference, shown with its status\n"
      "  --at TIME                     send it then: RFC 3339, or a span from now such as 2h\n"
      "  --expires TIME                do not send it after this time; written as --at\n"
+     "  --consent-source TEXT, --consent-at TIME   marketing to an address that no recipient has: where and when its owner\n"
+     "                                consented; RFC 3339\n"
      "  --idempotency-key TEXT        repeated within 24 h with the same request, it gets the same answer", cmd_send, "Send"},
     {"status", "ID", 1, 1, "wait= timeout= json",
      "show a notification with its timeline and attempts\n"
@@ -96,17 +98,19 @@ const Command commands[] = {
     {"tail", "", 0, 0, "all count= every-tenant json",
      "print status events as they happen; with --json one object a line\n  --all           from the beginning of the stream\n"
      "  --count N       stop after N events\n  --every-tenant  not only those of STENTOR_TENANT", cmd_tail, NULL},
-    {"batch create", "", 0, 0, "name=! template=! template-version= category= channel= locale= priority= rate= at= data= json",
+    {"batch create", "", 0, 0, "name=! template=! template-version= category= channel= locale= priority= rate= at= data= consent-source= consent-at= json",
      "create the draft of a campaign, one template to many recipients; prints its id\n"
      "  --name TEXT, --template KEY\n"
      "  --rate N                     at most N notifications a second (default: no limit)\n"
      "  --data FILE                  variables of all members, a JSON object\n"
      "  --priority NAME              default low\n"
      "  --at TIME                    when `batch schedule` starts it: RFC 3339, or a span from now such as 2h\n"
+     "  --consent-source TEXT, --consent-at TIME   of marketing: where and when the members without one of their own consented\n"
      "  --template-version X.Y.Z, --category NAME, --channel NAME, --locale TAG", cmd_batch_create, NULL},
     {"batch add", "ID FILE", 2, 2, "csv part= patience= json",
      "upload members from a CSV or NDJSON file ('-': standard input); safe to repeat\n"
-     "  --csv         FILE is CSV, whatever its name: columns to, name, recipient_id, locale; others are variables\n"
+     "  --csv         FILE is CSV, whatever its name: columns to, name, recipient_id, locale, consent_source,\n"
+     "                consent_at; others are variables\n"
      "  --part N      number of the first part (default 1); a second file of a batch needs other numbers\n"
      "  --patience S  how long to repeat a part that gets no answer (default 60)", cmd_batch_add, NULL},
     {"batch schedule", "ID", 1, 1, "at= json", "start a batch at its time\n  --at TIME   RFC 3339, or a span from now such as 2h (default: the time of `batch create`)", cmd_batch_schedule, NULL},

@@ -13,6 +13,7 @@ from tests.harness.processes import BIN, HOME, SERVICES, Nats, Nginx, Postgres, 
 from tests.harness.smtp import Mailbox
 
 TENANT = "acme"
+CONSENT = {"source": "form on the website", "given_at": "2025-05-01T12:00:00Z"}  # marketing to an address without a recipient needs one
 WELCOME_HTML = "<h1>Welcome, {{name}}!</h1>{{#if plan}}<p>Plan: {{plan}}</p>{{/if}}"
 WELCOME_TEXT = "Welcome, {{name}}!"
 

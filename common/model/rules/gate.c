@@ -100,12 +100,12 @@ static int rank_of(const GateCase *c, Category category, Channel channel)
     return fits ? 1 + 2 * (category != CATEGORY_NONE) + (channel != CHANNEL_NONE) : 0;
 }
 
-static const GatePreference *find_preference(const GateCase *c)
+static const GatePreference *find_preference(const GateCase *c, const GatePerson *person)
 {
     const GatePreference *best = NULL;
     int best_rank = 0;
-    for (size_t i = 0; c->person != NULL && i < c->person->preference_count; i++) {
-        const GatePreference *one = &c->person->preferences[i];
+    for (size_t i = 0; person != NULL && i < person->preference_count; i++) {
+        const GatePreference *one = &person->preferences[i];
         int rank = rank_of(c, one->category, one->channel);
         if (rank > best_rank) {
             best = one;
@@ -115,12 +115,12 @@ static const GatePreference *find_preference(const GateCase *c)
     return best;
 }
 
-static const GateConsent *find_consent(const GateCase *c)
+static const GateConsent *find_consent(const GateCase *c, const GatePerson *person)
 {
     const GateConsent *best = NULL;
     int best_rank = 0;
-    for (size_t i = 0; i < c->person->consent_count; i++) {
-        const GateConsent *one = &c->person->consents[i];
+    for (size_t i = 0; i < person->consent_count; i++) {
+        const GateConsent *one = &person->consents[i];
         int rank = rank_of(c, one->category, one->channel);
         if (rank > best_rank) {
             best = one;
@@ -131,25 +131,40 @@ static const GateConsent *find_consent(const GateCase *c)
 }
 
 // Marketing needs a consent that grants it; everything else only that none refuses it.
-static bool is_consented(const GateCase *c)
+static bool is_consented(const GateCase *c, const GatePerson *person)
 {
-    const GateConsent *consent = find_consent(c);
+    const GateConsent *consent = find_consent(c, person);
     return consent == NULL ? c->category != CATEGORY_MARKETING : consent->granted;
 }
 
-static GateReason refuse_person(const GateCase *c)
+static GateReason refuse_person(const GateCase *c, const GatePerson *person)
 {
-    if (c->person == NULL || category_ignores_opt_out(c->category)) {
-        return GATE_NO_REASON;
-    }
-    if (c->person->unsubscribed && c->priority != PRIORITY_CRITICAL) {
+    if (person->unsubscribed && c->priority != PRIORITY_CRITICAL) {
         return GATE_UNSUBSCRIBED;
     }
-    if (!is_consented(c)) {
+    if (!is_consented(c, person)) {
         return GATE_NO_CONSENT;
     }
-    const GatePreference *preference = find_preference(c);
+    const GatePreference *preference = find_preference(c, person);
     return preference != NULL && preference->off ? GATE_PREFERENCE : GATE_NO_REASON;
+}
+
+// A recipient's own record decides, not what the caller says of it. Of an address that no recipient
+// has only the caller knows.
+static GateReason refuse_people(const GateCase *c)
+{
+    if (category_ignores_opt_out(c->category)) {
+        return GATE_NO_REASON;
+    }
+    GateReason reason = c->person == NULL ? GATE_NO_REASON : refuse_person(c, c->person);
+    for (size_t i = 0; reason == GATE_NO_REASON && i < c->owner_count; i++) {
+        reason = refuse_person(c, c->owners[i]);
+    }
+    bool unknown = c->person == NULL && c->owner_count == 0 && c->has_address;
+    if (unknown && c->category == CATEGORY_MARKETING && !c->has_consent) {
+        reason = GATE_NO_CONSENT;
+    }
+    return reason;
 }
 
 GateReason gate_refuse(const GateCase *c)
@@ -164,7 +179,7 @@ GateReason gate_refuse(const GateCase *c)
     bool waived = c->suppression == SUPPRESSION_OPT_OUT && category_ignores_opt_out(c->category);
     GateReason reason = redirected || waived ? GATE_NO_REASON : reason_of(c->suppression);
     if (reason == GATE_NO_REASON) {
-        reason = refuse_person(c);
+        reason = refuse_people(c);
     }
     if (reason == GATE_NO_REASON && !redirected && !c->has_address) {
         reason = GATE_NO_ADDRESS;
@@ -221,7 +236,7 @@ static const DigestPlan *find_plan(const GateCase *c)
     if (c->no_digest || is_urgent(c) || category_ignores_opt_out(c->category)) {
         return NULL;
     }
-    const GatePreference *preference = find_preference(c);
+    const GatePreference *preference = find_preference(c, c->person);
     return preference != NULL && digest_plan_gathers(&preference->plan) ? &preference->plan : NULL;
 }
 

@@ -54,7 +54,12 @@ typedef struct GatePerson {
 // One notification.
 typedef struct GateCase {
     const GateTenant *tenant;
-    const GatePerson *person; // NULL: an inline address, which has no preferences of its own
+    const GatePerson *person; // NULL: an address that no recipient has, or that several share
+    // Others who have the address: what one of them refuses is refused. Their hours and digests do
+    // not count.
+    const GatePerson *const *owners;
+    size_t owner_count;
+    bool has_consent; // the caller says that the owner of an address without a recipient consented
     Zone *utc;
     Category category;
     Channel channel;

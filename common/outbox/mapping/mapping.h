@@ -106,6 +106,8 @@ typedef enum MappingField {
     FIELD_RECIPIENT_ID,
     FIELD_SCHEDULED_FOR,
     FIELD_EXPIRES_AT,
+    FIELD_CONSENT_SOURCE,
+    FIELD_CONSENT_AT,
     FIELD_COUNT
 } MappingField;
 

@@ -35,6 +35,8 @@ static const struct {
     [FIELD_RECIPIENT_ID]     = {"recipient_id",     FOR_REQUEST},
     [FIELD_SCHEDULED_FOR]    = {"scheduled_for",    FOR_REQUEST},
     [FIELD_EXPIRES_AT]       = {"expires_at",       FOR_REQUEST},
+    [FIELD_CONSENT_SOURCE]   = {"consent_source",   FOR_REQUEST},
+    [FIELD_CONSENT_AT]       = {"consent_at",       FOR_REQUEST},
 };
 // clang-format on
 

@@ -13,6 +13,15 @@ static bool is_own_field(const char *name)
            strcmp(name, "recipient_id") == 0 || strcmp(name, "locale") == 0;
 }
 
+// The columns of the member's consent, as the fields of the object that they become; NULL: none.
+static const char *consent_field(const char *name)
+{
+    if (strcmp(name, "consent_source") == 0) {
+        return "source";
+    }
+    return strcmp(name, "consent_at") == 0 ? "given_at" : NULL;
+}
+
 static bool check_header(const RecordColumns *columns, Error *err)
 {
     bool addressed = false;
@@ -39,6 +48,22 @@ static void add_pair(Buf *out, const char *before, const char *name, Str value)
     buf_json(out, value);
 }
 
+// Of a row without a value in either column nothing: the batch's own counts.
+static void write_consent(const RecordColumns *columns, const Str *fields, Buf *out)
+{
+    const char *before = "\"consent\":{";
+    for (size_t i = 0; i < columns->count; i++) {
+        const char *field = consent_field(columns->names[i]);
+        if (field != NULL && fields[i].len > 0) {
+            add_pair(out, before, field, fields[i]);
+            before = ",";
+        }
+    }
+    if (before[0] == ',') {
+        buf_cstr(out, "},");
+    }
+}
+
 static bool write_row(const RecordColumns *columns, const Str *fields, Buf *out, Error *err)
 {
     (void)err;
@@ -50,11 +75,12 @@ static bool write_row(const RecordColumns *columns, const Str *fields, Buf *out,
         }
     }
     buf_cstr(out, before);
+    write_consent(columns, fields, out);
     buf_cstr(out, "\"variables\":");
     before = "{";
     for (size_t i = 0; i < columns->count; i++) {
         const char *name = columns->names[i];
-        if (!is_own_field(name)) {
+        if (!is_own_field(name) && consent_field(name) == NULL) {
             bool prefixed = strncmp(name, OWN_PREFIX, sizeof OWN_PREFIX - 1) == 0;
             add_pair(out, before, prefixed ? name + sizeof OWN_PREFIX - 1 : name, fields[i]);
             before = ",";

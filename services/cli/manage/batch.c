@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/model/status.h"
 #include "services/cli/api_client.h"
+#include "services/cli/manage/send.h"
 
 enum {
     DATA_MAX = 64 * 1024,
@@ -141,7 +142,8 @@ int cmd_batch_create(Cli *cli)
     int64_t rate = 0;
     json_t *request = json_object();
     bool ok = args_int(&cli->args, "rate", 0, 0, 100000, &rate, &err) &&
-              add_texts(cli, request, &err) && add_variables(cli, request, &err);
+              add_texts(cli, request, &err) && send_add_consent(cli, request, &err) &&
+              add_variables(cli, request, &err);
     if (ok && rate > 0) {
         json_object_set_new(request, "rate_per_second", json_integer(rate));
     }

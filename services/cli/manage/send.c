@@ -127,6 +127,19 @@ static bool build_times(Cli *cli, json_t *request, Error *err)
            set_text(request, "expires_at", "expires", expires, err);
 }
 
+bool send_add_consent(Cli *cli, json_t *request, Error *err)
+{
+    const char *source = args_flag(&cli->args, "consent-source");
+    const char *at = args_flag(&cli->args, "consent-at");
+    if (source == NULL && at == NULL) {
+        return true;
+    }
+    json_t *consent = json_object();
+    json_object_set_new(request, "consent", consent);
+    return set_text(consent, "source", "consent-source", source, err) &&
+           set_text(consent, "given_at", "consent-at", at, err);
+}
+
 static bool build_request(Cli *cli, json_t *request, Error *err)
 {
     // clang-format off
@@ -139,7 +152,7 @@ static bool build_request(Cli *cli, json_t *request, Error *err)
         return error_set(err, ERROR_USAGE, "one of --to ADDRESS and --recipient ID is required");
     }
     if (!build_target(cli, request, err) || !build_channels(cli, request, err) ||
-        !build_times(cli, request, err)) {
+        !build_times(cli, request, err) || !send_add_consent(cli, request, err)) {
         return false;
     }
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {

@@ -84,6 +84,8 @@ static bool build_request(
     event->cancel_key = pb_text(b->arena, r->cancel_key);
     event->source_event_at_us = r->source_event_at_us;
     event->time_zone = pb_text(b->arena, a->time_zone);
+    event->consent_source = pb_text(b->arena, r->consent_source);
+    event->consent_at_us = r->consent_at_us;
     Str variables = r->variables.len > 0 ? r->variables : STR("{}");
     event->variables = seal(a->key, a->tenant, b->id, "variables", variables, b->arena);
     return seal_address(b, &event->address, err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/request/consent.h"
 
 enum { NAME_MAX_BYTES = 32 };
 
@@ -80,6 +81,17 @@ static bool take_schedule(ApiBody *body, int64_t now_us, int64_t *ret_us)
            (api_read_time(body, "scheduled_for", ret_us) && check_schedule(body, now_us, *ret_us));
 }
 
+// For all members that bring none of their own; check_model judges it.
+static void take_consent(ApiBody *body, Request *model)
+{
+    json_t *consent = NULL;
+    FieldError err = {.field = ""};
+    if (api_read_object(body, "consent", &consent) && consent != NULL &&
+        !consent_read(consent, body->arena, &model->consent_source, &model->consent_at_us, &err)) {
+        (void)api_body_fail(body, err.field, "%s", err.text);
+    }
+}
+
 static bool take_head(
     ApiBody *body, BatchDraft *draft, const BatchRules *rules, json_t **ret_variables)
 {
@@ -103,6 +115,7 @@ static bool take_head(
         (void)api_body_fail(body, "channel", "not a channel");
     }
     (void)take_variables(body, &draft->variables, ret_variables);
+    take_consent(body, model);
     (void)take_schedule(body, rules->now_us, &draft->scheduled_for_us);
     (void)api_read_int(body, "rate_per_second", 0, BATCH_RATE_MAX, &draft->rate_per_s);
     if (draft->name.len == 0 || str_has_control(draft->name)) {
@@ -236,6 +249,17 @@ static void print_totals(Buf *out, const BatchTotals *totals)
     buf_char(out, '}');
 }
 
+static void print_consent(Buf *out, const BatchRow *row)
+{
+    if (row->consent_source.len > 0) {
+        char at[CLOCK_RFC3339_SIZE];
+        clock_format(row->consent_at_us, at);
+        buf_cstr(out, ",\"consent\":{\"source\":");
+        buf_json(out, row->consent_source);
+        buf_printf(out, ",\"given_at\":\"%s\"}", at);
+    }
+}
+
 void batch_json_print(Buf *out, const BatchRow *row, const BatchTotals *totals, int64_t now_us)
 {
     buf_cstr(out, "{\"id\":");
@@ -250,6 +274,7 @@ void batch_json_print(Buf *out, const BatchRow *row, const BatchTotals *totals, 
     print_text(out, "template", row->template_key);
     print_text(out, "template_version", row->template_version);
     print_text(out, "locale", row->locale);
+    print_consent(out, row);
     buf_printf(
         out,
         ",\"rate_per_second\":%" PRId64 ",\"members\":%" PRId64 ",\"broken_lines\":%" PRId64

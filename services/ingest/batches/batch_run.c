@@ -111,6 +111,7 @@ static Request request_of(Run *run, size_t offset)
 {
     const BatchRow *row = &run->row;
     const Member *member = &run->members[offset];
+    bool own = member->consent_source.len > 0;
     char *id = arena_alloc(run->step, ID_SIZE);
     batch_notification_id(row->id, run->first_index + (int64_t)offset, run->begun_at_us, id);
     return (Request){
@@ -124,6 +125,8 @@ static Request request_of(Run *run, size_t offset)
         .locale = member->locale.len > 0 ? member->locale : row->locale,
         .variables = merge_variables(run, member->variables),
         .recipient_id = member->recipient_id,
+        .consent_source = own ? member->consent_source : row->consent_source,
+        .consent_at_us = own ? member->consent_at_us : row->consent_at_us,
         .given_id = id,
         .batch_id = row->id,
     };

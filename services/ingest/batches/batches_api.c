@@ -187,6 +187,8 @@ static void fill_row(CreateCall *c)
         .template_key = draft->model.template_key,
         .template_version = draft->model.template_version,
         .locale = draft->model.locale,
+        .consent_source = draft->model.consent_source,
+        .consent_at_us = draft->model.consent_at_us,
         .scheduled_for_us = draft->scheduled_for_us,
         .rate_per_s = draft->rate_per_s,
         .step = batch_step(draft->rate_per_s),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/gate/gate_records.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum { WORDS_MAX = 88 }; // (10 categories and any) x (7 channels and any)
@@ -61,12 +60,23 @@ static Str name_of(Arena *arena, Str tenant, Str id)
     return str_from(arena_printf(arena, STR_FMT "/" STR_FMT, STR_ARG(tenant), STR_ARG(id)));
 }
 
+static void make_room(Records *records)
+{
+    if (records->count == records->cap) {
+        size_t cap = 2 * records->cap + 1;
+        Record **items = arena_array(records->arena, cap, sizeof *items);
+        memcpy((void *)items, (const void *)records->items, records->count * sizeof *items);
+        records->items = items;
+        records->cap = cap;
+    }
+}
+
 Record *records_want(Records *records, Str tenant, Str id)
 {
     Str name = name_of(records->arena, tenant, id);
     Record *record = map_get(records->by_name, name);
     if (record == NULL) {
-        assert(records->count < records->cap);
+        make_room(records);
         record = arena_zalloc(records->arena, sizeof *record);
         record->tenant = tenant;
         record->id = arena_str(records->arena, id);
@@ -188,21 +198,21 @@ static void read_consent(Records *records, const PGresult *res, int row)
     consent->granted = db_get_int(res, row, 3) != 0;
 }
 
-void records_read(Records *records, const DbTxn *txn, Zones *zones)
+void records_read(Records *records, const DbTxn *txn, int at, Zones *zones)
 {
-    const PGresult *res = db_txn_result(txn, 0);
+    const PGresult *res = db_txn_result(txn, at);
     for (int row = 0; row < db_rows(res); row++) {
         read_recipient(records, res, row, zones);
     }
-    res = db_txn_result(txn, 1);
+    res = db_txn_result(txn, at + 1);
     for (int row = 0; row < db_rows(res); row++) {
         read_address(records, res, row);
     }
-    res = db_txn_result(txn, 2);
+    res = db_txn_result(txn, at + 2);
     for (int row = 0; row < db_rows(res); row++) {
         read_preference(records, res, row);
     }
-    res = db_txn_result(txn, 3);
+    res = db_txn_result(txn, at + 3);
     for (int row = 0; row < db_rows(res); row++) {
         read_consent(records, res, row);
     }

@@ -34,15 +34,16 @@ typedef struct Records {
     Map *by_name; // "<tenant>/<id>" -> Record
     Record **items;
     size_t count;
-    size_t cap;
+    size_t cap;  // grows
     size_t read; // the first so many have been looked up
 } Records;
 
-void records_init(Records *records, Arena *arena, size_t cap); // at most `cap` are wanted
+void records_init(Records *records, Arena *arena, size_t cap); // room for so many at first
 void records_done(Records *records);
 Record *records_want(Records *records, Str tenant, Str id);
 Record *records_find(const Records *records, Str tenant, Str id); // NULL: not wanted, or not known
-// Adds the statements that read those that were wanted since the last look-up.
+// Adds the four statements that read those that were wanted since the last look-up.
 void records_ask(const Records *records, DbTxn *txn);
-// Their answers, after success. Zones are taken from `zones`; one that is unknown counts as none.
-void records_read(Records *records, const DbTxn *txn, Zones *zones);
+// Their answers, after success, the first one at `at` in the transaction. Zones are taken from
+// `zones`; one that is unknown counts as none.
+void records_read(Records *records, const DbTxn *txn, int at, Zones *zones);

@@ -6,6 +6,7 @@
 
 #include "common/codec/suppressed.h"
 #include "common/model/retention/retention.h"
+#include "services/ingest/gate/gate_owners.h"
 
 #define PLATFORM STR("platform")
 
@@ -55,12 +56,29 @@ static void find_locale(const GateRun *run, Notice *notice)
     }
 }
 
+// Those who have the address besides the recipient who is named.
+static void find_owners(const GateRun *run, Notice *notice)
+{
+    const GatePerson **owners = arena_array(run->arena, notice->owner_count, sizeof *owners);
+    notice->other_owners = 0;
+    for (size_t i = 0; i < notice->owner_count; i++) {
+        const Record *record = records_find(&run->records, notice->tenant, notice->owner_ids[i]);
+        if (record != NULL && record != notice->record) {
+            owners[notice->other_owners++] = &record->facts;
+        }
+    }
+    notice->owners = owners;
+}
+
 static void find_record(const GateRun *run, Notice *notice)
 {
     Str id = notice->request.recipient_id;
     notice->record = id.len == 0 ? NULL : records_find(&run->records, notice->tenant, id);
     notice->person = notice->record == NULL ? NULL : &notice->record->facts;
     find_address(run, notice);
+    if (notice->owner_count > 0) {
+        find_owners(run, notice);
+    }
 }
 
 // The hash under the platform's name, and those under other hash keys, need the address itself;
@@ -93,6 +111,9 @@ static GateCase case_of(const GateRun *run, const Notice *notice)
     return (GateCase){
         .tenant = &settings_of(run, notice)->gate,
         .person = notice->person,
+        .owners = notice->owners,
+        .owner_count = notice->other_owners,
+        .has_consent = request->consent_source.len > 0,
         .utc = zones_get(catalog_zones(run->gate->catalog), STR_EMPTY, NULL),
         .category = request->category,
         .channel = request->channel,
@@ -113,6 +134,8 @@ static void take_guardian(const GateRun *run, Notice *notice, Str guardian_id)
     notice->request.recipient_id = guardian_id;
     notice->request.to = STR_EMPTY;
     notice->request.to_name = STR_EMPTY;
+    notice->owner_count = 0;
+    notice->other_owners = 0;
     notice->request.locale = notice->asked_locale;
     find_record(run, notice);
     if (notice->person != NULL) {
@@ -284,6 +307,31 @@ static void want_guardians(GateRun *run)
     }
 }
 
+static OwnersAsk owners_of(GateRun *run)
+{
+    return (OwnersAsk){
+        .keys = &run->gate->hash_keys,
+        .hash_key = run->gate->hash_key,
+        .notices = run->notices,
+        .count = run->asked,
+        .arena = run->arena,
+    };
+}
+
+// An address of exactly one recipient is that recipient; the others are asked for what they refuse.
+static void want_owners(GateRun *run)
+{
+    for (size_t i = 0; i < run->asked; i++) {
+        Notice *notice = &run->notices[i];
+        if (notice->owner_count == 1 && notice->request.recipient_id.len == 0) {
+            notice->request.recipient_id = notice->owner_ids[0];
+        }
+        for (size_t n = 0; n < notice->owner_count; n++) {
+            (void)records_want(&run->records, notice->tenant, notice->owner_ids[n]);
+        }
+    }
+}
+
 static void look_up(GateRun *run);
 
 static void on_db_records(void *ctx, DbTxn *txn, const Error *err)
@@ -293,29 +341,46 @@ static void on_db_records(void *ctx, DbTxn *txn, const Error *err)
         finish(run, err);
         return;
     }
-    bool first = run->records.read == 0;
-    records_read(&run->records, txn, catalog_zones(run->gate->catalog));
-    if (first) {
-        want_guardians(run);
+    bool owners = run->owners_asked && !run->owners_read;
+    if (run->records_asked) {
+        records_read(&run->records, txn, owners ? 1 : 0, catalog_zones(run->gate->catalog));
     }
+    if (owners) {
+        OwnersAsk ask = owners_of(run);
+        owners_read(&ask, db_txn_result(txn, 0));
+        run->owners_read = true;
+        want_owners(run);
+    }
+    want_guardians(run);
     look_up(run);
 }
 
-// What was wanted and not read yet, then on.
+// What was wanted and not read yet, then on. Guardians have no guardians here, so it ends.
 static void look_up(GateRun *run)
 {
-    if (run->records.read == run->records.count) {
+    bool owners = !run->owners_asked && owners_wanted(run->notices, run->asked);
+    run->records_asked = run->records.read < run->records.count;
+    if (!owners && !run->records_asked) {
         judge_all(run);
         return;
     }
     DbTxn *txn = db_txn_new(run->gate->pool);
-    records_ask(&run->records, txn);
+    if (owners) {
+        OwnersAsk ask = owners_of(run);
+        owners_ask(&ask, txn);
+        run->owners_asked = true;
+    }
+    if (run->records_asked) {
+        records_ask(&run->records, txn);
+    }
     db_txn_submit(txn, on_db_records, run);
 }
 
 void gate_run(GateRun *run)
 {
     run->asked = run->count;
+    run->owners_asked = false;
+    run->owners_read = false;
     records_init(&run->records, run->arena, 2 * run->count);
     for (size_t i = 0; i < run->count; i++) {
         Notice *notice = &run->notices[i];

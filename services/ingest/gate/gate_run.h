@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate for a whole group of notifications: one look-up of the recipients (one more for
-// guardians), one statement for the limits, the decision itself in common/model/rules/gate.h. Where
-// no recipient is named and no tenant has limits, nothing is asked and the answer comes at once.
+// The gate for a whole group of notifications: one look-up of the recipients and of whose the given
+// addresses are (one more for the owners, one more for guardians), one statement for the limits,
+// the decision itself in common/model/rules/gate.h. Where no recipient is named, no tenant has
+// limits and the category is none that a recipient may refuse, nothing is asked and the answer
+// comes at once.
+//
+// An address that one recipient has is that recipient, as if the caller had named the id. One that
+// several have stays without a recipient, and what one of them refuses is refused.
 #pragma once
 
 #include "common/model/suppressions.h"
@@ -32,6 +37,9 @@ typedef struct GateRun {
     Records records;
     Counters counters;
     size_t asked; // notices that came in
+    bool owners_asked;
+    bool owners_read;
+    bool records_asked;
     Error err;
 } GateRun;
 

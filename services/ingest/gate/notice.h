@@ -18,6 +18,10 @@ typedef struct Notice {
     size_t part;  // of its group
     size_t first; // of a copy for a guardian: the notice that it is a copy of
     Str asked_locale;
+    Str *owner_ids; // recipients that have the given address (gate_owners.h)
+    size_t owner_count;
+    const GatePerson *const *owners; // the facts of those that are not `person`
+    size_t other_owners;
     const Record *record;     // NULL: an unknown recipient
     const GatePerson *person; // its facts; NULL: none
     bool has_address;         // `hash` is its hash, and request.to it or `sealed` holds it

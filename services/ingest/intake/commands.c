@@ -86,6 +86,8 @@ static Request request_of(const Stentor__V1__NotifyCommand *c)
         .scheduled_for_us = c->scheduled_for_us,
         .expires_at_us = c->expires_at_us,
         .produced_at_us = c->produced_at_us,
+        .consent_source = str_from(c->consent_source),
+        .consent_at_us = c->consent_at_us,
     };
 }
 

@@ -8,6 +8,7 @@
 #include "common/api/api_json.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/request/consent.h"
 
 DEFINE_CLEANUP(free_json, json_t *, json_decref)
 
@@ -206,6 +207,13 @@ static bool read_expires(Reading *r, const char *field, const json_t *value)
     return read_given_time(r, field, value, &r->request->expires_at_us);
 }
 
+static bool take_consent(Reading *r, const char *field, const json_t *value)
+{
+    (void)field;
+    return consent_read(
+        value, r->arena, &r->request->consent_source, &r->request->consent_at_us, r->err);
+}
+
 // clang-format off
 static const struct { const char *name; ReadField read; } FIELDS[] = {
     {"to",               read_to},
@@ -222,6 +230,7 @@ static const struct { const char *name; ReadField read; } FIELDS[] = {
     {"expires_at",       read_expires},
     {"recipient_id",     read_recipient},
     {"source_event_id",  read_source},
+    {"consent",          take_consent},
 };
 // clang-format on
 

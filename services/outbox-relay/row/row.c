@@ -19,6 +19,7 @@ enum {
     ID_MAX_BYTES = 128,
     VERSION_MAX_BYTES = 32,
     LOCALE_MAX_BYTES = 35,
+    CONSENT_MAX_BYTES = 200,
     VARIABLES_MAX_BYTES = 64 * 1024,
     HEADERS_MAX = 7,
 };
@@ -296,13 +297,29 @@ static bool read_template(RowReader *r, Stentor__V1__NotifyCommand *c)
     return why == NULL || unfit(r, FIELD_TEMPLATE, why);
 }
 
+// Both or neither: a row whose address did not consent has no value in either.
+static bool read_consent(RowReader *r, Stentor__V1__NotifyCommand *c)
+{
+    if (!set_text(r, FIELD_CONSENT_SOURCE, CONSENT_MAX_BYTES, &c->consent_source) ||
+        !read_time(r, FIELD_CONSENT_AT, &c->consent_at_us)) {
+        return false;
+    }
+    bool said = c->consent_source[0] != '\0';
+    if (said && c->consent_at_us == 0) {
+        return unfit(r, FIELD_CONSENT_AT, "is empty, and there is a consent_source");
+    }
+    return said || c->consent_at_us == 0 ||
+           unfit(r, FIELD_CONSENT_SOURCE, "is empty, and there is a consent_at");
+}
+
 static bool fill_command(RowReader *r, Stentor__V1__NotifyCommand *c)
 {
     Str variables = STR_EMPTY;
     if (!read_kinds(r, c) || !read_receiver(r, c) || !read_template(r, c) ||
         !set_text(r, FIELD_CORRELATION_ID, ID_MAX_BYTES, &c->correlation_id) ||
         !read_time(r, FIELD_SCHEDULED_FOR, &c->scheduled_for_us) ||
-        !read_time(r, FIELD_EXPIRES_AT, &c->expires_at_us) || !read_variables(r, &variables)) {
+        !read_time(r, FIELD_EXPIRES_AT, &c->expires_at_us) || !read_consent(r, c) ||
+        !read_variables(r, &variables)) {
         return false;
     }
     if (variables.len > 0) {

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.harness.pipeline import Pipeline
+from tests.harness.pipeline import CONSENT, Pipeline
 from tests.harness.processes import wait_until
 
 SEAL = """INSERT INTO archive.units (id, kind, class, starts_at, ends_at, owner_epoch)
@@ -39,7 +39,7 @@ def test_late_events_of_a_sealed_period_are_apart_and_found(pipeline):
     assert [step["status"] for step in shown["timeline"]] == ["queued", "rendered", "sent"] and len(shown["attempts"]) == 1
     assert (rows(pipeline, "notifications", before), rows(pipeline, "late_notifications", before)) == (0, 1)
     assert (rows(pipeline, "delivery_attempts", before, "notification_id"), rows(pipeline, "late_attempts", before, "notification_id")) == (0, 1)
-    marketing = pipeline.send(category="marketing")
+    marketing = pipeline.send(category="marketing", consent=CONSENT)
     pipeline.status(marketing, wait="sent")
     assert rows(pipeline, "notifications", marketing) == 1, "another class"
 

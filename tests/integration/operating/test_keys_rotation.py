@@ -8,7 +8,7 @@ import urllib.parse
 
 import pytest
 
-from tests.harness.pipeline import Pipeline
+from tests.harness.pipeline import CONSENT, Pipeline
 from tests.harness.processes import BIN, wait_until
 
 
@@ -139,7 +139,7 @@ def found(pipeline, address):
 
 
 def end_of(pipeline, **fields):
-    status, answer = call(pipeline, "POST", "/v1/notifications", {"template": "welcome", "variables": {"name": "Ada"}, **fields})
+    status, answer = call(pipeline, "POST", "/v1/notifications", {"template": "welcome", "variables": {"name": "Ada"}, "consent": CONSENT, **fields})
     assert status == 202, answer
     return pipeline.status(answer["id"], wait="sent")
 

@@ -9,7 +9,7 @@ import urllib.parse
 import pytest
 
 from tests.harness.nats_client import NatsClient
-from tests.harness.pipeline import TENANT, Pipeline
+from tests.harness.pipeline import CONSENT, TENANT, Pipeline
 from tests.harness.processes import wait_until
 from tests.harness.protobuf import messages
 from tests.integration.faults.test_crash_points import start_armed, wait_death
@@ -42,7 +42,7 @@ def put_template(pipeline, key, category, html, text):
 
 
 def send(pipeline, to, template, **fields):
-    return pipeline.send(to=to, template=template, **fields)
+    return pipeline.send(to=to, template=template, consent=CONSENT, **fields)
 
 
 def mail_of(pipeline, notification):

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.harness.nats_client import NatsClient
-from tests.harness.pipeline import TENANT, Pipeline
+from tests.harness.pipeline import CONSENT, TENANT, Pipeline
 from tests.harness.processes import free_port, wait_until
 from tests.harness.protobuf import messages
 from tests.harness.sendgrid import body_of, event, new_signer, post
@@ -45,7 +45,7 @@ def listed_at(pipeline, query=""):
 
 
 def end_of(pipeline, to, template="welcome"):
-    return pipeline.status(pipeline.send(to=to, template=template), wait="sent")
+    return pipeline.status(pipeline.send(to=to, template=template, consent=CONSENT), wait="sent")
 
 
 def wait_end(pipeline, to, status, template="welcome"):

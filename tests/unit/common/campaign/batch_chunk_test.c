@@ -77,6 +77,42 @@ static void what_was_packed_comes_back(void **state)
     }
 }
 
+static void a_members_consent_comes_back(void **state)
+{
+    Stage *s = *state;
+    Member *members = make_members(s, 3);
+    members[1].consent_source = STR("form");
+    members[1].consent_at_us = INT64_C(1777636800000001);
+    Member *back = NULL;
+    size_t count = 0;
+    Error err = {0};
+    assert_true(chunk_decode(chunk_encode(members, 3, s->arena), s->arena, &back, &count, &err));
+    assert_true(str_eq(back[1].consent_source, STR("form")));
+    assert_int_equal(back[1].consent_at_us, INT64_C(1777636800000001));
+    assert_int_equal(back[0].consent_source.len, 0);
+    assert_int_equal(back[2].consent_at_us, 0);
+}
+
+// A batch may wait for a year while Stentor is upgraded.
+static void a_chunk_of_the_version_before_is_read(void **state)
+{
+    Stage *s = *state;
+    static const char TEXT[] = "\x01\x00\x02\x05"
+                               "a@b.c\x03"
+                               "Ann\x00\x02"
+                               "de\x02"
+                               "{}\x05"
+                               "d@e.f\x00\x00\x00\x00";
+    Member *back = NULL;
+    size_t count = 0;
+    Error err = {0};
+    assert_true(chunk_decode(str_of(TEXT, sizeof TEXT - 1), s->arena, &back, &count, &err));
+    assert_int_equal(count, 2);
+    assert_true(str_eq(back[0].name, STR("Ann")) && str_eq(back[0].locale, STR("de")));
+    assert_true(str_eq(back[1].to, STR("d@e.f")));
+    assert_int_equal(back[1].consent_source.len, 0);
+}
+
 static void a_long_value_needs_more_bytes_of_length(void **state)
 {
     Stage *s = *state;
@@ -155,6 +191,8 @@ int main(void)
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_up, stage_down)
     const struct CMUnitTest tests[] = {
         ON_STAGE(what_was_packed_comes_back),
+        ON_STAGE(a_members_consent_comes_back),
+        ON_STAGE(a_chunk_of_the_version_before_is_read),
         ON_STAGE(a_long_value_needs_more_bytes_of_length),
         ON_STAGE(a_thousand_members_are_small_and_not_readable),
         ON_STAGE(a_blob_does_not_open_elsewhere_or_altered),

@@ -116,6 +116,33 @@ static void an_event_becomes_a_checked_request(void **state)
     assert_int_equal(request.cancel_key.len, 0); // nothing can cancel it
 }
 
+static void an_event_may_say_where_its_address_consented(void **state)
+{
+    static const struct {
+        const char *consent;
+        bool taken;
+    } cases[] = {
+        {"{\"source\":\"form\",\"given_at\":\"2026-05-01T12:00:00Z\"}", true},
+        {"{\"source\":\"form\"}", false},
+        {"{\"source\":\"form\",\"given_at\":\"2099-05-01T12:00:00Z\"}", false},
+        {"{\"granted\":true}", false},
+        {"true", false},
+    };
+    Scene *s = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        domain_event_free(&s->event);
+        read_event(
+            s,
+            arena_printf(
+                s->arena, "{\"guest\":{\"email\":\"a@b.c\"},\"consent\":%s}", cases[i].consent),
+            NOW_US);
+        TriggerPlan plan = plan_good(s, NOW_US);
+        Request request = request_good(s, &plan);
+        assert_true(str_eq(request.consent_source, cases[i].taken ? STR("form") : STR_EMPTY));
+        assert_int_equal(request.consent_at_us, cases[i].taken ? INT64_C(1777636800000000) : 0);
+    }
+}
+
 typedef struct TimeCase {
     const char *anchor;
     int64_t offset_s;
@@ -422,6 +449,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_event_becomes_a_checked_request, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_event_may_say_where_its_address_consented, set_up, tear_down),
         cmocka_unit_test_setup_teardown(when_it_goes_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_follows_from_a_fresh_event_is_not_late, set_up, tear_down),

@@ -274,10 +274,67 @@ static void an_inline_address_has_no_wishes_and_no_nights(void **state)
     f->facts.person = NULL;
     f->facts.category = CATEGORY_MARKETING;
     f->facts.now_us = instant(NIGHT);
+    f->facts.has_consent = true;
     f->tenant.quiet_hours = (QuietHours){1320, 420};
     expect(f, GATE_GO, GATE_NO_REASON, NULL);
     f->facts.suppression = SUPPRESSION_OPT_OUT;
     expect_refusal(f, GATE_OPT_OUT);
+}
+
+// C48: "marketing_consent JSONB NOT NULL".
+static void marketing_to_an_unknown_address_needs_the_callers_word(void **state)
+{
+    Fixture *f = *state;
+    f->facts.person = NULL;
+    for (int category = 1; category < CATEGORY_COUNT; category++) {
+        f->facts.category = (Category)category;
+        bool needed = category == CATEGORY_MARKETING;
+        f->facts.has_consent = false;
+        assert_int_equal(gate_refuse(&f->facts), needed ? GATE_NO_CONSENT : GATE_NO_REASON);
+        f->facts.has_consent = true;
+        assert_int_equal(gate_refuse(&f->facts), GATE_NO_REASON);
+    }
+    f->facts.has_address = false; // an unknown recipient's id alone: the address is what is missing
+    f->facts.category = CATEGORY_MARKETING;
+    f->facts.has_consent = false;
+    expect_refusal(f, GATE_NO_ADDRESS);
+}
+
+static void a_recipients_own_record_decides_and_not_the_callers_word(void **state)
+{
+    Fixture *f = *state;
+    f->facts.category = CATEGORY_MARKETING;
+    f->facts.has_consent = true;
+    expect_refusal(f, GATE_NO_CONSENT); // the record says nothing
+    consent(f, CATEGORY_MARKETING, CHANNEL_NONE, false);
+    expect_refusal(f, GATE_NO_CONSENT);
+    const GatePerson *const owners[] = {&f->person};
+    f->facts.person = NULL;
+    f->facts.owners = owners;
+    f->facts.owner_count = 1;
+    expect_refusal(f, GATE_NO_CONSENT);
+    f->person.consent_count = 0;
+    consent(f, CATEGORY_MARKETING, CHANNEL_NONE, true);
+    f->facts.has_consent = false;
+    expect(f, GATE_GO, GATE_NO_REASON, NULL);
+}
+
+static void what_one_of_an_addresss_owners_refuses_is_refused(void **state)
+{
+    Fixture *f = *state;
+    GatePerson gone = {.unsubscribed = true};
+    GatePerson willing = {0};
+    const GatePerson *const owners[] = {&willing, &gone};
+    f->facts.owners = owners;
+    f->facts.owner_count = 2;
+    expect_refusal(f, GATE_UNSUBSCRIBED);
+    f->facts.person = NULL;
+    expect_refusal(f, GATE_UNSUBSCRIBED);
+    f->facts.category = CATEGORY_TRANSACTIONAL;
+    expect(f, GATE_GO, GATE_NO_REASON, NULL);
+    f->facts.category = CATEGORY_BILLING;
+    f->facts.owner_count = 1;
+    expect(f, GATE_GO, GATE_NO_REASON, NULL);
 }
 
 static void the_more_specific_word_wins(void **state)
@@ -478,6 +535,9 @@ int main(void)
         TEST(all_suppressions_hold_but_opt_outs_for_what_ignores_them),
         TEST(the_first_refusal_in_the_order_is_named),
         TEST(an_inline_address_has_no_wishes_and_no_nights),
+        TEST(marketing_to_an_unknown_address_needs_the_callers_word),
+        TEST(a_recipients_own_record_decides_and_not_the_callers_word),
+        TEST(what_one_of_an_addresss_owners_refuses_is_refused),
         TEST(the_more_specific_word_wins),
         TEST(the_recipients_own_quiet_hours_and_zone_win),
         TEST(what_is_scheduled_into_the_night_waits_for_the_morning),

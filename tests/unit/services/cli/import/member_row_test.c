@@ -25,6 +25,26 @@ static void a_row_is_a_member_and_its_other_columns_are_variables(void **state)
     buf_done(&out);
 }
 
+// C48: a batch file says of each address where and when its owner consented.
+static void a_member_s_consent_is_made_of_its_two_columns(void **state)
+{
+    (void)state;
+    Buf out;
+    (void)read_text(
+        &member_records, true,
+        "to,consent_at,n,consent_source\n"
+        "a@example.com,2026-05-01T00:00:00Z,1,form\nb@example.com,,2,\nc@example.com,,3,fair\n",
+        &out);
+    assert_string_equal(
+        buf_c(&out),
+        "{\"to\":\"a@example.com\",\"consent\":{\"given_at\":\"2026-05-01T00:00:00Z\",\"source\":"
+        "\"form\"},\"variables\":{\"n\":\"1\"}}\n"
+        "{\"to\":\"b@example.com\",\"variables\":{\"n\":\"2\"}}\n"
+        "{\"to\":\"c@example.com\",\"consent\":{\"source\":\"fair\"},\"variables\":{\"n\":\"3\"}}"
+        "\n");
+    buf_done(&out);
+}
+
 static void a_member_without_variables_has_none(void **state)
 {
     (void)state;
@@ -59,6 +79,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_is_a_member_and_its_other_columns_are_variables),
+        cmocka_unit_test(a_member_s_consent_is_made_of_its_two_columns),
         cmocka_unit_test(a_member_without_variables_has_none),
         cmocka_unit_test(a_header_must_say_whom_to_reach_and_name_each_column_once),
     };

@@ -206,6 +206,7 @@ static void without_recipients_and_limits_nothing_is_asked(void **state)
 {
     Scene *s = *state;
     Notice *inline_one = ask(s, "", "alice@example.com");
+    inline_one->request.category = CATEGORY_TRANSACTIONAL; // which no recipient may refuse
     start(s);
     assert_true(s->done); // at once
     expect(inline_one, GATE_GO, GATE_NO_REASON);
@@ -222,6 +223,7 @@ static void a_tenants_locale_outlives_a_change_of_its_settings(void **state)
     tenant.default_locale = arena_cstr(s->arena, STR("pt-BR"));
     put_tenant(s, &tenant);
     Notice *mail = ask(s, "", "alice@example.com");
+    mail->request.category = CATEGORY_TRANSACTIONAL;
     start(s);
     assert_true(s->done);
     tenant.default_locale = arena_cstr(s->arena, STR("de-DE"));
@@ -342,6 +344,144 @@ static void suppressed_addresses_are_not_written_to(void **state)
     expect(other_category, GATE_GO, GATE_NO_REASON);
     expect(platforms, GATE_SUPPRESS, GATE_COMPLIANCE);
     expect(free_one, GATE_GO, GATE_NO_REASON);
+}
+
+// ---- whose an address is ----
+
+static void own(Scene *s, const char *id, Channel channel, const char *address, const char *status)
+{
+    uint8_t hash[ADDRESS_HASH_LEN];
+    char hex[2 * ADDRESS_HASH_LEN + 1];
+    address_hash(s->gate.hash_key, STR("acme"), channel, str_from(address), hash);
+    hex_encode(hash, sizeof hash, hex);
+    admin_exec(
+        s->admin, arena_printf(
+                      s->arena,
+                      "INSERT INTO people.addresses (tenant_id, recipient_id, channel, "
+                      "address_hash, address, status, verified, is_primary, position) VALUES "
+                      "('acme', '%s', '%s', decode('%s', 'hex'), '\\x01', '%s', true, true, 0)",
+                      id, channel_name(channel), hex, status));
+}
+
+static Notice *market(Scene *s, const char *recipient, const char *to, bool consent)
+{
+    Notice *notice = ask(s, recipient, to);
+    notice->request.category = CATEGORY_MARKETING;
+    notice->request.consent_source = consent ? STR("form") : STR_EMPTY;
+    return notice;
+}
+
+static void an_inline_address_of_a_recipient_is_that_recipient(void **state)
+{
+    Scene *s = *state;
+    add_person(
+        s, ALICE, "time_zone, quiet_start, quiet_end, locale", "'Asia/Tokyo', 1200, 420, 'ja'");
+    own(s, ALICE, CHANNEL_EMAIL, "alice@example.com", "active");
+    say(s, "consents", "'marketing', 'any', false");
+    say(s, "preferences", "'social', 'any', true, 'immediate', 0, 0, false");
+    Notice *refused = market(s, "", "alice@example.com", true);
+    Notice *off = ask(s, "", "alice@example.com");
+    off->request.category = CATEGORY_SOCIAL;
+    Notice *night = ask(s, "", "alice@example.com");
+    Notice *receipt = ask(s, "", "alice@example.com");
+    receipt->request.category = CATEGORY_TRANSACTIONAL;
+    Notice *other_tenants = ask(s, "", "alice@example.com");
+    other_tenants->tenant = STR("globex");
+    decide(s);
+    expect(refused, GATE_SUPPRESS, GATE_NO_CONSENT);
+    expect(off, GATE_SUPPRESS, GATE_PREFERENCE);
+    expect(night, GATE_DEFER, GATE_QUIET_HOURS);
+    assert_true(str_eq(night->request.recipient_id, STR(ALICE)));
+    assert_true(str_eq(night->request.locale, STR("ja")));
+    assert_int_equal(night->sealed.len, 0); // still the address that the caller gave
+    expect(receipt, GATE_GO, GATE_NO_REASON);
+    assert_int_equal(receipt->request.recipient_id.len, 0);
+    expect(other_tenants, GATE_GO, GATE_NO_REASON);
+}
+
+static void marketing_to_an_address_without_a_recipient_needs_the_callers_word(void **state)
+{
+    Scene *s = *state;
+    add_person(s, ALICE, "unsubscribed_at", "now()");
+    own(s, ALICE, CHANNEL_EMAIL, "old@example.com", "revoked");
+    Notice *without = market(s, "", "new@example.com", false);
+    Notice *with = market(s, "", "new@example.com", true);
+    Notice *stranger = market(s, BOB, "new@example.com", false);
+    Notice *former = market(s, "", "old@example.com", true); // no longer Alice's
+    decide(s);
+    expect(without, GATE_SUPPRESS, GATE_NO_CONSENT);
+    expect(with, GATE_GO, GATE_NO_REASON);
+    expect(stranger, GATE_SUPPRESS, GATE_NO_CONSENT);
+    expect(former, GATE_GO, GATE_NO_REASON);
+}
+
+// One address of a family: no one's hours count, but one refusal is enough.
+static void of_several_owners_one_refusal_is_enough(void **state)
+{
+    Scene *s = *state;
+    add_person(s, ALICE, "quiet_start, quiet_end", "0, 1439");
+    add_person(s, BOB, "unsubscribed_at", "now()");
+    own(s, ALICE, CHANNEL_EMAIL, "family@example.com", "active");
+    Notice *alone = ask(s, "", "family@example.com");
+    decide(s);
+    expect(alone, GATE_DEFER, GATE_QUIET_HOURS);
+    own(s, BOB, CHANNEL_EMAIL, "family@example.com", "suppressed");
+    forget(s);
+    Notice *inline_one = ask(s, "", "family@example.com");
+    Notice *named = ask(s, ALICE, "family@example.com");
+    Notice *urgent = ask(s, "", "family@example.com");
+    urgent->request.priority = PRIORITY_CRITICAL;
+    decide(s);
+    expect(inline_one, GATE_SUPPRESS, GATE_UNSUBSCRIBED);
+    expect(named, GATE_SUPPRESS, GATE_UNSUBSCRIBED);
+    expect(urgent, GATE_GO, GATE_NO_REASON);
+    assert_int_equal(urgent->request.recipient_id.len, 0);
+}
+
+static void a_number_is_its_owners_on_every_channel_and_under_every_hash_key(void **state)
+{
+    Scene *s = *state;
+    add_person(s, ALICE, "unsubscribed_at", "now()");
+    own(s, ALICE, CHANNEL_SMS, "+491512345678", "active");
+    own(s, ALICE, CHANNEL_EMAIL, "alice@example.com", "active");
+    Notice *chat = ask(s, "", "+491512345678");
+    chat->request.channel = CHANNEL_WHATSAPP;
+    s->gate.hash_keys =
+        (HashKeys){.keys = {STR("fedcba9876543210fedcba9876543210"), s->gate.hash_key}, .count = 2};
+    s->gate.hash_key = s->gate.hash_keys.keys[0];
+    Notice *mail = ask(s, "", "alice@example.com");
+    decide(s);
+    expect(chat, GATE_SUPPRESS, GATE_UNSUBSCRIBED);
+    expect(mail, GATE_SUPPRESS, GATE_UNSUBSCRIBED);
+}
+
+static void a_minors_inline_address_goes_to_the_guardian(void **state)
+{
+    Scene *s = *state;
+    add_person(s, ALICE, "minor, guardian_id, guardian_routing", "true, '" BOB "', 'redirect'");
+    add_person(s, BOB, "", "");
+    own(s, ALICE, CHANNEL_EMAIL, "child@example.com", "active");
+    add_address(s, BOB, "email", 2, "active", true);
+    Notice *notice = ask(s, "", "child@example.com");
+    decide(s);
+    expect(notice, GATE_GO, GATE_NO_REASON);
+    assert_true(str_eq(notice->request.recipient_id, STR(BOB)));
+    assert_int_equal(notice->hash[0], 2);
+}
+
+// More than there is room for at first, each the owner of one address.
+static void every_one_of_many_owners_counts(void **state)
+{
+    Scene *s = *state;
+    for (int i = 0; i < 60; i++) {
+        char *id = arena_printf(s->arena, "rcp_01ARZ3NDEKTSV4RRFFQ69G6F%02d", i);
+        add_person(s, id, i == 59 ? "unsubscribed_at" : "", i == 59 ? "now()" : "");
+        own(s, id, CHANNEL_EMAIL, "office@example.com", "active");
+    }
+    Notice *notice = ask(s, "", "office@example.com");
+    decide(s);
+    assert_int_equal(notice->owner_count, 60);
+    expect(notice, GATE_SUPPRESS, GATE_UNSUBSCRIBED);
 }
 
 static void set_limits(Scene *s, uint32_t tenant_minute, uint32_t recipient_day, bool suppress)
@@ -542,6 +682,12 @@ int main(void)
         TEST(what_a_person_said_is_honoured),
         TEST(a_digest_is_gathered_where_there_is_a_template_for_it),
         TEST(suppressed_addresses_are_not_written_to),
+        TEST(an_inline_address_of_a_recipient_is_that_recipient),
+        TEST(marketing_to_an_address_without_a_recipient_needs_the_callers_word),
+        TEST(of_several_owners_one_refusal_is_enough),
+        TEST(a_number_is_its_owners_on_every_channel_and_under_every_hash_key),
+        TEST(a_minors_inline_address_goes_to_the_guardian),
+        TEST(every_one_of_many_owners_counts),
         TEST(a_tenants_limit_is_shared_by_all_groups),
         TEST(what_a_minutes_limit_suppresses_takes_nothing_of_the_day),
         TEST(a_recipients_limit_counts_only_what_is_not_refused),

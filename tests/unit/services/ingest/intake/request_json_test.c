@@ -87,6 +87,16 @@ static const Case BAD[] = {
     {HEAD ",\"scheduled_for\":1795199136}", 422, "scheduled_for", "string"},
     {HEAD ",\"scheduled_for\":\"2029-01-01T00:00:00Z\"}", 422, "scheduled_for", "366"},
     {HEAD ",\"expires_at\":\"2001-01-01T00:00:00Z\"}", 422, "expires_at", "past"},
+    {HEAD ",\"consent\":true}", 422, "consent", "{\"source\", \"given_at\"}"},
+    {HEAD ",\"consent\":{}}", 422, "consent.source", "required"},
+    {HEAD ",\"consent\":{\"source\":\"form\"}}", 422, "consent.given_at", "required"},
+    {HEAD ",\"consent\":{\"source\":7,\"given_at\":\"2026-05-01T00:00:00Z\"}}", 422, "consent.source", "string"},
+    {HEAD ",\"consent\":{\"given_at\":\"2026-05-01T00:00:00Z\"}}", 422, "consent.source", "required"},
+    {HEAD ",\"consent\":{\"source\":\"form\",\"given_at\":\"in May\"}}", 422, "consent.given_at", "RFC 3339"},
+    {HEAD ",\"consent\":{\"source\":\"form\",\"given_at\":\"2029-01-01T00:00:00Z\"}}", 422, "consent.given_at", "future"},
+    {HEAD ",\"consent\":{\"source\":\"" X128 X128 "\",\"given_at\":\"2026-05-01T00:00:00Z\"}}", 422, "consent.source", "200"},
+    {HEAD ",\"consent\":{\"source\":\"a\\nb\",\"given_at\":\"2026-05-01T00:00:00Z\"}}", 422, "consent.source", "control"},
+    {HEAD ",\"consent\":{\"source\":\"form\",\"ip\":\"::1\"}}", 422, "consent", "unknown"},
     {HEAD ",\"expires_at\":\"1970-01-01T00:00:00Z\"}", 422, "expires_at", "past"},
     {HEAD ",\"scheduled_for\":\"2026-12-01T00:00:00Z\",\"expires_at\":\"2026-11-30T00:00:00Z\"}", 422, "expires_at", "scheduled_for"},
 };
@@ -136,7 +146,8 @@ static void a_full_object_is_read_field_by_field(void **state)
         "\"correlation_id\":\"c-1\",\"scheduled_for\":\"2026-11-21T00:00:00+01:00\","
         "\"expires_at\":\"2026-12-21T00:00:00Z\",\"recipient_id\":\"rcp_"
         "01ARZ3NDEKTSV4RRFFQ69G5FAV\","
-        "\"source_event_id\":\"s-1\"}",
+        "\"source_event_id\":\"s-1\","
+        "\"consent\":{\"source\":\"form\",\"given_at\":\"2026-05-01T12:00:00Z\"}}",
         arena, &list, &problem));
     assert_true(list.single);
     assert_int_equal(list.count, 1);
@@ -153,6 +164,8 @@ static void a_full_object_is_read_field_by_field(void **state)
     assert_true(str_eq(r->correlation_id, STR("c-1")));
     assert_true(str_eq(r->recipient_id, STR("rcp_01ARZ3NDEKTSV4RRFFQ69G5FAV")));
     assert_true(str_eq(r->source_event_id, STR("s-1")));
+    assert_true(str_eq(r->consent_source, STR("form")));
+    assert_int_equal(r->consent_at_us, INT64_C(1777636800000000));
     char at[CLOCK_RFC3339_SIZE];
     clock_format(r->scheduled_for_us, at);
     assert_string_equal(at, "2026-11-20T23:00:00.000000Z");

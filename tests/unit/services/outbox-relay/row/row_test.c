@@ -184,6 +184,24 @@ static void a_mail_becomes_a_command(void **state)
     bench_free(b);
 }
 
+static void a_rows_consent_is_both_columns_or_neither(void **state)
+{
+    (void)state;
+    Bench *b = bench_of(STR(REQUESTS_WITH "\"consent_source\": \"cs\", \"consent_at\": \"ca\"}}"));
+    set(b, "a", COLUMN_TEXT, "reader@example.com");
+    assert_true(make(b));
+    assert_string_equal(command_of(b)->consent_source, "");
+    set(b, "cs", COLUMN_TEXT, "form");
+    assert_unfit(b, "fields.consent_at (column 'ca') is empty, and there is a consent_source");
+    set(b, "ca", COLUMN_TEXT, "2026-05-01T12:00:00Z");
+    assert_true(make(b));
+    assert_string_equal(command_of(b)->consent_source, "form");
+    assert_int_equal(command_of(b)->consent_at_us, INT64_C(1777636800000000));
+    set(b, "cs", COLUMN_TEXT, NULL);
+    assert_unfit(b, "fields.consent_source (column 'cs') is empty, and there is a consent_at");
+    bench_free(b);
+}
+
 static void a_body_that_begins_like_html_is_html(void **state)
 {
     (void)state;
@@ -546,6 +564,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mail_becomes_a_command),
         cmocka_unit_test(a_body_that_begins_like_html_is_html),
+        cmocka_unit_test(a_rows_consent_is_both_columns_or_neither),
         cmocka_unit_test(a_request_that_does_not_fit_is_refused_by_its_column),
         cmocka_unit_test(picked_members_make_the_same_message),
         cmocka_unit_test(variables_over_the_limit_are_refused),
