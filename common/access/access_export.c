@@ -33,14 +33,16 @@ typedef struct Section {
 // Of the table: its address as it is; of the answer: named as a sealed one.
 #define NOTIFICATION_COLUMNS(ADDRESS)                                                              \
     "id, created_at, channel, category, priority, status, reason_code, reason, template,"          \
-    " template_version, locale, recipient_id, " ADDRESS ", correlation_id, batch_id,"              \
-    " scheduled_for, expires_at, queued_at, rendered_at, sent_at, delivered_at, opened_at,"        \
+    " template_version, locale, recipient_id, " ADDRESS ", correlation_id,"                        \
+    " source_event_id, source_event_type, batch_id, digest_window_id, copy_of, scheduled_for,"     \
+    " expires_at, queued_at, rendered_at, sent_at, delivered_at, opened_at,"                       \
     " clicked_at, ended_at"
 #define NOTIFICATIONS_OF(table)                                                                    \
     "SELECT " NOTIFICATION_COLUMNS("address") ", status_rank FROM " table " WHERE " OF_PERSON
 #define ATTEMPT_COLUMNS                                                                            \
     "a.notification_id, a.attempt_number, a.channel, a.vendor, a.vendor_message_id, a.outcome,"    \
-    " a.code, a.enhanced_code, a.reply, a.started_at, a.finished_at, a.was_unknown"
+    " a.code, a.enhanced_code, a.reply, a.started_at, a.finished_at, a.was_unknown, "              \
+    "a.retry_after_ms"
 
 #define ATTEMPTS_OF(table)                                                                         \
     "SELECT " ATTEMPT_COLUMNS " FROM " table " a WHERE a.tenant_id = $1 AND (a.created_at,"        \

@@ -134,7 +134,10 @@ static bool read_request(
            set_text(row, FOLD_LOCALE, event->locale, err) &&
            set_text(row, FOLD_RECIPIENT, event->recipient_id, err) &&
            set_text(row, FOLD_SOURCE_EVENT, event->source_event_id, err) &&
+           set_text(row, FOLD_SOURCE_TYPE, event->source_event_type, err) &&
            set_text(row, FOLD_BATCH, event->batch_id, err) &&
+           set_text(row, FOLD_DIGEST, event->digest_window_id, err) &&
+           set_text(row, FOLD_COPY_OF, event->copy_of, err) &&
            read_address(row, event->address_hash, event->address, arena, err) &&
            set_time(row, FOLD_QUEUED, event->accepted_at_us, err) &&
            set_time(row, FOLD_SCHEDULED_FOR, event->scheduled_for_us, err) &&
@@ -218,7 +221,10 @@ static bool read_status(const StatusEvent *event, int64_t stored_at_us, HistoryR
            set_text(row, FOLD_TEMPLATE, event->template_, err) &&
            set_text(row, FOLD_TEMPLATE_VERSION, event->template_version, err) &&
            set_text(row, FOLD_RECIPIENT, event->recipient_id, err) &&
+           set_text(row, FOLD_SOURCE_TYPE, event->source_event_type, err) &&
            set_text(row, FOLD_BATCH, event->batch_id, err) &&
+           set_text(row, FOLD_DIGEST, event->digest_window_id, err) &&
+           set_text(row, FOLD_COPY_OF, event->copy_of, err) &&
            set_bytes(row, FOLD_ADDRESS_HASH, event->address_hash, err) &&
            set_bytes(row, FOLD_CHECKSUM, event->content_checksum, err) &&
            set_time(row, FOLD_RENDERED, event->rendered_at_us, err) &&
@@ -238,6 +244,8 @@ static bool read_attempt(const Stentor__V1__Attempt *event, AttemptRow *row, Err
     row->number = (int32_t)event->number;
     row->outcome = (Outcome)outcome;
     row->was_unknown = event->was_unknown;
+    row->retry_after_ms =
+        event->retry_after_ms <= INT32_MAX ? (int32_t)event->retry_after_ms : INT32_MAX;
     return check_text(&row->id, "attempt.attempt_id", str_from(event->attempt_id), err) &&
            check_text(&row->vendor, "attempt.vendor", str_from(event->vendor), err) &&
            check_text(

@@ -24,9 +24,12 @@ struct Fold {
 const char *fold_text_column(FoldText field)
 {
     static const char *const names[FOLD_TEXT_COUNT] = {
-        "channel",      "category",     "priority",        "template",        "template_version",
-        "locale",       "recipient_id", "correlation_id",  "source_event_id", "batch_id",
-        "address_hash", "address",      "content_checksum"};
+        "channel",           "category",         "priority",
+        "template",          "template_version", "locale",
+        "recipient_id",      "correlation_id",   "source_event_id",
+        "source_event_type", "batch_id",         "digest_window_id",
+        "copy_of",           "address_hash",     "address",
+        "content_checksum"};
     return names[field];
 }
 
@@ -84,7 +87,8 @@ static int compare_attempts(const AttemptRow *a, const AttemptRow *b)
     const int numbers[] = {
         compare_i64(a->outcome, b->outcome), compare_i64(a->was_unknown, b->was_unknown),
         compare_i64(a->finished_at_us, b->finished_at_us),
-        compare_i64(a->started_at_us, b->started_at_us)};
+        compare_i64(a->started_at_us, b->started_at_us),
+        compare_i64(a->retry_after_ms, b->retry_after_ms)};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (numbers[i] != 0) {
             return numbers[i];

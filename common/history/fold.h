@@ -27,7 +27,8 @@ enum {
 // clang-format off
 typedef enum FoldText {
     FOLD_CHANNEL, FOLD_CATEGORY, FOLD_PRIORITY, FOLD_TEMPLATE, FOLD_TEMPLATE_VERSION, FOLD_LOCALE, FOLD_RECIPIENT,
-    FOLD_CORRELATION, FOLD_SOURCE_EVENT, FOLD_BATCH, FOLD_ADDRESS_HASH, FOLD_ADDRESS, FOLD_CHECKSUM,
+    FOLD_CORRELATION, FOLD_SOURCE_EVENT, FOLD_SOURCE_TYPE, FOLD_BATCH,
+    FOLD_DIGEST, FOLD_COPY_OF, FOLD_ADDRESS_HASH, FOLD_ADDRESS, FOLD_CHECKSUM,
     FOLD_TEXT_COUNT
 } FoldText;
 
@@ -70,6 +71,7 @@ struct AttemptRow {
     Str code;
     Str enhanced_code;
     Str reply;
+    int32_t retry_after_ms; // as the vendor asked; 0: it did not
 };
 
 typedef struct Fold Fold;

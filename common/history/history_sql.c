@@ -15,15 +15,15 @@
 #define NOTIFICATION_COLUMNS                                                                                           \
     "created_at, retention_class, id, tenant_id, status, status_rank, reason_code, reason,"                            \
     " channel, category, priority, template, template_version, locale, recipient_id, correlation_id, source_event_id," \
-    " batch_id, address_hash, address, content_checksum,"                                                              \
+    " source_event_type, batch_id, digest_window_id, copy_of, address_hash, address, content_checksum,"                \
     " scheduled_for, expires_at, queued_at, scheduled_at, rendered_at, sent_at, delivered_at, opened_at, clicked_at,"  \
     " ended_at"
 static const char notification_rows[] =
     "unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int2[], $7::text[], $8::text[],"
     " $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],"
-    " $18::text[], $19::bytea[], $20::bytea[], $21::bytea[],"
-    " $22::timestamptz[], $23::timestamptz[], $24::timestamptz[], $25::timestamptz[], $26::timestamptz[],"
-    " $27::timestamptz[], $28::timestamptz[], $29::timestamptz[], $30::timestamptz[], $31::timestamptz[])";
+    " $18::text[], $19::text[], $20::text[], $21::text[], $22::bytea[], $23::bytea[], $24::bytea[],"
+    " $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::timestamptz[], $29::timestamptz[],"
+    " $30::timestamptz[], $31::timestamptz[], $32::timestamptz[], $33::timestamptz[], $34::timestamptz[])";
 static const char merge_notifications[] =
     " ON CONFLICT (created_at, id, tenant_id, retention_class) DO UPDATE SET"
     " status = CASE WHEN excluded.status_rank > n.status_rank THEN excluded.status ELSE n.status END,"
@@ -45,7 +45,10 @@ static const char merge_notifications[] =
     " recipient_id = GREATEST(n.recipient_id, excluded.recipient_id),"
     " correlation_id = GREATEST(n.correlation_id COLLATE \"C\", excluded.correlation_id COLLATE \"C\"),"
     " source_event_id = GREATEST(n.source_event_id COLLATE \"C\", excluded.source_event_id COLLATE \"C\"),"
+    " source_event_type = GREATEST(n.source_event_type COLLATE \"C\", excluded.source_event_type COLLATE \"C\"),"
     " batch_id = GREATEST(n.batch_id, excluded.batch_id),"
+    " digest_window_id = GREATEST(n.digest_window_id, excluded.digest_window_id),"
+    " copy_of = GREATEST(n.copy_of, excluded.copy_of),"
     " address_hash = GREATEST(n.address_hash, excluded.address_hash),"
     " address = GREATEST(n.address, excluded.address),"
     " content_checksum = GREATEST(n.content_checksum, excluded.content_checksum),"
@@ -67,23 +70,24 @@ static const char merge_notifications[] =
     "clicked,failed}'::text[], " row ".outcome)"
 #define ATTEMPT_ORDER(row)                                                                                             \
     "(" OUTCOME_RANK(row) ", " row ".was_unknown, COALESCE(" row ".finished_at, '-infinity'),"                         \
-    " COALESCE(" row ".started_at, '-infinity'), " row ".id, " row ".vendor COLLATE \"C\","                            \
+    " COALESCE(" row ".started_at, '-infinity'), COALESCE(" row ".retry_after_ms, 0), " row ".id,"                     \
+    " " row ".vendor COLLATE \"C\","                                                                                   \
     " COALESCE(" row ".vendor_message_id, '') COLLATE \"C\", COALESCE(" row ".code, '') COLLATE \"C\","                \
     " COALESCE(" row ".enhanced_code, '') COLLATE \"C\", COALESCE(" row ".reply, '') COLLATE \"C\")"
 
 #define ATTEMPT_COLUMNS                                                                                                \
     "created_at, retention_class, notification_id, attempt_number, id, tenant_id, channel, vendor, vendor_message_id," \
-    " outcome, code, enhanced_code, reply, started_at, finished_at, was_unknown"
+    " outcome, code, enhanced_code, reply, started_at, finished_at, was_unknown, retry_after_ms"
 static const char attempt_rows[] =
     "unnest($1::timestamptz[], $2::text[], $3::text[], $4::int2[], $5::text[], $6::text[], $7::text[], $8::text[],"
     " $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::timestamptz[],"
-    " $16::boolean[])";
+    " $16::boolean[], $17::int4[])";
 #define MERGE_ATTEMPTS(last)                                                                                           \
     " ON CONFLICT (created_at, notification_id, attempt_number, tenant_id, retention_class) DO UPDATE SET"             \
     " id = excluded.id, vendor = excluded.vendor, vendor_message_id = excluded.vendor_message_id,"                     \
     " outcome = excluded.outcome, code = excluded.code, enhanced_code = excluded.enhanced_code,"                       \
     " reply = excluded.reply, started_at = excluded.started_at, finished_at = excluded.finished_at,"                   \
-    " was_unknown = excluded.was_unknown" last " WHERE " ATTEMPT_ORDER("excluded") " > " ATTEMPT_ORDER("n")
+    " was_unknown = excluded.was_unknown, retry_after_ms = excluded.retry_after_ms" last " WHERE " ATTEMPT_ORDER("excluded") " > " ATTEMPT_ORDER("n")
 
 // The rows as u, each with whether its period is sealed. Nothing is looked up for a row younger than all that is
 // sealed. Postgres takes the snapshot after its locks on the tables, so what was sealed while this waited is seen.
@@ -243,6 +247,7 @@ static void write_attempts(
     DbArray *started_at = db_array(params, DB_TIME);
     DbArray *finished_at = db_array(params, DB_TIME);
     DbArray *was_unknown = db_array(params, DB_BOOL);
+    DbArray *retry_after = db_array(params, DB_I32);
     for (size_t i = 0; i < count; i++) {
         const AttemptRow *attempt = attempts[i];
         db_push_text(vendor, attempt->vendor);
@@ -254,6 +259,11 @@ static void write_attempts(
         db_push_time(started_at, attempt->started_at_us);
         db_push_time(finished_at, attempt->finished_at_us);
         db_push_int(was_unknown, attempt->was_unknown);
+        if (attempt->retry_after_ms > 0) {
+            db_push_int(retry_after, attempt->retry_after_ms);
+        } else {
+            db_push_null(retry_after);
+        }
     }
 }
 

@@ -146,7 +146,8 @@ static bool check_consent(const Request *request, int64_t now_us, FieldError *er
 static bool check_ids(const Request *request, FieldError *err)
 {
     return check_text(request->correlation_id, REQUEST_ID_MAX, "correlation_id", err) &&
-           check_text(request->source_event_id, REQUEST_ID_MAX, "source_event_id", err);
+           check_text(request->source_event_id, REQUEST_ID_MAX, "source_event_id", err) &&
+           check_text(request->source_event_type, REQUEST_ID_MAX, "source_event_type", err);
 }
 
 bool request_check(Request *request, int64_t now_us, Arena *arena, FieldError *err)

@@ -29,6 +29,7 @@ typedef struct Request {
     Str correlation_id;
     Str recipient_id;
     Str source_event_id;
+    Str source_event_type;
     int64_t scheduled_for_us; // 0: now
     bool scheduled_past;      // a time was given and has passed, so it means now
     int64_t expires_at_us;    // 0: never
@@ -40,6 +41,7 @@ typedef struct Request {
     const char *given_id;     // an id that is derived from its cause; NULL: made at accept time
     Str batch_id;
     Str trigger_key;
+    Str copy_of;    // of a copy for a guardian: the id of the notification that it is a copy of
     Str cancel_key; // under which it can be cancelled while it waits for its time
     int64_t source_event_at_us; // orders the events of one subject; 0: no trigger made it
     bool supersedes;            // what waits under cancel_key of earlier events does not go out

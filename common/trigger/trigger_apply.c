@@ -9,6 +9,7 @@
 #include "common/codec/hash.h"
 #include "common/model/retention/retention.h"
 #include "common/request/consent.h"
+#include "common/names/member.h"
 #include "common/trigger/trigger_path.h"
 
 #define SECOND_US INT64_C(1000000)
@@ -146,6 +147,16 @@ static void read_consent(Planning *p, int64_t now_us)
     }
 }
 
+// What the event's data names so, in either spelling: an order's events and the mails that they
+// cause share it. A value that a request cannot have is no reason to refuse the notification.
+static Str correlation_of(Planning *p)
+{
+    const json_t *value = member_value(p->event->data, "correlation_id");
+    Str text = str_of(json_string_value(value), json_string_length(value));
+    bool fits = text.len > 0 && text.len <= REQUEST_ID_MAX && !str_has_control(text);
+    return fits ? arena_str(p->arena, text) : STR_EMPTY;
+}
+
 static void draft_request(Planning *p)
 {
     const Trigger *t = p->trigger;
@@ -157,7 +168,9 @@ static void draft_request(Planning *p)
         .template_key = arena_str(p->arena, str_from(t->template_)),
         .locale = optional_text(p, t->locale_path),
         .variables = p->event->variables,
+        .correlation_id = correlation_of(p),
         .source_event_id = p->event->identity,
+        .source_event_type = p->event->type,
         .trigger_key = arena_str(p->arena, str_from(t->key)),
         .source_event_at_us = order_of(p->event),
     };
@@ -260,16 +273,14 @@ static Str recipient_of(const Request *request, Arena *arena)
 }
 
 void trigger_identify(
-    const TriggerPlan *plan, const DomainEvent *event, Request *request, Arena *arena,
-    Str *ret_key)
+    const TriggerPlan *plan, const DomainEvent *event, Request *request, Arena *arena, Str *ret_key)
 {
     // The identity comes last: it is the only part that may hold a '|'. A key has no ':', and a
     // tenant neither, so no tenant's cause is read as another's.
     char *cause = arena_printf(
         arena, "trigger%s" STR_FMT "|" STR_FMT "|" STR_FMT "|" STR_FMT "|%s|" STR_FMT "|" STR_FMT,
-        plan->per_trigger ? ":" : "",
-        STR_ARG(plan->per_trigger ? request->trigger_key : STR_EMPTY), STR_ARG(event->tenant),
-        STR_ARG(event->type), STR_ARG(request->template_key),
+        plan->per_trigger ? ":" : "", STR_ARG(plan->per_trigger ? request->trigger_key : STR_EMPTY),
+        STR_ARG(event->tenant), STR_ARG(event->type), STR_ARG(request->template_key),
         channel_name(request->channel), STR_ARG(recipient_of(request, arena)),
         STR_ARG(event->identity));
     uint8_t hash[SHA256_LEN];
@@ -301,8 +312,8 @@ bool trigger_supersede(
 {
     const Request *draft = &plan->draft;
     char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
-    char *place =
-        arena_printf(arena, STR_FMT "|" STR_FMT, STR_ARG(event->tenant), STR_ARG(draft->cancel_key));
+    char *place = arena_printf(
+        arena, STR_FMT "|" STR_FMT, STR_ARG(event->tenant), STR_ARG(draft->cancel_key));
     event_id_derive("supersede", event->identity, str_from(place), event_id);
     CancelEvent cancel = cancel_of(event, traceparent);
     cancel.cancel_key = draft->cancel_key;

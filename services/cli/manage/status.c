@@ -24,6 +24,18 @@ static const char find_sql[] =
     "  'priority', priority, 'template', template, 'template_version', template_version, "
     "'correlation_id', correlation_id,"
     "  'reason_code', reason_code, 'reason', reason, 'scheduled_for', scheduled_for,"
+    "  'source_event_id', source_event_id, 'source_event_type', source_event_type,"
+    "  'copy_of', copy_of, 'copies', (SELECT json_agg(c.id ORDER BY c.id)"
+    "    FROM archiver.notifications c WHERE c.created_at = $1::timestamptz AND c.copy_of = n.id"
+    "    AND c.tenant_id = n.tenant_id),"
+    // What waited in the window was `scheduled` first, the digest never was.
+    "  'digest_window_id', digest_window_id, 'taken_up_by', (SELECT min(d.id)"
+    "    FROM archiver.notifications d WHERE n.status = 'superseded'"
+    "    AND d.digest_window_id = n.digest_window_id AND d.tenant_id = n.tenant_id"
+    "    AND d.scheduled_at IS NULL AND d.created_at >= $1::timestamptz),"
+    "  'takes_up', (SELECT json_agg(d.id ORDER BY d.id) FROM archiver.notifications d"
+    "    WHERE n.scheduled_at IS NULL AND d.digest_window_id = n.digest_window_id"
+    "    AND d.tenant_id = n.tenant_id AND d.status = 'superseded'),"
     "  'timeline', (SELECT json_agg(json_build_object('status', s, 'at',"
     "      to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')) ORDER BY n)"
     "    FROM (VALUES (1, 'queued', queued_at), (2, 'scheduled', scheduled_at), (3, 'rendered', "
@@ -53,6 +65,8 @@ static const char find_sql[] =
     " FROM (SELECT id, tenant_id, max(channel) AS channel, max(category) AS category,"
     "  max(priority) AS priority, max(template) AS template,"
     "  max(template_version) AS template_version, max(correlation_id) AS correlation_id,"
+    "  max(source_event_id) AS source_event_id, max(source_event_type) AS source_event_type,"
+    "  max(digest_window_id) AS digest_window_id, max(copy_of) AS copy_of,"
     "  (array_agg(status ORDER BY status_rank DESC))[1] AS status,"
     "  (array_agg(reason_code ORDER BY status_rank DESC))[1] AS reason_code,"
     "  (array_agg(reason ORDER BY status_rank DESC))[1] AS reason,"
@@ -180,26 +194,40 @@ static void print_wait(const json_t *wait)
 {
     if (wait != NULL) {
         printf(
-            "  %-16s for %s since %s: %s\n", "waiting", json_string_value(json_object_get(wait, "for")),
+            "  %-17s for %s since %s: %s\n", "waiting",
+            json_string_value(json_object_get(wait, "for")),
             json_string_value(json_object_get(wait, "since")),
             json_string_value(json_object_get(wait, "reason")));
     }
 }
 
+static void print_ids(const json_t *row, const char *name)
+{
+    size_t index;
+    json_t *id;
+    json_array_foreach(json_object_get(row, name), index, id)
+    {
+        printf("  %-17s %s\n", index == 0 ? name : "", json_string_value(id));
+    }
+}
+
 static void print_row(const json_t *row)
 {
-    static const char *const shown[] = {"template", "template_version", "category",
-                                        "priority", "correlation_id",   "reason_code",
-                                        "reason"};
+    static const char *const shown[] = {
+        "template",        "template_version",  "category", "priority",    "correlation_id",
+        "source_event_id", "source_event_type", "copy_of",  "taken_up_by", "reason_code",
+        "reason"};
     printf(
         "%s  %s\n", json_string_value(json_object_get(row, "id")),
         json_string_value(json_object_get(row, "status")));
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         const char *value = json_string_value(json_object_get(row, shown[i]));
         if (value != NULL && value[0] != '\0') {
-            printf("  %-16s %s\n", shown[i], value);
+            printf("  %-17s %s\n", shown[i], value);
         }
     }
+    print_ids(row, "copies");
+    print_ids(row, "takes_up");
     print_wait(json_object_get(row, "waiting"));
     size_t index;
     json_t *step;

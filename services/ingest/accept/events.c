@@ -79,6 +79,8 @@ static bool build_request(
     event->scheduled_for_us = r->scheduled_for_us;
     event->expires_at_us = r->expires_at_us;
     event->source_event_id = pb_text(b->arena, r->source_event_id);
+    event->source_event_type = pb_text(b->arena, r->source_event_type);
+    event->copy_of = pb_text(b->arena, r->copy_of);
     event->batch_id = pb_text(b->arena, r->batch_id);
     event->trigger_key = pb_text(b->arena, r->trigger_key);
     event->cancel_key = pb_text(b->arena, r->cancel_key);
@@ -182,6 +184,8 @@ static bool frame_status(Building *b, Frame *ret, Error *err)
     event.accepted_at_us = a->accepted_at_us;
     event.scheduled_for_us = a->decision.until_us;
     event.batch_id = pb_text(b->arena, r->batch_id);
+    event.source_event_type = pb_text(b->arena, r->source_event_type);
+    event.copy_of = pb_text(b->arena, r->copy_of);
     if (a->decision.verdict == GATE_GATHER) {
         event.digest_window_id = window_id(b);
     }

@@ -173,6 +173,7 @@ static void add_copy(GateRun *run, const Notice *first, Str guardian_id)
     *copy = *first;
     copy->first = (size_t)(first - run->notices);
     copy->id = derive_id(run, first);
+    copy->request.copy_of = str_from(first->id);
     take_guardian(run, copy, guardian_id);
     judge(run, copy);
 }

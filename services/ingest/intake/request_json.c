@@ -101,6 +101,11 @@ static bool read_source(Reading *r, const char *field, const json_t *value)
     return take_text(r, field, value, &r->request->source_event_id);
 }
 
+static bool read_source_type(Reading *r, const char *field, const json_t *value)
+{
+    return take_text(r, field, value, &r->request->source_event_type);
+}
+
 static bool read_variables(Reading *r, const char *field, const json_t *value)
 {
     if (!json_is_object(value)) {
@@ -231,6 +236,7 @@ static const struct { const char *name; ReadField read; } FIELDS[] = {
     {"recipient_id",     read_recipient},
     {"source_event_id",  read_source},
     {"consent",          take_consent},
+    {"source_event_type", read_source_type},
 };
 // clang-format on
 

@@ -300,3 +300,18 @@ def test_a_minors_notification_needs_the_guardian_it_is_redirected_to(tenant, pi
     row = acme.row(answer["id"], "suppressed")
     assert row["reason_code"] == "no_address"
     assert acme.send(to="adult@example.com", recipient_id=guardian)["status"] == "queued"
+
+
+def test_a_guardians_copy_and_its_original_name_each_other(tenant, pipeline):
+    """B74 (student portal): what the guardian was sent is found from the minor's notification, and the other way round."""
+    acme = tenant(guardian_routing=messages(pipeline).GUARDIAN_ROUTING_COPY)
+    guardian = acme.recipient()
+    minor = acme.recipient(minor=True, guardian_id=guardian)
+    answer = acme.send(to="minor@example.com", recipient_id=minor)
+    original = wait_until(lambda: (lambda row: row["copies"] and row)(acme.row(answer["id"], "sent")), 20, "the copy in history")
+    copy, = original["copies"]
+    assert original["copy_of"] is None and copy != answer["id"]
+    row = acme.row(copy, "suppressed")  # the guardian has no address, and is named all the same
+    assert (row["copy_of"], row["copies"], row["reason_code"]) == (answer["id"], None, "no_address")
+    shown = pipeline.cli("status", answer["id"], tenant=acme.name)
+    assert any(line.split() == ["copies", copy] for line in shown.splitlines()), shown

@@ -105,7 +105,11 @@ def test_several_items_go_out_as_one_digest(gathered, bus):
     mail, = gathered.mailbox.for_notification(notification)
     assert mail["Subject"].endswith("notifications for you") and mail["To"] == f"{who}@example.com".lower()
     assert [gathered.mailbox.for_notification(one) for one in ids_of(items)] == [[], [], []]
-    assert gathered.status(ids_of(items)[0], wait="superseded")["status"] == "superseded"
+    for item in ids_of(items):  # B08: the digest is found from an item, and its items from the digest
+        row = gathered.status(item, wait="superseded")
+        assert (row["status"], row["digest_window_id"], row["taken_up_by"], row["takes_up"]) == ("superseded", window, notification, None)
+    row = gathered.status(notification)
+    assert (row["digest_window_id"], row["taken_up_by"], row["takes_up"]) == (window, None, sorted(ids_of(items)))
     time.sleep(1.5)
     report = json.loads(gathered.cli("audit", "--since", since, "--grace", 1, "--json"))
     assert {name: report[name] for name in ("accepted", "sent", "suppressed", "in_flight", "lost", "doubled")} == {

@@ -2,6 +2,7 @@
 """Domain events become notifications: whatever they are written in, however often they come, whatever is killed meanwhile."""
 import http.client
 import json
+import re
 import random
 import subprocess
 import time
@@ -120,6 +121,27 @@ def test_a_json_event_becomes_a_mail_and_three_times_the_same_one_make_one(pipel
     assert len(mails_to(pipeline, data["guest"]["email"])) == 1
     rows = pipeline.postgres.query(f"SELECT count(*) FROM ingest.idempotency_keys WHERE scope = 'trigger' AND response_body LIKE '%ntf_%'")
     assert rows[0][0] >= 1
+
+
+def notification_of(mail):
+    return re.search("ntf_[0-9A-Z]{26}", mail["Message-ID"])[0]
+
+
+def test_history_knows_which_event_a_mail_came_from_and_what_it_belongs_to(pipeline, nats):
+    """B09, C20, D21: source event id and type; the correlation id of the event's data, in either spelling, is the notification's."""
+    event_type = new_type("stay")
+    put_trigger(pipeline, event_type)
+    for name in ("correlation_id", "correlationId"):
+        data = guest(**{name: f"{event_type}-order"})
+        publish(nats, event_type, data, event_id=f"{event_type}-{name}")
+        mail = one_mail(pipeline, data["guest"]["email"])[0]
+        row = pipeline.status(notification_of(mail), wait="sent")
+        assert (row["source_event_id"], row["source_event_type"], row["correlation_id"]) == (
+            f"{event_type}-{name}", event_type, f"{event_type}-order"), row
+    data = guest(correlation_id="x" * 200)  # no request can have it: the mail goes without
+    publish(nats, event_type, data)
+    mail = one_mail(pipeline, data["guest"]["email"])[0]
+    assert not pipeline.status(notification_of(mail), wait="sent")["correlation_id"]
 
 
 def test_a_structured_cloudevent_and_one_in_binary_mode_become_mails(pipeline, nats):

@@ -40,6 +40,8 @@ static inline Stentor__V1__NotificationRequest a_request(Stentor__V1__Meta *meta
     request.batch_id = pb_borrow("bat_1");
     request.resends = 2;
     request.digest_window_id = pb_borrow("dgw_1");
+    request.source_event_type = pb_borrow("stay.confirmed");
+    request.copy_of = pb_borrow("ntf_first");
     return request;
 }
 

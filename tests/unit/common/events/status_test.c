@@ -78,13 +78,18 @@ static void a_request_s_status_says_what_the_request_says(void **state)
     before.scheduled_for_us = request.scheduled_for_us;
     before.batch_id = request.batch_id;
     before.resends = request.resends;
+    before.digest_window_id = request.digest_window_id;
+    before.source_event_type = request.source_event_type;
+    before.copy_of = request.copy_of;
     assert_bytes(
         &status, &before,
         "0a590a16633256686247566b4c576c754c5449774d6a59754c69120461636d651a1e6e74665f3031"
         "41525a334e44454b5453563452524646513639473546415622076f726465722d372a0e616e2d6561"
         "726c6965722d6f6e653005100218082002280b32106d697373696e675f7661726961626c653a1127"
         "6e616d6527206973206d697373696e67420777656c636f6d654a05312e322e3052057263705f315a"
-        "103031323334353637383961626364656660c1843d7082897a8801029201056261745f31");
+        "103031323334353637383961626364656660c1843d7082897a8801029201056261745f31"
+        "9a01056467775f31f2010e737461792e636f6e6669726d6564fa01096e74665f666972"
+        "7374");
 }
 
 static void a_rendered_one_s_status_says_what_was_rendered(void **state)

@@ -53,6 +53,7 @@ static void a_row_holds_what_the_events_said(void **state)
     sent->rendered_at_us = AT(1);
     sent->content_checksum = pb_data(STR("checksum"));
     attempt_new(f->arena, sent, 1, STENTOR__V1__OUTCOME__OUTCOME_ACCEPTED);
+    sent->attempt->retry_after_ms = 60000;
     fold_ok(f, status_message(f->arena, sent));
     flush(f);
     assert_string_equal(
@@ -60,10 +61,11 @@ static void a_row_holds_what_the_events_said(void **state)
             f, "SELECT concat_ws('|', id, tenant_id, channel, category, priority, status, "
                "status_rank, template,"
                " template_version, locale, recipient_id, correlation_id, source_event_id, batch_id,"
+               " source_event_type, digest_window_id, copy_of,"
                " convert_from(address_hash, 'UTF8'), convert_from(content_checksum, 'UTF8'))"
                " FROM archiver.notifications"),
         NTF_ID "|demo|email|transactional|high|sent|5|welcome|1.0.0|en-US|rcp_1|corr-1|evt_1|dbt_1|"
-               "hash-hash-hash-hash-hash-hash-32|checksum");
+               "stay.confirmed|dgw_1|ntf_first|hash-hash-hash-hash-hash-hash-32|checksum");
     assert_string_equal(
         value(
             f, "SELECT extract(epoch FROM sent_at - queued_at) || '|' ||"
@@ -77,10 +79,11 @@ static void a_row_holds_what_the_events_said(void **state)
         value(
             f, "SELECT concat_ws('|', notification_id, attempt_number, id, tenant_id, channel, "
                "vendor, outcome, code,"
-               " enhanced_code, reply, extract(epoch FROM finished_at - started_at), was_unknown)"
+               " enhanced_code, reply, extract(epoch FROM finished_at - started_at), was_unknown, "
+               "retry_after_ms)"
                " FROM archiver.delivery_attempts"),
         NTF_ID "|1|dat_01KAGTQ5M0000000000000000B|demo|email|smtp|accepted|250|2.0.0|ok, "
-               "queued|1.000000|f");
+               "queued|1.000000|f|60000");
 }
 
 static void updated_at_is_when_the_row_was_written(void **state)
