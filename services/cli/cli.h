@@ -149,6 +149,7 @@ int cmd_init(Cli *cli);
 int cmd_init_files(Cli *cli);
 int cmd_init_servers(Cli *cli);
 int cmd_init_secrets(Cli *cli);
+int cmd_subscriber_create(Cli *cli);
 int cmd_ready(Cli *cli);
 int cmd_migrate(Cli *cli);
 int cmd_rebuild(Cli *cli);

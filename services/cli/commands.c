@@ -45,6 +45,10 @@ const Command commands[] = {
      "  Safe to repeat." INIT_FOLDER_HELP INIT_SERVERS_HELP, cmd_init_servers, NULL},
     {"init secrets", "", 0, 0, "folder= namespace=", "print the folder as Secrets of Kubernetes: ... | kubectl apply -f -"
      INIT_FOLDER_HELP "\n  --namespace NAME              of the Secrets", cmd_init_secrets, NULL},
+    {"subscriber create", "NAME", 1, 1, "tenant= folder= json",
+     "give a program that reads a tenant's statuses a NATS user of its own, in the folder of init; prints its password\n"
+     "  It may make the consumers NAME and NAME-0 to NAME-7 on the stream STATUS, and sees nothing but the tenant's statuses.\n"
+     "  --tenant TENANT               default: STENTOR_TENANT" INIT_FOLDER_HELP, cmd_subscriber_create, NULL},
     {"migrate", "", 0, 0, "bootstrap replicas= bytes-scale-percent= ack-wait-ms= passwords= skip-nats skip-database json",
      "bring the schemas of Postgres and the streams and consumers of NATS to this version; safe to repeat\n"
      "  --bootstrap              as a superuser, first create roles, rights and owner; the rest runs as stentor_owner\n"

@@ -38,12 +38,11 @@ static Account *find_account(const Accounts *accounts, Str name)
     return NULL;
 }
 
-// "shop-3" of application "shop".
-static bool is_reader_of(const Account *application, const Account *subscriber)
+// "shop-3" of application or subscriber "shop".
+static bool is_reader_of(const Account *owner, const Account *subscriber)
 {
     char name[ACCOUNT_NAME_MAX + 1], reader[READER_NAME_SIZE];
-    bool both = application->kind != ACCOUNT_SUBSCRIBER && subscriber->kind == ACCOUNT_SUBSCRIBER &&
-                str_to_c(application->name, name, sizeof name);
+    bool both = subscriber->kind == ACCOUNT_SUBSCRIBER && str_to_c(owner->name, name, sizeof name);
     for (unsigned i = 0; both && i < topology_reader_names("STATUS"); i++) {
         topology_reader_name(reader, name, i);
         if (str_eq(str_from(reader), subscriber->name)) {
@@ -53,20 +52,26 @@ static bool is_reader_of(const Account *application, const Account *subscriber)
     return false;
 }
 
-// A subscriber's consumer has its name, and an application makes, reads and deletes those of its
+static bool refuse_consumer(const Account *owner, const Account *subscriber, Error *err)
+{
+    const char *kind = owner->kind == ACCOUNT_SUBSCRIBER ? "subscriber" : "application";
+    return error_set(
+        err, ERROR_PERMANENT,
+        "'%.*s' is a consumer of %s '%.*s' (HINT: choose another name for the subscriber)",
+        STR_ARG(subscriber->name), kind, STR_ARG(owner->name));
+}
+
+// A subscriber has a consumer of its name, and both kinds make, read and delete those of their
 // readers' names.
 static bool check_consumers(const Accounts *accounts, const Account *account, Error *err)
 {
     for (size_t i = 0; i < accounts->count; i++) {
         const Account *other = &accounts->at[i];
-        const Account *application = account->kind != ACCOUNT_SUBSCRIBER ? account : other;
-        const Account *subscriber = application == account ? other : account;
-        if (is_reader_of(application, subscriber)) {
-            return error_set(
-                err, ERROR_PERMANENT,
-                "'%.*s' is a consumer of application '%.*s' (HINT: choose another name for the "
-                "subscriber)",
-                STR_ARG(subscriber->name), STR_ARG(application->name));
+        if (is_reader_of(account, other)) {
+            return refuse_consumer(account, other, err);
+        }
+        if (is_reader_of(other, account)) {
+            return refuse_consumer(other, account, err);
         }
     }
     return true;
@@ -281,19 +286,36 @@ static void reach(EachReach each, Buf *out, const Account *account, const char *
     each(out, account, &(Reach){.subject = subject});
 }
 
+// One consumer of the subscriber: made with a filter within its tenant, which stands in the
+// subject; read, acknowledged, deleted.
+static void reach_consumer(EachReach each, Buf *out, const Account *account, Str name)
+{
+    char subject[REACH_SIZE], create[REACH_SIZE], filter[REACH_SIZE];
+    spell(create, "CONSUMER.CREATE.STATUS.1.", name, STR_EMPTY);
+    spell(filter, "ntf.status.1.>", account->tenants[0], STR_EMPTY);
+    reach_api(each, out, account, false, "12", str_from(create), str_from(filter));
+    reach_api(each, out, account, false, "CONSUMER.INFO.STATUS.1", name, STR_EMPTY);
+    reach_api(each, out, account, true, "CONSUMER.MSG.NEXT.STATUS.1", name, STR_EMPTY);
+    reach_api(each, out, account, false, "CONSUMER.DELETE.STATUS.1", name, STR_EMPTY);
+    reach(each, out, account, spell(subject, "$JS.ACK.STATUS.1.>", name, STR_EMPTY));
+    reach(each, out, account, spell(subject, "$JS.ACK.*.*.STATUS.1.>", name, STR_EMPTY));
+}
+
 static void reach_subscriber(EachReach each, Buf *out, const Account *account)
 {
-    char subject[REACH_SIZE];
-    Str name = account->name;
+    char subject[REACH_SIZE], name[ACCOUNT_NAME_MAX + 1], reader[READER_NAME_SIZE];
+    (void)str_to_c(account->name, name, sizeof name);
     each(
         out, account,
         &(Reach){
             .is_stream = true,
             .subject = spell(subject, "live.status.1.>", account->tenants[0], STR_EMPTY)});
-    reach_api(each, out, account, true, "CONSUMER.MSG.NEXT.STATUS.1", name, STR_EMPTY);
-    reach_api(each, out, account, false, "CONSUMER.INFO.STATUS.1", name, STR_EMPTY);
-    reach(each, out, account, spell(subject, "$JS.ACK.STATUS.1.>", name, STR_EMPTY));
-    reach(each, out, account, spell(subject, "$JS.ACK.*.*.STATUS.1.>", name, STR_EMPTY));
+    reach_api(each, out, account, false, "INFO", STR_EMPTY, STR_EMPTY);
+    reach_consumer(each, out, account, account->name);
+    for (unsigned i = 0; i < topology_reader_names("STATUS"); i++) {
+        topology_reader_name(reader, name, i);
+        reach_consumer(each, out, account, str_from(reader));
+    }
 }
 
 // Readers of one stream: consumers of the application's names, with no other filter than the

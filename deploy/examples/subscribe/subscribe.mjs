@@ -25,7 +25,7 @@ const nats = await connect({
 });
 
 // The live copy of STATUS: what happens from now on. For what happened before, and for a read that survives
-// disconnections without a gap, pull from the consumer on STATUS that is called as the user: jetstream({domain: "stentor"}).
+// disconnections without a gap, see durable.mjs.
 const subscription = nats.subscribe(`live.status.${tenant}.>`);
 await nats.flush();
 console.error(`listening on live.status.${tenant}.>`);

@@ -2,8 +2,6 @@
 """The main job: from a request to a delivered mail, its status events and its history."""
 import json
 import os
-import re
-import shutil
 import subprocess
 import threading
 import time
@@ -11,8 +9,9 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from tests.harness import clients
 from tests.harness.pipeline import TENANT
-from tests.harness.processes import BIN, HOME, SERVICES, free_port, wait_until
+from tests.harness.processes import BIN, SERVICES, free_port, wait_until
 
 
 def test_one_http_request_becomes_one_mail_and_its_timeline(pipeline):
@@ -248,16 +247,9 @@ def test_the_log_and_the_tables_hold_no_readable_address_or_variable(pipeline):
 
 
 def test_a_subscriber_in_another_language_prints_decoded_events(pipeline):
-    if not shutil.which("node") or not shutil.which("npm"):
-        pytest.skip("no Node.js here: apt-get install nodejs npm")
-    example = HOME / "deploy" / "examples" / "subscribe"
-    if not (example / "node_modules").exists():
-        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=example, capture_output=True, text=True, timeout=300)
-        if re.search(r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|CERT_IN_CHAIN", done.stderr):
-            pytest.skip("the npm registry cannot be reached from here")
-        assert done.returncode == 0, done.stderr
+    clients.node()
     child = subprocess.Popen(
-        ["node", "subscribe.mjs", "--count", "1"], cwd=example, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ["node", "subscribe.mjs", "--count", "1"], cwd=clients.EXAMPLE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={"PATH": os.environ["PATH"], "NATS_URL": pipeline.nats.url, "NATS_USER": "stentor-subscriber",
              "NATS_PASSWORD": "pw", "TENANT": TENANT})
     wait_until(lambda: child.stderr.readline().startswith("listening"), 30, "the subscriber listening")

@@ -431,6 +431,8 @@ static void finding_02_no_reply_of_another_account_reaches_a_subject_of_ours(voi
         {"board", "$JS.API.CONSUMER.MSG.NEXT.STATUS.board"},
         {"board", "$JS.API.STREAM.INFO.STATUS"},
         {"board", "$JS.API.INFO"},
+        {"board", "$JS.stentor.API.INFO"},
+        {"board", "$JS.stentor.API.CONSUMER.CREATE.STATUS.board-0.ntf.status.acme.>"},
         {"shop", "$JS.stentor.API.STREAM.INFO.STATUS"},
         {"shop", "$JS.stentor.API.CONSUMER.MSG.NEXT.STATUS.shop-0"},
         {"shop", "$JS.API.STREAM.INFO.EVENTS"},
@@ -538,26 +540,60 @@ static void finding_14_an_applications_reader_sees_its_tenants_only(void **state
     assert_non_null(strstr(mine, "\"filter_subject\":\"ntf.status.acme."));
 }
 
-// It made 2,000 that lived a year.
-static void finding_14_a_subscriber_makes_no_consumer(void **state)
+#define BOARD_0                                                                                    \
+    "{\"stream_name\":\"STATUS\",\"config\":{\"name\":\"board-0\",\"ack_policy\":\"explicit\","    \
+    "\"filter_subject\":\"%s\",\"inactive_threshold\":31536000000000000}}"
+
+// It made 2,000 that lived a year. Now there are as many as it has names, and the subject of the
+// create says name and filter (audit, finding 4, row 33d).
+static void finding_14_a_subscriber_makes_consumers_of_its_names_and_tenant_only(void **state)
 {
     (void)state;
     static const char *const calls[] = {
         "$JS.API.CONSUMER.CREATE.STATUS",
         "$JS.stentor.API.CONSUMER.CREATE.STATUS",
-        "$JS.stentor.API.CONSUMER.CREATE.STATUS.board-0.ntf.status.acme.>",
         "$JS.stentor.API.CONSUMER.CREATE.STATUS.board",
+        "$JS.stentor.API.CONSUMER.CREATE.STATUS.board-0",
+        "$JS.stentor.API.CONSUMER.CREATE.STATUS.board-0.>",
+        "$JS.stentor.API.CONSUMER.CREATE.STATUS.board-0.ntf.status.beta.>",
+        "$JS.stentor.API.CONSUMER.CREATE.STATUS.board-8.ntf.status.acme.>",
+        "$JS.stentor.API.CONSUMER.CREATE.STATUS.other.ntf.status.acme.>",
+        "$JS.stentor.API.CONSUMER.CREATE.STATUS.stentor-archiver-0.ntf.status.acme.>",
+        "$JS.stentor.API.CONSUMER.CREATE.CONFIG.board-0.ntf.status.acme.>",
         "$JS.stentor.API.CONSUMER.DURABLE.CREATE.STATUS.board",
+        "$JS.stentor.API.CONSUMER.DELETE.STATUS.other",
     };
+    const char *create = "$JS.stentor.API.CONSUMER.CREATE.STATUS.board-0.ntf.status.acme.>";
     char before[sizeof rig.reply];
     snprintf(before, sizeof before, "%s", rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""));
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
-        (void)ask_as(
-            "board", calls[i],
-            "{\"stream_name\":\"STATUS\",\"config\":{\"ack_policy\":\"none\","
-            "\"inactive_threshold\":31536000000000000}}");
+        (void)ask_as("board", calls[i], arena_printf(arena, BOARD_0, "ntf.status.acme.>"));
         assert_string_equal(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), before);
     }
+    const char *wide = ask_as("board", create, arena_printf(arena, BOARD_0, "ntf.status.>"));
+    assert_non_null(strstr(wide, "\"error\""));
+    assert_string_equal(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), before);
+    const char *made = ask_as("board", create, arena_printf(arena, BOARD_0, "ntf.status.acme.>"));
+    assert_non_null(strstr(made, "\"filter_subject\":\"ntf.status.acme."));
+    made = ask_as(
+        "board", "$JS.stentor.API.CONSUMER.CREATE.STATUS.board-0.ntf.status.acme.email.failed",
+        arena_printf(arena, BOARD_0, "ntf.status.acme.email.failed"));
+    assert_non_null(strstr(made, "\"filter_subject\":\"ntf.status.acme.email.failed\""));
+    assert_string_equal(ask_as("other", "$JS.stentor.API.CONSUMER.INFO.STATUS.board-0", ""), "");
+    assert_string_equal(
+        ask_as("other", "$JS.stentor.API.CONSUMER.MSG.NEXT.STATUS.board-0", ""), "");
+    assert_non_null(
+        strstr(ask_as("board", "$JS.stentor.API.CONSUMER.DELETE.STATUS.board-0", ""), "true"));
+    assert_string_equal(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), before);
+}
+
+// As nats.js' jetstreamManager() asks: figures of the account, and no name in it.
+static void a_subscriber_learns_that_there_is_a_jetstream(void **state)
+{
+    (void)state;
+    const char *info = ask_as("board", "$JS.stentor.API.INFO", "");
+    assert_non_null(strstr(info, "\"streams\":"));
+    assert_null(strstr(info, "STATUS"));
 }
 
 typedef struct Statuses {
@@ -621,7 +657,8 @@ int main(void)
         cmocka_unit_test(finding_12_an_applications_events_reach_ingest_alone),
         cmocka_unit_test(finding_12_no_other_service_serves_applications),
         cmocka_unit_test(finding_14_an_applications_reader_sees_its_tenants_only),
-        cmocka_unit_test(finding_14_a_subscriber_makes_no_consumer),
+        cmocka_unit_test(finding_14_a_subscriber_makes_consumers_of_its_names_and_tenant_only),
+        cmocka_unit_test(a_subscriber_learns_that_there_is_a_jetstream),
         cmocka_unit_test(an_application_reads_its_statuses_in_order),
     };
     return cmocka_run_group_tests(tests, open_rig, close_rig);

@@ -99,6 +99,10 @@ static void any_other_line_is_refused_with_its_number(void **state)
          "'shop-7' is a consumer of application 'shop'"},
         {"application shop tenants=acme\nsubscriber shop-0 tenant=beta",
          "'shop-0' is a consumer of application 'shop'"},
+        {"subscriber shop tenant=acme\nsubscriber shop-0 tenant=beta",
+         "'shop-0' is a consumer of subscriber 'shop'"},
+        {"subscriber shop-7 tenant=acme\nsubscriber shop tenant=beta",
+         "'shop-7' is a consumer of subscriber 'shop'"},
         {"application shop tenants=acme", "no password for 'shop'"},
     };
     size_t own;
