@@ -70,6 +70,25 @@ def test_the_s3_server_of_up_keeps_its_objects(tmp_path):
         bash('stop s3 "$DATA/bin/s3"')
 
 
+def test_up_keeps_the_subscribers_that_were_created_since(tmp_path):
+    """Its table of NATS accounts is made at each run: the demo's own lines are renewed, an operator's stay."""
+    etc = tmp_path / "etc"
+    etc.mkdir()
+    (etc / "accounts").write_text("relay stentor-outbox-relay tenants=demo\nstentor-outbox-relay=old\nsubscriber stentor-subscriber tenant=demo\n"
+                                  "stentor-subscriber=old\n\nsubscriber search tenant=acme\nsearch=kept\n")
+    text = (HOME / "deploy/local/up").read_text()
+    block = text[text.index("added_accounts="):text.index("settings=(")]
+    for _ in range(2):
+        subprocess.run(["bash", "-euo", "pipefail", "-c", "password_of() { echo new; }\n" + block], check=True, env={"PATH": os.environ["PATH"], "DATA": tmp_path})
+        lines = (etc / "nats-accounts").read_text().split()
+        assert lines.count("search=kept") == 1 and "stentor-subscriber=new" in lines and "stentor-subscriber=old" not in lines
+        assert lines.count("stentor-subscriber") == lines.count("stentor-outbox-relay") == 1
+        (etc / "nats-accounts").rename(etc / "accounts")  # as `init files --accounts`
+    (etc / "accounts").unlink()  # a new installation
+    subprocess.run(["bash", "-euo", "pipefail", "-c", "password_of() { echo new; }\n" + block], check=True, env={"PATH": os.environ["PATH"], "DATA": tmp_path})
+    assert (etc / "nats-accounts").read_text().count("stentor-subscriber=new") == 1
+
+
 def test_up_prints_no_secret_and_the_build_has_no_unused_setting():
     text = (LOCAL / "up").read_text()
     said = text.split("cat <<TXT", 1)[1]
